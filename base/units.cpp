@@ -1,0 +1,110 @@
+// Reading and writing of values with units (see units.h).
+#include "mltcp/base/units.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "mltcp/base/error.h"
+
+namespace mltcp {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  std::uint64_t factor;  // in the base unit: nanoseconds, bytes, bits per second
+};
+
+constexpr std::array<Unit, 5> time_units{
+    {{"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}, {"min", 60'000'000'000}}};
+constexpr std::array<Unit, 9> byte_units{{{"B", 1},
+                                          {"kB", 1'000},
+                                          {"MB", 1'000'000},
+                                          {"GB", 1'000'000'000},
+                                          {"TB", 1'000'000'000'000},
+                                          {"KiB", 1ULL << 10},
+                                          {"MiB", 1ULL << 20},
+                                          {"GiB", 1ULL << 30},
+                                          {"TiB", 1ULL << 40}}};
+constexpr std::array<Unit, 5> rate_units{
+    {{"bps", 1}, {"kbps", 1'000}, {"Mbps", 1'000'000}, {"Gbps", 1'000'000'000}, {"Tbps", 1'000'000'000'000}}};
+
+constexpr std::string_view spaces = " \t";
+
+std::string_view trim(std::string_view text) {
+  const auto first = text.find_first_not_of(spaces);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(spaces) - first + 1);
+}
+
+template <std::size_t n>
+std::string list(const std::array<Unit, n>& units) {
+  std::string names;
+  for (const Unit& unit : units) names += (names.empty() ? "" : ", ") + std::string(unit.name);
+  return names;
+}
+
+template <std::size_t n>
+std::uint64_t parse(std::string_view text, const std::array<Unit, n>& units, std::string_view what,
+                    std::string_view example) {
+  const auto fail = [&](std::string_view why) {
+    throw InputError(fmt::format("\"{}\" is not a {}: {}; write a number and one of the units {}, as in \"{}\"", text,
+                                 what, why, list(units), example));
+  };
+  const std::string_view trimmed = trim(text);
+  double number = 0;
+  const auto [end, error] = std::from_chars(trimmed.data(), trimmed.data() + trimmed.size(), number);
+  if (error != std::errc()) fail("it does not begin with a number");
+  if (!std::isfinite(number)) fail("the number is not finite");
+  if (std::signbit(number) && number != 0) fail("it is negative");
+  const std::string_view unit_name = trim(trimmed.substr(static_cast<std::size_t>(end - trimmed.data())));
+  if (unit_name.empty() && number != 0) fail("the unit is missing");
+  std::uint64_t factor = unit_name.empty() ? 1 : 0;
+  for (const Unit& unit : units)
+    if (unit.name == unit_name) factor = unit.factor;
+  if (factor == 0) fail(fmt::format("unknown unit \"{}\"", unit_name));
+  const double value = number * static_cast<double>(factor);
+  if (value > 9.2e18) fail("it is too large");
+  return static_cast<std::uint64_t>(std::llround(value));
+}
+
+// The largest unit in which the value has at most three decimals, so that the text reads back exactly.
+template <std::size_t n>
+std::string write(std::uint64_t value, const std::array<Unit, n>& units, std::size_t count) {
+  std::size_t best = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t factor = units[i].factor;
+    if (value >= factor && (factor < 1000 ? value % factor == 0 : value % (factor / 1000) == 0)) best = i;
+  }
+  const std::uint64_t factor = units[best].factor;
+  const std::uint64_t whole = value / factor;
+  std::string text = fmt::format("{}", whole);
+  if (value % factor != 0) {
+    std::string decimals = fmt::format("{:03}", (value % factor) * 1000 / factor);
+    decimals.erase(decimals.find_last_not_of('0') + 1);
+    text += "." + decimals;
+  }
+  return fmt::format("{} {}", text, units[best].name);
+}
+
+}  // namespace
+
+Nanos parse_duration(std::string_view text) {
+  return Nanos(static_cast<std::int64_t>(parse(text, time_units, "duration", "150 ms")));
+}
+Bytes parse_bytes(std::string_view text) { return parse(text, byte_units, "size", "13.5 MB"); }
+Rate parse_rate(std::string_view text) { return Rate(parse(text, rate_units, "rate", "1 Gbps")); }
+
+std::string to_text(Nanos duration) {
+  if (duration.is_never()) return "never";
+  const std::string sign = duration.count < 0 ? "-" : "";
+  const auto value = duration.count < 0 ? ~static_cast<std::uint64_t>(duration.count) + 1
+                                        : static_cast<std::uint64_t>(duration.count);
+  return sign + write(value, time_units, 4);  // up to seconds: minutes have no three decimals
+}
+std::string bytes_to_text(Bytes bytes) { return write(bytes, byte_units, 5); }
+std::string to_text(Rate rate) { return write(rate.bits_per_second, rate_units, rate_units.size()); }
+
+}  // namespace mltcp

@@ -1,0 +1,61 @@
+# How targets of this project are made: warnings, sanitizers, and the include root of each folder.
+#
+#   mltcp_library(cc SOURCES reno.cpp ... LINKS base [PRIVATE_LINKS fmt::fmt])
+#       library mltcp_cc (alias mltcp::cc) of the calling folder; headers are "mltcp/cc/...".
+#   mltcp_test(NAME SOURCES a_test.cpp ... LINKS transport sim [LABELS slow])
+#       a GoogleTest program whose cases ctest finds by themselves.
+
+add_library(mltcp_options INTERFACE)
+target_compile_options(mltcp_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Wold-style-cast
+  -Wcast-align -Woverloaded-virtual -Wnull-dereference -Wdouble-promotion -Wformat=2 -Wimplicit-fallthrough
+  $<$<BOOL:${MLTCP_WERROR}>:-Werror>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 reports null dereferences and array bounds inside its own inlined library code.
+  target_compile_options(mltcp_options INTERFACE -Wno-null-dereference)
+endif()
+if(MLTCP_SANITIZE)
+  add_compile_options(-fsanitize=${MLTCP_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${MLTCP_SANITIZE})
+  if(MLTCP_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()
+
+function(mltcp_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINKS;PRIVATE_LINKS")
+  set(target mltcp_${name})
+  add_library(${target} STATIC ${arg_SOURCES})
+  add_library(mltcp::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  # An include root with nothing in it but this folder, so that an include without a link does not compile.
+  set(root ${CMAKE_BINARY_DIR}/include/${name})
+  file(MAKE_DIRECTORY ${root}/mltcp)
+  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/mltcp/${name} SYMBOLIC)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${root}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  foreach(link IN LISTS arg_LINKS)
+    if(link MATCHES "^(base|cc|transport|fabric|sim|dpdk|scheduler|workload|experiment)$")
+      set(link mltcp_${link})
+    endif()
+    target_link_libraries(${target} PUBLIC ${link})
+  endforeach()
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:mltcp_options> ${arg_PRIVATE_LINKS})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+  install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mltcp/${name})
+  install(TARGETS ${target} EXPORT mltcpTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
+
+function(mltcp_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINKS;LABELS")
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE mltcp_options GTest::gtest GTest::gmock GTest::gtest_main)
+  foreach(link IN LISTS arg_LINKS)
+    if(TARGET mltcp_${link})
+      set(link mltcp_${link})
+    endif()
+    target_link_libraries(${name} PRIVATE ${link})
+  endforeach()
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 300)
+endfunction()

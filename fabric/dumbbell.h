@@ -1,0 +1,30 @@
+// The dumbbell that the simulator and the real-time software switch both build: hosts on the left, hosts on the
+// right, one switch between them. All that goes from left to right shares one output queue and link, the
+// bottleneck; all that goes from right to left shares another one like it.
+//
+//   left 0 --access--\                       /--> right 0
+//   left 1 --access---[switch]==bottleneck==+---> right 1
+//
+// A packet takes two hops: the access link of its host, then the shared link of its direction.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "mltcp/base/units.h"
+#include "mltcp/fabric/link.h"
+
+namespace mltcp::fabric {
+
+struct DumbbellConfig {
+  std::uint32_t pairs = 1;  ///< hosts on each side, 1 to 1000
+  LinkConfig bottleneck;    ///< left to right; its rate, delay, buffer, ECN and faults
+  LinkConfig reverse;       ///< right to left
+  Rate access_rate;         ///< of each host's access link; 0 = 10 times the bottleneck's
+  Nanos access_delay;       ///< one way
+  std::uint32_t mtu = 1500; ///< IP packet size, 576 to 9000
+};
+
+}  // namespace mltcp::fabric

@@ -1,0 +1,55 @@
+// A transport address: an IP address (IPv4 is held as an IPv4-mapped IPv6 address, RFC 4291 section 2.5.5.2)
+// and a UDP port. Host byte order for the port, network byte order for the address bytes.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace mltcp {
+
+struct Address {
+  std::array<std::uint8_t, 16> ip{};
+  std::uint16_t port = 0;
+
+  /// `a.b.c.d` given as one number in host order: 10.0.0.1 is 0x0A000001.
+  static constexpr Address v4(std::uint32_t ip, std::uint16_t port) {
+    Address a;
+    a.ip[10] = 0xFF;
+    a.ip[11] = 0xFF;
+    a.ip[12] = static_cast<std::uint8_t>(ip >> 24);
+    a.ip[13] = static_cast<std::uint8_t>(ip >> 16);
+    a.ip[14] = static_cast<std::uint8_t>(ip >> 8);
+    a.ip[15] = static_cast<std::uint8_t>(ip);
+    a.port = port;
+    return a;
+  }
+
+  [[nodiscard]] constexpr bool is_v4() const {
+    for (std::size_t i = 0; i < 10; ++i)
+      if (ip[i] != 0) return false;
+    return ip[10] == 0xFF && ip[11] == 0xFF;
+  }
+  /// The IPv4 address in host order; only for is_v4().
+  [[nodiscard]] constexpr std::uint32_t v4_ip() const {
+    return std::uint32_t{ip[12]} << 24 | std::uint32_t{ip[13]} << 16 | std::uint32_t{ip[14]} << 8 | ip[15];
+  }
+
+  constexpr auto operator<=>(const Address&) const = default;
+};
+
+/// "10.0.0.1:4791" or "[2001:db8::1]:4791".
+std::string to_text(const Address& address);
+
+struct AddressHash {
+  std::size_t operator()(const Address& a) const noexcept {
+    std::uint64_t h = 0xCBF29CE484222325ULL ^ a.port;
+    for (const std::uint8_t byte : a.ip) h = (h ^ byte) * 0x100000001B3ULL;
+    return static_cast<std::size_t>(h ^ (h >> 29));
+  }
+};
+
+}  // namespace mltcp

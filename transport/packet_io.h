@@ -1,0 +1,69 @@
+// The datapath boundary: how the transport receives and sends packets, in bursts, without knowing whether a
+// simulator, DPDK rings or a NIC is below.
+//
+// A "packet" here is a UDP payload. The datapath adds and removes what is below it (Ethernet, IP and UDP headers
+// and checksums), or models it. One virtual call per burst, never one per packet or byte.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "mltcp/transport/address.h"
+
+namespace mltcp {
+
+/// The ECN codepoint of the IP header (RFC 3168 section 5), with its bits' value.
+enum class Ecn : std::uint8_t { not_ect = 0, ect1 = 1, ect0 = 2, ce = 3 };
+
+/// A packet to send: `header`, then `payload`, as one UDP payload. The split lets a datapath take the user's
+/// bytes by reference instead of copying them.
+struct TxPacket {
+  const Address* destination = nullptr;
+  std::span<const std::byte> header;
+  /// The user's bytes. `payload.data() == nullptr` with a size above 0 is a *virtual* payload: its length counts
+  /// on the wire but it has no bytes. Only a datapath whose limits say `virtual_payload` is handed one.
+  std::span<const std::byte> payload;
+  Ecn ecn = Ecn::not_ect;
+};
+
+/// A received packet.
+struct RxPacket {
+  Address source;
+  /// All bytes of the UDP payload that exist.
+  std::span<const std::byte> bytes;
+  /// Length of a virtual payload that follows `bytes`; 0 on every real datapath.
+  std::uint32_t virtual_bytes = 0;
+  Ecn ecn = Ecn::not_ect;
+};
+
+class PacketIo {
+ public:
+  struct Limits {
+    /// Longest UDP payload in bytes that can be sent (header and payload together).
+    std::uint32_t max_packet_bytes = 1472;
+    /// Bytes that the layers below add to each packet on the wire (Ethernet 14, IPv4 20, UDP 8). Pacing counts
+    /// them, so that a rate is a rate of the wire.
+    std::uint32_t overhead_bytes = 42;
+    /// Most packets per call of receive() or send(); 1 or more.
+    std::uint32_t burst = 32;
+    /// Packets without payload bytes can be sent (simulator).
+    bool virtual_payload = false;
+  };
+
+  virtual ~PacketIo() = default;
+
+  /// Constant over the life of the datapath.
+  [[nodiscard]] virtual const Limits& limits() const = 0;
+
+  /// Fills `out` from the front with packets that have arrived and returns how many; 0 when there are none.
+  /// The bytes they point to belong to the datapath and stay valid until the next call of receive().
+  virtual std::size_t receive(std::span<RxPacket> out) = 0;
+
+  /// Sends `packets` in order and returns how many were taken, a prefix; fewer than all means that the datapath
+  /// is full for now, and the caller offers the rest again later. Headers and payloads are read during the call
+  /// only: after it the caller may change or free them. What is taken may still be lost on the way.
+  virtual std::size_t send(std::span<const TxPacket> packets) = 0;
+};
+
+}  // namespace mltcp

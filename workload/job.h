@@ -1,0 +1,38 @@
+// The job model: a training job is an iteration of phases, repeated.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "mltcp/base/units.h"
+
+namespace mltcp::workload {
+
+/// One step of an iteration: the worker computes, or it sends.
+struct Phase {
+  enum class Kind { compute, communicate };
+  Kind kind = Kind::compute;
+  Nanos compute;           ///< kind compute: how long
+  Bytes bytes = 0;         ///< kind communicate: application bytes that one worker sends, all flows together; above 0
+  Rate rate;               ///< kind communicate: the most it is sent at; 0 = the job's rate
+  /// kind communicate: the next phase starts at once while the bytes travel (a weight-gradient collective that
+  /// overlaps with the rest of the backward pass). An iteration ends when all its bytes have been delivered.
+  bool overlap = false;
+  std::string label;       ///< where it comes from (layer and pass of a trace); may be empty
+};
+
+struct Job {
+  std::string name;
+  std::vector<Phase> phases;  ///< in order; at least one sends
+  std::uint32_t flows = 1;    ///< connections that share the bytes of each phase
+  Nanos start;
+  Nanos jitter;         ///< standard deviation of the compute time of an iteration
+  double weight = 1.0;  ///< for policy static: gain of the increase step
+  Rate rate;            ///< the most it sends (its NIC); 0 = the bottleneck's rate
+
+  [[nodiscard]] Nanos compute_per_iteration() const;
+  [[nodiscard]] Bytes bytes_per_iteration() const;
+};
+
+}  // namespace mltcp::workload
