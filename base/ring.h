@@ -43,6 +43,12 @@ class GrowableRing {
     slots_[end_ & mask_] = std::move(value);
     return end_++;
   }
+  /// Like push(), but hands out the slot as its last user left it, so that memory it holds is used again.
+  T& push_reused() {
+    if (size() == slots_.size()) [[unlikely]]
+      grow(slots_.empty() ? 16 : slots_.size() * 2);
+    return slots_[end_++ & mask_];
+  }
   void pop() { ++begin_; }
   void clear() { begin_ = end_; }
 

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
-#include <cmath>
 
 #include "mltcp/base/error.h"
 
@@ -46,28 +44,93 @@ std::string list(const std::array<Unit, n>& units) {
   return names;
 }
 
+// A decimal number as it was written: digits times ten to the exponent. Kept exact, because a double would round
+// values above 2^53.
+struct Decimal {
+  Uint128 digits = 0;
+  int exponent = 0;
+  std::size_t length = 0;  // of the text that was read; 0: there is no number
+  bool negative = false;
+};
+
+// [+-]digits[.digits][e[+-]digits]. Digits after the 23rd significant one are dropped: they are worth less than a
+// thousandth of a base unit of any value in range.
+Decimal read_decimal(std::string_view text) {
+  constexpr Uint128 enough = Uint128{100'000'000'000} * 100'000'000'000;
+  constexpr int far_exponent = 10'000;  // beyond it every number is 0 or too large
+  Decimal result;
+  std::size_t i = 0;
+  const auto digit = [&](std::size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '9'; };
+  if (i < text.size() && (text[i] == '-' || text[i] == '+')) result.negative = text[i++] == '-';
+  bool any = false;
+  bool fraction = false;
+  for (; digit(i) || (!fraction && i < text.size() && text[i] == '.'); ++i) {
+    if (text[i] == '.') {
+      fraction = true;
+      continue;
+    }
+    any = true;
+    if (result.digits < enough) {
+      result.digits = result.digits * 10 + static_cast<unsigned>(text[i] - '0');
+      if (fraction) --result.exponent;
+    } else if (!fraction) {
+      ++result.exponent;
+    }
+  }
+  if (!any) return {};
+  if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
+    std::size_t at = i + 1;
+    bool below_one = false;
+    if (at < text.size() && (text[at] == '-' || text[at] == '+')) below_one = text[at++] == '-';
+    if (digit(at)) {
+      int power = 0;
+      for (; digit(at); ++at)
+        if (power < far_exponent) power = power * 10 + (text[at] - '0');
+      result.exponent += below_one ? -power : power;
+      i = at;
+    }
+  }
+  result.length = i;
+  return result;
+}
+
+// For error messages, which are one line: control characters become '?', long texts are cut.
+std::string quoted(std::string_view text) {
+  constexpr std::size_t longest = 60;
+  std::string result(text.substr(0, longest));
+  for (char& c : result)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return fmt::format("\"{}{}\"", result, text.size() > longest ? "..." : "");
+}
+
 template <std::size_t n>
 std::uint64_t parse(std::string_view text, const std::array<Unit, n>& units, std::string_view what,
                     std::string_view example) {
+  constexpr std::uint64_t largest = 9'200'000'000'000'000'000;  // 292 years of nanoseconds, within 63 bits
   const auto fail = [&](std::string_view why) {
-    throw InputError(fmt::format("\"{}\" is not a {}: {}; write a number and one of the units {}, as in \"{}\"", text,
-                                 what, why, list(units), example));
+    throw InputError(fmt::format("{} is not a {}: {}; write a number and one of the units {}, as in \"{}\"",
+                                 quoted(text), what, why, list(units), example));
   };
   const std::string_view trimmed = trim(text);
-  double number = 0;
-  const auto [end, error] = std::from_chars(trimmed.data(), trimmed.data() + trimmed.size(), number);
-  if (error != std::errc()) fail("it does not begin with a number");
-  if (!std::isfinite(number)) fail("the number is not finite");
-  if (std::signbit(number) && number != 0) fail("it is negative");
-  const std::string_view unit_name = trim(trimmed.substr(static_cast<std::size_t>(end - trimmed.data())));
-  if (unit_name.empty() && number != 0) fail("the unit is missing");
+  const Decimal number = read_decimal(trimmed);
+  if (number.length == 0) fail("it does not begin with a number");
+  if (number.negative && number.digits != 0) fail("it is negative");
+  const std::string_view unit_name = trim(trimmed.substr(number.length));
+  if (unit_name.empty() && number.digits != 0) fail("the unit is missing");
   std::uint64_t factor = unit_name.empty() ? 1 : 0;
   for (const Unit& unit : units)
     if (unit.name == unit_name) factor = unit.factor;
-  if (factor == 0) fail(fmt::format("unknown unit \"{}\"", unit_name));
-  const double value = number * static_cast<double>(factor);
-  if (value > 9.2e18) fail("it is too large");
-  return static_cast<std::uint64_t>(std::llround(value));
+  if (factor == 0) fail(fmt::format("unknown unit {}", quoted(unit_name)));
+  Uint128 value = number.digits * factor;  // below 10^23 * 2^40, which is 2^117
+  for (int power = number.exponent; power > 0 && value != 0; --power) {
+    if (value > largest) fail("it is too large");
+    value *= 10;
+  }
+  Uint128 divisor = 1;
+  for (int power = number.exponent; power < 0 && divisor <= value * 2; ++power) divisor *= 10;
+  value = divisor > value * 2 ? 0 : value / divisor + (value % divisor >= divisor - value % divisor ? 1 : 0);
+  if (value > largest) fail("it is too large");
+  return static_cast<std::uint64_t>(value);
 }
 
 // The largest unit in which the value has at most three decimals, so that the text reads back exactly.
@@ -100,8 +163,8 @@ Rate parse_rate(std::string_view text) { return Rate(parse(text, rate_units, "ra
 std::string to_text(Nanos duration) {
   if (duration.is_never()) return "never";
   const std::string sign = duration.count < 0 ? "-" : "";
-  const auto value = duration.count < 0 ? ~static_cast<std::uint64_t>(duration.count) + 1
-                                        : static_cast<std::uint64_t>(duration.count);
+  const auto value =
+      duration.count < 0 ? ~static_cast<std::uint64_t>(duration.count) + 1 : static_cast<std::uint64_t>(duration.count);
   return sign + write(value, time_units, 4);  // up to seconds: minutes have no three decimals
 }
 std::string bytes_to_text(Bytes bytes) { return write(bytes, byte_units, 5); }

@@ -7,8 +7,8 @@
 //        0    1  magic and version: 0xA1
 //        1    1  flags: 1 full integrity (the checksum covers the payload too), 2 acknowledge at once,
 //                8 the packet carries data of a job (job, iteration and progress are set)
-//        2    2  length of what the header checksum always covers: this header and all frames but the bytes of
-//                a last DATA frame
+//        2    2  length of what the checksum always covers: this header and all frames but the bytes of a last
+//                DATA frame that are gathered from the user's buffer
 //        4    4  CRC-32C of the covered bytes, taken with this field as zero
 //        8    4  destination connection id (0: none yet, CONNECT)
 //       12    4  span: packet number minus the oldest packet number that the sender still keeps (saturated)
@@ -19,8 +19,22 @@
 //
 // The job tag sits at a fixed place so that a switch or a receiver can see which job a packet belongs to, and how
 // far its iteration is, without knowing connections.
+//
+//   frames: type (1 byte), then
+//   DATA     flags (1; 1 = last of its message), length (2), message (4), offset (4), bytes
+//   ACK      range count (1), 0 (2), delay in ns (4), largest packet number (8), received so far, each modulo 2^32:
+//            ECT(0) packets (4), ECT(1) packets (4), CE packets (4), CE bytes (4); then first range length - 1 (4);
+//            then for each further range, downwards: gap - 1 (4), length - 1 (4)
+//   CREDIT   0 (3), messages that the receiver has buffers for, counted from the connection's first (4)
+//   PING     0 (3)
+//   CONNECT  version (1), max packet (2), source connection id (4), credit (4), nonce (8)
+//   ACCEPT   version (1), max packet (2), source connection id (4), credit (4)
+//   CLOSE    0 (1), reason (2)
+//
+// Message numbers and credits are 64-bit inside and sent modulo 2^32; widen() finds the value that is meant.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -28,12 +42,159 @@
 
 namespace mltcp::wire {
 
+constexpr std::uint8_t magic = 0xA1;
+constexpr std::uint8_t protocol_version = 1;
+constexpr std::size_t header_bytes = 32;
+constexpr std::size_t data_frame_bytes = 12;
+constexpr std::size_t ack_frame_bytes = 36;
+constexpr std::size_t ack_range_bytes = 8;
+constexpr std::size_t max_ack_ranges = 32;
+constexpr std::size_t max_ack_bytes = ack_frame_bytes + (max_ack_ranges - 1) * ack_range_bytes;
+constexpr std::size_t credit_frame_bytes = 8;
+constexpr std::size_t ping_frame_bytes = 4;
+constexpr std::size_t connect_frame_bytes = 20;
+constexpr std::size_t accept_frame_bytes = 12;
+constexpr std::size_t close_frame_bytes = 4;
+
+/// A message's length is at most 4 GiB: the offset of its last byte fits 32 bits.
+constexpr std::uint64_t max_message_bytes = std::uint64_t{1} << 32;
+
+enum HeaderFlags : std::uint8_t { full_integrity = 1, ack_now = 2, has_job = 8 };
+
+enum class FrameType : std::uint8_t { data = 1, ack = 2, credit = 3, ping = 4, connect = 5, accept = 6, close = 7 };
+
 /// Whose packet it is and how far its job's iteration has got.
 struct JobTag {
   std::uint32_t job = 0;
   std::uint16_t iteration = 0;  ///< low 16 bits
   std::uint16_t progress = 0;   ///< bytes_ratio in 1/65535
 };
+
+struct Header {
+  std::uint8_t flags = 0;
+  std::uint32_t connection = 0;
+  std::uint32_t span = 0;
+  std::uint64_t packet_number = 0;
+  JobTag tag;
+};
+
+struct DataFrame {
+  bool last = false;
+  std::uint32_t message = 0;
+  std::uint32_t offset = 0;
+  std::uint32_t length = 0;
+  const std::byte* bytes = nullptr;  ///< null: a virtual payload
+};
+
+/// Packet numbers first..last, both inclusive.
+struct PacketRange {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+};
+
+/// What a receiver counted by ECN codepoint, modulo 2^32.
+struct EcnCounts {
+  std::uint32_t ect0_packets = 0;
+  std::uint32_t ect1_packets = 0;
+  std::uint32_t ce_packets = 0;
+  std::uint32_t ce_bytes = 0;
+};
+
+struct AckFrame {
+  std::uint32_t delay_ns = 0;
+  EcnCounts ecn;
+  std::uint32_t range_count = 0;
+  std::array<PacketRange, max_ack_ranges> ranges;  ///< falling, apart by at least one packet number
+};
+
+struct ConnectFrame {
+  std::uint8_t version = protocol_version;
+  std::uint16_t max_packet = 0;
+  std::uint32_t source_connection = 0;
+  std::uint32_t credit = 0;
+  std::uint64_t nonce = 0;  ///< CONNECT only
+};
+
+enum class CloseReason : std::uint16_t { done = 0, refused = 1, full = 2, version = 3, aborted = 4 };
+
+/// A frame as parsed: `type` says which member is set.
+struct Frame {
+  FrameType type = FrameType::ping;
+  DataFrame data;
+  AckFrame ack;
+  std::uint32_t credit = 0;
+  ConnectFrame connect;  ///< CONNECT and ACCEPT
+  CloseReason close = CloseReason::done;
+};
+
+/// Why a packet or frame was refused.
+enum class ParseError : std::uint8_t { none, truncated, foreign, checksum, malformed };
+
+/// Reads a packet: first the header, then frame after frame. Holds references to the packet's bytes only.
+class Reader {
+ public:
+  /// `virtual_bytes` of payload without bytes follow `packet` (simulator).
+  ParseError begin(std::span<const std::byte> packet, std::uint32_t virtual_bytes, Header& header);
+  /// The next frame into `frame`; false at the end of the packet or on an error (see error()).
+  bool next(Frame& frame);
+  [[nodiscard]] ParseError error() const { return error_; }
+
+ private:
+  bool fail() {
+    error_ = ParseError::malformed;
+    return false;
+  }
+  bool next_data(Frame& frame);
+  bool next_ack(Frame& frame);
+
+  const std::byte* at_ = nullptr;
+  std::size_t left_ = 0;
+  std::uint32_t virtual_left_ = 0;
+  ParseError error_ = ParseError::none;
+};
+
+/// Writes a packet's header part. The caller has checked that what it writes fits (room()).
+class Writer {
+ public:
+  /// Writes into `buffer`, at least header_bytes long, which outlives the writer.
+  explicit Writer(std::span<std::byte> buffer) : buffer_(buffer), used_(header_bytes) {}
+
+  [[nodiscard]] std::size_t used() const { return used_; }
+  [[nodiscard]] std::size_t room() const { return buffer_.size() - used_; }
+
+  /// The frame's header only; the bytes follow by copy() or as gathered payload.
+  void data(const DataFrame& frame);
+  void copy(const std::byte* bytes, std::size_t size);
+  /// As many of the ranges as fit room().
+  void ack(const AckFrame& frame);
+  void credit(std::uint32_t messages);
+  void ping();
+  void connect(const ConnectFrame& frame);
+  void accept(const ConnectFrame& frame);
+  void close(CloseReason reason);
+
+  /// Writes the packet header and its checksum, over `payload` too if the header's flags ask for full integrity,
+  /// and returns the header part of the packet.
+  std::span<const std::byte> finish(const Header& header, std::span<const std::byte> payload);
+
+ private:
+  std::byte* take(std::size_t size) {
+    std::byte* at = buffer_.data() + used_;
+    used_ += size;
+    return at;
+  }
+
+  std::span<std::byte> buffer_;
+  std::size_t used_;
+};
+
+/// The 64-bit value next to `expected` whose low 32 bits are `low`.
+constexpr std::uint64_t widen(std::uint32_t low, std::uint64_t expected) {
+  const auto distance = static_cast<std::int32_t>(low - static_cast<std::uint32_t>(expected));
+  const auto wide = static_cast<std::int64_t>(expected) + distance;
+  // Before the first value there is none: what would lie there is meant one turn later.
+  return wide < 0 ? static_cast<std::uint64_t>(wide) + (std::uint64_t{1} << 32) : static_cast<std::uint64_t>(wide);
+}
 
 /// The job tag of a UDP payload, for switches: checks magic, length and the flag, not the checksum.
 std::optional<JobTag> peek_job_tag(std::span<const std::byte> packet);

@@ -1,0 +1,86 @@
+// The plug-in interface of congestion control.
+//
+// The transport owns bytes in flight, loss detection, RTT, the delivery-rate sampler, ECN counters, the app-limited
+// flag and pacing. An algorithm owns only its own state and writes its output: a congestion window and a pacing
+// rate. It is told of everything through the events below, at most one acknowledgement sample per received batch
+// and path.
+//
+// The gain in an acknowledgement sample is the only thing an algorithm knows of iterations: it multiplies the gain
+// into its increase step, and into nothing else. Gain 1 is the plain algorithm.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "mltcp/base/units.h"
+
+namespace mltcp::cc {
+
+/// What an algorithm needs from path and transport; refused at set-up when unmet.
+struct Capabilities {
+  bool needs_ecn = false;    ///< data packets must be ECN-capable
+  bool needs_timer = false;  ///< on_timer() is called at the time that it asked for
+  bool rate_based = false;   ///< the pacing rate rules, the window is only a safety bound
+};
+
+/// What is known of a path when its controller starts.
+struct PathInfo {
+  std::uint32_t max_packet_bytes = 1400;  ///< the unit of the window's additive steps ("SMSS")
+  Rate max_rate;                          ///< of the sender; 0 = not known
+};
+
+/// An algorithm's output.
+struct Output {
+  double cwnd_bytes = 0;         ///< above 0; may be below one packet, which the transport then paces
+  Rate pacing_rate;              ///< 0 = the transport derives one from window and RTT
+  Nanos timer = Nanos::never();  ///< when on_timer() is wanted (needs_timer)
+};
+
+/// What a batch of acknowledgements said.
+struct AckSample {
+  Nanos now;
+  Bytes acked_bytes = 0;  ///< newly acknowledged, on this path
+  std::uint32_t acked_packets = 0;
+  std::uint32_t lost_packets = 0;  ///< newly declared lost with this batch
+  Bytes lost_bytes = 0;
+  std::uint32_t ce_packets = 0;  ///< of the newly acknowledged, those that arrived marked CE
+  Bytes ce_bytes = 0;
+  Nanos latest_rtt;  ///< 0 if the batch gave no RTT sample
+  Nanos min_rtt;
+  Nanos smoothed_rtt;
+  Rate delivery_rate;                ///< 0 if the batch gave no sample
+  Bytes bytes_in_flight_before = 0;  ///< before the batch was taken off
+  std::uint64_t round_count = 0;     ///< round trips since the connection began
+  bool cwnd_limited = false;         ///< the window, and not the application or pacing, held sending back
+  bool app_limited = false;
+  bool in_recovery = false;  ///< everything acknowledged was sent before the last congestion response
+  double gain = 1.0;         ///< of the increase step; at least 0 and finite
+};
+
+/// The first sign of congestion in a round trip. The next one is reported only for packets sent after this.
+struct CongestionEvent {
+  enum class Cause : std::uint8_t { loss, ecn };
+  Nanos now;
+  Cause cause = Cause::loss;
+  Bytes bytes_in_flight = 0;
+};
+
+/// What every algorithm is. `State` is all of its memory.
+template <typename State>
+concept Algorithm = std::is_trivially_copyable_v<State> && std::default_initializable<State> &&
+    requires(State s, const PathInfo& path, const AckSample& ack, const CongestionEvent& event, Nanos now,
+             Output& out) {
+  { State::name } -> std::convertible_to<std::string_view>;
+  { State::capabilities } -> std::convertible_to<Capabilities>;
+  s.start(path, out);                  // sets the initial window
+  s.on_ack(ack, out);                  // once per batch and path
+  s.on_congestion(event, out);         // once per episode
+  s.on_timeout(now, out);              // persistent congestion (RFC 9002 section 7.6)
+  s.on_spurious_congestion(now, out);  // the last loss episode was none: undo
+  s.on_timer(now, out);                // at Output::timer
+  s.on_idle_restart(now, out);         // first packet after an idle time longer than a timeout
+};
+
+}  // namespace mltcp::cc

@@ -1,0 +1,77 @@
+// The iteration-aware augmentation: how far a job's iteration is, and the gain that follows from it.
+//
+// MLTCP (arXiv 2402.09589; HotNets'24, doi 10.1145/3696348.3696878) is not an algorithm but a factor F(bytes_ratio)
+// on the increase step of any algorithm. Static unfairness (HotNets'22, doi 10.1145/3563766.3564115) is the same
+// hook with a constant, and plain fairness is the constant 1.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/units.h"
+
+namespace mltcp::cc {
+
+/// The aggressiveness function F(x) = slope x + intercept over bytes_ratio x in [0, 1].
+struct Aggressiveness {
+  double slope = 1.75;
+  double intercept = 0.25;
+
+  [[nodiscard]] double operator()(double bytes_ratio) const { return slope * bytes_ratio + intercept; }
+  /// Throws InputError unless F is finite and above 0 everywhere in [0, 1].
+  void validate() const;
+};
+
+/// Counts a job's bytes within its current iteration. Shared by all flows of the job on a shard.
+class IterationTracker {
+ public:
+  /// The application says: an iteration begins, and it will send `bytes_per_iteration` (0: not known).
+  void begin_iteration(Bytes bytes_per_iteration) {
+    ++iteration_;
+    bytes_sent_ = 0;
+    bytes_per_iteration_ = bytes_per_iteration;
+  }
+  /// `bytes` of the application were delivered: acknowledged for the first time.
+  void on_delivered(Bytes bytes) { bytes_sent_ += bytes; }
+
+  /// Iterations begun; 0 before the first.
+  [[nodiscard]] std::uint64_t iteration() const { return iteration_; }
+  [[nodiscard]] Bytes bytes_sent() const { return bytes_sent_; }
+  [[nodiscard]] bool known() const { return bytes_per_iteration_ > 0; }
+  /// min(1, bytes sent in the iteration / bytes per iteration), in [0, 1]; 0 while not known.
+  [[nodiscard]] double bytes_ratio() const {
+    if (!known()) return 0;
+    return std::min(1.0, static_cast<double>(bytes_sent_) / static_cast<double>(bytes_per_iteration_));
+  }
+
+ private:
+  std::uint64_t iteration_ = 0;
+  Bytes bytes_sent_ = 0;
+  Bytes bytes_per_iteration_ = 0;
+};
+
+/// The gain of a job's flows: a constant, or F of the iteration's progress.
+class Augmentation {
+ public:
+  /// Plain fairness.
+  Augmentation() = default;
+  /// A constant gain; throws InputError unless finite and above 0.
+  static Augmentation constant(double gain);
+  /// MLTCP. While the iteration's size is not known the gain is 1.
+  static Augmentation mltcp(const Aggressiveness& function);
+
+  IterationTracker tracker;
+
+  [[nodiscard]] double gain() const {
+    return iteration_aware_ && tracker.known() ? function_(tracker.bytes_ratio()) : constant_;
+  }
+
+ private:
+  bool iteration_aware_ = false;
+  double constant_ = 1.0;
+  Aggressiveness function_;
+};
+
+}  // namespace mltcp::cc

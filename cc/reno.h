@@ -1,0 +1,38 @@
+// Reno with the transport's loss detection: RFC 5681 (slow start, congestion avoidance, restart after idle) with
+// appropriate byte counting (RFC 3465) as in QUIC's NewReno (RFC 9002 section 7), ECN as a loss (RFC 3168).
+//
+// With a gain F, congestion avoidance adds F packets per window instead of one (arXiv 2402.09589, equation 1).
+// Slow start is the plain algorithm's: F scales only the increase step that settles who gets which share.
+#pragma once
+
+#include "mltcp/cc/algorithm.h"
+
+namespace mltcp::cc {
+
+class Reno {
+ public:
+  static constexpr std::string_view name = "reno";
+  static constexpr Capabilities capabilities{};
+
+  void start(const PathInfo& path, Output& out);
+  void on_ack(const AckSample& ack, Output& out);
+  void on_congestion(const CongestionEvent& event, Output& out);
+  void on_timeout(Nanos now, Output& out);
+  void on_spurious_congestion(Nanos now, Output& out);
+  void on_timer(Nanos, Output&) {}
+  void on_idle_restart(Nanos now, Output& out);
+
+ private:
+  [[nodiscard]] double minimum_window() const { return 2 * mss_; }
+  [[nodiscard]] double initial_window() const { return 10 * mss_; }  // RFC 6928
+  void pace(Nanos smoothed_rtt, Output& out) const;
+
+  double mss_ = 0;
+  double ssthresh_ = 0;
+  double cwnd_before_loss_ = 0;
+  double ssthresh_before_loss_ = 0;
+};
+
+static_assert(Algorithm<Reno>);
+
+}  // namespace mltcp::cc

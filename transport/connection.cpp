@@ -1,0 +1,853 @@
+// Connections: set-up, the user's operations, timers, and what arrives (see connection.h).
+#include "mltcp/transport/connection.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace mltcp {
+namespace {
+
+constexpr std::size_t max_received_ranges = 64;      // packet-number ranges remembered for acknowledgements
+constexpr std::size_t max_reassembly_ranges = 1024;  // holes + 1 in a message that is being received
+constexpr std::uint32_t max_packet_threshold = 64;   // reordering, in packets, that is told from loss
+constexpr Nanos max_probe_interval{1'000'000'000};
+
+}  // namespace
+
+Connection::Connection(ConnectionId id, const Address& remote, const ConnectionConfig& config,
+                       const cc::AlgorithmTable& algorithm, const PacketIo::Limits& limits, const ShardLinks& links,
+                       Nanos now)
+    : id_(id),
+      remote_(remote),
+      config_(config),
+      links_(links),
+      max_packet_(std::min<std::uint32_t>(limits.max_packet_bytes, 65'535)),
+      overhead_(limits.overhead_bytes),
+      controller_(algorithm, {max_packet_, config.max_rate}),
+      rtt_(config.initial_rtt),
+      max_rate_(config.max_rate),
+      last_eliciting_sent_(now),
+      last_progress_(now) {
+  update_pacing();
+}
+
+void Connection::start_connect(std::uint64_t nonce) {
+  nonce_ = nonce;
+  state_ = State::connecting;
+  connect_due_ = true;
+}
+
+void Connection::start_accept(const wire::ConnectFrame& peer) {
+  nonce_ = peer.nonce;
+  peer_connection_ = peer.source_connection;
+  max_packet_ = std::min<std::uint32_t>(max_packet_, peer.max_packet);
+  credit_ = peer.credit;
+  state_ = State::open;
+  accept_due_ = true;
+}
+
+PostResult Connection::send(const std::byte* data, Bytes length, std::uint64_t tag) {
+  if (state_ != State::open && state_ != State::connecting) return PostResult::closed;
+  if (length > wire::max_message_bytes) return PostResult::too_long;
+  if (sends_.size() >= config_.max_sends) return PostResult::queue_full;
+  SendMessage& message = sends_.push_reused();
+  message.data = data;
+  message.length = length;
+  message.next_offset = 0;
+  message.acked_bytes = 0;
+  message.done = false;
+  message.tag = tag;
+  message.acked.clear();
+  return PostResult::ok;
+}
+
+PostResult Connection::receive(std::byte* buffer, Bytes capacity, std::uint64_t tag) {
+  if (state_ != State::open && state_ != State::connecting) return PostResult::closed;
+  if (receives_.size() >= config_.max_receives) return PostResult::queue_full;
+  ReceiveMessage& message = receives_.push_reused();
+  message.buffer = buffer;
+  message.capacity = capacity;
+  message.received_bytes = 0;
+  message.total = 0;
+  message.total_known = false;
+  message.done = false;
+  message.tag = tag;
+  message.received.clear();
+  credit_due_ = true;
+  return PostResult::ok;
+}
+
+void Connection::close() {
+  if (state_ != State::open && state_ != State::connecting) return;
+  if (state_ == State::connecting) {
+    fail(Status::closed);
+    return;
+  }
+  state_ = State::flushing;
+  maybe_close();
+}
+
+void Connection::maybe_close() {
+  if (state_ == State::flushing && sends_.empty()) {
+    state_ = State::closing;
+    close_due_ = true;
+  }
+}
+
+void Connection::fail(Status status) {
+  if (state_ == State::dead) return;
+  complete_all(status);
+  push({.kind = Completion::Kind::closed, .status = status, .connection = id_});
+  state_ = State::dead;
+}
+
+void Connection::complete_all(Status status) {
+  for (; !sends_.empty(); sends_.pop()) {
+    const SendMessage& message = sends_.front();
+    if (message.done) continue;
+    if (message.data != nullptr) links_.tx->drop_payload(message.data, message.length);
+    push({.kind = Completion::Kind::sent,
+          .status = status,
+          .connection = id_,
+          .tag = message.tag,
+          .bytes = message.length});
+  }
+  for (; !receives_.empty(); receives_.pop()) {
+    const ReceiveMessage& message = receives_.front();
+    if (message.done) continue;
+    push({.kind = Completion::Kind::received, .status = status, .connection = id_, .tag = message.tag});
+  }
+  retransmit_.clear();
+  next_message_ = sends_.end();
+}
+
+void Connection::set_max_rate(Rate rate) {
+  max_rate_ = rate;
+  update_pacing();
+}
+
+ConnectionStats Connection::stats() const {
+  ConnectionStats all = stats_;
+  all.in_flight = in_flight_;
+  all.cwnd_bytes = controller_.output().cwnd_bytes;
+  all.pacing_rate = pacer_.rate();
+  all.smoothed_rtt = rtt_.smoothed();
+  all.min_rtt = rtt_.minimum();
+  return all;
+}
+
+// ---- what arrives ---------------------------------------------------------------------------------------------------
+
+void Connection::on_packet(const wire::Header& header, wire::Reader& reader, Ecn ecn, Bytes packet_bytes, Nanos now) {
+  const std::uint64_t number = header.packet_number;
+  if (number < received_floor_ || received_.contains(number)) {
+    ++stats_.duplicate_packets;
+    return;
+  }
+  wire::Frame frame;
+  bool eliciting = false;
+  bool take = true;
+  bool at_once = (header.flags & wire::ack_now) != 0;
+  while (take && state_ != State::dead && reader.next(frame)) {
+    // Until ACCEPT has told the peer's connection id, nothing can be acknowledged; the peer sends it again.
+    if (state_ == State::connecting && frame.type != wire::FrameType::accept && frame.type != wire::FrameType::close &&
+        frame.type != wire::FrameType::ack)
+      return;
+    switch (frame.type) {
+      case wire::FrameType::data: {
+        eliciting = true;
+        const std::uint64_t done_before = receives_.begin();
+        take = on_data(frame.data, header);
+        at_once = at_once || receives_.begin() != done_before;
+        break;
+      }
+      case wire::FrameType::ack:
+        on_ack(frame.ack, now);
+        break;
+      case wire::FrameType::credit:
+        eliciting = true;
+        credit_ = std::max(credit_, wire::widen(frame.credit, credit_));
+        break;
+      case wire::FrameType::ping:
+      case wire::FrameType::connect:  // a repeated CONNECT reaches the connection that it made
+        eliciting = true;
+        break;
+      case wire::FrameType::accept:
+        eliciting = true;
+        if (state_ == State::connecting) {
+          state_ = State::open;
+          peer_connection_ = frame.connect.source_connection;
+          max_packet_ = std::min<std::uint32_t>(max_packet_, frame.connect.max_packet);
+          credit_ = frame.connect.credit;
+          push({.kind = Completion::Kind::connected, .connection = id_});
+        }
+        break;
+      case wire::FrameType::close:
+        eliciting = true;
+        at_once = true;
+        if (state_ == State::connecting) {
+          fail(frame.close == wire::CloseReason::full      ? Status::full
+               : frame.close == wire::CloseReason::version ? Status::version
+                                                           : Status::refused);
+          return;
+        }
+        if (frame.close == wire::CloseReason::aborted && state_ != State::draining) {
+          fail(Status::aborted);
+          return;
+        }
+        on_close(now);
+        break;
+    }
+  }
+  if (reader.error() != wire::ParseError::none) {
+    ++links_.stats->malformed_packets;
+    return;
+  }
+  // What was not taken is not acknowledged: to the sender it is a lost packet.
+  if (!take || state_ == State::dead) return;
+
+  const bool in_order = received_.empty() || number == received_.back().end;
+  if (received_.empty() || number >= received_.back().end) largest_received_time_ = now;
+  received_.add(number, number + 1);
+  const std::uint64_t oldest_kept = number - std::min<std::uint64_t>(header.span, number);
+  if (oldest_kept > received_floor_) {
+    received_floor_ = oldest_kept;
+    received_.remove_below(oldest_kept);
+  }
+  if (received_.size() > max_received_ranges) {
+    received_floor_ = received_[0].end;
+    received_.remove_lowest_range();
+  }
+  ++stats_.packets_received;
+  if (ecn != Ecn::not_ect) {
+    counts_.ect0_packets += ecn == Ecn::ect0 ? 1 : 0;
+    counts_.ect1_packets += ecn == Ecn::ect1 ? 1 : 0;
+    if (ecn == Ecn::ce) {
+      ++counts_.ce_packets;
+      counts_.ce_bytes += static_cast<std::uint32_t>(packet_bytes);
+    }
+  }
+  if (!eliciting) return;
+  ++unacknowledged_;
+  if (at_once || !in_order || unacknowledged_ >= config_.ack_every)
+    ack_at_once_ = true;
+  else if (ack_deadline_.is_never())
+    ack_deadline_ = now + config_.max_ack_delay;
+}
+
+bool Connection::on_data(const wire::DataFrame& frame, const wire::Header& header) {
+  const std::uint64_t number = wire::widen(frame.message, receives_.begin());
+  if (number < receives_.begin()) return true;  // completed long ago: acknowledge once more
+  if (number >= receives_.end()) {              // nobody promised a buffer
+    ++links_.stats->beyond_credit;
+    return false;
+  }
+  ReceiveMessage& message = receives_[number];
+  if (message.done) return true;
+  const Bytes begin = frame.offset;
+  const Bytes end = begin + frame.length;
+  const bool possible = end <= wire::max_message_bytes && (frame.length > 0 || (frame.last && begin == 0)) &&
+                        (!message.total_known || (frame.last ? end == message.total : end < message.total)) &&
+                        (!frame.last || message.received.empty() || message.received.back().end <= end);
+  if (!possible || (message.received.size() >= max_reassembly_ranges && message.received.would_grow(begin, end))) {
+    if (!possible) ++links_.stats->malformed_packets;
+    return false;
+  }
+  if (frame.last) {
+    message.total = end;
+    message.total_known = true;
+  }
+  if (frame.bytes != nullptr && message.buffer != nullptr && begin < message.capacity)
+    std::memcpy(message.buffer + begin, frame.bytes, std::min<Bytes>(frame.length, message.capacity - begin));
+  message.received_bytes += message.received.add(begin, end);
+  if (message.total_known && message.received_bytes == message.total) {
+    complete_receive(message, header);
+    while (!receives_.empty() && receives_.front().done) receives_.pop();
+    credit_due_ = credit_due_ || advertised_credit_ != receives_.end();
+  }
+  return true;
+}
+
+void Connection::complete_receive(ReceiveMessage& message, const wire::Header& header) {
+  message.done = true;
+  Completion completion{.kind = Completion::Kind::received,
+                        .status = message.total > message.capacity ? Status::truncated : Status::ok,
+                        .connection = id_,
+                        .tag = message.tag,
+                        .bytes = message.total};
+  if ((header.flags & wire::has_job) != 0) {
+    completion.has_job = true;
+    completion.job = header.tag.job;
+    completion.iteration = header.tag.iteration;
+  }
+  push(completion);
+}
+
+void Connection::on_close(Nanos now) {
+  if (state_ == State::draining) return;
+  complete_all(Status::closed);
+  // Both sides closing at once is a close like any other.
+  push({.kind = Completion::Kind::closed, .status = Status::ok, .connection = id_});
+  state_ = State::draining;
+  drain_until_ = now + probe_timeout() * 3;
+  in_flight_ = 0;
+  in_flight_packets_ = 0;
+  loss_time_ = Nanos::never();
+  for (std::uint64_t p = sent_.begin(); p != sent_.end(); ++p) sent_[p].state = PacketState::ignored;
+  forget_finished(now);
+}
+
+void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
+  const std::uint64_t largest = frame.ranges[0].last;
+  if (largest >= next_packet_number_) {  // acknowledges what was never sent
+    ++links_.stats->malformed_packets;
+    return;
+  }
+  if (!batch_has_acks_) {
+    batch_ = {};
+    batch_.bytes_in_flight_before = in_flight_;
+    batch_largest_acked_ = 0;
+  }
+  const std::uint32_t packets_before = batch_.acked_packets;
+  for (std::uint32_t i = 0; i < frame.range_count; ++i) {
+    const wire::PacketRange& range = frame.ranges[i];
+    if (range.last < sent_.begin()) break;
+    const std::uint64_t first = std::max(range.first, sent_.begin());
+    for (std::uint64_t number = range.last + 1; number-- > first;) {
+      SentPacket& packet = sent_[number];
+      if (packet.state == PacketState::in_flight) {
+        if (number >= largest_acked_ || !any_acked_) {
+          largest_acked_ = number;
+          any_acked_ = true;
+          // Only the largest newly acknowledged packet of a frame gives an RTT sample (RFC 9002 section 5.1).
+          if (number == largest) rtt_.add(now - packet.sent, Nanos(frame.delay_ns));
+          if (number == largest) batch_.latest_rtt = rtt_.latest();
+        }
+        batch_largest_acked_ = std::max(batch_largest_acked_, number);
+        on_acked_packet(packet, now);
+        if (number < cwnd_limited_until_) batch_.cwnd_limited = true;
+      } else if (packet.state == PacketState::lost) {
+        on_late_ack(packet);
+        if (largest_acked_ > number)
+          packet_threshold_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+              std::max<std::uint64_t>(packet_threshold_, largest_acked_ - number + 1), max_packet_threshold));
+      }
+      if (state_ == State::dead) return;
+    }
+  }
+  if (batch_.acked_packets > packets_before) {
+    batch_has_acks_ = true;
+    probe_count_ = 0;
+    probes_due_ = 0;
+    last_progress_ = now;
+    if (batch_largest_acked_ == largest || largest == largest_acked_)
+      on_ecn_counts(frame.ecn, batch_.acked_packets - packets_before);
+  }
+}
+
+void Connection::on_acked_packet(SentPacket& packet, Nanos now) {
+  in_flight_ -= packet.bytes;
+  --in_flight_packets_;
+  packet.state = PacketState::acked;
+  ++batch_.acked_packets;
+  batch_.acked_bytes += packet.bytes;
+  delivered_ += packet.bytes;
+  delivered_time_ = now;
+  // The rate between this packet's sending and its acknowledgement, over the longer of the two intervals so that
+  // neither a burst of packets nor one of acknowledgements inflates it.
+  const Nanos interval = std::max(packet.sent - packet.first_sent, now - packet.delivered_time);
+  if (interval.count > 0) {
+    const double rate = static_cast<double>(delivered_ - packet.delivered) * 8e9 / static_cast<double>(interval.count);
+    batch_.delivery_rate = Rate(static_cast<std::uint64_t>(rate));
+    batch_.app_limited = packet.app_limited;
+  }
+  first_sent_ = packet.sent;
+  for (std::uint32_t i = 0; i < packet.chunk_count; ++i) on_acked_chunk(chunks_[packet.first_chunk + i]);
+}
+
+void Connection::on_late_ack(SentPacket& packet) {
+  packet.state = PacketState::acked;
+  ++stats_.spurious_losses;
+  ++episode_spurious_;
+  for (std::uint32_t i = 0; i < packet.chunk_count; ++i) on_acked_chunk(chunks_[packet.first_chunk + i]);
+}
+
+void Connection::on_acked_chunk(const Chunk& chunk) {
+  if (chunk.kind == ChunkKind::close) {
+    if (state_ == State::closing) {
+      complete_all(Status::closed);
+      push({.kind = Completion::Kind::closed, .connection = id_});
+      state_ = State::dead;
+    }
+    return;
+  }
+  if (chunk.kind != ChunkKind::data || chunk.message < sends_.begin() || chunk.message >= sends_.end()) return;
+  SendMessage& message = sends_[chunk.message];
+  if (message.done) return;
+  const Bytes newly = message.acked.add(chunk.offset, Bytes{chunk.offset} + chunk.length);
+  message.acked_bytes += newly;
+  if (job_ != no_job) links_.jobs[job_].augmentation.tracker.on_delivered(newly);
+  if (message.acked_bytes == message.length) complete_send(chunk.message);
+}
+
+void Connection::complete_send(std::uint64_t number) {
+  SendMessage& message = sends_[number];
+  message.done = true;
+  if (message.data != nullptr && !links_.tx->empty()) links_.tx->drop_payload(message.data, message.length);
+  push({.kind = Completion::Kind::sent, .connection = id_, .tag = message.tag, .bytes = message.length});
+  while (!sends_.empty() && sends_.front().done) sends_.pop();
+  next_message_ = std::max(next_message_, sends_.begin());
+  maybe_close();
+}
+
+void Connection::on_ecn_counts(const wire::EcnCounts& counts, std::uint32_t newly_acked_packets) {
+  if (!config_.ecn || !ecn_works_) return;
+  const std::uint32_t ect0 = counts.ect0_packets - peer_counts_.ect0_packets;
+  const std::uint32_t ce = counts.ce_packets - peer_counts_.ce_packets;
+  // Counts that fell, or that miss packets which were sent ECN-capable, mean that something on the path rewrites the
+  // field (RFC 9000 section 13.4.2.1). Reordered acknowledgements never get here. Then ECN is not used any more.
+  if (ect0 > (1U << 31) || ce > (1U << 31) || counts.ect1_packets != 0 || ect0 + ce < newly_acked_packets) {
+    ecn_works_ = false;
+    return;
+  }
+  batch_.ce_packets += ce;
+  batch_.ce_bytes += counts.ce_bytes - peer_counts_.ce_bytes;
+  stats_.ce_packets += ce;
+  peer_counts_ = counts;
+}
+
+void Connection::end_of_batch(Nanos now) {
+  if (!batch_has_acks_ || state_ == State::dead) return;
+  batch_has_acks_ = false;
+  // A loss that turned out to be none is undone before anything else is judged.
+  if (episode_lost_ > 0 && episode_spurious_ >= episode_lost_) {
+    controller_.on_spurious_congestion(now);
+    episode_lost_ = episode_spurious_ = 0;
+    recovery_until_ = 0;
+  }
+  detect_losses(now);
+  if (batch_.ce_packets > 0 && batch_largest_acked_ >= recovery_until_)
+    on_congestion(cc::CongestionEvent::Cause::ecn, now);
+  if (batch_largest_acked_ >= round_end_) {
+    ++rounds_;
+    round_end_ = next_packet_number_;
+  }
+  batch_.now = now;
+  batch_.min_rtt = rtt_.minimum();
+  batch_.smoothed_rtt = rtt_.smoothed();
+  batch_.round_count = rounds_;
+  batch_.in_recovery = batch_largest_acked_ < recovery_until_;
+  batch_.gain = job_ == no_job ? 1.0 : links_.jobs[job_].augmentation.gain();
+  controller_.on_ack(batch_);
+  update_pacing();
+  forget_finished(now);
+}
+
+// ---- loss recovery --------------------------------------------------------------------------------------------------
+
+void Connection::detect_losses(Nanos now) {
+  loss_time_ = Nanos::never();
+  if (!any_acked_) return;
+  const Nanos delay = rtt_.loss_delay(config_.timer_granularity);
+  const Nanos late = now - delay;
+  Nanos run_begin = Nanos::never();  // of losses with nothing acknowledged in between
+  Nanos longest_run;
+  std::uint64_t largest_lost = 0;
+  std::uint32_t lost = 0;
+  std::uint64_t number = std::max(loss_cursor_, sent_.begin());
+  for (; number < largest_acked_; ++number) {
+    SentPacket& packet = sent_[number];
+    if (packet.state == PacketState::acked) run_begin = Nanos::never();
+    if (packet.state != PacketState::in_flight) continue;
+    if (largest_acked_ - number < packet_threshold_ && packet.sent > late) {
+      // Sent in order: all that follow are younger and closer.
+      loss_time_ = packet.sent + delay;
+      break;
+    }
+    if (run_begin.is_never()) run_begin = packet.sent;
+    longest_run = std::max(longest_run, packet.sent - run_begin);
+    on_lost_packet(packet);
+    largest_lost = number;
+    ++lost;
+  }
+  loss_cursor_ = std::min(number, next_packet_number_);
+  if (lost == 0) return;
+  stats_.lost_packets += lost;
+  if (largest_lost >= recovery_until_) {
+    on_congestion(cc::CongestionEvent::Cause::loss, now);
+    episode_lost_ = lost;
+    episode_spurious_ = 0;
+  } else {
+    episode_lost_ += lost;
+  }
+  // Persistent congestion (RFC 9002 section 7.6): nothing got through for three probe timeouts.
+  if (rtt_.has_sample() && longest_run > probe_timeout() * 3) {
+    ++stats_.timeouts;
+    controller_.on_timeout(now);
+    episode_lost_ = 0;
+  }
+}
+
+void Connection::on_lost_packet(SentPacket& packet) {
+  packet.state = PacketState::lost;
+  in_flight_ -= packet.bytes;
+  --in_flight_packets_;
+  ++batch_.lost_packets;
+  batch_.lost_bytes += packet.bytes;
+  for (std::uint32_t i = 0; i < packet.chunk_count; ++i) requeue(chunks_[packet.first_chunk + i]);
+}
+
+void Connection::requeue(const Chunk& chunk) {
+  switch (chunk.kind) {
+    case ChunkKind::data:
+      if (chunk.message >= sends_.begin() && chunk.message < sends_.end() && !sends_[chunk.message].done)
+        retransmit_.push(chunk);
+      break;
+    case ChunkKind::connect:
+      connect_due_ = state_ == State::connecting;
+      break;
+    case ChunkKind::accept:
+      accept_due_ = state_ != State::draining;
+      break;
+    case ChunkKind::credit:
+      credit_due_ = true;
+      break;
+    case ChunkKind::close:
+      close_due_ = state_ == State::closing;
+      break;
+    case ChunkKind::ping:
+      break;
+  }
+}
+
+void Connection::on_congestion(cc::CongestionEvent::Cause cause, Nanos now) {
+  ++stats_.congestion_events;
+  recovery_until_ = next_packet_number_;
+  controller_.on_congestion({now, cause, in_flight_});
+}
+
+void Connection::forget_finished(Nanos now) {
+  // Lost packets are kept for as long as their acknowledgement may still come in.
+  const Nanos keep = rtt_.smoothed() * 2 + config_.timer_granularity;
+  while (!sent_.empty()) {
+    const SentPacket& packet = sent_.front();
+    if (packet.state == PacketState::in_flight) break;
+    if (packet.state == PacketState::lost && now - packet.sent < keep) break;
+    sent_.pop();
+    for (std::uint32_t i = 0; i < packet.chunk_count; ++i) chunks_.pop();
+  }
+}
+
+Nanos Connection::probe_timeout() const { return rtt_.probe_timeout(config_.timer_granularity, config_.max_ack_delay); }
+
+Nanos Connection::probe_deadline() const {
+  if (in_flight_packets_ == 0 || !loss_time_.is_never()) return Nanos::never();
+  const Nanos interval = probe_timeout() * (std::int64_t{1} << std::min(probe_count_, 20U));
+  return last_eliciting_sent_ + std::min(interval, std::max(max_probe_interval, probe_timeout()));
+}
+
+void Connection::on_timer(Nanos now) {
+  if (state_ == State::draining) {
+    if (now >= drain_until_) state_ = State::dead;
+    return;
+  }
+  if (now >= loss_time_) {
+    batch_ = {};
+    batch_.bytes_in_flight_before = in_flight_;
+    detect_losses(now);
+    update_pacing();
+    forget_finished(now);
+  }
+  if (now >= probe_deadline()) on_probe_timeout(now);
+  if (now >= credit_probe_ && in_flight_packets_ == 0) {
+    // The peer owes credit, or is gone: ask.
+    ping_due_ = true;
+    credit_probe_ = now + max_probe_interval;
+  }
+  if (now >= controller_.output().timer) controller_.on_timer(now);
+}
+
+void Connection::on_probe_timeout(Nanos now) {
+  if (probe_count_ >= 2 && now - last_progress_ >= config_.give_up_after) {
+    fail(Status::unreachable);
+    return;
+  }
+  ++probe_count_;
+  probes_due_ = 2;
+  last_eliciting_sent_ = now;  // the next timeout counts from here even if the datapath is full
+  if (state_ == State::connecting) {
+    connect_due_ = true;
+    return;
+  }
+  if (has_data()) return;
+  // Nothing new to probe with: what the oldest packet in flight carried goes out once more.
+  for (std::uint64_t number = std::max(loss_cursor_, sent_.begin()); number < next_packet_number_; ++number) {
+    const SentPacket& packet = sent_[number];
+    if (packet.state != PacketState::in_flight) continue;
+    for (std::uint32_t i = 0; i < packet.chunk_count; ++i) requeue(chunks_[packet.first_chunk + i]);
+    break;
+  }
+  ping_due_ = true;
+}
+
+Nanos Connection::next_deadline() const {
+  if (state_ == State::dead) return Nanos(0);
+  if (state_ == State::draining) return std::min(drain_until_, ack_deadline_);
+  Nanos next = std::min({loss_time_, probe_deadline(), pacing_deadline_, controller_.output().timer});
+  if (unacknowledged_ > 0) next = std::min(next, ack_deadline_);
+  if (in_flight_packets_ == 0) next = std::min(next, credit_probe_);
+  return next;
+}
+
+void Connection::update_pacing() {
+  const cc::Output& output = controller_.output();
+  Rate rate = output.pacing_rate;
+  if (rate.is_zero() && rtt_.has_sample())
+    rate = Rate(static_cast<std::uint64_t>(1.25 * output.cwnd_bytes * 8e9 /
+                                           static_cast<double>(std::max<std::int64_t>(rtt_.smoothed().count, 1))));
+  if (!max_rate_.is_zero() && (rate.is_zero() || max_rate_ < rate)) rate = max_rate_;
+  pacer_.set(rate, Bytes{4} * max_packet_);
+}
+
+// ---- what is sent ---------------------------------------------------------------------------------------------------
+
+bool Connection::has_data() const {
+  if (!may_send_messages()) return false;
+  return !retransmit_.empty() || (next_message_ < sends_.end() && next_message_ < credit_);
+}
+
+bool Connection::credit_urgent() const {
+  if (!credit_due_ || state_ != State::open) return false;
+  // The peer is told at once when it has nothing left to send into, and otherwise when half of the buffers are news.
+  const std::uint64_t news = receives_.end() - std::min(advertised_credit_, receives_.end());
+  return advertised_credit_ <= receives_.begin() || news * 2 >= receives_.size();
+}
+
+Connection::Blocked Connection::blocked(Nanos now) {
+  if (in_flight_ > 0 && static_cast<double>(in_flight_ + max_packet_) > controller_.output().cwnd_bytes) {
+    cwnd_limited_until_ = next_packet_number_;
+    return Blocked::window;
+  }
+  if (sent_.size() >= config_.max_packets_in_flight) return Blocked::window;
+  if (pacer_.next_send() > now) {
+    pacing_deadline_ = pacer_.next_send();
+    return Blocked::pacing;
+  }
+  if (job_ != no_job && links_.jobs[job_].pacer.next_send() > now) return Blocked::job_pacing;
+  return Blocked::no;
+}
+
+Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet) {
+  if (state_ == State::dead) return Blocked::nothing;
+  pacing_deadline_ = Nanos::never();
+  const bool ack_due = unacknowledged_ > 0 && (ack_at_once_ || now >= ack_deadline_);
+  const bool probing = probes_due_ > 0;
+  Blocked data_blocked = Blocked::nothing;
+  if (has_data()) {
+    data_blocked = probing ? Blocked::no : blocked(now);
+    credit_probe_ = Nanos::never();
+  } else if (may_send_messages() && next_message_ < sends_.end()) {
+    if (credit_probe_.is_never()) credit_probe_ = now + max_probe_interval;
+  } else {
+    credit_probe_ = Nanos::never();
+  }
+  const bool control =
+      connect_due_ || (accept_due_ && state_ != State::draining) || close_due_ || ping_due_ || credit_urgent();
+  if (data_blocked != Blocked::no && !control && !ack_due) return data_blocked;
+  if (state_ == State::connecting && !connect_due_) return Blocked::nothing;
+  if (sent_.size() >= 2 * std::size_t{config_.max_packets_in_flight}) return Blocked::window;
+
+  wire::Writer writer(buffer.first(max_packet_));
+  wire::Header header;
+  if (config_.full_integrity) header.flags |= wire::full_integrity;
+  header.connection = peer_connection_;
+  header.packet_number = next_packet_number_;
+  SentPacket record;
+  record.sent = now;
+  record.first_chunk = chunks_.end();
+  if (unacknowledged_ > 0 && state_ != State::connecting) write_ack(writer, now);
+  write_control(writer);
+  std::span<const std::byte> payload;
+  bool retransmission = false;
+  if (data_blocked == Blocked::no) {
+    if (in_flight_packets_ == 0 && was_idle_) {
+      if (any_acked_ && now - last_eliciting_sent_ > probe_timeout()) {
+        controller_.on_idle_restart(now);
+        update_pacing();
+      }
+      was_idle_ = false;
+    }
+    payload = fill_data(writer, retransmission);
+  }
+  record.chunk_count = static_cast<std::uint16_t>(chunks_.end() - record.first_chunk);
+  if (record.chunk_count == 0 && writer.used() == wire::header_bytes) return Blocked::nothing;
+
+  const bool eliciting = record.chunk_count > 0;
+  if (eliciting) {
+    if (!has_data() || probing) header.flags |= wire::ack_now;
+    if (probing) --probes_due_;
+  }
+  if (job_ != no_job && data_blocked == Blocked::no) {
+    const JobState& job = links_.jobs[job_];
+    header.flags |= wire::has_job;
+    header.tag = {job.number, static_cast<std::uint16_t>(job.augmentation.tracker.iteration()),
+                  static_cast<std::uint16_t>(job.augmentation.tracker.bytes_ratio() * 65'535)};
+  }
+  record.bytes = static_cast<std::uint32_t>(writer.used() + payload.size());
+  if (eliciting) {
+    if (in_flight_packets_ == 0) {
+      first_sent_ = delivered_time_ = now;
+      last_progress_ = now;
+    }
+    record.state = PacketState::in_flight;
+    record.first_sent = first_sent_;
+    record.delivered = delivered_;
+    record.delivered_time = delivered_time_;
+    record.app_limited = next_packet_number_ < app_limited_until_;
+    in_flight_ += record.bytes;
+    ++in_flight_packets_;
+    last_eliciting_sent_ = now;
+    if (!has_data()) {
+      app_limited_until_ = next_packet_number_ + 1;
+      was_idle_ = true;
+    }
+  }
+  sent_.push(record);
+  ++next_packet_number_;
+  if (!eliciting) forget_finished(now);
+  const std::uint64_t span = next_packet_number_ - 1 - std::min(sent_.begin(), next_packet_number_ - 1);
+  header.span = static_cast<std::uint32_t>(std::min<std::uint64_t>(span, ~std::uint32_t{0}));
+  if (data_blocked == Blocked::no) {
+    pacer_.on_sent(now, record.bytes + overhead_);
+    if (job_ != no_job) links_.jobs[job_].pacer.on_sent(now, record.bytes + overhead_);
+  }
+  ++stats_.packets_sent;
+  stats_.bytes_sent += record.bytes;
+  if (retransmission) ++stats_.retransmitted_packets;
+  packet.header = writer.finish(header, payload);
+  packet.payload = payload;
+  packet.ecn = config_.ecn && ecn_works_ && eliciting ? Ecn::ect0 : Ecn::not_ect;
+  return Blocked::no;
+}
+
+void Connection::add_chunk(const Chunk& chunk) { chunks_.push(chunk); }
+
+void Connection::write_ack(wire::Writer& writer, Nanos now) {
+  wire::AckFrame frame;
+  frame.delay_ns =
+      static_cast<std::uint32_t>(std::min<std::int64_t>((now - largest_received_time_).count, 4'000'000'000));
+  frame.ecn = counts_;
+  for (std::size_t i = received_.size(); i-- > 0 && frame.range_count < wire::max_ack_ranges;)
+    frame.ranges[frame.range_count++] = {received_[i].begin, received_[i].end - 1};
+  if (frame.range_count > 0) writer.ack(frame);
+  unacknowledged_ = 0;
+  ack_at_once_ = false;
+  ack_deadline_ = Nanos::never();
+}
+
+void Connection::write_control(wire::Writer& writer) {
+  wire::ConnectFrame greeting{.max_packet = static_cast<std::uint16_t>(max_packet_),
+                              .source_connection = id_,
+                              .credit = static_cast<std::uint32_t>(receives_.end()),
+                              .nonce = nonce_};
+  if (connect_due_) {
+    writer.connect(greeting);
+    add_chunk({.kind = ChunkKind::connect});
+    connect_due_ = false;
+    advertised_credit_ = receives_.end();
+  }
+  if (accept_due_ && state_ != State::draining) {
+    writer.accept(greeting);
+    add_chunk({.kind = ChunkKind::accept});
+    accept_due_ = false;
+    advertised_credit_ = receives_.end();
+  }
+  if (credit_due_ && state_ != State::connecting && state_ != State::draining) {
+    writer.credit(static_cast<std::uint32_t>(receives_.end()));
+    add_chunk({.kind = ChunkKind::credit});
+    credit_due_ = false;
+    advertised_credit_ = receives_.end();
+  }
+  if (close_due_) {
+    writer.close(wire::CloseReason::done);
+    add_chunk({.kind = ChunkKind::close});
+    close_due_ = false;
+  }
+  if (ping_due_) {
+    writer.ping();
+    add_chunk({.kind = ChunkKind::ping});
+    ping_due_ = false;
+  }
+}
+
+bool Connection::next_retransmission(Chunk& chunk) {
+  for (; !retransmit_.empty(); retransmit_.pop()) {
+    chunk = retransmit_.front();
+    if (chunk.message < sends_.begin() || chunk.message >= sends_.end()) continue;
+    const SendMessage& message = sends_[chunk.message];
+    if (message.done) continue;
+    if (chunk.length == 0) return true;  // an empty message
+    bool found = false;
+    Chunk missing = chunk;
+    message.acked.for_gaps(chunk.offset, Bytes{chunk.offset} + chunk.length, [&](Bytes begin, Bytes end) {
+      if (found) return;
+      found = true;
+      missing.offset = static_cast<std::uint32_t>(begin);
+      missing.length = static_cast<std::uint16_t>(end - begin);
+    });
+    if (found) {
+      chunk = missing;
+      return true;
+    }
+  }
+  return false;
+}
+
+std::span<const std::byte> Connection::fill_data(wire::Writer& writer, bool& retransmission) {
+  // Short pieces are copied next to each other into one packet. A longer one ends the packet and is gathered from
+  // the user's memory.
+  constexpr std::size_t copy_limit = 256;
+  constexpr std::size_t smallest_piece = 64;
+  for (;;) {
+    if (writer.room() < wire::data_frame_bytes + smallest_piece) return {};
+    const std::size_t room = writer.room() - wire::data_frame_bytes;
+    Chunk chunk;
+    const bool again = next_retransmission(chunk);
+    if (again) {
+      const std::uint32_t whole_end = retransmit_.front().offset + retransmit_.front().length;
+      chunk.length = static_cast<std::uint16_t>(std::min<std::size_t>(chunk.length, room));
+      const std::uint32_t sent_end = chunk.offset + chunk.length;
+      // Offsets may wrap only in the last chunk of a 4 GiB message, where both ends wrap alike.
+      const std::uint32_t rest = whole_end - sent_end;
+      if (rest == 0) {
+        retransmit_.pop();
+      } else {
+        retransmit_.front().offset = sent_end;
+        retransmit_.front().length = static_cast<std::uint16_t>(rest);
+      }
+      retransmission = true;
+    } else {
+      if (next_message_ >= sends_.end() || next_message_ >= credit_) return {};
+      SendMessage& message = sends_[next_message_];
+      chunk.message = next_message_;
+      chunk.offset = static_cast<std::uint32_t>(message.next_offset);
+      chunk.length = static_cast<std::uint16_t>(std::min<Bytes>(message.length - message.next_offset, room));
+      message.next_offset += chunk.length;
+      if (message.next_offset == message.length) ++next_message_;
+    }
+    const SendMessage& message = sends_[chunk.message];
+    const bool last = Bytes{chunk.offset} + chunk.length == message.length;
+    writer.data({.last = last,
+                 .message = static_cast<std::uint32_t>(chunk.message),
+                 .offset = chunk.offset,
+                 .length = chunk.length});
+    add_chunk(chunk);
+    if (chunk.length == 0) continue;
+    const std::span<const std::byte> bytes(message.data == nullptr ? nullptr : message.data + chunk.offset,
+                                           chunk.length);
+    if (message.data == nullptr || chunk.length > copy_limit) return bytes;
+    writer.copy(bytes.data(), bytes.size());
+  }
+}
+
+}  // namespace mltcp

@@ -1,0 +1,296 @@
+// One connection of a shard: what is sent and acknowledged, what is received and reassembled, loss recovery, and the
+// use of its congestion controller. Internal to the transport; programs use shard.h.
+//
+// Loss recovery follows RFC 9002: packet numbers are never reused, a packet is lost when a packet sent
+// `packet_threshold` later, or sent long enough before, has been acknowledged, and a probe timeout sends again
+// without judging. What a lost packet carried (its "chunks") is queued again and travels in a new packet.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "mltcp/base/ring.h"
+#include "mltcp/cc/controller.h"
+#include "mltcp/transport/deadline_heap.h"
+#include "mltcp/transport/pacer.h"
+#include "mltcp/transport/packet_io.h"
+#include "mltcp/transport/range_set.h"
+#include "mltcp/transport/rtt.h"
+#include "mltcp/transport/types.h"
+#include "mltcp/transport/wire.h"
+
+namespace mltcp {
+
+/// A job on a shard: its iteration, its gain, and the rate that its connections share.
+struct JobState {
+  bool used = false;
+  std::uint32_t number = 0;
+  std::uint32_t attached = 0;  ///< connections
+  cc::Augmentation augmentation;
+  Pacer pacer;
+  /// Connections that wait for the pacer, first come first served.
+  GrowableRing<std::uint32_t> waiting;
+};
+
+/// Packets that are built and not yet with the datapath. They point to headers in their own slots and to the user's
+/// payload. A slot is used again only after all have left.
+struct TxQueue {
+  std::vector<TxPacket> packets;  ///< as many as a burst; destination null: dropped
+  std::size_t begin = 0;
+  std::size_t end = 0;
+
+  [[nodiscard]] bool empty() const { return begin == end; }
+  /// Drops what points into a message that has completed: its bytes are the user's again. Such packets are late
+  /// retransmissions, so nothing is lost.
+  void drop_payload(const std::byte* data, Bytes length) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::byte* at = packets[i].payload.data();
+      if (at != nullptr && at >= data && at < data + length) packets[i].destination = nullptr;
+    }
+  }
+  void drop_destination(const Address* destination) {
+    for (std::size_t i = begin; i < end; ++i)
+      if (packets[i].destination == destination) packets[i].destination = nullptr;
+  }
+};
+
+/// What a connection needs of its shard.
+struct ShardLinks {
+  GrowableRing<Completion>* completions = nullptr;
+  TxQueue* tx = nullptr;
+  std::span<JobState> jobs;
+  ShardStats* stats = nullptr;
+};
+
+/// A packet that a connection has built: the header lies in the buffer that it was given.
+struct BuiltPacket {
+  std::span<const std::byte> header;
+  std::span<const std::byte> payload;
+  Ecn ecn = Ecn::not_ect;
+};
+
+class Connection {
+ public:
+  enum class State : std::uint8_t {
+    connecting,  ///< CONNECT sent, no ACCEPT yet
+    open,
+    flushing,  ///< close() called; sends go on
+    closing,   ///< CLOSE sent, not yet acknowledged
+    draining,  ///< the peer closed: only acknowledges, until the drain time is over
+    dead,      ///< to be freed by the shard
+  };
+
+  Connection(ConnectionId id, const Address& remote, const ConnectionConfig& config,
+             const cc::AlgorithmTable& algorithm, const PacketIo::Limits& limits, const ShardLinks& links, Nanos now);
+
+  /// Client: begin the handshake.
+  void start_connect(std::uint64_t nonce);
+  /// Server: the peer's CONNECT has been parsed.
+  void start_accept(const wire::ConnectFrame& peer);
+
+  [[nodiscard]] ConnectionId id() const { return id_; }
+  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] const Address& remote() const { return remote_; }
+  [[nodiscard]] std::uint32_t peer_connection() const { return peer_connection_; }
+  [[nodiscard]] std::uint64_t nonce() const { return nonce_; }
+  [[nodiscard]] std::uint64_t next_packet_number() const { return next_packet_number_; }
+
+  PostResult send(const std::byte* data, Bytes length, std::uint64_t tag);
+  PostResult receive(std::byte* buffer, Bytes capacity, std::uint64_t tag);
+  void close();
+  /// Ends at once: every outstanding operation completes with `status`.
+  void fail(Status status);
+
+  /// Takes a packet whose header is valid and meant for this connection. `reader` stands before its first frame.
+  void on_packet(const wire::Header& header, wire::Reader& reader, Ecn ecn, Bytes packet_bytes, Nanos now);
+  /// After the last packet of a burst: losses, congestion control.
+  void end_of_batch(Nanos now);
+  void on_timer(Nanos now);
+
+  /// Why build() made no packet.
+  enum class Blocked : std::uint8_t { no, nothing, window, pacing, job_pacing };
+  /// Builds the next packet into `buffer` (at least max_packet() bytes) if there is one to send now.
+  Blocked build(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet);
+  /// When on_timer() or build() has something to do next.
+  [[nodiscard]] Nanos next_deadline() const;
+
+  void set_max_rate(Rate rate);
+  void attach(std::uint32_t job) { job_ = job; }
+  [[nodiscard]] std::uint32_t job() const { return job_; }
+  static constexpr std::uint32_t no_job = ~std::uint32_t{0};
+
+  [[nodiscard]] std::uint32_t max_packet() const { return max_packet_; }
+  [[nodiscard]] ConnectionStats stats() const;
+
+  // Marks of the shard's work lists.
+  bool touched = false;
+  bool active = false;
+  bool waits_for_job = false;
+
+ private:
+  enum class ChunkKind : std::uint8_t { data, connect, accept, credit, ping, close };
+  /// A piece of what a packet carried, that its loss brings back.
+  struct Chunk {
+    std::uint64_t message = 0;
+    std::uint32_t offset = 0;
+    std::uint16_t length = 0;
+    ChunkKind kind = ChunkKind::data;
+  };
+  static_assert(sizeof(Chunk) == 16);
+
+  enum class PacketState : std::uint8_t {
+    in_flight,
+    acked,
+    lost,     ///< remembered for a while: its late acknowledgement says that the loss was none
+    ignored,  ///< carried only an acknowledgement, or was given up
+  };
+  struct SentPacket {
+    Nanos sent;
+    Nanos first_sent;      ///< for the delivery rate: start of the send interval
+    Nanos delivered_time;  ///< for the delivery rate: when `delivered` was reached
+    Bytes delivered = 0;
+    std::uint64_t first_chunk = 0;
+    std::uint32_t bytes = 0;
+    std::uint16_t chunk_count = 0;
+    PacketState state = PacketState::ignored;
+    bool app_limited = false;
+  };
+  static_assert(sizeof(SentPacket) == 48);
+
+  struct SendMessage {
+    const std::byte* data = nullptr;
+    Bytes length = 0;
+    Bytes next_offset = 0;  ///< from here on nothing has been sent yet
+    Bytes acked_bytes = 0;
+    bool done = false;
+    std::uint64_t tag = 0;
+    RangeSet acked;
+  };
+  struct ReceiveMessage {
+    std::byte* buffer = nullptr;
+    Bytes capacity = 0;
+    Bytes received_bytes = 0;
+    Bytes total = 0;
+    bool total_known = false;
+    bool done = false;
+    std::uint64_t tag = 0;
+    RangeSet received;
+  };
+
+  // What arrives.
+  bool on_data(const wire::DataFrame& frame, const wire::Header& header);
+  void complete_receive(ReceiveMessage& message, const wire::Header& header);
+  void on_ack(const wire::AckFrame& frame, Nanos now);
+  void on_acked_packet(SentPacket& packet, Nanos now);
+  void on_acked_chunk(const Chunk& chunk);
+  void on_late_ack(SentPacket& packet);
+  void on_ecn_counts(const wire::EcnCounts& counts, std::uint32_t newly_acked_packets);
+  void on_close(Nanos now);
+
+  // Loss recovery.
+  void detect_losses(Nanos now);
+  void on_lost_packet(SentPacket& packet);
+  void on_probe_timeout(Nanos now);
+  void requeue(const Chunk& chunk);
+  void forget_finished(Nanos now);
+  [[nodiscard]] Nanos probe_timeout() const;
+  [[nodiscard]] Nanos probe_deadline() const;
+  void on_congestion(cc::CongestionEvent::Cause cause, Nanos now);
+  void update_pacing();
+
+  // What is sent.
+  [[nodiscard]] bool has_data() const;
+  [[nodiscard]] bool may_send_messages() const { return state_ == State::open || state_ == State::flushing; }
+  [[nodiscard]] bool credit_urgent() const;
+  Blocked blocked(Nanos now);
+  std::span<const std::byte> fill_data(wire::Writer& writer, bool& retransmission);
+  bool next_retransmission(Chunk& chunk);
+  void write_ack(wire::Writer& writer, Nanos now);
+  void write_control(wire::Writer& writer);
+  void add_chunk(const Chunk& chunk);
+  void complete_send(std::uint64_t message);
+  void maybe_close();
+  void complete_all(Status status);
+  void push(const Completion& completion) { links_.completions->push(completion); }
+
+  // Identity.
+  ConnectionId id_;
+  State state_ = State::connecting;
+  Address remote_;
+  std::uint32_t peer_connection_ = 0;
+  std::uint64_t nonce_ = 0;
+  ConnectionConfig config_;
+  ShardLinks links_;
+  std::uint32_t job_ = no_job;
+  std::uint32_t max_packet_;
+  std::uint32_t overhead_;
+
+  // Sending.
+  std::uint64_t next_packet_number_ = 0;  ///< always sent_.end()
+  GrowableRing<SentPacket> sent_;         ///< position = packet number
+  GrowableRing<Chunk> chunks_;
+  GrowableRing<SendMessage> sends_;  ///< position = message number
+  std::uint64_t next_message_ = 0;   ///< first message with unsent bytes
+  std::uint64_t credit_ = 0;         ///< messages below this may be sent
+  GrowableRing<Chunk> retransmit_;
+  bool connect_due_ = false;
+  bool accept_due_ = false;
+  bool credit_due_ = false;
+  bool close_due_ = false;
+  bool ping_due_ = false;
+
+  // Congestion and recovery.
+  cc::Controller controller_;
+  RttEstimator rtt_;
+  Pacer pacer_;
+  Rate max_rate_;
+  Bytes in_flight_ = 0;
+  std::uint32_t in_flight_packets_ = 0;
+  std::uint64_t largest_acked_ = 0;
+  bool any_acked_ = false;
+  std::uint64_t loss_cursor_ = 0;     ///< no packet below is in flight
+  std::uint64_t recovery_until_ = 0;  ///< packets below were sent before the last congestion response
+  std::uint32_t packet_threshold_ = 3;
+  Nanos loss_time_ = Nanos::never();
+  Nanos last_eliciting_sent_;
+  Nanos last_progress_;
+  std::uint32_t probe_count_ = 0;  ///< timeouts in a row
+  std::uint32_t probes_due_ = 0;
+  std::uint32_t episode_lost_ = 0;
+  std::uint32_t episode_spurious_ = 0;
+  std::uint64_t cwnd_limited_until_ = 0;
+  std::uint64_t app_limited_until_ = 0;
+  std::uint64_t round_end_ = 0;
+  std::uint64_t rounds_ = 0;
+  Bytes delivered_ = 0;
+  Nanos delivered_time_;
+  Nanos first_sent_;
+  Nanos pacing_deadline_ = Nanos::never();
+  Nanos credit_probe_ = Nanos::never();
+  bool was_idle_ = true;
+  bool ecn_works_ = true;
+  wire::EcnCounts peer_counts_;
+
+  // What the current batch of acknowledgements has said so far.
+  cc::AckSample batch_;
+  bool batch_has_acks_ = false;
+  std::uint64_t batch_largest_acked_ = 0;
+
+  // Receiving.
+  GrowableRing<ReceiveMessage> receives_;  ///< position = message number
+  std::uint64_t advertised_credit_ = 0;
+  RangeSet received_;  ///< packet numbers
+  std::uint64_t received_floor_ = 0;
+  Nanos largest_received_time_;
+  wire::EcnCounts counts_;
+  std::uint32_t unacknowledged_ = 0;  ///< ack-eliciting packets since the last ACK
+  bool ack_at_once_ = false;
+  Nanos ack_deadline_ = Nanos::never();
+  Nanos drain_until_ = Nanos::never();
+
+  ConnectionStats stats_;
+};
+
+}  // namespace mltcp

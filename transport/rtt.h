@@ -1,0 +1,55 @@
+// Round-trip time estimation (RFC 9002 section 5, RFC 6298).
+#pragma once
+
+#include <algorithm>
+
+#include "mltcp/base/units.h"
+
+namespace mltcp {
+
+class RttEstimator {
+ public:
+  explicit RttEstimator(Nanos initial) : smoothed_(initial), variation_(initial / 2) {}
+
+  /// A packet was acknowledged `rtt` after it was sent; the peer says that it held the acknowledgement `ack_delay`.
+  void add(Nanos rtt, Nanos ack_delay) {
+    latest_ = rtt;
+    if (!has_sample_) {
+      has_sample_ = true;
+      minimum_ = smoothed_ = rtt;
+      variation_ = rtt / 2;
+      return;
+    }
+    minimum_ = std::min(minimum_, rtt);
+    // The peer's word is taken only so far as it leaves at least the minimum.
+    const Nanos adjusted = rtt - minimum_ >= ack_delay ? rtt - ack_delay : rtt;
+    const Nanos deviation(std::abs(smoothed_.count - adjusted.count));
+    variation_ = Nanos((3 * variation_.count + deviation.count) / 4);
+    smoothed_ = Nanos((7 * smoothed_.count + adjusted.count) / 8);
+  }
+
+  [[nodiscard]] bool has_sample() const { return has_sample_; }
+  [[nodiscard]] Nanos latest() const { return latest_; }
+  [[nodiscard]] Nanos minimum() const { return minimum_; }
+  [[nodiscard]] Nanos smoothed() const { return smoothed_; }
+  [[nodiscard]] Nanos variation() const { return variation_; }
+
+  /// Probe timeout before back-off (RFC 9002 section 6.2.1).
+  [[nodiscard]] Nanos probe_timeout(Nanos granularity, Nanos max_ack_delay) const {
+    return smoothed_ + std::max(variation_ * 4, granularity) + max_ack_delay;
+  }
+  /// How long after a later packet's acknowledgement a packet counts as lost (RFC 9002 section 6.1.2): 9/8 RTT.
+  [[nodiscard]] Nanos loss_delay(Nanos granularity) const {
+    const Nanos rtt = std::max(latest_, smoothed_);
+    return std::max(rtt + rtt / 8, granularity);
+  }
+
+ private:
+  bool has_sample_ = false;
+  Nanos latest_;
+  Nanos minimum_;
+  Nanos smoothed_;
+  Nanos variation_;
+};
+
+}  // namespace mltcp

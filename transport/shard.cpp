@@ -1,0 +1,476 @@
+// The shard: connection table, jobs, and the work of one poll (see shard.h).
+#include "mltcp/transport/shard.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "mltcp/base/error.h"
+
+namespace mltcp {
+namespace {
+
+// Bounds of one poll, so that receiving and sending take turns.
+constexpr std::size_t rx_bursts_per_poll = 8;
+constexpr std::size_t packets_per_turn = 8;  // of one connection before the next one's turn
+constexpr std::size_t tx_packets_per_poll = 256;
+
+// The longest thing besides data that has to fit one packet: header, ACK with all ranges, every control frame.
+constexpr std::size_t smallest_packet = wire::header_bytes + wire::max_ack_bytes + wire::connect_frame_bytes +
+                                        wire::accept_frame_bytes + wire::credit_frame_bytes + wire::close_frame_bytes +
+                                        wire::ping_frame_bytes + wire::data_frame_bytes + 64;
+static_assert(smallest_packet <= 548, "fits the smallest IP packet that every host accepts (RFC 1122)");
+
+void check(std::string_view key, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
+  if (value < least || value > most)
+    throw InputError(fmt::format("{} is {}; it has to be from {} to {}", key, value, least, most));
+}
+
+const cc::AlgorithmTable& checked_algorithm(const ConnectionConfig& config) {
+  check("max_sends", config.max_sends, 1, 65'536);
+  check("max_receives", config.max_receives, 1, 65'536);
+  check("max_packets_in_flight", config.max_packets_in_flight, 16, 1U << 20);
+  check("ack_every", config.ack_every, 1, 64);
+  for (const auto& [key, value] :
+       {std::pair{"initial_rtt", config.initial_rtt}, std::pair{"max_ack_delay", config.max_ack_delay},
+        std::pair{"timer_granularity", config.timer_granularity}, std::pair{"give_up_after", config.give_up_after}})
+    if (value.count <= 0) throw InputError(fmt::format("{} is {}; it has to be above 0", key, to_text(value)));
+  const cc::AlgorithmTable& algorithm = cc::find_algorithm(config.congestion_control);
+  if (algorithm.capabilities.needs_ecn && !config.ecn)
+    throw InputError(fmt::format("congestion control \"{}\" needs ECN; set ecn = true", algorithm.name));
+  return algorithm;
+}
+
+}  // namespace
+
+std::string to_text(Status status) {
+  switch (status) {
+    case Status::ok:
+      return "ok";
+    case Status::truncated:
+      return "truncated";
+    case Status::closed:
+      return "closed";
+    case Status::refused:
+      return "refused";
+    case Status::full:
+      return "full";
+    case Status::unreachable:
+      return "unreachable";
+    case Status::aborted:
+      return "aborted";
+    case Status::version:
+      return "version";
+  }
+  return "unknown";
+}
+
+Shard::Shard(PacketIo& io, const ShardConfig& config)
+    : io_(io), config_(config), limits_(io.limits()), random_(config.seed) {
+  check("max_connections", config.max_connections, 1, index_mask);
+  check("max_jobs", config.max_jobs, 0, 1U << 16);
+  check("max_completions", config.max_completions, 1, 1U << 24);
+  if (limits_.max_packet_bytes < smallest_packet)
+    throw InputError(fmt::format("the datapath sends at most {} bytes a packet; the transport needs {}",
+                                 limits_.max_packet_bytes, smallest_packet));
+  limits_.burst = std::max<std::uint32_t>(limits_.burst, 1);
+  slots_.resize(config.max_connections);
+  for (std::uint32_t i = config.max_connections; i-- > 0;) {
+    free_slots_.push_back(i);
+    slots_[i].generation = static_cast<std::uint32_t>(random_.below(1U << (32 - index_bits)));
+  }
+  jobs_.resize(config.max_jobs);
+  deadlines_.reserve(std::size_t{config.max_connections} + config.max_jobs);
+  active_.reserve(64);
+  completions_.reserve(256);
+  rx_.resize(limits_.burst);
+  tx_.packets.resize(limits_.burst);
+  tx_buffers_.resize(std::size_t{limits_.burst} * limits_.max_packet_bytes);
+}
+
+Shard::~Shard() = default;
+
+void Shard::listen(const ConnectionConfig& config) {
+  checked_algorithm(config);
+  listen_config_ = config;
+  listening_ = true;
+}
+
+Connection* Shard::find(ConnectionId id) const {
+  const std::uint32_t index = index_of(id);
+  if (index >= slots_.size()) return nullptr;
+  Connection* connection = slots_[index].connection.get();
+  if (connection == nullptr || connection->id() != id || connection->state() == Connection::State::dead) return nullptr;
+  return connection;
+}
+
+Connection* Shard::make_connection(const Address& remote, const ConnectionConfig& config, Nanos now) {
+  if (free_slots_.empty()) return nullptr;
+  const std::uint32_t index = free_slots_.back();
+  free_slots_.pop_back();
+  Slot& slot = slots_[index];
+  do {
+    slot.generation = (slot.generation + 1) & ((1U << (32 - index_bits)) - 1);
+  } while ((slot.generation << index_bits | index) == 0);
+  slot.connection = std::make_unique<Connection>(
+      slot.generation << index_bits | index, remote, config, checked_algorithm(config), limits_,
+      ShardLinks{.completions = &completions_, .tx = &tx_, .jobs = jobs_, .stats = &stats_}, now);
+  return slot.connection.get();
+}
+
+void Shard::free_connection(std::uint32_t index) {
+  Connection& connection = *slots_[index].connection;
+  if (!tx_.empty()) tx_.drop_destination(&connection.remote());
+  if (connection.job() != Connection::no_job) --jobs_[connection.job()].attached;
+  const auto known = accepted_.find({connection.remote(), connection.peer_connection()});
+  if (known != accepted_.end() && known->second == index) accepted_.erase(known);
+  deadlines_.set(index, Nanos::never());
+  slots_[index].connection.reset();
+  free_slots_.push_back(index);
+}
+
+ConnectionId Shard::connect(const Address& remote, const ConnectionConfig& config, Nanos now) {
+  checked_algorithm(config);
+  Connection* connection = make_connection(remote, config, now);
+  if (connection == nullptr)
+    throw RunError(fmt::format("all {} connections of the shard are in use; raise max_connections or close some",
+                               config_.max_connections));
+  connection->start_connect(random_.next());
+  activate(*connection);
+  return connection->id();
+}
+
+PostResult Shard::send(ConnectionId id, std::span<const std::byte> message, std::uint64_t tag) {
+  Connection* connection = find(id);
+  if (connection == nullptr) return PostResult::closed;
+  if (message.data() == nullptr && !message.empty()) return PostResult::invalid;
+  if (completions_full()) return PostResult::queue_full;
+  const PostResult result = connection->send(message.data(), message.size(), tag);
+  if (result == PostResult::ok) activate(*connection);
+  return result;
+}
+
+PostResult Shard::send_virtual(ConnectionId id, Bytes length, std::uint64_t tag) {
+  Connection* connection = find(id);
+  if (connection == nullptr) return PostResult::closed;
+  if (!limits_.virtual_payload) return PostResult::invalid;
+  if (completions_full()) return PostResult::queue_full;
+  const PostResult result = connection->send(nullptr, length, tag);
+  if (result == PostResult::ok) activate(*connection);
+  return result;
+}
+
+PostResult Shard::receive(ConnectionId id, std::span<std::byte> buffer, std::uint64_t tag) {
+  if (buffer.data() == nullptr && !buffer.empty()) return PostResult::invalid;
+  return post_receive(id, buffer.data(), buffer.size(), tag);
+}
+
+PostResult Shard::receive_virtual(ConnectionId id, Bytes capacity, std::uint64_t tag) {
+  return post_receive(id, nullptr, capacity, tag);
+}
+
+PostResult Shard::post_receive(ConnectionId id, std::byte* buffer, Bytes capacity, std::uint64_t tag) {
+  Connection* connection = find(id);
+  if (connection == nullptr) return PostResult::closed;
+  if (completions_full()) return PostResult::queue_full;
+  const PostResult result = connection->receive(buffer, capacity, tag);
+  if (result == PostResult::ok) activate(*connection);
+  return result;
+}
+
+void Shard::close(ConnectionId id) {
+  if (Connection* connection = find(id)) {
+    connection->close();
+    activate(*connection);
+  }
+}
+
+void Shard::abort(ConnectionId id, Nanos now) {
+  Connection* connection = find(id);
+  if (connection == nullptr) return;
+  if (connection->state() != Connection::State::connecting)
+    send_close(connection->remote(), connection->peer_connection(), connection->next_packet_number(),
+               wire::CloseReason::aborted);
+  connection->fail(Status::aborted);
+  activate(*connection);
+  deadlines_.set(index_of(id), now);
+}
+
+JobId Shard::add_job(const JobConfig& config) {
+  for (JobId id = 0; id < jobs_.size(); ++id) {
+    JobState& job = jobs_[id];
+    if (job.used) continue;
+    job = JobState{};
+    job.used = true;
+    job.number = config.number;
+    job.augmentation = config.augmentation;
+    set_job_rate(id, config.max_rate);
+    return id;
+  }
+  throw RunError(fmt::format("all {} jobs of the shard are in use; raise max_jobs or remove some", jobs_.size()));
+}
+
+void Shard::remove_job(JobId id) {
+  if (id >= jobs_.size() || !jobs_[id].used) return;
+  for (Slot& slot : slots_) {
+    if (slot.connection == nullptr || slot.connection->job() != id) continue;
+    slot.connection->attach(Connection::no_job);
+    slot.connection->waits_for_job = false;
+    activate(*slot.connection);
+  }
+  deadlines_.set(config_.max_connections + id, Nanos::never());
+  jobs_[id] = JobState{};
+}
+
+void Shard::attach(ConnectionId id, JobId job) {
+  Connection* connection = find(id);
+  if (connection == nullptr || job >= jobs_.size() || !jobs_[job].used) return;
+  if (connection->job() != Connection::no_job) --jobs_[connection->job()].attached;
+  connection->attach(job);
+  connection->waits_for_job = false;
+  ++jobs_[job].attached;
+  activate(*connection);
+}
+
+void Shard::begin_iteration(JobId job, Bytes bytes) {
+  if (job < jobs_.size() && jobs_[job].used) jobs_[job].augmentation.tracker.begin_iteration(bytes);
+}
+
+void Shard::set_job_rate(JobId job, Rate rate) {
+  if (job >= jobs_.size() || !jobs_[job].used) return;
+  // Eight packets may leave back to back: enough to make up for a late poll, far below a switch's buffer.
+  jobs_[job].pacer.set(rate, Bytes{8} * (limits_.max_packet_bytes + limits_.overhead_bytes));
+}
+
+ConnectionStats Shard::stats(ConnectionId id) const {
+  const Connection* connection = find(id);
+  return connection == nullptr ? ConnectionStats{} : connection->stats();
+}
+
+std::size_t Shard::take_completions(std::span<Completion> out) {
+  std::size_t count = 0;
+  for (; count < out.size() && !completions_.empty(); completions_.pop()) out[count++] = completions_.front();
+  return count;
+}
+
+// ---- the work of one poll -------------------------------------------------------------------------------------------
+
+Nanos Shard::poll(Nanos now) {
+  bool more = false;
+  if (!tx_.empty()) flush();
+  receive_bursts(now, more);
+  fire_timers(now);
+  transmit(now, more);
+  return more ? now : deadlines_.next();
+}
+
+void Shard::activate(Connection& connection) {
+  if (connection.active) return;
+  connection.active = true;
+  active_.push(index_of(connection.id()));
+}
+
+void Shard::receive_bursts(Nanos now, bool& more) {
+  for (std::size_t burst = 0; burst < rx_bursts_per_poll; ++burst) {
+    const std::size_t count = io_.receive(rx_);
+    for (std::size_t i = 0; i < count; ++i) on_packet(rx_[i], now);
+    for (const std::uint32_t index : touched_) {
+      Connection* connection = slots_[index].connection.get();
+      connection->touched = false;
+      connection->end_of_batch(now);
+      activate(*connection);
+    }
+    touched_.clear();
+    if (count < rx_.size()) return;
+  }
+  more = true;
+}
+
+void Shard::on_packet(const RxPacket& packet, Nanos now) {
+  ++stats_.packets_received;
+  wire::Reader reader;
+  wire::Header header;
+  switch (reader.begin(packet.bytes, packet.virtual_bytes, header)) {
+    case wire::ParseError::none:
+      break;
+    case wire::ParseError::truncated:
+      ++stats_.truncated_packets;
+      return;
+    case wire::ParseError::foreign:
+      ++stats_.foreign_packets;
+      return;
+    case wire::ParseError::checksum:
+      ++stats_.corrupted_packets;
+      return;
+    case wire::ParseError::malformed:
+      ++stats_.malformed_packets;
+      return;
+  }
+  if (header.connection == 0) {
+    on_connect(packet, header, reader, now);
+    return;
+  }
+  Connection* connection = find(header.connection);
+  if (connection == nullptr || connection->remote() != packet.source) {
+    ++stats_.unknown_connection;
+    return;
+  }
+  deliver(*connection, packet, header, reader, now);
+}
+
+void Shard::deliver(Connection& connection, const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
+                    Nanos now) {
+  connection.on_packet(header, reader, packet.ecn, packet.bytes.size() + packet.virtual_bytes, now);
+  if (connection.touched) return;
+  connection.touched = true;
+  touched_.push_back(index_of(connection.id()));
+}
+
+void Shard::on_connect(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, Nanos now) {
+  // Looked at without consuming: the connection reads the packet from its first frame.
+  wire::Reader look = reader;
+  wire::Frame frame;
+  if (!look.next(frame) || frame.type != wire::FrameType::connect || frame.connect.source_connection == 0 ||
+      frame.connect.max_packet < smallest_packet) {
+    ++stats_.malformed_packets;
+    return;
+  }
+  const wire::ConnectFrame& peer = frame.connect;
+  const PeerKey key{packet.source, peer.source_connection};
+  if (const auto known = accepted_.find(key); known != accepted_.end()) {
+    Connection& connection = *slots_[known->second].connection;
+    if (connection.nonce() == peer.nonce) {
+      if (connection.state() != Connection::State::dead) deliver(connection, packet, header, reader, now);
+      return;
+    }
+    // The peer has started anew under the same id: the old connection is gone.
+    connection.fail(Status::unreachable);
+    activate(connection);
+    accepted_.erase(known);
+  }
+  wire::CloseReason refusal = wire::CloseReason::done;
+  if (!listening_)
+    refusal = wire::CloseReason::refused;
+  else if (peer.version != wire::protocol_version)
+    refusal = wire::CloseReason::version;
+  else if (free_slots_.empty() || completions_full())
+    refusal = wire::CloseReason::full;
+  if (refusal != wire::CloseReason::done) {
+    ++stats_.refused_connects;
+    send_close(packet.source, peer.source_connection, 0, refusal);
+    return;
+  }
+  Connection* connection = make_connection(packet.source, listen_config_, now);
+  connection->start_accept(peer);
+  accepted_[key] = index_of(connection->id());
+  completions_.push({.kind = Completion::Kind::accepted, .connection = connection->id()});
+  deliver(*connection, packet, header, reader, now);
+}
+
+void Shard::send_close(const Address& remote, std::uint32_t peer_connection, std::uint64_t packet_number,
+                       wire::CloseReason reason) {
+  // Best effort and on its own: there is no connection (any more) that would send it again.
+  std::byte buffer[wire::header_bytes + wire::close_frame_bytes];
+  wire::Writer writer(buffer);
+  writer.close(reason);
+  wire::Header header;
+  header.connection = peer_connection;
+  header.packet_number = packet_number;
+  TxPacket packet;
+  packet.destination = &remote;
+  packet.header = writer.finish(header, {});
+  stats_.packets_sent += io_.send({&packet, 1});
+}
+
+void Shard::fire_timers(Nanos now) {
+  while (deadlines_.next() <= now) {
+    const std::uint32_t id = deadlines_.top();
+    deadlines_.set(id, Nanos::never());
+    if (id >= config_.max_connections) {
+      activate_waiting(jobs_[id - config_.max_connections], now);
+      continue;
+    }
+    Connection* connection = slots_[id].connection.get();
+    connection->on_timer(now);
+    activate(*connection);
+  }
+}
+
+void Shard::activate_waiting(JobState& job, Nanos now) {
+  while (!job.waiting.empty() && job.pacer.next_send() <= now) {
+    const std::uint32_t index = job.waiting.front();
+    job.waiting.pop();
+    Connection* connection = slots_[index].connection.get();
+    if (connection == nullptr || !connection->waits_for_job || &jobs_[connection->job()] != &job) continue;
+    connection->waits_for_job = false;
+    activate(*connection);
+    return;  // one at a time: the next one's turn comes when this one has sent
+  }
+  if (!job.waiting.empty()) {
+    const auto number = static_cast<std::uint32_t>(&job - jobs_.data());
+    deadlines_.set(config_.max_connections + number, job.pacer.next_send());
+  }
+}
+
+void Shard::transmit(Nanos now, bool& more) {
+  std::size_t budget = tx_packets_per_poll;
+  while (!active_.empty()) {
+    if (budget == 0) {
+      more = true;
+      break;
+    }
+    const std::uint32_t index = active_.front();
+    Connection& connection = *slots_[index].connection;
+    auto blocked = Connection::Blocked::no;
+    bool datapath_full = false;
+    for (std::size_t turn = 0; turn < packets_per_turn && budget > 0; ++turn) {
+      if (tx_.end == tx_.packets.size() && !flush()) {
+        datapath_full = true;
+        break;
+      }
+      BuiltPacket packet;
+      const auto buffer = std::span(tx_buffers_).subspan(tx_.end * limits_.max_packet_bytes, limits_.max_packet_bytes);
+      blocked = connection.build(now, buffer, packet);
+      if (blocked != Connection::Blocked::no) break;
+      tx_.packets[tx_.end++] = {&connection.remote(), packet.header, packet.payload, packet.ecn};
+      ++stats_.packets_sent;
+      --budget;
+    }
+    if (datapath_full) break;  // stays in front; the datapath calls again when it has room
+    active_.pop();
+    connection.active = false;
+    const std::uint32_t job = connection.job();
+    if (blocked == Connection::Blocked::no) {
+      activate(connection);
+    } else {
+      if (blocked == Connection::Blocked::job_pacing && !connection.waits_for_job) {
+        connection.waits_for_job = true;
+        jobs_[job].waiting.push(index);
+      }
+      if (connection.state() == Connection::State::dead)
+        free_connection(index);
+      else
+        deadlines_.set(index, connection.next_deadline());
+    }
+    if (job != Connection::no_job) activate_waiting(jobs_[job], now);
+  }
+  flush();
+}
+
+bool Shard::flush() {
+  while (tx_.begin < tx_.end) {
+    if (tx_.packets[tx_.begin].destination == nullptr) {  // dropped while it waited
+      ++tx_.begin;
+      continue;
+    }
+    std::size_t end = tx_.begin + 1;
+    while (end < tx_.end && tx_.packets[end].destination != nullptr) ++end;
+    const std::size_t sent = io_.send(std::span(tx_.packets).subspan(tx_.begin, end - tx_.begin));
+    tx_.begin += sent;
+    if (tx_.begin < end) return false;
+  }
+  tx_.begin = tx_.end = 0;
+  return true;
+}
+
+}  // namespace mltcp

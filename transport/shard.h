@@ -1,0 +1,147 @@
+// The transport's public face: a shard is one single-threaded instance of the transport over one datapath queue. It
+// owns its connections, jobs, timers and pacing, and does everything inside poll(now): receive, acknowledge, detect
+// losses, send. It never blocks, starts no thread and reads no clock.
+//
+//   Shard shard(io, ShardConfig{});
+//   ConnectionId c = shard.connect(peer, ConnectionConfig{}, now);
+//   JobId job = shard.add_job({.number = 7, .augmentation = cc::Augmentation::mltcp({})});
+//   shard.attach(c, job);
+//   shard.begin_iteration(job, gradient.size());
+//   shard.send(c, gradient, tag);                    // `gradient` stays untouched until its completion
+//   for (;;) { shard.poll(now()); n = shard.take_completions(out); ... }
+//
+// Messages: the n-th message sent on a connection lands in the n-th buffer that the peer posted with receive(), as
+// with InfiniBand queue pairs. A sender holds a message back until the peer has posted its buffer ("credit"), so no
+// byte is ever buffered twice or dropped for want of room. Messages complete in the order in which they finish.
+//
+// Shards share nothing. One shard is used by one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "mltcp/base/random.h"
+#include "mltcp/transport/connection.h"
+#include "mltcp/transport/pollable.h"
+
+namespace mltcp {
+
+class Shard final : public Pollable {
+ public:
+  /// `io` outlives the shard. Throws InputError if `config` is out of range.
+  Shard(PacketIo& io, const ShardConfig& config);
+  ~Shard() override;
+  Shard(const Shard&) = delete;
+  Shard& operator=(const Shard&) = delete;
+
+  /// Accepts connections from now on, each with `config`. Throws InputError if `config` is out of range.
+  void listen(const ConnectionConfig& config);
+  /// Begins to connect; completes with Completion::connected or closed. Sends and receives may be posted at once.
+  /// Throws InputError if `config` is out of range, RunError if max_connections are open.
+  ConnectionId connect(const Address& remote, const ConnectionConfig& config, Nanos now);
+
+  /// Sends `message` (0 bytes to 4 GiB), which the caller keeps unchanged until its completion.
+  PostResult send(ConnectionId connection, std::span<const std::byte> message, std::uint64_t tag);
+  /// Sends `length` bytes that do not exist; only over a datapath with virtual payloads.
+  PostResult send_virtual(ConnectionId connection, Bytes length, std::uint64_t tag);
+  /// Provides the buffer for the next message without one. The shard writes to it until its completion.
+  PostResult receive(ConnectionId connection, std::span<std::byte> buffer, std::uint64_t tag);
+  /// The same for a message whose bytes nobody wants; they are counted and dropped.
+  PostResult receive_virtual(ConnectionId connection, Bytes capacity, std::uint64_t tag);
+
+  /// Closes once all posted sends are done. Receives that are outstanding then complete with Status::closed, here
+  /// and at the peer, and so do sends of the peer.
+  void close(ConnectionId connection);
+  /// Ends the connection at once and tells the peer, if it can. Operations complete with Status::aborted.
+  void abort(ConnectionId connection, Nanos now);
+
+  /// Throws RunError if max_jobs exist.
+  JobId add_job(const JobConfig& config);
+  /// The job's connections go on without a job.
+  void remove_job(JobId job);
+  /// `connection` carries data of `job` from now on. Unknown ids are ignored.
+  void attach(ConnectionId connection, JobId job);
+  /// The job's next iteration begins now and will send `bytes` (of the application, all connections of the job on
+  /// this shard together).
+  void begin_iteration(JobId job, Bytes bytes);
+  /// The most that the job's connections send together, on the wire; 0 = unlimited.
+  void set_job_rate(JobId job, Rate rate);
+  /// The job's progress and gain.
+  [[nodiscard]] const cc::Augmentation& job_progress(JobId job) const { return jobs_[job].augmentation; }
+
+  /// Does all that is due at `now` (nanoseconds, never falling). Returns when to call again at the latest.
+  Nanos poll(Nanos now) override;
+  /// Moves completions to `out`, oldest first, and returns how many.
+  std::size_t take_completions(std::span<Completion> out);
+
+  [[nodiscard]] bool exists(ConnectionId connection) const { return find(connection) != nullptr; }
+  /// All zero for an unknown connection.
+  [[nodiscard]] ConnectionStats stats(ConnectionId connection) const;
+  [[nodiscard]] const ShardStats& stats() const { return stats_; }
+
+ private:
+  struct PeerKey {
+    Address remote;
+    std::uint32_t connection;
+    bool operator==(const PeerKey&) const = default;
+  };
+  struct PeerKeyHash {
+    std::size_t operator()(const PeerKey& key) const noexcept {
+      return AddressHash{}(key.remote) ^ (key.connection * std::size_t{0x9E3779B97F4A7C15ULL});
+    }
+  };
+  struct Slot {
+    std::unique_ptr<Connection> connection;
+    std::uint32_t generation = 0;
+  };
+
+  [[nodiscard]] Connection* find(ConnectionId id) const;
+  Connection* make_connection(const Address& remote, const ConnectionConfig& config, Nanos now);
+  void free_connection(std::uint32_t index);
+  PostResult post_receive(ConnectionId id, std::byte* buffer, Bytes capacity, std::uint64_t tag);
+  void send_close(const Address& remote, std::uint32_t peer_connection, std::uint64_t packet_number,
+                  wire::CloseReason reason);
+  [[nodiscard]] bool completions_full() const { return completions_.size() >= config_.max_completions; }
+
+  void activate(Connection& connection);
+  void activate_waiting(JobState& job, Nanos now);
+  void receive_bursts(Nanos now, bool& more);
+  void on_packet(const RxPacket& packet, Nanos now);
+  void deliver(Connection& connection, const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
+               Nanos now);
+  void on_connect(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, Nanos now);
+  void fire_timers(Nanos now);
+  void transmit(Nanos now, bool& more);
+  /// True when everything built so far is with the datapath.
+  bool flush();
+  [[nodiscard]] std::uint32_t index_of(ConnectionId id) const { return id & index_mask; }
+
+  static constexpr std::uint32_t index_bits = 20;
+  static constexpr std::uint32_t index_mask = (1U << index_bits) - 1;
+
+  PacketIo& io_;
+  ShardConfig config_;
+  PacketIo::Limits limits_;
+  Random random_;
+  bool listening_ = false;
+  ConnectionConfig listen_config_;
+
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> free_slots_;
+  std::unordered_map<PeerKey, std::uint32_t, PeerKeyHash> accepted_;
+  std::vector<JobState> jobs_;
+  GrowableRing<Completion> completions_;
+  GrowableRing<std::uint32_t> active_;  ///< connections that may have something to send
+  std::vector<std::uint32_t> touched_;  ///< connections that got a packet in this burst
+  DeadlineHeap deadlines_;              ///< connections, then jobs
+
+  std::vector<RxPacket> rx_;
+  std::vector<std::byte> tx_buffers_;
+  TxQueue tx_;
+  ShardStats stats_;
+};
+
+}  // namespace mltcp

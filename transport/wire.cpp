@@ -1,0 +1,255 @@
+// Parsing and writing of packets (see wire.h).
+#include "mltcp/transport/wire.h"
+
+#include <bit>
+#include <cstring>
+
+#include "mltcp/transport/crc32c.h"
+
+static_assert(std::endian::native == std::endian::little, "the wire format is written and read in place");
+
+namespace mltcp::wire {
+namespace {
+
+// The header as it lies in memory; every field is naturally aligned within it.
+struct RawHeader {
+  std::uint8_t magic;
+  std::uint8_t flags;
+  std::uint16_t covered;
+  std::uint32_t checksum;
+  std::uint32_t connection;
+  std::uint32_t span;
+  std::uint64_t packet_number;
+  std::uint32_t job;
+  std::uint16_t iteration;
+  std::uint16_t progress;
+};
+static_assert(sizeof(RawHeader) == header_bytes);
+
+struct RawData {
+  std::uint8_t type;
+  std::uint8_t flags;
+  std::uint16_t length;
+  std::uint32_t message;
+  std::uint32_t offset;
+};
+static_assert(sizeof(RawData) == data_frame_bytes);
+
+template <typename T>
+T load(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+template <typename T>
+void store(std::byte* at, T value) {
+  std::memcpy(at, &value, sizeof value);
+}
+
+std::uint32_t checksum(std::span<const std::byte> covered, std::span<const std::byte> payload) {
+  // The checksum field counts as zero.
+  std::byte first[header_bytes];
+  std::memcpy(first, covered.data(), header_bytes);
+  store<std::uint32_t>(first + 4, 0);
+  std::uint32_t crc = crc32c(0, first);
+  if (covered.size() > header_bytes) crc = crc32c(crc, covered.subspan(header_bytes));
+  return payload.empty() ? crc : crc32c(crc, payload);
+}
+
+}  // namespace
+
+ParseError Reader::begin(std::span<const std::byte> packet, std::uint32_t virtual_bytes, Header& header) {
+  error_ = ParseError::none;
+  left_ = 0;
+  if (packet.size() < header_bytes) return error_ = ParseError::truncated;
+  const auto raw = load<RawHeader>(packet.data());
+  if (raw.magic != magic) return error_ = ParseError::foreign;
+  if (raw.covered < header_bytes) return error_ = ParseError::malformed;
+  if (raw.covered > packet.size()) return error_ = ParseError::truncated;
+  const bool full = (raw.flags & full_integrity) != 0;
+  const auto payload = full ? packet.subspan(raw.covered) : std::span<const std::byte>{};
+  if (checksum(packet.first(raw.covered), payload) != raw.checksum) return error_ = ParseError::checksum;
+  header = {raw.flags, raw.connection, raw.span, raw.packet_number, {raw.job, raw.iteration, raw.progress}};
+  at_ = packet.data() + header_bytes;
+  left_ = packet.size() - header_bytes;
+  virtual_left_ = virtual_bytes;
+  return ParseError::none;
+}
+
+bool Reader::next(Frame& frame) {
+  if (left_ == 0) return virtual_left_ == 0 ? false : fail();
+  const auto type = static_cast<FrameType>(*at_);
+  frame.type = type;
+  const auto take = [this](std::size_t size) -> const std::byte* {
+    if (left_ < size) return nullptr;
+    const std::byte* at = at_;
+    at_ += size;
+    left_ -= size;
+    return at;
+  };
+  switch (type) {
+    case FrameType::data:
+      return next_data(frame);
+    case FrameType::ack:
+      return next_ack(frame);
+    case FrameType::credit:
+      if (const std::byte* at = take(credit_frame_bytes)) {
+        frame.credit = load<std::uint32_t>(at + 4);
+        return true;
+      }
+      return fail();
+    case FrameType::ping:
+      return take(ping_frame_bytes) != nullptr || fail();
+    case FrameType::connect:
+    case FrameType::accept: {
+      const bool connect = type == FrameType::connect;
+      const std::byte* at = take(connect ? connect_frame_bytes : accept_frame_bytes);
+      if (at == nullptr) return fail();
+      frame.connect.version = load<std::uint8_t>(at + 1);
+      frame.connect.max_packet = load<std::uint16_t>(at + 2);
+      frame.connect.source_connection = load<std::uint32_t>(at + 4);
+      frame.connect.credit = load<std::uint32_t>(at + 8);
+      frame.connect.nonce = connect ? load<std::uint64_t>(at + 12) : 0;
+      return true;
+    }
+    case FrameType::close:
+      if (const std::byte* at = take(close_frame_bytes)) {
+        frame.close = static_cast<CloseReason>(load<std::uint16_t>(at + 2));
+        return true;
+      }
+      return fail();
+  }
+  return fail();
+}
+
+bool Reader::next_data(Frame& frame) {
+  if (left_ < data_frame_bytes) return fail();
+  const auto raw = load<RawData>(at_);
+  at_ += data_frame_bytes;
+  left_ -= data_frame_bytes;
+  frame.data = {(raw.flags & 1) != 0, raw.message, raw.offset, raw.length, nullptr};
+  if (raw.length <= left_) {
+    frame.data.bytes = at_;
+    at_ += raw.length;
+    left_ -= raw.length;
+    return true;
+  }
+  // Bytes that are not there: only as the virtual payload that ends the packet.
+  if (left_ != 0 || raw.length != virtual_left_) return fail();
+  virtual_left_ = 0;
+  return true;
+}
+
+bool Reader::next_ack(Frame& frame) {
+  if (left_ < ack_frame_bytes) return fail();
+  AckFrame& ack = frame.ack;
+  ack.range_count = load<std::uint8_t>(at_ + 1);
+  if (ack.range_count == 0 || ack.range_count > max_ack_ranges) return fail();
+  const std::size_t size = ack_frame_bytes + (ack.range_count - 1) * ack_range_bytes;
+  if (left_ < size) return fail();
+  ack.delay_ns = load<std::uint32_t>(at_ + 4);
+  std::uint64_t last = load<std::uint64_t>(at_ + 8);
+  ack.ecn = {load<std::uint32_t>(at_ + 16), load<std::uint32_t>(at_ + 20), load<std::uint32_t>(at_ + 24),
+             load<std::uint32_t>(at_ + 28)};
+  std::uint64_t length = load<std::uint32_t>(at_ + 32);
+  const std::byte* at = at_ + ack_frame_bytes;
+  for (std::uint32_t i = 0;; ++i) {
+    if (length > last) return fail();
+    ack.ranges[i] = {last - length, last};
+    if (i + 1 == ack.range_count) break;
+    const std::uint64_t step = std::uint64_t{load<std::uint32_t>(at)} + 2;  // gap - 1, and down onto the next range
+    if (step > last - length) return fail();
+    last = last - length - step;
+    length = load<std::uint32_t>(at + 4);
+    at += ack_range_bytes;
+  }
+  at_ += size;
+  left_ -= size;
+  return true;
+}
+
+void Writer::data(const DataFrame& frame) {
+  store(take(data_frame_bytes),
+        RawData{static_cast<std::uint8_t>(FrameType::data), static_cast<std::uint8_t>(frame.last ? 1 : 0),
+                static_cast<std::uint16_t>(frame.length), frame.message, frame.offset});
+}
+
+void Writer::copy(const std::byte* bytes, std::size_t size) {
+  if (size > 0) std::memcpy(take(size), bytes, size);
+}
+
+void Writer::ack(const AckFrame& frame) {
+  std::size_t count = frame.range_count;
+  const std::size_t fits = 1 + (room() - ack_frame_bytes) / ack_range_bytes;
+  if (count > fits) count = fits;
+  std::byte* at = take(ack_frame_bytes + (count - 1) * ack_range_bytes);
+  store(at, static_cast<std::uint8_t>(FrameType::ack));
+  store(at + 1, static_cast<std::uint8_t>(count));
+  store<std::uint16_t>(at + 2, 0);
+  store(at + 4, frame.delay_ns);
+  store(at + 8, frame.ranges[0].last);
+  store(at + 16, frame.ecn.ect0_packets);
+  store(at + 20, frame.ecn.ect1_packets);
+  store(at + 24, frame.ecn.ce_packets);
+  store(at + 28, frame.ecn.ce_bytes);
+  store(at + 32, static_cast<std::uint32_t>(frame.ranges[0].last - frame.ranges[0].first));
+  at += ack_frame_bytes;
+  for (std::size_t i = 1; i < count; ++i, at += ack_range_bytes) {
+    store(at, static_cast<std::uint32_t>(frame.ranges[i - 1].first - frame.ranges[i].last - 2));
+    store(at + 4, static_cast<std::uint32_t>(frame.ranges[i].last - frame.ranges[i].first));
+  }
+}
+
+void Writer::credit(std::uint32_t messages) {
+  std::byte* at = take(credit_frame_bytes);
+  store(at, static_cast<std::uint32_t>(FrameType::credit));
+  store(at + 4, messages);
+}
+
+void Writer::ping() { store(take(ping_frame_bytes), static_cast<std::uint32_t>(FrameType::ping)); }
+
+void Writer::connect(const ConnectFrame& frame) {
+  std::byte* at = take(connect_frame_bytes);
+  store(at, static_cast<std::uint8_t>(FrameType::connect));
+  store(at + 1, frame.version);
+  store(at + 2, frame.max_packet);
+  store(at + 4, frame.source_connection);
+  store(at + 8, frame.credit);
+  store(at + 12, frame.nonce);
+}
+
+void Writer::accept(const ConnectFrame& frame) {
+  std::byte* at = take(accept_frame_bytes);
+  store(at, static_cast<std::uint8_t>(FrameType::accept));
+  store(at + 1, frame.version);
+  store(at + 2, frame.max_packet);
+  store(at + 4, frame.source_connection);
+  store(at + 8, frame.credit);
+}
+
+void Writer::close(CloseReason reason) {
+  std::byte* at = take(close_frame_bytes);
+  store(at, static_cast<std::uint16_t>(FrameType::close));
+  store(at + 2, static_cast<std::uint16_t>(reason));
+}
+
+std::span<const std::byte> Writer::finish(const Header& header, std::span<const std::byte> payload) {
+  const auto covered = std::span<const std::byte>(buffer_.data(), used_);
+  store(buffer_.data(),
+        RawHeader{magic, header.flags, static_cast<std::uint16_t>(used_), 0, header.connection, header.span,
+                  header.packet_number, header.tag.job, header.tag.iteration, header.tag.progress});
+  std::uint32_t crc = crc32c(0, covered);
+  if ((header.flags & full_integrity) != 0 && payload.data() != nullptr) crc = crc32c(crc, payload);
+  store(buffer_.data() + 4, crc);
+  return covered;
+}
+
+std::optional<JobTag> peek_job_tag(std::span<const std::byte> packet) {
+  if (packet.size() < header_bytes) return std::nullopt;
+  const auto raw = load<RawHeader>(packet.data());
+  if (raw.magic != magic || (raw.flags & has_job) == 0) return std::nullopt;
+  return JobTag{raw.job, raw.iteration, raw.progress};
+}
+
+}  // namespace mltcp::wire
