@@ -1,0 +1,83 @@
+// The job driver: lives through the iterations of one training job on a pair of hosts, over any datapath. It computes
+// (waits), sends each phase's bytes over the job's connections, and notes when each iteration began and ended.
+//
+// A phase's bytes are shared evenly by the job's connections and cut into messages of at most `segment_bytes`. Where
+// payloads are real, each message's bytes follow from the job and the message's number on its connection, and the
+// receiver compares a CRC-32C of every message that arrives with that of what was sent.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mltcp/base/random.h"
+#include "mltcp/experiment/testbed.h"
+#include "mltcp/transport/shard.h"
+#include "mltcp/workload/job.h"
+
+namespace mltcp::experiment {
+
+/// The bytes of a job's messages, the same on both sides without being sent along.
+class Payload {
+ public:
+  /// Message `number` begins this many bytes further into the pattern than its predecessor, in turns.
+  static constexpr std::size_t step = 64;
+  static constexpr std::size_t turns = 61;
+
+  /// For messages of up to `longest` bytes.
+  Payload(std::uint64_t seed, Bytes longest);
+
+  [[nodiscard]] std::span<const std::byte> message(std::uint64_t number, Bytes length) const {
+    return std::span(pattern_).subspan((number % turns) * step, length);
+  }
+  /// CRC-32C of message(number, length); computed once for each that differs.
+  std::uint32_t checksum(std::uint64_t number, Bytes length);
+
+ private:
+  std::vector<std::byte> pattern_;
+  std::map<std::pair<std::uint64_t, Bytes>, std::uint32_t> known_;
+};
+
+class JobDriver {
+ public:
+  static constexpr Bytes segment_bytes = 256 * 1024;
+
+  struct Settings {
+    workload::Job job;         ///< its rate is set (not 0)
+    std::uint32_t number = 0;  ///< in data packets, and the pair of hosts that it uses
+    std::uint32_t iterations = 1;
+    std::uint64_t seed = 1;
+    bool real_payload = false;
+    ConnectionConfig connection;
+    cc::Augmentation augmentation;
+  };
+
+  /// Attaches itself to the hosts of its pair and begins to connect. Lives as long as the testbed is run.
+  JobDriver(Testbed& testbed, const Settings& settings);
+  ~JobDriver();
+
+  /// All connections are open.
+  [[nodiscard]] bool connected() const;
+  /// The experiment's time 0; the job starts at `epoch` + its start time. Once, when connected.
+  void start(Nanos epoch);
+  /// `iterations` are done. The job goes on afterwards, unrecorded, so that the others keep their competitor.
+  [[nodiscard]] bool done() const;
+  /// Iterations recorded so far.
+  [[nodiscard]] std::size_t recorded() const;
+
+  /// Name, times relative to the epoch, bytes, retransmissions, verified messages; no statistics yet.
+  [[nodiscard]] JobResult result() const;
+
+ private:
+  class Sender;
+  class Receiver;
+  std::unique_ptr<Payload> payload_;
+  std::unique_ptr<Receiver> receiver_;
+  std::unique_ptr<Sender> sender_;
+};
+
+}  // namespace mltcp::experiment

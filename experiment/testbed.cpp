@@ -1,0 +1,110 @@
+// Testbeds over the simulator and over DPDK rings (see testbed.h).
+#include "mltcp/experiment/testbed.h"
+
+#include "mltcp/base/error.h"
+#include "mltcp/sim/dumbbell.h"
+#if MLTCP_HAS_DPDK
+#include "mltcp/dpdk/eal.h"
+#include "mltcp/dpdk/ring_dumbbell.h"
+#endif
+
+namespace mltcp::experiment {
+namespace {
+
+// Simulator and rings have the same shape; what differs is how they are made and how late they were.
+template <typename Dumbbell>
+class DumbbellTestbed : public Testbed {
+ public:
+  template <typename... Arguments>
+  explicit DumbbellTestbed(Arguments&&... arguments) : network_(std::forward<Arguments>(arguments)...) {}
+
+  PacketIo& host(Side side, std::uint32_t pair) override { return at(side, pair); }
+  const Address& address(Side side, std::uint32_t pair) override { return at(side, pair).address(); }
+  void attach(Side side, std::uint32_t pair, Pollable& pollable) override { network_.attach(at(side, pair), pollable); }
+  void wake(Side side, std::uint32_t pair) override { network_.wake(at(side, pair)); }
+  bool run(Nanos until, const std::function<bool()>& stop) override { return network_.run(until, stop); }
+  [[nodiscard]] Nanos now() const override { return network_.now(); }
+  [[nodiscard]] const fabric::Link& bottleneck() const override { return network_.bottleneck(); }
+  [[nodiscard]] const fabric::UsageMeter& usage() const override { return network_.usage(); }
+  [[nodiscard]] std::optional<Stalls> stalls() const override { return std::nullopt; }
+
+ protected:
+  auto& at(Side side, std::uint32_t pair) { return side == Side::sender ? network_.left(pair) : network_.right(pair); }
+  Dumbbell network_;
+};
+
+class SimFactory final : public TestbedFactory {
+ public:
+  explicit SimFactory(bool real_payload) : real_payload_(real_payload) {}
+  std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config) override {
+    sim::DumbbellOptions options;
+    options.virtual_payload = !real_payload_;
+    return std::make_unique<DumbbellTestbed<sim::Dumbbell>>(config, options);
+  }
+  [[nodiscard]] std::string datapath() const override { return "sim"; }
+  [[nodiscard]] bool real_time() const override { return false; }
+  [[nodiscard]] bool real_payload() const override { return real_payload_; }
+  [[nodiscard]] std::string description() const override { return "virtual time"; }
+
+ private:
+  bool real_payload_;
+};
+
+#if MLTCP_HAS_DPDK
+class RingTestbed final : public DumbbellTestbed<dpdk::RingDumbbell> {
+ public:
+  using DumbbellTestbed::DumbbellTestbed;
+  [[nodiscard]] std::optional<Stalls> stalls() const override {
+    const dpdk::LoopCounters& hosts = network_.host_loop();
+    const dpdk::LoopCounters& others = network_.switch_loop();
+    return Stalls{std::max(hosts.longest_gap, others.longest_gap), hosts.stalled + others.stalled};
+  }
+};
+
+class RingFactory final : public TestbedFactory {
+ public:
+  RingFactory(const std::string& cores, const fabric::DumbbellConfig& largest) : eal_(options(cores, largest)) {}
+  std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config) override {
+    return std::make_unique<RingTestbed>(eal_, config);
+  }
+  [[nodiscard]] std::string datapath() const override { return "ring"; }
+  [[nodiscard]] bool real_time() const override { return true; }
+  [[nodiscard]] bool real_payload() const override { return true; }
+  [[nodiscard]] std::string description() const override { return eal_.description(); }
+
+ private:
+  static dpdk::EalOptions options(const std::string& cores, const fabric::DumbbellConfig& largest) {
+    dpdk::EalOptions options;
+    options.cores = cores;
+    options.memory_mb = dpdk::RingDumbbell::memory_mb(largest);
+    return options;
+  }
+  dpdk::Eal eal_;
+};
+#endif
+
+}  // namespace
+
+std::unique_ptr<TestbedFactory> make_sim_factory(bool real_payload) {
+  return std::make_unique<SimFactory>(real_payload);
+}
+
+std::unique_ptr<TestbedFactory> make_ring_factory([[maybe_unused]] const std::string& cores,
+                                                  [[maybe_unused]] const fabric::DumbbellConfig& largest) {
+#if MLTCP_HAS_DPDK
+  return std::make_unique<RingFactory>(cores, largest);
+#else
+  throw RunError("this build has no DPDK, so no datapath \"ring\"; build with -DMLTCP_DPDK=ON, or use --datapath sim");
+#endif
+}
+
+const std::vector<std::string>& available_datapaths() {
+#if MLTCP_HAS_DPDK
+  static const std::vector<std::string> names{"sim", "ring"};
+#else
+  static const std::vector<std::string> names{"sim"};
+#endif
+  return names;
+}
+
+}  // namespace mltcp::experiment

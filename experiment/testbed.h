@@ -1,0 +1,69 @@
+// What an experiment runs on: pairs of hosts around one bottleneck, in virtual time or in real time, behind one
+// interface, so that the job driver and the policies know nothing of the difference.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "mltcp/base/units.h"
+#include "mltcp/experiment/results.h"
+#include "mltcp/fabric/dumbbell.h"
+#include "mltcp/fabric/link.h"
+#include "mltcp/fabric/usage_meter.h"
+#include "mltcp/transport/packet_io.h"
+#include "mltcp/transport/pollable.h"
+
+namespace mltcp::experiment {
+
+class Testbed {
+ public:
+  enum class Side { sender, receiver };
+
+  virtual ~Testbed() = default;
+
+  /// The datapath of a host, owned by the testbed.
+  virtual PacketIo& host(Side side, std::uint32_t pair) = 0;
+  virtual const Address& address(Side side, std::uint32_t pair) = 0;
+  /// Drives `pollable`, which outlives the testbed's last run, on a host.
+  virtual void attach(Side side, std::uint32_t pair, Pollable& pollable) = 0;
+  /// Polls a host soon, although no packet and no deadline asks for it.
+  virtual void wake(Side side, std::uint32_t pair) = 0;
+  /// Runs until the time is `until` or `stop` is true; returns whether it was stopped.
+  virtual bool run(Nanos until, const std::function<bool()>& stop) = 0;
+  [[nodiscard]] virtual Nanos now() const = 0;
+
+  [[nodiscard]] virtual const fabric::Link& bottleneck() const = 0;
+  [[nodiscard]] virtual const fabric::UsageMeter& usage() const = 0;
+  /// How late a real-time datapath was; nothing in virtual time.
+  [[nodiscard]] virtual std::optional<Stalls> stalls() const = 0;
+};
+
+/// Makes testbeds of one kind, one after the other.
+class TestbedFactory {
+ public:
+  virtual ~TestbedFactory() = default;
+  virtual std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config) = 0;
+  /// "sim" or "ring", as the result file says.
+  [[nodiscard]] virtual std::string datapath() const = 0;
+  /// Time passes by itself, and noise of the machine is in every measurement.
+  [[nodiscard]] virtual bool real_time() const = 0;
+  /// Messages carry bytes, which are verified on arrival. Where they don't, only lengths travel.
+  [[nodiscard]] virtual bool real_payload() const = 0;
+  /// What it runs on, one line for people; empty if there is nothing to say.
+  [[nodiscard]] virtual std::string description() const = 0;
+};
+
+/// Virtual time. With `real_payload` every byte is carried and verified, at some cost.
+std::unique_ptr<TestbedFactory> make_sim_factory(bool real_payload = false);
+
+/// DPDK rings in real time; `cores` as in "0" or "0,1", empty for the first CPU that may be used. `largest` is the
+/// largest network that will be made, for which memory is set aside. Once per process. Throws InputError for a bad
+/// core list, RunError where DPDK can't start or this build has no DPDK.
+std::unique_ptr<TestbedFactory> make_ring_factory(const std::string& cores, const fabric::DumbbellConfig& largest);
+
+/// The datapaths of this build, by the names that experiment files use.
+const std::vector<std::string>& available_datapaths();
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,206 @@
+// The subcommands (see commands.h).
+#include "commands.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/units.h"
+#include "mltcp/cc/controller.h"
+#include "mltcp/experiment/experiment_file.h"
+#include "mltcp/experiment/report.h"
+#include "mltcp/experiment/results.h"
+#include "mltcp/experiment/runner.h"
+#include "mltcp/experiment/testbed.h"
+#include "mltcp/workload/inspection.h"
+#include "mltcp/workload/trace.h"
+#include "terminal.h"
+#if MLTCP_HAS_DPDK
+#include "mltcp/dpdk/doctor.h"
+#endif
+
+namespace mltcp::tools {
+namespace {
+
+std::string millis(Nanos time) { return fmt::format("{:.2f}", time.millis()); }
+
+/// Writes all of `text` to `file` by way of a neighbour, so that what was there is replaced whole or not at all.
+void write_file(const std::string& file, const std::string& text) {
+  const std::string temporary = file + ".part";
+  std::error_code error;
+  {
+    std::ofstream out(temporary, std::ios::binary);
+    out << text;
+    out.flush();
+    if (!out) throw RunError(fmt::format("{}: can't be written; check that the folder exists and is writable", file));
+  }
+  std::filesystem::rename(temporary, file, error);
+  if (error) {
+    std::filesystem::remove(temporary, error);
+    throw RunError(fmt::format("{}: can't be written; check that it is not a folder and may be replaced", file));
+  }
+}
+
+/// Fails before hours of work rather than after them.
+void check_writable(const std::string& file) {
+  if (file.empty() || file == "-") return;
+  const auto folder = std::filesystem::absolute(file).parent_path();
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error))
+    throw InputError(
+        fmt::format("{}: the folder {} does not exist; make it, or name another file", file, folder.string()));
+  if (std::filesystem::is_directory(file, error))
+    throw InputError(fmt::format("{}: is a folder; name a file in it", file));
+  std::ofstream probe(file + ".part");
+  if (!probe) throw InputError(fmt::format("{}: can't be written; check the permissions of {}", file, folder.string()));
+  probe.close();
+  std::filesystem::remove(file + ".part", error);
+}
+
+experiment::Experiment load(const RunArguments& arguments) {
+  experiment::FileOptions options;
+  options.datapaths = experiment::available_datapaths();
+  options.policies = experiment::available_policies();
+  options.ccs.clear();
+  for (const cc::AlgorithmTable* algorithm : cc::algorithms()) options.ccs.emplace_back(algorithm->name);
+  options.datapath = arguments.datapath;
+  options.cc = arguments.cc;
+  options.policy = arguments.policies;
+  experiment::Experiment loaded = experiment::load_experiment(arguments.file, options);
+  if (arguments.iterations) loaded.iterations = *arguments.iterations;
+  if (arguments.seed) loaded.seed = *arguments.seed;
+  return loaded;
+}
+
+std::string summary(const experiment::Results& results) {
+  Table table(
+      {"policy", "job", "isolated ms", "mean ms", "p50 ms", "p99 ms", "slow-down", "2nd half", "interleaved from"}, 2);
+  for (std::size_t i = 0; i < results.runs.size(); ++i) {
+    const experiment::Run& run = results.runs[i];
+    if (i > 0) table.gap();
+    for (const experiment::JobResult& job : run.jobs) {
+      const double half = job.isolated.count > 0 ? static_cast<double>(job.second_half_mean.count) /
+                                                       static_cast<double>(job.isolated.count)
+                                                 : 0;
+      table.add({run.policy, job.name, millis(job.isolated), millis(job.mean), millis(job.p50), millis(job.p99),
+                 fmt::format("{:.3f}", job.slowdown), fmt::format("{:.3f}", half),
+                 job.interleaved_from ? fmt::format("iteration {}", *job.interleaved_from) : std::string("never")});
+    }
+  }
+  return table.text();
+}
+
+}  // namespace
+
+int run(const RunArguments& arguments) {
+  const experiment::Experiment experiment = load(arguments);
+  check_writable(arguments.json);
+  // A result on standard output is alone there; the table then goes to standard error.
+  std::FILE* const out = arguments.json == "-" ? stderr : stdout;
+  for (const std::string& warning : experiment.warnings) fmt::print(stderr, "mltcp: warning: {}\n", warning);
+
+  const std::unique_ptr<experiment::TestbedFactory> factory =
+      experiment.datapath == "ring" ? experiment::make_ring_factory(arguments.cores, experiment::network_of(experiment))
+                                    : experiment::make_sim_factory(arguments.verify);
+  fmt::print(out, "{}: {} job{}, {} iterations, {} at {}, on {} ({})\n\n", experiment.name, experiment.jobs.size(),
+             experiment.jobs.size() == 1 ? "" : "s", experiment.iterations, experiment.cc,
+             to_text(experiment.bottleneck.rate), experiment.datapath, factory->description());
+  std::fflush(out);
+  ProgressBar bar;
+  const experiment::Results results = experiment::run_experiment(
+      experiment, *factory, [&](double fraction, const std::string& what) { bar.show(fraction, what); });
+  bar.clear();
+
+  fmt::print(out, "{}\n", summary(results));
+  std::uint64_t verified = 0;
+  std::uint64_t errors = 0;
+  for (const experiment::Run& run : results.runs) {
+    for (const experiment::JobResult& job : run.jobs) {
+      verified += job.verified_messages;
+      errors += job.checksum_errors;
+    }
+    fmt::print(out, "{}: link used {:.1f}%, {} packets dropped, {} marked, longest queue {}{}\n", run.policy,
+               run.bottleneck.utilization * 100, run.bottleneck.dropped_packets, run.bottleneck.ecn_marked_packets,
+               bytes_to_text(run.bottleneck.max_queue_bytes),
+               run.stalls && run.stalls->total.count > 0
+                   ? fmt::format("; the machine held the datapath up for {:.1f} ms in all, {:.1f} ms at worst",
+                                 run.stalls->total.millis(), run.stalls->longest.millis())
+                   : std::string());
+  }
+  if (factory->real_payload()) fmt::print(out, "{} messages verified, {} damaged\n", verified, errors);
+
+  if (arguments.json == "-") {
+    experiment::write_json(results, std::cout);
+    if (!std::cout.flush()) throw RunError("standard output can't be written");
+  } else if (!arguments.json.empty()) {
+    std::ostringstream text;
+    experiment::write_json(results, text);
+    write_file(arguments.json, text.str());
+  }
+  if (errors > 0) throw RunError(fmt::format("{} messages arrived damaged", errors));
+  return 0;
+}
+
+int inspect(const InspectArguments& arguments) {
+  const workload::Trace trace = workload::load_trace(arguments.file);
+  workload::MappingOptions options;
+  if (arguments.workers != 0) options.workers = arguments.workers;
+  options.compute_scale = arguments.compute_scale;
+  options.bytes_scale = arguments.bytes_scale;
+  if (!arguments.network.empty()) {
+    const auto network = workload::network_from(arguments.network);
+    if (!network)
+      throw InputError(
+          fmt::format("--network {}: unknown; it is weight-gradient, inter-server or all", arguments.network));
+    options.network = *network;
+  }
+  const Rate rate = parse_rate(arguments.rate);
+  if (rate.is_zero()) throw InputError("--rate 0: a link needs a rate above 0, as in \"100 Gbps\"");
+  if (arguments.toml) {
+    const std::string name =
+        arguments.name.empty() ? std::filesystem::path(arguments.file).stem().string() : arguments.name;
+    fmt::print("{}", workload::to_toml(workload::to_job(trace, name, options)));
+    for (const std::string& warning : trace.warnings) fmt::print(stderr, "mltcp: warning: {}\n", warning);
+    return 0;
+  }
+  fmt::print("{}", workload::describe(workload::inspect(trace, options), rate));
+  return 0;
+}
+
+int report(const std::string& results, const std::string& output) {
+  const std::string page = experiment::render_report(experiment::read_json(results));
+  if (output == "-") {
+    std::cout << page;
+    if (!std::cout.flush()) throw RunError("standard output can't be written");
+    return 0;
+  }
+  check_writable(output);
+  write_file(output, page);
+  fmt::print("{}\n", output);
+  return 0;
+}
+
+int doctor() {
+#if MLTCP_HAS_DPDK
+  const std::vector<dpdk::Check> checks = dpdk::examine_machine();
+  Table table({"", "what", "found"}, 3);
+  std::vector<std::string> cures;
+  for (const dpdk::Check& check : checks) {
+    table.add({std::string(dpdk::to_text(check.status)), check.name, check.detail});
+    if (!check.cure.empty()) cures.push_back(fmt::format("  {}: {}", check.name, check.cure));
+  }
+  fmt::print("{}", table.text());
+  if (!cures.empty()) fmt::print("\nWhat to do:\n{}\n", fmt::join(cures, "\n"));
+  return 0;
+#else
+  fmt::print("this build has no DPDK; the datapath \"sim\" needs nothing of the machine\n");
+  return 0;
+#endif
+}
+
+}  // namespace mltcp::tools

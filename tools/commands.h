@@ -1,0 +1,41 @@
+// The subcommands of `mltcp`. Each writes to standard output what it found, throws InputError or RunError for what
+// went wrong, and returns the exit status of success or of work that failed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mltcp::tools {
+
+struct RunArguments {
+  std::string file;
+  std::optional<std::string> datapath;
+  std::optional<std::string> cc;
+  std::vector<std::string> policies;
+  std::optional<std::uint32_t> iterations;
+  std::optional<std::uint64_t> seed;
+  std::string cores;
+  std::string json;     ///< file, "-" for standard output, empty for none
+  bool verify = false;  ///< carry and verify payloads in virtual time too
+};
+int run(const RunArguments& arguments);
+
+struct InspectArguments {
+  std::string file;
+  bool toml = false;
+  std::string name;
+  std::uint32_t workers = 0;  ///< 0: the mapping's default
+  std::string network;        ///< empty: the mapping's default
+  double compute_scale = 1.0;
+  double bytes_scale = 1.0;
+  std::string rate = "100 Gbps";
+};
+int inspect(const InspectArguments& arguments);
+
+int report(const std::string& results, const std::string& output);
+
+int doctor();
+
+}  // namespace mltcp::tools

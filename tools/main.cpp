@@ -1,0 +1,101 @@
+// The command `mltcp`: reads the command line, calls, and turns failures into one line and an exit status: 0 done,
+// 1 the work failed, 2 wrong usage or bad input.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <new>
+
+#include "commands.h"
+#include "mltcp/base/error.h"
+
+namespace {
+
+constexpr int failed = 1;
+constexpr int bad_input = 2;
+
+int complain(int status, const std::string& message) {
+  fmt::print(stderr, "mltcp: {}\n", message);
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace mltcp;
+
+  CLI::App app{"MLTCP: congestion control that interleaves the bursts of training jobs on a shared network."};
+  app.set_version_flag("--version", MLTCP_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.footer("Exit status: 0 done, 1 the work failed, 2 wrong usage or bad input.");
+
+  tools::RunArguments run;
+  CLI::App* run_command =
+      app.add_subcommand("run", "Run an experiment's jobs over its network, once per policy, and compare");
+  run_command->add_option("EXPERIMENT.toml", run.file, "The experiment (docs/experiment-file.md)")->required();
+  run_command->add_option("--datapath", run.datapath,
+                          "sim (virtual time) or ring (DPDK, real time), instead of the file's");
+  run_command->add_option("--cc", run.cc, "Congestion control, instead of the file's");
+  run_command->add_option("--policy", run.policies, "Policies, instead of the file's; several: --policy fair,mltcp")
+      ->delimiter(',');
+  run_command->add_option("--iterations", run.iterations, "Iterations per job, instead of the file's")
+      ->check(CLI::Range(1, 1'000'000));
+  run_command->add_option("--seed", run.seed, "Seed of everything random, instead of the file's")
+      ->check(CLI::NonNegativeNumber);
+  run_command->add_option("--cores", run.cores,
+                          "CPUs of datapath ring: one, or two with the switch on the second, as in 0,1");
+  run_command->add_flag("--verify", run.verify, "Carry and verify every byte on datapath sim too (ring always does)");
+  run_command->add_option("--json", run.json, "Write the results to this file; - is standard output");
+
+  tools::InspectArguments inspect;
+  CLI::App* inspect_command =
+      app.add_subcommand("inspect", "What a trace holds: iterations, phases, bytes (docs/workload.md)");
+  inspect_command->add_option("TRACE", inspect.file, "A trace in the 12-column text format")->required();
+  inspect_command->add_flag("--toml", inspect.toml, "Print it as a job of an experiment file");
+  inspect_command->add_option("--name", inspect.name, "Name of that job; default: the file's");
+  inspect_command
+      ->add_option("--workers", inspect.workers, "Workers that reduce weight gradients; default: the trace's, or 2")
+      ->check(CLI::Range(1, 10'000'000));
+  inspect_command->add_option("--network", inspect.network,
+                              "Collectives that cross the shared link: weight-gradient (default), inter-server, all");
+  inspect_command->add_option("--compute-scale", inspect.compute_scale, "Factor on compute times; default 1");
+  inspect_command->add_option("--bytes-scale", inspect.bytes_scale, "Factor on bytes sent; default 1");
+  inspect_command->add_option("--rate", inspect.rate, "Rate of the link for the duty cycle; default \"100 Gbps\"");
+
+  std::string results;
+  std::string page;
+  CLI::App* report_command = app.add_subcommand("report", "A self-contained HTML page of the results of a run");
+  report_command->add_option("RESULTS.json", results, "Written by mltcp run --json")->required();
+  report_command->add_option("-o,--output", page,
+                             "The page; default: the results' name with .html; - is standard output");
+
+  app.add_subcommand("doctor", "What on this machine is ready, and the cure for what is not");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    std::string which;
+    for (const CLI::App* command : app.get_subcommands()) which = " " + command->get_name();
+    return complain(bad_input, fmt::format("{}; see mltcp{} --help", error.what(), which));
+  }
+  try {
+    if (*run_command) return tools::run(run);
+    if (*inspect_command) return tools::inspect(inspect);
+    if (*report_command) {
+      if (page.empty()) {
+        const std::size_t dot = results.rfind(".json");
+        page = results.substr(0, dot) + ".html";
+      }
+      return tools::report(results, page);
+    }
+    return tools::doctor();
+  } catch (const InputError& error) {
+    return complain(bad_input, error.what());
+  } catch (const std::bad_alloc&) {
+    return complain(failed, "out of memory; run fewer jobs or iterations, or a smaller network");
+  } catch (const std::exception& error) {
+    return complain(failed, error.what());
+  }
+}

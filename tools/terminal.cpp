@@ -1,0 +1,74 @@
+// Text for people (see terminal.h).
+#include "terminal.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace mltcp::tools {
+namespace {
+
+// Columns on a screen: the code points of UTF-8 text; none of ours is wide.
+std::size_t width(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+}  // namespace
+
+Table::Table(std::vector<std::string> header, std::size_t left) : left_(left) { rows_.push_back(std::move(header)); }
+
+void Table::add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+void Table::gap() { rows_.emplace_back(); }
+
+std::string Table::text() const {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows_) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+  }
+  std::string all;
+  for (const auto& row : rows_) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string pad(widths[i] - width(row[i]), ' ');
+      line += (i == 0 ? "" : "  ") + (i < left_ ? row[i] + pad : pad + row[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    all += line + "\n";
+  }
+  return all;
+}
+
+ProgressBar::ProgressBar()
+    : terminal_(isatty(STDERR_FILENO) != 0), begun_(std::chrono::steady_clock::now()), last_(begun_) {}
+
+ProgressBar::~ProgressBar() { clear(); }
+
+void ProgressBar::show(double fraction, const std::string& what) {
+  if (!terminal_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (drawn_ && now - last_ < std::chrono::milliseconds(100)) return;
+  last_ = now;
+  drawn_ = true;
+  constexpr std::size_t cells = 30;
+  const auto full = static_cast<std::size_t>(std::clamp(fraction, 0.0, 1.0) * cells);
+  std::string bar(full, '#');
+  bar.resize(cells, '.');
+  const double seconds = std::chrono::duration<double>(now - begun_).count();
+  std::string left;
+  if (fraction > 0.02 && seconds > 1) left = fmt::format(", {:.0f} s left", seconds * (1 - fraction) / fraction);
+  fmt::print(stderr, "\r\033[K[{}] {:3.0f}%  {}{}", bar, fraction * 100, what, left);
+  std::fflush(stderr);
+}
+
+void ProgressBar::clear() {
+  if (!drawn_) return;
+  fmt::print(stderr, "\r\033[K");
+  std::fflush(stderr);
+  drawn_ = false;
+}
+
+}  // namespace mltcp::tools
