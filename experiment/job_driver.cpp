@@ -49,7 +49,7 @@ class JobDriver::Receiver final : public Pollable {
         payload_(payload),
         shard_(testbed.host(Testbed::Side::receiver, settings.number), shard_config(settings)) {
     ConnectionConfig config = settings.connection;
-    config.max_receives = receives_per_connection;
+    config.max_receives = 4 * receives_per_connection;
     shard_.listen(config);
   }
 
@@ -70,34 +70,42 @@ class JobDriver::Receiver final : public Pollable {
   struct Flow {
     std::uint64_t next_message = 0;
     std::vector<std::vector<std::byte>> buffers;
+    std::vector<std::uint64_t> free;  ///< buffers to post
   };
 
   void on_completion(const Completion& completion) {
     if (completion.kind == Completion::Kind::accepted) {
       Flow& flow = flows_[completion.connection];
       flow.buffers.resize(receives_per_connection);
-      for (std::uint64_t tag = 0; tag < receives_per_connection; ++tag) {
-        if (settings_.real_payload) flow.buffers[tag].resize(segment_bytes);
-        post(completion.connection, flow, tag);
+      for (std::uint64_t buffer = 0; buffer < receives_per_connection; ++buffer) {
+        if (settings_.real_payload) flow.buffers[buffer].resize(segment_bytes);
+        flow.free.push_back(buffer);
       }
+      post(completion.connection, flow);
     } else if (completion.kind == Completion::Kind::received && completion.status == Status::ok) {
-      // Messages are posted in order, so the n-th completion of a buffer belongs to message n * buffers + buffer.
       Flow& flow = flows_[completion.connection];
       if (payload_ != nullptr) verify(flow, completion);
-      post(completion.connection, flow, completion.tag % receives_per_connection);
+      flow.free.push_back(completion.tag % receives_per_connection);
+      post(completion.connection, flow);
     } else if (completion.kind == Completion::Kind::closed || completion.status != Status::ok) {
       fail(settings_.job, completion.status);
     }
   }
 
-  void post(ConnectionId connection, Flow& flow, std::uint64_t buffer) {
-    // The tag tells the message's number and, modulo the number of buffers, where its bytes are. A message that
-    // finishes early leaves its buffer to a later number, so both are kept.
-    const std::uint64_t number = flow.next_message++;
-    const std::uint64_t tag = number * receives_per_connection + buffer;
-    const PostResult result = settings_.real_payload ? shard_.receive(connection, flow.buffers[buffer], tag)
-                                                     : shard_.receive_virtual(connection, segment_bytes, tag);
-    if (result != PostResult::ok) fail(settings_.job, Status::closed);
+  void post(ConnectionId connection, Flow& flow) {
+    while (!flow.free.empty()) {
+      // The n-th receive that is posted gets the n-th message: the tag tells its number and where its bytes are.
+      const std::uint64_t buffer = flow.free.back();
+      const std::uint64_t tag = flow.next_message * receives_per_connection + buffer;
+      const PostResult result = settings_.real_payload ? shard_.receive(connection, flow.buffers[buffer], tag)
+                                                       : shard_.receive_virtual(connection, segment_bytes, tag);
+      // While an early message waits for a lost packet, later ones may fill the window: posted with the next
+      // completion.
+      if (result == PostResult::queue_full) return;
+      if (result != PostResult::ok) fail(settings_.job, Status::closed);
+      flow.free.pop_back();
+      ++flow.next_message;
+    }
   }
 
   void verify(const Flow& flow, const Completion& completion) {

@@ -34,7 +34,7 @@ std::string to_text(Status status);
 /// Whether an operation was taken.
 enum class PostResult : std::uint8_t {
   ok,
-  queue_full,  ///< max_sends or max_receives are outstanding, or completions wait to be taken: take them, post again
+  queue_full,  ///< max_sends or max_receives are reached, or max_completions wait: take completions, post again
   closed,      ///< no such connection, or it is closing
   too_long,    ///< above 4 GiB
   invalid,     ///< no bytes where the datapath needs some
