@@ -1,0 +1,55 @@
+// The dumbbell of fabric/dumbbell.h as a network in virtual time. What goes to a host on the right, from either
+// side, takes the bottleneck; what goes to a host on the left takes the reverse link.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "mltcp/base/units.h"
+#include "mltcp/fabric/dumbbell.h"
+#include "mltcp/fabric/usage_meter.h"
+#include "mltcp/sim/network.h"
+
+namespace mltcp::sim {
+
+struct DumbbellOptions {
+  bool virtual_payload = false;                 ///< see NetworkOptions
+  std::uint32_t transmit_queue_packets = 1024;  ///< see NetworkOptions
+  Nanos usage_bin{1'000'000};                   ///< see fabric::UsageMeter, like the next
+  std::size_t usage_bins = 16384;
+};
+
+class Dumbbell final : public Network {
+ public:
+  /// The UDP port of every host.
+  static constexpr std::uint16_t port = 4793;
+
+  /// Throws InputError if `config` or `options` are out of range. Equal seeds of the two shared links still give
+  /// them faults and markings of their own.
+  explicit Dumbbell(const fabric::DumbbellConfig& config, const DumbbellOptions& options = {});
+
+  [[nodiscard]] std::uint32_t pairs() const { return static_cast<std::uint32_t>(left_.size()); }
+  /// Host `pair` of a side, below pairs(). Its address is 10.1.(pair / 250).(pair % 250 + 1) on the left, 10.2 on
+  /// the right.
+  [[nodiscard]] Host& left(std::uint32_t pair) { return *left_[pair]; }
+  [[nodiscard]] Host& right(std::uint32_t pair) { return *right_[pair]; }
+
+  /// The link from left to right.
+  [[nodiscard]] fabric::Link& bottleneck() { return link(bottleneck_); }
+  [[nodiscard]] const fabric::Link& bottleneck() const { return link(bottleneck_); }
+  /// The link from right to left.
+  [[nodiscard]] fabric::Link& reverse() { return link(reverse_); }
+  [[nodiscard]] const fabric::Link& reverse() const { return link(reverse_); }
+  /// Bytes on the wire of each job on the bottleneck over time, lost packets included.
+  [[nodiscard]] const fabric::UsageMeter& usage() const { return usage_; }
+
+ private:
+  std::vector<Host*> left_;
+  std::vector<Host*> right_;
+  LinkId bottleneck_ = 0;
+  LinkId reverse_ = 0;
+  fabric::UsageMeter usage_;
+};
+
+}  // namespace mltcp::sim

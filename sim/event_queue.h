@@ -1,0 +1,117 @@
+// The simulator's event queue. A network has few sources of events, each with one next event at a time: a link its
+// next delivery, a host its next poll. So the queue holds sources, not events: an indexed 4-ary heap (Johnson,
+// "Priority queues with update and finding minimum spanning trees", IPL 1975) in which a source's time is moved.
+//
+// Sources that are due at the same time come in the order of their numbers. Numbers come in two ranges, one from 0
+// and one from EventQueue::second on, so that two kinds of sources can grow independently and one kind always comes
+// first.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "mltcp/base/units.h"
+
+namespace mltcp::sim {
+
+class EventQueue {
+ public:
+  using Source = std::uint32_t;
+
+  /// The first number of the second range.
+  static constexpr Source second = Source{1} << 31;
+
+  /// Makes room for `source`, idle at first, and for all before it in its range.
+  void add(Source source) {
+    if (slot(source) >= places_.size()) places_.resize(slot(source) + 1, absent);
+    heap_.reserve(places_.size());
+  }
+
+  [[nodiscard]] bool empty() const { return heap_.empty(); }
+  /// The earliest source and its time; not when empty.
+  [[nodiscard]] Source source() const { return static_cast<Source>(heap_[0]); }
+  [[nodiscard]] Nanos time() const { return time_of(heap_[0]); }
+
+  /// When `source` is due; never() if it is idle.
+  [[nodiscard]] Nanos time(Source source) const {
+    const std::uint32_t place = places_[slot(source)];
+    return place == absent ? Nanos::never() : time_of(heap_[place]);
+  }
+
+  /// Moves `source` to `time` (0 or later); never() makes it idle.
+  void set(Source source, Nanos time) {
+    const std::uint32_t place = places_[slot(source)];
+    if (time.is_never()) {
+      if (place != absent) remove(place);
+      return;
+    }
+    const Entry entry = static_cast<Entry>(static_cast<std::uint64_t>(time.count)) << 64 | source;
+    if (place == absent) {
+      heap_.push_back(entry);
+      sift_up(heap_.size() - 1, entry);
+    } else if (entry < heap_[place]) {
+      sift_up(place, entry);
+    } else if (entry > heap_[place]) {
+      sift_down(place, entry);
+    }
+  }
+
+ private:
+  using Entry = Uint128;  // time above, source below: one comparison orders both
+  static constexpr std::uint32_t absent = 0xFFFFFFFF;
+
+  /// Place of a source in places_: the two ranges interleaved.
+  static std::size_t slot(Source source) { return std::rotl(source, 1); }
+  static Nanos time_of(Entry entry) { return Nanos(static_cast<std::int64_t>(entry >> 64)); }
+
+  void put(std::size_t place, Entry entry) {
+    heap_[place] = entry;
+    places_[slot(static_cast<Source>(entry))] = static_cast<std::uint32_t>(place);
+  }
+
+  void sift_up(std::size_t place, Entry entry) {
+    while (place > 0) {
+      const std::size_t parent = (place - 1) / 4;
+      if (heap_[parent] < entry) break;
+      put(place, heap_[parent]);
+      place = parent;
+    }
+    put(place, entry);
+  }
+
+  void sift_down(std::size_t place, Entry entry) {
+    const std::size_t size = heap_.size();
+    for (;;) {
+      const std::size_t first = place * 4 + 1;
+      if (first >= size) break;
+      const std::size_t end = std::min(first + 4, size);
+      std::size_t least = first;
+      for (std::size_t child = first + 1; child < end; ++child)
+        if (heap_[child] < heap_[least]) least = child;
+      if (entry < heap_[least]) break;
+      put(place, heap_[least]);
+      place = least;
+    }
+    put(place, entry);
+  }
+
+  void remove(std::size_t place) {
+    places_[slot(static_cast<Source>(heap_[place]))] = absent;
+    const Entry last = heap_.back();
+    heap_.pop_back();
+    if (place == heap_.size()) return;
+    if (place > 0 && last < heap_[(place - 1) / 4]) {
+      sift_up(place, last);
+    } else {
+      sift_down(place, last);
+    }
+  }
+
+  std::vector<Entry> heap_;
+  std::vector<std::uint32_t> places_;  // in heap_, by slot()
+};
+
+}  // namespace mltcp::sim

@@ -1,0 +1,354 @@
+// The event loop, the hosts' datapath and forwarding (see network.h).
+#include "mltcp/sim/network.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "mltcp/base/error.h"
+#include "mltcp/transport/wire.h"
+
+namespace mltcp::sim {
+namespace {
+
+constexpr std::uint32_t ip_udp_bytes = 28;
+constexpr std::uint32_t overhead_bytes = 42;
+constexpr std::uint32_t burst_packets = 32;
+constexpr std::uint32_t empty_place = 0xFFFFFFFF;
+
+const NetworkOptions& checked(const NetworkOptions& options) {
+  if (options.mtu < 576 || options.mtu > 9000)
+    throw InputError(fmt::format("the MTU is {}; give 576 to 9000 bytes", options.mtu));
+  if (options.transmit_queue_packets < burst_packets)
+    throw InputError(fmt::format("the transmit queue holds {} packets; give at least {}",
+                                 options.transmit_queue_packets, burst_packets));
+  return options;
+}
+
+std::uint64_t hash(const Address& address) {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+  std::memcpy(&high, address.ip.data(), 8);
+  std::memcpy(&low, address.ip.data() + 8, 8);
+  const std::uint64_t mixed = (high ^ std::rotl(low, 32) ^ address.port) * 0x9E3779B97F4A7C15ULL;
+  return mixed ^ (mixed >> 32);
+}
+
+/// Flips the bit of `packet` that the random number `bits` selects.
+void flip(Packet* packet, std::uint64_t bits) {
+  packet->corrupted = true;
+  if (packet->length == 0) return;
+  const auto bit = static_cast<std::size_t>((static_cast<Uint128>(bits) * (packet->length * 8U)) >> 64);
+  packet->data()[bit / 8] ^= std::byte{1} << (bit % 8);
+}
+
+}  // namespace
+
+const PacketIo::Limits& Host::limits() const { return network_.limits_; }
+std::size_t Host::receive(std::span<RxPacket> out) { return network_.receive(*this, out); }
+std::size_t Host::send(std::span<const TxPacket> packets) { return network_.send(*this, packets); }
+
+Network::Network(const NetworkOptions& options) : options_(checked(options)), pool_(options.mtu - ip_udp_bytes) {
+  limits_.max_packet_bytes = options.mtu - ip_udp_bytes;
+  limits_.overhead_bytes = overhead_bytes;
+  limits_.burst = burst_packets;
+  limits_.virtual_payload = options.virtual_payload;
+}
+
+Network::~Network() = default;
+
+// Set-up.
+
+Host& Network::add_host(const Address& address) {
+  if (find_host(address) != empty_place)
+    throw InputError(fmt::format("two hosts have the address {}; give each its own", to_text(address)));
+  const auto number = static_cast<std::uint32_t>(hosts_.size());
+  hosts_.emplace_back(*this, number, address);
+  events_.add(EventQueue::second + number);
+  if (table_.size() < 2 * hosts_.size()) {
+    table_.assign(std::bit_ceil(4 * hosts_.size()), empty_place);
+    for (const Host& host : hosts_) enter(host);
+  } else {
+    enter(hosts_.back());
+  }
+  return hosts_.back();
+}
+
+void Network::enter(const Host& host) {
+  std::size_t place = hash(host.address_);
+  while (table_[place & (table_.size() - 1)] != empty_place) ++place;
+  table_[place & (table_.size() - 1)] = host.number_;
+}
+
+std::uint32_t Network::find_host(const Address& address) const {
+  if (table_.empty()) return empty_place;
+  for (std::size_t place = hash(address);; ++place) {
+    const std::uint32_t number = table_[place & (table_.size() - 1)];
+    if (number == empty_place || hosts_[number].address_ == address) return number;
+  }
+}
+
+Network::Switch Network::add_switch() {
+  nodes_.emplace_back();
+  return static_cast<Switch>(nodes_.size() - 1);
+}
+
+void Network::check_switch(Switch at) const {
+  if (at >= nodes_.size())
+    throw InputError(fmt::format("there is no switch {}; the network has {}", at, nodes_.size()));
+}
+
+void Network::check_link(LinkId link) const {
+  if (link >= links_.size())
+    throw InputError(fmt::format("there is no link {}; the network has {}", link, links_.size()));
+}
+
+Network::LinkId Network::add_link(Switch far_end, const fabric::LinkConfig& config) {
+  check_switch(far_end);
+  links_.push_back({fabric::Link(config), far_end});
+  const auto id = static_cast<LinkId>(links_.size() - 1);
+  events_.add(id);
+  return id;
+}
+
+Network::LinkId Network::connect(Host& host, Switch far_end, const fabric::LinkConfig& config) {
+  if (host.uplink_ != Host::no_link)
+    throw InputError(fmt::format("host {} has its link already; connect it once", to_text(host.address_)));
+  host.uplink_ = add_link(far_end, config);
+  return host.uplink_;
+}
+
+void Network::set_next(Switch at, const Host& destination, std::uint32_t next) {
+  check_switch(at);
+  std::vector<std::uint32_t>& table = nodes_[at].next;
+  if (table.size() <= destination.number_) table.resize(destination.number_ + 1, no_route);
+  table[destination.number_] = next;
+}
+
+void Network::route(Switch at, const Host& destination, LinkId link) {
+  check_link(link);
+  set_next(at, destination, link);
+}
+
+void Network::route_to_host(Switch at, const Host& destination) { set_next(at, destination, here); }
+
+void Network::meter(LinkId link, fabric::UsageMeter* meter) {
+  check_link(link);
+  links_[link].meter = meter;
+}
+
+void Network::attach(Host& host, Pollable& pollable) {
+  host.pollable_ = &pollable;
+  host.deadline_ = now_;
+  schedule(host);
+}
+
+void Network::detach(Host& host) {
+  host.pollable_ = nullptr;
+  for (const Packet* packet = host.arrived_; packet != nullptr; packet = packet->next) ++counters_.unattached_host;
+  free_list(host.arrived_);
+  free_list(host.lent_);
+  host.deadline_ = host.room_at_ = Nanos::never();
+  host.woken_ = false;
+  schedule(host);
+}
+
+void Network::wake(Host& host) {
+  if (host.pollable_ == nullptr) return;
+  host.woken_ = true;
+  schedule(host);
+}
+
+void Network::free_list(Packet*& list) {
+  while (list != nullptr) {
+    Packet* packet = list;
+    list = packet->next;
+    pool_.free(packet);
+  }
+}
+
+// The event loop.
+
+bool Network::run(Nanos until, const std::function<bool()>& stop) {
+  const bool stoppable = static_cast<bool>(stop);
+  while (!events_.empty() && events_.time() <= until) {
+    now_ = events_.time();
+    const EventQueue::Source source = events_.source();
+    if (source < EventQueue::second) {
+      deliver(source);
+      continue;
+    }
+    poll(hosts_[source - EventQueue::second]);
+    if (stoppable && stop()) return true;
+  }
+  if (!until.is_never() && until > now_) now_ = until;
+  return false;
+}
+
+/// Moves on what `id` delivers at this instant.
+void Network::deliver(LinkId id) {
+  LinkState& state = links_[id];
+  const std::vector<std::uint32_t>& routes = nodes_[state.far_end].next;
+  while (const auto delivery = state.link.pop(now_)) {
+    ++counters_.packet_hops;
+    auto* packet = reinterpret_cast<Packet*>(delivery->packet);
+    const std::uint32_t next = packet->destination < routes.size() ? routes[packet->destination] : no_route;
+    if (next < here) {
+      launch(next, packet);
+    } else if (next == here) {
+      arrive(hosts_[packet->destination], packet);
+    } else {
+      ++counters_.unknown_destination;
+      pool_.free(packet);
+    }
+  }
+  schedule(id);
+}
+
+/// Puts `packet` on a link, or frees it if the link doesn't take it.
+void Network::launch(LinkId id, Packet* packet) {
+  LinkState& state = links_[id];
+  const auto admission = state.link.offer(reinterpret_cast<fabric::Link::Handle>(packet), packet->wire_bytes,
+                                          packet->ecn != Ecn::not_ect, now_);
+  if (state.meter != nullptr && (admission.admitted || admission.lost) && !packet->corrupted) {
+    if (const auto tag = wire::peek_job_tag(packet->bytes()))
+      state.meter->add(tag->job, packet->wire_bytes, admission.departure);
+  }
+  if (!admission.admitted) {
+    pool_.free(packet);
+    return;
+  }
+  if (admission.mark) packet->ecn = Ecn::ce;
+  if (admission.duplicate) state.link.offer_copy(reinterpret_cast<fabric::Link::Handle>(pool_.copy(packet)));
+  if (admission.corrupt) flip(packet, admission.corrupt_bits);
+  schedule(id);
+}
+
+void Network::schedule(LinkId id) {
+  const Nanos next = links_[id].link.next_delivery();
+  if (next != events_.time(id)) events_.set(id, next);
+}
+
+void Network::arrive(Host& host, Packet* packet) {
+  if (host.pollable_ == nullptr) [[unlikely]] {
+    ++counters_.unattached_host;
+    pool_.free(packet);
+    return;
+  }
+  packet->next = nullptr;
+  if (host.arrived_ == nullptr) {
+    host.arrived_ = packet;
+    events_.set(EventQueue::second + host.number_, now_);
+  } else {
+    host.arrived_last_->next = packet;
+  }
+  host.arrived_last_ = packet;
+}
+
+void Network::poll(Host& host) {
+  host.active_ = false;
+  host.woken_ = false;
+  if (host.room_at_ <= now_) host.room_at_ = Nanos::never();
+  host.deadline_ = Nanos::never();
+  Nanos deadline;
+  try {
+    deadline = host.pollable_->poll(now_);
+  } catch (...) {
+    // Without this, the host would still be due now, and the next run would come no further.
+    events_.set(EventQueue::second + host.number_, Nanos::never());
+    throw;
+  }
+  if (host.pollable_ == nullptr) return;                // it detached itself
+  host.deadline_ = std::min(host.deadline_, deadline);  // it may have attached another one
+  if (host.active_ || host.idle_since_ != now_) {
+    host.idle_since_ = now_;
+    host.idle_polls_ = 0;
+  } else if (++host.idle_polls_ >= max_idle_polls) {
+    throw RunError(fmt::format("host {} was polled {} times at {} ns without receiving or sending a packet; {}",
+                               to_text(host.address_), max_idle_polls, now_.count,
+                               host.arrived_ != nullptr
+                                   ? "it must take the packets that have arrived"
+                                   : "the deadline that it returns must lie after the time of the poll"));
+  }
+  schedule(host);
+}
+
+void Network::schedule(Host& host) {
+  Nanos due = std::min(host.deadline_, host.room_at_);
+  if (host.woken_ || host.arrived_ != nullptr || due < now_) due = now_;
+  events_.set(EventQueue::second + host.number_, due);
+}
+
+// The hosts' datapath.
+
+std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
+  if (host.uplink_ == Host::no_link) [[unlikely]] {
+    counters_.sent_packets += packets.size();
+    counters_.unknown_destination += packets.size();
+    return packets.size();
+  }
+  fabric::Link& uplink = links_[host.uplink_].link;
+  const std::size_t waiting = uplink.queue_packets(now_);
+  const std::size_t room =
+      options_.transmit_queue_packets - std::min<std::size_t>(waiting, options_.transmit_queue_packets);
+  const std::size_t taken = std::min({packets.size(), room, static_cast<std::size_t>(burst_packets)});
+  for (const TxPacket& out : packets.first(taken)) {
+    const bool is_virtual = out.payload.data() == nullptr && !out.payload.empty();
+    const std::size_t length = out.header.size() + out.payload.size();
+    if (length > limits_.max_packet_bytes || (is_virtual && !options_.virtual_payload)) [[unlikely]] {
+      ++counters_.invalid_packets;
+      continue;
+    }
+    const std::uint32_t destination = find_host(*out.destination);
+    if (destination == empty_place) [[unlikely]] {
+      ++counters_.unknown_destination;
+      continue;
+    }
+    Packet* packet = pool_.allocate(is_virtual ? out.header.size() : length);
+    packet->source = host.number_;
+    packet->destination = destination;
+    packet->wire_bytes = static_cast<std::uint32_t>(length) + overhead_bytes;
+    packet->virtual_bytes = is_virtual ? static_cast<std::uint32_t>(out.payload.size()) : 0;
+    packet->ecn = out.ecn;
+    packet->corrupted = false;
+    if (!out.header.empty()) std::memcpy(packet->data(), out.header.data(), out.header.size());
+    if (!is_virtual && !out.payload.empty())
+      std::memcpy(packet->data() + out.header.size(), out.payload.data(), out.payload.size());
+    launch(host.uplink_, packet);
+  }
+  counters_.sent_packets += taken;
+  host.active_ |= taken > 0;
+  if (taken == room && taken < packets.size()) {
+    // Not at the first packet that leaves: a poll for every packet would cost more than the packet.
+    host.room_at_ = uplink.time_of_queue(options_.transmit_queue_packets - burst_packets, now_);
+    schedule(host);
+  }
+  return taken;
+}
+
+std::size_t Network::receive(Host& host, std::span<RxPacket> out) {
+  free_list(host.lent_);
+  const std::size_t most = std::min(out.size(), static_cast<std::size_t>(burst_packets));
+  std::size_t count = 0;
+  Packet* packet = host.arrived_;
+  Packet* last = nullptr;
+  for (; packet != nullptr && count < most; packet = packet->next) {
+    RxPacket& in = out[count++];
+    in.source = hosts_[packet->source].address_;
+    in.bytes = packet->bytes();
+    in.virtual_bytes = packet->virtual_bytes;
+    in.ecn = packet->ecn;
+    last = packet;
+  }
+  if (last == nullptr) return 0;
+  host.lent_ = host.arrived_;
+  host.arrived_ = packet;
+  last->next = nullptr;
+  counters_.received_packets += count;
+  host.active_ = true;
+  return count;
+}
+
+}  // namespace mltcp::sim

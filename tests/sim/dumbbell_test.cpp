@@ -1,0 +1,273 @@
+// Tests of sim/dumbbell.cpp, and of whole runs over it: paths and times, metering, conservation, determinism.
+#include "mltcp/sim/dumbbell.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "endpoints.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/random.h"
+
+namespace mltcp::sim {
+namespace {
+
+using namespace mltcp::literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Bottleneck 1 Gbps (8 ns a byte) and 10 us, access 10 Gbps and 1 us.
+fabric::DumbbellConfig gigabit(std::uint32_t pairs) {
+  fabric::DumbbellConfig config;
+  config.pairs = pairs;
+  config.bottleneck.rate = Rate(1'000'000'000);
+  config.bottleneck.delay = 10_us;
+  config.reverse = config.bottleneck;
+  config.access_delay = 1_us;
+  return config;
+}
+
+TEST(Dumbbell, constructor__gives_hosts_their_addresses) {
+  Dumbbell net(gigabit(1000));
+  EXPECT_EQ(net.pairs(), 1000U);
+  EXPECT_EQ(to_text(net.left(0).address()), "10.1.0.1:4793");
+  EXPECT_EQ(to_text(net.left(249).address()), "10.1.0.250:4793");
+  EXPECT_EQ(to_text(net.right(250).address()), "10.2.1.1:4793");
+  EXPECT_EQ(to_text(net.right(999).address()), "10.2.3.250:4793");
+  EXPECT_EQ(net.left(0).limits().max_packet_bytes, 1472U);
+  EXPECT_EQ(net.left(0).limits().overhead_bytes, 42U);
+  EXPECT_FALSE(net.left(0).limits().virtual_payload);
+  EXPECT_EQ(net.uplink(net.right(3)).config().rate, Rate(10'000'000'000));
+}
+
+TEST(Dumbbell, run__two_hops_in_each_direction) {
+  Dumbbell net(gigabit(2));
+  Recorder left(net.left(1));
+  Recorder right(net.right(0));
+  net.attach(net.left(1), left);
+  net.attach(net.right(0), right);
+  send_one(net.left(0), net.right(0).address(), bytes_of(1208));  // 1250 on the wire: 1 us + 1 us + 10 us + 10 us
+  send_one(net.right(1), net.left(1).address(), bytes_of(83));    // 125: 0.1 + 1 + 1 + 10
+  net.run_until(1_ms);
+  ASSERT_EQ(right.seen.size(), 1U);
+  EXPECT_EQ(right.seen[0].at, 22_us);
+  EXPECT_EQ(right.seen[0].source, net.left(0).address());
+  ASSERT_EQ(left.seen.size(), 1U);
+  EXPECT_EQ(left.seen[0].at, 12'100_ns);
+  EXPECT_EQ(net.counters().packet_hops, 4U);
+  EXPECT_EQ(net.bottleneck().counters().sent_bytes, 1250U);
+  EXPECT_EQ(net.reverse().counters().sent_bytes, 125U);
+}
+
+TEST(Dumbbell, run__neighbours_reach_each_other_over_the_link_to_their_side) {
+  Dumbbell net(gigabit(2));
+  Recorder left(net.left(1));
+  net.attach(net.left(1), left);
+  send_one(net.left(0), net.left(1).address(), bytes_of(83));
+  net.run_until(1_ms);
+  EXPECT_EQ(left.seen.size(), 1U);
+  EXPECT_EQ(net.reverse().counters().sent_packets, 1U);
+  EXPECT_EQ(net.bottleneck().counters().sent_packets, 0U);
+}
+
+TEST(Dumbbell, usage__counts_wire_bytes_of_each_job_at_departure) {
+  auto config = gigabit(2);
+  config.bottleneck.faults.corruption = 1;  // metering comes before
+  DumbbellOptions options;
+  options.virtual_payload = true;
+  options.usage_bin = 10_us;
+  Dumbbell net(config, options);
+  // 1250 bytes on the wire each. The first leaves the bottleneck at 1 + 1 + 10 us, then one every 10 us.
+  for (int i = 0; i < 3; ++i) send_one(net.left(0), net.right(0).address(), tagged(7), virtual_payload(1176));
+  send_one(net.left(0), net.right(0).address(), tagged(8), virtual_payload(1176));
+  send_one(net.left(0), net.right(0).address(), bytes_of(32, 0), virtual_payload(1176));  // no job
+  send_one(net.right(0), net.left(0).address(), tagged(7));                               // the other way
+  net.run_until(1_ms);
+  EXPECT_EQ(net.usage().jobs().size(), 2U);
+  EXPECT_THAT(net.usage().jobs().at(7), ElementsAre(0, 1250, 1250, 1250));
+  EXPECT_THAT(net.usage().jobs().at(8), ElementsAre(0, 0, 0, 0, 1250));
+}
+
+TEST(Dumbbell, usage__leaves_out_what_the_buffer_drops) {
+  auto config = gigabit(1);
+  config.bottleneck.buffer_bytes = 1514;
+  Dumbbell net(config);
+  auto header = tagged(7);
+  header.resize(1208);
+  for (int i = 0; i < 5; ++i) send_one(net.left(0), net.right(0).address(), header);
+  net.run_until(1_ms);
+  EXPECT_EQ(net.bottleneck().counters().dropped_packets, 4U);
+  EXPECT_EQ(net.packets_inside(), 0U);
+  Bytes sum = 0;
+  for (const Bytes bytes : net.usage().jobs().at(7)) sum += bytes;
+  EXPECT_EQ(sum, 1250U);
+}
+
+/// Sends random packets at random times to random hosts, real and virtual, and folds what it receives into a sum.
+class Chatter : public Pollable {
+ public:
+  Chatter(Dumbbell& net, Host& host, std::uint64_t seed, Nanos until)
+      : net_(net), host_(host), random_(seed), until_(until) {}
+
+  Nanos poll(Nanos now) override {
+    std::array<RxPacket, 32> in;
+    while (const std::size_t count = host_.receive(in)) {
+      received += count;
+      for (const RxPacket& packet : std::span(in).first(count)) {
+        mix(static_cast<std::uint64_t>(now.count));
+        mix(packet.source.v4_ip() + packet.virtual_bytes + static_cast<std::uint64_t>(packet.ecn));
+        for (const std::byte byte : packet.bytes) mix(static_cast<std::uint64_t>(byte));
+      }
+    }
+    if (now >= until_) return Nanos::never();
+    if (now >= next_) {
+      for (std::uint64_t i = 1 + random_.below(20); i > 0; --i) {
+        const auto pair = static_cast<std::uint32_t>(random_.below(net_.pairs()));
+        const Host& to = random_.chance(0.5) ? net_.right(pair) : net_.left(pair);
+        const auto header = bytes_of(random_.below(400), static_cast<unsigned>(random_.below(256)));
+        const std::size_t size = random_.below(1000);
+        const auto payload = bytes_of(size, 1);
+        if (send_one(host_, to.address(), header, random_.chance(0.5) ? virtual_payload(size) : payload,
+                     random_.chance(0.5) ? Ecn::ect0 : Ecn::not_ect))
+          ++sent;
+      }
+      next_ = now + Nanos(static_cast<std::int64_t>(random_.below(150'000)));
+    }
+    return next_;
+  }
+
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+  std::uint64_t digest = 0;
+
+ private:
+  void mix(std::uint64_t value) { digest = (digest ^ value) * 0x100000001B3ULL; }
+
+  Dumbbell& net_;
+  Host& host_;
+  Random random_;
+  Nanos until_;
+  Nanos next_;
+};
+
+struct ChatterRun {
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+  std::uint64_t hops = 0;
+  std::vector<std::uint64_t> digests;
+  bool operator==(const ChatterRun&) const = default;
+};
+
+/// Random load on all hosts until nothing moves any more; checks that every packet is accounted for. `step` is the
+/// length of the pieces in which the time is run.
+ChatterRun chatter(std::uint64_t link_seed, std::uint64_t seed, Nanos step) {
+  auto config = gigabit(4);
+  config.bottleneck.buffer_bytes = 60'000;
+  config.bottleneck.ecn = {true, 10'000, 40'000, 0.5};
+  config.bottleneck.faults = {
+      .loss = 0.02, .duplication = 0.03, .corruption = 0.04, .reordering = 0.1, .reorder_delay = 40_us};
+  config.bottleneck.seed = link_seed;
+  config.reverse = config.bottleneck;
+  DumbbellOptions options;
+  options.virtual_payload = true;
+  options.transmit_queue_packets = 32;
+  Dumbbell net(config, options);
+  std::vector<std::unique_ptr<Chatter>> all;
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    Host& host = i % 2 == 0 ? net.left(i / 2) : net.right(i / 2);
+    all.push_back(std::make_unique<Chatter>(net, host, Random::stream(seed, i).next(), 50_ms));
+    net.attach(host, *all.back());
+  }
+  for (Nanos now; now < 60_ms; now += step) net.run_until(now);
+  net.run(Nanos::never(), nullptr);
+
+  ChatterRun result;
+  for (const auto& one : all) {
+    result.sent += one->sent;
+    result.received += one->received;
+    result.digests.push_back(one->digest);
+  }
+  result.hops = net.counters().packet_hops;
+  const auto& forward = net.bottleneck().counters();
+  const auto& reverse = net.reverse().counters();
+  const auto both = [&](auto member) { return forward.*member + reverse.*member; };
+  EXPECT_GT(both(&fabric::LinkCounters::dropped_packets), 0U);
+  EXPECT_GT(both(&fabric::LinkCounters::marked_packets), 0U);
+  EXPECT_GT(both(&fabric::LinkCounters::reordered_packets), 0U);
+  EXPECT_NE(forward.lost_packets, reverse.lost_packets);  // one seed, faults of their own
+  EXPECT_EQ(result.sent, net.counters().sent_packets);
+  EXPECT_EQ(result.received, net.counters().received_packets);
+  EXPECT_EQ(net.packets_inside(), 0U);
+  EXPECT_EQ(net.counters().invalid_packets + net.counters().unknown_destination + net.counters().unattached_host, 0U);
+  EXPECT_EQ(both(&fabric::LinkCounters::offered_packets), result.sent);
+  EXPECT_EQ(result.sent, result.received + both(&fabric::LinkCounters::dropped_packets) +
+                             both(&fabric::LinkCounters::lost_packets) -
+                             both(&fabric::LinkCounters::duplicated_packets));
+  EXPECT_EQ(result.hops, result.sent + result.received);  // access links lose nothing
+  return result;
+}
+
+TEST(Dumbbell, run__conserves_packets_and_repeats_itself_bit_for_bit) {
+  const ChatterRun first = chatter(1, 1, 1_ms);
+  EXPECT_GT(first.received, 20'000U);
+  EXPECT_EQ(chatter(1, 1, 1_ms), first);
+  EXPECT_EQ(chatter(1, 1, Nanos(777)), first);  // however the run is cut into pieces
+  EXPECT_NE(chatter(2, 1, 1_ms).digests, first.digests);
+  EXPECT_NE(chatter(1, 2, 1_ms).digests, first.digests);
+}
+
+TEST(Dumbbell, run__keeps_a_saturated_bottleneck_busy_with_flat_memory) {
+  auto config = gigabit(2);
+  config.access_rate = Rate(1'000'000'000);
+  DumbbellOptions options;
+  options.virtual_payload = true;
+  Dumbbell net(config, options);
+  std::vector<std::unique_ptr<Recorder>> all;
+  const auto header = tagged(1);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    Host& host = net.left(i);
+    const Address& to = net.right(i).address();
+    const std::vector<TxPacket> burst(32, TxPacket{&to, header, virtual_payload(1440), Ecn::ect0});
+    all.push_back(std::make_unique<Recorder>(host, [&host, burst](Nanos) {
+      while (host.send(burst) == burst.size()) continue;
+      return Nanos::never();
+    }));
+    net.attach(host, *all.back());
+  }
+  net.run_until(100_ms);
+  const std::size_t memory = net.packet_memory_bytes();
+  const Bytes before = net.bottleneck().counters().sent_bytes;
+  net.run_until(1100_ms);
+  EXPECT_EQ(net.packet_memory_bytes(), memory);
+  const Bytes sent = net.bottleneck().counters().sent_bytes - before;
+  EXPECT_NEAR(static_cast<double>(sent), 125e6, 2 * 1514);
+  // Two senders at the bottleneck's rate each: half of it is dropped.
+  const auto& counters = net.bottleneck().counters();
+  EXPECT_NEAR(static_cast<double>(counters.dropped_packets), static_cast<double>(counters.offered_packets) / 2, 200);
+}
+
+TEST(Dumbbell, constructor__refuses_what_is_out_of_range) {
+  const auto refused = [](auto change) -> std::string {
+    auto config = gigabit(1);
+    change(config);
+    try {
+      Dumbbell net(config);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(refused([](auto& c) { c.pairs = 0; }), HasSubstr("0 pairs"));
+  EXPECT_THAT(refused([](auto& c) { c.pairs = 1001; }), HasSubstr("1001 pairs"));
+  EXPECT_THAT(refused([](auto& c) { c.mtu = 100; }), HasSubstr("MTU"));
+  EXPECT_THAT(refused([](auto& c) { c.bottleneck.rate = Rate(); }), HasSubstr("bottleneck link: the rate"));
+  EXPECT_THAT(refused([](auto& c) { c.reverse.delay = Nanos(-1); }), HasSubstr("reverse link: the delay"));
+  EXPECT_THAT(refused([](auto& c) { c.access_delay = Nanos(-1); }), HasSubstr("access link: the delay"));
+  EXPECT_THAT(refused([](auto& c) { c.bottleneck.buffer_bytes = 1513; }), HasSubstr("give at least 1514 B"));
+  EXPECT_THAT(refused([](auto& c) { c.reverse.buffer_bytes = 100; }), HasSubstr("reverse link"));
+  EXPECT_EQ(refused([](auto& c) { c.bottleneck.buffer_bytes = 0; }), "accepted");
+}
+
+}  // namespace
+}  // namespace mltcp::sim
