@@ -1,0 +1,439 @@
+// Examines the machine; see doctor.h.
+//
+// Facts come from /proc and /sys, from opening the sockets in question, and from starting DPDK and sending a packet
+// through a pair of ring ports in a child process, with and without huge pages.
+#include "mltcp/dpdk/doctor.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <linux/if_ether.h>
+#include <poll.h>
+#include <rte_config.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_version.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include "mltcp/dpdk/clock.h"
+#include "mltcp/dpdk/eal.h"
+#include "mltcp/dpdk/ring_port.h"
+
+#ifndef AF_XDP
+#define AF_XDP 44
+#endif
+
+namespace mltcp::dpdk {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint32_t kTrialMb = 32;
+
+std::string first_line(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::optional<std::uint64_t> number_in(const fs::path& path) {
+  std::ifstream file(path);
+  std::uint64_t value = 0;
+  if (file >> value) return value;
+  return std::nullopt;
+}
+
+/// Names of what is in a folder, sorted; none if it can't be read.
+std::vector<std::string> entries(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Check ok(std::string name, std::string detail) { return {std::move(name), CheckStatus::ok, std::move(detail), {}}; }
+Check warn(std::string name, std::string detail, std::string cure) {
+  return {std::move(name), CheckStatus::warn, std::move(detail), std::move(cure)};
+}
+Check missing(std::string name, std::string detail, std::string cure) {
+  return {std::move(name), CheckStatus::missing, std::move(detail), std::move(cure)};
+}
+
+Check check_cpus() {
+  const auto cpus = usable_cpus();
+  const std::string isolated = first_line("/sys/devices/system/cpu/isolated");
+  const std::string detail = fmt::format("{} usable ({}), isolated: {}", cpus.size(), fmt::join(cpus, ","),
+                                         isolated.empty() ? "none" : isolated);
+  if (cpus.size() < 2) {
+    return warn("CPUs", detail,
+                "with one CPU hosts and switch take turns; give the process two (taskset, cpuset) for more");
+  }
+  if (isolated.empty()) {
+    return warn("CPUs", detail, "for steady timing boot with isolcpus=1 (or a range) and give those CPUs with --cores");
+  }
+  return ok("CPUs", detail);
+}
+
+Check check_tsc() {
+  const std::string source = first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+  if (has_invariant_tsc()) return ok("clock", fmt::format("invariant TSC, kernel clock source {}", source));
+  return warn("clock", fmt::format("the TSC is not invariant, kernel clock source {}", source),
+              "the slower CLOCK_MONOTONIC is used; on a virtual machine have the host expose invtsc");
+}
+
+Check check_huge_pages() {
+  std::vector<std::string> found;
+  std::uint64_t free_mb = 0;
+  for (const auto& entry : entries("/sys/kernel/mm/hugepages")) {
+    const fs::path folder = fs::path("/sys/kernel/mm/hugepages") / entry;
+    const std::uint64_t kb = std::strtoull(entry.c_str() + std::min<std::size_t>(entry.size(), 10), nullptr, 10);
+    const std::uint64_t total = number_in(folder / "nr_hugepages").value_or(0);
+    const std::uint64_t free = number_in(folder / "free_hugepages").value_or(0);
+    free_mb += free * kb / 1024;
+    found.push_back(fmt::format("{}: {} of {} free",
+                                kb >= 1048576 ? fmt::format("{} GB", kb >> 20) : fmt::format("{} MB", kb >> 10), free,
+                                total));
+  }
+  std::ifstream mounts("/proc/mounts");
+  std::string mount;
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream words(line);
+    std::string device;
+    std::string folder;
+    std::string type;
+    words >> device >> folder >> type;
+    if (type == "hugetlbfs") mount = folder;
+  }
+  const std::string detail =
+      fmt::format("{}; {}", found.empty() ? "the kernel has none" : fmt::format("{}", fmt::join(found, ", ")),
+                  mount.empty() ? "no hugetlbfs mounted (not needed)" : "hugetlbfs on " + mount);
+  if (free_mb >= 128) return ok("huge pages", detail);
+  return warn("huge pages", detail,
+              "as root: echo 256 > /proc/sys/vm/nr_hugepages (512 MB); without, ordinary pages are used");
+}
+
+Check check_locked_memory() {
+  rlimit limit{};
+  getrlimit(RLIMIT_MEMLOCK, &limit);
+  if (limit.rlim_cur == RLIM_INFINITY) return ok("locked memory", "unlimited");
+  const std::string detail = fmt::format("{} MB may be locked", limit.rlim_cur >> 20);
+  if (limit.rlim_cur >= (rlim_t{256} << 20)) return ok("locked memory", detail);
+  return warn("locked memory", detail,
+              "ring ports need none; for AF_XDP and RDMA raise it: ulimit -l unlimited (as root)");
+}
+
+Check check_permissions() {
+  std::uint64_t effective = 0;
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("CapEff:", 0) == 0) effective = std::strtoull(line.c_str() + 7, nullptr, 16);
+  }
+  struct Capability {
+    const char* name;
+    unsigned bit;
+  };
+  // Bits of linux/capability.h; CAP_BPF is missing in the headers of older kernels.
+  constexpr std::array<Capability, 5> wanted = {
+      {{"CAP_NET_ADMIN", 12}, {"CAP_NET_RAW", 13}, {"CAP_IPC_LOCK", 14}, {"CAP_SYS_ADMIN", 21}, {"CAP_BPF", 39}}};
+  std::vector<std::string> have;
+  std::vector<std::string> lack;
+  for (const auto& capability : wanted) {
+    ((effective >> capability.bit & 1) != 0 ? have : lack).emplace_back(capability.name);
+  }
+  const std::string detail = fmt::format("{}; has {}{}", geteuid() == 0 ? "root" : "not root",
+                                         have.empty() ? "no capability" : fmt::format("{}", fmt::join(have, " ")),
+                                         lack.empty() ? "" : fmt::format(", lacks {}", fmt::join(lack, " ")));
+  if (lack.empty()) return ok("permissions", detail);
+  return warn("permissions", detail,
+              "ring ports need none of them; for real ports run as root, or use setcap on the program");
+}
+
+/// One frame through two ring ports that are each other's far end. Throws or returns what is wrong.
+std::string try_ring_ports() {
+  const PacketPool pool("trialp", 511, 2048);
+  const PacketRing there("trial1", 64);
+  const PacketRing back("trial2", 64);
+  const RingPort a("trial1", back, there, pool);
+  const RingPort b("trial2", there, back, pool);
+  rte_mbuf* packet = rte_pktmbuf_alloc(pool.get());
+  if (packet == nullptr) return "no packet buffer";
+  std::memset(rte_pktmbuf_append(packet, 60), 0x5A, 60);
+  if (rte_eth_tx_burst(a.id(), 0, &packet, 1) != 1) return "the ring port does not send";
+  rte_mbuf* arrived = nullptr;
+  if (rte_eth_rx_burst(b.id(), 0, &arrived, 1) != 1) return "the ring port does not receive";
+  rte_pktmbuf_free(arrived);
+  return pool.in_use() == 0 ? "" : "a packet buffer is lost";
+}
+
+[[noreturn]] void run_trial(int out, EalOptions::HugePages huge_pages) {
+  const auto tell = [out](char kind, const std::string& text) {
+    const std::string line = kind + text;
+    _exit(write(out, line.data(), line.size()) == static_cast<ssize_t>(line.size()) ? 0 : 1);
+  };
+  const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (null >= 0) {
+    dup2(null, STDOUT_FILENO);
+    dup2(null, STDERR_FILENO);
+  }
+  EalOptions options;
+  options.memory_mb = kTrialMb;
+  options.huge_pages = huge_pages;
+  try {
+    const Eal eal(options);
+    std::string trouble;
+    try {
+      trouble = try_ring_ports();
+    } catch (const std::exception& error) {
+      trouble = error.what();
+    }
+    // 'r': DPDK starts, ring ports don't work. 'o': all is well.
+    tell(trouble.empty() ? 'o' : 'r', trouble.empty() ? eal.description() : trouble);
+  } catch (const std::exception& error) {
+    tell('e', error.what());
+  }
+  _exit(1);
+}
+
+/// Starts DPDK in a child; the result begins with 'o', 'r' or 'e' as above.
+std::string try_dpdk(EalOptions::HugePages huge_pages) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return std::string("eno pipe for the trial: ") + std::strerror(errno);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    run_trial(ends[1], huge_pages);
+  }
+  close(ends[1]);
+  if (child < 0) {
+    close(ends[0]);
+    return std::string("eno process for the trial: ") + std::strerror(errno);
+  }
+  std::string result;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd wait{ends[0], POLLIN, 0};
+    const int ready = left.count() > 0 ? poll(&wait, 1, static_cast<int>(left.count())) : 0;
+    if (ready < 0 && errno == EINTR) continue;
+    char buffer[1024];
+    const ssize_t size = ready > 0 ? read(ends[0], buffer, sizeof buffer) : -1;
+    if (size > 0) {
+      result.append(buffer, static_cast<std::size_t>(size));
+      continue;
+    }
+    if (ready == 0) result = "eDPDK did not start within 20 s";
+    break;
+  }
+  close(ends[0]);
+  kill(child, SIGKILL);  // it has nothing more to do, if it is still there
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (result.empty()) {
+    result = WIFSIGNALED(status) ? fmt::format("eDPDK's start ended with signal {}", WTERMSIG(status))
+                                 : std::string("eDPDK's start ended the process");
+  }
+  return result;
+}
+
+void check_dpdk(std::vector<Check>& checks) {
+  const std::string huge = try_dpdk(EalOptions::HugePages::required);
+  const std::string ordinary = try_dpdk(EalOptions::HugePages::never);
+  const auto text = [](const std::string& result) { return result.substr(1); };
+  const bool huge_starts = huge[0] != 'e';
+  const bool ordinary_starts = ordinary[0] != 'e';
+  checks.push_back(ordinary_starts ? ok("DPDK", fmt::format("starts with ordinary pages ({})", rte_version()))
+                                   : missing("DPDK", text(ordinary),
+                                             "use the simulator, or reserve huge pages; report DPDK's line"));
+  checks.push_back(huge_starts ? ok("DPDK, huge pages", "starts with huge pages")
+                               : warn("DPDK, huge pages", text(huge),
+                                      "reserve huge pages as above; ordinary pages cost some speed, no function"));
+  if (ordinary[0] == 'o' || huge[0] == 'o') {
+    checks.push_back(ok("ring ports", fmt::format("a packet passed from port to port; {} ports at most", max_ports())));
+  } else {
+    checks.push_back(missing("ring ports", ordinary_starts ? text(ordinary) : "not tried, DPDK does not start",
+                             "install DPDK's drivers (Debian: librte-net-ring23 and librte-mempool-ring23)"));
+  }
+}
+
+/// Whether a socket of that kind can be opened: 0, or errno.
+int try_socket(int family, int type, int protocol) {
+  const int descriptor = socket(family, type | SOCK_CLOEXEC, protocol);
+  if (descriptor < 0) return errno;
+  close(descriptor);
+  return 0;
+}
+
+Check check_af_xdp() {
+  const std::string name = "AF_XDP";
+  utsname kernel{};
+  uname(&kernel);
+  const int error = try_socket(AF_XDP, SOCK_RAW, 0);
+  if (error == EAFNOSUPPORT) {
+    return missing(name, fmt::format("kernel {} is built without it", kernel.release),
+                   "use a kernel with CONFIG_XDP_SOCKETS=y");
+  }
+  if (error != 0) {
+    return missing(name, fmt::format("the kernel refuses a socket: {}", std::strerror(error)),
+                   "run as root or with CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF");
+  }
+  const bool driver = std::ranges::any_of(
+      entries(RTE_EAL_PMD_PATH), [](const std::string& file) { return file.rfind("librte_net_af_xdp.so", 0) == 0; });
+  if (!driver) {
+    return missing(name, fmt::format("kernel {} has it, DPDK's driver is not installed", kernel.release),
+                   "install DPDK's AF_XDP driver (Debian: librte-net-af-xdp23)");
+  }
+  // libxdp loads this BPF object when a socket takes over a queue.
+  std::string object;
+  for (const char* const folder : {"/usr/lib", "/usr/lib64", "/usr/local/lib"}) {
+    for (const fs::path& base : {fs::path(folder), fs::path(folder) / "x86_64-linux-gnu"}) {
+      const fs::path candidate = base / "bpf" / "xsk_def_xdp_prog.o";
+      std::error_code ignored;
+      if (fs::exists(candidate, ignored)) object = candidate.string();
+    }
+  }
+  if (object.empty()) {
+    return missing(name, "kernel and driver are there, libxdp's BPF program is not",
+                   "install libxdp (Debian: libxdp1)");
+  }
+  return ok(name, fmt::format("kernel {}, DPDK driver, {}", kernel.release, object));
+}
+
+Check check_af_packet() {
+  const int error = try_socket(AF_PACKET, SOCK_RAW, __builtin_bswap16(ETH_P_ALL));
+  if (error == 0) return ok("AF_PACKET", "a raw socket opens");
+  return missing("AF_PACKET", fmt::format("the kernel refuses a raw socket: {}", std::strerror(error)),
+                 "run as root or with CAP_NET_RAW");
+}
+
+Check check_nics() {
+  std::vector<std::string> interfaces;
+  for (const auto& name : entries("/sys/class/net")) {
+    const fs::path device = fs::path("/sys/class/net") / name / "device";
+    std::error_code error;
+    const fs::path driver = fs::read_symlink(device / "driver", error).filename();
+    if (name != "lo") {
+      interfaces.push_back(fmt::format("{} ({}, {})", name, error ? "virtual" : driver.string(),
+                                       first_line(fs::path("/sys/class/net") / name / "operstate")));
+    }
+  }
+  std::vector<std::string> devices;
+  for (const auto& address : entries("/sys/bus/pci/devices")) {
+    const fs::path device = fs::path("/sys/bus/pci/devices") / address;
+    // Class 02: network controllers.
+    if (first_line(device / "class").rfind("0x02", 0) != 0) continue;
+    std::error_code error;
+    const fs::path driver = fs::read_symlink(device / "driver", error).filename();
+    devices.push_back(fmt::format("{} ({})", address, error ? "no driver" : driver.string()));
+  }
+  const std::string detail = fmt::format("interfaces: {}; PCI network devices: {}",
+                                         interfaces.empty() ? "none" : fmt::format("{}", fmt::join(interfaces, ", ")),
+                                         devices.empty() ? "none" : fmt::format("{}", fmt::join(devices, ", ")));
+  if (!devices.empty()) return ok("NICs", detail);
+  return warn("NICs", detail, "ring ports and the simulator need none; for a testbed add a NIC that DPDK supports");
+}
+
+Check check_vfio() {
+  std::error_code error;
+  const bool device = fs::exists("/dev/vfio/vfio", error);
+  const std::size_t groups = entries("/sys/kernel/iommu_groups").size();
+  const std::string detail =
+      fmt::format("{}, {} IOMMU groups", device ? "/dev/vfio/vfio is there" : "no /dev/vfio/vfio", groups);
+  if (device && groups > 0) return ok("vfio", detail);
+  return warn("vfio", detail,
+              device ? "turn the IOMMU on (firmware, and intel_iommu=on or amd_iommu=on) to bind NICs to DPDK"
+                     : "to bind NICs to DPDK load the module: modprobe vfio-pci; ring ports don't need it");
+}
+
+Check check_rdma() {
+  const auto devices = entries("/sys/class/infiniband");
+  if (!devices.empty()) return ok("RDMA", fmt::format("{}", fmt::join(devices, ", ")));
+  return warn("RDMA", "no device",
+              "for tests without an RDMA NIC: modprobe rdma_rxe, then rdma link add rxe0 type rxe netdev eth0");
+}
+
+Check check_steadiness() {
+  // What the hypervisor took away, and how steady a spinning thread really is.
+  const auto steal = [] {
+    std::istringstream words(first_line("/proc/stat"));
+    std::string cpu;
+    std::array<std::uint64_t, 8> ticks{};
+    words >> cpu;
+    for (auto& value : ticks) words >> value;
+    std::uint64_t total = 0;
+    for (const auto value : ticks) total += value;
+    return std::pair{ticks[7], total};
+  };
+  const std::string governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  const Nanos start = monotonic_now();
+  Nanos last = start;
+  Nanos longest;
+  while (last - start < Nanos(200'000'000)) {
+    const Nanos now = monotonic_now();
+    longest = std::max(longest, now - last);
+    last = now;
+  }
+  const auto [stolen, total] = steal();
+  const double percent = total == 0 ? 0.0 : 100.0 * static_cast<double>(stolen) / static_cast<double>(total);
+  const std::string detail = fmt::format(
+      "a spinning thread was away for {:.0f} us at most in 200 ms; {:.1f}% stolen since boot{}",
+      static_cast<double>(longest.count) * 1e-3, percent, governor.empty() ? "" : "; frequency governor " + governor);
+  if (!governor.empty() && governor != "performance") {
+    return warn("steadiness", detail, "as root: cpupower frequency-set -g performance");
+  }
+  if (longest > Nanos(1'000'000) || percent > 1.0) {
+    return warn("steadiness", detail,
+                "stop other load, isolate CPUs or use a machine of your own; results tell the stalls");
+  }
+  return ok("steadiness", detail);
+}
+
+}  // namespace
+
+std::string_view to_text(CheckStatus status) {
+  switch (status) {
+    case CheckStatus::ok:
+      return "ok";
+    case CheckStatus::warn:
+      return "warn";
+    case CheckStatus::missing:
+      return "missing";
+  }
+  return "unknown";
+}
+
+std::vector<Check> examine_machine() {
+  std::vector<Check> checks{check_cpus(), check_tsc(), check_huge_pages(), check_locked_memory(), check_permissions()};
+  if (Eal::was_started()) {
+    checks.push_back(ok("DPDK", fmt::format("is running in this process ({})", rte_version())));
+  } else {
+    check_dpdk(checks);
+  }
+  for (auto* const check : {check_af_xdp, check_af_packet, check_nics, check_vfio, check_rdma, check_steadiness}) {
+    checks.push_back(check());
+  }
+  return checks;
+}
+
+}  // namespace mltcp::dpdk

@@ -1,0 +1,902 @@
+// The dumbbell on ring ports; see ring_dumbbell.h.
+//
+// A round of the switch takes packets from the hosts' rings into their access links, moves those that have crossed an
+// access link into the shared link of their direction, in order of their times, and delivers those that have crossed
+// that. Each hop counts with the exact time at which the link before delivered, not with the time of the round, so
+// that an uneven loop delays packets, but does not change a link's rate.
+#include "mltcp/dpdk/ring_dumbbell.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_launch.h>
+#include <rte_mbuf.h>
+#include <rte_mbuf_dyn.h>
+#include <rte_mempool.h>
+#include <rte_pause.h>
+#include <rte_prefetch.h>
+#include <rte_ring.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <ctime>
+#include <vector>
+
+#include "mltcp/base/error.h"
+#include "mltcp/dpdk/handoff.h"
+#include "mltcp/dpdk/ring_port.h"
+#include "mltcp/transport/wire.h"
+
+namespace mltcp::dpdk {
+namespace {
+
+constexpr std::uint32_t kBurst = 32;
+/// Packets that wait in an access link, as in the transmit queue of a NIC.
+constexpr std::uint32_t kNicQueue = 128;
+/// Most packets that a round of run() delivers. After a stall much is due at once, and the hosts get to empty their
+/// rings in between.
+constexpr std::uint32_t kDeliveriesPerRound = 256;
+
+constexpr Nanos kStall{1'000'000};
+/// Sleep only for things that are further away, and wake that much before them: Linux ends a sleep late.
+constexpr Nanos kWorthSleeping{200'000};
+constexpr Nanos kWakeBefore{120'000};
+constexpr Nanos kLongestSleep{20'000'000};
+
+/// What the switch notes in each packet buffer.
+struct PacketNote {
+  std::uint32_t job;
+  std::uint16_t destination;  ///< number of the host
+  std::uint8_t ecn_capable;
+  std::uint8_t has_job;
+};
+static_assert(sizeof(PacketNote) == 8);
+
+std::size_t note_offset() {
+  const rte_mbuf_dynfield field{"mltcp_ring_note", sizeof(PacketNote), alignof(PacketNote), 0};
+  const int offset = rte_mbuf_dynfield_register(&field);
+  if (offset < 0) {
+    throw RunError(
+        fmt::format("DPDK has no room left in its packet buffers for 8 bytes of notes ({}); use fewer "
+                    "libraries that register some in this process",
+                    rte_strerror(rte_errno)));
+  }
+  return static_cast<std::size_t>(offset);
+}
+
+encap::MacAddress mac_of(const Address& address) {
+  return {0x02, 0x00, address.ip[12], address.ip[13], address.ip[14], address.ip[15]};
+}
+
+std::span<std::byte> frame_of(rte_mbuf* packet) {
+  return {rte_pktmbuf_mtod(packet, std::byte*), rte_pktmbuf_data_len(packet)};
+}
+
+void free_packets(rte_mbuf** packets, std::size_t count) {
+  if (count == 0) return;
+  hand_over(packets[0]->pool);
+  rte_pktmbuf_free_bulk(packets, static_cast<unsigned>(count));
+}
+
+void free_packet(rte_mbuf* packet) { free_packets(&packet, 1); }
+
+/// A burst from port `port`, whose receive queue is `ring`.
+std::uint16_t receive_burst(std::uint16_t port, const PacketRing& ring, rte_mbuf** packets, std::uint16_t most) {
+  const std::uint16_t count = rte_eth_rx_burst(port, 0, packets, most);
+  take_over(ring.get());
+  // The buffers may come from another core's cache: have all of them on their way before the first is looked at.
+  for (std::uint16_t i = 0; i < count; ++i) rte_prefetch0(packets[i]);
+  for (std::uint16_t i = 0; i < count; ++i) rte_prefetch0(rte_pktmbuf_mtod(packets[i], const std::byte*));
+  return count;
+}
+
+/// Sends a burst on port `port`, whose transmit queue is `ring`; returns how many of `packets` were taken.
+std::uint16_t send_burst(std::uint16_t port, const PacketRing& ring, rte_mbuf** packets, std::uint16_t count) {
+  hand_over(ring.get());
+  return rte_eth_tx_burst(port, 0, packets, count);
+}
+
+fabric::LinkConfig access_link(const fabric::DumbbellConfig& config) {
+  fabric::LinkConfig link;
+  link.rate = config.access_rate.is_zero() ? Rate(config.bottleneck.rate.bits_per_second * 10) : config.access_rate;
+  link.delay = config.access_delay;
+  link.buffer_bytes = 0;  // kNicQueue bounds it
+  return link;
+}
+
+/// The reverse link with a seed of its own: equal seeds of the two links still give different faults. The simulator
+/// derives it in the same way.
+fabric::LinkConfig reverse_link(const fabric::DumbbellConfig& config) {
+  fabric::LinkConfig link = config.reverse;
+  link.seed = Random::stream(config.reverse.seed, 0x7265766572736520).next();
+  return link;
+}
+
+/// A link, whose error tells which one it is.
+fabric::Link make_link(const char* name, const fabric::LinkConfig& config) {
+  try {
+    return fabric::Link(config);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{} link: {}", name, error.what()));
+  }
+}
+
+/// Packets that a link can hold: in its buffer and on the way, if they are of 200 bytes on average.
+std::uint64_t packets_in(const fabric::LinkConfig& link) {
+  constexpr Bytes kMost = Bytes{8} << 20;
+  const Bytes waiting = link.buffer_bytes == 0 ? kMost : std::min(link.buffer_bytes, kMost);
+  const Bytes flying = std::min(link.rate.bytes_in(link.delay), kMost);
+  return (waiting + flying) / 200;
+}
+
+struct Plan {
+  std::uint32_t buffers = 0;
+  std::uint32_t frame_bytes = 0;
+};
+
+Plan plan_for(const fabric::DumbbellConfig& config, const RingOptions& options) {
+  if (config.pairs < 1 || config.pairs > RingDumbbell::max_pairs()) {
+    throw InputError(
+        fmt::format("{} pairs of hosts on ring ports: give 1 to {} (this DPDK is built for {} ports, and a "
+                    "pair takes 4), or use the simulator",
+                    config.pairs, RingDumbbell::max_pairs(), max_ports()));
+  }
+  if (config.mtu < 576 || config.mtu > 9000) {
+    throw InputError(fmt::format("an MTU of {} bytes: give 576 to 9000", config.mtu));
+  }
+  for (const std::uint32_t slots : {options.transmit_slots, options.receive_slots}) {
+    if (slots < 64 || slots > 65536 || !std::has_single_bit(slots)) {
+      throw InputError(fmt::format("rings of {} slots: give a power of two from 64 to 65536", slots));
+    }
+  }
+  for (const auto& [link, name] :
+       {std::pair{&config.bottleneck, "bottleneck"}, std::pair{&config.reverse, "reverse"}}) {
+    const Bytes least = config.mtu + encap::kEthernetBytes;
+    if (link->buffer_bytes != 0 && link->buffer_bytes < least) {
+      throw InputError(fmt::format("the buffer of the {} link, {}, holds no packet of the MTU; give at least {} B",
+                                   name, bytes_to_text(link->buffer_bytes), least));
+    }
+  }
+  Plan plan;
+  // Room for something longer than allowed, so that it can be seen and refused.
+  plan.frame_bytes = config.mtu + static_cast<std::uint32_t>(encap::kEthernetBytes) + 64;
+  plan.buffers = options.buffers;
+  if (plan.buffers == 0) {
+    // Not enough for every ring to be full at once: without a buffer a host waits, as with a full ring.
+    constexpr std::uint64_t kMostMemory = std::uint64_t{192} << 20;
+    const std::uint64_t per_host =
+        std::uint64_t{options.transmit_slots} + options.receive_slots / 4 + kNicQueue + kBurst;
+    const std::uint64_t wanted =
+        2 * config.pairs * per_host + packets_in(config.bottleneck) + packets_in(config.reverse) + 2048;
+    const std::uint64_t per_buffer =
+        (PacketPool::memory_bytes(1024, plan.frame_bytes) - (std::uint64_t{1} << 20)) / 1024;
+    plan.buffers = static_cast<std::uint32_t>(std::min({wanted, kMostMemory / per_buffer, std::uint64_t{65535}}));
+  }
+  return plan;
+}
+
+std::string unique_prefix() {
+  static std::atomic<unsigned> instances{0};
+  return fmt::format("mltcp{}", instances++);
+}
+
+/// Pins the calling thread for the time of a run and lets it sleep precisely.
+class RunThread {
+ public:
+  explicit RunThread(unsigned cpu) {
+    known_ = pthread_getaffinity_np(pthread_self(), sizeof set_, &set_) == 0;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+    slack_ = prctl(PR_GET_TIMERSLACK);
+    prctl(PR_SET_TIMERSLACK, 1);
+  }
+  ~RunThread() {
+    if (known_) pthread_setaffinity_np(pthread_self(), sizeof set_, &set_);
+    if (slack_ > 0) prctl(PR_SET_TIMERSLACK, slack_);
+  }
+  RunThread(const RunThread&) = delete;
+  RunThread& operator=(const RunThread&) = delete;
+
+ private:
+  cpu_set_t set_{};
+  bool known_ = false;
+  int slack_ = 0;
+};
+
+/// The time of one thread's loop, and what it counts about its evenness.
+class LoopTime {
+ public:
+  void start(const Clock& clock, Nanos shift, Nanos now) {
+    clock_ = &clock;
+    shift_ = shift;
+    latest_ = now;
+    round_ = Nanos::never();
+  }
+
+  Nanos now() {
+    const Nanos time = clock_->now() - shift_;
+    if (time > latest_) latest_ = time;
+    return latest_;
+  }
+
+  /// The time of a new round.
+  Nanos begin_round() {
+    const Nanos time = now();
+    ++counters.rounds;
+    if (!round_.is_never()) {
+      const Nanos gap = time - round_;
+      if (gap > counters.longest_gap) {
+        counters.longest_gap = gap;
+      }
+      if (gap > kStall) {
+        ++counters.stalls;
+        counters.stalled += gap;
+      }
+    }
+    round_ = time;
+    return time;
+  }
+
+  /// Sleeps to shortly before `due` if that is worth it.
+  void sleep_towards(Nanos due) {
+    const Nanos time = now();
+    if (due - time < kWorthSleeping) return;
+    const Nanos wanted = std::min(due - time - kWakeBefore, kLongestSleep);
+    const timespec duration{static_cast<std::time_t>(wanted.count / 1'000'000'000),
+                            static_cast<long>(wanted.count % 1'000'000'000)};
+    nanosleep(&duration, nullptr);
+    const Nanos woken = now();
+    ++counters.sleeps;
+    counters.slept += woken - time;
+    counters.most_overslept = std::max(counters.most_overslept, woken - (time + wanted));
+    round_ = Nanos::never();
+  }
+
+  LoopCounters counters;
+
+ private:
+  const Clock* clock_ = nullptr;
+  Nanos shift_;
+  Nanos latest_;
+  Nanos round_ = Nanos::never();
+};
+
+/// A host's wire and its end of it.
+class Host final : public RingHost {
+ public:
+  Host(const std::string& name, const Address& address, std::uint32_t mtu, const RingOptions& options,
+       const PacketPool& pool)
+      : to_switch(name + "s", options.transmit_slots),
+        to_host(name + "h", options.receive_slots),
+        host_port(name + "h", to_host, to_switch, pool),
+        switch_port(name + "s", to_switch, to_host, pool),
+        address_(address),
+        pool_(pool.get()),
+        frame_limit_(mtu + static_cast<std::uint32_t>(encap::kEthernetBytes)) {
+    limits_.max_packet_bytes = mtu - static_cast<std::uint32_t>(encap::kIpv4Bytes + encap::kUdpBytes);
+    limits_.overhead_bytes = encap::kIpv4OverheadBytes;
+    limits_.burst = kBurst;
+    limits_.virtual_payload = false;
+    headers_.source = address;
+    headers_.source_mac = mac_of(address);
+  }
+  ~Host() override { release(); }
+
+  [[nodiscard]] const Address& address() const override { return address_; }
+  [[nodiscard]] const HostCounters& counters() const override { return counters_; }
+  [[nodiscard]] const Limits& limits() const override { return limits_; }
+
+  std::size_t receive(std::span<RxPacket> out) override {
+    const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(out.size(), kBurst));
+    std::size_t count = 0;
+    encap::Frame frame;
+    // Bursts of nothing but bad frames are passed over: 0 tells the caller that there is nothing more.
+    do {
+      release();
+      held_count_ = receive_burst(host_port.id(), to_host, held_.data(), most);
+      for (std::size_t i = 0; i < held_count_; ++i) {
+        const encap::Reject reject = check(held_[i], frame);
+        if (reject != encap::Reject::none) [[unlikely]] {
+          ++counters_.rejected[static_cast<std::size_t>(reject)];
+          continue;
+        }
+        out[count++] = {frame.headers.source, frame.payload, 0, frame.headers.ecn};
+      }
+    } while (count == 0 && held_count_ != 0);
+    counters_.received_packets += count;
+    return count;
+  }
+
+  std::size_t send(std::span<const TxPacket> packets) override {
+    std::size_t count = std::min<std::size_t>(packets.size(), kBurst);
+    // The switch only takes from this ring, so there is at least that much room below.
+    const std::size_t room = rte_ring_free_count(to_switch.get());
+    if (room < count) [[unlikely]] {
+      count = room;
+      ++counters_.ring_full;
+      blocked_ = true;
+    }
+    std::array<rte_mbuf*, kBurst> mbufs;
+    const std::size_t allocated = allocate(mbufs.data(), count);
+    if (allocated < count) [[unlikely]] {
+      count = allocated;
+      ++counters_.no_buffer;
+      blocked_ = true;
+    }
+    std::size_t filled = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (fill(packets[i], mbufs[filled])) [[likely]] {
+        ++filled;
+      } else {
+        ++counters_.unsendable;
+      }
+    }
+    const std::size_t sent = send_burst(host_port.id(), to_switch, mbufs.data(), static_cast<std::uint16_t>(filled));
+    free_packets(mbufs.data() + sent, count - sent);
+    counters_.sent_packets += sent;
+    put += sent;
+    return count;
+  }
+
+  /// Whether poll() would find something that it waits for: a packet, or room to send after there was none.
+  [[nodiscard]] bool ready() const {
+    if (rte_ring_empty(to_host.get()) == 0) return true;
+    return blocked_ && rte_ring_free_count(to_switch.get()) >= kBurst;
+  }
+  void unblock() { blocked_ = false; }
+
+  /// Gives the packets that were received last back.
+  void release() {
+    free_packets(held_.data(), held_count_);
+    held_count_ = 0;
+  }
+
+  PacketRing to_switch;
+  PacketRing to_host;
+  RingPort host_port;
+  RingPort switch_port;
+  Pollable* pollable = nullptr;
+  Nanos due;
+  std::uint64_t put = 0;  ///< packets put into to_switch
+
+ private:
+  std::size_t allocate(rte_mbuf** mbufs, std::size_t count) {
+    if (rte_pktmbuf_alloc_bulk(pool_, mbufs, static_cast<unsigned>(count)) == 0) [[likely]] {
+      take_over(pool_);
+      return count;
+    }
+    std::size_t got = 0;
+    while (got < count && (mbufs[got] = rte_pktmbuf_alloc(pool_)) != nullptr) ++got;
+    take_over(pool_);
+    return got;
+  }
+
+  bool fill(const TxPacket& packet, rte_mbuf* mbuf) {
+    const std::size_t header = packet.header.size();
+    const std::size_t payload = packet.payload.size();
+    const std::size_t bytes = header + payload;
+    if (packet.destination == nullptr || !packet.destination->is_v4() || bytes > limits_.max_packet_bytes ||
+        (packet.payload.data() == nullptr && payload != 0)) [[unlikely]] {
+      return false;
+    }
+    std::byte* const frame = rte_pktmbuf_mtod(mbuf, std::byte*);
+    std::byte* const data = frame + encap::kIpv4OverheadBytes;
+    std::uint16_t partial = encap::copy_and_sum(data, packet.header.data(), header);
+    if (payload != 0) {
+      partial = encap::join(partial, encap::copy_and_sum(data + header, packet.payload.data(), payload), header);
+    }
+    headers_.destination = *packet.destination;
+    headers_.destination_mac = mac_of(*packet.destination);
+    headers_.ecn = packet.ecn;
+    encap::write_headers(headers_, bytes, partial, frame);
+    mbuf->data_len = static_cast<std::uint16_t>(encap::kIpv4OverheadBytes + bytes);
+    mbuf->pkt_len = mbuf->data_len;
+    return true;
+  }
+
+  encap::Reject check(rte_mbuf* mbuf, encap::Frame& frame) const {
+    if (mbuf->pkt_len > frame_limit_ || mbuf->nb_segs != 1) return encap::Reject::oversized;
+    const encap::Reject reject = encap::parse(frame_of(mbuf), encap::VerifyUdp::yes, frame);
+    if (reject != encap::Reject::none) return reject;
+    if (frame.headers.destination != address_ || frame.headers.destination_mac != headers_.source_mac) {
+      return encap::Reject::not_for_us;
+    }
+    return encap::Reject::none;
+  }
+
+  Address address_;
+  Limits limits_;
+  encap::Headers headers_;
+  HostCounters counters_;
+  std::array<rte_mbuf*, kBurst> held_{};
+  std::size_t held_count_ = 0;
+  rte_mempool* pool_;
+  std::uint32_t frame_limit_;
+  bool blocked_ = false;
+};
+
+}  // namespace
+
+struct RingDumbbell::Impl {
+  /// Packets that wait to be put into one host's ring.
+  struct Batch {
+    std::array<rte_mbuf*, kBurst> packets;
+    std::uint16_t count = 0;
+  };
+
+  Impl(const Eal& eal_, const fabric::DumbbellConfig& config_, const RingOptions& options_, const Plan& plan)
+      : eal(eal_),
+        config(config_),
+        options(options_),
+        offset(note_offset()),
+        prefix(unique_prefix()),
+        pool(prefix + "p", plan.buffers, plan.frame_bytes),
+        bottleneck(make_link("bottleneck", config_.bottleneck)),
+        reverse(make_link("reverse", reverse_link(config_))),
+        usage(options_.usage_bin, options_.usage_bins),
+        frame_limit(config_.mtu + static_cast<std::uint32_t>(encap::kEthernetBytes)) {
+    const std::uint32_t count = 2 * config.pairs;
+    access.reserve(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint32_t pair = i % config.pairs;
+      const std::uint32_t network = i < config.pairs ? 0x0A010000 : 0x0A020000;
+      const Address address = Address::v4(network | (pair / 250) << 8 | (pair % 250 + 1), port);
+      hosts.push_back(std::make_unique<Host>(fmt::format("{}w{}", prefix, i), address, config.mtu, options, pool));
+      access.push_back(make_link("access", access_link(config)));
+    }
+    batches.resize(count);
+  }
+  ~Impl() { drain(); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  PacketNote& note(rte_mbuf* packet) const { return *RTE_MBUF_DYNFIELD(packet, offset, PacketNote*); }
+  static rte_mbuf* packet_of(fabric::Link::Handle handle) { return std::bit_cast<rte_mbuf*>(handle); }
+  static fabric::Link::Handle handle_of(rte_mbuf* packet) { return std::bit_cast<fabric::Link::Handle>(packet); }
+  [[nodiscard]] bool is_left(std::size_t host) const { return host < config.pairs; }
+
+  /// The number of the host with that address; -1 if there is none.
+  [[nodiscard]] int host_at(const Address& address) const {
+    if (!address.is_v4()) return -1;
+    const std::uint32_t ip = address.v4_ip();
+    const std::uint32_t low = ip & 0xFF;
+    const std::uint32_t network = ip >> 16;
+    if (low == 0 || low > 250 || (network != 0x0A01 && network != 0x0A02)) return -1;
+    const std::uint32_t pair = (ip >> 8 & 0xFF) * 250 + low - 1;
+    if (pair >= config.pairs) return -1;
+    return static_cast<int>(network == 0x0A01 ? pair : config.pairs + pair);
+  }
+
+  // The switch.
+
+  Nanos step(Nanos now, std::size_t most_deliveries) {
+    moved = false;
+    for (std::size_t i = 0; i < hosts.size(); ++i) take_from(i, now);
+    cross_access_links(now);
+    std::size_t left = most_deliveries;
+    cross_shared_link(bottleneck, now, left);
+    cross_shared_link(reverse, now, left);
+    for (std::size_t i = 0; i < hosts.size(); ++i) flush(i);
+    Nanos next = std::min(bottleneck.next_delivery(), reverse.next_delivery());
+    for (const auto& link : access) next = std::min(next, link.next_delivery());
+    return next;
+  }
+
+  void take_from(std::size_t host, Nanos now) {
+    std::array<rte_mbuf*, kBurst> packets;
+    for (;;) {
+      const std::size_t waiting = access[host].queue_packets(now);
+      if (waiting >= kNicQueue) return;
+      const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(kBurst, kNicQueue - waiting));
+      const std::uint16_t count =
+          receive_burst(hosts[host]->switch_port.id(), hosts[host]->to_switch, packets.data(), most);
+      if (count == 0) return;
+      moved = true;
+      counters.received_packets += count;
+      for (std::uint16_t i = 0; i < count; ++i) admit(packets[i], host, now);
+      if (count < most) return;
+    }
+  }
+
+  void admit(rte_mbuf* packet, std::size_t host, Nanos now) {
+    encap::Frame frame;
+    encap::Reject reject = encap::Reject::oversized;
+    int destination = -1;
+    if (packet->pkt_len <= frame_limit && packet->nb_segs == 1) [[likely]] {
+      reject = encap::parse(frame_of(packet), encap::VerifyUdp::no, frame);
+      if (reject == encap::Reject::none) {
+        destination = host_at(frame.headers.destination);
+        if (destination < 0) reject = encap::Reject::not_for_us;
+      }
+    }
+    if (reject != encap::Reject::none) [[unlikely]] {
+      ++counters.rejected[static_cast<std::size_t>(reject)];
+      free_packet(packet);
+      return;
+    }
+    PacketNote& n = note(packet);
+    n.destination = static_cast<std::uint16_t>(destination);
+    n.ecn_capable = frame.headers.ecn != Ecn::not_ect;
+    const auto tag = wire::peek_job_tag(frame.payload);
+    n.has_job = tag.has_value();
+    n.job = tag ? tag->job : 0;
+    if (!access[host].offer(handle_of(packet), packet->pkt_len, n.ecn_capable, now).admitted) [[unlikely]] {
+      free_packet(packet);
+    }
+  }
+
+  /// Moves what has crossed an access link by `now` on, in order of time over all of them.
+  void cross_access_links(Nanos now) {
+    for (;;) {
+      std::size_t first = 0;
+      Nanos first_at = Nanos::never();
+      Nanos second_at = Nanos::never();
+      for (std::size_t i = 0; i < access.size(); ++i) {
+        const Nanos at = access[i].next_delivery();
+        if (at < first_at) {
+          second_at = first_at;
+          first_at = at;
+          first = i;
+        } else if (at < second_at) {
+          second_at = at;
+        }
+      }
+      if (first_at > now || first_at.is_never()) return;
+      moved = true;
+      const Nanos until = std::min(now, second_at);
+      while (const auto delivery = access[first].pop(until)) {
+        rte_mbuf* const packet = packet_of(delivery->packet);
+        enter_shared_link(is_left(note(packet).destination) ? reverse : bottleneck, packet, delivery->at);
+      }
+    }
+  }
+
+  void enter_shared_link(fabric::Link& link, rte_mbuf* packet, Nanos at) {
+    const PacketNote& n = note(packet);
+    const auto admission = link.offer(handle_of(packet), packet->pkt_len, n.ecn_capable != 0, at);
+    if (&link == &bottleneck && n.has_job != 0 && (admission.admitted || admission.lost)) {
+      usage.add(n.job, packet->pkt_len, admission.departure);
+    }
+    if (!admission.admitted) {
+      free_packet(packet);
+      return;
+    }
+    if (admission.mark) encap::mark_congestion(frame_of(packet));
+    if (admission.duplicate) [[unlikely]] {
+      rte_mbuf* const copy = rte_pktmbuf_copy(packet, pool.get(), 0, UINT32_MAX);
+      if (copy != nullptr) {
+        take_over(pool.get());
+        link.offer_copy(handle_of(copy));
+      } else {
+        ++counters.no_copy;
+      }
+    }
+    if (admission.corrupt) [[unlikely]]
+      damage(frame_of(packet), admission.corrupt_bits);
+  }
+
+  /// Flips one bit of the IP packet. The frame check sequence that would find it in a NIC is not there; the checksums
+  /// of the headers find it at the receiver.
+  static void damage(std::span<std::byte> frame, std::uint64_t bits) {
+    const std::size_t at = encap::kEthernetBytes + (bits >> 3) % (frame.size() - encap::kEthernetBytes);
+    frame[at] ^= static_cast<std::byte>(1U << (bits & 7));
+  }
+
+  void cross_shared_link(fabric::Link& link, Nanos now, std::size_t& left) {
+    while (left > 0) {
+      const auto delivery = link.pop(now);
+      if (!delivery) return;
+      --left;
+      deliver(packet_of(delivery->packet), now);
+    }
+  }
+
+  void deliver(rte_mbuf* packet, Nanos now) {
+    moved = true;
+    if (tap) [[unlikely]]
+      tap(frame_of(packet), now);
+    const std::size_t host = note(packet).destination;
+    Batch& batch = batches[host];
+    batch.packets[batch.count++] = packet;
+    if (batch.count == kBurst) flush(host);
+  }
+
+  void flush(std::size_t host) {
+    Batch& batch = batches[host];
+    if (batch.count == 0) return;
+    const std::uint16_t sent =
+        send_burst(hosts[host]->switch_port.id(), hosts[host]->to_host, batch.packets.data(), batch.count);
+    counters.delivered_packets += sent;
+    counters.receiver_full += batch.count - sent;
+    free_packets(batch.packets.data() + sent, batch.count - sent);
+    batch.count = 0;
+  }
+
+  [[nodiscard]] std::size_t packets_inside() const {
+    std::size_t inside = bottleneck.packets_inside() + reverse.packets_inside();
+    for (const auto& link : access) inside += link.packets_inside();
+    return inside;
+  }
+
+  void drain() {
+    for (auto& batch : batches) {
+      free_packets(batch.packets.data(), batch.count);
+      batch.count = 0;
+    }
+    const auto empty = [](fabric::Link& link) {
+      while (const auto delivery = link.pop(Nanos(Nanos::never().count - 1))) {
+        free_packet(packet_of(delivery->packet));
+      }
+    };
+    for (auto& link : access) empty(link);
+    empty(bottleneck);
+    empty(reverse);
+    for (auto& host : hosts) {
+      host->release();
+      host->to_switch.drain();
+      host->to_host.drain();
+    }
+  }
+
+  // Running.
+
+  static int switch_thread(void* self) {
+    take_over(self);
+    static_cast<Impl*>(self)->switch_loop();
+    hand_over(self);
+    return 0;
+  }
+
+  void switch_loop() {
+    prctl(PR_SET_TIMERSLACK, 1);
+    std::uint64_t published = kBusy;
+    const auto publish = [&](std::uint64_t value) {
+      if (value != published) idle_after.store(value, std::memory_order_release);
+      published = value;
+    };
+    while (switch_state.load(std::memory_order_acquire) == SwitchState::waiting) rte_pause();
+    while (switch_state.load(std::memory_order_acquire) == SwitchState::running) {
+      const Nanos now = switch_time.begin_round();
+      step(now, kDeliveriesPerRound);
+      if (moved || packets_inside() != 0) {
+        publish(kBusy);
+        continue;
+      }
+      publish(counters.received_packets);
+      const Nanos quiet(quiet_until.load(std::memory_order_acquire));
+      if (quiet > now) switch_time.sleep_towards(quiet);
+    }
+    publish(kBusy);
+  }
+
+  /// Whether nothing can happen before the time of a host or a link has come: with a core of its own, the switch says
+  /// that all that was sent has left it; without one, all that was sent is at least in a link.
+  [[nodiscard]] bool network_is_empty(bool own_core) const {
+    if (own_core) {
+      std::uint64_t put = 0;
+      for (const auto& host : hosts) put += host->put;
+      if (idle_after.load(std::memory_order_acquire) != put) return false;
+    } else {
+      for (const auto& host : hosts) {
+        if (rte_ring_empty(host->to_switch.get()) == 0) return false;
+      }
+    }
+    for (const auto& host : hosts) {
+      if (host->pollable != nullptr && host->ready()) return false;
+    }
+    return true;
+  }
+
+  bool run(Nanos until, const std::function<bool()>& stop) {
+    const Clock& clock = eal.clock();
+    const RunThread thread(eal.cores()[0]);
+    const bool own_core = eal.cores().size() > 1;
+    if (own_core) {
+      switch_state.store(SwitchState::waiting, std::memory_order_relaxed);
+      quiet_until.store(0, std::memory_order_relaxed);
+      idle_after.store(kBusy, std::memory_order_relaxed);
+      hand_over(this);
+      if (const int error = rte_eal_remote_launch(switch_thread, this, 1); error != 0) {
+        throw RunError(fmt::format("the switch's core {} is busy ({}); run one network at a time", eal.cores()[1],
+                                   rte_strerror(-error)));
+      }
+    }
+    // Time goes on once the switch's thread is there: the kernel may have taken its time to wake it.
+    const Nanos shift = clock.now() - paused_at;
+    host_time.start(clock, shift, paused_at);
+    switch_time.start(clock, shift, paused_at);
+    for (auto& host : hosts) host->due = paused_at;
+    if (own_core) switch_state.store(SwitchState::running, std::memory_order_release);
+    running = true;
+    // The switch's thread ends with the run, even when a Pollable or `stop` throws.
+    struct SwitchStop {
+      Impl& impl;
+      bool own_core;
+      ~SwitchStop() {
+        if (own_core) {
+          impl.switch_state.store(SwitchState::stopped, std::memory_order_release);
+          rte_eal_wait_lcore(1);
+          take_over(&impl);
+        }
+        impl.running = false;
+        impl.paused_at = std::max(impl.host_time.now(), own_core ? impl.switch_time.now() : Nanos(0));
+      }
+    } const switch_stop{*this, own_core};
+    return loop(until, stop, own_core);
+  }
+
+  bool loop(Nanos until, const std::function<bool()>& stop, bool own_core) {
+    for (;;) {
+      Nanos now = host_time.begin_round();
+      if (stop && stop()) return true;
+      const bool last = now > until;  // a round for what was due before
+      Nanos next = until;
+      bool busy = false;
+      if (!own_core) {
+        next = std::min(next, step(now, kDeliveriesPerRound));
+        busy = moved;
+      }
+      for (auto& host : hosts) {
+        if (host->pollable == nullptr) continue;
+        now = host_time.now();
+        if (host->due <= now || host->ready()) {
+          host->unblock();
+          host->due = Nanos::never();
+          const Nanos due = host->pollable->poll(now);
+          host->due = std::min(host->due, due);  // wake() may have been called for it
+          busy = true;
+        }
+      }
+      if (last) return false;
+      if (busy || !options.sleep_when_idle) continue;
+      for (const auto& host : hosts) {
+        if (host->pollable != nullptr) next = std::min(next, host->due);
+      }
+      if (next - now < kWorthSleeping || !network_is_empty(own_core)) continue;
+      if (own_core) quiet_until.store(next.count, std::memory_order_release);
+      host_time.sleep_towards(next);
+      if (own_core) quiet_until.store(0, std::memory_order_release);
+    }
+  }
+
+  static constexpr std::uint64_t kBusy = ~std::uint64_t{0};
+
+  const Eal& eal;
+  const fabric::DumbbellConfig config;
+  const RingOptions options;
+  const std::size_t offset;
+  const std::string prefix;
+  PacketPool pool;
+  std::vector<std::unique_ptr<Host>> hosts;  ///< left ones, then right ones; before them the pool they use
+  std::vector<fabric::Link> access;
+  fabric::Link bottleneck;
+  fabric::Link reverse;
+  fabric::UsageMeter usage;
+  SwitchCounters counters;
+  std::vector<Batch> batches;
+  std::function<void(std::span<const std::byte>, Nanos)> tap;
+  const std::uint32_t frame_limit;
+  bool moved = false;  ///< the latest step did something
+
+  LoopTime host_time;
+  LoopTime switch_time;
+  Nanos paused_at;
+  bool running = false;
+  enum class SwitchState { waiting, running, stopped };
+  std::atomic<SwitchState> switch_state{SwitchState::stopped};
+  /// kBusy, or the number of packets that the switch has taken from the hosts, all of which have left it.
+  alignas(64) std::atomic<std::uint64_t> idle_after{kBusy};
+  /// The hosts send nothing before that time.
+  alignas(64) std::atomic<std::int64_t> quiet_until{0};
+};
+
+namespace {
+
+Host& own(const RingHost& host, const std::vector<std::unique_ptr<Host>>& hosts) {
+  for (const auto& candidate : hosts) {
+    if (candidate.get() == &host) return *candidate;
+  }
+  throw InputError("this host belongs to another network; use the hosts of this one");
+}
+
+std::uint32_t checked(std::uint32_t pair, std::uint32_t pairs) {
+  if (pair >= pairs) throw InputError(fmt::format("there is no pair {}; pairs are 0 to {}", pair, pairs - 1));
+  return pair;
+}
+
+bool inject(std::uint16_t port, const PacketRing& ring, const PacketPool& pool, std::uint32_t frame_limit,
+            std::span<const std::byte> frame) {
+  rte_mbuf* mbuf = frame.size() <= frame_limit + 64 ? rte_pktmbuf_alloc(pool.get()) : nullptr;
+  if (mbuf == nullptr) return false;
+  take_over(pool.get());
+  std::memcpy(rte_pktmbuf_mtod(mbuf, std::byte*), frame.data(), frame.size());
+  mbuf->data_len = static_cast<std::uint16_t>(frame.size());
+  mbuf->pkt_len = mbuf->data_len;
+  if (send_burst(port, ring, &mbuf, 1) == 1) return true;
+  free_packet(mbuf);
+  return false;
+}
+
+}  // namespace
+
+RingDumbbell::RingDumbbell(const Eal& eal, const fabric::DumbbellConfig& config, const Options& options) {
+  if (eal.cores().size() > 2) {
+    throw InputError(
+        fmt::format("{} cores are given, but a ring network uses at most 2: hosts on the first, the switch "
+                    "on the second",
+                    eal.cores().size()));
+  }
+  impl_ = std::make_unique<Impl>(eal, config, options, plan_for(config, options));
+}
+
+RingDumbbell::~RingDumbbell() = default;
+
+std::uint32_t RingDumbbell::memory_mb(const fabric::DumbbellConfig& config, const Options& options) {
+  const Plan plan = plan_for(config, options);
+  const std::uint64_t rings =
+      std::uint64_t{2} * config.pairs * (options.transmit_slots + options.receive_slots) * sizeof(void*);
+  const std::uint64_t bytes = PacketPool::memory_bytes(plan.buffers, plan.frame_bytes) + rings;
+  // DPDK's own tables, and what alignment costs.
+  constexpr std::uint64_t kBaseMb = 24;
+  return static_cast<std::uint32_t>(kBaseMb + bytes / (1 << 20) + bytes / (1 << 20) / 16);
+}
+
+std::uint32_t RingDumbbell::max_pairs() { return max_ports() / 4; }
+
+RingHost& RingDumbbell::left(std::uint32_t pair) { return *impl_->hosts[checked(pair, impl_->config.pairs)]; }
+RingHost& RingDumbbell::right(std::uint32_t pair) {
+  return *impl_->hosts[impl_->config.pairs + checked(pair, impl_->config.pairs)];
+}
+
+void RingDumbbell::attach(const RingHost& host, Pollable& pollable) { own(host, impl_->hosts).pollable = &pollable; }
+
+void RingDumbbell::detach(const RingHost& host) { own(host, impl_->hosts).pollable = nullptr; }
+void RingDumbbell::wake(const RingHost& host) { own(host, impl_->hosts).due = Nanos(); }
+
+bool RingDumbbell::run(Nanos until, const std::function<bool()>& stop) { return impl_->run(until, stop); }
+Nanos RingDumbbell::now() const { return impl_->running ? impl_->host_time.now() : impl_->paused_at; }
+
+Nanos RingDumbbell::switch_step(Nanos now) {
+  impl_->paused_at = std::max(impl_->paused_at, now);
+  return impl_->step(now, SIZE_MAX);
+}
+
+std::uint32_t RingDumbbell::pairs() const { return impl_->config.pairs; }
+const fabric::Link& RingDumbbell::bottleneck() const { return impl_->bottleneck; }
+const fabric::Link& RingDumbbell::reverse() const { return impl_->reverse; }
+const fabric::UsageMeter& RingDumbbell::usage() const { return impl_->usage; }
+const SwitchCounters& RingDumbbell::switch_counters() const { return impl_->counters; }
+const LoopCounters& RingDumbbell::host_loop() const { return impl_->host_time.counters; }
+const LoopCounters& RingDumbbell::switch_loop() const { return impl_->switch_time.counters; }
+
+void RingDumbbell::set_tap(std::function<void(std::span<const std::byte>, Nanos)> tap) { impl_->tap = std::move(tap); }
+
+bool RingDumbbell::inject_from(const RingHost& host, std::span<const std::byte> frame) {
+  Host& from = own(host, impl_->hosts);
+  if (!inject(from.host_port.id(), from.to_switch, impl_->pool, impl_->frame_limit, frame)) return false;
+  ++from.put;
+  return true;
+}
+
+bool RingDumbbell::inject_to(const RingHost& host, std::span<const std::byte> frame) {
+  const Host& to = own(host, impl_->hosts);
+  return inject(to.switch_port.id(), to.to_host, impl_->pool, impl_->frame_limit, frame);
+}
+
+std::uint32_t RingDumbbell::buffers() const { return impl_->pool.size(); }
+std::uint32_t RingDumbbell::buffers_in_use() const { return impl_->pool.in_use(); }
+
+std::uint32_t RingDumbbell::drain() {
+  impl_->drain();
+  return impl_->pool.in_use();
+}
+
+}  // namespace mltcp::dpdk

@@ -1,0 +1,107 @@
+// Packet pools, rings and ring ports; see ring_port.h.
+#include "mltcp/dpdk/ring_port.h"
+
+#include <fmt/format.h>
+#include <rte_bus_vdev.h>
+#include <rte_errno.h>
+#include <rte_eth_ring.h>
+#include <rte_ethdev.h>
+#include <rte_lcore.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+#include <rte_ring.h>
+
+#include <algorithm>
+
+#include "mltcp/base/error.h"
+
+namespace mltcp::dpdk {
+namespace {
+
+constexpr std::uint32_t kCache = 256;  ///< buffers that a core keeps for itself
+
+int socket_id() {
+  const auto socket = static_cast<int>(rte_socket_id());
+  return socket < 0 ? 0 : socket;
+}
+
+std::uint16_t room(std::uint32_t frame_bytes) {
+  return static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + (frame_bytes + 63) / 64 * 64);
+}
+
+}  // namespace
+
+std::uint32_t max_ports() { return RTE_MAX_ETHPORTS; }
+
+std::uint32_t free_ports() { return RTE_MAX_ETHPORTS - rte_eth_dev_count_total(); }
+
+PacketPool::PacketPool(const std::string& name, std::uint32_t count, std::uint32_t frame_bytes) : count_(count) {
+  const std::uint32_t cache = std::min({kCache, count / 4, std::uint32_t{RTE_MEMPOOL_CACHE_MAX_SIZE}});
+  pool_ = rte_pktmbuf_pool_create(name.c_str(), count, cache, 0, room(frame_bytes), socket_id());
+  if (pool_ == nullptr) {
+    throw RunError(fmt::format("DPDK has no memory for {} packet buffers of {} bytes ({}); start it with {} MB more",
+                               count, frame_bytes, rte_strerror(rte_errno),
+                               (memory_bytes(count, frame_bytes) >> 20) + 8));
+  }
+}
+
+PacketPool::~PacketPool() { rte_mempool_free(pool_); }
+
+std::uint32_t PacketPool::in_use() const { return rte_mempool_in_use_count(pool_); }
+
+std::uint64_t PacketPool::memory_bytes(std::uint32_t count, std::uint32_t frame_bytes) {
+  // Beside its object, each element has a header, a trailer, a slot of the pool's ring, and padding that spreads
+  // elements over memory channels.
+  return std::uint64_t{count} * (sizeof(rte_mbuf) + room(frame_bytes) + 192) + (std::uint64_t{1} << 20);
+}
+
+PacketRing::PacketRing(const std::string& name, std::uint32_t slots) {
+  ring_ = rte_ring_create(name.c_str(), slots, socket_id(), RING_F_SP_ENQ | RING_F_SC_DEQ);
+  if (ring_ == nullptr) {
+    throw RunError(
+        fmt::format("DPDK can't make a ring of {} slots ({}); give it more memory", slots, rte_strerror(rte_errno)));
+  }
+}
+
+PacketRing::~PacketRing() {
+  drain();
+  rte_ring_free(ring_);
+}
+
+void PacketRing::drain() {
+  void* packet = nullptr;
+  while (rte_ring_dequeue(ring_, &packet) == 0) rte_pktmbuf_free(static_cast<rte_mbuf*>(packet));
+}
+
+RingPort::RingPort(const std::string& name, const PacketRing& receive, const PacketRing& transmit,
+                   const PacketPool& pool)
+    : device_("net_ring_" + name) {
+  rte_ring* const rx[] = {receive.get()};
+  rte_ring* const tx[] = {transmit.get()};
+  const auto socket = static_cast<unsigned>(socket_id());
+  const int port = rte_eth_from_rings(name.c_str(), rx, 1, tx, 1, socket);
+  if (port < 0) {
+    throw RunError(fmt::format("DPDK can't make ring port {} ({}); it allows {} ports in all, of which {} are free",
+                               name, rte_strerror(rte_errno), max_ports(), free_ports()));
+  }
+  id_ = static_cast<std::uint16_t>(port);
+  const rte_eth_conf config{};
+  int error = rte_eth_dev_configure(id_, 1, 1, &config);
+  if (error == 0) error = rte_eth_rx_queue_setup(id_, 0, 512, socket, nullptr, pool.get());
+  if (error == 0) error = rte_eth_tx_queue_setup(id_, 0, 512, socket, nullptr);
+  if (error == 0) error = rte_eth_dev_start(id_);
+  if (error != 0) {
+    rte_eth_dev_close(id_);
+    rte_vdev_uninit(device_.c_str());
+    throw RunError(fmt::format("DPDK can't start ring port {} ({}); `mltcp doctor` tells whether ring ports work here",
+                               name, rte_strerror(-error)));
+  }
+}
+
+RingPort::~RingPort() {
+  rte_eth_dev_stop(id_);
+  rte_eth_dev_close(id_);
+  rte_vdev_uninit(device_.c_str());
+}
+
+}  // namespace mltcp::dpdk

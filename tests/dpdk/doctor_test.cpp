@@ -1,0 +1,47 @@
+// The doctor examines this very machine; its findings differ, their form does not.
+#include "mltcp/dpdk/doctor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "mltcp/dpdk/eal.h"
+
+namespace mltcp::dpdk {
+namespace {
+
+TEST(Doctor, EveryLackHasACureAndEverythingIsOneLine) {
+  const auto checks = examine_machine();
+  EXPECT_GE(checks.size(), 13u);
+  for (const auto& check : checks) {
+    EXPECT_FALSE(check.name.empty());
+    EXPECT_FALSE(check.detail.empty()) << check.name;
+    EXPECT_EQ(check.cure.empty(), check.status == CheckStatus::ok) << check.name;
+    EXPECT_EQ((check.name + check.detail + check.cure).find('\n'), std::string::npos) << check.name;
+    std::printf("%-18s %-8s %s%s%s\n", check.name.c_str(), std::string(to_text(check.status)).c_str(),
+                check.detail.c_str(),
+                check.cure.empty() ? "" : "\n                            cure: ", check.cure.c_str());
+  }
+  EXPECT_FALSE(Eal::was_started()) << "DPDK is tried in a child only";
+}
+
+TEST(Doctor, TheTrialAgreesWithTheRealThing) {
+  const auto checks = examine_machine();
+  const auto dpdk = std::find_if(checks.begin(), checks.end(), [](const Check& check) { return check.name == "DPDK"; });
+  ASSERT_NE(dpdk, checks.end());
+  bool starts = true;
+  try {
+    const Eal eal(EalOptions{});
+    const auto again = examine_machine();
+    EXPECT_TRUE(std::any_of(again.begin(), again.end(), [](const Check& check) {
+      return check.name == "DPDK" && check.detail.find("in this process") != std::string::npos;
+    }));
+  } catch (const std::exception&) {
+    starts = false;
+  }
+  EXPECT_EQ(dpdk->status == CheckStatus::ok, starts) << dpdk->detail;
+}
+
+}  // namespace
+}  // namespace mltcp::dpdk
