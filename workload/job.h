@@ -13,13 +13,13 @@ namespace mltcp::workload {
 struct Phase {
   enum class Kind { compute, communicate };
   Kind kind = Kind::compute;
-  Nanos compute;           ///< kind compute: how long
-  Bytes bytes = 0;         ///< kind communicate: application bytes that one worker sends, all flows together; above 0
-  Rate rate;               ///< kind communicate: the most it is sent at; 0 = the job's rate
+  Nanos compute;    ///< kind compute: how long
+  Bytes bytes = 0;  ///< kind communicate: application bytes that one worker sends, all flows together; above 0
+  Rate rate;        ///< kind communicate: the most it is sent at; 0 = the job's rate
   /// kind communicate: the next phase starts at once while the bytes travel (a weight-gradient collective that
   /// overlaps with the rest of the backward pass). An iteration ends when all its bytes have been delivered.
   bool overlap = false;
-  std::string label;       ///< where it comes from (layer and pass of a trace); may be empty
+  std::string label;  ///< where it comes from (layer and pass of a trace); may be empty
 };
 
 struct Job {

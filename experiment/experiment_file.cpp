@@ -1,0 +1,698 @@
+// Reader of experiment files (see experiment_file.h).
+#include "mltcp/experiment/experiment_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <initializer_list>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "mltcp/base/error.h"
+
+// The parser's assertions catch what its own checks of the input miss: a table header such as [=]. Left alone they
+// abort, or with NDEBUG make the compiler assume that such input does not exist. They throw instead, so that it is
+// refused like every other. This file must stay the only one that includes the parser, as its functions are inline.
+namespace mltcp::experiment {
+struct ParserAssertion {};
+[[noreturn]] inline void fail_parser_assertion() { throw ParserAssertion(); }
+}  // namespace mltcp::experiment
+#undef NDEBUG
+#define TOML_ASSERT(condition) ((condition) ? void() : ::mltcp::experiment::fail_parser_assertion())
+#define TOML_ENABLE_FORMATTERS 0
+#include <toml++/toml.h>
+
+#include "mltcp/workload/schedule.h"
+#include "mltcp/workload/trace.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using namespace mltcp::literals;
+
+// Bounds of values that are sound; beyond them a value is a slip of the pen.
+constexpr std::int64_t kMostIterations = 1'000'000;
+constexpr std::int64_t kMostFlows = 1000;
+constexpr std::size_t kMostJobs = 1000;
+constexpr std::size_t kMostPhases = 100'000;
+constexpr std::size_t kMostNameBytes = 100;
+constexpr std::uintmax_t kMostFileBytes = 64u << 20;
+constexpr Bytes kPacketBytes = 1500;                      // the largest packet that a bottleneck has to hold
+constexpr Bytes kMostBufferBytes = 1'000'000'000'000;     // 1 TB
+constexpr Bytes kMostPhaseBytes = 1'000'000'000'000'000;  // 1 PB
+constexpr Rate kLeastRate(1'000);                         // 1 kbps
+constexpr Rate kMostRate(100'000'000'000'000);            // 100 Tbps
+constexpr Nanos kMostDelay = 10_s;
+constexpr Nanos kMostCompute(24 * 3600 * 1'000'000'000LL);  // a day
+constexpr double kMostWeight = 1000;
+constexpr double kMostScale = 1e6;
+
+// One line whatever it holds.
+std::string one_line(std::string_view text) {
+  std::string result(text);
+  for (char& c : result)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  return result;
+}
+
+std::string shown(std::string_view text) {
+  constexpr std::size_t longest = 60;
+  return fmt::format("\"{}{}\"", one_line(text.substr(0, longest)), text.size() > longest ? "..." : "");
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+// Edits that turn one word into the other: a letter inserted, left out, replaced, or swapped with its neighbour
+// (optimal string alignment).
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1);  // the row before the last
+  std::vector<std::size_t> last(b.size() + 1);
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(last.begin(), last.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      row[j + 1] = std::min({last[j] + (a[i] == b[j] ? 0 : 1), last[j + 1] + 1, row[j] + 1});
+      if (i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j]) row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
+    }
+    std::swap(before, last);
+    std::swap(last, row);
+  }
+  return last.back();
+}
+
+// The word that is probably meant, or nothing when none is near.
+std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known) {
+  constexpr std::size_t longest = 40;
+  if (word.size() > longest) return std::nullopt;
+  std::optional<std::string> best;
+  std::size_t best_distance = std::max<std::size_t>(word.size() / 3, 2) + 1;
+  for (const std::string& candidate : known) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string_view type_name(const toml::node& node) {
+  switch (node.type()) {
+    case toml::node_type::table:
+      return "a table";
+    case toml::node_type::array:
+      return "an array";
+    case toml::node_type::string:
+      return "a text";
+    case toml::node_type::integer:
+      return "a whole number";
+    case toml::node_type::floating_point:
+      return "a decimal number";
+    case toml::node_type::boolean:
+      return "true or false";
+    case toml::node_type::date:
+    case toml::node_type::time:
+    case toml::node_type::date_time:
+      return "a date or time";
+    default:
+      return "nothing";
+  }
+}
+
+// A value with its place, for messages.
+struct Item {
+  const toml::node* node = nullptr;
+  std::string key;
+  std::uint32_t line = 0;
+};
+
+class Reader {
+ public:
+  Reader(const std::string& file, const FileOptions& options) : file_(file), options_(options) {}
+
+  Experiment read(const toml::table& root) {
+    if (root.empty()) fail(1, "experiment", "the file is empty", "describe a bottleneck and at least one job");
+    // Before unknown keys are looked for: this one is known, but not to this version.
+    if (const auto topology = find(root, "", "topology"))
+      fail(*topology, "a topology is not available in this version", "describe the network by a table [bottleneck]");
+    check_keys(root, "", {"name", "datapath", "iterations", "seed", "cc", "policies", "mltcp", "bottleneck", "job"});
+    Experiment experiment;
+    experiment.file = file_;
+    experiment.name = std::filesystem::path(file_).stem().string();
+    if (const auto item = find(root, "", "name")) experiment.name = name_text(*item);
+    if (const auto item = find(root, "", "iterations"))
+      experiment.iterations = static_cast<std::uint32_t>(whole(*item, 1, kMostIterations));
+    if (const auto item = find(root, "", "seed"))
+      experiment.seed = static_cast<std::uint64_t>(whole(*item, 0, std::numeric_limits<std::int64_t>::max()));
+    experiment.datapath =
+        choice(root, "datapath", "--datapath", options_.datapath, known_datapaths(), options_.datapaths, "sim");
+    experiment.cc = choice(root, "cc", "--cc", options_.cc, known_ccs(), options_.ccs, "reno");
+    read_policies(root, experiment);
+    if (const auto item = find(root, "", "mltcp")) read_aggressiveness(*item, experiment.mltcp);
+    const auto bottleneck = find(root, "", "bottleneck");
+    if (!bottleneck) fail(1, "bottleneck", "the table is missing", "add [bottleneck] with at least rate = \"1 Gbps\"");
+    read_bottleneck(*bottleneck, experiment.bottleneck);
+    experiment.bottleneck.seed = experiment.seed;
+    const auto jobs = find(root, "", "job");
+    if (!jobs) fail(1, "job", "there is no job", "add at least one [[job]]");
+    read_jobs(*jobs, experiment);
+    return experiment;
+  }
+
+ private:
+  [[noreturn]] void fail(std::uint32_t line, std::string_view key, std::string_view cause,
+                         std::string_view cure) const {
+    throw InputError(one_line(fmt::format("{}:{}: {}: {}; {}", file_, line, key, cause, cure)));
+  }
+  [[noreturn]] void fail(const Item& item, std::string_view cause, std::string_view cure) const {
+    fail(item.line, item.key, cause, cure);
+  }
+
+  // ---- Values ----
+
+  static std::string path(std::string_view prefix, std::string_view key) {
+    return prefix.empty() ? std::string(key) : fmt::format("{}.{}", prefix, key);
+  }
+
+  static std::optional<Item> find(const toml::table& table, std::string_view prefix, std::string_view key) {
+    for (const auto& [name, node] : table)
+      if (name.str() == key)
+        return Item{&node, path(prefix, key), std::max<std::uint32_t>(name.source().begin.line, 1)};
+    return std::nullopt;
+  }
+
+  void check_keys(const toml::table& table, std::string_view prefix, const std::vector<std::string>& known) const {
+    for (const auto& [name, node] : table) {
+      if (std::find(known.begin(), known.end(), name.str()) != known.end()) continue;
+      const auto meant = nearest(name.str(), known);
+      fail(std::max<std::uint32_t>(name.source().begin.line, 1),
+           path(prefix, one_line(name.str().substr(0, kMostNameBytes))), "unknown key",
+           meant ? fmt::format("did you mean \"{}\"?", *meant) : "the keys here are " + joined(known));
+    }
+  }
+
+  const toml::table& table(const Item& item, std::string_view example) const {
+    const toml::table* result = item.node->as_table();
+    if (result == nullptr)
+      fail(item, fmt::format("a table is expected and this is {}", type_name(*item.node)),
+           fmt::format("write {}", example));
+    return *result;
+  }
+
+  const std::string& text(const Item& item, std::string_view example) const {
+    const toml::value<std::string>* result = item.node->as_string();
+    if (result == nullptr)
+      fail(item, fmt::format("a text is expected and this is {}", type_name(*item.node)),
+           fmt::format("write \"{}\"", example));
+    return result->get();
+  }
+
+  std::string name_text(const Item& item) const {
+    const std::string& result = text(item, "two-jobs");
+    if (result.empty()) fail(item, "the name is empty", "write a name");
+    if (result.size() > kMostNameBytes)
+      fail(item, fmt::format("the name has {} bytes", result.size()), fmt::format("write at most {}", kMostNameBytes));
+    if (one_line(result) != result) fail(item, "the name has control characters", "write printable characters only");
+    return result;
+  }
+
+  std::int64_t whole(const Item& item, std::int64_t least, std::int64_t most) const {
+    const toml::value<std::int64_t>* result = item.node->as_integer();
+    if (result == nullptr)
+      fail(item, fmt::format("a whole number is expected and this is {}", type_name(*item.node)),
+           fmt::format("write a number from {} to {}, without quotes", least, most));
+    if (result->get() < least || result->get() > most)
+      fail(item, fmt::format("{} is out of range", result->get()), fmt::format("write {} to {}", least, most));
+    return result->get();
+  }
+
+  double decimal(const Item& item, std::string_view example) const {
+    double result = 0;
+    if (const auto* value = item.node->as_floating_point())
+      result = value->get();
+    else if (const auto* integer = item.node->as_integer())
+      result = static_cast<double>(integer->get());
+    else
+      fail(item, fmt::format("a number is expected and this is {}", type_name(*item.node)),
+           fmt::format("write a number without quotes, such as {}", example));
+    if (!std::isfinite(result)) fail(item, "the number is not finite", fmt::format("write one such as {}", example));
+    return result;
+  }
+
+  double probability(const Item& item) const {
+    const double result = decimal(item, "0.01");
+    if (result < 0 || result > 1) fail(item, fmt::format("{} is no probability", result), "write a number from 0 to 1");
+    return result;
+  }
+
+  double factor(const Item& item, double most) const {
+    const double result = decimal(item, "1.0");
+    if (result <= 0 || result > most)
+      fail(item, fmt::format("{} is out of range", result), fmt::format("write a number above 0 and at most {}", most));
+    return result;
+  }
+
+  bool truth(const Item& item) const {
+    const toml::value<bool>* result = item.node->as_boolean();
+    if (result == nullptr)
+      fail(item, fmt::format("true or false is expected and this is {}", type_name(*item.node)),
+           "write true or false, without quotes");
+    return result->get();
+  }
+
+  // A text with a unit. A bare number gets a hint of its own, as it is the likely slip.
+  template <typename Parse>
+  auto with_unit(const Item& item, std::string_view example, Parse parse) const {
+    const auto* integer = item.node->as_integer();
+    const auto* floating = item.node->as_floating_point();
+    if (integer != nullptr || floating != nullptr)
+      fail(item,
+           integer != nullptr ? fmt::format("the number {} has no unit", integer->get())
+                              : fmt::format("the number {} has no unit", floating->get()),
+           fmt::format("write a text with a unit, such as \"{}\"", example));
+    const std::string& written = text(item, example);
+    try {
+      return parse(written);
+    } catch (const InputError& error) {
+      throw InputError(one_line(fmt::format("{}:{}: {}: {}", file_, item.line, item.key, error.what())));
+    }
+  }
+
+  Nanos duration(const Item& item, std::string_view example, Nanos most) const {
+    const Nanos result = with_unit(item, example, parse_duration);
+    if (result > most) fail(item, fmt::format("{} is too long", to_text(result)), "write at most " + to_text(most));
+    return result;
+  }
+
+  Rate rate(const Item& item) const {
+    const Rate result = with_unit(item, "1 Gbps", parse_rate);
+    if (result < kLeastRate || result > kMostRate)
+      fail(item, fmt::format("{} is out of range", to_text(result)),
+           fmt::format("write {} to {}", to_text(kLeastRate), to_text(kMostRate)));
+    return result;
+  }
+
+  Bytes bytes(const Item& item, std::string_view example, Bytes most) const {
+    const Bytes result = with_unit(item, example, parse_bytes);
+    if (result > most)
+      fail(item, fmt::format("{} is too much", bytes_to_text(result)), "write at most " + bytes_to_text(most));
+    return result;
+  }
+
+  // ---- Choices ----
+
+  static bool contains(const std::vector<std::string>& list, std::string_view word) {
+    return std::find(list.begin(), list.end(), word) != list.end();
+  }
+
+  // What is wrong with a value of a list of choices, and its cure; empty when it can be used.
+  static std::string objection(std::string_view value, const std::vector<std::string>& known,
+                               const std::vector<std::string>& available) {
+    if (!contains(known, value)) {
+      const auto meant = nearest(value, known);
+      return fmt::format("{} is not known; {}", shown(value),
+                         meant ? fmt::format("did you mean \"{}\"?", *meant) : "write one of " + joined(known));
+    }
+    if (available.empty() || contains(available, value)) return {};
+    return fmt::format("{} is not available{}; this version has: {}", shown(value),
+                       value.starts_with("schedule") || value.ends_with("schedule") ? " as it needs the scheduler" : "",
+                       joined(available));
+  }
+
+  std::string choice(const toml::table& root, std::string_view key, std::string_view option,
+                     const std::optional<std::string>& override_value, const std::vector<std::string>& known,
+                     const std::vector<std::string>& available, std::string_view by_default) const {
+    const auto item = find(root, "", key);
+    if (item) {
+      // A value that is overridden must still be one that the format knows.
+      const std::string& value = text(*item, by_default);
+      const std::string wrong = objection(value, known, override_value ? known : available);
+      if (!wrong.empty()) throw_objection(*item, wrong);
+      if (!override_value) return value;
+    }
+    if (!override_value) return std::string(by_default);
+    const std::string wrong = objection(*override_value, known, available);
+    if (!wrong.empty()) throw InputError(one_line(fmt::format("{}: {}", option, wrong)));
+    return *override_value;
+  }
+
+  [[noreturn]] void throw_objection(const Item& item, std::string_view wrong) const {
+    throw InputError(one_line(fmt::format("{}:{}: {}: {}", file_, item.line, item.key, wrong)));
+  }
+
+  void read_policies(const toml::table& root, Experiment& experiment) const {
+    if (const auto item = find(root, "", "policies")) {
+      const toml::array* list = item->node->as_array();
+      if (list == nullptr)
+        fail(*item, fmt::format("an array of texts is expected and this is {}", type_name(*item->node)),
+             "write [\"fair\", \"mltcp\"]");
+      if (list->empty()) fail(*item, "the array is empty", "write [\"fair\", \"mltcp\"]");
+      experiment.policies.clear();
+      for (const toml::node& node : *list) {
+        const Item entry{&node, item->key, line_of(node, item->line)};
+        const std::string& value = text(entry, "fair");
+        const std::string wrong =
+            objection(value, known_policies(), options_.policy.empty() ? options_.policies : known_policies());
+        if (!wrong.empty()) throw_objection(entry, wrong);
+        if (contains(experiment.policies, value)) fail(entry, shown(value) + " stands there twice", "write it once");
+        experiment.policies.push_back(value);
+      }
+    }
+    if (options_.policy.empty()) return;
+    experiment.policies.clear();
+    for (const std::string& value : options_.policy) {
+      const std::string wrong = objection(value, known_policies(), options_.policies);
+      if (!wrong.empty()) throw InputError(one_line("--policy: " + wrong));
+      if (!contains(experiment.policies, value)) experiment.policies.push_back(value);
+    }
+  }
+
+  static std::uint32_t line_of(const toml::node& node, std::uint32_t otherwise) {
+    const std::uint32_t line = node.source().begin.line;
+    return line > 0 ? line : otherwise;
+  }
+
+  // ---- Tables ----
+
+  void read_aggressiveness(const Item& item, Aggressiveness& result) const {
+    const toml::table& keys = table(item, "[mltcp] and below it slope = 1.75");
+    check_keys(keys, item.key, {"slope", "intercept"});
+    Item last = item;
+    if (const auto slope = find(keys, item.key, "slope")) result.slope = bounded(last = *slope);
+    if (const auto intercept = find(keys, item.key, "intercept")) result.intercept = bounded(last = *intercept);
+    if (result.intercept <= 0 || result.slope + result.intercept <= 0)
+      fail(last, fmt::format("{} x + {} is not above 0 for all x from 0 to 1", result.slope, result.intercept),
+           "write an intercept above 0 and a slope above minus the intercept");
+  }
+  double bounded(const Item& item) const {
+    const double value = decimal(item, "1.75");
+    if (std::abs(value) > kMostWeight)
+      fail(item, fmt::format("{} is out of range", value), fmt::format("write -{0} to {0}", kMostWeight));
+    return value;
+  }
+
+  void read_bottleneck(const Item& item, fabric::LinkConfig& link) const {
+    const toml::table& keys = table(item, "[bottleneck] and below it rate = \"1 Gbps\"");
+    check_keys(keys, item.key, {"rate", "delay", "buffer", "ecn", "faults"});
+    link.delay = 10_us;
+    const auto given_rate = find(keys, item.key, "rate");
+    if (!given_rate)
+      fail(line_of(*item.node, item.line), path(item.key, "rate"), "the key is missing", "write rate = \"1 Gbps\"");
+    link.rate = rate(*given_rate);
+    if (const auto delay = find(keys, item.key, "delay")) link.delay = duration(*delay, "10 us", kMostDelay);
+    if (const auto buffer = find(keys, item.key, "buffer")) {
+      link.buffer_bytes = bytes(*buffer, "250 kB", kMostBufferBytes);
+      if (link.buffer_bytes < kPacketBytes)
+        fail(*buffer, fmt::format("{} is less than one packet", bytes_to_text(link.buffer_bytes)),
+             "write at least " + bytes_to_text(kPacketBytes));
+    }
+    if (const auto ecn = find(keys, item.key, "ecn")) read_ecn(*ecn, link.ecn);
+    if (const auto faults = find(keys, item.key, "faults")) read_faults(*faults, link.faults);
+  }
+
+  void read_ecn(const Item& item, fabric::EcnConfig& ecn) const {
+    const toml::table& keys = table(item, "ecn = { kmin = \"60 kB\", kmax = \"60 kB\", pmax = 1.0 }");
+    check_keys(keys, item.key, {"kmin", "kmax", "pmax"});
+    const auto kmin = find(keys, item.key, "kmin");
+    if (!kmin) fail(item.line, path(item.key, "kmin"), "the key is missing", "write kmin = \"60 kB\"");
+    ecn.enabled = true;
+    ecn.kmin_bytes = bytes(*kmin, "60 kB", kMostBufferBytes);
+    ecn.kmax_bytes = ecn.kmin_bytes;
+    if (const auto kmax = find(keys, item.key, "kmax")) {
+      ecn.kmax_bytes = bytes(*kmax, "60 kB", kMostBufferBytes);
+      if (ecn.kmax_bytes < ecn.kmin_bytes)
+        fail(*kmax, fmt::format("{} is less than kmin", bytes_to_text(ecn.kmax_bytes)),
+             fmt::format("write at least {}", bytes_to_text(ecn.kmin_bytes)));
+    }
+    if (const auto pmax = find(keys, item.key, "pmax")) ecn.pmax = probability(*pmax);
+  }
+
+  void read_faults(const Item& item, fabric::FaultConfig& faults) const {
+    const toml::table& keys = table(item, "faults = { loss = 0.01 }");
+    check_keys(keys, item.key, {"loss", "duplication", "corruption", "reordering", "reorder_delay"});
+    if (const auto value = find(keys, item.key, "loss")) faults.loss = probability(*value);
+    if (const auto value = find(keys, item.key, "duplication")) faults.duplication = probability(*value);
+    if (const auto value = find(keys, item.key, "corruption")) faults.corruption = probability(*value);
+    if (const auto value = find(keys, item.key, "reordering")) faults.reordering = probability(*value);
+    if (const auto value = find(keys, item.key, "reorder_delay")) {
+      faults.reorder_delay = duration(*value, "100 us", kMostDelay);
+      if (faults.reorder_delay.count == 0) fail(*value, "it is 0", "write a duration above 0");
+    }
+  }
+
+  // ---- Jobs ----
+
+  void read_jobs(const Item& item, Experiment& experiment) {
+    const toml::array* list = item.node->as_array();
+    if (list == nullptr)
+      fail(item, fmt::format("an array of tables is expected and this is {}", type_name(*item.node)),
+           "write [[job]] above each job");
+    if (list->empty()) fail(item, "there is no job", "add at least one [[job]]");
+    if (list->size() > kMostJobs)
+      fail(item, fmt::format("there are {} jobs", list->size()), fmt::format("write at most {}", kMostJobs));
+    std::map<std::string, std::uint32_t, std::less<>> names;
+    std::size_t number = 0;
+    for (const toml::node& node : *list) {
+      const Item job{&node, fmt::format("job[{}]", ++number), line_of(node, item.line)};
+      experiment.jobs.push_back(read_job(job, experiment.warnings));
+      const auto [first, is_new] = names.try_emplace(experiment.jobs.back().name, 0);
+      const std::uint32_t line = find(*node.as_table(), job.key, "name")->line;
+      if (!is_new)
+        fail(line, path(job.key, "name"),
+             fmt::format("{} is the name of the job of line {} too", shown(first->first), first->second),
+             "give each job a name of its own");
+      first->second = line;
+    }
+  }
+
+  workload::Job read_job(const Item& item, std::vector<std::string>& warnings) const {
+    const toml::table& keys = table(item, "[[job]] above each job");
+    check_keys(keys, item.key,
+               {"name", "compute", "communicate", "flows", "start", "jitter", "weight", "rate", "phases", "trace",
+                "workers", "network", "gather_size", "compute_scale", "bytes_scale"});
+    workload::Job job;
+    const auto name = find(keys, item.key, "name");
+    if (!name) fail(item.line, path(item.key, "name"), "the key is missing", "write name = \"vgg19\"");
+    job.name = name_text(*name);
+    if (const auto value = find(keys, item.key, "flows"))
+      job.flows = static_cast<std::uint32_t>(whole(*value, 1, kMostFlows));
+    if (const auto value = find(keys, item.key, "start")) job.start = duration(*value, "0 ms", kMostCompute);
+    if (const auto value = find(keys, item.key, "jitter")) job.jitter = duration(*value, "1 ms", kMostCompute);
+    if (const auto value = find(keys, item.key, "weight")) job.weight = factor(*value, kMostWeight);
+    if (const auto value = find(keys, item.key, "rate")) job.rate = rate(*value);
+    read_iteration(item, keys, job, warnings);
+    return job;
+  }
+
+  // An iteration is described in one of three ways: compute and communicate, phases, or a trace.
+  void read_iteration(const Item& item, const toml::table& keys, workload::Job& job,
+                      std::vector<std::string>& warnings) const {
+    const auto phases = find(keys, item.key, "phases");
+    const auto trace = find(keys, item.key, "trace");
+    if (phases && trace) fail(*trace, "the job has phases too", "keep one of the two");
+    for (const std::string_view key : {"compute", "communicate"}) {
+      const auto value = find(keys, item.key, key);
+      if (value && (phases || trace))
+        fail(*value, phases ? "the job has phases too" : "the job has a trace too", "keep one of the two");
+    }
+    if (!trace)
+      for (const std::string_view key : {"workers", "network", "gather_size", "compute_scale", "bytes_scale"})
+        if (const auto value = find(keys, item.key, key))
+          fail(*value, "the key belongs to a trace and the job has none", "add trace = \"FILE\" or leave the key out");
+    if (trace)
+      read_trace(item, keys, *trace, job, warnings);
+    else if (phases)
+      read_phases(*phases, job);
+    else
+      read_simple(item, keys, job);
+  }
+
+  void read_simple(const Item& item, const toml::table& keys, workload::Job& job) const {
+    const auto compute = find(keys, item.key, "compute");
+    const auto communicate = find(keys, item.key, "communicate");
+    if (!communicate)
+      fail(item.line, path(item.key, "communicate"), "the key is missing, so the job sends nothing",
+           "write communicate = \"13.5 MB\", or phases, or a trace");
+    if (compute) add_compute(duration(*compute, "150 ms", kMostCompute), job);
+    job.phases.push_back(communication(*communicate));
+  }
+
+  static void add_compute(Nanos time, workload::Job& job) {
+    if (time.count == 0) return;
+    workload::Phase phase;
+    phase.compute = time;
+    job.phases.push_back(std::move(phase));
+  }
+
+  workload::Phase communication(const Item& item) const {
+    workload::Phase phase;
+    phase.kind = workload::Phase::Kind::communicate;
+    phase.bytes = bytes(item, "13.5 MB", kMostPhaseBytes);
+    if (phase.bytes == 0) fail(item, "the phase sends nothing", "write a size above 0");
+    return phase;
+  }
+
+  void read_phases(const Item& item, workload::Job& job) const {
+    const toml::array* list = item.node->as_array();
+    if (list == nullptr)
+      fail(item, fmt::format("an array of tables is expected and this is {}", type_name(*item.node)),
+           "write [ { compute = \"20 ms\" }, { communicate = \"5 MB\" } ]");
+    if (list->size() > kMostPhases)
+      fail(item, fmt::format("there are {} phases", list->size()), fmt::format("write at most {}", kMostPhases));
+    std::size_t number = 0;
+    for (const toml::node& node : *list) {
+      const Item phase{&node, fmt::format("{}[{}]", item.key, ++number), line_of(node, item.line)};
+      read_phase(phase, job);
+    }
+    if (job.bytes_per_iteration() == 0)
+      fail(item, "no phase communicates, so the job sends nothing", "add { communicate = \"13.5 MB\" }");
+  }
+
+  void read_phase(const Item& item, workload::Job& job) const {
+    const toml::table& keys = table(item, "{ compute = \"20 ms\" } or { communicate = \"5 MB\" }");
+    check_keys(keys, item.key, {"compute", "communicate", "rate", "overlap"});
+    const auto compute = find(keys, item.key, "compute");
+    const auto communicate = find(keys, item.key, "communicate");
+    if (!compute && !communicate)
+      fail(item, "the phase neither computes nor communicates", "write compute or communicate");
+    if (compute && communicate) fail(item, "the phase computes and communicates", "write a phase for each");
+    const auto limit = find(keys, item.key, "rate");
+    const auto overlap = find(keys, item.key, "overlap");
+    if (compute) {
+      if (limit) fail(*limit, "a phase that computes has no rate", "leave it out");
+      if (overlap) fail(*overlap, "a phase that computes can't overlap", "set it on the communication before it");
+      add_compute(duration(*compute, "20 ms", kMostCompute), job);
+      return;
+    }
+    workload::Phase phase = communication(*communicate);
+    if (limit) phase.rate = rate(*limit);
+    if (overlap) phase.overlap = truth(*overlap);
+    job.phases.push_back(std::move(phase));
+  }
+
+  void read_trace(const Item& item, const toml::table& keys, const Item& trace, workload::Job& job,
+                  std::vector<std::string>& warnings) const {
+    workload::MappingOptions mapping;
+    if (const auto value = find(keys, item.key, "workers"))
+      mapping.workers = static_cast<std::uint32_t>(whole(*value, 2, 1'000'000));
+    if (const auto value = find(keys, item.key, "network")) {
+      const auto network = workload::network_from(text(*value, "weight-gradient"));
+      if (!network)
+        fail(*value, fmt::format("{} is not known", shown(text(*value, ""))),
+             "write \"weight-gradient\", \"inter-server\" or \"all\"");
+      mapping.network = *network;
+    }
+    if (const auto value = find(keys, item.key, "gather_size")) {
+      const std::string& written = text(*value, "total");
+      if (written != "total" && written != "shard")
+        fail(*value, fmt::format("{} is not known", shown(written)), "write \"total\" or \"shard\"");
+      mapping.gather_size = written == "total" ? workload::GatherSize::total : workload::GatherSize::shard;
+    }
+    if (const auto value = find(keys, item.key, "compute_scale")) mapping.compute_scale = factor(*value, kMostScale);
+    if (const auto value = find(keys, item.key, "bytes_scale")) mapping.bytes_scale = factor(*value, kMostScale);
+    const std::string& written = text(trace, "traces/resnet50.txt");
+    if (written.empty()) fail(trace, "the path is empty", "write the path of a trace, relative to this file");
+    try {
+      const workload::Trace loaded = workload::load_trace(std::filesystem::path(file_).parent_path() / written);
+      job.phases = workload::to_job(loaded, job.name, mapping).phases;
+      warnings.insert(warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
+    } catch (const InputError& error) {
+      throw InputError(one_line(fmt::format("{}:{}: {}: {}", file_, trace.line, trace.key, error.what())));
+    }
+    if (job.compute_per_iteration() > kMostCompute || job.bytes_per_iteration() > kMostPhaseBytes)
+      fail(trace,
+           fmt::format("an iteration computes {} and sends {}", to_text(job.compute_per_iteration()),
+                       bytes_to_text(job.bytes_per_iteration())),
+           fmt::format("scale it to at most {} and {} by compute_scale and bytes_scale", to_text(kMostCompute),
+                       bytes_to_text(kMostPhaseBytes)));
+  }
+
+  std::string file_;
+  const FileOptions& options_;
+};
+
+}  // namespace
+
+const std::vector<std::string>& known_datapaths() {
+  static const std::vector<std::string> names{"sim", "ring"};
+  return names;
+}
+const std::vector<std::string>& known_ccs() {
+  static const std::vector<std::string> names{"reno", "cubic", "dctcp", "dcqcn", "swift"};
+  return names;
+}
+const std::vector<std::string>& known_policies() {
+  static const std::vector<std::string> names{"fair", "static", "mltcp", "schedule", "mltcp+schedule"};
+  return names;
+}
+
+Experiment load_experiment(const std::filesystem::path& path, const FileOptions& options) {
+  const std::string file = path.string();
+  const auto fail = [&](std::string_view cause, std::string_view cure) {
+    throw InputError(one_line(fmt::format("{}:1: file: {}; {}", file, cause, cure)));
+  };
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) fail("there is no such file", "give the path of an experiment file");
+  if (std::filesystem::is_directory(status)) fail("this is a directory", "give the path of an experiment file");
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (!error && size > kMostFileBytes) fail("the file is larger than 64 MiB", "give an experiment file");
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) fail("the file can't be opened", "check its permissions");
+  const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  if (stream.bad()) fail("the file can't be read", "check the disk");
+  return parse_experiment(text, file, options);
+}
+
+namespace {
+
+bool fails_assertion(std::string_view text) {
+  try {
+    static_cast<void>(toml::parse(text));
+  } catch (const ParserAssertion&) {
+    return true;
+  } catch (const toml::parse_error&) {
+    // A text cut off in the middle.
+  }
+  return false;
+}
+
+// An assertion does not tell its line, but every text fails it that includes the line, and none that doesn't.
+std::size_t line_of_assertion(std::string_view text) {
+  std::vector<std::size_t> ends;
+  for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1))
+    ends.push_back(at + 1);
+  const auto line = std::partition_point(ends.begin(), ends.end(),
+                                         [&](std::size_t end) { return !fails_assertion(text.substr(0, end)); });
+  return static_cast<std::size_t>(line - ends.begin()) + 1;
+}
+
+}  // namespace
+
+Experiment parse_experiment(std::string_view text, const std::string& file, const FileOptions& options) {
+  toml::table root;
+  try {
+    root = toml::parse(text, file);
+  } catch (const toml::parse_error& error) {
+    throw InputError(one_line(fmt::format("{}:{}: TOML: {}; correct the line, see docs/experiment-file.md", file,
+                                          std::max<std::uint32_t>(error.source().begin.line, 1), error.description())));
+  } catch (const ParserAssertion&) {
+    throw InputError(
+        fmt::format("{}:{}: TOML: a key or value is expected; correct the line, see "
+                    "docs/experiment-file.md",
+                    file, line_of_assertion(text)));
+  }
+  return Reader(file, options).read(root);
+}
+
+}  // namespace mltcp::experiment

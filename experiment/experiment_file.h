@@ -1,0 +1,68 @@
+// Reader of experiment files: the TOML that says which jobs share which link under which policies. Every key, its
+// unit, default and range: docs/experiment-file.md.
+//
+// Whatever can't be used is refused by an InputError in one line, "FILE:LINE: KEY: cause; cure". KEY is written with
+// dots; a job's keys begin with job[N], the N-th of the file from 1 on. An unknown key is an error that names the
+// nearest known one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mltcp/base/units.h"
+#include "mltcp/fabric/link.h"
+#include "mltcp/workload/job.h"
+
+namespace mltcp::experiment {
+
+/// The aggressiveness function of policy mltcp: F(x) = slope x + intercept.
+struct Aggressiveness {
+  double slope = 1.75;
+  double intercept = 0.25;
+};
+
+struct Experiment {
+  std::string name;
+  std::string file;  ///< as it was given; relative paths in it are relative to its folder
+  std::string datapath = "sim";
+  std::uint32_t iterations = 50;  ///< of each job, 1 to 1000000
+  std::uint64_t seed = 1;
+  std::string cc = "reno";
+  std::vector<std::string> policies{"fair", "mltcp"};  ///< in the order of the file, each once, at least one
+  Aggressiveness mltcp;
+  fabric::LinkConfig bottleneck;  ///< the seed in it is the experiment's
+  /// At least one, each sends something; names differ. Job::rate is 0 where the file leaves it out.
+  std::vector<workload::Job> jobs;
+  /// What was read with a grain of salt (of traces), each one line that begins with file and line.
+  std::vector<std::string> warnings;
+};
+
+/// What the caller can run, and what the command line sets in place of the file.
+struct FileOptions {
+  /// What this version has. A known value that isn't among these is refused with a line that lists them. Empty:
+  /// everything the format knows.
+  std::vector<std::string> datapaths{"sim"};
+  std::vector<std::string> ccs{"reno"};
+  std::vector<std::string> policies{"fair", "static", "mltcp"};
+
+  /// Taken instead of the file's key; messages name --datapath, --cc or --policy instead of file and line.
+  std::optional<std::string> datapath;
+  std::optional<std::string> cc;
+  std::vector<std::string> policy;  ///< empty: the file's
+};
+
+/// What the format knows, available in this version or not.
+const std::vector<std::string>& known_datapaths();
+const std::vector<std::string>& known_ccs();
+const std::vector<std::string>& known_policies();
+
+/// Reads an experiment file and the traces it names. Throws InputError.
+Experiment load_experiment(const std::filesystem::path& path, const FileOptions& options = {});
+/// The same from memory; `file` stands in messages, and traces are looked for in its folder.
+Experiment parse_experiment(std::string_view text, const std::string& file, const FileOptions& options = {});
+
+}  // namespace mltcp::experiment

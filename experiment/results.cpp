@@ -1,0 +1,457 @@
+// Result file: statistics of iteration times, the two questions asked of a run (from when on are its jobs
+// interleaved, how much do their bursts overlap), and JSON in both directions (nlohmann-json).
+#include "mltcp/experiment/results.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <sstream>
+#include <utility>
+
+#include "mltcp/base/error.h"
+
+namespace mltcp::experiment {
+
+namespace {
+
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;  // fields of a written file keep the order they are set in
+
+constexpr double kBurstShare = 0.05;  // of a job's fullest bin; below it a bin is not part of a burst
+
+Nanos mean_of(std::span<const Nanos> times) {
+  if (times.empty()) return {};
+  Uint128 sum = 0;
+  for (const Nanos time : times) sum += static_cast<std::uint64_t>(time.count);
+  return Nanos(static_cast<std::int64_t>((sum + times.size() / 2) / times.size()));
+}
+
+// `sorted` is not empty, `percent` is above 0 and at most 100.
+Nanos percentile(std::span<const Nanos> sorted, std::size_t percent) {
+  return sorted[(sorted.size() * percent + 99) / 100 - 1];
+}
+
+double ratio(Nanos a, Nanos b) {
+  return b.count > 0 ? static_cast<double>(a.count) / static_cast<double>(b.count) : 0.0;
+}
+
+void derive_slowdown(JobResult& job) { job.slowdown = ratio(job.mean, job.isolated); }
+
+// What interleaved_from() asks of one job, for suffixes of its iterations.
+struct SlowIterations {
+  std::vector<std::size_t> later;   // [i]: slow iterations among i, i+1, ...; one more element than iterations
+  std::size_t after_last_pair = 0;  // 1 + index of the last slow iteration that follows a slow one
+  std::vector<Nanos> ends;          // of the slow iterations
+
+  SlowIterations(const JobResult& job, double tolerance) : later(job.iterations.size() + 1) {
+    const double limit = static_cast<double>(job.isolated.count) * (1.0 + tolerance);
+    bool next_slow = false;
+    for (std::size_t i = job.iterations.size(); i-- > 0;) {
+      const bool slow = static_cast<double>(job.iterations[i].count) > limit;
+      later[i] = later[i + 1] + (slow ? 1 : 0);
+      if (slow) ends.push_back(job.starts[i] + job.iterations[i]);
+      if (slow && next_slow) after_last_pair = std::max(after_last_pair, i + 2);
+      next_slow = slow;
+    }
+  }
+
+  // Whether the iterations from `first` on may count as interleaved.
+  [[nodiscard]] bool interleaved_at(std::size_t first, const InterleaveRule& rule) const {
+    const std::size_t count = later.size() - 1 - first;
+    if (count == 0 || (first > 0 && count < rule.least_iterations)) return false;
+    if (later[first] == 0) return true;
+    const bool starts_slow = later[first] != later[first + 1];
+    return !starts_slow && first >= after_last_pair &&
+           static_cast<double>(later[first]) <= rule.outlier_fraction * static_cast<double>(count);
+  }
+};
+
+}  // namespace
+
+IterationStats iteration_stats(std::span<const Nanos> times) {
+  if (times.empty()) return {};
+  std::vector<Nanos> sorted(times.begin(), times.end());
+  std::sort(sorted.begin(), sorted.end());
+  return {mean_of(times), percentile(sorted, 50), percentile(sorted, 99), mean_of(times.subspan(times.size() / 2))};
+}
+
+std::vector<std::optional<std::uint64_t>> interleaved_from(std::span<const JobResult> jobs, InterleaveRule rule) {
+  std::vector<std::optional<std::uint64_t>> result(jobs.size());
+  std::vector<SlowIterations> slow;
+  std::vector<Nanos> candidates{Nanos(0)};
+  for (const JobResult& job : jobs) {
+    if (job.isolated.count <= 0 || job.iterations.empty() || job.starts.size() != job.iterations.size()) return result;
+    slow.emplace_back(job, rule.tolerance);
+    candidates.insert(candidates.end(), slow.back().ends.begin(), slow.back().ends.end());
+  }
+  std::sort(candidates.begin(), candidates.end());
+  std::vector<std::size_t> first(jobs.size());
+  for (const Nanos time : candidates) {
+    bool interleaved = true;
+    for (std::size_t j = 0; j < jobs.size() && interleaved; ++j) {
+      const auto& starts = jobs[j].starts;
+      first[j] = static_cast<std::size_t>(std::lower_bound(starts.begin(), starts.end(), time) - starts.begin());
+      interleaved = slow[j].interleaved_at(first[j], rule);
+    }
+    if (interleaved) {
+      std::copy(first.begin(), first.end(), result.begin());
+      break;
+    }
+  }
+  return result;
+}
+
+void summarize(Run& run, InterleaveRule rule) {
+  const auto from = interleaved_from(run.jobs, rule);
+  for (std::size_t j = 0; j < run.jobs.size(); ++j) {
+    JobResult& job = run.jobs[j];
+    const IterationStats stats = iteration_stats(job.iterations);
+    job.mean = stats.mean;
+    job.p50 = stats.p50;
+    job.p99 = stats.p99;
+    job.second_half_mean = stats.second_half_mean;
+    job.interleaved_from = from[j];
+    derive_slowdown(job);
+  }
+}
+
+std::optional<double> overlap_share(const Usage& usage, Nanos from, Nanos to) {
+  if (usage.bin.count <= 0 || to <= from) return std::nullopt;
+  const auto bin_at = [&](Nanos time) {  // the first bin that starts at `time` or later
+    const std::int64_t count = std::max<std::int64_t>(time.count, 0);
+    return static_cast<std::size_t>(count / usage.bin.count + (count % usage.bin.count != 0 ? 1 : 0));
+  };
+  const std::size_t first = bin_at(from);
+  std::size_t used = 0;  // no job has bins from here on
+  for (const auto& [name, bins] : usage.jobs) used = std::max(used, bins.size());
+  const std::size_t last = std::min(bin_at(to), used);
+  if (first >= last) return std::nullopt;
+  std::vector<std::uint32_t> users(last - first);
+  for (const auto& [name, bins] : usage.jobs) {
+    if (bins.empty()) continue;
+    const double burst = kBurstShare * static_cast<double>(*std::max_element(bins.begin(), bins.end()));
+    for (std::size_t b = first; b < std::min(last, bins.size()); ++b) {
+      if (bins[b] > 0 && static_cast<double>(bins[b]) >= burst) ++users[b - first];
+    }
+  }
+  const auto busy = std::count_if(users.begin(), users.end(), [](auto n) { return n > 0; });
+  const auto shared = std::count_if(users.begin(), users.end(), [](auto n) { return n > 1; });
+  if (busy == 0) return std::nullopt;
+  return static_cast<double>(shared) / static_cast<double>(busy);
+}
+
+TimeSpan common_span(const Run& run) {
+  if (run.jobs.empty()) return {};
+  TimeSpan span{Nanos::never(), Nanos::never()};
+  for (const JobResult& job : run.jobs) {
+    if (job.iterations.empty() || job.starts.size() != job.iterations.size()) return {};
+    span.from = std::min(span.from, job.starts.front());
+    span.to = std::min(span.to, job.starts.back() + job.iterations.back());
+  }
+  span.to = std::max(span.to, span.from);  // a job may have finished before another one starts
+  return span;
+}
+
+// ---- writing ----
+
+namespace {
+
+OrderedJson to_json(const std::vector<Nanos>& times) {
+  OrderedJson list = OrderedJson::array();
+  for (const Nanos time : times) list.push_back(time.count);
+  return list;
+}
+
+OrderedJson to_json(const JobResult& job) {
+  OrderedJson json;
+  json["name"] = job.name;
+  json["isolated_ns"] = job.isolated.count;
+  json["start_ns"] = to_json(job.starts);
+  json["iteration_ns"] = to_json(job.iterations);
+  json["mean_ns"] = job.mean.count;
+  json["p50_ns"] = job.p50.count;
+  json["p99_ns"] = job.p99.count;
+  json["second_half_mean_ns"] = job.second_half_mean.count;
+  json["slowdown"] = job.slowdown;
+  json["interleaved_from"] = nullptr;
+  if (job.interleaved_from) json["interleaved_from"] = *job.interleaved_from;
+  json["time_shift_ns"] = job.time_shift.count;
+  json["bytes"] = job.bytes;
+  json["retransmitted_packets"] = job.retransmitted_packets;
+  json["verified_messages"] = job.verified_messages;
+  json["checksum_errors"] = job.checksum_errors;
+  json["compute_ns"] = job.compute.count;
+  json["bytes_per_iteration"] = job.bytes_per_iteration;
+  return json;
+}
+
+OrderedJson to_json(const Bottleneck& bottleneck) {
+  OrderedJson json;
+  json["utilization"] = bottleneck.utilization;
+  json["ecn_marked_packets"] = bottleneck.ecn_marked_packets;
+  json["dropped_packets"] = bottleneck.dropped_packets;
+  json["max_queue_bytes"] = bottleneck.max_queue_bytes;
+  json["rate_bps"] = bottleneck.rate.bits_per_second;
+  OrderedJson jobs = OrderedJson::object();
+  for (const auto& [name, bins] : bottleneck.usage.jobs) jobs[name] = bins;
+  json["usage"] = {{"bin_ns", bottleneck.usage.bin.count}, {"jobs", std::move(jobs)}};
+  return json;
+}
+
+OrderedJson to_json(const Run& run) {
+  OrderedJson json;
+  json["policy"] = run.policy;
+  json["cc"] = run.cc;
+  json["datapath"] = run.datapath;
+  json["seed"] = run.seed;
+  json["duration_ns"] = run.duration.count;
+  json["jobs"] = OrderedJson::array();
+  for (const JobResult& job : run.jobs) json["jobs"].push_back(to_json(job));
+  json["bottleneck"] = to_json(run.bottleneck);
+  if (run.stalls) json["stalls"] = {{"longest_ns", run.stalls->longest.count}, {"total_ns", run.stalls->total.count}};
+  return json;
+}
+
+std::string dumped(const OrderedJson& json) { return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace); }
+
+// nlohmann's own indentation puts every number on a line of its own, which makes a list of 10,000 unreadable.
+void write_indented(const OrderedJson& json, std::ostream& out, const std::string& indent) {
+  const bool list_of_structures = json.is_array() && !json.empty() && json.front().is_structured();
+  if (json.empty() || !(json.is_object() || list_of_structures)) {
+    out << dumped(json);
+    return;
+  }
+  const std::string inner = indent + "  ";
+  out << (json.is_object() ? "{" : "[");
+  const char* separator = "\n";
+  for (const auto& item : json.items()) {
+    out << separator << inner;
+    if (json.is_object()) out << dumped(item.key()) << ": ";
+    write_indented(item.value(), out, inner);
+    separator = ",\n";
+  }
+  out << '\n' << indent << (json.is_object() ? "}" : "]");
+}
+
+}  // namespace
+
+void write_json(const Results& results, std::ostream& out) {
+  OrderedJson json;
+  json["schema"] = kResultsSchema;
+  json["experiment"] = results.experiment;
+  json["runs"] = OrderedJson::array();
+  for (const Run& run : results.runs) json["runs"].push_back(to_json(run));
+  write_indented(json, out, "");
+  out << '\n';
+}
+
+// ---- reading ----
+
+namespace {
+
+constexpr std::string_view kCure = "give a file that `mltcp run --json FILE` wrote, or write it anew";
+
+// One JSON object of the file with the place it stands at, for messages such as
+// "r.json: runs[0].jobs[1].mean_ns is missing; ...".
+class Object {
+ public:
+  Object(const Json& json, const std::string& file, std::string place)
+      : json_(json), file_(file), place_(std::move(place)) {
+    if (!json_.is_object()) fail(place_.empty() ? "the file" : place_, "is not an object");
+  }
+
+  [[nodiscard]] bool has(std::string_view key) const { return json_.contains(key); }
+  [[nodiscard]] bool is_null(std::string_view key) const { return has(key) && json_[key].is_null(); }
+
+  [[nodiscard]] std::string text(std::string_view key) const {
+    const Json& value = at(key);
+    if (!value.is_string()) fail(place_of(key), "is not a text");
+    return value.get<std::string>();
+  }
+  [[nodiscard]] double real(std::string_view key) const {
+    const Json& value = at(key);
+    if (!value.is_number() || !(value.get<double>() >= 0)) fail(place_of(key), "is not a number of 0 or more");
+    return value.get<double>();
+  }
+  [[nodiscard]] std::uint64_t whole(std::string_view key) const { return whole(at(key), place_of(key)); }
+  [[nodiscard]] Nanos nanos(std::string_view key) const { return nanos(at(key), place_of(key)); }
+
+  // The same for fields that came after the first version; absent gives 0.
+  [[nodiscard]] std::uint64_t later_whole(std::string_view key) const { return has(key) ? whole(key) : 0; }
+  [[nodiscard]] Nanos later_nanos(std::string_view key) const { return has(key) ? nanos(key) : Nanos(); }
+
+  [[nodiscard]] std::vector<Nanos> nanos_list(std::string_view key) const {
+    std::vector<Nanos> list;
+    for_each(key, [&](const Json& value, const std::string& place) { list.push_back(nanos(value, place)); });
+    return list;
+  }
+  [[nodiscard]] std::vector<Bytes> whole_list(std::string_view key) const {
+    std::vector<Bytes> list;
+    for_each(key, [&](const Json& value, const std::string& place) { list.push_back(whole(value, place)); });
+    return list;
+  }
+  [[nodiscard]] std::vector<Object> objects(std::string_view key) const {
+    std::vector<Object> list;
+    for_each(key, [&](const Json& value, const std::string& place) { list.emplace_back(value, file_, place); });
+    return list;
+  }
+  [[nodiscard]] Object object(std::string_view key) const { return {at(key), file_, place_of(key)}; }
+  [[nodiscard]] std::vector<std::string> keys() const {
+    std::vector<std::string> keys;
+    for (const auto& item : json_.items()) keys.push_back(item.key());
+    return keys;
+  }
+
+  [[nodiscard]] std::string place_of(std::string_view key) const {
+    return place_.empty() ? std::string(key) : fmt::format("{}.{}", place_, key);
+  }
+  [[noreturn]] void fail(std::string_view place, std::string_view problem) const {
+    throw InputError(fmt::format("{}: {} {}; {}", file_, place, problem, kCure));
+  }
+
+ private:
+  [[nodiscard]] const Json& at(std::string_view key) const {
+    if (!has(key)) fail(place_of(key), "is missing");
+    return json_[key];
+  }
+  template <typename Visit>
+  void for_each(std::string_view key, Visit visit) const {
+    const Json& list = at(key);
+    if (!list.is_array()) fail(place_of(key), "is not a list");
+    for (std::size_t i = 0; i < list.size(); ++i) visit(list[i], fmt::format("{}[{}]", place_of(key), i));
+  }
+  [[nodiscard]] std::uint64_t whole(const Json& value, const std::string& place) const {
+    if (!value.is_number_unsigned()) fail(place, "is not a whole number of 0 or more");
+    return value.get<std::uint64_t>();
+  }
+  [[nodiscard]] Nanos nanos(const Json& value, const std::string& place) const {
+    // What JavaScript counts exactly, and far enough from 2^63 that sums and small multiples don't wrap.
+    constexpr std::uint64_t kMost = (std::uint64_t{1} << 53) - 1;
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kMost) {
+      fail(place, "is not a time in whole nanoseconds from 0 to 2^53 - 1 (104 days)");
+    }
+    return Nanos(static_cast<std::int64_t>(value.get<std::uint64_t>()));
+  }
+
+  const Json& json_;
+  const std::string& file_;
+  std::string place_;
+};
+
+JobResult job_from(const Object& json) {
+  JobResult job;
+  job.name = json.text("name");
+  job.isolated = json.nanos("isolated_ns");
+  job.starts = json.nanos_list("start_ns");
+  job.iterations = json.nanos_list("iteration_ns");
+  if (job.starts.size() != job.iterations.size()) {
+    json.fail(json.place_of("start_ns"), "and iteration_ns differ in length");
+  }
+  if (!std::is_sorted(job.starts.begin(), job.starts.end())) json.fail(json.place_of("start_ns"), "is not ascending");
+  job.mean = json.nanos("mean_ns");
+  job.p50 = json.nanos("p50_ns");
+  job.p99 = json.nanos("p99_ns");
+  job.time_shift = json.nanos("time_shift_ns");
+  job.bytes = json.whole("bytes");
+  job.retransmitted_packets = json.whole("retransmitted_packets");
+  if (json.has("slowdown")) {
+    job.slowdown = json.real("slowdown");
+  } else {
+    derive_slowdown(job);
+  }
+  job.second_half_mean = json.has("second_half_mean_ns") ? json.nanos("second_half_mean_ns")
+                                                         : iteration_stats(job.iterations).second_half_mean;
+  if (json.has("interleaved_from") && !json.is_null("interleaved_from")) {
+    job.interleaved_from = json.whole("interleaved_from");
+  }
+  job.verified_messages = json.later_whole("verified_messages");
+  job.checksum_errors = json.later_whole("checksum_errors");
+  job.compute = json.later_nanos("compute_ns");
+  job.bytes_per_iteration = json.later_whole("bytes_per_iteration");
+  return job;
+}
+
+Bottleneck bottleneck_from(const Object& json) {
+  Bottleneck bottleneck;
+  bottleneck.utilization = json.real("utilization");
+  bottleneck.ecn_marked_packets = json.whole("ecn_marked_packets");
+  bottleneck.dropped_packets = json.whole("dropped_packets");
+  bottleneck.max_queue_bytes = json.whole("max_queue_bytes");
+  bottleneck.rate = Rate(json.later_whole("rate_bps"));
+  if (json.has("usage")) {
+    const Object usage = json.object("usage");
+    bottleneck.usage.bin = usage.nanos("bin_ns");
+    const Object jobs = usage.object("jobs");
+    for (const std::string& name : jobs.keys()) bottleneck.usage.jobs[name] = jobs.whole_list(name);
+  }
+  return bottleneck;
+}
+
+Run run_from(const Object& json) {
+  Run run;
+  run.policy = json.text("policy");
+  run.cc = json.text("cc");
+  run.datapath = json.text("datapath");
+  run.seed = json.whole("seed");
+  bool derive_interleaving = false;
+  for (const Object& job : json.objects("jobs")) {
+    run.jobs.push_back(job_from(job));
+    derive_interleaving |= !job.has("interleaved_from");
+  }
+  if (derive_interleaving) {
+    const auto from = interleaved_from(run.jobs);
+    for (std::size_t j = 0; j < run.jobs.size(); ++j) run.jobs[j].interleaved_from = from[j];
+  }
+  run.bottleneck = bottleneck_from(json.object("bottleneck"));
+  run.duration = json.later_nanos("duration_ns");
+  if (json.has("stalls")) {
+    const Object stalls = json.object("stalls");
+    run.stalls = Stalls{stalls.nanos("longest_ns"), stalls.nanos("total_ns")};
+  }
+  return run;
+}
+
+// "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error ..." without what only a
+// programmer of the library needs.
+std::string parse_problem(const Json::parse_error& error) {
+  std::string_view text = error.what();
+  constexpr std::string_view kLead = "parse error at ";
+  if (const auto at = text.find(kLead); at != std::string_view::npos) text.remove_prefix(at + kLead.size());
+  return std::string(text);
+}
+
+}  // namespace
+
+Results parse_json(std::string_view text, const std::string& name) {
+  Json json;
+  try {
+    json = Json::parse(text.begin(), text.end());
+  } catch (const Json::parse_error& error) {
+    throw InputError(fmt::format("{}: not JSON, {}; {}", name, parse_problem(error), kCure));
+  }
+  const Object root(json, name, "");
+  const std::string schema = root.text("schema");
+  if (schema != kResultsSchema) {
+    root.fail("schema", fmt::format("is {} and not \"{}\"",
+                                    Json(schema).dump(-1, ' ', true, Json::error_handler_t::replace), kResultsSchema));
+  }
+  Results results;
+  results.experiment = root.text("experiment");
+  for (const Object& run : root.objects("runs")) results.runs.push_back(run_from(run));
+  return results;
+}
+
+Results read_json(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();  // unlike an iterator, this turns a failing read (of a directory, say) into a state
+  if (!file.is_open() || file.bad() || text.bad() || std::filesystem::is_directory(path)) {
+    throw InputError(fmt::format("{}: can't be read; {}", path.string(), kCure));
+  }
+  return parse_json(text.str(), path.string());
+}
+
+}  // namespace mltcp::experiment

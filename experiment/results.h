@@ -1,0 +1,152 @@
+// The result file "mltcp.results/1": what `mltcp run` measured, once per policy, and how it is summed up.
+//
+// The structs mirror the JSON file; where a member's name differs from the field's, the field stands in the
+// comment. Fields are added freely and never renamed: a reader skips fields it does not know, and the fields that
+// came after the first version may be absent from a file (they are then derived, or left at their defaults).
+// Times are whole nanoseconds, in the file too, counted from the start of the run; 0 to 2^53 - 1 (104 days), so that
+// every JSON reader gets them exactly.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <iosfwd>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mltcp/base/units.h"
+
+namespace mltcp::experiment {
+
+inline constexpr std::string_view kResultsSchema = "mltcp.results/1";
+
+/// What one job of a run did.
+struct JobResult {
+  std::string name;               ///< unique within the run
+  Nanos isolated;                 ///< isolated_ns: an iteration of the same job alone on the same network; 0 = unknown
+  std::vector<Nanos> starts;      ///< start_ns: when each iteration started, ascending
+  std::vector<Nanos> iterations;  ///< iteration_ns: how long each took; as many as `starts`
+  Nanos mean;                     ///< mean_ns of `iterations`; 0 when there are none, as with the next ones
+  Nanos p50;                      ///< p50_ns
+  Nanos p99;                      ///< p99_ns
+  Nanos time_shift;               ///< time_shift_ns: by how much the scheduler delayed the job; 0 or more
+  Bytes bytes = 0;                ///< application bytes delivered in the whole run
+  std::uint64_t retransmitted_packets = 0;
+
+  double slowdown = 0;                            ///< mean / isolated, 1 = as if alone; 0 when one of them is unknown
+  Nanos second_half_mean;                         ///< second_half_mean_ns: mean of the later half of `iterations`
+  std::optional<std::uint64_t> interleaved_from;  ///< see interleaved_from() below; null = never
+  std::uint64_t verified_messages = 0;            ///< messages whose content was checked on arrival
+  std::uint64_t checksum_errors = 0;              ///< those of them that arrived damaged
+  Nanos compute;                                  ///< compute_ns: of one iteration, without jitter
+  Bytes bytes_per_iteration = 0;                  ///< application bytes of one iteration, all flows together
+};
+
+/// Who used the bottleneck when, in bins of equal width from time 0 on.
+struct Usage {
+  Nanos bin;                                       ///< bin_ns: width of a bin; 0 = nothing was recorded
+  std::map<std::string, std::vector<Bytes>> jobs;  ///< bytes on the wire per bin; ends at the job's last used bin
+};
+
+struct Bottleneck {
+  double utilization = 0;  ///< bytes carried / bytes the link could have carried during the run; 0 to 1, finite
+  std::uint64_t ecn_marked_packets = 0;
+  std::uint64_t dropped_packets = 0;
+  Bytes max_queue_bytes = 0;
+  Rate rate;  ///< rate_bps; 0 = unknown
+  Usage usage;
+};
+
+/// How long the driver of a real-time datapath was late because the machine did something else.
+struct Stalls {
+  Nanos longest;  ///< longest_ns
+  Nanos total;    ///< total_ns
+};
+
+struct Run {
+  std::string policy;
+  std::string cc;
+  std::string datapath;
+  std::uint64_t seed = 0;
+  std::vector<JobResult> jobs;
+  Bottleneck bottleneck;
+  Nanos duration;                ///< duration_ns: from the first start to the end of the last iteration
+  std::optional<Stalls> stalls;  ///< real-time datapaths only
+};
+
+struct Results {
+  std::string experiment;
+  std::vector<Run> runs;
+};
+
+/// Mean and nearest-rank percentiles of iteration times: percentile p of n values is the ceil(p·n/100)-th smallest,
+/// so it is always a value that was measured. The later half is `times[n/2]` and on. Times are 0 or more; no times give
+/// 0.
+struct IterationStats {
+  Nanos mean;
+  Nanos p50;
+  Nanos p99;
+  Nanos second_half_mean;
+};
+IterationStats iteration_stats(std::span<const Nanos> times);
+
+/// When jobs count as interleaved.
+struct InterleaveRule {
+  double tolerance = 0.02;           ///< an iteration is slow when it is longer than isolated · (1 + tolerance)
+  double outlier_fraction = 0.0;     ///< share of slow iterations that is put down to noise of the machine; 0 to 1
+  std::size_t least_iterations = 5;  ///< that a job must stay so, or a lucky last one would do
+
+  /// Virtual time has no noise: one slow iteration is one too many.
+  static constexpr InterleaveRule virtual_time() { return {}; }
+  /// In real time the operating system takes a core away now and then; up to 5% of the iterations may be hit.
+  static constexpr InterleaveRule real_time() { return {0.02, 0.05, 5}; }
+};
+
+/// From which iteration on the jobs of a run are interleaved, per job in the order of `jobs`.
+///
+/// Jobs of different periods can only be compared in time. So the jobs interleave at the earliest time t such that
+/// of the iterations that start at t or later none is slow, and each job has at least `least_iterations` of them (or
+/// these are all it has); each job's answer is its first iteration that starts at t or later. t is 0 or the end of a
+/// slow iteration of some job.
+/// With an outlier fraction f, a job may have slow iterations after t if they are at most f of its iterations there
+/// and none of them is its first or follows another slow one: noise hits single iterations, while jobs that are
+/// still colliding are slow several times in a row.
+/// All null when there is no such time, when `jobs` is empty, or when an isolated time is unknown.
+std::vector<std::optional<std::uint64_t>> interleaved_from(std::span<const JobResult> jobs,
+                                                           InterleaveRule rule = InterleaveRule::virtual_time());
+
+/// Fills mean, p50, p99, slowdown, second_half_mean and interleaved_from of every job of `run` from its `isolated`,
+/// `starts` and `iterations`.
+void summarize(Run& run, InterleaveRule rule = InterleaveRule::virtual_time());
+
+/// The share of the link's busy time in [from, to) during which two or more jobs use it at once, 0 to 1.
+///
+/// A job uses the link in a bin when it moves at least 5% of what it moves in its fullest bin of the run (control
+/// packets and stray retransmissions don't make a burst); a bin is busy when any job uses it. Bins count when they
+/// start in [from, to). Empty when nothing was recorded or no such bin is busy.
+std::optional<double> overlap_share(const Usage& usage, Nanos from, Nanos to);
+
+/// The time during which all jobs of the run are at work: from the first start of any job until the first job has
+/// finished its last iteration (after that the others have the link to themselves). `from == to` when a job has no
+/// iterations.
+struct TimeSpan {
+  Nanos from;
+  Nanos to;
+};
+TimeSpan common_span(const Run& run);
+
+/// Writes the file, indented, lists of numbers on one line each. Text that is not UTF-8 has its bad bytes replaced.
+/// Errors of the stream are left in its state.
+void write_json(const Results& results, std::ostream& out);
+
+/// Reads the file. Throws InputError, in one line that names file, place, what is wrong and the cure, for a file
+/// that can't be read, is not JSON, has another schema, or lacks or mistypes a field of the first version.
+Results read_json(const std::filesystem::path& path);
+
+/// The same from text; `name` stands for the file in messages.
+Results parse_json(std::string_view text, const std::string& name);
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,517 @@
+// Experiment files: what is read, the defaults, and every error with its line and key.
+#include "mltcp/experiment/experiment_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/random.h"
+#include "mltcp/workload/inspection.h"
+#include "mltcp/workload/schedule.h"
+#include "mltcp/workload/trace.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+const std::filesystem::path kData = MLTCP_TEST_DATA;
+const std::string kLink = "[bottleneck]\nrate = \"1 Gbps\"\n";
+const std::string kJob = "[[job]]\nname = \"a\"\ncommunicate = \"1 MB\"\n";
+
+std::string refusal(const std::string& text, const FileOptions& options = {}) {
+  try {
+    parse_experiment(text, "e.toml", options);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// "e.toml:LINE: KEY: cause; cure" in one line.
+::testing::Matcher<std::string> error_at(int line, const std::string& key, const std::string& cause) {
+  return AllOf(StartsWith("e.toml:" + std::to_string(line) + ": " + key + ": "), HasSubstr(cause), HasSubstr("; "),
+               ::testing::Not(HasSubstr("\n")));
+}
+
+// The key in the table of its kind, with everything else in order: lines 1, 4 and 4.
+std::string top(const std::string& line) { return line + "\n" + kLink + kJob; }
+std::string link(const std::string& line) { return kJob + kLink + line + "\n"; }                           // line 6
+std::string job(const std::string& line) { return kLink + kJob + line + "\n"; }                            // line 6
+std::string bare_job(const std::string& line) { return kLink + "[[job]]\nname = \"a\"\n" + line + "\n"; }  // line 5
+
+TEST(ExperimentFile, parse__defaults) {
+  const Experiment experiment = parse_experiment(kLink + kJob, "some/folder/two jobs.toml");
+  EXPECT_EQ(experiment.name, "two jobs");
+  EXPECT_EQ(experiment.file, "some/folder/two jobs.toml");
+  EXPECT_EQ(experiment.datapath, "sim");
+  EXPECT_EQ(experiment.iterations, 50u);
+  EXPECT_EQ(experiment.seed, 1u);
+  EXPECT_EQ(experiment.cc, "reno");
+  EXPECT_THAT(experiment.policies, ElementsAre("fair", "mltcp"));
+  EXPECT_EQ(experiment.mltcp.slope, 1.75);
+  EXPECT_EQ(experiment.mltcp.intercept, 0.25);
+  EXPECT_EQ(experiment.bottleneck.rate, Rate(1'000'000'000));
+  EXPECT_EQ(experiment.bottleneck.delay, Nanos(10'000));
+  EXPECT_EQ(experiment.bottleneck.buffer_bytes, 250'000u);
+  EXPECT_EQ(experiment.bottleneck.seed, 1u);
+  EXPECT_FALSE(experiment.bottleneck.ecn.enabled);
+  EXPECT_FALSE(experiment.bottleneck.faults.any());
+  ASSERT_EQ(experiment.jobs.size(), 1u);
+  const workload::Job& a = experiment.jobs[0];
+  EXPECT_EQ(a.flows, 1u);
+  EXPECT_EQ(a.start, Nanos(0));
+  EXPECT_EQ(a.jitter, Nanos(0));
+  EXPECT_EQ(a.weight, 1.0);
+  EXPECT_TRUE(a.rate.is_zero());
+  ASSERT_EQ(a.phases.size(), 1u);
+  EXPECT_EQ(a.phases[0].bytes, 1'000'000u);
+  EXPECT_FALSE(a.phases[0].overlap);
+  EXPECT_THAT(experiment.warnings, IsEmpty());
+}
+
+TEST(ExperimentFile, load__every_key) {
+  const Experiment experiment = load_experiment(kData / "full.toml");
+  EXPECT_EQ(experiment.name, "everything");
+  EXPECT_EQ(experiment.iterations, 17u);
+  EXPECT_EQ(experiment.seed, 99u);
+  EXPECT_THAT(experiment.policies, ElementsAre("mltcp", "static"));
+  EXPECT_EQ(experiment.mltcp.slope, 2);
+  EXPECT_EQ(experiment.mltcp.intercept, 0.5);
+  const fabric::LinkConfig& bottleneck = experiment.bottleneck;
+  EXPECT_EQ(bottleneck.rate, Rate(2'500'000'000));
+  EXPECT_EQ(bottleneck.delay, Nanos(25'000));
+  EXPECT_EQ(bottleneck.buffer_bytes, 65'536u);
+  EXPECT_EQ(bottleneck.seed, 99u);
+  EXPECT_TRUE(bottleneck.ecn.enabled);
+  EXPECT_EQ(bottleneck.ecn.kmin_bytes, 20'000u);
+  EXPECT_EQ(bottleneck.ecn.kmax_bytes, 40'000u);
+  EXPECT_EQ(bottleneck.ecn.pmax, 0.5);
+  EXPECT_EQ(bottleneck.faults.loss, 0.01);
+  EXPECT_EQ(bottleneck.faults.duplication, 0.02);
+  EXPECT_EQ(bottleneck.faults.corruption, 0.03);
+  EXPECT_EQ(bottleneck.faults.reordering, 0.04);
+  EXPECT_EQ(bottleneck.faults.reorder_delay, Nanos(50'000));
+
+  ASSERT_EQ(experiment.jobs.size(), 3u);
+  const workload::Job& simple = experiment.jobs[0];
+  EXPECT_EQ(simple.name, "simple");
+  EXPECT_EQ(simple.flows, 4u);
+  EXPECT_EQ(simple.start, Nanos(3'000'000));
+  EXPECT_EQ(simple.jitter, Nanos(1'000'000));
+  EXPECT_EQ(simple.weight, 2.0);
+  EXPECT_EQ(simple.rate, Rate(1'000'000'000));
+  ASSERT_EQ(simple.phases.size(), 2u);
+  EXPECT_EQ(simple.phases[0].compute, Nanos(150'000'000));
+  EXPECT_EQ(simple.phases[1].bytes, 13'500'000u);
+
+  const workload::Job& phases = experiment.jobs[1];
+  ASSERT_EQ(phases.phases.size(), 4u);
+  EXPECT_EQ(phases.phases[0].kind, workload::Phase::Kind::compute);
+  EXPECT_TRUE(phases.phases[1].overlap);
+  EXPECT_EQ(phases.phases[3].rate, Rate(500'000'000));
+  EXPECT_FALSE(phases.phases[3].overlap);
+
+  // Among two of the model group, a shard of 400 bytes is sent once; among four workers 1.5 times the gradients.
+  const workload::Job& trace = experiment.jobs[2];
+  ASSERT_EQ(trace.phases.size(), 6u);
+  EXPECT_EQ(trace.phases[0].compute, Nanos(2'000'000));
+  EXPECT_EQ(trace.phases[1].bytes, 200u);
+  EXPECT_EQ(trace.phases[2].compute, Nanos(14'000'000));
+  EXPECT_EQ(trace.phases[3].bytes, 12'000u);
+  EXPECT_TRUE(trace.phases[3].overlap);
+  EXPECT_EQ(trace.phases[4].compute, Nanos(4'000'000));
+  EXPECT_EQ(trace.phases[5].bytes, 6'000u);
+  EXPECT_THAT(experiment.warnings, ElementsAre(HasSubstr("layers.txt:2: 3 layers are announced and 2 follow")));
+}
+
+TEST(ExperimentFile, load__examples) {
+  for (const char* file : {"two-vgg19.toml", "three-jobs-traces.toml", "multi-phase.toml"}) {
+    const Experiment experiment = load_experiment(std::filesystem::path(MLTCP_EXAMPLES) / file);
+    EXPECT_EQ(experiment.name + ".toml", file);
+    EXPECT_THAT(experiment.warnings, IsEmpty());
+    EXPECT_GE(experiment.jobs.size(), 2u);
+    double duty = 0;
+    for (const workload::Job& each : experiment.jobs)
+      duty += workload::ideal_iteration(each, experiment.bottleneck.rate).duty_cycle();
+    EXPECT_LT(duty, 0.95) << file << ": the jobs can't interleave";
+  }
+  const Experiment two = load_experiment(std::filesystem::path(MLTCP_EXAMPLES) / "two-vgg19.toml");
+  EXPECT_EQ(two.iterations, 60u);
+  EXPECT_EQ(two.bottleneck.buffer_bytes, 75'000u);
+  EXPECT_EQ(two.jobs[1].start, Nanos(3'000'000));
+}
+
+TEST(ExperimentFile, parse__top_level_errors) {
+  EXPECT_THAT(refusal(top("name = 5")), error_at(1, "name", "a text is expected and this is a whole number"));
+  EXPECT_THAT(refusal(top("name = \"\"")), error_at(1, "name", "the name is empty"));
+  EXPECT_THAT(refusal(top("name = \"a\\nb\"")), error_at(1, "name", "control characters"));
+  EXPECT_THAT(refusal(top("name = \"" + std::string(101, 'x') + "\"")), error_at(1, "name", "101 bytes"));
+  EXPECT_THAT(refusal(top("iterations = 0")), error_at(1, "iterations", "0 is out of range"));
+  EXPECT_THAT(refusal(top("iterations = -3")), error_at(1, "iterations", "-3 is out of range"));
+  EXPECT_THAT(refusal(top("iterations = 1_000_001")), error_at(1, "iterations", "1000001 is out of range"));
+  EXPECT_THAT(refusal(top("iterations = 60.0")), error_at(1, "iterations", "a whole number is expected"));
+  EXPECT_THAT(refusal(top("iterations = \"60\"")), error_at(1, "iterations", "this is a text"));
+  EXPECT_EQ(refusal(top("iterations = 1000000")), "no error");
+  EXPECT_THAT(refusal(top("seed = -1")), error_at(1, "seed", "-1 is out of range"));
+  EXPECT_THAT(refusal(top("seed = true")), error_at(1, "seed", "this is true or false"));
+}
+
+TEST(ExperimentFile, parse__choices) {
+  EXPECT_EQ(refusal(top("cc = \"cubic\"")), "e.toml:1: cc: \"cubic\" is not available; this version has: reno");
+  EXPECT_EQ(refusal(top("cc = \"renno\"")), "e.toml:1: cc: \"renno\" is not known; did you mean \"reno\"?");
+  EXPECT_THAT(refusal(top("cc = \"bbr-version-three\"")),
+              error_at(1, "cc", "write one of reno, cubic, dctcp, dcqcn, swift"));
+  EXPECT_THAT(refusal(top("cc = 3")), error_at(1, "cc", "a text is expected"));
+  EXPECT_EQ(refusal(top("datapath = \"ring\"")),
+            "e.toml:1: datapath: \"ring\" is not available; this version has: sim");
+  EXPECT_EQ(refusal(top("datapath = \"sims\"")), "e.toml:1: datapath: \"sims\" is not known; did you mean \"sim\"?");
+  EXPECT_THAT(refusal(top("policies = \"fair\"")), error_at(1, "policies", "an array of texts is expected"));
+  EXPECT_THAT(refusal(top("policies = []")), error_at(1, "policies", "the array is empty"));
+  EXPECT_THAT(refusal(top("policies = [1]")), error_at(1, "policies", "a text is expected"));
+  EXPECT_THAT(refusal(top("policies = [\"fair\",\n \"mltpc\"]")), error_at(2, "policies", "did you mean \"mltcp\"?"));
+  EXPECT_THAT(refusal(top("policies = [\"fair\", \"fair\"]")), error_at(1, "policies", "stands there twice"));
+  EXPECT_EQ(refusal(top("policies = [\"fair\", \"schedule\"]")),
+            "e.toml:1: policies: \"schedule\" is not available as it needs the scheduler; this version has: fair, "
+            "static, mltcp");
+  EXPECT_THAT(refusal(top("policies = [\"mltcp+schedule\"]")), error_at(1, "policies", "needs the scheduler"));
+}
+
+TEST(ExperimentFile, parse__options_decide_what_is_available) {
+  FileOptions options;
+  options.ccs = {"reno", "cubic"};
+  options.policies.clear();
+  EXPECT_EQ(parse_experiment(top("cc = \"cubic\""), "e.toml", options).cc, "cubic");
+  EXPECT_THAT(parse_experiment(top("policies = [\"schedule\"]"), "e.toml", options).policies, ElementsAre("schedule"));
+  EXPECT_THAT(refusal(top("cc = \"swift\""), options), EndsWith("this version has: reno, cubic"));
+}
+
+TEST(ExperimentFile, parse__options_override_the_file) {
+  FileOptions options;
+  options.cc = "reno";
+  options.datapath = "sim";
+  options.policy = {"static", "mltcp", "static"};
+  const Experiment experiment =
+      parse_experiment(top("cc = \"swift\"\ndatapath = \"ring\"\npolicies = [\"schedule\"]"), "e.toml", options);
+  EXPECT_EQ(experiment.cc, "reno");
+  EXPECT_EQ(experiment.datapath, "sim");
+  EXPECT_THAT(experiment.policies, ElementsAre("static", "mltcp"));
+  EXPECT_THAT(refusal(top("cc = \"sswift\""), options), error_at(1, "cc", "did you mean \"swift\"?"));
+
+  options.cc = "cubic";
+  EXPECT_EQ(refusal(top(""), options), "--cc: \"cubic\" is not available; this version has: reno");
+  options.cc.reset();
+  options.datapath = "rdma";
+  EXPECT_THAT(refusal(top(""), options), StartsWith("--datapath: \"rdma\" is not known; "));
+  options.datapath.reset();
+  options.policy = {"schedule"};
+  EXPECT_THAT(refusal(top(""), options),
+              StartsWith("--policy: \"schedule\" is not available as it needs the scheduler"));
+}
+
+TEST(ExperimentFile, parse__unknown_keys_name_the_nearest) {
+  EXPECT_EQ(refusal(top("iteration = 5")), "e.toml:1: iteration: unknown key; did you mean \"iterations\"?");
+  EXPECT_EQ(refusal(link("bufer = \"1 MB\"")), "e.toml:6: bottleneck.bufer: unknown key; did you mean \"buffer\"?");
+  EXPECT_EQ(refusal(job("comute = \"1 ms\"")), "e.toml:6: job[1].comute: unknown key; did you mean \"compute\"?");
+  EXPECT_THAT(refusal(link("ecn = { kmin = \"1 kB\", kmxa = \"2 kB\" }")),
+              error_at(6, "bottleneck.ecn.kmxa", "did you mean \"kmax\"?"));
+  EXPECT_THAT(refusal(link("faults = { los = 0.1 }")), error_at(6, "bottleneck.faults.los", "did you mean \"loss\"?"));
+  EXPECT_THAT(refusal(top("mltcp = { slop = 1.0 }")), error_at(1, "mltcp.slop", "did you mean \"slope\"?"));
+  EXPECT_THAT(refusal(bare_job("phases = [ { communicate = \"1 MB\" },\n { comunicate = \"1 MB\" } ]")),
+              error_at(6, "job[1].phases[2].comunicate", "did you mean \"communicate\"?"));
+  EXPECT_THAT(refusal(top("zzzzzzzzzz = 5")), error_at(1, "zzzzzzzzzz", "the keys here are name, datapath"));
+  EXPECT_THAT(refusal(top("\"a\\nb\" = 5")), error_at(1, "a b", "unknown key"));
+  EXPECT_THAT(refusal(kLink + kJob + "[botleneck]\nrate = 1\n"),
+              error_at(6, "botleneck", "did you mean \"bottleneck\"?"));
+}
+
+TEST(ExperimentFile, parse__topology_is_not_available) {
+  EXPECT_EQ(refusal(kLink + kJob + "[topology]\nspines = 2\n"),
+            "e.toml:6: topology: a topology is not available in this version; describe the network by a table "
+            "[bottleneck]");
+}
+
+TEST(ExperimentFile, parse__bottleneck_errors) {
+  EXPECT_THAT(refusal(kJob), error_at(1, "bottleneck", "the table is missing"));
+  EXPECT_THAT(refusal("bottleneck = 5\n" + kJob), error_at(1, "bottleneck", "a table is expected"));
+  EXPECT_THAT(refusal(kJob + "[bottleneck]\ndelay = \"1 us\"\n"), error_at(4, "bottleneck.rate", "the key is missing"));
+  const auto with_rate = [](const std::string& rate) { return refusal(kJob + "[bottleneck]\nrate = " + rate + "\n"); };
+  EXPECT_THAT(with_rate("1000"), error_at(5, "bottleneck.rate",
+                                          "the number 1000 has no unit; write a text with a unit, "
+                                          "such as \"1 Gbps\""));
+  EXPECT_THAT(with_rate("1.5"), error_at(5, "bottleneck.rate", "the number 1.5 has no unit"));
+  EXPECT_THAT(with_rate("\"0 Gbps\""), error_at(5, "bottleneck.rate", "0 bps is out of range"));
+  EXPECT_THAT(with_rate("\"101 Tbps\""), error_at(5, "bottleneck.rate", "out of range"));
+  EXPECT_THAT(with_rate("\"-1 Gbps\""), error_at(5, "bottleneck.rate", "it is negative"));
+  EXPECT_THAT(with_rate("\"1 GB\""), error_at(5, "bottleneck.rate", "unknown unit \"GB\""));
+  EXPECT_THAT(with_rate("\"1\\n Gb\""), error_at(5, "bottleneck.rate", "is not a rate"));
+  EXPECT_THAT(with_rate("true"), error_at(5, "bottleneck.rate", "this is true or false"));
+  EXPECT_THAT(with_rate("[1]"), error_at(5, "bottleneck.rate", "this is an array"));
+  EXPECT_THAT(with_rate("2024-01-01"), error_at(5, "bottleneck.rate", "this is a date"));
+  EXPECT_THAT(refusal(link("delay = 5")), error_at(6, "bottleneck.delay", "the number 5 has no unit; write a text"));
+  EXPECT_THAT(refusal(link("delay = \"-1 us\"")), error_at(6, "bottleneck.delay", "it is negative"));
+  EXPECT_THAT(refusal(link("delay = \"1 min\"")), error_at(6, "bottleneck.delay", "60 s is too long"));
+  EXPECT_THAT(refusal(link("delay = \"10 MB\"")), error_at(6, "bottleneck.delay", "unknown unit \"MB\""));
+  EXPECT_THAT(refusal(link("buffer = \"1499 B\"")), error_at(6, "bottleneck.buffer", "less than one packet"));
+  EXPECT_THAT(refusal(link("buffer = \"0 B\"")), error_at(6, "bottleneck.buffer", "less than one packet"));
+  EXPECT_EQ(refusal(link("buffer = \"1500 B\"")), "no error");
+  EXPECT_THAT(refusal(link("buffer = \"2 TB\"")), error_at(6, "bottleneck.buffer", "is too much"));
+  EXPECT_THAT(refusal(link("ecn = true")), error_at(6, "bottleneck.ecn", "a table is expected"));
+  EXPECT_THAT(refusal(link("ecn = { kmax = \"1 kB\" }")), error_at(6, "bottleneck.ecn.kmin", "the key is missing"));
+  EXPECT_THAT(refusal(link("ecn = { kmin = \"2 kB\", kmax = \"1 kB\" }")),
+              error_at(6, "bottleneck.ecn.kmax", "1 kB is less than kmin"));
+  EXPECT_THAT(refusal(link("ecn = { kmin = \"2 kB\", pmax = 1.01 }")),
+              error_at(6, "bottleneck.ecn.pmax", "no probability"));
+  EXPECT_THAT(refusal(link("ecn = { kmin = \"2 kB\", pmax = -0.1 }")),
+              error_at(6, "bottleneck.ecn.pmax", "no probability"));
+  EXPECT_THAT(refusal(link("ecn = { kmin = \"2 kB\", pmax = nan }")), error_at(6, "bottleneck.ecn.pmax", "not finite"));
+  EXPECT_EQ(refusal(link("ecn = { kmin = \"2 kB\", pmax = 1 }")), "no error");
+  for (const std::string key : {"loss", "duplication", "corruption", "reordering"}) {
+    EXPECT_THAT(refusal(link("faults = { " + key + " = 1.5 }")),
+                error_at(6, "bottleneck.faults." + key, "no probability"));
+    EXPECT_THAT(refusal(link("faults = { " + key + " = -1 }")),
+                error_at(6, "bottleneck.faults." + key, "no probability"));
+    EXPECT_THAT(refusal(link("faults = { " + key + " = \"1%\" }")),
+                error_at(6, "bottleneck.faults." + key, "a number is"));
+  }
+  EXPECT_THAT(refusal(link("faults = { reorder_delay = \"0 ms\" }")),
+              error_at(6, "bottleneck.faults.reorder_delay", "0"));
+}
+
+TEST(ExperimentFile, parse__mltcp_errors) {
+  EXPECT_THAT(refusal(top("mltcp = 3")), error_at(1, "mltcp", "a table is expected"));
+  EXPECT_THAT(refusal(top("mltcp = { slope = \"x\" }")), error_at(1, "mltcp.slope", "a number is expected"));
+  EXPECT_THAT(refusal(top("mltcp = { slope = inf }")), error_at(1, "mltcp.slope", "not finite"));
+  EXPECT_THAT(refusal(top("mltcp = { slope = 1e9 }")), error_at(1, "mltcp.slope", "out of range"));
+  EXPECT_THAT(refusal(top("mltcp = { intercept = 0 }")), error_at(1, "mltcp.intercept", "not above 0"));
+  EXPECT_THAT(refusal(top("mltcp = { slope = -1, intercept = 0.5 }")), error_at(1, "mltcp.intercept", "not above 0"));
+  EXPECT_THAT(refusal(top("mltcp = { slope = -1 }")), error_at(1, "mltcp.slope", "not above 0"));
+  EXPECT_EQ(refusal(top("mltcp = { slope = -1.75, intercept = 2 }")), "no error");  // F5
+}
+
+TEST(ExperimentFile, parse__job_errors) {
+  EXPECT_THAT(refusal(kLink), error_at(1, "job", "there is no job"));
+  EXPECT_THAT(refusal("job = []\n" + kLink), error_at(1, "job", "there is no job"));
+  EXPECT_THAT(refusal("job = 5\n" + kLink), error_at(1, "job", "an array of tables is expected"));
+  EXPECT_THAT(refusal("job = [5]\n" + kLink), error_at(1, "job[1]", "a table is expected"));
+  EXPECT_THAT(refusal(kLink + "[job]\nname = \"a\"\n"), error_at(3, "job", "write [[job]] above each job"));
+  EXPECT_THAT(refusal(kLink + "[[job]]\ncommunicate = \"1 MB\"\n"), error_at(3, "job[1].name", "the key is missing"));
+  EXPECT_THAT(refusal(kLink + kJob + "\n" + kJob),
+              error_at(8, "job[2].name", "\"a\" is the name of the job of line 4 too"));
+  EXPECT_THAT(refusal(bare_job("compute = \"1 ms\"")), error_at(3, "job[1].communicate", "sends nothing"));
+  EXPECT_THAT(refusal(bare_job("communicate = \"0 B\"")), error_at(5, "job[1].communicate", "sends nothing"));
+  EXPECT_THAT(refusal(bare_job("communicate = 5")), error_at(5, "job[1].communicate", "such as \"13.5 MB\""));
+  EXPECT_THAT(refusal(bare_job("communicate = \"5 Gbps\"")),
+              error_at(5, "job[1].communicate", "unknown unit \"Gbps\""));
+  EXPECT_THAT(refusal(bare_job("communicate = \"1001 TB\"")), error_at(5, "job[1].communicate", "too much"));
+  EXPECT_THAT(refusal(job("compute = 150")), error_at(6, "job[1].compute", "such as \"150 ms\""));
+  EXPECT_THAT(refusal(job("compute = \"-1 ms\"")), error_at(6, "job[1].compute", "it is negative"));
+  EXPECT_THAT(refusal(job("compute = \"90000 s\"")), error_at(6, "job[1].compute", "too long"));
+  EXPECT_THAT(refusal(job("flows = 0")), error_at(6, "job[1].flows", "0 is out of range"));
+  EXPECT_THAT(refusal(job("flows = 1001")), error_at(6, "job[1].flows", "1001 is out of range"));
+  EXPECT_THAT(refusal(job("flows = 1.5")), error_at(6, "job[1].flows", "a whole number is expected"));
+  EXPECT_THAT(refusal(job("start = 3")), error_at(6, "job[1].start", "has no unit"));
+  EXPECT_THAT(refusal(job("jitter = \"x\"")), error_at(6, "job[1].jitter", "does not begin with a number"));
+  EXPECT_THAT(refusal(job("weight = 0")), error_at(6, "job[1].weight", "0 is out of range"));
+  EXPECT_THAT(refusal(job("weight = -1.5")), error_at(6, "job[1].weight", "-1.5 is out of range"));
+  EXPECT_THAT(refusal(job("weight = inf")), error_at(6, "job[1].weight", "not finite"));
+  EXPECT_THAT(refusal(job("weight = nan")), error_at(6, "job[1].weight", "not finite"));
+  EXPECT_THAT(refusal(job("weight = 1001.0")), error_at(6, "job[1].weight", "out of range"));
+  EXPECT_THAT(refusal(job("weight = \"2\"")), error_at(6, "job[1].weight", "a number is expected"));
+  EXPECT_THAT(refusal(job("rate = \"0 bps\"")), error_at(6, "job[1].rate", "out of range"));
+  for (const std::string key :
+       {"workers = 2", "network = \"all\"", "gather_size = \"total\"", "compute_scale = 1.0", "bytes_scale = 1.0"})
+    EXPECT_THAT(refusal(job(key)), error_at(6, "job[1]." + key.substr(0, key.find(' ')), "belongs to a trace"));
+}
+
+TEST(ExperimentFile, parse__too_many_jobs) {
+  std::string text = kLink;
+  for (int i = 0; i < 1001; ++i)
+    text.append("[[job]]\nname = \"").append(std::to_string(i)).append("\"\ncommunicate = \"1 MB\"\n");
+  EXPECT_THAT(refusal(text), error_at(3, "job", "there are 1001 jobs"));
+}
+
+TEST(ExperimentFile, parse__phases_errors) {
+  EXPECT_THAT(refusal(bare_job("phases = 5")), error_at(5, "job[1].phases", "an array of tables is expected"));
+  EXPECT_THAT(refusal(bare_job("phases = []")), error_at(5, "job[1].phases", "sends nothing"));
+  EXPECT_THAT(refusal(bare_job("phases = [5]")), error_at(5, "job[1].phases[1]", "a table is expected"));
+  EXPECT_THAT(refusal(bare_job("phases = [{}]")), error_at(5, "job[1].phases[1]", "neither computes nor communicates"));
+  EXPECT_THAT(refusal(bare_job("phases = [{ compute = \"1 ms\" }]")), error_at(5, "job[1].phases", "sends nothing"));
+  EXPECT_THAT(refusal(bare_job("phases = [{ compute = \"1 ms\", communicate = \"1 MB\" }]")),
+              error_at(5, "job[1].phases[1]", "computes and communicates"));
+  EXPECT_THAT(refusal(bare_job("phases = [{ compute = \"1 ms\", overlap = true }]")),
+              error_at(5, "job[1].phases[1].overlap", "can't overlap"));
+  EXPECT_THAT(refusal(bare_job("phases = [{ compute = \"1 ms\", rate = \"1 Gbps\" }]")),
+              error_at(5, "job[1].phases[1].rate", "has no rate"));
+  EXPECT_THAT(refusal(bare_job("phases = [{ communicate = \"1 MB\", overlap = \"yes\" }]")),
+              error_at(5, "job[1].phases[1].overlap", "true or false is expected"));
+  EXPECT_THAT(refusal(bare_job("phases = [{ communicate = \"0 MB\" }]")),
+              error_at(5, "job[1].phases[1].communicate", "sends nothing"));
+  EXPECT_THAT(refusal(bare_job("phases = [\n{ compute = 20 },\n{ communicate = \"1 MB\" }]")),
+              error_at(6, "job[1].phases[1].compute", "such as \"20 ms\""));
+  EXPECT_THAT(refusal(job("phases = [{ communicate = \"1 MB\" }]")),
+              error_at(5, "job[1].communicate", "has phases too"));
+  EXPECT_THAT(refusal(bare_job("compute = \"1 ms\"\nphases = [{ communicate = \"1 MB\" }]")),
+              error_at(5, "job[1].compute", "has phases too"));
+}
+
+TEST(ExperimentFile, parse__trace_errors) {
+  const auto traced = [](const std::string& line) {
+    try {
+      parse_experiment(bare_job("trace = \"layers.txt\"\n" + line), (kData / "e.toml").string());
+    } catch (const InputError& error) {
+      const std::string message = error.what();
+      return message.substr(message.find("e.toml"));
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(traced(""), "no error");
+  EXPECT_THAT(traced("workers = 1"), error_at(6, "job[1].workers", "1 is out of range"));
+  EXPECT_THAT(traced("workers = 2.0"), error_at(6, "job[1].workers", "a whole number is expected"));
+  EXPECT_THAT(traced("network = \"some\""), error_at(6, "job[1].network", "\"some\" is not known"));
+  EXPECT_THAT(traced("network = 1"), error_at(6, "job[1].network", "a text is expected"));
+  EXPECT_THAT(traced("gather_size = \"half\""), error_at(6, "job[1].gather_size", "\"half\" is not known"));
+  EXPECT_THAT(traced("compute_scale = 0"), error_at(6, "job[1].compute_scale", "0 is out of range"));
+  EXPECT_THAT(traced("bytes_scale = -1"), error_at(6, "job[1].bytes_scale", "-1 is out of range"));
+  EXPECT_THAT(traced("bytes_scale = 1e7"), error_at(6, "job[1].bytes_scale", "out of range"));
+  EXPECT_THAT(traced("compute = \"1 ms\""), error_at(6, "job[1].compute", "has a trace too"));
+  EXPECT_THAT(traced("phases = []"), error_at(5, "job[1].trace", "has phases too"));
+  EXPECT_THAT(refusal(bare_job("trace = 5")), error_at(5, "job[1].trace", "a text is expected"));
+  EXPECT_THAT(refusal(bare_job("trace = \"\"")), error_at(5, "job[1].trace", "the path is empty"));
+  EXPECT_THAT(refusal(bare_job("trace = \"no-such-file\"")),
+              error_at(5, "job[1].trace", "no-such-file: there is no such file"));
+}
+
+TEST(ExperimentFile, parse__errors_of_a_trace_name_both_places) {
+  const std::string folder = ::testing::TempDir();
+  std::ofstream(folder + "/mltcp_bad_trace.txt") << "a -1 1 NONE 0 0 NONE 0 x NONE 0 0\n";
+  std::ofstream(folder + "/mltcp_silent_trace.txt") << "a -1 1 NONE 0 0 NONE 0 0 NONE 0 0\n";
+  EXPECT_THAT(
+      refusal(bare_job("trace = \"" + folder + "/mltcp_bad_trace.txt\"")),
+      error_at(5, "job[1].trace", "mltcp_bad_trace.txt:1: weight-gradient compute: \"x\" is not a whole number"));
+  EXPECT_THAT(refusal(bare_job("trace = \"" + folder + "/mltcp_silent_trace.txt\"")),
+              error_at(5, "job[1].trace", "the trace sends nothing"));
+  std::filesystem::remove(folder + "/mltcp_bad_trace.txt");
+  std::filesystem::remove(folder + "/mltcp_silent_trace.txt");
+}
+
+TEST(ExperimentFile, parse__syntax_errors) {
+  EXPECT_THAT(refusal(""), error_at(1, "experiment", "the file is empty"));
+  EXPECT_THAT(refusal("# nothing but this\n"), error_at(1, "experiment", "the file is empty"));
+  EXPECT_THAT(refusal("name = \"a\"\n[bottleneck\n"), error_at(2, "TOML", "correct the line"));
+  EXPECT_THAT(refusal("name = \"a\"\nname = \"b\"\n"), error_at(2, "TOML", ""));
+  // Those that the parser does not check by itself.
+  EXPECT_THAT(refusal(kLink + "[=]\n" + kJob), error_at(3, "TOML", "a key or value is expected"));
+  EXPECT_THAT(refusal(kLink + "\n[[/job]]"), error_at(4, "TOML", "a key or value is expected"));
+  EXPECT_THAT(refusal("name = \"a\nb\"\n"), StartsWith("e.toml:1: TOML: "));
+  EXPECT_THAT(refusal("\nname = \"\xff\xfe\"\n"), error_at(2, "TOML", ""));
+  EXPECT_THAT(refusal(std::string("\0\1\2\3", 4)), StartsWith("e.toml:1: TOML: "));
+  EXPECT_EQ(parse_experiment("\xEF\xBB\xBF" + kLink + kJob, "e.toml").jobs.size(), 1u);
+}
+
+TEST(ExperimentFile, load__refuses_what_is_no_file) {
+  const auto message = [](const std::filesystem::path& path) {
+    try {
+      load_experiment(path);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const std::filesystem::path folder = ::testing::TempDir();
+  EXPECT_THAT(message(folder / "no-such-experiment.toml"), EndsWith("no-such-experiment.toml:1: file: there is no such "
+                                                                    "file; give the path of an experiment file"));
+  EXPECT_THAT(message(folder), HasSubstr(":1: file: this is a directory; "));
+  const auto locked = folder / "mltcp_locked.toml";
+  std::ofstream(locked) << kLink << kJob;
+  std::filesystem::permissions(locked, std::filesystem::perms::none);
+  // Root may read whatever it likes.
+  if (!std::ifstream(locked)) {
+    EXPECT_THAT(message(locked), HasSubstr(":1: file: the file can't be opened; "));
+  }
+  std::filesystem::remove(locked);
+}
+
+void expect_same(const workload::Job& a, const workload::Job& b) {
+  EXPECT_EQ(a.name, b.name);
+  EXPECT_EQ(a.flows, b.flows);
+  EXPECT_EQ(a.start, b.start);
+  EXPECT_EQ(a.jitter, b.jitter);
+  EXPECT_EQ(a.weight, b.weight);
+  EXPECT_EQ(a.rate, b.rate);
+  ASSERT_EQ(a.phases.size(), b.phases.size());
+  for (std::size_t i = 0; i < a.phases.size(); ++i) {
+    EXPECT_EQ(a.phases[i].kind, b.phases[i].kind) << i;
+    EXPECT_EQ(a.phases[i].compute, b.phases[i].compute) << i;
+    EXPECT_EQ(a.phases[i].bytes, b.phases[i].bytes) << i;
+    EXPECT_EQ(a.phases[i].rate, b.phases[i].rate) << i;
+    EXPECT_EQ(a.phases[i].overlap, b.phases[i].overlap) << i;
+  }
+}
+
+TEST(ExperimentFile, to_toml__reads_back_as_the_same_job) {
+  Random random(17);
+  std::string text = kLink;
+  std::vector<workload::Job> jobs;
+  for (int i = 0; i < 100; ++i) {
+    workload::Job each;
+    each.name = "job \"" + std::to_string(i) + "\" \\ é";
+    each.flows = static_cast<std::uint32_t>(1 + random.below(1000));
+    each.start = Nanos(static_cast<std::int64_t>(random.below(1'000'000'000)));
+    each.jitter = Nanos(static_cast<std::int64_t>(random.below(1'000'000'000)));
+    each.weight = random.chance(0.2) ? 3 : 0.001 + random.uniform() * 10;
+    if (random.chance(0.5)) each.rate = Rate(1'000 + random.below(1'000'000'000'000));
+    for (std::uint64_t p = random.below(20); p > 0; --p) {
+      workload::Phase phase;
+      phase.label = "layer\t#" + std::to_string(p) + "\n\xff";
+      if (random.chance(0.5)) {
+        phase.compute = Nanos(static_cast<std::int64_t>(1 + random.below(1'000'000'000'000)));
+      } else {
+        phase.kind = workload::Phase::Kind::communicate;
+        phase.bytes = 1 + (random.next() >> (15 + random.below(48)));
+        phase.overlap = random.chance(0.5);
+        if (random.chance(0.3)) phase.rate = Rate(1'000 + random.below(1'000'000'000));
+      }
+      each.phases.push_back(phase);
+    }
+    workload::Phase last;
+    last.kind = workload::Phase::Kind::communicate;
+    last.bytes = 1;
+    each.phases.push_back(last);
+    text += workload::to_toml(each);
+    jobs.push_back(each);
+  }
+  const Experiment experiment = parse_experiment(text, "e.toml");
+  ASSERT_EQ(experiment.jobs.size(), jobs.size());
+  for (std::size_t i = 0; i < jobs.size(); ++i) expect_same(experiment.jobs[i], jobs[i]);
+}
+
+TEST(ExperimentFile, to_toml__published_traces_read_back) {
+  const char* variable = std::getenv("MLTCP_TRACES");
+  const std::filesystem::path folder = variable != nullptr && *variable != '\0' ? variable : MLTCP_DEFAULT_TRACES;
+  if (!std::filesystem::exists(folder / "simai"))
+    GTEST_SKIP() << "there is no " << (folder / "simai").string()
+                 << "; set MLTCP_TRACES to a folder with libra, simai, aicb";
+  for (const char* file : {"libra/DLRM.txt", "libra/GPT_3.txt", "simai/microAllReduce.txt",
+                           "simai/workload_analytical.txt", "aicb/L7B-D1-C02_Llama7B_deepspeed_zero3_A100.txt"}) {
+    workload::MappingOptions options;
+    options.network = workload::Network::all;
+    options.compute_scale = 0.37;
+    options.bytes_scale = 0.011;
+    const workload::Job original = workload::to_job(workload::load_trace(folder / file), file, options);
+    expect_same(parse_experiment(kLink + workload::to_toml(original), "e.toml").jobs.at(0), original);
+  }
+}
+
+}  // namespace
+}  // namespace mltcp::experiment

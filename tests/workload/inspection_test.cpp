@@ -1,0 +1,133 @@
+// Sums of an inspection, the ideal iteration, and the text of a job. That the text reads back as the same job is
+// tested where it is read (tests/experiment/experiment_file_test.cpp).
+#include "mltcp/workload/inspection.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mltcp::workload {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr Rate kGbps(1'000'000'000);
+
+Phase computes(std::int64_t nanos) {
+  Phase phase;
+  phase.compute = Nanos(nanos);
+  return phase;
+}
+Phase sends(Bytes bytes, bool overlap = false, Rate rate = {}) {
+  Phase phase;
+  phase.kind = Phase::Kind::communicate;
+  phase.bytes = bytes;
+  phase.overlap = overlap;
+  phase.rate = rate;
+  return phase;
+}
+
+TEST(Inspection, ideal_iteration__blocking) {
+  const IdealIteration ideal = ideal_iteration({computes(3000), sends(125)}, kGbps);
+  EXPECT_EQ(ideal.length, Nanos(4000));
+  EXPECT_EQ(ideal.sending, Nanos(1000));
+  EXPECT_DOUBLE_EQ(ideal.duty_cycle(), 0.25);
+}
+
+TEST(Inspection, ideal_iteration__overlap) {
+  // Hidden behind the computation that follows.
+  EXPECT_EQ(ideal_iteration({computes(1000), sends(125, true), computes(3000)}, kGbps).length, Nanos(4000));
+  // Longer than it, and the second waits for the first.
+  EXPECT_EQ(ideal_iteration({sends(250, true), computes(500), sends(125, true), computes(100)}, kGbps).length,
+            Nanos(3000));
+  // A blocking one behind an overlapping one waits for the link.
+  EXPECT_EQ(ideal_iteration({sends(250, true), computes(500), sends(125), computes(100)}, kGbps).length, Nanos(3100));
+}
+
+TEST(Inspection, ideal_iteration__slowest_rate_counts) {
+  Job job;
+  job.phases = {computes(1000), sends(125, false, Rate(100'000'000)), sends(125)};
+  EXPECT_EQ(ideal_iteration(job, kGbps).length, Nanos(1000 + 10'000 + 1000));
+  job.rate = Rate(500'000'000);
+  EXPECT_EQ(ideal_iteration(job, kGbps).length, Nanos(1000 + 10'000 + 2000));
+  EXPECT_EQ(ideal_iteration(job, Rate(50'000'000)).length, Nanos(1000 + 20'000 + 20'000));
+  EXPECT_DOUBLE_EQ(ideal_iteration(std::vector<Phase>{}, kGbps).duty_cycle(), 0);
+}
+
+TEST(Inspection, inspect__sums) {
+  const Trace trace = parse_trace(
+      "HYBRID_TRANSFORMER model_parallel_NPU_group: 4\n2\n"
+      "a -1 10 ALLREDUCE 400 20 NONE 0 30 ALLREDUCE 1000 0\n"
+      "b -1 10 ALLREDUCE 400 20 ALLGATHER 80 30 REDUCESCATTER 5000 0\n",
+      "t.txt");
+  const Inspection weights = inspect(trace);
+  EXPECT_EQ(weights.file, "t.txt");
+  EXPECT_EQ(weights.layers, 2u);
+  EXPECT_EQ(weights.compute, Nanos(120));
+  EXPECT_EQ(weights.sent, 1000u + 2500u);
+  EXPECT_EQ(weights.passes[0].count, 2u);
+  EXPECT_EQ(weights.passes[0].size, 800u);
+  EXPECT_EQ(weights.passes[0].sent, 0u);
+  EXPECT_EQ(weights.passes[1].count, 1u);
+  EXPECT_EQ(weights.passes[2].size, 6000u);
+  EXPECT_EQ(weights.passes[2].sent, 3500u);
+  EXPECT_EQ(weights.collectives.at(Collective::all_reduce).count, 3u);
+  EXPECT_EQ(weights.collectives.at(Collective::all_reduce).size, 1800u);
+  EXPECT_EQ(weights.collectives.count(Collective::none), 0u);
+  EXPECT_THAT(weights.largest, ElementsAre(1u, 3u));
+
+  MappingOptions options;
+  options.network = Network::all;
+  const Inspection all = inspect(trace, options, 1);
+  EXPECT_EQ(all.passes[0].sent, 1200u);  // 2 * 3/4 * 400, twice
+  EXPECT_EQ(all.passes[1].sent, 60u);
+  EXPECT_EQ(all.sent, 1200u + 60u + 3500u);
+  EXPECT_EQ(all.largest.size(), 1u);
+  EXPECT_EQ(all.phases[all.largest[0]].bytes, 2500u);
+}
+
+TEST(Inspection, describe__says_what_matters) {
+  const Trace trace = parse_trace("DATA\n7\na -1 100000000 NONE 0 0 NONE 0 50000000 ALLREDUCE 13500000 0\n", "t.txt");
+  const std::string text = describe(inspect(trace), kGbps);
+  EXPECT_THAT(text, HasSubstr("t.txt: 1 layers, parallelism DATA\n"));
+  EXPECT_THAT(text, HasSubstr("computes 150.000 ms and one worker sends 13.500 MB"));
+  EXPECT_THAT(text, HasSubstr("alone on 1 Gbps it takes 258.000 ms and sends for 41.9%"));
+  EXPECT_THAT(text, HasSubstr("13.500 MB, overlaps  a weight-gradient"));
+  EXPECT_THAT(text, HasSubstr("warning: t.txt:2: 7 layers are announced"));
+}
+
+TEST(Inspection, to_toml__text) {
+  Job job;
+  job.name = "a \"b\"\\\n";
+  job.flows = 3;
+  job.start = Nanos(1'500'000);
+  job.weight = 2;
+  job.rate = kGbps;
+  job.phases = {computes(20'000'000), sends(5'000'000, true, Rate(500'000'000))};
+  job.phases[1].label = "layer \xc3\xa9\n1";
+  EXPECT_EQ(to_toml(job),
+            "[[job]]\n"
+            "name = \"a \\\"b\\\"\\\\\\u000A\"\n"
+            "flows = 3\n"
+            "start = \"1.5 ms\"\n"
+            "weight = 2.0\n"
+            "rate = \"1 Gbps\"\n"
+            "phases = [\n"
+            "  { compute = \"20 ms\" },\n"
+            "  { communicate = \"5 MB\", rate = \"500 Mbps\", overlap = true },  # layer ???1\n"
+            "]\n");
+}
+
+// The jobs of examples/three-jobs-traces.toml fit together only as long as their iterations are equally long.
+TEST(Inspection, examples__traces_take_250_ms) {
+  MappingOptions options;
+  options.network = Network::inter_server;
+  for (const char* file : {"resnet-like.txt", "dlrm-like.txt"}) {
+    const Trace trace = load_trace(std::filesystem::path(MLTCP_EXAMPLES) / "traces" / file);
+    EXPECT_TRUE(trace.warnings.empty());
+    EXPECT_EQ(ideal_iteration(to_job(trace, file, options), kGbps).length, Nanos(250'000'000)) << file;
+  }
+}
+
+}  // namespace
+}  // namespace mltcp::workload

@@ -1,0 +1,35 @@
+// Sums over the phases of a job.
+#include "mltcp/workload/job.h"
+
+#include <gtest/gtest.h>
+
+namespace mltcp::workload {
+namespace {
+
+Phase computes(std::int64_t nanos) {
+  Phase phase;
+  phase.compute = Nanos(nanos);
+  return phase;
+}
+Phase sends(Bytes bytes) {
+  Phase phase;
+  phase.kind = Phase::Kind::communicate;
+  phase.bytes = bytes;
+  return phase;
+}
+
+TEST(Job, sums__by_kind) {
+  Job job;
+  job.phases = {computes(5), sends(100), computes(7), sends(6'000'000'000)};
+  EXPECT_EQ(job.compute_per_iteration(), Nanos(12));
+  EXPECT_EQ(job.bytes_per_iteration(), 6'000'000'100u);
+}
+
+TEST(Job, sums__without_phases) {
+  const Job job;
+  EXPECT_EQ(job.compute_per_iteration(), Nanos(0));
+  EXPECT_EQ(job.bytes_per_iteration(), 0u);
+}
+
+}  // namespace
+}  // namespace mltcp::workload

@@ -1,0 +1,19 @@
+// Where the tests find traces that others published. They are no part of the project: the folder is named by the
+// environment variable MLTCP_TRACES, and a test that needs one skips without it.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace mltcp::workload {
+
+inline std::filesystem::path trace_folder() {
+  const char* folder = std::getenv("MLTCP_TRACES");
+  return folder != nullptr && *folder != '\0' ? folder : MLTCP_DEFAULT_TRACES;
+}
+
+}  // namespace mltcp::workload
+
+#define SKIP_WITHOUT(path)            \
+  if (!std::filesystem::exists(path)) \
+  GTEST_SKIP() << "there is no " << (path).string() << "; set MLTCP_TRACES to a folder with libra, simai, aicb"

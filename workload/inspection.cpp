@@ -1,0 +1,158 @@
+// Sums over a trace, and a job as text (see inspection.h).
+#include "mltcp/workload/inspection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <numeric>
+
+namespace mltcp::workload {
+namespace {
+
+Bytes saturating_add(Bytes a, Bytes b) {
+  return a > std::numeric_limits<Bytes>::max() - b ? std::numeric_limits<Bytes>::max() : a + b;
+}
+
+// For people: three decimals at most of the largest unit that fits, which need not read back exactly.
+std::string rounded(Bytes bytes) {
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  constexpr std::array<std::string_view, 6> units{"B", "kB", "MB", "GB", "TB", "PB"};
+  for (; value >= 1000 && unit + 1 < units.size(); ++unit) value /= 1000;
+  return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 3, units[unit]);
+}
+
+// Text as the inside of a TOML basic string.
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      result += fmt::format("\\u{:04X}", static_cast<unsigned>(c));
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+// Text for a TOML comment: one line of ASCII, since names in a trace may be in any encoding.
+std::string as_comment(const std::string& text) {
+  std::string result = text;
+  for (char& c : result)
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
+  return result;
+}
+
+std::string phase_toml(const Phase& phase) {
+  if (phase.kind == Phase::Kind::compute) return fmt::format("{{ compute = \"{}\" }}", to_text(phase.compute));
+  std::string text = fmt::format("{{ communicate = \"{}\"", bytes_to_text(phase.bytes));
+  if (!phase.rate.is_zero()) text += fmt::format(", rate = \"{}\"", to_text(phase.rate));
+  if (phase.overlap) text += ", overlap = true";
+  return text + " }";
+}
+
+}  // namespace
+
+IdealIteration ideal_iteration(const Job& job, Rate link) {
+  return ideal_iteration(job.phases, job.rate.is_zero() ? link : std::min(link, job.rate));
+}
+
+IdealIteration ideal_iteration(const std::vector<Phase>& phases, Rate link) {
+  Nanos now;
+  Nanos link_free;
+  Nanos sending;
+  for (const Phase& phase : phases) {
+    if (phase.kind == Phase::Kind::compute) {
+      now += phase.compute;
+      continue;
+    }
+    const Nanos time = (phase.rate.is_zero() ? link : std::min(link, phase.rate)).time_for(phase.bytes);
+    link_free = std::max(now, link_free) + time;
+    sending += time;
+    if (!phase.overlap) now = link_free;
+  }
+  return {std::max(now, link_free), sending};
+}
+
+Inspection inspect(const Trace& trace, const MappingOptions& options, std::size_t largest) {
+  Inspection result;
+  result.file = trace.file;
+  result.parallelism = trace.parallelism;
+  result.layers = trace.layers.size();
+  result.warnings = trace.warnings;
+  Job job;
+  job.phases = to_phases(trace, options);
+  result.compute = job.compute_per_iteration();
+  result.sent = job.bytes_per_iteration();
+  for (std::size_t layer = 0; layer < trace.layers.size(); ++layer) {
+    for (std::size_t pass = 0; pass < kPasses; ++pass) {
+      const LayerPass& what = trace.layers[layer].passes[pass];
+      if (what.collective == Collective::none) continue;
+      const Bytes sent = sent_bytes(trace, layer, static_cast<Pass>(pass), options);
+      for (CollectiveSum* sum : {&result.passes[pass], &result.collectives[what.collective]}) {
+        ++sum->count;
+        sum->size = saturating_add(sum->size, what.size);
+        sum->sent = saturating_add(sum->sent, sent);
+      }
+    }
+  }
+  result.phases = std::move(job.phases);
+  std::vector<std::size_t> order(result.phases.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return result.phases[a].bytes > result.phases[b].bytes; });
+  for (const std::size_t index : order)
+    if (result.largest.size() < largest && result.phases[index].bytes > 0) result.largest.push_back(index);
+  return result;
+}
+
+std::string describe(const Inspection& inspection, Rate link) {
+  const IdealIteration ideal = ideal_iteration(inspection.phases, link);
+  std::string text;
+  auto out = std::back_inserter(text);
+  const auto row = [&](std::string_view what, const CollectiveSum& sum) {
+    fmt::format_to(out, "  {:<28} {:>6} collectives, {:>11} in the trace, {:>11} sent\n", what, sum.count,
+                   rounded(sum.size), rounded(sum.sent));
+  };
+  fmt::format_to(out, "{}: {} layers, parallelism {}\n", inspection.file, inspection.layers,
+                 name(inspection.parallelism));
+  fmt::format_to(out, "an iteration computes {:.3f} ms and one worker sends {} over the shared link, in {} phases\n",
+                 inspection.compute.millis(), rounded(inspection.sent), inspection.phases.size());
+  fmt::format_to(out, "alone on {} it takes {:.3f} ms and sends for {:.1f}% of them\n", to_text(link),
+                 ideal.length.millis(), ideal.duty_cycle() * 100);
+  for (std::size_t pass = 0; pass < kPasses; ++pass) row(name(static_cast<Pass>(pass)), inspection.passes[pass]);
+  for (const auto& [collective, sum] : inspection.collectives) row(name(collective), sum);
+  if (!inspection.largest.empty()) fmt::format_to(out, "largest phases\n");
+  for (const std::size_t index : inspection.largest) {
+    const Phase& phase = inspection.phases[index];
+    fmt::format_to(out, "  {:>6} {:>11}{}  {}\n", index, rounded(phase.bytes), phase.overlap ? ", overlaps" : "",
+                   as_comment(phase.label));
+  }
+  for (const std::string& warning : inspection.warnings) fmt::format_to(out, "warning: {}\n", warning);
+  return text;
+}
+
+std::string to_toml(const Job& job) {
+  std::string text = fmt::format("[[job]]\nname = \"{}\"\n", escaped(job.name));
+  auto out = std::back_inserter(text);
+  if (job.flows != 1) fmt::format_to(out, "flows = {}\n", job.flows);
+  if (job.start.count != 0) fmt::format_to(out, "start = \"{}\"\n", to_text(job.start));
+  if (job.jitter.count != 0) fmt::format_to(out, "jitter = \"{}\"\n", to_text(job.jitter));
+  // The shortest decimal that reads back as the same double, with a point so that TOML takes it for one.
+  if (job.weight != 1.0) fmt::format_to(out, "weight = {:#}\n", job.weight);
+  if (!job.rate.is_zero()) fmt::format_to(out, "rate = \"{}\"\n", to_text(job.rate));
+  text += "phases = [\n";
+  for (const Phase& phase : job.phases) {
+    text += "  " + phase_toml(phase) + ",";
+    if (!phase.label.empty()) text += "  # " + as_comment(phase.label);
+    text += "\n";
+  }
+  return text + "]\n";
+}
+
+}  // namespace mltcp::workload

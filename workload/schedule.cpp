@@ -1,0 +1,305 @@
+// The training loops, written as phases (see schedule.h).
+#include "mltcp/workload/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "mltcp/base/error.h"
+
+namespace mltcp::workload {
+namespace {
+
+constexpr std::uint32_t kDefaultWorkers = 2;
+constexpr std::uint32_t kMostWorkers = 10'000'000;
+constexpr double kMostScale = 1e6;
+constexpr std::uint64_t kMost = std::uint64_t{1} << 62;  // of nanoseconds and bytes, so that sums of two fit
+
+// A step of the loop before steps are merged and scaled.
+struct Step {
+  bool sends = false;
+  Nanos compute;
+  Bytes bytes = 0;  // scaled
+  bool overlap = false;
+  std::string label;
+};
+
+void check(const Trace& trace, const MappingOptions& options) {
+  const auto fail = [&](std::string_view option, std::string_view cause, std::string_view cure) {
+    throw InputError(fmt::format("{}: {}: {}; {}", trace.file, option, cause, cure));
+  };
+  for (const auto& [scale, key] :
+       {std::pair{options.compute_scale, "compute_scale"}, std::pair{options.bytes_scale, "bytes_scale"}})
+    if (!(scale > 0 && scale <= kMostScale))
+      fail(key, fmt::format("{} is out of range", scale), "give a factor above 0 and at most 1e6");
+  if (options.workers > kMostWorkers)
+    fail("workers", fmt::format("{} is out of range", options.workers), fmt::format("give 1 to {}", kMostWorkers));
+  if (trace.layers.empty()) fail("layers", "there is none", "give a trace with at least one layer");
+}
+
+// Whether the training loop runs the collective of this layer and pass.
+bool issued(const Trace& trace, Parallelism parallelism, std::size_t layer, Pass pass) {
+  const bool weight = pass == Pass::weight_gradient;
+  switch (parallelism) {
+    case Parallelism::unspecified:
+    case Parallelism::hybrid_transformer:
+    case Parallelism::hybrid_transformer_fwd_in_bckwd:
+      return true;
+    case Parallelism::hybrid_data_model:
+    case Parallelism::hybrid_model_data:
+      return pass != Pass::input_gradient || layer > 0;
+    case Parallelism::data:
+      return weight;
+    case Parallelism::model:
+      return pass == Pass::forward || (pass == Pass::input_gradient && layer > 0);
+    case Parallelism::hybrid_customized:
+      return issued(trace, trace.layers[layer].parallelism, layer, pass);
+    case Parallelism::hybrid_dlrm:
+    case Parallelism::hybrid_dlrm_enhanced:
+      if (pass == Pass::forward)
+        return layer == 0 && trace.layers[0].pass(Pass::forward).collective == Collective::all_to_all;
+      return weight || layer == 0;
+    case Parallelism::distributed_inference:
+      return pass == Pass::forward;
+    case Parallelism::micro:
+      return weight && layer == 0;
+  }
+  return false;
+}
+
+bool selected(Network network, Pass pass, Group group) {
+  switch (network) {
+    case Network::weight_gradient:
+      return pass == Pass::weight_gradient;
+    case Network::inter_server:
+      return pass == Pass::weight_gradient || group != Group::model;
+    case Network::all:
+      return true;
+  }
+  return false;
+}
+
+std::uint32_t data_workers(const Trace& trace, const MappingOptions& options) {
+  if (options.workers > 0) return options.workers;
+  const std::uint64_t copy = std::uint64_t{trace.model_group} * std::max(trace.pipeline_stages, 1u);
+  if (trace.all_workers == 0 || copy == 0) return kDefaultWorkers;
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(trace.all_workers / copy, 1));
+}
+
+// Runs the training loop once and writes down its steps.
+class Loop {
+ public:
+  Loop(const Trace& trace, const MappingOptions& options) : trace_(trace), options_(options) {}
+
+  std::vector<Step> run() {
+    const auto layers = trace_.layers.size();
+    switch (trace_.parallelism) {
+      case Parallelism::micro:
+        send(0, Pass::weight_gradient, false);
+        break;
+      case Parallelism::distributed_inference:
+        forward(0, layers);
+        break;
+      case Parallelism::data:
+      case Parallelism::hybrid_dlrm:
+      case Parallelism::hybrid_dlrm_enhanced:
+        forward(0, layers);
+        backward_weight_first();
+        break;
+      default:
+        forward(0, layers);
+        backward_input_first();
+    }
+    delay_next_iteration();
+    return std::move(steps_);
+  }
+
+ private:
+  void forward(std::size_t from, std::size_t to) {
+    for (std::size_t layer = from; layer < to; ++layer) {
+      compute(layer, Pass::forward);
+      send(layer, Pass::forward, false);
+    }
+  }
+
+  void backward_input_first() {
+    for (std::size_t layer = trace_.layers.size(); layer-- > 0;) {
+      if (trace_.parallelism == Parallelism::hybrid_transformer_fwd_in_bckwd) recompute_for(layer);
+      compute(layer, Pass::input_gradient);
+      send(layer, Pass::input_gradient, false);
+      compute(layer, Pass::weight_gradient);
+      send(layer, Pass::weight_gradient, true);
+    }
+  }
+
+  // Loops without input-gradient collectives but that of the embeddings, which nothing waits for before the end of
+  // the iteration.
+  void backward_weight_first() {
+    const bool dlrm = trace_.parallelism != Parallelism::data;
+    for (std::size_t layer = trace_.layers.size(); layer-- > 0;) {
+      compute(layer, Pass::weight_gradient);
+      send(layer, Pass::weight_gradient, true);
+      if (layer > 0) compute(layer, Pass::input_gradient);
+      if (dlrm && layer == std::size_t{trace_.last_bottom_layer} + 1) send(0, Pass::input_gradient, true);
+    }
+  }
+
+  void recompute_for(std::size_t layer) {
+    const auto& starts = trace_.recompute_before;
+    if (!std::binary_search(starts.begin(), starts.end(), layer)) return;
+    const auto after = std::upper_bound(trace_.checkpoints.begin(), trace_.checkpoints.end(), layer);
+    if (after != trace_.checkpoints.begin()) forward(*std::prev(after), layer);
+  }
+
+  void compute(std::size_t layer, Pass pass) {
+    Step step;
+    step.compute = trace_.layers[layer].pass(pass).compute;
+    step.label = label(layer, pass);
+    steps_.push_back(std::move(step));
+  }
+
+  void send(std::size_t layer, Pass pass, bool overlap) {
+    const Bytes bytes = sent_bytes(trace_, layer, pass, options_);
+    if (bytes == 0) return;
+    steps_.push_back({true, Nanos(), bytes, overlap, label(layer, pass)});
+    last_update_ = trace_.layers[layer].update;
+    // What waits for a blocking collective waits for the update of its result too.
+    if (!overlap) steps_.push_back({false, last_update_, 0, false, label(layer, pass)});
+  }
+
+  // A collective that ends the iteration delays the next one by its update. The updates of other overlapping
+  // collectives pass while there is still something to compute or to send.
+  void delay_next_iteration() {
+    if (!steps_.empty() && steps_.back().sends && steps_.back().overlap)
+      steps_.insert(steps_.begin(), {false, last_update_, 0, false, steps_.back().label});
+  }
+
+  std::string label(std::size_t layer, Pass pass) const {
+    return fmt::format("{} {}", trace_.layers[layer].name, name(pass));
+  }
+
+  const Trace& trace_;
+  const MappingOptions& options_;
+  std::vector<Step> steps_;
+  Nanos last_update_;
+};
+
+std::string joined(const std::string& first, const std::string& last) {
+  return first == last ? first : first + " .. " + last;
+}
+
+}  // namespace
+
+std::optional<Network> network_from(std::string_view text) {
+  for (const Network network : {Network::weight_gradient, Network::inter_server, Network::all})
+    if (name(network) == text) return network;
+  return std::nullopt;
+}
+
+std::string_view name(Network network) {
+  switch (network) {
+    case Network::weight_gradient:
+      return "weight-gradient";
+    case Network::inter_server:
+      return "inter-server";
+    case Network::all:
+      return "all";
+  }
+  return "unknown";
+}
+
+std::uint32_t group_size(const Trace& trace, Group group, const MappingOptions& options) {
+  const std::uint32_t workers = data_workers(trace, options);
+  switch (group) {
+    case Group::model:
+      return trace.model_group > 0 ? trace.model_group : workers;
+    case Group::data:
+      return workers;
+    case Group::expert:
+      return trace.expert_group > 0 ? trace.expert_group : workers;
+    case Group::expert_data:
+      // The header's workers hold each expert once per expert group.
+      return options.workers > 0 || trace.all_workers == 0 ? workers
+                                                           : std::max(workers / std::max(trace.expert_group, 1u), 1u);
+  }
+  return 1;
+}
+
+Bytes sent_bytes(const Trace& trace, std::size_t layer, Pass pass, const MappingOptions& options) {
+  const LayerPass& what = trace.layers[layer].pass(pass);
+  if (!issued(trace, trace.parallelism, layer, pass) || !selected(options.network, pass, what.group)) return 0;
+  const auto sent = bytes_sent(what.collective, what.size, group_size(trace, what.group, options), options.gather_size);
+  const long double scaled =
+      sent ? std::ceil(static_cast<long double>(*sent) * static_cast<long double>(options.bytes_scale)) : kMost + 1.0L;
+  if (scaled > static_cast<long double>(kMost))
+    throw InputError(fmt::format("{}:{}: {} size: a worker would send more than {} bytes; lower bytes_scale",
+                                 trace.file, trace.layers[layer].line, name(pass), kMost));
+  return static_cast<Bytes>(scaled);
+}
+
+std::vector<Phase> to_phases(const Trace& trace, const MappingOptions& options) {
+  check(trace, options);
+  std::vector<Phase> phases;
+  Uint128 computed = 0;  // unscaled, since the last communication: scaled as one, or steps of 1 ns would vanish
+  std::string first_label;
+  std::string last_label;
+  Uint128 all_bytes = 0;
+  long double all_nanos = 0;
+  const auto flush = [&] {
+    const long double scaled =
+        std::round(static_cast<long double>(computed) * static_cast<long double>(options.compute_scale));
+    all_nanos += scaled;
+    if (all_nanos > static_cast<long double>(kMost))
+      throw InputError(
+          fmt::format("{}: the compute times of an iteration exceed 146 years; lower compute_scale", trace.file));
+    if (scaled > 0) {
+      Phase phase;
+      phase.compute = Nanos(static_cast<std::int64_t>(scaled));
+      phase.label = joined(first_label, last_label);
+      phases.push_back(std::move(phase));
+    }
+    computed = 0;
+  };
+  for (const Step& step : Loop(trace, options).run()) {
+    if (!step.sends) {
+      if (step.compute.count == 0) continue;
+      if (computed == 0) first_label = step.label;
+      last_label = step.label;
+      computed += static_cast<std::uint64_t>(step.compute.count);
+      continue;
+    }
+    flush();
+    all_bytes += step.bytes;
+    if (all_bytes > kMost)
+      throw InputError(fmt::format("{}: an iteration sends more than {} bytes; lower bytes_scale", trace.file, kMost));
+    Phase* last = phases.empty() ? nullptr : &phases.back();
+    if (step.overlap && last != nullptr && last->kind == Phase::Kind::communicate && last->overlap) {
+      last->bytes += step.bytes;
+      last->label = joined(last->label.substr(0, last->label.find(" .. ")), step.label);
+      continue;
+    }
+    Phase phase;
+    phase.kind = Phase::Kind::communicate;
+    phase.bytes = step.bytes;
+    phase.overlap = step.overlap;
+    phase.label = step.label;
+    phases.push_back(std::move(phase));
+  }
+  flush();
+  return phases;
+}
+
+Job to_job(const Trace& trace, const std::string& job_name, const MappingOptions& options) {
+  Job job;
+  job.name = job_name;
+  job.phases = to_phases(trace, options);
+  if (job.bytes_per_iteration() == 0)
+    throw InputError(
+        fmt::format("{}: with {} workers and network = \"{}\" the trace sends nothing; set network = "
+                    "\"all\", or workers to 2 or more",
+                    trace.file, data_workers(trace, options), name(options.network)));
+  return job;
+}
+
+}  // namespace mltcp::workload

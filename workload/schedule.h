@@ -1,0 +1,71 @@
+// From a trace to a job: one training iteration as a sequence of phases of the worker whose link is shared.
+//
+// The order of the passes is that of the training loops of ASTRA-sim 1.0 (Rashidi et al., ISPASS 2020):
+//
+//   forward       layers in order: compute, then the forward collective, which blocks
+//   backward      layers in reverse order: input-gradient compute and its collective, then weight-gradient compute,
+//                 then the weight-gradient collective, which overlaps with what follows
+//   DATA          no collectives but those of the weight gradients; weight gradient before input gradient, and no
+//                 input gradient for the first layer
+//   MODEL         no weight-gradient collectives; like all HYBRID_* but the transformers' and DLRM's, no
+//                 input-gradient collective for the first layer
+//   HYBRID_TRANSFORMER_FWD_IN_BCKWD   as above, with activations recomputed from checkpoints in the backward pass
+//   HYBRID_DLRM   forward all-to-all of the embeddings (layer 0); weight before input gradient; the gradients'
+//                 all-to-all starts when the top MLP is done and overlaps with the backward pass of the bottom MLP
+//   DISTRIBUTED_INFERENCE             forward only
+//   MICRO         the weight-gradient collective of the first layer and nothing else
+//   no header     as HYBRID_TRANSFORMER: every collective that the file names
+//
+// An iteration ends when its bytes have been delivered. What the job model can't express is said in docs/workload.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mltcp/workload/job.h"
+#include "mltcp/workload/trace.h"
+
+namespace mltcp::workload {
+
+/// Which collectives cross the shared link. One that does not is left out: it takes no time and sends nothing.
+enum class Network {
+  weight_gradient,  ///< the collectives of the weight-gradient pass; the others stay within a server
+  inter_server,     ///< all but the tensor-parallel ones: also all-to-alls among experts
+  all,              ///< all of them
+};
+
+/// "weight-gradient", "inter-server", "all"; nothing for another text.
+std::optional<Network> network_from(std::string_view text);
+std::string_view name(Network network);
+
+struct MappingOptions {
+  /// Workers among which weight gradients are reduced, data parallel and experts' alike; 0: what the header of the
+  /// trace says (all_gpus / (model group * pp)), or 2 if it doesn't. The sizes of model and expert groups are the
+  /// header's, and this number where it doesn't say.
+  std::uint32_t workers = 0;
+  Network network = Network::weight_gradient;
+  GatherSize gather_size = GatherSize::total;
+  double compute_scale = 1.0;  ///< times every compute time and update delay; above 0, at most 1e6
+  double bytes_scale = 1.0;    ///< times the bytes that a worker sends; above 0, at most 1e6
+};
+
+/// Workers that take part in a collective of `group`; at least 1.
+std::uint32_t group_size(const Trace& trace, Group group, const MappingOptions& options);
+
+/// Scaled bytes that one worker sends over the shared link for the collective of this layer and pass. 0 when there
+/// is none: the trace names none, its training loop doesn't run it, it is not for the shared link, or it is among
+/// one worker. `layer` is an index of trace.layers. Throws InputError when the bytes don't fit into 62 bits.
+Bytes sent_bytes(const Trace& trace, std::size_t layer, Pass pass, const MappingOptions& options);
+
+/// The phases of one iteration. Neighbouring compute phases are one, and so are neighbouring communications that
+/// overlap; phases of no length are left out. May be without any communication. Throws InputError when options are
+/// out of range or a sum leaves 62 bits.
+std::vector<Phase> to_phases(const Trace& trace, const MappingOptions& options = {});
+
+/// A job of these phases, everything else at its default. Throws InputError also when it would send nothing.
+Job to_job(const Trace& trace, const std::string& job_name, const MappingOptions& options = {});
+
+}  // namespace mltcp::workload
