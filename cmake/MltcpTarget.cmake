@@ -3,7 +3,8 @@
 #   mltcp_library(cc SOURCES reno.cpp ... LINKS base [PRIVATE_LINKS fmt::fmt])
 #       library mltcp_cc (alias mltcp::cc) of the calling folder; headers are "mltcp/cc/...".
 #   mltcp_test(NAME SOURCES a_test.cpp ... LINKS transport sim [LABELS slow])
-#       a GoogleTest program whose cases ctest finds by themselves.
+#       a GoogleTest program whose cases ctest finds by themselves. Those labelled dpdk or realtime run alone: others
+#       next to them would take the processors that they poll on.
 
 add_library(mltcp_options INTERFACE)
 target_compile_options(mltcp_options INTERFACE
@@ -44,7 +45,11 @@ function(mltcp_library name)
   target_compile_features(${target} PUBLIC cxx_std_20)
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mltcp/${name})
-  install(TARGETS ${target} EXPORT mltcpTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  # An export set each, so that a program that uses some of the libraries needs the packages of those only. What is
+  # linked is kept for cmake/MltcpInstall.cmake, which writes the package's configuration.
+  install(TARGETS ${target} EXPORT mltcp-${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  set_property(GLOBAL APPEND PROPERTY MLTCP_LIBRARIES ${name})
+  set_property(GLOBAL PROPERTY MLTCP_LINKS_${name} ${arg_LINKS} ${arg_PRIVATE_LINKS})
 endfunction()
 
 function(mltcp_test name)
@@ -57,5 +62,20 @@ function(mltcp_test name)
     endif()
     target_link_libraries(${name} PRIVATE ${link})
   endforeach()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 300)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  if(arg_LABELS)
+    # Read by ctest after the discovered cases, whose names are then in ${name}_TESTS. gtest_discover_tests itself
+    # mistakes the second of several labels for the name of a property.
+    set(serial FALSE)
+    if("dpdk" IN_LIST arg_LABELS OR "realtime" IN_LIST arg_LABELS)
+      set(serial TRUE)
+    endif()
+    set(properties ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
+    file(CONFIGURE OUTPUT ${properties} @ONLY CONTENT [[
+if(@name@_TESTS)
+  set_tests_properties(${@name@_TESTS} PROPERTIES LABELS "@arg_LABELS@" RUN_SERIAL @serial@)
+endif()
+]])
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${properties})
+  endif()
 endfunction()
