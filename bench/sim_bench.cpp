@@ -1,0 +1,98 @@
+// Speed of the simulator: packet-hops per second of processor time with real shards on top, over virtual and over
+// real payloads. A hop is a packet that came out of a link; data and acknowledgements both take two.
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <vector>
+
+#include "mltcp/sim/dumbbell.h"
+#include "mltcp/transport/shard.h"
+
+namespace {
+
+using namespace mltcp;
+using namespace mltcp::literals;
+
+constexpr Bytes message_bytes = 1 << 20;
+
+/// Keeps four messages under way for ever.
+struct Sender final : Pollable {
+  Sender(PacketIo& io, const Address& peer, bool real) : shard(io, ShardConfig{}), data(real ? message_bytes : 0) {
+    connection = shard.connect(peer, ConnectionConfig{}, Nanos(0));
+    for (int i = 0; i < 4; ++i) post();
+  }
+  void post() {
+    if (data.empty())
+      shard.send_virtual(connection, message_bytes, 0);
+    else
+      shard.send(connection, data, 0);
+  }
+  Nanos poll(Nanos now) override {
+    Nanos next = shard.poll(now);
+    Completion done[8];
+    while (const std::size_t count = shard.take_completions(done)) {
+      for (std::size_t i = 0; i < count; ++i)
+        if (done[i].kind == Completion::Kind::sent) post();
+      next = shard.poll(now);
+    }
+    return next;
+  }
+  Shard shard;
+  std::vector<std::byte> data;
+  ConnectionId connection = 0;
+};
+
+struct Receiver final : Pollable {
+  Receiver(PacketIo& io, bool real) : shard(io, ShardConfig{}), data(real ? message_bytes : 0) {
+    shard.listen(ConnectionConfig{});
+  }
+  void post(ConnectionId connection) {
+    if (data.empty())
+      shard.receive_virtual(connection, message_bytes, 0);
+    else
+      shard.receive(connection, data, 0);
+  }
+  Nanos poll(Nanos now) override {
+    Nanos next = shard.poll(now);
+    Completion done[8];
+    while (const std::size_t count = shard.take_completions(done)) {
+      for (std::size_t i = 0; i < count; ++i)
+        for (int n = done[i].kind == Completion::Kind::accepted ? 8 : 1; n > 0; --n) post(done[i].connection);
+      next = shard.poll(now);
+    }
+    return next;
+  }
+  Shard shard;
+  std::vector<std::byte> data;
+};
+
+void dumbbell(benchmark::State& state) {
+  const auto pairs = static_cast<std::uint32_t>(state.range(0));
+  const bool real = state.range(1) != 0;
+  fabric::DumbbellConfig config;
+  config.pairs = pairs;
+  config.bottleneck.rate = Rate::from_gbps(10);
+  config.bottleneck.delay = 10_us;
+  config.bottleneck.buffer_bytes = 250'000;
+  config.reverse = config.bottleneck;
+  config.access_delay = 10_us;
+  sim::DumbbellOptions options;
+  options.virtual_payload = !real;
+  sim::Dumbbell network(config, options);
+  std::vector<std::unique_ptr<Pollable>> hosts;
+  for (std::uint32_t i = 0; i < pairs; ++i) {
+    hosts.push_back(std::make_unique<Receiver>(network.right(i), real));
+    network.attach(network.right(i), *hosts.back());
+    hosts.push_back(std::make_unique<Sender>(network.left(i), network.right(i).address(), real));
+    network.attach(network.left(i), *hosts.back());
+  }
+  network.run_until(10_ms);
+  const std::uint64_t before = network.counters().packet_hops;
+  for (auto _ : state) network.run_until(network.now() + 10_ms);
+  const auto hops = static_cast<double>(network.counters().packet_hops - before);
+  state.counters["hops/s"] = benchmark::Counter(hops, benchmark::Counter::kIsRate);
+  state.counters["per hop"] = benchmark::Counter(hops, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(dumbbell)->ArgNames({"jobs", "real_payload"})->Args({1, 0})->Args({2, 0})->Args({2, 1})->Args({32, 0});
+
+}  // namespace
