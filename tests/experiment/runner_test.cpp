@@ -1,0 +1,172 @@
+// The main job in virtual time: two training jobs on one link, fair and under MLTCP, against the fluid limit.
+#include "mltcp/experiment/runner.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <sstream>
+
+#include "mltcp/base/error.h"
+#include "mltcp/cc/fluid_model.h"
+
+namespace mltcp::experiment {
+namespace {
+
+// Two identical jobs, 150 ms of compute and 13.5 MB each, the second one 3 ms later: examples/two-vgg19.toml.
+Experiment two_jobs(const std::string& policies, int iterations = 60) {
+  return parse_experiment(R"(name = "pair"
+iterations = )" + std::to_string(iterations) +
+                              R"(
+policies = )" + policies + R"(
+[bottleneck]
+rate = "1 Gbps"
+delay = "10 us"
+buffer = "75 kB"
+[[job]]
+name = "a"
+compute = "150 ms"
+communicate = "13.5 MB"
+weight = 2.0
+[[job]]
+name = "b"
+compute = "150 ms"
+communicate = "13.5 MB"
+start = "3 ms"
+)",
+                          "pair.toml", FileOptions{});
+}
+
+Results run(const Experiment& experiment, bool real_payload = false) {
+  return run_experiment(experiment, *make_sim_factory(real_payload));
+}
+
+// How far apart the two jobs' iterations start, as a share of the isolated iteration, -0.5 to 0.5.
+std::vector<double> offsets(const Run& run) {
+  std::vector<double> all;
+  const auto& a = run.jobs[0];
+  const auto& b = run.jobs[1];
+  for (std::size_t i = 0; i < std::min(a.starts.size(), b.starts.size()); ++i) {
+    const double turns = static_cast<double>((b.starts[i] - a.starts[i]).count) / static_cast<double>(a.isolated.count);
+    all.push_back(turns - std::round(turns));
+  }
+  return all;
+}
+
+TEST(Runner, mltcp__interleaves_two_identical_jobs) {
+  const Results results = run(two_jobs(R"(["mltcp"])"));
+  ASSERT_EQ(results.runs.size(), 1U);
+  for (const JobResult& job : results.runs[0].jobs) {
+    EXPECT_EQ(job.iterations.size(), 60U);
+    EXPECT_LE(static_cast<double>(job.second_half_mean.count), 1.005 * static_cast<double>(job.isolated.count));
+    ASSERT_TRUE(job.interleaved_from.has_value());
+    EXPECT_LE(*job.interleaved_from, 8U);
+    // Alone: 150 ms of compute, 13.5 MB at 1 Gbps with 6% of headers.
+    EXPECT_NEAR(job.isolated.millis(), 264.6, 1.0);
+  }
+}
+
+TEST(Runner, fair__keeps_colliding) {
+  const Results results = run(two_jobs(R"(["fair"])"));
+  for (const JobResult& job : results.runs[0].jobs) {
+    EXPECT_FALSE(job.interleaved_from.has_value());
+    EXPECT_GT(job.slowdown, 1.1);
+  }
+}
+
+TEST(Runner, static_weights__interleave_too) {
+  const Results results = run(two_jobs(R"(["static"])"));
+  for (const JobResult& job : results.runs[0].jobs) EXPECT_LT(job.slowdown, 1.1);
+}
+
+// The fluid limit shares the link in the ratio of the gains at every instant. Reno with synchronised losses shares it
+// in the ratio of its increase steps from one loss to the next, about ten times in an up phase, so the offset follows
+// the same curve closely and ends where the phases are apart: at the up phase's share a.
+TEST(Runner, mltcp__offset_follows_the_fluid_limit) {
+  const Results results = run(two_jobs(R"(["mltcp"])", 12));
+  const std::vector<double> measured = offsets(results.runs[0]);
+  const double a = 1.0 - 150.0 / results.runs[0].jobs[0].isolated.millis();
+  const std::vector<double> fluid =
+      cc::FluidPair{.period = 1.0, .up_fraction = a, .function = {}}.trajectory(measured[0], 11);
+  std::printf("up fraction a = %.4f\niteration  fluid limit  simulator\n", a);
+  for (std::size_t i = 0; i < measured.size(); ++i) std::printf("%9zu  %11.4f  %9.4f\n", i, fluid[i], measured[i]);
+  ASSERT_EQ(measured.size(), 12U);
+  for (std::size_t i = 1; i < measured.size(); ++i) {
+    EXPECT_GT(measured[i], measured[i - 1] - 1e-3) << "the offset never falls back, iteration " << i;
+    EXPECT_NEAR(measured[i], fluid[i], 0.06) << "iteration " << i;
+  }
+  EXPECT_NEAR(measured.back(), a, 0.01);
+}
+
+TEST(Runner, virtual_time__is_the_same_bit_for_bit_from_the_same_seed) {
+  Experiment experiment = two_jobs(R"(["fair", "mltcp"])", 6);
+  experiment.bottleneck.faults.loss = 0.001;
+  experiment.bottleneck.faults.reordering = 0.001;
+  experiment.bottleneck.ecn = {.enabled = true, .kmin_bytes = 30'000, .kmax_bytes = 60'000, .pmax = 0.5};
+  for (workload::Job& job : experiment.jobs) job.jitter = Nanos(2'000'000);
+  const auto text = [&] {
+    std::ostringstream out;
+    write_json(run(experiment), out);
+    return out.str();
+  };
+  const std::string first = text();
+  EXPECT_EQ(first, text());
+  experiment.seed = 2;
+  EXPECT_NE(first, text());
+}
+
+TEST(Runner, real_payload__verifies_every_message_and_times_it_alike) {
+  const Experiment experiment = two_jobs(R"(["mltcp"])", 3);
+  const Results real = run(experiment, true);
+  const Results lengths = run(experiment, false);
+  for (std::size_t i = 0; i < 2; ++i) {
+    // 13.5 MB in messages of 256 KiB, three times; the job goes on until the other one is done.
+    EXPECT_GE(real.runs[0].jobs[i].verified_messages, 3 * 52U);
+    EXPECT_EQ(real.runs[0].jobs[i].checksum_errors, 0U);
+    EXPECT_EQ(real.runs[0].jobs[i].iterations, lengths.runs[0].jobs[i].iterations);
+  }
+}
+
+TEST(Runner, faults__delay_but_damage_nothing) {
+  Experiment experiment = two_jobs(R"(["fair"])", 2);
+  experiment.bottleneck.faults = {.loss = 0.01, .duplication = 0.01, .corruption = 0.01, .reordering = 0.01};
+  const Results results = run(experiment, true);
+  for (const JobResult& job : results.runs[0].jobs) {
+    EXPECT_EQ(job.checksum_errors, 0U);
+    EXPECT_EQ(job.bytes, 2 * 13'500'000U);
+    EXPECT_GT(job.retransmitted_packets, 100U);
+  }
+}
+
+TEST(Runner, overlap_and_flows__deliver_every_byte) {
+  const Experiment experiment = parse_experiment(R"(name = "phases"
+iterations = 5
+policies = ["mltcp"]
+[bottleneck]
+rate = "1 Gbps"
+delay = "10 us"
+[[job]]
+name = "pipeline"
+flows = 3
+phases = [ { compute = "1 ms" }, { communicate = "1000001 B", overlap = true }, { compute = "4 ms" },
+           { communicate = "2 B" }, { communicate = "500 kB", rate = "500 Mbps" } ]
+)",
+                                                 "phases.toml", FileOptions{});
+  const Results results = run(experiment, true);
+  const JobResult& job = results.runs[0].jobs[0];
+  EXPECT_EQ(job.bytes, 5 * (1'000'001U + 2 + 500'000));
+  EXPECT_EQ(job.checksum_errors, 0U);
+  // 5 ms of compute and 500 kB at half of 1 Gbps come one after the other. The first megabyte takes 8.5 ms in all,
+  // 4 ms of which overlap with computing.
+  EXPECT_GT(job.isolated.millis(), 5 + 8);
+  EXPECT_LT(job.isolated.millis(), 5 + 8.5 + 8.5);
+}
+
+TEST(Runner, unusable_link__is_reported_and_not_waited_for) {
+  Experiment experiment = two_jobs(R"(["fair"])", 2);
+  experiment.bottleneck.faults.loss = 1.0;
+  EXPECT_THROW(run(experiment), RunError);
+}
+
+}  // namespace
+}  // namespace mltcp::experiment
