@@ -40,7 +40,7 @@ std::uint64_t hash(const Address& address) {
 void flip(Packet* packet, std::uint64_t bits) {
   packet->corrupted = true;
   if (packet->length == 0) return;
-  const auto bit = static_cast<std::size_t>((static_cast<Uint128>(bits) * (packet->length * 8U)) >> 64);
+  const auto bit = static_cast<std::size_t>((static_cast<Uint128>(bits) * std::size_t{packet->length} * 8) >> 64);
   packet->data()[bit / 8] ^= std::byte{1} << (bit % 8);
 }
 
@@ -193,7 +193,7 @@ void Network::deliver(LinkId id) {
   const std::vector<std::uint32_t>& routes = nodes_[state.far_end].next;
   while (const auto delivery = state.link.pop(now_)) {
     ++counters_.packet_hops;
-    auto* packet = reinterpret_cast<Packet*>(delivery->packet);
+    auto* packet = std::bit_cast<Packet*>(delivery->packet);
     const std::uint32_t next = packet->destination < routes.size() ? routes[packet->destination] : no_route;
     if (next < here) {
       launch(next, packet);
@@ -210,7 +210,7 @@ void Network::deliver(LinkId id) {
 /// Puts `packet` on a link, or frees it if the link doesn't take it.
 void Network::launch(LinkId id, Packet* packet) {
   LinkState& state = links_[id];
-  const auto admission = state.link.offer(reinterpret_cast<fabric::Link::Handle>(packet), packet->wire_bytes,
+  const auto admission = state.link.offer(std::bit_cast<fabric::Link::Handle>(packet), packet->wire_bytes,
                                           packet->ecn != Ecn::not_ect, now_);
   if (state.meter != nullptr && (admission.admitted || admission.lost) && !packet->corrupted) {
     if (const auto tag = wire::peek_job_tag(packet->bytes()))
@@ -221,7 +221,7 @@ void Network::launch(LinkId id, Packet* packet) {
     return;
   }
   if (admission.mark) packet->ecn = Ecn::ce;
-  if (admission.duplicate) state.link.offer_copy(reinterpret_cast<fabric::Link::Handle>(pool_.copy(packet)));
+  if (admission.duplicate) state.link.offer_copy(std::bit_cast<fabric::Link::Handle>(pool_.copy(packet)));
   if (admission.corrupt) flip(packet, admission.corrupt_bits);
   schedule(id);
 }

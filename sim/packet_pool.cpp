@@ -16,7 +16,7 @@ PacketPool::PacketPool(std::size_t max_length) {
 }
 
 void PacketPool::grow(Class& wanted) {
-  constexpr std::size_t slab_bytes = 64 * 1024;
+  constexpr std::size_t slab_bytes = 65536;
   const std::size_t count = std::max<std::size_t>(slab_bytes / wanted.slot_bytes, 1);
   const std::size_t bytes = count * wanted.slot_bytes;
   auto* memory = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{alignment}));

@@ -171,7 +171,7 @@ TEST(Network, poll__again_at_once_while_packets_are_left) {
   struct Slow : Pollable {
     explicit Slow(Host& h) : host(h) {}
     Nanos poll(Nanos now) override {
-      std::array<RxPacket, 2> in;
+      std::array<RxPacket, 1> in;
       taken.emplace_back(now, host.receive(in));
       return Nanos::never();
     }
@@ -185,7 +185,7 @@ TEST(Network, poll__again_at_once_while_packets_are_left) {
   star.network.attach(star.host(1), slow);
   send_one(star.host(0), star.host(1).address(), bytes_of(83));
   star.network.run_until(1_ms);
-  EXPECT_THAT(slow.taken, ElementsAre(std::pair(0_ns, 0U), std::pair(4_us, 2U)));
+  EXPECT_THAT(slow.taken, ElementsAre(std::pair(0_ns, 0U), std::pair(4_us, 1U), std::pair(4_us, 1U)));
 }
 
 TEST(Network, poll__an_exception_passes_and_leaves_the_network_usable) {
@@ -407,6 +407,51 @@ TEST(Network, faults__corruption_flips_one_bit_and_duplicates_are_clean_copies) 
   // Each of 512 bits expects 9.8 hits.
   EXPECT_EQ(std::count(hits.begin(), hits.end(), 0), 0);
   EXPECT_LT(*std::max_element(hits.begin(), hits.end()), 35);
+}
+
+TEST(Network, receive__more_than_a_burst_at_once) {
+  // At 1000 Tbps, 125'000 bytes leave in each nanosecond: all 100 packets arrive at one instant.
+  Network network({});
+  const auto end = network.add_switch();
+  fabric::LinkConfig config;
+  config.rate = Rate(1'000'000'000'000'000);
+  config.buffer_bytes = 0;
+  Host& from = network.add_host(Address::v4(1, 9));
+  Host& to = network.add_host(Address::v4(2, 9));
+  network.connect(from, end, config);
+  network.route_to_host(end, to);
+  Recorder receiver(to);
+  network.attach(to, receiver);
+  for (unsigned i = 0; i < 100; ++i) send_one(from, to.address(), bytes_of(58, i));
+  network.run_until(1_us);
+  ASSERT_EQ(receiver.seen.size(), 100U);
+  for (unsigned i = 0; i < 100; ++i) EXPECT_EQ(receiver.seen[i].bytes, bytes_of(58, i));
+  EXPECT_THAT(receiver.polls, ElementsAre(0_ns, 1_ns));
+}
+
+TEST(Network, meter__ignores_damaged_packets) {
+  // The first link damages one of two packets; the second is metered.
+  Network network({});
+  const auto middle = network.add_switch();
+  const auto end = network.add_switch();
+  fabric::LinkConfig config;
+  config.rate = Rate(1'000'000'000);
+  Host& to = network.add_host(Address::v4(2, 9));
+  Host& from = network.add_host(Address::v4(1, 9));
+  const auto last = network.add_link(end, config);
+  config.faults.corruption = 0.5;
+  const auto first = network.connect(from, middle, config);
+  network.route(middle, to, last);
+  network.route_to_host(end, to);
+  fabric::UsageMeter meter;
+  network.meter(last, &meter);
+  const auto header = tagged(5);
+  for (int i = 0; i < 1000; ++i) send_one(from, to.address(), header);
+  network.run_until(1_s);
+  const std::uint64_t damaged = network.link(first).counters().corrupted_packets;
+  EXPECT_GT(damaged, 400U);
+  ASSERT_EQ(meter.jobs().size(), 1U);
+  EXPECT_EQ(meter.jobs().at(5), std::vector<Bytes>{(1000 - damaged) * 74});
 }
 
 TEST(Network, ecn__marks_capable_packets_only) {
