@@ -13,7 +13,6 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include <rte_version.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
@@ -24,6 +23,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -216,8 +216,8 @@ std::string try_ring_ports() {
 
 /// Starts DPDK in a child; the result begins with 'o', 'r' or 'e' as above.
 std::string try_dpdk(EalOptions::HugePages huge_pages) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return std::string("eno pipe for the trial: ") + std::strerror(errno);
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return std::string("eno pipe for the trial: ") + std::strerror(errno);
   const pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
@@ -236,10 +236,10 @@ std::string try_dpdk(EalOptions::HugePages huge_pages) {
     pollfd wait{ends[0], POLLIN, 0};
     const int ready = left.count() > 0 ? poll(&wait, 1, static_cast<int>(left.count())) : 0;
     if (ready < 0 && errno == EINTR) continue;
-    char buffer[1024];
-    const ssize_t size = ready > 0 ? read(ends[0], buffer, sizeof buffer) : -1;
+    std::array<char, 1024> buffer{};
+    const ssize_t size = ready > 0 ? read(ends[0], buffer.data(), buffer.size()) : -1;
     if (size > 0) {
-      result.append(buffer, static_cast<std::size_t>(size));
+      result.append(buffer.data(), static_cast<std::size_t>(size));
       continue;
     }
     if (ready == 0) result = "eDPDK did not start within 20 s";

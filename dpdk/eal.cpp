@@ -26,6 +26,7 @@
 namespace mltcp::dpdk {
 namespace {
 
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): what DPDK allows once is once per process
 std::atomic<bool> started{false};
 
 /// DPDK's log lines. Threads of DPDK may write until the process ends, so it is never destroyed.
@@ -36,6 +37,7 @@ struct Log {
 };
 
 Log& log_of_process() {
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above
   static Log* const log = new Log;
   return *log;
 }
@@ -59,6 +61,7 @@ ssize_t write_log(void* /*cookie*/, const char* text, std::size_t size) {
 
 /// Sends DPDK's log to write_log() from now on.
 void capture_log() {
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): DPDK's log stream is one per process
   static std::FILE* stream = nullptr;
   if (stream != nullptr) return;
   cookie_io_functions_t functions{};
@@ -228,6 +231,7 @@ Eal::Eal(const EalOptions& options) : impl_(std::make_unique<Impl>()) {
   }
   words.push_back(lcores);
   std::vector<char*> arguments;
+  arguments.reserve(words.size());
   for (auto& word : words) arguments.push_back(word.data());
 
   {

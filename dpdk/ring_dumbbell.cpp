@@ -53,8 +53,8 @@ constexpr Nanos kLongestSleep{20'000'000};
 struct PacketNote {
   std::uint32_t job;
   std::uint16_t destination;  ///< number of the host
-  std::uint8_t ecn_capable;
-  std::uint8_t has_job;
+  bool ecn_capable;
+  bool has_job;
 };
 static_assert(sizeof(PacketNote) == 8);
 
@@ -173,7 +173,7 @@ Plan plan_for(const fabric::DumbbellConfig& config, const RingOptions& options) 
     const std::uint64_t per_host =
         std::uint64_t{options.transmit_slots} + options.receive_slots / 4 + kNicQueue + kBurst;
     const std::uint64_t wanted =
-        2 * config.pairs * per_host + packets_in(config.bottleneck) + packets_in(config.reverse) + 2048;
+        2 * std::uint64_t{config.pairs} * per_host + packets_in(config.bottleneck) + packets_in(config.reverse) + 2048;
     const std::uint64_t per_buffer =
         (PacketPool::memory_bytes(1024, plan.frame_bytes) - (std::uint64_t{1} << 20)) / 1024;
     plan.buffers = static_cast<std::uint32_t>(std::min({wanted, kMostMemory / per_buffer, std::uint64_t{65535}}));
@@ -289,6 +289,8 @@ class Host final : public RingHost {
     headers_.source_mac = mac_of(address);
   }
   ~Host() override { release(); }
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
 
   [[nodiscard]] const Address& address() const override { return address_; }
   [[nodiscard]] const HostCounters& counters() const override { return counters_; }
@@ -324,7 +326,7 @@ class Host final : public RingHost {
       ++counters_.ring_full;
       blocked_ = true;
     }
-    std::array<rte_mbuf*, kBurst> mbufs;
+    std::array<rte_mbuf*, kBurst> mbufs;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled up to `count`
     const std::size_t allocated = allocate(mbufs.data(), count);
     if (allocated < count) [[unlikely]] {
       count = allocated;
@@ -428,7 +430,7 @@ class Host final : public RingHost {
 struct RingDumbbell::Impl {
   /// Packets that wait to be put into one host's ring.
   struct Batch {
-    std::array<rte_mbuf*, kBurst> packets;
+    std::array<rte_mbuf*, kBurst> packets{};
     std::uint16_t count = 0;
   };
 
@@ -491,7 +493,7 @@ struct RingDumbbell::Impl {
   }
 
   void take_from(std::size_t host, Nanos now) {
-    std::array<rte_mbuf*, kBurst> packets;
+    std::array<rte_mbuf*, kBurst> packets;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled up to `count`
     for (;;) {
       const std::size_t waiting = access[host].queue_packets(now);
       if (waiting >= kNicQueue) return;
@@ -561,8 +563,8 @@ struct RingDumbbell::Impl {
 
   void enter_shared_link(fabric::Link& link, rte_mbuf* packet, Nanos at) {
     const PacketNote& n = note(packet);
-    const auto admission = link.offer(handle_of(packet), packet->pkt_len, n.ecn_capable != 0, at);
-    if (&link == &bottleneck && n.has_job != 0 && (admission.admitted || admission.lost)) {
+    const auto admission = link.offer(handle_of(packet), packet->pkt_len, n.ecn_capable, at);
+    if (&link == &bottleneck && n.has_job && (admission.admitted || admission.lost)) {
       usage.add(n.job, packet->pkt_len, admission.departure);
     }
     if (!admission.admitted) {
@@ -718,6 +720,9 @@ struct RingDumbbell::Impl {
     running = true;
     // The switch's thread ends with the run, even when a Pollable or `stop` throws.
     struct SwitchStop {
+      SwitchStop(Impl& impl_, bool own_core_) : impl(impl_), own_core(own_core_) {}
+      SwitchStop(const SwitchStop&) = delete;
+      SwitchStop& operator=(const SwitchStop&) = delete;
       Impl& impl;
       bool own_core;
       ~SwitchStop() {
@@ -729,7 +734,8 @@ struct RingDumbbell::Impl {
         impl.running = false;
         impl.paused_at = std::max(impl.host_time.now(), own_core ? impl.switch_time.now() : Nanos(0));
       }
-    } const switch_stop{*this, own_core};
+    };
+    const SwitchStop switch_stop(*this, own_core);
     return loop(until, stop, own_core);
   }
 

@@ -12,6 +12,7 @@
 #include <rte_ring.h>
 
 #include <algorithm>
+#include <array>
 
 #include "mltcp/base/error.h"
 
@@ -76,10 +77,10 @@ void PacketRing::drain() {
 RingPort::RingPort(const std::string& name, const PacketRing& receive, const PacketRing& transmit,
                    const PacketPool& pool)
     : device_("net_ring_" + name) {
-  rte_ring* const rx[] = {receive.get()};
-  rte_ring* const tx[] = {transmit.get()};
+  const std::array<rte_ring*, 1> rx{receive.get()};
+  const std::array<rte_ring*, 1> tx{transmit.get()};
   const auto socket = static_cast<unsigned>(socket_id());
-  const int port = rte_eth_from_rings(name.c_str(), rx, 1, tx, 1, socket);
+  const int port = rte_eth_from_rings(name.c_str(), rx.data(), 1, tx.data(), 1, socket);
   if (port < 0) {
     throw RunError(fmt::format("DPDK can't make ring port {} ({}); it allows {} ports in all, of which {} are free",
                                name, rte_strerror(rte_errno), max_ports(), free_ports()));

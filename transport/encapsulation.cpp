@@ -113,7 +113,7 @@ __attribute__((target("avx2"))) std::uint16_t avx2_pass(void* destination, const
 
 bool choose_avx2() {
   __builtin_cpu_init();
-  return __builtin_cpu_supports("avx2") != 0;
+  return static_cast<int>(__builtin_cpu_supports("avx2")) != 0;
 }
 const bool has_avx2 = choose_avx2();
 #endif
