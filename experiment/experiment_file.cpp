@@ -41,14 +41,14 @@ constexpr std::int64_t kMostFlows = 1000;
 constexpr std::size_t kMostJobs = 1000;
 constexpr std::size_t kMostPhases = 100'000;
 constexpr std::size_t kMostNameBytes = 100;
-constexpr std::uintmax_t kMostFileBytes = 64u << 20;
+constexpr std::uintmax_t kMostFileBytes = 64U << 20;
 constexpr Bytes kPacketBytes = 1500;                      // the largest packet that a bottleneck has to hold
 constexpr Bytes kMostBufferBytes = 1'000'000'000'000;     // 1 TB
 constexpr Bytes kMostPhaseBytes = 1'000'000'000'000'000;  // 1 PB
 constexpr Rate kLeastRate(1'000);                         // 1 kbps
 constexpr Rate kMostRate(100'000'000'000'000);            // 100 Tbps
 constexpr Nanos kMostDelay = 10_s;
-constexpr Nanos kMostCompute(24 * 3600 * 1'000'000'000LL);  // a day
+constexpr Nanos kMostCompute(24LL * 3600 * 1'000'000'000LL);  // a day
 constexpr double kMostWeight = 1000;
 constexpr double kMostScale = 1e6;
 
@@ -138,7 +138,7 @@ struct Item {
 
 class Reader {
  public:
-  Reader(const std::string& file, const FileOptions& options) : file_(file), options_(options) {}
+  Reader(std::string file, const FileOptions& options) : file_(std::move(file)), options_(options) {}
 
   Experiment read(const toml::table& root) {
     if (root.empty()) fail(1, "experiment", "the file is empty", "describe a bottleneck and at least one job");

@@ -539,7 +539,7 @@ std::string link_section(const View& view) {
       shares.push_back(fmt::format("{}{} under <b>{}</b>", percent_text(*later),
                                    shares.empty() ? " of the link's busy time" : "", escaped(view.labels[r])));
     const std::string name = escaped(view.labels[r]);
-    rows += "<div class=\"pair needs-js\">";
+    rows += "<div class=\"pair\">";
     rows += panel("first", r, overlap_caption("First iterations", view.overlap(r, view.first_window(r))),
                   "Use of the link by job in the first iterations under " + name);
     rows += panel("last", r, overlap_caption("Last iterations", view.overlap(r, view.last_window(r))),
@@ -641,10 +641,12 @@ std::string offset_section(const View& view) {
   }
   if (panels.empty()) return "";
   return fmt::format(
-      "<section id=\"offset\" class=\"needs-js\"><h2>How far apart the jobs start</h2>\n<p>How long after {} the other "
-      "jobs of the same period start their iterations, as a share of the iteration when alone. 0 and 1 mean that both "
-      "start together; dots that level off in between have found their place.</p>\n{}<div class=\"pair\">{}</div>"
-      "</section>\n",
+      "<section id=\"offset\" class=\"needs-js\"><h2>How far apart the jobs start</h2>\n<p>The time between a start of "
+      "{} "
+      "and the nearest start of another job of the same period, as a share of an iteration: 0 when both start "
+      "together, "
+      "0.5 when they are as far apart as can be. A line that levels off has found its place.</p>\n{}"
+      "<div class=\"pair\">{}</div></section>\n",
       listed(references), legend(view, shown), panels);
 }
 

@@ -217,15 +217,16 @@
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
       scales: { x: { time: false, range: () => [0, Math.max(1, columns[0].length - 1)] }, y: { range: () => yRange } },
-      axes: axes(yLabel, (u, ticks) => ticks.map((t) => (Number.isInteger(t) ? String(t) : "")), (u, ticks) => ticks.map(yText)),
+      axes: axes(yLabel, (u, ticks) => ticks.map((t) => (Number.isInteger(t) ? String(t) : "")),
+                 (u, ticks) => ticks.map(yText)),
       series: [{}].concat(lines.map((line) => ({
         stroke: jobColour(line.job), width: 1.75,
-        points: { show: few || Boolean(line.points), size: 4, fill: jobColour(line.job), stroke: jobColour(line.job) },
-        paths: line.points ? () => null : uPlot.paths.linear(),
+        points: { show: few, size: 4, fill: jobColour(line.job), stroke: jobColour(line.job) },
       }))),
       plugins: [rules(marks), tip((i) => ({
         head: "iteration " + i,
-        rows: lines.filter((line) => i < line.ys.length).map((line) => [line.job, tipText(line, i)]),
+        rows: lines.filter((line) => i < line.ys.length && line.ys[i] !== null)
+            .map((line) => [line.job, tipText(line, i)]),
       }))],
     }, columns, element);
   };
@@ -281,35 +282,38 @@
       if (job.isolated_ns > 0) {
         const y = iterationScale.value(job.isolated_ns, job);
         // One line for jobs that are the same to the eye; else each in its job's colour.
-        const alike = run.jobs.every((other) => Math.abs(other.isolated_ns - job.isolated_ns) <= 0.005 * job.isolated_ns);
+        const near = 0.005 * job.isolated_ns;
+        const alike = run.jobs.every((other) => Math.abs(other.isolated_ns - job.isolated_ns) <= near);
         const shared = alike || !iterationScale.inTime;
         add(shared ? "alone" : "y" + y, { y, colour: shared ? style("--ink") : jobColour(job.job), dash: [5, 4] });
       }
     }
-    const lines = run.jobs.map((job) => ({ job: job.job, of: job, ys: job.iteration_ns.map((ns) => iterationScale.value(ns, job)) }));
-    return drawLines(element, lines, iterationScale.label, iterationScale.range, (t) => short(t, 4), marks, (line, i) => {
+    const lines = run.jobs.map((job) => (
+      { job: job.job, of: job, ys: job.iteration_ns.map((ns) => iterationScale.value(ns, job)) }));
+    const tipText = (line, i) => {
       const ns = line.of.iteration_ns[i];
       const ratio = line.of.isolated_ns > 0 ? " (" + (ns / line.of.isolated_ns).toFixed(2) + "×)" : "";
       return data.jobs[line.job] + ": " + timeText(ns, 4) + ratio;
-    });
+    };
+    const { label, range } = iterationScale;
+    return drawLines(element, lines, label, range, (t) => short(t, 4), marks, tipText);
   };
 
-  // Offset of each job of a group to the group's first job: its start after that job's latest start, as a share of
-  // the period.
+  // How far each job of a group starts from the group's first job: the way to that job's nearest start, as a share of
+  // its iteration at the time. Folded to at most a half, so that a little early and a little late look alike.
   const drawOffset = (element, run) => {
     const [first, ...others] = run.same_period.map((index) => run.jobs[index]);
     const lines = others.map((job) => {
-      let before = 0;
+      let at = 0;
       const ys = job.start_ns.map((start) => {
-        while (before + 1 < first.start_ns.length && first.start_ns[before + 1] <= start) before += 1;
-        const turns = (start - first.start_ns[before]) / first.isolated_ns;
-        return turns - Math.floor(turns);
+        while (at + 1 < first.start_ns.length && first.start_ns[at + 1] <= start) at += 1;
+        const share = (start - first.start_ns[at]) / first.iteration_ns[at];
+        return share >= 0 && share <= 1 ? Math.min(share, 1 - share) : null;  // null: the first job is not at work
       });
-      // Points without lines: from just below 1 to just above 0 is a small step on the circle.
-      return { job: job.job, ys, points: true };
+      return { job: job.job, ys };
     });
-    return drawLines(element, lines, "of a period", [-0.04, 1.04], (t) => short(t, 2), [],
-                     (line, i) => data.jobs[line.job] + ": " + line.ys[i].toFixed(3) + " of a period later");
+    return drawLines(element, lines, "of an iteration", [0, 0.52], (t) => short(t, 2), [],
+                     (line, i) => data.jobs[line.job] + ": " + line.ys[i].toFixed(3) + " of an iteration apart");
   };
 
   // ---- the page ----

@@ -55,27 +55,27 @@ TEST(ExperimentFile, parse__defaults) {
   EXPECT_EQ(experiment.name, "two jobs");
   EXPECT_EQ(experiment.file, "some/folder/two jobs.toml");
   EXPECT_EQ(experiment.datapath, "sim");
-  EXPECT_EQ(experiment.iterations, 50u);
-  EXPECT_EQ(experiment.seed, 1u);
+  EXPECT_EQ(experiment.iterations, 50U);
+  EXPECT_EQ(experiment.seed, 1U);
   EXPECT_EQ(experiment.cc, "reno");
   EXPECT_THAT(experiment.policies, ElementsAre("fair", "mltcp"));
   EXPECT_EQ(experiment.mltcp.slope, 1.75);
   EXPECT_EQ(experiment.mltcp.intercept, 0.25);
   EXPECT_EQ(experiment.bottleneck.rate, Rate(1'000'000'000));
   EXPECT_EQ(experiment.bottleneck.delay, Nanos(10'000));
-  EXPECT_EQ(experiment.bottleneck.buffer_bytes, 250'000u);
-  EXPECT_EQ(experiment.bottleneck.seed, 1u);
+  EXPECT_EQ(experiment.bottleneck.buffer_bytes, 250'000U);
+  EXPECT_EQ(experiment.bottleneck.seed, 1U);
   EXPECT_FALSE(experiment.bottleneck.ecn.enabled);
   EXPECT_FALSE(experiment.bottleneck.faults.any());
-  ASSERT_EQ(experiment.jobs.size(), 1u);
+  ASSERT_EQ(experiment.jobs.size(), 1U);
   const workload::Job& a = experiment.jobs[0];
-  EXPECT_EQ(a.flows, 1u);
+  EXPECT_EQ(a.flows, 1U);
   EXPECT_EQ(a.start, Nanos(0));
   EXPECT_EQ(a.jitter, Nanos(0));
   EXPECT_EQ(a.weight, 1.0);
   EXPECT_TRUE(a.rate.is_zero());
-  ASSERT_EQ(a.phases.size(), 1u);
-  EXPECT_EQ(a.phases[0].bytes, 1'000'000u);
+  ASSERT_EQ(a.phases.size(), 1U);
+  EXPECT_EQ(a.phases[0].bytes, 1'000'000U);
   EXPECT_FALSE(a.phases[0].overlap);
   EXPECT_THAT(experiment.warnings, IsEmpty());
 }
@@ -83,19 +83,19 @@ TEST(ExperimentFile, parse__defaults) {
 TEST(ExperimentFile, load__every_key) {
   const Experiment experiment = load_experiment(kData / "full.toml");
   EXPECT_EQ(experiment.name, "everything");
-  EXPECT_EQ(experiment.iterations, 17u);
-  EXPECT_EQ(experiment.seed, 99u);
+  EXPECT_EQ(experiment.iterations, 17U);
+  EXPECT_EQ(experiment.seed, 99U);
   EXPECT_THAT(experiment.policies, ElementsAre("mltcp", "static"));
   EXPECT_EQ(experiment.mltcp.slope, 2);
   EXPECT_EQ(experiment.mltcp.intercept, 0.5);
   const fabric::LinkConfig& bottleneck = experiment.bottleneck;
   EXPECT_EQ(bottleneck.rate, Rate(2'500'000'000));
   EXPECT_EQ(bottleneck.delay, Nanos(25'000));
-  EXPECT_EQ(bottleneck.buffer_bytes, 65'536u);
-  EXPECT_EQ(bottleneck.seed, 99u);
+  EXPECT_EQ(bottleneck.buffer_bytes, 65'536U);
+  EXPECT_EQ(bottleneck.seed, 99U);
   EXPECT_TRUE(bottleneck.ecn.enabled);
-  EXPECT_EQ(bottleneck.ecn.kmin_bytes, 20'000u);
-  EXPECT_EQ(bottleneck.ecn.kmax_bytes, 40'000u);
+  EXPECT_EQ(bottleneck.ecn.kmin_bytes, 20'000U);
+  EXPECT_EQ(bottleneck.ecn.kmax_bytes, 40'000U);
   EXPECT_EQ(bottleneck.ecn.pmax, 0.5);
   EXPECT_EQ(bottleneck.faults.loss, 0.01);
   EXPECT_EQ(bottleneck.faults.duplication, 0.02);
@@ -103,20 +103,20 @@ TEST(ExperimentFile, load__every_key) {
   EXPECT_EQ(bottleneck.faults.reordering, 0.04);
   EXPECT_EQ(bottleneck.faults.reorder_delay, Nanos(50'000));
 
-  ASSERT_EQ(experiment.jobs.size(), 3u);
+  ASSERT_EQ(experiment.jobs.size(), 3U);
   const workload::Job& simple = experiment.jobs[0];
   EXPECT_EQ(simple.name, "simple");
-  EXPECT_EQ(simple.flows, 4u);
+  EXPECT_EQ(simple.flows, 4U);
   EXPECT_EQ(simple.start, Nanos(3'000'000));
   EXPECT_EQ(simple.jitter, Nanos(1'000'000));
   EXPECT_EQ(simple.weight, 2.0);
   EXPECT_EQ(simple.rate, Rate(1'000'000'000));
-  ASSERT_EQ(simple.phases.size(), 2u);
+  ASSERT_EQ(simple.phases.size(), 2U);
   EXPECT_EQ(simple.phases[0].compute, Nanos(150'000'000));
-  EXPECT_EQ(simple.phases[1].bytes, 13'500'000u);
+  EXPECT_EQ(simple.phases[1].bytes, 13'500'000U);
 
   const workload::Job& phases = experiment.jobs[1];
-  ASSERT_EQ(phases.phases.size(), 4u);
+  ASSERT_EQ(phases.phases.size(), 4U);
   EXPECT_EQ(phases.phases[0].kind, workload::Phase::Kind::compute);
   EXPECT_TRUE(phases.phases[1].overlap);
   EXPECT_EQ(phases.phases[3].rate, Rate(500'000'000));
@@ -124,14 +124,14 @@ TEST(ExperimentFile, load__every_key) {
 
   // Among two of the model group, a shard of 400 bytes is sent once; among four workers 1.5 times the gradients.
   const workload::Job& trace = experiment.jobs[2];
-  ASSERT_EQ(trace.phases.size(), 6u);
+  ASSERT_EQ(trace.phases.size(), 6U);
   EXPECT_EQ(trace.phases[0].compute, Nanos(2'000'000));
-  EXPECT_EQ(trace.phases[1].bytes, 200u);
+  EXPECT_EQ(trace.phases[1].bytes, 200U);
   EXPECT_EQ(trace.phases[2].compute, Nanos(14'000'000));
-  EXPECT_EQ(trace.phases[3].bytes, 12'000u);
+  EXPECT_EQ(trace.phases[3].bytes, 12'000U);
   EXPECT_TRUE(trace.phases[3].overlap);
   EXPECT_EQ(trace.phases[4].compute, Nanos(4'000'000));
-  EXPECT_EQ(trace.phases[5].bytes, 6'000u);
+  EXPECT_EQ(trace.phases[5].bytes, 6'000U);
   EXPECT_THAT(experiment.warnings, ElementsAre(HasSubstr("layers.txt:2: 3 layers are announced and 2 follow")));
 }
 
@@ -140,15 +140,15 @@ TEST(ExperimentFile, load__examples) {
     const Experiment experiment = load_experiment(std::filesystem::path(MLTCP_EXAMPLES) / file);
     EXPECT_EQ(experiment.name + ".toml", file);
     EXPECT_THAT(experiment.warnings, IsEmpty());
-    EXPECT_GE(experiment.jobs.size(), 2u);
+    EXPECT_GE(experiment.jobs.size(), 2U);
     double duty = 0;
     for (const workload::Job& each : experiment.jobs)
       duty += workload::ideal_iteration(each, experiment.bottleneck.rate).duty_cycle();
     EXPECT_LT(duty, 0.95) << file << ": the jobs can't interleave";
   }
   const Experiment two = load_experiment(std::filesystem::path(MLTCP_EXAMPLES) / "two-vgg19.toml");
-  EXPECT_EQ(two.iterations, 60u);
-  EXPECT_EQ(two.bottleneck.buffer_bytes, 75'000u);
+  EXPECT_EQ(two.iterations, 60U);
+  EXPECT_EQ(two.bottleneck.buffer_bytes, 75'000U);
   EXPECT_EQ(two.jobs[1].start, Nanos(3'000'000));
 }
 
@@ -416,7 +416,7 @@ TEST(ExperimentFile, parse__syntax_errors) {
   EXPECT_THAT(refusal("name = \"a\nb\"\n"), StartsWith("e.toml:1: TOML: "));
   EXPECT_THAT(refusal("\nname = \"\xff\xfe\"\n"), error_at(2, "TOML", ""));
   EXPECT_THAT(refusal(std::string("\0\1\2\3", 4)), StartsWith("e.toml:1: TOML: "));
-  EXPECT_EQ(parse_experiment("\xEF\xBB\xBF" + kLink + kJob, "e.toml").jobs.size(), 1u);
+  EXPECT_EQ(parse_experiment("\xEF\xBB\xBF" + kLink + kJob, "e.toml").jobs.size(), 1U);
 }
 
 TEST(ExperimentFile, load__refuses_what_is_no_file) {

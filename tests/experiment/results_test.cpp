@@ -39,13 +39,17 @@ JobResult job_of(const std::string& name, const std::vector<int>& percent, Nanos
   job.isolated = isolated;
   for (const int p : percent) {
     job.starts.push_back(start);
-    job.iterations.push_back(Nanos(isolated.count * p / 100));
+    job.iterations.emplace_back(isolated.count * p / 100);
     start += job.iterations.back();
   }
   return job;
 }
 
-std::vector<int> repeated(std::size_t count, int value) { return std::vector<int>(count, value); }
+std::vector<int> repeated(std::size_t count, int value) {
+  std::vector<int> list;
+  list.resize(count, value);
+  return list;
+}
 
 Results full_results() {
   Results results;
@@ -337,10 +341,11 @@ TEST(Json, unknown_fields__skipped) {
 }
 
 TEST(Json, bad_files__one_line_with_place_and_cure) {
-  const struct {
+  struct Case {
     std::string text;
     const char* expected;
-  } cases[] = {
+  };
+  const std::vector<Case> cases = {
       {"", "not JSON"},
       {"{\n\"schema\": }", "not JSON, line 2, column 11"},
       {"[]", "the file is not an object"},
