@@ -16,7 +16,6 @@
 #include <rte_mbuf_dyn.h>
 #include <rte_mempool.h>
 #include <rte_pause.h>
-#include <rte_prefetch.h>
 #include <rte_ring.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -30,13 +29,14 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/dpdk/handoff.h"
+#include "mltcp/dpdk/ring_burst.h"
 #include "mltcp/dpdk/ring_port.h"
 #include "mltcp/transport/wire.h"
 
 namespace mltcp::dpdk {
 namespace {
 
-constexpr std::uint32_t kBurst = 32;
+constexpr std::uint32_t kBurst = RingIo::burst;
 /// Packets that wait in an access link, as in the transmit queue of a NIC.
 constexpr std::uint32_t kNicQueue = 128;
 /// Most packets that a round of run() delivers. After a stall much is due at once, and the hosts get to empty their
@@ -70,37 +70,7 @@ std::size_t note_offset() {
   return static_cast<std::size_t>(offset);
 }
 
-encap::MacAddress mac_of(const Address& address) {
-  return {0x02, 0x00, address.ip[12], address.ip[13], address.ip[14], address.ip[15]};
-}
-
-std::span<std::byte> frame_of(rte_mbuf* packet) {
-  return {rte_pktmbuf_mtod(packet, std::byte*), rte_pktmbuf_data_len(packet)};
-}
-
-void free_packets(rte_mbuf** packets, std::size_t count) {
-  if (count == 0) return;
-  hand_over(packets[0]->pool);
-  rte_pktmbuf_free_bulk(packets, static_cast<unsigned>(count));
-}
-
 void free_packet(rte_mbuf* packet) { free_packets(&packet, 1); }
-
-/// A burst from port `port`, whose receive queue is `ring`.
-std::uint16_t receive_burst(std::uint16_t port, const PacketRing& ring, rte_mbuf** packets, std::uint16_t most) {
-  const std::uint16_t count = rte_eth_rx_burst(port, 0, packets, most);
-  take_over(ring.get());
-  // The buffers may come from another core's cache: have all of them on their way before the first is looked at.
-  for (std::uint16_t i = 0; i < count; ++i) rte_prefetch0(packets[i]);
-  for (std::uint16_t i = 0; i < count; ++i) rte_prefetch0(rte_pktmbuf_mtod(packets[i], const std::byte*));
-  return count;
-}
-
-/// Sends a burst on port `port`, whose transmit queue is `ring`; returns how many of `packets` were taken.
-std::uint16_t send_burst(std::uint16_t port, const PacketRing& ring, rte_mbuf** packets, std::uint16_t count) {
-  hand_over(ring.get());
-  return rte_eth_tx_burst(port, 0, packets, count);
-}
 
 fabric::LinkConfig access_link(const fabric::DumbbellConfig& config) {
   fabric::LinkConfig link;
@@ -269,160 +239,27 @@ class LoopTime {
   Nanos round_ = Nanos::never();
 };
 
+struct Wire {
+  Wire(const std::string& name, const RingOptions& options)
+      : to_switch(name + "s", options.transmit_slots), to_host(name + "h", options.receive_slots) {}
+  PacketRing to_switch;
+  PacketRing to_host;
+};
+
 /// A host's wire and its end of it.
-class Host final : public RingHost {
+class Host final : private Wire, public RingIo {
  public:
   Host(const std::string& name, const Address& address, std::uint32_t mtu, const RingOptions& options,
        const PacketPool& pool)
-      : to_switch(name + "s", options.transmit_slots),
-        to_host(name + "h", options.receive_slots),
-        host_port(name + "h", to_host, to_switch, pool),
-        switch_port(name + "s", to_switch, to_host, pool),
-        address_(address),
-        pool_(pool.get()),
-        frame_limit_(mtu + static_cast<std::uint32_t>(encap::kEthernetBytes)) {
-    limits_.max_packet_bytes = mtu - static_cast<std::uint32_t>(encap::kIpv4Bytes + encap::kUdpBytes);
-    limits_.overhead_bytes = encap::kIpv4OverheadBytes;
-    limits_.burst = kBurst;
-    limits_.virtual_payload = false;
-    headers_.source = address;
-    headers_.source_mac = mac_of(address);
-  }
-  ~Host() override { release(); }
-  Host(const Host&) = delete;
-  Host& operator=(const Host&) = delete;
+      : Wire(name, options),
+        RingIo(name + "h", address, mtu, to_host, to_switch, pool),
+        switch_port(name + "s", to_switch, to_host, pool) {}
 
-  [[nodiscard]] const Address& address() const override { return address_; }
-  [[nodiscard]] const HostCounters& counters() const override { return counters_; }
-  [[nodiscard]] const Limits& limits() const override { return limits_; }
-
-  std::size_t receive(std::span<RxPacket> out) override {
-    const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(out.size(), kBurst));
-    std::size_t count = 0;
-    encap::Frame frame;
-    // Bursts of nothing but bad frames are passed over: 0 tells the caller that there is nothing more.
-    do {
-      release();
-      held_count_ = receive_burst(host_port.id(), to_host, held_.data(), most);
-      for (std::size_t i = 0; i < held_count_; ++i) {
-        const encap::Reject reject = check(held_[i], frame);
-        if (reject != encap::Reject::none) [[unlikely]] {
-          ++counters_.rejected[static_cast<std::size_t>(reject)];
-          continue;
-        }
-        out[count++] = {frame.headers.source, frame.payload, 0, frame.headers.ecn};
-      }
-    } while (count == 0 && held_count_ != 0);
-    counters_.received_packets += count;
-    return count;
-  }
-
-  std::size_t send(std::span<const TxPacket> packets) override {
-    std::size_t count = std::min<std::size_t>(packets.size(), kBurst);
-    // The switch only takes from this ring, so there is at least that much room below.
-    const std::size_t room = rte_ring_free_count(to_switch.get());
-    if (room < count) [[unlikely]] {
-      count = room;
-      ++counters_.ring_full;
-      blocked_ = true;
-    }
-    std::array<rte_mbuf*, kBurst> mbufs;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled up to `count`
-    const std::size_t allocated = allocate(mbufs.data(), count);
-    if (allocated < count) [[unlikely]] {
-      count = allocated;
-      ++counters_.no_buffer;
-      blocked_ = true;
-    }
-    std::size_t filled = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (fill(packets[i], mbufs[filled])) [[likely]] {
-        ++filled;
-      } else {
-        ++counters_.unsendable;
-      }
-    }
-    const std::size_t sent = send_burst(host_port.id(), to_switch, mbufs.data(), static_cast<std::uint16_t>(filled));
-    free_packets(mbufs.data() + sent, count - sent);
-    counters_.sent_packets += sent;
-    put += sent;
-    return count;
-  }
-
-  /// Whether poll() would find something that it waits for: a packet, or room to send after there was none.
-  [[nodiscard]] bool ready() const {
-    if (rte_ring_empty(to_host.get()) == 0) return true;
-    return blocked_ && rte_ring_free_count(to_switch.get()) >= kBurst;
-  }
-  void unblock() { blocked_ = false; }
-
-  /// Gives the packets that were received last back.
-  void release() {
-    free_packets(held_.data(), held_count_);
-    held_count_ = 0;
-  }
-
-  PacketRing to_switch;
-  PacketRing to_host;
-  RingPort host_port;
+  using Wire::to_host;
+  using Wire::to_switch;
   RingPort switch_port;
   Pollable* pollable = nullptr;
   Nanos due;
-  std::uint64_t put = 0;  ///< packets put into to_switch
-
- private:
-  std::size_t allocate(rte_mbuf** mbufs, std::size_t count) {
-    if (rte_pktmbuf_alloc_bulk(pool_, mbufs, static_cast<unsigned>(count)) == 0) [[likely]] {
-      take_over(pool_);
-      return count;
-    }
-    std::size_t got = 0;
-    while (got < count && (mbufs[got] = rte_pktmbuf_alloc(pool_)) != nullptr) ++got;
-    take_over(pool_);
-    return got;
-  }
-
-  bool fill(const TxPacket& packet, rte_mbuf* mbuf) {
-    const std::size_t header = packet.header.size();
-    const std::size_t payload = packet.payload.size();
-    const std::size_t bytes = header + payload;
-    if (packet.destination == nullptr || !packet.destination->is_v4() || bytes > limits_.max_packet_bytes ||
-        (packet.payload.data() == nullptr && payload != 0)) [[unlikely]] {
-      return false;
-    }
-    std::byte* const frame = rte_pktmbuf_mtod(mbuf, std::byte*);
-    std::byte* const data = frame + encap::kIpv4OverheadBytes;
-    std::uint16_t partial = encap::copy_and_sum(data, packet.header.data(), header);
-    if (payload != 0) {
-      partial = encap::join(partial, encap::copy_and_sum(data + header, packet.payload.data(), payload), header);
-    }
-    headers_.destination = *packet.destination;
-    headers_.destination_mac = mac_of(*packet.destination);
-    headers_.ecn = packet.ecn;
-    encap::write_headers(headers_, bytes, partial, frame);
-    mbuf->data_len = static_cast<std::uint16_t>(encap::kIpv4OverheadBytes + bytes);
-    mbuf->pkt_len = mbuf->data_len;
-    return true;
-  }
-
-  encap::Reject check(rte_mbuf* mbuf, encap::Frame& frame) const {
-    if (mbuf->pkt_len > frame_limit_ || mbuf->nb_segs != 1) return encap::Reject::oversized;
-    const encap::Reject reject = encap::parse(frame_of(mbuf), encap::VerifyUdp::yes, frame);
-    if (reject != encap::Reject::none) return reject;
-    if (frame.headers.destination != address_ || frame.headers.destination_mac != headers_.source_mac) {
-      return encap::Reject::not_for_us;
-    }
-    return encap::Reject::none;
-  }
-
-  Address address_;
-  Limits limits_;
-  encap::Headers headers_;
-  HostCounters counters_;
-  std::array<rte_mbuf*, kBurst> held_{};
-  std::size_t held_count_ = 0;
-  rte_mempool* pool_;
-  std::uint32_t frame_limit_;
-  bool blocked_ = false;
 };
 
 }  // namespace

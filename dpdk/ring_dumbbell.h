@@ -24,6 +24,7 @@
 
 #include "mltcp/base/units.h"
 #include "mltcp/dpdk/eal.h"
+#include "mltcp/dpdk/ring_io.h"
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/fabric/link.h"
 #include "mltcp/fabric/usage_meter.h"
@@ -32,17 +33,6 @@
 #include "mltcp/transport/pollable.h"
 
 namespace mltcp::dpdk {
-
-using RejectCounters = std::array<std::uint64_t, encap::kRejects>;  ///< indexed by encap::Reject
-
-struct HostCounters {
-  std::uint64_t sent_packets = 0;
-  std::uint64_t received_packets = 0;  ///< given to the transport
-  std::uint64_t ring_full = 0;         ///< calls of send() that the full ring cut short
-  std::uint64_t no_buffer = 0;         ///< calls of send() that the empty pool cut short
-  std::uint64_t unsendable = 0;        ///< too long, not to an IPv4 address, or without bytes; discarded
-  RejectCounters rejected{};           ///< received frames that were discarded
-};
 
 struct SwitchCounters {
   std::uint64_t received_packets = 0;
@@ -75,13 +65,6 @@ struct RingOptions {
   std::size_t usage_bins = 16384;
   /// Sleep while nothing is due for some time instead of spinning.
   bool sleep_when_idle = true;
-};
-
-/// One host's end of its wire.
-class RingHost : public PacketIo {
- public:
-  [[nodiscard]] virtual const Address& address() const = 0;
-  [[nodiscard]] virtual const HostCounters& counters() const = 0;
 };
 
 class RingDumbbell {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -39,6 +40,11 @@ struct Address {
   }
 
   constexpr auto operator<=>(const Address&) const = default;
+  constexpr bool operator==(const Address& other) const {
+    // Word by word: this is done for every packet.
+    using Words = std::array<std::uint64_t, 2>;
+    return std::bit_cast<Words>(ip) == std::bit_cast<Words>(other.ip) && port == other.port;
+  }
 };
 
 /// "10.0.0.1:4791" or "[2001:db8::1]:4791".

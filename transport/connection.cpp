@@ -11,6 +11,7 @@ constexpr std::size_t max_received_ranges = 64;      // packet-number ranges rem
 constexpr std::size_t max_reassembly_ranges = 1024;  // holes + 1 in a message that is being received
 constexpr std::uint32_t max_packet_threshold = 64;   // reordering, in packets, that is told from loss
 constexpr Nanos max_probe_interval{1'000'000'000};
+constexpr std::uint32_t pacing_burst_packets = 4;
 
 }  // namespace
 
@@ -606,7 +607,7 @@ void Connection::update_pacing() {
     rate = Rate(static_cast<std::uint64_t>(1.25 * output.cwnd_bytes * 8e9 /
                                            static_cast<double>(std::max<std::int64_t>(rtt_.smoothed().count, 1))));
   if (!max_rate_.is_zero() && (rate.is_zero() || max_rate_ < rate)) rate = max_rate_;
-  pacer_.set(rate, Bytes{4} * max_packet_);
+  pacer_.set(rate, Bytes{pacing_burst_packets} * max_packet_, config_.pacing_quantum);
 }
 
 // ---- what is sent ---------------------------------------------------------------------------------------------------
@@ -629,11 +630,11 @@ Connection::Blocked Connection::blocked(Nanos now) {
     return Blocked::window;
   }
   if (sent_.size() >= config_.max_packets_in_flight) return Blocked::window;
-  if (pacer_.next_send() > now) {
-    pacing_deadline_ = pacer_.next_send();
+  if (const Nanos ready = pacer_.ready_at(now); ready > now) {
+    pacing_deadline_ = ready;
     return Blocked::pacing;
   }
-  if (job_ != no_job && links_.jobs[job_].pacer.next_send() > now) return Blocked::job_pacing;
+  if (job_ != no_job && links_.jobs[job_].pacer.ready_at(now) > now) return Blocked::job_pacing;
   return Blocked::no;
 }
 
@@ -666,7 +667,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   record.sent = now;
   record.first_chunk = chunks_.end();
   if (unacknowledged_ > 0 && state_ != State::connecting) write_ack(writer, now);
-  write_control(writer);
+  write_control(writer, data_blocked == Blocked::no);
   std::span<const std::byte> payload;
   bool retransmission = false;
   if (data_blocked == Blocked::no) {
@@ -745,7 +746,7 @@ void Connection::write_ack(wire::Writer& writer, Nanos now) {
   ack_deadline_ = Nanos::never();
 }
 
-void Connection::write_control(wire::Writer& writer) {
+void Connection::write_control(wire::Writer& writer, bool with_data) {
   wire::ConnectFrame greeting{.max_packet = static_cast<std::uint16_t>(max_packet_),
                               .source_connection = id_,
                               .credit = static_cast<std::uint32_t>(receives_.end()),
@@ -762,7 +763,8 @@ void Connection::write_control(wire::Writer& writer) {
     accept_due_ = false;
     advertised_credit_ = receives_.end();
   }
-  if (credit_due_ && state_ != State::connecting && state_ != State::draining) {
+  // News that can wait go with data, or when they have become urgent: alone they would ask for an acknowledgement.
+  if (credit_due_ && state_ != State::connecting && state_ != State::draining && (with_data || credit_urgent())) {
     writer.credit(static_cast<std::uint32_t>(receives_.end()));
     add_chunk({.kind = ChunkKind::credit});
     credit_due_ = false;
@@ -842,11 +844,11 @@ std::span<const std::byte> Connection::fill_data(wire::Writer& writer, bool& ret
                  .offset = chunk.offset,
                  .length = chunk.length});
     add_chunk(chunk);
-    if (chunk.length == 0) continue;
     const std::span<const std::byte> bytes(message.data == nullptr ? nullptr : message.data + chunk.offset,
                                            chunk.length);
-    if (message.data == nullptr || chunk.length > copy_limit) return bytes;
+    if (chunk.length > 0 && (message.data == nullptr || chunk.length > copy_limit)) return bytes;
     writer.copy(bytes.data(), bytes.size());
+    if (!config_.pack_messages) return {};
   }
 }
 

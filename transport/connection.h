@@ -208,7 +208,7 @@ class Connection {
   std::span<const std::byte> fill_data(wire::Writer& writer, bool& retransmission);
   bool next_retransmission(Chunk& chunk);
   void write_ack(wire::Writer& writer, Nanos now);
-  void write_control(wire::Writer& writer);
+  void write_control(wire::Writer& writer, bool with_data);
   void add_chunk(const Chunk& chunk);
   void complete_send(std::uint64_t message);
   void maybe_close();

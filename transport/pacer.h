@@ -1,5 +1,8 @@
 // Spreads packets over time at a rate (RFC 9002 section 7.7): a virtual clock that runs ahead by the time of each
 // packet sent. It may lag behind real time by a short burst, so that a late wake-up costs no rate.
+//
+// At high rates a packet's time is shorter than it takes to look after it. Once the pacer has stopped a sender, it
+// therefore lets it go on only when a small batch is due (the quantum), so that the costs of a wake-up are shared.
 #pragma once
 
 #include <algorithm>
@@ -10,23 +13,33 @@ namespace mltcp {
 
 class Pacer {
  public:
-  /// Rate 0 means unlimited. `burst_bytes`: how much may leave at once after a pause.
-  void set(Rate rate, Bytes burst_bytes) {
+  /// Rate 0 means unlimited. `burst_bytes`: how much may leave at once after a pause, or what a quantum holds if that
+  /// is more. `quantum`: how long packets may be gathered.
+  void set(Rate rate, Bytes burst_bytes, Nanos quantum) {
     if (rate == rate_ && burst_bytes == burst_bytes_) return;
     rate_ = rate;
     burst_bytes_ = burst_bytes;
     nanos_per_byte_ = rate.is_zero() ? 0 : 8e9 / static_cast<double>(rate.bits_per_second);
-    burst_ = Nanos(static_cast<std::int64_t>(static_cast<double>(burst_bytes) * nanos_per_byte_));
+    gather_ = quantum;
+    burst_ = std::max(quantum, Nanos(static_cast<std::int64_t>(static_cast<double>(burst_bytes) * nanos_per_byte_)));
   }
   [[nodiscard]] Rate rate() const { return rate_; }
 
-  /// When the next packet may leave; at or before `now` means at once.
-  [[nodiscard]] Nanos next_send() const { return rate_.is_zero() ? Nanos(0) : next_; }
+  /// When the next packet may leave: `now`, or later.
+  Nanos ready_at(Nanos now) {
+    if (rate_.is_zero()) return now;
+    if (next_ > now) {
+      // A single packet's time is not stretched: at low rates every packet leaves at its own.
+      hold_ = next_ + (last_ < gather_ ? gather_ - last_ : Nanos(0));
+      return hold_;
+    }
+    return std::max(now, hold_);
+  }
 
   void on_sent(Nanos now, Bytes bytes) {
     if (rate_.is_zero()) return;
-    next_ = std::max(next_, now - burst_) +
-            Nanos(static_cast<std::int64_t>(static_cast<double>(bytes) * nanos_per_byte_ + 0.5));
+    last_ = Nanos(static_cast<std::int64_t>(static_cast<double>(bytes) * nanos_per_byte_ + 0.5));
+    next_ = std::max(next_, now - burst_) + last_;
   }
 
  private:
@@ -34,7 +47,10 @@ class Pacer {
   Bytes burst_bytes_ = 0;
   double nanos_per_byte_ = 0;
   Nanos burst_;
+  Nanos gather_;
   Nanos next_;
+  Nanos hold_;
+  Nanos last_;  ///< time of the packet sent last
 };
 
 }  // namespace mltcp

@@ -239,7 +239,7 @@ void Shard::begin_iteration(JobId job, Bytes bytes) {
 void Shard::set_job_rate(JobId job, Rate rate) {
   if (job >= jobs_.size() || !jobs_[job].used) return;
   // Eight packets may leave back to back: enough to make up for a late poll, far below a switch's buffer.
-  jobs_[job].pacer.set(rate, Bytes{8} * (limits_.max_packet_bytes + limits_.overhead_bytes));
+  jobs_[job].pacer.set(rate, Bytes{8} * (limits_.max_packet_bytes + limits_.overhead_bytes), Nanos(0));
 }
 
 ConnectionStats Shard::stats(ConnectionId id) const {
@@ -397,7 +397,7 @@ void Shard::fire_timers(Nanos now) {
 }
 
 void Shard::activate_waiting(JobState& job, Nanos now) {
-  while (!job.waiting.empty() && job.pacer.next_send() <= now) {
+  while (!job.waiting.empty() && job.pacer.ready_at(now) <= now) {
     const std::uint32_t index = job.waiting.front();
     job.waiting.pop();
     Connection* connection = slots_[index].connection.get();
@@ -408,7 +408,7 @@ void Shard::activate_waiting(JobState& job, Nanos now) {
   }
   if (!job.waiting.empty()) {
     const auto number = static_cast<std::uint32_t>(&job - jobs_.data());
-    deadlines_.set(config_.max_connections + number, job.pacer.next_send());
+    deadlines_.set(config_.max_connections + number, job.pacer.ready_at(now));
   }
 }
 

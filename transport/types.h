@@ -64,10 +64,12 @@ struct ConnectionConfig {
   std::string congestion_control = "reno";
   bool ecn = false;                ///< send ECN-capable packets
   bool full_integrity = false;     ///< CRC-32C over the payload too, not only the headers (UDP's sum covers it anyway)
+  bool pack_messages = true;       ///< several short messages may share a packet
   std::uint32_t max_sends = 1024;  ///< messages posted and not completed, 1 to 65536
   std::uint32_t max_receives = 1024;            ///< likewise
   std::uint32_t max_packets_in_flight = 16384;  ///< bounds memory for loss recovery, 16 to 2^20
   Rate max_rate;                                ///< on the wire; 0 = unlimited
+  Nanos pacing_quantum{10'000};                 ///< paced packets may be gathered so long and leave together; 0: no
   Nanos initial_rtt{1'000'000};                 ///< assumed until measured
   Nanos max_ack_delay{100'000};                 ///< an acknowledgement is held back no longer
   Nanos timer_granularity{200'000};             ///< below this, timers do not judge a packet late

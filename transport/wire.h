@@ -88,8 +88,9 @@ struct DataFrame {
 
 /// Packet numbers first..last, both inclusive.
 struct PacketRange {
-  std::uint64_t first = 0;
-  std::uint64_t last = 0;
+  // Without initial values: a frame holds many, and most are never looked at.
+  std::uint64_t first;
+  std::uint64_t last;
 };
 
 /// What a receiver counted by ECN codepoint, modulo 2^32.
