@@ -1,5 +1,5 @@
 # What `cmake --install` puts beside program, libraries and headers: the CMake package with one component per
-# library, and the pkg-config files. Included after all folders, whose libraries mltcp_library has noted down.
+# library, and the pkg-config files. Included after all folders: it looks at what their libraries link.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mltcp)
@@ -10,11 +10,13 @@ get_property(libraries GLOBAL PROPERTY MLTCP_LIBRARIES)
 set(MLTCP_COMPONENTS ${libraries})
 set(MLTCP_COMPONENT_NEEDS "")
 foreach(library IN LISTS libraries)
-  get_property(links GLOBAL PROPERTY MLTCP_LINKS_${library})
+  get_target_property(links mltcp_${library} LINK_LIBRARIES)
+  list(REMOVE_DUPLICATES links)
   set(needs ${links})
-  list(FILTER needs INCLUDE REGEX "^[a-z]+$")
+  list(FILTER needs INCLUDE REGEX "^mltcp_[a-z]+$")
+  list(TRANSFORM needs REPLACE "^mltcp_" "")
   set(packages ${links})
-  list(FILTER packages INCLUDE REGEX "::")
+  list(FILTER packages INCLUDE REGEX "^[A-Za-z0-9_]+::")
   list(TRANSFORM packages REPLACE "^PkgConfig::DPDK$" "libdpdk")
   list(TRANSFORM packages REPLACE "::.*" "")
   list(REMOVE_DUPLICATES packages)

@@ -45,11 +45,10 @@ function(mltcp_library name)
   target_compile_features(${target} PUBLIC cxx_std_20)
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mltcp/${name})
-  # An export set each, so that a program that uses some of the libraries needs the packages of those only. What is
-  # linked is kept for cmake/MltcpInstall.cmake, which writes the package's configuration.
+  # An export set each, so that a program that uses some of the libraries needs the packages of those only; see
+  # cmake/MltcpInstall.cmake.
   install(TARGETS ${target} EXPORT mltcp-${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   set_property(GLOBAL APPEND PROPERTY MLTCP_LIBRARIES ${name})
-  set_property(GLOBAL PROPERTY MLTCP_LINKS_${name} ${arg_LINKS} ${arg_PRIVATE_LINKS})
 endfunction()
 
 function(mltcp_test name)

@@ -17,7 +17,7 @@ Bytes saturating_add(Bytes a, Bytes b) {
 
 // For people: three decimals at most of the largest unit that fits, which need not read back exactly.
 std::string rounded(Bytes bytes) {
-  double value = static_cast<double>(bytes);
+  auto value = static_cast<double>(bytes);
   std::size_t unit = 0;
   constexpr std::array<std::string_view, 6> units{"B", "kB", "MB", "GB", "TB", "PB"};
   for (; value >= 1000 && unit + 1 < units.size(); ++unit) value /= 1000;

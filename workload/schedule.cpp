@@ -22,7 +22,7 @@ struct Step {
   Nanos compute;
   Bytes bytes = 0;  // scaled
   bool overlap = false;
-  std::string label;
+  std::string label;  // empty: the delay of an update, which a phase is not named after
 };
 
 void check(const Trace& trace, const MappingOptions& options) {
@@ -82,7 +82,7 @@ bool selected(Network network, Pass pass, Group group) {
 
 std::uint32_t data_workers(const Trace& trace, const MappingOptions& options) {
   if (options.workers > 0) return options.workers;
-  const std::uint64_t copy = std::uint64_t{trace.model_group} * std::max(trace.pipeline_stages, 1u);
+  const std::uint64_t copy = std::uint64_t{trace.model_group} * std::max(trace.pipeline_stages, 1U);
   if (trace.all_workers == 0 || copy == 0) return kDefaultWorkers;
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(trace.all_workers / copy, 1));
 }
@@ -165,14 +165,14 @@ class Loop {
     steps_.push_back({true, Nanos(), bytes, overlap, label(layer, pass)});
     last_update_ = trace_.layers[layer].update;
     // What waits for a blocking collective waits for the update of its result too.
-    if (!overlap) steps_.push_back({false, last_update_, 0, false, label(layer, pass)});
+    if (!overlap) steps_.push_back({false, last_update_, 0, false, {}});
   }
 
   // A collective that ends the iteration delays the next one by its update. The updates of other overlapping
   // collectives pass while there is still something to compute or to send.
   void delay_next_iteration() {
     if (!steps_.empty() && steps_.back().sends && steps_.back().overlap)
-      steps_.insert(steps_.begin(), {false, last_update_, 0, false, steps_.back().label});
+      steps_.insert(steps_.begin(), {false, last_update_, 0, false, {}});
   }
 
   std::string label(std::size_t layer, Pass pass) const {
@@ -221,7 +221,7 @@ std::uint32_t group_size(const Trace& trace, Group group, const MappingOptions& 
     case Group::expert_data:
       // The header's workers hold each expert once per expert group.
       return options.workers > 0 || trace.all_workers == 0 ? workers
-                                                           : std::max(workers / std::max(trace.expert_group, 1u), 1u);
+                                                           : std::max(workers / std::max(trace.expert_group, 1U), 1U);
   }
   return 1;
 }
@@ -260,12 +260,16 @@ std::vector<Phase> to_phases(const Trace& trace, const MappingOptions& options) 
       phases.push_back(std::move(phase));
     }
     computed = 0;
+    first_label.clear();
+    last_label.clear();
   };
   for (const Step& step : Loop(trace, options).run()) {
     if (!step.sends) {
       if (step.compute.count == 0) continue;
-      if (computed == 0) first_label = step.label;
-      last_label = step.label;
+      if (!step.label.empty()) {
+        if (first_label.empty()) first_label = step.label;
+        last_label = step.label;
+      }
       computed += static_cast<std::uint64_t>(step.compute.count);
       continue;
     }

@@ -21,7 +21,7 @@ constexpr std::uint64_t kMostNanos = 10'000'000'000'000'000;     // 115 days
 constexpr std::uint64_t kMostBytes = 1'000'000'000'000'000'000;  // 1 EB
 constexpr std::uint64_t kMostWorkers = 10'000'000;
 constexpr std::size_t kMostLayers = 1'000'000;
-constexpr std::uintmax_t kMostFileBytes = 256u << 20;
+constexpr std::uintmax_t kMostFileBytes = 256U << 20;
 constexpr std::size_t kColumns = 12;
 
 constexpr std::array<std::pair<std::string_view, Parallelism>, 11> kParallelisms{

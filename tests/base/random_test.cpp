@@ -18,30 +18,30 @@ TEST(Random, next__known_sequences) {
     Random random(seed);
     for (const std::uint64_t number : numbers) EXPECT_EQ(random.next(), number) << "seed " << seed;
   };
-  expect(0, {11091344671253066420u, 13793997310169335082u, 1900383378846508768u, 7684712102626143532u});
-  expect(1, {12966619160104079557u, 9600361134598540522u, 10590380919521690900u, 7218738570589545383u});
-  expect(42, {1546998764402558742u, 6990951692964543102u, 12544586762248559009u, 17057574109182124193u});
-  expect(~0ull, {10328197420357168392u, 14156678507024973869u, 9357971779955476126u, 13791585006304312367u});
+  expect(0, {11091344671253066420U, 13793997310169335082U, 1900383378846508768U, 7684712102626143532U});
+  expect(1, {12966619160104079557U, 9600361134598540522U, 10590380919521690900U, 7218738570589545383U});
+  expect(42, {1546998764402558742U, 6990951692964543102U, 12544586762248559009U, 17057574109182124193U});
+  expect(~0ULL, {10328197420357168392U, 14156678507024973869U, 9357971779955476126U, 13791585006304312367U});
 }
 
 TEST(Random, next__thousandth_number) {
   Random random(1);
   for (int i = 0; i < 999; ++i) random.next();
-  EXPECT_EQ(random.next(), 13281533337853546835u);
+  EXPECT_EQ(random.next(), 13281533337853546835U);
 }
 
 TEST(Random, stream__known_sequence) {
   Random random = Random::stream(7, 3);
-  EXPECT_EQ(random.next(), 7703812958920803650u);
-  EXPECT_EQ(random.next(), 16361629534288345008u);
-  EXPECT_EQ(random.next(), 15582771427974274272u);
+  EXPECT_EQ(random.next(), 7703812958920803650U);
+  EXPECT_EQ(random.next(), 16361629534288345008U);
+  EXPECT_EQ(random.next(), 15582771427974274272U);
 }
 
 TEST(Random, stream__differs_by_seed_and_number) {
   std::set<std::uint64_t> firsts;
   for (std::uint64_t seed = 0; seed < 50; ++seed)
     for (std::uint64_t number = 0; number < 50; ++number) firsts.insert(Random::stream(seed, number).next());
-  EXPECT_EQ(firsts.size(), 2500u);
+  EXPECT_EQ(firsts.size(), 2500U);
 }
 
 TEST(Random, next__at_compile_time) {
@@ -49,7 +49,7 @@ TEST(Random, next__at_compile_time) {
     Random random(1);
     return random.next();
   }();
-  static_assert(first == 12966619160104079557u);
+  static_assert(first == 12966619160104079557U);
 }
 
 TEST(Random, uniform__known_value_range_and_mean) {
@@ -70,7 +70,7 @@ TEST(Random, below__stays_below_and_is_even) {
   std::array<int, 7> counts{};
   for (int i = 0; i < 70'000; ++i) ++counts.at(random.below(7));
   for (const int count : counts) EXPECT_NEAR(count, 10'000, 400);
-  EXPECT_EQ(random.below(1), 0u);
+  EXPECT_EQ(random.below(1), 0U);
 }
 
 TEST(Random, chance__zero_draws_nothing) {

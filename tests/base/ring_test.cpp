@@ -16,18 +16,18 @@ namespace {
 TEST(GrowableRing, empty__has_no_storage) {
   const GrowableRing<int> ring;
   EXPECT_TRUE(ring.empty());
-  EXPECT_EQ(ring.size(), 0u);
-  EXPECT_EQ(ring.capacity(), 0u);
+  EXPECT_EQ(ring.size(), 0U);
+  EXPECT_EQ(ring.capacity(), 0U);
   EXPECT_EQ(ring.begin(), ring.end());
 }
 
 TEST(GrowableRing, reserve__rounds_up_to_a_power_of_two_and_never_shrinks) {
   GrowableRing<int> ring(5);
-  EXPECT_EQ(ring.capacity(), 8u);
+  EXPECT_EQ(ring.capacity(), 8U);
   ring.reserve(3);
-  EXPECT_EQ(ring.capacity(), 8u);
+  EXPECT_EQ(ring.capacity(), 8U);
   ring.reserve(9);
-  EXPECT_EQ(ring.capacity(), 16u);
+  EXPECT_EQ(ring.capacity(), 16U);
 }
 
 TEST(GrowableRing, push__returns_the_position_that_names_the_element) {
@@ -36,7 +36,7 @@ TEST(GrowableRing, push__returns_the_position_that_names_the_element) {
   for (std::uint64_t p = ring.begin(); p != ring.end(); ++p) EXPECT_EQ(ring[p], static_cast<int>(p) * 10);
   ring.pop();
   ring.pop();
-  EXPECT_EQ(ring.begin(), 2u);
+  EXPECT_EQ(ring.begin(), 2U);
   EXPECT_EQ(ring.front(), 20);
   EXPECT_EQ(ring.back(), 990);
 }
@@ -47,7 +47,7 @@ TEST(GrowableRing, push__within_the_reserve_does_not_move_elements) {
   const int* first = &ring.front();
   for (int i = 0; i < 63; ++i) ring.push(i);
   EXPECT_EQ(&ring.front(), first);
-  EXPECT_EQ(ring.capacity(), 64u);
+  EXPECT_EQ(ring.capacity(), 64U);
 }
 
 TEST(GrowableRing, clear__keeps_positions_going) {
@@ -56,7 +56,7 @@ TEST(GrowableRing, clear__keeps_positions_going) {
   ring.push(2);
   ring.clear();
   EXPECT_TRUE(ring.empty());
-  EXPECT_EQ(ring.push(3), 2u);
+  EXPECT_EQ(ring.push(3), 2U);
   EXPECT_EQ(ring.front(), 3);
 }
 
@@ -75,12 +75,12 @@ TEST(GrowableRing, push_reused__hands_out_the_slot_as_it_was_left) {
   ring.push({});
   ring.pop();
   std::vector<int>& slot = ring.push_reused();
-  EXPECT_EQ(slot.size(), 100u);
+  EXPECT_EQ(slot.size(), 100U);
   EXPECT_EQ(slot.data(), memory);
   EXPECT_EQ(&slot, &ring.back());
   ring.push_reused();
   ring.push_reused();  // grows
-  EXPECT_EQ(ring.size(), 3u);
+  EXPECT_EQ(ring.size(), 3U);
   EXPECT_EQ(ring.front().data(), memory);
 }
 

@@ -35,23 +35,23 @@ TEST(Units, parse_duration__every_unit) {
 }
 
 TEST(Units, parse_bytes__every_unit) {
-  EXPECT_EQ(parse_bytes("3 B"), 3u);
-  EXPECT_EQ(parse_bytes("3 kB"), 3'000u);
-  EXPECT_EQ(parse_bytes("13.5 MB"), 13'500'000u);
-  EXPECT_EQ(parse_bytes("3 GB"), 3'000'000'000u);
-  EXPECT_EQ(parse_bytes("3 TB"), 3'000'000'000'000u);
-  EXPECT_EQ(parse_bytes("3 KiB"), 3'072u);
-  EXPECT_EQ(parse_bytes("3 MiB"), 3'145'728u);
-  EXPECT_EQ(parse_bytes("3 GiB"), 3'221'225'472u);
-  EXPECT_EQ(parse_bytes("3 TiB"), 3'298'534'883'328u);
+  EXPECT_EQ(parse_bytes("3 B"), 3U);
+  EXPECT_EQ(parse_bytes("3 kB"), 3'000U);
+  EXPECT_EQ(parse_bytes("13.5 MB"), 13'500'000U);
+  EXPECT_EQ(parse_bytes("3 GB"), 3'000'000'000U);
+  EXPECT_EQ(parse_bytes("3 TB"), 3'000'000'000'000U);
+  EXPECT_EQ(parse_bytes("3 KiB"), 3'072U);
+  EXPECT_EQ(parse_bytes("3 MiB"), 3'145'728U);
+  EXPECT_EQ(parse_bytes("3 GiB"), 3'221'225'472U);
+  EXPECT_EQ(parse_bytes("3 TiB"), 3'298'534'883'328U);
 }
 
 TEST(Units, parse_rate__every_unit) {
-  EXPECT_EQ(parse_rate("9 bps").bits_per_second, 9u);
-  EXPECT_EQ(parse_rate("9 kbps").bits_per_second, 9'000u);
-  EXPECT_EQ(parse_rate("9 Mbps").bits_per_second, 9'000'000u);
-  EXPECT_EQ(parse_rate("9 Gbps").bits_per_second, 9'000'000'000u);
-  EXPECT_EQ(parse_rate("9 Tbps").bits_per_second, 9'000'000'000'000u);
+  EXPECT_EQ(parse_rate("9 bps").bits_per_second, 9U);
+  EXPECT_EQ(parse_rate("9 kbps").bits_per_second, 9'000U);
+  EXPECT_EQ(parse_rate("9 Mbps").bits_per_second, 9'000'000U);
+  EXPECT_EQ(parse_rate("9 Gbps").bits_per_second, 9'000'000'000U);
+  EXPECT_EQ(parse_rate("9 Tbps").bits_per_second, 9'000'000'000'000U);
 }
 
 TEST(Units, parse__space_is_free) {
@@ -66,29 +66,29 @@ TEST(Units, parse__forms_of_numbers) {
   EXPECT_EQ(parse_duration("1e3 ns").count, 1'000);
   EXPECT_EQ(parse_duration("1E+3ns").count, 1'000);
   EXPECT_EQ(parse_duration("25e-1 us").count, 2'500);
-  EXPECT_EQ(parse_bytes("1000000000000000000000000000000e-28 B"), 100u);
-  EXPECT_EQ(parse_bytes("0.00000000000000000000000000001 TB"), 0u);
-  EXPECT_EQ(parse_bytes("1e-999999999999 TB"), 0u);
+  EXPECT_EQ(parse_bytes("1000000000000000000000000000000e-28 B"), 100U);
+  EXPECT_EQ(parse_bytes("0.00000000000000000000000000001 TB"), 0U);
+  EXPECT_EQ(parse_bytes("1e-999999999999 TB"), 0U);
 }
 
 TEST(Units, parse__zero_needs_no_unit) {
   EXPECT_EQ(parse_duration("0").count, 0);
-  EXPECT_EQ(parse_bytes("0.0"), 0u);
-  EXPECT_EQ(parse_rate("-0 bps").bits_per_second, 0u);
+  EXPECT_EQ(parse_bytes("0.0"), 0U);
+  EXPECT_EQ(parse_rate("-0 bps").bits_per_second, 0U);
 }
 
 TEST(Units, parse__fractions_are_rounded_to_the_nearest) {
   EXPECT_EQ(parse_duration("1.4 ns").count, 1);
   EXPECT_EQ(parse_duration("1.5 ns").count, 2);
   EXPECT_EQ(parse_duration("0.49999 ns").count, 0);
-  EXPECT_EQ(parse_bytes("0.3 KiB"), 307u);
+  EXPECT_EQ(parse_bytes("0.3 KiB"), 307U);
 }
 
 // A double holds whole numbers up to 2^53 only.
 TEST(Units, parse__exact_beyond_the_precision_of_double) {
-  EXPECT_EQ(parse_bytes("9007199254740993 B"), 9'007'199'254'740'993u);
+  EXPECT_EQ(parse_bytes("9007199254740993 B"), 9'007'199'254'740'993U);
   EXPECT_EQ(parse_duration("9000000000.000000001 s").count, 9'000'000'000'000'000'001);
-  EXPECT_EQ(parse_bytes("8999999999999999.999 kB"), 8'999'999'999'999'999'999u);
+  EXPECT_EQ(parse_bytes("8999999999999999.999 kB"), 8'999'999'999'999'999'999U);
 }
 
 TEST(Units, parse__errors_name_text_cause_and_cure) {
@@ -135,7 +135,7 @@ TEST(Units, parse__errors_name_text_cause_and_cure) {
 TEST(Units, parse__errors_are_one_short_line) {
   const std::string message = refusal(parse_duration, "1\n" + std::string(10'000, 'x'));
   EXPECT_EQ(message.find('\n'), std::string::npos);
-  EXPECT_LT(message.size(), 400u);
+  EXPECT_LT(message.size(), 400U);
 }
 
 TEST(Units, to_text__shortest_exact_unit) {
@@ -162,7 +162,7 @@ TEST(Units, to_text__reads_back_over_random_values) {
       for (std::uint64_t zeros = random.below(16); zeros > 0; --zeros) power *= 10;
       value = value / power * power;
     }
-    value %= 9'200'000'000'000'000'000u;
+    value %= 9'200'000'000'000'000'000U;
     const Nanos duration(static_cast<std::int64_t>(value));
     ASSERT_EQ(parse_duration(to_text(duration)), duration) << to_text(duration);
     ASSERT_EQ(parse_bytes(bytes_to_text(value)), value) << bytes_to_text(value);
@@ -179,9 +179,9 @@ TEST(Units, time_for__rounds_up_and_does_not_wrap) {
 }
 
 TEST(Units, bytes_in__rounds_down_and_does_not_wrap) {
-  EXPECT_EQ(Rate(1'000'000'000).bytes_in(Nanos(12'007)), 1'500u);
-  EXPECT_EQ(Rate(1'000'000'000).bytes_in(Nanos(-5)), 0u);
-  EXPECT_EQ(Rate(400'000'000'000).bytes_in(Nanos(1'000'000'000'000'000)), 50'000'000'000'000'000u);
+  EXPECT_EQ(Rate(1'000'000'000).bytes_in(Nanos(12'007)), 1'500U);
+  EXPECT_EQ(Rate(1'000'000'000).bytes_in(Nanos(-5)), 0U);
+  EXPECT_EQ(Rate(400'000'000'000).bytes_in(Nanos(1'000'000'000'000'000)), 50'000'000'000'000'000U);
 }
 
 TEST(Units, from_seconds__rounds_to_the_nearest) {

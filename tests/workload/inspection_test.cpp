@@ -62,28 +62,28 @@ TEST(Inspection, inspect__sums) {
       "t.txt");
   const Inspection weights = inspect(trace);
   EXPECT_EQ(weights.file, "t.txt");
-  EXPECT_EQ(weights.layers, 2u);
+  EXPECT_EQ(weights.layers, 2U);
   EXPECT_EQ(weights.compute, Nanos(120));
-  EXPECT_EQ(weights.sent, 1000u + 2500u);
-  EXPECT_EQ(weights.passes[0].count, 2u);
-  EXPECT_EQ(weights.passes[0].size, 800u);
-  EXPECT_EQ(weights.passes[0].sent, 0u);
-  EXPECT_EQ(weights.passes[1].count, 1u);
-  EXPECT_EQ(weights.passes[2].size, 6000u);
-  EXPECT_EQ(weights.passes[2].sent, 3500u);
-  EXPECT_EQ(weights.collectives.at(Collective::all_reduce).count, 3u);
-  EXPECT_EQ(weights.collectives.at(Collective::all_reduce).size, 1800u);
-  EXPECT_EQ(weights.collectives.count(Collective::none), 0u);
-  EXPECT_THAT(weights.largest, ElementsAre(1u, 3u));
+  EXPECT_EQ(weights.sent, 1000U + 2500U);
+  EXPECT_EQ(weights.passes[0].count, 2U);
+  EXPECT_EQ(weights.passes[0].size, 800U);
+  EXPECT_EQ(weights.passes[0].sent, 0U);
+  EXPECT_EQ(weights.passes[1].count, 1U);
+  EXPECT_EQ(weights.passes[2].size, 6000U);
+  EXPECT_EQ(weights.passes[2].sent, 3500U);
+  EXPECT_EQ(weights.collectives.at(Collective::all_reduce).count, 3U);
+  EXPECT_EQ(weights.collectives.at(Collective::all_reduce).size, 1800U);
+  EXPECT_EQ(weights.collectives.count(Collective::none), 0U);
+  EXPECT_THAT(weights.largest, ElementsAre(1U, 3U));
 
   MappingOptions options;
   options.network = Network::all;
   const Inspection all = inspect(trace, options, 1);
-  EXPECT_EQ(all.passes[0].sent, 1200u);  // 2 * 3/4 * 400, twice
-  EXPECT_EQ(all.passes[1].sent, 60u);
-  EXPECT_EQ(all.sent, 1200u + 60u + 3500u);
-  EXPECT_EQ(all.largest.size(), 1u);
-  EXPECT_EQ(all.phases[all.largest[0]].bytes, 2500u);
+  EXPECT_EQ(all.passes[0].sent, 1200U);  // 2 * 3/4 * 400, twice
+  EXPECT_EQ(all.passes[1].sent, 60U);
+  EXPECT_EQ(all.sent, 1200U + 60U + 3500U);
+  EXPECT_EQ(all.largest.size(), 1U);
+  EXPECT_EQ(all.phases[all.largest[0]].bytes, 2500U);
 }
 
 TEST(Inspection, describe__says_what_matters) {

@@ -148,6 +148,8 @@ TEST(Schedule, to_phases__update_time) {
                                           "t"),
                               options)),
             "c1001 s5 c1056 o9 c6 o7");
+  EXPECT_EQ(to_phases(parse_trace("a -1 1 NONE 0 2 NONE 0 4 ALLREDUCE 7 1000\n", "t")).at(0).label,
+            "a forward .. a weight-gradient");
   // A collective that does not cross the network leaves no delay.
   EXPECT_EQ(summary(to_phases(parse_trace("a -1 1 ALLREDUCE 5 2 ALLREDUCE 6 4 NONE 0 1000\n", "t"))), "c7");
 }
@@ -224,19 +226,19 @@ TEST(Schedule, group_size__from_header_or_option) {
       "a -1 1 NONE 0 2 NONE 0 4 NONE 0 0\n",
       "t");
   MappingOptions options;
-  EXPECT_EQ(group_size(trace, Group::model, options), 2u);
-  EXPECT_EQ(group_size(trace, Group::data, options), 384u);
-  EXPECT_EQ(group_size(trace, Group::expert, options), 16u);
-  EXPECT_EQ(group_size(trace, Group::expert_data, options), 24u);
+  EXPECT_EQ(group_size(trace, Group::model, options), 2U);
+  EXPECT_EQ(group_size(trace, Group::data, options), 384U);
+  EXPECT_EQ(group_size(trace, Group::expert, options), 16U);
+  EXPECT_EQ(group_size(trace, Group::expert_data, options), 24U);
   options.workers = 8;
-  EXPECT_EQ(group_size(trace, Group::model, options), 2u);
-  EXPECT_EQ(group_size(trace, Group::data, options), 8u);
-  EXPECT_EQ(group_size(trace, Group::expert, options), 16u);
-  EXPECT_EQ(group_size(trace, Group::expert_data, options), 8u);
+  EXPECT_EQ(group_size(trace, Group::model, options), 2U);
+  EXPECT_EQ(group_size(trace, Group::data, options), 8U);
+  EXPECT_EQ(group_size(trace, Group::expert, options), 16U);
+  EXPECT_EQ(group_size(trace, Group::expert_data, options), 8U);
   const Trace bare = parse_trace(three_layers(""), "t");
   for (const Group group : {Group::model, Group::data, Group::expert, Group::expert_data}) {
-    EXPECT_EQ(group_size(bare, group, {}), 2u) << name(group);
-    EXPECT_EQ(group_size(bare, group, options), 8u) << name(group);
+    EXPECT_EQ(group_size(bare, group, {}), 2U) << name(group);
+    EXPECT_EQ(group_size(bare, group, options), 8U) << name(group);
   }
 }
 
@@ -254,9 +256,9 @@ TEST(Schedule, to_job__gather_size) {
   const Trace trace = parse_trace("a -1 1 NONE 0 2 NONE 0 4 ALLGATHER 100 0\n", "t");
   MappingOptions options;
   options.workers = 5;
-  EXPECT_EQ(to_job(trace, "a", options).bytes_per_iteration(), 80u);
+  EXPECT_EQ(to_job(trace, "a", options).bytes_per_iteration(), 80U);
   options.gather_size = GatherSize::shard;
-  EXPECT_EQ(to_job(trace, "a", options).bytes_per_iteration(), 400u);
+  EXPECT_EQ(to_job(trace, "a", options).bytes_per_iteration(), 400U);
 }
 
 TEST(Schedule, network__names_read_back) {
@@ -272,8 +274,8 @@ TEST(PublishedTrace, to_job__resnet50) {
   MappingOptions options;
   options.workers = 8;
   const Job job = to_job(load_trace(path), "resnet", options);
-  EXPECT_EQ(job.bytes_per_iteration(), 89'260'192u);  // 2 * 7/8 * 51005824
-  ASSERT_EQ(job.phases.size(), 2u);
+  EXPECT_EQ(job.bytes_per_iteration(), 89'260'192U);  // 2 * 7/8 * 51005824
+  ASSERT_EQ(job.phases.size(), 2U);
   EXPECT_TRUE(job.phases[1].overlap);
 }
 
@@ -281,8 +283,8 @@ TEST(PublishedTrace, to_job__gpt13b_of_aicb) {
   const auto path = trace_folder() / "aicb" / "G13B-M1-C01_GPT13B_megatron_tp8_pp1_mbs1_A100.txt";
   SKIP_WITHOUT(path);
   const Trace trace = load_trace(path);
-  EXPECT_EQ(trace.model_group, 8u);
-  EXPECT_EQ(to_job(trace, "gpt").bytes_per_iteration(), 3'248'619'520u);  // half of the reduce-scatter
+  EXPECT_EQ(trace.model_group, 8U);
+  EXPECT_EQ(to_job(trace, "gpt").bytes_per_iteration(), 3'248'619'520U);  // half of the reduce-scatter
   MappingOptions options;
   options.network = Network::all;
   // 40 attention and 40 MLP layers with 3 computations of 752 and 750 us, and what the first layers add.

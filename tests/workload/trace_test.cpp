@@ -46,35 +46,35 @@ TEST(Trace, parse__a_layer) {
   EXPECT_EQ(trace.file, "t.txt");
   EXPECT_EQ(trace.parallelism, Parallelism::unspecified);
   EXPECT_THAT(trace.warnings, IsEmpty());
-  ASSERT_EQ(trace.layers.size(), 1u);
+  ASSERT_EQ(trace.layers.size(), 1U);
   const Layer& layer = trace.layers[0];
   EXPECT_EQ(layer.name, "conv1");
-  EXPECT_EQ(layer.line, 1u);
+  EXPECT_EQ(layer.line, 1U);
   EXPECT_EQ(layer.update, Nanos(3));
   EXPECT_EQ(layer.pass(Pass::forward).compute, Nanos(5));
   EXPECT_EQ(layer.pass(Pass::forward).collective, Collective::none);
   EXPECT_EQ(layer.pass(Pass::input_gradient).compute, Nanos(6));
   EXPECT_EQ(layer.pass(Pass::input_gradient).collective, Collective::all_to_all);
   EXPECT_EQ(layer.pass(Pass::input_gradient).group, Group::model);
-  EXPECT_EQ(layer.pass(Pass::input_gradient).size, 10u);
+  EXPECT_EQ(layer.pass(Pass::input_gradient).size, 10U);
   EXPECT_EQ(layer.pass(Pass::weight_gradient).compute, Nanos(7));
   EXPECT_EQ(layer.pass(Pass::weight_gradient).collective, Collective::all_reduce);
   EXPECT_EQ(layer.pass(Pass::weight_gradient).group, Group::data);
-  EXPECT_EQ(layer.pass(Pass::weight_gradient).size, 1000u);
+  EXPECT_EQ(layer.pass(Pass::weight_gradient).size, 1000U);
 }
 
 TEST(Trace, parse__white_space_of_any_kind) {
   const Trace trace = parse_trace(
       "\n  \t\r\nDATA \t\r\n 1\t \r\n\r\n\tconv1\t-1  5 \t NONE 0\t6 ALLTOALL 10   7\tALLREDUCE\t1000\t3  \r\n\r\n",
       "t");
-  ASSERT_EQ(trace.layers.size(), 1u);
+  ASSERT_EQ(trace.layers.size(), 1U);
   EXPECT_EQ(trace.layers[0].update, Nanos(3));
-  EXPECT_EQ(trace.layers[0].line, 6u);
+  EXPECT_EQ(trace.layers[0].line, 6U);
   EXPECT_THAT(trace.warnings, IsEmpty());
 }
 
 TEST(Trace, parse__last_line_without_newline_and_byte_order_mark) {
-  EXPECT_EQ(parse_trace("\xEF\xBB\xBF" + kLayer.substr(0, kLayer.size() - 1), "t").layers.size(), 1u);
+  EXPECT_EQ(parse_trace("\xEF\xBB\xBF" + kLayer.substr(0, kLayer.size() - 1), "t").layers.size(), 1U);
 }
 
 TEST(Trace, parse__every_parallelism) {
@@ -93,12 +93,12 @@ TEST(Trace, parse__header_of_simai) {
       "checkpoints: 1 0 checkpoint_initiates: 1 1 pp_comm 5033\n2\n" +
           kLayer + kLayer,
       "t.txt");
-  EXPECT_EQ(trace.model_group, 8u);
-  EXPECT_EQ(trace.expert_group, 4u);
-  EXPECT_EQ(trace.pipeline_stages, 2u);
-  EXPECT_EQ(trace.all_workers, 64u);
-  EXPECT_THAT(trace.checkpoints, ElementsAre(0u));
-  EXPECT_THAT(trace.recompute_before, ElementsAre(1u));
+  EXPECT_EQ(trace.model_group, 8U);
+  EXPECT_EQ(trace.expert_group, 4U);
+  EXPECT_EQ(trace.pipeline_stages, 2U);
+  EXPECT_EQ(trace.all_workers, 64U);
+  EXPECT_THAT(trace.checkpoints, ElementsAre(0U));
+  EXPECT_THAT(trace.recompute_before, ElementsAre(1U));
   EXPECT_THAT(trace.warnings, ElementsAre(AllOf(StartsWith("t.txt:1: "), HasSubstr("pp is 2"))));
 }
 
@@ -107,14 +107,14 @@ TEST(Trace, parse__checkpoint_lists_are_sorted) {
       "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 4 checkpoints: 2 2 0 checkpoint_initiates: 2 3 1\n4\n";
   for (int i = 0; i < 4; ++i) text += kLayer;
   const Trace trace = parse_trace(text, "t");
-  EXPECT_THAT(trace.checkpoints, ElementsAre(0u, 2u));
-  EXPECT_THAT(trace.recompute_before, ElementsAre(1u, 3u));
+  EXPECT_THAT(trace.checkpoints, ElementsAre(0U, 2U));
+  EXPECT_THAT(trace.recompute_before, ElementsAre(1U, 3U));
 }
 
 TEST(Trace, parse__dlrm_header_in_both_forms) {
-  EXPECT_EQ(parse_trace("HYBRID_DLRM 1\n2\n" + kLayer + kLayer, "t").last_bottom_layer, 1u);
+  EXPECT_EQ(parse_trace("HYBRID_DLRM 1\n2\n" + kLayer + kLayer, "t").last_bottom_layer, 1U);
   const Trace trace = parse_trace("HYBRID_DLRM_ENHANCED DLRM_LAST_BOTTOM_LAYER: 1\n2\n" + kLayer + kLayer, "t");
-  EXPECT_EQ(trace.last_bottom_layer, 1u);
+  EXPECT_EQ(trace.last_bottom_layer, 1U);
   EXPECT_EQ(trace.layers[0].pass(Pass::input_gradient).group, Group::data);  // embeddings: on all workers
   EXPECT_EQ(trace.layers[1].pass(Pass::input_gradient).group, Group::model);
 }
@@ -147,8 +147,8 @@ TEST(Trace, parse__every_collective_and_group) {
 TEST(Trace, parse__tolerates_with_a_warning) {
   const auto warning = [](const std::string& text) {
     const Trace trace = parse_trace(text, "t.txt");
-    EXPECT_EQ(trace.layers.size(), 2u);
-    EXPECT_EQ(trace.warnings.size(), 1u);
+    EXPECT_EQ(trace.layers.size(), 2U);
+    EXPECT_EQ(trace.warnings.size(), 1U);
     return trace.warnings.empty() ? std::string() : trace.warnings[0];
   };
   EXPECT_EQ(warning("DATA\n839\n" + kLayer + kLayer), "t.txt:2: 839 layers are announced and 2 follow, which are used");
@@ -246,7 +246,7 @@ TEST(Trace, parse__refuses_headers) {
 
 TEST(Trace, parse__errors_are_one_line) {
   EXPECT_EQ(refusal("a\rb").find_first_of("\r\n"), std::string::npos);
-  EXPECT_LT(refusal(std::string(100'000, 'x')).size(), 300u);
+  EXPECT_LT(refusal(std::string(100'000, 'x')).size(), 300U);
 }
 
 TEST(Trace, load__refuses_what_is_no_file) {
@@ -268,7 +268,7 @@ TEST(Trace, load__reads_a_file) {
   std::ofstream(path) << "DATA\n1\n" << kLayer;
   const Trace trace = load_trace(path);
   EXPECT_EQ(trace.file, path);
-  EXPECT_EQ(trace.layers.size(), 1u);
+  EXPECT_EQ(trace.layers.size(), 1U);
   std::filesystem::remove(path);
 }
 
