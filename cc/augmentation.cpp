@@ -8,7 +8,7 @@ namespace mltcp::cc {
 void Aggressiveness::validate() const {
   const Aggressiveness& f = *this;
   // Linear: positive at both ends is positive in between.
-  if (!std::isfinite(slope) || !std::isfinite(intercept) || !(f(0) > 0) || !(f(1) > 0))
+  if (!std::isfinite(slope) || !std::isfinite(f(0)) || !std::isfinite(f(1)) || !(f(0) > 0) || !(f(1) > 0))
     throw InputError(
         fmt::format("aggressiveness F(x) = {} x + {} is not finite and above 0 for every x from 0 to 1; choose an "
                     "intercept above 0 "

@@ -12,6 +12,9 @@ constexpr std::size_t max_reassembly_ranges = 1024;  // holes + 1 in a message t
 constexpr std::uint32_t max_packet_threshold = 64;   // reordering, in packets, that is told from loss
 constexpr Nanos max_probe_interval{1'000'000'000};
 constexpr std::uint32_t pacing_burst_packets = 4;
+// Records of packets that are lost or carried only acknowledgements lie between those in flight.
+constexpr std::size_t records_per_packet_in_flight = 4;
+constexpr std::int64_t drain_timeouts = 8;     // how long a closed connection answers its peer, in probe timeouts
 
 }  // namespace
 
@@ -97,7 +100,11 @@ void Connection::maybe_close() {
 
 void Connection::fail(Status status) {
   if (state_ == State::dead) return;
-  complete_all(status);
+  if (state_ == State::draining) {  // everything has been told
+    state_ = State::dead;
+    return;
+  }
+  complete_all(status == Status::ok ? Status::closed : status);
   push({.kind = Completion::Kind::closed, .status = status, .connection = id_});
   state_ = State::dead;
 }
@@ -106,7 +113,7 @@ void Connection::complete_all(Status status) {
   for (; !sends_.empty(); sends_.pop()) {
     const SendMessage& message = sends_.front();
     if (message.done) continue;
-    if (message.data != nullptr) links_.tx->drop_payload(message.data, message.length);
+    if (message.data != nullptr) links_.tx->drop_payload(&remote_, message.data, message.length);
     push({.kind = Completion::Kind::sent,
           .status = status,
           .connection = id_,
@@ -150,10 +157,12 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, Ecn
   bool take = true;
   bool at_once = (header.flags & wire::ack_now) != 0;
   while (take && state_ != State::dead && reader.next(frame)) {
-    // Until ACCEPT has told the peer's connection id, nothing can be acknowledged; the peer sends it again.
-    if (state_ == State::connecting && frame.type != wire::FrameType::accept && frame.type != wire::FrameType::close &&
-        frame.type != wire::FrameType::ack)
+    // Until ACCEPT has told the peer's connection id nothing can be acknowledged, so a packet counts for nothing
+    // before: the peer sends it again. A peer that refuses says so at once.
+    if (state_ == State::connecting && !opens(frame)) {
+      if (frame.type == wire::FrameType::accept) ++links_.stats->malformed_packets;
       return;
+    }
     switch (frame.type) {
       case wire::FrameType::data: {
         eliciting = true;
@@ -189,6 +198,7 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, Ecn
         if (state_ == State::connecting) {
           fail(frame.close == wire::CloseReason::full      ? Status::full
                : frame.close == wire::CloseReason::version ? Status::version
+               : frame.close == wire::CloseReason::aborted ? Status::aborted
                                                            : Status::refused);
           return;
         }
@@ -234,6 +244,12 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, Ecn
     ack_at_once_ = true;
   else if (ack_deadline_.is_never())
     ack_deadline_ = now + config_.max_ack_delay;
+}
+
+bool Connection::opens(const wire::Frame& frame) {
+  if (frame.type == wire::FrameType::close) return frame.close != wire::CloseReason::done;
+  return frame.type == wire::FrameType::accept && frame.connect.source_connection != 0 &&
+         frame.connect.max_packet >= wire::smallest_packet;
 }
 
 bool Connection::on_data(const wire::DataFrame& frame, const wire::Header& header) {
@@ -290,7 +306,7 @@ void Connection::on_close(Nanos now) {
   // Both sides closing at once is a close like any other.
   push({.kind = Completion::Kind::closed, .status = Status::ok, .connection = id_});
   state_ = State::draining;
-  drain_until_ = now + probe_timeout() * 3;
+  drain_until_ = now + probe_timeout() * drain_timeouts;
   in_flight_ = 0;
   in_flight_packets_ = 0;
   loss_time_ = Nanos::never();
@@ -394,7 +410,7 @@ void Connection::on_acked_chunk(const Chunk& chunk) {
 void Connection::complete_send(std::uint64_t number) {
   SendMessage& message = sends_[number];
   message.done = true;
-  if (message.data != nullptr && !links_.tx->empty()) links_.tx->drop_payload(message.data, message.length);
+  if (message.data != nullptr && !links_.tx->empty()) links_.tx->drop_payload(&remote_, message.data, message.length);
   push({.kind = Completion::Kind::sent, .connection = id_, .tag = message.tag, .bytes = message.length});
   while (!sends_.empty() && sends_.front().done) sends_.pop();
   next_message_ = std::max(next_message_, sends_.begin());
@@ -511,7 +527,9 @@ void Connection::requeue(const Chunk& chunk) {
       accept_due_ = state_ != State::draining;
       break;
     case ChunkKind::credit:
+      // Nobody knows what the peer knows: urgent.
       credit_due_ = true;
+      advertised_credit_ = 0;
       break;
     case ChunkKind::close:
       close_due_ = state_ == State::closing;
@@ -537,6 +555,16 @@ void Connection::forget_finished(Nanos now) {
     sent_.pop();
     for (std::uint32_t i = 0; i < packet.chunk_count; ++i) chunks_.pop();
   }
+}
+
+void Connection::make_room() {
+  // The oldest record goes. If its packet is in flight still, so many have been sent after it that it is lost.
+  if (sent_.front().state == PacketState::in_flight) {
+    on_lost_packet(sent_.front());
+    ++stats_.lost_packets;
+  }
+  for (std::uint32_t i = 0; i < sent_.front().chunk_count; ++i) chunks_.pop();
+  sent_.pop();
 }
 
 Nanos Connection::probe_timeout() const { return rtt_.probe_timeout(config_.timer_granularity, config_.max_ack_delay); }
@@ -629,7 +657,7 @@ Connection::Blocked Connection::blocked(Nanos now) {
     cwnd_limited_until_ = next_packet_number_;
     return Blocked::window;
   }
-  if (sent_.size() >= config_.max_packets_in_flight) return Blocked::window;
+  if (in_flight_packets_ >= config_.max_packets_in_flight) return Blocked::window;
   if (const Nanos ready = pacer_.ready_at(now); ready > now) {
     pacing_deadline_ = ready;
     return Blocked::pacing;
@@ -656,7 +684,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
       connect_due_ || (accept_due_ && state_ != State::draining) || close_due_ || ping_due_ || credit_urgent();
   if (data_blocked != Blocked::no && !control && !ack_due) return data_blocked;
   if (state_ == State::connecting && !connect_due_) return Blocked::nothing;
-  if (sent_.size() >= 2 * std::size_t{config_.max_packets_in_flight}) return Blocked::window;
+  if (sent_.size() >= records_per_packet_in_flight * std::size_t{config_.max_packets_in_flight}) make_room();
 
   wire::Writer writer(buffer.first(max_packet_));
   wire::Header header;
@@ -666,8 +694,9 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   SentPacket record;
   record.sent = now;
   record.first_chunk = chunks_.end();
-  if (unacknowledged_ > 0 && state_ != State::connecting) write_ack(writer, now);
+  // ACCEPT comes first: without it a client takes nothing.
   write_control(writer, data_blocked == Blocked::no);
+  if (unacknowledged_ > 0 && state_ != State::connecting) write_ack(writer, now);
   std::span<const std::byte> payload;
   bool retransmission = false;
   if (data_blocked == Blocked::no) {

@@ -42,12 +42,13 @@ struct TxQueue {
   std::size_t end = 0;
 
   [[nodiscard]] bool empty() const { return begin == end; }
-  /// Drops what points into a message that has completed: its bytes are the user's again. Such packets are late
-  /// retransmissions, so nothing is lost.
-  void drop_payload(const std::byte* data, Bytes length) {
+  /// Drops what the connection of `destination` has pointing into a message that has completed: its bytes are the
+  /// user's again. Such packets are late retransmissions, so nothing is lost.
+  void drop_payload(const Address* destination, const std::byte* data, Bytes length) {
     for (std::size_t i = begin; i < end; ++i) {
       const std::byte* at = packets[i].payload.data();
-      if (at != nullptr && at >= data && at < data + length) packets[i].destination = nullptr;
+      if (packets[i].destination == destination && at != nullptr && at >= data && at < data + length)
+        packets[i].destination = nullptr;
     }
   }
   void drop_destination(const Address* destination) {
@@ -180,6 +181,7 @@ class Connection {
   };
 
   // What arrives.
+  static bool opens(const wire::Frame& frame);
   bool on_data(const wire::DataFrame& frame, const wire::Header& header);
   void complete_receive(ReceiveMessage& message, const wire::Header& header);
   void on_ack(const wire::AckFrame& frame, Nanos now);
@@ -195,6 +197,7 @@ class Connection {
   void on_probe_timeout(Nanos now);
   void requeue(const Chunk& chunk);
   void forget_finished(Nanos now);
+  void make_room();
   [[nodiscard]] Nanos probe_timeout() const;
   [[nodiscard]] Nanos probe_deadline() const;
   void on_congestion(cc::CongestionEvent::Cause cause, Nanos now);

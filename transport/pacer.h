@@ -17,9 +17,16 @@ class Pacer {
   /// is more. `quantum`: how long packets may be gathered.
   void set(Rate rate, Bytes burst_bytes, Nanos quantum) {
     if (rate == rate_ && burst_bytes == burst_bytes_) return;
+    const double before = nanos_per_byte_;
     rate_ = rate;
     burst_bytes_ = burst_bytes;
     nanos_per_byte_ = rate.is_zero() ? 0 : 8e9 / static_cast<double>(rate.bits_per_second);
+    // What was sent but not yet waited for is waited for at the new rate.
+    if (before > 0 && next_ > sent_at_)
+      next_ =
+          sent_at_ +
+          Nanos(static_cast<std::int64_t>(static_cast<double>((next_ - sent_at_).count) * (nanos_per_byte_ / before)));
+    hold_ = Nanos(0);
     gather_ = quantum;
     burst_ = std::max(quantum, Nanos(static_cast<std::int64_t>(static_cast<double>(burst_bytes) * nanos_per_byte_)));
   }
@@ -40,6 +47,7 @@ class Pacer {
     if (rate_.is_zero()) return;
     last_ = Nanos(static_cast<std::int64_t>(static_cast<double>(bytes) * nanos_per_byte_ + 0.5));
     next_ = std::max(next_, now - burst_) + last_;
+    sent_at_ = now;
   }
 
  private:
@@ -49,6 +57,7 @@ class Pacer {
   Nanos burst_;
   Nanos gather_;
   Nanos next_;
+  Nanos sent_at_;
   Nanos hold_;
   Nanos last_;  ///< time of the packet sent last
 };

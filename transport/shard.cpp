@@ -15,12 +15,6 @@ constexpr std::size_t rx_bursts_per_poll = 8;
 constexpr std::size_t packets_per_turn = 8;  // of one connection before the next one's turn
 constexpr std::size_t tx_packets_per_poll = 256;
 
-// The longest thing besides data that has to fit one packet: header, ACK with all ranges, every control frame.
-constexpr std::size_t smallest_packet = wire::header_bytes + wire::max_ack_bytes + wire::connect_frame_bytes +
-                                        wire::accept_frame_bytes + wire::credit_frame_bytes + wire::close_frame_bytes +
-                                        wire::ping_frame_bytes + wire::data_frame_bytes + 64;
-static_assert(smallest_packet <= 548, "fits the smallest IP packet that every host accepts (RFC 1122)");
-
 void check(std::string_view key, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
   if (value < least || value > most)
     throw InputError(fmt::format("{} is {}; it has to be from {} to {}", key, value, least, most));
@@ -70,9 +64,9 @@ Shard::Shard(PacketIo& io, const ShardConfig& config)
   check("max_connections", config.max_connections, 1, index_mask);
   check("max_jobs", config.max_jobs, 0, 1U << 16);
   check("max_completions", config.max_completions, 1, 1U << 24);
-  if (limits_.max_packet_bytes < smallest_packet)
+  if (limits_.max_packet_bytes < wire::smallest_packet)
     throw InputError(fmt::format("the datapath sends at most {} bytes a packet; the transport needs {}",
-                                 limits_.max_packet_bytes, smallest_packet));
+                                 limits_.max_packet_bytes, wire::smallest_packet));
   limits_.burst = std::max<std::uint32_t>(limits_.burst, 1);
   slots_.resize(config.max_connections);
   for (std::uint32_t i = config.max_connections; i-- > 0;) {
@@ -240,6 +234,8 @@ void Shard::set_job_rate(JobId job, Rate rate) {
   if (job >= jobs_.size() || !jobs_[job].used) return;
   // Eight packets may leave back to back: enough to make up for a late poll, far below a switch's buffer.
   jobs_[job].pacer.set(rate, Bytes{8} * (limits_.max_packet_bytes + limits_.overhead_bytes), Nanos(0));
+  // Those that wait by the old rate look again.
+  if (!jobs_[job].waiting.empty()) deadlines_.set(config_.max_connections + job, Nanos(0));
 }
 
 ConnectionStats Shard::stats(ConnectionId id) const {
@@ -331,7 +327,7 @@ void Shard::on_connect(const RxPacket& packet, const wire::Header& header, wire:
   wire::Reader look = reader;
   wire::Frame frame;
   if (!look.next(frame) || frame.type != wire::FrameType::connect || frame.connect.source_connection == 0 ||
-      frame.connect.max_packet < smallest_packet) {
+      frame.connect.max_packet < wire::smallest_packet) {
     ++stats_.malformed_packets;
     return;
   }

@@ -56,6 +56,12 @@ constexpr std::size_t connect_frame_bytes = 20;
 constexpr std::size_t accept_frame_bytes = 12;
 constexpr std::size_t close_frame_bytes = 4;
 
+/// Every packet has room for a header, an ACK with all ranges, every control frame and some data.
+constexpr std::size_t smallest_packet = header_bytes + max_ack_bytes + connect_frame_bytes + accept_frame_bytes +
+                                        credit_frame_bytes + close_frame_bytes + ping_frame_bytes + data_frame_bytes +
+                                        64;
+static_assert(smallest_packet <= 548, "fits the smallest IP packet that every host accepts (RFC 1122)");
+
 /// A message's length is at most 4 GiB: the offset of its last byte fits 32 bits.
 constexpr std::uint64_t max_message_bytes = std::uint64_t{1} << 32;
 
