@@ -232,8 +232,8 @@ void Shard::begin_iteration(JobId job, Bytes bytes) {
 
 void Shard::set_job_rate(JobId job, Rate rate) {
   if (job >= jobs_.size() || !jobs_[job].used) return;
-  // Eight packets may leave back to back: enough to make up for a late poll, far below a switch's buffer.
-  jobs_[job].pacer.set(rate, Bytes{8} * (limits_.max_packet_bytes + limits_.overhead_bytes), Nanos(0));
+  // Four packets may leave back to back: enough to make up for a late poll, far below a switch's buffer.
+  jobs_[job].pacer.set(rate, Bytes{4} * (limits_.max_packet_bytes + limits_.overhead_bytes), Nanos(0));
   // Those that wait by the old rate look again.
   if (!jobs_[job].waiting.empty()) deadlines_.set(config_.max_connections + job, Nanos(0));
 }
