@@ -7,17 +7,18 @@
 namespace mltcp {
 namespace {
 
+constexpr std::size_t expected_ranges = 32;          // of a message, for which memory is set aside at once
 constexpr std::size_t max_received_ranges = 64;      // packet-number ranges remembered for acknowledgements
 constexpr std::size_t max_reassembly_ranges = 1024;  // holes + 1 in a message that is being received
 constexpr std::uint32_t max_packet_threshold = 64;   // reordering, in packets, that is told from loss
 constexpr Nanos max_probe_interval{1'000'000'000};
 // Even spacing is what lets MLTCP's shares settle: in examples/two-vgg19.toml with the second job 2 to 4.1 ms later (20
-// starts), the jobs interleaved by iteration 8 at the latest with 1 packet, 11 with 4, 20 with 10, and after 60 or never
-// when pacing was as good as off (twice the window per round trip).
+// starts), the jobs interleaved by iteration 8 at the latest with 1 packet, 11 with 4, 20 with 10, and after 60 or
+// never when pacing was as good as off (twice the window per round trip).
 constexpr std::uint32_t pacing_burst_packets = 1;
 // Records of packets that are lost or carried only acknowledgements lie between those in flight.
 constexpr std::size_t records_per_packet_in_flight = 4;
-constexpr std::int64_t drain_timeouts = 8;     // how long a closed connection answers its peer, in probe timeouts
+constexpr std::int64_t drain_timeouts = 8;  // how long a closed connection answers its peer, in probe timeouts
 
 }  // namespace
 
@@ -65,6 +66,7 @@ PostResult Connection::send(const std::byte* data, Bytes length, std::uint64_t t
   message.done = false;
   message.tag = tag;
   message.acked.clear();
+  message.acked.reserve(expected_ranges);
   return PostResult::ok;
 }
 
@@ -80,6 +82,7 @@ PostResult Connection::receive(std::byte* buffer, Bytes capacity, std::uint64_t 
   message.done = false;
   message.tag = tag;
   message.received.clear();
+  message.received.reserve(expected_ranges);
   credit_due_ = true;
   return PostResult::ok;
 }

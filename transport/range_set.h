@@ -18,6 +18,8 @@ class RangeSet {
 
   RangeSet() = default;
 
+  /// Makes room for `count` ranges.
+  void reserve(std::size_t count) { ranges_.reserve(count); }
   /// Forgets everything; keeps the memory.
   void clear() { ranges_.clear(); }
   [[nodiscard]] bool empty() const { return ranges_.empty(); }
