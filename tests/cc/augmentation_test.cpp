@@ -1,0 +1,147 @@
+// The iteration tracker and the gain: ratios without wrap or integer division, and refused settings.
+#include "mltcp/cc/augmentation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+namespace mltcp::cc {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+TEST(IterationTracker, begin__is_unknown_until_the_first_iteration) {
+  IterationTracker tracker;
+  EXPECT_EQ(tracker.iteration(), 0u);
+  EXPECT_FALSE(tracker.known());
+  tracker.on_delivered(1000);
+  EXPECT_EQ(tracker.bytes_ratio(), 0.0);
+}
+
+TEST(IterationTracker, bytes_ratio__is_a_fraction_and_not_an_integer_division) {
+  IterationTracker tracker;
+  tracker.begin_iteration(3);
+  tracker.on_delivered(1);
+  EXPECT_DOUBLE_EQ(tracker.bytes_ratio(), 1.0 / 3);
+  tracker.on_delivered(1);
+  EXPECT_DOUBLE_EQ(tracker.bytes_ratio(), 2.0 / 3);
+}
+
+TEST(IterationTracker, bytes_ratio__stops_at_one) {
+  IterationTracker tracker;
+  tracker.begin_iteration(1000);
+  tracker.on_delivered(1000);
+  EXPECT_EQ(tracker.bytes_ratio(), 1.0);
+  tracker.on_delivered(5000);
+  EXPECT_EQ(tracker.bytes_ratio(), 1.0);
+  EXPECT_EQ(tracker.bytes_sent(), 6000u);
+}
+
+TEST(IterationTracker, bytes_ratio__does_not_wrap_at_4_GiB) {
+  constexpr Bytes gib = Bytes{1} << 30;
+  IterationTracker tracker;
+  tracker.begin_iteration(40 * gib);
+  double before = -1;
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_GT(tracker.bytes_ratio(), before);
+    before = tracker.bytes_ratio();
+    EXPECT_DOUBLE_EQ(before, i / 40.0);
+    tracker.on_delivered(gib);
+  }
+  EXPECT_EQ(tracker.bytes_sent(), 40 * gib);
+  EXPECT_EQ(tracker.bytes_ratio(), 1.0);
+}
+
+TEST(IterationTracker, begin_iteration__counts_and_starts_from_zero) {
+  IterationTracker tracker;
+  tracker.begin_iteration(100);
+  tracker.on_delivered(60);
+  tracker.begin_iteration(200);
+  EXPECT_EQ(tracker.iteration(), 2u);
+  EXPECT_EQ(tracker.bytes_sent(), 0u);
+  tracker.on_delivered(50);
+  EXPECT_DOUBLE_EQ(tracker.bytes_ratio(), 0.25);
+  tracker.begin_iteration(0);
+  EXPECT_FALSE(tracker.known());
+  EXPECT_EQ(tracker.bytes_ratio(), 0.0);
+}
+
+TEST(Aggressiveness, default__is_the_paper_s) {
+  const Aggressiveness f;
+  EXPECT_DOUBLE_EQ(f(0), 0.25);
+  EXPECT_DOUBLE_EQ(f(0.5), 1.125);
+  EXPECT_DOUBLE_EQ(f(1), 2.0);
+}
+
+TEST(Aggressiveness, validate__takes_rising_falling_and_flat) {
+  EXPECT_NO_THROW((Aggressiveness{1.75, 0.25}.validate()));
+  EXPECT_NO_THROW((Aggressiveness{-1.75, 2}.validate()));
+  EXPECT_NO_THROW((Aggressiveness{0, 1}.validate()));
+}
+
+TEST(Aggressiveness, validate__refuses_what_is_not_above_zero_somewhere) {
+  for (const Aggressiveness& f :
+       {Aggressiveness{1, 0}, Aggressiveness{1, -1}, Aggressiveness{-1, 1}, Aggressiveness{-2, 1},
+        Aggressiveness{infinity, 1}, Aggressiveness{1, infinity}, Aggressiveness{not_a_number, 1},
+        Aggressiveness{1, not_a_number}, Aggressiveness{std::numeric_limits<double>::max(), infinity}}) {
+    EXPECT_THROW(f.validate(), InputError) << f.slope << " x + " << f.intercept;
+    EXPECT_THROW(Augmentation::mltcp(f), InputError);
+  }
+}
+
+TEST(Aggressiveness, validate__a_sum_beyond_all_numbers_is_refused) {
+  const Aggressiveness f{std::numeric_limits<double>::max(), std::numeric_limits<double>::max()};
+  EXPECT_THROW(f.validate(), InputError) << "F(1) is infinite";
+}
+
+TEST(Aggressiveness, validate__names_the_numbers_and_a_cure) {
+  try {
+    Aggressiveness{-2, 1}.validate();
+    FAIL() << "not refused";
+  } catch (const InputError& error) {
+    EXPECT_THAT(std::string(error.what()), testing::HasSubstr("-2"));
+    EXPECT_THAT(std::string(error.what()), testing::HasSubstr("intercept"));
+  }
+}
+
+TEST(Augmentation, gain__is_one_by_default_whatever_is_sent) {
+  Augmentation plain;
+  EXPECT_EQ(plain.gain(), 1.0);
+  plain.tracker.begin_iteration(100);
+  plain.tracker.on_delivered(70);
+  EXPECT_EQ(plain.gain(), 1.0);
+}
+
+TEST(Augmentation, gain__constant_does_not_look_at_progress) {
+  Augmentation weighted = Augmentation::constant(1.5);
+  EXPECT_EQ(weighted.gain(), 1.5);
+  weighted.tracker.begin_iteration(100);
+  weighted.tracker.on_delivered(70);
+  EXPECT_EQ(weighted.gain(), 1.5);
+}
+
+TEST(Augmentation, gain__mltcp_follows_the_ratio) {
+  Augmentation aware = Augmentation::mltcp({});
+  EXPECT_EQ(aware.gain(), 1.0) << "unknown size: plain";
+  aware.tracker.begin_iteration(1000);
+  EXPECT_DOUBLE_EQ(aware.gain(), 0.25);
+  aware.tracker.on_delivered(500);
+  EXPECT_DOUBLE_EQ(aware.gain(), 1.125);
+  aware.tracker.on_delivered(700);
+  EXPECT_DOUBLE_EQ(aware.gain(), 2.0);
+  aware.tracker.begin_iteration(1000);
+  EXPECT_DOUBLE_EQ(aware.gain(), 0.25);
+  aware.tracker.begin_iteration(0);
+  EXPECT_EQ(aware.gain(), 1.0);
+}
+
+TEST(Augmentation, constant__refuses_what_is_no_weight) {
+  for (const double gain : {0.0, -1.0, infinity, not_a_number})
+    EXPECT_THROW(Augmentation::constant(gain), InputError) << gain;
+}
+
+}  // namespace
+}  // namespace mltcp::cc

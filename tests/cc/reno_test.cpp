@@ -1,0 +1,230 @@
+// Reno event by event: window growth per window of acknowledgements, decrease, undo, restart, and what the gain
+// touches and what it does not.
+#include "mltcp/cc/reno.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "mltcp/cc/controller.h"
+
+namespace mltcp::cc {
+namespace {
+
+constexpr double mss = 1000;
+
+struct Driver {
+  Controller controller{find_algorithm("reno"), PathInfo{.max_packet_bytes = 1000, .max_rate = {}}};
+
+  [[nodiscard]] double cwnd() const { return controller.output().cwnd_bytes; }
+
+  static AckSample sample(Bytes bytes, double gain = 1.0) {
+    AckSample ack;
+    ack.now = Nanos(1'000'000);
+    ack.acked_bytes = bytes;
+    ack.acked_packets = static_cast<std::uint32_t>(bytes / 1000);
+    ack.smoothed_rtt = ack.min_rtt = ack.latest_rtt = Nanos(1'000'000);
+    ack.cwnd_limited = true;
+    ack.gain = gain;
+    return ack;
+  }
+  void ack(Bytes bytes, double gain = 1.0) { controller.on_ack(sample(bytes, gain)); }
+  void lose(CongestionEvent::Cause cause = CongestionEvent::Cause::loss) {
+    controller.on_congestion({Nanos(2'000'000), cause, 0});
+  }
+  /// In congestion avoidance with a window of `packets`.
+  void avoid_at(double packets) {
+    while (cwnd() < 16 * packets * mss) ack(static_cast<Bytes>(16 * packets * mss - cwnd()));
+    for (int i = 0; i < 4; ++i) lose();
+    ASSERT_DOUBLE_EQ(cwnd(), packets * mss);
+  }
+};
+
+TEST(Reno, start__opens_ten_packets) {
+  const Driver reno;
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 10 * mss);
+  EXPECT_TRUE(reno.controller.output().pacing_rate.is_zero());
+  EXPECT_TRUE(reno.controller.output().timer.is_never());
+}
+
+TEST(Reno, slow_start__adds_what_was_acknowledged) {
+  Driver reno;
+  for (int round = 0; round < 4; ++round) {
+    const double before = reno.cwnd();
+    for (double acked = 0; acked < before; acked += mss) reno.ack(1000);
+    EXPECT_DOUBLE_EQ(reno.cwnd(), 2 * before);
+  }
+}
+
+TEST(Reno, slow_start__is_not_scaled_by_the_gain) {
+  for (const double gain : {0.25, 1.0, 2.0}) {
+    Driver reno;
+    reno.ack(5000, gain);
+    EXPECT_DOUBLE_EQ(reno.cwnd(), 15 * mss) << "gain " << gain;
+  }
+}
+
+TEST(Reno, slow_start__ends_at_the_threshold_and_the_rest_counts_for_avoidance) {
+  Driver reno;
+  reno.avoid_at(20);
+  reno.controller.on_timeout(Nanos(3'000'000));
+  ASSERT_DOUBLE_EQ(reno.cwnd(), 2 * mss);
+  // The threshold is 10 packets now: 8 to reach it, 10 more are one window of avoidance.
+  reno.ack(18'000);
+  EXPECT_NEAR(reno.cwnd(), 11 * mss, 1e-6);
+}
+
+TEST(Reno, avoidance__one_sample_of_a_window_adds_exactly_gain_packets) {
+  for (const double gain : {0.25, 1.0, 2.0}) {
+    Driver reno;
+    reno.avoid_at(40);
+    reno.ack(40'000, gain);
+    EXPECT_DOUBLE_EQ(reno.cwnd(), (40 + gain) * mss) << "gain " << gain;
+  }
+}
+
+TEST(Reno, avoidance__a_window_packet_by_packet_adds_gain_packets) {
+  for (const double gain : {0.25, 1.0, 2.0}) {
+    Driver reno;
+    reno.avoid_at(40);
+    for (int i = 0; i < 40; ++i) reno.ack(1000, gain);
+    // The divisor grows within the window, so a little less than the gain.
+    EXPECT_LE(reno.cwnd(), (40 + gain) * mss);
+    EXPECT_GE(reno.cwnd(), (40 + gain * 0.95) * mss) << "gain " << gain;
+  }
+}
+
+TEST(Reno, avoidance__a_gain_of_zero_stands_still) {
+  Driver reno;
+  reno.avoid_at(40);
+  reno.ack(40'000, 0.0);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * mss);
+}
+
+TEST(Reno, avoidance__grows_in_steps_below_a_byte) {
+  // 10^6 packets of window: each acknowledged packet adds a thousandth of a byte, none of which may be rounded away.
+  Driver reno;
+  reno.avoid_at(1e6);
+  for (int i = 0; i < 1'000'000; ++i) reno.ack(1000, 0.25);
+  EXPECT_NEAR(reno.cwnd(), (1e6 + 0.25) * mss, 0.001 * mss);
+}
+
+TEST(Reno, growth__only_when_the_window_was_the_limit) {
+  Driver reno;
+  AckSample ack = Driver::sample(5000);
+  ack.cwnd_limited = false;
+  reno.controller.on_ack(ack);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 10 * mss);
+  reno.avoid_at(40);
+  reno.controller.on_ack(ack);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * mss);
+}
+
+TEST(Reno, growth__not_in_recovery) {
+  Driver reno;
+  reno.avoid_at(40);
+  AckSample ack = Driver::sample(5000);
+  ack.in_recovery = true;
+  reno.controller.on_ack(ack);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * mss);
+}
+
+TEST(Reno, congestion__halves_for_loss_and_ecn_whatever_the_gain_was) {
+  for (const auto cause : {CongestionEvent::Cause::loss, CongestionEvent::Cause::ecn})
+    for (const double gain : {0.25, 1.0, 2.0}) {
+      Driver reno;
+      reno.avoid_at(40);
+      reno.ack(40'000, gain);
+      const double before = reno.cwnd();
+      reno.lose(cause);
+      EXPECT_DOUBLE_EQ(reno.cwnd(), before / 2);
+    }
+}
+
+TEST(Reno, congestion__never_below_two_packets) {
+  Driver reno;
+  for (int i = 0; i < 20; ++i) reno.lose();
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 2 * mss);
+}
+
+TEST(Reno, congestion__leaves_slow_start) {
+  Driver reno;
+  reno.lose();
+  ASSERT_DOUBLE_EQ(reno.cwnd(), 5 * mss);
+  reno.ack(5000);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 6 * mss);
+}
+
+TEST(Reno, timeout__falls_to_the_minimum_and_slow_starts_to_half) {
+  Driver reno;
+  reno.avoid_at(40);
+  reno.controller.on_timeout(Nanos(3'000'000));
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 2 * mss);
+  reno.ack(2000);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 4 * mss);
+  reno.ack(16'000);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 20 * mss);
+  reno.ack(20'000);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 21 * mss);
+}
+
+TEST(Reno, undo__restores_window_and_threshold) {
+  Driver reno;
+  reno.ack(30'000);
+  ASSERT_DOUBLE_EQ(reno.cwnd(), 40 * mss);
+  reno.lose();
+  reno.controller.on_spurious_congestion(Nanos(3'000'000));
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * mss);
+  reno.ack(10'000);  // slow start again, as if nothing had been
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 50 * mss);
+}
+
+TEST(Reno, undo__keeps_what_has_grown_since) {
+  Driver reno;
+  reno.avoid_at(4);
+  reno.lose();
+  ASSERT_DOUBLE_EQ(reno.cwnd(), 2 * mss);
+  for (int i = 0; i < 10; ++i) reno.ack(static_cast<Bytes>(reno.cwnd()));
+  const double grown = reno.cwnd();
+  ASSERT_GT(grown, 4 * mss);
+  reno.controller.on_spurious_congestion(Nanos(3'000'000));
+  EXPECT_DOUBLE_EQ(reno.cwnd(), grown);
+}
+
+TEST(Reno, idle_restart__returns_to_the_initial_window_and_remembers_three_quarters) {
+  Driver reno;
+  reno.avoid_at(40);
+  reno.controller.on_idle_restart(Nanos(3'000'000));
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 10 * mss);
+  reno.ack(30'000);  // slow start up to the threshold, which was the window at its last decrease
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * mss);
+  reno.ack(40'000);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 41 * mss);
+}
+
+TEST(Reno, idle_restart__does_not_raise_a_small_window) {
+  Driver reno;
+  reno.avoid_at(4);
+  reno.controller.on_idle_restart(Nanos(3'000'000));
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 4 * mss);
+}
+
+TEST(Reno, pacing__is_the_window_per_round_trip_and_a_quarter_more_or_twice_in_slow_start) {
+  Driver reno;
+  reno.ack(10'000);
+  EXPECT_NEAR(static_cast<double>(reno.controller.output().pacing_rate.bits_per_second), 2 * reno.cwnd() * 8 / 1e-3,
+              8000);
+  reno.avoid_at(40);
+  reno.ack(40'000);
+  EXPECT_NEAR(static_cast<double>(reno.controller.output().pacing_rate.bits_per_second), 1.25 * reno.cwnd() * 8 / 1e-3,
+              8000);
+}
+
+TEST(Reno, counts__a_sample_of_more_than_4_GiB) {
+  Driver reno;
+  reno.ack(5'000'000'000);
+  EXPECT_DOUBLE_EQ(reno.cwnd(), 5'000'010'000.0);
+}
+
+}  // namespace
+}  // namespace mltcp::cc

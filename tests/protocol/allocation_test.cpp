@@ -1,0 +1,144 @@
+// After a warm-up the transport allocates nothing: operator new is counted while a long, lossy exchange runs.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "mltcp/sim/dumbbell.h"
+#include "mltcp/transport/shard.h"
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<std::uint64_t> allocations{0};
+
+void* allocate(std::size_t size, std::size_t alignment) {
+  if (counting) ++allocations;
+  void* memory = alignment > alignof(std::max_align_t)
+                     ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)
+                     : std::malloc(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return allocate(size, 0); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace mltcp {
+namespace {
+
+using namespace mltcp::literals;
+
+/// A datapath that loses packets, and whose own allocations don't count.
+class Lossy final : public PacketIo {
+ public:
+  explicit Lossy(sim::Host& host) : host_(host), random_(host.number() + 1) {}
+
+  [[nodiscard]] const Limits& limits() const override { return host_.limits(); }
+  std::size_t receive(std::span<RxPacket> out) override {
+    const bool before = counting.exchange(false);
+    const std::size_t count = host_.receive(out);
+    counting = before;
+    return count;
+  }
+  std::size_t send(std::span<const TxPacket> packets) override {
+    const bool before = counting.exchange(false);
+    std::size_t count = 0;
+    for (; count < packets.size(); ++count)
+      if (!random_.chance(loss) && host_.send(packets.subspan(count, 1)) == 0) break;
+    counting = before;
+    return count;
+  }
+
+  double loss = 0;
+
+ private:
+  sim::Host& host_;
+  Random random_;
+};
+
+class Counted final : public Pollable {
+ public:
+  explicit Counted(sim::Host& host) : io(host), shard(io, {}) {}
+
+  Nanos poll(Nanos now) override {
+    counting = armed;
+    Nanos next = shard.poll(now);
+    std::array<Completion, 16> taken;
+    while (const std::size_t count = shard.take_completions(taken)) {
+      for (const Completion& completion : std::span(taken).first(count)) on_completion(completion);
+      next = shard.poll(now);
+    }
+    counting = false;
+    return next;
+  }
+
+  void on_completion(const Completion& completion) {
+    if (completion.kind == Completion::Kind::accepted || completion.kind == Completion::Kind::connected) {
+      for (int i = 0; i < 8; ++i) post(completion.connection);
+    } else if (completion.status == Status::ok) {
+      if (completion.kind == Completion::Kind::received) {
+        ++received;
+        EXPECT_EQ(shard.receive_virtual(completion.connection, 1'000'000, 0), PostResult::ok);
+      } else {
+        EXPECT_EQ(shard.send_virtual(completion.connection, next_length(), 0), PostResult::ok);
+      }
+    }
+  }
+  void post(ConnectionId connection) {
+    EXPECT_EQ(shard.receive_virtual(connection, 1'000'000, 0), PostResult::ok);
+    EXPECT_EQ(shard.send_virtual(connection, next_length(), 0), PostResult::ok);
+  }
+  Bytes next_length() { return random_.chance(0.5) ? random_.below(300) : random_.below(200'000); }
+
+  Lossy io;
+  Shard shard;
+  bool armed = false;
+  std::uint64_t received = 0;
+
+ private:
+  Random random_{5};
+};
+
+TEST(Allocation, data_path__makes_none_after_the_warm_up) {
+  fabric::DumbbellConfig config;
+  for (fabric::LinkConfig* link : {&config.bottleneck, &config.reverse}) {
+    link->rate = Rate(1'000'000'000);
+    link->delay = 100_us;
+    link->faults.duplication = 0.01;
+    link->faults.reordering = 0.01;
+  }
+  sim::Dumbbell network(config, {.virtual_payload = true});
+  Counted client(network.left(0));
+  Counted server(network.right(0));
+  server.shard.listen({});
+  client.shard.connect(network.right(0).address(), {}, network.now());
+  network.attach(network.left(0), client);
+  network.attach(network.right(0), server);
+  // The warm-up sees worse than what follows, so that no structure has reason to grow further.
+  for (int second = 0; second < 40; ++second) {
+    client.io.loss = server.io.loss = second % 4 == 3 ? 0 : 0.01 * (1 + second % 4);
+    network.run_until(network.now() + 1_s);
+  }
+  const std::uint64_t warm = server.received;
+  EXPECT_GT(warm, 1000u);
+  client.armed = server.armed = true;
+  client.io.loss = server.io.loss = 0.005;
+  network.run_until(network.now() + 5_s);
+  const std::uint64_t messages = server.received - warm;
+  EXPECT_GT(messages, 1000u);
+  EXPECT_EQ(allocations.load(), 0u) << "in " << messages << " messages";
+}
+
+}  // namespace
+}  // namespace mltcp

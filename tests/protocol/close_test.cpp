@@ -1,0 +1,268 @@
+// Ends of connections: close with and without outstanding work, from both sides, lost and repeated CLOSE, abort, and a
+// peer that dies. The closed completion comes exactly once and last.
+#include <gtest/gtest.h>
+
+#include "../transport/test_network.h"
+
+namespace mltcp {
+namespace {
+
+using namespace testing_network;
+
+/// After `connection` closed, once and with `status`.
+void expect_closed(const TestHost& host, ConnectionId connection, Status status) {
+  std::vector<Completion> own;
+  for (const Completion& completion : host.completions)
+    if (completion.connection == connection) own.push_back(completion);
+  ASSERT_FALSE(own.empty());
+  EXPECT_EQ(own.back().kind, Completion::Kind::closed);
+  EXPECT_EQ(own.back().status, status);
+  EXPECT_EQ(std::count_if(own.begin(), own.end(), [](const auto& c) { return c.kind == Completion::Kind::closed; }), 1);
+}
+
+TEST(Close, idle__closes_both_sides_and_frees_them) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  pair.c().close(c);
+  pair.run_for(100_ms);
+  expect_closed(pair.client(), c, Status::ok);
+  expect_closed(pair.server(), s, Status::ok);
+  EXPECT_FALSE(pair.c().exists(c));
+  EXPECT_FALSE(pair.s().exists(s));
+  EXPECT_TRUE(pair.c().poll(pair.now()).is_never());
+  EXPECT_TRUE(pair.s().poll(pair.now()).is_never());
+}
+
+TEST(Close, outstanding_sends__are_done_first) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  const auto message = random_bytes(300'000);
+  ByteVector buffer(message.size());
+  ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+  ASSERT_EQ(pair.s().receive_virtual(s, 10, 1), PostResult::ok);
+  ASSERT_EQ(pair.c().receive_virtual(c, 10, 2), PostResult::ok);
+  ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+  pair.c().close(c);
+  std::byte byte{};
+  EXPECT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::closed);
+  EXPECT_EQ(pair.c().receive(c, {&byte, 1}, 0), PostResult::closed);
+  pair.run_for(1_s);
+  EXPECT_EQ(buffer, message);
+  ASSERT_EQ(pair.client().count(Completion::Kind::sent), 1u);
+  EXPECT_EQ(pair.client().of(Completion::Kind::sent)[0].status, Status::ok);
+  EXPECT_EQ(pair.client().of(Completion::Kind::received)[0].status, Status::closed);
+  const auto received = pair.server().of(Completion::Kind::received);
+  ASSERT_EQ(received.size(), 2u);
+  EXPECT_EQ(received[0].status, Status::ok);
+  EXPECT_EQ(received[1].status, Status::closed);
+  EXPECT_EQ(received[1].tag, 1u);
+  expect_closed(pair.client(), c, Status::ok);
+  expect_closed(pair.server(), s, Status::ok);
+}
+
+TEST(Close, twice__is_once) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  pair.c().close(c);
+  pair.c().close(c);
+  pair.run_for(20_us);
+  pair.c().close(c);
+  pair.run_for(100_ms);
+  expect_closed(pair.client(), c, Status::ok);
+  expect_closed(pair.server(), s, Status::ok);
+}
+
+TEST(Close, from_both_sides_at_once__is_a_close_like_any_other) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  ASSERT_EQ(pair.c().receive_virtual(c, 1, 1), PostResult::ok);
+  ASSERT_EQ(pair.s().receive_virtual(s, 1, 1), PostResult::ok);
+  pair.run_for(1_ms);
+  pair.c().close(c);
+  pair.s().close(s);
+  pair.run_for(100_ms);
+  expect_closed(pair.client(), c, Status::ok);
+  expect_closed(pair.server(), s, Status::ok);
+  EXPECT_FALSE(pair.c().exists(c));
+  EXPECT_FALSE(pair.s().exists(s));
+}
+
+TEST(Close, sends_of_the_peer__complete_as_closed) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  std::byte byte{};
+  ASSERT_EQ(pair.s().send(s, {&byte, 1}, 7), PostResult::ok);  // the client has posted nothing
+  pair.run_for(1_ms);
+  pair.c().close(c);
+  pair.run_for(100_ms);
+  ASSERT_EQ(pair.server().count(Completion::Kind::sent), 1u);
+  EXPECT_EQ(pair.server().of(Completion::Kind::sent)[0].status, Status::closed);
+  expect_closed(pair.server(), s, Status::ok);
+}
+
+TEST(Close, loss__of_close_and_of_its_acknowledgement) {
+  for (const std::size_t side : {0U, 1U})
+    for (int lost = 1; lost <= 2; ++lost) {
+      Pair pair;
+      const auto [c, s] = pair.connect();
+      int left = lost;
+      pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.from == side && left-- > 0; };
+      pair.c().close(c);
+      pair.run_for(1_s);
+      expect_closed(pair.client(), c, Status::ok);
+      expect_closed(pair.server(), s, Status::ok);
+      EXPECT_FALSE(pair.c().exists(c)) << side << " " << lost;
+    }
+}
+
+TEST(Close, while_connecting__ends_at_once) {
+  Pair pair;
+  const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
+  std::byte byte{};
+  ASSERT_EQ(pair.c().send(c, {&byte, 1}, 7), PostResult::ok);
+  pair.c().close(c);
+  EXPECT_FALSE(pair.c().exists(c));
+  pair.run_for(1_ms);
+  expect_closed(pair.client(), c, Status::closed);
+  EXPECT_EQ(pair.client().of(Completion::Kind::sent)[0].status, Status::closed);
+}
+
+TEST(Close, by_a_server_right_after_accepting__is_no_refusal_even_if_accept_is_late) {
+  Pair pair;
+  pair.fate = [](const Parsed& packet, Fate& fate) {
+    if (packet.has(FrameType::accept) && !packet.has(FrameType::close)) fate.extra_delay = 150_us;
+  };
+  pair.server().on_completion = [&](const Completion& completion) {
+    if (completion.kind == Completion::Kind::accepted) pair.s().close(completion.connection);
+  };
+  const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
+  pair.run_for(60_s);
+  EXPECT_EQ(pair.client().count(Completion::Kind::connected), 1u);
+  expect_closed(pair.client(), c, Status::ok);
+  expect_closed(pair.server(), pair.server().of(Completion::Kind::accepted)[0].connection, Status::ok);
+}
+
+TEST(Close, with_a_datapath_that_takes_nothing__ends_later) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  pair.client().room = 0;
+  pair.c().close(c);
+  pair.run_for(1_s);
+  EXPECT_EQ(pair.client().count(Completion::Kind::closed), 0u);
+  pair.client().room = ~std::size_t{0};
+  pair.run_for(1_s);
+  expect_closed(pair.client(), c, Status::ok);
+  expect_closed(pair.server(), s, Status::ok);
+}
+
+TEST(Abort, open__ends_both_sides_as_aborted) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  const auto message = random_bytes(100'000);
+  ByteVector buffer(message.size());
+  ASSERT_EQ(pair.s().receive(s, buffer, 1), PostResult::ok);
+  pair.run_for(1_ms);
+  ASSERT_EQ(pair.c().send(c, message, 2), PostResult::ok);
+  ASSERT_EQ(pair.c().receive_virtual(c, 1, 3), PostResult::ok);
+  pair.run_for(60_us);
+  pair.c().abort(c, pair.now());
+  EXPECT_FALSE(pair.c().exists(c));
+  EXPECT_EQ(pair.c().send(c, message, 2), PostResult::closed);
+  pair.run_for(100_ms);
+  EXPECT_EQ(pair.client().of(Completion::Kind::sent)[0].status, Status::aborted);
+  EXPECT_EQ(pair.client().of(Completion::Kind::received)[0].status, Status::aborted);
+  EXPECT_EQ(pair.server().of(Completion::Kind::received)[0].status, Status::aborted);
+  expect_closed(pair.client(), c, Status::aborted);
+  expect_closed(pair.server(), s, Status::aborted);
+  EXPECT_FALSE(pair.s().exists(s));
+}
+
+TEST(Abort, after_the_peer_closed__does_not_close_twice) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  pair.c().close(c);
+  ASSERT_TRUE(pair.run([&] { return pair.server().count(Completion::Kind::closed) == 1; }, pair.now() + 1_s));
+  pair.s().abort(s, pair.now());  // as a program does that cleans up whatever it still knows
+  pair.run_for(100_ms);
+  expect_closed(pair.server(), s, Status::ok);
+}
+
+TEST(Abort, while_closing__closes_once) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  pair.c().close(c);
+  pair.run_for(20_us);
+  pair.c().abort(c, pair.now());
+  pair.run_for(100_ms);
+  expect_closed(pair.client(), c, Status::aborted);
+}
+
+TEST(PeerDeath, outstanding_send__becomes_unreachable_after_give_up) {
+  ConnectionConfig config;
+  config.give_up_after = 3_s;
+  Pair pair(config, config);
+  const auto [c, s] = pair.connect();
+  ASSERT_EQ(pair.s().receive_virtual(s, 100, 0), PostResult::ok);
+  pair.run_for(10_ms);
+  pair.server().dead = true;
+  std::byte byte{};
+  const Nanos begin = pair.now();
+  ASSERT_EQ(pair.c().send(c, {&byte, 1}, 6), PostResult::ok);
+  ASSERT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::closed) == 1; }, pair.now() + 60_s));
+  EXPECT_GE(pair.now() - begin, 3_s);
+  EXPECT_LE(pair.now() - begin, 6_s);
+  ASSERT_EQ(pair.client().count(Completion::Kind::sent), 1u);
+  EXPECT_EQ(pair.client().of(Completion::Kind::sent)[0].status, Status::unreachable);
+  expect_closed(pair.client(), c, Status::unreachable);
+  EXPECT_FALSE(pair.c().exists(c));
+}
+
+TEST(PeerDeath, waiting_for_credit__is_noticed) {
+  ConnectionConfig config;
+  config.give_up_after = 3_s;
+  Pair pair(config, config);
+  const auto [c, s] = pair.connect();
+  pair.server().dead = true;
+  std::byte byte{};
+  ASSERT_EQ(pair.c().send(c, {&byte, 1}, 6), PostResult::ok);
+  pair.run_for(10_s);
+  expect_closed(pair.client(), c, Status::unreachable);
+}
+
+TEST(PeerDeath, while_closing__ends) {
+  ConnectionConfig config;
+  config.give_up_after = 3_s;
+  Pair pair(config, config);
+  const auto [c, s] = pair.connect();
+  pair.server().dead = true;
+  pair.c().close(c);
+  pair.run_for(10_s);
+  expect_closed(pair.client(), c, Status::unreachable);
+}
+
+TEST(PeerDeath, probes__slow_down) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  pair.server().dead = true;
+  std::byte byte{};
+  ASSERT_EQ(pair.s().receive_virtual(s, 100, 0), PostResult::ok);
+  ASSERT_EQ(pair.c().send(c, {&byte, 1}, 6), PostResult::ok);
+  pair.log.clear();
+  pair.run_for(60_s);
+  EXPECT_EQ(pair.client().count(Completion::Kind::closed), 1u);
+  EXPECT_LT(pair.log.size(), 120u) << "doubling, up to one second";
+}
+
+TEST(PeerDeath, long_silence_without_anything_outstanding__is_no_death) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  pair.run_for(1000_s);
+  EXPECT_TRUE(pair.c().exists(c));
+  std::byte byte{};
+  ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
+  ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
+  EXPECT_TRUE(pair.transfer(1, 1));
+}
+
+}  // namespace
+}  // namespace mltcp

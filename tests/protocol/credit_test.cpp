@@ -1,0 +1,142 @@
+// Credit: a sender waits for posted buffers, goes on as soon as it is told of them, and survives loss of the news.
+#include <gtest/gtest.h>
+
+#include "../transport/test_network.h"
+
+namespace mltcp {
+namespace {
+
+using namespace testing_network;
+
+TEST(Credit, none__holds_data_back) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  const auto message = random_bytes(5000);
+  pair.log.clear();
+  ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+  pair.run_for(20_s);
+  EXPECT_EQ(pair.count(is_data), 0u);
+  EXPECT_EQ(pair.client().count(Completion::Kind::sent), 0u);
+  EXPECT_TRUE(pair.c().exists(c)) << "a peer that answers is not given up";
+  EXPECT_LT(pair.log.size(), 100u) << "asks now and then, no more";
+  EXPECT_EQ(pair.s().stats().beyond_credit, 0u);
+  ByteVector buffer(5000);
+  const Nanos begin = pair.now();
+  ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+  ASSERT_TRUE(pair.transfer(1, 1));
+  EXPECT_EQ(buffer, message);
+  EXPECT_LT(pair.now() - begin, 1_ms) << "news of a buffer goes out at once";
+}
+
+TEST(Credit, posted__is_the_number_of_messages_that_leave) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  const auto message = random_bytes(2000);
+  for (int i = 0; i < 10; ++i) ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+  ByteVector buffer(2000);
+  for (int round = 1; round <= 5; ++round) {
+    ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+    ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+    pair.run_for(5_ms);
+    EXPECT_EQ(pair.server().count(Completion::Kind::received), 2U * static_cast<unsigned>(round));
+    EXPECT_EQ(pair.client().count(Completion::Kind::sent), 2U * static_cast<unsigned>(round));
+  }
+  EXPECT_EQ(pair.s().stats().beyond_credit, 0u);
+}
+
+TEST(Credit, lost__first_news_is_repeated_after_a_probe_timeout) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  std::byte byte{};
+  ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
+  pair.run_for(1_ms);
+  int left = 1;
+  pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::credit) && left-- > 0; };
+  const Nanos begin = pair.now();
+  ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
+  ASSERT_TRUE(pair.transfer(1, 1));
+  EXPECT_LE(left, 0);
+  EXPECT_LT(pair.now() - begin, 20_ms);
+}
+
+TEST(Credit, lost__news_is_repeated_as_soon_as_the_loss_is_seen) {
+  // The packet with the news is lost, and a later packet of the receiver is acknowledged: a loss found without a probe.
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  std::byte byte{};
+  ASSERT_EQ(pair.c().receive_virtual(c, 10, 0), PostResult::ok);
+  ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
+  pair.run_for(10_ms);
+  int left = 1;
+  pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::credit) && left-- > 0; };
+  const Nanos begin = pair.now();
+  ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
+  pair.run_for(10_us);
+  ASSERT_EQ(pair.s().send(s, {&byte, 1}, 0), PostResult::ok);
+  ASSERT_TRUE(pair.transfer(1, 1));
+  EXPECT_LE(left, 0);
+  EXPECT_LT(pair.now() - begin, 20_ms) << "it waited for the sender to ask";
+}
+
+TEST(Credit, lost_for_a_long_time__recovers) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  std::byte byte{};
+  ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
+  pair.run_for(1_ms);
+  const Nanos end = pair.now() + 5_s;
+  pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::credit) && packet.at < end; };
+  ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
+  ASSERT_TRUE(pair.transfer(1, 1));
+  EXPECT_LT(pair.now() - end, 3_s);
+}
+
+TEST(Credit, old_news__that_arrives_late_takes_nothing_back) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  std::byte byte{};
+  int seen = 0;
+  pair.fate = [&](const Parsed& packet, Fate& fate) {
+    if (packet.has(FrameType::credit) && ++seen == 1) fate.extra_delay = 200_us;
+  };
+  ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
+  pair.run_for(10_us);
+  for (int i = 0; i < 5; ++i) ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
+  pair.run_for(5_ms);
+  for (int i = 0; i < 6; ++i) ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
+  EXPECT_TRUE(pair.transfer(6, 6, 50_ms));
+}
+
+TEST(Credit, data_beyond_it__is_counted_and_not_acknowledged) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  pair.log.clear();
+  pair.inject(pair.server(), pair.client().address, forge(header_for(s, 1000), [&](wire::Writer& w) {
+                w.data({.last = true, .message = 0, .offset = 0, .length = 0});
+              }));
+  pair.run_for(10_ms);
+  EXPECT_EQ(pair.s().stats().beyond_credit, 1u);
+  EXPECT_TRUE(pair.log.empty());
+  EXPECT_EQ(pair.server().count(Completion::Kind::received), 0u);
+}
+
+TEST(Credit, few_buffers__still_keep_the_sender_going) {
+  // Two buffers for many messages: never more than a round trip of waiting each.
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  const auto message = random_bytes(1000);
+  std::uint64_t sent = 0;
+  while (sent < 200 && pair.c().send(c, message, 0) == PostResult::ok) ++sent;
+  ByteVector buffer(1000);
+  pair.server().on_completion = [&, server = s](const Completion&) {
+    EXPECT_EQ(pair.s().receive(server, buffer, 0), PostResult::ok);
+  };
+  const Nanos begin = pair.now();
+  ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+  ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+  ASSERT_TRUE(pair.transfer(200, 200));
+  EXPECT_LT(pair.now() - begin, 150_us * 200);
+}
+
+}  // namespace
+}  // namespace mltcp

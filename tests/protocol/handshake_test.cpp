@@ -1,0 +1,267 @@
+// Opening connections: loss of each packet of the handshake, refusals, repeated and forged greetings.
+#include <gtest/gtest.h>
+
+#include "../transport/test_network.h"
+
+namespace mltcp {
+namespace {
+
+using namespace testing_network;
+
+/// Lets a byte pass from client to server.
+bool works(Pair& pair, ConnectionId c, ConnectionId s) {
+  std::byte buffer{};
+  const std::byte message{0x42};
+  EXPECT_EQ(pair.s().receive(s, {&buffer, 1}, 0), PostResult::ok);
+  EXPECT_EQ(pair.c().send(c, {&message, 1}, 0), PostResult::ok);
+  return pair.transfer(1, 1) && buffer == message;
+}
+
+TEST(Handshake, connect__completes_on_both_sides_after_one_round_trip) {
+  Pair pair;
+  const Nanos begin = pair.now();
+  Nanos connected;
+  pair.client().on_completion = [&](const Completion&) { connected = pair.now(); };
+  const auto [c, s] = pair.connect();
+  EXPECT_EQ(connected - begin, TestNetwork::default_delay * 2);
+  ASSERT_EQ(pair.client().completions.size(), 1u);
+  EXPECT_EQ(pair.client().completions[0].connection, c);
+  EXPECT_EQ(pair.client().completions[0].status, Status::ok);
+  ASSERT_EQ(pair.server().completions.size(), 1u);
+  EXPECT_EQ(pair.server().completions[0].kind, Completion::Kind::accepted);
+  EXPECT_EQ(pair.c().stats(c).smoothed_rtt, 100_us);
+  EXPECT_TRUE(works(pair, c, s));
+}
+
+TEST(Handshake, posted_before__goes_out_with_the_first_credit) {
+  Pair pair;
+  const auto message = random_bytes(5000);
+  ByteVector buffer(5000);
+  pair.server().on_completion = [&](const Completion& completion) {
+    if (completion.kind == Completion::Kind::accepted) {
+      EXPECT_EQ(pair.s().receive(completion.connection, buffer, 9), PostResult::ok);
+    }
+  };
+  const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
+  EXPECT_EQ(pair.c().send(c, message, 8), PostResult::ok);
+  EXPECT_TRUE(pair.transfer(1, 1));
+  EXPECT_EQ(buffer, message);
+}
+
+TEST(Handshake, receives_posted_before__are_the_server_s_first_credit) {
+  Pair pair;
+  const auto message = random_bytes(5000);
+  ByteVector buffer(5000);
+  pair.server().on_completion = [&](const Completion& completion) {
+    if (completion.kind == Completion::Kind::accepted) {
+      EXPECT_EQ(pair.s().send(completion.connection, message, 9), PostResult::ok);
+    }
+  };
+  const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
+  EXPECT_EQ(pair.c().receive(c, buffer, 8), PostResult::ok);
+  EXPECT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::received) == 1; }, pair.now() + 1_s));
+  EXPECT_EQ(buffer, message);
+}
+
+TEST(Handshake, loss__of_the_first_packets_of_either_side_is_made_good) {
+  for (const std::size_t side : {0U, 1U})
+    for (int lost = 1; lost <= 5; ++lost) {
+      Pair pair;
+      int left = lost;
+      pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.from == side && left-- > 0; };
+      const auto [c, s] = pair.connect();
+      ASSERT_NE(s, 0u) << side << " loses " << lost;
+      EXPECT_EQ(pair.server().count(Completion::Kind::accepted), 1u);
+      EXPECT_TRUE(works(pair, c, s));
+    }
+}
+
+TEST(Handshake, duplicates__make_one_connection) {
+  Pair pair;
+  pair.fate = [](const Parsed&, Fate& fate) { fate.copies = 3; };
+  const auto [c, s] = pair.connect();
+  EXPECT_EQ(pair.server().count(Completion::Kind::accepted), 1u);
+  EXPECT_EQ(pair.client().count(Completion::Kind::connected), 1u);
+  EXPECT_TRUE(works(pair, c, s));
+}
+
+TEST(Handshake, data__that_overtakes_accept_is_made_good) {
+  Pair pair;
+  const auto message = random_bytes(3000);
+  ByteVector buffer(3000);
+  pair.fate = [](const Parsed& packet, Fate& fate) {
+    if (packet.has(FrameType::accept)) fate.extra_delay = 300_us;
+  };
+  pair.server().on_completion = [&](const Completion& completion) {
+    if (completion.kind == Completion::Kind::accepted) {
+      EXPECT_EQ(pair.s().send(completion.connection, message, 9), PostResult::ok);
+    }
+  };
+  const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
+  EXPECT_EQ(pair.c().receive(c, buffer, 8), PostResult::ok);
+  EXPECT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::received) == 1; }, pair.now() + 1_s));
+  EXPECT_EQ(buffer, message);
+}
+
+Status refused_status(Pair& pair) {
+  EXPECT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::closed) == 1; }, pair.now() + 60_s));
+  pair.run_for(10_ms);
+  EXPECT_EQ(pair.client().count(Completion::Kind::connected), 0u);
+  return pair.client().completions.back().status;
+}
+
+TEST(Handshake, refused__by_who_does_not_listen) {
+  Pair pair;
+  const ConnectionId id = pair.s().connect(pair.client().address, {}, pair.now());
+  ASSERT_TRUE(pair.run([&] { return pair.server().count(Completion::Kind::closed) == 1; }, pair.now() + 1_s));
+  EXPECT_EQ(pair.server().completions.back().status, Status::refused);
+  EXPECT_EQ(pair.server().completions.back().connection, id);
+  EXPECT_FALSE(pair.s().exists(id));
+  EXPECT_EQ(pair.c().stats().refused_connects, 1u);
+}
+
+TEST(Handshake, full__when_the_server_has_no_slot) {
+  Pair pair({}, {}, 50_us, {}, {.max_connections = 1});
+  TestHost& other = pair.add();
+  pair.connect();
+  const ConnectionId id = other.shard->connect(pair.server().address, {}, pair.now());
+  std::byte byte{};
+  EXPECT_EQ(other.shard->send(id, {&byte, 1}, 5), PostResult::ok);
+  EXPECT_EQ(other.shard->receive(id, {&byte, 1}, 6), PostResult::ok);
+  ASSERT_TRUE(pair.run([&] { return other.count(Completion::Kind::closed) == 1; }, pair.now() + 1_s));
+  // What was posted comes back first.
+  ASSERT_EQ(other.completions.size(), 3u);
+  EXPECT_EQ(other.completions[0].kind, Completion::Kind::sent);
+  EXPECT_EQ(other.completions[0].tag, 5u);
+  EXPECT_EQ(other.completions[1].kind, Completion::Kind::received);
+  EXPECT_EQ(other.completions[1].tag, 6u);
+  for (const Completion& completion : other.completions) EXPECT_EQ(completion.status, Status::full);
+  EXPECT_EQ(pair.s().stats().refused_connects, 1u);
+}
+
+TEST(Handshake, version__another_one_is_told_apart) {
+  Pair pair;
+  TestHost& other = pair.add();
+  // What a shard of the next version would send, answered in a way that today's shard understands.
+  const ConnectionId id = other.shard->connect(pair.server().address, {}, pair.now());
+  other.room = 0;
+  pair.inject(pair.server(), other.address, forge(header_for(0), [&](wire::Writer& w) {
+                w.connect({.version = 2, .max_packet = 1472, .source_connection = id, .credit = 0, .nonce = 1});
+              }));
+  ASSERT_TRUE(pair.run([&] { return other.count(Completion::Kind::closed) == 1; }, pair.now() + 1_s));
+  EXPECT_EQ(other.completions.back().status, Status::version);
+  EXPECT_EQ(pair.server().count(Completion::Kind::accepted), 0u);
+}
+
+TEST(Handshake, connect_that_makes_no_sense__is_not_answered) {
+  Pair pair;
+  pair.logging = true;
+  for (const wire::ConnectFrame& frame : {wire::ConnectFrame{.max_packet = 1472, .source_connection = 0},
+                                          wire::ConnectFrame{.max_packet = 100, .source_connection = 5}}) {
+    pair.inject(pair.server(), pair.client().address, forge(header_for(0), [&](wire::Writer& w) { w.connect(frame); }));
+    pair.run_for(1_s);
+  }
+  EXPECT_EQ(pair.s().stats().malformed_packets, 2u);
+  EXPECT_EQ(pair.server().count(Completion::Kind::accepted), 0u);
+  EXPECT_TRUE(pair.log.empty());
+}
+
+TEST(Handshake, accept_with_an_impossible_packet_size__does_no_harm) {
+  // 0 and 40 have no room for what a packet needs; the header alone would be written over its end.
+  for (const std::uint16_t size : std::initializer_list<std::uint16_t>{0, 31, 40, 100}) {
+    Pair pair;
+    pair.server().dead = true;
+    const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
+    std::array<std::byte, 200> bytes{};
+    for (int i = 0; i < 50; ++i) ASSERT_EQ(pair.c().send(c, bytes, 0), PostResult::ok);
+    pair.run_for(100_us);
+    pair.inject(pair.client(), pair.server().address, forge(header_for(c), [&](wire::Writer& w) {
+                  w.accept({.max_packet = size, .source_connection = 7, .credit = 1000});
+                }));
+    pair.run_for(1_s);
+    EXPECT_EQ(pair.client().count(Completion::Kind::connected), 0u) << size;
+    for (const Parsed& packet : pair.log) EXPECT_FALSE(is_data(packet));
+  }
+}
+
+TEST(Handshake, accept_without_a_connection_id__is_not_believed) {
+  Pair pair;
+  pair.server().dead = true;
+  const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
+  pair.run_for(100_us);
+  pair.inject(pair.client(), pair.server().address, forge(header_for(c), [&](wire::Writer& w) {
+                w.accept({.max_packet = 1472, .source_connection = 0, .credit = 1});
+              }));
+  pair.run_for(1_s);
+  EXPECT_EQ(pair.client().count(Completion::Kind::connected), 0u);
+}
+
+TEST(Handshake, server_that_vanishes_before_accept__is_unreachable) {
+  ConnectionConfig slow;
+  slow.initial_rtt = 20_ms;  // the server's timeout comes after the client's
+  Pair pair({}, slow);
+  // The first answer that gets through acknowledges CONNECT without accepting it; then there is silence.
+  pair.fate = [](const Parsed& packet, Fate& fate) { fate.drop = packet.from == 1 && packet.has(FrameType::accept); };
+  pair.c().connect(pair.server().address, {}, pair.now());
+  pair.run([&] { return pair.count([](const Parsed& p) { return p.from == 1 && !p.has(FrameType::accept); }) > 0; },
+           pair.now() + 5_s);
+  pair.run_for(60_us);
+  pair.server().dead = true;
+  pair.run_for(40_s);
+  ASSERT_EQ(pair.client().count(Completion::Kind::closed), 1u) << "it waits for ever";
+  EXPECT_EQ(pair.client().completions.back().status, Status::unreachable);
+}
+
+TEST(Handshake, nobody_there__is_unreachable_after_give_up) {
+  ConnectionConfig config;
+  config.give_up_after = 5_s;
+  Pair pair(config);
+  pair.server().dead = true;
+  const Nanos begin = pair.now();
+  pair.c().connect(pair.server().address, config, begin);
+  EXPECT_EQ(refused_status(pair), Status::unreachable);
+  EXPECT_GE(pair.now() - begin, 5_s);
+  EXPECT_LE(pair.now() - begin, 8_s);
+  EXPECT_TRUE(pair.c().poll(pair.now()).is_never());
+}
+
+TEST(Handshake, peer_that_started_anew__replaces_its_old_connection) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  // The same address and connection id with another nonce.
+  pair.client().dead = true;
+  pair.inject(pair.server(), pair.client().address, forge(header_for(0), [&](wire::Writer& w) {
+                w.connect({.max_packet = 1472, .source_connection = c, .credit = 0, .nonce = 4711});
+              }));
+  pair.run_for(10_ms);
+  EXPECT_EQ(pair.server().count(Completion::Kind::accepted), 2u);
+  ASSERT_EQ(pair.server().count(Completion::Kind::closed), 1u);
+  const Completion closed = pair.server().of(Completion::Kind::closed)[0];
+  EXPECT_EQ(closed.connection, s);
+  EXPECT_EQ(closed.status, Status::unreachable);
+}
+
+TEST(Handshake, packet_size__is_the_smaller_of_the_two) {
+  TestNetwork network;
+  TestHost& a = network.add({}, {.max_packet_bytes = 1472});
+  TestHost& b = network.add({}, {.max_packet_bytes = 900});
+  b.shard->listen({});
+  const ConnectionId c = a.shard->connect(b.address, {}, network.now());
+  const auto message = random_bytes(50'000);
+  ByteVector to_b(message.size());
+  ByteVector to_a(message.size());
+  b.on_completion = [&](const Completion& completion) {
+    if (completion.kind != Completion::Kind::accepted) return;
+    EXPECT_EQ(b.shard->receive(completion.connection, to_b, 0), PostResult::ok);
+    EXPECT_EQ(b.shard->send(completion.connection, message, 0), PostResult::ok);
+  };
+  ASSERT_EQ(a.shard->receive(c, to_a, 0), PostResult::ok);
+  ASSERT_EQ(a.shard->send(c, message, 0), PostResult::ok);
+  network.run_for(1_s);
+  EXPECT_EQ(to_a, message);
+  EXPECT_EQ(to_b, message);
+  for (const Parsed& packet : network.log) EXPECT_LE(packet.size, 900u);
+}
+
+}  // namespace
+}  // namespace mltcp

@@ -1,0 +1,175 @@
+// Jobs: the tag on the wire, progress by delivered bytes over all flows, and the gain that reaches the algorithm.
+#include <gtest/gtest.h>
+
+#include "../transport/test_network.h"
+
+namespace mltcp {
+namespace {
+
+using namespace testing_network;
+
+TEST(Job, tag__names_job_and_iteration_and_its_progress_only_rises_within_one) {
+  Pair pair;
+  pair.rate = Rate(1'000'000'000);
+  const auto [c, s] = pair.connect();
+  const JobId job = pair.c().add_job({.number = 77, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
+  pair.c().attach(c, job);
+  const auto message = random_bytes(1'000'000);
+  ByteVector buffer(message.size());
+  for (std::uint16_t iteration = 1; iteration <= 3; ++iteration) {
+    pair.c().begin_iteration(job, message.size());
+    ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+    pair.run_for(1_ms);
+    pair.log.clear();
+    Random random(iteration);
+    pair.fate = [&](const Parsed&, Fate& fate) { fate.drop = random.chance(0.02); };
+    ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+    ASSERT_TRUE(pair.transfer(1, 1));
+    pair.fate = nullptr;
+    std::uint16_t progress = 0;
+    for (const Parsed& packet : pair.log) {
+      if (packet.from != 0 || !is_data(packet)) continue;
+      ASSERT_NE(packet.header.flags & wire::has_job, 0);
+      ASSERT_EQ(packet.header.tag.job, 77u);
+      ASSERT_EQ(packet.header.tag.iteration, iteration);
+      ASSERT_GE(packet.header.tag.progress, progress);
+      progress = packet.header.tag.progress;
+    }
+    EXPECT_GT(progress, 50'000);
+    EXPECT_EQ(pair.c().job_progress(job).tracker.bytes_sent(), message.size()) << "each byte once, losses or not";
+    EXPECT_EQ(pair.c().job_progress(job).gain(), 2.0);
+    const Completion received = pair.server().completions.back();
+    EXPECT_TRUE(received.has_job);
+    EXPECT_EQ(received.job, 77u);
+    EXPECT_EQ(received.iteration, iteration);
+  }
+  for (const Parsed& packet : pair.log) {
+    if (packet.from == 1) {
+      EXPECT_EQ(packet.header.flags & wire::has_job, 0);
+    }
+  }
+}
+
+TEST(Job, begin_iteration__starts_from_zero) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  const JobId job = pair.c().add_job({.number = 1, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
+  pair.c().attach(c, job);
+  EXPECT_EQ(pair.c().job_progress(job).gain(), 1.0) << "before the first iteration";
+  const auto message = random_bytes(50'000);
+  pair.c().begin_iteration(job, 100'000);
+  EXPECT_EQ(pair.c().job_progress(job).gain(), 0.25);
+  ASSERT_EQ(pair.s().receive_virtual(s, 50'000, 0), PostResult::ok);
+  ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+  ASSERT_TRUE(pair.transfer(1, 1));
+  EXPECT_DOUBLE_EQ(pair.c().job_progress(job).tracker.bytes_ratio(), 0.5);
+  pair.c().begin_iteration(job, 100'000);
+  EXPECT_EQ(pair.c().job_progress(job).tracker.bytes_ratio(), 0.0);
+  EXPECT_EQ(pair.c().job_progress(job).tracker.iteration(), 2u);
+}
+
+TEST(Job, progress__adds_up_over_the_job_s_connections) {
+  Pair pair;
+  const JobId job = pair.c().add_job({.number = 1, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
+  pair.c().begin_iteration(job, 400'000);
+  const auto message = random_bytes(100'000);
+  for (int i = 1; i <= 4; ++i) {
+    const auto [c, s] = pair.connect();
+    pair.c().attach(c, job);
+    ASSERT_EQ(pair.s().receive_virtual(s, 100'000, 0), PostResult::ok);
+    ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+    ASSERT_TRUE(pair.transfer(1, 1));
+    EXPECT_DOUBLE_EQ(pair.c().job_progress(job).tracker.bytes_ratio(), 0.25 * i);
+  }
+}
+
+/// Growth of the window in congestion avoidance, in packets per round trip, under a constant gain.
+double growth(double gain) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  const JobId job = pair.c().add_job({.number = 1, .augmentation = cc::Augmentation::constant(gain), .max_rate = {}});
+  pair.c().attach(c, job);
+  const auto message = random_bytes(10'000'000);
+  EXPECT_EQ(pair.s().receive_virtual(s, message.size(), 0), PostResult::ok);
+  pair.run_for(1_ms);
+  pair.logging = false;
+  pair.fate = [](const Parsed& packet, Fate& fate) {
+    fate.drop = packet.from == 0 && packet.header.packet_number == 60;
+  };
+  EXPECT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+  EXPECT_TRUE(pair.run([&, id = c] { return pair.c().stats(id).congestion_events == 1; }, pair.now() + 1_s));
+  pair.run_for(1_ms);
+  const double before = pair.c().stats(c).cwnd_bytes;
+  const Nanos begin = pair.now();
+  pair.run_for(5_ms);
+  EXPECT_EQ(pair.c().stats(c).congestion_events, 1u);
+  const double rounds = (pair.now() - begin).seconds() / pair.c().stats(c).smoothed_rtt.seconds();
+  return (pair.c().stats(c).cwnd_bytes - before) / 1472 / rounds;
+}
+
+TEST(Job, gain__reaches_the_algorithm) {
+  const double plain = growth(1.0);
+  EXPECT_NEAR(plain, 1.0, 0.2);
+  EXPECT_NEAR(growth(2.0) / plain, 2.0, 0.15);
+  EXPECT_NEAR(growth(0.25) / plain, 0.25, 0.04);
+}
+
+TEST(Job, removed__its_connections_go_on_without_a_tag) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  const JobId job = pair.c().add_job({.number = 5, .augmentation = cc::Augmentation::constant(1.5), .max_rate = {}});
+  pair.c().attach(c, job);
+  const auto message = random_bytes(2'000'000);
+  ByteVector buffer(message.size());
+  ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+  pair.run_for(1_ms);
+  ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+  pair.run_for(500_us);
+  pair.c().remove_job(job);
+  pair.log.clear();
+  ASSERT_TRUE(pair.transfer(1, 1));
+  EXPECT_EQ(buffer, message);
+  for (const Parsed& packet : pair.log) EXPECT_EQ(packet.header.flags & wire::has_job, 0);
+  EXPECT_FALSE(pair.server().completions.back().has_job);
+  // The slot is free again, with nothing left in it.
+  EXPECT_EQ(pair.c().add_job({}), job);
+  EXPECT_EQ(pair.c().job_progress(job).tracker.bytes_sent(), 0u);
+}
+
+TEST(Job, attach__moves_a_connection_between_jobs) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  const JobId first = pair.c().add_job({.number = 1, .augmentation = {}, .max_rate = {}});
+  const JobId second = pair.c().add_job({.number = 2, .augmentation = {}, .max_rate = {}});
+  const auto message = random_bytes(10'000);
+  for (const JobId job : {first, second}) {
+    pair.c().attach(c, job);
+    pair.c().begin_iteration(job, 10'000);
+    ASSERT_EQ(pair.s().receive_virtual(s, 10'000, 0), PostResult::ok);
+    ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+    ASSERT_TRUE(pair.transfer(1, 1));
+    EXPECT_EQ(pair.server().completions.back().job, job == first ? 1u : 2u);
+    EXPECT_EQ(pair.c().job_progress(job).tracker.bytes_sent(), 10'000u);
+  }
+  pair.c().attach(c, 12345);  // no such job: ignored
+  EXPECT_EQ(pair.c().job_progress(first).tracker.bytes_sent(), 10'000u);
+}
+
+TEST(Job, connections_that_end__leave_it_usable) {
+  Pair pair;
+  const JobId job = pair.c().add_job({.number = 1, .augmentation = {}, .max_rate = {}});
+  for (int i = 0; i < 10; ++i) {
+    const auto [c, s] = pair.connect();
+    pair.c().attach(c, job);
+    if (i % 2 == 0)
+      pair.c().close(c);
+    else
+      pair.c().abort(c, pair.now());
+    pair.run_for(100_ms);
+    EXPECT_FALSE(pair.c().exists(c));
+  }
+  pair.c().remove_job(job);
+}
+
+}  // namespace
+}  // namespace mltcp

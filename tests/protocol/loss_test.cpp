@@ -1,0 +1,433 @@
+// Acknowledgements and loss recovery (RFC 9002): packet numbers, thresholds in packets and time, probes, spurious
+// losses, persistent congestion, and bounds on what is remembered.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "../transport/test_network.h"
+
+namespace mltcp {
+namespace {
+
+using namespace testing_network;
+
+/// A pair whose server has a buffer for one message of `bytes`.
+struct Transfer {
+  explicit Transfer(std::size_t bytes, const ConnectionConfig& config = {})
+      : pair(config, config), message(random_bytes(bytes)), buffer(bytes) {
+    std::tie(c, s) = pair.connect();
+    EXPECT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+    pair.run_for(10_ms);
+    pair.log.clear();
+  }
+  /// Counts the client's data packets from 0 and decides on each.
+  void on_data(const std::function<void(int, Fate&)>& decide) {
+    pair.fate = [decide, next = 0](const Parsed& packet, Fate& fate) mutable {
+      if (packet.from == 0 && is_data(packet)) decide(next++, fate);
+    };
+  }
+  void send() { ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok); }
+  void complete(Nanos within = 10_s) {
+    send();
+    ASSERT_TRUE(pair.transfer(1, 1, within));
+    EXPECT_EQ(buffer, message);
+  }
+  ConnectionStats stats() { return pair.c().stats(c); }
+
+  Pair pair;
+  ByteVector message;
+  ByteVector buffer;
+  ConnectionId c = 0;
+  ConnectionId s = 0;
+};
+
+TEST(PacketNumbers, every_packet__has_a_larger_one_than_all_before) {
+  Transfer transfer(2'000'000);
+  Random random(3);
+  transfer.pair.fate = [&](const Parsed&, Fate& fate) { fate.drop = random.chance(0.1); };
+  transfer.complete();
+  std::array<std::uint64_t, 2> next{};
+  std::uint64_t sent_again = 0;
+  std::set<std::uint32_t> offsets;
+  for (const Parsed& packet : transfer.pair.log) {
+    ASSERT_GE(packet.header.packet_number, next[packet.from]);
+    next[packet.from] = packet.header.packet_number + 1;
+    for (const ParsedFrame& frame : packet.frames)
+      if (frame.type == FrameType::data && !offsets.insert(frame.offset).second) ++sent_again;
+  }
+  EXPECT_GT(sent_again, 0u);
+  EXPECT_GT(transfer.stats().retransmitted_packets, 0u);
+}
+
+TEST(Acknowledgement, every_second_packet__and_at_once_at_the_end) {
+  Transfer transfer(14'280);  // ten packets of the initial window
+  transfer.complete();
+  const auto acks = transfer.pair.count([](const Parsed& p) { return p.from == 1 && p.has(FrameType::ack); });
+  EXPECT_GE(acks, 1u);
+  EXPECT_LE(acks, 6u);
+}
+
+TEST(Acknowledgement, ack_every__is_the_receiver_s) {
+  ConnectionConfig config;
+  config.ack_every = 1;
+  Transfer each(1'000'000, config);
+  each.pair.rate = Rate(1'000'000'000);
+  each.complete();
+  config.ack_every = 16;
+  Transfer few(1'000'000, config);
+  few.pair.rate = Rate(1'000'000'000);
+  few.complete();
+  const auto is_ack = [](const Parsed& p) { return p.from == 1 && p.has(FrameType::ack); };
+  const auto data = each.pair.count(is_data);
+  EXPECT_GE(each.pair.count(is_ack), data - 5);
+  EXPECT_LE(few.pair.count(is_ack), data / 5);
+}
+
+TEST(Acknowledgement, delayed__by_max_ack_delay_when_nothing_hurries_it) {
+  ConnectionConfig config;
+  config.ack_every = 64;
+  config.max_ack_delay = 300_us;
+  Pair pair(config, config);
+  const auto [c, s] = pair.connect();
+  pair.log.clear();
+  const Nanos begin = pair.now();
+  pair.inject(pair.server(), pair.client().address,
+              forge(header_for(s, 5), [](wire::Writer& w) { w.ping(); }));  // out of order: at once
+  pair.run_for(1_ms);
+  ASSERT_EQ(pair.log.size(), 1u);
+  EXPECT_EQ(pair.log[0].at, begin);
+  pair.log.clear();
+  const Nanos second = pair.now();
+  pair.inject(pair.server(), pair.client().address, forge(header_for(s, 6), [](wire::Writer& w) { w.ping(); }));
+  pair.run_for(1_ms);
+  ASSERT_EQ(pair.log.size(), 1u);
+  EXPECT_EQ(pair.log[0].at, second + 300_us);
+  EXPECT_EQ(pair.log[0].find(FrameType::ack)->delay_ns, 300'000u);
+  EXPECT_EQ(pair.log[0].find(FrameType::ack)->largest, 6u);
+}
+
+TEST(Acknowledgement, of_acknowledgements__there_is_none) {
+  Transfer transfer(1'000'000);
+  transfer.complete();
+  transfer.pair.run_for(1_s);
+  const auto before = transfer.pair.log.size();
+  transfer.pair.run_for(10_s);
+  EXPECT_EQ(transfer.pair.log.size(), before) << "silence after the last acknowledgement";
+  EXPECT_EQ(transfer.pair.count([](const Parsed& p) { return p.from == 0 && !p.eliciting(); }), 0u);
+}
+
+TEST(Acknowledgement, of_what_was_never_sent__is_counted_and_ignored) {
+  Transfer transfer(100'000);
+  transfer.pair.inject(transfer.pair.client(), transfer.pair.server().address,
+                       forge(header_for(transfer.c, 5000, 5000), [](wire::Writer& w) {
+                         wire::AckFrame ack;
+                         ack.range_count = 1;
+                         ack.ranges[0] = {0, 1000};
+                         w.ack(ack);
+                       }));
+  transfer.complete();
+  EXPECT_EQ(transfer.pair.c().stats().malformed_packets, 1u);
+  EXPECT_TRUE(transfer.pair.c().exists(transfer.c));
+}
+
+TEST(Duplicates, packets__are_taken_once) {
+  Transfer transfer(500'000);
+  const std::uint64_t sent = transfer.stats().packets_sent;
+  const ConnectionStats before = transfer.pair.s().stats(transfer.s);
+  transfer.pair.fate = [](const Parsed&, Fate& fate) { fate.copies = 2; };
+  transfer.complete();
+  transfer.pair.run_for(10_ms);
+  const ConnectionStats after = transfer.pair.s().stats(transfer.s);
+  EXPECT_EQ(after.packets_received - before.packets_received, transfer.stats().packets_sent - sent);
+  EXPECT_EQ(after.duplicate_packets - before.duplicate_packets, transfer.stats().packets_sent - sent);
+  EXPECT_EQ(transfer.stats().retransmitted_packets, 0u);
+  EXPECT_EQ(transfer.stats().lost_packets, 0u);
+}
+
+TEST(Loss, one_packet__is_found_by_the_packet_threshold_within_a_round_trip) {
+  Transfer transfer(14'280);
+  transfer.on_data([](int number, Fate& fate) { fate.drop = number == 2; });
+  const Nanos begin = transfer.pair.now();
+  transfer.complete();
+  EXPECT_LT(transfer.pair.now() - begin, 250_us) << "two round trips of 100 us";
+  EXPECT_EQ(transfer.stats().lost_packets, 1u);
+  EXPECT_EQ(transfer.stats().retransmitted_packets, 1u);
+  EXPECT_EQ(transfer.stats().congestion_events, 1u);
+  EXPECT_EQ(transfer.stats().timeouts, 0u);
+}
+
+TEST(Loss, packet_threshold__is_three) {
+  // The packet before the last two: not enough packets after it, so time decides.
+  Transfer transfer(14'280);
+  transfer.on_data([](int number, Fate& fate) { fate.drop = number == 7; });
+  const Nanos begin = transfer.pair.now();
+  transfer.complete();
+  EXPECT_EQ(transfer.stats().lost_packets, 1u);
+  const Nanos loss_delay = 200_us;  // the timer granularity, above 9/8 of the round trip
+  EXPECT_GE(transfer.pair.now() - begin, loss_delay + 100_us);
+  EXPECT_LT(transfer.pair.now() - begin, loss_delay + 200_us);
+}
+
+TEST(Loss, last_packet__is_made_good_by_a_probe) {
+  Transfer transfer(14'280);
+  transfer.on_data([](int number, Fate& fate) { fate.drop = number == 9; });
+  const Nanos begin = transfer.pair.now();
+  transfer.complete();
+  EXPECT_LT(transfer.pair.now() - begin, 2_ms);
+  EXPECT_EQ(transfer.stats().timeouts, 0u);
+}
+
+TEST(Loss, whole_flight__is_made_good_by_a_probe) {
+  Transfer transfer(14'280);
+  transfer.on_data([](int number, Fate& fate) { fate.drop = number < 10; });
+  const Nanos begin = transfer.pair.now();
+  transfer.complete();
+  EXPECT_LT(transfer.pair.now() - begin, 5_ms);
+  EXPECT_GE(transfer.stats().lost_packets, 9u);
+  EXPECT_EQ(transfer.stats().congestion_events, 1u) << "one episode";
+}
+
+TEST(Loss, probes__double_their_interval) {
+  Transfer transfer(1000);
+  transfer.on_data([](int, Fate& fate) { fate.drop = true; });
+  transfer.send();
+  transfer.pair.run_for(5_s);
+  std::vector<Nanos> times;
+  for (const Parsed& packet : transfer.pair.log)
+    if (packet.from == 0 && (times.empty() || packet.at != times.back())) times.push_back(packet.at);
+  ASSERT_GE(times.size(), 8u);
+  for (std::size_t i = 2; i < 8; ++i)
+    EXPECT_NEAR(static_cast<double>((times[i] - times[i - 1]).count),
+                2.0 * static_cast<double>((times[i - 1] - times[i - 2]).count), 1000);
+  EXPECT_LE(times.back() - times[times.size() - 2], 1001_ms);
+}
+
+TEST(Loss, of_acknowledgements__costs_nothing_but_a_probe) {
+  Transfer transfer(1'000'000);
+  transfer.pair.fate = [next = 0](const Parsed& packet, Fate& fate) mutable {
+    fate.drop = packet.from == 1 && next++ % 2 == 0;
+  };
+  transfer.complete();
+  EXPECT_EQ(transfer.stats().lost_packets, 0u);
+}
+
+TEST(Loss, several_in_a_round__are_one_congestion_event) {
+  Transfer transfer(500'000);
+  transfer.pair.rate = Rate(1'000'000'000);
+  transfer.on_data([](int number, Fate& fate) { fate.drop = number >= 100 && number < 110 && number % 2 == 0; });
+  transfer.complete();
+  EXPECT_EQ(transfer.stats().lost_packets, 5u);
+  EXPECT_EQ(transfer.stats().retransmitted_packets, 5u);
+  EXPECT_EQ(transfer.stats().congestion_events, 1u);
+}
+
+TEST(Loss, of_a_retransmission__is_made_good) {
+  Transfer transfer(100'000);
+  std::map<std::uint32_t, int> seen;
+  transfer.pair.fate = [&](const Parsed& packet, Fate& fate) {
+    if (const ParsedFrame* data = packet.find(FrameType::data); data != nullptr && packet.from == 0)
+      fate.drop = data->offset % 5 == 0 && ++seen[data->offset] <= 3;
+  };
+  transfer.complete();
+}
+
+TEST(Loss, small_messages_that_share_a_packet__all_come_again) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  std::vector<ByteVector> messages;
+  std::vector<ByteVector> buffers;
+  for (std::size_t i = 0; i < 100; ++i) {
+    messages.push_back(random_bytes(i % 7 == 0 ? 0 : 1 + i % 120, i));
+    buffers.emplace_back(messages.back().size());
+  }
+  for (std::size_t i = 0; i < 100; ++i) ASSERT_EQ(pair.s().receive(s, buffers[i], i), PostResult::ok);
+  pair.run_for(1_ms);
+  Random random(2);
+  pair.fate = [&](const Parsed&, Fate& fate) { fate.drop = random.chance(0.4); };
+  for (std::size_t i = 0; i < 100; ++i) ASSERT_EQ(pair.c().send(c, messages[i], i), PostResult::ok);
+  ASSERT_TRUE(pair.transfer(100, 100));
+  EXPECT_EQ(buffers, messages);
+}
+
+TEST(Reordering, spurious_loss__is_undone_and_raises_the_threshold) {
+  Transfer transfer(1'000'000);
+  transfer.pair.rate = Rate(1'000'000'000);
+  // Each fiftieth packet falls six places back: 12 us a packet.
+  transfer.on_data([](int number, Fate& fate) {
+    if (number % 50 == 20) fate.extra_delay = 75_us;
+  });
+  transfer.complete();
+  transfer.pair.run_for(10_ms);
+  EXPECT_GE(transfer.stats().spurious_losses, 1u);
+  EXPECT_LE(transfer.stats().spurious_losses, 2u) << "after the first, six places are known to be reordering";
+  EXPECT_EQ(transfer.stats().spurious_losses, transfer.stats().lost_packets);
+  // Slow start goes on as if nothing had been.
+  EXPECT_GT(transfer.stats().cwnd_bytes, 100'000);
+}
+
+TEST(Reordering, undo__is_not_triggered_by_late_packets_of_an_earlier_episode) {
+  // Two packets of a first round are declared lost; one is late, one is really lost. In a later round one packet is
+  // really lost, and only then does the late one of the first round arrive: no proof that the second loss was none.
+  Transfer transfer(3'000'000);
+  transfer.pair.rate = Rate(1'000'000'000);
+  transfer.on_data([](int number, Fate& fate) {
+    if (number == 40) fate.extra_delay = 1000_us;
+    if (number == 41) fate.drop = true;
+    if (number == 85) fate.drop = true;
+  });
+  transfer.complete();
+  if (transfer.stats().spurious_losses == 1 && transfer.stats().congestion_events == 2) {
+    // 3 MB with two halvings that both hold.
+    EXPECT_LT(transfer.stats().cwnd_bytes, 200'000);
+  }
+}
+
+TEST(Congestion, persistent__falls_to_the_minimum) {
+  Transfer transfer(3'000'000);
+  transfer.pair.rate = Rate(1'000'000'000);
+  Nanos begin = Nanos::never();
+  transfer.pair.fate = [&](const Parsed& packet, Fate& fate) {
+    if (packet.from == 0 && packet.header.packet_number == 500 && begin.is_never()) begin = packet.at;
+    fate.drop = !begin.is_never() && packet.at < begin + 20_ms;
+  };
+  transfer.complete();
+  EXPECT_GE(transfer.stats().timeouts, 1u);
+}
+
+TEST(Congestion, window__is_kept_and_grows_only_when_used) {
+  Transfer transfer(10'000);
+  transfer.complete();
+  const double initial = transfer.stats().cwnd_bytes;
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_EQ(transfer.pair.s().receive_virtual(transfer.s, 10'000, 0), PostResult::ok);
+    ASSERT_EQ(transfer.pair.c().send(transfer.c, transfer.message, 0), PostResult::ok);
+    ASSERT_TRUE(transfer.pair.transfer(1, 1));
+  }
+  EXPECT_EQ(transfer.stats().cwnd_bytes, initial) << "seven packets never fill ten";
+}
+
+TEST(Congestion, in_flight__stays_within_the_window) {
+  Transfer transfer(1'000'000);
+  transfer.pair.rate = Rate(1'000'000'000);
+  bool beyond = false;
+  transfer.on_data([](int number, Fate& fate) { fate.drop = number == 300; });
+  transfer.send();
+  transfer.pair.run(
+      [&] {
+        // A decrease leaves what is in flight; it may not grow then.
+        beyond = beyond || (static_cast<double>(transfer.stats().in_flight) > transfer.stats().cwnd_bytes &&
+                            transfer.stats().congestion_events == 0);
+        return transfer.pair.server().count(Completion::Kind::received) == 1;
+      },
+      transfer.pair.now() + 10_s);
+  EXPECT_FALSE(beyond);
+}
+
+TEST(Idle, restart__slow_starts_again_from_the_initial_window) {
+  Transfer transfer(2'000'000);
+  transfer.pair.rate = Rate(1'000'000'000);
+  transfer.complete();
+  const double before = transfer.stats().cwnd_bytes;
+  ASSERT_GT(before, 14'720 * 2);
+  transfer.pair.run_for(1_s);
+  EXPECT_EQ(transfer.stats().cwnd_bytes, before);
+  ASSERT_EQ(transfer.pair.s().receive_virtual(transfer.s, 2'000'000, 0), PostResult::ok);
+  transfer.pair.run_for(1_s);
+  transfer.send();
+  transfer.pair.run_for(10_us);
+  EXPECT_EQ(transfer.stats().cwnd_bytes, 14'720) << "ten packets";
+}
+
+TEST(Idle, short_pause__keeps_the_window) {
+  Transfer transfer(2'000'000);
+  transfer.pair.rate = Rate(1'000'000'000);
+  transfer.complete();
+  const double before = transfer.stats().cwnd_bytes;
+  ASSERT_EQ(transfer.pair.s().receive_virtual(transfer.s, 2'000'000, 0), PostResult::ok);
+  transfer.pair.run_for(100_us);
+  transfer.send();
+  transfer.pair.run_for(10_us);
+  EXPECT_GE(transfer.stats().cwnd_bytes, before);
+}
+
+TEST(Bounds, max_packets_in_flight__holds) {
+  ConnectionConfig config;
+  config.max_packets_in_flight = 16;
+  Transfer transfer(500'000, config);
+  std::uint64_t most = 0;
+  transfer.send();
+  transfer.pair.run(
+      [&] {
+        most = std::max<std::uint64_t>(most, transfer.stats().in_flight / 1400);
+        return transfer.pair.server().count(Completion::Kind::received) == 1;
+      },
+      transfer.pair.now() + 10_s);
+  EXPECT_LE(most, 17u);
+  EXPECT_EQ(transfer.buffer, transfer.message);
+}
+
+TEST(Bounds, max_packets_in_flight__does_not_stall_on_a_loss) {
+  // The lost packet is remembered in front of a full record of sent packets, and nothing is in flight any more.
+  ConnectionConfig config;
+  config.max_packets_in_flight = 16;
+  Transfer transfer(200'000, config);
+  transfer.on_data([](int number, Fate& fate) { fate.drop = number == 40; });
+  transfer.complete(2_s);
+}
+
+TEST(Bounds, max_packets_in_flight__does_not_stall_on_any_single_loss) {
+  for (int lost = 0; lost < 60; ++lost) {
+    ConnectionConfig config;
+    config.max_packets_in_flight = 16;
+    Transfer transfer(100'000, config);
+    transfer.on_data([lost](int number, Fate& fate) { fate.drop = number == lost; });
+    transfer.send();
+    ASSERT_TRUE(transfer.pair.transfer(1, 1, 2_s)) << "packet " << lost;
+  }
+}
+
+TEST(Bounds, many_acknowledgements_behind_a_lost_packet__do_not_stall_it) {
+  // The client's one packet is lost; while its timeout is far away, the server's data makes the client acknowledge
+  // more packets than it can remember.
+  ConnectionConfig config;
+  config.max_packets_in_flight = 16;
+  config.give_up_after = 5_s;
+  ConnectionConfig server = config;
+  server.max_packets_in_flight = 4096;
+  Pair pair(config, server);
+  const auto [c, s] = pair.connect();
+  const auto big = random_bytes(2'000'000);
+  ByteVector at_client(big.size());
+  std::byte byte{};
+  ASSERT_EQ(pair.c().receive(c, at_client, 0), PostResult::ok);
+  ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
+  pair.run_for(5_ms);
+  const Nanos end = pair.now() + 3_ms;
+  pair.fate = [&](const Parsed& packet, Fate& fate) {
+    fate.drop = packet.from == 0 && packet.eliciting() && packet.at < end;
+  };
+  ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
+  ASSERT_EQ(pair.s().send(s, big, 0), PostResult::ok);
+  EXPECT_TRUE(pair.run(
+      [&] {
+        return pair.client().count(Completion::Kind::sent) == 1 &&
+               pair.client().count(Completion::Kind::received) == 1 && pair.server().count(Completion::Kind::sent) == 1;
+      },
+      pair.now() + 2_s));
+  EXPECT_EQ(at_client, big);
+}
+
+TEST(Bounds, reassembly__of_every_second_packet_missing) {
+  // 2000 packets with every second one lost: more holes than are remembered; all arrives nevertheless.
+  Transfer transfer(4'000'000);
+  std::set<std::uint32_t> dropped;
+  transfer.pair.fate = [&](const Parsed& packet, Fate& fate) {
+    const ParsedFrame* data = packet.find(FrameType::data);
+    if (packet.from == 0 && data != nullptr && (data->offset / 1428) % 2 == 1)
+      fate.drop = dropped.insert(data->offset).second;
+  };
+  transfer.complete(60_s);
+}
+
+}  // namespace
+}  // namespace mltcp

@@ -1,0 +1,204 @@
+// Pacing on the wire: a connection's rate and a job's rate, which its connections share evenly.
+#include <gtest/gtest.h>
+
+#include "../transport/test_network.h"
+
+namespace mltcp {
+namespace {
+
+using namespace testing_network;
+
+/// The most bytes on the wire that left `host` in any interval of `width`.
+Bytes densest(const TestNetwork& network, std::size_t host, Nanos width) {
+  Bytes most = 0;
+  Bytes inside = 0;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < network.log.size(); ++i) {
+    const Parsed& packet = network.log[i];
+    if (packet.from != host) continue;
+    inside += packet.size + 42;
+    while (network.log[first].at + width <= packet.at) {
+      if (network.log[first].from == host) inside -= network.log[first].size + 42;
+      ++first;
+    }
+    most = std::max(most, inside);
+  }
+  return most;
+}
+
+TEST(Pacing, max_rate__holds_in_every_interval) {
+  ConnectionConfig config;
+  config.max_rate = Rate(100'000'000);
+  Pair pair(config);
+  const auto [c, s] = pair.connect();
+  const auto message = random_bytes(2'000'000);
+  ByteVector buffer(message.size());
+  ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+  pair.run_for(10_ms);
+  pair.log.clear();
+  const Nanos begin = pair.now();
+  ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+  ASSERT_TRUE(pair.transfer(1, 1));
+  const double rate = 2'000'000.0 * 8 / (pair.now() - begin).seconds();
+  EXPECT_GT(rate, 0.9e8);
+  EXPECT_LT(rate, 1.0e8);
+  for (const Nanos width : {1_ms, 10_ms, 50_ms})
+    EXPECT_LE(densest(pair, 0, width), config.max_rate.bytes_in(width) + 34 * 1514) << width.count;
+  EXPECT_EQ(pair.c().stats(c).pacing_rate, config.max_rate);
+}
+
+TEST(Pacing, window__is_spread_over_the_round_trip) {
+  Pair pair({}, {}, 1_ms);
+  const auto [c, s] = pair.connect();
+  const auto message = random_bytes(3'000'000);
+  ByteVector buffer(message.size());
+  ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+  pair.run_for(10_ms);
+  pair.log.clear();
+  ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+  ASSERT_TRUE(pair.transfer(1, 1));
+  // At most twice the window in a round trip of 2 ms; a tenth of that in a tenth of the time, and a small burst.
+  const double window = pair.c().stats(c).cwnd_bytes;
+  EXPECT_LE(static_cast<double>(densest(pair, 0, 200_us)), 0.2 * window * 1.1 + 40 * 1514);
+}
+
+TEST(Pacing, acknowledgements__are_not_held_back) {
+  ConnectionConfig server;
+  server.max_rate = Rate(100'000);  // 12.5 kB/s: one packet in 120 ms
+  Pair pair({}, server);
+  const auto [c, s] = pair.connect();
+  const auto message = random_bytes(1'000'000);
+  ByteVector buffer(message.size());
+  ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+  ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+  EXPECT_TRUE(pair.transfer(1, 1, 1_s));
+}
+
+struct SharedJob {
+  explicit SharedJob(Rate rate, std::size_t flows) {
+    job = pair.c().add_job(JobConfig{.number = 3, .augmentation = {}, .max_rate = rate});
+    for (std::size_t i = 0; i < flows; ++i) {
+      const auto [client, server] = pair.connect();
+      pair.c().attach(client, job);
+      ids.push_back(client);
+      servers.push_back(server);
+    }
+  }
+  void post(Bytes bytes) {
+    for (const ConnectionId server : servers) ASSERT_EQ(pair.s().receive_virtual(server, bytes, 0), PostResult::ok);
+    pair.run_for(5_ms);
+    pair.log.clear();
+    for (const ConnectionId id : ids) ASSERT_EQ(pair.c().send_virtual(id, bytes, 0), PostResult::ok);
+  }
+  [[nodiscard]] std::vector<Bytes> sent() {
+    std::vector<Bytes> result;
+    for (const ConnectionId id : ids) result.push_back(pair.c().stats(id).bytes_sent);
+    return result;
+  }
+
+  Pair pair{{}, {}, 50_us, {.virtual_payload = true}};
+  JobId job = 0;
+  std::vector<ConnectionId> ids;
+  std::vector<ConnectionId> servers;
+};
+
+TEST(JobRate, flows__share_it_evenly_and_none_starves) {
+  const Rate rate(500'000'000);
+  SharedJob shared(rate, 4);
+  shared.post(100'000'000);
+  std::vector<Bytes> before = shared.sent();
+  for (int i = 0; i < 20; ++i) {
+    shared.pair.run_for(10_ms);
+    const std::vector<Bytes> now = shared.sent();
+    for (std::size_t flow = 0; flow < 4; ++flow)
+      EXPECT_NEAR(static_cast<double>(now[flow] - before[flow]), static_cast<double>(rate.bytes_in(10_ms)) / 4,
+                  static_cast<double>(rate.bytes_in(10_ms)) / 40 + 8 * 1514)
+          << "flow " << flow << " in interval " << i;
+    before = now;
+  }
+  for (const Nanos width : {1_ms, 10_ms, 50_ms})
+    EXPECT_LE(densest(shared.pair, 0, width), rate.bytes_in(width) + 10 * 1514) << width.count;
+  EXPECT_GE(densest(shared.pair, 0, 10_ms), rate.bytes_in(10_ms) * 98 / 100) << "and uses all of it";
+}
+
+TEST(JobRate, flow_that_comes_later__gets_its_share) {
+  SharedJob shared(Rate(500'000'000), 4);
+  for (std::size_t i = 0; i < 4; ++i)
+    ASSERT_EQ(shared.pair.s().receive_virtual(shared.servers[i], 1u << 30, 0), PostResult::ok);
+  shared.pair.run_for(5_ms);
+  for (std::size_t i = 0; i < 3; ++i)
+    ASSERT_EQ(shared.pair.c().send_virtual(shared.ids[i], 1u << 30, 0), PostResult::ok);
+  shared.pair.run_for(50_ms);
+  ASSERT_EQ(shared.pair.c().send_virtual(shared.ids[3], 1u << 30, 0), PostResult::ok);
+  shared.pair.run_for(1_ms);
+  const std::vector<Bytes> before = shared.sent();
+  shared.pair.run_for(50_ms);
+  const std::vector<Bytes> after = shared.sent();
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(static_cast<double>(after[i] - before[i]), 781'250, 60'000) << "flow " << i;
+}
+
+TEST(JobRate, finished_flows__leave_theirs_to_the_others) {
+  const Rate rate(500'000'000);
+  SharedJob shared(rate, 2);
+  for (std::size_t i = 0; i < 2; ++i)
+    ASSERT_EQ(shared.pair.s().receive_virtual(shared.servers[i], 10'000'000, 0), PostResult::ok);
+  shared.pair.run_for(5_ms);
+  const Nanos begin = shared.pair.now();
+  ASSERT_EQ(shared.pair.c().send_virtual(shared.ids[0], 1'000'000, 0), PostResult::ok);
+  ASSERT_EQ(shared.pair.c().send_virtual(shared.ids[1], 10'000'000, 0), PostResult::ok);
+  ASSERT_TRUE(shared.pair.transfer(2, 2));
+  EXPECT_LT((shared.pair.now() - begin).seconds(), 11e6 * 8 / 5e8 * 1.08);
+}
+
+TEST(JobRate, change__takes_effect_at_once) {
+  SharedJob shared(Rate(1'000), 4);  // a packet in twelve seconds
+  shared.post(1'000'000);
+  shared.pair.run_for(100_ms);
+  EXPECT_EQ(shared.pair.client().count(Completion::Kind::sent), 0u);
+  shared.pair.c().set_job_rate(shared.job, Rate(1'000'000'000));
+  EXPECT_TRUE(shared.pair.transfer(4, 4, 500_ms)) << "waits for the time of the old rate";
+}
+
+TEST(JobRate, lifted__takes_effect_at_once) {
+  SharedJob shared(Rate(1'000), 4);
+  shared.post(1'000'000);
+  shared.pair.run_for(100_ms);
+  shared.pair.c().set_job_rate(shared.job, Rate(0));
+  EXPECT_TRUE(shared.pair.transfer(4, 4, 500_ms));
+}
+
+TEST(JobRate, remove_job__frees_its_waiting_connections) {
+  SharedJob shared(Rate(1'000), 4);
+  shared.post(1'000'000);
+  shared.pair.run_for(100_ms);
+  shared.pair.c().remove_job(shared.job);
+  EXPECT_TRUE(shared.pair.transfer(4, 4, 500_ms));
+}
+
+TEST(JobRate, attach_to_another_job__frees_a_waiting_connection) {
+  SharedJob shared(Rate(1'000), 4);
+  shared.post(1'000'000);
+  shared.pair.run_for(100_ms);
+  const JobId fast = shared.pair.c().add_job({});
+  for (const ConnectionId id : shared.ids) shared.pair.c().attach(id, fast);
+  EXPECT_TRUE(shared.pair.transfer(4, 4, 500_ms));
+}
+
+TEST(JobRate, waiting_connections_that_end__do_not_block_the_others) {
+  SharedJob shared(Rate(20'000'000), 4);
+  shared.post(200'000);
+  shared.pair.run_for(1_ms);
+  shared.pair.c().abort(shared.ids[0], shared.pair.now());
+  shared.pair.c().abort(shared.ids[2], shared.pair.now());
+  const auto ok = [&] {
+    std::size_t count = 0;
+    for (const Completion& completion : shared.pair.client().of(Completion::Kind::sent))
+      count += completion.status == Status::ok ? 1 : 0;
+    return count;
+  };
+  EXPECT_TRUE(shared.pair.run([&] { return ok() == 2; }, shared.pair.now() + 1_s));
+}
+
+}  // namespace
+}  // namespace mltcp

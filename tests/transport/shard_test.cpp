@@ -1,0 +1,293 @@
+// The shard: settings that are refused, connection ids and slots, posting limits, packets that belong to nobody, and a
+// datapath that is full.
+#include "mltcp/transport/shard.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "mltcp/base/error.h"
+#include "test_network.h"
+
+namespace mltcp {
+namespace {
+
+using namespace testing_network;
+
+TEST(Shard, settings__out_of_range_are_refused_with_their_name) {
+  Pair pair;
+  const auto message_of = [&](const ConnectionConfig& config) -> std::string {
+    try {
+      pair.s().listen(config);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto refused = [&](const char* key, const ConnectionConfig& config) {
+    EXPECT_THAT(message_of(config), testing::HasSubstr(key));
+    EXPECT_THROW(pair.c().connect(pair.server().address, config, pair.now()), InputError) << key;
+  };
+  EXPECT_EQ(message_of({}), "");
+  refused("max_sends", config_with([](ConnectionConfig& c) { c.max_sends = 0; }));
+  refused("max_sends", config_with([](ConnectionConfig& c) { c.max_sends = 65'537; }));
+  refused("max_receives", config_with([](ConnectionConfig& c) { c.max_receives = 0; }));
+  refused("max_receives", config_with([](ConnectionConfig& c) { c.max_receives = 65'537; }));
+  refused("max_packets_in_flight", config_with([](ConnectionConfig& c) { c.max_packets_in_flight = 15; }));
+  refused("max_packets_in_flight", config_with([](ConnectionConfig& c) { c.max_packets_in_flight = (1U << 20) + 1; }));
+  refused("ack_every", config_with([](ConnectionConfig& c) { c.ack_every = 0; }));
+  refused("initial_rtt", config_with([](ConnectionConfig& c) { c.initial_rtt = 0_ns; }));
+  refused("max_ack_delay", config_with([](ConnectionConfig& c) { c.max_ack_delay = 0_ns; }));
+  refused("timer_granularity", config_with([](ConnectionConfig& c) { c.timer_granularity = Nanos(-1); }));
+  refused("give_up_after", config_with([](ConnectionConfig& c) { c.give_up_after = 0_ns; }));
+  refused("vegas", config_with([](ConnectionConfig& c) { c.congestion_control = "vegas"; }));
+}
+
+TEST(Shard, settings__of_the_shard_out_of_range_are_refused) {
+  TestNetwork network;
+  TestHost& host = network.add();
+  EXPECT_THROW(Shard(host, {.max_connections = 0}), InputError);
+  EXPECT_THROW(Shard(host, {.max_connections = 1U << 20}), InputError);
+  EXPECT_THROW(Shard(host, {.max_completions = 0}), InputError);
+  EXPECT_NO_THROW(Shard(host, {.max_connections = 1, .max_jobs = 0, .max_completions = 1}));
+  TestHost small(network, 9, {.max_packet_bytes = 300});
+  EXPECT_THROW(Shard(small, {}), InputError);
+}
+
+TEST(Shard, idle__wants_no_poll) {
+  Pair pair;
+  EXPECT_TRUE(pair.c().poll(pair.now()).is_never());
+  pair.connect();
+  EXPECT_TRUE(pair.c().poll(pair.now()).is_never());
+  EXPECT_TRUE(pair.s().poll(pair.now()).is_never());
+}
+
+TEST(Shard, status__has_a_text_each) {
+  std::set<std::string> texts;
+  for (int i = 0; i <= static_cast<int>(Status::version); ++i) texts.insert(to_text(static_cast<Status>(i)));
+  EXPECT_EQ(texts.size(), static_cast<std::size_t>(Status::version) + 1);
+}
+
+TEST(Shard, unknown_connection__everything_is_refused_or_ignored) {
+  Pair pair;
+  std::byte byte{};
+  for (const ConnectionId id : {0U, 1U, 0xFFFFFFFFU, 12345U}) {
+    EXPECT_FALSE(pair.c().exists(id));
+    EXPECT_EQ(pair.c().send(id, {&byte, 1}, 0), PostResult::closed);
+    EXPECT_EQ(pair.c().receive(id, {&byte, 1}, 0), PostResult::closed);
+    EXPECT_EQ(pair.c().receive_virtual(id, 1, 0), PostResult::closed);
+    EXPECT_EQ(pair.c().stats(id).packets_sent, 0u);
+    pair.c().close(id);
+    pair.c().abort(id, pair.now());
+    pair.c().attach(id, 0);
+  }
+  pair.c().begin_iteration(77, 1);
+  pair.c().remove_job(77);
+  pair.c().set_job_rate(77, Rate(1));
+  pair.run_for(1_ms);
+}
+
+TEST(Shard, connect__throws_when_every_slot_is_taken) {
+  TestNetwork network;
+  TestHost& host = network.add({.max_connections = 3});
+  std::set<ConnectionId> ids;
+  for (int i = 0; i < 3; ++i) ids.insert(host.shard->connect(Address::v4(1, 1), {}, network.now()));
+  EXPECT_EQ(ids.size(), 3u);
+  EXPECT_FALSE(ids.contains(0));
+  EXPECT_THROW(host.shard->connect(Address::v4(1, 1), {}, network.now()), RunError);
+  host.shard->abort(*ids.begin(), network.now());
+  network.run_for(1_ms);
+  EXPECT_NO_THROW(host.shard->connect(Address::v4(1, 1), {}, network.now()));
+}
+
+TEST(Shard, slots__are_used_again_under_new_ids) {
+  Pair pair({}, {}, 10_us, {}, {.max_connections = 2});
+  std::set<ConnectionId> ids;
+  for (int i = 0; i < 50; ++i) {
+    const auto [c, s] = pair.connect();
+    ASSERT_NE(s, 0u);
+    EXPECT_TRUE(ids.insert(c).second) << "used again at once";
+    std::byte byte{};
+    EXPECT_EQ(pair.s().receive(s, {&byte, 1}, 1), PostResult::ok);
+    const std::byte sent{0x77};
+    EXPECT_EQ(pair.c().send(c, {&sent, 1}, 1), PostResult::ok);
+    EXPECT_TRUE(pair.transfer(1, 1));
+    EXPECT_EQ(byte, sent);
+    pair.c().close(c);
+    pair.run_for(100_ms);
+    EXPECT_FALSE(pair.c().exists(c));
+    EXPECT_FALSE(pair.s().exists(s));
+    EXPECT_EQ(pair.c().send(c, {&sent, 1}, 1), PostResult::closed);
+  }
+  EXPECT_EQ(pair.client().count(Completion::Kind::closed), 50u);
+  EXPECT_EQ(pair.server().count(Completion::Kind::closed), 50u);
+}
+
+TEST(Shard, posting__stops_at_max_sends_and_max_receives) {
+  ConnectionConfig config;
+  config.max_sends = 5;
+  config.max_receives = 3;
+  Pair pair(config, config);
+  const auto [c, s] = pair.connect();
+  std::byte byte{};
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
+  EXPECT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::queue_full);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
+  EXPECT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::queue_full);
+  EXPECT_TRUE(pair.transfer(3, 3));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
+  EXPECT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::queue_full);
+}
+
+TEST(Shard, posting__waits_while_completions_are_not_taken) {
+  Pair pair({}, {}, 50_us, {}, {.max_completions = 4});
+  const auto [c, s] = pair.connect();
+  std::byte byte{};
+  for (int i = 0; i < 8; ++i) ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
+  pair.client().keep_completions = true;
+  for (int i = 0; i < 6; ++i) ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
+  pair.run_for(100_ms);
+  EXPECT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::queue_full);
+  EXPECT_EQ(pair.c().receive(c, {&byte, 1}, 0), PostResult::queue_full);
+  std::array<Completion, 3> some;
+  EXPECT_EQ(pair.c().take_completions(some), 3u);
+  EXPECT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
+  pair.client().keep_completions = false;
+  pair.run_for(100_ms);
+  EXPECT_EQ(pair.client().count(Completion::Kind::sent), 4u);
+}
+
+TEST(Shard, posting__checks_its_arguments) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  std::byte byte{};
+  EXPECT_EQ(pair.c().send(c, {static_cast<std::byte*>(nullptr), 1}, 0), PostResult::invalid);
+  EXPECT_EQ(pair.c().send_virtual(c, 1, 0), PostResult::invalid) << "this datapath has no virtual payloads";
+  EXPECT_EQ(pair.s().receive(s, {static_cast<std::byte*>(nullptr), 1}, 0), PostResult::invalid);
+  // Never read: the length alone is judged.
+  EXPECT_EQ(pair.c().send(c, {&byte, wire::max_message_bytes + 1}, 0), PostResult::too_long);
+}
+
+TEST(Shard, take_completions__in_order_and_in_parts) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  std::byte byte{};
+  for (std::uint64_t i = 0; i < 10; ++i) ASSERT_EQ(pair.s().receive(s, {&byte, 1}, i), PostResult::ok);
+  pair.server().keep_completions = true;
+  for (std::uint64_t i = 0; i < 10; ++i) ASSERT_EQ(pair.c().send(c, {&byte, 1}, i), PostResult::ok);
+  pair.run_for(10_ms);
+  std::array<Completion, 3> out;
+  EXPECT_EQ(pair.s().take_completions(std::span(out).first(0)), 0u);
+  std::uint64_t next = 0;
+  while (const std::size_t count = pair.s().take_completions(out))
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(out[i].tag, next++);
+  EXPECT_EQ(next, 10u);
+}
+
+TEST(Shard, counters__of_packets_that_belong_to_nobody) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  const Address client = pair.client().address;
+  const auto arrive = [&](ByteVector bytes, const Address& source) {
+    pair.inject(pair.server(), source, std::move(bytes));
+    pair.run_for(1_ms);
+  };
+  const ShardStats before = pair.s().stats();
+  arrive(random_bytes(31), client);
+  EXPECT_EQ(pair.s().stats().truncated_packets, before.truncated_packets + 1);
+  arrive({}, client);
+  EXPECT_EQ(pair.s().stats().truncated_packets, before.truncated_packets + 2);
+  arrive(ByteVector(100, std::byte{7}), client);
+  EXPECT_EQ(pair.s().stats().foreign_packets, before.foreign_packets + 1);
+  auto ping = forge(header_for(s, 1000), [](wire::Writer& w) { w.ping(); });
+  auto damaged = ping;
+  damaged[20] ^= std::byte{1};
+  arrive(damaged, client);
+  EXPECT_EQ(pair.s().stats().corrupted_packets, before.corrupted_packets + 1);
+  arrive(ping, Address::v4(0x0A0000FF, 4793));
+  EXPECT_EQ(pair.s().stats().unknown_connection, before.unknown_connection + 1) << "right id, wrong address";
+  arrive(forge(header_for(s + 1, 0), [](wire::Writer& w) { w.ping(); }), client);
+  EXPECT_EQ(pair.s().stats().unknown_connection, before.unknown_connection + 2);
+  arrive(forge(header_for(0, 0), [](wire::Writer& w) { w.ping(); }), client);
+  EXPECT_EQ(pair.s().stats().malformed_packets, before.malformed_packets + 1) << "no connection, and no CONNECT";
+  EXPECT_EQ(pair.s().stats().packets_received, before.packets_received + 7);
+  // None of it has touched the connection.
+  EXPECT_TRUE(pair.s().exists(s));
+  std::byte byte{};
+  EXPECT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
+  EXPECT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
+  EXPECT_TRUE(pair.transfer(1, 1));
+}
+
+TEST(Shard, full_datapath__everything_goes_out_later_in_order) {
+  Pair pair({}, {}, 50_us, {.burst = 4});
+  const auto [c, s] = pair.connect();
+  const auto message = random_bytes(200'000);
+  ByteVector buffer(message.size());
+  ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+  pair.run_for(1_ms);
+  pair.client().room = 0;
+  ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+  // One packet at a time, and now and then none for a while.
+  Random random(1);
+  for (int i = 0; i < 2000 && pair.server().count(Completion::Kind::received) == 0; ++i) {
+    pair.client().room = random.below(4);
+    pair.wake(pair.client());
+    pair.run_for(20_us);
+  }
+  pair.client().room = ~std::size_t{0};
+  pair.run_for(1_s);
+  EXPECT_EQ(pair.client().count(Completion::Kind::sent), 1u);
+  ASSERT_EQ(pair.server().count(Completion::Kind::received), 1u);
+  EXPECT_EQ(buffer, message);
+  std::uint64_t next = 0;
+  for (const Parsed& packet : pair.log) {
+    if (packet.from != 0 || packet.header.connection == 0) continue;
+    EXPECT_GT(packet.header.packet_number, next);
+    next = packet.header.packet_number;
+  }
+}
+
+TEST(Shard, full_datapath__is_not_asked_for_ever) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  std::byte byte{};
+  pair.client().room = 0;
+  pair.client().send_calls = 0;
+  ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
+  ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
+  pair.run_for(1_s);  // timers go on meanwhile
+  EXPECT_LT(pair.client().send_calls, 100u);
+  pair.client().room = ~std::size_t{0};
+  EXPECT_TRUE(pair.transfer(1, 1));
+}
+
+TEST(Shard, bursts__several_packets_per_call) {
+  Pair pair({}, {}, 50_us, {.burst = 32});
+  const auto [c, s] = pair.connect();
+  const auto message = random_bytes(1'000'000);
+  ByteVector buffer(message.size());
+  ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+  pair.client().send_calls = 0;
+  ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+  ASSERT_TRUE(pair.transfer(1, 1));
+  EXPECT_LT(pair.client().send_calls, pair.c().stats(c).packets_sent);
+  EXPECT_EQ(buffer, message);
+}
+
+TEST(Shard, jobs__as_many_as_configured) {
+  TestNetwork network;
+  TestHost& host = network.add({.max_jobs = 2});
+  const JobId a = host.shard->add_job({});
+  const JobId b = host.shard->add_job({});
+  EXPECT_NE(a, b);
+  EXPECT_THROW(host.shard->add_job({}), RunError);
+  host.shard->remove_job(a);
+  host.shard->remove_job(a);
+  EXPECT_NO_THROW(host.shard->add_job({}));
+}
+
+}  // namespace
+}  // namespace mltcp

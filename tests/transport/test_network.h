@@ -1,0 +1,419 @@
+// A network of a few shards in virtual time, made for tests: the test decides the fate of each packet, sees the wire,
+// and can make a host's datapath full. Packets take a fixed time; nothing is random.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mltcp/base/random.h"
+#include "mltcp/transport/crc32c.h"
+#include "mltcp/transport/shard.h"
+#include "mltcp/transport/wire.h"
+
+namespace mltcp {
+
+inline std::ostream& operator<<(std::ostream& out, Status status) { return out << to_text(status); }
+
+namespace testing_network {
+
+using namespace mltcp::literals;
+using ByteVector = std::vector<std::byte>;
+using wire::FrameType;
+
+inline ByteVector random_bytes(std::size_t size, std::uint64_t seed = 1) {
+  Random random(seed);
+  ByteVector result(size);
+  for (auto& byte : result) byte = static_cast<std::byte>(random.next());
+  return result;
+}
+
+/// What a packet says. Of acknowledgements only the largest range is kept.
+struct ParsedFrame {
+  FrameType type = FrameType::ping;
+  bool last = false;
+  std::uint32_t message = 0;
+  std::uint32_t offset = 0;
+  std::uint32_t length = 0;
+  std::uint64_t largest = 0;  ///< ACK
+  std::uint64_t ranges = 0;
+  wire::EcnCounts ecn;
+  std::uint32_t delay_ns = 0;
+  std::uint32_t credit = 0;
+  wire::CloseReason close = wire::CloseReason::done;
+};
+struct Parsed {
+  std::size_t from = 0;
+  std::size_t to = 0;
+  Nanos at;
+  std::size_t size = 0;  ///< of the UDP payload
+  Ecn ecn = Ecn::not_ect;
+  wire::Header header;
+  std::vector<ParsedFrame> frames;
+
+  [[nodiscard]] const ParsedFrame* find(FrameType type) const {
+    for (const ParsedFrame& frame : frames)
+      if (frame.type == type) return &frame;
+    return nullptr;
+  }
+  [[nodiscard]] bool has(FrameType type) const { return find(type) != nullptr; }
+  [[nodiscard]] bool eliciting() const {
+    return std::any_of(frames.begin(), frames.end(), [](const auto& frame) { return frame.type != FrameType::ack; });
+  }
+};
+
+/// What becomes of a packet.
+struct Fate {
+  bool drop = false;
+  int copies = 1;
+  Nanos extra_delay;
+  std::optional<Ecn> ecn;
+};
+
+class TestNetwork;
+
+/// One host: the datapath of its shard.
+class TestHost final : public PacketIo {
+ public:
+  TestHost(TestNetwork& network, std::size_t number, const Limits& limits)
+      : address(Address::v4(0x0A000001 + static_cast<std::uint32_t>(number), 4793)),
+        number_(number),
+        network_(network),
+        limits_(limits) {}
+
+  [[nodiscard]] const Limits& limits() const override { return limits_; }
+  std::size_t receive(std::span<RxPacket> out) override {
+    lent_.clear();  // what was handed out is freed, for a sanitizer to see late reads
+    std::size_t count = 0;
+    for (; count < out.size() && !arrived.empty(); ++count) {
+      lent_.push_back(std::move(arrived.front()));
+      arrived.pop_front();
+      const Arrived& packet = lent_.back();
+      out[count] = {packet.source, packet.bytes, packet.virtual_bytes, packet.ecn};
+    }
+    return count;
+  }
+  std::size_t send(std::span<const TxPacket> packets) override;
+
+  /// All completions so far, in order.
+  std::vector<Completion> completions;
+  /// Called with each completion as it is taken.
+  std::function<void(const Completion&)> on_completion;
+  /// Leaves completions where they are.
+  bool keep_completions = false;
+  /// How many more packets the datapath takes.
+  std::size_t room = ~std::size_t{0};
+  std::size_t send_calls = 0;
+  Address address;
+  std::unique_ptr<Shard> shard;
+  Nanos deadline;  ///< poll at this time
+  bool dead = false;
+
+  struct Arrived {
+    Address source;
+    ByteVector bytes;
+    std::uint32_t virtual_bytes = 0;
+    Ecn ecn = Ecn::not_ect;
+  };
+  std::deque<Arrived> arrived;
+
+  [[nodiscard]] std::vector<Completion> of(Completion::Kind kind) const {
+    std::vector<Completion> result;
+    std::copy_if(completions.begin(), completions.end(), std::back_inserter(result),
+                 [&](const Completion& c) { return c.kind == kind; });
+    return result;
+  }
+  [[nodiscard]] std::size_t count(Completion::Kind kind) const { return of(kind).size(); }
+
+ private:
+  std::size_t number_;
+  TestNetwork& network_;
+  Limits limits_;
+  std::vector<Arrived> lent_;
+};
+
+class TestNetwork {
+ public:
+  static constexpr Nanos default_delay{50'000};
+
+  explicit TestNetwork(Nanos delay = default_delay) : delay_(delay) {}
+
+  TestHost& add(const ShardConfig& config = {}, const PacketIo::Limits& limits = {}) {
+    hosts_.push_back(std::make_unique<TestHost>(*this, hosts_.size(), limits));
+    hosts_.back()->shard = std::make_unique<Shard>(*hosts_.back(), config);
+    return *hosts_.back();
+  }
+  TestHost& host(std::size_t number) { return *hosts_[number]; }
+
+  [[nodiscard]] Nanos now() const { return now_; }
+  /// Decides about each packet that is sent.
+  std::function<void(const Parsed&, Fate&)> fate;
+  /// Whether sent packets are kept in `log`.
+  bool logging = true;
+  std::vector<Parsed> log;
+  /// 0: unlimited; else packets of one direction queue up for it.
+  Rate rate;
+
+  [[nodiscard]] std::size_t count(const std::function<bool(const Parsed&)>& matches) const {
+    return static_cast<std::size_t>(std::count_if(log.begin(), log.end(), matches));
+  }
+
+  /// Polls `host` at this time, after its program did something.
+  void wake(TestHost& host) { host.deadline = now_; }
+  void wake_all() {
+    for (const auto& host : hosts_) host->deadline = now_;
+  }
+
+  void run_until(Nanos end) {
+    run([] { return false; }, end);
+  }
+  void run_for(Nanos duration) { run_until(now_ + duration); }
+  /// Until `stop`, which is asked after each poll; false if that did not happen by `end`.
+  bool run(const std::function<bool()>& stop, Nanos end) {
+    wake_all();
+    int polls_at_once = 0;
+    while (true) {
+      Nanos next = flying_.empty() ? Nanos::never() : flying_.begin()->first.first;
+      for (const auto& host : hosts_)
+        if (!host->dead) next = std::min(next, host->deadline);
+      if (next > end) {
+        now_ = end;
+        return false;
+      }
+      if (next > now_) polls_at_once = 0;
+      now_ = std::max(now_, next);
+      while (!flying_.empty() && flying_.begin()->first.first <= now_) {
+        auto& [to, packet] = flying_.begin()->second;
+        if (!hosts_[to]->dead) {
+          hosts_[to]->arrived.push_back(std::move(packet));
+          hosts_[to]->deadline = now_;
+        }
+        flying_.erase(flying_.begin());
+      }
+      for (const auto& host : hosts_) {
+        if (host->dead || host->deadline > now_) continue;
+        poll(*host);
+        if (stop()) return true;
+      }
+      if (++polls_at_once > 20'000) {
+        ADD_FAILURE() << "polled for ever at " << now_.count << " ns";
+        return false;
+      }
+    }
+  }
+
+  void poll(TestHost& host) {
+    host.deadline = host.shard->poll(now_);
+    if (host.keep_completions) return;
+    std::array<Completion, 16> taken;
+    while (const std::size_t count = host.shard->take_completions(taken)) {
+      for (const Completion& completion : std::span(taken).first(count)) {
+        host.completions.push_back(completion);
+        if (host.on_completion) host.on_completion(completion);
+      }
+      host.deadline = now_;
+    }
+    if (!host.arrived.empty()) host.deadline = now_;
+  }
+
+  /// Lets a packet that no shard sent arrive at `to` now.
+  void inject(TestHost& to, const Address& source, ByteVector bytes, std::uint32_t virtual_bytes = 0,
+              Ecn ecn = Ecn::not_ect) {
+    to.arrived.push_back({source, std::move(bytes), virtual_bytes, ecn});
+    wake(to);
+  }
+
+  static Parsed parse(std::span<const std::byte> bytes, std::uint32_t virtual_bytes) {
+    Parsed parsed;
+    parsed.size = bytes.size() + virtual_bytes;
+    wire::Reader reader;
+    if (reader.begin(bytes, virtual_bytes, parsed.header) != wire::ParseError::none) {
+      ADD_FAILURE() << "a shard sent a packet that can't be read";
+      return parsed;
+    }
+    wire::Frame frame;
+    while (reader.next(frame)) {
+      ParsedFrame& kept = parsed.frames.emplace_back();
+      kept.type = frame.type;
+      switch (frame.type) {
+        case FrameType::data:
+          kept.last = frame.data.last;
+          kept.message = frame.data.message;
+          kept.offset = frame.data.offset;
+          kept.length = frame.data.length;
+          break;
+        case FrameType::ack:
+          kept.largest = frame.ack.ranges[0].last;
+          kept.ranges = frame.ack.range_count;
+          kept.ecn = frame.ack.ecn;
+          kept.delay_ns = frame.ack.delay_ns;
+          break;
+        case FrameType::credit:
+          kept.credit = frame.credit;
+          break;
+        case FrameType::connect:
+        case FrameType::accept:
+          kept.credit = frame.connect.credit;
+          break;
+        case FrameType::close:
+          kept.close = frame.close;
+          break;
+        case FrameType::ping:
+          break;
+      }
+    }
+    EXPECT_EQ(reader.error(), wire::ParseError::none) << "a shard sent a malformed packet";
+    return parsed;
+  }
+
+ private:
+  friend class TestHost;
+
+  void launch(std::size_t from, const TxPacket& packet) {
+    TestHost::Arrived copy;
+    copy.source = hosts_[from]->address;
+    copy.bytes.assign(packet.header.begin(), packet.header.end());
+    if (packet.payload.data() != nullptr)
+      copy.bytes.insert(copy.bytes.end(), packet.payload.begin(), packet.payload.end());
+    else
+      copy.virtual_bytes = static_cast<std::uint32_t>(packet.payload.size());
+    copy.ecn = packet.ecn;
+    const auto& limits = hosts_[from]->limits();
+    EXPECT_LE(copy.bytes.size() + copy.virtual_bytes, limits.max_packet_bytes);
+    std::size_t to = 0;
+    while (to < hosts_.size() && hosts_[to]->address != *packet.destination) ++to;
+
+    Fate decided;
+    if (fate || logging) {
+      Parsed parsed = parse(copy.bytes, copy.virtual_bytes);
+      parsed.from = from;
+      parsed.to = to;
+      parsed.at = now_;
+      parsed.ecn = packet.ecn;
+      if (fate) fate(parsed, decided);
+      if (logging) log.push_back(std::move(parsed));
+    }
+    Nanos departure = now_;
+    if (!rate.is_zero()) {
+      Nanos& free_at = free_at_[{from, to}];
+      free_at = std::max(free_at, now_) + rate.time_for(copy.bytes.size() + copy.virtual_bytes + limits.overhead_bytes);
+      departure = free_at;
+    }
+    if (decided.drop || to == hosts_.size()) return;
+    if (decided.ecn && copy.ecn != Ecn::not_ect) copy.ecn = *decided.ecn;
+    for (int i = 0; i < decided.copies; ++i)
+      flying_.emplace(std::pair(departure + delay_ + decided.extra_delay, launched_++), std::pair(to, copy));
+  }
+
+  Nanos now_{1'000'000};
+  Nanos delay_;
+  std::vector<std::unique_ptr<TestHost>> hosts_;
+  std::map<std::pair<Nanos, std::uint64_t>, std::pair<std::size_t, TestHost::Arrived>> flying_;
+  std::map<std::pair<std::size_t, std::size_t>, Nanos> free_at_;
+  std::uint64_t launched_ = 0;
+};
+
+inline std::size_t TestHost::send(std::span<const TxPacket> packets) {
+  EXPECT_LE(packets.size(), limits_.burst);
+  EXPECT_FALSE(packets.empty());
+  ++send_calls;
+  std::size_t count = 0;
+  for (; count < packets.size() && room > 0; ++count) {
+    if (room != ~std::size_t{0}) --room;
+    network_.launch(number_, packets[count]);
+  }
+  return count;
+}
+
+/// Two hosts: one that connects and one that listens.
+class Pair : public TestNetwork {
+ public:
+  explicit Pair(const ConnectionConfig& client_config = {}, const ConnectionConfig& server_config = {},
+                Nanos delay = default_delay, const PacketIo::Limits& limits = {}, const ShardConfig& shards = {})
+      : TestNetwork(delay), client_config_(client_config) {
+    client_ = &add(shards, limits);
+    server_ = &add(shards, limits);
+    server_->shard->listen(server_config);
+  }
+
+  [[nodiscard]] TestHost& client() { return *client_; }
+  [[nodiscard]] TestHost& server() { return *server_; }
+  Shard& c() { return *client_->shard; }
+  Shard& s() { return *server_->shard; }
+
+  /// Opens a connection and returns its ids at client and server.
+  std::pair<ConnectionId, ConnectionId> connect() {
+    const std::size_t before = server_->count(Completion::Kind::accepted);
+    const std::size_t connected = client_->count(Completion::Kind::connected);
+    const ConnectionId id = c().connect(server_->address, client_config_, now());
+    const bool done = run(
+        [&] {
+          return client_->count(Completion::Kind::connected) > connected &&
+                 server_->count(Completion::Kind::accepted) > before;
+        },
+        now() + 10_s);
+    EXPECT_TRUE(done) << "no connection";
+    run_for(10_ms);  // what is still on its way
+    if (!done) return {id, 0};
+    return {id, server_->of(Completion::Kind::accepted).back().connection};
+  }
+  /// Runs until the client has `sent` and the server `received` messages more than now.
+  bool transfer(std::size_t sent, std::size_t received, Nanos within = 60_s) {
+    const std::size_t sent_before = client_->count(Completion::Kind::sent);
+    const std::size_t received_before = server_->count(Completion::Kind::received);
+    return run(
+        [&] {
+          return client_->count(Completion::Kind::sent) >= sent_before + sent &&
+                 server_->count(Completion::Kind::received) >= received_before + received;
+        },
+        now() + within);
+  }
+
+ private:
+  ConnectionConfig client_config_;
+  TestHost* client_ = nullptr;
+  TestHost* server_ = nullptr;
+};
+
+template <typename Set>
+ConnectionConfig config_with(Set set) {
+  ConnectionConfig config;
+  set(config);
+  return config;
+}
+
+inline wire::Header header_for(ConnectionId connection, std::uint64_t packet_number = 0, std::uint32_t span = 0) {
+  wire::Header header;
+  header.connection = connection;
+  header.packet_number = packet_number;
+  header.span = span;
+  return header;
+}
+
+/// A packet as a peer of any kind could send it.
+inline ByteVector forge(const wire::Header& header, const std::function<void(wire::Writer&)>& write) {
+  ByteVector buffer(2000);
+  wire::Writer writer(buffer);
+  write(writer);
+  const auto bytes = writer.finish(header, {});
+  return {bytes.begin(), bytes.end()};
+}
+
+inline bool is_data(const Parsed& packet) { return packet.has(FrameType::data); }
+
+}  // namespace testing_network
+}  // namespace mltcp
