@@ -5,9 +5,12 @@
 // libraries, and a simulation must give the same result from the same seed everywhere.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+
+#include "mltcp/base/units.h"
 
 namespace mltcp {
 
@@ -40,8 +43,7 @@ class Random {
   constexpr double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
   /// Uniform in [0, bound); bound is not 0. Bias below 2^-32 for bounds below 2^32.
   constexpr std::uint64_t below(std::uint64_t bound) {
-    __extension__ typedef unsigned __int128 Wide;
-    return static_cast<std::uint64_t>((static_cast<Wide>(next()) * bound) >> 64);
+    return static_cast<std::uint64_t>((static_cast<Uint128>(next()) * bound) >> 64);
   }
   /// True with probability `p`. Draws nothing when p is 0 or less.
   constexpr bool chance(double p) { return p > 0 && uniform() < p; }
@@ -60,7 +62,7 @@ class Random {
     return z ^ (z >> 31);
   }
 
-  std::uint64_t state_[4] = {};
+  std::array<std::uint64_t, 4> state_{};
 };
 
 }  // namespace mltcp

@@ -15,7 +15,7 @@ namespace mltcp {
 
 using Bytes = std::uint64_t;
 
-__extension__ typedef unsigned __int128 Uint128;
+__extension__ typedef unsigned __int128 Uint128;  // NOLINT(modernize-use-using): not before `using`
 
 /// A time or a duration in nanoseconds.
 struct Nanos {
@@ -70,14 +70,17 @@ struct Rate {
   [[nodiscard]] constexpr bool is_zero() const { return bits_per_second == 0; }
   [[nodiscard]] constexpr double gbps() const { return static_cast<double>(bits_per_second) * 1e-9; }
 
-  /// How long `bytes` take at this rate, rounded up. The rate is not 0.
+  /// How long `bytes` take at this rate, rounded up, and 73 years if it is longer: a few of them can be added.
+  /// The rate is not 0.
   [[nodiscard]] constexpr Nanos time_for(Bytes bytes) const {
     if (bytes < (std::uint64_t{1} << 30)) [[likely]] {
       const std::uint64_t bit_nanos = bytes * 8'000'000'000ULL;
-      return Nanos(static_cast<std::int64_t>((bit_nanos + bits_per_second - 1) / bits_per_second));
+      const std::uint64_t nanos = (bit_nanos + bits_per_second - 1) / bits_per_second;
+      return Nanos(static_cast<std::int64_t>(nanos < longest ? nanos : longest));
     }
     const Uint128 bit_nanos = static_cast<Uint128>(bytes) * 8'000'000'000ULL;
-    return Nanos(static_cast<std::int64_t>((bit_nanos + bits_per_second - 1) / bits_per_second));
+    const Uint128 nanos = (bit_nanos + bits_per_second - 1) / bits_per_second;
+    return Nanos(nanos < longest ? static_cast<std::int64_t>(nanos) : static_cast<std::int64_t>(longest));
   }
   /// Whole bytes that fit into `duration` (0 for a negative one).
   [[nodiscard]] constexpr Bytes bytes_in(Nanos duration) const {
@@ -87,6 +90,9 @@ struct Rate {
   }
 
   constexpr auto operator<=>(const Rate&) const = default;
+
+ private:
+  static constexpr auto longest = static_cast<std::uint64_t>(Nanos::never().count / 4);
 };
 
 /// Reading of values with units, as in experiment files. White space around number and unit is free.

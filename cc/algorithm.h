@@ -77,7 +77,7 @@ concept Algorithm = std::is_trivially_copyable_v<State> && std::default_initiali
   s.start(path, out);                  // sets the initial window
   s.on_ack(ack, out);                  // once per batch and path
   s.on_congestion(event, out);         // once per episode
-  s.on_timeout(now, out);              // persistent congestion (RFC 9002 section 7.6)
+  s.on_timeout(now, out);              // persistent congestion (RFC 9002 section 7.6), after on_congestion
   s.on_spurious_congestion(now, out);  // the last loss episode was none: undo
   s.on_timer(now, out);                // at Output::timer
   s.on_idle_restart(now, out);         // first packet after an idle time longer than a timeout

@@ -41,7 +41,7 @@ void Reno::on_congestion(const CongestionEvent&, Output& out) {
 }
 
 void Reno::on_timeout(Nanos, Output& out) {
-  ssthresh_ = std::max(out.cwnd_bytes / 2, minimum_window());
+  // The losses that showed it have set ssthresh already (RFC 9002 appendix B.8).
   out.cwnd_bytes = minimum_window();
 }
 

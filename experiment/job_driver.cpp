@@ -172,7 +172,7 @@ class JobDriver::Sender final : public Pollable {
     result.starts.assign(starts_.begin(), starts_.begin() + static_cast<std::ptrdiff_t>(times_.size()));
     for (Nanos& start : result.starts) start -= epoch_;
     result.bytes = delivered_;
-    for (const Flow& flow : flows_) result.retransmitted_packets += shard_.stats(flow.connection).retransmitted_packets;
+    result.retransmitted_packets = done() ? retransmitted_packets_ : retransmitted_packets();
     result.compute = settings_.job.compute_per_iteration();
     result.bytes_per_iteration = settings_.job.bytes_per_iteration();
     return result;
@@ -180,6 +180,12 @@ class JobDriver::Sender final : public Pollable {
   [[nodiscard]] std::size_t recorded() const { return times_.size(); }
 
  private:
+  [[nodiscard]] std::uint64_t retransmitted_packets() const {
+    std::uint64_t packets = 0;
+    for (const Flow& flow : flows_) packets += shard_.stats(flow.connection).retransmitted_packets;
+    return packets;
+  }
+
   enum class State { connecting, waiting, computing, sending, draining };
 
   /// What one phase still has to deliver.
@@ -275,7 +281,9 @@ class JobDriver::Sender final : public Pollable {
   }
 
   void end_iteration(Nanos now) {
-    if (!done()) times_.push_back(now - iteration_start_);
+    if (done()) return;
+    times_.push_back(now - iteration_start_);
+    if (done()) retransmitted_packets_ = retransmitted_packets();
   }
 
   /// Begins the phase that `phase_` names; false if it is over already.
@@ -326,6 +334,7 @@ class JobDriver::Sender final : public Pollable {
   std::vector<Nanos> starts_;
   std::vector<Nanos> times_;
   Bytes delivered_ = 0;
+  std::uint64_t retransmitted_packets_ = 0;  ///< when the last recorded iteration ended
 };
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ class Payload {
 
 class JobDriver {
  public:
-  static constexpr Bytes segment_bytes = 256 * 1024;
+  static constexpr Bytes segment_bytes = Bytes{256} * 1024;
 
   struct Settings {
     workload::Job job;         ///< its rate is set (not 0)
@@ -59,6 +59,8 @@ class JobDriver {
   /// Attaches itself to the hosts of its pair and begins to connect. Lives as long as the testbed is run.
   JobDriver(Testbed& testbed, const Settings& settings);
   ~JobDriver();
+  JobDriver(const JobDriver&) = delete;
+  JobDriver& operator=(const JobDriver&) = delete;
 
   /// All connections are open.
   [[nodiscard]] bool connected() const;

@@ -18,10 +18,24 @@ using namespace literals;
 
 // Isolated iterations: enough for a median; the first one, with its slow start, is not counted where there are more.
 constexpr std::uint32_t isolated_iterations = 7;
-// A run is given up when a job's iteration takes this many times what all jobs one after the other would take.
-constexpr std::int64_t patience = 50;
-constexpr Nanos setup_limit = 10_s;
+// A run is given up when no iteration ends for this many times what those of all jobs, one after the other, would take
+// with a loss in each phase.
+constexpr double patience = 50;
+constexpr std::int64_t round_trips_per_phase = 24;  // slow start from the initial window, and a recovery
+constexpr double jitters_per_iteration = 4;         // standard deviations
+constexpr std::int64_t round_trips_for_connecting = 20;
+constexpr Nanos shortest_setup_limit = 10_s;
+constexpr Nanos most_initial_rtt = 60_s;
 constexpr Nanos slice = 50_ms;  // between two reports of progress
+
+/// How long an iteration of `job` takes at most, when it has the network to itself.
+double longest_alone_ns(const workload::Job& job, Rate rate, Nanos rtt) {
+  std::int64_t transfers = 0;
+  for (const workload::Phase& phase : job.phases) transfers += phase.kind == workload::Phase::Kind::communicate ? 1 : 0;
+  return static_cast<double>(workload::ideal_iteration(job, rate).length.count) +
+         static_cast<double>(rtt.count) * static_cast<double>(transfers * round_trips_per_phase) +
+         static_cast<double>(job.jitter.count) * jitters_per_iteration;
+}
 
 cc::Augmentation augmentation_of(const std::string& policy, const Experiment& experiment, const workload::Job& job) {
   if (policy == "static") return cc::Augmentation::constant(job.weight);
@@ -43,8 +57,14 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
   network.pairs = static_cast<std::uint32_t>(plan.jobs.size());
   const std::unique_ptr<Testbed> testbed = factory.make(network);
 
+  // Before the first measurement, a round trip with a full buffer is the safe guess.
+  const fabric::LinkConfig& link = experiment.bottleneck;
+  const Nanos initial_rtt =
+      std::clamp(link.delay * 4 + link.rate.time_for(link.buffer_bytes), 1_ms, most_initial_rtt + link.delay * 4);
+
   std::vector<std::unique_ptr<JobDriver>> drivers;
-  Nanos longest;
+  double longest_ns = 0;
+  Nanos last_start;
   for (std::uint32_t number = 0; number < plan.jobs.size(); ++number) {
     JobDriver::Settings settings;
     settings.job = plan.jobs[number];
@@ -54,21 +74,20 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
     settings.seed = experiment.seed;
     settings.real_payload = factory.real_payload();
     settings.connection.congestion_control = experiment.cc;
-    settings.connection.ecn = experiment.bottleneck.ecn.enabled;
+    settings.connection.ecn = link.ecn.enabled;
     // A link that damages packets damages some beyond what UDP's 16-bit sum finds.
-    settings.connection.full_integrity = experiment.bottleneck.faults.corruption > 0;
-    // Before the first measurement, a round trip with a full buffer is the safe guess.
-    settings.connection.initial_rtt =
-        std::max(1_ms, experiment.bottleneck.delay * 4 +
-                           experiment.bottleneck.rate.time_for(experiment.bottleneck.buffer_bytes));
+    settings.connection.full_integrity = link.faults.corruption > 0;
+    settings.connection.initial_rtt = initial_rtt;
     settings.augmentation = augmentation_of(plan.policy, experiment, settings.job);
-    longest += workload::ideal_iteration(settings.job, experiment.bottleneck.rate).length;
+    longest_ns += longest_alone_ns(settings.job, link.rate, initial_rtt);
+    last_start = std::max(last_start, settings.job.start);
     drivers.push_back(std::make_unique<JobDriver>(*testbed, settings));
   }
 
   const auto all = [&](auto&& predicate) {
     return std::all_of(drivers.begin(), drivers.end(), [&](const auto& driver) { return predicate(*driver); });
   };
+  const Nanos setup_limit = std::max(shortest_setup_limit, initial_rtt * round_trips_for_connecting);
   if (!testbed->run(testbed->now() + setup_limit,
                     [&] { return all([](const JobDriver& d) { return d.connected(); }); }))
     throw RunError(fmt::format("the jobs' connections were not open after {}; is the link losing almost everything?",
@@ -84,17 +103,18 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
   const double total = static_cast<double>(plan.iterations) * static_cast<double>(drivers.size());
   Nanos first_start = Nanos::never();
   for (const workload::Job& job : plan.jobs) first_start = std::min(first_start, job.start);
+  const Nanos pause_limit(static_cast<std::int64_t>(std::min(longest_ns * patience, 1e18)));
   while (!testbed->run(testbed->now() + slice, all_done)) {
     std::size_t now_recorded = 0;
     for (const auto& driver : drivers) now_recorded += driver->recorded();
     if (now_recorded != recorded) last_progress = testbed->now();
     recorded = now_recorded;
     if (tick) tick(static_cast<double>(recorded) / total);
-    if (testbed->now() > std::max(last_progress, epoch + first_start) + longest * patience)
+    if (testbed->now() > std::max(last_progress, epoch + last_start) + pause_limit)
       throw RunError(
           fmt::format("no job has finished an iteration for {}, {} times what all of them need one after "
                       "the other; give the link a higher rate, a larger buffer or fewer faults",
-                      to_text(longest * patience), patience));
+                      to_text(pause_limit), patience));
   }
 
   Run run;
@@ -102,15 +122,15 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
   run.cc = experiment.cc;
   run.datapath = factory.datapath();
   run.seed = experiment.seed;
-  run.duration = testbed->now() - epoch;
+  run.duration = testbed->now() - epoch - first_start;
   run.stalls = testbed->stalls();
   for (const auto& driver : drivers) run.jobs.push_back(driver->result());
 
-  const fabric::LinkCounters& link = testbed->bottleneck().counters();
-  run.bottleneck.rate = experiment.bottleneck.rate;
-  run.bottleneck.ecn_marked_packets = link.marked_packets;
-  run.bottleneck.dropped_packets = link.dropped_packets;
-  run.bottleneck.max_queue_bytes = link.max_queue_bytes;
+  const fabric::LinkCounters& counters = testbed->bottleneck().counters();
+  run.bottleneck.rate = link.rate;
+  run.bottleneck.ecn_marked_packets = counters.marked_packets;
+  run.bottleneck.dropped_packets = counters.dropped_packets;
+  run.bottleneck.max_queue_bytes = counters.max_queue_bytes;
   const fabric::UsageMeter& usage = testbed->usage();
   run.bottleneck.usage.bin = usage.bin();
   Bytes carried = 0;
@@ -121,7 +141,7 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
     if (bins.size() > skip) kept.assign(bins.begin() + static_cast<std::ptrdiff_t>(skip), bins.end());
     for (const Bytes bytes : kept) carried += bytes;
   }
-  const Bytes possible = experiment.bottleneck.rate.bytes_in(run.duration);
+  const Bytes possible = link.rate.bytes_in(run.duration);
   if (possible > 0)
     run.bottleneck.utilization = std::min(1.0, static_cast<double>(carried) / static_cast<double>(possible));
   return run;
@@ -177,7 +197,7 @@ Results run_experiment(const Experiment& experiment, TestbedFactory& factory, co
       if (alike(experiment.jobs[i], experiment.jobs[j])) representative[i] = j;
     if (representative[i] == i) ++distinct;
   }
-  const double alone_share = static_cast<double>(std::min(isolated_iterations, experiment.iterations));
+  const auto alone_share = static_cast<double>(std::min(isolated_iterations, experiment.iterations));
   const double total = alone_share * static_cast<double>(distinct) +
                        static_cast<double>(experiment.iterations) * static_cast<double>(experiment.policies.size());
   double finished = 0;

@@ -42,6 +42,7 @@ class UsageMeter {
     std::array<Entry, 16> entries{};
 
     Recent() = default;
+    ~Recent() = default;
     Recent(const Recent& /*other*/) {}
     Recent& operator=(const Recent& /*other*/) {
       entries = {};

@@ -66,6 +66,7 @@ class Host final : public PacketIo {
  public:
   Host(Network& network, std::uint32_t number, const Address& address)
       : network_(network), number_(number), address_(address) {}
+  ~Host() override = default;
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
@@ -171,7 +172,7 @@ class Network {
   };
   struct LinkState {
     fabric::Link link;
-    Switch far_end;
+    Switch far_end{};
     fabric::UsageMeter* meter = nullptr;
   };
 

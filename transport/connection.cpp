@@ -19,6 +19,9 @@ constexpr std::uint32_t pacing_burst_packets = 1;
 // Records of packets that are lost or carried only acknowledgements lie between those in flight.
 constexpr std::size_t records_per_packet_in_flight = 4;
 constexpr std::int64_t drain_timeouts = 8;  // how long a closed connection answers its peer, in probe timeouts
+constexpr std::uint32_t abort_copies = 3;   // of an abort's CLOSE, one per probe timeout: nobody acknowledges it
+// Ranges of acknowledged packet numbers that are remembered; a peer that makes more has its packets looked at again.
+constexpr std::size_t max_acked_ranges = 1024;
 
 }  // namespace
 
@@ -48,10 +51,18 @@ void Connection::start_connect(std::uint64_t nonce) {
 void Connection::start_accept(const wire::ConnectFrame& peer) {
   nonce_ = peer.nonce;
   peer_connection_ = peer.source_connection;
-  max_packet_ = std::min<std::uint32_t>(max_packet_, peer.max_packet);
   credit_ = peer.credit;
+  agree_on_max_packet(peer.max_packet);
   state_ = State::open;
   accept_due_ = true;
+}
+
+void Connection::agree_on_max_packet(std::uint32_t peers) {
+  if (peers >= max_packet_) return;
+  max_packet_ = peers;
+  // The window counts in packets of this size. Nothing has been sent yet that it would have to remember.
+  controller_ = cc::Controller(controller_.algorithm(), {max_packet_, config_.max_rate});
+  update_pacing();
 }
 
 PostResult Connection::send(const std::byte* data, Bytes length, std::uint64_t tag) {
@@ -94,7 +105,29 @@ void Connection::close() {
     return;
   }
   state_ = State::flushing;
+  drop_unsendable();
   maybe_close();
+}
+
+void Connection::raise_credit(std::uint32_t messages) {
+  // After the peer's last word on it, messages beyond may have been given up.
+  if (!peer_credit_final_) credit_ = std::max(credit_, wire::widen(messages, credit_));
+}
+
+void Connection::drop_unsendable() {
+  if (state_ != State::flushing || !peer_credit_final_) return;
+  for (std::uint64_t number = std::max(credit_, sends_.begin()); number < sends_.end(); ++number) {
+    SendMessage& message = sends_[number];
+    if (message.done) continue;
+    message.done = true;
+    push({.kind = Completion::Kind::sent,
+          .status = Status::closed,
+          .connection = id_,
+          .tag = message.tag,
+          .bytes = message.length});
+  }
+  while (!sends_.empty() && sends_.front().done) sends_.pop();
+  next_message_ = std::max(next_message_, sends_.begin());
 }
 
 void Connection::maybe_close() {
@@ -115,11 +148,35 @@ void Connection::fail(Status status) {
   state_ = State::dead;
 }
 
+void Connection::abort(Nanos now) {
+  if (state_ == State::connecting || state_ == State::draining) {
+    fail(Status::aborted);
+    return;
+  }
+  if (state_ == State::dead) return;
+  complete_all(Status::aborted);
+  push({.kind = Completion::Kind::closed, .status = Status::aborted, .connection = id_});
+  drain(now);
+  aborted_ = true;
+  abort_copies_left_ = abort_copies;
+  abort_copy_at_ = now;
+}
+
+void Connection::drain(Nanos now) {
+  state_ = State::draining;
+  drain_until_ = now + probe_timeout() * drain_timeouts;
+  in_flight_ = 0;
+  in_flight_packets_ = 0;
+  loss_time_ = Nanos::never();
+  for (std::uint64_t p = sent_.begin(); p != sent_.end(); ++p) sent_[p].state = PacketState::ignored;
+  forget_finished(now);
+}
+
 void Connection::complete_all(Status status) {
   for (; !sends_.empty(); sends_.pop()) {
     const SendMessage& message = sends_.front();
     if (message.done) continue;
-    if (message.data != nullptr) links_.tx->drop_payload(&remote_, message.data, message.length);
+    if (message.data != nullptr) links_.tx->drop_message(&remote_, sends_.begin());
     push({.kind = Completion::Kind::sent,
           .status = status,
           .connection = id_,
@@ -133,11 +190,6 @@ void Connection::complete_all(Status status) {
   }
   retransmit_.clear();
   next_message_ = sends_.end();
-}
-
-void Connection::set_max_rate(Rate rate) {
-  max_rate_ = rate;
-  update_pacing();
 }
 
 ConnectionStats Connection::stats() const {
@@ -182,21 +234,27 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, Ecn
         break;
       case wire::FrameType::credit:
         eliciting = true;
-        credit_ = std::max(credit_, wire::widen(frame.credit, credit_));
+        raise_credit(frame.credit.messages);
+        peer_credit_final_ = peer_credit_final_ || frame.credit.final;
+        drop_unsendable();
+        maybe_close();
         break;
       case wire::FrameType::ping:
-      case wire::FrameType::connect:  // a repeated CONNECT reaches the connection that it made
         eliciting = true;
+        break;
+      case wire::FrameType::connect:  // a repeated CONNECT reaches the connection that it made, with newer credit
+        eliciting = true;
+        raise_credit(frame.connect.credit);
         break;
       case wire::FrameType::accept:
         eliciting = true;
         if (state_ == State::connecting) {
           state_ = State::open;
           peer_connection_ = frame.connect.source_connection;
-          max_packet_ = std::min<std::uint32_t>(max_packet_, frame.connect.max_packet);
-          credit_ = frame.connect.credit;
+          agree_on_max_packet(frame.connect.max_packet);
           push({.kind = Completion::Kind::connected, .connection = id_});
         }
+        raise_credit(frame.connect.credit);
         break;
       case wire::FrameType::close:
         eliciting = true;
@@ -311,13 +369,7 @@ void Connection::on_close(Nanos now) {
   complete_all(Status::closed);
   // Both sides closing at once is a close like any other.
   push({.kind = Completion::Kind::closed, .status = Status::ok, .connection = id_});
-  state_ = State::draining;
-  drain_until_ = now + probe_timeout() * drain_timeouts;
-  in_flight_ = 0;
-  in_flight_packets_ = 0;
-  loss_time_ = Nanos::never();
-  for (std::uint64_t p = sent_.begin(); p != sent_.end(); ++p) sent_[p].state = PacketState::ignored;
-  forget_finished(now);
+  drain(now);
 }
 
 void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
@@ -326,25 +378,36 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
     ++links_.stats->malformed_packets;
     return;
   }
-  if (!batch_has_acks_) {
-    batch_ = {};
-    batch_.bytes_in_flight_before = in_flight_;
-    batch_largest_acked_ = 0;
-  }
+  if (!batch_has_acks_) batch_.bytes_in_flight_before = in_flight_;
   const std::uint32_t packets_before = batch_.acked_packets;
   for (std::uint32_t i = 0; i < frame.range_count; ++i) {
     const wire::PacketRange& range = frame.ranges[i];
     if (range.last < sent_.begin()) break;
-    const std::uint64_t first = std::max(range.first, sent_.begin());
-    for (std::uint64_t number = range.last + 1; number-- > first;) {
-      SentPacket& packet = sent_[number];
+    // Behind a lost packet the same packets are acknowledged again and again: only those that are news are looked at.
+    news_.clear();
+    acked_.for_gaps(std::max(range.first, sent_.begin()), range.last + 1, [&](std::uint64_t begin, std::uint64_t end) {
+      news_.push_back({begin, end});
+    });
+    if (acked_.size() < max_acked_ranges)
+      for (const RangeSet::Range& fresh : news_) acked_.add(fresh.begin, fresh.end);
+    std::uint64_t number = news_.empty() ? 0 : news_.back().end;
+    while (!news_.empty()) {
+      if (number == news_.back().begin) {
+        news_.pop_back();
+        if (!news_.empty()) number = news_.back().end;
+        continue;
+      }
+      SentPacket& packet = sent_[--number];
       if (packet.state == PacketState::in_flight) {
         if (number >= largest_acked_ || !any_acked_) {
           largest_acked_ = number;
           any_acked_ = true;
           // Only the largest newly acknowledged packet of a frame gives an RTT sample (RFC 9002 section 5.1).
-          if (number == largest) rtt_.add(now - packet.sent, Nanos(frame.delay_ns));
-          if (number == largest) batch_.latest_rtt = rtt_.latest();
+          if (number == largest) {
+            if (!rtt_.has_sample()) first_sample_ = now;
+            rtt_.add(now - packet.sent, Nanos(frame.delay_ns));
+            batch_.latest_rtt = rtt_.latest();
+          }
         }
         batch_largest_acked_ = std::max(batch_largest_acked_, number);
         on_acked_packet(packet, now);
@@ -416,7 +479,7 @@ void Connection::on_acked_chunk(const Chunk& chunk) {
 void Connection::complete_send(std::uint64_t number) {
   SendMessage& message = sends_[number];
   message.done = true;
-  if (message.data != nullptr && !links_.tx->empty()) links_.tx->drop_payload(&remote_, message.data, message.length);
+  if (message.data != nullptr && !links_.tx->empty()) links_.tx->drop_message(&remote_, number);
   push({.kind = Completion::Kind::sent, .connection = id_, .tag = message.tag, .bytes = message.length});
   while (!sends_.empty() && sends_.front().done) sends_.pop();
   next_message_ = std::max(next_message_, sends_.begin());
@@ -434,7 +497,8 @@ void Connection::on_ecn_counts(const wire::EcnCounts& counts, std::uint32_t newl
     return;
   }
   batch_.ce_packets += ce;
-  batch_.ce_bytes += counts.ce_bytes - peer_counts_.ce_bytes;
+  const Bytes ce_bytes = ce == 0 ? 0 : counts.ce_bytes - peer_counts_.ce_bytes;
+  batch_.ce_bytes = std::min(batch_.ce_bytes + ce_bytes, batch_.acked_bytes);  // what the peer says has no bound
   stats_.ce_packets += ce;
   peer_counts_ = counts;
 }
@@ -462,6 +526,12 @@ void Connection::end_of_batch(Nanos now) {
   batch_.in_recovery = batch_largest_acked_ < recovery_until_;
   batch_.gain = job_ == no_job ? 1.0 : links_.jobs[job_].augmentation.gain();
   controller_.on_ack(batch_);
+  if (!batch_.delivery_rate.is_zero()) {
+    stats_.delivery_rate = batch_.delivery_rate;
+    stats_.app_limited = batch_.app_limited;
+  }
+  batch_ = {};
+  batch_largest_acked_ = 0;
   update_pacing();
   forget_finished(now);
 }
@@ -487,8 +557,11 @@ void Connection::detect_losses(Nanos now) {
       loss_time_ = packet.sent + delay;
       break;
     }
-    if (run_begin.is_never()) run_begin = packet.sent;
-    longest_run = std::max(longest_run, packet.sent - run_begin);
+    // Before the first RTT sample a silence says nothing (RFC 9002 section 7.6.2): the peer may not have been there.
+    if (packet.sent >= first_sample_) {
+      if (run_begin.is_never()) run_begin = packet.sent;
+      longest_run = std::max(longest_run, packet.sent - run_begin);
+    }
     on_lost_packet(packet);
     largest_lost = number;
     ++lost;
@@ -500,14 +573,15 @@ void Connection::detect_losses(Nanos now) {
     on_congestion(cc::CongestionEvent::Cause::loss, now);
     episode_lost_ = lost;
     episode_spurious_ = 0;
-  } else {
+  } else if (episode_lost_ > 0) {
     episode_lost_ += lost;
   }
   // Persistent congestion (RFC 9002 section 7.6): nothing got through for three probe timeouts.
-  if (rtt_.has_sample() && longest_run > probe_timeout() * 3) {
-    ++stats_.timeouts;
+  if (longest_run > probe_timeout() * 3) {
+    ++stats_.persistent_congestions;
     controller_.on_timeout(now);
     episode_lost_ = 0;
+    recovery_until_ = 0;
   }
 }
 
@@ -535,6 +609,7 @@ void Connection::requeue(const Chunk& chunk) {
     case ChunkKind::credit:
       // Nobody knows what the peer knows: urgent.
       credit_due_ = true;
+      credit_final_told_ = false;
       advertised_credit_ = 0;
       break;
     case ChunkKind::close:
@@ -548,6 +623,7 @@ void Connection::requeue(const Chunk& chunk) {
 void Connection::on_congestion(cc::CongestionEvent::Cause cause, Nanos now) {
   ++stats_.congestion_events;
   recovery_until_ = next_packet_number_;
+  episode_lost_ = 0;  // only a response to losses can be undone when they turn out to be none
   controller_.on_congestion({now, cause, in_flight_});
 }
 
@@ -558,9 +634,10 @@ void Connection::forget_finished(Nanos now) {
     const SentPacket& packet = sent_.front();
     if (packet.state == PacketState::in_flight) break;
     if (packet.state == PacketState::lost && now - packet.sent < keep) break;
-    sent_.pop();
     for (std::uint32_t i = 0; i < packet.chunk_count; ++i) chunks_.pop();
+    sent_.pop();
   }
+  acked_.remove_below(sent_.begin());
 }
 
 void Connection::make_room() {
@@ -571,6 +648,7 @@ void Connection::make_room() {
   }
   for (std::uint32_t i = 0; i < sent_.front().chunk_count; ++i) chunks_.pop();
   sent_.pop();
+  acked_.remove_below(sent_.begin());
 }
 
 Nanos Connection::probe_timeout() const { return rtt_.probe_timeout(config_.timer_granularity, config_.max_ack_delay); }
@@ -584,11 +662,9 @@ Nanos Connection::probe_deadline() const {
 void Connection::on_timer(Nanos now) {
   if (state_ == State::draining) {
     if (now >= drain_until_) state_ = State::dead;
-    return;
+    return;  // an abort's CLOSE goes out in build()
   }
   if (now >= loss_time_) {
-    batch_ = {};
-    batch_.bytes_in_flight_before = in_flight_;
     detect_losses(now);
     update_pacing();
     forget_finished(now);
@@ -599,7 +675,10 @@ void Connection::on_timer(Nanos now) {
     ping_due_ = true;
     credit_probe_ = now + max_probe_interval;
   }
-  if (now >= controller_.output().timer) controller_.on_timer(now);
+  if (now >= controller_.output().timer) {
+    controller_.on_timer(now);
+    update_pacing();
+  }
 }
 
 void Connection::on_probe_timeout(Nanos now) {
@@ -614,7 +693,8 @@ void Connection::on_probe_timeout(Nanos now) {
     connect_due_ = true;
     return;
   }
-  if (has_data()) return;
+  // New data probes as well as any, once the peer has shown that it takes data: a client does so after ACCEPT only.
+  if (has_data() && any_acked_) return;
   // Nothing new to probe with: what the oldest packet in flight carried goes out once more.
   for (std::uint64_t number = std::max(loss_cursor_, sent_.begin()); number < next_packet_number_; ++number) {
     const SentPacket& packet = sent_[number];
@@ -627,7 +707,7 @@ void Connection::on_probe_timeout(Nanos now) {
 
 Nanos Connection::next_deadline() const {
   if (state_ == State::dead) return Nanos(0);
-  if (state_ == State::draining) return std::min(drain_until_, ack_deadline_);
+  if (state_ == State::draining) return std::min({drain_until_, ack_deadline_, abort_copy_at_});
   Nanos next = std::min({loss_time_, probe_deadline(), pacing_deadline_, controller_.output().timer});
   if (unacknowledged_ > 0) next = std::min(next, ack_deadline_);
   if (in_flight_packets_ == 0) next = std::min(next, credit_probe_);
@@ -640,7 +720,10 @@ void Connection::update_pacing() {
   if (rate.is_zero() && rtt_.has_sample())
     rate = Rate(static_cast<std::uint64_t>(1.25 * output.cwnd_bytes * 8e9 /
                                            static_cast<double>(std::max<std::int64_t>(rtt_.smoothed().count, 1))));
-  if (!max_rate_.is_zero() && (rate.is_zero() || max_rate_ < rate)) rate = max_rate_;
+  const bool at_most = !max_rate_.is_zero() && (rate.is_zero() || max_rate_ < rate);
+  if (at_most) rate = max_rate_;
+  // The window counts UDP payloads, max_rate counts what is on the wire.
+  paced_overhead_ = at_most ? overhead_ : 0;
   pacer_.set(rate, Bytes{pacing_burst_packets} * max_packet_, config_.pacing_quantum);
 }
 
@@ -652,10 +735,15 @@ bool Connection::has_data() const {
 }
 
 bool Connection::credit_urgent() const {
-  if (!credit_due_ || state_ != State::open) return false;
+  if (credit_final_due()) return true;
+  if (!credit_due_ || !may_send_messages()) return false;
   // The peer is told at once when it has nothing left to send into, and otherwise when half of the buffers are news.
   const std::uint64_t news = receives_.end() - std::min(advertised_credit_, receives_.end());
   return advertised_credit_ <= receives_.begin() || news * 2 >= receives_.size();
+}
+
+bool Connection::credit_final_due() const {
+  return state_ == State::flushing && !credit_final_told_ && next_message_ < sends_.end() && next_message_ >= credit_;
 }
 
 Connection::Blocked Connection::blocked(Nanos now) {
@@ -686,6 +774,10 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   } else {
     credit_probe_ = Nanos::never();
   }
+  if (now >= abort_copy_at_) {
+    close_due_ = true;
+    abort_copy_at_ = --abort_copies_left_ > 0 ? now + probe_timeout() : Nanos::never();
+  }
   const bool control =
       connect_due_ || (accept_due_ && state_ != State::draining) || close_due_ || ping_due_ || credit_urgent();
   if (data_blocked != Blocked::no && !control && !ack_due) return data_blocked;
@@ -713,7 +805,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
       }
       was_idle_ = false;
     }
-    payload = fill_data(writer, retransmission);
+    payload = fill_data(writer, retransmission, packet.message);
   }
   record.chunk_count = static_cast<std::uint16_t>(chunks_.end() - record.first_chunk);
   if (record.chunk_count == 0 && writer.used() == wire::header_bytes) return Blocked::nothing;
@@ -739,12 +831,12 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
     record.first_sent = first_sent_;
     record.delivered = delivered_;
     record.delivered_time = delivered_time_;
-    record.app_limited = next_packet_number_ < app_limited_until_;
+    record.app_limited = delivered_ < app_limited_until_;
     in_flight_ += record.bytes;
     ++in_flight_packets_;
     last_eliciting_sent_ = now;
     if (!has_data()) {
-      app_limited_until_ = next_packet_number_ + 1;
+      app_limited_until_ = delivered_ + in_flight_;
       was_idle_ = true;
     }
   }
@@ -754,7 +846,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   const std::uint64_t span = next_packet_number_ - 1 - std::min(sent_.begin(), next_packet_number_ - 1);
   header.span = static_cast<std::uint32_t>(std::min<std::uint64_t>(span, ~std::uint32_t{0}));
   if (data_blocked == Blocked::no) {
-    pacer_.on_sent(now, record.bytes + overhead_);
+    pacer_.on_sent(now, record.bytes + paced_overhead_);
     if (job_ != no_job) links_.jobs[job_].pacer.on_sent(now, record.bytes + overhead_);
   }
   ++stats_.packets_sent;
@@ -765,8 +857,6 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   packet.ecn = config_.ecn && ecn_works_ && eliciting ? Ecn::ect0 : Ecn::not_ect;
   return Blocked::no;
 }
-
-void Connection::add_chunk(const Chunk& chunk) { chunks_.push(chunk); }
 
 void Connection::write_ack(wire::Writer& writer, Nanos now) {
   wire::AckFrame frame;
@@ -788,31 +878,32 @@ void Connection::write_control(wire::Writer& writer, bool with_data) {
                               .nonce = nonce_};
   if (connect_due_) {
     writer.connect(greeting);
-    add_chunk({.kind = ChunkKind::connect});
+    chunks_.push({.kind = ChunkKind::connect});
     connect_due_ = false;
     advertised_credit_ = receives_.end();
   }
   if (accept_due_ && state_ != State::draining) {
     writer.accept(greeting);
-    add_chunk({.kind = ChunkKind::accept});
+    chunks_.push({.kind = ChunkKind::accept});
     accept_due_ = false;
     advertised_credit_ = receives_.end();
   }
   // News that can wait go with data, or when they have become urgent: alone they would ask for an acknowledgement.
-  if (credit_due_ && state_ != State::connecting && state_ != State::draining && (with_data || credit_urgent())) {
-    writer.credit(static_cast<std::uint32_t>(receives_.end()));
-    add_chunk({.kind = ChunkKind::credit});
+  if (may_send_messages() && (credit_urgent() || (credit_due_ && with_data))) {
+    credit_final_told_ = state_ == State::flushing;
+    writer.credit({.messages = static_cast<std::uint32_t>(receives_.end()), .final = credit_final_told_});
+    chunks_.push({.kind = ChunkKind::credit});
     credit_due_ = false;
     advertised_credit_ = receives_.end();
   }
   if (close_due_) {
-    writer.close(wire::CloseReason::done);
-    add_chunk({.kind = ChunkKind::close});
+    writer.close(aborted_ ? wire::CloseReason::aborted : wire::CloseReason::done);
+    chunks_.push({.kind = ChunkKind::close});
     close_due_ = false;
   }
   if (ping_due_) {
     writer.ping();
-    add_chunk({.kind = ChunkKind::ping});
+    chunks_.push({.kind = ChunkKind::ping});
     ping_due_ = false;
   }
 }
@@ -840,7 +931,7 @@ bool Connection::next_retransmission(Chunk& chunk) {
   return false;
 }
 
-std::span<const std::byte> Connection::fill_data(wire::Writer& writer, bool& retransmission) {
+std::span<const std::byte> Connection::fill_data(wire::Writer& writer, bool& retransmission, std::uint64_t& gathered) {
   // Short pieces are copied next to each other into one packet. A longer one ends the packet and is gathered from
   // the user's memory.
   constexpr std::size_t copy_limit = 256;
@@ -878,10 +969,13 @@ std::span<const std::byte> Connection::fill_data(wire::Writer& writer, bool& ret
                  .message = static_cast<std::uint32_t>(chunk.message),
                  .offset = chunk.offset,
                  .length = chunk.length});
-    add_chunk(chunk);
+    chunks_.push(chunk);
     const std::span<const std::byte> bytes(message.data == nullptr ? nullptr : message.data + chunk.offset,
                                            chunk.length);
-    if (chunk.length > 0 && (message.data == nullptr || chunk.length > copy_limit)) return bytes;
+    if (chunk.length > 0 && (message.data == nullptr || chunk.length > copy_limit)) {
+      gathered = chunk.message;
+      return bytes;
+    }
     writer.copy(bytes.data(), bytes.size());
     if (!config_.pack_messages) return {};
   }

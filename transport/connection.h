@@ -27,7 +27,6 @@ namespace mltcp {
 struct JobState {
   bool used = false;
   std::uint32_t number = 0;
-  std::uint32_t attached = 0;  ///< connections
   cc::Augmentation augmentation;
   Pacer pacer;
   /// Connections that wait for the pacer, first come first served.
@@ -37,19 +36,18 @@ struct JobState {
 /// Packets that are built and not yet with the datapath. They point to headers in their own slots and to the user's
 /// payload. A slot is used again only after all have left.
 struct TxQueue {
-  std::vector<TxPacket> packets;  ///< as many as a burst; destination null: dropped
+  std::vector<TxPacket> packets;        ///< as many as a burst; destination null: dropped
+  std::vector<std::uint64_t> messages;  ///< beside each packet: the number of the message that its payload is from
   std::size_t begin = 0;
   std::size_t end = 0;
 
   [[nodiscard]] bool empty() const { return begin == end; }
   /// Drops what the connection of `destination` has pointing into a message that has completed: its bytes are the
-  /// user's again. Such packets are late retransmissions, so nothing is lost.
-  void drop_payload(const Address* destination, const std::byte* data, Bytes length) {
-    for (std::size_t i = begin; i < end; ++i) {
-      const std::byte* at = packets[i].payload.data();
-      if (packets[i].destination == destination && at != nullptr && at >= data && at < data + length)
+  /// user's again. Such packets are late retransmissions, so no data is lost.
+  void drop_message(const Address* destination, std::uint64_t message) {
+    for (std::size_t i = begin; i < end; ++i)
+      if (packets[i].destination == destination && packets[i].payload.data() != nullptr && messages[i] == message)
         packets[i].destination = nullptr;
-    }
   }
   void drop_destination(const Address* destination) {
     for (std::size_t i = begin; i < end; ++i)
@@ -69,6 +67,7 @@ struct ShardLinks {
 struct BuiltPacket {
   std::span<const std::byte> header;
   std::span<const std::byte> payload;
+  std::uint64_t message = 0;  ///< that `payload` is a piece of
   Ecn ecn = Ecn::not_ect;
 };
 
@@ -79,7 +78,7 @@ class Connection {
     open,
     flushing,  ///< close() called; sends go on
     closing,   ///< CLOSE sent, not yet acknowledged
-    draining,  ///< the peer closed: only acknowledges, until the drain time is over
+    draining,  ///< the peer closed, or abort() was called: only answers, until the drain time is over
     dead,      ///< to be freed by the shard
   };
 
@@ -103,6 +102,8 @@ class Connection {
   void close();
   /// Ends at once: every outstanding operation completes with `status`.
   void fail(Status status);
+  /// The same with Status::aborted, and the peer is told.
+  void abort(Nanos now);
 
   /// Takes a packet whose header is valid and meant for this connection. `reader` stands before its first frame.
   void on_packet(const wire::Header& header, wire::Reader& reader, Ecn ecn, Bytes packet_bytes, Nanos now);
@@ -112,17 +113,15 @@ class Connection {
 
   /// Why build() made no packet.
   enum class Blocked : std::uint8_t { no, nothing, window, pacing, job_pacing };
-  /// Builds the next packet into `buffer` (at least max_packet() bytes) if there is one to send now.
+  /// Builds the next packet into `buffer` (at least PacketIo::Limits::max_packet_bytes) if there is one to send now.
   Blocked build(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet);
   /// When on_timer() or build() has something to do next.
   [[nodiscard]] Nanos next_deadline() const;
 
-  void set_max_rate(Rate rate);
   void attach(std::uint32_t job) { job_ = job; }
   [[nodiscard]] std::uint32_t job() const { return job_; }
   static constexpr std::uint32_t no_job = ~std::uint32_t{0};
 
-  [[nodiscard]] std::uint32_t max_packet() const { return max_packet_; }
   [[nodiscard]] ConnectionStats stats() const;
 
   // Marks of the shard's work lists.
@@ -190,6 +189,11 @@ class Connection {
   void on_late_ack(SentPacket& packet);
   void on_ecn_counts(const wire::EcnCounts& counts, std::uint32_t newly_acked_packets);
   void on_close(Nanos now);
+  void drain(Nanos now);
+  void agree_on_max_packet(std::uint32_t peers);
+  void raise_credit(std::uint32_t messages);
+  /// When both ends are flushing, neither will post another buffer: messages beyond the credit end as closed.
+  void drop_unsendable();
 
   // Loss recovery.
   void detect_losses(Nanos now);
@@ -207,13 +211,13 @@ class Connection {
   [[nodiscard]] bool has_data() const;
   [[nodiscard]] bool may_send_messages() const { return state_ == State::open || state_ == State::flushing; }
   [[nodiscard]] bool credit_urgent() const;
+  [[nodiscard]] bool credit_final_due() const;
   Blocked blocked(Nanos now);
-  std::span<const std::byte> fill_data(wire::Writer& writer, bool& retransmission);
+  std::span<const std::byte> fill_data(wire::Writer& writer, bool& retransmission, std::uint64_t& gathered);
   bool next_retransmission(Chunk& chunk);
   void write_ack(wire::Writer& writer, Nanos now);
   void write_control(wire::Writer& writer, bool with_data);
-  void add_chunk(const Chunk& chunk);
-  void complete_send(std::uint64_t message);
+  void complete_send(std::uint64_t number);
   void maybe_close();
   void complete_all(Status status);
   void push(const Completion& completion) { links_.completions->push(completion); }
@@ -241,20 +245,26 @@ class Connection {
   bool connect_due_ = false;
   bool accept_due_ = false;
   bool credit_due_ = false;
+  bool credit_final_told_ = false;  ///< the peer knows, or is being told, that no more credit comes
+  bool peer_credit_final_ = false;  ///< the peer said so
   bool close_due_ = false;
   bool ping_due_ = false;
 
   // Congestion and recovery.
   cc::Controller controller_;
   RttEstimator rtt_;
+  Nanos first_sample_ = Nanos::never();  ///< when rtt_ had its first
   Pacer pacer_;
   Rate max_rate_;
+  std::uint32_t paced_overhead_ = 0;  ///< per packet
   Bytes in_flight_ = 0;
   std::uint32_t in_flight_packets_ = 0;
   std::uint64_t largest_acked_ = 0;
   bool any_acked_ = false;
-  std::uint64_t loss_cursor_ = 0;     ///< no packet below is in flight
-  std::uint64_t recovery_until_ = 0;  ///< packets below were sent before the last congestion response
+  std::uint64_t loss_cursor_ = 0;      ///< no packet below is in flight
+  RangeSet acked_;                     ///< packet numbers of sent_ whose acknowledgement has been seen
+  std::vector<RangeSet::Range> news_;  ///< scratch of on_ack()
+  std::uint64_t recovery_until_ = 0;   ///< packets below were sent before the last congestion response
   std::uint32_t packet_threshold_ = 3;
   Nanos loss_time_ = Nanos::never();
   Nanos last_eliciting_sent_;
@@ -264,7 +274,7 @@ class Connection {
   std::uint32_t episode_lost_ = 0;
   std::uint32_t episode_spurious_ = 0;
   std::uint64_t cwnd_limited_until_ = 0;
-  std::uint64_t app_limited_until_ = 0;
+  Bytes app_limited_until_ = 0;  ///< in terms of delivered_
   std::uint64_t round_end_ = 0;
   std::uint64_t rounds_ = 0;
   Bytes delivered_ = 0;
@@ -292,6 +302,9 @@ class Connection {
   bool ack_at_once_ = false;
   Nanos ack_deadline_ = Nanos::never();
   Nanos drain_until_ = Nanos::never();
+  bool aborted_ = false;
+  std::uint32_t abort_copies_left_ = 0;
+  Nanos abort_copy_at_ = Nanos::never();
 
   ConnectionStats stats_;
 };

@@ -89,7 +89,7 @@ std::uint32_t crc32c_portable(std::uint32_t crc, std::span<const std::byte> byte
 
 std::uint32_t crc32c(std::uint32_t crc, std::span<const std::byte> bytes) {
 #if defined(__x86_64__)
-  static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
+  static const bool has_instruction = static_cast<int>(__builtin_cpu_supports("sse4.2")) != 0;
   if (has_instruction) return crc32c_sse42(crc, bytes.data(), bytes.size());
 #endif
   return crc32c_portable(crc, bytes);

@@ -14,7 +14,7 @@ namespace mltcp {
 class Pacer {
  public:
   /// Rate 0 means unlimited. `burst_bytes`: how much may leave at once after a pause, or what a quantum holds if that
-  /// is more. `quantum`: how long packets may be gathered.
+  /// is more. `quantum`: how long packets may be gathered; a wake-up that is as late again still costs no rate.
   void set(Rate rate, Bytes burst_bytes, Nanos quantum) {
     if (rate == rate_ && burst_bytes == burst_bytes_) return;
     const double before = nanos_per_byte_;
@@ -46,7 +46,8 @@ class Pacer {
   void on_sent(Nanos now, Bytes bytes) {
     if (rate_.is_zero()) return;
     last_ = Nanos(static_cast<std::int64_t>(static_cast<double>(bytes) * nanos_per_byte_ + 0.5));
-    next_ = std::max(next_, now - burst_) + last_;
+    // Where packets are gathered the clock lags by as much already when their time has come.
+    next_ = std::max(next_, now - burst_ - (last_ < gather_ ? gather_ - last_ : Nanos(0))) + last_;
     sent_at_ = now;
   }
 

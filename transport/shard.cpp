@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "mltcp/base/error.h"
 
@@ -79,6 +80,7 @@ Shard::Shard(PacketIo& io, const ShardConfig& config)
   completions_.reserve(256);
   rx_.resize(limits_.burst);
   tx_.packets.resize(limits_.burst);
+  tx_.messages.resize(limits_.burst);
   tx_buffers_.resize(std::size_t{limits_.burst} * limits_.max_packet_bytes);
 }
 
@@ -115,7 +117,6 @@ Connection* Shard::make_connection(const Address& remote, const ConnectionConfig
 void Shard::free_connection(std::uint32_t index) {
   Connection& connection = *slots_[index].connection;
   if (!tx_.empty()) tx_.drop_destination(&connection.remote());
-  if (connection.job() != Connection::no_job) --jobs_[connection.job()].attached;
   const auto known = accepted_.find({connection.remote(), connection.peer_connection()});
   if (known != accepted_.end() && known->second == index) accepted_.erase(known);
   deadlines_.set(index, Nanos::never());
@@ -129,7 +130,8 @@ ConnectionId Shard::connect(const Address& remote, const ConnectionConfig& confi
   if (connection == nullptr)
     throw RunError(fmt::format("all {} connections of the shard are in use; raise max_connections or close some",
                                config_.max_connections));
-  connection->start_connect(random_.next());
+  // A program that starts anew with the same seed is not taken for the one before: its time is another.
+  connection->start_connect(random_.next() ^ static_cast<std::uint64_t>(now.count) * 0x9E3779B97F4A7C15ULL);
   activate(*connection);
   return connection->id();
 }
@@ -182,10 +184,7 @@ void Shard::close(ConnectionId id) {
 void Shard::abort(ConnectionId id, Nanos now) {
   Connection* connection = find(id);
   if (connection == nullptr) return;
-  if (connection->state() != Connection::State::connecting)
-    send_close(connection->remote(), connection->peer_connection(), connection->next_packet_number(),
-               wire::CloseReason::aborted);
-  connection->fail(Status::aborted);
+  connection->abort(now);
   activate(*connection);
   deadlines_.set(index_of(id), now);
 }
@@ -219,10 +218,8 @@ void Shard::remove_job(JobId id) {
 void Shard::attach(ConnectionId id, JobId job) {
   Connection* connection = find(id);
   if (connection == nullptr || job >= jobs_.size() || !jobs_[job].used) return;
-  if (connection->job() != Connection::no_job) --jobs_[connection->job()].attached;
   connection->attach(job);
   connection->waits_for_job = false;
-  ++jobs_[job].attached;
   activate(*connection);
 }
 
@@ -366,7 +363,7 @@ void Shard::on_connect(const RxPacket& packet, const wire::Header& header, wire:
 void Shard::send_close(const Address& remote, std::uint32_t peer_connection, std::uint64_t packet_number,
                        wire::CloseReason reason) {
   // Best effort and on its own: there is no connection (any more) that would send it again.
-  std::byte buffer[wire::header_bytes + wire::close_frame_bytes];
+  std::array<std::byte, wire::header_bytes + wire::close_frame_bytes> buffer{};
   wire::Writer writer(buffer);
   writer.close(reason);
   wire::Header header;
@@ -428,6 +425,7 @@ void Shard::transmit(Nanos now, bool& more) {
       const auto buffer = std::span(tx_buffers_).subspan(tx_.end * limits_.max_packet_bytes, limits_.max_packet_bytes);
       blocked = connection.build(now, buffer, packet);
       if (blocked != Connection::Blocked::no) break;
+      tx_.messages[tx_.end] = packet.message;
       tx_.packets[tx_.end++] = {&connection.remote(), packet.header, packet.payload, packet.ecn};
       ++stats_.packets_sent;
       --budget;

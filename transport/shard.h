@@ -44,26 +44,28 @@ class Shard final : public Pollable {
   ConnectionId connect(const Address& remote, const ConnectionConfig& config, Nanos now);
 
   /// Sends `message` (0 bytes to 4 GiB), which the caller keeps unchanged until its completion.
-  PostResult send(ConnectionId connection, std::span<const std::byte> message, std::uint64_t tag);
+  PostResult send(ConnectionId id, std::span<const std::byte> message, std::uint64_t tag);
   /// Sends `length` bytes that do not exist; only over a datapath with virtual payloads.
-  PostResult send_virtual(ConnectionId connection, Bytes length, std::uint64_t tag);
-  /// Provides the buffer for the next message without one. The shard writes to it until its completion.
-  PostResult receive(ConnectionId connection, std::span<std::byte> buffer, std::uint64_t tag);
+  PostResult send_virtual(ConnectionId id, Bytes length, std::uint64_t tag);
+  /// Provides the buffer for the next message without one. The shard writes to it until its completion. An end that
+  /// only receives is not told when its peer dies without a word: where that matters, use a time limit of your own.
+  PostResult receive(ConnectionId id, std::span<std::byte> buffer, std::uint64_t tag);
   /// The same for a message whose bytes nobody wants; they are counted and dropped.
-  PostResult receive_virtual(ConnectionId connection, Bytes capacity, std::uint64_t tag);
+  PostResult receive_virtual(ConnectionId id, Bytes capacity, std::uint64_t tag);
 
   /// Closes once all posted sends are done. Receives that are outstanding then complete with Status::closed, here
-  /// and at the peer, and so do sends of the peer.
-  void close(ConnectionId connection);
+  /// and at the peer, and so do sends of the peer; when both ends close, also sends for which no buffer was posted. A
+  /// connection that is not open yet ends at once.
+  void close(ConnectionId id);
   /// Ends the connection at once and tells the peer, if it can. Operations complete with Status::aborted.
-  void abort(ConnectionId connection, Nanos now);
+  void abort(ConnectionId id, Nanos now);
 
   /// Throws RunError if max_jobs exist.
   JobId add_job(const JobConfig& config);
   /// The job's connections go on without a job.
-  void remove_job(JobId job);
-  /// `connection` carries data of `job` from now on. Unknown ids are ignored.
-  void attach(ConnectionId connection, JobId job);
+  void remove_job(JobId id);
+  /// The connection carries data of `job` from now on. Unknown ids are ignored.
+  void attach(ConnectionId id, JobId job);
   /// The job's next iteration begins now and will send `bytes` (of the application, all connections of the job on
   /// this shard together).
   void begin_iteration(JobId job, Bytes bytes);
@@ -77,15 +79,19 @@ class Shard final : public Pollable {
   /// Moves completions to `out`, oldest first, and returns how many.
   std::size_t take_completions(std::span<Completion> out);
 
-  [[nodiscard]] bool exists(ConnectionId connection) const { return find(connection) != nullptr; }
+  /// Until its completion of kind `closed`.
+  [[nodiscard]] bool exists(ConnectionId id) const {
+    const Connection* connection = find(id);
+    return connection != nullptr && connection->state() != Connection::State::draining;
+  }
   /// All zero for an unknown connection.
-  [[nodiscard]] ConnectionStats stats(ConnectionId connection) const;
+  [[nodiscard]] ConnectionStats stats(ConnectionId id) const;
   [[nodiscard]] const ShardStats& stats() const { return stats_; }
 
  private:
   struct PeerKey {
     Address remote;
-    std::uint32_t connection;
+    std::uint32_t connection = 0;
     bool operator==(const PeerKey&) const = default;
   };
   struct PeerKeyHash {
@@ -117,7 +123,7 @@ class Shard final : public Pollable {
   void transmit(Nanos now, bool& more);
   /// True when everything built so far is with the datapath.
   bool flush();
-  [[nodiscard]] std::uint32_t index_of(ConnectionId id) const { return id & index_mask; }
+  [[nodiscard]] static std::uint32_t index_of(ConnectionId id) { return id & index_mask; }
 
   static constexpr std::uint32_t index_bits = 20;
   static constexpr std::uint32_t index_mask = (1U << index_bits) - 1;

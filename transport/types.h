@@ -86,11 +86,13 @@ struct ConnectionStats {
   std::uint64_t spurious_losses = 0;
   std::uint64_t duplicate_packets = 0;  ///< received again
   std::uint64_t congestion_events = 0;
-  std::uint64_t timeouts = 0;
-  std::uint64_t ce_packets = 0;  ///< of ours, that arrived marked
+  std::uint64_t persistent_congestions = 0;  ///< nothing got through for three probe timeouts (RFC 9002 7.6)
+  std::uint64_t ce_packets = 0;              ///< of ours, that arrived marked
   Bytes in_flight = 0;
   double cwnd_bytes = 0;
   Rate pacing_rate;
+  Rate delivery_rate;        ///< latest sample; 0 before the first
+  bool app_limited = false;  ///< ... which shows what the application sent, and not what the path can carry
   Nanos smoothed_rtt;
   Nanos min_rtt;
 };
@@ -112,7 +114,9 @@ struct ShardConfig {
   std::uint32_t max_connections = 1024;  ///< 1 to 2^20 - 1
   std::uint32_t max_jobs = 64;
   std::uint32_t max_completions = 1 << 16;  ///< not taken; posting waits beyond
-  std::uint64_t seed = 1;                   ///< of connection ids and nonces
+  /// Of connection ids and nonces. Where peers of an earlier run of the program may still be there, not always the
+  /// same: they would take packets of the new run for the old one's.
+  std::uint64_t seed = 1;
 };
 
 struct JobConfig {

@@ -1,6 +1,7 @@
 // Parsing and writing of packets (see wire.h).
 #include "mltcp/transport/wire.h"
 
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -37,7 +38,7 @@ static_assert(sizeof(RawData) == data_frame_bytes);
 
 template <typename T>
 T load(const std::byte* at) {
-  T value;
+  T value{};
   std::memcpy(&value, at, sizeof value);
   return value;
 }
@@ -49,9 +50,9 @@ void store(std::byte* at, T value) {
 
 std::uint32_t checksum(std::span<const std::byte> covered, std::span<const std::byte> payload) {
   // The checksum field counts as zero.
-  std::byte first[header_bytes];
-  std::memcpy(first, covered.data(), header_bytes);
-  store<std::uint32_t>(first + 4, 0);
+  std::array<std::byte, header_bytes> first{};
+  std::memcpy(first.data(), covered.data(), header_bytes);
+  store<std::uint32_t>(first.data() + 4, 0);
   std::uint32_t crc = crc32c(0, first);
   if (covered.size() > header_bytes) crc = crc32c(crc, covered.subspan(header_bytes));
   return payload.empty() ? crc : crc32c(crc, payload);
@@ -95,7 +96,7 @@ bool Reader::next(Frame& frame) {
       return next_ack(frame);
     case FrameType::credit:
       if (const std::byte* at = take(credit_frame_bytes)) {
-        frame.credit = load<std::uint32_t>(at + 4);
+        frame.credit = {load<std::uint32_t>(at + 4), (load<std::uint8_t>(at + 1) & 1) != 0};
         return true;
       }
       return fail();
@@ -149,7 +150,7 @@ bool Reader::next_ack(Frame& frame) {
   const std::size_t size = ack_frame_bytes + (ack.range_count - 1) * ack_range_bytes;
   if (left_ < size) return fail();
   ack.delay_ns = load<std::uint32_t>(at_ + 4);
-  std::uint64_t last = load<std::uint64_t>(at_ + 8);
+  auto last = load<std::uint64_t>(at_ + 8);
   ack.ecn = {load<std::uint32_t>(at_ + 16), load<std::uint32_t>(at_ + 20), load<std::uint32_t>(at_ + 24),
              load<std::uint32_t>(at_ + 28)};
   std::uint64_t length = load<std::uint32_t>(at_ + 32);
@@ -201,10 +202,10 @@ void Writer::ack(const AckFrame& frame) {
   }
 }
 
-void Writer::credit(std::uint32_t messages) {
+void Writer::credit(const CreditFrame& frame) {
   std::byte* at = take(credit_frame_bytes);
-  store(at, static_cast<std::uint32_t>(FrameType::credit));
-  store(at + 4, messages);
+  store(at, static_cast<std::uint32_t>(FrameType::credit) | (frame.final ? 1U << 8 : 0));
+  store(at + 4, frame.messages);
 }
 
 void Writer::ping() { store(take(ping_frame_bytes), static_cast<std::uint32_t>(FrameType::ping)); }

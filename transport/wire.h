@@ -25,11 +25,9 @@
 //   ACK      range count (1), 0 (2), delay in ns (4), largest packet number (8), received so far, each modulo 2^32:
 //            ECT(0) packets (4), ECT(1) packets (4), CE packets (4), CE bytes (4); then first range length - 1 (4);
 //            then for each further range, downwards: gap - 1 (4), length - 1 (4)
-//   CREDIT   0 (3), messages that the receiver has buffers for, counted from the connection's first (4)
-//   PING     0 (3)
-//   CONNECT  version (1), max packet (2), source connection id (4), credit (4), nonce (8)
-//   ACCEPT   version (1), max packet (2), source connection id (4), credit (4)
-//   CLOSE    0 (1), reason (2)
+//   CREDIT   flags (1; 1 = no more will come), 0 (2), messages that the receiver has buffers for, counted from the
+//   connection's first (4) PING     0 (3) CONNECT  version (1), max packet (2), source connection id (4), credit (4),
+//   nonce (8) ACCEPT   version (1), max packet (2), source connection id (4), credit (4) CLOSE    0 (1), reason (2)
 //
 // Message numbers and credits are 64-bit inside and sent modulo 2^32; widen() finds the value that is meant.
 #pragma once
@@ -122,6 +120,11 @@ struct ConnectFrame {
   std::uint64_t nonce = 0;  ///< CONNECT only
 };
 
+struct CreditFrame {
+  std::uint32_t messages = 0;  ///< buffers posted since the connection began, modulo 2^32
+  bool final = false;          ///< no more will be posted
+};
+
 enum class CloseReason : std::uint16_t { done = 0, refused = 1, full = 2, version = 3, aborted = 4 };
 
 /// A frame as parsed: `type` says which member is set.
@@ -129,7 +132,7 @@ struct Frame {
   FrameType type = FrameType::ping;
   DataFrame data;
   AckFrame ack;
-  std::uint32_t credit = 0;
+  CreditFrame credit;
   ConnectFrame connect;  ///< CONNECT and ACCEPT
   CloseReason close = CloseReason::done;
 };
@@ -174,7 +177,7 @@ class Writer {
   void copy(const std::byte* bytes, std::size_t size);
   /// As many of the ranges as fit room().
   void ack(const AckFrame& frame);
-  void credit(std::uint32_t messages);
+  void credit(const CreditFrame& frame);
   void ping();
   void connect(const ConnectFrame& frame);
   void accept(const ConnectFrame& frame);

@@ -213,7 +213,7 @@ Outcome run(const fabric::FaultConfig& faults, std::uint64_t seed, std::uint64_t
     outcome.counters.insert(
         outcome.counters.end(),
         {stats.packets_sent, stats.bytes_sent, stats.packets_received, stats.retransmitted_packets, stats.lost_packets,
-         stats.spurious_losses, stats.duplicate_packets, stats.congestion_events, stats.timeouts,
+         stats.spurious_losses, stats.duplicate_packets, stats.congestion_events, stats.persistent_congestions,
          static_cast<std::uint64_t>(stats.smoothed_rtt.count)});
   }
   return outcome;

@@ -110,7 +110,7 @@ class Fuzzer {
         break;
       }
       case 3:
-        w.credit(static_cast<std::uint32_t>(number()));
+        w.credit({static_cast<std::uint32_t>(number()), number() % 2 == 0});
         break;
       case 4:
         w.ping();
@@ -265,7 +265,7 @@ TEST(Fuzz, damaged_packets__with_right_checksums_do_no_harm) {
         ack.ranges[0] = {5, 9};
         ack.ranges[1] = {0, 2};
         w.ack(ack);
-        w.credit(12);
+        w.credit({.messages = 12});
         w.data({.last = true, .message = 3, .offset = 0, .length = 20});
         w.copy(data.data(), 20);
         w.data({.last = false, .message = 4, .offset = 100, .length = 280});

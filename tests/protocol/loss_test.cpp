@@ -153,7 +153,7 @@ TEST(Loss, one_packet__is_found_by_the_packet_threshold_within_a_round_trip) {
   EXPECT_EQ(transfer.stats().lost_packets, 1u);
   EXPECT_EQ(transfer.stats().retransmitted_packets, 1u);
   EXPECT_EQ(transfer.stats().congestion_events, 1u);
-  EXPECT_EQ(transfer.stats().timeouts, 0u);
+  EXPECT_EQ(transfer.stats().persistent_congestions, 0u);
 }
 
 TEST(Loss, packet_threshold__is_three) {
@@ -174,7 +174,7 @@ TEST(Loss, last_packet__is_made_good_by_a_probe) {
   const Nanos begin = transfer.pair.now();
   transfer.complete();
   EXPECT_LT(transfer.pair.now() - begin, 2_ms);
-  EXPECT_EQ(transfer.stats().timeouts, 0u);
+  EXPECT_EQ(transfer.stats().persistent_congestions, 0u);
 }
 
 TEST(Loss, whole_flight__is_made_good_by_a_probe) {
@@ -291,7 +291,7 @@ TEST(Congestion, persistent__falls_to_the_minimum) {
     fate.drop = !begin.is_never() && packet.at < begin + 20_ms;
   };
   transfer.complete();
-  EXPECT_GE(transfer.stats().timeouts, 1u);
+  EXPECT_GE(transfer.stats().persistent_congestions, 1u);
 }
 
 TEST(Congestion, window__is_kept_and_grows_only_when_used) {

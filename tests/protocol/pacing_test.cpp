@@ -117,7 +117,7 @@ TEST(JobRate, flows__share_it_evenly_and_none_starves) {
     before = now;
   }
   for (const Nanos width : {1_ms, 10_ms, 50_ms})
-    EXPECT_LE(densest(shared.pair, 0, width), rate.bytes_in(width) + 10 * 1514) << width.count;
+    EXPECT_LE(densest(shared.pair, 0, width), rate.bytes_in(width) + 15'140) << width.count;
   EXPECT_GE(densest(shared.pair, 0, 10_ms), rate.bytes_in(10_ms) * 98 / 100) << "and uses all of it";
 }
 

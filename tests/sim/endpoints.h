@@ -54,7 +54,8 @@ class Recorder : public Pollable {
 
 /// A header of `size` bytes, filled with `fill`.
 inline std::vector<std::byte> bytes_of(std::size_t size, unsigned fill = 0x5A) {
-  return std::vector<std::byte>(size, static_cast<std::byte>(fill));
+  std::vector<std::byte> bytes(size, static_cast<std::byte>(fill));
+  return bytes;
 }
 
 /// A header that carries a job tag, as transport/wire.h lays it out.

@@ -38,10 +38,10 @@ TEST(EventQueue, set__matches_an_ordered_set) {
   queue.add(each - 1);
   queue.add(EventQueue::second + each - 1);
   std::set<std::pair<std::int64_t, EventQueue::Source>> model;
-  std::vector<std::int64_t> times(2 * each, -1);
+  std::vector<std::int64_t> times(std::size_t{2} * each, -1);
   Random random(5);
   for (int i = 0; i < 200'000; ++i) {
-    const auto index = static_cast<std::uint32_t>(random.below(2 * each));
+    const auto index = static_cast<std::uint32_t>(random.below(std::uint64_t{2} * each));
     const EventQueue::Source source = index < each ? index : EventQueue::second + (index - each);
     const std::int64_t time = random.chance(0.2) ? -1 : static_cast<std::int64_t>(random.below(50));
     if (times[index] >= 0) model.erase({times[index], source});

@@ -389,7 +389,7 @@ TEST(Network, faults__corruption_flips_one_bit_and_duplicates_are_clean_copies) 
   Recorder receiver(star.host(1));
   star.network.attach(star.host(1), receiver);
   const auto header = bytes_of(64, 0);
-  std::vector<int> hits(64 * 8);
+  std::vector<int> hits(512);
   constexpr int n = 5'000;
   for (int i = 0; i < n; ++i) {
     ASSERT_TRUE(send_one(star.host(0), star.host(1).address(), header));

@@ -19,7 +19,7 @@ TEST(PacketPool, allocate__slots_do_not_overlap_and_memory_stays_flat) {
   for (int round = 0; round < 20; ++round) {
     for (unsigned i = 0; i < 500; ++i) {
       // Sizes around the border between small and large slots, and the ends.
-      const std::size_t sizes[] = {0, 1, 215, 216, 217, 223, 224, 225, 1471, 1472};
+      const std::array<std::size_t, 10> sizes{0, 1, 215, 216, 217, 223, 224, 225, 1471, 1472};
       Packet* packet = pool.allocate(i < 10 ? sizes[i] : random.below(1473));
       packet->source = i;
       std::memset(packet->data(), static_cast<int>(i & 0xFF), packet->length);
@@ -35,7 +35,7 @@ TEST(PacketPool, allocate__slots_do_not_overlap_and_memory_stays_flat) {
     EXPECT_EQ(pool.alive(), 0U);
     if (round == 0) memory = pool.memory_bytes();
   }
-  EXPECT_LE(pool.memory_bytes(), memory + 2 * 64 * 1024);
+  EXPECT_LE(pool.memory_bytes(), memory + std::size_t{2} * 64 * 1024);
 }
 
 TEST(PacketPool, copy__is_a_packet_of_its_own) {

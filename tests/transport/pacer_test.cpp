@@ -34,7 +34,7 @@ TEST(Pacer, rate__spaces_packets_by_their_time_on_the_wire) {
 
 TEST(Pacer, burst__may_leave_at_once_after_a_pause) {
   Pacer pacer;
-  pacer.set(Rate(1'000'000'000), 4 * 1250, none);
+  pacer.set(Rate(1'000'000'000), 5000, none);
   int sent = 0;
   for (; pacer.ready_at(1_s) <= 1_s; ++sent) pacer.on_sent(1_s, 1250);
   EXPECT_EQ(sent, 5) << "the allowance of four, and the one that is due";
@@ -47,14 +47,31 @@ TEST(Pacer, late_wake_ups__cost_no_rate) {
   Random random(1);
   Pacer pacer;
   const Rate rate(1'000'000'000);
-  pacer.set(rate, 8 * 1250, none);
+  pacer.set(rate, 10'000, none);
   Nanos now = 1_s;
   Bytes bytes = 0;
   while (now < 2_s) {
     for (; pacer.ready_at(now) <= now; bytes += 1250) pacer.on_sent(now, 1250);
     now = pacer.ready_at(now) + Nanos(static_cast<std::int64_t>(random.below(40'000)));
   }
-  EXPECT_NEAR(static_cast<double>(bytes), 125'000'000, 8 * 1250 + 4 * 1250);
+  EXPECT_NEAR(static_cast<double>(bytes), 125'000'000, 10'000 + 5000);
+}
+
+TEST(Pacer, late_wake_ups__cost_no_rate_where_packets_are_gathered) {
+  for (const std::uint64_t gbps : {10U, 100U}) {
+    Random random(1);
+    Pacer pacer;
+    const Rate rate(gbps * 1'000'000'000);
+    pacer.set(rate, 1500, 10_us);
+    Nanos now = 1_s;
+    Bytes bytes = 0;
+    while (now < 1_s + 100_ms) {
+      for (; pacer.ready_at(now) <= now; bytes += 1514) pacer.on_sent(now, 1514);
+      now = pacer.ready_at(now) + Nanos(static_cast<std::int64_t>(random.below(5'000)));
+    }
+    const auto possible = static_cast<double>(rate.bytes_in(100_ms));
+    EXPECT_NEAR(static_cast<double>(bytes), possible, 0.01 * possible) << gbps;
+  }
 }
 
 TEST(Pacer, long_run__keeps_rates_that_do_not_divide_evenly) {
@@ -98,7 +115,7 @@ TEST(Pacer, quantum__gathers_packets_at_high_rates_without_losing_rate) {
   // 1250 bytes take 100 ns at 100 Gbps: with a quantum of 10 us about a hundred leave per wake-up.
   Pacer pacer;
   const Rate rate(100'000'000'000);
-  pacer.set(rate, 400 * 1250, 10_us);
+  pacer.set(rate, 500'000, 10_us);
   Nanos now = 1_s;
   Bytes bytes = 0;
   int wakes = 0;
@@ -107,13 +124,13 @@ TEST(Pacer, quantum__gathers_packets_at_high_rates_without_losing_rate) {
     ASSERT_LE(pacer.ready_at(now) - now, 10_us + 100_ns);
     now = pacer.ready_at(now);
   }
-  EXPECT_NEAR(static_cast<double>(bytes), 125e6, 400 * 1250 + 125'000);
+  EXPECT_NEAR(static_cast<double>(bytes), 125e6, 500'000 + 125'000);
   EXPECT_LE(wakes, 1010);
 }
 
 TEST(Pacer, quantum__does_not_stretch_single_packets_at_low_rates) {
   Pacer pacer;
-  pacer.set(Rate(1'000'000), 4 * 1250, 10_us);
+  pacer.set(Rate(1'000'000), 5000, 10_us);
   while (pacer.ready_at(1_s) <= 1_s) pacer.on_sent(1_s, 1250);
   EXPECT_EQ(pacer.ready_at(1_s), 1_s + 10_ms);
 }

@@ -263,7 +263,7 @@ class TestNetwork {
           kept.delay_ns = frame.ack.delay_ns;
           break;
         case FrameType::credit:
-          kept.credit = frame.credit;
+          kept.credit = frame.credit.messages;
           break;
         case FrameType::connect:
         case FrameType::accept:

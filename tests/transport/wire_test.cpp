@@ -85,7 +85,7 @@ AckFrame sample_ack(std::uint32_t ranges) {
   std::uint64_t last = 0x1'0000'0000'0000;
   for (std::uint32_t i = 0; i < ranges; ++i) {
     ack.ranges[i] = {last - i, last};
-    last = last - i - 2 - i * 3;
+    last = last - 2 - std::uint64_t{4} * i;
   }
   ack.range_count = ranges;
   return ack;
@@ -109,7 +109,7 @@ std::vector<std::pair<std::string, ByteVector>> sample_packets() {
   add("empty data", [](Writer& w) { w.data({.last = true, .message = 7, .offset = 0, .length = 0}); });
   add("ack", [](Writer& w) { w.ack(sample_ack(1)); });
   add("ack of many", [](Writer& w) { w.ack(sample_ack(max_ack_ranges)); });
-  add("credit", [](Writer& w) { w.credit(0xDEADBEEF); });
+  add("credit", [](Writer& w) { w.credit({.messages = 0xDEADBEEF}); });
   add("ping", [](Writer& w) { w.ping(); });
   add("connect", [](Writer& w) {
     w.connect({.max_packet = 1472, .source_connection = 5, .credit = 6, .nonce = 0x8877665544332211});
@@ -122,7 +122,7 @@ std::vector<std::pair<std::string, ByteVector>> sample_packets() {
         w.ack(sample_ack(3));
         w.connect({.max_packet = 1472, .source_connection = 5, .credit = 6, .nonce = 9});
         w.accept({.max_packet = 1472, .source_connection = 5, .credit = 6});
-        w.credit(1);
+        w.credit({.messages = 1});
         w.close(CloseReason::done);
         w.ping();
         w.data({.last = true, .message = 6, .offset = 0, .length = 10});
@@ -235,7 +235,11 @@ TEST(Wire, ack__writes_as_many_ranges_as_fit) {
 }
 
 TEST(Wire, control__there_and_back) {
-  EXPECT_EQ(frame_of(packet_of([](Writer& w) { w.credit(0xDEADBEEF); })).credit, 0xDEADBEEFu);
+  for (const bool final : {false, true}) {
+    const Frame frame = frame_of(packet_of([&](Writer& w) { w.credit({0xDEADBEEF, final}); }));
+    EXPECT_EQ(frame.credit.messages, 0xDEADBEEFu);
+    EXPECT_EQ(frame.credit.final, final);
+  }
   EXPECT_EQ(frame_of(packet_of([](Writer& w) { w.ping(); })).type, FrameType::ping);
   for (const auto reason :
        {CloseReason::done, CloseReason::refused, CloseReason::full, CloseReason::version, CloseReason::aborted}) {

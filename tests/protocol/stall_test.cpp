@@ -1,0 +1,178 @@
+// Both ends must never wait for each other for ever: credit, CLOSE and the handshake each get through however packets
+// are lost or late, and whichever end does what first.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "../transport/test_network.h"
+
+namespace mltcp {
+namespace {
+
+using namespace testing_network;
+
+/// As soon as the server has a connection it sends `message` on it.
+void serve(Pair& pair, std::span<const std::byte> message) {
+  pair.server().on_completion = [&pair, message](const Completion& completion) {
+    if (completion.kind == Completion::Kind::accepted) {
+      EXPECT_EQ(pair.s().send(completion.connection, message, 9), PostResult::ok);
+    }
+  };
+}
+
+bool client_receives(Pair& pair, Nanos within) {
+  return pair.run([&] { return pair.client().count(Completion::Kind::received) == 1; }, pair.now() + within);
+}
+
+TEST(Stall, accept_lost_while_the_server_has_data__is_repeated) {
+  Pair pair;
+  const auto message = random_bytes(1'000'000);
+  ByteVector buffer(message.size());
+  int left = 1;
+  pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::accept) && left-- > 0; };
+  serve(pair, message);
+  const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
+  ASSERT_EQ(pair.c().receive(c, buffer, 8), PostResult::ok);
+  EXPECT_TRUE(client_receives(pair, 100_ms));
+  EXPECT_EQ(buffer, message);
+}
+
+TEST(Stall, credit_of_a_repeated_connect__counts) {
+  Pair pair({}, {}, 2_ms);  // the round trip is longer than the first probe timeout: CONNECT is repeated, nothing lost
+  std::byte byte{};
+  serve(pair, {&byte, 1});
+  const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
+  pair.run_for(1_ms);
+  ASSERT_EQ(pair.c().receive(c, {&byte, 1}, 8), PostResult::ok);
+  EXPECT_TRUE(client_receives(pair, 1_s));
+  EXPECT_GE(pair.count([](const Parsed& packet) { return packet.has(FrameType::connect); }), 2u);
+}
+
+TEST(Stall, credit_posted_before_a_late_accept__counts) {
+  Pair pair;
+  int left = 1;
+  pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::accept) && left-- > 0; };
+  std::byte byte{};
+  serve(pair, {&byte, 1});
+  const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
+  pair.run_for(1_ms);
+  ASSERT_EQ(pair.c().receive(c, {&byte, 1}, 8), PostResult::ok);
+  EXPECT_TRUE(client_receives(pair, 1_s));
+}
+
+TEST(Stall, credit_of_a_repeated_accept__counts) {
+  // The receive is posted between two polls of the server, the second of which repeats ACCEPT.
+  Pair pair;
+  const Nanos begin = pair.now();
+  pair.fate = [&](const Parsed& packet, Fate& fate) {
+    fate.drop = packet.from == 0 && !packet.has(FrameType::connect) && packet.at < begin + 3_ms;
+  };
+  std::byte byte{};
+  const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
+  ASSERT_EQ(pair.c().send(c, {&byte, 1}, 1), PostResult::ok);
+  pair.run_until(begin + 3_ms);
+  const ConnectionId s = pair.server().of(Completion::Kind::accepted).at(0).connection;
+  const Nanos due = pair.server().deadline;
+  ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 8), PostResult::ok);
+  pair.s().poll(due);
+  pair.run_for(1_s);
+  EXPECT_EQ(pair.server().count(Completion::Kind::received), 1u);
+}
+
+// The client closes; the server answers its data only after it got rid of its own, for which the client has a buffer.
+void close_with_a_late_answer(bool lose_credit) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  std::byte byte{};
+  std::byte in{};
+  int left = lose_credit ? 1 : 0;
+  pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::credit) && left-- > 0; };
+  ASSERT_EQ(pair.s().send(s, {&byte, 1}, 1), PostResult::ok);
+  pair.server().on_completion = [&, connection = s](const Completion& completion) {
+    if (completion.kind == Completion::Kind::sent) {
+      EXPECT_EQ(pair.s().receive(connection, {&in, 1}, 2), PostResult::ok);
+    }
+  };
+  pair.run_for(5_ms);
+  ASSERT_EQ(pair.c().receive(c, {&in, 1}, 3), PostResult::ok);
+  if (lose_credit) pair.run_for(10_us);
+  ASSERT_EQ(pair.c().send(c, {&byte, 1}, 4), PostResult::ok);
+  pair.c().close(c);
+  pair.run_for(10_s);
+  ASSERT_EQ(pair.client().count(Completion::Kind::sent), 1u);
+  EXPECT_EQ(pair.client().of(Completion::Kind::sent)[0].status, Status::ok);
+  EXPECT_EQ(pair.server().count(Completion::Kind::sent), 1u);
+  EXPECT_FALSE(pair.c().exists(c));
+  EXPECT_FALSE(pair.s().exists(s));
+}
+TEST(Stall, close_right_after_receive__still_gives_credit) { close_with_a_late_answer(false); }
+TEST(Stall, close_after_credit_was_lost__gives_it_again) { close_with_a_late_answer(true); }
+
+TEST(Stall, both_close_with_sends_that_have_no_buffer__ends) {
+  for (const bool lossy : {false, true}) {
+    Pair pair;
+    const auto [c, s] = pair.connect();
+    int left = lossy ? 3 : 0;
+    pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::credit) && left-- > 0; };
+    std::byte byte{};
+    std::byte in{};
+    ASSERT_EQ(pair.s().receive(s, {&in, 1}, 0), PostResult::ok);
+    ASSERT_EQ(pair.s().send(s, {&byte, 1}, 1), PostResult::ok);
+    ASSERT_EQ(pair.c().send(c, {&byte, 1}, 2), PostResult::ok);
+    ASSERT_EQ(pair.c().send(c, {&byte, 1}, 3), PostResult::ok);
+    pair.run_for(1_ms);
+    pair.c().close(c);
+    pair.s().close(s);
+    pair.run_for(20_s);
+    EXPECT_FALSE(pair.c().exists(c)) << lossy;
+    EXPECT_FALSE(pair.s().exists(s)) << lossy;
+    ASSERT_EQ(pair.client().count(Completion::Kind::sent), 2u);
+    for (const Completion& sent : pair.client().of(Completion::Kind::sent))
+      EXPECT_EQ(sent.status, sent.tag == 2 ? Status::ok : Status::closed) << "only the first had a buffer";
+    ASSERT_EQ(pair.server().count(Completion::Kind::sent), 1u);
+    EXPECT_EQ(pair.server().of(Completion::Kind::sent)[0].status, Status::closed);
+  }
+}
+
+TEST(Stall, client_that_starts_anew_with_the_same_seed__connects) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  pair.run_for(1_s);
+  pair.client().shard = std::make_unique<Shard>(pair.client(), ShardConfig{});
+  pair.client().completions.clear();
+  const ConnectionId again = pair.c().connect(pair.server().address, {}, pair.now());
+  ASSERT_EQ(again, c) << "or the test shows nothing";
+  pair.run_for(1_s);
+  EXPECT_EQ(pair.client().count(Completion::Kind::connected), 1u);
+  EXPECT_FALSE(pair.s().exists(s));
+}
+
+TEST(Stall, abort_whose_first_packets_are_lost__still_ends_an_idle_receiver) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  std::byte byte{};
+  ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 1), PostResult::ok);
+  pair.run_for(5_ms);
+  int left = 2;
+  pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::close) && left-- > 0; };
+  pair.c().abort(c, pair.now());
+  pair.run_for(1_s);
+  ASSERT_EQ(pair.server().count(Completion::Kind::closed), 1u);
+  EXPECT_EQ(pair.server().of(Completion::Kind::closed)[0].status, Status::aborted);
+}
+
+TEST(Stall, abort_with_a_datapath_that_takes_nothing__is_told_later) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  pair.client().room = 0;
+  pair.c().abort(c, pair.now());
+  pair.run_for(20_us);
+  pair.client().room = ~std::size_t{0};
+  pair.wake_all();
+  pair.run_for(100_ms);
+  ASSERT_EQ(pair.server().count(Completion::Kind::closed), 1u);
+  EXPECT_EQ(pair.server().of(Completion::Kind::closed)[0].status, Status::aborted);
+}
+
+}  // namespace
+}  // namespace mltcp
