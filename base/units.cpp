@@ -6,6 +6,7 @@
 #include <array>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
 
 namespace mltcp {
 namespace {
@@ -94,22 +95,13 @@ Decimal read_decimal(std::string_view text) {
   return result;
 }
 
-// For error messages, which are one line: control characters become '?', long texts are cut.
-std::string quoted(std::string_view text) {
-  constexpr std::size_t longest = 60;
-  std::string result(text.substr(0, longest));
-  for (char& c : result)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return fmt::format("\"{}{}\"", result, text.size() > longest ? "..." : "");
-}
-
 template <std::size_t n>
 std::uint64_t parse(std::string_view text, const std::array<Unit, n>& units, std::string_view what,
                     std::string_view example) {
   constexpr std::uint64_t largest = 9'200'000'000'000'000'000;  // 292 years of nanoseconds, within 63 bits
   const auto fail = [&](std::string_view why) {
     throw InputError(fmt::format("{} is not a {}: {}; write a number and one of the units {}, as in \"{}\"",
-                                 quoted(text), what, why, list(units), example));
+                                 in_quotes(text), what, why, list(units), example));
   };
   const std::string_view trimmed = trim(text);
   const Decimal number = read_decimal(trimmed);
@@ -120,7 +112,7 @@ std::uint64_t parse(std::string_view text, const std::array<Unit, n>& units, std
   std::uint64_t factor = unit_name.empty() ? 1 : 0;
   for (const Unit& unit : units)
     if (unit.name == unit_name) factor = unit.factor;
-  if (factor == 0) fail(fmt::format("unknown unit {}", quoted(unit_name)));
+  if (factor == 0) fail(fmt::format("unknown unit {}", in_quotes(unit_name)));
   Uint128 value = number.digits * factor;  // below 10^23 * 2^40, which is 2^117
   for (int power = number.exponent; power > 0 && value != 0; --power) {
     if (value > largest) fail("it is too large");

@@ -5,15 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <initializer_list>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
+#include "mltcp/base/text.h"
 
 // The parser's assertions catch what its own checks of the input miss: a table header such as [=]. Left alone they
 // abort, or with NDEBUG make the compiler assume that such input does not exist. They throw instead, so that it is
@@ -27,6 +27,8 @@ struct ParserAssertion {};
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
 
+#include "mltcp/fabric/dumbbell.h"
+#include "mltcp/transport/encapsulation.h"
 #include "mltcp/workload/schedule.h"
 #include "mltcp/workload/trace.h"
 
@@ -41,29 +43,16 @@ constexpr std::int64_t kMostFlows = 1000;
 constexpr std::size_t kMostJobs = 1000;
 constexpr std::size_t kMostPhases = 100'000;
 constexpr std::size_t kMostNameBytes = 100;
-constexpr std::uintmax_t kMostFileBytes = 64U << 20;
-constexpr Bytes kPacketBytes = 1500;                      // the largest packet that a bottleneck has to hold
-constexpr Bytes kMostBufferBytes = 1'000'000'000'000;     // 1 TB
-constexpr Bytes kMostPhaseBytes = 1'000'000'000'000'000;  // 1 PB
-constexpr Rate kLeastRate(1'000);                         // 1 kbps
-constexpr Rate kMostRate(100'000'000'000'000);            // 100 Tbps
+constexpr TextFile kExperimentFile{"an experiment file", 64U << 20};
+constexpr Bytes kFrameBytes = fabric::DumbbellConfig{}.mtu + encap::kEthernetBytes;  // what a bottleneck has to hold
+constexpr Bytes kMostBufferBytes = 1'000'000'000'000;                                // 1 TB
+constexpr Bytes kMostPhaseBytes = 1'000'000'000'000'000;                             // 1 PB
+constexpr Rate kLeastRate(1'000);                                                    // 1 kbps
+constexpr Rate kMostRate(100'000'000'000'000);                                       // 100 Tbps
 constexpr Nanos kMostDelay = 10_s;
 constexpr Nanos kMostCompute(24LL * 3600 * 1'000'000'000LL);  // a day
 constexpr double kMostWeight = 1000;
 constexpr double kMostScale = 1e6;
-
-// One line whatever it holds.
-std::string one_line(std::string_view text) {
-  std::string result(text);
-  for (char& c : result)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  return result;
-}
-
-std::string shown(std::string_view text) {
-  constexpr std::size_t longest = 60;
-  return fmt::format("\"{}{}\"", one_line(text.substr(0, longest)), text.size() > longest ? "..." : "");
-}
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
@@ -148,12 +137,14 @@ class Reader {
     check_keys(root, "", {"name", "datapath", "iterations", "seed", "cc", "policies", "mltcp", "bottleneck", "job"});
     Experiment experiment;
     experiment.file = file_;
-    experiment.name = std::filesystem::path(file_).stem().string();
+    experiment.name = one_line(std::filesystem::path(file_).stem().string());
     if (const auto item = find(root, "", "name")) experiment.name = name_text(*item);
     if (const auto item = find(root, "", "iterations"))
       experiment.iterations = static_cast<std::uint32_t>(whole(*item, 1, kMostIterations));
+    if (options_.iterations) experiment.iterations = *options_.iterations;
     if (const auto item = find(root, "", "seed"))
       experiment.seed = static_cast<std::uint64_t>(whole(*item, 0, std::numeric_limits<std::int64_t>::max()));
+    if (options_.seed) experiment.seed = *options_.seed;
     experiment.datapath =
         choice(root, "datapath", "--datapath", options_.datapath, known_datapaths(), options_.datapaths, "sim");
     experiment.cc = choice(root, "cc", "--cc", options_.cc, known_ccs(), options_.ccs, "reno");
@@ -166,6 +157,7 @@ class Reader {
     const auto jobs = find(root, "", "job");
     if (!jobs) fail(1, "job", "there is no job", "add at least one [[job]]");
     read_jobs(*jobs, experiment);
+    check_length(root, experiment);
     return experiment;
   }
 
@@ -219,10 +211,8 @@ class Reader {
 
   std::string name_text(const Item& item) const {
     const std::string& result = text(item, "two-jobs");
-    if (result.empty()) fail(item, "the name is empty", "write a name");
-    if (result.size() > kMostNameBytes)
-      fail(item, fmt::format("the name has {} bytes", result.size()), fmt::format("write at most {}", kMostNameBytes));
-    if (one_line(result) != result) fail(item, "the name has control characters", "write printable characters only");
+    const std::string wrong = objection_to_name(result);
+    if (!wrong.empty()) throw_objection(item, wrong);
     return result;
   }
 
@@ -320,11 +310,11 @@ class Reader {
                                const std::vector<std::string>& available) {
     if (!contains(known, value)) {
       const auto meant = nearest(value, known);
-      return fmt::format("{} is not known; {}", shown(value),
+      return fmt::format("{} is not known; {}", in_quotes(value),
                          meant ? fmt::format("did you mean \"{}\"?", *meant) : "write one of " + joined(known));
     }
     if (available.empty() || contains(available, value)) return {};
-    return fmt::format("{} is not available{}; this version has: {}", shown(value),
+    return fmt::format("{} is not available{}; this version has: {}", in_quotes(value),
                        value.starts_with("schedule") || value.ends_with("schedule") ? " as it needs the scheduler" : "",
                        joined(available));
   }
@@ -364,7 +354,8 @@ class Reader {
         const std::string wrong =
             objection(value, known_policies(), options_.policy.empty() ? options_.policies : known_policies());
         if (!wrong.empty()) throw_objection(entry, wrong);
-        if (contains(experiment.policies, value)) fail(entry, shown(value) + " stands there twice", "write it once");
+        if (contains(experiment.policies, value))
+          fail(entry, in_quotes(value) + " stands there twice", "write it once");
         experiment.policies.push_back(value);
       }
     }
@@ -412,9 +403,9 @@ class Reader {
     if (const auto delay = find(keys, item.key, "delay")) link.delay = duration(*delay, "10 us", kMostDelay);
     if (const auto buffer = find(keys, item.key, "buffer")) {
       link.buffer_bytes = bytes(*buffer, "250 kB", kMostBufferBytes);
-      if (link.buffer_bytes < kPacketBytes)
-        fail(*buffer, fmt::format("{} is less than one packet", bytes_to_text(link.buffer_bytes)),
-             "write at least " + bytes_to_text(kPacketBytes));
+      if (link.buffer_bytes < kFrameBytes)
+        fail(*buffer, fmt::format("{} is less than one packet in its Ethernet frame", bytes_to_text(link.buffer_bytes)),
+             fmt::format("write at least {} B", kFrameBytes));
     }
     if (const auto ecn = find(keys, item.key, "ecn")) read_ecn(*ecn, link.ecn);
     if (const auto faults = find(keys, item.key, "faults")) read_faults(*faults, link.faults);
@@ -460,6 +451,10 @@ class Reader {
     if (list->empty()) fail(item, "there is no job", "add at least one [[job]]");
     if (list->size() > kMostJobs)
       fail(item, fmt::format("there are {} jobs", list->size()), fmt::format("write at most {}", kMostJobs));
+    if (experiment.datapath == "ring" && options_.most_ring_jobs && list->size() > *options_.most_ring_jobs)
+      fail(line_of((*list)[*options_.most_ring_jobs], item.line), item.key,
+           fmt::format("there are {} jobs and datapath ring has ports for {}", list->size(), *options_.most_ring_jobs),
+           "take jobs out, or use datapath sim");
     std::map<std::string, std::uint32_t, std::less<>> names;
     std::size_t number = 0;
     for (const toml::node& node : *list) {
@@ -469,7 +464,7 @@ class Reader {
       const std::uint32_t line = find(*node.as_table(), job.key, "name")->line;
       if (!is_new)
         fail(line, path(job.key, "name"),
-             fmt::format("{} is the name of the job of line {} too", shown(first->first), first->second),
+             fmt::format("{} is the name of the job of line {} too", in_quotes(first->first), first->second),
              "give each job a name of its own");
       first->second = line;
     }
@@ -515,6 +510,55 @@ class Reader {
       read_phases(*phases, job);
     else
       read_simple(item, keys, job);
+    check_iteration(trace ? *trace : phases ? *phases : item, trace.has_value(), job);
+  }
+
+  void check_iteration(const Item& item, bool traced, const workload::Job& job) const {
+    const auto [compute, bytes] = sums_of(job);
+    if (compute <= static_cast<std::uint64_t>(kMostCompute.count) && bytes <= kMostPhaseBytes) return;
+    fail(item,
+         fmt::format("an iteration computes for {:.6g} s and sends {:.6g} B", static_cast<double>(compute) * 1e-9,
+                     static_cast<double>(bytes)),
+         fmt::format("{} at most {} and {}", traced ? "scale it by compute_scale and bytes_scale to" : "write",
+                     to_text(kMostCompute), bytes_to_text(kMostPhaseBytes)));
+  }
+
+  struct Sums {
+    Uint128 nanos = 0;
+    Uint128 bytes = 0;
+  };
+  // Job has such sums too, but in 64 bits.
+  static Sums sums_of(const workload::Job& job) {
+    Sums sums;
+    for (const workload::Phase& phase : job.phases) {
+      sums.nanos += static_cast<std::uint64_t>(phase.compute.count);
+      sums.bytes += phase.bytes;
+    }
+    return sums;
+  }
+
+  // Refuses what would run beyond the times that a result file can hold, or that anybody would wait for.
+  void check_length(const toml::table& root, const Experiment& experiment) const {
+    for (std::size_t i = 0; i < experiment.jobs.size(); ++i) {
+      const workload::Job& job = experiment.jobs[i];
+      double iteration = 0;
+      for (const workload::Phase& phase : job.phases) {
+        Rate rate = experiment.bottleneck.rate;
+        for (const Rate other : {job.rate, phase.rate})
+          if (!other.is_zero()) rate = std::min(rate, other);
+        iteration += static_cast<double>(phase.compute.count) +
+                     static_cast<double>(phase.bytes) * 8e9 / static_cast<double>(rate.bits_per_second);
+      }
+      const double all = static_cast<double>(job.start.count) + iteration * experiment.iterations;
+      if (all <= static_cast<double>(kLongestRun.count)) continue;
+      const std::string cause = fmt::format("{} iterations of job[{}] take {:.6g} days or more", experiment.iterations,
+                                            i + 1, all / 86'400e9);
+      const std::string cure = fmt::format("lower them, or what an iteration computes and sends, to {:.0f} days",
+                                           static_cast<double>(kLongestRun.count) / 86'400e9);
+      if (options_.iterations) throw InputError(fmt::format("--iterations: {}; {}", cause, cure));
+      const auto item = find(root, "", "iterations");
+      fail(item ? item->line : 1, "iterations", cause, cure);
+    }
   }
 
   void read_simple(const Item& item, const toml::table& keys, workload::Job& job) const {
@@ -554,7 +598,7 @@ class Reader {
       const Item phase{&node, fmt::format("{}[{}]", item.key, ++number), line_of(node, item.line)};
       read_phase(phase, job);
     }
-    if (job.bytes_per_iteration() == 0)
+    if (sums_of(job).bytes == 0)
       fail(item, "no phase communicates, so the job sends nothing", "add { communicate = \"13.5 MB\" }");
   }
 
@@ -588,14 +632,14 @@ class Reader {
     if (const auto value = find(keys, item.key, "network")) {
       const auto network = workload::network_from(text(*value, "weight-gradient"));
       if (!network)
-        fail(*value, fmt::format("{} is not known", shown(text(*value, ""))),
+        fail(*value, fmt::format("{} is not known", in_quotes(text(*value, ""))),
              "write \"weight-gradient\", \"inter-server\" or \"all\"");
       mapping.network = *network;
     }
     if (const auto value = find(keys, item.key, "gather_size")) {
       const std::string& written = text(*value, "total");
       if (written != "total" && written != "shard")
-        fail(*value, fmt::format("{} is not known", shown(written)), "write \"total\" or \"shard\"");
+        fail(*value, fmt::format("{} is not known", in_quotes(written)), "write \"total\" or \"shard\"");
       mapping.gather_size = written == "total" ? workload::GatherSize::total : workload::GatherSize::shard;
     }
     if (const auto value = find(keys, item.key, "compute_scale")) mapping.compute_scale = factor(*value, kMostScale);
@@ -609,12 +653,6 @@ class Reader {
     } catch (const InputError& error) {
       throw InputError(one_line(fmt::format("{}:{}: {}: {}", file_, trace.line, trace.key, error.what())));
     }
-    if (job.compute_per_iteration() > kMostCompute || job.bytes_per_iteration() > kMostPhaseBytes)
-      fail(trace,
-           fmt::format("an iteration computes {} and sends {}", to_text(job.compute_per_iteration()),
-                       bytes_to_text(job.bytes_per_iteration())),
-           fmt::format("scale it to at most {} and {} by compute_scale and bytes_scale", to_text(kMostCompute),
-                       bytes_to_text(kMostPhaseBytes)));
   }
 
   std::string file_;
@@ -636,22 +674,17 @@ const std::vector<std::string>& known_policies() {
   return names;
 }
 
+std::string objection_to_name(std::string_view name) {
+  if (name.empty()) return "the name is empty; write a name";
+  if (name.size() > kMostNameBytes)
+    return fmt::format("the name has {} bytes; write at most {}", name.size(), kMostNameBytes);
+  if (one_line(name) != name) return "the name has control characters or is not UTF-8; write printable characters only";
+  return {};
+}
+
 Experiment load_experiment(const std::filesystem::path& path, const FileOptions& options) {
   const std::string file = path.string();
-  const auto fail = [&](std::string_view cause, std::string_view cure) {
-    throw InputError(one_line(fmt::format("{}:1: file: {}; {}", file, cause, cure)));
-  };
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) fail("there is no such file", "give the path of an experiment file");
-  if (std::filesystem::is_directory(status)) fail("this is a directory", "give the path of an experiment file");
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (!error && size > kMostFileBytes) fail("the file is larger than 64 MiB", "give an experiment file");
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) fail("the file can't be opened", "check its permissions");
-  const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  if (stream.bad()) fail("the file can't be read", "check the disk");
-  return parse_experiment(text, file, options);
+  return parse_experiment(read_text_file(path, file + ":1: file", kExperimentFile), file, options);
 }
 
 namespace {
@@ -688,9 +721,9 @@ Experiment parse_experiment(std::string_view text, const std::string& file, cons
                                           std::max<std::uint32_t>(error.source().begin.line, 1), error.description())));
   } catch (const ParserAssertion&) {
     throw InputError(
-        fmt::format("{}:{}: TOML: a key or value is expected; correct the line, see "
-                    "docs/experiment-file.md",
-                    file, line_of_assertion(text)));
+        one_line(fmt::format("{}:{}: TOML: a key or value is expected; correct the line, see "
+                             "docs/experiment-file.md",
+                             file, line_of_assertion(text))));
   }
   return Reader(file, options).read(root);
 }

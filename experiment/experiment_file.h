@@ -35,11 +35,15 @@ struct Experiment {
   std::vector<std::string> policies{"fair", "mltcp"};  ///< in the order of the file, each once, at least one
   Aggressiveness mltcp;
   fabric::LinkConfig bottleneck;  ///< the seed in it is the experiment's
-  /// At least one, each sends something; names differ. Job::rate is 0 where the file leaves it out.
+  /// At least one, each sends something; names differ. Job::rate is 0 where the file leaves it out. All iterations of
+  /// a job fit into kLongestRun even if it has the network to itself.
   std::vector<workload::Job> jobs;
   /// What was read with a grain of salt (of traces), each one line that begins with file and line.
   std::vector<std::string> warnings;
 };
+
+/// Of the time that all iterations of a job need at least: 2^53 ns, 104 days.
+inline constexpr Nanos kLongestRun(std::int64_t{1} << 53);
 
 /// What the caller can run, and what the command line sets in place of the file.
 struct FileOptions {
@@ -48,17 +52,24 @@ struct FileOptions {
   std::vector<std::string> datapaths{"sim"};
   std::vector<std::string> ccs{"reno"};
   std::vector<std::string> policies{"fair", "static", "mltcp"};
+  /// Most jobs of datapath ring, which needs ports for each. Empty: as many as the format knows.
+  std::optional<std::size_t> most_ring_jobs;
 
-  /// Taken instead of the file's key; messages name --datapath, --cc or --policy instead of file and line.
+  /// Taken instead of the file's key; messages name the option (--datapath and so on) instead of file and line.
   std::optional<std::string> datapath;
   std::optional<std::string> cc;
   std::vector<std::string> policy;  ///< empty: the file's
+  std::optional<std::uint32_t> iterations;
+  std::optional<std::uint64_t> seed;
 };
 
 /// What the format knows, available in this version or not.
 const std::vector<std::string>& known_datapaths();
 const std::vector<std::string>& known_ccs();
 const std::vector<std::string>& known_policies();
+
+/// What is wrong with the name of an experiment or a job, as "cause; cure"; empty when it will do.
+std::string objection_to_name(std::string_view name);
 
 /// Reads an experiment file and the traces it names. Throws InputError.
 Experiment load_experiment(const std::filesystem::path& path, const FileOptions& options = {});

@@ -173,6 +173,7 @@ class JobDriver::Sender final : public Pollable {
     for (Nanos& start : result.starts) start -= epoch_;
     result.bytes = delivered_;
     result.retransmitted_packets = done() ? retransmitted_packets_ : retransmitted_packets();
+    result.iteration_compute = computes_;
     result.compute = settings_.job.compute_per_iteration();
     result.bytes_per_iteration = settings_.job.bytes_per_iteration();
     return result;
@@ -271,6 +272,7 @@ class JobDriver::Sender final : public Pollable {
     phase_ = 0;
     transfers_.clear();
     iteration_start_ = now;
+    computed_ = {};
     if (!done()) starts_.push_back(now);
     shard_.begin_iteration(job_, settings_.job.bytes_per_iteration());
     compute_scale_ = 1.0;
@@ -283,6 +285,7 @@ class JobDriver::Sender final : public Pollable {
   void end_iteration(Nanos now) {
     if (done()) return;
     times_.push_back(now - iteration_start_);
+    if (settings_.job.jitter.count > 0) computes_.push_back(computed_);
     if (done()) retransmitted_packets_ = retransmitted_packets();
   }
 
@@ -295,7 +298,9 @@ class JobDriver::Sender final : public Pollable {
     const workload::Phase& phase = settings_.job.phases[phase_];
     if (phase.kind == workload::Phase::Kind::compute) {
       state_ = State::computing;
-      wake_ = now + Nanos(static_cast<std::int64_t>(static_cast<double>(phase.compute.count) * compute_scale_ + 0.5));
+      const Nanos compute(static_cast<std::int64_t>(static_cast<double>(phase.compute.count) * compute_scale_ + 0.5));
+      computed_ += compute;
+      wake_ = now + compute;
       return true;
     }
     const Rate limit = settings_.job.rate;
@@ -333,6 +338,8 @@ class JobDriver::Sender final : public Pollable {
 
   std::vector<Nanos> starts_;
   std::vector<Nanos> times_;
+  Nanos computed_;               ///< in this iteration
+  std::vector<Nanos> computes_;  ///< beside times_, where there is jitter
   Bytes delivered_ = 0;
   std::uint64_t retransmitted_packets_ = 0;  ///< when the last recorded iteration ended
 };

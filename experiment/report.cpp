@@ -532,7 +532,7 @@ std::string link_section(const View& view) {
       continue;
     }
     for (const JobResult& job : run.jobs) {
-      coarse |= run.bottleneck.usage.bin * kLeastBinsPerIteration > job.p50;
+      coarse |= run.bottleneck.usage.bin > job.p50 / kLeastBinsPerIteration;
     }
     const auto later = view.overlap(r, view.second_half(r));
     if (later)
@@ -614,7 +614,7 @@ std::vector<std::size_t> same_period(const Run& run) {
     for (std::size_t b = a; b < run.jobs.size(); ++b) {
       const auto difference = std::abs(run.jobs[a].isolated.count - run.jobs[b].isolated.count);
       if (run.jobs[a].isolated.count > 0 && !run.jobs[b].starts.empty() && !run.jobs[a].starts.empty() &&
-          difference * 50 <= run.jobs[a].isolated.count) {
+          difference <= run.jobs[a].isolated.count / 50) {
         group.push_back(b);
       }
     }

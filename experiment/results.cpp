@@ -5,13 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <sstream>
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
+#include "mltcp/base/text.h"
 
 namespace mltcp::experiment {
 
@@ -50,7 +50,8 @@ struct SlowIterations {
     const double limit = static_cast<double>(job.isolated.count) * (1.0 + tolerance);
     bool next_slow = false;
     for (std::size_t i = job.iterations.size(); i-- > 0;) {
-      const bool slow = static_cast<double>(job.iterations[i].count) > limit;
+      const Nanos jitter = job.iteration_compute.empty() ? Nanos(0) : job.iteration_compute[i] - job.compute;
+      const bool slow = static_cast<double>((job.iterations[i] - jitter).count) > limit;
       later[i] = later[i + 1] + (slow ? 1 : 0);
       if (slow) ends.push_back(job.starts[i] + job.iterations[i]);
       if (slow && next_slow) after_last_pair = std::max(after_last_pair, i + 2);
@@ -84,6 +85,7 @@ std::vector<std::optional<std::uint64_t>> interleaved_from(std::span<const JobRe
   std::vector<Nanos> candidates{Nanos(0)};
   for (const JobResult& job : jobs) {
     if (job.isolated.count <= 0 || job.iterations.empty() || job.starts.size() != job.iterations.size()) return result;
+    if (!job.iteration_compute.empty() && job.iteration_compute.size() != job.iterations.size()) return result;
     slow.emplace_back(job, rule.tolerance);
     candidates.insert(candidates.end(), slow.back().ends.begin(), slow.back().ends.end());
   }
@@ -185,6 +187,7 @@ OrderedJson to_json(const JobResult& job) {
   json["checksum_errors"] = job.checksum_errors;
   json["compute_ns"] = job.compute.count;
   json["bytes_per_iteration"] = job.bytes_per_iteration;
+  if (!job.iteration_compute.empty()) json["iteration_compute_ns"] = to_json(job.iteration_compute);
   return json;
 }
 
@@ -252,6 +255,8 @@ void write_json(const Results& results, std::ostream& out) {
 
 namespace {
 
+constexpr TextFile kResultFile{"a file that `mltcp run --json FILE` wrote", std::size_t{1} << 30};
+constexpr double kMostSlowdown = 1e9;  // beyond it a number is no measurement, and no column holds it
 constexpr std::string_view kCure = "give a file that `mltcp run --json FILE` wrote, or write it anew";
 
 // One JSON object of the file with the place it stands at, for messages such as
@@ -271,9 +276,10 @@ class Object {
     if (!value.is_string()) fail(place_of(key), "is not a text");
     return value.get<std::string>();
   }
-  [[nodiscard]] double real(std::string_view key) const {
+  [[nodiscard]] double real(std::string_view key, double most) const {
     const Json& value = at(key);
-    if (!value.is_number() || !(value.get<double>() >= 0)) fail(place_of(key), "is not a number of 0 or more");
+    if (!value.is_number() || !(value.get<double>() >= 0 && value.get<double>() <= most))
+      fail(place_of(key), fmt::format("is not a number from 0 to {}", most));
     return value.get<double>();
   }
   [[nodiscard]] std::uint64_t whole(std::string_view key) const { return whole(at(key), place_of(key)); }
@@ -309,7 +315,7 @@ class Object {
     return place_.empty() ? std::string(key) : fmt::format("{}.{}", place_, key);
   }
   [[noreturn]] void fail(std::string_view place, std::string_view problem) const {
-    throw InputError(fmt::format("{}: {} {}; {}", file_, place, problem, kCure));
+    throw InputError(one_line(fmt::format("{}: {} {}; {}", file_, place, problem, kCure)));
   }
 
  private:
@@ -328,10 +334,8 @@ class Object {
     return value.get<std::uint64_t>();
   }
   [[nodiscard]] Nanos nanos(const Json& value, const std::string& place) const {
-    // What JavaScript counts exactly, and far enough from 2^63 that sums and small multiples don't wrap.
-    constexpr std::uint64_t kMost = (std::uint64_t{1} << 53) - 1;
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kMost) {
-      fail(place, "is not a time in whole nanoseconds from 0 to 2^53 - 1 (104 days)");
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > static_cast<std::uint64_t>(kMostTime.count)) {
+      fail(place, "is not a time in whole nanoseconds from 0 to 2^60 (36 years)");
     }
     return Nanos(static_cast<std::int64_t>(value.get<std::uint64_t>()));
   }
@@ -358,7 +362,7 @@ JobResult job_from(const Object& json) {
   job.bytes = json.whole("bytes");
   job.retransmitted_packets = json.whole("retransmitted_packets");
   if (json.has("slowdown")) {
-    job.slowdown = json.real("slowdown");
+    job.slowdown = json.real("slowdown", kMostSlowdown);
   } else {
     derive_slowdown(job);
   }
@@ -366,17 +370,25 @@ JobResult job_from(const Object& json) {
                                                          : iteration_stats(job.iterations).second_half_mean;
   if (json.has("interleaved_from") && !json.is_null("interleaved_from")) {
     job.interleaved_from = json.whole("interleaved_from");
+    if (*job.interleaved_from >= job.iterations.size())
+      json.fail(json.place_of("interleaved_from"),
+                fmt::format("is not one of the {} iterations", job.iterations.size()));
   }
   job.verified_messages = json.later_whole("verified_messages");
   job.checksum_errors = json.later_whole("checksum_errors");
   job.compute = json.later_nanos("compute_ns");
   job.bytes_per_iteration = json.later_whole("bytes_per_iteration");
+  if (json.has("iteration_compute_ns")) {
+    job.iteration_compute = json.nanos_list("iteration_compute_ns");
+    if (job.iteration_compute.size() != job.iterations.size())
+      json.fail(json.place_of("iteration_compute_ns"), "and iteration_ns differ in length");
+  }
   return job;
 }
 
 Bottleneck bottleneck_from(const Object& json) {
   Bottleneck bottleneck;
-  bottleneck.utilization = json.real("utilization");
+  bottleneck.utilization = json.real("utilization", 1);
   bottleneck.ecn_marked_packets = json.whole("ecn_marked_packets");
   bottleneck.dropped_packets = json.whole("dropped_packets");
   bottleneck.max_queue_bytes = json.whole("max_queue_bytes");
@@ -416,10 +428,10 @@ Run run_from(const Object& json) {
 
 // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error ..." without what only a
 // programmer of the library needs.
-std::string parse_problem(const Json::parse_error& error) {
+std::string parse_problem(const Json::exception& error) {
   std::string_view text = error.what();
-  constexpr std::string_view kLead = "parse error at ";
-  if (const auto at = text.find(kLead); at != std::string_view::npos) text.remove_prefix(at + kLead.size());
+  for (const std::string_view lead : {"] ", "parse error at "})
+    if (const auto at = text.find(lead); at != std::string_view::npos) text.remove_prefix(at + lead.size());
   return std::string(text);
 }
 
@@ -429,8 +441,8 @@ Results parse_json(std::string_view text, const std::string& name) {
   Json json;
   try {
     json = Json::parse(text.begin(), text.end());
-  } catch (const Json::parse_error& error) {
-    throw InputError(fmt::format("{}: not JSON, {}; {}", name, parse_problem(error), kCure));
+  } catch (const Json::exception& error) {  // of syntax, or a number that no double holds
+    throw InputError(one_line(fmt::format("{}: not JSON, {}; {}", name, parse_problem(error), kCure)));
   }
   const Object root(json, name, "");
   const std::string schema = root.text("schema");
@@ -445,13 +457,8 @@ Results parse_json(std::string_view text, const std::string& name) {
 }
 
 Results read_json(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();  // unlike an iterator, this turns a failing read (of a directory, say) into a state
-  if (!file.is_open() || file.bad() || text.bad() || std::filesystem::is_directory(path)) {
-    throw InputError(fmt::format("{}: can't be read; {}", path.string(), kCure));
-  }
-  return parse_json(text.str(), path.string());
+  const std::string name = path.string();
+  return parse_json(read_text_file(path, name, kResultFile), name);
 }
 
 }  // namespace mltcp::experiment

@@ -3,8 +3,8 @@
 // The structs mirror the JSON file; where a member's name differs from the field's, the field stands in the
 // comment. Fields are added freely and never renamed: a reader skips fields it does not know, and the fields that
 // came after the first version may be absent from a file (they are then derived, or left at their defaults).
-// Times are whole nanoseconds, in the file too, counted from the start of the run; 0 to 2^53 - 1 (104 days), so that
-// every JSON reader gets them exactly.
+// Times are whole nanoseconds, in the file too, counted from the start of the run; 0 to 2^60 (36 years), of which every
+// JSON reader gets those below 2^53 (104 days) exactly.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +22,23 @@
 namespace mltcp::experiment {
 
 inline constexpr std::string_view kResultsSchema = "mltcp.results/1";
+/// Far more than a run reaches, and far enough from 2^63 that sums and small multiples don't wrap.
+inline constexpr Nanos kMostTime(std::int64_t{1} << 60);
 
 /// What one job of a run did.
 struct JobResult {
-  std::string name;               ///< unique within the run
-  Nanos isolated;                 ///< isolated_ns: an iteration of the same job alone on the same network; 0 = unknown
-  std::vector<Nanos> starts;      ///< start_ns: when each iteration started, ascending
-  std::vector<Nanos> iterations;  ///< iteration_ns: how long each took; as many as `starts`
-  Nanos mean;                     ///< mean_ns of `iterations`; 0 when there are none, as with the next ones
-  Nanos p50;                      ///< p50_ns
-  Nanos p99;                      ///< p99_ns
-  Nanos time_shift;               ///< time_shift_ns: by how much the scheduler delayed the job; 0 or more
-  Bytes bytes = 0;                ///< application bytes delivered in the whole run
-  std::uint64_t retransmitted_packets = 0;
+  std::string name;  ///< unique within the run
+  /// isolated_ns: an iteration of the same job alone on the same network, without jitter; median of up to 6; 0 =
+  /// unknown
+  Nanos isolated;
+  std::vector<Nanos> starts;                ///< start_ns: when each iteration started, ascending
+  std::vector<Nanos> iterations;            ///< iteration_ns: how long each took; as many as `starts`
+  Nanos mean;                               ///< mean_ns of `iterations`; 0 when there are none, as with the next ones
+  Nanos p50;                                ///< p50_ns
+  Nanos p99;                                ///< p99_ns
+  Nanos time_shift;                         ///< time_shift_ns: by how much the scheduler delayed the job; 0 or more
+  Bytes bytes = 0;                          ///< application bytes delivered in `iterations`
+  std::uint64_t retransmitted_packets = 0;  ///< until the end of the last of `iterations`
 
   double slowdown = 0;                            ///< mean / isolated, 1 = as if alone; 0 when one of them is unknown
   Nanos second_half_mean;                         ///< second_half_mean_ns: mean of the later half of `iterations`
@@ -43,6 +47,9 @@ struct JobResult {
   std::uint64_t checksum_errors = 0;              ///< those of them that arrived damaged
   Nanos compute;                                  ///< compute_ns: of one iteration, without jitter
   Bytes bytes_per_iteration = 0;                  ///< application bytes of one iteration, all flows together
+  /// iteration_compute_ns: what each of `iterations` computed; empty for a job without jitter, which computes
+  /// `compute`.
+  std::vector<Nanos> iteration_compute;
 };
 
 /// Who used the bottleneck when, in bins of equal width from time 0 on.
@@ -105,7 +112,8 @@ struct InterleaveRule {
   static constexpr InterleaveRule real_time() { return {0.02, 0.05, 5}; }
 };
 
-/// From which iteration on the jobs of a run are interleaved, per job in the order of `jobs`.
+/// From which iteration on the jobs of a run are interleaved, per job in the order of `jobs`. What a job computed
+/// longer or shorter than usual (jitter) is taken off its iterations first: it is not the network's doing.
 ///
 /// Jobs of different periods can only be compared in time. So the jobs interleave at the earliest time t such that
 /// of the iterations that start at t or later none is slow, and each job has at least `least_iterations` of them (or
@@ -143,7 +151,8 @@ TimeSpan common_span(const Run& run);
 void write_json(const Results& results, std::ostream& out);
 
 /// Reads the file. Throws InputError, in one line that names file, place, what is wrong and the cure, for a file
-/// that can't be read, is not JSON, has another schema, or lacks or mistypes a field of the first version.
+/// that can't be read, is not JSON, has another schema, lacks or mistypes a field of the first version, or holds a
+/// number that no run gives.
 Results read_json(const std::filesystem::path& path);
 
 /// The same from text; `name` stands for the file in messages.

@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <memory>
 #include <sstream>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
 #include "mltcp/cc/controller.h"
 #include "mltcp/experiment/experiment_file.h"
@@ -19,9 +19,11 @@
 #include "mltcp/experiment/testbed.h"
 #include "mltcp/workload/inspection.h"
 #include "mltcp/workload/trace.h"
+#include "output_file.h"
 #include "terminal.h"
 #if MLTCP_HAS_DPDK
 #include "mltcp/dpdk/doctor.h"
+#include "mltcp/dpdk/ring_dumbbell.h"
 #endif
 
 namespace mltcp::tools {
@@ -29,37 +31,10 @@ namespace {
 
 std::string millis(Nanos time) { return fmt::format("{:.2f}", time.millis()); }
 
-/// Writes all of `text` to `file` by way of a neighbour, so that what was there is replaced whole or not at all.
-void write_file(const std::string& file, const std::string& text) {
-  const std::string temporary = file + ".part";
-  std::error_code error;
-  {
-    std::ofstream out(temporary, std::ios::binary);
-    out << text;
-    out.flush();
-    if (!out) throw RunError(fmt::format("{}: can't be written; check that the folder exists and is writable", file));
-  }
-  std::filesystem::rename(temporary, file, error);
-  if (error) {
-    std::filesystem::remove(temporary, error);
-    throw RunError(fmt::format("{}: can't be written; check that it is not a folder and may be replaced", file));
-  }
-}
-
-/// Fails before hours of work rather than after them.
-void check_writable(const std::string& file) {
-  if (file.empty() || file == "-") return;
-  const auto folder = std::filesystem::absolute(file).parent_path();
-  std::error_code error;
-  if (!std::filesystem::is_directory(folder, error))
-    throw InputError(
-        fmt::format("{}: the folder {} does not exist; make it, or name another file", file, folder.string()));
-  if (std::filesystem::is_directory(file, error))
-    throw InputError(fmt::format("{}: is a folder; name a file in it", file));
-  std::ofstream probe(file + ".part");
-  if (!probe) throw InputError(fmt::format("{}: can't be written; check the permissions of {}", file, folder.string()));
-  probe.close();
-  std::filesystem::remove(file + ".part", error);
+/// On standard error, and whether that can be written is no matter.
+void warn(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings)
+    std::fputs(fmt::format("mltcp: warning: {}\n", one_line(warning)).c_str(), stderr);
 }
 
 experiment::Experiment load(const RunArguments& arguments) {
@@ -71,10 +46,12 @@ experiment::Experiment load(const RunArguments& arguments) {
   options.datapath = arguments.datapath;
   options.cc = arguments.cc;
   options.policy = arguments.policies;
-  experiment::Experiment loaded = experiment::load_experiment(arguments.file, options);
-  if (arguments.iterations) loaded.iterations = *arguments.iterations;
-  if (arguments.seed) loaded.seed = *arguments.seed;
-  return loaded;
+  options.iterations = arguments.iterations;
+  options.seed = arguments.seed;
+#if MLTCP_HAS_DPDK
+  options.most_ring_jobs = dpdk::RingDumbbell::max_pairs();
+#endif
+  return experiment::load_experiment(arguments.file, options);
 }
 
 std::string summary(const experiment::Results& results) {
@@ -98,15 +75,21 @@ std::string summary(const experiment::Results& results) {
 }  // namespace
 
 int run(const RunArguments& arguments) {
+  if (arguments.json && arguments.json->empty())
+    throw InputError("--json: the name is empty; name a file, or - for standard output");
   const experiment::Experiment experiment = load(arguments);
-  check_writable(arguments.json);
+  if (arguments.cores && experiment.datapath != "ring")
+    throw InputError(fmt::format("--cores is for datapath ring and this is {}; leave it out, or add --datapath ring",
+                                 experiment.datapath));
+  if (arguments.json) check_writable(*arguments.json, arguments.file);
   // A result on standard output is alone there; the table then goes to standard error.
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
-  for (const std::string& warning : experiment.warnings) fmt::print(stderr, "mltcp: warning: {}\n", warning);
+  warn(experiment.warnings);
 
   const std::unique_ptr<experiment::TestbedFactory> factory =
-      experiment.datapath == "ring" ? experiment::make_ring_factory(arguments.cores, experiment::network_of(experiment))
-                                    : experiment::make_sim_factory(arguments.verify);
+      experiment.datapath == "ring"
+          ? experiment::make_ring_factory(arguments.cores.value_or(""), experiment::network_of(experiment))
+          : experiment::make_sim_factory(arguments.verify);
   fmt::print(out, "{}: {} job{}, {} iterations, {} at {}, on {} ({})\n\n", experiment.name, experiment.jobs.size(),
              experiment.jobs.size() == 1 ? "" : "s", experiment.iterations, experiment.cc,
              to_text(experiment.bottleneck.rate), experiment.datapath, factory->description());
@@ -134,13 +117,10 @@ int run(const RunArguments& arguments) {
   }
   if (factory->real_payload()) fmt::print(out, "{} messages verified, {} damaged\n", verified, errors);
 
-  if (arguments.json == "-") {
-    experiment::write_json(results, std::cout);
-    if (!std::cout.flush()) throw RunError("standard output can't be written");
-  } else if (!arguments.json.empty()) {
+  if (arguments.json) {
     std::ostringstream text;
     experiment::write_json(results, text);
-    write_file(arguments.json, text.str());
+    write_file(*arguments.json, text.str());
   }
   if (errors > 0) throw RunError(fmt::format("{} messages arrived damaged", errors));
   return 0;
@@ -162,26 +142,29 @@ int inspect(const InspectArguments& arguments) {
   const Rate rate = parse_rate(arguments.rate);
   if (rate.is_zero()) throw InputError("--rate 0: a link needs a rate above 0, as in \"100 Gbps\"");
   if (arguments.toml) {
-    const std::string name =
-        arguments.name.empty() ? std::filesystem::path(arguments.file).stem().string() : arguments.name;
+    const std::string name = arguments.name.value_or(std::filesystem::path(arguments.file).stem().string());
+    const std::string wrong = experiment::objection_to_name(name);
+    if (!wrong.empty()) throw InputError(fmt::format("--name: {}", wrong));
     fmt::print("{}", workload::to_toml(workload::to_job(trace, name, options)));
-    for (const std::string& warning : trace.warnings) fmt::print(stderr, "mltcp: warning: {}\n", warning);
+    warn(trace.warnings);
     return 0;
   }
   fmt::print("{}", workload::describe(workload::inspect(trace, options), rate));
   return 0;
 }
 
-int report(const std::string& results, const std::string& output) {
-  const std::string page = experiment::render_report(experiment::read_json(results));
-  if (output == "-") {
-    std::cout << page;
-    if (!std::cout.flush()) throw RunError("standard output can't be written");
-    return 0;
-  }
-  check_writable(output);
-  write_file(output, page);
-  fmt::print("{}\n", output);
+int report(const std::string& results, const std::optional<std::string>& output) {
+  std::filesystem::path page = results;
+  if (page.extension() == ".json")
+    page.replace_extension(".html");
+  else
+    page += ".html";
+  if (output) page = *output;
+  if (page.empty()) throw InputError("--output: the name is empty; name a file, or - for standard output");
+  const std::string text = experiment::render_report(experiment::read_json(results));
+  check_writable(page.string(), results);
+  write_file(page.string(), text);
+  if (page != "-") fmt::print("{}\n", page.string());
   return 0;
 }
 

@@ -16,25 +16,26 @@ struct RunArguments {
   std::vector<std::string> policies;
   std::optional<std::uint32_t> iterations;
   std::optional<std::uint64_t> seed;
-  std::string cores;
-  std::string json;     ///< file, "-" for standard output, empty for none
-  bool verify = false;  ///< carry and verify payloads in virtual time too
+  std::optional<std::string> cores;  ///< of datapath ring only
+  std::optional<std::string> json;   ///< file, or "-" for standard output
+  bool verify = false;               ///< carry and verify payloads in virtual time too
 };
 int run(const RunArguments& arguments);
 
 struct InspectArguments {
   std::string file;
   bool toml = false;
-  std::string name;
-  std::uint32_t workers = 0;  ///< 0: the mapping's default
-  std::string network;        ///< empty: the mapping's default
+  std::optional<std::string> name;  ///< default: the file's
+  std::uint32_t workers = 0;        ///< 0: the mapping's default
+  std::string network;              ///< empty: the mapping's default
   double compute_scale = 1.0;
   double bytes_scale = 1.0;
   std::string rate = "100 Gbps";
 };
 int inspect(const InspectArguments& arguments);
 
-int report(const std::string& results, const std::string& output);
+/// `output`: default is the name of the results with .html.
+int report(const std::string& results, const std::optional<std::string>& output);
 
 int doctor();
 

@@ -3,11 +3,20 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "commands.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
 
 namespace {
 
@@ -15,13 +24,32 @@ constexpr int failed = 1;
 constexpr int bad_input = 2;
 
 int complain(int status, const std::string& message) {
-  fmt::print(stderr, "mltcp: {}\n", message);
+  std::fputs(fmt::format("mltcp: {}\n", mltcp::one_line(message)).c_str(), stderr);
   return status;
 }
 
-}  // namespace
+// As in experiment files. The parser of options would take what is too large for the largest number there is.
+std::uint64_t seed_from(const std::string& text) {
+  std::int64_t seed = -1;
+  const char* end = text.data() + text.size();
+  const auto [at, problem] = std::from_chars(text.data(), end, seed);
+  if (problem != std::errc() || at != end || seed < 0)
+    throw CLI::ValidationError("--seed", mltcp::in_quotes(text) + " is not a whole number from 0 to 2^63 - 1");
+  return static_cast<std::uint64_t>(seed);
+}
 
-int main(int argc, char** argv) {
+// Why no command was found on the command line.
+std::string no_command(const CLI::App& app, const std::vector<std::string>& arguments) {
+  std::string commands;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    commands += (commands.empty() ? "" : ", ") + command->get_name();
+  const std::string cause =
+      arguments.empty() ? "no command is given" : mltcp::in_quotes(arguments.front()) + " is not a command";
+  return fmt::format("{}; the commands are {}; see mltcp --help", cause, commands);
+}
+
+// Parses the command line and does what it says.
+int dispatch(int argc, char** argv) {
   using namespace mltcp;
 
   CLI::App app{"MLTCP: congestion control that interleaves the bursts of training jobs on a shared network."};
@@ -41,8 +69,9 @@ int main(int argc, char** argv) {
       ->delimiter(',');
   run_command->add_option("--iterations", run.iterations, "Iterations per job, instead of the file's")
       ->check(CLI::Range(1, 1'000'000));
-  run_command->add_option("--seed", run.seed, "Seed of everything random, instead of the file's")
-      ->check(CLI::NonNegativeNumber);
+  run_command->add_option_function<std::string>(
+      "--seed", [&](const std::string& text) { run.seed = seed_from(text); },
+      "Seed of everything random, instead of the file's; 0 to 2^63 - 1");
   run_command->add_option("--cores", run.cores,
                           "CPUs of datapath ring: one, or two with the switch on the second, as in 0,1");
   run_command->add_flag("--verify", run.verify, "Carry and verify every byte on datapath sim too (ring always does)");
@@ -64,7 +93,7 @@ int main(int argc, char** argv) {
   inspect_command->add_option("--rate", inspect.rate, "Rate of the link for the duty cycle; default \"100 Gbps\"");
 
   std::string results;
-  std::string page;
+  std::optional<std::string> page;
   CLI::App* report_command = app.add_subcommand("report", "A self-contained HTML page of the results of a run");
   report_command->add_option("RESULTS.json", results, "Written by mltcp run --json")->required();
   report_command->add_option("-o,--output", page,
@@ -76,26 +105,38 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    if (app.get_subcommands().empty()) return complain(bad_input, no_command(app, {argv + 1, argv + argc}));
     std::string which;
     for (const CLI::App* command : app.get_subcommands()) which = " " + command->get_name();
     return complain(bad_input, fmt::format("{}; see mltcp{} --help", error.what(), which));
   }
+  if (*run_command) return tools::run(run);
+  if (*inspect_command) return tools::inspect(inspect);
+  if (*report_command) return tools::report(results, page);
+  return tools::doctor();
+}
+
+// Does all of it, and turns failures into a line and a status.
+int guarded(int argc, char** argv) {
   try {
-    if (*run_command) return tools::run(run);
-    if (*inspect_command) return tools::inspect(inspect);
-    if (*report_command) {
-      if (page.empty()) {
-        const std::size_t dot = results.rfind(".json");
-        page = results.substr(0, dot) + ".html";
-      }
-      return tools::report(results, page);
-    }
-    return tools::doctor();
-  } catch (const InputError& error) {
+    return dispatch(argc, argv);
+  } catch (const mltcp::InputError& error) {
     return complain(bad_input, error.what());
   } catch (const std::bad_alloc&) {
     return complain(failed, "out of memory; run fewer jobs or iterations, or a smaller network");
   } catch (const std::exception& error) {
     return complain(failed, error.what());
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int status = guarded(argc, argv);
+  // Output is buffered, so it may turn out only now that it got nowhere.
+  errno = 0;
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && status == 0)
+    return complain(failed, fmt::format("standard output can't be written: {}",
+                                        errno != 0 ? std::strerror(errno) : "an earlier part was lost"));
+  return status;
 }

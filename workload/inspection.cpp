@@ -8,6 +8,8 @@
 #include <limits>
 #include <numeric>
 
+#include "mltcp/base/text.h"
+
 namespace mltcp::workload {
 namespace {
 
@@ -119,7 +121,7 @@ std::string describe(const Inspection& inspection, Rate link) {
     fmt::format_to(out, "  {:<28} {:>6} collectives, {:>11} in the trace, {:>11} sent\n", what, sum.count,
                    rounded(sum.size), rounded(sum.sent));
   };
-  fmt::format_to(out, "{}: {} layers, parallelism {}\n", inspection.file, inspection.layers,
+  fmt::format_to(out, "{}: {} layers, parallelism {}\n", one_line(inspection.file), inspection.layers,
                  name(inspection.parallelism));
   fmt::format_to(out, "an iteration computes {:.3f} ms and one worker sends {} over the shared link, in {} phases\n",
                  inspection.compute.millis(), rounded(inspection.sent), inspection.phases.size());

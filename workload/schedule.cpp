@@ -16,14 +16,20 @@ constexpr std::uint32_t kMostWorkers = 10'000'000;
 constexpr double kMostScale = 1e6;
 constexpr std::uint64_t kMost = std::uint64_t{1} << 62;  // of nanoseconds and bytes, so that sums of two fit
 
-// A step of the loop before steps are merged and scaled.
+// A step of the loop before steps are merged and scaled. There may be millions, so it holds no text.
 struct Step {
-  bool sends = false;
-  Nanos compute;
-  Bytes bytes = 0;  // scaled
+  enum class Kind : std::uint8_t { compute, update, send };  // update: a delay, which no phase is named after
+  Kind kind = Kind::compute;
+  Pass pass = Pass::forward;
   bool overlap = false;
-  std::string label;  // empty: the delay of an update, which a phase is not named after
+  std::uint32_t layer = 0;
+  Nanos time;
+  Bytes bytes = 0;  // scaled
 };
+
+std::string label(const Trace& trace, const Step& step) {
+  return fmt::format("{} {}", trace.layers[step.layer].name, name(step.pass));
+}
 
 void check(const Trace& trace, const MappingOptions& options) {
   const auto fail = [&](std::string_view option, std::string_view cause, std::string_view cure) {
@@ -153,31 +159,27 @@ class Loop {
   }
 
   void compute(std::size_t layer, Pass pass) {
-    Step step;
-    step.compute = trace_.layers[layer].pass(pass).compute;
-    step.label = label(layer, pass);
-    steps_.push_back(std::move(step));
+    const Nanos time = trace_.layers[layer].pass(pass).compute;
+    steps_.push_back({Step::Kind::compute, pass, false, static_cast<std::uint32_t>(layer), time, 0});
   }
 
   void send(std::size_t layer, Pass pass, bool overlap) {
     const Bytes bytes = sent_bytes(trace_, layer, pass, options_);
     if (bytes == 0) return;
-    steps_.push_back({true, Nanos(), bytes, overlap, label(layer, pass)});
+    steps_.push_back({Step::Kind::send, pass, overlap, static_cast<std::uint32_t>(layer), Nanos(), bytes});
     last_update_ = trace_.layers[layer].update;
     // What waits for a blocking collective waits for the update of its result too.
-    if (!overlap) steps_.push_back({false, last_update_, 0, false, {}});
+    if (!overlap) steps_.push_back(update());
   }
 
   // A collective that ends the iteration delays the next one by its update. The updates of other overlapping
   // collectives pass while there is still something to compute or to send.
   void delay_next_iteration() {
-    if (!steps_.empty() && steps_.back().sends && steps_.back().overlap)
-      steps_.insert(steps_.begin(), {false, last_update_, 0, false, {}});
+    if (!steps_.empty() && steps_.back().kind == Step::Kind::send && steps_.back().overlap)
+      steps_.insert(steps_.begin(), update());
   }
 
-  std::string label(std::size_t layer, Pass pass) const {
-    return fmt::format("{} {}", trace_.layers[layer].name, name(pass));
-  }
+  Step update() const { return {Step::Kind::update, Pass::forward, false, 0, last_update_, 0}; }
 
   const Trace& trace_;
   const MappingOptions& options_;
@@ -185,8 +187,12 @@ class Loop {
   Nanos last_update_;
 };
 
-std::string joined(const std::string& first, const std::string& last) {
-  return first == last ? first : first + " .. " + last;
+// Of a phase made of the steps from `first` to `last`; null: none of them gives it a name.
+std::string label(const Trace& trace, const Step* first, const Step* last) {
+  if (first == nullptr) return {};
+  std::string text = label(trace, *first);
+  if (first->layer != last->layer || first->pass != last->pass) text += " .. " + label(trace, *last);
+  return text;
 }
 
 }  // namespace
@@ -241,9 +247,9 @@ Bytes sent_bytes(const Trace& trace, std::size_t layer, Pass pass, const Mapping
 std::vector<Phase> to_phases(const Trace& trace, const MappingOptions& options) {
   check(trace, options);
   std::vector<Phase> phases;
-  Uint128 computed = 0;  // unscaled, since the last communication: scaled as one, or steps of 1 ns would vanish
-  std::string first_label;
-  std::string last_label;
+  Uint128 computed = 0;         // unscaled, since the last communication: scaled as one, or steps of 1 ns would vanish
+  const Step* first = nullptr;  // of the steps that make up the present phase and name it
+  const Step* last = nullptr;
   Uint128 all_bytes = 0;
   long double all_nanos = 0;
   const auto flush = [&] {
@@ -256,38 +262,40 @@ std::vector<Phase> to_phases(const Trace& trace, const MappingOptions& options) 
     if (scaled > 0) {
       Phase phase;
       phase.compute = Nanos(static_cast<std::int64_t>(scaled));
-      phase.label = joined(first_label, last_label);
+      phase.label = label(trace, first, last);
       phases.push_back(std::move(phase));
     }
     computed = 0;
-    first_label.clear();
-    last_label.clear();
+    first = nullptr;
+    last = nullptr;
   };
-  for (const Step& step : Loop(trace, options).run()) {
-    if (!step.sends) {
-      if (step.compute.count == 0) continue;
-      if (!step.label.empty()) {
-        if (first_label.empty()) first_label = step.label;
-        last_label = step.label;
+  const Step* first_sent = nullptr;  // of the last phase that sends
+  const std::vector<Step> steps = Loop(trace, options).run();
+  for (const Step& step : steps) {
+    if (step.kind != Step::Kind::send) {
+      if (step.time.count == 0) continue;
+      if (step.kind == Step::Kind::compute) {
+        if (first == nullptr) first = &step;
+        last = &step;
       }
-      computed += static_cast<std::uint64_t>(step.compute.count);
+      computed += static_cast<std::uint64_t>(step.time.count);
       continue;
     }
     flush();
     all_bytes += step.bytes;
     if (all_bytes > kMost)
       throw InputError(fmt::format("{}: an iteration sends more than {} bytes; lower bytes_scale", trace.file, kMost));
-    Phase* last = phases.empty() ? nullptr : &phases.back();
-    if (step.overlap && last != nullptr && last->kind == Phase::Kind::communicate && last->overlap) {
-      last->bytes += step.bytes;
-      last->label = joined(last->label.substr(0, last->label.find(" .. ")), step.label);
+    if (step.overlap && !phases.empty() && phases.back().kind == Phase::Kind::communicate && phases.back().overlap) {
+      phases.back().bytes += step.bytes;
+      phases.back().label = label(trace, first_sent, &step);
       continue;
     }
+    first_sent = &step;
     Phase phase;
     phase.kind = Phase::Kind::communicate;
     phase.bytes = step.bytes;
     phase.overlap = step.overlap;
-    phase.label = step.label;
+    phase.label = label(trace, step);
     phases.push_back(std::move(phase));
   }
   flush();

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
+#include "mltcp/base/text.h"
 
 namespace mltcp::workload {
 namespace {
@@ -21,7 +21,8 @@ constexpr std::uint64_t kMostNanos = 10'000'000'000'000'000;     // 115 days
 constexpr std::uint64_t kMostBytes = 1'000'000'000'000'000'000;  // 1 EB
 constexpr std::uint64_t kMostWorkers = 10'000'000;
 constexpr std::size_t kMostLayers = 1'000'000;
-constexpr std::uintmax_t kMostFileBytes = 256U << 20;
+constexpr std::size_t kMostRecomputedLayers = 1'000'000;
+constexpr TextFile kTraceFile{"a trace of one iteration", 256U << 20};
 constexpr std::size_t kColumns = 12;
 
 constexpr std::array<std::pair<std::string_view, Parallelism>, 11> kParallelisms{
@@ -75,15 +76,6 @@ std::string spellings(const std::array<std::pair<std::string_view, T>, n>& table
   std::string list;
   for (const auto& entry : table) list += (list.empty() ? "" : ", ") + std::string(entry.first);
   return list;
-}
-
-// The text for a message of one line.
-std::string shown(std::string_view text) {
-  constexpr std::size_t longest = 40;
-  std::string result(text.substr(0, longest));
-  for (char& c : result)
-    if (std::iscntrl(static_cast<unsigned char>(c)) != 0) c = '?';
-  return fmt::format("\"{}{}\"", result, text.size() > longest ? "..." : "");
 }
 
 bool all_digits(std::string_view text) {
@@ -151,10 +143,10 @@ class Parser {
  private:
   [[noreturn]] void fail(std::uint32_t line, std::string_view column, std::string_view cause,
                          std::string_view cure) const {
-    throw InputError(fmt::format("{}:{}: {}: {}; {}", trace_.file, line, column, cause, cure));
+    throw InputError(one_line(fmt::format("{}:{}: {}: {}; {}", trace_.file, line, column, cause, cure)));
   }
   void warn(std::uint32_t line, std::string_view what) {
-    trace_.warnings.push_back(fmt::format("{}:{}: {}", trace_.file, line, what));
+    trace_.warnings.push_back(one_line(fmt::format("{}:{}: {}", trace_.file, line, what)));
   }
 
   void split_lines() {
@@ -183,24 +175,25 @@ class Parser {
     if (line.tokens.size() >= kColumns - 2) return;  // a layer, perhaps with a slip in it
     const bool count_follows = lines_.size() > 1 && lines_[1].tokens.size() == 1 && all_digits(lines_[1].tokens[0]);
     if (count_follows)
-      fail(line.number, "parallelism", fmt::format("{} is not known", shown(line.tokens[0])),
+      fail(line.number, "parallelism", fmt::format("{} is not known", in_quotes(line.tokens[0])),
            "begin the file with one of " + spellings(kParallelisms));
     fail(line.number, "layer",
          fmt::format("the line begins with {} and has {} of the 12 columns of a layer, so this is another format",
-                     shown(line.tokens[0]), line.tokens.size()),
+                     in_quotes(line.tokens[0]), line.tokens.size()),
          "give a trace in the 12-column text format of ASTRA-sim 1.0, SimAI and AICB");
   }
 
   std::uint64_t number(const Line& line, std::size_t index, std::string_view column, std::uint64_t most) const {
     const std::string_view token = line.tokens[index];
     if (token.size() > 1 && token[0] == '-' && all_digits(token.substr(1)))
-      fail(line.number, column, fmt::format("{} is negative", shown(token)), "write 0 or a positive whole number");
+      fail(line.number, column, fmt::format("{} is negative", in_quotes(token)), "write 0 or a positive whole number");
     if (!all_digits(token))
-      fail(line.number, column, fmt::format("{} is not a whole number", shown(token)),
+      fail(line.number, column, fmt::format("{} is not a whole number", in_quotes(token)),
            "write digits only, in nanoseconds or bytes");
     const auto value = to_number(token);
     if (!value || *value > most)
-      fail(line.number, column, fmt::format("{} is too large", shown(token)), fmt::format("write at most {}", most));
+      fail(line.number, column, fmt::format("{} is too large", in_quotes(token)),
+           fmt::format("write at most {}", most));
     return *value;
   }
 
@@ -217,7 +210,8 @@ class Parser {
     while (at < line.tokens.size()) {
       std::string_view key = line.tokens[at++];
       if (key.ends_with(':')) key.remove_suffix(1);
-      if (at == line.tokens.size()) fail(line.number, key, "the value is missing", "write a number after it");
+      if (at == line.tokens.size())
+        fail(line.number, in_quotes(key), "the value is missing", "write a number after it");
       if (key == "checkpoints") {
         at = read_list(line, at, key, trace_.checkpoints);
         continue;
@@ -245,7 +239,7 @@ class Parser {
         has_bottom_ = true;
       } else if (key != "vpp" && key != "ga" && key != "pp_comm") {
         // Virtual stages and gradient accumulation are already unrolled into layers; pp_comm goes with pp.
-        warn(line.number, fmt::format("{} in the header is not known and has no effect", shown(key)));
+        warn(line.number, fmt::format("{} in the header is not known and has no effect", in_quotes(key)));
       }
     }
     if (dlrm && !has_bottom_)
@@ -276,7 +270,7 @@ class Parser {
     std::string_view dependency = line.tokens[1];
     if (dependency.starts_with('-')) dependency.remove_prefix(1);
     if (!all_digits(dependency))
-      fail(line.number, kColumnNames[1], fmt::format("{} is not a whole number", shown(line.tokens[1])),
+      fail(line.number, kColumnNames[1], fmt::format("{} is not a whole number", in_quotes(line.tokens[1])),
            "write -1, as the column is reserved");
     layer.parallelism = trace_.parallelism;
     if (columns > kColumns) layer.parallelism = read_layer_parallelism(line);
@@ -300,7 +294,8 @@ class Parser {
     if (parallelism == Parallelism::data || parallelism == Parallelism::model ||
         parallelism == Parallelism::hybrid_data_model || parallelism == Parallelism::hybrid_model_data)
       return *parallelism;
-    fail(line.number, kColumnNames[kColumns], fmt::format("{} can't be that of a layer", shown(line.tokens[kColumns])),
+    fail(line.number, kColumnNames[kColumns],
+         fmt::format("{} can't be that of a layer", in_quotes(line.tokens[kColumns])),
          "write one of DATA, MODEL, HYBRID_DATA_MODEL, HYBRID_MODEL_DATA");
   }
 
@@ -311,7 +306,7 @@ class Parser {
     const auto suffix = token.substr(underscore);
     const auto group = suffix.empty() ? default_group(pass) : find(kSuffixes, suffix);
     if (!collective || !group)
-      fail(line.number, kColumnNames[index], fmt::format("{} is not a known collective", shown(token)),
+      fail(line.number, kColumnNames[index], fmt::format("{} is not a known collective", in_quotes(token)),
            fmt::format("write one of {}, with one of {} behind it if need be", spellings(kCollectives),
                        spellings(kSuffixes)));
     target.collective = *collective;
@@ -352,6 +347,21 @@ class Parser {
         fail(lines_[0].number, "checkpoint_initiates", fmt::format("layer {} has no checkpoint before it", index),
              "list one under checkpoints");
     }
+    check_recomputation();
+  }
+
+  // What is recomputed grows with the square of the layers where checkpoints are too few.
+  void check_recomputation() const {
+    std::uint64_t layers = 0;
+    const auto& checkpoints = trace_.checkpoints;
+    for (std::size_t i = 0; i < trace_.recompute_before.size(); ++i) {
+      const std::uint32_t index = trace_.recompute_before[i];
+      if (i > 0 && index == trace_.recompute_before[i - 1]) continue;
+      layers += index - *std::prev(std::upper_bound(checkpoints.begin(), checkpoints.end(), index));
+    }
+    if (layers > kMostRecomputedLayers)
+      fail(lines_[0].number, "checkpoint_initiates", fmt::format("{} layers are recomputed in an iteration", layers),
+           fmt::format("list more checkpoints, so that at most {} are", kMostRecomputedLayers));
   }
 
   void report_ignored_sizes() {
@@ -404,20 +414,7 @@ std::string_view name(Pass pass) {
 
 Trace load_trace(const std::filesystem::path& path) {
   const std::string file = path.string();
-  const auto fail = [&](std::string_view cause, std::string_view cure) {
-    throw InputError(fmt::format("{}: {}; {}", file, cause, cure));
-  };
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) fail("there is no such file", "give the path of a trace");
-  if (std::filesystem::is_directory(status)) fail("this is a directory", "give the path of a trace");
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (!error && size > kMostFileBytes) fail("the file is larger than 256 MiB", "give a trace of one iteration");
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) fail("the file can't be opened", "check its permissions");
-  const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  if (stream.bad()) fail("the file can't be read", "check the disk");
-  return parse_trace(text, file);
+  return parse_trace(read_text_file(path, file, kTraceFile), file);
 }
 
 Trace parse_trace(std::string_view text, const std::string& file) { return Parser(text, file).parse(); }

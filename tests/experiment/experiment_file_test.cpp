@@ -230,7 +230,7 @@ TEST(ExperimentFile, parse__unknown_keys_name_the_nearest) {
   EXPECT_THAT(refusal(bare_job("phases = [ { communicate = \"1 MB\" },\n { comunicate = \"1 MB\" } ]")),
               error_at(6, "job[1].phases[2].comunicate", "did you mean \"communicate\"?"));
   EXPECT_THAT(refusal(top("zzzzzzzzzz = 5")), error_at(1, "zzzzzzzzzz", "the keys here are name, datapath"));
-  EXPECT_THAT(refusal(top("\"a\\nb\" = 5")), error_at(1, "a b", "unknown key"));
+  EXPECT_THAT(refusal(top("\"a\\nb\" = 5")), error_at(1, "a?b", "unknown key"));
   EXPECT_THAT(refusal(kLink + kJob + "[botleneck]\nrate = 1\n"),
               error_at(6, "botleneck", "did you mean \"bottleneck\"?"));
 }
@@ -262,9 +262,10 @@ TEST(ExperimentFile, parse__bottleneck_errors) {
   EXPECT_THAT(refusal(link("delay = \"-1 us\"")), error_at(6, "bottleneck.delay", "it is negative"));
   EXPECT_THAT(refusal(link("delay = \"1 min\"")), error_at(6, "bottleneck.delay", "60 s is too long"));
   EXPECT_THAT(refusal(link("delay = \"10 MB\"")), error_at(6, "bottleneck.delay", "unknown unit \"MB\""));
-  EXPECT_THAT(refusal(link("buffer = \"1499 B\"")), error_at(6, "bottleneck.buffer", "less than one packet"));
+  EXPECT_THAT(refusal(link("buffer = \"1513 B\"")), error_at(6, "bottleneck.buffer", "less than one packet"));
+  EXPECT_THAT(refusal(link("buffer = \"1513 B\"")), EndsWith("write at least 1514 B"));
   EXPECT_THAT(refusal(link("buffer = \"0 B\"")), error_at(6, "bottleneck.buffer", "less than one packet"));
-  EXPECT_EQ(refusal(link("buffer = \"1500 B\"")), "no error");
+  EXPECT_EQ(refusal(link("buffer = \"1514 B\"")), "no error");
   EXPECT_THAT(refusal(link("buffer = \"2 TB\"")), error_at(6, "bottleneck.buffer", "is too much"));
   EXPECT_THAT(refusal(link("ecn = true")), error_at(6, "bottleneck.ecn", "a table is expected"));
   EXPECT_THAT(refusal(link("ecn = { kmax = \"1 kB\" }")), error_at(6, "bottleneck.ecn.kmin", "the key is missing"));
@@ -339,6 +340,65 @@ TEST(ExperimentFile, parse__too_many_jobs) {
   for (int i = 0; i < 1001; ++i)
     text.append("[[job]]\nname = \"").append(std::to_string(i)).append("\"\ncommunicate = \"1 MB\"\n");
   EXPECT_THAT(refusal(text), error_at(3, "job", "there are 1001 jobs"));
+}
+
+TEST(ExperimentFile, parse__too_many_jobs_for_the_ring) {
+  std::string text = "datapath = \"ring\"\n" + kLink;
+  for (int i = 0; i < 3; ++i)
+    text.append("[[job]]\nname = \"").append(std::to_string(i)).append("\"\ncommunicate = \"1 MB\"\n");
+  FileOptions options;
+  options.datapaths = {"sim", "ring"};
+  options.most_ring_jobs = 2;
+  EXPECT_THAT(refusal(text, options), error_at(10, "job", "there are 3 jobs and datapath ring has ports for 2"));
+  options.datapath = "sim";
+  EXPECT_EQ(refusal(text, options), "no error");
+  text.erase(0, text.find('\n') + 1);
+  EXPECT_EQ(refusal(text, options), "no error");
+  options.datapath = "ring";
+  EXPECT_THAT(refusal(text, options), error_at(9, "job", "there are 3 jobs"));
+  options.most_ring_jobs = 3;
+  EXPECT_EQ(refusal(text, options), "no error");
+}
+
+TEST(ExperimentFile, parse__iterations_that_take_too_long) {
+  // 7500 of 20 min are 104.17 days, and 2^53 ns are 104.25.
+  const std::string compute = job("compute = \"20 min\"");
+  EXPECT_EQ(refusal("iterations = 7500\n" + compute), "no error");
+  EXPECT_THAT(refusal("iterations = 7600\n" + compute),
+              error_at(1, "iterations", "7600 iterations of job[1] take 105.556 days or more; lower them"));
+  EXPECT_THAT(refusal("iterations = 7500\n" + compute + "start = \"3 min\"\nrate = \"1 Mbps\"\n"),
+              error_at(1, "iterations", "7500 iterations of job[1]"));
+  EXPECT_THAT(refusal("iterations = 7500\n" + compute + "start = \"1440 min\"\n"), error_at(1, "iterations", "105.16"));
+  // The file doesn't say how many; and what 64 bits of nanoseconds don't hold.
+  EXPECT_THAT(refusal(bare_job("communicate = \"1000 TB\"")), error_at(1, "iterations", "50 iterations of job[1]"));
+  EXPECT_THAT(refusal(bare_job("communicate = \"1000 TB\"\nrate = \"1 kbps\"")), error_at(1, "iterations", "days"));
+  EXPECT_THAT(refusal(bare_job("phases = [{ communicate = \"1 GB\", rate = \"1 kbps\" }]")),
+              error_at(1, "iterations", "days"));
+  FileOptions options;
+  options.iterations = 8000;
+  EXPECT_EQ(refusal("iterations = 2\n" + compute, options),
+            "--iterations: 8000 iterations of job[1] take 111.112 days or more; lower them, or what an iteration "
+            "computes and sends, to 104 days");
+  options.iterations = 3;
+  options.seed = 12;
+  const Experiment experiment = parse_experiment("iterations = 8000\nseed = 5\n" + compute, "e.toml", options);
+  EXPECT_EQ(experiment.iterations, 3U);
+  EXPECT_EQ(experiment.seed, 12U);
+  EXPECT_EQ(experiment.bottleneck.seed, 12U);
+}
+
+TEST(ExperimentFile, parse__sums_of_an_iteration) {
+  const auto phases = [](int count, const std::string& phase) {
+    std::string list = "phases = [{ communicate = \"1 B\" },";
+    for (int i = 0; i < count; ++i) list += phase + ",";
+    return refusal("iterations = 1\n" + kLink + "[[job]]\nname = \"a\"\n" + list + "]\n");
+  };
+  EXPECT_EQ(phases(2, "{ compute = \"720 min\" }"), "no error");
+  EXPECT_THAT(phases(3, "{ compute = \"720 min\" }"), error_at(6, "job[1].phases", "computes for 129600 s and sends"));
+  EXPECT_THAT(phases(10, "{ communicate = \"100 TB\" }"), error_at(6, "job[1].phases", "sends 1e+15 B; write at most"));
+  // Sums that 64 bits don't hold: 2^64 B in all look like none.
+  EXPECT_THAT(phases(16384, "{ communicate = \"1024 TiB\" }"), HasSubstr("too much"));
+  EXPECT_THAT(phases(32768, "{ communicate = \"512 TiB\" }"), error_at(6, "job[1].phases", "sends 1.84467e+19 B"));
 }
 
 TEST(ExperimentFile, parse__phases_errors) {
@@ -437,9 +497,28 @@ TEST(ExperimentFile, load__refuses_what_is_no_file) {
   std::filesystem::permissions(locked, std::filesystem::perms::none);
   // Root may read whatever it likes.
   if (!std::ifstream(locked)) {
-    EXPECT_THAT(message(locked), HasSubstr(":1: file: the file can't be opened; "));
+    EXPECT_THAT(message(locked), HasSubstr(":1: file: the file can't be opened (Permission denied); "));
   }
   std::filesystem::remove(locked);
+  EXPECT_THAT(message("/dev/zero"), HasSubstr(":1: file: this is no file but a device or socket; "));
+}
+
+TEST(ExperimentFile, parse__name_of_the_file_is_one_line) {
+  EXPECT_EQ(parse_experiment(kLink + kJob, "two\njobs\x1b.toml").name, "two?jobs?");
+  try {
+    parse_experiment("[=]", "two\njobs.toml");
+    ADD_FAILURE();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), StartsWith("two?jobs.toml:1: TOML: "));
+  }
+}
+
+TEST(ExperimentFile, objection_to_name__as_for_names_of_the_file) {
+  EXPECT_EQ(objection_to_name("vgg19 \"ü\""), "");
+  EXPECT_EQ(objection_to_name(""), "the name is empty; write a name");
+  EXPECT_THAT(objection_to_name(std::string(101, 'x')), HasSubstr("101 bytes"));
+  for (const char* name : {"a\nb", "\xff", "\xC2\x9B"})
+    EXPECT_THAT(objection_to_name(name), HasSubstr("control characters or is not UTF-8"));
 }
 
 void expect_same(const workload::Job& a, const workload::Job& b) {
@@ -461,7 +540,7 @@ void expect_same(const workload::Job& a, const workload::Job& b) {
 
 TEST(ExperimentFile, to_toml__reads_back_as_the_same_job) {
   Random random(17);
-  std::string text = kLink;
+  std::string text = "iterations = 1\n" + kLink;
   std::vector<workload::Job> jobs;
   for (int i = 0; i < 100; ++i) {
     workload::Job each;
@@ -478,7 +557,7 @@ TEST(ExperimentFile, to_toml__reads_back_as_the_same_job) {
         phase.compute = Nanos(static_cast<std::int64_t>(1 + random.below(1'000'000'000'000)));
       } else {
         phase.kind = workload::Phase::Kind::communicate;
-        phase.bytes = 1 + (random.next() >> (15 + random.below(48)));
+        phase.bytes = 1 + (random.next() >> (24 + random.below(39)));
         phase.overlap = random.chance(0.5);
         if (random.chance(0.3)) phase.rate = Rate(1'000 + random.below(1'000'000'000));
       }

@@ -175,6 +175,44 @@ phases = [ { compute = "1 ms" }, { communicate = "1000001 B", overlap = true }, 
   EXPECT_LT(job.isolated.millis(), 5 + 8.5 + 8.5);
 }
 
+// Bit rates, starts and delays at which a run is slow and still healthy.
+TEST(Runner, late_start_long_delay_and_jitter__are_waited_for) {
+  const std::string head = "name = \"t\"\niterations = 3\npolicies = [\"fair\"]\n[bottleneck]\nrate = \"1 Gbps\"\n";
+  const std::string job = "compute = \"1 ms\"\ncommunicate = \"100 kB\"\n";
+  for (const std::string& text :
+       {head + "[[job]]\nname = \"a\"\n" + job + "[[job]]\nname = \"b\"\n" + job + "start = \"20 s\"\n",
+        head + "delay = \"2 s\"\n[[job]]\nname = \"a\"\n" + job,
+        head + "delay = \"10 s\"\n[[job]]\nname = \"a\"\n" + job,
+        head + "[[job]]\nname = \"a\"\n" + job + "jitter = \"10 s\"\n"}) {
+    const Results results = run(parse_experiment(text, "t.toml", FileOptions{}));
+    for (const JobResult& result : results.runs.at(0).jobs) EXPECT_EQ(result.iterations.size(), 3U) << text;
+  }
+}
+
+TEST(Runner, jitter__leaves_a_job_alone_on_the_link_interleaved) {
+  const Results results = run(parse_experiment(R"(name = "t"
+iterations = 20
+policies = ["fair"]
+[bottleneck]
+rate = "1 Gbps"
+[[job]]
+name = "a"
+compute = "150 ms"
+communicate = "5 MB"
+jitter = "5 ms"
+start = "400 ms"
+)",
+                                               "t.toml", FileOptions{}));
+  const auto& only = results.runs.at(0);
+  const JobResult& job = only.jobs.at(0);
+  ASSERT_EQ(job.iteration_compute.size(), 20U);
+  EXPECT_NE(job.iteration_compute[0], job.iteration_compute[1]);
+  EXPECT_TRUE(job.interleaved_from.has_value());
+  // Time before the first start is no part of the run.
+  EXPECT_NEAR(only.duration.seconds(), 20 * job.mean.seconds(), 0.051);
+  EXPECT_NEAR(only.bottleneck.utilization, 20 * 5e6 * 8.4 / 1e9 / only.duration.seconds(), 0.02);
+}
+
 TEST(Runner, unusable_link__is_reported_and_not_waited_for) {
   Experiment experiment = two_jobs(R"(["fair"])", 2);
   experiment.bottleneck.faults.loss = 1.0;

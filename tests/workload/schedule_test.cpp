@@ -100,6 +100,22 @@ TEST(Schedule, to_phases__recomputes_from_the_nearest_checkpoint) {
             "c1 s100 c8 s200 c64 s300 c1 s100 c8 s200 c128 s30 c256 o3 c16 s20 c32 o2 c2 s10 c4 o1");
 }
 
+TEST(Schedule, to_phases__labels) {
+  MappingOptions options;
+  options.network = Network::all;
+  std::string labels;
+  for (const Phase& phase : to_phases(parse_trace(three_layers("DATA\n3\n"), "t.txt"), options))
+    labels += phase.label + "\n";
+  EXPECT_EQ(labels,
+            "a forward .. c weight-gradient\nc weight-gradient\nc input-gradient .. b weight-gradient\n"
+            "b weight-gradient\nb input-gradient .. a weight-gradient\na weight-gradient\n");
+  // Overlapping collectives with nothing between them, and a delay that names nothing.
+  labels.clear();
+  const std::string quiet = "a -1 0 NONE 0 0 NONE 0 0 ALLTOALL 2 5\nb -1 0 NONE 0 0 NONE 0 0 ALLTOALL 4 5\n";
+  for (const Phase& phase : to_phases(parse_trace("DATA\n2\n" + quiet, "t.txt"), options)) labels += phase.label + "\n";
+  EXPECT_EQ(labels, "\nb weight-gradient .. a weight-gradient\n");
+}
+
 TEST(Schedule, to_phases__weight_gradients_alone_by_default) {
   EXPECT_EQ(loop("", Network::weight_gradient), "c457 o3 c48 o2 c6 o1");
   EXPECT_EQ(loop("", Network::inter_server), loop("", Network::weight_gradient));

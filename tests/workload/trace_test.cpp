@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -244,7 +247,32 @@ TEST(Trace, parse__refuses_headers) {
   EXPECT_THAT(refusal("HYBRID_CUSTOMIZED\n1\n" + layer_with(0, "a") + " MICRO"), StartsWith("t.txt:3: parallelism: "));
 }
 
+TEST(Trace, parse__bounds_what_is_recomputed) {
+  // Every layer recomputes all those from the first one on: 1414 layers are 998,991 of them, 1500 are 1,124,250.
+  const auto recomputing = [](int layers) {
+    std::string header = "HYBRID_TRANSFORMER_FWD_IN_BCKWD checkpoints: 1 0 checkpoint_initiates: ";
+    std::string list;
+    std::string lines;
+    for (int i = 0; i < layers; ++i) {
+      list.append(" ").append(std::to_string(i));
+      lines += kLayer;
+    }
+    return refusal(header + std::to_string(layers) + list + "\n" + std::to_string(layers) + "\n" + lines);
+  };
+  EXPECT_EQ(recomputing(1414), "no error");
+  EXPECT_EQ(recomputing(1500),
+            "t.txt:1: checkpoint_initiates: 1124250 layers are recomputed in an iteration; list more checkpoints, so "
+            "that at most 1000000 are");
+}
+
 TEST(Trace, parse__errors_are_one_line) {
+  try {
+    parse_trace("", "a\nb\x1b");
+    ADD_FAILURE();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), StartsWith("a?b?:1: text: "));
+  }
+  EXPECT_THAT(parse_trace("DATA\n7\n" + kLayer, "a\nb").warnings, ElementsAre(StartsWith("a?b:2: ")));
   EXPECT_EQ(refusal("a\rb").find_first_of("\r\n"), std::string::npos);
   EXPECT_LT(refusal(std::string(100'000, 'x')).size(), 300U);
 }
@@ -261,6 +289,7 @@ TEST(Trace, load__refuses_what_is_no_file) {
   const std::string folder = ::testing::TempDir();
   EXPECT_THAT(message(folder + "/no-such-trace"), HasSubstr("no-such-trace: there is no such file; "));
   EXPECT_THAT(message(folder), HasSubstr("this is a directory; "));
+  EXPECT_THAT(message("/dev/zero"), HasSubstr("this is no file but a device or socket; "));
 }
 
 TEST(Trace, load__reads_a_file) {
@@ -277,6 +306,9 @@ struct Published {
   std::size_t layers;
   std::size_t warnings;
 };
+
+// ctest shows it behind the name of the case.
+void PrintTo(const Published& published, std::ostream* out) { *out << published.path; }
 
 class PublishedTrace : public ::testing::TestWithParam<Published> {};
 
@@ -299,7 +331,12 @@ INSTANTIATE_TEST_SUITE_P(all, PublishedTrace,
                                            Published{"aicb/G175B-M1-C03_GPT175B_megatron_tp8_pp1_mbs1_A100.txt", 33, 0},
                                            Published{"aicb/L65B-M1-C05_Llama65B_megatron_tp8_pp1_mbs1_A100.txt", 33, 1},
                                            Published{"aicb/L7B-D1-C02_Llama7B_deepspeed_zero3_A100.txt", 12, 0},
-                                           Published{"aicb/L7B-M1-C04_Llama7B_megatron_tp2_pp1_mbs1_A100.txt", 76, 0}));
+                                           Published{"aicb/L7B-M1-C04_Llama7B_megatron_tp2_pp1_mbs1_A100.txt", 76, 0}),
+                         [](const auto& published) {
+                           std::string name = std::filesystem::path(published.param.path).stem().string();
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 TEST(PublishedTrace, load__refuses_other_formats) {
   for (const char* file : {"aicb/aiob_Example.txt", "aicb/L7B-M1-C04_physical.csv"}) {

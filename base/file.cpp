@@ -1,0 +1,60 @@
+// Reading of whole text files (see file.h).
+#include "mltcp/base/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "mltcp/base/error.h"
+
+namespace mltcp {
+namespace {
+
+struct Descriptor {
+  explicit Descriptor(int opened) : number(opened) {}
+  ~Descriptor() {
+    if (number >= 0) close(number);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int number;
+};
+
+}  // namespace
+
+std::string read_text_file(const std::filesystem::path& path, std::string_view name, const TextFile& expected) {
+  const auto fail = [&](std::string_view cause, std::string_view cure) {
+    throw InputError(fmt::format("{}: {}; {}", name, cause, cure));
+  };
+  const std::string give = fmt::format("give the path of {}", expected.what);
+  // Looked at before it is opened: opening a device alone may set something off.
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) fail("there is no such file", give);
+    fail(fmt::format("the file can't be opened ({})", std::strerror(errno)), "check its path and permissions");
+  }
+  if (S_ISDIR(found.st_mode)) fail("this is a directory", give);
+  if (!S_ISREG(found.st_mode) && !S_ISFIFO(found.st_mode)) fail("this is no file but a device or socket", give);
+  // Without O_NONBLOCK a pipe would be waited for until somebody opens its other end.
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (file.number < 0 || fcntl(file.number, F_SETFL, 0) != 0)
+    fail(fmt::format("the file can't be opened ({})", std::strerror(errno)), "check its permissions");
+  std::string text;
+  std::array<char, 65536> part{};
+  while (true) {
+    const ssize_t count = read(file.number, part.data(), part.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(fmt::format("the file can't be read ({})", std::strerror(errno)), "check the disk");
+    if (count == 0) return text;
+    text.append(part.data(), static_cast<std::size_t>(count));
+    if (text.size() > expected.most_bytes)
+      fail(fmt::format("the file is larger than {} MiB", expected.most_bytes >> 20U), give);
+  }
+}
+
+}  // namespace mltcp

@@ -1,0 +1,23 @@
+// Reading of whole text files, as far as they can be what they should be: bounded, and never waiting for what will
+// not come.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace mltcp {
+
+/// What a file should be.
+struct TextFile {
+  std::string_view what;  ///< for messages, as in "an experiment file"
+  std::size_t most_bytes = 0;
+};
+
+/// The bytes of a regular file or of a pipe, as a shell's <(...) makes; of a pipe that nobody has open for writing,
+/// none. Throws InputError "NAME: cause; cure" for everything else: devices, folders, what can't be read or is longer
+/// than it should be. `name` stands for the file in messages.
+std::string read_text_file(const std::filesystem::path& path, std::string_view name, const TextFile& expected);
+
+}  // namespace mltcp

@@ -1,0 +1,65 @@
+// Cleaning of text (see text.h); UTF-8 as in RFC 3629, section 4.
+#include "mltcp/base/text.h"
+
+#include <cstddef>
+
+namespace mltcp {
+namespace {
+
+struct Character {
+  std::size_t bytes = 1;
+  char32_t code = 0;
+  bool valid = false;
+};
+
+// The character that `text`, which is not empty, begins with; a single invalid byte where it begins with none.
+Character first_of(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return {1, lead, true};
+  const std::size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() < bytes) return {};
+  char32_t code = lead & (0x7FU >> bytes);
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xC0U) != 0x80) return {};
+    code = code << 6U | (byte(i) & 0x3FU);
+  }
+  const bool overlong = (bytes == 3 && code < 0x800) || (bytes == 4 && code < 0x10000);
+  const bool surrogate = code >= 0xD800 && code < 0xE000;
+  if (overlong || surrogate || code > 0x10FFFF) return {};
+  return {bytes, code, true};
+}
+
+bool printable(const Character& character) {
+  const char32_t code = character.code;
+  return character.valid && code >= 0x20 && (code < 0x7F || code > 0x9F) && code != 0x2028 && code != 0x2029;
+}
+
+}  // namespace
+
+std::string one_line(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const Character character = first_of(text);
+    if (printable(character))
+      result += text.substr(0, character.bytes);
+    else
+      result += '?';
+    text.remove_prefix(character.bytes);
+  }
+  return result;
+}
+
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t longest = 60;
+  std::size_t end = 0;
+  while (end < text.size()) {
+    const std::size_t next = end + first_of(text.substr(end)).bytes;
+    if (next > longest) break;
+    end = next;
+  }
+  return '"' + one_line(text.substr(0, end)) + (end < text.size() ? "...\"" : "\"");
+}
+
+}  // namespace mltcp

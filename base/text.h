@@ -1,0 +1,16 @@
+// Text from outside made fit for a message, which is one line on somebody's terminal.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace mltcp {
+
+/// The text with a '?' for each character that would end the line or steer a terminal (control characters, those of
+/// U+0080 to U+009F and line separators included) and for each byte that is not UTF-8.
+std::string one_line(std::string_view text);
+
+/// The same between quotation marks, cut after 60 bytes.
+std::string in_quotes(std::string_view text);
+
+}  // namespace mltcp

@@ -1,0 +1,89 @@
+// Reading of whole files: bounded, and without waiting or opening what is no file.
+#include "mltcp/base/file.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "mltcp/base/error.h"
+
+namespace mltcp {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+constexpr TextFile kSmall{"a small file", 1U << 20};
+
+class ReadTextFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "/mltcp_file_XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  static std::string refusal(const fs::path& path) {
+    try {
+      static_cast<void>(read_text_file(path, "NAME", kSmall));
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(ReadTextFile, file__every_byte) {
+  const std::string text("a\0\r\n\xff", 5);
+  std::ofstream(folder_ / "f", std::ios::binary) << text;
+  EXPECT_EQ(read_text_file(folder_ / "f", "f", kSmall), text);
+  const std::string most(kSmall.most_bytes, 'x');
+  std::ofstream(folder_ / "f", std::ios::binary) << most;
+  EXPECT_EQ(read_text_file(folder_ / "f", "f", kSmall), most);
+}
+
+TEST_F(ReadTextFile, too_large__refused) {
+  std::ofstream(folder_ / "f") << std::string(kSmall.most_bytes + 1, 'x');
+  EXPECT_EQ(refusal(folder_ / "f"), "NAME: the file is larger than 1 MiB; give the path of a small file");
+}
+
+TEST_F(ReadTextFile, no_file__refused) {
+  EXPECT_EQ(refusal(folder_ / "f"), "NAME: there is no such file; give the path of a small file");
+  EXPECT_EQ(refusal(folder_), "NAME: this is a directory; give the path of a small file");
+  std::ofstream(folder_ / "f") << "x";
+  EXPECT_THAT(refusal(folder_ / "f/f"), HasSubstr("there is no such file"));
+  fs::permissions(folder_ / "f", fs::perms::none);
+  if (geteuid() != 0) {
+    EXPECT_THAT(refusal(folder_ / "f"), HasSubstr("can't be opened (Permission denied)"));
+  }
+}
+
+TEST_F(ReadTextFile, device__refused_without_reading) {
+  EXPECT_THAT(refusal("/dev/zero"), HasSubstr("this is no file but a device"));
+}
+
+TEST_F(ReadTextFile, pipe__read_as_far_as_it_should_be) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  ASSERT_EQ(write(ends[1], "text", 4), 4);
+  close(ends[1]);
+  EXPECT_EQ(read_text_file("/dev/fd/" + std::to_string(ends[0]), "pipe", kSmall), "text");
+  close(ends[0]);
+}
+
+TEST_F(ReadTextFile, pipe_without_writer__not_waited_for) {
+  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(read_text_file(folder_ / "pipe", "pipe", kSmall), "");
+}
+
+}  // namespace
+}  // namespace mltcp

@@ -1,0 +1,42 @@
+// Text from outside in messages: one line, nothing that steers a terminal.
+#include "mltcp/base/text.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace mltcp {
+namespace {
+
+TEST(Text, one_line__keeps_what_is_printable) {
+  for (const char* text : {"", "a b", "ü", "€", "😀", "\xC2\xA0", "\xEF\xBF\xBD"}) EXPECT_EQ(one_line(text), text);
+}
+
+TEST(Text, one_line__replaces_control_characters) {
+  EXPECT_EQ(one_line("a\nb\r\tc\x1b[31m\x7f"), "a?b??c?[31m?");
+  EXPECT_EQ(one_line(std::string("a\0b", 3)), "a?b");
+  EXPECT_EQ(one_line("\xC2\x9B"
+                     "31m\xC2\x85"),
+            "?31m?");                                     // CSI and next line, of U+0080 to U+009F
+  EXPECT_EQ(one_line("\xE2\x80\xA8\xE2\x80\xA9"), "??");  // line and paragraph separator
+}
+
+TEST(Text, one_line__replaces_bytes_that_are_not_utf8) {
+  EXPECT_EQ(one_line("a\xff\xfe"), "a??");
+  EXPECT_EQ(one_line("\xC3"), "?");                      // cut off
+  EXPECT_EQ(one_line("\xE2\x82 "), "?? ");               // cut off by another character
+  EXPECT_EQ(one_line("\xC0\x8A\xE0\x80\x8A"), "?????");  // overlong newlines
+  EXPECT_EQ(one_line("\xED\xA0\x80"), "???");            // a surrogate
+  EXPECT_EQ(one_line("\xF4\x90\x80\x80\xF5"), "?????");  // beyond U+10FFFF
+}
+
+TEST(Text, in_quotes__is_short) {
+  EXPECT_EQ(in_quotes("a\nb"), "\"a?b\"");
+  EXPECT_EQ(in_quotes(std::string(60, 'x')), '"' + std::string(60, 'x') + '"');
+  EXPECT_EQ(in_quotes(std::string(61, 'x')), '"' + std::string(60, 'x') + "...\"");
+  EXPECT_EQ(in_quotes(std::string(59, 'x') + "€"),
+            '"' + std::string(59, 'x') + "...\"");  // not in a character's middle
+}
+
+}  // namespace
+}  // namespace mltcp

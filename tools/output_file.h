@@ -1,0 +1,16 @@
+// Output files: replaced whole or not at all where they are files, written in place where they are devices or pipes.
+#pragma once
+
+#include <string>
+
+namespace mltcp::tools {
+
+/// Throws InputError if write_file(file, ...) is bound to fail, or would overwrite the file `input`. Makes, changes and
+/// deletes nothing, so that it can be asked before hours of work.
+void check_writable(const std::string& file, const std::string& input);
+
+/// Writes all of `text` to `file`; "-", /dev/stdout and /dev/fd/N are the open descriptors. A file takes the place of
+/// the one that links lead to, with its permissions, once it is complete. Throws RunError.
+void write_file(const std::string& file, const std::string& text);
+
+}  // namespace mltcp::tools
