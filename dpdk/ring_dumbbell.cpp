@@ -72,22 +72,6 @@ std::size_t note_offset() {
 
 void free_packet(rte_mbuf* packet) { free_packets(&packet, 1); }
 
-fabric::LinkConfig access_link(const fabric::DumbbellConfig& config) {
-  fabric::LinkConfig link;
-  link.rate = config.access_rate.is_zero() ? Rate(config.bottleneck.rate.bits_per_second * 10) : config.access_rate;
-  link.delay = config.access_delay;
-  link.buffer_bytes = 0;  // kNicQueue bounds it
-  return link;
-}
-
-/// The reverse link with a seed of its own: equal seeds of the two links still give different faults. The simulator
-/// derives it in the same way.
-fabric::LinkConfig reverse_link(const fabric::DumbbellConfig& config) {
-  fabric::LinkConfig link = config.reverse;
-  link.seed = Random::stream(config.reverse.seed, 0x7265766572736520).next();
-  return link;
-}
-
 /// A link, whose error tells which one it is.
 fabric::Link make_link(const char* name, const fabric::LinkConfig& config) {
   try {
@@ -125,14 +109,7 @@ Plan plan_for(const fabric::DumbbellConfig& config, const RingOptions& options) 
       throw InputError(fmt::format("rings of {} slots: give a power of two from 64 to 65536", slots));
     }
   }
-  for (const auto& [link, name] :
-       {std::pair{&config.bottleneck, "bottleneck"}, std::pair{&config.reverse, "reverse"}}) {
-    const Bytes least = config.mtu + encap::kEthernetBytes;
-    if (link->buffer_bytes != 0 && link->buffer_bytes < least) {
-      throw InputError(fmt::format("the buffer of the {} link, {}, holds no packet of the MTU; give at least {} B",
-                                   name, bytes_to_text(link->buffer_bytes), least));
-    }
-  }
+  fabric::check_buffers(config);
   Plan plan;
   // Room for something longer than allowed, so that it can be seen and refused.
   plan.frame_bytes = config.mtu + static_cast<std::uint32_t>(encap::kEthernetBytes) + 64;
@@ -279,17 +256,16 @@ struct RingDumbbell::Impl {
         prefix(unique_prefix()),
         pool(prefix + "p", plan.buffers, plan.frame_bytes),
         bottleneck(make_link("bottleneck", config_.bottleneck)),
-        reverse(make_link("reverse", reverse_link(config_))),
+        reverse(make_link("reverse", fabric::reverse_link(config_))),
         usage(options_.usage_bin, options_.usage_bins),
         frame_limit(config_.mtu + static_cast<std::uint32_t>(encap::kEthernetBytes)) {
     const std::uint32_t count = 2 * config.pairs;
     access.reserve(count);
     for (std::uint32_t i = 0; i < count; ++i) {
       const std::uint32_t pair = i % config.pairs;
-      const std::uint32_t network = i < config.pairs ? 0x0A010000 : 0x0A020000;
-      const Address address = Address::v4(network | (pair / 250) << 8 | (pair % 250 + 1), port);
+      const Address address = Address::v4(fabric::host_ip(i < config.pairs ? 1 : 2, pair), port);
       hosts.push_back(std::make_unique<Host>(fmt::format("{}w{}", prefix, i), address, config.mtu, options, pool));
-      access.push_back(make_link("access", access_link(config)));
+      access.push_back(make_link("access", fabric::access_link(config)));
     }
     batches.resize(count);
   }

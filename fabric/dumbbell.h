@@ -27,4 +27,13 @@ struct DumbbellConfig {
   std::uint32_t mtu = 1500;  ///< IP packet size, 576 to 9000
 };
 
+/// The access link of each host. Its queue has no bound in bytes: the hosts' transmit queues bound it in packets.
+LinkConfig access_link(const DumbbellConfig& config);
+/// The link from right to left, with a seed of its own, so that equal seeds of both still give different faults.
+LinkConfig reverse_link(const DumbbellConfig& config);
+/// Throws InputError if a shared link's buffer holds no packet of the MTU.
+void check_buffers(const DumbbellConfig& config);
+/// IPv4 address of a host, in host byte order: 10.`side`.x.y; `pair` below 1000.
+std::uint32_t host_ip(std::uint32_t side, std::uint32_t pair);
+
 }  // namespace mltcp::fabric
