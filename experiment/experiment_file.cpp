@@ -29,6 +29,7 @@ struct ParserAssertion {};
 
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/transport/encapsulation.h"
+#include "mltcp/workload/inspection.h"
 #include "mltcp/workload/schedule.h"
 #include "mltcp/workload/trace.h"
 
@@ -118,6 +119,16 @@ std::string_view type_name(const toml::node& node) {
   }
 }
 
+const std::vector<std::string>& top_level_keys() {
+  static const std::vector<std::string> keys{"name",     "datapath", "iterations", "seed", "cc",
+                                             "policies", "mltcp",    "bottleneck", "job"};
+  return keys;
+}
+
+bool is_top_level(std::string_view key) {
+  return std::find(top_level_keys().begin(), top_level_keys().end(), key) != top_level_keys().end();
+}
+
 // A value with its place, for messages.
 struct Item {
   const toml::node* node = nullptr;
@@ -134,7 +145,7 @@ class Reader {
     // Before unknown keys are looked for: this one is known, but not to this version.
     if (const auto topology = find(root, "", "topology"))
       fail(*topology, "a topology is not available in this version", "describe the network by a table [bottleneck]");
-    check_keys(root, "", {"name", "datapath", "iterations", "seed", "cc", "policies", "mltcp", "bottleneck", "job"});
+    check_keys(root, "", top_level_keys());
     Experiment experiment;
     experiment.file = file_;
     experiment.name = one_line(std::filesystem::path(file_).stem().string());
@@ -158,6 +169,7 @@ class Reader {
     if (!jobs) fail(1, "job", "there is no job", "add at least one [[job]]");
     read_jobs(*jobs, experiment);
     check_length(root, experiment);
+    warn_if_overbooked(experiment);
     return experiment;
   }
 
@@ -189,7 +201,10 @@ class Reader {
       const auto meant = nearest(name.str(), known);
       fail(std::max<std::uint32_t>(name.source().begin.line, 1),
            path(prefix, one_line(name.str().substr(0, kMostNameBytes))), "unknown key",
-           meant ? fmt::format("did you mean \"{}\"?", *meant) : "the keys here are " + joined(known));
+           !prefix.empty() && is_top_level(name.str())
+               ? "it belongs to the top level: write it above the first [table] of the file"
+           : meant ? fmt::format("did you mean \"{}\"?", *meant)
+                   : "the keys here are " + joined(known));
     }
   }
 
@@ -537,6 +552,16 @@ class Reader {
     return sums;
   }
 
+  // No order of bursts helps jobs that need more than the link has.
+  static void warn_if_overbooked(Experiment& experiment) {
+    double needed = 0;
+    for (const workload::Job& job : experiment.jobs)
+      needed += workload::ideal_iteration(job, experiment.bottleneck.rate).duty_cycle();
+    if (needed > 1)
+      experiment.warnings.push_back(fmt::format(
+          "the jobs together need {:.0f}% of the link: whatever the policy, they slow each other down", needed * 100));
+  }
+
   // Refuses what would run beyond the times that a result file can hold, or that anybody would wait for.
   void check_length(const toml::table& root, const Experiment& experiment) const {
     for (std::size_t i = 0; i < experiment.jobs.size(); ++i) {
@@ -717,8 +742,10 @@ Experiment parse_experiment(std::string_view text, const std::string& file, cons
   try {
     root = toml::parse(text, file);
   } catch (const toml::parse_error& error) {
-    throw InputError(one_line(fmt::format("{}:{}: TOML: {}; correct the line, see docs/experiment-file.md", file,
-                                          std::max<std::uint32_t>(error.source().begin.line, 1), error.description())));
+    throw InputError(
+        one_line(fmt::format("{}:{}: TOML: {}; correct the line (values with a unit stand in quotes, as in \"150 "
+                             "ms\"), see docs/experiment-file.md",
+                             file, std::max<std::uint32_t>(error.source().begin.line, 1), error.description())));
   } catch (const ParserAssertion&) {
     throw InputError(
         one_line(fmt::format("{}:{}: TOML: a key or value is expected; correct the line, see "

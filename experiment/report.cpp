@@ -246,8 +246,8 @@ double worst_second_half(const Run& run) {
 }
 
 bool interleaves(const Run& run) {
-  return !run.jobs.empty() && std::all_of(run.jobs.begin(), run.jobs.end(),
-                                          [](const auto& job) { return job.interleaved_from.has_value(); });
+  return run.jobs.size() > 1 && std::all_of(run.jobs.begin(), run.jobs.end(),
+                                            [](const auto& job) { return job.interleaved_from.has_value(); });
 }
 
 bool alone_known(const Run& run) {
@@ -324,6 +324,7 @@ std::string job_table(const View& view) {
 
 // "interleaved after 1.54 s (iterations 5 to 6)". The time is one for all jobs, the iteration may differ.
 std::string interleaved_text(const Run& run) {
+  if (run.jobs.size() < 2) return "nothing to interleave with";
   if (!alone_known(run)) return "time alone unknown";
   if (!interleaves(run)) return "never interleaved";
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
@@ -373,6 +374,16 @@ std::string lead(const View& view) {
     if (slowdown > 0 && (best <= 0 || slowdown < best)) best = slowdown;
   }
   std::string out = "<p class=\"lead\">";
+  std::vector<std::string> held_up;
+  for (std::size_t r = 0; r < runs.size(); ++r)
+    if (disturbed(runs[r]))
+      held_up.push_back(fmt::format("<b>{}</b> for {}", escaped(view.labels[r]),
+                                    percent_text(runs[r].stalls->total.seconds() / runs[r].duration.seconds())));
+  if (!held_up.empty())
+    out += fmt::format(
+        "<b>The machine was busy</b> and held up {} of the time: what follows says little about the "
+        "network, and a run on a quiet machine may show something else. ",
+        listed(held_up));
   const bool comparable = view.jobs.size() > 1 && std::all_of(runs.begin(), runs.end(), alone_known);
   if (comparable && !good.empty()) {
     out += fmt::format("Under {} the jobs' bursts interleave and every job ends up within 2% of running alone. ",
@@ -428,9 +439,10 @@ std::string summary_table(const View& view) {
       out += time("Alone", job.isolated) + time("Mean", job.mean) + time("Median", job.p50) + time("p99", job.p99);
       out += cell("Slowdown", slowdown_text(job.slowdown)) + time("Mean, 2nd half", job.second_half_mean);
       out += cell("Slowdown, 2nd half", fmt::format("<b>{}</b>", slowdown_text(second_half_slowdown(job))));
-      out += cell("Interleaved from", job.interleaved_from ? fmt::format("iteration {}", *job.interleaved_from)
-                                      : alone_known(run)   ? "never"
-                                                           : "–");
+      out += cell("Interleaved from", run.jobs.size() < 2    ? "–"
+                                      : job.interleaved_from ? fmt::format("iteration {}", *job.interleaved_from)
+                                      : alone_known(run)     ? "never"
+                                                             : "–");
       out += "</tr>\n";
     }
     out += "</tbody>\n";

@@ -106,6 +106,11 @@ std::vector<std::optional<std::uint64_t>> interleaved_from(std::span<const JobRe
   return result;
 }
 
+bool disturbed(const Run& run) {
+  constexpr std::int64_t most_percent = 2;
+  return run.stalls && run.duration.count > 0 && run.stalls->total.count / most_percent > run.duration.count / 100;
+}
+
 void summarize(Run& run, InterleaveRule rule) {
   const auto from = interleaved_from(run.jobs, rule);
   for (std::size_t j = 0; j < run.jobs.size(); ++j) {
@@ -197,6 +202,11 @@ OrderedJson to_json(const Bottleneck& bottleneck) {
   json["ecn_marked_packets"] = bottleneck.ecn_marked_packets;
   json["dropped_packets"] = bottleneck.dropped_packets;
   json["max_queue_bytes"] = bottleneck.max_queue_bytes;
+  for (const auto& [key, packets] : {std::pair{"lost_packets", bottleneck.lost_packets},
+                                     std::pair{"duplicated_packets", bottleneck.duplicated_packets},
+                                     std::pair{"corrupted_packets", bottleneck.corrupted_packets},
+                                     std::pair{"reordered_packets", bottleneck.reordered_packets}})
+    if (packets > 0) json[key] = packets;
   json["rate_bps"] = bottleneck.rate.bits_per_second;
   OrderedJson jobs = OrderedJson::object();
   for (const auto& [name, bins] : bottleneck.usage.jobs) jobs[name] = bins;
@@ -392,6 +402,10 @@ Bottleneck bottleneck_from(const Object& json) {
   bottleneck.ecn_marked_packets = json.whole("ecn_marked_packets");
   bottleneck.dropped_packets = json.whole("dropped_packets");
   bottleneck.max_queue_bytes = json.whole("max_queue_bytes");
+  bottleneck.lost_packets = json.later_whole("lost_packets");
+  bottleneck.duplicated_packets = json.later_whole("duplicated_packets");
+  bottleneck.corrupted_packets = json.later_whole("corrupted_packets");
+  bottleneck.reordered_packets = json.later_whole("reordered_packets");
   bottleneck.rate = Rate(json.later_whole("rate_bps"));
   if (json.has("usage")) {
     const Object usage = json.object("usage");

@@ -63,6 +63,10 @@ struct Bottleneck {
   std::uint64_t ecn_marked_packets = 0;
   std::uint64_t dropped_packets = 0;
   Bytes max_queue_bytes = 0;
+  std::uint64_t lost_packets = 0;  ///< by the link's faults, like the next three, written when there are some
+  std::uint64_t duplicated_packets = 0;
+  std::uint64_t corrupted_packets = 0;
+  std::uint64_t reordered_packets = 0;
   Rate rate;  ///< rate_bps; 0 = unknown
   Usage usage;
 };
@@ -145,6 +149,9 @@ struct TimeSpan {
   Nanos to;
 };
 TimeSpan common_span(const Run& run);
+
+/// Whether the machine held a real-time run up for so long (2% of it) that its times say little about the network.
+bool disturbed(const Run& run);
 
 /// Writes the file, indented, lists of numbers on one line each. Text that is not UTF-8 has its bad bytes replaced.
 /// Errors of the stream are left in its state.

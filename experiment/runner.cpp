@@ -131,6 +131,10 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
   run.bottleneck.ecn_marked_packets = counters.marked_packets;
   run.bottleneck.dropped_packets = counters.dropped_packets;
   run.bottleneck.max_queue_bytes = counters.max_queue_bytes;
+  run.bottleneck.lost_packets = counters.lost_packets;
+  run.bottleneck.duplicated_packets = counters.duplicated_packets;
+  run.bottleneck.corrupted_packets = counters.corrupted_packets;
+  run.bottleneck.reordered_packets = counters.reordered_packets;
   const fabric::UsageMeter& usage = testbed->usage();
   run.bottleneck.usage.bin = usage.bin();
   Bytes carried = 0;

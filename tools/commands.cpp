@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -66,7 +67,9 @@ std::string summary(const experiment::Results& results) {
                                                  : 0;
       table.add({run.policy, job.name, millis(job.isolated), millis(job.mean), millis(job.p50), millis(job.p99),
                  fmt::format("{:.3f}", job.slowdown), fmt::format("{:.3f}", half),
-                 job.interleaved_from ? fmt::format("iteration {}", *job.interleaved_from) : std::string("never")});
+                 run.jobs.size() < 2    ? std::string("-")
+                 : job.interleaved_from ? fmt::format("iteration {}", *job.interleaved_from)
+                                        : std::string("never")});
     }
   }
   return table.text();
@@ -90,9 +93,9 @@ int run(const RunArguments& arguments) {
       experiment.datapath == "ring"
           ? experiment::make_ring_factory(arguments.cores.value_or(""), experiment::network_of(experiment))
           : experiment::make_sim_factory(arguments.verify);
-  fmt::print(out, "{}: {} job{}, {} iterations, {} at {}, on {} ({})\n\n", experiment.name, experiment.jobs.size(),
-             experiment.jobs.size() == 1 ? "" : "s", experiment.iterations, experiment.cc,
-             to_text(experiment.bottleneck.rate), experiment.datapath, factory->description());
+  fmt::print(out, "{}: {} job{}, {} iteration{}, {} at {}, on {} ({})\n\n", experiment.name, experiment.jobs.size(),
+             experiment.jobs.size() == 1 ? "" : "s", experiment.iterations, experiment.iterations == 1 ? "" : "s",
+             experiment.cc, to_text(experiment.bottleneck.rate), experiment.datapath, factory->description());
   std::fflush(out);
   ProgressBar bar;
   const experiment::Results results = experiment::run_experiment(
@@ -103,19 +106,34 @@ int run(const RunArguments& arguments) {
   std::uint64_t verified = 0;
   std::uint64_t errors = 0;
   for (const experiment::Run& run : results.runs) {
+    std::uint64_t retransmitted = 0;
     for (const experiment::JobResult& job : run.jobs) {
+      retransmitted += job.retransmitted_packets;
       verified += job.verified_messages;
       errors += job.checksum_errors;
     }
-    fmt::print(out, "{}: link used {:.1f}%, {} packets dropped, {} marked, longest queue {}{}\n", run.policy,
-               run.bottleneck.utilization * 100, run.bottleneck.dropped_packets, run.bottleneck.ecn_marked_packets,
-               bytes_to_text(run.bottleneck.max_queue_bytes),
+    fmt::print(out, "{}: link used {:.1f}%, {} packets dropped, {} marked, {} sent again, longest queue {}{}\n",
+               run.policy, run.bottleneck.utilization * 100, run.bottleneck.dropped_packets,
+               run.bottleneck.ecn_marked_packets, retransmitted, bytes_to_text(run.bottleneck.max_queue_bytes),
                run.stalls && run.stalls->total.count > 0
                    ? fmt::format("; the machine held the datapath up for {:.1f} ms in all, {:.1f} ms at worst",
                                  run.stalls->total.millis(), run.stalls->longest.millis())
                    : std::string());
   }
+  for (const experiment::Run& run : results.runs) {
+    const experiment::Bottleneck& link = run.bottleneck;
+    if (link.lost_packets + link.duplicated_packets + link.corrupted_packets + link.reordered_packets > 0)
+      fmt::print(out, "{}: faults of the link: {} packets lost, {} doubled, {} damaged, {} held back\n", run.policy,
+                 link.lost_packets, link.duplicated_packets, link.corrupted_packets, link.reordered_packets);
+  }
   if (factory->real_payload()) fmt::print(out, "{} messages verified, {} damaged\n", verified, errors);
+
+  for (const experiment::Run& run : results.runs)
+    if (experiment::disturbed(run))
+      warn(
+          {fmt::format("the machine held {} up for {:.1f}% of its time: these results say little about the network; "
+                       "stop other load and run again",
+                       run.policy, 100 * run.stalls->total.seconds() / run.duration.seconds())});
 
   if (arguments.json) {
     std::ostringstream text;
@@ -178,7 +196,12 @@ int doctor() {
     if (!check.cure.empty()) cures.push_back(fmt::format("  {}: {}", check.name, check.cure));
   }
   fmt::print("{}", table.text());
-  if (!cures.empty()) fmt::print("\nWhat to do:\n{}\n", fmt::join(cures, "\n"));
+  if (!cures.empty()) fmt::print("\nWhat to do, if you want it better:\n{}\n", fmt::join(cures, "\n"));
+  const bool ring = std::all_of(checks.begin(), checks.end(), [](const dpdk::Check& check) {
+    return check.name != "ring ports" || check.status == dpdk::CheckStatus::ok;
+  });
+  fmt::print("\nReady here: datapath sim{}. {}\n", ring ? ", datapath ring" : "",
+             ring ? "Nothing else is needed." : "For ring see above.");
   return 0;
 #else
   fmt::print("this build has no DPDK; the datapath \"sim\" needs nothing of the machine\n");

@@ -66,7 +66,8 @@ int dispatch(int argc, char** argv) {
                           "sim (virtual time) or ring (DPDK, real time), instead of the file's");
   run_command->add_option("--cc", run.cc, "Congestion control, instead of the file's");
   run_command->add_option("--policy", run.policies, "Policies, instead of the file's; several: --policy fair,mltcp")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   run_command->add_option("--iterations", run.iterations, "Iterations per job, instead of the file's")
       ->check(CLI::Range(1, 1'000'000));
   run_command->add_option_function<std::string>(
@@ -85,7 +86,7 @@ int dispatch(int argc, char** argv) {
   inspect_command->add_option("--name", inspect.name, "Name of that job; default: the file's");
   inspect_command
       ->add_option("--workers", inspect.workers, "Workers that reduce weight gradients; default: the trace's, or 2")
-      ->check(CLI::Range(1, 10'000'000));
+      ->check(CLI::Range(2, 1'000'000));
   inspect_command->add_option("--network", inspect.network,
                               "Collectives that cross the shared link: weight-gradient (default), inter-server, all");
   inspect_command->add_option("--compute-scale", inspect.compute_scale, "Factor on compute times; default 1");

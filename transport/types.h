@@ -120,7 +120,7 @@ struct ShardConfig {
 };
 
 struct JobConfig {
-  std::uint32_t number = 0;       ///< carried in data packets
+  std::uint32_t number = 0;  ///< of the caller's choice; carried in data packets, and shown by the peer's completions
   cc::Augmentation augmentation;  ///< gain of the increase step
   Rate max_rate;                  ///< all connections of the job together, on the wire; 0 = unlimited
 };

@@ -129,10 +129,10 @@ std::string describe(const Inspection& inspection, Rate link) {
                  ideal.length.millis(), ideal.duty_cycle() * 100);
   for (std::size_t pass = 0; pass < kPasses; ++pass) row(name(static_cast<Pass>(pass)), inspection.passes[pass]);
   for (const auto& [collective, sum] : inspection.collectives) row(name(collective), sum);
-  if (!inspection.largest.empty()) fmt::format_to(out, "largest phases\n");
+  if (!inspection.largest.empty()) fmt::format_to(out, "largest phases, by their number in the iteration\n");
   for (const std::size_t index : inspection.largest) {
     const Phase& phase = inspection.phases[index];
-    fmt::format_to(out, "  {:>6} {:>11}{}  {}\n", index, rounded(phase.bytes), phase.overlap ? ", overlaps" : "",
+    fmt::format_to(out, "  {:>6} {:>11}{}  {}\n", index + 1, rounded(phase.bytes), phase.overlap ? ", overlaps" : "",
                    as_comment(phase.label));
   }
   for (const std::string& warning : inspection.warnings) fmt::format_to(out, "warning: {}\n", warning);

@@ -132,7 +132,8 @@ TEST(ExperimentFile, load__every_key) {
   EXPECT_TRUE(trace.phases[3].overlap);
   EXPECT_EQ(trace.phases[4].compute, Nanos(4'000'000));
   EXPECT_EQ(trace.phases[5].bytes, 6'000U);
-  EXPECT_THAT(experiment.warnings, ElementsAre(HasSubstr("layers.txt:2: 3 layers are announced and 2 follow")));
+  EXPECT_THAT(experiment.warnings, ElementsAre(HasSubstr("layers.txt:2: 3 layers are announced and 2 follow"),
+                                               HasSubstr("together need 114% of the link")));
 }
 
 TEST(ExperimentFile, load__examples) {
@@ -233,6 +234,23 @@ TEST(ExperimentFile, parse__unknown_keys_name_the_nearest) {
   EXPECT_THAT(refusal(top("\"a\\nb\" = 5")), error_at(1, "a?b", "unknown key"));
   EXPECT_THAT(refusal(kLink + kJob + "[botleneck]\nrate = 1\n"),
               error_at(6, "botleneck", "did you mean \"bottleneck\"?"));
+  EXPECT_THAT(refusal(link("iterations = 5")), error_at(6, "bottleneck.iterations", "belongs to the top level"));
+}
+
+TEST(ExperimentFile, parse__values_without_quotes_are_told_of_them) {
+  EXPECT_THAT(refusal(link("delay = 10 ms")),
+              AllOf(HasSubstr("e.toml:6: TOML"), HasSubstr("in quotes, as in \"150 ms\"")));
+}
+
+TEST(ExperimentFile, parse__jobs_that_need_more_than_the_link_has_are_told_so) {
+  const auto warnings = [](const std::string& compute) {
+    std::string text = "[bottleneck]\nrate = \"1 Gbps\"\n";
+    for (const char* name : {"a", "b"})
+      text += std::string("[[job]]\nname = \"") + name + "\"\ncompute = \"" + compute + "\"\ncommunicate = \"10 MB\"\n";
+    return parse_experiment(text, "e.toml", FileOptions{}).warnings;
+  };
+  EXPECT_THAT(warnings("100 ms"), testing::IsEmpty());
+  EXPECT_THAT(warnings("20 ms"), ElementsAre(HasSubstr("need 160% of the link")));
 }
 
 TEST(ExperimentFile, parse__topology_is_not_available) {

@@ -75,6 +75,10 @@ Results full_results() {
   run.bottleneck.ecn_marked_packets = 11;
   run.bottleneck.dropped_packets = 12;
   run.bottleneck.max_queue_bytes = 13;
+  run.bottleneck.lost_packets = 14;
+  run.bottleneck.duplicated_packets = 15;
+  run.bottleneck.corrupted_packets = 16;
+  run.bottleneck.reordered_packets = 17;
   run.bottleneck.rate = Rate(1'000'000'000);
   run.bottleneck.usage.bin = Nanos(1'000'000);
   run.bottleneck.usage.jobs = {{"vgg19-a", {1, 2, 3}}, {"ü</b>", {}}};
@@ -170,6 +174,16 @@ TEST(Summarize, unknown_isolated__no_slowdown) {
   summarize(run);
   EXPECT_EQ(run.jobs[0].slowdown, 0);
   EXPECT_EQ(run.jobs[0].interleaved_from, std::nullopt);
+}
+
+TEST(Disturbed, two_percent_of_the_run__in_real_time_only) {
+  PolicyRun run;
+  run.duration = Nanos(1'000'000);
+  EXPECT_FALSE(disturbed(run));
+  run.stalls = Stalls{Nanos(10), Nanos(19'000)};
+  EXPECT_FALSE(disturbed(run));
+  run.stalls = Stalls{Nanos(10), Nanos(21'000)};
+  EXPECT_TRUE(disturbed(run));
 }
 
 // ---- interleaved_from ----
