@@ -2,6 +2,7 @@
 // real payloads. A hop is a packet that came out of a link; data and acknowledgements both take two.
 #include <benchmark/benchmark.h>
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -29,7 +30,7 @@ struct Sender final : Pollable {
   }
   Nanos poll(Nanos now) override {
     Nanos next = shard.poll(now);
-    Completion done[8];
+    std::array<Completion, 8> done;
     while (const std::size_t count = shard.take_completions(done)) {
       for (std::size_t i = 0; i < count; ++i)
         if (done[i].kind == Completion::Kind::sent) post();
@@ -54,7 +55,7 @@ struct Receiver final : Pollable {
   }
   Nanos poll(Nanos now) override {
     Nanos next = shard.poll(now);
-    Completion done[8];
+    std::array<Completion, 8> done;
     while (const std::size_t count = shard.take_completions(done)) {
       for (std::size_t i = 0; i < count; ++i)
         for (int n = done[i].kind == Completion::Kind::accepted ? 8 : 1; n > 0; --n) post(done[i].connection);

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -43,8 +43,8 @@ std::uint16_t slow_sum(std::span<const std::byte> data) {
 
 /// A partial sum as a big-endian number.
 std::uint16_t big_endian(std::uint16_t partial) {
-  std::uint8_t bytes[2];
-  std::memcpy(bytes, &partial, 2);
+  std::array<std::uint8_t, 2> bytes{};
+  std::memcpy(bytes.data(), &partial, 2);
   return static_cast<std::uint16_t>(bytes[0] << 8 | bytes[1]);
 }
 
@@ -80,10 +80,9 @@ ByteVector frame_of(const Headers& headers, std::span<const std::byte> payload) 
 
 /// Parses a copy that ends exactly where the frame ends, so that AddressSanitizer sees a read past it.
 Reject parse_exact(std::span<const std::byte> frame, Frame& out, VerifyUdp verify = VerifyUdp::yes) {
-  static std::unique_ptr<std::byte[]> exact;
-  exact = std::make_unique<std::byte[]>(frame.size());
-  std::copy(frame.begin(), frame.end(), exact.get());
-  return parse({exact.get(), frame.size()}, verify, out);
+  static ByteVector exact;
+  ByteVector(frame.begin(), frame.end()).swap(exact);
+  return parse(exact, verify, out);
 }
 
 /// Writes the IPv4 header checksum again after a test changed the header.

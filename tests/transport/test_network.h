@@ -342,9 +342,9 @@ inline std::size_t TestHost::send(std::span<const TxPacket> packets) {
 /// Two hosts: one that connects and one that listens.
 class Pair : public TestNetwork {
  public:
-  explicit Pair(const ConnectionConfig& client_config = {}, const ConnectionConfig& server_config = {},
+  explicit Pair(ConnectionConfig client_config = {}, const ConnectionConfig& server_config = {},
                 Nanos delay = default_delay, const PacketIo::Limits& limits = {}, const ShardConfig& shards = {})
-      : TestNetwork(delay), client_config_(client_config) {
+      : TestNetwork(delay), client_config_(std::move(client_config)) {
     client_ = &add(shards, limits);
     server_ = &add(shards, limits);
     server_->shard->listen(server_config);
