@@ -230,8 +230,8 @@ TEST(Handshake, peer_that_started_anew__replaces_its_old_connection) {
   const auto [c, s] = pair.connect();
   // The same address and connection id with another nonce.
   pair.client().dead = true;
-  pair.inject(pair.server(), pair.client().address, forge(header_for(0), [&](wire::Writer& w) {
-                w.connect({.max_packet = 1472, .source_connection = c, .credit = 0, .nonce = 4711});
+  pair.inject(pair.server(), pair.client().address, forge(header_for(0), [id = c](wire::Writer& w) {
+                w.connect({.max_packet = 1472, .source_connection = id, .credit = 0, .nonce = 4711});
               }));
   pair.run_for(10_ms);
   EXPECT_EQ(pair.server().count(Completion::Kind::accepted), 2u);

@@ -50,8 +50,8 @@ TEST(Window, mark_with_a_reordered_packet_behind_it__stays_a_mark) {
   double before = 0;
   double after = 0;
   pair.run(
-      [&] {
-        const ConnectionStats stats = pair.c().stats(c);
+      [&, connection = c] {
+        const ConnectionStats stats = pair.c().stats(connection);
         (stats.congestion_events == 0 ? before : after) = stats.cwnd_bytes;
         return pair.server().count(Completion::Kind::received) == 1;
       },
@@ -81,8 +81,8 @@ TEST(Window, small_packets__fill_it_and_so_let_it_grow) {
   double lowest = 1e18;
   double last = 0;
   pair.run(
-      [&] {
-        const ConnectionStats stats = pair.c().stats(c);
+      [&, connection = c] {
+        const ConnectionStats stats = pair.c().stats(connection);
         last = stats.cwnd_bytes;
         if (stats.congestion_events > 0) lowest = std::min(lowest, last);
         return pair.client().count(Completion::Kind::sent) == messages;
