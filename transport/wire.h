@@ -105,11 +105,10 @@ struct EcnCounts {
   std::uint32_t ce_bytes = 0;
 };
 
-struct AckFrame {
+struct AckFrame {  // NOLINT(cppcoreguidelines-pro-type-member-init): ranges, see PacketRange
   std::uint32_t delay_ns = 0;
   EcnCounts ecn;
   std::uint32_t range_count = 0;
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): see PacketRange
   std::array<PacketRange, max_ack_ranges> ranges;  ///< falling, apart by at least one packet number
 };
 
