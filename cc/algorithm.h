@@ -6,15 +6,18 @@
 // and path.
 //
 // The gain in an acknowledgement sample is the only thing an algorithm knows of iterations: it multiplies the gain
-// into its increase step, and into nothing else. Gain 1 is the plain algorithm.
+// into its increase step, and into nothing else. Gain 1 is the plain algorithm. In the decrease variant, which is
+// off by default, a second gain makes decreases smaller or larger (see reduction()).
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
 
 #include "mltcp/base/units.h"
+#include "mltcp/cc/parameters.h"
 
 namespace mltcp::cc {
 
@@ -22,13 +25,15 @@ namespace mltcp::cc {
 struct Capabilities {
   bool needs_ecn = false;    ///< data packets must be ECN-capable
   bool needs_timer = false;  ///< on_timer() is called at the time that it asked for
-  bool rate_based = false;   ///< the pacing rate rules, the window is only a safety bound
+  bool rate_based = false;   ///< the pacing rate rules, the window is only a safety bound; PathInfo::max_rate is known
 };
 
 /// What is known of a path when its controller starts.
 struct PathInfo {
   std::uint32_t max_packet_bytes = 1400;  ///< the unit of the window's additive steps ("SMSS")
   Rate max_rate;                          ///< of the sender; 0 = not known
+  /// Never null; read in start() only. They have been validated.
+  const Parameters* parameters = &default_parameters;
 };
 
 /// An algorithm's output.
@@ -47,7 +52,9 @@ struct AckSample {
   Bytes lost_bytes = 0;
   std::uint32_t ce_packets = 0;  ///< of the newly acknowledged, those that arrived marked CE
   Bytes ce_bytes = 0;
-  Nanos latest_rtt;  ///< 0 if the batch gave no RTT sample
+  Nanos latest_rtt;       ///< 0 if the batch gave no RTT sample
+  Nanos endpoint_delay;   ///< of latest_rtt, what the peer spent between the packet's arrival and the acknowledgement
+  std::uint8_t hops = 0;  ///< switches on the way to the peer; 0 = not known
   Nanos min_rtt;
   Nanos smoothed_rtt;
   Rate delivery_rate;                ///< 0 if the batch gave no sample
@@ -55,8 +62,9 @@ struct AckSample {
   std::uint64_t round_count = 0;     ///< round trips since the connection began
   bool cwnd_limited = false;         ///< the window, and not the application or pacing, held sending back
   bool app_limited = false;
-  bool in_recovery = false;  ///< everything acknowledged was sent before the last congestion response
-  double gain = 1.0;         ///< of the increase step; at least 0 and finite
+  bool in_recovery = false;    ///< everything acknowledged was sent before the last congestion response
+  double gain = 1.0;           ///< of the increase step; above 0 and finite
+  double decrease_gain = 1.0;  ///< for reduction(); above 0 and finite
 };
 
 /// The first sign of congestion in a round trip. The next one is reported only for packets sent after this.
@@ -65,7 +73,16 @@ struct CongestionEvent {
   Nanos now;
   Cause cause = Cause::loss;
   Bytes bytes_in_flight = 0;
+  double decrease_gain = 1.0;  ///< for reduction()
 };
+
+/// The share of the window or rate that a decrease takes away in the decrease variant, `share` (in [0, 1)) being the
+/// plain algorithm's: a flow with gain F acts as F flows of which one decreases (MulTCP: Crowcroft and Oechslin, CCR
+/// 28(3), 1998). A gain below 1 takes away more, but never more than three quarters because of the gain.
+inline double reduction(double share, double decrease_gain) {
+  constexpr double most = 0.75;
+  return decrease_gain == 1.0 ? share : std::min(share / decrease_gain, std::max(share, most));
+}
 
 /// What every algorithm is. `State` is all of its memory.
 template <typename State>

@@ -3,18 +3,11 @@
 
 #include <fmt/format.h>
 
-namespace mltcp::cc {
+#include <cmath>
 
-void Aggressiveness::validate() const {
-  const Aggressiveness& f = *this;
-  // Linear: positive at both ends is positive in between.
-  if (!std::isfinite(slope) || !std::isfinite(f(0)) || !std::isfinite(f(1)) || !(f(0) > 0) || !(f(1) > 0))
-    throw InputError(
-        fmt::format("aggressiveness F(x) = {} x + {} is not finite and above 0 for every x from 0 to 1; choose an "
-                    "intercept above 0 "
-                    "and a slope above its negative, as in slope 1.75, intercept 0.25",
-                    slope, intercept));
-}
+#include "mltcp/base/error.h"
+
+namespace mltcp::cc {
 
 Augmentation Augmentation::constant(double gain) {
   if (!std::isfinite(gain) || gain <= 0)

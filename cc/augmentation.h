@@ -6,23 +6,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 
-#include "mltcp/base/error.h"
 #include "mltcp/base/units.h"
+#include "mltcp/cc/aggressiveness.h"
 
 namespace mltcp::cc {
-
-/// The aggressiveness function F(x) = slope x + intercept over bytes_ratio x in [0, 1].
-struct Aggressiveness {
-  double slope = 1.75;
-  double intercept = 0.25;
-
-  [[nodiscard]] double operator()(double bytes_ratio) const { return slope * bytes_ratio + intercept; }
-  /// Throws InputError unless F is finite and above 0 everywhere in [0, 1].
-  void validate() const;
-};
 
 /// Counts a job's bytes within its current iteration. Shared by all flows of the job on a shard.
 class IterationTracker {
@@ -62,14 +51,19 @@ class Augmentation {
   /// MLTCP. While the iteration's size is not known the gain is 1.
   static Augmentation mltcp(const Aggressiveness& function);
 
+  /// The decrease variant: the gain also scales decreases (see reduction() in algorithm.h). Off by default.
+  void scale_decrease(bool on) { scale_decrease_ = on; }
+
   IterationTracker tracker;
 
   [[nodiscard]] double gain() const {
     return iteration_aware_ && tracker.known() ? function_(tracker.bytes_ratio()) : constant_;
   }
+  [[nodiscard]] double decrease_gain() const { return scale_decrease_ ? gain() : 1.0; }
 
  private:
   bool iteration_aware_ = false;
+  bool scale_decrease_ = false;
   double constant_ = 1.0;
   Aggressiveness function_;
 };

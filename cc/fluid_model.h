@@ -7,14 +7,15 @@
 
 #include <vector>
 
-#include "mltcp/cc/augmentation.h"
-
 namespace mltcp::cc {
 
 struct FluidPair {
   double period = 1.0;       ///< T, in any unit of time; above 0
   double up_fraction = 0.5;  ///< a, in (0, 1)
-  Aggressiveness function;   ///< slope 0 is fair sharing
+  struct Linear {
+    double slope = 1.75;  ///< 0 is fair sharing
+    double intercept = 0.25;
+  } function;
 
   /// How much the offset grows in the iteration that starts at offset `delta` (0 once the phases are apart).
   [[nodiscard]] double shift(double delta) const;

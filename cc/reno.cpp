@@ -33,10 +33,10 @@ void Reno::on_ack(const AckSample& ack, Output& out) {
   pace(ack.smoothed_rtt, out);
 }
 
-void Reno::on_congestion(const CongestionEvent&, Output& out) {
+void Reno::on_congestion(const CongestionEvent& event, Output& out) {
   cwnd_before_loss_ = out.cwnd_bytes;
   ssthresh_before_loss_ = ssthresh_;
-  out.cwnd_bytes = std::max(out.cwnd_bytes / 2, minimum_window());
+  out.cwnd_bytes = std::max(out.cwnd_bytes * (1 - reduction(0.5, event.decrease_gain)), minimum_window());
   ssthresh_ = out.cwnd_bytes;
 }
 

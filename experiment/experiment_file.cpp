@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <map>
@@ -120,8 +121,9 @@ std::string_view type_name(const toml::node& node) {
 }
 
 const std::vector<std::string>& top_level_keys() {
-  static const std::vector<std::string> keys{"name",     "datapath", "iterations", "seed", "cc",
-                                             "policies", "mltcp",    "bottleneck", "job"};
+  static const std::vector<std::string> keys{"name",     "datapath",   "iterations", "seed",  "cc",
+                                             "policies", "mltcp",      "cubic",      "dctcp", "dcqcn",
+                                             "swift",    "bottleneck", "job"};
   return keys;
 }
 
@@ -160,7 +162,8 @@ class Reader {
         choice(root, "datapath", "--datapath", options_.datapath, known_datapaths(), options_.datapaths, "sim");
     experiment.cc = choice(root, "cc", "--cc", options_.cc, known_ccs(), options_.ccs, "reno");
     read_policies(root, experiment);
-    if (const auto item = find(root, "", "mltcp")) read_aggressiveness(*item, experiment.mltcp);
+    if (const auto item = find(root, "", "mltcp")) read_mltcp(*item, experiment.mltcp);
+    read_parameters(root, experiment.parameters);
     const auto bottleneck = find(root, "", "bottleneck");
     if (!bottleneck) fail(1, "bottleneck", "the table is missing", "add [bottleneck] with at least rate = \"1 Gbps\"");
     read_bottleneck(*bottleneck, experiment.bottleneck);
@@ -390,21 +393,122 @@ class Reader {
 
   // ---- Tables ----
 
-  void read_aggressiveness(const Item& item, Aggressiveness& result) const {
+  // Slope and intercept, one of the papers' functions, or a table of points.
+  void read_mltcp(const Item& item, MltcpSettings& result) const {
     const toml::table& keys = table(item, "[mltcp] and below it slope = 1.75");
-    check_keys(keys, item.key, {"slope", "intercept"});
-    Item last = item;
-    if (const auto slope = find(keys, item.key, "slope")) result.slope = bounded(last = *slope);
-    if (const auto intercept = find(keys, item.key, "intercept")) result.intercept = bounded(last = *intercept);
-    if (result.intercept <= 0 || result.slope + result.intercept <= 0)
-      fail(last, fmt::format("{} x + {} is not above 0 for all x from 0 to 1", result.slope, result.intercept),
-           "write an intercept above 0 and a slope above minus the intercept");
+    check_keys(keys, item.key, {"slope", "intercept", "function", "points", "decrease"});
+    const auto function = find(keys, item.key, "function");
+    const auto points = find(keys, item.key, "points");
+    const auto slope = find(keys, item.key, "slope");
+    const auto intercept = find(keys, item.key, "intercept");
+    if (int{function.has_value()} + int{points.has_value()} + int{slope || intercept} > 1)
+      fail(function ? *function : *points, "the aggressiveness function is given twice",
+           "write either function, or points, or slope and intercept");
+    const Item& last = function ? *function : points ? *points : intercept ? *intercept : slope ? *slope : item;
+    try {
+      if (function)
+        result.function = cc::Aggressiveness::named(text(*function, "F1"));
+      else if (points)
+        result.function = cc::Aggressiveness::table(read_points(*points));
+      else
+        result.function = {slope ? bounded(*slope) : 1.75, intercept ? bounded(*intercept) : 0.25};
+      result.function.validate();
+    } catch (const InputError& error) {
+      rethrow(last, error);
+    }
+    if (const auto decrease = find(keys, item.key, "decrease")) result.scale_decrease = truth(*decrease);
   }
   double bounded(const Item& item) const {
     const double value = decimal(item, "1.75");
     if (std::abs(value) > kMostWeight)
       fail(item, fmt::format("{} is out of range", value), fmt::format("write -{0} to {0}", kMostWeight));
     return value;
+  }
+  std::vector<cc::Aggressiveness::Point> read_points(const Item& item) const {
+    constexpr std::string_view example = "points = [[0, 0.25], [1, 2.0]]";
+    const toml::array* list = item.node->as_array();
+    if (list == nullptr)
+      fail(item, fmt::format("an array of points is expected and this is {}", type_name(*item.node)),
+           fmt::format("write {}", example));
+    std::vector<cc::Aggressiveness::Point> points;
+    for (const toml::node& node : *list) {
+      const Item point{&node, item.key, line_of(node, item.line)};
+      const toml::array* pair = node.as_array();
+      if (pair == nullptr || pair->size() != 2) fail(point, "a point is not a pair", fmt::format("write {}", example));
+      points.push_back({bounded({&(*pair)[0], item.key, point.line}), bounded({&(*pair)[1], item.key, point.line})});
+    }
+    return points;
+  }
+
+  // The parameters of the algorithms. All that stand in the file are checked, whichever algorithm runs.
+  void read_parameters(const toml::table& root, cc::Parameters& result) const {
+    read_algorithm(root, "cubic", result,
+                   {number("c", result.cubic.c), number("beta", result.cubic.beta),
+                    flag("fast_convergence", result.cubic.fast_convergence), flag("hystart", result.cubic.hystart)});
+    read_algorithm(root, "dctcp", result,
+                   {number("g", result.dctcp.g), number("initial_alpha", result.dctcp.initial_alpha)});
+    cc::DcqcnParameters& dcqcn = result.dcqcn;
+    read_algorithm(
+        root, "dcqcn", result,
+        {number("g", dcqcn.g),
+         time("notification_interval", dcqcn.notification_interval),
+         time("alpha_interval", dcqcn.alpha_interval),
+         time("increase_interval", dcqcn.increase_interval),
+         {"increase_bytes", [&](const Item& i) { dcqcn.increase_bytes = bytes(i, "10 MB", kMostPhaseBytes); }},
+         {"fast_recovery_steps",
+          [&](const Item& i) { dcqcn.fast_recovery_steps = static_cast<std::uint32_t>(whole(i, 1, 1000)); }},
+         speed("additive_increase", dcqcn.additive_increase),
+         speed("hyper_increase", dcqcn.hyper_increase),
+         speed("min_rate", dcqcn.min_rate)});
+    cc::SwiftParameters& swift = result.swift;
+    read_algorithm(root, "swift", result,
+                   {time("base_target", swift.base_target), time("per_hop", swift.per_hop),
+                    time("flow_scaling", swift.flow_scaling), number("flow_min_window", swift.flow_min_window),
+                    number("flow_max_window", swift.flow_max_window), time("endpoint_target", swift.endpoint_target),
+                    number("additive_increase", swift.additive_increase), number("beta", swift.beta),
+                    number("max_decrease", swift.max_decrease), number("min_window", swift.min_window),
+                    number("max_window", swift.max_window)});
+  }
+
+  struct Setting {
+    std::string_view key;
+    std::function<void(const Item&)> read;
+  };
+  Setting number(std::string_view key, double& value) const {
+    return {key, [this, &value](const Item& item) { value = decimal(item, "0.5"); }};
+  }
+  Setting flag(std::string_view key, bool& value) const {
+    return {key, [this, &value](const Item& item) { value = truth(item); }};
+  }
+  Setting time(std::string_view key, Nanos& value) const {
+    return {key, [this, &value](const Item& item) { value = duration(item, "50 us", kMostDelay); }};
+  }
+  Setting speed(std::string_view key, Rate& value) const {
+    return {key, [this, &value](const Item& item) { value = rate(item); }};
+  }
+
+  void read_algorithm(const toml::table& root, std::string_view name, const cc::Parameters& parameters,
+                      const std::vector<Setting>& settings) const {
+    const auto item = find(root, "", name);
+    if (!item) return;
+    const toml::table& keys = table(*item, fmt::format("[{}] and below it its parameters", name));
+    std::vector<std::string> known;
+    for (const Setting& setting : settings) known.emplace_back(setting.key);
+    check_keys(keys, name, known);
+    for (const Setting& setting : settings) {
+      const auto key = find(keys, name, setting.key);
+      if (!key) continue;
+      setting.read(*key);
+      try {
+        parameters.validate(name);
+      } catch (const InputError& error) {
+        rethrow(*key, error);
+      }
+    }
+  }
+
+  [[noreturn]] void rethrow(const Item& item, const InputError& error) const {
+    throw InputError(one_line(fmt::format("{}:{}: {}: {}", file_, item.line, item.key, error.what())));
   }
 
   void read_bottleneck(const Item& item, fabric::LinkConfig& link) const {

@@ -14,15 +14,17 @@
 #include <vector>
 
 #include "mltcp/base/units.h"
+#include "mltcp/cc/aggressiveness.h"
+#include "mltcp/cc/parameters.h"
 #include "mltcp/fabric/link.h"
 #include "mltcp/workload/job.h"
 
 namespace mltcp::experiment {
 
-/// The aggressiveness function of policy mltcp: F(x) = slope x + intercept.
-struct Aggressiveness {
-  double slope = 1.75;
-  double intercept = 0.25;
+/// How policy mltcp goes about it.
+struct MltcpSettings {
+  cc::Aggressiveness function;
+  bool scale_decrease = false;  ///< see cc::Augmentation
 };
 
 struct Experiment {
@@ -33,7 +35,8 @@ struct Experiment {
   std::uint64_t seed = 1;
   std::string cc = "reno";
   std::vector<std::string> policies{"fair", "mltcp"};  ///< in the order of the file, each once, at least one
-  Aggressiveness mltcp;
+  MltcpSettings mltcp;
+  cc::Parameters parameters;  ///< of the algorithms; those of `cc` are in range
   fabric::LinkConfig bottleneck;  ///< the seed in it is the experiment's
   /// At least one, each sends something; names differ. Job::rate is 0 where the file leaves it out. All iterations of
   /// a job fit into kLongestRun even if it has the network to itself.

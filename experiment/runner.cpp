@@ -39,7 +39,11 @@ double longest_alone_ns(const workload::Job& job, Rate rate, Nanos rtt) {
 
 cc::Augmentation augmentation_of(const std::string& policy, const Experiment& experiment, const workload::Job& job) {
   if (policy == "static") return cc::Augmentation::constant(job.weight);
-  if (policy == "mltcp") return cc::Augmentation::mltcp({experiment.mltcp.slope, experiment.mltcp.intercept});
+  if (policy == "mltcp") {
+    cc::Augmentation augmentation = cc::Augmentation::mltcp(experiment.mltcp.function);
+    augmentation.scale_decrease(experiment.mltcp.scale_decrease);
+    return augmentation;
+  }
   if (policy == "fair") return {};
   throw InputError(fmt::format("policy \"{}\" can't be run by this version", policy));
 }
@@ -62,6 +66,7 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
   const Nanos initial_rtt =
       std::clamp(link.delay * 4 + link.rate.time_for(link.buffer_bytes), 1_ms, most_initial_rtt + link.delay * 4);
 
+  const auto parameters = std::make_shared<const cc::Parameters>(experiment.parameters);
   std::vector<std::unique_ptr<JobDriver>> drivers;
   double longest_ns = 0;
   Nanos last_start;
@@ -75,6 +80,8 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
     settings.real_payload = factory.real_payload();
     settings.connection.congestion_control = experiment.cc;
     settings.connection.ecn = link.ecn.enabled;
+    settings.connection.parameters = parameters;
+    if (cc::find_algorithm(experiment.cc).capabilities.rate_based) settings.connection.max_rate = settings.job.rate;
     // A link that damages packets damages some beyond what UDP's 16-bit sum finds.
     settings.connection.full_integrity = link.faults.corruption > 0;
     settings.connection.initial_rtt = initial_rtt;

@@ -34,7 +34,7 @@ Connection::Connection(ConnectionId id, const Address& remote, const ConnectionC
       links_(links),
       max_packet_(std::min<std::uint32_t>(limits.max_packet_bytes, 65'535)),
       overhead_(limits.overhead_bytes),
-      controller_(algorithm, {max_packet_, config.max_rate}),
+      controller_(algorithm, path()),
       rtt_(config.initial_rtt),
       max_rate_(config.max_rate),
       last_eliciting_sent_(now),
@@ -57,11 +57,19 @@ void Connection::start_accept(const wire::ConnectFrame& peer) {
   accept_due_ = true;
 }
 
+cc::PathInfo Connection::path() const {
+  return {
+      .max_packet_bytes = max_packet_,
+      .max_rate = config_.max_rate,
+      .parameters = config_.parameters != nullptr ? config_.parameters.get() : &cc::default_parameters,
+  };
+}
+
 void Connection::agree_on_max_packet(std::uint32_t peers) {
   if (peers >= max_packet_) return;
   max_packet_ = peers;
   // The window counts in packets of this size. Nothing has been sent yet that it would have to remember.
-  controller_ = cc::Controller(controller_.algorithm(), {max_packet_, config_.max_rate});
+  controller_ = cc::Controller(controller_.algorithm(), path());
   update_pacing();
 }
 
@@ -204,7 +212,7 @@ ConnectionStats Connection::stats() const {
 
 // ---- what arrives ---------------------------------------------------------------------------------------------------
 
-void Connection::on_packet(const wire::Header& header, wire::Reader& reader, Ecn ecn, Bytes packet_bytes, Nanos now) {
+void Connection::on_packet(const wire::Header& header, wire::Reader& reader, const RxPacket& packet, Nanos now) {
   const std::uint64_t number = header.packet_number;
   if (number < received_floor_ || received_.contains(number)) {
     ++stats_.duplicate_packets;
@@ -282,7 +290,10 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, Ecn
   if (!take || state_ == State::dead) return;
 
   const bool in_order = received_.empty() || number == received_.back().end;
-  if (received_.empty() || number >= received_.back().end) largest_received_time_ = now;
+  if (received_.empty() || number >= received_.back().end) {
+    largest_received_time_ = now;
+    received_hops_ = packet.hops;
+  }
   received_.add(number, number + 1);
   const std::uint64_t oldest_kept = number - std::min<std::uint64_t>(header.span, number);
   if (oldest_kept > received_floor_) {
@@ -294,13 +305,17 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, Ecn
     received_.remove_lowest_range();
   }
   ++stats_.packets_received;
-  if (ecn != Ecn::not_ect) {
-    counts_.ect0_packets += ecn == Ecn::ect0 ? 1 : 0;
-    counts_.ect1_packets += ecn == Ecn::ect1 ? 1 : 0;
-    if (ecn == Ecn::ce) {
+  if (packet.ecn != Ecn::not_ect) {
+    const bool marked = packet.ecn == Ecn::ce;
+    counts_.ect0_packets += packet.ecn == Ecn::ect0 ? 1 : 0;
+    counts_.ect1_packets += packet.ecn == Ecn::ect1 ? 1 : 0;
+    if (marked) {
       ++counts_.ce_packets;
-      counts_.ce_bytes += static_cast<std::uint32_t>(packet_bytes);
+      counts_.ce_bytes += static_cast<std::uint32_t>(packet.bytes.size() + packet.virtual_bytes);
     }
+    // The sender hears of congestion, and of its end, without delay (RFC 8257 section 3.2).
+    at_once = at_once || marked != last_was_marked_;
+    last_was_marked_ = marked;
   }
   if (!eliciting) return;
   ++unacknowledged_;
@@ -407,6 +422,7 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
             if (!rtt_.has_sample()) first_sample_ = now;
             rtt_.add(now - packet.sent, Nanos(frame.delay_ns));
             batch_.latest_rtt = rtt_.latest();
+            batch_.endpoint_delay = std::min(Nanos(frame.delay_ns), rtt_.latest());
           }
         }
         batch_largest_acked_ = std::max(batch_largest_acked_, number);
@@ -426,6 +442,7 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
     probe_count_ = 0;
     probes_due_ = 0;
     last_progress_ = now;
+    batch_.hops = frame.hops;
     if (batch_largest_acked_ == largest || largest == largest_acked_)
       on_ecn_counts(frame.ecn, batch_.acked_packets - packets_before);
   }
@@ -524,7 +541,10 @@ void Connection::end_of_batch(Nanos now) {
   batch_.smoothed_rtt = rtt_.smoothed();
   batch_.round_count = rounds_;
   batch_.in_recovery = batch_largest_acked_ < recovery_until_;
-  batch_.gain = job_ == no_job ? 1.0 : links_.jobs[job_].augmentation.gain();
+  if (job_ != no_job) {
+    batch_.gain = links_.jobs[job_].augmentation.gain();
+    batch_.decrease_gain = links_.jobs[job_].augmentation.decrease_gain();
+  }
   controller_.on_ack(batch_);
   if (!batch_.delivery_rate.is_zero()) {
     stats_.delivery_rate = batch_.delivery_rate;
@@ -624,7 +644,8 @@ void Connection::on_congestion(cc::CongestionEvent::Cause cause, Nanos now) {
   ++stats_.congestion_events;
   recovery_until_ = next_packet_number_;
   episode_lost_ = 0;  // only a response to losses can be undone when they turn out to be none
-  controller_.on_congestion({now, cause, in_flight_});
+  const double decrease_gain = job_ == no_job ? 1.0 : links_.jobs[job_].augmentation.decrease_gain();
+  controller_.on_congestion({now, cause, in_flight_, decrease_gain});
 }
 
 void Connection::forget_finished(Nanos now) {
@@ -812,7 +833,8 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
 
   const bool eliciting = record.chunk_count > 0;
   if (eliciting) {
-    if (!has_data() || probing) header.flags |= wire::ack_now;
+    // A window of hardly a packet would wait for an acknowledgement that waits for another packet.
+    if (!has_data() || probing || controller_.output().cwnd_bytes < 2.0 * max_packet_) header.flags |= wire::ack_now;
     if (probing) --probes_due_;
   }
   if (job_ != no_job && data_blocked == Blocked::no) {
@@ -862,6 +884,7 @@ void Connection::write_ack(wire::Writer& writer, Nanos now) {
   wire::AckFrame frame;
   frame.delay_ns =
       static_cast<std::uint32_t>(std::min<std::int64_t>((now - largest_received_time_).count, 4'000'000'000));
+  frame.hops = received_hops_;
   frame.ecn = counts_;
   for (std::size_t i = received_.size(); i-- > 0 && frame.range_count < wire::max_ack_ranges;)
     frame.ranges[frame.range_count++] = {received_[i].begin, received_[i].end - 1};

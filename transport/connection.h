@@ -106,7 +106,7 @@ class Connection {
   void abort(Nanos now);
 
   /// Takes a packet whose header is valid and meant for this connection. `reader` stands before its first frame.
-  void on_packet(const wire::Header& header, wire::Reader& reader, Ecn ecn, Bytes packet_bytes, Nanos now);
+  void on_packet(const wire::Header& header, wire::Reader& reader, const RxPacket& packet, Nanos now);
   /// After the last packet of a burst: losses, congestion control.
   void end_of_batch(Nanos now);
   void on_timer(Nanos now);
@@ -202,6 +202,7 @@ class Connection {
   void requeue(const Chunk& chunk);
   void forget_finished(Nanos now);
   void make_room();
+  [[nodiscard]] cc::PathInfo path() const;
   [[nodiscard]] Nanos probe_timeout() const;
   [[nodiscard]] Nanos probe_deadline() const;
   void on_congestion(cc::CongestionEvent::Cause cause, Nanos now);
@@ -297,6 +298,8 @@ class Connection {
   RangeSet received_;  ///< packet numbers
   std::uint64_t received_floor_ = 0;
   Nanos largest_received_time_;
+  std::uint8_t received_hops_ = 0;  ///< of the same packet
+  bool last_was_marked_ = false;    ///< the ECN-capable packet received last
   wire::EcnCounts counts_;
   std::uint32_t unacknowledged_ = 0;  ///< ack-eliciting packets since the last ACK
   bool ack_at_once_ = false;

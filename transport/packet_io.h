@@ -35,6 +35,7 @@ struct RxPacket {
   /// Length of a virtual payload that follows `bytes`; 0 on every real datapath.
   std::uint32_t virtual_bytes = 0;
   Ecn ecn = Ecn::not_ect;
+  std::uint8_t hops = 0;  ///< switches that it passed, as its TTL tells; 0 = not known
 };
 
 class PacketIo {

@@ -33,6 +33,10 @@ const cc::AlgorithmTable& checked_algorithm(const ConnectionConfig& config) {
   const cc::AlgorithmTable& algorithm = cc::find_algorithm(config.congestion_control);
   if (algorithm.capabilities.needs_ecn && !config.ecn)
     throw InputError(fmt::format("congestion control \"{}\" needs ECN; set ecn = true", algorithm.name));
+  if (algorithm.capabilities.rate_based && config.max_rate.is_zero())
+    throw InputError(
+        fmt::format("congestion control \"{}\" starts at the sender's rate; set max_rate", algorithm.name));
+  if (config.parameters != nullptr) config.parameters->validate(algorithm.name);
   return algorithm;
 }
 
@@ -313,7 +317,7 @@ void Shard::on_packet(const RxPacket& packet, Nanos now) {
 
 void Shard::deliver(Connection& connection, const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
                     Nanos now) {
-  connection.on_packet(header, reader, packet.ecn, packet.bytes.size() + packet.virtual_bytes, now);
+  connection.on_packet(header, reader, packet, now);
   if (connection.touched) return;
   connection.touched = true;
   touched_.push_back(index_of(connection.id()));

@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "mltcp/base/units.h"
 #include "mltcp/cc/augmentation.h"
+#include "mltcp/cc/parameters.h"
 #include "mltcp/transport/address.h"
 
 namespace mltcp {
@@ -62,7 +64,8 @@ struct Completion {
 
 struct ConnectionConfig {
   std::string congestion_control = "reno";
-  bool ecn = false;                ///< send ECN-capable packets
+  std::shared_ptr<const cc::Parameters> parameters;  ///< of the algorithm; null: the defaults
+  bool ecn = false;                                  ///< send ECN-capable packets
   bool full_integrity = false;     ///< CRC-32C over the payload too, not only the headers (UDP's sum covers it anyway)
   bool pack_messages = true;       ///< several short messages may share a packet
   std::uint32_t max_sends = 1024;  ///< messages posted and not completed, 1 to 65536

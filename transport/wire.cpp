@@ -149,6 +149,7 @@ bool Reader::next_ack(Frame& frame) {
   if (ack.range_count == 0 || ack.range_count > max_ack_ranges) return fail();
   const std::size_t size = ack_frame_bytes + (ack.range_count - 1) * ack_range_bytes;
   if (left_ < size) return fail();
+  ack.hops = load<std::uint8_t>(at_ + 2);
   ack.delay_ns = load<std::uint32_t>(at_ + 4);
   auto last = load<std::uint64_t>(at_ + 8);
   ack.ecn = {load<std::uint32_t>(at_ + 16), load<std::uint32_t>(at_ + 20), load<std::uint32_t>(at_ + 24),
@@ -187,7 +188,8 @@ void Writer::ack(const AckFrame& frame) {
   std::byte* at = take(ack_frame_bytes + (count - 1) * ack_range_bytes);
   store(at, static_cast<std::uint8_t>(FrameType::ack));
   store(at + 1, static_cast<std::uint8_t>(count));
-  store<std::uint16_t>(at + 2, 0);
+  store(at + 2, frame.hops);
+  store<std::uint8_t>(at + 3, 0);
   store(at + 4, frame.delay_ns);
   store(at + 8, frame.ranges[0].last);
   store(at + 16, frame.ecn.ect0_packets);

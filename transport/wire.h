@@ -22,12 +22,16 @@
 //
 //   frames: type (1 byte), then
 //   DATA     flags (1; 1 = last of its message), length (2), message (4), offset (4), bytes
-//   ACK      range count (1), 0 (2), delay in ns (4), largest packet number (8), received so far, each modulo 2^32:
+//   ACK      range count (1), hops that the latest packet took (1; 0 = not known), 0 (1), delay in ns (4), largest
+//            packet number (8), received so far, each modulo 2^32:
 //            ECT(0) packets (4), ECT(1) packets (4), CE packets (4), CE bytes (4); then first range length - 1 (4);
 //            then for each further range, downwards: gap - 1 (4), length - 1 (4)
 //   CREDIT   flags (1; 1 = no more will come), 0 (2), messages that the receiver has buffers for, counted from the
-//   connection's first (4) PING     0 (3) CONNECT  version (1), max packet (2), source connection id (4), credit (4),
-//   nonce (8) ACCEPT   version (1), max packet (2), source connection id (4), credit (4) CLOSE    0 (1), reason (2)
+//            connection's first (4)
+//   PING     0 (3)
+//   CONNECT  version (1), max packet (2), source connection id (4), credit (4), nonce (8)
+//   ACCEPT   version (1), max packet (2), source connection id (4), credit (4)
+//   CLOSE    0 (1), reason (2)
 //
 // Message numbers and credits are 64-bit inside and sent modulo 2^32; widen() finds the value that is meant.
 #pragma once
@@ -107,6 +111,7 @@ struct EcnCounts {
 
 struct AckFrame {  // NOLINT(cppcoreguidelines-pro-type-member-init): ranges, see PacketRange
   std::uint32_t delay_ns = 0;
+  std::uint8_t hops = 0;  ///< switches that the latest packet passed; 0 = not known
   EcnCounts ecn;
   std::uint32_t range_count = 0;
   std::array<PacketRange, max_ack_ranges> ranges;  ///< falling, apart by at least one packet number

@@ -7,6 +7,8 @@
 #include <limits>
 #include <string>
 
+#include "mltcp/base/error.h"
+
 namespace mltcp::cc {
 namespace {
 
@@ -69,44 +71,6 @@ TEST(IterationTracker, begin_iteration__counts_and_starts_from_zero) {
   EXPECT_EQ(tracker.bytes_ratio(), 0.0);
 }
 
-TEST(Aggressiveness, default__is_the_paper_s) {
-  const Aggressiveness f;
-  EXPECT_DOUBLE_EQ(f(0), 0.25);
-  EXPECT_DOUBLE_EQ(f(0.5), 1.125);
-  EXPECT_DOUBLE_EQ(f(1), 2.0);
-}
-
-TEST(Aggressiveness, validate__takes_rising_falling_and_flat) {
-  EXPECT_NO_THROW((Aggressiveness{1.75, 0.25}.validate()));
-  EXPECT_NO_THROW((Aggressiveness{-1.75, 2}.validate()));
-  EXPECT_NO_THROW((Aggressiveness{0, 1}.validate()));
-}
-
-TEST(Aggressiveness, validate__refuses_what_is_not_above_zero_somewhere) {
-  for (const Aggressiveness& f :
-       {Aggressiveness{1, 0}, Aggressiveness{1, -1}, Aggressiveness{-1, 1}, Aggressiveness{-2, 1},
-        Aggressiveness{infinity, 1}, Aggressiveness{1, infinity}, Aggressiveness{not_a_number, 1},
-        Aggressiveness{1, not_a_number}, Aggressiveness{std::numeric_limits<double>::max(), infinity}}) {
-    EXPECT_THROW(f.validate(), InputError) << f.slope << " x + " << f.intercept;
-    EXPECT_THROW(Augmentation::mltcp(f), InputError);
-  }
-}
-
-TEST(Aggressiveness, validate__a_sum_beyond_all_numbers_is_refused) {
-  const Aggressiveness f{std::numeric_limits<double>::max(), std::numeric_limits<double>::max()};
-  EXPECT_THROW(f.validate(), InputError) << "F(1) is infinite";
-}
-
-TEST(Aggressiveness, validate__names_the_numbers_and_a_cure) {
-  try {
-    Aggressiveness{-2, 1}.validate();
-    FAIL() << "not refused";
-  } catch (const InputError& error) {
-    EXPECT_THAT(std::string(error.what()), testing::HasSubstr("-2"));
-    EXPECT_THAT(std::string(error.what()), testing::HasSubstr("intercept"));
-  }
-}
-
 TEST(Augmentation, gain__is_one_by_default_whatever_is_sent) {
   Augmentation plain;
   EXPECT_EQ(plain.gain(), 1.0);
@@ -141,6 +105,16 @@ TEST(Augmentation, gain__mltcp_follows_the_ratio) {
 TEST(Augmentation, constant__refuses_what_is_no_weight) {
   for (const double gain : {0.0, -1.0, infinity, not_a_number})
     EXPECT_THROW(Augmentation::constant(gain), InputError) << gain;
+}
+
+TEST(Augmentation, decrease_gain__is_one_unless_asked_for) {
+  Augmentation aware = Augmentation::mltcp({});
+  aware.tracker.begin_iteration(100);
+  aware.tracker.on_delivered(100);
+  EXPECT_EQ(aware.decrease_gain(), 1.0);
+  aware.scale_decrease(true);
+  EXPECT_EQ(aware.decrease_gain(), 2.0);
+  EXPECT_EQ(aware.gain(), 2.0);
 }
 
 }  // namespace

@@ -59,8 +59,9 @@ TEST(ExperimentFile, parse__defaults) {
   EXPECT_EQ(experiment.seed, 1U);
   EXPECT_EQ(experiment.cc, "reno");
   EXPECT_THAT(experiment.policies, ElementsAre("fair", "mltcp"));
-  EXPECT_EQ(experiment.mltcp.slope, 1.75);
-  EXPECT_EQ(experiment.mltcp.intercept, 0.25);
+  EXPECT_EQ(experiment.mltcp.function(0), 0.25);
+  EXPECT_EQ(experiment.mltcp.function(1), 2.0);
+  EXPECT_FALSE(experiment.mltcp.scale_decrease);
   EXPECT_EQ(experiment.bottleneck.rate, Rate(1'000'000'000));
   EXPECT_EQ(experiment.bottleneck.delay, Nanos(10'000));
   EXPECT_EQ(experiment.bottleneck.buffer_bytes, 250'000U);
@@ -86,8 +87,8 @@ TEST(ExperimentFile, load__every_key) {
   EXPECT_EQ(experiment.iterations, 17U);
   EXPECT_EQ(experiment.seed, 99U);
   EXPECT_THAT(experiment.policies, ElementsAre("mltcp", "static"));
-  EXPECT_EQ(experiment.mltcp.slope, 2);
-  EXPECT_EQ(experiment.mltcp.intercept, 0.5);
+  EXPECT_EQ(experiment.mltcp.function(0), 0.5);
+  EXPECT_EQ(experiment.mltcp.function(1), 2.5);
   const fabric::LinkConfig& bottleneck = experiment.bottleneck;
   EXPECT_EQ(bottleneck.rate, Rate(2'500'000'000));
   EXPECT_EQ(bottleneck.delay, Nanos(25'000));
@@ -312,10 +313,32 @@ TEST(ExperimentFile, parse__mltcp_errors) {
   EXPECT_THAT(refusal(top("mltcp = { slope = \"x\" }")), error_at(1, "mltcp.slope", "a number is expected"));
   EXPECT_THAT(refusal(top("mltcp = { slope = inf }")), error_at(1, "mltcp.slope", "not finite"));
   EXPECT_THAT(refusal(top("mltcp = { slope = 1e9 }")), error_at(1, "mltcp.slope", "out of range"));
-  EXPECT_THAT(refusal(top("mltcp = { intercept = 0 }")), error_at(1, "mltcp.intercept", "not above 0"));
-  EXPECT_THAT(refusal(top("mltcp = { slope = -1, intercept = 0.5 }")), error_at(1, "mltcp.intercept", "not above 0"));
-  EXPECT_THAT(refusal(top("mltcp = { slope = -1 }")), error_at(1, "mltcp.slope", "not above 0"));
+  EXPECT_THAT(refusal(top("mltcp = { intercept = 0 }")), error_at(1, "mltcp.intercept", "not finite and above 0"));
+  EXPECT_THAT(refusal(top("mltcp = { slope = -1, intercept = 0.5 }")), error_at(1, "mltcp.intercept", "not finite and above 0"));
+  EXPECT_THAT(refusal(top("mltcp = { slope = -1 }")), error_at(1, "mltcp.slope", "not finite and above 0"));
   EXPECT_EQ(refusal(top("mltcp = { slope = -1.75, intercept = 2 }")), "no error");  // F5
+  EXPECT_EQ(refusal(top("mltcp = { function = \"F6\", decrease = true }")), "no error");
+  EXPECT_EQ(refusal(top("mltcp = { points = [[0, 0.5], [0.3, 1], [1, 2.0]] }")), "no error");
+  EXPECT_THAT(refusal(top("mltcp = { function = \"F7\" }")), error_at(1, "mltcp.function", "there are F1, F2, F3"));
+  EXPECT_THAT(refusal(top("mltcp = { function = \"F1\", slope = 1 }")),
+              error_at(1, "mltcp.function", "given twice"));
+  EXPECT_THAT(refusal(top("mltcp = { points = [[0, 1]] }")), error_at(1, "mltcp.points", "2 to 16"));
+  EXPECT_THAT(refusal(top("mltcp = { points = [[0, 1], 2] }")), error_at(1, "mltcp.points", "not a pair"));
+  EXPECT_THAT(refusal(top("mltcp = { points = [[0, 1], [1, -1]] }")), error_at(1, "mltcp.points", "F(1) is -1"));
+}
+
+TEST(ExperimentFile, parse__parameters_of_algorithms) {
+  const Experiment experiment = parse_experiment(
+      top("swift = { base_target = \"40 us\", beta = 0.5 }\ndcqcn = { additive_increase = \"5 Mbps\" }"), "f.toml");
+  EXPECT_EQ(experiment.parameters.swift.base_target, Nanos(40'000));
+  EXPECT_EQ(experiment.parameters.swift.beta, 0.5);
+  EXPECT_EQ(experiment.parameters.dcqcn.additive_increase, Rate(5'000'000));
+  EXPECT_EQ(experiment.parameters.cubic.beta, 0.7);
+  EXPECT_THAT(refusal(top("cubic = { beta = 1.0 }")), error_at(1, "cubic.beta", "from 0.5 to below 1"));
+  EXPECT_THAT(refusal(top("dctcp = { g = 0 }")), error_at(1, "dctcp.g", "above 0 and at most 1"));
+  EXPECT_THAT(refusal(top("dcqcn = { alpha_interval = \"40 us\" }")),
+              error_at(1, "dcqcn.alpha_interval", "above the notification_interval"));
+  EXPECT_THAT(refusal(top("swift = { base = \"40 us\" }")), error_at(1, "swift.base", "unknown key"));
 }
 
 TEST(ExperimentFile, parse__job_errors) {

@@ -1,0 +1,57 @@
+// The aggressiveness function F of MLTCP (arXiv 2402.09589, section 3; HotNets'24, doi 10.1145/3696348.3696878): from
+// the share of its iteration's bytes that a job has sent to the gain of its increase step.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace mltcp::cc {
+
+/// F over bytes_ratio x in [0, 1]. The default is the papers' F1.
+class Aggressiveness {
+ public:
+  struct Point {
+    double x = 0;
+    double gain = 1;
+  };
+  static constexpr std::size_t most_points = 16;
+
+  Aggressiveness() = default;
+  /// F(x) = slope x + intercept.
+  Aggressiveness(double slope, double intercept) : a_(intercept), b_(slope) {}
+  /// The six of the papers, "F1" to "F6"; throws InputError that lists them for another name. F1 to F4 rise, F5 and F6
+  /// fall, which pulls jobs together instead of apart.
+  static Aggressiveness named(std::string_view name);
+  /// Straight lines between 2 to `most_points` points, x rising from 0 to 1; throws InputError otherwise.
+  static Aggressiveness table(std::span<const Point> points);
+
+  [[nodiscard]] double operator()(double x) const {
+    switch (form_) {
+      case Form::polynomial:
+        return a_ + x * (b_ + x * c_);
+      case Form::reciprocal:
+        return 1 / (a_ + x * b_);
+      case Form::table:
+        break;
+    }
+    return interpolate(x);
+  }
+
+  /// Throws InputError unless F is finite and above 0 everywhere in [0, 1].
+  void validate() const;
+
+ private:
+  enum class Form : std::uint8_t { polynomial, reciprocal, table };
+  [[nodiscard]] double interpolate(double x) const;
+
+  Form form_ = Form::polynomial;
+  std::uint8_t count_ = 0;
+  double a_ = 0.25;
+  double b_ = 1.75;
+  double c_ = 0;
+  std::array<Point, most_points> points_{};
+};
+
+}  // namespace mltcp::cc
