@@ -1,11 +1,15 @@
-// The fluid limit of two identical jobs on one link under MLTCP: how far their starts move apart per iteration.
+// The fluid limit of jobs on one link under MLTCP: at every moment the shares of the jobs that send are in the ratio of
+// their F, as if congestion control settled at once.
 //
-// Period T (compute plus up phase alone), up-phase fraction a, starts offset by d (0 <= d <= aT), aggressiveness
-// F(x) = S x + I. The shares of two flows are in the ratio of their F. HotNets'24 (doi 10.1145/3696348.3696878)
-// derives shift(d) = S d (aT - d) / (aT I + d S).
+// Two identical jobs have a closed form for how far their starts move apart per iteration. Period T (compute plus up
+// phase alone), up-phase fraction a, starts offset by d (0 <= d <= aT), aggressiveness F(x) = S x + I. HotNets'24
+// (doi 10.1145/3696348.3696878) derives shift(d) = S d (aT - d) / (aT I + d S).
 #pragma once
 
+#include <span>
 #include <vector>
+
+#include "mltcp/cc/aggressiveness.h"
 
 namespace mltcp::cc {
 
@@ -25,5 +29,17 @@ struct FluidPair {
   /// Offsets at the start of iterations 0..iterations.
   [[nodiscard]] std::vector<double> trajectory(double delta, int iterations) const;
 };
+
+/// A job that computes and then sends, over and over. All times in one unit of the caller's choice.
+struct FluidJob {
+  double compute = 0.5;      ///< above 0
+  double communicate = 0.5;  ///< what it takes on the link alone; above 0
+  double start = 0;          ///< of the first iteration; 0 or later
+};
+
+/// The lengths of the first `iterations` iterations of each job when they share a link. F = 1 everywhere is fair
+/// sharing. By steps of 1/2000 of the shortest up phase, second order.
+std::vector<std::vector<double>> fluid_iterations(std::span<const FluidJob> jobs, const Aggressiveness& function,
+                                                  int iterations);
 
 }  // namespace mltcp::cc

@@ -68,5 +68,49 @@ TEST(FluidPair, falling_function__pulls_the_jobs_together) {
   for (std::size_t i = 1; i < offsets.size(); ++i) EXPECT_LT(offsets[i], offsets[i - 1]);
 }
 
+/// Offsets of two identical jobs (half of the period up) at the start of iterations 0, 1, ...
+std::vector<double> offsets_of(const char* function, double delta, int iterations) {
+  const std::array<FluidJob, 2> jobs{FluidJob{.start = 0}, FluidJob{.start = delta}};
+  const auto lengths = fluid_iterations(jobs, Aggressiveness::named(function), iterations);
+  std::vector<double> offsets{delta};
+  for (std::size_t i = 0; i < lengths[0].size(); ++i) offsets.push_back(offsets.back() + lengths[1][i] - lengths[0][i]);
+  return offsets;
+}
+
+TEST(FluidIterations, pair__agrees_with_the_closed_form) {
+  const FluidPair pair;
+  const auto closed = pair.trajectory(0.01, 6);
+  const auto stepped = offsets_of("F1", 0.01, 6);
+  ASSERT_EQ(stepped.size(), closed.size());
+  for (std::size_t i = 0; i < closed.size(); ++i) EXPECT_NEAR(stepped[i], closed[i], 1e-4) << i;
+}
+
+TEST(FluidIterations, pair__rising_functions_part_and_falling_ones_join) {
+  for (const char* rising : {"F2", "F3", "F4"}) {
+    const auto offsets = offsets_of(rising, 0.02, 8);
+    EXPECT_GT(offsets[8], 0.49) << rising;
+  }
+  for (const char* falling : {"F5", "F6"}) {
+    const auto offsets = offsets_of(falling, 0.02, 3);
+    EXPECT_LT(offsets[3], 0.003) << falling;
+  }
+}
+
+TEST(FluidIterations, fair__pair_stays_at_its_offset) {
+  const std::array<FluidJob, 2> jobs{FluidJob{.start = 0}, FluidJob{.start = 0.01}};
+  for (const auto& lengths : fluid_iterations(jobs, {0, 1}, 20))
+    for (std::size_t i = 1; i < lengths.size(); ++i) EXPECT_NEAR(lengths[i], 1.49, 1e-6);
+}
+
+TEST(FluidIterations, six_jobs__come_apart) {
+  std::vector<FluidJob> jobs;
+  for (int i = 0; i < 6; ++i) jobs.push_back({.compute = 260, .communicate = 40, .start = 3.0 * i});
+  const auto lengths = fluid_iterations(jobs, {}, 30);
+  for (const auto& job : lengths) {
+    EXPECT_GT(job[0], 330);
+    EXPECT_NEAR(job[25], 300, 1);
+  }
+}
+
 }  // namespace
 }  // namespace mltcp::cc
