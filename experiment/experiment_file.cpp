@@ -28,6 +28,7 @@ struct ParserAssertion {};
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
 
+#include "mltcp/cc/controller.h"
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/transport/encapsulation.h"
 #include "mltcp/workload/inspection.h"
@@ -168,6 +169,8 @@ class Reader {
     if (!bottleneck) fail(1, "bottleneck", "the table is missing", "add [bottleneck] with at least rate = \"1 Gbps\"");
     read_bottleneck(*bottleneck, experiment.bottleneck);
     experiment.bottleneck.seed = experiment.seed;
+    ecn_ = experiment.bottleneck.ecn.enabled;
+    check_needs(experiment.cc, find(root, "", "cc").value_or(Item{&root, "cc", 1}), ecn_);
     const auto jobs = find(root, "", "job");
     if (!jobs) fail(1, "job", "there is no job", "add at least one [[job]]");
     read_jobs(*jobs, experiment);
@@ -356,6 +359,14 @@ class Reader {
 
   [[noreturn]] void throw_objection(const Item& item, std::string_view wrong) const {
     throw InputError(one_line(fmt::format("{}:{}: {}: {}", file_, item.line, item.key, wrong)));
+  }
+
+  // An algorithm that reacts to marks must not run where there are none.
+  void check_needs(const std::string& name, const Item& item, bool ecn) const {
+    for (const cc::AlgorithmTable* algorithm : cc::algorithms())
+      if (algorithm->name == name && algorithm->capabilities.needs_ecn && !ecn)
+        fail(item, fmt::format("{} needs ECN and the link marks no packets", name),
+             "add ecn = { kmin = \"60 kB\" } to it, or choose another congestion control");
   }
 
   void read_policies(const toml::table& root, Experiment& experiment) const {
@@ -593,7 +604,7 @@ class Reader {
     const toml::table& keys = table(item, "[[job]] above each job");
     check_keys(keys, item.key,
                {"name", "compute", "communicate", "flows", "start", "jitter", "weight", "rate", "phases", "trace",
-                "workers", "network", "gather_size", "compute_scale", "bytes_scale"});
+                "iterations", "cc", "unaware", "workers", "network", "gather_size", "compute_scale", "bytes_scale"});
     workload::Job job;
     const auto name = find(keys, item.key, "name");
     if (!name) fail(item.line, path(item.key, "name"), "the key is missing", "write name = \"vgg19\"");
@@ -604,6 +615,15 @@ class Reader {
     if (const auto value = find(keys, item.key, "jitter")) job.jitter = duration(*value, "1 ms", kMostCompute);
     if (const auto value = find(keys, item.key, "weight")) job.weight = factor(*value, kMostWeight);
     if (const auto value = find(keys, item.key, "rate")) job.rate = rate(*value);
+    if (const auto value = find(keys, item.key, "iterations"))
+      job.iterations = static_cast<std::uint32_t>(whole(*value, 1, kMostIterations));
+    if (const auto value = find(keys, item.key, "unaware")) job.unaware = truth(*value);
+    if (const auto value = find(keys, item.key, "cc")) {
+      job.cc = text(*value, "cubic");
+      const std::string wrong = objection(job.cc, known_ccs(), options_.ccs);
+      if (!wrong.empty()) throw_objection(*value, wrong);
+      check_needs(job.cc, *value, ecn_);
+    }
     read_iteration(item, keys, job, warnings);
     return job;
   }
@@ -678,7 +698,8 @@ class Reader {
         iteration += static_cast<double>(phase.compute.count) +
                      static_cast<double>(phase.bytes) * 8e9 / static_cast<double>(rate.bits_per_second);
       }
-      const double all = static_cast<double>(job.start.count) + iteration * experiment.iterations;
+      const double all = static_cast<double>(job.start.count) +
+                         iteration * (job.iterations > 0 ? job.iterations : experiment.iterations);
       if (all <= static_cast<double>(kLongestRun.count)) continue;
       const std::string cause = fmt::format("{} iterations of job[{}] take {:.6g} days or more", experiment.iterations,
                                             i + 1, all / 86'400e9);
@@ -784,6 +805,7 @@ class Reader {
     }
   }
 
+  bool ecn_ = false;  // of the link that the jobs share
   std::string file_;
   const FileOptions& options_;
 };

@@ -36,7 +36,7 @@ struct Experiment {
   std::string cc = "reno";
   std::vector<std::string> policies{"fair", "mltcp"};  ///< in the order of the file, each once, at least one
   MltcpSettings mltcp;
-  cc::Parameters parameters;  ///< of the algorithms; those of `cc` are in range
+  cc::Parameters parameters;      ///< of the algorithms; those of `cc` are in range
   fabric::LinkConfig bottleneck;  ///< the seed in it is the experiment's
   /// At least one, each sends something; names differ. Job::rate is 0 where the file leaves it out. All iterations of
   /// a job fit into kLongestRun even if it has the network to itself.

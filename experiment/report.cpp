@@ -246,8 +246,10 @@ double worst_second_half(const Run& run) {
 }
 
 bool interleaves(const Run& run) {
-  return run.jobs.size() > 1 && std::all_of(run.jobs.begin(), run.jobs.end(),
-                                            [](const auto& job) { return job.interleaved_from.has_value(); });
+  const auto comes_apart = [](const auto& job) { return job.unaware || job.interleaved_from.has_value(); };
+  const auto unaware = [](const auto& job) { return job.unaware; };
+  return run.jobs.size() > 1 && std::all_of(run.jobs.begin(), run.jobs.end(), comes_apart) &&
+         !std::all_of(run.jobs.begin(), run.jobs.end(), unaware);
 }
 
 bool alone_known(const Run& run) {
@@ -331,6 +333,7 @@ std::string interleaved_text(const Run& run) {
   std::uint64_t most = 0;
   Nanos since = Nanos::never();
   for (const JobResult& job : run.jobs) {
+    if (job.unaware) continue;
     const std::uint64_t from = *job.interleaved_from;
     least = std::min(least, from);
     most = std::max(most, from);
@@ -439,7 +442,7 @@ std::string summary_table(const View& view) {
       out += time("Alone", job.isolated) + time("Mean", job.mean) + time("Median", job.p50) + time("p99", job.p99);
       out += cell("Slowdown", slowdown_text(job.slowdown)) + time("Mean, 2nd half", job.second_half_mean);
       out += cell("Slowdown, 2nd half", fmt::format("<b>{}</b>", slowdown_text(second_half_slowdown(job))));
-      out += cell("Interleaved from", run.jobs.size() < 2    ? "–"
+      out += cell("Interleaved from", run.jobs.size() < 2 || job.unaware ? "–"
                                       : job.interleaved_from ? fmt::format("iteration {}", *job.interleaved_from)
                                       : alone_known(run)     ? "never"
                                                              : "–");

@@ -84,6 +84,10 @@ std::vector<std::optional<std::uint64_t>> interleaved_from(std::span<const JobRe
   std::vector<SlowIterations> slow;
   std::vector<Nanos> candidates{Nanos(0)};
   for (const JobResult& job : jobs) {
+    if (job.unaware) {
+      slow.emplace_back(JobResult{}, rule.tolerance);
+      continue;
+    }
     if (job.isolated.count <= 0 || job.iterations.empty() || job.starts.size() != job.iterations.size()) return result;
     if (!job.iteration_compute.empty() && job.iteration_compute.size() != job.iterations.size()) return result;
     slow.emplace_back(job, rule.tolerance);
@@ -94,12 +98,14 @@ std::vector<std::optional<std::uint64_t>> interleaved_from(std::span<const JobRe
   for (const Nanos time : candidates) {
     bool interleaved = true;
     for (std::size_t j = 0; j < jobs.size() && interleaved; ++j) {
+      if (jobs[j].unaware) continue;
       const auto& starts = jobs[j].starts;
       first[j] = static_cast<std::size_t>(std::lower_bound(starts.begin(), starts.end(), time) - starts.begin());
       interleaved = slow[j].interleaved_at(first[j], rule);
     }
     if (interleaved) {
-      std::copy(first.begin(), first.end(), result.begin());
+      for (std::size_t j = 0; j < jobs.size(); ++j)
+        if (!jobs[j].unaware) result[j] = first[j];
       break;
     }
   }
@@ -193,6 +199,8 @@ OrderedJson to_json(const JobResult& job) {
   json["compute_ns"] = job.compute.count;
   json["bytes_per_iteration"] = job.bytes_per_iteration;
   if (!job.iteration_compute.empty()) json["iteration_compute_ns"] = to_json(job.iteration_compute);
+  if (!job.cc.empty()) json["cc"] = job.cc;
+  if (job.unaware) json["unaware"] = true;
   return json;
 }
 
@@ -296,6 +304,11 @@ class Object {
   [[nodiscard]] Nanos nanos(std::string_view key) const { return nanos(at(key), place_of(key)); }
 
   // The same for fields that came after the first version; absent gives 0.
+  [[nodiscard]] bool truth(const std::string& key) const {
+    const Json& value = at(key);
+    if (!value.is_boolean()) fail(place_of(key), "is not true or false");
+    return value.get<bool>();
+  }
   [[nodiscard]] std::uint64_t later_whole(std::string_view key) const { return has(key) ? whole(key) : 0; }
   [[nodiscard]] Nanos later_nanos(std::string_view key) const { return has(key) ? nanos(key) : Nanos(); }
 
@@ -393,6 +406,8 @@ JobResult job_from(const Object& json) {
     if (job.iteration_compute.size() != job.iterations.size())
       json.fail(json.place_of("iteration_compute_ns"), "and iteration_ns differ in length");
   }
+  if (json.has("cc")) job.cc = json.text("cc");
+  if (json.has("unaware")) job.unaware = json.truth("unaware");
   return job;
 }
 

@@ -50,6 +50,8 @@ struct JobResult {
   /// iteration_compute_ns: what each of `iterations` computed; empty for a job without jitter, which computes
   /// `compute`.
   std::vector<Nanos> iteration_compute;
+  std::string cc;        ///< its congestion control, where it is not the run's
+  bool unaware = false;  ///< no policy applied to it; left out of interleaved_from()
 };
 
 /// Who used the bottleneck when, in bins of equal width from time 0 on.

@@ -38,6 +38,7 @@ double longest_alone_ns(const workload::Job& job, Rate rate, Nanos rtt) {
 }
 
 cc::Augmentation augmentation_of(const std::string& policy, const Experiment& experiment, const workload::Job& job) {
+  if (job.unaware) return {};
   if (policy == "static") return cc::Augmentation::constant(job.weight);
   if (policy == "mltcp") {
     cc::Augmentation augmentation = cc::Augmentation::mltcp(experiment.mltcp.function);
@@ -52,6 +53,9 @@ struct RunPlan {
   std::string policy;
   std::vector<workload::Job> jobs;
   std::uint32_t iterations = 0;
+  [[nodiscard]] std::uint32_t iterations_of(const workload::Job& job) const {
+    return job.iterations > 0 ? job.iterations : iterations;
+  }
 };
 
 /// One run on a fresh network. `tick` is told the share of the iterations that are done.
@@ -75,13 +79,14 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
     settings.job = plan.jobs[number];
     if (settings.job.rate.is_zero()) settings.job.rate = experiment.bottleneck.rate;
     settings.number = number;
-    settings.iterations = plan.iterations;
+    settings.iterations = plan.iterations_of(settings.job);
     settings.seed = experiment.seed;
     settings.real_payload = factory.real_payload();
-    settings.connection.congestion_control = experiment.cc;
+    settings.connection.congestion_control = settings.job.cc.empty() ? experiment.cc : settings.job.cc;
     settings.connection.ecn = link.ecn.enabled;
     settings.connection.parameters = parameters;
-    if (cc::find_algorithm(experiment.cc).capabilities.rate_based) settings.connection.max_rate = settings.job.rate;
+    if (cc::find_algorithm(settings.connection.congestion_control).capabilities.rate_based)
+      settings.connection.max_rate = settings.job.rate;
     // A link that damages packets damages some beyond what UDP's 16-bit sum finds.
     settings.connection.full_integrity = link.faults.corruption > 0;
     settings.connection.initial_rtt = initial_rtt;
@@ -107,7 +112,8 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
   const auto all_done = [&] { return all([](const JobDriver& d) { return d.done(); }); };
   std::size_t recorded = 0;
   Nanos last_progress = epoch;
-  const double total = static_cast<double>(plan.iterations) * static_cast<double>(drivers.size());
+  double total = 0;
+  for (const workload::Job& job : plan.jobs) total += plan.iterations_of(job);
   Nanos first_start = Nanos::never();
   for (const workload::Job& job : plan.jobs) first_start = std::min(first_start, job.start);
   const Nanos pause_limit(static_cast<std::int64_t>(std::min(longest_ns * patience, 1e18)));
@@ -131,7 +137,11 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
   run.seed = experiment.seed;
   run.duration = testbed->now() - epoch - first_start;
   run.stalls = testbed->stalls();
-  for (const auto& driver : drivers) run.jobs.push_back(driver->result());
+  for (std::size_t i = 0; i < drivers.size(); ++i) {
+    run.jobs.push_back(drivers[i]->result());
+    run.jobs.back().cc = plan.jobs[i].cc;
+    run.jobs.back().unaware = plan.jobs[i].unaware;
+  }
 
   const fabric::LinkCounters& counters = testbed->bottleneck().counters();
   run.bottleneck.rate = link.rate;
@@ -164,7 +174,7 @@ bool alike(const workload::Job& a, const workload::Job& b) {
     return p.kind == q.kind && p.compute == q.compute && p.bytes == q.bytes && p.rate == q.rate &&
            p.overlap == q.overlap;
   };
-  return a.flows == b.flows && a.rate == b.rate &&
+  return a.flows == b.flows && a.rate == b.rate && a.cc == b.cc &&
          std::equal(a.phases.begin(), a.phases.end(), b.phases.begin(), b.phases.end(), same_phase);
 }
 
@@ -172,6 +182,7 @@ Nanos isolated_time(const Experiment& experiment, workload::Job job, TestbedFact
                     const std::function<void(double)>& tick) {
   job.start = {};
   job.jitter = {};
+  job.iterations = 0;
   const std::uint32_t iterations = std::min(isolated_iterations, std::max(experiment.iterations, 2U));
   const Run run = run_once(experiment, {"fair", {job}, iterations}, factory, tick);
   const std::vector<Nanos>& times = run.jobs.front().iterations;

@@ -67,9 +67,9 @@ std::string summary(const experiment::Results& results) {
                                                  : 0;
       table.add({run.policy, job.name, millis(job.isolated), millis(job.mean), millis(job.p50), millis(job.p99),
                  fmt::format("{:.3f}", job.slowdown), fmt::format("{:.3f}", half),
-                 run.jobs.size() < 2    ? std::string("-")
-                 : job.interleaved_from ? fmt::format("iteration {}", *job.interleaved_from)
-                                        : std::string("never")});
+                 run.jobs.size() < 2 || job.unaware ? std::string("-")
+                 : job.interleaved_from             ? fmt::format("iteration {}", *job.interleaved_from)
+                                                    : std::string("never")});
     }
   }
   return table.text();

@@ -27,9 +27,12 @@ struct Job {
   std::vector<Phase> phases;  ///< in order; at least one sends
   std::uint32_t flows = 1;    ///< connections that share the bytes of each phase
   Nanos start;
-  Nanos jitter;         ///< standard deviation of the compute time of an iteration
-  double weight = 1.0;  ///< for policy static: gain of the increase step
-  Rate rate;            ///< the most it sends (its NIC); 0 = the bottleneck's rate
+  Nanos jitter;                  ///< standard deviation of the compute time of an iteration
+  double weight = 1.0;           ///< for policy static: gain of the increase step
+  Rate rate;                     ///< the most it sends (its NIC); 0 = the bottleneck's rate
+  std::uint32_t iterations = 0;  ///< to record; 0 = as many as the experiment says
+  std::string cc;                ///< its congestion control; empty = the experiment's
+  bool unaware = false;          ///< legacy traffic: no policy applies, and nobody waits for it to interleave
 
   [[nodiscard]] Nanos compute_per_iteration() const;
   [[nodiscard]] Bytes bytes_per_iteration() const;

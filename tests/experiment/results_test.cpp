@@ -234,6 +234,13 @@ TEST(InterleavedFrom, jitter__is_not_the_networks_doing) {
   EXPECT_THAT(interleaved_from(jobs), ElementsAre(1U)) << "only the first took longer than it computed longer";
 }
 
+TEST(InterleavedFrom, unaware_job__is_not_waited_for) {
+  std::vector<JobResult> jobs = {job_of("a", {150, 100, 100, 100, 100, 100, 100}), job_of("legacy", {150, 150, 150})};
+  EXPECT_THAT(interleaved_from(jobs), Each(std::nullopt));
+  jobs[1].unaware = true;
+  EXPECT_THAT(interleaved_from(jobs), ElementsAre(std::optional<std::uint64_t>(1U), std::nullopt));
+}
+
 TEST(InterleavedFrom, nothing_to_judge__null) {
   EXPECT_THAT(interleaved_from({}), ElementsAre());
   const std::vector<JobResult> jobs = {job_of("a", {100}), job_of("b", {})};

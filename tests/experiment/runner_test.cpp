@@ -213,6 +213,34 @@ start = "400 ms"
   EXPECT_NEAR(only.bottleneck.utilization, 20 * 5e6 * 8.4 / 1e9 / only.duration.seconds(), 0.02);
 }
 
+TEST(Runner, unaware_job__keeps_its_share_and_its_own_count_of_iterations) {
+  Experiment experiment = two_jobs(R"(["fair", "mltcp", "static"])", 5);
+  experiment.jobs[1].unaware = true;
+  experiment.jobs[1].iterations = 8;
+  experiment.jobs[1].weight = 2;
+  Results results = run(experiment);
+  for (const auto& one : results.runs) {
+    EXPECT_EQ(one.jobs[0].iterations.size(), 5U);
+    EXPECT_EQ(one.jobs[1].iterations.size(), 8U);
+    EXPECT_TRUE(one.jobs[1].unaware);
+    EXPECT_EQ(one.jobs[1].interleaved_from, std::nullopt);
+  }
+  // With weight 2 against plain, and not against its like.
+  experiment.jobs[1].unaware = false;
+  experiment.policies = {"static"};
+  EXPECT_NE(run(experiment).runs[0].jobs[0].iterations, results.runs[2].jobs[0].iterations);
+}
+
+TEST(Runner, parameters__reach_the_algorithm) {
+  Experiment experiment = two_jobs(R"(["mltcp"])", 4);
+  const Results plain = run(experiment);
+  experiment.mltcp.function = cc::Aggressiveness::named("F5");
+  const Results falling = run(experiment);
+  EXPECT_NE(plain.runs[0].jobs[0].iterations, falling.runs[0].jobs[0].iterations);
+  experiment.mltcp.scale_decrease = true;
+  EXPECT_NE(run(experiment).runs[0].jobs[0].iterations, falling.runs[0].jobs[0].iterations);
+}
+
 TEST(Runner, unusable_link__is_reported_and_not_waited_for) {
   Experiment experiment = two_jobs(R"(["fair"])", 2);
   experiment.bottleneck.faults.loss = 1.0;
