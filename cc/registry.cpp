@@ -5,12 +5,16 @@
 #include <array>
 
 #include "mltcp/cc/controller.h"
+#include "mltcp/cc/dctcp.h"
 #include "mltcp/cc/reno.h"
 
 namespace mltcp::cc {
 
 std::span<const AlgorithmTable* const> algorithms() {
-  static const std::array<const AlgorithmTable*, 1> all{&table_of<Reno>()};
+  static const std::array all{
+      &table_of<Reno>(),
+      &table_of<Dctcp>(),
+  };
   return all;
 }
 

@@ -4,14 +4,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "mltcp/cc/pacing.h"
+
 namespace mltcp::cc {
-namespace {
-
-// Sending somewhat faster than window / RTT keeps pacing from holding the window back (RFC 9002 section 7.7).
-constexpr double avoidance_pacing_gain = 1.25;
-constexpr double slow_start_pacing_gain = 2.0;
-
-}  // namespace
 
 void Reno::start(const PathInfo& path, Output& out) {
   mss_ = static_cast<double>(path.max_packet_bytes);
@@ -30,13 +25,17 @@ void Reno::on_ack(const AckSample& ack, Output& out) {
     }
     if (acked > 0) out.cwnd_bytes += ack.gain * mss_ * acked / out.cwnd_bytes;
   }
-  pace(ack.smoothed_rtt, out);
+  pace_window(ack.smoothed_rtt, out.cwnd_bytes < ssthresh_, out);
 }
 
 void Reno::on_congestion(const CongestionEvent& event, Output& out) {
   cwnd_before_loss_ = out.cwnd_bytes;
   ssthresh_before_loss_ = ssthresh_;
-  out.cwnd_bytes = std::max(out.cwnd_bytes * (1 - reduction(0.5, event.decrease_gain)), minimum_window());
+  decrease(reduction(0.5, event.decrease_gain), out);
+}
+
+void Reno::decrease(double share, Output& out) {
+  out.cwnd_bytes = std::max(out.cwnd_bytes * (1 - share), minimum_window());
   ssthresh_ = out.cwnd_bytes;
 }
 
@@ -54,13 +53,6 @@ void Reno::on_idle_restart(Nanos, Output& out) {
   // RFC 5681 section 4.1, keeping what was learned for slow start to return to (RFC 2861 section 3).
   ssthresh_ = std::max(ssthresh_, 0.75 * out.cwnd_bytes);
   out.cwnd_bytes = std::min(out.cwnd_bytes, initial_window());
-}
-
-void Reno::pace(Nanos smoothed_rtt, Output& out) const {
-  if (smoothed_rtt.count <= 0) return;
-  const double gain = out.cwnd_bytes < ssthresh_ ? slow_start_pacing_gain : avoidance_pacing_gain;
-  out.pacing_rate =
-      Rate(static_cast<std::uint64_t>(gain * out.cwnd_bytes * 8e9 / static_cast<double>(smoothed_rtt.count)));
 }
 
 }  // namespace mltcp::cc

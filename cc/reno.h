@@ -22,10 +22,12 @@ class Reno {
   void on_timer(Nanos, Output&) {}
   void on_idle_restart(Nanos now, Output& out);
 
+  /// Takes `share` (in [0, 1)) of the window away and leaves slow start; for algorithms that are Reno but for how much.
+  void decrease(double share, Output& out);
+
  private:
   [[nodiscard]] double minimum_window() const { return 2 * mss_; }
   [[nodiscard]] double initial_window() const { return 10 * mss_; }  // RFC 6928
-  void pace(Nanos smoothed_rtt, Output& out) const;
 
   double mss_ = 0;
   double ssthresh_ = 0;

@@ -1,0 +1,44 @@
+// DCTCP (see dctcp.h).
+#include "mltcp/cc/dctcp.h"
+
+namespace mltcp::cc {
+
+void Dctcp::start(const PathInfo& path, Output& out) {
+  reno_.start(path, out);
+  g_ = path.parameters->dctcp.g;
+  alpha_ = path.parameters->dctcp.initial_alpha;
+}
+
+// Section 3.3, steps 1 to 8. A window of data ends with the acknowledgement of data that was sent after the last one
+// ended, which is how the transport counts rounds. In a double alpha falls to nothing without special care
+// (section 4.2).
+void Dctcp::observe(const AckSample& ack) {
+  acked_bytes_ += ack.acked_bytes;
+  marked_bytes_ += ack.ce_bytes;
+  if (ack.round_count == round_ || acked_bytes_ == 0) return;
+  const double marked_share = static_cast<double>(marked_bytes_) / static_cast<double>(acked_bytes_);
+  alpha_ += g_ * (marked_share - alpha_);
+  round_ = ack.round_count;
+  acked_bytes_ = marked_bytes_ = 0;
+}
+
+void Dctcp::on_ack(const AckSample& ack, Output& out) {
+  observe(ack);
+  if (answer_marks_) {
+    // Section 3.3, step 9. The transport sees to once per window of data, for marks and losses together.
+    reno_.decrease(reduction(alpha_ / 2, decrease_gain_), out);
+    answer_marks_ = false;
+  }
+  reno_.on_ack(ack, out);  // section 3.4
+}
+
+void Dctcp::on_congestion(const CongestionEvent& event, Output& out) {
+  if (event.cause == CongestionEvent::Cause::ecn) {
+    answer_marks_ = true;
+    decrease_gain_ = event.decrease_gain;
+  } else {
+    reno_.on_congestion(event, out);  // section 3.5
+  }
+}
+
+}  // namespace mltcp::cc

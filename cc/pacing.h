@@ -1,0 +1,21 @@
+// The pacing rate of the algorithms that are ruled by a window: somewhat more than a window per round trip, so that
+// pacing spaces the packets out and the window decides how many there are (RFC 9002 section 7.7).
+#pragma once
+
+#include <cstdint>
+
+#include "mltcp/cc/algorithm.h"
+
+namespace mltcp::cc {
+
+/// Sets out.pacing_rate from out.cwnd_bytes; leaves it while no round trip has been measured.
+inline void pace_window(Nanos smoothed_rtt, bool slow_start, Output& out) {
+  constexpr double avoidance_gain = 1.25;
+  constexpr double slow_start_gain = 2.0;
+  if (smoothed_rtt.count <= 0) return;
+  const double gain = slow_start ? slow_start_gain : avoidance_gain;
+  out.pacing_rate =
+      Rate(static_cast<std::uint64_t>(gain * out.cwnd_bytes * 8e9 / static_cast<double>(smoothed_rtt.count)));
+}
+
+}  // namespace mltcp::cc
