@@ -5,6 +5,7 @@
 #include <array>
 
 #include "mltcp/cc/controller.h"
+#include "mltcp/cc/cubic.h"
 #include "mltcp/cc/dctcp.h"
 #include "mltcp/cc/reno.h"
 
@@ -13,6 +14,7 @@ namespace mltcp::cc {
 std::span<const AlgorithmTable* const> algorithms() {
   static const std::array all{
       &table_of<Reno>(),
+      &table_of<Cubic>(),
       &table_of<Dctcp>(),
   };
   return all;

@@ -1,0 +1,156 @@
+// CUBIC (see cubic.h). Sections are those of RFC 9438 where nothing else is named.
+#include "mltcp/cc/cubic.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "mltcp/cc/pacing.h"
+
+namespace mltcp::cc {
+namespace {
+
+// RFC 9406 section 4.3.
+constexpr float min_rtt_threshold = 0.004F;
+constexpr float max_rtt_threshold = 0.016F;
+constexpr float min_rtt_divisor = 8;
+constexpr std::uint8_t needed_rtt_samples = 8;
+constexpr double conservative_growth_divisor = 4;
+constexpr std::uint8_t most_conservative_rounds = 5;
+
+}  // namespace
+
+void Cubic::start(const PathInfo& path, Output& out) {
+  const CubicParameters& parameters = path.parameters->cubic;
+  mss_ = static_cast<double>(path.max_packet_bytes);
+  c_ = parameters.c * mss_;
+  beta_ = parameters.beta;
+  alpha_ = 3 * (1 - beta_) / (1 + beta_);  // section 4.3: as much on average as AIMD(1, 0.5)
+  fast_convergence_ = parameters.fast_convergence;
+  hystart_ = parameters.hystart;
+  out.cwnd_bytes = initial_window();
+}
+
+void Cubic::on_ack(const AckSample& ack, Output& out) {
+  run_clock(ack);
+  double& cwnd = out.cwnd_bytes;
+  if (hystart_ && epoch_.ssthresh == unlimited) watch_round_trips(ack, cwnd);
+  // A window that was not in use says nothing about the path (section 5.8): it does not grow.
+  if (!ack.in_recovery && ack.cwnd_limited) {
+    auto acked = static_cast<double>(ack.acked_bytes);
+    if (cwnd < epoch_.ssthresh) {  // section 4.10
+      const bool conservative = epoch_.ssthresh == unlimited && baseline_rtt_ != unknown;
+      const double growth = conservative ? 1 / conservative_growth_divisor : 1;
+      const double step = std::min(growth * acked, epoch_.ssthresh - cwnd);
+      cwnd += step;
+      acked -= step / growth;
+    }
+    if (acked > 0) avoid(ack, acked, cwnd);
+  }
+  pace_window(ack.smoothed_rtt, cwnd < epoch_.ssthresh, out);
+}
+
+// While the window limits sending, acknowledgements are never farther apart than a round trip: what is more was idle.
+void Cubic::run_clock(const AckSample& ack) {
+  const Nanos passed = std::min(ack.now - last_ack_, std::max(ack.latest_rtt, ack.smoothed_rtt));
+  last_ack_ = ack.now;
+  if (ack.cwnd_limited) clock_ += ack.gain * passed.seconds();
+}
+
+// RFC 9406 section 4.2.
+void Cubic::watch_round_trips(const AckSample& ack, double cwnd) {
+  const bool conservative = baseline_rtt_ != unknown;
+  if (const auto round = static_cast<std::uint32_t>(ack.round_count); round != round_) {
+    round_ = round;
+    last_round_rtt_ = this_round_rtt_;
+    this_round_rtt_ = unknown;
+    rtt_samples_ = 0;
+    if (conservative && ++conservative_rounds_ == most_conservative_rounds) {
+      epoch_.ssthresh = epoch_.cwnd_prior = cwnd;
+      baseline_rtt_ = unknown;
+      return;
+    }
+  }
+  if (ack.latest_rtt.count <= 0) return;
+  this_round_rtt_ = std::min(this_round_rtt_, static_cast<float>(ack.latest_rtt.seconds()));
+  if (rtt_samples_ < needed_rtt_samples && ++rtt_samples_ < needed_rtt_samples) return;
+  if (conservative) {
+    if (this_round_rtt_ < baseline_rtt_) baseline_rtt_ = unknown;
+  } else if (last_round_rtt_ != unknown &&
+             this_round_rtt_ >= last_round_rtt_ + std::clamp(last_round_rtt_ / min_rtt_divisor, min_rtt_threshold,
+                                                             max_rtt_threshold)) {
+    baseline_rtt_ = this_round_rtt_;
+    conservative_rounds_ = 0;
+  }
+}
+
+// Section 4.2, figure 1: W_cubic.
+double Cubic::curve(double t) const {
+  const double past_flat = t - epoch_.k;
+  return c_ * past_flat * past_flat * past_flat + epoch_.w_max;
+}
+
+// Section 4.2, figure 2. After a timeout (section 4.8), after a slow start that met no congestion (section 4.10), and
+// wherever the window begins above the old maximum, the curve begins at its flat point.
+void Cubic::begin_epoch(double cwnd) {
+  if (epoch_.flat || epoch_.w_max < cwnd) epoch_.w_max = cwnd;
+  epoch_.k = std::cbrt((epoch_.w_max - cwnd) / c_);
+  epoch_.t_epoch = clock_;
+  epoch_.w_est = cwnd;
+  epoch_.begun = true;
+  epoch_.flat = false;
+}
+
+void Cubic::avoid(const AckSample& ack, double acked, double& cwnd) {
+  if (!epoch_.begun) begin_epoch(cwnd);
+  const double t = clock_ - epoch_.t_epoch;
+  const double windows = std::min(acked / cwnd, 1.0);
+  // Section 4.3, figure 4. From where the last decrease began on, as fast as Reno.
+  const double alpha = epoch_.w_est < epoch_.cwnd_prior ? alpha_ : 1;
+  epoch_.w_est += ack.gain * alpha * mss_ * acked / cwnd;
+  if (curve(t) < epoch_.w_est) {
+    cwnd = std::max(cwnd, epoch_.w_est);
+    return;
+  }
+  // Sections 4.4 and 4.5, concave and convex: to where the curve is a round trip from now.
+  const double target = std::clamp(curve(t + ack.gain * ack.smoothed_rtt.seconds()), cwnd, 1.5 * cwnd);
+  cwnd += (target - cwnd) * windows;
+}
+
+void Cubic::on_congestion(const CongestionEvent& event, Output& out) {
+  before_ = epoch_;
+  cwnd_before_ = out.cwnd_bytes;
+  const double cwnd = out.cwnd_bytes;
+  const double left = 1 - reduction(1 - beta_, event.decrease_gain);
+  epoch_.w_max = fast_convergence_ && cwnd < epoch_.w_max ? cwnd * (1 + left) / 2 : cwnd;  // section 4.7
+  // Section 4.6. The window stands in for the bytes in flight: it only grows while it limits them.
+  epoch_.cwnd_prior = cwnd;
+  epoch_.ssthresh = std::max(cwnd * left, minimum_window());
+  const double least = event.cause == CongestionEvent::Cause::ecn ? mss_ : minimum_window();
+  out.cwnd_bytes = std::max(cwnd * left, least);
+  epoch_.begun = epoch_.flat = false;
+}
+
+void Cubic::on_timeout(Nanos, Output& out) {
+  // Section 4.8; the losses that showed it have set ssthresh already (RFC 9002 appendix B.8).
+  out.cwnd_bytes = minimum_window();
+  epoch_.begun = false;
+  epoch_.flat = true;
+}
+
+void Cubic::on_spurious_congestion(Nanos, Output& out) {
+  // Section 4.9.2. Time on the clock has gone on, as t would have.
+  if (out.cwnd_bytes > cwnd_before_) return;
+  out.cwnd_bytes = cwnd_before_;
+  epoch_ = before_;
+}
+
+void Cubic::on_idle_restart(Nanos now, Output& out) {
+  // RFC 5681 section 4.1, keeping what was learned for slow start to return to (RFC 2861 section 3). Congestion
+  // avoidance begins anew from there, toward the maximum that was last seen.
+  epoch_.ssthresh = std::max(epoch_.ssthresh, 0.75 * out.cwnd_bytes);
+  out.cwnd_bytes = std::min(out.cwnd_bytes, initial_window());
+  epoch_.begun = false;
+  last_ack_ = now;
+}
+
+}  // namespace mltcp::cc

@@ -1,0 +1,79 @@
+// CUBIC: RFC 9438, with HyStart++ in the first slow start (RFC 9406, without its limit on bursts: sending is paced).
+// The window is counted in bytes, growth by acknowledged bytes. ECN is answered as a loss (RFC 9438 section 4.6).
+//
+// The curve's time t runs on a clock of the connection that stands still while the window does not limit sending
+// (sections 4.2 and 5.8), so that no idle time is in it.
+//
+// With a gain F both things that make the window grow run F times as fast: the clock, at each of whose points the slope
+// of the curve is then F times what it was, and the increment of the Reno-friendly estimate. To scale the step toward
+// the target alone would do nothing for F above 1: the target, a function of time, would stay where it is. Slow start
+// is the plain algorithm's.
+#pragma once
+
+#include <limits>
+
+#include "mltcp/cc/algorithm.h"
+
+namespace mltcp::cc {
+
+class Cubic {
+ public:
+  static constexpr std::string_view name = "cubic";
+  static constexpr Capabilities capabilities{};
+
+  void start(const PathInfo& path, Output& out);
+  void on_ack(const AckSample& ack, Output& out);
+  void on_congestion(const CongestionEvent& event, Output& out);
+  void on_timeout(Nanos now, Output& out);
+  void on_spurious_congestion(Nanos now, Output& out);
+  void on_timer(Nanos, Output&) {}
+  void on_idle_restart(Nanos now, Output& out);
+
+ private:
+  static constexpr double unlimited = std::numeric_limits<double>::infinity();
+  static constexpr float unknown = std::numeric_limits<float>::infinity();
+
+  /// Section 4.1.2: what a congestion event changes and an undo restores, beside the window. Bytes and seconds.
+  struct Epoch {
+    double ssthresh = unlimited;
+    double cwnd_prior = 0;  // window when ssthresh was set
+    double w_max = 0;       // window where the curve is flat
+    double k = 0;           // when the curve is there
+    double t_epoch = 0;     // when this congestion avoidance began, on clock_
+    double w_est = 0;       // window of Reno in its place
+    bool begun = false;     // in congestion avoidance
+    bool flat = false;      // the curve is to begin at w_max: a timeout was before
+  };
+
+  [[nodiscard]] double minimum_window() const { return 2 * mss_; }
+  [[nodiscard]] double initial_window() const { return 10 * mss_; }  // RFC 6928
+  [[nodiscard]] double curve(double t) const;
+  void run_clock(const AckSample& ack);
+  void watch_round_trips(const AckSample& ack, double cwnd);
+  void begin_epoch(double cwnd);
+  void avoid(const AckSample& ack, double acked, double& cwnd);
+
+  double mss_ = 0;
+  double c_ = 0;      // bytes / s^3
+  double beta_ = 0;   // beta_cubic
+  double alpha_ = 0;  // alpha_cubic
+  double clock_ = 0;  // s; see above
+  Nanos last_ack_;    // up to which the clock has been run
+  Epoch epoch_;
+  Epoch before_;  // the last congestion event
+  double cwnd_before_ = 0;
+  // HyStart++: least round trips, in seconds, of the last round, of this one, and of the round in which conservative
+  // slow start began (unknown: not in it).
+  float last_round_rtt_ = unknown;
+  float this_round_rtt_ = unknown;
+  float baseline_rtt_ = unknown;
+  std::uint32_t round_ = 0;
+  std::uint8_t rtt_samples_ = 0;  // in this round, as many as count
+  std::uint8_t conservative_rounds_ = 0;
+  bool fast_convergence_ = true;
+  bool hystart_ = true;
+};
+
+static_assert(Algorithm<Cubic>);
+
+}  // namespace mltcp::cc

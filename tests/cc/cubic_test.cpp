@@ -1,0 +1,532 @@
+// CUBIC against RFC 9438's own equations, computed here anew: the curve and its flat point, the Reno-friendly region,
+// decreases, fast convergence, timeouts, undo, time that does not count; HyStart++ (RFC 9406); and what a gain does.
+#include "mltcp/cc/cubic.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "mltcp/cc/controller.h"
+#include "mltcp/cc/reno.h"
+
+namespace mltcp::cc {
+namespace {
+
+constexpr double mss = 1000;
+constexpr double alpha = 3 * 0.3 / 1.7;  // section 4.3, of beta = 0.7
+
+/// Section 4.2, figures 1 and 2, in packets and seconds.
+struct Curve {
+  long double w_max;
+  long double k;
+  Curve(double maximum, double begin)
+      : w_max(maximum), k(std::cbrt((w_max - static_cast<long double>(begin)) / 0.4L)) {}
+  [[nodiscard]] double at(double t) const {
+    const long double d = static_cast<long double>(t) - k;
+    return static_cast<double>(0.4L * d * d * d + w_max);
+  }
+};
+
+/// A CUBIC that is fed by hand. Windows in packets, times in seconds.
+struct Driver {
+  explicit Driver(double round_trip, const CubicParameters& cubic_parameters = {}) : rtt(round_trip) {
+    Parameters parameters;
+    parameters.cubic = cubic_parameters;
+    cubic.start({.max_packet_bytes = 1000, .max_rate = {}, .parameters = &parameters}, out);
+  }
+
+  [[nodiscard]] double window() const { return out.cwnd_bytes / mss; }
+
+  [[nodiscard]] AckSample sample(double packets, double passed) {
+    now += Nanos::from_seconds(passed);
+    AckSample ack;
+    ack.now = now;
+    ack.acked_bytes = static_cast<Bytes>(std::llround(packets * mss));
+    ack.acked_packets = static_cast<std::uint32_t>(packets);
+    ack.smoothed_rtt = ack.min_rtt = ack.latest_rtt = Nanos::from_seconds(rtt);
+    ack.round_count = round;
+    ack.cwnd_limited = true;
+    ack.gain = gain;
+    return ack;
+  }
+  void ack(double packets, double passed = 0) { cubic.on_ack(sample(packets, passed), out); }
+  /// Windows of acknowledgements for `seconds`, a hundred of them in a round trip.
+  void run(double seconds, bool cwnd_limited = true, bool in_recovery = false) {
+    const double step = rtt / 100;
+    for (long i = std::lround(seconds / step); i > 0; --i) {
+      AckSample ack = sample(window() / 100, step);
+      ack.cwnd_limited = cwnd_limited;
+      ack.in_recovery = in_recovery;
+      cubic.on_ack(ack, out);
+    }
+  }
+  void lose(CongestionEvent::Cause cause = CongestionEvent::Cause::loss, double decrease_gain = 1.0) {
+    cubic.on_congestion({now, cause, 0, decrease_gain}, out);
+  }
+  /// Slow start up to `packets`.
+  void open(double packets) {
+    ack(packets - window());
+    ASSERT_DOUBLE_EQ(window(), packets);
+  }
+  /// One decrease from `packets`, and the beginning of congestion avoidance: t = 0.
+  void avoid_from(double packets) {
+    open(packets);
+    lose();
+    ack(0.001, rtt);
+  }
+
+  /// A round with `samples` round-trip times of `round_trip`, which acknowledges `packets` in all.
+  void hystart_round(double round_trip, int samples, double packets) {
+    ++round;
+    rtt = round_trip;
+    for (int i = 0; i < samples; ++i) ack(packets / samples, round_trip / samples);
+  }
+
+  Cubic cubic;
+  Output out;
+  Nanos now;
+  double rtt;
+  double gain = 1;
+  std::uint64_t round = 0;
+};
+
+TEST(Cubic, start__opens_ten_packets_and_slow_start_adds_what_was_acknowledged) {
+  Driver d(0.1);
+  EXPECT_DOUBLE_EQ(d.window(), 10);
+  d.ack(10);
+  EXPECT_DOUBLE_EQ(d.window(), 20);
+}
+
+TEST(Cubic, curve__is_followed_through_both_regions) {
+  // A window of 2000 packets over 100 ms: K is 11.4 s, and the Reno-friendly window is far below until long after.
+  Driver d(0.1);
+  d.avoid_from(2000);
+  const Curve curve(2000, 1400);
+  ASSERT_NEAR(static_cast<double>(curve.k), 11.447, 0.001);
+  double t = 0;
+  for (const double next : {0.5, 2.0, 5.0, 8.0, 11.4, 15.0, 20.0}) {
+    d.run(next - t);
+    t = next;
+    // The step looks a round trip ahead and takes one to get there: what differs is of second order in it.
+    EXPECT_NEAR(d.window(), curve.at(t), 0.5) << "t = " << t;
+  }
+}
+
+TEST(Cubic, curve__is_flat_at_the_old_maximum_after_k) {
+  Driver d(0.1);
+  d.avoid_from(2000);
+  d.run(std::cbrt(2000 * 0.3 / 0.4));
+  EXPECT_NEAR(d.window(), 2000, 0.1);
+  const double before = d.window();
+  d.run(0.5);
+  EXPECT_NEAR(d.window(), before, 0.2);
+}
+
+TEST(Cubic, curve__one_acknowledgement_goes_its_share_of_the_way_to_the_target) {
+  // Section 4.4: (target - cwnd) / cwnd for each packet, the target a round trip from now.
+  Driver d(0.1);
+  d.avoid_from(2000);
+  d.run(3);
+  const double before = d.window();
+  d.ack(5, 0.002);
+  const double target = Curve(2000, 1400).at(3.002 + 0.1);
+  EXPECT_NEAR(d.window(), before + (target - before) * 5 / before, 1e-4);
+}
+
+TEST(Cubic, curve__takes_its_constants_from_the_parameters) {
+  Driver d(0.1, {.c = 0.8, .beta = 0.5});
+  d.avoid_from(2000);
+  EXPECT_NEAR(d.window(), 1000, 0.1);
+  const double k = std::cbrt(1000 / 0.8);
+  d.run(4);
+  EXPECT_NEAR(d.window(), 2000 + 0.8 * std::pow(4 - k, 3), 0.5);
+}
+
+TEST(Cubic, target__is_at_most_half_above_the_window) {
+  Driver d(0.1);
+  d.avoid_from(2000);
+  d.run(3);
+  d.rtt = 40;  // so long that the curve is far up at its end
+  double before = d.window();
+  d.ack(before / 2, 0.001);
+  EXPECT_NEAR(d.window(), 1.25 * before, 0.01);
+  before = d.window();
+  d.ack(3 * before, 0.001);  // more than a window goes no farther
+  EXPECT_NEAR(d.window(), 1.5 * before, 0.01);
+}
+
+TEST(Cubic, target__is_not_below_the_window) {
+  Driver d(0.1);
+  d.avoid_from(2000);
+  d.run(3);
+  d.rtt = 40;
+  d.ack(d.window() / 2, 0.001);
+  const double before = d.window();
+  ASSERT_GT(before, 2000);
+  d.rtt = 0.1;
+  d.ack(1, 0.001);
+  EXPECT_DOUBLE_EQ(d.window(), before);
+}
+
+TEST(Cubic, reno_region__adds_alpha_per_window_up_to_the_last_maximum_and_then_one) {
+  Driver d(0.001);
+  d.open(40);
+  d.lose();
+  for (double expected = 28 + alpha; expected < 40; expected += alpha) {
+    d.ack(d.window(), 0.001);
+    ASSERT_NEAR(d.window(), expected, 0.001);
+  }
+  d.ack(d.window(), 0.001);
+  ASSERT_GT(d.window(), 40);
+  for (int i = 0; i < 10; ++i) {
+    const double before = d.window();
+    d.ack(before, 0.001);
+    EXPECT_NEAR(d.window(), before + 1, 0.001);
+  }
+}
+
+TEST(Cubic, reno_region__has_renos_average_window_at_the_same_loss_rate) {
+  // One packet in 2000 is lost: Reno's window is 55 packets in the mean (1.5 / p to the power of 1/2).
+  constexpr double packets_per_loss = 2000;
+  const auto mean_window = [](auto&& window, auto&& acknowledge, auto&& lose) {
+    double sum = 0;
+    double rounds = 0;
+    for (int loss = 0; loss < 200; ++loss) {
+      for (double acked = 0; acked < packets_per_loss;) {
+        const double packets = window();
+        acknowledge(packets);
+        acked += packets;
+        if (loss < 50) continue;
+        sum += packets;
+        ++rounds;
+      }
+      lose();
+    }
+    return sum / rounds;
+  };
+  Driver d(0.001);
+  const double cubic =
+      mean_window([&] { return d.window(); }, [&](double packets) { d.ack(packets, 0.001); }, [&] { d.lose(); });
+  Reno reno;
+  Output out;
+  reno.start({.max_packet_bytes = 1000, .max_rate = {}}, out);
+  const double renos =
+      mean_window([&] { return out.cwnd_bytes / mss; }, [&](double packets) { reno.on_ack(d.sample(packets, 0), out); },
+                  [&] { reno.on_congestion({}, out); });
+  EXPECT_NEAR(renos, std::sqrt(1.5 * packets_per_loss), 3);
+  EXPECT_NEAR(cubic / renos, 1, 0.03);
+}
+
+TEST(Cubic, growth__only_when_the_window_was_the_limit_and_not_in_recovery) {
+  Driver d(0.1);
+  d.run(1, false);
+  EXPECT_DOUBLE_EQ(d.window(), 10);
+  d.avoid_from(2000);
+  const double before = d.window();
+  d.run(1, false);
+  d.run(1, true, true);
+  EXPECT_DOUBLE_EQ(d.window(), before);
+}
+
+TEST(Cubic, congestion__keeps_beta_of_the_window_whatever_the_gain) {
+  for (const auto cause : {CongestionEvent::Cause::loss, CongestionEvent::Cause::ecn})
+    for (const double gain : {0.25, 1.0, 2.0}) {
+      Driver d(0.1);
+      d.gain = gain;
+      d.open(1000);
+      d.lose(cause);
+      EXPECT_DOUBLE_EQ(d.window(), 700);
+      d.lose(cause);
+      EXPECT_DOUBLE_EQ(d.window(), 490);
+    }
+}
+
+TEST(Cubic, congestion__takes_less_with_a_gain_on_decreases) {
+  Driver d(0.1);
+  d.open(1000);
+  d.lose(CongestionEvent::Cause::loss, 2.0);
+  EXPECT_DOUBLE_EQ(d.window(), 850);
+  d.lose(CongestionEvent::Cause::loss, 0.25);
+  EXPECT_DOUBLE_EQ(d.window(), 850 * 0.25);
+}
+
+TEST(Cubic, congestion__leaves_two_packets_after_a_loss_and_one_after_marks) {
+  Driver d(0.1);
+  for (int i = 0; i < 20; ++i) d.lose();
+  EXPECT_DOUBLE_EQ(d.window(), 2);
+  for (int i = 0; i < 20; ++i) d.lose(CongestionEvent::Cause::ecn);
+  EXPECT_DOUBLE_EQ(d.window(), 1);
+  d.ack(1);  // the threshold is two packets
+  EXPECT_DOUBLE_EQ(d.window(), 2);
+}
+
+TEST(Cubic, fast_convergence__aims_lower_when_the_maximum_was_not_reached) {
+  for (const bool fast : {true, false}) {
+    Driver d(0.1, {.fast_convergence = fast});
+    d.open(2000);
+    d.lose();
+    d.lose();
+    ASSERT_DOUBLE_EQ(d.window(), 980);
+    const double w_max = fast ? 1400 * 0.85 : 1400;
+    const Curve curve(w_max, 980);
+    d.ack(0.001, 0.1);
+    d.run(4);
+    EXPECT_NEAR(d.window(), curve.at(4), 0.5);
+    d.run(static_cast<double>(curve.k) - 4);
+    EXPECT_NEAR(d.window(), w_max, 0.2);
+  }
+}
+
+TEST(Cubic, timeout__slow_starts_to_beta_and_begins_there_on_the_flat_of_the_curve) {
+  Driver d(0.1);
+  d.open(2000);
+  d.lose();  // which the transport reports first
+  d.cubic.on_timeout(d.now, d.out);
+  ASSERT_DOUBLE_EQ(d.window(), 2);
+  d.ack(1398);
+  ASSERT_DOUBLE_EQ(d.window(), 1400);
+  d.ack(0.001, 0.1);
+  const Curve curve(1400, 1400);
+  d.run(6);
+  EXPECT_NEAR(d.window(), curve.at(6), 0.5);
+  d.run(4);
+  EXPECT_NEAR(d.window(), curve.at(10), 0.5);
+}
+
+TEST(Cubic, undo__restores_everything) {
+  // Beside one that never lost anything, over the curve and in the Reno-friendly region: the windows are the same to
+  // the bit ever after, and so are their next decreases.
+  for (const double rtt : {0.1, 0.001})
+    for (const double seconds : {0.0, 30 * rtt, 200 * rtt}) {
+      Driver undone(rtt);
+      Driver spared(rtt);
+      for (Driver* d : {&undone, &spared}) {
+        d->open(100);
+        if (seconds > 0) d->lose();
+        d->run(seconds);
+      }
+      undone.lose();
+      ASSERT_LT(undone.window(), spared.window());
+      // Time passes in recovery, before the loss turns out to be none.
+      const double acked = spared.window() / 100;
+      for (Driver* d : {&undone, &spared})
+        for (int i = 0; i < 100; ++i) {
+          AckSample ack = d->sample(acked, rtt / 100);
+          ack.in_recovery = true;
+          d->cubic.on_ack(ack, d->out);
+        }
+      undone.cubic.on_spurious_congestion(undone.now, undone.out);
+      for (int part = 0; part < 4; ++part) {
+        EXPECT_EQ(undone.window(), spared.window()) << "rtt " << rtt << ", " << seconds << " s, part " << part;
+        for (Driver* d : {&undone, &spared}) d->run(seconds > 0 ? 20 * rtt : rtt);
+      }
+      for (Driver* d : {&undone, &spared}) {
+        d->lose();
+        d->run(50 * rtt);
+      }
+      EXPECT_EQ(undone.window(), spared.window());
+    }
+}
+
+TEST(Cubic, undo__keeps_what_has_grown_since) {
+  Driver d(0.001);
+  d.open(10);
+  d.lose();
+  for (int i = 0; i < 20; ++i) d.ack(d.window(), 0.001);
+  const double grown = d.window();
+  ASSERT_GT(grown, 10);
+  d.cubic.on_spurious_congestion(d.now, d.out);
+  EXPECT_DOUBLE_EQ(d.window(), grown);
+}
+
+TEST(Cubic, clock__stands_still_while_the_application_limits) {
+  Driver paused(0.1);
+  Driver busy(0.1);
+  for (Driver* d : {&paused, &busy}) {
+    d->avoid_from(2000);
+    d->run(3);
+  }
+  paused.run(7, false);
+  EXPECT_EQ(paused.window(), busy.window());
+  for (Driver* d : {&paused, &busy}) d->run(5);
+  EXPECT_EQ(paused.window(), busy.window());
+}
+
+TEST(Cubic, clock__stands_still_while_nothing_is_sent) {
+  // After a minute of silence the first acknowledgement brings a round trip, not a minute.
+  Driver idle(0.1);
+  Driver busy(0.1);
+  for (Driver* d : {&idle, &busy}) {
+    d->avoid_from(2000);
+    d->run(3);
+  }
+  idle.ack(1, 60);
+  busy.ack(1, 0.1);
+  EXPECT_EQ(idle.window(), busy.window());
+  for (Driver* d : {&idle, &busy}) d->run(5);
+  EXPECT_EQ(idle.window(), busy.window());
+}
+
+TEST(Cubic, idle_restart__slow_starts_to_the_threshold_and_heads_for_the_old_maximum) {
+  Driver d(0.1);
+  d.avoid_from(2000);
+  d.run(3);
+  const double before = d.window();
+  d.now += Nanos::from_seconds(60);
+  d.cubic.on_idle_restart(d.now, d.out);
+  EXPECT_DOUBLE_EQ(d.window(), 10);
+  const double threshold = std::max(1400.0, 0.75 * before);
+  d.ack(threshold - 10, 0.1);
+  EXPECT_NEAR(d.window(), threshold, 0.01);
+  d.ack(0.001);
+  const Curve curve(2000, threshold);
+  d.run(4);
+  EXPECT_NEAR(d.window(), curve.at(4), 0.5);
+}
+
+TEST(Cubic, gain__runs_the_curve_that_much_faster) {
+  for (const double gain : {0.25, 0.5, 2.0}) {
+    Driver plain(0.05);
+    Driver scaled(0.05);
+    plain.avoid_from(2000);
+    scaled.avoid_from(2000);
+    scaled.gain = gain;
+    for (int i = 0; i < 4; ++i) {
+      plain.run(3.5 * std::max(gain, 1.0));
+      scaled.run(3.5 * std::max(1 / gain, 1.0));
+      EXPECT_NEAR(scaled.window(), plain.window(), 0.5) << "gain " << gain << ", step " << i;
+    }
+  }
+}
+
+TEST(Cubic, gain__may_change_along_the_curve) {
+  // Time on the curve is the integral of the gain.
+  Driver d(0.1);
+  d.avoid_from(2000);
+  d.run(2);
+  d.gain = 2;
+  d.run(3);
+  d.gain = 0.5;
+  d.run(4);
+  EXPECT_NEAR(d.window(), Curve(2000, 1400).at(2 + 6 + 2), 0.5);
+  // And a new epoch begins at 0, whatever the clock says.
+  const double maximum = d.window();
+  d.lose();
+  d.ack(0.001, 0.1);
+  d.gain = 1;
+  d.run(5);
+  EXPECT_NEAR(d.window(), Curve(maximum * 0.85, maximum * 0.7).at(5), 0.5);
+}
+
+TEST(Cubic, gain__scales_the_reno_friendly_estimate) {
+  for (const double gain : {0.25, 1.0, 2.0}) {
+    Driver d(0.001);
+    d.gain = gain;
+    d.open(40);
+    d.lose();
+    d.ack(28, 0.001);
+    EXPECT_NEAR(d.window(), 28 + gain * alpha, 1e-6);
+    while (d.window() < 40) d.ack(d.window(), 0.001);
+    const double before = d.window();
+    d.ack(before, 0.001);
+    EXPECT_NEAR(d.window(), before + gain, 0.001);
+  }
+}
+
+TEST(Cubic, gain__does_not_scale_slow_start) {
+  for (const double gain : {0.25, 2.0}) {
+    Driver d(0.1);
+    d.gain = gain;
+    d.ack(5);
+    EXPECT_DOUBLE_EQ(d.window(), 15);
+  }
+}
+
+TEST(Cubic, hystart__slows_down_when_the_round_trip_grows_by_the_threshold) {
+  // RFC 9406 section 4.2: by an eighth, but at least 4 ms and at most 16 ms.
+  struct Case {
+    double before, after;
+    bool grown;
+  };
+  for (const auto& [before, after, grown] :
+       {Case{0.1, 0.112, false}, Case{0.1, 0.113, true}, Case{0.01, 0.0139, false}, Case{0.01, 0.0141, true},
+        Case{0.4, 0.415, false}, Case{0.4, 0.417, true}}) {
+    Driver d(before);
+    d.hystart_round(before, 8, 8);
+    d.hystart_round(after, 8, 8);
+    const double window = d.window();
+    d.ack(4);
+    EXPECT_DOUBLE_EQ(d.window(), window + (grown ? 1 : 4)) << before << " to " << after;
+  }
+}
+
+TEST(Cubic, hystart__needs_eight_samples_in_the_round) {
+  Driver d(0.1);
+  d.hystart_round(0.1, 8, 8);
+  d.hystart_round(0.2, 7, 7);
+  const double window = d.window();
+  d.hystart_round(0.4, 7, 7);
+  EXPECT_DOUBLE_EQ(d.window(), window + 7);
+}
+
+TEST(Cubic, hystart__enters_avoidance_after_five_rounds_and_begins_there_on_the_flat) {
+  Driver d(0.1);
+  d.hystart_round(0.05, 8, 90);
+  d.hystart_round(0.1, 8, 900);  // slow down: this round is the first of the five
+  double window = d.window();
+  for (int i = 0; i < 4; ++i) {
+    d.hystart_round(0.1, 8, 80);
+    EXPECT_NEAR(d.window(), window + 20, 1e-6) << "round " << i;
+    window = d.window();
+  }
+  ++d.round;
+  d.ack(0.001, 0.1);
+  d.run(6);
+  // Alpha is one: the window is the prior one. The curve is above nonetheless.
+  EXPECT_NEAR(d.window(), Curve(window, window).at(6), 0.5);
+}
+
+TEST(Cubic, hystart__returns_to_slow_start_when_the_round_trip_falls_again) {
+  Driver d(0.1);
+  d.hystart_round(0.05, 8, 90);
+  d.hystart_round(0.1, 8, 100);
+  double window = d.window();
+  d.hystart_round(0.11, 8, 80);  // still slowed down
+  EXPECT_NEAR(d.window(), window + 20, 1e-6);
+  d.hystart_round(0.09, 8, 80);  // below what it was at the slow-down, which shows with the eighth sample
+  window = d.window();
+  d.ack(40);
+  EXPECT_NEAR(d.window(), window + 40, 1e-6);
+}
+
+TEST(Cubic, hystart__ends_with_congestion_and_is_for_the_first_slow_start_only) {
+  Driver d(0.1);
+  d.hystart_round(0.05, 8, 90);
+  d.hystart_round(0.1, 8, 100);
+  d.lose();
+  d.cubic.on_timeout(d.now, d.out);
+  ASSERT_DOUBLE_EQ(d.window(), 2);
+  d.hystart_round(0.05, 8, 8);
+  d.hystart_round(0.1, 8, 8);
+  d.hystart_round(0.2, 8, 8);
+  EXPECT_NEAR(d.window(), 26, 1e-6);
+}
+
+TEST(Cubic, hystart__can_be_off) {
+  Driver d(0.1, {.hystart = false});
+  d.hystart_round(0.05, 8, 8);
+  d.hystart_round(0.1, 8, 8);
+  d.hystart_round(0.2, 8, 8);
+  EXPECT_DOUBLE_EQ(d.window(), 34);
+}
+
+TEST(Cubic, counts__a_sample_of_more_than_4_GiB) {
+  Driver d(0.1);
+  d.ack(5'000'000);
+  EXPECT_DOUBLE_EQ(d.window(), 5'000'010);
+}
+
+}  // namespace
+}  // namespace mltcp::cc
