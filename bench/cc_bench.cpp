@@ -1,0 +1,110 @@
+// Cost of congestion control per acknowledgement sample, for every algorithm of the build: plain and with MLTCP, as a
+// connection calls it: count the bytes into the job's iteration, take the gains, hand the sample over, and once in a
+// while report congestion. MLTCP's own share, the counting and the gains, is measured alone for each aggressiveness
+// function; it overlaps with the algorithm's work, so that what it adds to an algorithm is less.
+#include <benchmark/benchmark.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "mltcp/cc/augmentation.h"
+#include "mltcp/cc/controller.h"
+
+namespace {
+
+using namespace mltcp;
+
+constexpr Bytes packet_bytes = 1500;
+constexpr Bytes iteration_bytes = 13'500'000;
+constexpr std::uint64_t samples_per_round = 64;
+constexpr std::uint64_t samples_per_congestion = 256;
+
+/// The acknowledgements of a job that sends without end, two packets each, over a round trip of 20 to 35 us.
+class Acknowledgements {
+ public:
+  Acknowledgements() {
+    ack_.acked_bytes = 2 * packet_bytes;
+    ack_.acked_packets = 2;
+    ack_.endpoint_delay = Nanos(2'000);
+    ack_.hops = 2;
+    ack_.min_rtt = Nanos(20'000);
+    ack_.smoothed_rtt = Nanos(27'000);
+    ack_.delivery_rate = Rate::from_gbps(100);
+    ack_.bytes_in_flight_before = 100 * packet_bytes;
+    ack_.cwnd_limited = true;
+  }
+  const cc::AckSample& next() {
+    ++count_;
+    ack_.now += Nanos(240);
+    ack_.round_count = count_ / samples_per_round;
+    ack_.latest_rtt = Nanos(20'000 + static_cast<std::int64_t>((count_ * 2'654'435'761U) >> 12 & 15) * 1'000);
+    ack_.ce_bytes = congestion() ? packet_bytes : 0;
+    ack_.ce_packets = congestion() ? 1 : 0;
+    return ack_;
+  }
+  [[nodiscard]] bool congestion() const { return count_ % samples_per_congestion == 0; }
+  cc::AckSample& sample() { return ack_; }
+
+ private:
+  std::uint64_t count_ = 0;
+  cc::AckSample ack_;
+};
+
+cc::Augmentation iteration_aware(const cc::Aggressiveness& function) {
+  cc::Augmentation augmentation = cc::Augmentation::mltcp(function);
+  augmentation.tracker.begin_iteration(iteration_bytes);
+  return augmentation;
+}
+
+void take_gains(cc::Augmentation& augmentation, cc::AckSample& ack) {
+  augmentation.tracker.on_delivered(ack.acked_bytes);
+  if (augmentation.tracker.bytes_sent() >= iteration_bytes) augmentation.tracker.begin_iteration(iteration_bytes);
+  ack.gain = augmentation.gain();
+  ack.decrease_gain = augmentation.decrease_gain();
+}
+
+void algorithm(benchmark::State& state, const cc::AlgorithmTable& table, bool with_mltcp) {
+  cc::Controller controller(table, {.max_packet_bytes = packet_bytes, .max_rate = Rate::from_gbps(100)});
+  cc::Augmentation augmentation = with_mltcp ? iteration_aware({}) : cc::Augmentation();
+  Acknowledgements acks;
+  for (auto _ : state) {
+    const cc::AckSample& ack = acks.next();
+    if (acks.congestion()) controller.on_congestion({ack.now, cc::CongestionEvent::Cause::ecn, 0});
+    if (with_mltcp) take_gains(augmentation, acks.sample());
+    controller.on_ack(ack);
+    if (ack.now >= controller.output().timer) controller.on_timer(ack.now);
+  }
+  benchmark::DoNotOptimize(controller.output().cwnd_bytes);
+}
+
+void gain(benchmark::State& state, const cc::Aggressiveness& function) {
+  cc::Augmentation augmentation = iteration_aware(function);
+  cc::AckSample ack;
+  ack.acked_bytes = 2 * packet_bytes;
+  for (auto _ : state) {
+    take_gains(augmentation, ack);
+    benchmark::DoNotOptimize(ack.gain);
+    benchmark::DoNotOptimize(ack.decrease_gain);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (const cc::AlgorithmTable* table : cc::algorithms())
+    for (const bool with_mltcp : {false, true})
+      benchmark::RegisterBenchmark((std::string(table->name) + (with_mltcp ? "/mltcp" : "/plain")).c_str(),
+                                   [table, with_mltcp](benchmark::State& s) { algorithm(s, *table, with_mltcp); });
+  for (const std::string_view name : {"F1", "F3", "F4"})
+    benchmark::RegisterBenchmark(("gain/" + std::string(name)).c_str(),
+                                 [f = cc::Aggressiveness::named(name)](benchmark::State& s) { gain(s, f); });
+  benchmark::RegisterBenchmark("gain/table", [](benchmark::State& s) {
+    constexpr std::array<cc::Aggressiveness::Point, 4> points{{{0, 0.25}, {0.3, 0.5}, {0.7, 1.5}, {1, 2}}};
+    gain(s, cc::Aggressiveness::table(points));
+  });
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+}
