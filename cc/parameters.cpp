@@ -33,23 +33,16 @@ void validate(const DctcpParameters& p) {
 }
 
 void validate(const DcqcnParameters& p) {
-  const auto require_rate = [](std::string_view name, Rate rate) {
-    if (rate.is_zero()) throw InputError(fmt::format("{} is 0; give a rate above 0, such as \"40 Mbps\"", name));
-  };
   require(p.g > 0 && p.g <= 1, "dcqcn g", p.g, "above 0 and at most 1");
   require_time(p.notification_interval > Nanos(0), "dcqcn notification_interval", p.notification_interval, "above 0");
   require_time(p.alpha_interval > p.notification_interval, "dcqcn alpha_interval", p.alpha_interval,
                "above the notification_interval, or alpha falls while notifications come in");
   require_time(p.increase_interval > Nanos(0), "dcqcn increase_interval", p.increase_interval, "above 0");
-  require(p.increase_bytes > 0, "dcqcn increase_bytes", static_cast<double>(p.increase_bytes), "above 0");
   require(p.fast_recovery_steps > 0, "dcqcn fast_recovery_steps", p.fast_recovery_steps, "of 1 or more");
-  require_rate("dcqcn additive_increase", p.additive_increase);
-  require_rate("dcqcn hyper_increase", p.hyper_increase);
-  require_rate("dcqcn min_rate", p.min_rate);
 }
 
 void validate(const SwiftParameters& p) {
-  require_time(p.base_target > Nanos(0), "swift base_target", p.base_target, "above 0");
+  require_time(p.base_target >= Nanos(0), "swift base_target", p.base_target, "of 0 or more");
   require_time(p.per_hop >= Nanos(0), "swift per_hop", p.per_hop, "of 0 or more");
   require_time(p.flow_scaling >= Nanos(0), "swift flow_scaling", p.flow_scaling, "of 0 or more");
   require(p.flow_min_window > 0, "swift flow_min_window", p.flow_min_window, "above 0");

@@ -7,7 +7,9 @@
 #include "mltcp/cc/controller.h"
 #include "mltcp/cc/cubic.h"
 #include "mltcp/cc/dctcp.h"
+#include "mltcp/cc/dcqcn.h"
 #include "mltcp/cc/reno.h"
+#include "mltcp/cc/swift.h"
 
 namespace mltcp::cc {
 
@@ -16,6 +18,8 @@ std::span<const AlgorithmTable* const> algorithms() {
       &table_of<Reno>(),
       &table_of<Cubic>(),
       &table_of<Dctcp>(),
+      &table_of<Dcqcn>(),
+      &table_of<Swift>(),
   };
   return all;
 }

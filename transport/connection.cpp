@@ -743,8 +743,8 @@ void Connection::update_pacing() {
                                            static_cast<double>(std::max<std::int64_t>(rtt_.smoothed().count, 1))));
   const bool at_most = !max_rate_.is_zero() && (rate.is_zero() || max_rate_ < rate);
   if (at_most) rate = max_rate_;
-  // The window counts UDP payloads, max_rate counts what is on the wire.
-  paced_overhead_ = at_most ? overhead_ : 0;
+  // The window counts UDP payloads, max_rate counts what is on the wire, and so do the rates that begin with it.
+  paced_overhead_ = at_most || controller_.algorithm().capabilities.rate_based ? overhead_ : 0;
   pacer_.set(rate, Bytes{pacing_burst_packets} * max_packet_, config_.pacing_quantum);
 }
 

@@ -1,0 +1,119 @@
+// DCQCN (see dcqcn.h).
+#include "mltcp/cc/dcqcn.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mltcp::cc {
+namespace {
+
+// Defaults as shares of the line rate: at 40 Gbps they are the paper's R_AI of 40 Mbps and B of 10 MB (section 5).
+constexpr double additive_share = 1e-3;
+constexpr double hyper_share = 5 * additive_share;
+constexpr double least_share = additive_share;
+constexpr double byte_seconds = 2e-3;
+
+// The current rate only ever halves its distance to the line rate: this close, it is there.
+constexpr double close_to_line = 1 - 1e-6;
+
+constexpr double first_window_packets = 10;  // RFC 6928; before there is an RTT
+
+double or_share(double given, double share) { return given > 0 ? given : share; }
+
+}  // namespace
+
+void Dcqcn::start(const PathInfo& path, Output& out) {
+  const DcqcnParameters& p = path.parameters->dcqcn;
+  const auto bps = [](Rate rate) { return static_cast<double>(rate.bits_per_second); };
+  line_rate_ = std::max(bps(path.max_rate), 1.0);
+  current_rate_ = target_rate_ = line_rate_;  // section 3.1: no slow start
+  g_ = p.g;
+  additive_ = or_share(bps(p.additive_increase), line_rate_ * additive_share);
+  hyper_ = or_share(bps(p.hyper_increase), line_rate_ * hyper_share);
+  min_rate_ = std::min(or_share(bps(p.min_rate), line_rate_ * least_share), line_rate_);
+  notification_interval_ = p.notification_interval;
+  alpha_interval_ = p.alpha_interval;
+  increase_interval_ = p.increase_interval;
+  increase_bytes_ =
+      std::max<Bytes>(p.increase_bytes > 0 ? p.increase_bytes : static_cast<Bytes>(line_rate_ / 8 * byte_seconds), 1);
+  fast_recovery_steps_ = p.fast_recovery_steps;
+  window_floor_ = first_window_packets * path.max_packet_bytes;
+  write(out);
+}
+
+void Dcqcn::on_ack(const AckSample& ack, Output& out) {
+  gain_ = ack.gain;
+  smoothed_rtt_ns_ = static_cast<double>(ack.smoothed_rtt.count);
+  if (ack.ce_packets > 0) notify(ack.now, ack.decrease_gain);
+  if (!increase_due_.is_never()) bytes_ += ack.acked_bytes;
+  for (; bytes_ >= increase_bytes_ && !increase_due_.is_never(); bytes_ -= increase_bytes_) {
+    ++byte_steps_;
+    increase();
+  }
+  write(out);
+}
+
+void Dcqcn::on_congestion(const CongestionEvent& event, Output& out) {
+  if (event.cause != CongestionEvent::Cause::loss) return;  // marks come with the acknowledgements
+  notify(event.now, event.decrease_gain);
+  write(out);
+}
+
+void Dcqcn::on_timeout(Nanos now, Output& out) {
+  current_rate_ = target_rate_ = min_rate_;
+  alpha_ = 1;
+  restart_increase(now);
+  write(out);
+}
+
+void Dcqcn::on_timer(Nanos now, Output& out) {
+  // A late call makes up for what it missed.
+  while (increase_due_ <= now) {
+    increase_due_ += increase_interval_;
+    ++timer_steps_;
+    increase();
+  }
+  write(out);
+}
+
+void Dcqcn::notify(Nanos now, double decrease_gain) {
+  if (!notified_.is_never()) {
+    const Nanos since = now - notified_;
+    if (since < notification_interval_) return;
+    alpha_ *= std::pow(1 - g_, static_cast<double>(since.count / alpha_interval_.count));  // equation 2
+  }
+  notified_ = now;
+  // Equation 1.
+  target_rate_ = current_rate_;
+  current_rate_ = std::max(current_rate_ * (1 - reduction(alpha_ / 2, decrease_gain)), min_rate_);
+  alpha_ = (1 - g_) * alpha_ + g_;
+  restart_increase(now);
+}
+
+void Dcqcn::restart_increase(Nanos now) {
+  timer_steps_ = byte_steps_ = 0;
+  bytes_ = 0;
+  increase_due_ = now + increase_interval_;
+}
+
+void Dcqcn::increase() {
+  // Section 3.1, equations 3 and 4: fast recovery in the first F steps, until either counter is beyond; hyper increase
+  // when both are; additive increase in between.
+  if (std::max(timer_steps_, byte_steps_) > fast_recovery_steps_) {
+    const bool hyper = std::min(timer_steps_, byte_steps_) > fast_recovery_steps_;
+    target_rate_ = std::min(target_rate_ + gain_ * (hyper ? hyper_ : additive_), line_rate_);
+  }
+  current_rate_ = (target_rate_ + current_rate_) / 2;
+  if (current_rate_ >= line_rate_ * close_to_line) {
+    current_rate_ = target_rate_ = line_rate_;
+    increase_due_ = Nanos::never();
+  }
+}
+
+void Dcqcn::write(Output& out) const {
+  out.pacing_rate = Rate(static_cast<std::uint64_t>(std::max(current_rate_, 1.0)));
+  out.cwnd_bytes = std::max(2 * target_rate_ / 8e9 * smoothed_rtt_ns_, window_floor_);
+  out.timer = increase_due_;
+}
+
+}  // namespace mltcp::cc

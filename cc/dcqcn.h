@@ -1,0 +1,75 @@
+// DCQCN: rates from congestion notifications (Zhu et al., SIGCOMM'15, doi 10.1145/2785956.2787484, section 3, with the
+// parameters of section 5). Made for RDMA: a flow starts at line rate, marks cut it by a share that follows how often
+// they come, and a timer and a byte counter bring it back, in steps of three kinds.
+//
+// Where the parts are:
+// - The notification point (section 3.1) sends a flow at most one notification per N. In this transport the receiver
+//   echoes exact counts of marked packets in its acknowledgements, more than a notification says, so its rule is
+//   applied where the counts arrive: marks are a notification if the last one is N or longer ago.
+// - The byte counter counts bytes as they are acknowledged, a round trip after they were sent.
+// - The alpha timer needs no wake-up: the periods K that passed are made up for when alpha is used next. The timer of
+//   the increases runs only while there is something to increase. A flow at line rate asks for no timer at all.
+//
+// DCQCN expects a fabric that loses nothing. A loss nevertheless is the strongest sign of congestion there is, so an
+// episode of losses is a notification, and persistent congestion, when nothing got through for several timeouts, cuts
+// to the lowest rate and forgets the target: there is no reason to return to a rate that the path has not carried. The
+// window is a safety bound of two round trips at the target rate, which is the rate before the latest cut: it bounds
+// what a path that stopped (or a pause of its flow control, PFC) can have in flight, and is not reached otherwise.
+//
+// With a gain F the steps R_AI and R_HAI are multiplied by it (arXiv 2402.09589, section 3). Steps of the timer use the
+// gain of the latest acknowledgement.
+#pragma once
+
+#include "mltcp/cc/algorithm.h"
+
+namespace mltcp::cc {
+
+class Dcqcn {
+ public:
+  static constexpr std::string_view name = "dcqcn";
+  static constexpr Capabilities capabilities{.needs_ecn = true, .needs_timer = true, .rate_based = true};
+
+  void start(const PathInfo& path, Output& out);
+  void on_ack(const AckSample& ack, Output& out);
+  void on_congestion(const CongestionEvent& event, Output& out);
+  void on_timeout(Nanos now, Output& out);
+  /// Nothing: fast recovery is back at the rate before the cut within a few steps.
+  void on_spurious_congestion(Nanos, Output&) {}
+  void on_timer(Nanos now, Output& out);
+  /// Nothing: the timer has brought the rate back, and alpha falls while nothing is sent, as in the paper.
+  void on_idle_restart(Nanos, Output&) {}
+
+ private:
+  void notify(Nanos now, double decrease_gain);
+  void restart_increase(Nanos now);
+  void increase();
+  void write(Output& out) const;
+
+  // Rates in bits per second.
+  double line_rate_ = 0;
+  double current_rate_ = 0;  ///< R_C
+  double target_rate_ = 0;   ///< R_T
+  double alpha_ = 1;
+  Nanos notified_ = Nanos::never();  ///< time of the latest notification
+  Nanos increase_due_ = Nanos::never();
+  Bytes bytes_ = 0;  ///< of the byte counter's current step
+  std::uint32_t timer_steps_ = 0;
+  std::uint32_t byte_steps_ = 0;
+  double gain_ = 1;
+  double window_floor_ = 0;
+  double smoothed_rtt_ns_ = 0;
+
+  double g_ = 0;
+  double additive_ = 0;
+  double hyper_ = 0;
+  double min_rate_ = 0;
+  Nanos notification_interval_;
+  Nanos alpha_interval_;
+  Nanos increase_interval_;
+  Bytes increase_bytes_ = 0;
+  std::uint32_t fast_recovery_steps_ = 0;
+};
+
+static_assert(Algorithm<Dcqcn>);
+
+}  // namespace mltcp::cc

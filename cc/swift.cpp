@@ -1,0 +1,101 @@
+// Swift (see swift.h).
+#include "mltcp/cc/swift.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace mltcp::cc {
+namespace {
+
+constexpr double initial_window = 10;        // packets, RFC 6928
+constexpr double endpoint_weight = 1.0 / 8;  // of a sample in the smoothed endpoint delay (section 3.2)
+constexpr double windows_apart = 2;          // at most, the larger window to the smaller
+constexpr double in_use = 0.8;               // of the window in flight, a packet less: it is what holds the sender back
+
+}  // namespace
+
+void Swift::start(const PathInfo& path, Output& out) {
+  const SwiftParameters& p = path.parameters->swift;
+  mss_ = static_cast<double>(path.max_packet_bytes);
+  base_target_ = static_cast<double>(p.base_target.count);
+  per_hop_ = static_cast<double>(p.per_hop.count);
+  // Section 3.5: the addition to the target is flow_scaling at flow_min_window, and 0 at flow_max_window.
+  flow_scaling_ = static_cast<double>(p.flow_scaling.count);
+  flow_alpha_ = flow_scaling_ / (1 / std::sqrt(p.flow_min_window) - 1 / std::sqrt(p.flow_max_window));
+  flow_beta_ = -flow_alpha_ / std::sqrt(p.flow_max_window);
+  endpoint_target_ = static_cast<double>(p.endpoint_target.count);
+  additive_ = p.additive_increase;
+  beta_ = p.beta;
+  max_decrease_ = p.max_decrease;
+  min_window_ = p.min_window;
+  max_window_ = std::max(p.max_window, p.min_window);
+  fabric_.packets = endpoint_.packets = initial_window;
+  write(out);
+}
+
+void Swift::on_ack(const AckSample& ack, Output& out) {
+  smoothed_rtt_ = static_cast<double>(ack.smoothed_rtt.count);
+  if (ack.latest_rtt > Nanos(0)) {
+    latest_rtt_ = static_cast<double>(ack.latest_rtt.count);
+    const auto endpoint = static_cast<double>(ack.endpoint_delay.count);
+    fabric_delay_ = latest_rtt_ - endpoint;
+    least_fabric_delay_ = measured_ ? std::min(least_fabric_delay_, fabric_delay_) : fabric_delay_;
+    endpoint_delay_ = measured_ ? endpoint_delay_ + endpoint_weight * (endpoint - endpoint_delay_) : endpoint;
+    measured_ = true;
+  }
+  if (!measured_) return;
+  const bool used = ack.cwnd_limited || (!ack.app_limited && static_cast<double>(ack.bytes_in_flight_before) + mss_ >=
+                                                                 in_use * out.cwnd_bytes);
+  const double step = used ? ack.gain * additive_ * static_cast<double>(ack.acked_bytes) / mss_ : 0;
+  react(fabric_, fabric_delay_, fabric_target(ack), step, ack);
+  react(endpoint_, endpoint_delay_, endpoint_target_, step, ack);
+  write(out);
+}
+
+void Swift::react(Window& window, double delay, double target, double step, const AckSample& ack) const {
+  if (delay < target)
+    window.packets += window.packets >= 1 ? step / window.packets : step;
+  else
+    decrease(window, reduction(std::min(beta_ * (delay - target) / delay, max_decrease_), ack.decrease_gain), ack.now);
+}
+
+void Swift::decrease(Window& window, double share, Nanos now) const {
+  const bool recent = !window.decreased.is_never() && static_cast<double>((now - window.decreased).count) < latest_rtt_;
+  if (recent || share <= 0) return;
+  window.packets *= 1 - share;
+  window.decreased = now;
+}
+
+double Swift::fabric_target(const AckSample& ack) const {
+  const double base = base_target_ > 0
+                          ? base_target_
+                          : static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(2 * least_fabric_delay_)));
+  const double scaling = flow_alpha_ / std::sqrt(fabric_.packets / ack.gain) + flow_beta_;
+  return base + ack.hops * per_hop_ + std::clamp(scaling, 0.0, flow_scaling_);
+}
+
+void Swift::on_congestion(const CongestionEvent& event, Output& out) {
+  if (event.cause != CongestionEvent::Cause::loss) return;  // the delay tells more than a mark
+  const double share = reduction(max_decrease_, event.decrease_gain);
+  decrease(fabric_, share, event.now);
+  decrease(endpoint_, share, event.now);
+  write(out);
+}
+
+void Swift::on_timeout(Nanos now, Output& out) {
+  fabric_ = endpoint_ = {min_window_, now};
+  write(out);
+}
+
+void Swift::write(Output& out) {
+  const double cwnd = std::clamp(std::min(fabric_.packets, endpoint_.packets), min_window_, max_window_);
+  const double most = std::min(windows_apart * cwnd, max_window_);
+  fabric_.packets = std::clamp(fabric_.packets, cwnd, most);
+  endpoint_.packets = std::clamp(endpoint_.packets, cwnd, most);
+  out.cwnd_bytes = (cwnd < 1 ? cwnd : std::ceil(cwnd)) * mss_;
+  if (smoothed_rtt_ > 0)
+    out.pacing_rate = Rate(static_cast<std::uint64_t>(std::max(cwnd * mss_ * 8e9 / smoothed_rtt_, 1.0)));
+}
+
+}  // namespace mltcp::cc
