@@ -1,0 +1,374 @@
+// DCQCN step by step: alpha, the cut, fast recovery, additive and hyper increase, which notifications count, timers and
+// bounds, and what the gain touches. Numbers are the paper's equations worked out.
+#include "mltcp/cc/dcqcn.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+
+#include "mltcp/cc/controller.h"
+
+namespace mltcp::cc {
+namespace {
+
+using namespace mltcp::literals;
+
+constexpr double line = 40e9;
+constexpr double mbps = 1e6;
+constexpr double g = 1.0 / 256;
+// Rates are whole bits per second.
+constexpr double rounding = 2;
+
+struct Driver {
+  explicit Driver(const Parameters& parameters = default_parameters, double line_rate = line)
+      : controller(find_algorithm("dcqcn"), PathInfo{.max_packet_bytes = 1000,
+                                                     .max_rate = Rate(static_cast<std::uint64_t>(line_rate)),
+                                                     .parameters = &parameters}) {}
+
+  Controller controller;
+  Nanos now{1'000'000};
+
+  [[nodiscard]] double rate() const { return static_cast<double>(controller.output().pacing_rate.bits_per_second); }
+  [[nodiscard]] Nanos timer() const { return controller.output().timer; }
+
+  void ack(Bytes bytes, std::uint32_t marked = 0, double gain = 1.0, double decrease_gain = 1.0) {
+    AckSample sample;
+    sample.now = now;
+    sample.acked_bytes = bytes;
+    sample.acked_packets = static_cast<std::uint32_t>(bytes / 1000);
+    sample.ce_packets = marked;
+    sample.latest_rtt = sample.min_rtt = sample.smoothed_rtt = 20_us;
+    sample.gain = gain;
+    sample.decrease_gain = decrease_gain;
+    controller.on_ack(sample);
+  }
+  void notify(double gain = 1.0) { ack(1000, 1, gain); }
+  /// The timer, when it is due.
+  void tick() {
+    now = timer();
+    ASSERT_FALSE(now.is_never());
+    controller.on_timer(now);
+  }
+};
+
+/// Parameters under which only the timer, or only the byte counter, makes steps.
+Parameters only_timer() {
+  Parameters parameters;
+  parameters.dcqcn.increase_bytes = 1'000'000'000'000;
+  return parameters;
+}
+Parameters only_bytes() {
+  Parameters parameters;
+  parameters.dcqcn.increase_interval = Nanos(100'000'000'000);
+  return parameters;
+}
+
+/// The rate after a cut by alpha / 2 and `halvings` of the distance to the rate before.
+double recovered(double before, double alpha, int halvings) { return before - before * alpha / 2 / (1 << halvings); }
+
+TEST(Dcqcn, start__at_line_rate_without_a_timer) {
+  const Driver flow;
+  EXPECT_EQ(flow.rate(), line);
+  EXPECT_TRUE(flow.timer().is_never());
+  EXPECT_TRUE(flow.controller.algorithm().capabilities.needs_ecn);
+  EXPECT_TRUE(flow.controller.algorithm().capabilities.needs_timer);
+  EXPECT_TRUE(flow.controller.algorithm().capabilities.rate_based);
+}
+
+TEST(Dcqcn, notification__cuts_by_half_of_alpha_which_then_grows) {
+  // Equation 1, three times at the shortest interval, and once more after two periods K (equation 2).
+  Driver flow(only_timer());
+  double alpha = 1;
+  double rate = line;
+  for (const Nanos wait : {0_us, 50_us, 50_us, 115_us}) {
+    flow.now += wait;
+    if (wait == 115_us) alpha *= (1 - g) * (1 - g);
+    flow.notify();
+    rate *= 1 - alpha / 2;
+    alpha = (1 - g) * alpha + g;
+    EXPECT_NEAR(flow.rate(), rate, rounding);
+  }
+}
+
+TEST(Dcqcn, alpha__grows_again_with_each_notification) {
+  // From a hundredth: one notification every 50 us, in which alpha does not fall.
+  Driver flow(only_bytes());
+  flow.notify();
+  double alpha = 1;
+  const int periods = 1175;  // alpha is 0.01
+  flow.now += 55_us * periods;
+  alpha = std::pow(1 - g, periods);
+  double rate = flow.rate();
+  for (int i = 0; i < 20; ++i) {
+    flow.notify();
+    rate *= 1 - alpha / 2;
+    alpha = (1 - g) * alpha + g;
+    EXPECT_NEAR(flow.rate(), rate, rounding * (i + 1)) << i;
+    flow.now += 50_us;
+  }
+  EXPECT_GT(alpha, 0.08);
+}
+
+TEST(Dcqcn, alpha__falls_by_elapsed_periods_as_step_by_step) {
+  for (const std::int64_t wait_ns : {50'000, 54'999, 55'000, 109'999, 110'000, 1'234'567, 55'000'000}) {
+    Driver flow(only_bytes());
+    flow.notify();
+    const double before = flow.rate();
+    double alpha = 1;
+    for (std::int64_t t = 55'000; t <= wait_ns; t += 55'000) alpha *= 1 - g;
+    flow.now += Nanos(wait_ns);
+    flow.notify();
+    EXPECT_NEAR(flow.rate(), before * (1 - alpha / 2), rounding) << wait_ns << " ns";
+  }
+}
+
+TEST(Dcqcn, notification__at_most_one_per_interval) {
+  Driver flow(only_bytes());
+  flow.notify();
+  const double once = flow.rate();
+  flow.now += 49'999_ns;
+  flow.notify();
+  EXPECT_EQ(flow.rate(), once);
+  flow.now += 1_ns;  // N after the one that counted, not after the one that did not
+  flow.notify();
+  EXPECT_LT(flow.rate(), once);
+}
+
+TEST(Dcqcn, notification__sets_the_target_to_the_rate_before_it) {
+  Driver flow(only_timer());
+  flow.notify();
+  flow.now += 50_us;
+  const double before = flow.rate();
+  flow.notify();
+  for (int i = 0; i < 5; ++i) flow.tick();
+  EXPECT_NEAR(flow.rate(), recovered(before, 1.0, 5), rounding);
+  EXPECT_LT(flow.rate(), before);
+}
+
+TEST(Dcqcn, notification__begins_recovery_anew) {
+  Driver flow(only_timer());
+  flow.notify();
+  for (int i = 0; i < 5; ++i) flow.tick();
+  flow.notify();
+  const double alpha = (1 - g) * (1 - g) * (1 - g) * (1 - g) * (1 - g);  // five periods without one
+  const double before = recovered(line, 1.0, 5);
+  EXPECT_EQ(flow.timer(), flow.now + 55_us);
+  for (int i = 1; i <= 5; ++i) {
+    flow.tick();
+    EXPECT_NEAR(flow.rate(), recovered(before, alpha, i), rounding);
+  }
+}
+
+TEST(Dcqcn, timer__five_halvings_of_the_distance_then_additive_steps) {
+  Driver flow(only_timer());
+  flow.notify();
+  flow.now += 50_us;
+  const double target = flow.rate();  // half of the line rate
+  flow.notify();
+  for (int i = 1; i <= 5; ++i) {
+    flow.tick();
+    EXPECT_NEAR(flow.rate(), recovered(target, 1.0, i), rounding) << "step " << i;
+  }
+  // Equation 4; never hyper increase, as long as the byte counter has not gone through fast recovery too.
+  double rate = recovered(target, 1.0, 5);
+  for (int i = 1; i <= 20; ++i) {
+    flow.tick();
+    rate = (target + i * 40 * mbps + rate) / 2;
+    EXPECT_NEAR(flow.rate(), rate, rounding) << "additive step " << i;
+  }
+}
+
+TEST(Dcqcn, byte_counter__makes_the_same_steps) {
+  Driver flow(only_bytes());
+  flow.notify();
+  flow.now += 50_us;
+  const double target = flow.rate();
+  flow.notify();
+  double rate = flow.rate();
+  flow.ack(9'998'999);  // with the 1000 bytes that were marked one byte less than B
+  EXPECT_EQ(flow.rate(), rate);
+  flow.ack(1);
+  for (int i = 1; i <= 5; ++i) {
+    EXPECT_NEAR(flow.rate(), recovered(target, 1.0, i), rounding) << "step " << i;
+    rate = flow.rate();
+    flow.ack(10'000'000);
+  }
+  EXPECT_NEAR(flow.rate(), (target + 40 * mbps + rate) / 2, rounding);
+  rate = flow.rate();
+  flow.ack(20'000'000);  // two steps at once
+  rate = (target + 80 * mbps + rate) / 2;
+  rate = (target + 120 * mbps + rate) / 2;
+  EXPECT_NEAR(flow.rate(), rate, rounding);
+}
+
+TEST(Dcqcn, hyper_increase__when_both_counters_are_beyond_fast_recovery) {
+  Driver flow;
+  flow.notify();
+  flow.now += 50_us;
+  double target = flow.rate();
+  flow.notify();
+  for (int i = 0; i < 5; ++i) {
+    flow.tick();
+    flow.ack(10'000'000);
+  }
+  double rate = flow.rate();
+  EXPECT_NEAR(rate, recovered(target, 1.0, 10), rounding);
+  const auto expect_step = [&](double increase) {
+    target += increase;
+    rate = (target + rate) / 2;
+    EXPECT_NEAR(flow.rate(), rate, rounding);
+  };
+  flow.tick();
+  expect_step(40 * mbps);
+  flow.ack(10'000'000);
+  expect_step(200 * mbps);
+  flow.tick();
+  expect_step(200 * mbps);
+}
+
+TEST(Dcqcn, gain__scales_both_increases_and_nothing_else) {
+  Driver plain;
+  Driver twice;
+  for (Driver* flow : {&plain, &twice}) {
+    const double gain = flow == &twice ? 2.0 : 1.0;
+    flow->notify(gain);
+    flow->now += 50_us;
+    flow->notify(gain);
+    for (int i = 0; i < 5; ++i) flow->tick();
+  }
+  EXPECT_EQ(plain.rate(), twice.rate());  // cuts and fast recovery
+  for (Driver* flow : {&plain, &twice}) {
+    const double gain = flow == &twice ? 2.0 : 1.0;
+    double rate = flow->rate();
+    double target = line / 2;
+    const auto step = [&](double increase) {
+      target += gain * increase;
+      rate = (target + rate) / 2;
+    };
+    flow->tick();
+    step(40 * mbps);
+    EXPECT_NEAR(flow->rate(), rate, rounding);
+    flow->ack(60'000'000, 0, gain);  // six steps, of which the byte counter's sixth is a hyper increase
+    for (int i = 0; i < 5; ++i) step(40 * mbps);
+    step(200 * mbps);
+    EXPECT_NEAR(flow->rate(), rate, rounding);
+  }
+}
+
+TEST(Dcqcn, gain__does_not_touch_the_cut_unless_asked_to) {
+  for (const double gain : {0.25, 1.0, 2.0}) {
+    Driver flow;
+    flow.notify(gain);
+    EXPECT_EQ(flow.rate(), line / 2);
+  }
+  Driver flow;
+  flow.ack(1000, 1, 2.0, 2.0);  // the decrease variant
+  EXPECT_EQ(flow.rate(), line * 0.75);
+}
+
+TEST(Dcqcn, timer__stops_at_line_rate) {
+  Driver flow;
+  flow.notify();
+  int steps = 0;
+  while (!flow.timer().is_never()) {
+    ASSERT_LT(++steps, 100);
+    flow.tick();
+    ASSERT_LE(flow.rate(), line);
+  }
+  EXPECT_EQ(flow.rate(), line);
+  flow.ack(1'000'000'000);
+  EXPECT_EQ(flow.rate(), line);
+  EXPECT_TRUE(flow.timer().is_never());
+  // And runs again after the next notification, which finds a small alpha.
+  flow.now += 100_ms;
+  flow.notify();
+  EXPECT_LT(flow.rate(), line);
+  EXPECT_GT(flow.rate(), 0.999 * line);
+  EXPECT_EQ(flow.timer(), flow.now + 55_us);
+}
+
+TEST(Dcqcn, timer__a_late_call_makes_up_for_the_steps_it_missed) {
+  Driver on_time(only_timer());
+  Driver late(only_timer());
+  on_time.notify();
+  late.notify();
+  for (int i = 0; i < 4; ++i) on_time.tick();
+  late.now += 55_us * 4 + 10_us;
+  late.controller.on_timer(late.now);
+  EXPECT_EQ(late.rate(), on_time.rate());
+  EXPECT_EQ(late.timer(), on_time.timer());
+}
+
+TEST(Dcqcn, rate__never_below_the_minimum) {
+  Driver flow(only_bytes());
+  for (int i = 0; i < 100; ++i) {
+    flow.notify();
+    flow.now += 50_us;
+  }
+  EXPECT_EQ(flow.rate(), 40 * mbps);
+  Parameters parameters = only_bytes();
+  parameters.dcqcn.min_rate = Rate(1'000'000'000'000);  // above the line rate, which bounds it
+  Driver slow(parameters);
+  slow.notify();
+  EXPECT_EQ(slow.rate(), line);
+}
+
+TEST(Dcqcn, defaults__are_the_papers_at_40_gbps_and_in_proportion_elsewhere) {
+  // At 1 Gbps R_AI is 1 Mbps and B is 250 kB; given ones are taken as they are.
+  const auto additive_step = [](const Parameters& parameters) {
+    Driver flow(parameters, 1e9);
+    flow.notify();
+    flow.ack(1'249'000);  // five steps
+    const double rate = flow.rate();
+    EXPECT_NEAR(rate, recovered(1e9, 1.0, 5), rounding);
+    flow.now += 50_us;
+    flow.notify();
+    const double before = rate;
+    flow.ack(5 * 250'000 - 1000);
+    const double recovery = flow.rate();
+    flow.ack(250'000);
+    return 2 * flow.rate() - recovery - before;
+  };
+  EXPECT_NEAR(additive_step(default_parameters), 1e6, 10);
+  Parameters parameters;
+  parameters.dcqcn.additive_increase = Rate(3'000'000);
+  EXPECT_NEAR(additive_step(parameters), 3e6, 10);
+}
+
+TEST(Dcqcn, loss__is_a_notification_and_a_mark_event_is_none) {
+  Driver flow;
+  flow.controller.on_congestion({flow.now, CongestionEvent::Cause::ecn, 0});
+  EXPECT_EQ(flow.rate(), line);
+  flow.controller.on_congestion({flow.now, CongestionEvent::Cause::loss, 0});
+  EXPECT_EQ(flow.rate(), line / 2);
+  flow.notify();  // within N of it
+  EXPECT_EQ(flow.rate(), line / 2);
+}
+
+TEST(Dcqcn, timeout__falls_to_the_minimum_and_forgets_the_target) {
+  Driver flow(only_timer());
+  flow.controller.on_timeout(flow.now);
+  EXPECT_EQ(flow.rate(), 40 * mbps);
+  for (int i = 0; i < 5; ++i) flow.tick();
+  EXPECT_EQ(flow.rate(), 40 * mbps);
+  flow.tick();
+  EXPECT_EQ(flow.rate(), 60 * mbps);
+}
+
+TEST(Dcqcn, window__is_two_round_trips_at_the_rate_before_the_cut) {
+  Driver flow;
+  EXPECT_EQ(flow.controller.output().cwnd_bytes, 10'000);  // no round trip known
+  flow.ack(1000);
+  EXPECT_NEAR(flow.controller.output().cwnd_bytes, 2 * line / 8 * 20e-6, 1);
+  flow.notify();
+  EXPECT_NEAR(flow.controller.output().cwnd_bytes, 2 * line / 8 * 20e-6, 1);
+  flow.now += 50_us;
+  flow.notify();
+  EXPECT_NEAR(flow.controller.output().cwnd_bytes, line / 8 * 20e-6, 1);
+  flow.controller.on_timeout(flow.now);
+  EXPECT_EQ(flow.controller.output().cwnd_bytes, 10'000);
+}
+
+}  // namespace
+}  // namespace mltcp::cc

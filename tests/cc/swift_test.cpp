@@ -1,0 +1,366 @@
+// Swift step by step: Algorithm 1's increase and decrease, the once-per-round-trip guard, the target's curve, the two
+// windows, losses, pace, and what the gain touches. Numbers are the paper's formulas worked out.
+#include "mltcp/cc/swift.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+
+#include "mltcp/cc/controller.h"
+
+namespace mltcp::cc {
+namespace {
+
+using namespace mltcp::literals;
+
+constexpr double mss = 1000;
+constexpr Nanos far_below = 20_us;  // of every target here
+
+/// A target of 100 us whatever the window.
+Parameters flat() {
+  Parameters parameters;
+  parameters.swift.base_target = 100_us;
+  parameters.swift.per_hop = 0_us;
+  parameters.swift.flow_scaling = 0_us;
+  return parameters;
+}
+
+struct Driver {
+  explicit Driver(const Parameters& parameters = flat())
+      : controller(find_algorithm("swift"),
+                   PathInfo{.max_packet_bytes = 1000, .max_rate = {}, .parameters = &parameters}) {}
+
+  Controller controller;
+  Nanos now{1'000'000};
+  std::uint8_t hops = 0;
+  double gain = 1.0;
+  double decrease_gain = 1.0;
+
+  /// The window in packets, which the pace tells exactly.
+  [[nodiscard]] double cwnd() const { return pace() * rtt.seconds() / 8 / mss; }
+  [[nodiscard]] double pace() const { return static_cast<double>(controller.output().pacing_rate.bits_per_second); }
+
+  [[nodiscard]] AckSample sample(double packets, Nanos latest_rtt, Nanos endpoint = Nanos(0)) {
+    AckSample ack;
+    ack.now = now;
+    ack.acked_bytes = static_cast<Bytes>(packets * mss + 0.5);
+    ack.acked_packets = static_cast<std::uint32_t>(packets);
+    ack.latest_rtt = latest_rtt;
+    ack.smoothed_rtt = rtt;
+    ack.endpoint_delay = endpoint;
+    ack.hops = hops;
+    ack.cwnd_limited = true;
+    ack.gain = gain;
+    ack.decrease_gain = decrease_gain;
+    return ack;
+  }
+  void ack(double packets, Nanos latest_rtt, Nanos endpoint = Nanos(0)) {
+    controller.on_ack(sample(packets, latest_rtt, endpoint));
+  }
+  void lose() { controller.on_congestion({now, CongestionEvent::Cause::loss, 0, decrease_gain}); }
+  /// Whether a delay is above the target, on a copy.
+  [[nodiscard]] bool above_target(Nanos delay) const {
+    Driver copy = *this;
+    copy.now += 1_s;
+    const double before = copy.cwnd();
+    copy.ack(1e-3, delay);
+    return copy.cwnd() < before;
+  }
+  /// The delay at which decreases begin, in microseconds.
+  [[nodiscard]] double target_us() const {
+    std::int64_t low = 1;
+    std::int64_t high = 1'000'000;
+    while (high - low > 1) {
+      const std::int64_t middle = (low + high) / 2;
+      // An excess of a nanosecond is a decrease of a few millionths: below what the pace resolves, so look 200 ns on.
+      (above_target(Nanos(middle + 200)) ? high : low) = middle;
+    }
+    return static_cast<double>(high) / 1e3;
+  }
+  /// Brings the window to `packets` by growth or by losses.
+  void window(double packets) {
+    ack(1e-3, far_below);
+    while (cwnd() > packets) {
+      now += 1_s;
+      lose();
+    }
+    // Above one packet the window grows as the square root of twice what was acknowledged; below, by all of it.
+    for (int i = 0; i < 100 && std::abs(cwnd() - packets) > 1e-3; ++i)
+      ack(cwnd() >= 1 ? (packets - cwnd()) * cwnd() / gain : (packets - cwnd()) / gain, far_below);
+    ASSERT_NEAR(cwnd(), packets, 2e-3);
+  }
+
+  Nanos rtt = 1_ms;  ///< smoothed
+};
+
+TEST(Swift, start__opens_ten_packets) {
+  const Driver flow;
+  EXPECT_EQ(flow.controller.output().cwnd_bytes, 10 * mss);
+  EXPECT_TRUE(flow.controller.output().pacing_rate.is_zero());
+  EXPECT_TRUE(flow.controller.output().timer.is_never());
+}
+
+TEST(Swift, increase__one_sample_of_a_window_adds_exactly_gain_packets) {
+  for (const double gain : {0.25, 1.0, 2.0}) {
+    Driver flow;
+    flow.gain = gain;
+    flow.ack(10, far_below);
+    EXPECT_NEAR(flow.cwnd(), 10 + gain, 1e-3) << "gain " << gain;
+  }
+}
+
+TEST(Swift, increase__additive_increase_packets_per_window) {
+  Parameters parameters = flat();
+  parameters.swift.additive_increase = 0.5;
+  Driver flow(parameters);
+  for (int i = 0; i < 10; ++i) flow.ack(1, far_below);
+  EXPECT_NEAR(flow.cwnd(), 10.5, 0.02);
+}
+
+TEST(Swift, increase__below_one_packet_by_what_was_acknowledged) {
+  for (const double gain : {0.25, 1.0, 2.0}) {
+    Driver flow;
+    flow.window(0.1);
+    flow.gain = gain;
+    flow.ack(0.25, far_below);
+    EXPECT_NEAR(flow.cwnd(), 0.1 + 0.25 * gain, 3e-3) << "gain " << gain;
+  }
+}
+
+TEST(Swift, increase__only_of_a_window_that_was_in_use) {
+  Driver flow;
+  AckSample ack = flow.sample(10, far_below);
+  ack.cwnd_limited = false;
+  ack.bytes_in_flight_before = 6'900;
+  flow.controller.on_ack(ack);
+  EXPECT_NEAR(flow.cwnd(), 10, 1e-3);
+  ack.bytes_in_flight_before = 7'000;  // the pace held back the rest
+  flow.controller.on_ack(ack);
+  EXPECT_NEAR(flow.cwnd(), 11, 1e-3);
+  ack.bytes_in_flight_before = 11'000;
+  ack.app_limited = true;
+  flow.controller.on_ack(ack);
+  EXPECT_NEAR(flow.cwnd(), 11, 1e-3);
+}
+
+TEST(Swift, decrease__by_the_share_of_the_delay_that_is_above_the_target) {
+  // 1 - 0.8 (delay - 100 us) / delay
+  for (const auto& [delay, factor] : {std::pair{125_us, 0.84}, {160_us, 0.7}, {200_us, 0.6}}) {
+    Driver flow;
+    flow.ack(10, delay);
+    EXPECT_NEAR(flow.cwnd(), 10 * factor, 1e-3) << delay.count;
+  }
+}
+
+TEST(Swift, decrease__never_more_than_max_decrease) {
+  for (const Nanos delay : {300_us, 1_ms, 1_s}) {
+    Driver flow;
+    flow.ack(10, delay);
+    EXPECT_NEAR(flow.cwnd(), 5, 1e-3);
+  }
+}
+
+TEST(Swift, decrease__at_the_target_nothing_happens) {
+  Driver flow;
+  flow.ack(10, 100_us);
+  EXPECT_NEAR(flow.cwnd(), 10, 1e-3);
+}
+
+TEST(Swift, decrease__once_per_round_trip) {
+  Driver flow;
+  flow.ack(1, 200_us);
+  EXPECT_NEAR(flow.cwnd(), 6, 1e-3);
+  for (int i = 0; i < 4; ++i) {  // these see the same queue, and do not postpone the next decrease either
+    flow.now += 49_us;
+    flow.ack(1, 200_us);
+    EXPECT_NEAR(flow.cwnd(), 6, 1e-3);
+  }
+  flow.now += 4_us;  // 200 us since the decrease
+  flow.ack(1, 200_us);
+  EXPECT_NEAR(flow.cwnd(), 3.6, 1e-3);
+}
+
+TEST(Swift, decrease__does_not_keep_the_window_from_growing_within_the_round_trip) {
+  Driver flow;
+  flow.ack(1, 200_us);
+  flow.ack(6, 50_us);
+  EXPECT_NEAR(flow.cwnd(), 7, 1e-3);
+}
+
+TEST(Swift, decrease__whatever_the_gain_unless_asked_to) {
+  for (const double gain : {0.25, 1.0, 2.0}) {
+    Driver flow;
+    flow.gain = gain;
+    flow.ack(10, 200_us);
+    EXPECT_NEAR(flow.cwnd(), 6, 1e-3);
+  }
+  Driver flow;
+  flow.decrease_gain = 2;  // the decrease variant
+  flow.ack(10, 200_us);
+  EXPECT_NEAR(flow.cwnd(), 8, 1e-3);
+  flow.now += 1_s;
+  flow.lose();
+  EXPECT_NEAR(flow.cwnd(), 6, 1e-3);
+}
+
+TEST(Swift, target__base_and_hops) {
+  Parameters parameters = flat();
+  parameters.swift.per_hop = 3_us;
+  Driver flow(parameters);
+  flow.ack(1e-3, far_below);
+  EXPECT_NEAR(flow.target_us(), 100, 0.25);
+  flow.hops = 5;
+  EXPECT_NEAR(flow.target_us(), 115, 0.25);
+}
+
+TEST(Swift, target__flow_scaling_curve) {
+  // alpha / sqrt(cwnd) + beta with alpha = 100 us / (1 / sqrt(0.1) - 1 / sqrt(100)), beta = -alpha / sqrt(100).
+  Parameters parameters = flat();
+  parameters.swift.flow_scaling = 100_us;
+  const double alpha = 100 / (1 / std::sqrt(0.1) - 0.1);
+  for (const auto& [window, addition] : {std::pair{0.05, 100.0},
+                                         {0.1, 100.0},
+                                         {0.5, alpha / std::sqrt(0.5) - alpha / 10},
+                                         {1.0, 0.9 * alpha},
+                                         {25.0, 0.1 * alpha},
+                                         {100.0, 0.0},
+                                         {200.0, 0.0}}) {
+    Driver flow(parameters);
+    flow.window(window);
+    EXPECT_NEAR(flow.target_us(), 100 + addition, window < 1 ? 1 : 0.3) << "window " << window;
+  }
+}
+
+TEST(Swift, target__with_a_gain_flow_scaling_is_that_of_as_many_flows) {
+  Parameters parameters = flat();
+  parameters.swift.flow_scaling = 100_us;
+  Driver one(parameters);
+  one.window(8);
+  Driver two(parameters);
+  two.window(16);
+  EXPECT_GT(one.target_us() - two.target_us(), 3);
+  two.gain = 2;
+  EXPECT_NEAR(one.target_us(), two.target_us(), 0.25);
+}
+
+TEST(Swift, target__derived_from_the_smallest_fabric_delay) {
+  Parameters parameters = flat();
+  parameters.swift.base_target = 0_us;
+  Driver flow(parameters);
+  flow.ack(1e-3, 90_us, 30_us);
+  EXPECT_NEAR(flow.target_us(), 131.072, 0.25);  // 120 us and more
+  flow.ack(1e-3, 33_us);
+  EXPECT_NEAR(flow.target_us(), 131.072, 0.25);
+  flow.ack(1e-3, 32_us);
+  EXPECT_NEAR(flow.target_us(), 65.536, 0.25);
+  flow.ack(1e-3, 60_us);
+  EXPECT_NEAR(flow.target_us(), 65.536, 0.25);
+}
+
+TEST(Swift, fabric_delay__is_without_what_the_peer_spent) {
+  Driver flow;
+  flow.ack(10, 220_us, 125_us);  // 95 us in the fabric
+  EXPECT_NEAR(flow.cwnd(), 11, 1e-3);
+  flow.ack(11, 250_us, 125_us);
+  EXPECT_NEAR(flow.cwnd(), 11 * 0.84, 1e-3);
+}
+
+TEST(Swift, endpoint_window__rules_when_the_peer_is_slow) {
+  Driver flow;
+  flow.ack(10, 320_us, 300_us);  // target 150 us
+  EXPECT_NEAR(flow.cwnd(), 10 * 0.6, 1e-3);
+  flow.now += 320_us;
+  flow.ack(1, 320_us, 300_us);
+  EXPECT_NEAR(flow.cwnd(), 10 * 0.36, 1e-3);
+}
+
+TEST(Swift, endpoint_delay__is_smoothed) {
+  Driver flow;
+  flow.ack(1e-3, far_below);
+  flow.ack(1e-3, 1_ms, 990_us);  // an eighth of it is below the target
+  EXPECT_NEAR(flow.cwnd(), 10, 1e-3);
+  flow.ack(1e-3, 1_ms, 990_us);
+  EXPECT_LT(flow.cwnd(), 9);
+}
+
+TEST(Swift, windows__the_one_that_does_not_rule_stays_within_reach) {
+  // The fabric is congested for long while the endpoint is not; then the endpoint is heard within two decreases.
+  Driver flow;
+  flow.window(2);
+  for (int i = 0; i < 1000; ++i) {
+    flow.now += 1_ms;
+    flow.ack(2, i % 2 == 0 ? 200_us : 50_us);
+  }
+  const double before = flow.cwnd();
+  for (int i = 0; i < 3; ++i) {
+    flow.now += 100_ms;
+    flow.ack(1e-3, 10_ms, 9'980_us);
+  }
+  EXPECT_LT(flow.cwnd(), before);
+}
+
+TEST(Swift, loss__takes_max_decrease_once_per_round_trip) {
+  Driver flow;
+  flow.ack(1e-3, far_below);
+  flow.lose();
+  EXPECT_NEAR(flow.cwnd(), 5, 1e-3);
+  flow.now += far_below - 1_ns;
+  flow.lose();
+  EXPECT_NEAR(flow.cwnd(), 5, 1e-3);
+  flow.now += 1_ns;
+  flow.lose();
+  EXPECT_NEAR(flow.cwnd(), 2.5, 1e-3);
+  flow.ack(1, 200_us);  // the delay of the same congestion
+  EXPECT_NEAR(flow.cwnd(), 2.5, 1e-3);
+}
+
+TEST(Swift, marks__are_not_looked_at) {
+  Driver flow;
+  flow.ack(1e-3, far_below);
+  flow.controller.on_congestion({flow.now, CongestionEvent::Cause::ecn, 0});
+  EXPECT_NEAR(flow.cwnd(), 10, 1e-3);
+}
+
+TEST(Swift, timeout__falls_to_the_smallest_window_and_returns) {
+  Driver flow;
+  flow.ack(1e-3, far_below);
+  flow.controller.on_timeout(flow.now);
+  EXPECT_NEAR(flow.cwnd(), 0.01, 1e-4);
+  EXPECT_NEAR(flow.controller.output().cwnd_bytes, 0.01 * mss, 1e-6);
+  flow.ack(1, far_below);
+  EXPECT_NEAR(flow.cwnd(), 1.01, 1e-2);
+}
+
+TEST(Swift, window__stays_between_its_bounds) {
+  Parameters parameters = flat();
+  parameters.swift.min_window = 0.5;
+  parameters.swift.max_window = 12;
+  Driver flow(parameters);
+  for (int i = 0; i < 10; ++i) flow.ack(10, far_below);
+  EXPECT_NEAR(flow.cwnd(), 12, 1e-3);
+  for (int i = 0; i < 10; ++i) {
+    flow.now += 1_s;
+    flow.ack(1, 1_s);
+  }
+  EXPECT_NEAR(flow.cwnd(), 0.5, 1e-3);
+}
+
+TEST(Swift, pace__is_a_round_trip_divided_by_the_window) {
+  Driver flow;
+  flow.window(0.25);
+  EXPECT_NEAR(flow.controller.output().cwnd_bytes, 0.25 * mss, 3);
+  EXPECT_NEAR(flow.pace(), 0.25 * mss * 8 / 1e-3, 30e3);  // a packet every four round trips
+  flow.window(3.5);
+  EXPECT_NEAR(flow.pace(), 3.5 * mss * 8 / 1e-3, 30e3);
+  EXPECT_EQ(flow.controller.output().cwnd_bytes, 4 * mss);  // of which the pace leaves a part unused
+}
+
+TEST(Swift, without_a_round_trip_sample__waits) {
+  Driver flow;
+  flow.ack(10, Nanos(0));
+  EXPECT_EQ(flow.controller.output().cwnd_bytes, 10 * mss);
+}
+
+}  // namespace
+}  // namespace mltcp::cc
