@@ -9,26 +9,14 @@
 #include <initializer_list>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
+#include "mltcp/base/fingerprint.h"
 #include "mltcp/base/text.h"
-
-// The parser's assertions catch what its own checks of the input miss: a table header such as [=]. Left alone they
-// abort, or with NDEBUG make the compiler assume that such input does not exist. They throw instead, so that it is
-// refused like every other. This file must stay the only one that includes the parser, as its functions are inline.
-namespace mltcp::experiment {
-struct ParserAssertion {};
-[[noreturn]] inline void fail_parser_assertion() { throw ParserAssertion(); }
-}  // namespace mltcp::experiment
-#undef NDEBUG
-#define TOML_ASSERT(condition) ((condition) ? void() : ::mltcp::experiment::fail_parser_assertion())
-#define TOML_ENABLE_FORMATTERS 0
-#include <toml++/toml.h>
-
 #include "mltcp/cc/controller.h"
+#include "mltcp/experiment/internal/toml.h"
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/transport/encapsulation.h"
 #include "mltcp/workload/inspection.h"
@@ -46,6 +34,7 @@ constexpr std::int64_t kMostFlows = 1000;
 constexpr std::size_t kMostJobs = 1000;
 constexpr std::size_t kMostPhases = 100'000;
 constexpr std::size_t kMostNameBytes = 100;
+constexpr std::uint32_t kFirstOverrideLine = 1U << 31;  // beyond every file's lines: those of overrides, by number
 constexpr TextFile kExperimentFile{"an experiment file", 64U << 20};
 constexpr Bytes kFrameBytes = fabric::DumbbellConfig{}.mtu + encap::kEthernetBytes;  // what a bottleneck has to hold
 constexpr Bytes kMostBufferBytes = 1'000'000'000'000;                                // 1 TB
@@ -56,70 +45,6 @@ constexpr Nanos kMostDelay = 10_s;
 constexpr Nanos kMostCompute(24LL * 3600 * 1'000'000'000LL);  // a day
 constexpr double kMostWeight = 1000;
 constexpr double kMostScale = 1e6;
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
-// Edits that turn one word into the other: a letter inserted, left out, replaced, or swapped with its neighbour
-// (optimal string alignment).
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before(b.size() + 1);  // the row before the last
-  std::vector<std::size_t> last(b.size() + 1);
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(last.begin(), last.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      row[j + 1] = std::min({last[j] + (a[i] == b[j] ? 0 : 1), last[j + 1] + 1, row[j] + 1});
-      if (i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j]) row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
-    }
-    std::swap(before, last);
-    std::swap(last, row);
-  }
-  return last.back();
-}
-
-// The word that is probably meant, or nothing when none is near.
-std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known) {
-  constexpr std::size_t longest = 40;
-  if (word.size() > longest) return std::nullopt;
-  std::optional<std::string> best;
-  std::size_t best_distance = std::max<std::size_t>(word.size() / 3, 2) + 1;
-  for (const std::string& candidate : known) {
-    const std::size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = candidate;
-    }
-  }
-  return best;
-}
-
-std::string_view type_name(const toml::node& node) {
-  switch (node.type()) {
-    case toml::node_type::table:
-      return "a table";
-    case toml::node_type::array:
-      return "an array";
-    case toml::node_type::string:
-      return "a text";
-    case toml::node_type::integer:
-      return "a whole number";
-    case toml::node_type::floating_point:
-      return "a decimal number";
-    case toml::node_type::boolean:
-      return "true or false";
-    case toml::node_type::date:
-    case toml::node_type::time:
-    case toml::node_type::date_time:
-      return "a date or time";
-    default:
-      return "nothing";
-  }
-}
 
 const std::vector<std::string>& top_level_keys() {
   static const std::vector<std::string> keys{"name",     "datapath",   "iterations", "seed",  "cc",
@@ -161,6 +86,11 @@ class Reader {
     if (options_.seed) experiment.seed = *options_.seed;
     experiment.datapath =
         choice(root, "datapath", "--datapath", options_.datapath, known_datapaths(), options_.datapaths, "sim");
+    if (options_.virtual_time_only && experiment.datapath != "sim")
+      fail(*find(root, "", "datapath"),
+           fmt::format("{} runs one experiment at a time, as it has the machine's time for a clock, and a sweep many",
+                       in_quotes(experiment.datapath)),
+           "write \"sim\", or use mltcp run");
     experiment.cc = choice(root, "cc", "--cc", options_.cc, known_ccs(), options_.ccs, "reno");
     read_policies(root, experiment);
     if (const auto item = find(root, "", "mltcp")) read_mltcp(*item, experiment.mltcp);
@@ -182,10 +112,16 @@ class Reader {
  private:
   [[noreturn]] void fail(std::uint32_t line, std::string_view key, std::string_view cause,
                          std::string_view cure) const {
-    throw InputError(one_line(fmt::format("{}:{}: {}: {}; {}", file_, line, key, cause, cure)));
+    throw InputError(one_line(fmt::format("{}: {}: {}; {}", place(line), key, cause, cure)));
   }
   [[noreturn]] void fail(const Item& item, std::string_view cause, std::string_view cure) const {
     fail(item.line, item.key, cause, cure);
+  }
+
+  // Where a line stands: in the file, or where the override comes from that stands for it.
+  std::string place(std::uint32_t line) const {
+    if (line >= kFirstOverrideLine) return options_.overrides[line - kFirstOverrideLine].origin;
+    return fmt::format("{}:{}", file_, line);
   }
 
   // ---- Values ----
@@ -295,7 +231,7 @@ class Reader {
     try {
       return parse(written);
     } catch (const InputError& error) {
-      throw InputError(one_line(fmt::format("{}:{}: {}: {}", file_, item.line, item.key, error.what())));
+      throw InputError(one_line(fmt::format("{}: {}: {}", place(item.line), item.key, error.what())));
     }
   }
 
@@ -358,7 +294,7 @@ class Reader {
   }
 
   [[noreturn]] void throw_objection(const Item& item, std::string_view wrong) const {
-    throw InputError(one_line(fmt::format("{}:{}: {}: {}", file_, item.line, item.key, wrong)));
+    throw InputError(one_line(fmt::format("{}: {}: {}", place(item.line), item.key, wrong)));
   }
 
   // An algorithm that reacts to marks must not run where there are none.
@@ -579,32 +515,79 @@ class Reader {
       fail(item, fmt::format("an array of tables is expected and this is {}", type_name(*item.node)),
            "write [[job]] above each job");
     if (list->empty()) fail(item, "there is no job", "add at least one [[job]]");
-    if (list->size() > kMostJobs)
-      fail(item, fmt::format("there are {} jobs", list->size()), fmt::format("write at most {}", kMostJobs));
-    if (experiment.datapath == "ring" && options_.most_ring_jobs && list->size() > *options_.most_ring_jobs)
-      fail(line_of((*list)[*options_.most_ring_jobs], item.line), item.key,
-           fmt::format("there are {} jobs and datapath ring has ports for {}", list->size(), *options_.most_ring_jobs),
-           "take jobs out, or use datapath sim");
+    check_number(item, *list, kMostJobs, false, "", fmt::format("write at most {}", kMostJobs));
+    if (experiment.datapath == "ring" && options_.most_ring_jobs)
+      check_number(item, *list, *options_.most_ring_jobs, true,
+                   fmt::format(" and datapath ring has ports for {}", *options_.most_ring_jobs),
+                   "take jobs out, or use datapath sim");
     std::map<std::string, std::uint32_t, std::less<>> names;
     std::size_t number = 0;
     for (const toml::node& node : *list) {
-      const Item job{&node, fmt::format("job[{}]", ++number), line_of(node, item.line)};
-      experiment.jobs.push_back(read_job(job, experiment.warnings));
-      const auto [first, is_new] = names.try_emplace(experiment.jobs.back().name, 0);
-      const std::uint32_t line = find(*node.as_table(), job.key, "name")->line;
-      if (!is_new)
-        fail(line, path(job.key, "name"),
-             fmt::format("{} is the name of the job of line {} too", in_quotes(first->first), first->second),
-             "give each job a name of its own");
-      first->second = line;
+      const Item item_of_job{&node, fmt::format("job[{}]", ++number), line_of(node, item.line)};
+      workload::Job job = read_job(item_of_job, experiment.warnings);
+      const Item name = *find(*node.as_table(), item_of_job.key, "name");
+      for (workload::Job& copy : copies_of(item_of_job, std::move(job))) {
+        const auto [first, is_new] = names.try_emplace(copy.name, name.line);
+        if (!is_new)
+          fail(name,
+               first->second < kFirstOverrideLine
+                   ? fmt::format("{} is the name of the job of line {} too", in_quotes(copy.name), first->second)
+                   : fmt::format("{} is the name of another job too", in_quotes(copy.name)),
+               "give each job a name of its own");
+        experiment.jobs.push_back(std::move(copy));
+        numbers_.push_back(number);
+      }
     }
+  }
+
+  // Copies counted, before any is made: refuses more than `most`, at the job with which they are more.
+  void check_number(const Item& item, const toml::array& list, std::size_t most, bool at_job, std::string_view limit,
+                    std::string_view cure) const {
+    std::size_t total = 0;
+    std::uint32_t line = 0;
+    for (const toml::node& node : list) {
+      const toml::table* keys = node.as_table();
+      const auto* count = keys != nullptr ? keys->get_as<std::int64_t>("count") : nullptr;
+      // What is no count is refused when the job is read.
+      total +=
+          count != nullptr ? static_cast<std::size_t>(std::clamp<std::int64_t>(count->get(), 1, kMostJobs + 1)) : 1;
+      if (total > most && line == 0) line = at_job ? line_of(node, item.line) : item.line;
+    }
+    if (total > most) fail(line, item.key, fmt::format("there are {} jobs{}", total, limit), cure);
+  }
+
+  // A job with a count stands for several that differ in name and start.
+  std::vector<workload::Job> copies_of(const Item& item, workload::Job job) const {
+    const toml::table& keys = *item.node->as_table();
+    const auto count = find(keys, item.key, "count");
+    const auto step = find(keys, item.key, "start_step");
+    const std::size_t copies =
+        count ? static_cast<std::size_t>(whole(*count, 1, static_cast<std::int64_t>(kMostJobs))) : 1;
+    if (step && !count) fail(*step, "the job has no count", "add count = 2 or more, or leave start_step out");
+    if (copies == 1) {
+      if (step) static_cast<void>(duration(*step, "3 ms", kMostCompute));
+      return {std::move(job)};
+    }
+    const Nanos apart = step ? duration(*step, "3 ms", kMostCompute) : Nanos();
+    if (job.start + apart * static_cast<std::int64_t>(copies - 1) > kMostCompute)
+      fail(*step, fmt::format("the last of {} jobs starts after more than {}", copies, to_text(kMostCompute)),
+           "write a shorter step");
+    std::vector<workload::Job> result(copies, job);
+    for (std::size_t i = 0; i < copies; ++i) {
+      result[i].name = fmt::format("{}-{}", job.name, i + 1);
+      result[i].start += apart * static_cast<std::int64_t>(i);
+    }
+    const std::string wrong = objection_to_name(result.back().name);
+    if (!wrong.empty()) throw_objection(*find(keys, item.key, "name"), wrong);
+    return result;
   }
 
   workload::Job read_job(const Item& item, std::vector<std::string>& warnings) const {
     const toml::table& keys = table(item, "[[job]] above each job");
     check_keys(keys, item.key,
-               {"name", "compute", "communicate", "flows", "start", "jitter", "weight", "rate", "phases", "trace",
-                "iterations", "cc", "unaware", "workers", "network", "gather_size", "compute_scale", "bytes_scale"});
+               {"name",         "count",   "compute", "communicate", "flows",       "start",         "start_step",
+                "start_jitter", "jitter",  "weight",  "rate",        "phases",      "trace",         "iterations",
+                "cc",           "unaware", "workers", "network",     "gather_size", "compute_scale", "bytes_scale"});
     workload::Job job;
     const auto name = find(keys, item.key, "name");
     if (!name) fail(item.line, path(item.key, "name"), "the key is missing", "write name = \"vgg19\"");
@@ -612,6 +595,8 @@ class Reader {
     if (const auto value = find(keys, item.key, "flows"))
       job.flows = static_cast<std::uint32_t>(whole(*value, 1, kMostFlows));
     if (const auto value = find(keys, item.key, "start")) job.start = duration(*value, "0 ms", kMostCompute);
+    if (const auto value = find(keys, item.key, "start_jitter"))
+      job.start_jitter = duration(*value, "5 ms", kMostCompute);
     if (const auto value = find(keys, item.key, "jitter")) job.jitter = duration(*value, "1 ms", kMostCompute);
     if (const auto value = find(keys, item.key, "weight")) job.weight = factor(*value, kMostWeight);
     if (const auto value = find(keys, item.key, "rate")) job.rate = rate(*value);
@@ -698,11 +683,11 @@ class Reader {
         iteration += static_cast<double>(phase.compute.count) +
                      static_cast<double>(phase.bytes) * 8e9 / static_cast<double>(rate.bits_per_second);
       }
-      const double all = static_cast<double>(job.start.count) +
+      const double all = static_cast<double>((job.start + job.start_jitter).count) +
                          iteration * (job.iterations > 0 ? job.iterations : experiment.iterations);
       if (all <= static_cast<double>(kLongestRun.count)) continue;
       const std::string cause = fmt::format("{} iterations of job[{}] take {:.6g} days or more", experiment.iterations,
-                                            i + 1, all / 86'400e9);
+                                            numbers_[i], all / 86'400e9);
       const std::string cure = fmt::format("lower them, or what an iteration computes and sends, to {:.0f} days",
                                            static_cast<double>(kLongestRun.count) / 86'400e9);
       if (options_.iterations) throw InputError(fmt::format("--iterations: {}; {}", cause, cure));
@@ -801,13 +786,14 @@ class Reader {
       job.phases = workload::to_job(loaded, job.name, mapping).phases;
       warnings.insert(warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
     } catch (const InputError& error) {
-      throw InputError(one_line(fmt::format("{}:{}: {}: {}", file_, trace.line, trace.key, error.what())));
+      throw InputError(one_line(fmt::format("{}: {}: {}", place(trace.line), trace.key, error.what())));
     }
   }
 
   bool ecn_ = false;  // of the link that the jobs share
   std::string file_;
   const FileOptions& options_;
+  std::vector<std::size_t> numbers_;  // of the experiment's jobs in the file, from 1
 };
 
 }  // namespace
@@ -840,45 +826,40 @@ Experiment load_experiment(const std::filesystem::path& path, const FileOptions&
 
 namespace {
 
-bool fails_assertion(std::string_view text) {
-  try {
-    static_cast<void>(toml::parse(text));
-  } catch (const ParserAssertion&) {
-    return true;
-  } catch (const toml::parse_error&) {
-    // A text cut off in the middle.
+void apply_overrides(toml::table& root, const std::vector<Override>& overrides) {
+  for (std::size_t i = 0; i < overrides.size(); ++i) {
+    const Override& override = overrides[i];
+    try {
+      const toml::table value = toml::parse("v = " + override.value);
+      set_value(root, override.key, *value.get("v"), kFirstOverrideLine + static_cast<std::uint32_t>(i));
+    } catch (const InputError& error) {
+      throw InputError(one_line(fmt::format("{}: {}: {}", override.origin, override.key, error.what())));
+    }
   }
-  return false;
 }
 
-// An assertion does not tell its line, but every text fails it that includes the line, and none that doesn't.
-std::size_t line_of_assertion(std::string_view text) {
-  std::vector<std::size_t> ends;
-  for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1))
-    ends.push_back(at + 1);
-  const auto line = std::partition_point(ends.begin(), ends.end(),
-                                         [&](std::size_t end) { return !fails_assertion(text.substr(0, end)); });
-  return static_cast<std::size_t>(line - ends.begin()) + 1;
+// What the command line may replace counts as it is used; everything else as it is written, whatever keys there are.
+std::string fingerprint_of(const Experiment& experiment, toml::table root) {
+  for (const std::string_view key : {"name", "seed", "datapath", "iterations", "cc", "policies"}) root.erase(key);
+  Fingerprint result;
+  result.add(fmt::format("{} {} {} {}\n{}\n", experiment.datapath, experiment.iterations, experiment.cc,
+                         joined(experiment.policies), to_toml(root)));
+  // Those of traces stand in other files.
+  for (const workload::Job& job : experiment.jobs)
+    for (const workload::Phase& phase : job.phases)
+      result.add(fmt::format("{} {} {} {} {}\n", phase.kind == workload::Phase::Kind::communicate, phase.compute.count,
+                             phase.bytes, phase.rate.bits_per_second, phase.overlap));
+  return result.text();
 }
 
 }  // namespace
 
 Experiment parse_experiment(std::string_view text, const std::string& file, const FileOptions& options) {
-  toml::table root;
-  try {
-    root = toml::parse(text, file);
-  } catch (const toml::parse_error& error) {
-    throw InputError(
-        one_line(fmt::format("{}:{}: TOML: {}; correct the line (values with a unit stand in quotes, as in \"150 "
-                             "ms\"), see docs/experiment-file.md",
-                             file, std::max<std::uint32_t>(error.source().begin.line, 1), error.description())));
-  } catch (const ParserAssertion&) {
-    throw InputError(
-        one_line(fmt::format("{}:{}: TOML: a key or value is expected; correct the line, see "
-                             "docs/experiment-file.md",
-                             file, line_of_assertion(text))));
-  }
-  return Reader(file, options).read(root);
+  toml::table root = parse_toml(text, file, "docs/experiment-file.md");
+  apply_overrides(root, options.overrides);
+  Experiment experiment = Reader(file, options).read(root);
+  experiment.fingerprint = fingerprint_of(experiment, std::move(root));
+  return experiment;
 }
 
 }  // namespace mltcp::experiment

@@ -41,12 +41,22 @@ struct Experiment {
   /// At least one, each sends something; names differ. Job::rate is 0 where the file leaves it out. All iterations of
   /// a job fit into kLongestRun even if it has the network to itself.
   std::vector<workload::Job> jobs;
+  /// The same for experiments that run alike, but for the seed: of everything in the file (and its traces, and what the
+  /// command line set) except name and seed. 32 hexadecimal digits.
+  std::string fingerprint;
   /// What was read with a grain of salt (of traces), each one line that begins with file and line.
   std::vector<std::string> warnings;
 };
 
 /// Of the time that all iterations of a job need at least: 2^53 ns, 104 days.
 inline constexpr Nanos kLongestRun(std::int64_t{1} << 53);
+
+/// A value that is taken instead of the file's, whether it has one or not.
+struct Override {
+  std::string key;     ///< its path in the file: "cc", "bottleneck.buffer", "job[2].start", "job[*].jitter"
+  std::string value;   ///< as TOML, of one line: "\"75 kB\"", "2", "{ kmin = \"60 kB\" }"
+  std::string origin;  ///< stands in messages for file and line: "sweep.toml:7", "--vary"
+};
 
 /// What the caller can run, and what the command line sets in place of the file.
 struct FileOptions {
@@ -58,6 +68,11 @@ struct FileOptions {
   /// Most jobs of datapath ring, which needs ports for each. Empty: as many as the format knows.
   std::optional<std::size_t> most_ring_jobs;
 
+  /// Refuses datapaths that take the machine's time.
+  bool virtual_time_only = false;
+
+  /// Applied in this order to what was read, before anything is looked at.
+  std::vector<Override> overrides;
   /// Taken instead of the file's key; messages name the option (--datapath and so on) instead of file and line.
   std::optional<std::string> datapath;
   std::optional<std::string> cc;

@@ -393,7 +393,8 @@ JobResult job_from(const Object& json) {
                                                          : iteration_stats(job.iterations).second_half_mean;
   if (json.has("interleaved_from") && !json.is_null("interleaved_from")) {
     job.interleaved_from = json.whole("interleaved_from");
-    if (*job.interleaved_from >= job.iterations.size())
+    // The series may be left out (records of sweeps).
+    if (!job.iterations.empty() && *job.interleaved_from >= job.iterations.size())
       json.fail(json.place_of("interleaved_from"),
                 fmt::format("is not one of the {} iterations", job.iterations.size()));
   }

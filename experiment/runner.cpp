@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/random.h"
 #include "mltcp/experiment/job_driver.h"
 #include "mltcp/workload/inspection.h"
 
@@ -26,7 +27,8 @@ constexpr double jitters_per_iteration = 4;         // standard deviations
 constexpr std::int64_t round_trips_for_connecting = 20;
 constexpr Nanos shortest_setup_limit = 10_s;
 constexpr Nanos most_initial_rtt = 60_s;
-constexpr Nanos slice = 50_ms;  // between two reports of progress
+constexpr Nanos slice = 50_ms;                                    // between two reports of progress
+constexpr std::uint64_t start_streams = std::uint64_t{1} << 32U;  // of random numbers; those below are the jobs' own
 
 /// How long an iteration of `job` takes at most, when it has the network to itself.
 double longest_alone_ns(const workload::Job& job, Rate rate, Nanos rtt) {
@@ -168,6 +170,18 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
   return run;
 }
 
+/// The jobs with the starts that the seed gives them, the same under every policy.
+std::vector<workload::Job> with_drawn_starts(const Experiment& experiment) {
+  std::vector<workload::Job> jobs = experiment.jobs;
+  for (std::size_t number = 0; number < jobs.size(); ++number) {
+    workload::Job& job = jobs[number];
+    if (job.start_jitter.count <= 0) continue;
+    Random random = Random::stream(experiment.seed, start_streams + number);
+    job.start += Nanos(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(job.start_jitter.count))));
+  }
+  return jobs;
+}
+
 /// What makes two jobs alike when each runs alone.
 bool alike(const workload::Job& a, const workload::Job& b) {
   const auto same_phase = [](const workload::Phase& p, const workload::Phase& q) {
@@ -241,10 +255,11 @@ Results run_experiment(const Experiment& experiment, TestbedFactory& factory, co
     finished += alone_share;
   }
   const InterleaveRule rule = factory.real_time() ? InterleaveRule::real_time() : InterleaveRule::virtual_time();
+  const std::vector<workload::Job> jobs = with_drawn_starts(experiment);
   for (const std::string& policy : experiment.policies) {
     const auto tick = ticker(static_cast<double>(experiment.iterations), "policy " + policy);
     tick(0);
-    Run run = run_once(experiment, {policy, experiment.jobs, experiment.iterations}, factory, tick);
+    Run run = run_once(experiment, {policy, jobs, experiment.iterations}, factory, tick);
     for (std::size_t i = 0; i < run.jobs.size(); ++i) run.jobs[i].isolated = isolated[i];
     summarize(run, rule);
     results.runs.push_back(std::move(run));

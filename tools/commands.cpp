@@ -39,19 +39,12 @@ void warn(const std::vector<std::string>& warnings) {
 }
 
 experiment::Experiment load(const RunArguments& arguments) {
-  experiment::FileOptions options;
-  options.datapaths = experiment::available_datapaths();
-  options.policies = experiment::available_policies();
-  options.ccs.clear();
-  for (const cc::AlgorithmTable* algorithm : cc::algorithms()) options.ccs.emplace_back(algorithm->name);
+  experiment::FileOptions options = file_options();
   options.datapath = arguments.datapath;
   options.cc = arguments.cc;
   options.policy = arguments.policies;
   options.iterations = arguments.iterations;
   options.seed = arguments.seed;
-#if MLTCP_HAS_DPDK
-  options.most_ring_jobs = dpdk::RingDumbbell::max_pairs();
-#endif
   return experiment::load_experiment(arguments.file, options);
 }
 
@@ -76,6 +69,18 @@ std::string summary(const experiment::Results& results) {
 }
 
 }  // namespace
+
+experiment::FileOptions file_options() {
+  experiment::FileOptions options;
+  options.datapaths = experiment::available_datapaths();
+  options.policies = experiment::available_policies();
+  options.ccs.clear();
+  for (const cc::AlgorithmTable* algorithm : cc::algorithms()) options.ccs.emplace_back(algorithm->name);
+#if MLTCP_HAS_DPDK
+  options.most_ring_jobs = dpdk::RingDumbbell::max_pairs();
+#endif
+  return options;
+}
 
 int run(const RunArguments& arguments) {
   if (arguments.json && arguments.json->empty())

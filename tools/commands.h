@@ -7,7 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "mltcp/experiment/experiment_file.h"
+
 namespace mltcp::tools {
+
+/// What this build can run.
+experiment::FileOptions file_options();
 
 struct RunArguments {
   std::string file;
@@ -21,6 +26,23 @@ struct RunArguments {
   bool verify = false;               ///< carry and verify payloads in virtual time too
 };
 int run(const RunArguments& arguments);
+
+struct SweepArguments {
+  std::string file;
+  std::vector<std::string> vary;       ///< "KEY=VALUE,VALUE"
+  std::optional<std::uint32_t> seeds;  ///< how many
+  std::vector<std::string> policies;   ///< empty: the file's
+  std::optional<std::string> output;   ///< folder of the records
+  std::optional<std::string> shard;    ///< "i/n" or "auto"
+  std::vector<std::string> merge;      ///< folders
+  std::uint32_t threads = 0;           ///< 0: one a core
+  bool full = false;                   ///< keep series of iterations
+  bool no_run = false;                 ///< show what is there
+  std::optional<std::string> json;     ///< files, or "-" for standard output
+  std::optional<std::string> markdown;
+  std::optional<std::string> csv;
+};
+int sweep(const SweepArguments& arguments);
 
 struct InspectArguments {
   std::string file;

@@ -78,6 +78,35 @@ int dispatch(int argc, char** argv) {
   run_command->add_flag("--verify", run.verify, "Carry and verify every byte on datapath sim too (ring always does)");
   run_command->add_option("--json", run.json, "Write the results to this file; - is standard output");
 
+  tools::SweepArguments sweep;
+  CLI::App* sweep_command = app.add_subcommand(
+      "sweep", "Run a grid of experiments with many seeds on all cores, and tabulate them (docs/sweep.md)");
+  sweep_command->add_option("FILE.toml", sweep.file, "A sweep, or an experiment that --vary varies")->required();
+  sweep_command
+      ->add_option("--vary", sweep.vary,
+                   "A key of the experiment and its values, as in cc=reno,cubic or 'bottleneck.buffer=75 kB,250 kB' or "
+                   "'job[*].jitter=0 ms,2 ms'; once for each key")
+      ->allow_extra_args(false);
+  sweep_command->add_option("--seeds", sweep.seeds, "With how many seeds each point runs, from the experiment's on")
+      ->check(CLI::Range(1, 100'000));
+  sweep_command->add_option("--policy", sweep.policies, "Policies, instead of the files'; several: --policy fair,mltcp")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  sweep_command->add_option("-o,--output", sweep.output,
+                            "Folder of the finished runs, which are not run again; default: the file's name with "
+                            ".sweep");
+  sweep_command->add_option("--shard", sweep.shard,
+                            "Do only part i of n, as in 2/8; auto takes both from the Slurm or MPI launcher");
+  sweep_command->add_option("--merge", sweep.merge, "Take finished runs from this folder, too; may be repeated")
+      ->allow_extra_args(false);
+  sweep_command->add_flag("--no-run", sweep.no_run, "Run nothing: the table of what is there");
+  sweep_command->add_option("--threads", sweep.threads, "Runs at a time; default: one a core")
+      ->check(CLI::Range(1, 10'000));
+  sweep_command->add_flag("--full", sweep.full, "Keep every iteration's time, so that mltcp report can draw a run");
+  sweep_command->add_option("--json", sweep.json, "Write the table to this file; - is standard output");
+  sweep_command->add_option("--markdown", sweep.markdown, "The same as a table of Markdown");
+  sweep_command->add_option("--csv", sweep.csv, "The same with all numbers as CSV");
+
   tools::InspectArguments inspect;
   CLI::App* inspect_command =
       app.add_subcommand("inspect", "What a trace holds: iterations, phases, bytes (docs/workload.md)");
@@ -112,6 +141,7 @@ int dispatch(int argc, char** argv) {
     return complain(bad_input, fmt::format("{}; see mltcp{} --help", error.what(), which));
   }
   if (*run_command) return tools::run(run);
+  if (*sweep_command) return tools::sweep(sweep);
   if (*inspect_command) return tools::inspect(inspect);
   if (*report_command) return tools::report(results, page);
   return tools::doctor();

@@ -27,6 +27,7 @@ struct Job {
   std::vector<Phase> phases;  ///< in order; at least one sends
   std::uint32_t flows = 1;    ///< connections that share the bytes of each phase
   Nanos start;
+  Nanos start_jitter;            ///< the job starts up to this much later, drawn from the seed; 0 = at `start`
   Nanos jitter;                  ///< standard deviation of the compute time of an iteration
   double weight = 1.0;           ///< for policy static: gain of the increase step
   Rate rate;                     ///< the most it sends (its NIC); 0 = the bottleneck's rate

@@ -73,9 +73,9 @@ class Command : public ::testing::Test {
 
 TEST_F(Command, none_or_unknown__named_with_the_list) {
   EXPECT_EQ(refusal(""),
-            "mltcp: no command is given; the commands are run, inspect, report, doctor; see mltcp --help\n");
+            "mltcp: no command is given; the commands are run, sweep, inspect, report, doctor; see mltcp --help\n");
   EXPECT_EQ(refusal("bogus e.toml"),
-            "mltcp: \"bogus\" is not a command; the commands are run, inspect, report, doctor; see mltcp --help\n");
+            "mltcp: \"bogus\" is not a command; the commands are run, sweep, inspect, report, doctor; see mltcp --help\n");
   EXPECT_THAT(refusal("run"), HasSubstr("EXPERIMENT.toml is required; see mltcp run --help"));
 }
 

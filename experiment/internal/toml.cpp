@@ -1,0 +1,290 @@
+// TOML for the readers of this folder (see toml.h).
+#include "mltcp/experiment/internal/toml.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+#include <sstream>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+
+namespace mltcp::experiment {
+namespace {
+
+bool fails_assertion(std::string_view text) {
+  try {
+    static_cast<void>(toml::parse(text));
+  } catch (const ParserAssertion&) {
+    return true;
+  } catch (const toml::parse_error&) {
+    // A text cut off in the middle.
+  }
+  return false;
+}
+
+// An assertion does not tell its line, but every text fails it that includes the line, and none that doesn't.
+std::size_t line_of_assertion(std::string_view text) {
+  std::vector<std::size_t> ends;
+  for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1))
+    ends.push_back(at + 1);
+  const auto line = std::partition_point(ends.begin(), ends.end(),
+                                         [&](std::size_t end) { return !fails_assertion(text.substr(0, end)); });
+  return static_cast<std::size_t>(line - ends.begin()) + 1;
+}
+
+// Edits that turn one word into the other: a letter inserted, left out, replaced, or swapped with its neighbour
+// (optimal string alignment).
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1);  // the row before the last
+  std::vector<std::size_t> last(b.size() + 1);
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(last.begin(), last.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      row[j + 1] = std::min({last[j] + (a[i] == b[j] ? 0 : 1), last[j + 1] + 1, row[j] + 1});
+      if (i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j]) row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
+    }
+    std::swap(before, last);
+    std::swap(last, row);
+  }
+  return last.back();
+}
+
+// ---- Texts ----
+
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      result += fmt::format("\\u{:04X}", static_cast<unsigned char>(c));
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+std::string key_text(std::string_view key) {
+  const bool bare = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+  return bare ? std::string(key) : quoted(key);
+}
+
+// ---- Paths ----
+
+toml::key key_at(std::string_view name, std::uint32_t line) {
+  toml::source_region place;
+  place.begin = {line, 1};
+  place.end = place.begin;
+  return toml::key(name, place);
+}
+
+// All keys of tables in it get the line.
+void set_lines(toml::node& node, std::uint32_t line) {
+  if (toml::array* array = node.as_array(); array != nullptr)
+    for (toml::node& element : *array) set_lines(element, line);
+  toml::table* const table = node.as_table();
+  if (table == nullptr) return;
+  toml::table changed;
+  for (auto&& [key, child] : *table) {
+    set_lines(child, line);
+    changed.insert(key_at(key.str(), line), child);
+  }
+  *table = std::move(changed);
+}
+
+// "job[2]" or "job[*]" or "cc".
+struct Step {
+  static constexpr std::size_t all = 0;
+  std::string_view key;
+  std::optional<std::size_t> index;  // from 1, or `all`
+};
+
+Step step_from(std::string_view text, std::string_view path) {
+  Step step{text.substr(0, text.find('[')), std::nullopt};
+  std::string_view rest = text.substr(step.key.size());
+  bool good = !step.key.empty() && step.key.find_first_of("]\"' ") == std::string_view::npos;
+  if (!rest.empty()) {
+    good = good && rest.size() > 2 && rest.back() == ']';
+    if (good && rest == "[*]") {
+      step.index = Step::all;
+    } else if (good) {
+      std::size_t number = 0;
+      const char* const end = rest.data() + rest.size() - 1;
+      const auto [at, problem] = std::from_chars(rest.data() + 1, end, number);
+      good = problem == std::errc() && at == end && number > 0;
+      step.index = number;
+    }
+  }
+  if (!good)
+    throw InputError(
+        fmt::format("{} is no path of keys; write one such as bottleneck.buffer, job[2].start (counted from 1) or "
+                    "job[*].jitter",
+                    in_quotes(path)));
+  return step;
+}
+
+void set_from(toml::table& table, std::string_view path, std::size_t from, const toml::node& value,
+              std::uint32_t line) {
+  const std::size_t dot = std::min(path.find('.', from), path.size());
+  const Step step = step_from(path.substr(from, dot - from), path);
+  const bool last = dot == path.size();
+  const auto place = path.substr(0, dot);
+  const auto descend = [&](toml::node& node) {
+    if (!node.is_table())
+      throw InputError(fmt::format("{} is {} and has no keys; leave out what follows it", place, type_name(node)));
+    set_from(*node.as_table(), path, dot + 1, value, line);
+  };
+  if (!step.index) {
+    if (last) {
+      table.erase(step.key);
+      table.insert(key_at(step.key, line), value);
+      return;
+    }
+    if (!table.contains(step.key)) table.insert(key_at(step.key, line), toml::table());
+    descend(*table.get(step.key));
+    return;
+  }
+  toml::array* const array = table.get_as<toml::array>(step.key);
+  if (array == nullptr)
+    throw InputError(
+        fmt::format("there is no array {}; leave out [...], or add it to the experiment", in_quotes(step.key)));
+  if (*step.index > array->size())
+    throw InputError(fmt::format("{} has {} element{}; write [1] to [{}], or [*] for all of them", in_quotes(step.key),
+                                 array->size(), array->size() == 1 ? "" : "s", array->size()));
+  for (std::size_t i = 0; i < array->size(); ++i) {
+    if (*step.index != Step::all && *step.index != i + 1) continue;
+    if (last)
+      array->replace(array->cbegin() + static_cast<std::ptrdiff_t>(i), value);
+    else
+      descend((*array)[i]);
+  }
+  if (!last) return;
+  // An element has no key that could carry the line.
+  toml::array kept = std::move(*array);
+  table.erase(step.key);
+  table.insert(key_at(step.key, line), std::move(kept));
+}
+
+}  // namespace
+
+toml::table parse_toml(std::string_view text, const std::string& file, std::string_view page) {
+  try {
+    return toml::parse(text, file);
+  } catch (const toml::parse_error& error) {
+    throw InputError(
+        one_line(fmt::format("{}:{}: TOML: {}; correct the line (values with a unit stand in quotes, as in \"150 "
+                             "ms\"), see {}",
+                             file, std::max<std::uint32_t>(error.source().begin.line, 1), error.description(), page)));
+  } catch (const ParserAssertion&) {
+    throw InputError(one_line(fmt::format("{}:{}: TOML: a key or value is expected; correct the line, see {}", file,
+                                          line_of_assertion(text), page)));
+  }
+}
+
+std::string to_toml(const toml::node& node) {
+  if (const auto* text = node.as_string()) return quoted(text->get());
+  if (const auto* number = node.as_integer()) return fmt::format("{}", number->get());
+  if (const auto* truth = node.as_boolean()) return truth->get() ? "true" : "false";
+  if (const auto* decimal = node.as_floating_point()) {
+    const std::string text = fmt::format("{}", decimal->get());
+    return text.find_first_of(".ein") == std::string::npos ? text + ".0" : text;
+  }
+  if (const toml::array* array = node.as_array()) {
+    std::string text;
+    for (const toml::node& element : *array) text += (text.empty() ? "" : ", ") + to_toml(element);
+    return "[" + text + "]";
+  }
+  if (const toml::table* table = node.as_table()) {
+    std::string text;  // toml++ keeps the keys in order
+    for (const auto& [key, child] : *table)
+      text += (text.empty() ? " " : ", ") + key_text(key.str()) + " = " + to_toml(child);
+    return text.empty() ? "{}" : "{" + text + " }";
+  }
+  std::ostringstream moment;
+  if (const auto* date = node.as_date()) moment << date->get();
+  if (const auto* time = node.as_time()) moment << time->get();
+  if (const auto* both = node.as_date_time()) moment << both->get();
+  return moment.str();
+}
+
+std::string value_from_word(std::string_view word) {
+  const bool structured = !word.empty() && std::string_view("\"'[{").find(word.front()) != std::string_view::npos;
+  try {
+    const toml::table parsed = toml::parse(fmt::format("v = {}", word));
+    const toml::node* const value = parsed.get("v");
+    if (parsed.size() == 1 && value != nullptr &&
+        (structured || value->is_integer() || value->is_floating_point() || value->is_boolean()))
+      return to_toml(*value);
+  } catch (const toml::parse_error&) {
+    // Refused below, or a text.
+  } catch (const ParserAssertion&) {
+  }
+  if (structured)
+    throw InputError(fmt::format("{} is no value of TOML; close its quotes and brackets, and quote it for the shell",
+                                 in_quotes(word)));
+  return quoted(word);
+}
+
+void set_value(toml::table& root, std::string_view path, const toml::node& value, std::uint32_t line) {
+  toml::table carrier;
+  carrier.insert("v", value);
+  set_lines(*carrier.get("v"), line);
+  set_from(root, path, 0, *carrier.get("v"), line);
+}
+
+std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known) {
+  constexpr std::size_t longest = 40;
+  if (word.size() > longest) return std::nullopt;
+  std::optional<std::string> best;
+  std::size_t best_distance = std::max<std::size_t>(word.size() / 3, 2) + 1;
+  for (const std::string& candidate : known) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string_view type_name(const toml::node& node) {
+  switch (node.type()) {
+    case toml::node_type::table:
+      return "a table";
+    case toml::node_type::array:
+      return "an array";
+    case toml::node_type::string:
+      return "a text";
+    case toml::node_type::integer:
+      return "a whole number";
+    case toml::node_type::floating_point:
+      return "a decimal number";
+    case toml::node_type::boolean:
+      return "true or false";
+    case toml::node_type::date:
+    case toml::node_type::time:
+    case toml::node_type::date_time:
+      return "a date or time";
+    default:
+      return "nothing";
+  }
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,228 @@
+// Runs a sweep (see sweep_run.h).
+#include "mltcp/experiment/sweep_run.h"
+
+#include <fmt/format.h>
+#include <oneapi/tbb/blocked_range.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+#include <oneapi/tbb/task_group.h>
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <unordered_set>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
+#include "mltcp/base/fingerprint.h"
+#include "mltcp/base/text.h"
+#include "mltcp/experiment/runner.h"
+#include "mltcp/experiment/testbed.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Counts up when results are computed or recorded in another way, so that older records are no longer found.
+constexpr std::string_view kRecordSchema = "mltcp.sweep-run/1";
+constexpr TextFile kRecordFile{"a record of a sweep", std::size_t{1} << 30};
+
+struct Stopped {};  // thrown through a run that is given up
+
+std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+std::string checksum_of(const Json& record) { return Fingerprint().add(dumped(record)).text(); }
+
+// What the tables are made of, some hundred bytes a job.
+void drop_series(Results& results) {
+  for (Run& run : results.runs) {
+    run.bottleneck.usage = {};
+    for (JobResult& job : run.jobs) {
+      job.starts.clear();
+      job.iterations.clear();
+      job.iteration_compute.clear();
+    }
+  }
+}
+
+template <typename Body>
+void in_parallel(std::uint32_t threads, std::size_t count, const Body& body) {
+  tbb::task_arena arena(threads == 0 ? tbb::task_arena::automatic : static_cast<int>(threads));
+  arena.execute([&] {
+    tbb::task_group_context context;
+    // One at a time: runs differ in length, and few may be left.
+    tbb::parallel_for(
+        tbb::blocked_range<std::size_t>(0, count, 1),
+        [&](const tbb::blocked_range<std::size_t>& range) {
+          for (std::size_t i = range.begin(); i < range.end(); ++i) body(i, context);
+        },
+        tbb::simple_partitioner(), context);
+  });
+}
+
+}  // namespace
+
+std::string identity_of(const SweepPoint& point, std::uint64_t seed) {
+  return Fingerprint().add(fmt::format("{} {} {}", kRecordSchema, point.fingerprint, seed)).text();
+}
+
+std::vector<SweepTask> tasks_of(const Sweep& sweep) {
+  std::vector<SweepTask> tasks;
+  std::unordered_set<std::string> known;
+  for (std::size_t point = 0; point < sweep.points.size(); ++point)
+    for (const std::uint64_t seed : sweep.seeds) {
+      SweepTask task{point, seed, identity_of(sweep.points[point], seed)};
+      if (known.insert(task.identity).second) tasks.push_back(std::move(task));
+    }
+  return tasks;
+}
+
+std::filesystem::path record_path(const std::filesystem::path& folder, std::string_view identity) {
+  return folder / "runs" / fmt::format("{}.json", identity);
+}
+
+std::string record_text(const SweepRecord& record, std::string_view identity, std::string_view description) {
+  std::ostringstream results;
+  write_json(record.results, results);
+  Json json = Json::parse(results.str());
+  Json sweep;
+  sweep["schema"] = kRecordSchema;
+  sweep["identity"] = identity;
+  sweep["point"] = description;
+  sweep["build"] = record.build;
+  sweep["full"] = record.full;
+  if (!record.failure.empty()) sweep["failure"] = record.failure;
+  json["sweep"] = std::move(sweep);
+  json["sweep"]["checksum"] = checksum_of(json);
+  return dumped(json) + "\n";
+}
+
+std::optional<SweepRecord> read_record(const std::filesystem::path& path, std::string_view identity) {
+  try {
+    const std::string text = read_text_file(path, path.string(), kRecordFile);
+    Json json = Json::parse(text);
+    Json& sweep = json.at("sweep");
+    const auto checksum = sweep.at("checksum").get<std::string>();
+    sweep.erase("checksum");
+    if (sweep.at("schema") != kRecordSchema || sweep.at("identity") != identity || checksum != checksum_of(json))
+      return std::nullopt;
+    SweepRecord record;
+    record.build = sweep.at("build").get<std::string>();
+    record.full = sweep.at("full").get<bool>();
+    record.failure = sweep.value("failure", "");
+    record.results = parse_json(text, path.string());
+    return record;
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  } catch (const InputError&) {  // none there, or none of ours
+    return std::nullopt;
+  }
+}
+
+Results run_in_virtual_time(const Experiment& experiment, const std::function<void(double)>& tick) {
+  return run_experiment(experiment, *make_sim_factory(),
+                        [&](double fraction, const std::string& /*what*/) { tick(fraction); });
+}
+
+SweepOutcome run_sweep(const Sweep& sweep, const SweepSettings& settings) {
+  std::vector<SweepTask> tasks;
+  {
+    std::vector<SweepTask> all = tasks_of(sweep);
+    for (std::size_t i = settings.shard - 1; i < all.size(); i += settings.shards) tasks.push_back(std::move(all[i]));
+  }
+  SweepOutcome outcome;
+  outcome.all = tasks.size();
+  const auto stopped = [&] { return settings.stop != nullptr && *settings.stop; };
+  std::mutex mutex;  // of writing and of telling
+  const auto write = [&](const SweepTask& task, const std::string& text) {
+    const std::lock_guard lock(mutex);
+    settings.write(record_path(settings.folder, task.identity).string(), text);
+  };
+
+  // What is there.
+  const auto counts = [&](const std::optional<SweepRecord>& record) {
+    return record && (record->failure.empty() ? record->full || !settings.full : record->build == settings.build);
+  };
+  std::vector<char> there(tasks.size());
+  in_parallel(settings.threads, tasks.size(), [&](std::size_t i, tbb::task_group_context&) {
+    if (stopped()) return;
+    there[i] = counts(read_record(record_path(settings.folder, tasks[i].identity), tasks[i].identity)) ? 1 : 0;
+    for (const std::filesystem::path& other : settings.merge) {
+      if (there[i] != 0) break;
+      const std::filesystem::path path = record_path(other, tasks[i].identity);
+      if (!counts(read_record(path, tasks[i].identity))) continue;
+      write(tasks[i], read_text_file(path, path.string(), kRecordFile));
+      there[i] = 1;
+    }
+  });
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (there[i] != 0) continue;
+    if (left != i) tasks[left] = std::move(tasks[i]);
+    ++left;
+  }
+  tasks.resize(left);
+  outcome.before = outcome.all - tasks.size();
+  outcome.stopped = stopped();
+  if (!settings.run || outcome.stopped) return outcome;
+
+  double fractions = 0;  // of the runs to do, added up; with `ran` behind the mutex
+  const auto tell = [&] {
+    if (settings.progress)
+      settings.progress(outcome.before + outcome.ran, outcome.all,
+                        tasks.empty() ? 1.0 : fractions / static_cast<double>(tasks.size()));
+  };
+  tell();
+  in_parallel(settings.threads, tasks.size(), [&](std::size_t i, tbb::task_group_context& context) {
+    const SweepTask& task = tasks[i];
+    const SweepPoint& point = sweep.points[task.point];
+    const auto check = [&] {
+      if (stopped()) context.cancel_group_execution();
+      if (context.is_group_execution_cancelled()) throw Stopped();
+    };
+    double told = 0;
+    try {
+      check();
+      SweepRecord record;
+      record.build = settings.build;
+      record.full = settings.full;
+      try {
+        const Experiment experiment = experiment_of(sweep, point, task.seed);
+        if (experiment.fingerprint != point.fingerprint)
+          throw RunError(
+              fmt::format("{}: a file that it names has changed while the sweep runs; start it anew", sweep.file));
+        try {
+          record.results = settings.runner(experiment, [&](double fraction) {
+            check();
+            const std::lock_guard lock(mutex);
+            fractions += fraction - told;
+            told = fraction;
+            tell();
+          });
+        } catch (const RunError& error) {
+          record.failure = one_line(error.what());
+        } catch (const InputError& error) {
+          record.failure = one_line(error.what());
+        }
+      } catch (const std::bad_alloc&) {
+        throw RunError("out of memory; run fewer at a time with --threads, or smaller experiments");
+      }
+      if (record.failure.empty() && !settings.full) drop_series(record.results);
+      write(task, record_text(record, task.identity, fmt::format("{}, seed {}", describe(sweep, point), task.seed)));
+      const std::lock_guard lock(mutex);
+      fractions += 1 - told;
+      ++outcome.ran;
+      tell();
+    } catch (const Stopped&) {
+      // Nothing of it is kept.
+    }
+  });
+  outcome.stopped = stopped() && outcome.before + outcome.ran < outcome.all;
+  return outcome;
+}
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,289 @@
+// mltcp sweep: reads a sweep, runs what has no record yet, and prints the table of all of it.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "commands.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
+#include "mltcp/base/fingerprint.h"
+#include "mltcp/base/text.h"
+#include "mltcp/experiment/sweep_file.h"
+#include "mltcp/experiment/sweep_run.h"
+#include "mltcp/experiment/sweep_table.h"
+#include "output_file.h"
+#include "terminal.h"
+
+namespace mltcp::tools {
+namespace {
+
+// ---- stopping ----
+
+std::atomic<bool> stop_asked = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+// While it lives, the first SIGINT or SIGTERM asks to stop, and a second one ends the program as ever.
+class StopOnSignal {
+ public:
+  StopOnSignal() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { stop_asked = true; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, &interrupt_);
+    sigaction(SIGTERM, &action, &terminate_);
+  }
+  ~StopOnSignal() {
+    sigaction(SIGINT, &interrupt_, nullptr);
+    sigaction(SIGTERM, &terminate_, nullptr);
+  }
+  StopOnSignal(const StopOnSignal&) = delete;
+  StopOnSignal& operator=(const StopOnSignal&) = delete;
+
+ private:
+  struct sigaction interrupt_ {};
+  struct sigaction terminate_ {};
+};
+
+// ---- shards ----
+
+struct Shard {
+  std::uint32_t number = 1;  // from 1
+  std::uint32_t of = 1;
+};
+
+std::optional<std::uint32_t> whole(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::uint32_t> variable(const char* name) {
+  const char* const text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): before there are threads
+  if (text == nullptr) return std::nullopt;
+  const auto value = whole(text);
+  if (!value)
+    throw InputError(fmt::format("--shard auto: {} is {}, no number; write --shard i/n", name, in_quotes(text)));
+  return value;
+}
+
+// From what launchers tell their processes: which of them it is and how many there are, of an MPI launcher or a Slurm
+// step, times which task it is of a Slurm job array. The MPI ones come first, as they may themselves run inside a step.
+Shard shard_of_launcher() {
+  struct Launcher {
+    const char* rank;
+    const char* size;
+  };
+  std::optional<Shard> found;
+  for (const Launcher& launcher :
+       {Launcher{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, Launcher{"PMI_RANK", "PMI_SIZE"},
+        Launcher{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}}) {
+    const auto rank = variable(launcher.rank);
+    const auto size = variable(launcher.size);
+    if (!rank || !size) continue;
+    if (*rank >= *size)
+      throw InputError(fmt::format("--shard auto: {} is {} and {} is {}; write --shard i/n", launcher.rank, *rank,
+                                   launcher.size, *size));
+    found = Shard{*rank + 1, *size};
+    break;
+  }
+  if (const auto task = variable("SLURM_ARRAY_TASK_ID")) {
+    const auto count = variable("SLURM_ARRAY_TASK_COUNT");
+    const std::uint32_t first = variable("SLURM_ARRAY_TASK_MIN").value_or(0);
+    const std::uint32_t step = std::max(variable("SLURM_ARRAY_TASK_STEP").value_or(1), 1U);
+    const std::uint32_t number = *task >= first ? (*task - first) / step : 0;
+    if (!count || *task < first || (*task - first) % step != 0 || number >= *count)
+      throw InputError(
+          "--shard auto: the numbers of the Slurm job array leave some out; write --array=1-N, or --shard i/n");
+    const Shard inner = found.value_or(Shard());
+    found = Shard{number * inner.of + inner.number, *count * inner.of};
+  }
+  if (!found)
+    throw InputError(
+        "--shard auto: no launcher says which process this is (OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, "
+        "SLURM_ARRAY_TASK_ID); write --shard i/n");
+  return *found;
+}
+
+Shard shard_from(const std::string& text) {
+  if (text == "auto") return shard_of_launcher();
+  const std::size_t slash = text.find('/');
+  const auto number = whole(text.substr(0, slash));
+  const auto of = slash == std::string::npos ? std::nullopt : whole(text.substr(slash + 1));
+  if (!number || !of || *number < 1 || *number > *of)
+    throw InputError(
+        fmt::format("--shard {}: it is no i/n with i from 1 to n; write it as in 2/8, or auto", in_quotes(text)));
+  return {*number, *of};
+}
+
+// ---- the rest ----
+
+// Records of another build may hold what this one would not measure.
+std::string build_of_this_program() {
+  return Fingerprint().add(read_text_file("/proc/self/exe", "/proc/self/exe", {"this program", 1U << 30U})).text();
+}
+
+std::string default_folder(const std::string& file) {
+  std::filesystem::path folder = file;
+  if (folder.extension() == ".toml") return folder.replace_extension(".sweep").string();
+  return file + ".sweep";
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(folder) / "runs", error);
+  if (error)
+    throw InputError(
+        fmt::format("--output {}: the folder can't be made ({}); name another one", folder, error.message()));
+  if (access((std::filesystem::path(folder) / "runs").c_str(), W_OK | X_OK) != 0)
+    throw InputError(fmt::format("--output {}: the folder can't be written; check its permissions", folder));
+}
+
+std::string plural(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+void warn(const std::string& text) { std::fputs(fmt::format("mltcp: warning: {}\n", one_line(text)).c_str(), stderr); }
+
+void print_table(const experiment::Sweep& sweep, const experiment::SweepTable& table, std::FILE* out) {
+  const experiment::Cells cells = experiment::cells_of(sweep, table);
+  if (cells.rows.size() < 2) return;
+  Table text(cells.rows.front(), cells.left);
+  std::size_t row = 1;
+  bool first = true;
+  for (const experiment::SweepTable::Point& point : table.points) {
+    // Points of several policies stand apart.
+    if (!first && point.rows.size() > 1) text.gap();
+    for (std::size_t i = 0; i < point.rows.size(); ++i) text.add(cells.rows[row++]);
+    first = first && point.rows.empty();
+  }
+  fmt::print(out, "{}", text.text());
+}
+
+void warn_of(const experiment::Sweep& sweep, const experiment::SweepTable& table) {
+  std::size_t same = 0;
+  std::string which;
+  for (std::size_t p = 0; p < table.points.size(); ++p) {
+    const auto& rows = table.points[p].rows;
+    if (rows.empty() || !std::all_of(rows.begin(), rows.end(), [](const auto& row) { return row.same; })) continue;
+    if (same++ == 0) which = experiment::describe(sweep, sweep.points[p]);
+  }
+  if (same > 0)
+    warn(
+        fmt::format("{} of {} gave the same with every seed, as nothing in them is random ({}): give the jobs a "
+                    "start_jitter or a jitter",
+                    same, plural(table.points.size(), "point"), which));
+  if (table.other_builds > 0)
+    warn(
+        fmt::format("{} of the runs were made by another build of mltcp; for runs of this build alone, name a new "
+                    "folder with -o",
+                    table.other_builds));
+}
+
+}  // namespace
+
+int sweep(const SweepArguments& arguments) {
+  // Everything that can be refused is, before anything runs.
+  experiment::SweepOptions options;
+  options.files = file_options();
+  options.vary = arguments.vary;
+  options.seeds = arguments.seeds;
+  options.policies = arguments.policies;
+  const Shard shard = arguments.shard ? shard_from(*arguments.shard) : Shard();
+  std::size_t on_standard_output = 0;
+  for (const auto& file : {arguments.json, arguments.markdown, arguments.csv}) {
+    if (!file) continue;
+    if (file->empty())
+      throw InputError("--json, --markdown, --csv: the name is empty; name a file, or - for standard output");
+    if (arguments.shard && shard.of > 1)
+      throw InputError(
+          "--json, --markdown, --csv: a shard has no table; leave them out, and run without --shard when all shards "
+          "are done");
+    if (*file == "-") ++on_standard_output;
+  }
+  if (on_standard_output > 1)
+    throw InputError("--json, --markdown, --csv: one of them can have standard output; name files for the others");
+  const experiment::Sweep sweep = experiment::load_sweep(arguments.file, options);
+  for (const auto& file : {arguments.json, arguments.markdown, arguments.csv})
+    if (file) check_writable(*file, arguments.file);
+
+  experiment::SweepSettings settings;
+  const std::string folder = arguments.output.value_or(default_folder(arguments.file));
+  if (folder.empty()) throw InputError("--output: the name is empty; name a folder");
+  for (const std::string& other : arguments.merge) {
+    if (!std::filesystem::is_directory(std::filesystem::path(other) / "runs"))
+      throw InputError(fmt::format("--merge {}: there is no folder runs in it; name a folder that mltcp sweep -o made",
+                                   in_quotes(other)));
+    settings.merge.emplace_back(other);
+  }
+  make_folder(folder);
+  settings.folder = folder;
+  settings.shard = shard.number;
+  settings.shards = shard.of;
+  settings.full = arguments.full;
+  settings.run = !arguments.no_run;
+  settings.threads = arguments.threads;
+  settings.build = build_of_this_program();
+  settings.write = write_file;
+  settings.stop = &stop_asked;
+  for (const std::string& warning : sweep.warnings) warn(warning);
+
+  std::FILE* const out = on_standard_output > 0 ? stderr : stdout;
+  const std::size_t runs = experiment::tasks_of(sweep).size();
+  fmt::print(out, "{}: {} with {}, {}{}, in {}\n", sweep.name, plural(sweep.points.size(), "point"),
+             plural(sweep.seeds.size(), "seed"), plural(runs, "run"),
+             shard.of > 1 ? fmt::format(", shard {} of {}", shard.number, shard.of) : "", folder);
+  std::fflush(out);
+
+  ProgressBar bar;
+  settings.progress = [&](std::size_t done, std::size_t all, double fraction) {
+    bar.show(fraction, fmt::format("{} of {} runs", done, all));
+  };
+  experiment::SweepOutcome outcome;
+  {
+    const StopOnSignal guard;
+    outcome = experiment::run_sweep(sweep, settings);
+  }
+  bar.clear();
+  if (outcome.stopped)
+    throw RunError(fmt::format("stopped with {} of {} done; the same command goes on from there",
+                               outcome.before + outcome.ran, plural(outcome.all, "run")));
+  if (settings.run)
+    fmt::print(out, "{} done{}\n", plural(outcome.all, "run"),
+               outcome.before > 0 ? fmt::format(", {} of them before", outcome.before) : "");
+
+  const experiment::SweepTable table = experiment::tabulate(sweep, folder, settings.build);
+  if (shard.of > 1) {
+    fmt::print(out, "{} of all {} are there; for the table, run without --shard when they all are\n",
+               runs - table.missing, plural(runs, "run"));
+  } else {
+    std::fputs("\n", out);
+    print_table(sweep, table, out);
+    warn_of(sweep, table);
+    if (arguments.json) write_file(*arguments.json, experiment::to_json(sweep, table));
+    if (arguments.markdown)
+      write_file(*arguments.markdown, experiment::to_markdown(experiment::cells_of(sweep, table)));
+    if (arguments.csv) write_file(*arguments.csv, experiment::to_csv(sweep, table));
+  }
+  for (std::size_t p = 0; p < table.points.size(); ++p)
+    for (const auto& [seed, reason] : table.points[p].failures)
+      std::fputs(one_line(fmt::format("mltcp: failed: {}, seed {}: {}", experiment::describe(sweep, sweep.points[p]),
+                                      seed, reason))
+                     .append("\n")
+                     .c_str(),
+                 stderr);
+  if (table.failed > 0) throw RunError(fmt::format("{} failed", plural(table.failed, "run")));
+  if (table.missing > 0 && shard.of == 1)
+    throw RunError(fmt::format("{} missing; the same command without --no-run makes them",
+                               table.missing == 1 ? "1 run is" : fmt::format("{} runs are", table.missing)));
+  return 0;
+}
+
+}  // namespace mltcp::tools
