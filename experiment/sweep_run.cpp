@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <oneapi/tbb/blocked_range.h>
+#include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 #include <oneapi/tbb/task_group.h>
@@ -51,6 +52,9 @@ void drop_series(Results& results) {
 
 template <typename Body>
 void in_parallel(std::uint32_t threads, std::size_t count, const Body& body) {
+  // Also when these are more than there are cores.
+  std::optional<tbb::global_control> allowed;
+  if (threads > 0) allowed.emplace(tbb::global_control::max_allowed_parallelism, threads);
   tbb::task_arena arena(threads == 0 ? tbb::task_arena::automatic : static_cast<int>(threads));
   arena.execute([&] {
     tbb::task_group_context context;

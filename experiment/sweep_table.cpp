@@ -25,7 +25,8 @@ double student_t(std::size_t degrees) {
   constexpr double z2 = z * z;
   const auto n = static_cast<double>(degrees);
   return z * (1 + (z2 + 1) / (4 * n) + ((5 * z2 + 16) * z2 + 3) / (96 * n * n) +
-              (((3 * z2 + 19) * z2 + 17) * z2 - 15) / (384 * n * n * n));
+              (((3 * z2 + 19) * z2 + 17) * z2 - 15) / (384 * n * n * n) +
+              ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / (92160 * n * n * n * n));
 }
 
 double ratio(Nanos a, Nanos b) { return b.count > 0 ? static_cast<double>(a.count) / static_cast<double>(b.count) : 0; }
@@ -122,11 +123,14 @@ std::string number_text(const Estimate& estimate) {
                        : fmt::format("{:.3f}", estimate.mean);
 }
 
+// As a file tells it: more digits are no knowledge.
+double rounded(double value) { return std::round(value * 1e6) / 1e6; }
+
 Json to_json(const Estimate& estimate) {
   Json json;
-  json["mean"] = estimate.mean;
+  json["mean"] = rounded(estimate.mean);
   json["ci95"] = nullptr;
-  if (estimate.ci95) json["ci95"] = *estimate.ci95;
+  if (estimate.ci95) json["ci95"] = rounded(*estimate.ci95);
   return json;
 }
 
@@ -139,18 +143,18 @@ Json to_json(const SweepRow& row) {
   json["seeds"] = row.seeds;
   json["slowdown"] = to_json(row.slowdown);
   json["second_half_slowdown"] = to_json(row.second_half);
-  json["second_half_slowdown"]["worst_seed"] = row.second_half_worst_seed;
-  json["second_half_slowdown"]["worst_job"] = row.second_half_worst_job;
+  json["second_half_slowdown"]["worst_seed"] = rounded(row.second_half_worst_seed);
+  json["second_half_slowdown"]["worst_job"] = rounded(row.second_half_worst_job);
   json["p99_slowdown"] = to_json(row.p99);
   json["interleaved"] = {{"seeds", row.interleaved}, {"from_median", nullptr}, {"from_worst", nullptr}};
   if (row.interleaved_median) json["interleaved"]["from_median"] = *row.interleaved_median;
   if (row.interleaved_worst) json["interleaved"]["from_worst"] = *row.interleaved_worst;
   json["gain_mean"] = to_json(row.gain);
   json["gain_p99"] = to_json(row.gain_p99);
-  json["utilization"] = row.utilization;
-  json["dropped_packets"] = row.dropped_packets;
-  json["ecn_marked_packets"] = row.marked_packets;
-  json["retransmitted_packets"] = row.retransmitted_packets;
+  json["utilization"] = rounded(row.utilization);
+  json["dropped_packets"] = rounded(row.dropped_packets);
+  json["ecn_marked_packets"] = rounded(row.marked_packets);
+  json["retransmitted_packets"] = rounded(row.retransmitted_packets);
   json["max_queue_bytes"] = row.max_queue_bytes;
   return json;
 }
@@ -229,14 +233,16 @@ Cells cells_of(const Sweep& sweep, const SweepTable& table) {
       for (const SweepRow& row : table.points[p].rows) made.cells.push_back(cell(sweep.points[p], row));
     columns.push_back(std::move(made));
   };
-  const auto differ = [](Column& made) {
-    made.shown = std::set<std::string>(made.cells.begin(), made.cells.end()).size() > 1;
-  };
+  std::set<std::string> policies;
+  for (const SweepTable::Point& point : table.points)
+    for (const SweepRow& row : point.rows) policies.insert(row.policy);
   for (std::size_t f = 0; f < sweep.factors.size(); ++f) {
-    column(sweep.factors[f], true, [&](const SweepPoint& point, const SweepRow&) { return point.values[f]; });
-    differ(columns.back());
+    const bool varies = std::any_of(sweep.points.begin(), sweep.points.end(), [&](const SweepPoint& point) {
+      return point.values[f] != sweep.points.front().values[f];
+    });
+    column(sweep.factors[f], varies, [&](const SweepPoint& point, const SweepRow&) { return point.values[f]; });
   }
-  column("policy", true, [](const SweepPoint&, const SweepRow& row) { return row.policy; });
+  column("policy", policies.size() > 1, [](const SweepPoint&, const SweepRow& row) { return row.policy; });
   const std::size_t texts = columns.size();
   column("seeds", false, [](const SweepPoint&, const SweepRow& row) { return fmt::format("{}", row.seeds); });
   columns.back().shown =
@@ -334,8 +340,8 @@ std::string to_csv(const Sweep& sweep, const SweepTable& table) {
       const auto add = [&](const auto& value) { cells.push_back(fmt::format("{}", value)); };
       const auto add_optional = [&](const auto& value) { cells.push_back(value ? fmt::format("{}", *value) : ""); };
       const auto add_estimate = [&](const Estimate& estimate) {
-        add(estimate.mean);
-        add_optional(estimate.ci95);
+        add(rounded(estimate.mean));
+        add_optional(estimate.ci95 ? std::optional(rounded(*estimate.ci95)) : std::nullopt);
       };
       const auto add_gain = [&](const std::optional<Estimate>& gain) {
         if (gain) {
@@ -350,18 +356,18 @@ std::string to_csv(const Sweep& sweep, const SweepTable& table) {
       add(row.seeds);
       add_estimate(row.slowdown);
       add_estimate(row.second_half);
-      add(row.second_half_worst_seed);
-      add(row.second_half_worst_job);
+      add(rounded(row.second_half_worst_seed));
+      add(rounded(row.second_half_worst_job));
       add_estimate(row.p99);
       add(row.interleaved);
       add_optional(row.interleaved_median);
       add_optional(row.interleaved_worst);
       add_gain(row.gain);
       add_gain(row.gain_p99);
-      add(row.utilization);
-      add(row.dropped_packets);
-      add(row.marked_packets);
-      add(row.retransmitted_packets);
+      add(rounded(row.utilization));
+      add(rounded(row.dropped_packets));
+      add(rounded(row.marked_packets));
+      add(rounded(row.retransmitted_packets));
       add(row.max_queue_bytes);
       text += csv_line(cells);
     }

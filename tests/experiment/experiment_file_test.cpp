@@ -633,5 +633,69 @@ TEST(ExperimentFile, to_toml__published_traces_read_back) {
   }
 }
 
+TEST(ExperimentFile, count__makes_jobs_that_differ_in_name_and_start) {
+  const Experiment experiment =
+      parse_experiment(job("count = 3\nstart = \"1 ms\"\nstart_step = \"2 ms\"\nstart_jitter = \"5 ms\"\nweight = 2") +
+                           "[[job]]\nname = \"b\"\ncommunicate = \"1 B\"\n",
+                       "e.toml");
+  std::vector<std::string> names;
+  std::vector<std::int64_t> starts;
+  for (const workload::Job& one : experiment.jobs) {
+    names.push_back(one.name);
+    starts.push_back(one.start.count);
+  }
+  EXPECT_THAT(names, ElementsAre("a-1", "a-2", "a-3", "b"));
+  EXPECT_THAT(starts, ElementsAre(1'000'000, 3'000'000, 5'000'000, 0));
+  EXPECT_EQ(experiment.jobs[2].weight, 2);
+  EXPECT_EQ(experiment.jobs[2].start_jitter, Nanos(5'000'000));
+  EXPECT_EQ(experiment.jobs[3].start_jitter, Nanos(0));
+  EXPECT_EQ(parse_experiment(job("count = 1"), "e.toml").jobs[0].name, "a");
+}
+
+TEST(ExperimentFile, count__refused) {
+  EXPECT_THAT(refusal(job("count = 0")), error_at(6, "job[1].count", "0 is out of range"));
+  EXPECT_THAT(refusal(job("count = 1001")), error_at(3, "job", "there are 1001 jobs"));
+  EXPECT_THAT(refusal(job("count = 600") + "[[job]]\nname = \"b\"\ncommunicate = \"1 B\"\ncount = 401\n"),
+              error_at(3, "job", "there are 1001 jobs"));
+  EXPECT_THAT(refusal(job("start_step = \"1 ms\"")), error_at(6, "job[1].start_step", "the job has no count"));
+  EXPECT_THAT(refusal(job("count = 3\nstart_step = \"13 h\"")), HasSubstr("unit"));
+  EXPECT_THAT(refusal(job("count = 3\nstart_step = \"800 min\"")),
+              error_at(7, "job[1].start_step", "starts after more"));
+  EXPECT_THAT(refusal(job("count = 2") + "[[job]]\nname = \"a-2\"\ncommunicate = \"1 B\"\n"),
+              error_at(8, "job[2].name", "\"a-2\" is the name of the job of line 4 too"));
+  EXPECT_THAT(refusal(bare_job("count = 2\ncommunicate = \"1 B\"\nstart_jitter = 5")),
+              error_at(7, "job[1].start_jitter", "has no unit"));
+  FileOptions ring;
+  ring.datapaths = {"sim", "ring"};
+  ring.most_ring_jobs = 2;
+  EXPECT_THAT(refusal("datapath = \"ring\"\n" + job("count = 3"), ring),
+              error_at(4, "job", "there are 3 jobs and datapath ring has ports for 2"));
+}
+
+TEST(ExperimentFile, overrides__take_the_place_of_values_and_name_their_origin) {
+  FileOptions options;
+  options.overrides = {{"bottleneck.ecn.kmin", "\"5 kB\"", "here"}, {"job[*].flows", "3", "there"}};
+  const Experiment experiment = parse_experiment(link("buffer = \"1 MB\""), "e.toml", options);
+  EXPECT_TRUE(experiment.bottleneck.ecn.enabled);
+  EXPECT_EQ(experiment.bottleneck.buffer_bytes, 1'000'000U);
+  EXPECT_EQ(experiment.jobs[0].flows, 3U);
+  options.overrides[1].value = "0";
+  EXPECT_THAT(refusal(link(""), options), StartsWith("there: job[1].flows: 0 is out of range; "));
+  options.overrides[1] = {"job[1].phases[2]", "{ communicate = \"0 B\" }", "there"};
+  EXPECT_THAT(
+      refusal(kLink + "[[job]]\nname = \"a\"\nphases = [{ compute = \"1 ms\" }, { communicate = \"1 B\" }]\n", options),
+      StartsWith("there: job[1].phases[2].communicate: the phase sends nothing; "));
+  // What is wrong in the file itself stays there.
+  options.overrides[1] = {"cc", "\"reno\"", "there"};
+  EXPECT_THAT(refusal(link("buffer = 3"), options), error_at(6, "bottleneck.buffer", "has no unit"));
+}
+
+TEST(ExperimentFile, virtual_time_only__refuses_the_ring) {
+  FileOptions options;
+  options.datapaths = {"sim", "ring"};
+  options.virtual_time_only = true;
+  EXPECT_THAT(refusal(top("datapath = \"ring\""), options), error_at(1, "datapath", "one experiment at a time"));
+}
+
 }  // namespace
 }  // namespace mltcp::experiment

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <set>
 #include <sstream>
 
 #include "mltcp/base/error.h"
@@ -245,6 +246,26 @@ TEST(Runner, unusable_link__is_reported_and_not_waited_for) {
   Experiment experiment = two_jobs(R"(["fair"])", 2);
   experiment.bottleneck.faults.loss = 1.0;
   EXPECT_THROW(run(experiment), RunError);
+}
+
+// The seed draws each job's start, the same under all policies and another one with another seed.
+TEST(Runner, start_jitter__draws_starts_from_the_seed) {
+  Experiment experiment = two_jobs(R"(["fair", "mltcp"])", 2);
+  for (workload::Job& job : experiment.jobs) job.start_jitter = Nanos(5'000'000);
+  std::set<std::int64_t> drawn;
+  for (experiment.seed = 1; experiment.seed <= 4; ++experiment.seed) {
+    const Results results = run(experiment);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const Nanos start = results.runs[0].jobs[i].starts[0];
+      EXPECT_EQ(start, results.runs[1].jobs[i].starts[0]);
+      const Nanos late = start - experiment.jobs[i].start;
+      EXPECT_GE(late, Nanos(0));
+      EXPECT_LT(late, Nanos(5'000'000));
+      drawn.insert(late.count);
+    }
+    EXPECT_EQ(results.runs[0].jobs[0].starts, run(experiment).runs[0].jobs[0].starts);
+  }
+  EXPECT_EQ(drawn.size(), 8U) << "every job and seed has a start of its own";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -74,8 +75,9 @@ class Command : public ::testing::Test {
 TEST_F(Command, none_or_unknown__named_with_the_list) {
   EXPECT_EQ(refusal(""),
             "mltcp: no command is given; the commands are run, sweep, inspect, report, doctor; see mltcp --help\n");
-  EXPECT_EQ(refusal("bogus e.toml"),
-            "mltcp: \"bogus\" is not a command; the commands are run, sweep, inspect, report, doctor; see mltcp --help\n");
+  EXPECT_EQ(
+      refusal("bogus e.toml"),
+      "mltcp: \"bogus\" is not a command; the commands are run, sweep, inspect, report, doctor; see mltcp --help\n");
   EXPECT_THAT(refusal("run"), HasSubstr("EXPERIMENT.toml is required; see mltcp run --help"));
 }
 
@@ -172,6 +174,142 @@ TEST_F(Command, input__is_a_file_of_bounded_size) {
   ASSERT_EQ(mkfifo((folder_ / "fifo").c_str(), 0600), 0);
   EXPECT_THAT(refusal("run fifo"), HasSubstr("the file is empty"));
   EXPECT_THAT(refusal("inspect fifo"), HasSubstr("the file is empty"));
+}
+
+// ---- sweep ----
+
+class SweepCommand : public Command {
+ protected:
+  void SetUp() override {
+    Command::SetUp();
+    put("pair.toml",
+        "iterations = 8\n[bottleneck]\nrate = \"1 Gbps\"\nbuffer = \"75 kB\"\n[[job]]\nname = \"a\"\ncount = 2\n"
+        "compute = \"2 ms\"\ncommunicate = \"100 kB\"\nstart_jitter = \"1 ms\"\n");
+    put("s.toml",
+        "experiment = \"pair.toml\"\nseeds = 5\n[vary]\n\"bottleneck.buffer\" = [\"75 kB\", \"250 kB\"]\n"
+        "[[case]]\nname = \"two\"\n[[case]]\nname = \"three\"\nset = { \"job[1].count\" = 3 }\n");
+  }
+  [[nodiscard]] std::size_t records(const std::string& folder) const {
+    std::size_t count = 0;
+    for (const auto& entry : fs::directory_iterator(folder_ / folder / "runs"))
+      count += entry.path().extension() == ".json" ? 1U : 0U;
+    return count;
+  }
+};
+
+TEST_F(SweepCommand, sweep__table_of_points_and_policies) {
+  const Outcome ran = run("sweep s.toml --markdown m.md --csv c.csv --json j.json");
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(ran.err, "");
+  EXPECT_THAT(ran.out, StartsWith("s: 4 points with 5 seeds, 20 runs, in s.sweep\n20 runs done\n\ncase   bottleneck"));
+  EXPECT_EQ(records("s.sweep"), 20U);
+  const std::string markdown = content(folder_ / "m.md");
+  EXPECT_THAT(markdown, StartsWith("| case | bottleneck.buffer | policy | slow-down |"));
+  EXPECT_EQ(std::count(markdown.begin(), markdown.end(), '\n'), 2 + 8);
+  EXPECT_THAT(content(folder_ / "c.csv"), StartsWith("case,bottleneck.buffer,policy,jobs,seeds,slowdown,"));
+  // Again: all is there, and the table is the same.
+  const Outcome again = run("sweep s.toml --json - --threads 1");
+  EXPECT_EQ(again.status, 0);
+  EXPECT_EQ(again.out, content(folder_ / "j.json"));
+  EXPECT_THAT(again.err, HasSubstr("20 runs done, 20 of them before"));
+}
+
+TEST_F(SweepCommand, sweep__shards_merge_to_the_same_table) {
+  ASSERT_EQ(run("sweep s.toml -o whole --json whole.json").status, 0);
+  for (const char* shard : {"1/3", "2/3", "3/3"}) {
+    // All in one folder, and each in its own.
+    EXPECT_EQ(run(std::string("sweep s.toml -o together --shard ") + shard).status, 0);
+    const Outcome alone = run(std::string("sweep s.toml -o alone") + shard[0] + " --shard " + shard);
+    EXPECT_THAT(alone.out, HasSubstr("of all 20 runs are there; for the table, run without --shard"));
+  }
+  EXPECT_EQ(records("alone1") + records("alone2") + records("alone3"), 20U);
+  EXPECT_EQ(run("sweep s.toml -o together --no-run --json together.json").status, 0);
+  EXPECT_EQ(
+      run("sweep s.toml -o merged --no-run --merge alone1 --merge alone2 --merge alone3 --json merged.json").status, 0);
+  EXPECT_EQ(content(folder_ / "together.json"), content(folder_ / "whole.json"));
+  EXPECT_EQ(content(folder_ / "merged.json"), content(folder_ / "whole.json"));
+  const Outcome part = run("sweep s.toml -o alone1 --no-run");
+  EXPECT_EQ(part.status, 1);
+  EXPECT_THAT(part.err, EndsWith("mltcp: 13 runs are missing; the same command without --no-run makes them\n"));
+  EXPECT_THAT(part.out, HasSubstr("seeds"));
+}
+
+TEST_F(SweepCommand, sweep__interrupted_goes_on_where_it_was) {
+  // Long enough to be interrupted, which happens when some records are there.
+  ASSERT_EQ(run("sweep s.toml -o whole --vary iterations=150 --json whole.json").status, 0);
+  for (const char* signal : {"INT", "TERM"}) {
+    const std::string command = "sweep s.toml -o half --vary iterations=150 --threads 1 --json half.json";
+    fs::remove_all(folder_ / "half");
+    const Outcome stopped = run(command + " & while [ $(ls half/runs 2>/dev/null | wc -l) -lt 3 ]; do :; done; kill -" +
+                                signal + " $!; wait $!");
+    EXPECT_EQ(stopped.status, 1);
+    EXPECT_THAT(stopped.err, AllOf(StartsWith("mltcp: stopped with "), EndsWith("goes on from there\n")));
+    const std::size_t done = records("half");
+    EXPECT_GE(done, 3U);
+    EXPECT_LT(done, 20U);
+    const Outcome rest = run(command);
+    EXPECT_EQ(rest.status, 0) << rest.err;
+    EXPECT_THAT(rest.out, HasSubstr("20 runs done, " + std::to_string(done) + " of them before"));
+    EXPECT_EQ(content(folder_ / "half.json"), content(folder_ / "whole.json"));
+  }
+}
+
+TEST_F(SweepCommand, sweep__shard_of_launchers) {
+  const auto shard = [&](const std::string& environment) {
+    return run(" >/dev/null; " + environment + " " MLTCP_PROGRAM " sweep e.toml -o o --no-run --shard auto");
+  };
+  EXPECT_THAT(shard("OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2").out,
+              HasSubstr(", shard 3 of 4, "));
+  EXPECT_THAT(shard("PMI_RANK=0 PMI_SIZE=2").out, HasSubstr(", shard 1 of 2, "));
+  EXPECT_THAT(shard("SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2").out, HasSubstr(", shard 2 of 2, "));
+  EXPECT_THAT(
+      shard("SLURM_ARRAY_TASK_ID=7 SLURM_ARRAY_TASK_MIN=3 SLURM_ARRAY_TASK_STEP=2 SLURM_ARRAY_TASK_COUNT=4").out,
+      HasSubstr(", shard 3 of 4, "));
+  EXPECT_THAT(shard("SLURM_ARRAY_TASK_ID=2 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_COUNT=3 SLURM_PROCID=1 "
+                    "SLURM_STEP_NUM_TASKS=4")
+                  .out,
+              HasSubstr(", shard 6 of 12, "));
+  EXPECT_THAT(shard("SLURM_ARRAY_TASK_ID=9 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_COUNT=3").err,
+              HasSubstr("the numbers of the Slurm job array leave some out; "));
+  EXPECT_THAT(refusal("sweep e.toml --shard auto"), HasSubstr("no launcher says which process this is"));
+}
+
+TEST_F(SweepCommand, sweep__full_runs_are_drawn_by_report) {
+  EXPECT_EQ(run("sweep e.toml --full -o o").status, 0);
+  ASSERT_EQ(records("o"), 1U);
+  EXPECT_EQ(run("report o/runs/*.json -o page.html").status, 0);
+}
+
+TEST_F(SweepCommand, sweep__warns_where_seeds_change_nothing) {
+  const Outcome ran = run("sweep e.toml --seeds 3");
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_THAT(ran.err, HasSubstr("warning: 1 of 1 point gave the same with every seed, as nothing in them is random"));
+}
+
+TEST_F(SweepCommand, sweep__failed_runs_are_listed_and_the_rest_is_done) {
+  put("lossy.toml",
+      "iterations = 2\npolicies = [\"fair\"]\n[bottleneck]\nrate = \"1 Gbps\"\n"
+      "[[job]]\nname = \"a\"\ncompute = \"1 ms\"\ncommunicate = \"100 kB\"\n");
+  const Outcome ran = run("sweep lossy.toml --vary bottleneck.faults.loss=0,1");
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_THAT(ran.out, HasSubstr("\nbottleneck.faults.loss  slow-down  2nd half    p99\n0 "));
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("mltcp: failed: bottleneck.faults.loss = 1, seed 1: "),
+                             EndsWith("\nmltcp: 1 run failed\n")));
+}
+
+TEST_F(SweepCommand, sweep__refuses_options) {
+  for (const char* shard : {"0/3", "4/3", "1", "a/b", "1/3/4", "-1/3", "''"})
+    EXPECT_THAT(refusal(std::string("sweep e.toml --shard ") + shard), HasSubstr("is no i/n with i from 1 to n; "))
+        << shard;
+  EXPECT_THAT(refusal("sweep e.toml --shard 1/2 --json x.json"), HasSubstr("a shard has no table; "));
+  EXPECT_THAT(refusal("sweep e.toml --json - --csv -"), HasSubstr("one of them can have standard output; "));
+  EXPECT_THAT(refusal("sweep e.toml --json e.toml"), HasSubstr("is the file that is read; "));
+  EXPECT_THAT(refusal("sweep e.toml -o e.toml"), StartsWith("mltcp: --output e.toml: the folder can"));
+  EXPECT_THAT(refusal("sweep e.toml --merge none"),
+              StartsWith("mltcp: --merge \"none\": there is no folder runs in it; "));
+  EXPECT_THAT(refusal("sweep e.toml --vary bottleneck.bufer=1"), HasSubstr("bottleneck.bufer: unknown key; "));
+  EXPECT_THAT(refusal("sweep e.toml --policy schedule"), StartsWith("mltcp: --policy: \"schedule\" is not available"));
+  EXPECT_FALSE(fs::exists(folder_ / "e.sweep")) << "nothing is made before everything is checked";
 }
 
 }  // namespace
