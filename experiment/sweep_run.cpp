@@ -152,37 +152,41 @@ SweepOutcome run_sweep(const Sweep& sweep, const SweepSettings& settings) {
     return record && (record->failure.empty() ? record->full || !settings.full : record->build == settings.build);
   };
   std::vector<char> there(tasks.size());
+  std::vector<std::string> failures(tasks.size());
   in_parallel(settings.threads, tasks.size(), [&](std::size_t i, tbb::task_group_context&) {
     if (stopped()) return;
-    there[i] = counts(read_record(record_path(settings.folder, tasks[i].identity), tasks[i].identity)) ? 1 : 0;
+    const std::string& identity = tasks[i].identity;
+    std::optional<SweepRecord> record = read_record(record_path(settings.folder, identity), identity);
     for (const std::filesystem::path& other : settings.merge) {
-      if (there[i] != 0) break;
-      const std::filesystem::path path = record_path(other, tasks[i].identity);
-      if (!counts(read_record(path, tasks[i].identity))) continue;
-      write(tasks[i], read_text_file(path, path.string(), kRecordFile));
-      there[i] = 1;
+      if (counts(record)) break;
+      const std::filesystem::path path = record_path(other, identity);
+      record = read_record(path, identity);
+      if (counts(record)) write(tasks[i], read_text_file(path, path.string(), kRecordFile));
     }
+    there[i] = counts(record) ? 1 : 0;
+    if (there[i] != 0) failures[i] = record->failure;
   });
-  std::size_t left = 0;
-  for (std::size_t i = 0; i < tasks.size(); ++i) {
-    if (there[i] != 0) continue;
-    if (left != i) tasks[left] = std::move(tasks[i]);
-    ++left;
-  }
-  tasks.resize(left);
-  outcome.before = outcome.all - tasks.size();
+  std::vector<std::size_t> to_do;
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    if (there[i] == 0) to_do.push_back(i);
+  outcome.before = tasks.size() - to_do.size();
   outcome.stopped = stopped();
-  if (!settings.run || outcome.stopped) return outcome;
+  const auto finish = [&] {
+    for (std::size_t i = 0; i < tasks.size(); ++i)
+      if (!failures[i].empty()) outcome.failures.emplace_back(tasks[i], failures[i]);
+    return outcome;
+  };
+  if (!settings.run || outcome.stopped) return finish();
 
   double fractions = 0;  // of the runs to do, added up; with `ran` behind the mutex
   const auto tell = [&] {
     if (settings.progress)
       settings.progress(outcome.before + outcome.ran, outcome.all,
-                        tasks.empty() ? 1.0 : fractions / static_cast<double>(tasks.size()));
+                        to_do.empty() ? 1.0 : fractions / static_cast<double>(to_do.size()));
   };
   tell();
-  in_parallel(settings.threads, tasks.size(), [&](std::size_t i, tbb::task_group_context& context) {
-    const SweepTask& task = tasks[i];
+  in_parallel(settings.threads, to_do.size(), [&](std::size_t i, tbb::task_group_context& context) {
+    const SweepTask& task = tasks[to_do[i]];
     const SweepPoint& point = sweep.points[task.point];
     const auto check = [&] {
       if (stopped()) context.cancel_group_execution();
@@ -217,6 +221,7 @@ SweepOutcome run_sweep(const Sweep& sweep, const SweepSettings& settings) {
       }
       if (record.failure.empty() && !settings.full) drop_series(record.results);
       write(task, record_text(record, task.identity, fmt::format("{}, seed {}", describe(sweep, point), task.seed)));
+      failures[to_do[i]] = std::move(record.failure);
       const std::lock_guard lock(mutex);
       fractions += 1 - told;
       ++outcome.ran;
@@ -226,7 +231,7 @@ SweepOutcome run_sweep(const Sweep& sweep, const SweepSettings& settings) {
     }
   });
   outcome.stopped = stopped() && outcome.before + outcome.ran < outcome.all;
-  return outcome;
+  return finish();
 }
 
 }  // namespace mltcp::experiment

@@ -80,6 +80,8 @@ struct SweepOutcome {
   std::size_t before = 0;  ///< of these, done before
   std::size_t ran = 0;     ///< done now, failed ones included
   bool stopped = false;
+  /// Of the shard, failed now or before, in the order of tasks_of().
+  std::vector<std::pair<SweepTask, std::string>> failures;
 };
 
 /// Does the runs of the shard that have no record yet. A run that fails is recorded as failed, and tried again only by

@@ -59,8 +59,7 @@ struct SweepTable {
     std::vector<std::pair<std::uint64_t, std::string>> failures;  ///< seed and reason
     std::size_t missing = 0;                                      ///< seeds without a record
   };
-  std::vector<Point> points;  ///< as those of the sweep
-  std::size_t failed = 0;
+  std::vector<Point> points;     ///< as those of the sweep
   std::size_t missing = 0;       ///< runs; points may share one
   std::size_t other_builds = 0;  ///< records made by another build of the program
 };

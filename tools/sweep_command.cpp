@@ -259,11 +259,12 @@ int sweep(const SweepArguments& arguments) {
     fmt::print(out, "{} done{}\n", plural(outcome.all, "run"),
                outcome.before > 0 ? fmt::format(", {} of them before", outcome.before) : "");
 
-  const experiment::SweepTable table = experiment::tabulate(sweep, folder, settings.build);
+  std::size_t missing = 0;
   if (shard.of > 1) {
-    fmt::print(out, "{} of all {} are there; for the table, run without --shard when they all are\n",
-               runs - table.missing, plural(runs, "run"));
+    fmt::print(out, "for the table, run without --shard when all shards are done\n");
   } else {
+    const experiment::SweepTable table = experiment::tabulate(sweep, folder, settings.build);
+    missing = table.missing;
     std::fputs("\n", out);
     print_table(sweep, table, out);
     warn_of(sweep, table);
@@ -272,17 +273,17 @@ int sweep(const SweepArguments& arguments) {
       write_file(*arguments.markdown, experiment::to_markdown(experiment::cells_of(sweep, table)));
     if (arguments.csv) write_file(*arguments.csv, experiment::to_csv(sweep, table));
   }
-  for (std::size_t p = 0; p < table.points.size(); ++p)
-    for (const auto& [seed, reason] : table.points[p].failures)
-      std::fputs(one_line(fmt::format("mltcp: failed: {}, seed {}: {}", experiment::describe(sweep, sweep.points[p]),
-                                      seed, reason))
-                     .append("\n")
-                     .c_str(),
-                 stderr);
-  if (table.failed > 0) throw RunError(fmt::format("{} failed", plural(table.failed, "run")));
-  if (table.missing > 0 && shard.of == 1)
+  for (const auto& [task, reason] : outcome.failures)
+    std::fputs(
+        fmt::format("mltcp: failed: {}\n",
+                    one_line(fmt::format("{}, seed {}: {}", experiment::describe(sweep, sweep.points[task.point]),
+                                         task.seed, reason)))
+            .c_str(),
+        stderr);
+  if (!outcome.failures.empty()) throw RunError(fmt::format("{} failed", plural(outcome.failures.size(), "run")));
+  if (missing > 0)
     throw RunError(fmt::format("{} missing; the same command without --no-run makes them",
-                               table.missing == 1 ? "1 run is" : fmt::format("{} runs are", table.missing)));
+                               missing == 1 ? "1 run is" : fmt::format("{} runs are", missing)));
   return 0;
 }
 

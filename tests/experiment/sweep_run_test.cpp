@@ -245,6 +245,11 @@ TEST_F(SweepRun, failure__is_kept_and_the_rest_goes_on) {
   const auto record = read_record(record_path(settings_.folder, identity), identity);
   ASSERT_TRUE(record.has_value());
   EXPECT_EQ(record->failure, "no job?has finished");
+  const SweepOutcome again = run_sweep(sweep(), settings_);
+  ASSERT_EQ(again.failures.size(), 2U);
+  EXPECT_EQ(again.failures[1].first.point, 1U);
+  EXPECT_EQ(again.failures[1].first.seed, 2U);
+  EXPECT_EQ(again.failures[1].second, record->failure);
   // It would fail again, unless the program has changed.
   settings_.runner = good;
   EXPECT_EQ(run_sweep(sweep(), settings_).ran, 0U);

@@ -220,7 +220,7 @@ TEST_F(SweepCommand, sweep__shards_merge_to_the_same_table) {
     // All in one folder, and each in its own.
     EXPECT_EQ(run(std::string("sweep s.toml -o together --shard ") + shard).status, 0);
     const Outcome alone = run(std::string("sweep s.toml -o alone") + shard[0] + " --shard " + shard);
-    EXPECT_THAT(alone.out, HasSubstr("of all 20 runs are there; for the table, run without --shard"));
+    EXPECT_THAT(alone.out, HasSubstr("runs done\nfor the table, run without --shard when all shards are done\n"));
   }
   EXPECT_EQ(records("alone1") + records("alone2") + records("alone3"), 20U);
   EXPECT_EQ(run("sweep s.toml -o together --no-run --json together.json").status, 0);
