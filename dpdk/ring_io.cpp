@@ -52,7 +52,8 @@ std::size_t RingIo::receive(std::span<RxPacket> out) {
         ++counters_.rejected[static_cast<std::size_t>(reject)];
         continue;
       }
-      out[count++] = {frame.headers.source, frame.payload, 0, frame.headers.ecn};
+      out[count++] = {frame.headers.source, frame.payload,          0,
+                      frame.headers.ecn,    frame.headers.priority, encap::hops_of(frame.headers)};
     }
   } while (count == 0 && held_count_ != 0);
   counters_.received_packets += count;
@@ -127,6 +128,7 @@ bool RingIo::fill(const TxPacket& packet, rte_mbuf* mbuf) {
   headers_.destination = *packet.destination;
   headers_.destination_mac = mac_of(*packet.destination);
   headers_.ecn = packet.ecn;
+  headers_.priority = packet.priority;
   encap::write_headers(headers_, bytes, partial, frame);
   mbuf->data_len = static_cast<std::uint16_t>(encap::kIpv4OverheadBytes + bytes);
   mbuf->pkt_len = mbuf->data_len;

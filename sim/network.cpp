@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/random.h"
 #include "mltcp/transport/wire.h"
 
 namespace mltcp::sim {
@@ -66,6 +67,7 @@ Host& Network::add_host(const Address& address) {
     throw InputError(fmt::format("two hosts have the address {}; give each its own", to_text(address)));
   const auto number = static_cast<std::uint32_t>(hosts_.size());
   hosts_.emplace_back(*this, number, address);
+  address_hashes_.push_back(hash(address));
   events_.add(EventQueue::second + number);
   if (table_.size() < 2 * hosts_.size()) {
     table_.assign(std::bit_ceil(4 * hosts_.size()), empty_place);
@@ -105,6 +107,11 @@ void Network::check_link(LinkId link) const {
     throw InputError(fmt::format("there is no link {}; the network has {}", link, links_.size()));
 }
 
+void Network::check_unconnected(const Host& host) {
+  if (host.uplink_ != Host::no_link)
+    throw InputError(fmt::format("host {} has its link already; connect it once", to_text(host.address_)));
+}
+
 Network::LinkId Network::add_link(Switch far_end, const fabric::LinkConfig& config) {
   check_switch(far_end);
   links_.push_back({fabric::Link(config), far_end});
@@ -114,10 +121,16 @@ Network::LinkId Network::add_link(Switch far_end, const fabric::LinkConfig& conf
 }
 
 Network::LinkId Network::connect(Host& host, Switch far_end, const fabric::LinkConfig& config) {
-  if (host.uplink_ != Host::no_link)
-    throw InputError(fmt::format("host {} has its link already; connect it once", to_text(host.address_)));
+  check_unconnected(host);
   host.uplink_ = add_link(far_end, config);
   return host.uplink_;
+}
+
+void Network::connect(Host& host, LinkId link) {
+  check_link(link);
+  check_unconnected(host);
+  host.uplink_ = link;
+  host.shares_link_ = true;
 }
 
 void Network::set_next(Switch at, const Host& destination, std::uint32_t next) {
@@ -130,6 +143,19 @@ void Network::set_next(Switch at, const Host& destination, std::uint32_t next) {
 void Network::route(Switch at, const Host& destination, LinkId link) {
   check_link(link);
   set_next(at, destination, link);
+}
+
+Network::Group Network::add_group(std::span<const LinkId> links, std::uint64_t seed) {
+  if (links.empty()) throw InputError("a group has no links; give at least one");
+  for (const LinkId link : links) check_link(link);
+  groups_.push_back({{links.begin(), links.end()}, seed});
+  return static_cast<Group>(groups_.size() - 1);
+}
+
+void Network::route_group(Switch at, const Host& destination, Group group) {
+  if (group >= groups_.size())
+    throw InputError(fmt::format("there is no group {}; the network has {}", group, groups_.size()));
+  set_next(at, destination, first_group + group);
 }
 
 void Network::route_to_host(Switch at, const Host& destination) { set_next(at, destination, here); }
@@ -195,8 +221,12 @@ void Network::deliver(LinkId id) {
     ++counters_.packet_hops;
     auto* packet = std::bit_cast<Packet*>(delivery->packet);
     const std::uint32_t next = packet->destination < routes.size() ? routes[packet->destination] : no_route;
-    if (next < here) {
+    if (next < first_group) {
+      ++packet->hops;
       launch(next, packet);
+    } else if (next < here) {
+      ++packet->hops;
+      launch(pick(groups_[next - first_group], packet), packet);
     } else if (next == here) {
       arrive(hosts_[packet->destination], packet);
     } else {
@@ -207,8 +237,15 @@ void Network::deliver(LinkId id) {
   schedule(id);
 }
 
-/// Puts `packet` on a link, or frees it if the link doesn't take it.
-void Network::launch(LinkId id, Packet* packet) {
+/// The link of `group` that the packet's flow takes.
+Network::LinkId Network::pick(const LinkGroup& group, Packet* packet) const {
+  const std::uint64_t flow = address_hashes_[packet->source] * 3 + address_hashes_[packet->destination] +
+                             (std::uint64_t{wire::peek_connection(packet->bytes())} << 20);
+  return group.links[Random(flow ^ group.seed).below(group.links.size())];
+}
+
+/// Puts `packet` on a link, or frees it if the link doesn't take it. Returns when it leaves the queue.
+Nanos Network::launch(LinkId id, Packet* packet) {
   LinkState& state = links_[id];
   const auto admission = state.link.offer(std::bit_cast<fabric::Link::Handle>(packet), packet->wire_bytes,
                                           packet->ecn != Ecn::not_ect, now_);
@@ -218,12 +255,13 @@ void Network::launch(LinkId id, Packet* packet) {
   }
   if (!admission.admitted) {
     pool_.free(packet);
-    return;
+    return admission.departure;
   }
   if (admission.mark) packet->ecn = Ecn::ce;
   if (admission.duplicate) state.link.offer_copy(std::bit_cast<fabric::Link::Handle>(pool_.copy(packet)));
   if (admission.corrupt) flip(packet, admission.corrupt_bits);
   schedule(id);
+  return admission.departure;
 }
 
 void Network::schedule(LinkId id) {
@@ -283,14 +321,28 @@ void Network::schedule(Host& host) {
 
 // The hosts' datapath.
 
+/// Packets of `host` that wait or are being sent.
+std::size_t Network::transmit_queue(Host& host) {
+  if (!host.shares_link_) return links_[host.uplink_].link.queue_packets(now_);
+  while (!host.departures_.empty() && host.departures_.front() <= now_) host.departures_.pop();
+  return host.departures_.size();
+}
+
+/// When the transmit queue, full now, has room for a burst.
+Nanos Network::time_of_room(Host& host) {
+  const std::size_t most = options_.transmit_queue_packets - burst_packets;
+  if (!host.shares_link_) return links_[host.uplink_].link.time_of_queue(most, now_);
+  const auto& departures = host.departures_;
+  return departures.size() <= most ? now_ : departures[departures.end() - most - 1];
+}
+
 std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
   if (host.uplink_ == Host::no_link) [[unlikely]] {
     counters_.sent_packets += packets.size();
     counters_.unknown_destination += packets.size();
     return packets.size();
   }
-  fabric::Link& uplink = links_[host.uplink_].link;
-  const std::size_t waiting = uplink.queue_packets(now_);
+  const std::size_t waiting = transmit_queue(host);
   const std::size_t room =
       options_.transmit_queue_packets - std::min<std::size_t>(waiting, options_.transmit_queue_packets);
   const std::size_t taken = std::min({packets.size(), room, static_cast<std::size_t>(burst_packets)});
@@ -313,16 +365,19 @@ std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
     packet->virtual_bytes = is_virtual ? static_cast<std::uint32_t>(out.payload.size()) : 0;
     packet->ecn = out.ecn;
     packet->corrupted = false;
+    packet->priority = out.priority;
+    packet->hops = 0;
     if (!out.header.empty()) std::memcpy(packet->data(), out.header.data(), out.header.size());
     if (!is_virtual && !out.payload.empty())
       std::memcpy(packet->data() + out.header.size(), out.payload.data(), out.payload.size());
-    launch(host.uplink_, packet);
+    const Nanos departure = launch(host.uplink_, packet);
+    if (host.shares_link_) host.departures_.push(departure);
   }
   counters_.sent_packets += taken;
   host.active_ |= taken > 0;
   if (taken == room && taken < packets.size()) {
     // Not at the first packet that leaves: a poll for every packet would cost more than the packet.
-    host.room_at_ = uplink.time_of_queue(options_.transmit_queue_packets - burst_packets, now_);
+    host.room_at_ = time_of_room(host);
     schedule(host);
   }
   return taken;
@@ -340,6 +395,8 @@ std::size_t Network::receive(Host& host, std::span<RxPacket> out) {
     in.bytes = packet->bytes();
     in.virtual_bytes = packet->virtual_bytes;
     in.ecn = packet->ecn;
+    in.priority = packet->priority;
+    in.hops = packet->hops;
     last = packet;
   }
   if (last == nullptr) return 0;

@@ -17,6 +17,11 @@
 // `max_idle_polls` times at one instant without a packet received or sent in between makes no progress: run() throws
 // RunError, which names the host. So does a host that leaves arrived packets lying.
 //
+// Several paths. Where a switch has several links toward a destination, a group of them (equal-cost multi-path, RFC
+// 2992), a hash of what tells flows apart picks one: both addresses and the packet's destination connection, which
+// stand for the UDP source port of real networks. So each direction of a connection keeps to one path, and each switch
+// hashes with a seed of its own, or all would make the same choice.
+//
 // Faults on links act on packets as fabric::Link decides: a corrupted packet has one random bit of its existing
 // bytes flipped, a duplicate is a copy of its own, an ECN-capable packet is set to CE when it is marked.
 //
@@ -30,6 +35,7 @@
 #include <span>
 #include <vector>
 
+#include "mltcp/base/ring.h"
 #include "mltcp/base/units.h"
 #include "mltcp/fabric/link.h"
 #include "mltcp/fabric/usage_meter.h"
@@ -61,7 +67,8 @@ struct NetworkCounters {
 
 class Network;
 
-/// A host: the datapath of what is attached to it. It has one address, and one link to the network.
+/// A host: the datapath of what is attached to it. It has one address, and sends on one link, of its own or shared with
+/// other hosts, which then are ports of one machine.
 class Host final : public PacketIo {
  public:
   Host(Network& network, std::uint32_t number, const Address& address)
@@ -92,6 +99,8 @@ class Host final : public PacketIo {
   Packet* lent_ = nullptr;  // what the latest receive() returned
   Nanos deadline_ = Nanos::never();
   Nanos room_at_ = Nanos::never();  // when the transmit queue, having refused packets, has room again
+  bool shares_link_ = false;
+  GrowableRing<Nanos> departures_;  // of its packets on a shared link, those gone by included until somebody asks
   bool woken_ = false;
   bool active_ = false;  // a packet was received or sent in the present poll
   std::uint32_t idle_polls_ = 0;
@@ -106,6 +115,7 @@ class Network {
 
   using Switch = std::uint32_t;
   using LinkId = std::uint32_t;
+  using Group = std::uint32_t;
 
   /// Throws InputError if an option is out of range.
   explicit Network(const NetworkOptions& options);
@@ -120,10 +130,17 @@ class Network {
   Switch add_switch();
   /// The link on which `host` sends, to `far_end`. One per host.
   LinkId connect(Host& host, Switch far_end, const fabric::LinkConfig& config);
+  /// Lets `host` send on `link`, which is there already and which several hosts may share. Each has a transmit queue of
+  /// its own; their packets leave in the order in which they were sent.
+  void connect(Host& host, LinkId link);
   /// A link with its queue, whose far end is `far_end`. Packets enter it where a route leads to it.
   LinkId add_link(Switch far_end, const fabric::LinkConfig& config);
   /// Packets for `destination` that reach `at` go to `link` next.
   void route(Switch at, const Host& destination, LinkId link);
+  /// Links, at least one, among which flows are spread.
+  Group add_group(std::span<const LinkId> links, std::uint64_t seed);
+  /// Packets for `destination` that reach `at` go to one of the links of `group` next.
+  void route_group(Switch at, const Host& destination, Group group);
   /// Packets for `destination` that reach `at` have arrived.
   void route_to_host(Switch at, const Host& destination);
   /// Counts what each job sends over `link`: bytes on the wire of packets that carry a job tag
@@ -165,10 +182,15 @@ class Network {
  private:
   friend class Host;
   static constexpr std::uint32_t no_route = 0xFFFFFFFF;
-  static constexpr std::uint32_t here = 0xFFFFFFFE;  // the packet has arrived
+  static constexpr std::uint32_t here = 0xFFFFFFFE;         // the packet has arrived
+  static constexpr std::uint32_t first_group = 0x80000000;  // from here on groups, below links
 
   struct Node {
-    std::vector<std::uint32_t> next;  // by destination host: a link, `here` or `no_route`
+    std::vector<std::uint32_t> next;  // by destination host: a link, a group, `here` or `no_route`
+  };
+  struct LinkGroup {
+    std::vector<LinkId> links;
+    std::uint64_t seed = 0;
   };
   struct LinkState {
     fabric::Link link;
@@ -178,14 +200,18 @@ class Network {
 
   void check_switch(Switch at) const;
   void check_link(LinkId link) const;
+  static void check_unconnected(const Host& host);
   void set_next(Switch at, const Host& destination, std::uint32_t next);
   void enter(const Host& host);
   [[nodiscard]] std::uint32_t find_host(const Address& address) const;
 
   std::size_t send(Host& host, std::span<const TxPacket> packets);
   std::size_t receive(Host& host, std::span<RxPacket> out);
-  void launch(LinkId id, Packet* packet);
+  Nanos launch(LinkId id, Packet* packet);
   void deliver(LinkId id);
+  [[nodiscard]] LinkId pick(const LinkGroup& group, Packet* packet) const;
+  std::size_t transmit_queue(Host& host);
+  Nanos time_of_room(Host& host);
   void arrive(Host& host, Packet* packet);
   void poll(Host& host);
   void schedule(Host& host);
@@ -200,8 +226,10 @@ class Network {
   PacketPool pool_;
   std::vector<LinkState> links_;
   std::vector<Node> nodes_;
+  std::vector<LinkGroup> groups_;
   std::deque<Host> hosts_;
-  std::vector<std::uint32_t> table_;  // hosts by address: open addressing, a power of two at most half full
+  std::vector<std::uint64_t> address_hashes_;  // of hosts_
+  std::vector<std::uint32_t> table_;           // hosts by address: open addressing, a power of two at most half full
 };
 
 }  // namespace mltcp::sim

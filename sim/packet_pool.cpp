@@ -38,6 +38,8 @@ Packet* PacketPool::copy(Packet* original) {
   twin->virtual_bytes = original->virtual_bytes;
   twin->ecn = original->ecn;
   twin->corrupted = original->corrupted;
+  twin->priority = original->priority;
+  twin->hops = original->hops;
   std::memcpy(twin->data(), original->data(), original->length);
   return twin;
 }

@@ -28,11 +28,13 @@ struct Packet {
   Ecn ecn = Ecn::not_ect;
   bool large = false;      ///< which free list it came from
   bool corrupted = false;  ///< a fault has flipped bits: what the bytes say about the packet isn't to be believed
+  std::uint8_t priority = 0;
+  std::uint8_t hops = 0;  ///< switches that have forwarded it
 
   [[nodiscard]] std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
   [[nodiscard]] std::span<const std::byte> bytes() { return {data(), length}; }
 };
-static_assert(sizeof(Packet) == 32 || sizeof(Packet) == 40);
+static_assert(sizeof(Packet) == 32, "and its header's beginning lie in one cache line");
 
 class PacketPool {
  public:

@@ -95,6 +95,7 @@ class Connection {
   [[nodiscard]] const Address& remote() const { return remote_; }
   [[nodiscard]] std::uint32_t peer_connection() const { return peer_connection_; }
   [[nodiscard]] std::uint64_t nonce() const { return nonce_; }
+  [[nodiscard]] std::uint8_t priority() const { return config_.priority; }
   [[nodiscard]] std::uint64_t next_packet_number() const { return next_packet_number_; }
 
   PostResult send(const std::byte* data, Bytes length, std::uint64_t tag);

@@ -18,7 +18,6 @@ constexpr std::uint16_t kEtherTypeIpv4 = 0x0800;
 constexpr std::uint16_t kEtherTypeIpv6 = 0x86DD;
 constexpr std::uint8_t kProtocolUdp = 17;
 constexpr std::uint8_t kProtocolIpv6Fragment = 44;
-constexpr std::uint8_t kTimeToLive = 64;
 constexpr std::uint16_t kDontFragment = 0x4000;
 constexpr std::uint16_t kMoreFragmentsOrOffset = 0x3FFF;
 
@@ -146,6 +145,8 @@ Reject parse_ipv4(std::span<const std::byte> packet, std::size_t& ip_bytes, std:
   if ((load_network(ip + 6) & kMoreFragmentsOrOffset) != 0) return Reject::fragment;
   if (std::to_integer<std::uint8_t>(ip[9]) != kProtocolUdp) return Reject::not_udp;
   headers.ecn = static_cast<Ecn>(std::to_integer<unsigned>(ip[1]) & 3);
+  headers.priority = static_cast<std::uint8_t>(std::to_integer<unsigned>(ip[1]) >> 5);
+  headers.time_to_live = std::to_integer<std::uint8_t>(ip[8]);
   headers.source = Address::v4(0, 0);
   headers.destination = Address::v4(0, 0);
   std::memcpy(&headers.source.ip[12], ip + 12, 4);
@@ -167,6 +168,8 @@ Reject parse_ipv6(std::span<const std::byte> packet, std::size_t& ip_bytes, std:
   if (next == kProtocolIpv6Fragment) return Reject::fragment;
   if (next != kProtocolUdp) return Reject::not_udp;
   headers.ecn = static_cast<Ecn>(first >> 4 & 3);
+  headers.priority = static_cast<std::uint8_t>(first >> 9 & 7);
+  headers.time_to_live = std::to_integer<std::uint8_t>(ip[7]);
   std::memcpy(headers.source.ip.data(), ip + 8, 16);
   std::memcpy(headers.destination.ip.data(), ip + 24, 16);
   // An IPv4-mapped address must not be on the wire (RFC 4942 section 2.2), and would pass for IPv4 further up.
@@ -195,6 +198,7 @@ std::size_t write_headers(const Headers& headers, std::size_t payload_bytes, std
                           std::byte* out) {
   const bool v4 = headers.destination.is_v4();
   const std::size_t udp_bytes = kUdpBytes + payload_bytes;
+  const unsigned traffic_class = unsigned{headers.priority} << 5 | static_cast<unsigned>(headers.ecn);
   std::memcpy(out, headers.destination_mac.data(), 6);
   std::memcpy(out + 6, headers.source_mac.data(), 6);
   store_network(out + 12, v4 ? kEtherTypeIpv4 : kEtherTypeIpv6);
@@ -203,11 +207,11 @@ std::size_t write_headers(const Headers& headers, std::size_t payload_bytes, std
   std::uint64_t total = payload_sum;
   if (v4) {
     ip[0] = std::byte{0x45};
-    ip[1] = static_cast<std::byte>(headers.ecn);
+    ip[1] = static_cast<std::byte>(traffic_class);
     store_network(ip + 2, static_cast<std::uint16_t>(kIpv4Bytes + udp_bytes));
     store_network(ip + 4, 0);
     store_network(ip + 6, kDontFragment);
-    ip[8] = std::byte{kTimeToLive};
+    ip[8] = std::byte{headers.time_to_live};
     ip[9] = std::byte{kProtocolUdp};
     store_network(ip + 10, 0);
     std::memcpy(ip + 12, &headers.source.ip[12], 4);
@@ -216,11 +220,11 @@ std::size_t write_headers(const Headers& headers, std::size_t payload_bytes, std
     total += pseudo_sum(ip + 12, 8, udp_bytes);
     udp = ip + kIpv4Bytes;
   } else {
-    store_network(ip, static_cast<std::uint16_t>(0x6000 | static_cast<unsigned>(headers.ecn) << 4));
+    store_network(ip, static_cast<std::uint16_t>(0x6000 | traffic_class << 4));
     store_network(ip + 2, 0);
     store_network(ip + 4, static_cast<std::uint16_t>(udp_bytes));
     ip[6] = std::byte{kProtocolUdp};
-    ip[7] = std::byte{kTimeToLive};
+    ip[7] = std::byte{headers.time_to_live};
     std::memcpy(ip + 8, headers.source.ip.data(), 16);
     std::memcpy(ip + 24, headers.destination.ip.data(), 16);
     total += pseudo_sum(ip + 8, 32, udp_bytes);

@@ -56,6 +56,9 @@ constexpr std::uint16_t update_checksum(std::uint16_t checksum, std::uint16_t be
   return static_cast<std::uint16_t>(~total);
 }
 
+/// What this end gives its packets.
+inline constexpr std::uint8_t kTimeToLive = 64;
+
 using MacAddress = std::array<std::uint8_t, 6>;
 
 /// What the headers of a packet say.
@@ -65,7 +68,15 @@ struct Headers {
   Address source;  ///< both IPv4, or both IPv6
   Address destination;
   Ecn ecn = Ecn::not_ect;
+  /// Upper three bits of the DSCP: a packet is written with class selector CSn, and read whatever the lower three say.
+  std::uint8_t priority = 0;
+  std::uint8_t time_to_live = kTimeToLive;  ///< as written, and lower by one a hop as read
 };
+
+/// Routers that have forwarded the packet since an end like this one sent it; 0 = not known.
+constexpr std::uint8_t hops_of(const Headers& headers) {
+  return headers.time_to_live < kTimeToLive ? static_cast<std::uint8_t>(kTimeToLive - headers.time_to_live) : 0;
+}
 
 /// Length of the headers before the payload of a packet to `destination`: kIpv4OverheadBytes or kIpv6OverheadBytes.
 inline std::size_t header_bytes(const Address& destination) {
@@ -74,7 +85,7 @@ inline std::size_t header_bytes(const Address& destination) {
 
 /// Writes the headers of a packet whose UDP payload has `payload_bytes` (at most kMaxPayloadBytes) and the partial
 /// sum `payload_sum`; returns their length, header_bytes(headers.destination), which `out` has room for.
-/// Time to live 64, don't fragment, all checksums filled in.
+/// Don't fragment, all checksums filled in.
 std::size_t write_headers(const Headers& headers, std::size_t payload_bytes, std::uint16_t payload_sum, std::byte* out);
 
 /// Why a frame was refused.

@@ -25,7 +25,11 @@ struct TxPacket {
   /// on the wire but it has no bytes. Only a datapath whose limits say `virtual_payload` is handed one.
   std::span<const std::byte> payload;
   Ecn ecn = Ecn::not_ect;
+  /// 0 to 7, higher first: the class of the queues that the packet passes, as in IEEE 802.1Q, and the class selector
+  /// CSn of its DSCP (RFC 2474 section 4.2.2). Queues without classes ignore it.
+  std::uint8_t priority = 0;
 };
+inline constexpr std::uint32_t kPriorities = 8;
 
 /// A received packet.
 struct RxPacket {
@@ -35,7 +39,9 @@ struct RxPacket {
   /// Length of a virtual payload that follows `bytes`; 0 on every real datapath.
   std::uint32_t virtual_bytes = 0;
   Ecn ecn = Ecn::not_ect;
-  std::uint8_t hops = 0;  ///< switches that it passed, as its TTL tells; 0 = not known
+  std::uint8_t priority = 0;  ///< as it was sent
+  /// Switches that have forwarded it, as far as its TTL tells on a real network; 0 = not known.
+  std::uint8_t hops = 0;
 };
 
 class PacketIo {

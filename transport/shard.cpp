@@ -26,6 +26,7 @@ const cc::AlgorithmTable& checked_algorithm(const ConnectionConfig& config) {
   check("max_receives", config.max_receives, 1, 65'536);
   check("max_packets_in_flight", config.max_packets_in_flight, 16, 1U << 20);
   check("ack_every", config.ack_every, 1, 64);
+  check("priority", config.priority, 0, kPriorities - 1);
   for (const auto& [key, value] :
        {std::pair{"initial_rtt", config.initial_rtt}, std::pair{"max_ack_delay", config.max_ack_delay},
         std::pair{"timer_granularity", config.timer_granularity}, std::pair{"give_up_after", config.give_up_after}})
@@ -430,7 +431,7 @@ void Shard::transmit(Nanos now, bool& more) {
       blocked = connection.build(now, buffer, packet);
       if (blocked != Connection::Blocked::no) break;
       tx_.messages[tx_.end] = packet.message;
-      tx_.packets[tx_.end++] = {&connection.remote(), packet.header, packet.payload, packet.ecn};
+      tx_.packets[tx_.end++] = {&connection.remote(), packet.header, packet.payload, packet.ecn, connection.priority()};
       ++stats_.packets_sent;
       --budget;
     }

@@ -78,6 +78,7 @@ struct ConnectionConfig {
   Nanos timer_granularity{200'000};             ///< below this, timers do not judge a packet late
   Nanos give_up_after{30'000'000'000};          ///< without any progress although packets are outstanding
   std::uint32_t ack_every = 2;                  ///< packets per acknowledgement
+  std::uint8_t priority = 0;                    ///< of every packet, see TxPacket; 0 to 7
 };
 
 struct ConnectionStats {

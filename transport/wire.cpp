@@ -255,4 +255,10 @@ std::optional<JobTag> peek_job_tag(std::span<const std::byte> packet) {
   return JobTag{raw.job, raw.iteration, raw.progress};
 }
 
+std::uint32_t peek_connection(std::span<const std::byte> packet) {
+  if (packet.size() < header_bytes) return 0;
+  const auto raw = load<RawHeader>(packet.data());
+  return raw.magic == magic ? raw.connection : 0;
+}
+
 }  // namespace mltcp::wire

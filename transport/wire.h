@@ -214,4 +214,8 @@ constexpr std::uint64_t widen(std::uint32_t low, std::uint64_t expected) {
 /// The job tag of a UDP payload, for switches: checks magic, length and the flag, not the checksum.
 std::optional<JobTag> peek_job_tag(std::span<const std::byte> packet);
 
+/// The destination connection of a UDP payload, for switches that spread flows over paths; 0 if it isn't a packet of
+/// this protocol, or none yet. Checks magic and length, not the checksum.
+std::uint32_t peek_connection(std::span<const std::byte> packet);
+
 }  // namespace mltcp::wire

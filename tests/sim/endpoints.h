@@ -21,6 +21,7 @@ struct Seen {
   std::vector<std::byte> bytes;
   std::uint32_t virtual_bytes = 0;
   Ecn ecn = Ecn::not_ect;
+  std::uint8_t hops = 0;
 
   bool operator==(const Seen&) const = default;
 };
@@ -37,8 +38,12 @@ class Recorder : public Pollable {
     for (;;) {
       const std::size_t count = host_.receive(in);
       for (const RxPacket& packet : std::span(in).first(count))
-        seen.push_back(
-            {now, packet.source, {packet.bytes.begin(), packet.bytes.end()}, packet.virtual_bytes, packet.ecn});
+        seen.push_back({now,
+                        packet.source,
+                        {packet.bytes.begin(), packet.bytes.end()},
+                        packet.virtual_bytes,
+                        packet.ecn,
+                        packet.hops});
       if (count < in.size()) break;
     }
     return on_poll_ ? on_poll_(now) : Nanos::never();

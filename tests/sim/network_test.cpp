@@ -64,7 +64,7 @@ TEST(Network, run__carries_a_packet_over_each_hop_in_its_time) {
   ASSERT_EQ(receiver.seen.size(), 1U);
   auto bytes = header;
   bytes.insert(bytes.end(), payload.begin(), payload.end());
-  EXPECT_EQ(receiver.seen[0], (Seen{18_us, star.host(0).address(), bytes, 0, Ecn::ect0}));
+  EXPECT_EQ(receiver.seen[0], (Seen{18_us, star.host(0).address(), bytes, 0, Ecn::ect0, 1}));
   EXPECT_EQ(star.network.counters().packet_hops, 2U);
   EXPECT_EQ(star.network.counters().received_packets, 1U);
   EXPECT_EQ(star.network.packets_inside(), 1U);  // lent to the receiver until its next receive()

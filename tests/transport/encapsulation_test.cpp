@@ -170,6 +170,26 @@ TEST_P(EncapsulationFrame, RoundTripsEveryFieldAndLength) {
   }
 }
 
+TEST_P(EncapsulationFrame, CarriesPriorityAndHopsBesideEcn) {
+  for (unsigned priority = 0; priority < 8; ++priority) {
+    Headers headers = headers_for(GetParam(), Ecn::ce);
+    headers.priority = static_cast<std::uint8_t>(priority);
+    headers.time_to_live = static_cast<std::uint8_t>(kTimeToLive - priority);
+    const ByteVector frame = frame_of(headers, {});
+    // DSCP class selector n is n << 3, and the DSCP the upper six bits of the traffic class.
+    const unsigned traffic_class = GetParam() ? std::to_integer<unsigned>(frame[15]) : word_at(frame, 14) >> 4 & 0xFFU;
+    EXPECT_EQ(traffic_class, priority << 3 << 2 | 3U);
+    Frame out;
+    ASSERT_EQ(parse(frame, VerifyUdp::yes, out), Reject::none);
+    EXPECT_EQ(out.headers.priority, priority);
+    EXPECT_EQ(out.headers.ecn, Ecn::ce);
+    EXPECT_EQ(hops_of(out.headers), priority);
+  }
+  Headers other;
+  other.time_to_live = 255;  // an end with another habit: nothing is known
+  EXPECT_EQ(hops_of(other), 0U);
+}
+
 TEST_P(EncapsulationFrame, HasTheChecksumsOfAnIndependentComputation) {
   const bool ipv4 = GetParam();
   for (std::size_t size = 0; size < 1473; size += 67) {

@@ -487,5 +487,14 @@ TEST(PeekJobTag, none__without_flag_magic_or_length) {
   EXPECT_FALSE(peek_job_tag({}).has_value());
 }
 
+TEST(PeekConnection, connection__of_packets_of_this_protocol) {
+  auto packet = packet_of([](Writer& w) { w.ping(); });
+  EXPECT_EQ(peek_connection(packet), sample_header.connection);
+  EXPECT_EQ(peek_connection(std::span(packet).first(header_bytes)), sample_header.connection);
+  EXPECT_EQ(peek_connection(std::span(packet).first(header_bytes - 1)), 0U);
+  packet[0] = std::byte{0};
+  EXPECT_EQ(peek_connection(packet), 0U);
+}
+
 }  // namespace
 }  // namespace mltcp::wire

@@ -1,0 +1,97 @@
+// A leaf-spine network in virtual time, the two-tier folded Clos of data centres (Al-Fares, Loukissas and Vahdat, "A
+// scalable, commodity data center network architecture", SIGCOMM 2008; Alizadeh and Edsall, "On the data path
+// performance of leaf-spine datacenter fabrics", HOTI 2013): every leaf switch has a link to every spine switch and to
+// its own hosts.
+//
+//         spine 0      spine 1              A packet takes two hops between hosts of one leaf and four between others,
+//        /   |   \    /   |   \             where its leaf picks the spine by the hash of its flow (see network.h).
+//   leaf 0    leaf 1    leaf 2              Oversubscription is what follows from the rates: hosts per leaf times host
+//   | | |     | | |     | | |               rate over spines times uplink rate.
+//   hosts
+//
+// A host is a machine with one link to its leaf and one back. What runs on it gets ports, each a sim::Host with the
+// machine's IP address and a UDP port of its own; all ports of a machine share its links.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "mltcp/base/units.h"
+#include "mltcp/fabric/link.h"
+#include "mltcp/fabric/usage_meter.h"
+#include "mltcp/sim/network.h"
+
+namespace mltcp::sim {
+
+struct LeafSpineConfig {
+  std::uint32_t leaves = 2;          ///< 1 to 1024
+  std::uint32_t spines = 2;          ///< 1 to 1024
+  std::uint32_t hosts_per_leaf = 4;  ///< 1 to 1024
+  Rate host_rate;                    ///< of the links between hosts and leaves
+  Rate uplink_rate;                  ///< of each link between a leaf and a spine; 0 = host_rate
+  Nanos delay{1'000};                ///< one way, of every link
+  Bytes buffer_bytes = 1'000'000;    ///< of every port of a switch
+  fabric::EcnConfig ecn;             ///< at every port of a switch
+  std::uint32_t mtu = 1500;          ///< IP packet size, 576 to 9000
+  std::uint64_t seed = 1;            ///< of flow hashing and marking
+
+  [[nodiscard]] std::uint32_t hosts() const { return leaves * hosts_per_leaf; }
+};
+
+struct LeafSpineOptions {
+  bool virtual_payload = false;                 ///< see NetworkOptions
+  std::uint32_t transmit_queue_packets = 1024;  ///< of each port of a host, see NetworkOptions
+  bool meters = false;                          ///< count the usage of every link
+  Nanos usage_bin{100'000};                     ///< see fabric::UsageMeter, like the next
+  std::size_t usage_bins = 8192;
+};
+
+class LeafSpine final : public Network {
+ public:
+  /// A link and what it is called: "host 3 -> leaf 0", "leaf 0 -> spine 1", "spine 1 -> leaf 2", "leaf 2 -> host 9".
+  struct NamedLink {
+    std::string name;
+    LinkId id = 0;
+    fabric::UsageMeter* usage = nullptr;  ///< null without meters
+  };
+
+  /// Throws InputError if `config` or `options` are out of range.
+  explicit LeafSpine(const LeafSpineConfig& config, const LeafSpineOptions& options = {});
+
+  [[nodiscard]] const LeafSpineConfig& config() const { return config_; }
+  /// A port of host `host` (below config().hosts(), host / hosts_per_leaf is its leaf). Its address is 10.0.0.1 for the
+  /// first host and counts on from there. Throws InputError if the host doesn't exist or has the port already.
+  Host& add_port(std::uint32_t host, std::uint16_t udp_port);
+
+  /// All links: of the hosts, then of the leaves, then of the spines.
+  [[nodiscard]] const std::vector<NamedLink>& links() const { return links_; }
+  [[nodiscard]] LinkId host_uplink(std::uint32_t host) const { return host_up_[host]; }
+  [[nodiscard]] LinkId host_downlink(std::uint32_t host) const { return host_down_[host]; }
+  [[nodiscard]] LinkId uplink(std::uint32_t leaf, std::uint32_t spine) const {
+    return leaf_up_[leaf * config_.spines + spine];
+  }
+  [[nodiscard]] LinkId downlink(std::uint32_t spine, std::uint32_t leaf) const {
+    return spine_down_[spine * config_.leaves + leaf];
+  }
+
+ private:
+  enum class Sender { host, network };
+  LinkId add(const std::string& name, Switch far_end, Rate rate, Sender sender);
+
+  LeafSpineConfig config_;
+  LeafSpineOptions options_;
+  std::vector<Switch> leaf_switches_;
+  std::vector<Switch> spine_switches_;
+  Switch ends_ = 0;  ///< what comes out of a link to a host has arrived
+  std::vector<LinkId> host_up_;
+  std::vector<LinkId> host_down_;
+  std::vector<LinkId> leaf_up_;
+  std::vector<LinkId> spine_down_;
+  std::vector<Group> groups_;  ///< by leaf: its links to the spines
+  std::vector<NamedLink> links_;
+  std::deque<fabric::UsageMeter> meters_;
+};
+
+}  // namespace mltcp::sim

@@ -1,0 +1,313 @@
+// Tests of sim/leaf_spine.cpp: paths and times, spreading of flows, machines with several ports, conservation.
+#include "mltcp/sim/leaf_spine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+
+#include "endpoints.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/random.h"
+
+namespace mltcp::sim {
+namespace {
+
+using namespace mltcp::literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// 3 leaves of 2 hosts, 4 spines, 10 Gbps (0.8 ns a byte), 1 us a link.
+LeafSpineConfig small() {
+  LeafSpineConfig config;
+  config.leaves = 3;
+  config.spines = 4;
+  config.hosts_per_leaf = 2;
+  config.host_rate = Rate::from_gbps(10);
+  return config;
+}
+
+/// A header that names a destination connection, as transport/wire.h lays it out.
+std::vector<std::byte> header_of(std::uint32_t connection) {
+  auto header = bytes_of(83, 0);
+  header[0] = std::byte{0xA1};
+  for (unsigned i = 0; i < 4; ++i) header[8 + i] = static_cast<std::byte>(connection >> (8 * i));
+  return header;
+}
+
+TEST(LeafSpine, run__takes_two_hops_within_a_leaf_and_four_between_leaves) {
+  LeafSpine net(small());
+  Host& from = net.add_port(0, 9);
+  Host& near = net.add_port(1, 9);
+  Host& far = net.add_port(5, 9);
+  EXPECT_EQ(to_text(from.address()), "10.0.0.1:9");
+  EXPECT_EQ(to_text(far.address()), "10.0.0.6:9");
+  std::vector<int> hops;
+  std::vector<Nanos> at;
+  const auto watch = [&](Host& host) { return Recorder(host, [&](Nanos) { return Nanos::never(); }); };
+  Recorder at_near = watch(near);
+  Recorder at_far = watch(far);
+  net.attach(near, at_near);
+  net.attach(far, at_far);
+  const auto header = bytes_of(1208);  // 1250 on the wire: 1 us
+  ASSERT_TRUE(send_one(from, near.address(), header));
+  ASSERT_TRUE(send_one(from, far.address(), header));
+  net.run_until(1_ms);
+  ASSERT_EQ(at_near.seen.size(), 1U);
+  EXPECT_EQ(at_near.seen[0].at, 4_us);
+  EXPECT_EQ(at_near.seen[0].hops, 1U);
+  ASSERT_EQ(at_far.seen.size(), 1U);
+  EXPECT_EQ(at_far.seen[0].at, 9_us);  // 1 us behind the first packet, four hops of 2 us
+  EXPECT_EQ(at_far.seen[0].hops, 3U);
+  EXPECT_EQ(net.counters().packet_hops, 6U);
+}
+
+TEST(LeafSpine, uplink__of_a_flow_stays_and_flows_spread) {
+  LeafSpine net(small());
+  Host& from = net.add_port(0, 9);
+  Host& to = net.add_port(2, 9);
+  Recorder receiver(to);
+  net.attach(to, receiver);
+  const auto sent = [&](std::uint32_t spine) { return net.link(net.uplink(0, spine)).counters().sent_packets; };
+  std::array<std::uint32_t, 4> flows{};
+  constexpr std::uint32_t all = 400;
+  for (std::uint32_t flow = 0; flow < all; ++flow) {
+    std::array<std::uint64_t, 4> before{};
+    for (std::uint32_t spine = 0; spine < 4; ++spine) before[spine] = sent(spine);
+    const auto header = header_of(flow << 20 | 1);
+    for (int i = 0; i < 5; ++i) send_one(from, to.address(), header);
+    net.run_until(net.now() + 1_ms);
+    std::uint32_t used = 0;
+    for (std::uint32_t spine = 0; spine < 4; ++spine) {
+      const std::uint64_t packets = sent(spine) - before[spine];
+      EXPECT_TRUE(packets == 0 || packets == 5) << packets;
+      flows[spine] += packets > 0 ? 1 : 0;
+      used += packets > 0 ? 1 : 0;
+    }
+    EXPECT_EQ(used, 1U);
+  }
+  for (const std::uint32_t count : flows) EXPECT_NEAR(count, all / 4, 40);  // 4.6 standard deviations
+  EXPECT_EQ(receiver.seen.size(), all * 5);
+}
+
+TEST(LeafSpine, uplink__depends_on_the_seed_and_the_leaf) {
+  const auto paths = [](std::uint64_t seed, std::uint32_t from_host) {
+    auto config = small();
+    config.seed = seed;
+    LeafSpine net(config);
+    Host& from = net.add_port(from_host, 9);
+    Host& to = net.add_port(4, 9);
+    std::vector<std::uint32_t> chosen;
+    for (std::uint32_t flow = 1; flow < 40; ++flow) {
+      send_one(from, to.address(), header_of(flow));
+      net.run_until(net.now() + 1_ms);
+      for (std::uint32_t spine = 0; spine < 4; ++spine)
+        if (net.link(net.uplink(from_host / 2, spine)).queue_bytes(net.now()) == 0 &&
+            net.link(net.uplink(from_host / 2, spine)).counters().sent_packets >
+                static_cast<std::uint64_t>(std::count(chosen.begin(), chosen.end(), spine))) {
+          chosen.push_back(spine);
+        }
+    }
+    return chosen;
+  };
+  const auto first = paths(1, 0);
+  EXPECT_EQ(first.size(), 39U);
+  EXPECT_EQ(paths(1, 0), first);
+  EXPECT_NE(paths(2, 0), first);
+  EXPECT_NE(paths(1, 2), first);
+}
+
+TEST(LeafSpine, add_port__shares_the_links_of_a_machine_fairly) {
+  LeafSpineOptions options;
+  options.virtual_payload = true;
+  options.transmit_queue_packets = 64;
+  LeafSpine net(small(), options);
+  std::vector<std::unique_ptr<Recorder>> all;
+  std::vector<std::uint64_t> sent(3);
+  Host& to = net.add_port(1, 9);
+  const auto header = bytes_of(32);
+  for (std::uint16_t i = 0; i < 3; ++i) {
+    Host& host = net.add_port(0, static_cast<std::uint16_t>(10 + i));
+    const std::vector<TxPacket> burst(32, TxPacket{&to.address(), header, virtual_payload(1176), Ecn::not_ect});
+    all.push_back(std::make_unique<Recorder>(host, [&host, &sent, burst, i](Nanos) {
+      for (std::size_t n = burst.size(); n == burst.size();) {
+        n = host.send(burst);
+        sent[i] += n;
+      }
+      return Nanos::never();
+    }));
+    net.attach(host, *all.back());
+  }
+  Recorder receiver(to);
+  net.attach(to, receiver);
+  net.run_until(10_ms);
+  const auto& link = net.link(net.host_uplink(0)).counters();
+  EXPECT_NEAR(static_cast<double>(link.sent_packets), 10'000 + 3 * 64, 64);  // 1 us each, and what waits
+  for (const std::uint64_t one : sent) EXPECT_NEAR(static_cast<double>(one), 10'000 / 3.0, 100);
+}
+
+/// Sends random packets at random times to random ports and folds what it receives into a sum.
+class Chatter : public Pollable {
+ public:
+  Chatter(const std::vector<Host*>& ports, Host& host, std::uint64_t seed, Nanos until)
+      : ports_(ports), host_(host), random_(seed), until_(until) {}
+
+  Nanos poll(Nanos now) override {
+    std::array<RxPacket, 32> in;
+    while (const std::size_t count = host_.receive(in)) {
+      received += count;
+      for (const RxPacket& packet : std::span(in).first(count)) {
+        mix(static_cast<std::uint64_t>(now.count));
+        mix(packet.source.v4_ip() + packet.virtual_bytes + static_cast<std::uint64_t>(packet.ecn) + packet.hops);
+        for (const std::byte byte : packet.bytes) mix(static_cast<std::uint64_t>(byte));
+      }
+    }
+    if (now >= until_) return Nanos::never();
+    if (now >= next_) {
+      for (std::uint64_t i = 1 + random_.below(20); i > 0; --i) {
+        // Half of all goes to one port: its link is the bottleneck.
+        const Host& to = *ports_[random_.chance(0.5) ? 0 : random_.below(ports_.size())];
+        TxPacket packet;
+        const auto header = header_of(static_cast<std::uint32_t>(random_.next()));
+        packet.destination = &to.address();
+        packet.header = header;
+        packet.payload = virtual_payload(random_.below(8000));
+        packet.ecn = random_.chance(0.5) ? Ecn::ect0 : Ecn::not_ect;
+        packet.priority = static_cast<std::uint8_t>(random_.below(8));
+        sent += host_.send({&packet, 1});
+      }
+      next_ = now + Nanos(static_cast<std::int64_t>(random_.below(60'000)));
+    }
+    return next_;
+  }
+
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+  std::uint64_t digest = 0;
+
+ private:
+  void mix(std::uint64_t value) { digest = (digest ^ value) * 0x100000001B3ULL; }
+
+  const std::vector<Host*>& ports_;
+  Host& host_;
+  Random random_;
+  Nanos until_;
+  Nanos next_;
+};
+
+struct ChatterRun {
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t marked = 0;
+  std::vector<std::uint64_t> digests;
+  bool operator==(const ChatterRun&) const = default;
+};
+
+/// Random load on two ports of every host until nothing moves any more; checks that every packet is accounted for.
+ChatterRun chatter(const LeafSpineConfig& config, std::uint64_t seed, Nanos step) {
+  LeafSpineOptions options;
+  options.virtual_payload = true;
+  LeafSpine net(config, options);
+  std::vector<Host*> ports;
+  std::vector<std::unique_ptr<Chatter>> all;
+  for (std::uint32_t i = 0; i < 2 * config.hosts(); ++i)
+    ports.push_back(&net.add_port(i % config.hosts(), static_cast<std::uint16_t>(1 + i / config.hosts())));
+  for (std::uint32_t i = 0; i < ports.size(); ++i) {
+    all.push_back(std::make_unique<Chatter>(ports, *ports[i], Random::stream(seed, i).next(), 5_ms));
+    net.attach(*ports[i], *all.back());
+  }
+  for (Nanos now; now < 6_ms; now += step) net.run_until(now);
+  net.run(Nanos::never(), nullptr);
+
+  ChatterRun result;
+  for (const auto& one : all) {
+    result.sent += one->sent;
+    result.received += one->received;
+    result.digests.push_back(one->digest);
+  }
+  for (const auto& link : net.links()) {
+    const fabric::LinkCounters& counters = net.link(link.id).counters();
+    EXPECT_EQ(counters.offered_packets, counters.dropped_packets + counters.sent_packets) << link.name;
+    result.dropped += counters.dropped_packets;
+    result.marked += counters.marked_packets;
+  }
+  EXPECT_EQ(result.sent, net.counters().sent_packets);
+  EXPECT_EQ(result.received, net.counters().received_packets);
+  EXPECT_EQ(net.packets_inside(), 0U);
+  EXPECT_EQ(net.counters().invalid_packets + net.counters().unknown_destination + net.counters().unattached_host, 0U);
+  EXPECT_EQ(result.sent, result.received + result.dropped);
+  return result;
+}
+
+LeafSpineConfig chatty() {
+  auto config = small();
+  config.mtu = 9000;
+  config.buffer_bytes = 100'000;
+  config.ecn = {true, 20'000, 60'000, 0.5};
+  return config;
+}
+
+TEST(LeafSpine, run__conserves_packets_and_repeats_itself_bit_for_bit) {
+  const ChatterRun first = chatter(chatty(), 1, 1_ms);
+  EXPECT_GT(first.received, 10'000U);
+  EXPECT_GT(first.dropped, 0U);
+  EXPECT_GT(first.marked, 0U);
+  EXPECT_EQ(chatter(chatty(), 1, 1_ms), first);
+  EXPECT_EQ(chatter(chatty(), 1, Nanos(777)), first);  // however the run is cut into pieces
+  auto other = chatty();
+  other.seed = 2;
+  EXPECT_NE(chatter(other, 1, 1_ms).digests, first.digests);
+  EXPECT_NE(chatter(chatty(), 2, 1_ms).digests, first.digests);
+}
+
+TEST(LeafSpine, meters__count_what_a_job_sends_over_each_link) {
+  LeafSpineOptions options;
+  options.meters = true;
+  LeafSpine net(small(), options);
+  Host& from = net.add_port(0, 9);
+  Host& to = net.add_port(1, 9);
+  send_one(from, to.address(), tagged(7));
+  net.run_until(1_ms);
+  std::set<std::string> used;
+  for (const auto& link : net.links())
+    if (!link.usage->jobs().empty()) {
+      EXPECT_THAT(link.usage->jobs().at(7), ElementsAre(74));
+      used.insert(link.name);
+    }
+  EXPECT_THAT(used, ElementsAre("host 0 -> leaf 0", "leaf 0 -> host 1"));
+}
+
+TEST(LeafSpine, constructor__refuses_what_is_out_of_range) {
+  const auto refused = [](auto change) -> std::string {
+    auto config = small();
+    change(config);
+    try {
+      LeafSpine net(config);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(refused([](auto&) {}), "accepted");
+  EXPECT_THAT(refused([](auto& c) { c.leaves = 0; }), HasSubstr("0 leaves"));
+  EXPECT_THAT(refused([](auto& c) { c.spines = 1025; }), HasSubstr("1025 spines"));
+  EXPECT_THAT(refused([](auto& c) { c.hosts_per_leaf = 0; }), HasSubstr("0 hosts per leaf"));
+  EXPECT_THAT(refused([](auto& c) { c.leaves = c.hosts_per_leaf = 1024; }), HasSubstr("hosts"));
+  EXPECT_THAT(refused([](auto& c) { c.mtu = 9001; }), HasSubstr("MTU"));
+  EXPECT_THAT(refused([](auto& c) { c.buffer_bytes = 1513; }), HasSubstr("give at least 1514 B"));
+  EXPECT_THAT(refused([](auto& c) { c.host_rate = Rate(); }), HasSubstr("host 0 -> leaf 0: the rate"));
+  EXPECT_THAT(refused([](auto& c) { c.uplink_rate = Rate(1); }), HasSubstr("leaf 0 -> spine 0: the rate"));
+}
+
+TEST(LeafSpine, add_port__refuses_hosts_and_ports_that_do_not_fit) {
+  LeafSpine net(small());
+  net.add_port(5, 9);
+  EXPECT_THROW(net.add_port(6, 9), InputError);
+  EXPECT_THROW(net.add_port(5, 9), InputError);
+  EXPECT_NO_THROW(net.add_port(5, 10));
+}
+
+}  // namespace
+}  // namespace mltcp::sim
