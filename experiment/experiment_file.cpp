@@ -17,6 +17,7 @@
 #include "mltcp/base/text.h"
 #include "mltcp/cc/controller.h"
 #include "mltcp/experiment/internal/toml.h"
+#include "mltcp/experiment/placement.h"
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/transport/encapsulation.h"
 #include "mltcp/workload/inspection.h"
@@ -44,12 +45,14 @@ constexpr Rate kMostRate(100'000'000'000'000);                                  
 constexpr Nanos kMostDelay = 10_s;
 constexpr Nanos kMostCompute(24LL * 3600 * 1'000'000'000LL);  // a day
 constexpr double kMostWeight = 1000;
+constexpr std::int64_t kMostSwitches = 1024;
+constexpr std::uint32_t kMostHosts = 1U << 16;
 constexpr double kMostScale = 1e6;
 
 const std::vector<std::string>& top_level_keys() {
   static const std::vector<std::string> keys{"name",     "datapath",   "iterations", "seed",  "cc",
                                              "policies", "mltcp",      "cubic",      "dctcp", "dcqcn",
-                                             "swift",    "bottleneck", "job"};
+                                             "swift",    "bottleneck", "topology",   "job"};
   return keys;
 }
 
@@ -70,9 +73,6 @@ class Reader {
 
   Experiment read(const toml::table& root) {
     if (root.empty()) fail(1, "experiment", "the file is empty", "describe a bottleneck and at least one job");
-    // Before unknown keys are looked for: this one is known, but not to this version.
-    if (const auto topology = find(root, "", "topology"))
-      fail(*topology, "a topology is not available in this version", "describe the network by a table [bottleneck]");
     check_keys(root, "", top_level_keys());
     Experiment experiment;
     experiment.file = file_;
@@ -96,8 +96,13 @@ class Reader {
     if (const auto item = find(root, "", "mltcp")) read_mltcp(*item, experiment.mltcp);
     read_parameters(root, experiment.parameters);
     const auto bottleneck = find(root, "", "bottleneck");
-    if (!bottleneck) fail(1, "bottleneck", "the table is missing", "add [bottleneck] with at least rate = \"1 Gbps\"");
-    read_bottleneck(*bottleneck, experiment.bottleneck);
+    const auto topology = find(root, "", "topology");
+    if (bottleneck && topology) fail(*topology, "the file has a bottleneck too", "keep one of the two");
+    if (!bottleneck && !topology)
+      fail(1, "bottleneck", "the table is missing",
+           "add [bottleneck] with at least rate = \"1 Gbps\", or a [topology]");
+    if (bottleneck) read_bottleneck(*bottleneck, experiment.bottleneck);
+    if (topology) read_topology(*topology, experiment);
     experiment.bottleneck.seed = experiment.seed;
     ecn_ = experiment.bottleneck.ecn.enabled;
     check_needs(experiment.cc, find(root, "", "cc").value_or(Item{&root, "cc", 1}), ecn_);
@@ -467,14 +472,57 @@ class Reader {
       fail(line_of(*item.node, item.line), path(item.key, "rate"), "the key is missing", "write rate = \"1 Gbps\"");
     link.rate = rate(*given_rate);
     if (const auto delay = find(keys, item.key, "delay")) link.delay = duration(*delay, "10 us", kMostDelay);
-    if (const auto buffer = find(keys, item.key, "buffer")) {
-      link.buffer_bytes = bytes(*buffer, "250 kB", kMostBufferBytes);
-      if (link.buffer_bytes < kFrameBytes)
-        fail(*buffer, fmt::format("{} is less than one packet in its Ethernet frame", bytes_to_text(link.buffer_bytes)),
-             fmt::format("write at least {} B", kFrameBytes));
-    }
+    if (const auto value = find(keys, item.key, "buffer")) link.buffer_bytes = buffer(*value, "250 kB", kFrameBytes);
     if (const auto ecn = find(keys, item.key, "ecn")) read_ecn(*ecn, link.ecn);
     if (const auto faults = find(keys, item.key, "faults")) read_faults(*faults, link.faults);
+  }
+
+  void read_topology(const Item& item, Experiment& experiment) const {
+    const toml::table& keys = table(item, "[topology] and below it kind = \"leaf-spine\"");
+    check_keys(
+        keys, item.key,
+        {"kind", "leaves", "spines", "hosts_per_leaf", "host_rate", "uplink_rate", "delay", "buffer", "ecn", "mtu"});
+    if (experiment.datapath != "sim")
+      fail(item, fmt::format("datapath {} has one switch and no topology", experiment.datapath), "use datapath sim");
+    const auto required = [&](std::string_view key, std::string_view example) {
+      const auto found = find(keys, item.key, key);
+      if (!found)
+        fail(line_of(*item.node, item.line), path(item.key, key), "the key is missing",
+             fmt::format("write {} = {}", key, example));
+      return *found;
+    };
+    const Item kind = required("kind", "\"leaf-spine\"");
+    if (text(kind, "leaf-spine") != "leaf-spine")
+      fail(kind, in_quotes(text(kind, "")) + " is not known", "write \"leaf-spine\"");
+    sim::LeafSpineConfig& topology = experiment.topology.emplace();
+    topology.seed = experiment.seed;
+    for (const auto& [key, count] : {std::pair{"leaves", &topology.leaves}, std::pair{"spines", &topology.spines},
+                                     std::pair{"hosts_per_leaf", &topology.hosts_per_leaf}})
+      *count = static_cast<std::uint32_t>(whole(required(key, "4"), 1, kMostSwitches));
+    if (topology.hosts() < 2 || topology.hosts() > kMostHosts)
+      fail(*find(keys, item.key, "hosts_per_leaf"), fmt::format("the network has {} hosts", topology.hosts()),
+           fmt::format("write leaves and hosts_per_leaf for 2 to {}", kMostHosts));
+    topology.host_rate = rate(required("host_rate", "\"100 Gbps\""));
+    topology.uplink_rate = topology.host_rate;
+    if (const auto value = find(keys, item.key, "uplink_rate")) topology.uplink_rate = rate(*value);
+    if (const auto value = find(keys, item.key, "delay")) topology.delay = duration(*value, "1 us", kMostDelay);
+    if (const auto value = find(keys, item.key, "mtu"))
+      topology.mtu = static_cast<std::uint32_t>(whole(*value, 576, 9000));
+    if (const auto value = find(keys, item.key, "buffer"))
+      topology.buffer_bytes = buffer(*value, "1 MB", topology.mtu + encap::kEthernetBytes);
+    if (const auto value = find(keys, item.key, "ecn")) read_ecn(*value, topology.ecn);
+    experiment.bottleneck.rate = topology.host_rate;
+    experiment.bottleneck.delay = topology.delay;
+    experiment.bottleneck.buffer_bytes = topology.buffer_bytes;
+    experiment.bottleneck.ecn = topology.ecn;
+  }
+
+  Bytes buffer(const Item& item, std::string_view example, Bytes frame) const {
+    const Bytes result = bytes(item, example, kMostBufferBytes);
+    if (result < frame)
+      fail(item, fmt::format("{} is less than one packet in its Ethernet frame", bytes_to_text(result)),
+           fmt::format("write at least {} B", frame));
+    return result;
   }
 
   void read_ecn(const Item& item, fabric::EcnConfig& ecn) const {
@@ -534,6 +582,7 @@ class Reader {
                    ? fmt::format("{} is the name of the job of line {} too", in_quotes(copy.name), first->second)
                    : fmt::format("{} is the name of another job too", in_quotes(copy.name)),
                "give each job a name of its own");
+        read_hosts(item_of_job, experiment.topology, copy);
         experiment.jobs.push_back(std::move(copy));
         numbers_.push_back(number);
       }
@@ -584,10 +633,10 @@ class Reader {
 
   workload::Job read_job(const Item& item, std::vector<std::string>& warnings) const {
     const toml::table& keys = table(item, "[[job]] above each job");
-    check_keys(keys, item.key,
-               {"name",         "count",   "compute", "communicate", "flows",       "start",         "start_step",
-                "start_jitter", "jitter",  "weight",  "rate",        "phases",      "trace",         "iterations",
-                "cc",           "unaware", "workers", "network",     "gather_size", "compute_scale", "bytes_scale"});
+    check_keys(keys, item.key, {"name",       "count",        "compute",       "communicate", "flows",   "start",
+                                "start_step", "start_jitter", "jitter",        "weight",      "hosts",   "rate",
+                                "phases",     "trace",        "iterations",    "cc",          "unaware", "workers",
+                                "network",    "gather_size",  "compute_scale", "bytes_scale"});
     workload::Job job;
     const auto name = find(keys, item.key, "name");
     if (!name) fail(item.line, path(item.key, "name"), "the key is missing", "write name = \"vgg19\"");
@@ -611,6 +660,24 @@ class Reader {
     }
     read_iteration(item, keys, job, warnings);
     return job;
+  }
+
+  void read_hosts(const Item& item, const std::optional<sim::LeafSpineConfig>& topology, workload::Job& job) const {
+    const auto hosts = find(*item.node->as_table(), item.key, "hosts");
+    if (!hosts) return;
+    if (!topology) fail(*hosts, "a bottleneck has no hosts to choose from", "leave the key out, or use a [topology]");
+    const toml::array* list = hosts->node->as_array();
+    if (list == nullptr)
+      fail(*hosts, fmt::format("an array of host numbers is expected and this is {}", type_name(*hosts->node)),
+           "write hosts = [0, 4, 8]");
+    if (list->size() < 2) fail(*hosts, "a ring has two workers or more", "write at least two hosts, or leave it out");
+    for (const toml::node& node : *list) {
+      const Item entry{&node, hosts->key, line_of(node, hosts->line)};
+      const auto host = static_cast<std::uint32_t>(whole(entry, 0, topology->hosts() - 1));
+      if (std::find(job.hosts.begin(), job.hosts.end(), host) != job.hosts.end())
+        fail(entry, fmt::format("host {} stands there twice", host), "write each host once");
+      job.hosts.push_back(host);
+    }
   }
 
   // An iteration is described in one of three ways: compute and communicate, phases, or a trace.
@@ -664,6 +731,25 @@ class Reader {
   // No order of bursts helps jobs that need more than the link has.
   static void warn_if_overbooked(Experiment& experiment) {
     double needed = 0;
+    if (experiment.topology) {
+      // Of the links of hosts only: what crosses the spines depends on the paths that flows will take.
+      std::vector<double> of_host(std::size_t{2} * experiment.topology->hosts());
+      for (const Placement& placement : place(experiment.jobs, experiment.topology->hosts())) {
+        const double duty =
+            workload::ideal_iteration(experiment.jobs[placement.job], experiment.bottleneck.rate).duty_cycle();
+        for (const WorkerHosts& worker : placement.workers) {
+          of_host[std::size_t{2} * worker.from] += duty;
+          of_host[std::size_t{2} * worker.to + 1] += duty;
+        }
+      }
+      const auto fullest = std::max_element(of_host.begin(), of_host.end());
+      if (*fullest > 1)
+        experiment.warnings.push_back(
+            fmt::format("the jobs together need {:.0f}% of the link of host {}: whatever the policy, they slow each "
+                        "other down",
+                        *fullest * 100, (fullest - of_host.begin()) / 2));
+      return;
+    }
     for (const workload::Job& job : experiment.jobs)
       needed += workload::ideal_iteration(job, experiment.bottleneck.rate).duty_cycle();
     if (needed > 1)

@@ -17,6 +17,7 @@
 #include "mltcp/cc/aggressiveness.h"
 #include "mltcp/cc/parameters.h"
 #include "mltcp/fabric/link.h"
+#include "mltcp/sim/leaf_spine.h"
 #include "mltcp/workload/job.h"
 
 namespace mltcp::experiment {
@@ -36,8 +37,10 @@ struct Experiment {
   std::string cc = "reno";
   std::vector<std::string> policies{"fair", "mltcp"};  ///< in the order of the file, each once, at least one
   MltcpSettings mltcp;
-  cc::Parameters parameters;      ///< of the algorithms; those of `cc` are in range
-  fabric::LinkConfig bottleneck;  ///< the seed in it is the experiment's
+  cc::Parameters parameters;  ///< of the algorithms; those of `cc` are in range
+  /// The seed in it is the experiment's. With a topology: the link of a host to its leaf, for what is alike in both.
+  fabric::LinkConfig bottleneck;
+  std::optional<sim::LeafSpineConfig> topology;  ///< instead of the dumbbell; its seed is the experiment's
   /// At least one, each sends something; names differ. Job::rate is 0 where the file leaves it out. All iterations of
   /// a job fit into kLongestRun even if it has the network to itself.
   std::vector<workload::Job> jobs;

@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::uint32_t receives_per_connection = 8;
 
-ShardConfig shard_config(const JobDriver::Settings& settings) {
+ShardConfig shard_config(const JobDriver::Settings& settings, std::uint32_t worker) {
   ShardConfig config;
   config.max_connections = settings.job.flows;
   config.max_jobs = 1;
-  config.seed = settings.seed * 1000 + settings.number;
+  config.seed = settings.seed * 1000 + settings.number + (std::uint64_t{worker} << 32);
   return config;
 }
 
@@ -40,14 +40,14 @@ std::uint32_t Payload::checksum(std::uint64_t number, Bytes length) {
   return at->second;
 }
 
-// ---- the receiving host ---------------------------------------------------------------------------------------------
+// ---- a receiving host -----------------------------------------------------------------------------------------------
 
 class JobDriver::Receiver final : public Pollable {
  public:
-  Receiver(Testbed& testbed, const Settings& settings, Payload* payload)
+  Receiver(Testbed& testbed, const Settings& settings, std::uint32_t worker, Payload* payload)
       : settings_(settings),
         payload_(payload),
-        shard_(testbed.host(Testbed::Side::receiver, settings.number), shard_config(settings)) {
+        shard_(testbed.host({Testbed::Side::receiver, settings.number, worker}), shard_config(settings, worker)) {
     ConnectionConfig config = settings.connection;
     config.max_receives = 4 * receives_per_connection;
     shard_.listen(config);
@@ -115,84 +115,60 @@ class JobDriver::Receiver final : public Pollable {
     if (crc32c(0, std::span(buffer).first(completion.bytes)) != payload_->checksum(number, completion.bytes)) ++errors;
   }
 
-  const Settings settings_;
+  const Settings& settings_;
   Payload* payload_;
   Shard shard_;
   std::map<ConnectionId, Flow> flows_;
 };
 
-// ---- the sending host -----------------------------------------------------------------------------------------------
+// ---- the job and its sending hosts ----------------------------------------------------------------------------------
 
 class JobDriver::Sender final : public Pollable {
  public:
-  Sender(Testbed& testbed, const Settings& settings, Payload* payload)
+  Sender(Testbed& testbed, const Settings& settings, std::uint32_t worker, Payload* payload, Iterations& iterations)
       : testbed_(testbed),
+        end_{Testbed::Side::sender, settings.number, worker},
         settings_(settings),
         payload_(payload),
-        shard_(testbed.host(Testbed::Side::sender, settings.number), shard_config(settings)),
-        random_(Random::stream(settings.seed, settings.number)) {
+        iterations_(iterations),
+        shard_(testbed.host(end_), shard_config(settings, worker)) {
     JobConfig job;
     job.number = settings.number;
     job.augmentation = settings.augmentation;
     job.max_rate = settings.job.rate;
     job_ = shard_.add_job(job);
+    const Address& peer = testbed.address({Testbed::Side::receiver, settings.number, worker});
     for (std::uint32_t i = 0; i < settings.job.flows; ++i) {
       Flow flow;
-      flow.connection =
-          shard_.connect(testbed.address(Testbed::Side::receiver, settings.number), settings.connection, testbed.now());
+      flow.connection = shard_.connect(peer, settings.connection, testbed.now());
       shard_.attach(flow.connection, job_);
       flows_.push_back(std::move(flow));
     }
   }
 
-  Nanos poll(Nanos now) override {
-    Nanos next = shard_.poll(now);
-    for (;;) {
-      const bool completed = take_completions();
-      const bool advanced = advance(now);
-      if (!completed && !advanced) break;
-      next = shard_.poll(now);
-    }
-    return std::min(next, wake_);
-  }
+  Nanos poll(Nanos now) override;
 
   [[nodiscard]] bool connected() const { return connected_ == flows_.size(); }
-  void start(Nanos epoch) {
-    epoch_ = epoch;
-    wake_ = epoch + settings_.job.start;
-    state_ = State::waiting;
-    testbed_.wake(Testbed::Side::sender, settings_.number);
+  void wake() { testbed_.wake(end_); }
+  void begin_iteration(Bytes bytes) { shard_.begin_iteration(job_, bytes); }
+  /// Sends `bytes`, at most at `rate`; their deliveries count for transfer number `transfer`.
+  void send(Bytes bytes, Rate rate, std::size_t transfer) {
+    shard_.set_job_rate(job_, rate);
+    const Bytes share = bytes / flows_.size();
+    const Bytes left_over = bytes % flows_.size();
+    for (std::size_t i = 0; i < flows_.size(); ++i) {
+      const Bytes part = share + (i < left_over ? 1 : 0);
+      if (part > 0) flows_[i].to_post.emplace_back(transfer, part);
+      post(flows_[i]);
+    }
   }
-  [[nodiscard]] bool done() const { return times_.size() >= settings_.iterations; }
-
-  [[nodiscard]] JobResult result() const {
-    JobResult result;
-    result.name = settings_.job.name;
-    result.iterations = times_;
-    result.starts.assign(starts_.begin(), starts_.begin() + static_cast<std::ptrdiff_t>(times_.size()));
-    for (Nanos& start : result.starts) start -= epoch_;
-    result.bytes = delivered_;
-    result.retransmitted_packets = done() ? retransmitted_packets_ : retransmitted_packets();
-    result.iteration_compute = computes_;
-    result.compute = settings_.job.compute_per_iteration();
-    result.bytes_per_iteration = settings_.job.bytes_per_iteration();
-    return result;
-  }
-  [[nodiscard]] std::size_t recorded() const { return times_.size(); }
-
- private:
   [[nodiscard]] std::uint64_t retransmitted_packets() const {
     std::uint64_t packets = 0;
     for (const Flow& flow : flows_) packets += shard_.stats(flow.connection).retransmitted_packets;
     return packets;
   }
 
-  enum class State { connecting, waiting, computing, sending, draining };
-
-  /// What one phase still has to deliver.
-  struct Transfer {
-    Bytes undelivered = 0;
-  };
+ private:
   struct Flow {
     ConnectionId connection = 0;
     std::uint64_t next_message = 0;
@@ -200,27 +176,7 @@ class JobDriver::Sender final : public Pollable {
     std::deque<std::pair<std::size_t, Bytes>> to_post;
   };
 
-  bool take_completions() {
-    std::array<Completion, 32> completions;
-    bool any = false;
-    while (const std::size_t count = shard_.take_completions(completions)) {
-      any = true;
-      for (std::size_t i = 0; i < count; ++i) {
-        const Completion& completion = completions[i];
-        if (completion.status != Status::ok || completion.kind == Completion::Kind::closed)
-          fail(settings_.job, completion.status);
-        if (completion.kind == Completion::Kind::connected) ++connected_;
-        if (completion.kind == Completion::Kind::sent) {
-          transfers_[completion.tag].undelivered -= completion.bytes;
-          undelivered_ -= completion.bytes;
-          if (!done()) delivered_ += completion.bytes;
-        }
-      }
-    }
-    if (any)
-      for (Flow& flow : flows_) post(flow);
-    return any;
-  }
+  bool take_completions();
 
   void post(Flow& flow) {
     while (!flow.to_post.empty()) {
@@ -237,8 +193,58 @@ class JobDriver::Sender final : public Pollable {
     }
   }
 
-  /// Moves on as far as possible at `now`; false if it is waiting for time or delivery.
-  bool advance(Nanos now) {
+  Testbed& testbed_;
+  const Testbed::End end_;
+  const Settings& settings_;
+  Payload* payload_;
+  Iterations& iterations_;
+  Shard shard_;
+  JobId job_ = 0;
+  std::vector<Flow> flows_;
+  std::size_t connected_ = 0;
+};
+
+/// The job's clock: its phases, which all workers go through together.
+class JobDriver::Iterations {
+ public:
+  explicit Iterations(const Settings& settings)
+      : settings_(settings), random_(Random::stream(settings.seed, settings.number)) {}
+
+  void add(Sender& sender) { senders_.push_back(&sender); }
+
+  void start(Nanos epoch) {
+    epoch_ = epoch;
+    wake_ = epoch + settings_.job.start;
+    state_ = State::waiting;
+    senders_.front()->wake();
+  }
+  [[nodiscard]] bool done() const { return times_.size() >= settings_.iterations; }
+  [[nodiscard]] std::size_t recorded() const { return times_.size(); }
+  /// When advance() has something to do by itself. The sender that called advance() last asks to be polled then.
+  [[nodiscard]] Nanos wake() const { return wake_; }
+
+  [[nodiscard]] JobResult result() const {
+    JobResult result;
+    result.name = settings_.job.name;
+    result.iterations = times_;
+    result.starts.assign(starts_.begin(), starts_.begin() + static_cast<std::ptrdiff_t>(times_.size()));
+    for (Nanos& start : result.starts) start -= epoch_;
+    result.bytes = delivered_;
+    result.retransmitted_packets = done() ? retransmitted_packets_ : retransmitted_packets();
+    result.iteration_compute = computes_;
+    result.compute = settings_.job.compute_per_iteration();
+    result.bytes_per_iteration = settings_.job.bytes_per_iteration() * senders_.size();
+    return result;
+  }
+
+  void on_delivered(std::size_t transfer, Bytes bytes) {
+    transfers_[transfer].undelivered -= bytes;
+    undelivered_ -= bytes;
+    if (!done()) delivered_ += bytes;
+  }
+
+  /// Moves on as far as possible at `now`, in the poll of `caller`; false if it is waiting for time or delivery.
+  bool advance(Nanos now, const Sender* caller) {
     bool moved = false;
     for (;;) {
       switch (state_) {
@@ -264,8 +270,22 @@ class JobDriver::Sender final : public Pollable {
           break;
       }
       moved = true;
-      while (!begin_phase(now)) ++phase_;
+      while (!begin_phase(now, caller)) ++phase_;
     }
+  }
+
+ private:
+  enum class State { connecting, waiting, computing, sending, draining };
+
+  /// What one phase still has to deliver, all workers together.
+  struct Transfer {
+    Bytes undelivered = 0;
+  };
+
+  [[nodiscard]] std::uint64_t retransmitted_packets() const {
+    std::uint64_t packets = 0;
+    for (const Sender* sender : senders_) packets += sender->retransmitted_packets();
+    return packets;
   }
 
   void begin_iteration(Nanos now) {
@@ -274,7 +294,7 @@ class JobDriver::Sender final : public Pollable {
     iteration_start_ = now;
     computed_ = {};
     if (!done()) starts_.push_back(now);
-    shard_.begin_iteration(job_, settings_.job.bytes_per_iteration());
+    for (Sender* sender : senders_) sender->begin_iteration(settings_.job.bytes_per_iteration());
     compute_scale_ = 1.0;
     const Nanos compute = settings_.job.compute_per_iteration();
     if (settings_.job.jitter.count > 0 && compute.count > 0)
@@ -290,7 +310,7 @@ class JobDriver::Sender final : public Pollable {
   }
 
   /// Begins the phase that `phase_` names; false if it is over already.
-  bool begin_phase(Nanos now) {
+  bool begin_phase(Nanos now, const Sender* caller) {
     if (phase_ == settings_.job.phases.size()) {
       state_ = State::draining;
       return true;
@@ -304,28 +324,20 @@ class JobDriver::Sender final : public Pollable {
       return true;
     }
     const Rate limit = settings_.job.rate;
-    shard_.set_job_rate(job_, phase.rate.is_zero() ? limit : std::min(phase.rate, limit));
-    transfers_.push_back({phase.bytes});
-    undelivered_ += phase.bytes;
-    const Bytes share = phase.bytes / flows_.size();
-    const Bytes left_over = phase.bytes % flows_.size();
-    for (std::size_t i = 0; i < flows_.size(); ++i) {
-      const Bytes bytes = share + (i < left_over ? 1 : 0);
-      if (bytes > 0) flows_[i].to_post.emplace_back(transfers_.size() - 1, bytes);
-      post(flows_[i]);
+    const Bytes bytes = phase.bytes * senders_.size();
+    transfers_.push_back({bytes});
+    undelivered_ += bytes;
+    for (Sender* sender : senders_) {
+      sender->send(phase.bytes, phase.rate.is_zero() ? limit : std::min(phase.rate, limit), transfers_.size() - 1);
+      if (sender != caller) sender->wake();
     }
     state_ = State::sending;
     return !phase.overlap;
   }
 
-  Testbed& testbed_;
-  const Settings settings_;
-  Payload* payload_;
-  Shard shard_;
-  Random random_;
-  JobId job_ = 0;
-  std::vector<Flow> flows_;
-  std::size_t connected_ = 0;
+  const Settings& settings_;
+  std::vector<Sender*> senders_;
+  Random random_;  ///< of the compute times
 
   State state_ = State::connecting;
   std::size_t phase_ = 0;
@@ -344,27 +356,64 @@ class JobDriver::Sender final : public Pollable {
   std::uint64_t retransmitted_packets_ = 0;  ///< when the last recorded iteration ended
 };
 
+Nanos JobDriver::Sender::poll(Nanos now) {
+  Nanos next = shard_.poll(now);
+  for (;;) {
+    const bool completed = take_completions();
+    const bool advanced = iterations_.advance(now, this);
+    if (!completed && !advanced) break;
+    next = shard_.poll(now);
+  }
+  return std::min(next, iterations_.wake());
+}
+
+bool JobDriver::Sender::take_completions() {
+  std::array<Completion, 32> completions;
+  bool any = false;
+  while (const std::size_t count = shard_.take_completions(completions)) {
+    any = true;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Completion& completion = completions[i];
+      if (completion.status != Status::ok || completion.kind == Completion::Kind::closed)
+        fail(settings_.job, completion.status);
+      if (completion.kind == Completion::Kind::connected) ++connected_;
+      if (completion.kind == Completion::Kind::sent) iterations_.on_delivered(completion.tag, completion.bytes);
+    }
+  }
+  if (any)
+    for (Flow& flow : flows_) post(flow);
+  return any;
+}
+
 // ---------------------------------------------------------------------------------------------------------------------
 
-JobDriver::JobDriver(Testbed& testbed, const Settings& settings) {
+JobDriver::JobDriver(Testbed& testbed, const Settings& settings)
+    : settings_(settings), iterations_(std::make_unique<Iterations>(settings_)) {
   if (settings.real_payload) payload_ = std::make_unique<Payload>(settings.seed + settings.number, segment_bytes);
-  receiver_ = std::make_unique<Receiver>(testbed, settings, payload_.get());
-  sender_ = std::make_unique<Sender>(testbed, settings, payload_.get());
-  testbed.attach(Testbed::Side::receiver, settings.number, *receiver_);
-  testbed.attach(Testbed::Side::sender, settings.number, *sender_);
+  for (std::uint32_t worker = 0; worker < settings.workers; ++worker) {
+    receivers_.push_back(std::make_unique<Receiver>(testbed, settings_, worker, payload_.get()));
+    senders_.push_back(std::make_unique<Sender>(testbed, settings_, worker, payload_.get(), *iterations_));
+    iterations_->add(*senders_.back());
+    testbed.attach({Testbed::Side::receiver, settings.number, worker}, *receivers_.back());
+    testbed.attach({Testbed::Side::sender, settings.number, worker}, *senders_.back());
+  }
 }
 
 JobDriver::~JobDriver() = default;
 
-bool JobDriver::connected() const { return sender_->connected(); }
-void JobDriver::start(Nanos epoch) { sender_->start(epoch); }
-bool JobDriver::done() const { return sender_->done(); }
-std::size_t JobDriver::recorded() const { return sender_->recorded(); }
+bool JobDriver::connected() const {
+  return std::all_of(senders_.begin(), senders_.end(), [](const auto& sender) { return sender->connected(); });
+}
+void JobDriver::start(Nanos epoch) { iterations_->start(epoch); }
+bool JobDriver::done() const { return iterations_->done(); }
+std::size_t JobDriver::recorded() const { return iterations_->recorded(); }
 
 JobResult JobDriver::result() const {
-  JobResult result = sender_->result();
-  result.verified_messages = receiver_->verified;
-  result.checksum_errors = receiver_->errors;
+  JobResult result = iterations_->result();
+  for (const auto& receiver : receivers_) {
+    result.verified_messages += receiver->verified;
+    result.checksum_errors += receiver->errors;
+  }
   return result;
 }
 

@@ -1,5 +1,9 @@
-// The job driver: lives through the iterations of one training job on a pair of hosts, over any datapath. It computes
-// (waits), sends each phase's bytes over the job's connections, and notes when each iteration began and ended.
+// The job driver: lives through the iterations of one training job, over any datapath. It computes (waits), sends each
+// phase's bytes over the job's connections, and notes when each iteration began and ended.
+//
+// A job has one or more workers, each with connections from its own host to another one. Training is synchronous: all
+// workers send the bytes of a phase at the same time, and the phase is over when everything that all of them sent has
+// been delivered. The compute time of an iteration, with its jitter, is the same for all.
 //
 // A phase's bytes are shared evenly by the job's connections and cut into messages of at most `segment_bytes`. Where
 // payloads are real, each message's bytes follow from the job and the message's number on its connection, and the
@@ -47,8 +51,9 @@ class JobDriver {
   static constexpr Bytes segment_bytes = Bytes{256} * 1024;
 
   struct Settings {
-    workload::Job job;         ///< its rate is set (not 0)
-    std::uint32_t number = 0;  ///< in data packets, and the pair of hosts that it uses
+    workload::Job job;          ///< its rate is set (not 0)
+    std::uint32_t number = 0;   ///< in data packets, and of its ends on the testbed
+    std::uint32_t workers = 1;  ///< that send
     std::uint32_t iterations = 1;
     std::uint64_t seed = 1;
     bool real_payload = false;
@@ -56,7 +61,7 @@ class JobDriver {
     cc::Augmentation augmentation;
   };
 
-  /// Attaches itself to the hosts of its pair and begins to connect. Lives as long as the testbed is run.
+  /// Attaches itself to the ends of its workers and begins to connect. Lives as long as the testbed is run.
   JobDriver(Testbed& testbed, const Settings& settings);
   ~JobDriver();
   JobDriver(const JobDriver&) = delete;
@@ -77,9 +82,12 @@ class JobDriver {
  private:
   class Sender;
   class Receiver;
+  class Iterations;
+  const Settings settings_;
   std::unique_ptr<Payload> payload_;
-  std::unique_ptr<Receiver> receiver_;
-  std::unique_ptr<Sender> sender_;
+  std::unique_ptr<Iterations> iterations_;
+  std::vector<std::unique_ptr<Receiver>> receivers_;  ///< by worker whose bytes they get
+  std::vector<std::unique_ptr<Sender>> senders_;      ///< by worker
 };
 
 }  // namespace mltcp::experiment

@@ -206,6 +206,7 @@ OrderedJson to_json(const JobResult& job) {
 
 OrderedJson to_json(const Bottleneck& bottleneck) {
   OrderedJson json;
+  if (!bottleneck.name.empty()) json["name"] = bottleneck.name;
   json["utilization"] = bottleneck.utilization;
   json["ecn_marked_packets"] = bottleneck.ecn_marked_packets;
   json["dropped_packets"] = bottleneck.dropped_packets;
@@ -222,6 +223,15 @@ OrderedJson to_json(const Bottleneck& bottleneck) {
   return json;
 }
 
+OrderedJson to_json(const LinkResult& link) {
+  return {{"name", link.name},
+          {"rate_bps", link.rate.bits_per_second},
+          {"utilization", link.utilization},
+          {"ecn_marked_packets", link.ecn_marked_packets},
+          {"dropped_packets", link.dropped_packets},
+          {"max_queue_bytes", link.max_queue_bytes}};
+}
+
 OrderedJson to_json(const Run& run) {
   OrderedJson json;
   json["policy"] = run.policy;
@@ -232,6 +242,7 @@ OrderedJson to_json(const Run& run) {
   json["jobs"] = OrderedJson::array();
   for (const JobResult& job : run.jobs) json["jobs"].push_back(to_json(job));
   json["bottleneck"] = to_json(run.bottleneck);
+  for (const LinkResult& link : run.links) json["links"].push_back(to_json(link));
   if (run.stalls) json["stalls"] = {{"longest_ns", run.stalls->longest.count}, {"total_ns", run.stalls->total.count}};
   return json;
 }
@@ -412,8 +423,20 @@ JobResult job_from(const Object& json) {
   return job;
 }
 
+LinkResult link_from(const Object& json) {
+  LinkResult link;
+  link.name = json.text("name");
+  link.rate = Rate(json.whole("rate_bps"));
+  link.utilization = json.real("utilization", 1);
+  link.ecn_marked_packets = json.whole("ecn_marked_packets");
+  link.dropped_packets = json.whole("dropped_packets");
+  link.max_queue_bytes = json.whole("max_queue_bytes");
+  return link;
+}
+
 Bottleneck bottleneck_from(const Object& json) {
   Bottleneck bottleneck;
+  if (json.has("name")) bottleneck.name = json.text("name");
   bottleneck.utilization = json.real("utilization", 1);
   bottleneck.ecn_marked_packets = json.whole("ecn_marked_packets");
   bottleneck.dropped_packets = json.whole("dropped_packets");
@@ -448,6 +471,8 @@ Run run_from(const Object& json) {
     for (std::size_t j = 0; j < run.jobs.size(); ++j) run.jobs[j].interleaved_from = from[j];
   }
   run.bottleneck = bottleneck_from(json.object("bottleneck"));
+  if (json.has("links"))
+    for (const Object& link : json.objects("links")) run.links.push_back(link_from(link));
   run.duration = json.later_nanos("duration_ns");
   if (json.has("stalls")) {
     const Object stalls = json.object("stalls");

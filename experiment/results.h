@@ -60,7 +60,10 @@ struct Usage {
   std::map<std::string, std::vector<Bytes>> jobs;  ///< bytes on the wire per bin; ends at the job's last used bin
 };
 
+/// The link that says most about the run: the bottleneck of a dumbbell; on a topology, of the links that several jobs
+/// have used (if there are none, of all) the one with the highest utilization.
 struct Bottleneck {
+  std::string name;        ///< of `links`; empty, and not written, where the network has one bottleneck
   double utilization = 0;  ///< bytes carried / bytes the link could have carried during the run; 0 to 1, finite
   std::uint64_t ecn_marked_packets = 0;
   std::uint64_t dropped_packets = 0;
@@ -71,6 +74,16 @@ struct Bottleneck {
   std::uint64_t reordered_packets = 0;
   Rate rate;  ///< rate_bps; 0 = unknown
   Usage usage;
+};
+
+/// One link of a topology, in one direction.
+struct LinkResult {
+  std::string name;        ///< "leaf 0 -> spine 1"
+  Rate rate;               ///< rate_bps
+  double utilization = 0;  ///< as of the bottleneck
+  std::uint64_t ecn_marked_packets = 0;
+  std::uint64_t dropped_packets = 0;
+  Bytes max_queue_bytes = 0;
 };
 
 /// How long the driver of a real-time datapath was late because the machine did something else.
@@ -86,8 +99,9 @@ struct Run {
   std::uint64_t seed = 0;
   std::vector<JobResult> jobs;
   Bottleneck bottleneck;
-  Nanos duration;                ///< duration_ns: from the first start to the end of the last iteration
-  std::optional<Stalls> stalls;  ///< real-time datapaths only
+  std::vector<LinkResult> links;  ///< of a topology; empty, and not written, for a dumbbell
+  Nanos duration;                 ///< duration_ns: from the first start to the end of the last iteration
+  std::optional<Stalls> stalls;   ///< real-time datapaths only
 };
 
 struct Results {

@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 #include "mltcp/experiment/job_driver.h"
+#include "mltcp/experiment/link_results.h"
 #include "mltcp/workload/inspection.h"
 
 namespace mltcp::experiment {
@@ -55,32 +58,49 @@ struct RunPlan {
   std::string policy;
   std::vector<workload::Job> jobs;
   std::uint32_t iterations = 0;
+  std::uint32_t first_number = 0;  ///< of `jobs`; the others count on
   [[nodiscard]] std::uint32_t iterations_of(const workload::Job& job) const {
     return job.iterations > 0 ? job.iterations : iterations;
   }
 };
 
+/// The network of one run, and how many workers each job of the plan has there.
+std::unique_ptr<Testbed> make_testbed(const Experiment& experiment, const RunPlan& plan, TestbedFactory& factory,
+                                      std::vector<std::uint32_t>& workers) {
+  if (!experiment.topology) {
+    fabric::DumbbellConfig network = network_of(experiment);
+    network.pairs = static_cast<std::uint32_t>(plan.jobs.size());
+    workers.assign(plan.jobs.size(), 1);
+    return factory.make(network);
+  }
+  const std::vector<Placement> all = place(experiment.jobs, experiment.topology->hosts());
+  const auto placements = std::span(all).subspan(plan.first_number, plan.jobs.size());
+  for (const Placement& placement : placements) workers.push_back(static_cast<std::uint32_t>(placement.workers.size()));
+  return factory.make(*experiment.topology, placements);
+}
+
 /// One run on a fresh network. `tick` is told the share of the iterations that are done.
 Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& factory,
              const std::function<void(double)>& tick) {
-  fabric::DumbbellConfig network = network_of(experiment);
-  network.pairs = static_cast<std::uint32_t>(plan.jobs.size());
-  const std::unique_ptr<Testbed> testbed = factory.make(network);
+  std::vector<std::uint32_t> workers;
+  const std::unique_ptr<Testbed> testbed = make_testbed(experiment, plan, factory, workers);
 
   // Before the first measurement, a round trip with a full buffer is the safe guess.
   const fabric::LinkConfig& link = experiment.bottleneck;
-  const Nanos initial_rtt =
-      std::clamp(link.delay * 4 + link.rate.time_for(link.buffer_bytes), 1_ms, most_initial_rtt + link.delay * 4);
+  const std::int64_t round_trip_links = experiment.topology ? 8 : 4;
+  const Nanos initial_rtt = std::clamp(link.delay * round_trip_links + link.rate.time_for(link.buffer_bytes), 1_ms,
+                                       most_initial_rtt + link.delay * round_trip_links);
 
   const auto parameters = std::make_shared<const cc::Parameters>(experiment.parameters);
   std::vector<std::unique_ptr<JobDriver>> drivers;
   double longest_ns = 0;
   Nanos last_start;
-  for (std::uint32_t number = 0; number < plan.jobs.size(); ++number) {
+  for (std::uint32_t index = 0; index < plan.jobs.size(); ++index) {
     JobDriver::Settings settings;
-    settings.job = plan.jobs[number];
+    settings.job = plan.jobs[index];
     if (settings.job.rate.is_zero()) settings.job.rate = experiment.bottleneck.rate;
-    settings.number = number;
+    settings.number = plan.first_number + index;
+    settings.workers = workers[index];
     settings.iterations = plan.iterations_of(settings.job);
     settings.seed = experiment.seed;
     settings.real_payload = factory.real_payload();
@@ -107,7 +127,7 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
     throw RunError(fmt::format("the jobs' connections were not open after {}; is the link losing almost everything?",
                                to_text(setup_limit)));
   // Time 0 of the experiment falls on the edge of a bin of the usage meter.
-  const Nanos bin = testbed->usage().bin();
+  const Nanos bin = testbed->links().front().usage->bin();
   const Nanos epoch((testbed->now().count / bin.count + 2) * bin.count);
   for (const auto& driver : drivers) driver->start(epoch);
 
@@ -145,28 +165,10 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
     run.jobs.back().unaware = plan.jobs[i].unaware;
   }
 
-  const fabric::LinkCounters& counters = testbed->bottleneck().counters();
-  run.bottleneck.rate = link.rate;
-  run.bottleneck.ecn_marked_packets = counters.marked_packets;
-  run.bottleneck.dropped_packets = counters.dropped_packets;
-  run.bottleneck.max_queue_bytes = counters.max_queue_bytes;
-  run.bottleneck.lost_packets = counters.lost_packets;
-  run.bottleneck.duplicated_packets = counters.duplicated_packets;
-  run.bottleneck.corrupted_packets = counters.corrupted_packets;
-  run.bottleneck.reordered_packets = counters.reordered_packets;
-  const fabric::UsageMeter& usage = testbed->usage();
-  run.bottleneck.usage.bin = usage.bin();
-  Bytes carried = 0;
-  // The meter may have widened its bins since; what set-up used lies in the first of them.
-  const auto skip = static_cast<std::size_t>((epoch.count + usage.bin().count / 2) / usage.bin().count);
-  for (const auto& [number, bins] : usage.jobs()) {
-    auto& kept = run.bottleneck.usage.jobs[plan.jobs[number].name];
-    if (bins.size() > skip) kept.assign(bins.begin() + static_cast<std::ptrdiff_t>(skip), bins.end());
-    for (const Bytes bytes : kept) carried += bytes;
-  }
-  const Bytes possible = link.rate.bytes_in(run.duration);
-  if (possible > 0)
-    run.bottleneck.utilization = std::min(1.0, static_cast<double>(carried) / static_cast<double>(possible));
+  std::map<std::uint32_t, std::string> names;
+  for (const workload::Job& job : plan.jobs)
+    names[plan.first_number + static_cast<std::uint32_t>(names.size())] = job.name;
+  record_links(testbed->links(), epoch, names, run);
   return run;
 }
 
@@ -192,13 +194,15 @@ bool alike(const workload::Job& a, const workload::Job& b) {
          std::equal(a.phases.begin(), a.phases.end(), b.phases.begin(), b.phases.end(), same_phase);
 }
 
-Nanos isolated_time(const Experiment& experiment, workload::Job job, TestbedFactory& factory,
+Nanos isolated_time(const Experiment& experiment, std::uint32_t number, TestbedFactory& factory,
                     const std::function<void(double)>& tick) {
+  workload::Job job = experiment.jobs[number];
   job.start = {};
   job.jitter = {};
   job.iterations = 0;
   const std::uint32_t iterations = std::min(isolated_iterations, std::max(experiment.iterations, 2U));
-  const Run run = run_once(experiment, {"fair", {job}, iterations}, factory, tick);
+  // On a topology, where a job is and which paths its flows take matter, and follow from its number.
+  const Run run = run_once(experiment, {"fair", {job}, iterations, experiment.topology ? number : 0}, factory, tick);
   const std::vector<Nanos>& times = run.jobs.front().iterations;
   return iteration_stats(std::span(times).subspan(1)).p50;
 }
@@ -230,7 +234,7 @@ Results run_experiment(const Experiment& experiment, TestbedFactory& factory, co
   for (std::size_t i = 0; i < experiment.jobs.size(); ++i) {
     representative[i] = i;
     for (std::size_t j = 0; j < i && representative[i] == i; ++j)
-      if (alike(experiment.jobs[i], experiment.jobs[j])) representative[i] = j;
+      if (!experiment.topology && alike(experiment.jobs[i], experiment.jobs[j])) representative[i] = j;
     if (representative[i] == i) ++distinct;
   }
   const auto alone_share = static_cast<double>(std::min(isolated_iterations, experiment.iterations));
@@ -251,7 +255,7 @@ Results run_experiment(const Experiment& experiment, TestbedFactory& factory, co
     }
     const auto tick = ticker(alone_share, fmt::format("{} alone", experiment.jobs[i].name));
     tick(0);
-    isolated[i] = isolated_time(experiment, experiment.jobs[i], factory, tick);
+    isolated[i] = isolated_time(experiment, static_cast<std::uint32_t>(i), factory, tick);
     finished += alone_share;
   }
   const InterleaveRule rule = factory.real_time() ? InterleaveRule::real_time() : InterleaveRule::virtual_time();

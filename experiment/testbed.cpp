@@ -2,6 +2,7 @@
 #include "mltcp/experiment/testbed.h"
 
 #include "mltcp/base/error.h"
+#include "mltcp/experiment/leaf_spine_testbed.h"
 #include "mltcp/sim/dumbbell.h"
 #if MLTCP_HAS_DPDK
 #include "mltcp/dpdk/eal.h"
@@ -18,18 +19,20 @@ class DumbbellTestbed : public Testbed {
   template <typename... Arguments>
   explicit DumbbellTestbed(Arguments&&... arguments) : network_(std::forward<Arguments>(arguments)...) {}
 
-  PacketIo& host(Side side, std::uint32_t pair) override { return at(side, pair); }
-  const Address& address(Side side, std::uint32_t pair) override { return at(side, pair).address(); }
-  void attach(Side side, std::uint32_t pair, Pollable& pollable) override { network_.attach(at(side, pair), pollable); }
-  void wake(Side side, std::uint32_t pair) override { network_.wake(at(side, pair)); }
+  PacketIo& host(const End& end) override { return at(end); }
+  const Address& address(const End& end) override { return at(end).address(); }
+  void attach(const End& end, Pollable& pollable) override { network_.attach(at(end), pollable); }
+  void wake(const End& end) override { network_.wake(at(end)); }
   bool run(Nanos until, const std::function<bool()>& stop) override { return network_.run(until, stop); }
   [[nodiscard]] Nanos now() const override { return network_.now(); }
-  [[nodiscard]] const fabric::Link& bottleneck() const override { return network_.bottleneck(); }
-  [[nodiscard]] const fabric::UsageMeter& usage() const override { return network_.usage(); }
+  [[nodiscard]] std::vector<LinkView> links() const override {
+    const fabric::Link& link = network_.bottleneck();
+    return {{"bottleneck", &link.config(), &link.counters(), &network_.usage()}};
+  }
   [[nodiscard]] std::optional<Stalls> stalls() const override { return std::nullopt; }
 
  protected:
-  auto& at(Side side, std::uint32_t pair) { return side == Side::sender ? network_.left(pair) : network_.right(pair); }
+  auto& at(const End& end) { return end.side == Side::sender ? network_.left(end.job) : network_.right(end.job); }
   Dumbbell network_;
 };
 
@@ -40,6 +43,9 @@ class SimFactory final : public TestbedFactory {
     sim::DumbbellOptions options;
     options.virtual_payload = !real_payload_;
     return std::make_unique<DumbbellTestbed<sim::Dumbbell>>(config, options);
+  }
+  std::unique_ptr<Testbed> make(const sim::LeafSpineConfig& config, std::span<const Placement> placements) override {
+    return make_leaf_spine_testbed(config, placements, !real_payload_);
   }
   [[nodiscard]] std::string datapath() const override { return "sim"; }
   [[nodiscard]] bool real_time() const override { return false; }
@@ -66,6 +72,10 @@ class RingFactory final : public TestbedFactory {
   RingFactory(const std::string& cores, const fabric::DumbbellConfig& largest) : eal_(options(cores, largest)) {}
   std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config) override {
     return std::make_unique<RingTestbed>(eal_, config);
+  }
+  std::unique_ptr<Testbed> make(const sim::LeafSpineConfig& /*config*/,
+                                std::span<const Placement> /*placements*/) override {
+    throw InputError("datapath ring has one switch and no topology; use datapath sim");
   }
   [[nodiscard]] std::string datapath() const override { return "ring"; }
   [[nodiscard]] bool real_time() const override { return true; }

@@ -1,17 +1,22 @@
-// What an experiment runs on: pairs of hosts around one bottleneck, in virtual time or in real time, behind one
-// interface, so that the job driver and the policies know nothing of the difference.
+// What an experiment runs on: pairs of hosts around one bottleneck, in virtual time or in real time, or the hosts of a
+// leaf-spine network, behind one interface, so that the job driver and the policies know nothing of the difference.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "mltcp/base/units.h"
+#include "mltcp/experiment/placement.h"
 #include "mltcp/experiment/results.h"
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/fabric/link.h"
 #include "mltcp/fabric/usage_meter.h"
+#include "mltcp/sim/leaf_spine.h"
 #include "mltcp/transport/packet_io.h"
 #include "mltcp/transport/pollable.h"
 
@@ -20,22 +25,36 @@ namespace mltcp::experiment {
 class Testbed {
  public:
   enum class Side { sender, receiver };
+  /// One end of the traffic of a job's worker: it sends, or its bytes are received.
+  struct End {
+    Side side = Side::sender;
+    std::uint32_t job = 0;     ///< number
+    std::uint32_t worker = 0;  ///< always 0 on a dumbbell
+  };
+  /// A link, as a run has left it.
+  struct LinkView {
+    std::string_view name;
+    const fabric::LinkConfig* config = nullptr;
+    const fabric::LinkCounters* counters = nullptr;
+    const fabric::UsageMeter* usage = nullptr;
+  };
 
   virtual ~Testbed() = default;
 
-  /// The datapath of a host, owned by the testbed.
-  virtual PacketIo& host(Side side, std::uint32_t pair) = 0;
-  virtual const Address& address(Side side, std::uint32_t pair) = 0;
-  /// Drives `pollable`, which outlives the testbed's last run, on a host.
-  virtual void attach(Side side, std::uint32_t pair, Pollable& pollable) = 0;
-  /// Polls a host soon, although no packet and no deadline asks for it.
-  virtual void wake(Side side, std::uint32_t pair) = 0;
+  /// The datapath of an end, owned by the testbed.
+  virtual PacketIo& host(const End& end) = 0;
+  virtual const Address& address(const End& end) = 0;
+  /// Drives `pollable`, which outlives the testbed's last run, on an end.
+  virtual void attach(const End& end, Pollable& pollable) = 0;
+  /// Polls an end soon, although no packet and no deadline asks for it.
+  virtual void wake(const End& end) = 0;
   /// Runs until the time is `until` or `stop` is true; returns whether it was stopped.
   virtual bool run(Nanos until, const std::function<bool()>& stop) = 0;
   [[nodiscard]] virtual Nanos now() const = 0;
 
-  [[nodiscard]] virtual const fabric::Link& bottleneck() const = 0;
-  [[nodiscard]] virtual const fabric::UsageMeter& usage() const = 0;
+  /// The links on which jobs may meet: of a dumbbell the bottleneck, of a topology all. At least one; their meters have
+  /// bins of one width.
+  [[nodiscard]] virtual std::vector<LinkView> links() const = 0;
   /// How late a real-time datapath was; nothing in virtual time.
   [[nodiscard]] virtual std::optional<Stalls> stalls() const = 0;
 };
@@ -45,6 +64,8 @@ class TestbedFactory {
  public:
   virtual ~TestbedFactory() = default;
   virtual std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config) = 0;
+  /// With the ends of the jobs in `placements`. Throws InputError where the datapath has no topologies.
+  virtual std::unique_ptr<Testbed> make(const sim::LeafSpineConfig& config, std::span<const Placement> placements) = 0;
   /// "sim" or "ring", as the result file says.
   [[nodiscard]] virtual std::string datapath() const = 0;
   /// Time passes by itself, and noise of the machine is in every measurement.

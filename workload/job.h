@@ -30,10 +30,14 @@ struct Job {
   Nanos start_jitter;            ///< the job starts up to this much later, drawn from the seed; 0 = at `start`
   Nanos jitter;                  ///< standard deviation of the compute time of an iteration
   double weight = 1.0;           ///< for policy static: gain of the increase step
-  Rate rate;                     ///< the most it sends (its NIC); 0 = the bottleneck's rate
+  Rate rate;                     ///< the most it sends (its NIC); 0 = the rate of the link
   std::uint32_t iterations = 0;  ///< to record; 0 = as many as the experiment says
   std::string cc;                ///< its congestion control; empty = the experiment's
   bool unaware = false;          ///< legacy traffic: no policy applies, and nobody waits for it to interleave
+  /// On a topology, numbers of the hosts of its workers: each sends to the next one in the list, the last to the first.
+  /// Two or more, each once; empty: one worker that sends, on hosts that follow from the job's place in the file.
+  std::vector<std::uint32_t> hosts;
+  std::uint32_t priority = 0;  ///< for policy priority: of its packets, 0 to 7, higher first
 
   [[nodiscard]] Nanos compute_per_iteration() const;
   [[nodiscard]] Bytes bytes_per_iteration() const;

@@ -254,12 +254,6 @@ TEST(ExperimentFile, parse__jobs_that_need_more_than_the_link_has_are_told_so) {
   EXPECT_THAT(warnings("20 ms"), ElementsAre(HasSubstr("need 160% of the link")));
 }
 
-TEST(ExperimentFile, parse__topology_is_not_available) {
-  EXPECT_EQ(refusal(kLink + kJob + "[topology]\nspines = 2\n"),
-            "e.toml:6: topology: a topology is not available in this version; describe the network by a table "
-            "[bottleneck]");
-}
-
 TEST(ExperimentFile, parse__bottleneck_errors) {
   EXPECT_THAT(refusal(kJob), error_at(1, "bottleneck", "the table is missing"));
   EXPECT_THAT(refusal("bottleneck = 5\n" + kJob), error_at(1, "bottleneck", "a table is expected"));

@@ -71,6 +71,8 @@ Results full_results() {
   run.jobs[0].compute = Nanos(60'000);
   run.jobs[0].bytes_per_iteration = 13'500'000;
   run.jobs[0].iteration_compute = nanos({60'001, 60'000, 59'999, 60'000, 60'000, 60'000, 60'000});
+  run.bottleneck.name = "leaf 0 -> spine 1";
+  run.links = {{"leaf 0 -> spine 1", Rate(100), 0.25, 3, 2, 1}, {"leaf 1 -> spine 1", Rate(200), 0.5, 0, 0, 0}};
   run.bottleneck.utilization = 0.1;
   run.bottleneck.ecn_marked_packets = 11;
   run.bottleneck.dropped_packets = 12;
@@ -88,6 +90,7 @@ Results full_results() {
   run.stalls.reset();
   run.jobs.clear();
   run.bottleneck = {};
+  run.links.clear();
   results.runs.push_back(run);
   return results;
 }
@@ -335,6 +338,11 @@ TEST(Json, round_trip__keeps_everything) {
   EXPECT_EQ(run.jobs[0].interleaved_from, 2U);
   EXPECT_EQ(run.jobs[1].name, "ü</b>");
   EXPECT_EQ(run.bottleneck.utilization, 0.1);
+  EXPECT_EQ(run.bottleneck.name, "leaf 0 -> spine 1");
+  ASSERT_EQ(run.links.size(), 2U);
+  EXPECT_EQ(run.links[1].rate, Rate(200));
+  EXPECT_EQ(run.links[0].max_queue_bytes, 1U);
+  EXPECT_TRUE(back.runs[1].links.empty());
   EXPECT_EQ(run.bottleneck.usage.jobs.at("vgg19-a"), (std::vector<Bytes>{1, 2, 3}));
   EXPECT_EQ(run.stalls->total, Nanos(2));
   EXPECT_FALSE(back.runs[1].stalls.has_value());

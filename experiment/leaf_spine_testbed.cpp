@@ -1,0 +1,68 @@
+// A leaf-spine network with the ends of jobs on its hosts (see leaf_spine_testbed.h).
+#include "mltcp/experiment/leaf_spine_testbed.h"
+
+#include <map>
+
+namespace mltcp::experiment {
+namespace {
+
+constexpr std::uint32_t first_port = 4793;  // two for each job: its senders', its receivers'
+
+sim::LeafSpineOptions options(bool virtual_payload) {
+  sim::LeafSpineOptions options;
+  options.virtual_payload = virtual_payload;
+  options.meters = true;
+  return options;
+}
+
+class LeafSpineTestbed final : public Testbed {
+ public:
+  LeafSpineTestbed(const sim::LeafSpineConfig& config, std::span<const Placement> placements, bool virtual_payload)
+      : network_(config, options(virtual_payload)) {
+    for (const Placement& placement : placements) {
+      Ends& ends = jobs_[placement.job];
+      for (const WorkerHosts& worker : placement.workers) {
+        const std::uint32_t port = first_port + 2 * placement.job;
+        ends.senders.push_back(&network_.add_port(worker.from, static_cast<std::uint16_t>(port)));
+        ends.receivers.push_back(&network_.add_port(worker.to, static_cast<std::uint16_t>(port + 1)));
+      }
+    }
+  }
+
+  PacketIo& host(const End& end) override { return at(end); }
+  const Address& address(const End& end) override { return at(end).address(); }
+  void attach(const End& end, Pollable& pollable) override { network_.attach(at(end), pollable); }
+  void wake(const End& end) override { network_.wake(at(end)); }
+  bool run(Nanos until, const std::function<bool()>& stop) override { return network_.run(until, stop); }
+  [[nodiscard]] Nanos now() const override { return network_.now(); }
+  [[nodiscard]] std::vector<LinkView> links() const override {
+    std::vector<LinkView> views;
+    for (const sim::LeafSpine::NamedLink& link : network_.links())
+      views.push_back({link.name, &network_.link(link.id).config(), &network_.link(link.id).counters(), link.usage});
+    return views;
+  }
+  [[nodiscard]] std::optional<Stalls> stalls() const override { return std::nullopt; }
+
+ private:
+  struct Ends {  // by worker
+    std::vector<sim::Host*> senders;
+    std::vector<sim::Host*> receivers;
+  };
+
+  sim::Host& at(const End& end) {
+    const Ends& ends = jobs_.at(end.job);
+    return *(end.side == Side::sender ? ends.senders : ends.receivers)[end.worker];
+  }
+
+  sim::LeafSpine network_;
+  std::map<std::uint32_t, Ends> jobs_;
+};
+
+}  // namespace
+
+std::unique_ptr<Testbed> make_leaf_spine_testbed(const sim::LeafSpineConfig& config,
+                                                 std::span<const Placement> placements, bool virtual_payload) {
+  return std::make_unique<LeafSpineTestbed>(config, placements, virtual_payload);
+}
+
+}  // namespace mltcp::experiment

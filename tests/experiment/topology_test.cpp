@@ -1,0 +1,212 @@
+// Jobs on a leaf-spine network: what the experiment file says of it, where jobs are placed, and whole runs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "mltcp/base/error.h"
+#include "mltcp/experiment/placement.h"
+#include "mltcp/experiment/runner.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::string kFabric = R"([topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 1
+hosts_per_leaf = 4
+host_rate = "10 Gbps"
+delay = "1 us"
+buffer = "250 kB"
+mtu = 9000
+)";
+const std::string kRing = R"([[job]]
+name = "a"
+compute = "15 ms"
+communicate = "13.5 MB"
+hosts = [0, 4]
+)";
+
+Experiment parse(const std::string& text) { return parse_experiment(text, "e.toml", FileOptions{}); }
+
+std::string refusal(const std::string& text, const FileOptions& options = {}) {
+  try {
+    parse_experiment(text, "e.toml", options);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+/// The fabric with `from` replaced by `to`.
+std::string changed(const std::string& from, const std::string& to) {
+  std::string text = kFabric;
+  return text.replace(text.find(from), from.size(), to);
+}
+
+TEST(Topology, parse__reads_every_key) {
+  const Experiment experiment =
+      parse("seed = 9\n" + kFabric + "uplink_rate = \"40 Gbps\"\necn = { kmin = \"30 kB\" }\n" + kRing);
+  ASSERT_TRUE(experiment.topology.has_value());
+  EXPECT_EQ(experiment.topology->leaves, 2U);
+  EXPECT_EQ(experiment.topology->spines, 1U);
+  EXPECT_EQ(experiment.topology->hosts_per_leaf, 4U);
+  EXPECT_EQ(experiment.topology->host_rate, Rate::from_gbps(10));
+  EXPECT_EQ(experiment.topology->uplink_rate, Rate::from_gbps(40));
+  EXPECT_EQ(experiment.topology->delay, Nanos(1'000));
+  EXPECT_EQ(experiment.topology->buffer_bytes, 250'000U);
+  EXPECT_TRUE(experiment.topology->ecn.enabled);
+  EXPECT_EQ(experiment.topology->mtu, 9000U);
+  EXPECT_EQ(experiment.topology->seed, 9U);
+  EXPECT_EQ(experiment.bottleneck.rate, Rate::from_gbps(10));
+  EXPECT_THAT(experiment.jobs[0].hosts, ElementsAre(0U, 4U));
+  EXPECT_EQ(parse(kFabric + kRing).topology->uplink_rate, Rate::from_gbps(10));
+}
+
+TEST(Topology, parse__refuses_what_does_not_fit) {
+  const std::string link = "[bottleneck]\nrate = \"1 Gbps\"\n";
+  EXPECT_EQ(refusal(kRing),
+            "e.toml:1: bottleneck: the table is missing; add [bottleneck] with at least rate = \"1 "
+            "Gbps\", or a [topology]");
+  EXPECT_EQ(refusal(link + kFabric + kRing), "e.toml:3: topology: the file has a bottleneck too; keep one of the two");
+  EXPECT_EQ(refusal(link + kRing),
+            "e.toml:7: job[1].hosts: a bottleneck has no hosts to choose from; leave the key out, or use a [topology]");
+  FileOptions ring;
+  ring.datapaths = {"sim", "ring"};
+  ring.datapath = "ring";
+  EXPECT_EQ(refusal(kFabric + kRing, ring),
+            "e.toml:1: topology: datapath ring has one switch and no topology; use datapath sim");
+  EXPECT_EQ(refusal(changed("leaf-spine", "torus") + kRing),
+            "e.toml:2: topology.kind: \"torus\" is not known; write \"leaf-spine\"");
+  EXPECT_EQ(refusal(changed("spines = 1\n", "") + kRing),
+            "e.toml:1: topology.spines: the key is missing; write spines = 4");
+  EXPECT_THAT(refusal(changed("spines = 1", "spines = 0") + kRing), HasSubstr("topology.spines: 0 is out of range"));
+  EXPECT_THAT(refusal(changed("hosts_per_leaf = 4", "hosts_per_leaf = 1024") + kRing), HasSubstr("no error"));
+  EXPECT_THAT(refusal(changed("leaves = 2", "leaves = 16385") + kRing), HasSubstr("topology.leaves: 16385"));
+  EXPECT_THAT(
+      refusal(changed("leaves = 2\nspines = 1\nhosts_per_leaf = 4", "leaves = 65\nspines = 1\nhosts_per_leaf = 1024") +
+              kRing),
+      HasSubstr("topology.hosts_per_leaf: the network has 66560 hosts"));
+  EXPECT_THAT(refusal(changed("mtu = 9000", "mtu = 9001") + kRing), HasSubstr("topology.mtu: 9001 is out of range"));
+  EXPECT_THAT(refusal(changed("250 kB", "9 kB") + kRing), HasSubstr("topology.buffer: 9 kB is less than one packet"));
+  EXPECT_THAT(refusal(changed("delay", "dleay") + kRing), HasSubstr("did you mean \"delay\"?"));
+  const auto hosts = [](const std::string& list) {
+    std::string text = kRing;
+    return kFabric + text.replace(text.find("[0, 4]"), 6, list);
+  };
+  EXPECT_THAT(refusal(hosts("[0]")), HasSubstr("job[1].hosts: a ring has two workers or more"));
+  EXPECT_THAT(refusal(hosts("[0, 8]")), HasSubstr("job[1].hosts: 8 is out of range; write 0 to 7"));
+  EXPECT_THAT(refusal(hosts("[0, 4, 0]")), HasSubstr("host 0 stands there twice"));
+  EXPECT_THAT(refusal(hosts("4")), HasSubstr("an array of host numbers is expected"));
+}
+
+TEST(Topology, parse__warns_of_a_host_link_that_is_too_full) {
+  // 13.5 MB at 10 Gbps take 10.8 ms of 25.8: three jobs need 126% of what they share.
+  std::string text = kFabric;
+  for (const std::string name : {"a", "b", "c"})
+    text += "[[job]]\nname = \"" + name + "\"\ncompute = \"15 ms\"\ncommunicate = \"13.5 MB\"\nhosts = [6, 2]\n";
+  EXPECT_THAT(parse(text).warnings, ElementsAre(HasSubstr("126% of the link of host 2")));
+  EXPECT_THAT(parse(kFabric + kRing).warnings, testing::IsEmpty());
+}
+
+TEST(Topology, place__rings_and_single_workers) {
+  std::vector<workload::Job> jobs(4);
+  jobs[1].hosts = {5, 0, 3};
+  const std::vector<Placement> placements = place(jobs, 6);
+  EXPECT_THAT(placements[0].workers, ElementsAre(WorkerHosts{0, 3}));
+  EXPECT_THAT(placements[1].workers, ElementsAre(WorkerHosts{5, 0}, WorkerHosts{0, 3}, WorkerHosts{3, 5}));
+  EXPECT_THAT(placements[2].workers, ElementsAre(WorkerHosts{1, 4}));
+  EXPECT_THAT(placements[3].workers, ElementsAre(WorkerHosts{2, 5}));
+  EXPECT_EQ(placements[3].job, 3U);
+}
+
+const std::string kTwoRings = "name = \"t\"\niterations = 24\npolicies = [\"fair\", \"mltcp\"]\n" + kFabric + kRing +
+                              R"([[job]]
+name = "b"
+compute = "15 ms"
+communicate = "13.5 MB"
+start = "300 us"
+hosts = [1, 5]
+)";
+
+Results run(const std::string& text, bool real_payload = false) {
+  return run_experiment(parse(text), *make_sim_factory(real_payload));
+}
+
+TEST(Topology, mltcp__interleaves_two_rings_on_an_oversubscribed_uplink) {
+  const Results results = run(kTwoRings);
+  ASSERT_EQ(results.runs.size(), 2U);
+  const auto& mltcp = results.runs[1];
+  for (const JobResult& job : mltcp.jobs) {
+    EXPECT_NEAR(job.isolated.millis(), 15 + 10.9, 0.3);
+    EXPECT_LE(static_cast<double>(job.second_half_mean.count), 1.01 * static_cast<double>(job.isolated.count));
+    EXPECT_EQ(job.bytes, 24 * 2 * 13'500'000U);
+    EXPECT_EQ(job.bytes_per_iteration, 2 * 13'500'000U);
+  }
+  EXPECT_THAT(mltcp.bottleneck.name, testing::AnyOf("leaf 0 -> spine 0", "leaf 1 -> spine 0"));
+  EXPECT_EQ(mltcp.bottleneck.usage.jobs.size(), 2U);
+  ASSERT_EQ(mltcp.links.size(), 8U + 2 + 8 + 2);
+  for (const LinkResult& link : mltcp.links) EXPECT_LE(link.utilization, mltcp.bottleneck.utilization) << link.name;
+  EXPECT_EQ(mltcp.links[0].name, "host 0 -> leaf 0");
+  EXPECT_NEAR(mltcp.links[0].utilization, mltcp.bottleneck.utilization / 2, 0.02);
+}
+
+TEST(Topology, ring__waits_for_its_slowest_worker) {
+  // Worker 0 crosses the spine, at a tenth of the rate; worker 1 is done early and waits.
+  const Results results = run(R"(name = "t"
+iterations = 3
+policies = ["fair"]
+)" + kFabric + R"(uplink_rate = "1 Gbps"
+[[job]]
+name = "a"
+compute = "1 ms"
+communicate = "1 MB"
+flows = 3
+hosts = [0, 1, 4]
+)",
+                              true);
+  const JobResult& job = results.runs[0].jobs[0];
+  EXPECT_EQ(job.checksum_errors, 0U);
+  EXPECT_EQ(job.bytes, 3 * 3 * 1'000'000U);
+  // 8 ms over the uplink, with headers.
+  for (const Nanos time : job.iterations) EXPECT_NEAR(time.millis(), 1 + 8.3, 1.0);
+}
+
+TEST(Topology, job_without_hosts__sends_across_the_spine) {
+  const Results results = run(R"(name = "t"
+iterations = 3
+policies = ["fair"]
+)" + kFabric + R"([[job]]
+name = "a"
+communicate = "1 MB"
+)");
+  const auto& only = results.runs[0];
+  EXPECT_EQ(only.jobs[0].bytes, 3 * 1'000'000U);
+  for (const LinkResult& link : only.links)
+    EXPECT_EQ(link.utilization > 0, link.name == "host 0 -> leaf 0" || link.name == "leaf 0 -> spine 0" ||
+                                        link.name == "spine 0 -> leaf 1" || link.name == "leaf 1 -> host 4")
+        << link.name;
+}
+
+TEST(Topology, virtual_time__is_the_same_bit_for_bit_from_the_same_seed) {
+  const auto text = [&](const std::string& seed) {
+    std::string file = kTwoRings;
+    file.replace(file.find("iterations = 24"), 15, "seed = " + seed + "\niterations = 3");
+    file.replace(file.find("spines = 1"), 10, "spines = 3");
+    file += "flows = 4\njitter = \"1 ms\"\n";
+    std::ostringstream out;
+    write_json(run(file), out);
+    return out.str();
+  };
+  const std::string first = text("1");
+  EXPECT_EQ(first, text("1"));
+  EXPECT_NE(first, text("2"));
+  EXPECT_EQ(parse_json(first, "t.json").runs[0].links.size(), 8U + 6 + 8 + 6);
+}
+
+}  // namespace
+}  // namespace mltcp::experiment
