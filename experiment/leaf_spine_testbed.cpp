@@ -38,7 +38,7 @@ class LeafSpineTestbed final : public Testbed {
   [[nodiscard]] std::vector<LinkView> links() const override {
     std::vector<LinkView> views;
     for (const sim::LeafSpine::NamedLink& link : network_.links())
-      views.push_back({link.name, &network_.link(link.id).config(), &network_.link(link.id).counters(), link.usage});
+      views.push_back({link.name, &network_.link_config(link.id), &network_.link_counters(link.id), link.usage});
     return views;
   }
   [[nodiscard]] std::optional<Stalls> stalls() const override { return std::nullopt; }

@@ -22,6 +22,11 @@ void check_probability(double p, const char* what) {
   if (!(p >= 0 && p <= 1)) throw InputError(fmt::format("{} of a link is {}; give a probability from 0 to 1", what, p));
 }
 
+/// Heap order of held packets: the earliest arrival, then the oldest, is at the front.
+constexpr auto later = [](const auto& a, const auto& b) { return a.at != b.at ? a.at > b.at : a.order > b.order; };
+
+}  // namespace
+
 void check(const LinkConfig& config) {
   if (config.rate.is_zero()) throw InputError("the rate of a link is 0; give it a rate such as \"1 Gbps\"");
   if (config.rate < min_rate || config.rate > max_rate)
@@ -46,18 +51,10 @@ void check(const LinkConfig& config) {
                                  config.faults.reorder_delay.count, to_text(max_delay)));
 }
 
-/// Heap order of held packets: the earliest arrival, then the oldest, is at the front.
-constexpr auto later = [](const auto& a, const auto& b) { return a.at != b.at ? a.at > b.at : a.order > b.order; };
-
-}  // namespace
-
 Link::Link(const LinkConfig& config)
-    : mark_random_(Random::stream(config.seed, 0)), fault_random_(Random::stream(config.seed, 1)), config_(config) {
+    : marker_(config.ecn, config.seed), fault_random_(Random::stream(config.seed, 1)), config_(config) {
   check(config);
   faulty_ = config.faults.any();
-  const EcnConfig& ecn = config.ecn;
-  if (ecn.enabled && ecn.kmax_bytes > ecn.kmin_bytes)
-    mark_slope_ = ecn.pmax / static_cast<double>(ecn.kmax_bytes - ecn.kmin_bytes);
 }
 
 Link::Admission Link::offer(Handle packet, std::uint32_t bytes, bool ecn_capable, Nanos now) {
@@ -69,7 +66,7 @@ Link::Admission Link::offer(Handle packet, std::uint32_t bytes, bool ecn_capable
     ++counters_.dropped_packets;
     return admission;
   }
-  if (ecn_capable && config_.ecn.enabled && marks()) {
+  if (ecn_capable && marker_.marks(backlog_)) {
     admission.mark = true;
     ++counters_.marked_packets;
   }
@@ -126,14 +123,6 @@ Nanos Link::serialise(std::uint32_t bytes, Nanos now) {
     free_at_ += Nanos(1);
   }
   return free_fraction_ == 0 ? free_at_ : free_at_ + Nanos(1);
-}
-
-/// Whether the ECN curve marks a capable packet that finds the present backlog.
-bool Link::marks() {
-  const EcnConfig& ecn = config_.ecn;
-  if (backlog_ <= ecn.kmin_bytes) return false;
-  if (backlog_ > ecn.kmax_bytes) return true;
-  return mark_random_.chance(mark_slope_ * static_cast<double>(backlog_ - ecn.kmin_bytes));
 }
 
 /// Decides the faults of a packet that would arrive at `at`; returns whether it is held back, until the new `at`.

@@ -7,10 +7,8 @@
 // last bit has left. Fractions of a nanosecond are carried from packet to packet, so that a busy link runs at
 // exactly its rate however short its packets; a single departure is rounded up to the next nanosecond.
 //
-// ECN marking is on the instantaneous queue that an arriving packet finds, as in DCTCP (RFC 8257 section 3.1) and
-// in RED-like switch configurations: up to kmin never, from kmin to kmax with a probability rising linearly to
-// pmax, above kmax always. It applies to ECN-capable packets only. Marking never drops: a packet that isn't
-// ECN-capable passes unmarked wherever a capable one would be marked, and only a full buffer drops it.
+// ECN marking (ecn_marker.h) applies to ECN-capable packets only. Marking never drops: a packet that isn't ECN-capable
+// passes unmarked wherever a capable one would be marked, and only a full buffer drops it.
 //
 // Faults act on the link behind the queue: whatever becomes of a packet there, it has used its time on the link.
 #pragma once
@@ -22,17 +20,9 @@
 #include "mltcp/base/random.h"
 #include "mltcp/base/ring.h"
 #include "mltcp/base/units.h"
+#include "mltcp/fabric/ecn_marker.h"
 
 namespace mltcp::fabric {
-
-struct EcnConfig {
-  bool enabled = false;
-  Bytes kmin_bytes = 0;
-  /// Not below kmin_bytes. Equal to it: a step, as DCTCP uses.
-  Bytes kmax_bytes = 0;
-  /// Marking probability at kmax, in [0, 1].
-  double pmax = 1.0;
-};
 
 /// Faults that a link does to packets, each decided independently per packet from the link's seed.
 struct FaultConfig {
@@ -69,7 +59,11 @@ struct LinkCounters {
   std::uint64_t duplicated_packets = 0;
   std::uint64_t corrupted_packets = 0;
   std::uint64_t reordered_packets = 0;
+  std::uint64_t pauses = 0;  ///< times that a class was told to pause (see PriorityLink)
 };
+
+/// Throws InputError if `config` is out of range.
+void check(const LinkConfig& config);
 
 class Link {
  public:
@@ -136,6 +130,8 @@ class Link {
   /// The earliest time, `now` or later, at which at most `packets` wait or are being sent if no more are offered.
   Nanos time_of_queue(std::size_t packets, Nanos now);
 
+  /// The whole nanosecond in which all that was offered has been sent.
+  [[nodiscard]] Nanos free_at() const { return free_at_; }
   /// Packets that pop() has yet to return, duplicates included.
   [[nodiscard]] std::size_t packets_inside() const { return flying_.size() + held_.size(); }
   [[nodiscard]] const LinkCounters& counters() const { return counters_; }
@@ -160,7 +156,6 @@ class Link {
     }
   }
   Nanos serialise(std::uint32_t bytes, Nanos now);
-  bool marks();
   bool apply_faults(Admission& admission, Nanos& at);
   void hold(Handle packet, Nanos at);
   std::optional<Delivery> pop_held(Nanos now);
@@ -184,8 +179,7 @@ class Link {
   Nanos newest_at_;  // arrival of the packet offered last, for its copy
   bool newest_held_ = false;
   bool faulty_ = false;
-  double mark_slope_ = 0;  // marking probability per byte above kmin
-  Random mark_random_;
+  EcnMarker marker_;
   Random fault_random_;
   LinkConfig config_;
 };

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -35,6 +36,9 @@ LeafSpineConfig checked(LeafSpineConfig config) {
   if (config.buffer_bytes != 0 && config.buffer_bytes < config.mtu + ethernet_bytes)
     throw InputError(fmt::format("the buffer of a port, {}, holds no packet of the MTU; give at least {} B",
                                  bytes_to_text(config.buffer_bytes), config.mtu + ethernet_bytes));
+  if (config.classes < 1 || config.classes > fabric::PriorityLink::most_classes)
+    throw InputError(
+        fmt::format("a port has {} classes; give 1 to {}", config.classes, fabric::PriorityLink::most_classes));
   if (config.uplink_rate.is_zero()) config.uplink_rate = config.host_rate;
   return config;
 }
@@ -43,43 +47,74 @@ LeafSpineConfig checked(LeafSpineConfig config) {
 
 LeafSpine::LeafSpine(const LeafSpineConfig& config, const LeafSpineOptions& options)
     : Network(network_options(config, options)), config_(checked(config)), options_(options) {
+  check_memory();
+  const auto make_switch = [&] { return config_.memory.bytes == 0 ? add_switch() : add_switch(config_.memory); };
   ends_ = add_switch();
-  for (std::uint32_t i = 0; i < config_.leaves; ++i) leaf_switches_.push_back(add_switch());
-  for (std::uint32_t i = 0; i < config_.spines; ++i) spine_switches_.push_back(add_switch());
+  for (std::uint32_t i = 0; i < config_.leaves; ++i) leaf_switches_.push_back(make_switch());
+  for (std::uint32_t i = 0; i < config_.spines; ++i) spine_switches_.push_back(make_switch());
 
   const std::uint32_t hosts = config_.hosts();
   for (std::uint32_t host = 0; host < hosts; ++host) {
     const std::uint32_t leaf = host / config_.hosts_per_leaf;
     host_up_.push_back(
-        add(fmt::format("host {} -> leaf {}", host, leaf), leaf_switches_[leaf], config_.host_rate, Sender::host));
+        add(fmt::format("host {} -> leaf {}", host, leaf), std::nullopt, leaf_switches_[leaf], config_.host_rate));
   }
   for (std::uint32_t leaf = 0; leaf < config_.leaves; ++leaf)
     for (std::uint32_t spine = 0; spine < config_.spines; ++spine)
-      leaf_up_.push_back(add(fmt::format("leaf {} -> spine {}", leaf, spine), spine_switches_[spine],
-                             config_.uplink_rate, Sender::network));
-  for (std::uint32_t host = 0; host < hosts; ++host)
-    host_down_.push_back(add(fmt::format("leaf {} -> host {}", host / config_.hosts_per_leaf, host), ends_,
-                             config_.host_rate, Sender::network));
+      leaf_up_.push_back(add(fmt::format("leaf {} -> spine {}", leaf, spine), leaf_switches_[leaf],
+                             spine_switches_[spine], config_.uplink_rate));
+  for (std::uint32_t host = 0; host < hosts; ++host) {
+    const std::uint32_t leaf = host / config_.hosts_per_leaf;
+    host_down_.push_back(
+        add(fmt::format("leaf {} -> host {}", leaf, host), leaf_switches_[leaf], ends_, config_.host_rate));
+  }
   for (std::uint32_t spine = 0; spine < config_.spines; ++spine)
     for (std::uint32_t leaf = 0; leaf < config_.leaves; ++leaf)
-      spine_down_.push_back(add(fmt::format("spine {} -> leaf {}", spine, leaf), leaf_switches_[leaf],
-                                config_.uplink_rate, Sender::network));
+      spine_down_.push_back(add(fmt::format("spine {} -> leaf {}", spine, leaf), spine_switches_[spine],
+                                leaf_switches_[leaf], config_.uplink_rate));
   for (std::uint32_t leaf = 0; leaf < config_.leaves; ++leaf)
     groups_.push_back(add_group(std::span(leaf_up_).subspan(std::size_t{leaf} * config_.spines, config_.spines),
                                 Random::stream(config_.seed, leaf).next()));
 }
 
-Network::LinkId LeafSpine::add(const std::string& name, Switch far_end, Rate rate, Sender sender) {
+/// What a switch keeps of a link of `rate` beyond xoff.
+Bytes LeafSpine::headroom(Rate rate) const {
+  if (config_.pfc_headroom_bytes != 0) return config_.pfc_headroom_bytes;
+  fabric::LinkConfig link;
+  link.rate = rate;
+  link.delay = config_.delay;
+  return pfc_headroom(link, config_.mtu + ethernet_bytes);
+}
+
+/// With PFC, all classes of all links into a switch may be full at once.
+void LeafSpine::check_memory() const {
+  if (!config_.memory.pfc.enabled) return;
+  const Bytes from_host = config_.memory.pfc.xoff_bytes + headroom(config_.host_rate);
+  const Bytes from_switch = config_.memory.pfc.xoff_bytes + headroom(config_.uplink_rate);
+  const Bytes needed = config_.classes * std::max(config_.hosts_per_leaf * from_host + config_.spines * from_switch,
+                                                  config_.leaves * from_switch);
+  if (config_.memory.bytes < needed)
+    throw InputError(
+        fmt::format("a switch with {} of memory can't keep xoff and headroom of every link and class, {} "
+                    "in all; give it as much, or a smaller xoff",
+                    bytes_to_text(config_.memory.bytes), bytes_to_text(needed)));
+}
+
+Network::LinkId LeafSpine::add(const std::string& name, std::optional<Switch> from, Switch to, Rate rate) {
   fabric::LinkConfig link;
   link.rate = rate;
   link.delay = config_.delay;
   // A host's queue has no bound in bytes: the transmit queues of its ports bound it in packets.
-  link.buffer_bytes = sender == Sender::network ? config_.buffer_bytes : 0;
-  if (sender == Sender::network) link.ecn = config_.ecn;
+  link.buffer_bytes = from && config_.memory.bytes == 0 ? config_.buffer_bytes : 0;
+  if (from) link.ecn = config_.ecn;
   // Each link draws its marks from a stream of its own.
   link.seed = Random::stream(config_.seed, most_of_each + links_.size()).next();
+  const bool by_class = config_.classes > 1 || (from ? config_.memory.bytes > 0 : config_.memory.pfc.enabled);
   try {
-    links_.push_back({name, add_link(far_end, link), nullptr});
+    const LinkId id =
+        by_class ? add_priority_link(from, to, link, config_.classes, config_.memory.pfc.enabled ? headroom(rate) : 0)
+                 : add_link(to, link);
+    links_.push_back({name, id, nullptr});
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", name, error.what()));
   }

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,12 @@ struct LeafSpineConfig {
   fabric::EcnConfig ecn;             ///< at every port of a switch
   std::uint32_t mtu = 1500;          ///< IP packet size, 576 to 9000
   std::uint64_t seed = 1;            ///< of flow hashing and marking
+  std::uint32_t classes = 1;         ///< queues by priority at every port, 1 to 8
+  /// Of every switch, in place of buffer_bytes; none with bytes = 0. With PFC it must hold xoff and headroom of each
+  /// class and link, so that nothing is ever dropped.
+  fabric::SwitchMemoryConfig memory;
+  /// For PFC, of each class and link; 0 = as much as it takes (Network::pfc_headroom()). Less may lose packets.
+  Bytes pfc_headroom_bytes = 0;
 
   [[nodiscard]] std::uint32_t hosts() const { return leaves * hosts_per_leaf; }
 };
@@ -67,6 +74,8 @@ class LeafSpine final : public Network {
 
   /// All links: of the hosts, then of the leaves, then of the spines.
   [[nodiscard]] const std::vector<NamedLink>& links() const { return links_; }
+  [[nodiscard]] Switch leaf(std::uint32_t leaf) const { return leaf_switches_[leaf]; }
+  [[nodiscard]] Switch spine(std::uint32_t spine) const { return spine_switches_[spine]; }
   [[nodiscard]] LinkId host_uplink(std::uint32_t host) const { return host_up_[host]; }
   [[nodiscard]] LinkId host_downlink(std::uint32_t host) const { return host_down_[host]; }
   [[nodiscard]] LinkId uplink(std::uint32_t leaf, std::uint32_t spine) const {
@@ -77,8 +86,9 @@ class LeafSpine final : public Network {
   }
 
  private:
-  enum class Sender { host, network };
-  LinkId add(const std::string& name, Switch far_end, Rate rate, Sender sender);
+  LinkId add(const std::string& name, std::optional<Switch> from, Switch to, Rate rate);
+  [[nodiscard]] Bytes headroom(Rate rate) const;
+  void check_memory() const;
 
   LeafSpineConfig config_;
   LeafSpineOptions options_;

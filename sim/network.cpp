@@ -19,6 +19,11 @@ constexpr std::uint32_t overhead_bytes = 42;
 constexpr std::uint32_t burst_packets = 32;
 constexpr std::uint32_t empty_place = 0xFFFFFFFF;
 
+constexpr Bytes pause_frame_bytes = 64;
+
+/// From the decision to pause a link until its sender knows.
+Nanos pause_time(const fabric::LinkConfig& link) { return link.delay + link.rate.time_for(pause_frame_bytes); }
+
 const NetworkOptions& checked(const NetworkOptions& options) {
   if (options.mtu < 576 || options.mtu > 9000)
     throw InputError(fmt::format("the MTU is {}; give 576 to 9000 bytes", options.mtu));
@@ -97,6 +102,13 @@ Network::Switch Network::add_switch() {
   return static_cast<Switch>(nodes_.size() - 1);
 }
 
+Network::Switch Network::add_switch(const fabric::SwitchMemoryConfig& memory) {
+  auto made = std::make_unique<fabric::SwitchMemory>(memory);
+  const Switch at = add_switch();
+  nodes_[at].memory = std::move(made);
+  return at;
+}
+
 void Network::check_switch(Switch at) const {
   if (at >= nodes_.size())
     throw InputError(fmt::format("there is no switch {}; the network has {}", at, nodes_.size()));
@@ -114,10 +126,34 @@ void Network::check_unconnected(const Host& host) {
 
 Network::LinkId Network::add_link(Switch far_end, const fabric::LinkConfig& config) {
   check_switch(far_end);
-  links_.push_back({fabric::Link(config), far_end});
+  const fabric::SwitchMemory* memory = nodes_[far_end].memory.get();
+  if (memory != nullptr && memory->config().pfc.enabled)
+    throw InputError(fmt::format("switch {} pauses its incoming links; make them priority links", far_end));
+  links_.emplace_back(config, far_end);
   const auto id = static_cast<LinkId>(links_.size() - 1);
   events_.add(id);
   return id;
+}
+
+Network::LinkId Network::add_priority_link(std::optional<Switch> from, Switch to, const fabric::LinkConfig& config,
+                                           std::uint32_t classes, Bytes headroom) {
+  check_switch(to);
+  if (from) check_switch(*from);
+  LinkState state(config, to);
+  state.near_end = from.value_or(no_switch);
+  state.priority = std::make_unique<fabric::PriorityLink>(config, classes, from ? nodes_[*from].memory.get() : nullptr);
+  const auto id = static_cast<LinkId>(links_.size());
+  if (nodes_[to].memory != nullptr) {
+    state.ingress = nodes_[to].memory->add_ingress(headroom);
+    nodes_[to].incoming.push_back(id);
+  }
+  links_.push_back(std::move(state));
+  events_.add(id);
+  return id;
+}
+
+Bytes Network::pfc_headroom(const fabric::LinkConfig& config, std::uint32_t frame_bytes) {
+  return config.rate.bytes_in(pause_time(config) + config.delay) + Bytes{2} * frame_bytes + 1;
 }
 
 Network::LinkId Network::connect(Host& host, Switch far_end, const fabric::LinkConfig& config) {
@@ -130,7 +166,7 @@ void Network::connect(Host& host, LinkId link) {
   check_link(link);
   check_unconnected(host);
   host.uplink_ = link;
-  host.shares_link_ = true;
+  host.counting_ = links_[link].priority ? Host::Counting::packets : Host::Counting::departures;
 }
 
 void Network::set_next(Switch at, const Host& destination, std::uint32_t next) {
@@ -216,25 +252,31 @@ bool Network::run(Nanos until, const std::function<bool()>& stop) {
 /// Moves on what `id` delivers at this instant.
 void Network::deliver(LinkId id) {
   LinkState& state = links_[id];
-  const std::vector<std::uint32_t>& routes = nodes_[state.far_end].next;
-  while (const auto delivery = state.link.pop(now_)) {
-    ++counters_.packet_hops;
-    auto* packet = std::bit_cast<Packet*>(delivery->packet);
-    const std::uint32_t next = packet->destination < routes.size() ? routes[packet->destination] : no_route;
-    if (next < first_group) {
-      ++packet->hops;
-      launch(next, packet);
-    } else if (next < here) {
-      ++packet->hops;
-      launch(pick(groups_[next - first_group], packet), packet);
-    } else if (next == here) {
-      arrive(hosts_[packet->destination], packet);
-    } else {
-      ++counters_.unknown_destination;
-      pool_.free(packet);
-    }
+  if (state.priority) [[unlikely]] {
+    deliver_by_class(id);
+    return;
   }
+  const Node& node = nodes_[state.far_end];
+  while (const auto delivery = state.link.pop(now_)) forward(node, std::bit_cast<Packet*>(delivery->packet), id);
   schedule(id);
+}
+
+/// Sends on a packet that link `from` has brought to `node`.
+void Network::forward(const Node& node, Packet* packet, LinkId from) {
+  ++counters_.packet_hops;
+  const std::uint32_t next = packet->destination < node.next.size() ? node.next[packet->destination] : no_route;
+  if (next < first_group) {
+    ++packet->hops;
+    launch(next, packet, from);
+  } else if (next < here) {
+    ++packet->hops;
+    launch(pick(groups_[next - first_group], packet), packet, from);
+  } else if (next == here) {
+    arrive(hosts_[packet->destination], packet);
+  } else {
+    ++counters_.unknown_destination;
+    pool_.free(packet);
+  }
 }
 
 /// The link of `group` that the packet's flow takes.
@@ -244,15 +286,17 @@ Network::LinkId Network::pick(const LinkGroup& group, Packet* packet) const {
   return group.links[Random(flow ^ group.seed).below(group.links.size())];
 }
 
-/// Puts `packet` on a link, or frees it if the link doesn't take it. Returns when it leaves the queue.
-Nanos Network::launch(LinkId id, Packet* packet) {
+/// Puts `packet`, which link `from` has brought, on a link, or frees it if the link doesn't take it. Returns when it
+/// leaves the queue, unless that depends on what comes later.
+Nanos Network::launch(LinkId id, Packet* packet, LinkId from) {
   LinkState& state = links_[id];
+  if (state.priority) [[unlikely]] {
+    launch_by_class(id, packet, from);
+    return {};
+  }
   const auto admission = state.link.offer(std::bit_cast<fabric::Link::Handle>(packet), packet->wire_bytes,
                                           packet->ecn != Ecn::not_ect, now_);
-  if (state.meter != nullptr && (admission.admitted || admission.lost) && !packet->corrupted) {
-    if (const auto tag = wire::peek_job_tag(packet->bytes()))
-      state.meter->add(tag->job, packet->wire_bytes, admission.departure);
-  }
+  if (state.meter != nullptr && (admission.admitted || admission.lost)) count(state, packet, admission.departure);
   if (!admission.admitted) {
     pool_.free(packet);
     return admission.departure;
@@ -264,8 +308,73 @@ Nanos Network::launch(LinkId id, Packet* packet) {
   return admission.departure;
 }
 
+/// Tells the link's meter what leaves at `departure`.
+void Network::count(LinkState& state, Packet* packet, Nanos departure) {
+  if (packet->corrupted) return;
+  if (const auto tag = wire::peek_job_tag(packet->bytes())) state.meter->add(tag->job, packet->wire_bytes, departure);
+}
+
+// Links with classes. What has been said of links without holds, but a packet's fate on the link is decided when it
+// begins to be sent.
+
+void Network::launch_by_class(LinkId id, Packet* packet, LinkId from) {
+  LinkState& state = links_[id];
+  const std::uint32_t ingress = from == no_link ? fabric::SwitchMemory::no_ingress : links_[from].ingress;
+  const auto admission = state.priority->offer(std::bit_cast<fabric::Link::Handle>(packet), packet->wire_bytes,
+                                               packet->ecn != Ecn::not_ect, packet->priority, ingress, now_);
+  if (!admission.admitted) {
+    pool_.free(packet);
+  } else {
+    if (admission.mark) packet->ecn = Ecn::ce;
+    if (state.near_end == no_switch) ++hosts_[packet->source].waiting_;
+  }
+  transmit(id);
+}
+
+void Network::deliver_by_class(LinkId id) {
+  LinkState& state = links_[id];
+  const Node& node = nodes_[state.far_end];
+  while (const auto delivery = state.priority->pop(now_)) forward(node, std::bit_cast<Packet*>(delivery->packet), id);
+  transmit(id);
+}
+
+/// Lets a link send what it can at this instant, and tells whom its buffer's state concerns.
+void Network::transmit(LinkId id) {
+  LinkState& state = links_[id];
+  while (const auto start = state.priority->start(now_)) {
+    auto* packet = std::bit_cast<Packet*>(start->packet);
+    const fabric::Link::Admission& admission = start->admission;
+    if (state.near_end == no_switch) {
+      Host& host = hosts_[packet->source];
+      --host.waiting_;
+      if (host.refused_ && host.waiting_ + burst_packets <= options_.transmit_queue_packets) {
+        host.refused_ = false;
+        host.room_at_ = now_;
+        schedule(host);
+      }
+    }
+    if (state.meter != nullptr) count(state, packet, admission.departure);
+    if (!admission.admitted) {
+      pool_.free(packet);
+      continue;
+    }
+    if (admission.duplicate) state.priority->offer_copy(std::bit_cast<fabric::Link::Handle>(pool_.copy(packet)));
+    if (admission.corrupt) flip(packet, admission.corrupt_bits);
+  }
+  schedule(id);
+  if (state.near_end == no_switch) return;
+  const Node& node = nodes_[state.near_end];
+  while (node.memory != nullptr && node.memory->has_pauses()) {
+    const fabric::SwitchMemory::Pause pause = node.memory->take_pause();
+    LinkState& paused = links_[node.incoming[pause.ingress]];
+    paused.priority->pause(pause.priority, pause.on, now_ + pause_time(paused.priority->config()));
+    schedule(node.incoming[pause.ingress]);
+  }
+}
+
 void Network::schedule(LinkId id) {
-  const Nanos next = links_[id].link.next_delivery();
+  const LinkState& state = links_[id];
+  const Nanos next = state.priority ? state.priority->next_event() : state.link.next_delivery();
   if (next != events_.time(id)) events_.set(id, next);
 }
 
@@ -323,15 +432,19 @@ void Network::schedule(Host& host) {
 
 /// Packets of `host` that wait or are being sent.
 std::size_t Network::transmit_queue(Host& host) {
-  if (!host.shares_link_) return links_[host.uplink_].link.queue_packets(now_);
+  if (host.counting_ == Host::Counting::link) return links_[host.uplink_].link.queue_packets(now_);
   while (!host.departures_.empty() && host.departures_.front() <= now_) host.departures_.pop();
-  return host.departures_.size();
+  return host.waiting_ + host.departures_.size();
 }
 
-/// When the transmit queue, full now, has room for a burst.
+/// When the transmit queue, full now, has room for a burst; never() where transmit() will notice.
 Nanos Network::time_of_room(Host& host) {
   const std::size_t most = options_.transmit_queue_packets - burst_packets;
-  if (!host.shares_link_) return links_[host.uplink_].link.time_of_queue(most, now_);
+  if (host.counting_ == Host::Counting::link) return links_[host.uplink_].link.time_of_queue(most, now_);
+  if (host.counting_ == Host::Counting::packets) {
+    host.refused_ = true;
+    return Nanos::never();
+  }
   const auto& departures = host.departures_;
   return departures.size() <= most ? now_ : departures[departures.end() - most - 1];
 }
@@ -370,8 +483,8 @@ std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
     if (!out.header.empty()) std::memcpy(packet->data(), out.header.data(), out.header.size());
     if (!is_virtual && !out.payload.empty())
       std::memcpy(packet->data() + out.header.size(), out.payload.data(), out.payload.size());
-    const Nanos departure = launch(host.uplink_, packet);
-    if (host.shares_link_) host.departures_.push(departure);
+    const Nanos departure = launch(host.uplink_, packet, no_link);
+    if (host.counting_ == Host::Counting::departures) host.departures_.push(departure);
   }
   counters_.sent_packets += taken;
   host.active_ |= taken > 0;

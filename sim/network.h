@@ -22,6 +22,11 @@
 // stand for the UDP source port of real networks. So each direction of a connection keeps to one path, and each switch
 // hashes with a seed of its own, or all would make the same choice.
 //
+// Links are fabric::Link, or, where it is asked for, fabric::PriorityLink, slower and with more to it: classes of
+// packets, a memory that the links of a switch share, and pauses (PFC). A pause acts on the far end of a link when a
+// frame of 64 bytes has travelled back over it: after its delay and the frame's time at its rate. Other packets do not
+// hold it up.
+//
 // Faults on links act on packets as fabric::Link decides: a corrupted packet has one random bit of its existing
 // bytes flipped, a duplicate is a copy of its own, an ECN-capable packet is set to CE when it is marked.
 //
@@ -32,12 +37,16 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "mltcp/base/ring.h"
 #include "mltcp/base/units.h"
 #include "mltcp/fabric/link.h"
+#include "mltcp/fabric/priority_link.h"
+#include "mltcp/fabric/switch_memory.h"
 #include "mltcp/fabric/usage_meter.h"
 #include "mltcp/sim/event_queue.h"
 #include "mltcp/sim/packet_pool.h"
@@ -99,8 +108,13 @@ class Host final : public PacketIo {
   Packet* lent_ = nullptr;  // what the latest receive() returned
   Nanos deadline_ = Nanos::never();
   Nanos room_at_ = Nanos::never();  // when the transmit queue, having refused packets, has room again
-  bool shares_link_ = false;
-  GrowableRing<Nanos> departures_;  // of its packets on a shared link, those gone by included until somebody asks
+  // How many packets wait is asked of the link if the host has one of its own. Where it shares one, it keeps their
+  // departures itself, those gone by included until somebody asks; where departures aren't known, it counts.
+  enum class Counting : std::uint8_t { link, departures, packets };
+  Counting counting_ = Counting::link;
+  bool refused_ = false;  // with Counting::packets: the transmit queue has refused packets since it had room
+  std::size_t waiting_ = 0;
+  GrowableRing<Nanos> departures_;
   bool woken_ = false;
   bool active_ = false;  // a packet was received or sent in the present poll
   std::uint32_t idle_polls_ = 0;
@@ -128,6 +142,9 @@ class Network {
   /// The address must be new. The reference stays valid.
   Host& add_host(const Address& address);
   Switch add_switch();
+  /// A switch whose outgoing links, made by add_priority_link() afterwards, share a memory. With PFC, its incoming
+  /// links are made so, too.
+  Switch add_switch(const fabric::SwitchMemoryConfig& memory);
   /// The link on which `host` sends, to `far_end`. One per host.
   LinkId connect(Host& host, Switch far_end, const fabric::LinkConfig& config);
   /// Lets `host` send on `link`, which is there already and which several hosts may share. Each has a transmit queue of
@@ -135,6 +152,14 @@ class Network {
   void connect(Host& host, LinkId link);
   /// A link with its queue, whose far end is `far_end`. Packets enter it where a route leads to it.
   LinkId add_link(Switch far_end, const fabric::LinkConfig& config);
+  /// A link with a queue for each of `classes` (see fabric::PriorityLink) from switch `from`, or from hosts, with which
+  /// connect() joins it. Where `to` has a memory with PFC, it keeps for each class of this link `headroom`.
+  LinkId add_priority_link(std::optional<Switch> from, Switch to, const fabric::LinkConfig& config,
+                           std::uint32_t classes, Bytes headroom = 0);
+  /// What arrives over a link of `config` after its far end has decided to pause it, and has to be kept: the packets of
+  /// up to `frame_bytes` that are under way until the pause acts, the one being sent then, and the one that was too
+  /// many.
+  static Bytes pfc_headroom(const fabric::LinkConfig& config, std::uint32_t frame_bytes);
   /// Packets for `destination` that reach `at` go to `link` next.
   void route(Switch at, const Host& destination, LinkId link);
   /// Links, at least one, among which flows are spread.
@@ -169,7 +194,15 @@ class Network {
   /// When the next event is; never() if nothing will ever happen by itself.
   [[nodiscard]] Nanos next_event() const { return events_.empty() ? Nanos::never() : events_.time(); }
   [[nodiscard]] const NetworkCounters& counters() const { return counters_; }
-  /// For its counters and queue. Offering or taking packets is the network's business.
+  [[nodiscard]] const fabric::LinkCounters& link_counters(LinkId id) const {
+    return links_[id].priority ? links_[id].priority->counters() : links_[id].link.counters();
+  }
+  [[nodiscard]] const fabric::LinkConfig& link_config(LinkId id) const { return links_[id].link.config(); }
+  /// The link of add_priority_link(); for its queues.
+  [[nodiscard]] const fabric::PriorityLink& priority_link(LinkId id) const { return *links_[id].priority; }
+  /// The memory of a switch that has one.
+  [[nodiscard]] const fabric::SwitchMemory& memory(Switch at) const { return *nodes_[at].memory; }
+  /// A link without classes, for its counters and queue. Offering or taking packets is the network's business.
   [[nodiscard]] fabric::Link& link(LinkId id) { return links_[id].link; }
   [[nodiscard]] const fabric::Link& link(LinkId id) const { return links_[id].link; }
   /// The link on which `host` sends.
@@ -187,15 +220,23 @@ class Network {
 
   struct Node {
     std::vector<std::uint32_t> next;  // by destination host: a link, a group, `here` or `no_route`
+    std::unique_ptr<fabric::SwitchMemory> memory;
+    std::vector<std::uint32_t> incoming;  // links, by their number in `memory`
   };
   struct LinkGroup {
     std::vector<LinkId> links;
     std::uint64_t seed = 0;
   };
+  static constexpr std::uint32_t no_switch = 0xFFFFFFFF;
+  static constexpr std::uint32_t no_link = 0xFFFFFFFF;
   struct LinkState {
+    LinkState(const fabric::LinkConfig& config, Switch to) : link(config), far_end(to) {}
     fabric::Link link;
-    Switch far_end{};
+    Switch far_end;
     fabric::UsageMeter* meter = nullptr;
+    std::unique_ptr<fabric::PriorityLink> priority;            // in place of `link`
+    Switch near_end = no_switch;                               // of a priority link; none: hosts
+    std::uint32_t ingress = fabric::SwitchMemory::no_ingress;  // in the memory of the far end
   };
 
   void check_switch(Switch at) const;
@@ -207,8 +248,13 @@ class Network {
 
   std::size_t send(Host& host, std::span<const TxPacket> packets);
   std::size_t receive(Host& host, std::span<RxPacket> out);
-  Nanos launch(LinkId id, Packet* packet);
+  Nanos launch(LinkId id, Packet* packet, LinkId from);
+  void launch_by_class(LinkId id, Packet* packet, LinkId from);
   void deliver(LinkId id);
+  void forward(const Node& node, Packet* packet, LinkId from);
+  void deliver_by_class(LinkId id);
+  void transmit(LinkId id);
+  void count(LinkState& state, Packet* packet, Nanos departure);
   [[nodiscard]] LinkId pick(const LinkGroup& group, Packet* packet) const;
   std::size_t transmit_queue(Host& host);
   Nanos time_of_room(Host& host);

@@ -228,7 +228,7 @@ ChatterRun chatter(const LeafSpineConfig& config, std::uint64_t seed, Nanos step
     result.digests.push_back(one->digest);
   }
   for (const auto& link : net.links()) {
-    const fabric::LinkCounters& counters = net.link(link.id).counters();
+    const fabric::LinkCounters& counters = net.link_counters(link.id);
     EXPECT_EQ(counters.offered_packets, counters.dropped_packets + counters.sent_packets) << link.name;
     result.dropped += counters.dropped_packets;
     result.marked += counters.marked_packets;
@@ -260,6 +260,156 @@ TEST(LeafSpine, run__conserves_packets_and_repeats_itself_bit_for_bit) {
   other.seed = 2;
   EXPECT_NE(chatter(other, 1, 1_ms).digests, first.digests);
   EXPECT_NE(chatter(chatty(), 2, 1_ms).digests, first.digests);
+}
+
+TEST(LeafSpine, run__conserves_packets_in_every_mode) {
+  std::vector<LeafSpineConfig> modes(4, chatty());
+  modes[0].classes = 8;
+  modes[1].memory = {.bytes = 300'000, .alpha = 1, .pfc = {}};
+  modes[2].memory = modes[1].memory;
+  modes[2].classes = 8;
+  modes[3].memory = {.bytes = 2'000'000, .alpha = 1, .pfc = {true, 40'000, 20'000}};
+  modes[3].classes = 4;
+  for (const LeafSpineConfig& mode : modes) {
+    const bool lossless = mode.memory.pfc.enabled;
+    const ChatterRun first = chatter(mode, 1, 1_ms);
+    EXPECT_GT(first.received, 10'000U);
+    EXPECT_EQ(first.dropped == 0, lossless) << first.dropped;
+    EXPECT_GT(first.marked, 0U);
+    EXPECT_EQ(chatter(mode, 1, Nanos(777)), first);
+  }
+}
+
+/// Hosts 0 to 3, on two leaves, send to host 4 on the third as fast as they may, with packets of given priorities.
+struct Incast {
+  explicit Incast(const LeafSpineConfig& config, Nanos until,
+                  const std::vector<std::uint8_t>& priorities = {0, 0, 0, 0})
+      : net(config, virtual_payloads()), arrived(priorities.size()) {
+    Host& to = net.add_port(4, 9);
+    const auto header = bytes_of(32);
+    for (std::uint32_t i = 0; i < priorities.size(); ++i) {
+      TxPacket packet{&to.address(), header, virtual_payload(8000), Ecn::not_ect};
+      packet.priority = priorities[i];
+      flood(net.add_port(i, 9), packet);
+    }
+    receiver = std::make_unique<Recorder>(to);
+    net.attach(to, *receiver);
+    // The bystander: host 0 sends to host 5 as well, which nobody else sends to.
+    Host& beside = net.add_port(5, 8);
+    flood(net.add_port(0, 8), TxPacket{&beside.address(), header, virtual_payload(8000), Ecn::not_ect});
+    bystander = std::make_unique<Recorder>(beside);
+    net.attach(beside, *bystander);
+    net.run_until(until);
+    for (const Seen& seen : receiver->seen) ++arrived.at(seen.source.v4_ip() - 0x0A000001);
+    for (const auto& link : net.links()) {
+      const fabric::LinkCounters& counters = net.link_counters(link.id);
+      dropped += counters.dropped_packets;
+      EXPECT_EQ(counters.offered_packets, counters.dropped_packets + counters.sent_packets) << link.name;
+    }
+  }
+  static LeafSpineOptions virtual_payloads() {
+    LeafSpineOptions options;
+    options.virtual_payload = true;
+    options.transmit_queue_packets = 64;
+    return options;
+  }
+  void flood(Host& host, const TxPacket& packet) {
+    const std::vector<TxPacket> burst(32, packet);
+    senders.push_back(std::make_unique<Recorder>(host, [&host, burst](Nanos) {
+      while (host.send(burst) == burst.size()) continue;
+      return Nanos::never();
+    }));
+    net.attach(host, *senders.back());
+  }
+  [[nodiscard]] std::uint64_t pauses(Network::LinkId link) const { return net.link_counters(link).pauses; }
+
+  LeafSpine net;
+  std::vector<std::uint64_t> arrived;  ///< packets at the receiver, by sender
+  std::uint64_t dropped = 0;
+  std::unique_ptr<Recorder> receiver;
+  std::unique_ptr<Recorder> bystander;
+  std::vector<std::unique_ptr<Recorder>> senders;
+};
+
+/// The uplinks are fast enough for all: the link to host 4 is the bottleneck.
+LeafSpineConfig jumbo() {
+  auto config = small();
+  config.mtu = 9000;
+  config.spines = 1;
+  config.uplink_rate = Rate::from_gbps(40);
+  return config;
+}
+
+TEST(LeafSpine, pfc__loses_nothing_under_incast_and_spreads_upstream) {
+  auto config = jumbo();
+  config.memory = {.bytes = 2'000'000, .alpha = 1, .pfc = {}};
+  const Incast lossy(config, 20_ms);
+  EXPECT_GT(lossy.dropped, 1000U);
+  config.memory.pfc = {true, 60'000, 30'000};
+  const Incast lossless(config, 20_ms);
+  EXPECT_EQ(lossless.dropped, 0U);
+  // 10 Gbps of packets of 8074 B reach the receiver all the while.
+  EXPECT_NEAR(static_cast<double>(lossless.receiver->seen.size()), 20e-3 * 10e9 / 8 / 8074, 10);
+  // The last leaf pauses the spine, the spine the leaves, and these their hosts.
+  EXPECT_GT(lossless.pauses(lossless.net.downlink(0, 2)), 10U);
+  EXPECT_GT(lossless.pauses(lossless.net.uplink(0, 0)), 10U);
+  EXPECT_GT(lossless.pauses(lossless.net.uplink(1, 0)), 10U);
+  for (std::uint32_t host = 0; host < 4; ++host) EXPECT_GT(lossless.pauses(lossless.net.host_uplink(host)), 10U);
+  EXPECT_EQ(lossless.pauses(lossless.net.host_downlink(4)), 0U);
+  // Head-of-line blocking: the bystander's own link is idle, and still it gets less than half of what it had.
+  EXPECT_LT(lossless.bystander->seen.size(), lossy.bystander->seen.size() / 2);
+  for (std::uint32_t at = 0; at < 3; ++at) EXPECT_LE(lossless.net.memory(lossless.net.leaf(at)).max_used(), 2'000'000U);
+}
+
+TEST(LeafSpine, pfc__keeps_classes_apart) {
+  auto config = jumbo();
+  config.classes = 2;
+  config.memory = {.bytes = 2'000'000, .alpha = 1, .pfc = {true, 60'000, 30'000}};
+  // The bystander is of class 0, the incast of class 1: only the latter is paused.
+  const Incast apart(config, 20_ms, {1, 1, 1, 1});
+  EXPECT_EQ(apart.dropped, 0U);
+  EXPECT_GT(apart.pauses(apart.net.host_uplink(2)), 10U);
+  const Incast together(config, 20_ms);
+  EXPECT_GT(apart.bystander->seen.size(), 2 * together.bystander->seen.size());
+}
+
+TEST(LeafSpine, pfc__headroom_is_what_it_takes) {
+  auto config = jumbo();
+  config.memory = {.bytes = 2'000'000, .alpha = 1, .pfc = {true, 60'000, 30'000}};
+  // 2 us and a pause frame's 51.2 ns (so 52) at 1.25 B a ns, two frames, and one byte for what is rounded.
+  fabric::LinkConfig link;
+  link.rate = config.host_rate;
+  link.delay = config.delay;
+  EXPECT_EQ(Network::pfc_headroom(link, 9014), 2565U + 2 * 9014 + 1);
+  const Incast enough(config, 5_ms);
+  EXPECT_EQ(enough.dropped, 0U);
+  config.pfc_headroom_bytes = 12'000;
+  const Incast too_little(config, 5_ms);
+  EXPECT_GT(too_little.dropped, 0U);
+}
+
+TEST(LeafSpine, classes__higher_ones_go_first) {
+  auto config = jumbo();
+  config.classes = 8;
+  config.buffer_bytes = 100'000;
+  const Incast incast(config, 10_ms, {0, 3, 5, 2});
+  // Host 2 alone could fill the receiver's link.
+  const auto all = static_cast<double>(incast.receiver->seen.size());
+  EXPECT_GT(static_cast<double>(incast.arrived[2]), 0.98 * all);
+  EXPECT_GT(incast.arrived[2], 100 * incast.arrived[0]);
+}
+
+TEST(LeafSpine, memory__gives_a_port_more_than_its_share) {
+  auto own = jumbo();
+  own.buffer_bytes = 100'000;
+  auto shared = jumbo();
+  shared.memory = {.bytes = 300'000, .alpha = 1, .pfc = {}};  // as much, for the three ports of a spine or a leaf
+  const Incast with_own(own, 5_ms);
+  const Incast with_shared(shared, 5_ms);
+  EXPECT_EQ(with_own.net.link_counters(with_own.net.host_downlink(4)).max_queue_bytes, 100'000 / 8074 * 8074U);
+  // Alone it may take half: Q = T = B - Q.
+  EXPECT_NEAR(static_cast<double>(with_shared.net.link_counters(with_shared.net.host_downlink(4)).max_queue_bytes),
+              150'000, 8074);
 }
 
 TEST(LeafSpine, meters__count_what_a_job_sends_over_each_link) {
@@ -298,6 +448,13 @@ TEST(LeafSpine, constructor__refuses_what_is_out_of_range) {
   EXPECT_THAT(refused([](auto& c) { c.mtu = 9001; }), HasSubstr("MTU"));
   EXPECT_THAT(refused([](auto& c) { c.buffer_bytes = 1513; }), HasSubstr("give at least 1514 B"));
   EXPECT_THAT(refused([](auto& c) { c.host_rate = Rate(); }), HasSubstr("host 0 -> leaf 0: the rate"));
+  EXPECT_THAT(refused([](auto& c) { c.classes = 9; }), HasSubstr("9 classes"));
+  EXPECT_THAT(refused([](auto& c) { c.memory.pfc.enabled = true; }), HasSubstr("memory"));
+  EXPECT_THAT(refused([](auto& c) {
+                c.memory = {.bytes = 100'000, .alpha = 1, .pfc = {true, 60'000, 30'000}};
+              }),
+              HasSubstr("can't keep xoff and headroom"));
+  EXPECT_THAT(refused([](auto& c) { c.memory = {.bytes = 100'000, .alpha = 0, .pfc = {}}; }), HasSubstr("alpha"));
   EXPECT_THAT(refused([](auto& c) { c.uplink_rate = Rate(1); }), HasSubstr("leaf 0 -> spine 0: the rate"));
 }
 
