@@ -1,0 +1,254 @@
+// From gaps in the byte stream to iterations (see iteration_learner.h).
+#include "mltcp/cc/iteration_learner.h"
+
+#include <cmath>
+
+namespace mltcp::cc {
+namespace {
+
+constexpr std::uint64_t remembered = 48;  // gaps of each length and above
+// A burst begins at least this part of a large burst behind the one before; the largest fades by 1/16 per burst.
+constexpr Bytes burst_resolution = 256;
+constexpr Bytes largest_burst_fades = 16;
+// Gaps are alike within this factor: compute times jitter and jobs change, and what congestion leaves of a gap between
+// two buckets is less than what it leaves of the compute gap.
+constexpr std::int64_t alike = 4;
+// An iteration that fits into a few initial windows is over before congestion control has done anything.
+constexpr Bytes smallest_iteration = 16'384;
+// Of an iteration: with less silence in it there is nothing to interleave with.
+constexpr std::int64_t smallest_gap_share = 64;
+// A recurrence that is off by an `error` of a period with n large gaps happens by chance with probability 2 n error. Of
+// its bits a price is taken off, because errors by chance are worth some bits too, and many periods are tried.
+constexpr double finest = 1.0 / 16'384;
+constexpr double price = 3;
+constexpr double enough_bits = 20;
+constexpr std::uint32_t most_strikes = 3;
+constexpr std::uint32_t allowed_misses = 4;  // one in so many large gaps need not recur: a pause, or swallowed once
+constexpr std::uint32_t most_periods = 20;   // looked back
+constexpr std::uint32_t proof = 8;           // iterations
+// Stands for the unknown silence before the first burst: longer than any.
+constexpr Nanos before_all(std::int64_t{1} << 60);
+
+Bytes distance(Bytes a, Bytes b) { return a > b ? a - b : b - a; }
+
+}  // namespace
+
+bool IterationLearner::on_send(Nanos now) {
+  const bool was_tracking = tracking_;
+  const std::uint64_t was_iteration = iteration_;
+  const Bytes was_begin = begin_;
+  const Bytes was_size = size_;
+  record(now);
+  const Nanos usual = gap_;
+  if (tracking_) follow();
+  // Predicted boundaries tell nothing new, but a much larger gap at one may be the real one of a longer period.
+  const Nanos length = newest().length;
+  const bool predicted = tracking_ && begin_ == position_;
+  if (!tracking_ || (predicted ? length.count / alike >= usual.count : length * 2 >= usual)) {
+    const std::optional<Period> found = find_period();
+    if (found && (!tracking_ || found->bytes + tolerance(size_) < size_ ||
+                  (found->gap.count / alike >= usual.count && found->bytes > size_ + tolerance(size_))))
+      adopt(*found);
+    else if (tracking_ && bytes_sent() > tolerance(size_) && !recurs(newest(), size_) && !recurs(newest(), size_ * 2))
+      fail();
+    else if (!tracking_ && proven_ && fits_again())
+      begin_iteration(position_, length);
+  }
+  return tracking_ != was_tracking || iteration_ != was_iteration || begin_ != was_begin || size_ != was_size;
+}
+
+const IterationLearner::Gap& IterationLearner::record(Nanos now) {
+  Nanos length = before_all;
+  Nanos above(-1);
+  Bytes position = position_;
+  if (count_ > 0) {
+    length = std::max(now - last_delivered_, Nanos(0));
+    Gap& last = gaps_[count_ - 1];
+    const Bytes burst = position_ - last.position;
+    if (burst < largest_burst_ / burst_resolution || burst == 0) {
+      above = last.length;
+      length = std::min(length + last.length, before_all);
+      position = last.position;
+      --count_;
+    } else {
+      largest_burst_ = std::max(burst, largest_burst_ - largest_burst_ / largest_burst_fades);
+    }
+  }
+  std::size_t kept = 0;
+  std::size_t least_needed = 0;
+  for (std::size_t i = 0; i < count_; ++i) {
+    Gap gap = gaps_[i];
+    gap.larger += gap.length > above && gap.length <= length ? 1U : 0U;
+    if (gap.larger >= remembered) continue;
+    gaps_[kept] = gap;
+    if (gap.larger > gaps_[least_needed].larger) least_needed = kept;
+    ++kept;
+  }
+  if (kept == capacity) {
+    std::copy(gaps_.begin() + static_cast<std::ptrdiff_t>(least_needed) + 1, gaps_.end(),
+              gaps_.begin() + static_cast<std::ptrdiff_t>(least_needed));
+    --kept;
+  }
+  gaps_[kept] = {position, length, now, 0};
+  count_ = kept + 1;
+  return gaps_[kept];
+}
+
+// Of the gaps of at least that length and not further away than `within`, the nearest.
+const IterationLearner::Gap* IterationLearner::nearest(Bytes position, Bytes within, Nanos at_least) const {
+  const auto end = gaps_.begin() + static_cast<std::ptrdiff_t>(count_);
+  const Bytes from = position - std::min(within, position);
+  const Gap* best = nullptr;
+  for (auto gap = std::partition_point(gaps_.begin(), end, [&](const Gap& g) { return g.position < from; });
+       gap != end && gap->position <= position + within; ++gap)
+    if (gap->length >= at_least &&
+        (best == nullptr || distance(gap->position, position) < distance(best->position, position)))
+      best = &*gap;
+  return best;
+}
+
+// Much larger gaps than the newest one, at equal distances as far as is known, and the next is not overdue: then the
+// newest lies within an iteration.
+bool IterationLearner::larger_ones_recur() const {
+  std::array<Bytes, 3> at{};
+  std::size_t found = 0;
+  for (std::size_t i = count_ - 1; i-- > 0 && found < at.size();)
+    if (gaps_[i].length.count / alike >= newest().length.count) at[found++] = gaps_[i].position;
+  if (found < 2) return false;
+  const Bytes spacing = at[0] - at[1];
+  if (newest().position - at[0] > spacing + tolerance(spacing)) return false;
+  return found < 3 || distance(at[1] - at[2], spacing) <= tolerance(spacing);
+}
+
+std::optional<IterationLearner::Period> IterationLearner::find_period() const {
+  if (larger_ones_recur()) return std::nullopt;
+  std::optional<Period> flawed;
+  for (std::size_t i = count_ - 1; i-- > 0;) {
+    if (gaps_[i].length.count < newest().length.count / alike) continue;
+    const std::optional<Period> period = check_period(i);
+    if (period && period->flawless) return period;
+    if (period && !flawed) flawed = period;
+  }
+  return flawed;
+}
+
+// Is the distance from gap `before` to the newest one a period?
+std::optional<IterationLearner::Period> IterationLearner::check_period(std::size_t before) const {
+  const Gap& last = newest();
+  const Bytes bytes = last.position - gaps_[before].position;
+  if (bytes < smallest_iteration || (last.end - gaps_[before].end).count / smallest_gap_share > last.length.count)
+    return std::nullopt;
+  const Nanos large = last.length / alike;
+  Nanos weakest = std::min(last.length, gaps_[before].length);
+  const std::int64_t boundary_gaps = (last.length / alike + gaps_[before].length / alike).count;
+  Bytes boundary = gaps_[before].position;  // the oldest that recurred so far
+  std::uint32_t boundaries = 0;
+  std::uint32_t matches = 0;
+  std::uint32_t misses = 0;
+  std::size_t per_period = 1;
+  double bits = 0;
+  // Evidence: the large gaps from the newest but one back, and each one's like a period before, for as long as the
+  // boundaries go on.
+  for (std::size_t i = count_ - 1; i-- > 0 && boundaries < most_periods;) {
+    const Gap& gap = gaps_[i];
+    if (gap.length < large) continue;
+    if (i > before) ++per_period;
+    const bool is_boundary = gap.position == boundary;
+    const Gap* const like =
+        gap.position < bytes ? nullptr : nearest(gap.position - bytes, tolerance(bytes), gap.length / alike);
+    if (like == nullptr) {
+      if (is_boundary || gap.larger + per_period >= remembered) break;
+      if (++misses * allowed_misses > matches + allowed_misses) return std::nullopt;
+      bits -= price;
+      continue;
+    }
+    ++matches;
+    const double error = std::max(
+        static_cast<double>(distance(like->position + bytes, gap.position)) / static_cast<double>(bytes), finest);
+    bits -= std::log2(2 * error * static_cast<double>(per_period)) + price;
+    if (is_boundary) {
+      boundary = like->position;
+      weakest = std::min(weakest, like->length);
+      ++boundaries;
+    } else if (i > before && (gap.length / alike + like->length / alike).count / 3 * 2 > boundary_gaps) {
+      return std::nullopt;  // the iteration rather begins there
+    }
+  }
+  const double needed = enough_bits * static_cast<double>(1U << (strikes_ + (misses > 0 ? 1 : 0)));
+  if (bits < needed || boundaries < 2 || misses * allowed_misses > matches) return std::nullopt;
+  return Period{bytes, weakest, misses == 0};
+}
+
+bool IterationLearner::recurs(const Gap& gap, Bytes period) const {
+  return gap.position >= period &&
+         nearest(gap.position - period, tolerance(period), std::min(gap.length, gap_) / alike) != nullptr;
+}
+
+// One more iteration of the size that had proved itself, with nothing new in it.
+bool IterationLearner::fits_again() const {
+  const Gap& last = newest();
+  if (last.length * alike < gap_ || last.position < size_) return false;
+  const Gap* const before = nearest(last.position - size_, tolerance(size_), gap_ / alike);
+  if (before == nullptr) return false;
+  for (const Gap* gap = before + 1; gap < &last; ++gap)
+    if (gap->length * 2 >= gap_ && !recurs(*gap, size_)) return false;
+  return true;
+}
+
+// Compares the burst that begins with what was predicted.
+void IterationLearner::follow() {
+  if (bytes_sent() > most_bytes()) {
+    // The job may compute for much shorter than it did: its bytes tell.
+    if (weak_gap_.count > 0) begin_iteration(weak_position_, weak_gap_);
+    if (bytes_sent() > most_bytes()) {
+      fail();
+      return;
+    }
+  }
+  if (bytes_sent() + tolerance(size_) < size_) return;
+  const Nanos length = newest().length;
+  if (length * alike >= gap_) {
+    begin_iteration(position_, length);
+  } else if (length > weak_gap_) {
+    weak_gap_ = length;
+    weak_position_ = position_;
+  }
+}
+
+void IterationLearner::begin_iteration(Bytes position, Nanos gap) {
+  if (tracking_) {
+    // Bytes per iteration may vary a little, compute times a lot: a straggler or a pause counts as twice the usual.
+    const auto error = static_cast<std::int64_t>(position - begin_) - static_cast<std::int64_t>(size_);
+    size_ = static_cast<Bytes>(static_cast<std::int64_t>(size_) + error / 4);
+    if (gap * alike < gap_)
+      gap_ = gap;
+    else
+      gap_ += (std::min(gap, gap_ * 2) - gap_) / 4;
+    if (++matched_ >= proof) {
+      proven_ = true;
+      strikes_ = 0;
+    }
+  }
+  tracking_ = true;
+  begin_ = position;
+  weak_gap_ = Nanos(0);
+  ++iteration_;
+}
+
+void IterationLearner::adopt(const Period& period) {
+  matched_ = 0;
+  proven_ = false;
+  size_ = period.bytes;
+  gap_ = std::min(newest().length, period.gap * 2);
+  tracking_ = false;
+  begin_iteration(position_, newest().length);
+}
+
+void IterationLearner::fail() {
+  tracking_ = false;
+  weak_gap_ = Nanos(0);
+  if (!proven_ && strikes_ < most_strikes) ++strikes_;
+  matched_ = 0;
+}
+
+}  // namespace mltcp::cc

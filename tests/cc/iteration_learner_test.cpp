@@ -1,0 +1,457 @@
+// Iterations learned from traffic: every kind of job that it must recognise, survive, or leave alone.
+#include "mltcp/cc/iteration_learner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+#include "mltcp/base/random.h"
+
+namespace mltcp::cc {
+namespace {
+
+using namespace literals;
+
+constexpr Bytes MB = 1'000'000;
+
+// An application that sends bursts over a link of 1 Gbps, as the transport would tell of it.
+struct Traffic {
+  IterationLearner learner;
+  Nanos now{1'000'000};
+  Random random{7};
+  double stretch = 1;       // bursts take up to so many times as long
+  double jitter = 0;        // relative standard deviation of silences
+  std::uint64_t wrong = 0;  // deliveries at which a size was known that is not `truth`
+  Bytes truth = 0;          // 0: nothing must be known
+
+  void burst(Bytes bytes) {
+    learner.on_send(now);
+    const double slower = 1 + (stretch - 1) * random.uniform();
+    constexpr int acks = 20;
+    for (int i = 1; i <= acks; ++i) {
+      now += Nanos(static_cast<std::int64_t>(static_cast<double>(bytes) * 8 * slower / acks) + 1);
+      learner.on_delivered(now, bytes * static_cast<Bytes>(i) / acks - bytes * static_cast<Bytes>(i - 1) / acks);
+      if (learner.known() && std::abs(static_cast<double>(learner.bytes_per_iteration()) - static_cast<double>(truth)) >
+                                 0.05 * static_cast<double>(truth))
+        ++wrong;
+    }
+  }
+  void silence(Nanos length) {
+    now += Nanos(
+        static_cast<std::int64_t>(static_cast<double>(length.count) * std::max(0.05, 1 + jitter * random.normal())));
+  }
+};
+
+double share(const IterationLearner& learner, Bytes truth) {
+  return static_cast<double>(learner.bytes_per_iteration()) / static_cast<double>(truth);
+}
+
+TEST(IterationLearner, one_burst__is_known_after_three_iterations) {
+  Traffic job;
+  job.truth = 13'500'000;
+  for (int i = 0; i < 3; ++i) {
+    job.burst(job.truth);
+    EXPECT_FALSE(job.learner.known()) << i;
+    EXPECT_EQ(job.learner.bytes_ratio(), 0);
+    job.silence(150_ms);
+  }
+  job.burst(job.truth);
+  ASSERT_TRUE(job.learner.known());
+  EXPECT_EQ(job.learner.bytes_per_iteration(), job.truth);
+  EXPECT_EQ(job.learner.bytes_ratio(), 1.0);
+  EXPECT_EQ(job.learner.compute_gap(), 150_ms);
+  EXPECT_EQ(job.learner.iteration(), 1u);
+  job.silence(150_ms);
+  EXPECT_TRUE(job.learner.on_send(job.now));
+  EXPECT_EQ(job.learner.iteration(), 2u);
+  EXPECT_EQ(job.learner.bytes_sent(), 0u);
+  job.learner.on_delivered(job.now, job.truth / 4);
+  EXPECT_DOUBLE_EQ(job.learner.bytes_ratio(), 0.25) << "the acknowledgement that opens the iteration counts in it";
+}
+
+// Deliveries below the iteration's size are known; above, the ratio is not trusted any more.
+TEST(IterationLearner, bytes__are_counted_in_64_bits) {
+  Traffic job;
+  job.truth = Bytes{40} << 30;
+  for (int i = 0; i < 4; ++i) {
+    job.burst(job.truth);
+    job.silence(150'000_ms);
+  }
+  job.learner.on_send(job.now);
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_DOUBLE_EQ(job.learner.bytes_ratio(), i / 40.0);
+    job.learner.on_delivered(job.now, Bytes{1} << 30);
+  }
+}
+
+struct Shape {
+  const char* name;
+  std::vector<std::pair<Bytes, Nanos>> bursts;  // bytes, then silence; the last silence is the compute gap
+};
+
+Bytes bytes_of(const Shape& shape) {
+  Bytes sum = 0;
+  for (const auto& burst : shape.bursts) sum += burst.first;
+  return sum;
+}
+
+void iterate(Traffic& job, const Shape& shape) {
+  job.truth = bytes_of(shape);
+  for (const auto& [bytes, silence] : shape.bursts) {
+    job.burst(bytes);
+    job.silence(silence);
+  }
+}
+
+std::vector<Shape> shapes() {
+  std::vector<Shape> all{
+      {"one burst", {{13 * MB, 150_ms}}},
+      {"equal buckets, equal small gaps", {{5 * MB, 3_ms}, {5 * MB, 3_ms}, {5 * MB, 3_ms}, {5 * MB, 150_ms}}},
+      {"buckets of different size",
+       {{2 * MB, 8_ms}, {8 * MB, 4_ms}, {6 * MB, 23_ms}, {7 * MB, 30_ms}, {3 * MB, 120_ms}}},
+      {"forward and backward, comparable gaps", {{4 * MB, 60_ms}, {9 * MB, 70_ms}}},
+      {"pipeline, six comparable gaps",
+       {{2 * MB, 20_ms}, {2 * MB, 22_ms}, {3 * MB, 20_ms}, {2 * MB, 25_ms}, {5 * MB, 20_ms}, {1 * MB, 24_ms}}},
+  };
+  Shape many{"hundred equal messages", {}};
+  for (int i = 0; i < 100; ++i) many.bursts.emplace_back(MB / 4, i == 99 ? 100_ms : 100_us);
+  all.push_back(many);
+  Shape steps{"thousand messages that wait for each other", {}};
+  for (int i = 0; i < 1000; ++i)
+    steps.bursts.emplace_back(20'000 + static_cast<Bytes>(i % 7) * 1000, i == 999 ? 100_ms : 30_us);
+  all.push_back(steps);
+  return all;
+}
+
+TEST(IterationLearner, shapes__are_known_within_ten_iterations_whatever_the_network_does) {
+  for (const Shape& shape : shapes()) {
+    for (const double stretch : {1.0, 2.0, 6.0}) {
+      for (const double jitter : {0.0, 0.01, 0.05, 0.2}) {
+        SCOPED_TRACE(testing::Message() << shape.name << ", bursts up to " << stretch << " times as long, jitter "
+                                        << jitter);
+        Traffic job;
+        job.stretch = stretch;
+        job.jitter = jitter;
+        for (int i = 0; i < 10; ++i) iterate(job, shape);
+        job.wrong = 0;
+        std::uint64_t known = 0;
+        const std::uint64_t first = job.learner.iteration();
+        for (int i = 0; i < 50; ++i) {
+          iterate(job, shape);
+          known += job.learner.known() ? 1U : 0U;
+        }
+        EXPECT_GE(known, 48u);
+        EXPECT_EQ(job.wrong, 0u);
+        EXPECT_NEAR(static_cast<double>(job.learner.iteration() - first), 50, 2);
+        EXPECT_NEAR(share(job.learner, job.truth), 1, 0.001);
+        EXPECT_NEAR(job.learner.compute_gap().millis() / shape.bursts.back().second.millis(), 1, 0.15 + 3 * jitter);
+      }
+    }
+  }
+}
+
+// Iterations in `count` at whose end the truth was known.
+int known_in(Traffic& job, const Shape& shape, int count) {
+  int known = 0;
+  for (int i = 0; i < count; ++i) {
+    iterate(job, shape);
+    known += job.learner.known() ? 1 : 0;
+  }
+  return known;
+}
+
+const Shape one{"one burst", {{10 * MB, 100_ms}}};
+const Shape buckets{"buckets", {{2 * MB, 8_ms}, {8 * MB, 4_ms}, {6 * MB, 20_ms}, {7 * MB, 100_ms}}};
+const Shape halves{"forward and backward", {{4 * MB, 60_ms}, {9 * MB, 70_ms}}};
+
+// Equal buckets look like iterations until the compute gap has been seen a few times.
+TEST(IterationLearner, equal_buckets__are_one_iteration_once_the_compute_gap_has_recurred) {
+  Shape layers{"layers", {}};
+  for (int i = 0; i < 24; ++i) layers.bursts.emplace_back(MB, i == 23 ? 80_ms : 2_ms);
+  Traffic job;
+  known_in(job, layers, 5);
+  job.wrong = 0;
+  EXPECT_EQ(known_in(job, layers, 20), 20);
+  EXPECT_EQ(job.wrong, 0u);
+  EXPECT_EQ(job.learner.bytes_per_iteration(), 24 * MB);
+}
+
+// The network may join buckets; their bytes stay.
+TEST(IterationLearner, merging__of_buckets_does_not_matter) {
+  Traffic job;
+  job.truth = bytes_of(buckets);
+  known_in(job, buckets, 6);
+  job.wrong = 0;
+  int known = 0;
+  for (int i = 0; i < 60; ++i) {
+    Bytes together = 0;
+    for (const auto& [bytes, silence] : buckets.bursts) {
+      together += bytes;
+      if (silence < 100_ms && job.random.chance(0.5)) continue;
+      job.burst(together);
+      job.silence(silence);
+      together = 0;
+    }
+    known += job.learner.known() ? 1 : 0;
+  }
+  EXPECT_EQ(known, 60);
+  EXPECT_EQ(job.wrong, 0u);
+  EXPECT_EQ(job.learner.bytes_per_iteration(), job.truth);
+}
+
+TEST(IterationLearner, merging__from_the_start_does_not_matter_either) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Traffic job;
+    job.random = Random(seed);
+    job.truth = bytes_of(buckets);
+    int known = 0;
+    for (int i = 0; i < 60; ++i) {
+      Bytes together = 0;
+      for (const auto& [bytes, silence] : buckets.bursts) {
+        together += bytes;
+        if (silence < 100_ms && job.random.chance(0.5)) continue;
+        job.burst(together);
+        job.silence(silence);
+        together = 0;
+      }
+      known += job.learner.known() ? 1 : 0;
+    }
+    EXPECT_GE(known, 56) << "seed " << seed;
+    EXPECT_EQ(job.wrong, 0u) << "seed " << seed;
+  }
+}
+
+TEST(IterationLearner, bytes__that_vary_by_a_percent_are_followed) {
+  Traffic job;
+  job.truth = 10 * MB;
+  int known = 0;
+  for (int i = 0; i < 100; ++i) {
+    job.burst(static_cast<Bytes>(1e7 * (1 + 0.01 * (job.random.uniform() - 0.5) * 2)));
+    job.silence(100_ms);
+    known += job.learner.known() ? 1 : 0;
+  }
+  EXPECT_GE(known, 92);
+  EXPECT_EQ(job.wrong, 0u);
+  EXPECT_NEAR(share(job.learner, job.truth), 1, 0.01);
+}
+
+TEST(IterationLearner, straggler__is_survived) {
+  for (const Shape& shape : {one, buckets, halves}) {
+    SCOPED_TRACE(shape.name);
+    Traffic job;
+    known_in(job, shape, 12);
+    job.wrong = 0;
+    for (int round = 0; round < 10; ++round) {
+      iterate(job, shape);
+      job.silence(shape.bursts.back().second * 9);
+      EXPECT_EQ(known_in(job, shape, 3 + round), 3 + round);
+    }
+    EXPECT_EQ(job.wrong, 0u);
+    EXPECT_NEAR(job.learner.compute_gap().millis() / shape.bursts.back().second.millis(), 1, 0.35);
+  }
+}
+
+TEST(IterationLearner, straggler__while_learning_costs_no_more_than_its_iteration) {
+  for (int late = 0; late < 6; ++late) {
+    Traffic job;
+    for (int i = 0; i < 8; ++i) {
+      iterate(job, one);
+      if (i == late) job.silence(900_ms);
+    }
+    EXPECT_TRUE(job.learner.known()) << late;
+    EXPECT_EQ(job.learner.bytes_per_iteration(), 10 * MB);
+    EXPECT_EQ(job.wrong, 0u);
+  }
+}
+
+TEST(IterationLearner, pause__of_minutes_is_survived) {
+  for (const Shape& shape : {one, buckets, halves}) {
+    SCOPED_TRACE(shape.name);
+    Traffic job;
+    known_in(job, shape, 12);
+    for (const Nanos pause : {1'000_ms, 300'000_ms, 3'600'000_ms}) {
+      job.silence(pause);
+      EXPECT_EQ(known_in(job, shape, 3), 3);
+      EXPECT_EQ(job.learner.bytes_per_iteration(), bytes_of(shape));
+    }
+  }
+}
+
+// A checkpoint is written between two buckets: doubt, and back within two iterations.
+TEST(IterationLearner, pause__within_an_iteration_is_survived) {
+  Traffic job;
+  known_in(job, one, 12);
+  job.burst(4 * MB);
+  job.silence(20'000_ms);
+  job.burst(6 * MB);
+  job.silence(100_ms);
+  EXPECT_FALSE(job.learner.known());
+  iterate(job, one);
+  EXPECT_EQ(known_in(job, one, 20), 20);
+  EXPECT_EQ(job.wrong, 0u);
+}
+
+TEST(IterationLearner, batch_size__changes_the_gap_and_not_the_bytes) {
+  for (const Nanos gap : {3_ms, 30_ms, 300_ms, 3'000_ms}) {
+    Traffic job;
+    known_in(job, one, 12);
+    const Shape other{"another batch size", {{10 * MB, gap}}};
+    known_in(job, other, 2);
+    EXPECT_EQ(known_in(job, other, 10), 10) << gap.millis();
+    EXPECT_EQ(job.learner.bytes_per_iteration(), 10 * MB);
+    EXPECT_EQ(job.wrong, 0u);
+  }
+}
+
+// Gradients of several steps are sent at once: the gap grows k times, and control messages may mark the steps between.
+TEST(IterationLearner, accumulation__of_gradients_is_followed) {
+  Traffic job;
+  known_in(job, one, 12);
+  const Shape accumulated{"four steps", {{10 * MB, 100_ms}, {64, 100_ms}, {64, 100_ms}, {64, 100_ms}}};
+  EXPECT_EQ(known_in(job, accumulated, 20), 20);
+  EXPECT_EQ(job.wrong, 0u);
+}
+
+TEST(IterationLearner, size__that_changes_is_learned_anew) {
+  for (const Bytes size : {1 * MB, 5 * MB, 7 * MB, 11 * MB, 20 * MB, 25 * MB, 500 * MB}) {
+    SCOPED_TRACE(size);
+    Traffic job;
+    known_in(job, one, 20);
+    const Shape other{"other", {{size, 100_ms}}};
+    known_in(job, other, 5);
+    job.wrong = 0;
+    EXPECT_EQ(known_in(job, other, 20), 20);
+    EXPECT_EQ(job.wrong, 0u);
+    EXPECT_EQ(job.learner.bytes_per_iteration(), size);
+  }
+}
+
+TEST(IterationLearner, evaluation__phase_is_left_and_the_period_taken_up_again) {
+  Traffic job;
+  known_in(job, buckets, 20);
+  job.truth = 0;
+  for (int i = 0; i < 6; ++i) {
+    job.burst(MB / 2 + job.random.below(3 * MB));
+    job.silence(Nanos(static_cast<std::int64_t>(job.random.below(400'000'000))));
+  }
+  known_in(job, buckets, 2);
+  job.wrong = 0;
+  EXPECT_EQ(known_in(job, buckets, 10), 10);
+  EXPECT_EQ(job.wrong, 0u);
+}
+
+TEST(IterationLearner, bulk__that_never_pauses_stays_unknown) {
+  Traffic job;
+  job.learner.on_send(job.now);
+  for (int i = 0; i < 1'000'000; ++i) {
+    job.now += 12_us;
+    job.learner.on_delivered(job.now, 1448);
+    ASSERT_FALSE(job.learner.known());
+  }
+}
+
+// Pauses as short as a round trip between chunks of equal size: nothing to interleave with.
+TEST(IterationLearner, bulk__with_hiccups_stays_unknown) {
+  Traffic job;
+  for (int i = 0; i < 2000; ++i) {
+    job.burst(4 * MB);
+    job.silence(20_us);
+    ASSERT_FALSE(job.learner.known());
+  }
+}
+
+TEST(IterationLearner, bulk__after_training_is_unknown_within_an_iteration) {
+  Traffic job;
+  known_in(job, one, 12);
+  job.learner.on_send(job.now);
+  job.learner.on_delivered(job.now, 10 * MB);
+  EXPECT_TRUE(job.learner.known());
+  job.learner.on_delivered(job.now, MB);
+  EXPECT_FALSE(job.learner.known());
+}
+
+TEST(IterationLearner, heartbeats__are_no_bursts) {
+  for (const Shape& shape : {one, buckets, halves}) {
+    for (const Nanos interval : {1_ms, 9_ms, 33_ms}) {
+      SCOPED_TRACE(testing::Message() << shape.name << ", every " << interval.millis() << " ms");
+      Traffic job;
+      Nanos next = job.now;
+      int known = 0;
+      job.truth = bytes_of(shape);
+      for (int i = 0; i < 40; ++i) {
+        for (const auto& [bytes, silence] : shape.bursts) {
+          job.burst(bytes);
+          const Nanos until = job.now + silence;
+          for (next = std::max(next, job.now); next < until; next += interval) {
+            job.now = next;
+            job.burst(64);
+          }
+          job.now = std::max(until, job.now);
+        }
+        known += job.learner.known() ? 1 : 0;
+      }
+      EXPECT_GE(known, 34);
+      EXPECT_EQ(job.wrong, 0u);
+      EXPECT_NEAR(share(job.learner, job.truth), 1, 0.002);
+    }
+  }
+}
+
+TEST(IterationLearner, idle__job_with_heartbeats_stays_unknown) {
+  Traffic job;
+  for (int i = 0; i < 1000; ++i) {
+    job.burst(64);
+    job.silence(1'000_ms);
+    ASSERT_FALSE(job.learner.known());
+  }
+}
+
+TEST(IterationLearner, random__traffic_stays_unknown) {
+  std::uint64_t known = 0;
+  std::uint64_t bursts = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Traffic job;
+    job.random = Random(seed);
+    for (int i = 0; i < 2000; ++i, ++bursts) {
+      job.burst(static_cast<Bytes>(1e6 * -std::log(1 - job.random.uniform())) + 1);
+      job.silence(Nanos(static_cast<std::int64_t>(1e7 * -std::log(1 - job.random.uniform()))));
+      known += job.learner.known() ? 1U : 0U;
+    }
+  }
+  std::printf("random sizes: known after %.4f%% of bursts\n",
+              100.0 * static_cast<double>(known) / static_cast<double>(bursts));
+  EXPECT_LT(known * 1000, bursts);
+}
+
+// Sizes from a short list repeat by chance; periods that fail early make it ask for more.
+TEST(IterationLearner, random__traffic_of_a_few_sizes_stays_unknown) {
+  std::uint64_t known = 0;
+  std::uint64_t bursts = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Traffic job;
+    job.random = Random(seed);
+    for (int i = 0; i < 2000; ++i, ++bursts) {
+      job.burst(MB << job.random.below(3));
+      job.silence(Nanos(static_cast<std::int64_t>(1e7 * -std::log(1 - job.random.uniform()))));
+      known += job.learner.known() ? 1U : 0U;
+    }
+  }
+  std::printf("three sizes at random: known after %.4f%% of bursts\n",
+              100.0 * static_cast<double>(known) / static_cast<double>(bursts));
+  EXPECT_LT(known * 100, bursts);
+}
+
+TEST(IterationLearner, first_burst__of_a_job_that_is_created_late_counts_no_earlier_silence) {
+  IterationLearner learner;
+  EXPECT_FALSE(learner.on_send(3'600'000_ms));
+  EXPECT_FALSE(learner.known());
+  EXPECT_EQ(learner.iteration(), 0u);
+  EXPECT_EQ(learner.bytes_per_iteration(), 0u);
+}
+
+}  // namespace
+}  // namespace mltcp::cc
