@@ -7,28 +7,44 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "mltcp/base/units.h"
 #include "mltcp/cc/aggressiveness.h"
+#include "mltcp/cc/iteration_learner.h"
 
 namespace mltcp::cc {
 
-/// Counts a job's bytes within its current iteration. Shared by all flows of the job on a shard.
+/// Counts a job's bytes within its current iteration. Shared by all flows of the job on a shard. Iterations are what
+/// the application says they are, or what a learner has found until the application says.
 class IterationTracker {
  public:
   /// The application says: an iteration begins, and it will send `bytes_per_iteration` (0: not known).
   void begin_iteration(Bytes bytes_per_iteration) {
+    exact_ = exact_ || bytes_per_iteration > 0;
+    most_bytes_ = std::numeric_limits<Bytes>::max();
     ++iteration_;
     bytes_sent_ = 0;
     bytes_per_iteration_ = bytes_per_iteration;
   }
+  /// What `learner` knows now, unless the application has ever named an iteration's size.
+  void follow(const IterationLearner& learner) {
+    if (exact_) return;
+    iteration_ = learner.iteration();
+    bytes_sent_ = learner.bytes_sent();
+    bytes_per_iteration_ = learner.bytes_per_iteration();
+    most_bytes_ = learner.most_bytes();
+  }
+  /// The application names its iterations: whoever learns them may stop.
+  [[nodiscard]] bool exact() const { return exact_; }
   /// `bytes` of the application were delivered: acknowledged for the first time.
   void on_delivered(Bytes bytes) { bytes_sent_ += bytes; }
 
   /// Iterations begun; 0 before the first.
   [[nodiscard]] std::uint64_t iteration() const { return iteration_; }
   [[nodiscard]] Bytes bytes_sent() const { return bytes_sent_; }
-  [[nodiscard]] bool known() const { return bytes_per_iteration_ > 0; }
+  /// Also false once a learned iteration has outgrown its size: the job is doing something else.
+  [[nodiscard]] bool known() const { return bytes_per_iteration_ > 0 && bytes_sent_ <= most_bytes_; }
   /// min(1, bytes sent in the iteration / bytes per iteration), in [0, 1]; 0 while not known.
   [[nodiscard]] double bytes_ratio() const {
     if (!known()) return 0;
@@ -39,6 +55,8 @@ class IterationTracker {
   std::uint64_t iteration_ = 0;
   Bytes bytes_sent_ = 0;
   Bytes bytes_per_iteration_ = 0;
+  Bytes most_bytes_ = std::numeric_limits<Bytes>::max();
+  bool exact_ = false;
 };
 
 /// The gain of a job's flows: a constant, or F of the iteration's progress.

@@ -348,7 +348,7 @@ class Reader {
   // Slope and intercept, one of the papers' functions, or a table of points.
   void read_mltcp(const Item& item, MltcpSettings& result) const {
     const toml::table& keys = table(item, "[mltcp] and below it slope = 1.75");
-    check_keys(keys, item.key, {"slope", "intercept", "function", "points", "decrease"});
+    check_keys(keys, item.key, {"slope", "intercept", "function", "points", "decrease", "iterations"});
     const auto function = find(keys, item.key, "function");
     const auto points = find(keys, item.key, "points");
     const auto slope = find(keys, item.key, "slope");
@@ -369,6 +369,13 @@ class Reader {
       rethrow(last, error);
     }
     if (const auto decrease = find(keys, item.key, "decrease")) result.scale_decrease = truth(*decrease);
+    if (const auto from = find(keys, item.key, "iterations")) result.learn_iterations = learned(*from);
+  }
+  bool learned(const Item& item) const {
+    const std::string& value = text(item, "exact");
+    if (value != "exact" && value != "learned")
+      fail(item, fmt::format("{} is not known", in_quotes(value)), "write \"exact\" or \"learned\"");
+    return value == "learned";
   }
   double bounded(const Item& item) const {
     const double value = decimal(item, "1.75");

@@ -25,7 +25,8 @@ namespace mltcp::experiment {
 /// How policy mltcp goes about it.
 struct MltcpSettings {
   cc::Aggressiveness function;
-  bool scale_decrease = false;  ///< see cc::Augmentation
+  bool scale_decrease = false;    ///< see cc::Augmentation
+  bool learn_iterations = false;  ///< the transport learns them from the traffic; the jobs don't tell
 };
 
 struct Experiment {

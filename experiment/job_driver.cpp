@@ -136,6 +136,7 @@ class JobDriver::Sender final : public Pollable {
     job.number = settings.number;
     job.augmentation = settings.augmentation;
     job.max_rate = settings.job.rate;
+    job.learn_iterations = settings.learn_iterations;
     job_ = shard_.add_job(job);
     const Address& peer = testbed.address({Testbed::Side::receiver, settings.number, worker});
     for (std::uint32_t i = 0; i < settings.job.flows; ++i) {
@@ -294,7 +295,8 @@ class JobDriver::Iterations {
     iteration_start_ = now;
     computed_ = {};
     if (!done()) starts_.push_back(now);
-    for (Sender* sender : senders_) sender->begin_iteration(settings_.job.bytes_per_iteration());
+    if (!settings_.learn_iterations)
+      for (Sender* sender : senders_) sender->begin_iteration(settings_.job.bytes_per_iteration());
     compute_scale_ = 1.0;
     const Nanos compute = settings_.job.compute_per_iteration();
     if (settings_.job.jitter.count > 0 && compute.count > 0)

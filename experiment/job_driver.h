@@ -59,6 +59,7 @@ class JobDriver {
     bool real_payload = false;
     ConnectionConfig connection;
     cc::Augmentation augmentation;
+    bool learn_iterations = false;  ///< the transport isn't told where they begin
   };
 
   /// Attaches itself to the ends of its workers and begins to connect. Lives as long as the testbed is run.

@@ -113,6 +113,7 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
     settings.connection.full_integrity = link.faults.corruption > 0;
     settings.connection.initial_rtt = initial_rtt;
     settings.augmentation = augmentation_of(plan.policy, experiment, settings.job);
+    settings.learn_iterations = experiment.mltcp.learn_iterations;
     longest_ns += longest_alone_ns(settings.job, link.rate, initial_rtt);
     last_start = std::max(last_start, settings.job.start);
     drivers.push_back(std::make_unique<JobDriver>(*testbed, settings));

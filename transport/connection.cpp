@@ -73,6 +73,18 @@ void Connection::agree_on_max_packet(std::uint32_t peers) {
   update_pacing();
 }
 
+void Connection::attach(std::uint32_t job) {
+  const std::int64_t open = open_sends_;
+  count_open_sends(-open);
+  job_ = job;
+  count_open_sends(open);
+}
+
+void Connection::count_open_sends(std::int64_t more) {
+  open_sends_ += more;
+  if (job_ != no_job) links_.jobs[job_].on_messages(more);
+}
+
 PostResult Connection::send(const std::byte* data, Bytes length, std::uint64_t tag) {
   if (state_ != State::open && state_ != State::connecting) return PostResult::closed;
   if (length > wire::max_message_bytes) return PostResult::too_long;
@@ -86,6 +98,7 @@ PostResult Connection::send(const std::byte* data, Bytes length, std::uint64_t t
   message.tag = tag;
   message.acked.clear();
   message.acked.reserve(expected_ranges);
+  count_open_sends(1);
   return PostResult::ok;
 }
 
@@ -429,7 +442,7 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
         on_acked_packet(packet, now);
         if (number < cwnd_limited_until_) batch_.cwnd_limited = true;
       } else if (packet.state == PacketState::lost) {
-        on_late_ack(packet);
+        on_late_ack(packet, now);
         if (largest_acked_ > number)
           packet_threshold_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(
               std::max<std::uint64_t>(packet_threshold_, largest_acked_ - number + 1), max_packet_threshold));
@@ -465,17 +478,17 @@ void Connection::on_acked_packet(SentPacket& packet, Nanos now) {
     batch_.app_limited = packet.app_limited;
   }
   first_sent_ = packet.sent;
-  for (std::uint32_t i = 0; i < packet.chunk_count; ++i) on_acked_chunk(chunks_[packet.first_chunk + i]);
+  for (std::uint32_t i = 0; i < packet.chunk_count; ++i) on_acked_chunk(chunks_[packet.first_chunk + i], now);
 }
 
-void Connection::on_late_ack(SentPacket& packet) {
+void Connection::on_late_ack(SentPacket& packet, Nanos now) {
   packet.state = PacketState::acked;
   ++stats_.spurious_losses;
   ++episode_spurious_;
-  for (std::uint32_t i = 0; i < packet.chunk_count; ++i) on_acked_chunk(chunks_[packet.first_chunk + i]);
+  for (std::uint32_t i = 0; i < packet.chunk_count; ++i) on_acked_chunk(chunks_[packet.first_chunk + i], now);
 }
 
-void Connection::on_acked_chunk(const Chunk& chunk) {
+void Connection::on_acked_chunk(const Chunk& chunk, Nanos now) {
   if (chunk.kind == ChunkKind::close) {
     if (state_ == State::closing) {
       complete_all(Status::closed);
@@ -489,7 +502,7 @@ void Connection::on_acked_chunk(const Chunk& chunk) {
   if (message.done) return;
   const Bytes newly = message.acked.add(chunk.offset, Bytes{chunk.offset} + chunk.length);
   message.acked_bytes += newly;
-  if (job_ != no_job) links_.jobs[job_].augmentation.tracker.on_delivered(newly);
+  if (job_ != no_job) links_.jobs[job_].on_delivered(now, newly);
   if (message.acked_bytes == message.length) complete_send(chunk.message);
 }
 
@@ -828,6 +841,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
     }
     payload = fill_data(writer, retransmission, packet.message);
   }
+  if (job_ != no_job && data_blocked == Blocked::no) links_.jobs[job_].on_send(now);
   record.chunk_count = static_cast<std::uint16_t>(chunks_.end() - record.first_chunk);
   if (record.chunk_count == 0 && writer.used() == wire::header_bytes) return Blocked::nothing;
 

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -31,6 +32,23 @@ struct JobState {
   Pacer pacer;
   /// Connections that wait for the pacer, first come first served.
   GrowableRing<std::uint32_t> waiting;
+  std::unique_ptr<cc::IterationLearner> learner;  ///< null: boundaries come from the application alone
+  std::uint64_t open_messages = 0;                ///< posted on the job's connections and not completed
+  bool in_burst = false;                          ///< some of them, or of those before them, have been sent
+
+  void on_messages(std::int64_t more) {
+    open_messages += static_cast<std::uint64_t>(more);
+    if (open_messages == 0) in_burst = false;
+  }
+  void on_send(Nanos now) {
+    if (in_burst || open_messages == 0 || learner == nullptr || augmentation.tracker.exact()) return;
+    in_burst = true;
+    if (learner->on_send(now)) augmentation.tracker.follow(*learner);
+  }
+  void on_delivered(Nanos now, Bytes bytes) {
+    augmentation.tracker.on_delivered(bytes);
+    if (learner != nullptr) learner->on_delivered(now, bytes);
+  }
 };
 
 /// Packets that are built and not yet with the datapath. They point to headers in their own slots and to the user's
@@ -119,7 +137,7 @@ class Connection {
   /// When on_timer() or build() has something to do next.
   [[nodiscard]] Nanos next_deadline() const;
 
-  void attach(std::uint32_t job) { job_ = job; }
+  void attach(std::uint32_t job);
   [[nodiscard]] std::uint32_t job() const { return job_; }
   static constexpr std::uint32_t no_job = ~std::uint32_t{0};
 
@@ -186,8 +204,8 @@ class Connection {
   void complete_receive(ReceiveMessage& message, const wire::Header& header);
   void on_ack(const wire::AckFrame& frame, Nanos now);
   void on_acked_packet(SentPacket& packet, Nanos now);
-  void on_acked_chunk(const Chunk& chunk);
-  void on_late_ack(SentPacket& packet);
+  void on_acked_chunk(const Chunk& chunk, Nanos now);
+  void on_late_ack(SentPacket& packet, Nanos now);
   void on_ecn_counts(const wire::EcnCounts& counts, std::uint32_t newly_acked_packets);
   void on_close(Nanos now);
   void drain(Nanos now);
@@ -222,7 +240,11 @@ class Connection {
   void complete_send(std::uint64_t number);
   void maybe_close();
   void complete_all(Status status);
-  void push(const Completion& completion) { links_.completions->push(completion); }
+  void push(const Completion& completion) {
+    if (completion.kind == Completion::Kind::sent) count_open_sends(-1);
+    links_.completions->push(completion);
+  }
+  void count_open_sends(std::int64_t more);
 
   // Identity.
   ConnectionId id_;
@@ -241,6 +263,7 @@ class Connection {
   GrowableRing<SentPacket> sent_;         ///< position = packet number
   GrowableRing<Chunk> chunks_;
   GrowableRing<SendMessage> sends_;  ///< position = message number
+  std::int64_t open_sends_ = 0;      ///< of them, those not completed
   std::uint64_t next_message_ = 0;   ///< first message with unsent bytes
   std::uint64_t credit_ = 0;         ///< messages below this may be sent
   GrowableRing<Chunk> retransmit_;

@@ -202,6 +202,7 @@ JobId Shard::add_job(const JobConfig& config) {
     job.used = true;
     job.number = config.number;
     job.augmentation = config.augmentation;
+    if (config.learn_iterations) job.learner = std::make_unique<cc::IterationLearner>();
     set_job_rate(id, config.max_rate);
     return id;
   }

@@ -67,7 +67,7 @@ class Shard final : public Pollable {
   /// The connection carries data of `job` from now on. Unknown ids are ignored.
   void attach(ConnectionId id, JobId job);
   /// The job's next iteration begins now and will send `bytes` (of the application, all connections of the job on
-  /// this shard together).
+  /// this shard together). From then on nothing is learned any more, unless `bytes` is 0: not known.
   void begin_iteration(JobId job, Bytes bytes);
   /// The most that the job's connections send together, on the wire; 0 = unlimited.
   void set_job_rate(JobId job, Rate rate);

@@ -127,6 +127,8 @@ struct JobConfig {
   std::uint32_t number = 0;  ///< of the caller's choice; carried in data packets, and shown by the peer's completions
   cc::Augmentation augmentation;  ///< gain of the increase step
   Rate max_rate;                  ///< all connections of the job together, on the wire; 0 = unlimited
+  /// Finds the iterations in the job's traffic, until begin_iteration() names a size (cc/iteration_learner.h).
+  bool learn_iterations = false;
 };
 
 }  // namespace mltcp

@@ -304,6 +304,10 @@ TEST(ExperimentFile, parse__bottleneck_errors) {
 
 TEST(ExperimentFile, parse__mltcp_errors) {
   EXPECT_THAT(refusal(top("mltcp = 3")), error_at(1, "mltcp", "a table is expected"));
+  EXPECT_THAT(refusal(top("mltcp = { iterations = \"guessed\" }")),
+              error_at(1, "mltcp.iterations", "write \"exact\" or \"learned\""));
+  EXPECT_EQ(refusal(top("mltcp = { iterations = \"exact\" }")), "no error");
+  EXPECT_EQ(refusal(top("mltcp = { iterations = \"learned\" }")), "no error");
   EXPECT_THAT(refusal(top("mltcp = { slope = \"x\" }")), error_at(1, "mltcp.slope", "a number is expected"));
   EXPECT_THAT(refusal(top("mltcp = { slope = inf }")), error_at(1, "mltcp.slope", "not finite"));
   EXPECT_THAT(refusal(top("mltcp = { slope = 1e9 }")), error_at(1, "mltcp.slope", "out of range"));

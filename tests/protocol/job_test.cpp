@@ -114,6 +114,47 @@ TEST(Job, gain__reaches_the_algorithm) {
   EXPECT_NEAR(growth(0.25) / plain, 0.25, 0.04);
 }
 
+// Two connections of an application that never says where its iterations begin: bursts of 300 kB on one and 200 kB on
+// the other, in messages of 100 kB of which the first of each is sent before the other's.
+TEST(Job, iterations__are_learned_over_all_connections) {
+  Pair pair;
+  pair.rate = Rate(1'000'000'000);
+  const auto [c, s] = pair.connect();
+  const auto [d, t] = pair.connect();
+  JobConfig config{.number = 9, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}};
+  config.learn_iterations = true;
+  const JobId job = pair.c().add_job(config);
+  pair.c().attach(c, job);
+  pair.c().attach(d, job);
+  const auto message = random_bytes(100'000);
+  const cc::IterationTracker& tracker = pair.c().job_progress(job).tracker;
+  const auto iterate = [&, c = c, s = s, d = d, t = t] {
+    for (int i = 0; i < 5; ++i) {
+      ASSERT_EQ(pair.s().receive_virtual(i % 2 == 0 ? s : t, message.size(), 0), PostResult::ok);
+      ASSERT_EQ(pair.c().send(i % 2 == 0 ? c : d, message, 0), PostResult::ok);
+    }
+    ASSERT_TRUE(pair.transfer(5, 5));
+    pair.run_for(10_ms);
+  };
+  for (int i = 0; i < 3; ++i) {
+    iterate();
+    EXPECT_EQ(pair.c().job_progress(job).gain(), 1.0) << "unknown: plain";
+  }
+  for (std::uint64_t i = 1; i <= 5; ++i) {
+    iterate();
+    EXPECT_TRUE(tracker.known());
+    EXPECT_EQ(tracker.iteration(), i);
+    EXPECT_EQ(tracker.bytes_sent(), 500'000u);
+    EXPECT_EQ(tracker.bytes_ratio(), 1.0);
+    EXPECT_EQ(pair.c().job_progress(job).gain(), 2.0);
+  }
+  // Once the application speaks, it is believed for good.
+  pair.c().begin_iteration(job, 1'000'000);
+  for (int i = 0; i < 6; ++i) iterate();
+  EXPECT_EQ(tracker.iteration(), 6u);
+  EXPECT_EQ(tracker.bytes_sent(), 3'000'000u);
+}
+
 TEST(Job, removed__its_connections_go_on_without_a_tag) {
   Pair pair;
   const auto [c, s] = pair.connect();
