@@ -21,6 +21,7 @@
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/transport/encapsulation.h"
 #include "mltcp/workload/inspection.h"
+#include "mltcp/workload/kineto.h"
 #include "mltcp/workload/schedule.h"
 #include "mltcp/workload/trace.h"
 
@@ -874,8 +875,18 @@ class Reader {
     if (const auto value = find(keys, item.key, "bytes_scale")) mapping.bytes_scale = factor(*value, kMostScale);
     const std::string& written = text(trace, "traces/resnet50.txt");
     if (written.empty()) fail(trace, "the path is empty", "write the path of a trace, relative to this file");
+    const std::filesystem::path path = std::filesystem::path(file_).parent_path() / written;
+    for (const std::string_view key : {"network", "gather_size"})
+      if (const auto value = find(keys, item.key, key); value && workload::is_kineto(path))
+        fail(*value, "a trace of PyTorch's profiler tells what was sent", "leave the key out");
     try {
-      const workload::Trace loaded = workload::load_trace(std::filesystem::path(file_).parent_path() / written);
+      if (workload::is_kineto(path)) {
+        const workload::KinetoTrace loaded = workload::load_kineto(path);
+        job.phases = workload::to_job(loaded, job.name, mapping).phases;
+        warnings.insert(warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
+        return;
+      }
+      const workload::Trace loaded = workload::load_trace(path);
       job.phases = workload::to_job(loaded, job.name, mapping).phases;
       warnings.insert(warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
     } catch (const InputError& error) {

@@ -19,6 +19,7 @@
 #include "mltcp/experiment/runner.h"
 #include "mltcp/experiment/testbed.h"
 #include "mltcp/workload/inspection.h"
+#include "mltcp/workload/kineto.h"
 #include "mltcp/workload/trace.h"
 #include "output_file.h"
 #include "terminal.h"
@@ -149,8 +150,16 @@ int run(const RunArguments& arguments) {
   return 0;
 }
 
+namespace {
+
+void print_toml(const workload::Job& job, const std::vector<std::string>& warnings) {
+  fmt::print("{}", workload::to_toml(job));
+  warn(warnings);
+}
+
+}  // namespace
+
 int inspect(const InspectArguments& arguments) {
-  const workload::Trace trace = workload::load_trace(arguments.file);
   workload::MappingOptions options;
   if (arguments.workers != 0) options.workers = arguments.workers;
   options.compute_scale = arguments.compute_scale;
@@ -164,15 +173,26 @@ int inspect(const InspectArguments& arguments) {
   }
   const Rate rate = parse_rate(arguments.rate);
   if (rate.is_zero()) throw InputError("--rate 0: a link needs a rate above 0, as in \"100 Gbps\"");
+  const std::string name = arguments.name.value_or(std::filesystem::path(arguments.file).stem().string());
   if (arguments.toml) {
-    const std::string name = arguments.name.value_or(std::filesystem::path(arguments.file).stem().string());
     const std::string wrong = experiment::objection_to_name(name);
     if (!wrong.empty()) throw InputError(fmt::format("--name: {}", wrong));
-    fmt::print("{}", workload::to_toml(workload::to_job(trace, name, options)));
-    warn(trace.warnings);
+  }
+  if (workload::is_kineto(arguments.file)) {
+    if (!arguments.network.empty())
+      throw InputError("--network: a trace of PyTorch's profiler tells what was sent; leave the option out");
+    const workload::KinetoTrace trace = workload::load_kineto(arguments.file);
+    if (arguments.toml)
+      print_toml(workload::to_job(trace, name, options), trace.warnings);
+    else
+      fmt::print("{}", workload::describe(trace, options, rate));
     return 0;
   }
-  fmt::print("{}", workload::describe(workload::inspect(trace, options), rate));
+  const workload::Trace trace = workload::load_trace(arguments.file);
+  if (arguments.toml)
+    print_toml(workload::to_job(trace, name, options), trace.warnings);
+  else
+    fmt::print("{}", workload::describe(workload::inspect(trace, options), rate));
   return 0;
 }
 

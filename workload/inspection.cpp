@@ -17,15 +17,6 @@ Bytes saturating_add(Bytes a, Bytes b) {
   return a > std::numeric_limits<Bytes>::max() - b ? std::numeric_limits<Bytes>::max() : a + b;
 }
 
-// For people: three decimals at most of the largest unit that fits, which need not read back exactly.
-std::string rounded(Bytes bytes) {
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  constexpr std::array<std::string_view, 6> units{"B", "kB", "MB", "GB", "TB", "PB"};
-  for (; value >= 1000 && unit + 1 < units.size(); ++unit) value /= 1000;
-  return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 3, units[unit]);
-}
-
 // Text as the inside of a TOML basic string.
 std::string escaped(const std::string& text) {
   std::string result;
@@ -59,6 +50,14 @@ std::string phase_toml(const Phase& phase) {
 }
 
 }  // namespace
+
+std::string rounded(Bytes bytes) {
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  constexpr std::array<std::string_view, 6> units{"B", "kB", "MB", "GB", "TB", "PB"};
+  for (; value >= 1000 && unit + 1 < units.size(); ++unit) value /= 1000;
+  return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 3, units[unit]);
+}
 
 IdealIteration ideal_iteration(const Job& job, Rate link) {
   return ideal_iteration(job.phases, job.rate.is_zero() ? link : std::min(link, job.rate));

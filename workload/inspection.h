@@ -57,6 +57,9 @@ Inspection inspect(const Trace& trace, const MappingOptions& options = {}, std::
 /// The inspection as lines of text for a terminal, with iteration time and duty cycle alone on a link of rate `link`.
 std::string describe(const Inspection& inspection, Rate link);
 
+/// For people: three decimals at most of the largest unit that fits, which need not read back exactly.
+std::string rounded(Bytes bytes);
+
 /// The job as a [[job]] block of an experiment file that reads back as the same job; labels become comments.
 std::string to_toml(const Job& job);
 

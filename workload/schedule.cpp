@@ -32,16 +32,9 @@ std::string label(const Trace& trace, const Step& step) {
 }
 
 void check(const Trace& trace, const MappingOptions& options) {
-  const auto fail = [&](std::string_view option, std::string_view cause, std::string_view cure) {
-    throw InputError(fmt::format("{}: {}: {}; {}", trace.file, option, cause, cure));
-  };
-  for (const auto& [scale, key] :
-       {std::pair{options.compute_scale, "compute_scale"}, std::pair{options.bytes_scale, "bytes_scale"}})
-    if (!(scale > 0 && scale <= kMostScale))
-      fail(key, fmt::format("{} is out of range", scale), "give a factor above 0 and at most 1e6");
-  if (options.workers > kMostWorkers)
-    fail("workers", fmt::format("{} is out of range", options.workers), fmt::format("give 1 to {}", kMostWorkers));
-  if (trace.layers.empty()) fail("layers", "there is none", "give a trace with at least one layer");
+  check(options, trace.file);
+  if (trace.layers.empty())
+    throw InputError(fmt::format("{}: layers: there is none; give a trace with at least one layer", trace.file));
 }
 
 // Whether the training loop runs the collective of this layer and pass.
@@ -196,6 +189,18 @@ std::string label(const Trace& trace, const Step* first, const Step* last) {
 }
 
 }  // namespace
+
+void check(const MappingOptions& options, const std::string& file) {
+  const auto fail = [&](std::string_view option, std::string_view cause, std::string_view cure) {
+    throw InputError(fmt::format("{}: {}: {}; {}", file, option, cause, cure));
+  };
+  for (const auto& [scale, key] :
+       {std::pair{options.compute_scale, "compute_scale"}, std::pair{options.bytes_scale, "bytes_scale"}})
+    if (!(scale > 0 && scale <= kMostScale))
+      fail(key, fmt::format("{} is out of range", scale), "give a factor above 0 and at most 1e6");
+  if (options.workers > kMostWorkers)
+    fail("workers", fmt::format("{} is out of range", options.workers), fmt::format("give 1 to {}", kMostWorkers));
+}
 
 std::optional<Network> network_from(std::string_view text) {
   for (const Network network : {Network::weight_gradient, Network::inter_server, Network::all})

@@ -52,6 +52,9 @@ struct MappingOptions {
   double bytes_scale = 1.0;    ///< times the bytes that a worker sends; above 0, at most 1e6
 };
 
+/// Throws InputError, which begins with `file`, when a number is out of range.
+void check(const MappingOptions& options, const std::string& file);
+
 /// Workers that take part in a collective of `group`; at least 1.
 std::uint32_t group_size(const Trace& trace, Group group, const MappingOptions& options);
 
