@@ -24,8 +24,11 @@ constexpr double price = 3;
 constexpr double enough_bits = 20;
 constexpr std::uint32_t most_strikes = 3;
 constexpr std::uint32_t allowed_misses = 4;  // one in so many large gaps need not recur: a pause, or swallowed once
-constexpr std::uint32_t most_periods = 20;   // looked back
-constexpr std::uint32_t proof = 8;           // iterations
+constexpr std::uint32_t beyond_stragglers = 4;
+constexpr std::uint32_t lost_for_long = 64;  // searches
+constexpr std::uint32_t patience = 512;
+constexpr std::uint32_t most_periods = 20;  // looked back
+constexpr std::uint32_t proof = 8;          // iterations
 // Stands for the unknown silence before the first burst: longer than any.
 constexpr Nanos before_all(std::int64_t{1} << 60);
 
@@ -45,14 +48,22 @@ bool IterationLearner::on_send(Nanos now) {
   const Nanos length = newest().length;
   const bool predicted = tracking_ && begin_ == position_;
   if (!tracking_ || (predicted ? length.count / alike >= usual.count : length * 2 >= usual)) {
-    const std::optional<Period> found = find_period();
-    if (found && (!tracking_ || found->bytes + tolerance(size_) < size_ ||
-                  (found->gap.count / alike >= usual.count && found->bytes > size_ + tolerance(size_))))
-      adopt(*found);
-    else if (tracking_ && bytes_sent() > tolerance(size_) && !recurs(newest(), size_) && !recurs(newest(), size_ * 2))
-      fail();
-    else if (!tracking_ && proven_ && fits_again())
+    if (!tracking_ && proven_ && fits_again()) {
       begin_iteration(position_, length);
+      return true;
+    }
+    const std::optional<Period> found = search();
+    const bool surprise =
+        tracking_ && bytes_sent() > tolerance(size_) && !recurs(newest(), size_) && !recurs(newest(), size_ * 2);
+    // Stragglers lie whole iterations apart, so that a few of them soon look like a longer period.
+    const bool longer = found && found->bytes > size_ + tolerance(size_) && found->flawless &&
+                        found->gap.count / alike >= usual.count &&
+                        (surprise || found->recurrences >= beyond_stragglers);
+    const bool trusted = found && (found->flawless || !proven_ || futile_ >= lost_for_long);
+    if (trusted && (!tracking_ || found->bytes + tolerance(size_) < size_ || longer))
+      adopt(*found);
+    else if (surprise)
+      fail();
   }
   return tracking_ != was_tracking || iteration_ != was_iteration || begin_ != was_begin || size_ != was_size;
 }
@@ -120,6 +131,15 @@ bool IterationLearner::larger_ones_recur() const {
   return found < 3 || distance(at[1] - at[2], spacing) <= tolerance(spacing);
 }
 
+// Traffic that has no period is searched in vain: after a while only at some bursts, which nothing can be in step with.
+std::optional<IterationLearner::Period> IterationLearner::search() {
+  const bool outstanding = tracking_ && newest().length.count / alike >= gap_.count;
+  if (futile_ >= patience && !outstanding && position_ * 0x9E3779B97F4A7C15ULL >> 60 != 0) return std::nullopt;
+  const std::optional<Period> found = find_period();
+  futile_ = found && found->flawless ? 0 : std::min(futile_ + 1, patience);
+  return found;
+}
+
 std::optional<IterationLearner::Period> IterationLearner::find_period() const {
   if (larger_ones_recur()) return std::nullopt;
   std::optional<Period> flawed;
@@ -153,9 +173,9 @@ std::optional<IterationLearner::Period> IterationLearner::check_period(std::size
     const Gap& gap = gaps_[i];
     if (gap.length < large) continue;
     if (i > before) ++per_period;
+    if (gap.position < bytes) break;
     const bool is_boundary = gap.position == boundary;
-    const Gap* const like =
-        gap.position < bytes ? nullptr : nearest(gap.position - bytes, tolerance(bytes), gap.length / alike);
+    const Gap* const like = nearest(gap.position - bytes, tolerance(bytes), gap.length / alike);
     if (like == nullptr) {
       if (is_boundary || gap.larger + per_period >= remembered) break;
       if (++misses * allowed_misses > matches + allowed_misses) return std::nullopt;
@@ -175,8 +195,9 @@ std::optional<IterationLearner::Period> IterationLearner::check_period(std::size
     }
   }
   const double needed = enough_bits * static_cast<double>(1U << (strikes_ + (misses > 0 ? 1 : 0)));
-  if (bits < needed || boundaries < 2 || misses * allowed_misses > matches) return std::nullopt;
-  return Period{bytes, weakest, misses == 0};
+  if (bits < needed || misses * allowed_misses > matches || boundaries < (misses > 0 ? beyond_stragglers : 2))
+    return std::nullopt;
+  return Period{bytes, weakest, boundaries, misses == 0};
 }
 
 bool IterationLearner::recurs(const Gap& gap, Bytes period) const {
@@ -248,6 +269,7 @@ void IterationLearner::fail() {
   tracking_ = false;
   weak_gap_ = Nanos(0);
   if (!proven_ && strikes_ < most_strikes) ++strikes_;
+  futile_ = 0;
   matched_ = 0;
 }
 

@@ -71,8 +71,9 @@ class IterationLearner {
   static_assert(sizeof(Gap) == 32);
   struct Period {
     Bytes bytes = 0;
-    Nanos gap;              ///< the smallest of those that recurred
-    bool flawless = false;  ///< every large gap recurred
+    Nanos gap;                      ///< the smallest of those that recurred
+    std::uint32_t recurrences = 0;  ///< of the boundary
+    bool flawless = false;          ///< every large gap recurred
   };
   static constexpr std::size_t capacity = 128;
 
@@ -82,6 +83,7 @@ class IterationLearner {
   [[nodiscard]] const Gap& newest() const { return gaps_[count_ - 1]; }
   [[nodiscard]] const Gap* nearest(Bytes position, Bytes within, Nanos at_least) const;
   [[nodiscard]] bool larger_ones_recur() const;
+  std::optional<Period> search();
   [[nodiscard]] std::optional<Period> find_period() const;
   [[nodiscard]] std::optional<Period> check_period(std::size_t before) const;
   [[nodiscard]] bool recurs(const Gap& gap, Bytes period) const;
@@ -98,6 +100,7 @@ class IterationLearner {
   bool proven_ = false;  ///< size_ held for some iterations in a row
   std::uint32_t matched_ = 0;
   std::uint32_t strikes_ = 0;  ///< periods in a row that failed early
+  std::uint32_t futile_ = 0;   ///< searches in a row that found nothing
   std::uint64_t iteration_ = 0;
   Bytes size_ = 0;
   Nanos gap_;
