@@ -67,6 +67,71 @@ TEST(Runner, mltcp__interleaves_two_identical_jobs) {
   }
 }
 
+// The same with iterations that the transport learns from the traffic: three iterations pass before it knows.
+TEST(Runner, mltcp__interleaves_nearly_as_well_with_learned_iterations) {
+  for (int start = 2; start <= 8; start += 2) {
+    Experiment experiment = two_jobs(R"(["mltcp"])", 40);
+    experiment.jobs[1].start = Nanos(start * 1'000'000);
+    const Results exact = run(experiment);
+    experiment.learn_iterations = true;
+    const Results learned = run(experiment);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const JobResult& job = learned.runs[0].jobs[i];
+      EXPECT_LE(static_cast<double>(job.second_half_mean.count), 1.005 * static_cast<double>(job.isolated.count));
+      ASSERT_TRUE(job.interleaved_from.has_value()) << "start " << start << " ms";
+      EXPECT_LE(*job.interleaved_from, 12U) << "start " << start << " ms";
+    }
+    std::printf("start %d ms: mean slow-down %.3f exact, %.3f learned\n", start, exact.runs[0].jobs[0].slowdown,
+                learned.runs[0].jobs[0].slowdown);
+  }
+}
+
+// Four gradient buckets per iteration, three of them sent while the backward pass goes on: when the link is shared they
+// run into each other, and their bytes are still one iteration.
+TEST(Runner, mltcp__interleaves_jobs_of_several_buckets_with_learned_iterations) {
+  const auto job = [](const std::string& name, const std::string& start) {
+    return "[[job]]\nname = \"" + name + "\"\nstart = \"" + start +
+           R"("
+phases = [
+  { compute = "140 ms" },
+  { communicate = "2 MB", overlap = true },
+  { compute = "25 ms" },
+  { communicate = "4 MB", overlap = true },
+  { compute = "35 ms" },
+  { communicate = "3.5 MB", overlap = true },
+  { compute = "30 ms" },
+  { communicate = "2 MB" },
+]
+)";
+  };
+  const std::string text = R"(iterations = 40
+policies = ["fair", "mltcp"]
+[mltcp]
+iterations = "learned"
+[bottleneck]
+rate = "1 Gbps"
+buffer = "75 kB"
+)" + job("a", "0 ms") + job("b", "6 ms");
+  Experiment experiment = parse_experiment(text, "buckets.toml", FileOptions{});
+  ASSERT_TRUE(experiment.learn_iterations);
+  const Results learned = run(experiment);
+  experiment.policies = {"mltcp"};
+  experiment.learn_iterations = false;
+  const Results exact = run(experiment);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto second_half = [i](const Run& one) {
+      return static_cast<double>(one.jobs[i].second_half_mean.count) / static_cast<double>(one.jobs[i].isolated.count);
+    };
+    const double fair = second_half(learned.runs[0]);
+    const double told = second_half(exact.runs[0]);
+    const double found = second_half(learned.runs[1]);
+    std::printf("job %zu: second half %.3f fair, %.3f exact, %.3f learned\n", i, fair, told, found);
+    EXPECT_LE(found, 1.02);
+    EXPECT_LE(found, told + 0.01);
+    EXPECT_GT(fair, 1.1);
+  }
+}
+
 // Under fair sharing the offset of two jobs is a random walk that ends when their phases happen to be apart, so a
 // single run can be lucky. On average over starts, fair sharing costs several times as much as MLTCP does.
 TEST(Runner, fair__collides_where_mltcp_interleaves) {
