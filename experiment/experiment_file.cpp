@@ -742,7 +742,7 @@ class Reader {
     if (experiment.topology) {
       // Of the links of hosts only: what crosses the spines depends on the paths that flows will take.
       std::vector<double> of_host(std::size_t{2} * experiment.topology->hosts());
-      for (const Placement& placement : place(experiment.jobs, experiment.topology->hosts())) {
+      for (const Placement& placement : mltcp::experiment::place(experiment.jobs, experiment.topology->hosts())) {
         const double duty =
             workload::ideal_iteration(experiment.jobs[placement.job], experiment.bottleneck.rate).duty_cycle();
         for (const WorkerHosts& worker : placement.workers) {

@@ -73,7 +73,7 @@ TEST(Runner, mltcp__interleaves_nearly_as_well_with_learned_iterations) {
     Experiment experiment = two_jobs(R"(["mltcp"])", 30);
     experiment.jobs[1].start = Nanos(start * 1'000'000);
     const Results exact = run(experiment);
-    experiment.learn_iterations = true;
+    experiment.mltcp.learn_iterations = true;
     const Results learned = run(experiment);
     for (std::size_t i = 0; i < 2; ++i) {
       const JobResult& job = learned.runs[0].jobs[i];
@@ -113,10 +113,10 @@ rate = "1 Gbps"
 buffer = "75 kB"
 )" + job("a", "0 ms") + job("b", "6 ms");
   Experiment experiment = parse_experiment(text, "buckets.toml", FileOptions{});
-  ASSERT_TRUE(experiment.learn_iterations);
+  ASSERT_TRUE(experiment.mltcp.learn_iterations);
   const Results learned = run(experiment);
   experiment.policies = {"mltcp"};
-  experiment.learn_iterations = false;
+  experiment.mltcp.learn_iterations = false;
   const Results exact = run(experiment);
   for (std::size_t i = 0; i < 2; ++i) {
     const auto second_half = [i](const auto& one) {
