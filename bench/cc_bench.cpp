@@ -7,7 +7,6 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "mltcp/cc/augmentation.h"
 #include "mltcp/cc/controller.h"
@@ -65,11 +64,14 @@ void take_gains(cc::Augmentation& augmentation, cc::AckSample& ack) {
   ack.decrease_gain = augmentation.decrease_gain();
 }
 
-void algorithm(benchmark::State& state, const cc::AlgorithmTable& table, bool with_mltcp) {
+/// Arguments: which algorithm of the build, and whether with MLTCP.
+void algorithm(benchmark::State& state) {
+  const cc::AlgorithmTable& table = *cc::algorithms()[static_cast<std::size_t>(state.range(0))];
+  const bool with_mltcp = state.range(1) != 0;
   cc::Controller controller(table, {.max_packet_bytes = packet_bytes, .max_rate = Rate::from_gbps(100)});
   cc::Augmentation augmentation = with_mltcp ? iteration_aware({}) : cc::Augmentation();
   Acknowledgements acks;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const cc::AckSample& ack = acks.next();
     if (acks.congestion()) controller.on_congestion({ack.now, cc::CongestionEvent::Cause::ecn, 0});
     if (with_mltcp) take_gains(augmentation, acks.sample());
@@ -79,31 +81,35 @@ void algorithm(benchmark::State& state, const cc::AlgorithmTable& table, bool wi
   benchmark::DoNotOptimize(controller.output().cwnd_bytes);
 }
 
-void gain(benchmark::State& state, const cc::Aggressiveness& function) {
-  cc::Augmentation augmentation = iteration_aware(function);
+cc::Aggressiveness function(std::int64_t which) {
+  constexpr std::array<cc::Aggressiveness::Point, 4> points{{{0, 0.25}, {0.3, 0.5}, {0.7, 1.5}, {1, 2}}};
+  constexpr std::array<const char*, 6> names{"F1", "F2", "F3", "F4", "F5", "F6"};
+  return which == 0 ? cc::Aggressiveness::table(points)
+                    : cc::Aggressiveness::named(names.at(static_cast<std::size_t>(which - 1)));
+}
+
+/// Argument: F1 to F6, or 0 for a table of four points.
+void gain(benchmark::State& state) {
+  cc::Augmentation augmentation = iteration_aware(function(state.range(0)));
   cc::AckSample ack;
   ack.acked_bytes = 2 * packet_bytes;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     take_gains(augmentation, ack);
     benchmark::DoNotOptimize(ack.gain);
     benchmark::DoNotOptimize(ack.decrease_gain);
   }
 }
+BENCHMARK(gain)->ArgName("F")->DenseRange(0, 6);
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  for (const cc::AlgorithmTable* table : cc::algorithms())
-    for (const bool with_mltcp : {false, true})
-      benchmark::RegisterBenchmark((std::string(table->name) + (with_mltcp ? "/mltcp" : "/plain")).c_str(),
-                                   [table, with_mltcp](benchmark::State& s) { algorithm(s, *table, with_mltcp); });
-  for (const std::string_view name : {"F1", "F3", "F4"})
-    benchmark::RegisterBenchmark(("gain/" + std::string(name)).c_str(),
-                                 [f = cc::Aggressiveness::named(name)](benchmark::State& s) { gain(s, f); });
-  benchmark::RegisterBenchmark("gain/table", [](benchmark::State& s) {
-    constexpr std::array<cc::Aggressiveness::Point, 4> points{{{0, 0.25}, {0.3, 0.5}, {0.7, 1.5}, {1, 2}}};
-    gain(s, cc::Aggressiveness::table(points));
-  });
+  const auto all = cc::algorithms();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    benchmark::RegisterBenchmark(std::string(all[i]->name).c_str(), algorithm)
+        ->ArgNames({"", "mltcp"})
+        ->Args({static_cast<std::int64_t>(i), 0})
+        ->Args({static_cast<std::int64_t>(i), 1});
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

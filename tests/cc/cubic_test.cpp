@@ -22,7 +22,7 @@ struct Curve {
   long double w_max;
   long double k;
   Curve(double maximum, double begin)
-      : w_max(maximum), k(std::cbrt((w_max - static_cast<long double>(begin)) / 0.4L)) {}
+      : w_max(static_cast<long double>(maximum)), k(std::cbrt((w_max - static_cast<long double>(begin)) / 0.4L)) {}
   [[nodiscard]] double at(double t) const {
     const long double d = static_cast<long double>(t) - k;
     return static_cast<double>(0.4L * d * d * d + w_max);
@@ -174,9 +174,9 @@ TEST(Cubic, reno_region__adds_alpha_per_window_up_to_the_last_maximum_and_then_o
   Driver d(0.001);
   d.open(40);
   d.lose();
-  for (double expected = 28 + alpha; expected < 40; expected += alpha) {
+  for (int i = 1; 28 + i * alpha < 40; ++i) {
     d.ack(d.window(), 0.001);
-    ASSERT_NEAR(d.window(), expected, 0.001);
+    ASSERT_NEAR(d.window(), 28 + i * alpha, 0.001);
   }
   d.ack(d.window(), 0.001);
   ASSERT_GT(d.window(), 40);
