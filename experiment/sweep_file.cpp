@@ -334,7 +334,8 @@ Sweep load_sweep(const std::filesystem::path& path, const SweepOptions& options)
   sweep.text = read_text_file(path, file + ":1: file", kSweepFile);
   SweepReader reader(file);
   const toml::table root = parse_toml(sweep.text, file, kPage);
-  const bool is_sweep = root.contains("experiment") || root.contains("vary") || root.contains("case");
+  const bool is_sweep =
+      root.contains("experiment") || root.contains("seeds") || root.contains("vary") || root.contains("case");
   if (is_sweep) {
     if (!root.contains("experiment"))
       reader.fail(1, "experiment", "the key is missing", "write experiment = \"two-jobs.toml\"");

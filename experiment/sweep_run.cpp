@@ -38,18 +38,6 @@ std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::er
 
 std::string checksum_of(const Json& record) { return Fingerprint().add(dumped(record)).text(); }
 
-// What the tables are made of, some hundred bytes a job.
-void drop_series(Results& results) {
-  for (Run& run : results.runs) {
-    run.bottleneck.usage = {};
-    for (JobResult& job : run.jobs) {
-      job.starts.clear();
-      job.iterations.clear();
-      job.iteration_compute.clear();
-    }
-  }
-}
-
 template <typename Body>
 void in_parallel(std::uint32_t threads, std::size_t count, const Body& body) {
   // Also when these are more than there are cores.
@@ -69,6 +57,17 @@ void in_parallel(std::uint32_t threads, std::size_t count, const Body& body) {
 }
 
 }  // namespace
+
+void drop_series(Results& results) {
+  for (Run& run : results.runs) {
+    run.bottleneck.usage = {};
+    for (JobResult& job : run.jobs) {
+      job.starts.clear();
+      job.iterations.clear();
+      job.iteration_compute.clear();
+    }
+  }
+}
 
 std::string identity_of(const SweepPoint& point, std::uint64_t seed) {
   return Fingerprint().add(fmt::format("{} {} {}", kRecordSchema, point.fingerprint, seed)).text();

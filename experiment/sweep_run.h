@@ -45,6 +45,9 @@ std::string identity_of(const SweepPoint& point, std::uint64_t seed);
 
 std::filesystem::path record_path(const std::filesystem::path& folder, std::string_view identity);
 
+/// Leaves what tables are made of, some hundred bytes a job: no series of iterations and usage.
+void drop_series(Results& results);
+
 /// The text of a record's file. `description` is for people.
 std::string record_text(const SweepRecord& record, std::string_view identity, std::string_view description);
 /// The record with this identity, or nothing when there is none that can be trusted.

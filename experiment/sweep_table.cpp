@@ -208,10 +208,12 @@ SweepTable tabulate(const Sweep& sweep, const std::filesystem::path& folder, con
         continue;
       }
       if (record->build != build) ++table.other_builds;
-      if (record->failure.empty())
-        seeds.push_back(std::move(record->results));
-      else
+      if (!record->failure.empty()) {
         result.failures.emplace_back(seed, record->failure);
+        continue;
+      }
+      drop_series(record->results);
+      seeds.push_back(std::move(record->results));
     }
     result.rows = rows_of(seeds);
   }

@@ -178,6 +178,8 @@ TEST_F(SweepFile, load__refusals_name_the_line_of_the_sweep) {
               StartsWith("s.toml:3: bottleneck.buffer: the number 3 has no unit; "));
   EXPECT_THAT(vary_line("\"bottleneck.ecn\" = [{ kmin = \"5 kB\", kmaxx = \"6 kB\" }]"),
               StartsWith("s.toml:3: bottleneck.ecn.kmaxx: unknown key; "));
+  EXPECT_THAT(vary_line("bottleneck = [{ rate = \"1 Gbps\", ecn = { kmim = \"5 kB\" } }]"),
+              StartsWith("s.toml:3: bottleneck.ecn.kmim: unknown key; "));
   EXPECT_THAT(vary_line("\"job[3].start\" = [\"1 ms\"]"),
               StartsWith("s.toml:3: job[3].start: \"job\" has 2 elements; "));
   EXPECT_THAT(vary_line("\"job[x].start\" = [\"1 ms\"]"), HasSubstr("is no path of keys; "));
