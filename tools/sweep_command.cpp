@@ -26,7 +26,7 @@ namespace {
 
 // ---- stopping ----
 
-std::atomic<bool> stop_asked = false;
+std::atomic<bool> stop_asked = false;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): for a handler
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 // While it lives, the first SIGINT or SIGTERM asks to stop, and a second one ends the program as ever.
