@@ -62,6 +62,7 @@ void Dcqcn::on_congestion(const CongestionEvent& event, Output& out) {
 void Dcqcn::on_timeout(Nanos now, Output& out) {
   current_rate_ = target_rate_ = min_rate_;
   alpha_ = 1;
+  notified_ = now;
   restart_increase(now);
   write(out);
 }

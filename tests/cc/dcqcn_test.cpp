@@ -346,14 +346,32 @@ TEST(Dcqcn, loss__is_a_notification_and_a_mark_event_is_none) {
   EXPECT_EQ(flow.rate(), line / 2);
 }
 
-TEST(Dcqcn, timeout__falls_to_the_minimum_and_forgets_the_target) {
+TEST(Dcqcn, timeout__falls_to_the_minimum_and_forgets_target_and_alpha) {
   Driver flow(only_timer());
+  flow.notify();
+  flow.now += 100_ms;
+  flow.notify();  // alpha is next to nothing
   flow.controller.on_timeout(flow.now);
   EXPECT_EQ(flow.rate(), 40 * mbps);
   for (int i = 0; i < 5; ++i) flow.tick();
   EXPECT_EQ(flow.rate(), 40 * mbps);
   flow.tick();
   EXPECT_EQ(flow.rate(), 60 * mbps);
+  for (int i = 0; i < 10; ++i) flow.tick();
+  const double before = flow.rate();
+  flow.notify();
+  EXPECT_NEAR(flow.rate(), before * (1 - std::pow(1 - g, 16) / 2), rounding);  // alpha began anew from 1, 16 K ago
+}
+
+TEST(Dcqcn, target__never_above_line_rate) {
+  Parameters parameters = only_timer();
+  parameters.dcqcn.additive_increase = Rate(40'000'000'000);
+  Driver flow(parameters);
+  flow.notify();
+  for (int i = 1; i <= 10; ++i) {
+    flow.tick();
+    EXPECT_NEAR(flow.rate(), recovered(line, 1.0, i), rounding);
+  }
 }
 
 TEST(Dcqcn, window__is_two_round_trips_at_the_rate_before_the_cut) {

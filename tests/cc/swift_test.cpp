@@ -81,7 +81,7 @@ struct Driver {
   /// Brings the window to `packets` by growth or by losses.
   void window(double packets) {
     ack(1e-3, far_below);
-    while (cwnd() > packets) {
+    for (int i = 0; i < 100 && cwnd() > packets; ++i) {
       now += 1_s;
       lose();
     }
