@@ -1,0 +1,119 @@
+// What rate-based and delay-based algorithms ask of the transport: rates on the wire, a controller's timer, and windows
+// below one packet.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "../transport/test_network.h"
+
+namespace mltcp {
+namespace {
+
+using namespace testing_network;
+
+constexpr std::size_t overhead = 42;  // of a packet on the wire
+const Rate line_rate(100'000'000);
+
+ConnectionConfig dcqcn(const cc::DcqcnParameters& parameters = {}) {
+  cc::Parameters all;
+  all.dcqcn = parameters;
+  ConnectionConfig config;
+  config.congestion_control = "dcqcn";
+  config.parameters = std::make_shared<const cc::Parameters>(all);
+  config.ecn = true;
+  config.max_rate = line_rate;
+  return config;
+}
+
+struct Transfer {
+  explicit Transfer(const ConnectionConfig& config, std::size_t bytes = 1'000'000)
+      : pair(config, config), message(random_bytes(bytes)), buffer(bytes) {
+    std::tie(c, s) = pair.connect();
+    EXPECT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+    pair.run_for(10_ms);
+    pair.log.clear();
+  }
+  /// Marks the `number`-th data packet, from 0.
+  void mark(int number) {
+    pair.fate = [number, next = 0](const Parsed& packet, Fate& fate) mutable {
+      if (packet.from == 0 && is_data(packet) && next++ == number) fate.ecn = Ecn::ce;
+    };
+  }
+  void complete() {
+    ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+    ASSERT_TRUE(pair.transfer(1, 1));
+    EXPECT_EQ(buffer, message);
+  }
+  [[nodiscard]] Rate rate() { return pair.c().stats(c).pacing_rate; }
+
+  Pair pair;
+  ByteVector message;
+  ByteVector buffer;
+  ConnectionId c = 0;
+  ConnectionId s = 0;
+};
+
+TEST(RateBased, rate__begins_at_line_rate_and_counts_what_is_on_the_wire) {
+  cc::DcqcnParameters parameters;
+  parameters.increase_interval = 100_s;  // the cut stays
+  parameters.increase_bytes = 1'000'000'000;
+  Transfer transfer(dcqcn(parameters));
+  EXPECT_EQ(transfer.rate(), line_rate);
+  transfer.mark(100);
+  transfer.complete();
+  EXPECT_EQ(transfer.rate(), Rate(line_rate.bits_per_second / 2));
+  // Rates over the time between packets, some before the mark and many after it.
+  std::vector<const Parsed*> sent;
+  for (const Parsed& packet : transfer.pair.log)
+    if (packet.from == 0 && is_data(packet)) sent.push_back(&packet);
+  ASSERT_GT(sent.size(), 500u);
+  const auto rate_between = [&](std::size_t first, std::size_t last) {
+    std::size_t bytes = 0;
+    for (std::size_t i = first; i < last; ++i) bytes += sent[i]->size + overhead;
+    return static_cast<double>(bytes) * 8 / (sent[last]->at - sent[first]->at).seconds();
+  };
+  EXPECT_NEAR(rate_between(10, 90), 100e6, 1e6);
+  EXPECT_NEAR(rate_between(150, 500), 50e6, 0.5e6);
+}
+
+TEST(RateBased, timer__brings_the_rate_back_while_nothing_is_sent_and_then_leaves_the_shard_alone) {
+  cc::DcqcnParameters parameters;
+  parameters.increase_interval = 1_ms;
+  Transfer transfer(dcqcn(parameters));
+  transfer.mark(680);  // near the end
+  transfer.complete();
+  transfer.pair.run_for(100_us);
+  EXPECT_LT(transfer.rate(), line_rate);
+  EXPECT_LE(transfer.pair.host(0).deadline, transfer.pair.now() + 1_ms);
+  transfer.pair.run_for(100_ms);
+  EXPECT_EQ(transfer.rate(), line_rate);
+  EXPECT_TRUE(transfer.pair.host(0).deadline.is_never());
+}
+
+TEST(WindowBelowOnePacket, is_one_packet_in_as_many_round_trips) {
+  cc::Parameters parameters;
+  parameters.swift.base_target = 1_ns;  // never met
+  parameters.swift.flow_scaling = 0_ns;
+  parameters.swift.per_hop = 0_ns;
+  parameters.swift.min_window = 0.25;
+  ConnectionConfig config;
+  config.congestion_control = "swift";
+  config.parameters = std::make_shared<const cc::Parameters>(parameters);
+  Transfer transfer(config, 100'000);
+  transfer.complete();
+  EXPECT_DOUBLE_EQ(transfer.pair.c().stats(transfer.c).cwnd_bytes, 0.25 * PacketIo::Limits{}.max_packet_bytes);
+  Nanos last;
+  int packets = 0;
+  for (const Parsed& packet : transfer.pair.log) {
+    if (packet.from != 0 || !is_data(packet)) continue;
+    if (++packets > 20) {
+      EXPECT_NEAR((packet.at - last).seconds(), 4 * 100e-6, 10e-6) << "packet " << packets;
+    }
+    last = packet.at;
+  }
+  EXPECT_GT(packets, 60);
+}
+
+}  // namespace
+}  // namespace mltcp
