@@ -11,6 +11,7 @@ namespace {
 constexpr double initial_window = 10;        // packets, RFC 6928
 constexpr double endpoint_weight = 1.0 / 8;  // of a sample in the smoothed endpoint delay (section 3.2)
 constexpr double windows_apart = 2;          // at most, the larger window to the smaller
+constexpr double highest_rate = 1e15;        // bits per second
 constexpr double in_use = 0.8;               // of the window in flight, a packet less: it is what holds the sender back
 
 }  // namespace
@@ -18,6 +19,7 @@ constexpr double in_use = 0.8;               // of the window in flight, a packe
 void Swift::start(const PathInfo& path, Output& out) {
   const SwiftParameters& p = path.parameters->swift;
   mss_ = static_cast<double>(path.max_packet_bytes);
+  derive_base_ = p.base_target == Nanos(0);
   base_target_ = static_cast<double>(p.base_target.count);
   per_hop_ = static_cast<double>(p.per_hop.count);
   // Section 3.5: the addition to the target is flow_scaling at flow_min_window, and 0 at flow_max_window.
@@ -40,7 +42,11 @@ void Swift::on_ack(const AckSample& ack, Output& out) {
     latest_rtt_ = static_cast<double>(ack.latest_rtt.count);
     const auto endpoint = static_cast<double>(ack.endpoint_delay.count);
     fabric_delay_ = latest_rtt_ - endpoint;
-    least_fabric_delay_ = measured_ ? std::min(least_fabric_delay_, fabric_delay_) : fabric_delay_;
+    if (!measured_ || fabric_delay_ < least_fabric_delay_) {
+      least_fabric_delay_ = fabric_delay_;
+      if (derive_base_)
+        base_target_ = static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(2 * fabric_delay_)));
+    }
     endpoint_delay_ = measured_ ? endpoint_delay_ + endpoint_weight * (endpoint - endpoint_delay_) : endpoint;
     measured_ = true;
   }
@@ -57,29 +63,25 @@ void Swift::react(Window& window, double delay, double target, double step, cons
   if (delay < target)
     window.packets += window.packets >= 1 ? step / window.packets : step;
   else
-    decrease(window, reduction(std::min(beta_ * (delay - target) / delay, max_decrease_), ack.decrease_gain), ack.now);
+    decrease(window, std::min(beta_ * (delay - target) / delay, max_decrease_), ack.decrease_gain, ack.now);
 }
 
-void Swift::decrease(Window& window, double share, Nanos now) const {
+void Swift::decrease(Window& window, double share, double decrease_gain, Nanos now) const {
   const bool recent = !window.decreased.is_never() && static_cast<double>((now - window.decreased).count) < latest_rtt_;
   if (recent || share <= 0) return;
-  window.packets *= 1 - share;
+  window.packets *= 1 - reduction(share, decrease_gain);
   window.decreased = now;
 }
 
 double Swift::fabric_target(const AckSample& ack) const {
-  const double base = base_target_ > 0
-                          ? base_target_
-                          : static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(2 * least_fabric_delay_)));
-  const double scaling = flow_alpha_ / std::sqrt(fabric_.packets / ack.gain) + flow_beta_;
-  return base + ack.hops * per_hop_ + std::clamp(scaling, 0.0, flow_scaling_);
+  const double scaling = flow_alpha_ * std::sqrt(ack.gain / fabric_.packets) + flow_beta_;
+  return base_target_ + ack.hops * per_hop_ + std::clamp(scaling, 0.0, flow_scaling_);
 }
 
 void Swift::on_congestion(const CongestionEvent& event, Output& out) {
   if (event.cause != CongestionEvent::Cause::loss) return;  // the delay tells more than a mark
-  const double share = reduction(max_decrease_, event.decrease_gain);
-  decrease(fabric_, share, event.now);
-  decrease(endpoint_, share, event.now);
+  decrease(fabric_, max_decrease_, event.decrease_gain, event.now);
+  decrease(endpoint_, max_decrease_, event.decrease_gain, event.now);
   write(out);
 }
 
@@ -93,9 +95,14 @@ void Swift::write(Output& out) {
   const double most = std::min(windows_apart * cwnd, max_window_);
   fabric_.packets = std::clamp(fabric_.packets, cwnd, most);
   endpoint_.packets = std::clamp(endpoint_.packets, cwnd, most);
-  out.cwnd_bytes = (cwnd < 1 ? cwnd : std::ceil(cwnd)) * mss_;
-  if (smoothed_rtt_ > 0)
-    out.pacing_rate = Rate(static_cast<std::uint64_t>(std::max(cwnd * mss_ * 8e9 / smoothed_rtt_, 1.0)));
+  // By way of integers: faster than std::ceil() and conversion to unsigned.
+  auto whole = static_cast<double>(static_cast<std::int64_t>(cwnd));
+  if (whole < cwnd) ++whole;
+  out.cwnd_bytes = (cwnd < 1 ? cwnd : whole) * mss_;
+  if (smoothed_rtt_ > 0) {
+    const double rate = std::clamp(cwnd * mss_ * 8e9 / smoothed_rtt_, 1.0, highest_rate);
+    out.pacing_rate = Rate(static_cast<std::uint64_t>(static_cast<std::int64_t>(rate)));
+  }
 }
 
 }  // namespace mltcp::cc

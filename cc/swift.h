@@ -62,7 +62,7 @@ class Swift {
   /// Algorithm 1 for one window. `step`: packets acknowledged, times their increase.
   void react(Window& window, double delay, double target, double step, const AckSample& ack) const;
   /// Takes `share` of the window away, once per round trip.
-  void decrease(Window& window, double share, Nanos now) const;
+  void decrease(Window& window, double share, double decrease_gain, Nanos now) const;
   [[nodiscard]] double fabric_target(const AckSample& ack) const;
   void write(Output& out);
 
@@ -76,6 +76,7 @@ class Swift {
   double endpoint_delay_ = 0;  ///< smoothed
   double smoothed_rtt_ = 0;
 
+  bool derive_base_ = false;
   double base_target_ = 0;
   double per_hop_ = 0;
   double flow_scaling_ = 0;
