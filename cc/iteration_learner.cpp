@@ -118,19 +118,6 @@ const IterationLearner::Gap* IterationLearner::nearest(Bytes position, Bytes wit
   return best;
 }
 
-// Much larger gaps than the newest one, at equal distances as far as is known, and the next is not overdue: then the
-// newest lies within an iteration.
-bool IterationLearner::larger_ones_recur() const {
-  std::array<Bytes, 3> at{};
-  std::size_t found = 0;
-  for (std::size_t i = count_ - 1; i-- > 0 && found < at.size();)
-    if (gaps_[i].length.count / alike >= newest().length.count) at[found++] = gaps_[i].position;
-  if (found < 2) return false;
-  const Bytes spacing = at[0] - at[1];
-  if (newest().position - at[0] > spacing + tolerance(spacing)) return false;
-  return found < 3 || distance(at[1] - at[2], spacing) <= tolerance(spacing);
-}
-
 // Traffic that has no period is searched in vain: after a while only at some bursts, which nothing can be in step with.
 std::optional<IterationLearner::Period> IterationLearner::search() {
   const bool outstanding = tracking_ && newest().length.count / alike >= gap_.count;
@@ -141,7 +128,6 @@ std::optional<IterationLearner::Period> IterationLearner::search() {
 }
 
 std::optional<IterationLearner::Period> IterationLearner::find_period() const {
-  if (larger_ones_recur()) return std::nullopt;
   std::optional<Period> flawed;
   for (std::size_t i = count_ - 1; i-- > 0;) {
     if (gaps_[i].length.count < newest().length.count / alike) continue;
@@ -197,6 +183,7 @@ std::optional<IterationLearner::Period> IterationLearner::check_period(std::size
   const double needed = enough_bits * static_cast<double>(1U << (strikes_ + (misses > 0 ? 1 : 0)));
   if (bits < needed || misses * allowed_misses > matches || boundaries < (misses > 0 ? beyond_stragglers : 2))
     return std::nullopt;
+  if (boundary == gaps_[0].position && gaps_[0].length == before_all) boundaries = most_periods;  // and ever since
   return Period{bytes, weakest, boundaries, misses == 0};
 }
 
@@ -219,21 +206,11 @@ bool IterationLearner::fits_again() const {
 // Compares the burst that begins with what was predicted.
 void IterationLearner::follow() {
   if (bytes_sent() > most_bytes()) {
-    // The job may compute for much shorter than it did: its bytes tell.
-    if (weak_gap_.count > 0) begin_iteration(weak_position_, weak_gap_);
-    if (bytes_sent() > most_bytes()) {
-      fail();
-      return;
-    }
+    fail();
+    return;
   }
-  if (bytes_sent() + tolerance(size_) < size_) return;
-  const Nanos length = newest().length;
-  if (length * alike >= gap_) {
-    begin_iteration(position_, length);
-  } else if (length > weak_gap_) {
-    weak_gap_ = length;
-    weak_position_ = position_;
-  }
+  if (bytes_sent() + tolerance(size_) >= size_ && newest().length * alike >= gap_)
+    begin_iteration(position_, newest().length);
 }
 
 void IterationLearner::begin_iteration(Bytes position, Nanos gap) {
@@ -241,10 +218,7 @@ void IterationLearner::begin_iteration(Bytes position, Nanos gap) {
     // Bytes per iteration may vary a little, compute times a lot: a straggler or a pause counts as twice the usual.
     const auto error = static_cast<std::int64_t>(position - begin_) - static_cast<std::int64_t>(size_);
     size_ = static_cast<Bytes>(static_cast<std::int64_t>(size_) + error / 4);
-    if (gap * alike < gap_)
-      gap_ = gap;
-    else
-      gap_ += (std::min(gap, gap_ * 2) - gap_) / 4;
+    gap_ += (std::min(gap, gap_ * 2) - gap_) / 4;
     if (++matched_ >= proof) {
       proven_ = true;
       strikes_ = 0;
@@ -252,7 +226,6 @@ void IterationLearner::begin_iteration(Bytes position, Nanos gap) {
   }
   tracking_ = true;
   begin_ = position;
-  weak_gap_ = Nanos(0);
   ++iteration_;
 }
 
@@ -267,7 +240,6 @@ void IterationLearner::adopt(const Period& period) {
 
 void IterationLearner::fail() {
   tracking_ = false;
-  weak_gap_ = Nanos(0);
   if (!proven_ && strikes_ < most_strikes) ++strikes_;
   futile_ = 0;
   matched_ = 0;

@@ -13,13 +13,15 @@
 //              there: thousands of small gaps don't push out the few large ones, and a pause of minutes pushes out
 //              nothing
 //   period     the smallest B after which gaps like the newest one recur, where every other large gap recurs too and
-//              none recurs that is larger. Each recurrence is worth the logarithm of how unlikely it was by chance;
-//              18 bits are enough, which is three iterations of exactly equal bytes, or more that differ
+//              none that recurs is much larger. Each recurrence is worth the logarithm of how unlikely it was by
+//              chance; 20 bits are enough, which is three iterations of exactly equal bytes, or more that differ
 //   tracking   an iteration begins with the first large gap within 1/32 of the predicted position
+//   longer     where gaps recur that are four times as long, the iterations are theirs: those before were buckets
 //   failure    no gap there, or a large gap where none recurs: unknown. A period that had proved itself is taken up
 //              again after one more iteration that fits; one that failed early doubles the evidence that the next needs
 //
-// What equal gaps and bytes can't tell apart isn't told apart: two equal halves of an iteration are two iterations.
+// What gaps and bytes can't tell apart isn't told apart: two equal halves of an iteration are two iterations, and four
+// or more equal buckets are taken for iterations until the compute gap has been seen a few times.
 // The per-acknowledgement work is an addition; the rest happens once per burst and is bounded.
 #pragma once
 
@@ -82,7 +84,6 @@ class IterationLearner {
   const Gap& record(Nanos now);
   [[nodiscard]] const Gap& newest() const { return gaps_[count_ - 1]; }
   [[nodiscard]] const Gap* nearest(Bytes position, Bytes within, Nanos at_least) const;
-  [[nodiscard]] bool larger_ones_recur() const;
   std::optional<Period> search();
   [[nodiscard]] std::optional<Period> find_period() const;
   [[nodiscard]] std::optional<Period> check_period(std::size_t before) const;
@@ -105,9 +106,6 @@ class IterationLearner {
   Bytes size_ = 0;
   Nanos gap_;
   Bytes begin_ = 0;
-  // The best boundary so far where only gaps of another length were found.
-  Bytes weak_position_ = 0;
-  Nanos weak_gap_;
   // Gaps, oldest first.
   Bytes largest_burst_ = 0;  ///< of late
   std::size_t count_ = 0;

@@ -173,11 +173,50 @@ TEST(IterationLearner, equal_buckets__are_one_iteration_once_the_compute_gap_has
   Shape layers{"layers", {}};
   for (int i = 0; i < 24; ++i) layers.bursts.emplace_back(MB, i == 23 ? 80_ms : 2_ms);
   Traffic job;
-  known_in(job, layers, 5);
+  known_in(job, layers, 3);
   job.wrong = 0;
   EXPECT_EQ(known_in(job, layers, 20), 20);
   EXPECT_EQ(job.wrong, 0u);
   EXPECT_EQ(job.learner.bytes_per_iteration(), 24 * MB);
+}
+
+// A bucket is no iteration where the gap before it is unlike the next.
+TEST(IterationLearner, equal_buckets__that_are_few_are_never_taken_for_iterations) {
+  Traffic job;
+  const Shape three{"three", {{5 * MB, 3_ms}, {5 * MB, 3_ms}, {5 * MB, 150_ms}}};
+  EXPECT_EQ(known_in(job, three, 20), 17);
+  EXPECT_EQ(job.wrong, 0u);
+}
+
+// The transport sees the job from the middle of an iteration on: of two gaps that recur, the longer is the compute gap.
+TEST(IterationLearner, boundary__is_the_longest_silence) {
+  Traffic job;
+  const Shape rotated{"backward first", {{9 * MB, 100_ms}, {4 * MB, 30_ms}}};
+  EXPECT_GE(known_in(job, rotated, 12), 8);
+  EXPECT_EQ(job.learner.compute_gap(), 100_ms);
+  EXPECT_EQ(job.learner.bytes_sent(), 4 * MB);
+}
+
+// Stragglers make longer periods by chance: several gaps of one iteration in twenty take ten times as long.
+TEST(IterationLearner, stragglers__do_not_look_like_a_longer_period) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    Traffic job;
+    job.random = Random(seed);
+    job.stretch = 3;
+    job.jitter = 0.05;
+    int known = 0;
+    job.truth = bytes_of(buckets);
+    for (int i = 0; i < 400; ++i) {
+      const bool straggler = i > 10 && job.random.chance(0.05);
+      for (const auto& [bytes, silence] : buckets.bursts) {
+        job.burst(bytes);
+        job.silence(straggler ? silence * 10 : silence);
+      }
+      known += job.learner.known() ? 1 : 0;
+    }
+    EXPECT_GE(known, 340) << "seed " << seed;
+    EXPECT_LT(job.wrong, 400u * 80 / 100) << "seed " << seed;
+  }
 }
 
 // The network may join buckets; their bytes stay.
