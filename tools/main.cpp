@@ -110,7 +110,9 @@ int dispatch(int argc, char** argv) {
   tools::InspectArguments inspect;
   CLI::App* inspect_command =
       app.add_subcommand("inspect", "What a trace holds: iterations, phases, bytes (docs/workload.md)");
-  inspect_command->add_option("TRACE", inspect.file, "A trace in the 12-column text format")->required();
+  inspect_command
+      ->add_option("TRACE", inspect.file, "A trace in the 12-column text format, or of PyTorch's profiler (.json)")
+      ->required();
   inspect_command->add_flag("--toml", inspect.toml, "Print it as a job of an experiment file");
   inspect_command->add_option("--name", inspect.name, "Name of that job; default: the file's");
   inspect_command
