@@ -138,7 +138,7 @@ TEST(ExperimentFile, load__every_key) {
 }
 
 TEST(ExperimentFile, load__examples) {
-  for (const char* file : {"two-vgg19.toml", "three-jobs-traces.toml", "multi-phase.toml"}) {
+  for (const char* file : {"two-vgg19.toml", "three-jobs-traces.toml", "multi-phase.toml", "learned-buckets.toml"}) {
     const Experiment experiment = load_experiment(std::filesystem::path(MLTCP_EXAMPLES) / file);
     EXPECT_EQ(experiment.name + ".toml", file);
     EXPECT_THAT(experiment.warnings, IsEmpty());
@@ -462,6 +462,25 @@ TEST(ExperimentFile, parse__phases_errors) {
               error_at(5, "job[1].communicate", "has phases too"));
   EXPECT_THAT(refusal(bare_job("compute = \"1 ms\"\nphases = [{ communicate = \"1 MB\" }]")),
               error_at(5, "job[1].compute", "has phases too"));
+}
+
+TEST(ExperimentFile, parse__trace_of_the_profiler) {
+  const auto traced = [](const std::string& line) {
+    return parse_experiment(bare_job("trace = \"profile.json\"\n" + line), (kData / "e.toml").string());
+  };
+  const workload::Job job = traced("compute_scale = 2.0").jobs[0];
+  ASSERT_EQ(job.phases.size(), 3U);
+  EXPECT_EQ(job.phases[0].compute, Nanos(20'000'000));
+  EXPECT_EQ(job.phases[1].bytes, 1'000'000U);
+  EXPECT_EQ(job.phases[2].compute, Nanos(19'000'000));
+  for (const char* key : {"network = \"all\"", "gather_size = \"shard\""}) {
+    try {
+      traced(key);
+      ADD_FAILURE() << key << " is not refused";
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("a trace of PyTorch's profiler tells what was sent"));
+    }
+  }
 }
 
 TEST(ExperimentFile, parse__trace_errors) {
