@@ -94,6 +94,7 @@ class Reader {
            "write \"sim\", or use mltcp run");
     experiment.cc = choice(root, "cc", "--cc", options_.cc, known_ccs(), options_.ccs, "reno");
     read_policies(root, experiment);
+    check_priorities(root, experiment);
     if (const auto item = find(root, "", "mltcp")) read_mltcp(*item, experiment.mltcp);
     read_parameters(root, experiment.parameters);
     const auto bottleneck = find(root, "", "bottleneck");
@@ -110,8 +111,10 @@ class Reader {
     const auto jobs = find(root, "", "job");
     if (!jobs) fail(1, "job", "there is no job", "add at least one [[job]]");
     read_jobs(*jobs, experiment);
+    if (topology) check_topology(*topology, experiment);
     check_length(root, experiment);
     warn_if_overbooked(experiment);
+    warn_of_equal_priorities(experiment);
     return experiment;
   }
 
@@ -339,6 +342,14 @@ class Reader {
     }
   }
 
+  void check_priorities(const toml::table& root, const Experiment& experiment) const {
+    if (experiment.datapath == "sim" || !contains(experiment.policies, "priority")) return;
+    const std::string cause = fmt::format("the switch of datapath {} has no priority queues", experiment.datapath);
+    const std::string_view cure = "leave policy \"priority\" out, or use datapath sim";
+    if (!options_.policy.empty()) throw InputError(fmt::format("--policy: {}; {}", cause, cure));
+    fail(*find(root, "", "policies"), cause, cure);
+  }
+
   static std::uint32_t line_of(const toml::node& node, std::uint32_t otherwise) {
     const std::uint32_t line = node.source().begin.line;
     return line > 0 ? line : otherwise;
@@ -487,9 +498,9 @@ class Reader {
 
   void read_topology(const Item& item, Experiment& experiment) const {
     const toml::table& keys = table(item, "[topology] and below it kind = \"leaf-spine\"");
-    check_keys(
-        keys, item.key,
-        {"kind", "leaves", "spines", "hosts_per_leaf", "host_rate", "uplink_rate", "delay", "buffer", "ecn", "mtu"});
+    check_keys(keys, item.key,
+               {"kind", "leaves", "spines", "hosts_per_leaf", "host_rate", "uplink_rate", "delay", "buffer",
+                "shared_buffer", "alpha", "pfc", "ecn", "mtu"});
     if (experiment.datapath != "sim")
       fail(item, fmt::format("datapath {} has one switch and no topology", experiment.datapath), "use datapath sim");
     const auto required = [&](std::string_view key, std::string_view example) {
@@ -518,11 +529,55 @@ class Reader {
       topology.mtu = static_cast<std::uint32_t>(whole(*value, 576, 9000));
     if (const auto value = find(keys, item.key, "buffer"))
       topology.buffer_bytes = buffer(*value, "1 MB", topology.mtu + encap::kEthernetBytes);
+    read_memory(item, keys, topology);
     if (const auto value = find(keys, item.key, "ecn")) read_ecn(*value, topology.ecn);
     experiment.bottleneck.rate = topology.host_rate;
     experiment.bottleneck.delay = topology.delay;
-    experiment.bottleneck.buffer_bytes = topology.buffer_bytes;
+    experiment.bottleneck.buffer_bytes = topology.memory.bytes == 0 ? topology.buffer_bytes : topology.memory.bytes;
     experiment.bottleneck.ecn = topology.ecn;
+  }
+
+  // What only the network as a whole can tell: with the queues of policy priority, if it is asked for.
+  void check_topology(const Item& item, const Experiment& experiment) const {
+    sim::LeafSpineConfig network = *experiment.topology;
+    if (contains(experiment.policies, "priority")) network.classes = kPriorities;
+    try {
+      sim::check(network);
+    } catch (const InputError& error) {
+      throw InputError(one_line(fmt::format("{}:{}: {}: {}", file_, item.line, item.key, error.what())));
+    }
+  }
+
+  void read_memory(const Item& item, const toml::table& keys, sim::LeafSpineConfig& topology) const {
+    const auto shared = find(keys, item.key, "shared_buffer");
+    const auto alpha = find(keys, item.key, "alpha");
+    const auto pfc = find(keys, item.key, "pfc");
+    if (shared) {
+      if (find(keys, item.key, "buffer")) fail(*shared, "each port has a buffer of its own too", "keep one of the two");
+      topology.memory.bytes = buffer(*shared, "16 MB", topology.mtu + encap::kEthernetBytes);
+    }
+    for (const auto& [value, what] : {std::pair{&alpha, "alpha"}, std::pair{&pfc, "pfc"}})
+      if (*value && !shared)
+        fail(**value, fmt::format("{} is about the memory that ports share", what), "add shared_buffer = \"16 MB\"");
+    if (alpha) topology.memory.alpha = factor(*alpha, kMostWeight);
+    if (!pfc) return;
+    if (alpha) fail(*alpha, "with pfc no queue is bounded, and alpha is a bound", "keep one of the two");
+    const toml::table& limits = table(*pfc, "pfc = { xoff = \"100 kB\", xon = \"80 kB\" }");
+    check_keys(limits, pfc->key, {"xoff", "xon", "headroom"});
+    const auto xoff = find(limits, pfc->key, "xoff");
+    if (!xoff) fail(pfc->line, path(pfc->key, "xoff"), "the key is missing", "write xoff = \"100 kB\"");
+    topology.memory.pfc.enabled = true;
+    topology.memory.pfc.xoff_bytes = bytes(*xoff, "100 kB", kMostBufferBytes);
+    if (topology.memory.pfc.xoff_bytes == 0) fail(*xoff, "it is 0", "write a size above 0");
+    topology.memory.pfc.xon_bytes = topology.memory.pfc.xoff_bytes / 2;
+    if (const auto xon = find(limits, pfc->key, "xon")) {
+      topology.memory.pfc.xon_bytes = bytes(*xon, "80 kB", kMostBufferBytes);
+      if (topology.memory.pfc.xon_bytes >= topology.memory.pfc.xoff_bytes)
+        fail(*xon, fmt::format("{} is not below xoff", bytes_to_text(topology.memory.pfc.xon_bytes)),
+             "write less than " + bytes_to_text(topology.memory.pfc.xoff_bytes));
+    }
+    if (const auto headroom = find(limits, pfc->key, "headroom"))
+      topology.pfc_headroom_bytes = bytes(*headroom, "40 kB", kMostBufferBytes);
   }
 
   Bytes buffer(const Item& item, std::string_view example, Bytes frame) const {
@@ -641,10 +696,10 @@ class Reader {
 
   workload::Job read_job(const Item& item, std::vector<std::string>& warnings) const {
     const toml::table& keys = table(item, "[[job]] above each job");
-    check_keys(keys, item.key, {"name",       "count",        "compute",       "communicate", "flows",   "start",
-                                "start_step", "start_jitter", "jitter",        "weight",      "hosts",   "rate",
-                                "phases",     "trace",        "iterations",    "cc",          "unaware", "workers",
-                                "network",    "gather_size",  "compute_scale", "bytes_scale"});
+    check_keys(keys, item.key, {"name",       "count",        "compute",     "communicate",   "flows",      "start",
+                                "start_step", "start_jitter", "jitter",      "weight",        "priority",   "hosts",
+                                "rate",       "phases",       "trace",       "iterations",    "cc",         "unaware",
+                                "workers",    "network",      "gather_size", "compute_scale", "bytes_scale"});
     workload::Job job;
     const auto name = find(keys, item.key, "name");
     if (!name) fail(item.line, path(item.key, "name"), "the key is missing", "write name = \"vgg19\"");
@@ -656,6 +711,8 @@ class Reader {
       job.start_jitter = duration(*value, "5 ms", kMostCompute);
     if (const auto value = find(keys, item.key, "jitter")) job.jitter = duration(*value, "1 ms", kMostCompute);
     if (const auto value = find(keys, item.key, "weight")) job.weight = factor(*value, kMostWeight);
+    if (const auto value = find(keys, item.key, "priority"))
+      job.priority = static_cast<std::uint32_t>(whole(*value, 0, kPriorities - 1));
     if (const auto value = find(keys, item.key, "rate")) job.rate = rate(*value);
     if (const auto value = find(keys, item.key, "iterations"))
       job.iterations = static_cast<std::uint32_t>(whole(*value, 1, kMostIterations));
@@ -734,6 +791,14 @@ class Reader {
       sums.bytes += phase.bytes;
     }
     return sums;
+  }
+
+  static void warn_of_equal_priorities(Experiment& experiment) {
+    const auto& jobs = experiment.jobs;
+    const bool equal = std::all_of(jobs.begin(), jobs.end(),
+                                   [&](const workload::Job& job) { return job.priority == jobs.front().priority; });
+    if (equal && jobs.size() > 1 && contains(experiment.policies, "priority"))
+      experiment.warnings.emplace_back("the jobs have one priority: under policy priority they share as under fair");
   }
 
   // No order of bursts helps jobs that need more than the link has.
@@ -911,7 +976,7 @@ const std::vector<std::string>& known_ccs() {
   return names;
 }
 const std::vector<std::string>& known_policies() {
-  static const std::vector<std::string> names{"fair", "static", "mltcp", "schedule", "mltcp+schedule"};
+  static const std::vector<std::string> names{"fair", "static", "priority", "mltcp", "schedule", "mltcp+schedule"};
   return names;
 }
 

@@ -68,7 +68,7 @@ struct FileOptions {
   /// everything the format knows.
   std::vector<std::string> datapaths{"sim"};
   std::vector<std::string> ccs{"reno"};
-  std::vector<std::string> policies{"fair", "static", "mltcp"};
+  std::vector<std::string> policies{"fair", "static", "priority", "mltcp"};
   /// Most jobs of datapath ring, which needs ports for each. Empty: as many as the format knows.
   std::optional<std::size_t> most_ring_jobs;
 

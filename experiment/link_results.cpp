@@ -53,7 +53,7 @@ void record_links(std::span<const Testbed::LinkView> links, Nanos epoch,
     }
     if (links.size() > 1)
       run.links.push_back({std::string(link.name), link.config->rate, used, link.counters->marked_packets,
-                           link.counters->dropped_packets, link.counters->max_queue_bytes});
+                           link.counters->dropped_packets, link.counters->max_queue_bytes, link.counters->pauses});
   }
   const Testbed::LinkView& link = links[busiest];
   const fabric::LinkCounters& counters = *link.counters;

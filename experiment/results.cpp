@@ -224,12 +224,14 @@ OrderedJson to_json(const Bottleneck& bottleneck) {
 }
 
 OrderedJson to_json(const LinkResult& link) {
-  return {{"name", link.name},
-          {"rate_bps", link.rate.bits_per_second},
-          {"utilization", link.utilization},
-          {"ecn_marked_packets", link.ecn_marked_packets},
-          {"dropped_packets", link.dropped_packets},
-          {"max_queue_bytes", link.max_queue_bytes}};
+  OrderedJson json{{"name", link.name},
+                   {"rate_bps", link.rate.bits_per_second},
+                   {"utilization", link.utilization},
+                   {"ecn_marked_packets", link.ecn_marked_packets},
+                   {"dropped_packets", link.dropped_packets},
+                   {"max_queue_bytes", link.max_queue_bytes}};
+  if (link.pauses > 0) json["pauses"] = link.pauses;
+  return json;
 }
 
 OrderedJson to_json(const Run& run) {
@@ -431,6 +433,7 @@ LinkResult link_from(const Object& json) {
   link.ecn_marked_packets = json.whole("ecn_marked_packets");
   link.dropped_packets = json.whole("dropped_packets");
   link.max_queue_bytes = json.whole("max_queue_bytes");
+  link.pauses = json.later_whole("pauses");
   return link;
 }
 

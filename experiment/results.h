@@ -84,6 +84,7 @@ struct LinkResult {
   std::uint64_t ecn_marked_packets = 0;
   std::uint64_t dropped_packets = 0;
   Bytes max_queue_bytes = 0;
+  std::uint64_t pauses = 0;  ///< times that its sender was told to pause (PFC); written when there are some
 };
 
 /// How long the driver of a real-time datapath was late because the machine did something else.

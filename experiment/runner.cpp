@@ -50,7 +50,7 @@ cc::Augmentation augmentation_of(const std::string& policy, const Experiment& ex
     augmentation.scale_decrease(experiment.mltcp.scale_decrease);
     return augmentation;
   }
-  if (policy == "fair") return {};
+  if (policy == "fair" || policy == "priority") return {};
   throw InputError(fmt::format("policy \"{}\" can't be run by this version", policy));
 }
 
@@ -67,16 +67,20 @@ struct RunPlan {
 /// The network of one run, and how many workers each job of the plan has there.
 std::unique_ptr<Testbed> make_testbed(const Experiment& experiment, const RunPlan& plan, TestbedFactory& factory,
                                       std::vector<std::uint32_t>& workers) {
+  const std::uint32_t classes = plan.policy == "priority" ? kPriorities : 1;
   if (!experiment.topology) {
     fabric::DumbbellConfig network = network_of(experiment);
     network.pairs = static_cast<std::uint32_t>(plan.jobs.size());
+    network.classes = classes;
     workers.assign(plan.jobs.size(), 1);
     return factory.make(network);
   }
   const std::vector<Placement> all = place(experiment.jobs, experiment.topology->hosts());
   const auto placements = std::span(all).subspan(plan.first_number, plan.jobs.size());
   for (const Placement& placement : placements) workers.push_back(static_cast<std::uint32_t>(placement.workers.size()));
-  return factory.make(*experiment.topology, placements);
+  sim::LeafSpineConfig network = *experiment.topology;
+  network.classes = classes;
+  return factory.make(network, placements);
 }
 
 /// One run on a fresh network. `tick` is told the share of the iterations that are done.
@@ -112,6 +116,8 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
     // A link that damages packets damages some beyond what UDP's 16-bit sum finds.
     settings.connection.full_integrity = link.faults.corruption > 0;
     settings.connection.initial_rtt = initial_rtt;
+    if (plan.policy == "priority" && !settings.job.unaware)
+      settings.connection.priority = static_cast<std::uint8_t>(settings.job.priority);
     settings.augmentation = augmentation_of(plan.policy, experiment, settings.job);
     settings.learn_iterations = experiment.mltcp.learn_iterations;
     longest_ns += longest_alone_ns(settings.job, link.rate, initial_rtt);
@@ -211,7 +217,7 @@ Nanos isolated_time(const Experiment& experiment, std::uint32_t number, TestbedF
 }  // namespace
 
 const std::vector<std::string>& available_policies() {
-  static const std::vector<std::string> names{"fair", "static", "mltcp"};
+  static const std::vector<std::string> names{"fair", "static", "priority", "mltcp"};
   return names;
 }
 

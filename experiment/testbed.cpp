@@ -1,6 +1,8 @@
 // Testbeds over the simulator and over DPDK rings (see testbed.h).
 #include "mltcp/experiment/testbed.h"
 
+#include <type_traits>
+
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/leaf_spine_testbed.h"
 #include "mltcp/sim/dumbbell.h"
@@ -26,8 +28,13 @@ class DumbbellTestbed : public Testbed {
   bool run(Nanos until, const std::function<bool()>& stop) override { return network_.run(until, stop); }
   [[nodiscard]] Nanos now() const override { return network_.now(); }
   [[nodiscard]] std::vector<LinkView> links() const override {
-    const fabric::Link& link = network_.bottleneck();
-    return {{"bottleneck", &link.config(), &link.counters(), &network_.usage()}};
+    if constexpr (std::is_same_v<Dumbbell, sim::Dumbbell>) {
+      const auto link = network_.bottleneck_id();
+      return {{"bottleneck", &network_.link_config(link), &network_.link_counters(link), &network_.usage()}};
+    } else {
+      const fabric::Link& link = network_.bottleneck();
+      return {{"bottleneck", &link.config(), &link.counters(), &network_.usage()}};
+    }
   }
   [[nodiscard]] std::optional<Stalls> stalls() const override { return std::nullopt; }
 

@@ -19,12 +19,13 @@
 namespace mltcp::fabric {
 
 struct DumbbellConfig {
-  std::uint32_t pairs = 1;   ///< hosts on each side, 1 to 1000
-  LinkConfig bottleneck;     ///< left to right; its rate, delay, buffer, ECN and faults
-  LinkConfig reverse;        ///< right to left
-  Rate access_rate;          ///< of each host's access link; 0 = 10 times the bottleneck's
-  Nanos access_delay;        ///< one way
-  std::uint32_t mtu = 1500;  ///< IP packet size, 576 to 9000
+  std::uint32_t pairs = 1;    ///< hosts on each side, 1 to 1000
+  LinkConfig bottleneck;      ///< left to right; its rate, delay, buffer, ECN and faults
+  LinkConfig reverse;         ///< right to left
+  Rate access_rate;           ///< of each host's access link; 0 = 10 times the bottleneck's
+  Nanos access_delay;         ///< one way
+  std::uint32_t mtu = 1500;   ///< IP packet size, 576 to 9000
+  std::uint32_t classes = 1;  ///< queues by priority at the shared links, 1 to 8; the simulator's only
 };
 
 /// The access link of each host. Its queue has no bound in bytes: the hosts' transmit queues bound it in packets.

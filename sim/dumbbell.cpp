@@ -38,8 +38,11 @@ Dumbbell::Dumbbell(const fabric::DumbbellConfig& config, const DumbbellOptions& 
   const Switch middle = add_switch();
   const Switch left_end = add_switch();
   const Switch right_end = add_switch();
-  bottleneck_ = named("bottleneck", [&] { return add_link(right_end, config.bottleneck); });
-  reverse_ = named("reverse", [&] { return add_link(left_end, fabric::reverse_link(config)); });
+  const auto add_shared = [&](Switch end, const fabric::LinkConfig& link) {
+    return config.classes == 1 ? add_link(end, link) : add_priority_link(middle, end, link, config.classes);
+  };
+  bottleneck_ = named("bottleneck", [&] { return add_shared(right_end, config.bottleneck); });
+  reverse_ = named("reverse", [&] { return add_shared(left_end, fabric::reverse_link(config)); });
   meter(bottleneck_, &usage_);
 
   const fabric::LinkConfig access = fabric::access_link(config);

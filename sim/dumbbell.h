@@ -35,7 +35,9 @@ class Dumbbell final : public Network {
   [[nodiscard]] Host& left(std::uint32_t pair) { return *left_[pair]; }
   [[nodiscard]] Host& right(std::uint32_t pair) { return *right_[pair]; }
 
-  /// The link from left to right.
+  /// The shared link from left to right.
+  [[nodiscard]] LinkId bottleneck_id() const { return bottleneck_; }
+  /// The same where it has one class.
   [[nodiscard]] fabric::Link& bottleneck() { return link(bottleneck_); }
   [[nodiscard]] const fabric::Link& bottleneck() const { return link(bottleneck_); }
   /// The link from right to left.

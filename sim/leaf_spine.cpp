@@ -27,6 +27,38 @@ NetworkOptions network_options(const LeafSpineConfig& config, const LeafSpineOpt
 }
 
 LeafSpineConfig checked(LeafSpineConfig config) {
+  check(config);
+  if (config.uplink_rate.is_zero()) config.uplink_rate = config.host_rate;
+  return config;
+}
+
+/// What a switch keeps of each class of a link of `rate` beyond xoff.
+Bytes headroom(const LeafSpineConfig& config, Rate rate) {
+  if (config.pfc_headroom_bytes != 0) return config.pfc_headroom_bytes;
+  fabric::LinkConfig link;
+  link.rate = rate;
+  link.delay = config.delay;
+  return Network::pfc_headroom(link, config.mtu + ethernet_bytes);
+}
+
+/// With PFC, all classes of all links into a switch may be full at once.
+void check_memory(const LeafSpineConfig& config) {
+  const fabric::SwitchMemoryConfig& memory = config.memory;
+  const Bytes from_host = memory.pfc.xoff_bytes + headroom(config, config.host_rate);
+  const Bytes from_switch =
+      memory.pfc.xoff_bytes + headroom(config, config.uplink_rate.is_zero() ? config.host_rate : config.uplink_rate);
+  const Bytes needed = config.classes * std::max(config.hosts_per_leaf * from_host + config.spines * from_switch,
+                                                 config.leaves * from_switch);
+  if (memory.bytes < needed)
+    throw InputError(
+        fmt::format("switches of {} can't keep xoff and headroom of every link and class, {} in all; give "
+                    "them as much, or a smaller xoff",
+                    bytes_to_text(memory.bytes), bytes_to_text(needed)));
+}
+
+}  // namespace
+
+void check(const LeafSpineConfig& config) {
   for (const auto& [count, what] : {std::pair{config.leaves, "leaves"}, std::pair{config.spines, "spines"},
                                     std::pair{config.hosts_per_leaf, "hosts per leaf"}})
     if (count < 1 || count > most_of_each)
@@ -39,15 +71,11 @@ LeafSpineConfig checked(LeafSpineConfig config) {
   if (config.classes < 1 || config.classes > fabric::PriorityLink::most_classes)
     throw InputError(
         fmt::format("a port has {} classes; give 1 to {}", config.classes, fabric::PriorityLink::most_classes));
-  if (config.uplink_rate.is_zero()) config.uplink_rate = config.host_rate;
-  return config;
+  if (config.memory.pfc.enabled) check_memory(config);
 }
-
-}  // namespace
 
 LeafSpine::LeafSpine(const LeafSpineConfig& config, const LeafSpineOptions& options)
     : Network(network_options(config, options)), config_(checked(config)), options_(options) {
-  check_memory();
   const auto make_switch = [&] { return config_.memory.bytes == 0 ? add_switch() : add_switch(config_.memory); };
   ends_ = add_switch();
   for (std::uint32_t i = 0; i < config_.leaves; ++i) leaf_switches_.push_back(make_switch());
@@ -77,29 +105,6 @@ LeafSpine::LeafSpine(const LeafSpineConfig& config, const LeafSpineOptions& opti
                                 Random::stream(config_.seed, leaf).next()));
 }
 
-/// What a switch keeps of a link of `rate` beyond xoff.
-Bytes LeafSpine::headroom(Rate rate) const {
-  if (config_.pfc_headroom_bytes != 0) return config_.pfc_headroom_bytes;
-  fabric::LinkConfig link;
-  link.rate = rate;
-  link.delay = config_.delay;
-  return pfc_headroom(link, config_.mtu + ethernet_bytes);
-}
-
-/// With PFC, all classes of all links into a switch may be full at once.
-void LeafSpine::check_memory() const {
-  if (!config_.memory.pfc.enabled) return;
-  const Bytes from_host = config_.memory.pfc.xoff_bytes + headroom(config_.host_rate);
-  const Bytes from_switch = config_.memory.pfc.xoff_bytes + headroom(config_.uplink_rate);
-  const Bytes needed = config_.classes * std::max(config_.hosts_per_leaf * from_host + config_.spines * from_switch,
-                                                  config_.leaves * from_switch);
-  if (config_.memory.bytes < needed)
-    throw InputError(
-        fmt::format("a switch with {} of memory can't keep xoff and headroom of every link and class, {} "
-                    "in all; give it as much, or a smaller xoff",
-                    bytes_to_text(config_.memory.bytes), bytes_to_text(needed)));
-}
-
 Network::LinkId LeafSpine::add(const std::string& name, std::optional<Switch> from, Switch to, Rate rate) {
   fabric::LinkConfig link;
   link.rate = rate;
@@ -111,9 +116,9 @@ Network::LinkId LeafSpine::add(const std::string& name, std::optional<Switch> fr
   link.seed = Random::stream(config_.seed, most_of_each + links_.size()).next();
   const bool by_class = config_.classes > 1 || (from ? config_.memory.bytes > 0 : config_.memory.pfc.enabled);
   try {
-    const LinkId id =
-        by_class ? add_priority_link(from, to, link, config_.classes, config_.memory.pfc.enabled ? headroom(rate) : 0)
-                 : add_link(to, link);
+    const LinkId id = by_class ? add_priority_link(from, to, link, config_.classes,
+                                                   config_.memory.pfc.enabled ? headroom(config_, rate) : 0)
+                               : add_link(to, link);
     links_.push_back({name, id, nullptr});
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", name, error.what()));

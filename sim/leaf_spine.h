@@ -47,6 +47,9 @@ struct LeafSpineConfig {
   [[nodiscard]] std::uint32_t hosts() const { return leaves * hosts_per_leaf; }
 };
 
+/// Throws InputError if `config` is out of range; rates and delays are left to the links.
+void check(const LeafSpineConfig& config);
+
 struct LeafSpineOptions {
   bool virtual_payload = false;                 ///< see NetworkOptions
   std::uint32_t transmit_queue_packets = 1024;  ///< of each port of a host, see NetworkOptions
@@ -87,8 +90,6 @@ class LeafSpine final : public Network {
 
  private:
   LinkId add(const std::string& name, std::optional<Switch> from, Switch to, Rate rate);
-  [[nodiscard]] Bytes headroom(Rate rate) const;
-  void check_memory() const;
 
   LeafSpineConfig config_;
   LeafSpineOptions options_;

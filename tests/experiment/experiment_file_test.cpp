@@ -185,7 +185,7 @@ TEST(ExperimentFile, parse__choices) {
   EXPECT_THAT(refusal(top("policies = [\"fair\", \"fair\"]")), error_at(1, "policies", "stands there twice"));
   EXPECT_EQ(refusal(top("policies = [\"fair\", \"schedule\"]")),
             "e.toml:1: policies: \"schedule\" is not available as it needs the scheduler; this version has: fair, "
-            "static, mltcp");
+            "static, priority, mltcp");
   EXPECT_THAT(refusal(top("policies = [\"mltcp+schedule\"]")), error_at(1, "policies", "needs the scheduler"));
 }
 

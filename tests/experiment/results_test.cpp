@@ -72,7 +72,7 @@ Results full_results() {
   run.jobs[0].bytes_per_iteration = 13'500'000;
   run.jobs[0].iteration_compute = nanos({60'001, 60'000, 59'999, 60'000, 60'000, 60'000, 60'000});
   run.bottleneck.name = "leaf 0 -> spine 1";
-  run.links = {{"leaf 0 -> spine 1", Rate(100), 0.25, 3, 2, 1}, {"leaf 1 -> spine 1", Rate(200), 0.5, 0, 0, 0}};
+  run.links = {{"leaf 0 -> spine 1", Rate(100), 0.25, 3, 2, 1, 9}, {"leaf 1 -> spine 1", Rate(200), 0.5, 0, 0, 0, 0}};
   run.bottleneck.utilization = 0.1;
   run.bottleneck.ecn_marked_packets = 11;
   run.bottleneck.dropped_packets = 12;
@@ -342,6 +342,7 @@ TEST(Json, round_trip__keeps_everything) {
   ASSERT_EQ(run.links.size(), 2U);
   EXPECT_EQ(run.links[1].rate, Rate(200));
   EXPECT_EQ(run.links[0].max_queue_bytes, 1U);
+  EXPECT_EQ(run.links[0].pauses, 9U);
   EXPECT_TRUE(back.runs[1].links.empty());
   EXPECT_EQ(run.bottleneck.usage.jobs.at("vgg19-a"), (std::vector<Bytes>{1, 2, 3}));
   EXPECT_EQ(run.stalls->total, Nanos(2));

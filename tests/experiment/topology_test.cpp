@@ -104,6 +104,59 @@ TEST(Topology, parse__refuses_what_does_not_fit) {
   EXPECT_THAT(refusal(hosts("4")), HasSubstr("an array of host numbers is expected"));
 }
 
+TEST(Topology, parse__reads_shared_memory_and_pfc) {
+  const auto with = [](const std::string& keys) { return changed("buffer = \"250 kB\"\n", keys) + kRing; };
+  const auto shared = parse(with("shared_buffer = \"4 MB\"\nalpha = 2\n")).topology.value();
+  EXPECT_EQ(shared.memory.bytes, 4'000'000U);
+  EXPECT_EQ(shared.memory.alpha, 2.0);
+  EXPECT_FALSE(shared.memory.pfc.enabled);
+  const auto lossless = parse(with("shared_buffer = \"4 MB\"\npfc = { xoff = \"100 kB\", xon = \"80 kB\" }\n"));
+  EXPECT_TRUE(lossless.topology->memory.pfc.enabled);
+  EXPECT_EQ(lossless.topology->memory.pfc.xoff_bytes, 100'000U);
+  EXPECT_EQ(lossless.topology->memory.pfc.xon_bytes, 80'000U);
+  EXPECT_EQ(lossless.topology->pfc_headroom_bytes, 0U);
+  const auto given =
+      parse(with("shared_buffer = \"4 MB\"\npfc = { xoff = \"100 kB\", headroom = \"30 kB\" }\n")).topology.value();
+  EXPECT_EQ(given.memory.pfc.xon_bytes, 50'000U);
+  EXPECT_EQ(given.pfc_headroom_bytes, 30'000U);
+
+  EXPECT_EQ(refusal(kFabric + "shared_buffer = \"4 MB\"\n" + kRing),
+            "e.toml:10: topology.shared_buffer: each port has a buffer of its own too; keep one of the two");
+  EXPECT_EQ(refusal(with("alpha = 2\n")),
+            "e.toml:8: topology.alpha: alpha is about the memory that ports share; add shared_buffer = \"16 MB\"");
+  EXPECT_THAT(refusal(with("pfc = { xoff = \"1 kB\" }\n")), HasSubstr("topology.pfc: pfc is about the memory"));
+  EXPECT_THAT(refusal(with("shared_buffer = \"4 MB\"\nalpha = 1\npfc = { xoff = \"1 kB\" }\n")),
+              HasSubstr("topology.alpha: with pfc no queue is bounded"));
+  EXPECT_THAT(refusal(with("shared_buffer = \"4 MB\"\nalpha = 0\n")), HasSubstr("topology.alpha: 0 is out of range"));
+  EXPECT_THAT(refusal(with("shared_buffer = \"4 MB\"\npfc = { xon = \"1 kB\" }\n")),
+              HasSubstr("topology.pfc.xoff: the key is missing"));
+  EXPECT_THAT(refusal(with("shared_buffer = \"4 MB\"\npfc = { xoff = \"0 B\" }\n")), HasSubstr("it is 0"));
+  EXPECT_THAT(refusal(with("shared_buffer = \"4 MB\"\npfc = { xoff = \"1 kB\", xon = \"1 kB\" }\n")),
+              HasSubstr("topology.pfc.xon: 1 kB is not below xoff"));
+  // Four hosts and a spine: 5 x (xoff and headroom), and with the eight queues of policy priority as many times more.
+  const std::string small = with("shared_buffer = \"1 MB\"\npfc = { xoff = \"100 kB\" }\n");
+  EXPECT_EQ(refusal(small), "no error");
+  EXPECT_THAT(refusal("policies = [\"priority\"]\n" + small),
+              HasSubstr("e.toml:2: topology: switches of 1 MB can't keep xoff and headroom"));
+}
+
+TEST(Topology, parse__priorities) {
+  const auto job = [](const std::string& keys) { return kFabric + kRing + keys; };
+  EXPECT_EQ(parse(job("priority = 7\n")).jobs[0].priority, 7U);
+  EXPECT_EQ(parse(job("")).jobs[0].priority, 0U);
+  EXPECT_THAT(refusal(job("priority = 8\n")), HasSubstr("job[1].priority: 8 is out of range; write 0 to 7"));
+  FileOptions ring;
+  ring.datapaths = {"sim", "ring"};
+  const std::string file = "policies = [\"priority\"]\ndatapath = \"ring\"\n[bottleneck]\nrate = \"1 Gbps\"\n" + kRing;
+  EXPECT_EQ(refusal(file, ring),
+            "e.toml:1: policies: the switch of datapath ring has no priority queues; leave policy \"priority\" out, or "
+            "use datapath sim");
+  const std::string two =
+      "policies = [\"priority\"]\n" + kFabric + kRing + "[[job]]\nname = \"b\"\ncompute = \"9 ms\"\ncommunicate = \"1 MB\"\n";
+  EXPECT_THAT(parse(two).warnings, ElementsAre(HasSubstr("one priority")));
+  EXPECT_THAT(parse(two + "priority = 1\n").warnings, testing::IsEmpty());
+}
+
 TEST(Topology, parse__warns_of_a_host_link_that_is_too_full) {
   // 13.5 MB at 10 Gbps take 10.8 ms of 25.8: three jobs need 126% of what they share.
   std::string text = kFabric;
@@ -153,6 +206,43 @@ TEST(Topology, mltcp__interleaves_two_rings_on_an_oversubscribed_uplink) {
   for (const LinkResult& link : mltcp.links) EXPECT_LE(link.utilization, mltcp.bottleneck.utilization) << link.name;
   EXPECT_EQ(mltcp.links[0].name, "host 0 -> leaf 0");
   EXPECT_NEAR(mltcp.links[0].utilization, mltcp.bottleneck.utilization / 2, 0.02);
+}
+
+/// Two jobs that start together on one link: slow-down of each under policy priority. The second has the higher one.
+std::vector<double> slowdowns_by_priority(const std::string& network, const std::string& hosts_a,
+                                          const std::string& hosts_b) {
+  const std::string job = "compute = \"5 ms\"\ncommunicate = \"5 MB\"\n";
+  const Results results =
+      run("name = \"t\"\niterations = 10\npolicies = [\"priority\"]\n" + network + "[[job]]\nname = \"a\"\n" + job +
+          hosts_a + "[[job]]\nname = \"b\"\npriority = 3\n" + job + hosts_b);
+  return {results.runs[0].jobs[0].slowdown, results.runs[0].jobs[1].slowdown};
+}
+
+TEST(Topology, priority__the_higher_job_is_as_if_alone) {
+  const std::string dumbbell = "[bottleneck]\nrate = \"10 Gbps\"\nbuffer = \"100 kB\"\n";
+  for (const auto& slowdowns : {slowdowns_by_priority(dumbbell, "", ""),
+                                slowdowns_by_priority(kFabric, "hosts = [0, 4]\n", "hosts = [1, 5]\n")}) {
+    EXPECT_LT(slowdowns[1], 1.01);
+    EXPECT_GT(slowdowns[0], 1.02);
+  }
+}
+
+TEST(Topology, pfc__a_run_loses_nothing) {
+  std::string file = kTwoRings;
+  file.replace(file.find("iterations = 24"), 15, "iterations = 3");
+  const Results lossy = run(file);
+  file.replace(file.find("buffer = \"250 kB\""), 17, "shared_buffer = \"2 MB\"\npfc = { xoff = \"100 kB\" }");
+  const Results lossless = run(file);
+  const auto sum = [](const auto& links, auto member) {
+    std::uint64_t all = 0;
+    for (const LinkResult& link : links) all += link.*member;
+    return all;
+  };
+  EXPECT_GT(sum(lossy.runs[0].links, &LinkResult::dropped_packets), 0U);
+  EXPECT_EQ(sum(lossy.runs[0].links, &LinkResult::pauses), 0U);
+  EXPECT_EQ(sum(lossless.runs[0].links, &LinkResult::dropped_packets), 0U);
+  EXPECT_GT(sum(lossless.runs[0].links, &LinkResult::pauses), 0U);
+  for (const JobResult& job : lossless.runs[0].jobs) EXPECT_EQ(job.retransmitted_packets, 0U);
 }
 
 TEST(Topology, ring__waits_for_its_slowest_worker) {

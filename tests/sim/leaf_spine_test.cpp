@@ -449,7 +449,7 @@ TEST(LeafSpine, constructor__refuses_what_is_out_of_range) {
   EXPECT_THAT(refused([](auto& c) { c.buffer_bytes = 1513; }), HasSubstr("give at least 1514 B"));
   EXPECT_THAT(refused([](auto& c) { c.host_rate = Rate(); }), HasSubstr("host 0 -> leaf 0: the rate"));
   EXPECT_THAT(refused([](auto& c) { c.classes = 9; }), HasSubstr("9 classes"));
-  EXPECT_THAT(refused([](auto& c) { c.memory.pfc.enabled = true; }), HasSubstr("memory"));
+  EXPECT_THAT(refused([](auto& c) { c.memory.pfc.enabled = true; }), HasSubstr("switches of 0 B"));
   EXPECT_THAT(refused([](auto& c) {
                 c.memory = {.bytes = 100'000, .alpha = 1, .pfc = {true, 60'000, 30'000}};
               }),
