@@ -479,7 +479,7 @@ class Reader {
   }
 
   [[noreturn]] void rethrow(const Item& item, const InputError& error) const {
-    throw InputError(one_line(fmt::format("{}:{}: {}: {}", file_, item.line, item.key, error.what())));
+    throw InputError(one_line(fmt::format("{}: {}: {}", place(item.line), item.key, error.what())));
   }
 
   void read_bottleneck(const Item& item, fabric::LinkConfig& link) const {
@@ -544,7 +544,7 @@ class Reader {
     try {
       sim::check(network);
     } catch (const InputError& error) {
-      throw InputError(one_line(fmt::format("{}:{}: {}: {}", file_, item.line, item.key, error.what())));
+      throw InputError(one_line(fmt::format("{}: {}: {}", place(item.line), item.key, error.what())));
     }
   }
 

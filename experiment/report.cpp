@@ -457,8 +457,10 @@ std::string link_table(const View& view) {
   bool shifts = false;
   bool verified = false;
   bool stalls = false;
+  bool named = false;
   for (const Run& run : view.results.runs) {
     stalls |= run.stalls.has_value();
+    named |= !run.bottleneck.name.empty();
     for (const JobResult& job : run.jobs) {
       shifts |= job.time_shift.count > 0;
       verified |= job.verified_messages + job.checksum_errors > 0;
@@ -469,6 +471,7 @@ std::string link_table(const View& view) {
   if (shifts) columns.push_back("Time shifts");
   if (verified) columns.push_back("Damaged / checked messages");
   if (stalls) columns.push_back("Machine stalls: longest, all");
+  if (named) columns.push_back("Busiest shared link");
   std::string out = "<table class=\"cards numbers\"><caption>The link and the transport</caption><thead><tr>";
   for (const char* column : columns) out += fmt::format("<th scope=\"col\">{}</th>", column);
   out += "</tr></thead>\n<tbody>";
@@ -504,6 +507,7 @@ std::string link_table(const View& view) {
                                                              view.unit.text(run.stalls->total))
                                                : "–");
     }
+    if (named) out += cell("Busiest shared link", run.bottleneck.name.empty() ? "–" : escaped(run.bottleneck.name));
     out += "</tr>\n";
   }
   return out + "</tbody></table>";

@@ -11,7 +11,6 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
-#include "mltcp/cc/controller.h"
 #include "mltcp/experiment/internal/toml.h"
 
 namespace mltcp::experiment {
@@ -311,15 +310,6 @@ std::vector<SweepPoint> expand(const std::vector<Level>& cases, const std::vecto
   return points;
 }
 
-// Refuses what would turn out only once a run begins.
-void check_runnable(const Experiment& experiment) {
-  const cc::AlgorithmTable& algorithm = cc::find_algorithm(experiment.cc);
-  if (algorithm.capabilities.needs_ecn && !experiment.bottleneck.ecn.enabled)
-    throw InputError(
-        fmt::format("{}: cc: {} needs a link that marks packets; add ecn = {{ kmin = \"60 kB\" }} to [bottleneck]",
-                    experiment.file, in_quotes(experiment.cc)));
-}
-
 FileOptions options_of(const Sweep& sweep, const SweepPoint& point) {
   FileOptions options = sweep.options;
   options.overrides.insert(options.overrides.end(), point.overrides.begin(), point.overrides.end());
@@ -376,11 +366,6 @@ Sweep load_sweep(const std::filesystem::path& path, const SweepOptions& options)
   std::optional<std::uint64_t> base;
   for (SweepPoint& point : sweep.points) {
     const Experiment experiment = parse_experiment(sweep.text, sweep.file, options_of(sweep, point));
-    try {
-      check_runnable(experiment);
-    } catch (const InputError& error) {
-      throw InputError(one_line(fmt::format("{} (of {})", error.what(), describe(sweep, point))));
-    }
     if (sweep.name.empty()) sweep.name = experiment.name;
     point.fingerprint = experiment.fingerprint;
     base = experiment.seed;

@@ -116,6 +116,9 @@ class Link {
     return delivery;
   }
 
+  /// The packet that pop() will most likely return next; packets must be inside.
+  [[nodiscard]] Handle next_packet() const { return flying_.empty() ? held_.front().packet : flying_.front().packet; }
+
   /// Bytes that wait or are being sent at `now` (not before the previous offer's). A packet counts in full until
   /// its departure, and not at all from then on.
   Bytes queue_bytes(Nanos now) {

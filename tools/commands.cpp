@@ -118,9 +118,11 @@ int run(const RunArguments& arguments) {
       verified += job.verified_messages;
       errors += job.checksum_errors;
     }
-    fmt::print(out, "{}: link used {:.1f}%, {} packets dropped, {} marked, {} sent again, longest queue {}{}\n",
-               run.policy, run.bottleneck.utilization * 100, run.bottleneck.dropped_packets,
-               run.bottleneck.ecn_marked_packets, retransmitted, bytes_to_text(run.bottleneck.max_queue_bytes),
+    const std::string& name = run.bottleneck.name;
+    fmt::print(out, "{}: link {}used {:.1f}%, {} packets dropped, {} marked, {} sent again, longest queue {}{}\n",
+               run.policy, name.empty() ? "" : fmt::format("\"{}\" ", name), run.bottleneck.utilization * 100,
+               run.bottleneck.dropped_packets, run.bottleneck.ecn_marked_packets, retransmitted,
+               bytes_to_text(run.bottleneck.max_queue_bytes),
                run.stalls && run.stalls->total.count > 0
                    ? fmt::format("; the machine held the datapath up for {:.1f} ms in all, {:.1f} ms at worst",
                                  run.stalls->total.millis(), run.stalls->longest.millis())

@@ -219,6 +219,13 @@ TEST(Report, no_usage__keeps_the_lines_over_iterations) {
   EXPECT_FALSE(has(page, "<div class=\"chart\" data-kind=\"first\""));
 }
 
+TEST(Report, topology__names_the_link_that_is_drawn) {
+  Results results = two_jobs();
+  results.runs[1].bottleneck.name = "leaf 0 -> spine <1>";
+  EXPECT_THAT(render_report(results), HasSubstr("leaf 0 -&gt; spine &lt;1&gt;"));
+  EXPECT_THAT(visible(two_jobs_page()), Not(HasSubstr("Busiest shared link")));
+}
+
 TEST(Report, same_policy_twice__told_apart) {
   Results results = two_jobs();
   results.runs[1].policy = "fair";

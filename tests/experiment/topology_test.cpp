@@ -151,8 +151,8 @@ TEST(Topology, parse__priorities) {
   EXPECT_EQ(refusal(file, ring),
             "e.toml:1: policies: the switch of datapath ring has no priority queues; leave policy \"priority\" out, or "
             "use datapath sim");
-  const std::string two =
-      "policies = [\"priority\"]\n" + kFabric + kRing + "[[job]]\nname = \"b\"\ncompute = \"9 ms\"\ncommunicate = \"1 MB\"\n";
+  const std::string two = "policies = [\"priority\"]\n" + kFabric + kRing +
+                          "[[job]]\nname = \"b\"\ncompute = \"9 ms\"\ncommunicate = \"1 MB\"\n";
   EXPECT_THAT(parse(two).warnings, ElementsAre(HasSubstr("one priority")));
   EXPECT_THAT(parse(two + "priority = 1\n").warnings, testing::IsEmpty());
 }
