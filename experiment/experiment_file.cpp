@@ -38,14 +38,14 @@ constexpr std::size_t kMostPhases = 100'000;
 constexpr std::size_t kMostNameBytes = 100;
 constexpr std::uint32_t kFirstOverrideLine = 1U << 31;  // beyond every file's lines: those of overrides, by number
 constexpr TextFile kExperimentFile{"an experiment file", 64U << 20};
-constexpr Bytes kFrameBytes = fabric::DumbbellConfig{}.mtu + encap::kEthernetBytes;  // what a bottleneck has to hold
-constexpr Bytes kMostBufferBytes = 1'000'000'000'000;                                // 1 TB
-constexpr Bytes kMostPhaseBytes = 1'000'000'000'000'000;                             // 1 PB
-constexpr Rate kLeastRate(1'000);                                                    // 1 kbps
-constexpr Rate kMostRate(100'000'000'000'000);                                       // 100 Tbps
+constexpr Bytes kMostBufferBytes = 1'000'000'000'000;     // 1 TB
+constexpr Bytes kMostPhaseBytes = 1'000'000'000'000'000;  // 1 PB
+constexpr Rate kLeastRate(1'000);                         // 1 kbps
+constexpr Rate kMostRate(100'000'000'000'000);            // 100 Tbps
 constexpr Nanos kMostDelay = 10_s;
 constexpr Nanos kMostCompute(24LL * 3600 * 1'000'000'000LL);  // a day
 constexpr double kMostWeight = 1000;
+constexpr double kMostStraggling = 1000;
 constexpr std::int64_t kMostSwitches = 1024;
 constexpr std::uint32_t kMostHosts = 1U << 16;
 constexpr double kMostScale = 1e6;
@@ -103,7 +103,7 @@ class Reader {
     if (!bottleneck && !topology)
       fail(1, "bottleneck", "the table is missing",
            "add [bottleneck] with at least rate = \"1 Gbps\", or a [topology]");
-    if (bottleneck) read_bottleneck(*bottleneck, experiment.bottleneck);
+    if (bottleneck) read_bottleneck(*bottleneck, experiment);
     if (topology) read_topology(*topology, experiment);
     experiment.bottleneck.seed = experiment.seed;
     ecn_ = experiment.bottleneck.ecn.enabled;
@@ -482,16 +482,20 @@ class Reader {
     throw InputError(one_line(fmt::format("{}: {}: {}", place(item.line), item.key, error.what())));
   }
 
-  void read_bottleneck(const Item& item, fabric::LinkConfig& link) const {
+  void read_bottleneck(const Item& item, Experiment& experiment) const {
     const toml::table& keys = table(item, "[bottleneck] and below it rate = \"1 Gbps\"");
-    check_keys(keys, item.key, {"rate", "delay", "buffer", "ecn", "faults"});
+    check_keys(keys, item.key, {"rate", "delay", "buffer", "mtu", "ecn", "faults"});
+    fabric::LinkConfig& link = experiment.bottleneck;
     link.delay = 10_us;
+    if (const auto value = find(keys, item.key, "mtu"))
+      experiment.mtu = static_cast<std::uint32_t>(whole(*value, 576, 9000));
     const auto given_rate = find(keys, item.key, "rate");
     if (!given_rate)
       fail(line_of(*item.node, item.line), path(item.key, "rate"), "the key is missing", "write rate = \"1 Gbps\"");
     link.rate = rate(*given_rate);
     if (const auto delay = find(keys, item.key, "delay")) link.delay = duration(*delay, "10 us", kMostDelay);
-    if (const auto value = find(keys, item.key, "buffer")) link.buffer_bytes = buffer(*value, "250 kB", kFrameBytes);
+    if (const auto value = find(keys, item.key, "buffer"))
+      link.buffer_bytes = buffer(*value, "250 kB", experiment.mtu + encap::kEthernetBytes);
     if (const auto ecn = find(keys, item.key, "ecn")) read_ecn(*ecn, link.ecn);
     if (const auto faults = find(keys, item.key, "faults")) read_faults(*faults, link.faults);
   }
@@ -696,10 +700,11 @@ class Reader {
 
   workload::Job read_job(const Item& item, std::vector<std::string>& warnings) const {
     const toml::table& keys = table(item, "[[job]] above each job");
-    check_keys(keys, item.key, {"name",       "count",        "compute",     "communicate",   "flows",      "start",
-                                "start_step", "start_jitter", "jitter",      "weight",        "priority",   "hosts",
-                                "rate",       "phases",       "trace",       "iterations",    "cc",         "unaware",
-                                "workers",    "network",      "gather_size", "compute_scale", "bytes_scale"});
+    check_keys(keys, item.key,
+               {"name",       "count",        "compute", "communicate", "flows",         "start",
+                "start_step", "start_jitter", "jitter",  "straggler",   "weight",        "priority",
+                "hosts",      "rate",         "phases",  "trace",       "iterations",    "cc",
+                "unaware",    "workers",      "network", "gather_size", "compute_scale", "bytes_scale"});
     workload::Job job;
     const auto name = find(keys, item.key, "name");
     if (!name) fail(item.line, path(item.key, "name"), "the key is missing", "write name = \"vgg19\"");
@@ -710,6 +715,7 @@ class Reader {
     if (const auto value = find(keys, item.key, "start_jitter"))
       job.start_jitter = duration(*value, "5 ms", kMostCompute);
     if (const auto value = find(keys, item.key, "jitter")) job.jitter = duration(*value, "1 ms", kMostCompute);
+    if (const auto value = find(keys, item.key, "straggler")) read_straggler(*value, job.straggler);
     if (const auto value = find(keys, item.key, "weight")) job.weight = factor(*value, kMostWeight);
     if (const auto value = find(keys, item.key, "priority"))
       job.priority = static_cast<std::uint32_t>(whole(*value, 0, kPriorities - 1));
@@ -743,6 +749,20 @@ class Reader {
         fail(entry, fmt::format("host {} stands there twice", host), "write each host once");
       job.hosts.push_back(host);
     }
+  }
+
+  void read_straggler(const Item& item, workload::Job::Straggler& straggler) const {
+    constexpr std::string_view example = "straggler = { probability = 0.02, factor = 3.0 }";
+    const toml::table& keys = table(item, example);
+    check_keys(keys, item.key, {"probability", "factor"});
+    for (const std::string_view key : {"probability", "factor"})
+      if (!find(keys, item.key, key))
+        fail(item.line, path(item.key, key), "the key is missing", fmt::format("write {}", example));
+    straggler.probability = probability(*find(keys, item.key, "probability"));
+    const Item value = *find(keys, item.key, "factor");
+    straggler.factor = decimal(value, "3.0");
+    if (straggler.factor < 1 || straggler.factor > kMostStraggling)
+      fail(value, fmt::format("{} is out of range", straggler.factor), fmt::format("write 1 to {}", kMostStraggling));
   }
 
   // An iteration is described in one of three ways: compute and communicate, phases, or a trace.

@@ -302,12 +302,14 @@ class JobDriver::Iterations {
     if (settings_.job.jitter.count > 0 && compute.count > 0)
       compute_scale_ = std::max(0.0, 1.0 + random_.normal() * static_cast<double>(settings_.job.jitter.count) /
                                                static_cast<double>(compute.count));
+    if (settings_.job.straggler.probability > 0 && random_.chance(settings_.job.straggler.probability))
+      compute_scale_ *= settings_.job.straggler.factor;
   }
 
   void end_iteration(Nanos now) {
     if (done()) return;
     times_.push_back(now - iteration_start_);
-    if (settings_.job.jitter.count > 0) computes_.push_back(computed_);
+    if (settings_.job.compute_varies()) computes_.push_back(computed_);
     if (done()) retransmitted_packets_ = retransmitted_packets();
   }
 

@@ -39,7 +39,8 @@ double longest_alone_ns(const workload::Job& job, Rate rate, Nanos rtt) {
   for (const workload::Phase& phase : job.phases) transfers += phase.kind == workload::Phase::Kind::communicate ? 1 : 0;
   return static_cast<double>(workload::ideal_iteration(job, rate).length.count) +
          static_cast<double>(rtt.count) * static_cast<double>(transfers * round_trips_per_phase) +
-         static_cast<double>(job.jitter.count) * jitters_per_iteration;
+         static_cast<double>(job.jitter.count) * jitters_per_iteration +
+         static_cast<double>(job.compute_per_iteration().count) * (job.straggler.factor - 1);
 }
 
 cc::Augmentation augmentation_of(const std::string& policy, const Experiment& experiment, const workload::Job& job) {
@@ -206,6 +207,7 @@ Nanos isolated_time(const Experiment& experiment, std::uint32_t number, TestbedF
   workload::Job job = experiment.jobs[number];
   job.start = {};
   job.jitter = {};
+  job.straggler = {};
   job.iterations = 0;
   const std::uint32_t iterations = std::min(isolated_iterations, std::max(experiment.iterations, 2U));
   // On a topology, where a job is and which paths its flows take matter, and follow from its number.
@@ -225,6 +227,7 @@ fabric::DumbbellConfig network_of(const Experiment& experiment) {
   fabric::DumbbellConfig network;
   network.pairs = static_cast<std::uint32_t>(experiment.jobs.size());
   network.bottleneck = experiment.bottleneck;
+  network.mtu = experiment.mtu;
   network.bottleneck.seed = experiment.seed;
   network.reverse = network.bottleneck;
   network.access_delay = experiment.bottleneck.delay;

@@ -27,8 +27,12 @@ struct Job {
   std::vector<Phase> phases;  ///< in order; at least one sends
   std::uint32_t flows = 1;    ///< connections that share the bytes of each phase
   Nanos start;
-  Nanos start_jitter;            ///< the job starts up to this much later, drawn from the seed; 0 = at `start`
-  Nanos jitter;                  ///< standard deviation of the compute time of an iteration
+  Nanos start_jitter;  ///< the job starts up to this much later, drawn from the seed; 0 = at `start`
+  Nanos jitter;        ///< standard deviation of the compute time of an iteration
+  struct Straggler {
+    double probability = 0;  ///< that an iteration straggles, from 0 to 1
+    double factor = 1;       ///< it then computes so many times as long; 1 or more
+  } straggler;
   double weight = 1.0;           ///< for policy static: gain of the increase step
   Rate rate;                     ///< the most it sends (its NIC); 0 = the rate of the link
   std::uint32_t iterations = 0;  ///< to record; 0 = as many as the experiment says
@@ -39,6 +43,8 @@ struct Job {
   std::vector<std::uint32_t> hosts;
   std::uint32_t priority = 0;  ///< for policy priority: of its packets, 0 to 7, higher first
 
+  /// Iterations differ in how long they compute.
+  [[nodiscard]] bool compute_varies() const { return jitter.count > 0 || straggler.probability > 0; }
   [[nodiscard]] Nanos compute_per_iteration() const;
   [[nodiscard]] Bytes bytes_per_iteration() const;
 };

@@ -198,6 +198,28 @@ TEST(ExperimentFile, parse__options_decide_what_is_available) {
   EXPECT_THAT(refusal(top("cc = \"swift\""), options), EndsWith("this version has: reno, cubic"));
 }
 
+TEST(ExperimentFile, parse__an_algorithm_that_needs_marks_wants_a_link_that_marks) {
+  FileOptions options;
+  options.ccs = {"reno", "dctcp"};
+  EXPECT_THAT(refusal(top("cc = \"dctcp\""), options), error_at(1, "cc", "dctcp needs ECN"));
+  EXPECT_EQ(parse_experiment("cc = \"dctcp\"\n" + link("ecn = { kmin = \"30 kB\" }"), "e.toml", options).cc, "dctcp");
+  EXPECT_THAT(refusal(job("cc = \"dctcp\""), options), error_at(6, "job[1].cc", "dctcp needs ECN"));
+  options.cc = "dctcp";
+  EXPECT_THAT(refusal(top(""), options), error_at(1, "cc", "dctcp needs ECN"));
+}
+
+TEST(ExperimentFile, parse__mtu_and_stragglers) {
+  const Experiment experiment = parse_experiment(link("mtu = 9000"), "e.toml", {});
+  EXPECT_EQ(experiment.mtu, 9000U);
+  EXPECT_THAT(refusal(link("mtu = 9001")), error_at(6, "bottleneck.mtu", "out of range"));
+  EXPECT_THAT(refusal(link("mtu = 9000\nbuffer = \"9 kB\"")), error_at(7, "bottleneck.buffer", "9014"));
+  EXPECT_THAT(refusal(job("straggler = { probability = 0.1 }")), error_at(6, "job[1].straggler.factor", "missing"));
+  EXPECT_THAT(refusal(job("straggler = { probability = 2, factor = 2 }")),
+              error_at(6, "job[1].straggler.probability", "no probability"));
+  EXPECT_THAT(refusal(job("straggler = { probability = 0.1, factor = 0.5 }")),
+              error_at(6, "job[1].straggler.factor", "write 1 to"));
+}
+
 TEST(ExperimentFile, parse__options_override_the_file) {
   FileOptions options;
   options.cc = "reno";
@@ -312,14 +334,14 @@ TEST(ExperimentFile, parse__mltcp_errors) {
   EXPECT_THAT(refusal(top("mltcp = { slope = inf }")), error_at(1, "mltcp.slope", "not finite"));
   EXPECT_THAT(refusal(top("mltcp = { slope = 1e9 }")), error_at(1, "mltcp.slope", "out of range"));
   EXPECT_THAT(refusal(top("mltcp = { intercept = 0 }")), error_at(1, "mltcp.intercept", "not finite and above 0"));
-  EXPECT_THAT(refusal(top("mltcp = { slope = -1, intercept = 0.5 }")), error_at(1, "mltcp.intercept", "not finite and above 0"));
+  EXPECT_THAT(refusal(top("mltcp = { slope = -1, intercept = 0.5 }")),
+              error_at(1, "mltcp.intercept", "not finite and above 0"));
   EXPECT_THAT(refusal(top("mltcp = { slope = -1 }")), error_at(1, "mltcp.slope", "not finite and above 0"));
   EXPECT_EQ(refusal(top("mltcp = { slope = -1.75, intercept = 2 }")), "no error");  // F5
   EXPECT_EQ(refusal(top("mltcp = { function = \"F6\", decrease = true }")), "no error");
   EXPECT_EQ(refusal(top("mltcp = { points = [[0, 0.5], [0.3, 1], [1, 2.0]] }")), "no error");
   EXPECT_THAT(refusal(top("mltcp = { function = \"F7\" }")), error_at(1, "mltcp.function", "there are F1, F2, F3"));
-  EXPECT_THAT(refusal(top("mltcp = { function = \"F1\", slope = 1 }")),
-              error_at(1, "mltcp.function", "given twice"));
+  EXPECT_THAT(refusal(top("mltcp = { function = \"F1\", slope = 1 }")), error_at(1, "mltcp.function", "given twice"));
   EXPECT_THAT(refusal(top("mltcp = { points = [[0, 1]] }")), error_at(1, "mltcp.points", "2 to 16"));
   EXPECT_THAT(refusal(top("mltcp = { points = [[0, 1], 2] }")), error_at(1, "mltcp.points", "not a pair"));
   EXPECT_THAT(refusal(top("mltcp = { points = [[0, 1], [1, -1]] }")), error_at(1, "mltcp.points", "F(1) is -1"));

@@ -307,6 +307,24 @@ TEST(Runner, parameters__reach_the_algorithm) {
   EXPECT_NE(run(experiment).runs[0].jobs[0].iterations, falling.runs[0].jobs[0].iterations);
 }
 
+TEST(Runner, straggler__computes_longer_now_and_then) {
+  Experiment experiment = two_jobs(R"(["fair"])", 40);
+  experiment.jobs.resize(1);
+  experiment.jobs[0].straggler = {0.2, 3.0};
+  const Results results = run(experiment);
+  const JobResult& job = results.runs[0].jobs[0];
+  ASSERT_EQ(job.iteration_compute.size(), 40U);
+  int late = 0;
+  for (std::size_t i = 0; i < 40; ++i) {
+    const bool straggles = job.iteration_compute[i] == experiment.jobs[0].compute_per_iteration() * 3;
+    EXPECT_TRUE(straggles || job.iteration_compute[i] == experiment.jobs[0].compute_per_iteration());
+    late += straggles ? 1 : 0;
+  }
+  EXPECT_GE(late, 2);
+  EXPECT_LE(late, 20);
+  EXPECT_EQ(job.interleaved_from, 0U) << "a straggler is not the network's doing";
+}
+
 TEST(Runner, unusable_link__is_reported_and_not_waited_for) {
   Experiment experiment = two_jobs(R"(["fair"])", 2);
   experiment.bottleneck.faults.loss = 1.0;
