@@ -76,7 +76,10 @@ IterationStats iteration_stats(std::span<const Nanos> times) {
   if (times.empty()) return {};
   std::vector<Nanos> sorted(times.begin(), times.end());
   std::sort(sorted.begin(), sorted.end());
-  return {mean_of(times), percentile(sorted, 50), percentile(sorted, 99), mean_of(times.subspan(times.size() / 2))};
+  const std::span<const Nanos> later = times.subspan(times.size() / 2);
+  std::vector<Nanos> sorted_later(later.begin(), later.end());
+  std::sort(sorted_later.begin(), sorted_later.end());
+  return {mean_of(times), percentile(sorted, 50), percentile(sorted, 99), mean_of(later), percentile(sorted_later, 99)};
 }
 
 std::vector<std::optional<std::uint64_t>> interleaved_from(std::span<const JobResult> jobs, InterleaveRule rule) {
@@ -126,6 +129,7 @@ void summarize(Run& run, InterleaveRule rule) {
     job.p50 = stats.p50;
     job.p99 = stats.p99;
     job.second_half_mean = stats.second_half_mean;
+    job.second_half_p99 = stats.second_half_p99;
     job.interleaved_from = from[j];
     derive_slowdown(job);
   }
@@ -188,6 +192,7 @@ OrderedJson to_json(const JobResult& job) {
   json["p50_ns"] = job.p50.count;
   json["p99_ns"] = job.p99.count;
   json["second_half_mean_ns"] = job.second_half_mean.count;
+  json["second_half_p99_ns"] = job.second_half_p99.count;
   json["slowdown"] = job.slowdown;
   json["interleaved_from"] = nullptr;
   if (job.interleaved_from) json["interleaved_from"] = *job.interleaved_from;
@@ -404,6 +409,8 @@ JobResult job_from(const Object& json) {
   }
   job.second_half_mean = json.has("second_half_mean_ns") ? json.nanos("second_half_mean_ns")
                                                          : iteration_stats(job.iterations).second_half_mean;
+  job.second_half_p99 = json.has("second_half_p99_ns") ? json.nanos("second_half_p99_ns")
+                                                       : iteration_stats(job.iterations).second_half_p99;
   if (json.has("interleaved_from") && !json.is_null("interleaved_from")) {
     job.interleaved_from = json.whole("interleaved_from");
     // The series may be left out (records of sweeps).

@@ -42,6 +42,7 @@ struct JobResult {
 
   double slowdown = 0;                            ///< mean / isolated, 1 = as if alone; 0 when one of them is unknown
   Nanos second_half_mean;                         ///< second_half_mean_ns: mean of the later half of `iterations`
+  Nanos second_half_p99;                          ///< second_half_p99_ns
   std::optional<std::uint64_t> interleaved_from;  ///< see interleaved_from() below; null = never
   std::uint64_t verified_messages = 0;            ///< messages whose content was checked on arrival
   std::uint64_t checksum_errors = 0;              ///< those of them that arrived damaged
@@ -118,6 +119,7 @@ struct IterationStats {
   Nanos p50;
   Nanos p99;
   Nanos second_half_mean;
+  Nanos second_half_p99;
 };
 IterationStats iteration_stats(std::span<const Nanos> times);
 

@@ -31,6 +31,17 @@ double student_t(std::size_t degrees) {
 
 double ratio(Nanos a, Nanos b) { return b.count > 0 ? static_cast<double>(a.count) / static_cast<double>(b.count) : 0; }
 
+// What policies are compared by: legacy traffic is left out, where there is other.
+std::vector<Results> without_unaware(std::span<const Results> seeds) {
+  std::vector<Results> result(seeds.begin(), seeds.end());
+  for (Results& results : result)
+    for (Run& run : results.runs) {
+      const auto unaware = [](const JobResult& job) { return job.unaware; };
+      if (!std::all_of(run.jobs.begin(), run.jobs.end(), unaware)) std::erase_if(run.jobs, unaware);
+    }
+  return result;
+}
+
 // The mean of a number that each job of a run has.
 template <typename Value>
 double over_jobs(const Run& run, Value value) {
@@ -72,8 +83,11 @@ SweepRow row_of(std::span<const Results> seeds, std::size_t number) {
   std::vector<double> slowdown;
   std::vector<double> half;
   std::vector<double> p99;
+  std::vector<double> half_p99;
   std::vector<double> gain;
   std::vector<double> gain_p99;
+  std::vector<double> half_gain;
+  std::vector<double> half_gain_p99;
   std::vector<std::uint64_t> from;
   row.same = seeds.size() > 1;
   for (const Results& results : seeds) {
@@ -81,16 +95,21 @@ SweepRow row_of(std::span<const Results> seeds, std::size_t number) {
     slowdown.push_back(over_jobs(run, [](const JobResult& job) { return ratio(job.mean, job.isolated); }));
     half.push_back(over_jobs(run, [](const JobResult& job) { return ratio(job.second_half_mean, job.isolated); }));
     p99.push_back(over_jobs(run, [](const JobResult& job) { return ratio(job.p99, job.isolated); }));
+    half_p99.push_back(over_jobs(run, [](const JobResult& job) { return ratio(job.second_half_p99, job.isolated); }));
     for (const JobResult& job : run.jobs) {
       row.second_half_worst_job = std::max(row.second_half_worst_job, ratio(job.second_half_mean, job.isolated));
       row.retransmitted_packets += static_cast<double>(job.retransmitted_packets);
     }
     if (const auto iteration = interleaved(run)) from.push_back(*iteration);
     if (const Run* fair = fair_run(results); fair != nullptr) {
-      std::size_t job = 0;
-      gain.push_back(over_jobs(run, [&](const JobResult& mine) { return ratio(fair->jobs[job++].mean, mine.mean); }));
-      job = 0;
-      gain_p99.push_back(over_jobs(run, [&](const JobResult& mine) { return ratio(fair->jobs[job++].p99, mine.p99); }));
+      const auto gain_of = [&](Nanos JobResult::*time) {
+        std::size_t job = 0;
+        return over_jobs(run, [&](const JobResult& mine) { return ratio(fair->jobs[job++].*time, mine.*time); });
+      };
+      gain.push_back(gain_of(&JobResult::mean));
+      gain_p99.push_back(gain_of(&JobResult::p99));
+      half_gain.push_back(gain_of(&JobResult::second_half_mean));
+      half_gain_p99.push_back(gain_of(&JobResult::second_half_p99));
     }
     row.utilization += run.bottleneck.utilization;
     row.dropped_packets += static_cast<double>(run.bottleneck.dropped_packets);
@@ -104,9 +123,12 @@ SweepRow row_of(std::span<const Results> seeds, std::size_t number) {
   row.second_half = estimate_of(half);
   row.second_half_worst_seed = *std::max_element(half.begin(), half.end());
   row.p99 = estimate_of(p99);
+  row.second_half_p99 = estimate_of(half_p99);
   if (!gain.empty()) {
     row.gain = estimate_of(gain);
     row.gain_p99 = estimate_of(gain_p99);
+    row.second_half_gain = estimate_of(half_gain);
+    row.second_half_gain_p99 = estimate_of(half_gain_p99);
   }
   row.interleaved = from.size();
   if (!from.empty()) {
@@ -146,11 +168,14 @@ Json to_json(const SweepRow& row) {
   json["second_half_slowdown"]["worst_seed"] = rounded(row.second_half_worst_seed);
   json["second_half_slowdown"]["worst_job"] = rounded(row.second_half_worst_job);
   json["p99_slowdown"] = to_json(row.p99);
+  json["second_half_p99_slowdown"] = to_json(row.second_half_p99);
   json["interleaved"] = {{"seeds", row.interleaved}, {"from_median", nullptr}, {"from_worst", nullptr}};
   if (row.interleaved_median) json["interleaved"]["from_median"] = *row.interleaved_median;
   if (row.interleaved_worst) json["interleaved"]["from_worst"] = *row.interleaved_worst;
   json["gain_mean"] = to_json(row.gain);
   json["gain_p99"] = to_json(row.gain_p99);
+  json["second_half_gain_mean"] = to_json(row.second_half_gain);
+  json["second_half_gain_p99"] = to_json(row.second_half_gain_p99);
   json["utilization"] = rounded(row.utilization);
   json["dropped_packets"] = rounded(row.dropped_packets);
   json["ecn_marked_packets"] = rounded(row.marked_packets);
@@ -189,7 +214,8 @@ Estimate estimate_of(std::span<const double> values) {
 std::vector<SweepRow> rows_of(std::span<const Results> seeds) {
   std::vector<SweepRow> rows;
   if (seeds.empty()) return rows;
-  for (std::size_t i = 0; i < seeds.front().runs.size(); ++i) rows.push_back(row_of(seeds, i));
+  const std::vector<Results> compared = without_unaware(seeds);
+  for (std::size_t i = 0; i < compared.front().runs.size(); ++i) rows.push_back(row_of(compared, i));
   return rows;
 }
 
@@ -277,6 +303,10 @@ Cells cells_of(const Sweep& sweep, const SweepTable& table) {
   };
   column("gain", gains, [&](const SweepPoint&, const SweepRow& row) { return gain_text(row, row.gain); });
   column("gain p99", gains, [&](const SweepPoint&, const SweepRow& row) { return gain_text(row, row.gain_p99); });
+  column("2nd gain", gains,
+         [&](const SweepPoint&, const SweepRow& row) { return gain_text(row, row.second_half_gain); });
+  column("2nd gain p99", gains,
+         [&](const SweepPoint&, const SweepRow& row) { return gain_text(row, row.second_half_gain_p99); });
 
   Cells cells;
   for (std::size_t c = 0; c < columns.size(); ++c) {
@@ -321,6 +351,8 @@ std::string to_csv(const Sweep& sweep, const SweepTable& table) {
                             "second_half_worst_job",
                             "p99",
                             "p99_ci95",
+                            "second_half_p99",
+                            "second_half_p99_ci95",
                             "interleaved",
                             "interleaved_median",
                             "interleaved_worst",
@@ -328,6 +360,10 @@ std::string to_csv(const Sweep& sweep, const SweepTable& table) {
                             "gain_mean_ci95",
                             "gain_p99",
                             "gain_p99_ci95",
+                            "second_half_gain_mean",
+                            "second_half_gain_mean_ci95",
+                            "second_half_gain_p99",
+                            "second_half_gain_p99_ci95",
                             "utilization",
                             "dropped_packets",
                             "ecn_marked_packets",
@@ -360,11 +396,14 @@ std::string to_csv(const Sweep& sweep, const SweepTable& table) {
       add(rounded(row.second_half_worst_seed));
       add(rounded(row.second_half_worst_job));
       add_estimate(row.p99);
+      add_estimate(row.second_half_p99);
       add(row.interleaved);
       add_optional(row.interleaved_median);
       add_optional(row.interleaved_worst);
       add_gain(row.gain);
       add_gain(row.gain_p99);
+      add_gain(row.second_half_gain);
+      add_gain(row.second_half_gain_p99);
       add(rounded(row.utilization));
       add(rounded(row.dropped_packets));
       add(rounded(row.marked_packets));

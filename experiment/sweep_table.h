@@ -1,6 +1,7 @@
 // The table of a sweep: a row for each point and policy, over the seeds and the jobs.
 //
-// A job's slow-down is its time by the isolated one's. A seed's value is the mean over its jobs; what stands in the
+// A job's slow-down is its time by the isolated one's. A seed's value is the mean over its jobs, unaware ones left out
+// where there are others; what stands in the
 // table is the mean over the seeds, with a 95% confidence interval of Student's t where there are several. A gain is
 // how many times faster than under policy fair of the same point and seed: fair's time by this one's, job by job.
 #pragma once
@@ -34,13 +35,16 @@ struct SweepRow {
   double second_half_worst_seed = 0;
   double second_half_worst_job = 0;  ///< of any seed
   Estimate p99;                      ///< slow-down of the 99th percentile of the iterations
+  Estimate second_half_p99;          ///< the same of their later half
   std::size_t interleaved = 0;       ///< seeds in which all jobs interleave
   /// Of these seeds, the iteration from which on the last of the jobs does: median (of an even number, the mean of the
   /// two in the middle) and worst.
   std::optional<double> interleaved_median;
   std::optional<std::uint64_t> interleaved_worst;
-  std::optional<Estimate> gain;      ///< of the mean iteration time; without policy fair, nothing
-  std::optional<Estimate> gain_p99;  ///< of the 99th percentile
+  std::optional<Estimate> gain;              ///< of the mean iteration time; without policy fair, nothing
+  std::optional<Estimate> gain_p99;          ///< of the 99th percentile
+  std::optional<Estimate> second_half_gain;  ///< as `gain`, of the later half of the iterations
+  std::optional<Estimate> second_half_gain_p99;
   // Means over the seeds.
   double utilization = 0;
   double dropped_packets = 0;

@@ -22,6 +22,7 @@ JobResult job(std::int64_t mean, std::int64_t half, std::int64_t p99, std::optio
   result.mean = Nanos(mean);
   result.second_half_mean = Nanos(half);
   result.p99 = Nanos(p99);
+  result.second_half_p99 = Nanos(half + 10);
   result.interleaved_from = from;
   result.retransmitted_packets = 5;
   return result;
@@ -103,6 +104,23 @@ TEST(SweepTable, rows__by_hand) {
   EXPECT_FALSE(mltcp.same);
 }
 
+TEST(SweepTable, rows__leave_legacy_traffic_out) {
+  std::vector<Results> seeds = two_seeds();
+  const std::vector<SweepRow> alone = rows_of(seeds);
+  for (Results& results : seeds)
+    for (auto& one : results.runs) {
+      one.jobs.push_back(job(900, 900, 900, std::nullopt));
+      one.jobs.back().unaware = true;
+    }
+  const std::vector<SweepRow> beside = rows_of(seeds);
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    EXPECT_EQ(beside[i].jobs, alone[i].jobs);
+    EXPECT_EQ(beside[i].slowdown.mean, alone[i].slowdown.mean);
+    EXPECT_EQ(beside[i].interleaved, alone[i].interleaved);
+    EXPECT_EQ(beside[i].gain->mean, alone[i].gain->mean);
+  }
+}
+
 TEST(SweepTable, rows__of_seeds_that_change_nothing_say_so) {
   const std::vector<Results> seeds(3, two_seeds()[0]);
   EXPECT_TRUE(rows_of(seeds)[0].same);
@@ -132,12 +150,14 @@ Made made() {
 TEST(SweepTable, cells__leave_out_what_does_not_vary) {
   Made all = made();
   Cells cells = cells_of(all.sweep, all.table);
-  EXPECT_THAT(cells.rows[0], ElementsAre("bottleneck.buffer", "policy", "slow-down", "2nd half", "worst seed", "p99",
-                                         "interleaved", "from", "at worst", "gain", "gain p99"));
+  EXPECT_THAT(cells.rows[0],
+              ElementsAre("bottleneck.buffer", "policy", "slow-down", "2nd half", "worst seed", "p99", "interleaved",
+                          "from", "at worst", "gain", "gain p99", "2nd gain", "2nd gain p99"));
   EXPECT_EQ(cells.left, 2U);
   ASSERT_EQ(cells.rows.size(), 5U);
-  EXPECT_THAT(cells.rows[2], ElementsAre("75 kB", "mltcp", "1.060 ±0.508", "1.010 ±0.127", "1.020", "1.375 ±0.318",
-                                         "2/2", "6.5", "8", "1.238 ±1.747", "1.342 ±0.106"));
+  EXPECT_THAT(cells.rows[2],
+              ElementsAre("75 kB", "mltcp", "1.060 ±0.508", "1.010 ±0.127", "1.020", "1.375 ±0.318", "2/2", "6.5", "8",
+                          "1.238 ±1.747", "1.342 ±0.106", "1.189 ±1.407", "1.172 ±1.278"));
   // A seed that is missing somewhere shows.
   all.table.points[1].rows[0].seeds = 1;
   cells = cells_of(all.sweep, all.table);
