@@ -39,6 +39,7 @@ struct Options {
   std::uint32_t iterations = 0;
   double duration_ms = 1000;
   double sample_us = 20;
+  double cubic_c = cc::CubicParameters{}.c;
 };
 
 Nanos nanos(double value, double unit) { return Nanos(std::llround(value * unit)); }
@@ -117,6 +118,9 @@ Bytes payload_bytes(ThreeHops& network) {
 }
 
 std::vector<std::unique_ptr<experiment::JobDriver>> make_jobs(const Options& options, ThreeHops& network) {
+  const auto parameters = std::make_shared<cc::Parameters>();
+  parameters->cubic.c = options.cubic_c;
+  parameters->validate(options.cc);
   std::vector<std::unique_ptr<experiment::JobDriver>> jobs;
   for (std::uint32_t number = 0; number < options.starts_ms.size(); ++number) {
     experiment::JobDriver::Settings settings;
@@ -135,6 +139,7 @@ std::vector<std::unique_ptr<experiment::JobDriver>> make_jobs(const Options& opt
     settings.iterations = options.packets == 0 ? 1 : options.iterations;
     settings.connection.congestion_control = options.cc;
     settings.connection.ecn = options.ecn_bytes > 0;
+    settings.connection.parameters = parameters;
     settings.connection.initial_rtt =
         std::max(Nanos(1'000'000), nanos(2 * options.delay_us + 4 * options.access_delay_us, 1e3));
     jobs.push_back(std::make_unique<experiment::JobDriver>(network, settings));
@@ -213,6 +218,7 @@ int main(int argc, char** argv) {
   app.add_option("--iterations", options.iterations, "of each job");
   app.add_option("--duration-ms", options.duration_ms, "of bulk flows");
   app.add_option("--sample-us", options.sample_us, "interval of the queue's samples; 0: none");
+  app.add_option("--cubic-c", options.cubic_c, "CUBIC's C, in packets / s^3");
   CLI11_PARSE(app, argc, argv);
   try {
     std::cout << run(options) << '\n';

@@ -165,7 +165,7 @@ std::string Bps(double mbps) { return std::to_string(static_cast<std::uint64_t>(
 int main(int argc, char** argv) {
   std::string cc = "reno", starts = "0", queue_kind;
   double rate_mbps = 1000, delay_us = 10, access_delay_us = 5, compute_ms = 0, duration_ms = 1000, sample_us = 20;
-  double min_rto_us = 1000;
+  double min_rto_us = 1000, cubic_c = 0.4;
   std::uint32_t buffer = 75'000, ecn = 0, packets = 0, iterations = 0, ack_every = 2;
   bool pacing = false, hystart = true;
   CommandLine command;
@@ -185,6 +185,7 @@ int main(int argc, char** argv) {
   command.AddValue("ack-every", "packets per acknowledgement", ack_every);
   command.AddValue("hystart", "CUBIC's HyStart", hystart);
   command.AddValue("min-rto-us", "least retransmission timeout", min_rto_us);
+  command.AddValue("cubic-c", "CUBIC's C, in packets / s^3", cubic_c);
   command.Parse(argc, argv);
 
   const std::map<std::string, std::string> types{{"reno", "ns3::TcpNewReno"},
@@ -211,6 +212,7 @@ int main(int argc, char** argv) {
   Config::SetDefault("ns3::TcpSocketState::PacingCaRatio", UintegerValue(125));
   Config::SetDefault("ns3::TcpSocketState::MaxPacingRate", StringValue(Bps(rate_mbps * 10)));
   Config::SetDefault("ns3::TcpCubic::HyStart", BooleanValue(hystart));
+  Config::SetDefault("ns3::TcpCubic::C", DoubleValue(cubic_c));
 
   std::vector<double> start_ms;
   std::stringstream list(starts);
@@ -228,11 +230,13 @@ int main(int argc, char** argv) {
 
   PointToPointHelper access;
   access.SetDeviceAttribute("DataRate", StringValue(Bps(rate_mbps * 10)));
+  access.SetDeviceAttribute("Mtu", UintegerValue(wire_bytes));  // 1500 would fragment every packet
   access.SetChannelAttribute("Delay", TimeValue(NanoSeconds(std::llround(access_delay_us * 1e3))));
   access.SetQueue("ns3::DropTailQueue", "MaxSize", StringValue("1000000p"));
   access.DisableFlowControl();
   PointToPointHelper shared;
   shared.SetDeviceAttribute("DataRate", StringValue(Bps(rate_mbps)));
+  shared.SetDeviceAttribute("Mtu", UintegerValue(wire_bytes));
   shared.SetChannelAttribute("Delay", TimeValue(NanoSeconds(std::llround(delay_us * 1e3))));
   // With marking, a queue disc above a device queue of one packet; without, the device queue alone.
   if (ecn == 0) {
