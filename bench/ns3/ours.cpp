@@ -193,7 +193,8 @@ nlohmann::json run(const Options& options) {
     const auto first = static_cast<std::size_t>(epoch.count / bin.count);
     if (series != network.usage().jobs().end() && series->second.size() > first)
       bins.assign(series->second.begin() + static_cast<std::ptrdiff_t>(first), series->second.end());
-    result["flows"].push_back({{"delivered_bytes", job.bytes},
+    result["flows"].push_back({{"start_ns", nanos(options.starts_ms[number], 1e6).count},
+                               {"delivered_bytes", job.bytes},
                                {"retransmitted_packets", job.retransmitted_packets},
                                {"iteration_ns", iterations},
                                {"bins", bins}});

@@ -34,6 +34,40 @@ const Time epoch = MilliSeconds(1000);  // connections are open by then
 
 std::uint64_t packet_hops = 0;
 
+/// A congestion control of ns-3 that, as MLTCP's do, begins anew after an idle time: from the initial window, by slow
+/// start to three quarters of the old one (RFC 5681 section 4.1, RFC 2861 section 3). ns-3 keeps the window.
+template <class Base>
+class Restarting : public Base {
+ public:
+  static TypeId GetTypeId() {
+    static const TypeId id = TypeId("ns3::Restarting" + Base::GetTypeId().GetName().substr(5))
+                                 .template SetParent<Base>()
+                                 .template AddConstructor<Restarting<Base>>();
+    return id;
+  }
+  void PktsAcked(Ptr<TcpSocketState> state, std::uint32_t segments, const Time& rtt) override {
+    last_ack_ = Simulator::Now();
+    Base::PktsAcked(state, segments, rtt);
+  }
+  void CwndEvent(Ptr<TcpSocketState> state, const TcpSocketState::TcpCAEvent_t event) override {
+    if (event == TcpSocketState::CA_EVENT_TX_START && last_ack_ > Time(0) && Simulator::Now() - last_ack_ > idle) {
+      state->m_ssThresh = std::max(state->m_ssThresh.Get(), state->m_cWnd.Get() / 4 * 3);
+      state->m_cWnd = std::min(state->m_cWnd.Get(), 10 * state->m_segmentSize);
+    }
+    Base::CwndEvent(state, event);
+  }
+  Ptr<TcpCongestionOps> Fork() override { return CopyObject<Restarting<Base>>(this); }
+
+ private:
+  const Time idle = MilliSeconds(1);
+  Time last_ack_;
+};
+
+template <class Base>
+TypeId Choose(bool restarting) {
+  return restarting ? Restarting<Base>::GetTypeId() : Base::GetTypeId();
+}
+
 /// Computes, sends a burst, waits until all of it is acknowledged, and again; or sends for ever.
 class Job : public Application {
  public:
@@ -167,7 +201,7 @@ int main(int argc, char** argv) {
   double rate_mbps = 1000, delay_us = 10, access_delay_us = 5, compute_ms = 0, duration_ms = 1000, sample_us = 20;
   double min_rto_us = 1000, cubic_c = 0.4;
   std::uint32_t buffer = 75'000, ecn = 0, packets = 0, iterations = 0, ack_every = 2;
-  bool pacing = false, hystart = true;
+  bool pacing = false, hystart = true, idle_restart = false, prr = true;
   CommandLine command;
   command.AddValue("cc", "reno, linux-reno, cubic or dctcp", cc);
   command.AddValue("rate-mbps", "of the bottleneck", rate_mbps);
@@ -182,21 +216,24 @@ int main(int argc, char** argv) {
   command.AddValue("duration-ms", "of bulk flows", duration_ms);
   command.AddValue("sample-us", "interval of the queue's samples; 0: none", sample_us);
   command.AddValue("pacing", "pace every packet, at 1.25 windows per round trip (2 in slow start)", pacing);
+  command.AddValue("idle-restart", "slow start after an idle time", idle_restart);
+  command.AddValue("prr", "proportional rate reduction; otherwise windows are reduced at once", prr);
   command.AddValue("ack-every", "packets per acknowledgement", ack_every);
   command.AddValue("hystart", "CUBIC's HyStart", hystart);
   command.AddValue("min-rto-us", "least retransmission timeout", min_rto_us);
   command.AddValue("cubic-c", "CUBIC's C, in packets / s^3", cubic_c);
   command.Parse(argc, argv);
 
-  const std::map<std::string, std::string> types{{"reno", "ns3::TcpNewReno"},
-                                                 {"linux-reno", "ns3::TcpLinuxReno"},
-                                                 {"cubic", "ns3::TcpCubic"},
-                                                 {"dctcp", "ns3::TcpDctcp"}};
+  const std::map<std::string, TypeId> types{{"reno", Choose<TcpNewReno>(idle_restart)},
+                                            {"linux-reno", Choose<TcpLinuxReno>(idle_restart)},
+                                            {"cubic", Choose<TcpCubic>(idle_restart)},
+                                            {"dctcp", Choose<TcpDctcp>(idle_restart)}};
   if (types.count(cc) == 0) {
     std::cerr << "peer: --cc is " << cc << "; give reno, linux-reno, cubic or dctcp\n";
     return 1;
   }
-  Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TypeId::LookupByName(types.at(cc))));
+  Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(types.at(cc)));
+  if (!prr) Config::SetDefault("ns3::TcpL4Protocol::RecoveryType", TypeIdValue(TcpClassicRecovery::GetTypeId()));
   Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(payload_bytes));
   Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
   Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(ack_every));
@@ -335,7 +372,8 @@ int main(int argc, char** argv) {
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     auto& times = jobs[i]->iteration_ns;
     if (packets > 0) times.resize(std::min<std::size_t>(times.size(), iterations));
-    result["flows"].push_back({{"delivered_bytes", sinks[i]->bytes},
+    result["flows"].push_back({{"start_ns", jobs[i]->start.GetNanoSeconds()},
+                               {"delivered_bytes", sinks[i]->bytes},
                                {"retransmitted_packets", jobs[i]->retransmitted},
                                {"iteration_ns", times},
                                {"bins", monitor.bins[i]}});
