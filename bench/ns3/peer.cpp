@@ -199,9 +199,9 @@ std::string Bps(double mbps) { return std::to_string(static_cast<std::uint64_t>(
 int main(int argc, char** argv) {
   std::string cc = "reno", starts = "0", queue_kind;
   double rate_mbps = 1000, delay_us = 10, access_delay_us = 5, compute_ms = 0, duration_ms = 1000, sample_us = 20;
-  double min_rto_us = 1000, cubic_c = 0.4;
+  double cubic_c = 0.4;
   std::uint32_t buffer = 75'000, ecn = 0, packets = 0, iterations = 0, ack_every = 2;
-  bool pacing = false, hystart = true, idle_restart = false, prr = true;
+  bool pacing = false, idle_restart = false, prr = true;
   CommandLine command;
   command.AddValue("cc", "reno, linux-reno, cubic or dctcp", cc);
   command.AddValue("rate-mbps", "of the bottleneck", rate_mbps);
@@ -219,8 +219,6 @@ int main(int argc, char** argv) {
   command.AddValue("idle-restart", "slow start after an idle time", idle_restart);
   command.AddValue("prr", "proportional rate reduction; otherwise windows are reduced at once", prr);
   command.AddValue("ack-every", "packets per acknowledgement", ack_every);
-  command.AddValue("hystart", "CUBIC's HyStart", hystart);
-  command.AddValue("min-rto-us", "least retransmission timeout", min_rto_us);
   command.AddValue("cubic-c", "CUBIC's C, in packets / s^3", cubic_c);
   command.Parse(argc, argv);
 
@@ -243,12 +241,11 @@ int main(int argc, char** argv) {
   Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(true));
   // Its clock ticks in milliseconds, more than a round trip here.
   Config::SetDefault("ns3::TcpSocketBase::Timestamp", BooleanValue(false));
-  Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MicroSeconds(static_cast<std::uint64_t>(min_rto_us))));
+  Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(1)));
   Config::SetDefault("ns3::TcpSocketBase::ClockGranularity", TimeValue(MicroSeconds(200)));
   Config::SetDefault("ns3::TcpSocketState::EnablePacing", BooleanValue(pacing));
   Config::SetDefault("ns3::TcpSocketState::PacingCaRatio", UintegerValue(125));
   Config::SetDefault("ns3::TcpSocketState::MaxPacingRate", StringValue(Bps(rate_mbps * 10)));
-  Config::SetDefault("ns3::TcpCubic::HyStart", BooleanValue(hystart));
   Config::SetDefault("ns3::TcpCubic::C", DoubleValue(cubic_c));
 
   std::vector<double> start_ms;
