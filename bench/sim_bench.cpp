@@ -1,5 +1,6 @@
 // Speed of the simulator: packet-hops per second of processor time with real shards on top, over virtual and over
-// real payloads. A hop is a packet that came out of a link; data and acknowledgements both take two.
+// real payloads, on a dumbbell and on a leaf-spine network with each kind of queue. A hop is a packet that came out of
+// a link; data and acknowledgements both take two on the dumbbell.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "mltcp/sim/dumbbell.h"
+#include "mltcp/sim/leaf_spine.h"
 #include "mltcp/transport/shard.h"
 
 namespace {
@@ -94,6 +96,39 @@ void dumbbell(benchmark::State& state) {
   state.counters["hops/s"] = benchmark::Counter(hops, benchmark::Counter::kIsRate);
   state.counters["per hop"] = benchmark::Counter(hops, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
+/// 16 hosts under four leaves with two spines at 100 Gbps, jumbo frames, each host sending to one of the next leaf.
+void leaf_spine(benchmark::State& state) {
+  sim::LeafSpineConfig config;
+  config.leaves = 4;
+  config.spines = 2;
+  config.hosts_per_leaf = 4;
+  config.host_rate = Rate::from_gbps(100);
+  config.mtu = 9000;
+  if (state.range(0) >= 1) config.classes = 8;
+  if (state.range(0) >= 2) config.memory.bytes = 16'000'000;
+  if (state.range(0) >= 3) config.memory.pfc = {true, 100'000, 50'000};
+  sim::LeafSpineOptions options;
+  options.virtual_payload = true;
+  sim::LeafSpine network(config, options);
+  std::vector<std::unique_ptr<Pollable>> ends;
+  for (std::uint32_t i = 0; i < config.hosts(); ++i) {
+    sim::Host& to = network.add_port((i + config.hosts_per_leaf) % config.hosts(), 2);
+    sim::Host& from = network.add_port(i, 1);
+    ends.push_back(std::make_unique<Receiver>(to, false));
+    network.attach(to, *ends.back());
+    ends.push_back(std::make_unique<Sender>(from, to.address(), false));
+    network.attach(from, *ends.back());
+  }
+  network.run_until(2_ms);
+  const std::uint64_t before = network.counters().packet_hops;
+  for (auto _ : state) network.run_until(network.now() + 1_ms);
+  const auto hops = static_cast<double>(network.counters().packet_hops - before);
+  state.counters["hops/s"] = benchmark::Counter(hops, benchmark::Counter::kIsRate);
+  state.counters["per hop"] = benchmark::Counter(hops, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+// FIFO queues, then priorities, shared memory and PFC, each on top of those before.
+BENCHMARK(leaf_spine)->ArgName("queues")->DenseRange(0, 3);
+
 BENCHMARK(dumbbell)->ArgNames({"jobs", "real_payload"})->Args({1, 0})->Args({2, 0})->Args({2, 1})->Args({32, 0});
 
 }  // namespace

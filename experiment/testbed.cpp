@@ -78,6 +78,7 @@ class RingFactory final : public TestbedFactory {
  public:
   RingFactory(const std::string& cores, const fabric::DumbbellConfig& largest) : eal_(options(cores, largest)) {}
   std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config) override {
+    if (config.classes != 1) throw InputError("the switch of datapath ring has no priority queues; use datapath sim");
     return std::make_unique<RingTestbed>(eal_, config);
   }
   std::unique_ptr<Testbed> make(const sim::LeafSpineConfig& /*config*/,
