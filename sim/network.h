@@ -254,7 +254,7 @@ class Network {
   void forward(const Node& node, Packet* packet, LinkId from);
   void deliver_by_class(LinkId id);
   void transmit(LinkId id);
-  void count(LinkState& state, Packet* packet, Nanos departure);
+  static void count(LinkState& state, Packet* packet, Nanos departure);
   [[nodiscard]] LinkId pick(const LinkGroup& group, Packet* packet) const;
   std::size_t transmit_queue(Host& host);
   Nanos time_of_room(Host& host);
