@@ -71,14 +71,17 @@ class ThreeHops final : public experiment::Testbed {
     }
   }
 
-  PacketIo& host(Side side, std::uint32_t pair) override { return at(side, pair); }
-  const Address& address(Side side, std::uint32_t pair) override { return at(side, pair).address(); }
-  void attach(Side side, std::uint32_t pair, Pollable& pollable) override { network_.attach(at(side, pair), pollable); }
-  void wake(Side side, std::uint32_t pair) override { network_.wake(at(side, pair)); }
+  PacketIo& host(const End& end) override { return at(end); }
+  const Address& address(const End& end) override { return at(end).address(); }
+  void attach(const End& end, Pollable& pollable) override { network_.attach(at(end), pollable); }
+  void wake(const End& end) override { network_.wake(at(end)); }
   bool run(Nanos until, const std::function<bool()>& stop) override { return network_.run(until, stop); }
   [[nodiscard]] Nanos now() const override { return network_.now(); }
-  [[nodiscard]] const fabric::Link& bottleneck() const override { return network_.link(bottleneck_); }
-  [[nodiscard]] const fabric::UsageMeter& usage() const override { return usage_; }
+  [[nodiscard]] std::vector<LinkView> links() const override {
+    return {{"bottleneck", &bottleneck().config(), &bottleneck().counters(), &usage_}};
+  }
+  [[nodiscard]] const fabric::Link& bottleneck() const { return network_.link(bottleneck_); }
+  [[nodiscard]] const fabric::UsageMeter& usage() const { return usage_; }
   [[nodiscard]] std::optional<experiment::Stalls> stalls() const override { return std::nullopt; }
 
   [[nodiscard]] Bytes queue_bytes() { return network_.link(bottleneck_).queue_bytes(network_.now()); }
@@ -90,7 +93,7 @@ class ThreeHops final : public experiment::Testbed {
     options.virtual_payload = true;
     return options;
   }
-  sim::Host& at(Side side, std::uint32_t pair) { return *hosts_[side == Side::sender ? 0 : 1][pair]; }
+  sim::Host& at(const End& end) { return *hosts_[end.side == Side::sender ? 0 : 1][end.job]; }
 
   /// A host at switch `here`, that hosts at switch `there` reach through `shared`.
   void add_host(Side side, std::uint32_t pair, sim::Network::Switch here, sim::Network::Switch there,
@@ -113,8 +116,7 @@ class ThreeHops final : public experiment::Testbed {
 
 /// Of a full packet, after its header and that of its DATA frame.
 Bytes payload_bytes(ThreeHops& network) {
-  return network.host(experiment::Testbed::Side::sender, 0).limits().max_packet_bytes - wire::header_bytes -
-         wire::data_frame_bytes;
+  return network.host({}).limits().max_packet_bytes - wire::header_bytes - wire::data_frame_bytes;
 }
 
 std::vector<std::unique_ptr<experiment::JobDriver>> make_jobs(const Options& options, ThreeHops& network) {
