@@ -84,6 +84,26 @@ std::unique_ptr<Testbed> make_testbed(const Experiment& experiment, const RunPla
   return factory.make(network, placements);
 }
 
+/// The algorithms' parameters, with what one network has in common for all its flows. Swift's target is such a value
+/// (section 3.2 of its paper): flows that each derived their own from what they measured would not be fair to each
+/// other, as a late one has never seen the queue empty. In real time the loops of the hosts are part of the delay,
+/// which only measuring tells.
+cc::Parameters parameters_of(const Experiment& experiment, std::int64_t round_trip_links, bool real_time) {
+  constexpr std::int64_t packets_per_round_trip = 2;  // at the rate of the slowest link; the others add little
+  constexpr std::int64_t target_round_trips = 2;
+  cc::Parameters parameters = experiment.parameters;
+  if (parameters.swift.base_target == Nanos(0) && !real_time) {
+    const std::uint32_t mtu = experiment.topology ? experiment.topology->mtu : experiment.mtu;
+    Rate slowest = experiment.bottleneck.rate;
+    if (experiment.topology && !experiment.topology->uplink_rate.is_zero())
+      slowest = std::min(slowest, experiment.topology->uplink_rate);
+    const Nanos unloaded =
+        experiment.bottleneck.delay * round_trip_links + slowest.time_for(mtu) * packets_per_round_trip;
+    parameters.swift.base_target = std::min(unloaded, most_initial_rtt) * target_round_trips;
+  }
+  return parameters;
+}
+
 /// One run on a fresh network. `tick` is told the share of the iterations that are done.
 Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& factory,
              const std::function<void(double)>& tick) {
@@ -96,7 +116,8 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
   const Nanos initial_rtt = std::clamp(link.delay * round_trip_links + link.rate.time_for(link.buffer_bytes), 1_ms,
                                        most_initial_rtt + link.delay * round_trip_links);
 
-  const auto parameters = std::make_shared<const cc::Parameters>(experiment.parameters);
+  const auto parameters =
+      std::make_shared<const cc::Parameters>(parameters_of(experiment, round_trip_links, factory.real_time()));
   std::vector<std::unique_ptr<JobDriver>> drivers;
   double longest_ns = 0;
   Nanos last_start;
