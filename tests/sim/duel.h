@@ -1,0 +1,195 @@
+// Duels in virtual time: flows of real shards, each with its own congestion control, start, size and distance, that
+// share one bottleneck. What each has delivered is noted in intervals.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mltcp/base/units.h"
+#include "mltcp/sim/network.h"
+#include "mltcp/transport/shard.h"
+
+namespace mltcp::sim {
+
+struct DuelFlow {
+  std::string cc = "reno";
+  Nanos start{};
+  Bytes bytes = ~Bytes{0};  ///< to send; default: without end
+  Nanos extra_delay{};      ///< one way, beside the duel's
+  double gain = 1.0;        ///< constant, of the increase step
+  bool scale_decrease = false;
+};
+
+struct DuelConfig {
+  Rate rate{1'000'000'000};
+  Nanos delay{10'000};  ///< of each hop, one way
+  Bytes buffer = 150'000;
+  Bytes ecn_threshold = 0;  ///< step marking above it; 0 = none
+  Nanos interval{10'000'000};
+  std::shared_ptr<const cc::Parameters> parameters;
+};
+
+class Duel {
+ public:
+  Duel(const DuelConfig& config, const std::vector<DuelFlow>& flows) : config_(config), network_(options()) {
+    fabric::LinkConfig shared;
+    shared.rate = config.rate;
+    shared.delay = config.delay;
+    shared.buffer_bytes = config.buffer;
+    if (config.ecn_threshold > 0) shared.ecn = {true, config.ecn_threshold, config.ecn_threshold, 1.0};
+    const auto middle = network_.add_switch();
+    const auto left_end = network_.add_switch();
+    const auto right_end = network_.add_switch();
+    forward_ = network_.add_link(right_end, shared);
+    const auto backward = network_.add_link(left_end, shared);
+    for (std::size_t i = 0; i < flows.size(); ++i) {
+      fabric::LinkConfig access;
+      access.rate = Rate(config.rate.bits_per_second * 10);
+      access.delay = config.delay + flows[i].extra_delay;
+      access.buffer_bytes = 0;
+      const auto number = static_cast<std::uint32_t>(i + 1);
+      Host& sender = network_.add_host(Address::v4(10U << 24 | 1U << 16 | number, 1));
+      Host& receiver = network_.add_host(Address::v4(10U << 24 | 2U << 16 | number, 1));
+      network_.connect(sender, middle, access);
+      network_.connect(receiver, middle, access);
+      network_.route(middle, receiver, forward_);
+      network_.route(middle, sender, backward);
+      network_.route_to_host(right_end, receiver);
+      network_.route_to_host(left_end, sender);
+      receivers_.push_back(std::make_unique<Receiver>(receiver, connection_config(flows[i])));
+      senders_.push_back(std::make_unique<Sender>(*this, sender, receiver.address(), flows[i]));
+      network_.attach(receiver, *receivers_.back());
+      network_.attach(sender, *senders_.back());
+    }
+  }
+
+  void run_until(Nanos until) {
+    while (network_.now() < until) {
+      network_.run_until(std::min(until, network_.now() + config_.interval));
+      for (auto& sender : senders_) sender->samples.push_back(sender->delivered);
+    }
+  }
+
+  /// Bytes that flow `i` delivered between two times, multiples of the interval.
+  [[nodiscard]] Bytes delivered(std::size_t i, Nanos from, Nanos to) const {
+    const auto at = [&](Nanos time) {
+      const auto index = static_cast<std::size_t>(time.count / config_.interval.count);
+      return index == 0 ? Bytes{0} : senders_[i]->samples.at(index - 1);
+    };
+    return at(to) - at(from);
+  }
+  /// Its part of what all delivered.
+  [[nodiscard]] double share(std::size_t i, Nanos from, Nanos to) const {
+    Bytes all = 0;
+    for (std::size_t j = 0; j < senders_.size(); ++j) all += delivered(j, from, to);
+    return static_cast<double>(delivered(i, from, to)) / static_cast<double>(all);
+  }
+  /// Goodput of all over the link's rate.
+  [[nodiscard]] double utilization(Nanos from, Nanos to) const {
+    Bytes all = 0;
+    for (std::size_t j = 0; j < senders_.size(); ++j) all += delivered(j, from, to);
+    return static_cast<double>(all) / static_cast<double>(config_.rate.bytes_in(to - from));
+  }
+  /// When flow `i` had delivered all its bytes; never() while it has not.
+  [[nodiscard]] Nanos finished(std::size_t i) const { return senders_[i]->finished; }
+  [[nodiscard]] ConnectionStats stats(std::size_t i) const { return senders_[i]->stats(); }
+  [[nodiscard]] const fabric::LinkCounters& bottleneck() const { return network_.link(forward_).counters(); }
+
+ private:
+  static constexpr Bytes message_bytes = 64 * 1024;
+
+  static NetworkOptions options() {
+    NetworkOptions result;
+    result.virtual_payload = true;
+    return result;
+  }
+  [[nodiscard]] ConnectionConfig connection_config(const DuelFlow& flow) const {
+    ConnectionConfig result;
+    result.congestion_control = flow.cc;
+    result.ecn = config_.ecn_threshold > 0;
+    result.max_rate = config_.rate;
+    result.parameters = config_.parameters;
+    return result;
+  }
+
+  class Receiver final : public Pollable {
+   public:
+    Receiver(PacketIo& io, ConnectionConfig config) : shard_(io, {}) { shard_.listen(config); }
+    Nanos poll(Nanos now) override {
+      Nanos next = shard_.poll(now);
+      std::array<Completion, 16> done;
+      while (const std::size_t count = shard_.take_completions(done)) {
+        for (std::size_t i = 0; i < count; ++i) {
+          const bool accepted = done[i].kind == Completion::Kind::accepted;
+          for (int n = 0; n < (accepted ? 64 : 1); ++n) shard_.receive_virtual(done[i].connection, message_bytes, 0);
+        }
+        next = shard_.poll(now);
+      }
+      return next;
+    }
+
+   private:
+    Shard shard_;
+  };
+
+  class Sender final : public Pollable {
+   public:
+    Sender(const Duel& duel, PacketIo& io, const Address& peer, const DuelFlow& flow)
+        : shard_(io, {}), peer_(peer), flow_(flow), config_(duel.connection_config(flow)) {}
+
+    Nanos poll(Nanos now) override {
+      if (now < flow_.start) return flow_.start;
+      if (connection_ == 0) {
+        connection_ = shard_.connect(peer_, config_, now);
+        JobConfig job;
+        job.augmentation = cc::Augmentation::constant(flow_.gain);
+        job.augmentation.scale_decrease(flow_.scale_decrease);
+        shard_.attach(connection_, shard_.add_job(job));
+        for (int i = 0; i < 32; ++i) post();
+      }
+      Nanos next = shard_.poll(now);
+      std::array<Completion, 16> done;
+      while (const std::size_t count = shard_.take_completions(done)) {
+        for (std::size_t i = 0; i < count; ++i) {
+          if (done[i].kind != Completion::Kind::sent) continue;
+          delivered += done[i].bytes;
+          if (delivered == flow_.bytes) finished = now;
+          post();
+        }
+        next = shard_.poll(now);
+      }
+      return next;
+    }
+    [[nodiscard]] ConnectionStats stats() const { return shard_.stats(connection_); }
+
+    Bytes delivered = 0;
+    Nanos finished = Nanos::never();
+    std::vector<Bytes> samples;
+
+   private:
+    void post() {
+      const Bytes length = std::min(message_bytes, flow_.bytes - posted_);
+      if (length > 0 && shard_.send_virtual(connection_, length, 0) == PostResult::ok) posted_ += length;
+    }
+
+    Shard shard_;
+    Address peer_;
+    DuelFlow flow_;
+    ConnectionConfig config_;
+    ConnectionId connection_ = 0;
+    Bytes posted_ = 0;
+  };
+
+  DuelConfig config_;
+  Network network_;
+  Network::LinkId forward_ = 0;
+  std::vector<std::unique_ptr<Receiver>> receivers_;
+  std::vector<std::unique_ptr<Sender>> senders_;
+};
+
+}  // namespace mltcp::sim
