@@ -55,9 +55,8 @@ class JobDriver::Receiver final : public Pollable {
 
   Nanos poll(Nanos now) override {
     Nanos next = shard_.poll(now);
-    std::array<Completion, 16> completions;
-    while (const std::size_t count = shard_.take_completions(completions)) {
-      for (std::size_t i = 0; i < count; ++i) on_completion(completions[i]);
+    while (const std::size_t count = shard_.take_completions(completions_)) {
+      for (std::size_t i = 0; i < count; ++i) on_completion(completions_[i]);
       next = shard_.poll(now);  // what was posted is told to the sender at once
     }
     return next;
@@ -118,6 +117,7 @@ class JobDriver::Receiver final : public Pollable {
   const Settings& settings_;
   Payload* payload_;
   Shard shard_;
+  std::array<Completion, 16> completions_;
   std::map<ConnectionId, Flow> flows_;
 };
 
@@ -200,6 +200,7 @@ class JobDriver::Sender final : public Pollable {
   Payload* payload_;
   Iterations& iterations_;
   Shard shard_;
+  std::array<Completion, 32> completions_;
   JobId job_ = 0;
   std::vector<Flow> flows_;
   std::size_t connected_ = 0;
@@ -372,12 +373,11 @@ Nanos JobDriver::Sender::poll(Nanos now) {
 }
 
 bool JobDriver::Sender::take_completions() {
-  std::array<Completion, 32> completions;
   bool any = false;
-  while (const std::size_t count = shard_.take_completions(completions)) {
+  while (const std::size_t count = shard_.take_completions(completions_)) {
     any = true;
     for (std::size_t i = 0; i < count; ++i) {
-      const Completion& completion = completions[i];
+      const Completion& completion = completions_[i];
       if (completion.status != Status::ok || completion.kind == Completion::Kind::closed)
         fail(settings_.job, completion.status);
       if (completion.kind == Completion::Kind::connected) ++connected_;
