@@ -74,6 +74,7 @@ void Connection::agree_on_max_packet(std::uint32_t peers) {
 }
 
 void Connection::attach(std::uint32_t job) {
+  if (job == job_) return;  // to take the open messages off and put them back would end the job's burst
   const std::int64_t open = open_sends_;
   count_open_sends(-open);
   job_ = job;

@@ -196,6 +196,35 @@ TEST(Job, attach__moves_a_connection_between_jobs) {
   EXPECT_EQ(pair.c().job_progress(first).tracker.bytes_sent(), 10'000u);
 }
 
+// A message waits for the peer's buffer for longer than the job computes: no silence of the job, whatever it attaches.
+TEST(Job, attach__to_the_same_job_again_is_no_end_of_a_burst) {
+  Pair pair;
+  pair.rate = Rate(1'000'000'000);
+  const auto [c, s] = pair.connect();
+  JobConfig config{.number = 9, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}};
+  config.learn_iterations = true;
+  const JobId job = pair.c().add_job(config);
+  const auto message = random_bytes(100'000);
+  const cc::IterationTracker& tracker = pair.c().job_progress(job).tracker;
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    pair.c().attach(c, job);
+    ASSERT_EQ(pair.s().receive_virtual(s, message.size(), 0), PostResult::ok);
+    for (int k = 0; k < 2; ++k) ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+    ASSERT_TRUE(pair.transfer(1, 1));
+    if (i == 6) {
+      pair.run_for(20_ms);
+      pair.c().attach(c, job);
+    }
+    ASSERT_EQ(pair.s().receive_virtual(s, message.size(), 0), PostResult::ok);
+    ASSERT_TRUE(pair.transfer(1, 1));
+    pair.run_for(10_ms);
+    if (i >= 3) {
+      EXPECT_TRUE(tracker.known()) << "iteration " << i;
+      EXPECT_EQ(tracker.bytes_sent(), 200'000u);
+    }
+  }
+}
+
 TEST(Job, connections_that_end__leave_it_usable) {
   Pair pair;
   const JobId job = pair.c().add_job({.number = 1, .augmentation = {}, .max_rate = {}});
