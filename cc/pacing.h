@@ -2,6 +2,7 @@
 // pacing spaces the packets out and the window decides how many there are (RFC 9002 section 7.7).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "mltcp/cc/algorithm.h"
@@ -12,10 +13,11 @@ namespace mltcp::cc {
 inline void pace_window(Nanos smoothed_rtt, bool slow_start, Output& out) {
   constexpr double avoidance_gain = 1.25;
   constexpr double slow_start_gain = 2.0;
+  constexpr double highest_rate = 1e18;  // bits per second: what any weight leads to has to fit a Rate
   if (smoothed_rtt.count <= 0) return;
   const double gain = slow_start ? slow_start_gain : avoidance_gain;
-  out.pacing_rate =
-      Rate(static_cast<std::uint64_t>(gain * out.cwnd_bytes * 8e9 / static_cast<double>(smoothed_rtt.count)));
+  const double rate = gain * out.cwnd_bytes * 8e9 / static_cast<double>(smoothed_rtt.count);
+  out.pacing_rate = Rate(static_cast<std::uint64_t>(std::min(rate, highest_rate)));
 }
 
 }  // namespace mltcp::cc

@@ -222,6 +222,13 @@ TEST(Reno, pacing__is_the_window_per_round_trip_and_a_quarter_more_or_twice_in_s
               8000);
 }
 
+TEST(Reno, pacing__fits_its_type_whatever_the_weight_makes_of_the_window) {
+  Driver reno;
+  reno.avoid_at(40);
+  reno.ack(40'000, 1e15);
+  EXPECT_EQ(reno.controller.output().pacing_rate, Rate(1'000'000'000'000'000'000));
+}
+
 TEST(Reno, counts__a_sample_of_more_than_4_GiB) {
   Driver reno;
   reno.ack(5'000'000'000);
