@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "mltcp/base/error.h"
@@ -23,7 +24,7 @@ void require_time(bool holds, std::string_view name, Nanos value, std::string_vi
 }
 
 void validate(const CubicParameters& p) {
-  require(p.c > 0, "cubic c", p.c, "above 0");
+  require(p.c > 0 && p.c <= 1e9, "cubic c", p.c, "above 0 and at most 1e9");
   require(p.beta >= 0.5 && p.beta < 1, "cubic beta", p.beta, "from 0.5 to below 1: what is left of the window");
 }
 
@@ -52,7 +53,8 @@ void validate(const SwiftParameters& p) {
   require(p.beta > 0 && p.beta <= 1, "swift beta", p.beta, "above 0 and at most 1");
   require(p.max_decrease > 0 && p.max_decrease < 1, "swift max_decrease", p.max_decrease, "above 0 and below 1");
   require(p.min_window > 0, "swift min_window", p.min_window, "above 0");
-  require(p.max_window >= 1, "swift max_window", p.max_window, "of 1 or more");
+  require(p.max_window >= std::max(1.0, p.min_window) && p.max_window <= 1e9, "swift max_window", p.max_window,
+          "of 1 and min_window or more, and at most 1e9");
 }
 
 }  // namespace

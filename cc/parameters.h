@@ -10,7 +10,7 @@ namespace mltcp::cc {
 
 /// RFC 9438 section 4, RFC 9406.
 struct CubicParameters {
-  double c = 0.4;                ///< of the cubic curve, in packets / s^3; above 0
+  double c = 0.4;                ///< of the cubic curve, in packets / s^3; above 0, at most 1e9
   double beta = 0.7;             ///< what is left of the window after a congestion event; in [0.5, 1)
   bool fast_convergence = true;  ///< section 4.7
   bool hystart = true;           ///< leave slow start when the round trip grows (RFC 9406)
@@ -51,7 +51,7 @@ struct SwiftParameters {
   double beta = 0.8;               ///< scales the decrease by how far the target is exceeded; in (0, 1]
   double max_decrease = 0.5;       ///< max_mdf, of one decrease; in (0, 1)
   double min_window = 0.01;        ///< packets; above 0
-  double max_window = 10'000;      ///< packets; at least 1
+  double max_window = 10'000;      ///< packets; at least 1 and min_window, at most 1e9
 };
 
 struct Parameters {

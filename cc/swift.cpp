@@ -31,7 +31,7 @@ void Swift::start(const PathInfo& path, Output& out) {
   beta_ = p.beta;
   max_decrease_ = p.max_decrease;
   min_window_ = p.min_window;
-  max_window_ = std::max(p.max_window, p.min_window);
+  max_window_ = p.max_window;
   fabric_.packets = endpoint_.packets = initial_window;
   write(out);
 }
