@@ -7,8 +7,7 @@
 // can't go on before its gradients have arrived.
 //
 //   gap        silence before a burst: from the last acknowledgement until the next byte leaves. What lies nearer to
-//   the
-//              gap before than 1/256 of a large burst (heartbeats, control messages) is no burst: the gaps add up
+//              the gap before than 1/256 of a large burst (heartbeats, control messages) is no burst: the gaps add up
 //   memory     a gap is forgotten when 48 younger ones were at least as long, so that the last 48 of *every* length are
 //              there: thousands of small gaps don't push out the few large ones, and a pause of minutes pushes out
 //              nothing

@@ -24,8 +24,7 @@
 //   one packet the window is a bound, rounded up to whole packets. So a window of 3.5 packets sends 3.5 per round trip:
 //   with the small windows that a low target leaves, whole packets would decide shares that F should.
 // - The base target is the operator's. Where none is given it is derived from the smallest delay seen, in powers of
-// two,
-//   for flows on one path have to have the same target: of two, the one with the larger gets nearly everything.
+//   two, for flows on one path have to have the same target: of two, the one with the larger gets nearly everything.
 //
 // With a gain F, `ai` is multiplied by it. The flow scaling, which gives small windows a larger target and so draws
 // flows towards equal windows whatever their `ai` is, takes the window divided by F: a flow with gain F acts as F flows
