@@ -543,8 +543,11 @@ void Connection::end_of_batch(Nanos now) {
     episode_lost_ = episode_spurious_ = 0;
     recovery_until_ = 0;
   }
+  const std::uint64_t persistent_before = stats_.persistent_congestions;
   detect_losses(now);
-  if (batch_.ce_packets > 0 && batch_largest_acked_ >= recovery_until_)
+  // Marks that come with persistent congestion are of the same episode, which has left nothing to take.
+  if (batch_.ce_packets > 0 && batch_largest_acked_ >= recovery_until_ &&
+      stats_.persistent_congestions == persistent_before)
     on_congestion(cc::CongestionEvent::Cause::ecn, now);
   if (batch_largest_acked_ >= round_end_) {
     ++rounds_;

@@ -146,6 +146,26 @@ TEST(EcnUse, loss_and_mark_in_one_round__are_one_event) {
   EXPECT_EQ(transfer.stats().ce_packets, 5u);
 }
 
+// Only then does slow start end at half of the window: an answer to the mark would end it at the smallest.
+TEST(EcnUse, mark_that_ends_persistent_congestion__is_the_same_event) {
+  for (const char* name : {"reno", "cubic", "dctcp"}) {
+    ConnectionConfig config = with_ecn();
+    config.congestion_control = name;
+    EcnTransfer transfer(4'000'000, config);
+    const Nanos begin = transfer.pair.now() + 2_ms;
+    const Nanos end = begin + 1_s;
+    transfer.pair.fate = [&, first = true](const Parsed& packet, Fate& fate) mutable {
+      if (packet.from != 0 || packet.at < begin) return;
+      fate.drop = packet.at < end;
+      if (packet.at >= end && std::exchange(first, false)) fate.ecn = Ecn::ce;
+    };
+    transfer.complete();
+    EXPECT_EQ(transfer.stats().persistent_congestions, 1u) << name;
+    EXPECT_EQ(transfer.stats().ce_packets, 1u) << name;
+    EXPECT_EQ(transfer.stats().congestion_events, 1u) << name;
+  }
+}
+
 TEST(EcnUse, bleached_field__ends_its_use) {
   EcnTransfer transfer(300'000);
   transfer.on_data([](int, Fate& fate) { fate.ecn = Ecn::not_ect; });
