@@ -225,6 +225,68 @@ TEST(Job, attach__to_the_same_job_again_is_no_end_of_a_burst) {
   }
 }
 
+// A message that was not counted off, or twice, would be one that the job waits for: it would never fall silent again,
+// and nothing be learned.
+TEST(Job, messages__are_counted_off_however_they_end) {
+  Pair pair;
+  pair.rate = Rate(1'000'000'000);
+  const auto [c, s] = pair.connect();
+  JobConfig config{.number = 9, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}};
+  config.learn_iterations = true;
+  const JobId job = pair.c().add_job(config);
+  const JobId other = pair.c().add_job({});
+  pair.c().attach(c, job);
+  const auto message = random_bytes(100'000);
+  for (int way = 0; way < 7; ++way) {
+    const auto [d, t] = pair.connect();
+    pair.c().attach(d, way == 5 ? other : job);
+    if (way != 3) {
+      ASSERT_EQ(pair.s().receive_virtual(t, message.size(), 0), PostResult::ok);
+    }
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(pair.c().send(d, message, 0), PostResult::ok);
+    pair.run_for(way == 4 ? 10_ms : 200_us);
+    switch (way) {
+      case 0:
+        pair.c().abort(d, pair.now());
+        break;
+      case 1:
+        pair.s().abort(t, pair.now());
+        break;
+      case 2:  // the first arrives, the others find no buffer any more
+      case 3:
+        pair.c().close(d);
+        pair.s().close(t);
+        break;
+      case 4:
+        pair.c().attach(d, other);
+        pair.c().abort(d, pair.now());
+        break;
+      case 5:
+        pair.c().attach(d, job);
+        pair.c().remove_job(other);
+        pair.run_for(10_ms);
+        pair.c().abort(d, pair.now());
+        break;
+      case 6:  // nobody answers any more
+        pair.fate = [](const Parsed&, Fate& fate) { fate.drop = true; };
+        pair.run_for(100_s);
+        pair.fate = nullptr;
+        break;
+    }
+    pair.run_for(1_s);
+    EXPECT_FALSE(pair.c().exists(d)) << way;
+    EXPECT_EQ(pair.client().count(Completion::Kind::sent), 3 * static_cast<std::size_t>(way + 1)) << way;
+  }
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_EQ(pair.s().receive_virtual(s, message.size(), 0), PostResult::ok);
+    ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+    ASSERT_TRUE(pair.transfer(1, 1));
+    pair.run_for(10_ms);
+  }
+  EXPECT_TRUE(pair.c().job_progress(job).tracker.known());
+  EXPECT_EQ(pair.c().job_progress(job).tracker.bytes_sent(), message.size());
+}
+
 TEST(Job, connections_that_end__leave_it_usable) {
   Pair pair;
   const JobId job = pair.c().add_job({.number = 1, .augmentation = {}, .max_rate = {}});
