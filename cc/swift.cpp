@@ -42,7 +42,8 @@ void Swift::on_ack(const AckSample& ack, Output& out) {
     latest_rtt_ = static_cast<double>(ack.latest_rtt.count);
     const auto endpoint = static_cast<double>(ack.endpoint_delay.count);
     fabric_delay_ = latest_rtt_ - endpoint;
-    if (!measured_ || fabric_delay_ < least_fabric_delay_) {
+    // No fabric takes no time: such a sample, of clocks that disagree, would hold the target down for ever.
+    if (least_fabric_delay_ <= 0 || (fabric_delay_ > 0 && fabric_delay_ < least_fabric_delay_)) {
       least_fabric_delay_ = fabric_delay_;
       if (derive_base_)
         base_target_ = static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(2 * fabric_delay_)));

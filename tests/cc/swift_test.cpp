@@ -258,6 +258,19 @@ TEST(Swift, target__derived_from_the_smallest_fabric_delay) {
   EXPECT_NEAR(flow.target_us(), 65.536, 0.25);
 }
 
+// Ends of one machine that read the clock once per poll may disagree by more than the fabric takes, and a peer may lie.
+TEST(Swift, target__does_not_follow_a_peer_that_says_it_spent_all_of_the_round_trip) {
+  Parameters parameters = flat();
+  parameters.swift.base_target = 0_us;
+  for (const bool first : {false, true}) {
+    Driver flow(parameters);
+    if (!first) flow.ack(1e-3, 90_us, 30_us);
+    flow.ack(1e-3, 40_us, 40_us);
+    if (first) flow.ack(1e-3, 90_us, 30_us);
+    EXPECT_NEAR(flow.target_us(), 131.072, 0.25) << first;
+  }
+}
+
 TEST(Swift, fabric_delay__is_without_what_the_peer_spent) {
   Driver flow;
   flow.ack(10, 220_us, 125_us);  // 95 us in the fabric
