@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <unordered_set>
 #include <utility>
 
 #include "mltcp/base/error.h"
@@ -29,6 +30,7 @@ struct Level {
 struct Factor {
   std::string key;
   std::vector<Level> levels;
+  std::unordered_set<std::string> values = {};  // of the levels
 };
 
 // A text without its quotes, everything else as TOML.
@@ -255,10 +257,9 @@ class SweepReader {
 
   static void add_level(Factor& factor, const std::string& origin, const toml::node& value) {
     const Override override{factor.key, to_toml(value), origin};
-    for (const Level& level : factor.levels)
-      if (level.overrides.front().value == override.value)
-        throw InputError(one_line(fmt::format("{}: {}: {} stands there twice; write it once", origin, factor.key,
-                                              in_quotes(override.value))));
+    if (!factor.values.insert(override.value).second)
+      throw InputError(one_line(
+          fmt::format("{}: {}: {} stands there twice; write it once", origin, factor.key, in_quotes(override.value))));
     factor.levels.push_back({label_of(value), {override}});
   }
 

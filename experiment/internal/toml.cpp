@@ -16,6 +16,42 @@
 namespace mltcp::experiment {
 namespace {
 
+// The parser bounds how deep arrays and inline tables are nested, not how many parts a dotted key has, each of them a
+// table in the one before; and tables are taken apart by recursion. Real keys have three parts at most.
+constexpr std::size_t kMostKeyParts = 16;
+
+// The line of the first key with too many parts, or nothing.
+std::optional<std::size_t> line_of_deep_key(std::string_view text) {
+  std::size_t line = 1;
+  std::size_t parts = 1;
+  const auto skip_to = [&](std::size_t end) {
+    end = std::min(end, text.size());
+    line += static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+    text.remove_prefix(end);
+  };
+  while (!text.empty()) {
+    const char c = text.front();
+    if (c == '#') {
+      skip_to(text.find('\n'));
+    } else if (c == '"' || c == '\'') {
+      const bool long_text = text.size() > 2 && text[1] == c && text[2] == c;
+      std::size_t end = long_text ? 3 : 1;
+      const auto closed = [&] { return text[end] == c && (!long_text || text.substr(end, 3) == text.substr(0, 3)); };
+      while (end < text.size() && !closed() && (long_text || text[end] != '\n'))
+        end += std::size_t{c == '"' && text[end] == '\\' ? 2U : 1U};
+      end += long_text ? 3 : 1;
+      // A long text may end in two quotes of its own.
+      for (int own = 0; long_text && own < 2 && end < text.size() && text[end] == c; ++own) ++end;
+      skip_to(end);
+    } else {
+      if (c == '.' && ++parts > kMostKeyParts) return line;
+      if (std::string_view("\n=,{}").find(c) != std::string_view::npos) parts = 1;
+      skip_to(1);
+    }
+  }
+  return std::nullopt;
+}
+
 bool fails_assertion(std::string_view text) {
   try {
     static_cast<void>(toml::parse(text));
@@ -179,6 +215,11 @@ void set_from(toml::table& table, std::string_view path, std::size_t from, const
 }  // namespace
 
 toml::table parse_toml(std::string_view text, const std::string& file, std::string_view page) {
+  if (const auto line = line_of_deep_key(text))
+    throw InputError(
+        one_line(fmt::format("{}:{}: TOML: a key has more than {} parts between dots; correct the line, "
+                             "see {}",
+                             file, *line, kMostKeyParts, page)));
   try {
     return toml::parse(text, file);
   } catch (const toml::parse_error& error) {
@@ -220,6 +261,9 @@ std::string to_toml(const toml::node& node) {
 
 std::string value_from_word(std::string_view word) {
   const bool structured = !word.empty() && std::string_view("\"'[{").find(word.front()) != std::string_view::npos;
+  if (structured && line_of_deep_key(word))
+    throw InputError(fmt::format("a key in {} has more than {} parts between dots; leave it out",
+                                 in_quotes(word.substr(0, 100)), kMostKeyParts));
   try {
     const toml::table parsed = toml::parse(fmt::format("v = {}", word));
     const toml::node* const value = parsed.get("v");
@@ -237,6 +281,9 @@ std::string value_from_word(std::string_view word) {
 }
 
 void set_value(toml::table& root, std::string_view path, const toml::node& value, std::uint32_t line) {
+  if (static_cast<std::size_t>(std::count(path.begin(), path.end(), '.')) >= kMostKeyParts)
+    throw InputError(fmt::format("the path has more than {} parts between dots; write one such as bottleneck.buffer",
+                                 kMostKeyParts));
   toml::table carrier;
   carrier.insert("v", value);
   set_lines(*carrier.get("v"), line);

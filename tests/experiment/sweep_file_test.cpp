@@ -75,6 +75,22 @@ class SweepFile : public ::testing::Test {
   std::error_code error_;
 };
 
+TEST_F(SweepFile, vary__path_without_end_is_refused) {
+  std::string path = "bottleneck";
+  for (int i = 0; i < 200'000; ++i) path += ".a";
+  EXPECT_THAT(refusal("experiment = \"e.toml\"\n[vary]\n\"" + path + "\" = [1]\n"),
+              AllOf(StartsWith("s.toml:3: "), HasSubstr("the path has more than 16 parts")));
+  EXPECT_THAT(refused({"mltcp={" + path + "=1}"}), HasSubstr("has more than 16 parts"));
+}
+
+TEST_F(SweepFile, vary__many_values_are_read_at_once) {
+  std::string values;
+  for (int i = 0; i < 300'000; ++i) values += std::to_string(i) + ",";
+  // Compared one with all others, they would take hours.
+  EXPECT_THAT(refusal("experiment = \"e.toml\"\nseeds = 10\n[vary]\niterations = [" + values + "]\n"),
+              HasSubstr("points times seeds are more than 1000000 runs"));
+}
+
 TEST_F(SweepFile, load__cases_times_all_combinations_in_the_order_of_the_file) {
   const Sweep sweep = load(R"(
 experiment = "e.toml"
