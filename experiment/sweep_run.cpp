@@ -107,7 +107,12 @@ std::string record_text(const SweepRecord& record, std::string_view identity, st
 std::optional<SweepRecord> read_record(const std::filesystem::path& path, std::string_view identity) {
   try {
     const std::string text = read_text_file(path, path.string(), kRecordFile);
-    Json json = Json::parse(text);
+    // What is written nests a few levels; what nests without end can't be written again for its checksum.
+    Json json = Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
+      constexpr int most_depth = 64;
+      if (depth > most_depth) throw InputError("nested too deeply");
+      return true;
+    });
     Json& sweep = json.at("sweep");
     const auto checksum = sweep.at("checksum").get<std::string>();
     sweep.erase("checksum");

@@ -227,6 +227,17 @@ TEST_F(SweepRun, merge__takes_good_records_of_other_folders) {
   EXPECT_EQ(records().size(), 8U);
 }
 
+TEST_F(SweepRun, record__nested_beyond_measure_does_not_count) {
+  run_sweep(sweep({}, 1), settings_);
+  const fs::path path = records().front();
+  std::string text = content(path);
+  const std::string deep(1'000'000, '[');
+  put(path, text.insert(text.find("\"build\""), "\"x\":" + deep + std::string(deep.size(), ']') + ","));
+  const SweepOutcome outcome = run_sweep(sweep({}, 1), settings_);
+  EXPECT_EQ(outcome.ran, 1U);
+  EXPECT_TRUE(outcome.failures.empty());
+}
+
 TEST_F(SweepRun, points__that_are_the_same_experiment_share_their_runs) {
   run_sweep(sweep({"name=x,y"}), settings_);
   EXPECT_EQ(runs_, 4);
