@@ -34,6 +34,7 @@ using namespace mltcp::literals;
 constexpr std::int64_t kMostIterations = 1'000'000;
 constexpr std::int64_t kMostFlows = 1000;
 constexpr std::size_t kMostJobs = 1000;
+constexpr std::size_t kMostConnections = 1'000'000;  // of all workers of all jobs
 constexpr std::size_t kMostPhases = 100'000;
 constexpr std::size_t kMostNameBytes = 100;
 constexpr std::uint32_t kFirstOverrideLine = 1U << 31;  // beyond every file's lines: those of overrides, by number
@@ -107,7 +108,7 @@ class Reader {
     if (topology) read_topology(*topology, experiment);
     experiment.bottleneck.seed = experiment.seed;
     ecn_ = experiment.bottleneck.ecn.enabled;
-    check_needs(experiment.cc, find(root, "", "cc").value_or(Item{&root, "cc", 1}), ecn_);
+    check_needs(experiment.cc, options_.cc ? std::nullopt : find(root, "", "cc"), ecn_);
     const auto jobs = find(root, "", "job");
     if (!jobs) fail(1, "job", "there is no job", "add at least one [[job]]");
     read_jobs(*jobs, experiment);
@@ -306,12 +307,16 @@ class Reader {
     throw InputError(one_line(fmt::format("{}: {}: {}", place(item.line), item.key, wrong)));
   }
 
-  // An algorithm that reacts to marks must not run where there are none.
-  void check_needs(const std::string& name, const Item& item, bool ecn) const {
-    for (const cc::AlgorithmTable* algorithm : cc::algorithms())
-      if (algorithm->name == name && algorithm->capabilities.needs_ecn && !ecn)
-        fail(item, fmt::format("{} needs ECN and the link marks no packets", name),
-             "add ecn = { kmin = \"60 kB\" } to it, or choose another congestion control");
+  // An algorithm that reacts to marks must not run where there are none. Without an item, the option chose it: no
+  // default needs marks.
+  void check_needs(const std::string& name, const std::optional<Item>& item, bool ecn) const {
+    for (const cc::AlgorithmTable* algorithm : cc::algorithms()) {
+      if (algorithm->name != name || !algorithm->capabilities.needs_ecn || ecn) continue;
+      const std::string cause = fmt::format("{} needs ECN and the link marks no packets", name);
+      const std::string_view cure = "add ecn = { kmin = \"60 kB\" } to it, or choose another congestion control";
+      if (!item) throw InputError(fmt::format("--cc: {}; {}", cause, cure));
+      fail(*item, cause, cure);
+    }
   }
 
   void read_policies(const toml::table& root, Experiment& experiment) const {
@@ -466,15 +471,28 @@ class Reader {
     std::vector<std::string> known;
     for (const Setting& setting : settings) known.emplace_back(setting.key);
     check_keys(keys, name, known);
+    // Some bound others, so all are read before they are checked. What is out of range is named first, and may be a
+    // default, with what bounds it named later.
+    std::vector<Item> given;
     for (const Setting& setting : settings) {
       const auto key = find(keys, name, setting.key);
       if (!key) continue;
       setting.read(*key);
-      try {
-        parameters.validate(name);
-      } catch (const InputError& error) {
-        rethrow(*key, error);
-      }
+      given.push_back(*key);
+    }
+    try {
+      parameters.validate(name);
+    } catch (const InputError& error) {
+      const std::string words = std::string(error.what()) + ",";
+      const auto called = [&](std::string_view mark) {
+        return std::find_if(given.begin(), given.end(), [&](const Item& key) {
+          return words.find(fmt::format(" {}{}", std::string_view(key.key).substr(name.size() + 1), mark)) !=
+                 std::string::npos;
+        });
+      };
+      const auto first = called(" of ");
+      const auto later = called(",");
+      rethrow(first != given.end() ? *first : later != given.end() ? *later : *item, error);
     }
   }
 
@@ -637,9 +655,11 @@ class Reader {
                    "take jobs out, or use datapath sim");
     std::map<std::string, std::uint32_t, std::less<>> names;
     std::size_t number = 0;
+    std::size_t connections = 0;
     for (const toml::node& node : *list) {
       const Item item_of_job{&node, fmt::format("job[{}]", ++number), line_of(node, item.line)};
       workload::Job job = read_job(item_of_job, experiment.warnings);
+      read_hosts(item_of_job, experiment.topology, job);
       const Item name = *find(*node.as_table(), item_of_job.key, "name");
       for (workload::Job& copy : copies_of(item_of_job, std::move(job))) {
         const auto [first, is_new] = names.try_emplace(copy.name, name.line);
@@ -649,7 +669,10 @@ class Reader {
                    ? fmt::format("{} is the name of the job of line {} too", in_quotes(copy.name), first->second)
                    : fmt::format("{} is the name of another job too", in_quotes(copy.name)),
                "give each job a name of its own");
-        read_hosts(item_of_job, experiment.topology, copy);
+        connections += std::max<std::size_t>(copy.hosts.size(), 1) * copy.flows;
+        if (connections > kMostConnections)
+          fail(item_of_job, fmt::format("the jobs up to this one have more than {} connections", kMostConnections),
+               "lower count, hosts or flows");
         experiment.jobs.push_back(std::move(copy));
         numbers_.push_back(number);
       }
@@ -727,7 +750,7 @@ class Reader {
       job.cc = text(*value, "cubic");
       const std::string wrong = objection(job.cc, known_ccs(), options_.ccs);
       if (!wrong.empty()) throw_objection(*value, wrong);
-      check_needs(job.cc, *value, ecn_);
+      check_needs(job.cc, value, ecn_);
     }
     read_iteration(item, keys, job, warnings);
     return job;
@@ -742,11 +765,12 @@ class Reader {
       fail(*hosts, fmt::format("an array of host numbers is expected and this is {}", type_name(*hosts->node)),
            "write hosts = [0, 4, 8]");
     if (list->size() < 2) fail(*hosts, "a ring has two workers or more", "write at least two hosts, or leave it out");
+    std::vector<bool> taken(topology->hosts());
     for (const toml::node& node : *list) {
       const Item entry{&node, hosts->key, line_of(node, hosts->line)};
       const auto host = static_cast<std::uint32_t>(whole(entry, 0, topology->hosts() - 1));
-      if (std::find(job.hosts.begin(), job.hosts.end(), host) != job.hosts.end())
-        fail(entry, fmt::format("host {} stands there twice", host), "write each host once");
+      if (taken[host]) fail(entry, fmt::format("host {} stands there twice", host), "write each host once");
+      taken[host] = true;
       job.hosts.push_back(host);
     }
   }
@@ -854,21 +878,26 @@ class Reader {
   void check_length(const toml::table& root, const Experiment& experiment) const {
     for (std::size_t i = 0; i < experiment.jobs.size(); ++i) {
       const workload::Job& job = experiment.jobs[i];
+      const double straggling = 1 + job.straggler.probability * (job.straggler.factor - 1);  // on average
+      const std::uint32_t iterations = job.iterations > 0 ? job.iterations : experiment.iterations;
       double iteration = 0;
       for (const workload::Phase& phase : job.phases) {
         Rate rate = experiment.bottleneck.rate;
         for (const Rate other : {job.rate, phase.rate})
           if (!other.is_zero()) rate = std::min(rate, other);
-        iteration += static_cast<double>(phase.compute.count) +
+        iteration += static_cast<double>(phase.compute.count) * straggling +
                      static_cast<double>(phase.bytes) * 8e9 / static_cast<double>(rate.bits_per_second);
       }
-      const double all = static_cast<double>((job.start + job.start_jitter).count) +
-                         iteration * (job.iterations > 0 ? job.iterations : experiment.iterations);
+      const double all = static_cast<double>((job.start + job.start_jitter).count) + iteration * iterations;
       if (all <= static_cast<double>(kLongestRun.count)) continue;
-      const std::string cause = fmt::format("{} iterations of job[{}] take {:.6g} days or more", experiment.iterations,
-                                            numbers_[i], all / 86'400e9);
+      const std::string cause =
+          fmt::format("{} iterations of job[{}] take {:.6g} days or more", iterations, numbers_[i], all / 86'400e9);
       const std::string cure = fmt::format("lower them, or what an iteration computes and sends, to {:.0f} days",
                                            static_cast<double>(kLongestRun.count) / 86'400e9);
+      if (job.iterations > 0) {
+        const toml::table& keys = *root.get_as<toml::array>("job")->get(numbers_[i] - 1)->as_table();
+        fail(*find(keys, fmt::format("job[{}]", numbers_[i]), "iterations"), cause, cure);
+      }
       if (options_.iterations) throw InputError(fmt::format("--iterations: {}; {}", cause, cure));
       const auto item = find(root, "", "iterations");
       fail(item ? item->line : 1, "iterations", cause, cure);

@@ -50,6 +50,40 @@ std::string link(const std::string& line) { return kJob + kLink + line + "\n"; }
 std::string job(const std::string& line) { return kLink + kJob + line + "\n"; }                            // line 6
 std::string bare_job(const std::string& line) { return kLink + "[[job]]\nname = \"a\"\n" + line + "\n"; }  // line 5
 
+TEST(ExperimentFile, parse__keys_of_endless_parts_are_refused) {
+  std::string path = "a";
+  for (int i = 0; i < 1'000'000; ++i) path += ".a";
+  const std::string cause = "a key has more than 16 parts";
+  EXPECT_THAT(refusal("\n" + path + " = 1\n"), AllOf(StartsWith("e.toml:2: TOML: "), HasSubstr(cause)));
+  EXPECT_THAT(refusal("[" + path + "]\n"), HasSubstr(cause));
+  EXPECT_THAT(refusal("name = \"\"\"a\nb\"\"\"\" # '\nx = { " + path + " = 1 }\n"),
+              AllOf(StartsWith("e.toml:3: "), HasSubstr(cause)));
+  // Dots elsewhere are no parts.
+  const std::string dots(40, '.');
+  EXPECT_EQ(refusal(top("name = \"\\\"" + dots + "\" # " + dots + "'\"")), "no error");
+  EXPECT_THAT(refusal(top("name = '''" + dots + "\n" + dots + "'''")), HasSubstr("control characters"));
+}
+
+TEST(ExperimentFile, parameters__that_bound_each_other_are_checked_together) {
+  const auto dcqcn = [](const std::string& lines) { return top("[dcqcn]\n" + lines); };
+  EXPECT_EQ(refusal(dcqcn("notification_interval = \"60 us\"\nalpha_interval = \"70 us\"")), "no error");
+  EXPECT_THAT(refusal(dcqcn("g = 0.5\nnotification_interval = \"60 us\"")),
+              error_at(3, "dcqcn.notification_interval", "alpha_interval of 55 us is out of range"));
+  EXPECT_THAT(refusal(dcqcn("notification_interval = \"60 us\"\nalpha_interval = \"50 us\"")),
+              error_at(3, "dcqcn.alpha_interval", "alpha_interval of 50 us is out of range"));
+  EXPECT_EQ(refusal(top("[swift]\nflow_min_window = 200\nflow_max_window = 300")), "no error");
+  EXPECT_THAT(refusal(top("[swift]\nflow_min_window = 200")),
+              error_at(2, "swift.flow_min_window", "flow_max_window of 100 is out of range"));
+}
+
+TEST(ExperimentFile, iterations__of_a_job_that_take_too_long_are_named) {
+  EXPECT_THAT(refusal(kLink + kJob + "iterations = 900000\ncompute = \"20 s\"\n"),
+              error_at(6, "job[1].iterations", "900000 iterations of job[1] take "));
+  // Those that straggle, too.
+  EXPECT_THAT(refusal(kLink + kJob + "compute = \"3600 s\"\nstraggler = { probability = 1, factor = 1000 }\n"),
+              HasSubstr("50 iterations of job[1] take 2083"));
+}
+
 TEST(ExperimentFile, parse__defaults) {
   const Experiment experiment = parse_experiment(kLink + kJob, "some/folder/two jobs.toml");
   EXPECT_EQ(experiment.name, "two jobs");
@@ -205,7 +239,8 @@ TEST(ExperimentFile, parse__an_algorithm_that_needs_marks_wants_a_link_that_mark
   EXPECT_EQ(parse_experiment("cc = \"dctcp\"\n" + link("ecn = { kmin = \"30 kB\" }"), "e.toml", options).cc, "dctcp");
   EXPECT_THAT(refusal(job("cc = \"dctcp\""), options), error_at(6, "job[1].cc", "dctcp needs ECN"));
   options.cc = "dctcp";
-  EXPECT_THAT(refusal(top(""), options), error_at(1, "cc", "dctcp needs ECN"));
+  EXPECT_THAT(refusal(top(""), options), StartsWith("--cc: dctcp needs ECN"));
+  EXPECT_THAT(refusal(top("cc = \"reno\""), options), StartsWith("--cc: dctcp needs ECN"));
 }
 
 TEST(ExperimentFile, parse__mtu_and_stragglers) {

@@ -48,6 +48,16 @@ std::string changed(const std::string& from, const std::string& to) {
   return text.replace(text.find(from), from.size(), to);
 }
 
+TEST(Topology, parse__count_times_hosts_times_flows_has_a_bound) {
+  std::string hosts = "0";
+  for (int i = 1; i < 1000; ++i) hosts.append(",").append(std::to_string(i));
+  const std::string fabric = changed("hosts_per_leaf = 4", "hosts_per_leaf = 500");
+  const std::string job = "[[job]]\nname = \"a\"\ncommunicate = \"1 MB\"\nhosts = [" + hosts + "]\n";
+  EXPECT_EQ(refusal(fabric + job + "count = 1000\n"), "no error");
+  EXPECT_THAT(refusal(fabric + job + "count = 501\nflows = 2\n"),
+              HasSubstr("e.toml:10: job[1]: the jobs up to this one have more than 1000000 connections; "));
+}
+
 TEST(Topology, parse__reads_every_key) {
   const Experiment experiment =
       parse("seed = 9\n" + kFabric + "uplink_rate = \"40 Gbps\"\necn = { kmin = \"30 kB\" }\n" + kRing);
