@@ -191,7 +191,9 @@ class Parser {
     const bool step = category == "user_annotation" && name.starts_with("ProfilerStep#");
     const bool around = (category == "user_annotation" && name.starts_with("nccl:")) ||
                         (category == "cpu_op" && name == "record_param_comms");
-    if (!kernel && !step && !around && category != "cuda_runtime") return;
+    // NCCL launches its kernels by the driver from CUDA 11.8 on.
+    const bool launch = category == "cuda_runtime" || category == "cuda_driver";
+    if (!kernel && !step && !around && !launch) return;
     const Event when{time(event, "ts", name, kMostStart), time(event, "dur", name, kMostLength)};
     static const json none = json::object();
     const auto found = event.find("args");

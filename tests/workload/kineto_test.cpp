@@ -79,6 +79,19 @@ TEST(Kineto, sizes__stand_in_the_kernel_of_a_newer_trace) {
   EXPECT_THAT(trace.warnings, IsEmpty());
 }
 
+TEST(Kineto, launches__by_the_driver_count_as_those_by_the_runtime) {
+  const KinetoTrace trace = parse({
+      step,
+      event("user_annotation", "ProfilerStep#8", "2000", "1000"),
+      event("user_annotation", "nccl:all_reduce", "1900", "50", R"({"Input Dims": [[100]], "Input type": ["float"]})",
+            5),
+      event("cuda_driver", "cuLaunchKernelEx", "1910", "5", R"({"correlation": 77})", 5),
+      event("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", "2050", "30", R"({"correlation": 77})", 84),
+  });
+  ASSERT_EQ(trace.steps[0].communications.size(), 1u) << "of the step that launched it";
+  EXPECT_EQ(trace.steps[0].communications[0].size, 400u);
+}
+
 TEST(Kineto, sizes__stand_around_the_launch_of_an_older_trace) {
   const KinetoTrace trace = parse({
       step,
