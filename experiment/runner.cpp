@@ -175,10 +175,11 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
     recorded = now_recorded;
     if (tick) tick(static_cast<double>(recorded) / total);
     if (testbed->now() > std::max(last_progress, epoch + last_start) + pause_limit)
-      throw RunError(
-          fmt::format("no job has finished an iteration for {}, {} times what all of them need one after "
-                      "the other; give the link a higher rate, a larger buffer or fewer faults",
-                      to_text(pause_limit), patience));
+      throw RunError(fmt::format(
+          "policy {}: no job has finished an iteration for {}, {} times what all of them need one after the other; {}",
+          plan.policy, to_text(pause_limit), patience,
+          plan.policy == "priority" ? "give the jobs of higher priority less to send, or the link a higher rate"
+                                    : "give the link a higher rate, a larger buffer or fewer faults"));
   }
 
   Run run;

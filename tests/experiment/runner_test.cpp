@@ -1,6 +1,7 @@
 // The main job in virtual time: two training jobs on one link, fair and under MLTCP, against the fluid limit.
 #include "mltcp/experiment/runner.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -329,6 +330,21 @@ TEST(Runner, unusable_link__is_reported_and_not_waited_for) {
   Experiment experiment = two_jobs(R"(["fair"])", 2);
   experiment.bottleneck.faults.loss = 1.0;
   EXPECT_THROW(run(experiment), RunError);
+}
+
+// A job that always sends leaves nothing to those of lower priority; that is no matter of faults or buffers.
+TEST(Runner, priority__that_starves_a_job_is_what_the_error_names) {
+  Experiment experiment = two_jobs(R"(["priority"])", 2);
+  experiment.jobs[0].priority = 7;
+  experiment.jobs[0].flows = 4;
+  experiment.jobs[0].phases.erase(experiment.jobs[0].phases.begin());
+  try {
+    run(experiment);
+    ADD_FAILURE() << "no error";
+  } catch (const RunError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("policy priority: no job has finished an iteration"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("give the jobs of higher priority less to send"));
+  }
 }
 
 // The seed draws each job's start, the same under all policies and another one with another seed.
