@@ -599,7 +599,7 @@ class Reader {
              "write less than " + bytes_to_text(topology.memory.pfc.xoff_bytes));
     }
     if (const auto headroom = find(limits, pfc->key, "headroom"))
-      topology.pfc_headroom_bytes = bytes(*headroom, "40 kB", kMostBufferBytes);
+      topology.pfc_headroom_bytes = buffer(*headroom, "40 kB", topology.mtu + encap::kEthernetBytes);
   }
 
   Bytes buffer(const Item& item, std::string_view example, Bytes frame) const {

@@ -58,6 +58,20 @@ TEST(Topology, parse__count_times_hosts_times_flows_has_a_bound) {
               HasSubstr("e.toml:10: job[1]: the jobs up to this one have more than 1000000 connections; "));
 }
 
+// Nothing would ever be paused, as no packet fits beyond xoff; and a written 0 is no wish for the default.
+TEST(Topology, parse__refuses_headroom_for_less_than_a_packet) {
+  for (const std::string headroom : {"0 B", "1 B", "9013 B"})
+    EXPECT_THAT(
+        refusal(changed("buffer = \"250 kB\"",
+                        "shared_buffer = \"20 MB\"\npfc = { xoff = \"30 kB\", headroom = \"" + headroom + "\" }") +
+                kRing),
+        testing::AllOf(HasSubstr("topology.pfc.headroom: "), HasSubstr("less than one packet in its Ethernet frame")));
+  EXPECT_EQ(refusal(changed("buffer = \"250 kB\"",
+                            "shared_buffer = \"20 MB\"\npfc = { xoff = \"30 kB\", headroom = \"9014 B\" }") +
+                    kRing),
+            "no error");
+}
+
 TEST(Topology, parse__reads_every_key) {
   const Experiment experiment =
       parse("seed = 9\n" + kFabric + "uplink_rate = \"40 Gbps\"\necn = { kmin = \"30 kB\" }\n" + kRing);
