@@ -153,7 +153,9 @@ class Reader {
       const auto meant = nearest(name.str(), known);
       fail(std::max<std::uint32_t>(name.source().begin.line, 1),
            path(prefix, one_line(name.str().substr(0, kMostNameBytes))), "unknown key",
-           !prefix.empty() && is_top_level(name.str())
+           prefix.empty() && (name == "experiment" || name == "vary" || name == "seeds" || name == "case")
+               ? "it is one of a sweep: use mltcp sweep"
+           : !prefix.empty() && is_top_level(name.str())
                ? "it belongs to the top level: write it above the first [table] of the file"
            : meant ? fmt::format("did you mean \"{}\"?", *meant)
                    : "the keys here are " + joined(known));
@@ -374,13 +376,13 @@ class Reader {
       fail(function ? *function : *points, "the aggressiveness function is given twice",
            "write either function, or points, or slope and intercept");
     const Item& last = function ? *function : points ? *points : intercept ? *intercept : slope ? *slope : item;
+    const std::string name = function ? text(*function, "F1") : "";
+    const std::vector<cc::Aggressiveness::Point> table_points =
+        points ? read_points(*points) : std::vector<cc::Aggressiveness::Point>{};
+    result.function = {slope ? bounded(*slope) : 1.75, intercept ? bounded(*intercept) : 0.25};
     try {
-      if (function)
-        result.function = cc::Aggressiveness::named(text(*function, "F1"));
-      else if (points)
-        result.function = cc::Aggressiveness::table(read_points(*points));
-      else
-        result.function = {slope ? bounded(*slope) : 1.75, intercept ? bounded(*intercept) : 0.25};
+      if (function) result.function = cc::Aggressiveness::named(name);
+      if (points) result.function = cc::Aggressiveness::table(table_points);
       result.function.validate();
     } catch (const InputError& error) {
       rethrow(last, error);
@@ -514,7 +516,7 @@ class Reader {
     if (const auto delay = find(keys, item.key, "delay")) link.delay = duration(*delay, "10 us", kMostDelay);
     if (const auto value = find(keys, item.key, "buffer"))
       link.buffer_bytes = buffer(*value, "250 kB", experiment.mtu + encap::kEthernetBytes);
-    if (const auto ecn = find(keys, item.key, "ecn")) read_ecn(*ecn, link.ecn);
+    if (const auto ecn = find(keys, item.key, "ecn")) read_ecn(*ecn, link.ecn, link.buffer_bytes);
     if (const auto faults = find(keys, item.key, "faults")) read_faults(*faults, link.faults);
   }
 
@@ -552,7 +554,8 @@ class Reader {
     if (const auto value = find(keys, item.key, "buffer"))
       topology.buffer_bytes = buffer(*value, "1 MB", topology.mtu + encap::kEthernetBytes);
     read_memory(item, keys, topology);
-    if (const auto value = find(keys, item.key, "ecn")) read_ecn(*value, topology.ecn);
+    if (const auto value = find(keys, item.key, "ecn"))
+      read_ecn(*value, topology.ecn, find(keys, item.key, "shared_buffer") ? 0 : topology.buffer_bytes);
     experiment.bottleneck.rate = topology.host_rate;
     experiment.bottleneck.delay = topology.delay;
     experiment.bottleneck.buffer_bytes = topology.memory.bytes == 0 ? topology.buffer_bytes : topology.memory.bytes;
@@ -610,7 +613,8 @@ class Reader {
     return result;
   }
 
-  void read_ecn(const Item& item, fabric::EcnConfig& ecn) const {
+  // `buffer`: of the queue; 0 = not known.
+  void read_ecn(const Item& item, fabric::EcnConfig& ecn, Bytes buffer) const {
     const toml::table& keys = table(item, "ecn = { kmin = \"60 kB\", kmax = \"60 kB\", pmax = 1.0 }");
     check_keys(keys, item.key, {"kmin", "kmax", "pmax"});
     const auto kmin = find(keys, item.key, "kmin");
@@ -625,6 +629,9 @@ class Reader {
              fmt::format("write at least {}", bytes_to_text(ecn.kmin_bytes)));
     }
     if (const auto pmax = find(keys, item.key, "pmax")) ecn.pmax = probability(*pmax);
+    if (buffer > 0 && ecn.kmin_bytes >= buffer)
+      fail(*kmin, fmt::format("no packet is marked, as the buffer holds {} at most", bytes_to_text(buffer)),
+           "write a kmin below the buffer");
   }
 
   void read_faults(const Item& item, fabric::FaultConfig& faults) const {
@@ -690,7 +697,7 @@ class Reader {
       // What is no count is refused when the job is read.
       total +=
           count != nullptr ? static_cast<std::size_t>(std::clamp<std::int64_t>(count->get(), 1, kMostJobs + 1)) : 1;
-      if (total > most && line == 0) line = at_job ? line_of(node, item.line) : item.line;
+      if (total > most && line == 0) line = at_job || count != nullptr ? line_of(node, item.line) : item.line;
     }
     if (total > most) fail(line, item.key, fmt::format("there are {} jobs{}", total, limit), cure);
   }

@@ -241,7 +241,8 @@ double second_half_slowdown(const JobResult& job) {
 // Of the job that fares worst; 0 when unknown.
 double worst_second_half(const Run& run) {
   double worst = 0;
-  for (const JobResult& job : run.jobs) worst = std::max(worst, second_half_slowdown(job));
+  for (const JobResult& job : run.jobs)
+    if (!job.unaware) worst = std::max(worst, second_half_slowdown(job));
   return worst;
 }
 

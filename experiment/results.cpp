@@ -163,7 +163,9 @@ std::optional<double> overlap_share(const Usage& usage, Nanos from, Nanos to) {
 TimeSpan common_span(const Run& run) {
   if (run.jobs.empty()) return {};
   TimeSpan span{Nanos::never(), Nanos::never()};
+  const bool all_unaware = std::all_of(run.jobs.begin(), run.jobs.end(), [](const auto& job) { return job.unaware; });
   for (const JobResult& job : run.jobs) {
+    if (job.unaware && !all_unaware) continue;
     if (job.iterations.empty() || job.starts.size() != job.iterations.size()) return {};
     span.from = std::min(span.from, job.starts.front());
     span.to = std::min(span.to, job.starts.back() + job.iterations.back());

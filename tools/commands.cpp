@@ -69,6 +69,16 @@ std::string summary(const experiment::Results& results) {
   return table.text();
 }
 
+// The experiment's, and those that jobs have of their own.
+std::string algorithms_of(const experiment::Experiment& experiment) {
+  std::vector<std::string> names;
+  for (const workload::Job& job : experiment.jobs) {
+    const std::string& name = job.cc.empty() ? experiment.cc : job.cc;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 }  // namespace
 
 experiment::FileOptions file_options() {
@@ -101,7 +111,8 @@ int run(const RunArguments& arguments) {
           : experiment::make_sim_factory(arguments.verify);
   fmt::print(out, "{}: {} job{}, {} iteration{}, {} at {}, on {} ({})\n\n", experiment.name, experiment.jobs.size(),
              experiment.jobs.size() == 1 ? "" : "s", experiment.iterations, experiment.iterations == 1 ? "" : "s",
-             experiment.cc, to_text(experiment.bottleneck.rate), experiment.datapath, factory->description());
+             algorithms_of(experiment), to_text(experiment.bottleneck.rate), experiment.datapath,
+             factory->description());
   std::fflush(out);
   ProgressBar bar;
   const experiment::Results results = experiment::run_experiment(
@@ -119,9 +130,15 @@ int run(const RunArguments& arguments) {
       errors += job.checksum_errors;
     }
     const std::string& name = run.bottleneck.name;
-    fmt::print(out, "{}: link {}used {:.1f}%, {} packets dropped, {} marked, {} sent again, longest queue {}{}\n",
-               run.policy, name.empty() ? "" : fmt::format("\"{}\" ", name), run.bottleneck.utilization * 100,
-               run.bottleneck.dropped_packets, run.bottleneck.ecn_marked_packets, retransmitted,
+    std::uint64_t dropped = run.links.empty() ? run.bottleneck.dropped_packets : 0;
+    std::uint64_t marked = run.links.empty() ? run.bottleneck.ecn_marked_packets : 0;
+    for (const auto& link : run.links) {
+      dropped += link.dropped_packets;
+      marked += link.ecn_marked_packets;
+    }
+    fmt::print(out, "{}: link {}used {:.1f}%, {} packets dropped{}, {} marked, {} sent again, longest queue {}{}\n",
+               run.policy, name.empty() ? "" : fmt::format("\"{}\" ", name), run.bottleneck.utilization * 100, dropped,
+               name.empty() ? "" : " on all links", marked, retransmitted,
                bytes_to_text(run.bottleneck.max_queue_bytes),
                run.stalls && run.stalls->total.count > 0
                    ? fmt::format("; the machine held the datapath up for {:.1f} ms in all, {:.1f} ms at worst",

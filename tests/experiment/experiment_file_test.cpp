@@ -243,6 +243,16 @@ TEST(ExperimentFile, parse__an_algorithm_that_needs_marks_wants_a_link_that_mark
   EXPECT_THAT(refusal(top("cc = \"reno\""), options), StartsWith("--cc: dctcp needs ECN"));
 }
 
+TEST(ExperimentFile, parse__marks_that_no_packet_gets_are_refused) {
+  EXPECT_THAT(refusal(link("buffer = \"75 kB\"\necn = { kmin = \"75 kB\" }")),
+              error_at(7, "bottleneck.ecn.kmin", "no packet is marked"));
+  EXPECT_EQ(refusal(link("buffer = \"75 kB\"\necn = { kmin = \"74 kB\" }")), "no error");
+}
+
+TEST(ExperimentFile, parse__a_sweep_is_told_from_an_experiment) {
+  EXPECT_THAT(refusal("experiment = \"e.toml\"\n"), error_at(1, "experiment", "use mltcp sweep"));
+}
+
 TEST(ExperimentFile, parse__mtu_and_stragglers) {
   const Experiment experiment = parse_experiment(link("mtu = 9000"), "e.toml", {});
   EXPECT_EQ(experiment.mtu, 9000U);
@@ -378,7 +388,8 @@ TEST(ExperimentFile, parse__mltcp_errors) {
   EXPECT_THAT(refusal(top("mltcp = { function = \"F7\" }")), error_at(1, "mltcp.function", "there are F1, F2, F3"));
   EXPECT_THAT(refusal(top("mltcp = { function = \"F1\", slope = 1 }")), error_at(1, "mltcp.function", "given twice"));
   EXPECT_THAT(refusal(top("mltcp = { points = [[0, 1]] }")), error_at(1, "mltcp.points", "2 to 16"));
-  EXPECT_THAT(refusal(top("mltcp = { points = [[0, 1], 2] }")), error_at(1, "mltcp.points", "not a pair"));
+  EXPECT_EQ(refusal(top("mltcp = { points = [[0, 1], 2] }")),
+            "e.toml:1: mltcp.points: a point is not a pair; write points = [[0, 0.25], [1, 2.0]]");
   EXPECT_THAT(refusal(top("mltcp = { points = [[0, 1], [1, -1]] }")), error_at(1, "mltcp.points", "F(1) is -1"));
 }
 
@@ -730,7 +741,7 @@ TEST(ExperimentFile, count__refused) {
   EXPECT_THAT(refusal(job("count = 0")), error_at(6, "job[1].count", "0 is out of range"));
   EXPECT_THAT(refusal(job("count = 1001")), error_at(3, "job", "there are 1001 jobs"));
   EXPECT_THAT(refusal(job("count = 600") + "[[job]]\nname = \"b\"\ncommunicate = \"1 B\"\ncount = 401\n"),
-              error_at(3, "job", "there are 1001 jobs"));
+              error_at(7, "job", "there are 1001 jobs"));
   EXPECT_THAT(refusal(job("start_step = \"1 ms\"")), error_at(6, "job[1].start_step", "the job has no count"));
   EXPECT_THAT(refusal(job("count = 3\nstart_step = \"13 h\"")), HasSubstr("unit"));
   EXPECT_THAT(refusal(job("count = 3\nstart_step = \"800 min\"")),
