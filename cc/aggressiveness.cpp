@@ -45,15 +45,15 @@ Aggressiveness Aggressiveness::table(std::span<const Point> points) {
   f.form_ = Form::table;
   f.count_ = static_cast<std::uint8_t>(points.size());
   std::copy(points.begin(), points.end(), f.points_.begin());
+  for (std::size_t i = 0; i + 1 < points.size(); ++i)
+    f.slopes_[i] = (points[i + 1].gain - points[i].gain) / (points[i + 1].x - points[i].x);
   return f;
 }
 
 double Aggressiveness::interpolate(double x) const {
-  std::size_t right = 1;
-  while (right + 1 < count_ && points_[right].x < x) ++right;
-  const Point& a = points_[right - 1];
-  const Point& b = points_[right];
-  return a.gain + (b.gain - a.gain) * (x - a.x) / (b.x - a.x);
+  std::size_t left = 0;
+  while (left + 2 < count_ && points_[left + 1].x < x) ++left;
+  return points_[left].gain + slopes_[left] * (x - points_[left].x);
 }
 
 void Aggressiveness::validate() const {

@@ -52,6 +52,7 @@ class Aggressiveness {
   double b_ = 1.75;
   double c_ = 0;
   std::array<Point, most_points> points_{};
+  std::array<double, most_points> slopes_{};  ///< from each point to the next
 };
 
 }  // namespace mltcp::cc
