@@ -6,8 +6,8 @@
 
 #include "mltcp/cc/controller.h"
 #include "mltcp/cc/cubic.h"
-#include "mltcp/cc/dctcp.h"
 #include "mltcp/cc/dcqcn.h"
+#include "mltcp/cc/dctcp.h"
 #include "mltcp/cc/reno.h"
 #include "mltcp/cc/swift.h"
 
@@ -15,11 +15,7 @@ namespace mltcp::cc {
 
 std::span<const AlgorithmTable* const> algorithms() {
   static const std::array all{
-      &table_of<Reno>(),
-      &table_of<Cubic>(),
-      &table_of<Dctcp>(),
-      &table_of<Dcqcn>(),
-      &table_of<Swift>(),
+      &table_of<Reno>(), &table_of<Cubic>(), &table_of<Dctcp>(), &table_of<Dcqcn>(), &table_of<Swift>(),
   };
   return all;
 }

@@ -67,7 +67,11 @@ function(mltcp_test name)
     endif()
     target_link_libraries(${name} PRIVATE ${link})
   endforeach()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  set(environment "")
+  if(MLTCP_SANITIZE MATCHES thread)
+    set(environment ENVIRONMENT "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/tsan.supp")
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 ${environment})
   if(arg_LABELS)
     # Read by ctest after the discovered cases, whose names are then in ${name}_TESTS. gtest_discover_tests itself
     # mistakes the second of several labels for the name of a property.
