@@ -104,11 +104,11 @@ TEST(FluidIterations, fair__pair_stays_at_its_offset) {
 
 TEST(FluidIterations, six_jobs__come_apart) {
   std::vector<FluidJob> jobs;
-  for (int i = 0; i < 6; ++i) jobs.push_back({.compute = 260, .communicate = 40, .start = 3.0 * i});
+  for (int i = 0; i < 6; ++i) jobs.push_back({.compute = 257, .communicate = 43, .start = 3.0 * i});
   const auto lengths = fluid_iterations(jobs, {}, 30);
   for (const auto& job : lengths) {
     EXPECT_GT(job[0], 330);
-    EXPECT_NEAR(job[25], 300, 1);
+    for (std::size_t i = 7; i < job.size(); ++i) EXPECT_NEAR(job[i], 300, 0.35) << i;
   }
 }
 
