@@ -1,0 +1,172 @@
+// Jobs on a cluster: which links they share, how well they fit there, when each begins, and which of several placements
+// is best (CASSINI, arXiv 2308.00852, section 4, and beyond it loops; see affinity.h).
+//
+// Every component of the affinity graph has slots of its own (problem.h): one perimeter for all of its jobs, so that
+// shifts compose. Groups are solved each by itself, one link or several that form loops, and composed breadth first
+// from one job, t_k = t_j - w(j, g) + w(k, g) mod T_k, with w the shifts of group g's solution.
+//
+// Solutions are remembered by what was asked (capacities, demands, slots), as many links of a cluster ask the same;
+// what a candidate leaves as it was is not solved again. Results depend neither on the number of threads nor on the
+// order of the jobs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "mltcp/scheduler/demand.h"
+#include "mltcp/scheduler/problem.h"
+#include "mltcp/scheduler/topology.h"
+
+namespace mltcp::scheduler {
+
+/// Flows of one job from one host to another, each with the job's demand.
+struct Flow {
+  Topology::Host from = 0;
+  Topology::Host to = 0;             ///< from == to: uses no link
+  std::uint32_t multiplicity = 1;    ///< so many flows, each with a path of its own where the topology chooses
+  std::vector<Topology::Link> path;  ///< that all of them take; empty: Topology::path()
+};
+
+struct ClusterJob {
+  std::string name;  ///< unique in the cluster
+  Demand demand;     ///< of one flow
+  std::vector<Flow> flows;
+};
+
+/// The flows of a ring all-reduce over workers on these hosts: each sends to the next, the last to the first. Flows
+/// within a host are left out.
+std::vector<Flow> ring(std::span<const Topology::Host> workers);
+
+struct ClusterOptions {
+  SolveOptions solve;
+  std::uint64_t routing_seed = 1;  ///< of the hash that chooses among equal paths
+  bool discard_loops = false;      ///< rank() refuses candidates whose graph has a loop, as the paper does
+  std::uint32_t threads = 0;       ///< 0: as many as oneTBB would use
+  /// join(): running jobs move only if that raises the mean score of the links in the new job's component by more.
+  double join_threshold = 0.01;
+};
+
+struct ClusterSolution {
+  struct Job {
+    std::string name;
+    Nanos period;                 ///< of an iteration alone
+    Nanos slot_period;            ///< in which it runs, never shorter
+    Nanos time_shift;             ///< in [0, slot_period)
+    std::uint32_t component = 0;  ///< index
+  };
+  /// A link that two jobs or more use.
+  struct Link {
+    Topology::Link link = 0;
+    Rate capacity;
+    std::vector<std::uint32_t> jobs;  ///< indices of those that use it
+    std::vector<Demand> demands;      ///< of each on this link
+    /// Their peaks together exceed the capacity. Otherwise every shift is good: score 1 with any margin (the longest
+    /// slot period), and perimeter 0.
+    bool competed = false;
+    std::uint32_t component = 0;  ///< index; of a link that is competed for
+    LinkSolution solution;
+  };
+  /// Jobs whose shifts depend on each other.
+  struct Component {
+    std::vector<std::uint32_t> jobs;
+    Nanos perimeter;           ///< a multiple of its jobs' slot periods
+    double stretch = 0;        ///< of the slot most stretched
+    bool within_limit = true;  ///< no slot is stretched beyond SolveOptions::max_stretch
+    std::uint32_t loops = 0;   ///< independent loops of its graph, after merging links that are alike
+    /// What the loops cost: sum over the links in them of the best score that the link reaches alone, less the scores
+    /// that they reach together. Below 0 only where the links alone were not solved to optimality.
+    double lost = 0;
+  };
+  std::vector<Job> jobs;
+  std::vector<Link> links;  ///< in the order of the topology
+  std::vector<Component> components;
+  double score = 1;  ///< mean of the links' scores; 1 if there are no links
+  double upper_bound = 1;
+  bool optimal = true;      ///< proven: no shifts in these slots give a higher score
+  std::uint32_t loops = 0;  ///< of all components
+  double lost = 0;          ///< of all components
+};
+
+/// A placement to judge: jobs that would run besides the running ones.
+struct Candidate {
+  std::vector<ClusterJob> jobs;
+};
+
+struct RankedCandidate {
+  std::uint32_t candidate = 0;  ///< index
+  double score = 1;             ///< ClusterSolution::score of all jobs with it
+  double upper_bound = 1;
+  double worst = 1;  ///< least score of a link
+  std::uint32_t loops = 0;
+  double lost = 0;
+  bool discarded = false;  ///< for its loops; has no scores
+};
+
+/// A running job that got another slot.
+struct Move {
+  std::string job;
+  Nanos from;  ///< time shift before
+  Nanos to;
+  Nanos from_period;  ///< slot period before
+  Nanos to_period;
+};
+
+struct Joined {
+  Nanos time_shift;   ///< of the new job
+  Nanos slot_period;  //
+  std::vector<Move> moves;
+  /// No slot of the new job goes with the slot periods of the running ones, so that all jobs of its component got new
+  /// slots.
+  bool new_slots = false;
+  double score = 1;       ///< mean score of the links in the new job's component
+  double free_score = 1;  ///< the same if all jobs of the component could move
+};
+
+/// Jobs that run on a topology. One thread at a time may call its methods; inside they use several.
+class Cluster {
+ public:
+  explicit Cluster(Topology topology, const ClusterOptions& options = {});
+  ~Cluster();
+  Cluster(Cluster&&) noexcept;
+  Cluster& operator=(Cluster&&) noexcept;
+
+  [[nodiscard]] const Topology& topology() const;
+  [[nodiscard]] const std::vector<ClusterJob>& jobs() const;  ///< that run, in the order of solution().jobs
+
+  /// These jobs run from now on, in place of all others, with the best shifts found. Throws InputError that names the
+  /// job: double names, bad demands, unknown hosts, no path, more than kHighestRate on a link.
+  const ClusterSolution& schedule(std::vector<ClusterJob> jobs);
+  /// Of the jobs that run, as they run.
+  [[nodiscard]] const ClusterSolution& solution() const;
+
+  /// What the candidates would give if all jobs of the components that they touch could move. Best first: by score,
+  /// then by the worst link, then in the order given; discarded ones last. Throws InputError as schedule() does.
+  [[nodiscard]] std::vector<RankedCandidate> rank(std::span<const Candidate> candidates);
+
+  /// One more job. First all running jobs keep their slots; if that costs more than ClusterOptions::join_threshold, one
+  /// after the other may move, the one that helps most first, and in the end all of the component. Jobs of other
+  /// components never move. Running jobs keep their slot periods, unless none goes with the new job's. Throws as
+  /// schedule() does, and then nothing has changed.
+  Joined join(ClusterJob job);
+  /// The others keep their slots. Throws InputError if no such job runs.
+  void leave(std::string_view name);
+
+  /// Score of two jobs that share a link alone with one flow each.
+  [[nodiscard]] double pair_score(const Demand& a, const Demand& b, Rate capacity);
+
+  /// Problems solved so far, and answers that were remembered instead.
+  struct Work {
+    std::uint64_t solved = 0;
+    std::uint64_t remembered = 0;
+  };
+  [[nodiscard]] Work work() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mltcp::scheduler
