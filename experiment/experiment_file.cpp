@@ -290,10 +290,10 @@ class Reader final : public SettingsReader {
   workload::Job read_job(const Item& item, std::vector<std::string>& warnings) const {
     const toml::table& keys = table(item, "[[job]] above each job");
     check_keys(keys, item.key,
-               {"name",       "count",        "compute", "communicate", "flows",         "start",
-                "start_step", "start_jitter", "jitter",  "straggler",   "weight",        "priority",
-                "hosts",      "rate",         "phases",  "trace",       "iterations",    "cc",
-                "unaware",    "workers",      "network", "gather_size", "compute_scale", "bytes_scale"});
+               {"name",         "count",         "compute",     "communicate", "flows",    "start",   "start_step",
+                "start_jitter", "jitter",        "straggler",   "weight",      "priority", "hosts",   "rate",
+                "phases",       "trace",         "iterations",  "cc",          "unaware",  "workers", "network",
+                "gather_size",  "compute_scale", "bytes_scale", "profile"});
     workload::Job job;
     const auto name = find(keys, item.key, "name");
     if (!name) fail(item.line, path(item.key, "name"), "the key is missing", "write name = \"vgg19\"");

@@ -49,6 +49,27 @@ std::string phase_toml(const Phase& phase) {
   return text + " }";
 }
 
+Rate bounded(const Job& job, Rate link) { return job.rate.is_zero() ? link : std::min(link, job.rate); }
+
+// Goes through an iteration that has the link for itself, tells `each` transfer, and returns how long it takes.
+template <typename Each>
+Nanos walk(const std::vector<Phase>& phases, Rate link, Each each) {
+  Nanos now;
+  Nanos link_free;
+  for (const Phase& phase : phases) {
+    if (phase.kind == Phase::Kind::compute) {
+      now += phase.compute;
+      continue;
+    }
+    const Rate rate = phase.rate.is_zero() ? link : std::min(link, phase.rate);
+    const Nanos from = std::max(now, link_free);
+    link_free = from + rate.time_for(phase.bytes);
+    each(Transfer{from, link_free, rate});
+    if (!phase.overlap) now = link_free;
+  }
+  return std::max(now, link_free);
+}
+
 }  // namespace
 
 std::string rounded(Bytes bytes) {
@@ -59,25 +80,27 @@ std::string rounded(Bytes bytes) {
   return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 3, units[unit]);
 }
 
-IdealIteration ideal_iteration(const Job& job, Rate link) {
-  return ideal_iteration(job.phases, job.rate.is_zero() ? link : std::min(link, job.rate));
-}
+IdealIteration ideal_iteration(const Job& job, Rate link) { return ideal_iteration(job.phases, bounded(job, link)); }
 
 IdealIteration ideal_iteration(const std::vector<Phase>& phases, Rate link) {
-  Nanos now;
-  Nanos link_free;
   Nanos sending;
-  for (const Phase& phase : phases) {
-    if (phase.kind == Phase::Kind::compute) {
-      now += phase.compute;
-      continue;
-    }
-    const Nanos time = (phase.rate.is_zero() ? link : std::min(link, phase.rate)).time_for(phase.bytes);
-    link_free = std::max(now, link_free) + time;
-    sending += time;
-    if (!phase.overlap) now = link_free;
-  }
-  return {std::max(now, link_free), sending};
+  const Nanos length = walk(phases, link, [&](const Transfer& transfer) { sending += transfer.to - transfer.from; });
+  return {length, sending};
+}
+
+std::vector<Transfer> ideal_transfers(const Job& job, Rate link) {
+  return ideal_transfers(job.phases, bounded(job, link));
+}
+
+std::vector<Transfer> ideal_transfers(const std::vector<Phase>& phases, Rate link) {
+  std::vector<Transfer> result;
+  walk(phases, link, [&](const Transfer& transfer) {
+    if (!result.empty() && result.back().to == transfer.from && result.back().rate == transfer.rate)
+      result.back().to = transfer.to;
+    else
+      result.push_back(transfer);
+  });
+  return result;
 }
 
 Inspection inspect(const Trace& trace, const MappingOptions& options, std::size_t largest) {

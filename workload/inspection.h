@@ -31,6 +31,20 @@ struct IdealIteration {
 IdealIteration ideal_iteration(const Job& job, Rate link);
 IdealIteration ideal_iteration(const std::vector<Phase>& phases, Rate link);
 
+/// A stretch of that iteration in which the link is busy at one rate: `from` inclusive, `to` exclusive, from the
+/// beginning of the iteration on.
+struct Transfer {
+  Nanos from;
+  Nanos to;
+  Rate rate;
+  bool operator==(const Transfer&) const = default;
+};
+/// When the link is busy in such an iteration, in order and disjoint: transfers that overlap with computation queue
+/// behind each other. Neighbours of one rate are one stretch. A stretch is `bytes / rate` long, rounded up to a
+/// nanosecond. Same `link` and bounds as above.
+std::vector<Transfer> ideal_transfers(const Job& job, Rate link);
+std::vector<Transfer> ideal_transfers(const std::vector<Phase>& phases, Rate link);
+
 struct CollectiveSum {
   std::size_t count = 0;
   Bytes size = 0;  ///< sum of the sizes in the trace; the largest number when it does not fit

@@ -7,6 +7,7 @@
 #include "mltcp/cc/controller.h"
 #include "mltcp/transport/encapsulation.h"
 #include "mltcp/workload/kineto.h"
+#include "mltcp/workload/profile.h"
 #include "mltcp/workload/schedule.h"
 #include "mltcp/workload/trace.h"
 
@@ -274,12 +275,13 @@ void SettingsReader::read_iteration(const Item& item, const toml::table& keys, w
                                     std::vector<std::string>& warnings) const {
   const auto phases = find(keys, item.key, "phases");
   const auto trace = find(keys, item.key, "trace");
-  if (phases && trace) fail(*trace, "the job has phases too", "keep one of the two");
-  for (const std::string_view key : {"compute", "communicate"}) {
-    const auto value = find(keys, item.key, key);
-    if (value && (phases || trace))
-      fail(*value, phases ? "the job has phases too" : "the job has a trace too", "keep one of the two");
-  }
+  const auto profile = find(keys, item.key, "profile");
+  const std::string_view first = phases ? "phases" : trace ? "a trace" : "a profile";
+  for (const auto& [key, other] :
+       {std::pair("trace", phases.has_value()), std::pair("profile", phases || trace),
+        std::pair("compute", phases || trace || profile), std::pair("communicate", phases || trace || profile)})
+    if (const auto value = find(keys, item.key, key); value && other)
+      fail(*value, fmt::format("the job has {} too", first), "keep one of the two");
   if (!trace)
     for (const std::string_view key : {"workers", "network", "gather_size", "compute_scale", "bytes_scale"})
       if (const auto value = find(keys, item.key, key))
@@ -288,9 +290,11 @@ void SettingsReader::read_iteration(const Item& item, const toml::table& keys, w
     read_trace(item, keys, *trace, job, warnings);
   else if (phases)
     read_phases(*phases, job);
+  else if (profile)
+    read_profile(*profile, job);
   else
     read_simple(item, keys, job);
-  check_iteration(trace ? *trace : phases ? *phases : item, trace.has_value(), job);
+  check_iteration(trace ? *trace : phases ? *phases : profile ? *profile : item, trace.has_value(), job);
 }
 
 void SettingsReader::check_iteration(const Item& item, bool traced, const workload::Job& job) const {
@@ -317,7 +321,7 @@ void SettingsReader::read_simple(const Item& item, const toml::table& keys, work
   const auto communicate = find(keys, item.key, "communicate");
   if (!communicate)
     fail(item.line, path(item.key, "communicate"), "the key is missing, so the job sends nothing",
-         "write communicate = \"13.5 MB\", or phases, or a trace");
+         "write communicate = \"13.5 MB\", or phases, or a trace, or a profile");
   if (compute) add_compute(duration(*compute, "150 ms", kMostCompute), job);
   job.phases.push_back(communication(*communicate));
 }
@@ -395,9 +399,7 @@ void SettingsReader::read_trace(const Item& item, const toml::table& keys, const
   }
   if (const auto value = find(keys, item.key, "compute_scale")) mapping.compute_scale = factor(*value, kMostScale);
   if (const auto value = find(keys, item.key, "bytes_scale")) mapping.bytes_scale = factor(*value, kMostScale);
-  const std::string& written = text(trace, "traces/resnet50.txt");
-  if (written.empty()) fail(trace, "the path is empty", "write the path of a trace, relative to this file");
-  const std::filesystem::path path = std::filesystem::path(file_).parent_path() / written;
+  const std::filesystem::path path = named_file(trace, "traces/resnet50.txt");
   for (const std::string_view key : {"network", "gather_size"})
     if (const auto value = find(keys, item.key, key); value && workload::is_kineto(path))
       fail(*value, "a trace of PyTorch's profiler tells what was sent", "leave the key out");
@@ -414,6 +416,20 @@ void SettingsReader::read_trace(const Item& item, const toml::table& keys, const
   } catch (const InputError& error) {
     throw InputError(one_line(fmt::format("{}: {}: {}", place(trace.line), trace.key, error.what())));
   }
+}
+
+void SettingsReader::read_profile(const Item& profile, workload::Job& job) const {
+  try {
+    job.phases = workload::to_phases(workload::load_profile(named_file(profile, "profiles/bert.csv")));
+  } catch (const InputError& error) {
+    rethrow(profile, error);
+  }
+}
+
+std::filesystem::path SettingsReader::named_file(const Item& item, std::string_view example) const {
+  const std::string& written = text(item, example);
+  if (written.empty()) fail(item, "the path is empty", "write the path of a file, relative to this one");
+  return std::filesystem::path(file_).parent_path() / written;
 }
 
 }  // namespace mltcp::experiment

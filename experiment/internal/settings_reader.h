@@ -2,6 +2,7 @@
 // topologies, and what an iteration of a job is. Not installed.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 
 #include "mltcp/experiment/internal/toml_reader.h"
@@ -12,9 +13,9 @@ namespace mltcp::experiment {
 // Bounds of values that are sound; beyond them a value is a slip of the pen.
 inline constexpr std::int64_t kMostIterations = 1'000'000;
 inline constexpr std::int64_t kMostFlows = 1000;
-inline constexpr Bytes kMostBufferBytes = 1'000'000'000'000;     // 1 TB
-inline constexpr Bytes kMostPhaseBytes = 1'000'000'000'000'000;  // 1 PB
-inline constexpr Nanos kMostDelay(10'000'000'000);  // 10 s
+inline constexpr Bytes kMostBufferBytes = 1'000'000'000'000;         // 1 TB
+inline constexpr Bytes kMostPhaseBytes = 1'000'000'000'000'000;      // 1 PB
+inline constexpr Nanos kMostDelay(10'000'000'000);                   // 10 s
 inline constexpr Nanos kMostCompute(24LL * 3600 * 1'000'000'000LL);  // a day
 inline constexpr double kMostWeight = 1000;
 inline constexpr double kMostScale = 1e6;
@@ -63,7 +64,7 @@ class SettingsReader : public TomlReader {
   /// `buffer`: of the queue; 0 = not known.
   void read_ecn(const Item& item, fabric::EcnConfig& ecn, Bytes buffer) const;
   void read_straggler(const Item& item, workload::Job::Straggler& straggler) const;
-  /// An iteration is described in one of three ways: compute and communicate, phases, or a trace.
+  /// An iteration is described in one of four ways: compute and communicate, phases, a trace, or a measured profile.
   void read_iteration(const Item& item, const toml::table& keys, workload::Job& job,
                       std::vector<std::string>& warnings) const;
   void check_iteration(const Item& item, bool traced, const workload::Job& job) const;
@@ -80,6 +81,9 @@ class SettingsReader : public TomlReader {
   void read_phase(const Item& item, workload::Job& job) const;
   void read_trace(const Item& item, const toml::table& keys, const Item& trace, workload::Job& job,
                   std::vector<std::string>& warnings) const;
+  void read_profile(const Item& profile, workload::Job& job) const;
+  /// The file that a key names, relative to this one.
+  std::filesystem::path named_file(const Item& item, std::string_view example) const;
 
   const FileOptions& options_;
 };

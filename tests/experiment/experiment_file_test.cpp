@@ -578,6 +578,26 @@ TEST(ExperimentFile, parse__trace_errors) {
               error_at(5, "job[1].trace", "no-such-file: there is no such file"));
 }
 
+TEST(ExperimentFile, parse__profile) {
+  const std::string file = ::testing::TempDir() + "/mltcp_profile.csv";
+  std::ofstream(file) << "time_ms,rate_bps\n0,0\n20,500e6\n30,0\n50,0\n";
+  const std::string key = "profile = \"" + file + "\"";
+  const Experiment experiment = parse_experiment(bare_job(key), "e.toml");
+  ASSERT_EQ(experiment.jobs[0].phases.size(), 3U);
+  EXPECT_EQ(experiment.jobs[0].phases[1].bytes, 625'000U);
+  EXPECT_EQ(experiment.jobs[0].phases[1].rate, Rate(500'000'000));
+  EXPECT_THAT(refusal(bare_job(key + "\ncompute = \"1 ms\"")), error_at(6, "job[1].compute", "has a profile too"));
+  EXPECT_THAT(refusal(bare_job(key + "\ntrace = \"x\"")), error_at(5, "job[1].profile", "has a trace too"));
+  EXPECT_THAT(refusal(bare_job(key + "\nphases = []")), error_at(5, "job[1].profile", "has phases too"));
+  EXPECT_THAT(refusal(bare_job(key + "\nworkers = 2")), error_at(6, "job[1].workers", "belongs to a trace"));
+  EXPECT_THAT(refusal(bare_job("profile = \"\"")), error_at(5, "job[1].profile", "the path is empty"));
+  EXPECT_THAT(refusal(bare_job("profile = \"none.csv\"")),
+              error_at(5, "job[1].profile", "none.csv:1: file: there is no"));
+  std::ofstream(file) << "time_ms,rate_bps\n0,0\n20,-1\n";
+  EXPECT_THAT(refusal(bare_job(key)), error_at(5, "job[1].profile", "mltcp_profile.csv:3: rate: -1 is below 0"));
+  std::filesystem::remove(file);
+}
+
 TEST(ExperimentFile, parse__errors_of_a_trace_name_both_places) {
   const std::string folder = ::testing::TempDir();
   std::ofstream(folder + "/mltcp_bad_trace.txt") << "a -1 1 NONE 0 0 NONE 0 x NONE 0 0\n";

@@ -54,6 +54,24 @@ TEST(Inspection, ideal_iteration__slowest_rate_counts) {
   EXPECT_DOUBLE_EQ(ideal_iteration(std::vector<Phase>{}, kGbps).duty_cycle(), 0);
 }
 
+TEST(Inspection, ideal_transfers__follow_the_same_walk) {
+  const Rate half(500'000'000);
+  EXPECT_THAT(ideal_transfers({computes(3000), sends(125)}, kGbps),
+              ElementsAre(Transfer{Nanos(3000), Nanos(4000), kGbps}));
+  // The second waits for the first and goes on where it ends, at a rate of its own; the third is after the computation.
+  EXPECT_THAT(
+      ideal_transfers({sends(250, true), computes(500), sends(125, true, half), computes(9500), sends(125)}, kGbps),
+      ElementsAre(Transfer{Nanos(0), Nanos(2000), kGbps}, Transfer{Nanos(2000), Nanos(4000), half},
+                  Transfer{Nanos(10'000), Nanos(11'000), kGbps}));
+  // One stretch where they touch.
+  EXPECT_THAT(ideal_transfers({sends(125, true), computes(500), sends(125)}, kGbps),
+              ElementsAre(Transfer{Nanos(0), Nanos(2000), kGbps}));
+  Job job;
+  job.phases = {computes(1000), sends(125)};
+  job.rate = half;
+  EXPECT_THAT(ideal_transfers(job, kGbps), ElementsAre(Transfer{Nanos(1000), Nanos(3000), half}));
+}
+
 TEST(Inspection, inspect__sums) {
   const Trace trace = parse_trace(
       "HYBRID_TRANSFORMER model_parallel_NPU_group: 4\n2\n"

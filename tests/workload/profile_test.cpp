@@ -1,0 +1,110 @@
+// Demand profiles: what is read, one clear error for each bad input, and the phases that come of them.
+#include "mltcp/workload/profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "mltcp/base/error.h"
+#include "mltcp/workload/inspection.h"
+
+namespace mltcp::workload {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using namespace literals;
+
+constexpr Rate kGbps(1'000'000'000);
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_profile(text, "p.csv");
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+auto error_at(int line, const std::string& column, const std::string& cause) {
+  return AllOf(StartsWith("p.csv:" + std::to_string(line) + ": " + column + ": "), HasSubstr(cause), HasSubstr("; "));
+}
+
+TEST(Profile, parse__reads_steps_and_period) {
+  const Profile profile =
+      parse_profile("# measured\ntime_ms,rate_bps\n0,0\n\n150 , 1e9\r\n200.5,500000000\n258,0\n", "p");
+  EXPECT_EQ(profile.period, 258_ms);
+  using Step = Profile::Step;
+  EXPECT_THAT(profile.steps, ElementsAre(Step{0_ms, Rate()}, Step{150_ms, kGbps}, Step{200'500_us, Rate(500'000'000)}));
+  for (const auto& [unit, period] : {std::pair("ns", 20_ns), std::pair("us", 20_us), std::pair("s", 20_s)})
+    EXPECT_EQ(parse_profile(std::string("\xef\xbb\xbftime_") + unit + ",rate_bps\n0,1e9\n20,0", "p").period, period);
+}
+
+TEST(Profile, parse__refuses_with_line_and_column) {
+  const std::string head = "time_ms,rate_bps\n";
+  EXPECT_THAT(refusal(""), error_at(1, "header", "the file is empty"));
+  EXPECT_THAT(refusal("0,0\n5,1e9\n9,0\n"), error_at(1, "header", "\"0\" is no time with its unit"));
+  EXPECT_THAT(refusal("time,rate_bps\n"), error_at(1, "header", "no time with its unit"));
+  EXPECT_THAT(refusal("time_ms,rate_gbps\n"), error_at(1, "header", "\"rate_gbps\" is no rate in bits per second"));
+  EXPECT_THAT(refusal(head), error_at(1, "time", "there is one row or none"));
+  EXPECT_THAT(refusal(head + "0,1e9\n"), error_at(2, "time", "there is one row or none"));
+  EXPECT_THAT(refusal(head + "0;1e9\n"), error_at(2, "row", "not two columns"));
+  EXPECT_THAT(refusal(head + "0,1e9,3\n"), error_at(2, "row", "not two columns"));
+  EXPECT_THAT(refusal(head + "1,1e9\n2,0\n"), error_at(2, "time", "the first is \"1\""));
+  EXPECT_THAT(refusal(head + "0,0\n20,1e9\n10,0\n"), error_at(4, "time", "\"10\" is not after the row before it"));
+  EXPECT_THAT(refusal(head + "0,0\n20,1e9\n20,0\n"), error_at(4, "time", "not after the row before it"));
+  EXPECT_THAT(refusal(head + "0,0\n20,1e9\n20.0000001,0\n"), error_at(4, "time", "to the nanosecond"));
+  EXPECT_THAT(refusal(head + "0,0\n-20,1e9\n"), error_at(3, "time", "-20 is below 0"));
+  EXPECT_THAT(refusal(head + "0,0\n20,-1e9\n30,0\n"), error_at(3, "rate", "is below 0"));
+  EXPECT_THAT(refusal(head + "0,0\n20,nan\n30,0\n"), error_at(3, "rate", "\"nan\" is no number"));
+  EXPECT_THAT(refusal(head + "0,0\ninf,5e8\n30,0\n"), error_at(3, "time", "\"inf\" is no number"));
+  EXPECT_THAT(refusal(head + "0,0\n20,1 Gbps\n30,0\n"), error_at(3, "rate", "\"1 Gbps\" is no number"));
+  EXPECT_THAT(refusal(head + "0,0\n20,\n30,0\n"), error_at(3, "rate", "\"\" is no number"));
+  EXPECT_THAT(refusal(head + "0,0\n20,1e400\n30,0\n"), error_at(3, "rate", "is no number"));
+  EXPECT_THAT(refusal(head + "0,0\n20,2e14\n30,0\n"), error_at(3, "rate", "200000000000000 is out of range"));
+  EXPECT_THAT(refusal(head + "0,0\n20,999\n30,0\n"), error_at(3, "rate", "999 is out of range"));
+  EXPECT_THAT(refusal(head + "0,1e9\n86400001,0\n"), error_at(3, "time", "more than a day"));
+  EXPECT_THAT(refusal(head + "0,0\n20,0\n30,1e9\n"), error_at(4, "rate", "no traffic before the last row"));
+  std::string many = head;
+  for (std::size_t i = 0; i <= kMostProfileSteps; ++i) many += std::to_string(i) + ",1e9\n";
+  EXPECT_EQ(parse_profile(many, "p").steps.size(), kMostProfileSteps);
+  many += std::to_string(kMostProfileSteps + 1) + ",0\n";
+  EXPECT_THAT(refusal(many), error_at(kMostProfileSteps + 3, "row", "more than 10000"));
+  EXPECT_THROW(load_profile("no-such.csv"), InputError);
+}
+
+TEST(Profile, to_phases__alone_give_the_profile_back) {
+  const Profile profile =
+      parse_profile("time_ms,rate_bps\n0,2e8\n10,0\n70,3e8\n90,0\n130,5e8\n140,9.5e8\n200,0\n210,0\n", "p");
+  const std::vector<Phase> phases = to_phases(profile);
+  EXPECT_EQ(ideal_iteration(phases, kGbps).length, 210_ms);
+  EXPECT_THAT(ideal_transfers(phases, kGbps),
+              ElementsAre(Transfer{0_ms, 10_ms, Rate(200'000'000)}, Transfer{70_ms, 90_ms, Rate(300'000'000)},
+                          Transfer{130_ms, 140_ms, Rate(500'000'000)}, Transfer{140_ms, 200_ms, Rate(950'000'000)}));
+  // A slower link makes them longer.
+  EXPECT_EQ(ideal_iteration(phases, Rate(475'000'000)).length, Nanos(210'000'000 + 60'000'000 + 526'316));
+}
+
+TEST(Profile, to_phases__lose_no_bits) {
+  // 10 bits in each step: 1 B and a remainder, which is sent later.
+  std::string text = "time_us,rate_bps\n";
+  for (int i = 0; i <= 400; ++i) text += std::to_string(10 * i) + (i % 2 == 0 ? ",1e6\n" : ",1000001\n");
+  Job job;
+  job.phases = to_phases(parse_profile(text, "p"));
+  EXPECT_EQ(job.bytes_per_iteration(), 500U);
+  EXPECT_THROW(to_phases(parse_profile("time_ns,rate_bps\n0,1e9\n7,0\n", "p")), InputError);
+}
+
+TEST(Profile, load__the_example) {
+  const Profile profile = load_profile(MLTCP_EXAMPLES "/traces/bert-like.csv");
+  EXPECT_EQ(profile.period, 210_ms);
+  Job job;
+  job.phases = to_phases(profile);
+  EXPECT_EQ(job.bytes_per_iteration(), 8'875'000U);
+}
+
+}  // namespace
+}  // namespace mltcp::workload
