@@ -88,6 +88,7 @@ class Topology {
   static constexpr std::uint16_t kUnreachable = 0xFFFF;
 
   void check_joined() const;
+  void check_host(Host host) const;
   void find_racks();
   void find_distances();
   [[nodiscard]] std::uint16_t distance(Node node, Host to) const;
@@ -102,6 +103,7 @@ class Topology {
   std::uint32_t hosts_ = 0;
   std::uint32_t racks_ = 0;
   std::vector<std::string> names_;  ///< by node
+  std::unordered_map<std::string, Node> node_of_;
   std::vector<Edge> links_;
   std::unordered_map<Link, std::string> link_names_;  ///< of those that aren't "FROM -> TO"
   std::vector<Link> out_links_, in_links_;            ///< grouped by node

@@ -1,0 +1,210 @@
+// Networks of a cluster and the paths in them.
+#include "mltcp/scheduler/topology.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+
+#include "mltcp/base/error.h"
+
+namespace mltcp::scheduler {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr Rate kRate(1'000'000'000);
+
+std::string error_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::vector<std::string> names(const Topology& topology, const std::vector<Topology::Link>& path) {
+  std::vector<std::string> result;
+  for (const Topology::Link link : path) result.push_back(topology.link_name(link));
+  return result;
+}
+
+/// Two hosts on a switch each, with a link between the switches in both directions.
+Graph two_switches() {
+  return {{{"s"}, {"a", true}, {"t"}, {"b", true}},
+          {{"a", "s", kRate},
+           {"s", "a", kRate},
+           {"b", "t", kRate},
+           {"t", "b", kRate},
+           {"s", "t", Rate(500), "there"},
+           {"t", "s", kRate}}};
+}
+
+TEST(topology, leaf_spine__names_links_as_the_simulator) {
+  const Topology topology = Topology::leaf_spine({3, 2, 4, Rate(50), Rate(25)});
+  EXPECT_EQ(topology.hosts(), 12U);
+  EXPECT_EQ(topology.links(), 2U * (12 + 6));
+  EXPECT_EQ(topology.racks(), 3U);
+  EXPECT_EQ(topology.rack(7), 1U);
+  EXPECT_EQ(topology.link_name(0), "host 0 -> leaf 0");
+  EXPECT_EQ(topology.link_name(12), "leaf 0 -> spine 0");
+  EXPECT_EQ(topology.link_name(18), "leaf 0 -> host 0");
+  EXPECT_EQ(topology.link_name(35), "spine 1 -> leaf 2");
+  EXPECT_EQ(topology.capacity(0), Rate(50));
+  EXPECT_EQ(topology.capacity(13), Rate(25));
+  EXPECT_EQ(topology.find_host("host 7"), 7U);
+  EXPECT_EQ(topology.find_link("spine 1 -> leaf 2"), 35U);
+}
+
+TEST(topology, leaf_spine__paths_take_two_hops_within_a_leaf_and_four_beyond) {
+  const Topology topology = Topology::leaf_spine({3, 2, 4, kRate, {}});
+  EXPECT_THAT(names(topology, topology.path(1, 3, 9)), ElementsAre("host 1 -> leaf 0", "leaf 0 -> host 3"));
+  EXPECT_TRUE(topology.path(5, 5, 9).empty());
+  std::set<std::string> spines;
+  for (std::uint64_t key = 0; key < 64; ++key) {
+    const auto path = topology.path(1, 10, key);
+    topology.check_path(1, 10, path);
+    EXPECT_EQ(path.size(), 4U);
+    EXPECT_EQ(path, topology.path(1, 10, key));
+    spines.insert(topology.link_name(path[1]));
+  }
+  EXPECT_THAT(spines, ElementsAre("leaf 0 -> spine 0", "leaf 0 -> spine 1"));
+}
+
+TEST(topology, leaf_spine__flows_spread_evenly_over_spines) {
+  const Topology topology = Topology::leaf_spine({2, 4, 1, kRate, {}});
+  std::vector<int> flows(topology.links());
+  for (std::uint64_t key = 0; key < 4000; ++key)
+    for (const Topology::Link link : topology.path(0, 1, key)) ++flows[link];
+  for (int spine = 0; spine < 4; ++spine) {
+    EXPECT_NEAR(flows[topology.find_link("leaf 0 -> spine " + std::to_string(spine))], 1000, 100);
+  }
+}
+
+TEST(topology, fat_tree__of_four_ports_has_sixteen_hosts_and_four_paths_between_pods) {
+  const Topology topology = Topology::fat_tree(4, kRate);
+  EXPECT_EQ(topology.hosts(), 16U);
+  EXPECT_EQ(topology.links(), 2U * 48);
+  EXPECT_EQ(topology.racks(), 8U);
+  std::set<std::vector<Topology::Link>> paths;
+  for (std::uint64_t key = 0; key < 100; ++key) paths.insert(topology.path(0, 15, key));
+  EXPECT_EQ(paths.size(), 4U);
+  for (const auto& path : paths) EXPECT_EQ(path.size(), 6U);
+  EXPECT_EQ(topology.path(0, 1, 5).size(), 2U);
+  EXPECT_EQ(topology.path(0, 2, 5).size(), 4U);
+  for (Topology::Host from = 0; from < 16; ++from)
+    for (Topology::Host to = 0; to < 16; ++to) topology.check_path(from, to, topology.path(from, to, from * to));
+}
+
+TEST(topology, single_switch__is_one_rack) {
+  const Topology topology = Topology::single_switch(5, kRate);
+  EXPECT_EQ(topology.racks(), 1U);
+  EXPECT_THAT(names(topology, topology.path(4, 0, 1)), ElementsAre("host 4 -> switch 0", "switch 0 -> host 0"));
+}
+
+TEST(topology, graph__takes_names_and_capacities_and_numbers_hosts_first) {
+  const Topology topology(two_switches());
+  EXPECT_EQ(topology.host_name(1), "b");
+  EXPECT_EQ(topology.capacity(topology.find_link("there")), Rate(500));
+  EXPECT_THAT(names(topology, topology.path(0, 1, 1)), ElementsAre("a -> s", "there", "t -> b"));
+}
+
+TEST(topology, graph__hosts_side_by_side_need_no_switch_and_do_not_forward) {
+  const Graph graph{{{"a", true}, {"b", true}, {"c", true}},
+                    {{"a", "b", kRate}, {"b", "a", kRate}, {"b", "c", kRate}, {"c", "b", kRate}}};
+  const Topology topology(graph);
+  EXPECT_THAT(names(topology, topology.path(0, 1, 1)), ElementsAre("a -> b"));
+  EXPECT_THAT(error_of([&] { static_cast<void>(topology.path(0, 2, 1)); }),
+              HasSubstr("no path leads from \"a\" to \"c\""));
+}
+
+TEST(topology, graph__host_on_two_switches_is_reached_over_both) {
+  const Graph graph{{{"a", true}, {"b", true}, {"s"}, {"t"}},
+                    {{"a", "s", kRate},
+                     {"s", "a", kRate},
+                     {"a", "t", kRate},
+                     {"t", "a", kRate},
+                     {"b", "s", kRate},
+                     {"s", "b", kRate},
+                     {"b", "t", kRate},
+                     {"t", "b", kRate}}};
+  const Topology topology(graph);
+  EXPECT_EQ(topology.racks(), 1U);
+  std::set<std::vector<Topology::Link>> paths;
+  for (std::uint64_t key = 0; key < 32; ++key) paths.insert(topology.path(0, 1, key));
+  EXPECT_EQ(paths.size(), 2U);
+}
+
+TEST(topology, graph__refuses_what_is_wrong_with_one_clear_error) {
+  const auto error_with = [](const std::function<void(Graph&)>& change) {
+    Graph graph = two_switches();
+    change(graph);
+    return error_of([&] { Topology{graph}; });
+  };
+  EXPECT_EQ(error_with([](Graph&) {}), "no error");
+  EXPECT_EQ(error_with([](Graph& g) { g.nodes = {{"s"}, {"t"}}; }), "the network has 0 hosts; give 1 to 1048576");
+  EXPECT_EQ(error_with([](Graph& g) { g.nodes[2].name = "s"; }),
+            "two nodes are called \"s\"; give every node a name of its own");
+  EXPECT_EQ(error_with([](Graph& g) { g.nodes[2].name = ""; }), "a node has no name; give every node one of its own");
+  EXPECT_EQ(error_with([](Graph& g) { g.links[0].to = "x"; }),
+            "link \"a -> x\" leads from or to \"x\", which is no node; add the node or correct the link");
+  EXPECT_EQ(error_with([](Graph& g) { g.links[0].to = "a"; }),
+            "link \"a -> a\" leads from a node to itself; leave it out");
+  EXPECT_EQ(error_with([](Graph& g) { g.links[4].capacity = Rate(0); }),
+            "link \"there\" has no capacity; give it a rate above 0");
+  EXPECT_EQ(error_with([](Graph& g) {
+              g.links.push_back({"a", "s", kRate});
+            }),
+            "two links are called \"a -> s\"; give each a name of its own");
+  EXPECT_EQ(error_with([](Graph& g) { g.links.resize(4); }),
+            "\"a\" and \"b\" are in parts of the network that no link joins; add links between them");
+  EXPECT_EQ(error_with([](Graph& g) {
+              g.nodes.push_back({"c", true});
+            }),
+            "no link leads from \"c\"; every host needs one in each direction");
+  EXPECT_EQ(error_with([](Graph& g) { g.links.erase(g.links.begin()); }),
+            "no link leads from \"a\"; every host needs one in each direction");
+}
+
+TEST(topology, path__no_way_in_one_direction_names_both_hosts) {
+  Graph graph = two_switches();
+  graph.links.pop_back();
+  const Topology topology(graph);
+  EXPECT_EQ(topology.path(0, 1, 1).size(), 3U);
+  EXPECT_EQ(error_of([&] { static_cast<void>(topology.path(1, 0, 1)); }),
+            "no path leads from \"b\" to \"a\"; add links in this direction");
+  EXPECT_EQ(error_of([&] { static_cast<void>(topology.path(1, 2, 1)); }),
+            "there is no host 2; the network has hosts 0 to 1");
+}
+
+TEST(topology, check_path__refuses_paths_that_do_not_lead_there) {
+  const Topology topology = Topology::leaf_spine({2, 1, 1, kRate, {}});
+  auto path = topology.path(0, 1, 1);
+  const auto error = [&] { return error_of([&] { topology.check_path(0, 1, path); }); };
+  EXPECT_EQ(error(), "no error");
+  path.pop_back();
+  EXPECT_EQ(error(), "the path from \"host 0\" to \"host 1\" ends at \"leaf 1\"; give one that arrives");
+  path.erase(path.begin() + 1);
+  EXPECT_THAT(error(), HasSubstr("is at \"leaf 0\" and goes on over link \"spine 0 -> leaf 1\""));
+  path = {99};
+  EXPECT_THAT(error(), HasSubstr("has a link 99, but links are 0 to 7"));
+}
+
+TEST(topology, builders__refuse_shapes_out_of_range) {
+  EXPECT_THROW(Topology::leaf_spine({0, 1, 1, kRate, {}}), InputError);
+  EXPECT_THROW(Topology::leaf_spine({2, 0, 1, kRate, {}}), InputError);
+  EXPECT_NO_THROW(Topology::leaf_spine({1, 0, 2, kRate, {}}));
+  EXPECT_THROW(Topology::leaf_spine({2, 2, 2, Rate(0), {}}), InputError);
+  EXPECT_THROW(Topology::fat_tree(5, kRate), InputError);
+  EXPECT_THROW(Topology::single_switch(0, kRate), InputError);
+  EXPECT_EQ(error_of([] { static_cast<void>(Topology::single_switch(2, kRate).find_link("x")); }),
+            "there is no link \"x\"; the first link is \"host 0 -> switch 0\"");
+  EXPECT_EQ(error_of([] { static_cast<void>(Topology::single_switch(2, kRate).find_host("switch 0")); }),
+            "there is no host \"switch 0\"; the first host is \"host 0\"");
+}
+
+}  // namespace
+}  // namespace mltcp::scheduler
