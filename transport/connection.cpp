@@ -96,6 +96,7 @@ PostResult Connection::send(const std::byte* data, Bytes length, std::uint64_t t
   message.next_offset = 0;
   message.acked_bytes = 0;
   message.done = false;
+  message.round = job_ == no_job ? 0 : links_.jobs[job_].gate.round();
   message.tag = tag;
   message.acked.clear();
   message.acked.reserve(expected_ranges);
@@ -746,7 +747,7 @@ void Connection::on_probe_timeout(Nanos now) {
 Nanos Connection::next_deadline() const {
   if (state_ == State::dead) return Nanos(0);
   if (state_ == State::draining) return std::min({drain_until_, ack_deadline_, abort_copy_at_});
-  Nanos next = std::min({loss_time_, probe_deadline(), pacing_deadline_, controller_.output().timer});
+  Nanos next = std::min({loss_time_, probe_deadline(), held_until_, controller_.output().timer});
   if (unacknowledged_ > 0) next = std::min(next, ack_deadline_);
   if (in_flight_packets_ == 0) next = std::min(next, credit_probe_);
   return next;
@@ -769,7 +770,11 @@ void Connection::update_pacing() {
 
 bool Connection::has_data() const {
   if (!may_send_messages()) return false;
-  return !retransmit_.empty() || (next_message_ < sends_.end() && next_message_ < credit_);
+  return !retransmit_.empty() || has_new_data();
+}
+
+bool Connection::has_new_data() const {
+  return has_credited_data() && (job_ == no_job || !links_.jobs[job_].gate.holds(sends_[next_message_].round));
 }
 
 bool Connection::credit_urgent() const {
@@ -791,7 +796,7 @@ Connection::Blocked Connection::blocked(Nanos now) {
   }
   if (in_flight_packets_ >= config_.max_packets_in_flight) return Blocked::window;
   if (const Nanos ready = pacer_.ready_at(now); ready > now) {
-    pacing_deadline_ = ready;
+    held_until_ = std::min(held_until_, ready);
     return Blocked::pacing;
   }
   if (job_ != no_job && links_.jobs[job_].pacer.ready_at(now) > now) return Blocked::job_pacing;
@@ -800,14 +805,24 @@ Connection::Blocked Connection::blocked(Nanos now) {
 
 Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet) {
   if (state_ == State::dead) return Blocked::nothing;
-  pacing_deadline_ = Nanos::never();
+  held_until_ = Nanos::never();
   const bool ack_due = unacknowledged_ > 0 && (ack_at_once_ || now >= ack_deadline_);
   const bool probing = probes_due_ > 0;
   Blocked data_blocked = Blocked::nothing;
+  if (job_ != no_job && links_.jobs[job_].gate.pending() && may_send_messages() && has_credited_data()) {
+    PhaseGate& gate = links_.jobs[job_].gate;
+    if (sends_[next_message_].round == gate.round()) {
+      const Nanos opens = gate.opens_at(now);
+      if (opens > now) {
+        held_until_ = opens;
+        data_blocked = Blocked::gate;
+      }
+    }
+  }
   if (has_data()) {
     data_blocked = probing ? Blocked::no : blocked(now);
     credit_probe_ = Nanos::never();
-  } else if (may_send_messages() && next_message_ < sends_.end()) {
+  } else if (may_send_messages() && next_message_ < sends_.end() && next_message_ >= credit_) {
     if (credit_probe_.is_never()) credit_probe_ = now + max_probe_interval;
   } else {
     credit_probe_ = Nanos::never();
@@ -996,7 +1011,7 @@ std::span<const std::byte> Connection::fill_data(wire::Writer& writer, bool& ret
       }
       retransmission = true;
     } else {
-      if (next_message_ >= sends_.end() || next_message_ >= credit_) return {};
+      if (!has_new_data()) return {};
       SendMessage& message = sends_[next_message_];
       chunk.message = next_message_;
       chunk.offset = static_cast<std::uint32_t>(message.next_offset);

@@ -17,6 +17,7 @@
 #include "mltcp/transport/deadline_heap.h"
 #include "mltcp/transport/pacer.h"
 #include "mltcp/transport/packet_io.h"
+#include "mltcp/transport/phase_gate.h"
 #include "mltcp/transport/range_set.h"
 #include "mltcp/transport/rtt.h"
 #include "mltcp/transport/types.h"
@@ -24,12 +25,13 @@
 
 namespace mltcp {
 
-/// A job on a shard: its iteration, its gain, and the rate that its connections share.
+/// A job on a shard: its iteration, its gain, its slots, and the rate that its connections share.
 struct JobState {
   bool used = false;
   std::uint32_t number = 0;
   cc::Augmentation augmentation;
   Pacer pacer;
+  PhaseGate gate;
   /// Connections that wait for the pacer, first come first served.
   GrowableRing<std::uint32_t> waiting;
   std::unique_ptr<cc::IterationLearner> learner;  ///< null: boundaries come from the application alone
@@ -131,7 +133,7 @@ class Connection {
   void on_timer(Nanos now);
 
   /// Why build() made no packet.
-  enum class Blocked : std::uint8_t { no, nothing, window, pacing, job_pacing };
+  enum class Blocked : std::uint8_t { no, nothing, gate, window, pacing, job_pacing };
   /// Builds the next packet into `buffer` (at least PacketIo::Limits::max_packet_bytes) if there is one to send now.
   Blocked build(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet);
   /// When on_timer() or build() has something to do next.
@@ -184,6 +186,7 @@ class Connection {
     Bytes next_offset = 0;  ///< from here on nothing has been sent yet
     Bytes acked_bytes = 0;
     bool done = false;
+    std::uint32_t round = 0;  ///< of the job's phase gate, when it was posted
     std::uint64_t tag = 0;
     RangeSet acked;
   };
@@ -228,7 +231,11 @@ class Connection {
   void update_pacing();
 
   // What is sent.
+  /// Something to send again, or new bytes that neither credit nor the phase gate holds back.
   [[nodiscard]] bool has_data() const;
+  [[nodiscard]] bool has_new_data() const;
+  /// As has_new_data(), but the gate may be closed.
+  [[nodiscard]] bool has_credited_data() const { return next_message_ < sends_.end() && next_message_ < credit_; }
   [[nodiscard]] bool may_send_messages() const { return state_ == State::open || state_ == State::flushing; }
   [[nodiscard]] bool credit_urgent() const;
   [[nodiscard]] bool credit_final_due() const;
@@ -305,7 +312,7 @@ class Connection {
   Bytes delivered_ = 0;
   Nanos delivered_time_;
   Nanos first_sent_;
-  Nanos pacing_deadline_ = Nanos::never();
+  Nanos held_until_ = Nanos::never();  ///< by pacing, or by the job's phase gate
   Nanos credit_probe_ = Nanos::never();
   bool was_idle_ = true;
   bool ecn_works_ = true;

@@ -230,7 +230,40 @@ void Shard::attach(ConnectionId id, JobId job) {
 }
 
 void Shard::begin_iteration(JobId job, Bytes bytes) {
-  if (job < jobs_.size() && jobs_[job].used) jobs_[job].augmentation.tracker.begin_iteration(bytes);
+  if (job >= jobs_.size() || !jobs_[job].used) return;
+  jobs_[job].augmentation.tracker.begin_iteration(bytes);
+  // What the gate holds of the iteration before goes now.
+  if (jobs_[job].gate.pending()) activate_all(job);
+  jobs_[job].gate.begin_iteration();
+}
+
+PlanState Shard::set_plan(JobId job, const PhasePlan& plan, Nanos now) {
+  if (job >= jobs_.size() || !jobs_[job].used) return PlanState::unknown_job;
+  JobState& state = jobs_[job];
+  if (state.learner != nullptr && !state.augmentation.tracker.exact())
+    state.gate.clear(PlanState::no_iterations, now);
+  else
+    state.gate.set(plan, now);
+  activate_all(job);
+  return state.gate.stats().state;
+}
+
+void Shard::clear_plan(JobId job, Nanos now) {
+  if (job >= jobs_.size() || !jobs_[job].used) return;
+  jobs_[job].gate.clear(PlanState::removed, now);
+  activate_all(job);
+}
+
+GateStats Shard::gate_stats(JobId job) const {
+  if (job < jobs_.size() && jobs_[job].used) return jobs_[job].gate.stats();
+  GateStats unknown;
+  unknown.state = PlanState::unknown_job;
+  return unknown;
+}
+
+void Shard::activate_all(JobId job) {
+  for (Slot& slot : slots_)
+    if (slot.connection != nullptr && slot.connection->job() == job) activate(*slot.connection);
 }
 
 void Shard::set_job_rate(JobId job, Rate rate) {

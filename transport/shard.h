@@ -71,6 +71,14 @@ class Shard final : public Pollable {
   void begin_iteration(JobId job, Bytes bytes);
   /// The most that the job's connections send together, on the wire; 0 = unlimited.
   void set_job_rate(JobId job, Rate rate);
+  /// From now on the first bytes of each of the job's iterations wait for a slot of `plan` (phase_gate.h). Only new
+  /// data waits: never acknowledgements, control packets or what is sent again, nor what was posted before the
+  /// iteration. An iteration that has begun to send goes on. Returns PlanState::active, or why the job has no plan now.
+  PlanState set_plan(JobId job, const PhasePlan& plan, Nanos now);
+  /// The job sends when it is ready, from now on; what is held goes with the next poll.
+  void clear_plan(JobId job, Nanos now);
+  /// All zero, with PlanState::unknown_job, for an unknown job.
+  [[nodiscard]] GateStats gate_stats(JobId job) const;
   /// The job's progress and gain.
   [[nodiscard]] const cc::Augmentation& job_progress(JobId job) const { return jobs_[job].augmentation; }
 
@@ -114,6 +122,8 @@ class Shard final : public Pollable {
 
   void activate(Connection& connection);
   void activate_waiting(JobState& job, Nanos now);
+  /// All connections of the job look again whether they may send.
+  void activate_all(JobId job);
   void receive_bursts(Nanos now, bool& more);
   void on_packet(const RxPacket& packet, Nanos now);
   void deliver(Connection& connection, const RxPacket& packet, const wire::Header& header, wire::Reader& reader,

@@ -1,0 +1,225 @@
+// The phase gate on the wire: what of an iteration waits for its slot, and what never does.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "../transport/test_network.h"
+
+namespace mltcp {
+namespace {
+
+using namespace testing_network;
+
+constexpr Bytes kIterationBytes = 20'000;
+
+// A client with one job of some connections, whose slots are at 100 ms + k * 100 ms.
+class Gate : public testing::Test {
+ protected:
+  Gate() {
+    job = pair.c().add_job({.number = 5, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
+    add_connection();
+    plan.slot = 100_ms;
+    plan.period = 100_ms;
+  }
+  void add_connection() {
+    connections.push_back(pair.connect());
+    pair.c().attach(connections.back().first, job);
+    for (int i = 0; i < 16; ++i)
+      ASSERT_EQ(pair.s().receive_virtual(connections.back().second, kIterationBytes, 0), PostResult::ok);
+    pair.run_for(1_ms);
+  }
+  void begin_iteration() { pair.c().begin_iteration(job, kIterationBytes * connections.size()); }
+  void send(std::size_t connection = 0, Bytes bytes = kIterationBytes) {
+    ASSERT_EQ(pair.c().send(connections[connection].first, std::span(message).first(bytes), 0), PostResult::ok);
+  }
+  /// When the client sent data of message `number` for the first time; never() if it has not.
+  [[nodiscard]] Nanos sent_at(std::uint32_t number) const {
+    for (const Parsed& packet : pair.log)
+      if (packet.from == 0 && is_data(packet))
+        for (const ParsedFrame& frame : packet.frames)
+          if (frame.type == FrameType::data && frame.message == number) return packet.at;
+    return Nanos::never();
+  }
+
+  Pair pair;
+  JobId job = 0;
+  std::vector<std::pair<ConnectionId, ConnectionId>> connections;
+  PhasePlan plan;
+  const ByteVector message = random_bytes(kIterationBytes);
+};
+
+TEST_F(Gate, first_bytes_of_an_iteration__wait_and_the_rest_does_not) {
+  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
+  begin_iteration();
+  send();
+  EXPECT_EQ(pair.c().poll(pair.now()), 100_ms) << "the gate's opening is the shard's next deadline";
+  pair.run_until(150_ms);
+  EXPECT_EQ(sent_at(0), 100_ms);
+  send();  // another phase of it
+  pair.run_until(151_ms);
+  EXPECT_EQ(sent_at(1), 150_ms);
+  begin_iteration();
+  pair.run_until(160_ms);
+  send();
+  pair.run_until(250_ms);
+  EXPECT_EQ(sent_at(2), 200_ms);
+  EXPECT_EQ(pair.client().count(Completion::Kind::sent), 3U);
+  const GateStats stats = pair.c().gate_stats(job);
+  EXPECT_EQ(stats.state, PlanState::active);
+  EXPECT_EQ(stats.on_slot, 2U);
+  EXPECT_EQ(stats.corrections, 0U);
+}
+
+TEST_F(Gate, all_connections__open_together) {
+  add_connection();
+  add_connection();
+  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
+  begin_iteration();
+  for (std::size_t i = 0; i < 3; ++i) send(i);
+  pair.log.clear();
+  pair.run_until(101_ms);
+  std::set<std::uint32_t> opened;
+  for (const Parsed& packet : pair.log) {
+    if (packet.from != 0 || !is_data(packet)) continue;
+    ASSERT_GE(packet.at, 100_ms);
+    if (packet.at == 100_ms) opened.insert(packet.header.connection);
+  }
+  EXPECT_EQ(opened.size(), 3U);
+}
+
+// Two workers on hosts of their own with the same plan.
+TEST_F(Gate, workers__decide_alike) {
+  TestHost& other = pair.add();
+  const ConnectionId second = other.shard->connect(pair.server().address, {}, pair.now());
+  pair.run_for(10_ms);
+  const JobId second_job = other.shard->add_job({.number = 5, .augmentation = {}, .max_rate = {}});
+  other.shard->attach(second, second_job);
+  ASSERT_EQ(pair.s().receive_virtual(pair.server().of(Completion::Kind::accepted).back().connection, 1000, 0),
+            PostResult::ok);
+  pair.run_for(1_ms);
+  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
+  ASSERT_EQ(other.shard->set_plan(second_job, plan, pair.now()), PlanState::active);
+  pair.run_until(142_ms);  // drift of both
+  begin_iteration();
+  other.shard->begin_iteration(second_job, 1000);
+  send();
+  ASSERT_EQ(other.shard->send(second, std::span(message).first(1000), 0), PostResult::ok);
+  pair.run_until(210_ms);
+  std::map<std::size_t, Nanos> first;
+  for (const Parsed& packet : pair.log)
+    if (is_data(packet)) first.try_emplace(packet.from, packet.at);
+  EXPECT_EQ(first.at(0), 200_ms);
+  EXPECT_EQ(first.at(2), 200_ms);
+}
+
+TEST_F(Gate, acknowledgements_and_credit__flow_while_data_is_held) {
+  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
+  begin_iteration();
+  send();
+  ASSERT_EQ(pair.c().receive_virtual(connections[0].first, 1000, 0), PostResult::ok);
+  pair.wake_all();
+  pair.run_for(1_ms);
+  const Nanos asked = pair.now();
+  ASSERT_EQ(pair.s().send(connections[0].second, std::span(message).first(1000), 0), PostResult::ok);
+  ASSERT_TRUE(pair.run([&] { return pair.server().count(Completion::Kind::sent) == 1; }, 99_ms));
+  EXPECT_LT(pair.now() - asked, 1_ms);
+  EXPECT_TRUE(sent_at(0).is_never());
+}
+
+TEST_F(Gate, retransmissions_and_messages_of_before__are_not_held) {
+  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
+  pair.run_until(99_ms);
+  begin_iteration();
+  bool lost = false;
+  pair.fate = [&](const Parsed& packet, Fate& fate) {
+    if (lost || packet.from != 0 || !is_data(packet) || packet.find(FrameType::data)->offset == 0) return;
+    fate.drop = lost = true;
+  };
+  send();
+  pair.run_until(100_ms);  // the first packets leave, and one is lost
+  send();                  // posted before the next iteration, sent in it
+  begin_iteration();
+  send();
+  ASSERT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::sent) == 2; }, 190_ms));
+  EXPECT_TRUE(lost);
+  EXPECT_GT(pair.c().stats(connections[0].first).retransmitted_packets, 0U);
+  EXPECT_LT(pair.now(), 150_ms);
+  EXPECT_TRUE(sent_at(2).is_never());
+  pair.run_until(210_ms);
+  EXPECT_EQ(sent_at(2), 200_ms);
+}
+
+// The last packets of an iteration are lost while the next one's wait: the probe brings back the old ones.
+TEST_F(Gate, probes__do_not_carry_what_is_held) {
+  begin_iteration();
+  send();
+  ASSERT_TRUE(pair.transfer(1, 1));
+  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
+  begin_iteration();
+  pair.run_until(100_ms);
+  pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.from == 0; };
+  send();
+  pair.run_until(100_ms + 10_us);
+  pair.fate = nullptr;
+  begin_iteration();
+  send();
+  ASSERT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::sent) == 2; }, 150_ms));
+  EXPECT_TRUE(sent_at(2).is_never());
+  pair.run_until(210_ms);
+  EXPECT_EQ(sent_at(2), 200_ms);
+}
+
+TEST_F(Gate, plan_that_goes__lets_go_what_it_holds) {
+  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
+  begin_iteration();
+  send();
+  pair.run_until(40_ms);
+  EXPECT_TRUE(sent_at(0).is_never());
+  pair.c().clear_plan(job, pair.now());
+  pair.run_until(41_ms);
+  EXPECT_EQ(sent_at(0), 40_ms);
+  EXPECT_EQ(pair.c().gate_stats(job).state, PlanState::removed);
+  // Another one that holds, and one of the same time that doesn't.
+  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
+  begin_iteration();
+  send();
+  pair.run_until(50_ms);
+  plan.period = Nanos(0);
+  EXPECT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::invalid);
+  pair.run_until(51_ms);
+  EXPECT_EQ(sent_at(1), 50_ms);
+}
+
+TEST_F(Gate, stale_plan__holds_nothing) {
+  plan.valid_until = 60_ms;
+  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
+  begin_iteration();
+  const Nanos posted = pair.now();
+  send();
+  pair.run_for(1_ms);
+  EXPECT_EQ(sent_at(0), posted) << "the slot comes when the plan counts no more";
+  EXPECT_EQ(pair.c().gate_stats(job).state, PlanState::stale);
+  EXPECT_EQ(pair.c().gate_stats(job).plans_dropped, 1U);
+}
+
+TEST_F(Gate, jobs__that_do_not_tell_their_iterations_get_no_plan) {
+  JobConfig config;
+  config.learn_iterations = true;
+  const JobId learned = pair.c().add_job(config);
+  EXPECT_EQ(pair.c().set_plan(learned, plan, pair.now()), PlanState::no_iterations);
+  pair.c().begin_iteration(learned, 1000);
+  EXPECT_EQ(pair.c().set_plan(learned, plan, pair.now()), PlanState::active);
+  EXPECT_EQ(pair.c().set_plan(77, plan, pair.now()), PlanState::unknown_job);
+  EXPECT_EQ(pair.c().gate_stats(77).state, PlanState::unknown_job);
+  pair.c().clear_plan(77, pair.now());
+  // One that may tell and doesn't: nothing is held.
+  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
+  const Nanos posted = pair.now();
+  send();
+  pair.run_for(1_ms);
+  EXPECT_EQ(sent_at(0), posted);
+}
+
+}  // namespace
+}  // namespace mltcp

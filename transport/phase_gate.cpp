@@ -1,0 +1,160 @@
+// The phase gate (see phase_gate.h).
+#include "mltcp/transport/phase_gate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace mltcp {
+namespace {
+
+constexpr std::int64_t kMostPeriod = std::int64_t{1} << 60;
+constexpr std::int64_t kMostSlot = std::int64_t{1} << 62;
+constexpr double kMostTolerance = 0.5;
+constexpr double kLeastStep = 0.001;
+
+Nanos share_of(Nanos period, double share) {
+  return Nanos(static_cast<std::int64_t>(static_cast<double>(period.count) * share));
+}
+
+/// Time since the last slot, 0 to below the period.
+Nanos phase_of(Nanos now, const PhasePlan& plan) {
+  const std::int64_t period = plan.period.count;
+  // Each part is below the period: the difference of now and slot may leave 64 bits, theirs can't.
+  const std::int64_t phase = (now.count % period - plan.slot.count % period) % period;
+  return Nanos(phase < 0 ? phase + period : phase);
+}
+
+Nanos later(Nanos now, Nanos wait) { return Nanos::never() - wait < now ? Nanos::never() : now + wait; }
+
+}  // namespace
+
+std::string objection_to(const PhasePlan& plan) {
+  if (plan.period.count <= 0 || plan.period.count > kMostPeriod)
+    return fmt::format("the period is {} ns; give one above 0 and at most 2^60 ns", plan.period.count);
+  if (plan.slot.count < -kMostSlot || plan.slot.count > kMostSlot)
+    return fmt::format("the slot is at {} ns; give one at most 2^62 ns from 0", plan.slot.count);
+  // Written so that what is not a number fails too.
+  if (!(plan.tolerance >= 0 && plan.tolerance <= kMostTolerance))
+    return fmt::format("the tolerance is {} of a period; give one from 0 to {}", plan.tolerance, kMostTolerance);
+  if (!(plan.gradual_step >= kLeastStep && plan.gradual_step <= 1))
+    return fmt::format("the step of a gradual correction is {} of a period; give one from {} to 1", plan.gradual_step,
+                       kLeastStep);
+  if (plan.clock_bound.count < 0)
+    return fmt::format("the clock bound is {} ns; give 0 or more", plan.clock_bound.count);
+  if (plan.clock_bound > share_of(plan.period, plan.tolerance))
+    return fmt::format(
+        "clocks agree within {}, more than the tolerance of {}; synchronise them better, or give a larger tolerance",
+        to_text(plan.clock_bound), to_text(share_of(plan.period, plan.tolerance)));
+  return {};
+}
+
+std::string_view to_text(PlanState state) {
+  switch (state) {
+    case PlanState::none:
+      return "none";
+    case PlanState::active:
+      return "active";
+    case PlanState::removed:
+      return "removed";
+    case PlanState::stale:
+      return "stale";
+    case PlanState::invalid:
+      return "invalid";
+    case PlanState::misfit:
+      return "misfit";
+    case PlanState::no_iterations:
+      return "no iterations";
+    case PlanState::unknown_job:
+      return "unknown job";
+  }
+  return "unknown";
+}
+
+PlanState PhaseGate::set(const PhasePlan& plan, Nanos now) {
+  if (!objection_to(plan).empty() || now > plan.valid_until) {
+    drop(now > plan.valid_until ? PlanState::stale : PlanState::invalid, now);
+    return stats_.state;
+  }
+  end_wait(now);
+  plan_ = plan;
+  tolerance_ = share_of(plan.period, plan.tolerance);
+  step_ = std::max(share_of(plan.period, plan.gradual_step), Nanos(1));
+  stats_.state = PlanState::active;
+  aligned_ = false;
+  joining_ = true;
+  bucket_ = 0;
+  correction_waited_ = Nanos(0);
+  return stats_.state;
+}
+
+void PhaseGate::clear(PlanState why, Nanos now) {
+  end_wait(now);
+  stats_.state = why;
+}
+
+void PhaseGate::drop(PlanState why, Nanos now) {
+  clear(why, now);
+  ++stats_.plans_dropped;
+}
+
+void PhaseGate::end_wait(Nanos now) {
+  if (pending_ && decided_) stats_.waited += now - asked_;
+  decided_ = false;
+}
+
+Nanos PhaseGate::opens_at(Nanos now) {
+  if (stats_.state == PlanState::active && now > plan_.valid_until) drop(PlanState::stale, now);
+  if (stats_.state == PlanState::active && !decided_) decide(now);
+  if (stats_.state == PlanState::active && now < opens_) return opens_;
+  end_wait(now);
+  pending_ = false;
+  return now;
+}
+
+void PhaseGate::decide(Nanos now) {
+  asked_ = now;
+  decided_ = true;
+  opens_ = now;
+  const Nanos phase = phase_of(now, plan_);
+  const Nanos to_next = plan_.period - phase;
+  if (aligned_ && later(now, plan_.clock_bound) < next_slot_) {
+    opens_ = next_slot_;
+    take_slot(next_slot_);
+  } else if (phase <= tolerance_) {
+    take_slot(now - phase);
+  } else if (to_next <= plan_.clock_bound) {
+    take_slot(later(now, to_next));
+  } else {
+    // A new plan's first slot is no drift; nor is each further step of a correction.
+    const bool drifted = aligned_ || (!joining_ && correction_waited_ >= plan_.period);
+    if (drifted && !count_correction(now)) return;
+    const bool gradual = plan_.correction == PhasePlan::Correction::gradual;
+    const Nanos wait = gradual ? std::min(to_next, step_) : to_next;
+    opens_ = later(now, wait);
+    aligned_ = false;
+    correction_waited_ += wait;
+    if (wait == to_next) take_slot(opens_);
+  }
+  if (opens_ > plan_.valid_until) drop(PlanState::stale, now);
+}
+
+void PhaseGate::take_slot(Nanos slot) {
+  if (aligned_ || joining_) bucket_ -= std::min(bucket_, 1U);
+  aligned_ = true;
+  joining_ = false;
+  next_slot_ = later(slot, plan_.period);
+  correction_waited_ = Nanos(0);
+  ++stats_.on_slot;
+}
+
+bool PhaseGate::count_correction(Nanos now) {
+  ++stats_.corrections;
+  correction_waited_ = Nanos(0);
+  bucket_ += kIterationsPerCorrection;
+  if (bucket_ < kMisfit * kIterationsPerCorrection) return true;
+  drop(PlanState::misfit, now);
+  return false;
+}
+
+}  // namespace mltcp
