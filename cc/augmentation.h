@@ -77,6 +77,12 @@ class Augmentation {
   [[nodiscard]] double gain() const {
     return iteration_aware_ && tracker.known() ? function_(tracker.bytes_ratio()) : constant_;
   }
+  /// Whether the gain depends on progress.
+  [[nodiscard]] bool iteration_aware() const { return iteration_aware_; }
+  /// The gain at that share of an iteration's bytes, from 0 to 1, whatever the tracker says.
+  [[nodiscard]] double gain_at(double bytes_ratio) const {
+    return iteration_aware_ ? function_(bytes_ratio) : constant_;
+  }
   [[nodiscard]] double decrease_gain() const { return scale_decrease_ ? gain() : 1.0; }
 
  private:

@@ -74,38 +74,68 @@ void check(const LeafSpineConfig& config) {
   if (config.memory.pfc.enabled) check_memory(config);
 }
 
+LeafSpineMap::LeafSpineMap(const LeafSpineConfig& config)
+    : config_(checked(config)), hosts_(config_.hosts()), uplinks_(config_.leaves * config_.spines) {
+  for (std::uint32_t leaf = 0; leaf < config_.leaves; ++leaf)
+    group_seeds_.push_back(Random::stream(config_.seed, leaf).next());
+}
+
+Rate LeafSpineMap::rate(LinkId link) const {
+  const bool of_host = link < hosts_ || (link >= hosts_ + uplinks_ && link < 2 * hosts_ + uplinks_);
+  return of_host ? config_.host_rate : config_.uplink_rate;
+}
+
+std::string LeafSpineMap::name(LinkId link) const {
+  if (link < hosts_) return fmt::format("host {} -> leaf {}", link, link / config_.hosts_per_leaf);
+  link -= hosts_;
+  if (link < uplinks_) return fmt::format("leaf {} -> spine {}", link / config_.spines, link % config_.spines);
+  link -= uplinks_;
+  if (link < hosts_) return fmt::format("leaf {} -> host {}", link / config_.hosts_per_leaf, link);
+  link -= hosts_;
+  return fmt::format("spine {} -> leaf {}", link / config_.leaves, link % config_.leaves);
+}
+
+Address LeafSpineMap::address(std::uint32_t host, std::uint16_t udp_port) const {
+  return Address::v4(first_ip + host, udp_port);
+}
+
+std::vector<LeafSpineMap::LinkId> LeafSpineMap::path(std::uint32_t from, std::uint16_t from_port, std::uint32_t to,
+                                                     std::uint16_t to_port, std::uint32_t connection) const {
+  const std::uint32_t leaf = from / config_.hosts_per_leaf;
+  const std::uint32_t far = to / config_.hosts_per_leaf;
+  if (leaf == far) return {host_uplink(from), host_downlink(to)};
+  const std::uint64_t flow = flow_hash(address(from, from_port), address(to, to_port), connection);
+  const auto spine = static_cast<std::uint32_t>(pick_link(flow, group_seeds_[leaf], config_.spines));
+  return {host_uplink(from), uplink(leaf, spine), downlink(spine, far), host_downlink(to)};
+}
+
 LeafSpine::LeafSpine(const LeafSpineConfig& config, const LeafSpineOptions& options)
-    : Network(network_options(config, options)), config_(checked(config)), options_(options) {
+    : Network(network_options(config, options)), map_(config), options_(options) {
   const auto make_switch = [&] { return config_.memory.bytes == 0 ? add_switch() : add_switch(config_.memory); };
   ends_ = add_switch();
   for (std::uint32_t i = 0; i < config_.leaves; ++i) leaf_switches_.push_back(make_switch());
   for (std::uint32_t i = 0; i < config_.spines; ++i) spine_switches_.push_back(make_switch());
 
+  // In the order in which the map numbers them.
   const std::uint32_t hosts = config_.hosts();
-  for (std::uint32_t host = 0; host < hosts; ++host) {
-    const std::uint32_t leaf = host / config_.hosts_per_leaf;
-    host_up_.push_back(
-        add(fmt::format("host {} -> leaf {}", host, leaf), std::nullopt, leaf_switches_[leaf], config_.host_rate));
+  const auto leaf_of = [&](std::uint32_t host) { return leaf_switches_[host / config_.hosts_per_leaf]; };
+  for (std::uint32_t host = 0; host < hosts; ++host) add(std::nullopt, leaf_of(host));
+  for (const Switch leaf : leaf_switches_)
+    for (const Switch spine : spine_switches_) add(leaf, spine);
+  for (std::uint32_t host = 0; host < hosts; ++host) add(leaf_of(host), ends_);
+  for (const Switch spine : spine_switches_)
+    for (const Switch leaf : leaf_switches_) add(spine, leaf);
+  for (std::uint32_t leaf = 0; leaf < config_.leaves; ++leaf) {
+    std::vector<LinkId> uplinks;
+    for (std::uint32_t spine = 0; spine < config_.spines; ++spine) uplinks.push_back(uplink(leaf, spine));
+    groups_.push_back(add_group(uplinks, map_.group_seed(leaf)));
   }
-  for (std::uint32_t leaf = 0; leaf < config_.leaves; ++leaf)
-    for (std::uint32_t spine = 0; spine < config_.spines; ++spine)
-      leaf_up_.push_back(add(fmt::format("leaf {} -> spine {}", leaf, spine), leaf_switches_[leaf],
-                             spine_switches_[spine], config_.uplink_rate));
-  for (std::uint32_t host = 0; host < hosts; ++host) {
-    const std::uint32_t leaf = host / config_.hosts_per_leaf;
-    host_down_.push_back(
-        add(fmt::format("leaf {} -> host {}", leaf, host), leaf_switches_[leaf], ends_, config_.host_rate));
-  }
-  for (std::uint32_t spine = 0; spine < config_.spines; ++spine)
-    for (std::uint32_t leaf = 0; leaf < config_.leaves; ++leaf)
-      spine_down_.push_back(add(fmt::format("spine {} -> leaf {}", spine, leaf), spine_switches_[spine],
-                                leaf_switches_[leaf], config_.uplink_rate));
-  for (std::uint32_t leaf = 0; leaf < config_.leaves; ++leaf)
-    groups_.push_back(add_group(std::span(leaf_up_).subspan(std::size_t{leaf} * config_.spines, config_.spines),
-                                Random::stream(config_.seed, leaf).next()));
 }
 
-Network::LinkId LeafSpine::add(const std::string& name, std::optional<Switch> from, Switch to, Rate rate) {
+void LeafSpine::add(std::optional<Switch> from, Switch to) {
+  const auto number = static_cast<LinkId>(links_.size());
+  const std::string name = map_.name(number);
+  const Rate rate = map_.rate(number);
   fabric::LinkConfig link;
   link.rate = rate;
   link.delay = config_.delay;
@@ -127,18 +157,17 @@ Network::LinkId LeafSpine::add(const std::string& name, std::optional<Switch> fr
     links_.back().usage = &meters_.emplace_back(options_.usage_bin, options_.usage_bins);
     meter(links_.back().id, links_.back().usage);
   }
-  return links_.back().id;
 }
 
 Host& LeafSpine::add_port(std::uint32_t host, std::uint16_t udp_port) {
   if (host >= config_.hosts())
     throw InputError(fmt::format("there is no host {}; the network has hosts 0 to {}", host, config_.hosts() - 1));
-  Host& port = add_host(Address::v4(first_ip + host, udp_port));
-  connect(port, host_up_[host]);
+  Host& port = add_host(map_.address(host, udp_port));
+  connect(port, host_uplink(host));
   const std::uint32_t own = host / config_.hosts_per_leaf;
   for (std::uint32_t leaf = 0; leaf < config_.leaves; ++leaf) {
     if (leaf == own)
-      route(leaf_switches_[leaf], port, host_down_[host]);
+      route(leaf_switches_[leaf], port, host_downlink(host));
     else if (config_.spines == 1)
       route(leaf_switches_[leaf], port, uplink(leaf, 0));
     else

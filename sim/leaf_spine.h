@@ -50,6 +50,45 @@ struct LeafSpineConfig {
 /// Throws InputError if `config` is out of range; rates and delays are left to the links.
 void check(const LeafSpineConfig& config);
 
+/// A leaf-spine network on paper: its links, numbered as those of LeafSpine, and the paths that flows take there. Costs
+/// no memory but for the leaves.
+class LeafSpineMap {
+ public:
+  using LinkId = Network::LinkId;
+
+  /// Throws InputError if `config` is out of range.
+  explicit LeafSpineMap(const LeafSpineConfig& config);
+
+  [[nodiscard]] const LeafSpineConfig& config() const { return config_; }
+  /// Links: of the hosts, then of the leaves, then to the hosts, then of the spines; numbers count from 0.
+  [[nodiscard]] std::size_t links() const { return std::size_t{2} * (hosts_ + uplinks_); }
+  [[nodiscard]] LinkId host_uplink(std::uint32_t host) const { return host; }
+  [[nodiscard]] LinkId uplink(std::uint32_t leaf, std::uint32_t spine) const {
+    return hosts_ + leaf * config_.spines + spine;
+  }
+  [[nodiscard]] LinkId host_downlink(std::uint32_t host) const { return hosts_ + uplinks_ + host; }
+  [[nodiscard]] LinkId downlink(std::uint32_t spine, std::uint32_t leaf) const {
+    return 2 * hosts_ + uplinks_ + spine * config_.leaves + leaf;
+  }
+  [[nodiscard]] Rate rate(LinkId link) const;
+  /// As in LeafSpine::NamedLink.
+  [[nodiscard]] std::string name(LinkId link) const;
+  /// The address of a host's port.
+  [[nodiscard]] Address address(std::uint32_t host, std::uint16_t udp_port) const;
+  /// The links, two or four, that packets from a port of host `from` to connection `connection` at a port of `to`, both
+  /// below config().hosts() and not the same, take.
+  [[nodiscard]] std::vector<LinkId> path(std::uint32_t from, std::uint16_t from_port, std::uint32_t to,
+                                         std::uint16_t to_port, std::uint32_t connection) const;
+  /// With which seed the leaf's hash picks a spine.
+  [[nodiscard]] std::uint64_t group_seed(std::uint32_t leaf) const { return group_seeds_[leaf]; }
+
+ private:
+  LeafSpineConfig config_;
+  std::uint32_t hosts_;
+  std::uint32_t uplinks_;
+  std::vector<std::uint64_t> group_seeds_;
+};
+
 struct LeafSpineOptions {
   bool virtual_payload = false;                 ///< see NetworkOptions
   std::uint32_t transmit_queue_packets = 1024;  ///< of each port of a host, see NetworkOptions
@@ -79,27 +118,22 @@ class LeafSpine final : public Network {
   [[nodiscard]] const std::vector<NamedLink>& links() const { return links_; }
   [[nodiscard]] Switch leaf(std::uint32_t leaf) const { return leaf_switches_[leaf]; }
   [[nodiscard]] Switch spine(std::uint32_t spine) const { return spine_switches_[spine]; }
-  [[nodiscard]] LinkId host_uplink(std::uint32_t host) const { return host_up_[host]; }
-  [[nodiscard]] LinkId host_downlink(std::uint32_t host) const { return host_down_[host]; }
-  [[nodiscard]] LinkId uplink(std::uint32_t leaf, std::uint32_t spine) const {
-    return leaf_up_[leaf * config_.spines + spine];
-  }
-  [[nodiscard]] LinkId downlink(std::uint32_t spine, std::uint32_t leaf) const {
-    return spine_down_[spine * config_.leaves + leaf];
-  }
+  [[nodiscard]] LinkId host_uplink(std::uint32_t host) const { return map_.host_uplink(host); }
+  [[nodiscard]] LinkId host_downlink(std::uint32_t host) const { return map_.host_downlink(host); }
+  [[nodiscard]] LinkId uplink(std::uint32_t leaf, std::uint32_t spine) const { return map_.uplink(leaf, spine); }
+  [[nodiscard]] LinkId downlink(std::uint32_t spine, std::uint32_t leaf) const { return map_.downlink(spine, leaf); }
+  /// What `config` says, on paper.
+  [[nodiscard]] const LeafSpineMap& map() const { return map_; }
 
  private:
-  LinkId add(const std::string& name, std::optional<Switch> from, Switch to, Rate rate);
+  void add(std::optional<Switch> from, Switch to);
 
-  LeafSpineConfig config_;
+  LeafSpineMap map_;
+  const LeafSpineConfig& config_ = map_.config();
   LeafSpineOptions options_;
   std::vector<Switch> leaf_switches_;
   std::vector<Switch> spine_switches_;
-  Switch ends_ = 0;  ///< what comes out of a link to a host has arrived
-  std::vector<LinkId> host_up_;
-  std::vector<LinkId> host_down_;
-  std::vector<LinkId> leaf_up_;
-  std::vector<LinkId> spine_down_;
+  Switch ends_ = 0;            ///< what comes out of a link to a host has arrived
   std::vector<Group> groups_;  ///< by leaf: its links to the spines
   std::vector<NamedLink> links_;
   std::deque<fabric::UsageMeter> meters_;

@@ -42,6 +42,10 @@ std::uint64_t hash(const Address& address) {
   return mixed ^ (mixed >> 32);
 }
 
+std::uint64_t join(std::uint64_t source_hash, std::uint64_t destination_hash, std::uint32_t connection) {
+  return source_hash * 3 + destination_hash + (std::uint64_t{connection} << 20);
+}
+
 /// Flips the bit of `packet` that the random number `bits` selects.
 void flip(Packet* packet, std::uint64_t bits) {
   packet->corrupted = true;
@@ -51,6 +55,13 @@ void flip(Packet* packet, std::uint64_t bits) {
 }
 
 }  // namespace
+
+std::uint64_t flow_hash(const Address& source, const Address& destination, std::uint32_t connection) {
+  return join(hash(source), hash(destination), connection);
+}
+std::size_t pick_link(std::uint64_t flow_hash, std::uint64_t seed, std::size_t links) {
+  return Random(flow_hash ^ seed).below(links);
+}
 
 const PacketIo::Limits& Host::limits() const { return network_.limits_; }
 std::size_t Host::receive(std::span<RxPacket> out) { return network_.receive(*this, out); }
@@ -281,9 +292,9 @@ void Network::forward(const Node& node, Packet* packet, LinkId from) {
 
 /// The link of `group` that the packet's flow takes.
 Network::LinkId Network::pick(const LinkGroup& group, Packet* packet) const {
-  const std::uint64_t flow = address_hashes_[packet->source] * 3 + address_hashes_[packet->destination] +
-                             (std::uint64_t{wire::peek_connection(packet->bytes())} << 20);
-  return group.links[Random(flow ^ group.seed).below(group.links.size())];
+  const std::uint64_t flow = join(address_hashes_[packet->source], address_hashes_[packet->destination],
+                                  wire::peek_connection(packet->bytes()));
+  return group.links[pick_link(flow, group.seed, group.links.size())];
 }
 
 /// Puts `packet`, which link `from` has brought, on a link, or frees it if the link doesn't take it. Returns when it

@@ -74,6 +74,11 @@ struct NetworkCounters {
   std::uint64_t received_packets = 0;     ///< handed to hosts by receive()
 };
 
+/// The hash of a flow, from `source` to connection `connection` at `destination`, by which groups pick a link.
+std::uint64_t flow_hash(const Address& source, const Address& destination, std::uint32_t connection);
+/// Which of `links` links, above 0, a group with `seed` picks for a flow.
+std::size_t pick_link(std::uint64_t flow_hash, std::uint64_t seed, std::size_t links);
+
 class Network;
 
 /// A host: the datapath of what is attached to it. It has one address, and sends on one link, of its own or shared with

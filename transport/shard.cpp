@@ -77,7 +77,7 @@ Shard::Shard(PacketIo& io, const ShardConfig& config)
   slots_.resize(config.max_connections);
   for (std::uint32_t i = config.max_connections; i-- > 0;) {
     free_slots_.push_back(i);
-    slots_[i].generation = static_cast<std::uint32_t>(random_.below(1U << (32 - index_bits)));
+    slots_[i].generation = static_cast<std::uint32_t>(random_.below(generations));
   }
   jobs_.resize(config.max_jobs);
   deadlines_.reserve(std::size_t{config.max_connections} + config.max_jobs);
@@ -90,6 +90,15 @@ Shard::Shard(PacketIo& io, const ShardConfig& config)
 }
 
 Shard::~Shard() = default;
+
+std::vector<ConnectionId> Shard::first_connections(const ShardConfig& config) {
+  // As the constructor draws the generations and make_connection() takes the slots, from the first on.
+  Random random(config.seed);
+  std::vector<ConnectionId> ids(config.max_connections);
+  for (std::uint32_t i = config.max_connections; i-- > 0;)
+    ids[i] = connection_id(next_generation(static_cast<std::uint32_t>(random.below(generations)), i), i);
+  return ids;
+}
 
 void Shard::listen(const ConnectionConfig& config) {
   checked_algorithm(config);
@@ -110,11 +119,9 @@ Connection* Shard::make_connection(const Address& remote, const ConnectionConfig
   const std::uint32_t index = free_slots_.back();
   free_slots_.pop_back();
   Slot& slot = slots_[index];
-  do {
-    slot.generation = (slot.generation + 1) & ((1U << (32 - index_bits)) - 1);
-  } while ((slot.generation << index_bits | index) == 0);
+  slot.generation = next_generation(slot.generation, index);
   slot.connection = std::make_unique<Connection>(
-      slot.generation << index_bits | index, remote, config, checked_algorithm(config), limits_,
+      connection_id(slot.generation, index), remote, config, checked_algorithm(config), limits_,
       ShardLinks{.completions = &completions_, .tx = &tx_, .jobs = jobs_, .stats = &stats_}, now);
   return slot.connection.get();
 }

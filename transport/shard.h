@@ -37,6 +37,10 @@ class Shard final : public Pollable {
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
+  /// The ids of the first `config.max_connections` connections of a shard, in the order in which they are made, none
+  /// having ended. Networks that spread flows over paths tell them apart by these (wire::peek_connection).
+  static std::vector<ConnectionId> first_connections(const ShardConfig& config);
+
   /// Accepts connections from now on, each with `config`. Throws InputError if `config` is out of range.
   void listen(const ConnectionConfig& config);
   /// Begins to connect; completes with Completion::connected or closed. Sends and receives may be posted at once.
@@ -137,6 +141,15 @@ class Shard final : public Pollable {
 
   static constexpr std::uint32_t index_bits = 20;
   static constexpr std::uint32_t index_mask = (1U << index_bits) - 1;
+  static constexpr std::uint32_t generations = 1U << (32 - index_bits);
+  static constexpr ConnectionId connection_id(std::uint32_t generation, std::uint32_t index) {
+    return generation << index_bits | index;
+  }
+  /// Of the next connection in a slot; none has the id 0.
+  static constexpr std::uint32_t next_generation(std::uint32_t generation, std::uint32_t index) {
+    const std::uint32_t next = (generation + 1) % generations;
+    return connection_id(next, index) == 0 ? 1 : next;
+  }
 
   PacketIo& io_;
   ShardConfig config_;

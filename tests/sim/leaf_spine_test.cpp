@@ -147,6 +147,40 @@ TEST(LeafSpine, add_port__shares_the_links_of_a_machine_fairly) {
   for (const std::uint64_t one : sent) EXPECT_NEAR(static_cast<double>(one), 10'000 / 3.0, 100);
 }
 
+TEST(LeafSpineMap, path__is_the_one_that_packets_take) {
+  LeafSpine net(small());
+  const LeafSpineMap& map = net.map();
+  ASSERT_EQ(map.links(), net.links().size());
+  for (std::uint32_t link = 0; link < map.links(); ++link) {
+    EXPECT_EQ(map.name(link), net.links()[link].name);
+    EXPECT_EQ(net.links()[link].id, link);
+    EXPECT_EQ(map.rate(link), net.link_config(link).rate);
+  }
+  Random random(5);
+  std::uint16_t port = 1000;
+  std::set<std::vector<LeafSpineMap::LinkId>> seen;
+  for (int i = 0; i < 60; ++i) {
+    const auto from = static_cast<std::uint32_t>(random.below(6));
+    const auto to = static_cast<std::uint32_t>((from + 1 + random.below(5)) % 6);
+    Host& sender = net.add_port(from, ++port);
+    Host& receiver = net.add_port(to, ++port);
+    EXPECT_EQ(map.address(to, port), receiver.address());
+    const auto connection = static_cast<std::uint32_t>(random.next());
+    std::vector<std::uint64_t> before;
+    for (const auto& link : net.links()) before.push_back(net.link_counters(link.id).sent_packets);
+    ASSERT_TRUE(send_one(sender, receiver.address(), header_of(connection)));
+    net.run_until(net.now() + 1_ms);
+    std::vector<LeafSpineMap::LinkId> used;
+    for (const auto& link : net.links())
+      if (net.link_counters(link.id).sent_packets > before[link.id]) used.push_back(link.id);
+    auto path = map.path(from, sender.address().port, to, port, connection);
+    std::sort(path.begin(), path.end());
+    EXPECT_EQ(path, used);
+    seen.insert(path);
+  }
+  EXPECT_GT(seen.size(), 40U);  // several spines are in use
+}
+
 /// Sends random packets at random times to random ports and folds what it receives into a sum.
 class Chatter : public Pollable {
  public:
