@@ -381,9 +381,21 @@ void SettingsReader::read_phase(const Item& item, workload::Job& job) const {
 
 void SettingsReader::read_trace(const Item& item, const toml::table& keys, const Item& trace, workload::Job& job,
                                 std::vector<std::string>& warnings) const {
-  workload::MappingOptions mapping;
+  workload::MappingOptions mapping = read_mapping(item, keys, trace);
   if (const auto value = find(keys, item.key, "workers"))
     mapping.workers = static_cast<std::uint32_t>(whole(*value, 2, 1'000'000));
+  job.phases = load_phases(trace, trace_path(trace), mapping, job.name, warnings);
+}
+
+std::filesystem::path SettingsReader::trace_path(const Item& trace) const {
+  const std::string& written = text(trace, "traces/resnet50.txt");
+  if (written.empty()) fail(trace, "the path is empty", "write the path of a trace, relative to this file");
+  return std::filesystem::path(file_).parent_path() / written;
+}
+
+workload::MappingOptions SettingsReader::read_mapping(const Item& item, const toml::table& keys,
+                                                      const Item& trace) const {
+  workload::MappingOptions mapping;
   if (const auto value = find(keys, item.key, "network")) {
     const auto network = workload::network_from(text(*value, "weight-gradient"));
     if (!network)
@@ -399,22 +411,27 @@ void SettingsReader::read_trace(const Item& item, const toml::table& keys, const
   }
   if (const auto value = find(keys, item.key, "compute_scale")) mapping.compute_scale = factor(*value, kMostScale);
   if (const auto value = find(keys, item.key, "bytes_scale")) mapping.bytes_scale = factor(*value, kMostScale);
-  const std::filesystem::path path = named_file(trace, "traces/resnet50.txt");
   for (const std::string_view key : {"network", "gather_size"})
-    if (const auto value = find(keys, item.key, key); value && workload::is_kineto(path))
+    if (const auto value = find(keys, item.key, key); value && workload::is_kineto(trace_path(trace)))
       fail(*value, "a trace of PyTorch's profiler tells what was sent", "leave the key out");
+  return mapping;
+}
+
+std::vector<workload::Phase> SettingsReader::load_phases(const Item& item, const std::filesystem::path& path,
+                                                         const workload::MappingOptions& mapping,
+                                                         const std::string& job,
+                                                         std::vector<std::string>& warnings) const {
   try {
     if (workload::is_kineto(path)) {
       const workload::KinetoTrace loaded = workload::load_kineto(path);
-      job.phases = workload::to_job(loaded, job.name, mapping).phases;
       warnings.insert(warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
-      return;
+      return workload::to_job(loaded, job, mapping).phases;
     }
     const workload::Trace loaded = workload::load_trace(path);
-    job.phases = workload::to_job(loaded, job.name, mapping).phases;
     warnings.insert(warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
+    return workload::to_job(loaded, job, mapping).phases;
   } catch (const InputError& error) {
-    throw InputError(one_line(fmt::format("{}: {}: {}", place(trace.line), trace.key, error.what())));
+    rethrow(item, error);
   }
 }
 

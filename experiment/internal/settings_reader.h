@@ -7,6 +7,7 @@
 
 #include "mltcp/experiment/internal/toml_reader.h"
 #include "mltcp/workload/job.h"
+#include "mltcp/workload/schedule.h"
 
 namespace mltcp::experiment {
 
@@ -81,9 +82,14 @@ class SettingsReader : public TomlReader {
   void read_phase(const Item& item, workload::Job& job) const;
   void read_trace(const Item& item, const toml::table& keys, const Item& trace, workload::Job& job,
                   std::vector<std::string>& warnings) const;
-  void read_profile(const Item& profile, workload::Job& job) const;
-  /// The file that a key names, relative to this one.
-  std::filesystem::path named_file(const Item& item, std::string_view example) const;
+  /// Where the trace is that `trace` names.
+  std::filesystem::path trace_path(const Item& trace) const;
+  /// What the keys of a job say about its trace, but for the workers.
+  workload::MappingOptions read_mapping(const Item& item, const toml::table& keys, const Item& trace) const;
+  /// An iteration of the trace at `path`; what is wrong with it is the fault of `item`.
+  std::vector<workload::Phase> load_phases(const Item& item, const std::filesystem::path& path,
+                                           const workload::MappingOptions& mapping, const std::string& job,
+                                           std::vector<std::string>& warnings) const;
 
   const FileOptions& options_;
 };
