@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "mltcp/scheduler/affinity.h"
 #include "mltcp/scheduler/demand.h"
 #include "mltcp/scheduler/problem.h"
 #include "mltcp/scheduler/topology.h"
@@ -45,8 +46,8 @@ struct ClusterOptions {
   std::uint64_t routing_seed = 1;  ///< of the hash that chooses among equal paths
   bool discard_loops = false;      ///< rank() refuses candidates whose graph has a loop, as the paper does
   std::uint32_t threads = 0;       ///< 0: as many as oneTBB would use
-  /// join(): running jobs move only if that raises the mean score of the links in the new job's component by more.
-  double join_threshold = 0.01;
+  /// join(): what may be lost before running jobs move, see Joined::loss.
+  double join_threshold = 0.02;
 };
 
 struct ClusterSolution {
@@ -61,8 +62,7 @@ struct ClusterSolution {
   struct Link {
     Topology::Link link = 0;
     Rate capacity;
-    std::vector<std::uint32_t> jobs;  ///< indices of those that use it
-    std::vector<Demand> demands;      ///< of each on this link
+    std::vector<LinkUse> uses;  ///< its jobs, by index, and how many of their flows
     /// Their peaks together exceed the capacity. Otherwise every shift is good: score 1 with any margin (the longest
     /// slot period), and perimeter 0.
     bool competed = false;
@@ -76,8 +76,9 @@ struct ClusterSolution {
     double stretch = 0;        ///< of the slot most stretched
     bool within_limit = true;  ///< no slot is stretched beyond SolveOptions::max_stretch
     std::uint32_t loops = 0;   ///< independent loops of its graph, after merging links that are alike
-    /// What the loops cost: sum over the links in them of the best score that the link reaches alone, less the scores
-    /// that they reach together. Below 0 only where the links alone were not solved to optimality.
+    /// Over the links in loops: sum of the best score that each reaches alone, less the scores that they have. After
+    /// schedule() this is what the loops cost; join() may add to it, as running jobs stay where they are. Below 0 only
+    /// where a link alone was not solved to optimality.
     double lost = 0;
   };
   std::vector<Job> jobs;
@@ -121,8 +122,17 @@ struct Joined {
   /// No slot of the new job goes with the slot periods of the running ones, so that all jobs of its component got new
   /// slots.
   bool new_slots = false;
-  double score = 1;       ///< mean score of the links in the new job's component
-  double free_score = 1;  ///< the same if all jobs of the component could move
+  double score = 1;  ///< mean score of the links on which the new job competes
+  /// What is lost because running jobs keep their slots: the sum of the scores of the component's links, below what it
+  /// would be if all could move, per link on which the new job competes.
+  double loss = 0;
+};
+
+/// The question that one link asks, and the answer: the slots of its jobs and their shifts.
+struct LinkProblem {
+  Problem problem;
+  Slots slots;
+  std::vector<Nanos> shifts;
 };
 
 /// Jobs that run on a topology. One thread at a time may call its methods; inside they use several.
@@ -134,7 +144,8 @@ class Cluster {
   Cluster& operator=(Cluster&&) noexcept;
 
   [[nodiscard]] const Topology& topology() const;
-  [[nodiscard]] const std::vector<ClusterJob>& jobs() const;  ///< that run, in the order of solution().jobs
+  [[nodiscard]] std::size_t jobs() const;                        ///< that run
+  [[nodiscard]] const ClusterJob& job(std::size_t index) const;  ///< in the order of solution().jobs
 
   /// These jobs run from now on, in place of all others, with the best shifts found. Throws InputError that names the
   /// job: double names, bad demands, unknown hosts, no path, more than kHighestRate on a link.
@@ -153,6 +164,9 @@ class Cluster {
   Joined join(ClusterJob job);
   /// The others keep their slots. Throws InputError if no such job runs.
   void leave(std::string_view name);
+
+  /// Of solution().links[index], for evaluate() or to be drawn. Throws InputError if nobody competes on it.
+  [[nodiscard]] LinkProblem link_problem(std::size_t index) const;
 
   /// Score of two jobs that share a link alone with one flow each.
   [[nodiscard]] double pair_score(const Demand& a, const Demand& b, Rate capacity);

@@ -1,6 +1,6 @@
 // Where the workers of a job could run: free slots of hosts, and a generator of candidates for Cluster::rank().
 //
-// Three ways to choose hosts. Locality: the fewest racks, and among them the fullest that the job fits into (best fit,
+// Three ways to choose hosts. Locality: the fewest racks, and among those that hold all workers the fullest (best fit,
 // Johnson 1973, which leaves large holes for large jobs). Compatible neighbours: racks in the order of the least pair
 // score between the new job and those jobs whose traffic already leaves the rack. Random: from the seed.
 #pragma once

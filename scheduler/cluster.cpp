@@ -1,0 +1,707 @@
+// Schedules clusters, ranks candidates and lets jobs join and leave (see cluster.h).
+#include "mltcp/scheduler/cluster.h"
+
+#include <fmt/format.h>
+#include <oneapi/tbb/blocked_range.h>
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/scheduler/internal/cluster_state.h"
+
+namespace mltcp::scheduler {
+namespace {
+
+constexpr std::size_t most_remembered = 50'000;  // answers, of a few kB each at most
+constexpr double rounding = 1e-12;               // scores that differ by less are equal
+
+using Answer = std::shared_ptr<const Solution>;
+
+/// A state and all that it asks.
+struct Asking {
+  ClusterState state;
+  std::vector<Question> alone;                 ///< by vertex
+  std::vector<std::optional<Question>> joint;  ///< by group, of those with loops
+
+  Asking(std::vector<const RoutedJob*> jobs, const Topology& topology) : state(std::move(jobs), topology) {}
+  /// Once the state has its slots.
+  void ask() {
+    for (std::uint32_t vertex = 0; vertex < state.graph.vertices.size(); ++vertex)
+      alone.emplace_back(state, std::vector{vertex});
+    for (const AffinityGraph::Group& group : state.graph.groups) {
+      joint.emplace_back();
+      if (group.loops > 0) joint.back().emplace(state, group.vertices);
+    }
+  }
+  [[nodiscard]] const Question& of_group(std::uint32_t group) const {
+    return joint[group] ? *joint[group] : alone[state.graph.groups[group].vertices.front()];
+  }
+  [[nodiscard]] double weight(std::uint32_t vertex) const {
+    return static_cast<double>(state.graph.vertices[vertex].links.size());
+  }
+};
+
+/// The scores of a state's links.
+struct Scores {
+  std::vector<LinkSolution> links;         ///< by vertex
+  std::vector<double> group_upper_bounds;  ///< by group, of the sum over its links
+  std::vector<bool> group_optimal;
+};
+
+/// A slot period for a job of `period` that shares a perimeter of at most `longest` with slots of the perimeter
+/// `common`; the shortest perimeter wins.
+std::optional<Nanos> period_beside(Nanos common, Nanos longest, Nanos period, const SolveOptions& options) {
+  constexpr std::int64_t most_multiples = 4096;
+  const double own = static_cast<double>(period.count);
+  const auto least = static_cast<std::int64_t>(std::ceil(own * (1 + options.slack)));
+  const auto most = static_cast<std::int64_t>(own * (1 + options.slack + options.max_stretch));
+  for (std::int64_t multiple = 1; multiple <= most_multiples && common.count <= longest.count / multiple; ++multiple) {
+    const std::int64_t perimeter = common.count * multiple;
+    for (std::int64_t repetitions = perimeter / least; repetitions > 0 && perimeter / repetitions <= most;
+         --repetitions)
+      if (perimeter % repetitions == 0) return Nanos(perimeter / repetitions);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Flow> ring(std::span<const Topology::Host> workers) {
+  std::vector<Flow> flows;
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    const Topology::Host next = workers[(i + 1) % workers.size()];
+    if (workers[i] != next) flows.push_back({workers[i], next, 1, {}});
+  }
+  return flows;
+}
+
+class Cluster::Impl {
+ public:
+  Impl(Topology topology_given, const ClusterOptions& options_given)
+      : topology(std::move(topology_given)), options(options_given) {}
+
+  const ClusterSolution& schedule(std::vector<ClusterJob> jobs);
+  std::vector<RankedCandidate> rank(std::span<const Candidate> candidates);
+  Joined join(ClusterJob job);
+  void leave(std::string_view name);
+  LinkProblem link_problem(std::size_t index) const;
+  double pair_score(const Demand& a, const Demand& b, Rate capacity);
+
+  Topology topology;
+  ClusterOptions options;
+  std::vector<std::unique_ptr<const RoutedJob>> running;
+  ClusterSolution solution;
+  Work work;
+
+ private:
+  using AskedBy = std::pair<const Question*, const ClusterState*>;
+  /// Jobs that are free to move, and the best that they can do while all others stay.
+  struct Trial {
+    std::vector<std::uint32_t> free;
+    std::vector<Nanos> shifts;   ///< of all jobs of the state
+    double sum = 0;              ///< of the scores of the component's links
+    std::vector<double> scores;  ///< by vertex
+  };
+
+  template <typename Body>
+  void in_parallel(std::size_t count, const Body& body) const;
+  std::vector<std::unique_ptr<const RoutedJob>> routed(std::vector<ClusterJob> jobs, bool beside_running) const;
+  std::vector<const RoutedJob*> with_running(const std::vector<std::unique_ptr<const RoutedJob>>& others) const;
+  void choose_slots_of(std::span<Asking*> askings);
+  void set_slots(ClusterState& state, const AffinityGraph::Component& component);
+  void solve_all(std::vector<AskedBy> questions);
+  void forget_if_full();
+  [[nodiscard]] const Solution& answer(const Question& question) const { return *remembered_.at(question.key); }
+
+  void compose(const Asking& asking, const AffinityGraph::Component& component, std::vector<Nanos>& shifts) const;
+  [[nodiscard]] Scores solved(const Asking& asking) const;
+  /// Of any shifts.
+  [[nodiscard]] Scores evaluated(const Asking& asking, const std::vector<Nanos>& shifts);
+  [[nodiscard]] ClusterSolution described(const Asking& asking, const std::vector<Nanos>& shifts,
+                                          const Scores& scores) const;
+
+  [[nodiscard]] std::optional<Nanos> period_for(const ClusterState& state, std::uint32_t job) const;
+  [[nodiscard]] Trial tried(const Asking& asking, std::vector<std::uint32_t> free, const std::vector<Nanos>& shifts,
+                            const std::vector<double>& scores) const;
+  Trial join_in_place(Asking& asking, const AffinityGraph::Component& component, std::vector<Nanos> shifts,
+                      Joined& joined);
+
+  std::unordered_map<std::string, Answer> remembered_;
+  std::map<std::vector<Nanos>, std::vector<Nanos>> remembered_slots_;  ///< by periods: the slots'
+  std::unordered_map<std::string, double> remembered_pairs_;
+};
+
+template <typename Body>
+void Cluster::Impl::in_parallel(std::size_t count, const Body& body) const {
+  // Also when these are more than there are cores.
+  std::optional<tbb::global_control> allowed;
+  if (options.threads > 0) allowed.emplace(tbb::global_control::max_allowed_parallelism, options.threads);
+  tbb::task_arena arena(options.threads == 0 ? tbb::task_arena::automatic : static_cast<int>(options.threads));
+  arena.execute([&] {
+    // One at a time: questions differ in size.
+    tbb::parallel_for(
+        tbb::blocked_range<std::size_t>(0, count, 1),
+        [&](const tbb::blocked_range<std::size_t>& range) {
+          for (std::size_t i = range.begin(); i < range.end(); ++i) body(i);
+        },
+        tbb::simple_partitioner());
+  });
+}
+
+std::vector<std::unique_ptr<const RoutedJob>> Cluster::Impl::routed(std::vector<ClusterJob> jobs,
+                                                                    bool beside_running) const {
+  std::unordered_set<std::string_view> names;
+  if (beside_running)
+    for (const auto& job : running) names.insert(job->job.name);
+  std::vector<std::unique_ptr<const RoutedJob>> result;
+  for (ClusterJob& job : jobs) {
+    if (job.name.empty()) throw InputError("a job has no name; give every job one of its own");
+    result.push_back(std::make_unique<const RoutedJob>(std::move(job), topology, options.routing_seed));
+    if (!names.insert(result.back()->job.name).second)
+      throw InputError(
+          fmt::format("two jobs are called {}; give every job a name of its own", in_quotes(result.back()->job.name)));
+  }
+  return result;
+}
+
+std::vector<const RoutedJob*> Cluster::Impl::with_running(
+    const std::vector<std::unique_ptr<const RoutedJob>>& others) const {
+  std::vector<const RoutedJob*> jobs;
+  for (const auto& job : running) jobs.push_back(job.get());
+  for (const auto& job : others) jobs.push_back(job.get());
+  return jobs;
+}
+
+void Cluster::Impl::forget_if_full() {
+  if (remembered_.size() > most_remembered) remembered_.clear();
+  if (remembered_slots_.size() > most_remembered) remembered_slots_.clear();
+  if (remembered_pairs_.size() > most_remembered) remembered_pairs_.clear();
+}
+
+void Cluster::Impl::choose_slots_of(std::span<Asking*> askings) {
+  std::set<std::vector<Nanos>> unknown;
+  for (const Asking* asking : askings)
+    for (const AffinityGraph::Component& component : asking->state.graph.components)
+      if (std::vector<Nanos> periods = asking->state.periods(component); !remembered_slots_.contains(periods))
+        unknown.insert(std::move(periods));
+  const std::vector<std::vector<Nanos>> all(unknown.begin(), unknown.end());
+  std::vector<std::vector<Nanos>> chosen(all.size());
+  in_parallel(all.size(), [&](std::size_t i) { chosen[i] = choose_slots(all[i], options.solve).periods; });
+  for (std::size_t i = 0; i < all.size(); ++i) remembered_slots_.emplace(all[i], std::move(chosen[i]));
+  for (Asking* asking : askings)
+    for (const AffinityGraph::Component& component : asking->state.graph.components)
+      set_slots(asking->state, component);
+}
+
+void Cluster::Impl::set_slots(ClusterState& state, const AffinityGraph::Component& component) {
+  const std::vector<Nanos> periods = state.periods(component);
+  auto slots = remembered_slots_.find(periods);
+  if (slots == remembered_slots_.end())
+    slots = remembered_slots_.emplace(periods, choose_slots(periods, options.solve).periods).first;
+  for (const std::uint32_t job : component.jobs) {
+    const auto place = std::lower_bound(periods.begin(), periods.end(), state.jobs[job]->period()) - periods.begin();
+    state.slot_periods[job] = slots->second[static_cast<std::size_t>(place)];
+  }
+}
+
+void Cluster::Impl::solve_all(std::vector<AskedBy> questions) {
+  std::vector<AskedBy> unknown;
+  for (const AskedBy& asked : questions) {
+    const bool fresh = remembered_.try_emplace(asked.first->key).second;
+    if (fresh) unknown.push_back(asked);
+    ++(fresh ? work.solved : work.remembered);
+  }
+  // The long ones first, so that no core is left with one of them at the end.
+  std::stable_sort(unknown.begin(), unknown.end(),
+                   [](const AskedBy& a, const AskedBy& b) { return a.first->key.size() > b.first->key.size(); });
+  std::vector<Answer> answers(unknown.size());
+  try {
+    in_parallel(unknown.size(), [&](std::size_t i) {
+      const auto& [question, state] = unknown[i];
+      answers[i] = std::make_shared<const Solution>(
+          solve(question->problem(*state), state->slots(question->jobs, options.solve), options.solve));
+    });
+  } catch (...) {
+    for (const AskedBy& asked : unknown) remembered_.erase(asked.first->key);
+    throw;
+  }
+  for (std::size_t i = 0; i < unknown.size(); ++i) remembered_[unknown[i].first->key] = std::move(answers[i]);
+}
+
+void Cluster::Impl::compose(const Asking& asking, const AffinityGraph::Component& component,
+                            std::vector<Nanos>& shifts) const {
+  const ClusterState& state = asking.state;
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> groups_of;
+  for (const std::uint32_t group : component.groups)
+    for (const std::uint32_t job : state.graph.groups[group].jobs) groups_of[job].push_back(group);
+  std::unordered_set<std::uint32_t> done;
+  std::vector<std::uint32_t> reached{component.jobs.front()};
+  shifts[reached.front()] = Nanos(0);
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    const std::uint32_t from = reached[i];
+    for (const std::uint32_t group : groups_of[from]) {
+      if (!done.insert(group).second) continue;
+      const Question& question = asking.of_group(group);
+      const std::vector<Nanos>& within = answer(question).shifts;
+      const auto place = std::find(question.jobs.begin(), question.jobs.end(), from) - question.jobs.begin();
+      // One move for the whole group, so that it holds for any number of the first job's periods.
+      const Nanos moved = shifts[from] - within[static_cast<std::size_t>(place)];
+      for (std::size_t k = 0; k < question.jobs.size(); ++k) {
+        const std::uint32_t job = question.jobs[k];
+        if (job == from) continue;
+        shifts[job] = modulo(within[k] + moved, state.slot_periods[job]);
+        reached.push_back(job);
+      }
+    }
+  }
+}
+
+Scores Cluster::Impl::solved(const Asking& asking) const {
+  const AffinityGraph& graph = asking.state.graph;
+  Scores scores;
+  scores.links.resize(graph.vertices.size());
+  for (std::uint32_t group = 0; group < graph.groups.size(); ++group) {
+    const Question& question = asking.of_group(group);
+    const Solution& solution_of_group = answer(question);
+    double sum = 0;
+    double bound = 0;
+    for (const std::uint32_t vertex : graph.groups[group].vertices) {
+      LinkSolution& link = scores.links[vertex];
+      link = solution_of_group.links[question.place(vertex)];
+      link.upper_bound = std::min(link.upper_bound, answer(asking.alone[vertex]).links.front().upper_bound);
+      link.optimal = link.optimal || link.score >= link.upper_bound - rounding;
+      sum += asking.weight(vertex) * link.score;
+      bound += asking.weight(vertex) * link.upper_bound;
+    }
+    bound = std::min(bound, solution_of_group.upper_bound * question.links_per_vertex *
+                                static_cast<double>(question.vertices.size()));
+    scores.group_upper_bounds.push_back(bound);
+    scores.group_optimal.push_back(solution_of_group.optimal || sum >= bound - rounding);
+  }
+  return scores;
+}
+
+Scores Cluster::Impl::evaluated(const Asking& asking, const std::vector<Nanos>& shifts) {
+  const ClusterState& state = asking.state;
+  const AffinityGraph& graph = state.graph;
+  std::vector<AskedBy> questions;
+  for (const Question& question : asking.alone) questions.emplace_back(&question, &state);
+  solve_all(std::move(questions));
+  Scores scores;
+  scores.links.resize(graph.vertices.size());
+  in_parallel(graph.vertices.size(), [&](std::size_t vertex) {
+    const Question& question = asking.alone[vertex];
+    std::vector<Nanos> own;
+    for (const std::uint32_t job : question.jobs) own.push_back(shifts[job]);
+    LinkSolution& link = scores.links[vertex];
+    link =
+        evaluate(question.problem(state), state.slots(question.jobs, options.solve), own, options.solve).links.front();
+    link.upper_bound = std::min(link.upper_bound, answer(question).links.front().upper_bound);
+    link.optimal = link.optimal || link.score >= link.upper_bound - rounding;
+  });
+  for (const AffinityGraph::Group& group : graph.groups) {
+    double bound = 0;
+    bool optimal = true;
+    for (const std::uint32_t vertex : group.vertices) {
+      bound += asking.weight(vertex) * scores.links[vertex].upper_bound;
+      optimal = optimal && scores.links[vertex].optimal;
+    }
+    scores.group_upper_bounds.push_back(bound);
+    scores.group_optimal.push_back(optimal);
+  }
+  return scores;
+}
+
+ClusterSolution Cluster::Impl::described(const Asking& asking, const std::vector<Nanos>& shifts,
+                                         const Scores& scores) const {
+  const ClusterState& state = asking.state;
+  const AffinityGraph& graph = state.graph;
+  ClusterSolution result;
+  for (std::uint32_t job = 0; job < state.jobs.size(); ++job)
+    result.jobs.push_back({state.jobs[job]->job.name, state.jobs[job]->period(), state.slot_periods[job], shifts[job],
+                           graph.component_of[job]});
+  std::unordered_map<Topology::Link, std::uint32_t> vertex_of;
+  for (std::uint32_t vertex = 0; vertex < graph.vertices.size(); ++vertex)
+    for (const Topology::Link link : graph.vertices[vertex].links) vertex_of[link] = vertex;
+  double sum = 0;
+  double bound = 0;
+  for (const UsedLink& used : state.links) {
+    ClusterSolution::Link& link = result.links.emplace_back();
+    link.link = used.link;
+    link.capacity = used.capacity;
+    link.uses = used.uses;
+    const auto vertex = vertex_of.find(used.link);
+    link.competed = vertex != vertex_of.end();
+    if (link.competed) {
+      link.solution = scores.links[vertex->second];
+      link.component = graph.component_of[used.uses.front().job];
+    } else {
+      for (const LinkUse& use : used.uses)
+        link.solution.margin = std::max(link.solution.margin, state.slot_periods[use.job]);
+      bound += 1;
+    }
+    sum += link.solution.score;
+  }
+  for (const AffinityGraph::Component& component : graph.components) {
+    const Slots slots = state.slots(component.jobs, options.solve);
+    double lost = 0;
+    for (const std::uint32_t group : component.groups) {
+      bound += scores.group_upper_bounds[group];
+      result.optimal = result.optimal && scores.group_optimal[group];
+      if (graph.groups[group].loops == 0) continue;
+      for (const std::uint32_t vertex : graph.groups[group].vertices)
+        lost += asking.weight(vertex) * (answer(asking.alone[vertex]).links.front().score - scores.links[vertex].score);
+    }
+    result.components.push_back(
+        {component.jobs, slots.perimeter, slots.stretch, slots.within_limit, component.loops, lost});
+    result.loops += component.loops;
+    result.lost += lost;
+  }
+  if (!result.links.empty()) {
+    result.score = sum / static_cast<double>(result.links.size());
+    result.upper_bound = bound / static_cast<double>(result.links.size());
+  }
+  return result;
+}
+
+const ClusterSolution& Cluster::Impl::schedule(std::vector<ClusterJob> jobs) {
+  forget_if_full();
+  std::vector<std::unique_ptr<const RoutedJob>> all = routed(std::move(jobs), false);
+  std::vector<const RoutedJob*> views;
+  for (const auto& job : all) views.push_back(job.get());
+  Asking asking(std::move(views), topology);
+  std::vector<Asking*> askings{&asking};
+  choose_slots_of(askings);
+  asking.ask();
+  std::vector<AskedBy> questions;
+  for (const Question& question : asking.alone) questions.emplace_back(&question, &asking.state);
+  for (const auto& question : asking.joint)
+    if (question) questions.emplace_back(&*question, &asking.state);
+  solve_all(std::move(questions));
+  std::vector<Nanos> shifts(asking.state.jobs.size());
+  for (const AffinityGraph::Component& component : asking.state.graph.components) compose(asking, component, shifts);
+  solution = described(asking, shifts, solved(asking));
+  running = std::move(all);
+  return solution;
+}
+
+std::vector<RankedCandidate> Cluster::Impl::rank(std::span<const Candidate> candidates) {
+  forget_if_full();
+  std::vector<std::vector<std::unique_ptr<const RoutedJob>>> jobs;
+  for (const Candidate& candidate : candidates) jobs.push_back(routed(candidate.jobs, true));
+  std::vector<std::optional<Asking>> askings(candidates.size());
+  in_parallel(candidates.size(), [&](std::size_t i) { askings[i].emplace(with_running(jobs[i]), topology); });
+
+  std::vector<RankedCandidate> ranked(candidates.size());
+  std::vector<Asking*> kept;
+  std::vector<RankedCandidate*> ranks;
+  for (std::uint32_t i = 0; i < candidates.size(); ++i) {
+    ranked[i].candidate = i;
+    for (const AffinityGraph::Component& component : askings[i]->state.graph.components)
+      ranked[i].loops += component.loops;
+    ranked[i].discarded = options.discard_loops && ranked[i].loops > 0;
+    if (ranked[i].discarded) continue;
+    kept.push_back(&*askings[i]);
+    ranks.push_back(&ranked[i]);
+  }
+  choose_slots_of(kept);
+  in_parallel(kept.size(), [&](std::size_t i) { kept[i]->ask(); });
+  std::vector<AskedBy> questions;
+  for (const Asking* asking : kept) {
+    for (const Question& question : asking->alone) questions.emplace_back(&question, &asking->state);
+    for (const auto& question : asking->joint)
+      if (question) questions.emplace_back(&*question, &asking->state);
+  }
+  solve_all(std::move(questions));
+  in_parallel(kept.size(), [&](std::size_t i) {
+    const ClusterSolution with = described(*kept[i], std::vector<Nanos>(kept[i]->state.jobs.size()), solved(*kept[i]));
+    RankedCandidate& rank = *ranks[i];
+    rank.score = with.score;
+    rank.upper_bound = with.upper_bound;
+    rank.lost = with.lost;
+    for (const ClusterSolution::Link& link : with.links) rank.worst = std::min(rank.worst, link.solution.score);
+  });
+  std::stable_sort(ranked.begin(), ranked.end(), [](const RankedCandidate& a, const RankedCandidate& b) {
+    if (a.discarded || b.discarded) return a.discarded < b.discarded;
+    return a.score != b.score ? a.score > b.score : a.worst > b.worst;
+  });
+  return ranked;
+}
+
+std::optional<Nanos> Cluster::Impl::period_for(const ClusterState& state, std::uint32_t job) const {
+  // No longer than the solver would make it, or than it is already in a component that joins.
+  std::int64_t longest = 0;
+  const AffinityGraph::Component& component = state.graph.components[state.graph.component_of[job]];
+  for (const std::uint32_t member : component.jobs) {
+    longest = std::max(longest, options.solve.max_repetitions * state.jobs[member]->period().count);
+    if (member != job)
+      longest = std::max(longest, solution.components[solution.jobs[member].component].perimeter.count);
+  }
+  std::int64_t common = 1;
+  for (const std::uint32_t member : component.jobs) {
+    if (member == job) continue;
+    const std::int64_t period = state.slot_periods[member].count;
+    const std::int64_t factor = period / std::gcd(common, period);
+    if (factor > longest / common) return std::nullopt;
+    common *= factor;
+  }
+  return period_beside(Nanos(common), Nanos(longest), state.jobs[job]->period(), options.solve);
+}
+
+Cluster::Impl::Trial Cluster::Impl::tried(const Asking& asking, std::vector<std::uint32_t> free,
+                                          const std::vector<Nanos>& shifts, const std::vector<double>& scores) const {
+  const ClusterState& state = asking.state;
+  const AffinityGraph& graph = state.graph;
+  const AffinityGraph::Component& component = graph.components[graph.component_of[free.front()]];
+  const auto is_free = [&](std::uint32_t job) { return std::find(free.begin(), free.end(), job) != free.end(); };
+  std::vector<std::uint32_t> touched;
+  Trial trial;
+  trial.scores = scores;
+  for (const std::uint32_t group : component.groups)
+    for (const std::uint32_t vertex : graph.groups[group].vertices)
+      if (std::any_of(graph.vertices[vertex].uses.begin(), graph.vertices[vertex].uses.end(),
+                      [&](const LinkUse& use) { return is_free(use.job); }))
+        touched.push_back(vertex);
+  const Question question(state, touched);
+  Problem problem = question.problem(state);
+  for (std::size_t i = 0; i < question.jobs.size(); ++i)
+    if (!is_free(question.jobs[i])) problem.jobs[i].pinned = shifts[question.jobs[i]];
+  const Solution best = solve(problem, state.slots(question.jobs, options.solve), options.solve);
+  trial.shifts = shifts;
+  for (std::size_t i = 0; i < question.jobs.size(); ++i) trial.shifts[question.jobs[i]] = best.shifts[i];
+  for (const std::uint32_t vertex : touched) trial.scores[vertex] = best.links[question.place(vertex)].score;
+  for (const std::uint32_t group : component.groups)
+    for (const std::uint32_t vertex : graph.groups[group].vertices)
+      trial.sum += asking.weight(vertex) * trial.scores[vertex];
+  trial.free = std::move(free);
+  return trial;
+}
+
+/// The last job of the state joins; the others of its component have their slots, and move only if it pays.
+Cluster::Impl::Trial Cluster::Impl::join_in_place(Asking& asking, const AffinityGraph::Component& component,
+                                                  std::vector<Nanos> shifts, Joined& joined) {
+  const ClusterState& state = asking.state;
+  const AffinityGraph& graph = state.graph;
+  const auto added = static_cast<std::uint32_t>(state.jobs.size() - 1);
+
+  // The best that there is, if all could move.
+  std::vector<AskedBy> questions;
+  for (const std::uint32_t group : component.groups) {
+    if (asking.joint[group]) questions.emplace_back(&*asking.joint[group], &state);
+    for (const std::uint32_t vertex : graph.groups[group].vertices)
+      questions.emplace_back(&asking.alone[vertex], &state);
+  }
+  solve_all(std::move(questions));
+  Trial all_free;
+  all_free.shifts = shifts;
+  compose(asking, component, all_free.shifts);
+  all_free.scores.resize(graph.vertices.size());
+  double own_links = 0;
+  std::vector<double> before(graph.vertices.size());
+  for (const std::uint32_t group : component.groups) {
+    const Question& question = asking.of_group(group);
+    for (const std::uint32_t vertex : graph.groups[group].vertices) {
+      all_free.scores[vertex] = answer(question).links[question.place(vertex)].score;
+      all_free.sum += asking.weight(vertex) * all_free.scores[vertex];
+      const std::vector<LinkUse>& uses = graph.vertices[vertex].uses;
+      if (std::any_of(uses.begin(), uses.end(), [&](const LinkUse& use) { return use.job == added; })) {
+        own_links += asking.weight(vertex);
+        continue;
+      }
+      const Topology::Link link = graph.vertices[vertex].links.front();
+      const auto known = std::lower_bound(solution.links.begin(), solution.links.end(), link,
+                                          [](const ClusterSolution::Link& a, Topology::Link b) { return a.link < b; });
+      before[vertex] = known->solution.score;
+    }
+  }
+  // All that matters is how the jobs lie to each other: turn the whole so that as many as possible stay.
+  std::size_t most_stay = 0;
+  std::vector<Nanos> turned = all_free.shifts;
+  for (const std::uint32_t fixed : component.jobs) {
+    if (fixed == added) continue;
+    std::vector<Nanos> candidate = all_free.shifts;
+    std::size_t stay = 0;
+    for (const std::uint32_t job : component.jobs) {
+      candidate[job] = modulo(candidate[job] + shifts[fixed] - all_free.shifts[fixed], state.slot_periods[job]);
+      if (job != added && candidate[job] == shifts[job]) ++stay;
+    }
+    if (stay > most_stay) turned = candidate;
+    most_stay = std::max(most_stay, stay);
+  }
+  all_free.shifts = turned;
+
+  const double accepted = options.join_threshold * own_links;
+  Trial best = tried(asking, {added}, shifts, before);
+  while (all_free.sum - best.sum > accepted) {
+    std::set<std::uint32_t> neighbours;
+    for (const std::uint32_t group : component.groups) {
+      for (const std::uint32_t vertex : graph.groups[group].vertices) {
+        const std::vector<LinkUse>& uses = graph.vertices[vertex].uses;
+        const auto is_free = [&](const LinkUse& use) {
+          return std::find(best.free.begin(), best.free.end(), use.job) != best.free.end();
+        };
+        if (best.scores[vertex] >= answer(asking.alone[vertex]).links.front().upper_bound - rounding ||
+            std::none_of(uses.begin(), uses.end(), is_free))
+          continue;
+        for (const LinkUse& use : uses)
+          if (!is_free(use)) neighbours.insert(use.job);
+      }
+    }
+    const std::vector<std::uint32_t> order(neighbours.begin(), neighbours.end());
+    std::vector<Trial> trials(order.size());
+    in_parallel(order.size(), [&](std::size_t i) {
+      std::vector<std::uint32_t> free = best.free;
+      free.push_back(order[i]);
+      trials[i] = tried(asking, std::move(free), shifts, before);
+    });
+    const auto next =
+        std::max_element(trials.begin(), trials.end(), [](const Trial& a, const Trial& b) { return a.sum < b.sum; });
+    if (next == trials.end() || next->sum <= best.sum + rounding) break;
+    best = std::move(*next);
+  }
+  joined.loss = std::max(0.0, all_free.sum - best.sum) / own_links;
+  if (all_free.sum - best.sum > accepted) {
+    joined.loss = 0;
+    return all_free;
+  }
+  return best;
+}
+
+Joined Cluster::Impl::join(ClusterJob job) {
+  forget_if_full();
+  std::vector<ClusterJob> given;
+  given.push_back(std::move(job));
+  std::vector<std::unique_ptr<const RoutedJob>> fresh = routed(std::move(given), true);
+  Asking asking(with_running(fresh), topology);
+  ClusterState& state = asking.state;
+  const auto added = static_cast<std::uint32_t>(running.size());
+  const AffinityGraph::Component& component = state.graph.components[state.graph.component_of[added]];
+  std::vector<Nanos> shifts(state.jobs.size());
+  for (std::uint32_t other = 0; other < added; ++other) {
+    state.slot_periods[other] = solution.jobs[other].slot_period;
+    shifts[other] = solution.jobs[other].time_shift;
+  }
+  Joined joined;
+  const std::optional<Nanos> period = component.groups.empty() ? std::nullopt : period_for(state, added);
+  if (period)
+    state.slot_periods[added] = *period;
+  else
+    set_slots(state, component);
+  joined.new_slots = !period && !component.groups.empty();
+  asking.ask();
+  if (period) {
+    shifts = join_in_place(asking, component, std::move(shifts), joined).shifts;
+  } else {
+    std::vector<AskedBy> questions;
+    for (const std::uint32_t group : component.groups) questions.emplace_back(&asking.of_group(group), &state);
+    solve_all(std::move(questions));
+    compose(asking, component, shifts);
+  }
+  const Scores scores = evaluated(asking, shifts);
+  double links = 0;
+  double sum = 0;
+  for (std::uint32_t vertex = 0; vertex < state.graph.vertices.size(); ++vertex) {
+    const std::vector<LinkUse>& uses = state.graph.vertices[vertex].uses;
+    if (uses.back().job != added) continue;
+    links += asking.weight(vertex);
+    sum += asking.weight(vertex) * scores.links[vertex].score;
+  }
+  if (links > 0) joined.score = sum / links;
+  for (std::uint32_t other = 0; other < added; ++other) {
+    const ClusterSolution::Job& old = solution.jobs[other];
+    if (old.time_shift != shifts[other] || old.slot_period != state.slot_periods[other])
+      joined.moves.push_back({old.name, old.time_shift, shifts[other], old.slot_period, state.slot_periods[other]});
+  }
+  joined.time_shift = shifts[added];
+  joined.slot_period = state.slot_periods[added];
+  solution = described(asking, shifts, scores);
+  running.push_back(std::move(fresh.front()));
+  return joined;
+}
+
+void Cluster::Impl::leave(std::string_view name) {
+  forget_if_full();
+  const auto gone =
+      std::find_if(running.begin(), running.end(), [&](const auto& job) { return job->job.name == name; });
+  if (gone == running.end())
+    throw InputError(fmt::format("no job {} runs; only running jobs can leave", in_quotes(name)));
+  solution.jobs.erase(solution.jobs.begin() + (gone - running.begin()));
+  running.erase(gone);
+  Asking asking(with_running({}), topology);
+  std::vector<Nanos> shifts;
+  for (std::uint32_t job = 0; job < running.size(); ++job) {
+    asking.state.slot_periods[job] = solution.jobs[job].slot_period;
+    shifts.push_back(solution.jobs[job].time_shift);
+  }
+  asking.ask();
+  const Scores scores = evaluated(asking, shifts);
+  solution = described(asking, shifts, scores);
+}
+
+LinkProblem Cluster::Impl::link_problem(std::size_t index) const {
+  const ClusterSolution::Link& link = solution.links.at(index);
+  const std::string name = topology.link_name(link.link);
+  if (!link.competed)
+    throw InputError(
+        fmt::format("no jobs compete on link {}, so that their slots have no perimeter in common", in_quotes(name)));
+  LinkProblem result;
+  Problem::Link asked{name, link.capacity, {}};
+  std::vector<Nanos> periods;
+  std::vector<Nanos> slot_periods;
+  for (const LinkUse& use : link.uses) {
+    const ClusterSolution::Job& job = solution.jobs[use.job];
+    asked.uses.push_back(
+        {static_cast<std::uint32_t>(result.problem.jobs.size()), multiplied(running[use.job]->job.demand, use.flows)});
+    result.problem.jobs.push_back({job.name, job.period, {}});
+    result.shifts.push_back(job.time_shift);
+    periods.push_back(job.period);
+    slot_periods.push_back(job.slot_period);
+  }
+  result.problem.links.push_back(std::move(asked));
+  result.slots = slots_with(periods, slot_periods, options.solve);
+  return result;
+}
+
+double Cluster::Impl::pair_score(const Demand& a, const Demand& b, Rate capacity) {
+  forget_if_full();
+  std::string key = identity_of(a) + identity_of(b);
+  append_to_key(key, static_cast<std::int64_t>(capacity.bits_per_second));
+  const auto [known, fresh] = remembered_pairs_.try_emplace(std::move(key));
+  if (fresh) known->second = pair_scores({a, b}, capacity, options.solve)[0][1];
+  return known->second;
+}
+
+Cluster::Cluster(Topology topology, const ClusterOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(topology), options)) {}
+Cluster::~Cluster() = default;
+Cluster::Cluster(Cluster&&) noexcept = default;
+Cluster& Cluster::operator=(Cluster&&) noexcept = default;
+
+const Topology& Cluster::topology() const { return impl_->topology; }
+std::size_t Cluster::jobs() const { return impl_->running.size(); }
+const ClusterJob& Cluster::job(std::size_t index) const { return impl_->running[index]->job; }
+const ClusterSolution& Cluster::schedule(std::vector<ClusterJob> jobs) { return impl_->schedule(std::move(jobs)); }
+const ClusterSolution& Cluster::solution() const { return impl_->solution; }
+std::vector<RankedCandidate> Cluster::rank(std::span<const Candidate> candidates) { return impl_->rank(candidates); }
+Joined Cluster::join(ClusterJob job) { return impl_->join(std::move(job)); }
+void Cluster::leave(std::string_view name) { impl_->leave(name); }
+LinkProblem Cluster::link_problem(std::size_t index) const { return impl_->link_problem(index); }
+double Cluster::pair_score(const Demand& a, const Demand& b, Rate capacity) {
+  return impl_->pair_score(a, b, capacity);
+}
+Cluster::Work Cluster::work() const { return impl_->work; }
+
+}  // namespace mltcp::scheduler

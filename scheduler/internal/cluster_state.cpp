@@ -1,0 +1,203 @@
+// Routes jobs, finds what they share and asks about it (see cluster_state.h).
+#include "mltcp/scheduler/internal/cluster_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/fingerprint.h"
+#include "mltcp/base/random.h"
+#include "mltcp/base/text.h"
+
+namespace mltcp::scheduler {
+namespace {
+
+constexpr std::uint32_t most_flows = 1U << 16;  // of one job from host to host
+
+/// FNV-1a, so that a job's paths depend on its name and not on the order of the jobs.
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xCBF29CE484222325ULL;
+  for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001B3ULL;
+  return hash;
+}
+
+}  // namespace
+
+std::string identity_of(const Demand& demand) {
+  std::string text;
+  append_to_key(text, demand.period.count);
+  for (const Burst& burst : demand.bursts) {
+    append_to_key(text, burst.from.count);
+    append_to_key(text, burst.to.count);
+    append_to_key(text, static_cast<std::int64_t>(burst.rate.bits_per_second));
+  }
+  return Fingerprint().add(text).text();
+}
+
+void append_to_key(std::string& key, std::int64_t number) {
+  key.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+Slots slots_with(std::span<const Nanos> periods, std::span<const Nanos> slot_periods, const SolveOptions& options) {
+  Slots slots;
+  slots.perimeter = Nanos(1);
+  for (const Nanos period : slot_periods) slots.perimeter.count = std::lcm(slots.perimeter.count, period.count);
+  for (std::size_t i = 0; i < periods.size(); ++i) {
+    slots.repetitions.push_back(static_cast<std::uint32_t>(slots.perimeter.count / slot_periods[i].count));
+    slots.periods.push_back(slot_periods[i]);
+    slots.stretch = std::max(slots.stretch, slot_periods[i].seconds() / periods[i].seconds() - 1);
+  }
+  slots.exact = slots.stretch == 0;
+  slots.within_limit = slots.stretch <= options.max_stretch + options.slack + 1e-9;
+  return slots;
+}
+
+Nanos modulo(Nanos time, Nanos period) {
+  const std::int64_t rest = time.count % period.count;
+  return Nanos(rest < 0 ? rest + period.count : rest);
+}
+
+RoutedJob::RoutedJob(ClusterJob given, const Topology& topology, std::uint64_t routing_seed) : job(std::move(given)) {
+  try {
+    route(topology, routing_seed);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("job {}: {}", in_quotes(job.name), error.what()));
+  }
+}
+
+void RoutedJob::route(const Topology& topology, std::uint64_t routing_seed) {
+  check(job.demand);
+  identity = identity_of(job.demand);
+  peak = scheduler::peak(job.demand);
+  const std::uint64_t key = Random::stream(routing_seed, hash_of(job.name)).next();
+  std::vector<Topology::Link> crossed;
+  for (const Flow& flow : job.flows) {
+    if (flow.multiplicity == 0 || flow.multiplicity > most_flows)
+      throw InputError(fmt::format("{} flows from host {} to host {}; give 1 to {}", flow.multiplicity, flow.from,
+                                   flow.to, most_flows));
+    if (!flow.path.empty()) topology.check_path(flow.from, flow.to, flow.path);
+    for (std::uint32_t i = 0; i < flow.multiplicity; ++i) {
+      // A number for each flow: hosts have 20 bits.
+      const std::uint64_t number = std::uint64_t{flow.from} << 36U | std::uint64_t{flow.to} << 16U | i;
+      const std::vector<Topology::Link> path =
+          flow.path.empty() ? topology.path(flow.from, flow.to, Random::stream(key, number).next()) : flow.path;
+      crossed.insert(crossed.end(), path.begin(), path.end());
+    }
+  }
+  std::sort(crossed.begin(), crossed.end());
+  for (const Topology::Link link : crossed) {
+    if (uses.empty() || uses.back().first != link) uses.push_back({link, 0});
+    ++uses.back().second;
+    if (Uint128{peak.bits_per_second} * uses.back().second > kHighestRate.bits_per_second)
+      throw InputError(fmt::format("its flows ask for more than {} of link {}; give fewer flows or a lower rate",
+                                   to_text(kHighestRate), in_quotes(topology.link_name(link))));
+  }
+}
+
+ClusterState::ClusterState(std::vector<const RoutedJob*> given, const Topology& topology) : jobs(std::move(given)) {
+  std::vector<std::pair<Topology::Link, LinkUse>> uses;
+  std::vector<Rate> peaks;
+  for (std::uint32_t job = 0; job < jobs.size(); ++job) {
+    for (const auto& [link, flows] : jobs[job]->uses) uses.push_back({link, {job, flows}});
+    peaks.push_back(jobs[job]->peak);
+  }
+  std::sort(uses.begin(), uses.end());
+  for (std::size_t i = 0, next = 0; i < uses.size(); i = next) {
+    const Topology::Link link = uses[i].first;
+    while (next < uses.size() && uses[next].first == link) ++next;
+    if (next - i < 2) continue;
+    UsedLink& used = links.emplace_back(UsedLink{link, topology.capacity(link), {}});
+    for (std::size_t k = i; k < next; ++k) used.uses.push_back(uses[k].second);
+  }
+  graph = affinity_graph(links, peaks);
+  slot_periods.resize(jobs.size());
+}
+
+std::vector<Nanos> ClusterState::periods(const AffinityGraph::Component& component) const {
+  std::vector<Nanos> result;
+  for (const std::uint32_t job : component.jobs) result.push_back(jobs[job]->period());
+  std::sort(result.begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  return result;
+}
+
+Slots ClusterState::slots(const std::vector<std::uint32_t>& of_jobs, const SolveOptions& options) const {
+  std::vector<Nanos> own;
+  std::vector<Nanos> slots;
+  for (const std::uint32_t job : of_jobs) {
+    own.push_back(jobs[job]->period());
+    slots.push_back(slot_periods[job]);
+  }
+  return slots_with(own, slots, options);
+}
+
+Question::Question(const ClusterState& state, const std::vector<std::uint32_t>& some_vertices) {
+  const AffinityGraph& graph = state.graph;
+  std::map<std::uint32_t, std::uint32_t> flows;  // of each job, on its first link; of a single link all there is
+  std::size_t weight = 0;
+  for (const std::uint32_t vertex : some_vertices) {
+    for (const LinkUse& use : graph.vertices[vertex].uses) flows.emplace(use.job, use.flows);
+    weight = std::gcd(weight, graph.vertices[vertex].links.size());
+  }
+  for (const auto& [job, count] : flows) jobs.push_back(job);
+  const auto order = [&](std::uint32_t job) {
+    const RoutedJob& routed = *state.jobs[job];
+    return std::tie(state.slot_periods[job], routed.identity, flows[job], routed.job.name);
+  };
+  std::sort(jobs.begin(), jobs.end(), [&](std::uint32_t a, std::uint32_t b) { return order(a) < order(b); });
+  std::unordered_map<std::uint32_t, std::uint32_t> index;
+  for (const std::uint32_t job : jobs) {
+    index.emplace(job, index.size());
+    append_to_key(key, state.slot_periods[job].count);
+    key += state.jobs[job]->identity;
+  }
+  std::vector<std::pair<std::string, std::uint32_t>> ordered;
+  for (const std::uint32_t vertex : some_vertices) {
+    std::string text;
+    append_to_key(text, static_cast<std::int64_t>(graph.vertices[vertex].capacity.bits_per_second));
+    std::vector<LinkUse> uses = graph.vertices[vertex].uses;
+    append_to_key(text, static_cast<std::int64_t>(uses.size()));
+    for (LinkUse& use : uses) use.job = index[use.job];
+    std::sort(uses.begin(), uses.end());
+    for (const LinkUse& use : uses) append_to_key(text, std::int64_t{use.job} << 32 | use.flows);
+    ordered.emplace_back(std::move(text), vertex);
+  }
+  std::sort(ordered.begin(), ordered.end());
+  for (const auto& [text, vertex] : ordered) {
+    for (std::size_t i = 0; i < graph.vertices[vertex].links.size() / weight; ++i) {
+      key += text;
+      vertices.push_back(vertex);
+    }
+  }
+  links_per_vertex = static_cast<double>(weight);
+}
+
+Problem Question::problem(const ClusterState& state) const {
+  Problem problem;
+  std::unordered_map<std::uint32_t, std::uint32_t> index;
+  for (const std::uint32_t job : jobs) {
+    index.emplace(job, problem.jobs.size());
+    problem.jobs.push_back({fmt::format("{}", problem.jobs.size()), state.jobs[job]->period(), {}});
+  }
+  for (const std::uint32_t v : vertices) {
+    const AffinityGraph::Vertex& vertex = state.graph.vertices[v];
+    Problem::Link link{fmt::format("{}", problem.links.size()), vertex.capacity, {}};
+    for (const LinkUse& use : vertex.uses)
+      link.uses.push_back({index[use.job], multiplied(state.jobs[use.job]->job.demand, use.flows)});
+    std::sort(link.uses.begin(), link.uses.end(), [](const auto& a, const auto& b) { return a.job < b.job; });
+    problem.links.push_back(std::move(link));
+  }
+  return problem;
+}
+
+std::size_t Question::place(std::uint32_t vertex) const {
+  return static_cast<std::size_t>(std::find(vertices.begin(), vertices.end(), vertex) - vertices.begin());
+}
+
+}  // namespace mltcp::scheduler

@@ -1,0 +1,74 @@
+// Jobs that run together on a topology, or would, and the questions to the solver that follow from their affinity
+// graph. What cluster.cpp is made of.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mltcp/scheduler/affinity.h"
+#include "mltcp/scheduler/cluster.h"
+#include "mltcp/scheduler/problem.h"
+#include "mltcp/scheduler/topology.h"
+
+namespace mltcp::scheduler {
+
+/// A job and what it asks of links, once its flows have paths.
+struct RoutedJob {
+  ClusterJob job;
+  std::string identity;                                        ///< of the demand: equal for equal ones
+  Rate peak;                                                   ///< of one flow
+  std::vector<std::pair<Topology::Link, std::uint32_t>> uses;  ///< link and flows, in the order of the links
+
+  /// Throws InputError that names the job.
+  RoutedJob(ClusterJob job, const Topology& topology, std::uint64_t routing_seed);
+  [[nodiscard]] Nanos period() const { return job.demand.period; }
+
+ private:
+  void route(const Topology& topology, std::uint64_t routing_seed);
+};
+
+struct ClusterState {
+  std::vector<const RoutedJob*> jobs;
+  std::vector<UsedLink> links;  ///< with two jobs or more
+  AffinityGraph graph;
+  std::vector<Nanos> slot_periods;  ///< by job; for the caller to fill in
+
+  ClusterState(std::vector<const RoutedJob*> jobs, const Topology& topology);
+
+  /// Each once, in order.
+  [[nodiscard]] std::vector<Nanos> periods(const AffinityGraph::Component& component) const;
+  /// The slots of these jobs, with the least perimeter that they have in common.
+  [[nodiscard]] Slots slots(const std::vector<std::uint32_t>& of_jobs, const SolveOptions& options) const;
+};
+
+/// Vertices of a state's graph that are to be solved together.
+struct Question {
+  std::vector<std::uint32_t> jobs;      ///< of the state; in the order of the problem's
+  std::vector<std::uint32_t> vertices;  ///< in the order of the problem's links, each as often as it counts
+  double links_per_vertex = 1;          ///< so many of the topology's links stand behind each of `vertices`
+  /// Equal for equal problems in equal slots. The problem depends neither on the order of the state's jobs nor on
+  /// names, unless several jobs have one demand and loops tell them apart.
+  std::string key;
+
+  Question(const ClusterState& state, const std::vector<std::uint32_t>& some_vertices);
+  [[nodiscard]] Problem problem(const ClusterState& state) const;
+  /// The first place of a vertex of the graph in `vertices`.
+  [[nodiscard]] std::size_t place(std::uint32_t vertex) const;
+};
+
+/// Equal for equal demands.
+std::string identity_of(const Demand& demand);
+
+/// Slots of these periods, with the least perimeter that they have in common, for jobs whose own periods are `periods`.
+Slots slots_with(std::span<const Nanos> periods, std::span<const Nanos> slot_periods, const SolveOptions& options);
+
+/// A whole number as the text of a key.
+void append_to_key(std::string& key, std::int64_t number);
+
+/// `time` moved by whole periods into [0, period).
+Nanos modulo(Nanos time, Nanos period);
+
+}  // namespace mltcp::scheduler
