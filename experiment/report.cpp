@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "mltcp/experiment/internal/html.h"
+
 namespace mltcp::embedded {
 extern const std::string_view page_html;
 extern const std::string_view report_css;
@@ -37,75 +39,6 @@ constexpr double kSame = 0.005;                      // policies this close to e
 constexpr std::size_t kColours = 8;                  // of the palette in report.css
 
 // ---- text ----
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
-// JSON that may stand in a script element: no "<" is left that could close it.
-std::string script_safe(const nlohmann::json& json) {
-  std::string out;
-  for (const char c : json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)) {
-    if (c == '<') {
-      out += "\\u003c";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-// Replaces each {{name}} of the template, in one pass, so that what is filled in is never looked at again.
-using Part = std::pair<std::string_view, std::string_view>;
-template <std::size_t n>
-std::string filled(std::string_view page, const std::array<Part, n>& parts) {
-  std::string out;
-  while (true) {
-    const auto open = page.find("{{");
-    const auto close = page.find("}}", open);
-    if (open == std::string_view::npos || close == std::string_view::npos) break;
-    out += page.substr(0, open);
-    const std::string_view name = page.substr(open + 2, close - open - 2);
-    for (const auto& [key, value] : parts) {
-      if (key == name) out += value;
-    }
-    page.remove_prefix(close + 2);
-  }
-  return out += page;
-}
-
-// "a, b and c"
-std::string listed(const std::vector<std::string>& items) {
-  std::string out;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (i > 0) out += i + 1 == items.size() ? " and " : ", ";
-    out += items[i];
-  }
-  return out;
-}
 
 void add_once(std::vector<std::string>& list, const std::string& text) {
   if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);

@@ -44,6 +44,19 @@ struct SweepArguments {
 };
 int sweep(const SweepArguments& arguments);
 
+struct ScheduleArguments {
+  std::string file;
+  bool measure = false;       ///< demands from the simulator
+  std::uint32_t angles = 0;   ///< this and the next four: see scheduler::SolveOptions
+  double max_stretch = 0.02;  ///< share of a period
+  std::uint32_t max_repetitions = 32;
+  double drift = 0.05;
+  double slack = 0;
+  std::optional<std::string> json;  ///< files, or "-" for standard output
+  std::optional<std::string> report;
+};
+int schedule(const ScheduleArguments& arguments);
+
 struct InspectArguments {
   std::string file;
   bool toml = false;

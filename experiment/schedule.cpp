@@ -1,0 +1,389 @@
+// The scheduler's problem of an experiment, and its solution (see schedule.h).
+#include "mltcp/experiment/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/workload/inspection.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using scheduler::Burst;
+using scheduler::Demand;
+using scheduler::Problem;
+
+double bits_of(const Burst& burst) {
+  return static_cast<double>(burst.rate.bits_per_second) * static_cast<double>((burst.to - burst.from).count);
+}
+
+// One burst in place of two neighbours and of the gap between them, with their bits.
+Burst joined(const Burst& a, const Burst& b) {
+  const double mean = (bits_of(a) + bits_of(b)) / static_cast<double>((b.to - a.from).count);
+  return {a.from, b.to, Rate(std::max<std::uint64_t>(static_cast<std::uint64_t>(std::llround(mean)), 1))};
+}
+
+// How many bits would go at another time than they do.
+double moved(const Burst& a, const Burst& b) {
+  const double mean = static_cast<double>(joined(a, b).rate.bits_per_second);
+  double above = 0;
+  for (const Burst& burst : {a, b})
+    above += std::max(0.0, static_cast<double>(burst.rate.bits_per_second) - mean) *
+             static_cast<double>((burst.to - burst.from).count);
+  return above;
+}
+
+// Joins those neighbours that this changes least, as they stand next to each other at first: of 100,000 bursts each
+// joining anew would take too long.
+bool limit(std::vector<Burst>& bursts) {
+  if (bursts.size() <= kMostBursts) return false;
+  std::vector<std::size_t> order(bursts.size() - 1);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<double> cost;
+  for (const std::size_t i : order) cost.push_back(moved(bursts[i], bursts[i + 1]));
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return cost[a] < cost[b]; });
+  std::vector<bool> join(bursts.size());
+  for (std::size_t i = 0; i < bursts.size() - kMostBursts; ++i) join[order[i]] = true;
+  std::vector<Burst> result;
+  for (std::size_t i = 0; i < bursts.size(); ++i) {
+    if (i > 0 && join[i - 1])
+      result.back() = joined(result.back(), bursts[i]);
+    else
+      result.push_back(bursts[i]);
+  }
+  bursts = std::move(result);
+  return true;
+}
+
+std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
+
+Rate peaks(const std::vector<Schedule::Use>& uses) {
+  std::uint64_t sum = 0;
+  for (const Schedule::Use& use : uses) sum += peak(use.demand).bits_per_second;
+  return Rate(sum);
+}
+
+class Scheduling {
+ public:
+  Scheduling(const Experiment& experiment, const ScheduleOptions& options)
+      : experiment_(experiment), options_(options) {
+    result_.experiment = experiment.name;
+    result_.measured = options.measure;
+    result_.angles = options.solve.angles;
+    result_.drift = options.solve.drift;
+    result_.topology = experiment.topology;
+    for (std::uint32_t number = 0; number < experiment.jobs.size(); ++number) {
+      const workload::Job& job = experiment.jobs[number];
+      Schedule::Job& slot = result_.jobs.emplace_back();
+      slot.name = job.name;
+      slot.unaware = job.unaware;
+      if (!job.unaware) aware_.push_back(number);
+    }
+    if (aware_.empty()) throw InputError("every job is unaware, so none keeps to a schedule; let one job be aware");
+    if (aware_.size() < result_.jobs.size()) warn_of_unaware();
+  }
+
+  Schedule run() {
+    schedule_dumbbell();
+    for (std::size_t i = 0; i < result_.links.size(); ++i) {
+      tell(0.5 + 0.5 * static_cast<double>(i) / static_cast<double>(result_.links.size()), result_.links[i].name);
+      judge(result_.links[i]);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void tell(double fraction, const std::string& what) const {
+    if (options_.progress) options_.progress(fraction, what);
+  }
+
+  void warn_of_unaware() {
+    std::string names;
+    for (const Schedule::Job& job : result_.jobs)
+      if (job.unaware) names += (names.empty() ? "" : ", ") + in_quotes(job.name);
+    result_.warnings.push_back(
+        fmt::format("unaware and without a slot, so that scores don't count what they send: {}", names));
+  }
+
+  // The job as it is alone on a link of `rate`.
+  Demand ideal(std::uint32_t number, Rate rate) {
+    bool changed = false;
+    Demand demand = demand_of(experiment_.jobs[number], rate, &changed);
+    if (changed)
+      result_.warnings.push_back(
+          fmt::format("job {} has more than {} bursts in an iteration; some that stand close "
+                      "together are drawn as one of their mean rate",
+                      in_quotes(experiment_.jobs[number].name), kMostBursts));
+    return demand;
+  }
+
+  void schedule_dumbbell() {
+    Schedule::Link& link = result_.links.emplace_back();
+    link.name = "bottleneck";
+    link.capacity = experiment_.bottleneck.rate;
+    for (const std::uint32_t number : aware_) {
+      const Rate own = experiment_.jobs[number].rate;
+      Schedule::Use& use = link.uses.emplace_back();
+      use.job = number;
+      use.demand = ideal(number, own.is_zero() ? link.capacity : own);
+      result_.jobs[number].period = use.demand.period;
+      if (peak(use.demand) > link.capacity)
+        result_.warnings.push_back(
+            fmt::format("job {} alone asks for {} of link {}, which has {}: no shift makes that fit; lower its rate",
+                        in_quotes(result_.jobs[number].name), to_text(peak(use.demand)), in_quotes(link.name),
+                        to_text(link.capacity)));
+    }
+    link.competed = peaks(link.uses) > link.capacity;
+    if (!link.competed) {
+      // Nobody has to keep to anything.
+      for (const std::uint32_t number : aware_) {
+        Schedule::Job& job = result_.jobs[number];
+        job.slot_period = job.period;
+        job.component = static_cast<std::uint32_t>(result_.components.size());
+        Schedule::Component& component = result_.components.emplace_back();
+        component.jobs = {number};
+        component.perimeter = job.period;
+      }
+      link.solution.margin = longest_slot(link);
+      return;
+    }
+    tell(0, "solving");
+    const scheduler::Solution solution = scheduler::solve(problem_of(link), options_.solve);
+    for (std::size_t i = 0; i < aware_.size(); ++i) {
+      result_.jobs[aware_[i]].slot_period = solution.slots.periods[i];
+      result_.jobs[aware_[i]].time_shift = solution.shifts[i];
+    }
+    link.solution = solution.links.front();
+    Schedule::Component& component = result_.components.emplace_back();
+    component.jobs = aware_;
+    component.perimeter = solution.slots.perimeter;
+    component.stretch = solution.slots.stretch;
+    component.within_limit = solution.slots.within_limit;
+    result_.score = link.solution.score;
+    result_.upper_bound = link.solution.upper_bound;
+    result_.optimal = link.solution.optimal;
+  }
+
+  [[nodiscard]] Nanos longest_slot(const Schedule::Link& link) const {
+    Nanos longest;
+    for (const Schedule::Use& use : link.uses) longest = std::max(longest, result_.jobs[use.job].slot_period);
+    return longest;
+  }
+
+  // The link by itself, its jobs in the order of its uses.
+  [[nodiscard]] Problem problem_of(const Schedule::Link& link) const {
+    Problem problem;
+    Problem::Link& only = problem.links.emplace_back();
+    only.name = link.name;
+    only.capacity = link.capacity;
+    for (const Schedule::Use& use : link.uses) {
+      only.uses.push_back({static_cast<std::uint32_t>(problem.jobs.size()), use.demand});
+      problem.jobs.push_back({result_.jobs[use.job].name, use.demand.period, std::nullopt});
+    }
+    return problem;
+  }
+
+  // What follows from the shifts: rotations, what it was without them, and what would help. Links that are alike are
+  // judged once.
+  void judge(Schedule::Link& link) {
+    if (!link.competed) return;
+    scheduler::Slots slots;
+    slots.perimeter = link.solution.perimeter;
+    for (Schedule::Use& use : link.uses) {
+      const Schedule::Job& job = result_.jobs[use.job];
+      use.repetitions = static_cast<std::uint32_t>(slots.perimeter.count / job.slot_period.count);
+      use.rotation = scheduler::rotation(job.time_shift, slots.perimeter);
+      slots.repetitions.push_back(use.repetitions);
+      slots.periods.push_back(job.slot_period);
+      slots.stretch = std::max(slots.stretch, job.stretch());
+    }
+    std::string question = fmt::format("{}", link.capacity.bits_per_second);
+    for (const Schedule::Use& use : link.uses) {
+      question += fmt::format(";{} {}", use.demand.period.count, result_.jobs[use.job].slot_period.count);
+      for (const Burst& burst : use.demand.bursts)
+        question += fmt::format(" {} {} {}", burst.from.count, burst.to.count, burst.rate.bits_per_second);
+    }
+    const auto [known, is_new] = judged_.try_emplace(std::move(question));
+    Judgement& judgement = known->second;
+    const Problem problem = problem_of(link);
+    if (is_new) {
+      const std::vector<Nanos> unshifted(link.uses.size());
+      judgement.unshifted_score = scheduler::evaluate(problem, slots, unshifted, options_.solve).links.front().score;
+    }
+    link.unshifted_score = judgement.unshifted_score;
+    if (link.solution.score >= 1 || link.uses.size() > kMostJudgedJobs) return;
+    if (!judgement.has_removals) {
+      judgement.has_removals = true;
+      judgement.removals = scheduler::removals(problem, options_.solve);
+      std::vector<Demand> demands;
+      for (const Schedule::Use& use : link.uses) demands.push_back(use.demand);
+      judgement.pair_scores = scheduler::pair_scores(demands, link.capacity, options_.solve);
+    }
+    for (const scheduler::Removal& removal : judgement.removals)
+      link.removals.push_back({link.uses[removal.job].job, removal.score, removal.upper_bound});
+    link.pair_scores = judgement.pair_scores;
+  }
+
+  struct Judgement {
+    double unshifted_score = 1;
+    bool has_removals = false;
+    std::vector<scheduler::Removal> removals;  // jobs by place in the link's uses
+    std::vector<std::vector<double>> pair_scores;
+  };
+
+  const Experiment& experiment_;
+  const ScheduleOptions& options_;
+  std::vector<std::uint32_t> aware_;  // jobs that get slots
+  std::map<std::string, Judgement> judged_;
+  Schedule result_;
+};
+
+using nlohmann::ordered_json;
+
+ordered_json json_of(const Schedule& schedule, const Schedule::Link& link) {
+  ordered_json jobs = ordered_json::array();
+  for (const Schedule::Use& use : link.uses) {
+    const Schedule::Job& job = schedule.jobs[use.job];
+    ordered_json demand = ordered_json::array();
+    for (const Burst& burst : use.demand.bursts)
+      demand.push_back({burst.from.count, burst.to.count, burst.rate.bits_per_second});
+    jobs.push_back({{"name", job.name},
+                    {"period_ns", job.period.count},
+                    {"slot_period_ns", job.slot_period.count},
+                    {"stretch", job.stretch()},
+                    {"repetitions", use.repetitions},
+                    {"rotation_rad", use.rotation},
+                    {"time_shift_ns", job.time_shift.count},
+                    {"demand", std::move(demand)}});
+  }
+  ordered_json result{{"name", link.name},
+                      {"capacity_bps", link.capacity.bits_per_second},
+                      {"perimeter_ns", link.solution.perimeter.count},
+                      {"angles", schedule.angles},
+                      {"score", link.solution.score},
+                      {"upper_bound", link.solution.upper_bound},
+                      {"optimal", link.solution.optimal},
+                      {"competed", link.competed},
+                      {"unshifted_score", link.unshifted_score},
+                      {"margin_ns", link.solution.margin.count},
+                      {"drift_score", link.solution.drift_score},
+                      {"jobs", std::move(jobs)}};
+  if (link.competed) {
+    result["component"] = link.component;
+    result["within_limit"] = schedule.components[link.component].within_limit;
+  }
+  if (!link.removals.empty()) {
+    ordered_json& removals = result["removals"] = ordered_json::array();
+    for (const Schedule::Removal& removal : link.removals)
+      removals.push_back({{"without", schedule.jobs[removal.job].name},
+                          {"score", removal.score},
+                          {"upper_bound", removal.upper_bound}});
+  }
+  if (!link.pair_scores.empty()) {
+    ordered_json& pairs = result["pair_scores"] = ordered_json::array();
+    for (std::size_t a = 0; a < link.uses.size(); ++a)
+      for (std::size_t b = a + 1; b < link.uses.size(); ++b)
+        pairs.push_back({{"jobs", {schedule.jobs[link.uses[a].job].name, schedule.jobs[link.uses[b].job].name}},
+                         {"score", link.pair_scores[a][b]}});
+  }
+  return result;
+}
+
+}  // namespace
+
+Demand demand_of(const workload::Job& job, Rate link, bool* joined) {
+  Demand demand;
+  demand.period = workload::ideal_iteration(job.phases, link).length;
+  for (const workload::Transfer& transfer : workload::ideal_transfers(job.phases, link))
+    demand.bursts.push_back({transfer.from, transfer.to, transfer.rate});
+  const bool changed = limit(demand.bursts);
+  if (joined != nullptr) *joined = changed;
+  return demand;
+}
+
+Schedule make_schedule(const Experiment& experiment, const ScheduleOptions& options) {
+  return Scheduling(experiment, options).run();
+}
+
+std::string verdict(const Schedule& schedule, const Schedule::Link& link) {
+  const scheduler::LinkSolution& solution = link.solution;
+  if (!link.competed)
+    return fmt::format("any time shifts do: the jobs never ask for more than {} of {} together",
+                       to_text(peaks(link.uses)), to_text(link.capacity));
+  if (solution.score >= 1)
+    return fmt::format(
+        "fully compatible: with these time shifts the jobs never ask for more than the link has, as long "
+        "as each keeps its slot to within {:.3f} ms",
+        solution.margin.millis());
+  std::string text =
+      fmt::format("not compatible: {} {} of what the link can carry is asked for beyond its capacity",
+                  solution.optimal ? "at best" : "with the best shifts found", percent(1 - solution.score));
+  if (!solution.optimal && solution.upper_bound > solution.score)
+    text += fmt::format(" (no shifts get below {})", percent(std::max(0.0, 1 - solution.upper_bound)));
+  if (link.removals.empty() || link.uses.size() < 2) return text;
+  const Schedule::Removal& best = link.removals.front();
+  std::string others;
+  std::size_t alike = 0;
+  for (std::size_t i = 1; i < link.removals.size() && link.removals[i].score >= best.score; ++i)
+    if (++alike <= 3) others += (alike == 1 ? " (or " : ", ") + in_quotes(schedule.jobs[link.removals[i].job].name);
+  if (alike > 3) others += fmt::format(" and {} more", alike - 3);
+  if (alike > 0) others += ")";
+  return text + fmt::format("; without job {}{} the rest scores {:.3f}", in_quotes(schedule.jobs[best.job].name),
+                            others, best.score);
+}
+
+std::string to_json(const Schedule& schedule) {
+  ordered_json links = ordered_json::array();
+  for (const Schedule::Link& link : schedule.links) links.push_back(json_of(schedule, link));
+  ordered_json jobs = ordered_json::array();
+  ordered_json unaware = ordered_json::array();
+  for (const Schedule::Job& job : schedule.jobs) {
+    if (job.unaware) {
+      unaware.push_back(job.name);
+      continue;
+    }
+    jobs.push_back({{"name", job.name},
+                    {"time_shift_ns", job.time_shift.count},
+                    {"period_ns", job.period.count},
+                    {"slot_period_ns", job.slot_period.count},
+                    {"stretch", job.stretch()},
+                    {"component", job.component}});
+  }
+  ordered_json components = ordered_json::array();
+  for (const Schedule::Component& component : schedule.components) {
+    ordered_json names = ordered_json::array();
+    for (const std::uint32_t job : component.jobs) names.push_back(schedule.jobs[job].name);
+    components.push_back({{"jobs", std::move(names)},
+                          {"perimeter_ns", component.perimeter.count},
+                          {"stretch", component.stretch},
+                          {"within_limit", component.within_limit},
+                          {"loops", component.loops},
+                          {"lost", component.lost}});
+  }
+  const ordered_json root{{"schema", kScheduleSchema},
+                          {"experiment", schedule.experiment},
+                          {"demand", schedule.measured ? "measured" : "ideal"},
+                          {"drift", schedule.drift},
+                          {"score", schedule.score},
+                          {"upper_bound", schedule.upper_bound},
+                          {"optimal", schedule.optimal},
+                          {"loops", schedule.loops},
+                          {"lost", schedule.lost},
+                          {"links", std::move(links)},
+                          {"jobs", std::move(jobs)},
+                          {"unaware", std::move(unaware)},
+                          {"components", std::move(components)},
+                          {"warnings", schedule.warnings}};
+  return root.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,132 @@
+// From an experiment to the question that the scheduler answers (scheduler/problem.h), and its answer as a result file:
+// how well the jobs fit on each link that they share, and when each should begin.
+//
+// A job is drawn as it is when it has the network to itself. Ideally: at its rate for bytes / rate, each transfer where
+// it stands in the iteration, queued behind the one before it if they overlap; nothing else takes time. Measured: as
+// the simulator moves it, alone on the experiment's network.
+//
+// A dumbbell has one link. On a topology each flow of each worker takes the path on which the simulator sends it, and
+// the links that two jobs or more use are looked at (scheduler/cluster.h); a job whose own flows meet on a link is as
+// slow as that link makes it. Jobs that are `unaware` keep to no plan and have no part in it.
+//
+// Formulas: arXiv 2308.00852 (CASSINI, NSDI 2024), sections 3 and 4.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mltcp/base/units.h"
+#include "mltcp/experiment/experiment_file.h"
+#include "mltcp/scheduler/demand.h"
+#include "mltcp/scheduler/problem.h"
+
+namespace mltcp::experiment {
+
+inline constexpr std::string_view kScheduleSchema = "mltcp.schedule/1";
+
+struct ScheduleOptions {
+  scheduler::SolveOptions solve;
+  bool measure = false;  ///< demands and periods from the simulator instead of the ideal ones
+  /// Told from time to time how far it is, 0 to 1, and what is done; may be empty.
+  std::function<void(double, const std::string&)> progress;
+};
+
+/// The answer. Jobs and components are referred to by index.
+struct Schedule {
+  struct Job {
+    std::string name;
+    bool unaware = false;  ///< has no slot: the next four say nothing
+    Nanos period;          ///< of an iteration alone
+    Nanos slot_period;     ///< in which it runs, never shorter
+    Nanos time_shift;      ///< its iterations begin at time_shift + k * slot_period; below slot_period
+    std::uint32_t component = 0;
+
+    [[nodiscard]] double stretch() const {
+      return static_cast<double>(slot_period.count) / static_cast<double>(period.count) - 1;
+    }
+  };
+  /// A job on a link.
+  struct Use {
+    std::uint32_t job = 0;
+    scheduler::Demand demand;       ///< in time of the job's iteration
+    std::uint32_t repetitions = 0;  ///< of its slot in the link's perimeter
+    double rotation = 0;            ///< radians, below 2 pi / repetitions
+  };
+  /// Without one of the jobs, the link alone.
+  struct Removal {
+    std::uint32_t job = 0;
+    double score = 1;
+    double upper_bound = 1;
+  };
+  struct Link {
+    std::string name;
+    Rate capacity;
+    /// The jobs' peaks exceed the capacity together. If they don't, shifts don't matter here: score 1, perimeter 0, no
+    /// repetitions and rotations.
+    bool competed = true;
+    std::uint32_t component = 0;
+    std::vector<Use> uses;
+    scheduler::LinkSolution solution;
+    double unshifted_score = 1;  ///< if all jobs of the link began together
+    /// Of a link with a score below 1 and at most kMostJudgedJobs jobs; otherwise both are empty. Removals best first.
+    std::vector<Removal> removals;
+    std::vector<std::vector<double>> pair_scores;  ///< by place in `uses`
+  };
+  /// Jobs whose shifts depend on each other, and which run in one rhythm.
+  struct Component {
+    std::vector<std::uint32_t> jobs;
+    Nanos perimeter;
+    double stretch = 0;        ///< of the slot most stretched
+    bool within_limit = true;  ///< no slot is stretched beyond SolveOptions::max_stretch
+    std::uint32_t loops = 0;   ///< independent ones, see scheduler/affinity.h
+    double lost = 0;           ///< what they cost: sum over their links of best score alone less score together
+  };
+
+  /// Links that form loops with the jobs that meet on them, and were solved together for that.
+  struct Loop {
+    std::uint32_t count = 0;           ///< independent ones
+    std::vector<std::uint32_t> jobs;   ///< in order
+    std::vector<std::uint32_t> links;  ///< indices of Schedule::links, in order
+  };
+
+  std::string experiment;
+  bool measured = false;
+  std::uint32_t angles = 0;  ///< SolveOptions::angles
+  double drift = 0;          ///< SolveOptions::drift
+  std::vector<Job> jobs;     ///< in the order of the experiment
+  std::vector<Link> links;   ///< of the topology that two jobs or more use; of a dumbbell its one, whoever uses it
+  std::vector<Component> components;
+  std::vector<Loop> joint;
+  double score = 1;  ///< mean of the links' scores
+  double upper_bound = 1;
+  bool optimal = true;
+  std::uint32_t loops = 0;
+  double lost = 0;
+  std::optional<sim::LeafSpineConfig> topology;  ///< the experiment's
+  std::vector<std::string> warnings;             ///< each one line
+};
+
+/// With more jobs on a link, nobody is told what it would be without each of them or of each pair: it takes too long.
+inline constexpr std::size_t kMostJudgedJobs = 24;
+/// Bursts of an iteration; with more, those are joined that this changes least, and a warning says so.
+inline constexpr std::size_t kMostBursts = 100;
+
+/// Throws InputError for an experiment that has no slots (see scheduler::choose_slots()) or bad options, and RunError
+/// where measuring fails.
+Schedule make_schedule(const Experiment& experiment, const ScheduleOptions& options);
+
+/// "mltcp.schedule/1" (docs/scheduler.md). Text that is not UTF-8 has its bad bytes replaced.
+std::string to_json(const Schedule& schedule);
+
+/// One sentence or two, for people: how compatible the jobs of the link are, and what would help.
+std::string verdict(const Schedule& schedule, const Schedule::Link& link);
+
+/// The transfers of an iteration as a demand of at most kMostBursts bursts: where there are more, neighbours are joined
+/// into one of their mean rate. `joined`, if given, is set to whether that was so.
+scheduler::Demand demand_of(const workload::Job& job, Rate link, bool* joined = nullptr);
+
+}  // namespace mltcp::experiment

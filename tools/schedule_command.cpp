@@ -1,0 +1,163 @@
+// mltcp schedule: which jobs fit together on the links that they share, and when each should begin.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <numbers>
+#include <numeric>
+
+#include "commands.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/experiment/schedule.h"
+#include "mltcp/experiment/schedule_report.h"
+#include "output_file.h"
+#include "terminal.h"
+
+namespace mltcp::tools {
+namespace {
+
+using experiment::Schedule;
+
+constexpr std::size_t kLinksShown = 20;
+constexpr std::size_t kVerdictsShown = 5;
+
+std::string millis(Nanos time) { return fmt::format("{:.3f}", time.millis()); }
+
+// Never rounded to a number that it isn't: 0.9999 is not compatible.
+std::string score(double value) {
+  const std::string text = fmt::format("{:.4f}", value);
+  return value < 1 && text == "1.0000" ? "0.9999" : text;
+}
+
+std::string plural(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+// Links by what they lack: the worst first.
+std::vector<const Schedule::Link*> worst_first(const Schedule& schedule) {
+  std::vector<const Schedule::Link*> links;
+  for (const Schedule::Link& link : schedule.links) links.push_back(&link);
+  std::stable_sort(links.begin(), links.end(), [](const auto* a, const auto* b) {
+    return std::pair(a->solution.score, a->solution.margin) < std::pair(b->solution.score, b->solution.margin);
+  });
+  return links;
+}
+
+std::string link_table(const Schedule& schedule, const std::vector<const Schedule::Link*>& links) {
+  Table table({"link", "jobs", "score", "bound", "", "unshifted", "if drifting", "margin ms", "perimeter ms"}, 1);
+  for (std::size_t i = 0; i < std::min(links.size(), kLinksShown); ++i) {
+    const Schedule::Link& link = *links[i];
+    const scheduler::LinkSolution& solution = link.solution;
+    const std::string none = "-";
+    table.add({one_line(link.name), std::to_string(link.uses.size()), score(solution.score),
+               score(solution.upper_bound), solution.optimal ? "proven" : "not proven", score(link.unshifted_score),
+               score(solution.drift_score), link.competed ? millis(solution.margin) : none,
+               link.competed ? millis(solution.perimeter) : none});
+  }
+  std::string text = table.text();
+  if (links.size() > kLinksShown)
+    text += fmt::format("and {} with better scores; all are in --json and --report\n", links.size() - kLinksShown);
+  static_cast<void>(schedule);
+  return text;
+}
+
+std::string job_table(const Schedule& schedule) {
+  // Of one link, its rotations stand beside the jobs.
+  const Schedule::Link* const only =
+      schedule.links.size() == 1 && schedule.links[0].competed ? &schedule.links[0] : nullptr;
+  std::vector<std::string> header{"job", "period ms", "slot ms", "stretch"};
+  if (only != nullptr) header.insert(header.end(), {"repetitions", "rotation deg"});
+  header.emplace_back("time shift ms");
+  Table table(std::move(header), 1);
+  for (std::uint32_t number = 0; number < schedule.jobs.size(); ++number) {
+    const Schedule::Job& job = schedule.jobs[number];
+    if (job.unaware) continue;
+    std::vector<std::string> row{one_line(job.name), millis(job.period), millis(job.slot_period),
+                                 fmt::format("{:.2f}%", 100 * job.stretch())};
+    if (only != nullptr) {
+      const auto use =
+          std::find_if(only->uses.begin(), only->uses.end(), [&](const auto& u) { return u.job == number; });
+      row.push_back(std::to_string(use->repetitions));
+      row.push_back(fmt::format("{:.1f}", use->rotation * 180 / std::numbers::pi));
+    }
+    row.push_back(millis(job.time_shift));
+    table.add(std::move(row));
+  }
+  return table.text();
+}
+
+void print(const Schedule& schedule, std::FILE* out) {
+  const auto links = worst_first(schedule);
+  if (links.empty()) {
+    fmt::print(out, "no link is used by two jobs: every job may begin when it likes\n");
+  } else {
+    fmt::print(out, "{}\n", link_table(schedule, links));
+    for (std::size_t i = 0; i < std::min(links.size(), kVerdictsShown); ++i)
+      fmt::print(out, "{}: {}\n", one_line(links[i]->name), one_line(experiment::verdict(schedule, *links[i])));
+    if (links.size() > 1)
+      fmt::print(out, "{}: mean score {}, {}\n", plural(links.size(), "link"), score(schedule.score),
+                 schedule.optimal
+                     ? "proven to be the best in these slots"
+                     : fmt::format("no shifts in these slots give more than {}", score(schedule.upper_bound)));
+    if (schedule.loops > 0)
+      fmt::print(out, "{} of jobs and links, solved jointly: they cost {} of the sum of scores\n",
+                 plural(schedule.loops, "loop"), score(schedule.lost));
+  }
+  fmt::print(out, "\n{}", job_table(schedule));
+  for (const Schedule::Component& component : schedule.components)
+    if (!component.within_limit)
+      fmt::print(
+          out,
+          "\nthe slots of {} are up to {:.1f}% longer than their iterations, which is more than --max-stretch: no "
+          "perimeter within the limit fits their periods better\n",
+          plural(component.jobs.size(), "job"), 100 * component.stretch);
+}
+
+}  // namespace
+
+int schedule(const ScheduleArguments& arguments) {
+  std::size_t on_standard_output = 0;
+  for (const auto& file : {arguments.json, arguments.report}) {
+    if (!file) continue;
+    if (file->empty()) throw InputError("--json, --report: the name is empty; name a file, or - for standard output");
+    if (*file == "-") ++on_standard_output;
+  }
+  if (on_standard_output > 1)
+    throw InputError("--json, --report: one of them can have standard output; name a file for the other");
+  const experiment::Experiment experiment = experiment::load_experiment(arguments.file, file_options());
+  for (const auto& file : {arguments.json, arguments.report})
+    if (file) check_writable(*file, arguments.file);
+
+  experiment::ScheduleOptions options;
+  options.solve.angles = arguments.angles;
+  options.solve.max_stretch = arguments.max_stretch;
+  options.solve.max_repetitions = arguments.max_repetitions;
+  options.solve.drift = arguments.drift;
+  options.solve.slack = arguments.slack;
+  options.solve.seed = experiment.seed;
+  options.measure = arguments.measure;
+  ProgressBar bar;
+  options.progress = [&](double fraction, const std::string& what) { bar.show(fraction, what); };
+  const Schedule result = experiment::make_schedule(experiment, options);
+  bar.clear();
+
+  for (const auto& warnings : {experiment.warnings, result.warnings})
+    for (const std::string& warning : warnings)
+      std::fputs(fmt::format("mltcp: warning: {}\n", one_line(warning)).c_str(), stderr);
+  std::FILE* const out = on_standard_output > 0 ? stderr : stdout;
+  fmt::print(out, "{}: {} on {}, {} demand\n\n", one_line(result.experiment), plural(result.jobs.size(), "job"),
+             result.topology ? fmt::format("{} with {}", plural(result.topology->hosts(), "host"),
+                                           plural(result.links.size(), "shared link"))
+                             : fmt::format("a link of {}", to_text(experiment.bottleneck.rate)),
+             result.measured ? "measured" : "ideal");
+  print(result, out);
+  if (arguments.json) write_file(*arguments.json, experiment::to_json(result));
+  if (arguments.report) {
+    write_file(*arguments.report, experiment::render_schedule(result));
+    if (*arguments.report != "-") fmt::print(out, "\n{}\n", one_line(*arguments.report));
+  }
+  return 0;
+}
+
+}  // namespace mltcp::tools
