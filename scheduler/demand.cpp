@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "mltcp/base/error.h"
 
@@ -50,6 +52,78 @@ Demand multiplied(const Demand& demand, std::uint32_t times) {
   Demand result = demand;
   for (Burst& burst : result.bursts) burst.rate = Rate(burst.rate.bits_per_second * times);
   return result;
+}
+
+Demand sum_of(std::span<const Demand> demands) {
+  if (demands.empty()) throw InputError("there are no demands to add up; give one or more");
+  std::map<Nanos, std::pair<std::uint64_t, std::uint64_t>> steps;  // by time: rates that begin and that end
+  for (const Demand& demand : demands) {
+    check(demand);
+    if (demand.period != demands[0].period)
+      throw InputError(fmt::format("demands with periods of {} and {} ns can't be added up; give them one period",
+                                   demands[0].period.count, demand.period.count));
+    for (const Burst& burst : demand.bursts) {
+      steps[burst.from].first += burst.rate.bits_per_second;
+      steps[burst.to].second += burst.rate.bits_per_second;
+    }
+  }
+  Demand sum{demands[0].period, {}};
+  std::uint64_t rate = 0;
+  Nanos since;
+  for (const auto& [at, step] : steps) {
+    if (step.first == step.second) continue;
+    if (rate > 0) sum.bursts.push_back({since, at, Rate(rate)});
+    rate = rate + step.first - step.second;
+    since = at;
+  }
+  return sum;
+}
+
+Demand fold(std::span<const Bytes> series, Nanos bin, Nanos start, Nanos period, const FoldOptions& options) {
+  if (bin.count <= 0 || bin > kLongestPeriod)
+    throw InputError(
+        fmt::format("a bin is {} ns wide; give a width above 0 and at most {}", bin.count, to_text(kLongestPeriod)));
+  if (start.count < 0) throw InputError(fmt::format("the iteration begins at {} ns; give 0 or more", start.count));
+  if (!(options.merge >= 0 && options.merge <= 1) || !(options.silence >= 0 && options.silence <= 1))
+    throw InputError(
+        fmt::format("merge is {} and silence is {}; give shares from 0 to 1", options.merge, options.silence));
+  Demand demand{period, {}};
+  check(demand);
+  const double per_byte = 8 / bin.seconds();
+  const auto first = static_cast<std::size_t>(start.count / bin.count);
+  const std::int64_t end = start.count + period.count;
+  std::vector<double> rates;
+  for (std::size_t i = first; i < series.size() && static_cast<std::int64_t>(i) * bin.count < end; ++i)
+    rates.push_back(static_cast<double>(series[i]) * per_byte);
+  const double peak = rates.empty() ? 0 : *std::max_element(rates.begin(), rates.end());
+  double seconds = 0;  // of the burst so far
+  double bits = 0;
+  const auto close = [&] {
+    if (demand.bursts.empty() || seconds == 0) return;
+    // A highest rate that is out of range is refused below.
+    demand.bursts.back().rate =
+        Rate(static_cast<std::uint64_t>(std::clamp(bits / seconds + 0.5, 1.0, 2.0 * kHighestRate.bits_per_second)));
+    seconds = bits = 0;
+  };
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    const std::int64_t at = static_cast<std::int64_t>(first + i) * bin.count - start.count;
+    const Nanos from(std::max<std::int64_t>(at, 0));
+    const Nanos to(std::min(at + bin.count, period.count));
+    if (rates[i] <= 0 || rates[i] < options.silence * peak) {
+      close();
+      continue;
+    }
+    if (seconds == 0 || std::abs(rates[i] - bits / seconds) > options.merge * peak) {
+      close();
+      demand.bursts.push_back({from, to, Rate(1)});
+    }
+    demand.bursts.back().to = to;
+    seconds += (to - from).seconds();
+    bits += rates[i] * (to - from).seconds();
+  }
+  close();
+  check(demand);
+  return demand;
 }
 
 }  // namespace mltcp::scheduler

@@ -54,7 +54,9 @@ struct SolveOptions {
   /// with the least stretch is taken, and Slots::within_limit is false.
   std::uint32_t max_repetitions = 32;
   /// 0: shifts are any whole nanosecond, and the optimum is over all of them. Otherwise shifts are multiples of
-  /// perimeter / angles of each link, as in the paper (72 for its 5 degrees), and the optimum is over those.
+  /// perimeter / angles, as in the paper (72 for its 5 degrees), rounded down to nanoseconds and taken modulo the
+  /// slot's period, and the optimum is over those. The perimeter is that of the jobs that hang together through links;
+  /// where none of them is pinned, the first is at 0.
   std::uint32_t angles = 0;
   /// Work after which an exact search gives up and reports bounds: search nodes of one link or loop. Not a time, so
   /// that results are the same on every machine.
@@ -62,6 +64,8 @@ struct SolveOptions {
   /// Deviation of each job from its slot, as a share of its period, for which LinkSolution::drift_score is given and
   /// which decides among equal scores.
   double drift = 0.05;
+  /// Among shifts with equal scores, look for those that bear the largest deviations. Without, solving is faster.
+  bool robust = true;
   std::uint64_t seed = 1;  ///< of the heuristic's restarts
   double slack = 0;        ///< added to every slot's period, as a share: room to catch up (see docs/scheduler.md)
 };
@@ -81,10 +85,15 @@ struct LinkSolution {
   double score = 1;        ///< of the shifts in the solution
   double upper_bound = 1;  ///< no shifts give this link a higher score
   bool optimal = true;     ///< score == upper_bound, proven
-  /// The largest deviation that each job may have from its slot, independently and either way, such that the score
-  /// stays what it is; 0 where every deviation costs something.
+  /// A deviation that each job may have from its slot, independently and either way, without the score falling; at most
+  /// half of the shortest slot. It is the largest one for scores of 1 and for links with up to two jobs. For a lower
+  /// score with three jobs or more it may be less than that, as it ends where a step may meet an opposite one, and is 0
+  /// where some job's score depends on its shift at once. 0 for a link without jobs.
   Nanos margin;
-  double drift_score = 1;  ///< the least score when each job is off its slot by at most SolveOptions::drift periods
+  /// The score is at least this when each job is off its slot by at most SolveOptions::drift of its slot's period. For
+  /// up to two jobs it is the least score that occurs. For more it is what is left when each job asks, at every time,
+  /// for the most that it asks for within its deviation: a guarantee that no deviations may reach.
+  double drift_score = 1;
 };
 
 struct Solution {
@@ -100,13 +109,16 @@ struct Solution {
 Slots choose_slots(const std::vector<Nanos>& periods, const SolveOptions& options = {});
 
 /// All links together, whatever loops they form: exact where the search comes to an end, otherwise the best found, with
-/// a bound. Throws InputError as check() does. For whole clusters see cluster.h, which takes them apart first.
+/// a bound. Of the first few perimeters that keep max_stretch the one with the best score less mean stretch is taken;
+/// bounds are for that perimeter. The first job of those that hang together is at 0, unless some are pinned, whose
+/// shifts are taken modulo their slots' periods. Throws InputError as check() does. For whole clusters see cluster.h,
+/// which takes them apart first.
 Solution solve(const Problem& problem, const SolveOptions& options = {});
 /// The same in given slots.
 Solution solve(const Problem& problem, const Slots& slots, const SolveOptions& options = {});
 
-/// What the links' scores, margins and bounds are for given shifts. Bounds are 1 and optimal false unless they follow
-/// at once.
+/// What the links' scores, margins and bounds are for given shifts. Bounds are those of the demands' areas. Throws
+/// InputError as check() does, and for slots or shifts that don't fit the problem.
 Solution evaluate(const Problem& problem, const Slots& slots, const std::vector<Nanos>& shifts,
                   const SolveOptions& options = {});
 

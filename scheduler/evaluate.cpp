@@ -1,0 +1,249 @@
+// Scores, margins and guarantees of given shifts (see problem.h).
+//
+// Margin. As jobs deviate independently, the sum of what each asks for at most within m of a time is reached at that
+// time. So deviations up to m cause no excess anywhere exactly if the sum of the widened demands stays within the
+// capacity. Of two jobs only the difference of their deviations matters, and a sweep (internal/circle.h) tells how far
+// it may go. With excess and three jobs or more: as long as no step can meet an opposite one, E is concave in all
+// deviations, so where its gradient is 0 it can only fall.
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "mltcp/base/error.h"
+#include "mltcp/scheduler/internal/solving.h"
+
+namespace mltcp::scheduler {
+namespace {
+
+using namespace internal;
+
+struct Placed {
+  Curve curve;
+  std::int64_t period = 0;
+  std::int64_t shift = 0;
+};
+
+class LinkAtShifts {
+ public:
+  LinkAtShifts(const Problem::Link& link, const Slots& slots, const std::vector<Nanos>& shifts)
+      : capacity_(static_cast<std::int64_t>(link.capacity.bits_per_second)) {
+    std::vector<std::uint32_t> jobs;
+    for (const Problem::Use& use : link.uses) {
+      jobs.push_back(use.job);
+      const std::int64_t period = slots.periods[use.job].count;
+      placed_.push_back({curve_of(use.demand, 0, period), period, shifts[use.job].count});
+    }
+    perimeter_ = perimeter_of(slots, jobs);
+    excess_ = excess_within({});
+  }
+
+  [[nodiscard]] LinkSolution solution(double drift) {
+    LinkSolution result;
+    result.perimeter = Nanos(perimeter_);
+    if (placed_.empty()) return result;
+    result.score = score(excess_);
+    Int128 area = 0;
+    for (const Entry& entry : sum_) area += static_cast<Int128>(entry.value) * length(entry);
+    const Int128 too_much = area - static_cast<Int128>(capacity_) * perimeter_;
+    result.upper_bound = placed_.size() == 1 ? result.score : score(std::max<Int128>(too_much, 0));
+    result.optimal = result.score == result.upper_bound;
+
+    std::int64_t most = placed_.front().period;
+    std::vector<std::int64_t> by;
+    for (const Placed& job : placed_) {
+      most = std::min(most, job.period);
+      by.push_back(static_cast<std::int64_t>(drift * static_cast<double>(job.period)));
+    }
+    most /= 2;
+    if (placed_.size() == 1) {
+      result.margin = Nanos(most);
+      result.drift_score = result.score;
+    } else if (placed_.size() == 2) {
+      pair(result, most, by[0] + by[1]);
+    } else {
+      result.margin = Nanos(excess_ == 0 ? free_margin(most) : flat_margin(most));
+      result.drift_score = score(excess_within(by));
+    }
+    return result;
+  }
+
+ private:
+  [[nodiscard]] double score(Int128 excess) const {
+    return static_cast<double>(1 - static_cast<long double>(excess) /
+                                       (static_cast<long double>(perimeter_) * static_cast<long double>(capacity_)));
+  }
+  [[nodiscard]] std::int64_t length(const Entry& entry) const {
+    const Entry* next = &entry + 1;
+    return (next == sum_.data() + sum_.size() ? perimeter_ : next->at) - entry.at;
+  }
+
+  /// Excess of the demands widened by so much each; of the demands themselves if `by` is empty.
+  Int128 excess_within(std::span<const std::int64_t> by) {
+    sum_.assign(1, {});
+    for (std::size_t i = 0; i < placed_.size(); ++i) {
+      const Placed& job = placed_[i];
+      add(sum_, by.empty() ? job.curve : widened(job.curve, job.period, by[i]), job.period, job.shift, 1, perimeter_,
+          scratch_);
+      sum_.swap(scratch_);
+    }
+    return internal::excess(sum_, capacity_, perimeter_);
+  }
+
+  std::int64_t free_margin(std::int64_t most) {
+    std::vector<std::int64_t> by(placed_.size());
+    std::int64_t low = 0;
+    std::int64_t high = most + 1;
+    while (high - low > 1) {
+      const std::int64_t middle = low + (high - low) / 2;
+      std::fill(by.begin(), by.end(), middle);
+      (excess_within(by) == 0 ? low : high) = middle;
+    }
+    return low;
+  }
+
+  void sweep_of(std::size_t moved) {
+    Profile others{{}};
+    for (std::size_t i = 0; i < placed_.size(); ++i) {
+      if (i == moved) continue;
+      add(others, placed_[i].curve, placed_[i].period, placed_[i].shift, 1, perimeter_, scratch_);
+      others.swap(scratch_);
+    }
+    const std::int64_t none = 0;
+    sweep_.run({&placed_[moved].curve, 1}, {&others, 1}, {&capacity_, 1}, {&none, 1}, placed_[moved].period,
+               perimeter_);
+  }
+
+  /// Exact for two jobs: E depends on the difference of their deviations alone.
+  void pair(LinkSolution& result, std::int64_t most, std::int64_t drift) {
+    const std::size_t moved = placed_[0].period <= placed_[1].period ? 0 : 1;
+    sweep_of(moved);
+    const std::int64_t shift = placed_[moved].shift;
+    const std::int64_t period = placed_[moved].period;
+    // Points as one meets them on the way from the shift to the right, or to the left.
+    const auto points = sweep_.points();
+    const auto count = static_cast<std::int64_t>(points.size());
+    const std::int64_t right =
+        std::partition_point(points.begin(), points.end(), [=](const Point& point) { return point.at <= shift; }) -
+        points.begin();
+    Int128 worst = excess_;
+    const auto reach = [&](int direction) {
+      std::int64_t free = -1;  // how far E is not above that of the shift
+      std::int64_t at = 0;     // distance from the shift
+      Int128 value = excess_;
+      std::int64_t i = direction > 0 ? right : right - 1;
+      if (direction < 0 && i >= 0 && points[static_cast<std::size_t>(i)].at == shift) --i;
+      for (std::int64_t steps = 0; steps <= count && (free < 0 || at < drift); ++steps, i += direction) {
+        const std::int64_t turn = i >= count ? period : i < 0 ? -period : 0;
+        const Point& point = points[static_cast<std::size_t>((i + count) % count)];
+        const std::int64_t next = direction * (point.at + turn - shift);
+        if (next <= at) continue;
+        const Int128 slope = (point.excess - value) / (next - at);
+        if (free < 0 && point.excess > excess_) free = at + static_cast<std::int64_t>((excess_ - value) / slope);
+        if (at < drift) worst = std::max(worst, value + slope * (std::min(next, drift) - at));
+        at = next;
+        value = point.excess;
+      }
+      return free < 0 ? period : free;
+    };
+    const std::int64_t free = std::min(reach(1), reach(-1));
+    result.margin = Nanos(std::min(most, free / 2));
+    result.drift_score = score(worst);
+  }
+
+  std::int64_t flat_margin(std::int64_t most) {
+    std::int64_t peaks = 0;
+    for (std::size_t j = 0; j < placed_.size(); ++j) {
+      sweep_of(j);
+      if (sweep_.slopes_at(placed_[j].shift) != std::pair<Int128, Int128>(0, 0)) return 0;
+      peaks += placed_[j].curve.peak;
+    }
+    std::int64_t least = 2 * most;
+    for (std::size_t a = 0; a < placed_.size(); ++a)
+      for (std::size_t b = 0; b < placed_.size(); ++b) {
+        // Steps meet again after every common divisor of the two periods.
+        const std::int64_t period = std::gcd(placed_[a].period, placed_[b].period);
+        const std::int64_t others = peaks - placed_[a].curve.peak - placed_[b].curve.peak;
+        for (const Step& up : placed_[a].curve.steps)
+          for (const Step& down : placed_[b].curve.steps) {
+            if (a == b || up.after < up.before || down.after > down.before) continue;
+            if (up.before + down.after >= capacity_ || up.after + down.before + others <= capacity_) continue;
+            const std::int64_t apart = (up.at + placed_[a].shift - down.at - placed_[b].shift) % period;
+            least = std::min({least, std::abs(apart), period - std::abs(apart)});
+          }
+      }
+    return least / 2;
+  }
+
+  std::int64_t capacity_;
+  std::int64_t perimeter_ = 0;
+  std::vector<Placed> placed_;
+  Int128 excess_ = 0;
+  Profile sum_, scratch_;
+  Sweep sweep_;
+};
+
+}  // namespace
+
+Solution evaluate(const Problem& problem, const Slots& slots, const std::vector<Nanos>& shifts,
+                  const SolveOptions& options) {
+  check(problem);
+  internal::check(options);
+  internal::check(problem, slots);
+  if (shifts.size() != problem.jobs.size())
+    throw InputError(
+        fmt::format("there are {} shifts for {} jobs; give one for each", shifts.size(), problem.jobs.size()));
+  for (std::size_t j = 0; j < shifts.size(); ++j)
+    if (shifts[j].count < 0 || shifts[j] >= slots.periods[j])
+      throw InputError(
+          fmt::format("job \"{}\" has a shift of {} ns; give one from 0 to below its slot's period of {} ns",
+                      problem.jobs[j].name, shifts[j].count, slots.periods[j].count));
+  return internal::evaluated(problem, slots, shifts, options);
+}
+
+namespace internal {
+
+void check(const Problem& problem, const Slots& slots) {
+  const std::size_t count = problem.jobs.size();
+  if (slots.periods.size() != count || slots.repetitions.size() != count)
+    throw InputError(fmt::format("the slots are for {} jobs, and there are {}; choose them for these jobs",
+                                 slots.periods.size(), count));
+  if (count > 0 && (slots.perimeter.count <= 0 || slots.perimeter > kLongestPeriod))
+    throw InputError(fmt::format("the slots' perimeter is {} ns; give one above 0 and at most {}",
+                                 slots.perimeter.count, to_text(kLongestPeriod)));
+  for (std::size_t j = 0; j < count; ++j)
+    if (slots.repetitions[j] == 0 || slots.periods[j] * slots.repetitions[j] != slots.perimeter ||
+        slots.periods[j] < problem.jobs[j].period)
+      throw InputError(
+          fmt::format("job \"{}\" with a period of {} ns has {} slots of {} ns on a perimeter of {} ns; "
+                      "slots must fill it and be no shorter than the period",
+                      problem.jobs[j].name, problem.jobs[j].period.count, slots.repetitions[j], slots.periods[j].count,
+                      slots.perimeter.count));
+}
+
+Solution evaluated(const Problem& problem, const Slots& slots, const std::vector<Nanos>& shifts,
+                   const SolveOptions& options) {
+  Solution solution;
+  solution.slots = slots;
+  solution.shifts = shifts;
+  double score = 0;
+  double bound = 0;
+  std::size_t shared = 0;
+  solution.optimal = true;
+  for (const Problem::Link& link : problem.links) {
+    solution.links.push_back(LinkAtShifts(link, slots, shifts).solution(options.drift));
+    if (link.uses.size() < 2) continue;
+    score += solution.links.back().score;
+    bound += solution.links.back().upper_bound;
+    solution.optimal &= solution.links.back().optimal;
+    ++shared;
+  }
+  if (shared > 0) {
+    solution.score = score / static_cast<double>(shared);
+    solution.upper_bound = solution.optimal ? solution.score : bound / static_cast<double>(shared);
+  }
+  return solution;
+}
+
+}  // namespace internal
+}  // namespace mltcp::scheduler

@@ -1,0 +1,202 @@
+// Step functions on the circle (see circle.h).
+#include "mltcp/scheduler/internal/circle.h"
+
+#include <deque>
+
+namespace mltcp::scheduler::internal {
+namespace {
+
+/// A curve from its values: each holds from its time to the next one's; the first is at 0.
+Curve from_pieces(const Profile& pieces, std::uint32_t link) {
+  Curve curve;
+  curve.link = link;
+  curve.level = pieces.front().value;
+  std::int64_t before = pieces.back().value;
+  for (const Entry& piece : pieces) {
+    if (piece.value != before) curve.steps.push_back({piece.at, before, piece.value});
+    curve.peak = std::max(curve.peak, piece.value);
+    before = piece.value;
+  }
+  return curve;
+}
+
+}  // namespace
+
+Curve curve_of(const Demand& demand, std::uint32_t link, std::int64_t period, std::int64_t times, std::int64_t by) {
+  Profile pieces;
+  std::int64_t end = 0;
+  for (const Burst& burst : demand.bursts) {
+    if (burst.from.count > end) pieces.push_back({end, 0});
+    const Uint128 scaled = static_cast<Uint128>(burst.rate.bits_per_second) * static_cast<std::uint64_t>(times) /
+                           static_cast<std::uint64_t>(by);
+    pieces.push_back({burst.from.count, static_cast<std::int64_t>(scaled)});
+    end = burst.to.count;
+  }
+  if (end < period) pieces.push_back({end, 0});
+  return from_pieces(pieces, link);
+}
+
+Curve widened(const Curve& curve, std::int64_t period, std::int64_t by, bool highest) {
+  if (curve.steps.empty() || by == 0) return curve;
+  const auto& steps = curve.steps;
+  const auto better = [highest](std::int64_t a, std::int64_t b) { return highest ? a >= b : a <= b; };
+  // Each piece between two steps, widened both ways, on as many turns as reach into the first. Pieces begin and end in
+  // the same order, so that the best of those that overlap is a sliding-window maximum.
+  struct Piece {
+    std::int64_t from, to, value;
+  };
+  std::vector<Piece> pieces;
+  const std::int64_t turns = 1 + by / period;
+  for (std::int64_t turn = -turns - 1; turn <= turns; ++turn) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const std::int64_t to = i + 1 < steps.size() ? steps[i + 1].at : steps.front().at + period;
+      pieces.push_back({steps[i].at + turn * period - by, to + turn * period + by, steps[i].after});
+    }
+  }
+  std::deque<std::size_t> window;
+  std::size_t entering = 0;
+  std::size_t leaving = 0;
+  Profile result;
+  while (leaving < pieces.size()) {
+    const std::int64_t now =
+        entering < pieces.size() ? std::min(pieces[entering].from, pieces[leaving].to) : pieces[leaving].to;
+    if (now >= period) break;
+    while (entering < pieces.size() && pieces[entering].from == now) {
+      while (!window.empty() && better(pieces[entering].value, pieces[window.back()].value)) window.pop_back();
+      window.push_back(entering++);
+    }
+    while (leaving < pieces.size() && pieces[leaving].to == now) {
+      if (!window.empty() && window.front() == leaving) window.pop_front();
+      ++leaving;
+    }
+    if (window.empty()) continue;
+    const Entry entry{std::max<std::int64_t>(now, 0), pieces[window.front()].value};
+    if (!result.empty() && result.back().at == entry.at)
+      result.back() = entry;
+    else if (result.empty() || result.back().value != entry.value)
+      result.push_back(entry);
+  }
+  return from_pieces(result, curve.link);
+}
+
+void add(const Profile& profile, const Curve& curve, std::int64_t period, std::int64_t shift, std::int64_t sign,
+         std::int64_t perimeter, Profile& out) {
+  out.clear();
+  Cursor cursor(curve, period, shift);
+  std::size_t i = 0;
+  std::int64_t value = 0;
+  while (i < profile.size() || cursor.at() < perimeter) {
+    const std::int64_t now = i < profile.size() ? std::min(profile[i].at, cursor.at()) : cursor.at();
+    if (i < profile.size() && profile[i].at == now) value = profile[i++].value;
+    if (cursor.at() == now) cursor.next();
+    const std::int64_t sum = value + sign * cursor.value();
+    if (out.empty() || out.back().value != sum) out.push_back({now, sum});
+  }
+}
+
+Int128 excess(const Profile& profile, std::int64_t capacity, std::int64_t perimeter) {
+  Int128 sum = 0;
+  for (std::size_t i = 0; i < profile.size(); ++i) {
+    const std::int64_t to = i + 1 < profile.size() ? profile[i + 1].at : perimeter;
+    sum += static_cast<Int128>(above(profile[i].value, capacity)) * (to - profile[i].at);
+  }
+  return sum;
+}
+
+void Sweep::run(std::span<const Curve> curves, std::span<const Profile> profiles,
+                std::span<const std::int64_t> capacities, std::span<const std::int64_t> headroom, std::int64_t period,
+                std::int64_t perimeter) {
+  period_ = period;
+  events_.clear();
+  points_.clear();
+  Int128 level = 0;
+  Int128 slope = 0;
+  for (const Curve& curve : curves) {
+    const Profile& profile = profiles[curve.link];
+    const std::int64_t capacity = capacities[curve.link];
+    const std::int64_t room = capacity - headroom[curve.link];
+    // At shift 0 and just after it.
+    Cursor cursor(curve, period, 0);
+    std::int64_t last = 0;
+    std::int64_t value = 0;
+    for (std::size_t i = 0; i < profile.size() || cursor.at() < perimeter;) {
+      const std::int64_t now = i < profile.size() ? std::min(profile[i].at, cursor.at()) : cursor.at();
+      level += static_cast<Int128>(above(value + cursor.value(), capacity)) * (now - last);
+      last = now;
+      if (i < profile.size() && profile[i].at == now) value = profile[i++].value;
+      if (cursor.at() == now) {
+        slope += above(value + cursor.step().before, capacity) - above(value + cursor.step().after, capacity);
+        cursor.next();
+      }
+    }
+    level += static_cast<Int128>(above(value + cursor.value(), capacity)) * (perimeter - last);
+    // Meetings at shifts in (0, period].
+    std::int64_t before = profile.back().value;
+    std::int64_t turn = 0;
+    for (const Entry& entry : profile) {
+      while (entry.at - turn >= period) turn += period;
+      const std::int64_t after = entry.value;
+      if (after == before) continue;  // only at 0
+      const std::int64_t low = std::min(before, after);
+      const std::int64_t high = std::max(before, after);
+      for (const Step& step : curve.steps) {
+        const bool up = step.after > step.before;
+        if (low + (up ? step.before : step.after) >= capacity) continue;
+        const std::int64_t peak = high + (up ? step.after : step.before);
+        if (peak <= room) continue;
+        const bool opposite = up != (after > before);
+        std::int64_t change = 0;
+        if (peak > capacity)
+          change = above(after + step.before, capacity) - above(after + step.after, capacity) -
+                   above(before + step.before, capacity) + above(before + step.after, capacity);
+        if (change == 0 && !opposite) continue;
+        std::int64_t at = entry.at - turn - step.at;
+        if (at <= 0) at += period;
+        events_.push_back({at * 2 + (opposite ? 1 : 0), change});
+      }
+      before = after;
+    }
+  }
+  std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) { return a.key < b.key; });
+  std::int64_t at = 0;
+  for (std::size_t i = 0; i < events_.size();) {
+    const std::int64_t now = events_[i].key >> 1;
+    level += slope * (now - at);
+    at = now;
+    Point point{now, false, level, 0};
+    for (; i < events_.size() && events_[i].key >> 1 == now; ++i) {
+      slope += events_[i].change;
+      point.meeting |= (events_[i].key & 1) != 0;
+    }
+    point.slope = slope;
+    points_.push_back(point);
+  }
+  if (at < period) points_.push_back({period, false, level + slope * (period - at), slope});
+  least_ = points_.front().excess;
+  for (const Point& point : points_) least_ = std::min(least_, point.excess);
+}
+
+Int128 Sweep::excess_at(std::int64_t shift) const {
+  const auto after =
+      std::partition_point(points_.begin(), points_.end(), [=](const Point& point) { return point.at <= shift; });
+  const Point& from = after == points_.begin() ? points_.back() : *(after - 1);
+  return from.excess + from.slope * (shift - (after == points_.begin() ? 0 : from.at));
+}
+
+std::pair<Int128, Int128> Sweep::slopes_at(std::int64_t shift) const {
+  if (shift == 0) shift = period_;
+  const auto at =
+      std::partition_point(points_.begin(), points_.end(), [=](const Point& point) { return point.at < shift; });
+  const Int128 left = at == points_.begin() ? points_.back().slope : (at - 1)->slope;
+  return {left, at->at == shift ? at->slope : left};
+}
+
+Sweep::Run Sweep::widest_run(Int128 level) const {
+  Run widest{0, -1};
+  for_each_run(level, [&](const Run& run) {
+    if (run.to - run.from > widest.to - widest.from) widest = run;
+  });
+  return widest;
+}
+
+}  // namespace mltcp::scheduler::internal

@@ -1,0 +1,182 @@
+// Step functions on the circle: what the solver and the evaluation of shifts compute with.
+//
+// A job's demand on a link is a piecewise-constant curve over its slot and repeats on the perimeter. The sum of placed
+// curves is a profile. With f(x) = max(0, x - C), the excess of a profile D and one more curve d at shift s,
+//
+//   E(s) = integral over the perimeter of f(D(t) + d(t - s)),
+//
+// is piecewise linear in s: its slope is the sum of f(D + before) - f(D + after) over the steps of d, and changes only
+// where a step of d meets a step of D. As f is convex, the change is
+//
+//   up meets up, down meets down:  never positive (a concave kink),
+//   up meets down:                 never negative (a convex kink).
+//
+// So a sweep over the B_D * B_d meetings of one slot gives E at every shift exactly, and its minimum is at a convex
+// kink or everywhere. All numbers are integers: times below 2^54 ns, values below 2^62, their products in 128 bits.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "mltcp/scheduler/demand.h"
+
+namespace mltcp::scheduler::internal {
+
+__extension__ typedef __int128 Int128;  // NOLINT(modernize-use-using): not before `using`
+
+/// A change of demand at a time of the slot.
+struct Step {
+  std::int64_t at = 0;
+  std::int64_t before = 0;
+  std::int64_t after = 0;
+  bool operator==(const Step&) const = default;
+};
+
+/// What one job asks of one link, over a slot. Without steps it is `level` throughout.
+struct Curve {
+  std::uint32_t link = 0;
+  std::int64_t level = 0;  ///< at the slot's begin
+  std::int64_t peak = 0;
+  std::vector<Step> steps;  ///< by time, in [0, period)
+  bool operator==(const Curve&) const = default;
+};
+
+/// Constant from `at` to the next entry's.
+struct Entry {
+  std::int64_t at = 0;
+  std::int64_t value = 0;
+};
+/// One turn around the circle. The first entry is at 0, and no two neighbours are equal.
+using Profile = std::vector<Entry>;
+
+/// A demand in a slot of `period`, its rates multiplied by `times / by`, rounded down.
+Curve curve_of(const Demand& demand, std::uint32_t link, std::int64_t period, std::int64_t times = 1,
+               std::int64_t by = 1);
+/// The highest demand within `by` of each time (`highest`), or the lowest.
+Curve widened(const Curve& curve, std::int64_t period, std::int64_t by, bool highest = true);
+
+/// The steps of a curve on the perimeter in order of time, from 0 on without end.
+class Cursor {
+ public:
+  /// 0 <= shift < period.
+  Cursor(const Curve& curve, std::int64_t period, std::int64_t shift) : steps_(curve.steps), period_(period) {
+    if (steps_.empty()) {
+      value_ = curve.level;
+      return;
+    }
+    const auto wraps =
+        std::partition_point(steps_.begin(), steps_.end(), [=](const Step& step) { return step.at < period - shift; });
+    index_ = static_cast<std::size_t>(wraps - steps_.begin());
+    turn_ = shift - period;
+    if (wraps == steps_.end()) {
+      index_ = 0;
+      turn_ = shift;
+    }
+    at_ = steps_[index_].at + turn_;
+    value_ = steps_[index_].before;
+  }
+  [[nodiscard]] std::int64_t at() const { return at_; }        ///< of the next step
+  [[nodiscard]] std::int64_t value() const { return value_; }  ///< before the next step
+  [[nodiscard]] const Step& step() const { return steps_[index_]; }
+  void next() {
+    value_ = steps_[index_].after;
+    if (++index_ == steps_.size()) {
+      index_ = 0;
+      turn_ += period_;
+    }
+    at_ = steps_[index_].at + turn_;
+  }
+
+ private:
+  std::span<const Step> steps_;
+  std::int64_t period_;
+  std::size_t index_ = 0;
+  std::int64_t turn_ = 0;
+  std::int64_t at_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t value_ = 0;
+};
+
+inline std::int64_t above(std::int64_t value, std::int64_t capacity) { return value > capacity ? value - capacity : 0; }
+
+/// `out` becomes `profile` + sign * the curve at `shift`.
+void add(const Profile& profile, const Curve& curve, std::int64_t period, std::int64_t shift, std::int64_t sign,
+         std::int64_t perimeter, Profile& out);
+/// Integral of what is above the capacity.
+Int128 excess(const Profile& profile, std::int64_t capacity, std::int64_t perimeter);
+
+/// E at a shift where its slope changes or might once more jobs are placed, and its slope from there on.
+struct Point {
+  std::int64_t at = 0;   ///< in (0, period], by time; the last is `period`
+  bool meeting = false;  ///< of an up-step and a down-step, such that more demand can make it a convex kink
+  Int128 excess = 0;
+  Int128 slope = 0;
+};
+
+/// Sweeps one job over all shifts of its slot.
+class Sweep {
+ public:
+  /// E for the links of the job's `curves`, against their `profiles` (by link). `headroom` by link is the most that
+  /// jobs still to be placed can add.
+  void run(std::span<const Curve> curves, std::span<const Profile> profiles, std::span<const std::int64_t> capacities,
+           std::span<const std::int64_t> headroom, std::int64_t period, std::int64_t perimeter);
+
+  [[nodiscard]] std::span<const Point> points() const { return points_; }
+  [[nodiscard]] Int128 least() const { return least_; }
+  [[nodiscard]] Int128 excess_at(std::int64_t shift) const;  ///< 0 <= shift < period
+  /// Slopes of E on the left and on the right of a shift.
+  [[nodiscard]] std::pair<Int128, Int128> slopes_at(std::int64_t shift) const;
+
+  /// An interval of shifts, [from, to], that may go round: 0 <= from < period, to - from <= period.
+  struct Run {
+    std::int64_t from = 0;
+    std::int64_t to = 0;
+  };
+  /// Calls fun(Run) for each longest interval on which E is `level`, where `level` is its minimum.
+  template <typename Fun>
+  void for_each_run(Int128 level, Fun&& fun) const;
+  /// The longest such interval.
+  [[nodiscard]] Run widest_run(Int128 level) const;
+
+ private:
+  struct Event {
+    std::int64_t key;  // twice the position, and 1 for a meeting that counts
+    std::int64_t change;
+  };
+  std::vector<Event> events_;
+  std::vector<Point> points_;
+  Int128 least_ = 0;
+  std::int64_t period_ = 0;
+};
+
+template <typename Fun>
+void Sweep::for_each_run(Int128 level, Fun&& fun) const {
+  // E is linear between neighbours: it is the minimum between two of them exactly if it is at both with slope 0.
+  const std::size_t count = points_.size();
+  const auto flat = [&](std::size_t i) { return points_[i].excess == level && points_[i].slope == 0; };
+  std::size_t begin = 0;
+  while (begin < count && flat(begin)) ++begin;
+  if (begin == count) {
+    fun(Run{0, period_});
+    return;
+  }
+  // From a point on that no run goes across.
+  for (std::size_t k = 1; k <= count; ++k) {
+    const std::size_t first = (begin + k) % count;
+    if (points_[first].excess != level) continue;
+    std::size_t last = first;
+    std::int64_t length = 0;
+    while (flat(last)) {
+      const std::size_t after = (last + 1) % count;
+      length += points_[after].at - points_[last].at + (after == 0 ? period_ : 0);
+      last = after;
+      ++k;
+    }
+    const std::int64_t from = points_[first].at % period_;
+    fun(Run{from, from + length});
+  }
+}
+
+}  // namespace mltcp::scheduler::internal

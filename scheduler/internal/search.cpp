@@ -1,0 +1,479 @@
+// Heuristic and branch and bound (see search.h).
+#include "mltcp/scheduler/internal/search.h"
+
+#include <numeric>
+#include <queue>
+
+namespace mltcp::scheduler::internal {
+namespace {
+
+/// Nodes that a search keeps at most; beyond, it stops as if its limit were reached.
+constexpr std::size_t kMostNodes = 1'000'000;
+/// Optimal shifts kept to choose from.
+constexpr std::size_t kMostOthers = 8;
+
+Int128 area(const Model::Job& job, std::int64_t perimeter) {
+  Int128 sum = 0;
+  for (const Curve& curve : job.curves) {
+    Int128 slot = static_cast<Int128>(curve.level) * job.period;
+    for (const Step& step : curve.steps) slot += static_cast<Int128>(step.after - step.before) * (job.period - step.at);
+    // A step at 0 is in the level already.
+    if (!curve.steps.empty() && curve.steps.front().at == 0)
+      slot -= static_cast<Int128>(curve.steps.front().after - curve.steps.front().before) * job.period;
+    sum += slot * (perimeter / job.period);
+  }
+  return sum;
+}
+
+/// The allowed shift of a job in the middle of a run of such, or its begin if there is none.
+std::int64_t nearest(const Model::Job& job, const Sweep::Run& run) {
+  const std::int64_t middle = (run.from + (run.to - run.from) / 2) % job.period;
+  const auto after = std::lower_bound(job.grid.begin(), job.grid.end(), middle);
+  const std::int64_t high = after == job.grid.end() ? job.grid.front() + job.period : *after;
+  const std::int64_t low = after == job.grid.begin() ? job.grid.back() - job.period : *(after - 1);
+  return (high - middle < middle - low ? high + job.period : low + job.period) % job.period;
+}
+
+class Minimiser {
+ public:
+  Minimiser(const Model& model, const Limits& limits)
+      : model_(model), limits_(limits), random_(limits.seed), arrangement_(model), none_(model.capacities.size(), 0) {
+    for (std::uint32_t j = 0; j < model.jobs.size(); ++j) {
+      if (!model.jobs[j].pinned) free_.push_back(j);
+      areas_.push_back(area(model.jobs[j], model.perimeter));
+    }
+    std::stable_sort(free_.begin(), free_.end(), [&](auto a, auto b) { return areas_[a] > areas_[b]; });
+    // The job at 0, where there is one, comes first and stays.
+    if (model.turns && on_grid())
+      std::stable_sort(free_.begin(), free_.end(),
+                       [&](auto a, auto b) { return (a == model.root) > (b == model.root); });
+  }
+
+  Found run(const std::vector<std::int64_t>* start) {
+    root_bound();
+    if (start != nullptr) {
+      shifts_ = *start;
+      Arrangement& all = place_all();
+      descend();
+      keep(all.excess());
+    }
+    for (std::uint32_t i = 0; !done() && i <= limits_.restarts; ++i) insert(i);
+    if (!done() && limits_.nodes > 0) branch();
+    if (best_.bound > best_.excess || (complete_ && !limits_.zero_only)) best_.bound = best_.excess;
+    return std::move(best_);
+  }
+
+  /// Best shift of a job against what is placed; among equal ones the begin or end of an interval, as packing asks for.
+  std::int64_t best_shift(std::uint32_t job, Int128& least) {
+    sweep(job, none_);
+    const Model::Job& it = model_.jobs[job];
+    if (it.grid.empty()) {
+      least = sweep_.least();
+      std::int64_t shift = 0;
+      std::uint64_t seen = 0;
+      sweep_.for_each_run(least, [&](const Sweep::Run& run) {
+        for (const std::int64_t end : {run.from, run.to})
+          if (random_.below(++seen) == 0) shift = end % it.period;
+      });
+      return shift;
+    }
+    std::int64_t shift = 0;
+    std::uint64_t seen = 0;
+    least = -1;
+    for_grid(it, [&](std::int64_t at, Int128 value) {
+      if (least >= 0 && value > least) return;
+      if (value != least) seen = 0;
+      least = value;
+      if (random_.below(++seen) == 0) shift = at;
+    });
+    return shift;
+  }
+
+ private:
+  void sweep(std::uint32_t job, std::span<const std::int64_t> headroom) {
+    const Model::Job& it = model_.jobs[job];
+    sweep_.run(it.curves, arrangement_.profiles(), model_.capacities, headroom, it.period, model_.perimeter);
+  }
+
+  template <typename Fun>
+  void for_grid(const Model::Job& job, Fun&& fun) {
+    const auto points = sweep_.points();
+    const Point* from = &points.back();
+    std::int64_t from_at = 0;
+    std::size_t next = 0;
+    for (const std::int64_t at : job.grid) {
+      while (points[next].at <= at) {  // the last point is at the period, beyond the grid
+        from = &points[next++];
+        from_at = from->at;
+      }
+      fun(at, from->excess + from->slope * (at - from_at));
+    }
+  }
+
+  Arrangement& place_all() {
+    arrangement_.clear();
+    for (const std::uint32_t j : free_) arrangement_.place(j, shifts_[j]);
+    return arrangement_;
+  }
+
+  [[nodiscard]] bool on_grid() const { return !model_.jobs.empty() && !model_.jobs.front().grid.empty(); }
+
+  [[nodiscard]] bool done() const { return !best_.shifts.empty() && best_.excess <= best_.bound; }
+
+  void keep(Int128 excess) {
+    if (best_.shifts.empty() || excess < best_.excess) {
+      best_.others.clear();
+      best_.excess = excess;
+      best_.shifts = shifts_;
+    } else if (excess == best_.excess && best_.others.size() < kMostOthers && shifts_ != best_.shifts &&
+               std::find(best_.others.begin(), best_.others.end(), shifts_) == best_.others.end()) {
+      best_.others.push_back(shifts_);
+    }
+  }
+
+  /// One greedy insertion, by area or in an order drawn at random, and descent from there.
+  void insert(std::uint32_t attempt) {
+    std::vector<std::uint32_t> order = free_;
+    const std::size_t first_free = model_.turns && on_grid() ? 1 : 0;
+    if (attempt > 0)
+      for (std::size_t i = order.size(); i > first_free + 1; --i)
+        std::swap(order[i - 1], order[first_free + random_.below(i - first_free)]);
+    shifts_.assign(model_.jobs.size(), 0);
+    for (std::uint32_t j = 0; j < model_.jobs.size(); ++j)
+      if (model_.jobs[j].pinned) shifts_[j] = model_.jobs[j].shift;
+    arrangement_.clear();
+    bool first = model_.turns;
+    for (const std::uint32_t j : order) {
+      Int128 least = 0;
+      shifts_[j] = first ? 0 : best_shift(j, least);
+      first = false;
+      arrangement_.place(j, shifts_[j]);
+    }
+    if (free_.size() > 2 || !model_.turns) descend();
+    keep(arrangement_.excess());
+  }
+
+  /// Puts each job where it is best given the others, until none gets better.
+  void descend() {
+    std::size_t quiet = 0;
+    for (std::size_t i = 0; quiet < free_.size(); i = (i + 1) % free_.size()) {
+      const std::uint32_t j = free_[i];
+      const Int128 before = arrangement_.excess(j);
+      if (before == 0 || (model_.turns && on_grid() && j == model_.root)) {
+        ++quiet;
+        continue;
+      }
+      arrangement_.take_away(j, shifts_[j]);
+      Int128 least = 0;
+      const std::int64_t shift = best_shift(j, least);
+      if (least < before) {
+        shifts_[j] = shift;
+        quiet = 0;
+      } else {
+        ++quiet;
+      }
+      arrangement_.place(j, shifts_[j]);
+    }
+  }
+
+  /// What no arrangement goes below: the area that doesn't fit; what single jobs and disjoint pairs have by themselves.
+  void root_bound() {
+    best_.bound = 0;
+    const std::size_t links = model_.capacities.size();
+    std::vector<Int128> left(links);
+    for (std::size_t l = 0; l < links; ++l) left[l] = -static_cast<Int128>(model_.capacities[l]) * model_.perimeter;
+    for (const Model::Job& job : model_.jobs)
+      for (const Curve& curve : job.curves) {
+        Model::Job alone{job.period, {curve}, {}, 0, false, 0};
+        left[curve.link] += area(alone, model_.perimeter);
+      }
+    Int128 too_much = 0;
+    for (const Int128 rest : left) too_much += std::max<Int128>(rest, 0);
+
+    arrangement_.clear();
+    const Int128 pinned = arrangement_.excess();
+    const std::size_t count = free_.size();
+    std::vector<Int128> alone(model_.jobs.size());  // the least that a job adds to the pinned ones
+    Int128 sum = pinned;
+    for (const std::uint32_t j : free_) {
+      sweep(j, none_);
+      alone[j] = sweep_.least() - arrangement_.excess(j);
+      sum += alone[j];
+    }
+    best_.bound = std::max(too_much, sum);
+    pairs_.assign(model_.jobs.size() * model_.jobs.size(), 0);
+    if (count < 2) return;
+    Arrangement empty(model_, false);
+    for (std::size_t a = 0; a + 1 < count; ++a) {
+      empty.clear();
+      empty.place(free_[a], 0);
+      const Int128 first = empty.excess();
+      for (std::size_t b = a + 1; b < count; ++b) {
+        const Model::Job& job = model_.jobs[free_[b]];
+        sweep_.run(job.curves, empty.profiles(), model_.capacities, none_, job.period, model_.perimeter);
+        const Int128 pair = first + sweep_.least() - empty.excess(free_[b]);
+        pairs_[free_[a] * model_.jobs.size() + free_[b]] = pair;
+        pairs_[free_[b] * model_.jobs.size() + free_[a]] = pair;
+      }
+    }
+    best_.bound = std::max(best_.bound, sum + matching(free_, alone, free_.size()));
+  }
+
+  /// What disjoint pairs of `jobs` (but for the one at `without`) have beyond what each job adds by itself.
+  Int128 matching(std::span<const std::uint32_t> jobs, std::span<const Int128> each, std::size_t without) {
+    edges_.clear();
+    for (std::size_t a = 0; a < jobs.size(); ++a)
+      for (std::size_t b = a + 1; b < jobs.size(); ++b) {
+        if (a == without || b == without) continue;
+        const Int128 more = pairs_[jobs[a] * model_.jobs.size() + jobs[b]] - each[jobs[a]] - each[jobs[b]];
+        if (more > 0) edges_.push_back({more, jobs[a], jobs[b]});
+      }
+    std::sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) {
+      return a.weight != b.weight ? a.weight > b.weight : std::pair(a.a, a.b) < std::pair(b.a, b.b);
+    });
+    matched_.assign(model_.jobs.size(), false);
+    Int128 sum = 0;
+    for (const Edge& edge : edges_) {
+      if (matched_[edge.a] || matched_[edge.b]) continue;
+      matched_[edge.a] = matched_[edge.b] = true;
+      sum += edge.weight;
+    }
+    return sum;
+  }
+
+  void branch() {
+    constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+    pool_.clear();
+    pool_.push_back({best_.bound, 0, none, 0, model_.turns ? free_[0] : none, model_.turns ? 1U : 0U});
+    const auto later = [this](std::uint32_t a, std::uint32_t b) {
+      const Node& x = pool_[a];
+      const Node& y = pool_[b];
+      if (x.lower != y.lower) return x.lower > y.lower;
+      return x.depth != y.depth ? x.depth < y.depth : a > b;
+    };
+    std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, decltype(later)> open(later);
+    open.push(0);
+    while (!open.empty()) {
+      const std::uint32_t top = open.top();
+      const Int128 lower = pool_[top].lower;
+      if (lower >= best_.excess) break;
+      best_.bound = std::max(best_.bound, lower);
+      if (best_.nodes >= limits_.nodes || pool_.size() >= kMostNodes || (limits_.zero_only && lower > 0)) return;
+      open.pop();
+      const std::size_t first = pool_.size();
+      expand(top);
+      for (std::size_t i = first; i < pool_.size(); ++i) open.push(static_cast<std::uint32_t>(i));
+    }
+    complete_ = true;
+  }
+
+  void expand(std::uint32_t index) {
+    constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+    arrangement_.clear();
+    forbidden_.clear();
+    placed_.assign(model_.jobs.size(), false);
+    shifts_.assign(model_.jobs.size(), 0);
+    for (std::uint32_t j = 0; j < model_.jobs.size(); ++j)
+      if (model_.jobs[j].pinned) shifts_[j] = model_.jobs[j].shift;
+    for (std::uint32_t n = index; n != none; n = pool_[n].parent) {
+      const Node& node = pool_[n];
+      if (node.job == none) continue;
+      arrangement_.place(node.job, node.at);
+      placed_[node.job] = true;
+      shifts_[node.job] = node.at;
+      for (std::uint32_t s = node.first_sibling; s < n; ++s)
+        forbidden_.emplace_back(model_.jobs[pool_[s].job].twins, pool_[s].at);
+    }
+    std::sort(forbidden_.begin(), forbidden_.end());
+    rest_.clear();
+    headroom_.assign(model_.capacities.size(), 0);
+    for (const std::uint32_t j : free_) {
+      if (placed_[j]) continue;
+      rest_.push_back(j);
+      for (const Curve& curve : model_.jobs[j].curves) headroom_[curve.link] += curve.peak;
+    }
+    const Int128 base = arrangement_.excess();
+    more_.assign(model_.jobs.size(), 0);
+    Int128 sum = base;
+    candidates_.clear();
+    ranges_.clear();
+    for (const std::uint32_t j : rest_) {
+      ++best_.nodes;
+      const Model::Job& job = model_.jobs[j];
+      for (const Curve& curve : job.curves) headroom_[curve.link] -= curve.peak;
+      sweep(j, headroom_);
+      for (const Curve& curve : job.curves) headroom_[curve.link] += curve.peak;
+      const Int128 without = arrangement_.excess(j);
+      const std::size_t begin = candidates_.size();
+      if (job.grid.empty()) {
+        more_[j] = sweep_.least() - without;
+        for (const Point& point : sweep_.points())
+          if (point.meeting || point.at == job.period)
+            candidates_.push_back({point.at % job.period, point.excess - without});
+      } else {
+        for_grid(job, [&](std::int64_t at, Int128 value) { candidates_.push_back({at, value - without}); });
+        more_[j] = candidates_[begin].more;
+        for (std::size_t i = begin; i < candidates_.size(); ++i) more_[j] = std::min(more_[j], candidates_[i].more);
+      }
+      ranges_.emplace_back(begin, candidates_.size());
+      sum += more_[j];
+      if (sum >= best_.excess) return;
+    }
+    if (rest_.size() == 1) {
+      const std::uint32_t j = rest_[0];
+      for (const Candidate& candidate : candidates_)
+        if (candidate.more == more_[j]) shifts_[j] = candidate.at;
+      keep(base + more_[j]);
+      return;
+    }
+    if (sum + matching(rest_, more_, rest_.size()) >= best_.excess) return;
+    const auto first = static_cast<std::uint32_t>(pool_.size());
+    const std::uint32_t depth = pool_[index].depth + 1;
+    order_.clear();
+    for (std::size_t r = 0; r < rest_.size(); ++r) {
+      // Of twins, the first goes first.
+      bool second = false;
+      for (std::size_t q = 0; q < rest_.size(); ++q)
+        second |= rest_[q] < rest_[r] && model_.jobs[rest_[q]].twins == model_.jobs[rest_[r]].twins;
+      if (!second) order_.push_back(r);
+    }
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](std::size_t a, std::size_t b) { return more_[rest_[a]] > more_[rest_[b]]; });
+    if (!model_.jobs[rest_[0]].grid.empty()) order_.resize(1);
+    for (const std::size_t r : order_) {
+      const std::uint32_t j = rest_[r];
+      const Int128 others = sum - more_[j] + matching(rest_, more_, r);
+      for (std::size_t i = ranges_[r].first; i < ranges_[r].second; ++i) {
+        const Candidate& candidate = candidates_[i];
+        const Int128 lower = std::max(others + candidate.more, pool_[index].lower);
+        if (lower >= best_.excess) continue;
+        if (std::binary_search(forbidden_.begin(), forbidden_.end(), std::pair(model_.jobs[j].twins, candidate.at)))
+          continue;
+        pool_.push_back({lower, candidate.at, index, first, j, depth});
+      }
+    }
+  }
+
+  struct Node {
+    Int128 lower;  ///< no shifts in its subtree have less excess
+    std::int64_t at;
+    std::uint32_t parent;
+    std::uint32_t first_sibling;  ///< its older siblings are those from here up to itself
+    std::uint32_t job;
+    std::uint32_t depth;
+  };
+  struct Candidate {
+    std::int64_t at;
+    Int128 more;
+  };
+  struct Edge {
+    Int128 weight;
+    std::uint32_t a, b;
+  };
+
+  const Model& model_;
+  const Limits limits_;
+  Random random_;
+  Arrangement arrangement_;
+  Sweep sweep_;
+  const std::vector<std::int64_t> none_;  // no headroom
+  std::vector<std::uint32_t> free_;       // jobs that are not pinned, largest first
+  std::vector<Int128> areas_;
+  std::vector<Int128> pairs_;  // excess of two jobs by themselves
+  std::vector<std::int64_t> shifts_;
+  Found best_;
+  bool complete_ = false;
+
+  std::vector<Node> pool_;
+  std::vector<std::pair<std::uint32_t, std::int64_t>> forbidden_;  // twins and shift
+  std::vector<bool> placed_, matched_;
+  std::vector<std::uint32_t> rest_;
+  std::vector<std::int64_t> headroom_;
+  std::vector<Int128> more_;  // the least that a job adds
+  std::vector<Candidate> candidates_;
+  std::vector<std::pair<std::size_t, std::size_t>> ranges_;
+  std::vector<std::size_t> order_;
+  std::vector<Edge> edges_;
+};
+
+}  // namespace
+
+Model Model::widened(std::span<const std::int64_t> by) const {
+  Model result = *this;
+  for (std::size_t j = 0; j < jobs.size(); ++j)
+    for (Curve& curve : result.jobs[j].curves) curve = internal::widened(curve, jobs[j].period, by[j]);
+  return result;
+}
+
+Arrangement::Arrangement(const Model& model, bool with_pinned)
+    : model_(&model), with_pinned_(with_pinned), profiles_(model.capacities.size()) {
+  clear();
+}
+
+void Arrangement::clear() {
+  for (Profile& profile : profiles_) profile.assign(1, {});
+  if (!with_pinned_) return;
+  for (std::uint32_t j = 0; j < model_->jobs.size(); ++j)
+    if (model_->jobs[j].pinned) place(j, model_->jobs[j].shift);
+}
+
+void Arrangement::change(std::uint32_t job, std::int64_t shift, std::int64_t sign) {
+  const Model::Job& it = model_->jobs[job];
+  for (const Curve& curve : it.curves) {
+    add(profiles_[curve.link], curve, it.period, shift, sign, model_->perimeter, scratch_);
+    profiles_[curve.link].swap(scratch_);
+  }
+}
+
+Int128 Arrangement::excess() const {
+  Int128 sum = 0;
+  for (std::size_t l = 0; l < profiles_.size(); ++l)
+    sum += internal::excess(profiles_[l], model_->capacities[l], model_->perimeter);
+  return sum;
+}
+
+Int128 Arrangement::excess(std::uint32_t job) const {
+  Int128 sum = 0;
+  for (const Curve& curve : model_->jobs[job].curves)
+    sum += internal::excess(profiles_[curve.link], model_->capacities[curve.link], model_->perimeter);
+  return sum;
+}
+
+Found minimise(const Model& model, const Limits& limits, const std::vector<std::int64_t>* start) {
+  return Minimiser(model, limits).run(start);
+}
+
+void centre(const Model& model, std::vector<std::int64_t>& shifts) {
+  constexpr int most_passes = 64;
+  Arrangement arrangement(model);
+  Sweep sweep;
+  const std::vector<std::int64_t> none(model.capacities.size(), 0);
+  std::vector<std::uint32_t> movable;
+  for (std::uint32_t j = 0; j < model.jobs.size(); ++j) {
+    if (model.jobs[j].pinned) continue;
+    arrangement.place(j, shifts[j]);
+    if (!model.turns || j != model.root) movable.push_back(j);
+  }
+  bool moved = true;
+  for (int pass = 0; moved && pass < most_passes; ++pass) {
+    moved = false;
+    for (const std::uint32_t j : movable) {
+      const Model::Job& job = model.jobs[j];
+      arrangement.take_away(j, shifts[j]);
+      sweep.run(job.curves, arrangement.profiles(), model.capacities, none, job.period, model.perimeter);
+      if (sweep.excess_at(shifts[j]) == sweep.least()) {
+        const Sweep::Run run = sweep.widest_run(sweep.least());
+        const std::int64_t middle =
+            job.grid.empty() ? (run.from + (run.to - run.from) / 2) % job.period : nearest(job, run);
+        // Where all shifts are the same, a job stays.
+        if (run.to - run.from < job.period && middle != shifts[j] && sweep.excess_at(middle) == sweep.least()) {
+          moved |= std::abs(middle - shifts[j]) > job.period >> 20;
+          shifts[j] = middle;
+        }
+      }
+      arrangement.place(j, shifts[j]);
+    }
+  }
+}
+
+}  // namespace mltcp::scheduler::internal

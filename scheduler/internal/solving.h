@@ -1,0 +1,27 @@
+// What the parts of the solver share beyond its public interface.
+#pragma once
+
+#include <vector>
+
+#include "mltcp/scheduler/internal/search.h"
+#include "mltcp/scheduler/problem.h"
+
+namespace mltcp::scheduler::internal {
+
+/// Throws InputError for options out of range.
+void check(const SolveOptions& options);
+
+/// Throws InputError for slots that don't fit the problem.
+void check(const Problem& problem, const Slots& slots);
+
+/// evaluate() of what has been checked.
+Solution evaluated(const Problem& problem, const Slots& slots, const std::vector<Nanos>& shifts,
+                   const SolveOptions& options);
+
+/// All slots worth considering, by perimeter, each with less stretch than those before it. At least one.
+std::vector<Slots> slots_front(const std::vector<Nanos>& periods, const SolveOptions& options);
+
+/// The least common multiple of the slot periods of these jobs.
+std::int64_t perimeter_of(const Slots& slots, const std::vector<std::uint32_t>& jobs);
+
+}  // namespace mltcp::scheduler::internal

@@ -1,0 +1,301 @@
+// The solver (see problem.h): takes a problem apart into jobs that hang together, minimises each part's excess
+// (internal/search.h), and among shifts of equal excess settles on those that bear the largest deviations.
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "mltcp/base/error.h"
+#include "mltcp/scheduler/internal/solving.h"
+
+namespace mltcp::scheduler {
+namespace {
+
+using namespace internal;
+
+/// Perimeters that solve() tries, and the advantage that a longer one must have.
+constexpr std::size_t kMostPerimeters = 4;
+constexpr double kWorthLonger = 1e-6;
+constexpr std::uint32_t kRestarts = 24;
+
+/// Jobs that hang together through links with two jobs or more; pinned ones don't connect others.
+struct Part {
+  std::vector<std::uint32_t> jobs;   // by index; with the pinned jobs on its links
+  std::vector<std::uint32_t> links;  // by index
+  Model model;
+};
+
+/// The unit of excess: a link's capacity is `unit` of it. Exact if the capacities have a small common multiple,
+/// otherwise demands are rounded down by less than 2^-49 of the capacity, for which the result is exact.
+std::int64_t common_capacity(const Problem& problem, const std::vector<std::uint32_t>& links) {
+  Uint128 unit = 1;
+  Uint128 highest = 1;  // sum of rates over capacity, rounded up
+  for (const std::uint32_t l : links) {
+    const Problem::Link& link = problem.links[l];
+    const std::uint64_t capacity = link.capacity.bits_per_second;
+    Uint128 sum = capacity;
+    for (const Problem::Use& use : link.uses) sum += peak(use.demand).bits_per_second;
+    highest = std::max(highest, (sum + capacity - 1) / capacity);
+    if (unit <= std::uint64_t{1} << 62) unit = unit / std::gcd(static_cast<std::uint64_t>(unit), capacity) * capacity;
+  }
+  constexpr auto most = static_cast<Uint128>(std::uint64_t{1} << 62);
+  if (links.size() == 1 || unit * highest <= most) return static_cast<std::int64_t>(unit);
+  std::uint64_t power = std::uint64_t{1} << 50;
+  while (power > 1 && power * highest > most) power >>= 1;
+  return static_cast<std::int64_t>(power);
+}
+
+Model model_of(const Problem& problem, const Slots& slots, const std::vector<std::uint32_t>& jobs,
+               const std::vector<std::uint32_t>& links, std::uint32_t angles) {
+  Model model;
+  model.perimeter = perimeter_of(slots, jobs);
+  const std::int64_t unit = common_capacity(problem, links);
+  model.capacities.assign(links.size(), unit);
+  std::vector<std::uint32_t> index(problem.jobs.size());
+  for (std::uint32_t j = 0; j < jobs.size(); ++j) {
+    index[jobs[j]] = j;
+    Model::Job job;
+    job.period = slots.periods[jobs[j]].count;
+    if (const auto pinned = problem.jobs[jobs[j]].pinned) {
+      job.pinned = true;
+      job.shift = pinned->count % job.period;
+      model.turns = false;
+    }
+    if (angles > 0) {
+      for (std::uint32_t k = 0; k < angles; ++k)
+        job.grid.push_back(static_cast<std::int64_t>(static_cast<Int128>(model.perimeter) * k / angles % job.period));
+      std::sort(job.grid.begin(), job.grid.end());
+      job.grid.erase(std::unique(job.grid.begin(), job.grid.end()), job.grid.end());
+    }
+    model.jobs.push_back(std::move(job));
+  }
+  for (std::uint32_t l = 0; l < links.size(); ++l) {
+    const Problem::Link& link = problem.links[links[l]];
+    for (const Problem::Use& use : link.uses) {
+      Model::Job& job = model.jobs[index[use.job]];
+      Curve curve = curve_of(use.demand, l, job.period, unit, static_cast<std::int64_t>(link.capacity.bits_per_second));
+      if (curve.peak > 0) job.curves.push_back(std::move(curve));
+    }
+  }
+  for (std::uint32_t j = 0; j < model.jobs.size(); ++j) {
+    Model::Job& job = model.jobs[j];
+    job.twins = j;
+    for (std::uint32_t k = 0; k < j && job.twins == j; ++k) {
+      const Model::Job& other = model.jobs[k];
+      if (!job.pinned && !other.pinned && other.period == job.period && other.curves == job.curves)
+        job.twins = other.twins;
+    }
+  }
+  return model;
+}
+
+std::vector<Part> parts_of(const Problem& problem, const Slots& slots, std::uint32_t angles) {
+  std::vector<std::uint32_t> leader(problem.jobs.size());
+  std::iota(leader.begin(), leader.end(), 0U);
+  const auto find = [&](std::uint32_t j) {
+    while (leader[j] != j) j = leader[j] = leader[leader[j]];
+    return j;
+  };
+  for (const Problem::Link& link : problem.links) {
+    std::optional<std::uint32_t> first;
+    for (const Problem::Use& use : link.uses) {
+      if (problem.jobs[use.job].pinned) continue;
+      if (first) leader[std::max(find(*first), find(use.job))] = std::min(find(*first), find(use.job));
+      first = use.job;
+    }
+  }
+  std::vector<Part> parts;
+  std::vector<std::size_t> part_of(problem.jobs.size(), problem.jobs.size());
+  for (std::uint32_t l = 0; l < problem.links.size(); ++l) {
+    const Problem::Link& link = problem.links[l];
+    if (link.uses.size() < 2) continue;
+    const auto use = std::find_if(link.uses.begin(), link.uses.end(),
+                                  [&](const Problem::Use& it) { return !problem.jobs[it.job].pinned; });
+    if (use == link.uses.end()) continue;
+    std::size_t& part = part_of[find(use->job)];
+    if (part == problem.jobs.size()) {
+      part = parts.size();
+      parts.emplace_back();
+    }
+    parts[part].links.push_back(l);
+    for (const Problem::Use& it : link.uses) parts[part].jobs.push_back(it.job);
+  }
+  for (Part& part : parts) {
+    std::sort(part.jobs.begin(), part.jobs.end());
+    part.jobs.erase(std::unique(part.jobs.begin(), part.jobs.end()), part.jobs.end());
+    part.model = model_of(problem, slots, part.jobs, part.links, angles);
+  }
+  return parts;
+}
+
+/// Turns all jobs such that the first is at 0.
+void turn(const Model& model, std::vector<std::int64_t>& shifts) {
+  if (!model.turns) return;
+  const std::int64_t first = shifts[0];
+  for (std::size_t j = 0; j < shifts.size(); ++j) {
+    const std::int64_t period = model.jobs[j].period;
+    shifts[j] = ((shifts[j] - first) % period + period) % period;
+  }
+}
+
+/// Of shifts without excess those with the largest margin: bisection on how far demands can be widened without excess,
+/// each step starting from the shifts of the one before.
+void widen_margin(const Model& model, const SolveOptions& options, std::vector<std::int64_t>& shifts) {
+  centre(model, shifts);
+  if (model.jobs.size() == 2 && model.capacities.size() == 1) return;  // the middle of the widest gap
+  std::int64_t high = model.perimeter;
+  for (const Model::Job& job : model.jobs) high = std::min(high, job.period / 2 + 1);
+  const std::int64_t precision = std::max<std::int64_t>(1, high >> 12);
+  std::vector<std::int64_t> by(model.jobs.size());
+  Model wide = model;
+  std::int64_t low = 0;
+  while (high - low > precision) {
+    const std::int64_t middle = low + (high - low) / 2;
+    std::fill(by.begin(), by.end(), middle);
+    Model wider = model.widened(by);
+    Found found = minimise(wider, {options.node_limit / 64, 2, options.seed, true}, &shifts);
+    if (found.excess == 0) {
+      low = middle;
+      shifts = std::move(found.shifts);
+      wide = std::move(wider);
+    } else {
+      high = middle;
+    }
+  }
+  centre(wide, shifts);
+}
+
+/// Of shifts with equal excess those that lose least when jobs drift.
+void choose_by_drift(const Model& model, const SolveOptions& options, Found& found) {
+  std::vector<std::int64_t> by;
+  for (const Model::Job& job : model.jobs)
+    by.push_back(static_cast<std::int64_t>(options.drift * static_cast<double>(job.period)));
+  const Model wide = model.widened(by);
+  found.others.push_back(found.shifts);
+  std::optional<Int128> least;
+  for (std::vector<std::int64_t>& shifts : found.others) {
+    centre(model, shifts);
+    Arrangement arrangement(wide);
+    for (std::uint32_t j = 0; j < model.jobs.size(); ++j)
+      if (!model.jobs[j].pinned) arrangement.place(j, shifts[j]);
+    const Int128 excess = arrangement.excess();
+    if (least && excess >= *least) continue;
+    least = excess;
+    found.shifts = shifts;
+  }
+}
+
+struct Thoroughness {
+  std::uint64_t nodes = 0;
+  std::uint32_t restarts = 0;
+  bool robust = false;
+};
+
+Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions& options, const Thoroughness& how) {
+  std::vector<Nanos> shifts(problem.jobs.size());
+  for (std::size_t j = 0; j < shifts.size(); ++j)
+    shifts[j] = Nanos(problem.jobs[j].pinned.value_or(Nanos()).count % slots.periods[j].count);
+  std::vector<Part> parts = parts_of(problem, slots, options.angles);
+  std::vector<double> link_bounds(problem.links.size(), 1);
+  std::vector<bool> proven(problem.links.size(), false);
+  double bound_sum = 0;  // of scores of links that are in parts
+  bool optimal = true;
+  for (Part& part : parts) {
+    Found found = minimise(part.model, {how.nodes, how.restarts, options.seed, false});
+    const auto score_of = [](Int128 excess, const Model& model) {
+      return static_cast<double>(static_cast<long double>(excess) / static_cast<long double>(model.capacities[0]) /
+                                 static_cast<long double>(model.perimeter));
+    };
+    const double bound = static_cast<double>(part.links.size()) - score_of(found.bound, part.model);
+    const bool best = found.bound == found.excess;
+    optimal &= best;
+    double own = 0;  // of each link by itself
+    for (const std::uint32_t l : part.links) {
+      if (part.links.size() == 1) {
+        link_bounds[l] = bound;
+        proven[l] = best;
+      } else if (how.nodes > 0) {
+        std::vector<std::uint32_t> jobs;
+        for (const Problem::Use& use : problem.links[l].uses) jobs.push_back(use.job);
+        std::sort(jobs.begin(), jobs.end());
+        const Model alone = model_of(problem, slots, jobs, {l}, 0);
+        const Found least = minimise(alone, {how.nodes / part.links.size(), 2, options.seed, false});
+        link_bounds[l] = 1 - score_of(least.bound, alone);
+      }
+      own += link_bounds[l];
+    }
+    bound_sum += std::min(bound, own);
+    if (how.robust) {
+      if (found.excess == 0)
+        widen_margin(part.model, options, found.shifts);
+      else
+        choose_by_drift(part.model, options, found);
+    }
+    turn(part.model, found.shifts);
+    for (std::size_t j = 0; j < part.jobs.size(); ++j) shifts[part.jobs[j]] = Nanos(found.shifts[j]);
+  }
+  Solution solution = evaluated(problem, slots, shifts, options);
+  std::vector<bool> in_part(problem.links.size(), false);
+  for (const Part& part : parts)
+    for (const std::uint32_t l : part.links) in_part[l] = true;
+  std::size_t shared = 0;
+  for (std::size_t l = 0; l < problem.links.size(); ++l) {
+    LinkSolution& link = solution.links[l];
+    if (problem.links[l].uses.size() < 2) continue;
+    ++shared;
+    if (!in_part[l]) {  // all of its jobs are pinned
+      link.upper_bound = link.score;
+      link.optimal = true;
+      bound_sum += link.score;
+      continue;
+    }
+    link.upper_bound = proven[l] ? link.score : std::max(link.score, std::min(link.upper_bound, link_bounds[l]));
+    link.optimal = link.score == link.upper_bound;
+  }
+  if (shared == 0) return solution;
+  solution.upper_bound =
+      optimal ? solution.score
+              : std::max(solution.score, std::min(solution.upper_bound, bound_sum / static_cast<double>(shared)));
+  solution.optimal = solution.score == solution.upper_bound;
+  return solution;
+}
+
+Thoroughness thorough(const SolveOptions& options) { return {options.node_limit, kRestarts, options.robust}; }
+
+}  // namespace
+
+Solution solve(const Problem& problem, const Slots& slots, const SolveOptions& options) {
+  check(problem);
+  internal::check(options);
+  internal::check(problem, slots);
+  return solve_in(problem, slots, options, thorough(options));
+}
+
+Solution solve(const Problem& problem, const SolveOptions& options) {
+  check(problem);
+  internal::check(options);
+  if (problem.jobs.empty()) return solve_in(problem, {}, options, thorough(options));
+  std::vector<Nanos> periods;
+  for (const Problem::Job& job : problem.jobs) periods.push_back(job.period);
+  std::vector<Slots> front = slots_front(periods, options);
+  // From the first that keeps the limit on; the last one alone if none does.
+  std::size_t best = 0;
+  while (best + 1 < front.size() && !front[best].within_limit) ++best;
+  if (front[best].within_limit && best + 1 < front.size()) {
+    double most = 0;
+    const std::size_t end = std::min(front.size(), best + kMostPerimeters);
+    for (std::size_t i = best; i < end; ++i) {
+      double stretch = 0;
+      for (std::size_t j = 0; j < periods.size(); ++j)
+        stretch += static_cast<double>(front[i].periods[j].count) / static_cast<double>(periods[j].count) - 1;
+      const double value =
+          solve_in(problem, front[i], options, {0, 2, false}).score - stretch / static_cast<double>(periods.size());
+      if (i > best && value <= most + kWorthLonger) continue;
+      most = value;
+      best = i;
+    }
+  }
+  return solve_in(problem, front[best], options, thorough(options));
+}
+
+}  // namespace mltcp::scheduler
