@@ -13,6 +13,10 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/placement.h"
+#include "mltcp/scheduler/affinity.h"
+#include "mltcp/scheduler/cluster.h"
+#include "mltcp/transport/shard.h"
 #include "mltcp/workload/inspection.h"
 
 namespace mltcp::experiment {
@@ -66,9 +70,9 @@ bool limit(std::vector<Burst>& bursts) {
 
 std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
 
-Rate peaks(const std::vector<Schedule::Use>& uses) {
+Rate peaks(const std::vector<ScheduleResult::Use>& uses) {
   std::uint64_t sum = 0;
-  for (const Schedule::Use& use : uses) sum += peak(use.demand).bits_per_second;
+  for (const ScheduleResult::Use& use : uses) sum += peak(use.demand).bits_per_second;
   return Rate(sum);
 }
 
@@ -83,7 +87,7 @@ class Scheduling {
     result_.topology = experiment.topology;
     for (std::uint32_t number = 0; number < experiment.jobs.size(); ++number) {
       const workload::Job& job = experiment.jobs[number];
-      Schedule::Job& slot = result_.jobs.emplace_back();
+      ScheduleResult::Job& slot = result_.jobs.emplace_back();
       slot.name = job.name;
       slot.unaware = job.unaware;
       if (!job.unaware) aware_.push_back(number);
@@ -92,8 +96,12 @@ class Scheduling {
     if (aware_.size() < result_.jobs.size()) warn_of_unaware();
   }
 
-  Schedule run() {
-    schedule_dumbbell();
+  ScheduleResult run() {
+    tell(0, "solving");
+    if (experiment_.topology)
+      schedule_topology();
+    else
+      schedule_dumbbell();
     for (std::size_t i = 0; i < result_.links.size(); ++i) {
       tell(0.5 + 0.5 * static_cast<double>(i) / static_cast<double>(result_.links.size()), result_.links[i].name);
       judge(result_.links[i]);
@@ -108,7 +116,7 @@ class Scheduling {
 
   void warn_of_unaware() {
     std::string names;
-    for (const Schedule::Job& job : result_.jobs)
+    for (const ScheduleResult::Job& job : result_.jobs)
       if (job.unaware) names += (names.empty() ? "" : ", ") + in_quotes(job.name);
     result_.warnings.push_back(
         fmt::format("unaware and without a slot, so that scores don't count what they send: {}", names));
@@ -127,12 +135,12 @@ class Scheduling {
   }
 
   void schedule_dumbbell() {
-    Schedule::Link& link = result_.links.emplace_back();
+    ScheduleResult::Link& link = result_.links.emplace_back();
     link.name = "bottleneck";
     link.capacity = experiment_.bottleneck.rate;
     for (const std::uint32_t number : aware_) {
       const Rate own = experiment_.jobs[number].rate;
-      Schedule::Use& use = link.uses.emplace_back();
+      ScheduleResult::Use& use = link.uses.emplace_back();
       use.job = number;
       use.demand = ideal(number, own.is_zero() ? link.capacity : own);
       result_.jobs[number].period = use.demand.period;
@@ -146,24 +154,23 @@ class Scheduling {
     if (!link.competed) {
       // Nobody has to keep to anything.
       for (const std::uint32_t number : aware_) {
-        Schedule::Job& job = result_.jobs[number];
+        ScheduleResult::Job& job = result_.jobs[number];
         job.slot_period = job.period;
         job.component = static_cast<std::uint32_t>(result_.components.size());
-        Schedule::Component& component = result_.components.emplace_back();
+        ScheduleResult::Component& component = result_.components.emplace_back();
         component.jobs = {number};
         component.perimeter = job.period;
       }
       link.solution.margin = longest_slot(link);
       return;
     }
-    tell(0, "solving");
     const scheduler::Solution solution = scheduler::solve(problem_of(link), options_.solve);
     for (std::size_t i = 0; i < aware_.size(); ++i) {
       result_.jobs[aware_[i]].slot_period = solution.slots.periods[i];
       result_.jobs[aware_[i]].time_shift = solution.shifts[i];
     }
     link.solution = solution.links.front();
-    Schedule::Component& component = result_.components.emplace_back();
+    ScheduleResult::Component& component = result_.components.emplace_back();
     component.jobs = aware_;
     component.perimeter = solution.slots.perimeter;
     component.stretch = solution.slots.stretch;
@@ -173,19 +180,163 @@ class Scheduling {
     result_.optimal = link.solution.optimal;
   }
 
-  [[nodiscard]] Nanos longest_slot(const Schedule::Link& link) const {
+  // A job on the network: what each of its flows asks for, and the links that each takes.
+  struct Routed {
+    std::vector<std::vector<std::uint32_t>> paths;  // by flow, of all workers
+    std::map<std::uint32_t, std::uint32_t> flows;   // by link: how many take it
+    Demand demand;                                  // of one flow
+  };
+
+  Routed route(const sim::LeafSpineMap& map, const Placement& placement) {
+    const workload::Job& job = experiment_.jobs[placement.job];
+    Routed routed;
+    for (std::uint32_t worker = 0; worker < placement.workers.size(); ++worker) {
+      const WorkerHosts& hosts = placement.workers[worker];
+      ShardConfig shard;
+      shard.max_connections = job.flows;
+      shard.seed = experiment_.seed * 1000 + placement.job + (std::uint64_t{worker} << 32);
+      const auto port = static_cast<std::uint16_t>(4793 + 2 * placement.job);
+      for (const ConnectionId connection : Shard::first_connections(shard)) {
+        routed.paths.push_back(map.path(hosts.from, port, hosts.to, static_cast<std::uint16_t>(port + 1), connection));
+        for (const std::uint32_t link : routed.paths.back()) ++routed.flows[link];
+      }
+    }
+    // A worker is as fast as the link lets it on which most of the job's flows meet.
+    Rate rate = map.config().host_rate;
+    if (!job.rate.is_zero()) rate = std::min(rate, job.rate);
+    const Rate wanted = rate;
+    std::uint32_t slowest = 0;
+    for (const auto& [link, flows] : routed.flows) {
+      const Rate most(map.rate(link).bits_per_second / flows * job.flows);
+      if (most >= rate) continue;
+      rate = most;
+      slowest = link;
+    }
+    if (rate < wanted)
+      result_.warnings.push_back(fmt::format(
+          "{} of job {}'s own flows meet on link {}, which lets a worker send at {} and not {}; it is drawn "
+          "so much slower",
+          routed.flows[slowest], in_quotes(job.name), in_quotes(map.name(slowest)), to_text(rate), to_text(wanted)));
+    routed.demand = ideal(placement.job, rate);
+    for (Burst& burst : routed.demand.bursts)
+      burst.rate = Rate(std::max<std::uint64_t>(burst.rate.bits_per_second / job.flows, 1));
+    return routed;
+  }
+
+  void schedule_topology() {
+    const sim::LeafSpineMap map(*experiment_.topology);
+    const sim::LeafSpineConfig& config = map.config();
+    scheduler::ClusterOptions options;
+    options.solve = options_.solve;
+    scheduler::Cluster cluster(scheduler::Topology::leaf_spine({config.leaves, config.spines, config.hosts_per_leaf,
+                                                                config.host_rate, config.uplink_rate}),
+                               options);
+    const std::vector<Placement> placements = place(experiment_.jobs, config.hosts());
+    std::vector<scheduler::ClusterJob> jobs;
+    std::vector<Rate> flow_peaks;
+    std::map<scheduler::Topology::Link, scheduler::UsedLink> used;
+    std::map<std::uint32_t, scheduler::Topology::Link> numbers;  // of links, from the simulator's
+    for (const std::uint32_t number : aware_) {
+      const Routed routed = route(map, placements[number]);
+      scheduler::ClusterJob& job = jobs.emplace_back();
+      job.name = experiment_.jobs[number].name;
+      job.demand = routed.demand;
+      flow_peaks.push_back(peak(routed.demand));
+      for (const auto& [link, flows] : routed.flows) {
+        const auto [known, is_new] = numbers.try_emplace(link, 0);
+        if (is_new) known->second = cluster.topology().find_link(map.name(link));
+        scheduler::UsedLink& use = used[known->second];
+        use.link = known->second;
+        use.capacity = map.rate(link);
+        use.uses.push_back({static_cast<std::uint32_t>(jobs.size() - 1), flows});
+      }
+      std::size_t flow = 0;
+      for (const WorkerHosts& worker : placements[number].workers)
+        for (std::uint32_t i = 0; i < experiment_.jobs[number].flows; ++i) {
+          std::vector<scheduler::Topology::Link> path;
+          for (const std::uint32_t link : routed.paths[flow]) path.push_back(numbers[link]);
+          job.flows.push_back({worker.from, worker.to, 1, std::move(path)});
+          ++flow;
+        }
+      tell(0.1 * static_cast<double>(jobs.size()) / static_cast<double>(aware_.size()), job.name);
+    }
+    std::vector<scheduler::UsedLink> links;
+    for (auto& [link, use] : used) links.push_back(std::move(use));
+    const scheduler::AffinityGraph graph = scheduler::affinity_graph(links, flow_peaks);
+    take(cluster, cluster.schedule(std::move(jobs)));
+    name_loops(graph);
+  }
+
+  void take(const scheduler::Cluster& cluster, const scheduler::ClusterSolution& solution) {
+    std::map<std::string, std::uint32_t, std::less<>> numbers;
+    for (const std::uint32_t number : aware_) numbers.emplace(result_.jobs[number].name, number);
+    std::vector<std::uint32_t> number_of;
+    for (const auto& job : solution.jobs) {
+      number_of.push_back(numbers.find(job.name)->second);
+      ScheduleResult::Job& slot = result_.jobs[number_of.back()];
+      slot.period = job.period;
+      slot.slot_period = job.slot_period;
+      slot.time_shift = job.time_shift;
+      slot.component = job.component;
+    }
+    for (const auto& component : solution.components) {
+      ScheduleResult::Component& taken = result_.components.emplace_back();
+      for (const std::uint32_t job : component.jobs) taken.jobs.push_back(number_of[job]);
+      std::sort(taken.jobs.begin(), taken.jobs.end());
+      taken.perimeter = component.perimeter;
+      taken.stretch = component.stretch;
+      taken.within_limit = component.within_limit;
+      taken.loops = component.loops;
+      taken.lost = component.lost;
+    }
+    for (const auto& link : solution.links) {
+      ScheduleResult::Link& taken = result_.links.emplace_back();
+      taken.name = cluster.topology().link_name(link.link);
+      taken.capacity = link.capacity;
+      taken.competed = link.competed;
+      taken.component = link.component;
+      taken.solution = link.solution;
+      for (std::size_t i = 0; i < link.jobs.size(); ++i)
+        taken.uses.push_back({number_of[link.jobs[i]], link.demands[i], 0, 0});
+      std::sort(taken.uses.begin(), taken.uses.end(), [](const auto& a, const auto& b) { return a.job < b.job; });
+    }
+    result_.score = solution.score;
+    result_.upper_bound = solution.upper_bound;
+    result_.optimal = solution.optimal;
+    result_.loops = solution.loops;
+    result_.lost = solution.lost;
+    link_numbers_.clear();
+    for (std::uint32_t i = 0; i < solution.links.size(); ++i) link_numbers_.emplace(solution.links[i].link, i);
+  }
+
+  // Jobs of the graph are those that are aware, in order.
+  void name_loops(const scheduler::AffinityGraph& graph) {
+    for (const scheduler::AffinityGraph::Group& group : graph.groups) {
+      if (group.loops == 0) continue;
+      ScheduleResult::Loop& loop = result_.joint.emplace_back();
+      loop.count = group.loops;
+      for (const std::uint32_t job : group.jobs) loop.jobs.push_back(aware_[job]);
+      for (const std::uint32_t vertex : group.vertices)
+        for (const std::uint32_t link : graph.vertices[vertex].links)
+          if (const auto known = link_numbers_.find(link); known != link_numbers_.end())
+            loop.links.push_back(known->second);
+      std::sort(loop.links.begin(), loop.links.end());
+    }
+  }
+
+  [[nodiscard]] Nanos longest_slot(const ScheduleResult::Link& link) const {
     Nanos longest;
-    for (const Schedule::Use& use : link.uses) longest = std::max(longest, result_.jobs[use.job].slot_period);
+    for (const ScheduleResult::Use& use : link.uses) longest = std::max(longest, result_.jobs[use.job].slot_period);
     return longest;
   }
 
   // The link by itself, its jobs in the order of its uses.
-  [[nodiscard]] Problem problem_of(const Schedule::Link& link) const {
+  [[nodiscard]] Problem problem_of(const ScheduleResult::Link& link) const {
     Problem problem;
     Problem::Link& only = problem.links.emplace_back();
     only.name = link.name;
     only.capacity = link.capacity;
-    for (const Schedule::Use& use : link.uses) {
+    for (const ScheduleResult::Use& use : link.uses) {
       only.uses.push_back({static_cast<std::uint32_t>(problem.jobs.size()), use.demand});
       problem.jobs.push_back({result_.jobs[use.job].name, use.demand.period, std::nullopt});
     }
@@ -194,12 +345,12 @@ class Scheduling {
 
   // What follows from the shifts: rotations, what it was without them, and what would help. Links that are alike are
   // judged once.
-  void judge(Schedule::Link& link) {
+  void judge(ScheduleResult::Link& link) {
     if (!link.competed) return;
     scheduler::Slots slots;
     slots.perimeter = link.solution.perimeter;
-    for (Schedule::Use& use : link.uses) {
-      const Schedule::Job& job = result_.jobs[use.job];
+    for (ScheduleResult::Use& use : link.uses) {
+      const ScheduleResult::Job& job = result_.jobs[use.job];
       use.repetitions = static_cast<std::uint32_t>(slots.perimeter.count / job.slot_period.count);
       use.rotation = scheduler::rotation(job.time_shift, slots.perimeter);
       slots.repetitions.push_back(use.repetitions);
@@ -207,7 +358,7 @@ class Scheduling {
       slots.stretch = std::max(slots.stretch, job.stretch());
     }
     std::string question = fmt::format("{}", link.capacity.bits_per_second);
-    for (const Schedule::Use& use : link.uses) {
+    for (const ScheduleResult::Use& use : link.uses) {
       question += fmt::format(";{} {}", use.demand.period.count, result_.jobs[use.job].slot_period.count);
       for (const Burst& burst : use.demand.bursts)
         question += fmt::format(" {} {} {}", burst.from.count, burst.to.count, burst.rate.bits_per_second);
@@ -225,7 +376,7 @@ class Scheduling {
       judgement.has_removals = true;
       judgement.removals = scheduler::removals(problem, options_.solve);
       std::vector<Demand> demands;
-      for (const Schedule::Use& use : link.uses) demands.push_back(use.demand);
+      for (const ScheduleResult::Use& use : link.uses) demands.push_back(use.demand);
       judgement.pair_scores = scheduler::pair_scores(demands, link.capacity, options_.solve);
     }
     for (const scheduler::Removal& removal : judgement.removals)
@@ -244,15 +395,16 @@ class Scheduling {
   const ScheduleOptions& options_;
   std::vector<std::uint32_t> aware_;  // jobs that get slots
   std::map<std::string, Judgement> judged_;
-  Schedule result_;
+  std::map<scheduler::Topology::Link, std::uint32_t> link_numbers_;  // places in result_.links
+  ScheduleResult result_;
 };
 
 using nlohmann::ordered_json;
 
-ordered_json json_of(const Schedule& schedule, const Schedule::Link& link) {
+ordered_json json_of(const ScheduleResult& schedule, const ScheduleResult::Link& link) {
   ordered_json jobs = ordered_json::array();
-  for (const Schedule::Use& use : link.uses) {
-    const Schedule::Job& job = schedule.jobs[use.job];
+  for (const ScheduleResult::Use& use : link.uses) {
+    const ScheduleResult::Job& job = schedule.jobs[use.job];
     ordered_json demand = ordered_json::array();
     for (const Burst& burst : use.demand.bursts)
       demand.push_back({burst.from.count, burst.to.count, burst.rate.bits_per_second});
@@ -283,7 +435,7 @@ ordered_json json_of(const Schedule& schedule, const Schedule::Link& link) {
   }
   if (!link.removals.empty()) {
     ordered_json& removals = result["removals"] = ordered_json::array();
-    for (const Schedule::Removal& removal : link.removals)
+    for (const ScheduleResult::Removal& removal : link.removals)
       removals.push_back({{"without", schedule.jobs[removal.job].name},
                           {"score", removal.score},
                           {"upper_bound", removal.upper_bound}});
@@ -310,11 +462,11 @@ Demand demand_of(const workload::Job& job, Rate link, bool* joined) {
   return demand;
 }
 
-Schedule make_schedule(const Experiment& experiment, const ScheduleOptions& options) {
+ScheduleResult make_schedule(const Experiment& experiment, const ScheduleOptions& options) {
   return Scheduling(experiment, options).run();
 }
 
-std::string verdict(const Schedule& schedule, const Schedule::Link& link) {
+std::string verdict(const ScheduleResult& schedule, const ScheduleResult::Link& link) {
   const scheduler::LinkSolution& solution = link.solution;
   if (!link.competed)
     return fmt::format("any time shifts do: the jobs never ask for more than {} of {} together",
@@ -330,7 +482,7 @@ std::string verdict(const Schedule& schedule, const Schedule::Link& link) {
   if (!solution.optimal && solution.upper_bound > solution.score)
     text += fmt::format(" (no shifts get below {})", percent(std::max(0.0, 1 - solution.upper_bound)));
   if (link.removals.empty() || link.uses.size() < 2) return text;
-  const Schedule::Removal& best = link.removals.front();
+  const ScheduleResult::Removal& best = link.removals.front();
   std::string others;
   std::size_t alike = 0;
   for (std::size_t i = 1; i < link.removals.size() && link.removals[i].score >= best.score; ++i)
@@ -341,12 +493,12 @@ std::string verdict(const Schedule& schedule, const Schedule::Link& link) {
                             others, best.score);
 }
 
-std::string to_json(const Schedule& schedule) {
+std::string to_json(const ScheduleResult& schedule) {
   ordered_json links = ordered_json::array();
-  for (const Schedule::Link& link : schedule.links) links.push_back(json_of(schedule, link));
+  for (const ScheduleResult::Link& link : schedule.links) links.push_back(json_of(schedule, link));
   ordered_json jobs = ordered_json::array();
   ordered_json unaware = ordered_json::array();
-  for (const Schedule::Job& job : schedule.jobs) {
+  for (const ScheduleResult::Job& job : schedule.jobs) {
     if (job.unaware) {
       unaware.push_back(job.name);
       continue;
@@ -359,7 +511,7 @@ std::string to_json(const Schedule& schedule) {
                     {"component", job.component}});
   }
   ordered_json components = ordered_json::array();
-  for (const Schedule::Component& component : schedule.components) {
+  for (const ScheduleResult::Component& component : schedule.components) {
     ordered_json names = ordered_json::array();
     for (const std::uint32_t job : component.jobs) names.push_back(schedule.jobs[job].name);
     components.push_back({{"jobs", std::move(names)},
@@ -368,6 +520,14 @@ std::string to_json(const Schedule& schedule) {
                           {"within_limit", component.within_limit},
                           {"loops", component.loops},
                           {"lost", component.lost}});
+  }
+  ordered_json joint = ordered_json::array();
+  for (const ScheduleResult::Loop& loop : schedule.joint) {
+    ordered_json names = ordered_json::array();
+    ordered_json on = ordered_json::array();
+    for (const std::uint32_t job : loop.jobs) names.push_back(schedule.jobs[job].name);
+    for (const std::uint32_t link : loop.links) on.push_back(schedule.links[link].name);
+    joint.push_back({{"loops", loop.count}, {"jobs", std::move(names)}, {"links", std::move(on)}});
   }
   const ordered_json root{{"schema", kScheduleSchema},
                           {"experiment", schedule.experiment},
@@ -382,6 +542,7 @@ std::string to_json(const Schedule& schedule) {
                           {"jobs", std::move(jobs)},
                           {"unaware", std::move(unaware)},
                           {"components", std::move(components)},
+                          {"joint", std::move(joint)},
                           {"warnings", schedule.warnings}};
   return root.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }

@@ -36,7 +36,7 @@ struct ScheduleOptions {
 };
 
 /// The answer. Jobs and components are referred to by index.
-struct Schedule {
+struct ScheduleResult {
   struct Job {
     std::string name;
     bool unaware = false;  ///< has no slot: the next four say nothing
@@ -90,7 +90,7 @@ struct Schedule {
   struct Loop {
     std::uint32_t count = 0;           ///< independent ones
     std::vector<std::uint32_t> jobs;   ///< in order
-    std::vector<std::uint32_t> links;  ///< indices of Schedule::links, in order
+    std::vector<std::uint32_t> links;  ///< indices of ScheduleResult::links, in order
   };
 
   std::string experiment;
@@ -117,13 +117,13 @@ inline constexpr std::size_t kMostBursts = 100;
 
 /// Throws InputError for an experiment that has no slots (see scheduler::choose_slots()) or bad options, and RunError
 /// where measuring fails.
-Schedule make_schedule(const Experiment& experiment, const ScheduleOptions& options);
+ScheduleResult make_schedule(const Experiment& experiment, const ScheduleOptions& options);
 
 /// "mltcp.schedule/1" (docs/scheduler.md). Text that is not UTF-8 has its bad bytes replaced.
-std::string to_json(const Schedule& schedule);
+std::string to_json(const ScheduleResult& schedule);
 
 /// One sentence or two, for people: how compatible the jobs of the link are, and what would help.
-std::string verdict(const Schedule& schedule, const Schedule::Link& link);
+std::string verdict(const ScheduleResult& schedule, const ScheduleResult::Link& link);
 
 /// The transfers of an iteration as a demand of at most kMostBursts bursts: where there are more, neighbours are joined
 /// into one of their mean rate. `joined`, if given, is set to whether that was so.

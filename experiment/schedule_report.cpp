@@ -36,7 +36,7 @@ constexpr std::array<Step, 5> kSteps{{{"any time shifts do", 2},
                                       {"0.85 to 0.95", 0.85},
                                       {"below 0.85", -1e300}}};
 
-std::size_t step_of(const Schedule::Link& link) {
+std::size_t step_of(const ScheduleResult::Link& link) {
   if (!link.competed) return 0;
   std::size_t step = 1;
   while (step + 1 < kSteps.size() && link.solution.score < kSteps[step].from) ++step;
@@ -64,11 +64,11 @@ std::string fact(std::string_view name, const std::string& value) {
 }
 
 // The worst link first: the reader wants to know what doesn't fit.
-std::vector<std::size_t> worst_first(const Schedule& schedule) {
+std::vector<std::size_t> worst_first(const ScheduleResult& schedule) {
   std::vector<std::size_t> order(schedule.links.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const auto key = [&](const Schedule::Link& link) {
+    const auto key = [&](const ScheduleResult::Link& link) {
       return std::tuple(!link.competed, link.solution.score, link.solution.margin);
     };
     return key(schedule.links[a]) < key(schedule.links[b]);
@@ -76,11 +76,11 @@ std::vector<std::size_t> worst_first(const Schedule& schedule) {
   return order;
 }
 
-std::string lead(const Schedule& schedule) {
+std::string lead(const ScheduleResult& schedule) {
   std::size_t compatible = 0;
   const auto competed = static_cast<std::size_t>(
       std::count_if(schedule.links.begin(), schedule.links.end(), [](const auto& link) { return link.competed; }));
-  for (const Schedule::Link& link : schedule.links) compatible += link.solution.score >= 1 ? 1 : 0;
+  for (const ScheduleResult::Link& link : schedule.links) compatible += link.solution.score >= 1 ? 1 : 0;
   std::string out = "<p class=\"lead\">";
   if (schedule.links.empty()) return out + "No link is used by two jobs: every job may begin when it likes.</p>\n";
   if (schedule.links.size() == 1) {
@@ -99,10 +99,10 @@ std::string lead(const Schedule& schedule) {
   return out + "</p>\n";
 }
 
-std::string facts(const Schedule& schedule) {
+std::string facts(const ScheduleResult& schedule) {
   std::string out = "<dl class=\"facts\">";
   std::vector<std::string> unaware;
-  for (const Schedule::Job& job : schedule.jobs)
+  for (const ScheduleResult::Job& job : schedule.jobs)
     if (job.unaware) unaware.push_back(escaped(job.name));
   out += fact("Jobs", std::to_string(schedule.jobs.size()));
   if (!unaware.empty()) out += fact("Unaware, without a slot", listed(unaware));
@@ -110,7 +110,7 @@ std::string facts(const Schedule& schedule) {
     out += fact("Network", fmt::format("{} leaves, {} spines, {} hosts", schedule.topology->leaves,
                                        schedule.topology->spines, schedule.topology->hosts()));
   if (schedule.links.size() == 1 || !schedule.topology)
-    for (const Schedule::Link& link : schedule.links) {
+    for (const ScheduleResult::Link& link : schedule.links) {
       out += fact("Link", fmt::format("{}, {}", escaped(link.name), to_text(link.capacity)));
       out += fact("Score",
                   score_text(link.solution.score) +
@@ -127,10 +127,10 @@ std::string facts(const Schedule& schedule) {
   return out + "</dl>\n";
 }
 
-std::string link_table(const Schedule& schedule) {
+std::string link_table(const ScheduleResult& schedule) {
   std::string rows;
   for (const std::size_t i : worst_first(schedule)) {
-    const Schedule::Link& link = schedule.links[i];
+    const ScheduleResult::Link& link = schedule.links[i];
     const scheduler::LinkSolution& solution = link.solution;
     rows += fmt::format(
         "<tr><th scope=\"row\"><button type=\"button\" class=\"link\" data-link=\"{}\"><i class=\"swatch s{}\"></i>"
@@ -151,7 +151,7 @@ std::string link_table(const Schedule& schedule) {
   return out + "</tr></thead>\n<tbody>" + rows + "</tbody></table></div>\n";
 }
 
-std::string loops(const Schedule& schedule) {
+std::string loops(const ScheduleResult& schedule) {
   if (schedule.joint.empty()) return "";
   constexpr std::size_t most = 12;  // of names in a sentence
   const auto names = [&](const std::vector<std::uint32_t>& which, const auto& of) {
@@ -165,16 +165,16 @@ std::string loops(const Schedule& schedule) {
       "<section id=\"loops\"><h2>Loops</h2>\n<p>Where jobs and links form a loop, shifts found link by link can't be "
       "composed. These were solved together, which costs {} of the sum of scores that the links reach alone.</p><ul>\n",
       score_text(schedule.lost));
-  for (const Schedule::Loop& loop : schedule.joint)
+  for (const ScheduleResult::Loop& loop : schedule.joint)
     out += fmt::format("<li>{}: {} on {}</li>\n", plural(loop.count, "loop"), names(loop.jobs, schedule.jobs),
                        names(loop.links, schedule.links));
   return out + "</ul></section>\n";
 }
 
-std::string network_section(const Schedule& schedule) {
+std::string network_section(const ScheduleResult& schedule) {
   if (schedule.links.size() < 2) return "";
   std::array<std::size_t, kSteps.size()> counts{};
-  for (const Schedule::Link& link : schedule.links) ++counts[step_of(link)];
+  for (const ScheduleResult::Link& link : schedule.links) ++counts[step_of(link)];
   std::string legend;
   for (std::size_t s = 0; s < kSteps.size(); ++s)
     legend += fmt::format("<li><i class=\"swatch s{}\"></i>{} <span class=\"unit\">({})</span></li>", s, kSteps[s].name,
@@ -192,7 +192,7 @@ std::string network_section(const Schedule& schedule) {
   return out + link_table(schedule) + "</section>\n";
 }
 
-std::string job_table(const Schedule& schedule) {
+std::string job_table(const ScheduleResult& schedule) {
   const bool rotations = schedule.links.size() == 1 && schedule.links[0].competed;
   std::string out =
       "<table class=\"cards\"><caption>When each job begins</caption><thead><tr><th scope=\"col\">Job</th>";
@@ -202,7 +202,7 @@ std::string job_table(const Schedule& schedule) {
   for (const std::string_view column : columns) out += fmt::format("<th scope=\"col\">{}</th>", column);
   out += "</tr></thead>\n<tbody>";
   for (std::uint32_t number = 0; number < schedule.jobs.size(); ++number) {
-    const Schedule::Job& job = schedule.jobs[number];
+    const ScheduleResult::Job& job = schedule.jobs[number];
     out += fmt::format("<tr><th scope=\"row\"><span class=\"name\">{}</span></th>", escaped(job.name));
     if (job.unaware) {
       out += fmt::format("<td colspan=\"{}\">unaware: keeps to no plan</td></tr>\n", columns.size());
@@ -211,7 +211,7 @@ std::string job_table(const Schedule& schedule) {
     out += cell(columns[0], millis(job.period)) + cell(columns[1], millis(job.slot_period)) +
            cell(columns[2], fmt::format("{:.2f}%", 100 * job.stretch()));
     if (rotations)
-      for (const Schedule::Use& use : schedule.links[0].uses)
+      for (const ScheduleResult::Use& use : schedule.links[0].uses)
         if (use.job == number)
           out += cell("Repetitions", std::to_string(use.repetitions)) +
                  cell("Rotation", fmt::format("{:.1f}°", use.rotation * 180 / std::numbers::pi));
@@ -220,13 +220,13 @@ std::string job_table(const Schedule& schedule) {
   return "<div class=\"wide\">" + out + "</tbody></table></div>\n";
 }
 
-std::string removal_table(const Schedule& schedule, const Schedule::Link& link) {
+std::string removal_table(const ScheduleResult& schedule, const ScheduleResult::Link& link) {
   if (link.removals.empty()) return "";
   std::string out =
       "<div class=\"wide\"><table class=\"cards\"><caption>What the rest would score without one of the jobs</caption>"
       "<thead><tr><th scope=\"col\">Without</th><th scope=\"col\">Score</th><th scope=\"col\">Bound</th></tr></thead>\n"
       "<tbody>";
-  for (const Schedule::Removal& removal : link.removals)
+  for (const ScheduleResult::Removal& removal : link.removals)
     out += fmt::format("<tr><th scope=\"row\"><span class=\"name\">{}</span></th>{}{}</tr>\n",
                        escaped(schedule.jobs[removal.job].name), cell("Score", score_text(removal.score)),
                        cell("Bound", score_text(removal.upper_bound)));
@@ -234,17 +234,17 @@ std::string removal_table(const Schedule& schedule, const Schedule::Link& link) 
 }
 
 // What the script draws. Demands that links have in common stand there once.
-nlohmann::json drawing_data(const Schedule& schedule) {
+nlohmann::json drawing_data(const ScheduleResult& schedule) {
   nlohmann::json data;
   data["jobs"] = nlohmann::json::array();
-  for (const Schedule::Job& job : schedule.jobs)
+  for (const ScheduleResult::Job& job : schedule.jobs)
     data["jobs"].push_back({{"name", job.name}, {"slot", job.slot_period.count}, {"shift", job.time_shift.count}});
   data["demands"] = nlohmann::json::array();
   data["links"] = nlohmann::json::array();
   std::map<nlohmann::json, std::size_t> demands;
-  for (const Schedule::Link& link : schedule.links) {
+  for (const ScheduleResult::Link& link : schedule.links) {
     nlohmann::json uses = nlohmann::json::array();
-    for (const Schedule::Use& use : link.uses) {
+    for (const ScheduleResult::Use& use : link.uses) {
       nlohmann::json bursts = nlohmann::json::array();
       for (const scheduler::Burst& burst : use.demand.bursts)
         bursts.push_back({burst.from.count, burst.to.count, burst.rate.bits_per_second});
@@ -262,7 +262,7 @@ nlohmann::json drawing_data(const Schedule& schedule) {
                          {"uses", std::move(uses)}};
     if (!link.removals.empty()) {
       nlohmann::json& removals = entry["removals"] = nlohmann::json::array();
-      for (const Schedule::Removal& removal : link.removals)
+      for (const ScheduleResult::Removal& removal : link.removals)
         removals.push_back({removal.job, score_text(removal.score)});
     }
     data["links"].push_back(std::move(entry));
@@ -278,7 +278,7 @@ nlohmann::json drawing_data(const Schedule& schedule) {
 
 }  // namespace
 
-std::string render_schedule(const Schedule& schedule) {
+std::string render_schedule(const ScheduleResult& schedule) {
   const std::string title = schedule.experiment.empty() ? "Unnamed experiment" : escaped(schedule.experiment);
   std::string body = lead(schedule) + facts(schedule) + network_section(schedule);
   if (!schedule.links.empty()) body += "<section id=\"link\" class=\"needs-js\" aria-live=\"polite\"></section>\n";

@@ -13,6 +13,6 @@
 namespace mltcp::experiment {
 
 /// The page. All names are escaped, whatever they hold. The same schedule gives the same bytes.
-std::string render_schedule(const Schedule& schedule);
+std::string render_schedule(const ScheduleResult& schedule);
 
 }  // namespace mltcp::experiment

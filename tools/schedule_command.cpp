@@ -17,7 +17,7 @@
 namespace mltcp::tools {
 namespace {
 
-using experiment::Schedule;
+using experiment::ScheduleResult;
 
 constexpr std::size_t kLinksShown = 20;
 constexpr std::size_t kVerdictsShown = 5;
@@ -35,19 +35,19 @@ std::string plural(std::size_t count, std::string_view what) {
 }
 
 // Links by what they lack: the worst first.
-std::vector<const Schedule::Link*> worst_first(const Schedule& schedule) {
-  std::vector<const Schedule::Link*> links;
-  for (const Schedule::Link& link : schedule.links) links.push_back(&link);
+std::vector<const ScheduleResult::Link*> worst_first(const ScheduleResult& schedule) {
+  std::vector<const ScheduleResult::Link*> links;
+  for (const ScheduleResult::Link& link : schedule.links) links.push_back(&link);
   std::stable_sort(links.begin(), links.end(), [](const auto* a, const auto* b) {
     return std::pair(a->solution.score, a->solution.margin) < std::pair(b->solution.score, b->solution.margin);
   });
   return links;
 }
 
-std::string link_table(const Schedule& schedule, const std::vector<const Schedule::Link*>& links) {
+std::string link_table(const ScheduleResult& schedule, const std::vector<const ScheduleResult::Link*>& links) {
   Table table({"link", "jobs", "score", "bound", "", "unshifted", "if drifting", "margin ms", "perimeter ms"}, 1);
   for (std::size_t i = 0; i < std::min(links.size(), kLinksShown); ++i) {
-    const Schedule::Link& link = *links[i];
+    const ScheduleResult::Link& link = *links[i];
     const scheduler::LinkSolution& solution = link.solution;
     const std::string none = "-";
     table.add({one_line(link.name), std::to_string(link.uses.size()), score(solution.score),
@@ -62,16 +62,16 @@ std::string link_table(const Schedule& schedule, const std::vector<const Schedul
   return text;
 }
 
-std::string job_table(const Schedule& schedule) {
+std::string job_table(const ScheduleResult& schedule) {
   // Of one link, its rotations stand beside the jobs.
-  const Schedule::Link* const only =
+  const ScheduleResult::Link* const only =
       schedule.links.size() == 1 && schedule.links[0].competed ? &schedule.links[0] : nullptr;
   std::vector<std::string> header{"job", "period ms", "slot ms", "stretch"};
   if (only != nullptr) header.insert(header.end(), {"repetitions", "rotation deg"});
   header.emplace_back("time shift ms");
   Table table(std::move(header), 1);
   for (std::uint32_t number = 0; number < schedule.jobs.size(); ++number) {
-    const Schedule::Job& job = schedule.jobs[number];
+    const ScheduleResult::Job& job = schedule.jobs[number];
     if (job.unaware) continue;
     std::vector<std::string> row{one_line(job.name), millis(job.period), millis(job.slot_period),
                                  fmt::format("{:.2f}%", 100 * job.stretch())};
@@ -87,7 +87,7 @@ std::string job_table(const Schedule& schedule) {
   return table.text();
 }
 
-void print(const Schedule& schedule, std::FILE* out) {
+void print(const ScheduleResult& schedule, std::FILE* out) {
   const auto links = worst_first(schedule);
   if (links.empty()) {
     fmt::print(out, "no link is used by two jobs: every job may begin when it likes\n");
@@ -105,7 +105,7 @@ void print(const Schedule& schedule, std::FILE* out) {
                  plural(schedule.loops, "loop"), score(schedule.lost));
   }
   fmt::print(out, "\n{}", job_table(schedule));
-  for (const Schedule::Component& component : schedule.components)
+  for (const ScheduleResult::Component& component : schedule.components)
     if (!component.within_limit)
       fmt::print(
           out,
@@ -139,7 +139,7 @@ int schedule(const ScheduleArguments& arguments) {
   options.measure = arguments.measure;
   ProgressBar bar;
   options.progress = [&](double fraction, const std::string& what) { bar.show(fraction, what); };
-  const Schedule result = experiment::make_schedule(experiment, options);
+  const ScheduleResult result = experiment::make_schedule(experiment, options);
   bar.clear();
 
   for (const auto& warnings : {experiment.warnings, result.warnings})
