@@ -29,9 +29,9 @@ constexpr std::size_t kMostConnections = 1'000'000;  // of all workers of all jo
 constexpr TextFile kExperimentFile{"an experiment file", 64U << 20};
 
 const std::vector<std::string>& top_level_keys() {
-  static const std::vector<std::string> keys{"name",     "datapath",   "iterations", "seed",  "cc",
-                                             "policies", "mltcp",      "cubic",      "dctcp", "dcqcn",
-                                             "swift",    "bottleneck", "topology",   "job"};
+  static const std::vector<std::string> keys{"name",     "datapath", "iterations", "seed",     "cc",
+                                             "policies", "mltcp",    "schedule",   "cubic",    "dctcp",
+                                             "dcqcn",    "swift",    "bottleneck", "topology", "job"};
   return keys;
 }
 
@@ -67,6 +67,8 @@ class Reader final : public SettingsReader {
     read_policies(root, experiment);
     check_priorities(root, experiment);
     if (const auto item = find(root, "", "mltcp")) read_mltcp(*item, experiment.mltcp);
+    if (const auto item = find(root, "", "schedule")) read_schedule(*item, experiment.schedule);
+    check_schedule(root, experiment);
     read_parameters(root, experiment.parameters);
     const auto bottleneck = find(root, "", "bottleneck");
     const auto topology = find(root, "", "topology");
@@ -149,6 +151,19 @@ class Reader final : public SettingsReader {
     const std::string_view cure = "leave policy \"priority\" out, or use datapath sim";
     if (!options_.policy.empty()) throw InputError(fmt::format("--policy: {}; {}", cause, cure));
     fail(*find(root, "", "policies"), cause, cure);
+  }
+
+  // A slot is for an iteration of which the job tells that it begins.
+  void check_schedule(const toml::table& root, const Experiment& experiment) const {
+    if (!experiment.mltcp.learn_iterations) return;
+    for (const std::string_view policy : {"schedule", "mltcp+schedule"}) {
+      if (!contains(experiment.policies, policy)) continue;
+      const std::string cause = fmt::format(
+          "policy {} holds iterations to slots, and the transport learns of them only when they are on their way",
+          in_quotes(policy));
+      fail(*find(*root.get_as<toml::table>("mltcp"), "mltcp", "iterations"), cause,
+           "write \"exact\", or leave the policy out");
+    }
   }
 
   // ---- Tables ----
@@ -290,10 +305,10 @@ class Reader final : public SettingsReader {
   workload::Job read_job(const Item& item, std::vector<std::string>& warnings) const {
     const toml::table& keys = table(item, "[[job]] above each job");
     check_keys(keys, item.key,
-               {"name",         "count",         "compute",     "communicate", "flows",    "start",   "start_step",
-                "start_jitter", "jitter",        "straggler",   "weight",      "priority", "hosts",   "rate",
-                "phases",       "trace",         "iterations",  "cc",          "unaware",  "workers", "network",
-                "gather_size",  "compute_scale", "bytes_scale", "profile"});
+               {"name",         "count",   "compute",     "communicate",   "flows",      "start", "start_step",
+                "start_jitter", "jitter",  "straggler",   "weight",        "priority",   "pause", "change",
+                "hosts",        "rate",    "phases",      "trace",         "iterations", "cc",    "unaware",
+                "workers",      "network", "gather_size", "compute_scale", "bytes_scale"});
     workload::Job job;
     const auto name = find(keys, item.key, "name");
     if (!name) fail(item.line, path(item.key, "name"), "the key is missing", "write name = \"vgg19\"");
@@ -305,6 +320,8 @@ class Reader final : public SettingsReader {
       job.start_jitter = duration(*value, "5 ms", kMostCompute);
     if (const auto value = find(keys, item.key, "jitter")) job.jitter = duration(*value, "1 ms", kMostCompute);
     if (const auto value = find(keys, item.key, "straggler")) read_straggler(*value, job.straggler);
+    if (const auto value = find(keys, item.key, "pause")) read_pause(*value, job.pause);
+    if (const auto value = find(keys, item.key, "change")) read_change(*value, job.change);
     if (const auto value = find(keys, item.key, "weight")) job.weight = factor(*value, kMostWeight);
     if (const auto value = find(keys, item.key, "priority"))
       job.priority = static_cast<std::uint32_t>(whole(*value, 0, kPriorities - 1));
@@ -319,6 +336,10 @@ class Reader final : public SettingsReader {
       check_needs(job.cc, value, ecn_);
     }
     read_iteration(item, keys, job, warnings);
+    for (const std::string_view key : {"pause", "change"})
+      if (const auto value = find(keys, item.key, key); value && job.compute_per_iteration().count == 0)
+        fail(*value, "the job computes nothing that could take longer",
+             "give it compute = \"150 ms\", or leave it out");
     return job;
   }
 
@@ -384,15 +405,17 @@ class Reader final : public SettingsReader {
       const workload::Job& job = experiment.jobs[i];
       const double straggling = 1 + job.straggler.probability * (job.straggler.factor - 1);  // on average
       const std::uint32_t iterations = job.iterations > 0 ? job.iterations : experiment.iterations;
+      const double changing = std::max(1.0, job.change.compute_scale);
       double iteration = 0;
       for (const workload::Phase& phase : job.phases) {
         Rate rate = experiment.bottleneck.rate;
         for (const Rate other : {job.rate, phase.rate})
           if (!other.is_zero()) rate = std::min(rate, other);
-        iteration += static_cast<double>(phase.compute.count) * straggling +
+        iteration += static_cast<double>(phase.compute.count) * straggling * changing +
                      static_cast<double>(phase.bytes) * 8e9 / static_cast<double>(rate.bits_per_second);
       }
-      const double all = static_cast<double>((job.start + job.start_jitter).count) + iteration * iterations;
+      const double all =
+          static_cast<double>((job.start + job.start_jitter + job.pause.time).count) + iteration * iterations;
       if (all <= static_cast<double>(kLongestRun.count)) continue;
       const std::string cause =
           fmt::format("{} iterations of job[{}] take {:.6g} days or more", iterations, numbers_[i], all / 86'400e9);

@@ -18,6 +18,7 @@
 #include "mltcp/cc/parameters.h"
 #include "mltcp/fabric/link.h"
 #include "mltcp/sim/leaf_spine.h"
+#include "mltcp/transport/phase_gate.h"
 #include "mltcp/workload/job.h"
 
 namespace mltcp::experiment {
@@ -29,6 +30,16 @@ struct MltcpSettings {
   bool learn_iterations = false;  ///< the transport learns them from the traffic; the jobs don't tell
 };
 
+/// How the policies with a schedule go about it.
+struct ScheduleSettings {
+  double tolerance = 0.05;  ///< see PhasePlan, like the next three
+  PhasePlan::Correction correction = PhasePlan::Correction::at_once;
+  double gradual_step = 0.1;
+  Nanos clock_bound;
+  double max_stretch = 0.02;    ///< of slots so that they repeat together, see scheduler::SolveOptions
+  std::optional<double> slack;  ///< room to catch up, as a share of the slot; empty: from the jobs' jitter
+};
+
 struct Experiment {
   std::string name;
   std::string file;  ///< as it was given; relative paths in it are relative to its folder
@@ -38,6 +49,7 @@ struct Experiment {
   std::string cc = "reno";
   std::vector<std::string> policies{"fair", "mltcp"};  ///< in the order of the file, each once, at least one
   MltcpSettings mltcp;
+  ScheduleSettings schedule;
   cc::Parameters parameters;  ///< of the algorithms; those of `cc` are in range
   /// The seed in it is the experiment's. With a topology: the link of a host to its leaf, for what is alike in both.
   fabric::LinkConfig bottleneck;
@@ -69,7 +81,7 @@ struct FileOptions {
   /// everything the format knows.
   std::vector<std::string> datapaths{"sim"};
   std::vector<std::string> ccs{"reno"};
-  std::vector<std::string> policies{"fair", "static", "priority", "mltcp"};
+  std::vector<std::string> policies{"fair", "static", "priority", "mltcp", "schedule", "mltcp+schedule"};
   /// Most jobs of datapath ring, which needs ports for each. Empty: as many as the format knows.
   std::optional<std::size_t> most_ring_jobs;
 

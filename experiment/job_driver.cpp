@@ -152,6 +152,16 @@ class JobDriver::Sender final : public Pollable {
   [[nodiscard]] bool connected() const { return connected_ == flows_.size(); }
   void wake() { testbed_.wake(end_); }
   void begin_iteration(Bytes bytes) { shard_.begin_iteration(job_, bytes); }
+  PlanState set_plan(const PhasePlan& plan) {
+    const PlanState state = shard_.set_plan(job_, plan, testbed_.now());
+    wake();
+    return state;
+  }
+  void clear_plan() {
+    shard_.clear_plan(job_, testbed_.now());
+    wake();
+  }
+  [[nodiscard]] GateStats gate() const { return shard_.gate_stats(job_); }
   /// Sends `bytes`, at most at `rate`; their deliveries count for transfer number `transfer`.
   void send(Bytes bytes, Rate rate, std::size_t transfer) {
     shard_.set_job_rate(job_, rate);
@@ -233,6 +243,10 @@ class JobDriver::Iterations {
     for (Nanos& start : result.starts) start -= epoch_;
     result.bytes = delivered_;
     result.retransmitted_packets = done() ? retransmitted_packets_ : retransmitted_packets();
+    const GateStats gate = done() ? gate_ : gate_stats();
+    result.gate_waited = gate.waited;
+    result.gate_corrections = gate.corrections;
+    if (gate.plans_dropped > 0) result.plan_dropped = to_text(gate.state);
     result.iteration_compute = computes_;
     result.compute = settings_.job.compute_per_iteration();
     result.bytes_per_iteration = settings_.job.bytes_per_iteration() * senders_.size();
@@ -290,7 +304,17 @@ class JobDriver::Iterations {
     return packets;
   }
 
+  /// Workers decide alike; where clocks made them differ, the one that waited most.
+  [[nodiscard]] GateStats gate_stats() const {
+    GateStats most;
+    for (const Sender* sender : senders_)
+      if (const GateStats gate = sender->gate(); sender == senders_.front() || gate.waited > most.waited) most = gate;
+    return most;
+  }
+
   void begin_iteration(Nanos now) {
+    const std::uint32_t iteration = iteration_++;
+    pause_ = iteration == settings_.job.pause.iteration ? settings_.job.pause.time : Nanos(0);
     phase_ = 0;
     transfers_.clear();
     iteration_start_ = now;
@@ -305,13 +329,16 @@ class JobDriver::Iterations {
                                                static_cast<double>(compute.count));
     if (settings_.job.straggler.probability > 0 && random_.chance(settings_.job.straggler.probability))
       compute_scale_ *= settings_.job.straggler.factor;
+    if (iteration >= settings_.job.change.iteration) compute_scale_ *= settings_.job.change.compute_scale;
   }
 
   void end_iteration(Nanos now) {
     if (done()) return;
     times_.push_back(now - iteration_start_);
     if (settings_.job.compute_varies()) computes_.push_back(computed_);
-    if (done()) retransmitted_packets_ = retransmitted_packets();
+    if (!done()) return;
+    retransmitted_packets_ = retransmitted_packets();
+    gate_ = gate_stats();
   }
 
   /// Begins the phase that `phase_` names; false if it is over already.
@@ -323,7 +350,9 @@ class JobDriver::Iterations {
     const workload::Phase& phase = settings_.job.phases[phase_];
     if (phase.kind == workload::Phase::Kind::compute) {
       state_ = State::computing;
-      const Nanos compute(static_cast<std::int64_t>(static_cast<double>(phase.compute.count) * compute_scale_ + 0.5));
+      const Nanos compute =
+          pause_ + Nanos(static_cast<std::int64_t>(static_cast<double>(phase.compute.count) * compute_scale_ + 0.5));
+      pause_ = Nanos(0);
       computed_ += compute;
       wake_ = now + compute;
       return true;
@@ -350,6 +379,8 @@ class JobDriver::Iterations {
   Nanos epoch_;
   Nanos iteration_start_;
   double compute_scale_ = 1.0;
+  Nanos pause_;                  ///< of the next compute phase
+  std::uint32_t iteration_ = 0;  ///< the next one
   std::vector<Transfer> transfers_;
   Bytes undelivered_ = 0;
 
@@ -358,7 +389,8 @@ class JobDriver::Iterations {
   Nanos computed_;               ///< in this iteration
   std::vector<Nanos> computes_;  ///< beside times_, where there is jitter
   Bytes delivered_ = 0;
-  std::uint64_t retransmitted_packets_ = 0;  ///< when the last recorded iteration ended
+  std::uint64_t retransmitted_packets_ = 0;  ///< when the last recorded iteration ended, like the next
+  GateStats gate_;
 };
 
 Nanos JobDriver::Sender::poll(Nanos now) {
@@ -409,6 +441,14 @@ bool JobDriver::connected() const {
   return std::all_of(senders_.begin(), senders_.end(), [](const auto& sender) { return sender->connected(); });
 }
 void JobDriver::start(Nanos epoch) { iterations_->start(epoch); }
+PlanState JobDriver::set_plan(const PhasePlan& plan) {
+  PlanState state = PlanState::none;
+  for (const auto& sender : senders_) state = sender->set_plan(plan);
+  return state;
+}
+void JobDriver::clear_plan() {
+  for (const auto& sender : senders_) sender->clear_plan();
+}
 bool JobDriver::done() const { return iterations_->done(); }
 std::size_t JobDriver::recorded() const { return iterations_->recorded(); }
 

@@ -59,7 +59,7 @@ class JobDriver {
     bool real_payload = false;
     ConnectionConfig connection;
     cc::Augmentation augmentation;
-    bool learn_iterations = false;  ///< the transport isn't told where they begin
+    bool learn_iterations = false;  ///< the transport isn't told where they begin: the job takes no plan
   };
 
   /// Attaches itself to the ends of its workers and begins to connect. Lives as long as the testbed is run.
@@ -72,6 +72,10 @@ class JobDriver {
   [[nodiscard]] bool connected() const;
   /// The experiment's time 0; the job starts at `epoch` + its start time. Once, when connected.
   void start(Nanos epoch);
+  /// Holds the job's iterations to the slots of `plan`, whose times are the testbed's, from now on; see
+  /// Shard::set_plan(). Between runs of the testbed, like the next.
+  PlanState set_plan(const PhasePlan& plan);
+  void clear_plan();
   /// `iterations` are done. The job goes on afterwards, unrecorded, so that the others keep their competitor.
   [[nodiscard]] bool done() const;
   /// Iterations recorded so far.
@@ -79,6 +83,7 @@ class JobDriver {
 
   /// Name, times relative to the epoch, bytes, retransmissions, verified messages; no statistics yet.
   [[nodiscard]] JobResult result() const;
+  [[nodiscard]] const std::string& name() const { return settings_.job.name; }
 
  private:
   class Sender;

@@ -8,17 +8,19 @@ namespace {
 
 constexpr std::uint32_t first_port = 4793;  // two for each job: its senders', its receivers'
 
-sim::LeafSpineOptions options(bool virtual_payload) {
+sim::LeafSpineOptions options(bool virtual_payload, Nanos usage_bin) {
   sim::LeafSpineOptions options;
   options.virtual_payload = virtual_payload;
   options.meters = true;
+  if (usage_bin.count > 0) options.usage_bin = usage_bin;
   return options;
 }
 
 class LeafSpineTestbed final : public Testbed {
  public:
-  LeafSpineTestbed(const sim::LeafSpineConfig& config, std::span<const Placement> placements, bool virtual_payload)
-      : network_(config, options(virtual_payload)) {
+  LeafSpineTestbed(const sim::LeafSpineConfig& config, std::span<const Placement> placements, bool virtual_payload,
+                   Nanos usage_bin)
+      : network_(config, options(virtual_payload, usage_bin)) {
     for (const Placement& placement : placements) {
       Ends& ends = jobs_[placement.job];
       for (const WorkerHosts& worker : placement.workers) {
@@ -61,8 +63,9 @@ class LeafSpineTestbed final : public Testbed {
 }  // namespace
 
 std::unique_ptr<Testbed> make_leaf_spine_testbed(const sim::LeafSpineConfig& config,
-                                                 std::span<const Placement> placements, bool virtual_payload) {
-  return std::make_unique<LeafSpineTestbed>(config, placements, virtual_payload);
+                                                 std::span<const Placement> placements, bool virtual_payload,
+                                                 Nanos usage_bin) {
+  return std::make_unique<LeafSpineTestbed>(config, placements, virtual_payload, usage_bin);
 }
 
 }  // namespace mltcp::experiment

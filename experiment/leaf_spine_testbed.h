@@ -10,8 +10,9 @@
 
 namespace mltcp::experiment {
 
-/// Throws InputError for a configuration that can't be built.
+/// `usage_bin` as in TestbedFactory::make(). Throws InputError for a configuration that can't be built.
 std::unique_ptr<Testbed> make_leaf_spine_testbed(const sim::LeafSpineConfig& config,
-                                                 std::span<const Placement> placements, bool virtual_payload);
+                                                 std::span<const Placement> placements, bool virtual_payload,
+                                                 Nanos usage_bin);
 
 }  // namespace mltcp::experiment

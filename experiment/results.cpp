@@ -207,6 +207,9 @@ OrderedJson to_json(const JobResult& job) {
   json["bytes_per_iteration"] = job.bytes_per_iteration;
   if (!job.iteration_compute.empty()) json["iteration_compute_ns"] = to_json(job.iteration_compute);
   if (!job.cc.empty()) json["cc"] = job.cc;
+  if (job.gate_waited.count > 0) json["gate_waited_ns"] = job.gate_waited.count;
+  if (job.gate_corrections > 0) json["gate_corrections"] = job.gate_corrections;
+  if (!job.plan_dropped.empty()) json["plan_dropped"] = job.plan_dropped;
   if (job.unaware) json["unaware"] = true;
   return json;
 }
@@ -252,6 +255,13 @@ OrderedJson to_json(const Run& run) {
   for (const JobResult& job : run.jobs) json["jobs"].push_back(to_json(job));
   json["bottleneck"] = to_json(run.bottleneck);
   for (const LinkResult& link : run.links) json["links"].push_back(to_json(link));
+  if (run.schedule)
+    json["schedule"] = {{"links", run.schedule->links},
+                        {"score", run.schedule->score},
+                        {"upper_bound", run.schedule->upper_bound},
+                        {"optimal", run.schedule->optimal},
+                        {"stretch", run.schedule->stretch},
+                        {"unplanned_jobs", run.schedule->unplanned}};
   if (run.stalls) json["stalls"] = {{"longest_ns", run.stalls->longest.count}, {"total_ns", run.stalls->total.count}};
   return json;
 }
@@ -314,10 +324,10 @@ class Object {
     if (!value.is_string()) fail(place_of(key), "is not a text");
     return value.get<std::string>();
   }
-  [[nodiscard]] double real(std::string_view key, double most) const {
+  [[nodiscard]] double real(std::string_view key, double most, double least = 0) const {
     const Json& value = at(key);
-    if (!value.is_number() || !(value.get<double>() >= 0 && value.get<double>() <= most))
-      fail(place_of(key), fmt::format("is not a number from 0 to {}", most));
+    if (!value.is_number() || !(value.get<double>() >= least && value.get<double>() <= most))
+      fail(place_of(key), fmt::format("is not a number from {} to {}", least, most));
     return value.get<double>();
   }
   [[nodiscard]] std::uint64_t whole(std::string_view key) const { return whole(at(key), place_of(key)); }
@@ -430,6 +440,9 @@ JobResult job_from(const Object& json) {
       json.fail(json.place_of("iteration_compute_ns"), "and iteration_ns differ in length");
   }
   if (json.has("cc")) job.cc = json.text("cc");
+  job.gate_waited = json.later_nanos("gate_waited_ns");
+  job.gate_corrections = json.later_whole("gate_corrections");
+  if (json.has("plan_dropped")) job.plan_dropped = json.text("plan_dropped");
   if (json.has("unaware")) job.unaware = json.truth("unaware");
   return job;
 }
@@ -486,6 +499,15 @@ Run run_from(const Object& json) {
   if (json.has("links"))
     for (const Object& link : json.objects("links")) run.links.push_back(link_from(link));
   run.duration = json.later_nanos("duration_ns");
+  if (json.has("schedule")) {
+    const Object schedule = json.object("schedule");
+    run.schedule = ScheduleSummary{schedule.whole("links"),
+                                   schedule.real("score", 1, -kMostSlowdown),
+                                   schedule.real("upper_bound", 1, -kMostSlowdown),
+                                   schedule.truth("optimal"),
+                                   schedule.real("stretch", kMostSlowdown),
+                                   schedule.whole("unplanned_jobs")};
+  }
   if (json.has("stalls")) {
     const Object stalls = json.object("stalls");
     run.stalls = Stalls{stalls.nanos("longest_ns"), stalls.nanos("total_ns")};

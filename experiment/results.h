@@ -51,8 +51,11 @@ struct JobResult {
   /// iteration_compute_ns: what each of `iterations` computed; empty for a job without jitter, which computes
   /// `compute`.
   std::vector<Nanos> iteration_compute;
-  std::string cc;        ///< its congestion control, where it is not the run's
-  bool unaware = false;  ///< no policy applied to it; left out of interleaved_from()
+  std::string cc;     ///< its congestion control, where it is not the run's
+  Nanos gate_waited;  ///< gate_waited_ns: what its up phases waited for their slots; written, like the next two, if so
+  std::uint64_t gate_corrections = 0;  ///< up phases that had drifted from their slot
+  std::string plan_dropped;            ///< why it had no plan in the end, although it had one: "stale", "misfit", ...
+  bool unaware = false;                ///< no policy applied to it; left out of interleaved_from()
 };
 
 /// Who used the bottleneck when, in bins of equal width from time 0 on.
@@ -94,6 +97,16 @@ struct Stalls {
   Nanos total;    ///< total_ns
 };
 
+/// What the scheduler made of a run's jobs.
+struct ScheduleSummary {
+  std::uint64_t links = 0;      ///< on which jobs meet
+  double score = 1;             ///< mean over these links; 1 = fully compatible, may be negative
+  double upper_bound = 1;       ///< no shifts have a higher score
+  bool optimal = true;          ///< score == upper_bound, proven
+  double stretch = 0;           ///< how much longer slots are than the jobs' own periods, as a share, at most
+  std::uint64_t unplanned = 0;  ///< jobs without slots, as none within the limit on stretch suit them
+};
+
 struct Run {
   std::string policy;
   std::string cc;
@@ -101,9 +114,10 @@ struct Run {
   std::uint64_t seed = 0;
   std::vector<JobResult> jobs;
   Bottleneck bottleneck;
-  std::vector<LinkResult> links;  ///< of a topology; empty, and not written, for a dumbbell
-  Nanos duration;                 ///< duration_ns: from the first start to the end of the last iteration
-  std::optional<Stalls> stalls;   ///< real-time datapaths only
+  std::vector<LinkResult> links;            ///< of a topology; empty, and not written, for a dumbbell
+  Nanos duration;                           ///< duration_ns: from the first start to the end of the last iteration
+  std::optional<Stalls> stalls;             ///< real-time datapaths only
+  std::optional<ScheduleSummary> schedule;  ///< policies that schedule
 };
 
 struct Results {

@@ -1,4 +1,5 @@
-// Runs an experiment: each job alone to know what isolated means, then all jobs together under each policy.
+// Runs an experiment: each job alone to know what isolated means, then all jobs together under each policy. Policies
+// "schedule" and "mltcp+schedule" make a plan of what each job did alone (plan.h), or follow one from a file.
 #pragma once
 
 #include <functional>
@@ -19,8 +20,20 @@ fabric::DumbbellConfig network_of(const Experiment& experiment);
 /// Told how far the work is: `fraction` from 0 to 1, and what is being done ("policy mltcp").
 using Progress = std::function<void(double fraction, const std::string& what)>;
 
+struct RunOptions {
+  /// Policies with a schedule follow this plan file (plan_file.h), which is watched, instead of computing a plan;
+  /// empty: they compute one. A path.
+  std::string plan_file;
+  /// Told what is wrong with the plan file while runs go on: one line each.
+  std::function<void(const std::string& problem)> report;
+  /// Called before the jobs start and then every 50 ms of the experiment's time, which stands still meanwhile; `time`
+  /// is 0 or more. The plan file is looked at afterwards.
+  std::function<void(const std::string& policy, Nanos time)> between_slices;
+};
+
 /// Does all runs of `experiment`. Throws InputError if an algorithm can't run there, RunError if a job can't go on
 /// or makes no progress. Runs in virtual time give the same results from the same experiment, bit for bit.
-Results run_experiment(const Experiment& experiment, TestbedFactory& factory, const Progress& progress = {});
+Results run_experiment(const Experiment& experiment, TestbedFactory& factory, const Progress& progress = {},
+                       const RunOptions& options = {});
 
 }  // namespace mltcp::experiment

@@ -46,13 +46,15 @@ class DumbbellTestbed : public Testbed {
 class SimFactory final : public TestbedFactory {
  public:
   explicit SimFactory(bool real_payload) : real_payload_(real_payload) {}
-  std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config) override {
+  std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config, Nanos usage_bin) override {
     sim::DumbbellOptions options;
+    if (usage_bin.count > 0) options.usage_bin = usage_bin;
     options.virtual_payload = !real_payload_;
     return std::make_unique<DumbbellTestbed<sim::Dumbbell>>(config, options);
   }
-  std::unique_ptr<Testbed> make(const sim::LeafSpineConfig& config, std::span<const Placement> placements) override {
-    return make_leaf_spine_testbed(config, placements, !real_payload_);
+  std::unique_ptr<Testbed> make(const sim::LeafSpineConfig& config, std::span<const Placement> placements,
+                                Nanos usage_bin) override {
+    return make_leaf_spine_testbed(config, placements, !real_payload_, usage_bin);
   }
   [[nodiscard]] std::string datapath() const override { return "sim"; }
   [[nodiscard]] bool real_time() const override { return false; }
@@ -77,12 +79,14 @@ class RingTestbed final : public DumbbellTestbed<dpdk::RingDumbbell> {
 class RingFactory final : public TestbedFactory {
  public:
   RingFactory(const std::string& cores, const fabric::DumbbellConfig& largest) : eal_(options(cores, largest)) {}
-  std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config) override {
+  std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config, Nanos usage_bin) override {
     if (config.classes != 1) throw InputError("the switch of datapath ring has no priority queues; use datapath sim");
-    return std::make_unique<RingTestbed>(eal_, config);
+    dpdk::RingOptions options;
+    if (usage_bin.count > 0) options.usage_bin = usage_bin;
+    return std::make_unique<RingTestbed>(eal_, config, options);
   }
-  std::unique_ptr<Testbed> make(const sim::LeafSpineConfig& /*config*/,
-                                std::span<const Placement> /*placements*/) override {
+  std::unique_ptr<Testbed> make(const sim::LeafSpineConfig& /*config*/, std::span<const Placement> /*placements*/,
+                                Nanos /*usage_bin*/) override {
     throw InputError("datapath ring has one switch and no topology; use datapath sim");
   }
   [[nodiscard]] std::string datapath() const override { return "ring"; }

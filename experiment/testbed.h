@@ -63,9 +63,11 @@ class Testbed {
 class TestbedFactory {
  public:
   virtual ~TestbedFactory() = default;
-  virtual std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config) = 0;
+  /// `usage_bin`: width of the bins of the links' meters at first; 0: as it likes.
+  virtual std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config, Nanos usage_bin) = 0;
   /// With the ends of the jobs in `placements`. Throws InputError where the datapath has no topologies.
-  virtual std::unique_ptr<Testbed> make(const sim::LeafSpineConfig& config, std::span<const Placement> placements) = 0;
+  virtual std::unique_ptr<Testbed> make(const sim::LeafSpineConfig& config, std::span<const Placement> placements,
+                                        Nanos usage_bin) = 0;
   /// "sim" or "ring", as the result file says.
   [[nodiscard]] virtual std::string datapath() const = 0;
   /// Time passes by itself, and noise of the machine is in every measurement.

@@ -69,6 +69,31 @@ std::string summary(const experiment::Results& results) {
   return table.text();
 }
 
+/// What the scheduler planned and the gates did; nothing for a run without a schedule.
+std::string slots_text(const experiment::Run& run) {
+  std::string text;
+  auto lines = std::back_inserter(text);
+  if (run.schedule) {
+    const experiment::ScheduleSummary& schedule = *run.schedule;
+    fmt::format_to(lines, "{}: score {:.3f} on {} link{} ({}), slots up to {:.2f}% longer than the jobs' periods\n",
+                   run.policy, schedule.score, schedule.links, schedule.links == 1 ? "" : "s",
+                   schedule.optimal ? "optimal" : fmt::format("at most {:.3f}", schedule.upper_bound),
+                   schedule.stretch * 100);
+    if (schedule.unplanned > 0)
+      fmt::format_to(lines, "{}: {} job{} without slots: none within max_stretch suit\n", run.policy,
+                     schedule.unplanned, schedule.unplanned == 1 ? "" : "s");
+  }
+  for (const experiment::JobResult& job : run.jobs) {
+    if (job.gate_waited.count == 0 && job.gate_corrections == 0 && job.plan_dropped.empty()) continue;
+    fmt::format_to(lines,
+                   "{}: {} started {:.2f} ms later and waited {:.2f} ms for its slots, {} correction{} of drift{}\n",
+                   run.policy, job.name, job.time_shift.millis(), job.gate_waited.millis(), job.gate_corrections,
+                   job.gate_corrections == 1 ? "" : "s",
+                   job.plan_dropped.empty() ? "" : fmt::format("; its plan was dropped: {}", job.plan_dropped));
+  }
+  return text;
+}
+
 // The experiment's, and those that jobs have of their own.
 std::string algorithms_of(const experiment::Experiment& experiment) {
   std::vector<std::string> names;
@@ -115,8 +140,14 @@ int run(const RunArguments& arguments) {
              factory->description());
   std::fflush(out);
   ProgressBar bar;
+  experiment::RunOptions options;
+  options.plan_file = arguments.plan;
+  options.report = [&](const std::string& problem) {
+    bar.clear();
+    warn({problem});
+  };
   const experiment::Results results = experiment::run_experiment(
-      experiment, *factory, [&](double fraction, const std::string& what) { bar.show(fraction, what); });
+      experiment, *factory, [&](double fraction, const std::string& what) { bar.show(fraction, what); }, options);
   bar.clear();
 
   fmt::print(out, "{}\n", summary(results));
@@ -151,6 +182,7 @@ int run(const RunArguments& arguments) {
       fmt::print(out, "{}: faults of the link: {} packets lost, {} doubled, {} damaged, {} held back\n", run.policy,
                  link.lost_packets, link.duplicated_packets, link.corrupted_packets, link.reordered_packets);
   }
+  for (const experiment::Run& run : results.runs) fmt::print(out, "{}", slots_text(run));
   if (factory->real_payload()) fmt::print(out, "{} messages verified, {} damaged\n", verified, errors);
 
   for (const experiment::Run& run : results.runs)

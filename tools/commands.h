@@ -23,6 +23,7 @@ struct RunArguments {
   std::optional<std::uint64_t> seed;
   std::optional<std::string> cores;  ///< of datapath ring only
   std::optional<std::string> json;   ///< file, or "-" for standard output
+  std::string plan;                  ///< file; empty: plans are computed
   bool verify = false;               ///< carry and verify payloads in virtual time too
 };
 int run(const RunArguments& arguments);

@@ -75,6 +75,9 @@ int dispatch(int argc, char** argv) {
       "Seed of everything random, instead of the file's; 0 to 2^63 - 1");
   run_command->add_option("--cores", run.cores,
                           "CPUs of datapath ring: one, or two with the switch on the second, as in 0,1");
+  run_command->add_option("--plan", run.plan,
+                          "Slots for policies schedule and mltcp+schedule, instead of computing them: a file that is "
+                          "watched (docs/plans.md)");
   run_command->add_flag("--verify", run.verify, "Carry and verify every byte on datapath sim too (ring always does)");
   run_command->add_option("--json", run.json, "Write the results to this file; - is standard output");
 

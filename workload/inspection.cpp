@@ -167,6 +167,11 @@ std::string to_toml(const Job& job) {
   if (job.flows != 1) fmt::format_to(out, "flows = {}\n", job.flows);
   if (job.start.count != 0) fmt::format_to(out, "start = \"{}\"\n", to_text(job.start));
   if (job.jitter.count != 0) fmt::format_to(out, "jitter = \"{}\"\n", to_text(job.jitter));
+  if (job.pause.time.count != 0)
+    fmt::format_to(out, "pause = {{ iteration = {}, time = \"{}\" }}\n", job.pause.iteration, to_text(job.pause.time));
+  if (job.change.compute_scale != 1)
+    fmt::format_to(out, "change = {{ iteration = {}, compute_scale = {:#} }}\n", job.change.iteration,
+                   job.change.compute_scale);
   // The shortest decimal that reads back as the same double, with a point so that TOML takes it for one.
   if (job.weight != 1.0) fmt::format_to(out, "weight = {:#}\n", job.weight);
   if (!job.rate.is_zero()) fmt::format_to(out, "rate = \"{}\"\n", to_text(job.rate));

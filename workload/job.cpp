@@ -10,6 +10,15 @@ Nanos Job::compute_per_iteration() const {
   return sum;
 }
 
+Nanos Job::compute_before_sending() const {
+  Nanos sum;
+  for (const Phase& phase : phases) {
+    if (phase.kind == Phase::Kind::communicate) break;
+    sum += phase.compute;
+  }
+  return sum;
+}
+
 Bytes Job::bytes_per_iteration() const {
   Bytes sum = 0;
   for (const Phase& phase : phases)

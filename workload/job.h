@@ -33,6 +33,16 @@ struct Job {
     double probability = 0;  ///< that an iteration straggles, from 0 to 1
     double factor = 1;       ///< it then computes so many times as long; 1 or more
   } straggler;
+  /// The host stands still in one iteration: its first compute phase takes that much longer. Time 0: never.
+  struct Pause {
+    std::uint32_t iteration = 0;  ///< from 0 on
+    Nanos time;
+  } pause;
+  /// From one iteration on, compute takes so many times as long.
+  struct Change {
+    std::uint32_t iteration = 0;  ///< from 0 on
+    double compute_scale = 1;     ///< above 0; 1 = no change
+  } change;
   double weight = 1.0;           ///< for policy static: gain of the increase step
   Rate rate;                     ///< the most it sends (its NIC); 0 = the rate of the link
   std::uint32_t iterations = 0;  ///< to record; 0 = as many as the experiment says
@@ -44,8 +54,12 @@ struct Job {
   std::uint32_t priority = 0;  ///< for policy priority: of its packets, 0 to 7, higher first
 
   /// Iterations differ in how long they compute.
-  [[nodiscard]] bool compute_varies() const { return jitter.count > 0 || straggler.probability > 0; }
+  [[nodiscard]] bool compute_varies() const {
+    return jitter.count > 0 || straggler.probability > 0 || pause.time.count > 0 || change.compute_scale != 1;
+  }
   [[nodiscard]] Nanos compute_per_iteration() const;
+  /// From the begin of an iteration to its first bytes, without jitter.
+  [[nodiscard]] Nanos compute_before_sending() const;
   [[nodiscard]] Bytes bytes_per_iteration() const;
 };
 

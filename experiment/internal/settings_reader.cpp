@@ -29,9 +29,7 @@ std::string SettingsReader::objection(std::string_view value, const std::vector<
                        meant ? fmt::format("did you mean \"{}\"?", *meant) : "write one of " + joined(known));
   }
   if (available.empty() || contains(available, value)) return {};
-  return fmt::format("{} is not available{}; this version has: {}", in_quotes(value),
-                     value.starts_with("schedule") || value.ends_with("schedule") ? " as it needs the scheduler" : "",
-                     joined(available));
+  return fmt::format("{} is not available; this version has: {}", in_quotes(value), joined(available));
 }
 
 void SettingsReader::check_needs(const std::string& name, const std::optional<Item>& item, bool ecn) const {
@@ -255,6 +253,57 @@ void SettingsReader::read_ecn(const Item& item, fabric::EcnConfig& ecn, Bytes bu
   if (buffer > 0 && ecn.kmin_bytes >= buffer)
     fail(*kmin, fmt::format("no packet is marked, as the buffer holds {} at most", bytes_to_text(buffer)),
          "write a kmin below the buffer");
+}
+
+double SettingsReader::between(const Item& item, double least, double most, std::string_view example) const {
+  const double value = decimal(item, example);
+  if (!(value >= least && value <= most))
+    fail(item, fmt::format("{} is out of range", value), fmt::format("write {} to {}", least, most));
+  return value;
+}
+
+void SettingsReader::read_schedule(const Item& item, ScheduleSettings& schedule) const {
+  const toml::table& keys = table(item, "[schedule] and below it tolerance = 0.05");
+  check_keys(keys, item.key, {"tolerance", "correction", "gradual_step", "clock_bound", "max_stretch", "slack"});
+  if (const auto value = find(keys, item.key, "tolerance")) schedule.tolerance = between(*value, 0.001, 0.5, "0.05");
+  if (const auto value = find(keys, item.key, "correction")) {
+    const std::string& word = text(*value, "at-once");
+    if (word != "at-once" && word != "gradual")
+      fail(*value, in_quotes(word) + " is not known", "write \"at-once\" or \"gradual\"");
+    schedule.correction = word == "gradual" ? PhasePlan::Correction::gradual : PhasePlan::Correction::at_once;
+  }
+  if (const auto value = find(keys, item.key, "gradual_step")) schedule.gradual_step = between(*value, 0.001, 1, "0.1");
+  if (const auto value = find(keys, item.key, "clock_bound"))
+    schedule.clock_bound = duration(*value, "10 us", kMostDelay);
+  if (const auto value = find(keys, item.key, "max_stretch")) schedule.max_stretch = between(*value, 0, 1, "0.02");
+  if (const auto value = find(keys, item.key, "slack")) {
+    const auto* word = value->node->as_string();
+    if (word != nullptr && word->get() != "auto")
+      fail(*value, in_quotes(word->get()) + " is not known", "write \"auto\", or a share such as 0.02");
+    if (word == nullptr) schedule.slack = between(*value, 0, 1, "0.02");
+  }
+}
+
+void SettingsReader::read_pause(const Item& item, workload::Job::Pause& pause) const {
+  constexpr std::string_view example = "pause = { iteration = 20, time = \"130 ms\" }";
+  const toml::table& keys = table(item, example);
+  check_keys(keys, item.key, {"iteration", "time"});
+  for (const std::string_view key : {"iteration", "time"})
+    if (!find(keys, item.key, key))
+      fail(item.line, path(item.key, key), "the key is missing", fmt::format("write {}", example));
+  pause.iteration = static_cast<std::uint32_t>(whole(*find(keys, item.key, "iteration"), 0, kMostIterations - 1));
+  pause.time = duration(*find(keys, item.key, "time"), "130 ms", kMostCompute);
+}
+
+void SettingsReader::read_change(const Item& item, workload::Job::Change& change) const {
+  constexpr std::string_view example = "change = { iteration = 30, compute_scale = 1.1 }";
+  const toml::table& keys = table(item, example);
+  check_keys(keys, item.key, {"iteration", "compute_scale"});
+  for (const std::string_view key : {"iteration", "compute_scale"})
+    if (!find(keys, item.key, key))
+      fail(item.line, path(item.key, key), "the key is missing", fmt::format("write {}", example));
+  change.iteration = static_cast<std::uint32_t>(whole(*find(keys, item.key, "iteration"), 0, kMostIterations - 1));
+  change.compute_scale = factor(*find(keys, item.key, "compute_scale"), kMostStraggling);
 }
 
 void SettingsReader::read_straggler(const Item& item, workload::Job::Straggler& straggler) const {

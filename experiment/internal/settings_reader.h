@@ -64,6 +64,11 @@ class SettingsReader : public TomlReader {
   Bytes buffer(const Item& item, std::string_view example, Bytes frame) const;
   /// `buffer`: of the queue; 0 = not known.
   void read_ecn(const Item& item, fabric::EcnConfig& ecn, Bytes buffer) const;
+  void read_schedule(const Item& item, ScheduleSettings& schedule) const;
+  void read_pause(const Item& item, workload::Job::Pause& pause) const;
+  void read_change(const Item& item, workload::Job::Change& change) const;
+  /// A number from `least` to `most`.
+  double between(const Item& item, double least, double most, std::string_view example) const;
   void read_straggler(const Item& item, workload::Job::Straggler& straggler) const;
   /// An iteration is described in one of four ways: compute and communicate, phases, a trace, or a measured profile.
   void read_iteration(const Item& item, const toml::table& keys, workload::Job& job,

@@ -1,0 +1,168 @@
+// Planning of slots (see plan.h).
+#include "mltcp/experiment/plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "mltcp/scheduler/problem.h"
+
+namespace mltcp::experiment {
+namespace {
+
+// Also without any jitter something has to pay for the lateness of a first iteration with its slow start.
+constexpr double least_slack = 0.001;
+
+/// Jobs that share links, directly or through others.
+struct Component {
+  scheduler::Problem problem;
+  std::vector<std::size_t> jobs;  ///< by job of the problem
+};
+
+std::vector<Component> components_of(std::span<const workload::Job> jobs, std::span<const Profile> profiles) {
+  struct Shared {
+    std::string name;
+    Rate capacity;
+    std::vector<std::pair<std::size_t, const scheduler::Demand*>> uses;
+  };
+  std::map<std::size_t, Shared> links;
+  for (std::size_t job = 0; job < jobs.size(); ++job) {
+    if (jobs[job].unaware) continue;
+    for (const Profile::Use& use : profiles[job].uses) {
+      Shared& link = links[use.link];
+      link.name = use.name;
+      link.capacity = use.capacity;
+      if (!use.demand.bursts.empty()) link.uses.emplace_back(job, &use.demand);
+    }
+  }
+  std::erase_if(links, [](const auto& link) { return link.second.uses.size() < 2; });
+
+  // The smallest job of each component, found by following smaller ones.
+  std::vector<std::size_t> smaller(jobs.size());
+  std::iota(smaller.begin(), smaller.end(), std::size_t{0});
+  const auto root = [&](std::size_t job) {
+    while (smaller[job] != job) job = smaller[job] = smaller[smaller[job]];
+    return job;
+  };
+  for (const auto& [number, link] : links)
+    for (const auto& [job, demand] : link.uses) {
+      const auto [low, high] = std::minmax({root(job), root(link.uses.front().first)});
+      smaller[high] = low;
+    }
+
+  std::map<std::size_t, Component> found;
+  std::vector<std::uint32_t> index(jobs.size());
+  std::vector<bool> placed(jobs.size());
+  for (const auto& [number, link] : links) {
+    Component& component = found[root(link.uses.front().first)];
+    scheduler::Problem::Link& as_problem = component.problem.links.emplace_back();
+    as_problem.name = link.name;
+    as_problem.capacity = link.capacity;
+    for (const auto& [job, demand] : link.uses) {
+      if (!placed[job]) {
+        placed[job] = true;
+        index[job] = static_cast<std::uint32_t>(component.jobs.size());
+        component.jobs.push_back(job);
+        component.problem.jobs.push_back({jobs[job].name, profiles[job].period, {}});
+      }
+      as_problem.uses.push_back({index[job], *demand});
+    }
+  }
+  std::vector<Component> result;
+  for (auto& [number, component] : found) result.push_back(std::move(component));
+  return result;
+}
+
+/// 0 to below the period.
+Nanos modulo(Nanos time, Nanos period) {
+  const std::int64_t rest = time.count % period.count;
+  return Nanos(rest < 0 ? rest + period.count : rest);
+}
+
+/// How much later each job of the component starts, so that its iterations begin on the solution's shifts plus one
+/// common shift; returns that one.
+Nanos least_delays(const Component& component, const scheduler::Solution& solution, std::span<const workload::Job> jobs,
+                   std::vector<Nanos>& delays) {
+  double least = -1;
+  Nanos best;
+  // One of the jobs need not wait.
+  for (std::size_t candidate = 0; candidate < component.jobs.size(); ++candidate) {
+    const Nanos common = jobs[component.jobs[candidate]].start - solution.shifts[candidate];
+    double sum = 0;
+    std::vector<Nanos> these;
+    for (std::size_t i = 0; i < component.jobs.size(); ++i) {
+      these.push_back(modulo(solution.shifts[i] + common - jobs[component.jobs[i]].start, solution.slots.periods[i]));
+      sum += these.back().seconds();
+    }
+    if (least >= 0 && sum >= least) continue;
+    least = sum;
+    best = common;
+    for (std::size_t i = 0; i < these.size(); ++i) delays[component.jobs[i]] = these[i];
+  }
+  return best;
+}
+
+}  // namespace
+
+double slack_for(double sigma, double tolerance) {
+  const double odds = sigma * sigma / (2 * tolerance);
+  return odds > 0 && odds < 1 ? std::max(odds * std::log(1 / odds), least_slack) : least_slack;
+}
+
+Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::Job> jobs,
+                   std::span<const Profile> profiles) {
+  Schedule schedule;
+  schedule.slots.resize(jobs.size());
+  schedule.delays.resize(jobs.size());
+  std::size_t links = 0;
+  ScheduleSummary& summary = schedule.summary;
+  summary.score = summary.upper_bound = 0;
+  for (const Component& component : components_of(jobs, profiles)) {
+    scheduler::SolveOptions options;
+    options.max_stretch = settings.max_stretch;
+    options.drift = settings.tolerance;
+    options.slack = settings.slack.value_or(0);
+    if (!settings.slack)
+      for (const std::size_t job : component.jobs) {
+        const double jitter = jobs[job].jitter.seconds() / profiles[job].period.seconds();
+        options.slack =
+            std::max(options.slack, slack_for(std::hypot(profiles[job].deviation, jitter), settings.tolerance));
+      }
+    const scheduler::Solution solution = scheduler::solve(component.problem, options);
+    const auto weight = static_cast<double>(component.problem.links.size());
+    links += component.problem.links.size();
+    summary.score += solution.score * weight;
+    summary.upper_bound += solution.upper_bound * weight;
+    summary.optimal = summary.optimal && solution.optimal;
+    // Slots that are much longer than the jobs' iterations would cost more than collisions do.
+    if (!solution.slots.within_limit) {
+      summary.unplanned += component.jobs.size();
+      continue;
+    }
+    summary.stretch = std::max(summary.stretch, solution.slots.stretch);
+    const Nanos common = least_delays(component, solution, jobs, schedule.delays);
+    for (std::size_t i = 0; i < component.jobs.size(); ++i) {
+      const std::size_t job = component.jobs[i];
+      PhasePlan& plan = schedule.slots[job].emplace();
+      plan.slot = solution.shifts[i] + common + profiles[job].first_send;
+      plan.period = solution.slots.periods[i];
+      plan.tolerance = settings.tolerance;
+      plan.correction = settings.correction;
+      plan.clock_bound = settings.clock_bound;
+      // A step has to outrun the slack, which works against it.
+      const double own = plan.period.seconds() / profiles[job].period.seconds() - 1;
+      plan.gradual_step = std::clamp(settings.gradual_step, std::min(2 * own, 1.0), 1.0);
+    }
+  }
+  if (links > 0) {
+    summary.score /= static_cast<double>(links);
+    summary.upper_bound /= static_cast<double>(links);
+  } else {
+    summary.score = summary.upper_bound = 1;
+  }
+  summary.links = links;
+  return schedule;
+}
+
+}  // namespace mltcp::experiment

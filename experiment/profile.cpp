@@ -1,0 +1,136 @@
+// Measuring of jobs that run alone (see profile.h).
+#include "mltcp/experiment/profile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+
+#include "mltcp/experiment/results.h"
+#include "mltcp/experiment/single_run.h"
+#include "mltcp/workload/inspection.h"
+
+namespace mltcp::experiment {
+namespace {
+
+// Enough for a median.
+constexpr std::uint32_t most_iterations = 7;
+// The meters' bins: fine against an iteration, coarse against packets, whose bunches aren't demand.
+constexpr std::int64_t bins_per_iteration = 512;
+constexpr std::int64_t packets_per_bin = 16;
+
+/// What makes two jobs alike when each runs alone.
+bool alike(const workload::Job& a, const workload::Job& b) {
+  const auto same_phase = [](const workload::Phase& p, const workload::Phase& q) {
+    return p.kind == q.kind && p.compute == q.compute && p.bytes == q.bytes && p.rate == q.rate &&
+           p.overlap == q.overlap;
+  };
+  return a.flows == b.flows && a.rate == b.rate && a.cc == b.cc &&
+         std::equal(a.phases.begin(), a.phases.end(), b.phases.begin(), b.phases.end(), same_phase);
+}
+
+/// By job, the first one that is alike. On a topology, where a job is and which paths its flows take matter too.
+std::vector<std::size_t> representatives(const Experiment& experiment) {
+  std::vector<std::size_t> all(experiment.jobs.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = i;
+    for (std::size_t j = 0; j < i && all[i] == i; ++j)
+      if (!experiment.topology && alike(experiment.jobs[i], experiment.jobs[j])) all[i] = j;
+  }
+  return all;
+}
+
+Profile profile_job(const Experiment& experiment, std::uint32_t number, TestbedFactory& factory,
+                    const std::function<void(double)>& tick) {
+  RunPlan plan;
+  plan.policy = "fair";
+  workload::Job job = experiment.jobs[number];
+  job.start = {};
+  job.jitter = {};
+  job.straggler = {};
+  job.pause = {};
+  job.change = {};
+  job.iterations = 0;
+  plan.iterations = profile_iterations(experiment);
+  plan.first_number = experiment.topology ? number : 0;
+  const Nanos ideal = workload::ideal_iteration(job, experiment.bottleneck.rate).length;
+  plan.usage_bin =
+      std::max(ideal / bins_per_iteration, experiment.bottleneck.rate.time_for(experiment.mtu) * packets_per_bin);
+  plan.jobs = {job};
+
+  Profile profile;
+  profile.first_send = job.compute_before_sending();
+  std::vector<std::vector<Bytes>> usage;  // beside profile.uses, from the epoch on
+  Nanos bin;
+  plan.finished = [&](const Testbed& testbed, Nanos epoch) {
+    const std::vector<Testbed::LinkView> links = testbed.links();
+    for (std::size_t link = 0; link < links.size(); ++link) {
+      const auto found = links[link].usage->jobs().find(plan.first_number);
+      if (found == links[link].usage->jobs().end()) continue;
+      // The epoch is on the edge of a bin of the width that the meter began with.
+      bin = links[link].usage->bin();
+      const auto skip = static_cast<std::size_t>((epoch.count + bin.count / 2) / bin.count);
+      if (found->second.size() <= skip) continue;
+      usage.emplace_back(found->second.begin() + static_cast<std::ptrdiff_t>(skip), found->second.end());
+      profile.uses.push_back({link, std::string(links[link].name), links[link].config->rate, {}});
+    }
+  };
+  const Run run = run_once(experiment, plan, factory, tick);
+
+  const JobResult& result = run.jobs.front();
+  const auto times = std::span(result.iterations).subspan(1);
+  profile.period = iteration_stats(times).p50;
+  double squares = 0;
+  for (const Nanos time : times) {
+    const double off = static_cast<double>((time - profile.period).count) / static_cast<double>(profile.period.count);
+    squares += off * off;
+  }
+  profile.deviation = std::sqrt(squares / static_cast<double>(times.size()));
+  // The demand is that of the iteration that took as long as the median.
+  const auto median = static_cast<std::size_t>(std::find(times.begin(), times.end(), profile.period) - times.begin());
+  const Nanos start = result.starts[median + 1];
+  for (std::size_t i = 0; i < usage.size(); ++i) {
+    scheduler::Demand& demand = profile.uses[i].demand;
+    demand = scheduler::fold(usage[i], bin, start, profile.period);
+    // A packet that began in the bin before makes a bin fuller than full.
+    for (scheduler::Burst& burst : demand.bursts) burst.rate = std::min(burst.rate, profile.uses[i].capacity);
+  }
+  return profile;
+}
+
+}  // namespace
+
+std::size_t distinct_jobs(const Experiment& experiment) {
+  const std::vector<std::size_t> all = representatives(experiment);
+  std::size_t distinct = 0;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i] == i) ++distinct;
+  return distinct;
+}
+
+std::uint32_t profile_iterations(const Experiment& experiment) {
+  return std::min(most_iterations, std::max(experiment.iterations, 2U));
+}
+
+std::vector<Profile> profile_jobs(const Experiment& experiment, TestbedFactory& factory,
+                                  const ProfileProgress& progress) {
+  const std::vector<std::size_t> all = representatives(experiment);
+  const auto distinct = static_cast<double>(distinct_jobs(experiment));
+  std::vector<Profile> profiles;
+  double finished = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i] != i) {
+      profiles.push_back(profiles[all[i]]);
+      continue;
+    }
+    const auto tick = [&](double fraction) {
+      if (progress) progress((finished + fraction) / distinct, experiment.jobs[i].name);
+    };
+    tick(0);
+    profiles.push_back(profile_job(experiment, static_cast<std::uint32_t>(i), factory, tick));
+    ++finished;
+  }
+  return profiles;
+}
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,44 @@
+// What each job does when it has the network to itself: how long its iterations take, how much they vary, and what they
+// ask of each link, measured with the links' meters. The scheduler's input, and what "isolated" means in results.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "mltcp/base/units.h"
+#include "mltcp/experiment/experiment_file.h"
+#include "mltcp/experiment/testbed.h"
+#include "mltcp/scheduler/demand.h"
+
+namespace mltcp::experiment {
+
+struct Profile {
+  /// A link that the job sends over. Time 0 of the demand is the begin of an iteration, its period is the profile's.
+  struct Use {
+    std::size_t link = 0;  ///< of Testbed::links()
+    std::string name;
+    Rate capacity;
+    scheduler::Demand demand;
+  };
+  Nanos period;          ///< median iteration, without jitter and stragglers
+  double deviation = 0;  ///< standard deviation of iterations, as a share of the period
+  Nanos first_send;      ///< from the begin of an iteration to its first bytes
+  std::vector<Use> uses;
+};
+
+/// Told the share of the work that is done, and which job is being measured.
+using ProfileProgress = std::function<void(double fraction, const std::string& job)>;
+
+/// How many of the jobs differ when each runs alone: the runs that profile_jobs() makes.
+std::size_t distinct_jobs(const Experiment& experiment);
+/// Iterations of each of these runs. The first one, with its slow start, isn't counted.
+std::uint32_t profile_iterations(const Experiment& experiment);
+
+/// Of each job of the experiment, each alone on the network. What comes later in a job's life (pause, change) is left
+/// out. Throws as run_experiment() does.
+std::vector<Profile> profile_jobs(const Experiment& experiment, TestbedFactory& factory,
+                                  const ProfileProgress& progress = {});
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,211 @@
+// One run of an experiment's jobs (see single_run.h).
+#include "mltcp/experiment/single_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/experiment/link_results.h"
+#include "mltcp/workload/inspection.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using namespace literals;
+
+// A run is given up when no iteration ends for this many times what those of all jobs, one after the other, would take
+// with a loss in each phase.
+constexpr double patience = 50;
+constexpr std::int64_t round_trips_per_phase = 24;  // slow start from the initial window, and a recovery
+constexpr double jitters_per_iteration = 4;         // standard deviations
+constexpr std::int64_t round_trips_for_connecting = 20;
+constexpr Nanos shortest_setup_limit = 10_s;
+constexpr Nanos most_initial_rtt = 60_s;
+constexpr Nanos slice = 50_ms;  // between two reports of progress
+
+/// How long an iteration of `job` takes at most, when it has the network to itself.
+double longest_alone_ns(const workload::Job& job, Rate rate, Nanos rtt) {
+  std::int64_t transfers = 0;
+  for (const workload::Phase& phase : job.phases) transfers += phase.kind == workload::Phase::Kind::communicate ? 1 : 0;
+  return static_cast<double>(workload::ideal_iteration(job, rate).length.count) +
+         static_cast<double>(rtt.count) * static_cast<double>(transfers * round_trips_per_phase) +
+         static_cast<double>(job.jitter.count) * jitters_per_iteration +
+         static_cast<double>(job.compute_per_iteration().count) *
+             (job.straggler.factor * std::max(job.change.compute_scale, 1.0) - 1) +
+         static_cast<double>(job.pause.time.count);
+}
+
+cc::Augmentation augmentation_of(const std::string& policy, const Experiment& experiment, const workload::Job& job) {
+  if (job.unaware) return {};
+  if (policy == "static") return cc::Augmentation::constant(job.weight);
+  if (policy == "mltcp" || policy == "mltcp+schedule") {
+    cc::Augmentation augmentation = cc::Augmentation::mltcp(experiment.mltcp.function);
+    augmentation.scale_decrease(experiment.mltcp.scale_decrease);
+    return augmentation;
+  }
+  if (policy == "fair" || policy == "priority" || policy == "schedule") return {};
+  throw InputError(fmt::format("policy \"{}\" can't be run by this version", policy));
+}
+
+/// The network of one run, and how many workers each job of the plan has there.
+std::unique_ptr<Testbed> make_testbed(const Experiment& experiment, const RunPlan& plan, TestbedFactory& factory,
+                                      std::vector<std::uint32_t>& workers) {
+  const std::uint32_t classes = plan.policy == "priority" ? kPriorities : 1;
+  if (!experiment.topology) {
+    fabric::DumbbellConfig network = network_of(experiment);
+    network.pairs = static_cast<std::uint32_t>(plan.jobs.size());
+    network.classes = classes;
+    workers.assign(plan.jobs.size(), 1);
+    return factory.make(network, plan.usage_bin);
+  }
+  const std::vector<Placement> all = place(experiment.jobs, experiment.topology->hosts());
+  const auto placements = std::span(all).subspan(plan.first_number, plan.jobs.size());
+  for (const Placement& placement : placements) workers.push_back(static_cast<std::uint32_t>(placement.workers.size()));
+  sim::LeafSpineConfig network = *experiment.topology;
+  network.classes = classes;
+  return factory.make(network, placements, plan.usage_bin);
+}
+
+/// The algorithms' parameters, with what one network has in common for all its flows. Swift's target is such a value
+/// (section 3.2 of its paper): flows that each derived their own from what they measured would not be fair to each
+/// other, as a late one has never seen the queue empty. In real time the loops of the hosts are part of the delay,
+/// which only measuring tells.
+cc::Parameters parameters_of(const Experiment& experiment, std::int64_t round_trip_links, bool real_time) {
+  constexpr std::int64_t packets_per_round_trip = 2;  // at the rate of the slowest link; the others add little
+  constexpr std::int64_t target_round_trips = 2;
+  cc::Parameters parameters = experiment.parameters;
+  if (parameters.swift.base_target == Nanos(0) && !real_time) {
+    const std::uint32_t mtu = experiment.topology ? experiment.topology->mtu : experiment.mtu;
+    Rate slowest = experiment.bottleneck.rate;
+    if (experiment.topology && !experiment.topology->uplink_rate.is_zero())
+      slowest = std::min(slowest, experiment.topology->uplink_rate);
+    const Nanos unloaded =
+        experiment.bottleneck.delay * round_trip_links + slowest.time_for(mtu) * packets_per_round_trip;
+    parameters.swift.base_target = std::min(unloaded, most_initial_rtt) * target_round_trips;
+  }
+  return parameters;
+}
+
+}  // namespace
+
+fabric::DumbbellConfig network_of(const Experiment& experiment) {
+  fabric::DumbbellConfig network;
+  network.pairs = static_cast<std::uint32_t>(experiment.jobs.size());
+  network.bottleneck = experiment.bottleneck;
+  network.mtu = experiment.mtu;
+  network.bottleneck.seed = experiment.seed;
+  network.reverse = network.bottleneck;
+  network.access_delay = experiment.bottleneck.delay;
+  return network;
+}
+
+Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& factory,
+             const std::function<void(double)>& tick) {
+  std::vector<std::uint32_t> workers;
+  const std::unique_ptr<Testbed> testbed = make_testbed(experiment, plan, factory, workers);
+
+  // Before the first measurement, a round trip with a full buffer is the safe guess.
+  const fabric::LinkConfig& link = experiment.bottleneck;
+  const std::int64_t round_trip_links = experiment.topology ? 8 : 4;
+  const Nanos initial_rtt = std::clamp(link.delay * round_trip_links + link.rate.time_for(link.buffer_bytes), 1_ms,
+                                       most_initial_rtt + link.delay * round_trip_links);
+
+  const auto parameters =
+      std::make_shared<const cc::Parameters>(parameters_of(experiment, round_trip_links, factory.real_time()));
+  std::vector<std::unique_ptr<JobDriver>> drivers;
+  double longest_ns = 0;
+  Nanos last_start;
+  for (std::uint32_t index = 0; index < plan.jobs.size(); ++index) {
+    JobDriver::Settings settings;
+    settings.job = plan.jobs[index];
+    if (settings.job.rate.is_zero()) settings.job.rate = experiment.bottleneck.rate;
+    settings.number = plan.first_number + index;
+    settings.workers = workers[index];
+    settings.iterations = plan.iterations_of(settings.job);
+    settings.seed = experiment.seed;
+    settings.real_payload = factory.real_payload();
+    settings.connection.congestion_control = settings.job.cc.empty() ? experiment.cc : settings.job.cc;
+    settings.connection.ecn = link.ecn.enabled;
+    settings.connection.parameters = parameters;
+    if (cc::find_algorithm(settings.connection.congestion_control).capabilities.rate_based)
+      settings.connection.max_rate = settings.job.rate;
+    // A link that damages packets damages some beyond what UDP's 16-bit sum finds.
+    settings.connection.full_integrity = link.faults.corruption > 0;
+    settings.connection.initial_rtt = initial_rtt;
+    if (plan.policy == "priority" && !settings.job.unaware)
+      settings.connection.priority = static_cast<std::uint8_t>(settings.job.priority);
+    settings.augmentation = augmentation_of(plan.policy, experiment, settings.job);
+    settings.learn_iterations = experiment.mltcp.learn_iterations;
+    longest_ns += longest_alone_ns(settings.job, link.rate, initial_rtt);
+    last_start = std::max(last_start, settings.job.start);
+    drivers.push_back(std::make_unique<JobDriver>(*testbed, settings));
+  }
+
+  const auto all = [&](auto&& predicate) {
+    return std::all_of(drivers.begin(), drivers.end(), [&](const auto& driver) { return predicate(*driver); });
+  };
+  const Nanos setup_limit = std::max(shortest_setup_limit, initial_rtt * round_trips_for_connecting);
+  if (!testbed->run(testbed->now() + setup_limit,
+                    [&] { return all([](const JobDriver& d) { return d.connected(); }); }))
+    throw RunError(fmt::format("the jobs' connections were not open after {}; is the link losing almost everything?",
+                               to_text(setup_limit)));
+  // Time 0 of the experiment falls on the edge of a bin of the usage meter.
+  const Nanos bin = testbed->links().front().usage->bin();
+  const Nanos epoch((testbed->now().count / bin.count + 2) * bin.count);
+  for (std::size_t i = 0; i < plan.slots.size(); ++i) {
+    if (!plan.slots[i]) continue;
+    PhasePlan slots = *plan.slots[i];
+    slots.slot += epoch;
+    drivers[i]->set_plan(slots);
+  }
+  if (plan.between) plan.between(drivers, epoch, epoch);
+  for (const auto& driver : drivers) driver->start(epoch);
+
+  const auto all_done = [&] { return all([](const JobDriver& d) { return d.done(); }); };
+  std::size_t recorded = 0;
+  Nanos last_progress = epoch;
+  double total = 0;
+  for (const workload::Job& job : plan.jobs) total += plan.iterations_of(job);
+  Nanos first_start = Nanos::never();
+  for (const workload::Job& job : plan.jobs) first_start = std::min(first_start, job.start);
+  const Nanos pause_limit(static_cast<std::int64_t>(std::min(longest_ns * patience, 1e18)));
+  while (!testbed->run(testbed->now() + slice, all_done)) {
+    std::size_t now_recorded = 0;
+    for (const auto& driver : drivers) now_recorded += driver->recorded();
+    if (now_recorded != recorded) last_progress = testbed->now();
+    recorded = now_recorded;
+    if (tick) tick(static_cast<double>(recorded) / total);
+    if (plan.between) plan.between(drivers, epoch, testbed->now());
+    if (testbed->now() > std::max(last_progress, epoch + last_start) + pause_limit)
+      throw RunError(fmt::format(
+          "policy {}: no job has finished an iteration for {}, {} times what all of them need one after the other; {}",
+          plan.policy, to_text(pause_limit), patience,
+          plan.policy == "priority" ? "give the jobs of higher priority less to send, or the link a higher rate"
+                                    : "give the link a higher rate, a larger buffer or fewer faults"));
+  }
+
+  Run run;
+  run.policy = plan.policy;
+  run.cc = experiment.cc;
+  run.datapath = factory.datapath();
+  run.seed = experiment.seed;
+  run.duration = testbed->now() - epoch - first_start;
+  run.stalls = testbed->stalls();
+  for (std::size_t i = 0; i < drivers.size(); ++i) {
+    run.jobs.push_back(drivers[i]->result());
+    run.jobs.back().cc = plan.jobs[i].cc;
+    run.jobs.back().unaware = plan.jobs[i].unaware;
+  }
+
+  std::map<std::uint32_t, std::string> names;
+  for (const workload::Job& job : plan.jobs)
+    names[plan.first_number + static_cast<std::uint32_t>(names.size())] = job.name;
+  record_links(testbed->links(), epoch, names, run);
+  if (plan.finished) plan.finished(*testbed, epoch);
+  return run;
+}
+
+}  // namespace mltcp::experiment
