@@ -178,6 +178,11 @@ class JobDriver::Sender final : public Pollable {
     for (const Flow& flow : flows_) packets += shard_.stats(flow.connection).retransmitted_packets;
     return packets;
   }
+  [[nodiscard]] std::uint64_t marked_packets() const {
+    std::uint64_t packets = 0;
+    for (const Flow& flow : flows_) packets += shard_.stats(flow.connection).ce_packets;
+    return packets;
+  }
 
  private:
   struct Flow {
@@ -265,6 +270,7 @@ class JobDriver::Iterations {
     for (;;) {
       switch (state_) {
         case State::connecting:
+        case State::ended:
           return moved;
         case State::waiting:
         case State::computing:
@@ -282,6 +288,10 @@ class JobDriver::Iterations {
         case State::draining:
           if (undelivered_ > 0) return moved;
           end_iteration(now);
+          if (settings_.stop_when_done && done()) {
+            state_ = State::ended;
+            return true;
+          }
           begin_iteration(now);
           break;
       }
@@ -291,7 +301,7 @@ class JobDriver::Iterations {
   }
 
  private:
-  enum class State { connecting, waiting, computing, sending, draining };
+  enum class State { connecting, waiting, computing, sending, draining, ended };
 
   /// What one phase still has to deliver, all workers together.
   struct Transfer {
@@ -451,6 +461,11 @@ void JobDriver::clear_plan() {
 }
 bool JobDriver::done() const { return iterations_->done(); }
 std::size_t JobDriver::recorded() const { return iterations_->recorded(); }
+std::uint64_t JobDriver::marked_packets() const {
+  std::uint64_t packets = 0;
+  for (const auto& sender : senders_) packets += sender->marked_packets();
+  return packets;
+}
 
 JobResult JobDriver::result() const {
   JobResult result = iterations_->result();

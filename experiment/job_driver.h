@@ -59,7 +59,8 @@ class JobDriver {
     bool real_payload = false;
     ConnectionConfig connection;
     cc::Augmentation augmentation;
-    bool learn_iterations = false;  ///< the transport isn't told where they begin: the job takes no plan
+    bool learn_iterations = false;  ///< the transport isn't told where they begin
+    bool stop_when_done = false;    ///< sends nothing more then; otherwise it goes on, see done()
   };
 
   /// Attaches itself to the ends of its workers and begins to connect. Lives as long as the testbed is run.
@@ -80,6 +81,8 @@ class JobDriver {
   [[nodiscard]] bool done() const;
   /// Iterations recorded so far.
   [[nodiscard]] std::size_t recorded() const;
+  /// Data packets that arrived with a mark of congestion (ECN CE), as the receivers have told.
+  [[nodiscard]] std::uint64_t marked_packets() const;
 
   /// Name, times relative to the epoch, bytes, retransmissions, verified messages; no statistics yet.
   [[nodiscard]] JobResult result() const;
