@@ -42,7 +42,7 @@ struct ClusterJob {
 std::vector<Flow> ring(std::span<const Topology::Host> workers);
 
 struct ClusterOptions {
-  SolveOptions solve;
+  SolveOptions solve = {};
   std::uint64_t routing_seed = 1;  ///< of the hash that chooses among equal paths
   bool discard_loops = false;      ///< rank() refuses candidates whose graph has a loop, as the paper does
   std::uint32_t threads = 0;       ///< 0: as many as oneTBB would use
