@@ -14,9 +14,6 @@ namespace mltcp::experiment {
 /// The policies that this version can run.
 const std::vector<std::string>& available_policies();
 
-/// The network that `experiment` runs on: its bottleneck and one pair of hosts a job.
-fabric::DumbbellConfig network_of(const Experiment& experiment);
-
 /// Told how far the work is: `fraction` from 0 to 1, and what is being done ("policy mltcp").
 using Progress = std::function<void(double fraction, const std::string& what)>;
 

@@ -16,6 +16,9 @@
 
 namespace mltcp::experiment {
 
+/// The network that `experiment` runs on: its bottleneck and one pair of hosts a job.
+fabric::DumbbellConfig network_of(const Experiment& experiment);
+
 struct RunPlan {
   std::string policy;
   std::vector<workload::Job> jobs;

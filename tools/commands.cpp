@@ -17,6 +17,7 @@
 #include "mltcp/experiment/report.h"
 #include "mltcp/experiment/results.h"
 #include "mltcp/experiment/runner.h"
+#include "mltcp/experiment/single_run.h"
 #include "mltcp/experiment/testbed.h"
 #include "mltcp/workload/inspection.h"
 #include "mltcp/workload/kineto.h"
