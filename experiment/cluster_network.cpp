@@ -1,0 +1,220 @@
+// Networks on which jobs come and go (see cluster_network.h): at packet level, and dedicated ones.
+#include "mltcp/experiment/cluster_network.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/cc/controller.h"
+#include "mltcp/experiment/job_driver.h"
+#include "mltcp/experiment/testbed.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using namespace literals;
+
+constexpr std::uint32_t first_port = 4793;  // two for each job: its senders', its receivers'
+constexpr std::int64_t links_of_a_round_trip = 8;
+
+/// The hosts of a leaf-spine network, whose ports come and go with the jobs.
+class ClusterTestbed final : public Testbed {
+ public:
+  explicit ClusterTestbed(const sim::LeafSpineConfig& config) : network_(config, options()) {}
+
+  void add(std::uint32_t job, const std::vector<WorkerHosts>& workers) {
+    Ends& ends = jobs_[job];
+    const std::uint32_t port = first_port + 2 * job;
+    for (const WorkerHosts& worker : workers) {
+      ends.senders.push_back(&network_.add_port(worker.from, static_cast<std::uint16_t>(port)));
+      ends.receivers.push_back(&network_.add_port(worker.to, static_cast<std::uint16_t>(port + 1)));
+    }
+  }
+  /// What is attached to its ends may go then.
+  void remove(std::uint32_t job) {
+    const Ends& ends = jobs_.at(job);
+    for (const auto& hosts : {ends.senders, ends.receivers})
+      for (sim::Host* host : hosts) network_.detach(*host);
+    jobs_.erase(job);
+  }
+  [[nodiscard]] const sim::LeafSpine& network() const { return network_; }
+
+  PacketIo& host(const End& end) override { return at(end); }
+  const Address& address(const End& end) override { return at(end).address(); }
+  void attach(const End& end, Pollable& pollable) override { network_.attach(at(end), pollable); }
+  void wake(const End& end) override { network_.wake(at(end)); }
+  bool run(Nanos until, const std::function<bool()>& stop) override { return network_.run(until, stop); }
+  [[nodiscard]] Nanos now() const override { return network_.now(); }
+  [[nodiscard]] std::vector<LinkView> links() const override { return {}; }
+  [[nodiscard]] std::optional<Stalls> stalls() const override { return std::nullopt; }
+
+ private:
+  struct Ends {  // by worker
+    std::vector<sim::Host*> senders;
+    std::vector<sim::Host*> receivers;
+  };
+
+  static sim::LeafSpineOptions options() {
+    sim::LeafSpineOptions options;
+    options.virtual_payload = true;
+    return options;
+  }
+  sim::Host& at(const End& end) {
+    const Ends& ends = jobs_.at(end.job);
+    return *(end.side == Side::sender ? ends.senders : ends.receivers)[end.worker];
+  }
+
+  sim::LeafSpine network_;
+  std::map<std::uint32_t, Ends> jobs_;
+};
+
+class PacketNetwork final : public ClusterNetwork {
+ public:
+  explicit PacketNetwork(const ClusterNetworkConfig& config) : topology_(config.topology), testbed_(config.topology) {
+    // Swift's target is one for all flows of a network (section 3.2 of its paper), so no flow may derive its own.
+    cc::Parameters parameters = config.parameters;
+    if (parameters.swift.base_target == Nanos(0))
+      parameters.swift.base_target =
+          (topology_.delay * links_of_a_round_trip + topology_.host_rate.time_for(topology_.mtu) * 2) * 2;
+    parameters_ = std::make_shared<const cc::Parameters>(parameters);
+  }
+
+  void add(const StartingJob& job) override {
+    JobDriver::Settings settings;
+    settings.job = job.job;
+    settings.job.start = Nanos(0);
+    settings.number = job.number;
+    settings.workers = static_cast<std::uint32_t>(job.workers.size());
+    settings.iterations = job.iterations;
+    settings.seed = job.seed;
+    settings.stop_when_done = true;
+    settings.learn_iterations = job.learn_iterations;
+    settings.augmentation = job.augmentation;
+    settings.connection.congestion_control = job.cc;
+    settings.connection.ecn = topology_.ecn.enabled;
+    settings.connection.parameters = parameters_;
+    if (cc::find_algorithm(job.cc).capabilities.rate_based) settings.connection.max_rate = job.job.rate;
+    // Before the first measurement, a round trip with a full buffer is the safe guess.
+    const Bytes buffer = topology_.memory.bytes > 0 ? topology_.memory.bytes : topology_.buffer_bytes;
+    settings.connection.initial_rtt = std::clamp(
+        topology_.delay * links_of_a_round_trip + topology_.host_rate.time_for(buffer), Nanos(1_ms), Nanos(60_s));
+    testbed_.add(job.number, job.workers);
+    jobs_[job.number].driver = std::make_unique<JobDriver>(testbed_, settings);
+  }
+
+  EndedJob remove(std::uint32_t number) override {
+    const Running& job = jobs_.at(number);
+    EndedJob ended;
+    ended.result = job.driver->result();
+    ended.marked_packets = job.driver->marked_packets();
+    testbed_.remove(number);
+    jobs_.erase(number);
+    return ended;
+  }
+
+  void set_plan(std::uint32_t number, const PhasePlan& plan) override { jobs_.at(number).driver->set_plan(plan); }
+  void clear_plan(std::uint32_t number) override { jobs_.at(number).driver->clear_plan(); }
+
+  std::vector<std::uint32_t> run(Nanos until) override {
+    for (;;) {
+      const auto due = [](const auto& entry) {
+        const Running& job = entry.second;
+        return job.started ? job.driver->done() : job.driver->connected();
+      };
+      const bool stopped =
+          testbed_.run(until, [&] { return std::any_of(jobs_.begin(), jobs_.end(), due); });
+      std::vector<std::uint32_t> done;
+      for (auto& [number, job] : jobs_) {
+        if (job.started && job.driver->done()) done.push_back(number);
+        if (job.started || !job.driver->connected()) continue;
+        job.driver->start(testbed_.now());
+        job.started = true;
+      }
+      if (!stopped || !done.empty()) return done;
+    }
+  }
+  [[nodiscard]] Nanos now() const override { return testbed_.now(); }
+
+  [[nodiscard]] ClusterTraffic traffic() override {
+    const sim::LeafSpine& network = testbed_.network();
+    ClusterTraffic traffic;
+    for (const auto& link : network.links()) {
+      const fabric::LinkCounters& counters = network.link_counters(link.id);
+      traffic.marked_packets += counters.marked_packets;
+      traffic.dropped_packets += counters.dropped_packets;
+      if (!link.name.starts_with("host")) traffic.packets += counters.sent_packets;
+      if (link.name.find("host") == std::string::npos) traffic.bytes += static_cast<double>(counters.sent_bytes);
+    }
+    return traffic;
+  }
+
+ private:
+  struct Running {
+    std::unique_ptr<JobDriver> driver;
+    bool started = false;
+  };
+  const sim::LeafSpineConfig topology_;
+  ClusterTestbed testbed_;
+  std::shared_ptr<const cc::Parameters> parameters_;
+  std::map<std::uint32_t, Running> jobs_;
+};
+
+/// Each job has run to its end on its own network as soon as it has been added; what is left is to wait.
+class DedicatedNetwork final : public ClusterNetwork {
+ public:
+  explicit DedicatedNetwork(std::function<std::unique_ptr<ClusterNetwork>()> make) : make_(std::move(make)) {}
+
+  void add(const StartingJob& job) override {
+    const std::unique_ptr<ClusterNetwork> network = make_();
+    network->add(job);
+    if (network->run(Nanos::never()).empty())
+      throw RunError("a job came to a halt on a network of its own; is its buffer smaller than a few packets?");
+    jobs_[job.number] = {now_ + network->now(), network->remove(job.number)};
+    const ClusterTraffic own = network->traffic();
+    traffic_.packets += own.packets;
+    traffic_.marked_packets += own.marked_packets;
+    traffic_.dropped_packets += own.dropped_packets;
+    traffic_.bytes += own.bytes;
+    traffic_.contended_bytes += own.contended_bytes;
+  }
+  EndedJob remove(std::uint32_t number) override {
+    EndedJob ended = std::move(jobs_.at(number).ended);
+    jobs_.erase(number);
+    return ended;
+  }
+  void set_plan(std::uint32_t /*number*/, const PhasePlan& /*plan*/) override {}
+  void clear_plan(std::uint32_t /*number*/) override {}
+  std::vector<std::uint32_t> run(Nanos until) override {
+    for (const auto& [number, job] : jobs_) until = std::min(until, job.end);
+    now_ = until;
+    std::vector<std::uint32_t> done;
+    for (const auto& [number, job] : jobs_)
+      if (job.end <= now_) done.push_back(number);
+    return done;
+  }
+  [[nodiscard]] Nanos now() const override { return now_; }
+  [[nodiscard]] ClusterTraffic traffic() override { return traffic_; }
+
+ private:
+  struct Done {
+    Nanos end;
+    EndedJob ended;
+  };
+  std::function<std::unique_ptr<ClusterNetwork>()> make_;
+  Nanos now_;
+  std::map<std::uint32_t, Done> jobs_;
+  ClusterTraffic traffic_;
+};
+
+}  // namespace
+
+std::unique_ptr<ClusterNetwork> make_packet_network(const ClusterNetworkConfig& config) {
+  return std::make_unique<PacketNetwork>(config);
+}
+
+std::unique_ptr<ClusterNetwork> make_dedicated_network(std::function<std::unique_ptr<ClusterNetwork>()> make) {
+  return std::make_unique<DedicatedNetwork>(std::move(make));
+}
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,541 @@
+// Runs clusters (see cluster_run.h).
+#include "mltcp/experiment/cluster_run.h"
+
+#include <fmt/format.h>
+#include <oneapi/tbb/blocked_range.h>
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/parallel_for.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/random.h"
+#include "mltcp/experiment/cluster_network.h"
+#include "mltcp/scheduler/cluster.h"
+#include "mltcp/scheduler/placement.h"
+#include "mltcp/workload/inspection.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using workload::Arrival;
+using workload::Phase;
+
+constexpr std::uint32_t isolated_iterations = 5;
+// A run is given up when it takes so many times what all jobs would need one after the other.
+constexpr double patience = 20;
+constexpr std::uint64_t placement_streams = std::uint64_t{1} << 33U;  // of random numbers
+constexpr double nanos_per_second = 1e9;
+
+std::unique_ptr<ClusterNetwork> make_network(const ClusterExperiment& experiment, std::uint64_t seed) {
+  ClusterNetworkConfig config;
+  config.topology = experiment.topology;
+  config.topology.seed = seed;
+  config.parameters = experiment.parameters;
+  return make_packet_network(config);
+}
+
+/// Which jobs are alike.
+using Kind = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // type, workers, batch
+Kind kind_of(const Arrival& arrival) { return {arrival.type, arrival.workers, arrival.batch}; }
+
+const workload::Job& job_of(const ClusterExperiment& experiment, const Kind& kind) {
+  const auto [type, workers, batch] = kind;
+  return experiment.types[type].jobs.at({workers, batch});
+}
+
+std::vector<WorkerHosts> ring(std::span<const std::uint32_t> hosts) {
+  std::vector<WorkerHosts> workers;
+  for (std::size_t i = 0; i < hosts.size(); ++i) workers.push_back({hosts[i], hosts[(i + 1) % hosts.size()]});
+  return workers;
+}
+
+StartingJob starting(const ClusterExperiment& experiment, const Kind& kind, std::uint32_t number,
+                     std::span<const std::uint32_t> hosts, std::uint32_t iterations, std::uint64_t seed) {
+  StartingJob job;
+  job.job = job_of(experiment, kind);
+  job.number = number;
+  job.workers = ring(hosts);
+  job.iterations = iterations;
+  job.seed = seed;
+  const std::string& cc = experiment.types[std::get<0>(kind)].cc;
+  job.cc = cc.empty() ? experiment.cc : cc;
+  job.learn_iterations = experiment.mltcp.learn_iterations;
+  return job;
+}
+
+/// An iteration of the job on a network of its own: the median, without the first.
+Nanos isolated_period(const ClusterExperiment& experiment, const Kind& kind) {
+  std::vector<std::uint32_t> hosts(std::get<1>(kind));
+  for (std::uint32_t i = 0; i < hosts.size(); ++i) hosts[i] = i;
+  StartingJob job = starting(experiment, kind, 0, hosts, isolated_iterations, experiment.seed);
+  job.job.jitter = Nanos(0);
+  job.job.straggler = {};
+  const std::unique_ptr<ClusterNetwork> network = make_network(experiment, experiment.seed);
+  network->add(job);
+  if (network->run(Nanos::never()).empty())
+    throw RunError(fmt::format("a job of type {} came to a halt on a network of its own; give the topology a larger "
+                               "buffer",
+                               experiment.types[std::get<0>(kind)].name));
+  std::vector<Nanos> times = network->remove(0).result.iterations;
+  times.erase(times.begin());
+  std::nth_element(times.begin(), times.begin() + 2, times.end());
+  return times[2];
+}
+
+// ---- one run --------------------------------------------------------------------------------------------------------
+
+/// One scheme with one seed, from the first arrival to the last end.
+class Run {
+ public:
+  Run(const ClusterExperiment& experiment, const Scheme& scheme, std::uint64_t seed,
+      const std::map<Kind, Nanos>& isolated, const std::function<void(double)>& tick)
+      : experiment_(experiment),
+        scheme_(scheme),
+        seed_(seed),
+        isolated_(isolated),
+        tick_(tick),
+        arrivals_(arrivals_of(experiment, seed)),
+        occupancy_(experiment.topology.hosts(), 1),
+        cluster_(topology(experiment), options(experiment)) {
+    network_ = scheme.placement == Scheme::Placement::ideal
+                   ? make_dedicated_network([&] { return make_network(experiment_, seed_); })
+                   : make_network(experiment, seed);
+    run_.scheme = scheme.name;
+    run_.seed = seed;
+    run_.jobs.resize(arrivals_.size());
+    for (const Arrival& arrival : arrivals_) {
+      const double alone = static_cast<double>(isolated_.at(kind_of(arrival)).count) * arrival.iterations;
+      work_ += alone * arrival.workers;
+      limit_ += alone * patience;
+    }
+    limit_ += static_cast<double>(arrivals_.back().at.count);
+  }
+
+  ClusterRun run() {
+    for (std::size_t ended = 0; ended < arrivals_.size();) {
+      const Nanos next = arrived_ < arrivals_.size() ? std::max(arrivals_[arrived_].at, network_->now()) : Nanos::never();
+      const std::vector<std::uint32_t> done = network_->run(next);
+      const Nanos now = network_->now();
+      account(now);
+      if (done.empty() && (next.is_never() || static_cast<double>(now.count) > limit_))
+        throw RunError(fmt::format("scheme {}, seed {}: the jobs come to a halt; give the topology a larger buffer",
+                                   scheme_.name, seed_));
+      for (const std::uint32_t number : done) end(number);
+      ended += done.size();
+      while (arrived_ < arrivals_.size() && arrivals_[arrived_].at <= now) queue_.push_back(arrived_++);
+      bool changed = !done.empty();
+      while (!queue_.empty() && arrivals_[queue_.front()].workers <= occupancy_.free()) {
+        start(queue_.front());
+        queue_.pop_front();
+        changed = true;
+      }
+      if (changed && scheme_.schedule) give_plans();
+      tick_(work_done_ / work_);
+    }
+    finish();
+    return std::move(run_);
+  }
+
+ private:
+  static scheduler::Topology topology(const ClusterExperiment& experiment) {
+    scheduler::LeafSpineShape shape;
+    shape.leaves = experiment.topology.leaves;
+    shape.spines = experiment.topology.spines;
+    shape.hosts_per_leaf = experiment.topology.hosts_per_leaf;
+    shape.host_rate = experiment.topology.host_rate;
+    shape.uplink_rate = experiment.topology.uplink_rate;
+    return scheduler::Topology::leaf_spine(shape);
+  }
+  static scheduler::ClusterOptions options(const ClusterExperiment& experiment) {
+    scheduler::ClusterOptions options;
+    options.solve.slack = experiment.slack;
+    options.solve.seed = experiment.seed;
+    options.threads = 1;  // runs are what is parallel
+    return options;
+  }
+
+  /// Whether the scheduler has to know which jobs run.
+  [[nodiscard]] bool informed() const {
+    return scheme_.schedule || scheme_.placement == Scheme::Placement::compatible;
+  }
+  static std::string name_of(std::uint32_t number) { return fmt::format("job {}", number); }
+  static std::uint32_t number_of(std::string_view name) {
+    return static_cast<std::uint32_t>(std::stoul(std::string(name.substr(4))));
+  }
+
+  void start(std::uint32_t number) {
+    const Arrival& arrival = arrivals_[number];
+    const Kind kind = kind_of(arrival);
+    const Nanos period = isolated_.at(kind);
+    const scheduler::Demand demand = demand_of(job_of(experiment_, kind), period);
+    ClusterJobResult& result = run_.jobs[number];
+    result.number = number;
+    result.type = experiment_.types[arrival.type].name;
+    result.workers = arrival.workers;
+    result.batch = arrival.batch;
+    result.iterations = arrival.iterations;
+    result.isolated = period;
+    result.arrival = arrival.at - arrivals_.front().at;
+    result.start = network_->now() - arrivals_.front().at;
+    result.hosts = place(number, demand, arrival.workers);
+    occupancy_.take(name_of(number), result.hosts);
+    busy_ += arrival.workers;
+    if (informed()) {
+      for (const scheduler::Move& move : cluster_.join({name_of(number), demand, scheduler::ring(result.hosts)}).moves)
+        ++run_.jobs[number_of(move.job)].moves;
+    }
+    StartingJob job = starting(experiment_, kind, number, result.hosts, arrival.iterations, seed_);
+    if (scheme_.mltcp) {
+      job.augmentation = cc::Augmentation::mltcp(experiment_.mltcp.function);
+      job.augmentation.scale_decrease(experiment_.mltcp.scale_decrease);
+    }
+    network_->add(job);
+    first_send_[number] = demand.bursts.empty() ? Nanos() : demand.bursts.front().from;
+  }
+
+  std::vector<std::uint32_t> place(std::uint32_t number, const scheduler::Demand& demand, std::uint32_t workers) {
+    scheduler::GeneratorOptions options;
+    options.seed = Random::stream(seed_, placement_streams + number).next();
+    const bool compatible = scheme_.placement == Scheme::Placement::compatible;
+    options.candidates = compatible ? experiment_.candidates : 1;
+    options.locality = scheme_.placement != Scheme::Placement::random;
+    options.random = compatible || scheme_.placement == Scheme::Placement::random;
+    options.compatible = compatible;
+    const std::vector<scheduler::WorkerPlacement> placements =
+        scheduler::generate_placements(cluster_, occupancy_, demand, workers, options);
+    if (!compatible || placements.size() == 1) return placements.front().workers;
+    std::vector<scheduler::Candidate> candidates;
+    for (const scheduler::WorkerPlacement& placement : placements)
+      candidates.push_back({{{name_of(number), demand, scheduler::ring(placement.workers)}}});
+    return placements[cluster_.rank(candidates).front().candidate].workers;
+  }
+
+  void end(std::uint32_t number) {
+    EndedJob ended = network_->remove(number);
+    ClusterJobResult& result = run_.jobs[number];
+    result.end = network_->now() - arrivals_.front().at;
+    const std::vector<Nanos>& times = ended.result.iterations;
+    const IterationStats stats = iteration_stats(times);
+    result.mean = stats.mean;
+    result.p50 = stats.p50;
+    result.p99 = stats.p99;
+    result.marked_packets = ended.marked_packets;
+    result.retransmitted_packets = ended.result.retransmitted_packets;
+    result.corrections = ended.gate.corrections;
+    result.plans_dropped = ended.gate.plans_dropped;
+    for (const Nanos time : times)
+      run_.slowdowns.push_back(static_cast<float>(static_cast<double>(time.count) /
+                                                  static_cast<double>(result.isolated.count)));
+    occupancy_.release(name_of(number));
+    busy_ -= result.workers;
+    if (informed()) cluster_.leave(name_of(number));
+    plans_.erase(number);
+    first_send_.erase(number);
+    work_done_ += static_cast<double>(result.isolated.count) * result.iterations * result.workers;
+  }
+
+  /// Slots for the jobs that compete, and none for the others.
+  void give_plans() {
+    const scheduler::ClusterSolution& solution = cluster_.solution();
+    std::set<std::uint32_t> competing;
+    for (const auto& link : solution.links)
+      if (link.competed) competing.insert(link.jobs.begin(), link.jobs.end());
+    for (std::uint32_t i = 0; i < solution.jobs.size(); ++i) {
+      const auto& job = solution.jobs[i];
+      const std::uint32_t number = number_of(job.name);
+      const auto at = plans_.find(number);
+      if (!competing.contains(i) || !solution.components[job.component].within_limit) {
+        if (at == plans_.end()) continue;
+        network_->clear_plan(number);
+        plans_.erase(at);
+        continue;
+      }
+      PhasePlan plan;
+      plan.slot = job.time_shift + first_send_.at(number);
+      plan.period = job.slot_period;
+      plan.tolerance = experiment_.tolerance;
+      if (at != plans_.end() && at->second == plan) continue;
+      network_->set_plan(number, plan);
+      plans_[number] = plan;
+    }
+  }
+
+  /// What held from the last time that this was called until `now`.
+  void account(Nanos now) {
+    const double duration = static_cast<double>((now - accounted_).count);
+    accounted_ = now;
+    busy_time_ += duration * busy_;
+    if (!informed()) return;
+    for (const auto& link : cluster_.solution().links) {
+      if (!link.competed) continue;
+      score_time_ += duration * link.solution.score;
+      link_time_ += duration;
+    }
+  }
+
+  void finish() {
+    for (const ClusterJobResult& job : run_.jobs) run_.makespan = std::max(run_.makespan, job.end);
+    std::sort(run_.slowdowns.begin(), run_.slowdowns.end());
+    const ClusterTraffic traffic = network_->traffic();
+    run_.marked_packets = traffic.marked_packets;
+    run_.dropped_packets = traffic.dropped_packets;
+    run_.packets = traffic.packets;
+    if (traffic.bytes > 0) run_.contended = traffic.contended_bytes / traffic.bytes;
+    const double makespan = static_cast<double>(run_.makespan.count);
+    run_.mean_score = link_time_ > 0 ? score_time_ / link_time_ : 1;
+    run_.competed_links = link_time_ / makespan;
+    run_.busy_hosts = busy_time_ / makespan / occupancy_.hosts();
+  }
+
+  const ClusterExperiment& experiment_;
+  const Scheme& scheme_;
+  const std::uint64_t seed_;
+  const std::map<Kind, Nanos>& isolated_;
+  const std::function<void(double)>& tick_;
+  const std::vector<Arrival> arrivals_;
+  std::uint32_t arrived_ = 0;
+  std::deque<std::uint32_t> queue_;
+  scheduler::Occupancy occupancy_;
+  scheduler::Cluster cluster_;
+  std::unique_ptr<ClusterNetwork> network_;
+  std::map<std::uint32_t, PhasePlan> plans_;
+  std::map<std::uint32_t, Nanos> first_send_;  ///< of jobs that run, from the begin of an iteration on
+  ClusterRun run_;
+
+  double work_ = 0;  ///< host nanoseconds
+  double work_done_ = 0;
+  double limit_ = 0;  ///< ns
+  Nanos accounted_;
+  std::uint32_t busy_ = 0;  ///< hosts
+  double busy_time_ = 0;
+  double score_time_ = 0;
+  double link_time_ = 0;
+};
+
+double seconds(Nanos time) { return static_cast<double>(time.count) / nanos_per_second; }
+
+/// Nearest rank, of ascending values; 0 of none.
+template <typename T>
+double percentile(const std::vector<T>& values, double percent) {
+  if (values.empty()) return 0;
+  const auto rank = static_cast<std::size_t>(std::ceil(percent / 100 * static_cast<double>(values.size())));
+  return static_cast<double>(values[std::max<std::size_t>(rank, 1) - 1]);
+}
+
+template <typename T>
+double mean(const std::vector<T>& values) {
+  double sum = 0;
+  for (const T value : values) sum += static_cast<double>(value);
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+scheduler::Demand demand_of(const workload::Job& job, Nanos period) {
+  // As if bytes took bytes / rate; what overlaps waits for the link, not for the worker.
+  struct Sent {
+    double from;
+    double to;
+    Rate rate;
+  };
+  std::vector<Sent> sent;
+  double now = 0;
+  double link_free = 0;
+  for (const Phase& phase : job.phases) {
+    if (phase.kind == Phase::Kind::compute) {
+      now += static_cast<double>(phase.compute.count);
+      continue;
+    }
+    const Rate rate = phase.rate.is_zero() ? job.rate : std::min(phase.rate, job.rate);
+    const double from = std::max(now, link_free);
+    link_free = from + static_cast<double>(rate.time_for(phase.bytes).count);
+    if (!phase.overlap) now = link_free;
+    if (!sent.empty() && sent.back().to == from && sent.back().rate == rate)
+      sent.back().to = link_free;
+    else
+      sent.push_back({from, link_free, rate});
+  }
+  const double stretch = static_cast<double>(period.count) / std::max(now, link_free);
+  scheduler::Demand demand;
+  demand.period = period;
+  for (const Sent& burst : sent) {
+    const Nanos from(std::llround(burst.from * stretch));
+    const Nanos to(std::min(period.count, static_cast<std::int64_t>(std::llround(burst.to * stretch))));
+    if (from < to) demand.bursts.push_back({from, to, burst.rate});
+  }
+  return demand;
+}
+
+ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRunSettings& settings) {
+  ClusterResults results;
+  results.name = experiment.name;
+  results.level = to_text(experiment.level);
+  results.cc = experiment.cc;
+  results.time_scale = experiment.time_scale;
+  const sim::LeafSpineConfig& topology = experiment.topology;
+  results.hosts = topology.hosts();
+  const Rate uplink = topology.uplink_rate.is_zero() ? topology.host_rate : topology.uplink_rate;
+  results.oversubscription =
+      topology.hosts_per_leaf * topology.host_rate.gbps() / (topology.spines * uplink.gbps());
+
+  std::optional<oneapi::tbb::global_control> limit;
+  if (settings.threads > 0)
+    limit.emplace(oneapi::tbb::global_control::max_allowed_parallelism, settings.threads);
+
+  std::map<Kind, Nanos> isolated;
+  for (std::uint32_t i = 0; i < experiment.seeds; ++i)
+    for (const Arrival& arrival : arrivals_of(experiment, experiment.seed + i)) isolated[kind_of(arrival)];
+  std::vector<std::pair<const Kind, Nanos>*> unknown;
+  for (auto& entry : isolated) unknown.push_back(&entry);
+  oneapi::tbb::parallel_for(std::size_t{0}, unknown.size(), [&](std::size_t i) {
+    unknown[i]->second = isolated_period(experiment, unknown[i]->first);
+  });
+
+  const std::size_t runs = experiment.schemes.size() * experiment.seeds;
+  results.runs.resize(runs);
+  std::mutex mutex;
+  std::vector<double> fractions(runs);
+  oneapi::tbb::parallel_for(
+      oneapi::tbb::blocked_range<std::size_t>(0, runs, 1),
+      [&](const oneapi::tbb::blocked_range<std::size_t>& range) {
+        for (std::size_t i = range.begin(); i < range.end(); ++i) {
+          const std::function<void(double)> tick = [&, i](double fraction) {
+            if (!settings.progress) return;
+            const std::lock_guard lock(mutex);
+            fractions[i] = fraction;
+            settings.progress(mean(fractions));
+          };
+          results.runs[i] = Run(experiment, experiment.schemes[i / experiment.seeds],
+                                experiment.seed + i % experiment.seeds, isolated, tick)
+                                .run();
+        }
+      },
+      oneapi::tbb::simple_partitioner());
+  return results;
+}
+
+std::vector<SchemeSummary> summarize(const ClusterResults& results) {
+  std::vector<SchemeSummary> summaries;
+  for (std::size_t first = 0; first < results.runs.size();) {
+    SchemeSummary& summary = summaries.emplace_back();
+    summary.scheme = results.runs[first].scheme;
+    std::vector<double> completions;
+    std::vector<float> slowdowns;
+    double runs = 0;
+    double marks = 0;
+    summary.score = 0;
+    for (; first < results.runs.size() && results.runs[first].scheme == summary.scheme; ++first) {
+      const ClusterRun& run = results.runs[first];
+      ++runs;
+      for (const ClusterJobResult& job : run.jobs) {
+        completions.push_back(seconds(job.completion()));
+        summary.running_mean += seconds(job.end - job.start);
+        summary.moves += job.moves;
+        summary.corrections += static_cast<double>(job.corrections);
+      }
+      slowdowns.insert(slowdowns.end(), run.slowdowns.begin(), run.slowdowns.end());
+      marks += static_cast<double>(run.marked_packets);
+      summary.contended += run.contended;
+      summary.makespan += seconds(run.makespan);
+      summary.score += run.mean_score;
+      summary.competed_links += run.competed_links;
+      summary.busy_hosts += run.busy_hosts;
+    }
+    std::sort(completions.begin(), completions.end());
+    std::sort(slowdowns.begin(), slowdowns.end());
+    summary.jobs = completions.size();
+    summary.iterations = slowdowns.size();
+    summary.completion_mean = mean(completions);
+    summary.completion_p95 = percentile(completions, 95);
+    summary.completion_p99 = percentile(completions, 99);
+    summary.running_mean /= static_cast<double>(summary.jobs);
+    summary.slowdown_mean = mean(slowdowns);
+    summary.slowdown_p95 = percentile(slowdowns, 95);
+    summary.slowdown_p99 = percentile(slowdowns, 99);
+    summary.marks_per_iteration = marks / static_cast<double>(summary.iterations);
+    for (double* value : {&summary.contended, &summary.makespan, &summary.score, &summary.competed_links,
+                          &summary.busy_hosts, &summary.moves, &summary.corrections})
+      *value /= runs;
+  }
+  return summaries;
+}
+
+std::string to_json(const ClusterResults& results) {
+  using nlohmann::json;
+  json out{{"schema", kClusterSchema},
+           {"name", results.name},
+           {"level", results.level},
+           {"cc", results.cc},
+           {"time_scale", results.time_scale},
+           {"hosts", results.hosts},
+           {"oversubscription", results.oversubscription}};
+  for (const SchemeSummary& s : summarize(results))
+    out["schemes"].push_back({{"scheme", s.scheme},
+                              {"jobs", s.jobs},
+                              {"iterations", s.iterations},
+                              {"completion_mean_s", s.completion_mean},
+                              {"completion_p95_s", s.completion_p95},
+                              {"completion_p99_s", s.completion_p99},
+                              {"running_mean_s", s.running_mean},
+                              {"slowdown_mean", s.slowdown_mean},
+                              {"slowdown_p95", s.slowdown_p95},
+                              {"slowdown_p99", s.slowdown_p99},
+                              {"marks_per_iteration", s.marks_per_iteration},
+                              {"contended", s.contended},
+                              {"makespan_s", s.makespan},
+                              {"score", s.score},
+                              {"competed_links", s.competed_links},
+                              {"busy_hosts", s.busy_hosts},
+                              {"moves", s.moves},
+                              {"corrections", s.corrections}});
+  for (const ClusterRun& run : results.runs) {
+    json percentiles = json::array();
+    for (int percent = 0; percent <= 100; ++percent) percentiles.push_back(percentile(run.slowdowns, percent));
+    json jobs = json::array();
+    for (const ClusterJobResult& job : run.jobs)
+      jobs.push_back({{"number", job.number},
+                      {"type", job.type},
+                      {"workers", job.workers},
+                      {"batch", job.batch},
+                      {"iterations", job.iterations},
+                      {"hosts", job.hosts},
+                      {"arrival_ns", job.arrival.count},
+                      {"start_ns", job.start.count},
+                      {"end_ns", job.end.count},
+                      {"isolated_ns", job.isolated.count},
+                      {"mean_ns", job.mean.count},
+                      {"p50_ns", job.p50.count},
+                      {"p99_ns", job.p99.count},
+                      {"marked_packets", job.marked_packets},
+                      {"retransmitted_packets", job.retransmitted_packets},
+                      {"corrections", job.corrections},
+                      {"plans_dropped", job.plans_dropped},
+                      {"moves", job.moves}});
+    out["runs"].push_back({{"scheme", run.scheme},
+                           {"seed", run.seed},
+                           {"makespan_ns", run.makespan.count},
+                           {"packets", run.packets},
+                           {"ecn_marked_packets", run.marked_packets},
+                           {"dropped_packets", run.dropped_packets},
+                           {"contended", run.contended},
+                           {"mean_score", run.mean_score},
+                           {"competed_links", run.competed_links},
+                           {"busy_hosts", run.busy_hosts},
+                           {"slowdown_percentiles", percentiles},
+                           {"jobs", jobs}});
+  }
+  return out.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace mltcp::experiment
