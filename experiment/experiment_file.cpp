@@ -58,7 +58,7 @@ class Reader final : public SettingsReader {
     if (options_.seed) experiment.seed = *options_.seed;
     experiment.datapath =
         choice(root, "datapath", "--datapath", options_.datapath, known_datapaths(), options_.datapaths, "sim");
-    if (options_.virtual_time_only && experiment.datapath != "sim")
+    if (options_.virtual_time_only && experiment.datapath == "ring")
       fail(*find(root, "", "datapath"),
            fmt::format("{} runs one experiment at a time, as it has the machine's time for a clock, and a sweep many",
                        in_quotes(experiment.datapath)),
@@ -85,6 +85,7 @@ class Reader final : public SettingsReader {
     if (!jobs) fail(1, "job", "there is no job", "add at least one [[job]]");
     read_jobs(*jobs, experiment);
     if (topology) check_topology(*topology, experiment);
+    if (experiment.datapath == "flow") check_flow_level(root, experiment);
     check_length(root, experiment);
     warn_if_overbooked(experiment);
     warn_of_equal_priorities(experiment);
@@ -147,23 +148,22 @@ class Reader final : public SettingsReader {
 
   void check_priorities(const toml::table& root, const Experiment& experiment) const {
     if (experiment.datapath == "sim" || !contains(experiment.policies, "priority")) return;
-    const std::string cause = fmt::format("the switch of datapath {} has no priority queues", experiment.datapath);
+    const std::string cause = fmt::format("datapath {} has no priority queues", experiment.datapath);
     const std::string_view cure = "leave policy \"priority\" out, or use datapath sim";
     if (!options_.policy.empty()) throw InputError(fmt::format("--policy: {}; {}", cause, cure));
     fail(*find(root, "", "policies"), cause, cure);
   }
 
-  // A slot is for an iteration of which the job tells that it begins.
-  void check_schedule(const toml::table& root, const Experiment& experiment) const {
-    if (!experiment.mltcp.learn_iterations) return;
-    for (const std::string_view policy : {"schedule", "mltcp+schedule"}) {
-      if (!contains(experiment.policies, policy)) continue;
-      const std::string cause = fmt::format(
-          "policy {} holds iterations to slots, and the transport learns of them only when they are on their way",
-          in_quotes(policy));
-      fail(*find(*root.get_as<toml::table>("mltcp"), "mltcp", "iterations"), cause,
-           "write \"exact\", or leave the policy out");
-    }
+  // What is about packets has no meaning without them.
+  void check_flow_level(const toml::table& root, const Experiment& experiment) const {
+    const auto refuse = [&](std::string_view table_key, std::string_view key, std::string_view cause) {
+      const Item item = *find(root, "", table_key);
+      fail(*find(*item.node->as_table(), item.key, key), fmt::format("datapath flow has no {}", cause),
+           "leave the key out, or use datapath sim");
+    };
+    if (experiment.bottleneck.faults.any()) refuse("bottleneck", "faults", "packets that a fault could hit");
+    if (experiment.mltcp.scale_decrease) refuse("mltcp", "decrease", "windows that decrease");
+    if (experiment.mltcp.learn_iterations) refuse("mltcp", "iterations", "traffic to learn iterations from");
   }
 
   // ---- Tables ----
@@ -187,7 +187,7 @@ class Reader final : public SettingsReader {
   }
 
   void read_topology(const Item& item, Experiment& experiment) const {
-    if (experiment.datapath != "sim")
+    if (experiment.datapath == "ring")
       fail(item, fmt::format("datapath {} has one switch and no topology", experiment.datapath), "use datapath sim");
     sim::LeafSpineConfig& topology = experiment.topology.emplace(read_leaf_spine(item));
     topology.seed = experiment.seed;
@@ -439,7 +439,7 @@ class Reader final : public SettingsReader {
 }  // namespace
 
 const std::vector<std::string>& known_datapaths() {
-  static const std::vector<std::string> names{"sim", "ring"};
+  static const std::vector<std::string> names{"sim", "flow", "ring"};
   return names;
 }
 const std::vector<std::string>& known_ccs() {

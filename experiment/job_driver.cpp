@@ -8,20 +8,13 @@
 #include <deque>
 
 #include "mltcp/base/error.h"
+#include "mltcp/experiment/compute_times.h"
 #include "mltcp/transport/crc32c.h"
 
 namespace mltcp::experiment {
 namespace {
 
 constexpr std::uint32_t receives_per_connection = 8;
-
-ShardConfig shard_config(const JobDriver::Settings& settings, std::uint32_t worker) {
-  ShardConfig config;
-  config.max_connections = settings.job.flows;
-  config.max_jobs = 1;
-  config.seed = settings.seed * 1000 + settings.number + (std::uint64_t{worker} << 32);
-  return config;
-}
 
 [[noreturn]] void fail(const workload::Job& job, Status status) {
   throw RunError(fmt::format("job \"{}\": a connection ended before the job did: {}", job.name, to_text(status)));
@@ -47,7 +40,8 @@ class JobDriver::Receiver final : public Pollable {
   Receiver(Testbed& testbed, const Settings& settings, std::uint32_t worker, Payload* payload)
       : settings_(settings),
         payload_(payload),
-        shard_(testbed.host({Testbed::Side::receiver, settings.number, worker}), shard_config(settings, worker)) {
+        shard_(testbed.host({Testbed::Side::receiver, settings.number, worker}),
+               shard_config(settings.seed, settings.number, worker, settings.job.flows)) {
     ConnectionConfig config = settings.connection;
     config.max_receives = 4 * receives_per_connection;
     shard_.listen(config);
@@ -131,7 +125,7 @@ class JobDriver::Sender final : public Pollable {
         settings_(settings),
         payload_(payload),
         iterations_(iterations),
-        shard_(testbed.host(end_), shard_config(settings, worker)) {
+        shard_(testbed.host(end_), shard_config(settings.seed, settings.number, worker, settings.job.flows)) {
     JobConfig job;
     job.number = settings.number;
     job.augmentation = settings.augmentation;
@@ -225,7 +219,7 @@ class JobDriver::Sender final : public Pollable {
 class JobDriver::Iterations {
  public:
   explicit Iterations(const Settings& settings)
-      : settings_(settings), random_(Random::stream(settings.seed, settings.number)) {}
+      : settings_(settings), compute_times_(settings_.job, settings.seed, settings.number) {}
 
   void add(Sender& sender) { senders_.push_back(&sender); }
 
@@ -332,14 +326,7 @@ class JobDriver::Iterations {
     if (!done()) starts_.push_back(now);
     if (!settings_.learn_iterations)
       for (Sender* sender : senders_) sender->begin_iteration(settings_.job.bytes_per_iteration());
-    compute_scale_ = 1.0;
-    const Nanos compute = settings_.job.compute_per_iteration();
-    if (settings_.job.jitter.count > 0 && compute.count > 0)
-      compute_scale_ = std::max(0.0, 1.0 + random_.normal() * static_cast<double>(settings_.job.jitter.count) /
-                                               static_cast<double>(compute.count));
-    if (settings_.job.straggler.probability > 0 && random_.chance(settings_.job.straggler.probability))
-      compute_scale_ *= settings_.job.straggler.factor;
-    if (iteration >= settings_.job.change.iteration) compute_scale_ *= settings_.job.change.compute_scale;
+    compute_times_.begin_iteration();
   }
 
   void end_iteration(Nanos now) {
@@ -360,9 +347,7 @@ class JobDriver::Iterations {
     const workload::Phase& phase = settings_.job.phases[phase_];
     if (phase.kind == workload::Phase::Kind::compute) {
       state_ = State::computing;
-      const Nanos compute =
-          pause_ + Nanos(static_cast<std::int64_t>(static_cast<double>(phase.compute.count) * compute_scale_ + 0.5));
-      pause_ = Nanos(0);
+      const Nanos compute = compute_times_.of(phase);
       computed_ += compute;
       wake_ = now + compute;
       return true;
@@ -381,16 +366,13 @@ class JobDriver::Iterations {
 
   const Settings& settings_;
   std::vector<Sender*> senders_;
-  Random random_;  ///< of the compute times
+  ComputeTimes compute_times_;
 
   State state_ = State::connecting;
   std::size_t phase_ = 0;
   Nanos wake_ = Nanos::never();
   Nanos epoch_;
   Nanos iteration_start_;
-  double compute_scale_ = 1.0;
-  Nanos pause_;                  ///< of the next compute phase
-  std::uint32_t iteration_ = 0;  ///< the next one
   std::vector<Transfer> transfers_;
   Bytes undelivered_ = 0;
 
@@ -432,6 +414,15 @@ bool JobDriver::Sender::take_completions() {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
+
+ShardConfig JobDriver::shard_config(std::uint64_t seed, std::uint32_t number, std::uint32_t worker,
+                                    std::uint32_t flows) {
+  ShardConfig config;
+  config.max_connections = flows;
+  config.max_jobs = 1;
+  config.seed = seed * 1000 + number + (std::uint64_t{worker} << 32);
+  return config;
+}
 
 JobDriver::JobDriver(Testbed& testbed, const Settings& settings)
     : settings_(settings), iterations_(std::make_unique<Iterations>(settings_)) {

@@ -63,6 +63,9 @@ class JobDriver {
     bool stop_when_done = false;    ///< sends nothing more then; otherwise it goes on, see done()
   };
 
+  /// The shards of a job's worker, the sending and the receiving one.
+  static ShardConfig shard_config(std::uint64_t seed, std::uint32_t number, std::uint32_t worker, std::uint32_t flows);
+
   /// Attaches itself to the ends of its workers and begins to connect. Lives as long as the testbed is run.
   JobDriver(Testbed& testbed, const Settings& settings);
   ~JobDriver();

@@ -6,9 +6,7 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::uint32_t first_port = 4793;  // two for each job: its senders', its receivers'
-
-sim::LeafSpineOptions options(bool virtual_payload, Nanos usage_bin) {
+sim::LeafSpineOptions options(bool virtual_payload) {
   sim::LeafSpineOptions options;
   options.virtual_payload = virtual_payload;
   options.meters = true;
@@ -24,9 +22,8 @@ class LeafSpineTestbed final : public Testbed {
     for (const Placement& placement : placements) {
       Ends& ends = jobs_[placement.job];
       for (const WorkerHosts& worker : placement.workers) {
-        const std::uint32_t port = first_port + 2 * placement.job;
-        ends.senders.push_back(&network_.add_port(worker.from, static_cast<std::uint16_t>(port)));
-        ends.receivers.push_back(&network_.add_port(worker.to, static_cast<std::uint16_t>(port + 1)));
+        ends.senders.push_back(&network_.add_port(worker.from, sender_port(placement.job)));
+        ends.receivers.push_back(&network_.add_port(worker.to, receiver_port(placement.job)));
       }
     }
   }

@@ -7,11 +7,6 @@
 namespace mltcp::experiment {
 namespace {
 
-struct Carried {
-  Bytes bytes = 0;
-  std::size_t jobs = 0;  ///< that sent some of them
-};
-
 /// The first of the meter's bins that counts: it may have widened its bins since the epoch, which was the edge of one;
 /// what set-up used lies in those before.
 std::size_t bins_before(const fabric::UsageMeter& usage, Nanos epoch) {
@@ -36,14 +31,15 @@ double utilization(Bytes carried, Rate rate, Nanos duration) {
 
 }  // namespace
 
-void record_links(std::span<const Testbed::LinkView> links, Nanos epoch,
-                  const std::map<std::uint32_t, std::string>& names, Run& run) {
+std::size_t record_links(std::span<const Testbed::LinkView> links, Nanos epoch,
+                         const std::map<std::uint32_t, std::string>& names, Run& run,
+                         std::span<const Carried> carried_on) {
   std::size_t busiest = 0;
   double most = -1;
   bool most_shared = false;
   for (std::size_t i = 0; i < links.size(); ++i) {
     const Testbed::LinkView& link = links[i];
-    const Carried carried = carried_since(*link.usage, epoch);
+    const Carried carried = carried_on.empty() ? carried_since(*link.usage, epoch) : carried_on[i];
     const double used = utilization(carried.bytes, link.config->rate, run.duration);
     const bool shared = carried.jobs > 1;
     if ((shared && !most_shared) || (shared == most_shared && used > most)) {
@@ -68,12 +64,14 @@ void record_links(std::span<const Testbed::LinkView> links, Nanos epoch,
   bottleneck.duplicated_packets = counters.duplicated_packets;
   bottleneck.corrupted_packets = counters.corrupted_packets;
   bottleneck.reordered_packets = counters.reordered_packets;
+  if (link.usage == nullptr) return busiest;
   bottleneck.usage.bin = link.usage->bin();
   const std::size_t skip = bins_before(*link.usage, epoch);
   for (const auto& [number, bins] : link.usage->jobs()) {
     std::vector<Bytes>& kept = bottleneck.usage.jobs[names.at(number)];
     if (bins.size() > skip) kept.assign(bins.begin() + static_cast<std::ptrdiff_t>(skip), bins.end());
   }
+  return busiest;
 }
 
 }  // namespace mltcp::experiment

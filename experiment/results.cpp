@@ -214,6 +214,13 @@ OrderedJson to_json(const JobResult& job) {
   return json;
 }
 
+template <typename AnyLink>
+void add_contention(const AnyLink& link, OrderedJson& json) {
+  if (link.contended.count == 0) return;
+  json["contended_ns"] = link.contended.count;
+  json["contended_bytes"] = link.contended_bytes;
+}
+
 OrderedJson to_json(const Bottleneck& bottleneck) {
   OrderedJson json;
   if (!bottleneck.name.empty()) json["name"] = bottleneck.name;
@@ -226,6 +233,7 @@ OrderedJson to_json(const Bottleneck& bottleneck) {
                                      std::pair{"corrupted_packets", bottleneck.corrupted_packets},
                                      std::pair{"reordered_packets", bottleneck.reordered_packets}})
     if (packets > 0) json[key] = packets;
+  add_contention(bottleneck, json);
   json["rate_bps"] = bottleneck.rate.bits_per_second;
   OrderedJson jobs = OrderedJson::object();
   for (const auto& [name, bins] : bottleneck.usage.jobs) jobs[name] = bins;
@@ -241,6 +249,7 @@ OrderedJson to_json(const LinkResult& link) {
                    {"dropped_packets", link.dropped_packets},
                    {"max_queue_bytes", link.max_queue_bytes}};
   if (link.pauses > 0) json["pauses"] = link.pauses;
+  add_contention(link, json);
   return json;
 }
 
@@ -456,6 +465,8 @@ LinkResult link_from(const Object& json) {
   link.dropped_packets = json.whole("dropped_packets");
   link.max_queue_bytes = json.whole("max_queue_bytes");
   link.pauses = json.later_whole("pauses");
+  link.contended = json.later_nanos("contended_ns");
+  link.contended_bytes = json.later_whole("contended_bytes");
   return link;
 }
 
@@ -470,6 +481,8 @@ Bottleneck bottleneck_from(const Object& json) {
   bottleneck.duplicated_packets = json.later_whole("duplicated_packets");
   bottleneck.corrupted_packets = json.later_whole("corrupted_packets");
   bottleneck.reordered_packets = json.later_whole("reordered_packets");
+  bottleneck.contended = json.later_nanos("contended_ns");
+  bottleneck.contended_bytes = json.later_whole("contended_bytes");
   bottleneck.rate = Rate(json.later_whole("rate_bps"));
   if (json.has("usage")) {
     const Object usage = json.object("usage");

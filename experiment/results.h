@@ -76,6 +76,8 @@ struct Bottleneck {
   std::uint64_t duplicated_packets = 0;
   std::uint64_t corrupted_packets = 0;
   std::uint64_t reordered_packets = 0;
+  Nanos contended;  ///< contended_ns: see LinkResult, like the next
+  Bytes contended_bytes = 0;
   Rate rate;  ///< rate_bps; 0 = unknown
   Usage usage;
 };
@@ -89,6 +91,10 @@ struct LinkResult {
   std::uint64_t dropped_packets = 0;
   Bytes max_queue_bytes = 0;
   std::uint64_t pauses = 0;  ///< times that its sender was told to pause (PFC); written when there are some
+  /// contended_ns: for how long several senders could together have sent more than it carries, and in contended_bytes
+  /// what it carried meanwhile. Datapath flow only, in place of marks; written when there is some.
+  Nanos contended{};
+  Bytes contended_bytes = 0;
 };
 
 /// How long the driver of a real-time datapath was late because the machine did something else.

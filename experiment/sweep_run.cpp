@@ -132,8 +132,9 @@ std::optional<SweepRecord> read_record(const std::filesystem::path& path, std::s
 }
 
 Results run_in_virtual_time(const Experiment& experiment, const std::function<void(double)>& tick) {
-  return run_experiment(experiment, *make_sim_factory(),
-                        [&](double fraction, const std::string& /*what*/) { tick(fraction); });
+  const Progress progress = [&](double fraction, const std::string& /*what*/) { tick(fraction); };
+  return experiment.datapath == "flow" ? run_experiment_at_flow_level(experiment, progress)
+                                       : run_experiment(experiment, *make_sim_factory(), progress);
 }
 
 SweepOutcome run_sweep(const Sweep& sweep, const SweepSettings& settings) {

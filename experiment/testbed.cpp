@@ -122,9 +122,9 @@ std::unique_ptr<TestbedFactory> make_ring_factory([[maybe_unused]] const std::st
 
 const std::vector<std::string>& available_datapaths() {
 #if MLTCP_HAS_DPDK
-  static const std::vector<std::string> names{"sim", "ring"};
+  static const std::vector<std::string> names{"sim", "flow", "ring"};
 #else
-  static const std::vector<std::string> names{"sim"};
+  static const std::vector<std::string> names{"sim", "flow"};
 #endif
   return names;
 }

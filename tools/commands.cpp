@@ -131,6 +131,9 @@ int run(const RunArguments& arguments) {
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
   warn(experiment.warnings);
 
+  const bool flow_level = experiment.datapath == "flow";
+  if (flow_level && arguments.verify)
+    throw InputError("--verify: datapath flow carries no bytes; leave it out, or add --datapath sim");
   const std::unique_ptr<experiment::TestbedFactory> factory =
       experiment.datapath == "ring"
           ? experiment::make_ring_factory(arguments.cores.value_or(""), experiment::network_of(experiment))
@@ -138,17 +141,12 @@ int run(const RunArguments& arguments) {
   fmt::print(out, "{}: {} job{}, {} iteration{}, {} at {}, on {} ({})\n\n", experiment.name, experiment.jobs.size(),
              experiment.jobs.size() == 1 ? "" : "s", experiment.iterations, experiment.iterations == 1 ? "" : "s",
              algorithms_of(experiment), to_text(experiment.bottleneck.rate), experiment.datapath,
-             factory->description());
+             flow_level ? "virtual time, flows in place of packets" : factory->description());
   std::fflush(out);
   ProgressBar bar;
-  experiment::RunOptions options;
-  options.plan_file = arguments.plan;
-  options.report = [&](const std::string& problem) {
-    bar.clear();
-    warn({problem});
-  };
-  const experiment::Results results = experiment::run_experiment(
-      experiment, *factory, [&](double fraction, const std::string& what) { bar.show(fraction, what); }, options);
+  const experiment::Progress progress = [&](double fraction, const std::string& what) { bar.show(fraction, what); };
+  const experiment::Results results = flow_level ? experiment::run_experiment_at_flow_level(experiment, progress)
+                                                 : experiment::run_experiment(experiment, *factory, progress);
   bar.clear();
 
   fmt::print(out, "{}\n", summary(results));
@@ -167,6 +165,12 @@ int run(const RunArguments& arguments) {
     for (const auto& link : run.links) {
       dropped += link.dropped_packets;
       marked += link.ecn_marked_packets;
+    }
+    if (flow_level) {
+      const double contended = run.duration.count > 0 ? run.bottleneck.contended.seconds() / run.duration.seconds() : 0;
+      fmt::print(out, "{}: link {}used {:.1f}%, contended {:.1f}% of the time\n", run.policy,
+                 name.empty() ? "" : fmt::format("\"{}\" ", name), run.bottleneck.utilization * 100, contended * 100);
+      continue;
     }
     fmt::print(out, "{}: link {}used {:.1f}%, {} packets dropped{}, {} marked, {} sent again, longest queue {}{}\n",
                run.policy, name.empty() ? "" : fmt::format("\"{}\" ", name), run.bottleneck.utilization * 100, dropped,

@@ -63,7 +63,8 @@ int dispatch(int argc, char** argv) {
       app.add_subcommand("run", "Run an experiment's jobs over its network, once per policy, and compare");
   run_command->add_option("EXPERIMENT.toml", run.file, "The experiment (docs/experiment-file.md)")->required();
   run_command->add_option("--datapath", run.datapath,
-                          "sim (virtual time) or ring (DPDK, real time), instead of the file's");
+                          "sim (virtual time), flow (virtual time, flows in place of packets: for large networks) or "
+                          "ring (DPDK, real time), instead of the file's");
   run_command->add_option("--cc", run.cc, "Congestion control, instead of the file's");
   run_command->add_option("--policy", run.policies, "Policies, instead of the file's; several: --policy fair,mltcp")
       ->delimiter(',')

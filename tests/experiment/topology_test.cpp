@@ -173,7 +173,7 @@ TEST(Topology, parse__priorities) {
   ring.datapaths = {"sim", "ring"};
   const std::string file = "policies = [\"priority\"]\ndatapath = \"ring\"\n[bottleneck]\nrate = \"1 Gbps\"\n" + kRing;
   EXPECT_EQ(refusal(file, ring),
-            "e.toml:1: policies: the switch of datapath ring has no priority queues; leave policy \"priority\" out, or "
+            "e.toml:1: policies: datapath ring has no priority queues; leave policy \"priority\" out, or "
             "use datapath sim");
   const std::string two = "policies = [\"priority\"]\n" + kFabric + kRing +
                           "[[job]]\nname = \"b\"\ncompute = \"9 ms\"\ncommunicate = \"1 MB\"\n";

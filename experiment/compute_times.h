@@ -1,0 +1,40 @@
+// How long a job computes in each of its iterations: jitter and stragglers, drawn from the seed and the job's number.
+// The same at packet level and at flow level, and under every policy.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "mltcp/base/random.h"
+#include "mltcp/base/units.h"
+#include "mltcp/workload/job.h"
+
+namespace mltcp::experiment {
+
+class ComputeTimes {
+ public:
+  /// `job` outlives this.
+  ComputeTimes(const workload::Job& job, std::uint64_t seed, std::uint32_t number)
+      : job_(job), random_(Random::stream(seed, number)) {}
+
+  /// Draws for the next iteration.
+  void begin_iteration() {
+    scale_ = 1.0;
+    const Nanos compute = job_.compute_per_iteration();
+    if (job_.jitter.count > 0 && compute.count > 0)
+      scale_ = std::max(
+          0.0, 1.0 + random_.normal() * static_cast<double>(job_.jitter.count) / static_cast<double>(compute.count));
+    if (job_.straggler.probability > 0 && random_.chance(job_.straggler.probability)) scale_ *= job_.straggler.factor;
+  }
+  /// How long `phase`, which computes, takes in this iteration. Asked once for each.
+  Nanos of(const workload::Phase& phase) {
+    return Nanos(static_cast<std::int64_t>(static_cast<double>(phase.compute.count) * scale_ + 0.5));
+  }
+
+ private:
+  const workload::Job& job_;
+  Random random_;
+  double scale_ = 1.0;
+};
+
+}  // namespace mltcp::experiment
