@@ -349,8 +349,9 @@ ClusterSolution Cluster::Impl::described(const Asking& asking, const std::vector
       link.solution = scores.links[vertex->second];
       link.component = graph.component_of[used.uses.front().job];
     } else {
-      for (const LinkUse& use : used.uses)
-        link.solution.margin = std::max(link.solution.margin, state.slot_periods[use.job]);
+      Nanos shortest = Nanos::never();
+      for (const LinkUse& use : used.uses) shortest = std::min(shortest, state.slot_periods[use.job]);
+      link.solution.margin = shortest / 2;
       bound += 1;
     }
     sum += link.solution.score;

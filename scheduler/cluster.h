@@ -63,8 +63,8 @@ struct ClusterSolution {
     Topology::Link link = 0;
     Rate capacity;
     std::vector<LinkUse> uses;  ///< its jobs, by index, and how many of their flows
-    /// Their peaks together exceed the capacity. Otherwise every shift is good: score 1 with any margin (the longest
-    /// slot period), and perimeter 0.
+    /// Their peaks together exceed the capacity. Otherwise every shift is good: score 1 with all the
+    /// margin that there is, and perimeter 0.
     bool competed = false;
     std::uint32_t component = 0;  ///< index; of a link that is competed for
     LinkSolution solution;

@@ -189,9 +189,9 @@ std::vector<ClusterJob> random_jobs(Random& random, std::size_t jobs, std::uint3
   return result;
 }
 
-std::vector<std::uint64_t> random_capacities(Random& random, std::uint32_t links) {
+std::vector<std::uint64_t> random_capacities(Random& random, std::uint32_t links, std::uint64_t least = 50) {
   std::vector<std::uint64_t> capacities;
-  for (std::uint32_t i = 0; i < links; ++i) capacities.push_back(50 + random.below(60));
+  for (std::uint32_t i = 0; i < links; ++i) capacities.push_back(least + random.below(60));
   return capacities;
 }
 
@@ -225,7 +225,7 @@ TEST(cluster, schedule__jobs_that_never_compete_run_as_they_are) {
   EXPECT_TRUE(solution.optimal);
   EXPECT_EQ(solution.components.size(), 2U);
   EXPECT_EQ(solution.jobs[1].slot_period, Nanos(61'234'567));
-  EXPECT_EQ(solution.links.at(0).solution.margin, Nanos(61'234'567));
+  EXPECT_EQ(solution.links.at(0).solution.margin, 20_ms);
   EXPECT_THAT(error_of([&] { static_cast<void>(cluster.link_problem(0)); }),
               HasSubstr("no jobs compete on link \"link 0\""));
 }
@@ -266,8 +266,8 @@ TEST(cluster, schedule__loops_are_solved_jointly_and_what_is_lost_is_said) {
   int with_loops = 0;
   int with_loss = 0;
   for (int round = 0; round < 120; ++round) {
-    const auto links = static_cast<std::uint32_t>(2 + random.below(3));
-    Cluster cluster(bench_of_links(random_capacities(random, links)), {.solve = exact_slots()});
+    const auto links = static_cast<std::uint32_t>(3 + random.below(3));
+    Cluster cluster(bench_of_links(random_capacities(random, links, 30)), {.solve = exact_slots()});
     const ClusterSolution& solution = cluster.schedule(random_jobs(random, 3, links, true));
     expect_consistent(cluster);
     const double best = best_by_hand(cluster);
