@@ -245,7 +245,7 @@ class JobDriver::Iterations {
     const GateStats gate = done() ? gate_ : gate_stats();
     result.gate_waited = gate.waited;
     result.gate_corrections = gate.corrections;
-    if (gate.plans_dropped > 0) result.plan_dropped = to_text(gate.state);
+    if (gate.state != PlanState::none && gate.state != PlanState::active) result.plan_dropped = to_text(gate.state);
     result.iteration_compute = computes_;
     result.compute = settings_.job.compute_per_iteration();
     result.bytes_per_iteration = settings_.job.bytes_per_iteration() * senders_.size();
@@ -450,6 +450,7 @@ PlanState JobDriver::set_plan(const PhasePlan& plan) {
 void JobDriver::clear_plan() {
   for (const auto& sender : senders_) sender->clear_plan();
 }
+PlanState JobDriver::plan_state() const { return senders_.front()->gate().state; }
 bool JobDriver::done() const { return iterations_->done(); }
 std::size_t JobDriver::recorded() const { return iterations_->recorded(); }
 std::uint64_t JobDriver::marked_packets() const {

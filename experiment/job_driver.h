@@ -80,6 +80,7 @@ class JobDriver {
   /// Shard::set_plan(). Between runs of the testbed, like the next.
   PlanState set_plan(const PhasePlan& plan);
   void clear_plan();
+  [[nodiscard]] PlanState plan_state() const;
   /// `iterations` are done. The job goes on afterwards, unrecorded, so that the others keep their competitor.
   [[nodiscard]] bool done() const;
   /// Iterations recorded so far.

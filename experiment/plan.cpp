@@ -115,10 +115,13 @@ Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::J
   Schedule schedule;
   schedule.slots.resize(jobs.size());
   schedule.delays.resize(jobs.size());
+  schedule.groups.resize(jobs.size());
+  std::iota(schedule.groups.begin(), schedule.groups.end(), std::size_t{0});
   std::size_t links = 0;
   ScheduleSummary& summary = schedule.summary;
   summary.score = summary.upper_bound = 0;
   for (const Component& component : components_of(jobs, profiles)) {
+    for (const std::size_t job : component.jobs) schedule.groups[job] = component.jobs.front();
     scheduler::SolveOptions options;
     options.max_stretch = settings.max_stretch;
     options.drift = settings.tolerance;

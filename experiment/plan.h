@@ -30,7 +30,8 @@ struct Schedule {
   /// By job: its slots, counted from the experiment's time 0. Nothing for jobs that are unaware or meet no other, and
   /// for those that no slots within ScheduleSettings::max_stretch suit.
   std::vector<std::optional<PhasePlan>> slots;
-  std::vector<Nanos> delays;  ///< by job: how much later it starts, so that it begins on its slot
+  std::vector<std::size_t> groups;  ///< by job: equal for those that share links, directly or through others
+  std::vector<Nanos> delays;        ///< by job: how much later it starts, so that it begins on its slot
   ScheduleSummary summary;
 };
 

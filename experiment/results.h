@@ -54,8 +54,8 @@ struct JobResult {
   std::string cc;     ///< its congestion control, where it is not the run's
   Nanos gate_waited;  ///< gate_waited_ns: what its up phases waited for their slots; written, like the next two, if so
   std::uint64_t gate_corrections = 0;  ///< up phases that had drifted from their slot
-  std::string plan_dropped;            ///< why it had no plan in the end, although it had one: "stale", "misfit", ...
-  bool unaware = false;                ///< no policy applied to it; left out of interleaved_from()
+  std::string plan_dropped;  ///< why it had no plan in the end, although it had one: "stale", "misfit", "removed"
+  bool unaware = false;      ///< no policy applied to it; left out of interleaved_from()
 };
 
 /// Who used the bottleneck when, in bins of equal width from time 0 on.

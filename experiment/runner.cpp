@@ -190,18 +190,40 @@ class PlanFollower {
 /// Does one run; the second argument is told the share of the iterations that are done.
 using RunOnce = std::function<Run(const RunPlan& plan, const std::function<void(double)>& tick)>;
 
-Nanos isolated_time(const Experiment& experiment, std::uint32_t number, const RunOnce& once,
-                    const std::function<void(double)>& tick) {
-  workload::Job job = experiment.jobs[number];
-  job.start = {};
-  job.jitter = {};
-  job.straggler = {};
-  job.iterations = 0;
-  const std::uint32_t iterations = std::min(isolated_iterations, std::max(experiment.iterations, 2U));
-  // On a topology, where a job is and which paths its flows take matter, and follow from its number.
-  const Run run = once({"fair", {job}, iterations, experiment.topology ? number : 0}, tick);
-  const std::vector<Nanos>& times = run.jobs.front().iterations;
-  return iteration_stats(std::span(times).subspan(1)).p50;
+ private:
+  void report(const std::string& problem) const {
+    if (options_.report) options_.report(problem);
+  }
+  static Nanos real_time_now() {
+    timespec time{};
+    clock_gettime(CLOCK_REALTIME, &time);
+    return Nanos(std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec);
+  }
+
+  const RunOptions& options_;
+  bool real_time_;
+  PlanWatcher watcher_;
+};
+
+/// Slots that one of the jobs has fallen out of keep nobody apart: those that were planned with it lose theirs too.
+void drop_with_misfits(std::span<const std::unique_ptr<JobDriver>> drivers, const Schedule& schedule) {
+  for (std::size_t i = 0; i < drivers.size(); ++i) {
+    if (!schedule.slots[i] || drivers[i]->plan_state() != PlanState::misfit) continue;
+    for (std::size_t j = 0; j < drivers.size(); ++j)
+      if (schedule.groups[j] == schedule.groups[i] && drivers[j]->plan_state() == PlanState::active)
+        drivers[j]->clear_plan();
+  }
+}
+
+void check(const Experiment& experiment, const RunOptions& options, bool real_time) {
+  const bool any = std::any_of(experiment.policies.begin(), experiment.policies.end(), schedules);
+  if (any && experiment.mltcp.learn_iterations)
+    throw InputError("policies with a schedule need jobs that tell their iterations; set mltcp.iterations = \"exact\"");
+  if (options.plan_file.empty()) return;
+  if (!any) throw InputError("a plan file is for policies schedule and mltcp+schedule; add one of them");
+  if (read_plan(options.plan_file).clock == PlanFile::Clock::realtime && !real_time)
+    throw InputError(fmt::format("{}: clock is \"realtime\" and datapath {} has virtual time; write \"experiment\"",
+                                 options.plan_file, experiment.datapath));
 }
 
 Results run_all(const Experiment& experiment, const RunOnce& once, InterleaveRule rule, const Progress& progress) {
@@ -244,8 +266,30 @@ Results run_all(const Experiment& experiment, const RunOnce& once, InterleaveRul
       if (progress) progress((finished + each * fraction) / total, "policy " + policy);
     };
     tick(0);
-    Run run = once({policy, jobs, experiment.iterations}, tick);
-    for (std::size_t i = 0; i < run.jobs.size(); ++i) run.jobs[i].isolated = isolated[i];
+    RunPlan plan;
+    plan.policy = policy;
+    plan.jobs = with_drawn_starts(experiment);
+    plan.iterations = experiment.iterations;
+    Schedule schedule;
+    std::optional<PlanFollower> follower;
+    if (schedules(policy) && options.plan_file.empty()) {
+      schedule = plan_jobs(experiment.schedule, plan.jobs, profiles);
+      plan.slots = schedule.slots;
+      for (std::size_t i = 0; i < plan.jobs.size(); ++i) plan.jobs[i].start += schedule.delays[i];
+    } else if (schedules(policy)) {
+      follower.emplace(options, factory.real_time());
+    }
+    plan.between = [&](std::span<const std::unique_ptr<JobDriver>> drivers, Nanos epoch, Nanos now) {
+      if (options.between_slices) options.between_slices(policy, now - epoch);
+      if (follower) (*follower)(drivers, plan.jobs, epoch, now);
+      if (!schedule.slots.empty()) drop_with_misfits(drivers, schedule);
+    };
+    Run run = run_once(experiment, plan, factory, tick);
+    for (std::size_t i = 0; i < run.jobs.size(); ++i) {
+      run.jobs[i].isolated = profiles[i].period;
+      if (!schedule.delays.empty()) run.jobs[i].time_shift = schedule.delays[i];
+    }
+    if (!schedule.slots.empty()) run.schedule = schedule.summary;
     summarize(run, rule);
     results.runs.push_back(std::move(run));
     finished += each;
