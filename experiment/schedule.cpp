@@ -296,8 +296,8 @@ class Scheduling {
       taken.competed = link.competed;
       taken.component = link.component;
       taken.solution = link.solution;
-      for (std::size_t i = 0; i < link.jobs.size(); ++i)
-        taken.uses.push_back({number_of[link.jobs[i]], link.demands[i], 0, 0});
+      for (const scheduler::LinkUse& use : link.uses)
+        taken.uses.push_back({number_of[use.job], scheduler::multiplied(cluster.job(use.job).demand, use.flows), 0, 0});
       std::sort(taken.uses.begin(), taken.uses.end(), [](const auto& a, const auto& b) { return a.job < b.job; });
     }
     result_.score = solution.score;
@@ -471,11 +471,12 @@ std::string verdict(const ScheduleResult& schedule, const ScheduleResult::Link& 
   if (!link.competed)
     return fmt::format("any time shifts do: the jobs never ask for more than {} of {} together",
                        to_text(peaks(link.uses)), to_text(link.capacity));
-  if (solution.score >= 1)
-    return fmt::format(
-        "fully compatible: with these time shifts the jobs never ask for more than the link has, as long "
-        "as each keeps its slot to within {:.3f} ms",
-        solution.margin.millis());
+  if (solution.score >= 1) {
+    const std::string_view fits =
+        "fully compatible: with these time shifts the jobs never ask for more than the link has";
+    if (solution.margin.count == 0) return fmt::format("{}, with nothing to spare: who leaves its slot collides", fits);
+    return fmt::format("{}, as long as each keeps its slot to within {:.3f} ms", fits, solution.margin.millis());
+  }
   std::string text =
       fmt::format("not compatible: {} {} of what the link can carry is asked for beyond its capacity",
                   solution.optimal ? "at best" : "with the best shifts found", percent(1 - solution.score));

@@ -115,7 +115,7 @@
   const drawCircle = (link, shifted, top) => {
     const steps = stepsOf(link, shifted);
     const turn = (time) => time / link.perimeter;
-    const picture = svg("svg", { viewBox: "0 0 400 400", role: "img", "aria-label":
+    const picture = svg("svg", { viewBox: "-40 0 480 400", role: "img", "aria-label":
       (shifted ? "Circle after rotation, score " + link.score : "Circle before rotation, score " + link.unshifted) });
     const count = link.uses.length;
     const inner = count > 3 ? 34 : 48;
@@ -167,8 +167,8 @@
     if (over) picture.append(titled(svg("path", { class: "over", d: over }), "beyond the capacity"));
     picture.append(titled(svg("circle", { class: "capacity", cx: CENTRE, cy: CENTRE, r: capacity }),
                           "capacity: " + rateText(link.capacity)));
-    for (const [k, x, y, anchor] of [[0, 200, 11, "middle"], [1, 399, 204, "end"], [2, 200, 397, "middle"],
-                                     [3, 1, 204, "start"]]) {
+    for (const [k, x, y, anchor] of [[0, 200, 11, "middle"], [1, 392, 204, "start"], [2, 200, 397, "middle"],
+                                     [3, 8, 204, "end"]]) {
       picture.append(svg("text", { x, y, "text-anchor": anchor }, k === 0 ? "0" : timeText(link.perimeter * k / 4, 3)));
     }
     picture.append(svg("text", { class: "ink", x: CENTRE, y: CENTRE + 4, "text-anchor": "middle" },
@@ -188,7 +188,7 @@
     const steps = stepsOf(link, shifted);
     const width = Math.max(box.clientWidth, 280);
     const height = 150;
-    const [left, right, above, below] = [58, 8, 8, 22];
+    const [left, right, above, below] = [70, 8, 8, 22];
     const x = (time) => left + (width - left - right) * time / link.perimeter;
     const y = (rate) => height - below - (height - above - below) * rate / top;
     const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label":
@@ -263,6 +263,7 @@
   let chosen = null;
   let redraw = () => {};
 
+  const millis = (ns) => (ns / 1e6).toFixed(3);
   const degrees = (job, link) => (360 * data.jobs[job].shift / link.perimeter).toFixed(1) + "°";
 
   const show = (index) => {
@@ -306,13 +307,14 @@
       for (const [job] of link.uses) {
         const { name, slot, shift } = data.jobs[job];
         body.append(html("tr", {}, html("th", { scope: "row" }, html("span", { class: "name" }, name)),
-                         ...[["Repetitions", String(link.perimeter / slot)], ["Slot", timeText(slot, 6)],
-                             ["Rotation", degrees(job, link)], ["Time shift", timeText(shift, 6)],
+                         ...[["Repetitions", String(link.perimeter / slot)], ["Slot, ms", millis(slot)],
+                             ["Rotation", degrees(job, link)], ["Time shift, ms", millis(shift)],
                              ["Rest's score without it", (link.removals || []).filter(([j]) => j === job)
                                .map(([, score]) => score)[0] || "–"]]
                            .map(([label, text]) => html("td", { "data-label": label }, html("span", {}, text)))));
       }
-      const head = html("tr", {}, ...["Job", "Repetitions", "Slot", "Rotation", "Time shift", "Rest's score without it"]
+      const head = html("tr", {}, ...["Job", "Repetitions", "Slot, ms", "Rotation", "Time shift, ms",
+                                 "Rest's score without it"]
         .map((text) => html("th", { scope: "col" }, text)));
       section.append(html("div", { class: "wide" },
                           html("table", { class: "cards" }, html("thead", {}, head), body)));
@@ -334,16 +336,16 @@
 
   const drawNetwork = (element) => {
     const { leaves, spines, hosts_per_leaf: hosts } = data.network;
-    const gap = leaves * hosts <= 64 ? 26 : leaves * hosts <= 256 ? 14 : 6;
-    const width = Math.max(element.clientWidth, 320, leaves * (hosts * gap + 14), spines * 34);
-    const rows = { spine: 24, leaf: 174, host: 252 };
-    const height = 274;
+    const room = Math.max(element.clientWidth, 320);
+    const gap = Math.min(Math.max((room / leaves - 14) / hosts, 5), 40);  // between hosts
+    const width = Math.max(room, leaves * (hosts * gap + 14), spines * 30);
+    const rows = { spine: 26, leaf: 226, host: 312 };
+    const height = 336;
     const leafX = (leaf) => width * (leaf + 0.5) / leaves;
     const nodes = {
       spine: (i) => [width * (i + 0.5) / spines, rows.spine],
       leaf: (i) => [leafX(i), rows.leaf],
-      host: (i) => [leafX(Math.floor(i / hosts)) + (i % hosts - (hosts - 1) / 2) *
-        Math.min(gap * 1.6, width / leaves / (hosts + 0.6)), rows.host],
+      host: (i) => [leafX(Math.floor(i / hosts)) + (i % hosts - (hosts - 1) / 2) * gap, rows.host],
     };
     const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}` });
     // Both directions side by side: each keeps to its right.
