@@ -13,10 +13,10 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/flow_level.h"
 #include "mltcp/experiment/placement.h"
 #include "mltcp/scheduler/affinity.h"
 #include "mltcp/scheduler/cluster.h"
-#include "mltcp/transport/shard.h"
 #include "mltcp/workload/inspection.h"
 
 namespace mltcp::experiment {
@@ -187,27 +187,26 @@ class Scheduling {
     Demand demand;                                  // of one flow
   };
 
-  Routed route(const sim::LeafSpineMap& map, const Placement& placement) {
+  Routed route(const FlowFabric& fabric, const Placement& placement) {
     const workload::Job& job = experiment_.jobs[placement.job];
     Routed routed;
-    for (std::uint32_t worker = 0; worker < placement.workers.size(); ++worker) {
-      const WorkerHosts& hosts = placement.workers[worker];
-      ShardConfig shard;
-      shard.max_connections = job.flows;
-      shard.seed = experiment_.seed * 1000 + placement.job + (std::uint64_t{worker} << 32);
-      const auto port = static_cast<std::uint16_t>(4793 + 2 * placement.job);
-      for (const ConnectionId connection : Shard::first_connections(shard)) {
-        routed.paths.push_back(map.path(hosts.from, port, hosts.to, static_cast<std::uint16_t>(port + 1), connection));
+    FlowJob sender;
+    sender.job = job;
+    sender.number = placement.job;
+    sender.workers = placement.workers;
+    sender.seed = experiment_.seed;
+    for (std::uint32_t worker = 0; worker < placement.workers.size(); ++worker)
+      for (FlowPath& path : fabric.route(sender, worker)) {
+        routed.paths.push_back(std::move(path.data));
         for (const std::uint32_t link : routed.paths.back()) ++routed.flows[link];
       }
-    }
     // A worker is as fast as the link lets it on which most of the job's flows meet.
-    Rate rate = map.config().host_rate;
+    Rate rate = experiment_.topology->host_rate;
     if (!job.rate.is_zero()) rate = std::min(rate, job.rate);
     const Rate wanted = rate;
     std::uint32_t slowest = 0;
     for (const auto& [link, flows] : routed.flows) {
-      const Rate most(map.rate(link).bits_per_second / flows * job.flows);
+      const Rate most(fabric.links[link].rate.bits_per_second / flows * job.flows);
       if (most >= rate) continue;
       rate = most;
       slowest = link;
@@ -216,7 +215,8 @@ class Scheduling {
       result_.warnings.push_back(fmt::format(
           "{} of job {}'s own flows meet on link {}, which lets a worker send at {} and not {}; it is drawn "
           "so much slower",
-          routed.flows[slowest], in_quotes(job.name), in_quotes(map.name(slowest)), to_text(rate), to_text(wanted)));
+          routed.flows[slowest], in_quotes(job.name), in_quotes(fabric.links[slowest].name), to_text(rate),
+          to_text(wanted)));
     routed.demand = ideal(placement.job, rate);
     for (Burst& burst : routed.demand.bursts)
       burst.rate = Rate(std::max<std::uint64_t>(burst.rate.bits_per_second / job.flows, 1));
@@ -224,8 +224,8 @@ class Scheduling {
   }
 
   void schedule_topology() {
-    const sim::LeafSpineMap map(*experiment_.topology);
-    const sim::LeafSpineConfig& config = map.config();
+    const sim::LeafSpineConfig& config = *experiment_.topology;
+    const FlowFabric fabric = flow_fabric(config);
     scheduler::ClusterOptions options;
     options.solve = options_.solve;
     scheduler::Cluster cluster(scheduler::Topology::leaf_spine({config.leaves, config.spines, config.hosts_per_leaf,
@@ -237,17 +237,17 @@ class Scheduling {
     std::map<scheduler::Topology::Link, scheduler::UsedLink> used;
     std::map<std::uint32_t, scheduler::Topology::Link> numbers;  // of links, from the simulator's
     for (const std::uint32_t number : aware_) {
-      const Routed routed = route(map, placements[number]);
+      const Routed routed = route(fabric, placements[number]);
       scheduler::ClusterJob& job = jobs.emplace_back();
       job.name = experiment_.jobs[number].name;
       job.demand = routed.demand;
       flow_peaks.push_back(peak(routed.demand));
       for (const auto& [link, flows] : routed.flows) {
         const auto [known, is_new] = numbers.try_emplace(link, 0);
-        if (is_new) known->second = cluster.topology().find_link(map.name(link));
+        if (is_new) known->second = cluster.topology().find_link(fabric.links[link].name);
         scheduler::UsedLink& use = used[known->second];
         use.link = known->second;
-        use.capacity = map.rate(link);
+        use.capacity = fabric.links[link].rate;
         use.uses.push_back({static_cast<std::uint32_t>(jobs.size() - 1), flows});
       }
       std::size_t flow = 0;
