@@ -37,6 +37,7 @@ struct ScheduleSettings {
   double gradual_step = 0.1;
   Nanos clock_bound;
   double max_stretch = 0.02;    ///< of slots so that they repeat together, see scheduler::SolveOptions
+  bool replan = true;           ///< when a job's iterations have become longer than its slots
   std::optional<double> slack;  ///< room to catch up, as a share of the slot; empty: from the jobs' jitter
 };
 

@@ -59,6 +59,7 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, TestbedF
   plan.jobs = {job};
 
   Profile profile;
+  profile.compute = job.compute_per_iteration();
   profile.first_send = job.compute_before_sending();
   std::vector<std::vector<Bytes>> usage;  // beside profile.uses, from the epoch on
   Nanos bin;
@@ -98,7 +99,41 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, TestbedF
   return profile;
 }
 
+/// Moves every burst by what the silence before it becomes longer.
+scheduler::Demand stretched(const scheduler::Demand& demand, Nanos period) {
+  scheduler::Demand result;
+  result.period = period;
+  const double silence = (demand.period - scheduler::busy_time(demand)).seconds();
+  const double scale = silence > 0 ? 1 + (period - demand.period).seconds() / silence : 1;
+  Nanos before;  // silence
+  Nanos last;
+  Nanos end;
+  for (const scheduler::Burst& burst : demand.bursts) {
+    before += burst.from - last;
+    const Nanos shift = Nanos::from_seconds(before.seconds() * (scale - 1));
+    const Nanos from = std::max(end, burst.from + shift);
+    end = std::min(period, burst.to + shift);
+    last = burst.to;
+    if (from < end) result.bursts.push_back({from, end, burst.rate});
+  }
+  return result;
+}
+
 }  // namespace
+
+Profile with_compute(const Profile& profile, Nanos compute) {
+  Profile result = profile;
+  // More than all of the silence can't be taken away.
+  Nanos least(1);
+  for (const Profile::Use& use : profile.uses) least = std::max(least, scheduler::busy_time(use.demand));
+  result.period = std::max(profile.period + compute - profile.compute, least);
+  result.compute = compute;
+  if (profile.compute.count > 0)
+    result.first_send =
+        Nanos::from_seconds(profile.first_send.seconds() * (compute.seconds() / profile.compute.seconds()));
+  for (Profile::Use& use : result.uses) use.demand = stretched(use.demand, result.period);
+  return result;
+}
 
 std::size_t distinct_jobs(const Experiment& experiment) {
   const std::vector<std::size_t> all = representatives(experiment);

@@ -23,10 +23,15 @@ struct Profile {
     scheduler::Demand demand;
   };
   Nanos period;          ///< median iteration, without jitter and stragglers
+  Nanos compute;         ///< what it computed in an iteration
   double deviation = 0;  ///< standard deviation of iterations, as a share of the period
   Nanos first_send;      ///< from the begin of an iteration to its first bytes
   std::vector<Use> uses;
 };
+
+/// The profile of the job when it computes `compute` in an iteration instead of what it did: what it asks of the links
+/// stays as it is, with longer or shorter silence in between.
+Profile with_compute(const Profile& profile, Nanos compute);
 
 /// Told the share of the work that is done, and which job is being measured.
 using ProfileProgress = std::function<void(double fraction, const std::string& job)>;

@@ -270,6 +270,7 @@ OrderedJson to_json(const Run& run) {
                         {"upper_bound", run.schedule->upper_bound},
                         {"optimal", run.schedule->optimal},
                         {"stretch", run.schedule->stretch},
+                        {"replanned", run.schedule->replanned},
                         {"unplanned_jobs", run.schedule->unplanned}};
   if (run.stalls) json["stalls"] = {{"longest_ns", run.stalls->longest.count}, {"total_ns", run.stalls->total.count}};
   return json;
@@ -519,6 +520,7 @@ Run run_from(const Object& json) {
                                    schedule.real("upper_bound", 1, -kMostSlowdown),
                                    schedule.truth("optimal"),
                                    schedule.real("stretch", kMostSlowdown),
+                                   schedule.whole("replanned"),
                                    schedule.whole("unplanned_jobs")};
   }
   if (json.has("stalls")) {

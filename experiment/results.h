@@ -110,6 +110,7 @@ struct ScheduleSummary {
   double upper_bound = 1;       ///< no shifts have a higher score
   bool optimal = true;          ///< score == upper_bound, proven
   double stretch = 0;           ///< how much longer slots are than the jobs' own periods, as a share, at most
+  std::uint64_t replanned = 0;  ///< times that a job fell out of its slots and new ones were looked for
   std::uint64_t unplanned = 0;  ///< jobs without slots, as none within the limit on stretch suit them
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <optional>
 #include <span>
@@ -205,15 +206,77 @@ using RunOnce = std::function<Run(const RunPlan& plan, const std::function<void(
   PlanWatcher watcher_;
 };
 
-/// Slots that one of the jobs has fallen out of keep nobody apart: those that were planned with it lose theirs too.
-void drop_with_misfits(std::span<const std::unique_ptr<JobDriver>> drivers, const Schedule& schedule) {
-  for (std::size_t i = 0; i < drivers.size(); ++i) {
-    if (!schedule.slots[i] || drivers[i]->plan_state() != PlanState::misfit) continue;
-    for (std::size_t j = 0; j < drivers.size(); ++j)
-      if (schedule.groups[j] == schedule.groups[i] && drivers[j]->plan_state() == PlanState::active)
-        drivers[j]->clear_plan();
+/// The scheduler beside a run: hands out slots, and plans again when a job has fallen out of them.
+class Scheduling {
+ public:
+  Scheduling(const ScheduleSettings& settings, const std::vector<workload::Job>& jobs, std::vector<Profile> profiles)
+      : settings_(settings), jobs_(jobs), profiles_(std::move(profiles)) {
+    schedule_ = plan_jobs(settings_, jobs_, profiles_);
+    for (std::size_t i = 0; i < jobs_.size(); ++i) jobs_[i].start += schedule_.delays[i];
   }
-}
+
+  [[nodiscard]] const Schedule& schedule() const { return schedule_; }
+  [[nodiscard]] const std::vector<workload::Job>& jobs() const { return jobs_; }
+
+  /// Slots that one of the jobs has fallen out of keep nobody apart: those that were planned with it lose theirs too,
+  /// unless new ones can be found.
+  void follow(std::span<const std::unique_ptr<JobDriver>> drivers, Nanos epoch) {
+    for (std::size_t i = 0; i < drivers.size(); ++i) {
+      if (!schedule_.slots[i] || drivers[i]->plan_state() != PlanState::misfit) continue;
+      const std::size_t group = schedule_.groups[i];
+      if (settings_.replan && measure_again(i, *drivers[i])) {
+        const Schedule next = plan_jobs(settings_, as_they_run(drivers), profiles_);
+        for (std::size_t j = 0; j < drivers.size(); ++j)
+          if (schedule_.groups[j] == group) schedule_.slots[j] = next.slots[j];
+        ++schedule_.summary.replanned;
+        schedule_.summary.stretch = std::max(schedule_.summary.stretch, next.summary.stretch);
+      } else {
+        for (std::size_t j = 0; j < drivers.size(); ++j)
+          if (schedule_.groups[j] == group) schedule_.slots[j].reset();
+      }
+      for (std::size_t j = 0; j < drivers.size(); ++j) {
+        if (schedule_.groups[j] != group) continue;
+        if (!schedule_.slots[j]) {
+          if (drivers[j]->plan_state() == PlanState::active) drivers[j]->clear_plan();
+          continue;
+        }
+        PhasePlan slots = *schedule_.slots[j];
+        slots.slot += epoch;
+        drivers[j]->set_plan(slots);
+      }
+    }
+  }
+
+ private:
+  /// False if the job computes what it did when it was measured: then other slots wouldn't suit it better.
+  bool measure_again(std::size_t number, const JobDriver& driver) {
+    constexpr std::size_t latest = 3;
+    constexpr double least_change = 0.001;
+    std::vector<Nanos> computed = driver.result().iteration_compute;
+    if (computed.size() < latest) return false;
+    const auto last = computed.end() - latest;
+    std::sort(last, computed.end());
+    const Nanos compute = last[latest / 2];
+    Profile& profile = profiles_[number];
+    if (std::abs((compute - profile.compute).seconds()) < least_change * profile.period.seconds()) return false;
+    profile = with_compute(profile, compute);
+    return true;
+  }
+  /// The jobs, each to start when its next iteration would begin by itself.
+  [[nodiscard]] std::vector<workload::Job> as_they_run(std::span<const std::unique_ptr<JobDriver>> drivers) const {
+    std::vector<workload::Job> jobs = jobs_;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      const JobResult result = drivers[i]->result();
+      if (!result.starts.empty()) jobs[i].start = result.starts.back() + result.iterations.back() + profiles_[i].period;
+    }
+    return jobs;
+  }
+
+  const ScheduleSettings& settings_;
+  std::vector<workload::Job> jobs_;  ///< with the starts that put them on their slots
+  std::vector<Profile> profiles_;    ///< as measured last
+  Schedule schedule_;
+};
 
 void check(const Experiment& experiment, const RunOptions& options, bool real_time) {
   const bool any = std::any_of(experiment.policies.begin(), experiment.policies.end(), schedules);
@@ -270,26 +333,26 @@ Results run_all(const Experiment& experiment, const RunOnce& once, InterleaveRul
     plan.policy = policy;
     plan.jobs = with_drawn_starts(experiment);
     plan.iterations = experiment.iterations;
-    Schedule schedule;
+    std::optional<Scheduling> scheduling;
     std::optional<PlanFollower> follower;
     if (schedules(policy) && options.plan_file.empty()) {
-      schedule = plan_jobs(experiment.schedule, plan.jobs, profiles);
-      plan.slots = schedule.slots;
-      for (std::size_t i = 0; i < plan.jobs.size(); ++i) plan.jobs[i].start += schedule.delays[i];
+      scheduling.emplace(experiment.schedule, plan.jobs, profiles);
+      plan.slots = scheduling->schedule().slots;
+      plan.jobs = scheduling->jobs();
     } else if (schedules(policy)) {
       follower.emplace(options, factory.real_time());
     }
     plan.between = [&](std::span<const std::unique_ptr<JobDriver>> drivers, Nanos epoch, Nanos now) {
       if (options.between_slices) options.between_slices(policy, now - epoch);
       if (follower) (*follower)(drivers, plan.jobs, epoch, now);
-      if (!schedule.slots.empty()) drop_with_misfits(drivers, schedule);
+      if (scheduling) scheduling->follow(drivers, epoch);
     };
     Run run = run_once(experiment, plan, factory, tick);
     for (std::size_t i = 0; i < run.jobs.size(); ++i) {
       run.jobs[i].isolated = profiles[i].period;
-      if (!schedule.delays.empty()) run.jobs[i].time_shift = schedule.delays[i];
+      if (scheduling) run.jobs[i].time_shift = scheduling->schedule().delays[i];
     }
-    if (!schedule.slots.empty()) run.schedule = schedule.summary;
+    if (scheduling) run.schedule = scheduling->schedule().summary;
     summarize(run, rule);
     results.runs.push_back(std::move(run));
     finished += each;

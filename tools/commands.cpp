@@ -80,6 +80,9 @@ std::string slots_text(const experiment::Run& run) {
                    run.policy, schedule.score, schedule.links, schedule.links == 1 ? "" : "s",
                    schedule.optimal ? "optimal" : fmt::format("at most {:.3f}", schedule.upper_bound),
                    schedule.stretch * 100);
+    if (schedule.replanned > 0)
+      fmt::format_to(lines, "{}: planned again {} time{}, as jobs no longer fitted their slots\n", run.policy,
+                     schedule.replanned, schedule.replanned == 1 ? "" : "s");
     if (schedule.unplanned > 0)
       fmt::format_to(lines, "{}: {} job{} without slots: none within max_stretch suit\n", run.policy,
                      schedule.unplanned, schedule.unplanned == 1 ? "" : "s");

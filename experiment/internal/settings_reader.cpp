@@ -264,7 +264,7 @@ double SettingsReader::between(const Item& item, double least, double most, std:
 
 void SettingsReader::read_schedule(const Item& item, ScheduleSettings& schedule) const {
   const toml::table& keys = table(item, "[schedule] and below it tolerance = 0.05");
-  check_keys(keys, item.key, {"tolerance", "correction", "gradual_step", "clock_bound", "max_stretch", "slack"});
+  check_keys(keys, item.key, {"tolerance", "correction", "gradual_step", "clock_bound", "max_stretch", "slack", "replan"});
   if (const auto value = find(keys, item.key, "tolerance")) schedule.tolerance = between(*value, 0.001, 0.5, "0.05");
   if (const auto value = find(keys, item.key, "correction")) {
     const std::string& word = text(*value, "at-once");
@@ -276,6 +276,7 @@ void SettingsReader::read_schedule(const Item& item, ScheduleSettings& schedule)
   if (const auto value = find(keys, item.key, "clock_bound"))
     schedule.clock_bound = duration(*value, "10 us", kMostDelay);
   if (const auto value = find(keys, item.key, "max_stretch")) schedule.max_stretch = between(*value, 0, 1, "0.02");
+  if (const auto value = find(keys, item.key, "replan")) schedule.replan = truth(*value);
   if (const auto value = find(keys, item.key, "slack")) {
     const auto* word = value->node->as_string();
     if (word != nullptr && word->get() != "auto")
