@@ -1,0 +1,104 @@
+// Speed of datapath flow: jobs, each a ring of four workers, on a leaf-spine network with 2:1 oversubscription, and a
+// job that comes and goes in between. What is counted: simulated seconds per second of processor time, and events, that
+// is, begins and ends of flows and changes of weight. At packet level (`packets`), the same network and jobs.
+#include <benchmark/benchmark.h>
+
+#include <memory>
+
+#include "mltcp/experiment/flow_level.h"
+#include "mltcp/experiment/job_driver.h"
+#include "mltcp/experiment/runner.h"
+#include "mltcp/experiment/testbed.h"
+
+namespace {
+
+using namespace mltcp;
+using namespace mltcp::literals;
+using namespace mltcp::experiment;
+
+/// 32 hosts a leaf, as many workers as hosts, each job on four leaves.
+Experiment cluster_of(std::uint32_t hosts) {
+  Experiment experiment;
+  sim::LeafSpineConfig& network = experiment.topology.emplace();
+  network.hosts_per_leaf = 32;
+  network.leaves = hosts / network.hosts_per_leaf;
+  network.spines = 16;
+  network.host_rate = Rate::from_gbps(50);
+  network.mtu = 9000;
+  experiment.bottleneck.rate = network.host_rate;
+  experiment.bottleneck.delay = network.delay;
+  experiment.bottleneck.buffer_bytes = network.buffer_bytes;
+  for (std::uint32_t number = 0; number < hosts / 4; ++number) {
+    workload::Job job;
+    job.name = std::to_string(number);
+    workload::Phase compute;
+    compute.compute = 100_ms + 1_ms * (number % 40);
+    workload::Phase send;
+    send.kind = workload::Phase::Kind::communicate;
+    send.bytes = 400'000'000;
+    job.phases = {compute, send};
+    job.jitter = 1_ms;
+    job.start = 1_ms * (number * 7 % 150);
+    for (std::uint32_t worker = 0; worker < 4; ++worker)
+      job.hosts.push_back((number / 32 * 4 + worker) % network.leaves * 32 + number % 32);
+    job.rate = network.host_rate;
+    experiment.jobs.push_back(job);
+  }
+  return experiment;
+}
+
+void flows(benchmark::State& state) {
+  const Experiment experiment = cluster_of(static_cast<std::uint32_t>(state.range(0)));
+  const std::string policy = state.range(1) != 0 ? "mltcp" : "fair";
+  FlowLevelCluster cluster(flow_fabric(*experiment.topology));
+  const auto placements = place(experiment.jobs, experiment.topology->hosts());
+  for (std::uint32_t number = 0; number < experiment.jobs.size(); ++number) {
+    FlowJob job;
+    job.job = experiment.jobs[number];
+    job.number = number;
+    job.workers = placements[number].workers;
+    job.augmentation = augmentation_of(policy, experiment, job.job);
+    cluster.add_job(std::move(job));
+  }
+  cluster.run(1_s);
+  const auto before = cluster.counters();
+  const Nanos from = cluster.now();
+  for (auto _ : state) cluster.run(cluster.now() + 100_ms);
+  const auto events = static_cast<double>(cluster.counters().events - before.events);
+  state.counters["simulated s/s"] = benchmark::Counter((cluster.now() - from).seconds(), benchmark::Counter::kIsRate);
+  state.counters["events/s"] = benchmark::Counter(events, benchmark::Counter::kIsRate);
+  state.counters["flows per allocation"] =
+      static_cast<double>(cluster.counters().allocated_flows - before.allocated_flows) /
+      static_cast<double>(cluster.counters().allocations - before.allocations);
+}
+
+/// One iteration of each job takes some 0.2 s of the simulation.
+void packets(benchmark::State& state) {
+  Experiment experiment = cluster_of(static_cast<std::uint32_t>(state.range(0)));
+  experiment.iterations = 1;
+  experiment.policies = {"fair"};
+  double simulated = 0;
+  for (auto _ : state) {
+    const auto factory = make_sim_factory();
+    std::vector<Placement> placements = place(experiment.jobs, experiment.topology->hosts());
+    const auto testbed = factory->make(*experiment.topology, placements);
+    std::vector<std::unique_ptr<JobDriver>> drivers;
+    for (std::uint32_t number = 0; number < experiment.jobs.size(); ++number) {
+      JobDriver::Settings settings;
+      settings.job = experiment.jobs[number];
+      settings.number = number;
+      settings.workers = static_cast<std::uint32_t>(placements[number].workers.size());
+      drivers.push_back(std::make_unique<JobDriver>(*testbed, settings));
+    }
+    testbed->run(10_ms, {});
+    for (const auto& driver : drivers) driver->start(10_ms);
+    testbed->run(210_ms, {});
+    simulated += 0.2;
+  }
+  state.counters["simulated s/s"] = benchmark::Counter(simulated, benchmark::Counter::kIsRate);
+}
+
+BENCHMARK(flows)->ArgNames({"hosts", "mltcp"})->ArgsProduct({{128, 1024, 8192}, {0, 1}})->Unit(benchmark::kMillisecond);
+BENCHMARK(packets)->ArgName("hosts")->Arg(128)->Iterations(1)->Unit(benchmark::kMillisecond);
+
+}  // namespace

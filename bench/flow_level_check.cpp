@@ -1,0 +1,88 @@
+// Compares datapath flow with datapath sim: runs experiment files on both and prints what differs as a Markdown table.
+//
+//   build/bin/flow_level_check examples/two-vgg19.toml ...
+//
+// For each policy: how much the isolated iteration of a job differs at most, the mean slow-down of all jobs over all
+// iterations and over the later half on either, and how long each took (isolated runs included, all policies together).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <span>
+
+#include "mltcp/experiment/experiment_file.h"
+#include "mltcp/experiment/runner.h"
+
+namespace {
+
+using namespace mltcp;
+
+struct Timed {
+  experiment::Results results;
+  double seconds = 0;
+};
+
+template <typename Run>
+Timed timed(Run run) {
+  const auto before = std::chrono::steady_clock::now();
+  Timed result{run(), 0};
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+  return result;
+}
+
+double over_isolated(Nanos time, const experiment::JobResult& job) {
+  return static_cast<double>(time.count) / static_cast<double>(job.isolated.count);
+}
+
+struct Summary {
+  double slowdown = 0;
+  double later = 0;
+};
+Summary summary(const experiment::Run& run) {
+  Summary sum;
+  for (const experiment::JobResult& job : run.jobs) {
+    sum.slowdown += over_isolated(job.mean, job) / static_cast<double>(run.jobs.size());
+    sum.later += over_isolated(job.second_half_mean, job) / static_cast<double>(run.jobs.size());
+  }
+  return sum;
+}
+
+void compare(const char* file) {
+  experiment::FileOptions options;
+  options.ccs = experiment::known_ccs();
+  options.policies = experiment::available_policies();
+  options.datapaths = experiment::available_datapaths();
+  const experiment::Experiment experiment = experiment::load_experiment(file, options);
+  const Timed packets = timed([&] { return run_experiment(experiment, *experiment::make_sim_factory()); });
+  const Timed flows = timed([&] { return run_experiment_at_flow_level(experiment); });
+  for (std::size_t i = 0; i < packets.results.runs.size(); ++i) {
+    const experiment::Run& sim = packets.results.runs[i];
+    const experiment::Run& flow = flows.results.runs[i];
+    double isolated = 0;
+    for (std::size_t job = 0; job < sim.jobs.size(); ++job)
+      isolated = std::max(isolated, std::abs(over_isolated(flow.jobs[job].isolated, sim.jobs[job]) - 1));
+    const Summary a = summary(sim);
+    const Summary b = summary(flow);
+    fmt::print("| {} | {} | {:.2f}% | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:+.1f}% | {:.1f} s | {:.3f} s |\n",
+               experiment.name, sim.policy, isolated * 100, a.slowdown, b.slowdown, a.later, b.later,
+               (b.later / a.later - 1) * 100, packets.seconds, flows.seconds);
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  fmt::print(
+      "| experiment | policy | isolated differs | slow-down, sim | flow | second half, sim | flow | differs | "
+      "sim took | flow took |\n|---|---|---|---|---|---|---|---|---|---|\n");
+  try {
+    for (const char* file : std::span(argv, static_cast<std::size_t>(argc)).subspan(1)) compare(file);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "flow_level_check: {}\n", error.what());
+    return 1;
+  }
+}
