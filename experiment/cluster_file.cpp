@@ -66,7 +66,7 @@ class ClusterReader : public SettingsReader {
       rethrow(*topology, error);
     }
     check_needs(experiment_.cc, find(root, "", "cc"), experiment_.topology.ecn.enabled);
-    if (const auto item = find(root, "", "scheduler")) read_scheduler(*item);
+    if (const auto item = find(root, "", "schedule")) read_schedule(*item, experiment_.schedule);
     if (const auto item = find(root, "", "gpu")) read_gpu(*item);
 
     const auto arrivals = find(root, "", "arrivals");
@@ -87,9 +87,9 @@ class ClusterReader : public SettingsReader {
     return options;
   }
   static const std::vector<std::string>& top_level_keys() {
-    static const std::vector<std::string> keys{"name",      "level", "seed",  "seeds",    "time_scale", "cc",
-                                               "schemes",   "mltcp", "cubic", "dctcp",    "dcqcn",      "swift",
-                                               "scheduler", "gpu",   "type",  "topology", "arrivals"};
+    static const std::vector<std::string> keys{"name",     "level",      "seed",  "seeds", "time_scale", "cc",
+                                               "schemes",  "mltcp",      "cubic", "dctcp", "dcqcn",      "swift",
+                                               "schedule", "candidates", "gpu",   "type",  "topology",   "arrivals"};
     return keys;
   }
   [[nodiscard]] std::string hint(std::string_view prefix, std::string_view key) const override {
@@ -115,6 +115,8 @@ class ClusterReader : public SettingsReader {
       experiment_.seeds = static_cast<std::uint32_t>(whole(*item, 1, most_seeds));
     if (options_.seeds) experiment_.seeds = *options_.seeds;
     if (const auto item = find(root, "", "time_scale")) experiment_.time_scale = factor(*item, 1);
+    if (const auto item = find(root, "", "candidates"))
+      experiment_.candidates = static_cast<std::uint32_t>(whole(*item, 1, most_candidates));
     if (const auto item = find(root, "", "cc")) {
       experiment_.cc = text(*item, "dctcp");
       const std::string wrong = objection(experiment_.cc, known_ccs(), {});
@@ -145,15 +147,6 @@ class ClusterReader : public SettingsReader {
       if (!contains(names, name)) names.push_back(name);
     }
     for (const std::string& name : names) experiment_.schemes.push_back(scheme_from(name));
-  }
-
-  void read_scheduler(const Item& item) {
-    const toml::table& keys = table(item, "[scheduler] and below it candidates = 10");
-    check_keys(keys, item.key, {"candidates", "slack", "tolerance"});
-    if (const auto value = find(keys, item.key, "candidates"))
-      experiment_.candidates = static_cast<std::uint32_t>(whole(*value, 1, most_candidates));
-    if (const auto value = find(keys, item.key, "slack")) experiment_.slack = share(*value, 1);
-    if (const auto value = find(keys, item.key, "tolerance")) experiment_.tolerance = share(*value, 0.5);
   }
 
   double share(const Item& item, double most) const {

@@ -74,10 +74,8 @@ struct ClusterExperiment {
   /// From a file, scaled:
   std::vector<workload::Arrival> listed;
 
-  /// What the scheduler does.
-  std::uint32_t candidates = 10;  ///< placements that are compared
-  double slack = 0.01;            ///< of the slots, as a share of an iteration
-  double tolerance = 0.05;        ///< drift that isn't corrected, as a share of an iteration
+  std::uint32_t candidates = 10;  ///< placements of a job that are compared
+  ScheduleSettings schedule;
 
   std::vector<std::string> warnings;  ///< as Experiment's
 };

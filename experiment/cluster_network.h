@@ -35,7 +35,6 @@ struct StartingJob {
 struct EndedJob {
   JobResult result;  ///< starts relative to the job's start; no statistics
   std::uint64_t marked_packets = 0;
-  GateStats gate;
 };
 
 /// What a network has carried so far.

@@ -12,7 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -21,6 +21,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 #include "mltcp/experiment/cluster_network.h"
+#include "mltcp/experiment/plan.h"
 #include "mltcp/scheduler/cluster.h"
 #include "mltcp/scheduler/placement.h"
 #include "mltcp/workload/inspection.h"
@@ -35,7 +36,6 @@ constexpr std::uint32_t isolated_iterations = 5;
 // A run is given up when it takes so many times what all jobs would need one after the other.
 constexpr double patience = 20;
 constexpr std::uint64_t placement_streams = std::uint64_t{1} << 33U;  // of random numbers
-constexpr double nanos_per_second = 1e9;
 
 std::unique_ptr<ClusterNetwork> make_network(const ClusterExperiment& experiment, std::uint64_t seed) {
   ClusterNetworkConfig config;
@@ -96,10 +96,10 @@ Nanos isolated_period(const ClusterExperiment& experiment, const Kind& kind) {
 // ---- one run --------------------------------------------------------------------------------------------------------
 
 /// One scheme with one seed, from the first arrival to the last end.
-class Run {
+class ClusterRunner {
  public:
-  Run(const ClusterExperiment& experiment, const Scheme& scheme, std::uint64_t seed,
-      const std::map<Kind, Nanos>& isolated, const std::function<void(double)>& tick)
+  ClusterRunner(const ClusterExperiment& experiment, const Scheme& scheme, std::uint64_t seed,
+                const std::map<Kind, Nanos>& isolated, const std::function<void(double)>& tick)
       : experiment_(experiment),
         scheme_(scheme),
         seed_(seed),
@@ -107,7 +107,7 @@ class Run {
         tick_(tick),
         arrivals_(arrivals_of(experiment, seed)),
         occupancy_(experiment.topology.hosts(), 1),
-        cluster_(topology(experiment), options(experiment)) {
+        cluster_(topology(experiment), options(experiment, isolated)) {
     network_ = scheme.placement == Scheme::Placement::ideal
                    ? make_dedicated_network([&] { return make_network(experiment_, seed_); })
                    : make_network(experiment, seed);
@@ -157,9 +157,15 @@ class Run {
     shape.uplink_rate = experiment.topology.uplink_rate;
     return scheduler::Topology::leaf_spine(shape);
   }
-  static scheduler::ClusterOptions options(const ClusterExperiment& experiment) {
+  static scheduler::ClusterOptions options(const ClusterExperiment& experiment, const std::map<Kind, Nanos>& isolated) {
     scheduler::ClusterOptions options;
-    options.solve.slack = experiment.slack;
+    options.solve.max_stretch = experiment.schedule.max_stretch;
+    options.solve.slack = experiment.schedule.slack.value_or(0);
+    if (!experiment.schedule.slack)
+      for (const auto& [kind, period] : isolated)
+        options.solve.slack = std::max(
+            options.solve.slack,
+            slack_for(job_of(experiment, kind).jitter.seconds() / period.seconds(), experiment.schedule.tolerance));
     options.solve.seed = experiment.seed;
     options.threads = 1;  // runs are what is parallel
     return options;
@@ -232,8 +238,8 @@ class Run {
     result.p99 = stats.p99;
     result.marked_packets = ended.marked_packets;
     result.retransmitted_packets = ended.result.retransmitted_packets;
-    result.corrections = ended.gate.corrections;
-    result.plans_dropped = ended.gate.plans_dropped;
+    result.corrections = ended.result.gate_corrections;
+    result.plan_dropped = ended.result.plan_dropped;
     for (const Nanos time : times)
       run_.slowdowns.push_back(static_cast<float>(static_cast<double>(time.count) /
                                                   static_cast<double>(result.isolated.count)));
@@ -250,7 +256,8 @@ class Run {
     const scheduler::ClusterSolution& solution = cluster_.solution();
     std::set<std::uint32_t> competing;
     for (const auto& link : solution.links)
-      if (link.competed) competing.insert(link.jobs.begin(), link.jobs.end());
+      if (link.competed)
+        for (const scheduler::LinkUse& use : link.uses) competing.insert(use.job);
     for (std::uint32_t i = 0; i < solution.jobs.size(); ++i) {
       const auto& job = solution.jobs[i];
       const std::uint32_t number = number_of(job.name);
@@ -264,7 +271,10 @@ class Run {
       PhasePlan plan;
       plan.slot = job.time_shift + first_send_.at(number);
       plan.period = job.slot_period;
-      plan.tolerance = experiment_.tolerance;
+      plan.tolerance = experiment_.schedule.tolerance;
+      plan.correction = experiment_.schedule.correction;
+      plan.gradual_step = experiment_.schedule.gradual_step;
+      plan.clock_bound = experiment_.schedule.clock_bound;
       if (at != plans_.end() && at->second == plan) continue;
       network_->set_plan(number, plan);
       plans_[number] = plan;
@@ -322,23 +332,6 @@ class Run {
   double score_time_ = 0;
   double link_time_ = 0;
 };
-
-double seconds(Nanos time) { return static_cast<double>(time.count) / nanos_per_second; }
-
-/// Nearest rank, of ascending values; 0 of none.
-template <typename T>
-double percentile(const std::vector<T>& values, double percent) {
-  if (values.empty()) return 0;
-  const auto rank = static_cast<std::size_t>(std::ceil(percent / 100 * static_cast<double>(values.size())));
-  return static_cast<double>(values[std::max<std::size_t>(rank, 1) - 1]);
-}
-
-template <typename T>
-double mean(const std::vector<T>& values) {
-  double sum = 0;
-  for (const T value : values) sum += static_cast<double>(value);
-  return values.empty() ? 0 : sum / static_cast<double>(values.size());
-}
 
 }  // namespace
 
@@ -414,128 +407,15 @@ ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRun
             if (!settings.progress) return;
             const std::lock_guard lock(mutex);
             fractions[i] = fraction;
-            settings.progress(mean(fractions));
+            settings.progress(std::accumulate(fractions.begin(), fractions.end(), 0.0) / static_cast<double>(runs));
           };
-          results.runs[i] = Run(experiment, experiment.schemes[i / experiment.seeds],
-                                experiment.seed + i % experiment.seeds, isolated, tick)
+          results.runs[i] = ClusterRunner(experiment, experiment.schemes[i / experiment.seeds],
+                                          experiment.seed + i % experiment.seeds, isolated, tick)
                                 .run();
         }
       },
       oneapi::tbb::simple_partitioner());
   return results;
-}
-
-std::vector<SchemeSummary> summarize(const ClusterResults& results) {
-  std::vector<SchemeSummary> summaries;
-  for (std::size_t first = 0; first < results.runs.size();) {
-    SchemeSummary& summary = summaries.emplace_back();
-    summary.scheme = results.runs[first].scheme;
-    std::vector<double> completions;
-    std::vector<float> slowdowns;
-    double runs = 0;
-    double marks = 0;
-    summary.score = 0;
-    for (; first < results.runs.size() && results.runs[first].scheme == summary.scheme; ++first) {
-      const ClusterRun& run = results.runs[first];
-      ++runs;
-      for (const ClusterJobResult& job : run.jobs) {
-        completions.push_back(seconds(job.completion()));
-        summary.running_mean += seconds(job.end - job.start);
-        summary.moves += job.moves;
-        summary.corrections += static_cast<double>(job.corrections);
-      }
-      slowdowns.insert(slowdowns.end(), run.slowdowns.begin(), run.slowdowns.end());
-      marks += static_cast<double>(run.marked_packets);
-      summary.contended += run.contended;
-      summary.makespan += seconds(run.makespan);
-      summary.score += run.mean_score;
-      summary.competed_links += run.competed_links;
-      summary.busy_hosts += run.busy_hosts;
-    }
-    std::sort(completions.begin(), completions.end());
-    std::sort(slowdowns.begin(), slowdowns.end());
-    summary.jobs = completions.size();
-    summary.iterations = slowdowns.size();
-    summary.completion_mean = mean(completions);
-    summary.completion_p95 = percentile(completions, 95);
-    summary.completion_p99 = percentile(completions, 99);
-    summary.running_mean /= static_cast<double>(summary.jobs);
-    summary.slowdown_mean = mean(slowdowns);
-    summary.slowdown_p95 = percentile(slowdowns, 95);
-    summary.slowdown_p99 = percentile(slowdowns, 99);
-    summary.marks_per_iteration = marks / static_cast<double>(summary.iterations);
-    for (double* value : {&summary.contended, &summary.makespan, &summary.score, &summary.competed_links,
-                          &summary.busy_hosts, &summary.moves, &summary.corrections})
-      *value /= runs;
-  }
-  return summaries;
-}
-
-std::string to_json(const ClusterResults& results) {
-  using nlohmann::json;
-  json out{{"schema", kClusterSchema},
-           {"name", results.name},
-           {"level", results.level},
-           {"cc", results.cc},
-           {"time_scale", results.time_scale},
-           {"hosts", results.hosts},
-           {"oversubscription", results.oversubscription}};
-  for (const SchemeSummary& s : summarize(results))
-    out["schemes"].push_back({{"scheme", s.scheme},
-                              {"jobs", s.jobs},
-                              {"iterations", s.iterations},
-                              {"completion_mean_s", s.completion_mean},
-                              {"completion_p95_s", s.completion_p95},
-                              {"completion_p99_s", s.completion_p99},
-                              {"running_mean_s", s.running_mean},
-                              {"slowdown_mean", s.slowdown_mean},
-                              {"slowdown_p95", s.slowdown_p95},
-                              {"slowdown_p99", s.slowdown_p99},
-                              {"marks_per_iteration", s.marks_per_iteration},
-                              {"contended", s.contended},
-                              {"makespan_s", s.makespan},
-                              {"score", s.score},
-                              {"competed_links", s.competed_links},
-                              {"busy_hosts", s.busy_hosts},
-                              {"moves", s.moves},
-                              {"corrections", s.corrections}});
-  for (const ClusterRun& run : results.runs) {
-    json percentiles = json::array();
-    for (int percent = 0; percent <= 100; ++percent) percentiles.push_back(percentile(run.slowdowns, percent));
-    json jobs = json::array();
-    for (const ClusterJobResult& job : run.jobs)
-      jobs.push_back({{"number", job.number},
-                      {"type", job.type},
-                      {"workers", job.workers},
-                      {"batch", job.batch},
-                      {"iterations", job.iterations},
-                      {"hosts", job.hosts},
-                      {"arrival_ns", job.arrival.count},
-                      {"start_ns", job.start.count},
-                      {"end_ns", job.end.count},
-                      {"isolated_ns", job.isolated.count},
-                      {"mean_ns", job.mean.count},
-                      {"p50_ns", job.p50.count},
-                      {"p99_ns", job.p99.count},
-                      {"marked_packets", job.marked_packets},
-                      {"retransmitted_packets", job.retransmitted_packets},
-                      {"corrections", job.corrections},
-                      {"plans_dropped", job.plans_dropped},
-                      {"moves", job.moves}});
-    out["runs"].push_back({{"scheme", run.scheme},
-                           {"seed", run.seed},
-                           {"makespan_ns", run.makespan.count},
-                           {"packets", run.packets},
-                           {"ecn_marked_packets", run.marked_packets},
-                           {"dropped_packets", run.dropped_packets},
-                           {"contended", run.contended},
-                           {"mean_score", run.mean_score},
-                           {"competed_links", run.competed_links},
-                           {"busy_hosts", run.busy_hosts},
-                           {"slowdown_percentiles", percentiles},
-                           {"jobs", jobs}});
-  }
-  return out.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace mltcp::experiment

@@ -45,18 +45,17 @@ struct SweepArguments {
 };
 int sweep(const SweepArguments& arguments);
 
-struct ScheduleArguments {
+struct ClusterArguments {
   std::string file;
-  bool measure = false;       ///< demands from the simulator
-  std::uint32_t angles = 0;   ///< this and the next four: see scheduler::SolveOptions
-  double max_stretch = 0.02;  ///< share of a period
-  std::uint32_t max_repetitions = 32;
-  double drift = 0.05;
-  double slack = 0;
-  std::optional<std::string> json;  ///< files, or "-" for standard output
-  std::optional<std::string> report;
+  std::optional<std::string> level;    ///< "packet" or "flow"
+  std::vector<std::string> schemes;    ///< empty: the file's
+  std::optional<std::uint64_t> seed;   ///< the first
+  std::optional<std::uint32_t> seeds;  ///< how many
+  std::uint32_t threads = 0;           ///< 0: one a core
+  std::optional<std::string> json;     ///< files, or "-" for standard output
+  std::optional<std::string> markdown;
 };
-int schedule(const ScheduleArguments& arguments);
+int cluster(const ClusterArguments& arguments);
 
 struct InspectArguments {
   std::string file;

@@ -111,36 +111,28 @@ int dispatch(int argc, char** argv) {
   sweep_command->add_option("--markdown", sweep.markdown, "The same as a table of Markdown");
   sweep_command->add_option("--csv", sweep.csv, "The same with all numbers as CSV");
 
-  tools::ScheduleArguments schedule;
-  CLI::App* schedule_command = app.add_subcommand(
-      "schedule",
-      "Which jobs fit together on the links they share: score, rotation and time shift of each (docs/scheduler.md)");
-  schedule_command->add_option("EXPERIMENT.toml", schedule.file, "The experiment (docs/experiment-file.md)")
-      ->required();
-  schedule_command->add_flag("--measure", schedule.measure,
-                             "Demands and periods as the simulator moves each job alone, instead of bytes / rate");
-  schedule_command
-      ->add_option("--angles", schedule.angles,
-                   "Rotations are multiples of a turn by this number, as 72 for 5 degrees; default 0: any nanosecond")
-      ->check(CLI::Range(0, 1'000'000));
-  schedule_command
-      ->add_option("--max-stretch", schedule.max_stretch,
-                   "A slot is at most this share longer than the job's iteration; default 0.02")
-      ->check(CLI::Range(0.0, 10.0));
-  schedule_command
-      ->add_option("--max-repetitions", schedule.max_repetitions,
-                   "The perimeter is at most so many times the longest iteration; default 32")
+  tools::ClusterArguments cluster;
+  CLI::App* cluster_command = app.add_subcommand(
+      "cluster", "Run a stream of jobs on a cluster, once per scheme of placing and driving them (docs/cluster.md)");
+  cluster_command->add_option("FILE.toml", cluster.file, "The cluster")->required();
+  cluster_command
+      ->add_option("--level", cluster.level,
+                   "packet (every packet) or flow (fluid, for large ones), instead of the file's")
+      ->check(CLI::IsMember({"packet", "flow"}));
+  cluster_command
+      ->add_option("--scheme", cluster.schemes,
+                   "Schemes, instead of the file's; several: --scheme locality,compatible+schedule+mltcp,ideal")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  cluster_command->add_option_function<std::string>(
+      "--seed", [&](const std::string& text) { cluster.seed = seed_from(text); },
+      "The first seed, instead of the file's; 0 to 2^63 - 1");
+  cluster_command->add_option("--seeds", cluster.seeds, "With how many seeds each scheme runs, instead of the file's")
+      ->check(CLI::Range(1, 1000));
+  cluster_command->add_option("--threads", cluster.threads, "Runs at a time; default: one a core")
       ->check(CLI::Range(1, 10'000));
-  schedule_command
-      ->add_option("--drift", schedule.drift,
-                   "Deviation from the slots, as a share of the period, that a schedule is judged with; default 0.05")
-      ->check(CLI::Range(0.0, 0.5));
-  schedule_command
-      ->add_option("--slack", schedule.slack, "Makes every slot this share longer: room to catch up; default 0")
-      ->check(CLI::Range(0.0, 10.0));
-  schedule_command->add_option("--json", schedule.json, "Write the schedule to this file; - is standard output");
-  schedule_command->add_option("--report", schedule.report,
-                               "Write a self-contained HTML page of it to this file; - is standard output");
+  cluster_command->add_option("--json", cluster.json, "Write all results to this file; - is standard output");
+  cluster_command->add_option("--markdown", cluster.markdown, "Write the table to this file as Markdown; - as above");
 
   tools::InspectArguments inspect;
   CLI::App* inspect_command =
@@ -179,7 +171,7 @@ int dispatch(int argc, char** argv) {
   }
   if (*run_command) return tools::run(run);
   if (*sweep_command) return tools::sweep(sweep);
-  if (*schedule_command) return tools::schedule(schedule);
+  if (*cluster_command) return tools::cluster(cluster);
   if (*inspect_command) return tools::inspect(inspect);
   if (*report_command) return tools::report(results, page);
   return tools::doctor();

@@ -78,7 +78,7 @@ TEST(ClusterFile, parse__everything) {
   const std::string text =
       "name = \"big\"\nlevel = \"flow\"\nseed = 7\nseeds = 3\ntime_scale = 0.5\ncc = \"reno\"\n"
       "schemes = [\"random\", \"compatible+schedule+mltcp\", \"ideal\"]\n"
-      "[scheduler]\ncandidates = 5\nslack = 0.02\ntolerance = 0.1\n"
+      "candidates = 5\n[schedule]\nslack = 0.02\ntolerance = 0.1\n"
       "[gpu]\ntflops = 312\nutilisation = 0.5\nbytes_per_parameter = 2\n" +
       kTopology +
       "[arrivals]\njobs = 20\nat_start = 5\nevery = \"4 s\"\nworkers = [2, 3]\niterations = 50\njitter = 0.1\nflows = "
@@ -99,8 +99,8 @@ TEST(ClusterFile, parse__everything) {
   EXPECT_TRUE(cluster.schemes[1].mltcp);
   EXPECT_EQ(cluster.schemes[2].placement, Scheme::Placement::ideal);
   EXPECT_EQ(cluster.candidates, 5U);
-  EXPECT_EQ(cluster.slack, 0.02);
-  EXPECT_EQ(cluster.tolerance, 0.1);
+  EXPECT_EQ(cluster.schedule.slack, 0.02);
+  EXPECT_EQ(cluster.schedule.tolerance, 0.1);
   EXPECT_EQ(cluster.gap, Nanos(2'000'000'000));
   EXPECT_EQ(cluster.at_start, 5U);
 
@@ -236,8 +236,8 @@ TEST(ClusterFile, parse__refuses_with_line_and_key) {
       {top("schemes = [\"random\", \"random\"]"), "c.toml:1: schemes: \"random\" stands there twice"},
       {"cc = \"dctcp\"\n" + std::string(kTopology).replace(kTopology.find("ecn"), 26, "") + kArrivals + kType,
        "c.toml:1: cc: dctcp needs ECN"},
-      {top("scheduler = { candidates = 0 }"), "c.toml:1: scheduler.candidates: 0 is out of range"},
-      {top("scheduler = { slack = -0.1 }"), "c.toml:1: scheduler.slack: -0.1 is out of range"},
+      {top("candidates = 0"), "c.toml:1: candidates: 0 is out of range"},
+      {top("schedule = { slack = -0.1 }"), "c.toml:1: schedule.slack: -0.1 is out of range"},
       {top("gpu = { tflops = 0 }"), "c.toml:1: gpu.tflops: 0 is out of range"},
       {top("gpu = { utilisation = 1.5 }"), "c.toml:1: gpu.utilisation: 1.5 is out of range"},
       {arrivals("load = 1"), "c.toml:8: arrivals.jobs: the key is missing"},
