@@ -480,8 +480,9 @@ std::string verdict(const ScheduleResult& schedule, const ScheduleResult::Link& 
   std::string text =
       fmt::format("not compatible: {} {} of what the link can carry is asked for beyond its capacity",
                   solution.optimal ? "at best" : "with the best shifts found", percent(1 - solution.score));
-  if (!solution.optimal && solution.upper_bound > solution.score)
-    text += fmt::format(" (no shifts get below {})", percent(std::max(0.0, 1 - solution.upper_bound)));
+  const std::string least = percent(std::max(0.0, 1 - solution.upper_bound));
+  if (!solution.optimal && least != percent(1 - solution.score))
+    text += fmt::format(" (no shifts get below {})", least);
   if (link.removals.empty() || link.uses.size() < 2) return text;
   const ScheduleResult::Removal& best = link.removals.front();
   std::string others;
