@@ -21,6 +21,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/scheduler/internal/cluster_state.h"
+#include "mltcp/scheduler/internal/descent.h"
 
 namespace mltcp::scheduler {
 namespace {
@@ -28,7 +29,16 @@ namespace {
 constexpr std::size_t most_remembered = 50'000;  // answers, of a few kB each at most
 constexpr double rounding = 1e-12;               // scores that differ by less are equal
 
-using Answer = std::shared_ptr<const Solution>;
+/// Meetings of steps (internal/descent.h) in one pass over the jobs up to which a question goes to solve(): about a
+/// tenth of a second at most, with the default node_limit.
+constexpr double most_to_search = 5'000;
+/// Meetings that descent examines for each of SolveOptions::node_limit.
+constexpr double meetings_per_node = 2'000;
+
+struct Answer {
+  std::shared_ptr<const Solution> solution;
+  bool robust = false;  ///< among equal scores it is the one that bears the largest deviations
+};
 
 /// A state and all that it asks.
 struct Asking {
@@ -108,6 +118,7 @@ class Cluster::Impl {
 
  private:
   using AskedBy = std::pair<const Question*, const ClusterState*>;
+  enum class Aim { scores, shifts };  ///< for scores alone, it doesn't matter which of equal shifts are found
   /// Jobs that are free to move, and the best that they can do while all others stay.
   struct Trial {
     std::vector<std::uint32_t> free;
@@ -122,9 +133,14 @@ class Cluster::Impl {
   std::vector<const RoutedJob*> with_running(const std::vector<std::unique_ptr<const RoutedJob>>& others) const;
   void choose_slots_of(std::span<Asking*> askings);
   void set_slots(ClusterState& state, const AffinityGraph::Component& component);
-  void solve_all(std::vector<AskedBy> questions);
+  /// Questions that are not remembered, in parallel.
+  void solve_all(std::vector<AskedBy> questions, Aim aim = Aim::shifts);
+  [[nodiscard]] Solution solved_by_search_or_descent(const Question& question, const ClusterState& state,
+                                                     Aim aim) const;
   void forget_if_full();
-  [[nodiscard]] const Solution& answer(const Question& question) const { return *remembered_.at(question.key); }
+  [[nodiscard]] const Solution& answer(const Question& question) const {
+    return *remembered_.at(question.key).solution;
+  }
 
   void compose(const Asking& asking, const AffinityGraph::Component& component, std::vector<Nanos>& shifts) const;
   [[nodiscard]] Scores solved(const Asking& asking) const;
@@ -217,28 +233,39 @@ void Cluster::Impl::set_slots(ClusterState& state, const AffinityGraph::Componen
   }
 }
 
-void Cluster::Impl::solve_all(std::vector<AskedBy> questions) {
+void Cluster::Impl::solve_all(std::vector<AskedBy> questions, Aim aim) {
   std::vector<AskedBy> unknown;
-  for (const AskedBy& asked : questions) {
-    const bool fresh = remembered_.try_emplace(asked.first->key).second;
-    if (fresh) unknown.push_back(asked);
+  std::unordered_set<std::string_view> asked;
+  for (const AskedBy& question : questions) {
+    const std::string& key = question.first->key;
+    const auto known = remembered_.find(key);
+    const bool enough = known != remembered_.end() && (known->second.robust || aim == Aim::scores);
+    const bool fresh = !enough && asked.insert(key).second;
+    if (fresh) unknown.push_back(question);
     ++(fresh ? work.solved : work.remembered);
   }
   // The long ones first, so that no core is left with one of them at the end.
   std::stable_sort(unknown.begin(), unknown.end(),
                    [](const AskedBy& a, const AskedBy& b) { return a.first->key.size() > b.first->key.size(); });
-  std::vector<Answer> answers(unknown.size());
-  try {
-    in_parallel(unknown.size(), [&](std::size_t i) {
-      const auto& [question, state] = unknown[i];
-      answers[i] = std::make_shared<const Solution>(
-          solve(question->problem(*state), state->slots(question->jobs, options.solve), options.solve));
-    });
-  } catch (...) {
-    for (const AskedBy& asked : unknown) remembered_.erase(asked.first->key);
-    throw;
-  }
-  for (std::size_t i = 0; i < unknown.size(); ++i) remembered_[unknown[i].first->key] = std::move(answers[i]);
+  std::vector<Solution> solutions(unknown.size());
+  in_parallel(unknown.size(), [&](std::size_t i) {
+    solutions[i] = solved_by_search_or_descent(*unknown[i].first, *unknown[i].second, aim);
+  });
+  for (std::size_t i = 0; i < unknown.size(); ++i)
+    remembered_[unknown[i].first->key] = {std::make_shared<const Solution>(std::move(solutions[i])),
+                                          aim == Aim::shifts};
+}
+
+Solution Cluster::Impl::solved_by_search_or_descent(const Question& question, const ClusterState& state,
+                                                    Aim aim) const {
+  const Problem problem = question.problem(state);
+  const Slots slots = state.slots(question.jobs, options.solve);
+  SolveOptions how = options.solve;
+  how.robust = how.robust && aim == Aim::shifts;
+  if (how.angles > 0 || internal::meetings(problem, slots) <= most_to_search) return solve(problem, slots, how);
+  // Bounds are those of the demands' areas.
+  return evaluate(problem, slots,
+                  internal::descend(problem, slots, {}, meetings_per_node * static_cast<double>(how.node_limit)), how);
 }
 
 void Cluster::Impl::compose(const Asking& asking, const AffinityGraph::Component& component,
@@ -426,7 +453,7 @@ std::vector<RankedCandidate> Cluster::Impl::rank(std::span<const Candidate> cand
     for (const auto& question : asking->joint)
       if (question) questions.emplace_back(&*question, &asking->state);
   }
-  solve_all(std::move(questions));
+  solve_all(std::move(questions), Aim::scores);
   in_parallel(kept.size(), [&](std::size_t i) {
     const ClusterSolution with = described(*kept[i], std::vector<Nanos>(kept[i]->state.jobs.size()), solved(*kept[i]));
     RankedCandidate& rank = *ranks[i];

@@ -1,0 +1,196 @@
+// Coordinate descent (see descent.h).
+#include "mltcp/scheduler/internal/descent.h"
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+#include <span>
+
+#include "mltcp/scheduler/internal/circle.h"
+
+namespace mltcp::scheduler::internal {
+namespace {
+
+constexpr double least_gain = 1e-9;  // of the sum of scores, for which a job moves
+
+class Descent {
+ public:
+  Descent(const Problem& problem, const Slots& slots) : slots_(slots), jobs_(problem.jobs.size()) {
+    for (const Problem::Link& link : problem.links) {
+      if (link.uses.size() < 2) continue;
+      const auto index = static_cast<std::uint32_t>(links_.size());
+      Link& it = links_.emplace_back();
+      it.capacity = static_cast<std::int64_t>(link.capacity.bits_per_second);
+      for (const Problem::Use& use : link.uses) it.perimeter = std::lcm(it.perimeter, period(use.job));
+      it.profile.assign(1, {});
+      it.scale = 1 / (static_cast<double>(it.capacity) * static_cast<double>(it.perimeter));
+      for (const Problem::Use& use : link.uses) {
+        Curve curve = curve_of(use.demand, 0, period(use.job));
+        it.steps += static_cast<double>(curve.steps.size()) * static_cast<double>(it.perimeter / period(use.job));
+        jobs_[use.job].area +=
+            bits(use.demand) / static_cast<double>(period(use.job)) / static_cast<double>(it.capacity);
+        jobs_[use.job].uses.push_back({index, std::move(curve)});
+        it.jobs.push_back(use.job);
+      }
+    }
+  }
+
+  [[nodiscard]] double meetings(std::uint32_t job) const {
+    double sum = 0;
+    for (const Use& use : jobs_[job].uses) sum += links_[use.link].steps * static_cast<double>(use.curve.steps.size());
+    return sum;
+  }
+
+  std::vector<Nanos> run(const std::vector<Nanos>& start, double most_meetings) {
+    std::vector<std::uint32_t> order(jobs_.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return jobs_[a].area > jobs_[b].area; });
+    std::vector<std::uint32_t> missing;
+    for (const std::uint32_t job : order) {
+      if (start.empty() || start[job] < Nanos(0))
+        missing.push_back(job);
+      else
+        place(job, start[job].count % period(job));
+    }
+    bool first = missing.size() == jobs_.size();
+    for (const std::uint32_t job : missing) {
+      place(job, first ? 0 : best_shift(job).at);
+      first = false;
+    }
+    // Those put in last moment first, and again whoever shares a link with a job that has moved.
+    for (const std::uint32_t job : missing) wait_for(job);
+    if (missing.size() < jobs_.size()) {
+      for (const std::uint32_t job : missing) wait_for_neighbours(job);
+    }
+    while (!waiting_.empty() && done_ < most_meetings) {
+      const std::uint32_t job = waiting_.front();
+      waiting_.pop_front();
+      jobs_[job].waits = false;
+      const std::int64_t old = jobs_[job].shift;
+      take_away(job);
+      const Best best = best_shift(job, old);
+      const bool better = best.excess < best.excess_before - least_gain;
+      place(job, better ? best.at : old);
+      if (better) wait_for_neighbours(job);
+    }
+    std::vector<Nanos> shifts;
+    for (const Job& job : jobs_) shifts.emplace_back(job.shift);
+    return shifts;
+  }
+
+ private:
+  struct Link {
+    std::int64_t capacity = 0;
+    std::int64_t perimeter = 1;
+    double scale = 0;  ///< of excess into score
+    double steps = 0;  ///< of all jobs on the perimeter
+    Profile profile;
+    std::vector<std::uint32_t> jobs;
+  };
+  struct Use {
+    std::uint32_t link = 0;
+    Curve curve;
+  };
+  struct Job {
+    std::vector<Use> uses;
+    double area = 0;  ///< share of its links' capacities
+    std::int64_t shift = 0;
+    bool waits = false;
+  };
+  struct Best {
+    std::int64_t at = 0;
+    double excess = 0;         ///< of the job's links, as scores
+    double excess_before = 0;  ///< at the shift asked about
+  };
+  struct Kink {
+    std::int64_t at;
+    double change;  ///< of the slope
+  };
+
+  [[nodiscard]] std::int64_t period(std::uint32_t job) const { return slots_.periods[job].count; }
+
+  void change(std::uint32_t job, std::int64_t sign) {
+    for (const Use& use : jobs_[job].uses) {
+      Link& link = links_[use.link];
+      add(link.profile, use.curve, period(job), jobs_[job].shift, sign, link.perimeter, scratch_);
+      link.profile.swap(scratch_);
+    }
+  }
+  void place(std::uint32_t job, std::int64_t shift) {
+    jobs_[job].shift = shift;
+    change(job, 1);
+  }
+  void take_away(std::uint32_t job) { change(job, -1); }
+
+  void wait_for(std::uint32_t job) {
+    if (!jobs_[job].waits) waiting_.push_back(job);
+    jobs_[job].waits = true;
+  }
+  void wait_for_neighbours(std::uint32_t job) {
+    for (const Use& use : jobs_[job].uses)
+      for (const std::uint32_t other : links_[use.link].jobs)
+        if (other != job) wait_for(other);
+  }
+
+  /// Of a job that is not placed. `old`: a shift to compare with.
+  Best best_shift(std::uint32_t job, std::int64_t old = 0) {
+    double value = 0;  // at shift 0
+    double slope = 0;
+    Best best;
+    kinks_.clear();
+    const std::int64_t no_headroom = 0;
+    for (const Use& use : jobs_[job].uses) {
+      const Link& link = links_[use.link];
+      sweep_.run(std::span(&use.curve, 1), std::span(&link.profile, 1), std::span(&link.capacity, 1),
+                 std::span(&no_headroom, 1), period(job), link.perimeter);
+      const std::span<const Point> points = sweep_.points();
+      value += static_cast<double>(points.back().excess) * link.scale;
+      slope += static_cast<double>(points.back().slope) * link.scale;
+      best.excess_before += static_cast<double>(sweep_.excess_at(old)) * link.scale;
+      Int128 last = points.back().slope;
+      for (const Point& point : points) {
+        if (point.slope != last) kinks_.push_back({point.at, static_cast<double>(point.slope - last) * link.scale});
+        last = point.slope;
+      }
+    }
+    done_ += meetings(job);
+    std::sort(kinks_.begin(), kinks_.end(), [](const Kink& a, const Kink& b) { return a.at < b.at; });
+    best.excess = value;
+    std::int64_t at = 0;
+    for (const Kink& kink : kinks_) {
+      value += slope * static_cast<double>(kink.at - at);
+      at = kink.at;
+      slope += kink.change;
+      if (value < best.excess - least_gain) {
+        best.excess = value;
+        best.at = at % period(job);
+      }
+    }
+    return best;
+  }
+
+  const Slots& slots_;
+  std::vector<Link> links_;
+  std::vector<Job> jobs_;
+  std::deque<std::uint32_t> waiting_;
+  double done_ = 0;  ///< meetings
+  Sweep sweep_;
+  Profile scratch_;
+  std::vector<Kink> kinks_;
+};
+
+}  // namespace
+
+double meetings(const Problem& problem, const Slots& slots) {
+  const Descent descent(problem, slots);
+  double sum = 0;
+  for (std::uint32_t job = 0; job < problem.jobs.size(); ++job) sum += descent.meetings(job);
+  return sum;
+}
+
+std::vector<Nanos> descend(const Problem& problem, const Slots& slots, const std::vector<Nanos>& start,
+                           double most_meetings) {
+  return Descent(problem, slots).run(start, most_meetings);
+}
+
+}  // namespace mltcp::scheduler::internal

@@ -1,0 +1,25 @@
+// Good shifts for more jobs and links than can be searched: each job in turn goes where it is best given the others,
+// until none gets better or the work allowed is done (coordinate descent). The excess along one job's shift is
+// piecewise linear on every link (circle.h), so that its best shift is found exactly, over all of its links at once.
+//
+// Unlike the search of solve(), links keep perimeters of their own, which are shorter than that of all jobs together.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "mltcp/scheduler/problem.h"
+
+namespace mltcp::scheduler::internal {
+
+/// Meetings of steps (circle.h) in finding the best shift of every job once: what a problem costs. Of slots as in
+/// solve().
+double meetings(const Problem& problem, const Slots& slots);
+
+/// Shifts for a problem without pinned jobs. `start` has a shift or -1 for each job, or is empty; those without are put
+/// in one after the other, largest first, and then all are improved, beginning with these, until about so many meetings
+/// have been examined. All are placed in any case.
+std::vector<Nanos> descend(const Problem& problem, const Slots& slots, const std::vector<Nanos>& start,
+                           double most_meetings);
+
+}  // namespace mltcp::scheduler::internal
