@@ -298,7 +298,6 @@ class Scheduling {
       taken.solution = link.solution;
       for (const scheduler::LinkUse& use : link.uses)
         taken.uses.push_back({number_of[use.job], scheduler::multiplied(cluster.job(use.job).demand, use.flows), 0, 0});
-      std::sort(taken.uses.begin(), taken.uses.end(), [](const auto& a, const auto& b) { return a.job < b.job; });
     }
     result_.score = solution.score;
     result_.upper_bound = solution.upper_bound;

@@ -38,6 +38,18 @@ std::uint64_t seed_from(const std::string& text) {
   return static_cast<std::uint64_t>(seed);
 }
 
+// CLI::Range lets "nan" pass.
+CLI::Validator share(double most) {
+  return {[most](const std::string& text) {
+            double value = 0;
+            const char* end = text.data() + text.size();
+            const auto [at, problem] = std::from_chars(text.data(), end, value);
+            if (problem == std::errc() && at == end && value >= 0 && value <= most) return std::string();
+            return fmt::format("{} is not a number from 0 to {}", mltcp::in_quotes(text), most);
+          },
+          fmt::format("[0 - {}]", most), "share"};
+}
+
 // Why no command was found on the command line.
 std::string no_command(const CLI::App& app, const std::vector<std::string>& arguments) {
   std::string commands;
@@ -111,28 +123,36 @@ int dispatch(int argc, char** argv) {
   sweep_command->add_option("--markdown", sweep.markdown, "The same as a table of Markdown");
   sweep_command->add_option("--csv", sweep.csv, "The same with all numbers as CSV");
 
-  tools::ClusterArguments cluster;
-  CLI::App* cluster_command = app.add_subcommand(
-      "cluster", "Run a stream of jobs on a cluster, once per scheme of placing and driving them (docs/cluster.md)");
-  cluster_command->add_option("FILE.toml", cluster.file, "The cluster")->required();
-  cluster_command
-      ->add_option("--level", cluster.level,
-                   "packet (every packet) or flow (fluid, for large ones), instead of the file's")
-      ->check(CLI::IsMember({"packet", "flow"}));
-  cluster_command
-      ->add_option("--scheme", cluster.schemes,
-                   "Schemes, instead of the file's; several: --scheme locality,compatible+schedule+mltcp,ideal")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  cluster_command->add_option_function<std::string>(
-      "--seed", [&](const std::string& text) { cluster.seed = seed_from(text); },
-      "The first seed, instead of the file's; 0 to 2^63 - 1");
-  cluster_command->add_option("--seeds", cluster.seeds, "With how many seeds each scheme runs, instead of the file's")
-      ->check(CLI::Range(1, 1000));
-  cluster_command->add_option("--threads", cluster.threads, "Runs at a time; default: one a core")
+  tools::ScheduleArguments schedule;
+  CLI::App* schedule_command = app.add_subcommand(
+      "schedule",
+      "Which jobs fit together on the links they share: score, rotation and time shift of each (docs/scheduler.md)");
+  schedule_command->add_option("EXPERIMENT.toml", schedule.file, "The experiment (docs/experiment-file.md)")
+      ->required();
+  schedule_command->add_flag("--measure", schedule.measure,
+                             "Demands and periods as the simulator moves each job alone, instead of bytes / rate");
+  schedule_command
+      ->add_option("--angles", schedule.angles,
+                   "Rotations are multiples of a turn by this number, as 72 for 5 degrees; default 0: any nanosecond")
+      ->check(CLI::Range(0, 1'000'000));
+  schedule_command
+      ->add_option("--max-stretch", schedule.max_stretch,
+                   "A slot is at most this share longer than the job's iteration; default 0.02")
+      ->check(share(10));
+  schedule_command
+      ->add_option("--max-repetitions", schedule.max_repetitions,
+                   "The perimeter is at most so many times the longest iteration; default 32")
       ->check(CLI::Range(1, 10'000));
-  cluster_command->add_option("--json", cluster.json, "Write all results to this file; - is standard output");
-  cluster_command->add_option("--markdown", cluster.markdown, "Write the table to this file as Markdown; - as above");
+  schedule_command
+      ->add_option("--drift", schedule.drift,
+                   "Deviation from the slots, as a share of the period, that a schedule is judged with; default 0.05")
+      ->check(share(0.5));
+  schedule_command
+      ->add_option("--slack", schedule.slack, "Makes every slot this share longer: room to catch up; default 0")
+      ->check(share(10));
+  schedule_command->add_option("--json", schedule.json, "Write the schedule to this file; - is standard output");
+  schedule_command->add_option("--report", schedule.report,
+                               "Write a self-contained HTML page of it to this file; - is standard output");
 
   tools::InspectArguments inspect;
   CLI::App* inspect_command =

@@ -171,7 +171,7 @@ std::string network(std::uint32_t leaves, std::uint32_t hosts) {
          "\nspines = 2\nhosts_per_leaf = " + std::to_string(hosts) + "\nhost_rate = \"1 Gbps\"\n";
 }
 
-const std::string kRings = network(3, 4) + job("a", "20 ms", "1 MB", "hosts = [0, 4, 8]\nflows = 2") +
+const std::string kRings = network(3, 4) + job("z", "20 ms", "1 MB", "hosts = [0, 4, 8]\nflows = 2") +
                            job("b", "20 ms", "1 MB", "hosts = [1, 5, 9]") +
                            job("c", "20 ms", "1 MB", "hosts = [2, 6, 10]") +
                            job("d", "20 ms", "1 MB", "hosts = [3, 7, 0]");
@@ -182,6 +182,7 @@ TEST(Schedule, topology__links_carry_what_the_simulator_sends_over_them) {
   std::map<std::string, double> bits;  // of an iteration, by shared link
   for (const auto& link : result.links) {
     EXPECT_GE(link.uses.size(), 2U);
+    EXPECT_TRUE(std::is_sorted(link.uses.begin(), link.uses.end(), [](auto& a, auto& b) { return a.job < b.job; }));
     for (const auto& use : link.uses) bits[link.name] += scheduler::bits(use.demand);
   }
   EXPECT_GE(bits.size(), 3U);

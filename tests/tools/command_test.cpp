@@ -73,11 +73,12 @@ class Command : public ::testing::Test {
 };
 
 TEST_F(Command, none_or_unknown__named_with_the_list) {
-  EXPECT_EQ(refusal(""),
-            "mltcp: no command is given; the commands are run, sweep, inspect, report, doctor; see mltcp --help\n");
   EXPECT_EQ(
-      refusal("bogus e.toml"),
-      "mltcp: \"bogus\" is not a command; the commands are run, sweep, inspect, report, doctor; see mltcp --help\n");
+      refusal(""),
+      "mltcp: no command is given; the commands are run, sweep, schedule, inspect, report, doctor; see mltcp --help\n");
+  EXPECT_EQ(refusal("bogus e.toml"),
+            "mltcp: \"bogus\" is not a command; the commands are run, sweep, schedule, inspect, report, doctor; see "
+            "mltcp --help\n");
   EXPECT_THAT(refusal("run"), HasSubstr("EXPERIMENT.toml is required; see mltcp run --help"));
 }
 
@@ -118,13 +119,46 @@ TEST_F(Command, report__page_has_the_name_of_the_results) {
 
 TEST_F(Command, output_that_is_lost__is_a_failure) {
   if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "there is no /dev/full";
-  for (const char* arguments : {"run e.toml > /dev/full", "run e.toml --json - > /dev/full",
-                                "inspect t.txt > /dev/full", "doctor > /dev/full", "--help > /dev/full"}) {
+  for (const char* arguments :
+       {"run e.toml > /dev/full", "run e.toml --json - > /dev/full", "inspect t.txt > /dev/full",
+        "schedule e.toml > /dev/full", "doctor > /dev/full", "--help > /dev/full"}) {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.status, 1) << arguments;
     EXPECT_THAT(outcome.err, EndsWith("mltcp: standard output can't be written: No space left on device\n"))
         << arguments;
   }
+}
+
+TEST_F(Command, schedule__prints_and_writes) {
+  put("two.toml",
+      "[bottleneck]\nrate = \"1 Gbps\"\n"
+      "[[job]]\nname = \"fast\"\ncompute = \"32 ms\"\ncommunicate = \"1 MB\"\n"
+      "[[job]]\nname = \"slow\"\ncompute = \"52 ms\"\ncommunicate = \"1 MB\"\n");
+  const Outcome shown = run("schedule two.toml --json two.json --report two.html");
+  EXPECT_EQ(shown.status, 0) << shown.err;
+  EXPECT_EQ(shown.err, "");
+  EXPECT_THAT(shown.out, HasSubstr("two: 2 jobs on a link of 1 Gbps, ideal demand"));
+  EXPECT_THAT(shown.out, HasSubstr("bottleneck: fully compatible"));
+  EXPECT_THAT(shown.out, HasSubstr("90.0         30.000"));
+  EXPECT_THAT(content(folder_ / "two.json"), StartsWith("{\n  \"schema\": \"mltcp.schedule/1\""));
+  EXPECT_THAT(content(folder_ / "two.html"), EndsWith("</html>\n"));
+  const Outcome alone = run("schedule two.toml --json -");
+  EXPECT_EQ(alone.out, content(folder_ / "two.json"));
+  EXPECT_THAT(alone.err, HasSubstr("fully compatible"));
+  EXPECT_THAT(run("schedule e.toml").out, HasSubstr("e: 1 job on a link of 1 Gbps"));
+  EXPECT_THAT(run("schedule two.toml --angles 4").out, HasSubstr("30.000"));
+}
+
+TEST_F(Command, schedule__refuses_options) {
+  EXPECT_THAT(refusal("schedule"), HasSubstr("EXPERIMENT.toml is required; see mltcp schedule --help"));
+  EXPECT_THAT(refusal("schedule none.toml"), HasSubstr("there is no such file"));
+  EXPECT_THAT(refusal("schedule e.toml --json ''"), HasSubstr("the name is empty"));
+  EXPECT_THAT(refusal("schedule e.toml --json - --report -"), HasSubstr("one of them can have standard output"));
+  EXPECT_THAT(refusal("schedule e.toml --json e.toml"), HasSubstr("is the file that is read"));
+  EXPECT_THAT(refusal("schedule e.toml --report no/such/page.html"), HasSubstr("the folder"));
+  for (const char* option : {"--drift nan", "--drift 0.6", "--drift -1", "--max-stretch nan", "--max-stretch x",
+                             "--slack nan", "--slack -0.1", "--angles -1", "--angles 1.5", "--max-repetitions 0"})
+    EXPECT_THAT(refusal(std::string("schedule e.toml ") + option), HasSubstr("see mltcp schedule --help")) << option;
 }
 
 TEST_F(Command, run__refuses_options) {
