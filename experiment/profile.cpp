@@ -40,6 +40,36 @@ std::vector<std::size_t> representatives(const Experiment& experiment) {
   return all;
 }
 
+/// Everything later by `shift`; what would leave the period is left out.
+scheduler::Demand moved(scheduler::Demand demand, Nanos shift) {
+  for (scheduler::Burst& burst : demand.bursts) {
+    burst.from += shift;
+    burst.to = std::min(burst.to + shift, demand.period);
+  }
+  std::erase_if(demand.bursts, [](const scheduler::Burst& burst) { return burst.from >= burst.to; });
+  return demand;
+}
+
+/// Moves every burst by what the silence before it becomes longer.
+scheduler::Demand stretched(const scheduler::Demand& demand, Nanos period) {
+  scheduler::Demand result;
+  result.period = period;
+  const double silence = (demand.period - scheduler::busy_time(demand)).seconds();
+  const double scale = silence > 0 ? 1 + (period - demand.period).seconds() / silence : 1;
+  Nanos before;  // silence
+  Nanos last;
+  Nanos end;
+  for (const scheduler::Burst& burst : demand.bursts) {
+    before += burst.from - last;
+    const Nanos shift = Nanos::from_seconds(before.seconds() * (scale - 1));
+    const Nanos from = std::max(end, burst.from + shift);
+    end = std::min(period, burst.to + shift);
+    last = burst.to;
+    if (from < end) result.bursts.push_back({from, end, burst.rate});
+  }
+  return result;
+}
+
 Profile profile_job(const Experiment& experiment, std::uint32_t number, TestbedFactory& factory,
                     const std::function<void(double)>& tick) {
   RunPlan plan;
@@ -89,34 +119,16 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, TestbedF
   profile.deviation = std::sqrt(squares / static_cast<double>(times.size()));
   // The demand is that of the iteration that took as long as the median.
   const auto median = static_cast<std::size_t>(std::find(times.begin(), times.end(), profile.period) - times.begin());
+  // It is taken from the next edge of a bin on: what the bin before it holds is the end of the iteration before.
   const Nanos start = result.starts[median + 1];
+  const Nanos edge((start.count + bin.count - 1) / bin.count * bin.count);
   for (std::size_t i = 0; i < usage.size(); ++i) {
     scheduler::Demand& demand = profile.uses[i].demand;
-    demand = scheduler::fold(usage[i], bin, start, profile.period);
+    demand = moved(scheduler::fold(usage[i], bin, edge, profile.period), edge - start);
     // A packet that began in the bin before makes a bin fuller than full.
     for (scheduler::Burst& burst : demand.bursts) burst.rate = std::min(burst.rate, profile.uses[i].capacity);
   }
   return profile;
-}
-
-/// Moves every burst by what the silence before it becomes longer.
-scheduler::Demand stretched(const scheduler::Demand& demand, Nanos period) {
-  scheduler::Demand result;
-  result.period = period;
-  const double silence = (demand.period - scheduler::busy_time(demand)).seconds();
-  const double scale = silence > 0 ? 1 + (period - demand.period).seconds() / silence : 1;
-  Nanos before;  // silence
-  Nanos last;
-  Nanos end;
-  for (const scheduler::Burst& burst : demand.bursts) {
-    before += burst.from - last;
-    const Nanos shift = Nanos::from_seconds(before.seconds() * (scale - 1));
-    const Nanos from = std::max(end, burst.from + shift);
-    end = std::min(period, burst.to + shift);
-    last = burst.to;
-    if (from < end) result.bursts.push_back({from, end, burst.rate});
-  }
-  return result;
 }
 
 }  // namespace

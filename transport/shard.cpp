@@ -256,7 +256,7 @@ PlanState Shard::set_plan(JobId job, const PhasePlan& plan, Nanos now) {
 }
 
 void Shard::clear_plan(JobId job, Nanos now) {
-  if (job >= jobs_.size() || !jobs_[job].used) return;
+  if (job >= jobs_.size() || jobs_[job].gate.stats().state != PlanState::active) return;
   jobs_[job].gate.clear(PlanState::removed, now);
   activate_all(job);
 }

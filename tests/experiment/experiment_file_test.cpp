@@ -217,10 +217,10 @@ TEST(ExperimentFile, parse__choices) {
   EXPECT_THAT(refusal(top("policies = [1]")), error_at(1, "policies", "a text is expected"));
   EXPECT_THAT(refusal(top("policies = [\"fair\",\n \"mltpc\"]")), error_at(2, "policies", "did you mean \"mltcp\"?"));
   EXPECT_THAT(refusal(top("policies = [\"fair\", \"fair\"]")), error_at(1, "policies", "stands there twice"));
-  EXPECT_EQ(refusal(top("policies = [\"fair\", \"schedule\"]")),
-            "e.toml:1: policies: \"schedule\" is not available as it needs the scheduler; this version has: fair, "
-            "static, priority, mltcp");
-  EXPECT_THAT(refusal(top("policies = [\"mltcp+schedule\"]")), error_at(1, "policies", "needs the scheduler"));
+  FileOptions options;
+  options.policies = {"fair", "mltcp"};
+  EXPECT_EQ(refusal(top("policies = [\"fair\", \"schedule\"]"), options),
+            "e.toml:1: policies: \"schedule\" is not available; this version has: fair, mltcp");
 }
 
 TEST(ExperimentFile, parse__options_decide_what_is_available) {
@@ -265,6 +265,70 @@ TEST(ExperimentFile, parse__mtu_and_stragglers) {
               error_at(6, "job[1].straggler.factor", "write 1 to"));
 }
 
+TEST(ExperimentFile, parse__pause_and_change) {
+  const Experiment experiment =
+      parse_experiment(job("compute = \"1 ms\"\npause = { iteration = 20, time = \"130 ms\" }\n"
+                           "change = { iteration = 30, compute_scale = 1.5 }"),
+                       "e.toml", {});
+  EXPECT_EQ(experiment.jobs[0].pause.iteration, 20U);
+  EXPECT_EQ(experiment.jobs[0].pause.time, Nanos(130'000'000));
+  EXPECT_EQ(experiment.jobs[0].change.iteration, 30U);
+  EXPECT_EQ(experiment.jobs[0].change.compute_scale, 1.5);
+  EXPECT_TRUE(experiment.jobs[0].compute_varies());
+  const std::string compute = "compute = \"1 ms\"\n";
+  EXPECT_THAT(refusal(job(compute + "pause = { iteration = 2 }")), error_at(7, "job[1].pause.time", "missing"));
+  EXPECT_THAT(refusal(job(compute + "pause = { iteration = -1, time = \"1 ms\" }")),
+              error_at(7, "job[1].pause.iteration", "out of range"));
+  EXPECT_THAT(refusal(job(compute + "pause = { iteration = 1, tme = \"1 ms\" }")),
+              error_at(7, "job[1].pause.tme", "did you mean"));
+  EXPECT_THAT(refusal(job(compute + "change = { compute_scale = 2 }")),
+              error_at(7, "job[1].change.iteration", "missing"));
+  EXPECT_THAT(refusal(job(compute + "change = { iteration = 1, compute_scale = 0 }")),
+              error_at(7, "job[1].change.compute_scale", "write"));
+  EXPECT_THAT(refusal(job("pause = { iteration = 1, time = \"1 ms\" }")),
+              error_at(6, "job[1].pause", "the job computes nothing"));
+  // What the inspected job says reads back.
+  EXPECT_EQ(parse_experiment(kLink + workload::to_toml(experiment.jobs[0]), "e.toml", {}).jobs[0].change.compute_scale,
+            1.5);
+}
+
+TEST(ExperimentFile, parse__schedule) {
+  const Experiment plain = parse_experiment(top(""), "e.toml", {});
+  EXPECT_EQ(plain.schedule.tolerance, 0.05);
+  EXPECT_EQ(plain.schedule.correction, PhasePlan::Correction::at_once);
+  EXPECT_FALSE(plain.schedule.slack.has_value());
+  EXPECT_TRUE(plain.schedule.replan);
+  const Experiment all = parse_experiment(kJob + kLink + R"([schedule]
+tolerance = 0.1
+correction = "gradual"
+gradual_step = 0.2
+clock_bound = "10 us"
+max_stretch = 0.01
+slack = 0.03
+replan = false
+)",
+                                          "e.toml", {});
+  EXPECT_EQ(all.schedule.tolerance, 0.1);
+  EXPECT_EQ(all.schedule.correction, PhasePlan::Correction::gradual);
+  EXPECT_EQ(all.schedule.gradual_step, 0.2);
+  EXPECT_EQ(all.schedule.clock_bound, Nanos(10'000));
+  EXPECT_EQ(all.schedule.max_stretch, 0.01);
+  EXPECT_EQ(all.schedule.slack, 0.03);
+  EXPECT_FALSE(all.schedule.replan);
+  const auto schedule = [](const std::string& keys) { return refusal(top("schedule = { " + keys + " }")); };
+  EXPECT_EQ(schedule("slack = \"auto\""), "no error");
+  EXPECT_THAT(schedule("slack = \"some\""), error_at(1, "schedule.slack", "write \"auto\""));
+  EXPECT_THAT(schedule("slack = -0.1"), error_at(1, "schedule.slack", "out of range"));
+  EXPECT_THAT(schedule("tolerance = 0"), error_at(1, "schedule.tolerance", "write 0.001 to 0.5"));
+  EXPECT_THAT(schedule("correction = \"slow\""), error_at(1, "schedule.correction", "write \"at-once\""));
+  EXPECT_THAT(schedule("gradual_step = 2"), error_at(1, "schedule.gradual_step", "out of range"));
+  EXPECT_THAT(schedule("clock_bound = 5"), error_at(1, "schedule.clock_bound", "no unit"));
+  EXPECT_THAT(schedule("max_stretch = 1.5"), error_at(1, "schedule.max_stretch", "out of range"));
+  EXPECT_THAT(schedule("tolerence = 0.1"), error_at(1, "schedule.tolerence", "did you mean \"tolerance\"?"));
+  EXPECT_THAT(refusal(top("policies = [\"schedule\"]\nmltcp = { iterations = \"learned\" }")),
+              error_at(2, "mltcp.iterations", "write \"exact\""));
+}
+
 TEST(ExperimentFile, parse__options_override_the_file) {
   FileOptions options;
   options.cc = "reno";
@@ -284,8 +348,8 @@ TEST(ExperimentFile, parse__options_override_the_file) {
   EXPECT_THAT(refusal(top(""), options), StartsWith("--datapath: \"rdma\" is not known; "));
   options.datapath.reset();
   options.policy = {"schedule"};
-  EXPECT_THAT(refusal(top(""), options),
-              StartsWith("--policy: \"schedule\" is not available as it needs the scheduler"));
+  options.policies = {"fair"};
+  EXPECT_THAT(refusal(top(""), options), StartsWith("--policy: \"schedule\" is not available; "));
 }
 
 TEST(ExperimentFile, parse__unknown_keys_name_the_nearest) {

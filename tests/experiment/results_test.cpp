@@ -85,9 +85,14 @@ Results full_results() {
   run.bottleneck.usage.bin = Nanos(1'000'000);
   run.bottleneck.usage.jobs = {{"vgg19-a", {1, 2, 3}}, {"ü</b>", {}}};
   run.stalls = Stalls{Nanos(1), Nanos(2)};
+  run.schedule = ScheduleSummary{3, -0.5, 0.25, false, 0.02, 1, 2};
+  run.jobs[0].gate_waited = Nanos(77);
+  run.jobs[0].gate_corrections = 4;
+  run.jobs[0].plan_dropped = "misfit";
   results.runs.push_back(run);
   run.policy = "fair";
   run.stalls.reset();
+  run.schedule.reset();
   run.jobs.clear();
   run.bottleneck = {};
   run.links.clear();
@@ -347,6 +352,14 @@ TEST(Json, round_trip__keeps_everything) {
   EXPECT_EQ(run.bottleneck.usage.jobs.at("vgg19-a"), (std::vector<Bytes>{1, 2, 3}));
   EXPECT_EQ(run.stalls->total, Nanos(2));
   EXPECT_FALSE(back.runs[1].stalls.has_value());
+  ASSERT_TRUE(run.schedule.has_value());
+  EXPECT_EQ(run.schedule->score, -0.5);
+  EXPECT_EQ(run.schedule->unplanned, 2U);
+  EXPECT_FALSE(back.runs[1].schedule.has_value());
+  EXPECT_EQ(run.jobs[0].gate_waited, Nanos(77));
+  EXPECT_EQ(run.jobs[0].gate_corrections, 4U);
+  EXPECT_EQ(run.jobs[0].plan_dropped, "misfit");
+  EXPECT_EQ(run.jobs[1].plan_dropped, "");
 }
 
 TEST(Json, lists_of_numbers__on_one_line) {

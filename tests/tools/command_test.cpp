@@ -342,7 +342,7 @@ TEST_F(SweepCommand, sweep__refuses_options) {
   EXPECT_THAT(refusal("sweep e.toml --merge none"),
               StartsWith("mltcp: --merge \"none\": there is no folder runs in it; "));
   EXPECT_THAT(refusal("sweep e.toml --vary bottleneck.bufer=1"), HasSubstr("bottleneck.bufer: unknown key; "));
-  EXPECT_THAT(refusal("sweep e.toml --policy schedule"), StartsWith("mltcp: --policy: \"schedule\" is not available"));
+  EXPECT_THAT(refusal("sweep e.toml --policy shedule"), StartsWith("mltcp: --policy: \"shedule\" is not known; did"));
   EXPECT_FALSE(fs::exists(folder_ / "e.sweep")) << "nothing is made before everything is checked";
 }
 

@@ -1,0 +1,184 @@
+// From measured jobs to slots: profiles, slack, who is planned with whom, and how long jobs wait to begin.
+#include "mltcp/experiment/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "mltcp/base/random.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using namespace literals;
+
+workload::Job job_of(const std::string& name, Nanos start = {}) {
+  workload::Job job;
+  job.name = name;
+  job.start = start;
+  return job;
+}
+
+/// Computes for `compute`, then uses all of the links for the rest of its period.
+Profile profile_of(Nanos compute, Nanos period, const std::vector<std::size_t>& links) {
+  Profile profile;
+  profile.period = period;
+  profile.compute = profile.first_send = compute;
+  for (const std::size_t link : links)
+    profile.uses.push_back({link,
+                            "link " + std::to_string(link),
+                            Rate(1'000'000'000),
+                            {period, {{compute, period, Rate(1'000'000'000)}}}});
+  return profile;
+}
+
+TEST(Plan, slack__balances_its_cost_against_corrections) {
+  EXPECT_EQ(slack_for(0, 0.05), 0.001);
+  EXPECT_EQ(slack_for(0.0001, 0.05), 0.001);
+  EXPECT_NEAR(slack_for(0.02, 0.05), 0.0221, 0.0001);
+  // No other slack is cheaper.
+  const auto cost = [](double slack) { return slack + std::exp(-2 * slack * 0.05 / (0.03 * 0.03)); };
+  const double best = slack_for(0.03, 0.05);
+  EXPECT_LT(cost(best), cost(best * 1.1));
+  EXPECT_LT(cost(best), cost(best * 0.9));
+  EXPECT_EQ(slack_for(0.5, 0.05), 0.001) << "no slack tames that";
+}
+
+// What the formula stands on: a reflected random walk, from a seed.
+TEST(Plan, slack__keeps_lateness_within_the_tolerance) {
+  Random random(3);
+  constexpr double sigma = 0.02;
+  const double slack = slack_for(sigma, 0.05);
+  double late = 0;
+  int beyond = 0;
+  constexpr int iterations = 100'000;
+  for (int i = 0; i < iterations; ++i) {
+    late = std::max(0.0, late + random.normal() * sigma - slack);
+    if (late <= 0.05) continue;
+    ++beyond;
+    late = 0;  // corrected
+  }
+  EXPECT_LT(beyond / static_cast<double>(iterations), 2 * sigma * sigma / 0.1);
+  EXPECT_GT(beyond, 0);
+}
+
+TEST(Plan, two_jobs__get_slots_that_do_not_collide_and_the_least_delay) {
+  const std::vector<workload::Job> jobs{job_of("a"), job_of("b", 10_ms)};
+  const std::vector<Profile> profiles{profile_of(60_ms, 100_ms, {0}), profile_of(60_ms, 100_ms, {0})};
+  ScheduleSettings settings;
+  settings.slack = 0;
+  const Schedule schedule = plan_jobs(settings, jobs, profiles);
+  EXPECT_EQ(schedule.summary.score, 1);
+  EXPECT_EQ(schedule.summary.links, 1U);
+  ASSERT_TRUE(schedule.slots[0].has_value());
+  ASSERT_TRUE(schedule.slots[1].has_value());
+  EXPECT_EQ(schedule.slots[0]->period, 100_ms);
+  EXPECT_EQ(std::min(schedule.delays[0], schedule.delays[1]), 0_ms) << "one of them need not wait";
+  // They send for 40 ms each, 40 to 60 ms apart.
+  const Nanos apart((schedule.slots[1]->slot - schedule.slots[0]->slot + 100_ms).count % 100'000'000);
+  EXPECT_GE(apart, 40_ms);
+  EXPECT_LE(apart, 60_ms);
+  for (std::size_t i = 0; i < 2; ++i) {
+    // Its first bytes leave on a slot.
+    const Nanos first = jobs[i].start + schedule.delays[i] + 60_ms;
+    EXPECT_EQ((first - schedule.slots[i]->slot).count % 100'000'000, 0);
+    EXPECT_LT(schedule.delays[i], 100_ms);
+  }
+}
+
+TEST(Plan, slots__are_for_those_that_meet) {
+  std::vector<workload::Job> jobs{job_of("a"),       job_of("b"), job_of("alone"),
+                                  job_of("unaware"), job_of("c"), job_of("d")};
+  jobs[3].unaware = true;
+  const std::vector<Profile> profiles{profile_of(60_ms, 100_ms, {0}), profile_of(60_ms, 100_ms, {0}),
+                                      profile_of(60_ms, 100_ms, {1}), profile_of(60_ms, 100_ms, {0, 1}),
+                                      profile_of(70_ms, 113_ms, {2}), profile_of(70_ms, 113_ms, {2, 3})};
+  const Schedule schedule = plan_jobs({}, jobs, profiles);
+  EXPECT_TRUE(schedule.slots[0] && schedule.slots[1] && schedule.slots[4] && schedule.slots[5]);
+  EXPECT_FALSE(schedule.slots[2] || schedule.slots[3]);
+  EXPECT_EQ(schedule.delays[2], 0_ms);
+  EXPECT_EQ(schedule.groups[0], schedule.groups[1]);
+  EXPECT_EQ(schedule.groups[4], schedule.groups[5]);
+  EXPECT_NE(schedule.groups[0], schedule.groups[4]) << "each with periods of its own";
+  EXPECT_LT(schedule.slots[0]->period, 101_ms);
+  EXPECT_EQ(schedule.summary.links, 2U);
+}
+
+TEST(Plan, periods_that_do_not_suit__leave_the_jobs_alone) {
+  ScheduleSettings settings;
+  settings.max_stretch = 0.0001;
+  settings.slack = 0;
+  const Schedule schedule = plan_jobs(settings, std::vector{job_of("a"), job_of("b")},
+                                      std::vector{profile_of(60_ms, 100_ms, {0}), profile_of(60_ms, 107'300_us, {0})});
+  EXPECT_FALSE(schedule.slots[0] || schedule.slots[1]);
+  EXPECT_EQ(schedule.summary.unplanned, 2U);
+  EXPECT_EQ(schedule.delays[0], 0_ms);
+  EXPECT_EQ(schedule.delays[1], 0_ms);
+}
+
+TEST(Plan, gradual_step__outruns_the_slack) {
+  ScheduleSettings settings;
+  settings.slack = 0.08;
+  settings.gradual_step = 0.1;
+  const Schedule schedule = plan_jobs(settings, std::vector{job_of("a"), job_of("b")},
+                                      std::vector{profile_of(60_ms, 100_ms, {0}), profile_of(60_ms, 100_ms, {0})});
+  ASSERT_TRUE(schedule.slots[0].has_value());
+  EXPECT_NEAR(schedule.slots[0]->gradual_step, 0.16, 1e-6);
+}
+
+TEST(Profile, measured__bits_and_times_of_an_iteration) {
+  const Experiment experiment = parse_experiment(R"(name = "t"
+[bottleneck]
+rate = "1 Gbps"
+[[job]]
+name = "a"
+jitter = "10 ms"
+pause = { iteration = 2, time = "1 s" }
+phases = [ { compute = "40 ms" }, { communicate = "2.5 MB" }, { compute = "30 ms" }, { communicate = "1 MB", rate = "500 Mbps" } ]
+[[job]]
+name = "b"
+start = "7 ms"
+phases = [ { compute = "40 ms" }, { communicate = "2.5 MB" }, { compute = "30 ms" }, { communicate = "1 MB", rate = "500 Mbps" } ]
+)",
+                                                 "t.toml", {});
+  EXPECT_EQ(distinct_jobs(experiment), 1U);
+  const std::vector<Profile> profiles = profile_jobs(experiment, *make_sim_factory());
+  ASSERT_EQ(profiles.size(), 2U);
+  const Profile& profile = profiles[1];
+  EXPECT_NEAR(profile.period.millis(), 70 + 20 * 1.06 + 16 * 1.06, 0.5);
+  EXPECT_EQ(profile.first_send, 40_ms);
+  EXPECT_EQ(profile.compute, 70_ms);
+  EXPECT_LT(profile.deviation, 0.002);
+  ASSERT_EQ(profile.uses.size(), 1U);
+  const scheduler::Demand& demand = profile.uses[0].demand;
+  EXPECT_NO_THROW(scheduler::check(demand));
+  EXPECT_EQ(demand.period, profile.period);
+  EXPECT_NEAR(scheduler::bits(demand), 3.5e6 * 8 * 1.06, 3.5e6 * 8 * 0.01);
+  EXPECT_NEAR(demand.bursts.front().from.millis(), 40, 0.3);
+  EXPECT_LE(scheduler::peak(demand), Rate(1'000'000'000));
+  EXPECT_NEAR(scheduler::busy_time(demand).millis(), profile.period.millis() - 70, 1.0);
+}
+
+TEST(Profile, with_compute__moves_the_bursts_apart) {
+  Profile profile;
+  profile.period = 100_ms;
+  profile.compute = 60_ms;
+  profile.first_send = 20_ms;
+  profile.uses.push_back(
+      {0, "l", Rate(10), {100_ms, {{20_ms, 40_ms, Rate(5)}, {40_ms, 50_ms, Rate(3)}, {90_ms, 100_ms, Rate(5)}}}});
+  const Profile longer = with_compute(profile, 66_ms);
+  EXPECT_EQ(longer.period, 106_ms);
+  EXPECT_EQ(longer.compute, 66_ms);
+  EXPECT_EQ(longer.first_send, 22_ms);
+  const std::vector<scheduler::Burst> expected{
+      {22_ms, 42_ms, Rate(5)}, {42_ms, 52_ms, Rate(3)}, {96_ms, 106_ms, Rate(5)}};
+  EXPECT_EQ(longer.uses[0].demand.bursts, expected);
+  EXPECT_NO_THROW(scheduler::check(longer.uses[0].demand));
+  const Profile shorter = with_compute(profile, 0_ms);
+  EXPECT_EQ(shorter.period, 40_ms);
+  EXPECT_NO_THROW(scheduler::check(shorter.uses[0].demand));
+  EXPECT_EQ(scheduler::busy_time(shorter.uses[0].demand), 40_ms);
+}
+
+}  // namespace
+}  // namespace mltcp::experiment

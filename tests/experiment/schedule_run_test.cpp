@@ -1,0 +1,326 @@
+// Policies schedule and mltcp+schedule in virtual time: jobs that keep their slots, jobs that drift, and plans that
+// come from a file while the jobs run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "mltcp/base/error.h"
+#include "mltcp/experiment/plan_file.h"
+#include "mltcp/experiment/runner.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using namespace literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Experiment two_jobs(const std::string& policies, int iterations, const std::string& of_a = "",
+                    const std::string& of_b = "", const std::string& schedule = "") {
+  return parse_experiment("name = \"pair\"\niterations = " + std::to_string(iterations) + "\npolicies = " + policies +
+                              R"(
+[bottleneck]
+rate = "1 Gbps"
+delay = "10 us"
+buffer = "75 kB"
+[schedule]
+)" + schedule + R"(
+[[job]]
+name = "a"
+compute = "60 ms"
+communicate = "5 MB"
+)" + of_a + R"(
+[[job]]
+name = "b"
+compute = "60 ms"
+communicate = "5 MB"
+start = "3 ms"
+)" + of_b,
+                          "pair.toml", FileOptions{});
+}
+
+Results run(const Experiment& experiment, const RunOptions& options = {}) {
+  return run_experiment(experiment, *make_sim_factory(), {}, options);
+}
+
+/// Mean of iterations [from, to), less what they computed longer than usual, over the isolated time.
+double slowdown(const JobResult& job, std::size_t from, std::size_t to) {
+  double sum = 0;
+  for (std::size_t i = from; i < to; ++i) {
+    const Nanos longer = job.iteration_compute.empty() ? 0_ns : job.iteration_compute[i] - job.compute;
+    sum += (job.iterations[i] - longer).seconds();
+  }
+  return sum / static_cast<double>(to - from) / job.isolated.seconds();
+}
+
+TEST(Schedule, both_policies__interleave_from_the_first_iteration_on) {
+  const Results results = run(two_jobs(R"(["schedule", "mltcp+schedule"])", 20));
+  for (const auto& one : results.runs) {
+    ASSERT_TRUE(one.schedule.has_value());
+    EXPECT_EQ(one.schedule->score, 1);
+    EXPECT_TRUE(one.schedule->optimal);
+    for (const JobResult& job : one.jobs) {
+      EXPECT_LT(job.slowdown, 1.003) << one.policy << ' ' << job.name;
+      EXPECT_EQ(job.interleaved_from, 0U) << one.policy << ' ' << job.name;
+      EXPECT_EQ(job.gate_corrections, 0U);
+      EXPECT_EQ(job.plan_dropped, "");
+      EXPECT_GT(job.gate_waited, 0_ns) << "the slack of the slots";
+    }
+    EXPECT_EQ(std::min(one.jobs[0].time_shift, one.jobs[1].time_shift), 0_ns);
+    EXPECT_GT(std::max(one.jobs[0].time_shift, one.jobs[1].time_shift), 30_ms);
+    EXPECT_EQ(one.jobs[0].starts[0], one.jobs[0].time_shift);
+    EXPECT_EQ(one.jobs[1].starts[0], 3_ms + one.jobs[1].time_shift);
+    EXPECT_EQ(one.bottleneck.dropped_packets, 0U);
+  }
+}
+
+// Three jobs of several bursts, which MLTCP alone leaves in an order that isn't the best.
+TEST(Schedule, three_jobs__are_as_if_alone) {
+  Experiment experiment = parse_experiment(R"(name = "three"
+iterations = 12
+policies = ["schedule"]
+[bottleneck]
+rate = "1 Gbps"
+buffer = "75 kB"
+[[job]]
+name = "a"
+phases = [ { compute = "70 ms" }, { communicate = "3 MB" } ]
+[[job]]
+name = "b"
+phases = [ { compute = "20 ms" }, { communicate = "1 MB" }, { compute = "50 ms" }, { communicate = "2 MB" } ]
+[[job]]
+name = "c"
+phases = [ { compute = "80 ms" }, { communicate = "1.7 MB" } ]
+)",
+                                           "three.toml", FileOptions{});
+  const Results results = run(experiment);
+  for (const JobResult& job : results.runs[0].jobs) {
+    EXPECT_LT(job.slowdown, 1.03) << job.name;
+    EXPECT_EQ(job.gate_corrections, 0U);
+  }
+  EXPECT_EQ(results.runs[0].schedule->score, 1);
+}
+
+TEST(Schedule, jitter__is_paid_for_with_slack) {
+  const Results results =
+      run(two_jobs(R"(["fair", "schedule", "mltcp+schedule"])", 60, "jitter = \"1 ms\"", "jitter = \"1 ms\""));
+  const auto& planned = results.runs[2];
+  EXPECT_GT(planned.schedule->stretch, 0.004);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(planned.jobs[i].plan_dropped, "");
+    EXPECT_LE(planned.jobs[i].gate_corrections, 2U);
+    EXPECT_LT(planned.jobs[i].slowdown, results.runs[0].jobs[i].slowdown - 0.05);
+  }
+}
+
+TEST(Schedule, unaware_job__has_no_slots) {
+  Experiment experiment = two_jobs(R"(["schedule"])", 5);
+  experiment.jobs[1].unaware = true;
+  const Results results = run(experiment);
+  for (const JobResult& job : results.runs[0].jobs) {
+    EXPECT_EQ(job.time_shift, 0_ns);
+    EXPECT_EQ(job.gate_waited, 0_ns);
+  }
+  EXPECT_EQ(results.runs[0].schedule->links, 0U);
+}
+
+TEST(Schedule, pause__is_corrected_once_and_the_other_job_does_not_notice) {
+  const Results results =
+      run(two_jobs(R"(["mltcp", "schedule", "mltcp+schedule"])", 30, "pause = { iteration = 10, time = \"51 ms\" }"));
+  for (const auto& one : {results.runs[1], results.runs[2]}) {
+    EXPECT_EQ(one.jobs[0].gate_corrections, 1U);
+    EXPECT_EQ(one.jobs[1].gate_corrections, 0U);
+    EXPECT_LT(slowdown(one.jobs[1], 0, 30), 1.003) << one.policy;
+    EXPECT_LT(slowdown(one.jobs[0], 11, 30), 1.003) << one.policy;
+    // The rest of the slot that it missed.
+    EXPECT_NEAR(slowdown(one.jobs[0], 10, 11), 1.5, 0.02);
+    EXPECT_EQ(one.jobs[0].iteration_compute[10], 111_ms);
+    EXPECT_EQ(one.jobs[0].iteration_compute[11], 60_ms);
+  }
+  EXPECT_GT(slowdown(results.runs[0].jobs[1], 10, 14), 1.02) << "under MLTCP it does, for a while";
+}
+
+TEST(Schedule, pause_corrected_gradually__takes_more_iterations_and_less_of_each) {
+  const Results results = run(two_jobs(R"(["mltcp+schedule"])", 40, "pause = { iteration = 10, time = \"51 ms\" }", "",
+                                       "correction = \"gradual\""));
+  const JobResult& paused = results.runs[0].jobs[0];
+  EXPECT_GE(paused.gate_corrections, 1U);
+  EXPECT_EQ(paused.plan_dropped, "");
+  for (std::size_t i = 10; i < 40; ++i) EXPECT_LT(slowdown(paused, i, i + 1), 1.45) << i;
+  EXPECT_GT(slowdown(paused, 11, 12), 1.05) << "not corrected by then";
+  EXPECT_LT(slowdown(paused, 30, 40), 1.003);
+}
+
+TEST(Schedule, job_that_becomes_longer__is_planned_again) {
+  const std::string change = "change = { iteration = 10, compute_scale = 1.10 }";
+  const Results results = run(two_jobs(R"(["mltcp", "mltcp+schedule"])", 60, "", change, "max_stretch = 0.07"));
+  const auto& planned = results.runs[1];
+  EXPECT_EQ(planned.schedule->replanned, 1U);
+  EXPECT_EQ(planned.jobs[1].gate_corrections, 3U);
+  EXPECT_EQ(planned.jobs[1].plan_dropped, "");
+  EXPECT_LT(slowdown(planned.jobs[1], 20, 60), 1.005);
+  // The other one is held to the same longer slots.
+  EXPECT_NEAR(slowdown(planned.jobs[0], 20, 60), 1.06, 0.01);
+}
+
+TEST(Schedule, job_that_becomes_longer__loses_its_plan_where_no_other_suits) {
+  const std::string change = "change = { iteration = 10, compute_scale = 1.10 }";
+  for (const std::string& settings : {std::string("max_stretch = 0.01"), std::string("replan = false")}) {
+    const Results results = run(two_jobs(R"(["mltcp+schedule"])", 40, "", change, settings));
+    const auto& planned = results.runs[0];
+    EXPECT_EQ(planned.jobs[1].plan_dropped, "misfit") << settings;
+    EXPECT_EQ(planned.jobs[0].plan_dropped, "removed") << "with the one that it was planned with";
+    EXPECT_LT(slowdown(planned.jobs[0], 20, 40), 1.15) << "MLTCP carries on";
+  }
+}
+
+TEST(Schedule, two_workers__take_the_same_slots) {
+  const auto job = [](const std::string& name, const std::string& hosts) {
+    return "[[job]]\nname = \"" + name + "\"\ncompute = \"15 ms\"\ncommunicate = \"13.5 MB\"\nhosts = " + hosts + "\n";
+  };
+  const Results results = run(parse_experiment(R"(name = "t"
+iterations = 16
+policies = ["schedule"]
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 1
+hosts_per_leaf = 4
+host_rate = "10 Gbps"
+buffer = "250 kB"
+mtu = 9000
+)" + job("a", "[0, 4]") + "pause = { iteration = 5, time = \"12 ms\" }\n" +
+                                                   job("b", "[1, 5]"),
+                                               "t.toml", FileOptions{}));
+  const auto& one = results.runs[0];
+  EXPECT_EQ(one.schedule->links, 4U) << "both ways between the leaves, over the spine";
+  EXPECT_EQ(one.schedule->score, 1);
+  EXPECT_EQ(one.jobs[0].gate_corrections, 1U);
+  EXPECT_LT(slowdown(one.jobs[0], 6, 16), 1.005);
+  EXPECT_LT(slowdown(one.jobs[1], 0, 16), 1.005);
+}
+
+TEST(Schedule, virtual_time__is_the_same_bit_for_bit_from_the_same_seed) {
+  const auto text = [] {
+    std::ostringstream out;
+    write_json(run(two_jobs(R"(["mltcp+schedule"])", 15, "jitter = \"2 ms\"",
+                            "change = { iteration = 5, compute_scale = 1.1 }", "max_stretch = 0.08")),
+               out);
+    return out.str();
+  };
+  const std::string first = text();
+  EXPECT_EQ(first, text());
+  EXPECT_NE(first.find("\"replanned\": 1"), std::string::npos);
+}
+
+TEST(Schedule, learned_iterations__are_refused) {
+  Experiment experiment = two_jobs(R"(["schedule"])", 3);
+  experiment.mltcp.learn_iterations = true;
+  EXPECT_THROW(run(experiment), InputError);
+}
+
+class SchedulePlanFile : public testing::Test {
+ protected:
+  SchedulePlanFile()
+      : file((std::filesystem::path(testing::TempDir()) /
+              ("run_plan_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".json"))
+                 .string()) {
+    options.plan_file = file;
+    options.report = [this](const std::string& problem) { problems.push_back(problem); };
+  }
+  ~SchedulePlanFile() override { std::filesystem::remove(file); }
+  SchedulePlanFile(const SchedulePlanFile&) = delete;
+  SchedulePlanFile& operator=(const SchedulePlanFile&) = delete;
+
+  /// Slots of 110 ms; the up phases of "b" begin `apart` after those of "a".
+  void write(std::uint64_t serial, Nanos apart) const {
+    PlanFile plan;
+    plan.serial = serial;
+    plan.jobs = {{"a", 110_ms, 60_ms}, {"b", 110_ms, 60_ms + apart}};
+    write_plan(plan, file);
+  }
+
+  std::string file;
+  RunOptions options;
+  std::vector<std::string> problems;
+};
+
+/// When the up phase of the job's iteration began, as part of a slot of 110 ms.
+Nanos phase(const JobResult& job, std::size_t iteration) {
+  // It ends when its bytes have been delivered, 42.4 ms after its first byte has left.
+  const Nanos end = job.starts[iteration] + job.iterations[iteration];
+  return Nanos((end - 42'400_us).count % 110'000'000);
+}
+
+TEST_F(SchedulePlanFile, replaced_while_jobs_run__is_taken_over) {
+  write(1, 50_ms);
+  bool replaced = false;
+  options.between_slices = [&](const std::string& policy, Nanos time) {
+    EXPECT_EQ(policy, "schedule");
+    if (time < 1_s || replaced) return;
+    replaced = true;
+    write(2, 60_ms);
+  };
+  const Results results = run(two_jobs(R"(["schedule"])", 25), options);
+  const auto& one = results.runs[0];
+  EXPECT_TRUE(replaced);
+  EXPECT_THAT(problems, testing::IsEmpty());
+  EXPECT_FALSE(one.schedule.has_value()) << "nobody has computed a plan";
+  for (std::size_t i = 1; i < 8; ++i) {
+    EXPECT_NEAR(phase(one.jobs[0], i).millis(), 60, 0.5) << i;
+    EXPECT_NEAR(phase(one.jobs[1], i).millis(), 0, 0.5) << i;
+  }
+  for (std::size_t i = 12; i < 25; ++i) {
+    EXPECT_NEAR(phase(one.jobs[0], i).millis(), 60, 0.5) << i;
+    EXPECT_NEAR(phase(one.jobs[1], i).millis(), 10, 0.5) << i;
+  }
+}
+
+TEST_F(SchedulePlanFile, broken_or_gone__is_reported_and_MLTCP_carries_on) {
+  write(1, 50_ms);
+  bool broken = false;
+  options.between_slices = [&](const std::string&, Nanos time) {
+    if (time >= 500_ms && !broken) {
+      std::ofstream(file) << "{";
+      broken = true;
+    }
+    if (time >= 1000_ms) std::filesystem::remove(file);
+  };
+  const Results results = run(two_jobs(R"(["mltcp+schedule"])", 25), options);
+  ASSERT_EQ(problems.size(), 2U);
+  EXPECT_THAT(problems[0], HasSubstr("the plan with serial 1 stays"));
+  EXPECT_THAT(problems[1], HasSubstr("the file is gone"));
+  for (const JobResult& job : results.runs[0].jobs) {
+    EXPECT_EQ(job.plan_dropped, "removed");
+    EXPECT_NEAR(job.iterations[7].millis(), 110, 0.5) << "held to its slots";
+    EXPECT_NEAR(job.iterations[20].millis(), job.isolated.millis(), 1.0) << "free, and still apart";
+  }
+}
+
+TEST_F(SchedulePlanFile, stale_and_strange_jobs__are_left_alone) {
+  PlanFile plan;
+  plan.valid_until = 600_ms;
+  plan.jobs = {{"a", 110_ms, 60_ms}, {"gone", 110_ms, 0_ms}};
+  write_plan(plan, file);
+  const Results results = run(two_jobs(R"(["mltcp+schedule"])", 12), options);
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("1 of the 2 jobs in serial 0 aren't here")));
+  EXPECT_EQ(results.runs[0].jobs[0].plan_dropped, "stale");
+  EXPECT_EQ(results.runs[0].jobs[1].plan_dropped, "");
+  EXPECT_EQ(results.runs[0].jobs[1].gate_waited, 0_ns);
+}
+
+TEST_F(SchedulePlanFile, unusable__is_refused_before_anything_runs) {
+  EXPECT_THROW(run(two_jobs(R"(["schedule"])", 3), options), InputError) << "there is no file";
+  write(1, 50_ms);
+  EXPECT_THROW(run(two_jobs(R"(["mltcp"])", 3), options), InputError) << "no policy uses it";
+  PlanFile plan;
+  plan.clock = PlanFile::Clock::realtime;
+  write_plan(plan, file);
+  EXPECT_THROW(run(two_jobs(R"(["schedule"])", 3), options), InputError) << "virtual time";
+}
+
+}  // namespace
+}  // namespace mltcp::experiment
