@@ -106,6 +106,24 @@ TEST(FlowLevel, mltcp__comes_to_rest_where_packets_do) {
   }
 }
 
+// The host of one job stands still once: the gate puts it back on its slot in both worlds.
+TEST(FlowLevel, schedule__slots_hold_as_they_do_for_packets) {
+  const Both both = run_both(
+      "iterations = 20\npolicies = [\"schedule\"]\n" + kLink +
+      "[[job]]\nname = \"a\"\ncompute = \"40 ms\"\ncommunicate = \"3 MB\"\n[[job]]\nname = \"b\"\ncompute = \"40 ms\"\n"
+      "communicate = \"3 MB\"\npause = { iteration = 5, time = \"30 ms\" }\n");
+  for (std::size_t i = 0; i < 2; ++i) {
+    const JobResult& packets = both.packets.runs[0].jobs[i];
+    const JobResult& flows = both.flows.runs[0].jobs[i];
+    EXPECT_EQ(flows.gate_corrections, packets.gate_corrections);
+    EXPECT_NEAR(flows.time_shift.millis(), packets.time_shift.millis(), 0.5);
+    EXPECT_NEAR(flows.gate_waited.millis(), packets.gate_waited.millis(), 2.0);
+    EXPECT_NEAR(ratio(flows.mean, packets.mean), 1, 0.005);
+  }
+  EXPECT_EQ(both.flows.runs[0].jobs[1].gate_corrections, 1U);
+  EXPECT_EQ(both.flows.runs[0].bottleneck.contended, Nanos(0));
+}
+
 TEST(FlowLevel, topology__rings_interleave_as_packets_do) {
   std::string text = "iterations = 16\npolicies = [\"mltcp\"]\n" + kFabric;
   text.replace(text.find("spines = 2"), 10, "spines = 1");
