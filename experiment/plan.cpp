@@ -1,11 +1,14 @@
 // Planning of slots (see plan.h).
 #include "mltcp/experiment/plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
 
+#include "mltcp/base/error.h"
 #include "mltcp/scheduler/problem.h"
 
 namespace mltcp::experiment {
@@ -156,6 +159,8 @@ Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::J
       // A step has to outrun the slack, which works against it.
       const double own = plan.period.seconds() / profiles[job].period.seconds() - 1;
       plan.gradual_step = std::clamp(settings.gradual_step, std::min(2 * own, 1.0), 1.0);
+      if (const std::string wrong = objection_to(plan); !wrong.empty())
+        throw InputError(fmt::format("the slots of job \"{}\" can't be kept: {}", jobs[job].name, wrong));
     }
   }
   if (links > 0) {

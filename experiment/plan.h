@@ -39,7 +39,8 @@ struct Schedule {
 double slack_for(double sigma, double tolerance);
 
 /// `jobs` (with their start times) and `profiles` are by job. The same shift of all jobs keeps them apart as well: of
-/// those, the one that delays the starts least is taken.
+/// those, the one that delays the starts least is taken. Throws InputError for clocks that agree less than the slots'
+/// tolerance asks for.
 Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::Job> jobs,
                    std::span<const Profile> profiles);
 

@@ -104,7 +104,6 @@ void PhaseGate::end_wait(Nanos now) {
 }
 
 Nanos PhaseGate::opens_at(Nanos now) {
-  if (stats_.state == PlanState::active && now > plan_.valid_until) drop(PlanState::stale, now);
   if (stats_.state == PlanState::active && !decided_) decide(now);
   if (stats_.state == PlanState::active && now < opens_) return opens_;
   end_wait(now);
@@ -115,28 +114,31 @@ Nanos PhaseGate::opens_at(Nanos now) {
 void PhaseGate::decide(Nanos now) {
   asked_ = now;
   decided_ = true;
-  opens_ = now;
   const Nanos phase = phase_of(now, plan_);
   const Nanos to_next = plan_.period - phase;
-  if (aligned_ && later(now, plan_.clock_bound) < next_slot_) {
+  const bool early = aligned_ && later(now, plan_.clock_bound) < next_slot_;
+  const bool late = phase <= tolerance_;  // or on time
+  const bool drifted = !early && !late && to_next > plan_.clock_bound;
+  const bool gradual = plan_.correction == PhasePlan::Correction::gradual;
+  if (early)
     opens_ = next_slot_;
-    take_slot(next_slot_);
-  } else if (phase <= tolerance_) {
-    take_slot(now - phase);
-  } else if (to_next <= plan_.clock_bound) {
-    take_slot(later(now, to_next));
-  } else {
-    // A new plan's first slot is no drift; nor is each further step of a correction.
-    const bool drifted = aligned_ || (!joining_ && correction_waited_ >= plan_.period);
-    if (drifted && !count_correction(now)) return;
-    const bool gradual = plan_.correction == PhasePlan::Correction::gradual;
-    const Nanos wait = gradual ? std::min(to_next, step_) : to_next;
-    opens_ = later(now, wait);
-    aligned_ = false;
-    correction_waited_ += wait;
-    if (wait == to_next) take_slot(opens_);
+  else if (drifted)
+    opens_ = later(now, gradual ? std::min(to_next, step_) : to_next);
+  else
+    opens_ = now;
+  if (opens_ > plan_.valid_until) {
+    drop(PlanState::stale, now);
+    return;
   }
-  if (opens_ > plan_.valid_until) drop(PlanState::stale, now);
+  if (drifted) {
+    // A new plan's first slot is no drift; nor is each further step of a correction.
+    const bool counts = aligned_ || (!joining_ && correction_waited_ >= plan_.period);
+    if (counts && !count_correction(now)) return;
+    correction_waited_ += opens_ - now;
+    aligned_ = false;
+    if (opens_ - now < to_next) return;
+  }
+  take_slot(early ? next_slot_ : late ? now - phase : later(now, to_next));
 }
 
 void PhaseGate::take_slot(Nanos slot) {

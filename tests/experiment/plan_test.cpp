@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 
 namespace mltcp::experiment {
@@ -114,6 +115,14 @@ TEST(Plan, periods_that_do_not_suit__leave_the_jobs_alone) {
   EXPECT_EQ(schedule.summary.unplanned, 2U);
   EXPECT_EQ(schedule.delays[0], 0_ms);
   EXPECT_EQ(schedule.delays[1], 0_ms);
+}
+
+TEST(Plan, clocks_that_agree_too_little__are_refused) {
+  ScheduleSettings settings;
+  settings.clock_bound = 6_ms;
+  const std::vector<workload::Job> jobs{job_of("a"), job_of("b")};
+  const std::vector<Profile> profiles{profile_of(60_ms, 100_ms, {0}), profile_of(60_ms, 100_ms, {0})};
+  EXPECT_THROW(plan_jobs(settings, jobs, profiles), InputError);
 }
 
 TEST(Plan, gradual_step__outruns_the_slack) {

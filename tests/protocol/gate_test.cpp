@@ -159,7 +159,7 @@ TEST_F(Gate, probes__do_not_carry_what_is_held) {
   begin_iteration();
   pair.run_until(100_ms);
   pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.from == 0; };
-  send();
+  send(0, 5000);  // less than a window
   pair.run_until(100_ms + 10_us);
   pair.fate = nullptr;
   begin_iteration();
@@ -168,6 +168,20 @@ TEST_F(Gate, probes__do_not_carry_what_is_held) {
   EXPECT_TRUE(sent_at(2).is_never());
   pair.run_until(210_ms);
   EXPECT_EQ(sent_at(2), 200_ms);
+}
+
+// The peer owes no credit: there is nothing to ask it for.
+TEST_F(Gate, long_wait__is_silent) {
+  plan.slot = 5_s;
+  plan.period = 10_s;
+  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
+  begin_iteration();
+  pair.log.clear();
+  send();
+  pair.run_until(5_s - 1_ns);
+  EXPECT_TRUE(pair.log.empty());
+  pair.run_until(5_s);
+  EXPECT_EQ(sent_at(0), 5_s);
 }
 
 TEST_F(Gate, plan_that_goes__lets_go_what_it_holds) {

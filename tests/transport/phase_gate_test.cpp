@@ -202,6 +202,8 @@ TEST(PhaseGate, stale__is_dropped_at_once) {
   EXPECT_EQ(leaves(gate, 240_ms), 240_ms) << "the slot at 310 ms is none any more";
   EXPECT_EQ(gate.stats().state, PlanState::stale);
   EXPECT_EQ(gate.stats().plans_dropped, 1U);
+  EXPECT_EQ(gate.stats().on_slot, 2U);
+  EXPECT_EQ(gate.stats().corrections, 0U);
   EXPECT_EQ(gate.set(plan, 250_ms), PlanState::active);
   EXPECT_EQ(leaves(gate, 251_ms), 251_ms);
   EXPECT_EQ(gate.stats().state, PlanState::stale);
