@@ -27,13 +27,15 @@ namespace mltcp::scheduler {
 namespace {
 
 constexpr std::size_t most_remembered = 50'000;  // answers, of a few kB each at most
+constexpr std::size_t most_tried = 16;           // running jobs, when one more is to move for a new one
+constexpr std::size_t most_moved = 8;            // of them, one by one
 constexpr double rounding = 1e-12;               // scores that differ by less are equal
 
 /// Meetings of steps (internal/descent.h) in one pass over the jobs up to which a question goes to solve(): about a
 /// tenth of a second at most, with the default node_limit.
 constexpr double most_to_search = 5'000;
 /// Meetings that descent examines for each of SolveOptions::node_limit.
-constexpr double meetings_per_node = 2'000;
+constexpr double meetings_per_node = 500;
 
 struct Answer {
   std::shared_ptr<const Solution> solution;
@@ -47,13 +49,15 @@ struct Asking {
   std::vector<std::optional<Question>> joint;  ///< by group, of those with loops
 
   Asking(std::vector<const RoutedJob*> jobs, const Topology& topology) : state(std::move(jobs), topology) {}
-  /// Once the state has its slots.
-  void ask() {
+  /// Once the state has its slots. Questions that are too large to be searched begin with `shifts`, if given.
+  void ask(const std::vector<std::optional<Nanos>>& shifts = {}) {
     for (std::uint32_t vertex = 0; vertex < state.graph.vertices.size(); ++vertex)
       alone.emplace_back(state, std::vector{vertex});
     for (const AffinityGraph::Group& group : state.graph.groups) {
       joint.emplace_back();
-      if (group.loops > 0) joint.back().emplace(state, group.vertices);
+      if (group.loops == 0) continue;
+      joint.back().emplace(state, group.vertices);
+      if (!shifts.empty() && joint.back()->meetings > most_to_search) joint.back()->begin_with(shifts);
     }
   }
   [[nodiscard]] const Question& of_group(std::uint32_t group) const {
@@ -149,9 +153,11 @@ class Cluster::Impl {
   [[nodiscard]] ClusterSolution described(const Asking& asking, const std::vector<Nanos>& shifts,
                                           const Scores& scores) const;
 
+  /// Where the running jobs, which come first in the state, are now; none for the others.
+  [[nodiscard]] std::vector<std::optional<Nanos>> shifts_in(const ClusterState& state) const;
   [[nodiscard]] std::optional<Nanos> period_for(const ClusterState& state, std::uint32_t job) const;
   [[nodiscard]] Trial tried(const Asking& asking, std::vector<std::uint32_t> free, const std::vector<Nanos>& shifts,
-                            const std::vector<double>& scores) const;
+                            const std::vector<double>& scores, Aim aim) const;
   Trial join_in_place(Asking& asking, const AffinityGraph::Component& component, std::vector<Nanos> shifts,
                       Joined& joined);
 
@@ -262,10 +268,11 @@ Solution Cluster::Impl::solved_by_search_or_descent(const Question& question, co
   const Slots slots = state.slots(question.jobs, options.solve);
   SolveOptions how = options.solve;
   how.robust = how.robust && aim == Aim::shifts;
-  if (how.angles > 0 || internal::meetings(problem, slots) <= most_to_search) return solve(problem, slots, how);
+  if (how.angles > 0 || question.meetings <= most_to_search) return solve(problem, slots, how);
   // Bounds are those of the demands' areas.
-  return evaluate(problem, slots,
-                  internal::descend(problem, slots, {}, meetings_per_node * static_cast<double>(how.node_limit)), how);
+  return evaluate(
+      problem, slots,
+      internal::descend(problem, slots, question.start, meetings_per_node * static_cast<double>(how.node_limit)), how);
 }
 
 void Cluster::Impl::compose(const Asking& asking, const AffinityGraph::Component& component,
@@ -446,7 +453,7 @@ std::vector<RankedCandidate> Cluster::Impl::rank(std::span<const Candidate> cand
     ranks.push_back(&ranked[i]);
   }
   choose_slots_of(kept);
-  in_parallel(kept.size(), [&](std::size_t i) { kept[i]->ask(); });
+  in_parallel(kept.size(), [&](std::size_t i) { kept[i]->ask(shifts_in(kept[i]->state)); });
   std::vector<AskedBy> questions;
   for (const Asking* asking : kept) {
     for (const Question& question : asking->alone) questions.emplace_back(&question, &asking->state);
@@ -467,6 +474,13 @@ std::vector<RankedCandidate> Cluster::Impl::rank(std::span<const Candidate> cand
     return a.score != b.score ? a.score > b.score : a.worst > b.worst;
   });
   return ranked;
+}
+
+std::vector<std::optional<Nanos>> Cluster::Impl::shifts_in(const ClusterState& state) const {
+  std::vector<std::optional<Nanos>> shifts(state.jobs.size());
+  for (std::size_t job = 0; job < solution.jobs.size(); ++job)
+    shifts[job] = modulo(solution.jobs[job].time_shift, state.slot_periods[job]);
+  return shifts;
 }
 
 std::optional<Nanos> Cluster::Impl::period_for(const ClusterState& state, std::uint32_t job) const {
@@ -490,7 +504,8 @@ std::optional<Nanos> Cluster::Impl::period_for(const ClusterState& state, std::u
 }
 
 Cluster::Impl::Trial Cluster::Impl::tried(const Asking& asking, std::vector<std::uint32_t> free,
-                                          const std::vector<Nanos>& shifts, const std::vector<double>& scores) const {
+                                          const std::vector<Nanos>& shifts, const std::vector<double>& scores,
+                                          Aim aim) const {
   const ClusterState& state = asking.state;
   const AffinityGraph& graph = state.graph;
   const AffinityGraph::Component& component = graph.components[graph.component_of[free.front()]];
@@ -507,7 +522,9 @@ Cluster::Impl::Trial Cluster::Impl::tried(const Asking& asking, std::vector<std:
   Problem problem = question.problem(state);
   for (std::size_t i = 0; i < question.jobs.size(); ++i)
     if (!is_free(question.jobs[i])) problem.jobs[i].pinned = shifts[question.jobs[i]];
-  const Solution best = solve(problem, state.slots(question.jobs, options.solve), options.solve);
+  SolveOptions how = options.solve;
+  how.robust = how.robust && aim == Aim::shifts;
+  const Solution best = solve(problem, state.slots(question.jobs, options.solve), how);
   trial.shifts = shifts;
   for (std::size_t i = 0; i < question.jobs.size(); ++i) trial.shifts[question.jobs[i]] = best.shifts[i];
   for (const std::uint32_t vertex : touched) trial.scores[vertex] = best.links[question.place(vertex)].score;
@@ -572,28 +589,31 @@ Cluster::Impl::Trial Cluster::Impl::join_in_place(Asking& asking, const Affinity
   all_free.shifts = turned;
 
   const double accepted = options.join_threshold * own_links;
-  Trial best = tried(asking, {added}, shifts, before);
-  while (all_free.sum - best.sum > accepted) {
-    std::set<std::uint32_t> neighbours;
+  Trial best = tried(asking, {added}, shifts, before, Aim::scores);
+  while (all_free.sum - best.sum > accepted && best.free.size() <= most_moved) {
+    // Those with the most to gain on the links that they share with jobs that may move already.
+    std::map<std::uint32_t, double> gains;
     for (const std::uint32_t group : component.groups) {
       for (const std::uint32_t vertex : graph.groups[group].vertices) {
         const std::vector<LinkUse>& uses = graph.vertices[vertex].uses;
         const auto is_free = [&](const LinkUse& use) {
           return std::find(best.free.begin(), best.free.end(), use.job) != best.free.end();
         };
-        if (best.scores[vertex] >= answer(asking.alone[vertex]).links.front().upper_bound - rounding ||
-            std::none_of(uses.begin(), uses.end(), is_free))
-          continue;
+        const double gain = answer(asking.alone[vertex]).links.front().upper_bound - best.scores[vertex];
+        if (gain <= rounding || std::none_of(uses.begin(), uses.end(), is_free)) continue;
         for (const LinkUse& use : uses)
-          if (!is_free(use)) neighbours.insert(use.job);
+          if (!is_free(use)) gains[use.job] += asking.weight(vertex) * gain;
       }
     }
-    const std::vector<std::uint32_t> order(neighbours.begin(), neighbours.end());
+    std::vector<std::uint32_t> order;
+    for (const auto& [job, gain] : gains) order.push_back(job);
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return gains[a] > gains[b]; });
+    order.resize(std::min(order.size(), most_tried));
     std::vector<Trial> trials(order.size());
     in_parallel(order.size(), [&](std::size_t i) {
       std::vector<std::uint32_t> free = best.free;
       free.push_back(order[i]);
-      trials[i] = tried(asking, std::move(free), shifts, before);
+      trials[i] = tried(asking, std::move(free), shifts, before, Aim::scores);
     });
     const auto next =
         std::max_element(trials.begin(), trials.end(), [](const Trial& a, const Trial& b) { return a.sum < b.sum; });
@@ -605,7 +625,7 @@ Cluster::Impl::Trial Cluster::Impl::join_in_place(Asking& asking, const Affinity
     joined.loss = 0;
     return all_free;
   }
-  return best;
+  return options.solve.robust ? tried(asking, best.free, shifts, before, Aim::shifts) : best;
 }
 
 Joined Cluster::Impl::join(ClusterJob job) {
@@ -629,7 +649,7 @@ Joined Cluster::Impl::join(ClusterJob job) {
   else
     set_slots(state, component);
   joined.new_slots = !period && !component.groups.empty();
-  asking.ask();
+  asking.ask(shifts_in(state));
   if (period) {
     shifts = join_in_place(asking, component, std::move(shifts), joined).shifts;
   } else {

@@ -176,6 +176,26 @@ Question::Question(const ClusterState& state, const std::vector<std::uint32_t>& 
     }
   }
   links_per_vertex = static_cast<double>(weight);
+  for (const std::uint32_t vertex : vertices) {
+    std::int64_t perimeter = 1;
+    double all_steps = 0;
+    double steps_of_slots = 0;
+    for (const LinkUse& use : graph.vertices[vertex].uses)
+      perimeter = std::lcm(perimeter, state.slot_periods[use.job].count);
+    for (const LinkUse& use : graph.vertices[vertex].uses) {
+      const double steps = 2 * static_cast<double>(state.jobs[use.job]->job.demand.bursts.size());
+      steps_of_slots += steps;
+      all_steps += steps * static_cast<double>(perimeter / state.slot_periods[use.job].count);
+    }
+    meetings += all_steps * steps_of_slots;
+  }
+}
+
+void Question::begin_with(const std::vector<std::optional<Nanos>>& shifts) {
+  for (const std::uint32_t job : jobs) {
+    start.push_back(shifts[job].value_or(Nanos(-1)));
+    append_to_key(key, start.back().count);
+  }
 }
 
 Problem Question::problem(const ClusterState& state) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -49,11 +50,16 @@ struct Question {
   std::vector<std::uint32_t> jobs;      ///< of the state; in the order of the problem's
   std::vector<std::uint32_t> vertices;  ///< in the order of the problem's links, each as often as it counts
   double links_per_vertex = 1;          ///< so many of the topology's links stand behind each of `vertices`
+  /// Meetings of steps (circle.h) in finding the best shift of every job once: what the problem costs.
+  double meetings = 0;
+  std::vector<Nanos> start;  ///< shifts of `jobs` to begin with, -1 for none; may be empty
   /// Equal for equal problems in equal slots. The problem depends neither on the order of the state's jobs nor on
   /// names, unless several jobs have one demand and loops tell them apart.
   std::string key;
 
   Question(const ClusterState& state, const std::vector<std::uint32_t>& some_vertices);
+  /// Jobs with a shift in `shifts`, by job of the state, begin with it.
+  void begin_with(const std::vector<std::optional<Nanos>>& shifts);
   [[nodiscard]] Problem problem(const ClusterState& state) const;
   /// The first place of a vertex of the graph in `vertices`.
   [[nodiscard]] std::size_t place(std::uint32_t vertex) const;

@@ -35,12 +35,6 @@ class Descent {
     }
   }
 
-  [[nodiscard]] double meetings(std::uint32_t job) const {
-    double sum = 0;
-    for (const Use& use : jobs_[job].uses) sum += links_[use.link].steps * static_cast<double>(use.curve.steps.size());
-    return sum;
-  }
-
   std::vector<Nanos> run(const std::vector<Nanos>& start, double most_meetings) {
     std::vector<std::uint32_t> order(jobs_.size());
     std::iota(order.begin(), order.end(), 0U);
@@ -108,6 +102,12 @@ class Descent {
   };
 
   [[nodiscard]] std::int64_t period(std::uint32_t job) const { return slots_.periods[job].count; }
+
+  [[nodiscard]] double meetings(std::uint32_t job) const {
+    double sum = 0;
+    for (const Use& use : jobs_[job].uses) sum += links_[use.link].steps * static_cast<double>(use.curve.steps.size());
+    return sum;
+  }
 
   void change(std::uint32_t job, std::int64_t sign) {
     for (const Use& use : jobs_[job].uses) {
@@ -180,13 +180,6 @@ class Descent {
 };
 
 }  // namespace
-
-double meetings(const Problem& problem, const Slots& slots) {
-  const Descent descent(problem, slots);
-  double sum = 0;
-  for (std::uint32_t job = 0; job < problem.jobs.size(); ++job) sum += descent.meetings(job);
-  return sum;
-}
 
 std::vector<Nanos> descend(const Problem& problem, const Slots& slots, const std::vector<Nanos>& start,
                            double most_meetings) {

@@ -12,13 +12,9 @@
 
 namespace mltcp::scheduler::internal {
 
-/// Meetings of steps (circle.h) in finding the best shift of every job once: what a problem costs. Of slots as in
-/// solve().
-double meetings(const Problem& problem, const Slots& slots);
-
 /// Shifts for a problem without pinned jobs. `start` has a shift or -1 for each job, or is empty; those without are put
 /// in one after the other, largest first, and then all are improved, beginning with these, until about so many meetings
-/// have been examined. All are placed in any case.
+/// of steps have been examined. All are placed in any case.
 std::vector<Nanos> descend(const Problem& problem, const Slots& slots, const std::vector<Nanos>& start,
                            double most_meetings);
 
