@@ -54,7 +54,10 @@ class ClusterReader : public SettingsReader {
     if (const auto item = find(root, "", "name")) experiment_.name = name_text(*item);
     read_top(root);
     read_schemes(root);
-    if (const auto item = find(root, "", "mltcp")) read_mltcp(*item, experiment_.mltcp);
+    if (const auto item = find(root, "", "mltcp")) {
+      read_mltcp(*item, experiment_.mltcp);
+      check_mltcp(*item);
+    }
     read_parameters(root, experiment_.parameters);
     const auto topology = find(root, "", "topology");
     if (!topology)
@@ -154,6 +157,19 @@ class ClusterReader : public SettingsReader {
     if (result < 0 || result > most)
       fail(item, fmt::format("{} is out of range", result), fmt::format("write a number from 0 to {}", most));
     return result;
+  }
+
+  void check_mltcp(const Item& item) const {
+    const toml::table& keys = *item.node->as_table();
+    const bool scheduled = std::any_of(experiment_.schemes.begin(), experiment_.schemes.end(),
+                                       [](const Scheme& scheme) { return scheme.schedule; });
+    if (experiment_.mltcp.learn_iterations && scheduled)
+      fail(*find(keys, item.key, "iterations"), "a schedule is for iterations that jobs tell", "write \"exact\"");
+    if (experiment_.level == ClusterExperiment::Level::packet) return;
+    if (experiment_.mltcp.learn_iterations)
+      fail(*find(keys, item.key, "iterations"), "level flow has no packets to learn from", "write \"exact\"");
+    if (experiment_.mltcp.scale_decrease)
+      fail(*find(keys, item.key, "decrease"), "level flow has no windows that decrease", "leave it out");
   }
 
   void read_gpu(const Item& item) {
@@ -522,14 +538,6 @@ class ClusterReader : public SettingsReader {
   void warn() {
     const sim::LeafSpineConfig& topology = experiment_.topology;
     const bool packets = experiment_.level == ClusterExperiment::Level::packet;
-    const auto& schemes = experiment_.schemes;
-    if (packets && topology.spines > 1 && topology.leaves > 1 &&
-        std::any_of(schemes.begin(), schemes.end(), [](const Scheme& scheme) {
-          return scheme.schedule || scheme.placement == Scheme::Placement::compatible;
-        }))
-      experiment_.warnings.emplace_back(
-          "with several spines the scheduler doesn't know which links the flows' hashes pick at packet level: its "
-          "shifts are for other links than those used");
     if (!packets) return;
     constexpr std::int64_t links = 8;  // there and back between racks
     const Nanos round_trip = topology.delay * links + topology.host_rate.time_for(topology.mtu) * 4;

@@ -1,4 +1,4 @@
-// Networks on which jobs come and go (see cluster_network.h): at packet level, and dedicated ones.
+// Networks on which jobs come and go (see cluster_network.h).
 #include "mltcp/experiment/cluster_network.h"
 
 #include <algorithm>
@@ -7,7 +7,9 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/cc/controller.h"
+#include "mltcp/experiment/flow_level.h"
 #include "mltcp/experiment/job_driver.h"
+#include "mltcp/experiment/leaf_spine_testbed.h"
 #include "mltcp/experiment/testbed.h"
 
 namespace mltcp::experiment {
@@ -15,7 +17,6 @@ namespace {
 
 using namespace literals;
 
-constexpr std::uint32_t first_port = 4793;  // two for each job: its senders', its receivers'
 constexpr std::int64_t links_of_a_round_trip = 8;
 
 /// The hosts of a leaf-spine network, whose ports come and go with the jobs.
@@ -25,10 +26,9 @@ class ClusterTestbed final : public Testbed {
 
   void add(std::uint32_t job, const std::vector<WorkerHosts>& workers) {
     Ends& ends = jobs_[job];
-    const std::uint32_t port = first_port + 2 * job;
     for (const WorkerHosts& worker : workers) {
-      ends.senders.push_back(&network_.add_port(worker.from, static_cast<std::uint16_t>(port)));
-      ends.receivers.push_back(&network_.add_port(worker.to, static_cast<std::uint16_t>(port + 1)));
+      ends.senders.push_back(&network_.add_port(worker.from, sender_port(job)));
+      ends.receivers.push_back(&network_.add_port(worker.to, receiver_port(job)));
     }
   }
   /// What is attached to its ends may go then.
@@ -160,6 +160,71 @@ class PacketNetwork final : public ClusterNetwork {
   std::map<std::uint32_t, Running> jobs_;
 };
 
+class FlowLevelNetwork final : public ClusterNetwork {
+ public:
+  explicit FlowLevelNetwork(const ClusterNetworkConfig& config) : cluster_(flow_fabric(config.topology)) {
+    cluster_.on_iteration([this](FlowLevelCluster::JobId job, const FlowLevelCluster::Iteration& iteration) {
+      if (iteration.last) done_.push_back(numbers_.at(job));
+    });
+  }
+
+  void add(const StartingJob& job) override {
+    FlowJob added;
+    added.job = job.job;
+    added.job.start = Nanos(0);
+    added.number = job.number;
+    added.workers = job.workers;
+    added.iterations = job.iterations;
+    added.seed = job.seed;
+    added.augmentation = job.augmentation;
+    added.slow_start = !cc::find_algorithm(job.cc).capabilities.rate_based;
+    starts_[job.number] = now();
+    const FlowLevelCluster::JobId id = cluster_.add_job(std::move(added));
+    ids_[job.number] = id;
+    numbers_[id] = job.number;
+  }
+  EndedJob remove(std::uint32_t number) override {
+    const FlowLevelCluster::JobId id = ids_.at(number);
+    EndedJob ended;
+    ended.result = cluster_.result(id);
+    for (Nanos& start : ended.result.starts) start -= starts_.at(number);
+    cluster_.remove(id);
+    ids_.erase(number);
+    numbers_.erase(id);
+    starts_.erase(number);
+    return ended;
+  }
+  void set_plan(std::uint32_t number, const PhasePlan& plan) override { cluster_.set_plan(ids_.at(number), plan); }
+  void clear_plan(std::uint32_t number) override { cluster_.clear_plan(ids_.at(number)); }
+
+  std::vector<std::uint32_t> run(Nanos until) override {
+    done_.clear();
+    cluster_.run(until, [this] { return !done_.empty(); });
+    std::sort(done_.begin(), done_.end());
+    return std::move(done_);
+  }
+  [[nodiscard]] Nanos now() const override { return cluster_.now(); }
+
+  [[nodiscard]] ClusterTraffic traffic() override {
+    ClusterTraffic traffic;
+    const std::vector<FlowFabric::Link>& links = cluster_.fabric().links;
+    for (std::uint32_t link = 0; link < links.size(); ++link) {
+      if (links[link].name.find("host") != std::string::npos) continue;
+      const sim::FlowNetwork::LinkUse use = cluster_.use(link);
+      traffic.bytes += use.wire_bytes;
+      traffic.contended_bytes += use.contended_wire_bytes;
+    }
+    return traffic;
+  }
+
+ private:
+  FlowLevelCluster cluster_;
+  std::map<std::uint32_t, FlowLevelCluster::JobId> ids_;
+  std::map<FlowLevelCluster::JobId, std::uint32_t> numbers_;
+  std::map<std::uint32_t, Nanos> starts_;
+  std::vector<std::uint32_t> done_;
+};
+
 /// Each job has run to its end on its own network as soon as it has been added; what is left is to wait.
 class DedicatedNetwork final : public ClusterNetwork {
  public:
@@ -211,6 +276,10 @@ class DedicatedNetwork final : public ClusterNetwork {
 
 std::unique_ptr<ClusterNetwork> make_packet_network(const ClusterNetworkConfig& config) {
   return std::make_unique<PacketNetwork>(config);
+}
+
+std::unique_ptr<ClusterNetwork> make_flow_network(const ClusterNetworkConfig& config) {
+  return std::make_unique<FlowLevelNetwork>(config);
 }
 
 std::unique_ptr<ClusterNetwork> make_dedicated_network(std::function<std::unique_ptr<ClusterNetwork>()> make) {

@@ -21,6 +21,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 #include "mltcp/experiment/cluster_network.h"
+#include "mltcp/experiment/flow_level.h"
 #include "mltcp/experiment/plan.h"
 #include "mltcp/scheduler/cluster.h"
 #include "mltcp/scheduler/placement.h"
@@ -37,12 +38,16 @@ constexpr std::uint32_t isolated_iterations = 5;
 constexpr double patience = 20;
 constexpr std::uint64_t placement_streams = std::uint64_t{1} << 33U;  // of random numbers
 
+sim::LeafSpineConfig with_seed(sim::LeafSpineConfig topology, std::uint64_t seed) {
+  topology.seed = seed;
+  return topology;
+}
+
 std::unique_ptr<ClusterNetwork> make_network(const ClusterExperiment& experiment, std::uint64_t seed) {
   ClusterNetworkConfig config;
-  config.topology = experiment.topology;
-  config.topology.seed = seed;
+  config.topology = with_seed(experiment.topology, seed);
   config.parameters = experiment.parameters;
-  return make_packet_network(config);
+  return experiment.level == ClusterExperiment::Level::packet ? make_packet_network(config) : make_flow_network(config);
 }
 
 /// Which jobs are alike.
@@ -107,7 +112,9 @@ class ClusterRunner {
         tick_(tick),
         arrivals_(arrivals_of(experiment, seed)),
         occupancy_(experiment.topology.hosts(), 1),
-        cluster_(topology(experiment), options(experiment, isolated)) {
+        cluster_(topology(experiment), options(experiment, isolated)),
+        fabric_(flow_fabric(with_seed(experiment.topology, seed))) {
+    for (const FlowFabric::Link& link : fabric_.links) links_.push_back(cluster_.topology().find_link(link.name));
     network_ = scheme.placement == Scheme::Placement::ideal
                    ? make_dedicated_network([&] { return make_network(experiment_, seed_); })
                    : make_network(experiment, seed);
@@ -172,8 +179,27 @@ class ClusterRunner {
   }
 
   /// Whether the scheduler has to know which jobs run.
-  [[nodiscard]] bool informed() const {
-    return scheme_.schedule || scheme_.placement == Scheme::Placement::compatible;
+  [[nodiscard]] bool informed() const { return scheme_.schedule || scheme_.placement == Scheme::Placement::compatible; }
+  /// What the scheduler is told: the links that the network will choose, as it chooses by the hash of each connection.
+  [[nodiscard]] scheduler::ClusterJob described(std::uint32_t number, const scheduler::Demand& demand,
+                                                const std::vector<std::uint32_t>& hosts) const {
+    scheduler::ClusterJob job{name_of(number), demand, scheduler::ring(hosts)};
+    if (experiment_.topology.spines == 1) return job;
+    FlowJob flows;
+    flows.job = job_of(experiment_, kind_of(arrivals_[number]));
+    flows.number = number;
+    flows.workers = ring(hosts);
+    flows.seed = seed_;
+    job.flows.clear();
+    for (scheduler::Burst& burst : job.demand.bursts)
+      burst.rate = Rate(std::max<std::uint64_t>(1, burst.rate.bits_per_second / flows.job.flows));
+    for (std::uint32_t worker = 0; worker < flows.workers.size(); ++worker)
+      for (const FlowPath& path : fabric_.route(flows, worker)) {
+        scheduler::Flow flow{flows.workers[worker].from, flows.workers[worker].to, 1, {}};
+        for (const std::uint32_t link : path.data) flow.path.push_back(links_[link]);
+        job.flows.push_back(std::move(flow));
+      }
+    return job;
   }
   static std::string name_of(std::uint32_t number) { return fmt::format("job {}", number); }
   static std::uint32_t number_of(std::string_view name) {
@@ -198,7 +224,7 @@ class ClusterRunner {
     occupancy_.take(name_of(number), result.hosts);
     busy_ += arrival.workers;
     if (informed()) {
-      for (const scheduler::Move& move : cluster_.join({name_of(number), demand, scheduler::ring(result.hosts)}).moves)
+      for (const scheduler::Move& move : cluster_.join(described(number, demand, result.hosts)).moves)
         ++run_.jobs[number_of(move.job)].moves;
     }
     StartingJob job = starting(experiment_, kind, number, result.hosts, arrival.iterations, seed_);
@@ -223,7 +249,7 @@ class ClusterRunner {
     if (!compatible || placements.size() == 1) return placements.front().workers;
     std::vector<scheduler::Candidate> candidates;
     for (const scheduler::WorkerPlacement& placement : placements)
-      candidates.push_back({{{name_of(number), demand, scheduler::ring(placement.workers)}}});
+      candidates.push_back({{described(number, demand, placement.workers)}});
     return placements[cluster_.rank(candidates).front().candidate].workers;
   }
 
@@ -318,6 +344,8 @@ class ClusterRunner {
   std::deque<std::uint32_t> queue_;
   scheduler::Occupancy occupancy_;
   scheduler::Cluster cluster_;
+  const FlowFabric fabric_;
+  std::vector<scheduler::Topology::Link> links_;  ///< of the scheduler's topology, by link of the fabric
   std::unique_ptr<ClusterNetwork> network_;
   std::map<std::uint32_t, PhasePlan> plans_;
   std::map<std::uint32_t, Nanos> first_send_;  ///< of jobs that run, from the begin of an iteration on

@@ -205,9 +205,6 @@ TEST(ClusterFile, parse__options_in_place_of_the_file) {
 TEST(ClusterFile, parse__warns_of_what_tells_little) {
   EXPECT_THAT(parse_cluster("time_scale = 0.0001\n" + kTopology + kArrivals + kType, "c.toml").warnings,
               ElementsAre(HasSubstr("round trips: too few")));
-  std::string spines = kTopology;
-  spines.replace(spines.find("spines = 1"), 10, "spines = 2");
-  EXPECT_THAT(parse_cluster(spines + kArrivals + kType, "c.toml").warnings, ElementsAre(HasSubstr("several spines")));
 }
 
 TEST(ClusterFile, parse__refuses_with_line_and_key) {
@@ -238,6 +235,10 @@ TEST(ClusterFile, parse__refuses_with_line_and_key) {
        "c.toml:1: cc: dctcp needs ECN"},
       {top("candidates = 0"), "c.toml:1: candidates: 0 is out of range"},
       {top("schedule = { slack = -0.1 }"), "c.toml:1: schedule.slack: -0.1 is out of range"},
+      {"level = \"flow\"\nmltcp = { decrease = true }\n" + all, "c.toml:2: mltcp.decrease: level flow has no windows"},
+      {"level = \"flow\"\nschemes = [\"random\"]\nmltcp = { iterations = \"learned\" }\n" + all,
+       "c.toml:3: mltcp.iterations: level flow has no packets"},
+      {top("mltcp = { iterations = \"learned\" }"), "c.toml:1: mltcp.iterations: a schedule is for iterations"},
       {top("gpu = { tflops = 0 }"), "c.toml:1: gpu.tflops: 0 is out of range"},
       {top("gpu = { utilisation = 1.5 }"), "c.toml:1: gpu.utilisation: 1.5 is out of range"},
       {arrivals("load = 1"), "c.toml:8: arrivals.jobs: the key is missing"},
