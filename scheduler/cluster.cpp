@@ -35,7 +35,7 @@ constexpr double rounding = 1e-12;               // scores that differ by less a
 /// tenth of a second at most, with the default node_limit.
 constexpr double most_to_search = 5'000;
 /// Meetings that descent examines for each of SolveOptions::node_limit.
-constexpr double meetings_per_node = 500;
+constexpr double meetings_per_node = 50;
 
 struct Answer {
   std::shared_ptr<const Solution> solution;

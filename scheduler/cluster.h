@@ -43,7 +43,7 @@ std::vector<Flow> ring(std::span<const Topology::Host> workers);
 
 struct ClusterOptions {
   /// Of every question. A cluster asks many of them, so that each gets less work than a single one would by default.
-  SolveOptions solve = {.node_limit = 1'000};
+  SolveOptions solve = {.node_limit = 10'000};
   std::uint64_t routing_seed = 1;  ///< of the hash that chooses among equal paths
   bool discard_loops = false;      ///< rank() refuses candidates whose graph has a loop, as the paper does
   std::uint32_t threads = 0;       ///< 0: as many as oneTBB would use

@@ -351,7 +351,7 @@ void expect_same(const ClusterSolution& a, const ClusterSolution& b) {
 
 SolveOptions little_work() {
   SolveOptions options;
-  options.node_limit = 200;
+  options.node_limit = 2'000;
   return options;
 }
 
