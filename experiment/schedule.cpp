@@ -15,6 +15,8 @@
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/flow_level.h"
 #include "mltcp/experiment/placement.h"
+#include "mltcp/experiment/profile.h"
+#include "mltcp/experiment/testbed.h"
 #include "mltcp/scheduler/affinity.h"
 #include "mltcp/scheduler/cluster.h"
 #include "mltcp/workload/inspection.h"
@@ -97,7 +99,11 @@ class Scheduling {
   }
 
   ScheduleResult run() {
-    tell(0, "solving");
+    if (options_.measure)
+      profiles_ = profile_jobs(experiment_, *make_sim_factory(), [this](double fraction, const std::string& job) {
+        tell(0.4 * fraction, "measuring " + job);
+      });
+    tell(0.4, "solving");
     if (experiment_.topology)
       schedule_topology();
     else
@@ -122,16 +128,36 @@ class Scheduling {
         fmt::format("unaware and without a slot, so that scores don't count what they send: {}", names));
   }
 
-  // The job as it is alone on a link of `rate`.
-  Demand ideal(std::uint32_t number, Rate rate) {
+  // The job as it is alone, on a link of `rate` if it isn't measured.
+  Demand demand(std::uint32_t number, Rate rate) {
     bool changed = false;
-    Demand demand = demand_of(experiment_.jobs[number], rate, &changed);
+    Demand demand;
+    if (options_.measure) {
+      demand = busiest(number).demand;
+      changed = limit(demand.bursts);
+    } else {
+      demand = demand_of(experiment_.jobs[number], rate, &changed);
+    }
+    ScheduleResult::Job& job = result_.jobs[number];
+    job.period = demand.period;
+    job.first_send = options_.measure ? profiles_[number].first_send : demand.bursts.front().from;
     if (changed)
       result_.warnings.push_back(
           fmt::format("job {} has more than {} bursts in an iteration; some that stand close "
                       "together are drawn as one of their mean rate",
                       in_quotes(experiment_.jobs[number].name), kMostBursts));
     return demand;
+  }
+
+  // The link over which the job sends most, where its acknowledgements and stray packets matter least.
+  [[nodiscard]] const Profile::Use& busiest(std::uint32_t number) const {
+    const auto& uses = profiles_[number].uses;
+    const auto most = std::max_element(uses.begin(), uses.end(),
+                                       [](const auto& a, const auto& b) { return bits(a.demand) < bits(b.demand); });
+    if (most == uses.end() || most->demand.bursts.empty())
+      throw RunError(fmt::format("job {} alone sends nothing that can be measured; leave --measure out",
+                                 in_quotes(experiment_.jobs[number].name)));
+    return *most;
   }
 
   void schedule_dumbbell() {
@@ -142,8 +168,7 @@ class Scheduling {
       const Rate own = experiment_.jobs[number].rate;
       ScheduleResult::Use& use = link.uses.emplace_back();
       use.job = number;
-      use.demand = ideal(number, own.is_zero() ? link.capacity : own);
-      result_.jobs[number].period = use.demand.period;
+      use.demand = demand(number, own.is_zero() ? link.capacity : own);
       if (peak(use.demand) > link.capacity)
         result_.warnings.push_back(
             fmt::format("job {} alone asks for {} of link {}, which has {}: no shift makes that fit; lower its rate",
@@ -211,15 +236,19 @@ class Scheduling {
       rate = most;
       slowest = link;
     }
-    if (rate < wanted)
+    if (rate < wanted && !options_.measure)
       result_.warnings.push_back(fmt::format(
           "{} of job {}'s own flows meet on link {}, which lets a worker send at {} and not {}; it is drawn "
           "so much slower",
           routed.flows[slowest], in_quotes(job.name), in_quotes(fabric.links[slowest].name), to_text(rate),
           to_text(wanted)));
-    routed.demand = ideal(placement.job, rate);
+    routed.demand = demand(placement.job, rate);
+    std::uint32_t share = job.flows;
+    if (options_.measure)
+      for (const auto& [link, flows] : routed.flows)
+        if (fabric.links[link].name == busiest(placement.job).name) share = flows;
     for (Burst& burst : routed.demand.bursts)
-      burst.rate = Rate(std::max<std::uint64_t>(burst.rate.bits_per_second / job.flows, 1));
+      burst.rate = Rate(std::max<std::uint64_t>(burst.rate.bits_per_second / share, 1));
     return routed;
   }
 
@@ -258,7 +287,6 @@ class Scheduling {
           job.flows.push_back({worker.from, worker.to, 1, std::move(path)});
           ++flow;
         }
-      tell(0.1 * static_cast<double>(jobs.size()) / static_cast<double>(aware_.size()), job.name);
     }
     std::vector<scheduler::UsedLink> links;
     for (auto& [link, use] : used) links.push_back(std::move(use));
@@ -393,6 +421,7 @@ class Scheduling {
   const Experiment& experiment_;
   const ScheduleOptions& options_;
   std::vector<std::uint32_t> aware_;  // jobs that get slots
+  std::vector<Profile> profiles_;     // by job; empty unless they are measured
   std::map<std::string, Judgement> judged_;
   std::map<scheduler::Topology::Link, std::uint32_t> link_numbers_;  // places in result_.links
   ScheduleResult result_;
@@ -459,6 +488,26 @@ Demand demand_of(const workload::Job& job, Rate link, bool* joined) {
   const bool changed = limit(demand.bursts);
   if (joined != nullptr) *joined = changed;
   return demand;
+}
+
+PlanFile plan_of(const ScheduleResult& schedule, const ScheduleSettings& settings) {
+  PlanFile plan;
+  plan.serial = 1;
+  plan.clock_bound = settings.clock_bound;
+  plan.tolerance = settings.tolerance;
+  plan.correction = settings.correction;
+  plan.gradual_step = settings.gradual_step;
+  std::vector<bool> competes(schedule.jobs.size());
+  for (const ScheduleResult::Link& link : schedule.links)
+    for (const ScheduleResult::Use& use : link.uses)
+      if (link.competed && schedule.components[link.component].within_limit) competes[use.job] = true;
+  for (std::size_t number = 0; number < schedule.jobs.size(); ++number) {
+    const ScheduleResult::Job& job = schedule.jobs[number];
+    if (competes[number])
+      plan.jobs.push_back(
+          {job.name, job.slot_period, Nanos((job.time_shift + job.first_send).count % job.slot_period.count)});
+  }
+  return plan;
 }
 
 ScheduleResult make_schedule(const Experiment& experiment, const ScheduleOptions& options) {

@@ -21,6 +21,7 @@
 
 #include "mltcp/base/units.h"
 #include "mltcp/experiment/experiment_file.h"
+#include "mltcp/experiment/plan_file.h"
 #include "mltcp/scheduler/demand.h"
 #include "mltcp/scheduler/problem.h"
 
@@ -39,10 +40,11 @@ struct ScheduleOptions {
 struct ScheduleResult {
   struct Job {
     std::string name;
-    bool unaware = false;  ///< has no slot: the next four say nothing
+    bool unaware = false;  ///< has no slot: the next five say nothing
     Nanos period;          ///< of an iteration alone
     Nanos slot_period;     ///< in which it runs, never shorter
     Nanos time_shift;      ///< its iterations begin at time_shift + k * slot_period; below slot_period
+    Nanos first_send;      ///< from the begin of an iteration to its first bytes
     std::uint32_t component = 0;
 
     [[nodiscard]] double stretch() const {
@@ -116,11 +118,15 @@ inline constexpr std::size_t kMostJudgedJobs = 24;
 inline constexpr std::size_t kMostBursts = 100;
 
 /// Throws InputError for an experiment that has no slots (see scheduler::choose_slots()) or bad options, and RunError
-/// where measuring fails.
+/// where measuring fails. The simulator that measures is datapath sim, whatever the experiment runs on.
 ScheduleResult make_schedule(const Experiment& experiment, const ScheduleOptions& options);
 
 /// "mltcp.schedule/1" (docs/scheduler.md). Text that is not UTF-8 has its bad bytes replaced.
 std::string to_json(const ScheduleResult& schedule);
+
+/// The slots as a plan for running jobs (docs/plans.md), on the experiment's clock: of those that compete on a link
+/// whose slots are within the limit. How the jobs keep to it is what the experiment says.
+PlanFile plan_of(const ScheduleResult& schedule, const ScheduleSettings& settings);
 
 /// One sentence or two, for people: how compatible the jobs of the link are, and what would help.
 std::string verdict(const ScheduleResult& schedule, const ScheduleResult::Link& link);

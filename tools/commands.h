@@ -47,13 +47,15 @@ int sweep(const SweepArguments& arguments);
 
 struct ClusterArguments {
   std::string file;
-  std::optional<std::string> level;    ///< "packet" or "flow"
-  std::vector<std::string> schemes;    ///< empty: the file's
-  std::optional<std::uint64_t> seed;   ///< the first
-  std::optional<std::uint32_t> seeds;  ///< how many
-  std::uint32_t threads = 0;           ///< 0: one a core
-  std::optional<std::string> json;     ///< files, or "-" for standard output
-  std::optional<std::string> markdown;
+  bool measure = false;               ///< demands from the simulator
+  std::uint32_t angles = 0;           ///< this and the next four: see scheduler::SolveOptions
+  std::optional<double> max_stretch;  ///< share of a period; default: the file's, like the next two
+  std::optional<double> drift;
+  std::optional<double> slack;  ///< if the file has none: what a plan needs, or 0 without one
+  std::uint32_t max_repetitions = 32;
+  std::optional<std::string> json;  ///< files, or "-" for standard output
+  std::optional<std::string> report;
+  std::optional<std::string> plan;
 };
 int cluster(const ClusterArguments& arguments);
 

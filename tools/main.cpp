@@ -137,7 +137,7 @@ int dispatch(int argc, char** argv) {
       ->check(CLI::Range(0, 1'000'000));
   schedule_command
       ->add_option("--max-stretch", schedule.max_stretch,
-                   "A slot is at most this share longer than the job's iteration; default 0.02")
+                   "A slot is at most this share longer than the job's iteration; default: the file's, 0.02")
       ->check(share(10));
   schedule_command
       ->add_option("--max-repetitions", schedule.max_repetitions,
@@ -145,14 +145,21 @@ int dispatch(int argc, char** argv) {
       ->check(CLI::Range(1, 10'000));
   schedule_command
       ->add_option("--drift", schedule.drift,
-                   "Deviation from the slots, as a share of the period, that a schedule is judged with; default 0.05")
+                   "Deviation from the slots, as a share of the period, that a schedule is judged with; default: the "
+                   "file's tolerance, 0.05")
       ->check(share(0.5));
   schedule_command
-      ->add_option("--slack", schedule.slack, "Makes every slot this share longer: room to catch up; default 0")
+      ->add_option(
+          "--slack", schedule.slack,
+          "Makes every slot this share longer: room to catch up; default: the file's; or, with --plan, what the "
+          "jobs' jitter needs, and 0 without")
       ->check(share(10));
   schedule_command->add_option("--json", schedule.json, "Write the schedule to this file; - is standard output");
   schedule_command->add_option("--report", schedule.report,
                                "Write a self-contained HTML page of it to this file; - is standard output");
+  schedule_command->add_option(
+      "--plan", schedule.plan,
+      "Write the slots as a plan that mltcp run --plan keeps (docs/plans.md), with --measure; - is standard output");
 
   tools::InspectArguments inspect;
   CLI::App* inspect_command =

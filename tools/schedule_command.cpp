@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <numbers>
-#include <numeric>
 
 #include "commands.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/plan.h"
 #include "mltcp/experiment/schedule.h"
 #include "mltcp/experiment/schedule_report.h"
+#include "mltcp/workload/inspection.h"
 #include "output_file.h"
 #include "terminal.h"
 
@@ -44,7 +45,7 @@ std::vector<const ScheduleResult::Link*> worst_first(const ScheduleResult& sched
   return links;
 }
 
-std::string link_table(const ScheduleResult& schedule, const std::vector<const ScheduleResult::Link*>& links) {
+std::string link_table(const std::vector<const ScheduleResult::Link*>& links) {
   Table table({"link", "jobs", "score", "bound", "", "unshifted", "if drifting", "margin ms", "perimeter ms"}, 1);
   for (std::size_t i = 0; i < std::min(links.size(), kLinksShown); ++i) {
     const ScheduleResult::Link& link = *links[i];
@@ -58,7 +59,6 @@ std::string link_table(const ScheduleResult& schedule, const std::vector<const S
   std::string text = table.text();
   if (links.size() > kLinksShown)
     text += fmt::format("and {} with better scores; all are in --json and --report\n", links.size() - kLinksShown);
-  static_cast<void>(schedule);
   return text;
 }
 
@@ -92,7 +92,7 @@ void print(const ScheduleResult& schedule, std::FILE* out) {
   if (links.empty()) {
     fmt::print(out, "no link is used by two jobs: every job may begin when it likes\n");
   } else {
-    fmt::print(out, "{}\n", link_table(schedule, links));
+    fmt::print(out, "{}\n", link_table(links));
     for (std::size_t i = 0; i < std::min(links.size(), kVerdictsShown); ++i)
       fmt::print(out, "{}: {}\n", one_line(links[i]->name), one_line(experiment::verdict(schedule, *links[i])));
     if (links.size() > 1)
@@ -114,29 +114,44 @@ void print(const ScheduleResult& schedule, std::FILE* out) {
           plural(component.jobs.size(), "job"), 100 * component.stretch);
 }
 
+// A plan for jobs whose iterations vary leaves room to catch up.
+double slack_of(const ScheduleArguments& arguments, const experiment::Experiment& experiment) {
+  if (arguments.slack) return *arguments.slack;
+  if (experiment.schedule.slack) return *experiment.schedule.slack;
+  double slack = 0;
+  if (arguments.plan)
+    for (const workload::Job& job : experiment.jobs) {
+      const double period = workload::ideal_iteration(job, experiment.bottleneck.rate).length.seconds();
+      slack = std::max(slack, experiment::slack_for(job.jitter.seconds() / period, experiment.schedule.tolerance));
+    }
+  return slack;
+}
+
 }  // namespace
 
 int schedule(const ScheduleArguments& arguments) {
   std::size_t on_standard_output = 0;
-  for (const auto& file : {arguments.json, arguments.report}) {
+  for (const auto& file : {arguments.json, arguments.report, arguments.plan}) {
     if (!file) continue;
-    if (file->empty()) throw InputError("--json, --report: the name is empty; name a file, or - for standard output");
+    if (file->empty())
+      throw InputError("--json, --report, --plan: the name is empty; name a file, or - for standard output");
     if (*file == "-") ++on_standard_output;
   }
   if (on_standard_output > 1)
-    throw InputError("--json, --report: one of them can have standard output; name a file for the other");
+    throw InputError("--json, --report, --plan: one of them can have standard output; name files for the others");
   const experiment::Experiment experiment = experiment::load_experiment(arguments.file, file_options());
-  for (const auto& file : {arguments.json, arguments.report})
+  for (const auto& file : {arguments.json, arguments.report, arguments.plan})
     if (file) check_writable(*file, arguments.file);
 
   experiment::ScheduleOptions options;
   options.solve.angles = arguments.angles;
-  options.solve.max_stretch = arguments.max_stretch;
+  options.solve.max_stretch = arguments.max_stretch.value_or(experiment.schedule.max_stretch);
   options.solve.max_repetitions = arguments.max_repetitions;
-  options.solve.drift = arguments.drift;
-  options.solve.slack = arguments.slack;
+  options.solve.drift = arguments.drift.value_or(experiment.schedule.tolerance);
+  options.solve.slack = slack_of(arguments, experiment);
   options.solve.seed = experiment.seed;
-  options.measure = arguments.measure;
+  // Slots of ideal periods would be shorter than the iterations of any job that runs.
+  options.measure = arguments.measure || arguments.plan;
   ProgressBar bar;
   options.progress = [&](double fraction, const std::string& what) { bar.show(fraction, what); };
   const ScheduleResult result = experiment::make_schedule(experiment, options);
@@ -153,6 +168,8 @@ int schedule(const ScheduleArguments& arguments) {
              result.measured ? "measured" : "ideal");
   print(result, out);
   if (arguments.json) write_file(*arguments.json, experiment::to_json(result));
+  if (arguments.plan)
+    write_file(*arguments.plan, experiment::to_json(experiment::plan_of(result, experiment.schedule)));
   if (arguments.report) {
     write_file(*arguments.report, experiment::render_schedule(result));
     if (*arguments.report != "-") fmt::print(out, "\n{}\n", one_line(*arguments.report));

@@ -164,6 +164,38 @@ TEST(Schedule, demand_of__joins_what_is_too_many_and_keeps_the_bits) {
   EXPECT_EQ(demand_of(many, Rate(1'000'000'000)).period, demand.period);
 }
 
+TEST(Schedule, dumbbell__measured_jobs_are_slower_than_ideal_ones) {
+  ScheduleOptions options;
+  options.measure = true;
+  std::vector<std::string> told;
+  options.progress = [&](double, const std::string& what) { told.push_back(what); };
+  const ScheduleResult measured = schedule(k4060, options);
+  EXPECT_TRUE(measured.measured);
+  EXPECT_GT(measured.jobs[0].period, 40_ms);
+  EXPECT_LT(measured.jobs[0].period, 42_ms);
+  EXPECT_NEAR(measured.jobs[0].first_send.millis(), 32, 0.2);
+  // With headers, so more than the megabyte.
+  EXPECT_GT(scheduler::bits(measured.links[0].uses[0].demand), 8.1e6);
+  EXPECT_LT(scheduler::bits(measured.links[0].uses[0].demand), 9e6);
+  EXPECT_EQ(json::parse(to_json(measured))["demand"], "measured");
+  EXPECT_THAT(told, ::testing::Contains(HasSubstr("measuring fast")));
+}
+
+TEST(Schedule, plan_of__up_phases_begin_where_jobs_first_send) {
+  const ScheduleResult result = schedule(k4060 + job("bulk", "0 ms", "5 MB", "unaware = true"));
+  ScheduleSettings settings;
+  settings.tolerance = 0.02;
+  const PlanFile plan = plan_of(result, settings);
+  EXPECT_EQ(plan.tolerance, 0.02);
+  ASSERT_EQ(plan.jobs.size(), 2U);
+  EXPECT_EQ(plan.jobs[0].period, 40_ms);
+  EXPECT_EQ(plan.jobs[0].offset, Nanos((result.jobs[0].time_shift + 32_ms).count % 40'000'000));
+  EXPECT_EQ(plan.jobs[1].offset, Nanos((result.jobs[1].time_shift + 52_ms).count % 60'000'000));
+  EXPECT_EQ(parse_plan(to_json(plan), "p").jobs, plan.jobs);
+  // Who competes with nobody keeps to nothing.
+  EXPECT_THAT(plan_of(schedule(kLink + job("a", "1 ms", "1 MB")), {}).jobs, IsEmpty());
+}
+
 // ---- Topologies ----
 
 std::string network(std::uint32_t leaves, std::uint32_t hosts) {
@@ -221,6 +253,19 @@ TEST(Schedule, topology__own_flows_that_meet_slow_a_job) {
   EXPECT_GE(result.jobs[1].period, 36_ms);
   for (const auto& link : result.links)
     for (const auto& use : link.uses) EXPECT_LE(peak(use.demand), link.capacity);
+}
+
+TEST(Schedule, topology__measured_flows_are_those_of_a_job) {
+  ScheduleOptions options;
+  options.measure = true;
+  const ScheduleResult ideal = schedule(kRings);
+  const ScheduleResult measured = schedule(kRings, options);
+  ASSERT_EQ(measured.links.size(), ideal.links.size());
+  for (std::size_t l = 0; l < ideal.links.size(); ++l)
+    for (std::size_t u = 0; u < ideal.links[l].uses.size(); ++u)
+      EXPECT_NEAR(scheduler::bits(measured.links[l].uses[u].demand) / scheduler::bits(ideal.links[l].uses[u].demand),
+                  1.1, 0.15)
+          << ideal.links[l].name;
 }
 
 TEST(Schedule, topology__loops_are_named) {

@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 struct Outcome {
@@ -147,13 +148,17 @@ TEST_F(Command, schedule__prints_and_writes) {
   EXPECT_THAT(alone.err, HasSubstr("fully compatible"));
   EXPECT_THAT(run("schedule e.toml").out, HasSubstr("e: 1 job on a link of 1 Gbps"));
   EXPECT_THAT(run("schedule two.toml --angles 4").out, HasSubstr("30.000"));
+  EXPECT_THAT(run("schedule two.toml --plan two.plan.json").out, HasSubstr("measured demand"));
+  const Outcome kept = run("run two.toml --policy schedule --iterations 10 --plan two.plan.json");
+  EXPECT_EQ(kept.status, 0) << kept.err;
+  EXPECT_THAT(kept.out, Not(HasSubstr("dropped: misfit")));
 }
 
 TEST_F(Command, schedule__refuses_options) {
   EXPECT_THAT(refusal("schedule"), HasSubstr("EXPERIMENT.toml is required; see mltcp schedule --help"));
   EXPECT_THAT(refusal("schedule none.toml"), HasSubstr("there is no such file"));
   EXPECT_THAT(refusal("schedule e.toml --json ''"), HasSubstr("the name is empty"));
-  EXPECT_THAT(refusal("schedule e.toml --json - --report -"), HasSubstr("one of them can have standard output"));
+  EXPECT_THAT(refusal("schedule e.toml --json - --plan -"), HasSubstr("one of them can have standard output"));
   EXPECT_THAT(refusal("schedule e.toml --json e.toml"), HasSubstr("is the file that is read"));
   EXPECT_THAT(refusal("schedule e.toml --report no/such/page.html"), HasSubstr("the folder"));
   for (const char* option : {"--drift nan", "--drift 0.6", "--drift -1", "--max-stretch nan", "--max-stretch x",
