@@ -5,9 +5,10 @@
 // shifts compose. Groups are solved each by itself, one link or several that form loops, and composed breadth first
 // from one job, t_k = t_j - w(j, g) + w(k, g) mod T_k, with w the shifts of group g's solution.
 //
-// Solutions are remembered by what was asked (capacities, demands, slots), as many links of a cluster ask the same;
-// what a candidate leaves as it was is not solved again. Results depend neither on the number of threads nor on the
-// order of the jobs.
+// Groups with more jobs and links than can be searched are improved one job at a time, with bounds from their links
+// alone (internal/descent.h). Solutions are remembered by what was asked (capacities, demands, slots), as many links of
+// a cluster ask the same; what a candidate leaves as it was is not solved again. Results depend neither on the number
+// of threads nor on the order of the jobs.
 #pragma once
 
 #include <cstdint>
@@ -154,13 +155,14 @@ class Cluster {
   /// Of the jobs that run, as they run.
   [[nodiscard]] const ClusterSolution& solution() const;
 
-  /// What the candidates would give if all jobs of the components that they touch could move. Best first: by score,
-  /// then by the worst link, then in the order given; discarded ones last. Throws InputError as schedule() does.
+  /// What the candidates would give if all jobs of the components that they touch could move; groups too large to be
+  /// searched begin where the running jobs are, so that their scores may differ from schedule()'s. Best first: by
+  /// score, then by the worst link, then in the order given; discarded ones last. Throws InputError as schedule() does.
   [[nodiscard]] std::vector<RankedCandidate> rank(std::span<const Candidate> candidates);
 
   /// One more job. First all running jobs keep their slots; if that costs more than ClusterOptions::join_threshold, one
-  /// after the other may move, the one that helps most first, and in the end all of the component. Jobs of other
-  /// components never move. Running jobs keep their slot periods, unless none goes with the new job's. Throws as
+  /// after the other may move, the one that helps most first (up to 8), and in the end all of the component. Jobs of
+  /// other components never move. Running jobs keep their slot periods, unless none goes with the new job's. Throws as
   /// schedule() does, and then nothing has changed.
   Joined join(ClusterJob job);
   /// The others keep their slots. Throws InputError if no such job runs.

@@ -593,15 +593,15 @@ TEST(cluster, join__moves_one_job_where_that_is_enough) {
 TEST(cluster, join__moves_two_jobs_where_one_is_not_enough) {
   Cluster cluster(bench_of_links({10}));
   std::vector<ClusterJob> jobs;
-  for (int i = 0; i < 6; ++i) jobs.push_back(job_on("job " + std::to_string(i), 12_ns, 2_ns, 10, {0}));
+  for (int i = 0; i < 8; ++i) jobs.push_back(job_on("job " + std::to_string(i), 16_ns, 2_ns, 10, {0}));
   cluster.schedule(jobs);
-  // Every other of a full circle leaves: three holes of 2 ns, and the new job needs 6 ns in one piece.
+  // Every other of a full circle leaves: four holes of 2 ns, and the new job needs 8 ns in one piece.
   std::map<std::int64_t, std::string> order;
   for (const auto& job : cluster.solution().jobs) order[job.time_shift.count] = job.name;
   int place = 0;
   for (const auto& [shift, name] : order)
     if (++place % 2 == 0) cluster.leave(name);
-  const Joined joined = cluster.join(job_on("new", 12_ns, 6_ns, 10, {0}));
+  const Joined joined = cluster.join(job_on("new", 16_ns, 8_ns, 10, {0}));
   EXPECT_EQ(joined.score, 1);
   EXPECT_EQ(joined.moves.size(), 2U);
   EXPECT_EQ(joined.loss, 0);
