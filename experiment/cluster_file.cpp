@@ -90,9 +90,9 @@ class ClusterReader : public SettingsReader {
     return options;
   }
   static const std::vector<std::string>& top_level_keys() {
-    static const std::vector<std::string> keys{"name",     "level",      "seed",  "seeds", "time_scale", "cc",
-                                               "schemes",  "mltcp",      "cubic", "dctcp", "dcqcn",      "swift",
-                                               "schedule", "candidates", "gpu",   "type",  "topology",   "arrivals"};
+    static const std::vector<std::string> keys{
+        "name",  "level", "seed",     "seeds",      "time_scale", "cc",  "schemes", "mltcp",    "cubic",   "dctcp",
+        "dcqcn", "swift", "schedule", "candidates", "min_score",  "gpu", "type",    "topology", "arrivals"};
     return keys;
   }
   [[nodiscard]] std::string hint(std::string_view prefix, std::string_view key) const override {
@@ -120,6 +120,7 @@ class ClusterReader : public SettingsReader {
     if (const auto item = find(root, "", "time_scale")) experiment_.time_scale = factor(*item, 1);
     if (const auto item = find(root, "", "candidates"))
       experiment_.candidates = static_cast<std::uint32_t>(whole(*item, 1, most_candidates));
+    if (const auto item = find(root, "", "min_score")) experiment_.min_score = share(*item, 1);
     if (const auto item = find(root, "", "cc")) {
       experiment_.cc = text(*item, "dctcp");
       const std::string wrong = objection(experiment_.cc, known_ccs(), {});

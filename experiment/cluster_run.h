@@ -7,8 +7,8 @@
 //
 // Placement. Random and locality: the first that the generator of that kind gives. Compatible: of the candidates of all
 // kinds, the one with the highest score (scheduler/placement.h, cluster.h), as in CASSINI (arXiv 2308.00852, section
-// 4.2). With "schedule", every job that competes for a link gets slots (transport/phase_gate.h), as it joins or when
-// somebody joins later; jobs that nobody competes with any more are free of theirs.
+// 4.2). With "schedule", a job that competes for links, and fits on each of them (min_score), gets slots
+// (transport/phase_gate.h), as it joins or when somebody joins or leaves later; others have none.
 //
 // What the scheduler knows of a job: its phases, stretched to the period that one iteration takes on a network of its
 // own, as measured at the same level before the run.

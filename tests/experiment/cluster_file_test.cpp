@@ -234,6 +234,7 @@ TEST(ClusterFile, parse__refuses_with_line_and_key) {
       {"cc = \"dctcp\"\n" + std::string(kTopology).replace(kTopology.find("ecn"), 26, "") + kArrivals + kType,
        "c.toml:1: cc: dctcp needs ECN"},
       {top("candidates = 0"), "c.toml:1: candidates: 0 is out of range"},
+      {top("min_score = 1.5"), "c.toml:1: min_score: 1.5 is out of range"},
       {top("schedule = { slack = -0.1 }"), "c.toml:1: schedule.slack: -0.1 is out of range"},
       {"level = \"flow\"\nmltcp = { decrease = true }\n" + all, "c.toml:2: mltcp.decrease: level flow has no windows"},
       {"level = \"flow\"\nschemes = [\"random\"]\nmltcp = { iterations = \"learned\" }\n" + all,

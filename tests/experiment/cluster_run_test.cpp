@@ -153,6 +153,35 @@ TEST_P(Levels, run_cluster__slots_keep_compatible_jobs_apart) {
   }
 }
 
+// Only what an iteration sends first waits for its slot.
+TEST_P(Levels, run_cluster__slots_are_for_iterations_of_several_phases) {
+  const ClusterExperiment experiment =
+      parse_cluster("level = \"" + GetParam() + "\"\nschemes = [\"locality+schedule\"]\n" + topology() +
+                        "[arrivals]\njobs = 2\nat_start = 2\nworkers = 3\niterations = 40\n"
+                        "[[type]]\nname = \"a\"\nphases = [{ communicate = \"1 MB\" }, { compute = \"1 ms\" }, { "
+                        "communicate = \"2 MB\" }, "
+                        "{ compute = \"6 ms\" }]\n",
+                    "c.toml");
+  const ClusterResults results = run_cluster(experiment);
+  EXPECT_GT(results.runs[0].mean_score, 0.98);
+  EXPECT_LT(mean(results.runs[0].slowdowns), 1.06);
+}
+
+// Two jobs that send for 62% of their iterations have no slots that hold.
+TEST_P(Levels, run_cluster__jobs_that_do_not_fit_get_no_slots) {
+  const auto with = [&](const std::string& top) {
+    return run_cluster(parse_cluster("level = \"" + GetParam() +
+                                         "\"\nschemes = [\"locality\", \"locality+schedule\"]\n" + top + topology() +
+                                         "[arrivals]\njobs = 2\nat_start = 2\nworkers = 3\niterations = 40\n"
+                                         "[[type]]\nname = \"a\"\ncompute = \"3 ms\"\ncommunicate = \"6 MB\"\n",
+                                     "c.toml"));
+  };
+  const ClusterResults results = with("");
+  EXPECT_LT(results.runs[1].mean_score, 0.98);
+  EXPECT_EQ(results.runs[1].slowdowns, results.runs[0].slowdowns);
+  EXPECT_NE(with("min_score = 0\n").runs[1].slowdowns, results.runs[0].slowdowns);
+}
+
 TEST_P(Levels, run_cluster__mltcp_parts_jobs_without_a_schedule) {
   const ClusterResults results = run_cluster(pair(GetParam(), "\"locality\", \"locality+mltcp\"", 0.005));
   EXPECT_LT(mean(results.runs[1].slowdowns), mean(results.runs[0].slowdowns) - 0.03);
