@@ -5,10 +5,10 @@
 // capacity. Of two jobs only the difference of their deviations matters, and a sweep (internal/circle.h) tells how far
 // it may go. With excess and three jobs or more: as long as no step can meet an opposite one, E is concave in all
 // deviations, so where its gradient is 0 it can only fall.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
-
-#include <fmt/format.h>
 
 #include "mltcp/base/error.h"
 #include "mltcp/scheduler/internal/solving.h"
@@ -114,30 +114,30 @@ class LinkAtShifts {
                perimeter_);
   }
 
-  /// Exact for two jobs: E depends on the difference of their deviations alone.
+  /// Exact for two jobs: E depends on the difference of their deviations alone. It repeats with either period, so that
+  /// the one with the shorter slots is moved.
   void pair(LinkSolution& result, std::int64_t most, std::int64_t drift) {
     const std::size_t moved = placed_[0].period <= placed_[1].period ? 0 : 1;
     sweep_of(moved);
     const std::int64_t shift = placed_[moved].shift;
     const std::int64_t period = placed_[moved].period;
-    // Points as one meets them on the way from the shift to the right, or to the left.
     const auto points = sweep_.points();
     const auto count = static_cast<std::int64_t>(points.size());
     const std::int64_t right =
         std::partition_point(points.begin(), points.end(), [=](const Point& point) { return point.at <= shift; }) -
         points.begin();
     Int128 worst = excess_;
-    const auto reach = [&](int direction) {
+    // Goes from the shift to the right or to the left, from point to point, once around at most.
+    const auto reach = [&](std::int64_t direction) {
       std::int64_t free = -1;  // how far E is not above that of the shift
       std::int64_t at = 0;     // distance from the shift
       Int128 value = excess_;
       std::int64_t i = direction > 0 ? right : right - 1;
-      if (direction < 0 && i >= 0 && points[static_cast<std::size_t>(i)].at == shift) --i;
       for (std::int64_t steps = 0; steps <= count && (free < 0 || at < drift); ++steps, i += direction) {
-        const std::int64_t turn = i >= count ? period : i < 0 ? -period : 0;
-        const Point& point = points[static_cast<std::size_t>((i + count) % count)];
-        const std::int64_t next = direction * (point.at + turn - shift);
-        if (next <= at) continue;
+        const std::int64_t turn = i >= 0 ? i / count : -((count - 1 - i) / count);
+        const Point& point = points[static_cast<std::size_t>(i - turn * count)];
+        const std::int64_t next = direction * (point.at + turn * period - shift);
+        if (next <= at) continue;  // the shift is a point
         const Int128 slope = (point.excess - value) / (next - at);
         if (free < 0 && point.excess > excess_) free = at + static_cast<std::int64_t>((excess_ - value) / slope);
         if (at < drift) worst = std::max(worst, value + slope * (std::min(next, drift) - at));

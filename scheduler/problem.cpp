@@ -1,17 +1,24 @@
 // Checks of a problem, and what follows from solving (see problem.h).
 #include "mltcp/scheduler/problem.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numbers>
 #include <numeric>
 #include <unordered_set>
 
-#include <fmt/format.h>
-
 #include "mltcp/base/error.h"
 #include "mltcp/scheduler/internal/solving.h"
 
 namespace mltcp::scheduler {
+
+namespace {
+
+/// Of a link: so many of the highest rate add up in 63 bits.
+constexpr std::size_t kMostUses = 10'000;
+
+}  // namespace
 
 void check(const Problem& problem) {
   std::unordered_set<std::string_view> names;
@@ -35,6 +42,9 @@ void check(const Problem& problem) {
     if (link.capacity.is_zero() || link.capacity > kHighestRate)
       throw InputError(fmt::format("link \"{}\" has a capacity of {} bit/s; give one above 0 and at most {}", link.name,
                                    link.capacity.bits_per_second, to_text(kHighestRate)));
+    if (link.uses.size() > kMostUses)
+      throw InputError(
+          fmt::format("link \"{}\" is used by {} jobs; give at most {}", link.name, link.uses.size(), kMostUses));
     seen.assign(problem.jobs.size(), false);
     for (const Problem::Use& use : link.uses) {
       if (use.job >= problem.jobs.size())

@@ -34,8 +34,8 @@ struct Problem {
   };
   struct Link {
     std::string name;       ///< unique within the problem
-    Rate capacity;          ///< above 0
-    std::vector<Use> uses;  ///< each job at most once; a link may have none
+    Rate capacity;          ///< above 0, at most kHighestRate
+    std::vector<Use> uses;  ///< each job at most once; a link may have none, and 10000 at most
   };
   std::vector<Job> jobs;
   std::vector<Link> links;
@@ -58,8 +58,9 @@ struct SolveOptions {
   /// slot's period, and the optimum is over those. The perimeter is that of the jobs that hang together through links;
   /// where none of them is pinned, the first is at 0.
   std::uint32_t angles = 0;
-  /// Work after which an exact search gives up and reports bounds: search nodes of one link or loop. Not a time, so
-  /// that results are the same on every machine.
+  /// Work after which the search of one link or loop gives up and reports bounds, in nodes: a node is one job tried at
+  /// all shifts of its slot at which up to 64 pairs of steps meet, so that jobs with many bursts or repetitions take
+  /// several. About 2 us each. Not a time, so that results are the same on every machine.
   std::uint64_t node_limit = 20'000;
   /// Deviation of each job from its slot, as a share of its period, for which LinkSolution::drift_score is given and
   /// which decides among equal scores.

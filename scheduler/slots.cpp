@@ -5,12 +5,12 @@
 // multiples of some period: P = m T_j, from the longest period to the limit. Slots must be whole nanoseconds, therefore
 // P is rounded up to a multiple of the r_i's least common multiple. That one is small against P for periods of similar
 // length. Where it isn't (periods of 1 s and of 10 us together), repetitions are rounded down to few significant bits.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <numeric>
-
-#include <fmt/format.h>
 
 #include "mltcp/base/error.h"
 #include "mltcp/scheduler/internal/solving.h"
@@ -20,10 +20,11 @@ namespace {
 
 /// Least common multiple of all, or 0 above `limit`.
 std::int64_t common_multiple(const std::vector<std::uint32_t>& numbers, std::int64_t limit) {
-  Uint128 result = 1;
+  std::uint64_t result = 1;
   for (const std::uint32_t number : numbers) {
-    result = result / std::gcd(static_cast<std::uint64_t>(result), std::uint64_t{number}) * number;
-    if (result > static_cast<std::uint64_t>(limit)) return 0;
+    if (__builtin_mul_overflow(result, number / std::gcd(result, std::uint64_t{number}), &result) ||
+        result > static_cast<std::uint64_t>(limit))
+      return 0;
   }
   return static_cast<std::int64_t>(result);
 }
@@ -79,7 +80,7 @@ std::vector<Slots> slots_front(const std::vector<Nanos>& periods, const SolveOpt
       std::min(static_cast<Uint128>(longest) * options.max_repetitions, static_cast<Uint128>(kLongestPeriod.count)));
   // Many jobs with many multiples each are cut off at the long end.
   const auto most =
-      static_cast<std::int64_t>(std::clamp<std::size_t>(65'536 / (distinct.size() * distinct.size()), 64, 4'096));
+      static_cast<std::int64_t>(std::clamp<std::size_t>(16'384 / (distinct.size() * distinct.size()), 32, 4'096));
   std::vector<std::int64_t> perimeters;
   for (const std::int64_t period : distinct) {
     const std::int64_t first = (longest + period - 1) / period;

@@ -1,9 +1,9 @@
 // The solver (see problem.h): takes a problem apart into jobs that hang together, minimises each part's excess
 // (internal/search.h), and among shifts of equal excess settles on those that bear the largest deviations.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
-
-#include <fmt/format.h>
 
 #include "mltcp/base/error.h"
 #include "mltcp/scheduler/internal/solving.h"
@@ -14,9 +14,8 @@ namespace {
 using namespace internal;
 
 /// Perimeters that solve() tries, and the advantage that a longer one must have.
-constexpr std::size_t kMostPerimeters = 4;
+constexpr std::size_t kMostPerimeters = 3;
 constexpr double kWorthLonger = 1e-6;
-constexpr std::uint32_t kRestarts = 24;
 
 /// Jobs that hang together through links with two jobs or more; pinned ones don't connect others.
 struct Part {
@@ -39,7 +38,7 @@ std::int64_t common_capacity(const Problem& problem, const std::vector<std::uint
     if (unit <= std::uint64_t{1} << 62) unit = unit / std::gcd(static_cast<std::uint64_t>(unit), capacity) * capacity;
   }
   constexpr auto most = static_cast<Uint128>(std::uint64_t{1} << 62);
-  if (links.size() == 1 || unit * highest <= most) return static_cast<std::int64_t>(unit);
+  if (links.size() == 1 || (unit <= most && unit * highest <= most)) return static_cast<std::int64_t>(unit);
   std::uint64_t power = std::uint64_t{1} << 50;
   while (power > 1 && power * highest > most) power >>= 1;
   return static_cast<std::int64_t>(power);
@@ -153,7 +152,7 @@ void widen_margin(const Model& model, const SolveOptions& options, std::vector<s
     const std::int64_t middle = low + (high - low) / 2;
     std::fill(by.begin(), by.end(), middle);
     Model wider = model.widened(by);
-    Found found = minimise(wider, {options.node_limit / 64, 2, options.seed, true}, &shifts);
+    Found found = minimise(wider, {options.node_limit / 64, 2, 2, options.seed, true}, &shifts);
     if (found.excess == 0) {
       low = middle;
       shifts = std::move(found.shifts);
@@ -167,22 +166,28 @@ void widen_margin(const Model& model, const SolveOptions& options, std::vector<s
 
 /// Of shifts with equal excess those that lose least when jobs drift.
 void choose_by_drift(const Model& model, const SolveOptions& options, Found& found) {
+  if (model.jobs.size() == 2 && model.capacities.size() == 1) return centre(model, found.shifts);
   std::vector<std::int64_t> by;
   for (const Model::Job& job : model.jobs)
     by.push_back(static_cast<std::int64_t>(options.drift * static_cast<double>(job.period)));
   const Model wide = model.widened(by);
-  found.others.push_back(found.shifts);
-  std::optional<Int128> least;
-  for (std::vector<std::int64_t>& shifts : found.others) {
-    centre(model, shifts);
+  const auto loss = [&](const std::vector<std::int64_t>& shifts) {
     Arrangement arrangement(wide);
     for (std::uint32_t j = 0; j < model.jobs.size(); ++j)
       if (!model.jobs[j].pinned) arrangement.place(j, shifts[j]);
-    const Int128 excess = arrangement.excess();
-    if (least && excess >= *least) continue;
+    return arrangement.excess();
+  };
+  Int128 least = loss(found.shifts);
+  const auto consider = [&](const std::vector<std::int64_t>& shifts) {
+    const Int128 excess = loss(shifts);
+    if (excess > least) return;
     least = excess;
     found.shifts = shifts;
-  }
+  };
+  for (const std::vector<std::int64_t>& shifts : found.others) consider(shifts);
+  std::vector<std::int64_t> centred = found.shifts;
+  centre(model, centred);
+  consider(centred);
 }
 
 struct Thoroughness {
@@ -201,7 +206,7 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
   double bound_sum = 0;  // of scores of links that are in parts
   bool optimal = true;
   for (Part& part : parts) {
-    Found found = minimise(part.model, {how.nodes, how.restarts, options.seed, false});
+    Found found = minimise(part.model, {how.nodes, 2, how.restarts, options.seed, false});
     const auto score_of = [](Int128 excess, const Model& model) {
       return static_cast<double>(static_cast<long double>(excess) / static_cast<long double>(model.capacities[0]) /
                                  static_cast<long double>(model.perimeter));
@@ -219,7 +224,7 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
         for (const Problem::Use& use : problem.links[l].uses) jobs.push_back(use.job);
         std::sort(jobs.begin(), jobs.end());
         const Model alone = model_of(problem, slots, jobs, {l}, 0);
-        const Found least = minimise(alone, {how.nodes / part.links.size(), 2, options.seed, false});
+        const Found least = minimise(alone, {how.nodes / part.links.size(), 2, 8, options.seed, false});
         link_bounds[l] = 1 - score_of(least.bound, alone);
       }
       own += link_bounds[l];
@@ -260,7 +265,11 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
   return solution;
 }
 
-Thoroughness thorough(const SolveOptions& options) { return {options.node_limit, kRestarts, options.robust}; }
+/// More jobs have more local minima.
+Thoroughness thorough(const Problem& problem, const SolveOptions& options) {
+  const std::size_t restarts = std::min<std::size_t>(2 * problem.jobs.size() * problem.jobs.size(), 1'000);
+  return {options.node_limit, static_cast<std::uint32_t>(restarts), options.robust};
+}
 
 }  // namespace
 
@@ -268,13 +277,13 @@ Solution solve(const Problem& problem, const Slots& slots, const SolveOptions& o
   check(problem);
   internal::check(options);
   internal::check(problem, slots);
-  return solve_in(problem, slots, options, thorough(options));
+  return solve_in(problem, slots, options, thorough(problem, options));
 }
 
 Solution solve(const Problem& problem, const SolveOptions& options) {
   check(problem);
   internal::check(options);
-  if (problem.jobs.empty()) return solve_in(problem, {}, options, thorough(options));
+  if (problem.jobs.empty()) return solve_in(problem, {}, options, thorough(problem, options));
   std::vector<Nanos> periods;
   for (const Problem::Job& job : problem.jobs) periods.push_back(job.period);
   std::vector<Slots> front = slots_front(periods, options);
@@ -289,13 +298,13 @@ Solution solve(const Problem& problem, const SolveOptions& options) {
       for (std::size_t j = 0; j < periods.size(); ++j)
         stretch += static_cast<double>(front[i].periods[j].count) / static_cast<double>(periods[j].count) - 1;
       const double value =
-          solve_in(problem, front[i], options, {0, 2, false}).score - stretch / static_cast<double>(periods.size());
+          solve_in(problem, front[i], options, {0, 1, false}).score - stretch / static_cast<double>(periods.size());
       if (i > best && value <= most + kWorthLonger) continue;
       most = value;
       best = i;
     }
   }
-  return solve_in(problem, front[best], options, thorough(options));
+  return solve_in(problem, front[best], options, thorough(problem, options));
 }
 
 }  // namespace mltcp::scheduler

@@ -1,7 +1,9 @@
 // Step functions on the circle (see circle.h).
 #include "mltcp/scheduler/internal/circle.h"
 
+#include <array>
 #include <deque>
+#include <utility>
 
 namespace mltcp::scheduler::internal {
 namespace {
@@ -107,6 +109,7 @@ void Sweep::run(std::span<const Curve> curves, std::span<const Profile> profiles
                 std::span<const std::int64_t> capacities, std::span<const std::int64_t> headroom, std::int64_t period,
                 std::int64_t perimeter) {
   period_ = period;
+  work_ = 0;
   events_.clear();
   points_.clear();
   Int128 level = 0;
@@ -115,6 +118,7 @@ void Sweep::run(std::span<const Curve> curves, std::span<const Profile> profiles
     const Profile& profile = profiles[curve.link];
     const std::int64_t capacity = capacities[curve.link];
     const std::int64_t room = capacity - headroom[curve.link];
+    work_ += profile.size() * curve.steps.size();
     // At shift 0 and just after it.
     Cursor cursor(curve, period, 0);
     std::int64_t last = 0;
@@ -157,7 +161,7 @@ void Sweep::run(std::span<const Curve> curves, std::span<const Profile> profiles
       before = after;
     }
   }
-  std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) { return a.key < b.key; });
+  sort_events();
   std::int64_t at = 0;
   for (std::size_t i = 0; i < events_.size();) {
     const std::int64_t now = events_[i].key >> 1;
@@ -174,6 +178,24 @@ void Sweep::run(std::span<const Curve> curves, std::span<const Profile> profiles
   if (at < period) points_.push_back({period, false, level + slope * (period - at), slope});
   least_ = points_.front().excess;
   for (const Point& point : points_) least_ = std::min(least_, point.excess);
+}
+
+void Sweep::sort_events() {
+  constexpr std::size_t few = 96;
+  if (events_.size() < few) {
+    std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) { return a.key < b.key; });
+    return;
+  }
+  // By bytes of the key, from the lowest up.
+  sorted_.resize(events_.size());
+  for (int bit = 0; (2 * period_ + 1) >> bit != 0; bit += 8) {
+    std::array<std::uint32_t, 256> places{};
+    for (const Event& event : events_) ++places[static_cast<std::size_t>(event.key >> bit & 255)];
+    std::uint32_t sum = 0;
+    for (std::uint32_t& place : places) sum += std::exchange(place, sum);
+    for (const Event& event : events_) sorted_[places[static_cast<std::size_t>(event.key >> bit & 255)]++] = event;
+    events_.swap(sorted_);
+  }
 }
 
 Int128 Sweep::excess_at(std::int64_t shift) const {

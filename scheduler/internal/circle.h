@@ -123,6 +123,8 @@ class Sweep {
   void run(std::span<const Curve> curves, std::span<const Profile> profiles, std::span<const std::int64_t> capacities,
            std::span<const std::int64_t> headroom, std::int64_t period, std::int64_t perimeter);
 
+  /// Meetings that the last run looked at.
+  [[nodiscard]] std::size_t work() const { return work_; }
   [[nodiscard]] std::span<const Point> points() const { return points_; }
   [[nodiscard]] Int128 least() const { return least_; }
   [[nodiscard]] Int128 excess_at(std::int64_t shift) const;  ///< 0 <= shift < period
@@ -145,10 +147,13 @@ class Sweep {
     std::int64_t key;  // twice the position, and 1 for a meeting that counts
     std::int64_t change;
   };
-  std::vector<Event> events_;
+  void sort_events();
+
+  std::vector<Event> events_, sorted_;
   std::vector<Point> points_;
   Int128 least_ = 0;
   std::int64_t period_ = 0;
+  std::size_t work_ = 0;
 };
 
 template <typename Fun>

@@ -4,11 +4,18 @@
 #include <numeric>
 #include <queue>
 
+#include "mltcp/scheduler/internal/configuration_bound.h"
+
 namespace mltcp::scheduler::internal {
 namespace {
 
 /// Nodes that a search keeps at most; beyond, it stops as if its limit were reached.
 constexpr std::size_t kMostNodes = 1'000'000;
+/// A node is a sweep over so many meetings, or part of one over more.
+constexpr std::size_t kMeetingsPerNode = 64;
+/// Triples are solved by themselves for the bound by configurations, if there are no more jobs than this.
+constexpr std::size_t kMostForTriples = 10;
+constexpr std::uint64_t kNodesPerTriple = 100;
 /// Optimal shifts kept to choose from.
 constexpr std::size_t kMostOthers = 8;
 
@@ -50,16 +57,26 @@ class Minimiser {
   }
 
   Found run(const std::vector<std::int64_t>* start) {
-    root_bound();
     if (start != nullptr) {
       shifts_ = *start;
-      Arrangement& all = place_all();
+      place_all();
       descend();
-      keep(all.excess());
+      keep(arrangement_.excess());
+      if (best_.excess == 0) return std::move(best_);
     }
-    for (std::uint32_t i = 0; !done() && i <= limits_.restarts; ++i) insert(i);
-    if (!done() && limits_.nodes > 0) branch();
-    if (best_.bound > best_.excess || (complete_ && !limits_.zero_only)) best_.bound = best_.excess;
+    root_bound();
+    for (std::uint32_t i = 0; !done() && i <= limits_.restarts; ++i) {
+      if (i > limits_.least_restarts && best_.nodes > limits_.nodes / 2) break;
+      if (i < 4 || free_.size() < 4)
+        insert(i);
+      else
+        shake();
+    }
+    if (!done() && limits_.nodes > 0) {
+      best_.bound = std::max(best_.bound, ConfigurationBound(model_, sets()).root());
+      if (!done()) branch();
+    }
+    if (complete_) best_.bound = best_.excess;
     return std::move(best_);
   }
 
@@ -93,6 +110,7 @@ class Minimiser {
   void sweep(std::uint32_t job, std::span<const std::int64_t> headroom) {
     const Model::Job& it = model_.jobs[job];
     sweep_.run(it.curves, arrangement_.profiles(), model_.capacities, headroom, it.period, model_.perimeter);
+    best_.nodes += 1 + (sweep_.work() + it.grid.size()) / kMeetingsPerNode;
   }
 
   template <typename Fun>
@@ -110,10 +128,9 @@ class Minimiser {
     }
   }
 
-  Arrangement& place_all() {
+  void place_all() {
     arrangement_.clear();
     for (const std::uint32_t j : free_) arrangement_.place(j, shifts_[j]);
-    return arrangement_;
   }
 
   [[nodiscard]] bool on_grid() const { return !model_.jobs.empty() && !model_.jobs.front().grid.empty(); }
@@ -153,10 +170,43 @@ class Minimiser {
     keep(arrangement_.excess());
   }
 
-  /// Puts each job where it is best given the others, until none gets better.
+  /// Takes some jobs out of the best arrangement and puts them back one after the other.
+  void shake() {
+    shifts_ = best_.shifts;
+    place_all();
+    const std::size_t held = model_.turns && on_grid() ? 1 : 0;
+    const std::size_t movable = free_.size() - held;
+    std::vector<std::uint32_t> out(free_.begin() + static_cast<std::ptrdiff_t>(held), free_.end());
+    const std::size_t count = std::min(movable, 2 + random_.below(3));
+    for (std::size_t i = 0; i < count; ++i) {
+      std::swap(out[i], out[i + random_.below(movable - i)]);
+      arrangement_.take_away(out[i], shifts_[out[i]]);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      Int128 least = 0;
+      // The first one anywhere, so that the others can't all go back.
+      shifts_[out[i]] = i == 0 ? any_shift(out[i]) : best_shift(out[i], least);
+      arrangement_.place(out[i], shifts_[out[i]]);
+    }
+    descend();
+    keep(arrangement_.excess());
+  }
+
+  /// A position at which a step meets an opposite one.
+  std::int64_t any_shift(std::uint32_t job) {
+    const Model::Job& it = model_.jobs[job];
+    if (!it.grid.empty()) return it.grid[random_.below(it.grid.size())];
+    sweep(job, none_);
+    const auto points = sweep_.points();
+    return points[random_.below(points.size())].at % it.period;
+  }
+
+  /// Puts each job where it is best given the others, until none gets better or each has had some turns.
   void descend() {
+    constexpr std::size_t most_turns = 8;
     std::size_t quiet = 0;
-    for (std::size_t i = 0; quiet < free_.size(); i = (i + 1) % free_.size()) {
+    std::size_t turns = most_turns * free_.size();
+    for (std::size_t i = 0; quiet < free_.size() && turns-- > 0; i = (i + 1) % free_.size()) {
       const std::uint32_t j = free_[i];
       const Int128 before = arrangement_.excess(j);
       if (before == 0 || (model_.turns && on_grid() && j == model_.root)) {
@@ -202,7 +252,7 @@ class Minimiser {
     }
     best_.bound = std::max(too_much, sum);
     pairs_.assign(model_.jobs.size() * model_.jobs.size(), 0);
-    if (count < 2) return;
+    if (count < 2 || (count > 2 && limits_.nodes == 0)) return;
     Arrangement empty(model_, false);
     for (std::size_t a = 0; a + 1 < count; ++a) {
       empty.clear();
@@ -211,6 +261,7 @@ class Minimiser {
       for (std::size_t b = a + 1; b < count; ++b) {
         const Model::Job& job = model_.jobs[free_[b]];
         sweep_.run(job.curves, empty.profiles(), model_.capacities, none_, job.period, model_.perimeter);
+        best_.nodes += 1 + sweep_.work() / kMeetingsPerNode;
         const Int128 pair = first + sweep_.least() - empty.excess(free_[b]);
         pairs_[free_[a] * model_.jobs.size() + free_[b]] = pair;
         pairs_[free_[b] * model_.jobs.size() + free_[a]] = pair;
@@ -239,6 +290,35 @@ class Minimiser {
       sum += edge.weight;
     }
     return sum;
+  }
+
+  /// Pairs and triples with excess by themselves.
+  std::vector<ConfigurationBound::Set> sets() {
+    std::vector<ConfigurationBound::Set> result;
+    if (model_.capacities.size() > 1) return result;
+    const std::size_t count = model_.jobs.size();
+    const std::size_t jobs = std::min<std::size_t>(count, 64);
+    const auto pair = [&](std::size_t a, std::size_t b) { return pairs_[a * count + b]; };
+    const auto bits = [](auto... job) { return ((std::uint64_t{1} << job) | ...); };
+    for (std::uint32_t a = 0; a < jobs; ++a)
+      for (std::uint32_t b = 0; b < a; ++b)
+        if (pair(a, b) > 0) result.push_back({bits(a, b), pair(a, b), 0});
+    if (free_.size() < 4 || free_.size() > kMostForTriples || free_.size() < count) return result;
+    for (std::uint32_t a = 0; a < jobs; ++a)
+      for (std::uint32_t b = 0; b < a; ++b)
+        for (std::uint32_t c = 0; c < b; ++c) {
+          // Bounds for all shifts hold for those on a grid.
+          Model three{model_.perimeter, model_.capacities, {model_.jobs[a], model_.jobs[b], model_.jobs[c]}, true, 0};
+          for (std::uint32_t k = 0; k < 3; ++k) {
+            three.jobs[k].twins = k;
+            three.jobs[k].grid.clear();
+          }
+          const Found found = minimise(three, {kNodesPerTriple, 1, 1, limits_.seed, false});
+          best_.nodes += found.nodes;
+          if (found.bound > std::max({pair(a, b), pair(b, c), pair(a, c)}))
+            result.push_back({bits(a, b, c), found.bound, 0});
+        }
+    return result;
   }
 
   void branch() {
@@ -298,7 +378,6 @@ class Minimiser {
     candidates_.clear();
     ranges_.clear();
     for (const std::uint32_t j : rest_) {
-      ++best_.nodes;
       const Model::Job& job = model_.jobs[j];
       for (const Curve& curve : job.curves) headroom_[curve.link] -= curve.peak;
       sweep(j, headroom_);

@@ -17,8 +17,9 @@
 // Bounds. f(x) = max(0, x - C) is convex with f(0) = 0 and demands are not negative, so excess is supermodular:
 // with S placed and R to be placed, E(S u R) >= E(S) + sum over j in R of min over shifts of [E(S u {j}) - E(S)], and
 // the minima never fall as S grows, so that those of the parent serve for its children before any work is done on them.
-// For pairs of R, the excess of the two alone is a bound for both together: a matching of pairs adds to the sum. And
-// the total never is below the demand's area less the link's.
+// For pairs of R, the excess of the two alone is a bound for both together: a matching of pairs adds to the sum. For
+// all jobs there are the area of their demands beyond the link's, and the bound by configurations
+// (configuration_bound.h).
 //
 // On a grid of shifts there are no vertices; a job that is to be placed next is tried at every grid position.
 #pragma once
@@ -61,7 +62,7 @@ class Arrangement {
   void clear();
   void place(std::uint32_t job, std::int64_t shift) { change(job, shift, 1); }
   void take_away(std::uint32_t job, std::int64_t shift) { change(job, shift, -1); }
-  [[nodiscard]] std::span<const Profile> profiles() const { return profiles_; }
+  [[nodiscard]] const std::vector<Profile>& profiles() const { return profiles_; }
   [[nodiscard]] Int128 excess() const;
   /// Of the links of a job.
   [[nodiscard]] Int128 excess(std::uint32_t job) const;
@@ -85,8 +86,10 @@ struct Found {
 };
 
 struct Limits {
-  std::uint64_t nodes = 0;     ///< an exact search examines so many (placed jobs, next job) at most
-  std::uint32_t restarts = 0;  ///< of the heuristic
+  std::uint64_t nodes = 0;  ///< all work together; a node is one job's sweep over the shifts of its slot
+  /// The heuristic's, at least and at most; beyond the least ones it leaves half of the nodes.
+  std::uint32_t least_restarts = 0;
+  std::uint32_t restarts = 0;
   std::uint64_t seed = 1;
   bool zero_only = false;  ///< give up as soon as it is proven that some excess is left
 };
