@@ -27,5 +27,57 @@ TEST(demand, sums__of_two_bursts) {
   EXPECT_EQ(peak(multiplied(demand, 3)), Rate(9'000));
 }
 
+TEST(sum_of, demands_overlap_touch_and_cancel) {
+  const Demand a{100_ms, {{0_ms, 20_ms, Rate(5)}, {50_ms, 60_ms, Rate(3)}}};
+  const Demand b{100_ms, {{10_ms, 30_ms, Rate(7)}, {60_ms, 70_ms, Rate(3)}}};
+  const Demand sum{
+      100_ms, {{0_ms, 10_ms, Rate(5)}, {10_ms, 20_ms, Rate(12)}, {20_ms, 30_ms, Rate(7)}, {50_ms, 70_ms, Rate(3)}}};
+  EXPECT_EQ(sum_of(std::vector{a, b}), sum);
+  EXPECT_THROW(sum_of(std::vector{a, Demand{90_ms, {}}}), InputError);
+  EXPECT_THROW(sum_of({}), InputError);
+}
+
+TEST(fold, bins_become_bursts) {
+  // 1 ms bins: 1000 bytes are 8 Mbps.
+  const std::vector<Bytes> series{0, 0, 1000, 1050, 1000, 10, 0, 500, 500, 0, 0, 0, 1000};
+  const Demand demand = fold(series, 1_ms, 1_ms, 10_ms);
+  ASSERT_EQ(demand.bursts.size(), 2U);
+  EXPECT_EQ(demand.period, 10_ms);
+  EXPECT_EQ(demand.bursts[0].from, 1_ms);
+  EXPECT_EQ(demand.bursts[0].to, 4_ms);
+  EXPECT_NEAR(static_cast<double>(demand.bursts[0].rate.bits_per_second), 8e6 * 3.05 / 3, 1);
+  EXPECT_EQ(demand.bursts[1], (Burst{6_ms, 8_ms, Rate(4'000'000)}));
+  EXPECT_NEAR(bits(demand), 8.0 * (3050 + 1000), 1e-2);  // without the silent bin of 10 bytes
+}
+
+TEST(fold, levels_apart_are_bursts_of_their_own) {
+  const std::vector<Bytes> series{1000, 1000, 600, 600};
+  EXPECT_EQ(fold(series, 1_ms, 0_ms, 4_ms).bursts.size(), 2U);
+  FoldOptions options;
+  options.merge = 0.5;
+  const Demand merged = fold(series, 1_ms, 0_ms, 4_ms, options);
+  ASSERT_EQ(merged.bursts.size(), 1U);
+  EXPECT_NEAR(bits(merged), 8.0 * 3200, 1e-2);
+}
+
+TEST(fold, iteration_that_begins_within_a_bin_and_outlasts_the_series) {
+  const std::vector<Bytes> series{1000, 1000};
+  const Demand demand = fold(series, 2_ms, 1_ms, 10_ms);
+  ASSERT_EQ(demand.bursts.size(), 1U);
+  EXPECT_EQ(demand.bursts[0], (Burst{0_ms, 3_ms, Rate(4'000'000)}));
+  EXPECT_TRUE(fold(series, 2_ms, 8_ms, 10_ms).bursts.empty());
+}
+
+TEST(fold, refuses_bad_input) {
+  const std::vector<Bytes> series{1000};
+  EXPECT_THROW(fold(series, 0_ms, 0_ms, 1_ms), InputError);
+  EXPECT_THROW(fold(series, 1_ms, Nanos(-1), 1_ms), InputError);
+  EXPECT_THROW(fold(series, 1_ms, 0_ms, 0_ms), InputError);
+  FoldOptions options;
+  options.silence = 2;
+  EXPECT_THROW(fold(series, 1_ms, 0_ms, 1_ms, options), InputError);
+  EXPECT_THROW(fold(std::vector<Bytes>{1'000'000'000'000}, Nanos(1), 0_ms, 1_ms), InputError);
+}
+
 }  // namespace
 }  // namespace mltcp::scheduler

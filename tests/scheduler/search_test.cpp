@@ -1,0 +1,131 @@
+// The search without its heuristic's help, and its bounds by themselves, against a search over all shifts.
+#include "mltcp/scheduler/internal/search.h"
+
+#include <gtest/gtest.h>
+
+#include "instances.h"
+#include "mltcp/scheduler/internal/configuration_bound.h"
+
+namespace mltcp::scheduler::internal {
+namespace {
+
+using namespace scheduler::testing;
+
+/// Of one link whose periods have a short common multiple.
+Model model_of(const Problem& problem) {
+  Model model;
+  model.perimeter = 1;
+  model.capacities = {static_cast<std::int64_t>(problem.links[0].capacity.bits_per_second)};
+  for (const Problem::Use& use : problem.links[0].uses) {
+    const std::int64_t period = use.demand.period.count;
+    model.perimeter = std::lcm(model.perimeter, period);
+    model.jobs.push_back({period, {curve_of(use.demand, 0, period)}, {}, use.job, false, 0});
+  }
+  return model;
+}
+
+/// Least excess by trying all shifts of whole nanoseconds.
+Int128 least_excess(const Problem& problem, const Model& model) {
+  const double lost = 1 - BruteForce(problem, 1).best_score();
+  return static_cast<Int128>(lost * static_cast<double>(model.perimeter) * static_cast<double>(model.capacities[0]) +
+                             0.5);
+}
+
+TEST(minimise, finds_the_optimum_from_a_poor_start) {
+  Random random(31);
+  int improved = 0;
+  for (int i = 0; i < 1'500; ++i) {
+    const Problem problem = random_link(random, 3 + random.below(2), 12, 1);
+    const Model model = model_of(problem);
+    const Found start = minimise(model, {0, 0, 0, 1, false});
+    const Found found = minimise(model, {100'000, 0, 0, 1, false});
+    ASSERT_EQ(found.bound, found.excess) << i;
+    ASSERT_EQ(found.excess, least_excess(problem, model)) << i;
+    improved += found.excess < start.excess ? 1 : 0;
+  }
+  EXPECT_GT(improved, 20);
+}
+
+TEST(minimise, bounds_of_every_length_of_search_hold) {
+  Random random(32);
+  for (int i = 0; i < 150; ++i) {
+    const Problem problem = random_link(random, 4, 12, 1);
+    const Model model = model_of(problem);
+    const Int128 least = least_excess(problem, model);
+    Int128 bound = 0;
+    for (std::uint64_t nodes = 0; nodes < 60; nodes += 3) {
+      const Found found = minimise(model, {nodes, 0, 0, 1, false});
+      ASSERT_LE(found.bound, least) << i;
+      ASSERT_GE(found.excess, least) << i;
+      ASSERT_GE(found.bound, bound) << i;  // more work, a better bound
+      bound = found.bound;
+    }
+  }
+}
+
+TEST(configuration_bound, is_never_above_the_least_excess) {
+  Random random(33);
+  int positive = 0;
+  for (int i = 0; i < 500; ++i) {
+    const Problem problem = random_link(random, 4, 12, 1);
+    const Model model = model_of(problem);
+    std::vector<ConfigurationBound::Set> sets;
+    for (std::uint32_t a = 0; a < 4; ++a)
+      for (std::uint32_t b = 0; b < a; ++b) {
+        Model two{model.perimeter, model.capacities, {model.jobs[a], model.jobs[b]}, true, 0};
+        two.jobs[0].twins = 0;
+        two.jobs[1].twins = 1;
+        sets.push_back({std::uint64_t{1} << a | std::uint64_t{1} << b, minimise(two, {100, 0, 0, 1, false}).excess, 0});
+      }
+    const Int128 least = least_excess(problem, model);
+    const Int128 root = ConfigurationBound(model, sets).root();
+    ASSERT_LE(root, least) << i;
+    // It dominates what the demands' area leaves over, but for rounding.
+    Int128 area = -static_cast<Int128>(model.capacities[0]) * model.perimeter;
+    for (const Problem::Use& use : problem.links[0].uses)
+      for (const Burst& burst : use.demand.bursts)
+        area += static_cast<Int128>((burst.to - burst.from).count) * static_cast<Int128>(burst.rate.bits_per_second) *
+                (model.perimeter / use.demand.period.count);
+    ASSERT_GE(root, area - 1) << i;
+    positive += root > std::max<Int128>(area, 0) ? 1 : 0;
+  }
+  EXPECT_GT(positive, 100);
+}
+
+TEST(configuration_bound, sees_that_bursts_above_half_do_not_fit_together) {
+  // Three jobs with 60 of 100 for half of the time: at half of the times two of them are up, with an excess of 20.
+  Model model{100, {100}, {}, true, 0};
+  for (std::uint32_t j = 0; j < 3; ++j)
+    model.jobs.push_back({100, {curve_of({Nanos(100), {{Nanos(0), Nanos(50), Rate(60)}}}, 0, 100)}, {}, 0, false, 0});
+  EXPECT_NEAR(static_cast<double>(ConfigurationBound(model, {}).root()), 20 * 50, 1);
+  EXPECT_EQ(minimise(model, {1'000, 4, 4, 1, false}).excess, 20 * 50);
+}
+
+TEST(widened, takes_the_highest_demand_within_reach) {
+  Random random(34);
+  for (int i = 0; i < 500; ++i) {
+    const std::int64_t period = 20;
+    const Demand demand = random_demand(random, period, 2, 5);  // in half units, as windows are closed
+    const Curve curve = curve_of(demand, 0, 2 * period);
+    const std::int64_t by = 2 * static_cast<std::int64_t>(random.below(10));
+    const Curve wide = widened(curve, 2 * period, by);
+    const auto at = [&](const Curve& of, std::int64_t t) {
+      Profile sum;
+      add({{}}, of, 2 * period, 0, 1, 2 * period, sum);
+      std::int64_t value = 0;
+      for (const Entry& entry : sum)
+        if (entry.at <= t) value = entry.value;
+      return value;
+    };
+    for (std::int64_t t = 1; t < 2 * period; t += 2) {
+      std::int64_t highest = 0;
+      for (std::int64_t d = -by; d <= by; ++d) {
+        highest = std::max(highest, at(curve, ((t + d) % (2 * period) + 2 * period) % (2 * period)));
+      }
+      ASSERT_EQ(at(wide, t), highest) << i << " at " << t;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mltcp::scheduler::internal

@@ -1,0 +1,420 @@
+// Known problems, loops of links, grids, pinned jobs, bad input.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numbers>
+
+#include "instances.h"
+#include "mltcp/base/error.h"
+#include "mltcp/scheduler/problem.h"
+
+namespace mltcp::scheduler {
+namespace {
+
+using namespace literals;
+using namespace testing;
+using ::testing::HasSubstr;
+
+constexpr Rate kLink(50'000'000'000);
+
+Demand up(Nanos period, Nanos from, Nanos to, Rate rate = kLink) { return {period, {{from, to, rate}}}; }
+
+Problem on_one_link(const std::vector<Demand>& demands, Rate capacity = kLink) {
+  Problem problem{{}, {{"link", capacity, {}}}};
+  for (std::uint32_t j = 0; j < demands.size(); ++j) {
+    problem.jobs.push_back({"job" + std::to_string(j), demands[j].period, {}});
+    problem.links[0].uses.push_back({j, demands[j]});
+  }
+  return problem;
+}
+
+TEST(solve, the_talks_pair_of_40_and_60_ms) {
+  // On 120 ms, bursts of 20 ms every 40 and of 20 ms every 60: one of the two meets one of the three.
+  const Problem problem = on_one_link({up(40_ms, 0_ms, 20_ms), up(60_ms, 0_ms, 20_ms)});
+  const Solution solution = solve(problem, exact_options());
+  EXPECT_EQ(solution.slots.perimeter, 120_ms);
+  EXPECT_EQ(solution.links[0].perimeter, 120_ms);
+  EXPECT_EQ(solution.slots.repetitions, (std::vector<std::uint32_t>{3, 2}));
+  EXPECT_TRUE(solution.optimal);
+  // The second's bursts begin 60 ms apart, which is 20 ms apart modulo 40: wherever they are, 20 ms of both together
+  // are at times when the first is up.
+  EXPECT_NEAR(solution.score, 1 - 20.0 / 120, 1e-12);
+  EXPECT_EQ(solution.upper_bound, solution.score);
+  for (std::size_t j = 0; j < 2; ++j) {
+    const double angle = rotation(solution.shifts[j], solution.slots.perimeter);
+    EXPECT_GE(angle, 0);
+    EXPECT_LT(angle, 2 * std::numbers::pi / solution.slots.repetitions[j]);
+  }
+}
+
+TEST(rotation, time_shift_is_the_angles_share_of_the_perimeter) {
+  EXPECT_DOUBLE_EQ(rotation(30_ms, 120_ms), std::numbers::pi / 2);
+  EXPECT_DOUBLE_EQ(rotation(0_ms, 120_ms), 0);
+}
+
+TEST(solve, two_dlrm_are_fully_compatible) {
+  // Up for 40% of an iteration.
+  const Demand dlrm = up(250_ms, 20_ms, 120_ms);
+  const Solution solution = solve(on_one_link({dlrm, dlrm}));
+  EXPECT_EQ(solution.score, 1);
+  EXPECT_TRUE(solution.optimal);
+  // The gaps are equal: 25 ms each.
+  EXPECT_EQ(solution.shifts, (std::vector<Nanos>{0_ms, 125_ms}));
+  EXPECT_EQ(solution.links[0].margin, Nanos(12'500'000));
+  EXPECT_EQ(solution.links[0].drift_score, 1);  // 5% of 250 ms is that margin
+}
+
+TEST(solve, two_vgg11_are_partially_compatible) {
+  // Up for 60% of an iteration at 45 Gbps: 20% of the time both are up, and 40 Gbps are too much.
+  const Demand vgg = up(200_ms, 0_ms, 120_ms, Rate(45'000'000'000));
+  const Solution solution = solve(on_one_link({vgg, vgg}));
+  EXPECT_NEAR(solution.score, 1 - 0.2 * 40 / 50, 1e-12);
+  EXPECT_TRUE(solution.optimal);
+  EXPECT_EQ(solution.upper_bound, solution.score);
+  // Each end of one burst lies in the other, and that for 20 ms either way.
+  EXPECT_EQ(solution.shifts, (std::vector<Nanos>{0_ms, 100_ms}));
+  EXPECT_EQ(solution.links[0].margin, 10_ms);
+}
+
+TEST(solve, gaps_are_equal) {
+  const Demand job = up(100_ms, 0_ms, 30_ms);
+  const Solution pair = solve(on_one_link({job, job}));
+  EXPECT_EQ(pair.shifts, (std::vector<Nanos>{0_ms, 50_ms}));
+  EXPECT_EQ(pair.links[0].margin, 10_ms);
+  const Solution three = solve(on_one_link({job, job, job}));
+  EXPECT_EQ(three.score, 1);
+  // 10 ms left for three gaps; the search is precise to a few thousandths of half a period.
+  EXPECT_NEAR(three.links[0].margin.millis(), 10.0 / 6, 0.03);
+}
+
+TEST(solve, score_is_never_clamped) {
+  const Demand always = up(100_ms, 0_ms, 100_ms);
+  const Solution solution = solve(on_one_link({always, always, always}));
+  EXPECT_EQ(solution.score, -1);
+  EXPECT_TRUE(solution.optimal);
+  // And one that exceeds the link alone.
+  const Solution alone = solve(on_one_link({up(100_ms, 0_ms, 50_ms, Rate(250'000'000'000))}));
+  EXPECT_EQ(alone.links[0].score, -1);
+  EXPECT_EQ(alone.score, 1);  // of links with two jobs or more
+}
+
+TEST(solve, touching_bursts_are_no_excess) {
+  const Solution solution = solve(on_one_link({up(100_ms, 0_ms, 50_ms), up(100_ms, 10_ms, 60_ms)}));
+  EXPECT_EQ(solution.score, 1);
+  EXPECT_EQ(solution.links[0].margin, 0_ms);
+  EXPECT_EQ(solution.shifts[1], 40_ms);
+}
+
+TEST(solve, bursts_of_a_stretched_job_keep_their_length) {
+  // 100 ms in slots of 103 ms: 3 ms more of silence make room for the second job's burst.
+  Problem problem = on_one_link({up(100_ms, 0_ms, 51_ms), up(103_ms, 0_ms, 52_ms)});
+  SolveOptions options;
+  options.max_stretch = 0.05;
+  const Solution solution = solve(problem, options);
+  EXPECT_EQ(solution.slots.perimeter, 103_ms);
+  EXPECT_EQ(solution.score, 1);
+}
+
+TEST(solve, a_links_perimeter_is_that_of_its_own_jobs) {
+  Problem problem = on_one_link({up(20_ms, 0_ms, 10_ms), up(40_ms, 0_ms, 10_ms)});
+  problem.jobs.push_back({"other", 60_ms, {}});
+  problem.links.push_back({"elsewhere", kLink, {{2, up(60_ms, 0_ms, 60_ms)}, {1, {40_ms, {}}}}});
+  const Solution solution = solve(problem, exact_options());
+  EXPECT_EQ(solution.slots.perimeter, 120_ms);
+  EXPECT_EQ(solution.links[0].perimeter, 40_ms);
+  EXPECT_EQ(solution.links[1].perimeter, 120_ms);
+  EXPECT_EQ(solution.score, 1);
+}
+
+TEST(solve, empty_problems) {
+  EXPECT_EQ(solve(Problem{}).score, 1);
+  Problem problem{{{"a", 10_ms, {}}}, {{"link", kLink, {}}}};
+  const Solution solution = solve(problem);
+  EXPECT_EQ(solution.score, 1);
+  EXPECT_TRUE(solution.optimal);
+  EXPECT_EQ(solution.links[0].perimeter, 0_ms);
+  problem.links[0].uses.push_back({0, {10_ms, {}}});
+  EXPECT_EQ(solve(problem).links[0].perimeter, 10_ms);
+}
+
+TEST(solve, same_seed_same_answer) {
+  Random random(3);
+  const Problem problem = random_link(random, 7, 60, 1'000'000);
+  const Solution a = solve(problem);
+  const Solution b = solve(problem);
+  EXPECT_EQ(a.shifts, b.shifts);
+  EXPECT_EQ(a.upper_bound, b.upper_bound);
+}
+
+TEST(solve, order_of_jobs_does_not_matter) {
+  Random random(8);
+  for (int i = 0; i < 100; ++i) {
+    Problem problem = random_link(random, 3, 24, 10);
+    const double score = solve(problem, exact_options()).score;
+    std::reverse(problem.links[0].uses.begin(), problem.links[0].uses.end());
+    ASSERT_NEAR(solve(problem, exact_options()).score, score, 1e-12);
+  }
+}
+
+TEST(solve, pinned_jobs_stay) {
+  Random random(9);
+  for (int i = 0; i < 300; ++i) {
+    Problem problem = random_link(random, 3 + random.below(2), 18, 1'001);
+    const std::uint64_t pinned = 1 + random.below(2);
+    for (std::size_t j = 0; j < pinned; ++j)
+      problem.jobs[j].pinned =
+          Nanos(static_cast<std::int64_t>(random.below(40)) * 1'001);  // any iteration of it may be named
+    const Solution solution = solve(problem, exact_options());
+    for (std::size_t j = 0; j < pinned; ++j)
+      ASSERT_EQ(solution.shifts[j].count, problem.jobs[j].pinned->count % problem.jobs[j].period.count);
+    ASSERT_TRUE(solution.optimal);
+    ASSERT_NEAR(solution.score, BruteForce(problem, 1'001).best_score(), 1e-12) << i;
+  }
+}
+
+TEST(solve, all_pinned_is_evaluated) {
+  Problem problem = on_one_link({up(100_ms, 0_ms, 50_ms), up(100_ms, 0_ms, 50_ms)});
+  problem.jobs[0].pinned = 10_ms;
+  problem.jobs[1].pinned = 120_ms;
+  const Solution solution = solve(problem);
+  EXPECT_NEAR(solution.score, 0.6, 1e-12);
+  EXPECT_TRUE(solution.optimal);
+  EXPECT_EQ(solution.shifts, (std::vector<Nanos>{10_ms, 20_ms}));
+}
+
+/// `jobs` on a ring of as many links, each on two neighbouring ones: the smallest affinity graphs with loops.
+Problem ring(Random& random, std::size_t jobs, std::int64_t perimeter, std::int64_t unit) {
+  Problem problem;
+  for (std::size_t l = 0; l < jobs; ++l) problem.links.push_back({"link" + std::to_string(l), Rate(), {}});
+  for (std::uint32_t j = 0; j < jobs; ++j) {
+    const std::int64_t period = random.chance(0.7) ? perimeter : perimeter / 2;
+    problem.jobs.push_back({"job" + std::to_string(j), Nanos(period * unit), {}});
+    for (const std::size_t l : {std::size_t{j}, (j + 1) % jobs})
+      problem.links[l].uses.push_back({j, random_demand(random, period, unit, 7)});
+  }
+  for (Problem::Link& link : problem.links) link.capacity = Rate(2 + random.below(9));
+  return problem;
+}
+
+TEST(solve, loops_of_three_links_equal_search_over_all_shifts) {
+  Random random(10);
+  int exact = 0;
+  int lost = 0;
+  for (int i = 0; i < 500; ++i) {
+    const Problem problem = ring(random, 3, 16, 1'001);
+    const Solution solution = solve(problem, exact_options());
+    const double best = BruteForce(problem, 1'001).best_score();
+    exact += solution.optimal ? 1 : 0;
+    ASSERT_NEAR(solution.score, best, 1e-12) << i;
+    ASSERT_GE(solution.upper_bound, best - 1e-12);
+    double sum = 0;
+    for (const LinkSolution& link : solution.links) {
+      sum += link.score;
+      ASSERT_LE(link.score, link.upper_bound);
+      lost += link.score < link.upper_bound ? 1 : 0;
+    }
+    ASSERT_NEAR(sum / 3, solution.score, 1e-12);
+  }
+  EXPECT_EQ(exact, 500);
+  EXPECT_GT(lost, 50);  // a loop costs some links what they could have alone
+}
+
+TEST(solve, loops_of_four_links_cut_off) {
+  Random random(11);
+  SolveOptions options = exact_options();
+  for (int i = 0; i < 60; ++i) {
+    const Problem problem = ring(random, 4, 12, 1'001);
+    options.node_limit = random.below(60);
+    const Solution solution = solve(problem, options);
+    const double best = BruteForce(problem, 1'001).best_score();
+    ASSERT_GE(solution.upper_bound, best - 1e-12);
+    ASSERT_LE(solution.score, best + 1e-12);
+    if (solution.optimal) {
+      ASSERT_NEAR(solution.score, best, 1e-12);
+    }
+  }
+}
+
+TEST(solve, capacities_without_a_common_multiple) {
+  // Two links whose capacities are large primes; the jobs can be apart on both.
+  Problem problem = on_one_link({up(100_ms, 0_ms, 50_ms), up(100_ms, 0_ms, 50_ms)}, Rate(49'999'999'967));
+  problem.links.push_back({"other", Rate(99'999'999'977), problem.links[0].uses});
+  for (auto& use : problem.links[1].uses) use.demand.bursts[0].rate = problem.links[1].capacity;
+  for (auto& use : problem.links[0].uses) use.demand.bursts[0].rate = problem.links[0].capacity;
+  const Solution solution = solve(problem);
+  EXPECT_EQ(solution.score, 1);
+  problem.links[1].uses[1].demand.bursts[0].to = 51_ms;
+  EXPECT_NEAR(solve(problem).score, 1 - 0.01 / 2, 1e-12);
+}
+
+TEST(solve, grid_is_never_better_than_all_shifts) {
+  Random random(12);
+  int worse = 0;
+  for (int i = 0; i < 200; ++i) {
+    const Problem problem = random_link(random, 2 + random.below(2), 24, 1'001);
+    SolveOptions options = exact_options();
+    const Solution exact = solve(problem, options);
+    options.angles = 5 + static_cast<std::uint32_t>(random.below(20));
+    const Solution grid = solve(problem, options);
+    ASSERT_LE(grid.score, exact.score + 1e-12);
+    ASSERT_TRUE(grid.optimal);
+    worse += grid.score < exact.score ? 1 : 0;
+    // Against every combination of grid positions.
+    const std::int64_t perimeter = grid.links[0].perimeter.count;
+    double best = -1e9;
+    std::vector<Nanos> shifts(problem.jobs.size());
+    const std::uint32_t thirds = problem.jobs.size() == 3 ? options.angles : 1;
+    for (std::uint32_t a = 0; a < options.angles; ++a)
+      for (std::uint32_t b = 0; b < thirds; ++b) {
+        shifts[1] = Nanos(perimeter * a / options.angles % exact.slots.periods[1].count);
+        if (problem.jobs.size() == 3) {
+          shifts[2] = Nanos(perimeter * b / options.angles % exact.slots.periods[2].count);
+        }
+        best = std::max(best, evaluate(problem, exact.slots, shifts).score);
+      }
+    ASSERT_NEAR(grid.score, best, 1e-12);
+  }
+  EXPECT_GT(worse, 20);
+}
+
+TEST(solve, grid_of_5_degrees_is_exact_for_steps_on_it) {
+  Random random(13);
+  for (int i = 0; i < 100; ++i) {
+    const Problem problem = random_link(random, 2 + random.below(2), 72, 1'000);
+    SolveOptions options = exact_options();
+    options.max_repetitions = 1'000;
+    const Solution exact = solve(problem, options);
+    if (exact.slots.perimeter.count != 72'000) continue;
+    options.angles = 72;
+    ASSERT_NEAR(solve(problem, options).score, exact.score, 1e-12);
+  }
+}
+
+TEST(solve, absurd_common_multiple) {
+  const Problem problem = on_one_link(
+      {up(Nanos(99'999'991), 0_ms, 30_ms), up(Nanos(100'000'007), 0_ms, 30_ms), up(Nanos(50'000'017), 0_ms, 15_ms)});
+  const Solution solution = solve(problem);
+  EXPECT_FALSE(solution.slots.exact);
+  EXPECT_LT(solution.slots.stretch, 1e-6);
+  EXPECT_TRUE(solution.optimal);
+}
+
+TEST(solve, eight_jobs_have_a_bound_and_a_fair_answer) {
+  Random random(14);
+  for (int i = 0; i < 5; ++i) {
+    const Problem problem = random_link(random, 8, 24, 1'000'000);
+    SolveOptions options = exact_options();
+    options.node_limit = 5'000;
+    const Solution solution = solve(problem, options);
+    EXPECT_GE(solution.upper_bound, solution.score);
+    std::vector<Nanos> shifts(8);
+    for (int probe = 0; probe < 200; ++probe) {
+      for (std::size_t j = 0; j < 8; ++j)
+        shifts[j] =
+            Nanos(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(solution.slots.periods[j].count))));
+      EXPECT_LE(evaluate(problem, solution.slots, shifts).score, solution.score);
+    }
+  }
+}
+
+TEST(solve, slots_of_the_caller) {
+  const Problem problem = on_one_link({up(40_ms, 0_ms, 20_ms), up(60_ms, 0_ms, 20_ms)});
+  Slots slots = choose_slots({60_ms, 60_ms});
+  EXPECT_EQ(solve(problem, slots).score, 1);  // the first waits for the second in every iteration
+  slots.periods[0] = 30_ms;
+  EXPECT_THROW(solve(problem, slots), InputError);
+  slots.periods.pop_back();
+  EXPECT_THROW(solve(problem, slots), InputError);
+}
+
+TEST(pair_scores, of_three_jobs) {
+  const Demand half = up(100_ms, 0_ms, 50_ms);
+  const Demand most = up(100_ms, 0_ms, 80_ms);
+  const Demand too_much = up(100_ms, 0_ms, 10_ms, Rate(100'000'000'000));
+  const auto scores = pair_scores({half, most, too_much}, kLink);
+  EXPECT_EQ(scores[0][0], 1);
+  EXPECT_NEAR(scores[0][1], 0.7, 1e-12);
+  EXPECT_EQ(scores[1][0], scores[0][1]);
+  EXPECT_NEAR(scores[2][2], 0.9, 1e-12);
+  EXPECT_NEAR(scores[1][2], 0.9, 1e-12);
+}
+
+TEST(removals, best_first) {
+  const Problem problem = on_one_link({up(100_ms, 0_ms, 50_ms), up(100_ms, 0_ms, 80_ms), up(100_ms, 0_ms, 40_ms)});
+  const std::vector<Removal> order = removals(problem);
+  ASSERT_EQ(order.size(), 3U);
+  EXPECT_EQ(order[0].job, 1U);
+  EXPECT_EQ(order[0].score, 1);
+  EXPECT_EQ(order[1].job, 0U);
+  EXPECT_NEAR(order[1].score, 0.8, 1e-12);
+  EXPECT_EQ(order[2].job, 2U);
+  EXPECT_NEAR(order[2].score, 0.7, 1e-12);
+  for (const Removal& removal : order) EXPECT_EQ(removal.upper_bound, removal.score);
+}
+
+/// The message with which a problem is refused.
+std::string refusal(const Problem& problem, const SolveOptions& options = {}) {
+  try {
+    solve(problem, options);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(check, names_what_is_wrong) {
+  const Problem good = on_one_link({up(40_ms, 0_ms, 20_ms), up(60_ms, 0_ms, 20_ms)});
+  EXPECT_EQ(refusal(good), "");
+  Problem bad = good;
+  bad.jobs[1].name = "job0";
+  EXPECT_THAT(refusal(bad), HasSubstr("two jobs are named \"job0\""));
+  bad = good;
+  bad.jobs[1].name = "";
+  EXPECT_THAT(refusal(bad), HasSubstr("a job has no name"));
+  bad = good;
+  bad.jobs[1].period = 0_ms;
+  EXPECT_THAT(refusal(bad), HasSubstr("job \"job1\" has a period of 0 ns"));
+  bad = good;
+  bad.jobs[1].period = 61_ms;
+  EXPECT_THAT(refusal(bad), HasSubstr("job \"job1\" has a period of 61000000 ns, its demand on link \"link\""));
+  bad = good;
+  bad.jobs[0].pinned = Nanos(-1);
+  EXPECT_THAT(refusal(bad), HasSubstr("job \"job0\" is pinned at -1 ns"));
+  bad = good;
+  bad.links.push_back(bad.links[0]);
+  EXPECT_THAT(refusal(bad), HasSubstr("two links are named \"link\""));
+  bad = good;
+  bad.links[0].name = "";
+  EXPECT_THAT(refusal(bad), HasSubstr("a link has no name"));
+  bad = good;
+  bad.links[0].capacity = Rate(0);
+  EXPECT_THAT(refusal(bad), HasSubstr("link \"link\" has a capacity of 0 bit/s"));
+  bad = good;
+  bad.links[0].uses[1].job = 2;
+  EXPECT_THAT(refusal(bad), HasSubstr("link \"link\" is used by job number 2, and there are 2 jobs"));
+  bad = good;
+  bad.links[0].uses[1] = bad.links[0].uses[0];
+  EXPECT_THAT(refusal(bad), HasSubstr("link \"link\" is used twice by job \"job0\""));
+  bad = good;
+  bad.links[0].uses[1].demand.bursts[0].to = 61_ms;
+  EXPECT_THAT(refusal(bad), HasSubstr("job \"job1\" on link \"link\": the burst"));
+  SolveOptions options;
+  options.drift = 0.6;
+  EXPECT_THAT(refusal(good, options), HasSubstr("drift is 0.6"));
+  options = {};
+  options.max_stretch = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(refusal(good, options), HasSubstr("max_stretch is nan"));
+}
+
+TEST(evaluate, refuses_shifts_that_do_not_fit) {
+  const Problem problem = on_one_link({up(40_ms, 0_ms, 20_ms), up(60_ms, 0_ms, 20_ms)});
+  const Slots slots = choose_slots({40_ms, 60_ms}, exact_options());
+  EXPECT_THROW(evaluate(problem, slots, {0_ms}), InputError);
+  EXPECT_THROW(evaluate(problem, slots, {40_ms, 0_ms}), InputError);
+  EXPECT_THROW(evaluate(problem, slots, {Nanos(-1), 0_ms}), InputError);
+  // Both up together at 0, 40 against 60 apart: 20 of the 120 ms, and 20 at 80 against 60 to 80: none.
+  EXPECT_NEAR(evaluate(problem, slots, {0_ms, 0_ms}).score, 1 - 20.0 / 120, 1e-12);
+}
+
+}  // namespace
+}  // namespace mltcp::scheduler
