@@ -1,0 +1,185 @@
+// Time to solve for the shifts of jobs on one link, and what a grid of 5 degrees, the precision of the published method
+// (arXiv 2308.00852), takes and loses in comparison. The grid's search is written out plainly here: every combination
+// of grid positions, demand added up at each of the 72 angles, as the paper's score is defined.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "mltcp/base/random.h"
+#include "mltcp/scheduler/problem.h"
+
+namespace {
+
+using namespace mltcp;
+using namespace mltcp::scheduler;
+
+constexpr Rate kCapacity(50'000'000'000);
+constexpr std::uint64_t kSeeds = 16;
+
+/// Jobs of one to three bursts at 40% to 100% of the link whose load together is `load` of it.
+Problem random_jobs(std::uint64_t seed, std::size_t count, double load, std::vector<Nanos> periods) {
+  Random random = Random::stream(seed, count);
+  Problem problem;
+  problem.links.push_back({"link", kCapacity, {}});
+  for (std::uint32_t j = 0; j < count; ++j) {
+    const Nanos period = periods[random.below(periods.size())] +
+                         (periods.size() > 1 ? Nanos() : Nanos(static_cast<std::int64_t>(random.below(150'000'000))));
+    Demand demand{period, {}};
+    const std::uint64_t bursts = 1 + random.below(3);
+    const double share = load / static_cast<double>(count) * (0.5 + random.uniform());
+    const double height = 0.4 + 0.6 * random.uniform();
+    const double busy = std::min(0.9, share / height);
+    double at = 0;
+    for (std::uint64_t b = 0; b < bursts; ++b) {
+      const double length = busy / static_cast<double>(bursts);
+      const auto whole = [&](double x) {
+        return Nanos(static_cast<std::int64_t>(x * static_cast<double>(period.count)));
+      };
+      demand.bursts.push_back(
+          {whole(at), whole(at + length),
+           Rate(static_cast<std::uint64_t>(height * static_cast<double>(kCapacity.bits_per_second)))});
+      at += length + (1 - busy) / static_cast<double>(bursts) * (0.2 + 0.6 * random.uniform());
+    }
+    problem.jobs.push_back({"job" + std::to_string(j), period, {}});
+    problem.links[0].uses.push_back({j, std::move(demand)});
+  }
+  return problem;
+}
+
+const std::vector<Nanos> kHarmonic = {Nanos(40'000'000), Nanos(60'000'000), Nanos(120'000'000)};
+const std::vector<Nanos> kAnything = {Nanos(100'000'000)};  // to 250 ms, to the nanosecond
+
+Problem talk_pair() {
+  const Demand a{Nanos(40'000'000), {{Nanos(0), Nanos(15'000'000), kCapacity}}};
+  const Demand b{Nanos(60'000'000), {{Nanos(0), Nanos(25'000'000), kCapacity}}};
+  return {{{"a", a.period, {}}, {"b", b.period, {}}}, {{"link", kCapacity, {{0, a}, {1, b}}}}};
+}
+
+void pair(benchmark::State& state) {
+  const Problem problem = talk_pair();
+  SolveOptions options;
+  options.angles = static_cast<std::uint32_t>(state.range(0));
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(solve(problem, options));
+}
+BENCHMARK(pair)->ArgName("angles")->Arg(0)->Arg(72)->Arg(360)->Unit(benchmark::kMicrosecond);
+
+/// Arguments: jobs; load of the link in percent; whether periods have a short common multiple.
+void random_link(benchmark::State& state) {
+  std::vector<Problem> problems;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed)
+    problems.push_back(random_jobs(seed, static_cast<std::size_t>(state.range(0)),
+                                   static_cast<double>(state.range(1)) / 100,
+                                   state.range(2) != 0 ? kHarmonic : kAnything));
+  double optimal = 0;
+  double gap = 0;
+  double score = 0;
+  for ([[maybe_unused]] auto _ : state) {
+    optimal = gap = score = 0;
+    for (const Problem& problem : problems) {
+      const Solution solution = solve(problem);
+      optimal += solution.optimal ? 1 : 0;
+      gap += solution.upper_bound - solution.score;
+      score += solution.score;
+    }
+  }
+  state.counters["each"] = benchmark::Counter(
+      static_cast<double>(kSeeds), benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["optimal"] = optimal / kSeeds;
+  state.counters["gap"] = gap / kSeeds;
+  state.counters["score"] = score / kSeeds;
+}
+BENCHMARK(random_link)
+    ->ArgNames({"jobs", "load", "harmonic"})
+    ->ArgsProduct({{2, 3, 4, 6, 8}, {70, 90, 110}, {0, 1}})
+    ->Unit(benchmark::kMillisecond);
+
+/// Every combination of multiples of 5 degrees. The score is that of the 72 angles at which it looks.
+class FiveDegrees {
+ public:
+  static constexpr std::size_t angles = 72;
+  FiveDegrees(const Problem& problem, const Slots& slots) : slots_(slots) {
+    for (const auto& use : problem.links[0].uses) {
+      std::vector<double> rates(angles, 0);
+      for (std::size_t a = 0; a < angles; ++a) {
+        const std::int64_t at = slots.perimeter.count / static_cast<std::int64_t>(angles) *
+                                static_cast<std::int64_t>(a) % slots.periods[use.job].count;
+        for (const Burst& burst : use.demand.bursts)
+          if (burst.from.count <= at && at < burst.to.count) rates[a] = static_cast<double>(burst.rate.bits_per_second);
+      }
+      demands_.push_back(std::move(rates));
+    }
+    shifts_.assign(demands_.size(), 0);
+    best_shifts_ = shifts_;
+  }
+  double search() {
+    place(1);
+    return best_;
+  }
+  [[nodiscard]] std::vector<Nanos> shifts() const {
+    std::vector<Nanos> result;
+    for (std::size_t j = 0; j < best_shifts_.size(); ++j)
+      result.push_back(Nanos(slots_.perimeter.count * static_cast<std::int64_t>(best_shifts_[j]) /
+                             static_cast<std::int64_t>(angles) % slots_.periods[j].count));
+    return result;
+  }
+
+ private:
+  void place(std::size_t job) {
+    if (job < demands_.size()) {
+      const std::size_t positions = (angles + slots_.repetitions[job] - 1) / slots_.repetitions[job];
+      for (shifts_[job] = 0; shifts_[job] < positions; ++shifts_[job]) place(job + 1);
+      return;
+    }
+    double excess = 0;
+    for (std::size_t a = 0; a < angles; ++a) {
+      double demand = 0;
+      for (std::size_t j = 0; j < demands_.size(); ++j) demand += demands_[j][(a + angles - shifts_[j]) % angles];
+      excess += std::max(0.0, demand - static_cast<double>(kCapacity.bits_per_second));
+    }
+    const double score = 1 - excess / (static_cast<double>(angles) * static_cast<double>(kCapacity.bits_per_second));
+    if (score <= best_) return;
+    best_ = score;
+    best_shifts_ = shifts_;
+  }
+
+  const Slots& slots_;
+  std::vector<std::vector<double>> demands_;
+  std::vector<std::size_t> shifts_, best_shifts_;
+  double best_ = -1e9;
+};
+
+/// `loses` is how much higher the exact score is than the true one of the grid's shifts, in the same slots; `mistakes`
+/// how far the grid's own score is off.
+void five_degrees(benchmark::State& state) {
+  std::vector<Problem> problems;
+  std::vector<Solution> exact;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    problems.push_back(random_jobs(seed, static_cast<std::size_t>(state.range(0)), 0.9, kHarmonic));
+    exact.push_back(solve(problems.back()));
+  }
+  double loses = 0;
+  double most = 0;
+  double mistakes = 0;
+  for ([[maybe_unused]] auto _ : state) {
+    loses = most = mistakes = 0;
+    for (std::size_t i = 0; i < problems.size(); ++i) {
+      FiveDegrees grid(problems[i], exact[i].slots);
+      const double claimed = grid.search();
+      const double score = evaluate(problems[i], exact[i].slots, grid.shifts()).score;
+      loses += exact[i].score - score;
+      most = std::max(most, exact[i].score - score);
+      mistakes += std::abs(claimed - score);
+    }
+  }
+  state.counters["each"] = benchmark::Counter(
+      static_cast<double>(kSeeds), benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["loses"] = loses / kSeeds;
+  state.counters["loses_most"] = most;
+  state.counters["mistakes"] = mistakes / kSeeds;
+}
+BENCHMARK(five_degrees)->ArgName("jobs")->Arg(2)->Arg(3)->Arg(4)->Unit(benchmark::kMillisecond);
+
+}  // namespace
