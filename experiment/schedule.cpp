@@ -24,6 +24,8 @@
 namespace mltcp::experiment {
 namespace {
 
+constexpr double kMostBurstsOnPerimeter = 200'000;  // of all jobs of a link: half a minute of searching
+
 using scheduler::Burst;
 using scheduler::Demand;
 using scheduler::Problem;
@@ -160,6 +162,26 @@ class Scheduling {
     return *most;
   }
 
+  // Refuses a link on which jobs of such different periods meet that their shortest perimeter takes minutes to search.
+  void check_spread(std::string_view link, const std::vector<std::uint32_t>& numbers,
+                    const std::vector<std::size_t>& bursts) const {
+    const auto longer = [&](std::uint32_t a, std::uint32_t b) {
+      return result_.jobs[a].period < result_.jobs[b].period;
+    };
+    const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end(), longer);
+    double sum = 0;
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      sum += static_cast<double>(bursts[i]) *
+             std::floor(result_.jobs[*most].period.seconds() / result_.jobs[numbers[i]].period.seconds());
+    if (sum <= kMostBurstsOnPerimeter) return;
+    throw InputError(fmt::format(
+        "jobs {} (iterations of {}) and {} ({}) meet on link {}: their perimeter holds {:.0f} bursts, more than "
+        "{:.0f}; "
+        "set unaware = true for the one with short iterations",
+        in_quotes(result_.jobs[*least].name), to_text(result_.jobs[*least].period), in_quotes(result_.jobs[*most].name),
+        to_text(result_.jobs[*most].period), in_quotes(link), sum, kMostBurstsOnPerimeter));
+  }
+
   void schedule_dumbbell() {
     ScheduleResult::Link& link = result_.links.emplace_back();
     link.name = "bottleneck";
@@ -189,6 +211,9 @@ class Scheduling {
       link.solution.margin = longest_slot(link);
       return;
     }
+    std::vector<std::size_t> bursts;
+    for (const ScheduleResult::Use& use : link.uses) bursts.push_back(use.demand.bursts.size());
+    check_spread(link.name, aware_, bursts);
     const scheduler::Solution solution = scheduler::solve(problem_of(link), options_.solve);
     for (std::size_t i = 0; i < aware_.size(); ++i) {
       result_.jobs[aware_[i]].slot_period = solution.slots.periods[i];
@@ -289,7 +314,18 @@ class Scheduling {
         }
     }
     std::vector<scheduler::UsedLink> links;
-    for (auto& [link, use] : used) links.push_back(std::move(use));
+    for (auto& [link, use] : used) {
+      if (scheduler::competes(use, flow_peaks)) {
+        std::vector<std::uint32_t> on_it;
+        std::vector<std::size_t> bursts;
+        for (const scheduler::LinkUse& of : use.uses) {
+          on_it.push_back(aware_[of.job]);
+          bursts.push_back(jobs[of.job].demand.bursts.size());
+        }
+        check_spread(cluster.topology().link_name(link), on_it, bursts);
+      }
+      links.push_back(std::move(use));
+    }
     const scheduler::AffinityGraph graph = scheduler::affinity_graph(links, flow_peaks);
     take(cluster, cluster.schedule(std::move(jobs)));
     name_loops(graph);

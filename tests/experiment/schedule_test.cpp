@@ -37,6 +37,11 @@ const std::string k4060 = kLink + job("fast", "32 ms", "1 MB") + job("slow", "52
 const std::string kThree =
     kLink + job("a", "100 ms", "12.5 MB") + job("b", "110 ms", "11.25 MB") + job("c", "150 ms", "6.25 MB");
 
+std::string network(std::uint32_t leaves, std::uint32_t hosts) {
+  return "name = \"n\"\n[topology]\nkind = \"leaf-spine\"\nleaves = " + std::to_string(leaves) +
+         "\nspines = 2\nhosts_per_leaf = " + std::to_string(hosts) + "\nhost_rate = \"1 Gbps\"\n";
+}
+
 ScheduleResult schedule(const std::string& text, const ScheduleOptions& options = {}) {
   return make_schedule(parse_experiment(text, "e.toml"), options);
 }
@@ -145,6 +150,23 @@ TEST(Schedule, dumbbell__options_reach_the_solver) {
   EXPECT_FALSE(schedule(odd, options).components[0].within_limit);
 }
 
+TEST(Schedule, periods__that_are_too_different_are_refused) {
+  const std::string jobs =
+      job("tick", "10 us", "1 kB", "hosts = [0, 4]") + job("epoch", "74 s", "1 MB", "hosts = [1, 5]");
+  for (const std::string& text :
+       {network(2, 4) + jobs, kLink + job("tick", "10 us", "1 kB") + job("epoch", "74 s", "1 MB")})
+    try {
+      // One spine, so that they meet.
+      std::string one = text;
+      if (const auto at = one.find("spines = 2"); at != std::string::npos) one[at + 9] = '1';
+      schedule(one);
+      ADD_FAILURE() << text;
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("jobs \"tick\" (iterations of 18 us) and \"epoch\" (74.008 s) meet on link"));
+      EXPECT_THAT(error.what(), HasSubstr("; set unaware = true"));
+    }
+}
+
 TEST(Schedule, demand_of__joins_what_is_too_many_and_keeps_the_bits) {
   workload::Job many;
   for (std::uint32_t i = 0; i < 1000; ++i) {
@@ -197,11 +219,6 @@ TEST(Schedule, plan_of__up_phases_begin_where_jobs_first_send) {
 }
 
 // ---- Topologies ----
-
-std::string network(std::uint32_t leaves, std::uint32_t hosts) {
-  return "name = \"n\"\n[topology]\nkind = \"leaf-spine\"\nleaves = " + std::to_string(leaves) +
-         "\nspines = 2\nhosts_per_leaf = " + std::to_string(hosts) + "\nhost_rate = \"1 Gbps\"\n";
-}
 
 const std::string kRings = network(3, 4) + job("z", "20 ms", "1 MB", "hosts = [0, 4, 8]\nflows = 2") +
                            job("b", "20 ms", "1 MB", "hosts = [1, 5, 9]") +
