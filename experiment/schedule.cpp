@@ -110,6 +110,12 @@ class Scheduling {
       schedule_topology();
     else
       schedule_dumbbell();
+    for (const ScheduleResult::Component& component : result_.components)
+      if (!component.within_limit)
+        result_.warnings.push_back(fmt::format(
+            "no short perimeter fits the periods of {} jobs, {} among them: their slots are up to {} longer than their "
+            "iterations; raise --max-repetitions, or keep jobs of one period together",
+            component.jobs.size(), in_quotes(result_.jobs[component.jobs.front()].name), percent(component.stretch)));
     for (std::size_t i = 0; i < result_.links.size(); ++i) {
       tell(0.5 + 0.5 * static_cast<double>(i) / static_cast<double>(result_.links.size()), result_.links[i].name);
       judge(result_.links[i]);

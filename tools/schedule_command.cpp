@@ -105,13 +105,6 @@ void print(const ScheduleResult& schedule, std::FILE* out) {
                  plural(schedule.loops, "loop"), score(schedule.lost));
   }
   fmt::print(out, "\n{}", job_table(schedule));
-  for (const ScheduleResult::Component& component : schedule.components)
-    if (!component.within_limit)
-      fmt::print(
-          out,
-          "\nthe slots of {} are up to {:.1f}% longer than their iterations, which is more than --max-stretch: no "
-          "perimeter within the limit fits their periods better\n",
-          plural(component.jobs.size(), "job"), 100 * component.stretch);
 }
 
 // A plan for jobs whose iterations vary leaves room to catch up.

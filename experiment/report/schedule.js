@@ -138,11 +138,13 @@
           `${data.jobs[job].name}: ${timeText(from)} to ${timeText(to)}, ${rateText(rate)}`));
       }
       const { slot, shift } = data.jobs[job];
+      const thin = Math.min(1, 16 * slot / link.perimeter);  // of many bars
       for (let k = 0; k * slot < link.perimeter; ++k) {
         const begin = turn((k * slot + (shifted ? shift : 0)) % link.perimeter);
         const [x1, y1] = at(base, begin).split(" ");
         const [x2, y2] = at(base + width, begin).split(" ");
-        picture.append(titled(svg("line", { class: "begin" + (k === 0 ? " first" : ""), x1, y1, x2, y2 }),
+        picture.append(titled(svg("line", { class: "begin" + (k === 0 ? " first" : ""), x1, y1, x2, y2,
+                                            ...(k === 0 ? {} : { style: `stroke-width: ${2 * thin}` }) }),
                               `${data.jobs[job].name}: an iteration begins`));
       }
     });
@@ -221,7 +223,9 @@
     picture.append(svg("line", { class: "capacity", x1: left, x2: width - right, y1: y(link.capacity),
                                  y2: y(link.capacity) }));
     picture.append(svg("text", { x: left - 6, y: y(link.capacity) + 4, "text-anchor": "end" }, rateText(link.capacity)));
-    picture.append(svg("text", { x: left - 6, y: y(0) + 4, "text-anchor": "end" }, "0"));
+    if (y(0) - y(link.capacity) > 12) {
+      picture.append(svg("text", { x: left - 6, y: y(0) + 4, "text-anchor": "end" }, "0"));
+    }
     const step = niceStep(link.perimeter, Math.max(2, width / 90));
     for (let time = 0; time <= link.perimeter; time += step) {
       picture.append(svg("text", { x: x(time), y: height - 6, "text-anchor": x(time) > width - 40 ? "end" : "middle" },

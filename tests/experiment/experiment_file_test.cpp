@@ -172,7 +172,8 @@ TEST(ExperimentFile, load__every_key) {
 }
 
 TEST(ExperimentFile, load__examples) {
-  for (const char* file : {"two-vgg19.toml", "three-jobs-traces.toml", "multi-phase.toml", "learned-buckets.toml"}) {
+  for (const char* file : {"two-vgg19.toml", "three-jobs-traces.toml", "multi-phase.toml", "learned-buckets.toml",
+                           "schedule-40-60.toml"}) {
     const Experiment experiment = load_experiment(std::filesystem::path(MLTCP_EXAMPLES) / file);
     EXPECT_EQ(experiment.name + ".toml", file);
     EXPECT_THAT(experiment.warnings, IsEmpty());

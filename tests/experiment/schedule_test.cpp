@@ -147,7 +147,10 @@ TEST(Schedule, dumbbell__options_reach_the_solver) {
   options.solve.max_stretch = 0;
   options.solve.max_repetitions = 2;
   const std::string odd = kLink + job("a", "31 ms", "1 MB") + job("b", "52.7 ms", "1 MB");
-  EXPECT_FALSE(schedule(odd, options).components[0].within_limit);
+  const ScheduleResult strained = schedule(odd, options);
+  EXPECT_FALSE(strained.components[0].within_limit);
+  EXPECT_THAT(strained.warnings, ElementsAre(HasSubstr("no short perimeter fits the periods of 2 jobs")));
+  EXPECT_THAT(plan_of(strained, {}).jobs, IsEmpty());
 }
 
 TEST(Schedule, periods__that_are_too_different_are_refused) {
@@ -380,6 +383,8 @@ TEST(ScheduleReport, page__says_the_numbers_without_javascript) {
   const std::string text = page.substr(0, page.find("<script"));
   for (const char* number : {"1.0000, proven best", "0.9333", "120.000 ms", "1.000 ms", ">40.000<", ">3<", ">0.00%<"})
     EXPECT_TRUE(has(text, number)) << number;
+  EXPECT_TRUE(
+      has(render_schedule(schedule(k4060 + job("bulk", "0 ms", "5 MB", "unaware = true"))), "keeps to no plan</td>"));
   EXPECT_TRUE(has(render_schedule(schedule(kThree)), "What the rest would score without one of the jobs"));
 }
 
