@@ -63,6 +63,9 @@ class ClusterReader : public SettingsReader {
     if (!topology)
       fail(1, "topology", "the table is missing", "add [topology] with kind = \"leaf-spine\" and its rates");
     experiment_.topology = read_leaf_spine(*topology);
+    for (Rate* rate : {&experiment_.topology.host_rate, &experiment_.topology.uplink_rate})
+      *rate = Rate(static_cast<std::uint64_t>(
+          std::max(1.0, std::round(static_cast<double>(rate->bits_per_second) * experiment_.rate_scale))));
     try {
       sim::check(experiment_.topology);
     } catch (const InputError& error) {
@@ -91,8 +94,8 @@ class ClusterReader : public SettingsReader {
   }
   static const std::vector<std::string>& top_level_keys() {
     static const std::vector<std::string> keys{
-        "name",  "level", "seed",     "seeds",      "time_scale", "cc",  "schemes", "mltcp",    "cubic",   "dctcp",
-        "dcqcn", "swift", "schedule", "candidates", "min_score",  "gpu", "type",    "topology", "arrivals"};
+        "name",  "level", "seed",  "seeds",    "time_scale", "rate_scale", "cc",  "schemes", "mltcp",    "cubic",
+        "dctcp", "dcqcn", "swift", "schedule", "candidates", "min_score",  "gpu", "type",    "topology", "arrivals"};
     return keys;
   }
   [[nodiscard]] std::string hint(std::string_view prefix, std::string_view key) const override {
@@ -118,6 +121,7 @@ class ClusterReader : public SettingsReader {
       experiment_.seeds = static_cast<std::uint32_t>(whole(*item, 1, most_seeds));
     if (options_.seeds) experiment_.seeds = *options_.seeds;
     if (const auto item = find(root, "", "time_scale")) experiment_.time_scale = factor(*item, 1);
+    if (const auto item = find(root, "", "rate_scale")) experiment_.rate_scale = factor(*item, 1);
     if (const auto item = find(root, "", "candidates"))
       experiment_.candidates = static_cast<std::uint32_t>(whole(*item, 1, most_candidates));
     if (const auto item = find(root, "", "min_score")) experiment_.min_score = share(*item, 1);
@@ -364,8 +368,11 @@ class ClusterReader : public SettingsReader {
     for (workload::Phase& phase : job.phases) {
       phase.compute = scaled(phase.compute);
       if (phase.bytes > 0)
-        phase.bytes = std::max<Bytes>(
-            1, static_cast<Bytes>(std::llround(static_cast<double>(phase.bytes) * experiment_.time_scale)));
+        phase.bytes =
+            std::max<Bytes>(1, static_cast<Bytes>(std::llround(static_cast<double>(phase.bytes) *
+                                                               experiment_.time_scale * experiment_.rate_scale)));
+      phase.rate = Rate(static_cast<std::uint64_t>(
+          std::round(static_cast<double>(phase.rate.bits_per_second) * experiment_.rate_scale)));
     }
     job.rate = experiment_.topology.host_rate;
     job.jitter = Nanos(std::llround(static_cast<double>(job.compute_per_iteration().count) * maker.jitter));

@@ -59,6 +59,7 @@ struct ClusterExperiment {
   std::uint64_t seed = 1;
   std::uint32_t seeds = 1;  ///< runs with as many seeds, from `seed` on
   double time_scale = 1;    ///< compute times, bytes and arrivals are multiplied by it; above 0, at most 1
+  double rate_scale = 1;    ///< rates of links and, once more, bytes are multiplied by it; above 0, at most 1
   std::string cc = "dctcp";
   std::vector<Scheme> schemes;  ///< each once, at least one
   MltcpSettings mltcp;

@@ -46,9 +46,10 @@ std::string headline(const ClusterResults& results) {
       jobs = run.jobs.size();
       ++seeds;
     }
-  return fmt::format("{}: {} hosts, {:.3g}:1 oversubscribed, {} level, {}, time scale {}, {} jobs, {} seed{}",
-                     results.name, results.hosts, results.oversubscription, results.level, results.cc,
-                     results.time_scale, jobs, seeds, seeds == 1 ? "" : "s");
+  return fmt::format(
+      "{}: {} hosts, {:.3g}:1 oversubscribed, {} level, {}, time scale {}, rate scale {}, {} jobs, {} seed{}",
+      results.name, results.hosts, results.oversubscription, results.level, results.cc, results.time_scale,
+      results.rate_scale, jobs, seeds, seeds == 1 ? "" : "s");
 }
 
 Cells cells_of(const ClusterResults& results) {
@@ -127,13 +128,10 @@ std::vector<SchemeSummary> summarize(const ClusterResults& results) {
 
 std::string to_json(const ClusterResults& results) {
   using nlohmann::json;
-  json out{{"schema", kClusterSchema},
-           {"name", results.name},
-           {"level", results.level},
-           {"cc", results.cc},
-           {"time_scale", results.time_scale},
-           {"hosts", results.hosts},
-           {"oversubscription", results.oversubscription}};
+  json out{{"schema", kClusterSchema},         {"name", results.name},
+           {"level", results.level},           {"cc", results.cc},
+           {"time_scale", results.time_scale}, {"rate_scale", results.rate_scale},
+           {"hosts", results.hosts},           {"oversubscription", results.oversubscription}};
   for (const SchemeSummary& s : summarize(results))
     out["schemes"].push_back({{"scheme", s.scheme},
                               {"jobs", s.jobs},

@@ -59,6 +59,7 @@ struct ClusterResults {
   std::string level;
   std::string cc;
   double time_scale = 1;
+  double rate_scale = 1;
   std::uint32_t hosts = 0;
   double oversubscription = 1;
   std::vector<ClusterRun> runs;  ///< by scheme, then by seed

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -223,7 +224,10 @@ class ClusterRunner {
     occupancy_.take(name_of(number), result.hosts);
     busy_ += arrival.workers;
     if (informed()) {
-      for (const scheduler::Move& move : cluster_.join(described(number, demand, result.hosts)).moves)
+      scheduler::ClusterJob described_job = described(number, demand, result.hosts);
+      used_[number] = links_of(described_job);
+      for (const auto link : used_[number]) ++users_[link];
+      for (const scheduler::Move& move : cluster_.join(std::move(described_job)).moves)
         ++run_.jobs[number_of(move.job)].moves;
     }
     StartingJob job = starting(experiment_, kind, number, result.hosts, arrival.iterations, seed_);
@@ -247,9 +251,37 @@ class ClusterRunner {
         scheduler::generate_placements(cluster_, occupancy_, demand, workers, options);
     if (!compatible || placements.size() == 1) return placements.front().workers;
     std::vector<scheduler::Candidate> candidates;
-    for (const scheduler::WorkerPlacement& placement : placements)
+    std::vector<double> shared;  // links, by candidate
+    for (const scheduler::WorkerPlacement& placement : placements) {
       candidates.push_back({{described(number, demand, placement.workers)}});
-    return placements[cluster_.rank(candidates).front().candidate].workers;
+      shared.push_back(shared_links(links_of(candidates.back().jobs.front())));
+    }
+    std::size_t best = candidates.size();
+    double least = 0;
+    for (const scheduler::RankedCandidate& ranked : cluster_.rank(candidates)) {
+      const double lost = (1 - ranked.score) * shared[ranked.candidate];
+      if (best < candidates.size() && (lost > least || (lost == least && ranked.candidate > best))) continue;
+      best = ranked.candidate;
+      least = lost;
+    }
+    return placements[best].workers;
+  }
+
+  /// The links that a job uses.
+  [[nodiscard]] std::set<scheduler::Topology::Link> links_of(const scheduler::ClusterJob& job) const {
+    std::set<scheduler::Topology::Link> links;
+    for (const scheduler::Flow& flow : job.flows) {
+      const auto path = flow.path.empty() ? cluster_.topology().path(flow.from, flow.to, 0) : flow.path;
+      links.insert(path.begin(), path.end());
+    }
+    return links;
+  }
+  /// How many links several jobs would use with one more job.
+  [[nodiscard]] double shared_links(const std::set<scheduler::Topology::Link>& added) const {
+    std::size_t shared = 0;
+    for (const auto& [link, jobs] : users_)
+      if (jobs + (added.contains(link) ? 1 : 0) >= 2) ++shared;
+    return static_cast<double>(shared);
   }
 
   void end(std::uint32_t number) {
@@ -270,7 +302,11 @@ class ClusterRunner {
                                                   static_cast<double>(result.isolated.count)));
     occupancy_.release(name_of(number));
     busy_ -= result.workers;
-    if (informed()) cluster_.leave(name_of(number));
+    if (informed()) {
+      for (const auto link : used_.at(number)) --users_[link];
+      used_.erase(number);
+      cluster_.leave(name_of(number));
+    }
     plans_.erase(number);
     first_send_.erase(number);
     work_done_ += static_cast<double>(result.isolated.count) * result.iterations * result.workers;
@@ -351,6 +387,9 @@ class ClusterRunner {
   scheduler::Cluster cluster_;
   const FlowFabric fabric_;
   std::vector<scheduler::Topology::Link> links_;  ///< of the scheduler's topology, by link of the fabric
+  // Where the scheduler is informed: the links of each job, and how many jobs each link has.
+  std::map<std::uint32_t, std::set<scheduler::Topology::Link>> used_;
+  std::map<scheduler::Topology::Link, std::uint32_t> users_;
   std::unique_ptr<ClusterNetwork> network_;
   std::map<std::uint32_t, PhasePlan> plans_;
   std::map<std::uint32_t, Nanos> first_send_;  ///< of jobs that run, from the begin of an iteration on
@@ -409,6 +448,7 @@ ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRun
   results.level = to_text(experiment.level);
   results.cc = experiment.cc;
   results.time_scale = experiment.time_scale;
+  results.rate_scale = experiment.rate_scale;
   const sim::LeafSpineConfig& topology = experiment.topology;
   results.hosts = topology.hosts();
   const Rate uplink = topology.uplink_rate.is_zero() ? topology.host_rate : topology.uplink_rate;

@@ -5,10 +5,12 @@
 // backfilling: while the first doesn't fit, nobody is placed. A host runs one worker. The workers of a job form a ring,
 // host by host in the order of the placement.
 //
-// Placement. Random and locality: the first that the generator of that kind gives. Compatible: of the candidates of all
-// kinds, the one with the highest score (scheduler/placement.h, cluster.h), as in CASSINI (arXiv 2308.00852, section
-// 4.2). With "schedule", a job that competes for links, and fits on each of them (min_score), gets slots
-// (transport/phase_gate.h), as it joins or when somebody joins or leaves later; others have none.
+// Placement. Random and locality: the first that the generator of that kind gives (scheduler/placement.h). Compatible:
+// of the candidates of all kinds, scored as in CASSINI (arXiv 2308.00852, section 4.2; scheduler/cluster.h), the one
+// with the least sum of 1 - score over all links that jobs share, and of those the most local one. CASSINI takes the
+// highest mean score; but by the mean a placement that shares many links well beats one that shares a few. With
+// "schedule", a job that competes for links, and fits on each of them (min_score), gets slots (transport/phase_gate.h),
+// as it joins or when somebody joins or leaves later; others have none.
 //
 // What the scheduler knows of a job: its phases, stretched to the period that one iteration takes on a network of its
 // own, as measured at the same level before the run.

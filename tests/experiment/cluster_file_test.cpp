@@ -76,7 +76,7 @@ TEST(ClusterFile, parse__defaults) {
 
 TEST(ClusterFile, parse__everything) {
   const std::string text =
-      "name = \"big\"\nlevel = \"flow\"\nseed = 7\nseeds = 3\ntime_scale = 0.5\ncc = \"reno\"\n"
+      "name = \"big\"\nlevel = \"flow\"\nseed = 7\nseeds = 3\ntime_scale = 0.5\nrate_scale = 0.2\ncc = \"reno\"\n"
       "schemes = [\"random\", \"compatible+schedule+mltcp\", \"ideal\"]\n"
       "candidates = 5\n[schedule]\nslack = 0.02\ntolerance = 0.1\n"
       "[gpu]\ntflops = 312\nutilisation = 0.5\nbytes_per_parameter = 2\n" +
@@ -117,14 +117,16 @@ TEST(ClusterFile, parse__everything) {
   const workload::Job whole = workload::make_job(workload::find_model("VGG16"), gpu);
   const workload::Job& half = a.jobs.at({3, 64});
   EXPECT_EQ(half.phases[0].compute, whole.phases[0].compute / 2);
-  EXPECT_EQ(half.phases[1].bytes, whole.phases[1].bytes / 2);
+  EXPECT_EQ(half.phases[1].bytes, whole.phases[1].bytes / 10);
+  EXPECT_EQ(cluster.topology.host_rate, Rate(10'000'000'000));
+  EXPECT_EQ(cluster.topology.uplink_rate, Rate(10'000'000'000));
   EXPECT_NEAR(half.jitter.seconds(), half.phases[0].compute.seconds() / 10, 1e-9);
   EXPECT_EQ(half.flows, 2U);
   EXPECT_EQ(half.rate, cluster.topology.host_rate);
 
   const workload::Job& b = cluster.types[1].jobs.at({4, 0});
   EXPECT_EQ(b.phases[0].compute, Nanos(5'000'000));
-  EXPECT_EQ(b.phases[1].bytes, 4'000'000U);
+  EXPECT_EQ(b.phases[1].bytes, 800'000U);
   EXPECT_EQ(b.jitter, Nanos());
   EXPECT_EQ(b.straggler.factor, 2);
   EXPECT_EQ(cluster.types[1].choices.most_iterations, 9U);
@@ -225,6 +227,7 @@ TEST(ClusterFile, parse__refuses_with_line_and_key) {
       {top("job = 1"), "c.toml:1: job: unknown key; it is one of an experiment"},
       {top("level = \"fluid\""), "c.toml:1: level: \"fluid\" is not known"},
       {top("time_scale = 2"), "c.toml:1: time_scale: 2 is out of range"},
+      {top("rate_scale = 0"), "c.toml:1: rate_scale: 0 is out of range"},
       {top("seeds = 0"), "c.toml:1: seeds: 0 is out of range"},
       {top("cc = \"bbr\""), "c.toml:1: cc: \"bbr\" is not known"},
       {top("schemes = []"), "c.toml:1: schemes: an array of schemes is expected"},

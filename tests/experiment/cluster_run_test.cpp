@@ -25,8 +25,8 @@ const std::string kAll =
 // Three racks of two hosts whose uplinks carry half of what the hosts send.
 std::string topology(int racks = 3) {
   return "[topology]\nkind = \"leaf-spine\"\nleaves = " + std::to_string(racks) +
-         "\nspines = 1\nhosts_per_leaf = 2\nhost_rate = \"10 Gbps\"\nuplink_rate = \"10 Gbps\"\nmtu = 9000\n"
-         "buffer = \"500 kB\"\necn = { kmin = \"65 kB\" }\n";
+         "\nspines = 1\nhosts_per_leaf = 2\nhost_rate = \"10 Gbps\"\nuplink_rate = \"10 Gbps\"\n"
+         "buffer = \"250 kB\"\necn = { kmin = \"30 kB\" }\n";
 }
 
 ClusterExperiment mixed(const std::string& level, const std::string& top = kAll) {
@@ -43,7 +43,7 @@ ClusterExperiment mixed(const std::string& level, const std::string& top = kAll)
 ClusterExperiment pair(const std::string& level, const std::string& schemes, double jitter = 0) {
   return parse_cluster(
       "level = \"" + level + "\"\nschemes = [" + schemes + "]\n" + topology() +
-          "[arrivals]\njobs = 2\nat_start = 2\nworkers = 3\niterations = 60\njitter = " + std::to_string(jitter) +
+          "[arrivals]\njobs = 2\nat_start = 2\nworkers = 3\niterations = 40\njitter = " + std::to_string(jitter) +
           "\n[[type]]\nname = \"a\"\ncompute = \"6 ms\"\ncommunicate = \"5 MB\"\n",
       "c.toml");
 }
@@ -54,7 +54,7 @@ double mean(const std::vector<float>& values) {
 
 class Levels : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(ClusterRun, Levels, ::testing::Values("packet", "flow"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& level) { return level.param; });
 
 TEST_P(Levels, run_cluster__every_job_ends_with_all_its_iterations) {
   const ClusterExperiment experiment = mixed(GetParam());
@@ -147,9 +147,12 @@ TEST_P(Levels, run_cluster__slots_keep_compatible_jobs_apart) {
   EXPECT_GT(slots.competed_links, 0.5);
   EXPECT_GT(mean(fair.slowdowns), 1.1);
   EXPECT_LT(mean(slots.slowdowns), 1.04);
-  EXPECT_LT(slots.marked_packets * 3, fair.marked_packets + 1);
-  if (GetParam() == "flow") {
-    EXPECT_LT(slots.contended * 3, fair.contended);
+  if (GetParam() == "packet") {
+    EXPECT_GT(fair.marked_packets, 5'000U);
+    EXPECT_LT(slots.marked_packets * 20, fair.marked_packets);
+    EXPECT_GT(fair.jobs[0].marked_packets, 0U);
+  } else {
+    EXPECT_LT(slots.contended * 20, fair.contended);
   }
 }
 
@@ -184,7 +187,7 @@ TEST_P(Levels, run_cluster__jobs_that_do_not_fit_get_no_slots) {
 
 TEST_P(Levels, run_cluster__mltcp_parts_jobs_without_a_schedule) {
   const ClusterResults results = run_cluster(pair(GetParam(), "\"locality\", \"locality+mltcp\"", 0.005));
-  EXPECT_LT(mean(results.runs[1].slowdowns), mean(results.runs[0].slowdowns) - 0.03);
+  EXPECT_LT(mean(results.runs[1].slowdowns), mean(results.runs[0].slowdowns) - 0.1);
 }
 
 TEST_P(Levels, run_cluster__follows_from_the_seed_alone) {
@@ -205,10 +208,11 @@ TEST_P(Levels, run_cluster__follows_from_the_seed_alone) {
 }
 
 TEST(ClusterRun, run_cluster__flow_level_is_close_to_packet_level) {
-  for (const std::string schemes : {"\"locality\"", "\"locality+schedule\"", "\"random\""}) {
+  // Where a job parts from the other one by chance, packets have another chance than a fluid: not under "random".
+  for (const char* schemes : {"\"locality\"", "\"locality+schedule\""}) {
     const double packet = mean(run_cluster(pair("packet", schemes, 0.01)).runs[0].slowdowns);
     const double flow = mean(run_cluster(pair("flow", schemes, 0.01)).runs[0].slowdowns);
-    EXPECT_NEAR(packet, flow, 0.06) << schemes;
+    EXPECT_NEAR(packet, flow, 0.1) << schemes;
   }
 }
 
@@ -326,7 +330,7 @@ TEST(ClusterResults, to_json__reads_back) {
   EXPECT_EQ(run["jobs"].size(), 2U);
   EXPECT_EQ(run["slowdown_percentiles"].size(), 101U);
   EXPECT_EQ(run["jobs"][0]["hosts"].size(), 3U);
-  EXPECT_EQ(json["schemes"][0]["iterations"], 120);
+  EXPECT_EQ(json["schemes"][0]["iterations"], 80);
 }
 
 }  // namespace
