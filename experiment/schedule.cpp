@@ -57,6 +57,7 @@ bool limit(std::vector<Burst>& bursts) {
   std::vector<std::size_t> order(bursts.size() - 1);
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::vector<double> cost;
+  cost.reserve(order.size());
   for (const std::size_t i : order) cost.push_back(moved(bursts[i], bursts[i + 1]));
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return cost[a] < cost[b]; });
   std::vector<bool> join(bursts.size());

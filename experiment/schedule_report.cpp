@@ -23,7 +23,6 @@ extern const std::string_view schedule_js;
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::size_t kColours = 8;  // of the palette in report.css
 // Scores are coloured in steps: what a step is called, and from which score on. The first is of links on which shifts
 // don't matter. The colours stand in schedule.css, as .s0 and so on.
 struct Step {

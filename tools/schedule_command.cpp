@@ -65,7 +65,7 @@ std::string link_table(const std::vector<const ScheduleResult::Link*>& links) {
 std::string job_table(const ScheduleResult& schedule) {
   // Of one link, its rotations stand beside the jobs.
   const ScheduleResult::Link* const only =
-      schedule.links.size() == 1 && schedule.links[0].competed ? &schedule.links[0] : nullptr;
+      schedule.links.size() == 1 && schedule.links[0].competed ? &schedule.links.front() : nullptr;
   std::vector<std::string> header{"job", "period ms", "slot ms", "stretch"};
   if (only != nullptr) header.insert(header.end(), {"repetitions", "rotation deg"});
   header.emplace_back("time shift ms");
