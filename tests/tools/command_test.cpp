@@ -74,12 +74,10 @@ class Command : public ::testing::Test {
 };
 
 TEST_F(Command, none_or_unknown__named_with_the_list) {
-  EXPECT_EQ(
-      refusal(""),
-      "mltcp: no command is given; the commands are run, sweep, schedule, inspect, report, doctor; see mltcp --help\n");
-  EXPECT_EQ(refusal("bogus e.toml"),
-            "mltcp: \"bogus\" is not a command; the commands are run, sweep, schedule, inspect, report, doctor; see "
-            "mltcp --help\n");
+  const std::string list =
+      "the commands are run, sweep, schedule, cluster, inspect, report, doctor; see mltcp --help\n";
+  EXPECT_EQ(refusal(""), "mltcp: no command is given; " + list);
+  EXPECT_EQ(refusal("bogus e.toml"), "mltcp: \"bogus\" is not a command; " + list);
   EXPECT_THAT(refusal("run"), HasSubstr("EXPERIMENT.toml is required; see mltcp run --help"));
 }
 
