@@ -81,7 +81,7 @@ void packets(benchmark::State& state) {
   for (auto _ : state) {
     const auto factory = make_sim_factory();
     std::vector<Placement> placements = place(experiment.jobs, experiment.topology->hosts());
-    const auto testbed = factory->make(*experiment.topology, placements);
+    const auto testbed = factory->make(*experiment.topology, placements, Nanos(0));
     std::vector<std::unique_ptr<JobDriver>> drivers;
     for (std::uint32_t number = 0; number < experiment.jobs.size(); ++number) {
       JobDriver::Settings settings;

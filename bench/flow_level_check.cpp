@@ -57,7 +57,7 @@ void compare(const char* file) {
   options.datapaths = experiment::available_datapaths();
   const experiment::Experiment experiment = experiment::load_experiment(file, options);
   const Timed packets = timed([&] { return run_experiment(experiment, *experiment::make_sim_factory()); });
-  const Timed flows = timed([&] { return run_experiment_at_flow_level(experiment); });
+  const Timed flows = timed([&] { return run_experiment(experiment, *experiment::make_flow_datapath()); });
   for (std::size_t i = 0; i < packets.results.runs.size(); ++i) {
     const experiment::Run& sim = packets.results.runs[i];
     const experiment::Run& flow = flows.results.runs[i];

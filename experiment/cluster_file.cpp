@@ -265,7 +265,7 @@ class ClusterReader : public SettingsReader {
       use_model(*model, text(*model, "VGG16"), type, maker);
     } else if (trace) {
       refuse_besides("trace", keys, item, {"compute", "communicate", "phases"});
-      use_trace(*trace, trace_path(*trace), type, maker);
+      use_trace(*trace, named_file(*trace, kTraceExample), type, maker);
       maker.mapping = read_mapping(item, keys, *trace);
     } else {
       if (!name) fail(item.line, path(item.key, "name"), "the key is missing", "write name = \"vgg19\"");

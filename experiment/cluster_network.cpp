@@ -122,8 +122,7 @@ class PacketNetwork final : public ClusterNetwork {
         const Running& job = entry.second;
         return job.started ? job.driver->done() : job.driver->connected();
       };
-      const bool stopped =
-          testbed_.run(until, [&] { return std::any_of(jobs_.begin(), jobs_.end(), due); });
+      const bool stopped = testbed_.run(until, [&] { return std::any_of(jobs_.begin(), jobs_.end(), due); });
       std::vector<std::uint32_t> done;
       for (auto& [number, job] : jobs_) {
         if (job.started && job.driver->done()) done.push_back(number);

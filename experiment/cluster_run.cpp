@@ -89,9 +89,10 @@ Nanos isolated_period(const ClusterExperiment& experiment, const Kind& kind) {
   const std::unique_ptr<ClusterNetwork> network = make_network(experiment, experiment.seed);
   network->add(job);
   if (network->run(Nanos::never()).empty())
-    throw RunError(fmt::format("a job of type {} came to a halt on a network of its own; give the topology a larger "
-                               "buffer",
-                               experiment.types[std::get<0>(kind)].name));
+    throw RunError(
+        fmt::format("a job of type {} came to a halt on a network of its own; give the topology a larger "
+                    "buffer",
+                    experiment.types[std::get<0>(kind)].name));
   std::vector<Nanos> times = network->remove(0).result.iterations;
   times.erase(times.begin());
   std::nth_element(times.begin(), times.begin() + 2, times.end());
@@ -131,7 +132,8 @@ class ClusterRunner {
 
   ClusterRun run() {
     for (std::size_t ended = 0; ended < arrivals_.size();) {
-      const Nanos next = arrived_ < arrivals_.size() ? std::max(arrivals_[arrived_].at, network_->now()) : Nanos::never();
+      const Nanos next =
+          arrived_ < arrivals_.size() ? std::max(arrivals_[arrived_].at, network_->now()) : Nanos::never();
       const std::vector<std::uint32_t> done = network_->run(next);
       const Nanos now = network_->now();
       account(now);
@@ -298,8 +300,8 @@ class ClusterRunner {
     result.corrections = ended.result.gate_corrections;
     result.plan_dropped = ended.result.plan_dropped;
     for (const Nanos time : times)
-      run_.slowdowns.push_back(static_cast<float>(static_cast<double>(time.count) /
-                                                  static_cast<double>(result.isolated.count)));
+      run_.slowdowns.push_back(
+          static_cast<float>(static_cast<double>(time.count) / static_cast<double>(result.isolated.count)));
     occupancy_.release(name_of(number));
     busy_ -= result.workers;
     if (informed()) {
@@ -452,12 +454,10 @@ ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRun
   const sim::LeafSpineConfig& topology = experiment.topology;
   results.hosts = topology.hosts();
   const Rate uplink = topology.uplink_rate.is_zero() ? topology.host_rate : topology.uplink_rate;
-  results.oversubscription =
-      topology.hosts_per_leaf * topology.host_rate.gbps() / (topology.spines * uplink.gbps());
+  results.oversubscription = topology.hosts_per_leaf * topology.host_rate.gbps() / (topology.spines * uplink.gbps());
 
   std::optional<oneapi::tbb::global_control> limit;
-  if (settings.threads > 0)
-    limit.emplace(oneapi::tbb::global_control::max_allowed_parallelism, settings.threads);
+  if (settings.threads > 0) limit.emplace(oneapi::tbb::global_control::max_allowed_parallelism, settings.threads);
 
   std::map<Kind, Nanos> isolated;
   for (std::uint32_t i = 0; i < experiment.seeds; ++i)

@@ -1,5 +1,5 @@
-// How long a job computes in each of its iterations: jitter and stragglers, drawn from the seed and the job's number.
-// The same at packet level and at flow level, and under every policy.
+// How long a job computes in each of its iterations: jitter and stragglers, drawn from the seed and the job's number,
+// and what happens to it on the way. The same at packet level and at flow level, and under every policy.
 #pragma once
 
 #include <algorithm>
@@ -19,22 +19,29 @@ class ComputeTimes {
 
   /// Draws for the next iteration.
   void begin_iteration() {
+    const std::uint32_t iteration = iteration_++;
+    pause_ = iteration == job_.pause.iteration ? job_.pause.time : Nanos(0);
     scale_ = 1.0;
     const Nanos compute = job_.compute_per_iteration();
     if (job_.jitter.count > 0 && compute.count > 0)
       scale_ = std::max(
           0.0, 1.0 + random_.normal() * static_cast<double>(job_.jitter.count) / static_cast<double>(compute.count));
     if (job_.straggler.probability > 0 && random_.chance(job_.straggler.probability)) scale_ *= job_.straggler.factor;
+    if (iteration >= job_.change.iteration) scale_ *= job_.change.compute_scale;
   }
-  /// How long `phase`, which computes, takes in this iteration. Asked once for each.
+  /// How long `phase`, which computes, takes in this iteration. Asked once for each, in order.
   Nanos of(const workload::Phase& phase) {
-    return Nanos(static_cast<std::int64_t>(static_cast<double>(phase.compute.count) * scale_ + 0.5));
+    const Nanos pause = pause_;
+    pause_ = Nanos(0);
+    return pause + Nanos(static_cast<std::int64_t>(static_cast<double>(phase.compute.count) * scale_ + 0.5));
   }
 
  private:
   const workload::Job& job_;
   Random random_;
   double scale_ = 1.0;
+  Nanos pause_;                  ///< of the next compute phase
+  std::uint32_t iteration_ = 0;  ///< the next one
 };
 
 }  // namespace mltcp::experiment

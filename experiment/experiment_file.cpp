@@ -154,6 +154,19 @@ class Reader final : public SettingsReader {
     fail(*find(root, "", "policies"), cause, cure);
   }
 
+  // A slot is for an iteration of which the job tells that it begins.
+  void check_schedule(const toml::table& root, const Experiment& experiment) const {
+    if (!experiment.mltcp.learn_iterations) return;
+    for (const std::string_view policy : {"schedule", "mltcp+schedule"}) {
+      if (!contains(experiment.policies, policy)) continue;
+      const std::string cause = fmt::format(
+          "policy {} holds iterations to slots, and the transport learns of them only when they are on their way",
+          in_quotes(policy));
+      fail(*find(*root.get_as<toml::table>("mltcp"), "mltcp", "iterations"), cause,
+           "write \"exact\", or leave the policy out");
+    }
+  }
+
   // What is about packets has no meaning without them.
   void check_flow_level(const toml::table& root, const Experiment& experiment) const {
     const auto refuse = [&](std::string_view table_key, std::string_view key, std::string_view cause) {
@@ -305,10 +318,10 @@ class Reader final : public SettingsReader {
   workload::Job read_job(const Item& item, std::vector<std::string>& warnings) const {
     const toml::table& keys = table(item, "[[job]] above each job");
     check_keys(keys, item.key,
-               {"name",         "count",   "compute",     "communicate",   "flows",      "start", "start_step",
-                "start_jitter", "jitter",  "straggler",   "weight",        "priority",   "pause", "change",
-                "hosts",        "rate",    "phases",      "trace",         "iterations", "cc",    "unaware",
-                "workers",      "network", "gather_size", "compute_scale", "bytes_scale"});
+               {"name",         "count",   "compute",     "communicate",   "flows",       "start",  "start_step",
+                "start_jitter", "jitter",  "straggler",   "weight",        "priority",    "pause",  "change",
+                "hosts",        "rate",    "phases",      "trace",         "iterations",  "cc",     "unaware",
+                "workers",      "network", "gather_size", "compute_scale", "bytes_scale", "profile"});
     workload::Job job;
     const auto name = find(keys, item.key, "name");
     if (!name) fail(item.line, path(item.key, "name"), "the key is missing", "write name = \"vgg19\"");

@@ -170,6 +170,7 @@ class FlowLevelCluster::State {
     std::vector<Nanos> lengths;
     std::vector<Nanos> computes;
     Bytes delivered = 0;
+    GateStats gate_in_the_end;  ///< of the last iteration to record
   };
   struct Owner {  // of a flow of the network
     JobId job = 0;
@@ -338,6 +339,10 @@ JobResult FlowLevelCluster::State::result(JobId id) {
   result.iterations = of.lengths;
   result.starts.assign(of.starts.begin(), of.starts.begin() + static_cast<std::ptrdiff_t>(of.lengths.size()));
   result.bytes = of.delivered;
+  const GateStats& gate = of.done() ? of.gate_in_the_end : of.gate.stats();
+  result.gate_waited = gate.waited;
+  result.gate_corrections = gate.corrections;
+  if (gate.state != PlanState::none && gate.state != PlanState::active) result.plan_dropped = to_text(gate.state);
   result.iteration_compute = of.computes;
   result.compute = of.spec.job.compute_per_iteration();
   result.bytes_per_iteration = of.spec.job.bytes_per_iteration() * of.workers.size();
@@ -409,6 +414,7 @@ void FlowLevelCluster::State::advance(JobId id) {
         if (record) {
           at.lengths.push_back(now - at.start);
           if (at.spec.job.compute_varies()) at.computes.push_back(at.computed);
+          if (at.done()) at.gate_in_the_end = at.gate.stats();
           if (on_iteration) {
             on_iteration(id,
                          {static_cast<std::uint32_t>(at.lengths.size() - 1), at.start, at.lengths.back(), at.done()});
@@ -535,7 +541,8 @@ const sim::FlowNetwork::Counters& FlowLevelCluster::counters() const { return st
 
 namespace {
 
-constexpr std::size_t topology_usage_bins = 1024;  // of each link: there are many
+constexpr std::size_t usage_bins = 16384;
+constexpr std::size_t topology_usage_bins = 4096;  // of each link: there are many
 
 void refuse_what_flows_lack(const Experiment& experiment, const RunPlan& plan) {
   const auto refuse = [](const char* what, const char* cure) {
@@ -550,6 +557,36 @@ void refuse_what_flows_lack(const Experiment& experiment, const RunPlan& plan) {
 
 }  // namespace
 
+namespace {
+
+class ClusterJob final : public RunningJob {
+ public:
+  ClusterJob(FlowLevelCluster& cluster, FlowLevelCluster::JobId id) : cluster_(cluster), id_(id) {}
+  PlanState set_plan(const PhasePlan& plan) override { return cluster_.set_plan(id_, plan); }
+  void clear_plan() override { cluster_.clear_plan(id_); }
+  [[nodiscard]] PlanState plan_state() const override { return cluster_.gate_stats(id_).state; }
+  [[nodiscard]] JobResult result() const override { return cluster_.result(id_); }
+
+ private:
+  FlowLevelCluster& cluster_;
+  FlowLevelCluster::JobId id_;
+};
+
+class FlowDatapath final : public Datapath {
+ public:
+  Run run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) override {
+    return run_at_flow_level(experiment, plan, tick);
+  }
+  [[nodiscard]] std::string datapath() const override { return "flow"; }
+  [[nodiscard]] bool real_time() const override { return false; }
+  [[nodiscard]] bool real_payload() const override { return false; }
+  [[nodiscard]] std::string description() const override { return "virtual time, flows in place of packets"; }
+};
+
+}  // namespace
+
+std::unique_ptr<Datapath> make_flow_datapath() { return std::make_unique<FlowDatapath>(); }
+
 Run run_at_flow_level(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick,
                       const FlowLevelOptions& options) {
   refuse_what_flows_lack(experiment, plan);
@@ -559,10 +596,11 @@ Run run_at_flow_level(const Experiment& experiment, const RunPlan& plan, const s
   std::vector<Placement> placements;
   if (experiment.topology) placements = place(experiment.jobs, experiment.topology->hosts());
 
-  std::size_t running = 0;
+  std::size_t unfinished = plan.jobs.size();
   double total = 0;
   Nanos first_start = Nanos::never();
   std::map<std::uint32_t, std::string> names;
+  std::vector<ClusterJob> jobs;
   for (std::uint32_t index = 0; index < plan.jobs.size(); ++index) {
     FlowJob job;
     job.job = plan.jobs[index];
@@ -576,24 +614,26 @@ Run run_at_flow_level(const Experiment& experiment, const RunPlan& plan, const s
     total += job.iterations;
     first_start = std::min(first_start, job.job.start);
     names[job.number] = job.job.name;
-    cluster.add_job(std::move(job));
-    ++running;
+    if (!plan.slots.empty()) job.plan = plan.slots[index];
+    jobs.emplace_back(cluster, cluster.add_job(std::move(job)));
   }
+  std::vector<RunningJob*> running;
+  for (ClusterJob& job : jobs) running.push_back(&job);
 
   // Who used them when is kept for the links that jobs share; if there are none, for all in use.
   const std::vector<FlowFabric::Link>& links = cluster.fabric().links;
-  const auto used_by = [&](std::size_t jobs) {
+  const auto used_by = [&](std::size_t least) {
     std::vector<std::uint32_t> found;
     for (std::uint32_t link = 0; link < links.size(); ++link)
-      if (cluster.jobs_on(link) >= jobs) found.push_back(link);
+      if (cluster.jobs_on(link) >= least) found.push_back(link);
     return found;
   };
   std::vector<std::uint32_t> metered = used_by(2);
   if (metered.empty()) metered = used_by(1);
   std::map<std::uint32_t, fabric::UsageMeter> meters;
+  const Nanos bin = plan.usage_bin.count > 0 ? plan.usage_bin : experiment.topology ? Nanos(100'000) : Nanos(1'000'000);
   for (const std::uint32_t link : metered) {
-    const auto at = experiment.topology ? meters.try_emplace(link, Nanos(100'000), topology_usage_bins).first
-                                        : meters.try_emplace(link).first;
+    const auto at = meters.try_emplace(link, bin, experiment.topology ? topology_usage_bins : usage_bins).first;
     cluster.meter(link, &at->second);
   }
 
@@ -601,12 +641,14 @@ Run run_at_flow_level(const Experiment& experiment, const RunPlan& plan, const s
   double told = 0;
   cluster.on_iteration([&](FlowLevelCluster::JobId, const FlowLevelCluster::Iteration& iteration) {
     ++recorded;
-    if (iteration.last) --running;
+    if (iteration.last) --unfinished;
     if (!tick || recorded / total < told) return;
     tick(recorded / total);
     told += 0.01;
   });
-  cluster.run(Nanos::never(), [&] { return running == 0; });
+  if (plan.between) plan.between(running, Nanos(0), Nanos(0));
+  while (!cluster.run(plan.between ? cluster.now() + kSlice : Nanos::never(), [&] { return unfinished == 0; }))
+    if (plan.between) plan.between(running, Nanos(0), cluster.now());
 
   Run run;
   run.policy = plan.policy;
@@ -637,6 +679,7 @@ Run run_at_flow_level(const Experiment& experiment, const RunPlan& plan, const s
   };
   contend(record_links(views, Nanos(0), names, run, carried), run.bottleneck);
   for (std::size_t link = 0; link < run.links.size(); ++link) contend(link, run.links[link]);
+  if (plan.finished) plan.finished(views, Nanos(0));
   return run;
 }
 

@@ -31,7 +31,7 @@
 #include "mltcp/experiment/experiment_file.h"
 #include "mltcp/experiment/placement.h"
 #include "mltcp/experiment/results.h"
-#include "mltcp/experiment/run_plan.h"
+#include "mltcp/experiment/single_run.h"
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/sim/flow_network.h"
 #include "mltcp/sim/leaf_spine.h"
@@ -138,8 +138,7 @@ class FlowLevelCluster {
   std::unique_ptr<State> state_;
 };
 
-/// One run of an experiment on datapath flow, as run_experiment() does them. `tick` is told the share of the iterations
-/// that are done; it may be empty. Throws InputError for what datapath flow doesn't have.
+/// One run of an experiment, as Datapath::run(). Throws InputError for what datapath flow doesn't have.
 Run run_at_flow_level(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick,
                       const FlowLevelOptions& options = {});
 

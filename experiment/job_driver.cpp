@@ -317,8 +317,6 @@ class JobDriver::Iterations {
   }
 
   void begin_iteration(Nanos now) {
-    const std::uint32_t iteration = iteration_++;
-    pause_ = iteration == settings_.job.pause.iteration ? settings_.job.pause.time : Nanos(0);
     phase_ = 0;
     transfers_.clear();
     iteration_start_ = now;

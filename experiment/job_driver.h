@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "mltcp/base/random.h"
+#include "mltcp/experiment/running_job.h"
 #include "mltcp/experiment/testbed.h"
 #include "mltcp/transport/shard.h"
 #include "mltcp/workload/job.h"
@@ -46,7 +47,7 @@ class Payload {
   std::map<std::pair<std::uint64_t, Bytes>, std::uint32_t> known_;
 };
 
-class JobDriver {
+class JobDriver final : public RunningJob {
  public:
   static constexpr Bytes segment_bytes = Bytes{256} * 1024;
 
@@ -59,7 +60,7 @@ class JobDriver {
     bool real_payload = false;
     ConnectionConfig connection;
     cc::Augmentation augmentation;
-    bool learn_iterations = false;  ///< the transport isn't told where they begin
+    bool learn_iterations = false;  ///< the transport isn't told where they begin: the job takes no plan
     bool stop_when_done = false;    ///< sends nothing more then; otherwise it goes on, see done()
   };
 
@@ -68,7 +69,7 @@ class JobDriver {
 
   /// Attaches itself to the ends of its workers and begins to connect. Lives as long as the testbed is run.
   JobDriver(Testbed& testbed, const Settings& settings);
-  ~JobDriver();
+  ~JobDriver() override;
   JobDriver(const JobDriver&) = delete;
   JobDriver& operator=(const JobDriver&) = delete;
 
@@ -76,11 +77,10 @@ class JobDriver {
   [[nodiscard]] bool connected() const;
   /// The experiment's time 0; the job starts at `epoch` + its start time. Once, when connected.
   void start(Nanos epoch);
-  /// Holds the job's iterations to the slots of `plan`, whose times are the testbed's, from now on; see
-  /// Shard::set_plan(). Between runs of the testbed, like the next.
-  PlanState set_plan(const PhasePlan& plan);
-  void clear_plan();
-  [[nodiscard]] PlanState plan_state() const;
+  /// In the testbed's time. Between runs of the testbed, like the next.
+  PlanState set_plan(const PhasePlan& plan) override;
+  void clear_plan() override;
+  [[nodiscard]] PlanState plan_state() const override;
   /// `iterations` are done. The job goes on afterwards, unrecorded, so that the others keep their competitor.
   [[nodiscard]] bool done() const;
   /// Iterations recorded so far.
@@ -89,7 +89,7 @@ class JobDriver {
   [[nodiscard]] std::uint64_t marked_packets() const;
 
   /// Name, times relative to the epoch, bytes, retransmissions, verified messages; no statistics yet.
-  [[nodiscard]] JobResult result() const;
+  [[nodiscard]] JobResult result() const override;
   [[nodiscard]] const std::string& name() const { return settings_.job.name; }
 
  private:

@@ -6,7 +6,7 @@
 namespace mltcp::experiment {
 namespace {
 
-sim::LeafSpineOptions options(bool virtual_payload) {
+sim::LeafSpineOptions options(bool virtual_payload, Nanos usage_bin) {
   sim::LeafSpineOptions options;
   options.virtual_payload = virtual_payload;
   options.meters = true;

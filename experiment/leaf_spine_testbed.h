@@ -14,7 +14,7 @@ namespace mltcp::experiment {
 constexpr std::uint16_t sender_port(std::uint32_t job) { return static_cast<std::uint16_t>(4793 + 2 * job); }
 constexpr std::uint16_t receiver_port(std::uint32_t job) { return static_cast<std::uint16_t>(sender_port(job) + 1); }
 
-/// Throws InputError for a configuration that can't be built.
+/// `usage_bin` as in TestbedFactory::make(). Throws InputError for a configuration that can't be built.
 std::unique_ptr<Testbed> make_leaf_spine_testbed(const sim::LeafSpineConfig& config,
                                                  std::span<const Placement> placements, bool virtual_payload,
                                                  Nanos usage_bin);

@@ -70,7 +70,7 @@ scheduler::Demand stretched(const scheduler::Demand& demand, Nanos period) {
   return result;
 }
 
-Profile profile_job(const Experiment& experiment, std::uint32_t number, TestbedFactory& factory,
+Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath& datapath,
                     const std::function<void(double)>& tick) {
   RunPlan plan;
   plan.policy = "fair";
@@ -93,9 +93,9 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, TestbedF
   profile.first_send = job.compute_before_sending();
   std::vector<std::vector<Bytes>> usage;  // beside profile.uses, from the epoch on
   Nanos bin;
-  plan.finished = [&](const Testbed& testbed, Nanos epoch) {
-    const std::vector<Testbed::LinkView> links = testbed.links();
+  plan.finished = [&](std::span<const Testbed::LinkView> links, Nanos epoch) {
     for (std::size_t link = 0; link < links.size(); ++link) {
+      if (links[link].usage == nullptr) continue;
       const auto found = links[link].usage->jobs().find(plan.first_number);
       if (found == links[link].usage->jobs().end()) continue;
       // The epoch is on the edge of a bin of the width that the meter began with.
@@ -106,7 +106,7 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, TestbedF
       profile.uses.push_back({link, std::string(links[link].name), links[link].config->rate, {}});
     }
   };
-  const Run run = run_once(experiment, plan, factory, tick);
+  const Run run = datapath.run(experiment, plan, tick);
 
   const JobResult& result = run.jobs.front();
   const auto times = std::span(result.iterations).subspan(1);
@@ -159,8 +159,7 @@ std::uint32_t profile_iterations(const Experiment& experiment) {
   return std::min(most_iterations, std::max(experiment.iterations, 2U));
 }
 
-std::vector<Profile> profile_jobs(const Experiment& experiment, TestbedFactory& factory,
-                                  const ProfileProgress& progress) {
+std::vector<Profile> profile_jobs(const Experiment& experiment, Datapath& datapath, const ProfileProgress& progress) {
   const std::vector<std::size_t> all = representatives(experiment);
   const auto distinct = static_cast<double>(distinct_jobs(experiment));
   std::vector<Profile> profiles;
@@ -174,7 +173,7 @@ std::vector<Profile> profile_jobs(const Experiment& experiment, TestbedFactory& 
       if (progress) progress((finished + fraction) / distinct, experiment.jobs[i].name);
     };
     tick(0);
-    profiles.push_back(profile_job(experiment, static_cast<std::uint32_t>(i), factory, tick));
+    profiles.push_back(profile_job(experiment, static_cast<std::uint32_t>(i), datapath, tick));
     ++finished;
   }
   return profiles;

@@ -43,7 +43,7 @@ std::uint32_t profile_iterations(const Experiment& experiment);
 
 /// Of each job of the experiment, each alone on the network. What comes later in a job's life (pause, change) is left
 /// out. Throws as run_experiment() does.
-std::vector<Profile> profile_jobs(const Experiment& experiment, TestbedFactory& factory,
+std::vector<Profile> profile_jobs(const Experiment& experiment, Datapath& datapath,
                                   const ProfileProgress& progress = {});
 
 }  // namespace mltcp::experiment

@@ -30,8 +30,7 @@ struct RunOptions {
 
 /// Does all runs of `experiment`. Throws InputError if an algorithm can't run there, RunError if a job can't go on
 /// or makes no progress. Runs in virtual time give the same results from the same experiment, bit for bit.
-Results run_experiment(const Experiment& experiment, TestbedFactory& factory, const Progress& progress = {});
-/// The same on datapath flow (flow_level.h). Throws InputError for what that doesn't have.
-Results run_experiment_at_flow_level(const Experiment& experiment, const Progress& progress = {});
+Results run_experiment(const Experiment& experiment, Datapath& datapath, const Progress& progress = {},
+                       const RunOptions& options = {});
 
 }  // namespace mltcp::experiment

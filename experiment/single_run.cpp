@@ -24,7 +24,6 @@ constexpr double jitters_per_iteration = 4;         // standard deviations
 constexpr std::int64_t round_trips_for_connecting = 20;
 constexpr Nanos shortest_setup_limit = 10_s;
 constexpr Nanos most_initial_rtt = 60_s;
-constexpr Nanos slice = 50_ms;  // between two reports of progress
 
 /// How long an iteration of `job` takes at most, when it has the network to itself.
 double longest_alone_ns(const workload::Job& job, Rate rate, Nanos rtt) {
@@ -36,18 +35,6 @@ double longest_alone_ns(const workload::Job& job, Rate rate, Nanos rtt) {
          static_cast<double>(job.compute_per_iteration().count) *
              (job.straggler.factor * std::max(job.change.compute_scale, 1.0) - 1) +
          static_cast<double>(job.pause.time.count);
-}
-
-cc::Augmentation augmentation_of(const std::string& policy, const Experiment& experiment, const workload::Job& job) {
-  if (job.unaware) return {};
-  if (policy == "static") return cc::Augmentation::constant(job.weight);
-  if (policy == "mltcp" || policy == "mltcp+schedule") {
-    cc::Augmentation augmentation = cc::Augmentation::mltcp(experiment.mltcp.function);
-    augmentation.scale_decrease(experiment.mltcp.scale_decrease);
-    return augmentation;
-  }
-  if (policy == "fair" || policy == "priority" || policy == "schedule") return {};
-  throw InputError(fmt::format("policy \"{}\" can't be run by this version", policy));
 }
 
 /// The network of one run, and how many workers each job of the plan has there.
@@ -90,6 +77,18 @@ cc::Parameters parameters_of(const Experiment& experiment, std::int64_t round_tr
 }
 
 }  // namespace
+
+cc::Augmentation augmentation_of(const std::string& policy, const Experiment& experiment, const workload::Job& job) {
+  if (job.unaware) return {};
+  if (policy == "static") return cc::Augmentation::constant(job.weight);
+  if (policy == "mltcp" || policy == "mltcp+schedule") {
+    cc::Augmentation augmentation = cc::Augmentation::mltcp(experiment.mltcp.function);
+    augmentation.scale_decrease(experiment.mltcp.scale_decrease);
+    return augmentation;
+  }
+  if (policy == "fair" || policy == "priority" || policy == "schedule") return {};
+  throw InputError(fmt::format("policy \"{}\" can't be run by this version", policy));
+}
 
 fabric::DumbbellConfig network_of(const Experiment& experiment) {
   fabric::DumbbellConfig network;
@@ -161,7 +160,9 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
     slots.slot += epoch;
     drivers[i]->set_plan(slots);
   }
-  if (plan.between) plan.between(drivers, epoch, epoch);
+  std::vector<RunningJob*> running;
+  for (const auto& driver : drivers) running.push_back(driver.get());
+  if (plan.between) plan.between(running, epoch, epoch);
   for (const auto& driver : drivers) driver->start(epoch);
 
   const auto all_done = [&] { return all([](const JobDriver& d) { return d.done(); }); };
@@ -172,13 +173,13 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
   Nanos first_start = Nanos::never();
   for (const workload::Job& job : plan.jobs) first_start = std::min(first_start, job.start);
   const Nanos pause_limit(static_cast<std::int64_t>(std::min(longest_ns * patience, 1e18)));
-  while (!testbed->run(testbed->now() + slice, all_done)) {
+  while (!testbed->run(testbed->now() + kSlice, all_done)) {
     std::size_t now_recorded = 0;
     for (const auto& driver : drivers) now_recorded += driver->recorded();
     if (now_recorded != recorded) last_progress = testbed->now();
     recorded = now_recorded;
     if (tick) tick(static_cast<double>(recorded) / total);
-    if (plan.between) plan.between(drivers, epoch, testbed->now());
+    if (plan.between) plan.between(running, epoch, testbed->now());
     if (testbed->now() > std::max(last_progress, epoch + last_start) + pause_limit)
       throw RunError(fmt::format(
           "policy {}: no job has finished an iteration for {}, {} times what all of them need one after the other; {}",
@@ -204,8 +205,12 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
   for (const workload::Job& job : plan.jobs)
     names[plan.first_number + static_cast<std::uint32_t>(names.size())] = job.name;
   record_links(testbed->links(), epoch, names, run);
-  if (plan.finished) plan.finished(*testbed, epoch);
+  if (plan.finished) plan.finished(testbed->links(), epoch);
   return run;
+}
+
+Run TestbedFactory::run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) {
+  return run_once(experiment, plan, *this, tick);
 }
 
 }  // namespace mltcp::experiment

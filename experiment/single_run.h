@@ -12,6 +12,7 @@
 #include "mltcp/experiment/experiment_file.h"
 #include "mltcp/experiment/job_driver.h"
 #include "mltcp/experiment/results.h"
+#include "mltcp/experiment/running_job.h"
 #include "mltcp/experiment/testbed.h"
 
 namespace mltcp::experiment {
@@ -27,17 +28,24 @@ struct RunPlan {
   /// The plan of each job, its times counted from the experiment's time 0; empty: no job has one.
   std::vector<std::optional<PhasePlan>> slots;
   Nanos usage_bin;  ///< of the links' meters at first; 0: as the testbed likes it
-  /// Called before the jobs start and then every 50 ms of the testbed's time, while it stands still.
-  std::function<void(std::span<const std::unique_ptr<JobDriver>> drivers, Nanos epoch, Nanos now)> between;
-  /// Called in the end, for what the links' meters say.
-  std::function<void(const Testbed& testbed, Nanos epoch)> finished;
+  /// Called before the jobs start and then every 50 ms, while time stands still: in the order of `jobs`.
+  std::function<void(std::span<RunningJob* const> running, Nanos epoch, Nanos now)> between;
+  /// Called in the end, for what the links' meters say; those of links that nobody has used may be missing.
+  std::function<void(std::span<const Testbed::LinkView> links, Nanos epoch)> finished;
 
   [[nodiscard]] std::uint32_t iterations_of(const workload::Job& job) const {
     return job.iterations > 0 ? job.iterations : iterations;
   }
 };
 
-/// `tick` is told the share of the iterations that are done. Without statistics. Throws as run_experiment() does.
+/// What `policy` makes of the job's gain. Throws InputError for a policy that this version can't run.
+cc::Augmentation augmentation_of(const std::string& policy, const Experiment& experiment, const workload::Job& job);
+
+/// How often RunPlan::between is called.
+inline constexpr Nanos kSlice{50'000'000};
+
+/// Drives the jobs over packets. `tick` is told the share of the iterations that are done. Without statistics. Throws
+/// as run_experiment() does.
 Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& factory,
              const std::function<void(double)>& tick);
 

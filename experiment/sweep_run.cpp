@@ -132,9 +132,8 @@ std::optional<SweepRecord> read_record(const std::filesystem::path& path, std::s
 }
 
 Results run_in_virtual_time(const Experiment& experiment, const std::function<void(double)>& tick) {
-  const Progress progress = [&](double fraction, const std::string& /*what*/) { tick(fraction); };
-  return experiment.datapath == "flow" ? run_experiment_at_flow_level(experiment, progress)
-                                       : run_experiment(experiment, *make_sim_factory(), progress);
+  const std::unique_ptr<Datapath> datapath = experiment.datapath == "flow" ? make_flow_datapath() : make_sim_factory();
+  return run_experiment(experiment, *datapath, [&](double fraction, const std::string& /*what*/) { tick(fraction); });
 }
 
 SweepOutcome run_sweep(const Sweep& sweep, const SweepSettings& settings) {

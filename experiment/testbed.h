@@ -59,16 +59,17 @@ class Testbed {
   [[nodiscard]] virtual std::optional<Stalls> stalls() const = 0;
 };
 
-/// Makes testbeds of one kind, one after the other.
-class TestbedFactory {
+struct Experiment;
+struct RunPlan;
+
+/// What runs an experiment's jobs.
+class Datapath {
  public:
-  virtual ~TestbedFactory() = default;
-  /// `usage_bin`: width of the bins of the links' meters at first; 0: as it likes.
-  virtual std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config, Nanos usage_bin) = 0;
-  /// With the ends of the jobs in `placements`. Throws InputError where the datapath has no topologies.
-  virtual std::unique_ptr<Testbed> make(const sim::LeafSpineConfig& config, std::span<const Placement> placements,
-                                        Nanos usage_bin) = 0;
-  /// "sim" or "ring", as the result file says.
+  virtual ~Datapath() = default;
+  /// One run, without statistics. `tick` is told the share of the iterations that are done. Throws as run_experiment()
+  /// does.
+  virtual Run run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) = 0;
+  /// "sim", "flow" or "ring", as the result file says.
   [[nodiscard]] virtual std::string datapath() const = 0;
   /// Time passes by itself, and noise of the machine is in every measurement.
   [[nodiscard]] virtual bool real_time() const = 0;
@@ -78,8 +79,22 @@ class TestbedFactory {
   [[nodiscard]] virtual std::string description() const = 0;
 };
 
+/// A datapath with packets: makes testbeds of one kind, one after the other, and drives jobs on them (job_driver.h).
+class TestbedFactory : public Datapath {
+ public:
+  Run run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) final;
+  /// `usage_bin`: width of the bins of the links' meters at first; 0: as it likes.
+  virtual std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config, Nanos usage_bin) = 0;
+  /// With the ends of the jobs in `placements`. Throws InputError where the datapath has no topologies.
+  virtual std::unique_ptr<Testbed> make(const sim::LeafSpineConfig& config, std::span<const Placement> placements,
+                                        Nanos usage_bin) = 0;
+};
+
 /// Virtual time. With `real_payload` every byte is carried and verified, at some cost.
 std::unique_ptr<TestbedFactory> make_sim_factory(bool real_payload = false);
+
+/// Virtual time, flows in place of packets (flow_level.h). Its runs throw InputError for what it doesn't have.
+std::unique_ptr<Datapath> make_flow_datapath();
 
 /// DPDK rings in real time; `cores` as in "0" or "0,1", empty for the first CPU that may be used. `largest` is the
 /// largest network that will be made, for which memory is set aside. Once per process. Throws InputError for a bad

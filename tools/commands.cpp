@@ -137,19 +137,27 @@ int run(const RunArguments& arguments) {
   const bool flow_level = experiment.datapath == "flow";
   if (flow_level && arguments.verify)
     throw InputError("--verify: datapath flow carries no bytes; leave it out, or add --datapath sim");
-  const std::unique_ptr<experiment::TestbedFactory> factory =
-      experiment.datapath == "ring"
-          ? experiment::make_ring_factory(arguments.cores.value_or(""), experiment::network_of(experiment))
-          : experiment::make_sim_factory(arguments.verify);
+  std::unique_ptr<experiment::Datapath> datapath;
+  if (flow_level)
+    datapath = experiment::make_flow_datapath();
+  else if (experiment.datapath == "ring")
+    datapath = experiment::make_ring_factory(arguments.cores.value_or(""), experiment::network_of(experiment));
+  else
+    datapath = experiment::make_sim_factory(arguments.verify);
   fmt::print(out, "{}: {} job{}, {} iteration{}, {} at {}, on {} ({})\n\n", experiment.name, experiment.jobs.size(),
              experiment.jobs.size() == 1 ? "" : "s", experiment.iterations, experiment.iterations == 1 ? "" : "s",
              algorithms_of(experiment), to_text(experiment.bottleneck.rate), experiment.datapath,
-             flow_level ? "virtual time, flows in place of packets" : factory->description());
+             datapath->description());
   std::fflush(out);
   ProgressBar bar;
-  const experiment::Progress progress = [&](double fraction, const std::string& what) { bar.show(fraction, what); };
-  const experiment::Results results = flow_level ? experiment::run_experiment_at_flow_level(experiment, progress)
-                                                 : experiment::run_experiment(experiment, *factory, progress);
+  experiment::RunOptions options;
+  options.plan_file = arguments.plan;
+  options.report = [&](const std::string& problem) {
+    bar.clear();
+    warn({problem});
+  };
+  const experiment::Results results = experiment::run_experiment(
+      experiment, *datapath, [&](double fraction, const std::string& what) { bar.show(fraction, what); }, options);
   bar.clear();
 
   fmt::print(out, "{}\n", summary(results));
@@ -191,7 +199,7 @@ int run(const RunArguments& arguments) {
                  link.lost_packets, link.duplicated_packets, link.corrupted_packets, link.reordered_packets);
   }
   for (const experiment::Run& run : results.runs) fmt::print(out, "{}", slots_text(run));
-  if (factory->real_payload()) fmt::print(out, "{} messages verified, {} damaged\n", verified, errors);
+  if (datapath->real_payload()) fmt::print(out, "{} messages verified, {} damaged\n", verified, errors);
 
   for (const experiment::Run& run : results.runs)
     if (experiment::disturbed(run))

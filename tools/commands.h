@@ -45,7 +45,7 @@ struct SweepArguments {
 };
 int sweep(const SweepArguments& arguments);
 
-struct ClusterArguments {
+struct ScheduleArguments {
   std::string file;
   bool measure = false;               ///< demands from the simulator
   std::uint32_t angles = 0;           ///< this and the next four: see scheduler::SolveOptions
@@ -56,6 +56,18 @@ struct ClusterArguments {
   std::optional<std::string> json;  ///< files, or "-" for standard output
   std::optional<std::string> report;
   std::optional<std::string> plan;
+};
+int schedule(const ScheduleArguments& arguments);
+
+struct ClusterArguments {
+  std::string file;
+  std::optional<std::string> level;    ///< "packet" or "flow"
+  std::vector<std::string> schemes;    ///< empty: the file's
+  std::optional<std::uint64_t> seed;   ///< the first
+  std::optional<std::uint32_t> seeds;  ///< how many
+  std::uint32_t threads = 0;           ///< 0: one a core
+  std::optional<std::string> json;     ///< files, or "-" for standard output
+  std::optional<std::string> markdown;
 };
 int cluster(const ClusterArguments& arguments);
 

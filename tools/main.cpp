@@ -161,6 +161,29 @@ int dispatch(int argc, char** argv) {
       "--plan", schedule.plan,
       "Write the slots as a plan that mltcp run --plan keeps (docs/plans.md), with --measure; - is standard output");
 
+  tools::ClusterArguments cluster;
+  CLI::App* cluster_command = app.add_subcommand(
+      "cluster", "Run a stream of jobs on a cluster, once per scheme of placing and driving them (docs/cluster.md)");
+  cluster_command->add_option("FILE.toml", cluster.file, "The cluster")->required();
+  cluster_command
+      ->add_option("--level", cluster.level,
+                   "packet (every packet) or flow (fluid, for large ones), instead of the file's")
+      ->check(CLI::IsMember({"packet", "flow"}));
+  cluster_command
+      ->add_option("--scheme", cluster.schemes,
+                   "Schemes, instead of the file's; several: --scheme locality,compatible+schedule+mltcp,ideal")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  cluster_command->add_option_function<std::string>(
+      "--seed", [&](const std::string& text) { cluster.seed = seed_from(text); },
+      "The first seed, instead of the file's; 0 to 2^63 - 1");
+  cluster_command->add_option("--seeds", cluster.seeds, "With how many seeds each scheme runs, instead of the file's")
+      ->check(CLI::Range(1, 1000));
+  cluster_command->add_option("--threads", cluster.threads, "Runs at a time; default: one a core")
+      ->check(CLI::Range(1, 10'000));
+  cluster_command->add_option("--json", cluster.json, "Write all results to this file; - is standard output");
+  cluster_command->add_option("--markdown", cluster.markdown, "Write the table to this file as Markdown; - as above");
+
   tools::InspectArguments inspect;
   CLI::App* inspect_command =
       app.add_subcommand("inspect", "What a trace holds: iterations, phases, bytes (docs/workload.md)");
@@ -198,6 +221,7 @@ int dispatch(int argc, char** argv) {
   }
   if (*run_command) return tools::run(run);
   if (*sweep_command) return tools::sweep(sweep);
+  if (*schedule_command) return tools::schedule(schedule);
   if (*cluster_command) return tools::cluster(cluster);
   if (*inspect_command) return tools::inspect(inspect);
   if (*report_command) return tools::report(results, page);

@@ -264,7 +264,8 @@ double SettingsReader::between(const Item& item, double least, double most, std:
 
 void SettingsReader::read_schedule(const Item& item, ScheduleSettings& schedule) const {
   const toml::table& keys = table(item, "[schedule] and below it tolerance = 0.05");
-  check_keys(keys, item.key, {"tolerance", "correction", "gradual_step", "clock_bound", "max_stretch", "slack", "replan"});
+  check_keys(keys, item.key,
+             {"tolerance", "correction", "gradual_step", "clock_bound", "max_stretch", "slack", "replan"});
   if (const auto value = find(keys, item.key, "tolerance")) schedule.tolerance = between(*value, 0.001, 0.5, "0.05");
   if (const auto value = find(keys, item.key, "correction")) {
     const std::string& word = text(*value, "at-once");
@@ -434,13 +435,7 @@ void SettingsReader::read_trace(const Item& item, const toml::table& keys, const
   workload::MappingOptions mapping = read_mapping(item, keys, trace);
   if (const auto value = find(keys, item.key, "workers"))
     mapping.workers = static_cast<std::uint32_t>(whole(*value, 2, 1'000'000));
-  job.phases = load_phases(trace, trace_path(trace), mapping, job.name, warnings);
-}
-
-std::filesystem::path SettingsReader::trace_path(const Item& trace) const {
-  const std::string& written = text(trace, "traces/resnet50.txt");
-  if (written.empty()) fail(trace, "the path is empty", "write the path of a trace, relative to this file");
-  return std::filesystem::path(file_).parent_path() / written;
+  job.phases = load_phases(trace, named_file(trace, kTraceExample), mapping, job.name, warnings);
 }
 
 workload::MappingOptions SettingsReader::read_mapping(const Item& item, const toml::table& keys,
@@ -462,7 +457,7 @@ workload::MappingOptions SettingsReader::read_mapping(const Item& item, const to
   if (const auto value = find(keys, item.key, "compute_scale")) mapping.compute_scale = factor(*value, kMostScale);
   if (const auto value = find(keys, item.key, "bytes_scale")) mapping.bytes_scale = factor(*value, kMostScale);
   for (const std::string_view key : {"network", "gather_size"})
-    if (const auto value = find(keys, item.key, key); value && workload::is_kineto(trace_path(trace)))
+    if (const auto value = find(keys, item.key, key); value && workload::is_kineto(named_file(trace, kTraceExample)))
       fail(*value, "a trace of PyTorch's profiler tells what was sent", "leave the key out");
   return mapping;
 }

@@ -21,6 +21,8 @@ inline constexpr Nanos kMostCompute(24LL * 3600 * 1'000'000'000LL);  // a day
 inline constexpr double kMostWeight = 1000;
 inline constexpr double kMostScale = 1e6;
 
+inline constexpr std::string_view kTraceExample = "traces/resnet50.txt";
+
 class SettingsReader : public TomlReader {
  public:
   SettingsReader(std::string file, const FileOptions& options)
@@ -87,8 +89,9 @@ class SettingsReader : public TomlReader {
   void read_phase(const Item& item, workload::Job& job) const;
   void read_trace(const Item& item, const toml::table& keys, const Item& trace, workload::Job& job,
                   std::vector<std::string>& warnings) const;
-  /// Where the trace is that `trace` names.
-  std::filesystem::path trace_path(const Item& trace) const;
+  void read_profile(const Item& profile, workload::Job& job) const;
+  /// The file that a key names, relative to this one.
+  std::filesystem::path named_file(const Item& item, std::string_view example) const;
   /// What the keys of a job say about its trace, but for the workers.
   workload::MappingOptions read_mapping(const Item& item, const toml::table& keys, const Item& trace) const;
   /// An iteration of the trace at `path`; what is wrong with it is the fault of `item`.

@@ -44,7 +44,7 @@ struct Both {
 };
 Both run_both(const std::string& text) {
   const Experiment experiment = parse(text);
-  return {run_experiment(experiment, *make_sim_factory()), run_experiment_at_flow_level(experiment)};
+  return {run_experiment(experiment, *make_sim_factory()), run_experiment(experiment, *make_flow_datapath())};
 }
 
 double ratio(Nanos a, Nanos b) { return static_cast<double>(a.count) / static_cast<double>(b.count); }
@@ -184,7 +184,7 @@ TEST(FlowLevel, run__is_the_same_again_and_tells_of_contention) {
                            "[[job]]\nname = \"b\"\ncompute = \"20 ms\"\ncommunicate = \"1 MB\"\n";
   const auto json = [&] {
     std::ostringstream out;
-    write_json(run_experiment_at_flow_level(parse(text)), out);
+    write_json(run_experiment(parse(text), *make_flow_datapath()), out);
     return out.str();
   };
   const std::string first = json();
@@ -230,7 +230,7 @@ TEST(FlowLevel, file__refuses_what_flows_lack) {
 TEST(FlowLevel, run__refuses_what_flows_lack_of_callers_too) {
   Experiment experiment = parse(kLink + "[[job]]\nname = \"a\"\ncommunicate = \"1 MB\"\n");
   experiment.mltcp.scale_decrease = true;
-  EXPECT_THROW(run_experiment_at_flow_level(experiment), InputError);
+  EXPECT_THROW(run_experiment(experiment, *make_flow_datapath()), InputError);
 }
 
 // ---- jobs that come and go ------------------------------------------------------------------------------------------

@@ -110,8 +110,10 @@ TEST(placement, compatible__goes_beside_jobs_that_fit) {
   Occupancy occupancy(16, 1);
   const std::vector<Topology::Host> busy{0, 1, 4, 5};
   const std::vector<Topology::Host> calm{8, 9, 12, 13};
-  cluster.schedule(
-      {{"busy", {100_ms, {{0_ms, 90_ms, kRate}}}, ring(busy)}, {"calm", {100_ms, {{0_ms, 20_ms, kRate}}}, ring(calm)}});
+  const Demand high{100_ms, {{0_ms, 90_ms, kRate}}};
+  const Demand low{100_ms, {{0_ms, 20_ms, kRate}}};
+  cluster.join({"busy", high, ring(busy)});
+  cluster.join({"calm", low, ring(calm)});
   occupancy.take("busy", busy);
   occupancy.take("calm", calm);
   GeneratorOptions options;
@@ -155,7 +157,7 @@ TEST(placement, generate__candidates_are_distinct_and_fit_whatever_is_taken) {
       // Each host and each rack is left once: the ring crosses as few links as it can.
       std::size_t changes = 0;
       for (std::size_t i = 0; i + 1 < placement.workers.size(); ++i)
-        changes += placement.workers[i] != placement.workers[i + 1] ? 1 : 0;
+        changes += placement.workers[i] != placement.workers[i + 1] ? 1U : 0U;
       EXPECT_EQ(changes, on.size() - 1);
       Occupancy copy = occupancy;
       copy.take("new", placement.workers);
