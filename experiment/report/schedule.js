@@ -343,8 +343,9 @@
     const room = Math.max(element.clientWidth, 320);
     const gap = Math.min(Math.max((room / leaves - 14) / hosts, 5), 40);  // between hosts
     const width = Math.max(room, leaves * (hosts * gap + 14), spines * 30);
-    const rows = { spine: 26, leaf: 226, host: 312 };
-    const height = 336;
+    const leafY = 26 + Math.min(Math.max(width * 0.15, 200), 480);  // wide networks need room for their angles
+    const rows = { spine: 26, leaf: leafY, host: leafY + 86 };
+    const height = leafY + 110;
     const leafX = (leaf) => width * (leaf + 0.5) / leaves;
     const nodes = {
       spine: (i) => [width * (i + 0.5) / spines, rows.spine],
