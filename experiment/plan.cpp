@@ -14,6 +14,15 @@
 namespace mltcp::experiment {
 namespace {
 
+// Jobs that ask for more than their links have fit into longer slots: tried are lengths in steps that grow, up to the
+// last, and then finer ones between the last two.
+constexpr double first_room = 0.0025;
+constexpr double room_growth = 1.5;
+constexpr double most_room = 0.5;
+constexpr int room_halvings = 5;
+// Solutions are tried for sets of so many jobs at most; larger ones stay with what room they have.
+constexpr std::size_t most_jobs_with_room = 64;
+
 // Also without any jitter something has to pay for the lateness of a first iteration with its slow start.
 constexpr double least_slack = 0.001;
 
@@ -108,6 +117,34 @@ Nanos least_delays(const Component& component, const scheduler::Solution& soluti
 
 }  // namespace
 
+double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions& options) {
+  if (problem.jobs.size() > most_jobs_with_room) return 0;
+  const auto fits = [&](double room) {
+    scheduler::SolveOptions with = options;
+    with.slack += room;
+    with.robust = false;
+    const scheduler::Solution solution = scheduler::solve(problem, with);
+    return solution.slots.within_limit && solution.score >= 1;
+  };
+  if (fits(0)) return 0;
+  double too_little = 0;
+  double enough = 0;
+  for (double step = first_room; enough == 0; step *= room_growth) {
+    const double room = std::min(too_little + step, most_room);
+    if (fits(room))
+      enough = room;
+    else if (room >= most_room)
+      return 0;
+    else
+      too_little = room;
+  }
+  for (int i = 0; i < room_halvings; ++i) {
+    const double middle = (too_little + enough) / 2;
+    (fits(middle) ? enough : too_little) = middle;
+  }
+  return enough;
+}
+
 double slack_for(double sigma, double tolerance) {
   const double odds = sigma * sigma / (2 * tolerance);
   return odds > 0 && odds < 1 ? std::max(odds * std::log(1 / odds), least_slack) : least_slack;
@@ -135,6 +172,7 @@ Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::J
         options.slack =
             std::max(options.slack, slack_for(std::hypot(profiles[job].deviation, jitter), settings.tolerance));
       }
+    if (!settings.slack) options.slack += room_for(component.problem, options);
     const scheduler::Solution solution = scheduler::solve(component.problem, options);
     const auto weight = static_cast<double>(component.problem.links.size());
     links += component.problem.links.size();

@@ -11,6 +11,10 @@
 //   s = sigma^2 / (2 tau) * ln(2 tau / sigma^2)
 //
 // where sigma^2 < 2 tau. Stragglers are left to the gate's corrections.
+//
+// Jobs that don't fit together have demand left over in every turn of the circle, and would be later and later. Longer
+// slots make room: all of them by the least share with which the score is 1, which is what any order of bursts would
+// cost such jobs at least. Where half a period more isn't enough, as when periods don't match, slots stay as they are.
 #pragma once
 
 #include <optional>
@@ -21,6 +25,7 @@
 #include "mltcp/experiment/experiment_file.h"
 #include "mltcp/experiment/profile.h"
 #include "mltcp/experiment/results.h"
+#include "mltcp/scheduler/problem.h"
 #include "mltcp/transport/phase_gate.h"
 #include "mltcp/workload/job.h"
 
@@ -37,6 +42,10 @@ struct Schedule {
 
 /// The slack of slots for a job whose iterations deviate by `sigma` (a share of the period).
 double slack_for(double sigma, double tolerance);
+
+/// The least share by which slots have to be longer than `options` makes them for a score of 1; 0 where it is 1
+/// already, and where 0.5 isn't enough or there are more than 64 jobs. Found by trying, so it may be a little more.
+double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions& options);
 
 /// `jobs` (with their start times) and `profiles` are by job. The same shift of all jobs keeps them apart as well: of
 /// those, the one that delays the starts least is taken. Throws InputError for clocks that agree less than the slots'

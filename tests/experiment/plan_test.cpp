@@ -45,6 +45,53 @@ TEST(Plan, slack__balances_its_cost_against_corrections) {
   EXPECT_EQ(slack_for(0.5, 0.05), 0.001) << "no slack tames that";
 }
 
+scheduler::Problem on_one_link(const std::vector<std::pair<Nanos, Nanos>>& compute_and_period) {
+  scheduler::Problem problem;
+  problem.links.push_back({"link", Rate(1'000'000'000), {}});
+  for (const auto& [compute, period] : compute_and_period) {
+    const auto index = static_cast<std::uint32_t>(problem.jobs.size());
+    problem.jobs.push_back({std::string(1, static_cast<char>('a' + index)), period, {}});
+    problem.links[0].uses.push_back({index, {period, {{compute, period, Rate(1'000'000'000)}}}});
+  }
+  return problem;
+}
+
+TEST(Plan, room__is_what_bursts_one_after_the_other_take) {
+  const scheduler::SolveOptions options;
+  EXPECT_EQ(room_for(on_one_link({{60_ms, 100_ms}, {50_ms, 100_ms}}), options), 0);
+  // 60 + 60 and 40 + 40 + 45 ms in 100 ms.
+  const double two = room_for(on_one_link({{40_ms, 100_ms}, {40_ms, 100_ms}}), options);
+  EXPECT_GE(two, 0.2);
+  EXPECT_LT(two, 0.21);
+  const double three = room_for(on_one_link({{60_ms, 100_ms}, {60_ms, 100_ms}, {55_ms, 100_ms}}), options);
+  EXPECT_GE(three, 0.25);
+  EXPECT_LT(three, 0.26);
+  // With slack, which is room too.
+  scheduler::SolveOptions slack;
+  slack.slack = 0.15;
+  EXPECT_NEAR(room_for(on_one_link({{40_ms, 100_ms}, {40_ms, 100_ms}}), slack), 0.05, 0.01);
+}
+
+TEST(Plan, room__is_none_where_it_would_not_help) {
+  // Both send for 80 of 100 ms; periods that never match.
+  EXPECT_EQ(room_for(on_one_link({{20_ms, 100_ms}, {20_ms, 100_ms}}), {}), 0);
+  EXPECT_EQ(room_for(on_one_link({{20_ms, 100_ms}, {120_ms, 161'803_us}}), {}), 0);
+}
+
+TEST(Plan, jobs__that_do_not_fit_get_longer_slots) {
+  const std::vector<workload::Job> jobs{job_of("a"), job_of("b")};
+  const std::vector<Profile> profiles{profile_of(40_ms, 100_ms, {0}), profile_of(40_ms, 100_ms, {0})};
+  const Schedule longer = plan_jobs({}, jobs, profiles);
+  EXPECT_EQ(longer.summary.score, 1);
+  EXPECT_GE(longer.slots[0]->period, 120_ms);
+  EXPECT_LT(longer.slots[0]->period, 121_ms);
+  ScheduleSettings given;
+  given.slack = 0.01;  // as it was asked for
+  const Schedule as_given = plan_jobs(given, jobs, profiles);
+  EXPECT_LT(as_given.summary.score, 1);
+  EXPECT_EQ(as_given.slots[0]->period, 101_ms);
+}
+
 // What the formula stands on: a reflected random walk, from a seed.
 TEST(Plan, slack__keeps_lateness_within_the_tolerance) {
   Random random(3);
