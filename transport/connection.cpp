@@ -79,6 +79,10 @@ void Connection::attach(std::uint32_t job) {
   count_open_sends(-open);
   job_ = job;
   count_open_sends(open);
+  // Rounds are the job's own: what has been posted waits for no slot of this one.
+  if (job_ != no_job)
+    for (auto number = next_message_; number < sends_.end(); ++number)
+      sends_[number].round = links_.jobs[job_].gate.round() - 1;
 }
 
 void Connection::count_open_sends(std::int64_t more) {

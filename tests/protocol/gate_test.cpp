@@ -235,5 +235,22 @@ TEST_F(Gate, jobs__that_do_not_tell_their_iterations_get_no_plan) {
   EXPECT_EQ(sent_at(0), posted);
 }
 
+TEST_F(Gate, messages_of_another_job__do_not_wait_for_its_slots) {
+  ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
+  const JobId other = pair.c().add_job({.number = 6, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
+  ASSERT_EQ(pair.c().set_plan(other, plan, pair.now()), PlanState::active);
+  // Both jobs are in their first round.
+  begin_iteration();
+  pair.c().begin_iteration(other, kIterationBytes);
+  send();
+  pair.c().attach(connections[0].first, other);
+  send();
+  pair.run_until(50_ms);
+  EXPECT_LT(sent_at(0), 50_ms) << "it was posted before the connection was the other job's";
+  EXPECT_TRUE(sent_at(1).is_never());
+  pair.run_until(101_ms);
+  EXPECT_EQ(sent_at(1), 100_ms);
+}
+
 }  // namespace
 }  // namespace mltcp
