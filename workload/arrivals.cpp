@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <unordered_map>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
@@ -44,6 +45,7 @@ class ArrivalReader {
   explicit ArrivalReader(const std::string& file) : file_(file) {}
 
   ArrivalFile read(std::string_view text) {
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // the byte order mark of spreadsheets
     while (!text.empty()) {
       ++line_;
       const std::size_t end = text.find('\n');
@@ -122,12 +124,9 @@ class ArrivalReader {
 
   std::uint32_t job(std::string_view field) {
     if (field.empty()) fail("job", "the name is empty", "write the name of a job type or model");
-    const auto at = std::find(result_.jobs.begin(), result_.jobs.end(), field);
-    if (at == result_.jobs.end()) {
-      result_.jobs.emplace_back(field);
-      return static_cast<std::uint32_t>(result_.jobs.size() - 1);
-    }
-    return static_cast<std::uint32_t>(at - result_.jobs.begin());
+    const auto [at, is_new] = numbers_.try_emplace(std::string(field), static_cast<std::uint32_t>(result_.jobs.size()));
+    if (is_new) result_.jobs.emplace_back(field);
+    return at->second;
   }
 
   [[nodiscard]] std::uint32_t whole(std::string_view column, std::string_view field, std::uint32_t least,
@@ -143,6 +142,7 @@ class ArrivalReader {
   const std::string& file_;
   std::uint32_t line_ = 0;
   std::vector<std::string> columns_;
+  std::unordered_map<std::string, std::uint32_t> numbers_;  // of result_.jobs
   ArrivalFile result_;
 };
 

@@ -121,6 +121,22 @@ TEST(Arrivals, parse_arrivals__reads_columns_in_any_order) {
   EXPECT_EQ(file.rows[2].arrival, (Arrival{Nanos(1'500'000'000), 0, 3, 0, 7}));
 }
 
+TEST(Arrivals, parse_arrivals__takes_what_spreadsheets_write) {
+  const ArrivalFile file = parse_arrivals(
+      "\xef\xbb\xbf"
+      "arrival,job,workers,iterations\r\n0 s,VGG16,8,500\r\n",
+      "a.csv");
+  EXPECT_EQ(file.jobs, std::vector<std::string>{"VGG16"});
+}
+
+// A search through all names for each line would take minutes.
+TEST(Arrivals, parse_arrivals__many_names_cost_little) {
+  constexpr std::size_t lines = 300'000;
+  std::string text = "arrival,job,workers,iterations\n";
+  for (std::size_t i = 0; i < lines; ++i) text += "0 s,j" + std::to_string(i) + ",2,1\n";
+  EXPECT_EQ(parse_arrivals(text, "a.csv").jobs.size(), lines);
+}
+
 TEST(Arrivals, parse_arrivals__refuses_with_file_line_and_column) {
   const auto refusal = [](std::string_view text) -> std::string {
     try {
