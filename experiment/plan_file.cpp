@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -76,9 +77,16 @@ class Object {
 };
 
 Json parse_bounded(std::string_view text, const std::string& file) {
-  // Nothing in a plan nests deeply; what does is none, and needn't use up the stack.
-  const auto shallow = [](int depth, Json::parse_event_t, Json&) {
+  // Nothing in a plan nests deeply; what does is none, and needn't use up the stack. Of a field that stands there twice
+  // JSON takes one in silence.
+  std::array<std::set<std::string>, kMostNesting + 1> fields;  // by depth, of the object that is being read
+  const auto shallow = [&](int depth, Json::parse_event_t event, Json& parsed) {
     if (depth > static_cast<int>(kMostNesting)) throw std::length_error("nested too deeply");
+    const auto at = static_cast<std::size_t>(depth);
+    if (event == Json::parse_event_t::object_start && at < kMostNesting) fields[at + 1].clear();
+    if (event == Json::parse_event_t::key && !fields[at].insert(parsed.get<std::string>()).second)
+      throw InputError(one_line(
+          fmt::format("{}: {} stands there twice; write it once", file, in_quotes(parsed.get<std::string>()))));
     return true;
   };
   try {

@@ -128,6 +128,10 @@ TEST(PlanFile, parse__names_file_field_cause_and_cure) {
   EXPECT_THAT(refusal(changed("\"tolerance\"", "\"tolerence\"")), error_at("tolerence", "is not known"));
   EXPECT_THAT(refusal(changed("\"b \\\"ü\\\"\"", "\"a\"")), error_at("jobs[1].name", "as of a job before"));
   EXPECT_THAT(refusal(changed("\"name\": \"a\"", "\"name\": 5")), error_at("jobs[0].name", "quotes"));
+  EXPECT_THAT(refusal(changed("\"serial\": 1,", "\"serial\": 1, \"serial\": 2,")),
+              error_at("\"serial\"", "stands there twice"));
+  EXPECT_THAT(refusal(changed("\"period_ns\": 100000000", "\"period_ns\": 100000000, \"period_ns\": 1")),
+              error_at("\"period_ns\"", "stands there twice"));
   EXPECT_THAT(refusal(std::string(100'000, '[')), error_at("the file", ""));
 }
 
