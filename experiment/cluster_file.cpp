@@ -71,7 +71,8 @@ class ClusterReader : public SettingsReader {
     } catch (const InputError& error) {
       rethrow(*topology, error);
     }
-    check_needs(experiment_.cc, find(root, "", "cc"), experiment_.topology.ecn.enabled);
+    const auto cc = find(root, "", "cc");
+    check_needs(experiment_.cc, cc ? cc : topology, experiment_.topology.ecn.enabled);
     if (const auto item = find(root, "", "schedule")) read_schedule(*item, experiment_.schedule);
     if (const auto item = find(root, "", "gpu")) read_gpu(*item);
 
@@ -415,6 +416,7 @@ class ClusterReader : public SettingsReader {
         for (const std::uint32_t batch : choices.batches) make(i, workers, batch);
     }
     if (load && every) fail(*every, "there is a load too", "keep one of the two");
+    const double gaps = experiment_.arriving - experiment_.at_start;
     if (experiment_.at_start == experiment_.arriving) {
       for (const auto& other : {load, every})
         if (other) fail(*other, "all jobs are there at the start", "leave it out");
@@ -425,11 +427,18 @@ class ClusterReader : public SettingsReader {
     if (every) {
       experiment_.gap = scaled(duration(*every, "10 s", kMostCompute));
       if (experiment_.gap.count == 0) fail(*every, "it is 0", "write a time above 0, or use at_start");
+      if (static_cast<double>(experiment_.gap.count) * gaps > static_cast<double>(kLongestRun.count))
+        fail(*every,
+             fmt::format("the last job would arrive after {:.3g} days", experiment_.gap.seconds() * gaps / 86'400),
+             "write a shorter time, or fewer jobs");
     } else {
       experiment_.load = factor(*load, most_load);
       const double gap = mean_work() / (experiment_.load * experiment_.topology.hosts());
-      if (gap > static_cast<double>(kLongestRun.count) || gap < 1)
-        fail(*load, fmt::format("a job would arrive every {:.3g} s", gap * 1e-9), "write a load nearer to 1");
+      if (gap * gaps > static_cast<double>(kLongestRun.count) || gap < 1)
+        fail(*load,
+             fmt::format("a job would arrive every {:.3g} s, the last after {:.3g} days", gap * 1e-9,
+                         gap * gaps / 86'400e9),
+             "write a load nearer to 1, or fewer jobs");
       experiment_.gap = Nanos(std::llround(gap));
     }
   }
@@ -515,7 +524,11 @@ class ClusterReader : public SettingsReader {
       use_trace(item, trace, type, maker);
       type.name = name;
     } else {
-      maker.model = &workload::find_model(name);
+      try {
+        maker.model = &workload::find_model(name);
+      } catch (const InputError& error) {
+        throw InputError(fmt::format("{}, or name a [[type]] so, or write the path of a trace", error.what()));
+      }
       type.name = name;
       type.source = fmt::format("model {}", maker.model->name);
     }
