@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "mltcp/base/error.h"
@@ -31,11 +32,13 @@ namespace mltcp::experiment {
 namespace {
 
 using workload::Arrival;
-using workload::Phase;
 
 constexpr std::uint32_t isolated_iterations = 5;
 // A run is given up when it takes so many times what all jobs would need one after the other.
 constexpr double patience = 20;
+constexpr double least_limit = 3600e9;  // ns: room for timeouts of jobs that run for microseconds
+constexpr double longest = 2e18;        // ns: what all jobs may need one after the other, so that no time overflows
+constexpr double nanos_per_year = 365.25 * 86'400e9;
 constexpr std::uint64_t placement_streams = std::uint64_t{1} << 33U;  // of random numbers
 
 sim::LeafSpineConfig with_seed(sim::LeafSpineConfig topology, std::uint64_t seed) {
@@ -115,29 +118,35 @@ class ClusterRunner {
         occupancy_(experiment.topology.hosts(), 1),
         cluster_(topology(experiment), options(experiment, isolated)),
         fabric_(flow_fabric(with_seed(experiment.topology, seed))) {
-    for (const FlowFabric::Link& link : fabric_.links) links_.push_back(cluster_.topology().find_link(link.name));
+    if (informed() && experiment.topology.spines > 1) number_links();
     network_ = scheme.placement == Scheme::Placement::ideal
                    ? make_dedicated_network([&] { return make_network(experiment_, seed_); })
                    : make_network(experiment, seed);
     run_.scheme = scheme.name;
     run_.seed = seed;
     run_.jobs.resize(arrivals_.size());
+    double alone = 0;
     for (const Arrival& arrival : arrivals_) {
-      const double alone = static_cast<double>(isolated_.at(kind_of(arrival)).count) * arrival.iterations;
-      work_ += alone * arrival.workers;
-      limit_ += alone * patience;
+      const double job = static_cast<double>(isolated_.at(kind_of(arrival)).count) * arrival.iterations;
+      work_ += job * arrival.workers;
+      alone += job;
     }
-    limit_ += static_cast<double>(arrivals_.back().at.count);
+    if (alone > longest)
+      throw InputError(fmt::format(
+          "{}: the jobs of seed {} take {:.3g} years one after the other; let them have fewer iterations or be fewer, "
+          "for at most {:.0f} years",
+          experiment.file, seed, alone / nanos_per_year, longest / nanos_per_year));
+    limit_ = arrivals_.back().at + Nanos(static_cast<std::int64_t>(std::clamp(alone * patience, least_limit, longest)));
   }
 
   ClusterRun run() {
     for (std::size_t ended = 0; ended < arrivals_.size();) {
       const Nanos next =
           arrived_ < arrivals_.size() ? std::max(arrivals_[arrived_].at, network_->now()) : Nanos::never();
-      const std::vector<std::uint32_t> done = network_->run(next);
+      const std::vector<std::uint32_t> done = network_->run(std::min(next, limit_));
       const Nanos now = network_->now();
       account(now);
-      if (done.empty() && (next.is_never() || static_cast<double>(now.count) > limit_))
+      if (done.empty() && now >= limit_)
         throw RunError(fmt::format("scheme {}, seed {}: the jobs come to a halt; give the topology a larger buffer",
                                    scheme_.name, seed_));
       for (const std::uint32_t number : done) end(number);
@@ -182,6 +191,13 @@ class ClusterRunner {
 
   /// Whether the scheduler has to know which jobs run.
   [[nodiscard]] bool informed() const { return scheme_.schedule || scheme_.placement == Scheme::Placement::compatible; }
+  /// The fabric and the scheduler's topology number links differently.
+  void number_links() {
+    std::unordered_map<std::string, scheduler::Topology::Link> numbers;
+    for (scheduler::Topology::Link link = 0; link < cluster_.topology().links(); ++link)
+      numbers.emplace(cluster_.topology().link_name(link), link);
+    for (const FlowFabric::Link& link : fabric_.links) links_.push_back(numbers.at(link.name));
+  }
   /// What the scheduler is told: the links that the network will choose, as it chooses by the hash of each connection.
   [[nodiscard]] scheduler::ClusterJob described(std::uint32_t number, const scheduler::Demand& demand,
                                                 const std::vector<std::uint32_t>& hosts) const {
@@ -399,7 +415,7 @@ class ClusterRunner {
 
   double work_ = 0;  ///< host nanoseconds
   double work_done_ = 0;
-  double limit_ = 0;  ///< ns
+  Nanos limit_;
   Nanos accounted_;
   std::uint32_t busy_ = 0;  ///< hosts
   double busy_time_ = 0;
@@ -410,37 +426,16 @@ class ClusterRunner {
 }  // namespace
 
 scheduler::Demand demand_of(const workload::Job& job, Nanos period) {
-  // As if bytes took bytes / rate; what overlaps waits for the link, not for the worker.
-  struct Sent {
-    double from;
-    double to;
-    Rate rate;
+  const double stretch =
+      static_cast<double>(period.count) / static_cast<double>(workload::ideal_iteration(job, job.rate).length.count);
+  const auto stretched = [&](Nanos time) {
+    return std::min(period, Nanos(std::llround(static_cast<double>(time.count) * stretch)));
   };
-  std::vector<Sent> sent;
-  double now = 0;
-  double link_free = 0;
-  for (const Phase& phase : job.phases) {
-    if (phase.kind == Phase::Kind::compute) {
-      now += static_cast<double>(phase.compute.count);
-      continue;
-    }
-    const Rate rate = phase.rate.is_zero() ? job.rate : std::min(phase.rate, job.rate);
-    const double from = std::max(now, link_free);
-    link_free = from + static_cast<double>(rate.time_for(phase.bytes).count);
-    if (!phase.overlap) now = link_free;
-    if (!sent.empty() && sent.back().to == from && sent.back().rate == rate)
-      sent.back().to = link_free;
-    else
-      sent.push_back({from, link_free, rate});
-  }
-  const double stretch = static_cast<double>(period.count) / std::max(now, link_free);
   scheduler::Demand demand;
   demand.period = period;
-  for (const Sent& burst : sent) {
-    const Nanos from(std::llround(burst.from * stretch));
-    const Nanos to(std::min(period.count, static_cast<std::int64_t>(std::llround(burst.to * stretch))));
-    if (from < to) demand.bursts.push_back({from, to, burst.rate});
-  }
+  for (const workload::Transfer& transfer : workload::ideal_transfers(job, job.rate))
+    if (const Nanos from = stretched(transfer.from), to = stretched(transfer.to); from < to)
+      demand.bursts.push_back({from, to, transfer.rate});
   return demand;
 }
 

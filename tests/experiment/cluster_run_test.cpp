@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "mltcp/base/error.h"
 #include "mltcp/experiment/cluster_file.h"
 
 namespace mltcp::experiment {
@@ -225,6 +226,20 @@ TEST(ClusterRun, run_cluster__several_spines_have_known_paths) {
       "[[type]]\nname = \"a\"\ncompute = \"6 ms\"\ncommunicate = \"3 MB\"\n",
       "c.toml"));
   EXPECT_EQ(results.runs[0].slowdowns.size(), 80U);
+}
+
+TEST(ClusterRun, run_cluster__jobs_that_outlast_the_clock_are_refused) {
+  const ClusterExperiment experiment =
+      parse_cluster("level = \"flow\"\nschemes = [\"locality\"]\n" + topology(2) +
+                        "[arrivals]\njobs = 20000\nat_start = 20000\nworkers = 4\niterations = 100\n"
+                        "[[type]]\nname = \"a\"\ncompute = \"1440 min\"\ncommunicate = \"1 MB\"\n",
+                    "c.toml");
+  try {
+    static_cast<void>(run_cluster(experiment));
+    FAIL() << "ran for 5000 years";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), ::testing::AllOf(::testing::StartsWith("c.toml: "), ::testing::HasSubstr("years")));
+  }
 }
 
 // ---- what the scheduler is told -----------------------------------------------------------------------------------
