@@ -136,7 +136,8 @@ class ClusterRunner {
           "{}: the jobs of seed {} take {:.3g} years one after the other; let them have fewer iterations or be fewer, "
           "for at most {:.0f} years",
           experiment.file, seed, alone / nanos_per_year, longest / nanos_per_year));
-    limit_ = arrivals_.back().at + Nanos(static_cast<std::int64_t>(std::clamp(alone * patience, least_limit, longest)));
+    limit_ =
+        arrivals_.back().at + Nanos(static_cast<std::int64_t>(std::clamp(alone * patience, least_limit, 2 * longest)));
   }
 
   ClusterRun run() {
