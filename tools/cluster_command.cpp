@@ -11,12 +11,42 @@
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/cluster_file.h"
 #include "mltcp/experiment/cluster_run.h"
+#include "mltcp/workload/inspection.h"
+#include "mltcp/workload/models.h"
 #include "output_file.h"
 #include "terminal.h"
 
 namespace mltcp::tools {
 
+namespace {
+
+void print_models() {
+  constexpr Rate link(50'000'000'000);
+  Table table({"model", "parallelism", "configuration", "parameters", "batch", "computes ms", "sends MB",
+               "iteration ms", "sending"},
+              3);
+  for (const workload::Model& model : workload::models()) {
+    const workload::Job job = workload::make_job(model);
+    const workload::IdealIteration iteration = workload::ideal_iteration(job, link);
+    table.add({std::string(model.name), std::string(name(model.strategy)), std::string(model.configuration),
+               fmt::format("{:.1f}M", static_cast<double>(model.parameters) * 1e-6), fmt::format("{}", model.batch),
+               fmt::format("{:.0f}", job.compute_per_iteration().millis()),
+               fmt::format("{:.0f}", static_cast<double>(job.bytes_per_iteration()) * 1e-6),
+               fmt::format("{:.0f}", iteration.length.millis()), fmt::format("{:.0f}%", iteration.duty_cycle() * 100)});
+  }
+  fmt::print("{}\n", table.text());
+  for (const workload::Model& model : workload::models()) fmt::print("{}: {}\n", model.name, model.source);
+}
+
+}  // namespace
+
 int cluster(const ClusterArguments& arguments) {
+  if (arguments.models) {
+    if (!arguments.file.empty()) throw InputError("--models: it lists models and runs no cluster; leave the file out");
+    print_models();
+    return 0;
+  }
+  if (arguments.file.empty()) throw InputError("FILE.toml is required; see mltcp cluster --help");
   experiment::ClusterFileOptions options;
   if (arguments.level)
     options.level = *arguments.level == "flow" ? experiment::ClusterExperiment::Level::flow

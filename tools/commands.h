@@ -68,6 +68,7 @@ struct ClusterArguments {
   std::uint32_t threads = 0;           ///< 0: one a core
   std::optional<std::string> json;     ///< files, or "-" for standard output
   std::optional<std::string> markdown;
+  bool models = false;  ///< list the models that jobs may train instead; there is no file then
 };
 int cluster(const ClusterArguments& arguments);
 

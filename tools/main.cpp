@@ -164,7 +164,11 @@ int dispatch(int argc, char** argv) {
   tools::ClusterArguments cluster;
   CLI::App* cluster_command = app.add_subcommand(
       "cluster", "Run a stream of jobs on a cluster, once per scheme of placing and driving them (docs/cluster.md)");
-  cluster_command->add_option("FILE.toml", cluster.file, "The cluster")->required();
+  cluster_command->add_option("FILE.toml", cluster.file, "The cluster");
+  cluster_command->add_flag(
+      "--models", cluster.models,
+      "List the models that jobs may train, with 8 workers of 50 Gbps and the defaults, and their "
+      "sources; without a file");
   cluster_command
       ->add_option("--level", cluster.level,
                    "packet (every packet) or flow (fluid, for large ones), instead of the file's")

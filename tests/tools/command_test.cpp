@@ -12,6 +12,8 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -347,6 +349,51 @@ TEST_F(SweepCommand, sweep__refuses_options) {
   EXPECT_THAT(refusal("sweep e.toml --vary bottleneck.bufer=1"), HasSubstr("bottleneck.bufer: unknown key; "));
   EXPECT_THAT(refusal("sweep e.toml --policy shedule"), StartsWith("mltcp: --policy: \"shedule\" is not known; did"));
   EXPECT_FALSE(fs::exists(folder_ / "e.sweep")) << "nothing is made before everything is checked";
+}
+
+// ---- cluster ----
+
+TEST_F(Command, cluster__prints_a_table_and_writes_results) {
+  put("c.toml",
+      "level = \"flow\"\nschemes = [\"locality\", \"ideal\"]\n"
+      "[topology]\nkind = \"leaf-spine\"\nleaves = 3\nspines = 1\nhosts_per_leaf = 2\nhost_rate = \"10 Gbps\"\n"
+      "ecn = { kmin = \"30 kB\" }\n"
+      "[arrivals]\njobs = 2\nat_start = 2\nworkers = 3\niterations = 5\n"
+      "[[type]]\nname = \"a\"\ncompute = \"6 ms\"\ncommunicate = \"5 MB\"\n");
+  const Outcome outcome = run("cluster c.toml --json r.json --markdown t.md --seeds 2");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("c: 6 hosts"), HasSubstr("2 seeds"), HasSubstr("locality"), HasSubstr("ideal")));
+  EXPECT_THAT(content(folder_ / "r.json"), HasSubstr("\"mltcp.cluster/1\""));
+  EXPECT_THAT(content(folder_ / "t.md"), StartsWith("| scheme |"));
+  const Outcome json = run("cluster c.toml --scheme ideal --json -");
+  EXPECT_THAT(json.out, StartsWith("{"));
+  EXPECT_THAT(json.err, HasSubstr("ideal"));
+}
+
+TEST_F(Command, cluster__refuses_in_one_line) {
+  put("c.toml", "schemes = [\"best\"]\n");
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"cluster", "FILE.toml is required"},
+      {"cluster none.toml", "none.toml"},
+      {"cluster c.toml", "c.toml:1: schemes: \"best\" is no scheme"},
+      {"cluster c.toml --level fluid", "fluid"},
+      {"cluster c.toml --seeds 0", "--seeds"},
+      {"cluster c.toml --models", "leave the file out"},
+  };
+  for (const auto& [arguments, cause] : cases) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments;
+    EXPECT_THAT(outcome.err, AllOf(StartsWith("mltcp: "), HasSubstr(cause), EndsWith("\n")));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+}
+
+TEST_F(Command, cluster__lists_models) {
+  const Outcome outcome = run("cluster --models");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("VGG16"), HasSubstr("DLRM"), HasSubstr("Brown et al.")));
 }
 
 }  // namespace
