@@ -19,7 +19,9 @@ namespace {
 constexpr double first_room = 0.0025;
 constexpr double room_growth = 1.5;
 constexpr double most_room = 0.5;
+constexpr double most_room_of_networks = 0.1;  // of several links: it slows all jobs down, and most links don't need it
 constexpr int room_halvings = 5;
+constexpr double worth = 3;  // times the share that the fullest link loses: beyond, collisions cost less
 // Solutions are tried for sets of so many jobs at most; larger ones stay with what room they have.
 constexpr std::size_t most_jobs_with_room = 64;
 
@@ -119,28 +121,32 @@ Nanos least_delays(const Component& component, const scheduler::Solution& soluti
 
 double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions& options) {
   if (problem.jobs.size() > most_jobs_with_room) return 0;
-  const auto fits = [&](double room) {
+  const auto worst = [&](double room) {
     scheduler::SolveOptions with = options;
     with.slack += room;
     with.robust = false;
     const scheduler::Solution solution = scheduler::solve(problem, with);
-    return solution.slots.within_limit && solution.score >= 1;
+    double score = solution.slots.within_limit ? 1 : 0;
+    for (const scheduler::LinkSolution& link : solution.links) score = std::min(score, link.score);
+    return score;
   };
-  if (fits(0)) return 0;
+  const double lost = 1 - worst(0);
+  if (lost <= 0) return 0;
+  const double most = std::min(problem.links.size() > 1 ? most_room_of_networks : most_room, worth * lost);
   double too_little = 0;
   double enough = 0;
   for (double step = first_room; enough == 0; step *= room_growth) {
-    const double room = std::min(too_little + step, most_room);
-    if (fits(room))
+    const double room = std::min(too_little + step, most);
+    if (worst(room) >= 1)
       enough = room;
-    else if (room >= most_room)
+    else if (room >= most)
       return 0;
     else
       too_little = room;
   }
   for (int i = 0; i < room_halvings; ++i) {
     const double middle = (too_little + enough) / 2;
-    (fits(middle) ? enough : too_little) = middle;
+    (worst(middle) >= 1 ? enough : too_little) = middle;
   }
   return enough;
 }
@@ -151,7 +157,7 @@ double slack_for(double sigma, double tolerance) {
 }
 
 Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::Job> jobs,
-                   std::span<const Profile> profiles) {
+                   std::span<const Profile> profiles, double least_score) {
   Schedule schedule;
   schedule.slots.resize(jobs.size());
   schedule.delays.resize(jobs.size());
@@ -172,8 +178,14 @@ Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::J
         options.slack =
             std::max(options.slack, slack_for(std::hypot(profiles[job].deviation, jitter), settings.tolerance));
       }
-    if (!settings.slack) options.slack += room_for(component.problem, options);
-    const scheduler::Solution solution = scheduler::solve(component.problem, options);
+    const double room = settings.slack ? 0 : room_for(component.problem, options);
+    options.slack += room;
+    scheduler::Solution solution = scheduler::solve(component.problem, options);
+    if (room > 0 && solution.score < 1) {
+      // The search for more margin left less work for the score.
+      options.robust = false;
+      solution = scheduler::solve(component.problem, options);
+    }
     const auto weight = static_cast<double>(component.problem.links.size());
     links += component.problem.links.size();
     summary.score += solution.score * weight;
@@ -185,9 +197,18 @@ Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::J
       continue;
     }
     summary.stretch = std::max(summary.stretch, solution.slots.stretch);
+    std::vector<bool> fits(component.jobs.size(), true);
+    for (std::size_t l = 0; l < component.problem.links.size(); ++l)
+      for (const scheduler::Problem::Use& use : component.problem.links[l].uses)
+        if (solution.links[l].score < least_score) fits[use.job] = false;
     const Nanos common = least_delays(component, solution, jobs, schedule.delays);
     for (std::size_t i = 0; i < component.jobs.size(); ++i) {
       const std::size_t job = component.jobs[i];
+      if (!fits[i]) {
+        schedule.delays[job] = {};
+        ++summary.unplanned;
+        continue;
+      }
       PhasePlan& plan = schedule.slots[job].emplace();
       plan.slot = solution.shifts[i] + common + profiles[job].first_send;
       plan.period = solution.slots.periods[i];

@@ -13,8 +13,10 @@
 // where sigma^2 < 2 tau. Stragglers are left to the gate's corrections.
 //
 // Jobs that don't fit together have demand left over in every turn of the circle, and would be later and later. Longer
-// slots make room: all of them by the least share with which the score is 1, which is what any order of bursts would
-// cost such jobs at least. Where half a period more isn't enough, as when periods don't match, slots stay as they are.
+// slots make room: all of them by the least share with which the score is 1. Bursts at the rate of the link leave no
+// policy a cheaper order. Where room would cost much more than the collisions do (three times what the fullest link
+// loses, half a period, or a tenth where several links are shared, as all jobs pay for the fullest one), slots stay as
+// they are.
 #pragma once
 
 #include <optional>
@@ -33,7 +35,7 @@ namespace mltcp::experiment {
 
 struct Schedule {
   /// By job: its slots, counted from the experiment's time 0. Nothing for jobs that are unaware or meet no other, and
-  /// for those that no slots within ScheduleSettings::max_stretch suit.
+  /// for those that no slots suit.
   std::vector<std::optional<PhasePlan>> slots;
   std::vector<std::size_t> groups;  ///< by job: equal for those that share links, directly or through others
   std::vector<Nanos> delays;        ///< by job: how much later it starts, so that it begins on its slot
@@ -44,13 +46,14 @@ struct Schedule {
 double slack_for(double sigma, double tolerance);
 
 /// The least share by which slots have to be longer than `options` makes them for a score of 1; 0 where it is 1
-/// already, and where 0.5 isn't enough or there are more than 64 jobs. Found by trying, so it may be a little more.
+/// already, where that would cost more than it is worth, and for more than 64 jobs. Found by trying, so it may be a
+/// little more.
 double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions& options);
 
 /// `jobs` (with their start times) and `profiles` are by job. The same shift of all jobs keeps them apart as well: of
-/// those, the one that delays the starts least is taken. Throws InputError for clocks that agree less than the slots'
-/// tolerance asks for.
+/// those, the one that delays the starts least is taken. A job has slots only if each of its links scores
+/// `least_score`. Throws InputError for clocks that agree less than the slots' tolerance asks for.
 Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::Job> jobs,
-                   std::span<const Profile> profiles);
+                   std::span<const Profile> profiles, double least_score = 0);
 
 }  // namespace mltcp::experiment

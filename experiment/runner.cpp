@@ -20,6 +20,9 @@
 namespace mltcp::experiment {
 namespace {
 
+// Slots on a link that scores less can't be kept, and MLTCP does better without them. Fair sharing doesn't.
+constexpr double least_score_with_mltcp = 0.98;
+
 constexpr std::uint64_t start_streams = std::uint64_t{1} << 32U;  // of random numbers; those below are the jobs' own
 
 bool schedules(const std::string& policy) { return policy == "schedule" || policy == "mltcp+schedule"; }
@@ -92,9 +95,11 @@ class PlanFollower {
 /// The scheduler beside a run: hands out slots, and plans again when a job has fallen out of them.
 class Scheduling {
  public:
-  Scheduling(const ScheduleSettings& settings, const std::vector<workload::Job>& jobs, std::vector<Profile> profiles)
-      : settings_(settings), jobs_(jobs), profiles_(std::move(profiles)) {
-    schedule_ = plan_jobs(settings_, jobs_, profiles_);
+  /// `least_score`: see plan_jobs().
+  Scheduling(const ScheduleSettings& settings, const std::vector<workload::Job>& jobs, std::vector<Profile> profiles,
+             double least_score)
+      : settings_(settings), jobs_(jobs), profiles_(std::move(profiles)), least_score_(least_score) {
+    schedule_ = plan_jobs(settings_, jobs_, profiles_, least_score_);
     for (std::size_t i = 0; i < jobs_.size(); ++i) jobs_[i].start += schedule_.delays[i];
   }
 
@@ -108,7 +113,7 @@ class Scheduling {
       if (!schedule_.slots[i] || drivers[i]->plan_state() != PlanState::misfit) continue;
       const std::size_t group = schedule_.groups[i];
       if (settings_.replan && measure_again(i, *drivers[i])) {
-        const Schedule next = plan_jobs(settings_, as_they_run(drivers), profiles_);
+        const Schedule next = plan_jobs(settings_, as_they_run(drivers), profiles_, least_score_);
         for (std::size_t j = 0; j < drivers.size(); ++j)
           if (schedule_.groups[j] == group) schedule_.slots[j] = next.slots[j];
         ++schedule_.summary.replanned;
@@ -158,6 +163,7 @@ class Scheduling {
   const ScheduleSettings& settings_;
   std::vector<workload::Job> jobs_;  ///< with the starts that put them on their slots
   std::vector<Profile> profiles_;    ///< as measured last
+  double least_score_;
   Schedule schedule_;
 };
 
@@ -207,7 +213,7 @@ Results run_experiment(const Experiment& experiment, Datapath& datapath, const P
     std::optional<Scheduling> scheduling;
     std::optional<PlanFollower> follower;
     if (schedules(policy) && options.plan_file.empty()) {
-      scheduling.emplace(experiment.schedule, plan.jobs, profiles);
+      scheduling.emplace(experiment.schedule, plan.jobs, profiles, policy == "schedule" ? 0 : least_score_with_mltcp);
       plan.slots = scheduling->schedule().slots;
       plan.jobs = scheduling->jobs();
     } else if (schedules(policy)) {

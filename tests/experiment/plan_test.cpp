@@ -76,6 +76,11 @@ TEST(Plan, room__is_none_where_it_would_not_help) {
   // Both send for 80 of 100 ms; periods that never match.
   EXPECT_EQ(room_for(on_one_link({{20_ms, 100_ms}, {20_ms, 100_ms}}), {}), 0);
   EXPECT_EQ(room_for(on_one_link({{20_ms, 100_ms}, {120_ms, 161'803_us}}), {}), 0);
+  // A trickle beside each burst: avoiding that it meets the other's burst would take a third of a period.
+  scheduler::Problem trickles = on_one_link({{60_ms, 100_ms}, {60_ms, 100_ms}});
+  for (scheduler::Problem::Use& use : trickles.links[0].uses)
+    use.demand.bursts.insert(use.demand.bursts.begin(), {30_ms, 60_ms, Rate(50'000'000)});
+  EXPECT_EQ(room_for(trickles, {}), 0);
 }
 
 TEST(Plan, jobs__that_do_not_fit_get_longer_slots) {
@@ -90,6 +95,10 @@ TEST(Plan, jobs__that_do_not_fit_get_longer_slots) {
   const Schedule as_given = plan_jobs(given, jobs, profiles);
   EXPECT_LT(as_given.summary.score, 1);
   EXPECT_EQ(as_given.slots[0]->period, 101_ms);
+  const Schedule none = plan_jobs(given, jobs, profiles, 0.98);
+  EXPECT_FALSE(none.slots[0] || none.slots[1]);
+  EXPECT_EQ(none.summary.unplanned, 2U);
+  EXPECT_EQ(none.delays, std::vector<Nanos>(2));
 }
 
 // What the formula stands on: a reflected random walk, from a seed.
