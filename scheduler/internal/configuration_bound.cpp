@@ -51,7 +51,8 @@ ConfigurationBound::ConfigurationBound(const Model& model, const std::vector<Set
       if ((set.jobs & ~jobs) == 0) block.sets.push_back(set);
     // Prices are below 2^6 capacities, and there are fewer than 2^6 items: what is summed up below stays in 126 bits.
     std::int64_t highest = model.capacities[block.link];
-    for (const Item& item : block.items) highest += item.level;
+    for (std::size_t i = 0; i < block.items.size(); ++i)
+      if (i == 0 || block.items[i].job != block.items[i - 1].job) highest += block.items[i].level;
     block.fraction = 126 - 14 - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(highest))) -
                      static_cast<int>(std::bit_width(static_cast<std::uint64_t>(model.perimeter)));
     if (block.fraction < 0) continue;
@@ -225,11 +226,12 @@ void ConfigurationBound::set_prices(Block& block) const {
     basis[leaving] = entering;
   }
   const double one = 1 << block.fraction;
+  // Any prices give a bound, but a number they must be.
+  const auto within = [](double price, double least) { return std::fmin(std::fmax(price, least), 64); };
   for (std::size_t i = 0; i < levels; ++i)
-    block.items[i].price =
-        static_cast<Int128>(std::clamp(prices[1 + i], -64.0, 64.0) * static_cast<double>(capacity) * one);
+    block.items[i].price = static_cast<Int128>(within(prices[1 + i], -64) * static_cast<double>(capacity) * one);
   for (std::size_t s = 0; s < block.sets.size(); ++s)
-    block.sets[s].weight = static_cast<Int128>(std::clamp(prices[1 + levels + s], 0.0, 64.0) * one);
+    block.sets[s].weight = static_cast<Int128>(within(prices[1 + levels + s], 0) * one);
 }
 
 }  // namespace mltcp::scheduler::internal

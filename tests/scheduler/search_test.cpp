@@ -101,6 +101,28 @@ TEST(configuration_bound, sees_that_bursts_above_half_do_not_fit_together) {
   EXPECT_EQ(minimise(model, {1'000, 4, 4, 1, false}).excess, 20 * 50);
 }
 
+TEST(configuration_bound, adds_up_no_levels_that_exclude_each_other) {
+  // All levels together are beyond 64 bits, those that two jobs can have at once are not.
+  constexpr std::int64_t time = std::int64_t{1} << 20;
+  Model model{16 * time, {std::int64_t{1} << 60}, {}, true, 0};
+  for (std::uint32_t j = 0; j < 2; ++j) {
+    Curve curve;
+    std::int64_t before = 0;
+    for (std::int64_t level = 1; level <= 16; ++level) {
+      const std::int64_t after = level == 16 ? 0 : (std::int64_t{1} << 60) + ((16 - level) << 54);
+      curve.steps.push_back({level * time - time, before, after});
+      before = after;
+      curve.peak = std::max(curve.peak, after);
+    }
+    curve.level = curve.steps.front().after;
+    model.jobs.push_back({16 * time, {curve}, {}, 0, false, 0});
+  }
+  const Int128 least = minimise(model, {0, 4, 4, 1, false}).excess;
+  const Int128 root = ConfigurationBound(model, {}).root();
+  EXPECT_LE(root, least);
+  EXPECT_GT(root, least / 2);
+}
+
 TEST(widened, takes_the_highest_demand_within_reach) {
   Random random(34);
   for (int i = 0; i < 500; ++i) {
