@@ -24,9 +24,15 @@ struct Part {
   Model model;
 };
 
-/// The unit of excess: a link's capacity is `unit` of it. Exact if the capacities have a small common multiple,
-/// otherwise demands are rounded down by less than 2^-49 of the capacity, for which the result is exact.
-std::int64_t common_capacity(const Problem& problem, const std::vector<std::uint32_t>& links) {
+/// The unit of excess: every link's capacity is so many of it.
+struct Unit {
+  std::int64_t capacity = 0;
+  bool precise = true;  ///< demands are rounded down by 2^-50 of the capacity at most
+};
+
+/// Nothing is rounded if the capacities have a small common multiple. It is imprecise only where some link is asked for
+/// 2^12 times its capacity; bounds hold even then, as less demand has less excess.
+Unit common_unit(const Problem& problem, const std::vector<std::uint32_t>& links) {
   Uint128 unit = 1;
   Uint128 highest = 1;  // sum of rates over capacity, rounded up
   for (const std::uint32_t l : links) {
@@ -38,17 +44,18 @@ std::int64_t common_capacity(const Problem& problem, const std::vector<std::uint
     if (unit <= std::uint64_t{1} << 62) unit = unit / std::gcd(static_cast<std::uint64_t>(unit), capacity) * capacity;
   }
   constexpr auto most = static_cast<Uint128>(std::uint64_t{1} << 62);
-  if (links.size() == 1 || (unit <= most && unit * highest <= most)) return static_cast<std::int64_t>(unit);
-  std::uint64_t power = std::uint64_t{1} << 50;
+  if (links.size() == 1 || (unit <= most && unit * highest <= most)) return {static_cast<std::int64_t>(unit), true};
+  constexpr std::uint64_t precise = std::uint64_t{1} << 50;
+  std::uint64_t power = precise;
   while (power > 1 && power * highest > most) power >>= 1;
-  return static_cast<std::int64_t>(power);
+  return {static_cast<std::int64_t>(power), power == precise};
 }
 
 Model model_of(const Problem& problem, const Slots& slots, const std::vector<std::uint32_t>& jobs,
                const std::vector<std::uint32_t>& links, std::uint32_t angles) {
   Model model;
   model.perimeter = perimeter_of(slots, jobs);
-  const std::int64_t unit = common_capacity(problem, links);
+  const std::int64_t unit = common_unit(problem, links).capacity;
   model.capacities.assign(links.size(), unit);
   std::vector<std::uint32_t> index(problem.jobs.size());
   for (std::uint32_t j = 0; j < jobs.size(); ++j) {
@@ -212,7 +219,7 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
                                  static_cast<long double>(model.perimeter));
     };
     const double bound = static_cast<double>(part.links.size()) - score_of(found.bound, part.model);
-    const bool best = found.bound == found.excess;
+    const bool best = found.bound == found.excess && common_unit(problem, part.links).precise;
     optimal &= best;
     double own = 0;  // of each link by itself
     for (const std::uint32_t l : part.links) {

@@ -299,6 +299,28 @@ TEST(solve, absurd_common_multiple) {
   EXPECT_TRUE(solution.optimal);
 }
 
+TEST(solve, optimal_is_not_said_of_rounded_demands) {
+  // A link that is asked for 10^14 times its capacity leaves 15 bits for the demands on the other one, on which the two
+  // jobs exceed the capacity by less than that when they are up together.
+  constexpr Nanos period(std::int64_t{1} << 50);
+  const Rate half(500'000'000);
+  const Problem problem{
+      {{"a", period, {}}, {"b", period, {}}},
+      {{"thin",
+        Rate(1),
+        {{0, {period, {{Nanos(0), Nanos(1), Rate(100'000'000'000'000)}}}},
+         {1, {period, {{Nanos(0), Nanos(1), Rate(1)}}}}}},
+       {"wide",
+        Rate(999'999'937),
+        {{0, {period, {{Nanos(0), period / 2, half}}}}, {1, {period, {{Nanos(0), period / 2, half}}}}}}}};
+  SolveOptions options;
+  options.robust = false;
+  const Solution found = solve(problem, options);
+  const Solution apart = evaluate(problem, found.slots, {Nanos(0), period / 2}, options);
+  EXPECT_GE(found.upper_bound, apart.score);
+  EXPECT_EQ(found.optimal, found.score == found.upper_bound);
+}
+
 TEST(solve, eight_jobs_have_a_bound_and_a_fair_answer) {
   Random random(14);
   for (int i = 0; i < 5; ++i) {
