@@ -488,7 +488,9 @@ std::optional<Nanos> Cluster::Impl::period_for(const ClusterState& state, std::u
   std::int64_t longest = 0;
   const AffinityGraph::Component& component = state.graph.components[state.graph.component_of[job]];
   for (const std::uint32_t member : component.jobs) {
-    longest = std::max(longest, options.solve.max_repetitions * state.jobs[member]->period().count);
+    const std::int64_t period = state.jobs[member]->period().count;
+    longest = std::max(longest,
+                       std::min(kLongestPeriod.count / period, std::int64_t{options.solve.max_repetitions}) * period);
     if (member != job)
       longest = std::max(longest, solution.components[solution.jobs[member].component].perimeter.count);
   }

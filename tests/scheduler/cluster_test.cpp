@@ -679,6 +679,21 @@ TEST(cluster, join__one_after_the_other_equals_no_worse_than_the_threshold_allow
   EXPECT_EQ(cluster.jobs(), 8U);
 }
 
+TEST(cluster, join__the_perimeter_stays_within_the_longest) {
+  // On three of the first one's periods the second would fit five times, but they are longer than 2^53 ns.
+  constexpr Nanos unit(std::int64_t{1} << 45);
+  for (const std::uint32_t repetitions : {32U, 1'000'000U}) {
+    ClusterOptions options;
+    options.solve.max_repetitions = repetitions;
+    Cluster cluster(bench_of_links({10}), options);
+    cluster.join(job_on("a", unit * 105, unit, 8, {0}));
+    const Joined joined = cluster.join(job_on("b", unit * 63, unit, 8, {0}));
+    EXPECT_TRUE(joined.new_slots);
+    EXPECT_LE(cluster.solution().components[0].perimeter, kLongestPeriod);
+    EXPECT_EQ(cluster.solution().score, 1);
+  }
+}
+
 TEST(cluster, leave__keeps_the_slots_of_the_others) {
   const Topology topology = Topology::leaf_spine({4, 2, 4, Rate::from_gbps(10), Rate::from_gbps(10)});
   Cluster cluster(topology, {.solve = little_work()});
