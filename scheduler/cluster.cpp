@@ -145,6 +145,11 @@ class Cluster::Impl {
   [[nodiscard]] const Solution& answer(const Question& question) const {
     return *remembered_.at(question.key).solution;
   }
+  /// Of the score of a link that was asked about alone, wherever its jobs are.
+  [[nodiscard]] double bound_of(const Question& alone) const {
+    // On a grid the answer is about shifts on the link's own grid: other links, and joins, put jobs between them.
+    return options.solve.angles > 0 ? 1 : answer(alone).links.front().upper_bound;
+  }
 
   void compose(const Asking& asking, const AffinityGraph::Component& component, std::vector<Nanos>& shifts) const;
   [[nodiscard]] Scores solved(const Asking& asking) const;
@@ -315,7 +320,7 @@ Scores Cluster::Impl::solved(const Asking& asking) const {
     for (const std::uint32_t vertex : graph.groups[group].vertices) {
       LinkSolution& link = scores.links[vertex];
       link = solution_of_group.links[question.place(vertex)];
-      link.upper_bound = std::min(link.upper_bound, answer(asking.alone[vertex]).links.front().upper_bound);
+      link.upper_bound = std::min(link.upper_bound, bound_of(asking.alone[vertex]));
       link.optimal = link.optimal || link.score >= link.upper_bound - rounding;
       sum += asking.weight(vertex) * link.score;
       bound += asking.weight(vertex) * link.upper_bound;
@@ -343,7 +348,7 @@ Scores Cluster::Impl::evaluated(const Asking& asking, const std::vector<Nanos>& 
     LinkSolution& link = scores.links[vertex];
     link =
         evaluate(question.problem(state), state.slots(question.jobs, options.solve), own, options.solve).links.front();
-    link.upper_bound = std::min(link.upper_bound, answer(question).links.front().upper_bound);
+    link.upper_bound = std::min(link.upper_bound, bound_of(question));
     link.optimal = link.optimal || link.score >= link.upper_bound - rounding;
   });
   for (const AffinityGraph::Group& group : graph.groups) {
@@ -407,7 +412,7 @@ ClusterSolution Cluster::Impl::described(const Asking& asking, const std::vector
   }
   if (!result.links.empty()) {
     result.score = sum / static_cast<double>(result.links.size());
-    result.upper_bound = bound / static_cast<double>(result.links.size());
+    result.upper_bound = std::max(result.score, bound / static_cast<double>(result.links.size()));
   }
   return result;
 }

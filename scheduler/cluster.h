@@ -80,7 +80,8 @@ struct ClusterSolution {
     std::uint32_t loops = 0;   ///< independent loops of its graph, after merging links that are alike
     /// Over the links in loops: sum of the best score that each reaches alone, less the scores that they have. After
     /// schedule() this is what the loops cost; join() may add to it, as running jobs stay where they are. Below 0 only
-    /// where a link alone was not solved to optimality.
+    /// where a link alone was not solved to optimality, or on a grid of shifts, which is the link's own when it is
+    /// alone.
     double lost = 0;
   };
   std::vector<Job> jobs;

@@ -679,6 +679,26 @@ TEST(cluster, join__one_after_the_other_equals_no_worse_than_the_threshold_allow
   EXPECT_EQ(cluster.jobs(), 8U);
 }
 
+TEST(cluster, join__bounds_hold_on_a_grid_of_shifts) {
+  Random random(72);
+  for (int i = 0; i < 60; ++i) {
+    ClusterOptions options;
+    options.solve.angles = 7;
+    options.solve.max_stretch = 0.3;
+    Cluster cluster(bench_of_links({10, 10}), options);
+    for (int j = 0; j < 5; ++j) {
+      const auto period = static_cast<std::int64_t>(2 + random.below(12));
+      const auto busy = static_cast<std::int64_t>(1 + random.below(static_cast<std::uint64_t>(period)));
+      const std::vector<std::uint32_t> links =
+          random.chance(0.5) ? std::vector<std::uint32_t>{0, 1} : std::vector<std::uint32_t>{j % 2 == 0 ? 0U : 1U};
+      cluster.join(job_on("job" + std::to_string(j), Nanos(period), Nanos(busy), 4 + random.below(7), links));
+      for (const ClusterSolution::Link& link : cluster.solution().links)
+        ASSERT_GE(link.solution.upper_bound, link.solution.score) << i << " " << j;
+      ASSERT_GE(cluster.solution().upper_bound, cluster.solution().score) << i << " " << j;
+    }
+  }
+}
+
 TEST(cluster, join__the_perimeter_stays_within_the_longest) {
   // On three of the first one's periods the second would fit five times, but they are longer than 2^53 ns.
   constexpr Nanos unit(std::int64_t{1} << 45);
