@@ -151,7 +151,8 @@ class Cluster {
   [[nodiscard]] const ClusterJob& job(std::size_t index) const;  ///< in the order of solution().jobs
 
   /// These jobs run from now on, in place of all others, with the best shifts found. Throws InputError that names the
-  /// job: double names, bad demands, unknown hosts, no path, more than kHighestRate on a link.
+  /// job: double names, bad demands, unknown hosts, no path, more than kHighestRate on a link; or periods so different
+  /// that a link's perimeter holds more than a million bursts.
   const ClusterSolution& schedule(std::vector<ClusterJob> jobs);
   /// Of the jobs that run, as they run.
   [[nodiscard]] const ClusterSolution& solution() const;
@@ -172,7 +173,7 @@ class Cluster {
   /// Of solution().links[index], for evaluate() or to be drawn. Throws InputError if nobody competes on it.
   [[nodiscard]] LinkProblem link_problem(std::size_t index) const;
 
-  /// Score of two jobs that share a link alone with one flow each.
+  /// Score of two jobs that share a link alone with one flow each. Throws InputError as solve() does.
   [[nodiscard]] double pair_score(const Demand& a, const Demand& b, Rate capacity);
 
   /// Problems solved so far, and answers that were remembered instead.

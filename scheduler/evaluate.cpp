@@ -35,6 +35,7 @@ class LinkAtShifts {
       placed_.push_back({curve_of(use.demand, 0, period), period, shifts[use.job].count});
     }
     perimeter_ = perimeter_of(slots, jobs);
+    check_size(link, slots, perimeter_);
     excess_ = excess_within({});
   }
 
@@ -212,13 +213,29 @@ void check(const Problem& problem, const Slots& slots) {
     throw InputError(fmt::format("the slots' perimeter is {} ns; give one above 0 and at most {}",
                                  slots.perimeter.count, to_text(kLongestPeriod)));
   for (std::size_t j = 0; j < count; ++j)
-    if (slots.repetitions[j] == 0 || slots.periods[j] * slots.repetitions[j] != slots.perimeter ||
-        slots.periods[j] < problem.jobs[j].period)
+    if (slots.repetitions[j] == 0 || slots.perimeter.count % slots.repetitions[j] != 0 ||
+        slots.periods[j] != slots.perimeter / slots.repetitions[j] || slots.periods[j] < problem.jobs[j].period)
       throw InputError(
           fmt::format("job \"{}\" with a period of {} ns has {} slots of {} ns on a perimeter of {} ns; "
                       "slots must fill it and be no shorter than the period",
                       problem.jobs[j].name, problem.jobs[j].period.count, slots.repetitions[j], slots.periods[j].count,
                       slots.perimeter.count));
+}
+
+double bursts_on(const Problem::Link& link, const Slots& slots, std::int64_t perimeter) {
+  double sum = 0;
+  for (const Problem::Use& use : link.uses)
+    sum += static_cast<double>(use.demand.bursts.size()) * static_cast<double>(perimeter) /
+           static_cast<double>(slots.periods[use.job].count);
+  return sum;
+}
+
+void check_size(const Problem::Link& link, const Slots& slots, std::int64_t perimeter) {
+  if (const double bursts = bursts_on(link, slots, perimeter); bursts > kMostBursts)
+    throw InputError(
+        fmt::format("the perimeter of {} of the jobs on link \"{}\" holds {:.0f} bursts, more than {:.0f}; let jobs "
+                    "whose periods differ less share links",
+                    to_text(Nanos(perimeter)), link.name, bursts, kMostBursts));
 }
 
 Solution evaluated(const Problem& problem, const Slots& slots, const std::vector<Nanos>& shifts,

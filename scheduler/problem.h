@@ -112,14 +112,15 @@ Slots choose_slots(const std::vector<Nanos>& periods, const SolveOptions& option
 /// All links together, whatever loops they form: exact where the search comes to an end, otherwise the best found, with
 /// a bound. Of the first few perimeters that keep max_stretch the one with the best score less mean stretch is taken;
 /// bounds are for that perimeter. The first job of those that hang together is at 0, unless some are pinned, whose
-/// shifts are taken modulo their slots' periods. Throws InputError as check() does. For whole clusters see cluster.h,
-/// which takes them apart first.
+/// shifts are taken modulo their slots' periods. Throws InputError as check() does, and for links on whose perimeter
+/// there are more than a million bursts, as where periods of seconds meet those of microseconds. For whole clusters see
+/// cluster.h, which takes them apart first.
 Solution solve(const Problem& problem, const SolveOptions& options = {});
 /// The same in given slots.
 Solution solve(const Problem& problem, const Slots& slots, const SolveOptions& options = {});
 
 /// What the links' scores, margins and bounds are for given shifts. Bounds are those of the demands' areas. Throws
-/// InputError as check() does, and for slots or shifts that don't fit the problem.
+/// InputError as solve() does, and for slots or shifts that don't fit the problem.
 Solution evaluate(const Problem& problem, const Slots& slots, const std::vector<Nanos>& shifts,
                   const SolveOptions& options = {});
 

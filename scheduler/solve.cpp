@@ -77,6 +77,7 @@ Model model_of(const Problem& problem, const Slots& slots, const std::vector<std
   }
   for (std::uint32_t l = 0; l < links.size(); ++l) {
     const Problem::Link& link = problem.links[links[l]];
+    check_size(link, slots, model.perimeter);
     for (const Problem::Use& use : link.uses) {
       Model::Job& job = model.jobs[index[use.job]];
       Curve curve = curve_of(use.demand, l, job.period, unit, static_cast<std::int64_t>(link.capacity.bits_per_second));
@@ -272,6 +273,13 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
   return solution;
 }
 
+/// Whether no link has too many bursts, whatever hangs together.
+bool searchable(const Problem& problem, const Slots& slots) {
+  return std::all_of(problem.links.begin(), problem.links.end(), [&](const Problem::Link& link) {
+    return bursts_on(link, slots, slots.perimeter.count) <= kMostBursts;
+  });
+}
+
 /// More jobs have more local minima.
 Thoroughness thorough(const Problem& problem, const SolveOptions& options) {
   const std::size_t restarts = std::min<std::size_t>(2 * problem.jobs.size() * problem.jobs.size(), 1'000);
@@ -301,6 +309,7 @@ Solution solve(const Problem& problem, const SolveOptions& options) {
     double most = 0;
     const std::size_t end = std::min(front.size(), best + kMostPerimeters);
     for (std::size_t i = best; i < end; ++i) {
+      if (i > best && !searchable(problem, front[i])) break;
       double stretch = 0;
       for (std::size_t j = 0; j < periods.size(); ++j)
         stretch += static_cast<double>(front[i].periods[j].count) / static_cast<double>(periods[j].count) - 1;

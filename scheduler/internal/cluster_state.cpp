@@ -14,6 +14,7 @@
 #include "mltcp/base/fingerprint.h"
 #include "mltcp/base/random.h"
 #include "mltcp/base/text.h"
+#include "mltcp/scheduler/internal/solving.h"
 
 namespace mltcp::scheduler {
 namespace {
@@ -187,6 +188,14 @@ Question::Question(const ClusterState& state, const std::vector<std::uint32_t>& 
       steps_of_slots += steps;
       all_steps += steps * static_cast<double>(perimeter / state.slot_periods[use.job].count);
     }
+    // Whoever solves it, before memory is spent on it.
+    if (all_steps > 2 * internal::kMostBursts)
+      throw InputError(fmt::format(
+          "the perimeter of {} of jobs that share a link, {} among them, holds {:.0f} bursts, more than {:.0f}; let "
+          "jobs "
+          "whose periods differ less share links",
+          to_text(Nanos(perimeter)), in_quotes(state.jobs[graph.vertices[vertex].uses.front().job]->job.name),
+          all_steps / 2, internal::kMostBursts));
     meetings += all_steps * steps_of_slots;
   }
 }

@@ -714,6 +714,15 @@ TEST(cluster, join__the_perimeter_stays_within_the_longest) {
   }
 }
 
+TEST(cluster, schedule__refuses_periods_that_are_too_different) {
+  Cluster cluster(bench_of_links({10}));
+  const auto run = [&] {
+    cluster.schedule({job_on("tick", 18_us, 9_us, 8, {0}), job_on("epoch", Nanos(73'123'456'701), 1_s, 8, {0})});
+  };
+  EXPECT_THAT(error_of(run), HasSubstr("bursts, more than 1000000; let jobs whose periods differ less share links"));
+  EXPECT_EQ(cluster.jobs(), 0U);
+}
+
 TEST(cluster, leave__keeps_the_slots_of_the_others) {
   const Topology topology = Topology::leaf_spine({4, 2, 4, Rate::from_gbps(10), Rate::from_gbps(10)});
   Cluster cluster(topology, {.solve = little_work()});

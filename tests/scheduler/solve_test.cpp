@@ -299,6 +299,19 @@ TEST(solve, absurd_common_multiple) {
   EXPECT_TRUE(solution.optimal);
 }
 
+TEST(solve, too_many_bursts_on_a_perimeter_are_refused) {
+  const Demand tick{Nanos(18'000), {{Nanos(0), Nanos(9'000), Rate(8)}}};
+  const Demand epoch{Nanos(73'123'456'701), {{Nanos(0), Nanos(1'000'000'000), Rate(8)}}};
+  const Problem problem{{{"tick", tick.period, {}}, {"epoch", epoch.period, {}}},
+                        {{"uplink", Rate(10), {{0, tick}, {1, epoch}}}}};
+  try {
+    solve(problem);
+    ADD_FAILURE() << "solved";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("on link \"uplink\" holds 406"), std::string::npos) << error.what();
+  }
+}
+
 TEST(solve, optimal_is_not_said_of_rounded_demands) {
   // A link that is asked for 10^14 times its capacity leaves 15 bits for the demands on the other one, on which the two
   // jobs exceed the capacity by less than that when they are up together.
