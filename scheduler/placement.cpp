@@ -19,6 +19,8 @@ namespace {
 
 using Host = Topology::Host;
 
+constexpr std::uint32_t kMostCandidates = 1'000'000;
+
 struct Rack {
   std::uint64_t free = 0;   ///< slots
   std::vector<Host> hosts;  ///< those with free slots, most first: the fewest hosts take a job
@@ -168,6 +170,9 @@ std::vector<WorkerPlacement> generate_placements(Cluster& cluster, const Occupan
   if (kinds.empty() || options.candidates == 0)
     throw InputError("no candidates are asked for; ask for one or more, of one kind at least");
 
+  if (options.candidates > kMostCandidates)
+    throw InputError(
+        fmt::format("{} candidates are asked for; ask for at most {}", options.candidates, kMostCandidates));
   check(demand);
   Generator generator(cluster, occupancy, demand, workers, options.seed);
   std::vector<WorkerPlacement> placements;

@@ -50,7 +50,7 @@ struct WorkerPlacement {
 };
 
 struct GeneratorOptions {
-  std::uint32_t candidates = 10;  ///< at most so many, 1 or more
+  std::uint32_t candidates = 10;  ///< at most so many, 1 to 1000000
   std::uint64_t seed = 1;         ///< of the random ones
   bool locality = true;           ///< which kinds, one at least
   bool compatible = true;

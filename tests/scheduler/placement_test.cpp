@@ -196,6 +196,8 @@ TEST(placement, generate__bad_input_has_one_clear_error) {
   EXPECT_EQ(error(Occupancy(4, 2), 1, {}), "slots are known of 4 hosts and the network has 3; give one number");
   EXPECT_EQ(error(occupancy, 1, {.candidates = 0}),
             "no candidates are asked for; ask for one or more, of one kind at least");
+  EXPECT_EQ(error(occupancy, 1, {.candidates = 1U << 30}),
+            "1073741824 candidates are asked for; ask for at most 1000000");
 }
 
 }  // namespace
