@@ -11,6 +11,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 #include "mltcp/base/text.h"
+#include "mltcp/scheduler/demand.h"
 
 namespace mltcp::scheduler {
 namespace {
@@ -68,8 +69,9 @@ Topology::Topology(const Graph& graph) {
                                      in_quotes(name), in_quotes(*end)));
     if (link.from == link.to)
       throw InputError(fmt::format("link {} leads from a node to itself; leave it out", in_quotes(name)));
-    if (link.capacity.is_zero())
-      throw InputError(fmt::format("link {} has no capacity; give it a rate above 0", in_quotes(name)));
+    if (link.capacity.is_zero() || link.capacity > kHighestRate)
+      throw InputError(fmt::format("link {} has a capacity of {}; give it a rate above 0 and at most {}",
+                                   in_quotes(name), to_text(link.capacity), to_text(kHighestRate)));
     if (!link_names.insert(name).second)
       throw InputError(fmt::format("two links are called {}; give each a name of its own", in_quotes(name)));
     if (name != plain) link_names_.emplace(links(), name);

@@ -26,7 +26,7 @@ struct Graph {
   struct Link {
     std::string from;
     std::string to;
-    Rate capacity;          ///< above 0
+    Rate capacity;          ///< above 0, at most kHighestRate
     std::string name = {};  ///< unique; empty: "FROM -> TO"
   };
   std::vector<Node> nodes;
@@ -49,7 +49,7 @@ class Topology {
   using Link = std::uint32_t;  ///< number of a link: index in the graph's links
 
   /// Throws InputError "cause; cure" that names node or link: no hosts, empty or double names, unknown nodes, a link
-  /// from a node to itself, no capacity, or hosts that no path of links joins.
+  /// from a node to itself, no capacity or too much, or hosts that no path of links joins.
   explicit Topology(const Graph& graph);
 
   /// Hosts "host 0", ... on the switch "switch 0".

@@ -154,7 +154,9 @@ TEST(topology, graph__refuses_what_is_wrong_with_one_clear_error) {
   EXPECT_EQ(error_with([](Graph& g) { g.links[0].to = "a"; }),
             "link \"a -> a\" leads from a node to itself; leave it out");
   EXPECT_EQ(error_with([](Graph& g) { g.links[4].capacity = Rate(0); }),
-            "link \"there\" has no capacity; give it a rate above 0");
+            "link \"there\" has a capacity of 0 bps; give it a rate above 0 and at most 100 Tbps");
+  EXPECT_EQ(error_with([](Graph& g) { g.links[4].capacity = Rate(100'000'000'000'001); }),
+            "link \"there\" has a capacity of 100000000000.001 kbps; give it a rate above 0 and at most 100 Tbps");
   EXPECT_EQ(error_with([](Graph& g) {
               g.links.push_back({"a", "s", kRate});
             }),
