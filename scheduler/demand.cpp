@@ -49,6 +49,9 @@ Rate peak(const Demand& demand) {
 }
 
 Demand multiplied(const Demand& demand, std::uint32_t times) {
+  if (times == 0 || static_cast<Uint128>(peak(demand).bits_per_second) * times > kHighestRate.bits_per_second)
+    throw InputError(fmt::format("{} flows of {} ask for nothing or for more than {}; give fewer, one at least", times,
+                                 to_text(peak(demand)), to_text(kHighestRate)));
   Demand result = demand;
   for (Burst& burst : result.bursts) burst.rate = Rate(burst.rate.bits_per_second * times);
   return result;
@@ -83,7 +86,9 @@ Demand fold(std::span<const Bytes> series, Nanos bin, Nanos start, Nanos period,
   if (bin.count <= 0 || bin > kLongestPeriod)
     throw InputError(
         fmt::format("a bin is {} ns wide; give a width above 0 and at most {}", bin.count, to_text(kLongestPeriod)));
-  if (start.count < 0) throw InputError(fmt::format("the iteration begins at {} ns; give 0 or more", start.count));
+  if (start.count < 0 || start > kLongestPeriod)
+    throw InputError(fmt::format("the iteration begins at {} ns; give 0 or more, and at most {}", start.count,
+                                 to_text(kLongestPeriod)));
   if (!(options.merge >= 0 && options.merge <= 1) || !(options.silence >= 0 && options.silence <= 1))
     throw InputError(
         fmt::format("merge is {} and silence is {}; give shares from 0 to 1", options.merge, options.silence));

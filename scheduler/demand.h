@@ -41,7 +41,8 @@ Nanos busy_time(const Demand& demand);
 double bits(const Demand& demand);
 Rate peak(const Demand& demand);
 
-/// `times` flows with this demand each, on one link.
+/// `times` flows with this demand each, on one link. Throws InputError for none, or for more than kHighestRate
+/// together.
 Demand multiplied(const Demand& demand, std::uint32_t times);
 /// The sum of demands of one period.
 Demand sum_of(std::span<const Demand> demands);

@@ -25,6 +25,8 @@ TEST(demand, sums__of_two_bursts) {
   EXPECT_DOUBLE_EQ(bits(demand), 50);
   EXPECT_EQ(peak(demand), Rate(3'000));
   EXPECT_EQ(peak(multiplied(demand, 3)), Rate(9'000));
+  EXPECT_THROW(multiplied(demand, 0), InputError);
+  EXPECT_THROW(multiplied({100_ms, {{0_ms, 20_ms, kHighestRate}}}, 4'000'000'000), InputError);
 }
 
 TEST(sum_of, demands_overlap_touch_and_cancel) {
@@ -35,6 +37,10 @@ TEST(sum_of, demands_overlap_touch_and_cancel) {
   EXPECT_EQ(sum_of(std::vector{a, b}), sum);
   EXPECT_THROW(sum_of(std::vector{a, Demand{90_ms, {}}}), InputError);
   EXPECT_THROW(sum_of({}), InputError);
+}
+
+TEST(fold, refuses_iterations_beyond_all_time) {
+  EXPECT_THROW(fold(std::vector<Bytes>{1000}, 1_ms, Nanos::never(), 10_ms), InputError);
 }
 
 TEST(fold, bins_become_bursts) {
