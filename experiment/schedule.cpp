@@ -546,9 +546,11 @@ PlanFile plan_of(const ScheduleResult& schedule, const ScheduleSettings& setting
       if (link.competed && schedule.components[link.component].within_limit) competes[use.job] = true;
   for (std::size_t number = 0; number < schedule.jobs.size(); ++number) {
     const ScheduleResult::Job& job = schedule.jobs[number];
-    if (competes[number])
-      plan.jobs.push_back(
-          {job.name, job.slot_period, Nanos((job.time_shift + job.first_send).count % job.slot_period.count)});
+    if (!competes[number]) continue;
+    plan.jobs.push_back(
+        {job.name, job.slot_period, Nanos((job.time_shift + job.first_send).count % job.slot_period.count)});
+    // A step has to outrun the slack, which works against it.
+    plan.gradual_step = std::clamp(2 * job.stretch(), plan.gradual_step, 1.0);
   }
   return plan;
 }

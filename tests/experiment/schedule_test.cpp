@@ -221,6 +221,17 @@ TEST(Schedule, plan_of__up_phases_begin_where_jobs_first_send) {
   EXPECT_THAT(plan_of(schedule(kLink + job("a", "1 ms", "1 MB")), {}).jobs, IsEmpty());
 }
 
+// As in a run: slack works against the step, and a smaller one would never get a job back on its slots.
+TEST(Schedule, plan_of__gradual_steps_outrun_the_slack) {
+  ScheduleOptions options;
+  options.solve.slack = 0.1;
+  ScheduleSettings settings;
+  settings.gradual_step = 0.05;
+  EXPECT_NEAR(plan_of(schedule(k4060, options), settings).gradual_step, 0.2, 0.001);
+  settings.gradual_step = 0.5;
+  EXPECT_EQ(plan_of(schedule(k4060, options), settings).gradual_step, 0.5);
+}
+
 // ---- Topologies ----
 
 const std::string kRings = network(3, 4) + job("z", "20 ms", "1 MB", "hosts = [0, 4, 8]\nflows = 2") +
