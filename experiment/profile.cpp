@@ -91,18 +91,21 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
   Profile profile;
   profile.compute = job.compute_per_iteration();
   profile.first_send = job.compute_before_sending();
-  std::vector<std::vector<Bytes>> usage;  // beside profile.uses, from the epoch on
-  Nanos bin;
+  struct Metered {
+    std::vector<Bytes> bytes;  // by bin, from the epoch on
+    Nanos bin;                 // meters widen theirs on their own, when they are full
+  };
+  std::vector<Metered> usage;  // beside profile.uses
   plan.finished = [&](std::span<const Testbed::LinkView> links, Nanos epoch) {
     for (std::size_t link = 0; link < links.size(); ++link) {
       if (links[link].usage == nullptr) continue;
       const auto found = links[link].usage->jobs().find(plan.first_number);
       if (found == links[link].usage->jobs().end()) continue;
       // The epoch is on the edge of a bin of the width that the meter began with.
-      bin = links[link].usage->bin();
+      const Nanos bin = links[link].usage->bin();
       const auto skip = static_cast<std::size_t>((epoch.count + bin.count / 2) / bin.count);
       if (found->second.size() <= skip) continue;
-      usage.emplace_back(found->second.begin() + static_cast<std::ptrdiff_t>(skip), found->second.end());
+      usage.push_back({{found->second.begin() + static_cast<std::ptrdiff_t>(skip), found->second.end()}, bin});
       profile.uses.push_back({link, std::string(links[link].name), links[link].config->rate, {}});
     }
   };
@@ -121,10 +124,11 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
   const auto median = static_cast<std::size_t>(std::find(times.begin(), times.end(), profile.period) - times.begin());
   // It is taken from the next edge of a bin on: what the bin before it holds is the end of the iteration before.
   const Nanos start = result.starts[median + 1];
-  const Nanos edge((start.count + bin.count - 1) / bin.count * bin.count);
   for (std::size_t i = 0; i < usage.size(); ++i) {
+    const auto& [bytes, bin] = usage[i];
+    const Nanos edge((start.count + bin.count - 1) / bin.count * bin.count);
     scheduler::Demand& demand = profile.uses[i].demand;
-    demand = moved(scheduler::fold(usage[i], bin, edge, profile.period), edge - start);
+    demand = moved(scheduler::fold(bytes, bin, edge, profile.period), edge - start);
     // A packet that began in the bin before makes a bin fuller than full.
     for (scheduler::Burst& burst : demand.bursts) burst.rate = std::min(burst.rate, profile.uses[i].capacity);
   }
