@@ -388,7 +388,7 @@ class ClusterRunner {
     run_.dropped_packets = traffic.dropped_packets;
     run_.packets = traffic.packets;
     if (traffic.bytes > 0) run_.contended = traffic.contended_bytes / traffic.bytes;
-    const double makespan = static_cast<double>(run_.makespan.count);
+    const auto makespan = static_cast<double>(run_.makespan.count);
     run_.mean_score = link_time_ > 0 ? score_time_ / link_time_ : 1;
     run_.competed_links = link_time_ / makespan;
     run_.busy_hosts = busy_time_ / makespan / occupancy_.hosts();
@@ -459,6 +459,7 @@ ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRun
   for (std::uint32_t i = 0; i < experiment.seeds; ++i)
     for (const Arrival& arrival : arrivals_of(experiment, experiment.seed + i)) isolated[kind_of(arrival)];
   std::vector<std::pair<const Kind, Nanos>*> unknown;
+  unknown.reserve(isolated.size());
   for (auto& entry : isolated) unknown.push_back(&entry);
   oneapi::tbb::parallel_for(std::size_t{0}, unknown.size(), [&](std::size_t i) {
     unknown[i]->second = isolated_period(experiment, unknown[i]->first);
