@@ -117,6 +117,25 @@ Nanos least_delays(const Component& component, const scheduler::Solution& soluti
   return best;
 }
 
+scheduler::SolveOptions options_of(const ScheduleSettings& settings) {
+  scheduler::SolveOptions options;
+  options.max_stretch = settings.max_stretch;
+  options.drift = settings.tolerance;
+  return options;
+}
+
+/// As the settings say, or what the jitter of the jobs needs and the room to fit together.
+double slack_of(const ScheduleSettings& settings, const Component& component, std::span<const workload::Job> jobs,
+                std::span<const Profile> profiles) {
+  if (settings.slack) return *settings.slack;
+  scheduler::SolveOptions options = options_of(settings);
+  for (const std::size_t job : component.jobs) {
+    const double jitter = jobs[job].jitter.seconds() / profiles[job].period.seconds();
+    options.slack = std::max(options.slack, slack_for(std::hypot(profiles[job].deviation, jitter), settings.tolerance));
+  }
+  return options.slack + room_for(component.problem, options);
+}
+
 }  // namespace
 
 double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions& options) {
@@ -156,6 +175,14 @@ double slack_for(double sigma, double tolerance) {
   return odds > 0 && odds < 1 ? std::max(odds * std::log(1 / odds), least_slack) : least_slack;
 }
 
+double slack_for(const ScheduleSettings& settings, std::span<const workload::Job> jobs,
+                 std::span<const Profile> profiles) {
+  double most = 0;
+  for (const Component& component : components_of(jobs, profiles))
+    most = std::max(most, slack_of(settings, component, jobs, profiles));
+  return most;
+}
+
 Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::Job> jobs,
                    std::span<const Profile> profiles, double least_score) {
   Schedule schedule;
@@ -168,23 +195,14 @@ Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::J
   summary.score = summary.upper_bound = 0;
   for (const Component& component : components_of(jobs, profiles)) {
     for (const std::size_t job : component.jobs) schedule.groups[job] = component.jobs.front();
-    scheduler::SolveOptions options;
-    options.max_stretch = settings.max_stretch;
-    options.drift = settings.tolerance;
-    options.slack = settings.slack.value_or(0);
-    if (!settings.slack)
-      for (const std::size_t job : component.jobs) {
-        const double jitter = jobs[job].jitter.seconds() / profiles[job].period.seconds();
-        options.slack =
-            std::max(options.slack, slack_for(std::hypot(profiles[job].deviation, jitter), settings.tolerance));
-      }
-    const double room = settings.slack ? 0 : room_for(component.problem, options);
-    options.slack += room;
+    scheduler::SolveOptions options = options_of(settings);
+    options.slack = slack_of(settings, component, jobs, profiles);
     scheduler::Solution solution = scheduler::solve(component.problem, options);
-    if (room > 0 && solution.score < 1) {
-      // The search for more margin left less work for the score.
+    if (!settings.slack && solution.score < 1) {
+      // Room was found without the search for more margin, which leaves less work for the score.
       options.robust = false;
-      solution = scheduler::solve(component.problem, options);
+      if (scheduler::Solution other = scheduler::solve(component.problem, options); other.score > solution.score)
+        solution = std::move(other);
     }
     const auto weight = static_cast<double>(component.problem.links.size());
     links += component.problem.links.size();

@@ -50,6 +50,10 @@ double slack_for(double sigma, double tolerance);
 /// little more.
 double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions& options);
 
+/// The most slack that plan_jobs() gives any of the jobs' slots; 0 if none of them meet.
+double slack_for(const ScheduleSettings& settings, std::span<const workload::Job> jobs,
+                 std::span<const Profile> profiles);
+
 /// `jobs` (with their start times) and `profiles` are by job. The same shift of all jobs keeps them apart as well: of
 /// those, the one that delays the starts least is taken. A job has slots only if each of its links scores
 /// `least_score`. Throws InputError for clocks that agree less than the slots' tolerance asks for.

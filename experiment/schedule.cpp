@@ -15,6 +15,7 @@
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/flow_level.h"
 #include "mltcp/experiment/placement.h"
+#include "mltcp/experiment/plan.h"
 #include "mltcp/experiment/profile.h"
 #include "mltcp/experiment/testbed.h"
 #include "mltcp/scheduler/affinity.h"
@@ -106,6 +107,7 @@ class Scheduling {
       profiles_ = profile_jobs(experiment_, *make_sim_factory(), [this](double fraction, const std::string& job) {
         tell(0.4 * fraction, "measuring " + job);
       });
+    if (options_.make_room) options_.solve.slack = slack_for(experiment_.schedule, experiment_.jobs, profiles_);
     tell(0.4, "solving");
     if (experiment_.topology)
       schedule_topology();
@@ -462,7 +464,7 @@ class Scheduling {
   };
 
   const Experiment& experiment_;
-  const ScheduleOptions& options_;
+  ScheduleOptions options_;
   std::vector<std::uint32_t> aware_;  // jobs that get slots
   std::vector<Profile> profiles_;     // by job; empty unless they are measured
   std::map<std::string, Judgement> judged_;

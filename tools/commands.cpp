@@ -84,8 +84,8 @@ std::string slots_text(const experiment::Run& run) {
       fmt::format_to(lines, "{}: planned again {} time{}, as jobs no longer fitted their slots\n", run.policy,
                      schedule.replanned, schedule.replanned == 1 ? "" : "s");
     if (schedule.unplanned > 0)
-      fmt::format_to(lines, "{}: {} job{} without slots, as none suit\n", run.policy,
-                     schedule.unplanned, schedule.unplanned == 1 ? "" : "s");
+      fmt::format_to(lines, "{}: {} job{} without slots, as none suit\n", run.policy, schedule.unplanned,
+                     schedule.unplanned == 1 ? "" : "s");
   }
   for (const experiment::JobResult& job : run.jobs) {
     if (job.gate_waited.count == 0 && job.gate_corrections == 0 && job.plan_dropped.empty()) continue;

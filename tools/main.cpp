@@ -151,8 +151,8 @@ int dispatch(int argc, char** argv) {
   schedule_command
       ->add_option(
           "--slack", schedule.slack,
-          "Makes every slot this share longer: room to catch up; default: the file's; or, with --plan, what the "
-          "jobs' jitter needs, and 0 without")
+          "Makes every slot this share longer: room to catch up; default: the file's; or, with --plan, what the jobs' "
+          "jitter and their room need (docs/plans.md), and 0 without")
       ->check(share(10));
   schedule_command->add_option("--json", schedule.json, "Write the schedule to this file; - is standard output");
   schedule_command->add_option("--report", schedule.report,

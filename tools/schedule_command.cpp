@@ -11,7 +11,6 @@
 #include "mltcp/experiment/plan.h"
 #include "mltcp/experiment/schedule.h"
 #include "mltcp/experiment/schedule_report.h"
-#include "mltcp/workload/inspection.h"
 #include "output_file.h"
 #include "terminal.h"
 
@@ -107,19 +106,6 @@ void print(const ScheduleResult& schedule, std::FILE* out) {
   fmt::print(out, "\n{}", job_table(schedule));
 }
 
-// A plan for jobs whose iterations vary leaves room to catch up.
-double slack_of(const ScheduleArguments& arguments, const experiment::Experiment& experiment) {
-  if (arguments.slack) return *arguments.slack;
-  if (experiment.schedule.slack) return *experiment.schedule.slack;
-  double slack = 0;
-  if (arguments.plan)
-    for (const workload::Job& job : experiment.jobs) {
-      const double period = workload::ideal_iteration(job, experiment.bottleneck.rate).length.seconds();
-      slack = std::max(slack, experiment::slack_for(job.jitter.seconds() / period, experiment.schedule.tolerance));
-    }
-  return slack;
-}
-
 }  // namespace
 
 int schedule(const ScheduleArguments& arguments) {
@@ -141,10 +127,16 @@ int schedule(const ScheduleArguments& arguments) {
   options.solve.max_stretch = arguments.max_stretch.value_or(experiment.schedule.max_stretch);
   options.solve.max_repetitions = arguments.max_repetitions;
   options.solve.drift = arguments.drift.value_or(experiment.schedule.tolerance);
-  options.solve.slack = slack_of(arguments, experiment);
+  options.solve.slack = arguments.slack.value_or(experiment.schedule.slack.value_or(0));
   options.solve.seed = experiment.seed;
   // Slots of ideal periods would be shorter than the iterations of any job that runs.
   options.measure = arguments.measure || arguments.plan;
+  options.make_room = arguments.plan && !arguments.slack && !experiment.schedule.slack;
+  if (arguments.plan && experiment.mltcp.learn_iterations)
+    throw InputError(fmt::format(
+        "--plan: the jobs of {} don't tell the transport where their iterations begin, so no plan can hold them; write "
+        "iterations = \"exact\" in [mltcp], or leave --plan out",
+        in_quotes(arguments.file)));
   ProgressBar bar;
   options.progress = [&](double fraction, const std::string& what) { bar.show(fraction, what); };
   const ScheduleResult result = experiment::make_schedule(experiment, options);
@@ -161,8 +153,12 @@ int schedule(const ScheduleArguments& arguments) {
              result.measured ? "measured" : "ideal");
   print(result, out);
   if (arguments.json) write_file(*arguments.json, experiment::to_json(result));
-  if (arguments.plan)
-    write_file(*arguments.plan, experiment::to_json(experiment::plan_of(result, experiment.schedule)));
+  if (arguments.plan) {
+    const experiment::PlanFile plan = experiment::plan_of(result, experiment.schedule);
+    if (plan.jobs.empty())
+      std::fputs("mltcp: warning: the plan is empty, as no slots suit jobs that share a link\n", stderr);
+    write_file(*arguments.plan, experiment::to_json(plan));
+  }
   if (arguments.report) {
     write_file(*arguments.report, experiment::render_schedule(result));
     if (*arguments.report != "-") fmt::print(out, "\n{}\n", one_line(*arguments.report));
