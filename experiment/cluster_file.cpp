@@ -252,8 +252,8 @@ class ClusterReader : public SettingsReader {
     const toml::table& keys = table(item, "[[type]] above each type of job");
     check_keys(
         keys, item.key,
-        {"name", "model", "trace", "compute", "communicate", "phases", "workers", "batch", "iterations", "weight",
-         "jitter", "straggler", "flows", "cc", "network", "gather_size", "compute_scale", "bytes_scale"});
+        {"name", "model", "trace", "profile", "compute", "communicate", "phases", "workers", "batch", "iterations",
+         "weight", "jitter", "straggler", "flows", "cc", "network", "gather_size", "compute_scale", "bytes_scale"});
     JobType type;
     Maker maker;
     maker.item = item;
@@ -262,17 +262,20 @@ class ClusterReader : public SettingsReader {
     const auto name = find(keys, item.key, "name");
     if (model && trace) fail(*trace, "the type has a model too", "keep one of the two");
     if (model) {
-      refuse_besides("model", keys, item, {"compute", "communicate", "phases"});
+      refuse_besides("model", keys, item, {"profile", "compute", "communicate", "phases"});
       use_model(*model, text(*model, "VGG16"), type, maker);
     } else if (trace) {
-      refuse_besides("trace", keys, item, {"compute", "communicate", "phases"});
+      refuse_besides("trace", keys, item, {"profile", "compute", "communicate", "phases"});
       use_trace(*trace, named_file(*trace, kTraceExample), type, maker);
       maker.mapping = read_mapping(item, keys, *trace);
     } else {
       if (!name) fail(item.line, path(item.key, "name"), "the key is missing", "write name = \"vgg19\"");
       if (const auto phases = find(keys, item.key, "phases")) {
-        refuse_besides("phases", keys, item, {"compute", "communicate"});
+        refuse_besides("phases", keys, item, {"profile", "compute", "communicate"});
         read_phases(*phases, maker.fixed);
+      } else if (const auto profile = find(keys, item.key, "profile")) {
+        refuse_besides("profile", keys, item, {"compute", "communicate"});
+        read_profile(*profile, maker.fixed);
       } else {
         read_simple(item, keys, maker.fixed);
       }
@@ -512,8 +515,10 @@ class ClusterReader : public SettingsReader {
   std::uint32_t type_called(const Item& item, const std::string& name, const std::filesystem::path& csv,
                             const TypeDefaults& defaults) {
     const auto& types = experiment_.types;
-    const auto at = std::find_if(types.begin(), types.end(), [&](const JobType& type) { return type.name == name; });
-    if (at != types.end()) return static_cast<std::uint32_t>(at - types.begin());
+    const auto named = [&](std::string_view wanted) {
+      return std::find_if(types.begin(), types.end(), [&](const JobType& type) { return type.name == wanted; });
+    };
+    if (const auto at = named(name); at != types.end()) return static_cast<std::uint32_t>(at - types.begin());
     JobType type;
     Maker maker;
     maker.item = item;
@@ -529,7 +534,10 @@ class ClusterReader : public SettingsReader {
       } catch (const InputError& error) {
         throw InputError(fmt::format("{}, or name a [[type]] so, or write the path of a trace", error.what()));
       }
-      type.name = name;
+      // Models are found in small letters, too, and a type that is called like one is meant then.
+      if (const auto at = named(maker.model->name); at != types.end())
+        return static_cast<std::uint32_t>(at - types.begin());
+      type.name = maker.model->name;
       type.source = fmt::format("model {}", maker.model->name);
     }
     const std::string wrong = objection_to_name(type.name);

@@ -188,6 +188,28 @@ TEST(ClusterFile, parse__arrivals_from_a_file) {
   EXPECT_THAT(refused("1 s,VGG11,1,10,"), HasSubstr("a.csv:2: workers: "));
 }
 
+TEST(ClusterFile, parse__a_listed_model_in_small_letters_is_the_type_of_that_name) {
+  const Folder folder;
+  folder.write("a.csv",
+               "arrival,job,workers,iterations\n0 s,vgg16,2,10\n1 s,VGG16,2,10\n2 s,bert,2,10\n3 s,BERT,2,10\n");
+  const ClusterExperiment cluster = parse_cluster(
+      kTopology + "[arrivals]\nfile = \"a.csv\"\n[[type]]\nmodel = \"VGG16\"\njitter = 0.03\n", folder.file());
+  ASSERT_THAT(cluster.types, SizeIs(2));
+  EXPECT_EQ(cluster.types[1].name, "BERT");
+  const auto arrivals = arrivals_of(cluster, 1);
+  EXPECT_EQ(arrivals[0].type, arrivals[1].type);
+  EXPECT_EQ(arrivals[2].type, arrivals[3].type);
+}
+
+TEST(ClusterFile, parse__a_type_from_a_measured_profile) {
+  const Folder folder;
+  folder.write("p.csv", "time_ms,rate_bps\n0,0\n60,8000000000\n100,0\n");
+  const ClusterExperiment cluster = parse_cluster(
+      kTopology + kArrivals + "[[type]]\nname = \"p\"\nprofile = \"p.csv\"\nworkers = 2\niterations = [5, 9]\n",
+      folder.file());
+  EXPECT_EQ(cluster.types.at(0).jobs.at({2, 0}).bytes_per_iteration(), 40'000'000U);
+}
+
 TEST(ClusterFile, parse__options_in_place_of_the_file) {
   ClusterFileOptions options;
   options.level = ClusterExperiment::Level::flow;
