@@ -465,8 +465,7 @@ bool FlowLevelCluster::State::begin_phase(Job& of) {
 void FlowLevelCluster::State::ask_gate(Job& of) {
   of.gate_opens = Nanos::never();
   if (of.held == of.transfers.size()) return;
-  // Only what an iteration sends first waits.
-  const Nanos opens = of.gate.pending() ? of.gate.opens_at(network_.now()) : network_.now();
+  const Nanos opens = of.gate.opens_at(network_.now());
   if (opens > network_.now()) {
     of.gate_opens = opens;
     return;

@@ -104,6 +104,7 @@ void PhaseGate::end_wait(Nanos now) {
 }
 
 Nanos PhaseGate::opens_at(Nanos now) {
+  if (!pending_) return now;  // the iteration has begun to send
   if (stats_.state == PlanState::active && !decided_) decide(now);
   if (stats_.state == PlanState::active && now < opens_) return opens_;
   end_wait(now);

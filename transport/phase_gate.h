@@ -96,7 +96,7 @@ class PhaseGate {
     return pending_ && round == round_ && stats_.state == PlanState::active;
   }
   /// The first bytes of a pending iteration are about to leave: when they may. `now`, or later; at `now` the gate opens
-  /// and stays open for the rest of the iteration.
+  /// and stays open for the rest of the iteration, for which it is always `now`.
   Nanos opens_at(Nanos now);
 
   [[nodiscard]] const GateStats& stats() const { return stats_; }

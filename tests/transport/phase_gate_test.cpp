@@ -36,6 +36,7 @@ Nanos leaves(PhaseGate& gate, Nanos ready) {
     EXPECT_EQ(gate.opens_at(opens), opens);
   }
   EXPECT_FALSE(gate.pending());
+  EXPECT_EQ(gate.opens_at(opens + 1_ms), opens + 1_ms);
   EXPECT_FALSE(gate.holds(gate.round())) << "later phases of the iteration are free";
   return opens;
 }
