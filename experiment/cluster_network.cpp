@@ -10,7 +10,6 @@
 #include "mltcp/experiment/flow_level.h"
 #include "mltcp/experiment/job_driver.h"
 #include "mltcp/experiment/leaf_spine_testbed.h"
-#include "mltcp/experiment/testbed.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -19,59 +18,16 @@ using namespace literals;
 
 constexpr std::int64_t links_of_a_round_trip = 8;
 
-/// The hosts of a leaf-spine network, whose ports come and go with the jobs.
-class ClusterTestbed final : public Testbed {
- public:
-  explicit ClusterTestbed(const sim::LeafSpineConfig& config) : network_(config, options()) {}
-
-  void add(std::uint32_t job, const std::vector<WorkerHosts>& workers) {
-    Ends& ends = jobs_[job];
-    for (const WorkerHosts& worker : workers) {
-      ends.senders.push_back(&network_.add_port(worker.from, sender_port(job)));
-      ends.receivers.push_back(&network_.add_port(worker.to, receiver_port(job)));
-    }
-  }
-  /// What is attached to its ends may go then.
-  void remove(std::uint32_t job) {
-    const Ends& ends = jobs_.at(job);
-    for (const auto& hosts : {ends.senders, ends.receivers})
-      for (sim::Host* host : hosts) network_.detach(*host);
-    jobs_.erase(job);
-  }
-  [[nodiscard]] const sim::LeafSpine& network() const { return network_; }
-
-  PacketIo& host(const End& end) override { return at(end); }
-  const Address& address(const End& end) override { return at(end).address(); }
-  void attach(const End& end, Pollable& pollable) override { network_.attach(at(end), pollable); }
-  void wake(const End& end) override { network_.wake(at(end)); }
-  bool run(Nanos until, const std::function<bool()>& stop) override { return network_.run(until, stop); }
-  [[nodiscard]] Nanos now() const override { return network_.now(); }
-  [[nodiscard]] std::vector<LinkView> links() const override { return {}; }
-  [[nodiscard]] std::optional<Stalls> stalls() const override { return std::nullopt; }
-
- private:
-  struct Ends {  // by worker
-    std::vector<sim::Host*> senders;
-    std::vector<sim::Host*> receivers;
-  };
-
-  static sim::LeafSpineOptions options() {
-    sim::LeafSpineOptions options;
-    options.virtual_payload = true;
-    return options;
-  }
-  sim::Host& at(const End& end) {
-    const Ends& ends = jobs_.at(end.job);
-    return *(end.side == Side::sender ? ends.senders : ends.receivers)[end.worker];
-  }
-
-  sim::LeafSpine network_;
-  std::map<std::uint32_t, Ends> jobs_;
-};
+sim::LeafSpineOptions packet_options() {
+  sim::LeafSpineOptions options;
+  options.virtual_payload = true;
+  return options;
+}
 
 class PacketNetwork final : public ClusterNetwork {
  public:
-  explicit PacketNetwork(const ClusterNetworkConfig& config) : topology_(config.topology), testbed_(config.topology) {
+  explicit PacketNetwork(const ClusterNetworkConfig& config)
+      : topology_(config.topology), testbed_(config.topology, packet_options()) {
     // Swift's target is one for all flows of a network (section 3.2 of its paper), so no flow may derive its own.
     cc::Parameters parameters = config.parameters;
     if (parameters.swift.base_target == Nanos(0))
@@ -154,7 +110,7 @@ class PacketNetwork final : public ClusterNetwork {
     bool started = false;
   };
   const sim::LeafSpineConfig topology_;
-  ClusterTestbed testbed_;
+  LeafSpineTestbed testbed_;
   std::shared_ptr<const cc::Parameters> parameters_;
   std::map<std::uint32_t, Running> jobs_;
 };

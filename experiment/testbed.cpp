@@ -54,7 +54,13 @@ class SimFactory final : public TestbedFactory {
   }
   std::unique_ptr<Testbed> make(const sim::LeafSpineConfig& config, std::span<const Placement> placements,
                                 Nanos usage_bin) override {
-    return make_leaf_spine_testbed(config, placements, !real_payload_, usage_bin);
+    sim::LeafSpineOptions options;
+    options.virtual_payload = !real_payload_;
+    options.meters = true;
+    if (usage_bin.count > 0) options.usage_bin = usage_bin;
+    auto testbed = std::make_unique<LeafSpineTestbed>(config, options);
+    for (const Placement& placement : placements) testbed->add(placement.job, placement.workers);
+    return testbed;
   }
   [[nodiscard]] std::string datapath() const override { return "sim"; }
   [[nodiscard]] bool real_time() const override { return false; }
