@@ -31,7 +31,8 @@ constexpr std::int64_t most_candidates = 1000;
 constexpr double most_load = 100;
 constexpr double most_jitter = 1;
 constexpr double most_tflops = 1e6;
-constexpr double round_trips_to_react = 30;
+// With fewer in an up phase, noise decides who sends first, and not F (docs/results.md, "How small bursts may be made").
+constexpr double round_trips_to_react = 300;
 
 /// What types have in common unless they say otherwise.
 struct TypeDefaults {
@@ -576,10 +577,10 @@ class ClusterReader : public SettingsReader {
         if (static_cast<double>(sending.count) >= round_trips_to_react * static_cast<double>(round_trip.count))
           continue;
         experiment_.warnings.push_back(fmt::format(
-            "jobs of type {} send for {} an iteration, {:.0f} round trips: too few for congestion control to "
-            "find its share; raise time_scale",
+            "jobs of type {} send for {} an iteration, {:.0f} round trips: too few for congestion control, whose "
+            "noise decides who wins; raise time_scale until they are {:.0f} or more",
             in_quotes(type.name), to_text(sending),
-            static_cast<double>(sending.count) / static_cast<double>(round_trip.count)));
+            static_cast<double>(sending.count) / static_cast<double>(round_trip.count), round_trips_to_react));
         break;
       }
   }
