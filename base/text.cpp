@@ -1,7 +1,6 @@
 // Cleaning of text (see text.h); UTF-8 as in RFC 3629, section 4.
 #include "mltcp/base/text.h"
 
-#include <cstddef>
 
 namespace mltcp {
 namespace {
@@ -60,6 +59,19 @@ std::string in_quotes(std::string_view text) {
     end = next;
   }
   return '"' + one_line(text.substr(0, end)) + (end < text.size() ? "...\"" : "\"");
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view white = " \t\r";
+  const std::size_t first = text.find_first_not_of(white);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(white) - first + 1);
+}
+
+std::string plural(std::size_t count, std::string_view what) {
+  std::string text = std::to_string(count) + " ";
+  text += what;
+  return count == 1 ? text : text + "s";
 }
 
 }  // namespace mltcp

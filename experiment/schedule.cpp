@@ -561,6 +561,23 @@ ScheduleResult make_schedule(const Experiment& experiment, const ScheduleOptions
   return Scheduling(experiment, options).run();
 }
 
+std::string score_text(double score) {
+  const std::string text = fmt::format("{:.4f}", score);
+  return score < 1 && text == "1.0000" ? "0.9999" : text;
+}
+
+std::vector<std::size_t> worst_first(const ScheduleResult& schedule) {
+  std::vector<std::size_t> order(schedule.links.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const auto key = [&](const ScheduleResult::Link& link) {
+      return std::tuple(!link.competed, link.solution.score, link.solution.margin);
+    };
+    return key(schedule.links[a]) < key(schedule.links[b]);
+  });
+  return order;
+}
+
 std::string verdict(const ScheduleResult& schedule, const ScheduleResult::Link& link) {
   const scheduler::LinkSolution& solution = link.solution;
   if (!link.competed)

@@ -130,6 +130,13 @@ std::string to_json(const ScheduleResult& schedule);
 /// whose slots are within the limit. How the jobs keep to it is what the experiment says.
 PlanFile plan_of(const ScheduleResult& schedule, const ScheduleSettings& settings);
 
+/// Four decimals, but nothing short of 1 looks like it.
+std::string score_text(double score);
+
+/// Places in ScheduleResult::links, the worst first: the reader wants to know what doesn't fit. Those where any shifts
+/// do are last.
+std::vector<std::size_t> worst_first(const ScheduleResult& schedule);
+
 /// One sentence or two, for people: how compatible the jobs of the link are, and what would help.
 std::string verdict(const ScheduleResult& schedule, const ScheduleResult::Link& link);
 

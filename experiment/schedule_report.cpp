@@ -8,9 +8,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numbers>
-#include <tuple>
 #include <vector>
 
+#include "mltcp/base/text.h"
 #include "mltcp/experiment/internal/html.h"
 
 namespace mltcp::embedded {
@@ -44,35 +44,12 @@ std::size_t step_of(const ScheduleResult::Link& link) {
 
 std::string millis(Nanos time) { return fmt::format("{:.3f}", time.millis()); }
 
-// Four decimals, but nothing short of 1 looks like it.
-std::string score_text(double value) {
-  const std::string text = fmt::format("{:.4f}", value);
-  return value < 1 && text == "1.0000" ? "0.9999" : text;
-}
-
-std::string plural(std::size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 std::string cell(std::string_view column, const std::string& value) {
   return fmt::format("<td data-label=\"{}\"><span>{}</span></td>", column, value);
 }
 
 std::string fact(std::string_view name, const std::string& value) {
   return fmt::format("<div><dt>{}</dt><dd>{}</dd></div>", name, value);
-}
-
-// The worst link first: the reader wants to know what doesn't fit.
-std::vector<std::size_t> worst_first(const ScheduleResult& schedule) {
-  std::vector<std::size_t> order(schedule.links.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const auto key = [&](const ScheduleResult::Link& link) {
-      return std::tuple(!link.competed, link.solution.score, link.solution.margin);
-    };
-    return key(schedule.links[a]) < key(schedule.links[b]);
-  });
-  return order;
 }
 
 std::string lead(const ScheduleResult& schedule) {

@@ -24,40 +24,20 @@ constexpr std::size_t kVerdictsShown = 5;
 
 std::string millis(Nanos time) { return fmt::format("{:.3f}", time.millis()); }
 
-// Never rounded to a number that it isn't: 0.9999 is not compatible.
-std::string score(double value) {
-  const std::string text = fmt::format("{:.4f}", value);
-  return value < 1 && text == "1.0000" ? "0.9999" : text;
-}
-
-std::string plural(std::size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
-// Links by what they lack: the worst first.
-std::vector<const ScheduleResult::Link*> worst_first(const ScheduleResult& schedule) {
-  std::vector<const ScheduleResult::Link*> links;
-  for (const ScheduleResult::Link& link : schedule.links) links.push_back(&link);
-  std::stable_sort(links.begin(), links.end(), [](const auto* a, const auto* b) {
-    return std::pair(a->solution.score, a->solution.margin) < std::pair(b->solution.score, b->solution.margin);
-  });
-  return links;
-}
-
-std::string link_table(const std::vector<const ScheduleResult::Link*>& links) {
+std::string link_table(const ScheduleResult& schedule, const std::vector<std::size_t>& order) {
   Table table({"link", "jobs", "score", "bound", "", "unshifted", "if drifting", "margin ms", "perimeter ms"}, 1);
-  for (std::size_t i = 0; i < std::min(links.size(), kLinksShown); ++i) {
-    const ScheduleResult::Link& link = *links[i];
+  for (std::size_t i = 0; i < std::min(order.size(), kLinksShown); ++i) {
+    const ScheduleResult::Link& link = schedule.links[order[i]];
     const scheduler::LinkSolution& solution = link.solution;
     const std::string none = "-";
-    table.add({one_line(link.name), std::to_string(link.uses.size()), score(solution.score),
-               score(solution.upper_bound), solution.optimal ? "proven" : "not proven", score(link.unshifted_score),
-               score(solution.drift_score), link.competed ? millis(solution.margin) : none,
+    table.add({one_line(link.name), std::to_string(link.uses.size()), experiment::score_text(solution.score),
+               experiment::score_text(solution.upper_bound), solution.optimal ? "proven" : "not proven", experiment::score_text(link.unshifted_score),
+               experiment::score_text(solution.drift_score), link.competed ? millis(solution.margin) : none,
                link.competed ? millis(solution.perimeter) : none});
   }
   std::string text = table.text();
-  if (links.size() > kLinksShown)
-    text += fmt::format("and {} with better scores; all are in --json and --report\n", links.size() - kLinksShown);
+  if (order.size() > kLinksShown)
+    text += fmt::format("and {} with better scores; all are in --json and --report\n", order.size() - kLinksShown);
   return text;
 }
 
@@ -87,21 +67,23 @@ std::string job_table(const ScheduleResult& schedule) {
 }
 
 void print(const ScheduleResult& schedule, std::FILE* out) {
-  const auto links = worst_first(schedule);
-  if (links.empty()) {
+  const std::vector<std::size_t> order = experiment::worst_first(schedule);
+  if (order.empty()) {
     fmt::print(out, "no link is used by two jobs: every job may begin when it likes\n");
   } else {
-    fmt::print(out, "{}\n", link_table(links));
-    for (std::size_t i = 0; i < std::min(links.size(), kVerdictsShown); ++i)
-      fmt::print(out, "{}: {}\n", one_line(links[i]->name), one_line(experiment::verdict(schedule, *links[i])));
-    if (links.size() > 1)
-      fmt::print(out, "{}: mean score {}, {}\n", plural(links.size(), "link"), score(schedule.score),
+    fmt::print(out, "{}\n", link_table(schedule, order));
+    for (std::size_t i = 0; i < std::min(order.size(), kVerdictsShown); ++i) {
+      const ScheduleResult::Link& link = schedule.links[order[i]];
+      fmt::print(out, "{}: {}\n", one_line(link.name), one_line(experiment::verdict(schedule, link)));
+    }
+    if (order.size() > 1)
+      fmt::print(out, "{}: mean score {}, {}\n", plural(order.size(), "link"), experiment::score_text(schedule.score),
                  schedule.optimal
                      ? "proven to be the best in these slots"
-                     : fmt::format("no shifts in these slots give more than {}", score(schedule.upper_bound)));
+                     : fmt::format("no shifts in these slots give more than {}", experiment::score_text(schedule.upper_bound)));
     if (schedule.loops > 0)
       fmt::print(out, "{} of jobs and links, solved jointly: they cost {} of the sum of scores\n",
-                 plural(schedule.loops, "loop"), score(schedule.lost));
+                 plural(schedule.loops, "loop"), experiment::score_text(schedule.lost));
   }
   fmt::print(out, "\n{}", job_table(schedule));
 }

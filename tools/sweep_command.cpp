@@ -146,10 +146,6 @@ void make_folder(const std::string& folder) {
     throw InputError(fmt::format("--output {}: the folder can't be written; check its permissions", folder));
 }
 
-std::string plural(std::size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 void warn(const std::string& text) { std::fputs(fmt::format("mltcp: warning: {}\n", one_line(text)).c_str(), stderr); }
 
 void print_table(const experiment::Sweep& sweep, const experiment::SweepTable& table, std::FILE* out) {

@@ -23,13 +23,6 @@ constexpr std::uint32_t most_workers = 1'000'000;
 constexpr std::uint32_t most_iterations = 1'000'000;
 constexpr std::uint32_t most_batch = 1'000'000;
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view white = " \t\r";
-  const std::size_t first = text.find_first_not_of(white);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(white) - first + 1);
-}
-
 std::vector<std::string_view> fields_of(std::string_view line) {
   std::vector<std::string_view> fields;
   for (;;) {

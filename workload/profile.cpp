@@ -23,12 +23,6 @@ constexpr double kHighestRate = 1e14;
 constexpr std::array<std::pair<std::string_view, double>, 4> kTimes{
     {{"time_ns", 1}, {"time_us", 1e3}, {"time_ms", 1e6}, {"time_s", 1e9}}};
 
-std::string_view trimmed(std::string_view text) {
-  const auto from = text.find_first_not_of(" \t\r");
-  if (from == std::string_view::npos) return {};
-  return text.substr(from, text.find_last_not_of(" \t\r") - from + 1);
-}
-
 class ProfileReader {
  public:
   explicit ProfileReader(const std::string& file) { profile_.file = file; }

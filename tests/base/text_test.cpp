@@ -38,5 +38,18 @@ TEST(Text, in_quotes__is_short) {
             '"' + std::string(59, 'x') + "...\"");  // not in a character's middle
 }
 
+TEST(Text, trimmed__at_both_ends_only) {
+  EXPECT_EQ(trimmed(" \ta b\r"), "a b");
+  EXPECT_EQ(trimmed("a"), "a");
+  EXPECT_EQ(trimmed(" \r\t "), "");
+  EXPECT_EQ(trimmed(""), "");
+}
+
+TEST(Text, plural__of_all_but_one) {
+  EXPECT_EQ(plural(0, "job"), "0 jobs");
+  EXPECT_EQ(plural(1, "shared link"), "1 shared link");
+  EXPECT_EQ(plural(2, "job"), "2 jobs");
+}
+
 }  // namespace
 }  // namespace mltcp
