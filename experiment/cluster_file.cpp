@@ -360,7 +360,11 @@ class ClusterReader : public SettingsReader {
       workload::ModelOptions options = gpu_;
       options.workers = workers;
       options.batch = batch;
-      job.phases = workload::make_job(*maker.model, options).phases;
+      try {
+        job.phases = workload::make_job(*maker.model, options).phases;
+      } catch (const InputError& error) {
+        rethrow(maker.item, error);
+      }
     } else if (!maker.trace.empty()) {
       workload::MappingOptions mapping = maker.mapping;
       mapping.workers = workers;
@@ -489,7 +493,8 @@ class ClusterReader : public SettingsReader {
       std::uint32_t& type = types[row.arrival.type];
       if (!known[row.arrival.type]) {
         try {
-          type = type_called(item, file.jobs[row.arrival.type], path, defaults);
+          type = type_called({item.node, item.key, item.line, fmt::format("{}:{}: job", path.string(), row.line)},
+                             file.jobs[row.arrival.type], path, defaults);
         } catch (const InputError& error) {
           refuse("job", error.what());
         }
@@ -500,11 +505,10 @@ class ClusterReader : public SettingsReader {
                                       row.arrival.workers, experiment_.topology.hosts()));
       if (row.arrival.batch > 0 && makers_[type].model == nullptr)
         refuse("batch", "only a model has a batch; leave it out");
-      try {
-        make(type, row.arrival.workers, row.arrival.batch);
-      } catch (const InputError& error) {
-        refuse("job", error.what());
-      }
+      // A type that only these lines name has no other place.
+      if (std::string& place = makers_[type].item.elsewhere; !place.empty())
+        place = fmt::format("{}:{}: job", path.string(), row.line);
+      make(type, row.arrival.workers, row.arrival.batch);
       workload::Arrival arrival = row.arrival;
       arrival.type = type;
       arrival.at = scaled(arrival.at);
@@ -512,7 +516,7 @@ class ClusterReader : public SettingsReader {
     }
   }
 
-  /// A [[type]], or else a model, or else a trace.
+  /// A [[type]], or else a model, or else a trace. `item` stands in messages.
   std::uint32_t type_called(const Item& item, const std::string& name, const std::filesystem::path& csv,
                             const TypeDefaults& defaults) {
     const auto& types = experiment_.types;

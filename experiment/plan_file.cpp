@@ -17,6 +17,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/internal/json.h"
 #include "mltcp/scheduler/demand.h"
 
 namespace mltcp::experiment {
@@ -44,7 +45,7 @@ class Object {
     throw InputError(one_line(fmt::format("{}: {} {}; {}", file_, place, cause, cure)));
   }
   [[nodiscard]] std::string path(std::string_view key) const {
-    return place_.empty() ? std::string(key) : fmt::format("{}.{}", place_, key);
+    return place_.empty() ? std::string(key) : fmt::format("{}: {}", place_, key);
   }
   [[nodiscard]] bool has(std::string_view key) const { return json_.contains(key); }
   [[nodiscard]] const Json& at(std::string_view key) const {
@@ -92,10 +93,17 @@ Json parse_bounded(std::string_view text, const std::string& file) {
   try {
     return Json::parse(text, shallow);
   } catch (const Json::exception& error) {
-    throw InputError(one_line(fmt::format("{}: the file is not JSON ({}); see docs/plans.md", file, error.what())));
+    throw InputError(one_line(fmt::format("{}: the file is not JSON, {}; see docs/plans.md", file, problem_of(error))));
   } catch (const std::length_error&) {
     throw InputError(fmt::format("{}: the file nests deeper than a plan does; see docs/plans.md", file));
   }
+}
+
+/// A job of the list, by its number from 1 on and its name, if it has one: "job 2, \"vgg\"".
+std::string place_of(const Json& job, std::size_t index) {
+  const auto name = job.is_object() ? job.find("name") : job.end();
+  const bool named = name != job.end() && name->is_string();
+  return fmt::format("job {}{}", index + 1, named ? ", " + in_quotes(name->get<std::string>()) : "");
 }
 
 }  // namespace
@@ -128,15 +136,15 @@ PlanFile parse_plan(std::string_view text, const std::string& file) {
   if (!jobs.is_array()) root.fail("jobs", "is not a list", "write [ { \"name\": ... }, ... ]");
   std::set<std::string> names;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const Object entry(jobs[i], file, fmt::format("jobs[{}]", i), {"name", "period_ns", "offset_ns"});
+    const Object entry(jobs[i], file, place_of(jobs[i], i), {"name", "period_ns", "offset_ns"});
     PlanFile::Job& job = plan.jobs.emplace_back();
     job.name = entry.text("name");
     if (!names.insert(job.name).second)
-      entry.fail(entry.path("name"), fmt::format("is \"{}\", as of a job before", job.name), "name each job once");
+      entry.fail(entry.path("name"), "is that of a job before, too", "name each job once");
     job.period = entry.time("period_ns", 1, kMostPeriod);
     job.offset = entry.time("offset_ns", 0, kMostPeriod);
     if (const std::string wrong = objection_to(slots_of(plan, job, Nanos(0))); !wrong.empty())
-      throw InputError(one_line(fmt::format("{}: jobs[{}]: {}", file, i, wrong)));
+      throw InputError(one_line(fmt::format("{}: {}: {}", file, place_of(jobs[i], i), wrong)));
   }
   return plan;
 }

@@ -12,6 +12,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/internal/json.h"
 
 namespace mltcp::experiment {
 
@@ -253,6 +254,25 @@ OrderedJson to_json(const LinkResult& link) {
   return json;
 }
 
+OrderedJson to_json(const ScheduleSummary& schedule) {
+  OrderedJson slots = OrderedJson::array();
+  for (const ScheduleSummary::Slot& slot : schedule.slots)
+    slots.push_back({{"job", slot.job},
+                     {"period_ns", slot.period.count},
+                     {"offset_ns", slot.offset.count},
+                     {"time_shift_ns", slot.time_shift.count},
+                     {"stretch", slot.stretch}});
+  return {{"links", schedule.links},
+          {"score", schedule.score},
+          {"upper_bound", schedule.upper_bound},
+          {"optimal", schedule.optimal},
+          {"stretch", schedule.stretch},
+          {"replanned", schedule.replanned},
+          {"unplanned_jobs", schedule.unplanned},
+          {"slots", std::move(slots)},
+          {"without_slots", schedule.without_slots}};
+}
+
 OrderedJson to_json(const Run& run) {
   OrderedJson json;
   json["policy"] = run.policy;
@@ -264,14 +284,7 @@ OrderedJson to_json(const Run& run) {
   for (const JobResult& job : run.jobs) json["jobs"].push_back(to_json(job));
   json["bottleneck"] = to_json(run.bottleneck);
   for (const LinkResult& link : run.links) json["links"].push_back(to_json(link));
-  if (run.schedule)
-    json["schedule"] = {{"links", run.schedule->links},
-                        {"score", run.schedule->score},
-                        {"upper_bound", run.schedule->upper_bound},
-                        {"optimal", run.schedule->optimal},
-                        {"stretch", run.schedule->stretch},
-                        {"replanned", run.schedule->replanned},
-                        {"unplanned_jobs", run.schedule->unplanned}};
+  if (run.schedule) json["schedule"] = to_json(*run.schedule);
   if (run.stalls) json["stalls"] = {{"longest_ns", run.stalls->longest.count}, {"total_ns", run.stalls->total.count}};
   return json;
 }
@@ -360,6 +373,14 @@ class Object {
   [[nodiscard]] std::vector<Bytes> whole_list(std::string_view key) const {
     std::vector<Bytes> list;
     for_each(key, [&](const Json& value, const std::string& place) { list.push_back(whole(value, place)); });
+    return list;
+  }
+  [[nodiscard]] std::vector<std::string> texts(std::string_view key) const {
+    std::vector<std::string> list;
+    for_each(key, [&](const Json& value, const std::string& place) {
+      if (!value.is_string()) fail(place, "is not a text");
+      list.push_back(value.get<std::string>());
+    });
     return list;
   }
   [[nodiscard]] std::vector<Object> objects(std::string_view key) const {
@@ -521,22 +542,20 @@ Run run_from(const Object& json) {
                                    schedule.truth("optimal"),
                                    schedule.real("stretch", kMostSlowdown),
                                    schedule.whole("replanned"),
-                                   schedule.whole("unplanned_jobs")};
+                                   schedule.whole("unplanned_jobs"),
+                                   {},
+                                   {}};
+    if (schedule.has("slots"))
+      for (const Object& slot : schedule.objects("slots"))
+        run.schedule->slots.push_back({slot.text("job"), slot.nanos("period_ns"), slot.nanos("offset_ns"),
+                                       slot.nanos("time_shift_ns"), slot.real("stretch", kMostSlowdown, -1)});
+    if (schedule.has("without_slots")) run.schedule->without_slots = schedule.texts("without_slots");
   }
   if (json.has("stalls")) {
     const Object stalls = json.object("stalls");
     run.stalls = Stalls{stalls.nanos("longest_ns"), stalls.nanos("total_ns")};
   }
   return run;
-}
-
-// "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error ..." without what only a
-// programmer of the library needs.
-std::string parse_problem(const Json::exception& error) {
-  std::string_view text = error.what();
-  for (const std::string_view lead : {"] ", "parse error at "})
-    if (const auto at = text.find(lead); at != std::string_view::npos) text.remove_prefix(at + lead.size());
-  return std::string(text);
 }
 
 }  // namespace
@@ -546,7 +565,7 @@ Results parse_json(std::string_view text, const std::string& name) {
   try {
     json = Json::parse(text.begin(), text.end());
   } catch (const Json::exception& error) {  // of syntax, or a number that no double holds
-    throw InputError(one_line(fmt::format("{}: not JSON, {}; {}", name, parse_problem(error), kCure)));
+    throw InputError(one_line(fmt::format("{}: not JSON, {}; {}", name, problem_of(error), kCure)));
   }
   const Object root(json, name, "");
   const std::string schema = root.text("schema");

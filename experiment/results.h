@@ -105,13 +105,24 @@ struct Stalls {
 
 /// What the scheduler made of a run's jobs.
 struct ScheduleSummary {
+  struct Slot {
+    std::string job;
+    Nanos period;      ///< period_ns: from slot to slot
+    Nanos offset;      ///< offset_ns: of an up phase from the run's time 0, below the period
+    Nanos time_shift;  ///< time_shift_ns: by how much the job started later for it
+    double stretch = 0;  ///< how much longer the slot is than an iteration of the job alone, as a share of that
+    bool operator==(const Slot&) const = default;
+  };
   std::uint64_t links = 0;      ///< on which jobs meet
   double score = 1;             ///< mean over these links; 1 = fully compatible, may be negative
   double upper_bound = 1;       ///< no shifts have a higher score
   bool optimal = true;          ///< score == upper_bound, proven
   double stretch = 0;           ///< how much longer slots are than the jobs' own periods, as a share, at most
   std::uint64_t replanned = 0;  ///< times that a job fell out of its slots and new ones were looked for
-  std::uint64_t unplanned = 0;  ///< jobs without slots, as none within the limit on stretch suit them
+  std::uint64_t unplanned = 0;  ///< unplanned_jobs: without slots, as none within the limit on stretch suit them
+  std::vector<Slot> slots;      ///< in the end, in the order of the jobs that have some; absent from older files
+  /// The jobs that aren't unaware and have none in the end: they meet no other, none suit them, or they lost them.
+  std::vector<std::string> without_slots;
 };
 
 struct Run {

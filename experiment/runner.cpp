@@ -12,6 +12,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
+#include "mltcp/base/text.h"
 #include "mltcp/experiment/plan.h"
 #include "mltcp/experiment/plan_file.h"
 #include "mltcp/experiment/profile.h"
@@ -61,6 +62,7 @@ class PlanFollower {
     }
     const Nanos zero = plan.clock == PlanFile::Clock::experiment ? epoch : now - real_time_now();
     std::size_t used = 0;
+    std::vector<bool> left_out(plan.jobs.size(), true);
     for (std::size_t i = 0; i < drivers.size(); ++i) {
       if (jobs[i].unaware) continue;
       const auto entry = std::find_if(plan.jobs.begin(), plan.jobs.end(),
@@ -69,15 +71,32 @@ class PlanFollower {
         drivers[i]->clear_plan();
         continue;
       }
+      left_out[static_cast<std::size_t>(entry - plan.jobs.begin())] = false;
       ++used;
       drivers[i]->set_plan(slots_of(plan, *entry, zero));
     }
     if (used < plan.jobs.size())
-      report(fmt::format("{}: {} of the {} jobs in serial {} aren't here, or are unaware; they are left out",
-                         options_.plan_file, plan.jobs.size() - used, plan.jobs.size(), plan.serial));
+      report(fmt::format("{}: of the {} in serial {}, {}; {}", options_.plan_file, plural(plan.jobs.size(), "job"),
+                         plan.serial, list_of(plan, left_out, jobs),
+                         used > 0 ? "the others have their slots" : "nobody has slots"));
   }
 
  private:
+  /// "\"a\" isn't in the experiment, \"b\" is unaware": the first few of those that are left out.
+  static std::string list_of(const PlanFile& plan, const std::vector<bool>& left_out,
+                             std::span<const workload::Job> jobs) {
+    constexpr std::size_t most = 5;
+    std::vector<std::string> names;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < plan.jobs.size(); ++i) {
+      if (!left_out[i] || ++count > most) continue;
+      const bool unaware = std::any_of(jobs.begin(), jobs.end(),
+                                       [&](const workload::Job& job) { return job.name == plan.jobs[i].name; });
+      names.push_back(in_quotes(plan.jobs[i].name) + (unaware ? " is unaware" : " isn't in the experiment"));
+    }
+    if (count > most) names.push_back(fmt::format("and {} more are left out", count - most));
+    return fmt::format("{}", fmt::join(names, ", "));
+  }
   void report(const std::string& problem) const {
     if (options_.report) options_.report(problem);
   }
@@ -105,6 +124,19 @@ class Scheduling {
 
   [[nodiscard]] const Schedule& schedule() const { return schedule_; }
   [[nodiscard]] const std::vector<workload::Job>& jobs() const { return jobs_; }
+  /// What became of it: slots as they are now.
+  [[nodiscard]] ScheduleSummary summary() const {
+    ScheduleSummary summary = schedule_.summary;
+    for (std::size_t i = 0; i < jobs_.size(); ++i) {
+      if (const auto& slot = schedule_.slots[i])
+        summary.slots.push_back({jobs_[i].name, slot->period, Nanos(slot->slot.count % slot->period.count),
+                                 schedule_.delays[i],
+                                 slot->period.seconds() / profiles_[i].period.seconds() - 1});
+      else if (!jobs_[i].unaware)
+        summary.without_slots.push_back(jobs_[i].name);
+    }
+    return summary;
+  }
 
   /// Slots that one of the jobs has fallen out of keep nobody apart: those that were planned with it lose theirs too,
   /// unless new ones can be found.
@@ -167,7 +199,10 @@ class Scheduling {
   Schedule schedule_;
 };
 
-void check(const Experiment& experiment, const RunOptions& options, bool real_time) {
+}  // namespace
+
+void check(const Experiment& experiment, const Datapath& datapath, const RunOptions& options) {
+  const bool real_time = datapath.real_time();
   const bool any = std::any_of(experiment.policies.begin(), experiment.policies.end(), schedules);
   if (any && experiment.mltcp.learn_iterations)
     throw InputError("policies with a schedule need jobs that tell their iterations; set mltcp.iterations = \"exact\"");
@@ -178,8 +213,6 @@ void check(const Experiment& experiment, const RunOptions& options, bool real_ti
                                  options.plan_file, experiment.datapath));
 }
 
-}  // namespace
-
 const std::vector<std::string>& available_policies() {
   static const std::vector<std::string> names{"fair", "static", "priority", "mltcp", "schedule", "mltcp+schedule"};
   return names;
@@ -187,7 +220,7 @@ const std::vector<std::string>& available_policies() {
 
 Results run_experiment(const Experiment& experiment, Datapath& datapath, const Progress& progress,
                        const RunOptions& options) {
-  check(experiment, options, datapath.real_time());
+  check(experiment, datapath, options);
   Results results;
   results.experiment = experiment.name;
 
@@ -229,7 +262,7 @@ Results run_experiment(const Experiment& experiment, Datapath& datapath, const P
       run.jobs[i].isolated = profiles[i].period;
       if (scheduling) run.jobs[i].time_shift = scheduling->schedule().delays[i];
     }
-    if (scheduling) run.schedule = scheduling->schedule().summary;
+    if (scheduling) run.schedule = scheduling->summary();
     summarize(run, rule);
     results.runs.push_back(std::move(run));
     finished += each;

@@ -28,6 +28,10 @@ struct RunOptions {
   std::function<void(const std::string& policy, Nanos time)> between_slices;
 };
 
+/// Throws what run_experiment() would throw at its beginning: InputError for options, or a plan file, that don't suit.
+/// For those who have something to say before it runs.
+void check(const Experiment& experiment, const Datapath& datapath, const RunOptions& options);
+
 /// Does all runs of `experiment`. Throws InputError if an algorithm can't run there, RunError if a job can't go on
 /// or makes no progress. Runs in virtual time give the same results from the same experiment, bit for bit.
 Results run_experiment(const Experiment& experiment, Datapath& datapath, const Progress& progress = {},

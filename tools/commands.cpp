@@ -21,6 +21,7 @@
 #include "mltcp/experiment/testbed.h"
 #include "mltcp/workload/inspection.h"
 #include "mltcp/workload/kineto.h"
+#include "mltcp/workload/profile.h"
 #include "mltcp/workload/trace.h"
 #include "output_file.h"
 #include "terminal.h"
@@ -144,14 +145,15 @@ int run(const RunArguments& arguments) {
     datapath = experiment::make_ring_factory(arguments.cores.value_or(""), experiment::network_of(experiment));
   else
     datapath = experiment::make_sim_factory(arguments.verify);
+  experiment::RunOptions options;
+  options.plan_file = arguments.plan;
+  experiment::check(experiment, *datapath, options);
   fmt::print(out, "{}: {} job{}, {} iteration{}, {} at {}, on {} ({})\n\n", experiment.name, experiment.jobs.size(),
              experiment.jobs.size() == 1 ? "" : "s", experiment.iterations, experiment.iterations == 1 ? "" : "s",
              algorithms_of(experiment), to_text(experiment.bottleneck.rate), experiment.datapath,
              datapath->description());
   std::fflush(out);
   ProgressBar bar;
-  experiment::RunOptions options;
-  options.plan_file = arguments.plan;
   options.report = [&](const std::string& problem) {
     bar.clear();
     warn({problem});
@@ -253,6 +255,23 @@ int inspect(const InspectArguments& arguments) {
       print_toml(workload::to_job(trace, name, options), trace.warnings);
     else
       fmt::print("{}", workload::describe(trace, options, rate));
+    return 0;
+  }
+  if (workload::is_profile(arguments.file)) {
+    if (arguments.workers != 0 || !arguments.network.empty() || arguments.compute_scale != 1 ||
+        arguments.bytes_scale != 1)
+      throw InputError(
+          "--workers, --network, --compute-scale, --bytes-scale: a measured profile tells what was sent, and when; "
+          "leave them out");
+    const workload::Profile profile = workload::load_profile(arguments.file);
+    if (arguments.toml) {
+      workload::Job job;
+      job.name = name;
+      job.phases = workload::to_phases(profile);
+      print_toml(job, {});
+    } else {
+      fmt::print("{}", workload::describe(profile, rate));
+    }
     return 0;
   }
   const workload::Trace trace = workload::load_trace(arguments.file);

@@ -76,16 +76,16 @@ int dispatch(int argc, char** argv) {
   run_command->add_option("EXPERIMENT.toml", run.file, "The experiment (docs/experiment-file.md)")->required();
   run_command->add_option("--datapath", run.datapath,
                           "sim (virtual time), flow (virtual time, flows in place of packets: for large networks) or "
-                          "ring (DPDK, real time), instead of the file's");
-  run_command->add_option("--cc", run.cc, "Congestion control, instead of the file's");
-  run_command->add_option("--policy", run.policies, "Policies, instead of the file's; several: --policy fair,mltcp")
+                          "ring (DPDK, real time); default: the file's, or sim");
+  run_command->add_option("--cc", run.cc, "Congestion control; default: the file's, or reno");
+  run_command->add_option("--policy", run.policies, "Policies, several as in fair,mltcp; default: the file's, or fair,mltcp")
       ->delimiter(',')
       ->allow_extra_args(false);
-  run_command->add_option("--iterations", run.iterations, "Iterations per job, instead of the file's")
+  run_command->add_option("--iterations", run.iterations, "Iterations per job; default: the file's, or 50")
       ->check(CLI::Range(1, 1'000'000));
   run_command->add_option_function<std::string>(
       "--seed", [&](const std::string& text) { run.seed = seed_from(text); },
-      "Seed of everything random, instead of the file's; 0 to 2^63 - 1");
+      "Seed of everything random, 0 to 2^63 - 1; default: the file's, or 1");
   run_command->add_option("--cores", run.cores,
                           "CPUs of datapath ring: one, or two with the switch on the second, as in 0,1");
   run_command->add_option("--plan", run.plan,
@@ -130,14 +130,14 @@ int dispatch(int argc, char** argv) {
   schedule_command->add_option("EXPERIMENT.toml", schedule.file, "The experiment (docs/experiment-file.md)")
       ->required();
   schedule_command->add_flag("--measure", schedule.measure,
-                             "Demands and periods as the simulator moves each job alone, instead of bytes / rate");
+                             "Demands and periods as the simulator moves each job alone; default: ideal ones, bytes / rate");
   schedule_command
       ->add_option("--angles", schedule.angles,
                    "Rotations are multiples of a turn by this number, as 72 for 5 degrees; default 0: any nanosecond")
       ->check(CLI::Range(0, 1'000'000));
   schedule_command
       ->add_option("--max-stretch", schedule.max_stretch,
-                   "A slot is at most this share longer than the job's iteration; default: the file's, 0.02")
+                   "A slot is at most this share longer than the job's iteration; default: the file's, or 0.02")
       ->check(share(10));
   schedule_command
       ->add_option("--max-repetitions", schedule.max_repetitions,
@@ -146,13 +146,13 @@ int dispatch(int argc, char** argv) {
   schedule_command
       ->add_option("--drift", schedule.drift,
                    "Deviation from the slots, as a share of the period, that a schedule is judged with; default: the "
-                   "file's tolerance, 0.05")
+                   "file's tolerance, or 0.05")
       ->check(share(0.5));
   schedule_command
       ->add_option(
           "--slack", schedule.slack,
-          "Makes every slot this share longer: room to catch up; default: the file's; or, with --plan, what the jobs' "
-          "jitter and their room need (docs/plans.md), and 0 without")
+          "Makes every slot this share longer: room to catch up; default: the file's, or 0; or, with --plan, what the "
+          "jobs' jitter and their room need (docs/plans.md)")
       ->check(share(10));
   schedule_command->add_option("--json", schedule.json, "Write the schedule to this file; - is standard output");
   schedule_command->add_option("--report", schedule.report,
@@ -171,17 +171,18 @@ int dispatch(int argc, char** argv) {
       "sources; without a file");
   cluster_command
       ->add_option("--level", cluster.level,
-                   "packet (every packet) or flow (fluid, for large ones), instead of the file's")
+                   "packet (every packet) or flow (fluid, for large ones); default: the file's, or packet")
       ->check(CLI::IsMember({"packet", "flow"}));
   cluster_command
       ->add_option("--scheme", cluster.schemes,
-                   "Schemes, instead of the file's; several: --scheme locality,compatible+schedule+mltcp,ideal")
+                   "Schemes, several as in locality,compatible+schedule+mltcp,ideal; default: the file's, or "
+                   "locality,compatible,compatible+schedule,locality+mltcp,ideal")
       ->delimiter(',')
       ->allow_extra_args(false);
   cluster_command->add_option_function<std::string>(
       "--seed", [&](const std::string& text) { cluster.seed = seed_from(text); },
-      "The first seed, instead of the file's; 0 to 2^63 - 1");
-  cluster_command->add_option("--seeds", cluster.seeds, "With how many seeds each scheme runs, instead of the file's")
+      "The first seed, 0 to 2^63 - 1; default: the file's, or 1");
+  cluster_command->add_option("--seeds", cluster.seeds, "With how many seeds each scheme runs; default: the file's, or 1")
       ->check(CLI::Range(1, 1000));
   cluster_command->add_option("--threads", cluster.threads, "Runs at a time; default: one a core")
       ->check(CLI::Range(1, 10'000));
@@ -190,9 +191,10 @@ int dispatch(int argc, char** argv) {
 
   tools::InspectArguments inspect;
   CLI::App* inspect_command =
-      app.add_subcommand("inspect", "What a trace holds: iterations, phases, bytes (docs/workload.md)");
+      app.add_subcommand("inspect", "What a trace or profile holds: iterations, phases, bytes (docs/workload.md)");
   inspect_command
-      ->add_option("TRACE", inspect.file, "A trace in the 12-column text format, or of PyTorch's profiler (.json)")
+      ->add_option("TRACE", inspect.file,
+                   "A trace in the 12-column text format, or of PyTorch's profiler (.json), or a measured profile (.csv)")
       ->required();
   inspect_command->add_flag("--toml", inspect.toml, "Print it as a job of an experiment file");
   inspect_command->add_option("--name", inspect.name, "Name of that job; default: the file's");

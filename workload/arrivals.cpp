@@ -70,7 +70,7 @@ class ArrivalReader {
     for (const std::string_view name : names) {
       if (std::find(known.begin(), known.end(), name) == known.end())
         fail("columns", fmt::format("{} is not known", in_quotes(name)),
-             "the columns are arrival, job, workers, iterations and batch");
+             "the columns are arrival (times with their unit, as in 1.5 s), job, workers, iterations and batch");
       if (std::find(columns_.begin(), columns_.end(), name) != columns_.end())
         fail("columns", fmt::format("{} stands there twice", in_quotes(name)), "keep one of them");
       columns_.emplace_back(name);
@@ -104,6 +104,10 @@ class ArrivalReader {
   }
 
   [[nodiscard]] Nanos time(std::string_view field) const {
+    // parse_duration() takes a bare 0, next to which a bare 5 would look like a time, too.
+    if (!field.empty() && field.find_first_not_of("+-.0123456789eE") == std::string_view::npos)
+      fail("arrival", fmt::format("{} is a time without its unit", in_quotes(field)),
+           "write one of the units ns, us, ms, s, min, as in 1.5 s");
     Nanos result;
     try {
       result = parse_duration(field);

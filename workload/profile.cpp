@@ -12,6 +12,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
+#include "mltcp/workload/inspection.h"
 
 namespace mltcp::workload {
 namespace {
@@ -79,7 +80,8 @@ class ProfileReader {
     double value = 0;
     const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (problem != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-      fail(column, fmt::format("{} is no number", in_quotes(text)), "write a decimal number, as in 150.5 or 1e9");
+      fail(column, fmt::format("{} is no number", in_quotes(text)),
+           "write a decimal number alone, as in 150.5 or 1e9; its unit stands in the header");
     if (value < 0) fail(column, fmt::format("{} is below 0", value), "write 0 or more");
     return value;
   }
@@ -145,6 +147,55 @@ std::vector<Phase> to_phases(const Profile& profile) {
         fmt::format("{}: an iteration sends less than a byte; give a profile of a job that sends", profile.file)));
   if (silence.count > 0) phases.emplace_back().compute = silence;
   return phases;
+}
+
+bool is_profile(const std::filesystem::path& path) { return path.extension() == ".csv"; }
+
+std::string describe(const Profile& profile, Rate link) {
+  struct Burst {
+    Nanos from;
+    Nanos to;
+    Rate peak;
+    double bits = 0;
+  };
+  constexpr std::size_t most = 20;  // of the bursts that are listed
+  std::vector<Burst> bursts;
+  Nanos sending;
+  Rate peak;
+  double bits = 0;
+  for (std::size_t i = 0; i < profile.steps.size(); ++i) {
+    const auto& [from, rate] = profile.steps[i];
+    if (rate.is_zero()) continue;
+    const Nanos to = i + 1 < profile.steps.size() ? profile.steps[i + 1].from : profile.period;
+    if (bursts.empty() || bursts.back().to != from) bursts.push_back({from, to, rate});
+    const double these = static_cast<double>(rate.bits_per_second) * (to - from).seconds();
+    bursts.back().to = to;
+    bursts.back().peak = std::max(bursts.back().peak, rate);
+    bursts.back().bits += these;
+    bits += these;
+    peak = std::max(peak, rate);
+    sending += to - from;
+  }
+  const auto bytes = [](double of) { return rounded(static_cast<Bytes>(std::llround(of / 8))); };
+  const IdealIteration ideal = ideal_iteration(to_phases(profile), link);
+  std::string text;
+  auto out = std::back_inserter(text);
+  fmt::format_to(out, "{}: measured profile of one iteration, {}\n", one_line(profile.file),
+                 plural(profile.steps.size(), "step"));
+  fmt::format_to(out, "an iteration takes {:.3f} ms and sends {} for {:.1f}% of them, in {} at up to {}\n",
+                 profile.period.millis(), bytes(bits), 100 * sending.seconds() / profile.period.seconds(),
+                 plural(bursts.size(), "burst"), to_text(peak));
+  fmt::format_to(out, "alone on {} it takes {:.3f} ms and sends for {:.1f}% of them\n", to_text(link),
+                 ideal.length.millis(), ideal.duty_cycle() * 100);
+  for (std::size_t i = 0; i < std::min(bursts.size(), most); ++i) {
+    const Burst& burst = bursts[i];
+    const double seconds = (burst.to - burst.from).seconds();
+    fmt::format_to(out, "  at {:>9.3f} ms for {:>9.3f} ms {:>11}, at {:.3f} Mbps on average and up to {:.3f} Mbps\n",
+                   burst.from.millis(), (burst.to - burst.from).millis(), bytes(burst.bits), burst.bits / seconds / 1e6,
+                   static_cast<double>(burst.peak.bits_per_second) / 1e6);
+  }
+  if (bursts.size() > most) fmt::format_to(out, "  and {} more\n", bursts.size() - most);
+  return text;
 }
 
 }  // namespace mltcp::workload

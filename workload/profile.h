@@ -33,6 +33,9 @@ struct Profile {
 /// Most steps of a profile.
 inline constexpr std::size_t kMostProfileSteps = 10'000;
 
+/// By its name, which ends in ".csv".
+bool is_profile(const std::filesystem::path& path);
+
 /// Reads a profile. Throws InputError "FILE:LINE: COLUMN: cause; cure".
 Profile load_profile(const std::filesystem::path& path);
 /// The same from text; `file` stands for it in messages.
@@ -42,5 +45,9 @@ Profile parse_profile(std::string_view text, const std::string& file);
 /// says: silence becomes compute time, each step a communication of that rate. What is less than a byte is sent with
 /// the next step. Throws InputError where that leaves nothing to send.
 std::vector<Phase> to_phases(const Profile& profile);
+
+/// For people: the period, what is sent in it and how long that takes, and its bursts, which are neighbouring steps
+/// that send; and the same alone on a link of rate `link`. Throws as to_phases() does.
+std::string describe(const Profile& profile, Rate link);
 
 }  // namespace mltcp::workload

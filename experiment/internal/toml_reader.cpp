@@ -17,12 +17,16 @@ void TomlReader::fail(std::uint32_t line, std::string_view key, std::string_view
 }
 
 void TomlReader::fail(const Item& item, std::string_view cause, std::string_view cure) const {
-  fail(item.line, item.key, cause, cure);
+  throw InputError(one_line(fmt::format("{}: {}; {}", place(item), cause, cure)));
 }
 
 std::string TomlReader::place(std::uint32_t line) const {
   if (overrides_ != nullptr && line >= kFirstOverrideLine) return (*overrides_)[line - kFirstOverrideLine].origin;
   return fmt::format("{}:{}", file_, line);
+}
+
+std::string TomlReader::place(const Item& item) const {
+  return item.elsewhere.empty() ? fmt::format("{}: {}", place(item.line), item.key) : item.elsewhere;
 }
 
 std::optional<Item> TomlReader::find(const toml::table& table, std::string_view prefix, std::string_view key) {
@@ -134,7 +138,7 @@ Bytes TomlReader::bytes(const Item& item, std::string_view example, Bytes most) 
 }
 
 void TomlReader::throw_objection(const Item& item, std::string_view wrong) const {
-  throw InputError(one_line(fmt::format("{}: {}: {}", place(item.line), item.key, wrong)));
+  throw InputError(one_line(fmt::format("{}: {}", place(item), wrong)));
 }
 
 std::uint32_t TomlReader::line_of(const toml::node& node, std::uint32_t otherwise) {
@@ -143,7 +147,7 @@ std::uint32_t TomlReader::line_of(const toml::node& node, std::uint32_t otherwis
 }
 
 void TomlReader::rethrow(const Item& item, const InputError& error) const {
-  throw InputError(one_line(fmt::format("{}: {}: {}", place(item.line), item.key, error.what())));
+  throw InputError(one_line(fmt::format("{}: {}", place(item), error.what())));
 }
 
 std::string objection_to_name(std::string_view name) {

@@ -25,6 +25,7 @@ struct Item {
   const toml::node* node = nullptr;
   std::string key;
   std::uint32_t line = 0;
+  std::string elsewhere{};  ///< "FILE:LINE: KEY" of another file that it comes from; stands in messages instead
 };
 
 /// The line from which on lines stand for overrides, by number: beyond every file's.
@@ -45,6 +46,7 @@ class TomlReader {
   [[noreturn]] void fail(const Item& item, std::string_view cause, std::string_view cure) const;
   /// Where a line stands: in the file, or where the override comes from that stands for it.
   [[nodiscard]] std::string place(std::uint32_t line) const;
+  [[nodiscard]] std::string place(const Item& item) const;
   static std::string path(std::string_view prefix, std::string_view key) {
     return prefix.empty() ? std::string(key) : fmt::format("{}.{}", prefix, key);
   }

@@ -50,6 +50,7 @@ class Folder {
   Folder& operator=(const Folder&) = delete;
   void write(const std::string& name, const std::string& text) const { std::ofstream(path_ / name) << text; }
   [[nodiscard]] std::string file() const { return (path_ / "c.toml").string(); }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
  private:
   std::filesystem::path path_;
@@ -184,7 +185,16 @@ TEST(ClusterFile, parse__arrivals_from_a_file) {
   EXPECT_THAT(refused("1 s,VGG13,2,10,"), HasSubstr("a.csv:2: job: \"VGG13\" is not a known model; "));
   EXPECT_THAT(refused("1 s,VGG11,25,10,"), HasSubstr("a.csv:2: workers: 25 workers don't fit on 24 hosts; "));
   EXPECT_THAT(refused("1 s,mine,2,10,5"), HasSubstr("a.csv:2: batch: only a model has a batch; "));
-  EXPECT_THAT(refused("1 s,none.txt,2,10,"), HasSubstr("none.txt"));
+  // One place after the other, and then one cause and one cure.
+  const std::string csv = (folder.path() / "a.csv").string();
+  const std::string trace = (folder.path() / "t.txt").string();
+  EXPECT_THAT(refused("1 s,none.txt,2,10,"), StartsWith(csv + ":2: job: " + (folder.path() / "none.txt").string() +
+                                                        ": there is no such file; "));
+  folder.write("t.txt", "BROKEN 1 2\n");
+  EXPECT_THAT(refused("1 s,t.txt,2,10,"), StartsWith(csv + ":2: job: " + trace + ":1: layer: the line begins with "));
+  folder.write("t.txt", "DATA\n1\nlayer -1 1 NONE 0 1 NONE 0 1 NONE 3 10\n");
+  EXPECT_THAT(refused("1 s,t.txt,2,10,"), StartsWith(csv + ":2: job: " + trace + ": with 2 workers "));
+  EXPECT_THAT(refused("1 s,VGG11,2,10,1000000"), StartsWith(csv + ":2: job: an iteration computes for "));
   EXPECT_THAT(refused("1 s,VGG11,1,10,"), HasSubstr("a.csv:2: workers: "));
 }
 

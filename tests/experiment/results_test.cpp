@@ -85,7 +85,8 @@ Results full_results() {
   run.bottleneck.usage.bin = Nanos(1'000'000);
   run.bottleneck.usage.jobs = {{"vgg19-a", {1, 2, 3}}, {"ü</b>", {}}};
   run.stalls = Stalls{Nanos(1), Nanos(2)};
-  run.schedule = ScheduleSummary{3, -0.5, 0.25, false, 0.02, 1, 2};
+  run.schedule = ScheduleSummary{
+      3, -0.5, 0.25, false, 0.02, 1, 2, {{"a", Nanos(110), Nanos(60), Nanos(7), 0.01}}, {"b", "c"}};
   run.jobs[0].gate_waited = Nanos(77);
   run.jobs[0].gate_corrections = 4;
   run.jobs[0].plan_dropped = "misfit";
@@ -355,6 +356,9 @@ TEST(Json, round_trip__keeps_everything) {
   ASSERT_TRUE(run.schedule.has_value());
   EXPECT_EQ(run.schedule->score, -0.5);
   EXPECT_EQ(run.schedule->unplanned, 2U);
+  const ScheduleSummary::Slot slot{"a", Nanos(110), Nanos(60), Nanos(7), 0.01};
+  EXPECT_THAT(run.schedule->slots, testing::ElementsAre(slot));
+  EXPECT_THAT(run.schedule->without_slots, testing::ElementsAre("b", "c"));
   EXPECT_FALSE(back.runs[1].schedule.has_value());
   EXPECT_EQ(run.jobs[0].gate_waited, Nanos(77));
   EXPECT_EQ(run.jobs[0].gate_corrections, 4U);

@@ -74,6 +74,19 @@ TEST(Schedule, both_policies__interleave_from_the_first_iteration_on) {
     EXPECT_EQ(one.jobs[0].starts[0], one.jobs[0].time_shift);
     EXPECT_EQ(one.jobs[1].starts[0], 3_ms + one.jobs[1].time_shift);
     EXPECT_EQ(one.bottleneck.dropped_packets, 0U);
+    // The plan itself: the up phases of both, half a period apart.
+    const std::vector<ScheduleSummary::Slot>& slots = one.schedule->slots;
+    ASSERT_EQ(slots.size(), 2U);
+    EXPECT_THAT(one.schedule->without_slots, testing::IsEmpty());
+    EXPECT_EQ(slots[0].job, "a");
+    EXPECT_EQ(slots[1].job, "b");
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(slots[i].time_shift, one.jobs[i].time_shift);
+      EXPECT_NEAR(slots[i].stretch, slots[i].period.seconds() / one.jobs[i].isolated.seconds() - 1, 1e-9);
+      EXPECT_GT(slots[i].stretch, 0);
+      EXPECT_EQ(slots[i].offset, Nanos((one.jobs[i].starts[0] + 60_ms).count % slots[i].period.count));
+    }
+    EXPECT_NEAR(std::abs((slots[0].offset - slots[1].offset).millis()), slots[0].period.millis() / 2, 1);
   }
 }
 
@@ -125,6 +138,8 @@ TEST(Schedule, unaware_job__has_no_slots) {
     EXPECT_EQ(job.gate_waited, 0_ns);
   }
   EXPECT_EQ(results.runs[0].schedule->links, 0U);
+  EXPECT_THAT(results.runs[0].schedule->slots, testing::IsEmpty());
+  EXPECT_THAT(results.runs[0].schedule->without_slots, ElementsAre("a"));
 }
 
 TEST(Schedule, pause__is_corrected_once_and_the_other_job_does_not_notice) {
@@ -306,10 +321,25 @@ TEST_F(SchedulePlanFile, stale_and_strange_jobs__are_left_alone) {
   plan.jobs = {{"a", 110_ms, 60_ms}, {"gone", 110_ms, 0_ms}};
   write_plan(plan, file);
   const Results results = run(two_jobs(R"(["mltcp+schedule"])", 12), options);
-  EXPECT_THAT(problems, ElementsAre(HasSubstr("1 of the 2 jobs in serial 0 aren't here")));
+  EXPECT_THAT(problems, ElementsAre(HasSubstr(
+                            "of the 2 jobs in serial 0, \"gone\" isn't in the experiment; the others have their slots")));
   EXPECT_EQ(results.runs[0].jobs[0].plan_dropped, "stale");
   EXPECT_EQ(results.runs[0].jobs[1].plan_dropped, "");
   EXPECT_EQ(results.runs[0].jobs[1].gate_waited, 0_ns);
+}
+
+TEST_F(SchedulePlanFile, jobs_without_slots__are_named) {
+  PlanFile plan;
+  plan.jobs = {{"b", 110_ms, 0_ms}};
+  for (const char* name : {"v", "w", "x", "y", "z"}) plan.jobs.push_back({name, 110_ms, 0_ms});
+  write_plan(plan, file);
+  Experiment experiment = two_jobs(R"(["schedule"])", 3);
+  experiment.jobs[1].unaware = true;
+  static_cast<void>(run(experiment, options));
+  EXPECT_THAT(problems, ElementsAre(testing::EndsWith(
+                            "of the 6 jobs in serial 0, \"b\" is unaware, \"v\" isn't in the experiment, \"w\" isn't in "
+                            "the experiment, \"x\" isn't in the experiment, \"y\" isn't in the experiment, and 1 more "
+                            "are left out; nobody has slots")));
 }
 
 TEST_F(SchedulePlanFile, unusable__is_refused_before_anything_runs) {

@@ -182,6 +182,16 @@ TEST_F(Command, run__refuses_options) {
               StartsWith("mltcp: --iterations: 10000 iterations of job[1] take 138.889 days or more; "));
 }
 
+TEST_F(Command, run__looks_at_a_plan_before_it_prints) {
+  put("bad.json", "{ \"schema\": \"mltcp.plan/1\", x }");
+  for (const char* plan : {"bad.json", "none.json"}) {
+    const Outcome outcome = run(std::string("run e.toml --policy schedule --plan ") + plan);
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err, AllOf(StartsWith(std::string("mltcp: ") + plan + ": "), Not(HasSubstr("exception"))));
+  }
+}
+
 #if MLTCP_HAS_DPDK
 TEST_F(Command, run__too_many_jobs_for_the_ring_are_named) {
   std::string text = "[bottleneck]\nrate = \"1 Gbps\"\n";
@@ -197,6 +207,37 @@ TEST_F(Command, inspect__name_is_one_that_reads_back) {
   EXPECT_THAT(refusal("inspect t.txt --toml --name $'a\\xff'"), HasSubstr("--name: the name has control characters"));
   EXPECT_THAT(refusal("inspect t.txt --toml --name $'a\\nb'"), HasSubstr("--name: the name has control characters"));
   EXPECT_THAT(refusal("inspect t.txt --toml --name ''"), HasSubstr("--name: the name is empty"));
+}
+
+TEST_F(Command, inspect__profile_says_what_it_asks_for) {
+  put("p.csv", "time_ms,rate_bps\n0,0\n70,300e6\n90,0\n130,500e6\n140,950e6\n200,0\n210,0\n");
+  const Outcome shown = run("inspect p.csv --rate '1 Gbps'");
+  EXPECT_EQ(shown.status, 0) << shown.err;
+  EXPECT_EQ(shown.out,
+            "p.csv: measured profile of one iteration, 6 steps\n"
+            "an iteration takes 210.000 ms and sends 8.500 MB for 42.9% of them, in 2 bursts at up to 950 Mbps\n"
+            "alone on 1 Gbps it takes 210.000 ms and sends for 42.9% of them\n"
+            "  at    70.000 ms for    20.000 ms  750.000 kB, at 300.000 Mbps on average and up to 300.000 Mbps\n"
+            "  at   130.000 ms for    70.000 ms    7.750 MB, at 885.714 Mbps on average and up to 950.000 Mbps\n");
+  // What --toml prints is the same job.
+  put("of_toml.toml", "[bottleneck]\nrate = \"1 Gbps\"\n" + run("inspect p.csv --toml").out);
+  put("of_csv.toml", "[bottleneck]\nrate = \"1 Gbps\"\n[[job]]\nname = \"p\"\nprofile = \"p.csv\"\n");
+  const std::string as_toml = run("schedule of_toml.toml").out;
+  EXPECT_THAT(as_toml, HasSubstr("210.000"));
+  EXPECT_EQ(as_toml.substr(as_toml.find(':')), run("schedule of_csv.toml").out.substr(std::string("of_csv").size()));
+  EXPECT_THAT(refusal("inspect p.csv --workers 4"), HasSubstr("a measured profile tells what was sent, and when; "));
+  put("p.csv", "time,rate_bps\n0,1e9\n5,0\n");
+  EXPECT_THAT(refusal("inspect p.csv"), StartsWith("mltcp: p.csv:1: header: \"time\" is no time with its unit; "));
+}
+
+TEST_F(Command, help__names_defaults) {
+  const std::string cluster = run("cluster --help").out;
+  for (const char* text : {"default: the file's, or packet", "or locality,compatible,compatible+schedule,"})
+    EXPECT_THAT(cluster, HasSubstr(text));
+  const std::string schedule = run("schedule --help").out;
+  for (const char* text : {"default 0: any nanosecond", "the file's, or 0.02", "default 32", "tolerance, or 0.05",
+                           "default: the file's, or 0; or, with --plan"})
+    EXPECT_THAT(schedule, HasSubstr(text));
 }
 
 TEST_F(Command, messages__are_one_line_whatever_the_names_hold) {

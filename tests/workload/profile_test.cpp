@@ -62,6 +62,7 @@ TEST(Profile, parse__refuses_with_line_and_column) {
   EXPECT_THAT(refusal(head + "0,0\n20,nan\n30,0\n"), error_at(3, "rate", "\"nan\" is no number"));
   EXPECT_THAT(refusal(head + "0,0\ninf,5e8\n30,0\n"), error_at(3, "time", "\"inf\" is no number"));
   EXPECT_THAT(refusal(head + "0,0\n20,1 Gbps\n30,0\n"), error_at(3, "rate", "\"1 Gbps\" is no number"));
+  EXPECT_THAT(refusal(head + "0 ms,0\n"), error_at(2, "time", "\"0 ms\" is no number; write a decimal number alone"));
   EXPECT_THAT(refusal(head + "0,0\n20,\n30,0\n"), error_at(3, "rate", "\"\" is no number"));
   EXPECT_THAT(refusal(head + "0,0\n20,1e400\n30,0\n"), error_at(3, "rate", "is no number"));
   EXPECT_THAT(refusal(head + "0,0\n20,2e14\n30,0\n"), error_at(3, "rate", "200000000000000 is out of range"));
