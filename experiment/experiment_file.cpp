@@ -268,6 +268,7 @@ class Reader final : public SettingsReader {
           fail(item_of_job, fmt::format("the jobs up to this one have more than {} connections", kMostConnections),
                "lower count, hosts or flows");
         experiment.jobs.push_back(std::move(copy));
+        experiment.places.push_back(fmt::format("{}: {}", place(item_of_job.line), item_of_job.key));
         numbers_.push_back(number);
       }
     }

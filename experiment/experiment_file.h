@@ -59,6 +59,8 @@ struct Experiment {
   /// At least one, each sends something; names differ. Job::rate is 0 where the file leaves it out. All iterations of
   /// a job fit into kLongestRun even if it has the network to itself.
   std::vector<workload::Job> jobs;
+  /// By job: "FILE:LINE: job[N]", which stands in messages; empty for an experiment that comes from no file.
+  std::vector<std::string> places;
   /// The same for experiments that run alike, but for the seed: of everything in the file (and its traces, and what the
   /// command line set) except name and seed. 32 hexadecimal digits.
   std::string fingerprint;

@@ -27,6 +27,8 @@ namespace {
 
 constexpr double kMostBurstsOnPerimeter = 200'000;  // of all jobs of a link: half a minute of searching
 
+constexpr double kHelpStep = 0.001;  // of slack and stretch that would help
+
 using scheduler::Burst;
 using scheduler::Demand;
 using scheduler::Problem;
@@ -98,7 +100,7 @@ class Scheduling {
       slot.unaware = job.unaware;
       if (!job.unaware) aware_.push_back(number);
     }
-    if (aware_.empty()) throw InputError("every job is unaware, so none keeps to a schedule; let one job be aware");
+    if (aware_.empty()) fail(0, "every job is unaware, so none keeps to a schedule", "let one job be aware");
     if (aware_.size() < result_.jobs.size()) warn_of_unaware();
   }
 
@@ -109,10 +111,7 @@ class Scheduling {
       });
     if (options_.make_room) options_.solve.slack = slack_for(experiment_.schedule, experiment_.jobs, profiles_);
     tell(0.4, "solving");
-    if (experiment_.topology)
-      schedule_topology();
-    else
-      schedule_dumbbell();
+    solve();
     for (const ScheduleResult::Component& component : result_.components)
       if (!component.within_limit)
         result_.warnings.push_back(fmt::format(
@@ -120,15 +119,85 @@ class Scheduling {
             "iterations; raise --max-repetitions, or keep jobs of one period together",
             component.jobs.size(), in_quotes(result_.jobs[component.jobs.front()].name), percent(component.stretch)));
     for (std::size_t i = 0; i < result_.links.size(); ++i) {
-      tell(0.5 + 0.5 * static_cast<double>(i) / static_cast<double>(result_.links.size()), result_.links[i].name);
+      tell(0.5 + 0.4 * static_cast<double>(i) / static_cast<double>(result_.links.size()), result_.links[i].name);
       judge(result_.links[i]);
     }
+    look_for_help();
     return std::move(result_);
   }
 
  private:
   void tell(double fraction, const std::string& what) const {
     if (options_.progress) options_.progress(fraction, what);
+  }
+
+  void solve() {
+    if (experiment_.topology)
+      schedule_topology();
+    else
+      schedule_dumbbell();
+  }
+
+  // Whether all jobs fit with these options: solved as the schedule itself was.
+  [[nodiscard]] bool fits_with(const scheduler::SolveOptions& options) const {
+    Scheduling other(*this);
+    other.options_.solve = options;
+    other.result_.links.clear();
+    other.result_.components.clear();
+    other.solve();
+    return std::all_of(other.result_.links.begin(), other.result_.links.end(),
+                       [](const ScheduleResult::Link& link) { return link.solution.score >= 1; }) &&
+           std::all_of(other.result_.components.begin(), other.result_.components.end(),
+                       [](const ScheduleResult::Component& component) { return component.within_limit; });
+  }
+
+  // What the worst link alone needs, found by trying, and whether that is enough for all of them.
+  void look_for_help() {
+    if (result_.links.empty()) return;
+    const ScheduleResult::Link& worst = result_.links[worst_first(result_).front()];
+    if (worst.solution.score >= 1 || worst.uses.size() > kMostJudgedJobs) return;
+    tell(0.9, "what would help");
+    const Problem problem = problem_of(worst);
+    const auto solution = [&](double slack, double stretch) {
+      scheduler::SolveOptions options = options_.solve;
+      options.slack = slack;
+      options.max_stretch = stretch;
+      options.robust = false;
+      return scheduler::solve(problem, options);
+    };
+    const auto slack_fits = [&](int steps) {
+      return solution(steps * kHelpStep, options_.solve.max_stretch).links.front().score >= 1;
+    };
+    const auto in_steps = [](double share) { return static_cast<int>(std::ceil(share / kHelpStep - 1e-9)); };
+    // Ever longer ones, and then half way between the last two.
+    const int most = in_steps(kMostHelp);
+    int too_little = in_steps(options_.solve.slack);
+    int enough = std::min(too_little + 1, most);
+    while (!slack_fits(enough) && enough < most) {
+      const int step = std::max(1, (enough - too_little) * 3 / 2);
+      too_little = enough;
+      enough = std::min(enough + step, most);
+    }
+    for (bool fits = slack_fits(enough); fits && enough - too_little > 1;) {
+      const int middle = (too_little + enough) / 2;
+      (slack_fits(middle) ? enough : too_little) = middle;
+    }
+    scheduler::SolveOptions options = options_.solve;
+    options.slack = enough * kHelpStep;
+    if (options.slack > options_.solve.slack && fits_with(options)) result_.enough_slack = options.slack;
+
+    options = options_.solve;
+    for (const double stretch : {0.03, 0.05, 0.1, 0.2, kMostHelp}) {
+      if (stretch <= options_.solve.max_stretch) continue;
+      const scheduler::Solution found = solution(options_.solve.slack, stretch);
+      if (!found.slots.within_limit || found.links.front().score < 1) continue;
+      for (const double tried : {in_steps(found.slots.stretch - options_.solve.slack) * kHelpStep, stretch}) {
+        options.max_stretch = tried;
+        if (result_.enough_stretch || tried <= options_.solve.max_stretch || !fits_with(options)) continue;
+        result_.enough_stretch = tried;
+      }
+      return;
+    }
   }
 
   void warn_of_unaware() {
@@ -171,7 +240,7 @@ class Scheduling {
     return *most;
   }
 
-  // Refuses a link on which jobs of such different periods meet that their shortest perimeter takes minutes to search.
+  // What a link's jobs ask of its circle. More than the solver takes is refused here, where the jobs' places are known.
   void check_spread(std::string_view link, const std::vector<std::uint32_t>& numbers,
                     const std::vector<std::size_t>& bursts) const {
     const auto longer = [&](std::uint32_t a, std::uint32_t b) {
@@ -183,12 +252,20 @@ class Scheduling {
       sum += static_cast<double>(bursts[i]) *
              std::floor(result_.jobs[*most].period.seconds() / result_.jobs[numbers[i]].period.seconds());
     if (sum <= kMostBurstsOnPerimeter) return;
-    throw InputError(fmt::format(
-        "jobs {} (iterations of {}) and {} ({}) meet on link {}: their perimeter holds {:.0f} bursts, more than "
-        "{:.0f}; "
-        "set unaware = true for the one with short iterations",
-        in_quotes(result_.jobs[*least].name), to_text(result_.jobs[*least].period), in_quotes(result_.jobs[*most].name),
-        to_text(result_.jobs[*most].period), in_quotes(link), sum, kMostBurstsOnPerimeter));
+    fail(*least,
+         fmt::format("its iterations of {} and those of job {} ({}) meet on link {}, on whose perimeter there are {:.0f} "
+                     "bursts, more than {:.0f}",
+                     to_text(result_.jobs[*least].period), in_quotes(result_.jobs[*most].name),
+                     to_text(result_.jobs[*most].period), in_quotes(link), sum, kMostBurstsOnPerimeter),
+         "set unaware = true for one of them, or give them iterations that differ less");
+  }
+
+  [[noreturn]] void fail(std::uint32_t number, std::string_view cause, std::string_view cure) const {
+    throw InputError(one_line(fmt::format("{}: {}; {}",
+                                          number < experiment_.places.size()
+                                              ? experiment_.places[number]
+                                              : "job " + in_quotes(experiment_.jobs[number].name),
+                                          cause, cure)));
   }
 
   void schedule_dumbbell() {
@@ -558,7 +635,13 @@ PlanFile plan_of(const ScheduleResult& schedule, const ScheduleSettings& setting
 }
 
 ScheduleResult make_schedule(const Experiment& experiment, const ScheduleOptions& options) {
-  return Scheduling(experiment, options).run();
+  try {
+    return Scheduling(experiment, options).run();
+  } catch (const InputError& error) {
+    // What the solver refuses, as a period that is too long with its slack, is of the file as a whole.
+    if (experiment.file.empty() || std::string_view(error.what()).starts_with(one_line(experiment.file))) throw;
+    throw InputError(one_line(fmt::format("{}: {}", experiment.file, error.what())));
+  }
 }
 
 std::string score_text(double score) {
@@ -595,6 +678,11 @@ std::string verdict(const ScheduleResult& schedule, const ScheduleResult::Link& 
   const std::string least = percent(std::max(0.0, 1 - solution.upper_bound));
   if (!solution.optimal && least != percent(1 - solution.score))
     text += fmt::format(" (no shifts get below {})", least);
+  std::vector<std::string> options;
+  if (schedule.enough_slack) options.push_back(fmt::format("--slack {:.3g}", *schedule.enough_slack));
+  if (schedule.enough_stretch) options.push_back(fmt::format("--max-stretch {:.3g}", *schedule.enough_stretch));
+  if (!options.empty())
+    text += fmt::format("; with {} all jobs fit, in slots that are so much longer", fmt::join(options, " or "));
   if (link.removals.empty() || link.uses.size() < 2) return text;
   const ScheduleResult::Removal& best = link.removals.front();
   std::string others;
@@ -643,7 +731,7 @@ std::string to_json(const ScheduleResult& schedule) {
     for (const std::uint32_t link : loop.links) on.push_back(schedule.links[link].name);
     joint.push_back({{"loops", loop.count}, {"jobs", std::move(names)}, {"links", std::move(on)}});
   }
-  const ordered_json root{{"schema", kScheduleSchema},
+  ordered_json root{{"schema", kScheduleSchema},
                           {"experiment", schedule.experiment},
                           {"demand", schedule.measured ? "measured" : "ideal"},
                           {"drift", schedule.drift},
@@ -658,6 +746,8 @@ std::string to_json(const ScheduleResult& schedule) {
                           {"components", std::move(components)},
                           {"joint", std::move(joint)},
                           {"warnings", schedule.warnings}};
+  if (schedule.enough_slack) root["enough_slack"] = *schedule.enough_slack;
+  if (schedule.enough_stretch) root["enough_max_stretch"] = *schedule.enough_stretch;
   return root.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -138,7 +138,7 @@ int dispatch(int argc, char** argv) {
   schedule_command
       ->add_option("--max-stretch", schedule.max_stretch,
                    "A slot is at most this share longer than the job's iteration; default: the file's, or 0.02")
-      ->check(share(10));
+      ->check(share(1));
   schedule_command
       ->add_option("--max-repetitions", schedule.max_repetitions,
                    "The perimeter is at most so many times the longest iteration; default 32")
@@ -153,7 +153,7 @@ int dispatch(int argc, char** argv) {
           "--slack", schedule.slack,
           "Makes every slot this share longer: room to catch up; default: the file's, or 0; or, with --plan, what the "
           "jobs' jitter and their room need (docs/plans.md)")
-      ->check(share(10));
+      ->check(share(1));
   schedule_command->add_option("--json", schedule.json, "Write the schedule to this file; - is standard output");
   schedule_command->add_option("--report", schedule.report,
                                "Write a self-contained HTML page of it to this file; - is standard output");

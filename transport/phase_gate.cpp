@@ -81,10 +81,8 @@ PlanState PhaseGate::set(const PhasePlan& plan, Nanos now) {
   tolerance_ = share_of(plan.period, plan.tolerance);
   step_ = std::max(share_of(plan.period, plan.gradual_step), Nanos(1));
   stats_.state = PlanState::active;
-  aligned_ = false;
-  joining_ = true;
-  bucket_ = 0;
-  correction_waited_ = Nanos(0);
+  history_ = {};
+  history_.joining = true;
   return stats_.state;
 }
 
@@ -112,17 +110,25 @@ Nanos PhaseGate::opens_at(Nanos now) {
   return now;
 }
 
+void PhaseGate::skip() {
+  history_ = history_before_;
+  stats_ = stats_before_;
+  ++stats_.skipped;
+}
+
 void PhaseGate::decide(Nanos now) {
+  history_before_ = history_;
+  stats_before_ = stats_;
   asked_ = now;
   decided_ = true;
   const Nanos phase = phase_of(now, plan_);
   const Nanos to_next = plan_.period - phase;
-  const bool early = aligned_ && later(now, plan_.clock_bound) < next_slot_;
+  const bool early = history_.aligned && later(now, plan_.clock_bound) < history_.next_slot;
   const bool late = phase <= tolerance_;  // or on time
   const bool drifted = !early && !late && to_next > plan_.clock_bound;
   const bool gradual = plan_.correction == PhasePlan::Correction::gradual;
   if (early)
-    opens_ = next_slot_;
+    opens_ = history_.next_slot;
   else if (drifted)
     opens_ = later(now, gradual ? std::min(to_next, step_) : to_next);
   else
@@ -133,29 +139,29 @@ void PhaseGate::decide(Nanos now) {
   }
   if (drifted) {
     // A new plan's first slot is no drift; nor is each further step of a correction.
-    const bool counts = aligned_ || (!joining_ && correction_waited_ >= plan_.period);
+    const bool counts = history_.aligned || (!history_.joining && history_.correction_waited >= plan_.period);
     if (counts && !count_correction(now)) return;
-    correction_waited_ += opens_ - now;
-    aligned_ = false;
+    history_.correction_waited += opens_ - now;
+    history_.aligned = false;
     if (opens_ - now < to_next) return;
   }
-  take_slot(early ? next_slot_ : late ? now - phase : later(now, to_next));
+  take_slot(early ? history_.next_slot : late ? now - phase : later(now, to_next));
 }
 
 void PhaseGate::take_slot(Nanos slot) {
-  if (aligned_ || joining_) bucket_ -= std::min(bucket_, 1U);
-  aligned_ = true;
-  joining_ = false;
-  next_slot_ = later(slot, plan_.period);
-  correction_waited_ = Nanos(0);
+  if (history_.aligned || history_.joining) history_.bucket -= std::min(history_.bucket, 1U);
+  history_.aligned = true;
+  history_.joining = false;
+  history_.next_slot = later(slot, plan_.period);
+  history_.correction_waited = Nanos(0);
   ++stats_.on_slot;
 }
 
 bool PhaseGate::count_correction(Nanos now) {
   ++stats_.corrections;
-  correction_waited_ = Nanos(0);
-  bucket_ += kIterationsPerCorrection;
-  if (bucket_ < kMisfit * kIterationsPerCorrection) return true;
+  history_.correction_waited = Nanos(0);
+  history_.bucket += kIterationsPerCorrection;
+  if (history_.bucket < kMisfit * kIterationsPerCorrection) return true;
   drop(PlanState::misfit, now);
   return false;
 }

@@ -18,7 +18,18 @@
 // let go after a few. A gradual correction that has waited for a whole period and not arrived counts again.
 //
 // A plan is also dropped when it is stale (a wait that would outlast valid_until isn't begun), or out of range. Without
-// a plan the gate is open. All workers of a job that ask at the same time decide alike.
+// a plan the gate is open.
+//
+// An iteration that is skipped while it is held (the program begins the next one before its first bytes have left) is as
+// if it had never asked: what was held leaves freely, its slot and its correction are given back, and the next iteration
+// may take the same slot.
+//
+// A job whose workers run on several shards has a gate on each, and none of them hears of the others: each decides from
+// the plan, its own history and its own clock. So they decide alike as long as they ask alike. An early worker, however
+// early, waits for the slot that the others wait for. Where one is within the tolerance (or clock_bound before the slot)
+// and another just beyond, by what their clocks or their readiness differ, the first goes and the second waits for the
+// next slot. The collective ends with the last of them, which is a drift for the first, too: both take the slot after
+// that and agree again. It costs the job a period and each of them one correction.
 #pragma once
 
 #include <cstdint>
@@ -66,6 +77,7 @@ struct GateStats {
   std::uint64_t on_slot = 0;        ///< iterations that began on their slot, or after it within the tolerance
   std::uint64_t corrections = 0;    ///< drifts
   std::uint64_t plans_dropped = 0;  ///< as stale, invalid or a misfit
+  std::uint64_t skipped = 0;        ///< iterations that were skipped while they were held; they count nowhere else
   Nanos waited;                     ///< in all, also of those that were early
 };
 
@@ -83,6 +95,7 @@ class PhaseGate {
 
   /// What is posted from now on belongs to a new iteration.
   void begin_iteration() {
+    if (pending_ && decided_) skip();
     ++round_;
     pending_ = true;
     decided_ = false;
@@ -102,7 +115,17 @@ class PhaseGate {
   [[nodiscard]] const GateStats& stats() const { return stats_; }
 
  private:
+  /// What a decision changes, and what is as before when its iteration is skipped.
+  struct History {
+    bool aligned = false;  ///< the last iteration was on a slot, the next one's is next_slot
+    bool joining = false;  ///< no iteration has been on a slot of this plan
+    std::uint32_t bucket = 0;
+    Nanos next_slot;
+    Nanos correction_waited;  ///< gradually, since the correction began or was last counted
+  };
+
   void decide(Nanos now);
+  void skip();
   void take_slot(Nanos slot);
   /// False if it was one too many.
   bool count_correction(Nanos now);
@@ -115,14 +138,12 @@ class PhaseGate {
   std::uint32_t round_ = 0;
   bool pending_ = false;
   bool decided_ = false;  ///< of a pending iteration: its first bytes have asked at asked_, and may leave at opens_
-  bool aligned_ = false;  ///< the last iteration was on a slot, the next one's is next_slot_
-  bool joining_ = false;  ///< no iteration has been on a slot of this plan
-  std::uint32_t bucket_ = 0;
-  Nanos next_slot_;
   Nanos asked_;
   Nanos opens_;
-  Nanos correction_waited_;  ///< gradually, since the correction began or was last counted
+  History history_;
   GateStats stats_;
+  History history_before_;  ///< the decision, like the next
+  GateStats stats_before_;
 };
 
 }  // namespace mltcp

@@ -165,9 +165,56 @@ TEST(Schedule, periods__that_are_too_different_are_refused) {
       schedule(one);
       ADD_FAILURE() << text;
     } catch (const InputError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("jobs \"tick\" (iterations of 18 us) and \"epoch\" (74.008 s) meet on link"));
+      EXPECT_THAT(error.what(), testing::ContainsRegex("^e.toml:[0-9]+: job\\[1\\]: its iterations of 18 us and those of "
+                                                       "job \"epoch\" \\(74.008 s\\) meet on link"));
       EXPECT_THAT(error.what(), HasSubstr("; set unaware = true"));
     }
+}
+
+TEST(Schedule, errors__name_the_file) {
+  const auto refusal = [](const std::string& text, const ScheduleOptions& options) {
+    try {
+      schedule(text, options);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(refusal(kLink + job("bulk", "0 ms", "5 MB", "unaware = true"), {}),
+              testing::ContainsRegex("^e.toml:[0-9]+: job\\[1\\]: every job is unaware"));
+  ScheduleOptions options;
+  options.solve.slack = 2;
+  EXPECT_EQ(refusal(k4060 + job("more", "0 ms", "5 MB"), options), "e.toml: slack is 2; give a share from 0 to 1");
+}
+
+// What the verdict proposes does help when it is tried.
+TEST(Schedule, help__is_true_when_it_is_tried) {
+  // 40 ms and 44 ms fit if both run in one rhythm; three jobs that send for 105% of a period need longer slots.
+  const std::string odd = kLink + job("a", "20 ms", "2.5 MB") + job("b", "22 ms", "2.75 MB");
+  const std::string full = kLink + job("a", "65 ms", "4.375 MB") + job("b", "65 ms", "4.375 MB") +
+                           job("c", "65 ms", "4.375 MB");
+  const ScheduleResult three = schedule(full);
+  ASSERT_LT(three.score, 1);
+  ASSERT_TRUE(three.enough_slack.has_value());
+  EXPECT_NEAR(*three.enough_slack, 0.05, 0.0011);
+  EXPECT_FALSE(three.enough_stretch.has_value()) << "they are in one rhythm already";
+  EXPECT_THAT(verdict(three, three.links.front()), HasSubstr("; with --slack 0.05 all jobs fit, "));
+  ScheduleOptions options;
+  options.solve.slack = *three.enough_slack;
+  EXPECT_EQ(schedule(full, options).score, 1);
+  options.solve.slack -= 0.002;
+  EXPECT_LT(schedule(full, options).score, 1) << "much less would not do";
+
+  const ScheduleResult two = schedule(odd);
+  ASSERT_LT(two.score, 1);
+  ASSERT_TRUE(two.enough_stretch.has_value());
+  EXPECT_NEAR(*two.enough_stretch, 0.1, 0.0011);
+  EXPECT_THAT(verdict(two, two.links.front()), HasSubstr("--max-stretch 0.1 all jobs fit, "));
+  options = {};
+  options.solve.max_stretch = *two.enough_stretch;
+  EXPECT_EQ(schedule(odd, options).score, 1);
+  const ScheduleResult fits = schedule(k4060);
+  EXPECT_FALSE(fits.enough_slack || fits.enough_stretch);
 }
 
 TEST(Schedule, demand_of__joins_what_is_too_many_and_keeps_the_bits) {

@@ -251,6 +251,51 @@ TEST(PhaseGate, begin_iteration__twice_holds_the_newest_only) {
   EXPECT_TRUE(gate.holds(gate.round()));
 }
 
+// What is skipped while it is held has had no slot and no correction.
+TEST(PhaseGate, begin_iteration__twice_gives_back_what_the_held_one_took) {
+  PhaseGate gate = gate_of(plan_of());
+  gate.begin_iteration();
+  EXPECT_EQ(gate.opens_at(0_ms), 10_ms);
+  EXPECT_EQ(leaves(gate, 5_ms), 10_ms) << "and not the slot after the skipped one's";
+  EXPECT_EQ(gate.stats().on_slot, 1U);
+  EXPECT_EQ(gate.stats().skipped, 1U);
+  EXPECT_EQ(gate.stats().waited, 5_ms);
+  // Over and over a drift that is skipped: counted once, when one of them has gone.
+  for (int i = 0; i < 5; ++i) {
+    gate.begin_iteration();
+    EXPECT_EQ(gate.opens_at(150_ms + Nanos(i)), 210_ms);
+  }
+  EXPECT_EQ(leaves(gate, 160_ms), 210_ms);
+  EXPECT_EQ(gate.stats().state, PlanState::active);
+  EXPECT_EQ(gate.stats().corrections, 1U);
+  EXPECT_EQ(gate.stats().on_slot, 2U);
+  EXPECT_EQ(gate.stats().skipped, 6U);
+  EXPECT_EQ(gate.stats().waited, 5_ms + 50_ms);
+  // One that is skipped before it asks, or after it has gone, has taken nothing.
+  gate.begin_iteration();
+  EXPECT_EQ(leaves(gate, 309_ms), 310_ms);
+  EXPECT_EQ(gate.stats().skipped, 6U);
+}
+
+// Two shards of one job, whose clocks differ by a nanosecond just where the tolerance ends.
+TEST(PhaseGate, two_gates_of_a_job__agree_again_after_one_correction_each) {
+  PhaseGate first = gate_of(plan_of());
+  PhaseGate second = gate_of(plan_of());
+  EXPECT_EQ(leaves(first, 10_ms), leaves(second, 10_ms));
+  EXPECT_EQ(leaves(first, 115_ms), 115_ms);
+  EXPECT_EQ(leaves(second, 115000001_ns), 210_ms);
+  for (int i = 0; i < 20; ++i) {
+    // The iteration ends when both have sent: 99 ms after the later of them.
+    const Nanos ready = 309_ms + Nanos(100'000'000) * i;
+    EXPECT_EQ(leaves(first, ready), ready + 1_ms);
+    EXPECT_EQ(leaves(second, ready + 1_ns), ready + 1_ms);
+  }
+  for (const PhaseGate* gate : {&first, &second}) {
+    EXPECT_EQ(gate->stats().corrections, 1U);
+    EXPECT_EQ(gate->stats().state, PlanState::active);
+  }
+}
+
 TEST(PhaseGate, objection__names_what_is_out_of_range) {
   const auto objection = [](auto&& change) {
     PhasePlan plan = plan_of();
