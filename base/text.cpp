@@ -1,7 +1,6 @@
 // Cleaning of text (see text.h); UTF-8 as in RFC 3629, section 4.
 #include "mltcp/base/text.h"
 
-
 namespace mltcp {
 namespace {
 

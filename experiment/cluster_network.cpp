@@ -78,7 +78,10 @@ class PacketNetwork final : public ClusterNetwork {
         const Running& job = entry.second;
         return job.started ? job.driver->done() : job.driver->connected();
       };
-      const bool stopped = testbed_.run(until, [&] { return std::any_of(jobs_.begin(), jobs_.end(), due); });
+      const bool stopped = testbed_.run(until, [&] {
+        count_event();
+        return std::any_of(jobs_.begin(), jobs_.end(), due);
+      });
       std::vector<std::uint32_t> done;
       for (auto& [number, job] : jobs_) {
         if (job.started && job.driver->done()) done.push_back(number);
@@ -154,7 +157,10 @@ class FlowLevelNetwork final : public ClusterNetwork {
 
   std::vector<std::uint32_t> run(Nanos until) override {
     done_.clear();
-    cluster_.run(until, [this] { return !done_.empty(); });
+    cluster_.run(until, [this] {
+      count_event();
+      return !done_.empty();
+    });
     std::sort(done_.begin(), done_.end());
     return std::move(done_);
   }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mltcp/base/units.h"
@@ -62,6 +63,19 @@ class ClusterNetwork {
   virtual std::vector<std::uint32_t> run(Nanos until) = 0;
   [[nodiscard]] virtual Nanos now() const = 0;
   [[nodiscard]] virtual ClusterTraffic traffic() = 0;
+
+  /// Called every few thousand events of run(), to tell how far it is; may ask for now() and nothing else.
+  void on_work(std::function<void()> callback) { on_work_ = std::move(callback); }
+
+ protected:
+  void count_event() {
+    constexpr std::uint64_t every = 4096;
+    if (++events_ % every == 0 && on_work_) on_work_();
+  }
+
+ private:
+  std::function<void()> on_work_;
+  std::uint64_t events_ = 0;
 };
 
 /// What is alike for all jobs.

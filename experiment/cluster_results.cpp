@@ -57,7 +57,7 @@ Cells cells_of(const ClusterResults& results) {
   const bool packets = results.level == "packet";
   Cells cells;
   cells.left = 1;
-  cells.rows.push_back({"scheme", "done in s", "gain", "p99", "gain", "iteration", "gain", "p95", "p99", "gain",
+  cells.rows.push_back({"scheme", "completion s", "gain", "p99", "gain", "slow-down", "gain", "p95", "p99", "gain",
                         packets ? "marks" : "contended", packets ? "fewer" : "less", "busy", "shared", "score",
                         "moves"});
   if (summaries.empty()) return cells;

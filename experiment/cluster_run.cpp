@@ -122,6 +122,7 @@ class ClusterRunner {
     network_ = scheme.placement == Scheme::Placement::ideal
                    ? make_dedicated_network([&] { return make_network(experiment_, seed_); })
                    : make_network(experiment, seed);
+    network_->on_work([this] { tick_(progress()); });
     run_.scheme = scheme.name;
     run_.seed = seed;
     run_.jobs.resize(arrivals_.size());
@@ -160,13 +161,25 @@ class ClusterRunner {
         changed = true;
       }
       if (changed && scheme_.schedule) give_plans();
-      tick_(work_done_ / work_);
+      tick_(progress());
     }
     finish();
     return std::move(run_);
   }
 
  private:
+  /// Of jobs that run, as if nobody were in their way, but never all of it.
+  [[nodiscard]] double progress() const {
+    constexpr double most = 0.99;
+    double done = work_done_;
+    for (const std::uint32_t number : running_) {
+      const ClusterJobResult& job = run_.jobs[number];
+      const double alone = static_cast<double>(job.isolated.count) * job.iterations;
+      const auto ran = static_cast<double>((network_->now() - arrivals_.front().at - job.start).count);
+      done += std::min(ran, most * alone) * job.workers;
+    }
+    return done / work_;
+  }
   static scheduler::Topology topology(const ClusterExperiment& experiment) {
     scheduler::LeafSpineShape shape;
     shape.leaves = experiment.topology.leaves;
@@ -255,6 +268,7 @@ class ClusterRunner {
       job.augmentation.scale_decrease(experiment_.mltcp.scale_decrease);
     }
     network_->add(job);
+    running_.insert(number);
     first_send_[number] = demand.bursts.empty() ? Nanos() : demand.bursts.front().from;
   }
 
@@ -328,6 +342,7 @@ class ClusterRunner {
     }
     plans_.erase(number);
     first_send_.erase(number);
+    running_.erase(number);
     work_done_ += static_cast<double>(result.isolated.count) * result.iterations * result.workers;
   }
 
@@ -416,6 +431,7 @@ class ClusterRunner {
 
   double work_ = 0;  ///< host nanoseconds
   double work_done_ = 0;
+  std::set<std::uint32_t> running_;
   Nanos limit_;
   Nanos accounted_;
   std::uint32_t busy_ = 0;  ///< hosts
@@ -461,13 +477,29 @@ ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRun
   std::vector<std::pair<const Kind, Nanos>*> unknown;
   unknown.reserve(isolated.size());
   for (auto& entry : isolated) unknown.push_back(&entry);
+  // Shares of the whole, by iterations to run.
+  const double alone = static_cast<double>(unknown.size()) * isolated_iterations;
+  double together = 0;
+  for (std::uint32_t i = 0; i < experiment.seeds; ++i)
+    for (const Arrival& arrival : arrivals_of(experiment, experiment.seed + i)) together += arrival.iterations;
+  together *= static_cast<double>(experiment.schemes.size());
+  std::mutex mutex;
+  std::size_t measured = 0;
+  const auto tell_measured = [&](std::size_t more) {
+    if (!settings.progress) return;
+    const std::lock_guard lock(mutex);
+    measured += more;
+    settings.progress(static_cast<double>(measured) * isolated_iterations / (alone + together),
+                      fmt::format("{} of {} kinds of jobs measured alone", measured, unknown.size()));
+  };
+  tell_measured(0);
   oneapi::tbb::parallel_for(std::size_t{0}, unknown.size(), [&](std::size_t i) {
     unknown[i]->second = isolated_period(experiment, unknown[i]->first);
+    tell_measured(1);
   });
 
   const std::size_t runs = experiment.schemes.size() * experiment.seeds;
   results.runs.resize(runs);
-  std::mutex mutex;
   std::vector<double> fractions(runs);
   oneapi::tbb::parallel_for(
       oneapi::tbb::blocked_range<std::size_t>(0, runs, 1),
@@ -477,7 +509,11 @@ ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRun
             if (!settings.progress) return;
             const std::lock_guard lock(mutex);
             fractions[i] = fraction;
-            settings.progress(std::accumulate(fractions.begin(), fractions.end(), 0.0) / static_cast<double>(runs));
+            const double done = std::accumulate(fractions.begin(), fractions.end(), 0.0) / static_cast<double>(runs);
+            const auto finished =
+                std::count_if(fractions.begin(), fractions.end(), [](double share) { return share > 1 - 1e-9; });
+            settings.progress((alone + together * done) / (alone + together),
+                              fmt::format("{} of {} runs", finished, runs));
           };
           results.runs[i] = ClusterRunner(experiment, experiment.schemes[i / experiment.seeds],
                                           experiment.seed + i % experiment.seeds, isolated, tick)

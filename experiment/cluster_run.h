@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "mltcp/base/units.h"
 #include "mltcp/experiment/cluster_file.h"
@@ -28,8 +29,8 @@ namespace mltcp::experiment {
 
 struct ClusterRunSettings {
   std::uint32_t threads = 0;  ///< runs at a time; 0: one a core
-  /// Told the share of the work that is done. Not called by two threads at a time.
-  std::function<void(double fraction)> progress;
+  /// Told the share of the work that is done, and what is being done. Not called by two threads at a time.
+  std::function<void(double fraction, const std::string& what)> progress;
 };
 
 /// Throws InputError or RunError, as run_experiment().

@@ -7,14 +7,17 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
 #include "mltcp/cc/controller.h"
 #include "mltcp/experiment/compute_times.h"
 #include "mltcp/experiment/job_driver.h"
 #include "mltcp/experiment/leaf_spine_testbed.h"
 #include "mltcp/experiment/link_results.h"
+#include "mltcp/experiment/profile.h"
 #include "mltcp/experiment/runner.h"
 #include "mltcp/sim/event_queue.h"
 #include "mltcp/transport/encapsulation.h"
@@ -585,6 +588,56 @@ class FlowDatapath final : public Datapath {
 }  // namespace
 
 std::unique_ptr<Datapath> make_flow_datapath() { return std::make_unique<FlowDatapath>(); }
+
+std::vector<std::string> warnings_at_flow_level(const Experiment& experiment) {
+  const auto& policies = experiment.policies;
+  if (std::find(policies.begin(), policies.end(), "mltcp") == policies.end()) return {};
+  const std::vector<workload::Job>& jobs = experiment.jobs;
+  const auto regular = [](const workload::Job& job) {
+    return !job.unaware && !job.compute_varies() && job.start_jitter.count == 0;
+  };
+  const auto together = [&](const workload::Job& a, const workload::Job& b) {
+    return regular(a) && regular(b) && a.start == b.start && a.hosts.size() == b.hosts.size() && alike(a, b);
+  };
+  // By job: its links, of a topology; a dumbbell has one.
+  std::vector<std::set<std::uint32_t>> links(jobs.size(), {0});
+  if (experiment.topology) {
+    const FlowFabric fabric = flow_fabric(*experiment.topology);
+    for (const Placement& placement : place(jobs, experiment.topology->hosts())) {
+      FlowJob job;
+      job.job = jobs[placement.job];
+      job.number = placement.job;
+      job.workers = placement.workers;
+      job.seed = experiment.seed;
+      links[placement.job].clear();
+      for (std::uint32_t worker = 0; worker < job.workers.size(); ++worker)
+        for (const FlowPath& path : fabric.route(job, worker))
+          links[placement.job].insert(path.data.begin(), path.data.end());
+    }
+  }
+  const auto meet = [&](std::size_t a, std::size_t b) {
+    return std::any_of(links[a].begin(), links[a].end(), [&](std::uint32_t link) { return links[b].contains(link); });
+  };
+  constexpr std::size_t most = 4;  // names of a line
+  std::vector<std::string> warnings;
+  std::vector<bool> named(jobs.size());
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (named[i]) continue;
+    std::vector<std::string> names{in_quotes(jobs[i].name)};
+    std::size_t count = 1;
+    for (std::size_t j = i + 1; j < jobs.size(); ++j) {
+      if (named[j] || !together(jobs[i], jobs[j]) || !meet(i, j)) continue;
+      named[j] = true;
+      if (++count <= most) names.push_back(in_quotes(jobs[j].name));
+    }
+    if (count == 1) continue;
+    warnings.push_back(fmt::format(
+        "jobs {}{} are alike and start together: a fluid has no noise that parts them, so that they collide for ever "
+        "under policy mltcp; give them different starts, or a jitter or start_jitter",
+        fmt::join(names, ", "), count > most ? fmt::format(" and {} more", count - most) : ""));
+  }
+  return warnings;
+}
 
 Run run_at_flow_level(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick,
                       const FlowLevelOptions& options) {

@@ -138,6 +138,10 @@ class FlowLevelCluster {
   std::unique_ptr<State> state_;
 };
 
+/// What to know before the jobs run, a line each: jobs that meet, are alike and start together do the same for ever, as
+/// a fluid has no noise that would let one of them be ahead.
+std::vector<std::string> warnings_at_flow_level(const Experiment& experiment);
+
 /// One run of an experiment, as Datapath::run(). Throws InputError for what datapath flow doesn't have.
 Run run_at_flow_level(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick,
                       const FlowLevelOptions& options = {});

@@ -19,16 +19,6 @@ constexpr std::uint32_t most_iterations = 7;
 constexpr std::int64_t bins_per_iteration = 512;
 constexpr std::int64_t packets_per_bin = 16;
 
-/// What makes two jobs alike when each runs alone.
-bool alike(const workload::Job& a, const workload::Job& b) {
-  const auto same_phase = [](const workload::Phase& p, const workload::Phase& q) {
-    return p.kind == q.kind && p.compute == q.compute && p.bytes == q.bytes && p.rate == q.rate &&
-           p.overlap == q.overlap;
-  };
-  return a.flows == b.flows && a.rate == b.rate && a.cc == b.cc &&
-         std::equal(a.phases.begin(), a.phases.end(), b.phases.begin(), b.phases.end(), same_phase);
-}
-
 /// By job, the first one that is alike. On a topology, where a job is and which paths its flows take matter too.
 std::vector<std::size_t> representatives(const Experiment& experiment) {
   std::vector<std::size_t> all(experiment.jobs.size());
@@ -136,6 +126,15 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
 }
 
 }  // namespace
+
+bool alike(const workload::Job& a, const workload::Job& b) {
+  const auto same_phase = [](const workload::Phase& p, const workload::Phase& q) {
+    return p.kind == q.kind && p.compute == q.compute && p.bytes == q.bytes && p.rate == q.rate &&
+           p.overlap == q.overlap;
+  };
+  return a.flows == b.flows && a.rate == b.rate && a.cc == b.cc &&
+         std::equal(a.phases.begin(), a.phases.end(), b.phases.begin(), b.phases.end(), same_phase);
+}
 
 Profile with_compute(const Profile& profile, Nanos compute) {
   Profile result = profile;

@@ -36,6 +36,9 @@ Profile with_compute(const Profile& profile, Nanos compute);
 /// Told the share of the work that is done, and which job is being measured.
 using ProfileProgress = std::function<void(double fraction, const std::string& job)>;
 
+/// Whether two jobs do the same when each runs alone on one link, but for what is random about them.
+bool alike(const workload::Job& a, const workload::Job& b);
+
 /// How many of the jobs differ when each runs alone: the runs that profile_jobs() makes.
 std::size_t distinct_jobs(const Experiment& experiment);
 /// Iterations of each of these runs. The first one, with its slow start, isn't counted.

@@ -107,9 +107,9 @@ struct Stalls {
 struct ScheduleSummary {
   struct Slot {
     std::string job;
-    Nanos period;      ///< period_ns: from slot to slot
-    Nanos offset;      ///< offset_ns: of an up phase from the run's time 0, below the period
-    Nanos time_shift;  ///< time_shift_ns: by how much the job started later for it
+    Nanos period;        ///< period_ns: from slot to slot
+    Nanos offset;        ///< offset_ns: of an up phase from the run's time 0, below the period
+    Nanos time_shift;    ///< time_shift_ns: by how much the job started later for it
     double stretch = 0;  ///< how much longer the slot is than an iteration of the job alone, as a share of that
     bool operator==(const Slot&) const = default;
   };

@@ -130,8 +130,7 @@ class Scheduling {
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       if (const auto& slot = schedule_.slots[i])
         summary.slots.push_back({jobs_[i].name, slot->period, Nanos(slot->slot.count % slot->period.count),
-                                 schedule_.delays[i],
-                                 slot->period.seconds() / profiles_[i].period.seconds() - 1});
+                                 schedule_.delays[i], slot->period.seconds() / profiles_[i].period.seconds() - 1});
       else if (!jobs_[i].unaware)
         summary.without_slots.push_back(jobs_[i].name);
     }

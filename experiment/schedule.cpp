@@ -253,19 +253,20 @@ class Scheduling {
              std::floor(result_.jobs[*most].period.seconds() / result_.jobs[numbers[i]].period.seconds());
     if (sum <= kMostBurstsOnPerimeter) return;
     fail(*least,
-         fmt::format("its iterations of {} and those of job {} ({}) meet on link {}, on whose perimeter there are {:.0f} "
-                     "bursts, more than {:.0f}",
-                     to_text(result_.jobs[*least].period), in_quotes(result_.jobs[*most].name),
-                     to_text(result_.jobs[*most].period), in_quotes(link), sum, kMostBurstsOnPerimeter),
+         fmt::format(
+             "its iterations of {} and those of job {} ({}) meet on link {}, on whose perimeter there are {:.0f} "
+             "bursts, more than {:.0f}",
+             to_text(result_.jobs[*least].period), in_quotes(result_.jobs[*most].name),
+             to_text(result_.jobs[*most].period), in_quotes(link), sum, kMostBurstsOnPerimeter),
          "set unaware = true for one of them, or give them iterations that differ less");
   }
 
   [[noreturn]] void fail(std::uint32_t number, std::string_view cause, std::string_view cure) const {
-    throw InputError(one_line(fmt::format("{}: {}; {}",
-                                          number < experiment_.places.size()
-                                              ? experiment_.places[number]
-                                              : "job " + in_quotes(experiment_.jobs[number].name),
-                                          cause, cure)));
+    throw InputError(
+        one_line(fmt::format("{}: {}; {}",
+                             number < experiment_.places.size() ? experiment_.places[number]
+                                                                : "job " + in_quotes(experiment_.jobs[number].name),
+                             cause, cure)));
   }
 
   void schedule_dumbbell() {
@@ -732,20 +733,20 @@ std::string to_json(const ScheduleResult& schedule) {
     joint.push_back({{"loops", loop.count}, {"jobs", std::move(names)}, {"links", std::move(on)}});
   }
   ordered_json root{{"schema", kScheduleSchema},
-                          {"experiment", schedule.experiment},
-                          {"demand", schedule.measured ? "measured" : "ideal"},
-                          {"drift", schedule.drift},
-                          {"score", schedule.score},
-                          {"upper_bound", schedule.upper_bound},
-                          {"optimal", schedule.optimal},
-                          {"loops", schedule.loops},
-                          {"lost", schedule.lost},
-                          {"links", std::move(links)},
-                          {"jobs", std::move(jobs)},
-                          {"unaware", std::move(unaware)},
-                          {"components", std::move(components)},
-                          {"joint", std::move(joint)},
-                          {"warnings", schedule.warnings}};
+                    {"experiment", schedule.experiment},
+                    {"demand", schedule.measured ? "measured" : "ideal"},
+                    {"drift", schedule.drift},
+                    {"score", schedule.score},
+                    {"upper_bound", schedule.upper_bound},
+                    {"optimal", schedule.optimal},
+                    {"loops", schedule.loops},
+                    {"lost", schedule.lost},
+                    {"links", std::move(links)},
+                    {"jobs", std::move(jobs)},
+                    {"unaware", std::move(unaware)},
+                    {"components", std::move(components)},
+                    {"joint", std::move(joint)},
+                    {"warnings", schedule.warnings}};
   if (schedule.enough_slack) root["enough_slack"] = *schedule.enough_slack;
   if (schedule.enough_stretch) root["enough_max_stretch"] = *schedule.enough_stretch;
   return root.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";

@@ -32,7 +32,8 @@ inline constexpr std::string_view kScheduleSchema = "mltcp.schedule/1";
 struct ScheduleOptions {
   scheduler::SolveOptions solve;
   bool measure = false;  ///< demands and periods from the simulator instead of the ideal ones
-  /// The slack that slots need to be kept, as policy schedule takes it (plan.h), instead of solve.slack; with `measure`.
+  /// The slack that slots need to be kept, as policy schedule takes it (plan.h), instead of solve.slack; with
+  /// `measure`.
   bool make_room = false;
   /// Told from time to time how far it is, 0 to 1, and what is done; may be empty.
   std::function<void(double, const std::string&)> progress;

@@ -65,7 +65,7 @@ int cluster(const ClusterArguments& arguments) {
   ProgressBar bar;
   experiment::ClusterRunSettings settings;
   settings.threads = arguments.threads;
-  settings.progress = [&](double fraction) { bar.show(fraction, "of the jobs' work"); };
+  settings.progress = [&](double fraction, const std::string& what) { bar.show(fraction, what); };
   const experiment::ClusterResults results = experiment::run_cluster(experiment, settings);
   bar.clear();
 

@@ -14,6 +14,7 @@
 #include "mltcp/base/units.h"
 #include "mltcp/cc/controller.h"
 #include "mltcp/experiment/experiment_file.h"
+#include "mltcp/experiment/flow_level.h"
 #include "mltcp/experiment/report.h"
 #include "mltcp/experiment/results.h"
 #include "mltcp/experiment/runner.h"
@@ -138,6 +139,7 @@ int run(const RunArguments& arguments) {
   const bool flow_level = experiment.datapath == "flow";
   if (flow_level && arguments.verify)
     throw InputError("--verify: datapath flow carries no bytes; leave it out, or add --datapath sim");
+  if (flow_level) warn(experiment::warnings_at_flow_level(experiment));
   std::unique_ptr<experiment::Datapath> datapath;
   if (flow_level)
     datapath = experiment::make_flow_datapath();

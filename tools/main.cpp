@@ -78,7 +78,8 @@ int dispatch(int argc, char** argv) {
                           "sim (virtual time), flow (virtual time, flows in place of packets: for large networks) or "
                           "ring (DPDK, real time); default: the file's, or sim");
   run_command->add_option("--cc", run.cc, "Congestion control; default: the file's, or reno");
-  run_command->add_option("--policy", run.policies, "Policies, several as in fair,mltcp; default: the file's, or fair,mltcp")
+  run_command
+      ->add_option("--policy", run.policies, "Policies, several as in fair,mltcp; default: the file's, or fair,mltcp")
       ->delimiter(',')
       ->allow_extra_args(false);
   run_command->add_option("--iterations", run.iterations, "Iterations per job; default: the file's, or 50")
@@ -129,8 +130,9 @@ int dispatch(int argc, char** argv) {
       "Which jobs fit together on the links they share: score, rotation and time shift of each (docs/scheduler.md)");
   schedule_command->add_option("EXPERIMENT.toml", schedule.file, "The experiment (docs/experiment-file.md)")
       ->required();
-  schedule_command->add_flag("--measure", schedule.measure,
-                             "Demands and periods as the simulator moves each job alone; default: ideal ones, bytes / rate");
+  schedule_command->add_flag(
+      "--measure", schedule.measure,
+      "Demands and periods as the simulator moves each job alone; default: ideal ones, bytes / rate");
   schedule_command
       ->add_option("--angles", schedule.angles,
                    "Rotations are multiples of a turn by this number, as 72 for 5 degrees; default 0: any nanosecond")
@@ -182,7 +184,8 @@ int dispatch(int argc, char** argv) {
   cluster_command->add_option_function<std::string>(
       "--seed", [&](const std::string& text) { cluster.seed = seed_from(text); },
       "The first seed, 0 to 2^63 - 1; default: the file's, or 1");
-  cluster_command->add_option("--seeds", cluster.seeds, "With how many seeds each scheme runs; default: the file's, or 1")
+  cluster_command
+      ->add_option("--seeds", cluster.seeds, "With how many seeds each scheme runs; default: the file's, or 1")
       ->check(CLI::Range(1, 1000));
   cluster_command->add_option("--threads", cluster.threads, "Runs at a time; default: one a core")
       ->check(CLI::Range(1, 10'000));
@@ -193,8 +196,9 @@ int dispatch(int argc, char** argv) {
   CLI::App* inspect_command =
       app.add_subcommand("inspect", "What a trace or profile holds: iterations, phases, bytes (docs/workload.md)");
   inspect_command
-      ->add_option("TRACE", inspect.file,
-                   "A trace in the 12-column text format, or of PyTorch's profiler (.json), or a measured profile (.csv)")
+      ->add_option(
+          "TRACE", inspect.file,
+          "A trace in the 12-column text format, or of PyTorch's profiler (.json), or a measured profile (.csv)")
       ->required();
   inspect_command->add_flag("--toml", inspect.toml, "Print it as a job of an experiment file");
   inspect_command->add_option("--name", inspect.name, "Name of that job; default: the file's");

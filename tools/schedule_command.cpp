@@ -31,9 +31,9 @@ std::string link_table(const ScheduleResult& schedule, const std::vector<std::si
     const scheduler::LinkSolution& solution = link.solution;
     const std::string none = "-";
     table.add({one_line(link.name), std::to_string(link.uses.size()), experiment::score_text(solution.score),
-               experiment::score_text(solution.upper_bound), solution.optimal ? "proven" : "not proven", experiment::score_text(link.unshifted_score),
-               experiment::score_text(solution.drift_score), link.competed ? millis(solution.margin) : none,
-               link.competed ? millis(solution.perimeter) : none});
+               experiment::score_text(solution.upper_bound), solution.optimal ? "proven" : "not proven",
+               experiment::score_text(link.unshifted_score), experiment::score_text(solution.drift_score),
+               link.competed ? millis(solution.margin) : none, link.competed ? millis(solution.perimeter) : none});
   }
   std::string text = table.text();
   if (order.size() > kLinksShown)
@@ -78,9 +78,9 @@ void print(const ScheduleResult& schedule, std::FILE* out) {
     }
     if (order.size() > 1)
       fmt::print(out, "{}: mean score {}, {}\n", plural(order.size(), "link"), experiment::score_text(schedule.score),
-                 schedule.optimal
-                     ? "proven to be the best in these slots"
-                     : fmt::format("no shifts in these slots give more than {}", experiment::score_text(schedule.upper_bound)));
+                 schedule.optimal ? "proven to be the best in these slots"
+                                  : fmt::format("no shifts in these slots give more than {}",
+                                                experiment::score_text(schedule.upper_bound)));
     if (schedule.loops > 0)
       fmt::print(out, "{} of jobs and links, solved jointly: they cost {} of the sum of scores\n",
                  plural(schedule.loops, "loop"), experiment::score_text(schedule.lost));

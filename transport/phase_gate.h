@@ -20,16 +20,16 @@
 // A plan is also dropped when it is stale (a wait that would outlast valid_until isn't begun), or out of range. Without
 // a plan the gate is open.
 //
-// An iteration that is skipped while it is held (the program begins the next one before its first bytes have left) is as
-// if it had never asked: what was held leaves freely, its slot and its correction are given back, and the next iteration
-// may take the same slot.
+// An iteration that is skipped while it is held (the program begins the next one before its first bytes have left) is
+// as if it had never asked: what was held leaves freely, its slot and its correction are given back, and the next
+// iteration may take the same slot.
 //
 // A job whose workers run on several shards has a gate on each, and none of them hears of the others: each decides from
 // the plan, its own history and its own clock. So they decide alike as long as they ask alike. An early worker, however
-// early, waits for the slot that the others wait for. Where one is within the tolerance (or clock_bound before the slot)
-// and another just beyond, by what their clocks or their readiness differ, the first goes and the second waits for the
-// next slot. The collective ends with the last of them, which is a drift for the first, too: both take the slot after
-// that and agree again. It costs the job a period and each of them one correction.
+// early, waits for the slot that the others wait for. Where one is within the tolerance (or clock_bound before the
+// slot) and another just beyond, by what their clocks or their readiness differ, the first goes and the second waits
+// for the next slot. The collective ends with the last of them, which is a drift for the first, too: both take the slot
+// after that and agree again. It costs the job a period and each of them one correction.
 #pragma once
 
 #include <cstdint>

@@ -107,10 +107,12 @@
   const sector = (inner, outer, from, to) =>
     `M ${at(outer, from)} ${arc(outer, from, to)} L ${at(inner, to)} ${arc(inner, to, from)} Z`;
 
+  // Told from every fill by lightness alone, in print and whatever colours one sees: dark stripes beside light ones, with
+  // the job's colour between them.
   const hatch = () => svg("defs", {}, svg("pattern",
-    { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
-    svg("rect", { width: 6, height: 6, style: "fill: var(--excess); fill-opacity: .25" }),
-    svg("line", { x1: 0, y1: 0, x2: 0, y2: 6, style: "stroke: var(--excess); stroke-width: 3" })));
+    { id: "hatch", width: 9, height: 9, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+    svg("rect", { width: 3, height: 9, style: "fill: var(--paper)" }),
+    svg("rect", { x: 3, width: 2.5, height: 9, style: "fill: var(--ink)" })));
 
   const drawCircle = (link, shifted, top) => {
     const steps = stepsOf(link, shifted);

@@ -188,8 +188,8 @@ TEST(ClusterFile, parse__arrivals_from_a_file) {
   // One place after the other, and then one cause and one cure.
   const std::string csv = (folder.path() / "a.csv").string();
   const std::string trace = (folder.path() / "t.txt").string();
-  EXPECT_THAT(refused("1 s,none.txt,2,10,"), StartsWith(csv + ":2: job: " + (folder.path() / "none.txt").string() +
-                                                        ": there is no such file; "));
+  EXPECT_THAT(refused("1 s,none.txt,2,10,"),
+              StartsWith(csv + ":2: job: " + (folder.path() / "none.txt").string() + ": there is no such file; "));
   folder.write("t.txt", "BROKEN 1 2\n");
   EXPECT_THAT(refused("1 s,t.txt,2,10,"), StartsWith(csv + ":2: job: " + trace + ":1: layer: the line begins with "));
   folder.write("t.txt", "DATA\n1\nlayer -1 1 NONE 0 1 NONE 0 1 NONE 3 10\n");

@@ -203,9 +203,24 @@ TEST_P(Levels, run_cluster__follows_from_the_seed_alone) {
   ClusterRunSettings two;
   two.threads = 2;
   double last = 0;
-  two.progress = [&](double fraction) { last = fraction; };
+  std::size_t told = 0;
+  std::vector<std::string> what;
+  two.progress = [&](double fraction, const std::string& now) {
+    EXPECT_GE(fraction, last - 1e-9) << now;
+    last = fraction;
+    ++told;
+    what.push_back(now);
+  };
   const ClusterResults results = run_cluster(experiment, two);
   EXPECT_NEAR(last, 1, 1e-6);
+  EXPECT_THAT(what.front(), testing::MatchesRegex("0 of [0-9]+ kinds of jobs measured alone"));
+  EXPECT_EQ(what.back(), "4 of 4 runs");
+  // While jobs run, too, and not only as they come and go.
+  std::size_t events = 0;
+  for (const ClusterRun& run : results.runs) events += 2 * run.jobs.size();
+  if (GetParam() == std::string("packet")) {
+    EXPECT_GT(told, 2 * events);
+  }
   EXPECT_EQ(to_json(run_cluster(experiment, one)), to_json(results));
   EXPECT_NE(results.runs[0].slowdowns, results.runs[1].slowdowns);  // another seed, other jobs
   experiment.seed = 2;

@@ -389,5 +389,45 @@ TEST(FlowLevelCluster, add_job__refuses_bad_input) {
   EXPECT_EQ(cluster.jobs(), 0U);
 }
 
+// ---- jobs that nothing parts ----------------------------------------------------------------------------------------
+
+std::vector<std::string> warnings(const std::string& more_of_b, const std::string& policies = "[\"fair\", \"mltcp\"]") {
+  const std::string job = "compute = \"60 ms\"\ncommunicate = \"5 MB\"\n";
+  return warnings_at_flow_level(parse("policies = " + policies + "\n" + kLink + "[[job]]\nname = \"a\"\n" + job +
+                                      "[[job]]\nname = \"b\"\n" + job + more_of_b + "[[job]]\nname = \"c\"\n" + job +
+                                      "flows = 2\n"));
+}
+
+TEST(FlowLevel, warnings__name_jobs_that_are_alike_and_start_together) {
+  EXPECT_THAT(warnings(""),
+              ElementsAre(testing::AllOf(testing::StartsWith("jobs \"a\", \"b\" are alike and start together"),
+                                         HasSubstr("; give them different starts"))));
+  for (const char* parted : {"start = \"1 ms\"", "jitter = \"1 ms\"", "start_jitter = \"1 ms\"", "unaware = true",
+                             "pause = { iteration = 1, time = \"1 ms\" }", "rate = \"500 Mbps\""})
+    EXPECT_THAT(warnings(std::string(parted) + "\n"), testing::IsEmpty()) << parted;
+  EXPECT_THAT(warnings("", "[\"fair\", \"schedule\"]"), testing::IsEmpty()) << "nobody expects them to part";
+  // It is so: what is warned of collides for ever, and a millisecond is enough to part them.
+  const auto slowdown = [](const std::string& start) {
+    const std::string job = "compute = \"60 ms\"\ncommunicate = \"5 MB\"\n";
+    return later_slowdown(
+        run_experiment(parse("iterations = 40\npolicies = [\"mltcp\"]\n" + kLink + "[[job]]\nname = \"a\"\n" + job +
+                             "[[job]]\nname = \"b\"\n" + job + start),
+                       *make_flow_datapath())
+            .runs[0]);
+  };
+  EXPECT_GT(slowdown(""), 1.35);
+  EXPECT_LT(slowdown("start = \"1 ms\"\n"), 1.01);
+}
+
+TEST(FlowLevel, warnings__only_of_jobs_that_meet) {
+  const auto pair = [](const std::string& hosts_of_b) {
+    const std::string job = "compute = \"6 ms\"\ncommunicate = \"5 MB\"\nhosts = ";
+    return warnings_at_flow_level(
+        parse(kFabric + "[[job]]\nname = \"a\"\n" + job + "[0, 1]\n[[job]]\nname = \"b\"\n" + job + hosts_of_b + "\n"));
+  };
+  EXPECT_THAT(pair("[0, 1]"), testing::SizeIs(1));
+  EXPECT_THAT(pair("[2, 3]"), testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace mltcp::experiment

@@ -129,7 +129,8 @@ TEST(PlanFile, parse__names_file_field_cause_and_cure) {
               error_at("job 2, \"b ", "more than the tolerance"));
   EXPECT_THAT(refusal(changed("\"period_ns\": 100000000", "\"period_ns\": 0")),
               error_at("job 1, \"a\": period_ns", "from 1 to"));
-  EXPECT_THAT(refusal(changed("\"period_ns\"", "\"perod_ns\"")), error_at("job 1, \"a\": perod_ns", "the fields are name"));
+  EXPECT_THAT(refusal(changed("\"period_ns\"", "\"perod_ns\"")),
+              error_at("job 1, \"a\": perod_ns", "the fields are name"));
   EXPECT_THAT(refusal(changed("\"tolerance\"", "\"tolerence\"")), error_at("tolerence", "is not known"));
   EXPECT_THAT(refusal(changed("\"b \\\"ü\\\"\"", "\"a\"")), error_at("job 2, \"a\": name", "that of a job before"));
   EXPECT_THAT(refusal(changed("\"name\": \"a\"", "\"name\": 5")), error_at("job 1: name", "quotes"));

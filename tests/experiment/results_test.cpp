@@ -85,8 +85,8 @@ Results full_results() {
   run.bottleneck.usage.bin = Nanos(1'000'000);
   run.bottleneck.usage.jobs = {{"vgg19-a", {1, 2, 3}}, {"ü</b>", {}}};
   run.stalls = Stalls{Nanos(1), Nanos(2)};
-  run.schedule = ScheduleSummary{
-      3, -0.5, 0.25, false, 0.02, 1, 2, {{"a", Nanos(110), Nanos(60), Nanos(7), 0.01}}, {"b", "c"}};
+  run.schedule =
+      ScheduleSummary{3, -0.5, 0.25, false, 0.02, 1, 2, {{"a", Nanos(110), Nanos(60), Nanos(7), 0.01}}, {"b", "c"}};
   run.jobs[0].gate_waited = Nanos(77);
   run.jobs[0].gate_corrections = 4;
   run.jobs[0].plan_dropped = "misfit";

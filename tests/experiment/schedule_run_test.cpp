@@ -321,8 +321,9 @@ TEST_F(SchedulePlanFile, stale_and_strange_jobs__are_left_alone) {
   plan.jobs = {{"a", 110_ms, 60_ms}, {"gone", 110_ms, 0_ms}};
   write_plan(plan, file);
   const Results results = run(two_jobs(R"(["mltcp+schedule"])", 12), options);
-  EXPECT_THAT(problems, ElementsAre(HasSubstr(
-                            "of the 2 jobs in serial 0, \"gone\" isn't in the experiment; the others have their slots")));
+  EXPECT_THAT(problems,
+              ElementsAre(HasSubstr(
+                  "of the 2 jobs in serial 0, \"gone\" isn't in the experiment; the others have their slots")));
   EXPECT_EQ(results.runs[0].jobs[0].plan_dropped, "stale");
   EXPECT_EQ(results.runs[0].jobs[1].plan_dropped, "");
   EXPECT_EQ(results.runs[0].jobs[1].gate_waited, 0_ns);
@@ -336,10 +337,11 @@ TEST_F(SchedulePlanFile, jobs_without_slots__are_named) {
   Experiment experiment = two_jobs(R"(["schedule"])", 3);
   experiment.jobs[1].unaware = true;
   static_cast<void>(run(experiment, options));
-  EXPECT_THAT(problems, ElementsAre(testing::EndsWith(
-                            "of the 6 jobs in serial 0, \"b\" is unaware, \"v\" isn't in the experiment, \"w\" isn't in "
-                            "the experiment, \"x\" isn't in the experiment, \"y\" isn't in the experiment, and 1 more "
-                            "are left out; nobody has slots")));
+  EXPECT_THAT(problems,
+              ElementsAre(testing::EndsWith(
+                  "of the 6 jobs in serial 0, \"b\" is unaware, \"v\" isn't in the experiment, \"w\" isn't in "
+                  "the experiment, \"x\" isn't in the experiment, \"y\" isn't in the experiment, and 1 more "
+                  "are left out; nobody has slots")));
 }
 
 TEST_F(SchedulePlanFile, unusable__is_refused_before_anything_runs) {

@@ -165,8 +165,9 @@ TEST(Schedule, periods__that_are_too_different_are_refused) {
       schedule(one);
       ADD_FAILURE() << text;
     } catch (const InputError& error) {
-      EXPECT_THAT(error.what(), testing::ContainsRegex("^e.toml:[0-9]+: job\\[1\\]: its iterations of 18 us and those of "
-                                                       "job \"epoch\" \\(74.008 s\\) meet on link"));
+      EXPECT_THAT(error.what(),
+                  testing::ContainsRegex("^e.toml:[0-9]+: job\\[1\\]: its iterations of 18 us and those of "
+                                         "job \"epoch\" \\(74.008 s\\) meet on link"));
       EXPECT_THAT(error.what(), HasSubstr("; set unaware = true"));
     }
 }
@@ -191,8 +192,8 @@ TEST(Schedule, errors__name_the_file) {
 TEST(Schedule, help__is_true_when_it_is_tried) {
   // 40 ms and 44 ms fit if both run in one rhythm; three jobs that send for 105% of a period need longer slots.
   const std::string odd = kLink + job("a", "20 ms", "2.5 MB") + job("b", "22 ms", "2.75 MB");
-  const std::string full = kLink + job("a", "65 ms", "4.375 MB") + job("b", "65 ms", "4.375 MB") +
-                           job("c", "65 ms", "4.375 MB");
+  const std::string full =
+      kLink + job("a", "65 ms", "4.375 MB") + job("b", "65 ms", "4.375 MB") + job("c", "65 ms", "4.375 MB");
   const ScheduleResult three = schedule(full);
   ASSERT_LT(three.score, 1);
   ASSERT_TRUE(three.enough_slack.has_value());
