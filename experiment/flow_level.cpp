@@ -330,6 +330,7 @@ PlanState FlowLevelCluster::State::set_plan(JobId id, const PhasePlan& plan) {
 
 void FlowLevelCluster::State::clear_plan(JobId id) {
   Job& held = job(id);
+  if (held.gate.stats().state != PlanState::active) return;
   held.gate.clear(PlanState::removed, network_.now());
   ask_gate(held);
   schedule(id, held);

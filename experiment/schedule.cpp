@@ -27,7 +27,10 @@ namespace {
 
 constexpr double kMostBurstsOnPerimeter = 200'000;  // of all jobs of a link: half a minute of searching
 
-constexpr double kHelpStep = 0.001;  // of slack and stretch that would help
+// Of the search for slack or stretch that would help: many solutions are tried, each with little effort.
+constexpr double kHelpStep = 0.001;
+constexpr double kMostBurstsWithHelp = 2'000;
+constexpr std::uint64_t kHelpNodes = 200;
 
 using scheduler::Burst;
 using scheduler::Demand;
@@ -156,6 +159,13 @@ class Scheduling {
     if (result_.links.empty()) return;
     const ScheduleResult::Link& worst = result_.links[worst_first(result_).front()];
     if (worst.solution.score >= 1 || worst.uses.size() > kMostJudgedJobs) return;
+    double bursts = 0;
+    double load = 0;  // of the link, by all iterations
+    for (const ScheduleResult::Use& use : worst.uses) {
+      bursts += static_cast<double>(use.demand.bursts.size()) * use.repetitions;
+      load += bits(use.demand) / use.demand.period.seconds() / static_cast<double>(worst.capacity.bits_per_second);
+    }
+    if (bursts > kMostBurstsWithHelp) return;
     tell(0.9, "what would help");
     const Problem problem = problem_of(worst);
     const auto solution = [&](double slack, double stretch) {
@@ -163,6 +173,7 @@ class Scheduling {
       options.slack = slack;
       options.max_stretch = stretch;
       options.robust = false;
+      options.node_limit = std::min(options.node_limit, kHelpNodes);
       return scheduler::solve(problem, options);
     };
     const auto slack_fits = [&](int steps) {
@@ -171,20 +182,22 @@ class Scheduling {
     const auto in_steps = [](double share) { return static_cast<int>(std::ceil(share / kHelpStep - 1e-9)); };
     // Ever longer ones, and then half way between the last two.
     const int most = in_steps(kMostHelp);
-    int too_little = in_steps(options_.solve.slack);
+    int too_little = std::min(std::max(in_steps(options_.solve.slack), in_steps(load - 1) - 1), most);
     int enough = std::min(too_little + 1, most);
-    while (!slack_fits(enough) && enough < most) {
+    bool fits = slack_fits(enough);
+    while (!fits && enough < most) {
       const int step = std::max(1, (enough - too_little) * 3 / 2);
       too_little = enough;
       enough = std::min(enough + step, most);
+      fits = slack_fits(enough);
     }
-    for (bool fits = slack_fits(enough); fits && enough - too_little > 1;) {
+    while (fits && enough - too_little > 1) {
       const int middle = (too_little + enough) / 2;
       (slack_fits(middle) ? enough : too_little) = middle;
     }
     scheduler::SolveOptions options = options_.solve;
     options.slack = enough * kHelpStep;
-    if (options.slack > options_.solve.slack && fits_with(options)) result_.enough_slack = options.slack;
+    if (fits && options.slack > options_.solve.slack && fits_with(options)) result_.enough_slack = options.slack;
 
     options = options_.solve;
     for (const double stretch : {0.03, 0.05, 0.1, 0.2, kMostHelp}) {
@@ -240,7 +253,10 @@ class Scheduling {
     return *most;
   }
 
-  // What a link's jobs ask of its circle. More than the solver takes is refused here, where the jobs' places are known.
+  // Refuses jobs of such different periods on a link that the shortest perimeter takes minutes to search, here where
+  // their places in the file are known. The solver's own limit, a million bursts, is of its memory and of whatever
+  // perimeter it takes, which may be longer: what passes here may still be refused there, and never the other way
+  // round.
   void check_spread(std::string_view link, const std::vector<std::uint32_t>& numbers,
                     const std::vector<std::size_t>& bursts) const {
     const auto longer = [&](std::uint32_t a, std::uint32_t b) {

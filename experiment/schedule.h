@@ -112,8 +112,9 @@ struct ScheduleResult {
   std::uint32_t loops = 0;
   double lost = 0;
   /// Where jobs don't fit: SolveOptions::slack or max_stretch with which all of them do, whatever else stays as it is;
-  /// the solution with that very number was looked at. Not the least there is, to a tenth of a percent. Empty where
-  /// none was found up to kMostHelp, and not looked for with more than kMostJudgedJobs on the worst link.
+  /// the solution with that very number was looked at. In steps of 0.001, and a little more than the least where little
+  /// effort didn't find that. Empty where none was found up to kMostHelp, and where the worst link has more than
+  /// kMostJudgedJobs jobs or 2000 bursts.
   std::optional<double> enough_slack;
   std::optional<double> enough_stretch;
   std::optional<sim::LeafSpineConfig> topology;  ///< the experiment's

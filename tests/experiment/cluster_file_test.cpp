@@ -194,7 +194,7 @@ TEST(ClusterFile, parse__arrivals_from_a_file) {
   EXPECT_THAT(refused("1 s,t.txt,2,10,"), StartsWith(csv + ":2: job: " + trace + ":1: layer: the line begins with "));
   folder.write("t.txt", "DATA\n1\nlayer -1 1 NONE 0 1 NONE 0 1 NONE 3 10\n");
   EXPECT_THAT(refused("1 s,t.txt,2,10,"), StartsWith(csv + ":2: job: " + trace + ": with 2 workers "));
-  EXPECT_THAT(refused("1 s,VGG11,2,10,1000000"), StartsWith(csv + ":2: job: an iteration computes for "));
+  EXPECT_THAT(refused("1 s,GPT-3,2,10,1000000"), StartsWith(csv + ":2: job: an iteration computes for "));
   EXPECT_THAT(refused("1 s,VGG11,1,10,"), HasSubstr("a.csv:2: workers: "));
 }
 

@@ -329,6 +329,18 @@ TEST_F(SchedulePlanFile, stale_and_strange_jobs__are_left_alone) {
   EXPECT_EQ(results.runs[0].jobs[1].gate_waited, 0_ns);
 }
 
+// A job that has never been in the plan has lost none, on any datapath.
+TEST_F(SchedulePlanFile, job_that_is_not_in_it__has_dropped_no_plan) {
+  PlanFile plan;
+  plan.jobs = {{"a", 110_ms, 60_ms}};
+  write_plan(plan, file);
+  for (const auto& datapath : {std::unique_ptr<Datapath>(make_sim_factory()), make_flow_datapath()}) {
+    const Results results = run_experiment(two_jobs(R"(["schedule"])", 3), *datapath, {}, options);
+    EXPECT_EQ(results.runs[0].jobs[0].plan_dropped, "") << datapath->datapath();
+    EXPECT_EQ(results.runs[0].jobs[1].plan_dropped, "") << datapath->datapath();
+  }
+}
+
 TEST_F(SchedulePlanFile, jobs_without_slots__are_named) {
   PlanFile plan;
   plan.jobs = {{"b", 110_ms, 0_ms}};
