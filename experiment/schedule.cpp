@@ -180,16 +180,15 @@ class Scheduling {
       return solution(steps * kHelpStep, options_.solve.max_stretch).links.front().score >= 1;
     };
     const auto in_steps = [](double share) { return static_cast<int>(std::ceil(share / kHelpStep - 1e-9)); };
-    // Ever longer ones, and then half way between the last two.
+    // If the longest don't help, none do. Else ever longer ones, and then half way between the last two.
     const int most = in_steps(kMostHelp);
     int too_little = std::min(std::max(in_steps(options_.solve.slack), in_steps(load - 1) - 1), most);
     int enough = std::min(too_little + 1, most);
-    bool fits = slack_fits(enough);
-    while (!fits && enough < most) {
+    const bool fits = slack_fits(most);
+    while (fits && enough < most && !slack_fits(enough)) {
       const int step = std::max(1, (enough - too_little) * 3 / 2);
       too_little = enough;
       enough = std::min(enough + step, most);
-      fits = slack_fits(enough);
     }
     while (fits && enough - too_little > 1) {
       const int middle = (too_little + enough) / 2;
@@ -200,6 +199,8 @@ class Scheduling {
     if (fits && options.slack > options_.solve.slack && fits_with(options)) result_.enough_slack = options.slack;
 
     options = options_.solve;
+    const auto one_rhythm = solution(options_.solve.slack, std::max(kMostHelp, options_.solve.max_stretch));
+    if (one_rhythm.links.front().score < 1) return;
     for (const double stretch : {0.03, 0.05, 0.1, 0.2, kMostHelp}) {
       if (stretch <= options_.solve.max_stretch) continue;
       const scheduler::Solution found = solution(options_.solve.slack, stretch);
