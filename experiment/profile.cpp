@@ -118,7 +118,14 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
     const auto& [bytes, bin] = usage[i];
     const Nanos edge((start.count + bin.count - 1) / bin.count * bin.count);
     scheduler::Demand& demand = profile.uses[i].demand;
-    demand = moved(scheduler::fold(bytes, bin, edge, profile.period), edge - start);
+    if (profile.period > bin * 2) {
+      demand = moved(scheduler::fold(bytes, bin, edge, profile.period), edge - start);
+    } else {
+      // All that is known of so short an iteration is the mean.
+      const double sent = std::accumulate(bytes.begin(), bytes.end(), 0.0);
+      const double mean = 8 * sent / (bin.seconds() * static_cast<double>(bytes.size()));
+      demand = {profile.period, {{Nanos(0), profile.period, Rate(static_cast<std::uint64_t>(std::ceil(mean)))}}};
+    }
     // A packet that began in the bin before makes a bin fuller than full.
     for (scheduler::Burst& burst : demand.bursts) burst.rate = std::min(burst.rate, profile.uses[i].capacity);
   }

@@ -224,6 +224,24 @@ phases = [ { compute = "40 ms" }, { communicate = "2.5 MB" }, { compute = "30 ms
   EXPECT_NEAR(scheduler::busy_time(demand).millis(), profile.period.millis() - 70, 1.0);
 }
 
+TEST(Profile, measured__an_iteration_too_short_to_be_resolved_has_its_mean) {
+  const Experiment experiment = parse_experiment(R"(name = "t"
+[bottleneck]
+rate = "1 Gbps"
+[[job]]
+name = "a"
+compute = "3 us"
+communicate = "1 kB"
+)",
+                                                 "t.toml", {});
+  const Profile profile = profile_jobs(experiment, *make_sim_factory()).front();
+  ASSERT_EQ(profile.uses.size(), 1U);
+  const scheduler::Demand& demand = profile.uses[0].demand;
+  EXPECT_NO_THROW(scheduler::check(demand));
+  EXPECT_EQ(scheduler::busy_time(demand), profile.period);
+  EXPECT_NEAR(scheduler::bits(demand), 8 * 1100, 8 * 120);  // with headers
+}
+
 TEST(Profile, with_compute__moves_the_bursts_apart) {
   Profile profile;
   profile.period = 100_ms;
