@@ -1,7 +1,7 @@
 // Step functions on the circle (see circle.h).
 #include "mltcp/scheduler/internal/circle.h"
 
-#include <array>
+#include <bit>
 #include <deque>
 #include <utility>
 
@@ -110,14 +110,12 @@ void Sweep::run(std::span<const Curve> curves, std::span<const Profile> profiles
                 std::int64_t perimeter) {
   period_ = period;
   work_ = 0;
-  events_.clear();
-  points_.clear();
+  count_ = 0;
   Int128 level = 0;
   Int128 slope = 0;
   for (const Curve& curve : curves) {
     const Profile& profile = profiles[curve.link];
     const std::int64_t capacity = capacities[curve.link];
-    const std::int64_t room = capacity - headroom[curve.link];
     work_ += profile.size() * curve.steps.size();
     // At shift 0 and just after it.
     Cursor cursor(curve, period, 0);
@@ -134,67 +132,107 @@ void Sweep::run(std::span<const Curve> curves, std::span<const Profile> profiles
       }
     }
     level += static_cast<Int128>(above(value + cursor.value(), capacity)) * (perimeter - last);
-    // Meetings at shifts in (0, period].
-    std::int64_t before = profile.back().value;
-    std::int64_t turn = 0;
-    for (const Entry& entry : profile) {
-      while (entry.at - turn >= period) turn += period;
-      const std::int64_t after = entry.value;
-      if (after == before) continue;  // only at 0
-      const std::int64_t low = std::min(before, after);
-      const std::int64_t high = std::max(before, after);
-      for (const Step& step : curve.steps) {
-        const bool up = step.after > step.before;
-        if (low + (up ? step.before : step.after) >= capacity) continue;
-        const std::int64_t peak = high + (up ? step.after : step.before);
-        if (peak <= room) continue;
-        const bool opposite = up != (after > before);
-        std::int64_t change = 0;
-        if (peak > capacity)
-          change = above(after + step.before, capacity) - above(after + step.after, capacity) -
-                   above(before + step.before, capacity) + above(before + step.after, capacity);
-        if (change == 0 && !opposite) continue;
-        std::int64_t at = entry.at - turn - step.at;
-        if (at <= 0) at += period;
-        events_.push_back({at * 2 + (opposite ? 1 : 0), change});
-      }
-      before = after;
-    }
+    if (!curve.steps.empty()) find_meetings(curve, profile, capacity, capacity - headroom[curve.link]);
   }
   sort_events();
+  points_.clear();
+  least_ = level;  // that of the whole period, too
   std::int64_t at = 0;
-  for (std::size_t i = 0; i < events_.size();) {
-    const std::int64_t now = events_[i].key >> 1;
+  for (const Event* event = events_.data(); event != events_.data() + count_;) {
+    const std::int64_t now = event->key >> 1;
     level += slope * (now - at);
     at = now;
-    Point point{now, false, level, 0};
-    for (; i < events_.size() && events_[i].key >> 1 == now; ++i) {
-      slope += events_[i].change;
-      point.meeting |= (events_[i].key & 1) != 0;
+    std::int64_t meeting = 0;
+    for (; event != events_.data() + count_ && event->key >> 1 == now; ++event) {
+      slope += event->change;
+      meeting |= event->key & 1;
     }
-    point.slope = slope;
-    points_.push_back(point);
+    points_.push_back({now, meeting != 0, level, slope});
+    least_ = std::min(least_, level);
   }
   if (at < period) points_.push_back({period, false, level + slope * (period - at), slope});
-  least_ = points_.front().excess;
-  for (const Point& point : points_) least_ = std::min(least_, point.excess);
+}
+
+void Sweep::find_meetings(const Curve& curve, const Profile& profile, std::int64_t capacity, std::int64_t room) {
+  // Steps between the same two levels change the slope alike, wherever they stand in the slot.
+  alike_ = curve.steps;
+  std::sort(alike_.begin(), alike_.end(),
+            [](const Step& a, const Step& b) { return std::pair(a.before, a.after) < std::pair(b.before, b.after); });
+  std::int64_t lowest = curve.steps.front().before;
+  for (const Step& step : curve.steps) lowest = std::min(lowest, step.after);
+  const Step* const end = alike_.data() + alike_.size();
+  // At shifts in (0, period].
+  std::int64_t before = profile.back().value;
+  std::int64_t turn = 0;
+  for (const Entry& entry : profile) {
+    while (entry.at - turn >= period_) turn += period_;
+    const std::int64_t after = entry.value;
+    const std::int64_t low = std::min(before, after);
+    const std::int64_t high = std::max(before, after);
+    if (low == high || low + lowest >= capacity || high + curve.peak <= room) {  // the first: only at 0
+      before = after;
+      continue;
+    }
+    if (events_.size() < count_ + alike_.size()) events_.resize(2 * (count_ + alike_.size()));
+    Event* out = events_.data() + count_;
+    for (const Step* step = alike_.data(); step != end;) {
+      const Step* next = step + 1;
+      while (next != end && next->before == step->before && next->after == step->after) ++next;
+      const bool up = step->after > step->before;
+      const bool opposite = up != (after > before);
+      const std::int64_t peak = high + (up ? step->after : step->before);
+      std::int64_t change = 0;
+      if (peak > capacity)
+        change = above(after + step->before, capacity) - above(after + step->after, capacity) -
+                 above(before + step->before, capacity) + above(before + step->after, capacity);
+      if (low + (up ? step->before : step->after) < capacity && peak > room && (change != 0 || opposite)) {
+        for (; step != next; ++step) {
+          const std::int64_t at = entry.at - turn - step->at;
+          *out++ = {(at + (at <= 0 ? period_ : 0)) * 2 + (opposite ? 1 : 0), change};
+        }
+      }
+      step = next;
+    }
+    count_ = static_cast<std::size_t>(out - events_.data());
+    before = after;
+  }
 }
 
 void Sweep::sort_events() {
-  constexpr std::size_t few = 96;
-  if (events_.size() < few) {
-    std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) { return a.key < b.key; });
-    return;
+  constexpr std::size_t few = 24;
+  constexpr std::uint32_t crowded = 32;
+  const auto sort = [](Event* from, Event* to) {
+    std::sort(from, to, [](const Event& a, const Event& b) { return a.key < b.key; });
+  };
+  if (count_ < few) return sort(events_.data(), events_.data() + count_);
+  // Into about as many buckets as there are events, by the highest bits; those that meet in one are put in order there.
+  const int shift = std::max(0, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(2 * period_ + 1))) -
+                                    static_cast<int>(std::bit_width(count_)));
+  places_.assign((static_cast<std::size_t>(2 * period_ + 1) >> shift) + 1, 0);
+  for (std::size_t i = 0; i < count_; ++i) ++places_[static_cast<std::size_t>(events_[i].key >> shift)];
+  std::uint32_t sum = 0;
+  bool any_crowded = false;
+  for (std::uint32_t& place : places_) {
+    any_crowded |= place > crowded;
+    sum += std::exchange(place, sum);
   }
-  // By bytes of the key, from the lowest up.
-  sorted_.resize(events_.size());
-  for (int bit = 0; (2 * period_ + 1) >> bit != 0; bit += 8) {
-    std::array<std::uint32_t, 256> places{};
-    for (const Event& event : events_) ++places[static_cast<std::size_t>(event.key >> bit & 255)];
-    std::uint32_t sum = 0;
-    for (std::uint32_t& place : places) sum += std::exchange(place, sum);
-    for (const Event& event : events_) sorted_[places[static_cast<std::size_t>(event.key >> bit & 255)]++] = event;
-    events_.swap(sorted_);
+  if (sorted_.size() < count_) sorted_.resize(events_.size());
+  for (std::size_t i = 0; i < count_; ++i)
+    sorted_[places_[static_cast<std::size_t>(events_[i].key >> shift)]++] = events_[i];
+  events_.swap(sorted_);
+  if (any_crowded) {
+    // Each place is now the end of its bucket.
+    std::uint32_t begin = 0;
+    for (const std::uint32_t end : places_) {
+      if (end - begin > crowded) sort(events_.data() + begin, events_.data() + end);
+      begin = end;
+    }
+  }
+  for (std::size_t i = 1; i < count_; ++i) {
+    const Event event = events_[i];
+    std::size_t to = i;
+    for (; to > 0 && events_[to - 1].key > event.key; --to) events_[to] = events_[to - 1];
+    events_[to] = event;
   }
 }
 

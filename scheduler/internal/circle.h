@@ -147,9 +147,13 @@ class Sweep {
     std::int64_t key;  // twice the position, and 1 for a meeting that counts
     std::int64_t change;
   };
+  void find_meetings(const Curve& curve, const Profile& profile, std::int64_t capacity, std::int64_t room);
   void sort_events();
 
-  std::vector<Event> events_, sorted_;
+  std::vector<Event> events_, sorted_;  // the first `count_`; what follows is room
+  std::size_t count_ = 0;
+  std::vector<Step> alike_;
+  std::vector<std::uint32_t> places_;
   std::vector<Point> points_;
   Int128 least_ = 0;
   std::int64_t period_ = 0;
