@@ -83,17 +83,23 @@ Curve widened(const Curve& curve, std::int64_t period, std::int64_t by, bool hig
 
 void add(const Profile& profile, const Curve& curve, std::int64_t period, std::int64_t shift, std::int64_t sign,
          std::int64_t perimeter, Profile& out) {
-  out.clear();
   Cursor cursor(curve, period, shift);
-  std::size_t i = 0;
-  std::int64_t value = 0;
-  while (i < profile.size() || cursor.at() < perimeter) {
-    const std::int64_t now = i < profile.size() ? std::min(profile[i].at, cursor.at()) : cursor.at();
-    if (i < profile.size() && profile[i].at == now) value = profile[i++].value;
-    if (cursor.at() == now) cursor.next();
-    const std::int64_t sum = value + sign * cursor.value();
-    if (out.empty() || out.back().value != sum) out.push_back({now, sum});
+  const auto turns = static_cast<std::size_t>(perimeter / period);
+  out.resize(profile.size() + curve.steps.size() * turns + 1);
+  Entry* end = out.data();
+  const Entry* next = profile.data();
+  const Entry* const last = next + profile.size();
+  while (true) {
+    const std::int64_t stop = std::min(cursor.at(), perimeter);
+    const std::int64_t more = sign * cursor.value();
+    for (; next != last && next->at < stop; ++next) *end++ = {next->at, next->value + more};
+    if (stop == perimeter) break;
+    if (next != last && next->at == stop) ++next;
+    cursor.next();
+    const std::int64_t sum = (next - 1)->value + sign * cursor.value();
+    if (end == out.data() || (end - 1)->value != sum) *end++ = {stop, sum};
   }
+  out.resize(static_cast<std::size_t>(end - out.data()));
 }
 
 Int128 excess(const Profile& profile, std::int64_t capacity, std::int64_t perimeter) {
@@ -119,38 +125,54 @@ void Sweep::run(std::span<const Curve> curves, std::span<const Profile> profiles
     work_ += profile.size() * curve.steps.size();
     // At shift 0 and just after it.
     Cursor cursor(curve, period, 0);
+    const Entry* next = profile.data();
+    const Entry* const end = next + profile.size();
     std::int64_t last = 0;
-    std::int64_t value = 0;
-    for (std::size_t i = 0; i < profile.size() || cursor.at() < perimeter;) {
-      const std::int64_t now = i < profile.size() ? std::min(profile[i].at, cursor.at()) : cursor.at();
-      level += static_cast<Int128>(above(value + cursor.value(), capacity)) * (now - last);
-      last = now;
-      if (i < profile.size() && profile[i].at == now) value = profile[i++].value;
-      if (cursor.at() == now) {
-        slope += above(value + cursor.step().before, capacity) - above(value + cursor.step().after, capacity);
-        cursor.next();
+    std::int64_t sum = 0;  // from `last` on
+    while (true) {
+      const std::int64_t stop = std::min(cursor.at(), perimeter);
+      for (; next != end && next->at < stop; ++next) {
+        level += static_cast<Int128>(above(sum, capacity)) * (next->at - last);
+        last = next->at;
+        sum = next->value + cursor.value();
       }
+      level += static_cast<Int128>(above(sum, capacity)) * (stop - last);
+      last = stop;
+      if (stop == perimeter) break;
+      if (next != end && next->at == stop) ++next;
+      const std::int64_t value = (next - 1)->value;
+      slope += above(value + cursor.step().before, capacity) - above(value + cursor.step().after, capacity);
+      cursor.next();
+      sum = value + cursor.value();
     }
-    level += static_cast<Int128>(above(value + cursor.value(), capacity)) * (perimeter - last);
     if (!curve.steps.empty()) find_meetings(curve, profile, capacity, capacity - headroom[curve.link]);
   }
   sort_events();
-  points_.clear();
-  least_ = level;  // that of the whole period, too
+  collect_points(level, slope);
+}
+
+void Sweep::collect_points(Int128 level, Int128 slope) {
+  if (points_.size() <= count_) points_.resize(2 * count_ + 1);
+  Point* point = points_.data();
+  const Event* event = events_.data();
+  const Event* const end = event + count_;
+  Int128 least = level;  // that of the whole period, too
   std::int64_t at = 0;
-  for (const Event* event = events_.data(); event != events_.data() + count_;) {
+  while (event != end) {
     const std::int64_t now = event->key >> 1;
     level += slope * (now - at);
     at = now;
     std::int64_t meeting = 0;
-    for (; event != events_.data() + count_ && event->key >> 1 == now; ++event) {
+    for (; event != end && event->key >> 1 == now; ++event) {
       slope += event->change;
       meeting |= event->key & 1;
     }
-    points_.push_back({now, meeting != 0, level, slope});
-    least_ = std::min(least_, level);
+    *point++ = {now, meeting != 0, level, slope};
+    least = std::min(least, level);
   }
-  if (at < period) points_.push_back({period, false, level + slope * (period - at), slope});
+  if (at < period_) *point++ = {period_, false, level + slope * (period_ - at), slope};
+  point_count_ = static_cast<std::size_t>(point - points_.data());
+  least_ = least;
 }
 
 void Sweep::find_meetings(const Curve& curve, const Profile& profile, std::int64_t capacity, std::int64_t room) {
@@ -237,17 +259,18 @@ void Sweep::sort_events() {
 }
 
 Int128 Sweep::excess_at(std::int64_t shift) const {
+  const auto all = points();
   const auto after =
-      std::partition_point(points_.begin(), points_.end(), [=](const Point& point) { return point.at <= shift; });
-  const Point& from = after == points_.begin() ? points_.back() : *(after - 1);
-  return from.excess + from.slope * (shift - (after == points_.begin() ? 0 : from.at));
+      std::partition_point(all.begin(), all.end(), [=](const Point& point) { return point.at <= shift; });
+  const Point& from = after == all.begin() ? all.back() : *(after - 1);
+  return from.excess + from.slope * (shift - (after == all.begin() ? 0 : from.at));
 }
 
 std::pair<Int128, Int128> Sweep::slopes_at(std::int64_t shift) const {
   if (shift == 0) shift = period_;
-  const auto at =
-      std::partition_point(points_.begin(), points_.end(), [=](const Point& point) { return point.at < shift; });
-  const Int128 left = at == points_.begin() ? points_.back().slope : (at - 1)->slope;
+  const auto all = points();
+  const auto at = std::partition_point(all.begin(), all.end(), [=](const Point& point) { return point.at < shift; });
+  const Int128 left = at == all.begin() ? all.back().slope : (at - 1)->slope;
   return {left, at->at == shift ? at->slope : left};
 }
 

@@ -125,7 +125,7 @@ class Sweep {
 
   /// Meetings that the last run looked at.
   [[nodiscard]] std::size_t work() const { return work_; }
-  [[nodiscard]] std::span<const Point> points() const { return points_; }
+  [[nodiscard]] std::span<const Point> points() const { return {points_.data(), point_count_}; }
   [[nodiscard]] Int128 least() const { return least_; }
   [[nodiscard]] Int128 excess_at(std::int64_t shift) const;  ///< 0 <= shift < period
   /// Slopes of E on the left and on the right of a shift.
@@ -149,12 +149,14 @@ class Sweep {
   };
   void find_meetings(const Curve& curve, const Profile& profile, std::int64_t capacity, std::int64_t room);
   void sort_events();
+  void collect_points(Int128 level, Int128 slope);  ///< from those of shift 0
 
   std::vector<Event> events_, sorted_;  // the first `count_`; what follows is room
   std::size_t count_ = 0;
   std::vector<Step> alike_;
   std::vector<std::uint32_t> places_;
-  std::vector<Point> points_;
+  std::vector<Point> points_;  // the first `point_count_`
+  std::size_t point_count_ = 0;
   Int128 least_ = 0;
   std::int64_t period_ = 0;
   std::size_t work_ = 0;
@@ -163,7 +165,7 @@ class Sweep {
 template <typename Fun>
 void Sweep::for_each_run(Int128 level, Fun&& fun) const {
   // E is linear between neighbours: it is the minimum between two of them exactly if it is at both with slope 0.
-  const std::size_t count = points_.size();
+  const std::size_t count = point_count_;
   const auto flat = [&](std::size_t i) { return points_[i].excess == level && points_[i].slope == 0; };
   std::size_t begin = 0;
   while (begin < count && flat(begin)) ++begin;

@@ -325,24 +325,30 @@ class Minimiser {
     constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
     pool_.clear();
     pool_.push_back({best_.bound, 0, none, 0, model_.turns ? free_[0] : none, model_.turns ? 1U : 0U});
-    const auto later = [this](std::uint32_t a, std::uint32_t b) {
-      const Node& x = pool_[a];
-      const Node& y = pool_[b];
-      if (x.lower != y.lower) return x.lower > y.lower;
-      return x.depth != y.depth ? x.depth < y.depth : a > b;
+    struct Open {
+      Int128 lower;
+      std::uint32_t depth;
+      std::uint32_t node;
+      bool operator<(const Open& other) const {
+        if (lower != other.lower) return lower > other.lower;
+        return depth != other.depth ? depth < other.depth : node > other.node;
+      }
     };
-    std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, decltype(later)> open(later);
-    open.push(0);
+    std::priority_queue<Open> open;
+    const auto push = [&](std::size_t node) {
+      open.push({pool_[node].lower, pool_[node].depth, static_cast<std::uint32_t>(node)});
+    };
+    push(0);
     while (!open.empty()) {
-      const std::uint32_t top = open.top();
-      const Int128 lower = pool_[top].lower;
+      const std::uint32_t top = open.top().node;
+      const Int128 lower = open.top().lower;
       if (lower >= best_.excess) break;
       best_.bound = std::max(best_.bound, lower);
       if (best_.nodes >= limits_.nodes || pool_.size() >= kMostNodes || (limits_.zero_only && lower > 0)) return;
       open.pop();
       const std::size_t first = pool_.size();
       expand(top);
-      for (std::size_t i = first; i < pool_.size(); ++i) open.push(static_cast<std::uint32_t>(i));
+      for (std::size_t i = first; i < pool_.size(); ++i) push(i);
     }
     complete_ = true;
   }
@@ -350,7 +356,6 @@ class Minimiser {
   void expand(std::uint32_t index) {
     constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
     arrangement_.clear();
-    forbidden_.clear();
     placed_.assign(model_.jobs.size(), false);
     shifts_.assign(model_.jobs.size(), 0);
     for (std::uint32_t j = 0; j < model_.jobs.size(); ++j)
@@ -361,10 +366,7 @@ class Minimiser {
       arrangement_.place(node.job, node.at);
       placed_[node.job] = true;
       shifts_[node.job] = node.at;
-      for (std::uint32_t s = node.first_sibling; s < n; ++s)
-        forbidden_.emplace_back(model_.jobs[pool_[s].job].twins, pool_[s].at);
     }
-    std::sort(forbidden_.begin(), forbidden_.end());
     rest_.clear();
     headroom_.assign(model_.capacities.size(), 0);
     for (const std::uint32_t j : free_) {
@@ -386,6 +388,15 @@ class Minimiser {
       const std::size_t begin = candidates_.size();
       if (job.grid.empty()) {
         more_[j] = sweep_.least() - without;
+        if (rest_.size() == 1) {
+          if (base + more_[j] < best_.excess) {
+            for (const Point& point : sweep_.points())
+              if (point.excess == sweep_.least() && (point.meeting || point.at == job.period))
+                shifts_[j] = point.at % job.period;
+            keep(base + more_[j]);
+          }
+          return;
+        }
         for (const Point& point : sweep_.points())
           if (point.meeting || point.at == job.period)
             candidates_.push_back({point.at % job.period, point.excess - without});
@@ -406,6 +417,11 @@ class Minimiser {
       return;
     }
     if (sum + matching(rest_, more_, rest_.size()) >= best_.excess) return;
+    forbidden_.clear();
+    for (std::uint32_t n = index; n != none; n = pool_[n].parent)
+      for (std::uint32_t s = pool_[n].job == none ? n : pool_[n].first_sibling; s < n; ++s)
+        forbidden_.emplace_back(model_.jobs[pool_[s].job].twins, pool_[s].at);
+    std::sort(forbidden_.begin(), forbidden_.end());
     const auto first = static_cast<std::uint32_t>(pool_.size());
     const std::uint32_t depth = pool_[index].depth + 1;
     order_.clear();
