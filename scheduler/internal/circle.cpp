@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <deque>
+#include <numeric>
 #include <utility>
 
 namespace mltcp::scheduler::internal {
@@ -113,8 +114,9 @@ Int128 excess(const Profile& profile, std::int64_t capacity, std::int64_t perime
 
 void Sweep::run(std::span<const Curve> curves, std::span<const Profile> profiles,
                 std::span<const std::int64_t> capacities, std::span<const std::int64_t> headroom, std::int64_t period,
-                std::int64_t perimeter) {
-  period_ = period;
+                std::int64_t perimeter, std::int64_t turn) {
+  if (turn == 0) turn = perimeter;
+  period_ = std::gcd(turn, period);
   work_ = 0;
   count_ = 0;
   Int128 level = 0;
@@ -122,7 +124,6 @@ void Sweep::run(std::span<const Curve> curves, std::span<const Profile> profiles
   for (const Curve& curve : curves) {
     const Profile& profile = profiles[curve.link];
     const std::int64_t capacity = capacities[curve.link];
-    work_ += profile.size() * curve.steps.size();
     // At shift 0 and just after it.
     Cursor cursor(curve, period, 0);
     const Entry* next = profile.data();
@@ -145,13 +146,18 @@ void Sweep::run(std::span<const Curve> curves, std::span<const Profile> profiles
       cursor.next();
       sum = value + cursor.value();
     }
-    if (!curve.steps.empty()) find_meetings(curve, profile, capacity, capacity - headroom[curve.link]);
+    if (curve.steps.empty()) continue;
+    const auto once =
+        std::partition_point(profile.begin(), profile.end(), [=](const Entry& entry) { return entry.at < turn; });
+    const std::span<const Entry> repeated(profile.begin(), once);
+    work_ += repeated.size() * curve.steps.size();
+    find_meetings(curve, repeated, capacity, capacity - headroom[curve.link]);
   }
   sort_events();
-  collect_points(level, slope);
+  collect_points(level, slope, perimeter / (turn / period_ * period));
 }
 
-void Sweep::collect_points(Int128 level, Int128 slope) {
+void Sweep::collect_points(Int128 level, Int128 slope, std::int64_t times) {
   if (points_.size() <= count_) points_.resize(2 * count_ + 1);
   Point* point = points_.data();
   const Event* event = events_.data();
@@ -164,7 +170,7 @@ void Sweep::collect_points(Int128 level, Int128 slope) {
     at = now;
     std::int64_t meeting = 0;
     for (; event != end && event->key >> 1 == now; ++event) {
-      slope += event->change;
+      slope += static_cast<Int128>(event->change) * times;
       meeting |= event->key & 1;
     }
     *point++ = {now, meeting != 0, level, slope};
@@ -175,19 +181,23 @@ void Sweep::collect_points(Int128 level, Int128 slope) {
   least_ = least;
 }
 
-void Sweep::find_meetings(const Curve& curve, const Profile& profile, std::int64_t capacity, std::int64_t room) {
+void Sweep::find_meetings(const Curve& curve, std::span<const Entry> profile, std::int64_t capacity,
+                          std::int64_t room) {
   // Steps between the same two levels change the slope alike, wherever they stand in the slot.
   alike_ = curve.steps;
   std::sort(alike_.begin(), alike_.end(),
             [](const Step& a, const Step& b) { return std::pair(a.before, a.after) < std::pair(b.before, b.after); });
   std::int64_t lowest = curve.steps.front().before;
-  for (const Step& step : curve.steps) lowest = std::min(lowest, step.after);
+  for (Step& step : alike_) {
+    lowest = std::min(lowest, step.after);
+    if (step.at >= period_) step.at %= period_;
+  }
   const Step* const end = alike_.data() + alike_.size();
   // At shifts in (0, period].
   std::int64_t before = profile.back().value;
   std::int64_t turn = 0;
   for (const Entry& entry : profile) {
-    while (entry.at - turn >= period_) turn += period_;
+    if (entry.at - turn >= period_) turn = entry.at - entry.at % period_;
     const std::int64_t after = entry.value;
     const std::int64_t low = std::min(before, after);
     const std::int64_t high = std::max(before, after);

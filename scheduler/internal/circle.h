@@ -119,9 +119,10 @@ struct Point {
 class Sweep {
  public:
   /// E for the links of the job's `curves`, against their `profiles` (by link). `headroom` by link is the most that
-  /// jobs still to be placed can add.
+  /// jobs still to be placed can add. Where the profiles repeat after `turn`, a divisor of the perimeter, E repeats
+  /// after gcd(turn, period), which then stands in for the period in all that is asked of the sweep.
   void run(std::span<const Curve> curves, std::span<const Profile> profiles, std::span<const std::int64_t> capacities,
-           std::span<const std::int64_t> headroom, std::int64_t period, std::int64_t perimeter);
+           std::span<const std::int64_t> headroom, std::int64_t period, std::int64_t perimeter, std::int64_t turn = 0);
 
   /// Meetings that the last run looked at.
   [[nodiscard]] std::size_t work() const { return work_; }
@@ -147,9 +148,10 @@ class Sweep {
     std::int64_t key;  // twice the position, and 1 for a meeting that counts
     std::int64_t change;
   };
-  void find_meetings(const Curve& curve, const Profile& profile, std::int64_t capacity, std::int64_t room);
+  void find_meetings(const Curve& curve, std::span<const Entry> profile, std::int64_t capacity, std::int64_t room);
   void sort_events();
-  void collect_points(Int128 level, Int128 slope);  ///< from those of shift 0
+  /// From those of shift 0. Each meeting stands for so many.
+  void collect_points(Int128 level, Int128 slope, std::int64_t times);
 
   std::vector<Event> events_, sorted_;  // the first `count_`; what follows is room
   std::size_t count_ = 0;

@@ -13,6 +13,11 @@
 //
 //             sum over K of share(K) * f(sum of the levels of K's jobs in T) >= E(T).
 //
+// And for how long two jobs are at levels of theirs, or above, at once has a least and a greatest value, which are
+// found by moving one of them past the other:
+//
+//             least <= sum of share(K) over the K in which both are <= most.
+//
 // This dominates the bound by area and the sum of E over disjoint sets, and sees what those can't: that bursts above
 // half of the capacity don't fit together, whenever they come. For whatever prices phi of levels and weights mu >= 0 of
 // sets, with kappa = max over K of [phi(K) + sum of mu(T) f(K in T) - f(K)],
@@ -38,7 +43,14 @@ class ConfigurationBound {
     Int128 least = 0;
     Int128 weight = 0;
   };
-  ConfigurationBound(const Model& model, const std::vector<Set>& sets);
+  /// Two jobs that ask for these levels or more at once, which lasts at least and at most so long.
+  struct Overlap {
+    std::uint32_t jobs[2];
+    std::int64_t levels[2];
+    std::int64_t least = 0;
+    std::int64_t most = 0;
+  };
+  ConfigurationBound(const Model& model, const std::vector<Set>& sets, const std::vector<Overlap>& overlaps = {});
 
   [[nodiscard]] Int128 root() const { return root_; }
 
@@ -53,10 +65,21 @@ class ConfigurationBound {
     std::int64_t time;  // on the perimeter
     Int128 price = 0;
   };
+  /// Configurations with an item of either kind last at least or at most so long.
+  struct Meeting {
+    std::uint64_t items[2];
+    std::int64_t least;
+    std::int64_t most;
+    Int128 price;
+    [[nodiscard]] bool within(std::uint64_t configuration) const {
+      return (configuration & items[0]) != 0 && (configuration & items[1]) != 0;
+    }
+  };
   struct Block {
     std::uint32_t link;
     std::vector<Item> items;  // those of a job follow each other, highest first
     std::vector<Set> sets;
+    std::vector<Meeting> meetings;
     int fraction = 0;  // bits of prices and weights after the point
   };
   struct Configuration {

@@ -3,6 +3,7 @@
 
 #include <numeric>
 #include <queue>
+#include <set>
 
 #include "mltcp/scheduler/internal/configuration_bound.h"
 
@@ -15,7 +16,13 @@ constexpr std::size_t kMostNodes = 1'000'000;
 constexpr std::size_t kMeetingsPerNode = 64;
 /// Triples are solved by themselves for the bound by configurations, if there are no more jobs than this.
 constexpr std::size_t kMostForTriples = 10;
-constexpr std::uint64_t kNodesPerTriple = 100;
+/// Each gets this part of all nodes, divided by their number, and so many at least and at most.
+constexpr std::uint64_t kPartForTriples = 4;
+constexpr std::uint64_t kLeastPerTriple = 100;
+constexpr std::uint64_t kMostPerTriple = 2'000;
+/// How long two jobs overlap enters the bound by configurations, if there are no more jobs and levels than this.
+constexpr std::size_t kMostForOverlaps = 8;
+constexpr std::size_t kMostLevelPairs = 4;
 /// Optimal shifts kept to choose from.
 constexpr std::size_t kMostOthers = 8;
 
@@ -41,12 +48,30 @@ std::int64_t nearest(const Model::Job& job, const Sweep::Run& run) {
   return (high - middle < middle - low ? high + job.period : low + job.period) % job.period;
 }
 
+/// The levels above 0 of a curve, ascending.
+std::vector<std::int64_t> levels_of(const Curve& curve) {
+  std::set<std::int64_t> levels{curve.level};
+  for (const Step& step : curve.steps) levels.insert(step.after);
+  levels.erase(0);
+  return {levels.begin(), levels.end()};
+}
+
+/// 1 where a curve is at the level or above it, and 0 elsewhere.
+Curve at_least(const Curve& curve, std::int64_t level) {
+  const auto up = [=](std::int64_t value) { return std::int64_t{value >= level ? 1 : 0}; };
+  Curve result{0, up(curve.level), 1, {}};
+  for (const Step& step : curve.steps)
+    if (up(step.before) != up(step.after)) result.steps.push_back({step.at, up(step.before), up(step.after)});
+  return result;
+}
+
 class Minimiser {
  public:
   Minimiser(const Model& model, const Limits& limits)
       : model_(model), limits_(limits), random_(limits.seed), arrangement_(model), none_(model.capacities.size(), 0) {
     for (std::uint32_t j = 0; j < model.jobs.size(); ++j) {
       if (!model.jobs[j].pinned) free_.push_back(j);
+      if (model.jobs[j].pinned) turn_of_pinned_ = std::lcm(turn_of_pinned_, model.jobs[j].period);
       areas_.push_back(area(model.jobs[j], model.perimeter));
     }
     std::stable_sort(free_.begin(), free_.end(), [&](auto a, auto b) { return areas_[a] > areas_[b]; });
@@ -73,7 +98,7 @@ class Minimiser {
         shake();
     }
     if (!done() && limits_.nodes > 0) {
-      best_.bound = std::max(best_.bound, ConfigurationBound(model_, sets()).root());
+      best_.bound = std::max(best_.bound, ConfigurationBound(model_, sets(), overlaps()).root());
       if (!done()) branch();
     }
     if (complete_) best_.bound = best_.excess;
@@ -81,9 +106,9 @@ class Minimiser {
   }
 
   /// Best shift of a job against what is placed; among equal ones the begin or end of an interval, as packing asks for.
-  std::int64_t best_shift(std::uint32_t job, Int128& least) {
-    sweep(job, none_);
+  std::int64_t best_shift(std::uint32_t job, Int128& least, std::int64_t turn = 0) {
     const Model::Job& it = model_.jobs[job];
+    sweep(job, none_, it.grid.empty() ? turn : 0);
     if (it.grid.empty()) {
       least = sweep_.least();
       std::int64_t shift = 0;
@@ -107,9 +132,10 @@ class Minimiser {
   }
 
  private:
-  void sweep(std::uint32_t job, std::span<const std::int64_t> headroom) {
+  /// `turn`: see Sweep::run().
+  void sweep(std::uint32_t job, std::span<const std::int64_t> headroom, std::int64_t turn = 0) {
     const Model::Job& it = model_.jobs[job];
-    sweep_.run(it.curves, arrangement_.profiles(), model_.capacities, headroom, it.period, model_.perimeter);
+    sweep_.run(it.curves, arrangement_.profiles(), model_.capacities, headroom, it.period, model_.perimeter, turn);
     best_.nodes += 1 + (sweep_.work() + it.grid.size()) / kMeetingsPerNode;
   }
 
@@ -160,11 +186,13 @@ class Minimiser {
       if (model_.jobs[j].pinned) shifts_[j] = model_.jobs[j].shift;
     arrangement_.clear();
     bool first = model_.turns;
+    std::int64_t turn = turn_of_pinned_;
     for (const std::uint32_t j : order) {
       Int128 least = 0;
-      shifts_[j] = first ? 0 : best_shift(j, least);
+      shifts_[j] = first ? 0 : best_shift(j, least, turn);
       first = false;
       arrangement_.place(j, shifts_[j]);
+      turn = std::lcm(turn, model_.jobs[j].period);
     }
     if (free_.size() > 2 || !model_.turns) descend();
     keep(arrangement_.excess());
@@ -260,7 +288,8 @@ class Minimiser {
       const Int128 first = empty.excess();
       for (std::size_t b = a + 1; b < count; ++b) {
         const Model::Job& job = model_.jobs[free_[b]];
-        sweep_.run(job.curves, empty.profiles(), model_.capacities, none_, job.period, model_.perimeter);
+        sweep_.run(job.curves, empty.profiles(), model_.capacities, none_, job.period, model_.perimeter,
+                   model_.jobs[free_[a]].period);
         best_.nodes += 1 + sweep_.work() / kMeetingsPerNode;
         const Int128 pair = first + sweep_.least() - empty.excess(free_[b]);
         pairs_[free_[a] * model_.jobs.size() + free_[b]] = pair;
@@ -304,20 +333,61 @@ class Minimiser {
       for (std::uint32_t b = 0; b < a; ++b)
         if (pair(a, b) > 0) result.push_back({bits(a, b), pair(a, b), 0});
     if (free_.size() < 4 || free_.size() > kMostForTriples || free_.size() < count) return result;
+    const std::uint64_t triples = jobs * (jobs - 1) * (jobs - 2) / 6;
+    const std::uint64_t per_triple =
+        std::clamp(limits_.nodes / kPartForTriples / triples, kLeastPerTriple, kMostPerTriple);
     for (std::uint32_t a = 0; a < jobs; ++a)
       for (std::uint32_t b = 0; b < a; ++b)
         for (std::uint32_t c = 0; c < b; ++c) {
           // Bounds for all shifts hold for those on a grid.
-          Model three{model_.perimeter, model_.capacities, {model_.jobs[a], model_.jobs[b], model_.jobs[c]}, true, 0};
+          Model three{1, model_.capacities, {model_.jobs[a], model_.jobs[b], model_.jobs[c]}, true, 0};
+          for (const Model::Job& job : three.jobs) three.perimeter = std::lcm(three.perimeter, job.period);
           for (std::uint32_t k = 0; k < 3; ++k) {
             three.jobs[k].twins = k;
             three.jobs[k].grid.clear();
           }
-          const Found found = minimise(three, {kNodesPerTriple, 1, 1, limits_.seed, false});
+          const Found found = minimise(three, {per_triple, 0, 0, limits_.seed, false});
           best_.nodes += found.nodes;
-          if (found.bound > std::max({pair(a, b), pair(b, c), pair(a, c)}))
-            result.push_back({bits(a, b, c), found.bound, 0});
+          const Int128 least = found.bound * (model_.perimeter / three.perimeter);
+          if (least > std::max({pair(a, b), pair(b, c), pair(a, c)})) result.push_back({bits(a, b, c), least, 0});
         }
+    return result;
+  }
+
+  /// For how long any two jobs, where there aren't too many, are above which levels at once.
+  std::vector<ConfigurationBound::Overlap> overlaps() {
+    std::vector<ConfigurationBound::Overlap> result;
+    if (model_.capacities.size() > 1 || model_.jobs.size() > kMostForOverlaps) return result;
+    const std::int64_t one = 1;
+    const std::int64_t none = 0;
+    Profile profile;
+    for (std::uint32_t a = 0; a < model_.jobs.size(); ++a) {
+      const Model::Job& first = model_.jobs[a];
+      for (std::uint32_t b = 0; b < a; ++b) {
+        const Model::Job& second = model_.jobs[b];
+        if (first.curves.empty() || second.curves.empty()) continue;
+        const std::vector<std::int64_t> levels = levels_of(first.curves[0]);
+        const std::vector<std::int64_t> other_levels = levels_of(second.curves[0]);
+        if (levels.size() * other_levels.size() > kMostLevelPairs) continue;
+        const std::int64_t perimeter = std::lcm(first.period, second.period);
+        for (const std::int64_t level : levels) {
+          add({{}}, at_least(first.curves[0], level), first.period, 0, 1, perimeter, profile);
+          for (const std::int64_t other : other_levels) {
+            // The time that both are up is the excess of the two beyond 1.
+            const Curve curve = at_least(second.curves[0], other);
+            sweep_.run({&curve, 1}, {&profile, 1}, {&one, 1}, {&none, 1}, second.period, perimeter, first.period);
+            best_.nodes += 1 + sweep_.work() / kMeetingsPerNode;
+            Int128 most = 0;
+            for (const Point& point : sweep_.points()) most = std::max(most, point.excess);
+            const std::int64_t times = model_.perimeter / perimeter;
+            result.push_back({{a, b},
+                              {level, other},
+                              static_cast<std::int64_t>(sweep_.least()) * times,
+                              static_cast<std::int64_t>(most) * times});
+          }
+        }
+      }
+    }
     return result;
   }
 
@@ -374,6 +444,9 @@ class Minimiser {
       rest_.push_back(j);
       for (const Curve& curve : model_.jobs[j].curves) headroom_[curve.link] += curve.peak;
     }
+    std::int64_t turn = turn_of_pinned_;
+    for (const std::uint32_t j : free_)
+      if (placed_[j]) turn = std::lcm(turn, model_.jobs[j].period);
     const Int128 base = arrangement_.excess();
     more_.assign(model_.jobs.size(), 0);
     Int128 sum = base;
@@ -382,24 +455,25 @@ class Minimiser {
     for (const std::uint32_t j : rest_) {
       const Model::Job& job = model_.jobs[j];
       for (const Curve& curve : job.curves) headroom_[curve.link] -= curve.peak;
-      sweep(j, headroom_);
+      sweep(j, headroom_, job.grid.empty() ? turn : 0);
       for (const Curve& curve : job.curves) headroom_[curve.link] += curve.peak;
       const Int128 without = arrangement_.excess(j);
       const std::size_t begin = candidates_.size();
       if (job.grid.empty()) {
         more_[j] = sweep_.least() - without;
+        const std::int64_t distinct = sweep_.points().back().at;
         if (rest_.size() == 1) {
           if (base + more_[j] < best_.excess) {
             for (const Point& point : sweep_.points())
-              if (point.excess == sweep_.least() && (point.meeting || point.at == job.period))
-                shifts_[j] = point.at % job.period;
+              if (point.excess == sweep_.least() && (point.meeting || point.at == distinct))
+                shifts_[j] = point.at % distinct;
             keep(base + more_[j]);
           }
           return;
         }
         for (const Point& point : sweep_.points())
-          if (point.meeting || point.at == job.period)
-            candidates_.push_back({point.at % job.period, point.excess - without});
+          if (point.meeting || point.at == distinct)
+            candidates_.push_back({point.at % distinct, point.excess - without});
       } else {
         for_grid(job, [&](std::int64_t at, Int128 value) { candidates_.push_back({at, value - without}); });
         more_[j] = candidates_[begin].more;
@@ -473,6 +547,7 @@ class Minimiser {
   Sweep sweep_;
   const std::vector<std::int64_t> none_;  // no headroom
   std::vector<std::uint32_t> free_;       // jobs that are not pinned, largest first
+  std::int64_t turn_of_pinned_ = 1;       // turning by this leaves the pinned jobs where they are
   std::vector<Int128> areas_;
   std::vector<Int128> pairs_;  // excess of two jobs by themselves
   std::vector<std::int64_t> shifts_;

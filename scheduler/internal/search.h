@@ -10,9 +10,16 @@
 // at a convex meeting with the profile of the jobs placed before, or at 0. Those are finitely many positions. For any
 // vertex of this kind the jobs hang together in a tree of up/down meetings.
 //
+// Turning all jobs by a common multiple of the periods of those placed leaves these where they are, and changes nothing
+// else. So the next job need only be tried at shifts below the greatest common divisor of that multiple and its period:
+// if some optimum has the jobs placed where they are, then slide the others to the left, all together, until one of
+// them has such a meeting or is at 0, which is another optimum (E is concave, so constant, along that way), and turn
+// it.
+//
 // No configuration is looked at twice: when a job has been tried at a position and its subtree is done, later branches
-// of the same node may not put it there. X contains the jobs placed so far in any order in which it can be built up,
-// so nothing is lost. Jobs with equal demands ("twins") are placed in the order of their indices, which relabels X.
+// of the same node may not put it there. Of the children of a node on the way to an optimum take the first that has one
+// below it: none of its older siblings is part of any optimum that contains the node's jobs, so nothing is lost. Jobs
+// with equal demands ("twins") are placed in the order of their indices, which relabels the optimum.
 //
 // Bounds. f(x) = max(0, x - C) is convex with f(0) = 0 and demands are not negative, so excess is supermodular:
 // with S placed and R to be placed, E(S u R) >= E(S) + sum over j in R of min over shifts of [E(S u {j}) - E(S)], and
