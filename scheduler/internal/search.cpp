@@ -91,7 +91,8 @@ class Minimiser {
     }
     root_bound();
     for (std::uint32_t i = 0; !done() && i <= limits_.restarts; ++i) {
-      if (i > limits_.least_restarts && best_.nodes > limits_.nodes / 2) break;
+      if (i > limits_.least_restarts && best_.nodes > (free_.size() > 6 ? limits_.nodes / 4 * 3 : limits_.nodes / 2))
+        break;
       if (i < 4 || free_.size() < 4)
         insert(i);
       else
