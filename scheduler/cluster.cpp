@@ -22,6 +22,7 @@
 #include "mltcp/base/text.h"
 #include "mltcp/scheduler/internal/cluster_state.h"
 #include "mltcp/scheduler/internal/descent.h"
+#include "mltcp/scheduler/internal/solving.h"
 
 namespace mltcp::scheduler {
 namespace {
@@ -275,9 +276,10 @@ Solution Cluster::Impl::solved_by_search_or_descent(const Question& question, co
   how.robust = how.robust && aim == Aim::shifts;
   if (how.angles > 0 || question.meetings <= most_to_search) return solve(problem, slots, how);
   // Bounds are those of the demands' areas.
-  return evaluate(
+  return internal::evaluated(
       problem, slots,
-      internal::descend(problem, slots, question.start, meetings_per_node * static_cast<double>(how.node_limit)), how);
+      internal::descend(problem, slots, question.start, meetings_per_node * static_cast<double>(how.node_limit)), how,
+      aim == Aim::scores);
 }
 
 void Cluster::Impl::compose(const Asking& asking, const AffinityGraph::Component& component,

@@ -39,7 +39,8 @@ class LinkAtShifts {
     excess_ = excess_within({});
   }
 
-  [[nodiscard]] LinkSolution solution(double drift) {
+  /// Without margin and drift_score where only scores are asked for.
+  [[nodiscard]] LinkSolution solution(double drift, bool scores_only) {
     LinkSolution result;
     result.perimeter = Nanos(perimeter_);
     if (placed_.empty()) return result;
@@ -49,6 +50,7 @@ class LinkAtShifts {
     const Int128 too_much = area - static_cast<Int128>(capacity_) * perimeter_;
     result.upper_bound = placed_.size() == 1 ? result.score : score(std::max<Int128>(too_much, 0));
     result.optimal = result.score == result.upper_bound;
+    if (scores_only) return result;
 
     std::int64_t most = placed_.front().period;
     std::vector<std::int64_t> by;
@@ -152,12 +154,30 @@ class LinkAtShifts {
     result.drift_score = score(worst);
   }
 
+  /// Whether E changes neither to the left nor to the right of a job's shift; `sum_` is the demand of all.
+  [[nodiscard]] bool is_flat(const Placed& job) const {
+    Int128 left = 0;
+    Int128 right = 0;
+    std::size_t next = 0;
+    for (Cursor cursor(job.curve, job.period, job.shift); cursor.at() < perimeter_; cursor.next()) {
+      while (next < sum_.size() && sum_[next].at < cursor.at()) ++next;
+      const Step& step = cursor.step();
+      const std::int64_t before = (next == 0 ? sum_.back() : sum_[next - 1]).value;
+      const bool changes = next < sum_.size() && sum_[next].at == cursor.at();
+      const std::int64_t after = changes ? sum_[next].value : before;
+      // The others' demand does not change, or it meets the step: on the left of the shift the step is before that.
+      left += above(before, capacity_) - above(before - step.before + step.after, capacity_);
+      right += above(after - step.after + step.before, capacity_) - above(after, capacity_);
+    }
+    return left == 0 && right == 0;
+  }
+
   std::int64_t flat_margin(std::int64_t most) {
     std::int64_t peaks = 0;
-    for (std::size_t j = 0; j < placed_.size(); ++j) {
-      sweep_of(j);
-      if (sweep_.slopes_at(placed_[j].shift) != std::pair<Int128, Int128>(0, 0)) return 0;
-      peaks += placed_[j].curve.peak;
+    excess_within({});
+    for (const Placed& job : placed_) {
+      if (!is_flat(job)) return 0;
+      peaks += job.curve.peak;
     }
     std::int64_t least = 2 * most;
     for (std::size_t a = 0; a < placed_.size(); ++a)
@@ -239,7 +259,7 @@ void check_size(const Problem::Link& link, const Slots& slots, std::int64_t peri
 }
 
 Solution evaluated(const Problem& problem, const Slots& slots, const std::vector<Nanos>& shifts,
-                   const SolveOptions& options) {
+                   const SolveOptions& options, bool scores_only) {
   Solution solution;
   solution.slots = slots;
   solution.shifts = shifts;
@@ -248,7 +268,7 @@ Solution evaluated(const Problem& problem, const Slots& slots, const std::vector
   std::size_t shared = 0;
   solution.optimal = true;
   for (const Problem::Link& link : problem.links) {
-    solution.links.push_back(LinkAtShifts(link, slots, shifts).solution(options.drift));
+    solution.links.push_back(LinkAtShifts(link, slots, shifts).solution(options.drift, scores_only));
     if (link.uses.size() < 2) continue;
     score += solution.links.back().score;
     bound += solution.links.back().upper_bound;

@@ -29,7 +29,7 @@ class Descent {
         it.steps += static_cast<double>(curve.steps.size()) * static_cast<double>(it.perimeter / period(use.job));
         jobs_[use.job].area +=
             bits(use.demand) / static_cast<double>(period(use.job)) / static_cast<double>(it.capacity);
-        jobs_[use.job].uses.push_back({index, std::move(curve)});
+        jobs_[use.job].uses.push_back({index, std::move(curve), {}});
         it.jobs.push_back(use.job);
       }
     }
@@ -44,10 +44,11 @@ class Descent {
       if (start.empty() || start[job] < Nanos(0))
         missing.push_back(job);
       else
-        place(job, start[job].count % period(job));
+        join(job, start[job].count % period(job));
     }
     bool first = missing.size() == jobs_.size();
     for (const std::uint32_t job : missing) {
+      for (Use& use : jobs_[job].uses) use.others = links_[use.link].profile;
       place(job, first ? 0 : best_shift(job).at);
       first = false;
     }
@@ -61,11 +62,12 @@ class Descent {
       waiting_.pop_front();
       jobs_[job].waits = false;
       const std::int64_t old = jobs_[job].shift;
-      take_away(job);
+      for (Use& use : jobs_[job].uses)
+        add(links_[use.link].profile, use.curve, period(job), old, -1, links_[use.link].perimeter, use.others);
       const Best best = best_shift(job, old);
-      const bool better = best.excess < best.excess_before - least_gain;
-      place(job, better ? best.at : old);
-      if (better) wait_for_neighbours(job);
+      if (best.excess >= best.excess_before - least_gain) continue;
+      place(job, best.at);
+      wait_for_neighbours(job);
     }
     std::vector<Nanos> shifts;
     for (const Job& job : jobs_) shifts.emplace_back(job.shift);
@@ -84,6 +86,7 @@ class Descent {
   struct Use {
     std::uint32_t link = 0;
     Curve curve;
+    Profile others;  ///< sum of the link's other jobs, when a shift is looked for
   };
   struct Job {
     std::vector<Use> uses;
@@ -109,18 +112,23 @@ class Descent {
     return sum;
   }
 
-  void change(std::uint32_t job, std::int64_t sign) {
+  /// Puts in a job that isn't placed.
+  void join(std::uint32_t job, std::int64_t shift) {
+    jobs_[job].shift = shift;
     for (const Use& use : jobs_[job].uses) {
       Link& link = links_[use.link];
-      add(link.profile, use.curve, period(job), jobs_[job].shift, sign, link.perimeter, scratch_);
+      add(link.profile, use.curve, period(job), shift, 1, link.perimeter, scratch_);
       link.profile.swap(scratch_);
     }
   }
+  /// Puts a job in, or elsewhere, once its uses have the sums of the others.
   void place(std::uint32_t job, std::int64_t shift) {
     jobs_[job].shift = shift;
-    change(job, 1);
+    for (const Use& use : jobs_[job].uses) {
+      Link& link = links_[use.link];
+      add(use.others, use.curve, period(job), shift, 1, link.perimeter, link.profile);
+    }
   }
-  void take_away(std::uint32_t job) { change(job, -1); }
 
   void wait_for(std::uint32_t job) {
     if (!jobs_[job].waits) waiting_.push_back(job);
@@ -132,7 +140,7 @@ class Descent {
         if (other != job) wait_for(other);
   }
 
-  /// Of a job that is not placed. `old`: a shift to compare with.
+  /// Against the others on its links. `old`: a shift to compare with.
   Best best_shift(std::uint32_t job, std::int64_t old = 0) {
     double value = 0;  // at shift 0
     double slope = 0;
@@ -141,7 +149,7 @@ class Descent {
     const std::int64_t no_headroom = 0;
     for (const Use& use : jobs_[job].uses) {
       const Link& link = links_[use.link];
-      sweep_.run(std::span(&use.curve, 1), std::span(&link.profile, 1), std::span(&link.capacity, 1),
+      sweep_.run(std::span(&use.curve, 1), std::span(&use.others, 1), std::span(&link.capacity, 1),
                  std::span(&no_headroom, 1), period(job), link.perimeter);
       const std::span<const Point> points = sweep_.points();
       value += static_cast<double>(points.back().excess) * link.scale;

@@ -20,9 +20,9 @@ double bursts_on(const Problem::Link& link, const Slots& slots, std::int64_t per
 /// Throws InputError that names the link if they are more.
 void check_size(const Problem::Link& link, const Slots& slots, std::int64_t perimeter);
 
-/// evaluate() of what has been checked.
+/// evaluate() of what has been checked. With `scores_only`, links have neither margin nor drift_score.
 Solution evaluated(const Problem& problem, const Slots& slots, const std::vector<Nanos>& shifts,
-                   const SolveOptions& options);
+                   const SolveOptions& options, bool scores_only = false);
 
 /// All slots worth considering, by perimeter, each with less stretch than those before it. At least one.
 std::vector<Slots> slots_front(const std::vector<Nanos>& periods, const SolveOptions& options);
