@@ -38,6 +38,20 @@ constexpr double most_to_search = 5'000;
 /// Meetings that descent examines for each of SolveOptions::node_limit.
 constexpr double meetings_per_node = 50;
 
+constexpr std::uint32_t most_threads = 1'024;
+
+void check(const ClusterOptions& options) {
+  internal::check(options.solve);
+  if (options.solve.node_limit == 0) throw InputError("solve.node_limit is 0; give 1 or more");
+  if (options.threads > most_threads)
+    throw InputError(fmt::format("threads is {}; give at most {}, or 0 for as many as there are cores", options.threads,
+                                 most_threads));
+  // Written so that a NaN is refused.
+  if (!(options.join_threshold >= 0 && std::isfinite(options.join_threshold)))
+    throw InputError(
+        fmt::format("join_threshold is {}; give a score to lose from 0 on, such as 0.02", options.join_threshold));
+}
+
 struct Answer {
   std::shared_ptr<const Solution> solution;
   bool robust = false;  ///< among equal scores it is the one that bears the largest deviations
@@ -80,7 +94,7 @@ struct Scores {
 /// `common`; the shortest perimeter wins.
 std::optional<Nanos> period_beside(Nanos common, Nanos longest, Nanos period, const SolveOptions& options) {
   constexpr std::int64_t most_multiples = 4096;
-  const double own = static_cast<double>(period.count);
+  const auto own = static_cast<double>(period.count);
   const auto least = static_cast<std::int64_t>(std::ceil(own * (1 + options.slack)));
   const auto most = static_cast<std::int64_t>(own * (1 + options.slack + options.max_stretch));
   for (std::int64_t multiple = 1; multiple <= most_multiples && common.count <= longest.count / multiple; ++multiple) {
@@ -106,7 +120,9 @@ std::vector<Flow> ring(std::span<const Topology::Host> workers) {
 class Cluster::Impl {
  public:
   Impl(Topology topology_given, const ClusterOptions& options_given)
-      : topology(std::move(topology_given)), options(options_given) {}
+      : topology(std::move(topology_given)), options(options_given) {
+    check(options);
+  }
 
   const ClusterSolution& schedule(std::vector<ClusterJob> jobs);
   std::vector<RankedCandidate> rank(std::span<const Candidate> candidates);
@@ -139,7 +155,7 @@ class Cluster::Impl {
   void choose_slots_of(std::span<Asking*> askings);
   void set_slots(ClusterState& state, const AffinityGraph::Component& component);
   /// Questions that are not remembered, in parallel.
-  void solve_all(std::vector<AskedBy> questions, Aim aim = Aim::shifts);
+  void solve_all(const std::vector<AskedBy>& questions, Aim aim = Aim::shifts);
   [[nodiscard]] Solution solved_by_search_or_descent(const Question& question, const ClusterState& state,
                                                      Aim aim) const;
   void forget_if_full();
@@ -245,7 +261,7 @@ void Cluster::Impl::set_slots(ClusterState& state, const AffinityGraph::Componen
   }
 }
 
-void Cluster::Impl::solve_all(std::vector<AskedBy> questions, Aim aim) {
+void Cluster::Impl::solve_all(const std::vector<AskedBy>& questions, Aim aim) {
   std::vector<AskedBy> unknown;
   std::unordered_set<std::string_view> asked;
   for (const AskedBy& question : questions) {
@@ -274,7 +290,11 @@ Solution Cluster::Impl::solved_by_search_or_descent(const Question& question, co
   const Slots slots = state.slots(question.jobs, options.solve);
   SolveOptions how = options.solve;
   how.robust = how.robust && aim == Aim::shifts;
-  if (how.angles > 0 || question.meetings <= most_to_search) return solve(problem, slots, how);
+  // Searched links have the perimeter of all jobs, those of a descent their own.
+  const bool small = std::all_of(problem.links.begin(), problem.links.end(), [&](const Problem::Link& link) {
+    return internal::bursts_on(link, slots, slots.perimeter.count) <= internal::kMostBursts;
+  });
+  if (how.angles > 0 || (small && question.meetings <= most_to_search)) return solve(problem, slots, how);
   // Bounds are those of the demands' areas.
   return internal::evaluated(
       problem, slots,
@@ -340,7 +360,7 @@ Scores Cluster::Impl::evaluated(const Asking& asking, const std::vector<Nanos>& 
   const AffinityGraph& graph = state.graph;
   std::vector<AskedBy> questions;
   for (const Question& question : asking.alone) questions.emplace_back(&question, &state);
-  solve_all(std::move(questions));
+  solve_all(questions);
   Scores scores;
   scores.links.resize(graph.vertices.size());
   in_parallel(graph.vertices.size(), [&](std::size_t vertex) {
@@ -423,6 +443,7 @@ const ClusterSolution& Cluster::Impl::schedule(std::vector<ClusterJob> jobs) {
   forget_if_full();
   std::vector<std::unique_ptr<const RoutedJob>> all = routed(std::move(jobs), false);
   std::vector<const RoutedJob*> views;
+  views.reserve(all.size());
   for (const auto& job : all) views.push_back(job.get());
   Asking asking(std::move(views), topology);
   std::vector<Asking*> askings{&asking};
@@ -432,7 +453,7 @@ const ClusterSolution& Cluster::Impl::schedule(std::vector<ClusterJob> jobs) {
   for (const Question& question : asking.alone) questions.emplace_back(&question, &asking.state);
   for (const auto& question : asking.joint)
     if (question) questions.emplace_back(&*question, &asking.state);
-  solve_all(std::move(questions));
+  solve_all(questions);
   std::vector<Nanos> shifts(asking.state.jobs.size());
   for (const AffinityGraph::Component& component : asking.state.graph.components) compose(asking, component, shifts);
   solution = described(asking, shifts, solved(asking));
@@ -455,20 +476,33 @@ std::vector<RankedCandidate> Cluster::Impl::rank(std::span<const Candidate> cand
     for (const AffinityGraph::Component& component : askings[i]->state.graph.components)
       ranked[i].loops += component.loops;
     ranked[i].discarded = options.discard_loops && ranked[i].loops > 0;
-    if (ranked[i].discarded) continue;
+    if (ranked[i].discarded) {
+      ranked[i].reason = fmt::format("{} loop{} of jobs and links", ranked[i].loops, ranked[i].loops == 1 ? "" : "s");
+      continue;
+    }
     kept.push_back(&*askings[i]);
     ranks.push_back(&ranked[i]);
   }
   choose_slots_of(kept);
-  in_parallel(kept.size(), [&](std::size_t i) { kept[i]->ask(shifts_in(kept[i]->state)); });
+  in_parallel(kept.size(), [&](std::size_t i) {
+    try {
+      kept[i]->ask(shifts_in(kept[i]->state));
+    } catch (const InputError& error) {
+      ranks[i]->discarded = true;
+      ranks[i]->reason = error.what();
+    }
+  });
   std::vector<AskedBy> questions;
-  for (const Asking* asking : kept) {
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (ranks[i]->discarded) continue;
+    const Asking* asking = kept[i];
     for (const Question& question : asking->alone) questions.emplace_back(&question, &asking->state);
     for (const auto& question : asking->joint)
       if (question) questions.emplace_back(&*question, &asking->state);
   }
-  solve_all(std::move(questions), Aim::scores);
+  solve_all(questions, Aim::scores);
   in_parallel(kept.size(), [&](std::size_t i) {
+    if (ranks[i]->discarded) return;
     const ClusterSolution with = described(*kept[i], std::vector<Nanos>(kept[i]->state.jobs.size()), solved(*kept[i]));
     RankedCandidate& rank = *ranks[i];
     rank.score = with.score;
@@ -477,7 +511,7 @@ std::vector<RankedCandidate> Cluster::Impl::rank(std::span<const Candidate> cand
     for (const ClusterSolution::Link& link : with.links) rank.worst = std::min(rank.worst, link.solution.score);
   });
   std::stable_sort(ranked.begin(), ranked.end(), [](const RankedCandidate& a, const RankedCandidate& b) {
-    if (a.discarded || b.discarded) return a.discarded < b.discarded;
+    if (a.discarded || b.discarded) return b.discarded && !a.discarded;
     return a.score != b.score ? a.score > b.score : a.worst > b.worst;
   });
   return ranked;
@@ -558,7 +592,7 @@ Cluster::Impl::Trial Cluster::Impl::join_in_place(Asking& asking, const Affinity
     for (const std::uint32_t vertex : graph.groups[group].vertices)
       questions.emplace_back(&asking.alone[vertex], &state);
   }
-  solve_all(std::move(questions));
+  solve_all(questions);
   Trial all_free;
   all_free.shifts = shifts;
   compose(asking, component, all_free.shifts);
@@ -615,6 +649,7 @@ Cluster::Impl::Trial Cluster::Impl::join_in_place(Asking& asking, const Affinity
       }
     }
     std::vector<std::uint32_t> order;
+    order.reserve(gains.size());
     for (const auto& [job, gain] : gains) order.push_back(job);
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return gains[a] > gains[b]; });
     order.resize(std::min(order.size(), most_tried));
@@ -664,7 +699,7 @@ Joined Cluster::Impl::join(ClusterJob job) {
   } else {
     std::vector<AskedBy> questions;
     for (const std::uint32_t group : component.groups) questions.emplace_back(&asking.of_group(group), &state);
-    solve_all(std::move(questions));
+    solve_all(questions);
     compose(asking, component, shifts);
   }
   const Scores scores = evaluated(asking, shifts);

@@ -42,13 +42,15 @@ struct ClusterJob {
 /// within a host are left out.
 std::vector<Flow> ring(std::span<const Topology::Host> workers);
 
+/// The constructor of Cluster throws InputError for values out of range.
 struct ClusterOptions {
-  /// Of every question. A cluster asks many of them, so that each gets less work than a single one would by default.
+  /// Of every question. A cluster asks many of them, so that each gets less work than a single one would by default;
+  /// node_limit is 1 or more.
   SolveOptions solve = {.node_limit = 10'000};
   std::uint64_t routing_seed = 1;  ///< of the hash that chooses among equal paths
   bool discard_loops = false;      ///< rank() refuses candidates whose graph has a loop, as the paper does
-  std::uint32_t threads = 0;       ///< 0: as many as oneTBB would use
-  /// join(): what may be lost before running jobs move, see Joined::loss.
+  std::uint32_t threads = 0;       ///< at most 1024; 0: as many as oneTBB would use
+  /// join(): what may be lost before running jobs move, see Joined::loss; 0 or more.
   double join_threshold = 0.02;
 };
 
@@ -106,7 +108,9 @@ struct RankedCandidate {
   double worst = 1;  ///< least score of a link
   std::uint32_t loops = 0;
   double lost = 0;
-  bool discarded = false;  ///< for its loops; has no scores
+  /// For its loops, or as a link's perimeter would hold more than a million bursts; has no scores.
+  bool discarded = false;
+  std::string reason;  ///< why it is discarded, in words; empty otherwise
 };
 
 /// A running job that got another slot.
@@ -141,8 +145,11 @@ struct LinkProblem {
 /// Jobs that run on a topology. One thread at a time may call its methods; inside they use several.
 class Cluster {
  public:
+  /// Throws InputError that names the option out of range.
   explicit Cluster(Topology topology, const ClusterOptions& options = {});
   ~Cluster();
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
   Cluster(Cluster&&) noexcept;
   Cluster& operator=(Cluster&&) noexcept;
 
@@ -159,7 +166,8 @@ class Cluster {
 
   /// What the candidates would give if all jobs of the components that they touch could move; groups too large to be
   /// searched begin where the running jobs are, so that their scores may differ from schedule()'s. Best first: by
-  /// score, then by the worst link, then in the order given; discarded ones last. Throws InputError as schedule() does.
+  /// score, then by the worst link, then in the order given; discarded ones last. Throws InputError as schedule() does,
+  /// but for periods too different, which discard the one candidate.
   [[nodiscard]] std::vector<RankedCandidate> rank(std::span<const Candidate> candidates);
 
   /// One more job. First all running jobs keep their slots; if that costs more than ClusterOptions::join_threshold, one

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -529,7 +530,48 @@ TEST(cluster, rank__discards_loops_where_asked) {
   const auto ranked = paper.rank(candidates);
   EXPECT_EQ(ranked[0].candidate, 1U);
   EXPECT_FALSE(ranked[0].discarded);
+  EXPECT_EQ(ranked[0].reason, "");
   EXPECT_TRUE(ranked[1].discarded);
+  EXPECT_EQ(ranked[1].reason, "1 loop of jobs and links");
+}
+
+TEST(cluster, rank__discards_the_one_candidate_whose_periods_differ_too_much) {
+  Cluster cluster(bench_of_links({10, 10}));
+  cluster.schedule({job_on("tick", 18_us, 9_us, 8, {0}), job_on("other", 1_s, 500_ms, 8, {1})});
+  const ClusterJob far = job_on("new", Nanos(73'123'456'701), 1_s, 8, {0});
+  const ClusterJob near = job_on("new", 1_s, 500_ms, 8, {1});
+  const auto ranked = cluster.rank(std::vector<Candidate>{{{far}}, {{near}}, {{far}}});
+  ASSERT_EQ(ranked.size(), 3U);
+  EXPECT_EQ(ranked[0].candidate, 1U);
+  EXPECT_FALSE(ranked[0].discarded);
+  EXPECT_DOUBLE_EQ(ranked[0].score, 1);
+  EXPECT_EQ(ranked[1].candidate, 0U);
+  EXPECT_TRUE(ranked[1].discarded);
+  EXPECT_THAT(ranked[1].reason, HasSubstr("bursts, more than 1000000"));
+  EXPECT_TRUE(ranked[2].discarded);
+  // The cluster goes on as before.
+  EXPECT_EQ(cluster.jobs(), 2U);
+  EXPECT_EQ(cluster.join(near).moves.size(), 0U);
+}
+
+TEST(cluster, constructor__names_the_option_out_of_range) {
+  const auto error_with = [](const std::function<void(ClusterOptions&)>& change) {
+    ClusterOptions options;
+    change(options);
+    return error_of([&] { const Cluster cluster(bench_of_links({10}), options); });
+  };
+  EXPECT_EQ(error_with([](ClusterOptions&) {}), "no error");
+  for (const double bad : {-0.1, std::nan(""), HUGE_VAL})
+    EXPECT_THAT(error_with([=](ClusterOptions& options) { options.join_threshold = bad; }),
+                HasSubstr("join_threshold is"));
+  EXPECT_EQ(error_with([](ClusterOptions& options) { options.threads = 5'000'000; }),
+            "threads is 5000000; give at most 1024, or 0 for as many as there are cores");
+  EXPECT_EQ(error_with([](ClusterOptions& options) { options.solve.node_limit = 0; }),
+            "solve.node_limit is 0; give 1 or more");
+  EXPECT_THAT(error_with([](ClusterOptions& options) { options.solve.angles = 2'000'000; }), HasSubstr("angles is"));
+  EXPECT_THAT(error_with([](ClusterOptions& options) { options.solve.max_stretch = std::nan(""); }),
+              HasSubstr("max_stretch is"));
+  EXPECT_THAT(error_with([](ClusterOptions& options) { options.solve.drift = -1; }), HasSubstr("drift is"));
 }
 
 TEST(cluster, join__disturbs_nobody_where_a_slot_is_free) {
