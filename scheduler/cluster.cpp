@@ -296,10 +296,10 @@ Solution Cluster::Impl::solved_by_search_or_descent(const Question& question, co
   });
   if (how.angles > 0 || (small && question.meetings <= most_to_search)) return solve(problem, slots, how);
   // Bounds are those of the demands' areas.
-  return internal::evaluated(
-      problem, slots,
-      internal::descend(problem, slots, question.start, meetings_per_node * static_cast<double>(how.node_limit)), how,
-      aim == Aim::scores);
+  return internal::evaluated(problem, slots,
+                             internal::descend(problem, slots, question.start,
+                                               meetings_per_node * static_cast<double>(how.node_limit), how.robust),
+                             how, aim == Aim::scores);
 }
 
 void Cluster::Impl::compose(const Asking& asking, const AffinityGraph::Component& component,

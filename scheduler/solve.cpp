@@ -16,6 +16,8 @@ using namespace internal;
 /// Perimeters that solve() tries, and the advantage that a longer one must have.
 constexpr std::size_t kMostPerimeters = 3;
 constexpr double kWorthLonger = 1e-6;
+/// Margins are found to within this part of the shortest slot, as a power of two.
+constexpr int kBitsOfMargin = 12;
 
 /// Jobs that hang together through links with two jobs or more; pinned ones don't connect others.
 struct Part {
@@ -145,31 +147,137 @@ void turn(const Model& model, std::vector<std::int64_t>& shifts) {
   }
 }
 
-/// Of shifts without excess those with the largest margin: bisection on how far demands can be widened without excess,
-/// each step starting from the shifts of the one before.
+/// Sums of all jobs but one, which is moved.
+class Others {
+ public:
+  Others(const Model& model, const std::vector<std::int64_t>& shifts)
+      : model_(model), arrangement_(model), none_(model.capacities.size(), 0) {
+    for (std::uint32_t j = 0; j < model.jobs.size(); ++j)
+      if (!model.jobs[j].pinned) arrangement_.place(j, shifts[j]);
+  }
+  [[nodiscard]] Int128 excess() const { return arrangement_.excess(); }
+  void move(std::uint32_t job, std::int64_t from, std::int64_t to) {
+    arrangement_.take_away(job, from);
+    arrangement_.place(job, to);
+  }
+  /// The excess of the links of a job that is at `shift` now, over all of its shifts.
+  const Sweep& sweep(std::uint32_t job, std::int64_t shift) {
+    const Model::Job& it = model_.jobs[job];
+    arrangement_.take_away(job, shift);
+    sweep_.run(it.curves, arrangement_.profiles(), model_.capacities, none_, it.period, model_.perimeter);
+    arrangement_.place(job, shift);
+    return sweep_;
+  }
+
+ private:
+  const Model& model_;
+  Arrangement arrangement_;
+  Sweep sweep_;
+  const std::vector<std::int64_t> none_;
+};
+
+/// Of shifts without excess those with the largest margins, that of the tightest link first: all demands are widened
+/// alike until that causes excess, then those on the links that still have room, and so on. How far is found by
+/// bisection, each step starting from the shifts of the one before.
 void widen_margin(const Model& model, const SolveOptions& options, std::vector<std::int64_t>& shifts) {
   centre(model, shifts);
-  if (model.jobs.size() == 2 && model.capacities.size() == 1) return;  // the middle of the widest gap
-  std::int64_t high = model.perimeter;
-  for (const Model::Job& job : model.jobs) high = std::min(high, job.period / 2 + 1);
-  const std::int64_t precision = std::max<std::int64_t>(1, high >> 12);
-  std::vector<std::int64_t> by(model.jobs.size());
+  const std::size_t links = model.capacities.size();
+  if (model.jobs.size() == 2 && links == 1) return;  // the middle of the widest gap
+  std::vector<std::int64_t> most(links, model.perimeter);
+  for (const Model::Job& job : model.jobs)
+    for (const Curve& curve : job.curves) most[curve.link] = std::min(most[curve.link], job.period / 2 + 1);
+  const std::int64_t precision =
+      std::max<std::int64_t>(1, *std::min_element(most.begin(), most.end()) >> kBitsOfMargin);
+  std::uint64_t nodes = 0;
+  std::vector<bool> has_room(links, true);
+  std::vector<std::int64_t> by(links);
   Model wide = model;
   std::int64_t low = 0;
-  while (high - low > precision) {
-    const std::int64_t middle = low + (high - low) / 2;
-    std::fill(by.begin(), by.end(), middle);
-    Model wider = model.widened(by);
-    Found found = minimise(wider, {options.node_limit / 64, 2, 2, options.seed, true}, &shifts);
-    if (found.excess == 0) {
-      low = middle;
-      shifts = std::move(found.shifts);
-      wide = std::move(wider);
-    } else {
-      high = middle;
+  const auto widened_to = [&](std::int64_t margin) {
+    std::vector<std::int64_t> further = by;
+    for (std::size_t l = 0; l < links; ++l)
+      if (has_room[l]) further[l] = margin;
+    return further;
+  };
+  while (true) {
+    std::int64_t high = model.perimeter;
+    for (std::size_t l = 0; l < links; ++l)
+      if (has_room[l]) high = std::min(high, most[l]);
+    while (high - low > precision) {
+      const std::int64_t middle = low + (high - low) / 2;
+      std::vector<std::int64_t> further = widened_to(middle);
+      Model wider = model.widened_on_links(further);
+      Found found = minimise(wider, {options.node_limit / 64, 2, 2, options.seed, true}, &shifts);
+      nodes += found.nodes;
+      if (found.excess == 0) {
+        low = middle;
+        by = std::move(further);
+        shifts = std::move(found.shifts);
+        wide = std::move(wider);
+      } else {
+        high = middle;
+      }
+    }
+    centre(wide, shifts);
+    if (links == 1 || nodes > options.node_limit / 4) return;
+    // A little further, and the links without room show.
+    const Model further = model.widened_on_links(widened_to(low + 2 * precision));
+    Arrangement arrangement(further);
+    for (std::uint32_t j = 0; j < model.jobs.size(); ++j)
+      if (!model.jobs[j].pinned) arrangement.place(j, shifts[j]);
+    bool more = false;
+    bool fewer = false;
+    for (std::size_t l = 0; l < links; ++l) {
+      if (!has_room[l]) continue;
+      has_room[l] =
+          low + 2 * precision < most[l] && excess(arrangement.profiles()[l], model.capacities[l], model.perimeter) == 0;
+      (has_room[l] ? more : fewer) = true;
+    }
+    if (!more || !fewer) return;
+  }
+}
+
+/// Moves each job, where that leaves the excess as it is, to where the least is lost when jobs drift, over and over.
+void settle(const Model& model, const Model& wide, std::vector<std::int64_t>& shifts) {
+  constexpr int most_passes = 8;
+  Others others(model, shifts);
+  Others drifting(wide, shifts);
+  bool moved = true;
+  for (int pass = 0; moved && pass < most_passes; ++pass) {
+    moved = false;
+    for (std::uint32_t j = 0; j < model.jobs.size(); ++j) {
+      const Model::Job& job = model.jobs[j];
+      if (job.pinned || (model.turns && j == model.root)) continue;
+      const Sweep& sweep = others.sweep(j, shifts[j]);
+      const Int128 level = sweep.least();
+      if (sweep.excess_at(shifts[j]) != level) continue;
+      const Sweep& drifted = drifting.sweep(j, shifts[j]);
+      Int128 least = drifted.excess_at(shifts[j]);
+      std::int64_t best = shifts[j];
+      const auto consider = [&](std::int64_t at) {
+        at %= job.period;
+        const Int128 value = drifted.excess_at(at);
+        if (value >= least || sweep.excess_at(at) != level) return;
+        least = value;
+        best = at;
+      };
+      if (!job.grid.empty()) {
+        for (const std::int64_t at : job.grid) consider(at);
+      } else {
+        // Between its points the loss is linear, so that it is least at one of them or where the excess begins to rise.
+        for (const Point& point : drifted.points()) consider(point.at);
+        sweep.for_each_run(level, [&](const Sweep::Run& run) {
+          consider(run.from);
+          consider(run.to);
+        });
+      }
+      if (best == shifts[j]) continue;
+      others.move(j, shifts[j], best);
+      drifting.move(j, shifts[j], best);
+      shifts[j] = best;
+      moved = true;
     }
   }
-  centre(wide, shifts);
 }
 
 /// Of shifts with equal excess those that lose least when jobs drift.
@@ -179,21 +287,20 @@ void choose_by_drift(const Model& model, const SolveOptions& options, Found& fou
   for (const Model::Job& job : model.jobs)
     by.push_back(static_cast<std::int64_t>(options.drift * static_cast<double>(job.period)));
   const Model wide = model.widened(by);
-  const auto loss = [&](const std::vector<std::int64_t>& shifts) {
-    Arrangement arrangement(wide);
-    for (std::uint32_t j = 0; j < model.jobs.size(); ++j)
-      if (!model.jobs[j].pinned) arrangement.place(j, shifts[j]);
-    return arrangement.excess();
-  };
-  Int128 least = loss(found.shifts);
+  Int128 least = Others(wide, found.shifts).excess();
   const auto consider = [&](const std::vector<std::int64_t>& shifts) {
-    const Int128 excess = loss(shifts);
-    if (excess > least) return;
-    least = excess;
+    const Int128 loss = Others(wide, shifts).excess();
+    if (loss > least) return;
+    least = loss;
     found.shifts = shifts;
   };
   for (const std::vector<std::int64_t>& shifts : found.others) consider(shifts);
   std::vector<std::int64_t> centred = found.shifts;
+  centre(model, centred);
+  consider(centred);
+  settle(model, wide, found.shifts);
+  // Where the loss is the same all along, in the middle.
+  centred = found.shifts;
   centre(model, centred);
   consider(centred);
 }

@@ -2,6 +2,7 @@
 #include "mltcp/scheduler/internal/descent.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <numeric>
 #include <span>
@@ -11,7 +12,9 @@
 namespace mltcp::scheduler::internal {
 namespace {
 
-constexpr double least_gain = 1e-9;  // of the sum of scores, for which a job moves
+constexpr double least_gain = 1e-9;   // of the sum of scores, for which a job moves
+constexpr double same_score = 1e-11;  // difference of sums of scores that is due to rounding
+constexpr int most_centred = 2;       // times that each job is put in the middle of the shifts that are as good
 
 class Descent {
  public:
@@ -35,7 +38,7 @@ class Descent {
     }
   }
 
-  std::vector<Nanos> run(const std::vector<Nanos>& start, double most_meetings) {
+  std::vector<Nanos> run(const std::vector<Nanos>& start, double most_meetings, bool centred) {
     std::vector<std::uint32_t> order(jobs_.size());
     std::iota(order.begin(), order.end(), 0U);
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return jobs_[a].area > jobs_[b].area; });
@@ -62,12 +65,16 @@ class Descent {
       waiting_.pop_front();
       jobs_[job].waits = false;
       const std::int64_t old = jobs_[job].shift;
-      for (Use& use : jobs_[job].uses)
-        add(links_[use.link].profile, use.curve, period(job), old, -1, links_[use.link].perimeter, use.others);
+      take_away(job);
       const Best best = best_shift(job, old);
       if (best.excess >= best.excess_before - least_gain) continue;
       place(job, best.at);
       wait_for_neighbours(job);
+    }
+    if (centred) {
+      const double most = done_ + most_meetings / 4;
+      for (int pass = 0; pass < most_centred; ++pass)
+        for (std::size_t i = 0; i < order.size() && done_ < most; ++i) centre(order[i]);
     }
     std::vector<Nanos> shifts;
     for (const Job& job : jobs_) shifts.emplace_back(job.shift);
@@ -98,6 +105,10 @@ class Descent {
     std::int64_t at = 0;
     double excess = 0;         ///< of the job's links, as scores
     double excess_before = 0;  ///< at the shift asked about
+  };
+  struct Level {
+    std::int64_t at;
+    double value;
   };
   struct Kink {
     std::int64_t at;
@@ -130,6 +141,14 @@ class Descent {
     }
   }
 
+  /// Only from the sums of the others that the job's uses have.
+  void take_away(std::uint32_t job) {
+    for (Use& use : jobs_[job].uses) {
+      const Link& link = links_[use.link];
+      add(link.profile, use.curve, period(job), jobs_[job].shift, -1, link.perimeter, use.others);
+    }
+  }
+
   void wait_for(std::uint32_t job) {
     if (!jobs_[job].waits) waiting_.push_back(job);
     jobs_[job].waits = true;
@@ -140,11 +159,11 @@ class Descent {
         if (other != job) wait_for(other);
   }
 
-  /// Against the others on its links. `old`: a shift to compare with.
-  Best best_shift(std::uint32_t job, std::int64_t old = 0) {
-    double value = 0;  // at shift 0
+  /// Sets `kinks_` and gives the excess of the job's links as scores, against the others on them, at shift 0 and its
+  /// slope from there on.
+  std::pair<double, double> find_kinks(std::uint32_t job) {
+    double value = 0;
     double slope = 0;
-    Best best;
     kinks_.clear();
     const std::int64_t no_headroom = 0;
     for (const Use& use : jobs_[job].uses) {
@@ -154,7 +173,6 @@ class Descent {
       const std::span<const Point> points = sweep_.points();
       value += static_cast<double>(points.back().excess) * link.scale;
       slope += static_cast<double>(points.back().slope) * link.scale;
-      best.excess_before += static_cast<double>(sweep_.excess_at(old)) * link.scale;
       Int128 last = points.back().slope;
       for (const Point& point : points) {
         if (point.slope != last) kinks_.push_back({point.at, static_cast<double>(point.slope - last) * link.scale});
@@ -163,9 +181,18 @@ class Descent {
     }
     done_ += meetings(job);
     std::sort(kinks_.begin(), kinks_.end(), [](const Kink& a, const Kink& b) { return a.at < b.at; });
-    best.excess = value;
+    return {value, slope};
+  }
+
+  /// `old`: a shift to compare with.
+  Best best_shift(std::uint32_t job, std::int64_t old = 0) {
+    const auto [value_at_0, slope_at_0] = find_kinks(job);
+    double value = value_at_0;
+    double slope = slope_at_0;
+    Best best{0, value, value};
     std::int64_t at = 0;
     for (const Kink& kink : kinks_) {
+      if (at <= old) best.excess_before = value + slope * static_cast<double>(old - at);
       value += slope * static_cast<double>(kink.at - at);
       at = kink.at;
       slope += kink.change;
@@ -174,7 +201,47 @@ class Descent {
         best.at = at % period(job);
       }
     }
+    if (at <= old) best.excess_before = value + slope * static_cast<double>(old - at);
     return best;
+  }
+
+  /// Moves a job into the middle of the interval in which it changes nothing.
+  void centre(std::uint32_t job) {
+    take_away(job);
+    const auto [value_at_0, slope_at_0] = find_kinks(job);
+    // From kink to kink, with the job's shift among them.
+    const std::int64_t shift = jobs_[job].shift;
+    kinks_.insert(std::upper_bound(kinks_.begin(), kinks_.end(), shift,
+                                   [](std::int64_t at, const Kink& kink) { return at < kink.at; }),
+                  {shift, 0});
+    levels_.clear();
+    double value = value_at_0;
+    double slope = slope_at_0;
+    std::int64_t at = 0;
+    std::size_t here = 0;
+    for (const Kink& kink : kinks_) {
+      value += slope * static_cast<double>(kink.at - at);
+      at = kink.at;
+      slope += kink.change;
+      if (at == shift) here = levels_.size();
+      levels_.push_back({at, value});
+    }
+    const auto count = static_cast<std::int64_t>(levels_.size());
+    const auto reach = [&](std::int64_t direction) {
+      std::int64_t reached = 0;
+      for (std::int64_t i = 1; i <= count; ++i) {
+        const std::int64_t k = static_cast<std::int64_t>(here) + direction * i;
+        const std::int64_t turns = k < 0 ? -1 : k / count;
+        const Level& level = levels_[static_cast<std::size_t>(k - turns * count)];
+        if (std::abs(level.value - levels_[here].value) > same_score) break;
+        reached = direction * (level.at + turns * period(job) - shift);
+      }
+      return reached;
+    };
+    const std::int64_t left = reach(-1);
+    const std::int64_t right = reach(1);
+    if (left + right >= period(job) || left == right) return;
+    place(job, (shift + (right - left) / 2 + period(job)) % period(job));
   }
 
   const Slots& slots_;
@@ -185,13 +252,14 @@ class Descent {
   Sweep sweep_;
   Profile scratch_;
   std::vector<Kink> kinks_;
+  std::vector<Level> levels_;
 };
 
 }  // namespace
 
 std::vector<Nanos> descend(const Problem& problem, const Slots& slots, const std::vector<Nanos>& start,
-                           double most_meetings) {
-  return Descent(problem, slots).run(start, most_meetings);
+                           double most_meetings, bool centred) {
+  return Descent(problem, slots).run(start, most_meetings, centred);
 }
 
 }  // namespace mltcp::scheduler::internal

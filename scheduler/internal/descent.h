@@ -14,8 +14,9 @@ namespace mltcp::scheduler::internal {
 
 /// Shifts for a problem without pinned jobs. `start` has a shift or -1 for each job, or is empty; those without are put
 /// in one after the other, largest first, and then all are improved, beginning with these, until about so many meetings
-/// of steps have been examined. All are placed in any case.
+/// of steps have been examined. All are placed in any case. `centred`: at last each is moved into the middle of the
+/// shifts that are as good, for up to a quarter of that work more.
 std::vector<Nanos> descend(const Problem& problem, const Slots& slots, const std::vector<Nanos>& start,
-                           double most_meetings);
+                           double most_meetings, bool centred = false);
 
 }  // namespace mltcp::scheduler::internal

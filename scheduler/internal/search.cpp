@@ -576,6 +576,13 @@ Model Model::widened(std::span<const std::int64_t> by) const {
   return result;
 }
 
+Model Model::widened_on_links(std::span<const std::int64_t> by) const {
+  Model result = *this;
+  for (Job& job : result.jobs)
+    for (Curve& curve : job.curves) curve = internal::widened(curve, job.period, by[curve.link]);
+  return result;
+}
+
 Arrangement::Arrangement(const Model& model, bool with_pinned)
     : model_(&model), with_pinned_(with_pinned), profiles_(model.capacities.size()) {
   clear();

@@ -59,6 +59,7 @@ struct Model {
 
   /// With the demand of each job at its highest within `by`, by job.
   [[nodiscard]] Model widened(std::span<const std::int64_t> by) const;
+  [[nodiscard]] Model widened_on_links(std::span<const std::int64_t> by) const;  ///< by link
 };
 
 /// Sums of placed jobs, by link.
