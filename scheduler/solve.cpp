@@ -193,11 +193,19 @@ void widen_margin(const Model& model, const SolveOptions& options, std::vector<s
   std::vector<std::int64_t> by(links);
   Model wide = model;
   std::int64_t low = 0;
-  const auto widened_to = [&](std::int64_t margin) {
+  // Keeps what is found if there is no excess with all demands on the links of `those` widened so far.
+  const auto succeeds = [&](const std::vector<bool>& those, std::int64_t margin) {
     std::vector<std::int64_t> further = by;
     for (std::size_t l = 0; l < links; ++l)
-      if (has_room[l]) further[l] = margin;
-    return further;
+      if (those[l]) further[l] = margin;
+    Model wider = model.widened_on_links(further);
+    Found found = minimise(wider, {options.node_limit / 64, 2, 2, options.seed, true}, &shifts);
+    nodes += found.nodes;
+    if (found.excess > 0) return false;
+    by = std::move(further);
+    shifts = std::move(found.shifts);
+    wide = std::move(wider);
+    return true;
   };
   while (true) {
     std::int64_t high = model.perimeter;
@@ -205,35 +213,20 @@ void widen_margin(const Model& model, const SolveOptions& options, std::vector<s
       if (has_room[l]) high = std::min(high, most[l]);
     while (high - low > precision) {
       const std::int64_t middle = low + (high - low) / 2;
-      std::vector<std::int64_t> further = widened_to(middle);
-      Model wider = model.widened_on_links(further);
-      Found found = minimise(wider, {options.node_limit / 64, 2, 2, options.seed, true}, &shifts);
-      nodes += found.nodes;
-      if (found.excess == 0) {
-        low = middle;
-        by = std::move(further);
-        shifts = std::move(found.shifts);
-        wide = std::move(wider);
-      } else {
-        high = middle;
-      }
+      (succeeds(has_room, middle) ? low : high) = middle;
     }
     centre(wide, shifts);
-    if (links == 1 || nodes > options.node_limit / 4) return;
-    // A little further, and the links without room show.
-    const Model further = model.widened_on_links(widened_to(low + 2 * precision));
-    Arrangement arrangement(further);
-    for (std::uint32_t j = 0; j < model.jobs.size(); ++j)
-      if (!model.jobs[j].pinned) arrangement.place(j, shifts[j]);
+    if (links == 1) return;
     bool more = false;
     bool fewer = false;
-    for (std::size_t l = 0; l < links; ++l) {
+    for (std::size_t l = 0; l < links && nodes <= options.node_limit; ++l) {
       if (!has_room[l]) continue;
-      has_room[l] =
-          low + 2 * precision < most[l] && excess(arrangement.profiles()[l], model.capacities[l], model.perimeter) == 0;
+      std::vector<bool> alone(links, false);
+      alone[l] = true;
+      has_room[l] = low + 2 * precision < most[l] && succeeds(alone, low + 2 * precision);
       (has_room[l] ? more : fewer) = true;
     }
-    if (!more || !fewer) return;
+    if (!more || !fewer || nodes > options.node_limit) return centre(wide, shifts);
   }
 }
 

@@ -77,6 +77,27 @@ TEST(descent, descend__from_given_shifts_is_never_worse_and_places_the_rest) {
   EXPECT_GT(better, 30);
 }
 
+TEST(descent, descend__centred_leaves_room_on_both_sides_at_the_same_score) {
+  const Demand long_one{100_us, {{0_us, 40_us, Rate(10)}}};
+  const Demand short_one{100_us, {{0_us, 20_us, Rate(10)}}};
+  const Problem pair{{{"a", 100_us, {}}, {"b", 100_us, {}}}, {{"link", Rate(10), {{0, long_one}, {1, short_one}}}}};
+  const Slots slots = slots_of(pair);
+  const auto margin = [&](bool centred) {
+    return evaluate(pair, slots, internal::descend(pair, slots, {}, unlimited, centred)).links[0].margin;
+  };
+  EXPECT_EQ(margin(false), 0_ns);
+  EXPECT_EQ(margin(true), 10_us);
+
+  Random random(6);
+  for (int round = 0; round < 100; ++round) {
+    const Problem problem = random_problem(random);
+    const Slots of = slots_of(problem);
+    const double edge = sum(problem, of, internal::descend(problem, of, {}, unlimited));
+    const double middle = sum(problem, of, internal::descend(problem, of, {}, unlimited, true));
+    EXPECT_NEAR(middle, edge, 1e-8) << "round " << round;
+  }
+}
+
 TEST(descent, descend__without_work_left_keeps_given_shifts_and_places_all) {
   Random random(5);
   const Problem problem = random_problem(random);

@@ -47,6 +47,48 @@ TEST(solve, the_talks_pair_of_40_and_60_ms) {
   }
 }
 
+TEST(solve, each_link_of_a_chain_has_the_margin_that_it_has_alone) {
+  // Links that meet in one job each: their shifts compose, so that none need be tighter than by itself.
+  Random random(17);
+  int with_room = 0;
+  for (int round = 0; round < 60; ++round) {
+    Problem chain;
+    std::vector<Demand> demands;
+    for (std::uint32_t j = 0; j < 7; ++j) {
+      const Nanos period = random.chance(0.5) ? 1_ms : 2_ms;
+      const auto busy = static_cast<std::int64_t>((0.05 + 0.2 * random.uniform()) * static_cast<double>(period.count));
+      demands.push_back(up(period, 0_ms, Nanos(busy), Rate(80)));
+      chain.jobs.push_back({"job" + std::to_string(j), period, {}});
+    }
+    for (std::uint32_t l = 0; l < 3; ++l) {
+      chain.links.push_back({"link" + std::to_string(l), Rate(100), {}});
+      for (std::uint32_t j = 2 * l; j <= 2 * l + 2; ++j) chain.links[l].uses.push_back({j, demands[j]});
+    }
+    const Solution together = solve(chain);
+    if (together.score < 1) continue;
+    for (std::uint32_t l = 0; l < 3; ++l) {
+      const Nanos alone =
+          solve(on_one_link({demands[2 * l], demands[2 * l + 1], demands[2 * l + 2]}, Rate(100))).links[0].margin;
+      EXPECT_GE(together.links[l].margin, alone - 4_us) << "round " << round << ", link " << l;
+      with_room += alone > 20_us ? 1 : 0;
+    }
+  }
+  EXPECT_GT(with_room, 60);
+}
+
+TEST(solve, a_job_beside_links_with_excess_stands_in_the_middle) {
+  // a and b are too much for link 0, whatever they do; b and c have 40 ms to spare on link 1.
+  const Demand a = up(100_ms, 0_ms, 80_ms);
+  const Demand b = up(100_ms, 0_ms, 40_ms);
+  const Demand c = up(100_ms, 0_ms, 20_ms);
+  const Problem problem{{{"a", 100_ms, {}}, {"b", 100_ms, {}}, {"c", 100_ms, {}}},
+                        {{"link0", kLink, {{0, a}, {1, b}}}, {"link1", kLink, {{1, b}, {2, c}}}}};
+  const Solution solution = solve(problem);
+  EXPECT_NEAR(solution.links[0].score, 0.8, 1e-12);
+  EXPECT_EQ(solution.links[1].score, 1);
+  EXPECT_NEAR(solution.links[1].margin.millis(), 10, 0.1);
+}
+
 TEST(rotation, time_shift_is_the_angles_share_of_the_perimeter) {
   EXPECT_DOUBLE_EQ(rotation(30_ms, 120_ms), std::numbers::pi / 2);
   EXPECT_DOUBLE_EQ(rotation(0_ms, 120_ms), 0);
