@@ -19,14 +19,12 @@ using namespace mltcp::experiment;
 /// 32 hosts a leaf, as many workers as hosts, each job on four leaves.
 Experiment cluster_of(std::uint32_t hosts) {
   Experiment experiment;
-  sim::LeafSpineConfig& network = experiment.topology.emplace();
-  network.hosts_per_leaf = 32;
-  network.leaves = hosts / network.hosts_per_leaf;
-  network.spines = 16;
-  network.host_rate = Rate::from_gbps(50);
+  sim::SwitchedNetworkConfig& network = experiment.topology.emplace();
+  const LeafSpineShape shape{hosts / 32, 16, 32, Rate::from_gbps(50), {}, 1_us};
+  network.topology = std::make_shared<const Topology>(Topology::leaf_spine(shape));
   network.mtu = 9000;
-  experiment.bottleneck.rate = network.host_rate;
-  experiment.bottleneck.delay = network.delay;
+  experiment.bottleneck.rate = shape.host_rate;
+  experiment.bottleneck.delay = shape.delay;
   experiment.bottleneck.buffer_bytes = network.buffer_bytes;
   for (std::uint32_t number = 0; number < hosts / 4; ++number) {
     workload::Job job;
@@ -40,8 +38,8 @@ Experiment cluster_of(std::uint32_t hosts) {
     job.jitter = 1_ms;
     job.start = 1_ms * (number * 7 % 150);
     for (std::uint32_t worker = 0; worker < 4; ++worker)
-      job.hosts.push_back((number / 32 * 4 + worker) % network.leaves * 32 + number % 32);
-    job.rate = network.host_rate;
+      job.hosts.push_back((number / 32 * 4 + worker) % shape.leaves * 32 + number % 32);
+    job.rate = shape.host_rate;
     experiment.jobs.push_back(job);
   }
   return experiment;

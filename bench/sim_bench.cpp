@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "mltcp/sim/dumbbell.h"
-#include "mltcp/sim/leaf_spine.h"
+#include "mltcp/sim/switched_network.h"
 #include "mltcp/transport/shard.h"
 
 namespace {
@@ -98,21 +98,19 @@ void dumbbell(benchmark::State& state) {
 }
 /// 16 hosts under four leaves with two spines at 100 Gbps, jumbo frames, each host sending to one of the next leaf.
 void leaf_spine(benchmark::State& state) {
-  sim::LeafSpineConfig config;
-  config.leaves = 4;
-  config.spines = 2;
-  config.hosts_per_leaf = 4;
-  config.host_rate = Rate::from_gbps(100);
+  sim::SwitchedNetworkConfig config;
+  const LeafSpineShape shape{4, 2, 4, Rate::from_gbps(100), {}, 1_us};
+  config.topology = std::make_shared<const Topology>(Topology::leaf_spine(shape));
   config.mtu = 9000;
   if (state.range(0) >= 1) config.classes = 8;
   if (state.range(0) >= 2) config.memory.bytes = 16'000'000;
   if (state.range(0) >= 3) config.memory.pfc = {true, 100'000, 50'000};
-  sim::LeafSpineOptions options;
+  sim::SwitchedNetworkOptions options;
   options.virtual_payload = true;
-  sim::LeafSpine network(config, options);
+  sim::SwitchedNetwork network(config, options);
   std::vector<std::unique_ptr<Pollable>> ends;
   for (std::uint32_t i = 0; i < config.hosts(); ++i) {
-    sim::Host& to = network.add_port((i + config.hosts_per_leaf) % config.hosts(), 2);
+    sim::Host& to = network.add_port((i + shape.hosts_per_leaf) % config.hosts(), 2);
     sim::Host& from = network.add_port(i, 1);
     ends.push_back(std::make_unique<Receiver>(to, false));
     network.attach(to, *ends.back());

@@ -63,10 +63,8 @@ class ClusterReader : public SettingsReader {
     const auto topology = find(root, "", "topology");
     if (!topology)
       fail(1, "topology", "the table is missing", "add [topology] with kind = \"leaf-spine\" and its rates");
-    experiment_.topology = read_leaf_spine(*topology);
-    for (Rate* rate : {&experiment_.topology.host_rate, &experiment_.topology.uplink_rate})
-      *rate = Rate(static_cast<std::uint64_t>(
-          std::max(1.0, std::round(static_cast<double>(rate->bits_per_second) * experiment_.rate_scale))));
+    experiment_.topology = read_topology(*topology, experiment_.rate_scale);
+    check_hosts(*topology);
     try {
       sim::check(experiment_.topology);
     } catch (const InputError& error) {
@@ -106,6 +104,18 @@ class ClusterReader : public SettingsReader {
     if (!prefix.empty() && contains(top_level_keys(), key))
       return "it belongs to the top level: write it above the first [table] of the file";
     return {};
+  }
+
+  // A job is as fast wherever it is placed.
+  void check_hosts(const Item& item) const {
+    const Topology& topology = *experiment_.topology.topology;
+    for (Topology::Host host = 0; host < topology.hosts(); ++host)
+      for (const auto& links : {topology.out(host), topology.in(host)})
+        for (const Topology::Link link : links)
+          if (topology.capacity(link) != topology.fastest_host())
+            fail(item,
+                 fmt::format("link {} is not as fast as the link of another host", in_quotes(topology.link_name(link))),
+                 "give the hosts of a cluster links of one rate");
   }
 
   void read_top(const toml::table& root) {
@@ -383,7 +393,7 @@ class ClusterReader : public SettingsReader {
       phase.rate = Rate(static_cast<std::uint64_t>(
           std::round(static_cast<double>(phase.rate.bits_per_second) * experiment_.rate_scale)));
     }
-    job.rate = experiment_.topology.host_rate;
+    job.rate = experiment_.topology.host_rate();
     job.jitter = Nanos(std::llround(static_cast<double>(job.compute_per_iteration().count) * maker.jitter));
   }
 
@@ -469,7 +479,7 @@ class ClusterReader : public SettingsReader {
   }
 
   [[nodiscard]] Nanos alone(const workload::Job& job) const {
-    return workload::ideal_iteration(job, experiment_.topology.host_rate).length;
+    return workload::ideal_iteration(job, experiment_.topology.host_rate()).length;
   }
 
   void read_listed(const Item& item, const TypeDefaults& defaults) {
@@ -570,14 +580,13 @@ class ClusterReader : public SettingsReader {
   }
 
   void warn() {
-    const sim::LeafSpineConfig& topology = experiment_.topology;
+    const sim::SwitchedNetworkConfig& topology = experiment_.topology;
     const bool packets = experiment_.level == ClusterExperiment::Level::packet;
     if (!packets) return;
-    constexpr std::int64_t links = 8;  // there and back between racks
-    const Nanos round_trip = topology.delay * links + topology.host_rate.time_for(topology.mtu) * 4;
+    const Nanos round_trip = topology.round_trip_delay() + topology.host_rate().time_for(topology.mtu) * 4;
     for (const JobType& type : experiment_.types)
       for (const auto& [key, job] : type.jobs) {
-        const auto sending = workload::ideal_iteration(job, topology.host_rate).sending;
+        const auto sending = workload::ideal_iteration(job, topology.host_rate()).sending;
         if (static_cast<double>(sending.count) >= round_trips_to_react * static_cast<double>(round_trip.count))
           continue;
         experiment_.warnings.push_back(fmt::format(

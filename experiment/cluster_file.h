@@ -15,7 +15,7 @@
 #include "mltcp/base/units.h"
 #include "mltcp/cc/parameters.h"
 #include "mltcp/experiment/experiment_file.h"
-#include "mltcp/sim/leaf_spine.h"
+#include "mltcp/sim/switched_network.h"
 #include "mltcp/workload/arrivals.h"
 #include "mltcp/workload/job.h"
 
@@ -64,8 +64,8 @@ struct ClusterExperiment {
   std::vector<Scheme> schemes;  ///< each once, at least one
   MltcpSettings mltcp;
   cc::Parameters parameters;
-  sim::LeafSpineConfig topology;  ///< its seed is set for each run
-  std::vector<JobType> types;     ///< at least one; those that only the arrivals' file names are at the end
+  sim::SwitchedNetworkConfig topology;  ///< its seed is set for each run
+  std::vector<JobType> types;           ///< at least one; those that only the arrivals' file names are at the end
 
   /// Drawn:
   std::uint32_t arriving = 0;  ///< jobs; 0 = they come from a file

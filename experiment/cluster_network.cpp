@@ -9,17 +9,15 @@
 #include "mltcp/cc/controller.h"
 #include "mltcp/experiment/flow_level.h"
 #include "mltcp/experiment/job_driver.h"
-#include "mltcp/experiment/leaf_spine_testbed.h"
+#include "mltcp/experiment/switched_testbed.h"
 
 namespace mltcp::experiment {
 namespace {
 
 using namespace literals;
 
-constexpr std::int64_t links_of_a_round_trip = 8;
-
-sim::LeafSpineOptions packet_options() {
-  sim::LeafSpineOptions options;
+sim::SwitchedNetworkOptions packet_options() {
+  sim::SwitchedNetworkOptions options;
   options.virtual_payload = true;
   return options;
 }
@@ -32,7 +30,7 @@ class PacketNetwork final : public ClusterNetwork {
     cc::Parameters parameters = config.parameters;
     if (parameters.swift.base_target == Nanos(0))
       parameters.swift.base_target =
-          (topology_.delay * links_of_a_round_trip + topology_.host_rate.time_for(topology_.mtu) * 2) * 2;
+          (topology_.round_trip_delay() + topology_.host_rate().time_for(topology_.mtu) * 2) * 2;
     parameters_ = std::make_shared<const cc::Parameters>(parameters);
   }
 
@@ -53,8 +51,8 @@ class PacketNetwork final : public ClusterNetwork {
     if (cc::find_algorithm(job.cc).capabilities.rate_based) settings.connection.max_rate = job.job.rate;
     // Before the first measurement, a round trip with a full buffer is the safe guess.
     const Bytes buffer = topology_.memory.bytes > 0 ? topology_.memory.bytes : topology_.buffer_bytes;
-    settings.connection.initial_rtt = std::clamp(
-        topology_.delay * links_of_a_round_trip + topology_.host_rate.time_for(buffer), Nanos(1_ms), Nanos(60_s));
+    settings.connection.initial_rtt =
+        std::clamp(topology_.round_trip_delay() + topology_.host_rate().time_for(buffer), Nanos(1_ms), Nanos(60_s));
     testbed_.add(job.number, job.workers);
     jobs_[job.number].driver = std::make_unique<JobDriver>(testbed_, settings);
   }
@@ -95,14 +93,15 @@ class PacketNetwork final : public ClusterNetwork {
   [[nodiscard]] Nanos now() const override { return testbed_.now(); }
 
   [[nodiscard]] ClusterTraffic traffic() override {
-    const sim::LeafSpine& network = testbed_.network();
+    const sim::SwitchedNetwork& network = testbed_.network();
     ClusterTraffic traffic;
     for (const auto& link : network.links()) {
       const fabric::LinkCounters& counters = network.link_counters(link.id);
       traffic.marked_packets += counters.marked_packets;
       traffic.dropped_packets += counters.dropped_packets;
-      if (!link.name.starts_with("host")) traffic.packets += counters.sent_packets;
-      if (link.name.find("host") == std::string::npos) traffic.bytes += static_cast<double>(counters.sent_bytes);
+      const Topology& topology = network.topology();
+      if (!topology.is_host(topology.from(link.id))) traffic.packets += counters.sent_packets;
+      if (topology.between_switches(link.id)) traffic.bytes += static_cast<double>(counters.sent_bytes);
     }
     return traffic;
   }
@@ -112,15 +111,16 @@ class PacketNetwork final : public ClusterNetwork {
     std::unique_ptr<JobDriver> driver;
     bool started = false;
   };
-  const sim::LeafSpineConfig topology_;
-  LeafSpineTestbed testbed_;
+  const sim::SwitchedNetworkConfig topology_;
+  SwitchedTestbed testbed_;
   std::shared_ptr<const cc::Parameters> parameters_;
   std::map<std::uint32_t, Running> jobs_;
 };
 
 class FlowLevelNetwork final : public ClusterNetwork {
  public:
-  explicit FlowLevelNetwork(const ClusterNetworkConfig& config) : cluster_(flow_fabric(config.topology)) {
+  explicit FlowLevelNetwork(const ClusterNetworkConfig& config)
+      : topology_(config.topology.topology), cluster_(flow_fabric(config.topology)) {
     cluster_.on_iteration([this](FlowLevelCluster::JobId job, const FlowLevelCluster::Iteration& iteration) {
       if (iteration.last) done_.push_back(numbers_.at(job));
     });
@@ -168,9 +168,8 @@ class FlowLevelNetwork final : public ClusterNetwork {
 
   [[nodiscard]] ClusterTraffic traffic() override {
     ClusterTraffic traffic;
-    const std::vector<FlowFabric::Link>& links = cluster_.fabric().links;
-    for (std::uint32_t link = 0; link < links.size(); ++link) {
-      if (links[link].name.find("host") != std::string::npos) continue;
+    for (std::uint32_t link = 0; link < topology_->links(); ++link) {
+      if (!topology_->between_switches(link)) continue;
       const sim::FlowNetwork::LinkUse use = cluster_.use(link);
       traffic.bytes += use.wire_bytes;
       traffic.contended_bytes += use.contended_wire_bytes;
@@ -179,6 +178,7 @@ class FlowLevelNetwork final : public ClusterNetwork {
   }
 
  private:
+  const std::shared_ptr<const Topology> topology_;
   FlowLevelCluster cluster_;
   std::map<std::uint32_t, FlowLevelCluster::JobId> ids_;
   std::map<FlowLevelCluster::JobId, std::uint32_t> numbers_;

@@ -14,7 +14,7 @@
 #include "mltcp/cc/parameters.h"
 #include "mltcp/experiment/placement.h"
 #include "mltcp/experiment/results.h"
-#include "mltcp/sim/leaf_spine.h"
+#include "mltcp/sim/switched_network.h"
 #include "mltcp/transport/phase_gate.h"
 #include "mltcp/workload/job.h"
 
@@ -80,7 +80,7 @@ class ClusterNetwork {
 
 /// What is alike for all jobs.
 struct ClusterNetworkConfig {
-  sim::LeafSpineConfig topology;
+  sim::SwitchedNetworkConfig topology;
   cc::Parameters parameters;
 };
 

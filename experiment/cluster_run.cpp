@@ -16,7 +16,6 @@
 #include <optional>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "mltcp/base/error.h"
@@ -41,7 +40,7 @@ constexpr double longest = 2e18;        // ns: what all jobs may need one after 
 constexpr double nanos_per_year = 365.25 * 86'400e9;
 constexpr std::uint64_t placement_streams = std::uint64_t{1} << 33U;  // of random numbers
 
-sim::LeafSpineConfig with_seed(sim::LeafSpineConfig topology, std::uint64_t seed) {
+sim::SwitchedNetworkConfig with_seed(sim::SwitchedNetworkConfig topology, std::uint64_t seed) {
   topology.seed = seed;
   return topology;
 }
@@ -116,9 +115,8 @@ class ClusterRunner {
         tick_(tick),
         arrivals_(arrivals_of(experiment, seed)),
         occupancy_(experiment.topology.hosts(), 1),
-        cluster_(topology(experiment), options(experiment, isolated)),
+        cluster_(*experiment.topology.topology, options(experiment, isolated)),
         fabric_(flow_fabric(with_seed(experiment.topology, seed))) {
-    if (informed() && experiment.topology.spines > 1) number_links();
     network_ = scheme.placement == Scheme::Placement::ideal
                    ? make_dedicated_network([&] { return make_network(experiment_, seed_); })
                    : make_network(experiment, seed);
@@ -180,15 +178,6 @@ class ClusterRunner {
     }
     return done / work_;
   }
-  static scheduler::Topology topology(const ClusterExperiment& experiment) {
-    scheduler::LeafSpineShape shape;
-    shape.leaves = experiment.topology.leaves;
-    shape.spines = experiment.topology.spines;
-    shape.hosts_per_leaf = experiment.topology.hosts_per_leaf;
-    shape.host_rate = experiment.topology.host_rate;
-    shape.uplink_rate = experiment.topology.uplink_rate;
-    return scheduler::Topology::leaf_spine(shape);
-  }
   static scheduler::ClusterOptions options(const ClusterExperiment& experiment, const std::map<Kind, Nanos>& isolated) {
     scheduler::ClusterOptions options;
     options.solve.max_stretch = experiment.schedule.max_stretch;
@@ -205,18 +194,11 @@ class ClusterRunner {
 
   /// Whether the scheduler has to know which jobs run.
   [[nodiscard]] bool informed() const { return scheme_.schedule || scheme_.placement == Scheme::Placement::compatible; }
-  /// The fabric and the scheduler's topology number links differently.
-  void number_links() {
-    std::unordered_map<std::string, scheduler::Topology::Link> numbers;
-    for (scheduler::Topology::Link link = 0; link < cluster_.topology().links(); ++link)
-      numbers.emplace(cluster_.topology().link_name(link), link);
-    for (const FlowFabric::Link& link : fabric_.links) links_.push_back(numbers.at(link.name));
-  }
   /// What the scheduler is told: the links that the network will choose, as it chooses by the hash of each connection.
   [[nodiscard]] scheduler::ClusterJob described(std::uint32_t number, const scheduler::Demand& demand,
                                                 const std::vector<std::uint32_t>& hosts) const {
     scheduler::ClusterJob job{name_of(number), demand, scheduler::ring(hosts)};
-    if (experiment_.topology.spines == 1) return job;
+    if (!cluster_.topology().has_choices()) return job;
     FlowJob flows;
     flows.job = job_of(experiment_, kind_of(arrivals_[number]));
     flows.number = number;
@@ -226,11 +208,8 @@ class ClusterRunner {
     for (scheduler::Burst& burst : job.demand.bursts)
       burst.rate = Rate(std::max<std::uint64_t>(1, burst.rate.bits_per_second / flows.job.flows));
     for (std::uint32_t worker = 0; worker < flows.workers.size(); ++worker)
-      for (const FlowPath& path : fabric_.route(flows, worker)) {
-        scheduler::Flow flow{flows.workers[worker].from, flows.workers[worker].to, 1, {}};
-        for (const std::uint32_t link : path.data) flow.path.push_back(links_[link]);
-        job.flows.push_back(std::move(flow));
-      }
+      for (FlowPath& path : fabric_.route(flows, worker))
+        job.flows.push_back({flows.workers[worker].from, flows.workers[worker].to, 1, std::move(path.data)});
     return job;
   }
   static std::string name_of(std::uint32_t number) { return fmt::format("job {}", number); }
@@ -420,7 +399,6 @@ class ClusterRunner {
   scheduler::Occupancy occupancy_;
   scheduler::Cluster cluster_;
   const FlowFabric fabric_;
-  std::vector<scheduler::Topology::Link> links_;  ///< of the scheduler's topology, by link of the fabric
   // Where the scheduler is informed: the links of each job, and how many jobs each link has.
   std::map<std::uint32_t, std::set<scheduler::Topology::Link>> used_;
   std::map<scheduler::Topology::Link, std::uint32_t> users_;
@@ -463,10 +441,8 @@ ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRun
   results.cc = experiment.cc;
   results.time_scale = experiment.time_scale;
   results.rate_scale = experiment.rate_scale;
-  const sim::LeafSpineConfig& topology = experiment.topology;
-  results.hosts = topology.hosts();
-  const Rate uplink = topology.uplink_rate.is_zero() ? topology.host_rate : topology.uplink_rate;
-  results.oversubscription = topology.hosts_per_leaf * topology.host_rate.gbps() / (topology.spines * uplink.gbps());
+  results.hosts = experiment.topology.hosts();
+  results.oversubscription = experiment.topology.topology->oversubscription();
 
   std::optional<oneapi::tbb::global_control> limit;
   if (settings.threads > 0) limit.emplace(oneapi::tbb::global_control::max_allowed_parallelism, settings.threads);

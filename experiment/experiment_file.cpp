@@ -77,14 +77,17 @@ class Reader final : public SettingsReader {
       fail(1, "bottleneck", "the table is missing",
            "add [bottleneck] with at least rate = \"1 Gbps\", or a [topology]");
     if (bottleneck) read_bottleneck(*bottleneck, experiment);
-    if (topology) read_topology(*topology, experiment);
+    if (topology) read_network(*topology, experiment);
     experiment.bottleneck.seed = experiment.seed;
     ecn_ = experiment.bottleneck.ecn.enabled;
     check_needs(experiment.cc, options_.cc ? std::nullopt : find(root, "", "cc"), ecn_);
     const auto jobs = find(root, "", "job");
     if (!jobs) fail(1, "job", "there is no job", "add at least one [[job]]");
     read_jobs(*jobs, experiment);
-    if (topology) check_topology(*topology, experiment);
+    if (topology) {
+      check_topology(*topology, experiment);
+      limit_rates(experiment);
+    }
     if (experiment.datapath == "flow") check_flow_level(root, experiment);
     check_length(root, experiment);
     warn_if_overbooked(experiment);
@@ -199,25 +202,38 @@ class Reader final : public SettingsReader {
     if (const auto faults = find(keys, item.key, "faults")) read_faults(*faults, link.faults);
   }
 
-  void read_topology(const Item& item, Experiment& experiment) const {
+  void read_network(const Item& item, Experiment& experiment) const {
     if (experiment.datapath == "ring")
       fail(item, fmt::format("datapath {} has one switch and no topology", experiment.datapath), "use datapath sim");
-    sim::LeafSpineConfig& topology = experiment.topology.emplace(read_leaf_spine(item));
+    sim::SwitchedNetworkConfig& topology = experiment.topology.emplace(read_topology(item));
     topology.seed = experiment.seed;
-    experiment.bottleneck.rate = topology.host_rate;
-    experiment.bottleneck.delay = topology.delay;
+    experiment.bottleneck.rate = topology.host_rate();
+    experiment.bottleneck.delay = topology.topology->delay(topology.topology->out(0).front());
     experiment.bottleneck.buffer_bytes = topology.memory.bytes == 0 ? topology.buffer_bytes : topology.memory.bytes;
     experiment.bottleneck.ecn = topology.ecn;
   }
 
   // What only the network as a whole can tell: with the queues of policy priority, if it is asked for.
   void check_topology(const Item& item, const Experiment& experiment) const {
-    sim::LeafSpineConfig network = *experiment.topology;
+    sim::SwitchedNetworkConfig network = *experiment.topology;
     if (contains(experiment.policies, "priority")) network.classes = kPriorities;
     try {
       sim::check(network);
     } catch (const InputError& error) {
       throw InputError(one_line(fmt::format("{}: {}: {}", place(item.line), item.key, error.what())));
+    }
+  }
+
+  // A job sends no faster than its slowest host, where hosts differ.
+  static void limit_rates(Experiment& experiment) {
+    const Topology& topology = *experiment.topology->topology;
+    for (const Placement& placement : mltcp::experiment::place(experiment.jobs, topology.hosts())) {
+      Rate slowest = topology.fastest_host();
+      for (const WorkerHosts& worker : placement.workers)
+        slowest = std::min({slowest, topology.capacity(topology.out(worker.from).front()),
+                            topology.capacity(topology.in(worker.to).front())});
+      Rate& rate = experiment.jobs[placement.job].rate;
+      if (slowest < topology.fastest_host() && (rate.is_zero() || rate > slowest)) rate = slowest;
     }
   }
 
@@ -357,7 +373,8 @@ class Reader final : public SettingsReader {
     return job;
   }
 
-  void read_hosts(const Item& item, const std::optional<sim::LeafSpineConfig>& topology, workload::Job& job) const {
+  void read_hosts(const Item& item, const std::optional<sim::SwitchedNetworkConfig>& topology,
+                  workload::Job& job) const {
     const auto hosts = find(*item.node->as_table(), item.key, "hosts");
     if (!hosts) return;
     if (!topology) fail(*hosts, "a bottleneck has no hosts to choose from", "leave the key out, or use a [topology]");
@@ -369,10 +386,19 @@ class Reader final : public SettingsReader {
     std::vector<bool> taken(topology->hosts());
     for (const toml::node& node : *list) {
       const Item entry{&node, hosts->key, line_of(node, hosts->line)};
-      const auto host = static_cast<std::uint32_t>(whole(entry, 0, topology->hosts() - 1));
+      const std::uint32_t host = host_of(entry, *topology->topology);
       if (taken[host]) fail(entry, fmt::format("host {} stands there twice", host), "write each host once");
       taken[host] = true;
       job.hosts.push_back(host);
+    }
+  }
+
+  std::uint32_t host_of(const Item& item, const Topology& topology) const {
+    if (!item.node->is_string()) return static_cast<std::uint32_t>(whole(item, 0, topology.hosts() - 1));
+    try {
+      return topology.find_host(text(item, "host 0"));
+    } catch (const InputError& error) {
+      rethrow(item, error);
     }
   }
 
@@ -495,6 +521,14 @@ std::string fingerprint_of(const Experiment& experiment, toml::table root) {
     for (const workload::Phase& phase : job.phases)
       result.add(fmt::format("{} {} {} {} {}\n", phase.kind == workload::Phase::Kind::communicate, phase.compute.count,
                              phase.bytes, phase.rate.bits_per_second, phase.overlap));
+  // So do links.
+  const toml::node_view kind = root["topology"]["kind"];
+  if (experiment.topology && kind.value_or(std::string_view()) == "file") {
+    const Topology& topology = *experiment.topology->topology;
+    for (Topology::Link link = 0; link < topology.links(); ++link)
+      result.add(fmt::format("{} {} {}\n", topology.link_name(link), topology.capacity(link).bits_per_second,
+                             topology.delay(link).count));
+  }
   return result.text();
 }
 

@@ -15,10 +15,10 @@
 #include "mltcp/cc/controller.h"
 #include "mltcp/experiment/compute_times.h"
 #include "mltcp/experiment/job_driver.h"
-#include "mltcp/experiment/leaf_spine_testbed.h"
 #include "mltcp/experiment/link_results.h"
 #include "mltcp/experiment/profile.h"
 #include "mltcp/experiment/runner.h"
+#include "mltcp/experiment/switched_testbed.h"
 #include "mltcp/sim/event_queue.h"
 #include "mltcp/transport/encapsulation.h"
 #include "mltcp/transport/wire.h"
@@ -38,9 +38,9 @@ double payload_bytes(std::uint32_t mtu) {
 }
 Bytes frame_bytes(std::uint32_t mtu) { return Bytes{mtu} + encap::kEthernetBytes; }
 
-/// Of a packet and its acknowledgement over links of those rates and one delay.
+/// Of a packet and its acknowledgement over links of those rates; `delay`: of all of them.
 Nanos round_trip(std::span<const Rate> there, std::span<const Rate> back, Nanos delay, std::uint32_t mtu) {
-  Nanos sum = delay * static_cast<std::int64_t>(there.size() + back.size());
+  Nanos sum = delay;
   for (const Rate rate : there) sum += rate.time_for(frame_bytes(mtu));
   for (const Rate rate : back) sum += rate.time_for(acknowledgement_bytes);
   return sum;
@@ -65,18 +65,24 @@ FlowFabric flow_fabric(const fabric::DumbbellConfig& config) {
   return fabric;
 }
 
-FlowFabric flow_fabric(const sim::LeafSpineConfig& config) {
-  const auto map = std::make_shared<const sim::LeafSpineMap>(config);
+FlowFabric flow_fabric(const sim::SwitchedNetworkConfig& config) {
+  const auto map = std::make_shared<const sim::SwitchedNetworkMap>(config);
   FlowFabric fabric;
-  for (std::uint32_t link = 0; link < map->links(); ++link) fabric.links.push_back({map->name(link), map->rate(link)});
+  const Topology& topology = map->topology();
+  for (Topology::Link link = 0; link < topology.links(); ++link)
+    fabric.links.push_back({topology.link_name(link), topology.capacity(link)});
   fabric.mtu = config.mtu;
   fabric.route = [map](const FlowJob& job, std::uint32_t worker) {
     const auto [from, to] = job.workers[worker];
     const std::uint16_t from_port = sender_port(job.number);
     const std::uint16_t to_port = receiver_port(job.number);
+    Nanos delay;
     const auto rates = [&](const std::vector<std::uint32_t>& links) {
       std::vector<Rate> found;
-      for (const std::uint32_t link : links) found.push_back(map->rate(link));
+      for (const std::uint32_t link : links) {
+        found.push_back(map->topology().capacity(link));
+        delay += map->topology().delay(link);
+      }
       return found;
     };
     std::vector<FlowPath> paths;
@@ -84,8 +90,10 @@ FlowFabric flow_fabric(const sim::LeafSpineConfig& config) {
     for (const ConnectionId id :
          Shard::first_connections(JobDriver::shard_config(job.seed, job.number, worker, job.job.flows))) {
       FlowPath path{map->path(from, from_port, to, to_port, id), map->path(to, to_port, from, from_port, id), {}};
-      path.round_trip =
-          round_trip(rates(path.data), rates(path.acknowledgements), map->config().delay, map->config().mtu);
+      delay = Nanos();
+      const std::vector<Rate> there = rates(path.data);
+      const std::vector<Rate> back = rates(path.acknowledgements);
+      path.round_trip = round_trip(there, back, delay, map->config().mtu);
       paths.push_back(std::move(path));
     }
     return paths;

@@ -34,7 +34,7 @@
 #include "mltcp/experiment/single_run.h"
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/sim/flow_network.h"
-#include "mltcp/sim/leaf_spine.h"
+#include "mltcp/sim/switched_network.h"
 #include "mltcp/transport/phase_gate.h"
 #include "mltcp/workload/job.h"
 
@@ -73,8 +73,8 @@ struct FlowFabric {
 
 /// One link, which all jobs share.
 FlowFabric flow_fabric(const fabric::DumbbellConfig& config);
-/// Links numbered as in sim::LeafSpineMap, and its paths.
-FlowFabric flow_fabric(const sim::LeafSpineConfig& config);
+/// Links numbered as in the topology, and the paths of sim::SwitchedNetworkMap.
+FlowFabric flow_fabric(const sim::SwitchedNetworkConfig& config);
 
 struct FlowLevelOptions {
   std::uint32_t weight_steps = sim::FlowNetwork::Options{}.weight_steps;

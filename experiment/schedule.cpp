@@ -95,7 +95,7 @@ class Scheduling {
     result_.measured = options.measure;
     result_.angles = options.solve.angles;
     result_.drift = options.solve.drift;
-    result_.topology = experiment.topology;
+    if (experiment.topology) result_.topology = experiment.topology->topology->leaf_spine_shape();
     for (std::uint32_t number = 0; number < experiment.jobs.size(); ++number) {
       const workload::Job& job = experiment.jobs[number];
       ScheduleResult::Job& slot = result_.jobs.emplace_back();
@@ -355,7 +355,7 @@ class Scheduling {
         for (const std::uint32_t link : routed.paths.back()) ++routed.flows[link];
       }
     // A worker is as fast as the link lets it on which most of the job's flows meet.
-    Rate rate = experiment_.topology->host_rate;
+    Rate rate = experiment_.topology->host_rate();
     if (!job.rate.is_zero()) rate = std::min(rate, job.rate);
     const Rate wanted = rate;
     std::uint32_t slowest = 0;
@@ -382,18 +382,15 @@ class Scheduling {
   }
 
   void schedule_topology() {
-    const sim::LeafSpineConfig& config = *experiment_.topology;
+    const sim::SwitchedNetworkConfig& config = *experiment_.topology;
     const FlowFabric fabric = flow_fabric(config);
     scheduler::ClusterOptions options;
     options.solve = options_.solve;
-    scheduler::Cluster cluster(scheduler::Topology::leaf_spine({config.leaves, config.spines, config.hosts_per_leaf,
-                                                                config.host_rate, config.uplink_rate}),
-                               options);
+    scheduler::Cluster cluster(*config.topology, options);
     const std::vector<Placement> placements = place(experiment_.jobs, config.hosts());
     std::vector<scheduler::ClusterJob> jobs;
     std::vector<Rate> flow_peaks;
     std::map<scheduler::Topology::Link, scheduler::UsedLink> used;
-    std::map<std::uint32_t, scheduler::Topology::Link> numbers;  // of links, from the simulator's
     for (const std::uint32_t number : aware_) {
       const Routed routed = route(fabric, placements[number]);
       scheduler::ClusterJob& job = jobs.emplace_back();
@@ -401,21 +398,15 @@ class Scheduling {
       job.demand = routed.demand;
       flow_peaks.push_back(peak(routed.demand));
       for (const auto& [link, flows] : routed.flows) {
-        const auto [known, is_new] = numbers.try_emplace(link, 0);
-        if (is_new) known->second = cluster.topology().find_link(fabric.links[link].name);
-        scheduler::UsedLink& use = used[known->second];
-        use.link = known->second;
+        scheduler::UsedLink& use = used[link];
+        use.link = link;
         use.capacity = fabric.links[link].rate;
         use.uses.push_back({static_cast<std::uint32_t>(jobs.size() - 1), flows});
       }
       std::size_t flow = 0;
       for (const WorkerHosts& worker : placements[number].workers)
-        for (std::uint32_t i = 0; i < experiment_.jobs[number].flows; ++i) {
-          std::vector<scheduler::Topology::Link> path;
-          for (const std::uint32_t link : routed.paths[flow]) path.push_back(numbers[link]);
-          job.flows.push_back({worker.from, worker.to, 1, std::move(path)});
-          ++flow;
-        }
+        for (std::uint32_t i = 0; i < experiment_.jobs[number].flows; ++i)
+          job.flows.push_back({worker.from, worker.to, 1, routed.paths[flow++]});
     }
     std::vector<scheduler::UsedLink> links;
     for (auto& [link, use] : used) {

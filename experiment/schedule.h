@@ -117,8 +117,8 @@ struct ScheduleResult {
   /// kMostJudgedJobs jobs or 2000 bursts.
   std::optional<double> enough_slack;
   std::optional<double> enough_stretch;
-  std::optional<sim::LeafSpineConfig> topology;  ///< the experiment's
-  std::vector<std::string> warnings;             ///< each one line
+  std::optional<LeafSpineShape> topology;  ///< of the experiment, where it is one; for drawing
+  std::vector<std::string> warnings;       ///< each one line
 };
 
 /// With more jobs on a link, nobody is told what it would be without each of them or of each pair: it takes too long.

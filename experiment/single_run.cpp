@@ -51,7 +51,7 @@ std::unique_ptr<Testbed> make_testbed(const Experiment& experiment, const RunPla
   const std::vector<Placement> all = place(experiment.jobs, experiment.topology->hosts());
   const auto placements = std::span(all).subspan(plan.first_number, plan.jobs.size());
   for (const Placement& placement : placements) workers.push_back(static_cast<std::uint32_t>(placement.workers.size()));
-  sim::LeafSpineConfig network = *experiment.topology;
+  sim::SwitchedNetworkConfig network = *experiment.topology;
   network.classes = classes;
   return factory.make(network, placements, plan.usage_bin);
 }
@@ -60,17 +60,17 @@ std::unique_ptr<Testbed> make_testbed(const Experiment& experiment, const RunPla
 /// (section 3.2 of its paper): flows that each derived their own from what they measured would not be fair to each
 /// other, as a late one has never seen the queue empty. In real time the loops of the hosts are part of the delay,
 /// which only measuring tells.
-cc::Parameters parameters_of(const Experiment& experiment, std::int64_t round_trip_links, bool real_time) {
+cc::Parameters parameters_of(const Experiment& experiment, Nanos round_trip_delay, bool real_time) {
   constexpr std::int64_t packets_per_round_trip = 2;  // at the rate of the slowest link; the others add little
   constexpr std::int64_t target_round_trips = 2;
   cc::Parameters parameters = experiment.parameters;
   if (parameters.swift.base_target == Nanos(0) && !real_time) {
     const std::uint32_t mtu = experiment.topology ? experiment.topology->mtu : experiment.mtu;
     Rate slowest = experiment.bottleneck.rate;
-    if (experiment.topology && !experiment.topology->uplink_rate.is_zero())
-      slowest = std::min(slowest, experiment.topology->uplink_rate);
-    const Nanos unloaded =
-        experiment.bottleneck.delay * round_trip_links + slowest.time_for(mtu) * packets_per_round_trip;
+    if (experiment.topology)
+      for (Topology::Link link = 0; link < experiment.topology->topology->links(); ++link)
+        slowest = std::min(slowest, experiment.topology->topology->capacity(link));
+    const Nanos unloaded = round_trip_delay + slowest.time_for(mtu) * packets_per_round_trip;
     parameters.swift.base_target = std::min(unloaded, most_initial_rtt) * target_round_trips;
   }
   return parameters;
@@ -108,12 +108,12 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
 
   // Before the first measurement, a round trip with a full buffer is the safe guess.
   const fabric::LinkConfig& link = experiment.bottleneck;
-  const std::int64_t round_trip_links = experiment.topology ? 8 : 4;
-  const Nanos initial_rtt = std::clamp(link.delay * round_trip_links + link.rate.time_for(link.buffer_bytes), 1_ms,
-                                       most_initial_rtt + link.delay * round_trip_links);
+  const Nanos round_trip_delay = experiment.topology ? experiment.topology->round_trip_delay() : link.delay * 4;
+  const Nanos initial_rtt =
+      std::clamp(round_trip_delay + link.rate.time_for(link.buffer_bytes), 1_ms, most_initial_rtt + round_trip_delay);
 
   const auto parameters =
-      std::make_shared<const cc::Parameters>(parameters_of(experiment, round_trip_links, factory.real_time()));
+      std::make_shared<const cc::Parameters>(parameters_of(experiment, round_trip_delay, factory.real_time()));
   std::vector<std::unique_ptr<JobDriver>> drivers;
   double longest_ns = 0;
   Nanos last_start;

@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/leaf_spine_testbed.h"
+#include "mltcp/experiment/switched_testbed.h"
 #include "mltcp/sim/dumbbell.h"
 #if MLTCP_HAS_DPDK
 #include "mltcp/dpdk/eal.h"
@@ -52,13 +52,13 @@ class SimFactory final : public TestbedFactory {
     options.virtual_payload = !real_payload_;
     return std::make_unique<DumbbellTestbed<sim::Dumbbell>>(config, options);
   }
-  std::unique_ptr<Testbed> make(const sim::LeafSpineConfig& config, std::span<const Placement> placements,
+  std::unique_ptr<Testbed> make(const sim::SwitchedNetworkConfig& config, std::span<const Placement> placements,
                                 Nanos usage_bin) override {
-    sim::LeafSpineOptions options;
+    sim::SwitchedNetworkOptions options;
     options.virtual_payload = !real_payload_;
     options.meters = true;
     if (usage_bin.count > 0) options.usage_bin = usage_bin;
-    auto testbed = std::make_unique<LeafSpineTestbed>(config, options);
+    auto testbed = std::make_unique<SwitchedTestbed>(config, options);
     for (const Placement& placement : placements) testbed->add(placement.job, placement.workers);
     return testbed;
   }
@@ -91,7 +91,7 @@ class RingFactory final : public TestbedFactory {
     if (usage_bin.count > 0) options.usage_bin = usage_bin;
     return std::make_unique<RingTestbed>(eal_, config, options);
   }
-  std::unique_ptr<Testbed> make(const sim::LeafSpineConfig& /*config*/, std::span<const Placement> /*placements*/,
+  std::unique_ptr<Testbed> make(const sim::SwitchedNetworkConfig& /*config*/, std::span<const Placement> /*placements*/,
                                 Nanos /*usage_bin*/) override {
     throw InputError("datapath ring has one switch and no topology; use datapath sim");
   }

@@ -16,7 +16,7 @@
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/fabric/link.h"
 #include "mltcp/fabric/usage_meter.h"
-#include "mltcp/sim/leaf_spine.h"
+#include "mltcp/sim/switched_network.h"
 #include "mltcp/transport/packet_io.h"
 #include "mltcp/transport/pollable.h"
 
@@ -86,7 +86,7 @@ class TestbedFactory : public Datapath {
   /// `usage_bin`: width of the bins of the links' meters at first; 0: as it likes.
   virtual std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config, Nanos usage_bin) = 0;
   /// With the ends of the jobs in `placements`. Throws InputError where the datapath has no topologies.
-  virtual std::unique_ptr<Testbed> make(const sim::LeafSpineConfig& config, std::span<const Placement> placements,
+  virtual std::unique_ptr<Testbed> make(const sim::SwitchedNetworkConfig& config, std::span<const Placement> placements,
                                         Nanos usage_bin) = 0;
 };
 

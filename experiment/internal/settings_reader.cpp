@@ -3,8 +3,11 @@
 
 #include <initializer_list>
 #include <limits>
+#include <memory>
+#include <utility>
 
 #include "mltcp/cc/controller.h"
+#include "mltcp/experiment/links_file.h"
 #include "mltcp/transport/encapsulation.h"
 #include "mltcp/workload/kineto.h"
 #include "mltcp/workload/profile.h"
@@ -16,8 +19,6 @@ namespace {
 
 constexpr std::size_t kMostPhases = 100'000;
 constexpr double kMostStraggling = 1000;
-constexpr std::int64_t kMostSwitches = 1024;
-constexpr std::uint32_t kMostHosts = 1U << 16;
 
 }  // namespace
 
@@ -159,32 +160,35 @@ void SettingsReader::read_algorithm(const toml::table& root, std::string_view na
   }
 }
 
-sim::LeafSpineConfig SettingsReader::read_leaf_spine(const Item& item) const {
+sim::SwitchedNetworkConfig SettingsReader::read_topology(const Item& item, double rate_scale) const {
   const toml::table& keys = table(item, "[topology] and below it kind = \"leaf-spine\"");
-  check_keys(keys, item.key,
-             {"kind", "leaves", "spines", "hosts_per_leaf", "host_rate", "uplink_rate", "delay", "buffer",
-              "shared_buffer", "alpha", "pfc", "ecn", "mtu"});
-  const auto required = [&](std::string_view key, std::string_view example) {
-    const auto found = find(keys, item.key, key);
-    if (!found)
-      fail(line_of(*item.node, item.line), path(item.key, key), "the key is missing",
-           fmt::format("write {} = {}", key, example));
-    return *found;
+  const Item kind = required(item, keys, "kind", "\"leaf-spine\"");
+  const std::string& written = text(kind, "leaf-spine");
+  struct Kind {
+    std::string_view name;
+    std::vector<std::string> keys;
+    Topology (SettingsReader::*read)(const Item&, const toml::table&, Nanos, double) const;
   };
-  const Item kind = required("kind", "\"leaf-spine\"");
-  if (text(kind, "leaf-spine") != "leaf-spine")
-    fail(kind, in_quotes(text(kind, "")) + " is not known", "write \"leaf-spine\"");
-  sim::LeafSpineConfig topology;
-  for (const auto& [key, count] : {std::pair{"leaves", &topology.leaves}, std::pair{"spines", &topology.spines},
-                                   std::pair{"hosts_per_leaf", &topology.hosts_per_leaf}})
-    *count = static_cast<std::uint32_t>(whole(required(key, "4"), 1, kMostSwitches));
-  if (topology.hosts() < 2 || topology.hosts() > kMostHosts)
-    fail(*find(keys, item.key, "hosts_per_leaf"), fmt::format("the network has {} hosts", topology.hosts()),
-         fmt::format("write leaves and hosts_per_leaf for 2 to {}", kMostHosts));
-  topology.host_rate = rate(required("host_rate", "\"100 Gbps\""));
-  topology.uplink_rate = topology.host_rate;
-  if (const auto value = find(keys, item.key, "uplink_rate")) topology.uplink_rate = rate(*value);
-  if (const auto value = find(keys, item.key, "delay")) topology.delay = duration(*value, "1 us", kMostDelay);
+  const Kind kinds[] = {
+      {"single-switch", {"hosts", "host_rate"}, &SettingsReader::read_single_switch},
+      {"leaf-spine",
+       {"leaves", "spines", "hosts_per_leaf", "host_rate", "uplink_rate"},
+       &SettingsReader::read_leaf_spine},
+      {"fat-tree", {"k", "rate"}, &SettingsReader::read_fat_tree},
+      {"file", {"file", "hosts"}, &SettingsReader::read_links},
+  };
+  const Kind* const known =
+      std::find_if(std::begin(kinds), std::end(kinds), [&](const Kind& other) { return other.name == written; });
+  if (known == std::end(kinds))
+    fail(kind, in_quotes(written) + " is not known",
+         "write \"single-switch\", \"leaf-spine\", \"fat-tree\" or \"file\"");
+  std::vector<std::string> all{"kind", "delay", "buffer", "shared_buffer", "alpha", "pfc", "ecn", "mtu"};
+  all.insert(all.begin() + 1, known->keys.begin(), known->keys.end());
+  check_keys(keys, item.key, all);
+  Nanos delay(1'000);
+  if (const auto value = find(keys, item.key, "delay")) delay = duration(*value, "1 us", kMostDelay);
+  sim::SwitchedNetworkConfig topology;
+  topology.topology = std::make_shared<const Topology>((this->*known->read)(item, keys, delay, rate_scale));
   if (const auto value = find(keys, item.key, "mtu"))
     topology.mtu = static_cast<std::uint32_t>(whole(*value, 576, 9000));
   if (const auto value = find(keys, item.key, "buffer"))
@@ -195,7 +199,86 @@ sim::LeafSpineConfig SettingsReader::read_leaf_spine(const Item& item) const {
   return topology;
 }
 
-void SettingsReader::read_memory(const Item& item, const toml::table& keys, sim::LeafSpineConfig& topology) const {
+Item SettingsReader::required(const Item& item, const toml::table& keys, std::string_view key,
+                              std::string_view example) const {
+  const auto found = find(keys, item.key, key);
+  if (!found)
+    fail(line_of(*item.node, item.line), path(item.key, key), "the key is missing",
+         fmt::format("write {} = {}", key, example));
+  return *found;
+}
+
+Rate SettingsReader::scaled(Rate rate, double scale) {
+  return Rate(static_cast<std::uint64_t>(std::max(1.0, std::round(static_cast<double>(rate.bits_per_second) * scale))));
+}
+
+Topology SettingsReader::read_single_switch(const Item& item, const toml::table& keys, Nanos delay,
+                                            double rate_scale) const {
+  const auto hosts = whole(required(item, keys, "hosts", "8"), 2, Topology::kMostHosts);
+  const Rate host_rate = rate(required(item, keys, "host_rate", "\"100 Gbps\""));
+  return Topology::single_switch(static_cast<std::uint32_t>(hosts), scaled(host_rate, rate_scale), delay);
+}
+
+Topology SettingsReader::read_leaf_spine(const Item& item, const toml::table& keys, Nanos delay,
+                                         double rate_scale) const {
+  LeafSpineShape shape;
+  for (const auto& [key, count] : {std::pair{"leaves", &shape.leaves}, std::pair{"spines", &shape.spines},
+                                   std::pair{"hosts_per_leaf", &shape.hosts_per_leaf}})
+    *count = static_cast<std::uint32_t>(whole(required(item, keys, key, "4"), 1, Topology::kMostInTier));
+  if (shape.hosts() < 2 || shape.hosts() > Topology::kMostHosts)
+    fail(*find(keys, item.key, "hosts_per_leaf"), fmt::format("the network has {} hosts", shape.hosts()),
+         fmt::format("write leaves and hosts_per_leaf for 2 to {}", Topology::kMostHosts));
+  const Rate host_rate = rate(required(item, keys, "host_rate", "\"100 Gbps\""));
+  shape.host_rate = shape.uplink_rate = scaled(host_rate, rate_scale);
+  if (const auto value = find(keys, item.key, "uplink_rate")) shape.uplink_rate = scaled(rate(*value), rate_scale);
+  shape.delay = delay;
+  return Topology::leaf_spine(shape);
+}
+
+Topology SettingsReader::read_fat_tree(const Item& item, const toml::table& keys, Nanos delay,
+                                       double rate_scale) const {
+  const Item ports = required(item, keys, "k", "4");
+  const auto k = static_cast<std::uint32_t>(whole(ports, 2, Topology::kMostPorts));
+  if (k % 2 != 0)
+    fail(ports, fmt::format("switches with {} ports can't have half of them up and half of them down", k),
+         fmt::format("write an even number, such as {}", k + 1));
+  return Topology::fat_tree(k, scaled(rate(required(item, keys, "rate", "\"100 Gbps\"")), rate_scale), delay);
+}
+
+Topology SettingsReader::read_links(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const {
+  const Item file = required(item, keys, "file", "\"network.csv\"");
+  const Item hosts = required(item, keys, "hosts", "\"host*\"");
+  LinksFileOptions options;
+  options.delay = delay;
+  if (const toml::array* list = hosts.node->as_array())
+    for (const toml::node& node : *list) options.hosts.push_back(text({&node, hosts.key, hosts.line}, "host*"));
+  else
+    options.hosts.push_back(text(hosts, "host*"));
+  const std::filesystem::path name = named_file(file, "network.csv");
+  try {
+    Graph graph = load_links(name, options);
+    std::size_t found = 0;
+    for (const Graph::Node& node : graph.nodes) found += node.host ? 1 : 0;
+    for (const std::string& pattern : options.hosts)
+      if (std::none_of(graph.nodes.begin(), graph.nodes.end(),
+                       [&](const Graph::Node& node) { return matches(pattern, node.name); }))
+        fail(hosts, fmt::format("no node of {} is called {}", in_quotes(name.string()), in_quotes(pattern)),
+             fmt::format("write a pattern of the hosts' names; the first node is {}", in_quotes(graph.nodes[0].name)));
+    if (found < 2 || found > Topology::kMostHosts)
+      fail(hosts, fmt::format("{} of the {} nodes are hosts", found, graph.nodes.size()),
+           fmt::format("write a pattern of the names of 2 to {}", Topology::kMostHosts));
+    for (Graph::Link& link : graph.links) link.capacity = scaled(link.capacity, rate_scale);
+    Topology topology(graph);
+    topology.check_all_paths();
+    return topology;
+  } catch (const InputError& error) {
+    if (std::string_view(error.what()).starts_with(file_ + ":")) throw;
+    rethrow(file, error);
+  }
+}
+
+void SettingsReader::read_memory(const Item& item, const toml::table& keys,
+                                 sim::SwitchedNetworkConfig& topology) const {
   const auto shared = find(keys, item.key, "shared_buffer");
   const auto alpha = find(keys, item.key, "alpha");
   const auto pfc = find(keys, item.key, "pfc");

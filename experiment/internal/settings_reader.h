@@ -60,9 +60,17 @@ class SettingsReader : public TomlReader {
   }
   void read_algorithm(const toml::table& root, std::string_view name, const cc::Parameters& parameters,
                       const std::vector<Setting>& settings) const;
-  /// A [topology]; its seed is left at its default.
-  sim::LeafSpineConfig read_leaf_spine(const Item& item) const;
-  void read_memory(const Item& item, const toml::table& keys, sim::LeafSpineConfig& topology) const;
+  /// A [topology], with rates times `rate_scale`; its seed is left at its default.
+  sim::SwitchedNetworkConfig read_topology(const Item& item, double rate_scale = 1) const;
+  /// The value of a key that `item`, a table, must have.
+  Item required(const Item& item, const toml::table& keys, std::string_view key, std::string_view example) const;
+  static Rate scaled(Rate rate, double scale);
+  // What is each kind's own.
+  Topology read_single_switch(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
+  Topology read_leaf_spine(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
+  Topology read_fat_tree(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
+  Topology read_links(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
+  void read_memory(const Item& item, const toml::table& keys, sim::SwitchedNetworkConfig& topology) const;
   Bytes buffer(const Item& item, std::string_view example, Bytes frame) const;
   /// `buffer`: of the queue; 0 = not known.
   void read_ecn(const Item& item, fabric::EcnConfig& ecn, Bytes buffer) const;

@@ -119,11 +119,11 @@ TEST(ClusterFile, parse__everything) {
   const workload::Job& half = a.jobs.at({3, 64});
   EXPECT_EQ(half.phases[0].compute, whole.phases[0].compute / 2);
   EXPECT_EQ(half.phases[1].bytes, whole.phases[1].bytes / 10);
-  EXPECT_EQ(cluster.topology.host_rate, Rate(10'000'000'000));
-  EXPECT_EQ(cluster.topology.uplink_rate, Rate(10'000'000'000));
+  EXPECT_EQ(cluster.topology.host_rate(), Rate(10'000'000'000));
+  EXPECT_EQ(cluster.topology.topology->leaf_spine_shape()->uplink_rate, Rate(10'000'000'000));
   EXPECT_NEAR(half.jitter.seconds(), half.phases[0].compute.seconds() / 10, 1e-9);
   EXPECT_EQ(half.flows, 2U);
-  EXPECT_EQ(half.rate, cluster.topology.host_rate);
+  EXPECT_EQ(half.rate, cluster.topology.host_rate());
 
   const workload::Job& b = cluster.types[1].jobs.at({4, 0});
   EXPECT_EQ(b.phases[0].compute, Nanos(5'000'000));
@@ -145,7 +145,7 @@ TEST(ClusterFile, arrivals_of__keeps_the_load) {
   const auto arrivals = arrivals_of(cluster, 5);
   for (const workload::Arrival& arrival : arrivals) {
     const workload::Job& job = cluster.types[arrival.type].jobs.at({arrival.workers, arrival.batch});
-    work += workload::ideal_iteration(job, cluster.topology.host_rate).length.seconds() * arrival.iterations *
+    work += workload::ideal_iteration(job, cluster.topology.host_rate()).length.seconds() * arrival.iterations *
             arrival.workers;
   }
   EXPECT_NEAR(work / (arrivals.back().at.seconds() * 24), 0.7, 0.02);

@@ -76,19 +76,20 @@ TEST(Topology, parse__reads_every_key) {
   const Experiment experiment =
       parse("seed = 9\n" + kFabric + "uplink_rate = \"40 Gbps\"\necn = { kmin = \"30 kB\" }\n" + kRing);
   ASSERT_TRUE(experiment.topology.has_value());
-  EXPECT_EQ(experiment.topology->leaves, 2U);
-  EXPECT_EQ(experiment.topology->spines, 1U);
-  EXPECT_EQ(experiment.topology->hosts_per_leaf, 4U);
-  EXPECT_EQ(experiment.topology->host_rate, Rate::from_gbps(10));
-  EXPECT_EQ(experiment.topology->uplink_rate, Rate::from_gbps(40));
-  EXPECT_EQ(experiment.topology->delay, Nanos(1'000));
+  const LeafSpineShape shape = experiment.topology->topology->leaf_spine_shape().value();
+  EXPECT_EQ(shape.leaves, 2U);
+  EXPECT_EQ(shape.spines, 1U);
+  EXPECT_EQ(shape.hosts_per_leaf, 4U);
+  EXPECT_EQ(shape.host_rate, Rate::from_gbps(10));
+  EXPECT_EQ(shape.uplink_rate, Rate::from_gbps(40));
+  EXPECT_EQ(shape.delay, Nanos(1'000));
   EXPECT_EQ(experiment.topology->buffer_bytes, 250'000U);
   EXPECT_TRUE(experiment.topology->ecn.enabled);
   EXPECT_EQ(experiment.topology->mtu, 9000U);
   EXPECT_EQ(experiment.topology->seed, 9U);
   EXPECT_EQ(experiment.bottleneck.rate, Rate::from_gbps(10));
   EXPECT_THAT(experiment.jobs[0].hosts, ElementsAre(0U, 4U));
-  EXPECT_EQ(parse(kFabric + kRing).topology->uplink_rate, Rate::from_gbps(10));
+  EXPECT_EQ(parse(kFabric + kRing).topology->topology->leaf_spine_shape()->uplink_rate, Rate::from_gbps(10));
 }
 
 TEST(Topology, parse__refuses_what_does_not_fit) {
@@ -105,7 +106,8 @@ TEST(Topology, parse__refuses_what_does_not_fit) {
   EXPECT_EQ(refusal(kFabric + kRing, ring),
             "e.toml:1: topology: datapath ring has one switch and no topology; use datapath sim");
   EXPECT_EQ(refusal(changed("leaf-spine", "torus") + kRing),
-            "e.toml:2: topology.kind: \"torus\" is not known; write \"leaf-spine\"");
+            "e.toml:2: topology.kind: \"torus\" is not known; write \"single-switch\", \"leaf-spine\", \"fat-tree\" or "
+            "\"file\"");
   EXPECT_EQ(refusal(changed("spines = 1\n", "") + kRing),
             "e.toml:1: topology.spines: the key is missing; write spines = 4");
   EXPECT_THAT(refusal(changed("spines = 1", "spines = 0") + kRing), HasSubstr("topology.spines: 0 is out of range"));

@@ -1,5 +1,5 @@
-// Networks of a cluster and the paths in them.
-#include "mltcp/scheduler/topology.h"
+// Networks on paper and the paths in them.
+#include "mltcp/base/topology.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "mltcp/base/error.h"
 
-namespace mltcp::scheduler {
+namespace mltcp {
 namespace {
 
 using testing::ElementsAre;
@@ -145,7 +145,7 @@ TEST(topology, graph__refuses_what_is_wrong_with_one_clear_error) {
     return error_of([&] { Topology{graph}; });
   };
   EXPECT_EQ(error_with([](Graph&) {}), "no error");
-  EXPECT_EQ(error_with([](Graph& g) { g.nodes = {{"s"}, {"t"}}; }), "the network has 0 hosts; give 1 to 1048576");
+  EXPECT_EQ(error_with([](Graph& g) { g.nodes = {{"s"}, {"t"}}; }), "the network has 0 hosts; give 1 to 65536");
   EXPECT_EQ(error_with([](Graph& g) { g.nodes[2].name = "s"; }),
             "two nodes are called \"s\"; give every node a name of its own");
   EXPECT_EQ(error_with([](Graph& g) { g.nodes[2].name = ""; }), "a node has no name; give every node one of its own");
@@ -209,4 +209,4 @@ TEST(topology, builders__refuse_shapes_out_of_range) {
 }
 
 }  // namespace
-}  // namespace mltcp::scheduler
+}  // namespace mltcp

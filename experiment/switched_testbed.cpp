@@ -1,9 +1,9 @@
-// A leaf-spine network with the ends of jobs on its hosts (see leaf_spine_testbed.h).
-#include "mltcp/experiment/leaf_spine_testbed.h"
+// A leaf-spine network with the ends of jobs on its hosts (see switched_testbed.h).
+#include "mltcp/experiment/switched_testbed.h"
 
 namespace mltcp::experiment {
 
-void LeafSpineTestbed::add(std::uint32_t job, std::span<const WorkerHosts> workers) {
+void SwitchedTestbed::add(std::uint32_t job, std::span<const WorkerHosts> workers) {
   Ends& ends = jobs_[job];
   for (const WorkerHosts& worker : workers) {
     ends.senders.push_back(&network_.add_port(worker.from, sender_port(job)));
@@ -11,21 +11,21 @@ void LeafSpineTestbed::add(std::uint32_t job, std::span<const WorkerHosts> worke
   }
 }
 
-void LeafSpineTestbed::remove(std::uint32_t job) {
+void SwitchedTestbed::remove(std::uint32_t job) {
   const Ends& ends = jobs_.at(job);
   for (const auto& hosts : {ends.senders, ends.receivers})
     for (sim::Host* host : hosts) network_.detach(*host);
   jobs_.erase(job);
 }
 
-std::vector<Testbed::LinkView> LeafSpineTestbed::links() const {
+std::vector<Testbed::LinkView> SwitchedTestbed::links() const {
   std::vector<LinkView> views;
-  for (const sim::LeafSpine::NamedLink& link : network_.links())
+  for (const sim::SwitchedNetwork::NamedLink& link : network_.links())
     views.push_back({link.name, &network_.link_config(link.id), &network_.link_counters(link.id), link.usage});
   return views;
 }
 
-sim::Host& LeafSpineTestbed::at(const End& end) {
+sim::Host& SwitchedTestbed::at(const End& end) {
   const Ends& ends = jobs_.at(end.job);
   return *(end.side == Side::sender ? ends.senders : ends.receivers)[end.worker];
 }

@@ -1,5 +1,5 @@
-// Tests of sim/leaf_spine.cpp: paths and times, spreading of flows, machines with several ports, conservation.
-#include "mltcp/sim/leaf_spine.h"
+// Tests of sim/switched_network.cpp: paths and times, spreading of flows, machines with several ports, conservation.
+#include "mltcp/sim/switched_network.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +17,39 @@ namespace {
 using namespace mltcp::literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
+
+struct LeafSpineConfig : SwitchedNetworkConfig {
+  std::uint32_t leaves = 2;
+  std::uint32_t spines = 2;
+  std::uint32_t hosts_per_leaf = 4;
+  Rate host_rate;
+  Rate uplink_rate;
+
+  [[nodiscard]] std::uint32_t hosts() const { return leaves * hosts_per_leaf; }
+  [[nodiscard]] SwitchedNetworkConfig built() const {
+    SwitchedNetworkConfig config = *this;
+    config.topology = std::make_shared<const Topology>(
+        Topology::leaf_spine({leaves, spines, hosts_per_leaf, host_rate, uplink_rate, 1_us}));
+    return config;
+  }
+};
+
+struct LeafSpine : SwitchedNetwork {
+  explicit LeafSpine(const LeafSpineConfig& config, const SwitchedNetworkOptions& options = {})
+      : SwitchedNetwork(config.built(), options), shape(config) {}
+
+  [[nodiscard]] LinkId host_uplink(std::uint32_t host) const { return host; }
+  [[nodiscard]] LinkId uplink(std::uint32_t leaf, std::uint32_t spine) const {
+    return shape.hosts() + leaf * shape.spines + spine;
+  }
+  [[nodiscard]] LinkId host_downlink(std::uint32_t host) const { return uplink(shape.leaves, 0) + host; }
+  [[nodiscard]] LinkId downlink(std::uint32_t spine, std::uint32_t leaf) const {
+    return host_downlink(shape.hosts()) + spine * shape.leaves + leaf;
+  }
+  [[nodiscard]] Switch leaf(std::uint32_t number) const { return switch_at(shape.hosts() + number); }
+
+  LeafSpineConfig shape;
+};
 
 /// 3 leaves of 2 hosts, 4 spines, 10 Gbps (0.8 ns a byte), 1 us a link.
 LeafSpineConfig small() {
@@ -36,7 +69,7 @@ std::vector<std::byte> header_of(std::uint32_t connection) {
   return header;
 }
 
-TEST(LeafSpine, run__takes_two_hops_within_a_leaf_and_four_between_leaves) {
+TEST(SwitchedNetwork, run__takes_two_hops_within_a_leaf_and_four_between_leaves) {
   LeafSpine net(small());
   Host& from = net.add_port(0, 9);
   Host& near = net.add_port(1, 9);
@@ -63,7 +96,7 @@ TEST(LeafSpine, run__takes_two_hops_within_a_leaf_and_four_between_leaves) {
   EXPECT_EQ(net.counters().packet_hops, 6U);
 }
 
-TEST(LeafSpine, uplink__of_a_flow_stays_and_flows_spread) {
+TEST(SwitchedNetwork, uplink__of_a_flow_stays_and_flows_spread) {
   LeafSpine net(small());
   Host& from = net.add_port(0, 9);
   Host& to = net.add_port(2, 9);
@@ -91,7 +124,7 @@ TEST(LeafSpine, uplink__of_a_flow_stays_and_flows_spread) {
   EXPECT_EQ(receiver.seen.size(), all * 5);
 }
 
-TEST(LeafSpine, uplink__depends_on_the_seed_and_the_leaf) {
+TEST(SwitchedNetwork, uplink__depends_on_the_seed_and_the_leaf) {
   const auto paths = [](std::uint64_t seed, std::uint32_t from_host) {
     auto config = small();
     config.seed = seed;
@@ -118,8 +151,8 @@ TEST(LeafSpine, uplink__depends_on_the_seed_and_the_leaf) {
   EXPECT_NE(paths(1, 2), first);
 }
 
-TEST(LeafSpine, add_port__shares_the_links_of_a_machine_fairly) {
-  LeafSpineOptions options;
+TEST(SwitchedNetwork, add_port__shares_the_links_of_a_machine_fairly) {
+  SwitchedNetworkOptions options;
   options.virtual_payload = true;
   options.transmit_queue_packets = 64;
   LeafSpine net(small(), options);
@@ -147,38 +180,111 @@ TEST(LeafSpine, add_port__shares_the_links_of_a_machine_fairly) {
   for (const std::uint64_t one : sent) EXPECT_NEAR(static_cast<double>(one), 10'000 / 3.0, 100);
 }
 
-TEST(LeafSpineMap, path__is_the_one_that_packets_take) {
-  LeafSpine net(small());
-  const LeafSpineMap& map = net.map();
-  ASSERT_EQ(map.links(), net.links().size());
-  for (std::uint32_t link = 0; link < map.links(); ++link) {
-    EXPECT_EQ(map.name(link), net.links()[link].name);
-    EXPECT_EQ(net.links()[link].id, link);
-    EXPECT_EQ(map.rate(link), net.link_config(link).rate);
+/// A network of every kind, and one of nobody's: racks of one switch and of two in a row, links of several rates and
+/// delays, several of them between two switches, and one in one direction only.
+std::vector<std::pair<std::string, Topology>> kinds() {
+  const Rate slow(1'000'000'000);
+  const Rate fast(10'000'000'000);
+  Graph graph;
+  for (const char* host : {"a", "b", "c", "d", "e"}) graph.nodes.push_back({host, true});
+  for (const char* name : {"s", "t", "u", "v", "w"}) graph.nodes.push_back({name});
+  const auto cable = [&](const char* from, const char* to, Rate rate, Nanos delay) {
+    graph.links.push_back({from, to, rate, {}, delay});
+    graph.links.push_back({to, from, rate, {}, delay});
+  };
+  cable("s", "a", fast, 1_us);
+  cable("b", "s", slow, 3_us);
+  cable("c", "t", fast, 1_us);
+  cable("d", "v", fast, 2_us);
+  cable("w", "e", slow, 1_us);
+  cable("s", "t", fast, 5_us);
+  cable("s", "u", slow, 2_us);
+  cable("u", "v", slow, 2_us);
+  cable("t", "v", fast, 1_us);
+  cable("v", "w", fast, 10_us);
+  graph.links.push_back({"s", "t", slow, "a second cable", 4_us});
+  graph.links.push_back({"w", "s", slow, "a way back", 1_us});
+  std::vector<std::pair<std::string, Topology>> result;
+  result.emplace_back("single switch", Topology::single_switch(5, fast, 1_us));
+  result.emplace_back("leaf-spine", Topology::leaf_spine({3, 4, 2, fast, slow, 1_us}));
+  result.emplace_back("leaf-spine of one spine", Topology::leaf_spine({3, 1, 2, fast, slow, 1_us}));
+  result.emplace_back("fat tree", Topology::fat_tree(4, fast, 1_us));
+  result.emplace_back("graph", Topology(graph));
+  result.emplace_back(
+      "cable", Topology(Graph{{{"a", true}, {"b", true}}, {{"a", "b", fast, {}, 1_us}, {"b", "a", slow, {}, 2_us}}}));
+  return result;
+}
+
+TEST(SwitchedNetwork, path__is_the_one_that_packets_take) {
+  for (const auto& [kind, topology] : kinds()) {
+    SCOPED_TRACE(kind);
+    SwitchedNetworkConfig config;
+    config.topology = std::make_shared<const Topology>(topology);
+    config.seed = 7;
+    SwitchedNetwork net(config);
+    const SwitchedNetworkMap& map = net.map();
+    ASSERT_EQ(net.links().size(), topology.links());
+    for (Topology::Link link = 0; link < topology.links(); ++link) {
+      EXPECT_EQ(net.links()[link].name, topology.link_name(link));
+      EXPECT_EQ(net.links()[link].id, link);
+      EXPECT_EQ(net.link_config(link).rate, topology.capacity(link));
+      EXPECT_EQ(net.link_config(link).delay, topology.delay(link));
+    }
+    std::vector<std::unique_ptr<Recorder>> receivers;
+    std::vector<Host*> ports;
+    for (std::uint32_t host = 0; host < topology.hosts(); ++host) {
+      ports.push_back(&net.add_port(host, 9));
+      EXPECT_EQ(map.address(host, 9), ports.back()->address());
+      receivers.push_back(std::make_unique<Recorder>(*ports.back()));
+      net.attach(*ports.back(), *receivers.back());
+    }
+    Random random(5);
+    std::set<std::vector<SwitchedNetworkMap::LinkId>> seen;
+    for (std::uint32_t from = 0; from < topology.hosts(); ++from)
+      for (std::uint32_t to = 0; to < topology.hosts(); ++to)
+        for (int flow = 0; flow < 6 && from != to; ++flow) {
+          const auto connection = static_cast<std::uint32_t>(random.next());
+          std::vector<std::uint64_t> before;
+          for (const auto& link : net.links()) before.push_back(net.link_counters(link.id).sent_packets);
+          const std::size_t received = receivers[to]->seen.size();
+          const Nanos start = net.now();
+          ASSERT_TRUE(send_one(*ports[from], ports[to]->address(), header_of(connection)));
+          net.run_until(net.now() + 1_ms);
+          std::vector<SwitchedNetworkMap::LinkId> used;
+          for (const auto& link : net.links())
+            if (net.link_counters(link.id).sent_packets > before[link.id]) used.push_back(link.id);
+          auto path = map.path(from, 9, to, 9, connection);
+          topology.check_path(from, to, path);
+          EXPECT_LE(path.size(), topology.path(from, to, random.next()).size());
+          seen.insert(path);
+          // 125 bytes on the wire.
+          Nanos takes;
+          for (const auto link : path) takes += topology.delay(link) + topology.capacity(link).time_for(125);
+          ASSERT_EQ(receivers[to]->seen.size(), received + 1);
+          EXPECT_EQ(receivers[to]->seen.back().at - start, takes);
+          std::sort(path.begin(), path.end());
+          EXPECT_EQ(path, used);
+        }
+    // Where there are choices, flows make them.
+    const std::size_t pairs = topology.hosts() * (topology.hosts() - std::size_t{1});
+    EXPECT_EQ(seen.size() > pairs, topology.has_choices());
   }
-  Random random(5);
-  std::uint16_t port = 1000;
-  std::set<std::vector<LeafSpineMap::LinkId>> seen;
-  for (int i = 0; i < 60; ++i) {
-    const auto from = static_cast<std::uint32_t>(random.below(6));
-    const auto to = static_cast<std::uint32_t>((from + 1 + random.below(5)) % 6);
-    Host& sender = net.add_port(from, ++port);
-    Host& receiver = net.add_port(to, ++port);
-    EXPECT_EQ(map.address(to, port), receiver.address());
-    const auto connection = static_cast<std::uint32_t>(random.next());
-    std::vector<std::uint64_t> before;
-    for (const auto& link : net.links()) before.push_back(net.link_counters(link.id).sent_packets);
-    ASSERT_TRUE(send_one(sender, receiver.address(), header_of(connection)));
-    net.run_until(net.now() + 1_ms);
-    std::vector<LeafSpineMap::LinkId> used;
-    for (const auto& link : net.links())
-      if (net.link_counters(link.id).sent_packets > before[link.id]) used.push_back(link.id);
-    auto path = map.path(from, sender.address().port, to, port, connection);
-    std::sort(path.begin(), path.end());
-    EXPECT_EQ(path, used);
-    seen.insert(path);
-  }
-  EXPECT_GT(seen.size(), 40U);  // several spines are in use
+}
+
+TEST(SwitchedNetwork, path__spreads_over_all_of_a_fat_tree) {
+  SwitchedNetworkConfig config;
+  config.topology = std::make_shared<const Topology>(Topology::fat_tree(4, Rate::from_gbps(10)));
+  const SwitchedNetworkMap map(config);
+  std::map<std::vector<SwitchedNetworkMap::LinkId>, int> flows;
+  for (std::uint32_t connection = 0; connection < 4000; ++connection) ++flows[map.path(0, 1, 12, 1, connection << 8U)];
+  EXPECT_EQ(flows.size(), 4U);
+  for (const auto& [path, count] : flows) EXPECT_NEAR(count, 1000, 120);  // 4.4 standard deviations
+  config.seed = 2;
+  const SwitchedNetworkMap other(config);
+  int same = 0;
+  for (std::uint32_t connection = 0; connection < 400; ++connection)
+    same += map.path(0, 1, 12, 1, connection) == other.path(0, 1, 12, 1, connection) ? 1 : 0;
+  EXPECT_NEAR(same, 100, 40);
 }
 
 /// Sends random packets at random times to random ports and folds what it receives into a sum.
@@ -241,7 +347,7 @@ struct ChatterRun {
 
 /// Random load on two ports of every host until nothing moves any more; checks that every packet is accounted for.
 ChatterRun chatter(const LeafSpineConfig& config, std::uint64_t seed, Nanos step) {
-  LeafSpineOptions options;
+  SwitchedNetworkOptions options;
   options.virtual_payload = true;
   LeafSpine net(config, options);
   std::vector<Host*> ports;
@@ -283,7 +389,7 @@ LeafSpineConfig chatty() {
   return config;
 }
 
-TEST(LeafSpine, run__conserves_packets_and_repeats_itself_bit_for_bit) {
+TEST(SwitchedNetwork, run__conserves_packets_and_repeats_itself_bit_for_bit) {
   const ChatterRun first = chatter(chatty(), 1, 1_ms);
   EXPECT_GT(first.received, 10'000U);
   EXPECT_GT(first.dropped, 0U);
@@ -296,7 +402,7 @@ TEST(LeafSpine, run__conserves_packets_and_repeats_itself_bit_for_bit) {
   EXPECT_NE(chatter(chatty(), 2, 1_ms).digests, first.digests);
 }
 
-TEST(LeafSpine, run__conserves_packets_in_every_mode) {
+TEST(SwitchedNetwork, run__conserves_packets_in_every_mode) {
   std::vector<LeafSpineConfig> modes(4, chatty());
   modes[0].classes = 8;
   modes[1].memory = {.bytes = 300'000, .alpha = 1, .pfc = {}};
@@ -341,8 +447,8 @@ struct Incast {
       EXPECT_EQ(counters.offered_packets, counters.dropped_packets + counters.sent_packets) << link.name;
     }
   }
-  static LeafSpineOptions virtual_payloads() {
-    LeafSpineOptions options;
+  static SwitchedNetworkOptions virtual_payloads() {
+    SwitchedNetworkOptions options;
     options.virtual_payload = true;
     options.transmit_queue_packets = 64;
     return options;
@@ -374,7 +480,7 @@ LeafSpineConfig jumbo() {
   return config;
 }
 
-TEST(LeafSpine, pfc__loses_nothing_under_incast_and_spreads_upstream) {
+TEST(SwitchedNetwork, pfc__loses_nothing_under_incast_and_spreads_upstream) {
   auto config = jumbo();
   config.memory = {.bytes = 2'000'000, .alpha = 1, .pfc = {}};
   const Incast lossy(config, 20_ms);
@@ -395,7 +501,7 @@ TEST(LeafSpine, pfc__loses_nothing_under_incast_and_spreads_upstream) {
   for (std::uint32_t at = 0; at < 3; ++at) EXPECT_LE(lossless.net.memory(lossless.net.leaf(at)).max_used(), 2'000'000U);
 }
 
-TEST(LeafSpine, pfc__keeps_classes_apart) {
+TEST(SwitchedNetwork, pfc__keeps_classes_apart) {
   auto config = jumbo();
   config.classes = 2;
   config.memory = {.bytes = 2'000'000, .alpha = 1, .pfc = {true, 60'000, 30'000}};
@@ -407,13 +513,13 @@ TEST(LeafSpine, pfc__keeps_classes_apart) {
   EXPECT_GT(apart.bystander->seen.size(), 2 * together.bystander->seen.size());
 }
 
-TEST(LeafSpine, pfc__headroom_is_what_it_takes) {
+TEST(SwitchedNetwork, pfc__headroom_is_what_it_takes) {
   auto config = jumbo();
   config.memory = {.bytes = 2'000'000, .alpha = 1, .pfc = {true, 60'000, 30'000}};
   // 2 us and a pause frame's 51.2 ns (so 52) at 1.25 B a ns, two frames, and one byte for what is rounded.
   fabric::LinkConfig link;
   link.rate = config.host_rate;
-  link.delay = config.delay;
+  link.delay = 1_us;
   EXPECT_EQ(Network::pfc_headroom(link, 9014), 2565U + 2 * 9014 + 1);
   const Incast enough(config, 5_ms);
   EXPECT_EQ(enough.dropped, 0U);
@@ -422,7 +528,7 @@ TEST(LeafSpine, pfc__headroom_is_what_it_takes) {
   EXPECT_GT(too_little.dropped, 0U);
 }
 
-TEST(LeafSpine, classes__higher_ones_go_first) {
+TEST(SwitchedNetwork, classes__higher_ones_go_first) {
   auto config = jumbo();
   config.classes = 8;
   config.buffer_bytes = 100'000;
@@ -433,7 +539,7 @@ TEST(LeafSpine, classes__higher_ones_go_first) {
   EXPECT_GT(incast.arrived[2], 100 * incast.arrived[0]);
 }
 
-TEST(LeafSpine, memory__gives_a_port_more_than_its_share) {
+TEST(SwitchedNetwork, memory__gives_a_port_more_than_its_share) {
   auto own = jumbo();
   own.buffer_bytes = 100'000;
   auto shared = jumbo();
@@ -446,8 +552,8 @@ TEST(LeafSpine, memory__gives_a_port_more_than_its_share) {
               150'000, 8074);
 }
 
-TEST(LeafSpine, meters__count_what_a_job_sends_over_each_link) {
-  LeafSpineOptions options;
+TEST(SwitchedNetwork, meters__count_what_a_job_sends_over_each_link) {
+  SwitchedNetworkOptions options;
   options.meters = true;
   LeafSpine net(small(), options);
   Host& from = net.add_port(0, 9);
@@ -463,7 +569,7 @@ TEST(LeafSpine, meters__count_what_a_job_sends_over_each_link) {
   EXPECT_THAT(used, ElementsAre("host 0 -> leaf 0", "leaf 0 -> host 1"));
 }
 
-TEST(LeafSpine, constructor__refuses_what_is_out_of_range) {
+TEST(SwitchedNetwork, constructor__refuses_what_is_out_of_range) {
   const auto refused = [](auto change) -> std::string {
     auto config = small();
     change(config);
@@ -481,7 +587,8 @@ TEST(LeafSpine, constructor__refuses_what_is_out_of_range) {
   EXPECT_THAT(refused([](auto& c) { c.leaves = c.hosts_per_leaf = 1024; }), HasSubstr("hosts"));
   EXPECT_THAT(refused([](auto& c) { c.mtu = 9001; }), HasSubstr("MTU"));
   EXPECT_THAT(refused([](auto& c) { c.buffer_bytes = 1513; }), HasSubstr("give at least 1514 B"));
-  EXPECT_THAT(refused([](auto& c) { c.host_rate = Rate(); }), HasSubstr("host 0 -> leaf 0: the rate"));
+  EXPECT_THAT(refused([](auto& c) { c.host_rate = Rate(); }),
+              HasSubstr("link \"host 0 -> leaf 0\" has a capacity of 0 bps"));
   EXPECT_THAT(refused([](auto& c) { c.classes = 9; }), HasSubstr("9 classes"));
   EXPECT_THAT(refused([](auto& c) { c.memory.pfc.enabled = true; }), HasSubstr("switches of 0 B"));
   EXPECT_THAT(refused([](auto& c) {
@@ -492,7 +599,7 @@ TEST(LeafSpine, constructor__refuses_what_is_out_of_range) {
   EXPECT_THAT(refused([](auto& c) { c.uplink_rate = Rate(1); }), HasSubstr("leaf 0 -> spine 0: the rate"));
 }
 
-TEST(LeafSpine, add_port__refuses_hosts_and_ports_that_do_not_fit) {
+TEST(SwitchedNetwork, add_port__refuses_hosts_and_ports_that_do_not_fit) {
   LeafSpine net(small());
   net.add_port(5, 9);
   EXPECT_THROW(net.add_port(6, 9), InputError);

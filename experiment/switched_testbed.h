@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "mltcp/experiment/testbed.h"
-#include "mltcp/sim/leaf_spine.h"
+#include "mltcp/sim/switched_network.h"
 
 namespace mltcp::experiment {
 
@@ -16,17 +16,17 @@ namespace mltcp::experiment {
 constexpr std::uint16_t sender_port(std::uint32_t job) { return static_cast<std::uint16_t>(4793 + 2 * job); }
 constexpr std::uint16_t receiver_port(std::uint32_t job) { return static_cast<std::uint16_t>(sender_port(job) + 1); }
 
-class LeafSpineTestbed final : public Testbed {
+class SwitchedTestbed final : public Testbed {
  public:
   /// Throws InputError for a configuration that can't be built. Without `options.meters` links() have no usage.
-  LeafSpineTestbed(const sim::LeafSpineConfig& config, const sim::LeafSpineOptions& options)
+  SwitchedTestbed(const sim::SwitchedNetworkConfig& config, const sim::SwitchedNetworkOptions& options)
       : network_(config, options) {}
 
   /// Makes the ends of a job that is not there. Throws InputError for a host that doesn't exist.
   void add(std::uint32_t job, std::span<const WorkerHosts> workers);
   /// What is attached to its ends may go then.
   void remove(std::uint32_t job);
-  [[nodiscard]] const sim::LeafSpine& network() const { return network_; }
+  [[nodiscard]] const sim::SwitchedNetwork& network() const { return network_; }
 
   PacketIo& host(const End& end) override { return at(end); }
   const Address& address(const End& end) override { return at(end).address(); }
@@ -44,7 +44,7 @@ class LeafSpineTestbed final : public Testbed {
   };
   sim::Host& at(const End& end);
 
-  sim::LeafSpine network_;
+  sim::SwitchedNetwork network_;
   std::map<std::uint32_t, Ends> jobs_;
 };
 

@@ -1,0 +1,186 @@
+// A network on paper: hosts, switches and directed links with rates and delays, and the shortest paths between hosts.
+// The scheduler, the simulator at packet level and at flow level all work on this one description.
+//
+// Paths are shortest in links. Where several links begin a shortest path, a switch spreads flows over them (equal-cost
+// multi-path, RFC 2992): next() names them, and who asks for a path says by which hash one is picked. Hosts don't
+// forward. Distances are kept per group of hosts that hang on the same switches (a rack), so that 10,000 hosts take a
+// few MB.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "mltcp/base/units.h"
+
+namespace mltcp {
+
+/// A network as a list of edges.
+struct Graph {
+  struct Node {
+    std::string name;  ///< unique, not empty
+    bool host = false;
+  };
+  struct Link {
+    std::string from;
+    std::string to;
+    Rate capacity;          ///< above 0, at most Topology::kHighestCapacity
+    std::string name = {};  ///< unique; empty: "FROM -> TO"
+    Nanos delay = {};       ///< one way
+  };
+  std::vector<Node> nodes;
+  std::vector<Link> links;  ///< one direction each
+};
+
+/// Two tiers: every leaf switch has a link to every spine switch and to its own hosts. Names and order of the links:
+/// "host 3 -> leaf 0" of all hosts, "leaf 0 -> spine 1", "leaf 2 -> host 9", "spine 1 -> leaf 2". Host h hangs on leaf
+/// h / hosts_per_leaf.
+struct LeafSpineShape {
+  std::uint32_t leaves = 2;          ///< 1 to Topology::kMostInTier, like the next two
+  std::uint32_t spines = 2;          ///< 0 is allowed for one leaf
+  std::uint32_t hosts_per_leaf = 4;  //
+  Rate host_rate;                    ///< of each link between a host and its leaf
+  Rate uplink_rate = {};             ///< of each link between a leaf and a spine; 0 = host_rate
+  Nanos delay = {};                  ///< of every link
+
+  [[nodiscard]] std::uint32_t hosts() const { return leaves * hosts_per_leaf; }
+};
+
+class Topology {
+ public:
+  using Node = std::uint32_t;  ///< hosts come first, then switches, each in the order of the graph's nodes
+  using Host = std::uint32_t;  ///< a node below hosts()
+  using Link = std::uint32_t;  ///< index in the graph's links
+
+  // What a topology may have, so that it takes at most a few hundred MB and seconds. Distances are kept by rack and
+  // switch, and each rack's are found by looking at every link between switches.
+  static constexpr std::uint32_t kMostHosts = 1U << 16;
+  static constexpr std::uint32_t kMostSwitches = 1U << 16;
+  static constexpr std::uint32_t kMostLinks = 1U << 22;  ///< directions count each
+  static constexpr std::uint64_t kMostDistances = 1U << 26;
+  static constexpr std::uint64_t kMostSteps = 1ULL << 32;
+  static constexpr std::uint32_t kMostInTier = 1024;  ///< leaves, spines, hosts per leaf
+  static constexpr std::uint32_t kMostPorts = 64;     ///< of the switches of a fat tree: 65536 hosts
+  static constexpr Rate kHighestCapacity{100'000'000'000'000};
+  static constexpr Nanos kLongestDelay{10'000'000'000};
+
+  /// Throws InputError "cause; cure" that names node or link: no hosts or more than the limits above, empty or double
+  /// names, unknown nodes, a link from a node to itself, a capacity or a delay out of range, or hosts that no path of
+  /// links joins.
+  explicit Topology(const Graph& graph);
+
+  /// Hosts "host 0", ... on the switch "switch 0". `delay` is that of every link, as in the next two.
+  static Topology single_switch(std::uint32_t hosts, Rate rate, Nanos delay = {});
+  static Topology leaf_spine(const LeafSpineShape& shape);
+  /// A fat tree of switches with `k` ports (Al-Fares, Loukissas and Vahdat, SIGCOMM 2008): k pods of k/2 "edge" and k/2
+  /// "aggregation" switches, k^2/4 "core" switches, k^3/4 hosts, all links of one rate. `k` is even, 2 to kMostPorts.
+  static Topology fat_tree(std::uint32_t k, Rate rate, Nanos delay = {});
+
+  [[nodiscard]] std::uint32_t hosts() const { return hosts_; }
+  [[nodiscard]] std::uint32_t switches() const { return nodes() - hosts_; }
+  [[nodiscard]] Node nodes() const { return static_cast<Node>(names_.size()); }
+  [[nodiscard]] std::uint32_t links() const { return static_cast<std::uint32_t>(links_.size()); }
+  [[nodiscard]] bool is_host(Node node) const { return node < hosts_; }
+  [[nodiscard]] const std::string& node_name(Node node) const { return names_[node]; }
+  [[nodiscard]] const std::string& host_name(Host host) const { return names_[host]; }
+  [[nodiscard]] std::string link_name(Link link) const;
+  [[nodiscard]] Rate capacity(Link link) const { return links_[link].capacity; }
+  [[nodiscard]] Nanos delay(Link link) const { return links_[link].delay; }
+  [[nodiscard]] Node from(Link link) const { return links_[link].from; }
+  [[nodiscard]] Node to(Link link) const { return links_[link].to; }
+  [[nodiscard]] bool between_switches(Link link) const { return !is_host(from(link)) && !is_host(to(link)); }
+  /// The links that leave and that reach a node, in the order of their numbers.
+  [[nodiscard]] std::span<const Link> out(Node node) const {
+    return std::span(out_links_).subspan(out_begin_[node], out_begin_[node + 1] - out_begin_[node]);
+  }
+  [[nodiscard]] std::span<const Link> in(Node node) const {
+    return std::span(in_links_).subspan(in_begin_[node], in_begin_[node + 1] - in_begin_[node]);
+  }
+  /// Throw InputError for names that don't exist.
+  [[nodiscard]] Host find_host(std::string_view name) const;
+  [[nodiscard]] Link find_link(std::string_view name) const;
+  /// Of leaf_spine(); empty for others.
+  [[nodiscard]] const std::optional<LeafSpineShape>& leaf_spine_shape() const { return shape_; }
+
+  /// Hosts of one rack hang on the same switches. Numbered from 0.
+  [[nodiscard]] std::uint32_t racks() const { return racks_; }
+  [[nodiscard]] std::uint32_t rack(Host host) const { return rack_of_[host]; }
+
+  /// The fastest link on which a host sends; 0 without links.
+  [[nodiscard]] Rate fastest_host() const { return fastest_host_; }
+  /// No path between hosts takes longer; the sum of one path's delays where all links of a tier are alike.
+  [[nodiscard]] Nanos longest_delay() const { return longest_delay_; }
+  /// Whether a switch has several links to choose from on the way to some host.
+  [[nodiscard]] bool has_choices() const { return has_choices_; }
+  /// How much faster the hosts of a rack send than its switches can send on to other switches, of the rack where that
+  /// is most; 1 where there is one rack.
+  [[nodiscard]] double oversubscription() const;
+
+  /// Sets `choices` to the links from `at` that begin a shortest path to `to`, in the order of their numbers: none
+  /// where there is no path, or `at` is `to`.
+  void next(Node at, Host to, std::vector<Link>& choices) const;
+  /// Links from `at` to a host of `rack`, shortest path; kUnreachable: there is no path.
+  [[nodiscard]] std::uint16_t distance(Node at, Host to) const;
+  static constexpr std::uint16_t kUnreachable = 0xFFFF;
+  /// The links from one host to another, in order; empty from a host to itself. `pick` says which of several links,
+  /// `choices` in number and at least 2, a node sends the flow on. Throws InputError that names both hosts if there is
+  /// no path, or for a number that is no host's.
+  template <typename Pick>  // std::size_t(Node at, std::size_t choices)
+  [[nodiscard]] std::vector<Link> path_by(Host from, Host to, const Pick& pick) const {
+    check_host(from);
+    check_host(to);
+    std::vector<Link> path;
+    std::vector<Link> choices;
+    for (Node node = from; node != to; node = links_[path.back()].to) {
+      next(node, to, choices);
+      if (choices.empty()) throw_no_path(from, to);
+      path.push_back(choices.size() == 1 ? choices[0] : choices[pick(node, choices.size())]);
+    }
+    return path;
+  }
+  /// The same for a flow of which only a key is known; the same path for the same key.
+  [[nodiscard]] std::vector<Link> path(Host from, Host to, std::uint64_t flow_key) const;
+  /// Throws InputError unless `path` leads from one to the other over links that follow each other.
+  void check_path(Host from, Host to, std::span<const Link> path) const;
+  /// Throws InputError unless every host has a path to every other.
+  void check_all_paths() const;
+
+ private:
+  struct Edge {
+    Node from;
+    Node to;
+    Rate capacity;
+    Nanos delay;
+  };
+
+  /// Of nodes that are in order and links between them that are no node's own.
+  Topology(std::uint32_t hosts, std::vector<std::string> names, std::vector<Edge> links);
+  void finish();
+  void check_joined() const;
+  void check_host(Host host) const;
+  [[noreturn]] void throw_no_path(Host from, Host to) const;
+  void find_racks();
+  void find_distances();
+
+  std::uint32_t hosts_ = 0;
+  std::uint32_t racks_ = 0;
+  std::vector<std::string> names_;  ///< by node
+  std::unordered_map<std::string, Node> node_of_;
+  std::vector<Edge> links_;
+  std::unordered_map<Link, std::string> link_names_;  ///< of those that aren't "FROM -> TO"
+  std::vector<Link> out_links_, in_links_;            ///< grouped by node
+  std::vector<std::uint32_t> out_begin_, in_begin_;   ///< by node, and one more
+  std::vector<std::uint32_t> rack_of_;                ///< by host
+  std::vector<Host> rack_host_;                       ///< by rack: one of its hosts
+  std::vector<std::uint16_t> distance_;               ///< by rack, then switch: hops to a host of the rack
+  std::optional<LeafSpineShape> shape_;
+  Rate fastest_host_;
+  Nanos longest_delay_;
+  bool has_choices_ = false;
+};
+
+}  // namespace mltcp
