@@ -95,7 +95,7 @@ class Scheduling {
     result_.measured = options.measure;
     result_.angles = options.solve.angles;
     result_.drift = options.solve.drift;
-    if (experiment.topology) result_.topology = experiment.topology->topology->leaf_spine_shape();
+    if (experiment.topology) result_.topology = experiment.topology->topology;
     for (std::uint32_t number = 0; number < experiment.jobs.size(); ++number) {
       const workload::Job& job = experiment.jobs[number];
       ScheduleResult::Job& slot = result_.jobs.emplace_back();

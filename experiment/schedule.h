@@ -14,11 +14,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "mltcp/base/topology.h"
 #include "mltcp/base/units.h"
 #include "mltcp/experiment/experiment_file.h"
 #include "mltcp/experiment/plan_file.h"
@@ -117,8 +119,8 @@ struct ScheduleResult {
   /// kMostJudgedJobs jobs or 2000 bursts.
   std::optional<double> enough_slack;
   std::optional<double> enough_stretch;
-  std::optional<LeafSpineShape> topology;  ///< of the experiment, where it is one; for drawing
-  std::vector<std::string> warnings;       ///< each one line
+  std::shared_ptr<const Topology> topology;  ///< the experiment's; null for a dumbbell
+  std::vector<std::string> warnings;         ///< each one line
 };
 
 /// With more jobs on a link, nobody is told what it would be without each of them or of each pair: it takes too long.

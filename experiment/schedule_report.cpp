@@ -12,6 +12,7 @@
 
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/internal/html.h"
+#include "mltcp/experiment/internal/network_drawing.h"
 
 namespace mltcp::embedded {
 extern const std::string_view schedule_html;
@@ -75,6 +76,13 @@ std::string lead(const ScheduleResult& schedule) {
   return out + "</p>\n";
 }
 
+std::string network_text(const Topology& topology) {
+  const std::string hosts = plural(topology.hosts(), "host");
+  if (const auto& shape = topology.leaf_spine_shape())
+    return fmt::format("{} leaves, {} spines, {}", shape->leaves, shape->spines, hosts);
+  return fmt::format("{} {}, {}", topology.switches(), topology.switches() == 1 ? "switch" : "switches", hosts);
+}
+
 std::string facts(const ScheduleResult& schedule) {
   std::string out = "<dl class=\"facts\">";
   std::vector<std::string> unaware;
@@ -82,9 +90,7 @@ std::string facts(const ScheduleResult& schedule) {
     if (job.unaware) unaware.push_back(escaped(job.name));
   out += fact("Jobs", std::to_string(schedule.jobs.size()));
   if (!unaware.empty()) out += fact("Unaware, without a slot", listed(unaware));
-  if (schedule.topology)
-    out += fact("Network", fmt::format("{} leaves, {} spines, {} hosts", schedule.topology->leaves,
-                                       schedule.topology->spines, schedule.topology->hosts()));
+  if (schedule.topology) out += fact("Network", network_text(*schedule.topology));
   if (schedule.links.size() == 1 || !schedule.topology)
     for (const ScheduleResult::Link& link : schedule.links) {
       out += fact("Link", fmt::format("{}, {}", escaped(link.name), to_text(link.capacity)));
@@ -147,6 +153,10 @@ std::string loops(const ScheduleResult& schedule) {
   return out + "</ul></section>\n";
 }
 
+bool drawn(const ScheduleResult& schedule) {
+  return schedule.topology != nullptr && schedule.topology->nodes() <= kMostDrawnNodes;
+}
+
 std::string network_section(const ScheduleResult& schedule) {
   if (schedule.links.size() < 2) return "";
   std::array<std::size_t, kSteps.size()> counts{};
@@ -156,7 +166,7 @@ std::string network_section(const ScheduleResult& schedule) {
     legend += fmt::format("<li><i class=\"swatch s{}\"></i>{} <span class=\"unit\">({})</span></li>", s, kSteps[s].name,
                           plural(counts[s], "link"));
   std::string out = "<section id=\"cluster\"><h2>The cluster</h2>\n";
-  if (schedule.topology)
+  if (drawn(schedule))
     out += fmt::format(
         "<div class=\"needs-js\"><p>Every line is a link in one direction; the coloured ones are shared by jobs. "
         "Choose "
@@ -245,10 +255,7 @@ nlohmann::json drawing_data(const ScheduleResult& schedule) {
   }
   const auto order = worst_first(schedule);
   data["first"] = order.empty() ? 0 : order.front();
-  if (schedule.topology)
-    data["network"] = {{"leaves", schedule.topology->leaves},
-                       {"spines", schedule.topology->spines},
-                       {"hosts_per_leaf", schedule.topology->hosts_per_leaf}};
+  if (drawn(schedule)) data["network"] = drawing_of(*schedule.topology);
   return data;
 }
 

@@ -341,19 +341,33 @@
   // ---- the network ----
 
   const drawNetwork = (element) => {
-    const { leaves, spines, hosts_per_leaf: hosts } = data.network;
+    const { names, tiers, cables } = data.network;
     const room = Math.max(element.clientWidth, 320);
-    const gap = Math.min(Math.max((room / leaves - 14) / hosts, 5), 40);  // between hosts
-    const width = Math.max(room, leaves * (hosts * gap + 14), spines * 30);
-    const leafY = 26 + Math.min(Math.max(width * 0.15, 200), 480);  // wide networks need room for their angles
-    const rows = { spine: 26, leaf: leafY, host: leafY + 86 };
-    const height = leafY + 110;
-    const leafX = (leaf) => width * (leaf + 0.5) / leaves;
-    const nodes = {
-      spine: (i) => [width * (i + 0.5) / spines, rows.spine],
-      leaf: (i) => [leafX(i), rows.leaf],
-      host: (i) => [leafX(Math.floor(i / hosts)) + (i % hosts - (hosts - 1) / 2) * gap, rows.host],
-    };
+    const gap = Math.min(Math.max(room / tiers[0].length, 5), 40);  // between hosts
+    const width = Math.max(room, tiers[0].length * gap, ...tiers.slice(1).map((tier) => tier.length * 30));
+    // Wide networks need room for their angles.
+    const rise = Math.min(Math.max(width * 0.15, 200), 480) / Math.max(tiers.length - 2, 1);
+    const rowY = (row) => 26 + (row === 0 ? rise * Math.max(tiers.length - 2, 0) + 86
+                                          : rise * (tiers.length - 1 - row));
+    const height = rowY(0) + 24;
+    const places = [];
+    tiers.forEach((tier, row) => tier.forEach((node, i) => {
+      if (node === null) return;
+      const step = row === 0 ? Math.min(gap * 1.5, width / tier.length) : width / tier.length;
+      places[node] = [width / 2 + (i + 0.5 - tier.length / 2) * step, rowY(row)];
+    }));
+    const hosts = new Set(tiers[0]);
+    // What hosts hang on stands above them.
+    const below = new Map();
+    for (const cable of cables) {
+      for (const [host, node] of [cable, [...cable].reverse()]) {
+        if (!hosts.has(host) || hosts.has(node)) continue;
+        if (!below.has(node)) below.set(node, []);
+        below.get(node).push(places[host][0]);
+      }
+    }
+    for (const [node, xs] of below) places[node][0] = xs.reduce((sum, x) => sum + x, 0) / xs.length;
+    const numbers = new Map(names.map((name, i) => [name, i]));
     const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}` });
     // Both directions side by side: each keeps to its right.
     const line = ([x1, y1], [x2, y2], attributes) => {
@@ -362,16 +376,9 @@
       return svg("line", { x1: (x1 + dx).toFixed(1), y1: (y1 + dy).toFixed(1), x2: (x2 + dx).toFixed(1),
                            y2: (y2 + dy).toFixed(1), ...attributes });
     };
-    if (2 * leaves * (spines + hosts) <= MOST_PLAIN_LINKS) {
-      for (let leaf = 0; leaf < leaves; ++leaf) {
-        for (let spine = 0; spine < spines; ++spine) {
-          picture.append(line(nodes.leaf(leaf), nodes.spine(spine), { class: "plain" }),
-                         line(nodes.spine(spine), nodes.leaf(leaf), { class: "plain" }));
-        }
-        for (let host = leaf * hosts; host < (leaf + 1) * hosts; ++host) {
-          picture.append(line(nodes.leaf(leaf), nodes.host(host), { class: "plain" }),
-                         line(nodes.host(host), nodes.leaf(leaf), { class: "plain" }));
-        }
+    if (2 * cables.length <= MOST_PLAIN_LINKS) {
+      for (const [a, b] of cables) {
+        picture.append(line(places[a], places[b], { class: "plain" }), line(places[b], places[a], { class: "plain" }));
       }
     }
     // The worst on top, and above all of them what the pointer meets.
@@ -379,9 +386,8 @@
     const hits = [];
     for (const index of order) {
       const link = data.links[index];
-      const ends = /^(host|leaf|spine) (\d+) -> (host|leaf|spine) (\d+)$/.exec(link.name);
-      if (!ends) continue;
-      const [from, to] = [nodes[ends[1]](Number(ends[2])), nodes[ends[3]](Number(ends[4]))];
+      const [from, to] = link.name.split(" -> ").map((name) => places[numbers.get(name)]);
+      if (!from || !to) continue;
       picture.append(line(from, to, { class: "mark", "data-link": index }),
                      line(from, to, { class: "shared s" + link.step }));
       const hit = line(from, to, { class: "hit" });
@@ -390,15 +396,22 @@
       hits.push(hit);
     }
     picture.append(...hits);
-    const node = (kind, i, r) => {
-      const [cx, cy] = nodes[kind](i);
-      picture.append(titled(svg("circle", { class: "node", cx, cy, r }), `${kind} ${i}`));
-    };
-    for (let i = 0; i < spines; ++i) node("spine", i, 8);
-    for (let i = 0; i < leaves; ++i) node("leaf", i, 8);
-    if (leaves * hosts <= 1024) for (let i = 0; i < leaves * hosts; ++i) node("host", i, gap > 14 ? 5 : 2.5);
-    picture.append(svg("text", { x: 2, y: 12 }, "spines"), svg("text", { x: 2, y: rows.leaf - 14 }, "leaves"),
-                   svg("text", { x: 2, y: height - 4 }, "hosts"));
+    const few = tiers[0].length <= 1280;
+    tiers.forEach((tier, row) => {
+      for (const node of tier) {
+        if (node === null || (row === 0 && !few)) continue;
+        const [cx, cy] = places[node];
+        const r = row > 0 ? 8 : gap > 14 ? 5 : 2.5;
+        picture.append(titled(svg("circle", { class: "node", cx, cy, r }), names[node]));
+      }
+    });
+    const shown = (node) => node.replace(/[ -]*\d+$/, "");
+    tiers.forEach((tier, row) => {
+      // A row whose switches have one name but for a number is called by it.
+      const kinds = new Set(tier.filter((node) => node !== null).map((node) => shown(names[node])));
+      const label = row === 0 ? "hosts" : kinds.size === 1 ? [...kinds][0] : "";
+      picture.append(svg("text", { x: 2, y: row === 0 ? height - 4 : rowY(row) - 14 }, label));
+    });
     element.replaceChildren(picture);
   };
 

@@ -1,0 +1,18 @@
+// What the schedule's page draws of a network: its nodes in rows, hosts at the bottom, each switch in the row above the
+// nodes that it is nearest to hosts over. Not installed.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "mltcp/base/topology.h"
+
+namespace mltcp::experiment {
+
+/// Networks with more nodes are not drawn.
+inline constexpr std::uint32_t kMostDrawnNodes = 20'000;
+
+/// {"names": by node, "tiers": [rows of nodes from left to right, hosts first; null = a gap], "cables": [[node,
+/// node]]}. A switch is placed by the mean of those below it (Sugiyama, Tagawa and Toda, IEEE Trans. SMC 11, 1981).
+nlohmann::json drawing_of(const Topology& topology);
+
+}  // namespace mltcp::experiment
