@@ -365,12 +365,15 @@ class Scheduling {
       rate = most;
       slowest = link;
     }
-    if (rate < wanted && !options_.measure)
-      result_.warnings.push_back(fmt::format(
-          "{} of job {}'s own flows meet on link {}, which lets a worker send at {} and not {}; it is drawn "
-          "so much slower",
-          routed.flows[slowest], in_quotes(job.name), in_quotes(fabric.links[slowest].name), to_text(rate),
-          to_text(wanted)));
+    if (rate < wanted && !options_.measure) {
+      const std::string link = in_quotes(fabric.links[slowest].name);
+      const std::string cause = routed.flows[slowest] > 1
+                                    ? fmt::format("{} of job {}'s own flows meet on link {}, which",
+                                                  routed.flows[slowest], in_quotes(job.name), link)
+                                    : fmt::format("link {}, on the way of job {},", link, in_quotes(job.name));
+      result_.warnings.push_back(fmt::format("{} lets a worker send at {} and not {}; it is drawn so much slower",
+                                             cause, to_text(rate), to_text(wanted)));
+    }
     routed.demand = demand(placement.job, rate);
     std::uint32_t share = job.flows;
     if (options_.measure)

@@ -255,25 +255,29 @@ Topology SettingsReader::read_links(const Item& item, const toml::table& keys, N
   else
     options.hosts.push_back(text(hosts, "host*"));
   const std::filesystem::path name = named_file(file, "network.csv");
+  Graph graph;
   try {
-    Graph graph = load_links(name, options);
-    std::size_t found = 0;
-    for (const Graph::Node& node : graph.nodes) found += node.host ? 1 : 0;
-    for (const std::string& pattern : options.hosts)
-      if (std::none_of(graph.nodes.begin(), graph.nodes.end(),
-                       [&](const Graph::Node& node) { return matches(pattern, node.name); }))
-        fail(hosts, fmt::format("no node of {} is called {}", in_quotes(name.string()), in_quotes(pattern)),
-             fmt::format("write a pattern of the hosts' names; the first node is {}", in_quotes(graph.nodes[0].name)));
-    if (found < 2 || found > Topology::kMostHosts)
-      fail(hosts, fmt::format("{} of the {} nodes are hosts", found, graph.nodes.size()),
-           fmt::format("write a pattern of the names of 2 to {}", Topology::kMostHosts));
-    for (Graph::Link& link : graph.links) link.capacity = scaled(link.capacity, rate_scale);
+    graph = load_links(name, options);
+  } catch (const InputError& error) {
+    rethrow(file, error);
+  }
+  for (const std::string& pattern : options.hosts)
+    if (std::none_of(graph.nodes.begin(), graph.nodes.end(),
+                     [&](const Graph::Node& node) { return matches(pattern, node.name); }))
+      fail(hosts, fmt::format("no node of {} is called {}", in_quotes(name.string()), in_quotes(pattern)),
+           fmt::format("write a pattern of the hosts' names; the first node is {}", in_quotes(graph.nodes[0].name)));
+  const auto found =
+      std::count_if(graph.nodes.begin(), graph.nodes.end(), [](const Graph::Node& node) { return node.host; });
+  if (found < 2 || found > Topology::kMostHosts)
+    fail(hosts, fmt::format("{} of {} nodes {} called so", found, graph.nodes.size(), found == 1 ? "is" : "are"),
+         fmt::format("write a pattern of the names of 2 to {} hosts", Topology::kMostHosts));
+  for (Graph::Link& link : graph.links) link.capacity = scaled(link.capacity, rate_scale);
+  try {
     Topology topology(graph);
     topology.check_all_paths();
     return topology;
   } catch (const InputError& error) {
-    if (std::string_view(error.what()).starts_with(file_ + ":")) throw;
-    rethrow(file, error);
+    rethrow(file, InputError(fmt::format("{}: {}", name.string(), error.what())));
   }
 }
 

@@ -1,7 +1,10 @@
-// Jobs on a leaf-spine network: what the experiment file says of it, where jobs are placed, and whole runs.
+// Jobs on a topology: what the experiment file says of it, where jobs are placed, and whole runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <sstream>
 
 #include "mltcp/base/error.h"
@@ -322,6 +325,211 @@ TEST(Topology, virtual_time__is_the_same_bit_for_bit_from_the_same_seed) {
   EXPECT_EQ(first, text("1"));
   EXPECT_NE(first, text("2"));
   EXPECT_EQ(parse_json(first, "t.json").runs[0].links.size(), 8U + 6 + 8 + 6);
+}
+
+// ---- Every kind of topology
+// ------------------------------------------------------------------------------------------
+
+constexpr const char* kMixedLinks =
+    "from,to,rate,delay,direction\n"
+    "gpu-1,rack-a,10 Gbps,,\n"
+    "gpu-2,rack-a,10 Gbps,,\n"
+    "rack-b,gpu-3,10 Gbps,500 ns,\n"
+    "gpu-4,rack-b,5 Gbps,500 ns,\n"
+    "rack-a,core-1,10 Gbps,2 us,\n"
+    "rack-a,core-2,10 Gbps,2 us,\n"
+    "rack-b,core-1,10 Gbps,2 us,\n"
+    "core-2,rack-b,10 Gbps,2 us,one-way\n"
+    "rack-b,core-2,5 Gbps,2 us,one-way\n";
+
+/// Experiments whose network is described in files of their own.
+class Kinds : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) /
+              ("topology-" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+    std::filesystem::create_directories(folder_);
+    write("net.csv", kMixedLinks);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
+  [[nodiscard]] Experiment load(const std::string& text) const {
+    return parse_experiment(text, (folder_ / "e.toml").string(), FileOptions{});
+  }
+  [[nodiscard]] std::string refused(const std::string& text) const {
+    try {
+      static_cast<void>(load(text));
+    } catch (const InputError& error) {
+      std::string what = error.what();
+      for (std::size_t at = 0; (at = what.find(folder_.string() + "/")) != std::string::npos;)
+        what.erase(at, folder_.string().size() + 1);
+      return what;
+    }
+    return "no error";
+  }
+  /// The [topology] tables, four hosts or more each.
+  static const std::map<std::string, std::string>& tables() {
+    static const std::map<std::string, std::string> all{
+        {"single-switch", "kind = \"single-switch\"\nhosts = 4\nhost_rate = \"10 Gbps\"\n"},
+        {"leaf-spine", "kind = \"leaf-spine\"\nleaves = 2\nspines = 3\nhosts_per_leaf = 2\nhost_rate = \"10 Gbps\"\n"},
+        {"fat-tree", "kind = \"fat-tree\"\nk = 4\nrate = \"10 Gbps\"\n"},
+        {"file", "kind = \"file\"\nfile = \"net.csv\"\nhosts = \"gpu-*\"\n"}};
+    return all;
+  }
+  static std::string table(const std::string& kind) { return "[topology]\n" + tables().at(kind); }
+
+  std::filesystem::path folder_;
+};
+
+const std::string kTwoJobs =
+    "[[job]]\nname = \"a\"\ncompute = \"5 ms\"\ncommunicate = \"3 MB\"\nhosts = [0, 2]\nflows = 5\nrate = \"2 Gbps\"\n"
+    "[[job]]\nname = \"b\"\ncompute = \"5 ms\"\ncommunicate = \"3 MB\"\nhosts = [3, 1]\nflows = 4\nrate = \"2 Gbps\"\n"
+    "start = \"3 ms\"\n";
+
+TEST_F(Kinds, parse__reads_every_kind) {
+  const Experiment single = load(table("single-switch") + kTwoJobs);
+  EXPECT_EQ(single.topology->hosts(), 4U);
+  EXPECT_EQ(single.topology->topology->switches(), 1U);
+  EXPECT_EQ(single.topology->round_trip_delay(), Nanos(4'000));
+  const Experiment fat = load(table("fat-tree") + "delay = \"3 us\"\n" + kTwoJobs);
+  EXPECT_EQ(fat.topology->hosts(), 16U);
+  EXPECT_EQ(fat.topology->topology->switches(), 20U);
+  EXPECT_EQ(fat.topology->round_trip_delay(), Nanos(36'000));
+  EXPECT_EQ(load(table("leaf-spine") + kTwoJobs).topology->round_trip_delay(), Nanos(8'000));
+
+  const Experiment file = load(table("file") + "delay = \"4 us\"\nmtu = 9000\necn = { kmin = \"60 kB\" }\n" + kTwoJobs);
+  const Topology& topology = *file.topology->topology;
+  EXPECT_EQ(topology.hosts(), 4U);
+  EXPECT_EQ(topology.host_name(2), "gpu-3");
+  EXPECT_EQ(topology.switches(), 4U);
+  EXPECT_EQ(topology.links(), 16U);
+  EXPECT_EQ(topology.delay(topology.find_link("gpu-1 -> rack-a")), Nanos(4'000));
+  EXPECT_EQ(topology.delay(topology.find_link("gpu-3 -> rack-b")), Nanos(500));
+  EXPECT_EQ(topology.capacity(topology.find_link("core-2 -> rack-b")), Rate::from_gbps(10));
+  EXPECT_EQ(topology.capacity(topology.find_link("rack-b -> core-2")), Rate::from_gbps(5));
+  EXPECT_EQ(file.topology->mtu, 9000U);
+  EXPECT_TRUE(file.topology->ecn.enabled);
+  EXPECT_EQ(file.topology->host_rate(), Rate::from_gbps(10));
+}
+
+TEST_F(Kinds, parse__jobs_name_hosts_and_send_as_fast_as_the_slowest) {
+  const Experiment experiment =
+      load(table("file") +
+           "[[job]]\nname = \"a\"\ncommunicate = \"1 MB\"\nhosts = [\"gpu-2\", 2]\n"
+           "[[job]]\nname = \"b\"\ncommunicate = \"1 MB\"\nhosts = [\"gpu-4\", \"gpu-1\"]\n"
+           "[[job]]\nname = \"c\"\ncommunicate = \"1 MB\"\nrate = \"1 Gbps\"\nhosts = [3, 0]\n");
+  EXPECT_THAT(experiment.jobs[0].hosts, ElementsAre(1, 2));
+  EXPECT_THAT(experiment.jobs[1].hosts, ElementsAre(3, 0));
+  EXPECT_EQ(experiment.jobs[0].rate, Rate());
+  EXPECT_EQ(experiment.jobs[1].rate, Rate::from_gbps(5));
+  EXPECT_EQ(experiment.jobs[2].rate, Rate::from_gbps(1));
+  EXPECT_EQ(refused(table("file") + "[[job]]\nname = \"a\"\ncommunicate = \"1 MB\"\nhosts = [\"gpu-1\", \"core-1\"]\n"),
+            "e.toml:8: job[1].hosts: there is no host \"core-1\"; the first host is \"gpu-1\"");
+}
+
+TEST_F(Kinds, parse__fingerprint_is_of_the_links_too) {
+  const std::string before = load(table("file") + kTwoJobs).fingerprint;
+  EXPECT_EQ(load(table("file") + kTwoJobs).fingerprint, before);
+  std::string links = kMixedLinks;
+  write("net.csv", links.replace(links.find("2 us"), 4, "3 us"));
+  EXPECT_NE(load(table("file") + kTwoJobs).fingerprint, before);
+}
+
+TEST_F(Kinds, parse__one_clear_error) {
+  const auto file = [&](const std::string& links, const std::string& hosts = "\"h*\"") {
+    write("bad.csv", links);
+    return refused("[topology]\nkind = \"file\"\nfile = \"bad.csv\"\nhosts = " + hosts + "\n" + kTwoJobs);
+  };
+  const auto topology = [&](const std::string& keys) { return refused("[topology]\n" + keys + kTwoJobs); };
+  EXPECT_EQ(topology("kind = \"fat-tree\"\nrate = \"1 Gbps\"\n"),
+            "e.toml:1: topology.k: the key is missing; write k = 4");
+  EXPECT_EQ(
+      topology("kind = \"fat-tree\"\nrate = \"1 Gbps\"\nk = 5\n"),
+      "e.toml:4: topology.k: switches with 5 ports can't have half of them up and half of them down; write an even "
+      "number, such as 6");
+  EXPECT_EQ(topology("kind = \"fat-tree\"\nrate = \"1 Gbps\"\nk = 128\n"),
+            "e.toml:4: topology.k: 128 is out of range; write 2 to 64");
+  EXPECT_EQ(topology("kind = \"single-switch\"\nhosts = 1000000\nhost_rate = \"1 Gbps\"\n"),
+            "e.toml:3: topology.hosts: 1000000 is out of range; write 2 to 65536");
+  EXPECT_THAT(
+      topology("kind = \"single-switch\"\nhosts = 4\nhost_rate = \"1 Gbps\"\nspines = 1\n"),
+      testing::StartsWith("e.toml:5: topology.spines: unknown key; the keys here are kind, hosts, host_rate, "));
+  EXPECT_EQ(topology("kind = \"file\"\nhosts = \"h*\"\n"),
+            "e.toml:1: topology.file: the key is missing; write file = \"network.csv\"");
+  EXPECT_EQ(topology("kind = \"file\"\nfile = \"none.csv\"\nhosts = \"h*\"\n"),
+            "e.toml:3: topology.file: none.csv:1: file: there is no such file; give the path of a file of links");
+  EXPECT_EQ(file("from,to,rate\nh1,s,1 Gbps\nh2,t,1 Gbps\n"),
+            "e.toml:3: topology.file: bad.csv: \"h1\" and \"h2\" are in parts of the network that no link joins; add "
+            "links between them");
+  EXPECT_EQ(file("from,to,rate,direction\nh1,s,1 Gbps,\nh2,t,1 Gbps,\ns,t,1 Gbps,one-way\n"),
+            "e.toml:3: topology.file: bad.csv: no path leads from \"h2\" to \"h1\"; add links in this direction");
+  EXPECT_EQ(
+      file("from,to,rate\nh1,s,1 Gbps\nh1,t,1 Gbps\n"),
+      "e.toml:3: topology.file: bad.csv:3: from: host \"h1\" has a link in line 2 already; a host has one: join its "
+      "links into one of their rate, or make it several hosts");
+  EXPECT_EQ(
+      file("from,to,rate\na1,s,1 Gbps\n"),
+      "e.toml:4: topology.hosts: no node of \"bad.csv\" is called \"h*\"; write a pattern of the hosts' names; the "
+      "first node is \"a1\"");
+  EXPECT_THAT(file("from,to,rate\nh1,s,1 Gbps\n", "[\"h*\", \"x\"]"), HasSubstr("is called \"x\"; "));
+  EXPECT_THAT(file("from,to,rate\nh1,s,1 Gbps\n"), HasSubstr("e.toml:4: topology.hosts: 1 of 2 nodes is called so; "));
+  EXPECT_THAT(file("from,to,rate\nh1,s,1 Gbps\n", "[]"), HasSubstr("topology.hosts: 0 of 2 nodes are called so; "));
+  EXPECT_THAT(file("from,to,rate\nh1,s,1 Gbps\n", "[5]"), HasSubstr("topology.hosts: a text is expected"));
+}
+
+// On every kind of network, links that data takes at packet level are those at flow level: flows take the paths of
+// packets, for each connection of each worker.
+TEST_F(Kinds, run__flows_take_the_paths_of_packets) {
+  for (const auto& [kind, keys] : tables()) {
+    SCOPED_TRACE(kind);
+    Experiment experiment = load("seed = 5\niterations = 3\npolicies = [\"fair\"]\n[topology]\n" + keys + kTwoJobs);
+    const auto packets = run_experiment(experiment, *make_sim_factory()).runs.at(0);
+    experiment.datapath = "flow";
+    const auto flows = run_experiment(experiment, *make_flow_datapath()).runs.at(0);
+    ASSERT_EQ(packets.links.size(), experiment.topology->topology->links());
+    ASSERT_EQ(flows.links.size(), packets.links.size());
+    std::size_t used = 0;
+    for (std::size_t i = 0; i < packets.links.size(); ++i) {
+      EXPECT_EQ(packets.links[i].name, flows.links[i].name);
+      // A flow is 0.02 of a link or more; acknowledgements that meet no data of their job are not counted.
+      EXPECT_NEAR(flows.links[i].utilization, packets.links[i].utilization, 0.007 + 0.04 * packets.links[i].utilization)
+          << flows.links[i].name;
+      used += flows.links[i].utilization > 0.007 ? 1U : 0U;
+    }
+    EXPECT_GE(used, kind == "single-switch" ? 8U : 12U);
+    for (std::size_t job = 0; job < 2; ++job)
+      EXPECT_NEAR(static_cast<double>(flows.jobs[job].isolated.count),
+                  static_cast<double>(packets.jobs[job].isolated.count), 0.01 * 17e6);
+  }
+}
+
+// Two jobs fill the links of a host that both have: slots keep them apart, whatever the network.
+TEST_F(Kinds, run__jobs_interleave) {
+  std::string links = kMixedLinks;
+  links.replace(links.find("core-2,5 Gbps"), 13, "core-2,10 Gbps");
+  write("net.csv", links);
+  for (const auto& [kind, keys] : tables()) {
+    SCOPED_TRACE(kind);
+    const std::string ring = "[[job]]\ncompute = \"20 ms\"\ncommunicate = \"10 MB\"\nrate = \"9.6 Gbps\"\n";
+    const std::string jobs = ring + "name = \"a\"\nhosts = [0, 2]\n" + ring + "name = \"b\"\nhosts = [1, 2]\n";
+    const Experiment experiment = load("iterations = 12\npolicies = [\"fair\", \"schedule\"]\n[topology]\n" + keys +
+                                       "buffer = \"100 kB\"\n" + jobs);
+    const auto runs = run_experiment(experiment, *make_sim_factory()).runs;
+    for (std::size_t job = 0; job < 2; ++job) {
+      const JobResult& planned = runs[1].jobs[job];
+      EXPECT_LT(planned.mean, runs[0].jobs[job].mean);
+      EXPECT_NEAR(static_cast<double>(planned.mean.count) / static_cast<double>(planned.isolated.count), 1, 0.02);
+    }
+  }
+}
+
+TEST(Topology, load__example_of_a_file_of_links) {
+  const Experiment experiment =
+      load_experiment(std::filesystem::path(MLTCP_EXAMPLES) / "network-from-file.toml", FileOptions{});
+  EXPECT_THAT(experiment.warnings, testing::IsEmpty());
+  EXPECT_EQ(experiment.topology->hosts(), 12U);
+  EXPECT_EQ(experiment.topology->topology->racks(), 3U);
+  EXPECT_EQ(experiment.topology->topology->oversubscription(), 4.0);
 }
 
 }  // namespace
