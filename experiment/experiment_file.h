@@ -52,12 +52,12 @@ struct Experiment {
   MltcpSettings mltcp;
   ScheduleSettings schedule;
   cc::Parameters parameters;  ///< of the algorithms; those of `cc` are in range
-  /// The seed in it is the experiment's. With a topology: the link of a host to its leaf, for what is alike in both.
+  /// The seed in it is the experiment's. With a topology: the fastest link of a host, for what is alike in both.
   fabric::LinkConfig bottleneck;
   std::uint32_t mtu = 1500;                            ///< IP packet size on the bottleneck, 576 to 9000
   std::optional<sim::SwitchedNetworkConfig> topology;  ///< instead of the dumbbell; its seed is the experiment's
-  /// At least one, each sends something; names differ. Job::rate is 0 where the file leaves it out. All iterations of
-  /// a job fit into kLongestRun even if it has the network to itself.
+  /// At least one, each sends something; names differ. Job::rate is 0 where the file leaves it out, unless a host of
+  /// the job is slower than others. All iterations of a job fit into kLongestRun even if it has the network to itself.
   std::vector<workload::Job> jobs;
   /// By job: "FILE:LINE: job[N]", which stands in messages; empty for an experiment that comes from no file.
   std::vector<std::string> places;

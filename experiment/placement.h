@@ -22,7 +22,7 @@ struct Placement {
 
 /// A job with hosts is a ring over them, as in a ring all-reduce (Patarasuk and Yuan, JPDC 2009): each worker sends to
 /// its successor. A job without is one worker: the k-th of them, from 0, sends from host k to the host half of all
-/// hosts further on, so that its bytes cross the spines where there are several leaves; after the last host comes the
+/// hosts further on, so that its bytes leave their rack where there are several; after the last host comes the
 /// first. `hosts` is 2 or more. Job numbers are indices of `jobs`.
 std::vector<Placement> place(const std::vector<workload::Job>& jobs, std::uint32_t hosts);
 

@@ -1,4 +1,4 @@
-// A leaf-spine network with the ends of jobs on its hosts (see switched_testbed.h).
+// A network of switches with the ends of jobs on its hosts (see switched_testbed.h).
 #include "mltcp/experiment/switched_testbed.h"
 
 namespace mltcp::experiment {

@@ -1,6 +1,6 @@
-// The testbed of a leaf-spine network in virtual time. Each end of a worker's traffic is a port of its host, with a UDP
-// port that follows from the job's number: so a job has the same addresses, and its flows take the same paths, whether
-// it runs alone or with others. Jobs come and go as they like.
+// The testbed of a network of switches in virtual time. Each end of a worker's traffic is a port of its host, with a
+// UDP port that follows from the job's number: so a job has the same addresses, and its flows take the same paths,
+// whether it runs alone or with others. Jobs come and go as they like.
 #pragma once
 
 #include <map>

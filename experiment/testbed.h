@@ -1,5 +1,5 @@
 // What an experiment runs on: pairs of hosts around one bottleneck, in virtual time or in real time, or the hosts of a
-// leaf-spine network, behind one interface, so that the job driver and the policies know nothing of the difference.
+// topology, behind one interface, so that the job driver and the policies know nothing of the difference.
 #pragma once
 
 #include <functional>

@@ -208,5 +208,110 @@ TEST(topology, builders__refuse_shapes_out_of_range) {
             "there is no host \"switch 0\"; the first host is \"host 0\"");
 }
 
+TEST(topology, longest_delay__is_that_of_the_longest_shortest_path) {
+  const Nanos us(1'000);
+  EXPECT_EQ(Topology::single_switch(3, kRate, us).longest_delay(), us * 2);
+  EXPECT_EQ(Topology::leaf_spine({3, 2, 2, kRate, kRate, us}).longest_delay(), us * 4);
+  EXPECT_EQ(Topology::leaf_spine({1, 2, 2, kRate, kRate, us}).longest_delay(), us * 2);
+  EXPECT_EQ(Topology::fat_tree(4, kRate, us).longest_delay(), us * 6);
+  // Over t, which is as near as u and further away; not over v, which is a detour.
+  Graph graph{{{"a", true}, {"b", true}, {"r"}, {"s"}, {"t"}, {"u"}, {"v"}, {"w"}}, {}};
+  const auto cable = [&](const char* from, const char* to, std::int64_t delay) {
+    graph.links.push_back({from, to, kRate, {}, us * delay});
+    graph.links.push_back({to, from, kRate, {}, us * delay});
+  };
+  cable("a", "r", 2);
+  cable("s", "b", 2);
+  cable("r", "t", 10);
+  cable("t", "s", 20);
+  cable("r", "u", 1);
+  cable("u", "s", 1);
+  cable("r", "v", 100);
+  cable("v", "w", 100);
+  cable("w", "s", 100);
+  EXPECT_EQ(Topology(graph).longest_delay(), us * 34);
+}
+
+TEST(topology, has_choices__where_flows_have_several_ways) {
+  EXPECT_FALSE(Topology::single_switch(3, kRate).has_choices());
+  EXPECT_FALSE(Topology::leaf_spine({3, 1, 2, kRate}).has_choices());
+  EXPECT_TRUE(Topology::leaf_spine({3, 2, 2, kRate}).has_choices());
+  EXPECT_TRUE(Topology::fat_tree(4, kRate).has_choices());
+  EXPECT_FALSE(Topology::fat_tree(2, kRate).has_choices());
+  EXPECT_FALSE(Topology(two_switches()).has_choices());
+  Graph graph = two_switches();
+  graph.links.push_back({"s", "t", kRate, "another"});
+  EXPECT_TRUE(Topology(graph).has_choices());
+}
+
+TEST(topology, oversubscription__is_that_of_the_fullest_rack) {
+  EXPECT_EQ(Topology::single_switch(3, kRate).oversubscription(), 1);
+  EXPECT_EQ(Topology::leaf_spine({3, 2, 4, Rate(50), Rate(25)}).oversubscription(), 4);
+  EXPECT_EQ(Topology::fat_tree(4, kRate).oversubscription(), 1);
+  EXPECT_EQ(Topology(two_switches()).oversubscription(), 2'000'000);
+}
+
+TEST(topology, check_all_paths__names_two_hosts_without_one) {
+  EXPECT_EQ(error_of([] { Topology(two_switches()).check_all_paths(); }), "no error");
+  EXPECT_EQ(error_of([] { Topology::leaf_spine({3, 2, 2, kRate}).check_all_paths(); }), "no error");
+  Graph graph = two_switches();
+  graph.links.pop_back();
+  EXPECT_EQ(error_of([&] { Topology(graph).check_all_paths(); }),
+            "no path leads from \"b\" to \"a\"; add links in this direction");
+  // From the switch on which "a" sends, none leads back to "a".
+  const Graph circle{{{"a", true}, {"b", true}, {"s"}, {"t"}},
+                     {{"a", "s", kRate}, {"t", "a", kRate}, {"b", "s", kRate}, {"s", "b", kRate}, {"t", "s", kRate}}};
+  EXPECT_EQ(error_of([&] { Topology(circle).check_all_paths(); }),
+            "no path leads from \"b\" to \"a\"; add links in this direction");
+  const Graph side_by_side{{{"a", true}, {"b", true}, {"c", true}},
+                           {{"a", "b", kRate}, {"b", "a", kRate}, {"b", "c", kRate}, {"c", "b", kRate}}};
+  EXPECT_EQ(error_of([&] { Topology(side_by_side).check_all_paths(); }),
+            "no path leads from \"a\" to \"c\"; add links in this direction");
+}
+
+// What is beyond them would take more memory or time than there is, and is refused before any is taken.
+TEST(topology, limits__are_checked_up_front) {
+  const auto refused = [](const std::function<Topology()>& make) {
+    return error_of([&] { static_cast<void>(make()); });
+  };
+  EXPECT_EQ(refused([] { return Topology::single_switch(1'000'000, kRate); }),
+            "the network has 1000000 hosts; give 1 to 65536");
+  EXPECT_EQ(refused([] { return Topology::fat_tree(128, kRate); }),
+            "a fat tree has switches with 128 ports; give an even number from 2 to 64");
+  EXPECT_EQ(refused([] {
+              return Topology::leaf_spine({4096, 4, 256, kRate});
+            }),
+            "the network has 4096 leaves; give 1 to 1024");
+  EXPECT_EQ(refused([] {
+              return Topology::leaf_spine({1024, 4, 1024, kRate});
+            }),
+            "the network has 1048576 hosts; give 1 to 65536");
+  EXPECT_EQ(Topology::single_switch(Topology::kMostHosts, kRate).hosts(), 65536U);
+
+  // A host on each of 10,000 switches in a row.
+  Graph row;
+  for (int i = 0; i < 10'000; ++i) {
+    const std::string number = std::to_string(i);
+    row.nodes.push_back({"h" + number, true});
+    row.nodes.push_back({"s" + number});
+    row.links.push_back({"h" + number, "s" + number, kRate});
+    row.links.push_back({"s" + number, "h" + number, kRate});
+    if (i == 0) continue;
+    row.links.push_back({"s" + number, "s" + std::to_string(i - 1), kRate});
+    row.links.push_back({"s" + std::to_string(i - 1), "s" + number, kRate});
+  }
+  EXPECT_EQ(
+      refused([&] { return Topology(row); }),
+      "the network has 10000 switches and 19998 links between them for 10000 racks of hosts, too many to find the "
+      "shortest paths; make it smaller, or put more hosts on each switch");
+  Graph switches{{{"h", true}}, {}};
+  for (std::uint32_t i = 0; i <= Topology::kMostSwitches; ++i) switches.nodes.push_back({std::to_string(i)});
+  EXPECT_EQ(refused([&] { return Topology(switches); }), "the network has 65537 switches; give 0 to 65536");
+  Graph links = two_switches();
+  links.links.resize(Topology::kMostLinks + 1);
+  EXPECT_EQ(refused([&] { return Topology(links); }),
+            "the network has 4194305 links, one direction each; give 0 to 4194304");
+}
+
 }  // namespace
 }  // namespace mltcp

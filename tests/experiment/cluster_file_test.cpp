@@ -322,5 +322,29 @@ TEST(ClusterFile, parse__refuses_with_line_and_key) {
   }
 }
 
+TEST(ClusterFile, topology__of_links_is_scaled_and_its_hosts_are_alike) {
+  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "cluster-file-links";
+  std::filesystem::create_directories(folder);
+  const std::string head =
+      "rate_scale = 0.1\n[topology]\nkind = \"file\"\nfile = \"net.csv\"\nhosts = \"h*\"\necn = { kmin = \"9 kB\" }\n";
+  const auto parse_with = [&](const std::string& links) {
+    std::ofstream(folder / "net.csv") << "from,to,rate\n" << links;
+    return parse_cluster(head + kArrivals + kType, (folder / "c.toml").string());
+  };
+  const ClusterExperiment cluster = parse_with("h1,a,10 Gbps\nh2,a,10 Gbps\nh3,b,10 Gbps\nh4,b,10 Gbps\na,b,40 Gbps\n");
+  const Topology& topology = *cluster.topology.topology;
+  EXPECT_EQ(topology.capacity(topology.find_link("h1 -> a")), Rate::from_gbps(1));
+  EXPECT_EQ(topology.capacity(topology.find_link("b -> a")), Rate::from_gbps(4));
+  EXPECT_EQ(cluster.types[0].jobs.begin()->second.rate, Rate::from_gbps(1));
+  try {
+    static_cast<void>(parse_with("h1,a,10 Gbps\nh2,a,10 Gbps\nh3,b,10 Gbps\nh4,b,25 Gbps\na,b,40 Gbps\n"));
+    FAIL() << "hosts are not alike";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("c.toml:2: topology: link \"h1 -> a\" is not as fast as the link of another "
+                                        "host; give the hosts of a cluster links of one rate"));
+  }
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace mltcp::experiment

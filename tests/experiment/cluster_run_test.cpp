@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -246,6 +248,45 @@ TEST(ClusterRun, run_cluster__several_spines_have_known_paths) {
       "[[type]]\nname = \"a\"\ncompute = \"6 ms\"\ncommunicate = \"3 MB\"\n",
       "c.toml"));
   EXPECT_EQ(results.runs[0].slowdowns.size(), 80U);
+}
+
+// Jobs run on every kind of network, at both levels alike, and alone on it as if it were theirs.
+TEST(ClusterRun, run_cluster__every_kind_of_topology) {
+  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "cluster-links";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "net.csv") << "from,to,rate,delay\n"
+                                       "h1,a,10 Gbps,\nh2,a,10 Gbps,\nh3,b,10 Gbps,\nh4,b,10 Gbps,\nh5,c,10 Gbps,\n"
+                                       "h6,c,10 Gbps,\nh7,d,10 Gbps,\nh8,d,10 Gbps,\na,b,10 Gbps,3 us\n"
+                                       "b,c,10 Gbps,3 us\nc,d,10 Gbps,3 us\nd,a,10 Gbps,3 us\n";
+  const std::map<std::string, double> kinds{
+      // with their oversubscription
+      {"kind = \"single-switch\"\nhosts = 8\nhost_rate = \"10 Gbps\"\n", 1},
+      {"kind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 2\nhost_rate = \"10 Gbps\"\n", 1},
+      {"kind = \"fat-tree\"\nk = 4\nrate = \"10 Gbps\"\n", 1},
+      {"kind = \"file\"\nfile = \"net.csv\"\nhosts = \"h*\"\n", 1}};
+  for (const auto& [kind, oversubscription] : kinds) {
+    SCOPED_TRACE(kind);
+    std::vector<double> ideal;
+    for (const std::string level : {"packet", "flow"}) {
+      const ClusterExperiment experiment = parse_cluster(
+          "level = \"" + level + "\"\nschemes = [\"random+mltcp\", \"compatible+schedule\", \"ideal\"]\n[topology]\n" +
+              kind +
+              "buffer = \"250 kB\"\necn = { kmin = \"30 kB\" }\n"
+              "[arrivals]\njobs = 5\nat_start = 3\nload = 1.2\nworkers = [2, 3]\niterations = [4, 12]\n"
+              "[[type]]\nname = \"a\"\ncompute = \"2 ms\"\ncommunicate = \"1 MB\"\nflows = 2\n",
+          (folder / "c.toml").string());
+      const ClusterResults results = run_cluster(experiment);
+      EXPECT_EQ(results.oversubscription, oversubscription);
+      EXPECT_EQ(results.hosts, experiment.topology.hosts());
+      for (const ClusterRun& run : results.runs)
+        for (const ClusterJobResult& job : run.jobs) EXPECT_GT(job.end, job.start);
+      EXPECT_GE(results.runs[0].slowdowns.front(), 0.98);
+      ideal.push_back(mean(results.runs[2].slowdowns));
+    }
+    EXPECT_NEAR(ideal[0], 1, 0.12);
+    EXPECT_NEAR(ideal[1], ideal[0], 0.12);
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST(ClusterRun, run_cluster__jobs_that_outlast_the_clock_are_refused) {

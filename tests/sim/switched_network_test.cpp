@@ -346,10 +346,10 @@ struct ChatterRun {
 };
 
 /// Random load on two ports of every host until nothing moves any more; checks that every packet is accounted for.
-ChatterRun chatter(const LeafSpineConfig& config, std::uint64_t seed, Nanos step) {
+ChatterRun chatter(const SwitchedNetworkConfig& config, std::uint64_t seed, Nanos step) {
   SwitchedNetworkOptions options;
   options.virtual_payload = true;
-  LeafSpine net(config, options);
+  SwitchedNetwork net(config, options);
   std::vector<Host*> ports;
   std::vector<std::unique_ptr<Chatter>> all;
   for (std::uint32_t i = 0; i < 2 * config.hosts(); ++i)
@@ -379,6 +379,10 @@ ChatterRun chatter(const LeafSpineConfig& config, std::uint64_t seed, Nanos step
   EXPECT_EQ(net.counters().invalid_packets + net.counters().unknown_destination + net.counters().unattached_host, 0U);
   EXPECT_EQ(result.sent, result.received + result.dropped);
   return result;
+}
+
+ChatterRun chatter(const LeafSpineConfig& config, std::uint64_t seed, Nanos step) {
+  return chatter(config.built(), seed, step);
 }
 
 LeafSpineConfig chatty() {
@@ -605,6 +609,46 @@ TEST(SwitchedNetwork, add_port__refuses_hosts_and_ports_that_do_not_fit) {
   EXPECT_THROW(net.add_port(6, 9), InputError);
   EXPECT_THROW(net.add_port(5, 9), InputError);
   EXPECT_NO_THROW(net.add_port(5, 10));
+}
+
+TEST(SwitchedNetwork, constructor__refuses_topologies_that_it_has_no_hosts_for) {
+  const Rate rate = Rate::from_gbps(10);
+  const auto refused = [](const Graph* graph) -> std::string {
+    SwitchedNetworkConfig config;
+    if (graph != nullptr) config.topology = std::make_shared<const Topology>(*graph);
+    try {
+      SwitchedNetwork net(config);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(refused(nullptr), "the network has no topology; give it one");
+  Graph graph{{{"a", true}, {"b", true}, {"s"}, {"t"}},
+              {{"a", "s", rate}, {"s", "a", rate}, {"b", "s", rate}, {"s", "b", rate}, {"s", "t", rate}}};
+  EXPECT_EQ(refused(&graph), "accepted");
+  graph.links.push_back({"t", "a", rate});
+  EXPECT_THAT(refused(&graph), HasSubstr("2 links lead to \"a\"; a host has one in each direction"));
+  graph.links.back() = {"a", "t", rate};
+  EXPECT_THAT(refused(&graph), HasSubstr("2 links lead from \"a\""));
+  graph.links = {{"a", "s", rate}, {"s", "a", rate}, {"b", "t", rate}, {"t", "b", rate}, {"s", "t", rate}};
+  EXPECT_THAT(refused(&graph), HasSubstr("no path leads from \"b\" to \"a\""));
+}
+
+TEST(SwitchedNetwork, run__of_a_fat_tree_conserves_packets_with_pfc) {
+  SwitchedNetworkConfig config;
+  config.topology = std::make_shared<const Topology>(Topology::fat_tree(4, Rate::from_gbps(10), 1_us));
+  config.mtu = 9000;
+  config.classes = 2;
+  config.ecn = {true, 20'000, 60'000, 0.5};
+  config.memory = {.bytes = 2'000'000, .alpha = 1, .pfc = {true, 40'000, 20'000}};
+  const ChatterRun first = chatter(config, 1, 1_ms);
+  EXPECT_GT(first.received, 10'000U);
+  EXPECT_EQ(first.dropped, 0U);
+  EXPECT_GT(first.marked, 0U);
+  EXPECT_EQ(chatter(config, 1, Nanos(777)), first);
+  config.memory = {};
+  EXPECT_GT(chatter(config, 1, 1_ms).dropped, 0U);
 }
 
 }  // namespace
