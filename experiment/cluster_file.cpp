@@ -94,8 +94,9 @@ class ClusterReader : public SettingsReader {
   }
   static const std::vector<std::string>& top_level_keys() {
     static const std::vector<std::string> keys{
-        "name",  "level", "seed",  "seeds",    "time_scale", "rate_scale", "cc",  "schemes", "mltcp",    "cubic",
-        "dctcp", "dcqcn", "swift", "schedule", "candidates", "min_score",  "gpu", "type",    "topology", "arrivals"};
+        "name",       "level",     "seed",         "seeds", "time_scale", "rate_scale", "cc",
+        "schemes",    "mltcp",     "cubic",        "dctcp", "dcqcn",      "swift",      "schedule",
+        "candidates", "min_score", "most_stretch", "gpu",   "type",       "topology",   "arrivals"};
     return keys;
   }
   [[nodiscard]] std::string hint(std::string_view prefix, std::string_view key) const override {
@@ -137,6 +138,7 @@ class ClusterReader : public SettingsReader {
     if (const auto item = find(root, "", "candidates"))
       experiment_.candidates = static_cast<std::uint32_t>(whole(*item, 1, most_candidates));
     if (const auto item = find(root, "", "min_score")) experiment_.min_score = share(*item, 1);
+    if (const auto item = find(root, "", "most_stretch")) experiment_.most_stretch = share(*item, 1);
     if (const auto item = find(root, "", "cc")) {
       experiment_.cc = text(*item, "dctcp");
       const std::string wrong = objection(experiment_.cc, known_ccs(), {});

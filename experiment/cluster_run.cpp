@@ -188,6 +188,8 @@ class ClusterRunner {
             options.solve.slack,
             slack_for(job_of(experiment, kind).jitter.seconds() / period.seconds(), experiment.schedule.tolerance));
     options.solve.seed = experiment.seed;
+    options.most_stretch = experiment.most_stretch;
+    options.least_score = experiment.min_score;
     options.threads = 1;  // runs are what is parallel
     return options;
   }
@@ -317,7 +319,7 @@ class ClusterRunner {
     if (informed()) {
       for (const auto link : used_.at(number)) --users_[link];
       used_.erase(number);
-      cluster_.leave(name_of(number));
+      for (const scheduler::Move& move : cluster_.leave(name_of(number))) ++run_.jobs[number_of(move.job)].moves;
     }
     plans_.erase(number);
     first_send_.erase(number);

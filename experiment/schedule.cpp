@@ -389,6 +389,7 @@ class Scheduling {
     const FlowFabric fabric = flow_fabric(config);
     scheduler::ClusterOptions options;
     options.solve = options_.solve;
+    options.most_stretch = 0;  // the limit on the stretch is what was asked for
     scheduler::Cluster cluster(*config.topology, options);
     const std::vector<Placement> placements = place(experiment_.jobs, config.hosts());
     std::vector<scheduler::ClusterJob> jobs;

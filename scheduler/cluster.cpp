@@ -13,7 +13,6 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -23,6 +22,7 @@
 #include "mltcp/scheduler/internal/cluster_state.h"
 #include "mltcp/scheduler/internal/descent.h"
 #include "mltcp/scheduler/internal/solving.h"
+#include "mltcp/scheduler/internal/slot_choice.h"
 
 namespace mltcp::scheduler {
 namespace {
@@ -127,7 +127,7 @@ class Cluster::Impl {
   const ClusterSolution& schedule(std::vector<ClusterJob> jobs);
   std::vector<RankedCandidate> rank(std::span<const Candidate> candidates);
   Joined join(ClusterJob job);
-  void leave(std::string_view name);
+  std::vector<Move> leave(std::string_view name);
   LinkProblem link_problem(std::size_t index) const;
   double pair_score(const Demand& a, const Demand& b, Rate capacity);
 
@@ -154,6 +154,16 @@ class Cluster::Impl {
   std::vector<const RoutedJob*> with_running(const std::vector<std::unique_ptr<const RoutedJob>>& others) const;
   void choose_slots_of(std::span<Asking*> askings);
   void set_slots(ClusterState& state, const AffinityGraph::Component& component);
+  /// What the state's slot periods cost the component's jobs; none if that isn't known.
+  [[nodiscard]] std::optional<double> cost_of_slots(const ClusterState& state,
+                                                    const AffinityGraph::Component& component) const;
+  /// Slots for the last job of the state, which joins; the others have theirs. False if they all got new ones.
+  bool set_slots_beside(ClusterState& state, const AffinityGraph::Component& component);
+  /// Where the running jobs are, and what they have got instead.
+  [[nodiscard]] std::vector<Move> moves_to(const ClusterState& state, const std::vector<Nanos>& shifts) const;
+  void solve_and_compose(const Asking& asking, const AffinityGraph::Component& component, std::vector<Nanos>& shifts);
+  [[nodiscard]] bool within_limit(const Asking& asking, const AffinityGraph::Component& component, const Slots& slots,
+                                  const Scores& scores) const;
   /// Questions that are not remembered, in parallel.
   void solve_all(const std::vector<AskedBy>& questions, Aim aim = Aim::shifts);
   [[nodiscard]] Solution solved_by_search_or_descent(const Question& question, const ClusterState& state,
@@ -177,14 +187,14 @@ class Cluster::Impl {
 
   /// Where the running jobs, which come first in the state, are now; none for the others.
   [[nodiscard]] std::vector<std::optional<Nanos>> shifts_in(const ClusterState& state) const;
-  [[nodiscard]] std::optional<Nanos> period_for(const ClusterState& state, std::uint32_t job) const;
+  [[nodiscard]] std::optional<Nanos> period_for(const ClusterState& state, std::uint32_t job, double max_stretch) const;
   [[nodiscard]] Trial tried(const Asking& asking, std::vector<std::uint32_t> free, const std::vector<Nanos>& shifts,
                             const std::vector<double>& scores, Aim aim) const;
   Trial join_in_place(Asking& asking, const AffinityGraph::Component& component, std::vector<Nanos> shifts,
                       Joined& joined);
 
   std::unordered_map<std::string, Answer> remembered_;
-  std::map<std::vector<Nanos>, std::vector<Nanos>> remembered_slots_;  ///< by periods: the slots'
+  std::unordered_map<std::string, std::vector<Nanos>> remembered_slots_;  ///< by key_of_slots(), by place in periods()
   std::unordered_map<std::string, double> remembered_pairs_;
 };
 
@@ -236,15 +246,26 @@ void Cluster::Impl::forget_if_full() {
 }
 
 void Cluster::Impl::choose_slots_of(std::span<Asking*> askings) {
-  std::set<std::vector<Nanos>> unknown;
-  for (const Asking* asking : askings)
+  struct Unknown {
+    std::string key;
+    ClusterState* state = nullptr;
+    const AffinityGraph::Component* component = nullptr;
+    std::vector<Nanos> slots;
+  };
+  std::vector<Unknown> all;
+  std::unordered_set<std::string> asked;
+  for (Asking* asking : askings)
     for (const AffinityGraph::Component& component : asking->state.graph.components)
-      if (std::vector<Nanos> periods = asking->state.periods(component); !remembered_slots_.contains(periods))
-        unknown.insert(std::move(periods));
-  const std::vector<std::vector<Nanos>> all(unknown.begin(), unknown.end());
-  std::vector<std::vector<Nanos>> chosen(all.size());
-  in_parallel(all.size(), [&](std::size_t i) { chosen[i] = choose_slots(all[i], options.solve).periods; });
-  for (std::size_t i = 0; i < all.size(); ++i) remembered_slots_.emplace(all[i], std::move(chosen[i]));
+      if (std::string key = internal::key_of_slots(asking->state, component, options);
+          !remembered_slots_.contains(key) && asked.insert(key).second)
+        all.push_back({std::move(key), &asking->state, &component, {}});
+  // Components of one state have different jobs.
+  in_parallel(all.size(), [&](std::size_t i) {
+    Unknown& unknown = all[i];
+    unknown.slots = internal::slots_worth_most(*unknown.state, *unknown.component,
+                                               unknown.state->periods(*unknown.component), options);
+  });
+  for (Unknown& unknown : all) remembered_slots_.emplace(std::move(unknown.key), std::move(unknown.slots));
   for (Asking* asking : askings)
     for (const AffinityGraph::Component& component : asking->state.graph.components)
       set_slots(asking->state, component);
@@ -252,13 +273,53 @@ void Cluster::Impl::choose_slots_of(std::span<Asking*> askings) {
 
 void Cluster::Impl::set_slots(ClusterState& state, const AffinityGraph::Component& component) {
   const std::vector<Nanos> periods = state.periods(component);
-  auto slots = remembered_slots_.find(periods);
+  std::string key = internal::key_of_slots(state, component, options);
+  auto slots = remembered_slots_.find(key);
   if (slots == remembered_slots_.end())
-    slots = remembered_slots_.emplace(periods, choose_slots(periods, options.solve).periods).first;
-  for (const std::uint32_t job : component.jobs) {
-    const auto place = std::lower_bound(periods.begin(), periods.end(), state.jobs[job]->period()) - periods.begin();
-    state.slot_periods[job] = slots->second[static_cast<std::size_t>(place)];
+    slots =
+        remembered_slots_.emplace(std::move(key), internal::slots_worth_most(state, component, periods, options)).first;
+  internal::set_slot_periods(state, component, periods, slots->second);
+}
+
+std::optional<double> Cluster::Impl::cost_of_slots(const ClusterState& state,
+                                                   const AffinityGraph::Component& component) const {
+  if (!internal::SlotCosts::applies(component, options)) return std::nullopt;
+  return internal::SlotCosts(state, component).searched(options);
+}
+
+bool Cluster::Impl::set_slots_beside(ClusterState& state, const AffinityGraph::Component& component) {
+  const auto added = static_cast<std::uint32_t>(state.jobs.size() - 1);
+  const auto jobs = static_cast<double>(component.jobs.size());
+  const std::vector<Nanos> running_periods = state.slot_periods;
+  set_slots(state, component);
+  const std::vector<Nanos> fresh = state.slot_periods;
+  std::vector<Nanos> best;
+  std::optional<double> least;
+  const auto consider = [&](const std::vector<Nanos>& periods) {
+    state.slot_periods = periods;
+    const std::optional<double> cost = cost_of_slots(state, component);
+    if (!best.empty() && !(cost && least && *cost < *least - internal::cost_margin * jobs)) return;
+    best = periods;
+    least = cost;
+  };
+  for (const double stretch : {options.solve.max_stretch, options.most_stretch}) {
+    if (stretch == options.most_stretch && !internal::SlotCosts::applies(component, options)) continue;
+    std::vector<Nanos> beside = running_periods;
+    state.slot_periods = running_periods;
+    const std::optional<Nanos> period = period_for(state, added, stretch);
+    if (!period) continue;
+    beside[added] = *period;
+    consider(beside);
   }
+  std::vector<Nanos> beside = running_periods;
+  beside[added] = fresh[added];
+  if (beside == fresh) consider(fresh);
+  state.slot_periods = fresh;
+  if (best.empty()) return false;
+  const std::optional<double> anew = cost_of_slots(state, component);
+  if (least && anew && *least - *anew > options.join_threshold * jobs) return false;
+  state.slot_periods = best;
+  return true;
 }
 
 void Cluster::Impl::solve_all(const std::vector<AskedBy>& questions, Aim aim) {
@@ -386,6 +447,18 @@ Scores Cluster::Impl::evaluated(const Asking& asking, const std::vector<Nanos>& 
   return scores;
 }
 
+bool Cluster::Impl::within_limit(const Asking& asking, const AffinityGraph::Component& component, const Slots& slots,
+                                 const Scores& scores) const {
+  if (slots.within_limit) return true;
+  if (slots.stretch > options.most_stretch + options.solve.slack + 1e-9 ||
+      !internal::SlotCosts::applies(component, options))
+    return false;
+  std::vector<double> of_links;
+  for (const LinkSolution& link : scores.links) of_links.push_back(link.score);
+  const internal::SlotCosts costs(asking.state, component);
+  return costs.with(of_links, options.least_score) < costs.without();
+}
+
 ClusterSolution Cluster::Impl::described(const Asking& asking, const std::vector<Nanos>& shifts,
                                          const Scores& scores) const {
   const ClusterState& state = asking.state;
@@ -427,8 +500,8 @@ ClusterSolution Cluster::Impl::described(const Asking& asking, const std::vector
       for (const std::uint32_t vertex : graph.groups[group].vertices)
         lost += asking.weight(vertex) * (answer(asking.alone[vertex]).links.front().score - scores.links[vertex].score);
     }
-    result.components.push_back(
-        {component.jobs, slots.perimeter, slots.stretch, slots.within_limit, component.loops, lost});
+    result.components.push_back({component.jobs, slots.perimeter, slots.stretch,
+                                 within_limit(asking, component, slots, scores), component.loops, lost});
     result.loops += component.loops;
     result.lost += lost;
   }
@@ -524,7 +597,7 @@ std::vector<std::optional<Nanos>> Cluster::Impl::shifts_in(const ClusterState& s
   return shifts;
 }
 
-std::optional<Nanos> Cluster::Impl::period_for(const ClusterState& state, std::uint32_t job) const {
+std::optional<Nanos> Cluster::Impl::period_for(const ClusterState& state, std::uint32_t job, double max_stretch) const {
   // No longer than the solver would make it, or than it is already in a component that joins.
   std::int64_t longest = 0;
   const AffinityGraph::Component& component = state.graph.components[state.graph.component_of[job]];
@@ -543,7 +616,9 @@ std::optional<Nanos> Cluster::Impl::period_for(const ClusterState& state, std::u
     if (factor > longest / common) return std::nullopt;
     common *= factor;
   }
-  return period_beside(Nanos(common), Nanos(longest), state.jobs[job]->period(), options.solve);
+  SolveOptions how = options.solve;
+  how.max_stretch = max_stretch;
+  return period_beside(Nanos(common), Nanos(longest), state.jobs[job]->period(), how);
 }
 
 Cluster::Impl::Trial Cluster::Impl::tried(const Asking& asking, std::vector<std::uint32_t> free,
@@ -672,6 +747,24 @@ Cluster::Impl::Trial Cluster::Impl::join_in_place(Asking& asking, const Affinity
   return options.solve.robust ? tried(asking, best.free, shifts, before, Aim::shifts) : best;
 }
 
+std::vector<Move> Cluster::Impl::moves_to(const ClusterState& state, const std::vector<Nanos>& shifts) const {
+  std::vector<Move> moves;
+  for (std::size_t job = 0; job < solution.jobs.size(); ++job) {
+    const ClusterSolution::Job& old = solution.jobs[job];
+    if (old.time_shift != shifts[job] || old.slot_period != state.slot_periods[job])
+      moves.push_back({old.name, old.time_shift, shifts[job], old.slot_period, state.slot_periods[job]});
+  }
+  return moves;
+}
+
+void Cluster::Impl::solve_and_compose(const Asking& asking, const AffinityGraph::Component& component,
+                                      std::vector<Nanos>& shifts) {
+  std::vector<AskedBy> questions;
+  for (const std::uint32_t group : component.groups) questions.emplace_back(&asking.of_group(group), &asking.state);
+  solve_all(std::move(questions));
+  compose(asking, component, shifts);
+}
+
 Joined Cluster::Impl::join(ClusterJob job) {
   forget_if_full();
   std::vector<ClusterJob> given;
@@ -687,21 +780,15 @@ Joined Cluster::Impl::join(ClusterJob job) {
     shifts[other] = solution.jobs[other].time_shift;
   }
   Joined joined;
-  const std::optional<Nanos> period = component.groups.empty() ? std::nullopt : period_for(state, added);
-  if (period)
-    state.slot_periods[added] = *period;
-  else
+  if (component.groups.empty())
     set_slots(state, component);
-  joined.new_slots = !period && !component.groups.empty();
+  else
+    joined.new_slots = !set_slots_beside(state, component);
   asking.ask(shifts_in(state));
-  if (period) {
+  if (joined.new_slots || component.groups.empty())
+    solve_and_compose(asking, component, shifts);
+  else
     shifts = join_in_place(asking, component, std::move(shifts), joined).shifts;
-  } else {
-    std::vector<AskedBy> questions;
-    for (const std::uint32_t group : component.groups) questions.emplace_back(&asking.of_group(group), &state);
-    solve_all(questions);
-    compose(asking, component, shifts);
-  }
   const Scores scores = evaluated(asking, shifts);
   double links = 0;
   double sum = 0;
@@ -712,11 +799,7 @@ Joined Cluster::Impl::join(ClusterJob job) {
     sum += asking.weight(vertex) * scores.links[vertex].score;
   }
   if (links > 0) joined.score = sum / links;
-  for (std::uint32_t other = 0; other < added; ++other) {
-    const ClusterSolution::Job& old = solution.jobs[other];
-    if (old.time_shift != shifts[other] || old.slot_period != state.slot_periods[other])
-      joined.moves.push_back({old.name, old.time_shift, shifts[other], old.slot_period, state.slot_periods[other]});
-  }
+  joined.moves = moves_to(state, shifts);
   joined.time_shift = shifts[added];
   joined.slot_period = state.slot_periods[added];
   solution = described(asking, shifts, scores);
@@ -724,23 +807,40 @@ Joined Cluster::Impl::join(ClusterJob job) {
   return joined;
 }
 
-void Cluster::Impl::leave(std::string_view name) {
+std::vector<Move> Cluster::Impl::leave(std::string_view name) {
   forget_if_full();
   const auto gone =
       std::find_if(running.begin(), running.end(), [&](const auto& job) { return job->job.name == name; });
   if (gone == running.end())
     throw InputError(fmt::format("no job {} runs; only running jobs can leave", in_quotes(name)));
+  const std::uint32_t left = solution.jobs[static_cast<std::size_t>(gone - running.begin())].component;
   solution.jobs.erase(solution.jobs.begin() + (gone - running.begin()));
   running.erase(gone);
   Asking asking(with_running({}), topology);
+  ClusterState& state = asking.state;
   std::vector<Nanos> shifts;
   for (std::uint32_t job = 0; job < running.size(); ++job) {
-    asking.state.slot_periods[job] = solution.jobs[job].slot_period;
+    state.slot_periods[job] = solution.jobs[job].slot_period;
     shifts.push_back(solution.jobs[job].time_shift);
   }
+  std::vector<const AffinityGraph::Component*> renewed;
+  for (const AffinityGraph::Component& component : state.graph.components) {
+    if (component.groups.empty() || solution.jobs[component.jobs.front()].component != left) continue;
+    const std::vector<Nanos> kept = state.slot_periods;
+    const std::optional<double> cost = cost_of_slots(state, component);
+    set_slots(state, component);
+    const std::optional<double> anew = cost_of_slots(state, component);
+    if (cost && anew && *cost - *anew > options.join_threshold * static_cast<double>(component.jobs.size()))
+      renewed.push_back(&component);
+    else
+      state.slot_periods = kept;
+  }
   asking.ask();
+  for (const AffinityGraph::Component* component : renewed) solve_and_compose(asking, *component, shifts);
+  std::vector<Move> moves = moves_to(state, shifts);
   const Scores scores = evaluated(asking, shifts);
   solution = described(asking, shifts, scores);
+  return moves;
 }
 
 LinkProblem Cluster::Impl::link_problem(std::size_t index) const {
@@ -789,7 +889,7 @@ const ClusterSolution& Cluster::schedule(std::vector<ClusterJob> jobs) { return 
 const ClusterSolution& Cluster::solution() const { return impl_->solution; }
 std::vector<RankedCandidate> Cluster::rank(std::span<const Candidate> candidates) { return impl_->rank(candidates); }
 Joined Cluster::join(ClusterJob job) { return impl_->join(std::move(job)); }
-void Cluster::leave(std::string_view name) { impl_->leave(name); }
+std::vector<Move> Cluster::leave(std::string_view name) { return impl_->leave(name); }
 LinkProblem Cluster::link_problem(std::size_t index) const { return impl_->link_problem(index); }
 double Cluster::pair_score(const Demand& a, const Demand& b, Rate capacity) {
   return impl_->pair_score(a, b, capacity);

@@ -2,8 +2,10 @@
 // is best (CASSINI, arXiv 2308.00852, section 4, and beyond it loops; see affinity.h).
 //
 // Every component of the affinity graph has slots of its own (problem.h): one perimeter for all of its jobs, so that
-// shifts compose. Groups are solved each by itself, one link or several that form loops, and composed breadth first
-// from one job, t_k = t_j - w(j, g) + w(k, g) mod T_k, with w the shifts of group g's solution.
+// shifts compose. Slot periods are chosen by what they are worth: the collisions that they avoid, less what their
+// stretch costs the jobs (internal/slot_choice.h). Groups are solved each by itself, one link or several that form
+// loops, and composed breadth first from one job, t_k = t_j - w(j, g) + w(k, g) mod T_k, with w the shifts of group g's
+// solution.
 //
 // Groups with more jobs and links than can be searched are improved one job at a time, with bounds from their links
 // alone (internal/descent.h). Solutions are remembered by what was asked (capacities, demands, slots), as many links of
@@ -50,8 +52,16 @@ struct ClusterOptions {
   std::uint64_t routing_seed = 1;  ///< of the hash that chooses among equal paths
   bool discard_loops = false;      ///< rank() refuses candidates whose graph has a loop, as the paper does
   std::uint32_t threads = 0;       ///< at most 1024; 0: as many as oneTBB would use
-  /// join(): what may be lost before running jobs move, see Joined::loss; 0 or more.
+  /// join(), leave(): what may be lost before running jobs move, see Joined::loss; and for how much longer iterations,
+  /// on average over the jobs of a component, running jobs keep their slot periods; 0 or more.
   double join_threshold = 0.02;
+  /// Slots are stretched beyond SolveOptions::max_stretch, up to this, where by an estimate the jobs of the component
+  /// lose less by it than by meeting each other; a share of the period. 0, and components of more than 24 jobs: slot
+  /// periods follow from the jobs' periods alone, the shortest perimeter that keeps max_stretch.
+  double most_stretch = 0.25;
+  /// The caller gives no slots to the jobs of links with a lower score, so that slots in which links don't reach it are
+  /// worth nothing. 0 to 1.
+  double least_score = 0.98;
 };
 
 struct ClusterSolution {
@@ -76,10 +86,12 @@ struct ClusterSolution {
   /// Jobs whose shifts depend on each other.
   struct Component {
     std::vector<std::uint32_t> jobs;
-    Nanos perimeter;           ///< a multiple of its jobs' slot periods
-    double stretch = 0;        ///< of the slot most stretched
-    bool within_limit = true;  ///< no slot is stretched beyond SolveOptions::max_stretch
-    std::uint32_t loops = 0;   ///< independent loops of its graph, after merging links that are alike
+    Nanos perimeter;     ///< a multiple of its jobs' slot periods
+    double stretch = 0;  ///< of the slot most stretched
+    /// No slot is stretched beyond SolveOptions::max_stretch; or none beyond ClusterOptions::most_stretch, and with the
+    /// links' present scores that is worth more than it costs.
+    bool within_limit = true;
+    std::uint32_t loops = 0;  ///< independent loops of its graph, after merging links that are alike
     /// Over the links in loops: sum of the best score that each reaches alone, less the scores that they have. After
     /// schedule() this is what the loops cost; join() may add to it, as running jobs stay where they are. Below 0 only
     /// where a link alone was not solved to optimality, or on a grid of shifts, which is the link's own when it is
@@ -126,8 +138,8 @@ struct Joined {
   Nanos time_shift;   ///< of the new job
   Nanos slot_period;  //
   std::vector<Move> moves;
-  /// No slot of the new job goes with the slot periods of the running ones, so that all jobs of its component got new
-  /// slots.
+  /// No slot of the new job goes with the slot periods of the running ones, or only at the cost of iterations that are
+  /// longer by ClusterOptions::join_threshold, so that all jobs of its component got new slots.
   bool new_slots = false;
   double score = 1;  ///< mean score of the links on which the new job competes
   /// What is lost because running jobs keep their slots: the sum of the scores of the component's links, below what it
@@ -172,11 +184,12 @@ class Cluster {
 
   /// One more job. First all running jobs keep their slots; if that costs more than ClusterOptions::join_threshold, one
   /// after the other may move, the one that helps most first (up to 8), and in the end all of the component. Jobs of
-  /// other components never move. Running jobs keep their slot periods, unless none goes with the new job's. Throws as
-  /// schedule() does, and then nothing has changed.
+  /// other components never move. Running jobs keep their slot periods, unless none goes well with the new job's (see
+  /// Joined::new_slots). Throws as schedule() does, and then nothing has changed.
   Joined join(ClusterJob job);
-  /// The others keep their slots. Throws InputError if no such job runs.
-  void leave(std::string_view name);
+  /// The others keep their slots, unless these were made for the one that left and new ones are better by more than
+  /// ClusterOptions::join_threshold: returns who got them. Throws InputError if no such job runs.
+  std::vector<Move> leave(std::string_view name);
 
   /// Of solution().links[index], for evaluate() or to be drawn. Throws InputError if nobody competes on it.
   [[nodiscard]] LinkProblem link_problem(std::size_t index) const;

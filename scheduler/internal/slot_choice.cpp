@@ -1,0 +1,278 @@
+// Chooses slot periods by what they are worth (see slot_choice.h).
+#include "mltcp/scheduler/internal/slot_choice.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "mltcp/base/error.h"
+#include "mltcp/scheduler/internal/solving.h"
+
+namespace mltcp::scheduler::internal {
+namespace {
+
+constexpr double worth = 3;  // a late iteration costs more than the excess that made it late
+constexpr double equal = 1e-9;
+
+// A candidate is to be told good or bad, not to be solved to the end.
+constexpr std::uint64_t quick_nodes = 300;
+constexpr double most_meetings = 5'000;
+constexpr std::size_t longer_perimeters = 2;  // than the first that keeps max_stretch
+constexpr std::size_t bases_with_room = 3;
+constexpr double first_room = 0.0025;
+constexpr double room_growth = 1.5;
+constexpr int room_halvings = 4;
+
+// Demands as whole parts of a capacity, up to some times the capacity.
+constexpr double parts = 64;
+constexpr std::size_t most_parts = 8 * 64;
+using Distribution = std::vector<double>;  // share of the time, by parts
+
+struct Level {
+  std::size_t parts = 0;
+  double share = 0;  // of the time
+};
+
+/// Of a job, its silence as the first.
+std::vector<Level> levels_of(const Demand& demand, std::uint32_t flows, Rate capacity) {
+  std::vector<Level> levels(1);
+  double busy = 0;
+  for (const Burst& burst : demand.bursts) {
+    const double share = (burst.to - burst.from).seconds() / demand.period.seconds();
+    const double of_capacity =
+        static_cast<double>(burst.rate.bits_per_second) * flows / static_cast<double>(capacity.bits_per_second);
+    levels.push_back({static_cast<std::size_t>(std::min<double>(std::round(parts * of_capacity), most_parts)), share});
+    busy += share;
+  }
+  levels.front().share = std::max(0.0, 1 - busy);
+  return levels;
+}
+
+void add(Distribution& sum, const std::vector<Level>& levels) {
+  Distribution result(std::min(sum.size() + most_parts, most_parts + 1));
+  for (std::size_t at = 0; at < sum.size(); ++at) {
+    if (sum[at] == 0) continue;
+    for (const Level& level : levels) result[std::min(at + level.parts, most_parts)] += sum[at] * level.share;
+  }
+  while (result.size() > 1 && result.back() == 0) result.pop_back();
+  sum = std::move(result);
+}
+
+double beyond_capacity(std::size_t demand) { return std::max(0.0, static_cast<double>(demand) / parts - 1); }
+
+/// By which an iteration of one job is longer when the others meet it by chance.
+double delay_of(const std::vector<Level>& own, const Distribution& others) {
+  double mean = 0;
+  for (std::size_t i = 1; i < own.size(); ++i)
+    for (std::size_t other = 0; other < others.size(); ++other)
+      mean += own[i].share * others[other] * (beyond_capacity(own[i].parts + other) - beyond_capacity(own[i].parts));
+  return mean / (1 + mean);
+}
+
+/// Delays by different others.
+double together(double a, double b) { return 1 - (1 - a) * (1 - b); }
+
+/// The same repetitions on a perimeter longer by `room`.
+std::vector<Nanos> longer(const Slots& slots, double room) {
+  Uint128 unit = 1;
+  for (const std::uint32_t times : slots.repetitions)
+    unit = unit / std::gcd(static_cast<std::uint64_t>(unit), std::uint64_t{times}) * times;
+  const auto least = static_cast<Uint128>(static_cast<double>(slots.perimeter.count) * (1 + room));
+  const auto perimeter = static_cast<std::int64_t>((least + unit - 1) / unit * unit);
+  std::vector<Nanos> periods;
+  if (perimeter > kLongestPeriod.count) return slots.periods;
+  for (const std::uint32_t times : slots.repetitions) periods.emplace_back(perimeter / times);
+  return periods;
+}
+
+}  // namespace
+
+SlotCosts::SlotCosts(const ClusterState& state, const AffinityGraph::Component& component)
+    : state_(state), component_(component), meetings_(component.jobs.size()) {
+  for (const std::uint32_t group : component.groups) {
+    for (const std::uint32_t v : state.graph.groups[group].vertices) {
+      const AffinityGraph::Vertex& vertex = state.graph.vertices[v];
+      std::vector<std::vector<Level>> levels;
+      for (const LinkUse& use : vertex.uses)
+        levels.push_back(levels_of(state.jobs[use.job]->job.demand, use.flows, vertex.capacity));
+      for (std::size_t i = 0; i < vertex.uses.size(); ++i) {
+        Distribution others{1};
+        for (std::size_t k = 0; k < levels.size(); ++k)
+          if (k != i) add(others, levels[k]);
+        const auto place = std::lower_bound(component.jobs.begin(), component.jobs.end(), vertex.uses[i].job);
+        meetings_[static_cast<std::size_t>(place - component.jobs.begin())].push_back({v, delay_of(levels[i], others)});
+      }
+    }
+  }
+}
+
+double SlotCosts::stretch_of(std::uint32_t job) const {
+  return state_.slot_periods[job].seconds() / state_.jobs[job]->period().seconds() - 1;
+}
+
+double SlotCosts::stretch() const {
+  double sum = 0;
+  for (const std::uint32_t job : component_.jobs) sum += stretch_of(job);
+  return sum;
+}
+
+double SlotCosts::without() const {
+  double sum = 0;
+  for (const std::vector<Meeting>& meetings : meetings_) {
+    double delay = 0;
+    for (const Meeting& meeting : meetings) delay = together(delay, meeting.delay);
+    sum += delay;
+  }
+  return sum;
+}
+
+double SlotCosts::with(const std::vector<double>& scores, double least_score) const {
+  const auto has_slots = [&](const std::vector<Meeting>& meetings) {
+    return std::all_of(meetings.begin(), meetings.end(),
+                       [&](const Meeting& meeting) { return scores[meeting.vertex] >= least_score - equal; });
+  };
+  std::vector<std::uint32_t> spoilt;  // vertices with a job that has no slots
+  for (const std::vector<Meeting>& meetings : meetings_)
+    if (!has_slots(meetings))
+      for (const Meeting& meeting : meetings) spoilt.push_back(meeting.vertex);
+  std::sort(spoilt.begin(), spoilt.end());
+  double sum = 0;
+  for (std::size_t i = 0; i < meetings_.size(); ++i) {
+    double met = 0;      // on links where somebody has no slots
+    double avoided = 0;  // on the others
+    double lost = 0;
+    for (const Meeting& meeting : meetings_[i]) {
+      if (std::binary_search(spoilt.begin(), spoilt.end(), meeting.vertex)) {
+        met = together(met, meeting.delay);
+      } else {
+        avoided = together(avoided, meeting.delay);
+        lost = std::max(lost, 1 - scores[meeting.vertex]);
+      }
+    }
+    const double slots = avoided > 0 ? stretch_of(component_.jobs[i]) : 0;
+    sum += slots + together(met, std::min(avoided, worth * lost));
+  }
+  return sum;
+}
+
+std::optional<double> SlotCosts::searched(const ClusterOptions& options) const {
+  SolveOptions quick = options.solve;
+  quick.node_limit = std::min(quick.node_limit, quick_nodes);
+  quick.robust = false;
+  std::vector<double> scores(state_.graph.vertices.size());
+  try {
+    for (const std::uint32_t group : component_.groups) {
+      const Question question(state_, state_.graph.groups[group].vertices);
+      if (question.meetings > most_meetings) return std::nullopt;
+      const Solution solution = solve(question.problem(state_), state_.slots(question.jobs, options.solve), quick);
+      for (const std::uint32_t vertex : state_.graph.groups[group].vertices)
+        scores[vertex] = solution.links[question.place(vertex)].score;
+    }
+  } catch (const InputError&) {  // more bursts than can be solved
+    return std::nullopt;
+  }
+  return with(scores, options.least_score);
+}
+
+void set_slot_periods(ClusterState& state, const AffinityGraph::Component& component, const std::vector<Nanos>& periods,
+                      const std::vector<Nanos>& slots) {
+  for (const std::uint32_t job : component.jobs) {
+    const auto place = std::lower_bound(periods.begin(), periods.end(), state.jobs[job]->period()) - periods.begin();
+    state.slot_periods[job] = slots[static_cast<std::size_t>(place)];
+  }
+}
+
+std::vector<Nanos> slots_worth_most(ClusterState& state, const AffinityGraph::Component& component,
+                                    const std::vector<Nanos>& periods, const ClusterOptions& options) {
+  std::vector<Slots> front = slots_front(periods, options.solve);
+  std::size_t first = 0;  // that keeps max_stretch
+  while (first + 1 < front.size() && !front[first].within_limit) ++first;
+  std::vector<Nanos> best = front[first].periods;
+  if (component.groups.empty() || !SlotCosts::applies(component, options)) return best;
+
+  const SlotCosts costs(state, component);
+  const auto stretch_of = [&](const std::vector<Nanos>& slots) {
+    set_slot_periods(state, component, periods, slots);
+    return costs.stretch();
+  };
+  const double margin = cost_margin * static_cast<double>(component.jobs.size());
+  const double most = options.most_stretch + options.solve.slack;
+  stretch_of(best);
+  const std::optional<double> default_cost = costs.searched(options);
+  if (!default_cost) return best;
+  double least = *default_cost;
+
+  struct Base {
+    Slots slots;
+    double stretch = 0;  ///< sum over jobs
+    double cost = 0;
+  };
+  std::vector<Base> bases;
+  front.resize(std::min(front.size(), first + 1 + longer_perimeters));
+  for (std::size_t i = 0; i < front.size(); ++i) {
+    if (i != first && front[i].stretch > most) continue;
+    const double stretch = stretch_of(front[i].periods);
+    bases.push_back({std::move(front[i]), stretch, i == first ? *default_cost : 0});
+  }
+  std::stable_sort(bases.begin(), bases.end(), [](const Base& a, const Base& b) { return a.stretch < b.stretch; });
+  /// What the candidate costs, if that may be less than the best; which it becomes then.
+  const auto considered = [&](const std::vector<Nanos>& slots) -> std::optional<double> {
+    for (std::size_t i = 0; i < slots.size(); ++i)
+      if (slots[i].seconds() > (1 + most) * periods[i].seconds()) return std::nullopt;
+    if (stretch_of(slots) >= least - margin) return std::nullopt;
+    const std::optional<double> cost = costs.searched(options);
+    if (cost && *cost < least - margin) {
+      least = *cost;
+      best = slots;
+    }
+    return cost;
+  };
+  for (Base& base : bases)
+    if (base.cost == 0) base.cost = considered(base.slots.periods).value_or(0);
+
+  // Those with the most to gain by room first: it makes up for all but the stretch.
+  std::size_t tried = 0;
+  for (const Base& base : bases) {
+    if (base.cost <= base.stretch + margin) continue;  // fits, or was not even worth solving
+    if (++tried > bases_with_room) break;
+    double last = 0;
+    double less = 0;  // than enough, by one step
+    double enough = 0;
+    for (double step = first_room; base.slots.stretch + last < most; step *= room_growth) {
+      const double room = std::min(last + step, most - base.slots.stretch);
+      const double before = least;
+      if (!considered(longer(base.slots, room))) break;
+      if (least < before) {
+        less = last;
+        enough = room;
+      }
+      last = room;
+    }
+    for (int i = 0; enough > 0 && i < room_halvings; ++i) {
+      const double middle = (less + enough) / 2;
+      const double before = least;
+      considered(longer(base.slots, middle));
+      (least < before ? enough : less) = middle;
+    }
+  }
+  return best;
+}
+
+std::string key_of_slots(ClusterState& state, const AffinityGraph::Component& component,
+                         const ClusterOptions& options) {
+  std::string key;
+  if (component.groups.empty() || !SlotCosts::applies(component, options)) {
+    for (const Nanos period : state.periods(component)) append_to_key(key, period.count);
+    return key;
+  }
+  std::vector<std::uint32_t> vertices;
+  for (const std::uint32_t group : component.groups)
+    vertices.insert(vertices.end(), state.graph.groups[group].vertices.begin(),
+                    state.graph.groups[group].vertices.end());
+  for (const std::uint32_t job : component.jobs) state.slot_periods[job] = Nanos(1);  // none are known
+  append_to_key(key, -1);
+  return key + Question(state, vertices).key;
+}
+
+}  // namespace mltcp::scheduler::internal
