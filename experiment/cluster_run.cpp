@@ -327,24 +327,24 @@ class ClusterRunner {
     work_done_ += static_cast<double>(result.isolated.count) * result.iterations * result.workers;
   }
 
-  /// Slots for the jobs that compete and fit. Where demands exceed a link even in the best slots, iterations outgrow
-  /// them, and a job that misses its slot loses a whole one: fair sharing costs less there, and MLTCP least.
+  /// Slots for the jobs that compete, where all of their component fit. Where demands exceed a link even in the best
+  /// slots, iterations outgrow them, and a job that misses its slot loses a whole one: fair sharing costs less there,
+  /// and MLTCP least. So do the slots of jobs that meet one without.
   void give_plans() {
     const scheduler::ClusterSolution& solution = cluster_.solution();
     std::vector<bool> competing(solution.jobs.size());
-    std::vector<bool> fitting(solution.jobs.size(), true);
+    std::vector<bool> fitting;
+    for (const auto& component : solution.components) fitting.push_back(component.within_limit);
     for (const auto& link : solution.links) {
       if (!link.competed) continue;
-      for (const scheduler::LinkUse& use : link.uses) {
-        competing[use.job] = true;
-        if (link.solution.score < experiment_.min_score) fitting[use.job] = false;
-      }
+      for (const scheduler::LinkUse& use : link.uses) competing[use.job] = true;
+      if (link.solution.score < experiment_.min_score) fitting[link.component] = false;
     }
     for (std::uint32_t i = 0; i < solution.jobs.size(); ++i) {
       const auto& job = solution.jobs[i];
       const std::uint32_t number = number_of(job.name);
       const auto at = plans_.find(number);
-      if (!competing[i] || !fitting[i] || !solution.components[job.component].within_limit) {
+      if (!competing[i] || !fitting[job.component]) {
         if (at == plans_.end()) continue;
         network_->clear_plan(number);
         plans_.erase(at);

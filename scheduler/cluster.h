@@ -59,8 +59,8 @@ struct ClusterOptions {
   /// lose less by it than by meeting each other; a share of the period. 0, and components of more than 24 jobs: slot
   /// periods follow from the jobs' periods alone, the shortest perimeter that keeps max_stretch.
   double most_stretch = 0.25;
-  /// The caller gives no slots to the jobs of links with a lower score, so that slots in which links don't reach it are
-  /// worth nothing. 0 to 1.
+  /// The caller gives no slots to components with a link that scores less: slots in which one does are worth nothing. 0
+  /// to 1.
   double least_score = 0.98;
 };
 

@@ -128,30 +128,16 @@ double SlotCosts::without() const {
 }
 
 double SlotCosts::with(const std::vector<double>& scores, double least_score) const {
-  const auto has_slots = [&](const std::vector<Meeting>& meetings) {
-    return std::all_of(meetings.begin(), meetings.end(),
-                       [&](const Meeting& meeting) { return scores[meeting.vertex] >= least_score - equal; });
-  };
-  std::vector<std::uint32_t> spoilt;  // vertices with a job that has no slots
-  for (const std::vector<Meeting>& meetings : meetings_)
-    if (!has_slots(meetings))
-      for (const Meeting& meeting : meetings) spoilt.push_back(meeting.vertex);
-  std::sort(spoilt.begin(), spoilt.end());
-  double sum = 0;
-  for (std::size_t i = 0; i < meetings_.size(); ++i) {
-    double met = 0;      // on links where somebody has no slots
-    double avoided = 0;  // on the others
+  double sum = stretch();
+  for (const std::vector<Meeting>& meetings : meetings_) {
+    double avoided = 0;
     double lost = 0;
-    for (const Meeting& meeting : meetings_[i]) {
-      if (std::binary_search(spoilt.begin(), spoilt.end(), meeting.vertex)) {
-        met = together(met, meeting.delay);
-      } else {
-        avoided = together(avoided, meeting.delay);
-        lost = std::max(lost, 1 - scores[meeting.vertex]);
-      }
+    for (const Meeting& meeting : meetings) {
+      if (scores[meeting.vertex] < least_score - equal) return without();
+      avoided = together(avoided, meeting.delay);
+      lost = std::max(lost, 1 - scores[meeting.vertex]);
     }
-    const double slots = avoided > 0 ? stretch_of(component_.jobs[i]) : 0;
-    sum += slots + together(met, std::min(avoided, worth * lost));
+    sum += std::min(avoided, worth * lost);
   }
   return sum;
 }

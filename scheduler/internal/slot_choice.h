@@ -9,8 +9,9 @@
 //                  needs D / C of the time, so that an iteration grows by x, the mean of (D - C) / C over its bursts
 //                  with the other jobs anywhere in theirs; and by x / (1 + x), as jobs that are slower meet less often
 //
-// Jobs of a link that scores less than `least_score` have no slots, and nobody has them for links that such a job uses.
-// So slots that bring nothing cost as much as none, and of these the ones that stretch least are taken.
+// A component has slots only if all of its links score at least `least_score`: a job without slots meets others at any
+// time, makes them miss theirs, and they those of others. So slots that bring nothing cost as much as none, and of
+// these the ones that are chosen by the periods alone are taken.
 //
 // Candidates are the perimeters of slots_front() and those longer by some room, in which bursts that ask for too much
 // come to lie one after the other. The sum of the stretch bounds a candidate's cost from below: most are never solved.
