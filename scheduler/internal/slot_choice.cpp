@@ -12,7 +12,8 @@
 namespace mltcp::scheduler::internal {
 namespace {
 
-constexpr double worth = 3;  // a late iteration costs more than the excess that made it late
+constexpr double worth = 3;        // a late iteration costs more than the excess that made it late
+constexpr double lasting = 0.005;  // however small the excess is: what isn't made up for grows until a slot is missed
 constexpr double equal = 1e-9;
 
 // A candidate is to be told good or bad, not to be solved to the end.
@@ -137,7 +138,7 @@ double SlotCosts::with(const std::vector<double>& scores, double least_score) co
       avoided = together(avoided, meeting.delay);
       lost = std::max(lost, 1 - scores[meeting.vertex]);
     }
-    sum += std::min(avoided, worth * lost);
+    if (lost > equal) sum += std::min(avoided, worth * lost + lasting);
   }
   return sum;
 }

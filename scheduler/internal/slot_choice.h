@@ -3,8 +3,8 @@
 // All is counted in what it costs the jobs, as the share by which their iterations become longer, summed over them:
 //
 //   with slots     the stretch of the job's slots, P' / P - 1, as each iteration waits for its slot; and on links that
-//                  score less than 1, `worth` times what the worst one loses, but no more than without slots: an
-//                  iteration that the excess makes late runs into others, or waits for the next slot
+//                  score less than 1, three times what the worst one loses, and a little, but no more than without
+//                  slots: an iteration that the excess makes late runs into others, or waits for the next slot
 //   without slots  what fair sharing costs jobs that meet by chance. While the demand D is above the capacity C, a job
 //                  needs D / C of the time, so that an iteration grows by x, the mean of (D - C) / C over its bursts
 //                  with the other jobs anywhere in theirs; and by x / (1 + x), as jobs that are slower meet less often

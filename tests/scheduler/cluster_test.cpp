@@ -747,11 +747,9 @@ TEST(cluster, join__the_perimeter_stays_within_the_longest) {
   for (const std::uint32_t repetitions : {32U, 1'000'000U}) {
     ClusterOptions options;
     options.solve.max_repetitions = repetitions;
-    options.most_stretch = 0;  // or the second would have slots of 70 units
     Cluster cluster(bench_of_links({10}), options);
     cluster.join(job_on("a", unit * 105, unit, 8, {0}));
-    const Joined joined = cluster.join(job_on("b", unit * 63, unit, 8, {0}));
-    EXPECT_TRUE(joined.new_slots);
+    cluster.join(job_on("b", unit * 63, unit, 8, {0}));
     EXPECT_LE(cluster.solution().components[0].perimeter, kLongestPeriod);
     EXPECT_EQ(cluster.solution().score, 1);
   }
@@ -783,6 +781,125 @@ TEST(cluster, leave__keeps_the_slots_of_the_others) {
   expect_consistent(cluster);
   cluster.join(mixed_jobs(16, 10, 4)[3]);
   expect_consistent(cluster);
+}
+
+/// Over all jobs.
+double mean_stretch(const ClusterSolution& solution) {
+  double sum = 0;
+  for (const ClusterSolution::Job& job : solution.jobs) sum += job.slot_period.seconds() / job.period.seconds() - 1;
+  return sum / static_cast<double>(solution.jobs.size());
+}
+
+TEST(cluster, slots__are_stretched_beyond_the_limit_where_collisions_cost_more) {
+  // Two fifths of the time each: they meet by chance for a sixth of it, and 8% of one of them is cheaper.
+  const ClusterJob a = job_on("a", 100_ms, 40_ms, 10, {0});
+  const ClusterJob b = job_on("b", 108_ms, 40_ms, 10, {0});
+  Cluster cluster(bench_of_links({10}));
+  const ClusterSolution& solution = cluster.schedule({a, b});
+  EXPECT_EQ(solution.jobs[0].slot_period, 108_ms);
+  EXPECT_EQ(solution.jobs[1].slot_period, 108_ms);
+  EXPECT_EQ(solution.score, 1);
+  EXPECT_NEAR(solution.components.at(0).stretch, 0.08, 1e-9);
+  EXPECT_TRUE(solution.components[0].within_limit);
+  EXPECT_TRUE(solution.optimal);
+  expect_consistent(cluster);
+  Cluster alone(bench_of_links({10}), {.most_stretch = 0});
+  EXPECT_LE(alone.schedule({a, b}).components.at(0).stretch, 0.02);
+  EXPECT_LT(alone.solution().links.at(0).solution.score, 0.98);
+}
+
+TEST(cluster, slots__are_not_stretched_where_it_brings_nothing) {
+  // Bursts of a hundredth hardly ever meet; bursts of nine tenths never fit; and where rates together exceed the link
+  // by a little, there is little to lose.
+  const auto stretch = [](Nanos busy, std::uint64_t rate) {
+    Cluster cluster(bench_of_links({10}));
+    return mean_stretch(cluster.schedule({job_on("a", 100_ms, busy, rate, {0}), job_on("b", 108_ms, busy, rate, {0})}));
+  };
+  EXPECT_GT(stretch(40_ms, 10), 0.03);
+  EXPECT_LT(stretch(1_ms, 10), 0.01);
+  EXPECT_LT(stretch(90_ms, 10), 0.01);
+  EXPECT_LT(stretch(40_ms, 6), 0.015);
+}
+
+TEST(cluster, slots__have_room_for_jobs_that_nearly_fit) {
+  // 40, 35 and 30 ms in 100 ms.
+  Cluster cluster(bench_of_links({10}));
+  const ClusterSolution& solution = cluster.schedule(
+      {job_on("a", 100_ms, 40_ms, 10, {0}), job_on("b", 100_ms, 35_ms, 10, {0}), job_on("c", 100_ms, 30_ms, 10, {0})});
+  EXPECT_EQ(solution.score, 1);
+  EXPECT_GE(solution.jobs[0].slot_period, 105_ms);
+  EXPECT_LT(solution.jobs[0].slot_period, 106_ms);
+  EXPECT_TRUE(solution.components.at(0).within_limit);
+  expect_consistent(cluster);
+}
+
+TEST(cluster, slots__that_one_link_spoils_are_worth_nothing) {
+  // On link 1 no slots help: then a and b, whose link would only need 8%, get none either.
+  const ClusterJob a = job_on("a", 100_ms, 40_ms, 10, {0});
+  const ClusterJob b = job_on("b", 108_ms, 40_ms, 10, {0, 1});
+  const ClusterJob c = job_on("c", 108_ms, 90_ms, 10, {1});
+  Cluster cluster(bench_of_links({10, 10}));
+  EXPECT_LT(mean_stretch(cluster.schedule({a, b, c})), 0.02);
+  Cluster any_score(bench_of_links({10, 10}), {.least_score = 0});
+  EXPECT_GT(mean_stretch(any_score.schedule({a, b, c})), 0.02);
+}
+
+TEST(cluster, slots__depend_on_what_jobs_ask_for_and_on_nothing_else) {
+  // Equal periods on both pairs of links, and other demands: nothing that is remembered of one may serve the other.
+  const std::vector<ClusterJob> jobs{job_on("a", 100_ms, 40_ms, 10, {0}), job_on("b", 108_ms, 40_ms, 10, {0}),
+                                     job_on("c", 100_ms, 1_ms, 10, {1}), job_on("d", 108_ms, 1_ms, 10, {1})};
+  std::map<std::string, Nanos> slots;
+  for (const std::vector<std::size_t>& order : {std::vector<std::size_t>{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}}) {
+    for (const std::uint32_t threads : {1U, 3U}) {
+      std::vector<ClusterJob> ordered;
+      for (const std::size_t job : order) ordered.push_back(jobs[job]);
+      Cluster cluster(bench_of_links({10, 10}), {.threads = threads});
+      for (const ClusterSolution::Job& job : cluster.schedule(ordered).jobs)
+        EXPECT_EQ(slots.try_emplace(job.name, job.slot_period).first->second, job.slot_period) << job.name;
+    }
+  }
+  EXPECT_EQ(slots["a"], 108_ms);
+  EXPECT_LT(slots["c"], 102_ms);
+}
+
+TEST(cluster, join__disturbs_nobody_whose_slots_do_for_a_shorter_job) {
+  Cluster cluster(bench_of_links({10}));
+  cluster.schedule({job_on("b", 108_ms, 20_ms, 10, {0}), job_on("c", 108_ms, 20_ms, 10, {0})});
+  const Joined joined = cluster.join(job_on("a", 100_ms, 30_ms, 10, {0}));
+  EXPECT_TRUE(joined.moves.empty());
+  EXPECT_FALSE(joined.new_slots);
+  EXPECT_EQ(joined.slot_period, 108_ms);
+  EXPECT_EQ(joined.score, 1);
+}
+
+TEST(cluster, join__gives_new_slots_where_the_old_ones_cost_too_much) {
+  // The running jobs' 100 ms go with no slots of a job of 108 ms that keep it apart from them.
+  Cluster cluster(bench_of_links({10}));
+  cluster.schedule({job_on("a", 100_ms, 30_ms, 10, {0}), job_on("c", 100_ms, 30_ms, 10, {0})});
+  const Joined joined = cluster.join(job_on("b", 108_ms, 30_ms, 10, {0}));
+  EXPECT_TRUE(joined.new_slots);
+  EXPECT_EQ(joined.moves.size(), 2U);
+  for (const Move& move : joined.moves) {
+    EXPECT_EQ(move.from_period, 100_ms);
+    EXPECT_EQ(move.to_period, 108_ms);
+  }
+  EXPECT_EQ(joined.score, 1);
+  expect_consistent(cluster);
+  // They keep what was made for it only as long as it is there.
+  const std::vector<Move> back = cluster.leave("b");
+  EXPECT_EQ(back.size(), 2U);
+  EXPECT_EQ(cluster.solution().jobs[0].slot_period, 100_ms);
+  EXPECT_EQ(cluster.solution().score, 1);
+  expect_consistent(cluster);
+}
+
+TEST(cluster, leave__keeps_slots_that_are_stretched_a_little) {
+  Cluster cluster(bench_of_links({10}));
+  cluster.schedule({job_on("a", 100_ms, 30_ms, 10, {0}), job_on("b", Nanos(101'900'000), 30_ms, 10, {0}),
+                    job_on("c", 100_ms, 30_ms, 10, {0})});
+  ASSERT_EQ(cluster.solution().jobs[0].slot_period, Nanos(101'900'000));
+  EXPECT_TRUE(cluster.leave("b").empty());
+  EXPECT_EQ(cluster.solution().jobs[0].slot_period, Nanos(101'900'000));
 }
 
 TEST(cluster, pair_score__of_jobs_that_fit_and_of_jobs_that_do_not) {
