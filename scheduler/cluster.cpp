@@ -21,8 +21,8 @@
 #include "mltcp/base/text.h"
 #include "mltcp/scheduler/internal/cluster_state.h"
 #include "mltcp/scheduler/internal/descent.h"
-#include "mltcp/scheduler/internal/solving.h"
 #include "mltcp/scheduler/internal/slot_choice.h"
+#include "mltcp/scheduler/internal/solving.h"
 
 namespace mltcp::scheduler {
 namespace {
@@ -50,6 +50,10 @@ void check(const ClusterOptions& options) {
   if (!(options.join_threshold >= 0 && std::isfinite(options.join_threshold)))
     throw InputError(
         fmt::format("join_threshold is {}; give a score to lose from 0 on, such as 0.02", options.join_threshold));
+  if (!(options.most_stretch >= 0 && options.most_stretch <= 1))
+    throw InputError(fmt::format("most_stretch is {}; give a share of the period from 0 to 1", options.most_stretch));
+  if (!(options.least_score >= 0 && options.least_score <= 1))
+    throw InputError(fmt::format("least_score is {}; give a score from 0 to 1", options.least_score));
 }
 
 struct Answer {
