@@ -201,7 +201,8 @@ void ConfigurationBound::set_prices(Block& block) const {
   }
 
   // Inverse of the basis, by elimination.
-  std::vector<std::vector<double>> left(rows, std::vector<double>(rows)), inverse = left;
+  std::vector<std::vector<double>> left(rows, std::vector<double>(rows));
+  std::vector<std::vector<double>> inverse = left;
   for (std::size_t r = 0; r < rows; ++r) {
     for (std::size_t c = 0; c < rows; ++c) left[r][c] = entry(r, basis[c]);
     inverse[r][r] = 1;
@@ -225,7 +226,9 @@ void ConfigurationBound::set_prices(Block& block) const {
   for (std::size_t r = 0; r < rows; ++r)
     for (std::size_t k = 0; k < rows; ++k) shares[r] += inverse[r][k] * needed[k];
 
-  std::vector<double> prices(rows), direction(rows), reduced(all.size());
+  std::vector<double> prices(rows);
+  std::vector<double> direction(rows);
+  std::vector<double> reduced(all.size());
   const auto set_duals = [&] {
     std::fill(prices.begin(), prices.end(), 0.0);
     for (std::size_t r = 0; r < rows; ++r) {

@@ -334,7 +334,7 @@ class Minimiser {
       for (std::uint32_t b = 0; b < a; ++b)
         if (pair(a, b) > 0) result.push_back({bits(a, b), pair(a, b), 0});
     if (free_.size() < 4 || free_.size() > kMostForTriples || free_.size() < count) return result;
-    const std::uint64_t triples = jobs * (jobs - 1) * (jobs - 2) / 6;
+    const std::uint64_t triples = std::max<std::size_t>(1, jobs * (jobs - 1) * (jobs - 2) / 6);
     const std::uint64_t per_triple =
         std::clamp(limits_.nodes / kPartForTriples / triples, kLeastPerTriple, kMostPerTriple);
     for (std::uint32_t a = 0; a < jobs; ++a)
@@ -491,7 +491,12 @@ class Minimiser {
       keep(base + more_[j]);
       return;
     }
-    if (sum + matching(rest_, more_, rest_.size()) >= best_.excess) return;
+    if (sum + matching(rest_, more_, rest_.size()) < best_.excess) push_children(index, sum);
+  }
+
+  /// Of a node whose rest of jobs, candidates and least excess are known.
+  void push_children(std::uint32_t index, Int128 sum) {
+    constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
     forbidden_.clear();
     for (std::uint32_t n = index; n != none; n = pool_[n].parent)
       for (std::uint32_t s = pool_[n].job == none ? n : pool_[n].first_sibling; s < n; ++s)

@@ -89,6 +89,18 @@ TEST(exhaustive, solve__equals_search_over_all_shifts_of_5_and_6_jobs) {
   EXPECT_EQ(summary.proven, summary.instances);
 }
 
+TEST(exhaustive, solve__equals_search_over_all_shifts_of_periods_without_common_divisors) {
+  // 3, 5, 6, 10 and 15 on 30: turning some of the jobs by whole periods of theirs gives most others copies of places.
+  Random random(7);
+  Summary summary;
+  for (int i = 0; i < 300; ++i) {
+    compare(random, 3 + random.below(2), 30, exact_options(), summary);
+    if (HasFatalFailure()) FAIL() << "instance " << i;
+  }
+  summary.print("without common divisors");
+  EXPECT_EQ(summary.proven, summary.instances);
+}
+
 TEST(exhaustive, solve__bounds_hold_when_cut_off) {
   Random random(6);
   Summary summary;
