@@ -45,7 +45,7 @@ Unit common_unit(const Problem& problem, const std::vector<std::uint32_t>& links
     highest = std::max(highest, (sum + capacity - 1) / capacity);
     if (unit <= std::uint64_t{1} << 62) unit = unit / std::gcd(static_cast<std::uint64_t>(unit), capacity) * capacity;
   }
-  constexpr auto most = static_cast<Uint128>(std::uint64_t{1} << 62);
+  constexpr Uint128 most = Uint128{1} << 62;
   if (links.size() == 1 || (unit <= most && unit * highest <= most)) return {static_cast<std::int64_t>(unit), true};
   constexpr std::uint64_t precise = std::uint64_t{1} << 50;
   std::uint64_t power = precise;

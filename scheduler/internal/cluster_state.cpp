@@ -93,7 +93,7 @@ void RoutedJob::route(const Topology& topology, std::uint64_t routing_seed) {
   }
   std::sort(crossed.begin(), crossed.end());
   for (const Topology::Link link : crossed) {
-    if (uses.empty() || uses.back().first != link) uses.push_back({link, 0});
+    if (uses.empty() || uses.back().first != link) uses.emplace_back(link, 0);
     ++uses.back().second;
     if (Uint128{peak.bits_per_second} * uses.back().second > kHighestRate.bits_per_second)
       throw InputError(fmt::format("its flows ask for more than {} of link {}; give fewer flows or a lower rate",
@@ -186,7 +186,8 @@ Question::Question(const ClusterState& state, const std::vector<std::uint32_t>& 
     for (const LinkUse& use : graph.vertices[vertex].uses) {
       const double steps = 2 * static_cast<double>(state.jobs[use.job]->job.demand.bursts.size());
       steps_of_slots += steps;
-      all_steps += steps * static_cast<double>(perimeter / state.slot_periods[use.job].count);
+      const std::int64_t repetitions = perimeter / state.slot_periods[use.job].count;
+      all_steps += steps * static_cast<double>(repetitions);
     }
     // Whoever solves it, before memory is spent on it.
     if (all_steps > 2 * internal::kMostBursts)

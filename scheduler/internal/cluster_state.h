@@ -24,7 +24,7 @@ struct RoutedJob {
   std::vector<std::pair<Topology::Link, std::uint32_t>> uses;  ///< link and flows, in the order of the links
 
   /// Throws InputError that names the job.
-  RoutedJob(ClusterJob job, const Topology& topology, std::uint64_t routing_seed);
+  RoutedJob(ClusterJob given, const Topology& topology, std::uint64_t routing_seed);
   [[nodiscard]] Nanos period() const { return job.demand.period; }
 
  private:
@@ -37,7 +37,7 @@ struct ClusterState {
   AffinityGraph graph;
   std::vector<Nanos> slot_periods;  ///< by job; for the caller to fill in
 
-  ClusterState(std::vector<const RoutedJob*> jobs, const Topology& topology);
+  ClusterState(std::vector<const RoutedJob*> given, const Topology& topology);
 
   /// Each once, in order.
   [[nodiscard]] std::vector<Nanos> periods(const AffinityGraph::Component& component) const;

@@ -29,7 +29,8 @@ class Descent {
       it.scale = 1 / (static_cast<double>(it.capacity) * static_cast<double>(it.perimeter));
       for (const Problem::Use& use : link.uses) {
         Curve curve = curve_of(use.demand, 0, period(use.job));
-        it.steps += static_cast<double>(curve.steps.size()) * static_cast<double>(it.perimeter / period(use.job));
+        const std::int64_t repetitions = it.perimeter / period(use.job);
+        it.steps += static_cast<double>(curve.steps.size()) * static_cast<double>(repetitions);
         jobs_[use.job].area +=
             bits(use.demand) / static_cast<double>(period(use.job)) / static_cast<double>(it.capacity);
         jobs_[use.job].uses.push_back({index, std::move(curve), {}});
