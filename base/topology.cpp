@@ -15,9 +15,9 @@
 namespace mltcp {
 namespace {
 
-void check_count(std::uint64_t count, std::uint64_t least, std::uint64_t most, const char* what) {
-  if (count < least || count > most)
-    throw InputError(fmt::format("the network has {} {}; give {} to {}", count, what, least, most));
+void check_count(std::uint64_t number, std::uint64_t low, std::uint64_t high, const char* what) {
+  if (number < low || number > high)
+    throw InputError(fmt::format("the network has {} {}; give {} to {}", number, what, low, high));
 }
 
 /// "WHAT 0", "WHAT 1" and so on.
@@ -83,7 +83,8 @@ Topology::Topology(std::uint32_t hosts, std::vector<std::string> names, std::vec
 }
 
 void Topology::finish() {
-  std::vector<std::uint32_t> from, to;
+  std::vector<std::uint32_t> from;
+  std::vector<std::uint32_t> to;
   for (Link link = 0; link < links(); ++link) {
     const Edge& edge = links_[link];
     if (edge.from == edge.to)
@@ -150,7 +151,8 @@ void Topology::find_racks() {
 void Topology::find_distances() {
   std::vector<Link> between;
   std::vector<std::uint32_t> to;
-  Nanos first_delay, last_delay;  // the longest of links from and to hosts
+  Nanos first_delay;  // the longest of links from hosts
+  Nanos last_delay;   // and to hosts
   for (Link link = 0; link < links(); ++link) {
     const Edge& edge = links_[link];
     if (between_switches(link)) {
@@ -170,9 +172,11 @@ void Topology::find_distances() {
     Node from;
     Nanos delay;
   };
-  std::vector<std::uint32_t> order, begin;
+  std::vector<std::uint32_t> order;
+  std::vector<std::uint32_t> begin;
   group_by(switches(), to, order, begin);
   std::vector<Source> sources;  // by switch that the link leads to
+  sources.reserve(between.size());
   for (const std::uint32_t i : order) sources.push_back({links_[between[i]].from - hosts_, links_[between[i]].delay});
   std::vector<bool> first(switches());  // on which hosts send
   for (Host host = 0; host < hosts_; ++host)

@@ -151,8 +151,8 @@ class Topology {
 
  private:
   struct Edge {
-    Node from;
-    Node to;
+    Node from = 0;
+    Node to = 0;
     Rate capacity;
     Nanos delay;
   };

@@ -84,7 +84,7 @@ SwitchedNetworkMap::SwitchedNetworkMap(const SwitchedNetworkConfig& config) : co
     group_seeds_.push_back(Random::stream(config_.seed, i).next());
 }
 
-Address SwitchedNetworkMap::address(std::uint32_t host, std::uint16_t udp_port) const {
+Address SwitchedNetworkMap::address(std::uint32_t host, std::uint16_t udp_port) {
   return Address::v4(first_ip + host, udp_port);
 }
 

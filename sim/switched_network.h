@@ -62,7 +62,7 @@ class SwitchedNetworkMap {
   [[nodiscard]] const SwitchedNetworkConfig& config() const { return config_; }
   [[nodiscard]] const Topology& topology() const { return *config_.topology; }
   /// The address of a host's port.
-  [[nodiscard]] Address address(std::uint32_t host, std::uint16_t udp_port) const;
+  [[nodiscard]] static Address address(std::uint32_t host, std::uint16_t udp_port);
   /// The links that packets from a port of host `from` to connection `connection` at a port of `to`, both below
   /// config().hosts() and not the same, take.
   [[nodiscard]] std::vector<LinkId> path(std::uint32_t from, std::uint16_t from_port, std::uint32_t to,
@@ -117,7 +117,7 @@ class SwitchedNetwork : public Network {
     bool several;
     std::uint32_t to;
   };
-  void add(LinkId link);
+  void add(LinkId number);
   [[nodiscard]] const std::vector<Route>& routes_to(std::uint32_t host);
 
   SwitchedNetworkMap map_;

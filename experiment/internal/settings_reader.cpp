@@ -169,7 +169,7 @@ sim::SwitchedNetworkConfig SettingsReader::read_topology(const Item& item, doubl
     std::vector<std::string> keys;
     Topology (SettingsReader::*read)(const Item&, const toml::table&, Nanos, double) const;
   };
-  const Kind kinds[] = {
+  const std::vector<Kind> kinds{
       {"single-switch", {"hosts", "host_rate"}, &SettingsReader::read_single_switch},
       {"leaf-spine",
        {"leaves", "spines", "hosts_per_leaf", "host_rate", "uplink_rate"},
@@ -177,9 +177,8 @@ sim::SwitchedNetworkConfig SettingsReader::read_topology(const Item& item, doubl
       {"fat-tree", {"k", "rate"}, &SettingsReader::read_fat_tree},
       {"file", {"file", "hosts"}, &SettingsReader::read_links},
   };
-  const Kind* const known =
-      std::find_if(std::begin(kinds), std::end(kinds), [&](const Kind& other) { return other.name == written; });
-  if (known == std::end(kinds))
+  const auto known = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& other) { return other.name == written; });
+  if (known == kinds.end())
     fail(kind, in_quotes(written) + " is not known",
          "write \"single-switch\", \"leaf-spine\", \"fat-tree\" or \"file\"");
   std::vector<std::string> all{"kind", "delay", "buffer", "shared_buffer", "alpha", "pfc", "ecn", "mtu"};
