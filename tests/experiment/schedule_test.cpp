@@ -326,12 +326,22 @@ TEST(Schedule, topology__own_flows_that_meet_slow_a_job) {
   const std::size_t at = text.find("host_rate");
   const ScheduleResult result = schedule(text.substr(0, at) + "uplink_rate = \"500 Mbps\"\n" + text.substr(at));
   ASSERT_FALSE(result.warnings.empty());
-  EXPECT_THAT(result.warnings[0], HasSubstr("job \"wide\"'s own flows meet on link"));
+  EXPECT_THAT(result.warnings[0], HasSubstr("link \"leaf 0 -> spine 0\", on the way of job \"wide\", lets a worker "
+                                            "send at 500 Mbps and not 1 Gbps"));
   // 8 Mbit at 500 Mbps or less, not at the 1 Gbps of a host.
   EXPECT_GE(result.jobs[0].period, 36_ms);
   EXPECT_GE(result.jobs[1].period, 36_ms);
   for (const auto& link : result.links)
     for (const auto& use : link.uses) EXPECT_LE(peak(use.demand), link.capacity);
+}
+
+TEST(Schedule, topology__own_flows_that_meet_are_named) {
+  // Two workers of the job send from one leaf to the other, with three flows each over two spines of their rate.
+  const ScheduleResult result =
+      schedule("seed = 2\n" + network(2, 4) + job("wide", "20 ms", "1 MB", "hosts = [0, 4, 1, 5]\nflows = 3"));
+  ASSERT_FALSE(result.warnings.empty());
+  EXPECT_THAT(result.warnings[0], HasSubstr("of job \"wide\"'s own flows meet on link"));
+  EXPECT_GT(result.jobs[0].period, 28_ms);
 }
 
 TEST(Schedule, topology__measured_flows_are_those_of_a_job) {
