@@ -78,7 +78,7 @@ struct ClusterExperiment {
   std::uint32_t candidates = 10;  ///< placements of a job that are compared
   ScheduleSettings schedule;
   double most_stretch = 0.25;  ///< of slots, where it is worth more than it costs; scheduler::ClusterOptions
-  double min_score = 0.98;     ///< a job gets slots where all links for which it competes reach this; 0 to 1
+  double min_score = 0.98;     ///< jobs get slots where all links through which they hang together reach this; 0 to 1
 
   std::vector<std::string> warnings;  ///< as Experiment's
 };

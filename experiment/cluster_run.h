@@ -9,8 +9,8 @@
 // of the candidates of all kinds, scored as in CASSINI (arXiv 2308.00852, section 4.2; scheduler/cluster.h), the one
 // with the least sum of 1 - score over all links that jobs share, and of those the most local one. CASSINI takes the
 // highest mean score; but by the mean a placement that shares many links well beats one that shares a few. With
-// "schedule", a job that competes for links, and fits on each of them (min_score), gets slots (transport/phase_gate.h),
-// as it joins or when somebody joins or leaves later; others have none.
+// "schedule", jobs that compete for links, and hang together only through links on which they fit (min_score), get
+// slots (transport/phase_gate.h), as they join or when somebody joins or leaves later; others have none.
 //
 // What the scheduler knows of a job: its phases, stretched to the period that one iteration takes on a network of its
 // own, as measured at the same level before the run.

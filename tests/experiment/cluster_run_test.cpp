@@ -239,6 +239,26 @@ TEST(ClusterRun, run_cluster__flow_level_is_close_to_packet_level) {
   }
 }
 
+// Two jobs whose periods differ by 6%: slots that both can keep cost one of them these, and collisions cost more.
+TEST(ClusterRun, run_cluster__slots_are_stretched_where_it_pays) {
+  const auto with = [&](const std::string& top) {
+    ClusterExperiment experiment =
+        parse_cluster("level = \"flow\"\nschemes = [\"locality\", \"locality+schedule\"]\n" + top + topology() +
+                          "[arrivals]\njobs = 2\nat_start = 2\nworkers = 3\niterations = 40\n"
+                          "[[type]]\nname = \"a\"\ncompute = \"6 ms\"\ncommunicate = \"5 MB\"\n"
+                          "[[type]]\nname = \"b\"\ncompute = \"6.6 ms\"\ncommunicate = \"5 MB\"\n",
+                      "c.toml");
+    experiment.arriving = 0;
+    experiment.listed = {{Nanos(0), 0, 3, 0, 40}, {Nanos(0), 1, 3, 0, 40}};  // one of each
+    return run_cluster(experiment);
+  };
+  const ClusterResults results = with("");
+  EXPECT_GT(mean(results.runs[0].slowdowns), 1.1);
+  EXPECT_LT(mean(results.runs[1].slowdowns), 1.06);
+  EXPECT_NEAR(results.runs[1].mean_score, 1, 0.001);
+  EXPECT_EQ(with("most_stretch = 0\n").runs[1].slowdowns, results.runs[0].slowdowns);
+}
+
 TEST(ClusterRun, run_cluster__several_spines_have_known_paths) {
   const ClusterResults results = run_cluster(parse_cluster(
       "level = \"flow\"\nschemes = [\"random+schedule\"]\n"
