@@ -315,9 +315,6 @@ bool Cluster::Impl::set_slots_beside(ClusterState& state, const AffinityGraph::C
     beside[added] = *period;
     consider(beside);
   }
-  std::vector<Nanos> beside = running_periods;
-  beside[added] = fresh[added];
-  if (beside == fresh) consider(fresh);
   state.slot_periods = fresh;
   if (best.empty()) return false;
   const std::optional<double> anew = cost_of_slots(state, component);
