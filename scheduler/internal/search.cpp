@@ -463,15 +463,7 @@ class Minimiser {
       if (job.grid.empty()) {
         more_[j] = sweep_.least() - without;
         const std::int64_t distinct = sweep_.points().back().at;
-        if (rest_.size() == 1) {
-          if (base + more_[j] < best_.excess) {
-            for (const Point& point : sweep_.points())
-              if (point.excess == sweep_.least() && (point.meeting || point.at == distinct))
-                shifts_[j] = point.at % distinct;
-            keep(base + more_[j]);
-          }
-          return;
-        }
+        if (rest_.size() == 1) return place_last(j, base + more_[j]);
         for (const Point& point : sweep_.points())
           if (point.meeting || point.at == distinct)
             candidates_.push_back({point.at % distinct, point.excess - without});
@@ -492,6 +484,15 @@ class Minimiser {
       return;
     }
     if (sum + matching(rest_, more_, rest_.size()) < best_.excess) push_children(index, sum);
+  }
+
+  /// A job that has been swept against all others.
+  void place_last(std::uint32_t job, Int128 excess) {
+    if (excess >= best_.excess) return;
+    const std::int64_t distinct = sweep_.points().back().at;
+    for (const Point& point : sweep_.points())
+      if (point.excess == sweep_.least() && (point.meeting || point.at == distinct)) shifts_[job] = point.at % distinct;
+    keep(excess);
   }
 
   /// Of a node whose rest of jobs, candidates and least excess are known.
