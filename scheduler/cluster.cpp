@@ -163,8 +163,9 @@ class Cluster::Impl {
                                                     const AffinityGraph::Component& component) const;
   /// Slots for the last job of the state, which joins; the others have theirs. False if they all got new ones.
   bool set_slots_beside(ClusterState& state, const AffinityGraph::Component& component);
-  /// Where the running jobs are, and what they have got instead.
-  [[nodiscard]] std::vector<Move> moves_to(const ClusterState& state, const std::vector<Nanos>& shifts) const;
+  /// Where the first jobs of the state were, and what they have got instead.
+  static std::vector<Move> moves_from(const std::vector<ClusterSolution::Job>& before, const ClusterState& state,
+                                      const std::vector<Nanos>& shifts);
   void solve_and_compose(const Asking& asking, const AffinityGraph::Component& component, std::vector<Nanos>& shifts);
   [[nodiscard]] bool within_limit(const Asking& asking, const AffinityGraph::Component& component, const Slots& slots,
                                   const Scores& scores) const;
@@ -748,10 +749,11 @@ Cluster::Impl::Trial Cluster::Impl::join_in_place(Asking& asking, const Affinity
   return options.solve.robust ? tried(asking, best.free, shifts, before, Aim::shifts) : best;
 }
 
-std::vector<Move> Cluster::Impl::moves_to(const ClusterState& state, const std::vector<Nanos>& shifts) const {
+std::vector<Move> Cluster::Impl::moves_from(const std::vector<ClusterSolution::Job>& before, const ClusterState& state,
+                                            const std::vector<Nanos>& shifts) {
   std::vector<Move> moves;
-  for (std::size_t job = 0; job < solution.jobs.size(); ++job) {
-    const ClusterSolution::Job& old = solution.jobs[job];
+  for (std::size_t job = 0; job < before.size(); ++job) {
+    const ClusterSolution::Job& old = before[job];
     if (old.time_shift != shifts[job] || old.slot_period != state.slot_periods[job])
       moves.push_back({old.name, old.time_shift, shifts[job], old.slot_period, state.slot_periods[job]});
   }
@@ -762,7 +764,7 @@ void Cluster::Impl::solve_and_compose(const Asking& asking, const AffinityGraph:
                                       std::vector<Nanos>& shifts) {
   std::vector<AskedBy> questions;
   for (const std::uint32_t group : component.groups) questions.emplace_back(&asking.of_group(group), &asking.state);
-  solve_all(std::move(questions));
+  solve_all(questions);
   compose(asking, component, shifts);
 }
 
@@ -800,7 +802,7 @@ Joined Cluster::Impl::join(ClusterJob job) {
     sum += asking.weight(vertex) * scores.links[vertex].score;
   }
   if (links > 0) joined.score = sum / links;
-  joined.moves = moves_to(state, shifts);
+  joined.moves = moves_from(solution.jobs, state, shifts);
   joined.time_shift = shifts[added];
   joined.slot_period = state.slot_periods[added];
   solution = described(asking, shifts, scores);
@@ -814,19 +816,23 @@ std::vector<Move> Cluster::Impl::leave(std::string_view name) {
       std::find_if(running.begin(), running.end(), [&](const auto& job) { return job->job.name == name; });
   if (gone == running.end())
     throw InputError(fmt::format("no job {} runs; only running jobs can leave", in_quotes(name)));
-  const std::uint32_t left = solution.jobs[static_cast<std::size_t>(gone - running.begin())].component;
-  solution.jobs.erase(solution.jobs.begin() + (gone - running.begin()));
-  running.erase(gone);
-  Asking asking(with_running({}), topology);
+  const auto place = static_cast<std::size_t>(gone - running.begin());
+  const std::uint32_t left = solution.jobs[place].component;
+  // Nothing changes before all is known.
+  std::vector<ClusterSolution::Job> stay = solution.jobs;
+  stay.erase(stay.begin() + static_cast<std::ptrdiff_t>(place));
+  std::vector<const RoutedJob*> jobs = with_running({});
+  jobs.erase(jobs.begin() + static_cast<std::ptrdiff_t>(place));
+  Asking asking(std::move(jobs), topology);
   ClusterState& state = asking.state;
   std::vector<Nanos> shifts;
-  for (std::uint32_t job = 0; job < running.size(); ++job) {
-    state.slot_periods[job] = solution.jobs[job].slot_period;
-    shifts.push_back(solution.jobs[job].time_shift);
+  for (std::uint32_t job = 0; job < stay.size(); ++job) {
+    state.slot_periods[job] = stay[job].slot_period;
+    shifts.push_back(stay[job].time_shift);
   }
   std::vector<const AffinityGraph::Component*> renewed;
   for (const AffinityGraph::Component& component : state.graph.components) {
-    if (component.groups.empty() || solution.jobs[component.jobs.front()].component != left) continue;
+    if (component.groups.empty() || stay[component.jobs.front()].component != left) continue;
     const std::vector<Nanos> kept = state.slot_periods;
     const std::optional<double> cost = cost_of_slots(state, component);
     set_slots(state, component);
@@ -838,9 +844,11 @@ std::vector<Move> Cluster::Impl::leave(std::string_view name) {
   }
   asking.ask();
   for (const AffinityGraph::Component* component : renewed) solve_and_compose(asking, *component, shifts);
-  std::vector<Move> moves = moves_to(state, shifts);
   const Scores scores = evaluated(asking, shifts);
-  solution = described(asking, shifts, scores);
+  ClusterSolution now = described(asking, shifts, scores);
+  std::vector<Move> moves = moves_from(stay, state, shifts);
+  solution = std::move(now);
+  running.erase(gone);
   return moves;
 }
 
@@ -872,9 +880,11 @@ double Cluster::Impl::pair_score(const Demand& a, const Demand& b, Rate capacity
   forget_if_full();
   std::string key = identity_of(a) + identity_of(b);
   append_to_key(key, static_cast<std::int64_t>(capacity.bits_per_second));
-  const auto [known, fresh] = remembered_pairs_.try_emplace(std::move(key));
-  if (fresh) known->second = pair_scores({a, b}, capacity, options.solve)[0][1];
-  return known->second;
+  const auto known = remembered_pairs_.find(key);
+  if (known != remembered_pairs_.end()) return known->second;
+  const double score = pair_scores({a, b}, capacity, options.solve)[0][1];
+  remembered_pairs_.emplace(std::move(key), score);
+  return score;
 }
 
 Cluster::Cluster(Topology topology, const ClusterOptions& options)

@@ -60,7 +60,8 @@ struct SolveOptions {
   std::uint32_t angles = 0;
   /// Work after which the search of one link or loop gives up and reports bounds, in nodes: a node is one job tried at
   /// all shifts of its slot at which up to 64 pairs of steps meet, so that jobs with many bursts or repetitions take
-  /// several. About 2 us each. Not a time, so that results are the same on every machine.
+  /// several. About 2 us each, and up to some 20 ms besides, whatever the limit, for a bound on five to eight jobs.
+  /// Not a time, so that results are the same on every machine.
   std::uint64_t node_limit = 20'000;
   /// Deviation of each job from its slot, as a share of its period, for which LinkSolution::drift_score is given and
   /// which decides among equal scores.

@@ -335,6 +335,7 @@ class Minimiser {
         if (pair(a, b) > 0) result.push_back({bits(a, b), pair(a, b), 0});
     if (free_.size() < 4 || free_.size() > kMostForTriples || free_.size() < count) return result;
     const std::uint64_t triples = std::max<std::size_t>(1, jobs * (jobs - 1) * (jobs - 2) / 6);
+    if (limits_.nodes < triples * kLeastPerTriple) return result;
     const std::uint64_t per_triple =
         std::clamp(limits_.nodes / kPartForTriples / triples, kLeastPerTriple, kMostPerTriple);
     for (std::uint32_t a = 0; a < jobs; ++a)

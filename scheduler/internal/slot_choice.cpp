@@ -20,8 +20,8 @@ constexpr double equal = 1e-9;
 constexpr std::uint64_t quick_nodes = 300;
 constexpr double most_meetings = 5'000;
 constexpr std::size_t longer_perimeters = 2;  // than the first that keeps max_stretch
-constexpr std::size_t bases_with_room = 3;
 constexpr double first_room = 0.0025;
+constexpr double least_room = 1e-6;  // below it roundings decide
 constexpr double room_growth = 1.5;
 constexpr int room_halvings = 4;
 
@@ -218,16 +218,20 @@ std::vector<Nanos> slots_worth_most(ClusterState& state, const AffinityGraph::Co
   for (Base& base : bases)
     if (base.cost == 0) base.cost = considered(base.slots.periods).value_or(0);
 
-  // Those with the most to gain by room first: it makes up for all but the stretch.
-  std::size_t tried = 0;
+  // Also of perimeters that are stretched more than others: the shorter one is, the more often room makes jobs fit.
+  const auto jobs = static_cast<double>(component.jobs.size());
   for (const Base& base : bases) {
     if (base.cost <= base.stretch + margin) continue;  // fits, or was not even worth solving
-    if (++tried > bases_with_room) break;
     double last = 0;
     double less = 0;  // than enough, by one step
     double enough = 0;
-    for (double step = first_room; base.slots.stretch + last < most; step *= room_growth) {
-      const double room = std::min(last + step, most - base.slots.stretch);
+    for (double step = first_room;; step *= room_growth) {
+      // Of what is allowed, and of what could still be worth it.
+      const double limit =
+          std::min((1 + most) / (1 + base.slots.stretch) - 1, (least - margin - base.stretch) / (jobs + base.stretch)) -
+          least_room;
+      const double room = std::min(last + step, limit);
+      if (room <= last) break;
       const double before = least;
       if (!considered(longer(base.slots, room))) break;
       if (least < before) {

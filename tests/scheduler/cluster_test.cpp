@@ -811,6 +811,28 @@ TEST(cluster, slots__are_stretched_beyond_the_limit_where_collisions_cost_more) 
   EXPECT_LT(alone.solution().links.at(0).solution.score, 0.98);
 }
 
+TEST(cluster, pair_score__refuses_again_what_it_refused) {
+  Cluster cluster(bench_of_links({10}));
+  const Demand quick{1_us, {{0_us, 1_us, Rate(10'000'000'000)}}};
+  const Demand slow{Nanos(9'000'000'000'007), {{0_us, 1_s, Rate(10'000'000'000)}}};
+  for (int i = 0; i < 2; ++i)
+    EXPECT_THROW(static_cast<void>(cluster.pair_score(quick, slow, Rate(10'000'000'000))), InputError);
+}
+
+// The perimeter on which room helps is the one that stretches the most, three jobs in one rhythm.
+TEST(cluster, slots__have_room_also_where_periods_differ) {
+  const auto scheduled = [](double most_stretch) {
+    Cluster cluster(bench_of_links({10}), {.most_stretch = most_stretch});
+    return cluster.schedule(
+        {job_on("a", 97_ms, 34_ms, 10, {0}), job_on("b", 99_ms, 35_ms, 10, {0}), job_on("c", 101_ms, 35_ms, 10, {0})});
+  };
+  for (const double most_stretch : {0.1, 0.25, 0.3}) {
+    const ClusterSolution solution = scheduled(most_stretch);
+    EXPECT_EQ(solution.links.at(0).solution.score, 1);
+    EXPECT_NEAR(solution.components.at(0).perimeter.millis(), 104, 0.3) << "34 ms after 35 after 35";
+  }
+}
+
 TEST(cluster, slots__are_not_stretched_where_it_brings_nothing) {
   // Bursts of a hundredth hardly ever meet; bursts of nine tenths never fit; and where rates together exceed the link
   // by a little, there is little to lose.
