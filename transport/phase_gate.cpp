@@ -72,6 +72,7 @@ std::string_view to_text(PlanState state) {
 }
 
 PlanState PhaseGate::set(const PhasePlan& plan, Nanos now) {
+  undo_counts();
   if (!objection_to(plan).empty() || now > plan.valid_until) {
     drop(now > plan.valid_until ? PlanState::stale : PlanState::invalid, now);
     return stats_.state;
@@ -87,13 +88,21 @@ PlanState PhaseGate::set(const PhasePlan& plan, Nanos now) {
 }
 
 void PhaseGate::clear(PlanState why, Nanos now) {
+  undo_counts();
   end_wait(now);
   stats_.state = why;
 }
 
 void PhaseGate::drop(PlanState why, Nanos now) {
-  clear(why, now);
+  end_wait(now);
+  stats_.state = why;
   ++stats_.plans_dropped;
+}
+
+void PhaseGate::undo_counts() {
+  if (!pending_ || !decided_) return;
+  stats_.on_slot = stats_before_.on_slot;
+  stats_.corrections = stats_before_.corrections;
 }
 
 void PhaseGate::end_wait(Nanos now) {
@@ -111,14 +120,17 @@ Nanos PhaseGate::opens_at(Nanos now) {
 }
 
 void PhaseGate::skip() {
-  history_ = history_before_;
-  stats_ = stats_before_;
+  undo_counts();
+  if (decided_) history_ = history_before_;
+  stats_.waited = waited_before_;
   ++stats_.skipped;
 }
 
 void PhaseGate::decide(Nanos now) {
   history_before_ = history_;
   stats_before_ = stats_;
+  if (!held_) waited_before_ = stats_.waited;
+  held_ = true;
   asked_ = now;
   decided_ = true;
   const Nanos phase = phase_of(now, plan_);

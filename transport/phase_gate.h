@@ -95,10 +95,10 @@ class PhaseGate {
 
   /// What is posted from now on belongs to a new iteration.
   void begin_iteration() {
-    if (pending_ && decided_) skip();
+    if (pending_ && held_) skip();
     ++round_;
     pending_ = true;
-    decided_ = false;
+    decided_ = held_ = false;
   }
   /// Of the present iteration, 0 before the first; messages remember it. None is left from 2^32 iterations ago.
   [[nodiscard]] std::uint32_t round() const { return round_; }
@@ -125,6 +125,8 @@ class PhaseGate {
   };
 
   void decide(Nanos now);
+  /// What the present decision, if there is one, has counted; not the time for which it has held.
+  void undo_counts();
   void skip();
   void take_slot(Nanos slot);
   /// False if it was one too many.
@@ -138,12 +140,15 @@ class PhaseGate {
   std::uint32_t round_ = 0;
   bool pending_ = false;
   bool decided_ = false;  ///< of a pending iteration: its first bytes have asked at asked_, and may leave at opens_
+  bool held_ = false;     ///< a decision has been taken for the pending iteration, under this plan or one before
   Nanos asked_;
   Nanos opens_;
   History history_;
   GateStats stats_;
-  History history_before_;  ///< the decision, like the next
+  // Before the decision, and before the first of the pending iteration.
+  History history_before_;
   GateStats stats_before_;
+  Nanos waited_before_;
 };
 
 }  // namespace mltcp

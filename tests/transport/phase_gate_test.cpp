@@ -277,6 +277,38 @@ TEST(PhaseGate, begin_iteration__twice_gives_back_what_the_held_one_took) {
   EXPECT_EQ(gate.stats().skipped, 6U);
 }
 
+// However often the plan of a held iteration changes, the iteration counts once, or not at all.
+TEST(PhaseGate, set__of_a_held_iteration_counts_it_once) {
+  PhaseGate gate = gate_of(plan_of());
+  EXPECT_EQ(leaves(gate, 10_ms), 10_ms);
+  gate.begin_iteration();
+  PhasePlan plan = plan_of();
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(gate.opens_at(150_ms + Nanos(i)), 210_ms + Nanos(i));
+    plan.slot += 1_ns;
+    gate.set(plan, 150_ms + Nanos(i));
+  }
+  EXPECT_EQ(gate.opens_at(212_ms), 212_ms);
+  EXPECT_EQ(gate.stats().on_slot, 2U);
+  EXPECT_EQ(gate.stats().corrections, 0U) << "the first plan's drift is none of the last one's";
+
+  gate.begin_iteration();
+  EXPECT_EQ(gate.opens_at(270_ms), 310_ms + 5_ns);
+  const Nanos waited = gate.stats().waited;
+  gate.set(plan, 280_ms);
+  EXPECT_EQ(gate.opens_at(280_ms), 310_ms + 5_ns);
+  gate.begin_iteration();
+  EXPECT_EQ(gate.stats().waited, waited);
+  EXPECT_EQ(gate.stats().on_slot, 2U);
+  EXPECT_EQ(gate.stats().skipped, 1U);
+
+  EXPECT_EQ(gate.opens_at(285_ms), 310_ms + 5_ns);
+  gate.clear(PlanState::removed, 290_ms);
+  EXPECT_EQ(gate.opens_at(290_ms), 290_ms);
+  EXPECT_EQ(gate.stats().on_slot, 2U) << "it left without a slot";
+  EXPECT_EQ(gate.stats().waited, waited + 5_ms);
+}
+
 // Two shards of one job, whose clocks differ by a nanosecond just where the tolerance ends.
 TEST(PhaseGate, two_gates_of_a_job__agree_again_after_one_correction_each) {
   PhaseGate first = gate_of(plan_of());
