@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 
@@ -14,6 +15,8 @@
 
 namespace mltcp {
 namespace {
+
+constexpr std::string_view kArrow = " -> ";  // in the names of links, which are unique as no node has it in its own
 
 void check_count(std::uint64_t number, std::uint64_t low, std::uint64_t high, const char* what) {
   if (number < low || number > high)
@@ -43,6 +46,9 @@ Topology::Topology(const Graph& graph) {
     for (const Graph::Node& node : graph.nodes) {
       if (node.host != host) continue;
       if (node.name.empty()) throw InputError("a node has no name; give every node one of its own");
+      if (node.name.find(kArrow) != std::string::npos)
+        throw InputError(fmt::format("a node is called {}; leave {} to the names of links", in_quotes(node.name),
+                                     in_quotes(kArrow)));
       if (!node_of_.emplace(node.name, nodes()).second)
         throw InputError(
             fmt::format("two nodes are called {}; give every node a name of its own", in_quotes(node.name)));
@@ -60,7 +66,7 @@ Topology::Topology(const Graph& graph) {
       throw InputError(fmt::format("two links are called {}; give each a name of its own", in_quotes(link.name)));
   std::unordered_set<std::uint64_t> joined;
   for (const Graph::Link& link : graph.links) {
-    const std::string plain = link.from + " -> " + link.to;
+    const std::string plain = fmt::format("{}{}{}", link.from, kArrow, link.to);
     const std::string& name = link.name.empty() ? plain : link.name;
     for (const std::string* end : {&link.from, &link.to})
       if (!node_of_.contains(*end))
@@ -254,7 +260,8 @@ double Topology::oversubscription() const {
 
 std::string Topology::link_name(Link link) const {
   const auto named = link_names_.find(link);
-  return named != link_names_.end() ? named->second : names_[links_[link].from] + " -> " + names_[links_[link].to];
+  return named != link_names_.end() ? named->second
+                                    : fmt::format("{}{}{}", names_[links_[link].from], kArrow, names_[links_[link].to]);
 }
 
 Topology::Host Topology::find_host(std::string_view name) const {

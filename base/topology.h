@@ -22,7 +22,7 @@ namespace mltcp {
 /// A network as a list of edges.
 struct Graph {
   struct Node {
-    std::string name;  ///< unique, not empty
+    std::string name;  ///< unique, not empty, without " -> "
     bool host = false;
   };
   struct Link {

@@ -30,14 +30,6 @@ constexpr std::array<Unit, 9> byte_units{{{"B", 1},
 constexpr std::array<Unit, 5> rate_units{
     {{"bps", 1}, {"kbps", 1'000}, {"Mbps", 1'000'000}, {"Gbps", 1'000'000'000}, {"Tbps", 1'000'000'000'000}}};
 
-constexpr std::string_view spaces = " \t";
-
-std::string_view trim(std::string_view text) {
-  const auto first = text.find_first_not_of(spaces);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(spaces) - first + 1);
-}
-
 template <std::size_t n>
 std::string list(const std::array<Unit, n>& units) {
   std::string names;
@@ -103,11 +95,11 @@ std::uint64_t parse(std::string_view text, const std::array<Unit, n>& units, std
     throw InputError(fmt::format("{} is not a {}: {}; write a number and one of the units {}, as in \"{}\"",
                                  in_quotes(text), what, why, list(units), example));
   };
-  const std::string_view trimmed = trim(text);
-  const Decimal number = read_decimal(trimmed);
+  const std::string_view written = trimmed(text);
+  const Decimal number = read_decimal(written);
   if (number.length == 0) fail("it does not begin with a number");
   if (number.negative && number.digits != 0) fail("it is negative");
-  const std::string_view unit_name = trim(trimmed.substr(number.length));
+  const std::string_view unit_name = trimmed(written.substr(number.length));
   if (unit_name.empty() && number.digits != 0) fail("the unit is missing");
   std::uint64_t factor = unit_name.empty() ? 1 : 0;
   for (const Unit& unit : units)

@@ -23,12 +23,6 @@ constexpr Rate least_rate(1'000);  // as of every rate of an experiment file
 constexpr std::array<std::string_view, 5> known{"from", "to", "rate", "delay", "direction"};
 constexpr std::size_t needed = 3;  // of them
 
-std::string_view trimmed(std::string_view text) {
-  const auto from = text.find_first_not_of(" \t\r");
-  if (from == std::string_view::npos) return {};
-  return text.substr(from, text.find_last_not_of(" \t\r") - from + 1);
-}
-
 class LinksReader {
  public:
   LinksReader(const std::string& file, const LinksFileOptions& options) : file_(file), options_(options) {}
@@ -42,6 +36,10 @@ class LinksReader {
       text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
       line = trimmed(line.substr(0, line.find('#')));
       if (line.empty()) continue;
+      if (line.find('\r') != std::string_view::npos)
+        fail("columns", "a carriage return stands within the line", "end lines with a line feed, with or without one");
+      if (line.find('"') != std::string_view::npos)
+        fail("columns", "there are quotation marks", "write names and values without; they can't hold commas");
       std::vector<std::string_view> fields;
       for (std::size_t comma = 0; comma != std::string_view::npos;) {
         comma = line.find(',');
