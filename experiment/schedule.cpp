@@ -79,7 +79,18 @@ bool limit(std::vector<Burst>& bursts) {
   return true;
 }
 
-std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
+// Nothing above 0 looks like 0.
+std::string percent(double share) {
+  if (share <= 0 || share >= 0.001) return fmt::format("{:.1f}%", 100 * share);
+  return share < 0.0001 ? "less than 0.01%" : fmt::format("{:.2f}%", 100 * share);
+}
+
+// To four digits: of measured rates the others only hide these.
+std::string rounded(Rate rate) {
+  std::uint64_t unit = 1;
+  while (rate.bits_per_second / unit >= 10'000) unit *= 10;
+  return to_text(Rate((rate.bits_per_second + unit / 2) / unit * unit));
+}
 
 Rate peaks(const std::vector<ScheduleResult::Use>& uses) {
   std::uint64_t sum = 0;
@@ -112,7 +123,11 @@ class Scheduling {
       profiles_ = profile_jobs(experiment_, *make_sim_factory(), [this](double fraction, const std::string& job) {
         tell(0.4 * fraction, "measuring " + job);
       });
-    if (options_.make_room) options_.solve.slack = slack_for(experiment_.schedule, experiment_.jobs, profiles_);
+    if (options_.make_room) {
+      ScheduleSettings settings = experiment_.schedule;
+      settings.max_stretch = options_.solve.max_stretch;  // may be another than the file's
+      options_.solve.slack = slack_for(settings, experiment_.jobs, profiles_);
+    }
     tell(0.4, "solving");
     solve();
     for (const ScheduleResult::Component& component : result_.components)
@@ -176,40 +191,59 @@ class Scheduling {
       options.node_limit = std::min(options.node_limit, kHelpNodes);
       return scheduler::solve(problem, options);
     };
-    const auto slack_fits = [&](int steps) {
-      return solution(steps * kHelpStep, options_.solve.max_stretch).links.front().score >= 1;
-    };
     const auto in_steps = [](double share) { return static_cast<int>(std::ceil(share / kHelpStep - 1e-9)); };
-    // If the longest don't help, none do. Else ever longer ones, and then half way between the last two.
-    const int most = in_steps(kMostHelp);
-    int too_little = std::min(std::max(in_steps(options_.solve.slack), in_steps(load - 1) - 1), most);
-    int enough = std::min(too_little + 1, most);
-    const bool fits = slack_fits(most);
-    while (fits && enough < most && !slack_fits(enough)) {
-      const int step = std::max(1, (enough - too_little) * 3 / 2);
-      too_little = enough;
-      enough = std::min(enough + step, most);
-    }
-    while (fits && enough - too_little > 1) {
-      const int middle = (too_little + enough) / 2;
-      (slack_fits(middle) ? enough : too_little) = middle;
-    }
+    // Longer slots need not do where shorter ones do, as their lengths meet on other perimeters: so ever longer ones
+    // are tried from the shortest on, and then those half way between the last two.
+    const auto least_slack = [&](double stretch) -> std::optional<double> {
+      const auto fits = [&](int steps) {
+        const scheduler::Solution found = solution(steps * kHelpStep, stretch);
+        return found.slots.within_limit && found.links.front().score >= 1;
+      };
+      const int most = in_steps(kMostHelp);
+      int too_little = std::max(in_steps(options_.solve.slack), in_steps(load - 1) - 1);
+      int enough = too_little;
+      for (int step = 1;; step = (3 * step + 1) / 2) {
+        if (too_little >= most) return std::nullopt;
+        enough = std::min(too_little + step, most);
+        if (fits(enough)) break;
+        too_little = enough;
+      }
+      while (enough - too_little > 1) {
+        const int middle = (too_little + enough) / 2;
+        (fits(middle) ? enough : too_little) = middle;
+      }
+      return enough * kHelpStep;
+    };
     scheduler::SolveOptions options = options_.solve;
-    options.slack = enough * kHelpStep;
-    if (fits && options.slack > options_.solve.slack && fits_with(options)) result_.enough_slack = options.slack;
+    if (const auto slack = least_slack(options.max_stretch)) {
+      options.slack = *slack;
+      if (fits_with(options)) result_.enough_slack = slack;
+    }
 
     options = options_.solve;
-    const auto one_rhythm = solution(options_.solve.slack, std::max(kMostHelp, options_.solve.max_stretch));
-    if (one_rhythm.links.front().score < 1) return;
+    std::vector<double> rhythms;  // stretches that give one; with some room, as slack stretches slots more than it adds
     for (const double stretch : {0.03, 0.05, 0.1, 0.2, kMostHelp}) {
       if (stretch <= options_.solve.max_stretch) continue;
       const scheduler::Solution found = solution(options_.solve.slack, stretch);
-      if (!found.slots.within_limit || found.links.front().score < 1) continue;
-      for (const double tried : {in_steps(found.slots.stretch - options_.solve.slack) * kHelpStep, stretch}) {
+      if (!found.slots.within_limit) continue;
+      const double least = in_steps(found.slots.stretch - options_.solve.slack) * kHelpStep;
+      rhythms.push_back(stretch);
+      if (found.links.front().score < 1) continue;
+      for (const double tried : {least, stretch}) {
         options.max_stretch = tried;
         if (result_.enough_stretch || tried <= options_.solve.max_stretch || !fits_with(options)) continue;
         result_.enough_stretch = tried;
       }
+      break;
+    }
+    if (result_.enough_slack || result_.enough_stretch) return;
+    for (const double rhythm : rhythms) {
+      const auto slack = least_slack(rhythm);
+      if (!slack) continue;
+      options.max_stretch = rhythm;
+      options.slack = *slack;
+      if (!fits_with(options)) continue;
+      result_.enough_together = {*slack, rhythm};
       return;
     }
   }
@@ -674,11 +708,20 @@ std::vector<std::size_t> worst_first(const ScheduleResult& schedule) {
   return order;
 }
 
+std::string help_of(const ScheduleResult& schedule) {
+  std::vector<std::string> options;
+  if (schedule.enough_slack) options.push_back(fmt::format("--slack {:.3g}", *schedule.enough_slack));
+  if (schedule.enough_stretch) options.push_back(fmt::format("--max-stretch {:.3g}", *schedule.enough_stretch));
+  if (const auto& both = schedule.enough_together)
+    options.push_back(fmt::format("--slack {:.3g} --max-stretch {:.3g}", both->slack, both->max_stretch));
+  return fmt::format("{}", fmt::join(options, " or "));
+}
+
 std::string verdict(const ScheduleResult& schedule, const ScheduleResult::Link& link) {
   const scheduler::LinkSolution& solution = link.solution;
   if (!link.competed)
     return fmt::format("any time shifts do: the jobs never ask for more than {} of {} together",
-                       to_text(peaks(link.uses)), to_text(link.capacity));
+                       rounded(peaks(link.uses)), to_text(link.capacity));
   if (solution.score >= 1) {
     const std::string_view fits =
         "fully compatible: with these time shifts the jobs never ask for more than the link has";
@@ -691,11 +734,9 @@ std::string verdict(const ScheduleResult& schedule, const ScheduleResult::Link& 
   const std::string least = percent(std::max(0.0, 1 - solution.upper_bound));
   if (!solution.optimal && least != percent(1 - solution.score))
     text += fmt::format(" (no shifts get below {})", least);
-  std::vector<std::string> options;
-  if (schedule.enough_slack) options.push_back(fmt::format("--slack {:.3g}", *schedule.enough_slack));
-  if (schedule.enough_stretch) options.push_back(fmt::format("--max-stretch {:.3g}", *schedule.enough_stretch));
-  if (!options.empty())
-    text += fmt::format("; with {} all jobs fit, in slots that are so much longer", fmt::join(options, " or "));
+  if (const std::string options = help_of(schedule); !options.empty())
+    text += fmt::format("; with {} all jobs fit, in slots that are so much longer{}", options,
+                        schedule.measured ? "" : " (by ideal demand; --measure tells what mltcp run would see)");
   if (link.removals.empty() || link.uses.size() < 2) return text;
   const ScheduleResult::Removal& best = link.removals.front();
   std::string others;
@@ -761,6 +802,8 @@ std::string to_json(const ScheduleResult& schedule) {
                     {"warnings", schedule.warnings}};
   if (schedule.enough_slack) root["enough_slack"] = *schedule.enough_slack;
   if (schedule.enough_stretch) root["enough_max_stretch"] = *schedule.enough_stretch;
+  if (const auto& both = schedule.enough_together)
+    root["enough_together"] = {{"slack", both->slack}, {"max_stretch", both->max_stretch}};
   return root.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -34,8 +34,8 @@ inline constexpr std::string_view kScheduleSchema = "mltcp.schedule/1";
 struct ScheduleOptions {
   scheduler::SolveOptions solve;
   bool measure = false;  ///< demands and periods from the simulator instead of the ideal ones
-  /// The slack that slots need to be kept, as policy schedule takes it (plan.h), instead of solve.slack; with
-  /// `measure`.
+  /// The slack that slots need to be kept, as policy schedule takes it (plan.h) with solve.max_stretch, instead of
+  /// solve.slack; with `measure`.
   bool make_room = false;
   /// Told from time to time how far it is, 0 to 1, and what is done; may be empty.
   std::function<void(double, const std::string&)> progress;
@@ -119,6 +119,12 @@ struct ScheduleResult {
   /// kMostJudgedJobs jobs or 2000 bursts.
   std::optional<double> enough_slack;
   std::optional<double> enough_stretch;
+  /// Where neither alone was found to do.
+  struct Together {
+    double slack;
+    double max_stretch;
+  };
+  std::optional<Together> enough_together;
   std::shared_ptr<const Topology> topology;  ///< the experiment's; null for a dumbbell
   std::vector<std::string> warnings;         ///< each one line
 };
@@ -147,6 +153,9 @@ std::string score_text(double score);
 /// Places in ScheduleResult::links, the worst first: the reader wants to know what doesn't fit. Those where any shifts
 /// do are last.
 std::vector<std::size_t> worst_first(const ScheduleResult& schedule);
+
+/// The options with which all jobs fit, as "--slack 0.05 or --max-stretch 0.1"; empty where none were found.
+std::string help_of(const ScheduleResult& schedule);
 
 /// One sentence or two, for people: how compatible the jobs of the link are, and what would help.
 std::string verdict(const ScheduleResult& schedule, const ScheduleResult::Link& link);

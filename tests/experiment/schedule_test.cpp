@@ -215,7 +215,64 @@ TEST(Schedule, help__is_true_when_it_is_tried) {
   options.solve.max_stretch = *two.enough_stretch;
   EXPECT_EQ(schedule(odd, options).score, 1);
   const ScheduleResult fits = schedule(k4060);
-  EXPECT_FALSE(fits.enough_slack || fits.enough_stretch);
+  EXPECT_FALSE(fits.enough_slack || fits.enough_stretch || fits.enough_together);
+}
+
+// One rhythm needs the longer slots, and in it the jobs still send for more than a period.
+TEST(Schedule, help__both_where_neither_does_alone) {
+  const std::string jobs =
+      kLink + job("a", "26 ms", "1.75 MB") + job("b", "26 ms", "1.75 MB") + job("c", "27.2 ms", "1.75 MB");
+  const ScheduleResult result = schedule(jobs);
+  ASSERT_LT(result.score, 1);
+  ASSERT_TRUE(result.enough_together) << help_of(result);
+  EXPECT_THAT(verdict(result, result.links.front()), HasSubstr("with " + help_of(result) + " all jobs fit, "));
+  ScheduleOptions options;
+  options.solve.slack = result.enough_together->slack;
+  options.solve.max_stretch = result.enough_together->max_stretch;
+  EXPECT_EQ(schedule(jobs, options).score, 1);
+
+  // In that rhythm a little slack does, and much of it stretches slots beyond the limit.
+  options = {};
+  options.solve.max_stretch = 0.035;
+  const ScheduleResult in_rhythm = schedule(jobs, options);
+  ASSERT_TRUE(in_rhythm.enough_slack);
+  EXPECT_LT(*in_rhythm.enough_slack, 0.05);
+  options.solve.slack = 0.5;
+  EXPECT_LT(schedule(jobs, options).score, 1);
+}
+
+TEST(Schedule, help__of_ideal_demand_says_so) {
+  ScheduleResult result = schedule(kThree);
+  result.enough_slack = 0.1;
+  EXPECT_THAT(verdict(result, result.links[0]), HasSubstr("by ideal demand; --measure tells"));
+  result.measured = true;
+  EXPECT_THAT(verdict(result, result.links[0]), Not(HasSubstr("ideal")));
+}
+
+TEST(Schedule, verdict__nothing_above_0_looks_like_0) {
+  ScheduleResult result = schedule(kThree);
+  result.links[0].solution.score = result.links[0].solution.upper_bound = 0.9999;
+  EXPECT_THAT(verdict(result, result.links[0]), HasSubstr(" 0.01% of what"));
+  result.links[0].solution.score = result.links[0].solution.upper_bound = 0.99999;
+  EXPECT_THAT(verdict(result, result.links[0]), HasSubstr(" less than 0.01% of what"));
+}
+
+TEST(Schedule, verdict__rates_are_readable) {
+  ScheduleResult result = schedule(kLink + job("a", "1 ms", "1 MB"));
+  result.links[0].uses[0].demand.bursts[0].rate = Rate(999'818'954);
+  EXPECT_THAT(verdict(result, result.links[0]), HasSubstr("more than 999.8 Mbps of 1 Gbps"));
+}
+
+// Whatever the limit comes from, automatic slack is what fits within it.
+TEST(Schedule, make_room__takes_the_limit_of_the_options) {
+  const std::string odd = kLink + job("a", "20 ms", "2.5 MB") + job("b", "22 ms", "2.75 MB");
+  ScheduleOptions options;
+  options.measure = options.make_room = true;
+  options.solve.max_stretch = 0.15;
+  const ScheduleResult by_option = schedule(odd, options);
+  const ScheduleResult by_key = schedule(odd + "[schedule]\nmax_stretch = 0.15\n", options);
+  EXPECT_EQ(by_option.jobs[0].slot_period, by_key.jobs[0].slot_period);
+  EXPECT_EQ(by_option.score, by_key.score);
 }
 
 TEST(Schedule, demand_of__joins_what_is_too_many_and_keeps_the_bits) {
