@@ -31,7 +31,8 @@ constexpr std::int64_t most_candidates = 1000;
 constexpr double most_load = 100;
 constexpr double most_jitter = 1;
 constexpr double most_tflops = 1e6;
-// With fewer in an up phase, noise decides who sends first, and not F (docs/results.md, "How small bursts may be made").
+// With fewer in an up phase, noise decides who sends first, and not F (docs/results.md, "How small bursts may be
+// made").
 constexpr double round_trips_to_react = 300;
 
 /// What types have in common unless they say otherwise.
@@ -71,7 +72,7 @@ class ClusterReader : public SettingsReader {
       rethrow(*topology, error);
     }
     const auto cc = find(root, "", "cc");
-    check_needs(experiment_.cc, cc ? cc : topology, experiment_.topology.ecn.enabled);
+    check_needs(experiment_.cc, cc ? cc : topology, has_marks());
     if (const auto item = find(root, "", "schedule")) read_schedule(*item, experiment_.schedule);
     if (const auto item = find(root, "", "gpu")) read_gpu(*item);
 
@@ -105,6 +106,11 @@ class ClusterReader : public SettingsReader {
     if (!prefix.empty() && contains(top_level_keys(), key))
       return "it belongs to the top level: write it above the first [table] of the file";
     return {};
+  }
+
+  // A fluid has no packets to mark, whatever the links do.
+  [[nodiscard]] bool has_marks() const {
+    return experiment_.topology.ecn.enabled || experiment_.level == ClusterExperiment::Level::flow;
   }
 
   // A job is as fast wherever it is placed.
@@ -166,7 +172,9 @@ class ClusterReader : public SettingsReader {
     for (const std::string& name : options_.schemes) {
       const std::string wrong = objection_to_scheme(name);
       if (!wrong.empty()) throw InputError(one_line("--scheme: " + wrong));
-      if (!contains(names, name)) names.push_back(name);
+      if (contains(names, name))
+        throw InputError(fmt::format("--scheme: {} stands there twice; write it once", in_quotes(name)));
+      names.push_back(name);
     }
     for (const std::string& name : names) experiment_.schemes.push_back(scheme_from(name));
   }
@@ -320,7 +328,7 @@ class ClusterReader : public SettingsReader {
       type.cc = text(*value, "dctcp");
       const std::string wrong = objection(type.cc, known_ccs(), {});
       if (!wrong.empty()) throw_objection(*value, wrong);
-      check_needs(type.cc, value, experiment_.topology.ecn.enabled);
+      check_needs(type.cc, value, has_marks());
     }
     add_type(std::move(type), std::move(maker));
   }

@@ -145,7 +145,9 @@ class Reader final : public SettingsReader {
     for (const std::string& value : options_.policy) {
       const std::string wrong = objection(value, known_policies(), options_.policies);
       if (!wrong.empty()) throw InputError(one_line("--policy: " + wrong));
-      if (!contains(experiment.policies, value)) experiment.policies.push_back(value);
+      if (contains(experiment.policies, value))
+        throw InputError(fmt::format("--policy: {} stands there twice; write it once", in_quotes(value)));
+      experiment.policies.push_back(value);
     }
   }
 

@@ -214,11 +214,12 @@ Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::J
       summary.unplanned += component.jobs.size();
       continue;
     }
-    summary.stretch = std::max(summary.stretch, solution.slots.stretch);
     std::vector<bool> fits(component.jobs.size(), true);
     for (std::size_t l = 0; l < component.problem.links.size(); ++l)
       for (const scheduler::Problem::Use& use : component.problem.links[l].uses)
         if (solution.links[l].score < least_score) fits[use.job] = false;
+    if (std::find(fits.begin(), fits.end(), true) != fits.end())
+      summary.stretch = std::max(summary.stretch, solution.slots.stretch);
     const Nanos common = least_delays(component, solution, jobs, schedule.delays);
     for (std::size_t i = 0; i < component.jobs.size(); ++i) {
       const std::size_t job = component.jobs[i];

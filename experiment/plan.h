@@ -42,6 +42,9 @@ struct Schedule {
   ScheduleSummary summary;
 };
 
+/// Slots on a link that scores less can't be kept, and MLTCP does better without them. Fair sharing doesn't.
+inline constexpr double kLeastScoreWithMltcp = 0.98;
+
 /// The slack of slots for a job whose iterations deviate by `sigma` (a share of the period).
 double slack_for(double sigma, double tolerance);
 

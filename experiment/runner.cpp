@@ -7,7 +7,9 @@
 #include <cmath>
 #include <ctime>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "mltcp/base/error.h"
@@ -20,9 +22,6 @@
 
 namespace mltcp::experiment {
 namespace {
-
-// Slots on a link that scores less can't be kept, and MLTCP does better without them. Fair sharing doesn't.
-constexpr double least_score_with_mltcp = 0.98;
 
 constexpr std::uint64_t start_streams = std::uint64_t{1} << 32U;  // of random numbers; those below are the jobs' own
 
@@ -40,11 +39,12 @@ std::vector<workload::Job> with_drawn_starts(const Experiment& experiment) {
   return jobs;
 }
 
-/// Has the jobs of a run follow a plan file. One for each run.
+/// Has the jobs of a run follow a plan file. One for each run; `without` are the jobs named as having no slots, in all
+/// runs.
 class PlanFollower {
  public:
-  PlanFollower(const RunOptions& options, bool real_time)
-      : options_(options), real_time_(real_time), watcher_(options.plan_file) {}
+  PlanFollower(const RunOptions& options, bool real_time, std::set<std::string>& without)
+      : options_(options), real_time_(real_time), without_(without), watcher_(options.plan_file) {}
 
   void operator()(std::span<RunningJob* const> drivers, std::span<const workload::Job> jobs, Nanos epoch, Nanos now) {
     const PlanWatcher::News news = watcher_.poll(now);
@@ -62,6 +62,7 @@ class PlanFollower {
     }
     const Nanos zero = plan.clock == PlanFile::Clock::experiment ? epoch : now - real_time_now();
     std::size_t used = 0;
+    std::vector<std::string> without;
     std::vector<bool> left_out(plan.jobs.size(), true);
     for (std::size_t i = 0; i < drivers.size(); ++i) {
       if (jobs[i].unaware) continue;
@@ -69,6 +70,7 @@ class PlanFollower {
                                       [&](const PlanFile::Job& job) { return job.name == jobs[i].name; });
       if (entry == plan.jobs.end()) {
         drivers[i]->clear_plan();
+        if (without_.insert(jobs[i].name).second) without.push_back(jobs[i].name);
         continue;
       }
       left_out[static_cast<std::size_t>(entry - plan.jobs.begin())] = false;
@@ -79,9 +81,20 @@ class PlanFollower {
       report(fmt::format("{}: of the {} in serial {}, {}; {}", options_.plan_file, plural(plan.jobs.size(), "job"),
                          plan.serial, list_of(plan, left_out, jobs),
                          used > 0 ? "the others have their slots" : "nobody has slots"));
+    if (!without.empty() && (used > 0 || plan.jobs.empty()))
+      report(fmt::format("{} has no slots for {}, which run{} without", options_.plan_file, first_of(without),
+                         without.size() == 1 ? "s" : ""));
   }
 
  private:
+  /// "\"a\", \"b\", and 3 more".
+  static std::string first_of(const std::vector<std::string>& jobs) {
+    constexpr std::size_t most = 5;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < std::min(most, jobs.size()); ++i) names.push_back(in_quotes(jobs[i]));
+    if (jobs.size() > most) names.push_back(fmt::format("and {} more", jobs.size() - most));
+    return fmt::format("{}", fmt::join(names, ", "));
+  }
   /// "\"a\" isn't in the experiment, \"b\" is unaware": the first few of those that are left out.
   static std::string list_of(const PlanFile& plan, const std::vector<bool>& left_out,
                              std::span<const workload::Job> jobs) {
@@ -108,6 +121,7 @@ class PlanFollower {
 
   const RunOptions& options_;
   bool real_time_;
+  std::set<std::string>& without_;
   PlanWatcher watcher_;
 };
 
@@ -232,6 +246,7 @@ Results run_experiment(const Experiment& experiment, Datapath& datapath, const P
         if (progress) progress(alone * fraction / total, fmt::format("{} alone", job));
       });
   double finished = alone;
+  std::set<std::string> without_slots;
   const InterleaveRule rule = datapath.real_time() ? InterleaveRule::real_time() : InterleaveRule::virtual_time();
   for (const std::string& policy : experiment.policies) {
     const auto tick = [&](double fraction) {
@@ -245,11 +260,11 @@ Results run_experiment(const Experiment& experiment, Datapath& datapath, const P
     std::optional<Scheduling> scheduling;
     std::optional<PlanFollower> follower;
     if (schedules(policy) && options.plan_file.empty()) {
-      scheduling.emplace(experiment.schedule, plan.jobs, profiles, policy == "schedule" ? 0 : least_score_with_mltcp);
+      scheduling.emplace(experiment.schedule, plan.jobs, profiles, policy == "schedule" ? 0 : kLeastScoreWithMltcp);
       plan.slots = scheduling->schedule().slots;
       plan.jobs = scheduling->jobs();
     } else if (schedules(policy)) {
-      follower.emplace(options, datapath.real_time());
+      follower.emplace(options, datapath.real_time(), without_slots);
     }
     plan.between = [&](std::span<RunningJob* const> drivers, Nanos epoch, Nanos now) {
       if (options.between_slices) options.between_slices(policy, now - epoch);

@@ -59,6 +59,7 @@ int cluster(const ClusterArguments& arguments) {
     if (file) check_writable(*file, arguments.file);
   if (arguments.json == "-" && arguments.markdown == "-")
     throw InputError("--json, --markdown: one of them can have standard output; name a file for the other");
+  check_distinct({arguments.json, arguments.markdown}, "--json, --markdown");
   for (const std::string& warning : experiment.warnings)
     std::fputs(fmt::format("mltcp: warning: {}\n", one_line(warning)).c_str(), stderr);
 

@@ -73,21 +73,25 @@ std::string summary(const experiment::Results& results) {
 }
 
 /// What the scheduler planned and the gates did; nothing for a run without a schedule.
-std::string slots_text(const experiment::Run& run) {
+std::string slots_text(const experiment::Run& run, const std::string& file) {
   std::string text;
   auto lines = std::back_inserter(text);
   if (run.schedule) {
     const experiment::ScheduleSummary& schedule = *run.schedule;
-    fmt::format_to(lines, "{}: score {:.3f} on {} link{} ({}), slots up to {:.2f}% longer than the jobs' periods\n",
-                   run.policy, schedule.score, schedule.links, schedule.links == 1 ? "" : "s",
+    fmt::format_to(lines, "{}: score {:.3f} on {} link{} ({}){}\n", run.policy, schedule.score, schedule.links,
+                   schedule.links == 1 ? "" : "s",
                    schedule.optimal ? "optimal" : fmt::format("at most {:.3f}", schedule.upper_bound),
-                   schedule.stretch * 100);
+                   schedule.slots.empty()
+                       ? std::string()
+                       : fmt::format(", slots up to {:.2f}% longer than the jobs' periods", schedule.stretch * 100));
     if (schedule.replanned > 0)
       fmt::format_to(lines, "{}: planned again {} time{}, as jobs no longer fitted their slots\n", run.policy,
                      schedule.replanned, schedule.replanned == 1 ? "" : "s");
     if (schedule.unplanned > 0)
-      fmt::format_to(lines, "{}: {} job{} without slots, as none suit\n", run.policy, schedule.unplanned,
-                     schedule.unplanned == 1 ? "" : "s");
+      fmt::format_to(lines,
+                     "{}: {} job{} without slots, as none suit; mltcp schedule {} --measure says what would make them "
+                     "fit\n",
+                     run.policy, schedule.unplanned, schedule.unplanned == 1 ? "" : "s", one_line(file));
   }
   for (const experiment::JobResult& job : run.jobs) {
     if (job.gate_waited.count == 0 && job.gate_corrections == 0 && job.plan_dropped.empty()) continue;
@@ -132,6 +136,7 @@ int run(const RunArguments& arguments) {
     throw InputError(fmt::format("--cores is for datapath ring and this is {}; leave it out, or add --datapath ring",
                                  experiment.datapath));
   if (arguments.json) check_writable(*arguments.json, arguments.file);
+  if (arguments.json && !arguments.plan.empty()) check_distinct({arguments.json, arguments.plan}, "--json, --plan");
   // A result on standard output is alone there; the table then goes to standard error.
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
   warn(experiment.warnings);
@@ -202,7 +207,7 @@ int run(const RunArguments& arguments) {
       fmt::print(out, "{}: faults of the link: {} packets lost, {} doubled, {} damaged, {} held back\n", run.policy,
                  link.lost_packets, link.duplicated_packets, link.corrupted_packets, link.reordered_packets);
   }
-  for (const experiment::Run& run : results.runs) fmt::print(out, "{}", slots_text(run));
+  for (const experiment::Run& run : results.runs) fmt::print(out, "{}", slots_text(run, arguments.file));
   if (datapath->real_payload()) fmt::print(out, "{} messages verified, {} damaged\n", verified, errors);
 
   for (const experiment::Run& run : results.runs)

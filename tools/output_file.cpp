@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "mltcp/base/error.h"
 
@@ -137,6 +139,21 @@ void check_writable(const std::string& file, const std::string& input) {
     fail(fmt::format("the folder {} does not exist", folder.string()), "make it, or name another file");
   if (!may(folder, W_OK | X_OK))
     fail(fmt::format("can't be written ({})", reason()), fmt::format("check the permissions of {}", folder.string()));
+}
+
+void check_distinct(std::initializer_list<std::optional<std::string>> files, std::string_view options) {
+  std::vector<fs::path> seen;
+  for (const auto& file : files) {
+    if (!file) continue;
+    const Target target = target_of(*file);
+    std::error_code error;
+    const fs::file_status status = fs::status(target.path, error);
+    if (target.descriptor || (fs::exists(status) && !fs::is_regular_file(status))) continue;
+    const fs::path path = fs::weakly_canonical(target.path, error);
+    if (std::find(seen.begin(), seen.end(), path) != seen.end())
+      throw InputError(fmt::format("{}: two of them are {}; name different files", options, *file));
+    seen.push_back(path);
+  }
 }
 
 void write_file(const std::string& file, const std::string& text) {

@@ -66,6 +66,27 @@ std::string job_table(const ScheduleResult& schedule) {
   return table.text();
 }
 
+// What whoever runs by the plan of this schedule should know; empty if there is nothing.
+std::string objection_to(const ScheduleResult& schedule) {
+  bool competed = false;
+  const ScheduleResult::Link* worst = nullptr;  // of those with slots in the plan
+  for (const ScheduleResult::Link& link : schedule.links) {
+    if (!link.competed) continue;
+    competed = true;
+    if (!schedule.components[link.component].within_limit) continue;
+    if (worst == nullptr || link.solution.score < worst->solution.score) worst = &link;
+  }
+  if (!competed) return "the plan is empty, as the jobs compete for no link: none of them needs slots";
+  const std::string help = experiment::help_of(schedule);
+  const std::string cure = help.empty() ? "move or leave out a job" : "write it with " + help;
+  if (worst == nullptr) return fmt::format("the plan is empty, as no slots suit jobs that share a link; {}", cure);
+  if (worst->solution.score >= experiment::kLeastScoreWithMltcp) return {};
+  return fmt::format(
+      "the plan has slots for jobs that don't fit: link {} scores {}, and below {} slots can't be kept and mostly cost "
+      "more than they bring; {}",
+      in_quotes(worst->name), experiment::score_text(worst->solution.score), experiment::kLeastScoreWithMltcp, cure);
+}
+
 void print(const ScheduleResult& schedule, std::FILE* out) {
   const std::vector<std::size_t> order = experiment::worst_first(schedule);
   if (order.empty()) {
@@ -103,6 +124,7 @@ int schedule(const ScheduleArguments& arguments) {
   const experiment::Experiment experiment = experiment::load_experiment(arguments.file, file_options());
   for (const auto& file : {arguments.json, arguments.report, arguments.plan})
     if (file) check_writable(*file, arguments.file);
+  check_distinct({arguments.json, arguments.report, arguments.plan}, "--json, --report, --plan");
 
   experiment::ScheduleOptions options;
   options.solve.angles = arguments.angles;
@@ -137,8 +159,8 @@ int schedule(const ScheduleArguments& arguments) {
   if (arguments.json) write_file(*arguments.json, experiment::to_json(result));
   if (arguments.plan) {
     const experiment::PlanFile plan = experiment::plan_of(result, experiment.schedule);
-    if (plan.jobs.empty())
-      std::fputs("mltcp: warning: the plan is empty, as no slots suit jobs that share a link\n", stderr);
+    if (const std::string wrong = objection_to(result); !wrong.empty())
+      std::fputs(fmt::format("mltcp: warning: {}\n", one_line(wrong)).c_str(), stderr);
     write_file(*arguments.plan, experiment::to_json(plan));
   }
   if (arguments.report) {

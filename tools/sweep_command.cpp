@@ -209,6 +209,7 @@ int sweep(const SweepArguments& arguments) {
   const experiment::Sweep sweep = experiment::load_sweep(arguments.file, options);
   for (const auto& file : {arguments.json, arguments.markdown, arguments.csv})
     if (file) check_writable(*file, arguments.file);
+  check_distinct({arguments.json, arguments.markdown, arguments.csv}, "--json, --markdown, --csv");
 
   experiment::SweepSettings settings;
   const std::string folder = arguments.output.value_or(default_folder(arguments.file));

@@ -243,6 +243,16 @@ TEST(ClusterFile, parse__warns_of_what_tells_little) {
               ElementsAre(HasSubstr("round trips: too few")));
 }
 
+// A fluid has no packets to mark.
+TEST(ClusterFile, parse__needs_no_marks_at_level_flow) {
+  const std::string unmarked = std::string(kTopology).replace(kTopology.find("ecn"), 26, "") + kArrivals + kType;
+  EXPECT_EQ(parse_cluster("level = \"flow\"\n" + unmarked, "c.toml").cc, "dctcp");
+  EXPECT_EQ(parse_cluster("level = \"flow\"\n" + unmarked + "cc = \"dctcp\"\n", "c.toml").cc, "dctcp");
+  ClusterFileOptions options;
+  options.level = ClusterExperiment::Level::packet;
+  EXPECT_THROW(parse_cluster("level = \"flow\"\n" + unmarked, "c.toml", options), InputError);
+}
+
 TEST(ClusterFile, parse__refuses_with_line_and_key) {
   struct Case {
     std::string text;

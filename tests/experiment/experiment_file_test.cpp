@@ -334,13 +334,17 @@ TEST(ExperimentFile, parse__options_override_the_file) {
   FileOptions options;
   options.cc = "reno";
   options.datapath = "sim";
-  options.policy = {"static", "mltcp", "static"};
+  options.policy = {"static", "mltcp"};
   const Experiment experiment =
       parse_experiment(top("cc = \"swift\"\ndatapath = \"ring\"\npolicies = [\"schedule\"]"), "e.toml", options);
   EXPECT_EQ(experiment.cc, "reno");
   EXPECT_EQ(experiment.datapath, "sim");
   EXPECT_THAT(experiment.policies, ElementsAre("static", "mltcp"));
   EXPECT_THAT(refusal(top("cc = \"sswift\""), options), error_at(1, "cc", "did you mean \"swift\"?"));
+
+  options.policy = {"static", "mltcp", "static"};
+  EXPECT_EQ(refusal(top(""), options), "--policy: \"static\" stands there twice; write it once");
+  options.policy.clear();
 
   options.cc = "cubic";
   EXPECT_EQ(refusal(top(""), options), "--cc: \"cubic\" is not available; this version has: reno");

@@ -321,9 +321,11 @@ TEST_F(SchedulePlanFile, stale_and_strange_jobs__are_left_alone) {
   plan.jobs = {{"a", 110_ms, 60_ms}, {"gone", 110_ms, 0_ms}};
   write_plan(plan, file);
   const Results results = run(two_jobs(R"(["mltcp+schedule"])", 12), options);
-  EXPECT_THAT(problems,
-              ElementsAre(HasSubstr(
-                  "of the 2 jobs in serial 0, \"gone\" isn't in the experiment; the others have their slots")));
+  EXPECT_THAT(
+      problems,
+      ElementsAre(HasSubstr("of the 2 jobs in serial 0, \"gone\" isn't in the experiment; the others have their "
+                            "slots"),
+                  HasSubstr("has no slots for \"b\"")));
   EXPECT_EQ(results.runs[0].jobs[0].plan_dropped, "stale");
   EXPECT_EQ(results.runs[0].jobs[1].plan_dropped, "");
   EXPECT_EQ(results.runs[0].jobs[1].gate_waited, 0_ns);
@@ -339,6 +341,20 @@ TEST_F(SchedulePlanFile, job_that_is_not_in_it__has_dropped_no_plan) {
     EXPECT_EQ(results.runs[0].jobs[0].plan_dropped, "") << datapath->datapath();
     EXPECT_EQ(results.runs[0].jobs[1].plan_dropped, "") << datapath->datapath();
   }
+}
+
+// Once, whatever the number of policies.
+TEST_F(SchedulePlanFile, jobs_that_are_not_in_it__are_named) {
+  PlanFile plan;
+  plan.jobs = {{"a", 110_ms, 60_ms}};
+  write_plan(plan, file);
+  static_cast<void>(run(two_jobs(R"(["schedule", "mltcp+schedule"])", 3), options));
+  EXPECT_THAT(problems, ElementsAre(testing::EndsWith(" has no slots for \"b\", which runs without")));
+  problems.clear();
+  plan.jobs.clear();
+  write_plan(plan, file);
+  static_cast<void>(run(two_jobs(R"(["schedule"])", 3), options));
+  EXPECT_THAT(problems, ElementsAre(testing::EndsWith(" has no slots for \"a\", \"b\", which run without")));
 }
 
 TEST_F(SchedulePlanFile, jobs_without_slots__are_named) {

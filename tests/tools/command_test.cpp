@@ -154,12 +154,32 @@ TEST_F(Command, schedule__prints_and_writes) {
   EXPECT_THAT(kept.out, Not(HasSubstr("dropped: misfit")));
 }
 
+TEST_F(Command, schedule__says_what_a_plan_is_not_worth) {
+  EXPECT_THAT(run("schedule e.toml --plan p.json").err, HasSubstr("the jobs compete for no link: none of them needs"));
+  put("full.toml",
+      "iterations = 4\n[bottleneck]\nrate = \"1 Gbps\"\n"
+      "[[job]]\nname = \"a\"\ncompute = \"32 ms\"\ncommunicate = \"3 MB\"\n"
+      "[[job]]\nname = \"b\"\ncompute = \"32 ms\"\ncommunicate = \"3 MB\"\n"
+      "[[job]]\nname = \"c\"\ncompute = \"32 ms\"\ncommunicate = \"3 MB\"\n");
+  const Outcome crowded = run("schedule full.toml --plan p.json --slack 0");
+  EXPECT_EQ(crowded.status, 0);
+  EXPECT_THAT(crowded.err, AllOf(HasSubstr("the plan has slots for jobs that don't fit: link \"bottleneck\" scores 0."),
+                                 HasSubstr("; write it with --slack 0.")));
+  EXPECT_THAT(run("schedule full.toml --plan p.json").err, Not(HasSubstr("the plan"))) << "with room they fit";
+  put("none.toml", content(folder_ / "full.toml") + "[schedule]\nslack = 0\n");
+  EXPECT_THAT(run("run none.toml --policy mltcp+schedule").out,
+              AllOf(HasSubstr("3 jobs without slots, as none suit; mltcp schedule none.toml --measure says"),
+                    Not(HasSubstr("longer than the jobs' periods"))));
+}
+
 TEST_F(Command, schedule__refuses_options) {
   EXPECT_THAT(refusal("schedule"), HasSubstr("EXPERIMENT.toml is required; see mltcp schedule --help"));
   EXPECT_THAT(refusal("schedule none.toml"), HasSubstr("there is no such file"));
   EXPECT_THAT(refusal("schedule e.toml --json ''"), HasSubstr("the name is empty"));
   EXPECT_THAT(refusal("schedule e.toml --json - --plan -"), HasSubstr("one of them can have standard output"));
   EXPECT_THAT(refusal("schedule e.toml --json e.toml"), HasSubstr("is the file that is read"));
+  for (const char* files : {"--json x --report ./x", "--json x --plan x", "--report x --plan x"})
+    EXPECT_THAT(refusal(std::string("schedule e.toml ") + files), HasSubstr("; name different files")) << files;
   EXPECT_THAT(refusal("schedule e.toml --report no/such/page.html"), HasSubstr("the folder"));
   for (const char* option : {"--drift nan", "--drift 0.6", "--drift -1", "--max-stretch nan", "--max-stretch x",
                              "--slack nan", "--slack -0.1", "--angles -1", "--angles 1.5", "--max-repetitions 0"})
@@ -169,6 +189,8 @@ TEST_F(Command, schedule__refuses_options) {
 TEST_F(Command, run__refuses_options) {
   EXPECT_THAT(refusal("run e.toml --json ''"), StartsWith("mltcp: --json: the name is empty; "));
   EXPECT_THAT(refusal("run e.toml --json e.toml"), HasSubstr("is the file that is read"));
+  EXPECT_THAT(refusal("run e.toml --policy schedule --json x --plan x"), HasSubstr("; name different files"));
+  EXPECT_THAT(refusal("run e.toml --policy fair,fair"), HasSubstr("\"fair\" stands there twice; write it once"));
   EXPECT_THAT(refusal("run e.toml --cores 99"), StartsWith("mltcp: --cores is for datapath ring"));
   for (const char* seed : {"99999999999999999999", "9223372036854775808", "-1", "1.5", "0x10", "''"})
     EXPECT_THAT(refusal(std::string("run e.toml --seed ") + seed),
