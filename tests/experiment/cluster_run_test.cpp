@@ -178,13 +178,13 @@ TEST_P(Levels, run_cluster__slots_are_for_iterations_of_several_phases) {
   EXPECT_LT(mean(results.runs[0].slowdowns), 1.06);
 }
 
-// Two jobs that send for 62% of their iterations have no slots that hold.
+// Two jobs that send for 71% of their iterations have no slots that hold, not even ones longer by a quarter.
 TEST_P(Levels, run_cluster__jobs_that_do_not_fit_get_no_slots) {
   const auto with = [&](const std::string& top) {
     return run_cluster(parse_cluster("level = \"" + GetParam() +
                                          "\"\nschemes = [\"locality\", \"locality+schedule\"]\n" + top + topology() +
                                          "[arrivals]\njobs = 2\nat_start = 2\nworkers = 3\niterations = 40\n"
-                                         "[[type]]\nname = \"a\"\ncompute = \"3 ms\"\ncommunicate = \"6 MB\"\n",
+                                         "[[type]]\nname = \"a\"\ncompute = \"3 ms\"\ncommunicate = \"9 MB\"\n",
                                      "c.toml"));
   };
   const ClusterResults results = with("");
