@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "mltcp/base/error.h"
+#include "mltcp/base/csv.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 
@@ -25,108 +25,59 @@ constexpr std::size_t needed = 3;  // of them
 
 class LinksReader {
  public:
-  LinksReader(const std::string& file, const LinksFileOptions& options) : file_(file), options_(options) {}
+  LinksReader(std::string_view text, const std::string& file, const LinksFileOptions& options)
+      : csv_(text, file), options_(options) {}
 
-  Graph read(std::string_view text) {
-    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // the byte order mark of spreadsheets
-    while (!text.empty()) {
-      ++line_;
-      const std::size_t end = text.find('\n');
-      std::string_view line = text.substr(0, end);
-      text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-      line = trimmed(line.substr(0, line.find('#')));
-      if (line.empty()) continue;
-      if (line.find('\r') != std::string_view::npos)
-        fail("columns", "a carriage return stands within the line", "end lines with a line feed, with or without one");
-      if (line.find('"') != std::string_view::npos)
-        fail("columns", "there are quotation marks", "write names and values without; they can't hold commas");
-      std::vector<std::string_view> fields;
-      for (std::size_t comma = 0; comma != std::string_view::npos;) {
-        comma = line.find(',');
-        fields.push_back(trimmed(line.substr(0, comma)));
-        if (comma != std::string_view::npos) line.remove_prefix(comma + 1);
-      }
-      if (columns_.empty())
-        read_columns(fields);
-      else
-        read_row(fields);
-    }
-    line_ = std::max(line_, 1U);
-    if (columns_.empty()) fail("columns", "the file is empty", "begin it with from,to,rate");
-    if (graph_.links.empty()) fail("from", "there is no link", "add a line such as host-1,switch-1,100 Gbps");
+  Graph read() {
+    if (!csv_.next()) csv_.fail("columns", "the file is empty", "begin it with from,to,rate");
+    csv_.read_columns(known, needed, "the columns are from, to, rate, delay and direction");
+    while (csv_.next()) read_row();
+    if (graph_.links.empty()) csv_.fail("from", "there is no link", "add a line such as host-1,switch-1,100 Gbps");
     return std::move(graph_);
   }
 
  private:
-  [[noreturn]] void fail(std::string_view column, std::string_view cause, std::string_view cure) const {
-    throw InputError(one_line(fmt::format("{}:{}: {}: {}; {}", file_, line_, column, cause, cure)));
-  }
-
-  template <typename Parse>
-  auto with_unit(std::string_view column, std::string_view field, Parse parse) const {
-    try {
-      return parse(field);
-    } catch (const InputError& error) {
-      throw InputError(one_line(fmt::format("{}:{}: {}: {}", file_, line_, column, error.what())));
-    }
-  }
-
-  void read_columns(const std::vector<std::string_view>& names) {
-    for (const std::string_view name : names) {
-      if (std::find(known.begin(), known.end(), name) == known.end())
-        fail("columns", fmt::format("{} is not known", in_quotes(name)),
-             "the columns are from, to, rate, delay and direction");
-      if (std::find(columns_.begin(), columns_.end(), name) != columns_.end())
-        fail("columns", fmt::format("{} stands there twice", in_quotes(name)), "keep one of them");
-      columns_.emplace_back(name);
-    }
-    for (std::size_t i = 0; i < needed; ++i)
-      if (std::find(columns_.begin(), columns_.end(), known[i]) == columns_.end())
-        fail("columns", fmt::format("{} is missing", in_quotes(known[i])), "add the column");
-  }
-
-  void read_row(const std::vector<std::string_view>& fields) {
-    if (fields.size() != columns_.size())
-      fail("columns",
-           fmt::format("the line has {} fields and the first one {} columns", fields.size(), columns_.size()),
-           "write a field for each, separated by commas");
+  void read_row() {
+    const auto& fields = csv_.fields();
+    const auto& columns = csv_.columns();
     Graph::Link link;
     link.delay = options_.delay;
     bool both = true;
     for (std::size_t i = 0; i < fields.size(); ++i) {
       const std::string_view field = fields[i];
-      if (columns_[i] == "from" || columns_[i] == "to") {
-        check_name(columns_[i], field);
-        (columns_[i] == "from" ? link.from : link.to) = field;
-      } else if (columns_[i] == "rate") {
-        link.capacity = with_unit("rate", field, parse_rate);
+      if (columns[i] == "from" || columns[i] == "to") {
+        check_name(columns[i], field);
+        (columns[i] == "from" ? link.from : link.to) = field;
+      } else if (columns[i] == "rate") {
+        link.capacity = csv_.parsed("rate", field, parse_rate);
         if (link.capacity < least_rate || link.capacity > Topology::kHighestCapacity)
-          fail("rate", fmt::format("{} is out of range", to_text(link.capacity)),
-               fmt::format("write {} to {}", to_text(least_rate), to_text(Topology::kHighestCapacity)));
-      } else if (columns_[i] == "delay" && !field.empty()) {
-        link.delay = with_unit("delay", field, parse_duration);
+          csv_.fail("rate", fmt::format("{} is out of range", to_text(link.capacity)),
+                    fmt::format("write {} to {}", to_text(least_rate), to_text(Topology::kHighestCapacity)));
+      } else if (columns[i] == "delay" && !field.empty()) {
+        link.delay = csv_.parsed("delay", field, parse_duration);
         if (link.delay > Topology::kLongestDelay)
-          fail("delay", fmt::format("{} is too long", to_text(link.delay)),
-               "write at most " + to_text(Topology::kLongestDelay));
-      } else if (columns_[i] == "direction" && !field.empty()) {
+          csv_.fail("delay", fmt::format("{} is too long", to_text(link.delay)),
+                    "write at most " + to_text(Topology::kLongestDelay));
+      } else if (columns[i] == "direction" && !field.empty()) {
         if (field != "both" && field != "one-way")
-          fail("direction", fmt::format("{} is not known", in_quotes(field)), "write both or one-way");
+          csv_.fail("direction", fmt::format("{} is not known", in_quotes(field)), "write both or one-way");
         both = field == "both";
       }
     }
     if (link.from == link.to)
-      fail("to", fmt::format("a link leads from {} to itself", in_quotes(link.from)), "leave it out");
+      csv_.fail("to", fmt::format("a link leads from {} to itself", in_quotes(link.from)), "leave it out");
     add(link);
     std::swap(link.from, link.to);
     if (both) add(std::move(link));
   }
 
   void check_name(std::string_view column, std::string_view name) const {
-    if (name.empty()) fail(column, "the name is empty", "write the name of a host or a switch");
+    if (name.empty()) csv_.fail(column, "the name is empty", "write the name of a host or a switch");
     if (name.size() > most_name_bytes)
-      fail(column, fmt::format("the name has {} bytes", name.size()), fmt::format("write at most {}", most_name_bytes));
+      csv_.fail(column, fmt::format("the name has {} bytes", name.size()),
+                fmt::format("write at most {}", most_name_bytes));
     if (one_line(name) != name)
-      fail(column, "the name has control characters or is not UTF-8", "write printable characters only");
+      csv_.fail(column, "the name has control characters or is not UTF-8", "write printable characters only");
   }
 
   struct Node {
@@ -149,16 +100,16 @@ class LinksReader {
 
   void add(Graph::Link link) {
     if (graph_.links.size() == Topology::kMostLinks)
-      fail("from", fmt::format("there are more than {} links, one direction each", Topology::kMostLinks),
-           "give a smaller network");
+      csv_.fail("from", fmt::format("there are more than {} links, one direction each", Topology::kMostLinks),
+                "give a smaller network");
     Node& from = node(link.from);
     Node& to = node(link.to);
-    const auto [first, is_new] = lines_.try_emplace(std::uint64_t{from.number} << 32U | to.number, line_);
+    const auto [first, is_new] = lines_.try_emplace(std::uint64_t{from.number} << 32U | to.number, csv_.line());
     if (!is_new)
-      fail("from",
-           fmt::format("the link from {} to {} stands in line {} too", in_quotes(link.from), in_quotes(link.to),
-                       first->second),
-           "keep one; several cables side by side are one link of their rate");
+      csv_.fail("from",
+                fmt::format("the link from {} to {} stands in line {} too", in_quotes(link.from), in_quotes(link.to),
+                            first->second),
+                "keep one; several cables side by side are one link of their rate");
     claim(from, from.sends);
     claim(to, to.receives);
     graph_.links.push_back(std::move(link));
@@ -168,18 +119,16 @@ class LinksReader {
     const Graph::Node& host = graph_.nodes[of.number];
     if (!host.host) return;
     if (line != 0)
-      fail("from", fmt::format("host {} has a link in line {} already", in_quotes(host.name), line),
-           "a host has one: join its links into one of their rate, or make it several hosts");
-    line = line_;
+      csv_.fail("from", fmt::format("host {} has a link in line {} already", in_quotes(host.name), line),
+                "a host has one: join its links into one of their rate, or make it several hosts");
+    line = csv_.line();
   }
 
-  const std::string& file_;
+  CsvReader csv_;
   const LinksFileOptions& options_;
   Graph graph_;
-  std::vector<std::string> columns_;
   std::unordered_map<std::string, Node> nodes_;
   std::unordered_map<std::uint64_t, std::uint32_t> lines_;  ///< by both ends
-  std::uint32_t line_ = 0;
 };
 
 }  // namespace
@@ -194,7 +143,7 @@ Graph load_links(const std::filesystem::path& path, const LinksFileOptions& opti
 }
 
 Graph parse_links(std::string_view text, const std::string& file, const LinksFileOptions& options) {
-  return LinksReader(file, options).read(text);
+  return LinksReader(text, file, options).read();
 }
 
 }  // namespace mltcp::experiment

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "mltcp/base/error.h"
+#include "mltcp/base/csv.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/random.h"
 #include "mltcp/base/text.h"
@@ -23,37 +23,17 @@ constexpr std::uint32_t most_workers = 1'000'000;
 constexpr std::uint32_t most_iterations = 1'000'000;
 constexpr std::uint32_t most_batch = 1'000'000;
 
-std::vector<std::string_view> fields_of(std::string_view line) {
-  std::vector<std::string_view> fields;
-  for (;;) {
-    const std::size_t comma = line.find(',');
-    fields.push_back(trimmed(line.substr(0, comma)));
-    if (comma == std::string_view::npos) return fields;
-    line.remove_prefix(comma + 1);
-  }
-}
-
 class ArrivalReader {
  public:
-  explicit ArrivalReader(const std::string& file) : file_(file) {}
+  ArrivalReader(std::string_view text, const std::string& file) : csv_(text, file) {}
 
-  ArrivalFile read(std::string_view text) {
-    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // the byte order mark of spreadsheets
-    while (!text.empty()) {
-      ++line_;
-      const std::size_t end = text.find('\n');
-      std::string_view line = text.substr(0, end);
-      text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-      line = trimmed(line.substr(0, line.find('#')));
-      if (line.empty()) continue;
-      if (columns_.empty())
-        read_columns(fields_of(line));
-      else
-        read_row(fields_of(line));
-    }
-    line_ = std::max(line_, 1U);
-    if (columns_.empty()) fail("columns", "the file is empty", "begin it with arrival,job,workers,iterations");
-    if (result_.rows.empty()) fail("arrival", "no job arrives", "add a line such as 0 s,VGG16,8,500");
+  ArrivalFile read() {
+    if (!csv_.next()) csv_.fail("columns", "the file is empty", "begin it with arrival,job,workers,iterations");
+    csv_.read_columns(
+        known, needed,
+        "the columns are arrival (times with their unit, as in 1.5 s), job, workers, iterations and batch");
+    while (csv_.next()) read_row();
+    if (result_.rows.empty()) csv_.fail("arrival", "no job arrives", "add a line such as 0 s,VGG16,8,500");
     std::stable_sort(result_.rows.begin(), result_.rows.end(),
                      [](const auto& a, const auto& b) { return a.arrival.at < b.arrival.at; });
     return std::move(result_);
@@ -61,41 +41,22 @@ class ArrivalReader {
 
  private:
   static constexpr std::array<std::string_view, 5> known{"arrival", "job", "workers", "iterations", "batch"};
+  static constexpr std::size_t needed = 4;  // of them
 
-  [[noreturn]] void fail(std::string_view column, std::string_view cause, std::string_view cure) const {
-    throw InputError(one_line(fmt::format("{}:{}: {}: {}; {}", file_, line_, column, cause, cure)));
-  }
-
-  void read_columns(const std::vector<std::string_view>& names) {
-    for (const std::string_view name : names) {
-      if (std::find(known.begin(), known.end(), name) == known.end())
-        fail("columns", fmt::format("{} is not known", in_quotes(name)),
-             "the columns are arrival (times with their unit, as in 1.5 s), job, workers, iterations and batch");
-      if (std::find(columns_.begin(), columns_.end(), name) != columns_.end())
-        fail("columns", fmt::format("{} stands there twice", in_quotes(name)), "keep one of them");
-      columns_.emplace_back(name);
-    }
-    for (const std::string_view name : known)
-      if (name != "batch" && std::find(columns_.begin(), columns_.end(), name) == columns_.end())
-        fail("columns", fmt::format("{} is missing", in_quotes(name)), "add the column");
-  }
-
-  void read_row(const std::vector<std::string_view>& fields) {
-    if (fields.size() != columns_.size())
-      fail("columns",
-           fmt::format("the line has {} fields and the first one {} columns", fields.size(), columns_.size()),
-           "write a field for each, separated by commas");
+  void read_row() {
+    const auto& fields = csv_.fields();
+    const auto& columns = csv_.columns();
     ArrivalFile::Row row;
-    row.line = line_;
+    row.line = csv_.line();
     for (std::size_t i = 0; i < fields.size(); ++i) {
       const std::string_view field = fields[i];
-      if (columns_[i] == "arrival")
+      if (columns[i] == "arrival")
         row.arrival.at = time(field);
-      else if (columns_[i] == "job")
+      else if (columns[i] == "job")
         row.arrival.type = job(field);
-      else if (columns_[i] == "workers")
+      else if (columns[i] == "workers")
         row.arrival.workers = whole("workers", field, 2, most_workers);
-      else if (columns_[i] == "iterations")
+      else if (columns[i] == "iterations")
         row.arrival.iterations = whole("iterations", field, 1, most_iterations);
       else if (!field.empty())
         row.arrival.batch = whole("batch", field, 1, most_batch);
@@ -106,21 +67,16 @@ class ArrivalReader {
   [[nodiscard]] Nanos time(std::string_view field) const {
     // parse_duration() takes a bare 0, next to which a bare 5 would look like a time, too.
     if (!field.empty() && field.find_first_not_of("+-.0123456789eE") == std::string_view::npos)
-      fail("arrival", fmt::format("{} is a time without its unit", in_quotes(field)),
-           "write one of the units ns, us, ms, s, min, as in 1.5 s");
-    Nanos result;
-    try {
-      result = parse_duration(field);
-    } catch (const InputError& error) {
-      throw InputError(one_line(fmt::format("{}:{}: arrival: {}", file_, line_, error.what())));
-    }
+      csv_.fail("arrival", fmt::format("{} is a time without its unit", in_quotes(field)),
+                "write one of the units ns, us, ms, s, min, as in 1.5 s");
+    const Nanos result = csv_.parsed("arrival", field, parse_duration);
     if (result > latest)
-      fail("arrival", fmt::format("{} is too late", to_text(result)), "write at most " + to_text(latest));
+      csv_.fail("arrival", fmt::format("{} is too late", to_text(result)), "write at most " + to_text(latest));
     return result;
   }
 
   std::uint32_t job(std::string_view field) {
-    if (field.empty()) fail("job", "the name is empty", "write the name of a job type or model");
+    if (field.empty()) csv_.fail("job", "the name is empty", "write the name of a job type or model");
     const auto [at, is_new] = numbers_.try_emplace(std::string(field), static_cast<std::uint32_t>(result_.jobs.size()));
     if (is_new) result_.jobs.emplace_back(field);
     return at->second;
@@ -131,14 +87,12 @@ class ArrivalReader {
     std::uint32_t value = 0;
     const auto [end, problem] = std::from_chars(field.data(), field.data() + field.size(), value);
     if (problem != std::errc() || end != field.data() + field.size() || value < least || value > most)
-      fail(column, fmt::format("{} is not a whole number from {} to {}", in_quotes(field), least, most),
-           "write one without sign, point or unit");
+      csv_.fail(column, fmt::format("{} is not a whole number from {} to {}", in_quotes(field), least, most),
+                "write one without sign, point or unit");
     return value;
   }
 
-  const std::string& file_;
-  std::uint32_t line_ = 0;
-  std::vector<std::string> columns_;
+  CsvReader csv_;
   std::unordered_map<std::string, std::uint32_t> numbers_;  // of result_.jobs
   ArrivalFile result_;
 };
@@ -179,7 +133,7 @@ std::vector<Arrival> draw_arrivals(std::span<const TypeChoices> mix, std::uint32
   return result;
 }
 
-ArrivalFile parse_arrivals(std::string_view text, const std::string& file) { return ArrivalReader(file).read(text); }
+ArrivalFile parse_arrivals(std::string_view text, const std::string& file) { return ArrivalReader(text, file).read(); }
 
 ArrivalFile load_arrivals(const std::filesystem::path& path) {
   const std::string file = path.string();

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <utility>
 
+#include "mltcp/base/csv.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
@@ -26,86 +27,70 @@ constexpr std::array<std::pair<std::string_view, double>, 4> kTimes{
 
 class ProfileReader {
  public:
-  explicit ProfileReader(const std::string& file) { profile_.file = file; }
+  ProfileReader(std::string_view text, const std::string& file) : csv_(text, file) { profile_.file = file; }
 
-  Profile read(std::string_view text) {
-    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // the byte order mark of spreadsheets
-    while (!text.empty()) {
-      const auto end = text.find('\n');
-      ++line_;
-      take(trimmed(text.substr(0, end)));
-      text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    }
-    if (unit_ <= 0) fail("header", "the file is empty", "begin it with time_ms,rate_bps");
+  Profile read() {
+    while (csv_.next()) take(csv_.fields());
+    if (unit_ <= 0) csv_.fail("header", "the file is empty", "begin it with time_ms,rate_bps");
     if (profile_.steps.size() < 2)
-      fail("time", "there is one row or none", "write a row for each change of the rate, and one with the period");
+      csv_.fail("time", "there is one row or none", "write a row for each change of the rate, and one with the period");
     profile_.period = profile_.steps.back().from;
     profile_.steps.pop_back();
     bool sends = false;
     for (const Profile::Step& step : profile_.steps) sends |= !step.rate.is_zero();
-    if (!sends) fail("rate", "there is no traffic before the last row", "give a profile of a job that sends");
+    if (!sends) csv_.fail("rate", "there is no traffic before the last row", "give a profile of a job that sends");
     return std::move(profile_);
   }
 
  private:
-  [[noreturn]] void fail(std::string_view column, std::string_view cause, std::string_view cure) const {
-    throw InputError(one_line(
-        fmt::format("{}:{}: {}: {}; {}", profile_.file, std::max<std::size_t>(line_, 1), column, cause, cure)));
-  }
-
-  void take(std::string_view line) {
-    if (line.empty() || line.front() == '#') return;
-    const auto comma = line.find(',');
-    if (comma == std::string_view::npos || line.find(',', comma + 1) != std::string_view::npos)
-      fail("row", "it has not two columns", "write time and rate with a comma between them");
-    const std::string_view first = trimmed(line.substr(0, comma));
-    const std::string_view second = trimmed(line.substr(comma + 1));
+  void take(const std::vector<std::string_view>& fields) {
+    if (fields.size() != 2) csv_.fail("row", "it has not two columns", "write time and rate with a comma between them");
     if (unit_ <= 0)
-      header(first, second);
+      header(fields[0], fields[1]);
     else
-      row(first, second);
+      row(fields[0], fields[1]);
   }
 
   void header(std::string_view time, std::string_view rate) {
     for (const auto& [name, nanos] : kTimes)
       if (time == name) unit_ = nanos;
     if (unit_ <= 0)
-      fail("header", fmt::format("{} is no time with its unit", in_quotes(time)),
-           "write time_ns, time_us, time_ms or time_s, and rate_bps");
+      csv_.fail("header", fmt::format("{} is no time with its unit", in_quotes(time)),
+                "write time_ns, time_us, time_ms or time_s, and rate_bps");
     if (rate != "rate_bps")
-      fail("header", fmt::format("{} is no rate in bits per second", in_quotes(rate)), "write rate_bps");
+      csv_.fail("header", fmt::format("{} is no rate in bits per second", in_quotes(rate)), "write rate_bps");
   }
 
   [[nodiscard]] double number(std::string_view column, std::string_view text) const {
     double value = 0;
     const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (problem != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-      fail(column, fmt::format("{} is no number", in_quotes(text)),
-           "write a decimal number alone, as in 150.5 or 1e9; its unit stands in the header");
-    if (value < 0) fail(column, fmt::format("{} is below 0", value), "write 0 or more");
+      csv_.fail(column, fmt::format("{} is no number", in_quotes(text)),
+                "write a decimal number alone, as in 150.5 or 1e9; its unit stands in the header");
+    if (value < 0) csv_.fail(column, fmt::format("{} is below 0", value), "write 0 or more");
     return value;
   }
 
   void row(std::string_view time, std::string_view rate) {
     if (profile_.steps.size() > kMostProfileSteps)
-      fail("row", fmt::format("there are more than {} of them", kMostProfileSteps), "average over longer steps");
+      csv_.fail("row", fmt::format("there are more than {} of them", kMostProfileSteps), "average over longer steps");
     const double nanos = number("time", time) * unit_;
-    if (nanos > kLongestPeriod) fail("time", "it is more than a day", "give one iteration");
+    if (nanos > kLongestPeriod) csv_.fail("time", "it is more than a day", "give one iteration");
     const double bps = number("rate", rate);
     if (bps > kHighestRate || (bps > 0 && bps < kLowestRate))
-      fail("rate", fmt::format("{} is out of range", bps), "write 0, or 1000 to 1e14 bits per second");
+      csv_.fail("rate", fmt::format("{} is out of range", bps), "write 0, or 1000 to 1e14 bits per second");
     const Profile::Step step{Nanos(std::llround(nanos)), Rate(static_cast<std::uint64_t>(std::llround(bps)))};
     if (profile_.steps.empty() && step.from.count != 0)
-      fail("time", fmt::format("the first is {}", in_quotes(time)), "begin with a row at time 0");
+      csv_.fail("time", fmt::format("the first is {}", in_quotes(time)), "begin with a row at time 0");
     if (!profile_.steps.empty() && step.from <= profile_.steps.back().from)
-      fail("time", fmt::format("{} is not after the row before it, to the nanosecond", in_quotes(time)),
-           "write times that rise");
+      csv_.fail("time", fmt::format("{} is not after the row before it, to the nanosecond", in_quotes(time)),
+                "write times that rise");
     profile_.steps.push_back(step);
   }
 
+  CsvReader csv_;
   Profile profile_;
   double unit_ = 0;  // nanoseconds; 0 before the header
-  std::size_t line_ = 0;
 };
 
 }  // namespace
@@ -115,7 +100,7 @@ Profile load_profile(const std::filesystem::path& path) {
   return parse_profile(read_text_file(path, file + ":1: file", kProfileFile), file);
 }
 
-Profile parse_profile(std::string_view text, const std::string& file) { return ProfileReader(file).read(text); }
+Profile parse_profile(std::string_view text, const std::string& file) { return ProfileReader(text, file).read(); }
 
 std::vector<Phase> to_phases(const Profile& profile) {
   std::vector<Phase> phases;

@@ -1,0 +1,83 @@
+// Tables in comma-separated text.
+#include "mltcp/base/csv.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+namespace mltcp {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr std::array<std::string_view, 3> kKnown{"name", "size", "note"};
+
+CsvReader table(std::string_view text) {
+  CsvReader csv(text, "t.csv");
+  EXPECT_TRUE(csv.next());
+  csv.read_columns(kKnown, 2, "the columns are name, size and note");
+  return csv;
+}
+
+std::string refusal(std::string_view text) {
+  try {
+    for (CsvReader csv = table(text); csv.next();) continue;
+    return "";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+TEST(Csv, next__goes_to_lines_with_fields) {
+  CsvReader csv = table("\xef\xbb\xbf# sizes\n\n size , name\r\n 1 kB,\ta b # the first\n  \t\n,\n2 kB,c");
+  EXPECT_THAT(csv.columns(), ElementsAre("size", "name"));
+  EXPECT_EQ(csv.line(), 3U);
+  ASSERT_TRUE(csv.next());
+  EXPECT_THAT(csv.fields(), ElementsAre("1 kB", "a b"));
+  EXPECT_EQ(csv.line(), 4U);
+  ASSERT_TRUE(csv.next());
+  EXPECT_THAT(csv.fields(), ElementsAre("", ""));
+  ASSERT_TRUE(csv.next());
+  EXPECT_THAT(csv.fields(), ElementsAre("2 kB", "c"));
+  EXPECT_EQ(csv.line(), 7U);
+  EXPECT_FALSE(csv.next());
+  EXPECT_FALSE(csv.next());
+  EXPECT_FALSE(CsvReader("", "t.csv").next());
+  EXPECT_FALSE(CsvReader("# nothing\n\n", "t.csv").next());
+}
+
+TEST(Csv, read_columns__refuses_what_is_unknown_twice_or_missing) {
+  EXPECT_EQ(refusal("name,weight\n"), "t.csv:1: columns: \"weight\" is not known; the columns are name, size and note");
+  EXPECT_EQ(refusal("name,\n"), "t.csv:1: columns: \"\" is not known; the columns are name, size and note");
+  EXPECT_EQ(refusal("name,size,name\n"), "t.csv:1: columns: \"name\" stands there twice; keep one of them");
+  EXPECT_EQ(refusal("\nname,note\n"), "t.csv:2: columns: \"size\" is missing; add the column");
+  EXPECT_EQ(refusal("note,size,name\n"), "");
+}
+
+TEST(Csv, next__refuses_other_dialects) {
+  const std::string wide = "; write a field for each, separated by commas";
+  EXPECT_EQ(refusal("name,size\na\n"), "t.csv:2: columns: the line has 1 fields and the first one 2 columns" + wide);
+  EXPECT_EQ(refusal("name,size\na,1,\n"), "t.csv:2: columns: the line has 3 fields and the first one 2 columns" + wide);
+  EXPECT_EQ(refusal("name,size\n\"a\",1\n"),
+            "t.csv:2: columns: there are quotation marks; write names and values without; they can't hold commas");
+  EXPECT_EQ(refusal("name,size\na,1\rb,2\r"),
+            "t.csv:2: columns: a carriage return stands within the line; end lines with a line feed, with or without "
+            "one");
+}
+
+TEST(Csv, parsed__tells_file_line_and_column) {
+  CsvReader csv = table("name,size\n\na,1\n");
+  ASSERT_TRUE(csv.next());
+  EXPECT_EQ(csv.parsed("size", csv.fields()[1], [](std::string_view text) { return text.size(); }), 1U);
+  try {
+    csv.parsed("size", "x\ny", [](std::string_view text) -> int { throw InputError(std::string(text) + "; mend it"); });
+    FAIL() << "no error";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "t.csv:3: size: x?y; mend it");
+  }
+}
+
+}  // namespace
+}  // namespace mltcp
