@@ -99,6 +99,8 @@ class Reader final : public SettingsReader {
   [[nodiscard]] std::string hint(std::string_view prefix, std::string_view key) const override {
     if (prefix.empty() && (key == "experiment" || key == "vary" || key == "seeds" || key == "case"))
       return "it is one of a sweep: use mltcp sweep";
+    if (prefix.empty() && (key == "arrivals" || key == "type" || key == "schemes" || key == "level" || key == "gpu"))
+      return "it is one of a cluster: use mltcp cluster";
     if (!prefix.empty() && is_top_level(key))
       return "it belongs to the top level: write it above the first [table] of the file";
     return {};

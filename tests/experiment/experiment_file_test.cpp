@@ -252,6 +252,7 @@ TEST(ExperimentFile, parse__marks_that_no_packet_gets_are_refused) {
 
 TEST(ExperimentFile, parse__a_sweep_is_told_from_an_experiment) {
   EXPECT_THAT(refusal("experiment = \"e.toml\"\n"), error_at(1, "experiment", "use mltcp sweep"));
+  EXPECT_THAT(refusal("[arrivals]\njobs = 4\n"), error_at(1, "arrivals", "use mltcp cluster"));
 }
 
 TEST(ExperimentFile, parse__mtu_and_stragglers) {
