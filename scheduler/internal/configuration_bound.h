@@ -56,7 +56,8 @@ class ConfigurationBound {
 
  private:
   static constexpr std::size_t kMostConfigurations = 2'048;
-  static constexpr int kFraction = 20;  // most bits of prices and weights after the point
+  static constexpr std::size_t kMostItems = 60;  // of a block; they have a bit each
+  static constexpr int kFraction = 20;           // most bits of prices and weights after the point
 
   /// A job at one of its levels above 0.
   struct Item {
@@ -88,10 +89,23 @@ class ConfigurationBound {
     Int128 price;
   };
 
+  /// Levels of a job on a link, highest first.
+  [[nodiscard]] std::vector<Item> items_of(std::uint32_t job, const Curve& curve) const;
+  void fill_blocks();
+  /// Gives the block those of the sets and overlaps that are about its jobs.
+  static void relate(Block& block, const std::vector<Set>& sets, const std::vector<Overlap>& overlaps);
+  /// False where the numbers are too large for a bound in 128 bits.
+  bool set_fraction(Block& block) const;
+  void set_prices(Block& block) const;
+  /// The bound at the block's prices, scaled by its fraction.
+  [[nodiscard]] Int128 value_of(const Block& block) const;
+
   [[nodiscard]] static std::vector<Configuration> configurations(const std::vector<Item>& items);
+  /// The configurations that follow each other when all jobs start together and go through their levels from the
+  /// highest down: one more than there are items, each of them given its time by these alone.
+  [[nodiscard]] static std::vector<std::uint64_t> all_at_once(const std::vector<Item>& items);
   /// Of the jobs of a set.
   [[nodiscard]] static std::int64_t sum_in(const Block& block, std::uint64_t items, std::uint64_t jobs);
-  void set_prices(Block& block) const;
 
   const Model& model_;
   Int128 root_ = 0;
