@@ -50,7 +50,8 @@ void SettingsReader::read_mltcp(const Item& item, MltcpSettings& result) const {
   const auto points = find(keys, item.key, "points");
   const auto slope = find(keys, item.key, "slope");
   const auto intercept = find(keys, item.key, "intercept");
-  if (int{function.has_value()} + int{points.has_value()} + int{slope || intercept} > 1)
+  const bool line = slope || intercept;
+  if ((function && points) || (function && line) || (points && line))
     fail(function ? *function : *points, "the aggressiveness function is given twice",
          "write either function, or points, or slope and intercept");
   const Item& last = function ? *function : points ? *points : intercept ? *intercept : slope ? *slope : item;
@@ -133,6 +134,7 @@ void SettingsReader::read_algorithm(const toml::table& root, std::string_view na
   if (!item) return;
   const toml::table& keys = table(*item, fmt::format("[{}] and below it its parameters", name));
   std::vector<std::string> known;
+  known.reserve(settings.size());
   for (const Setting& setting : settings) known.emplace_back(setting.key);
   check_keys(keys, name, known);
   // Some bound others, so all are read before they are checked. What is out of range is named first, and may be a

@@ -27,7 +27,7 @@ constexpr int room_halvings = 4;
 
 // Demands as whole parts of a capacity, up to some times the capacity.
 constexpr double parts = 64;
-constexpr std::size_t most_parts = 8 * 64;
+constexpr std::size_t most_parts = 512;
 using Distribution = std::vector<double>;  // share of the time, by parts
 
 struct Level {
