@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-#include "mltcp/dpdk/handoff.h"
+#include "mltcp/base/handoff.h"
 #include "mltcp/dpdk/ring_port.h"
 
 namespace mltcp::dpdk {

@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
-#include "mltcp/dpdk/handoff.h"
+#include "mltcp/base/handoff.h"
 #include "mltcp/dpdk/ring_burst.h"
 #include "mltcp/dpdk/ring_port.h"
 #include "mltcp/transport/wire.h"

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "mltcp/dpdk/handoff.h"
+#include "mltcp/base/handoff.h"
 #include "mltcp/dpdk/ring_burst.h"
 
 namespace mltcp::dpdk {

@@ -2,9 +2,6 @@
 #include "mltcp/experiment/cluster_run.h"
 
 #include <fmt/format.h>
-#include <oneapi/tbb/blocked_range.h>
-#include <oneapi/tbb/global_control.h>
-#include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
 #include <cmath>
@@ -19,6 +16,7 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/parallel.h"
 #include "mltcp/base/random.h"
 #include "mltcp/experiment/cluster_network.h"
 #include "mltcp/experiment/flow_level.h"
@@ -446,9 +444,6 @@ ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRun
   results.hosts = experiment.topology.hosts();
   results.oversubscription = experiment.topology.topology->oversubscription();
 
-  std::optional<oneapi::tbb::global_control> limit;
-  if (settings.threads > 0) limit.emplace(oneapi::tbb::global_control::max_allowed_parallelism, settings.threads);
-
   std::map<Kind, Nanos> isolated;
   for (std::uint32_t i = 0; i < experiment.seeds; ++i)
     for (const Arrival& arrival : arrivals_of(experiment, experiment.seed + i)) isolated[kind_of(arrival)];
@@ -471,7 +466,7 @@ ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRun
                       fmt::format("{} of {} kinds of jobs measured alone", measured, unknown.size()));
   };
   tell_measured(0);
-  oneapi::tbb::parallel_for(std::size_t{0}, unknown.size(), [&](std::size_t i) {
+  in_parallel(settings.threads, unknown.size(), [&](std::size_t i) {
     unknown[i]->second = isolated_period(experiment, unknown[i]->first);
     tell_measured(1);
   });
@@ -479,26 +474,20 @@ ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRun
   const std::size_t runs = experiment.schemes.size() * experiment.seeds;
   results.runs.resize(runs);
   std::vector<double> fractions(runs);
-  oneapi::tbb::parallel_for(
-      oneapi::tbb::blocked_range<std::size_t>(0, runs, 1),
-      [&](const oneapi::tbb::blocked_range<std::size_t>& range) {
-        for (std::size_t i = range.begin(); i < range.end(); ++i) {
-          const std::function<void(double)> tick = [&, i](double fraction) {
-            if (!settings.progress) return;
-            const std::lock_guard lock(mutex);
-            fractions[i] = fraction;
-            const double done = std::accumulate(fractions.begin(), fractions.end(), 0.0) / static_cast<double>(runs);
-            const auto finished =
-                std::count_if(fractions.begin(), fractions.end(), [](double share) { return share > 1 - 1e-9; });
-            settings.progress((alone + together * done) / (alone + together),
-                              fmt::format("{} of {} runs", finished, runs));
-          };
-          results.runs[i] = ClusterRunner(experiment, experiment.schemes[i / experiment.seeds],
-                                          experiment.seed + i % experiment.seeds, isolated, tick)
-                                .run();
-        }
-      },
-      oneapi::tbb::simple_partitioner());
+  in_parallel(settings.threads, runs, [&](std::size_t i) {
+    const std::function<void(double)> tick = [&, i](double fraction) {
+      if (!settings.progress) return;
+      const std::lock_guard lock(mutex);
+      fractions[i] = fraction;
+      const double done = std::accumulate(fractions.begin(), fractions.end(), 0.0) / static_cast<double>(runs);
+      const auto finished =
+          std::count_if(fractions.begin(), fractions.end(), [](double share) { return share > 1 - 1e-9; });
+      settings.progress((alone + together * done) / (alone + together), fmt::format("{} of {} runs", finished, runs));
+    };
+    results.runs[i] = ClusterRunner(experiment, experiment.schemes[i / experiment.seeds],
+                                    experiment.seed + i % experiment.seeds, isolated, tick)
+                          .run();
+  });
   return results;
 }
 

@@ -2,11 +2,6 @@
 #include "mltcp/experiment/sweep_run.h"
 
 #include <fmt/format.h>
-#include <oneapi/tbb/blocked_range.h>
-#include <oneapi/tbb/global_control.h>
-#include <oneapi/tbb/parallel_for.h>
-#include <oneapi/tbb/task_arena.h>
-#include <oneapi/tbb/task_group.h>
 
 #include <algorithm>
 #include <mutex>
@@ -19,6 +14,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/fingerprint.h"
+#include "mltcp/base/parallel.h"
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/runner.h"
 #include "mltcp/experiment/testbed.h"
@@ -37,24 +33,6 @@ struct Stopped {};  // thrown through a run that is given up
 std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string checksum_of(const Json& record) { return Fingerprint().add(dumped(record)).text(); }
-
-template <typename Body>
-void in_parallel(std::uint32_t threads, std::size_t count, const Body& body) {
-  // Also when these are more than there are cores.
-  std::optional<tbb::global_control> allowed;
-  if (threads > 0) allowed.emplace(tbb::global_control::max_allowed_parallelism, threads);
-  tbb::task_arena arena(threads == 0 ? tbb::task_arena::automatic : static_cast<int>(threads));
-  arena.execute([&] {
-    tbb::task_group_context context;
-    // One at a time: runs differ in length, and few may be left.
-    tbb::parallel_for(
-        tbb::blocked_range<std::size_t>(0, count, 1),
-        [&](const tbb::blocked_range<std::size_t>& range) {
-          for (std::size_t i = range.begin(); i < range.end(); ++i) body(i, context);
-        },
-        tbb::simple_partitioner(), context);
-  });
-}
 
 }  // namespace
 
@@ -157,7 +135,7 @@ SweepOutcome run_sweep(const Sweep& sweep, const SweepSettings& settings) {
   };
   std::vector<char> there(tasks.size());
   std::vector<std::string> failures(tasks.size());
-  in_parallel(settings.threads, tasks.size(), [&](std::size_t i, tbb::task_group_context&) {
+  in_parallel(settings.threads, tasks.size(), [&](std::size_t i) {
     if (stopped()) return;
     const std::string& identity = tasks[i].identity;
     std::optional<SweepRecord> record = read_record(record_path(settings.folder, identity), identity);
@@ -189,7 +167,7 @@ SweepOutcome run_sweep(const Sweep& sweep, const SweepSettings& settings) {
                         to_do.empty() ? 1.0 : fractions / static_cast<double>(to_do.size()));
   };
   tell();
-  in_parallel(settings.threads, to_do.size(), [&](std::size_t i, tbb::task_group_context& context) {
+  in_parallel(settings.threads, to_do.size(), [&](std::size_t i, oneapi::tbb::task_group_context& context) {
     const SweepTask& task = tasks[to_do[i]];
     const SweepPoint& point = sweep.points[task.point];
     const auto check = [&] {

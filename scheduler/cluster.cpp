@@ -2,10 +2,6 @@
 #include "mltcp/scheduler/cluster.h"
 
 #include <fmt/format.h>
-#include <oneapi/tbb/blocked_range.h>
-#include <oneapi/tbb/global_control.h>
-#include <oneapi/tbb/parallel_for.h>
-#include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,6 +14,7 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/parallel.h"
 #include "mltcp/base/text.h"
 #include "mltcp/scheduler/internal/cluster_state.h"
 #include "mltcp/scheduler/internal/descent.h"
@@ -152,8 +149,6 @@ class Cluster::Impl {
     std::vector<double> scores;  ///< by vertex
   };
 
-  template <typename Body>
-  void in_parallel(std::size_t count, const Body& body) const;
   std::vector<std::unique_ptr<const RoutedJob>> routed(std::vector<ClusterJob> jobs, bool beside_running) const;
   std::vector<const RoutedJob*> with_running(const std::vector<std::unique_ptr<const RoutedJob>>& others) const;
   void choose_slots_of(std::span<Asking*> askings);
@@ -203,23 +198,6 @@ class Cluster::Impl {
   std::unordered_map<std::string, double> remembered_pairs_;
 };
 
-template <typename Body>
-void Cluster::Impl::in_parallel(std::size_t count, const Body& body) const {
-  // Also when these are more than there are cores.
-  std::optional<tbb::global_control> allowed;
-  if (options.threads > 0) allowed.emplace(tbb::global_control::max_allowed_parallelism, options.threads);
-  tbb::task_arena arena(options.threads == 0 ? tbb::task_arena::automatic : static_cast<int>(options.threads));
-  arena.execute([&] {
-    // One at a time: questions differ in size.
-    tbb::parallel_for(
-        tbb::blocked_range<std::size_t>(0, count, 1),
-        [&](const tbb::blocked_range<std::size_t>& range) {
-          for (std::size_t i = range.begin(); i < range.end(); ++i) body(i);
-        },
-        tbb::simple_partitioner());
-  });
-}
-
 std::vector<std::unique_ptr<const RoutedJob>> Cluster::Impl::routed(std::vector<ClusterJob> jobs,
                                                                     bool beside_running) const {
   std::unordered_set<std::string_view> names;
@@ -265,7 +243,7 @@ void Cluster::Impl::choose_slots_of(std::span<Asking*> askings) {
           !remembered_slots_.contains(key) && asked.insert(key).second)
         all.push_back({std::move(key), &asking->state, &component, {}});
   // Components of one state have different jobs.
-  in_parallel(all.size(), [&](std::size_t i) {
+  in_parallel(options.threads, all.size(), [&](std::size_t i) {
     Unknown& unknown = all[i];
     unknown.slots = internal::slots_worth_most(*unknown.state, *unknown.component,
                                                unknown.state->periods(*unknown.component), options);
@@ -339,7 +317,7 @@ void Cluster::Impl::solve_all(const std::vector<AskedBy>& questions, Aim aim) {
   std::stable_sort(unknown.begin(), unknown.end(),
                    [](const AskedBy& a, const AskedBy& b) { return a.first->key.size() > b.first->key.size(); });
   std::vector<Solution> solutions(unknown.size());
-  in_parallel(unknown.size(), [&](std::size_t i) {
+  in_parallel(options.threads, unknown.size(), [&](std::size_t i) {
     solutions[i] = solved_by_search_or_descent(*unknown[i].first, *unknown[i].second, aim);
   });
   for (std::size_t i = 0; i < unknown.size(); ++i)
@@ -426,7 +404,7 @@ Scores Cluster::Impl::evaluated(const Asking& asking, const std::vector<Nanos>& 
   solve_all(questions);
   Scores scores;
   scores.links.resize(graph.vertices.size());
-  in_parallel(graph.vertices.size(), [&](std::size_t vertex) {
+  in_parallel(options.threads, graph.vertices.size(), [&](std::size_t vertex) {
     const Question& question = asking.alone[vertex];
     std::vector<Nanos> own;
     for (const std::uint32_t job : question.jobs) own.push_back(shifts[job]);
@@ -541,7 +519,8 @@ std::vector<RankedCandidate> Cluster::Impl::rank(std::span<const Candidate> cand
   std::vector<std::vector<std::unique_ptr<const RoutedJob>>> jobs;
   for (const Candidate& candidate : candidates) jobs.push_back(routed(candidate.jobs, true));
   std::vector<std::optional<Asking>> askings(candidates.size());
-  in_parallel(candidates.size(), [&](std::size_t i) { askings[i].emplace(with_running(jobs[i]), topology); });
+  in_parallel(options.threads, candidates.size(),
+              [&](std::size_t i) { askings[i].emplace(with_running(jobs[i]), topology); });
 
   std::vector<RankedCandidate> ranked(candidates.size());
   std::vector<Asking*> kept;
@@ -559,7 +538,7 @@ std::vector<RankedCandidate> Cluster::Impl::rank(std::span<const Candidate> cand
     ranks.push_back(&ranked[i]);
   }
   choose_slots_of(kept);
-  in_parallel(kept.size(), [&](std::size_t i) {
+  in_parallel(options.threads, kept.size(), [&](std::size_t i) {
     try {
       kept[i]->ask(shifts_in(kept[i]->state));
     } catch (const InputError& error) {
@@ -576,7 +555,7 @@ std::vector<RankedCandidate> Cluster::Impl::rank(std::span<const Candidate> cand
       if (question) questions.emplace_back(&*question, &asking->state);
   }
   solve_all(questions, Aim::scores);
-  in_parallel(kept.size(), [&](std::size_t i) {
+  in_parallel(options.threads, kept.size(), [&](std::size_t i) {
     if (ranks[i]->discarded) return;
     const ClusterSolution with = described(*kept[i], std::vector<Nanos>(kept[i]->state.jobs.size()), solved(*kept[i]));
     RankedCandidate& rank = *ranks[i];
@@ -731,7 +710,7 @@ Cluster::Impl::Trial Cluster::Impl::join_in_place(Asking& asking, const Affinity
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return gains[a] > gains[b]; });
     order.resize(std::min(order.size(), most_tried));
     std::vector<Trial> trials(order.size());
-    in_parallel(order.size(), [&](std::size_t i) {
+    in_parallel(options.threads, order.size(), [&](std::size_t i) {
       std::vector<std::uint32_t> free = best.free;
       free.push_back(order[i]);
       trials[i] = tried(asking, std::move(free), shifts, before, Aim::scores);

@@ -1,0 +1,34 @@
+// Tells ThreadSanitizer that data changes hands where it can't see it: inside libraries that are not instrumented, such
+// as DPDK (rings, pools, the launch of threads) and oneTBB (tasks). In other builds these functions are empty.
+#pragma once
+
+#if defined(__SANITIZE_THREAD__)
+#define MLTCP_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define MLTCP_THREAD_SANITIZER 1
+#endif
+#endif
+
+#if defined(MLTCP_THREAD_SANITIZER)
+extern "C" void __tsan_acquire(void* address);
+extern "C" void __tsan_release(void* address);
+#endif
+
+namespace mltcp {
+
+/// Before what the calling thread wrote is handed over through the ring, pool, task or other object at `where`.
+inline void hand_over([[maybe_unused]] const void* where) {
+#if defined(MLTCP_THREAD_SANITIZER)
+  __tsan_release(const_cast<void*>(where));
+#endif
+}
+
+/// After something was taken from the one at `where`.
+inline void take_over([[maybe_unused]] const void* where) {
+#if defined(MLTCP_THREAD_SANITIZER)
+  __tsan_acquire(const_cast<void*>(where));
+#endif
+}
+
+}  // namespace mltcp

@@ -1,0 +1,61 @@
+// Independent pieces of work on several cores, by oneTBB. Who includes it links TBB.
+#pragma once
+
+#include <oneapi/tbb/blocked_range.h>
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+#include <oneapi/tbb/task_group.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+
+#include "mltcp/base/handoff.h"
+
+namespace mltcp {
+
+/// Calls body(i), or body(i, context) whose context can cancel what has not begun, for each i below `count`, one at a
+/// time on each of `threads`; 0: as many as there are cores. Passes on the first exception, after which nothing more
+/// begins.
+template <typename Body>
+void in_parallel(std::uint32_t threads, std::size_t count, const Body& body) {
+  namespace tbb = oneapi::tbb;
+  // Also when these are more than there are cores.
+  std::optional<tbb::global_control> allowed;
+  if (threads > 0) allowed.emplace(tbb::global_control::max_allowed_parallelism, threads);
+  tbb::task_arena arena(threads == 0 ? tbb::task_arena::automatic : static_cast<int>(threads));
+  struct HandOver {
+    const Body* where;
+    explicit HandOver(const Body& body) : where(&body) { take_over(where); }
+    ~HandOver() { hand_over(where); }
+    HandOver(const HandOver&) = delete;
+    HandOver& operator=(const HandOver&) = delete;
+  };
+  struct TakeOver {
+    const Body* where;
+    explicit TakeOver(const Body& body) : where(&body) { hand_over(where); }
+    ~TakeOver() { take_over(where); }
+    TakeOver(const TakeOver&) = delete;
+    TakeOver& operator=(const TakeOver&) = delete;
+  } const results(body);
+  arena.execute([&] {
+    tbb::task_group_context context;
+    // One at a time: pieces differ in length, and few may be left.
+    tbb::parallel_for(
+        tbb::blocked_range<std::size_t>(0, count, 1),
+        [&](const tbb::blocked_range<std::size_t>& range) {
+          for (std::size_t i = range.begin(); i < range.end(); ++i) {
+            const HandOver piece(body);
+            if constexpr (std::is_invocable_v<Body, std::size_t, tbb::task_group_context&>)
+              body(i, context);
+            else
+              body(i);
+          }
+        },
+        tbb::simple_partitioner(), context);
+  });
+}
+
+}  // namespace mltcp
