@@ -30,9 +30,9 @@ struct Address {
   }
 
   [[nodiscard]] constexpr bool is_v4() const {
-    for (std::size_t i = 0; i < 10; ++i)
-      if (ip[i] != 0) return false;
-    return ip[10] == 0xFF && ip[11] == 0xFF;
+    // Word by word: this is done for every packet.
+    const auto words = std::bit_cast<std::array<std::uint32_t, 4>>(ip);
+    return (words[0] | words[1]) == 0 && words[2] == std::bit_cast<std::uint32_t>(mapped);
   }
   /// The IPv4 address in host order; only for is_v4().
   [[nodiscard]] constexpr std::uint32_t v4_ip() const {
@@ -41,10 +41,12 @@ struct Address {
 
   constexpr auto operator<=>(const Address&) const = default;
   constexpr bool operator==(const Address& other) const {
-    // Word by word: this is done for every packet.
     using Words = std::array<std::uint64_t, 2>;
     return std::bit_cast<Words>(ip) == std::bit_cast<Words>(other.ip) && port == other.port;
   }
+
+ private:
+  static constexpr std::array<std::uint8_t, 4> mapped{0, 0, 0xFF, 0xFF};
 };
 
 /// "10.0.0.1:4791" or "[2001:db8::1]:4791".

@@ -4,8 +4,13 @@
 // end. On x86-64 an AVX2 version is chosen at start when the CPU has it: two accumulator pairs, 64 bytes a round.
 #include "mltcp/transport/encapsulation.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cstring>
+
+#include "mltcp/base/error.h"
+#include "mltcp/transport/internal/network_order.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -16,37 +21,19 @@ namespace {
 
 constexpr std::uint16_t kEtherTypeIpv4 = 0x0800;
 constexpr std::uint16_t kEtherTypeIpv6 = 0x86DD;
+constexpr std::uint16_t kEtherTypeVlan = 0x8100;
+constexpr std::uint16_t kVlanMask = 0x0FFF;
 constexpr std::uint8_t kProtocolUdp = 17;
 constexpr std::uint8_t kProtocolIpv6Fragment = 44;
 constexpr std::uint16_t kDontFragment = 0x4000;
 constexpr std::uint16_t kMoreFragmentsOrOffset = 0x3FFF;
 
-template <typename T>
-T load(const std::byte* from) {
-  T value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
-
-template <typename T>
-void store(std::byte* to, T value) {
-  std::memcpy(to, &value, sizeof value);
-}
-
-constexpr std::uint16_t to_network(std::uint16_t value) {
-  if constexpr (std::endian::native == std::endian::big) return value;
-  return static_cast<std::uint16_t>(value << 8 | value >> 8);
-}
-
-std::uint16_t load_network(const std::byte* from) { return to_network(load<std::uint16_t>(from)); }
-void store_network(std::byte* to, std::uint16_t value) { store(to, to_network(value)); }
-
 constexpr std::uint16_t fold(std::uint64_t total) {
-  total = (total & 0xFFFF'FFFF) + (total >> 32);
-  total = (total & 0xFFFF'FFFF) + (total >> 32);
-  total = (total & 0xFFFF) + (total >> 16);
-  total = (total & 0xFFFF) + (total >> 16);
-  return static_cast<std::uint16_t>(total);
+  // Adding a number to itself with its halves swapped leaves their sum, with the carry taken round, in the upper half.
+  total += std::rotl(total, 32);
+  auto half = static_cast<std::uint32_t>(total >> 32);
+  half += std::rotl(half, 16);
+  return static_cast<std::uint16_t>(half >> 16);
 }
 
 /// The last 0 to 63 bytes; `copy` is a compile-time choice, so that both uses stay branch-free.
@@ -120,62 +107,138 @@ const bool has_avx2 = choose_avx2();
 /// Below this many bytes setting up vectors costs more than it saves.
 constexpr std::size_t kVectorBytes = 64;
 
-/// Sum of the pseudo header (RFC 768, RFC 8200 section 8.1): addresses, protocol and UDP length.
-std::uint64_t pseudo_sum(const std::byte* addresses, std::size_t address_bytes, std::size_t udp_bytes) {
-  return std::uint64_t{portable_pass<false>(nullptr, addresses, address_bytes)} +
-         to_network(static_cast<std::uint16_t>(udp_bytes)) + to_network(kProtocolUdp);
+/// Sum of the two addresses of an IPv4 packet.
+std::uint64_t sum_v4(const Headers& headers) {
+  const auto word = [](const Address& address) {
+    return std::uint64_t{std::bit_cast<std::array<std::uint32_t, 4>>(address.ip)[3]};
+  };
+  return word(headers.source) + word(headers.destination);
+}
+
+/// Sum of the two addresses of an IPv6 packet.
+std::uint64_t sum_v6(const Headers& headers) {
+  std::uint64_t total = 0;
+  for (const Address* const address : {&headers.source, &headers.destination}) {
+    const auto words = std::bit_cast<std::array<std::uint64_t, 2>>(address->ip);
+    const std::uint64_t both = words[0] + words[1];
+    total += (both & 0xFFFF'FFFF) + (both >> 32) + static_cast<std::uint64_t>(both < words[0]);
+  }
+  return total;
 }
 
 /// A checksum field from a partial sum.
 constexpr std::uint16_t complement(std::uint16_t partial) { return static_cast<std::uint16_t>(~partial); }
 
-Reject parse_ipv4(std::span<const std::byte> packet, std::size_t& ip_bytes, std::span<const std::byte>& udp,
-                  Headers& headers) {
+/// An IP header that was accepted: its length, and that of the UDP header and what follows it in the IP packet.
+struct Ip {
+  std::size_t header_bytes = 0;
+  std::size_t udp_bytes = 0;
+};
+
+/// `packet` is what there is of the IP packet, `packet_bytes` how long it is with its other pieces.
+inline Reject parse_ipv4(std::span<const std::byte> packet, std::size_t packet_bytes, VerifyIp verify,
+                         const DscpMap& dscp, Ip& out, Headers& headers) {
   if (packet.size() < kIpv4Bytes) return Reject::truncated;
   const std::byte* ip = packet.data();
   const auto first = std::to_integer<unsigned>(ip[0]);
   if (first >> 4 != 4) return Reject::not_ip;
-  ip_bytes = std::size_t{first & 15} * 4;
+  const std::size_t ip_bytes = std::size_t{first & 15} * 4;
   if (ip_bytes < kIpv4Bytes) return Reject::bad_length;
   if (packet.size() < ip_bytes) return Reject::truncated;
-  if (portable_pass<false>(nullptr, ip, ip_bytes) != 0xFFFF) return Reject::bad_ip_checksum;
+  if (verify == VerifyIp::yes) {
+    std::uint64_t total = 0;
+    for (std::size_t i = 0; i < kIpv4Bytes; i += 4) total += load<std::uint32_t>(ip + i);
+    if (ip_bytes > kIpv4Bytes) [[unlikely]] {
+      total += sum_words<false>(nullptr, ip + kIpv4Bytes, ip_bytes - kIpv4Bytes);
+    }
+    if (fold(total) != 0xFFFF) return Reject::bad_ip_checksum;
+  }
   const std::size_t total = load_network(ip + 2);
   if (total < ip_bytes) return Reject::bad_length;
-  if (total > packet.size()) return Reject::truncated;
+  if (total > packet_bytes) return Reject::truncated;
   if ((load_network(ip + 6) & kMoreFragmentsOrOffset) != 0) return Reject::fragment;
   if (std::to_integer<std::uint8_t>(ip[9]) != kProtocolUdp) return Reject::not_udp;
-  headers.ecn = static_cast<Ecn>(std::to_integer<unsigned>(ip[1]) & 3);
-  headers.priority = static_cast<std::uint8_t>(std::to_integer<unsigned>(ip[1]) >> 5);
+  const auto traffic_class = std::to_integer<unsigned>(ip[1]);
+  headers.ecn = static_cast<Ecn>(traffic_class & 3);
+  headers.priority = dscp.priority(static_cast<std::uint8_t>(traffic_class >> 2));
   headers.time_to_live = std::to_integer<std::uint8_t>(ip[8]);
   headers.source = Address::v4(0, 0);
   headers.destination = Address::v4(0, 0);
   std::memcpy(&headers.source.ip[12], ip + 12, 4);
   std::memcpy(&headers.destination.ip[12], ip + 16, 4);
-  udp = packet.subspan(ip_bytes, total - ip_bytes);
+  out = {ip_bytes, total - ip_bytes};
   return Reject::none;
 }
 
-Reject parse_ipv6(std::span<const std::byte> packet, std::size_t& ip_bytes, std::span<const std::byte>& udp,
-                  Headers& headers) {
+inline Reject parse_ipv6(std::span<const std::byte> packet, std::size_t packet_bytes, const DscpMap& dscp, Ip& out,
+                         Headers& headers) {
   if (packet.size() < kIpv6Bytes) return Reject::truncated;
   const std::byte* ip = packet.data();
   const std::uint16_t first = load_network(ip);
   if (first >> 12 != 6) return Reject::not_ip;
-  ip_bytes = kIpv6Bytes;
   const std::size_t length = load_network(ip + 4);
-  if (length > packet.size() - kIpv6Bytes) return Reject::truncated;
+  if (length > packet_bytes - kIpv6Bytes) return Reject::truncated;
   const auto next = std::to_integer<std::uint8_t>(ip[6]);
   if (next == kProtocolIpv6Fragment) return Reject::fragment;
   if (next != kProtocolUdp) return Reject::not_udp;
   headers.ecn = static_cast<Ecn>(first >> 4 & 3);
-  headers.priority = static_cast<std::uint8_t>(first >> 9 & 7);
+  headers.priority = dscp.priority(static_cast<std::uint8_t>(first >> 6 & 63));
   headers.time_to_live = std::to_integer<std::uint8_t>(ip[7]);
   std::memcpy(headers.source.ip.data(), ip + 8, 16);
   std::memcpy(headers.destination.ip.data(), ip + 24, 16);
   // An IPv4-mapped address must not be on the wire (RFC 4942 section 2.2), and would pass for IPv4 further up.
   if (headers.source.is_v4() || headers.destination.is_v4()) return Reject::not_for_us;
-  udp = packet.subspan(kIpv6Bytes, length);
+  out = {kIpv6Bytes, length};
   return Reject::none;
+}
+
+/// The one parser. `first` and `frame_bytes` are as in parse_headers().
+inline Reject parse_into(std::span<const std::byte> first, std::size_t frame_bytes, VerifyIp verify_ip,
+                         const DscpMap& dscp, Headers& headers, std::size_t& payload_offset,
+                         std::size_t& payload_bytes) {
+  if (first.size() < kEthernetBytes) return Reject::truncated;
+  std::size_t ip_at = kEthernetBytes;
+  std::uint16_t ether_type = load_network(first.data() + 12);
+  headers.vlan = 0;
+  if (ether_type == kEtherTypeVlan) [[unlikely]] {
+    ip_at += kVlanBytes;
+    if (first.size() < ip_at) return Reject::truncated;
+    headers.vlan = load_network(first.data() + 14) & kVlanMask;
+    ether_type = load_network(first.data() + 16);
+  }
+  const auto packet = first.subspan(ip_at);
+  const std::size_t packet_bytes = frame_bytes - ip_at;
+  Ip ip;
+  Reject reject = Reject::not_ip;
+  if (ether_type == kEtherTypeIpv4) reject = parse_ipv4(packet, packet_bytes, verify_ip, dscp, ip, headers);
+  if (ether_type == kEtherTypeIpv6) reject = parse_ipv6(packet, packet_bytes, dscp, ip, headers);
+  if (reject != Reject::none) return reject;
+
+  if (ip.udp_bytes < kUdpBytes) return Reject::bad_length;
+  if (packet.size() - ip.header_bytes < kUdpBytes) return Reject::truncated;
+  const std::byte* udp = packet.data() + ip.header_bytes;
+  const std::size_t udp_bytes = load_network(udp + 4);
+  if (udp_bytes < kUdpBytes || udp_bytes > ip.udp_bytes) return Reject::bad_length;
+  std::memcpy(headers.destination_mac.data(), first.data(), 6);
+  std::memcpy(headers.source_mac.data(), first.data() + 6, 6);
+  headers.source.port = load_network(udp);
+  headers.destination.port = load_network(udp + 2);
+  payload_offset = ip_at + ip.header_bytes + kUdpBytes;
+  payload_bytes = udp_bytes - kUdpBytes;
+  return Reject::none;
+}
+
+/// Whether the UDP checksum at the end of the headers before `payload` is right, or was left out over IPv4.
+inline bool udp_holds(const std::byte* payload, const Headers& headers, std::size_t payload_bytes,
+                      std::uint16_t payload_sum) {
+  const std::byte* udp = payload - kUdpBytes;
+  const bool v4 = headers.destination.is_v4();
+  if (load<std::uint16_t>(udp + 6) == 0) return v4;
+  std::uint64_t total = load<std::uint32_t>(udp) + std::uint64_t{load<std::uint32_t>(udp + 4)} +
+                        to_network(kProtocolUdp) + to_network(static_cast<std::uint16_t>(kUdpBytes + payload_bytes)) +
+                        payload_sum;
+  total += v4 ? sum_v4(headers) : sum_v6(headers);
+  return fold(total) == 0xFFFF;
 }
 
 }  // namespace
@@ -194,50 +257,78 @@ std::uint16_t copy_and_sum(void* destination, const void* source, std::size_t si
   return portable_pass<true>(destination, source, size);
 }
 
-std::size_t write_headers(const Headers& headers, std::size_t payload_bytes, std::uint16_t payload_sum,
-                          std::byte* out) {
+DscpMap::DscpMap(const std::array<std::uint8_t, kPriorities>& dscp) : DscpMap() {
+  for (std::size_t n = kPriorities; n-- > 0;) {
+    if (dscp[n] > 63) {
+      throw InputError(fmt::format("the DSCP {} of priority {} is out of range: give 0 to 63", dscp[n], n));
+    }
+    dscp_[n] = dscp[n];
+    priority_[dscp[n]] = static_cast<std::uint8_t>(n);
+  }
+}
+
+std::size_t write_headers(const Headers& headers, std::size_t payload_bytes, std::uint16_t payload_sum, std::byte* out,
+                          const DscpMap& dscp, Offload offload) {
   const bool v4 = headers.destination.is_v4();
   const std::size_t udp_bytes = kUdpBytes + payload_bytes;
-  const unsigned traffic_class = unsigned{headers.priority} << 5 | static_cast<unsigned>(headers.ecn);
+  const unsigned traffic_class = unsigned{dscp.dscp(headers.priority)} << 2 | static_cast<unsigned>(headers.ecn);
   std::memcpy(out, headers.destination_mac.data(), 6);
   std::memcpy(out + 6, headers.source_mac.data(), 6);
-  store_network(out + 12, v4 ? kEtherTypeIpv4 : kEtherTypeIpv6);
   std::byte* ip = out + kEthernetBytes;
+  if (headers.vlan != 0) [[unlikely]] {
+    store_network(out + 12, kEtherTypeVlan);
+    store_network(out + 14, static_cast<std::uint16_t>(unsigned{headers.priority} << 13 | headers.vlan));
+    ip += kVlanBytes;
+  }
   std::byte* udp = nullptr;
-  std::uint64_t total = payload_sum;
+  const std::uint16_t length = to_network(static_cast<std::uint16_t>(udp_bytes));
+  std::uint64_t pseudo = std::uint64_t{length} + to_network(kProtocolUdp);
   if (v4) {
-    ip[0] = std::byte{0x45};
-    ip[1] = static_cast<std::byte>(traffic_class);
-    store_network(ip + 2, static_cast<std::uint16_t>(kIpv4Bytes + udp_bytes));
+    store_network(ip - 2, kEtherTypeIpv4);
+    const std::uint16_t version = to_network(static_cast<std::uint16_t>(0x4500 | traffic_class));
+    const std::uint16_t ip_length = to_network(static_cast<std::uint16_t>(kIpv4Bytes + udp_bytes));
+    const std::uint16_t hops = to_network(static_cast<std::uint16_t>(headers.time_to_live << 8 | kProtocolUdp));
+    store(ip, version);
+    store(ip + 2, ip_length);
     store_network(ip + 4, 0);
     store_network(ip + 6, kDontFragment);
-    ip[8] = std::byte{headers.time_to_live};
-    ip[9] = std::byte{kProtocolUdp};
-    store_network(ip + 10, 0);
+    store(ip + 8, hops);
     std::memcpy(ip + 12, &headers.source.ip[12], 4);
     std::memcpy(ip + 16, &headers.destination.ip[12], 4);
-    store(ip + 10, complement(portable_pass<false>(nullptr, ip, kIpv4Bytes)));
-    total += pseudo_sum(ip + 12, 8, udp_bytes);
+    const std::uint64_t addresses = sum_v4(headers);
+    std::uint16_t checksum = 0;
+    if (!offload.ip) {
+      checksum = complement(fold(addresses + version + ip_length + to_network(kDontFragment) + hops));
+    }
+    store(ip + 10, checksum);
+    pseudo += addresses;
     udp = ip + kIpv4Bytes;
   } else {
-    store_network(ip, static_cast<std::uint16_t>(0x6000 | traffic_class << 4));
-    store_network(ip + 2, 0);
-    store_network(ip + 4, static_cast<std::uint16_t>(udp_bytes));
+    store_network(ip - 2, kEtherTypeIpv6);
+    const std::uint16_t version = to_network(static_cast<std::uint16_t>(0x6000 | traffic_class << 4));
+    store(ip, std::array<std::uint16_t, 2>{version, 0});  // and no flow label
+    store(ip + 4, length);
     ip[6] = std::byte{kProtocolUdp};
     ip[7] = std::byte{headers.time_to_live};
     std::memcpy(ip + 8, headers.source.ip.data(), 16);
     std::memcpy(ip + 24, headers.destination.ip.data(), 16);
-    total += pseudo_sum(ip + 8, 32, udp_bytes);
+    pseudo += sum_v6(headers);
     udp = ip + kIpv6Bytes;
   }
-  store_network(udp, headers.source.port);
-  store_network(udp + 2, headers.destination.port);
-  store_network(udp + 4, static_cast<std::uint16_t>(udp_bytes));
-  total += to_network(headers.source.port) + std::uint64_t{to_network(headers.destination.port)} +
-           to_network(static_cast<std::uint16_t>(udp_bytes));
-  const std::uint16_t checksum = complement(fold(total));
-  // 0 would say "not computed"; 0xFFFF is the same number in ones' complement.
-  store(udp + 6, checksum == 0 ? std::uint16_t{0xFFFF} : checksum);
+  const std::uint16_t source_port = to_network(headers.source.port);
+  const std::uint16_t destination_port = to_network(headers.destination.port);
+  store(udp, source_port);
+  store(udp + 2, destination_port);
+  store(udp + 4, length);
+  std::uint16_t checksum = 0;
+  if (offload.udp) {
+    checksum = fold(pseudo);
+  } else {
+    checksum = complement(fold(pseudo + source_port + destination_port + length + payload_sum));
+    // 0 would say "not computed"; 0xFFFF is the same number in ones' complement.
+    if (checksum == 0) checksum = 0xFFFF;
+  }
+  store(udp + 6, checksum);
   return static_cast<std::size_t>(udp - out) + kUdpBytes;
 }
 
@@ -267,43 +358,31 @@ std::string_view to_text(Reject reject) {
   return "unknown";
 }
 
-Reject parse(std::span<const std::byte> bytes, VerifyUdp verify, Frame& out) {
-  if (bytes.size() < kEthernetBytes) return Reject::truncated;
-  const std::uint16_t ether_type = load_network(bytes.data() + 12);
-  const auto packet = bytes.subspan(kEthernetBytes);
-  std::span<const std::byte> udp;
-  std::size_t ip_bytes = 0;
-  const bool v4 = ether_type == kEtherTypeIpv4;
-  if (!v4 && ether_type != kEtherTypeIpv6) return Reject::not_ip;
-  const Reject reject =
-      v4 ? parse_ipv4(packet, ip_bytes, udp, out.headers) : parse_ipv6(packet, ip_bytes, udp, out.headers);
-  if (reject != Reject::none) return reject;
+Reject parse_headers(std::span<const std::byte> first, std::size_t frame_bytes, Layout& out, VerifyIp verify_ip,
+                     const DscpMap& dscp) {
+  return parse_into(first, frame_bytes, verify_ip, dscp, out.headers, out.payload_offset, out.payload_bytes);
+}
 
-  if (udp.size() < kUdpBytes) return Reject::bad_length;
-  const std::size_t udp_bytes = load_network(udp.data() + 4);
-  if (udp_bytes < kUdpBytes || udp_bytes > udp.size()) return Reject::bad_length;
-  udp = udp.first(udp_bytes);
-  if (verify == VerifyUdp::yes) {
-    if (load<std::uint16_t>(udp.data() + 6) == 0) {
-      if (!v4) return Reject::bad_udp_checksum;
-    } else {
-      const std::size_t addresses = v4 ? 8 : 32;
-      const std::uint64_t total =
-          pseudo_sum(packet.data() + (v4 ? 12 : 8), addresses, udp_bytes) + sum(udp.data(), udp_bytes);
-      if (fold(total) != 0xFFFF) return Reject::bad_udp_checksum;
-    }
+bool udp_checksum_holds(std::span<const std::byte> first, const Layout& layout, std::uint16_t payload_sum) {
+  return udp_holds(first.data() + layout.payload_offset, layout.headers, layout.payload_bytes, payload_sum);
+}
+
+Reject parse(std::span<const std::byte> bytes, VerifyUdp verify, Frame& out, VerifyIp verify_ip, const DscpMap& dscp) {
+  std::size_t offset = 0;
+  std::size_t size = 0;
+  const Reject reject = parse_into(bytes, bytes.size(), verify_ip, dscp, out.headers, offset, size);
+  if (reject != Reject::none) return reject;
+  out.payload = bytes.subspan(offset, size);
+  if (verify == VerifyUdp::yes && !udp_holds(out.payload.data(), out.headers, size, sum(out.payload.data(), size))) {
+    return Reject::bad_udp_checksum;
   }
-  std::memcpy(out.headers.destination_mac.data(), bytes.data(), 6);
-  std::memcpy(out.headers.source_mac.data(), bytes.data() + 6, 6);
-  out.headers.source.port = load_network(udp.data());
-  out.headers.destination.port = load_network(udp.data() + 2);
-  out.payload = udp.subspan(kUdpBytes);
   return Reject::none;
 }
 
 bool mark_congestion(std::span<std::byte> frame) {
   std::byte* ip = frame.data() + kEthernetBytes;
-  if (load_network(frame.data() + 12) == kEtherTypeIpv6) {
+  if (load_network(ip - 2) == kEtherTypeVlan) ip += kVlanBytes;
+  if (load_network(ip - 2) == kEtherTypeIpv6) {
     if ((ip[1] & std::byte{0x30}) == std::byte{0}) return false;
     ip[1] |= std::byte{0x30};
     return true;
