@@ -1,0 +1,991 @@
+// Address resolution in virtual time: frames byte by byte as RFC 826 and RFC 4861 draw them, who may change what, the
+// times of questions, tables that are full, hostile frames, and ends that find each other over a wire that loses.
+#include "mltcp/transport/neighbours.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/random.h"
+
+namespace mltcp {
+namespace {
+
+using namespace literals;
+using encap::MacAddress;
+using ByteVector = std::vector<std::byte>;
+using State = Neighbours::State;
+
+constexpr MacAddress mac_a{2, 0, 0, 0, 0, 1};
+constexpr MacAddress mac_b{2, 0, 0, 0, 0, 2};
+constexpr MacAddress mac_c{2, 0, 0, 0, 0, 3};
+constexpr MacAddress nobody{};
+constexpr MacAddress broadcast{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
+
+/// Bytes written as hexadecimal digits, with any spaces.
+ByteVector hex(std::string_view text) {
+  ByteVector bytes;
+  std::string digits;
+  for (const char c : text) {
+    if (c == ' ') continue;
+    digits += c;
+    if (digits.size() < 2) continue;
+    bytes.push_back(static_cast<std::byte>(std::stoul(digits, nullptr, 16)));
+    digits.clear();
+  }
+  return bytes;
+}
+ByteVector padded(ByteVector frame) {
+  frame.resize(60);
+  return frame;
+}
+
+Address v4(std::uint8_t last, std::uint8_t third = 0) {
+  return Address::v4(0x0A000000U | unsigned{third} << 8 | last, 0);
+}
+Address v6(std::string_view digits) {
+  Address address;
+  const ByteVector bytes = hex(digits);
+  std::memcpy(address.ip.data(), bytes.data(), 16);
+  return address;
+}
+const Address a6 = v6("20010db8 00000000 00000000 00000001");
+const Address b6 = v6("20010db8 00000000 00000000 00abcdef");
+const Address c6 = v6("20010db8 00000000 00000000 00000003");
+const Address all_nodes = v6("ff020000 00000000 00000000 00000001");
+const Address a6_group = v6("ff020000 00000000 00000001 ff000001");
+const MacAddress a6_group_mac{0x33, 0x33, 0xFF, 0, 0, 1};
+
+NeighbourConfig config_v4() { return {.mac = mac_a, .own = v4(1), .gateway = {}}; }
+NeighbourConfig config_v6() { return {.mac = mac_a, .own = a6, .prefix_bits = 64, .gateway = {}}; }
+
+void put(ByteVector& out, const MacAddress& mac) {
+  for (const auto byte : mac) out.push_back(static_cast<std::byte>(byte));
+}
+void put_ip(ByteVector& out, const Address& address) {
+  for (std::size_t i = address.is_v4() ? 12 : 0; i < 16; ++i) out.push_back(static_cast<std::byte>(address.ip[i]));
+}
+void put_number(ByteVector& out, unsigned number) {
+  out.push_back(static_cast<std::byte>(number >> 8));
+  out.push_back(static_cast<std::byte>(number));
+}
+
+struct Arp {
+  unsigned operation = 2;
+  MacAddress sender_mac = mac_b;
+  Address sender = v4(2);
+  MacAddress target_mac = mac_a;
+  Address target = v4(1);
+  MacAddress to = mac_a;
+  MacAddress from = mac_b;
+};
+ByteVector frame_of(const Arp& arp) {
+  ByteVector frame;
+  put(frame, arp.to);
+  put(frame, arp.from);
+  for (const unsigned number : {0x0806U, 1U, 0x0800U, 0x0604U, arp.operation}) put_number(frame, number);
+  put(frame, arp.sender_mac);
+  put_ip(frame, arp.sender);
+  put(frame, arp.target_mac);
+  put_ip(frame, arp.target);
+  return frame;
+}
+
+constexpr unsigned solicited = 0x40;
+constexpr unsigned override_known = 0x20;
+
+struct Discovery {
+  unsigned type = 136;
+  unsigned flags = solicited | override_known;
+  Address source = b6;
+  Address destination = a6;
+  Address target = b6;
+  std::string option = "0201 020000000002";
+  MacAddress to = mac_a;
+  MacAddress from = mac_b;
+};
+
+/// Writes the checksum of RFC 4443 section 2.3, word by word, of the ICMPv6 message in an untagged frame.
+void seal(ByteVector& frame) {
+  frame[56] = frame[57] = std::byte{0};
+  std::uint32_t total = 58 + static_cast<std::uint32_t>(frame.size() - 54);
+  for (std::size_t i = 22; i < frame.size(); ++i) {
+    total += std::to_integer<std::uint32_t>(frame[i]) << (i % 2 == 0 ? 8 : 0);
+    total = (total & 0xFFFF) + (total >> 16);
+  }
+  frame[56] = static_cast<std::byte>(~total >> 8);
+  frame[57] = static_cast<std::byte>(~total);
+}
+ByteVector frame_of(const Discovery& discovery) {
+  const ByteVector option = hex(discovery.option);
+  ByteVector frame;
+  put(frame, discovery.to);
+  put(frame, discovery.from);
+  for (const unsigned number : {0x86DDU, 0x6000U, 0U, static_cast<unsigned>(24 + option.size()), 0x3AFFU}) {
+    put_number(frame, number);
+  }
+  put_ip(frame, discovery.source);
+  put_ip(frame, discovery.destination);
+  for (const unsigned number : {discovery.type << 8, 0U, discovery.flags << 8, 0U}) put_number(frame, number);
+  put_ip(frame, discovery.target);
+  frame.insert(frame.end(), option.begin(), option.end());
+  seal(frame);
+  return frame;
+}
+Discovery solicitation(const Address& source, std::string option = "0101 020000000002") {
+  return {.type = 135,
+          .flags = 0,
+          .source = source,
+          .destination = a6_group,
+          .target = a6,
+          .option = std::move(option),
+          .to = a6_group_mac};
+}
+
+ByteVector with_tag(ByteVector frame, unsigned control) {
+  ByteVector tag;
+  put_number(tag, 0x8100);
+  put_number(tag, control);
+  frame.insert(frame.begin() + 12, tag.begin(), tag.end());
+  return frame;
+}
+
+/// Hands over a copy that ends exactly where the frame ends, so that AddressSanitizer sees a read past it.
+bool hear(Neighbours& end, const ByteVector& frame, Nanos now) {
+  const ByteVector exact(frame);
+  return end.receive(exact, now);
+}
+
+/// All frames that are due.
+std::vector<ByteVector> say(Neighbours& end, Nanos now) {
+  std::vector<ByteVector> frames;
+  for (;;) {
+    ByteVector out(Neighbours::longest_frame, std::byte{0xEE});
+    const std::size_t size = end.frame(out, now);
+    if (size == 0) return frames;
+    for (std::size_t i = size; i < out.size(); ++i) EXPECT_EQ(out[i], std::byte{0xEE}) << "written beyond the frame";
+    out.resize(size);
+    frames.push_back(std::move(out));
+  }
+}
+ByteVector say_one(Neighbours& end, Nanos now) {
+  auto frames = say(end, now);
+  EXPECT_EQ(frames.size(), 1u);
+  return frames.empty() ? ByteVector{} : frames.front();
+}
+
+void expect_known(Neighbours& end, const Address& address, const MacAddress& mac, Nanos now) {
+  const auto found = end.find(address, now);
+  EXPECT_EQ(found.state, State::known);
+  EXPECT_EQ(found.mac, mac);
+}
+
+/// Makes `end` of v4(1) know v4(last) at mac_b.
+void teach(Neighbours& end, std::uint8_t last, Nanos now) {
+  (void)end.find(v4(last), now);
+  (void)say(end, now);
+  EXPECT_TRUE(hear(end, frame_of(Arp{.sender = v4(last)}), now));
+}
+void teach_v6(Neighbours& end, Nanos now) {
+  (void)end.find(b6, now);
+  (void)say(end, now);
+  EXPECT_TRUE(hear(end, frame_of(Discovery{}), now));
+  expect_known(end, b6, mac_b, now);
+}
+
+// Frames
+
+TEST(NeighboursArp, question_and_answer__byte_by_byte) {
+  Neighbours end(config_v4());
+  EXPECT_EQ(end.find(v4(2), 0_ns).state, State::asked);
+  EXPECT_EQ(say_one(end, 0_ns), padded(hex("ffffffffffff 020000000001 0806"
+                                           "0001 0800 06 04 0001 020000000001 0a000001 000000000000 0a000002")));
+  EXPECT_EQ(end.find(v4(2), 0_ns).state, State::asked);
+  EXPECT_TRUE(hear(end,
+                   padded(hex("020000000001 020000000002 0806"
+                              "0001 0800 06 04 0002 020000000002 0a000002 020000000001 0a000001")),
+                   1_ms));
+  expect_known(end, v4(2), mac_b, 1_ms);
+  EXPECT_EQ(end.counters().learnt, 1u);
+  EXPECT_EQ(end.counters().questions, 1u);
+}
+
+TEST(NeighboursArp, requests_and_probes__are_answered_to_the_asker_alone) {
+  Neighbours end(config_v4());
+  EXPECT_TRUE(hear(end,
+                   padded(hex("ffffffffffff 020000000002 0806"
+                              "0001 0800 06 04 0001 020000000002 0a000002 000000000000 0a000001")),
+                   0_ns));
+  EXPECT_LE(end.deadline(), 0_ns);
+  EXPECT_EQ(say_one(end, 0_ns), padded(hex("020000000002 020000000001 0806"
+                                           "0001 0800 06 04 0002 020000000001 0a000001 020000000002 0a000002")));
+  // A probe of RFC 5227 has sender 0.
+  EXPECT_TRUE(hear(end,
+                   padded(hex("ffffffffffff 020000000002 0806"
+                              "0001 0800 06 04 0001 020000000002 00000000 000000000000 0a000001")),
+                   0_ns));
+  EXPECT_EQ(say_one(end, 0_ns), padded(hex("020000000002 020000000001 0806"
+                                           "0001 0800 06 04 0002 020000000001 0a000001 020000000002 00000000")));
+  EXPECT_EQ(end.counters().answers, 2u);
+  EXPECT_EQ(end.counters().learnt, 0u);  // nobody asked
+  EXPECT_TRUE(end.deadline().is_never());
+  // One for somebody else.
+  EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .target = v4(3), .to = broadcast}), 0_ns));
+  EXPECT_TRUE(say(end, 0_ns).empty());
+  EXPECT_EQ(end.counters().malformed, 0u);
+}
+
+TEST(NeighboursDiscovery, question_and_answer__byte_by_byte) {
+  Neighbours end(config_v6());
+  EXPECT_EQ(end.find(b6, 0_ns).state, State::asked);
+  EXPECT_EQ(say_one(end, 0_ns),
+            hex("3333ffabcdef 020000000001 86dd 60000000 0020 3a ff 20010db8000000000000000000000001"
+                "ff0200000000000000000001ffabcdef 87 00 7ef5 00000000 20010db8000000000000000000abcdef"
+                "01 01 020000000001"));
+  EXPECT_TRUE(hear(end,
+                   hex("020000000001 020000000002 86dd 60000000 0020 3a ff 20010db8000000000000000000abcdef"
+                       "20010db8000000000000000000000001 88 00 ed3f 60000000 20010db8000000000000000000abcdef"
+                       "02 01 020000000002"),
+                   1_ms));
+  expect_known(end, b6, mac_b, 1_ms);
+}
+
+TEST(NeighboursDiscovery, solicitations_and_probes__are_answered) {
+  Neighbours end(config_v6());
+  EXPECT_TRUE(hear(end, frame_of(solicitation(b6)), 0_ns));
+  const auto to_b =
+      hex("020000000002 020000000001 86dd 60000000 0020 3a ff 20010db8000000000000000000000001"
+          "20010db8000000000000000000abcdef 88 00 bbda 60000000 20010db8000000000000000000000001 02 01 020000000001");
+  EXPECT_EQ(say_one(end, 0_ns), to_b);
+  // A unicast one may leave out its option; the frame's source stands for it.
+  auto direct = solicitation(b6, "");
+  direct.destination = a6;
+  direct.to = mac_a;
+  EXPECT_TRUE(hear(end, frame_of(direct), 0_ns));
+  EXPECT_EQ(say_one(end, 0_ns), to_b);
+  // Duplicate address detection has no source: all nodes are told, as by announce().
+  EXPECT_TRUE(hear(end, frame_of(solicitation(Address{}, "")), 0_ns));
+  const auto to_all =
+      hex("333300000001 020000000001 86dd 60000000 0020 3a ff 20010db8000000000000000000000001"
+          "ff020000000000000000000000000001 88 00 f92a 20000000 20010db8000000000000000000000001 02 01 020000000001");
+  EXPECT_EQ(say_one(end, 0_ns), to_all);
+  EXPECT_EQ(end.counters().answers, 3u);
+  end.announce();
+  EXPECT_EQ(say_one(end, 0_ns), to_all);
+  EXPECT_EQ(end.counters().announcements, 1u);
+  EXPECT_EQ(end.counters().learnt, 0u);
+}
+
+TEST(NeighboursArp, announce__is_a_request_for_the_own_address) {
+  Neighbours end(config_v4());
+  EXPECT_TRUE(end.deadline().is_never());
+  end.announce();
+  EXPECT_LE(end.deadline(), 0_ns);
+  EXPECT_EQ(say_one(end, 5_s), padded(hex("ffffffffffff 020000000001 0806"
+                                          "0001 0800 06 04 0001 020000000001 0a000001 000000000000 0a000001")));
+  EXPECT_TRUE(end.deadline().is_never());
+}
+
+TEST(Neighbours, vlan__is_written_and_heard) {
+  auto config = config_v4();
+  config.vlan = 0x123;
+  Neighbours tagged(config);
+  (void)tagged.find(v4(2), 0_ns);
+  EXPECT_EQ(say_one(tagged, 0_ns), padded(hex("ffffffffffff 020000000001 8100 0123 0806"
+                                              "0001 0800 06 04 0001 020000000001 0a000001 000000000000 0a000002")));
+  const auto answer = frame_of(Arp{});
+  for (const unsigned control : {0U, 0x124U, 0x0FFFU}) EXPECT_TRUE(hear(tagged, with_tag(answer, control), 0_ns));
+  EXPECT_TRUE(hear(tagged, answer, 0_ns));
+  EXPECT_FALSE(hear(tagged, with_tag(with_tag(answer, 0x123), 0x123), 0_ns));
+  EXPECT_EQ(tagged.find(v4(2), 0_ns).state, State::asked);
+  EXPECT_TRUE(hear(tagged, with_tag(answer, 0xE123), 0_ns));  // whatever its priority
+  expect_known(tagged, v4(2), mac_b, 0_ns);
+
+  Neighbours untagged(config_v4());
+  for (const std::uint8_t last : {std::uint8_t{2}, std::uint8_t{3}}) {
+    (void)untagged.find(v4(last), 0_ns);
+    const auto frame = frame_of(Arp{.sender = v4(last)});
+    EXPECT_TRUE(hear(untagged, last == 2 ? frame : with_tag(frame, 77), 0_ns));
+    expect_known(untagged, v4(last), mac_b, 0_ns);
+  }
+
+  auto config6 = config_v6();
+  config6.vlan = 4094;
+  Neighbours tagged6(config6);
+  (void)tagged6.find(b6, 0_ns);
+  const auto question = say_one(tagged6, 0_ns);
+  EXPECT_EQ(question.size(), 90u);
+  EXPECT_EQ(ByteVector(question.begin() + 12, question.begin() + 18), hex("8100 0ffe 86dd"));
+  EXPECT_TRUE(hear(tagged6, with_tag(frame_of(Discovery{}), 4094), 0_ns));
+  expect_known(tagged6, b6, mac_b, 0_ns);
+}
+
+// Time
+
+TEST(Neighbours, find__asks_then_gives_up_and_asks_again_later) {
+  Neighbours end(config_v4());
+  const auto generation = end.generation();
+  EXPECT_EQ(end.find(v4(2), 5_s).state, State::asked);
+  for (int question = 0; question < 3; ++question) {
+    const Nanos now = 5_s + 1_s * question;
+    EXPECT_EQ(end.deadline(), now);
+    EXPECT_TRUE(say(end, now - 1_ns).empty());
+    EXPECT_EQ(say(end, now).size(), 1u);
+    // However often somebody looks, it is asked once a second.
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(end.find(v4(2), now + 1_ms * i).state, State::asked);
+    EXPECT_TRUE(say(end, now + 10_ms).empty());
+  }
+  EXPECT_EQ(end.generation(), generation);
+  EXPECT_EQ(end.deadline(), 8_s);
+  EXPECT_TRUE(say(end, 8_s).empty());
+  EXPECT_EQ(end.counters().unreachable, 1u);
+  EXPECT_EQ(end.generation(), generation + 1);
+  EXPECT_EQ(end.find(v4(2), 8_s).state, State::unreachable);
+  EXPECT_EQ(end.find(v4(2), 9_s - 1_ns).state, State::unreachable);
+  EXPECT_EQ(end.deadline(), 9_s);
+  EXPECT_EQ(end.find(v4(2), 9_s).state, State::asked);
+  EXPECT_EQ(say(end, 9_s).size(), 1u);
+  EXPECT_EQ(end.counters().questions, 4u);
+  // A late answer is one.
+  (void)say(end, 10_s);
+  (void)say(end, 11_s);
+  (void)say(end, 12_s);
+  EXPECT_EQ(end.find(v4(2), 12_s).state, State::unreachable);
+  EXPECT_TRUE(hear(end, frame_of(Arp{}), 12_s));
+  expect_known(end, v4(2), mac_b, 12_s);
+}
+
+TEST(Neighbours, an_unreachable_one__is_forgotten_and_says_so) {
+  Neighbours end(config_v4());
+  (void)end.find(v4(2), 0_s);
+  for (int i = 0; i <= 3; ++i) (void)say(end, 1_s * i);
+  const auto generation = end.generation();
+  EXPECT_EQ(end.deadline(), 4_s);
+  EXPECT_TRUE(say(end, 4_s).empty());
+  EXPECT_EQ(end.generation(), generation + 1);
+  EXPECT_TRUE(end.deadline().is_never());
+  EXPECT_TRUE(hear(end, frame_of(Arp{}), 4_s));  // nobody asks any more
+  EXPECT_EQ(end.counters().learnt, 0u);
+  EXPECT_EQ(end.find(v4(2), 4_s).state, State::asked);
+}
+
+TEST(Neighbours, known_one_no_longer_fresh__is_used_and_asked_first_directly) {
+  Neighbours end(config_v4());
+  teach(end, 2, 0_s);
+  const auto generation = end.generation();
+  expect_known(end, v4(2), mac_b, 30_s - 1_ns);
+  EXPECT_EQ(end.deadline(), 30_s);
+  EXPECT_TRUE(say(end, 30_s).empty());  // whoever keeps the address is told, and nobody is asked for its own sake
+  EXPECT_EQ(end.generation(), generation + 1);
+  EXPECT_TRUE(end.deadline().is_never());
+
+  expect_known(end, v4(2), mac_b, 40_s);
+  const auto direct = say_one(end, 40_s);
+  EXPECT_EQ(ByteVector(direct.begin(), direct.begin() + 6), hex("020000000002"));
+  EXPECT_EQ(ByteVector(direct.begin() + 32, direct.begin() + 42), hex("000000000000 0a000002"));
+  expect_known(end, v4(2), mac_b, 41_s);
+  const auto second = say_one(end, 41_s);
+  EXPECT_EQ(ByteVector(second.begin(), second.begin() + 6), hex("ffffffffffff"));
+  EXPECT_TRUE(hear(end, frame_of(Arp{}), 41_s));
+  EXPECT_EQ(end.deadline(), 71_s);
+  EXPECT_EQ(end.counters().learnt, 1u);
+
+  // Looked at when time has passed and nobody called frame(): the same.
+  expect_known(end, v4(2), mac_b, 80_s);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(say(end, 80_s + 1_s * i).size(), 1u);
+  expect_known(end, v4(2), mac_b, 83_s - 1_ns);
+  EXPECT_TRUE(say(end, 83_s).empty());
+  EXPECT_EQ(end.find(v4(2), 83_s).state, State::unreachable);
+  EXPECT_EQ(end.counters().unreachable, 1u);
+}
+
+TEST(NeighboursDiscovery, a_known_one__is_asked_first_directly) {
+  Neighbours end(config_v6());
+  teach_v6(end, 0_s);
+  expect_known(end, b6, mac_b, 31_s);
+  const auto direct = say_one(end, 31_s);
+  EXPECT_EQ(ByteVector(direct.begin(), direct.begin() + 6), hex("020000000002"));
+  EXPECT_EQ(ByteVector(direct.begin() + 38, direct.begin() + 54), hex("20010db8000000000000000000abcdef"));
+  EXPECT_TRUE(hear(end, frame_of(Discovery{.option = ""}), 31_s));  // a direct answer may leave it out
+  EXPECT_EQ(end.deadline(), 61_s);
+}
+
+// Where to
+
+TEST(Neighbours, next_hop__is_the_neighbour_or_the_gateway) {
+  auto config = config_v4();
+  config.gateway = v4(254);
+  Neighbours end(config);
+  EXPECT_EQ(end.find(v4(7, 9), 0_ns).state, State::asked);
+  EXPECT_EQ(end.find(v4(8, 9), 0_ns).state, State::asked);
+  const auto question = say_one(end, 0_ns);  // one for both
+  EXPECT_EQ(ByteVector(question.begin() + 38, question.begin() + 42), hex("0a0000fe"));
+  EXPECT_TRUE(hear(end, frame_of(Arp{.sender = v4(254)}), 0_ns));
+  expect_known(end, v4(7, 9), mac_b, 0_ns);
+  expect_known(end, Address::v4(0x08080808, 53), mac_b, 0_ns);
+
+  auto config6 = config_v6();
+  config6.gateway = v6("fe800000 00000000 00000000 00000001");
+  Neighbours end6(config6);
+  EXPECT_EQ(end6.find(v6("2a000000 00000000 00000000 00000001"), 0_ns).state, State::asked);
+  EXPECT_EQ(end6.find(v6("fe800000 00000000 00000000 00000001"), 0_ns).state, State::asked);
+  const auto question6 = say_one(end6, 0_ns);
+  EXPECT_EQ(ByteVector(question6.begin(), question6.begin() + 6), hex("3333ff000001"));
+
+  // Prefixes that don't end at a byte.
+  config = config_v4();
+  config.prefix_bits = 20;
+  Neighbours wide(config);
+  EXPECT_EQ(wide.find(v4(1, 15), 0_ns).state, State::asked);
+  EXPECT_EQ(wide.find(v4(1, 16), 0_ns).state, State::unreachable);
+  // A prefix of the own address alone: the gateway is asked for, wherever it is.
+  config.prefix_bits = 32;
+  config.gateway = v4(254, 99);
+  Neighbours alone(config);
+  EXPECT_EQ(alone.find(v4(2), 0_ns).state, State::asked);
+  EXPECT_EQ(say_one(alone, 0_ns)[40], std::byte{99});
+}
+
+TEST(Neighbours, find__asks_for_nothing_that_no_host_has) {
+  auto config = config_v4();
+  config.gateway = v4(254);
+  Neighbours end(config);
+  for (const std::uint32_t ip :
+       {0x0A000001U, 0x0A0000FFU, 0x0A000000U, 0xFFFFFFFFU, 0xE0000001U, 0xEFFFFFFFU, 0U, 0x7F000001U}) {
+    EXPECT_EQ(end.find(Address::v4(ip, 1), 0_ns).state, State::unreachable) << std::hex << ip;
+  }
+  EXPECT_EQ(end.find(b6, 0_ns).state, State::unreachable);
+  Neighbours end6(config_v6());
+  for (const Address& address : {a6, all_nodes, Address{}, v6("00000000 00000000 00000000 00000001"), v4(2),
+                                 v6("20010db8 00000001 00000000 00000001")}) {
+    EXPECT_EQ(end6.find(address, 0_ns).state, State::unreachable) << to_text(address);
+  }
+  EXPECT_TRUE(say(end, 0_ns).empty());
+  EXPECT_TRUE(say(end6, 0_ns).empty());
+  // A link of two (RFC 3021) has no broadcast address.
+  config.prefix_bits = 31;
+  config.own = v4(2);
+  config.gateway = {};
+  EXPECT_EQ(Neighbours(config).find(v4(3), 0_ns).state, State::asked);
+}
+
+// Who may change what
+
+TEST(NeighboursArp, claims__change_only_what_was_asked_for) {
+  Neighbours end(config_v4());
+  for (const unsigned operation : {1U, 2U}) {
+    EXPECT_TRUE(hear(end, frame_of(Arp{.operation = operation}), 0_ns));
+    EXPECT_TRUE(hear(end, frame_of(Arp{.operation = operation, .target = v4(2), .to = broadcast}), 0_ns));
+  }
+  (void)say(end, 0_ns);
+  EXPECT_EQ(end.counters().learnt, 0u);
+  EXPECT_EQ(end.find(v4(2), 0_ns).state, State::asked);
+
+  teach(end, 2, 0_s);
+  const auto generation = end.generation();
+  EXPECT_TRUE(hear(end, frame_of(Arp{}), 1_s));
+  EXPECT_EQ(end.generation(), generation);  // nothing new
+  // The sender of a request or a reply updates its entry (RFC 826), as one that has moved or failed over must.
+  for (const unsigned operation : {1U, 2U}) {
+    const MacAddress mac = operation == 1 ? mac_c : mac_b;
+    EXPECT_TRUE(
+        hear(end, frame_of(Arp{.operation = operation, .sender_mac = mac, .target = v4(2), .to = broadcast}), 2_s));
+    expect_known(end, v4(2), mac, 2_s);
+    EXPECT_EQ(end.counters().changed, operation);
+    EXPECT_EQ(end.generation(), generation + operation);
+  }
+}
+
+TEST(NeighboursArp, frames_for_others_and_our_own__are_ignored) {
+  Neighbours end(config_v4());
+  (void)end.find(v4(2), 0_ns);
+  (void)say(end, 0_ns);
+  EXPECT_TRUE(hear(end, frame_of(Arp{.to = mac_c}), 0_ns));    // flooded by a switch
+  EXPECT_TRUE(hear(end, frame_of(Arp{.from = mac_a}), 0_ns));  // reflected
+  EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .sender_mac = mac_a, .sender = v4(1)}), 0_ns));
+  EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 3}), 0_ns));  // reverse ARP
+  EXPECT_TRUE(hear(end, frame_of(Discovery{}), 0_ns));          // of the other IP version
+  EXPECT_EQ(end.find(v4(2), 0_ns).state, State::asked);
+  EXPECT_TRUE(say(end, 0_ns).empty());
+  EXPECT_EQ(end.counters().malformed, 0u);
+  EXPECT_EQ(end.counters().conflicts, 0u);
+}
+
+TEST(NeighboursDiscovery, advertisements__change_what_their_flags_allow) {
+  const std::string c_option = "0201 020000000003";
+  Neighbours end(config_v6());
+  EXPECT_TRUE(hear(end, frame_of(Discovery{}), 0_s));
+  EXPECT_EQ(end.counters().learnt, 0u);
+  teach_v6(end, 0_s);
+
+  // Without override another address is not believed, but the entry is asked again.
+  EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = 0, .option = c_option}), 5_s));
+  expect_known(end, b6, mac_b, 5_s);
+  EXPECT_EQ(end.counters().changed, 0u);
+  EXPECT_EQ(say(end, 5_s).size(), 1u);
+  EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = solicited, .option = c_option}), 5_s));  // nor now
+  expect_known(end, b6, mac_b, 5_s);
+  EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = solicited}), 5_s));
+  EXPECT_EQ(end.deadline(), 35_s);
+
+  // With override it is, and asked again unless it was solicited.
+  EXPECT_TRUE(
+      hear(end, frame_of(Discovery{.flags = override_known, .destination = all_nodes, .option = c_option}), 6_s));
+  EXPECT_EQ(end.counters().changed, 1u);
+  expect_known(end, b6, mac_c, 6_s);
+  EXPECT_EQ(say(end, 6_s).size(), 1u);
+  EXPECT_TRUE(hear(end, frame_of(Discovery{}), 7_s));
+  expect_known(end, b6, mac_b, 7_s);
+  EXPECT_EQ(end.deadline(), 37_s);
+
+  // An unsolicited one that says nothing new confirms nothing.
+  EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = override_known, .destination = all_nodes}), 8_s));
+  EXPECT_EQ(end.deadline(), 37_s);
+  EXPECT_EQ(end.counters().changed, 2u);
+}
+
+TEST(NeighboursDiscovery, an_unknown_one__is_learnt_from_any_advertisement_with_an_address) {
+  Neighbours end(config_v6());
+  (void)end.find(b6, 0_s);
+  (void)say(end, 0_s);
+  EXPECT_TRUE(hear(end, frame_of(Discovery{.option = ""}), 0_s));
+  EXPECT_EQ(end.find(b6, 0_s).state, State::asked);
+  EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = 0, .destination = all_nodes}), 0_s));
+  expect_known(end, b6, mac_b, 0_s);
+  // Not confirmed, so asked again, but not sooner than any question.
+  EXPECT_EQ(end.deadline(), 1_s);
+  EXPECT_EQ(say(end, 1_s).size(), 1u);
+}
+
+TEST(NeighboursDiscovery, solicitations__update_their_sender_if_it_is_known) {
+  Neighbours end(config_v6());
+  teach_v6(end, 0_s);
+  EXPECT_TRUE(hear(end, frame_of(solicitation(b6, "0101 020000000003")), 1_s));
+  EXPECT_TRUE(hear(end, frame_of(solicitation(c6, "0101 020000000003")), 1_s));
+  EXPECT_EQ(say(end, 1_s).size(), 2u);
+  EXPECT_EQ(end.counters().learnt, 1u);
+  EXPECT_EQ(end.counters().changed, 1u);
+  expect_known(end, b6, mac_c, 1_s);
+  EXPECT_EQ(say(end, 1_s).size(), 1u);  // and asked to be sure
+}
+
+TEST(Neighbours, stale_again_and_again__is_asked_once_a_retry) {
+  Neighbours end(config_v6());
+  teach_v6(end, 0_s);
+  for (int i = 0; i < 1000; ++i) {
+    const Nanos now = 10_s + 10_ms * i;
+    EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = 0, .option = "0201 020000000003"}), now));
+    expect_known(end, b6, mac_b, now);
+    (void)say(end, now);
+    EXPECT_TRUE(hear(end, frame_of(Discovery{}), now));
+  }
+  EXPECT_EQ(end.counters().questions, 1u + 10u);
+}
+
+// Conflicts
+
+TEST(NeighboursArp, a_conflict__is_counted_and_defended_every_ten_seconds) {
+  Neighbours end(config_v4());
+  const auto claim = frame_of(Arp{.operation = 1, .sender = v4(1), .target = v4(1), .to = broadcast});
+  const auto defence =
+      padded(hex("ffffffffffff 020000000001 0806"
+                 "0001 0800 06 04 0001 020000000001 0a000001 000000000000 0a000001"));
+  std::size_t defences = 0;
+  for (int i = 0; i <= 250; ++i) {
+    EXPECT_TRUE(hear(end, claim, 100_s + 100_ms * i));
+    for (const auto& frame : say(end, 100_s + 100_ms * i)) {
+      EXPECT_EQ(frame, defence);
+      ++defences;
+    }
+  }
+  EXPECT_EQ(defences, 3u);
+  EXPECT_EQ(end.counters().conflicts, 251u);
+  EXPECT_EQ(end.counters().announcements, 3u);
+  EXPECT_EQ(end.counters().answers, 0u);
+}
+
+TEST(NeighboursDiscovery, a_conflict__is_counted_and_defended) {
+  Neighbours end(config_v6());
+  EXPECT_TRUE(hear(
+      end, frame_of(Discovery{.flags = override_known, .source = b6, .destination = all_nodes, .target = a6}), 0_s));
+  EXPECT_EQ(say(end, 0_s).size(), 1u);
+  EXPECT_TRUE(hear(end, frame_of(solicitation(a6)), 5_s));
+  EXPECT_TRUE(say(end, 5_s).empty());
+  EXPECT_TRUE(hear(end, frame_of(solicitation(a6)), 10_s));
+  EXPECT_EQ(say(end, 10_s).size(), 1u);
+  EXPECT_EQ(end.counters().conflicts, 3u);
+}
+
+// Hostile frames
+
+TEST(NeighboursArp, impossible_frames__are_counted_and_change_nothing) {
+  Neighbours end(config_v4());
+  (void)end.find(v4(2), 0_ns);
+  (void)say(end, 0_ns);
+  std::vector<ByteVector> frames;
+  const auto changed = [&](std::size_t at, unsigned value) {
+    auto frame = frame_of(Arp{});
+    frame[at] = static_cast<std::byte>(value);
+    frames.push_back(frame);
+  };
+  changed(15, 6);  // IEEE 802 hardware
+  changed(17, 1);  // another protocol
+  changed(18, 8);  // lengths
+  changed(19, 16);
+  for (const MacAddress& mac : {nobody, broadcast, a6_group_mac}) {
+    frames.push_back(frame_of(Arp{.sender_mac = mac}));
+    frames.push_back(frame_of(Arp{.from = mac}));
+  }
+  for (const std::uint32_t ip : {0xE0000001U, 0xFFFFFFFFU, 0x7F000001U, 0U}) {
+    frames.push_back(frame_of(Arp{.sender = Address::v4(ip, 0)}));
+  }
+  const auto good = frame_of(Arp{});
+  for (std::size_t size = 14; size < good.size(); ++size) {
+    frames.emplace_back(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size));
+  }
+  for (const auto& frame : frames) EXPECT_TRUE(hear(end, frame, 0_ns));
+  EXPECT_EQ(end.counters().malformed, frames.size());
+  EXPECT_EQ(end.find(v4(2), 0_ns).state, State::asked);
+  EXPECT_TRUE(say(end, 0_ns).empty());
+  for (std::size_t size = 0; size < 14; ++size) {
+    EXPECT_FALSE(hear(end, ByteVector(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)), 0_ns));
+  }
+  EXPECT_TRUE(hear(end, good, 0_ns));
+  expect_known(end, v4(2), mac_b, 0_ns);
+}
+
+TEST(NeighboursDiscovery, impossible_frames__are_counted_and_change_nothing) {
+  Neighbours end(config_v6());
+  (void)end.find(b6, 0_ns);
+  (void)say(end, 0_ns);
+  std::vector<ByteVector> frames;
+  const auto changed = [&](std::size_t at, unsigned value, bool sealed) {
+    auto frame = frame_of(Discovery{});
+    frame[at] = static_cast<std::byte>(value);
+    if (sealed) seal(frame);
+    frames.push_back(frame);
+  };
+  changed(21, 254, false);  // the hop limit: it comes from another segment
+  changed(55, 1, true);     // code
+  changed(57, 0, false);    // checksum
+  changed(85, 9, false);
+  changed(79, 0, true);    // an option of length 0
+  changed(79, 2, true);    // beyond the end
+  changed(19, 23, false);  // lengths
+  changed(19, 33, false);
+  for (const char* option :
+       {"0201 000000000000", "0201 ffffffffffff", "0201 333300000001", "0202 0200000000020000 00000000 0000",
+        "0201 0200000000", "0500 020000000002", "02", "0201020000000002 0e00 000000000000"}) {
+    frames.push_back(frame_of(Discovery{.option = option}));
+  }
+  frames.push_back(frame_of(Discovery{.target = all_nodes}));
+  frames.push_back(frame_of(Discovery{.source = all_nodes}));
+  frames.push_back(frame_of(Discovery{.source = Address{}}));
+  frames.push_back(frame_of(Discovery{.destination = all_nodes}));  // solicited by all
+  frames.push_back(frame_of(solicitation(Address{})));              // an address without a source
+  auto direct = solicitation(Address{}, "");
+  direct.destination = a6;
+  frames.push_back(frame_of(direct));
+  for (const MacAddress& mac : {nobody, broadcast}) frames.push_back(frame_of(Discovery{.from = mac}));
+  for (const auto& frame : frames) EXPECT_TRUE(hear(end, frame, 0_ns)) << &frame - frames.data();
+  EXPECT_EQ(end.counters().malformed, frames.size());
+  EXPECT_EQ(end.find(b6, 0_ns).state, State::asked);
+  EXPECT_TRUE(say(end, 0_ns).empty());
+
+  const auto good = frame_of(Discovery{});
+  for (std::size_t size = 0; size < good.size(); ++size) {
+    // Up to the ICMPv6 type nobody can tell what it is.
+    EXPECT_EQ(hear(end, ByteVector(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)), 0_ns), size > 54);
+  }
+  EXPECT_EQ(end.find(b6, 0_ns).state, State::asked);
+  EXPECT_TRUE(hear(end, frame_of(Discovery{.destination = c6}), 0_ns));  // somebody else's
+  EXPECT_EQ(end.find(b6, 0_ns).state, State::asked);
+  auto other = good;
+  other[54] = std::byte{128};  // echo
+  EXPECT_FALSE(hear(end, other, 0_ns));
+  EXPECT_TRUE(hear(end, frame_of(Discovery{.option = "0501 000000000000 0201 020000000002"}), 0_ns));  // another before
+  expect_known(end, b6, mac_b, 0_ns);
+}
+
+TEST(Neighbours, a_full_table__gives_up_who_was_not_used_for_longest) {
+  auto config = config_v4();
+  config.most_entries = 3;
+  Neighbours end(config);
+  for (const std::uint8_t last : {std::uint8_t{2}, std::uint8_t{3}, std::uint8_t{4}}) {
+    teach(end, last, 0_s);
+    expect_known(end, v4(last), mac_b, 0_s);
+  }
+  expect_known(end, v4(2), mac_b, 1_s);  // 3 is now the one
+  expect_known(end, v4(2), mac_b, 1_s);
+  EXPECT_EQ(end.counters().table_full, 0u);
+  EXPECT_EQ(end.find(v4(5), 1_s).state, State::asked);
+  EXPECT_EQ(end.counters().table_full, 1u);
+  expect_known(end, v4(4), mac_b, 1_s);
+  expect_known(end, v4(2), mac_b, 1_s);
+  EXPECT_EQ(end.find(v4(3), 1_s).state, State::asked);  // instead of 4
+  EXPECT_EQ(end.find(v4(6), 1_s).state, State::asked);  // instead of 2
+  // Now all three are being asked for: nobody goes, and nobody comes.
+  EXPECT_EQ(end.find(v4(2), 1_s).state, State::unreachable);
+  EXPECT_EQ(end.counters().table_full, 4u);
+  EXPECT_EQ(say(end, 1_s).size(), 3u);
+  EXPECT_TRUE(hear(end, frame_of(Arp{.sender = v4(5)}), 1_s));
+  expect_known(end, v4(5), mac_b, 1_s);
+  for (int i = 2; i <= 4; ++i) (void)say(end, 1_s * i);
+  // Those that did not answer go before the one that did.
+  EXPECT_EQ(end.find(v4(3), 4_s).state, State::unreachable);
+  EXPECT_EQ(end.find(v4(2), 4_s).state, State::asked);
+  EXPECT_EQ(end.find(v4(7), 4_s).state, State::asked);
+  expect_known(end, v4(5), mac_b, 4_s);
+}
+
+TEST(Neighbours, floods__neither_evict_nor_change_nor_grow) {
+  auto config = config_v4();
+  config.most_entries = 8;
+  Neighbours end(config);
+  for (std::uint8_t last = 2; last < 10; ++last) teach(end, last, 0_s);
+  const auto generation = end.generation();
+  Random random(1);
+  std::uint64_t asked = 0;
+  std::uint64_t answered = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    Arp arp{.operation = static_cast<unsigned>(1 + random.below(2)),
+            .sender_mac = mac_c,
+            .sender = Address::v4(static_cast<std::uint32_t>(0x0A000010 + random.below(200)), 0),
+            .to = broadcast,
+            .from = mac_c};
+    for (auto& byte : arp.sender_mac) byte = static_cast<std::uint8_t>(random.next() & 0xFE);
+    arp.sender_mac[0] = 6;
+    asked += arp.operation & 1;
+    EXPECT_TRUE(hear(end, frame_of(arp), 1_s));
+    if (i % 100 == 0) answered += say(end, 1_s).size();
+  }
+  answered += say(end, 1_s).size();
+  EXPECT_EQ(answered, end.counters().answers);
+  EXPECT_EQ(end.counters().answers + end.counters().table_full, asked);  // what found no room is counted
+  EXPECT_EQ(end.generation(), generation);
+  EXPECT_EQ(end.counters().learnt, 8u);
+  EXPECT_EQ(end.counters().changed, 0u);
+  for (std::uint8_t last = 2; last < 10; ++last) expect_known(end, v4(last), mac_b, 1_s);
+  // One who asks and asks has one place.
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .to = broadcast}), 1_s));
+  EXPECT_EQ(say(end, 1_s).size(), 1u);
+}
+
+TEST(Neighbours, a_table_of_thousands__keeps_its_order) {
+  // Against a plain model: the answers, the chains of the hash table and both lists under random use.
+  auto config = config_v4();
+  config.prefix_bits = 8;
+  config.most_entries = 100;
+  Neighbours end(config);
+  Random random(2);
+  std::vector<std::uint32_t> model;  // known ones, the last used at the end
+  for (int i = 0; i < 50'000; ++i) {
+    const auto ip = static_cast<std::uint32_t>(0x0A010000 + random.below(150));
+    const auto address = Address::v4(ip, 0);
+    const Nanos now = 1_us * i;
+    const auto place = std::find(model.begin(), model.end(), ip);
+    const auto found = end.find(address, now);
+    if (place != model.end()) {
+      ASSERT_EQ(found.state, State::known) << i;
+      ASSERT_EQ(found.mac[5], ip & 0xFF);
+      model.erase(place);
+    } else {
+      ASSERT_EQ(found.state, State::asked) << i;
+      ASSERT_EQ(say(end, now).size(), 1u);
+      MacAddress mac = mac_b;
+      mac[4] = 1;
+      mac[5] = static_cast<std::uint8_t>(ip);
+      ASSERT_TRUE(hear(end, frame_of(Arp{.sender_mac = mac, .sender = address}), now));
+      if (model.size() == 100) model.erase(model.begin());
+    }
+    model.push_back(ip);
+  }
+  EXPECT_EQ(end.counters().unreachable, 0u);
+}
+
+// Two and three ends
+
+struct Wire {
+  struct End {
+    Neighbours& protocol;
+    MacAddress mac;
+  };
+  std::vector<End> ends;
+  double loss = 0;
+  Random random{1};
+
+  /// Until nothing is said any more.
+  void exchange(Nanos now) {
+    bool again = true;
+    while (again) {
+      again = false;
+      for (auto& from : ends) {
+        for (const auto& frame : say(from.protocol, now)) {
+          again = true;
+          for (auto& to : ends) {
+            if (&to != &from && !random.chance(loss)) {
+              EXPECT_TRUE(hear(to.protocol, frame, now));
+            }
+          }
+        }
+      }
+    }
+  }
+};
+
+class NeighboursOnAWire : public testing::TestWithParam<bool> {
+ protected:
+  static NeighbourConfig config(const MacAddress& mac, std::uint8_t last) {
+    auto result = GetParam() ? config_v4() : config_v6();
+    result.mac = mac;
+    result.own = address(last);
+    return result;
+  }
+  static Address address(std::uint8_t last) {
+    Address result = GetParam() ? v4(last) : a6;
+    result.ip[15] = last;
+    return result;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ip, NeighboursOnAWire, testing::Values(true, false),
+                         [](const auto& version) { return version.param ? "v4" : "v6"; });
+
+TEST_P(NeighboursOnAWire, two_ends__find_each_other_whatever_is_lost) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    Neighbours a(config(mac_a, 1));
+    Neighbours b(config(mac_b, 2));
+    Wire wire{{{a, mac_a}, {b, mac_b}}, 0.4, Random(seed)};
+    bool found_by_a = false;
+    bool found_by_b = false;
+    Nanos now{};
+    for (int step = 0; step < 2000 && !(found_by_a && found_by_b); ++step) {
+      const auto to_b = a.find(address(2), now);
+      const auto to_a = b.find(address(1), now);
+      found_by_a = to_b.state == State::known && to_b.mac == mac_b;
+      found_by_b = to_a.state == State::known && to_a.mac == mac_a;
+      wire.exchange(now);
+      const Nanos next = std::min(a.deadline(), b.deadline());
+      ASSERT_GT(next, now);
+      // Unless both are satisfied something is still due: nobody waits for ever.
+      ASSERT_TRUE(!next.is_never() || (found_by_a && found_by_b));
+      now = next.is_never() ? now : next;
+    }
+    EXPECT_TRUE(found_by_a && found_by_b) << "seed " << seed;
+    EXPECT_EQ(a.counters().malformed + b.counters().malformed, 0u);
+    EXPECT_EQ(a.counters().conflicts + b.counters().conflicts, 0u);
+    EXPECT_EQ(a.counters().changed + b.counters().changed, 0u);
+  }
+}
+
+TEST_P(NeighboursOnAWire, two_ends__stay_known_over_hours_of_use) {
+  Neighbours a(config(mac_a, 1));
+  Neighbours b(config(mac_b, 2));
+  Wire wire{{{a, mac_a}, {b, mac_b}}, 0, Random(1)};
+  (void)a.find(address(2), 0_s);
+  wire.exchange(0_s);
+  for (int second = 0; second < 7200; ++second) {
+    expect_known(a, address(2), mac_b, 1_s * second);
+    wire.exchange(1_s * second);
+  }
+  // One question in 30 s.
+  EXPECT_EQ(a.counters().questions, 240u);
+  EXPECT_EQ(b.counters().answers, 240u);
+}
+
+TEST_P(NeighboursOnAWire, a_third_party__redirects_nobody_who_did_not_ask) {
+  Neighbours a(config(mac_a, 1));
+  Neighbours b(config(mac_b, 2));
+  // It claims every other address, unasked, at every moment, as loudly as an honest protocol lets it.
+  const auto spoof = [&](std::uint8_t last) -> std::vector<ByteVector> {
+    if (GetParam()) {
+      return {frame_of(Arp{.operation = 1,
+                           .sender_mac = mac_c,
+                           .sender = v4(last),
+                           .target = v4(last),
+                           .to = broadcast,
+                           .from = mac_c}),
+              frame_of(Arp{.operation = 2, .sender_mac = mac_c, .sender = v4(last), .to = broadcast, .from = mac_c})};
+    }
+    return {frame_of(Discovery{.flags = override_known,
+                               .source = c6,
+                               .destination = all_nodes,
+                               .target = address(last),
+                               .option = "0201 020000000003",
+                               .to = {0x33, 0x33, 0, 0, 0, 1},
+                               .from = mac_c}),
+            frame_of(solicitation(address(last), "0101 020000000003"))};
+  };
+  for (std::uint8_t last = 2; last < 200; ++last) {
+    for (const auto& frame : spoof(last)) EXPECT_TRUE(hear(a, frame, 0_s));
+  }
+  (void)say(a, 0_s);
+  EXPECT_EQ(a.counters().learnt, 0u);
+  Wire wire{{{a, mac_a}, {b, mac_b}}, 0, Random(1)};
+  EXPECT_EQ(a.find(address(2), 0_s).state, State::asked);
+  wire.exchange(0_s);
+  expect_known(a, address(2), mac_b, 0_s);
+  // Without the override flag a known one stays (ARP has none: there RFC 826 lets anyone change what was asked for).
+  if (!GetParam()) {
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_TRUE(hear(
+          a,
+          frame_of(Discovery{.flags = solicited, .target = address(2), .option = "0201 020000000003", .from = mac_c}),
+          1_s));
+      expect_known(a, address(2), mac_b, 1_s);
+    }
+  }
+  // Our own address stays ours, and the neighbour hears that.
+  for (const auto& frame : spoof(1)) EXPECT_TRUE(hear(a, frame, 1_s));
+  EXPECT_GE(a.counters().conflicts, 1u);
+  EXPECT_EQ(a.counters().changed, 0u);
+  wire.exchange(1_s);
+  EXPECT_EQ(a.counters().announcements, 1u);
+}
+
+// Configuration
+
+void expect_refused(const std::function<void(NeighbourConfig&)>& change, const std::string& word, bool ipv4 = true) {
+  auto config = ipv4 ? config_v4() : config_v6();
+  change(config);
+  try {
+    const Neighbours end(config);
+    ADD_FAILURE() << "accepted: " << word;
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
+  }
+}
+
+TEST(Neighbours, configurations_out_of_range__are_refused_by_name) {
+  expect_refused([](auto& c) { c.mac = {}; }, "MAC");
+  expect_refused([](auto& c) { c.mac = broadcast; }, "MAC");
+  expect_refused([](auto& c) { c.own = {}; }, "address of a host");
+  expect_refused([](auto& c) { c.own = v4(255); }, "10.0.0.255/24 is not");
+  expect_refused([](auto& c) { c.own = v4(0); }, "10.0.0.0/24 is not");
+  expect_refused([](auto& c) { c.own = all_nodes; }, "address of a host", false);
+  expect_refused([](auto& c) { c.prefix_bits = 0; }, "give 1 to 32");
+  expect_refused([](auto& c) { c.prefix_bits = 33; }, "give 1 to 32");
+  expect_refused([](auto& c) { c.prefix_bits = 129; }, "give 1 to 128", false);
+  expect_refused([](auto& c) { c.gateway = v4(1, 1); }, "the gateway 10.0.1.1");
+  expect_refused([](auto& c) { c.gateway = v4(1); }, "the gateway");
+  expect_refused([](auto& c) { c.gateway = v4(255); }, "the gateway");
+  expect_refused([](auto& c) { c.gateway = b6; }, "the gateway");
+  expect_refused([](auto& c) { c.vlan = 4095; }, "VLAN 4095");
+  expect_refused([](auto& c) { c.most_entries = 0; }, "table of 0");
+  expect_refused([](auto& c) { c.most_entries = 2'000'000; }, "table of 2000000");
+  expect_refused([](auto& c) { c.most_questions = 0; }, "0 questions");
+  expect_refused([](auto& c) { c.most_questions = 256; }, "256 questions");
+  expect_refused([](auto& c) { c.retry = 0_ns; }, "times");
+  expect_refused([](auto& c) { c.fresh_for = Nanos::never(); }, "times");
+  auto config = config_v4();
+  config.gateway = Address::v4(0, 0);  // none, as an IPv4 address
+  EXPECT_NO_THROW(Neighbours{config});
+}
+
+}  // namespace
+}  // namespace mltcp
