@@ -1,5 +1,5 @@
-// Frame headers and checksums: published vectors, round trips, an independent slow checksum, every truncation, and
-// seeded random damage.
+// Frame headers and checksums: published vectors, round trips, an independent slow checksum, every truncation, seeded
+// random damage, tags, DSCP tables, checksums left to the NIC, and frames in pieces.
 #include "mltcp/transport/encapsulation.h"
 
 #include <gtest/gtest.h>
@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 
 namespace mltcp::encap {
@@ -71,10 +72,10 @@ Headers headers_for(bool ipv4, Ecn ecn = Ecn::ect0) {
 }
 
 ByteVector frame_of(const Headers& headers, std::span<const std::byte> payload) {
-  ByteVector frame(header_bytes(headers.destination) + payload.size());
-  const std::uint16_t partial =
-      copy_and_sum(frame.data() + header_bytes(headers.destination), payload.data(), payload.size());
-  EXPECT_EQ(write_headers(headers, payload.size(), partial, frame.data()), header_bytes(headers.destination));
+  const std::size_t before = header_bytes(headers.destination, headers.vlan);
+  ByteVector frame(before + payload.size());
+  const std::uint16_t partial = copy_and_sum(frame.data() + before, payload.data(), payload.size());
+  EXPECT_EQ(write_headers(headers, payload.size(), partial, frame.data()), before);
   return frame;
 }
 
@@ -366,6 +367,215 @@ TEST(EncapsulationParse, ASwitchDoesNotLookAtTheUdpChecksum) {
   Frame parsed;
   EXPECT_EQ(parse_exact(frame, parsed, VerifyUdp::no), Reject::none);
   EXPECT_EQ(parse_exact(frame, parsed, VerifyUdp::yes), Reject::bad_udp_checksum);
+}
+
+ByteVector with_tag(ByteVector frame, unsigned protocol, unsigned control) {
+  const auto tag = bytes_of({protocol >> 8, protocol & 0xFF, control >> 8, control & 0xFF});
+  frame.insert(frame.begin() + 12, tag.begin(), tag.end());
+  return frame;
+}
+
+TEST_P(EncapsulationFrame, Vlan_IsATagInAnOtherwiseEqualFrame) {
+  for (const unsigned vlan : {1U, 0x123U, unsigned{kMostVlan}}) {
+    for (unsigned priority = 0; priority < 8; ++priority) {
+      Headers headers = headers_for(GetParam());
+      headers.priority = static_cast<std::uint8_t>(priority);
+      const auto payload = random_bytes(priority + 20, vlan);
+      const auto untagged = frame_of(headers, payload);
+      headers.vlan = static_cast<std::uint16_t>(vlan);
+      EXPECT_EQ(header_bytes(headers.destination, headers.vlan), header_bytes(headers.destination) + 4);
+      const auto frame = frame_of(headers, payload);
+      EXPECT_EQ(frame, with_tag(untagged, 0x8100, priority << 13 | vlan));
+      Frame parsed;
+      ASSERT_EQ(parse_exact(frame, parsed), Reject::none);
+      EXPECT_EQ(parsed.headers.vlan, vlan);
+      EXPECT_EQ(parsed.headers.priority, priority);
+      EXPECT_EQ(parsed.headers.source, headers.source);
+      EXPECT_EQ(parsed.headers.source_mac, headers.source_mac);
+      EXPECT_TRUE(std::equal(payload.begin(), payload.end(), parsed.payload.begin(), parsed.payload.end()));
+      ASSERT_EQ(parse_exact(untagged, parsed), Reject::none);
+      EXPECT_EQ(parsed.headers.vlan, 0);  // nothing stays from the frame before
+    }
+  }
+}
+
+TEST_P(EncapsulationFrame, Vlan_OneTagIsReadAndNoOther) {
+  const auto frame = frame_of(headers_for(GetParam()), random_bytes(40, 30));
+  Frame parsed;
+  EXPECT_EQ(parse_exact(with_tag(frame, 0x88A8, 5), parsed), Reject::not_ip);
+  EXPECT_EQ(parse_exact(with_tag(with_tag(frame, 0x8100, 5), 0x8100, 5), parsed), Reject::not_ip);
+  EXPECT_EQ(parse_exact(with_tag(with_tag(frame, 0x8100, 5), 0x88A8, 5), parsed), Reject::not_ip);
+  EXPECT_EQ(parse_exact(with_tag(with_tag(frame, 0x88A8, 5), 0x8100, 5), parsed), Reject::not_ip);
+  // A priority without a VLAN is no VLAN, and it is the DSCP that counts.
+  ASSERT_EQ(parse_exact(with_tag(frame, 0x8100, 0xE000), parsed), Reject::none);
+  EXPECT_EQ(parsed.headers.vlan, 0);
+  EXPECT_EQ(parsed.headers.priority, 0);
+  ASSERT_EQ(parse_exact(with_tag(frame, 0x8100, 0x1FFF), parsed), Reject::none);  // with "drop eligible"
+  EXPECT_EQ(parsed.headers.vlan, 0xFFF);
+  const auto tagged = with_tag(frame, 0x8100, 5);
+  for (std::size_t size = 0; size < tagged.size(); ++size) {
+    ASSERT_EQ(parse_exact(std::span(tagged).first(size), parsed), Reject::truncated) << "size " << size;
+  }
+}
+
+TEST_P(EncapsulationFrame, Vlan_FramesAreMarkedToo) {
+  Headers headers = headers_for(GetParam(), Ecn::ect1);
+  headers.vlan = 9;
+  auto frame = frame_of(headers, random_bytes(33, 31));
+  ASSERT_TRUE(mark_congestion(frame));
+  headers.ecn = Ecn::ce;
+  EXPECT_EQ(frame, frame_of(headers, random_bytes(33, 31)));
+  headers.ecn = Ecn::not_ect;
+  frame = frame_of(headers, random_bytes(33, 31));
+  EXPECT_FALSE(mark_congestion(frame));
+}
+
+TEST_P(EncapsulationFrame, Dscp_IsWrittenAndReadByTheTable) {
+  const std::array<std::uint8_t, 8> values{0, 10, 18, 26, 34, 46, 48, 63};
+  const DscpMap dscp(values);
+  for (unsigned priority = 0; priority < 8; ++priority) {
+    Headers headers = headers_for(GetParam(), Ecn::ect0);
+    headers.priority = static_cast<std::uint8_t>(priority);
+    headers.vlan = 7;
+    ByteVector frame(header_bytes(headers.destination, headers.vlan));
+    write_headers(headers, 0, 0, frame.data(), dscp);
+    EXPECT_EQ(word_at(frame, 14), priority << 13 | 7U);
+    const unsigned traffic_class = GetParam() ? std::to_integer<unsigned>(frame[19]) : word_at(frame, 18) >> 4 & 0xFFU;
+    EXPECT_EQ(traffic_class, unsigned{values[priority]} << 2 | 2U);
+    Frame parsed;
+    ASSERT_EQ(parse(frame, VerifyUdp::yes, parsed, VerifyIp::yes, dscp), Reject::none);
+    EXPECT_EQ(parsed.headers.priority, priority);
+    EXPECT_EQ(parsed.headers.ecn, Ecn::ect0);
+    ASSERT_EQ(parse(frame, VerifyUdp::yes, parsed), Reject::none);
+    EXPECT_EQ(parsed.headers.priority, values[priority] >> 3);
+  }
+}
+
+TEST(EncapsulationDscp, TablesReadBackWhatTheyCan) {
+  for (unsigned value = 0; value < 64; ++value) {
+    EXPECT_EQ(kClassSelectors.priority(static_cast<std::uint8_t>(value)), value >> 3);
+  }
+  const DscpMap two({0, 0, 0, 26, 26, 26, 26, 48});
+  EXPECT_EQ(two.priority(0), 0);
+  EXPECT_EQ(two.priority(26), 3);  // the lowest of those that share it
+  EXPECT_EQ(two.priority(48), 7);
+  EXPECT_EQ(two.priority(46), 5);  // nobody's: as a class selector
+  EXPECT_EQ(two.dscp(6), 26);
+  try {
+    const DscpMap bad({0, 8, 16, 24, 64, 40, 48, 56});
+    ADD_FAILURE() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "the DSCP 64 of priority 4 is out of range: give 0 to 63");
+  }
+}
+
+/// What a NIC does that is asked to fill in UDP's checksum: it sums the UDP packet as it finds it.
+void fill_in_udp(ByteVector& frame, std::size_t udp_at) {
+  const auto checksum = static_cast<std::uint16_t>(~slow_sum(std::span(frame).subspan(udp_at)));
+  frame[udp_at + 6] = static_cast<std::byte>((checksum == 0 ? 0xFFFF : checksum) >> 8);
+  frame[udp_at + 7] = static_cast<std::byte>(checksum == 0 ? 0xFF : checksum);
+}
+
+TEST_P(EncapsulationFrame, Offload_LeavesToTheNicWhatItIsToFillIn) {
+  for (const std::uint16_t vlan : {std::uint16_t{0}, std::uint16_t{5}}) {
+    for (std::size_t size = 0; size < 100; ++size) {
+      Headers headers = headers_for(GetParam());
+      headers.vlan = vlan;
+      const auto payload = random_bytes(size, 40 + size);
+      const auto complete = frame_of(headers, payload);
+      const std::size_t before = header_bytes(headers.destination, vlan);
+      const std::size_t udp_at = before - kUdpBytes;
+      const std::size_t ip_checksum_at = udp_at - 10;
+      for (const bool ip : {false, true}) {
+        for (const bool udp : {false, true}) {
+          ByteVector frame(complete.size());
+          std::copy(payload.begin(), payload.end(), frame.begin() + static_cast<std::ptrdiff_t>(before));
+          // With UDP's checksum offloaded the payload has no sum, and what stands for it must not matter.
+          const std::uint16_t partial = udp ? std::uint16_t{0x1234} : sum(payload.data(), size);
+          ASSERT_EQ(write_headers(headers, size, partial, frame.data(), kClassSelectors, {.ip = ip, .udp = udp}),
+                    before);
+          if (ip && GetParam()) {
+            EXPECT_EQ(word_at(frame, ip_checksum_at), 0);
+            frame[ip_checksum_at] = complete[ip_checksum_at];
+            frame[ip_checksum_at + 1] = complete[ip_checksum_at + 1];
+          }
+          if (udp) fill_in_udp(frame, udp_at);
+          ASSERT_EQ(frame, complete) << "size " << size << " ip " << ip << " udp " << udp;
+        }
+      }
+    }
+  }
+}
+
+TEST(EncapsulationOffload, ThePseudoHeaderSumIsThatOfRfc768) {
+  // 10.1.0.1 and 10.2.0.1, protocol 17, 8 + 1000 bytes: 0A01 + 0001 + 0A02 + 0001 + 0011 + 03F0.
+  std::array<std::byte, kIpv4OverheadBytes> frame{};
+  write_headers(headers_for(true), 1000, 0, frame.data(), kClassSelectors, {.udp = true});
+  EXPECT_EQ(word_at(frame, 40), 0x1806);
+}
+
+TEST(EncapsulationOffload, WhatTheNicHasVerifiedIsNotVerifiedAgain) {
+  auto frame = frame_of(headers_for(true), random_bytes(30, 16));
+  frame[24] ^= std::byte{1};
+  frame[50] ^= std::byte{1};
+  Frame parsed;
+  EXPECT_EQ(parse(frame, VerifyUdp::no, parsed, VerifyIp::no), Reject::none);
+  EXPECT_EQ(parse(frame, VerifyUdp::no, parsed), Reject::bad_ip_checksum);
+  EXPECT_EQ(parse(frame, VerifyUdp::yes, parsed, VerifyIp::no), Reject::bad_udp_checksum);
+}
+
+TEST_P(EncapsulationFrame, Pieces_ReadAsTheWholeFrame) {
+  Headers headers = headers_for(GetParam());
+  headers.vlan = 3;
+  const auto frame = frame_of(headers, random_bytes(150, 50));
+  const std::size_t before = header_bytes(headers.destination, headers.vlan);
+  Frame whole;
+  ASSERT_EQ(parse_exact(frame, whole), Reject::none);
+  for (std::size_t cut = 0; cut <= frame.size(); ++cut) {
+    const ByteVector first(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(cut));
+    Layout layout;
+    const Reject reject = parse_headers(first, frame.size(), layout);
+    ASSERT_EQ(reject, cut < before ? Reject::truncated : Reject::none) << "cut at " << cut;
+    if (reject != Reject::none) continue;
+    EXPECT_EQ(layout.payload_offset, before);
+    EXPECT_EQ(layout.payload_bytes, 150u);
+    EXPECT_EQ(layout.headers.source, headers.source);
+    EXPECT_EQ(layout.headers.vlan, 3);
+    // The payload in three pieces, of which the first may be empty.
+    const std::size_t second_cut = cut + (frame.size() - cut) / 3;
+    std::uint16_t partial = sum(frame.data() + before, cut - before);
+    partial = join(partial, sum(frame.data() + cut, second_cut - cut), cut - before);
+    partial = join(partial, sum(frame.data() + second_cut, frame.size() - second_cut), second_cut - before);
+    EXPECT_TRUE(udp_checksum_holds(first, layout, partial)) << "cut at " << cut;
+    const auto wrong = static_cast<std::uint16_t>(partial ^ 0x0100U);
+    EXPECT_FALSE(udp_checksum_holds(first, layout, wrong));
+  }
+  // The length that counts is the frame's.
+  Layout layout;
+  EXPECT_EQ(parse_headers(std::span(frame).first(before), frame.size() - 1, layout), Reject::truncated);
+  ASSERT_EQ(parse_headers(std::span(frame).first(before), frame.size() + 9, layout), Reject::none);
+  EXPECT_EQ(layout.payload_bytes, 150u);
+  // A checksum that was left out.
+  auto without = frame;
+  without[before - 2] = without[before - 1] = std::byte{0};
+  ASSERT_EQ(parse_headers(without, without.size(), layout), Reject::none);
+  EXPECT_EQ(udp_checksum_holds(without, layout, 0x5555), GetParam());
+}
+
+TEST(EncapsulationPieces, TheLongestHeadersFitWhatIsPromised) {
+  Headers headers = headers_for(true);
+  headers.vlan = 3;
+  auto frame = frame_of(headers, random_bytes(50, 51));
+  frame.insert(frame.begin() + 38, 40, std::byte{1});  // all options, without operation
+  frame[18] = std::byte{0x4F};
+  frame[21] = static_cast<std::byte>(std::to_integer<unsigned>(frame[21]) + 40);
+  Layout layout;
+  EXPECT_EQ(parse_headers(std::span(frame).first(kMostHeaderBytes), frame.size(), layout), Reject::bad_ip_checksum);
+  ASSERT_EQ(parse_headers(std::span(frame).first(kMostHeaderBytes), frame.size(), layout, VerifyIp::no), Reject::none);
+  EXPECT_EQ(layout.payload_offset, kMostHeaderBytes);
+  EXPECT_TRUE(udp_checksum_holds(frame, layout, sum(frame.data() + kMostHeaderBytes, 50)));
+  EXPECT_EQ(parse_headers(std::span(frame).first(kMostHeaderBytes - 1), frame.size(), layout, VerifyIp::no),
+            Reject::truncated);
 }
 
 TEST(EncapsulationReject, EveryReasonHasAName) {
