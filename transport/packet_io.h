@@ -26,7 +26,8 @@ struct TxPacket {
   std::span<const std::byte> payload;
   Ecn ecn = Ecn::not_ect;
   /// 0 to 7, higher first: the class of the queues that the packet passes, as in IEEE 802.1Q, and the class selector
-  /// CSn of its DSCP (RFC 2474 section 4.2.2). Queues without classes ignore it.
+  /// CSn of its DSCP (RFC 2474 section 4.2.2) unless the datapath has a table of others. Queues without classes ignore
+  /// it.
   std::uint8_t priority = 0;
 };
 inline constexpr std::uint32_t kPriorities = 8;
