@@ -158,7 +158,7 @@ ByteVector with_tag(ByteVector frame, unsigned control) {
 
 /// Hands over a copy that ends exactly where the frame ends, so that AddressSanitizer sees a read past it.
 bool hear(Neighbours& end, const ByteVector& frame, Nanos now) {
-  const ByteVector exact(frame);
+  const ByteVector exact(frame.begin(), frame.end());
   return end.receive(exact, now);
 }
 
@@ -468,6 +468,8 @@ TEST(Neighbours, find__asks_for_nothing_that_no_host_has) {
   }
   EXPECT_TRUE(say(end, 0_ns).empty());
   EXPECT_TRUE(say(end6, 0_ns).empty());
+  // Link-local ones are on the segment whatever the prefix.
+  EXPECT_EQ(end6.find(v6("fe800000 00000000 00000000 00000009"), 0_ns).state, State::asked);
   // A link of two (RFC 3021) has no broadcast address.
   config.prefix_bits = 31;
   config.own = v4(2);
@@ -524,8 +526,10 @@ TEST(NeighboursDiscovery, advertisements__change_what_their_flags_allow) {
   EXPECT_EQ(end.counters().learnt, 0u);
   teach_v6(end, 0_s);
 
+  const auto generation = end.generation();
   // Without override another address is not believed, but the entry is asked again.
   EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = 0, .option = c_option}), 5_s));
+  EXPECT_EQ(end.generation(), generation + 1);  // who keeps the address looks, and so asks
   expect_known(end, b6, mac_b, 5_s);
   EXPECT_EQ(end.counters().changed, 0u);
   EXPECT_EQ(say(end, 5_s).size(), 1u);
@@ -744,6 +748,21 @@ TEST(Neighbours, a_full_table__gives_up_who_was_not_used_for_longest) {
   expect_known(end, v4(5), mac_b, 4_s);
 }
 
+TEST(Neighbours, one_asked_for_again__stays_in_a_full_table) {
+  auto config = config_v4();
+  config.most_entries = 2;
+  Neighbours end(config);
+  (void)end.find(v4(2), 0_s);
+  for (int i = 0; i <= 3; ++i) (void)say(end, 1_s * i);
+  EXPECT_EQ(end.find(v4(2), 3_s).state, State::unreachable);
+  EXPECT_EQ(end.find(v4(2), 4_s).state, State::asked);
+  teach(end, 3, 4_s);
+  EXPECT_EQ(end.find(v4(4), 4_s).state, State::asked);  // instead of 3
+  EXPECT_EQ(end.find(v4(5), 4_s).state, State::unreachable);
+  EXPECT_TRUE(hear(end, frame_of(Arp{}), 4_s));
+  expect_known(end, v4(2), mac_b, 4_s);
+}
+
 TEST(Neighbours, floods__neither_evict_nor_change_nor_grow) {
   auto config = config_v4();
   config.most_entries = 8;
@@ -772,6 +791,13 @@ TEST(Neighbours, floods__neither_evict_nor_change_nor_grow) {
   EXPECT_EQ(end.counters().learnt, 8u);
   EXPECT_EQ(end.counters().changed, 0u);
   for (std::uint8_t last = 2; last < 10; ++last) expect_known(end, v4(last), mac_b, 1_s);
+  // Answers go out in order, and those beyond their room are not kept.
+  for (std::uint8_t last = 100; last < 140; ++last) {
+    EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .sender = v4(last), .to = broadcast}), 1_s));
+  }
+  const auto answers = say(end, 1_s);
+  ASSERT_EQ(answers.size(), 32u);
+  for (std::size_t i = 0; i < answers.size(); ++i) EXPECT_EQ(std::to_integer<std::size_t>(answers[i][41]), 100 + i);
   // One who asks and asks has one place.
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .to = broadcast}), 1_s));
   EXPECT_EQ(say(end, 1_s).size(), 1u);
