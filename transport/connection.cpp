@@ -7,7 +7,6 @@
 namespace mltcp {
 namespace {
 
-constexpr std::size_t expected_ranges = 32;          // of a message, for which memory is set aside at once
 constexpr std::size_t max_received_ranges = 64;      // packet-number ranges remembered for acknowledgements
 constexpr std::size_t max_reassembly_ranges = 1024;  // holes + 1 in a message that is being received
 constexpr std::uint32_t max_packet_threshold = 64;   // reordering, in packets, that is told from loss
@@ -98,12 +97,10 @@ PostResult Connection::send(const std::byte* data, Bytes length, std::uint64_t t
   message.data = data;
   message.length = length;
   message.next_offset = 0;
-  message.acked_bytes = 0;
   message.done = false;
   message.round = job_ == no_job ? 0 : links_.jobs[job_].gate.round();
   message.tag = tag;
   message.acked.clear();
-  message.acked.reserve(expected_ranges);
   count_open_sends(1);
   return PostResult::ok;
 }
@@ -114,13 +111,11 @@ PostResult Connection::receive(std::byte* buffer, Bytes capacity, std::uint64_t 
   ReceiveMessage& message = receives_.push_reused();
   message.buffer = buffer;
   message.capacity = capacity;
-  message.received_bytes = 0;
   message.total = 0;
   message.total_known = false;
   message.done = false;
   message.tag = tag;
   message.received.clear();
-  message.received.reserve(expected_ranges);
   credit_due_ = true;
   return PostResult::ok;
 }
@@ -374,8 +369,8 @@ bool Connection::on_data(const wire::DataFrame& frame, const wire::Header& heade
   }
   if (frame.bytes != nullptr && message.buffer != nullptr && begin < message.capacity)
     std::memcpy(message.buffer + begin, frame.bytes, std::min<Bytes>(frame.length, message.capacity - begin));
-  message.received_bytes += message.received.add(begin, end);
-  if (message.total_known && message.received_bytes == message.total) {
+  message.received.add(begin, end);
+  if (message.total_known && (message.total == 0 || message.received.is(0, message.total))) {
     complete_receive(message, header);
     while (!receives_.empty() && receives_.front().done) receives_.pop();
     credit_due_ = credit_due_ || advertised_credit_ != receives_.end();
@@ -507,9 +502,8 @@ void Connection::on_acked_chunk(const Chunk& chunk, Nanos now) {
   SendMessage& message = sends_[chunk.message];
   if (message.done) return;
   const Bytes newly = message.acked.add(chunk.offset, Bytes{chunk.offset} + chunk.length);
-  message.acked_bytes += newly;
   if (job_ != no_job) links_.jobs[job_].on_delivered(now, newly);
-  if (message.acked_bytes == message.length) complete_send(chunk.message);
+  if (message.length == 0 || message.acked.is(0, message.length)) complete_send(chunk.message);
 }
 
 void Connection::complete_send(std::uint64_t number) {

@@ -180,26 +180,27 @@ class Connection {
   };
   static_assert(sizeof(SentPacket) == 48);
 
-  struct SendMessage {
+  // A cache line each, as there are many.
+  struct alignas(64) SendMessage {
     const std::byte* data = nullptr;
     Bytes length = 0;
     Bytes next_offset = 0;  ///< from here on nothing has been sent yet
-    Bytes acked_bytes = 0;
-    bool done = false;
-    std::uint32_t round = 0;  ///< of the job's phase gate, when it was posted
     std::uint64_t tag = 0;
     RangeSet acked;
+    std::uint32_t round = 0;  ///< of the job's phase gate, when it was posted
+    bool done = false;
   };
-  struct ReceiveMessage {
+  static_assert(sizeof(SendMessage) == 64);
+  struct alignas(64) ReceiveMessage {
     std::byte* buffer = nullptr;
     Bytes capacity = 0;
-    Bytes received_bytes = 0;
     Bytes total = 0;
-    bool total_known = false;
-    bool done = false;
     std::uint64_t tag = 0;
     RangeSet received;
+    bool total_known = false;
+    bool done = false;
   };
+  static_assert(sizeof(ReceiveMessage) == 64);
 
   // What arrives.
   static bool opens(const wire::Frame& frame);

@@ -1,10 +1,12 @@
 // A set of 64-bit positions as sorted, disjoint, non-touching half-open ranges. Made for sets that are nearly always
-// one range that grows at its end: then adding is a comparison and an increment.
+// one range that grows at its end: then adding is a comparison and an increment, and no memory but its own 24 bytes is
+// touched.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace mltcp {
@@ -16,52 +18,56 @@ class RangeSet {
     std::uint64_t end = 0;  ///< exclusive
   };
 
-  RangeSet() = default;
-
-  /// Makes room for `count` ranges.
-  void reserve(std::size_t count) { ranges_.reserve(count); }
   /// Forgets everything; keeps the memory.
-  void clear() { ranges_.clear(); }
-  [[nodiscard]] bool empty() const { return ranges_.empty(); }
-  [[nodiscard]] std::size_t size() const { return ranges_.size(); }
+  void clear() {
+    highest_ = {};
+    if (lower_ != nullptr) [[unlikely]]
+      lower_->clear();
+  }
+  [[nodiscard]] bool empty() const { return highest_.end == 0; }
+  [[nodiscard]] std::size_t size() const { return empty() ? 0 : 1 + lower_count(); }
   /// The i-th range from below.
-  [[nodiscard]] const Range& operator[](std::size_t i) const { return ranges_[i]; }
-  [[nodiscard]] const Range& back() const { return ranges_.back(); }
+  [[nodiscard]] const Range& operator[](std::size_t i) const { return i < lower_count() ? (*lower_)[i] : highest_; }
+  /// The highest range, or one without positions if there is none.
+  [[nodiscard]] const Range& back() const { return highest_; }
+  /// Whether the set is [begin, end), of at least one position.
+  [[nodiscard]] bool is(std::uint64_t begin, std::uint64_t end) const {
+    return highest_.end == end && highest_.begin == begin && lower_count() == 0;
+  }
 
   /// Adds [begin, end) and returns how many positions were new.
   std::uint64_t add(std::uint64_t begin, std::uint64_t end) {
     if (begin >= end) return 0;
-    if (ranges_.empty() || begin > ranges_.back().end) {
-      ranges_.push_back({begin, end});
+    if (begin > highest_.end || empty()) {
+      if (!empty()) lower().push_back(highest_);
+      highest_ = {begin, end};
       return end - begin;
     }
-    if (begin >= ranges_.back().begin) {  // touches or overlaps the last range
-      Range& last = ranges_.back();
-      if (end <= last.end) return 0;
-      const std::uint64_t added = end - last.end;
-      last.end = end;
+    if (begin >= highest_.begin) {  // touches or overlaps the highest range
+      if (end <= highest_.end) return 0;
+      const std::uint64_t added = end - highest_.end;
+      highest_.end = end;
       return added;
     }
-    return add_inside(begin, end);
+    return end >= highest_.begin ? add_below_highest(begin, end) : add_to_lower(begin, end);
   }
 
   /// Whether adding [begin, end) would make one more range.
   [[nodiscard]] bool would_grow(std::uint64_t begin, std::uint64_t end) const {
-    const auto next = first_ending_at_or_after(begin);
-    return next == ranges_.end() || next->begin > end;
+    const Range* next = first_ending_at_or_after(begin);
+    return next == nullptr || next->begin > end;
   }
 
   [[nodiscard]] bool contains(std::uint64_t position) const {
-    if (ranges_.empty() || position >= ranges_.back().end) return false;
-    if (position >= ranges_.back().begin) return true;
-    const auto next = first_ending_at_or_after(position + 1);
-    return next->begin <= position;
+    if (position >= highest_.end) return false;
+    if (position >= highest_.begin) return true;
+    return first_ending_at_or_after(position + 1)->begin <= position;
   }
 
   /// Calls `visit(begin, end)` for each part of [begin, end) that is not in the set, in order.
   template <typename Visit>
   void for_gaps(std::uint64_t begin, std::uint64_t end, Visit visit) const {
-    for (auto next = first_ending_at_or_after(begin + 1); begin < end && next != ranges_.end(); ++next) {
+    for (const Range* next = first_ending_at_or_after(begin + 1); begin < end && next != nullptr; next = above(next)) {
       if (next->begin >= end) break;
       if (next->begin > begin) visit(begin, next->begin);
       begin = next->end;
@@ -71,39 +77,92 @@ class RangeSet {
 
   /// Removes everything below `position`.
   void remove_below(std::uint64_t position) {
-    std::size_t drop = 0;
-    while (drop < ranges_.size() && ranges_[drop].end <= position) ++drop;
-    if (drop > 0) ranges_.erase(ranges_.begin(), ranges_.begin() + static_cast<std::ptrdiff_t>(drop));
-    if (!ranges_.empty() && ranges_.front().begin < position) ranges_.front().begin = position;
+    if (highest_.end <= position) {
+      clear();
+      return;
+    }
+    if (lower_count() > 0) {
+      std::size_t drop = 0;
+      while (drop < lower_->size() && (*lower_)[drop].end <= position) ++drop;
+      lower_->erase(lower_->begin(), lower_->begin() + static_cast<std::ptrdiff_t>(drop));
+    }
+    Range& lowest = lower_count() > 0 ? lower_->front() : highest_;
+    lowest.begin = std::max(lowest.begin, position);
   }
-  void remove_lowest_range() { ranges_.erase(ranges_.begin()); }
+  void remove_lowest_range() {
+    if (lower_count() > 0)
+      lower_->erase(lower_->begin());
+    else
+      highest_ = {};
+  }
 
  private:
-  [[nodiscard]] std::vector<Range>::const_iterator first_ending_at_or_after(std::uint64_t position) const {
-    return std::lower_bound(ranges_.begin(), ranges_.end(), position,
+  [[nodiscard]] std::size_t lower_count() const {
+    if (lower_ == nullptr) [[likely]]
+      return 0;
+    return lower_->size();
+  }
+  std::vector<Range>& lower() {
+    if (lower_ == nullptr) [[unlikely]] {
+      constexpr std::size_t first_holes = 32;
+      lower_ = std::make_unique<std::vector<Range>>();
+      lower_->reserve(first_holes);
+    }
+    return *lower_;
+  }
+
+  /// Null if there is none.
+  [[nodiscard]] const Range* first_ending_at_or_after(std::uint64_t position) const {
+    if (lower_count() > 0) {
+      const auto at = lower_bound(position);
+      if (at != lower_->cend()) return &*at;
+    }
+    return !empty() && highest_.end >= position ? &highest_ : nullptr;
+  }
+  /// The next range; null after the highest.
+  [[nodiscard]] const Range* above(const Range* range) const {
+    if (range == &highest_) return nullptr;
+    return range == &lower_->back() ? &highest_ : range + 1;
+  }
+  [[nodiscard]] std::vector<Range>::const_iterator lower_bound(std::uint64_t position) const {
+    return std::lower_bound(lower_->cbegin(), lower_->cend(), position,
                             [](const Range& range, std::uint64_t p) { return range.end < p; });
   }
 
-  std::uint64_t add_inside(std::uint64_t begin, std::uint64_t end) {
-    const auto at = ranges_.begin() + (first_ending_at_or_after(begin) - ranges_.cbegin());
-    if (at == ranges_.end() || at->begin > end) {
-      ranges_.insert(at, {begin, end});
+  // [begin, end) reaches from below the highest range up to it.
+  std::uint64_t add_below_highest(std::uint64_t begin, std::uint64_t end) {
+    end = std::max(end, highest_.end);
+    std::uint64_t covered = highest_.end - highest_.begin;
+    for (; lower_count() > 0 && lower_->back().end >= begin; lower_->pop_back()) {
+      covered += lower_->back().end - lower_->back().begin;
+      begin = std::min(begin, lower_->back().begin);
+    }
+    highest_ = {begin, end};
+    return end - begin - covered;
+  }
+
+  std::uint64_t add_to_lower(std::uint64_t begin, std::uint64_t end) {
+    std::vector<Range>& ranges = lower();
+    const auto at = ranges.begin() + (lower_bound(begin) - ranges.cbegin());
+    if (at == ranges.end() || at->begin > end) {
+      ranges.insert(at, {begin, end});
       return end - begin;
     }
     // Merge [begin, end) with every range that it touches.
     std::uint64_t covered = 0;
     auto last = at;
-    for (; last != ranges_.end() && last->begin <= end; ++last) {
+    for (; last != ranges.end() && last->begin <= end; ++last) {
       covered += last->end - last->begin;
       begin = std::min(begin, last->begin);
       end = std::max(end, last->end);
     }
     *at = {begin, end};
-    ranges_.erase(at + 1, last);
+    ranges.erase(at + 1, last);
     return end - begin - covered;
   }
 
-  std::vector<Range> ranges_;
+  Range highest_;                              // end 0: the set is empty
+  std::unique_ptr<std::vector<Range>> lower_;  // all others; null until there are some
 };
 
 }  // namespace mltcp

@@ -2,12 +2,9 @@
 #include "mltcp/transport/wire.h"
 
 #include <array>
-#include <bit>
 #include <cstring>
 
 #include "mltcp/transport/crc32c.h"
-
-static_assert(std::endian::native == std::endian::little, "the wire format is written and read in place");
 
 namespace mltcp::wire {
 namespace {
@@ -26,15 +23,6 @@ struct RawHeader {
   std::uint16_t progress;
 };
 static_assert(sizeof(RawHeader) == header_bytes);
-
-struct RawData {
-  std::uint8_t type;
-  std::uint8_t flags;
-  std::uint16_t length;
-  std::uint32_t message;
-  std::uint32_t offset;
-};
-static_assert(sizeof(RawData) == data_frame_bytes);
 
 template <typename T>
 T load(const std::byte* at) {
@@ -78,7 +66,7 @@ ParseError Reader::begin(std::span<const std::byte> packet, std::uint32_t virtua
   return ParseError::none;
 }
 
-bool Reader::next(Frame& frame) {
+bool Reader::next_other(Frame& frame) {
   if (left_ == 0) return virtual_left_ == 0 ? false : fail();
   const auto type = static_cast<FrameType>(*at_);
   frame.type = type;
@@ -90,8 +78,8 @@ bool Reader::next(Frame& frame) {
     return at;
   };
   switch (type) {
-    case FrameType::data:
-      return next_data(frame);
+    case FrameType::data:  // cut off, or next() had taken it
+      return fail();
     case FrameType::ack:
       return next_ack(frame);
     case FrameType::credit:
@@ -124,20 +112,10 @@ bool Reader::next(Frame& frame) {
   return fail();
 }
 
-bool Reader::next_data(Frame& frame) {
-  if (left_ < data_frame_bytes) return fail();
-  const auto raw = load<RawData>(at_);
-  at_ += data_frame_bytes;
-  left_ -= data_frame_bytes;
-  frame.data = {(raw.flags & 1) != 0, raw.message, raw.offset, raw.length, nullptr};
-  if (raw.length <= left_) {
-    frame.data.bytes = at_;
-    at_ += raw.length;
-    left_ -= raw.length;
-    return true;
-  }
+bool Reader::take_virtual(DataFrame& data) {
   // Bytes that are not there: only as the virtual payload that ends the packet.
-  if (left_ != 0 || raw.length != virtual_left_) return fail();
+  if (left_ != 0 || data.length != virtual_left_) return fail();
+  data.bytes = nullptr;
   virtual_left_ = 0;
   return true;
 }
@@ -169,16 +147,6 @@ bool Reader::next_ack(Frame& frame) {
   at_ += size;
   left_ -= size;
   return true;
-}
-
-void Writer::data(const DataFrame& frame) {
-  store(take(data_frame_bytes),
-        RawData{static_cast<std::uint8_t>(FrameType::data), static_cast<std::uint8_t>(frame.last ? 1 : 0),
-                static_cast<std::uint16_t>(frame.length), frame.message, frame.offset});
-}
-
-void Writer::copy(const std::byte* bytes, std::size_t size) {
-  if (size > 0) std::memcpy(take(size), bytes, size);
 }
 
 void Writer::ack(const AckFrame& frame) {

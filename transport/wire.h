@@ -37,12 +37,16 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 
 namespace mltcp::wire {
+
+static_assert(std::endian::native == std::endian::little, "the wire format is written and read in place");
 
 constexpr std::uint8_t magic = 0xA1;
 constexpr std::uint8_t protocol_version = 1;
@@ -151,7 +155,11 @@ class Reader {
   /// `virtual_bytes` of payload without bytes follow `packet` (simulator).
   ParseError begin(std::span<const std::byte> packet, std::uint32_t virtual_bytes, Header& header);
   /// The next frame into `frame`; false at the end of the packet or on an error (see error()).
-  bool next(Frame& frame);
+  bool next(Frame& frame) {
+    if (left_ >= data_frame_bytes && *at_ == std::byte{static_cast<std::uint8_t>(FrameType::data)}) [[likely]]
+      return next_data(frame);
+    return next_other(frame);
+  }
   [[nodiscard]] ParseError error() const { return error_; }
 
  private:
@@ -159,8 +167,26 @@ class Reader {
     error_ = ParseError::malformed;
     return false;
   }
-  bool next_data(Frame& frame);
+  bool next_data(Frame& frame) {
+    std::uint64_t front = 0;
+    std::memcpy(&front, at_, sizeof front);
+    frame.type = FrameType::data;
+    DataFrame& data = frame.data;
+    data.last = (front >> 8 & 1) != 0;
+    data.length = static_cast<std::uint16_t>(front >> 16);
+    data.message = static_cast<std::uint32_t>(front >> 32);
+    std::memcpy(&data.offset, at_ + sizeof front, sizeof data.offset);
+    at_ += data_frame_bytes;
+    left_ -= data_frame_bytes;
+    data.bytes = at_;
+    if (data.length > left_) return take_virtual(data);
+    at_ += data.length;
+    left_ -= data.length;
+    return true;
+  }
+  bool take_virtual(DataFrame& data);
   bool next_ack(Frame& frame);
+  bool next_other(Frame& frame);
 
   const std::byte* at_ = nullptr;
   std::size_t left_ = 0;
@@ -178,8 +204,17 @@ class Writer {
   [[nodiscard]] std::size_t room() const { return buffer_.size() - used_; }
 
   /// The frame's header only; the bytes follow by copy() or as gathered payload.
-  void data(const DataFrame& frame);
-  void copy(const std::byte* bytes, std::size_t size);
+  void data(const DataFrame& frame) {
+    std::byte* const at = take(data_frame_bytes);
+    const std::uint64_t front = std::uint64_t{frame.message} << 32 |
+                                std::uint64_t{static_cast<std::uint16_t>(frame.length)} << 16 |
+                                std::uint64_t{frame.last} << 8 | static_cast<std::uint64_t>(FrameType::data);
+    std::memcpy(at, &front, sizeof front);
+    std::memcpy(at + sizeof front, &frame.offset, sizeof frame.offset);
+  }
+  void copy(const std::byte* bytes, std::size_t size) {
+    if (size > 0) std::memcpy(take(size), bytes, size);
+  }
   /// As many of the ranges as fit room().
   void ack(const AckFrame& frame);
   void credit(const CreditFrame& frame);
