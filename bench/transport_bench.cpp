@@ -30,12 +30,12 @@ double thread_nanos() {
 
 /// Two hosts on one wire.
 struct Wire {
-  explicit Wire(std::uint32_t mtu)
+  Wire(std::uint32_t mtu, const dpdk::RingIoOptions& options)
       : pool("bench", 8191, mtu + 14),
         ab("ab", 1024),
         ba("ba", 1024),
-        a("a", Address::v4(0x0A010001, 4793), mtu, ba, ab, pool),
-        b("b", Address::v4(0x0A020001, 4793), mtu, ab, ba, pool) {}
+        a("a", Address::v4(0x0A010001, 4793), mtu, ba, ab, pool, options),
+        b("b", Address::v4(0x0A020001, 4793), mtu, ab, ba, pool, options) {}
   dpdk::PacketPool pool;
   dpdk::PacketRing ab;
   dpdk::PacketRing ba;
@@ -43,21 +43,24 @@ struct Wire {
   dpdk::RingIo b;
 };
 
-enum Options { plain = 0, integrity = 1, unpacked = 2, mltcp_job = 4 };
+enum Options { plain = 0, integrity = 1, unpacked = 2, mltcp_job = 4, zero_copy = 8, no_checksums = 16 };
 
-constexpr int outstanding = 64;  // messages: two bursts, so that buffers stay in the cache as in a NIC at low load
+// Two bursts, so that packets stay in the cache as in a NIC at low load.
+constexpr int outstanding = 64;
+constexpr std::uint32_t in_flight = 64;
 
-/// Messages of `bytes` flow for as long as the benchmark runs.
+/// Messages of `bytes` flow for as long as the benchmark runs, in packets of `mtu`.
 void transport(benchmark::State& state) {
   const auto bytes = static_cast<std::size_t>(state.range(0));
   const auto options = state.range(1);
-  Wire wire(1500);
+  const auto mtu = static_cast<std::uint32_t>(state.range(2));
+  Wire wire(mtu, {(options & zero_copy) != 0 ? 1024U : 0U, (options & no_checksums) == 0});
   Shard sender(wire.a, ShardConfig{});
   Shard receiver(wire.b, ShardConfig{});
   ConnectionConfig config;
   config.full_integrity = (options & integrity) != 0;
   config.pack_messages = (options & unpacked) == 0;
-  config.max_rate = Rate{};
+  config.max_packets_in_flight = in_flight;
   receiver.listen(config);
   const ConnectionId connection = sender.connect(wire.b.address(), config, Nanos(0));
   if ((options & mltcp_job) != 0) {
@@ -109,14 +112,19 @@ void transport(benchmark::State& state) {
   state.counters["lost"] = static_cast<double>(sender.stats(connection).lost_packets);
 }
 BENCHMARK(transport)
-    ->ArgNames({"message", "options"})
-    ->Args({64, unpacked})
-    ->Args({64, unpacked | mltcp_job})
-    ->Args({64, plain})
-    ->Args({1400, unpacked})
-    ->Args({1400, unpacked | mltcp_job})
-    ->Args({1400, unpacked | integrity})
-    ->Args({1 << 20, plain});
+    ->ArgNames({"message", "options", "mtu"})
+    ->Args({32, plain, 1500})
+    ->Args({32, mltcp_job, 1500})
+    ->Args({64, unpacked, 1500})
+    ->Args({64, unpacked | mltcp_job, 1500})
+    ->Args({1400, unpacked, 1500})
+    ->Args({1400, unpacked | mltcp_job, 1500})
+    ->Args({1400, unpacked | integrity, 1500})
+    ->Args({1 << 20, plain, 1500})
+    ->Args({8'000'000, plain, 9000})
+    ->Args({8'000'000, zero_copy, 9000})
+    ->Args({8'000'000, no_checksums, 9000})
+    ->Args({8'000'000, zero_copy | no_checksums, 9000});
 
 void bare_ring(benchmark::State& state) {
   bench::RingLoop loop(static_cast<std::size_t>(state.range(0)), 32);
@@ -128,7 +136,7 @@ void bare_ring(benchmark::State& state) {
   state.counters["ns/packet"] = nanos / static_cast<double>(packets);
   state.counters["cycles/packet"] = nanos * 1e-9 * eal->clock().ticks_per_second() / static_cast<double>(packets);
 }
-BENCHMARK(bare_ring)->ArgNames({"bytes"})->Arg(64)->Arg(1400);
+BENCHMARK(bare_ring)->ArgNames({"bytes"})->Arg(64)->Arg(1400)->Arg(9000);
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <rte_ring.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "mltcp/base/handoff.h"
 #include "mltcp/dpdk/ring_burst.h"
@@ -21,17 +22,19 @@ encap::MacAddress mac_of(const Address& address) {
 }  // namespace
 
 RingIo::RingIo(const std::string& name, const Address& address, std::uint32_t mtu, const PacketRing& receive_ring,
-               const PacketRing& transmit_ring, const PacketPool& pool)
+               const PacketRing& transmit_ring, const PacketPool& pool, const RingIoOptions& options)
     : host_port(name, receive_ring, transmit_ring, pool),
       address_(address),
       receive_ring_(receive_ring),
       transmit_ring_(transmit_ring),
       pool_(pool.get()),
+      options_(options),
       frame_limit_(mtu + static_cast<std::uint32_t>(encap::kEthernetBytes)) {
   limits_.max_packet_bytes = mtu - static_cast<std::uint32_t>(encap::kIpv4Bytes + encap::kUdpBytes);
   limits_.overhead_bytes = encap::kIpv4OverheadBytes;
   limits_.burst = burst;
   limits_.virtual_payload = false;
+  limits_.keeps_payload_from = options.zero_copy_from;
   headers_.source = address;
   headers_.source_mac = mac_of(address);
 }
@@ -41,19 +44,17 @@ RingIo::~RingIo() { release(); }
 std::size_t RingIo::receive(std::span<RxPacket> out) {
   const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(out.size(), burst));
   std::size_t count = 0;
-  encap::Frame frame;
   // Bursts of nothing but bad frames are passed over: 0 tells the caller that there is nothing more.
   do {
     release();
     held_count_ = receive_burst(host_port.id(), receive_ring_, held_.data(), most);
     for (std::size_t i = 0; i < held_count_; ++i) {
-      const encap::Reject reject = check(held_[i], frame);
+      const encap::Reject reject = check(held_[i], out[count]);
       if (reject != encap::Reject::none) [[unlikely]] {
         ++counters_.rejected[static_cast<std::size_t>(reject)];
         continue;
       }
-      out[count++] = {frame.headers.source, frame.payload,          0,
-                      frame.headers.ecn,    frame.headers.priority, encap::hops_of(frame.headers)};
+      ++count;
     }
   } while (count == 0 && held_count_ != 0);
   counters_.received_packets += count;
@@ -121,27 +122,83 @@ bool RingIo::fill(const TxPacket& packet, rte_mbuf* mbuf) {
   }
   std::byte* const frame = rte_pktmbuf_mtod(mbuf, std::byte*);
   std::byte* const data = frame + encap::kIpv4OverheadBytes;
-  std::uint16_t partial = encap::copy_and_sum(data, packet.header.data(), header);
-  if (payload != 0) {
-    partial = encap::join(partial, encap::copy_and_sum(data + header, packet.payload.data(), payload), header);
+  rte_mbuf* rest = nullptr;
+  if (packet.hold != nullptr && options_.zero_copy_from > 0) rest = referring_to(packet.payload, *packet.hold);
+  std::uint16_t partial = 0;
+  if (options_.checksums) {
+    partial = encap::copy_and_sum(data, packet.header.data(), header);
+    if (payload != 0) {
+      partial = encap::join(partial,
+                            rest != nullptr ? encap::sum(packet.payload.data(), payload)
+                                            : encap::copy_and_sum(data + header, packet.payload.data(), payload),
+                            header);
+    }
+  } else {
+    std::memcpy(data, packet.header.data(), header);
+    if (payload != 0 && rest == nullptr) std::memcpy(data + header, packet.payload.data(), payload);
   }
   headers_.destination = *packet.destination;
   headers_.destination_mac = mac_of(*packet.destination);
   headers_.ecn = packet.ecn;
   headers_.priority = packet.priority;
   encap::write_headers(headers_, bytes, partial, frame);
-  mbuf->data_len = static_cast<std::uint16_t>(encap::kIpv4OverheadBytes + bytes);
-  mbuf->pkt_len = mbuf->data_len;
+  if (!options_.checksums) std::memset(data - 2, 0, 2);  // UDP's own way to say that there is none
+  mbuf->pkt_len = static_cast<std::uint32_t>(encap::kIpv4OverheadBytes + bytes);
+  mbuf->data_len = static_cast<std::uint16_t>(mbuf->pkt_len - (rest != nullptr ? payload : 0));
+  if (rest != nullptr) {
+    mbuf->next = rest;
+    mbuf->nb_segs = 2;
+  }
   return true;
 }
 
-encap::Reject RingIo::check(rte_mbuf* mbuf, encap::Frame& frame) const {
-  if (mbuf->pkt_len > frame_limit_ || mbuf->nb_segs != 1) return encap::Reject::oversized;
-  const encap::Reject reject = encap::parse(frame_of(mbuf), encap::VerifyUdp::yes, frame);
+rte_mbuf* RingIo::referring_to(std::span<const std::byte> payload, PayloadHold& hold) {
+  rte_mbuf* const mbuf = rte_pktmbuf_alloc(pool_);
+  if (mbuf == nullptr) [[unlikely]]
+    return nullptr;  // the payload is copied then
+  take_over(pool_);
+  // What DPDK keeps for it lies in the buffer's own room, which the payload leaves empty.
+  auto* const shared = reinterpret_cast<rte_mbuf_ext_shared_info*>(rte_mbuf_to_baddr(mbuf));
+  shared->free_cb = [](void* /*address*/, void* opaque) {
+    static_cast<PayloadHold*>(opaque)->packets.fetch_sub(1, std::memory_order_release);
+  };
+  shared->fcb_opaque = &hold;
+  rte_mbuf_ext_refcnt_set(shared, 1);
+  hold.packets.fetch_add(1, std::memory_order_relaxed);
+  // The other end only reads it.
+  rte_pktmbuf_attach_extbuf(mbuf, const_cast<std::byte*>(payload.data()), RTE_BAD_IOVA,
+                            static_cast<std::uint16_t>(payload.size()), shared);
+  mbuf->data_len = static_cast<std::uint16_t>(payload.size());
+  return mbuf;
+}
+
+encap::Reject RingIo::check(rte_mbuf* mbuf, RxPacket& packet) const {
+  if (mbuf->pkt_len > frame_limit_ || mbuf->nb_segs > 2) return encap::Reject::oversized;
+  encap::Layout layout;
+  const std::span<std::byte> first = frame_of(mbuf);
+  const encap::Reject reject = encap::parse_headers(first, mbuf->pkt_len, layout);
   if (reject != encap::Reject::none) return reject;
-  if (frame.headers.destination != address_ || frame.headers.destination_mac != headers_.source_mac) {
+  if (layout.headers.destination != address_ || layout.headers.destination_mac != headers_.source_mac)
     return encap::Reject::not_for_us;
+  packet.bytes = first.subspan(layout.payload_offset);
+  packet.tail = {};
+  if (mbuf->nb_segs == 2) {
+    packet.tail = frame_of(mbuf->next);
+    if (packet.bytes.size() + packet.tail.size() != layout.payload_bytes) return encap::Reject::bad_length;
+  } else {
+    packet.bytes = packet.bytes.first(layout.payload_bytes);
   }
+  if (options_.checksums) {
+    std::uint16_t sum = encap::sum(packet.bytes.data(), packet.bytes.size());
+    if (!packet.tail.empty())
+      sum = encap::join(sum, encap::sum(packet.tail.data(), packet.tail.size()), packet.bytes.size());
+    if (!encap::udp_checksum_holds(first, layout, sum)) return encap::Reject::bad_udp_checksum;
+  }
+  packet.source = layout.headers.source;
+  packet.virtual_bytes = 0;
+  packet.ecn = layout.headers.ecn;
+  packet.priority = layout.headers.priority;
+  packet.hops = encap::hops_of(layout.headers);
   return encap::Reject::none;
 }
 

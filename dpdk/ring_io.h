@@ -28,6 +28,14 @@ struct HostCounters {
   RejectCounters rejected{};           ///< received frames that were discarded
 };
 
+struct RingIoOptions {
+  /// Payloads of so many bytes and more are sent by reference, to be read from the sender's memory by the other end of
+  /// the wire, which is in this process; 0: all are copied.
+  std::uint32_t zero_copy_from = 0;
+  /// UDP checksums are computed and verified. A wire that is memory damages nothing; without them packets carry none.
+  bool checksums = true;
+};
+
 /// One host's end of its wire.
 class RingHost : public PacketIo {
  public:
@@ -42,7 +50,7 @@ class RingIo : public RingHost {
   /// A host with `address` (IPv4) on a port of its own, called `name`, that transmits into `transmit` and receives from
   /// `receive`; all of them and `pool` outlive it. Packets to another address are discarded. Throws RunError.
   RingIo(const std::string& name, const Address& address, std::uint32_t mtu, const PacketRing& receive_ring,
-         const PacketRing& transmit_ring, const PacketPool& pool);
+         const PacketRing& transmit_ring, const PacketPool& pool, const RingIoOptions& options = {});
   ~RingIo() override;
   RingIo(const RingIo&) = delete;
   RingIo& operator=(const RingIo&) = delete;
@@ -65,7 +73,9 @@ class RingIo : public RingHost {
  private:
   std::size_t allocate(rte_mbuf** mbufs, std::size_t count);
   bool fill(const TxPacket& packet, rte_mbuf* mbuf);
-  encap::Reject check(rte_mbuf* mbuf, encap::Frame& frame) const;
+  /// A packet buffer that refers to `payload`; null if there is none.
+  rte_mbuf* referring_to(std::span<const std::byte> payload, PayloadHold& hold);
+  encap::Reject check(rte_mbuf* mbuf, RxPacket& packet) const;
 
   Address address_;
   const PacketRing& receive_ring_;
@@ -76,6 +86,7 @@ class RingIo : public RingHost {
   std::array<rte_mbuf*, burst> held_{};
   std::size_t held_count_ = 0;
   rte_mempool* pool_;
+  RingIoOptions options_;
   std::uint32_t frame_limit_;
   bool blocked_ = false;
 };

@@ -33,6 +33,7 @@ Connection::Connection(ConnectionId id, const Address& remote, const ConnectionC
       links_(links),
       max_packet_(std::min<std::uint32_t>(limits.max_packet_bytes, 65'535)),
       overhead_(limits.overhead_bytes),
+      keeps_payload_from_(limits.keeps_payload_from),
       controller_(algorithm, path()),
       rtt_(config.initial_rtt),
       max_rate_(config.max_rate),
@@ -98,6 +99,7 @@ PostResult Connection::send(const std::byte* data, Bytes length, std::uint64_t t
   message.length = length;
   message.next_offset = 0;
   message.done = false;
+  message.hold = PayloadHolds::none;
   message.round = job_ == no_job ? 0 : links_.jobs[job_].gate.round();
   message.tag = tag;
   message.acked.clear();
@@ -142,11 +144,7 @@ void Connection::drop_unsendable() {
     SendMessage& message = sends_[number];
     if (message.done) continue;
     message.done = true;
-    push({.kind = Completion::Kind::sent,
-          .status = Status::closed,
-          .connection = id_,
-          .tag = message.tag,
-          .bytes = message.length});
+    push_sent(message, Status::closed);
   }
   while (!sends_.empty() && sends_.front().done) sends_.pop();
   next_message_ = std::max(next_message_, sends_.begin());
@@ -199,11 +197,7 @@ void Connection::complete_all(Status status) {
     const SendMessage& message = sends_.front();
     if (message.done) continue;
     if (message.data != nullptr) links_.tx->drop_message(&remote_, sends_.begin());
-    push({.kind = Completion::Kind::sent,
-          .status = status,
-          .connection = id_,
-          .tag = message.tag,
-          .bytes = message.length});
+    push_sent(message, status);
   }
   for (; !receives_.empty(); receives_.pop()) {
     const ReceiveMessage& message = receives_.front();
@@ -325,7 +319,7 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
     counts_.ect1_packets += packet.ecn == Ecn::ect1 ? 1 : 0;
     if (marked) {
       ++counts_.ce_packets;
-      counts_.ce_bytes += static_cast<std::uint32_t>(packet.bytes.size() + packet.virtual_bytes);
+      counts_.ce_bytes += static_cast<std::uint32_t>(packet.bytes.size() + packet.tail.size() + packet.virtual_bytes);
     }
     // The sender hears of congestion, and of its end, without delay (RFC 8257 section 3.2).
     at_once = at_once || marked != last_was_marked_;
@@ -510,7 +504,7 @@ void Connection::complete_send(std::uint64_t number) {
   SendMessage& message = sends_[number];
   message.done = true;
   if (message.data != nullptr && !links_.tx->empty()) links_.tx->drop_message(&remote_, number);
-  push({.kind = Completion::Kind::sent, .connection = id_, .tag = message.tag, .bytes = message.length});
+  push_sent(message, Status::ok);
   while (!sends_.empty() && sends_.front().done) sends_.pop();
   next_message_ = std::max(next_message_, sends_.begin());
   maybe_close();
@@ -857,6 +851,11 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
       was_idle_ = false;
     }
     payload = fill_data(writer, retransmission, packet.message);
+    if (keeps_payload_from_ > 0 && payload.size() >= keeps_payload_from_ && payload.data() != nullptr) {
+      SendMessage& message = sends_[packet.message];
+      if (message.hold == PayloadHolds::none) message.hold = links_.holds->take();
+      packet.hold = (*links_.holds)[message.hold];
+    }
   }
   if (job_ != no_job && data_blocked == Blocked::no) links_.jobs[job_].on_send(now);
   record.chunk_count = static_cast<std::uint16_t>(chunks_.end() - record.first_chunk);

@@ -17,6 +17,7 @@
 #include "mltcp/transport/deadline_heap.h"
 #include "mltcp/transport/pacer.h"
 #include "mltcp/transport/packet_io.h"
+#include "mltcp/transport/payload_holds.h"
 #include "mltcp/transport/phase_gate.h"
 #include "mltcp/transport/range_set.h"
 #include "mltcp/transport/rtt.h"
@@ -79,6 +80,7 @@ struct TxQueue {
 struct ShardLinks {
   GrowableRing<Completion>* completions = nullptr;
   TxQueue* tx = nullptr;
+  PayloadHolds* holds = nullptr;
   std::span<JobState> jobs;
   ShardStats* stats = nullptr;
 };
@@ -88,6 +90,7 @@ struct BuiltPacket {
   std::span<const std::byte> header;
   std::span<const std::byte> payload;
   std::uint64_t message = 0;  ///< that `payload` is a piece of
+  PayloadHold* hold = nullptr;
   Ecn ecn = Ecn::not_ect;
 };
 
@@ -188,6 +191,7 @@ class Connection {
     std::uint64_t tag = 0;
     RangeSet acked;
     std::uint32_t round = 0;  ///< of the job's phase gate, when it was posted
+    PayloadHolds::Number hold = PayloadHolds::none;
     bool done = false;
   };
   static_assert(sizeof(SendMessage) == 64);
@@ -249,8 +253,22 @@ class Connection {
   void maybe_close();
   void complete_all(Status status);
   void push(const Completion& completion) {
-    if (completion.kind == Completion::Kind::sent) count_open_sends(-1);
-    links_.completions->push(completion);
+    if (completion.kind == Completion::Kind::closed) [[unlikely]]
+      links_.holds->complete(completion, PayloadHolds::none, *links_.completions);
+    else
+      links_.completions->push(completion);
+  }
+  void push_sent(const SendMessage& message, Status status) {
+    count_open_sends(-1);
+    const Completion completion{.kind = Completion::Kind::sent,
+                                .status = status,
+                                .connection = id_,
+                                .tag = message.tag,
+                                .bytes = message.length};
+    if (message.hold == PayloadHolds::none) [[likely]]
+      links_.completions->push(completion);
+    else
+      links_.holds->complete(completion, message.hold, *links_.completions);
   }
   void count_open_sends(std::int64_t more);
 
@@ -265,6 +283,7 @@ class Connection {
   std::uint32_t job_ = no_job;
   std::uint32_t max_packet_;
   std::uint32_t overhead_;
+  std::uint32_t keeps_payload_from_;
 
   // Sending.
   std::uint64_t next_packet_number_ = 0;  ///< always sent_.end()

@@ -5,6 +5,7 @@
 // and checksums), or models it. One virtual call per burst, never one per packet or byte.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,6 +16,12 @@ namespace mltcp {
 
 /// The ECN codepoint of the IP header (RFC 3168 section 5), with its bits' value.
 enum class Ecn : std::uint8_t { not_ect = 0, ect1 = 1, ect0 = 2, ce = 3 };
+
+/// How many packets within a datapath still point to the payload of one message. A datapath that keeps a payload counts
+/// it here until it is done with it, on whatever thread that is.
+struct PayloadHold {
+  std::atomic<std::uint32_t> packets{0};
+};
 
 /// A packet to send: `header`, then `payload`, as one UDP payload. The split lets a datapath take the user's
 /// bytes by reference instead of copying them.
@@ -29,13 +36,16 @@ struct TxPacket {
   /// CSn of its DSCP (RFC 2474 section 4.2.2) unless the datapath has a table of others. Queues without classes ignore
   /// it.
   std::uint8_t priority = 0;
+  /// If it is not null, the datapath may go on reading `payload` after send(), for as long as it has the packet counted
+  /// in `hold`. It need not: it may copy as well.
+  PayloadHold* hold = nullptr;
 };
 inline constexpr std::uint32_t kPriorities = 8;
 
 /// A received packet.
 struct RxPacket {
   Address source;
-  /// All bytes of the UDP payload that exist.
+  /// The UDP payload, all of it that exists but `tail`.
   std::span<const std::byte> bytes;
   /// Length of a virtual payload that follows `bytes`; 0 on every real datapath.
   std::uint32_t virtual_bytes = 0;
@@ -43,6 +53,9 @@ struct RxPacket {
   std::uint8_t priority = 0;  ///< as it was sent
   /// Switches that have forwarded it, as far as its TTL tells on a real network; 0 = not known.
   std::uint8_t hops = 0;
+  /// What follows `bytes` where the packet lies in two pieces. Only between a header and the payload that were handed
+  /// to send() as two; other pieces a datapath joins.
+  std::span<const std::byte> tail{};
 };
 
 class PacketIo {
@@ -57,6 +70,8 @@ class PacketIo {
     std::uint32_t burst = 32;
     /// Packets without payload bytes can be sent (simulator).
     bool virtual_payload = false;
+    /// Payloads of so many bytes and more are worth to be kept instead of copied (see TxPacket::hold); 0: never.
+    std::uint32_t keeps_payload_from = 0;
   };
 
   virtual ~PacketIo() = default;
@@ -70,7 +85,8 @@ class PacketIo {
 
   /// Sends `packets` in order and returns how many were taken, a prefix; fewer than all means that the datapath
   /// is full for now, and the caller offers the rest again later. Headers and payloads are read during the call
-  /// only: after it the caller may change or free them. What is taken may still be lost on the way.
+  /// only, but for payloads with a hold: after it the caller may change or free them. What is taken may still be lost
+  /// on the way.
   virtual std::size_t send(std::span<const TxPacket> packets) = 0;
 };
 

@@ -16,6 +16,9 @@ constexpr std::size_t rx_bursts_per_poll = 8;
 constexpr std::size_t packets_per_turn = 8;  // of one connection before the next one's turn
 constexpr std::size_t tx_packets_per_poll = 256;
 
+constexpr std::uint32_t most_zero_copy_sends = 65'535;
+constexpr Nanos look_at_holds_after{20'000};
+
 void check(std::string_view key, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
   if (value < least || value > most)
     throw InputError(fmt::format("{} is {}; it has to be from {} to {}", key, value, least, most));
@@ -66,10 +69,15 @@ std::string to_text(Status status) {
 }
 
 Shard::Shard(PacketIo& io, const ShardConfig& config)
-    : io_(io), config_(config), limits_(io.limits()), random_(config.seed) {
+    : io_(io),
+      config_(config),
+      limits_(io.limits()),
+      random_(config.seed),
+      holds_(limits_.keeps_payload_from == 0 ? 0 : std::min(config.max_zero_copy_sends, most_zero_copy_sends)) {
   check("max_connections", config.max_connections, 1, index_mask);
   check("max_jobs", config.max_jobs, 0, 1U << 16);
   check("max_completions", config.max_completions, 1, 1U << 24);
+  check("max_zero_copy_sends", config.max_zero_copy_sends, 0, most_zero_copy_sends);
   if (limits_.max_packet_bytes < wire::smallest_packet)
     throw InputError(fmt::format("the datapath sends at most {} bytes a packet; the transport needs {}",
                                  limits_.max_packet_bytes, wire::smallest_packet));
@@ -122,7 +130,7 @@ Connection* Shard::make_connection(const Address& remote, const ConnectionConfig
   slot.generation = next_generation(slot.generation, index);
   slot.connection = std::make_unique<Connection>(
       connection_id(slot.generation, index), remote, config, checked_algorithm(config), limits_,
-      ShardLinks{.completions = &completions_, .tx = &tx_, .jobs = jobs_, .stats = &stats_}, now);
+      ShardLinks{.completions = &completions_, .tx = &tx_, .holds = &holds_, .jobs = jobs_, .stats = &stats_}, now);
   return slot.connection.get();
 }
 
@@ -296,11 +304,15 @@ std::size_t Shard::take_completions(std::span<Completion> out) {
 
 Nanos Shard::poll(Nanos now) {
   bool more = false;
+  if (holds_.waiting() > 0) [[unlikely]]
+    holds_.poll(completions_);
   if (!tx_.empty()) flush();
   receive_bursts(now, more);
   fire_timers(now);
   transmit(now, more);
-  return more ? now : deadlines_.next();
+  if (more) return now;
+  // Nobody tells when the datapath lets go of bytes.
+  return holds_.waiting() > 0 ? std::min(deadlines_.next(), now + look_at_holds_after) : deadlines_.next();
 }
 
 void Shard::activate(Connection& connection) {
@@ -329,7 +341,7 @@ void Shard::on_packet(const RxPacket& packet, Nanos now) {
   ++stats_.packets_received;
   wire::Reader reader;
   wire::Header header;
-  switch (reader.begin(packet.bytes, packet.virtual_bytes, header)) {
+  switch (reader.begin(packet.bytes, packet.tail, packet.virtual_bytes, header)) {
     case wire::ParseError::none:
       break;
     case wire::ParseError::truncated:
@@ -472,7 +484,8 @@ void Shard::transmit(Nanos now, bool& more) {
       blocked = connection.build(now, buffer, packet);
       if (blocked != Connection::Blocked::no) break;
       tx_.messages[tx_.end] = packet.message;
-      tx_.packets[tx_.end++] = {&connection.remote(), packet.header, packet.payload, packet.ecn, connection.priority()};
+      tx_.packets[tx_.end++] = {&connection.remote(), packet.header,         packet.payload,
+                                packet.ecn,           connection.priority(), packet.hold};
       ++stats_.packets_sent;
       --budget;
     }

@@ -122,7 +122,9 @@ class Shard final : public Pollable {
   PostResult post_receive(ConnectionId id, std::byte* buffer, Bytes capacity, std::uint64_t tag);
   void send_close(const Address& remote, std::uint32_t peer_connection, std::uint64_t packet_number,
                   wire::CloseReason reason);
-  [[nodiscard]] bool completions_full() const { return completions_.size() >= config_.max_completions; }
+  [[nodiscard]] bool completions_full() const {
+    return completions_.size() + holds_.waiting() >= config_.max_completions;
+  }
 
   void activate(Connection& connection);
   void activate_waiting(JobState& job, Nanos now);
@@ -163,6 +165,7 @@ class Shard final : public Pollable {
   std::unordered_map<PeerKey, std::uint32_t, PeerKeyHash> accepted_;
   std::vector<JobState> jobs_;
   GrowableRing<Completion> completions_;
+  PayloadHolds holds_;
   GrowableRing<std::uint32_t> active_;  ///< connections that may have something to send
   std::vector<std::uint32_t> touched_;  ///< connections that got a packet in this burst
   DeadlineHeap deadlines_;              ///< connections, then jobs

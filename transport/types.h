@@ -118,6 +118,8 @@ struct ShardConfig {
   std::uint32_t max_connections = 1024;  ///< 1 to 2^20 - 1
   std::uint32_t max_jobs = 64;
   std::uint32_t max_completions = 1 << 16;  ///< not taken; posting waits beyond
+  /// Sends whose bytes a datapath may read where they lie, at once; further ones are copied. 0 to 65535; 0 = all.
+  std::uint32_t max_zero_copy_sends = 1024;
   /// Of connection ids and nonces. Where peers of an earlier run of the program may still be there, not always the
   /// same: they would take packets of the new run for the old one's.
   std::uint64_t seed = 1;

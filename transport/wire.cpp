@@ -36,19 +36,19 @@ void store(std::byte* at, T value) {
   std::memcpy(at, &value, sizeof value);
 }
 
-std::uint32_t checksum(std::span<const std::byte> covered, std::span<const std::byte> payload) {
+std::uint32_t checksum(std::span<const std::byte> covered) {
   // The checksum field counts as zero.
   std::array<std::byte, header_bytes> first{};
   std::memcpy(first.data(), covered.data(), header_bytes);
   store<std::uint32_t>(first.data() + 4, 0);
   std::uint32_t crc = crc32c(0, first);
-  if (covered.size() > header_bytes) crc = crc32c(crc, covered.subspan(header_bytes));
-  return payload.empty() ? crc : crc32c(crc, payload);
+  return covered.size() > header_bytes ? crc32c(crc, covered.subspan(header_bytes)) : crc;
 }
 
 }  // namespace
 
-ParseError Reader::begin(std::span<const std::byte> packet, std::uint32_t virtual_bytes, Header& header) {
+ParseError Reader::begin(std::span<const std::byte> packet, std::span<const std::byte> tail,
+                         std::uint32_t virtual_bytes, Header& header) {
   error_ = ParseError::none;
   left_ = 0;
   if (packet.size() < header_bytes) return error_ = ParseError::truncated;
@@ -56,18 +56,19 @@ ParseError Reader::begin(std::span<const std::byte> packet, std::uint32_t virtua
   if (raw.magic != magic) return error_ = ParseError::foreign;
   if (raw.covered < header_bytes) return error_ = ParseError::malformed;
   if (raw.covered > packet.size()) return error_ = ParseError::truncated;
-  const bool full = (raw.flags & full_integrity) != 0;
-  const auto payload = full ? packet.subspan(raw.covered) : std::span<const std::byte>{};
-  if (checksum(packet.first(raw.covered), payload) != raw.checksum) return error_ = ParseError::checksum;
+  std::uint32_t crc = checksum(packet.first(raw.covered));
+  if ((raw.flags & full_integrity) != 0) crc = crc32c(crc32c(crc, packet.subspan(raw.covered)), tail);
+  if (crc != raw.checksum) return error_ = ParseError::checksum;
   header = {raw.flags, raw.connection, raw.span, raw.packet_number, {raw.job, raw.iteration, raw.progress}};
   at_ = packet.data() + header_bytes;
   left_ = packet.size() - header_bytes;
   virtual_left_ = virtual_bytes;
+  tail_ = tail;
   return ParseError::none;
 }
 
 bool Reader::next_other(Frame& frame) {
-  if (left_ == 0) return virtual_left_ == 0 ? false : fail();
+  if (left_ == 0) return virtual_left_ == 0 && tail_.empty() ? false : fail();
   const auto type = static_cast<FrameType>(*at_);
   frame.type = type;
   const auto take = [this](std::size_t size) -> const std::byte* {
@@ -112,9 +113,16 @@ bool Reader::next_other(Frame& frame) {
   return fail();
 }
 
-bool Reader::take_virtual(DataFrame& data) {
-  // Bytes that are not there: only as the virtual payload that ends the packet.
-  if (left_ != 0 || data.length != virtual_left_) return fail();
+bool Reader::take_last(DataFrame& data) {
+  // Bytes that are elsewhere, or don't exist: only as the payload that ends the packet.
+  if (left_ != 0) return fail();
+  if (!tail_.empty()) {
+    if (data.length != tail_.size() || virtual_left_ != 0) return fail();
+    data.bytes = tail_.data();
+    tail_ = {};
+    return true;
+  }
+  if (data.length != virtual_left_) return fail();
   data.bytes = nullptr;
   virtual_left_ = 0;
   return true;

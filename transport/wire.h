@@ -153,7 +153,12 @@ enum class ParseError : std::uint8_t { none, truncated, foreign, checksum, malfo
 class Reader {
  public:
   /// `virtual_bytes` of payload without bytes follow `packet` (simulator).
-  ParseError begin(std::span<const std::byte> packet, std::uint32_t virtual_bytes, Header& header);
+  ParseError begin(std::span<const std::byte> packet, std::uint32_t virtual_bytes, Header& header) {
+    return begin(packet, {}, virtual_bytes, header);
+  }
+  /// `tail` is the payload that ends the packet, where it lies elsewhere.
+  ParseError begin(std::span<const std::byte> packet, std::span<const std::byte> tail, std::uint32_t virtual_bytes,
+                   Header& header);
   /// The next frame into `frame`; false at the end of the packet or on an error (see error()).
   bool next(Frame& frame) {
     if (left_ >= data_frame_bytes && *at_ == std::byte{static_cast<std::uint8_t>(FrameType::data)}) [[likely]]
@@ -179,18 +184,19 @@ class Reader {
     at_ += data_frame_bytes;
     left_ -= data_frame_bytes;
     data.bytes = at_;
-    if (data.length > left_) return take_virtual(data);
+    if (data.length > left_) return take_last(data);
     at_ += data.length;
     left_ -= data.length;
     return true;
   }
-  bool take_virtual(DataFrame& data);
+  bool take_last(DataFrame& data);
   bool next_ack(Frame& frame);
   bool next_other(Frame& frame);
 
   const std::byte* at_ = nullptr;
   std::size_t left_ = 0;
   std::uint32_t virtual_left_ = 0;
+  std::span<const std::byte> tail_;
   ParseError error_ = ParseError::none;
 };
 

@@ -86,6 +86,27 @@ struct Fate {
 
 class TestNetwork;
 
+/// A payload that the network reads where it lies, and that nobody may touch meanwhile.
+class KeptPayload {
+ public:
+  KeptPayload(std::span<const std::byte> payload, PayloadHold& hold)
+      : payload_(payload), hold_(hold), checksum_(crc32c(0, payload)) {
+    hold_.packets.fetch_add(1);
+  }
+  ~KeptPayload() {
+    EXPECT_EQ(crc32c(0, payload_), checksum_) << "changed while the datapath was reading";
+    EXPECT_GT(hold_.packets.fetch_sub(1), 0U);
+  }
+  KeptPayload(const KeptPayload&) = delete;
+  KeptPayload& operator=(const KeptPayload&) = delete;
+  [[nodiscard]] std::span<const std::byte> bytes() const { return payload_; }
+
+ private:
+  std::span<const std::byte> payload_;
+  PayloadHold& hold_;
+  std::uint32_t checksum_;
+};
+
 /// One host: the datapath of its shard.
 class TestHost final : public PacketIo {
  public:
@@ -104,6 +125,7 @@ class TestHost final : public PacketIo {
       arrived.pop_front();
       const Arrived& packet = lent_.back();
       out[count] = {packet.source, packet.bytes, packet.virtual_bytes, packet.ecn};
+      if (packet.kept != nullptr) out[count].tail = packet.kept->bytes();
     }
     return count;
   }
@@ -128,6 +150,7 @@ class TestHost final : public PacketIo {
     ByteVector bytes;
     std::uint32_t virtual_bytes = 0;
     Ecn ecn = Ecn::not_ect;
+    std::shared_ptr<const KeptPayload> kept = nullptr;  ///< follows `bytes`
   };
   std::deque<Arrived> arrived;
 
@@ -165,6 +188,8 @@ class TestNetwork {
   /// Whether sent packets are kept in `log`.
   bool logging = true;
   std::vector<Parsed> log;
+  /// Payloads that were sent by reference, kept for as long as the test likes; null: until their packets are gone.
+  std::unique_ptr<std::deque<std::shared_ptr<const KeptPayload>>> keep;
   /// 0: unlimited; else packets of one direction queue up for it.
   Rate rate;
 
@@ -237,11 +262,12 @@ class TestNetwork {
     wake(to);
   }
 
-  static Parsed parse(std::span<const std::byte> bytes, std::uint32_t virtual_bytes) {
+  static Parsed parse(std::span<const std::byte> bytes, std::uint32_t virtual_bytes,
+                      std::span<const std::byte> tail = {}) {
     Parsed parsed;
-    parsed.size = bytes.size() + virtual_bytes;
+    parsed.size = bytes.size() + tail.size() + virtual_bytes;
     wire::Reader reader;
-    if (reader.begin(bytes, virtual_bytes, parsed.header) != wire::ParseError::none) {
+    if (reader.begin(bytes, tail, virtual_bytes, parsed.header) != wire::ParseError::none) {
       ADD_FAILURE() << "a shard sent a packet that can't be read";
       return parsed;
     }
@@ -287,19 +313,26 @@ class TestNetwork {
     TestHost::Arrived copy;
     copy.source = hosts_[from]->address;
     copy.bytes.assign(packet.header.begin(), packet.header.end());
-    if (packet.payload.data() != nullptr)
+    if (packet.hold != nullptr) {
+      EXPECT_GE(packet.payload.size(), hosts_[from]->limits().keeps_payload_from);
+      copy.kept = std::make_shared<const KeptPayload>(packet.payload, *packet.hold);
+      if (keep != nullptr) keep->push_back(copy.kept);
+    } else if (packet.payload.data() != nullptr) {
       copy.bytes.insert(copy.bytes.end(), packet.payload.begin(), packet.payload.end());
-    else
+    } else {
       copy.virtual_bytes = static_cast<std::uint32_t>(packet.payload.size());
+    }
     copy.ecn = packet.ecn;
     const auto& limits = hosts_[from]->limits();
-    EXPECT_LE(copy.bytes.size() + copy.virtual_bytes, limits.max_packet_bytes);
+    const std::span<const std::byte> tail = copy.kept == nullptr ? std::span<const std::byte>{} : copy.kept->bytes();
+    const std::size_t size = copy.bytes.size() + tail.size() + copy.virtual_bytes;
+    EXPECT_LE(size, limits.max_packet_bytes);
     std::size_t to = 0;
     while (to < hosts_.size() && hosts_[to]->address != *packet.destination) ++to;
 
     Fate decided;
     if (fate || logging) {
-      Parsed parsed = parse(copy.bytes, copy.virtual_bytes);
+      Parsed parsed = parse(copy.bytes, copy.virtual_bytes, tail);
       parsed.from = from;
       parsed.to = to;
       parsed.at = now_;
@@ -310,7 +343,7 @@ class TestNetwork {
     Nanos departure = now_;
     if (!rate.is_zero()) {
       Nanos& free_at = free_at_[{from, to}];
-      free_at = std::max(free_at, now_) + rate.time_for(copy.bytes.size() + copy.virtual_bytes + limits.overhead_bytes);
+      free_at = std::max(free_at, now_) + rate.time_for(size + limits.overhead_bytes);
       departure = free_at;
     }
     if (decided.drop || to == hosts_.size()) return;
