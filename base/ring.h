@@ -39,20 +39,22 @@ class GrowableRing {
 
   std::uint64_t push(T value) {
     if (size() == slots_.size()) [[unlikely]]
-      grow(slots_.empty() ? 16 : slots_.size() * 2);
+      grow(slots_.empty() ? first : slots_.size() * 2);
     slots_[end_ & mask_] = std::move(value);
     return end_++;
   }
   /// Like push(), but hands out the slot as its last user left it, so that memory it holds is used again.
   T& push_reused() {
     if (size() == slots_.size()) [[unlikely]]
-      grow(slots_.empty() ? 16 : slots_.size() * 2);
+      grow(slots_.empty() ? first : slots_.size() * 2);
     return slots_[end_++ & mask_];
   }
   void pop() { ++begin_; }
   void clear() { begin_ = end_; }
 
  private:
+  static constexpr std::size_t first = 2;  // few: a transport has as many rings as connections
+
   void grow(std::size_t capacity) {
     std::vector<T> bigger(capacity);
     for (std::uint64_t p = begin_; p != end_; ++p) bigger[p & (capacity - 1)] = std::move(slots_[p & mask_]);

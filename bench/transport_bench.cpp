@@ -5,6 +5,8 @@
 // Per packet: one data packet sent and acknowledged. Per message: the same for messages that share packets.
 #include <benchmark/benchmark.h>
 
+#include <malloc.h>
+
 #include <cstdio>
 #include <ctime>
 #include <exception>
@@ -125,6 +127,75 @@ BENCHMARK(transport)
     ->Args({8'000'000, zero_copy, 9000})
     ->Args({8'000'000, no_checksums, 9000})
     ->Args({8'000'000, zero_copy | no_checksums, 9000});
+
+/// Messages of 32 bytes, as many as above at once, each on the next one of many connections. Beside it the memory that
+/// a connection takes, at both ends together: after the handshake, and when each has carried a message.
+void connections(benchmark::State& state) {
+  const auto count = static_cast<std::uint32_t>(state.range(0));
+  Wire wire(1500, {});
+  ShardConfig shards;
+  shards.max_connections = count;
+  Shard sender(wire.a, shards);
+  Shard receiver(wire.b, shards);
+  ConnectionConfig config;
+  config.pack_messages = false;
+  config.max_receives = config.max_sends = 64;
+  receiver.listen(config);
+  std::vector<std::byte> out(32);
+  std::vector<std::byte> in(32);
+  std::vector<ConnectionId> ids;
+  ids.reserve(count);
+  std::uint64_t messages = 0;
+  std::uint32_t connected = 0;
+  std::size_t next = 0;
+  const auto send = [&] {
+    sender.send(ids[next], out, 0);
+    if (++next == ids.size()) next = 0;
+  };
+  const auto turn = [&] {
+    const Nanos now = eal->clock().now();
+    sender.poll(now);
+    receiver.poll(now);
+    Completion done[64];
+    while (const std::size_t taken = receiver.take_completions(done))
+      for (std::size_t i = 0; i < taken; ++i)
+        for (std::uint32_t n = done[i].kind == Completion::Kind::accepted ? (count == 1 ? 64 : 4) : 1; n > 0; --n)
+          receiver.receive(done[i].connection, in, 0);
+    while (const std::size_t taken = sender.take_completions(done))
+      for (std::size_t i = 0; i < taken; ++i) {
+        if (done[i].kind == Completion::Kind::connected) ++connected;
+        if (done[i].kind != Completion::Kind::sent) continue;
+        ++messages;
+        send();
+      }
+  };
+  const auto heap = [] { return static_cast<double>(mallinfo2().uordblks + mallinfo2().hblkhd); };
+  const double before = heap();
+  while (ids.size() < count) {
+    for (int i = 0; i < 32 && ids.size() < count; ++i)
+      ids.push_back(sender.connect(wire.b.address(), config, eal->clock().now()));
+    turn();
+  }
+  while (connected < count) turn();
+  const double opened = heap();
+  for (int i = 0; i < outstanding; ++i) send();
+  while (messages < 2 * std::uint64_t{count} + 1000) turn();
+  const double used = heap();
+  messages = 0;
+  const auto packets = [&] { return sender.stats().packets_sent + receiver.stats().packets_sent; };
+  const std::uint64_t packets_before = packets();
+  const double start = thread_nanos();
+  for (auto _ : state)
+    for (int i = 0; i < 16; ++i) turn();
+  const double nanos = thread_nanos() - start;
+  state.SetItemsProcessed(static_cast<std::int64_t>(messages));
+  state.counters["packets/message"] = static_cast<double>(packets() - packets_before) / static_cast<double>(messages);
+  state.counters["ns/message"] = nanos / static_cast<double>(messages);
+  state.counters["cycles/message"] = nanos * 1e-9 * eal->clock().ticks_per_second() / static_cast<double>(messages);
+  state.counters["bytes/opened"] = (opened - before) / count;
+  state.counters["bytes/used"] = (used - before) / count;
+}
+BENCHMARK(connections)->Arg(1)->Arg(1000)->Arg(20'000);
 
 void bare_ring(benchmark::State& state) {
   bench::RingLoop loop(static_cast<std::size_t>(state.range(0)), 32);

@@ -24,19 +24,19 @@ constexpr std::size_t max_acked_ranges = 1024;
 
 }  // namespace
 
-Connection::Connection(ConnectionId id, const Address& remote, const ConnectionConfig& config,
+Connection::Connection(ConnectionId id, const Address& remote, std::shared_ptr<const ConnectionConfig> config,
                        const cc::AlgorithmTable& algorithm, const PacketIo::Limits& limits, const ShardLinks& links,
                        Nanos now)
     : id_(id),
       remote_(remote),
-      config_(config),
-      links_(links),
+      config_(std::move(config)),
+      links_(&links),
       max_packet_(std::min<std::uint32_t>(limits.max_packet_bytes, 65'535)),
       overhead_(limits.overhead_bytes),
       keeps_payload_from_(limits.keeps_payload_from),
       controller_(algorithm, path()),
-      rtt_(config.initial_rtt),
-      max_rate_(config.max_rate),
+      rtt_(config_->initial_rtt),
+      max_rate_(config_->max_rate),
       last_eliciting_sent_(now),
       last_progress_(now) {
   update_pacing();
@@ -60,8 +60,8 @@ void Connection::start_accept(const wire::ConnectFrame& peer) {
 cc::PathInfo Connection::path() const {
   return {
       .max_packet_bytes = max_packet_,
-      .max_rate = config_.max_rate,
-      .parameters = config_.parameters != nullptr ? config_.parameters.get() : &cc::default_parameters,
+      .max_rate = config_->max_rate,
+      .parameters = config_->parameters != nullptr ? config_->parameters.get() : &cc::default_parameters,
   };
 }
 
@@ -82,25 +82,25 @@ void Connection::attach(std::uint32_t job) {
   // Rounds are the job's own: what has been posted waits for no slot of this one.
   if (job_ != no_job)
     for (auto number = next_message_; number < sends_.end(); ++number)
-      sends_[number].round = links_.jobs[job_].gate.round() - 1;
+      sends_[number].round = links_->jobs[job_].gate.round() - 1;
 }
 
 void Connection::count_open_sends(std::int64_t more) {
   open_sends_ += more;
-  if (job_ != no_job) links_.jobs[job_].on_messages(more);
+  if (job_ != no_job) links_->jobs[job_].on_messages(more);
 }
 
 PostResult Connection::send(const std::byte* data, Bytes length, std::uint64_t tag) {
   if (state_ != State::open && state_ != State::connecting) return PostResult::closed;
   if (length > wire::max_message_bytes) return PostResult::too_long;
-  if (sends_.size() >= config_.max_sends) return PostResult::queue_full;
+  if (sends_.size() >= config_->max_sends) return PostResult::queue_full;
   SendMessage& message = sends_.push_reused();
   message.data = data;
   message.length = length;
   message.next_offset = 0;
   message.done = false;
   message.hold = PayloadHolds::none;
-  message.round = job_ == no_job ? 0 : links_.jobs[job_].gate.round();
+  message.round = job_ == no_job ? 0 : links_->jobs[job_].gate.round();
   message.tag = tag;
   message.acked.clear();
   count_open_sends(1);
@@ -109,7 +109,7 @@ PostResult Connection::send(const std::byte* data, Bytes length, std::uint64_t t
 
 PostResult Connection::receive(std::byte* buffer, Bytes capacity, std::uint64_t tag) {
   if (state_ != State::open && state_ != State::connecting) return PostResult::closed;
-  if (receives_.size() >= config_.max_receives) return PostResult::queue_full;
+  if (receives_.size() >= config_->max_receives) return PostResult::queue_full;
   ReceiveMessage& message = receives_.push_reused();
   message.buffer = buffer;
   message.capacity = capacity;
@@ -196,7 +196,7 @@ void Connection::complete_all(Status status) {
   for (; !sends_.empty(); sends_.pop()) {
     const SendMessage& message = sends_.front();
     if (message.done) continue;
-    if (message.data != nullptr) links_.tx->drop_message(&remote_, sends_.begin());
+    if (message.data != nullptr) links_->tx->drop_message(&remote_, sends_.begin());
     push_sent(message, status);
   }
   for (; !receives_.empty(); receives_.pop()) {
@@ -234,7 +234,7 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
     // Until ACCEPT has told the peer's connection id nothing can be acknowledged, so a packet counts for nothing
     // before: the peer sends it again. A peer that refuses says so at once.
     if (state_ == State::connecting && !opens(frame)) {
-      if (frame.type == wire::FrameType::accept) ++links_.stats->malformed_packets;
+      if (frame.type == wire::FrameType::accept) ++links_->stats->malformed_packets;
       return;
     }
     switch (frame.type) {
@@ -291,7 +291,7 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
     }
   }
   if (reader.error() != wire::ParseError::none) {
-    ++links_.stats->malformed_packets;
+    ++links_->stats->malformed_packets;
     return;
   }
   // What was not taken is not acknowledged: to the sender it is a lost packet.
@@ -327,10 +327,10 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
   }
   if (!eliciting) return;
   ++unacknowledged_;
-  if (at_once || !in_order || unacknowledged_ >= config_.ack_every)
+  if (at_once || !in_order || unacknowledged_ >= config_->ack_every)
     ack_at_once_ = true;
   else if (ack_deadline_.is_never())
-    ack_deadline_ = now + config_.max_ack_delay;
+    ack_deadline_ = now + config_->max_ack_delay;
 }
 
 bool Connection::opens(const wire::Frame& frame) {
@@ -343,7 +343,7 @@ bool Connection::on_data(const wire::DataFrame& frame, const wire::Header& heade
   const std::uint64_t number = wire::widen(frame.message, receives_.begin());
   if (number < receives_.begin()) return true;  // completed long ago: acknowledge once more
   if (number >= receives_.end()) {              // nobody promised a buffer
-    ++links_.stats->beyond_credit;
+    ++links_->stats->beyond_credit;
     return false;
   }
   ReceiveMessage& message = receives_[number];
@@ -354,7 +354,7 @@ bool Connection::on_data(const wire::DataFrame& frame, const wire::Header& heade
                         (!message.total_known || (frame.last ? end == message.total : end < message.total)) &&
                         (!frame.last || message.received.empty() || message.received.back().end <= end);
   if (!possible || (message.received.size() >= max_reassembly_ranges && message.received.would_grow(begin, end))) {
-    if (!possible) ++links_.stats->malformed_packets;
+    if (!possible) ++links_->stats->malformed_packets;
     return false;
   }
   if (frame.last) {
@@ -398,7 +398,7 @@ void Connection::on_close(Nanos now) {
 void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
   const std::uint64_t largest = frame.ranges[0].last;
   if (largest >= next_packet_number_) {  // acknowledges what was never sent
-    ++links_.stats->malformed_packets;
+    ++links_->stats->malformed_packets;
     return;
   }
   if (!batch_has_acks_) batch_.bytes_in_flight_before = in_flight_;
@@ -496,14 +496,14 @@ void Connection::on_acked_chunk(const Chunk& chunk, Nanos now) {
   SendMessage& message = sends_[chunk.message];
   if (message.done) return;
   const Bytes newly = message.acked.add(chunk.offset, Bytes{chunk.offset} + chunk.length);
-  if (job_ != no_job) links_.jobs[job_].on_delivered(now, newly);
+  if (job_ != no_job) links_->jobs[job_].on_delivered(now, newly);
   if (message.length == 0 || message.acked.is(0, message.length)) complete_send(chunk.message);
 }
 
 void Connection::complete_send(std::uint64_t number) {
   SendMessage& message = sends_[number];
   message.done = true;
-  if (message.data != nullptr && !links_.tx->empty()) links_.tx->drop_message(&remote_, number);
+  if (message.data != nullptr && !links_->tx->empty()) links_->tx->drop_message(&remote_, number);
   push_sent(message, Status::ok);
   while (!sends_.empty() && sends_.front().done) sends_.pop();
   next_message_ = std::max(next_message_, sends_.begin());
@@ -511,7 +511,7 @@ void Connection::complete_send(std::uint64_t number) {
 }
 
 void Connection::on_ecn_counts(const wire::EcnCounts& counts, std::uint32_t newly_acked_packets) {
-  if (!config_.ecn || !ecn_works_) return;
+  if (!config_->ecn || !ecn_works_) return;
   const std::uint32_t ect0 = counts.ect0_packets - peer_counts_.ect0_packets;
   const std::uint32_t ce = counts.ce_packets - peer_counts_.ce_packets;
   // Counts that fell, or that miss packets which were sent ECN-capable, mean that something on the path rewrites the
@@ -552,8 +552,8 @@ void Connection::end_of_batch(Nanos now) {
   batch_.round_count = rounds_;
   batch_.in_recovery = batch_largest_acked_ < recovery_until_;
   if (job_ != no_job) {
-    batch_.gain = links_.jobs[job_].augmentation.gain();
-    batch_.decrease_gain = links_.jobs[job_].augmentation.decrease_gain();
+    batch_.gain = links_->jobs[job_].augmentation.gain();
+    batch_.decrease_gain = links_->jobs[job_].augmentation.decrease_gain();
   }
   controller_.on_ack(batch_);
   if (!batch_.delivery_rate.is_zero()) {
@@ -571,7 +571,7 @@ void Connection::end_of_batch(Nanos now) {
 void Connection::detect_losses(Nanos now) {
   loss_time_ = Nanos::never();
   if (!any_acked_) return;
-  const Nanos delay = rtt_.loss_delay(config_.timer_granularity);
+  const Nanos delay = rtt_.loss_delay(config_->timer_granularity);
   const Nanos late = now - delay;
   Nanos run_begin = Nanos::never();  // of losses with nothing acknowledged in between
   Nanos longest_run;
@@ -654,13 +654,13 @@ void Connection::on_congestion(cc::CongestionEvent::Cause cause, Nanos now) {
   ++stats_.congestion_events;
   recovery_until_ = next_packet_number_;
   episode_lost_ = 0;  // only a response to losses can be undone when they turn out to be none
-  const double decrease_gain = job_ == no_job ? 1.0 : links_.jobs[job_].augmentation.decrease_gain();
+  const double decrease_gain = job_ == no_job ? 1.0 : links_->jobs[job_].augmentation.decrease_gain();
   controller_.on_congestion({now, cause, in_flight_, decrease_gain});
 }
 
 void Connection::forget_finished(Nanos now) {
   // Lost packets are kept for as long as their acknowledgement may still come in.
-  const Nanos keep = rtt_.smoothed() * 2 + config_.timer_granularity;
+  const Nanos keep = rtt_.smoothed() * 2 + config_->timer_granularity;
   while (!sent_.empty()) {
     const SentPacket& packet = sent_.front();
     if (packet.state == PacketState::in_flight) break;
@@ -682,7 +682,9 @@ void Connection::make_room() {
   acked_.remove_below(sent_.begin());
 }
 
-Nanos Connection::probe_timeout() const { return rtt_.probe_timeout(config_.timer_granularity, config_.max_ack_delay); }
+Nanos Connection::probe_timeout() const {
+  return rtt_.probe_timeout(config_->timer_granularity, config_->max_ack_delay);
+}
 
 Nanos Connection::probe_deadline() const {
   if (in_flight_packets_ == 0 || !loss_time_.is_never()) return Nanos::never();
@@ -713,7 +715,7 @@ void Connection::on_timer(Nanos now) {
 }
 
 void Connection::on_probe_timeout(Nanos now) {
-  if (probe_count_ >= 2 && now - last_progress_ >= config_.give_up_after) {
+  if (probe_count_ >= 2 && now - last_progress_ >= config_->give_up_after) {
     fail(Status::unreachable);
     return;
   }
@@ -755,7 +757,7 @@ void Connection::update_pacing() {
   if (at_most) rate = max_rate_;
   // The window counts UDP payloads, max_rate counts what is on the wire, and so do the rates that begin with it.
   paced_overhead_ = at_most || controller_.algorithm().capabilities.rate_based ? overhead_ : 0;
-  pacer_.set(rate, Bytes{pacing_burst_packets} * max_packet_, config_.pacing_quantum);
+  pacer_.set(rate, Bytes{pacing_burst_packets} * max_packet_, config_->pacing_quantum);
 }
 
 // ---- what is sent ---------------------------------------------------------------------------------------------------
@@ -766,7 +768,7 @@ bool Connection::has_data() const {
 }
 
 bool Connection::has_new_data() const {
-  return has_credited_data() && (job_ == no_job || !links_.jobs[job_].gate.holds(sends_[next_message_].round));
+  return has_credited_data() && (job_ == no_job || !links_->jobs[job_].gate.holds(sends_[next_message_].round));
 }
 
 bool Connection::credit_urgent() const {
@@ -786,12 +788,12 @@ Connection::Blocked Connection::blocked(Nanos now) {
     cwnd_limited_until_ = next_packet_number_;
     return Blocked::window;
   }
-  if (in_flight_packets_ >= config_.max_packets_in_flight) return Blocked::window;
+  if (in_flight_packets_ >= config_->max_packets_in_flight) return Blocked::window;
   if (const Nanos ready = pacer_.ready_at(now); ready > now) {
     held_until_ = std::min(held_until_, ready);
     return Blocked::pacing;
   }
-  if (job_ != no_job && links_.jobs[job_].pacer.ready_at(now) > now) return Blocked::job_pacing;
+  if (job_ != no_job && links_->jobs[job_].pacer.ready_at(now) > now) return Blocked::job_pacing;
   return Blocked::no;
 }
 
@@ -801,8 +803,8 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   const bool ack_due = unacknowledged_ > 0 && (ack_at_once_ || now >= ack_deadline_);
   const bool probing = probes_due_ > 0;
   Blocked data_blocked = Blocked::nothing;
-  if (job_ != no_job && links_.jobs[job_].gate.pending() && may_send_messages() && has_credited_data()) {
-    PhaseGate& gate = links_.jobs[job_].gate;
+  if (job_ != no_job && links_->jobs[job_].gate.pending() && may_send_messages() && has_credited_data()) {
+    PhaseGate& gate = links_->jobs[job_].gate;
     if (sends_[next_message_].round == gate.round()) {
       const Nanos opens = gate.opens_at(now);
       if (opens > now) {
@@ -827,11 +829,11 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
       connect_due_ || (accept_due_ && state_ != State::draining) || close_due_ || ping_due_ || credit_urgent();
   if (data_blocked != Blocked::no && !control && !ack_due) return data_blocked;
   if (state_ == State::connecting && !connect_due_) return Blocked::nothing;
-  if (sent_.size() >= records_per_packet_in_flight * std::size_t{config_.max_packets_in_flight}) make_room();
+  if (sent_.size() >= records_per_packet_in_flight * std::size_t{config_->max_packets_in_flight}) make_room();
 
   wire::Writer writer(buffer.first(max_packet_));
   wire::Header header;
-  if (config_.full_integrity) header.flags |= wire::full_integrity;
+  if (config_->full_integrity) header.flags |= wire::full_integrity;
   header.connection = peer_connection_;
   header.packet_number = next_packet_number_;
   SentPacket record;
@@ -853,11 +855,11 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
     payload = fill_data(writer, retransmission, packet.message);
     if (keeps_payload_from_ > 0 && payload.size() >= keeps_payload_from_ && payload.data() != nullptr) {
       SendMessage& message = sends_[packet.message];
-      if (message.hold == PayloadHolds::none) message.hold = links_.holds->take();
-      packet.hold = (*links_.holds)[message.hold];
+      if (message.hold == PayloadHolds::none) message.hold = links_->holds->take();
+      packet.hold = (*links_->holds)[message.hold];
     }
   }
-  if (job_ != no_job && data_blocked == Blocked::no) links_.jobs[job_].on_send(now);
+  if (job_ != no_job && data_blocked == Blocked::no) links_->jobs[job_].on_send(now);
   record.chunk_count = static_cast<std::uint16_t>(chunks_.end() - record.first_chunk);
   if (record.chunk_count == 0 && writer.used() == wire::header_bytes) return Blocked::nothing;
 
@@ -868,7 +870,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
     if (probing) --probes_due_;
   }
   if (job_ != no_job && data_blocked == Blocked::no) {
-    const JobState& job = links_.jobs[job_];
+    const JobState& job = links_->jobs[job_];
     header.flags |= wire::has_job;
     header.tag = {job.number, static_cast<std::uint16_t>(job.augmentation.tracker.iteration()),
                   static_cast<std::uint16_t>(job.augmentation.tracker.bytes_ratio() * 65'535)};
@@ -899,14 +901,14 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   header.span = static_cast<std::uint32_t>(std::min<std::uint64_t>(span, ~std::uint32_t{0}));
   if (data_blocked == Blocked::no) {
     pacer_.on_sent(now, record.bytes + paced_overhead_);
-    if (job_ != no_job) links_.jobs[job_].pacer.on_sent(now, record.bytes + overhead_);
+    if (job_ != no_job) links_->jobs[job_].pacer.on_sent(now, record.bytes + overhead_);
   }
   ++stats_.packets_sent;
   stats_.bytes_sent += record.bytes;
   if (retransmission) ++stats_.retransmitted_packets;
   packet.header = writer.finish(header, payload);
   packet.payload = payload;
-  packet.ecn = config_.ecn && ecn_works_ && eliciting ? Ecn::ect0 : Ecn::not_ect;
+  packet.ecn = config_->ecn && ecn_works_ && eliciting ? Ecn::ect0 : Ecn::not_ect;
   return Blocked::no;
 }
 
@@ -1030,7 +1032,7 @@ std::span<const std::byte> Connection::fill_data(wire::Writer& writer, bool& ret
       return bytes;
     }
     writer.copy(bytes.data(), bytes.size());
-    if (!config_.pack_messages) return {};
+    if (!config_->pack_messages) return {};
   }
 }
 

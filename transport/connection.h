@@ -105,7 +105,8 @@ class Connection {
     dead,      ///< to be freed by the shard
   };
 
-  Connection(ConnectionId id, const Address& remote, const ConnectionConfig& config,
+  /// `links` outlives it.
+  Connection(ConnectionId id, const Address& remote, std::shared_ptr<const ConnectionConfig> config,
              const cc::AlgorithmTable& algorithm, const PacketIo::Limits& limits, const ShardLinks& links, Nanos now);
 
   /// Client: begin the handshake.
@@ -118,7 +119,7 @@ class Connection {
   [[nodiscard]] const Address& remote() const { return remote_; }
   [[nodiscard]] std::uint32_t peer_connection() const { return peer_connection_; }
   [[nodiscard]] std::uint64_t nonce() const { return nonce_; }
-  [[nodiscard]] std::uint8_t priority() const { return config_.priority; }
+  [[nodiscard]] std::uint8_t priority() const { return config_->priority; }
   [[nodiscard]] std::uint64_t next_packet_number() const { return next_packet_number_; }
 
   PostResult send(const std::byte* data, Bytes length, std::uint64_t tag);
@@ -254,9 +255,9 @@ class Connection {
   void complete_all(Status status);
   void push(const Completion& completion) {
     if (completion.kind == Completion::Kind::closed) [[unlikely]]
-      links_.holds->complete(completion, PayloadHolds::none, *links_.completions);
+      links_->holds->complete(completion, PayloadHolds::none, *links_->completions);
     else
-      links_.completions->push(completion);
+      links_->completions->push(completion);
   }
   void push_sent(const SendMessage& message, Status status) {
     count_open_sends(-1);
@@ -266,9 +267,9 @@ class Connection {
                                 .tag = message.tag,
                                 .bytes = message.length};
     if (message.hold == PayloadHolds::none) [[likely]]
-      links_.completions->push(completion);
+      links_->completions->push(completion);
     else
-      links_.holds->complete(completion, message.hold, *links_.completions);
+      links_->holds->complete(completion, message.hold, *links_->completions);
   }
   void count_open_sends(std::int64_t more);
 
@@ -278,8 +279,8 @@ class Connection {
   Address remote_;
   std::uint32_t peer_connection_ = 0;
   std::uint64_t nonce_ = 0;
-  ConnectionConfig config_;
-  ShardLinks links_;
+  std::shared_ptr<const ConnectionConfig> config_;
+  const ShardLinks* links_;
   std::uint32_t job_ = no_job;
   std::uint32_t max_packet_;
   std::uint32_t overhead_;

@@ -91,6 +91,7 @@ Shard::Shard(PacketIo& io, const ShardConfig& config)
   deadlines_.reserve(std::size_t{config.max_connections} + config.max_jobs);
   active_.reserve(64);
   completions_.reserve(256);
+  links_ = {.completions = &completions_, .tx = &tx_, .holds = &holds_, .jobs = jobs_, .stats = &stats_};
   rx_.resize(limits_.burst);
   tx_.packets.resize(limits_.burst);
   tx_.messages.resize(limits_.burst);
@@ -110,7 +111,7 @@ std::vector<ConnectionId> Shard::first_connections(const ShardConfig& config) {
 
 void Shard::listen(const ConnectionConfig& config) {
   checked_algorithm(config);
-  listen_config_ = config;
+  listen_config_ = std::make_shared<const ConnectionConfig>(config);
   listening_ = true;
 }
 
@@ -122,15 +123,15 @@ Connection* Shard::find(ConnectionId id) const {
   return connection;
 }
 
-Connection* Shard::make_connection(const Address& remote, const ConnectionConfig& config, Nanos now) {
+Connection* Shard::make_connection(const Address& remote, const std::shared_ptr<const ConnectionConfig>& config,
+                                   Nanos now) {
   if (free_slots_.empty()) return nullptr;
   const std::uint32_t index = free_slots_.back();
   free_slots_.pop_back();
   Slot& slot = slots_[index];
   slot.generation = next_generation(slot.generation, index);
-  slot.connection = std::make_unique<Connection>(
-      connection_id(slot.generation, index), remote, config, checked_algorithm(config), limits_,
-      ShardLinks{.completions = &completions_, .tx = &tx_, .holds = &holds_, .jobs = jobs_, .stats = &stats_}, now);
+  slot.connection = std::make_unique<Connection>(connection_id(slot.generation, index), remote, config,
+                                                 cc::find_algorithm(config->congestion_control), limits_, links_, now);
   return slot.connection.get();
 }
 
@@ -145,8 +146,11 @@ void Shard::free_connection(std::uint32_t index) {
 }
 
 ConnectionId Shard::connect(const Address& remote, const ConnectionConfig& config, Nanos now) {
-  checked_algorithm(config);
-  Connection* connection = make_connection(remote, config, now);
+  if (latest_config_ == nullptr || *latest_config_ != config) {
+    checked_algorithm(config);
+    latest_config_ = std::make_shared<const ConnectionConfig>(config);
+  }
+  Connection* connection = make_connection(remote, latest_config_, now);
   if (connection == nullptr)
     throw RunError(fmt::format("all {} connections of the shard are in use; raise max_connections or close some",
                                config_.max_connections));

@@ -117,7 +117,7 @@ class Shard final : public Pollable {
   };
 
   [[nodiscard]] Connection* find(ConnectionId id) const;
-  Connection* make_connection(const Address& remote, const ConnectionConfig& config, Nanos now);
+  Connection* make_connection(const Address& remote, const std::shared_ptr<const ConnectionConfig>& config, Nanos now);
   void free_connection(std::uint32_t index);
   PostResult post_receive(ConnectionId id, std::byte* buffer, Bytes capacity, std::uint64_t tag);
   void send_close(const Address& remote, std::uint32_t peer_connection, std::uint64_t packet_number,
@@ -158,7 +158,8 @@ class Shard final : public Pollable {
   PacketIo::Limits limits_;
   Random random_;
   bool listening_ = false;
-  ConnectionConfig listen_config_;
+  std::shared_ptr<const ConnectionConfig> listen_config_;
+  std::shared_ptr<const ConnectionConfig> latest_config_;  ///< of connect(); mostly that of the next one, too
 
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_slots_;
@@ -174,6 +175,7 @@ class Shard final : public Pollable {
   std::vector<std::byte> tx_buffers_;
   TxQueue tx_;
   ShardStats stats_;
+  ShardLinks links_;
 };
 
 }  // namespace mltcp

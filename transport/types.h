@@ -79,6 +79,8 @@ struct ConnectionConfig {
   Nanos give_up_after{30'000'000'000};          ///< without any progress although packets are outstanding
   std::uint32_t ack_every = 2;                  ///< packets per acknowledgement
   std::uint8_t priority = 0;                    ///< of every packet, see TxPacket; 0 to 7
+
+  bool operator==(const ConnectionConfig&) const = default;
 };
 
 struct ConnectionStats {
