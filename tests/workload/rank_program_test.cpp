@@ -1,0 +1,415 @@
+// Programs of ranks: executed in a tiny interpreter that follows what each rank's bytes are made of.
+#include "mltcp/workload/rank_program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <map>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/random.h"
+#include "mltcp/workload/collective.h"
+
+namespace mltcp::workload {
+namespace {
+
+using testing::HasSubstr;
+using Kind = Pattern::Kind;
+using Buffer = std::vector<std::uint64_t>;  // what a byte is made of: in sums, a bit for each rank
+
+Pattern pattern(Kind kind, std::uint32_t ranks, Bytes size, Algorithm algorithm = Algorithm::ring) {
+  Pattern result;
+  result.kind = kind;
+  result.ranks = ranks;
+  result.size = size;
+  result.algorithm = algorithm;
+  return result;
+}
+
+std::vector<RankProgram> programs(const Pattern& pattern) {
+  std::vector<RankProgram> all;
+  for (std::uint32_t rank = 0; rank < pattern.ranks; ++rank) all.push_back(rank_program(pattern, rank));
+  return all;
+}
+
+/// Runs the programs of all ranks in an order drawn from a seed. Between two ranks, messages are sent in the order of
+/// the sender's list and taken in that of the receiver's.
+class Interpreter {
+ public:
+  Interpreter(const std::vector<RankProgram>& all, std::vector<Buffer> from, std::vector<Buffer> to, bool in_place)
+      : all_(all), from_(std::move(from)), to_(std::move(to)), in_place_(in_place) {
+    for (const RankProgram& program : all_) {
+      State& state = states_.emplace_back();
+      state.done.resize(program.operations.size());
+      state.began.resize(program.operations.size());
+    }
+  }
+
+  /// Whether every operation got done.
+  bool run(std::uint64_t seed) {
+    Random random = Random::stream(seed, 1);
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> left;
+    for (std::uint32_t rank = 0; rank < all_.size(); ++rank)
+      for (std::uint32_t i = 0; i < all_[rank].operations.size(); ++i) left.emplace_back(rank, i);
+    for (bool moved = true; moved && !left.empty();) {
+      moved = false;
+      for (std::size_t i = left.size(); i-- > 1;) std::swap(left[i], left[random.below(i + 1)]);
+      for (const auto& [rank, operation] : left) moved |= step(rank, operation);
+      std::erase_if(left, [&](const auto& at) { return states_[at.first].done[at.second]; });
+    }
+    for (const auto& [pair, messages] : wires_) EXPECT_TRUE(messages.empty()) << pair.first << " to " << pair.second;
+    return left.empty();
+  }
+  [[nodiscard]] const std::vector<Buffer>& result() const { return in_place_ ? from_ : to_; }
+
+ private:
+  struct Message {
+    std::uint64_t tag;
+    Buffer bytes;
+    std::function<void()> delivered;
+  };
+  struct State {
+    std::vector<bool> began;
+    std::vector<bool> done;
+  };
+
+  bool step(std::uint32_t rank, std::uint32_t number) {
+    const RankProgram& program = all_[rank];
+    const Operation& operation = program.operations[number];
+    State& state = states_[rank];
+    if (state.began[number]) return false;
+    for (std::uint32_t i = 0; i < operation.waits; ++i) {
+      const std::uint32_t before = program.waits[operation.first_wait + i];
+      EXPECT_LT(before, number);  // so there are no cycles in a rank
+      if (!state.done[before]) return false;
+    }
+    if (operation.kind != Operation::Kind::compute)
+      for (std::uint32_t i = 0; i < number; ++i)
+        if (program.operations[i].kind == operation.kind && program.operations[i].peer == operation.peer &&
+            !state.began[i])
+          return false;
+    if (operation.kind == Operation::Kind::compute) {
+      state.done[number] = true;
+    } else if (operation.kind == Operation::Kind::send) {
+      const auto at = from_[rank].begin() + static_cast<std::ptrdiff_t>(operation.offset);
+      wires_[{rank, operation.peer}].push_back({operation.tag,
+                                                {at, at + static_cast<std::ptrdiff_t>(operation.bytes)},
+                                                [&state, number] { state.done[number] = true; }});
+    } else {
+      auto& wire = wires_[{operation.peer, rank}];
+      if (wire.empty()) return false;
+      const Message message = std::move(wire.front());
+      wire.pop_front();
+      EXPECT_EQ(message.tag, operation.tag);
+      EXPECT_EQ(message.bytes.size(), operation.bytes);
+      Buffer& buffer = in_place_ ? from_[rank] : to_[rank];
+      for (std::size_t i = 0; i < message.bytes.size(); ++i) {
+        std::uint64_t& byte = buffer[operation.offset + i];
+        if (operation.reduce) {
+          EXPECT_EQ(byte & message.bytes[i], 0U) << "a contribution is added twice";
+          byte |= message.bytes[i];
+        } else {
+          byte = message.bytes[i];
+        }
+      }
+      message.delivered();
+      state.done[number] = true;
+    }
+    state.began[number] = true;
+    return true;
+  }
+
+  const std::vector<RankProgram>& all_;
+  std::vector<Buffer> from_;
+  std::vector<Buffer> to_;
+  bool in_place_;
+  std::vector<State> states_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<Message>> wires_;
+};
+
+std::pair<Bytes, Bytes> block(Bytes size, std::uint32_t n, std::uint32_t i) {
+  return {size * i / n, size * (i + 1) / n};
+}
+
+/// What every rank has in the end; each has its own bit in all bytes, or in its block only.
+std::vector<Buffer> reduced(const Pattern& pattern, std::uint64_t seed, bool blocks_only = false) {
+  std::vector<Buffer> buffers;
+  for (std::uint32_t rank = 0; rank < pattern.ranks; ++rank) {
+    Buffer& buffer = buffers.emplace_back(pattern.size, 0);
+    const auto [from, to] = block(pattern.size, pattern.ranks, rank);
+    for (Bytes i = 0; i < pattern.size; ++i)
+      if (!blocks_only || (i >= from && i < to)) buffer[i] = std::uint64_t{1} << rank;
+  }
+  const std::vector<RankProgram> all = programs(pattern);
+  Interpreter interpreter(all, buffers, {}, true);
+  EXPECT_TRUE(interpreter.run(seed)) << name(pattern.kind) << " of " << pattern.ranks;
+  return interpreter.result();
+}
+
+TEST(RankProgram, all_reduce__gives_every_rank_the_sum_of_all) {
+  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::tree, Algorithm::halving_doubling})
+    for (std::uint32_t n = 2; n <= 17; ++n)
+      for (const Bytes size : {1U, 5U, 97U}) {
+        if (algorithm == Algorithm::halving_doubling && (n & (n - 1)) != 0) continue;
+        Pattern of = pattern(Kind::all_reduce, n, size, algorithm);
+        of.chunk = 7;
+        for (const Buffer& buffer : reduced(of, n))
+          EXPECT_EQ(buffer, Buffer(size, (std::uint64_t{1} << n) - 1)) << name(algorithm) << " of " << n;
+      }
+}
+
+TEST(RankProgram, reduce_scatter__gives_every_rank_the_sum_of_its_block) {
+  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::halving_doubling})
+    for (std::uint32_t n = 2; n <= 17; ++n) {
+      if (algorithm == Algorithm::halving_doubling && (n & (n - 1)) != 0) continue;
+      const auto buffers = reduced(pattern(Kind::reduce_scatter, n, 97, algorithm), n);
+      for (std::uint32_t rank = 0; rank < n; ++rank)
+        for (auto [i, to] = block(97, n, rank); i < to; ++i)
+          EXPECT_EQ(buffers[rank][i], (std::uint64_t{1} << n) - 1) << name(algorithm) << " of " << n;
+    }
+}
+
+TEST(RankProgram, all_gather__gives_every_rank_all_blocks) {
+  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::halving_doubling})
+    for (std::uint32_t n = 2; n <= 17; ++n) {
+      if (algorithm == Algorithm::halving_doubling && (n & (n - 1)) != 0) continue;
+      for (const Buffer& buffer : reduced(pattern(Kind::all_gather, n, 97, algorithm), n, true))
+        for (std::uint32_t rank = 0; rank < n; ++rank)
+          for (auto [i, to] = block(97, n, rank); i < to; ++i) EXPECT_EQ(buffer[i], std::uint64_t{1} << rank);
+    }
+}
+
+TEST(RankProgram, broadcast__gives_every_rank_what_rank_0_has) {
+  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::tree})
+    for (std::uint32_t n = 2; n <= 17; ++n) {
+      Pattern of = pattern(Kind::broadcast, n, 97, algorithm);
+      of.chunk = 10;
+      for (const Buffer& buffer : reduced(of, n)) EXPECT_EQ(buffer, Buffer(97, 1)) << name(algorithm) << " of " << n;
+    }
+}
+
+TEST(RankProgram, all_to_all__gives_every_rank_its_block_of_each) {
+  constexpr Bytes size = 97;
+  for (std::uint32_t n = 2; n <= 17; ++n) {
+    std::vector<Buffer> from;
+    for (std::uint32_t rank = 0; rank < n; ++rank) {
+      Buffer& buffer = from.emplace_back(size);
+      for (std::uint32_t to = 0; to < n; ++to)
+        for (auto [i, end] = block(size, n, to); i < end; ++i) buffer[i] = 1000 * rank + to;
+    }
+    const std::vector<RankProgram> all = programs(pattern(Kind::all_to_all, n, size));
+    Interpreter interpreter(all, from, std::vector<Buffer>(n, Buffer(size + n)), false);
+    ASSERT_TRUE(interpreter.run(n));
+    for (std::uint32_t rank = 0; rank < n; ++rank) {
+      const auto [begin, end] = block(size, n, rank);
+      for (std::uint32_t source = 0; source < n; ++source)
+        for (Bytes i = 0; source != rank && i < end - begin; ++i)
+          EXPECT_EQ(interpreter.result()[rank][source * (end - begin) + i], 1000 * source + rank);
+    }
+  }
+}
+
+TEST(RankProgram, parameter_server__gives_every_worker_the_sum_of_all_workers) {
+  for (std::uint32_t n = 2; n <= 17; ++n)
+    for (std::uint32_t servers = 1; servers < n; ++servers) {
+      Pattern of = pattern(Kind::parameter_server, n, 97);
+      of.servers = servers;
+      const std::vector<RankProgram> all = programs(of);
+      std::vector<Buffer> buffers;
+      for (std::uint32_t rank = 0; rank < n; ++rank)
+        buffers.emplace_back(97, rank < n - servers ? std::uint64_t{1} << rank : 0);
+      Interpreter interpreter(all, buffers, {}, true);
+      ASSERT_TRUE(interpreter.run(n));
+      for (std::uint32_t rank = 0; rank < n - servers; ++rank)
+        EXPECT_EQ(interpreter.result()[rank], Buffer(97, (std::uint64_t{1} << (n - servers)) - 1));
+      EXPECT_EQ(all.front().load().sent, 97U);
+      EXPECT_EQ(all.back().load().sent, (97 - 97 * (servers - 1) / servers) * (n - servers));
+    }
+}
+
+TEST(RankProgram, point_to_point__goes_around) {
+  for (std::uint32_t n = 2; n <= 17; ++n) {
+    std::vector<Buffer> from;
+    for (std::uint32_t rank = 0; rank < n; ++rank) from.emplace_back(3, rank);
+    const std::vector<RankProgram> all = programs(pattern(Kind::point_to_point, n, 3));
+    Interpreter interpreter(all, from, std::vector<Buffer>(n, Buffer(3)), false);
+    ASSERT_TRUE(interpreter.run(n));
+    for (std::uint32_t rank = 0; rank < n; ++rank) EXPECT_EQ(interpreter.result()[rank], Buffer(3, (rank + n - 1) % n));
+  }
+}
+
+TEST(RankProgram, load__is_what_the_formulas_say) {
+  constexpr Bytes size = 12'252'240;  // the least common multiple of 1 to 17
+  for (std::uint32_t n = 2; n <= 17; ++n) {
+    const auto all_send = [&](const Pattern& of, Collective collective) {
+      for (const RankProgram& program : programs(of)) {
+        EXPECT_EQ(program.load().sent, bytes_sent(collective, size, n)) << name(of.kind) << " of " << n;
+        EXPECT_EQ(program.load().received, bytes_sent(collective, size, n)) << name(of.kind) << " of " << n;
+      }
+    };
+    all_send(pattern(Kind::all_reduce, n, size), Collective::all_reduce);
+    all_send(pattern(Kind::reduce_scatter, n, size), Collective::reduce_scatter);
+    all_send(pattern(Kind::all_gather, n, size), Collective::all_gather);
+    all_send(pattern(Kind::all_to_all, n, size), Collective::all_to_all);
+    EXPECT_EQ(rank_program(pattern(Kind::broadcast, n, size), 0).load().sent,
+              bytes_sent(Collective::broadcast, size, n));
+    if ((n & (n - 1)) == 0) {
+      all_send(pattern(Kind::all_reduce, n, size, Algorithm::halving_doubling), Collective::all_reduce);
+      all_send(pattern(Kind::reduce_scatter, n, size, Algorithm::halving_doubling), Collective::reduce_scatter);
+    }
+    // Each edge of each tree carries half of the bytes up and down. A rank sends a half to its parent and, where it
+    // isn't a leaf, to two children.
+    Bytes sum = 0;
+    for (const RankProgram& program : programs(pattern(Kind::all_reduce, n, size, Algorithm::tree))) {
+      sum += program.load().sent;
+      EXPECT_LE(program.load().sent, 2 * size) << n;
+    }
+    EXPECT_EQ(sum, 2 * (n - 1) * size);
+  }
+}
+
+// ---- Training -------------------------------------------------------------------------------------------------------
+
+Pattern training(std::uint32_t data, std::uint32_t tensor, std::uint32_t pipeline, std::uint32_t micro_batches) {
+  Pattern of = pattern(Kind::training, data * tensor * pipeline, 12'252'240);
+  of.compute = Nanos(12'000);
+  of.training.tensor = tensor;
+  of.training.pipeline = pipeline;
+  of.training.micro_batches = micro_batches;
+  of.training.activations = 1200;
+  return of;
+}
+
+std::vector<Buffer> empty_buffers(const Pattern& of) {
+  return std::vector<Buffer>(of.ranks, Buffer(std::max({of.size, of.training.activations, of.training.experts})));
+}
+
+// Any group of ranks, any depth of the pipeline, more and fewer micro-batches than stages.
+TEST(RankProgram, training__runs_to_its_end) {
+  for (const std::uint32_t data : {1U, 2U, 3U})
+    for (const std::uint32_t tensor : {1U, 2U})
+      for (const std::uint32_t pipeline : {1U, 2U, 4U})
+        for (const std::uint32_t micro_batches : {1U, 3U, 8U})
+          for (const bool overlap : {false, true}) {
+            if (data * tensor * pipeline < 2) continue;
+            Pattern of = training(data, tensor, pipeline, micro_batches);
+            of.size = 100;
+            of.training.activations = 50;
+            of.training.layers = 3;
+            of.training.buckets = 2;
+            of.training.overlap = overlap;
+            if (data > 1) of.training.experts = 30;
+            const std::vector<RankProgram> all = programs(of);
+            // Sums of contributions mean nothing here, as nothing is reset between collectives: buffers stay 0.
+            Interpreter interpreter(all, empty_buffers(of), {}, true);
+            EXPECT_TRUE(interpreter.run(data + tensor)) << data << " " << tensor << " " << pipeline;
+            for (const RankProgram& program : all) EXPECT_EQ(program.load().compute, of.compute);
+          }
+}
+
+TEST(RankProgram, training__sends_what_its_parts_send) {
+  Pattern of = training(3, 2, 4, 5);
+  of.training.layers = 2;
+  const Bytes gradients = *bytes_sent(Collective::all_reduce, of.size, 3);
+  const Bytes tensor = 5 * 2 * 4 * *bytes_sent(Collective::all_reduce, 1200, 2);  // two forward, two backward, a layer
+  for (const RankProgram& program : programs(of)) {
+    const std::uint32_t stage = program.rank / 6;
+    const Bytes neighbours = stage == 0 || stage == 3 ? 1 : 2;
+    EXPECT_EQ(program.load().sent, gradients + tensor + neighbours * 5 * 1200) << program.rank;
+  }
+}
+
+// Megatron's example: rank 3 of 2 tensor, 3 data, 2 pipeline ranks is the second tensor rank of the second replica.
+TEST(RankProgram, training__numbers_ranks_as_megatron_does) {
+  std::map<std::uint32_t, Bytes> sent;
+  for (const Operation& operation : rank_program(training(3, 2, 2, 1), 3).operations)
+    if (operation.kind == Operation::Kind::send) sent[operation.peer] += operation.bytes;
+  ASSERT_EQ(sent.size(), 3U);
+  EXPECT_EQ(sent[2], 4 * 1200U);                                           // the other tensor rank
+  EXPECT_EQ(sent[5], *bytes_sent(Collective::all_reduce, 12'252'240, 3));  // the next data-parallel rank
+  EXPECT_EQ(sent[9], 1200U);                                               // the next stage
+}
+
+// Narayanan et al. 2021, figure 4: the first of four stages computes four forward passes first, the last one in turns.
+TEST(RankProgram, training__computes_in_the_order_of_1f1b) {
+  const auto order = [](std::uint32_t stage) {
+    std::string text;
+    for (const Operation& operation : rank_program(training(1, 1, 4, 8), stage).operations)
+      if (operation.kind == Operation::Kind::compute) text += operation.compute == Nanos(500) ? 'f' : 'b';
+    return text;
+  };
+  EXPECT_EQ(order(0), "ffffbfbfbfbfbbbb");
+  EXPECT_EQ(order(2), "ffbfbfbfbfbfbfbb");
+  EXPECT_EQ(order(3), "fbfbfbfbfbfbfbfb");
+}
+
+// Without overlap, all-reduces wait for the whole backward pass; with it, all but the last don't.
+TEST(RankProgram, training__reduces_buckets_while_it_computes) {
+  for (const bool overlap : {false, true}) {
+    Pattern of = training(2, 1, 1, 1);
+    of.training.layers = of.training.buckets = 4;
+    of.training.overlap = overlap;
+    const RankProgram program = rank_program(of, 0);
+    const auto is_compute = [](const Operation& o) { return o.kind == Operation::Kind::compute; };
+    const auto first_send = std::find_if_not(program.operations.begin(), program.operations.end(), is_compute);
+    EXPECT_EQ(std::count_if(program.operations.begin(), first_send, is_compute), overlap ? 5 : 8);
+    EXPECT_EQ(program.load().sent, 12'252'240U);
+  }
+}
+
+TEST(RankProgram, training__accumulates_gradients) {
+  Pattern of = training(2, 1, 1, 6);
+  const RankProgram program = rank_program(of, 1);
+  EXPECT_EQ(program.load().sent, 12'252'240U);
+  EXPECT_EQ(program.load().compute, Nanos(12'000));
+  const auto sends = std::count_if(program.operations.begin(), program.operations.end(),
+                                   [](const Operation& o) { return o.kind == Operation::Kind::send; });
+  EXPECT_EQ(sends, 2);
+}
+
+// ---- Bounds ---------------------------------------------------------------------------------------------------------
+
+std::string refusal(const Pattern& of) {
+  try {
+    rank_program(of, 0);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(RankProgram, check__refuses_what_makes_no_sense) {
+  EXPECT_THAT(refusal(pattern(Kind::all_reduce, 1, 1)), HasSubstr("there are 1 ranks; take 2 to 1024"));
+  EXPECT_THAT(refusal(pattern(Kind::all_reduce, 1025, 1)), HasSubstr("there are 1025 ranks"));
+  EXPECT_THAT(refusal(pattern(Kind::all_to_all, 4, 0)), HasSubstr("all-to-all has no size"));
+  EXPECT_THAT(refusal(pattern(Kind::all_reduce, 6, 1, Algorithm::halving_doubling)), HasSubstr("powers of two"));
+  EXPECT_THAT(refusal(pattern(Kind::all_gather, 6, 1, Algorithm::tree)), HasSubstr("all-gather has no algorithm tree"));
+  Pattern of = pattern(Kind::parameter_server, 4, 1);
+  of.servers = 4;
+  EXPECT_THAT(refusal(of), HasSubstr("4 of 4 ranks are servers"));
+  of = training(2, 3, 1, 1);
+  of.training.tensor = 4;
+  EXPECT_THAT(refusal(of), HasSubstr("doesn't divide the 6 ranks"));
+  of = training(2, 1, 1, 1);
+  of.training.buckets = 2;
+  EXPECT_THAT(refusal(of), HasSubstr("2 buckets for the gradients of 1 layers"));
+  of = training(1, 1, 2, 1);
+  of.training.activations = 0;
+  EXPECT_THAT(refusal(of), HasSubstr("add activations"));
+}
+
+TEST(RankProgram, rank_program__bounds_operations) {
+  EXPECT_EQ(rank_program(pattern(Kind::all_reduce, kMostRanks, 1'000'000'000), 5).operations.size(), 4 * 1023U);
+  Pattern of = pattern(Kind::broadcast, 4, 10'000'000);
+  of.chunk = 1;
+  EXPECT_THAT(refusal(of), HasSubstr("10000000 chunks are more than 1000000"));
+  of = training(1, 2, 1, 100'000);
+  of.training.layers = 2;
+  EXPECT_THAT(refusal(of), HasSubstr("more than 1000000 operations"));
+}
+
+}  // namespace
+}  // namespace mltcp::workload
