@@ -13,9 +13,9 @@ namespace mltcp::experiment {
 
 class ComputeTimes {
  public:
-  /// `job` outlives this.
-  ComputeTimes(const workload::Job& job, std::uint64_t seed, std::uint32_t number)
-      : job_(job), random_(Random::stream(seed, number)) {}
+  /// `job` outlives this. `stream` of random numbers: the job's number, where it has one for all of it.
+  ComputeTimes(const workload::Job& job, std::uint64_t seed, std::uint64_t stream)
+      : job_(job), random_(Random::stream(seed, stream)) {}
 
   /// Draws for the next iteration.
   void begin_iteration() {
@@ -30,10 +30,11 @@ class ComputeTimes {
     if (iteration >= job_.change.iteration) scale_ *= job_.change.compute_scale;
   }
   /// How long `phase`, which computes, takes in this iteration. Asked once for each, in order.
-  Nanos of(const workload::Phase& phase) {
+  Nanos of(const workload::Phase& phase) { return of(phase.compute); }
+  Nanos of(Nanos compute) {
     const Nanos pause = pause_;
     pause_ = Nanos(0);
-    return pause + Nanos(static_cast<std::int64_t>(static_cast<double>(phase.compute.count) * scale_ + 0.5));
+    return pause + Nanos(static_cast<std::int64_t>(static_cast<double>(compute.count) * scale_ + 0.5));
   }
 
  private:

@@ -47,7 +47,7 @@ class Payload {
   std::map<std::pair<std::uint64_t, Bytes>, std::uint32_t> known_;
 };
 
-class JobDriver final : public RunningJob {
+class JobDriver final : public DrivenJob {
  public:
   static constexpr Bytes segment_bytes = Bytes{256} * 1024;
 
@@ -73,18 +73,14 @@ class JobDriver final : public RunningJob {
   JobDriver(const JobDriver&) = delete;
   JobDriver& operator=(const JobDriver&) = delete;
 
-  /// All connections are open.
-  [[nodiscard]] bool connected() const;
-  /// The experiment's time 0; the job starts at `epoch` + its start time. Once, when connected.
-  void start(Nanos epoch);
+  [[nodiscard]] bool connected() const override;
+  void start(Nanos epoch) override;
   /// In the testbed's time. Between runs of the testbed, like the next.
   PlanState set_plan(const PhasePlan& plan) override;
   void clear_plan() override;
   [[nodiscard]] PlanState plan_state() const override;
-  /// `iterations` are done. The job goes on afterwards, unrecorded, so that the others keep their competitor.
-  [[nodiscard]] bool done() const;
-  /// Iterations recorded so far.
-  [[nodiscard]] std::size_t recorded() const;
+  [[nodiscard]] bool done() const override;
+  [[nodiscard]] std::size_t recorded() const override;
   /// Data packets that arrived with a mark of congestion (ECN CE), as the receivers have told.
   [[nodiscard]] std::uint64_t marked_packets() const;
 

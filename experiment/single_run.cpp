@@ -9,6 +9,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/link_results.h"
+#include "mltcp/experiment/rank_driver.h"
 #include "mltcp/workload/inspection.h"
 
 namespace mltcp::experiment {
@@ -114,7 +115,7 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
 
   const auto parameters =
       std::make_shared<const cc::Parameters>(parameters_of(experiment, round_trip_delay, factory.real_time()));
-  std::vector<std::unique_ptr<JobDriver>> drivers;
+  std::vector<std::unique_ptr<DrivenJob>> drivers;
   double longest_ns = 0;
   Nanos last_start;
   for (std::uint32_t index = 0; index < plan.jobs.size(); ++index) {
@@ -140,7 +141,10 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
     settings.learn_iterations = experiment.mltcp.learn_iterations;
     longest_ns += longest_alone_ns(settings.job, link.rate, initial_rtt);
     last_start = std::max(last_start, settings.job.start);
-    drivers.push_back(std::make_unique<JobDriver>(*testbed, settings));
+    if (settings.job.pattern)
+      drivers.push_back(std::make_unique<RankJob>(*testbed, settings));
+    else
+      drivers.push_back(std::make_unique<JobDriver>(*testbed, settings));
   }
 
   const auto all = [&](auto&& predicate) {
@@ -148,7 +152,7 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
   };
   const Nanos setup_limit = std::max(shortest_setup_limit, initial_rtt * round_trips_for_connecting);
   if (!testbed->run(testbed->now() + setup_limit,
-                    [&] { return all([](const JobDriver& d) { return d.connected(); }); }))
+                    [&] { return all([](const DrivenJob& d) { return d.connected(); }); }))
     throw RunError(fmt::format("the jobs' connections were not open after {}; is the link losing almost everything?",
                                to_text(setup_limit)));
   // Time 0 of the experiment falls on the edge of a bin of the usage meter.
@@ -165,7 +169,7 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
   if (plan.between) plan.between(running, epoch, epoch);
   for (const auto& driver : drivers) driver->start(epoch);
 
-  const auto all_done = [&] { return all([](const JobDriver& d) { return d.done(); }); };
+  const auto all_done = [&] { return all([](const DrivenJob& d) { return d.done(); }); };
   std::size_t recorded = 0;
   Nanos last_progress = epoch;
   double total = 0;

@@ -98,6 +98,11 @@ class Shard final : public Pollable {
   }
   /// All zero for an unknown connection.
   [[nodiscard]] ConnectionStats stats(ConnectionId id) const;
+  /// The peer's address, until the connection ends; null for an unknown connection.
+  [[nodiscard]] const Address* remote(ConnectionId id) const {
+    const Connection* connection = find(id);
+    return connection != nullptr ? &connection->remote() : nullptr;
+  }
   [[nodiscard]] const ShardStats& stats() const { return stats_; }
 
  private:

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "mltcp/base/units.h"
+#include "mltcp/workload/rank_program.h"
 
 namespace mltcp::workload {
 
@@ -51,6 +53,9 @@ struct Job {
   /// On a topology, numbers of the hosts of its workers: each sends to the next one in the list, the last to the first.
   /// Two or more, each once; empty: one worker that sends, on hosts that follow from the job's place in the file.
   std::vector<std::uint32_t> hosts;
+  /// What its ranks, one on each of `hosts`, say to each other. `phases` are then its outline: the longest that a rank
+  /// computes, and the most that one sends or receives.
+  std::optional<Pattern> pattern{};
   std::uint32_t priority = 0;  ///< for policy priority: of its packets, 0 to 7, higher first
 
   /// Iterations differ in how long they compute.
