@@ -89,6 +89,7 @@ class Reader final : public SettingsReader {
       limit_rates(experiment);
     }
     if (experiment.datapath == "flow") check_flow_level(root, experiment);
+    check_patterns(root, experiment);
     check_length(root, experiment);
     warn_if_overbooked(experiment);
     warn_of_equal_priorities(experiment);
@@ -97,6 +98,8 @@ class Reader final : public SettingsReader {
 
  private:
   [[nodiscard]] std::string hint(std::string_view prefix, std::string_view key) const override {
+    if (prefix.starts_with("job[") && key == "accumulate")
+      return "write micro_batches: their gradients are accumulated, and reduced once";
     if (prefix.empty() && (key == "experiment" || key == "vary" || key == "seeds" || key == "case"))
       return "it is one of a sweep: use mltcp sweep";
     if (prefix.empty() && (key == "arrivals" || key == "type" || key == "schemes" || key == "level" || key == "gpu"))
@@ -171,6 +174,28 @@ class Reader final : public SettingsReader {
           in_quotes(policy));
       fail(*find(*root.get_as<toml::table>("mltcp"), "mltcp", "iterations"), cause,
            "write \"exact\", or leave the policy out");
+    }
+  }
+
+  // Ranks depend on each other message by message, and begin to send at times of their own.
+  void check_patterns(const toml::table& root, const Experiment& experiment) const {
+    for (std::size_t i = 0; i < experiment.jobs.size(); ++i) {
+      const workload::Job& job = experiment.jobs[i];
+      if (!job.pattern) continue;
+      const toml::table& keys = *root.get_as<toml::array>("job")->get(numbers_[i] - 1)->as_table();
+      const std::string prefix = fmt::format("job[{}]", numbers_[i]);
+      const auto pattern = find(keys, prefix, "pattern");
+      const Item item = pattern ? *pattern : *find(keys, prefix, "parallel");
+      if (experiment.datapath != "sim")
+        fail(item, fmt::format("datapath {} has no patterns of communication", experiment.datapath),
+             "use datapath sim");
+      for (const std::string_view policy : {"schedule", "mltcp+schedule"})
+        if (!job.unaware && contains(experiment.policies, policy))
+          fail(item,
+               fmt::format("policy {} has one slot for all of a job, and the ranks of a pattern begin to send at "
+                           "different times",
+                           in_quotes(policy)),
+               "leave the policy out, or add unaware = true to the job");
     }
   }
 
@@ -274,6 +299,8 @@ class Reader final : public SettingsReader {
       const Item item_of_job{&node, fmt::format("job[{}]", ++number), line_of(node, item.line)};
       workload::Job job = read_job(item_of_job, experiment.warnings);
       read_hosts(item_of_job, experiment.topology, job);
+      const std::size_t pairs = job.pattern ? complete_pattern(item_of_job, *node.as_table(), job)
+                                            : std::max<std::size_t>(job.hosts.size(), 1);
       const Item name = *find(*node.as_table(), item_of_job.key, "name");
       for (workload::Job& copy : copies_of(item_of_job, std::move(job))) {
         const auto [first, is_new] = names.try_emplace(copy.name, name.line);
@@ -283,7 +310,7 @@ class Reader final : public SettingsReader {
                    ? fmt::format("{} is the name of the job of line {} too", in_quotes(copy.name), first->second)
                    : fmt::format("{} is the name of another job too", in_quotes(copy.name)),
                "give each job a name of its own");
-        connections += std::max<std::size_t>(copy.hosts.size(), 1) * copy.flows;
+        connections += pairs * copy.flows;
         if (connections > kMostConnections)
           fail(item_of_job, fmt::format("the jobs up to this one have more than {} connections", kMostConnections),
                "lower count, hosts or flows");
@@ -338,11 +365,13 @@ class Reader final : public SettingsReader {
 
   workload::Job read_job(const Item& item, std::vector<std::string>& warnings) const {
     const toml::table& keys = table(item, "[[job]] above each job");
-    check_keys(keys, item.key,
-               {"name",         "count",   "compute",     "communicate",   "flows",       "start",  "start_step",
-                "start_jitter", "jitter",  "straggler",   "weight",        "priority",    "pause",  "change",
-                "hosts",        "rate",    "phases",      "trace",         "iterations",  "cc",     "unaware",
-                "workers",      "network", "gather_size", "compute_scale", "bytes_scale", "profile"});
+    check_keys(keys, item.key, {"name",          "count",        "compute", "communicate", "flows",       "start",
+                                "start_step",    "start_jitter", "jitter",  "straggler",   "weight",      "priority",
+                                "pause",         "change",       "hosts",   "rate",        "phases",      "trace",
+                                "iterations",    "cc",           "unaware", "workers",     "network",     "gather_size",
+                                "compute_scale", "bytes_scale",  "profile", "pattern",     "parallel",    "collective",
+                                "chunk",         "size",         "servers", "gradients",   "activations", "experts",
+                                "micro_batches", "layers",       "buckets", "overlap"});
     workload::Job job;
     const auto name = find(keys, item.key, "name");
     if (!name) fail(item.line, path(item.key, "name"), "the key is missing", "write name = \"vgg19\"");

@@ -683,6 +683,12 @@ PlanFile plan_of(const ScheduleResult& schedule, const ScheduleSettings& setting
 
 ScheduleResult make_schedule(const Experiment& experiment, const ScheduleOptions& options) {
   try {
+    for (const workload::Job& job : experiment.jobs)
+      if (job.pattern && !options.measure)
+        throw InputError(
+            fmt::format("job {}: what a pattern of communication asks of the links has to be measured; add "
+                        "--measure",
+                        in_quotes(job.name)));
     return Scheduling(experiment, options).run();
   } catch (const InputError& error) {
     // What the solver refuses, as a period that is too long with its slack, is of the file as a whole.

@@ -463,7 +463,7 @@ void check_training(const Pattern& pattern) {
   if (groups > 1 && training.activations == 0)
     throw InputError(
         "tensor ranks and stages exchange activations, and these have no size; add activations = \"4 MB\"");
-  if (groups == 1 && pattern.size == 0 && training.experts == 0)
+  if (pattern.data() > 1 && pattern.size == 0)
     throw InputError("data-parallel ranks exchange gradients, and these have no size; add gradients = \"100 MB\"");
   if (pattern.data() == 1 && training.experts > 0)
     throw InputError("experts are spread over data-parallel ranks, and there is one of them; leave experts out");
@@ -530,6 +530,8 @@ void check(const Pattern& pattern) {
   if (pattern.kind == Kind::parameter_server && (pattern.servers < 1 || pattern.servers >= pattern.ranks))
     throw InputError(fmt::format("{} of {} ranks are servers; leave one worker or more, and one server or more",
                                  pattern.servers, pattern.ranks));
+  if (pattern.kind == Kind::parameter_server && pattern.size < pattern.servers)
+    throw InputError(fmt::format("{} bytes are less than one for each server; write a larger size", pattern.size));
   const bool splits = pattern.kind == Kind::reduce_scatter || pattern.kind == Kind::all_gather;
   if ((splits && pattern.algorithm == Algorithm::tree) ||
       (pattern.kind == Kind::broadcast && pattern.algorithm == Algorithm::halving_doubling))
@@ -537,6 +539,29 @@ void check(const Pattern& pattern) {
                                  name(splits ? Algorithm::halving_doubling : Algorithm::tree)));
   if (pattern.algorithm == Algorithm::halving_doubling && (splits || pattern.kind == Kind::all_reduce))
     need_power_of_two(pattern.ranks, "ranks");
+}
+
+Outline outline(const Pattern& pattern) {
+  check(pattern);
+  Outline all;
+  std::vector<bool> peers(pattern.ranks);
+  for (std::uint32_t rank = 0; rank < pattern.ranks; ++rank) {
+    const RankProgram program = rank_program(pattern, rank);
+    const RankProgram::Load load = program.load();
+    all.compute = std::max(all.compute, load.compute);
+    all.bytes = std::max({all.bytes, load.sent, load.received});
+    all.operations += program.operations.size();
+    if (all.operations > kMostOperationsInAll)
+      throw InputError(
+          fmt::format("ranks 0 to {} alone have more than {} operations in an iteration; lower ranks, "
+                      "micro-batches, layers or buckets, or raise the size of chunks",
+                      rank, kMostOperationsInAll));
+    peers.assign(pattern.ranks, false);
+    for (const Operation& operation : program.operations)
+      if (operation.kind != Operation::Kind::compute && operation.peer > rank) peers[operation.peer] = true;
+    all.pairs += static_cast<std::uint64_t>(std::count(peers.begin(), peers.end(), true));
+  }
+  return all;
 }
 
 RankProgram rank_program(const Pattern& pattern, std::uint32_t rank) {

@@ -117,6 +117,17 @@ struct RankProgram {
 /// aren't, groups that don't divide the ranks, nothing to send.
 void check(const Pattern& pattern);
 
+/// What all ranks of a pattern do.
+struct Outline {
+  Nanos compute;                 ///< the longest that one computes
+  Bytes bytes = 0;               ///< the most that one sends or receives
+  std::uint64_t operations = 0;  ///< of all
+  std::uint64_t pairs = 0;       ///< of ranks that exchange data
+};
+/// Throws as rank_program() does, and for more than kMostOperationsInAll.
+Outline outline(const Pattern& pattern);
+inline constexpr std::uint64_t kMostOperationsInAll = 16'000'000;
+
 /// Rank 0 is the first. Throws InputError as check() does, and for a program above kMostOperations.
 RankProgram rank_program(const Pattern& pattern, std::uint32_t rank);
 

@@ -20,6 +20,16 @@ namespace {
 constexpr std::size_t kMostPhases = 100'000;
 constexpr double kMostStraggling = 1000;
 
+const std::vector<std::string>& keys_of_collectives() {
+  static const std::vector<std::string> keys{"size", "servers"};
+  return keys;
+}
+const std::vector<std::string>& keys_of_training() {
+  static const std::vector<std::string> keys{"gradients", "activations", "experts", "micro_batches",
+                                             "layers",    "buckets",     "overlap"};
+  return keys;
+}
+
 }  // namespace
 
 std::string SettingsReader::objection(std::string_view value, const std::vector<std::string>& known,
@@ -412,6 +422,15 @@ void SettingsReader::read_straggler(const Item& item, workload::Job::Straggler& 
 
 void SettingsReader::read_iteration(const Item& item, const toml::table& keys, workload::Job& job,
                                     std::vector<std::string>& warnings) const {
+  if (find(keys, item.key, "pattern") || find(keys, item.key, "parallel")) {
+    read_pattern(item, keys, job);
+    return;
+  }
+  for (const auto& list : {keys_of_collectives(), keys_of_training(), {"collective", "chunk"}})
+    for (const std::string& key : list)
+      if (const auto value = find(keys, item.key, key))
+        fail(*value, "the key belongs to a pattern of communication and the job has none",
+             "add pattern = \"all-reduce\" or parallel = { data = 4 }, or leave the key out");
   const auto phases = find(keys, item.key, "phases");
   const auto trace = find(keys, item.key, "trace");
   const auto profile = find(keys, item.key, "profile");
@@ -434,6 +453,145 @@ void SettingsReader::read_iteration(const Item& item, const toml::table& keys, w
   else
     read_simple(item, keys, job);
   check_iteration(trace ? *trace : phases ? *phases : profile ? *profile : item, trace.has_value(), job);
+}
+
+void SettingsReader::read_pattern(const Item& item, const toml::table& keys, workload::Job& job) const {
+  const auto kind = find(keys, item.key, "pattern");
+  const auto parallel = find(keys, item.key, "parallel");
+  const std::string_view first = kind ? "a pattern" : "parallel ranks";
+  for (const std::string_view key : {"phases", "trace", "profile", "communicate", "parallel"})
+    if (const auto value = find(keys, item.key, key); value && (kind || key != "parallel"))
+      fail(*value, fmt::format("the job has {} too", first), "keep one of the two");
+  for (const std::string_view key : {"workers", "network", "gather_size", "compute_scale", "bytes_scale"})
+    if (const auto value = find(keys, item.key, key))
+      fail(*value, fmt::format("the key belongs to a trace and the job has {}", first), "leave it out");
+  for (const std::string& key : kind ? keys_of_training() : keys_of_collectives())
+    if (const auto value = find(keys, item.key, key))
+      fail(*value,
+           kind ? "the key belongs to parallel ranks and the job has a pattern"
+                : "the key belongs to a pattern and the job has parallel ranks",
+           "leave it out");
+  workload::Pattern& pattern = job.pattern.emplace();
+  if (const auto value = find(keys, item.key, "compute")) pattern.compute = duration(*value, "150 ms", kMostCompute);
+  if (const auto value = find(keys, item.key, "collective")) {
+    const std::string& written = text(*value, "ring");
+    using workload::Algorithm;
+    const auto all = {Algorithm::ring, Algorithm::tree, Algorithm::halving_doubling};
+    const auto known = std::find_if(all.begin(), all.end(), [&](Algorithm one) { return name(one) == written; });
+    if (known == all.end())
+      fail(*value, fmt::format("{} is not known", in_quotes(written)),
+           "write \"ring\", \"tree\" or \"halving-doubling\"");
+    pattern.algorithm = *known;
+  }
+  if (kind)
+    read_collective(item, keys, *kind, pattern);
+  else
+    read_training(item, keys, *parallel, pattern);
+  if (const auto value = find(keys, item.key, "chunk")) {
+    if (pattern.algorithm != workload::Algorithm::tree && pattern.kind != workload::Pattern::Kind::broadcast)
+      fail(*value, "only trees and broadcasts send in chunks", "add collective = \"tree\", or leave it out");
+    pattern.chunk = size_above_zero(*value, "256 KiB");
+  }
+  add_compute(pattern.compute, job);
+}
+
+void SettingsReader::read_collective(const Item& item, const toml::table& keys, const Item& kind,
+                                     workload::Pattern& pattern) const {
+  using Kind = workload::Pattern::Kind;
+  const auto all = {Kind::all_reduce, Kind::reduce_scatter, Kind::all_gather,      Kind::all_to_all,
+                    Kind::broadcast,  Kind::point_to_point, Kind::parameter_server};
+  std::vector<std::string> names;
+  for (const Kind one : all) names.emplace_back(name(one));
+  const std::string& written = text(kind, "all-reduce");
+  const std::string wrong = objection(written, names, {});
+  if (!wrong.empty()) throw_objection(kind, wrong);
+  pattern.kind = *std::find_if(all.begin(), all.end(), [&](Kind one) { return name(one) == written; });
+  pattern.size = size_above_zero(required(item, keys, "size", "\"100 MB\""), "100 MB");
+  if (const auto value = find(keys, item.key, "collective");
+      value && (pattern.kind == Kind::all_to_all || pattern.kind == Kind::point_to_point ||
+                pattern.kind == Kind::parameter_server))
+    fail(*value, fmt::format("there is one algorithm for pattern {}", written), "leave it out");
+  if (const auto value = find(keys, item.key, "servers")) {
+    if (pattern.kind != Kind::parameter_server)
+      fail(*value, fmt::format("pattern {} has no servers", written), "leave it out, or use \"parameter-server\"");
+    pattern.servers = static_cast<std::uint32_t>(whole(*value, 1, workload::kMostRanks - 1));
+  }
+}
+
+void SettingsReader::read_training(const Item& item, const toml::table& keys, const Item& parallel,
+                                   workload::Pattern& pattern) const {
+  pattern.kind = workload::Pattern::Kind::training;
+  workload::Pattern::Training& training = pattern.training;
+  const toml::table& groups = table(parallel, "parallel = { data = 4, tensor = 1, pipeline = 1 }");
+  check_keys(groups, parallel.key, {"data", "tensor", "pipeline"});
+  std::uint32_t data = 1;
+  for (const auto& [key, count] :
+       {std::pair{"data", &data}, std::pair{"tensor", &training.tensor}, std::pair{"pipeline", &training.pipeline}})
+    if (const auto value = find(groups, parallel.key, key))
+      *count = static_cast<std::uint32_t>(whole(*value, 1, workload::kMostRanks));
+  const std::uint64_t ranks = std::uint64_t{data} * training.tensor * training.pipeline;
+  if (ranks < 2 || ranks > workload::kMostRanks)
+    fail(parallel, fmt::format("data times tensor times pipeline is {}", ranks),
+         fmt::format("write numbers whose product is 2 to {}", workload::kMostRanks));
+  pattern.ranks = static_cast<std::uint32_t>(ranks);
+  for (const auto& [key, bytes] :
+       {std::pair{"gradients", &pattern.size}, std::pair{"activations", &training.activations},
+        std::pair{"experts", &training.experts}})
+    if (const auto value = find(keys, item.key, key)) *bytes = size_above_zero(*value, "100 MB");
+  const auto buckets = find(keys, item.key, "buckets");
+  constexpr std::int64_t most = workload::kMostOperations;
+  for (const auto& [key, count] :
+       {std::pair{"micro_batches", &training.micro_batches}, std::pair{"buckets", &training.buckets}})
+    if (const auto value = find(keys, item.key, key)) *count = static_cast<std::uint32_t>(whole(*value, 1, most));
+  training.layers = training.buckets;
+  if (const auto value = find(keys, item.key, "layers"))
+    training.layers = static_cast<std::uint32_t>(whole(*value, 1, most));
+  if (buckets && training.buckets > training.layers)
+    fail(*buckets, fmt::format("{} buckets are more than the {} layers", training.buckets, training.layers),
+         "write at most as many");
+  if (const auto value = find(keys, item.key, "overlap")) training.overlap = truth(*value);
+  for (const std::string_view key : {"gradients", "buckets", "overlap", "experts"})
+    if (const auto value = find(keys, item.key, key); value && data == 1)
+      fail(*value, "there is one data-parallel rank, which exchanges no gradients", "leave it out, or raise data");
+  if (data > 1 && pattern.size == 0)
+    fail(item.line, path(item.key, "gradients"), "the key is missing, and data-parallel ranks exchange them",
+         "write gradients = \"100 MB\"");
+  const bool split = training.tensor > 1 || training.pipeline > 1;
+  if (const auto value = find(keys, item.key, "activations"); value && !split)
+    fail(*value, "neither tensor ranks nor stages of a pipeline exchange them", "leave it out, or raise one of them");
+  if (split && training.activations == 0)
+    fail(item.line, path(item.key, "activations"), "the key is missing, and tensor ranks and stages exchange them",
+         "write activations = \"4 MB\"");
+}
+
+std::size_t SettingsReader::complete_pattern(const Item& item, const toml::table& keys, workload::Job& job) const {
+  const auto kind = find(keys, item.key, "pattern");
+  const Item given = kind ? *kind : *find(keys, item.key, "parallel");
+  workload::Pattern& pattern = *job.pattern;
+  const auto hosts = static_cast<std::uint32_t>(job.hosts.size());
+  if (hosts == 0)
+    fail(given, "each rank is on a host of a topology, and the job names none", "add hosts = [0, 1, 2, 3]");
+  if (!kind && hosts != pattern.ranks)
+    fail(given, fmt::format("data times tensor times pipeline is {}, and the job has {} hosts", pattern.ranks, hosts),
+         "write as many hosts");
+  pattern.ranks = hosts;
+  workload::Outline outline;
+  try {
+    outline = workload::outline(pattern);
+  } catch (const InputError& error) {
+    rethrow(given, error);
+  }
+  workload::Phase& phase = job.phases.emplace_back();
+  phase.kind = workload::Phase::Kind::communicate;
+  phase.bytes = outline.bytes;
+  check_iteration(given, false, job);
+  return outline.pairs;
+}
+
+Bytes SettingsReader::size_above_zero(const Item& item, std::string_view example) const {
+  const Bytes size = bytes(item, example, kMostPhaseBytes);
+  if (size == 0) fail(item, "it is 0", "write a size above 0");
+  return size;
 }
 
 void SettingsReader::check_iteration(const Item& item, bool traced, const workload::Job& job) const {

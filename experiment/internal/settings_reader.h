@@ -80,9 +80,17 @@ class SettingsReader : public TomlReader {
   /// A number from `least` to `most`.
   double between(const Item& item, double least, double most, std::string_view example) const;
   void read_straggler(const Item& item, workload::Job::Straggler& straggler) const;
-  /// An iteration is described in one of four ways: compute and communicate, phases, a trace, or a measured profile.
+  /// An iteration is described in one of five ways: compute and communicate, phases, a trace, a measured profile, or a
+  /// pattern of communication, whose number of ranks is left open and whose phases are without bytes then.
   void read_iteration(const Item& item, const toml::table& keys, workload::Job& job,
                       std::vector<std::string>& warnings) const;
+  /// A collective, or what parallel ranks of a training job do.
+  void read_pattern(const Item& item, const toml::table& keys, workload::Job& job) const;
+  void read_collective(const Item& item, const toml::table& keys, const Item& kind, workload::Pattern& pattern) const;
+  void read_training(const Item& item, const toml::table& keys, const Item& parallel, workload::Pattern& pattern) const;
+  /// The same once its ranks are known. Returns how many pairs of them exchange data.
+  std::size_t complete_pattern(const Item& item, const toml::table& keys, workload::Job& job) const;
+  Bytes size_above_zero(const Item& item, std::string_view example) const;
   void check_iteration(const Item& item, bool traced, const workload::Job& job) const;
   struct Sums {
     Uint128 nanos = 0;

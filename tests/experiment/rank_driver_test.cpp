@@ -1,0 +1,354 @@
+// Ranks in virtual time, over a network of switches.
+#include "mltcp/experiment/rank_driver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "mltcp/base/error.h"
+#include "mltcp/experiment/placement.h"
+#include "mltcp/experiment/switched_testbed.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using namespace literals;
+using testing::HasSubstr;
+using workload::Algorithm;
+using workload::Pattern;
+using Kind = Pattern::Kind;
+
+struct Network {
+  Rate rate{10'000'000'000};
+  Nanos delay{1'000};
+  Bytes buffer = 4'000'000;
+  std::uint32_t mtu = 9000;
+};
+
+RankDriver::Settings settings_of(const Pattern& pattern, std::uint32_t iterations = 4) {
+  RankDriver::Settings settings;
+  settings.job.name = "a";
+  settings.job.pattern = pattern;
+  const workload::Outline outline = workload::outline(pattern);
+  settings.job.phases.resize(2);
+  settings.job.phases[0].compute = outline.compute;
+  settings.job.phases[1].kind = workload::Phase::Kind::communicate;
+  settings.job.phases[1].bytes = outline.bytes;
+  settings.job.rate = Network().rate;
+  for (std::uint32_t rank = 0; rank < pattern.ranks; ++rank) settings.job.hosts.push_back(rank);
+  settings.workers = pattern.ranks;
+  settings.iterations = iterations;
+  settings.connection.initial_rtt = 1_ms;
+  return settings;
+}
+
+/// A packet in which the last byte of a long payload is flipped, once, below the transport: no checksum sees it.
+class FlippingIo final : public PacketIo {
+ public:
+  explicit FlippingIo(PacketIo& io) : io_(io) {}
+  [[nodiscard]] const Limits& limits() const override { return io_.limits(); }
+  std::size_t send(std::span<const TxPacket> packets) override { return io_.send(packets); }
+  std::size_t receive(std::span<RxPacket> out) override {
+    const std::size_t count = io_.receive(out);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (out[i].bytes.size() < 1000 || ++long_ones_ != 20) continue;
+      copy_.assign(out[i].bytes.begin(), out[i].bytes.end());
+      copy_.back() ^= std::byte{1};
+      out[i].bytes = copy_;
+    }
+    return count;
+  }
+
+ private:
+  PacketIo& io_;
+  int long_ones_ = 0;
+  std::vector<std::byte> copy_;
+};
+
+/// One switch, with a rank on each of its hosts; with the bytes of one of them flipped, if wanted.
+class OneSwitch final : public Testbed {
+ public:
+  OneSwitch(const Network& network, std::uint32_t hosts, bool real_payload, std::optional<std::uint32_t> flipped = {})
+      : inner_(config(network, hosts), {.virtual_payload = !real_payload}), flipped_(flipped) {
+    std::vector<WorkerHosts> workers;
+    for (std::uint32_t host = 0; host < hosts; ++host) workers.push_back({host, (host + 1) % hosts});
+    inner_.add(0, workers);
+  }
+  PacketIo& host(const End& end) override {
+    if (end.worker != flipped_) return inner_.host(end);
+    flipping_ = std::make_unique<FlippingIo>(inner_.host(end));
+    return *flipping_;
+  }
+  const Address& address(const End& end) override { return inner_.address(end); }
+  void attach(const End& end, Pollable& pollable) override { inner_.attach(end, pollable); }
+  void wake(const End& end) override { inner_.wake(end); }
+  bool run(Nanos until, const std::function<bool()>& stop) override { return inner_.run(until, stop); }
+  [[nodiscard]] Nanos now() const override { return inner_.now(); }
+  [[nodiscard]] std::vector<LinkView> links() const override { return inner_.links(); }
+  [[nodiscard]] std::optional<Stalls> stalls() const override { return std::nullopt; }
+
+ private:
+  static sim::SwitchedNetworkConfig config(const Network& network, std::uint32_t hosts) {
+    sim::SwitchedNetworkConfig config;
+    config.topology = std::make_shared<const Topology>(Topology::single_switch(hosts, network.rate, network.delay));
+    config.buffer_bytes = network.buffer;
+    config.mtu = network.mtu;
+    return config;
+  }
+  SwitchedTestbed inner_;
+  std::optional<std::uint32_t> flipped_;
+  std::unique_ptr<FlippingIo> flipping_;
+};
+
+struct Ran {
+  JobResult result;
+  std::vector<RankResult> ranks;
+};
+
+Ran run(RankDriver::Settings settings, const Network& network = {}, bool real_payload = false,
+        std::optional<std::uint32_t> flipped = {}, const std::function<void(const RankJob&)>& look = {}) {
+  settings.real_payload = real_payload;
+  settings.job.rate = network.rate;
+  const std::uint32_t ranks = settings.job.pattern->ranks;
+  OneSwitch testbed(network, ranks, real_payload, flipped);
+  RankJob job(testbed, settings);
+  EXPECT_TRUE(testbed.run(1_s, [&] { return job.connected(); }));
+  job.start(testbed.now());
+  while (!testbed.run(testbed.now() + 1_ms, [&] { return job.done(); })) {
+    if (look) look(job);
+    if (testbed.now() > 100_s) {
+      ADD_FAILURE() << "it hangs";
+      break;
+    }
+  }
+  Ran ran{job.result(), {}};
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) ran.ranks.push_back(job.rank(rank).result());
+  return ran;
+}
+
+Pattern pattern(Kind kind, std::uint32_t ranks, Bytes size, Algorithm algorithm = Algorithm::ring) {
+  Pattern result;
+  result.kind = kind;
+  result.ranks = ranks;
+  result.size = size;
+  result.algorithm = algorithm;
+  return result;
+}
+
+Pattern training(std::uint32_t data, std::uint32_t tensor, std::uint32_t pipeline, Nanos compute) {
+  Pattern result = pattern(Kind::training, data * tensor * pipeline, data > 1 ? 10'000'000 : 0);
+  result.compute = compute;
+  result.training.tensor = tensor;
+  result.training.pipeline = pipeline;
+  result.training.activations = tensor * pipeline > 1 ? 50'000 : 0;
+  return result;
+}
+
+double ratio(Nanos a, Nanos b) { return static_cast<double>(a.count) / static_cast<double>(b.count); }
+
+/// A transfer on an idle path of two links, in packets of 9000 bytes at 10 Gbit/s.
+Nanos transfer(Bytes bytes) {
+  constexpr Bytes payload = 8900;  // and 100 bytes of headers, which with Ethernet are 114
+  const Rate rate = Network().rate;
+  return rate.time_for(bytes * (payload + 114) / payload) + rate.time_for(9014) + Network().delay * 2;
+}
+
+TEST(RankDriver, ring__takes_as_long_as_theory_says) {
+  constexpr Bytes size = 80'000'000;
+  const Ran ran = run(settings_of(pattern(Kind::all_reduce, 8, size)));
+  ASSERT_EQ(ran.result.iterations.size(), 4U);
+  const Nanos theory = transfer(size / 8) * 14;
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_NEAR(ratio(ran.result.iterations[i], theory), 1, 0.015) << i;
+  EXPECT_EQ(ran.result.bytes_per_iteration, 14 * size);
+  EXPECT_EQ(ran.result.bytes, 4 * 14 * size);
+}
+
+TEST(RankDriver, halving_doubling__takes_as_long_as_theory_says) {
+  constexpr Bytes size = 80'000'000;
+  const Ran ran = run(settings_of(pattern(Kind::all_reduce, 8, size, Algorithm::halving_doubling)));
+  const Nanos theory = (transfer(size / 2) + transfer(size / 4) + transfer(size / 8)) * 2;
+  EXPECT_NEAR(ratio(ran.result.iterations.back(), theory), 1, 0.02);
+}
+
+// Both trees together use each link in both directions: 2 S in all, and what the depth of the pipeline costs.
+TEST(RankDriver, tree__takes_about_twice_the_transfer) {
+  constexpr Bytes size = 80'000'000;
+  const Ran ran = run(settings_of(pattern(Kind::all_reduce, 8, size, Algorithm::tree)));
+  const double times = ratio(ran.result.iterations.back(), transfer(size));
+  EXPECT_GT(times, 1.7);
+  EXPECT_LT(times, 2.6);
+}
+
+// The bubble of a pipeline of p stages and m micro-batches is (p-1)/m of the time that a stage computes.
+TEST(RankDriver, pipeline__has_the_bubble_of_theory) {
+  for (const std::uint32_t micro_batches : {1U, 4U, 8U}) {
+    Pattern of = training(1, 1, 4, 80_ms);
+    of.training.micro_batches = micro_batches;
+    const Ran ran = run(settings_of(of));
+    const double bubble = 3.0 / micro_batches;
+    EXPECT_NEAR(ratio(ran.result.iterations.back(), of.compute), 1 + bubble, 0.02 * (1 + bubble)) << micro_batches;
+  }
+}
+
+TEST(RankDriver, buckets__hide_behind_the_backward_pass) {
+  Pattern of = training(4, 1, 1, 60_ms);
+  of.size = 20'000'000;  // 24 ms in a ring of four, as long as half of the backward pass
+  of.training.layers = of.training.buckets = 10;
+  const Nanos together = run(settings_of(of)).result.iterations.back();
+  of.training.overlap = false;
+  const Nanos apart = run(settings_of(of)).result.iterations.back();
+  EXPECT_NEAR(apart.millis(), 60 + 24.6, 1.5);
+  EXPECT_NEAR(together.millis(), 60 + 2.46, 1);  // the last bucket has nothing to hide behind
+}
+
+TEST(RankDriver, every_pattern__brings_every_byte) {
+  std::vector<Pattern> all{
+      pattern(Kind::all_reduce, 5, 3'000'001),
+      pattern(Kind::all_reduce, 8, 3'000'001, Algorithm::halving_doubling),
+      pattern(Kind::all_reduce, 7, 3'000'001, Algorithm::tree),
+      pattern(Kind::reduce_scatter, 5, 3'000'001),
+      pattern(Kind::all_gather, 5, 3'000'001),
+      pattern(Kind::all_to_all, 6, 3'000'001),
+      pattern(Kind::broadcast, 5, 3'000'001),
+      pattern(Kind::broadcast, 5, 3'000'001, Algorithm::tree),
+      pattern(Kind::point_to_point, 3, 3'000'001),
+      pattern(Kind::parameter_server, 5, 3'000'001),
+      training(2, 2, 2, 5_ms),
+  };
+  all.back().training.micro_batches = 4;
+  all.back().training.experts = 40'000;
+  for (const Pattern& of : all) {
+    RankDriver::Settings settings = settings_of(of, 3);
+    settings.job.flows = 3;
+    const Ran ran = run(settings, {}, true);
+    EXPECT_EQ(ran.result.iterations.size(), 3U) << name(of.kind);
+    EXPECT_GT(ran.result.verified_messages, 0U) << name(of.kind);
+    EXPECT_EQ(ran.result.checksum_errors, 0U) << name(of.kind);
+  }
+}
+
+// All workers push at once, into a queue of a few packets.
+TEST(RankDriver, loss__does_not_break_it) {
+  Network network;
+  network.buffer = 60'000;
+  const Ran ran = run(settings_of(pattern(Kind::parameter_server, 8, 2'000'000)), network, true);
+  EXPECT_EQ(ran.result.iterations.size(), 4U);
+  EXPECT_GT(ran.result.retransmitted_packets, 0U);
+  EXPECT_GT(ran.result.verified_messages, 0U);
+  EXPECT_EQ(ran.result.checksum_errors, 0U);
+}
+
+TEST(RankDriver, verification__finds_a_flipped_byte) {
+  const RankDriver::Settings settings = settings_of(pattern(Kind::all_reduce, 4, 4'000'000));
+  EXPECT_EQ(run(settings, {}, true).result.checksum_errors, 0U);
+  const Ran ran = run(settings, {}, true, 2);
+  EXPECT_EQ(ran.result.checksum_errors, 1U);
+  EXPECT_THAT(ran.ranks[2].first_error, HasSubstr("rank 2, iteration 0: 262144 bytes from rank 1"));
+}
+
+TEST(RankDriver, runs__are_the_same_every_time_and_with_real_bytes) {
+  Pattern of = training(2, 1, 2, 5_ms);
+  of.training.micro_batches = 3;
+  RankDriver::Settings settings = settings_of(of, 6);
+  settings.job.jitter = 1_ms;
+  const Ran first = run(settings);
+  const Ran second = run(settings);
+  const Ran real = run(settings, {}, true);
+  EXPECT_EQ(first.result.iterations, second.result.iterations);
+  EXPECT_EQ(first.result.iterations, real.result.iterations);
+  EXPECT_EQ(first.result.starts, second.result.starts);
+  settings.seed = 2;
+  EXPECT_NE(first.result.iterations, run(settings).result.iterations);
+}
+
+// Jitter is each rank's own; the job is as slow as the slowest.
+TEST(RankDriver, result__is_that_of_the_slowest_rank) {
+  Pattern of = pattern(Kind::all_reduce, 4, 400'000);
+  of.compute = 20_ms;
+  RankDriver::Settings settings = settings_of(of, 20);
+  settings.job.jitter = 4_ms;
+  const Ran ran = run(settings);
+  ASSERT_EQ(ran.result.iteration_compute.size(), 20U);
+  Nanos compute;
+  for (std::size_t i = 0; i < 20; ++i) {
+    Nanos slowest;
+    for (const RankResult& rank : ran.ranks) {
+      EXPECT_LE(rank.times[i], ran.result.iterations[i]);
+      slowest = std::max(slowest, rank.computes[i]);
+    }
+    EXPECT_GE(ran.result.iterations[i], slowest);
+    compute += slowest / 20;
+  }
+  EXPECT_GT(compute, 22_ms);  // the expected largest of four is a standard deviation above the mean
+}
+
+// Receives are posted up to the end of the next iteration and no further.
+TEST(RankDriver, credit__lets_no_rank_run_away) {
+  Pattern of = pattern(Kind::broadcast, 3, 100'000);
+  RankDriver::Settings settings = settings_of(of, 40);
+  settings.job.pattern->compute = 2_ms;
+  settings.job.phases[0].compute = 2_ms;
+  settings.job.straggler = {0.3, 20};
+  std::uint64_t widest = 0;
+  run(settings, {}, false, {}, [&](const RankJob& job) {
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      const std::uint64_t ahead = job.rank(rank).progress().iteration;
+      const std::uint64_t behind = job.rank(rank + 1).progress().iteration;
+      if (ahead > behind) widest = std::max(widest, ahead - behind);
+      EXPECT_GE(ahead + 1, behind);
+    }
+  });
+  EXPECT_EQ(widest, 2U);  // it has begun the one after the next, whose sends wait
+}
+
+TEST(RankDriver, progress__counts) {
+  std::vector<RankDriver::Progress> seen;
+  run(settings_of(pattern(Kind::all_reduce, 4, 20'000'000)), {}, false, {},
+      [&](const RankJob& job) { seen.push_back(job.rank(1).progress()); });
+  ASSERT_GT(seen.size(), 20U);
+  for (std::size_t i = 1; i < seen.size(); ++i) {
+    EXPECT_GE(seen[i].iteration, seen[i - 1].iteration);
+    EXPECT_GE(seen[i].sent, seen[i - 1].sent);
+    EXPECT_GE(seen[i].received, seen[i - 1].received);
+    EXPECT_LE(seen[i].done, seen[i].operations);
+  }
+  EXPECT_EQ(seen.back().operations, 12U);
+  EXPECT_GE(seen.back().sent, 3 * 30'000'000U);
+}
+
+// The peer runs another pattern: told, not waited for.
+TEST(RankDriver, another_pattern__ends_in_one_clear_error) {
+  const auto with_sizes = [](Bytes first, Bytes second) {
+    OneSwitch testbed({}, 2, false);
+    const RankDriver::Settings a = settings_of(pattern(Kind::point_to_point, 2, first));
+    const RankDriver::Settings b = settings_of(pattern(Kind::point_to_point, 2, second));
+    const Testbed::End ends[] = {{Testbed::Side::sender, 0, 0}, {Testbed::Side::sender, 0, 1}};
+    const std::vector<Address> addresses{testbed.address(ends[0]), testbed.address(ends[1])};
+    RankDriver one(testbed.host(ends[0]), a, 0, addresses, nullptr, testbed.now());
+    RankDriver two(testbed.host(ends[1]), b, 1, addresses, nullptr, testbed.now());
+    testbed.attach(ends[0], one);
+    testbed.attach(ends[1], two);
+    testbed.run(1_s, [&] { return one.connected() && two.connected(); });
+    one.start(testbed.now());
+    two.start(testbed.now());
+    testbed.wake(ends[0]);
+    testbed.wake(ends[1]);
+    try {
+      testbed.run(testbed.now() + 1_s, [&] { return one.done() && two.done(); });
+    } catch (const RunError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(with_sizes(1000, 1000), "no error");
+  EXPECT_EQ(with_sizes(2000, 1000),
+            "job \"a\": rank 1: a message is longer than the pattern says, which has to be the same on all hosts, from "
+            "rank 0");
+  EXPECT_THAT(with_sizes(500, 500'000), HasSubstr("which has to be the same on all hosts, from rank"));
+}
+
+}  // namespace
+}  // namespace mltcp::experiment
