@@ -212,6 +212,30 @@ micro_batches = 4
   EXPECT_NEAR(results.runs[0].jobs[1].isolated.millis(), 12 * 1.25 + 4.8 * 1.07, 0.8);
 }
 
+// Rings of two jobs that meet on the links between leaves, message by message, part as bursts do.
+TEST(Patterns, run__mltcp_parts_the_rings_of_two_jobs) {
+  FileOptions options;
+  options.iterations = 16;
+  const Experiment experiment = load_experiment(MLTCP_EXAMPLES "/two-rings.toml", options);
+  const Results results = run_experiment(experiment, *make_sim_factory());
+  ASSERT_EQ(results.runs.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_GT(results.runs[0].jobs[i].slowdown, 1.15);
+    EXPECT_LT(results.runs[1].jobs[i].slowdown, 1.06);
+    EXPECT_TRUE(results.runs[1].jobs[i].interleaved_from.has_value());
+  }
+}
+
+TEST(Patterns, run__learns_iterations_of_ranks) {
+  FileOptions options;
+  options.iterations = 16;
+  options.policy = {"mltcp"};
+  Experiment experiment = load_experiment(MLTCP_EXAMPLES "/two-rings.toml", options);
+  experiment.mltcp.learn_iterations = true;
+  const Results results = run_experiment(experiment, *make_sim_factory());
+  for (const JobResult& job : results.runs[0].jobs) EXPECT_LT(job.slowdown, 1.15);
+}
+
 TEST(Patterns, example__is_read) {
   const Experiment experiment = load_experiment(MLTCP_EXAMPLES "/patterns.toml");
   EXPECT_EQ(experiment.jobs.size(), 4U);

@@ -319,6 +319,28 @@ TEST(RankDriver, progress__counts) {
   EXPECT_GE(seen.back().sent, 3 * 30'000'000U);
 }
 
+// The gate of every rank holds its first bytes until the job's slot.
+TEST(RankDriver, plan__holds_iterations_to_slots) {
+  Pattern of = pattern(Kind::all_reduce, 4, 4'000'000);
+  of.compute = 10_ms;
+  RankDriver::Settings settings = settings_of(of, 12);
+  OneSwitch testbed({}, 4, false);
+  RankJob job(testbed, settings);
+  testbed.run(1_s, [&] { return job.connected(); });
+  PhasePlan plan;
+  plan.slot = testbed.now() + 15_ms;
+  plan.period = 20_ms;
+  EXPECT_EQ(job.set_plan(plan), PlanState::active);
+  job.start(testbed.now());
+  ASSERT_TRUE(testbed.run(testbed.now() + 1_s, [&] { return job.done(); }));
+  EXPECT_EQ(job.plan_state(), PlanState::active);
+  const JobResult result = job.result();
+  EXPECT_GT(result.gate_waited, 10_ms);
+  for (std::size_t i = 1; i < 12; ++i) EXPECT_NEAR(result.iterations[i].millis(), 20, 0.05);
+  job.clear_plan();
+  EXPECT_EQ(job.plan_state(), PlanState::removed);
+}
+
 // The peer runs another pattern: told, not waited for.
 TEST(RankDriver, another_pattern__ends_in_one_clear_error) {
   const auto with_sizes = [](Bytes first, Bytes second) {
