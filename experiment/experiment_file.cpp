@@ -450,6 +450,9 @@ class Reader final : public SettingsReader {
       // Of the links of hosts only: what crosses the spines depends on the paths that flows will take.
       std::vector<double> of_host(std::size_t{2} * experiment.topology->hosts());
       for (const Placement& placement : mltcp::experiment::place(experiment.jobs, experiment.topology->hosts())) {
+        // The outline is that of the servers, and workers send less.
+        const auto& pattern = experiment.jobs[placement.job].pattern;
+        if (pattern && pattern->kind == workload::Pattern::Kind::parameter_server) continue;
         const double duty =
             workload::ideal_iteration(experiment.jobs[placement.job], experiment.bottleneck.rate).duty_cycle();
         for (const WorkerHosts& worker : placement.workers) {
