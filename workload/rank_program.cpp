@@ -275,7 +275,10 @@ class Writer {
       std::uint64_t chunk;
       bool is_send;
       std::uint32_t peer;
-      auto operator<=>(const Step&) const = default;
+      bool operator<(const Step& other) const {
+        return std::tie(time, tree, down, chunk, is_send, peer) <
+               std::tie(other.time, other.tree, other.down, other.chunk, other.is_send, other.peer);
+      }
     };
     const std::uint32_t me = group.me;
     const std::uint64_t count = chunks(slices.front().bytes);
@@ -349,7 +352,7 @@ class Training {
   }
 
  private:
-  static constexpr std::uint32_t kBlocks = 2;  // of a layer
+  static constexpr std::uint64_t kBlocks = 2;  // of a layer
 
   static Group group(std::uint32_t first, std::uint32_t size, std::uint32_t stride, std::uint32_t me) {
     Group result;
@@ -359,7 +362,7 @@ class Training {
   }
 
   /// What block `block` of the pass over a micro-batch computes.
-  [[nodiscard]] Nanos compute(std::uint32_t micro_batch, bool is_backward, std::uint32_t block) const {
+  [[nodiscard]] Nanos compute(std::uint32_t micro_batch, bool is_backward, std::uint64_t block) const {
     const Nanos both_passes = part(pattern_.compute, training_.micro_batches, micro_batch);
     const Nanos forward_pass = both_passes / 3;
     return part(is_backward ? both_passes - forward_pass : forward_pass, kBlocks * training_.layers, block);
@@ -368,7 +371,7 @@ class Training {
   void layer(std::uint32_t micro_batch, bool is_backward, std::uint32_t number) {
     const bool blocking = tensor_.size() > 1 || (training_.experts > 0 && data_.size() > 1);
     Nanos time;
-    for (std::uint32_t i = 0; i < kBlocks; ++i) {
+    for (std::uint64_t i = 0; i < kBlocks; ++i) {
       time += compute(micro_batch, is_backward, kBlocks * number + i);
       if (!blocking && i + 1 < kBlocks) continue;
       at_ = writer_.compute(time, at_);
@@ -598,8 +601,8 @@ RankProgram rank_program(const Pattern& pattern, std::uint32_t rank) {
       writer.broadcast(all, pattern.size, computed);
       break;
     case Kind::point_to_point:
-      writer.send((rank + 1) % n, {0, pattern.size}, tag_of(0, 0), computed);
-      writer.receive((rank + n - 1) % n, {0, pattern.size}, tag_of(0, 0), false, {});
+      writer.send(rank + 1 < n ? rank + 1 : 0, {0, pattern.size}, tag_of(0, 0), computed);
+      writer.receive(rank > 0 ? rank - 1 : n - 1, {0, pattern.size}, tag_of(0, 0), false, {});
       break;
     case Kind::parameter_server:
     case Kind::training:

@@ -477,7 +477,7 @@ void SettingsReader::read_pattern(const Item& item, const toml::table& keys, wor
     const std::string& written = text(*value, "ring");
     using workload::Algorithm;
     const auto all = {Algorithm::ring, Algorithm::tree, Algorithm::halving_doubling};
-    const auto known = std::find_if(all.begin(), all.end(), [&](Algorithm one) { return name(one) == written; });
+    const auto* const known = std::find_if(all.begin(), all.end(), [&](Algorithm one) { return name(one) == written; });
     if (known == all.end())
       fail(*value, fmt::format("{} is not known", in_quotes(written)),
            "write \"ring\", \"tree\" or \"halving-doubling\"");
