@@ -19,6 +19,7 @@ using workload::RankProgram;
 constexpr std::size_t most_receives = 16;
 constexpr std::size_t least_receives = 2;
 constexpr Bytes most_buffer_bytes = Bytes{256} << 20;  // of a rank, which has fewer receives rather than more
+constexpr std::uint32_t spare_connections = 16;        // for strangers, while they are turned away
 constexpr std::uint64_t hello = ~std::uint64_t{0};     // tag of the first message
 
 /// What compute times are drawn for: a pause holds up the first host only.
@@ -77,7 +78,7 @@ ShardConfig RankDriver::shard_config(const Settings& settings, const RankProgram
     if (operation.kind != Operation::Kind::compute) peers[operation.peer] = true;
   const auto count = static_cast<std::uint32_t>(std::count(peers.begin(), peers.end(), true));
   return JobDriver::shard_config(settings.seed, settings.number, program.rank,
-                                 std::max(count, 1U) * settings.job.flows);
+                                 count * settings.job.flows + spare_connections);
 }
 
 RankDriver::RankDriver(PacketIo& io, const Settings& settings, std::uint32_t rank, std::span<const Address> addresses,
@@ -413,11 +414,7 @@ void RankDriver::begin_iteration(Nanos now) {
   left_ = static_cast<std::uint32_t>(program_.operations.size());
   to_compute_.clear();
   computed_ = 0;
-  std::vector<Bytes>& next = undelivered_[(iteration_ + 1) % 2];
-  for (std::size_t i = 0; i < program_.operations.size(); ++i) {
-    waits_[i] = program_.operations[i].waits;
-    next[i] = program_.operations[i].bytes;
-  }
+  for (std::size_t i = 0; i < program_.operations.size(); ++i) waits_[i] = program_.operations[i].waits;
   if (!settings_.learn_iterations && load_.sent > 0) shard_.begin_iteration(job_id_, load_.sent);
   compute_times_.begin_iteration();
   for (Channel& channel : channels_) {
@@ -441,6 +438,9 @@ void RankDriver::end_iteration(Nanos now) {
       }
     }
   }
+  // For the iteration after the next, of which nothing can have come: the next one's messages may be here.
+  std::vector<Bytes>& undelivered = undelivered_[iteration_ % 2];
+  for (std::size_t i = 0; i < program_.operations.size(); ++i) undelivered[i] = program_.operations[i].bytes;
   ++iteration_;
   begin_iteration(now);
 }

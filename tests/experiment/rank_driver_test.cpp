@@ -372,5 +372,43 @@ TEST(RankDriver, another_pattern__ends_in_one_clear_error) {
   EXPECT_THAT(with_sizes(500, 500'000), HasSubstr("which has to be the same on all hosts, from rank"));
 }
 
+// What a peer sends before this rank begins counts: of the first iteration, and of the second.
+TEST(RankDriver, late_start__loses_nothing) {
+  OneSwitch testbed({}, 2, false);
+  const RankDriver::Settings settings = settings_of(pattern(Kind::broadcast, 2, 700'000));
+  const Testbed::End ends[] = {{Testbed::Side::sender, 0, 0}, {Testbed::Side::sender, 0, 1}};
+  const std::vector<Address> addresses{testbed.address(ends[0]), testbed.address(ends[1])};
+  RankDriver one(testbed.host(ends[0]), settings, 0, addresses, nullptr, testbed.now());
+  RankDriver two(testbed.host(ends[1]), settings, 1, addresses, nullptr, testbed.now());
+  testbed.attach(ends[0], one);
+  testbed.attach(ends[1], two);
+  testbed.run(1_s, [&] { return one.connected() && two.connected(); });
+  one.start(testbed.now());
+  two.start(testbed.now() + 100_ms);
+  testbed.wake(ends[0]);
+  testbed.wake(ends[1]);
+  testbed.run(testbed.now() + 50_ms, [] { return false; });
+  EXPECT_EQ(two.progress().received, 1'400'000U);
+  EXPECT_EQ(one.recorded(), 2U);
+  EXPECT_TRUE(testbed.run(testbed.now() + 1_s, [&] { return one.done() && two.done(); }));
+}
+
+TEST(RankDriver, peer_that_refuses__ends_in_one_clear_error) {
+  OneSwitch testbed({}, 2, false);
+  const RankDriver::Settings settings = settings_of(pattern(Kind::point_to_point, 2, 1000));
+  const Testbed::End ends[] = {{Testbed::Side::sender, 0, 0}, {Testbed::Side::sender, 0, 1}};
+  const std::vector<Address> addresses{testbed.address(ends[0]), testbed.address(ends[1])};
+  RankDriver one(testbed.host(ends[0]), settings, 0, addresses, nullptr, testbed.now());
+  Shard two(testbed.host(ends[1]), {});
+  testbed.attach(ends[0], one);
+  testbed.attach(ends[1], two);
+  try {
+    testbed.run(1_s, [&] { return one.connected(); });
+    FAIL();
+  } catch (const RunError& error) {
+    EXPECT_STREQ(error.what(), "job \"a\": rank 0: a connection ended before the job did (refused), to rank 1");
+  }
+}
+
 }  // namespace
 }  // namespace mltcp::experiment
