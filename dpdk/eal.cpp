@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
-#include <rte_log.h>
 #include <rte_version.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -16,61 +15,17 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
-#include <cstdio>
-#include <cstring>
-#include <deque>
-#include <mutex>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/dpdk/log.h"
+#include "mltcp/dpdk/port_name.h"
 
 namespace mltcp::dpdk {
 namespace {
 
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): what DPDK allows once is once per process
 std::atomic<bool> started{false};
-
-/// DPDK's log lines. Threads of DPDK may write until the process ends, so it is never destroyed.
-struct Log {
-  std::mutex mutex;
-  std::deque<std::string> lines;
-  std::string partial;
-};
-
-Log& log_of_process() {
-  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above
-  static Log* const log = new Log;
-  return *log;
-}
-
-ssize_t write_log(void* /*cookie*/, const char* text, std::size_t size) {
-  constexpr std::size_t kMostLines = 64;
-  constexpr std::size_t kLongestLine = 512;
-  Log& log = log_of_process();
-  const std::lock_guard lock(log.mutex);
-  for (const char c : std::string_view(text, size)) {
-    if (c != '\n') {
-      if (log.partial.size() < kLongestLine) log.partial.push_back(c);
-      continue;
-    }
-    if (!log.partial.empty()) log.lines.push_back(std::move(log.partial));
-    log.partial.clear();
-    if (log.lines.size() > kMostLines) log.lines.pop_front();
-  }
-  return static_cast<ssize_t>(size);
-}
-
-/// Sends DPDK's log to write_log() from now on.
-void capture_log() {
-  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): DPDK's log stream is one per process
-  static std::FILE* stream = nullptr;
-  if (stream != nullptr) return;
-  cookie_io_functions_t functions{};
-  functions.write = write_log;
-  stream = fopencookie(nullptr, "w", functions);
-  if (stream == nullptr) return;
-  std::setvbuf(stream, nullptr, _IOLBF, 0);
-  rte_openlog_stream(stream);
-}
 
 /// " (DPDK says: ...)" with the latest line that tells of a failure, or nothing.
 std::string last_words() {
@@ -179,14 +134,9 @@ std::vector<unsigned> parse_cores(std::string_view text, std::span<const unsigne
   return cores;
 }
 
-std::vector<std::string> dpdk_log() {
-  Log& log = log_of_process();
-  const std::lock_guard lock(log.mutex);
-  return {log.lines.begin(), log.lines.end()};
-}
-
 struct Eal::Impl {
   std::vector<unsigned> cores;
+  std::vector<std::string> pci;
   std::uint32_t memory_mb = 0;
   bool huge = false;
   Clock clock;
@@ -201,6 +151,13 @@ Eal::Eal(const EalOptions& options) : impl_(std::make_unique<Impl>()) {
     throw InputError(fmt::format("DPDK memory of {} MB: give 32 to 65536 MB", options.memory_mb));
   }
   impl_->memory_mb = options.memory_mb;
+  for (const auto& address : options.pci) {
+    const PortName name = parse_port_name(address);
+    if (name.kind != PortName::Kind::pci) {
+      throw InputError(fmt::format("{} is no PCI address; `lspci -D` lists those of NICs", in_quotes(address)));
+    }
+    impl_->pci.push_back(name.target);
+  }
   const bool free = huge_pages_are_free(std::uint64_t{options.memory_mb} << 20);
   if (!free && options.huge_pages == EalOptions::HugePages::required) {
     throw RunError(fmt::format(
@@ -214,14 +171,17 @@ Eal::Eal(const EalOptions& options) : impl_(std::make_unique<Impl>()) {
 
   capture_log();
   std::vector<std::string> words{"mltcp",
-                                 "--no-pci",
                                  "--no-telemetry",
                                  "--no-shconf",
-                                 "--iova-mode=va",
                                  "--log-level=notice",
                                  fmt::format("--file-prefix=mltcp-{}", getpid()),
                                  "-m",
                                  std::to_string(options.memory_mb)};
+  if (impl_->pci.empty()) {
+    words.emplace_back("--no-pci");
+    words.emplace_back("--iova-mode=va");  // with NICs it is their drivers that know
+  }
+  for (const auto& address : impl_->pci) words.push_back("--allow=" + address);
   // --no-huge and --in-memory exclude each other: without huge pages memory is anonymous anyway.
   words.emplace_back(impl_->huge ? "--in-memory" : "--no-huge");
   // DPDK's numbering of cores is our own, 0 up: its tables end at a number that big machines' CPUs pass.
@@ -262,6 +222,7 @@ Eal::~Eal() { rte_eal_cleanup(); }
 bool Eal::uses_huge_pages() const { return impl_->huge; }
 std::uint32_t Eal::memory_mb() const { return impl_->memory_mb; }
 std::span<const unsigned> Eal::cores() const { return impl_->cores; }
+std::span<const std::string> Eal::pci() const { return impl_->pci; }
 const Clock& Eal::clock() const { return impl_->clock; }
 const std::string& Eal::description() const { return impl_->description; }
 bool Eal::was_started() { return started.load(); }

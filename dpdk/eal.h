@@ -30,6 +30,9 @@ struct EalOptions {
   std::uint32_t memory_mb = 128;
   enum class HugePages { if_free, never, required };
   HugePages huge_pages = HugePages::if_free;
+  /// PCI addresses of the NICs that DPDK may take ("0000:3b:00.0"; a "pci:" before it is allowed). Others it leaves
+  /// alone, and without any it does not look at the PCI bus.
+  std::vector<std::string> pci;
 };
 
 class Eal {
@@ -47,6 +50,8 @@ class Eal {
   [[nodiscard]] std::uint32_t memory_mb() const;
   /// As given; the first is the calling thread's.
   [[nodiscard]] std::span<const unsigned> cores() const;
+  /// NICs that DPDK may take, in the form "0000:3b:00.0".
+  [[nodiscard]] std::span<const std::string> pci() const;
   /// Calibrated.
   [[nodiscard]] const Clock& clock() const;
   /// One line for people: "DPDK 22.11.11, core 0, 128 MB in ordinary pages (no huge pages are free)".
@@ -60,7 +65,8 @@ class Eal {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The latest lines that DPDK logged in this process, oldest first, for error messages and bug reports.
+/// The latest lines that DPDK, and the libraries that its drivers use, logged in this process, oldest first, for error
+/// messages and bug reports.
 std::vector<std::string> dpdk_log();
 
 }  // namespace mltcp::dpdk

@@ -29,7 +29,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/handoff.h"
-#include "mltcp/dpdk/ring_burst.h"
+#include "mltcp/dpdk/burst.h"
 #include "mltcp/dpdk/ring_port.h"
 #include "mltcp/transport/wire.h"
 

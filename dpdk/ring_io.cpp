@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "mltcp/base/handoff.h"
-#include "mltcp/dpdk/ring_burst.h"
+#include "mltcp/dpdk/burst.h"
 
 namespace mltcp::dpdk {
 namespace {
@@ -71,7 +71,7 @@ std::size_t RingIo::send(std::span<const TxPacket> packets) {
     blocked_ = true;
   }
   std::array<rte_mbuf*, burst> mbufs;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled up to `count`
-  const std::size_t allocated = allocate(mbufs.data(), count);
+  const std::size_t allocated = allocate_packets(pool_, mbufs.data(), count);
   if (allocated < count) [[unlikely]] {
     count = allocated;
     ++counters_.no_buffer;
@@ -99,17 +99,6 @@ bool RingIo::ready() const {
 void RingIo::release() {
   free_packets(held_.data(), held_count_);
   held_count_ = 0;
-}
-
-std::size_t RingIo::allocate(rte_mbuf** mbufs, std::size_t count) {
-  if (rte_pktmbuf_alloc_bulk(pool_, mbufs, static_cast<unsigned>(count)) == 0) [[likely]] {
-    take_over(pool_);
-    return count;
-  }
-  std::size_t got = 0;
-  while (got < count && (mbufs[got] = rte_pktmbuf_alloc(pool_)) != nullptr) ++got;
-  take_over(pool_);
-  return got;
 }
 
 bool RingIo::fill(const TxPacket& packet, rte_mbuf* mbuf) {

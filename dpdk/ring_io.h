@@ -71,7 +71,6 @@ class RingIo : public RingHost {
   std::uint64_t put = 0;  ///< packets put into the transmit ring
 
  private:
-  std::size_t allocate(rte_mbuf** mbufs, std::size_t count);
   bool fill(const TxPacket& packet, rte_mbuf* mbuf);
   /// A packet buffer that refers to `payload`; null if there is none.
   rte_mbuf* referring_to(std::span<const std::byte> payload, PayloadHold& hold);

@@ -36,9 +36,10 @@ std::uint32_t max_ports() { return RTE_MAX_ETHPORTS; }
 
 std::uint32_t free_ports() { return RTE_MAX_ETHPORTS - rte_eth_dev_count_total(); }
 
-PacketPool::PacketPool(const std::string& name, std::uint32_t count, std::uint32_t frame_bytes) : count_(count) {
+PacketPool::PacketPool(const std::string& name, std::uint32_t count, std::uint32_t frame_bytes, int socket)
+    : count_(count) {
   const std::uint32_t cache = std::min({kCache, count / 4, std::uint32_t{RTE_MEMPOOL_CACHE_MAX_SIZE}});
-  pool_ = rte_pktmbuf_pool_create(name.c_str(), count, cache, 0, room(frame_bytes), socket_id());
+  pool_ = rte_pktmbuf_pool_create(name.c_str(), count, cache, 0, room(frame_bytes), socket < 0 ? socket_id() : socket);
   if (pool_ == nullptr) {
     throw RunError(fmt::format("DPDK has no memory for {} packet buffers of {} bytes ({}); start it with {} MB more",
                                count, frame_bytes, rte_strerror(rte_errno),

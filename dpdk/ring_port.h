@@ -20,8 +20,9 @@ std::uint32_t free_ports();
 
 class PacketPool {
  public:
-  /// `count` buffers, each for a frame of up to `frame_bytes` in one piece. Throws RunError if memory is short.
-  PacketPool(const std::string& name, std::uint32_t count, std::uint32_t frame_bytes);
+  /// `count` buffers, each for a frame of up to `frame_bytes` in one piece, in memory of NUMA socket `socket` (-1: that
+  /// of the calling thread). Throws RunError if memory is short.
+  PacketPool(const std::string& name, std::uint32_t count, std::uint32_t frame_bytes, int socket = -1);
   /// Every buffer has been given back before.
   ~PacketPool();
   PacketPool(const PacketPool&) = delete;

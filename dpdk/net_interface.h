@@ -1,0 +1,44 @@
+// A network interface of the kernel, asked with ioctls in the network namespace in which the object was made, whatever
+// namespace the caller is in later. (/sys/class/net shows another namespace after setns(2), unless it is mounted anew.)
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "mltcp/base/units.h"
+
+namespace mltcp::dpdk {
+
+class NetInterface {
+ public:
+  /// Throws InputError if there is no interface `name` (at most 15 characters), RunError if no socket can be had.
+  explicit NetInterface(const std::string& name);
+  ~NetInterface();
+  NetInterface(const NetInterface&) = delete;
+  NetInterface& operator=(const NetInterface&) = delete;
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] bool is_ethernet() const;
+  /// Set up by the administrator (IFF_UP); false too if the interface is gone.
+  [[nodiscard]] bool is_up() const;
+  /// Up and with a carrier.
+  [[nodiscard]] bool is_running() const;
+  /// 0 if the interface is gone.
+  [[nodiscard]] std::uint32_t mtu() const;
+  /// False if the kernel refuses.
+  bool set_mtu(std::uint32_t mtu);
+  [[nodiscard]] bool is_promiscuous() const;
+  bool set_promiscuous(bool on);
+  /// Pairs of queues that the interface has now (ethtool -l); 1 if it does not tell.
+  [[nodiscard]] std::uint32_t queues() const;
+  /// 0 if the interface does not tell.
+  [[nodiscard]] Rate rate() const;
+
+ private:
+  [[nodiscard]] unsigned flags() const;
+
+  std::string name_;
+  int socket_ = -1;
+};
+
+}  // namespace mltcp::dpdk

@@ -1,0 +1,123 @@
+// A started Ethernet port of DPDK, of any kind (port_name.h tells how a user writes one), with pools of packet buffers
+// for its queues. The interface or device is used from construction to destruction, and free for others at once after.
+//
+// Ports come and go while DPDK runs (hot-plug), so that Eal knows nothing of them; but a NIC on the PCI bus must have
+// been allowed when DPDK started (EalOptions::pci).
+//
+// Set-up only: the data path calls DPDK (rte_eth_rx_burst, rte_eth_tx_burst, see burst.h) with id(), a queue's number
+// and pool(). A queue pair is used by one thread at a time; link() and statistics() may be called by any one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mltcp/base/units.h"
+#include "mltcp/dpdk/eal.h"
+#include "mltcp/dpdk/port_name.h"
+#include "mltcp/transport/encapsulation.h"
+
+struct rte_mempool;
+
+namespace mltcp::dpdk {
+
+struct PortConfig {
+  /// As parse_port_name() reads it.
+  std::string device;
+  /// Longest IP packet, 576 to 9000. 0: what the kernel's interface has now, as far as the port can carry it, and 1500
+  /// where there is none. The MTU of an interface that exists already is not changed.
+  std::uint32_t mtu = 0;
+  /// Queue pairs, 1 to 64.
+  std::uint16_t queues = 1;
+  /// Packets that wait in a queue, each way, 64 to 4096; rounded up to a power of two, and to what the port can.
+  std::uint32_t descriptors = 1024;
+  /// Packet buffers per queue pair beyond those that wait in its two queues.
+  std::uint32_t spare_buffers = 1024;
+  /// 0: a frame fits into one buffer. Shorter ones need a port that scatters frames over several.
+  std::uint32_t buffer_bytes = 0;
+  /// Take frames for other MAC addresses too, as a switch must.
+  bool promiscuous = false;
+  /// Prepare for PortLoop's sleep until a packet comes, if the port can.
+  bool interrupts = false;
+  /// 802.1Q tag of all packets, 1 to 4094; 0 = untagged.
+  std::uint16_t vlan = 0;
+  /// What the port does itself if it can; what is switched off, or what it can't, is done in software.
+  struct Offloads {
+    bool checksums = true;
+    bool scatter = true;         ///< receive into several segments
+    bool multi_segments = true;  ///< send from several segments
+  };
+  Offloads offloads;
+};
+
+struct LinkState {
+  bool up = false;
+  Rate rate;  ///< 0 = not known
+};
+
+/// How received packets get to a queue when there are several.
+enum class Steering : std::uint8_t {
+  single,  ///< there is one queue
+  rss,     ///< by a hash of addresses and UDP ports (receive-side scaling), in the port
+  kernel,  ///< by a hash, in the kernel or by its setting of the NIC
+  peer,    ///< as the other end chose the queue it sent on (memif, ring)
+};
+
+class Port {
+ public:
+  /// Throws InputError if `config` can't be used here (a bad name, no such interface, an MTU or number of queues that
+  /// the port can't have), RunError if the port does not start (no permission, no driver, no memory, used by
+  /// another): one line each, with cause and cure. `eal` outlives the port.
+  Port(const Eal& eal, const PortConfig& config);
+  /// Stops, closes and unplugs the port. Buffers of its pools have been given back, but for those in its queues.
+  ~Port();
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+
+  /// DPDK's number of the port.
+  [[nodiscard]] std::uint16_t id() const;
+  /// As the user wrote it.
+  [[nodiscard]] const std::string& name() const;
+  [[nodiscard]] PortName::Kind kind() const;
+  [[nodiscard]] const encap::MacAddress& mac() const;
+  [[nodiscard]] std::uint32_t mtu() const;
+  /// Longest frame: MTU, Ethernet header and tag.
+  [[nodiscard]] std::uint32_t frame_bytes() const;
+  [[nodiscard]] std::uint16_t vlan() const;
+  [[nodiscard]] std::uint16_t queues() const;
+  [[nodiscard]] Steering steering() const;
+  /// Buffers for what queue `queue` receives, best used for what it sends too: AF_XDP then need not copy.
+  [[nodiscard]] rte_mempool* pool(std::uint16_t queue) const;
+  /// NUMA socket of the device and the pools; 0 where there is but one.
+  [[nodiscard]] int socket() const;
+  [[nodiscard]] const std::string& driver() const;
+  /// "af_packet:eth0: net_af_packet, MTU 1500, 1 queue, checksums in software".
+  [[nodiscard]] std::string description() const;
+
+  struct OffloadsInUse {
+    bool send_ip_checksum = false;
+    bool send_udp_checksum = false;
+    bool receive_checksums = false;  ///< frames carry a verdict
+    bool scatter = false;
+    bool multi_segments = false;
+  };
+  [[nodiscard]] const OffloadsInUse& offloads() const;
+  /// Whether rte_eth_dev_rx_intr_enable() works on all queues.
+  [[nodiscard]] bool has_interrupts() const;
+
+  /// Asks the kernel or DPDK, which hears of changes by an interrupt where the driver has one: a microsecond or two.
+  [[nodiscard]] LinkState link() const;
+  /// All counters that DPDK and the driver keep, by DPDK's names ("rx_good_packets", "rx_missed_errors", ...).
+  [[nodiscard]] std::vector<std::pair<std::string, std::uint64_t>> statistics() const;
+
+  /// Memory (EalOptions::memory_mb) that such a port needs, pools included. Throws InputError like the constructor.
+  static std::uint32_t memory_mb(const PortConfig& config);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mltcp::dpdk

@@ -1,0 +1,36 @@
+// How a user writes a port: its kind, a colon, and what it is on this machine.
+//
+//   af_packet:eth0                      a kernel interface through a packet socket; any interface, any kernel
+//   af_xdp:eth0                         a kernel interface through AF_XDP sockets; faster, Linux 5.11 or later
+//   memif:/run/m.sock,role=server,id=0  shared memory with another process; one end is the server
+//   tap:mltcp0                          a new kernel interface
+//   ring:loop                           a wire in this process whose end is its beginning, for tests
+//   pci:0000:3b:00.0                    a NIC that is bound to a DPDK driver (or to mlx4/mlx5); "pci:" may be left out
+//   net_null0,size=64                   DPDK's own words for a virtual device, when all else fails
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace mltcp::dpdk {
+
+struct PortName {
+  enum class Kind : std::uint8_t { af_packet, af_xdp, memif, tap, ring, pci, driver };
+  Kind kind = Kind::driver;
+  /// The interface, path of the socket, name, PCI address with its domain in lower case, or DPDK's device name.
+  std::string target;
+  std::string arguments;  ///< driver: what follows the first comma
+  bool server = false;    ///< memif
+  std::uint32_t id = 0;   ///< memif: tells several on one socket apart
+
+  bool operator==(const PortName&) const = default;
+};
+
+/// Throws InputError that says what is wrong with `text` and how to write it.
+PortName parse_port_name(std::string_view text);
+
+/// "af_packet", "memif", ...
+std::string_view to_text(PortName::Kind kind);
+
+}  // namespace mltcp::dpdk
