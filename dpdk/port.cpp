@@ -6,7 +6,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <linux/if_xdp.h>
 #include <net/if.h>
 #include <rte_bus_vdev.h>
 #include <rte_dev.h>
@@ -15,6 +15,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -210,6 +211,33 @@ std::vector<int> xdp_sockets() {
   return sockets;
 }
 
+/// Whether a socket is bound to that queue of the interface, of whatever process.
+bool xdp_queue_is_taken(const std::string& interface, std::uint16_t queue) {
+  constexpr std::size_t kBytes = 16 * kXdpChunk;
+  constexpr int kSlots = 64;
+  void* const memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  const int socket = ::socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
+  xdp_umem_reg umem{};
+  umem.addr = std::bit_cast<std::uintptr_t>(memory);
+  umem.len = kBytes;
+  umem.chunk_size = kXdpChunk;
+  bool ready = setsockopt(socket, SOL_XDP, XDP_UMEM_REG, &umem, sizeof umem) == 0;
+  for (const int ring : {XDP_UMEM_FILL_RING, XDP_UMEM_COMPLETION_RING, XDP_RX_RING}) {
+    ready = ready && setsockopt(socket, SOL_XDP, ring, &kSlots, sizeof kSlots) == 0;
+  }
+  sockaddr_xdp address{};
+  address.sxdp_family = AF_XDP;
+  address.sxdp_flags = XDP_COPY;
+  address.sxdp_ifindex = if_nametoindex(interface.c_str());
+  address.sxdp_queue_id = queue;
+  const bool taken =
+      ready && bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 && errno == EBUSY;
+  if (socket >= 0) close(socket);
+  munmap(memory, kBytes);
+  return taken;
+}
+
 /// DPDK makes one port after the other.
 std::mutex& set_up_mutex() {
   static std::mutex mutex;
@@ -249,15 +277,26 @@ struct Port::Impl {
   [[nodiscard]] std::string quoted() const { return in_quotes(config.device); }
 
   /// The kernel gives an AF_XDP queue free some time after its socket was closed (it waits for other CPUs, in a worker
-  /// thread), also when its process was killed: what is busy now may be free in a moment.
+  /// thread), also when its process was killed: what is busy now may be free in a moment. Trying too often keeps it
+  /// busy.
   void start() {
-    constexpr Nanos kPatience{500'000'000};
-    const Nanos give_up = monotonic_now() + kPatience;
-    for (;;) {
-      const auto others = name.kind == Kind::af_xdp ? xdp_sockets() : std::vector<int>();
+    constexpr unsigned kLongestPause = 640'000;
+    unsigned pause = 40'000;
+    const bool xdp = name.kind == Kind::af_xdp;
+    // The driver, when it fails, takes the XDP program of whoever has the interface away. So ask first.
+    if (xdp && xdp_program(name.target) != 0) {
+      while (queue_is_taken()) {
+        if (pause > kLongestPause) throw RunError(why_taken());
+        usleep(pause);
+        pause *= 2;
+      }
+      usleep(pause);
+    }
+    for (;; pause *= 2) {
+      const auto others = xdp ? xdp_sockets() : std::vector<int>();
       // The driver forgets to close some: all but the first queue's, and those that it failed with.
       const auto note_sockets = [&] {
-        if (name.kind != Kind::af_xdp) return;
+        if (!xdp) return;
         for (const int socket : xdp_sockets()) {
           if (std::find(others.begin(), others.end(), socket) == others.end()) sockets.push_back(socket);
         }
@@ -267,12 +306,24 @@ struct Port::Impl {
         configure();
         return note_sockets();
       } catch (const RunError&) {
-        if (name.kind != Kind::af_xdp || !plugged || monotonic_now() >= give_up) throw;
+        if (!xdp || !plugged || pause > kLongestPause) throw;
       }
       note_sockets();
       release();
-      usleep(10'000);
+      usleep(pause);
     }
+  }
+
+  [[nodiscard]] bool queue_is_taken() const {
+    for (std::uint16_t queue = 0; queue < config.queues; ++queue) {
+      if (xdp_queue_is_taken(name.target, queue)) return true;
+    }
+    return false;
+  }
+
+  [[nodiscard]] std::string why_taken() const {
+    return fmt::format("port {}: another process uses {} with AF_XDP; end it, or use another interface", quoted(),
+                       name.target);
   }
 
   // Before there is a port.
@@ -567,12 +618,6 @@ struct Port::Impl {
             "port {}: libxdp does not find its BPF programs; install libxdp-dev, or set LIBXDP_OBJECT_PATH "
             "to the folder that has xdp-dispatcher.o{}",
             quoted(), words());
-      }
-      if (const std::uint32_t program = xdp_program(name.target); program != 0) {
-        return fmt::format(
-            "port {0}: {1} runs XDP program {2} already: another process uses it, or has left it behind; "
-            "end that process, or remove the program: ip link set dev {1} xdp off",
-            quoted(), name.target, program);
       }
       return fmt::format(
           "port {}: AF_XDP does not start on {}{}; it needs CAP_NET_ADMIN, CAP_BPF and locked memory "
