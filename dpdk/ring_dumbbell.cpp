@@ -7,7 +7,6 @@
 #include "mltcp/dpdk/ring_dumbbell.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
@@ -17,19 +16,18 @@
 #include <rte_mempool.h>
 #include <rte_pause.h>
 #include <rte_ring.h>
-#include <sched.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstring>
-#include <ctime>
 #include <vector>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/handoff.h"
 #include "mltcp/dpdk/burst.h"
+#include "mltcp/dpdk/loop_time.h"
 #include "mltcp/dpdk/ring_port.h"
 #include "mltcp/transport/wire.h"
 
@@ -42,12 +40,6 @@ constexpr std::uint32_t kNicQueue = 128;
 /// Most packets that a round of run() delivers. After a stall much is due at once, and the hosts get to empty their
 /// rings in between.
 constexpr std::uint32_t kDeliveriesPerRound = 256;
-
-constexpr Nanos kStall{1'000'000};
-/// Sleep only for things that are further away, and wake that much before them: Linux ends a sleep late.
-constexpr Nanos kWorthSleeping{200'000};
-constexpr Nanos kWakeBefore{120'000};
-constexpr Nanos kLongestSleep{20'000'000};
 
 /// What the switch notes in each packet buffer.
 struct PacketNote {
@@ -132,89 +124,6 @@ std::string unique_prefix() {
   static std::atomic<unsigned> instances{0};
   return fmt::format("mltcp{}", instances++);
 }
-
-/// Pins the calling thread for the time of a run and lets it sleep precisely.
-class RunThread {
- public:
-  explicit RunThread(unsigned cpu) {
-    known_ = pthread_getaffinity_np(pthread_self(), sizeof set_, &set_) == 0;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
-    slack_ = prctl(PR_GET_TIMERSLACK);
-    prctl(PR_SET_TIMERSLACK, 1);
-  }
-  ~RunThread() {
-    if (known_) pthread_setaffinity_np(pthread_self(), sizeof set_, &set_);
-    if (slack_ > 0) prctl(PR_SET_TIMERSLACK, slack_);
-  }
-  RunThread(const RunThread&) = delete;
-  RunThread& operator=(const RunThread&) = delete;
-
- private:
-  cpu_set_t set_{};
-  bool known_ = false;
-  int slack_ = 0;
-};
-
-/// The time of one thread's loop, and what it counts about its evenness.
-class LoopTime {
- public:
-  void start(const Clock& clock, Nanos shift, Nanos now) {
-    clock_ = &clock;
-    shift_ = shift;
-    latest_ = now;
-    round_ = Nanos::never();
-  }
-
-  Nanos now() {
-    const Nanos time = clock_->now() - shift_;
-    if (time > latest_) latest_ = time;
-    return latest_;
-  }
-
-  /// The time of a new round.
-  Nanos begin_round() {
-    const Nanos time = now();
-    ++counters.rounds;
-    if (!round_.is_never()) {
-      const Nanos gap = time - round_;
-      if (gap > counters.longest_gap) {
-        counters.longest_gap = gap;
-      }
-      if (gap > kStall) {
-        ++counters.stalls;
-        counters.stalled += gap;
-      }
-    }
-    round_ = time;
-    return time;
-  }
-
-  /// Sleeps to shortly before `due` if that is worth it.
-  void sleep_towards(Nanos due) {
-    const Nanos time = now();
-    if (due - time < kWorthSleeping) return;
-    const Nanos wanted = std::min(due - time - kWakeBefore, kLongestSleep);
-    const timespec duration{static_cast<std::time_t>(wanted.count / 1'000'000'000),
-                            static_cast<long>(wanted.count % 1'000'000'000)};
-    nanosleep(&duration, nullptr);
-    const Nanos woken = now();
-    ++counters.sleeps;
-    counters.slept += woken - time;
-    counters.most_overslept = std::max(counters.most_overslept, woken - (time + wanted));
-    round_ = Nanos::never();
-  }
-
-  LoopCounters counters;
-
- private:
-  const Clock* clock_ = nullptr;
-  Nanos shift_;
-  Nanos latest_;
-  Nanos round_ = Nanos::never();
-};
 
 struct Wire {
   Wire(const std::string& name, const RingOptions& options)

@@ -24,6 +24,7 @@
 
 #include "mltcp/base/units.h"
 #include "mltcp/dpdk/eal.h"
+#include "mltcp/dpdk/loop_time.h"
 #include "mltcp/dpdk/ring_io.h"
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/fabric/link.h"
@@ -40,17 +41,6 @@ struct SwitchCounters {
   std::uint64_t receiver_full = 0;      ///< discarded since the receiver's ring was full
   std::uint64_t no_copy = 0;            ///< duplications that did not happen since the pool was empty
   RejectCounters rejected{};            ///< discarded; Reject::not_for_us: no host has the address
-};
-
-/// How evenly a loop ran: what the machine did to real time.
-struct LoopCounters {
-  std::uint64_t rounds = 0;
-  Nanos longest_gap;         ///< between two rounds, sleep not counted
-  std::uint64_t stalls = 0;  ///< gaps above 1 ms
-  Nanos stalled;             ///< their sum
-  std::uint64_t sleeps = 0;
-  Nanos slept;
-  Nanos most_overslept;  ///< beyond the end that was asked for, which lies before the next thing that is due
 };
 
 struct RingOptions {

@@ -1,0 +1,140 @@
+// The time of a polling loop in one thread, what is counted about its evenness, and how it sleeps.
+#pragma once
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <ctime>
+
+#include "mltcp/base/units.h"
+#include "mltcp/dpdk/clock.h"
+
+namespace mltcp::dpdk {
+
+inline constexpr Nanos kStall{1'000'000};
+/// Sleep only for things that are further away, and wake that much before them: Linux ends a sleep late.
+inline constexpr Nanos kWorthSleeping{200'000};
+inline constexpr Nanos kWakeBefore{120'000};
+inline constexpr Nanos kLongestSleep{20'000'000};
+
+/// How evenly a loop ran: what the machine did to real time.
+struct LoopCounters {
+  std::uint64_t rounds = 0;
+  Nanos longest_gap;         ///< between two rounds, sleep not counted
+  std::uint64_t stalls = 0;  ///< gaps above 1 ms
+  Nanos stalled;             ///< their sum
+  std::uint64_t sleeps = 0;
+  Nanos slept;
+  Nanos most_overslept;  ///< beyond the end that was asked for, which lies before the next thing that is due
+};
+
+/// Lets the calling thread sleep precisely while it lives.
+class PreciseSleep {
+ public:
+  PreciseSleep() : slack_(prctl(PR_GET_TIMERSLACK)) { prctl(PR_SET_TIMERSLACK, 1); }
+  ~PreciseSleep() {
+    if (slack_ > 0) prctl(PR_SET_TIMERSLACK, slack_);
+  }
+  PreciseSleep(const PreciseSleep&) = delete;
+  PreciseSleep& operator=(const PreciseSleep&) = delete;
+
+ private:
+  int slack_ = 0;
+};
+
+/// Pins the calling thread for the time of a run and lets it sleep precisely.
+class RunThread {
+ public:
+  explicit RunThread(unsigned cpu) {
+    known_ = pthread_getaffinity_np(pthread_self(), sizeof set_, &set_) == 0;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+  }
+  ~RunThread() {
+    if (known_) pthread_setaffinity_np(pthread_self(), sizeof set_, &set_);
+  }
+  RunThread(const RunThread&) = delete;
+  RunThread& operator=(const RunThread&) = delete;
+
+ private:
+  cpu_set_t set_{};
+  bool known_ = false;
+  PreciseSleep sleep_;
+};
+
+/// The time of one thread's loop, and what it counts about its evenness.
+class LoopTime {
+ public:
+  void start(const Clock& clock, Nanos shift, Nanos now) {
+    clock_ = &clock;
+    shift_ = shift;
+    latest_ = now;
+    round_ = Nanos::never();
+  }
+
+  Nanos now() {
+    const Nanos time = clock_->now() - shift_;
+    if (time > latest_) latest_ = time;
+    return latest_;
+  }
+
+  /// The time of a new round.
+  Nanos begin_round() {
+    const Nanos time = now();
+    ++counters.rounds;
+    if (!round_.is_never()) {
+      const Nanos gap = time - round_;
+      if (gap > counters.longest_gap) {
+        counters.longest_gap = gap;
+      }
+      if (gap > kStall) {
+        ++counters.stalls;
+        counters.stalled += gap;
+      }
+    }
+    round_ = time;
+    return time;
+  }
+
+  /// Sleeps to shortly before `due` if that is worth it.
+  void sleep_towards(Nanos due) {
+    const Nanos time = now();
+    if (due - time < kWorthSleeping) return;
+    sleep_for(std::min(due - time - kWakeBefore, kLongestSleep));
+  }
+
+  /// Sleeps for `wanted`, less than a second and above 0.
+  void sleep_for(Nanos wanted) {
+    count_sleep(wanted, [wanted] {
+      const timespec duration{0, static_cast<long>(wanted.count)};
+      nanosleep(&duration, nullptr);
+    });
+  }
+
+  /// Counts what `sleep` does as a sleep that should take `wanted`.
+  template <typename Sleep>
+  void count_sleep(Nanos wanted, Sleep sleep) {
+    const Nanos time = now();
+    sleep();
+    const Nanos woken = now();
+    ++counters.sleeps;
+    counters.slept += woken - time;
+    counters.most_overslept = std::max(counters.most_overslept, woken - (time + wanted));
+    round_ = Nanos::never();
+  }
+
+  LoopCounters counters;
+
+ private:
+  const Clock* clock_ = nullptr;
+  Nanos shift_;
+  Nanos latest_;
+  Nanos round_ = Nanos::never();
+};
+
+}  // namespace mltcp::dpdk

@@ -1,0 +1,527 @@
+// Hosts on Ethernet ports; see port_io.h.
+#include "mltcp/dpdk/port_io.h"
+
+#include <fmt/format.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_flow.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+#include <rte_ring.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstring>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/handoff.h"
+#include "mltcp/base/ring.h"
+#include "mltcp/dpdk/burst.h"
+
+namespace mltcp::dpdk {
+namespace {
+
+/// Bursts of nothing that is for the transport, which one call of receive() passes over.
+constexpr int kMostIdleBursts = 8;
+
+/// Whether a frame of ARP or Neighbour Discovery tells about its sender, unasked or as an answer: all shards want it.
+bool is_news(std::span<const std::byte> frame, std::uint16_t vlan) {
+  const std::size_t network = encap::kEthernetBytes + (vlan != 0 ? encap::kVlanBytes : 0);
+  const auto byte = [&](std::size_t at) {
+    return at < frame.size() ? std::to_integer<std::uint8_t>(frame[at]) : std::uint8_t{0};
+  };
+  if (byte(network - 2) == 0x86) return byte(network + encap::kIpv6Bytes) == 136;  // a neighbour advertisement
+  if (frame.size() < network + 28) return false;
+  const bool answer = byte(network + 7) == 2;
+  const bool announcement = std::memcmp(&frame[network + 14], &frame[network + 24], 4) == 0;  // sender, target
+  return answer || announcement;
+}
+
+bool same_ip(const Address& a, const Address& b) { return a.ip == b.ip; }
+
+class QueueIo;
+using Queues = std::vector<std::unique_ptr<QueueIo>>;
+
+class QueueIo final : public PortIo {
+ public:
+  QueueIo(const Eal& eal, const Port& port, const PortHostConfig& config, std::uint16_t queue, const Queues& all,
+          const std::string& name)
+      : clock_(eal.clock()),
+        port_(port.id()),
+        queue_(queue),
+        vlan_(port.vlan()),
+        base_port_(config.address.port),
+        frame_limit_(port.frame_bytes()),
+        offloads_(port.offloads()),
+        dscp_(config.dscp),
+        all_(all),
+        pool_(port.pool(queue)),
+        address_(config.address),
+        neighbours_({.mac = port.mac(),
+                     .own = config.address,
+                     .prefix_bits = config.prefix_bits,
+                     .gateway = config.gateway,
+                     .vlan = port.vlan()}),
+        waiting_(config.waiting_packets),
+        most_waiting_(config.waiting_packets) {
+    address_.port = static_cast<std::uint16_t>(config.address.port + queue);
+    const bool v4 = address_.is_v4();
+    const std::size_t network = (v4 ? encap::kIpv4Bytes : encap::kIpv6Bytes) + encap::kUdpBytes;
+    limits_.max_packet_bytes = port.mtu() - static_cast<std::uint32_t>(network);
+    limits_.overhead_bytes = static_cast<std::uint32_t>(encap::header_bytes(address_, vlan_));
+    limits_.burst = burst;
+    limits_.virtual_payload = false;
+    headers_.source = address_;
+    headers_.source_mac = port.mac();
+    headers_.vlan = vlan_;
+    offload_.ip = offloads_.send_ip_checksum && offloads_.send_udp_checksum;
+    offload_.udp = offload_.ip;
+    if (offload_.udp) {
+      const std::size_t ethernet = limits_.overhead_bytes - network;
+      send_lengths_ = rte_mbuf_tx_offload(ethernet, network - encap::kUdpBytes, 0, 0, 0, 0, 0);
+      send_flags_ = v4 ? RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_UDP_CKSUM
+                       : RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_UDP_CKSUM;
+    }
+    if (queue == 0) {
+      neighbours_.announce();
+      control_ = true;
+    }
+    // Frames in several segments come from scattering ports, and from memif, whose other end chooses the buffers.
+    if (offloads_.scatter || port.kind() == PortName::Kind::memif) linear_.resize(std::size_t{burst} * frame_limit_);
+    if (port.queues() == 1) return;
+    handover_ = rte_ring_create(name.c_str(), config.handover_packets, port.socket(), RING_F_SC_DEQ);
+    if (handover_ == nullptr) {
+      throw RunError(fmt::format("DPDK has no memory for a ring of {} packets ({}); give it more",
+                                 config.handover_packets, rte_strerror(rte_errno)));
+    }
+  }
+  ~QueueIo() override {
+    release();
+    rte_ring_free(handover_);
+  }
+  QueueIo(const QueueIo&) = delete;
+  QueueIo& operator=(const QueueIo&) = delete;
+
+  [[nodiscard]] const Limits& limits() const override { return limits_; }
+  [[nodiscard]] const Address& address() const override { return address_; }
+  [[nodiscard]] std::uint16_t queue() const override { return queue_; }
+  [[nodiscard]] const PortIoCounters& counters() const override { return counters_; }
+  [[nodiscard]] const NeighbourCounters& neighbours() const override { return neighbours_.counters(); }
+  [[nodiscard]] Nanos deadline() const override { return control_ ? Nanos() : neighbours_.deadline(); }
+  [[nodiscard]] bool is_blocked() const override { return blocked_ || backlog_count_ != 0; }
+
+  std::size_t receive(std::span<RxPacket> out) override {
+    const Nanos now = clock_.now();
+    blocked_ = false;
+    if (backlog_count_ != 0) [[unlikely]]
+      flush_backlog();
+    const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(out.size(), burst));
+    std::size_t count = 0;
+    // Bursts of nothing that is for this shard are passed over: 0 tells the caller that there is nothing more.
+    int bursts = 0;
+    do {
+      give_back();
+      held_count_ = take_handed_over(most);
+      const std::size_t handed = held_count_;
+      held_count_ += receive_burst(port_, queue_, held_.data() + handed, static_cast<std::uint16_t>(most - handed));
+      for (std::size_t i = 0; i < held_count_; ++i) count += accept(i, i < handed, out[count], now) ? 1U : 0U;
+    } while (count == 0 && held_count_ != 0 && ++bursts < kMostIdleBursts);
+    counters_.received_packets += count;
+    if (control_ || now >= neighbours_.deadline()) [[unlikely]]
+      serve_neighbours(now);
+    return count;
+  }
+
+  std::size_t send(std::span<const TxPacket> packets) override {
+    if (backlog_count_ != 0 && !flush_backlog()) return 0;
+    const std::size_t wanted = std::min<std::size_t>(packets.size(), burst);
+    std::array<rte_mbuf*, burst> mbufs;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled up to `count`
+    const std::size_t count = allocate_packets(pool_, mbufs.data(), wanted);
+    if (count < wanted) [[unlikely]] {
+      ++counters_.no_buffer;
+      blocked_ = true;
+    }
+    const Nanos now = clock_.now();
+    std::size_t ready = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      rte_mbuf* const mbuf = mbufs[i];
+      const TxPacket& packet = packets[i];
+      if (!is_sendable(packet)) [[unlikely]] {
+        ++counters_.unsendable;
+        free_packets(&mbufs[i], 1);
+        continue;
+      }
+      const Route& route = route_to(*packet.destination, now);
+      fill(packet, route.mac, mbuf);
+      if (route.state == Neighbours::State::known) [[likely]] {
+        mbufs[ready++] = mbuf;
+      } else if (route.state == Neighbours::State::asked && waiting_.size() < most_waiting_) {
+        waiting_.push({*packet.destination, mbuf});
+        ++counters_.waited;
+      } else {
+        ++(route.state == Neighbours::State::asked ? counters_.waiting_full : counters_.unreachable);
+        rte_pktmbuf_free(mbuf);
+      }
+    }
+    transmit(mbufs.data(), ready);
+    if (control_) [[unlikely]]
+      serve_neighbours(now);
+    return count;
+  }
+
+  bool resolve(const Address& destination) override {
+    const Nanos now = clock_.now();
+    const bool known = route_to(destination, now).state == Neighbours::State::known;
+    serve_neighbours(now);
+    return known;
+  }
+
+  void release() override {
+    give_back();
+    free_packets(backlog_.data(), backlog_count_);
+    backlog_count_ = 0;
+    for (; !waiting_.empty(); waiting_.pop()) rte_pktmbuf_free(waiting_.front().mbuf);
+    void* packet = nullptr;
+    while (handover_ != nullptr && rte_ring_dequeue(handover_, &packet) == 0) {
+      rte_pktmbuf_free(static_cast<rte_mbuf*>(packet));
+    }
+  }
+
+ private:
+  struct Route {
+    Address destination;
+    std::uint64_t generation = ~std::uint64_t{0};
+    Neighbours::State state = Neighbours::State::unreachable;
+    encap::MacAddress mac{};
+  };
+  struct Waiting {
+    Address destination;
+    rte_mbuf* mbuf = nullptr;
+  };
+
+  // Receiving.
+
+  void give_back() {
+    if (held_count_ == 0) return;
+    hand_over(pool_);
+    rte_pktmbuf_free_bulk(held_.data(), static_cast<unsigned>(held_count_));  // passes over those handed to others
+    held_count_ = 0;
+  }
+
+  std::size_t take_handed_over(std::uint16_t most) {
+    if (handover_ == nullptr || rte_ring_empty(handover_) != 0) return 0;
+    std::array<void*, burst> packets;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled up to `count`
+    const unsigned count = rte_ring_sc_dequeue_burst(handover_, packets.data(), most, nullptr);
+    take_over(handover_);
+    for (unsigned i = 0; i < count; ++i) held_[i] = static_cast<rte_mbuf*>(packets[i]);
+    counters_.taken_over += count;
+    return count;
+  }
+
+  /// Looks at the packet in held_[i]. True if it is one for the transport; else it is dealt with.
+  bool accept(std::size_t i, bool handed_over, RxPacket& out, Nanos now) {
+    encap::Frame frame;
+    const encap::Reject reject = check(i, frame);
+    if (reject == encap::Reject::none) [[likely]] {
+      const unsigned shard = unsigned{frame.headers.destination.port} - base_port_;
+      if (shard == queue_) [[likely]] {
+        out = {frame.headers.source, frame.payload,          0,
+               frame.headers.ecn,    frame.headers.priority, encap::hops_of(frame.headers)};
+        return true;
+      }
+      if (shard < all_.size()) {
+        hand_to(shard, held_[i]);
+        held_[i] = nullptr;
+        return false;
+      }
+    } else if (reject == encap::Reject::not_ip || reject == encap::Reject::not_udp) {
+      if (neighbours_.receive(frame_of(held_[i]), now)) {
+        ++counters_.neighbour_frames;
+        control_ = true;
+        if (!handed_over && handover_ != nullptr && is_news(frame_of(held_[i]), vlan_)) tell_all(held_[i]);
+        return false;
+      }
+    }
+    ++counters_.rejected[static_cast<std::size_t>(reject == encap::Reject::none ? encap::Reject::not_for_us : reject)];
+    return false;
+  }
+
+  encap::Reject check(std::size_t i, encap::Frame& frame) {
+    rte_mbuf* const mbuf = held_[i];
+    if (mbuf->pkt_len > frame_limit_) return encap::Reject::oversized;
+    std::span<const std::byte> bytes = frame_of(mbuf);
+    if (mbuf->nb_segs != 1) [[unlikely]] {
+      if (linear_.empty()) return encap::Reject::oversized;
+      std::byte* to = linear_.data() + i * frame_limit_;
+      bytes = {to, mbuf->pkt_len};
+      for (rte_mbuf* segment = mbuf; segment != nullptr; segment = segment->next) {
+        std::memcpy(to, rte_pktmbuf_mtod(segment, const std::byte*), segment->data_len);
+        to += segment->data_len;
+      }
+      ++counters_.linearised;
+    }
+    // Only a clear "good" spares the look: "bad" is for software to say why, and "unknown" says nothing.
+    const bool verdict = offloads_.receive_checksums;
+    const std::uint64_t flags = mbuf->ol_flags;
+    const bool ip_good = verdict && (flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD;
+    const bool udp_good = verdict && (flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+    const encap::Reject reject = encap::parse(bytes, udp_good ? encap::VerifyUdp::no : encap::VerifyUdp::yes, frame,
+                                              ip_good ? encap::VerifyIp::no : encap::VerifyIp::yes, dscp_);
+    if (reject != encap::Reject::none) return reject;
+    const encap::Headers& headers = frame.headers;
+    return same_ip(headers.destination, address_) && headers.destination_mac == headers_.source_mac &&
+                   headers.vlan == vlan_
+               ? encap::Reject::none
+               : encap::Reject::not_for_us;
+  }
+
+  void hand_to(std::size_t shard, rte_mbuf* packet);
+  void tell_all(rte_mbuf* news);
+
+  // Sending.
+
+  [[nodiscard]] bool is_sendable(const TxPacket& packet) const {
+    return packet.destination != nullptr && packet.destination->is_v4() == address_.is_v4() &&
+           packet.header.size() + packet.payload.size() <= limits_.max_packet_bytes &&
+           (packet.payload.data() != nullptr || packet.payload.empty());
+  }
+
+  /// What is known about a destination. Of those used lately it is at hand while nothing changes among neighbours.
+  const Route& route_to(const Address& destination, Nanos now) {
+    std::uint64_t words[2];
+    std::memcpy(words, destination.ip.data(), sizeof words);
+    Route& route = routes_[((words[0] ^ words[1]) * 0x9E3779B97F4A7C15ULL) >> (64 - kRouteBits)];
+    if (route.generation == neighbours_.generation() && same_ip(route.destination, destination)) [[likely]] {
+      return route;
+    }
+    const Neighbours::Found found = neighbours_.find(destination, now);
+    // Questions become due by find() of what is not known, and also of what is no longer fresh.
+    control_ = true;
+    route = {destination, neighbours_.generation(), found.state, found.mac};
+    return route;
+  }
+
+  void fill(const TxPacket& packet, const encap::MacAddress& mac, rte_mbuf* mbuf) {
+    const std::size_t header = packet.header.size();
+    const std::size_t payload = packet.payload.size();
+    const std::size_t before = limits_.overhead_bytes;
+    std::byte* const frame = rte_pktmbuf_mtod(mbuf, std::byte*);
+    std::byte* const data = frame + before;
+    std::uint16_t partial = 0;
+    if (offload_.udp) {
+      std::memcpy(data, packet.header.data(), header);
+      if (payload != 0) std::memcpy(data + header, packet.payload.data(), payload);
+      mbuf->ol_flags |= send_flags_;
+      mbuf->tx_offload = send_lengths_;
+    } else {
+      partial = encap::copy_and_sum(data, packet.header.data(), header);
+      if (payload != 0) {
+        partial = encap::join(partial, encap::copy_and_sum(data + header, packet.payload.data(), payload), header);
+      }
+    }
+    headers_.destination = *packet.destination;
+    headers_.destination_mac = mac;
+    headers_.ecn = packet.ecn;
+    headers_.priority = packet.priority;
+    encap::write_headers(headers_, header + payload, partial, frame, dscp_, offload_);
+    mbuf->data_len = static_cast<std::uint16_t>(before + header + payload);
+    mbuf->pkt_len = mbuf->data_len;
+  }
+
+  /// Sends `count` packets, at most a burst; what the port does not take is kept for later.
+  void transmit(rte_mbuf** mbufs, std::size_t count) {
+    if (count == 0) return;
+    std::size_t sent = 0;
+    if (backlog_count_ == 0) sent = rte_eth_tx_burst(port_, queue_, mbufs, static_cast<std::uint16_t>(count));
+    counters_.sent_packets += sent;
+    if (sent == count) [[likely]]
+      return;
+    ++counters_.port_full;
+    const std::size_t kept = std::min(count - sent, backlog_.size() - backlog_count_);
+    std::copy_n(mbufs + sent, kept, backlog_.data() + backlog_count_);
+    backlog_count_ += kept;
+    free_packets(mbufs + sent + kept, count - sent - kept);
+  }
+
+  bool flush_backlog() {
+    const std::size_t sent =
+        rte_eth_tx_burst(port_, queue_, backlog_.data(), static_cast<std::uint16_t>(backlog_count_));
+    counters_.sent_packets += sent;
+    std::copy(backlog_.begin() + static_cast<std::ptrdiff_t>(sent),
+              backlog_.begin() + static_cast<std::ptrdiff_t>(backlog_count_), backlog_.begin());
+    backlog_count_ -= sent;
+    return backlog_count_ == 0;
+  }
+
+  // Neighbours.
+
+  /// Sends the frames that are due, and the packets that waited for what is known by now.
+  void serve_neighbours(Nanos now) {
+    control_ = false;
+    for (;;) {
+      rte_mbuf* mbuf = rte_pktmbuf_alloc(pool_);
+      if (mbuf == nullptr) return;  // they are due again
+      take_over(pool_);
+      const std::size_t size = neighbours_.frame({rte_pktmbuf_mtod(mbuf, std::byte*), Neighbours::longest_frame}, now);
+      if (size == 0) {
+        free_packets(&mbuf, 1);
+        break;
+      }
+      mbuf->data_len = static_cast<std::uint16_t>(size);
+      mbuf->pkt_len = mbuf->data_len;
+      if (rte_eth_tx_burst(port_, queue_, &mbuf, 1) != 1) free_packets(&mbuf, 1);  // as if it were lost on the way
+    }
+    if (waiting_.empty() || waited_generation_ == neighbours_.generation()) return;
+    waited_generation_ = neighbours_.generation();
+    for (std::size_t left = waiting_.size(); left > 0; --left) {
+      Waiting next = waiting_.front();
+      waiting_.pop();
+      const Route& route = route_to(next.destination, now);
+      if (route.state == Neighbours::State::known) {
+        std::memcpy(rte_pktmbuf_mtod(next.mbuf, std::byte*), route.mac.data(), route.mac.size());
+        transmit(&next.mbuf, 1);
+      } else if (route.state == Neighbours::State::asked) {
+        waiting_.push(next);
+      } else {
+        ++counters_.unreachable;
+        rte_pktmbuf_free(next.mbuf);
+      }
+    }
+  }
+
+  static constexpr unsigned kRouteBits = 6;
+
+  const Clock& clock_;
+  const std::uint16_t port_;
+  const std::uint16_t queue_;
+  const std::uint16_t vlan_;
+  const std::uint16_t base_port_;
+  const std::uint32_t frame_limit_;
+  const Port::OffloadsInUse offloads_;
+  const encap::DscpMap dscp_;
+  const Queues& all_;
+  rte_mempool* const pool_;
+  rte_ring* handover_ = nullptr;
+  Address address_;
+  Limits limits_;
+  encap::Headers headers_;
+  encap::Offload offload_;
+  std::uint64_t send_flags_ = 0;    ///< of packet buffers whose checksums the port fills in,
+  std::uint64_t send_lengths_ = 0;  ///< and their headers' lengths
+  PortIoCounters counters_;
+  std::array<Route, std::size_t{1} << kRouteBits> routes_{};
+  Neighbours neighbours_;
+  GrowableRing<Waiting> waiting_;  ///< never grows
+  std::size_t most_waiting_;
+  std::uint64_t waited_generation_ = ~std::uint64_t{0};
+  std::array<rte_mbuf*, burst> held_{};
+  std::size_t held_count_ = 0;
+  std::array<rte_mbuf*, burst> backlog_{};
+  std::size_t backlog_count_ = 0;
+  std::vector<std::byte> linear_;  ///< a frame for each of held_, if they can come in segments
+  bool control_ = false;           ///< Neighbours may have something to send
+  bool blocked_ = false;
+};
+
+void QueueIo::hand_to(std::size_t shard, rte_mbuf* packet) {
+  rte_ring* const ring = all_[shard]->handover_;
+  hand_over(ring);
+  if (rte_ring_mp_enqueue(ring, packet) == 0) {
+    ++counters_.handed_over;
+  } else {
+    ++counters_.handover_full;
+    free_packets(&packet, 1);
+  }
+}
+
+void QueueIo::tell_all(rte_mbuf* news) {
+  for (std::size_t shard = 0; shard < all_.size(); ++shard) {
+    if (shard == queue_ || news->pkt_len > Neighbours::longest_frame) continue;
+    rte_mbuf* const copy = rte_pktmbuf_copy(news, pool_, 0, UINT32_MAX);
+    if (copy == nullptr) {
+      ++counters_.no_buffer;
+      continue;
+    }
+    take_over(pool_);
+    hand_to(shard, copy);
+  }
+}
+
+/// Has the port put packets for that UDP port into that queue. False if it does not take such a rule.
+rte_flow* steer(const Port& port, const Address& address, std::uint16_t queue) {
+  rte_flow_attr attributes{};
+  attributes.ingress = 1;
+  rte_flow_item_udp udp{};
+  rte_flow_item_udp mask{};
+  udp.hdr.dst_port = rte_cpu_to_be_16(static_cast<std::uint16_t>(address.port + queue));
+  mask.hdr.dst_port = 0xFFFF;
+  std::array<rte_flow_item, 4> pattern{};
+  pattern[0].type = RTE_FLOW_ITEM_TYPE_ETH;
+  pattern[1].type = address.is_v4() ? RTE_FLOW_ITEM_TYPE_IPV4 : RTE_FLOW_ITEM_TYPE_IPV6;
+  pattern[2].type = RTE_FLOW_ITEM_TYPE_UDP;
+  pattern[2].spec = &udp;
+  pattern[2].mask = &mask;
+  pattern[3].type = RTE_FLOW_ITEM_TYPE_END;
+  const rte_flow_action_queue target{queue};
+  std::array<rte_flow_action, 2> actions{};
+  actions[0].type = RTE_FLOW_ACTION_TYPE_QUEUE;
+  actions[0].conf = &target;
+  actions[1].type = RTE_FLOW_ACTION_TYPE_END;
+  rte_flow_error error{};
+  return rte_flow_create(port.id(), &attributes, pattern.data(), actions.data(), &error);
+}
+
+}  // namespace
+
+struct PortHost::Impl {
+  Impl(const Eal& eal, const Port& port_, const PortHostConfig& config) : port(port_) {
+    if (config.address.port == 0 || config.address.port + port.queues() - 1 > 65535) {
+      throw InputError(fmt::format("UDP port {} for the first of {} shards: give 1 to {}", config.address.port,
+                                   port.queues(), 65536 - port.queues()));
+    }
+    if (config.waiting_packets < 1 || config.waiting_packets > 65536) {
+      throw InputError(fmt::format("{} packets that wait for neighbours: give 1 to 65536", config.waiting_packets));
+    }
+    if (config.handover_packets < 64 || config.handover_packets > 65536 ||
+        !std::has_single_bit(config.handover_packets)) {
+      throw InputError(fmt::format("rings of {} packets between shards: give a power of two from 64 to 65536",
+                                   config.handover_packets));
+    }
+    static std::atomic<unsigned> instances{0};
+    const unsigned instance = instances++;
+    queues.reserve(port.queues());
+    for (std::uint16_t queue = 0; queue < port.queues(); ++queue) {
+      queues.push_back(
+          std::make_unique<QueueIo>(eal, port, config, queue, queues, fmt::format("hand{}q{}", instance, queue)));
+    }
+    for (std::uint16_t queue = 0; queue < port.queues() && port.queues() > 1; ++queue) {
+      rte_flow* const rule = steer(port, config.address, queue);
+      if (rule == nullptr) break;
+      rules.push_back(rule);
+    }
+  }
+  ~Impl() {
+    rte_flow_error error{};
+    for (rte_flow* const rule : rules) rte_flow_destroy(port.id(), rule, &error);
+    // What one has handed to another goes back before either is gone.
+    for (const auto& queue : queues) queue->release();
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  const Port& port;
+  Queues queues;
+  std::vector<rte_flow*> rules;
+};
+
+PortHost::PortHost(const Eal& eal, const Port& port, const PortHostConfig& config)
+    : impl_(std::make_unique<Impl>(eal, port, config)) {}
+PortHost::~PortHost() = default;
+
+const Port& PortHost::port() const { return impl_->port; }
+PortIo& PortHost::io(std::uint16_t queue) const { return *impl_->queues.at(queue); }
+bool PortHost::is_steered() const { return impl_->queues.size() == 1 || impl_->rules.size() == impl_->queues.size(); }
+
+}  // namespace mltcp::dpdk

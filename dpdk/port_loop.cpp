@@ -1,0 +1,206 @@
+// Loops over ports; see port_loop.h.
+//
+// A port tells that a packet has arrived only to who asks for it, so every round polls all. A round in which no port
+// moved a packet, nothing was due and nothing is blocked is an idle one; after some of those in a row the loop idles.
+#include "mltcp/dpdk/port_loop.h"
+
+#include <fmt/format.h>
+#include <rte_eal.h>
+#include <rte_epoll.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_interrupts.h>
+#include <rte_launch.h>
+#include <rte_pause.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <exception>
+#include <vector>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/handoff.h"
+
+namespace mltcp::dpdk {
+namespace {
+
+/// Idle rounds before the loop idles: answers to what was just sent are often there by then.
+constexpr std::uint32_t kIdleRounds = 64;
+constexpr int kPauses = 32;
+constexpr Nanos kNap{50'000};
+/// Shorter than this is not worth a system call.
+constexpr Nanos kShortestNap{5'000};
+constexpr Nanos kMillisecond{1'000'000};
+
+}  // namespace
+
+struct PortLoop::Impl {
+  struct Entry {
+    const PortHost* host;
+    PortIo* io;
+    Pollable* pollable;
+    Nanos due;
+    std::uint64_t moved = 0;  ///< packets, as of the round before
+  };
+
+  Impl(const Eal& eal_, Idle idle_) : eal(eal_), idle(idle_) {}
+
+  static std::uint64_t packets_moved(const PortIo& io) {
+    const PortIoCounters& c = io.counters();
+    return c.received_packets + c.sent_packets + c.taken_over + c.handed_over + c.neighbour_frames + c.waited;
+  }
+
+  bool run(Nanos until, const std::function<bool()>& stop) {
+    const PreciseSleep precise;
+    const Interrupts interrupts(*this);
+    time.start(eal.clock(), Nanos(), eal.clock().now());
+    for (Entry& entry : entries) entry.due = Nanos();
+    std::uint32_t idle_rounds = 0;
+    for (;;) {
+      Nanos now = time.begin_round();
+      if (stop_requested.load(std::memory_order_acquire)) [[unlikely]] {
+        stop_requested.store(false, std::memory_order_relaxed);
+        return true;
+      }
+      if (stop && stop()) return true;
+      const bool last = now > until;  // a round for what was due before
+      Nanos next = until;
+      bool busy = false;
+      for (Entry& entry : entries) {
+        now = time.now();
+        busy = busy || entry.due <= now;
+        entry.due = entry.pollable->poll(now);
+        const std::uint64_t moved = packets_moved(*entry.io);
+        busy = busy || moved != entry.moved || entry.io->is_blocked();
+        entry.moved = moved;
+        next = std::min({next, entry.due, entry.io->deadline()});
+      }
+      if (last) return false;
+      idle_rounds = busy ? 0 : idle_rounds + 1;
+      if (idle == Idle::spin || idle_rounds < kIdleRounds) continue;
+      if (idle == Idle::pause) {
+        for (int i = 0; i < kPauses; ++i) rte_pause();
+      } else if (interrupts.armed && next - now > kMillisecond) {
+        wait_for_packets(std::min(next - now, kLongestSleep));
+        idle_rounds = 0;
+      } else if (next - now > kShortestNap) {
+        time.sleep_for(std::min(next - now, kNap));
+      }
+    }
+  }
+
+  void wait_for_packets(Nanos most) {
+    for (const Entry& entry : entries) rte_eth_dev_rx_intr_enable(entry.host->port().id(), entry.io->queue());
+    // What has come before that raises no interrupt: look once more.
+    bool came = false;
+    for (Entry& entry : entries) {
+      const Nanos now = time.now();
+      entry.due = entry.pollable->poll(now);
+      came = came || packets_moved(*entry.io) != entry.moved || std::min(entry.due, entry.io->deadline()) - now < most;
+    }
+    if (!came) {
+      std::array<rte_epoll_event, 8> events{};
+      time.count_sleep(most, [&] {
+        rte_epoll_wait(RTE_EPOLL_PER_THREAD, events.data(), static_cast<int>(events.size()),
+                       static_cast<int>(most.count / kMillisecond.count));
+      });
+    }
+    for (const Entry& entry : entries) rte_eth_dev_rx_intr_disable(entry.host->port().id(), entry.io->queue());
+  }
+
+  /// Has the queues' interrupts told to the calling thread while it lives.
+  struct Interrupts {
+    explicit Interrupts(Impl& impl_) : impl(impl_) {
+      armed = impl.idle == Idle::sleep && !impl.entries.empty();
+      for (const Entry& entry : impl.entries)
+        armed = armed && entry.host->port().has_interrupts() && entry.host->is_steered();
+      for (const Entry& entry : impl.entries) {
+        if (!armed) return;
+        armed = control(entry, RTE_INTR_EVENT_ADD);
+        if (armed) ++added;
+      }
+    }
+    ~Interrupts() {
+      for (std::size_t i = 0; i < added; ++i) control(impl.entries[i], RTE_INTR_EVENT_DEL);
+    }
+    Interrupts(const Interrupts&) = delete;
+    Interrupts& operator=(const Interrupts&) = delete;
+    static bool control(const Entry& entry, int operation) {
+      return rte_eth_dev_rx_intr_ctl_q(entry.host->port().id(), entry.io->queue(), RTE_EPOLL_PER_THREAD, operation,
+                                       nullptr) == 0;
+    }
+    Impl& impl;
+    bool armed = false;
+    std::size_t added = 0;
+  };
+
+  static int on_core(void* self) {
+    take_over(self);
+    auto& impl = *static_cast<Impl*>(self);
+    try {
+      impl.stopped = impl.run(impl.launched_until, nullptr);
+    } catch (...) {
+      impl.failure = std::current_exception();
+    }
+    hand_over(self);
+    return 0;
+  }
+
+  const Eal& eal;
+  const Idle idle;
+  std::vector<Entry> entries;
+  LoopTime time;
+  std::atomic<bool> stop_requested{false};
+  static_assert(std::atomic<bool>::is_always_lock_free);
+  unsigned launched = 0;  ///< core; 0: none
+  Nanos launched_until;
+  bool stopped = false;
+  std::exception_ptr failure;
+};
+
+PortLoop::PortLoop(const Eal& eal, Idle idle) : impl_(std::make_unique<Impl>(eal, idle)) {}
+
+PortLoop::~PortLoop() {
+  if (impl_->launched == 0) return;
+  request_stop();
+  rte_eal_wait_lcore(impl_->launched);
+}
+
+void PortLoop::attach(const PortHost& host, PortIo& io, Pollable& pollable) {
+  impl_->entries.push_back({&host, &io, &pollable, Nanos()});
+}
+
+bool PortLoop::run(Nanos until, const std::function<bool()>& stop) { return impl_->run(until, stop); }
+
+void PortLoop::launch(unsigned core, Nanos until) {
+  if (core < 1 || core >= impl_->eal.cores().size()) {
+    throw InputError(
+        fmt::format("there is no core {} for a loop of its own; DPDK was started with {}, and the first "
+                    "is the calling thread's",
+                    core, impl_->eal.cores().size()));
+  }
+  impl_->launched_until = until;
+  impl_->failure = nullptr;
+  hand_over(impl_.get());
+  if (const int error = rte_eal_remote_launch(Impl::on_core, impl_.get(), core); error != 0) {
+    throw RunError(fmt::format("core {} runs another loop already ({}); give each its own", impl_->eal.cores()[core],
+                               rte_strerror(-error)));
+  }
+  impl_->launched = core;
+}
+
+bool PortLoop::wait() {
+  if (impl_->launched == 0) return false;
+  rte_eal_wait_lcore(impl_->launched);
+  take_over(impl_.get());
+  impl_->launched = 0;
+  if (impl_->failure) std::rethrow_exception(impl_->failure);
+  return impl_->stopped;
+}
+
+void PortLoop::request_stop() noexcept { impl_->stop_requested.store(true, std::memory_order_release); }
+Nanos PortLoop::now() const { return impl_->eal.clock().now(); }
+const LoopCounters& PortLoop::counters() const { return impl_->time.counters; }
+
+}  // namespace mltcp::dpdk
