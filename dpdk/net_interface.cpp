@@ -74,13 +74,13 @@ bool NetInterface::set_promiscuous(bool on) {
   return ioctl(socket_, SIOCSIFFLAGS, &request) == 0;
 }
 
-std::uint32_t NetInterface::queues() const {
+NetInterface::Queues NetInterface::queues() const {
   ethtool_channels channels{};
   channels.cmd = ETHTOOL_GCHANNELS;
   ifreq request = request_for(name_);
   request.ifr_data = reinterpret_cast<char*>(&channels);
-  if (ioctl(socket_, SIOCETHTOOL, &request) != 0) return 1;
-  return std::max(channels.combined_count, 1U);
+  if (ioctl(socket_, SIOCETHTOOL, &request) != 0) return {};
+  return {std::max(channels.combined_count + channels.rx_count, 1U), std::max(channels.combined_count, 1U)};
 }
 
 Rate NetInterface::rate() const {

@@ -29,8 +29,13 @@ class NetInterface {
   bool set_mtu(std::uint32_t mtu);
   [[nodiscard]] bool is_promiscuous() const;
   bool set_promiscuous(bool on);
-  /// Pairs of queues that the interface has now (ethtool -l); 1 if it does not tell.
-  [[nodiscard]] std::uint32_t queues() const;
+  /// Queues that the interface receives on now (ethtool -l), and those of them that are paired with one to send; 1 if
+  /// it does not tell.
+  struct Queues {
+    std::uint32_t receive = 1;
+    std::uint32_t pairs = 1;
+  };
+  [[nodiscard]] Queues queues() const;
   /// 0 if the interface does not tell.
   [[nodiscard]] Rate rate() const;
 

@@ -53,9 +53,10 @@ constexpr std::uint32_t kUsualMtu = 1500;
 constexpr std::uint32_t kTagBytes = 4;
 /// Room for something longer than allowed, so that it can be seen and refused.
 constexpr std::uint32_t kSlack = 64;
-/// What AF_XDP puts before a received frame (XDP_PACKET_HEADROOM), and its largest chunk: a page.
-constexpr std::uint32_t kXdpHeadroom = 256;
-constexpr std::uint32_t kXdpChunk = 4096;
+/// Longest frame of AF_XDP in a buffer that is a page (PacketPool::Pages): less what DPDK has in it, 64 bytes for the
+/// pool, and what the kernel puts before a received frame (XDP_PACKET_HEADROOM).
+constexpr std::uint32_t kXdpFrame =
+    4096 - 64 - static_cast<std::uint32_t>(sizeof(rte_mbuf)) - RTE_PKTMBUF_HEADROOM - 256;
 /// Buffers that the AF_XDP driver keeps in the fill ring of a queue.
 constexpr std::uint32_t kXdpFill = 2048;
 /// Of a slot in a packet socket's ring: its header before a frame that is received, and before one that is sent.
@@ -63,12 +64,6 @@ constexpr std::uint32_t kSlotReceive = 96;
 constexpr std::uint32_t kSlotSend = 32;
 
 bool uses_interface(Kind kind) { return kind == Kind::af_packet || kind == Kind::af_xdp; }
-
-/// Whether an AF_XDP chunk can be a buffer for a frame of that length.
-bool fits_chunk(std::uint32_t frame_bytes) {
-  const std::uint32_t room = RTE_PKTMBUF_HEADROOM + (frame_bytes + kXdpHeadroom + 63) / 64 * 64;
-  return rte_mempool_calc_obj_size(static_cast<std::uint32_t>(sizeof(rte_mbuf)) + room, 0, nullptr) <= kXdpChunk;
-}
 
 /// What follows from a configuration before there is a port.
 struct Plan {
@@ -111,15 +106,15 @@ Plan plan_for(const PortName& name, const PortConfig& config, const NetInterface
     if (config.mtu == 0) plan.mtu = std::clamp(has, kShortestMtu, kLongestMtu);
   }
   const auto frame = [&] { return plan.mtu + static_cast<std::uint32_t>(encap::kEthernetBytes) + kTagBytes; };
-  if (name.kind == Kind::af_xdp && !fits_chunk(frame())) {
-    const std::uint32_t wanted = plan.mtu;
-    while (!fits_chunk(frame())) plan.mtu -= 2;
+  if (name.kind == Kind::af_xdp && frame() > kXdpFrame) {
+    const std::uint32_t most = plan.mtu - (frame() - kXdpFrame);
     if (config.mtu != 0) {
       throw InputError(
           fmt::format("port {}: an MTU of {}, but AF_XDP carries {} at most (a frame lives in one page); "
                       "use that, or af_packet:{}",
-                      in_quotes(config.device), wanted, plan.mtu, name.target));
+                      in_quotes(config.device), plan.mtu, most, name.target));
     }
+    plan.mtu = most;
   }
   if (config.buffer_bytes != 0 && uses_interface(name.kind)) {
     throw InputError(fmt::format("port {}: {} can't scatter frames over short buffers; leave their length out",
@@ -133,9 +128,6 @@ Plan plan_for(const PortName& name, const PortConfig& config, const NetInterface
     plan.room = plan.slot_bytes - kSlotSend;
     plan.buffers = config.spare_buffers + 512;  // the slots hold no buffers
   } else if (name.kind == Kind::af_xdp) {
-    // Longer frames the kernel drops and counts: they would not fit into what is told to be a chunk.
-    plan.room = frame() + kXdpHeadroom;
-    if (fits_chunk(frame() + kSlack)) plan.room += kSlack;
     plan.buffers = kXdpFill + plan.descriptors + config.spare_buffers;
   } else if (name.kind == Kind::memif) {
     plan.buffers = config.spare_buffers + 512;
@@ -213,7 +205,8 @@ std::vector<int> xdp_sockets() {
 
 /// Whether a socket is bound to that queue of the interface, of whatever process.
 bool xdp_queue_is_taken(const std::string& interface, std::uint16_t queue) {
-  constexpr std::size_t kBytes = 16 * kXdpChunk;
+  constexpr std::uint32_t kChunk = 4096;
+  constexpr std::size_t kBytes = 16 * kChunk;
   constexpr int kSlots = 64;
   void* const memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
@@ -221,7 +214,7 @@ bool xdp_queue_is_taken(const std::string& interface, std::uint16_t queue) {
   xdp_umem_reg umem{};
   umem.addr = std::bit_cast<std::uintptr_t>(memory);
   umem.len = kBytes;
-  umem.chunk_size = kXdpChunk;
+  umem.chunk_size = kChunk;
   bool ready = setsockopt(socket, SOL_XDP, XDP_UMEM_REG, &umem, sizeof umem) == 0;
   for (const int ring : {XDP_UMEM_FILL_RING, XDP_UMEM_COMPLETION_RING, XDP_RX_RING}) {
     ready = ready && setsockopt(socket, SOL_XDP, ring, &kSlots, sizeof kSlots) == 0;
@@ -340,11 +333,19 @@ struct Port::Impl {
     }
     check_socket(name);
     if (name.kind != Kind::af_xdp) return;
-    const std::uint32_t queues = interface->queues();
-    if (config.queues > queues) {
+    const NetInterface::Queues has = interface->queues();
+    if (config.queues > has.pairs) {
       throw InputError(
-          fmt::format("port {}: {}, but {} has {}; give --queues {}, or add some: ethtool -L {} combined {}", quoted(),
-                      plural(config.queues, "queue"), name.target, queues, queues, name.target, config.queues));
+          fmt::format("port {0}: {1}, but {2} has {3} for AF_XDP; give {3}, or add some: ethtool -L {2} "
+                      "combined {4}",
+                      quoted(), plural(config.queues, "queue"), name.target, has.pairs, config.queues));
+    }
+    if (config.queues < has.receive) {
+      throw InputError(
+          fmt::format("port {0}: {1} receives on {2} queues, and AF_XDP would hear {3} of them; give as many, "
+                      "or take some away: ethtool -L {1} {4}",
+                      quoted(), name.target, has.receive, config.queues,
+                      has.pairs > 1 ? fmt::format("combined {}", config.queues) : "rx 1 tx 1"));
     }
     point_libxdp_to_its_programs();
     capture_xdp_log();
@@ -368,8 +369,10 @@ struct Port::Impl {
     const std::string prefix = fmt::format("port{}q", instances++);
     for (std::uint16_t queue = 0; queue < config.queues; ++queue) {
       const auto make = [&](int where) {
-        pools.push_back(
-            std::make_unique<PacketPool>(fmt::format("{}{}", prefix, queue), plan.buffers, plan.room, where));
+        const std::string pool = fmt::format("{}{}", prefix, queue);
+        pools.push_back(name.kind == Kind::af_xdp
+                            ? std::make_unique<PacketPool>(pool, plan.buffers, PacketPool::Pages{}, where)
+                            : std::make_unique<PacketPool>(pool, plan.buffers, plan.room, where));
       };
       try {
         make(node);
@@ -479,7 +482,8 @@ struct Port::Impl {
   }
 
   [[nodiscard]] std::string why_not_plugged(int error) const {
-    if (error > 0) {
+    // A driver that fails says why; DPDK itself fails so without a word where none is.
+    if (error == -1 && log_since(log_mark).empty()) {
       const std::string wanted =
           uses_interface(name.kind) ? fmt::format("net_{}", to_text(name.kind)) : device.substr(0, device.find('_', 4));
       return fmt::format(
@@ -762,7 +766,9 @@ std::uint32_t Port::memory_mb(const PortConfig& config) {
   if (uses_interface(name.kind)) interface = std::make_unique<NetInterface>(name.target);
   const Plan plan = plan_for(name, config, interface.get());
   const std::uint64_t rings = std::uint64_t{8} * plan.descriptors * sizeof(void*);
-  const std::uint64_t bytes = config.queues * (PacketPool::memory_bytes(plan.buffers, plan.room) + rings);
+  const std::uint64_t pool = name.kind == Kind::af_xdp ? PacketPool::memory_bytes(plan.buffers, PacketPool::Pages{})
+                                                       : PacketPool::memory_bytes(plan.buffers, plan.room);
+  const std::uint64_t bytes = config.queues * (pool + rings);
   // DPDK's own tables, and what alignment costs.
   return static_cast<std::uint32_t>(24 + (bytes >> 20) + (bytes >> 24));
 }

@@ -23,6 +23,13 @@ struct rte_mempool;
 
 namespace mltcp::dpdk {
 
+/// What a port does itself if it can; what is switched off, or what it can't, is done in software.
+struct PortOffloads {
+  bool checksums = true;
+  bool scatter = true;         ///< receive into several segments
+  bool multi_segments = true;  ///< send from several segments
+};
+
 struct PortConfig {
   /// As parse_port_name() reads it.
   std::string device;
@@ -43,13 +50,7 @@ struct PortConfig {
   bool interrupts = false;
   /// 802.1Q tag of all packets, 1 to 4094; 0 = untagged.
   std::uint16_t vlan = 0;
-  /// What the port does itself if it can; what is switched off, or what it can't, is done in software.
-  struct Offloads {
-    bool checksums = true;
-    bool scatter = true;         ///< receive into several segments
-    bool multi_segments = true;  ///< send from several segments
-  };
-  Offloads offloads;
+  PortOffloads offloads{};
 };
 
 struct LinkState {

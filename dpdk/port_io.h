@@ -29,10 +29,10 @@ namespace mltcp::dpdk {
 
 struct PortHostConfig {
   /// The host's IP address, of either version, and the UDP port of shard 0.
-  Address address;
+  Address address{};
   std::uint32_t prefix_bits = 24;  ///< of the segment, see NeighbourConfig like the next
-  Address gateway;
-  encap::DscpMap dscp;
+  Address gateway{};
+  encap::DscpMap dscp{};
   std::uint32_t waiting_packets = 128;    ///< that wait for neighbours, per queue; 1 to 65536
   std::uint32_t handover_packets = 1024;  ///< on their way to another shard, per shard; a power of two, 64 to 65536
 };

@@ -9,6 +9,7 @@
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
+#include <rte_memzone.h>
 #include <rte_ring.h>
 
 #include <algorithm>
@@ -20,6 +21,8 @@ namespace mltcp::dpdk {
 namespace {
 
 constexpr std::uint32_t kCache = 256;  ///< buffers that a core keeps for itself
+
+constexpr std::size_t kPage = 4096;
 
 int socket_id() {
   const auto socket = static_cast<int>(rte_socket_id());
@@ -47,6 +50,38 @@ PacketPool::PacketPool(const std::string& name, std::uint32_t count, std::uint32
   }
 }
 
+PacketPool::PacketPool(const std::string& name, std::uint32_t count, Pages pages, int socket) : count_(count) {
+  const int where = socket < 0 ? socket_id() : socket;
+  const std::uint32_t cache = std::min({kCache, count / 4, std::uint32_t{RTE_MEMPOOL_CACHE_MAX_SIZE}});
+  constexpr unsigned kFlags = RTE_MEMPOOL_F_NO_SPREAD;
+  rte_mempool_objsz overhead{};
+  rte_mempool_calc_obj_size(0, kFlags, &overhead);
+  const auto element = static_cast<unsigned>(kPage - overhead.header_size - overhead.trailer_size);
+  pool_ =
+      rte_mempool_create_empty(name.c_str(), count, element, cache, sizeof(rte_pktmbuf_pool_private), where, kFlags);
+  const rte_memzone* const memory =
+      pool_ == nullptr ? nullptr : rte_memzone_reserve_aligned((name + "m").c_str(), count * kPage, where, 0, kPage);
+  rte_pktmbuf_pool_private layout{};
+  layout.mbuf_data_room_size = static_cast<std::uint16_t>(element - sizeof(rte_mbuf));
+  int error = -ENOMEM;
+  if (memory != nullptr) {
+    rte_pktmbuf_pool_init(pool_, &layout);
+    const auto free = [](rte_mempool_memhdr* /*chunk*/, void* zone) {
+      rte_memzone_free(static_cast<const rte_memzone*>(zone));
+    };
+    // DPDK hands the zone back to `free` as it was given.
+    error = rte_mempool_populate_iova(pool_, static_cast<char*>(memory->addr), memory->iova, memory->len, free,
+                                      const_cast<rte_memzone*>(memory));
+    if (error < 0) rte_memzone_free(memory);
+  }
+  if (error != static_cast<int>(count)) {
+    rte_mempool_free(pool_);
+    throw RunError(fmt::format("DPDK has no memory for {} packet buffers of a page each; start it with {} MB more",
+                               count, (memory_bytes(count, pages) >> 20) + 8));
+  }
+  rte_mempool_obj_iter(pool_, rte_pktmbuf_init, nullptr);
+}
+
 PacketPool::~PacketPool() { rte_mempool_free(pool_); }
 
 std::uint32_t PacketPool::in_use() const { return rte_mempool_in_use_count(pool_); }
@@ -55,6 +90,10 @@ std::uint64_t PacketPool::memory_bytes(std::uint32_t count, std::uint32_t frame_
   // Beside its object, each element has a header, a trailer, a slot of the pool's ring, and padding that spreads
   // elements over memory channels.
   return std::uint64_t{count} * (sizeof(rte_mbuf) + room(frame_bytes) + 192) + (std::uint64_t{1} << 20);
+}
+
+std::uint64_t PacketPool::memory_bytes(std::uint32_t count, Pages /*pages*/) {
+  return std::uint64_t{count} * (kPage + sizeof(void*)) + (std::uint64_t{1} << 20);
 }
 
 PacketRing::PacketRing(const std::string& name, std::uint32_t slots) {

@@ -23,6 +23,11 @@ class PacketPool {
   /// `count` buffers, each for a frame of up to `frame_bytes` in one piece, in memory of NUMA socket `socket` (-1: that
   /// of the calling thread). Throws RunError if memory is short.
   PacketPool(const std::string& name, std::uint32_t count, std::uint32_t frame_bytes, int socket = -1);
+  /// What AF_XDP wants of a pool: each buffer is a page, and page follows page. Elsewhere the padding between buffers,
+  /// and buffers that move on so as not to cross a page, would put the last ones beyond the memory that the kernel is
+  /// told of.
+  struct Pages {};
+  PacketPool(const std::string& name, std::uint32_t count, Pages pages, int socket = -1);
   /// Every buffer has been given back before.
   ~PacketPool();
   PacketPool(const PacketPool&) = delete;
@@ -35,6 +40,7 @@ class PacketPool {
 
   /// Bytes of memory that such a pool takes.
   static std::uint64_t memory_bytes(std::uint32_t count, std::uint32_t frame_bytes);
+  static std::uint64_t memory_bytes(std::uint32_t count, Pages pages);
 
  private:
   rte_mempool* pool_ = nullptr;

@@ -1,0 +1,597 @@
+// The transport between processes over real ports: what arrives, what is refused and counted, links that go and come,
+// peers that die, ports that can't be had.
+#include "mltcp/dpdk/port.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/random.h"
+#include "mltcp/dpdk/port_io.h"
+#include "mltcp/dpdk/port_loop.h"
+#include "mltcp/dpdk/ring_port.h"
+#include "mltcp/transport/shard.h"
+#include "net_fixture.h"
+
+namespace mltcp::dpdk {
+namespace {
+
+using namespace mltcp::literals;
+using testing::HasSubstr;
+
+constexpr Nanos kPatience = 12_s;
+
+std::vector<std::byte> message(std::size_t number, std::size_t size) {
+  Random random(number + 1);
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i + 8 <= size; i += 8) {
+    const std::uint64_t word = random.next();
+    std::memcpy(&bytes[i], &word, 8);
+  }
+  return bytes;
+}
+
+Address host(std::uint8_t number, bool v6 = false) {
+  Address address = Address::v4(0x0A090000U + number, 4791);
+  if (!v6) return address;
+  address.ip = {0xFD, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, number};
+  return address;
+}
+
+/// Sends `count` messages to the host and remembers how it ended.
+class Client final : public Pollable {
+ public:
+  Client(PortIo& io, const Address& to, std::size_t count, std::size_t size, ConnectionConfig config = {})
+      : shard_(io, {.seed = 7}), to_(to), config_(std::move(config)), count_(count), size_(size) {}
+
+  Nanos poll(Nanos now) override {
+    if (each_poll) each_poll();
+    if (connection_ == 0) {
+      connection_ = shard_.connect(to_, config_, now);
+      for (std::size_t i = 0; i < count_; ++i) messages_.push_back(message(i, size_));
+      for (std::size_t i = 0; i < count_; ++i) {
+        if (shard_.send(connection_, messages_[i], i) != PostResult::ok) failed = true;
+      }
+    }
+    const Nanos due = shard_.poll(now);
+    std::array<Completion, 64> completions;
+    for (std::size_t i = 0, n = shard_.take_completions(completions); i < n; ++i) {
+      if (completions[i].kind == Completion::Kind::sent) {
+        ++(completions[i].status == Status::ok ? sent : unsent);
+        last_status = completions[i].status;
+      }
+      if (completions[i].kind == Completion::Kind::closed) closed = true;
+    }
+    return due;
+  }
+  [[nodiscard]] bool is_done() const { return sent + unsent == count_; }
+
+  std::function<void()> each_poll;
+  std::size_t sent = 0;
+  std::size_t unsent = 0;
+  Status last_status = Status::ok;
+  bool closed = false;
+  bool failed = false;
+
+ private:
+  Shard shard_;
+  Address to_;
+  ConnectionConfig config_;
+  std::size_t count_;
+  std::size_t size_;
+  std::vector<std::vector<std::byte>> messages_;
+  ConnectionId connection_ = 0;
+};
+
+/// Receives `count` messages and compares each with what was sent.
+class Server final : public Pollable {
+ public:
+  Server(PortIo& io, std::size_t count, std::size_t size) : shard_(io, {.seed = 8}), count_(count), size_(size) {
+    shard_.listen({});
+  }
+
+  Nanos poll(Nanos now) override {
+    const Nanos due = shard_.poll(now);
+    std::array<Completion, 64> completions;
+    for (std::size_t i = 0, n = shard_.take_completions(completions); i < n; ++i) {
+      const Completion& done = completions[i];
+      if (done.kind == Completion::Kind::accepted) {
+        began = now;
+        buffers_.assign(count_, std::vector<std::byte>(size_));
+        for (std::size_t k = 0; k < count_; ++k) shard_.receive(done.connection, buffers_[k], k);
+        return now;
+      }
+      if (done.kind != Completion::Kind::received || done.status != Status::ok) continue;
+      if (buffers_[done.tag] != message(done.tag, size_)) ++wrong;
+      ++received;
+      ended = now;
+    }
+    return due;
+  }
+  [[nodiscard]] bool is_done() const { return received == count_; }
+  [[nodiscard]] double gbps() const {
+    return static_cast<double>(received * size_) * 8 / static_cast<double>((ended - began).count);
+  }
+
+  std::size_t received = 0;
+  std::size_t wrong = 0;
+  Nanos began;
+  Nanos ended;
+
+ private:
+  Shard shard_;
+  std::size_t count_;
+  std::size_t size_;
+  std::vector<std::vector<std::byte>> buffers_;
+};
+
+struct Setting {
+  std::string kind = "af_packet";
+  bool v6 = false;
+  std::uint16_t vlan = 0;
+  std::uint16_t queues = 1;
+  std::uint32_t mtu = 0;
+  Idle idle = Idle::sleep;
+};
+
+/// An Eal, a port and a host on it, on an end of the pair.
+struct Station {
+  Station(const Setting& setting, const char* interface, std::uint8_t number)
+      : eal(small_eal(96)),
+        port(eal, {.device = setting.kind + ":" + interface,
+                   .mtu = setting.mtu,
+                   .queues = setting.queues,
+                   .vlan = setting.vlan}),
+        place(eal, port, {.address = host(number, setting.v6)}),
+        loop(eal, setting.idle) {}
+
+  void attach(Pollable& pollable, std::uint16_t queue = 0) { loop.attach(place, place.io(queue), pollable); }
+  /// Until `done`, and as long as the other end still needs answers.
+  bool run(const Channel& other, const std::function<bool()>& done) {
+    const bool ended = loop.run(loop.now() + kPatience, done);
+    other.tell('d');
+    loop.run(loop.now() + kPatience, [&] { return other.is_called(); });
+    return ended;
+  }
+
+  Eal eal;
+  Port port;
+  PortHost place;
+  PortLoop loop;
+};
+
+/// "skip: ..." where AF_XDP is not to be had.
+std::string skip_without(const std::string& kind) {
+  if (kind != "af_xdp") return "";
+  const int file = socket(AF_XDP, SOCK_RAW, 0);
+  if (file < 0) return "skip: this kernel or user has no AF_XDP";
+  close(file);
+  return "";
+}
+
+/// Moves messages, and says what was wrong about it.
+Pair move_messages(const Setting& setting, std::size_t count, std::size_t size, int interface_mtu = 1500) {
+  const std::string skip = skip_without(setting.kind);
+  if (!skip.empty()) return {skip, skip};
+  return play(
+      [&](const Channel& other) -> std::string {
+        Station here(setting, "ve0", 1);
+        Client client(here.place.io(), host(2, setting.v6), count, size);
+        here.attach(client);
+        if (!other.hears('r')) return "the other end did not start";
+        if (!here.run(other, [&] { return client.is_done(); })) {
+          return fmt::format("{} of {} sent", client.sent, count);
+        }
+        if (client.sent != count) return "not all were sent";
+        if (here.place.io().counters().waited == 0) return "the first packet did not wait for its neighbour";
+        return "";
+      },
+      [&](const Channel& other) -> std::string {
+        Station here(setting, "ve1", 2);
+        Server server(here.place.io(), count, size);
+        here.attach(server);
+        other.tell('r');
+        if (!here.run(other, [&] { return server.is_done(); })) {
+          return fmt::format("{} of {} received", server.received, count);
+        }
+        if (server.wrong != 0) return fmt::format("{} messages have other bytes", server.wrong);
+        fmt::print("{}{}{}: {:.2f} Gbps of goodput, {} naps\n", setting.kind, setting.v6 ? ", IPv6" : "",
+                   setting.vlan != 0 ? ", VLAN" : "", server.gbps(), here.loop.counters().sleeps);
+        std::fflush(stdout);
+        return "";
+      },
+      interface_mtu);
+}
+
+#define EXPECT_PLAYED(pair)                                                     \
+  do {                                                                          \
+    const Pair played = (pair);                                                 \
+    if (played.skipped()) GTEST_SKIP() << played.left << " / " << played.right; \
+    EXPECT_EQ(played.left, "") << "left";                                       \
+    EXPECT_EQ(played.right, "") << "right";                                     \
+  } while (false)
+
+TEST(Port, af_packet__moves_messages_between_processes) { EXPECT_PLAYED(move_messages({}, 50, 1 << 20)); }
+TEST(Port, af_xdp__moves_messages_between_processes) { EXPECT_PLAYED(move_messages({.kind = "af_xdp"}, 50, 1 << 20)); }
+TEST(Port, af_packet__moves_messages_over_ipv6_in_a_vlan) {
+  EXPECT_PLAYED(move_messages({.v6 = true, .vlan = 42}, 20, 1 << 18));
+}
+TEST(Port, af_xdp__moves_messages_over_ipv6_in_a_vlan) {
+  EXPECT_PLAYED(move_messages({.kind = "af_xdp", .v6 = true, .vlan = 42}, 20, 1 << 18));
+}
+TEST(Port, af_packet__carries_jumbo_frames) { EXPECT_PLAYED(move_messages({.mtu = 9000}, 20, 1 << 20, 9000)); }
+TEST(Port, af_xdp__carries_frames_of_most_of_a_page) {
+  EXPECT_PLAYED(move_messages({.kind = "af_xdp", .mtu = 3400}, 20, 1 << 20, 3400));
+}
+
+/// A packet socket of the test's own, beside the port.
+class RawSocket {
+ public:
+  explicit RawSocket(const char* interface) : file_(socket(AF_PACKET, SOCK_RAW, 0)) {
+    sockaddr_ll address{};
+    address.sll_family = AF_PACKET;
+    address.sll_ifindex = static_cast<int>(if_nametoindex(interface));
+    [[maybe_unused]] const int bound = bind(file_, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  }
+  ~RawSocket() { close(file_); }
+  RawSocket(const RawSocket&) = delete;
+  RawSocket& operator=(const RawSocket&) = delete;
+  void send(const std::vector<std::byte>& frame) const {
+    [[maybe_unused]] const auto sent = ::send(file_, frame.data(), frame.size(), MSG_DONTWAIT);
+  }
+
+ private:
+  int file_;
+};
+
+/// A frame of the transport's addresses, with an unlucky payload.
+std::vector<std::byte> frame_to(const encap::MacAddress& mac, std::size_t payload) {
+  encap::Headers headers;
+  headers.source_mac = {2, 0, 0, 0, 0, 99};
+  headers.destination_mac = mac;
+  headers.source = host(99);
+  headers.destination = host(2);
+  std::vector<std::byte> frame(encap::kIpv4OverheadBytes + payload);
+  encap::write_headers(headers, payload, 0, frame.data());
+  return frame;
+}
+
+std::vector<std::byte> arp_question(std::uint8_t number) {
+  std::vector<std::byte> frame(60);
+  std::fill_n(frame.begin(), 6, std::byte{0xFF});
+  const std::array<std::uint8_t, 32> rest{2, 0, 0, 0, 0, number, 8,  6, 0, 1,      8, 0, 6, 4, 0, 1,
+                                          2, 0, 0, 0, 0, number, 10, 9, 0, number, 0, 0, 0, 0, 0, 0};
+  std::memcpy(&frame[6], rest.data(), rest.size());
+  const std::array<std::uint8_t, 4> target{10, 9, 0, 2};
+  std::memcpy(&frame[38], target.data(), target.size());
+  return frame;
+}
+
+Pair survive(const std::string& kind) {
+  const std::string skip = skip_without(kind);
+  if (!skip.empty()) return {skip, skip};
+  const Setting setting{.kind = kind, .mtu = 1400};
+  constexpr std::size_t kCount = 60;
+  constexpr std::size_t kSize = 1 << 18;
+  return play(
+      [&](const Channel& other) -> std::string {
+        Station here(setting, "ve0", 1);
+        Client client(here.place.io(), host(2), kCount, kSize);
+        here.attach(client);
+        if (!other.hears('r')) return "the other end did not start";
+        for (const Nanos give_up = here.loop.now() + kPatience; !here.place.io().resolve(host(2));) {
+          if (here.loop.now() > give_up) return "the neighbour does not answer";
+          std::array<RxPacket, 32> packets;
+          here.place.io().receive(packets);
+        }
+        // The neighbour's MAC address, from the kernel that runs it.
+        const RawSocket raw("ve0");
+        const encap::MacAddress mac{2, 0, 0, 0, 0, 2};
+        Random random(3);
+        std::size_t polls = 0;
+        enum class Step { before, down, after } step = Step::before;
+        Nanos went_down;
+        bool saw_down = false;
+        client.each_poll = [&] {
+          if (++polls % 16 == 0) {
+            switch (random.next() % 7) {
+              case 0:
+                raw.send(arp_question(static_cast<std::uint8_t>(3 + random.next() % 200)));
+                break;
+              case 1: {  // broadcast
+                raw.send(frame_to({0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF}, 100));
+                break;
+              }
+              case 2: {  // a fragment
+                auto frame = frame_to(mac, 100);
+                frame[20] |= std::byte{0x20};
+                encap::Headers ignored;
+                frame[24] = frame[25] = std::byte{0};
+                const auto sum = static_cast<std::uint16_t>(~encap::sum(&frame[14], 20));
+                std::memcpy(&frame[24], &sum, 2);
+                raw.send(frame);
+                break;
+              }
+              case 3:  // beyond the port's MTU, but not the interface's
+                raw.send(frame_to(mac, 1472));
+                break;
+              case 4: {  // a wrong IP checksum
+                auto frame = frame_to(mac, 100);
+                frame[24] ^= std::byte{1};
+                raw.send(frame);
+                break;
+              }
+              case 5: {  // a wrong UDP checksum
+                auto frame = frame_to(mac, 100);
+                frame[100] = std::byte{1};
+                raw.send(frame);
+                break;
+              }
+              default: {
+                auto frame = frame_to(mac, random.next() % 64);
+                for (std::size_t i = 14; i < frame.size(); ++i) frame[i] = static_cast<std::byte>(random.next());
+                raw.send(frame);
+                break;
+              }
+            }
+          }
+          if (step == Step::before && client.sent >= kCount / 3) {
+            run_command("ip link set ve0 down");
+            went_down = here.loop.now();
+            step = Step::down;
+          } else if (step == Step::down && here.loop.now() - went_down > 50_ms) {
+            saw_down = !here.port.link().up;
+            run_command("ip link set ve0 up");
+            step = Step::after;
+          }
+        };
+        const auto is_up_again = [&] { return step == Step::after && here.port.link().up; };
+        if (!here.run(other, [&] { return client.is_done() && is_up_again(); })) {
+          return fmt::format("{} of {} sent, link {}", client.sent, kCount, here.port.link().up ? "up" : "down");
+        }
+        if (client.sent != kCount) return "not all were sent";
+        if (!saw_down) return "the port did not tell that its link was down";
+        return "";
+      },
+      [&](const Channel& other) -> std::string {
+        if (!run_command("ip link set ve1 address 02:00:00:00:00:02")) return "skip: no MAC address can be set";
+        Station here(setting, "ve1", 2);
+        Server server(here.place.io(), kCount, kSize);
+        here.attach(server);
+        other.tell('r');
+        if (!here.run(other, [&] { return server.is_done(); })) {
+          return fmt::format("{} of {} received", server.received, kCount);
+        }
+        if (server.wrong != 0) return "messages have other bytes";
+        const PortIoCounters& counters = here.place.io().counters();
+        const auto refused = [&](encap::Reject reason) {
+          return counters.rejected[static_cast<std::size_t>(reason)] != 0;
+        };
+        std::string missing;
+        for (const auto reason : {encap::Reject::oversized, encap::Reject::bad_ip_checksum,
+                                  encap::Reject::bad_udp_checksum, encap::Reject::not_for_us, encap::Reject::not_ip}) {
+          if (!refused(reason)) missing += fmt::format("no frame was refused as {}; ", encap::to_text(reason));
+        }
+        // The kernel puts fragments together, or drops them, before a packet socket of a fan-out sees them.
+        if (kind == "af_xdp" && !refused(encap::Reject::fragment)) missing += "no fragment was refused; ";
+        if (counters.neighbour_frames < 3) missing += "no questions came; ";
+        if (here.place.io().neighbours().answers < 3) missing += "no questions were answered";
+        return missing;
+      });
+}
+
+TEST(Port, af_packet__survives_foreign_frames_and_a_link_that_goes_and_comes) { EXPECT_PLAYED(survive("af_packet")); }
+TEST(Port, af_xdp__survives_foreign_frames_and_a_link_that_goes_and_comes) { EXPECT_PLAYED(survive("af_xdp")); }
+
+Pair outlive(const std::string& kind) {
+  const std::string skip = skip_without(kind);
+  if (!skip.empty()) return {skip, skip};
+  const Setting setting{.kind = kind};
+  return play(
+      [&](const Channel& other) -> std::string {
+        std::string verdict;
+        {
+          Station here(setting, "ve0", 1);
+          ConnectionConfig config;
+          config.give_up_after = 700_ms;
+          Client client(here.place.io(), host(2), 50, 1 << 20, config);
+          here.attach(client);
+          if (!other.hears('r')) return "the other end did not start";
+          here.loop.run(here.loop.now() + kPatience, [&] { return client.closed; });
+          if (!client.closed || client.last_status != Status::unreachable || client.sent < 5 || client.unsent == 0) {
+            verdict =
+                fmt::format("{} sent, {} not, status {}", client.sent, client.unsent, to_text(client.last_status));
+          }
+        }
+        return verdict;
+      },
+      [&](const Channel& other) -> std::string {
+        Station here(setting, "ve1", 2);
+        Server server(here.place.io(), 50, 1 << 20);
+        here.attach(server);
+        other.tell('r');
+        if (!here.loop.run(here.loop.now() + kPatience, [&] { return server.received >= 5; })) return "nothing came";
+        // Dies without a word, but keeps its namespace and link: as if its program hung.
+        here.loop.request_stop();
+        here.loop.run(here.loop.now() + kPatience);
+        for (int i = 0; i < 200 && !other.is_called(); ++i) usleep(10'000);
+        return "";
+      });
+}
+
+TEST(Port, af_packet__outlives_a_peer_that_dies_mid_message) { EXPECT_PLAYED(outlive("af_packet")); }
+TEST(Port, af_xdp__outlives_a_peer_that_dies_mid_message) { EXPECT_PLAYED(outlive("af_xdp")); }
+
+Pair share() {
+  const Setting setting{.queues = 2};
+  constexpr std::size_t kCount = 20;
+  return play(
+      [&](const Channel& other) -> std::string {
+        Station here(setting, "ve0", 1);
+        std::vector<std::unique_ptr<Client>> clients;
+        for (std::uint16_t i = 0; i < 2; ++i) {
+          Address to = host(2);
+          to.port = static_cast<std::uint16_t>(to.port + 1 - i);
+          clients.push_back(std::make_unique<Client>(here.place.io(i), to, kCount, 1 << 18));
+          here.attach(*clients.back(), i);
+        }
+        if (!other.hears('r')) return "the other end did not start";
+        const bool done = here.run(other, [&] { return clients[0]->is_done() && clients[1]->is_done(); });
+        if (!done || clients[0]->sent != kCount || clients[1]->sent != kCount) {
+          return fmt::format("{} and {} of {} sent", clients[0]->sent, clients[1]->sent, kCount);
+        }
+        return "";
+      },
+      [&](const Channel& other) -> std::string {
+        Station here(setting, "ve1", 2);
+        Server first(here.place.io(0), kCount, 1 << 18);
+        Server second(here.place.io(1), kCount, 1 << 18);
+        here.attach(first, 0);
+        here.attach(second, 1);
+        other.tell('r');
+        if (!here.run(other, [&] { return first.is_done() && second.is_done(); })) {
+          return fmt::format("{} and {} of {} received", first.received, second.received, kCount);
+        }
+        const auto& a = here.place.io(0).counters();
+        const auto& b = here.place.io(1).counters();
+        if (first.wrong + second.wrong != 0) return "messages have other bytes";
+        if (a.handover_full + b.handover_full != 0) return "packets were lost between shards";
+        if (a.handed_over + b.handed_over != a.taken_over + b.taken_over) return "packets vanished between shards";
+        // Neighbours' answers come in one queue, and both shards needed them.
+        if (a.handed_over + b.handed_over == 0) return "nothing was handed over";
+        return "";
+      });
+}
+
+TEST(Port, af_packet__gives_each_shard_its_packets) { EXPECT_PLAYED(share()); }
+
+/// Only keeps its end of the pair there, as long as the other end lives.
+std::string idle_part(const Channel& other) {
+  [[maybe_unused]] const bool heard = other.hears('e');
+  return "";
+}
+
+std::string error_of(const Eal& eal, const PortConfig& config) {
+  try {
+    const Port port(eal, config);
+  } catch (const InputError& error) {
+    return std::string("input: ") + error.what();
+  } catch (const RunError& error) {
+    return std::string("run: ") + error.what();
+  }
+  return "no error";
+}
+
+TEST(Port, says_in_one_line_why_it_can_not_be_had_and_what_to_do) {
+  EXPECT_PLAYED(play(
+      [](const Channel& /*other*/) -> std::string {
+        run_command("ip link set lo up; ip link add vdown type veth peer name vdown1");
+        const Eal eal(small_eal());
+        std::string problems;
+        const auto expect = [&](const PortConfig& config, const std::string& text) {
+          const std::string error = error_of(eal, config);
+          if (error.find(text) == std::string::npos || error.find('\n') != std::string::npos) {
+            problems += fmt::format("{}: {}\n", config.device, error);
+          }
+        };
+        expect({.device = "af_packet:nosuch0"}, "input: there is no interface \"nosuch0\"");
+        expect({.device = "af_xdp:nosuch0"}, "input: there is no interface \"nosuch0\"");
+        expect({.device = "af_packet:vdown"}, "run: port \"af_packet:vdown\": interface vdown is down; bring it up");
+        expect({.device = "af_packet:lo"}, "no Ethernet interface");
+        expect({.device = "af_packet:ve0", .mtu = 9000}, "ve0 has 1500; set it: ip link set dev ve0 mtu 9000");
+        expect({.device = "af_packet:ve0", .mtu = 100}, "input: port \"af_packet:ve0\": an MTU of 100 bytes; give 576");
+        expect({.device = "af_packet:ve0", .queues = 65}, "65 queues; give 1 to 64");
+        expect({.device = "af_packet:ve0", .descriptors = 8}, "give 64 to 4096");
+        expect({.device = "af_packet:ve0", .spare_buffers = 900'000}, "start it with");
+        expect({.device = "af_packet:ve0", .vlan = 4095}, "VLAN 4095; give 1 to 4094");
+        expect({.device = "af_packet:ve0", .buffer_bytes = 512}, "can't scatter");
+        expect({.device = "net_nosuch0"}, "DPDK has no driver");
+        expect({.device = "0000:3b:00.0"}, "DPDK was not allowed to take NIC 0000:3b:00.0");
+        expect({.device = "memif:/nosuch/folder/m,role=server"}, "the folder of /nosuch/folder/m is not there");
+        expect({.device = "memif:/tmp/nobody.sock"}, "nobody listens on /tmp/nobody.sock; start the end with");
+        expect({.device = "tap:ve0"}, "there is an interface ve0 already");
+        expect({.device = "eth0"}, "is no kind of port");
+        {
+          const Port first(eal, {.device = "af_packet:ve0"});
+          expect({.device = "af_packet:ve0"}, "this process has that port already");
+        }
+        for (int again = 0; again < 3; ++again) expect({.device = "af_packet:ve0"}, "no error");
+        if (free_ports() != max_ports()) problems += "ports were not given back";
+        if (skip_without("af_xdp").empty()) {
+          expect({.device = "af_xdp:ve0", .queues = 3}, "3 queues, but ve0 has 1 for AF_XDP; give 1");
+          run_command("ip link add vtwo numrxqueues 2 numtxqueues 2 type veth peer name vtwo1; ip link set vtwo up");
+          expect({.device = "af_xdp:vtwo"}, "vtwo receives on 2 queues, and AF_XDP would hear 1 of them");
+          expect({.device = "af_xdp:ve0", .mtu = 1600}, "ve0 has 1500");
+          for (int again = 0; again < 3; ++again) expect({.device = "af_xdp:ve0"}, "no error");
+        }
+        return problems;
+      },
+      idle_part));
+}
+
+TEST(Port, af_xdp__leaves_an_interface_to_the_process_that_has_it) {
+  if (const std::string skip = skip_without("af_xdp"); !skip.empty()) GTEST_SKIP() << skip;
+  EXPECT_PLAYED(play(
+      [](const Channel& /*other*/) -> std::string {
+        const auto claim = [](const Channel& channel) -> std::string {
+          if (!channel.hears('g')) return "";
+          const Eal eal(small_eal());
+          return error_of(eal, {.device = "af_xdp:ve0"});
+        };
+        const auto hold = [](const Channel& channel) -> std::string {
+          const Eal eal(small_eal());
+          const Port port(eal, {.device = "af_xdp:ve0"});
+          channel.tell('h');
+          for (;;) pause();
+        };
+        std::array<int, 2> ends{};
+        std::array<int, 2> more{};
+        if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) != 0) return "no sockets";
+        if (socketpair(AF_UNIX, SOCK_STREAM, 0, more.data()) != 0) return "no sockets";
+        Host claimant(claim, ends[1], ends[0]);
+        Host holder(hold, more[1], more[0]);
+        if (!Channel(more[0]).hears('h')) return "the holder has no port";
+        Channel(ends[0]).tell('g');
+        const std::string error = claimant.finish();
+        if (error.find("another process uses ve0 with AF_XDP; end it") == std::string::npos) return error;
+        if (!run_command("ip -d link show ve0 | grep -q prog/xdp")) return "the holder has lost its XDP program";
+        holder.finish(0);  // killed
+        const Eal eal(small_eal());
+        const std::string after = error_of(eal, {.device = "af_xdp:ve0"});
+        if (after != "no error") return "after the holder's death: " + after;
+        return run_command("ip -d link show ve0 | grep -q prog/xdp") ? "an XDP program was left behind" : "";
+      },
+      idle_part));
+}
+
+TEST(Port, tells_about_itself) {
+  EXPECT_PLAYED(play(
+      [](const Channel& /*other*/) -> std::string {
+        const Eal eal(small_eal(96));
+        const Port port(eal, {.device = "af_packet:ve0", .promiscuous = true, .vlan = 7});
+        if (port.driver() != "net_af_packet" || port.mtu() != 1500 || port.frame_bytes() != 1518 ||
+            port.queues() != 1) {
+          return port.description();
+        }
+        if (!port.link().up || port.link().rate.is_zero()) return "the link is not up";
+        const auto statistics = port.statistics();
+        const bool found = std::any_of(statistics.begin(), statistics.end(),
+                                       [](const auto& entry) { return entry.first == "rx_good_packets"; });
+        if (!found) return "no counter rx_good_packets";
+        const Port ring(eal, {.device = "ring:loop", .mtu = 9000, .queues = 2});
+        if (ring.mtu() != 9000 || ring.steering() != Steering::peer || ring.pool(1) == nullptr) return "ring";
+        return "";
+      },
+      idle_part));
+}
+
+}  // namespace
+}  // namespace mltcp::dpdk
