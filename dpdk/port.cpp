@@ -29,7 +29,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
-#include <optional>
+#include <random>
 #include <string_view>
 
 #include "mltcp/base/error.h"
@@ -237,6 +237,14 @@ std::mutex& set_up_mutex() {
   return mutex;
 }
 
+/// For devices that have none. DPDK's own are the same in processes that were forked before DPDK started.
+std::string random_mac() {
+  std::random_device source;
+  std::string text = "02";
+  for (int i = 0; i < 5; ++i) text += fmt::format(":{:02x}", source() & 0xFF);
+  return text;
+}
+
 std::uint64_t only_if(bool wanted, std::uint64_t offloads) { return wanted ? offloads : 0; }
 
 }  // namespace
@@ -432,9 +440,9 @@ struct Port::Impl {
         case Kind::memif: {
           static std::atomic<unsigned> instances{0};
           device = fmt::format("net_memif{}", instances++);
-          arguments = fmt::format("role={},id={},socket={},socket-abstract=no,bsize={},rsize={}",
+          arguments = fmt::format("role={},id={},socket={},socket-abstract=no,bsize={},rsize={},mac={}",
                                   name.server ? "server" : "client", name.id, name.target, (plan.room + 63) / 64 * 64,
-                                  std::countr_zero(plan.descriptors));
+                                  std::countr_zero(plan.descriptors), random_mac());
           break;
         }
         case Kind::tap:
@@ -654,8 +662,11 @@ struct Port::Impl {
     if (!config.interrupts) return;
     interrupts = true;
     for (std::uint16_t queue = 0; queue < config.queues; ++queue) {
-      interrupts = interrupts && rte_eth_dev_rx_intr_ctl_q_get_fd(id, queue) >= 0 &&
-                   rte_eth_dev_rx_intr_enable(id, queue) == 0 && rte_eth_dev_rx_intr_disable(id, queue) == 0;
+      // Where the queue is a file of the kernel's, there is nothing to enable.
+      const int enabled = rte_eth_dev_rx_intr_enable(id, queue);
+      interrupts =
+          interrupts && rte_eth_dev_rx_intr_ctl_q_get_fd(id, queue) >= 0 && (enabled == 0 || enabled == -ENOTSUP);
+      if (enabled == 0) rte_eth_dev_rx_intr_disable(id, queue);
     }
   }
 

@@ -105,7 +105,7 @@ class Port {
     bool multi_segments = false;
   };
   [[nodiscard]] const OffloadsInUse& offloads() const;
-  /// Whether rte_eth_dev_rx_intr_enable() works on all queues.
+  /// Whether all queues tell of a packet by a file that can be waited for (rte_eth_dev_rx_intr_ctl_q).
   [[nodiscard]] bool has_interrupts() const;
 
   /// Asks the kernel or DPDK, which hears of changes by an interrupt where the driver has one: a microsecond or two.

@@ -140,15 +140,17 @@ struct Setting {
   std::uint16_t queues = 1;
   std::uint32_t mtu = 0;
   Idle idle = Idle::sleep;
+  bool interrupts = false;
 };
 
 /// An Eal, a port and a host on it, on an end of the pair.
 struct Station {
-  Station(const Setting& setting, const char* interface, std::uint8_t number)
+  Station(const Setting& setting, const std::string& device, std::uint8_t number)
       : eal(small_eal(96)),
-        port(eal, {.device = setting.kind + ":" + interface,
+        port(eal, {.device = setting.kind + ":" + device,
                    .mtu = setting.mtu,
                    .queues = setting.queues,
+                   .interrupts = setting.interrupts,
                    .vlan = setting.vlan}),
         place(eal, port, {.address = host(number, setting.v6)}),
         loop(eal, setting.idle) {}
@@ -464,7 +466,8 @@ Pair share() {
         const auto& b = here.place.io(1).counters();
         if (first.wrong + second.wrong != 0) return "messages have other bytes";
         if (a.handover_full + b.handover_full != 0) return "packets were lost between shards";
-        if (a.handed_over + b.handed_over != a.taken_over + b.taken_over) return "packets vanished between shards";
+        const auto all_taken = [&] { return a.handed_over + b.handed_over == a.taken_over + b.taken_over; };
+        if (!here.loop.run(here.loop.now() + 2_s, all_taken)) return "packets vanished between shards";
         // Neighbours' answers come in one queue, and both shards needed them.
         if (a.handed_over + b.handed_over == 0) return "nothing was handed over";
         return "";
@@ -472,12 +475,6 @@ Pair share() {
 }
 
 TEST(Port, af_packet__gives_each_shard_its_packets) { EXPECT_PLAYED(share()); }
-
-/// Only keeps its end of the pair there, as long as the other end lives.
-std::string idle_part(const Channel& other) {
-  [[maybe_unused]] const bool heard = other.hears('e');
-  return "";
-}
 
 std::string error_of(const Eal& eal, const PortConfig& config) {
   try {
@@ -488,6 +485,157 @@ std::string error_of(const Eal& eal, const PortConfig& config) {
     return std::string("run: ") + error.what();
   }
   return "no error";
+}
+
+/// Only keeps its end of the pair there, as long as the other end lives.
+std::string idle_part(const Channel& other) {
+  [[maybe_unused]] const bool heard = other.hears('e');
+  return "";
+}
+
+TEST(Port, memif__moves_messages_between_processes) {
+  const std::string socket = fmt::format("/tmp/mltcp-port-test-{}.sock", getpid());
+  const Pair both = play(
+      [&](const Channel& other) -> std::string {
+        if (!other.hears('r')) return "the other end did not start";
+        Station here({.kind = "memif"}, socket, 1);
+        Client client(here.place.io(), host(2), 20, 1 << 20);
+        here.attach(client);
+        const bool done = here.run(other, [&] { return client.is_done(); });
+        return done && client.sent == 20 ? "" : fmt::format("{} sent, link {}", client.sent, here.port.link().up);
+      },
+      [&](const Channel& other) -> std::string {
+        Station here({.kind = "memif"}, socket + ",role=server", 2);
+        Server server(here.place.io(), 20, 1 << 20);
+        here.attach(server);
+        if (here.port.link().up) return "the link is up without a peer";
+        other.tell('r');
+        const bool done = here.run(other, [&] { return server.is_done(); });
+        if (!done || server.wrong != 0) return fmt::format("{} received, {} wrong", server.received, server.wrong);
+        return "";
+      });
+  unlink(socket.c_str());
+  EXPECT_PLAYED(both);
+}
+
+/// Sends numbered datagrams to the kernel, one after the other, and counts those that come back as they were.
+class Pinger final : public Pollable {
+ public:
+  Pinger(PortIo& io, const Address& to) : io_(io), to_(to) {}
+  Nanos poll(Nanos now) override {
+    std::array<RxPacket, 32> packets;
+    for (std::size_t count = 0; (count = io_.receive(packets)) != 0;) {
+      for (std::size_t i = 0; i < count; ++i) {
+        std::uint64_t number = 0;
+        if (packets[i].bytes.size() == sizeof number) std::memcpy(&number, packets[i].bytes.data(), sizeof number);
+        if (number == next_ && packets[i].source == to_) {
+          ++back;
+          sent_at_ = {};
+        }
+      }
+    }
+    if (sent_at_ == Nanos() || now - sent_at_ > 200_ms) {
+      ++next_;
+      const TxPacket packet{&to_, std::as_bytes(std::span(&next_, 1)), {}, Ecn::ect0, 3};
+      io_.send({&packet, 1});
+      sent_at_ = now;
+    }
+    return sent_at_ + 200_ms;
+  }
+  std::size_t back = 0;
+
+ private:
+  PortIo& io_;
+  Address to_;
+  std::uint64_t next_ = 0;
+  Nanos sent_at_;
+};
+
+TEST(Port, tap__speaks_with_the_kernel_and_wakes_up_by_its_interrupts) {
+  if (access("/dev/net/tun", R_OK | W_OK) != 0) GTEST_SKIP() << "/dev/net/tun is not to be had";
+  EXPECT_PLAYED(play(
+      [](const Channel& /*other*/) -> std::string {
+        Station here({.kind = "tap", .interrupts = true}, "mltap0", 1);
+        if (!run_command("ip address add 10.9.0.2/24 dev mltap0")) return "no address";
+        const int echo = socket(AF_INET, SOCK_DGRAM, 0);
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_port = htons(9000);
+        if (bind(echo, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return "no echo";
+        const pid_t echoer = fork();
+        if (echoer == 0) {
+          for (;;) {
+            std::array<char, 2048> bytes{};
+            sockaddr_in from{};
+            socklen_t size = sizeof from;
+            const auto got = recvfrom(echo, bytes.data(), bytes.size(), 0, reinterpret_cast<sockaddr*>(&from), &size);
+            if (got < 0) _exit(0);
+            sendto(echo, bytes.data(), static_cast<std::size_t>(got), 0, reinterpret_cast<sockaddr*>(&from), size);
+          }
+        }
+        Address to = host(2);
+        to.port = 9000;
+        Pinger pinger(here.place.io(), to);
+        here.attach(pinger);
+        const bool done = here.loop.run(here.loop.now() + kPatience, [&] { return pinger.back >= 50; });
+        kill(echoer, SIGKILL);
+        waitpid(echoer, nullptr, 0);
+        if (!done) return fmt::format("{} of 50 came back", pinger.back);
+        const auto& neighbours = here.place.io().neighbours();
+        if (neighbours.learnt == 0) return "the kernel was not asked";
+        if (!here.port.has_interrupts()) return "skip: this tap driver has no interrupts";
+        return here.loop.counters().sleeps > 10 ? "" : "the loop did not sleep";
+      },
+      idle_part));
+}
+
+TEST(PortLoop, stops_from_a_signal_handler_and_runs_on_a_core_of_its_own) {
+  EXPECT_PLAYED(play(
+      [](const Channel& /*other*/) -> std::string {
+        if (usable_cpus().size() < 2) return "skip: one CPU";
+        EalOptions options = small_eal();
+        options.cores = fmt::format("{},{}", usable_cpus()[0], usable_cpus()[1]);
+        const Eal eal(options);
+        const Port port(eal, {.device = "ring:loop"});
+        const PortHost place(eal, port, {.address = host(1)});
+        for (const Idle idle : {Idle::spin, Idle::pause, Idle::sleep}) {
+          struct Counter final : Pollable {
+            Nanos poll(Nanos now) override {
+              if (++polls == 500) throw RunError("enough");
+              return now + 10_ms;
+            }
+            int polls = 0;
+          } counter;
+          static PortLoop* current = nullptr;
+          PortLoop loop(eal, idle);
+          current = &loop;
+          struct sigaction action {};
+          action.sa_handler = [](int) { current->request_stop(); };
+          sigaction(SIGALRM, &action, nullptr);
+          alarm(1);
+          if (!loop.run(loop.now() + kPatience)) return "the signal did not stop the loop";
+          if (loop.run(loop.now() + 20_ms)) return "the stop was not forgotten";
+          loop.attach(place, place.io(), counter);
+          loop.launch(1, loop.now() + kPatience);
+          try {
+            loop.wait();
+            return "what the Pollable threw is lost";
+          } catch (const RunError& error) {
+            if (std::string(error.what()) != "enough") return error.what();
+          }
+          counter.polls = 1000;
+          loop.launch(1, loop.now() + kPatience);
+          loop.request_stop();
+          if (!loop.wait()) return "the launched loop did not stop";
+          try {
+            loop.launch(2, loop.now());
+            return "there is no core 2";
+          } catch (const InputError&) {
+          }
+        }
+        return "";
+      },
+      idle_part));
 }
 
 TEST(Port, says_in_one_line_why_it_can_not_be_had_and_what_to_do) {
