@@ -117,6 +117,7 @@ class Server final : public Pollable {
     return due;
   }
   [[nodiscard]] bool is_done() const { return received == count_; }
+  [[nodiscard]] const ShardStats& stats() const { return shard_.stats(); }
   [[nodiscard]] double gbps() const {
     return static_cast<double>(received * size_) * 8 / static_cast<double>((ended - began).count);
   }
@@ -255,13 +256,14 @@ class RawSocket {
 };
 
 /// A frame of the transport's addresses, with an unlucky payload.
-std::vector<std::byte> frame_to(const encap::MacAddress& mac, std::size_t payload) {
+std::vector<std::byte> frame_to(const encap::MacAddress& mac, std::size_t payload, std::uint16_t vlan = 0) {
   encap::Headers headers;
+  headers.vlan = vlan;
   headers.source_mac = {2, 0, 0, 0, 0, 99};
   headers.destination_mac = mac;
   headers.source = host(99);
   headers.destination = host(2);
-  std::vector<std::byte> frame(encap::kIpv4OverheadBytes + payload);
+  std::vector<std::byte> frame(encap::header_bytes(headers.destination, vlan) + payload);
   encap::write_headers(headers, payload, 0, frame.data());
   return frame;
 }
@@ -304,7 +306,7 @@ Pair survive(const std::string& kind) {
         bool saw_down = false;
         client.each_poll = [&] {
           if (++polls % 16 == 0) {
-            switch (random.next() % 7) {
+            switch (random.next() % 8) {
               case 0:
                 raw.send(arp_question(static_cast<std::uint8_t>(3 + random.next() % 200)));
                 break;
@@ -315,7 +317,6 @@ Pair survive(const std::string& kind) {
               case 2: {  // a fragment
                 auto frame = frame_to(mac, 100);
                 frame[20] |= std::byte{0x20};
-                encap::Headers ignored;
                 frame[24] = frame[25] = std::byte{0};
                 const auto sum = static_cast<std::uint16_t>(~encap::sum(&frame[14], 20));
                 std::memcpy(&frame[24], &sum, 2);
@@ -337,6 +338,9 @@ Pair survive(const std::string& kind) {
                 raw.send(frame);
                 break;
               }
+              case 6:  // right, but of a VLAN that is not ours
+                raw.send(frame_to(mac, 100, 9));
+                break;
               default: {
                 auto frame = frame_to(mac, random.next() % 64);
                 for (std::size_t i = 14; i < frame.size(); ++i) frame[i] = static_cast<std::byte>(random.next());
@@ -378,6 +382,7 @@ Pair survive(const std::string& kind) {
           return counters.rejected[static_cast<std::size_t>(reason)] != 0;
         };
         std::string missing;
+        if (server.stats().foreign_packets != 0) missing += "what is not the host's came to the transport; ";
         for (const auto reason : {encap::Reject::oversized, encap::Reject::bad_ip_checksum,
                                   encap::Reject::bad_udp_checksum, encap::Reject::not_for_us, encap::Reject::not_ip}) {
           if (!refused(reason)) missing += fmt::format("no frame was refused as {}; ", encap::to_text(reason));
