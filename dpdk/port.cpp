@@ -627,7 +627,7 @@ struct Port::Impl {
     if (name.kind == Kind::af_xdp) {
       if (log_has("xdp-dispatcher") || log_has("xsk_def_xdp_prog") || log_has("No such file")) {
         return fmt::format(
-            "port {}: libxdp does not find its BPF programs; install libxdp-dev, or set LIBXDP_OBJECT_PATH "
+            "port {}: libxdp does not find its BPF programs; install libxdp1, or set LIBXDP_OBJECT_PATH "
             "to the folder that has xdp-dispatcher.o{}",
             quoted(), words());
       }
