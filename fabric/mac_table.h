@@ -1,0 +1,59 @@
+// The filtering database of a learning bridge (IEEE 802.1D-2004 section 7.9): which port leads to which MAC address,
+// learnt from source addresses and forgotten when nothing was heard for the ageing time. A set-associative hash table
+// of fixed size: an address has four places. When all four are held by others that are not aged, it is not learnt, so
+// that a flood of invented addresses can't push out those in use; frames to it are flooded.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "mltcp/base/units.h"
+
+namespace mltcp::fabric {
+
+/// A MAC address as a number, its first octet in bits 47 to 40.
+using MacNumber = std::uint64_t;
+
+/// Whether it is a group address: multicast, or broadcast.
+constexpr bool is_group(MacNumber mac) { return (mac >> 40 & 1) != 0; }
+
+struct MacTableConfig {
+  std::uint32_t entries = 4096;   ///< 4 to 2^20; rounded up to a power of two
+  Nanos ageing{300'000'000'000};  ///< 1 s to 1'000'000 s, as the standard allows
+};
+
+class MacTable {
+ public:
+  enum class Learnt : std::uint8_t { known, added, moved, full };
+
+  /// Throws InputError if `config` is out of range.
+  explicit MacTable(const MacTableConfig& config);
+
+  /// Notes that `mac`, not 0, was heard on `port`, below 2^16.
+  Learnt learn(MacNumber mac, std::uint32_t port, Nanos now);
+  /// The port that leads to `mac`; none if it isn't known, or was not heard for the ageing time.
+  [[nodiscard]] std::optional<std::uint32_t> find(MacNumber mac, Nanos now) const;
+  /// Forgets all that was learnt on `port`.
+  void forget(std::uint32_t port);
+  /// Addresses known at `now`. Looks at the whole table.
+  [[nodiscard]] std::size_t size(Nanos now) const;
+
+ private:
+  static constexpr std::size_t ways = 4;
+  struct alignas(64) Set {
+    std::array<std::uint64_t, ways> keys{};  // address and port: mac << 16 | port; 0: free
+    std::array<Nanos, ways> heard{};
+  };
+  static_assert(sizeof(Set) == 64);
+
+  [[nodiscard]] std::size_t index_of(MacNumber mac) const { return (mac * 0x9E3779B97F4A7C15) >> shift_; }
+  [[nodiscard]] bool aged(const Set& set, std::size_t way, Nanos now) const { return now - set.heard[way] > ageing_; }
+
+  std::vector<Set> sets_;
+  std::uint32_t shift_;
+  Nanos ageing_;
+};
+
+}  // namespace mltcp::fabric
