@@ -12,12 +12,21 @@
 
 #include "mltcp/base/handoff.h"
 #include "mltcp/dpdk/ring_port.h"
+#include "mltcp/transport/encapsulation.h"
 
 namespace mltcp::dpdk {
 
 /// The bytes of a packet's first segment.
 inline std::span<std::byte> frame_of(rte_mbuf* packet) {
   return {rte_pktmbuf_mtod(packet, std::byte*), rte_pktmbuf_data_len(packet)};
+}
+
+/// Flips one bit behind the Ethernet header, which the random number `bits` chooses. The frame check sequence that
+/// would find it in a NIC is not there; the checksums of the headers find it at the receiver.
+inline void flip_bit(std::span<std::byte> frame, std::uint64_t bits) {
+  if (frame.size() <= encap::kEthernetBytes) return;
+  const std::size_t at = encap::kEthernetBytes + (bits >> 3) % (frame.size() - encap::kEthernetBytes);
+  frame[at] ^= static_cast<std::byte>(1U << (bits & 7));
 }
 
 inline void free_packets(rte_mbuf** packets, std::size_t count) {

@@ -73,14 +73,6 @@ fabric::Link make_link(const char* name, const fabric::LinkConfig& config) {
   }
 }
 
-/// Packets that a link can hold: in its buffer and on the way, if they are of 200 bytes on average.
-std::uint64_t packets_in(const fabric::LinkConfig& link) {
-  constexpr Bytes kMost = Bytes{8} << 20;
-  const Bytes waiting = link.buffer_bytes == 0 ? kMost : std::min(link.buffer_bytes, kMost);
-  const Bytes flying = std::min(link.rate.bytes_in(link.delay), kMost);
-  return (waiting + flying) / 200;
-}
-
 struct Plan {
   std::uint32_t buffers = 0;
   std::uint32_t frame_bytes = 0;
@@ -304,14 +296,7 @@ struct RingDumbbell::Impl {
       }
     }
     if (admission.corrupt) [[unlikely]]
-      damage(frame_of(packet), admission.corrupt_bits);
-  }
-
-  /// Flips one bit of the IP packet. The frame check sequence that would find it in a NIC is not there; the checksums
-  /// of the headers find it at the receiver.
-  static void damage(std::span<std::byte> frame, std::uint64_t bits) {
-    const std::size_t at = encap::kEthernetBytes + (bits >> 3) % (frame.size() - encap::kEthernetBytes);
-    frame[at] ^= static_cast<std::byte>(1U << (bits & 7));
+      flip_bit(frame_of(packet), admission.corrupt_bits);
   }
 
   void cross_shared_link(fabric::Link& link, Nanos now, std::size_t& left) {

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string>
 
+#include "mltcp/fabric/link.h"
+
 struct rte_mempool;
 struct rte_ring;
 
@@ -17,6 +19,9 @@ namespace mltcp::dpdk {
 std::uint32_t max_ports();
 /// Ports that are still free.
 std::uint32_t free_ports();
+
+/// Packets that a link can hold: in its buffer and on the way, if they are of 200 bytes on average, and within reason.
+std::uint32_t packets_in(const fabric::LinkConfig& link);
 
 class PacketPool {
  public:

@@ -21,8 +21,10 @@ namespace {
 
 constexpr std::uint16_t kEtherTypeIpv4 = 0x0800;
 constexpr std::uint16_t kEtherTypeIpv6 = 0x86DD;
-constexpr std::uint16_t kEtherTypeVlan = 0x8100;
+constexpr std::uint16_t kEtherTypeVlan = 0x8100;        // IEEE 802.1Q
+constexpr std::uint16_t kEtherTypeServiceTag = 0x88A8;  // IEEE 802.1ad
 constexpr std::uint16_t kVlanMask = 0x0FFF;
+constexpr std::uint8_t kProtocolTcp = 6;
 constexpr std::uint8_t kProtocolUdp = 17;
 constexpr std::uint8_t kProtocolIpv6Fragment = 44;
 constexpr std::uint16_t kDontFragment = 0x4000;
@@ -34,6 +36,10 @@ constexpr std::uint16_t fold(std::uint64_t total) {
   auto half = static_cast<std::uint32_t>(total >> 32);
   half += std::rotl(half, 16);
   return static_cast<std::uint16_t>(half >> 16);
+}
+
+constexpr bool is_tag(std::uint16_t ether_type) {
+  return ether_type == kEtherTypeVlan || ether_type == kEtherTypeServiceTag;
 }
 
 /// The last 0 to 63 bytes; `copy` is a compile-time choice, so that both uses stay branch-free.
@@ -379,15 +385,63 @@ Reject parse(std::span<const std::byte> bytes, VerifyUdp verify, Frame& out, Ver
   return Reject::none;
 }
 
+FrameFault glance(std::span<const std::byte> bytes, std::size_t frame_bytes, Glance& out) {
+  if (bytes.size() < kEthernetBytes) return FrameFault::runt;
+  std::memcpy(out.destination_mac.data(), bytes.data(), 6);
+  std::memcpy(out.source_mac.data(), bytes.data() + 6, 6);
+  if ((out.source_mac[0] & 1) != 0 || out.source_mac == MacAddress{}) return FrameFault::bad_source;
+  out.priority = 0;
+  out.ecn = Ecn::not_ect;
+  out.ip_offset = 0;
+  std::size_t at = kEthernetBytes - 2;
+  std::uint16_t ether_type = load_network(bytes.data() + at);
+  const bool tagged = is_tag(ether_type);
+  for (int tags = 0; tags < 2 && is_tag(ether_type); ++tags) {
+    if (bytes.size() < at + 6) return FrameFault::runt;
+    if (tags == 0) out.priority = static_cast<std::uint8_t>(load_network(bytes.data() + at + 2) >> 13);
+    at += 4;
+    ether_type = load_network(bytes.data() + at);
+  }
+  at += 2;
+  const auto packet = bytes.subspan(at);
+  const bool v4 = ether_type == kEtherTypeIpv4 && packet.size() >= kIpv4Bytes && (packet[0] >> 4) == std::byte{4};
+  const bool v6 = ether_type == kEtherTypeIpv6 && packet.size() >= kIpv6Bytes && (packet[0] >> 4) == std::byte{6};
+  if (!v4 && !v6) return FrameFault::none;
+  const std::size_t length = v4 ? load_network(packet.data() + 2) : kIpv6Bytes + load_network(packet.data() + 4);
+  if (length > frame_bytes - at) return FrameFault::cut_short;
+  out.ip_offset = at;
+  const unsigned traffic_class =
+      v4 ? std::to_integer<unsigned>(packet[1]) : unsigned{load_network(packet.data())} >> 4 & 0xFF;
+  if (!tagged) out.priority = static_cast<std::uint8_t>(traffic_class >> 5);
+  out.ecn = static_cast<Ecn>(traffic_class & 3);
+  return FrameFault::none;
+}
+
+bool transport_checksum_is_wrong(std::span<const std::byte> frame, const Glance& seen) {
+  if (seen.ip_offset == 0) return false;
+  const auto ip = frame.subspan(seen.ip_offset);
+  const bool v4 = (ip[0] >> 4) == std::byte{4};
+  const std::size_t header = v4 ? (std::to_integer<std::size_t>(ip[0]) & 15) * 4 : kIpv6Bytes;
+  const std::size_t end = v4 ? load_network(ip.data() + 2) : kIpv6Bytes + load_network(ip.data() + 4);
+  const auto protocol = std::to_integer<std::uint8_t>(ip[v4 ? 9 : 6]);
+  if (protocol != kProtocolTcp && protocol != kProtocolUdp) return false;
+  if (end > ip.size() || end < header + (protocol == kProtocolTcp ? 20 : kUdpBytes)) return false;
+  if (v4 && (header < kIpv4Bytes || (load_network(ip.data() + 6) & kMoreFragmentsOrOffset) != 0)) return false;
+  const auto segment = ip.subspan(header, end - header);
+  if (protocol == kProtocolUdp && load<std::uint16_t>(segment.data() + 6) == 0) return !v4;
+  const std::uint64_t pseudo = std::uint64_t{sum(ip.data() + (v4 ? 12 : 8), v4 ? 8 : 32)} +
+                               to_network(static_cast<std::uint16_t>(segment.size())) + to_network(protocol);
+  return fold(pseudo + sum(segment.data(), segment.size())) != 0xFFFF;
+}
+
 bool mark_congestion(std::span<std::byte> frame) {
-  std::byte* ip = frame.data() + kEthernetBytes;
-  if (load_network(ip - 2) == kEtherTypeVlan) ip += kVlanBytes;
-  if (load_network(ip - 2) == kEtherTypeIpv6) {
-    if ((ip[1] & std::byte{0x30}) == std::byte{0}) return false;
+  Glance seen;
+  if (glance(frame, SIZE_MAX, seen) != FrameFault::none || seen.ecn == Ecn::not_ect) return false;
+  std::byte* ip = frame.data() + seen.ip_offset;
+  if ((ip[0] >> 4) == std::byte{6}) {
     ip[1] |= std::byte{0x30};
     return true;
   }
-  if ((ip[1] & std::byte{3}) == std::byte{0}) return false;
   const auto before = load<std::uint16_t>(ip);
   ip[1] |= std::byte{3};
   store(ip + 10, update_checksum(load<std::uint16_t>(ip + 10), before, load<std::uint16_t>(ip)));

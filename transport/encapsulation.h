@@ -182,8 +182,33 @@ Reject parse_headers(std::span<const std::byte> first, std::size_t frame_bytes, 
 /// parse_headers() made of them; `payload_sum` is the partial sum of the payload.
 bool udp_checksum_holds(std::span<const std::byte> first, const Layout& layout, std::uint16_t payload_sum);
 
-/// Sets the ECN codepoint of the IP packet in `frame`, which parse() accepted, to "congestion experienced"; false,
-/// and nothing changed, if the packet is not ECN-capable.
+/// What a frame of any kind tells a switch between its ends.
+struct Glance {
+  MacAddress source_mac{};
+  MacAddress destination_mac{};
+  /// Priority of the outer tag (802.1Q or 802.1ad), otherwise the upper three bits of an IP packet's DSCP, otherwise 0.
+  std::uint8_t priority = 0;
+  Ecn ecn = Ecn::not_ect;     ///< of the IP packet, behind at most two tags
+  std::size_t ip_offset = 0;  ///< where it begins; 0: there is none
+};
+
+enum class FrameFault : std::uint8_t {
+  none,
+  runt,        ///< ends within the Ethernet header or a tag
+  bad_source,  ///< the source address is none of a station: all zeros, or a group's
+  cut_short,   ///< ends before its IP packet does, as a frame longer than a receiver's buffer may
+};
+
+/// Looks at a frame of `frame_bytes` in all, whose first ones are `bytes` (all of them, or 64 at least). What looks
+/// like an IP packet and is none counts as none. `out` is complete only when the result is FrameFault::none.
+FrameFault glance(std::span<const std::byte> bytes, std::size_t frame_bytes, Glance& out);
+
+/// Whether the frame holds a whole TCP segment or UDP datagram whose checksum is wrong, as one that a kernel left for a
+/// NIC to fill in. `frame` and what glance() saw of it.
+bool transport_checksum_is_wrong(std::span<const std::byte> frame, const Glance& seen);
+
+/// Sets the ECN codepoint of the IP packet in `frame`, of any kind and as glance() sees it, to "congestion
+/// experienced", and updates the IPv4 header checksum; false, and nothing changed, if there is no ECN-capable packet.
 bool mark_congestion(std::span<std::byte> frame);
 
 }  // namespace mltcp::encap

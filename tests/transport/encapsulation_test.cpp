@@ -592,5 +592,127 @@ TEST(EncapsulationReject, EveryReasonHasAName) {
   }
 }
 
+/// The frame with an 802.1Q tag of that priority and VLAN 5 after its addresses.
+ByteVector tagged(ByteVector frame, unsigned priority, unsigned ether_type = 0x8100) {
+  const ByteVector tag = bytes_of({ether_type >> 8, ether_type & 0xFF, priority << 5, 5});
+  frame.insert(frame.begin() + 12, tag.begin(), tag.end());
+  return frame;
+}
+
+TEST_P(EncapsulationFrame, AGlanceSeesWhatASwitchNeedsTaggedOrNot) {
+  Headers headers = headers_for(GetParam());
+  headers.priority = 6;
+  const auto plain = frame_of(headers, random_bytes(40, 21));
+  Glance seen;
+  ASSERT_EQ(glance(plain, plain.size(), seen), FrameFault::none);
+  EXPECT_EQ(seen.source_mac, headers.source_mac);
+  EXPECT_EQ(seen.destination_mac, headers.destination_mac);
+  EXPECT_EQ(seen.priority, 6);
+  EXPECT_EQ(seen.ecn, Ecn::ect0);
+  EXPECT_EQ(seen.ip_offset, 14U);
+  for (const auto& frame : {tagged(plain, 3), tagged(tagged(plain, 7), 3, 0x88A8)}) {
+    ASSERT_EQ(glance(frame, frame.size(), seen), FrameFault::none);
+    EXPECT_EQ(seen.priority, 3) << "the outer tag's";
+    EXPECT_EQ(seen.ecn, Ecn::ect0);
+    EXPECT_EQ(seen.ip_offset, frame.size() - plain.size() + 14);
+  }
+  // Behind three tags a switch does not look.
+  const auto deep = tagged(tagged(tagged(plain, 1), 2), 4);
+  ASSERT_EQ(glance(deep, deep.size(), seen), FrameFault::none);
+  EXPECT_EQ(seen.ip_offset, 0U);
+  EXPECT_EQ(seen.ecn, Ecn::not_ect);
+  // Only the first bytes are at hand; the rest is in other segments, or lost.
+  EXPECT_EQ(glance(std::span(plain).first(64), plain.size(), seen), FrameFault::none);
+  EXPECT_EQ(glance(std::span(plain).first(64), 64, seen), FrameFault::cut_short);
+}
+
+TEST_P(EncapsulationFrame, MarksBehindTagsKeepTheChecksumRight) {
+  for (std::size_t size = 0; size < 70; ++size) {
+    const auto payload = random_bytes(size, size);
+    auto frame = tagged(tagged(frame_of(headers_for(GetParam(), Ecn::ect1), payload), 5), 2, 0x88A8);
+    ASSERT_TRUE(mark_congestion(frame));
+    EXPECT_EQ(frame, tagged(tagged(frame_of(headers_for(GetParam(), Ecn::ce), payload), 5), 2, 0x88A8));
+  }
+}
+
+TEST_P(EncapsulationFrame, ChecksumsThatAKernelLeftForANicAreSeen) {
+  const auto wrong = [](const ByteVector& frame) {
+    Glance seen;
+    EXPECT_EQ(glance(frame, frame.size(), seen), FrameFault::none);
+    return transport_checksum_is_wrong(frame, seen);
+  };
+  auto frame = frame_of(headers_for(GetParam()), random_bytes(41, 24));
+  const std::size_t udp = frame.size() - 41 - 8;
+  EXPECT_FALSE(wrong(frame));
+  EXPECT_FALSE(wrong(tagged(frame, 1)));
+  frame[frame.size() - 3] ^= std::byte{1};
+  EXPECT_TRUE(wrong(frame));
+  EXPECT_TRUE(wrong(tagged(frame, 1)));
+  frame[udp + 6] = frame[udp + 7] = std::byte{0};
+  EXPECT_EQ(wrong(frame), !GetParam()) << "none is right over IPv4 alone";
+  frame[GetParam() ? 23 : 20] = std::byte{132};  // SCTP
+  EXPECT_FALSE(wrong(frame));
+  // As TCP, with the pseudo header's sum left in place of the checksum.
+  frame[GetParam() ? 23 : 20] = std::byte{6};
+  EXPECT_TRUE(wrong(frame));
+}
+
+TEST(EncapsulationGlance, NamesWhatIsWrongWithAFrame) {
+  const auto good = frame_of(headers_for(true), random_bytes(30, 22));
+  Glance seen;
+  for (std::size_t size = 0; size < 14; ++size)
+    EXPECT_EQ(glance(std::span(good).first(size), size, seen), FrameFault::runt);
+  const auto tag = tagged(good, 1);
+  for (std::size_t size = 14; size < 18; ++size)
+    EXPECT_EQ(glance(std::span(tag).first(size), size, seen), FrameFault::runt);
+  auto frame = good;
+  std::fill_n(frame.begin() + 6, 6, std::byte{0});
+  EXPECT_EQ(glance(frame, frame.size(), seen), FrameFault::bad_source);
+  frame[6] = std::byte{1};
+  EXPECT_EQ(glance(frame, frame.size(), seen), FrameFault::bad_source);
+  EXPECT_EQ(glance(std::span(good).first(good.size() - 1), good.size() - 1, seen), FrameFault::cut_short);
+  frame = good;
+  frame[12] = std::byte{0x08};
+  frame[13] = std::byte{0x06};  // ARP
+  ASSERT_EQ(glance(frame, frame.size(), seen), FrameFault::none);
+  EXPECT_EQ(seen.ip_offset, 0U);
+  EXPECT_EQ(seen.priority, 0);
+  EXPECT_FALSE(mark_congestion(frame));
+}
+
+TEST(EncapsulationGlance, FuzzedFramesAreNeverReadOrMarkedBeyondTheirEnd) {
+  Random random(23);
+  for (int round = 0; round < 200'000; ++round) {
+    // Exactly as long as it is, so that a sanitizer sees a byte too much.
+    ByteVector frame = random_bytes(random.below(80), random.next());
+    if (frame.size() > 20 && random.chance(0.9)) {
+      std::size_t at = 12;
+      for (std::uint64_t tags = random.below(4); tags > 0 && at + 8 < frame.size(); --tags, at += 4) {
+        frame[at] = random.chance(0.5) ? std::byte{0x81} : std::byte{0x88};
+        frame[at + 1] = frame[at] == std::byte{0x81} ? std::byte{0} : std::byte{0xA8};
+      }
+      const bool v4 = random.chance(0.5);
+      frame[at] = v4 ? std::byte{0x08} : std::byte{0x86};
+      frame[at + 1] = v4 ? std::byte{0} : std::byte{0xDD};
+      frame[at + 2] = v4 ? std::byte{0x45} : std::byte{0x60};
+      frame[6] &= std::byte{0xFE};
+    }
+    Glance seen;
+    const FrameFault fault = glance(frame, frame.size(), seen);
+    if (fault == FrameFault::none && seen.ip_offset != 0) {
+      EXPECT_LE(seen.ip_offset + 20, frame.size());
+    }
+    const ByteVector before = frame;
+    if (fault == FrameFault::none) transport_checksum_is_wrong(frame, seen);
+    if (mark_congestion(frame)) {
+      std::size_t changed = 0;
+      for (std::size_t i = 0; i < frame.size(); ++i) changed += frame[i] != before[i] ? 1U : 0U;
+      EXPECT_LE(changed, 3U) << "a byte of the traffic class and the checksum";
+    } else {
+      EXPECT_EQ(frame, before);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mltcp::encap

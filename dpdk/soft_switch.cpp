@@ -1,0 +1,316 @@
+// The software switch; see soft_switch.h.
+#include "mltcp/dpdk/soft_switch.h"
+
+#include <fmt/format.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_pause.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+
+#include "mltcp/base/error.h"
+#include "mltcp/dpdk/burst.h"
+#include "mltcp/dpdk/ring_port.h"
+#include "mltcp/transport/encapsulation.h"
+
+namespace mltcp::dpdk {
+namespace {
+
+using Handle = fabric::EthernetSwitch::Handle;
+
+constexpr std::uint16_t kBurst = 32;
+/// Most frames that a port receives in a round, bursts of 32: as many as come at 10 Gbps in a stall of a millisecond.
+constexpr std::size_t kRound = 1024;
+/// Frames that wait for a port which takes no more: some milliseconds of full ones at 1 Gbps.
+constexpr std::size_t kWaiting = 1024;
+/// Two tags.
+constexpr std::uint32_t kTagBytes = 8;
+constexpr Nanos kAskEvery{1'000'000};
+constexpr Nanos kLookEvery{100'000'000};
+constexpr Nanos kSleep{50'000};
+/// Below this time to the next event, or after fewer idle rounds, a sleep would come too late.
+constexpr Nanos kFarAway{150'000};
+constexpr std::uint32_t kIdleRounds = 64;
+
+/// Frames whose checksums are looked at: the first so many, and one of so many + 1.
+constexpr std::uint64_t kLookAtFirst = 64;
+constexpr std::uint64_t kLookAtEach = 255;
+
+rte_mbuf* packet_of(Handle handle) { return std::bit_cast<rte_mbuf*>(handle); }
+Handle handle_of(rte_mbuf* packet) { return std::bit_cast<Handle>(packet); }
+
+fabric::MacNumber number_of(const encap::MacAddress& mac) {
+  fabric::MacNumber number = 0;
+  for (const std::uint8_t octet : mac) number = number << 8 | octet;
+  return number;
+}
+
+std::vector<fabric::SwitchPortConfig> configs_of(const std::vector<SoftSwitchPort>& ports) {
+  std::vector<fabric::SwitchPortConfig> configs;
+  for (const SoftSwitchPort& port : ports) configs.push_back(port.config);
+  return configs;
+}
+
+std::uint32_t longest_of(const std::vector<SoftSwitchPort>& ports) {
+  std::uint32_t longest = 0;
+  for (const SoftSwitchPort& port : ports) longest = std::max(longest, port.frame_bytes);
+  if (longest < 64 || longest > 16384)
+    throw InputError(fmt::format("frames of {} bytes at a port; give 64 to 16384", longest));
+  return longest + kTagBytes;
+}
+
+/// Copies that can be inside: of flooded frames some, and of duplicated ones as many as a link holds.
+std::uint32_t copies_for(const std::vector<SoftSwitchPort>& ports) {
+  std::uint32_t copies = 2048;
+  for (const SoftSwitchPort& port : ports)
+    if (port.config.output.faults.duplication > 0) copies += packets_in(port.config.output);
+  return std::min(copies, 65535U);
+}
+
+std::string unique_name() {
+  static std::atomic<unsigned> instances{0};
+  return fmt::format("switch{}", instances++);
+}
+
+}  // namespace
+
+struct SoftSwitch::Impl {
+  struct Port {
+    SoftSwitchPort given;
+    SoftSwitchCounters counters;
+    std::array<rte_mbuf*, kWaiting> waiting{};
+    std::size_t count = 0;
+    std::array<rte_mbuf*, kRound> received{};  ///< in this round; those from `admitted` to `taken` are still here
+    std::size_t taken = 0;
+    std::size_t admitted = 0;
+    Nanos next;   ///< when the next of them counts as received
+    Nanos apart;  ///< and those behind it
+    std::uint64_t looked_at = 0;
+  };
+
+  Impl(const Eal& eal_, std::vector<SoftSwitchPort> given, const SoftSwitchOptions& options_)
+      : eal(eal_),
+        options(options_),
+        pool(unique_name(), copies_for(given), longest_of(given)),
+        bridge(configs_of(given), options_.table),
+        begun(eal_.clock().now()) {
+    for (SoftSwitchPort& port : given) ports.emplace_back().given = std::move(port);
+    loop.start(eal.clock(), begun, Nanos());
+  }
+  ~Impl() {
+    for (Port& port : ports) {
+      free_packets(port.waiting.data(), port.count);
+    }
+    bridge.drain(*this);
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  // fabric::SwitchFrames. Copies are of this switch's own buffers: a port that sends its own without a copy, as AF_XDP
+  // does, then knows them from others.
+  Handle copy(Handle frame) {
+    rte_mbuf* const copied = rte_pktmbuf_copy(packet_of(frame), pool.get(), 0, UINT32_MAX);
+    if (copied == nullptr) return 0;
+    take_over(pool.get());
+    return handle_of(copied);
+  }
+  static void mark(Handle frame) { encap::mark_congestion(frame_of(packet_of(frame))); }
+  static void damage(Handle frame, std::uint64_t bits) { flip_bit(frame_of(packet_of(frame)), bits); }
+  static void discard(Handle frame) {
+    rte_mbuf* packet = packet_of(frame);
+    free_packets(&packet, 1);
+  }
+  void deliver(std::uint32_t number, Handle frame, Nanos /*at*/) {
+    moved = true;
+    Port& port = ports[number];
+    if (packet_of(frame)->pkt_len > port.given.frame_bytes + kTagBytes) [[unlikely]] {
+      ++port.counters.too_long;
+      discard(frame);
+      return;
+    }
+    if (port.count == kWaiting) flush(port);
+    if (port.count == kWaiting) [[unlikely]] {
+      ++port.counters.transmit_full;
+      discard(frame);
+      return;
+    }
+    port.waiting[port.count++] = packet_of(frame);
+  }
+
+  /// Takes what the ports have received. To be called before the time is read: a thread that is held up in between then
+  /// dates frames too late at worst, not a stall's worth of them at one instant.
+  void receive() {
+    for (Port& port : ports) {
+      port.taken = 0;
+      for (std::uint16_t count = kBurst; count == kBurst && port.taken < kRound; port.taken += count)
+        count = receive_burst(port.given.id, std::uint16_t{0}, port.received.data() + port.taken, kBurst);
+    }
+  }
+
+  /// The rest of a round at time `now`.
+  Nanos process(Nanos now) {
+    moved = false;
+    admit_all(now);
+    before = now;
+    Nanos next = Nanos::never();
+    for (std::uint32_t number = 0; number < ports.size(); ++number) {
+      bridge.advance(number, now, *this);
+      next = std::min(next, bridge.next_event(number));
+      if (ports[number].count > 0) flush(ports[number]);
+      if (ports[number].count > 0) next = now;
+    }
+    return next;
+  }
+
+  /// Frames were received since the round before, evenly, as far as anybody knows; they come in the order of these
+  /// times.
+  void admit_all(Nanos now) {
+    std::array<std::uint32_t, fabric::EthernetSwitch::most_ports> active;  // NOLINT(*-member-init): up to `count`
+    std::uint32_t count = 0;
+    for (std::uint32_t number = 0; number < ports.size(); ++number) {
+      Port& port = ports[number];
+      if (port.taken == 0) continue;
+      take_over(&port);
+      port.admitted = 0;
+      port.apart = (now - before) / static_cast<std::int64_t>(port.taken);
+      port.next = before + port.apart;
+      active[count++] = number;
+    }
+    if (count > 0) moved = true;
+    while (count > 0) {
+      std::uint32_t first = 0;
+      for (std::uint32_t i = 1; i < count; ++i)
+        if (ports[active[i]].next < ports[active[first]].next) first = i;
+      Port& port = ports[active[first]];
+      admit(port.received[port.admitted], active[first], port.next);
+      port.next += port.apart;
+      if (++port.admitted == port.taken) active[first] = active[--count];
+    }
+  }
+
+  void admit(rte_mbuf* packet, std::uint32_t number, Nanos now) {
+    Port& port = ports[number];
+    SoftSwitchCounters& counters = port.counters;
+    encap::Glance seen;
+    // Ports are started with buffers that hold their longest frame.
+    const bool fits = packet->nb_segs == 1 && packet->pkt_len <= port.given.frame_bytes + kTagBytes;
+    const encap::FrameFault fault =
+        fits ? encap::glance(frame_of(packet), packet->pkt_len, seen) : encap::FrameFault::none;
+    if (!fits || fault != encap::FrameFault::none) [[unlikely]] {
+      ++(!fits                                    ? counters.oversized
+         : fault == encap::FrameFault::runt       ? counters.runts
+         : fault == encap::FrameFault::bad_source ? counters.bad_sources
+                                                  : counters.cut_short);
+      free_packets(&packet, 1);
+      return;
+    }
+    if (((port.looked_at++ & kLookAtEach) == 0 || port.looked_at <= kLookAtFirst) &&
+        encap::transport_checksum_is_wrong(frame_of(packet), seen)) [[unlikely]]
+      ++counters.bad_checksums;
+    bridge.receive(number, handle_of(packet),
+                   {number_of(seen.destination_mac), number_of(seen.source_mac), packet->pkt_len, seen.priority,
+                    seen.ecn != Ecn::not_ect},
+                   now, *this);
+  }
+
+  /// Sends what waits for a port, as far as it takes it.
+  static void flush(Port& port) {
+    hand_over(&port);
+    std::size_t sent = 0;
+    for (std::uint16_t taken = 1; sent < port.count && taken > 0; sent += taken) {
+      const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(kBurst, port.count - sent));
+      Bytes bytes = 0;  // before the port owns them
+      for (std::uint16_t i = 0; i < most; ++i) bytes += port.waiting[sent + i]->pkt_len;
+      taken = rte_eth_tx_burst(port.given.id, 0, port.waiting.data() + sent, most);
+      for (std::uint16_t i = taken; i < most; ++i) bytes -= port.waiting[sent + i]->pkt_len;
+      port.counters.sent_frames += taken;
+      port.counters.sent_bytes += bytes;
+    }
+    std::copy(port.waiting.data() + sent, port.waiting.data() + port.count, port.waiting.data());
+    port.count -= sent;
+  }
+
+  void look_at_links() {
+    for (std::uint32_t number = 0; number < ports.size(); ++number) {
+      Port& port = ports[number];
+      const bool up = !port.given.link_is_up || port.given.link_is_up();
+      if (up == bridge.is_up(number)) continue;
+      ++port.counters.link_changes;
+      bridge.set_up(number, up);
+    }
+  }
+
+  bool run(Nanos until, const std::function<bool()>& stop) {
+    const RunThread thread(eal.cores()[0]);
+    Nanos ask;
+    std::uint32_t idle = 0;
+    loop.start(eal.clock(), begun, latest);
+    look_at_links();
+    Nanos look = latest + kLookEvery;
+    for (;;) {
+      receive();
+      latest = loop.begin_round();
+      const Nanos next = std::min(process(latest), until);
+      if (latest >= ask) {
+        if (stop && stop()) return true;
+        if (latest > until) return false;
+        ask = latest + kAskEvery;
+        if (latest >= look) {
+          look_at_links();
+          look = latest + kLookEvery;
+        }
+      }
+      idle = moved ? 0 : idle + 1;
+      if (idle == 0 || options.idle == SwitchIdle::spin) continue;
+      if (options.idle == SwitchIdle::sleep && idle >= kIdleRounds && next - latest >= kFarAway)
+        loop.sleep_for(kSleep);
+      else
+        rte_pause();
+    }
+  }
+
+  const Eal& eal;
+  const SoftSwitchOptions options;
+  PacketPool pool;  ///< copies
+  fabric::EthernetSwitch bridge;
+  std::vector<Port> ports;
+  LoopTime loop;
+  const Nanos begun;
+  Nanos latest;
+  Nanos before;        ///< time of the latest round
+  bool moved = false;  ///< the latest round did something
+};
+
+SoftSwitch::SoftSwitch(const Eal& eal, std::vector<SoftSwitchPort> ports, const SoftSwitchOptions& options)
+    : impl_(std::make_unique<Impl>(eal, std::move(ports), options)) {}
+
+SoftSwitch::~SoftSwitch() = default;
+
+std::uint32_t SoftSwitch::memory_mb(const std::vector<SoftSwitchPort>& ports) {
+  return static_cast<std::uint32_t>(PacketPool::memory_bytes(copies_for(ports), longest_of(ports)) >> 20) + 1;
+}
+
+std::uint32_t SoftSwitch::frames_inside(const std::vector<SoftSwitchPort>& ports) {
+  std::uint32_t frames = 0;
+  for (const SoftSwitchPort& port : ports)
+    frames += packets_in(port.config.output) + static_cast<std::uint32_t>(kWaiting);
+  return frames;
+}
+
+bool SoftSwitch::run(Nanos until, const std::function<bool()>& stop) { return impl_->run(until, stop); }
+Nanos SoftSwitch::now() const { return impl_->eal.clock().now() - impl_->begun; }
+Nanos SoftSwitch::step(Nanos now) {
+  impl_->latest = now;
+  impl_->receive();
+  return impl_->process(now);
+}
+
+const SoftSwitchCounters& SoftSwitch::counters(std::uint32_t port) const { return impl_->ports[port].counters; }
+const fabric::EthernetSwitch& SoftSwitch::bridge() const { return impl_->bridge; }
+const LoopCounters& SoftSwitch::loop() const { return impl_->loop.counters; }
+std::uint32_t SoftSwitch::copies_in_use() const { return impl_->pool.in_use(); }
+
+}  // namespace mltcp::dpdk
