@@ -266,19 +266,6 @@ class Reader final : public SettingsReader {
     }
   }
 
-  void read_faults(const Item& item, fabric::FaultConfig& faults) const {
-    const toml::table& keys = table(item, "faults = { loss = 0.01 }");
-    check_keys(keys, item.key, {"loss", "duplication", "corruption", "reordering", "reorder_delay"});
-    if (const auto value = find(keys, item.key, "loss")) faults.loss = probability(*value);
-    if (const auto value = find(keys, item.key, "duplication")) faults.duplication = probability(*value);
-    if (const auto value = find(keys, item.key, "corruption")) faults.corruption = probability(*value);
-    if (const auto value = find(keys, item.key, "reordering")) faults.reordering = probability(*value);
-    if (const auto value = find(keys, item.key, "reorder_delay")) {
-      faults.reorder_delay = duration(*value, "100 us", kMostDelay);
-      if (faults.reorder_delay.count == 0) fail(*value, "it is 0", "write a duration above 0");
-    }
-  }
-
   // ---- Jobs ----
 
   void read_jobs(const Item& item, Experiment& experiment) {
@@ -533,18 +520,6 @@ Experiment load_experiment(const std::filesystem::path& path, const FileOptions&
 }
 
 namespace {
-
-void apply_overrides(toml::table& root, const std::vector<Override>& overrides) {
-  for (std::size_t i = 0; i < overrides.size(); ++i) {
-    const Override& override = overrides[i];
-    try {
-      const toml::table value = toml::parse("v = " + override.value);
-      set_value(root, override.key, *value.get("v"), kFirstOverrideLine + static_cast<std::uint32_t>(i));
-    } catch (const InputError& error) {
-      throw InputError(one_line(fmt::format("{}: {}: {}", override.origin, override.key, error.what())));
-    }
-  }
-}
 
 // What the command line may replace counts as it is used; everything else as it is written, whatever keys there are.
 std::string fingerprint_of(const Experiment& experiment, toml::table root) {

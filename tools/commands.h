@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "mltcp/experiment/experiment_file.h"
+#include "mltcp/experiment/switch_file.h"
 
 namespace mltcp::tools {
 
@@ -86,6 +87,16 @@ int inspect(const InspectArguments& arguments);
 
 /// `output`: default is the name of the results with .html.
 int report(const std::string& results, const std::optional<std::string>& output);
+
+struct SwitchArguments {
+  std::string file;  ///< empty: none
+  experiment::SwitchWords words;
+  std::optional<std::string> duration;
+  std::string cores;                       ///< empty: the first that may be used
+  std::optional<std::uint32_t> memory_mb;  ///< default: what the ports need
+  std::optional<std::string> json;         ///< file, or "-" for standard output
+};
+int run_switch(const SwitchArguments& arguments);
 
 int doctor();
 

@@ -218,6 +218,44 @@ int dispatch(int argc, char** argv) {
   report_command->add_option("-o,--output", page,
                              "The page; default: the results' name with .html; - is standard output");
 
+  tools::SwitchArguments soft;
+  CLI::App* switch_command = app.add_subcommand(
+      "switch", "A software switch between any DPDK ports: the bottleneck of a testbed (docs/switch.md)");
+  switch_command
+      ->add_option(
+          "--port", soft.words.ports,
+          "A port, once for each: af_packet:IFACE, af_xdp:IFACE, tap:NAME, memif:PATH, a PCI address, ...; and "
+          "what is sent there, as in af_packet:eth1,rate=1Gbps,delay=10us,buffer=75kB,ecn=30kB,loss=0.01,"
+          "classes=2: the names of the next options, which are for all ports")
+      ->take_all()
+      ->allow_extra_args(false);
+  switch_command->add_option("--file", soft.file, "A switch file; options stand for what it says, --port adds to it");
+  const auto word = [&](const std::string& name, const std::string& description) {
+    switch_command->add_option_function<std::string>(
+        "--" + name, [&soft, name](const std::string& value) { soft.words.values.emplace_back(name, value); },
+        description);
+  };
+  word("rate", "Rate of each port's output, of frames; default: as fast as the port takes them");
+  word("delay", "Delay behind it, one way; default 0");
+  word("buffer", "Buffer of each class; default 250kB");
+  word("ecn", "Marking: KMIN[,KMAX[,PMAX]], as in 30kB or 30kB,90kB,0.1; or off, the default");
+  word("loss", "Probability that a frame vanishes");
+  word("duplicate", "Probability that it is sent twice");
+  word("corrupt", "Probability that a bit of it is flipped");
+  word("reorder", "Probability that it is held back");
+  word("reorder-delay", "For how long at most; default 100us");
+  word("classes", "Queues of strict priority, 1 to 8, by VLAN tag or DSCP class selector; default 1");
+  word("mtu", "Longest IP packet, 576 to 9000; default: the interface's");
+  word("seed", "Seed of faults and marks, 0 to 2^63 - 1; default 1");
+  word("idle", "Without work: spin, pause or sleep; default pause");
+  word("mac-entries", "Addresses in the table; default 4096");
+  word("ageing", "Silence after which an address is forgotten; default 300s");
+  switch_command->add_option("--for", soft.duration, "How long to run, as in 10s; default: until Ctrl-C or SIGTERM");
+  switch_command->add_option("--cores", soft.cores, "The CPU to poll on; default: the first that may be used");
+  switch_command->add_option("--memory", soft.memory_mb, "Memory of DPDK in MB; default: what the ports need")
+      ->check(CLI::Range(32, 65536));
+  switch_command->add_option("--json", soft.json, "Write the counters to this file at the end; - is standard output");
+
   app.add_subcommand("doctor", "What on this machine is ready, and the cure for what is not");
 
   try {
@@ -235,6 +273,7 @@ int dispatch(int argc, char** argv) {
   if (*cluster_command) return tools::cluster(cluster);
   if (*inspect_command) return tools::inspect(inspect);
   if (*report_command) return tools::report(results, page);
+  if (*switch_command) return tools::run_switch(soft);
   return tools::doctor();
 }
 

@@ -353,6 +353,19 @@ void SettingsReader::read_ecn(const Item& item, fabric::EcnConfig& ecn, Bytes bu
          "write a kmin below the buffer");
 }
 
+void SettingsReader::read_faults(const Item& item, fabric::FaultConfig& faults) const {
+  const toml::table& keys = table(item, "faults = { loss = 0.01 }");
+  check_keys(keys, item.key, {"loss", "duplication", "corruption", "reordering", "reorder_delay"});
+  if (const auto value = find(keys, item.key, "loss")) faults.loss = probability(*value);
+  if (const auto value = find(keys, item.key, "duplication")) faults.duplication = probability(*value);
+  if (const auto value = find(keys, item.key, "corruption")) faults.corruption = probability(*value);
+  if (const auto value = find(keys, item.key, "reordering")) faults.reordering = probability(*value);
+  if (const auto value = find(keys, item.key, "reorder_delay")) {
+    faults.reorder_delay = duration(*value, "100 us", kMostDelay);
+    if (faults.reorder_delay.count == 0) fail(*value, "it is 0", "write a duration above 0");
+  }
+}
+
 double SettingsReader::between(const Item& item, double least, double most, std::string_view example) const {
   const double value = decimal(item, example);
   if (!(value >= least && value <= most))

@@ -74,6 +74,8 @@ class SettingsReader : public TomlReader {
   Bytes buffer(const Item& item, std::string_view example, Bytes frame) const;
   /// `buffer`: of the queue; 0 = not known.
   void read_ecn(const Item& item, fabric::EcnConfig& ecn, Bytes buffer) const;
+  /// Keys that aren't there stay as they are.
+  void read_faults(const Item& item, fabric::FaultConfig& faults) const;
   void read_schedule(const Item& item, ScheduleSettings& schedule) const;
   void read_pause(const Item& item, workload::Job::Pause& pause) const;
   void read_change(const Item& item, workload::Job::Change& change) const;

@@ -150,6 +150,18 @@ void TomlReader::rethrow(const Item& item, const InputError& error) const {
   throw InputError(one_line(fmt::format("{}: {}", place(item), error.what())));
 }
 
+void apply_overrides(toml::table& root, const std::vector<Override>& overrides) {
+  for (std::size_t i = 0; i < overrides.size(); ++i) {
+    const Override& override = overrides[i];
+    try {
+      const toml::table value = toml::parse("v = " + override.value);
+      set_value(root, override.key, *value.get("v"), kFirstOverrideLine + static_cast<std::uint32_t>(i));
+    } catch (const InputError& error) {
+      throw InputError(one_line(fmt::format("{}: {}: {}", override.origin, override.key, error.what())));
+    }
+  }
+}
+
 std::string objection_to_name(std::string_view name) {
   if (name.empty()) return "the name is empty; write a name";
   if (name.size() > kMostNameBytes)

@@ -31,6 +31,9 @@ struct Item {
 /// The line from which on lines stand for overrides, by number: beyond every file's.
 inline constexpr std::uint32_t kFirstOverrideLine = 1U << 31;
 
+/// Sets what `overrides` say in place of the file's values. Throws InputError "ORIGIN: KEY: cause; cure".
+void apply_overrides(toml::table& root, const std::vector<Override>& overrides);
+
 class TomlReader {
  public:
   /// `overrides`, which lives as long as the reader, says where values come from that stand for the file's.

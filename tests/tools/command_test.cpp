@@ -77,7 +77,7 @@ class Command : public ::testing::Test {
 
 TEST_F(Command, none_or_unknown__named_with_the_list) {
   const std::string list =
-      "the commands are run, sweep, schedule, cluster, inspect, report, doctor; see mltcp --help\n";
+      "the commands are run, sweep, schedule, cluster, inspect, report, switch, doctor; see mltcp --help\n";
   EXPECT_EQ(refusal(""), "mltcp: no command is given; " + list);
   EXPECT_EQ(refusal("bogus e.toml"), "mltcp: \"bogus\" is not a command; " + list);
   EXPECT_THAT(refusal("run"), HasSubstr("EXPERIMENT.toml is required; see mltcp run --help"));
@@ -458,5 +458,56 @@ TEST_F(Command, cluster__lists_models) {
   EXPECT_EQ(outcome.status, 0);
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("VGG16"), HasSubstr("DLRM"), HasSubstr("Brown et al.")));
 }
+
+TEST_F(Command, switch__refuses_what_it_can_not_use_in_one_line) {
+  put("s.toml", "[[port]]\ndevice = \"ring:a\"\nrate = \"1 parsec\"\n");
+  EXPECT_THAT(refusal("switch"), HasSubstr("a switch without ports; write [[port]] or --port for each"));
+  EXPECT_THAT(refusal("switch --file s.toml"), StartsWith("mltcp: s.toml:3: port[1].rate: "));
+  EXPECT_THAT(refusal("switch --file nowhere.toml"), HasSubstr("nowhere.toml"));
+  EXPECT_THAT(refusal("switch --port ring:a"), HasSubstr("a switch with 1 port; write 2 to 64"));
+  EXPECT_THAT(refusal("switch --port ring:a --port ring:b,rat=1Gbps"), HasSubstr("did you mean \"rate=...\"?"));
+  EXPECT_THAT(refusal("switch --port ring:a --port ring:b --loss 2"), HasSubstr("--loss: faults.loss: "));
+  EXPECT_THAT(refusal("switch --port ring:a --port ring:b --for soon"), StartsWith("mltcp: --for: "));
+  EXPECT_THAT(refusal("switch --port ring:a --port ring:b --memory 1"), HasSubstr("--memory"));
+  EXPECT_THAT(refusal("switch --port ring:a --port ring:b --json /nowhere/c.json"), HasSubstr("/nowhere/c.json"));
+}
+
+#if MLTCP_HAS_DPDK
+TEST_F(Command, switch__refuses_ports_that_can_not_be) {
+  EXPECT_THAT(refusal("switch --port ring:a --port warp:b"), HasSubstr("\"warp\" is no kind of port"));
+  EXPECT_THAT(refusal("switch --port ring:a --port af_packet:mltcpnone0"), HasSubstr("mltcpnone0"));
+  EXPECT_THAT(refusal("switch --port ring:a --port ring:b,buffer=1kB"),
+              HasSubstr("\"ring:b\": its buffer, 1 kB, holds no frame of its MTU; give at least 1514 B"));
+  EXPECT_THAT(refusal("switch --port ring:a --port ring:b --cores 99999"), HasSubstr("core"));
+}
+
+TEST_F(Command, switch__runs_as_long_as_it_should_and_counts) {
+  const Outcome ran =
+      run("switch --port ring:a,rate=1Gbps,ecn=30kB --port ring:b --idle sleep --for 100ms --json c.json");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(ran.err, "");
+  EXPECT_THAT(ran.out, HasSubstr("\nready ring:a ring:b\n"));
+  EXPECT_THAT(ran.out, HasSubstr("longest queue"));
+  EXPECT_THAT(content(folder_ / "c.json"), AllOf(HasSubstr("\"schema\": \"mltcp.switch/1\""),
+                                                 HasSubstr("\"device\": \"ring:b\""), HasSubstr("\"sent_frames\": 0")));
+  const Outcome alone = run("switch --port ring:a --port ring:b --for 50ms --json -");
+  EXPECT_THAT(alone.out, StartsWith("{\n  \"schema\": \"mltcp.switch/1\""));
+  EXPECT_THAT(alone.err, HasSubstr("ready ring:a ring:b\n"));
+}
+
+TEST_F(Command, switch__ends_in_order_on_signals) {
+  for (const std::string signal : {"INT", "TERM"}) {
+    const Outcome ran =
+        run("switch --port ring:a --port ring:b --json c.json >live & p=$!; until grep -q ^ready live; do "
+            "sleep 0.02; done; kill -" +
+            signal + " $p; wait $p");
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_THAT(content(folder_ / "live"), HasSubstr("longest queue"));
+    EXPECT_THAT(content(folder_ / "c.json"), EndsWith("}\n"));
+    fs::remove(folder_ / "c.json");
+    fs::remove(folder_ / "live");
+  }
+}
+#endif
 
 }  // namespace

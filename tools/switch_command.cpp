@@ -1,0 +1,349 @@
+// `mltcp switch`: the bottleneck of a testbed. Opens the ports, switches until the time is over or a signal comes, and
+// tells what it counted.
+#include <fmt/format.h>
+
+#include "commands.h"
+#include "mltcp/base/error.h"
+
+#if MLTCP_HAS_DPDK
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "mltcp/base/text.h"
+#include "mltcp/dpdk/port.h"
+#include "mltcp/dpdk/soft_switch.h"
+#include "mltcp/experiment/switch_file.h"
+#include "output_file.h"
+#include "terminal.h"
+
+namespace mltcp::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a signal handler reaches nothing else
+volatile std::sig_atomic_t ended_by = 0;
+
+/// While it lives, signals that end a program end the switch instead, in order; a second one ends the program.
+class EndOnSignal {
+ public:
+  EndOnSignal() {
+    struct sigaction action {};
+    action.sa_handler = [](int signal) { ended_by = signal; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &action, &before_[i]);
+  }
+  ~EndOnSignal() {
+    for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &before_[i], nullptr);
+  }
+  EndOnSignal(const EndOnSignal&) = delete;
+  EndOnSignal& operator=(const EndOnSignal&) = delete;
+
+ private:
+  static constexpr std::array<int, 3> signals{SIGINT, SIGTERM, SIGHUP};
+  std::array<struct sigaction, 3> before_{};
+};
+
+struct Opened {
+  experiment::SwitchSettings settings;
+  std::unique_ptr<dpdk::Eal> eal;
+  std::vector<std::unique_ptr<dpdk::Port>> ports;
+  std::unique_ptr<dpdk::SoftSwitch> bridge;  ///< ends before the ports do
+
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(ports.size()); }
+};
+
+dpdk::SwitchIdle idle_of(const std::string& word) {
+  return word == "spin" ? dpdk::SwitchIdle::spin : word == "sleep" ? dpdk::SwitchIdle::sleep : dpdk::SwitchIdle::pause;
+}
+
+Opened open(const SwitchArguments& arguments) {
+  Opened opened;
+  opened.settings = experiment::load_switch(arguments.file, arguments.words);
+  const auto& given = opened.settings.ports;
+  std::vector<dpdk::SoftSwitchPort> ends;
+  for (const auto& port : given) ends.push_back({0, 9014, port.config, nullptr});  // as far as it is known yet
+  constexpr std::uint32_t most_spare = 16384;
+  const std::uint32_t spare = std::min(dpdk::SoftSwitch::frames_inside(ends) + 512, most_spare);
+  std::vector<dpdk::PortConfig> configs;
+  dpdk::EalOptions options;
+  options.cores = arguments.cores;
+  std::uint32_t needed = 32 + dpdk::SoftSwitch::memory_mb(ends);
+  for (const auto& port : given) {
+    dpdk::PortConfig& config = configs.emplace_back();
+    config.device = port.device;
+    config.mtu = port.mtu;
+    config.promiscuous = true;
+    config.spare_buffers = spare;
+    needed += dpdk::Port::memory_mb(config);
+    if (dpdk::parse_port_name(port.device).kind == dpdk::PortName::Kind::pci) options.pci.push_back(port.device);
+  }
+  options.memory_mb = arguments.memory_mb.value_or(needed);
+  opened.eal = std::make_unique<dpdk::Eal>(options);
+  if (opened.eal->cores().size() > 1)
+    throw InputError(fmt::format("--cores {}: a switch polls its ports on one core; give one", arguments.cores));
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    auto& port = *opened.ports.emplace_back(std::make_unique<dpdk::Port>(*opened.eal, configs[i]));
+    const Bytes buffer = given[i].config.output.buffer_bytes;
+    if (buffer < port.frame_bytes())
+      throw InputError(fmt::format("port {}: its buffer, {}, holds no frame of its MTU; give at least {} B",
+                                   in_quotes(port.name()), bytes_to_text(buffer), port.frame_bytes()));
+    ends[i].id = port.id();
+    ends[i].frame_bytes = port.frame_bytes();
+    ends[i].link_is_up = [&port] { return port.link().up; };
+  }
+  opened.bridge = std::make_unique<dpdk::SoftSwitch>(
+      *opened.eal, ends, dpdk::SoftSwitchOptions{idle_of(opened.settings.idle), opened.settings.table});
+  return opened;
+}
+
+std::string ecn_text(const fabric::EcnConfig& ecn) {
+  if (!ecn.enabled) return "-";
+  return ecn.kmin_bytes == ecn.kmax_bytes
+             ? bytes_to_text(ecn.kmin_bytes)
+             : fmt::format("{}..{}, {}", bytes_to_text(ecn.kmin_bytes), bytes_to_text(ecn.kmax_bytes), ecn.pmax);
+}
+
+std::string faults_text(const fabric::FaultConfig& faults) {
+  std::string text;
+  for (const auto& [name, share] : {std::pair("loss", faults.loss), std::pair("duplicate", faults.duplication),
+                                    std::pair("corrupt", faults.corruption), std::pair("reorder", faults.reordering)})
+    if (share > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, share);
+  return text.empty() ? "-" : text;
+}
+
+void print_settings(const Opened& opened, std::FILE* out) {
+  Table table({"port", "driver", "MTU", "rate", "delay", "buffer", "ECN", "classes", "faults"}, 2);
+  for (std::uint32_t i = 0; i < opened.size(); ++i) {
+    const dpdk::Port& port = *opened.ports[i];
+    const fabric::SwitchPortConfig& config = opened.settings.ports[i].config;
+    const bool limited = config.output.rate.bits_per_second < 1'000'000'000'000'000;
+    table.add({one_line(port.name()), port.driver(), fmt::format("{}", port.mtu()),
+               limited ? to_text(config.output.rate) : "the port's", to_text(config.output.delay),
+               bytes_to_text(config.output.buffer_bytes), ecn_text(config.output.ecn),
+               fmt::format("{}", config.classes), faults_text(config.output.faults)});
+  }
+  fmt::print(out, "{}, idle: {}\n{}\n", opened.eal->description(), opened.settings.idle, table.text());
+}
+
+Bytes queue_of(const fabric::PriorityLink& output, std::uint32_t classes) {
+  Bytes bytes = 0;
+  for (std::uint32_t number = 0; number < classes; ++number) bytes += output.queue_bytes(number);
+  return bytes;
+}
+
+/// Draws a table of rates over itself, about once a second, on a terminal.
+class LiveView {
+ public:
+  explicit LiveView(const Opened& opened) : opened_(opened), before_(opened.size()) {}
+
+  void show() {
+    const Nanos now = opened_.bridge->now();
+    const double seconds = (now - shown_).seconds();
+    shown_ = now;
+    Table table({"port", "link", "in Mbps", "in frames/s", "out Mbps", "out frames/s", "queue", "dropped", "marked"},
+                2);
+    for (std::uint32_t i = 0; i < opened_.size(); ++i) {
+      const auto& in = opened_.bridge->bridge().counters(i);
+      const auto& out = opened_.bridge->counters(i);
+      const fabric::PriorityLink& output = opened_.bridge->bridge().output(i);
+      const Seen seen{in.received_frames, in.received_bytes, out.sent_frames, out.sent_bytes};
+      const Seen& last = before_[i];
+      table.add({one_line(opened_.ports[i]->name()), opened_.bridge->bridge().is_up(i) ? "up" : "down",
+                 fmt::format("{:.1f}", static_cast<double>(seen.bytes_in - last.bytes_in) * 8e-6 / seconds),
+                 fmt::format("{:.0f}", static_cast<double>(seen.frames_in - last.frames_in) / seconds),
+                 fmt::format("{:.1f}", static_cast<double>(seen.bytes_out - last.bytes_out) * 8e-6 / seconds),
+                 fmt::format("{:.0f}", static_cast<double>(seen.frames_out - last.frames_out) / seconds),
+                 bytes_to_text(queue_of(output, opened_.settings.ports[i].config.classes)),
+                 fmt::format("{}", output.counters().dropped_packets + out.transmit_full),
+                 fmt::format("{}", output.counters().marked_packets)});
+      before_[i] = seen;
+    }
+    const std::string text = table.text();
+    if (drawn_ > 0) fmt::print(stderr, "\033[{}A\033[J", drawn_);
+    fmt::print(stderr, "\033[?7l{}\033[?7h", text);  // a line that is too long for the terminal must not become two
+    std::fflush(stderr);
+    drawn_ = std::count(text.begin(), text.end(), '\n');
+  }
+
+ private:
+  struct Seen {
+    std::uint64_t frames_in = 0;
+    Bytes bytes_in = 0;
+    std::uint64_t frames_out = 0;
+    Bytes bytes_out = 0;
+  };
+  const Opened& opened_;
+  std::vector<Seen> before_;
+  Nanos shown_;
+  std::ptrdiff_t drawn_ = 0;
+};
+
+void print_counters(const Opened& opened, Nanos duration, std::FILE* out) {
+  Table table({"port", "received", "sent", "mean Mbps", "dropped", "marked", "longest queue", "lost", "flooded", "full",
+               "malformed"},
+              1);
+  for (std::uint32_t i = 0; i < opened.size(); ++i) {
+    const auto& in = opened.bridge->bridge().counters(i);
+    const auto& own = opened.bridge->counters(i);
+    const fabric::LinkCounters& link = opened.bridge->bridge().output(i).counters();
+    const auto number = [](std::uint64_t value) { return fmt::format("{}", value); };
+    table.add({one_line(opened.ports[i]->name()), number(in.received_frames), number(own.sent_frames),
+               fmt::format("{:.1f}", static_cast<double>(own.sent_bytes) * 8e-6 / duration.seconds()),
+               number(link.dropped_packets), number(link.marked_packets), bytes_to_text(link.max_queue_bytes),
+               number(link.lost_packets), number(in.flooded_frames), number(own.transmit_full + own.too_long),
+               number(own.runts + own.bad_sources + own.cut_short + own.oversized)});
+  }
+  const dpdk::LoopCounters& loop = opened.bridge->loop();
+  fmt::print(out,
+             "{}\n{} rounds in {:.1f} s; the machine held the switch up {} for {:.1f} ms in all, {:.1f} ms at worst\n",
+             table.text(), loop.rounds, duration.seconds(), plural(loop.stalls, "time"), loop.stalled.millis(),
+             loop.longest_gap.millis());
+}
+
+/// What goes wrong with traffic that nobody sees, and its cure.
+void warn_of(const Opened& opened) {
+  for (std::uint32_t i = 0; i < opened.size(); ++i) {
+    const dpdk::Port& port = *opened.ports[i];
+    const auto& own = opened.bridge->counters(i);
+    const bool kernel = port.kind() == dpdk::PortName::Kind::af_packet || port.kind() == dpdk::PortName::Kind::af_xdp;
+    const std::string_view cure = "on the host's interface at the other end: ethtool -K IFACE tx off tso off gso off";
+    const auto warn = [&](const std::string& text) {
+      std::fputs(fmt::format("mltcp: warning: port {}: {}\n", one_line(port.name()), text).c_str(), stderr);
+    };
+    if (own.bad_checksums > 0)
+      warn(fmt::format("at least {} came with a wrong TCP or UDP checksum, and its receiver drops such; {}",
+                       plural(own.bad_checksums, "frame"),
+                       kernel ? fmt::format("if the sender left it to a NIC, switch that off {}", cure)
+                              : "its sender leaves it to a NIC that isn't there"));
+    if (own.cut_short + own.oversized > 0)
+      warn(fmt::format("{} came longer than its MTU of {} allows, and were dropped; {}",
+                       plural(own.cut_short + own.oversized, "frame"), port.mtu(),
+                       kernel ? fmt::format("switch segmentation by a NIC off {}", cure)
+                              : "lower the MTU of the hosts, or raise the port's"));
+    if (own.transmit_full > 0)
+      warn(fmt::format("it did not take {} in time; give it a rate that it can carry",
+                       plural(own.transmit_full, "frame")));
+  }
+}
+
+Json to_json(const Opened& opened, Nanos duration) {
+  Json ports = Json::array();
+  for (std::uint32_t i = 0; i < opened.size(); ++i) {
+    const dpdk::Port& port = *opened.ports[i];
+    const fabric::SwitchPortConfig& config = opened.settings.ports[i].config;
+    const auto& in = opened.bridge->bridge().counters(i);
+    const auto& own = opened.bridge->counters(i);
+    const fabric::LinkCounters& link = opened.bridge->bridge().output(i).counters();
+    Json statistics = Json::object();
+    for (const auto& [name, value] : port.statistics()) statistics[name] = value;
+    ports.push_back({{"device", one_line(port.name())},
+                     {"driver", port.driver()},
+                     {"mtu", port.mtu()},
+                     {"link_up", opened.bridge->bridge().is_up(i)},
+                     {"link_changes", own.link_changes},
+                     {"rate_bps", config.output.rate.bits_per_second},
+                     {"delay_ns", config.output.delay.count},
+                     {"buffer_bytes", config.output.buffer_bytes},
+                     {"classes", config.classes},
+                     {"received_frames", in.received_frames},
+                     {"received_bytes", in.received_bytes},
+                     {"flooded_frames", in.flooded_frames},
+                     {"filtered_frames", in.filtered_frames},
+                     {"addresses_learnt", in.learnt},
+                     {"addresses_moved", in.moved},
+                     {"address_table_full", in.table_full},
+                     {"runt_frames", own.runts},
+                     {"bad_source_frames", own.bad_sources},
+                     {"cut_short_frames", own.cut_short},
+                     {"oversized_frames", own.oversized},
+                     {"bad_checksum_frames_seen", own.bad_checksums},
+                     {"offered_frames", link.offered_packets},
+                     {"dropped_frames", link.dropped_packets},
+                     {"marked_frames", link.marked_packets},
+                     {"max_queue_bytes", link.max_queue_bytes},
+                     {"lost_frames", link.lost_packets},
+                     {"duplicated_frames", link.duplicated_packets},
+                     {"corrupted_frames", link.corrupted_packets},
+                     {"reordered_frames", link.reordered_packets},
+                     {"copies_without_memory", in.no_copy},
+                     {"sent_frames", own.sent_frames},
+                     {"sent_bytes", own.sent_bytes},
+                     {"transmit_full_frames", own.transmit_full},
+                     {"too_long_frames", own.too_long},
+                     {"port_statistics", std::move(statistics)}});
+  }
+  const dpdk::LoopCounters& loop = opened.bridge->loop();
+  return {{"schema", "mltcp.switch/1"},
+          {"duration_ns", duration.count},
+          {"idle", opened.settings.idle},
+          {"loop",
+           {{"rounds", loop.rounds},
+            {"stalls", loop.stalls},
+            {"stalled_ns", loop.stalled.count},
+            {"longest_gap_ns", loop.longest_gap.count},
+            {"sleeps", loop.sleeps},
+            {"slept_ns", loop.slept.count}}},
+          {"ports", std::move(ports)}};
+}
+
+}  // namespace
+
+int run_switch(const SwitchArguments& arguments) {
+  Nanos end = Nanos::never();
+  if (arguments.duration) {
+    try {
+      end = parse_duration(*arguments.duration);
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("--for: {}", error.what()));
+    }
+  }
+  if (arguments.json) check_writable(*arguments.json, arguments.file);
+  // Counters on standard output are alone there.
+  std::FILE* const out = arguments.json == "-" ? stderr : stdout;
+  const EndOnSignal signals;
+  Opened opened = open(arguments);
+  print_settings(opened, out);
+  std::string names;
+  for (const auto& port : opened.ports) names += fmt::format(" {}", one_line(port->name()));
+  fmt::print(out, "ready{}\n", names);
+  std::fflush(out);
+
+  const Nanos begun = opened.bridge->now();
+  if (!end.is_never()) end += begun;
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  LiveView view(opened);
+  const auto stop = [] { return ended_by != 0; };
+  constexpr Nanos view_every{1'000'000'000};
+  for (;;) {
+    const Nanos until = terminal ? std::min(end, opened.bridge->now() + view_every) : end;
+    if (opened.bridge->run(until, stop) || until == end) break;
+    view.show();
+  }
+  const Nanos duration = opened.bridge->now() - begun;
+  fmt::print(out, "\n");
+  print_counters(opened, duration, out);
+  std::fflush(out);
+  warn_of(opened);
+  if (arguments.json) write_file(*arguments.json, to_json(opened, duration).dump(2) + "\n");
+  return 0;
+}
+
+}  // namespace mltcp::tools
+
+#else
+
+namespace mltcp::tools {
+
+int run_switch(const SwitchArguments& /*arguments*/) {
+  throw RunError("this build has no DPDK, and a switch needs its ports; build with -DMLTCP_DPDK=ON");
+}
+
+}  // namespace mltcp::tools
+
+#endif
