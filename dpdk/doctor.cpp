@@ -35,10 +35,6 @@
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/ring_port.h"
 
-#ifndef AF_XDP
-#define AF_XDP 44
-#endif
-
 namespace mltcp::dpdk {
 namespace {
 

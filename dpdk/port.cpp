@@ -38,10 +38,6 @@
 #include "mltcp/dpdk/net_interface.h"
 #include "mltcp/dpdk/ring_port.h"
 
-#ifndef AF_XDP
-#define AF_XDP 44
-#endif
-
 namespace mltcp::dpdk {
 namespace {
 

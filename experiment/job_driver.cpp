@@ -126,12 +126,7 @@ class JobDriver::Sender final : public Pollable {
         payload_(payload),
         iterations_(iterations),
         shard_(testbed.host(end_), shard_config(settings.seed, settings.number, worker, settings.job.flows)) {
-    JobConfig job;
-    job.number = settings.number;
-    job.augmentation = settings.augmentation;
-    job.max_rate = settings.job.rate;
-    job.learn_iterations = settings.learn_iterations;
-    job_ = shard_.add_job(job);
+    job_ = shard_.add_job(settings.job_config());
     const Address& peer = testbed.address({Testbed::Side::receiver, settings.number, worker});
     for (std::uint32_t i = 0; i < settings.job.flows; ++i) {
       Flow flow;
@@ -412,6 +407,15 @@ bool JobDriver::Sender::take_completions() {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
+
+JobConfig JobDriver::Settings::job_config() const {
+  JobConfig config;
+  config.number = number;
+  config.augmentation = augmentation;
+  config.max_rate = job.rate;
+  config.learn_iterations = learn_iterations;
+  return config;
+}
 
 ShardConfig JobDriver::shard_config(std::uint64_t seed, std::uint32_t number, std::uint32_t worker,
                                     std::uint32_t flows) {

@@ -62,6 +62,9 @@ class JobDriver final : public DrivenJob {
     cc::Augmentation augmentation;
     bool learn_iterations = false;  ///< the transport isn't told where they begin: the job takes no plan
     bool stop_when_done = false;    ///< sends nothing more then; otherwise it goes on, see done()
+
+    /// The job as the transport knows it.
+    [[nodiscard]] JobConfig job_config() const;
   };
 
   /// The shards of a job's worker, the sending and the receiving one.

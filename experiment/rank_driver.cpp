@@ -91,12 +91,7 @@ RankDriver::RankDriver(PacketIo& io, const Settings& settings, std::uint32_t ran
       compute_times_(job_, settings.seed, stream_of(settings.number, rank)),
       payload_(std::move(payload)),
       shard_(io, shard_config(settings, program_)) {
-  JobConfig job;
-  job.number = settings.number;
-  job.augmentation = settings.augmentation;
-  job.max_rate = settings.job.rate;
-  job.learn_iterations = settings.learn_iterations;
-  job_id_ = shard_.add_job(job);
+  job_id_ = shard_.add_job(settings.job_config());
 
   const std::vector<Operation>& operations = program_.operations;
   first_dependent_.resize(operations.size() + 1);

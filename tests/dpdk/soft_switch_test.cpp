@@ -15,10 +15,12 @@
 #include <rte_mbuf.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <bit>
 #include <fstream>
 #include <map>
@@ -315,49 +317,73 @@ bool shell(const std::string& command) {
   return std::system((command + " >/dev/null 2>&1").c_str()) == 0;  // NOLINT(cert-env33-c)
 }
 
-/// Hosts 1 to 3, namespaces with an interface each whose other end is here. Gone when it ends.
+/// Hosts 1 to 3, namespaces with an interface each whose other end is here. A process of its own keeps each of them, so
+/// that they are gone when this one ends, however it does.
 class Hosts {
  public:
   static constexpr int count = 3;
 
   Hosts() {
     for (int host = 1; host <= count; ++host) {
-      const std::string space = name(host);
-      const std::string in = " -n " + space;
-      ready = ready && shell("ip netns add " + space) &&
-              shell(fmt::format("ip link add {} type veth peer name eth0 netns {}", interface(host), space)) &&
+      keep_namespace(host);
+      ready = ready && keeper(host) > 0 &&
+              shell(fmt::format("ip link add {} type veth peer name eth0 netns {}", interface(host), keeper(host))) &&
               shell(fmt::format("echo 1 > /proc/sys/net/ipv6/conf/{}/disable_ipv6; ip link set {} up", interface(host),
                                 interface(host))) &&
-              shell(fmt::format("ip{0} addr add 10.78.0.{1}/24 dev eth0 && ip{0} addr add fd78::{1}/64 dev eth0 nodad "
-                                "&& ip{0} link set lo up && ip{0} link set eth0 up",
-                                in, host));
+              shell(fmt::format("nsenter --net={1} sh -c 'ip addr add 10.78.0.{0}/24 dev eth0 && "
+                                "ip addr add fd78::{0}/64 dev eth0 nodad && ip link set lo up && ip link set eth0 up'",
+                                host, path(host)));
     }
   }
   ~Hosts() {
     for (int host = 1; host <= count; ++host) {
       shell("ip link del " + interface(host));
-      shell("ip netns del " + name(host));
+      if (keeper(host) <= 0) continue;
+      kill(keeper(host), SIGKILL);
+      waitpid(keeper(host), nullptr, 0);
     }
   }
   Hosts(const Hosts&) = delete;
   Hosts& operator=(const Hosts&) = delete;
 
-  [[nodiscard]] std::string name(int host) const { return fmt::format("mltcp{}-{}", getpid(), host); }
+  [[nodiscard]] std::string path(int host) const { return fmt::format("/proc/{}/ns/net", keeper(host)); }
   [[nodiscard]] std::string interface(int host) const { return fmt::format("ms{}-{}", getpid(), host); }
 
   bool ready = true;
+
+ private:
+  [[nodiscard]] pid_t keeper(int host) const { return keepers_[static_cast<std::size_t>(host)]; }
+  void keep_namespace(int host) {
+    int ends[2];
+    if (pipe(ends) != 0) return;
+    const pid_t parent = getpid();
+    keepers_[static_cast<std::size_t>(host)] = fork();
+    if (keeper(host) == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() == parent && unshare(CLONE_NEWNET) == 0 && write(ends[1], "k", 1) == 1)
+        for (;;) pause();
+      _exit(1);
+    }
+    close(ends[1]);
+    char made = 0;
+    ready = ready && read(ends[0], &made, 1) == 1;
+    close(ends[0]);
+  }
+
+  std::array<pid_t, count + 1> keepers_{};
 };
 
 /// Does `work` in a process of its own in a namespace, whose result comes through a pipe.
 class InNamespace {
  public:
-  InNamespace(const std::string& space, const std::function<std::uint64_t()>& work) {
+  /// `path` is that of the namespace.
+  InNamespace(const std::string& path, const std::function<std::uint64_t()>& work) {
     int ends[2];
     if (pipe(ends) != 0) return;
     pid_ = fork();
     if (pid_ == 0) {
       alarm(60);
-      const int file = open(("/run/netns/" + space).c_str(), O_RDONLY | O_CLOEXEC);
+      const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
       const std::uint64_t found = file >= 0 && setns(file, CLONE_NEWNET) == 0 ? work() : 0;
       _exit(write(ends[1], &found, sizeof found) == sizeof found ? 0 : 1);
     }
@@ -481,7 +507,7 @@ class NamespaceSwitch : public testing::TestWithParam<const char*> {
     eal_ = shared_eal(reason);
     if (eal_ == nullptr) GTEST_SKIP() << reason;
     hosts_ = std::make_unique<Hosts>();
-    if (!hosts_->ready) GTEST_SKIP() << "this machine makes no network namespaces (ip netns add)";
+    if (!hosts_->ready) GTEST_SKIP() << "this machine makes no network namespaces (unshare -n)";
     std::vector<SoftSwitchPort> ports;
     for (int host = 1; host <= Hosts::count; ++host) {
       PortConfig config;
@@ -507,8 +533,8 @@ class NamespaceSwitch : public testing::TestWithParam<const char*> {
 
 TEST_P(NamespaceSwitch, tcp_of_the_kernel__passes_at_the_rate_and_sees_every_mark) {
   constexpr std::size_t bytes = 1'000'000;
-  InNamespace receiver(hosts_->name(2), receive_all);
-  InNamespace sender(hosts_->name(1), [] { return send_all(GetParam(), bytes); });
+  InNamespace receiver(hosts_->path(2), receive_all);
+  InNamespace sender(hosts_->path(1), [] { return send_all(GetParam(), bytes); });
   const Nanos begun = bridge_->now();
   bridge_->run(bridge_->now() + 60_s, [&] { return receiver.done() && sender.done(); });
   const Nanos taken = bridge_->now() - begun;
@@ -530,8 +556,8 @@ TEST_P(NamespaceSwitch, tcp_of_the_kernel__passes_at_the_rate_and_sees_every_mar
 
 TEST_P(NamespaceSwitch, port_that_vanishes__is_left_out_and_the_others_go_on) {
   shell("ip link del " + hosts_->interface(3));
-  InNamespace receiver(hosts_->name(2), receive_all);
-  InNamespace sender(hosts_->name(1), [] { return send_all(GetParam(), 200'000); });
+  InNamespace receiver(hosts_->path(2), receive_all);
+  InNamespace sender(hosts_->path(1), [] { return send_all(GetParam(), 200'000); });
   bridge_->run(bridge_->now() + 60_s, [&] { return receiver.done() && sender.done(); });
   EXPECT_EQ(sender.result, 1U);
   EXPECT_EQ(receiver.result >> 32, 200'000U);
