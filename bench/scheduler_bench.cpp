@@ -121,8 +121,8 @@ class FiveDegrees {
   [[nodiscard]] std::vector<Nanos> shifts() const {
     std::vector<Nanos> result;
     for (std::size_t j = 0; j < best_shifts_.size(); ++j)
-      result.push_back(Nanos(slots_.perimeter.count * static_cast<std::int64_t>(best_shifts_[j]) /
-                             static_cast<std::int64_t>(angles) % slots_.periods[j].count));
+      result.emplace_back(slots_.perimeter.count * static_cast<std::int64_t>(best_shifts_[j]) /
+                          static_cast<std::int64_t>(angles) % slots_.periods[j].count);
     return result;
   }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -53,8 +54,8 @@ FlowFabric flow_fabric(const fabric::DumbbellConfig& config) {
   fabric.links.push_back({"bottleneck", config.bottleneck.rate});
   fabric.mtu = config.mtu;
   const fabric::LinkConfig access = fabric::access_link(config);
-  const Rate there[] = {access.rate, config.bottleneck.rate};
-  const Rate back[] = {access.rate, config.reverse.rate};
+  const std::array there = {access.rate, config.bottleneck.rate};
+  const std::array back = {access.rate, config.reverse.rate};
   const FlowPath path{{0},
                       {},
                       round_trip(there, back, Nanos(0), config.mtu) + (access.delay + access.delay) +
@@ -89,6 +90,7 @@ FlowFabric flow_fabric(const sim::SwitchedNetworkConfig& config) {
     // Both shards make their connections in the same order, with the same ids.
     for (const ConnectionId id :
          Shard::first_connections(JobDriver::shard_config(job.seed, job.number, worker, job.job.flows))) {
+      // NOLINTNEXTLINE(readability-suspicious-call-argument): there and back
       FlowPath path{map->path(from, from_port, to, to_port, id), map->path(to, to_port, from, from_port, id), {}};
       delay = Nanos();
       const std::vector<Rate> there = rates(path.data);
@@ -197,11 +199,11 @@ class FlowLevelCluster::State {
   void schedule(JobId id, const Job& job) { timers_.set(id, std::min(job.wake, job.gate_opens)); }
   void on_finished(const Network::Finished& finished);
   void advance(JobId id);
-  void begin_iteration(Job& job);
-  bool begin_phase(Job& job);
-  void ask_gate(Job& job);
-  void send(Job& job, std::size_t transfer);
-  Nanos slow_start(const Job& job, const Flow& flow, Bytes bytes, Rate limit) const;
+  void begin_iteration(Job& of);
+  bool begin_phase(Job& of);
+  void ask_gate(Job& of);
+  void send(Job& of, std::size_t transfer);
+  Nanos slow_start(const Job& of, const Flow& flow, Bytes bytes, Rate limit) const;
 
   FlowFabric fabric_;
   FlowLevelOptions options_;
@@ -679,6 +681,7 @@ Run run_at_flow_level(const Experiment& experiment, const RunPlan& plan, const s
     jobs.emplace_back(cluster, cluster.add_job(std::move(job)));
   }
   std::vector<RunningJob*> running;
+  running.reserve(jobs.size());
   for (ClusterJob& job : jobs) running.push_back(&job);
 
   // Who used them when is kept for the links that jobs share; if there are none, for all in use.

@@ -84,6 +84,7 @@ std::vector<Component> components_of(std::span<const workload::Job> jobs, std::s
     }
   }
   std::vector<Component> result;
+  result.reserve(found.size());
   for (auto& [number, component] : found) result.push_back(std::move(component));
   return result;
 }

@@ -129,9 +129,9 @@ class PlanFollower {
 class Scheduling {
  public:
   /// `least_score`: see plan_jobs().
-  Scheduling(const ScheduleSettings& settings, const std::vector<workload::Job>& jobs, std::vector<Profile> profiles,
+  Scheduling(const ScheduleSettings& settings, std::vector<workload::Job> jobs, std::vector<Profile> profiles,
              double least_score)
-      : settings_(settings), jobs_(jobs), profiles_(std::move(profiles)), least_score_(least_score) {
+      : settings_(settings), jobs_(std::move(jobs)), profiles_(std::move(profiles)), least_score_(least_score) {
     schedule_ = plan_jobs(settings_, jobs_, profiles_, least_score_);
     for (std::size_t i = 0; i < jobs_.size(); ++i) jobs_[i].start += schedule_.delays[i];
   }

@@ -50,10 +50,10 @@ class BlockSearch {
 
   void search(std::uint32_t root) {
     std::vector<Frame> frames;
-    const auto enter = [&](std::uint32_t node, std::uint32_t parent) {
-      found_[node] = low_[node] = ++count_;
-      open_.push_back(node);
-      frames.push_back({node, parent});
+    const auto enter = [&](std::uint32_t next, std::uint32_t from) {
+      found_[next] = low_[next] = ++count_;
+      open_.push_back(next);
+      frames.push_back({next, from});
     };
     enter(root, none);
     while (!frames.empty()) {
@@ -118,7 +118,7 @@ AffinityGraph affinity_graph(std::span<const UsedLink> links, std::span<const Ra
     for (const LinkUse& use : link.uses) together.join(use.job, link.uses.front().job);
   }
   DisjointSets in_blocks(graph.vertices.size());
-  BlockSearch(graph, jobs, in_blocks);
+  const BlockSearch search(graph, jobs, in_blocks);
 
   std::vector<std::uint32_t> component_at(jobs, none);
   for (std::uint32_t job = 0; job < jobs; ++job) {

@@ -116,6 +116,7 @@ std::vector<Slots> slots_front(const std::vector<Nanos>& periods, const SolveOpt
     if (common_multiple(repetitions, perimeter >> 12) != 0) continue;
     for (int bits = 5; bits > 0; --bits) {
       std::vector<std::uint32_t> rounded;
+      rounded.reserve(repetitions.size());
       for (const std::uint32_t times : repetitions) rounded.push_back(with_bits(times, bits));
       consider(slots_on(perimeter, std::move(rounded), periods));
     }

@@ -75,22 +75,22 @@ class FlowNetwork {
   /// A link of `rate`, above 0, in wire bytes.
   LinkId add_link(Rate rate);
   /// For what is sent from now() on.
-  void set_rate(LinkId link, Rate rate);
+  void set_rate(LinkId id, Rate rate);
   /// `job` is for meters. Its gain is `augmentation`'s, whose tracker isn't looked at.
   GroupId add_group(std::uint32_t job, const cc::Augmentation& augmentation);
   /// A flow that stands for `connections`, 1 or more, of the group on one path, at least one link, each once.
   FlowId add_flow(GroupId group, std::span<const Hop> path, std::uint32_t connections = 1);
   /// With its flows; what they had yet to send is forgotten.
-  void remove_group(GroupId group);
+  void remove_group(GroupId id);
   /// Counts what each job sends over `link` from now on. The meter is the caller's and outlives the network's use.
   void meter(LinkId link, fabric::UsageMeter* meter);
 
   // Traffic, at now().
 
   /// The group's next iteration begins and will send `bytes`, all its flows together; 0: not known, and its gain is 1.
-  void begin_iteration(GroupId group, Bytes bytes);
+  void begin_iteration(GroupId id, Bytes bytes);
   /// The flow sends `bytes`, above 0, after what it was asked for before; if that is nothing, not before `not_before`.
-  void send(FlowId flow, Bytes bytes, std::uint64_t tag, Nanos not_before = Nanos(0));
+  void send(FlowId id, Bytes bytes, std::uint64_t tag, Nanos not_before = Nanos(0));
   /// It has nothing more to send.
   [[nodiscard]] bool idle(FlowId flow) const { return flows_[flow].queue.empty(); }
 
@@ -109,8 +109,8 @@ class FlowNetwork {
   /// Bytes of the application per second; 0 if it isn't sending.
   [[nodiscard]] double bytes_per_second(FlowId flow);
   /// Of its latest iteration, from 0 to 1; 0 while not known.
-  [[nodiscard]] double bytes_ratio(GroupId group);
-  [[nodiscard]] LinkUse use(LinkId link);
+  [[nodiscard]] double bytes_ratio(GroupId id);
+  [[nodiscard]] LinkUse use(LinkId id);
   [[nodiscard]] const Counters& counters() const { return counters_; }
   [[nodiscard]] std::size_t links() const { return links_.size(); }
 

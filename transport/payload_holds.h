@@ -79,7 +79,7 @@ class PayloadHolds {
     return false;
   }
 
-  std::unique_ptr<PayloadHold[]> holds_;  // from 1 on
+  std::unique_ptr<PayloadHold[]> holds_;  // NOLINT(modernize-avoid-c-arrays): of a set size; from 1 on
   std::size_t total_ = 0;
   std::vector<Number> free_;
   std::vector<Waiting> waiting_;

@@ -214,7 +214,7 @@ class Writer {
     std::byte* const at = take(data_frame_bytes);
     const std::uint64_t front = std::uint64_t{frame.message} << 32 |
                                 std::uint64_t{static_cast<std::uint16_t>(frame.length)} << 16 |
-                                std::uint64_t{frame.last} << 8 | static_cast<std::uint64_t>(FrameType::data);
+                                std::uint64_t{frame.last ? 1U : 0U} << 8 | static_cast<std::uint64_t>(FrameType::data);
     std::memcpy(at, &front, sizeof front);
     std::memcpy(at + sizeof front, &frame.offset, sizeof frame.offset);
   }

@@ -28,6 +28,7 @@ std::string error_of(const std::function<void()>& work) {
 
 std::vector<std::string> names(const Topology& topology, const std::vector<Topology::Link>& path) {
   std::vector<std::string> result;
+  result.reserve(path.size());
   for (const Topology::Link link : path) result.push_back(topology.link_name(link));
   return result;
 }
@@ -96,7 +97,8 @@ TEST(topology, fat_tree__of_four_ports_has_sixteen_hosts_and_four_paths_between_
   EXPECT_EQ(topology.path(0, 1, 5).size(), 2U);
   EXPECT_EQ(topology.path(0, 2, 5).size(), 4U);
   for (Topology::Host from = 0; from < 16; ++from)
-    for (Topology::Host to = 0; to < 16; ++to) topology.check_path(from, to, topology.path(from, to, from * to));
+    for (Topology::Host to = 0; to < 16; ++to)
+      topology.check_path(from, to, topology.path(from, to, std::uint64_t{from} * to));
 }
 
 TEST(topology, single_switch__is_one_rack) {

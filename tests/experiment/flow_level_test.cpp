@@ -269,6 +269,7 @@ PhasePlan slots(Nanos slot, Nanos period) {
 
 std::vector<double> millis(const std::vector<Nanos>& times) {
   std::vector<double> result;
+  result.reserve(times.size());
   for (const Nanos time : times) result.push_back(std::round(time.millis() * 100) / 100);
   return result;
 }

@@ -39,7 +39,8 @@ TEST(LinksFile, parse__reads_columns_in_any_order_and_both_directions) {
       "1 Gbps,both,store,s 1,2 us\r\n"
       "40 Gbps,one-way,t,s 1,3 ms\r\n");
   EXPECT_THAT(names(graph), ElementsAre("h1 -> s 1", "s 1 -> h1", "s 1 -> store", "store -> s 1", "s 1 -> t"));
-  std::vector<std::string> hosts, switches;
+  std::vector<std::string> hosts;
+  std::vector<std::string> switches;
   for (const Graph::Node& node : graph.nodes) (node.host ? hosts : switches).push_back(node.name);
   EXPECT_THAT(hosts, ElementsAre("h1", "store"));
   EXPECT_THAT(switches, ElementsAre("s 1", "t"));

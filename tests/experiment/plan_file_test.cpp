@@ -55,6 +55,11 @@ testing::Matcher<std::string> error_at(const std::string& field, const std::stri
 }
 
 class PlanFiles : public testing::Test {
+ public:
+  ~PlanFiles() override { std::filesystem::remove_all(folder_); }
+  PlanFiles(const PlanFiles&) = delete;
+  PlanFiles& operator=(const PlanFiles&) = delete;
+
  protected:
   PlanFiles()
       : folder_(std::filesystem::path(testing::TempDir()) /
@@ -63,9 +68,6 @@ class PlanFiles : public testing::Test {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }
-  ~PlanFiles() override { std::filesystem::remove_all(folder_); }
-  PlanFiles(const PlanFiles&) = delete;
-  PlanFiles& operator=(const PlanFiles&) = delete;
 
  private:
   std::filesystem::path folder_;

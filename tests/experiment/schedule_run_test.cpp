@@ -238,6 +238,11 @@ TEST(Schedule, learned_iterations__are_refused) {
 }
 
 class SchedulePlanFile : public testing::Test {
+ public:
+  ~SchedulePlanFile() override { std::filesystem::remove(file); }
+  SchedulePlanFile(const SchedulePlanFile&) = delete;
+  SchedulePlanFile& operator=(const SchedulePlanFile&) = delete;
+
  protected:
   SchedulePlanFile()
       : file((std::filesystem::path(testing::TempDir()) /
@@ -246,9 +251,6 @@ class SchedulePlanFile : public testing::Test {
     options.plan_file = file;
     options.report = [this](const std::string& problem) { problems.push_back(problem); };
   }
-  ~SchedulePlanFile() override { std::filesystem::remove(file); }
-  SchedulePlanFile(const SchedulePlanFile&) = delete;
-  SchedulePlanFile& operator=(const SchedulePlanFile&) = delete;
 
   /// Slots of 110 ms; the up phases of "b" begin `apart` after those of "a".
   void write(std::uint64_t serial, Nanos apart) const {

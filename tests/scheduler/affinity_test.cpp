@@ -99,6 +99,26 @@ TEST(affinity, graph__a_link_that_hangs_on_a_loop_by_a_job_is_a_group_of_its_own
   EXPECT_THAT(graph.groups[1].vertices, ElementsAre(2));
 }
 
+/// Whether a way leads from `first`, a job, to vertex `to` that does not touch vertex `avoided`.
+bool reaches(const AffinityGraph& graph, std::uint32_t first, std::uint32_t avoided, std::uint32_t to) {
+  std::queue<std::uint32_t> open;
+  std::set<std::uint32_t> seen{first};
+  open.push(first);
+  while (!open.empty()) {
+    const std::uint32_t job = open.front();
+    open.pop();
+    for (std::uint32_t v = 0; v < graph.vertices.size(); ++v) {
+      const auto& on = graph.vertices[v].uses;
+      if (v == avoided || std::none_of(on.begin(), on.end(), [&](const LinkUse& u) { return u.job == job; })) continue;
+      if (v == to) return true;
+      for (const LinkUse& next : on) {
+        if (seen.insert(next.job).second) open.push(next.job);
+      }
+    }
+  }
+  return false;
+}
+
 /// What the header says of groups, on random graphs: groups and jobs form a forest, and no group can be split.
 TEST(affinity, graph__random_groups_meet_without_loops_and_are_least) {
   Random random(7);
@@ -133,27 +153,8 @@ TEST(affinity, graph__random_groups_meet_without_loops_and_are_least) {
           for (const std::uint32_t b : std::set<std::uint32_t>(joined)) {
             // a and b on a loop: two ways from a to b that share no job.
             int ways = 0;
-            std::set<std::uint32_t> used_jobs;
             for (const LinkUse& via : graph.vertices[a].uses) {
-              std::queue<std::uint32_t> reach;
-              std::set<std::uint32_t> seen_jobs{via.job};
-              reach.push(via.job);
-              bool arrived = false;
-              while (!reach.empty() && !arrived) {
-                const std::uint32_t job = reach.front();
-                reach.pop();
-                for (std::uint32_t v = 0; v < graph.vertices.size(); ++v) {
-                  const auto& on = graph.vertices[v].uses;
-                  if (v == a || std::none_of(on.begin(), on.end(), [&](const LinkUse& u) { return u.job == job; })) {
-                    continue;
-                  }
-                  arrived = arrived || v == b;
-                  for (const LinkUse& next : on) {
-                    if (seen_jobs.insert(next.job).second) reach.push(next.job);
-                  }
-                }
-              }
-              ways += arrived ? 1 : 0;
+              ways += reaches(graph, via.job, a, b) ? 1 : 0;
             }
             if (ways >= 2 && joined.insert(a).second) grew = true;
           }

@@ -18,7 +18,6 @@ namespace mltcp::scheduler {
 namespace {
 
 using namespace literals;
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::string error_of(const std::function<void()>& work) {
@@ -87,7 +86,8 @@ double sum_by_hand(const Cluster& cluster, const std::vector<std::int64_t>& shif
   for (const ClusterSolution::Link& link : solution.links) {
     std::vector<const ClusterJob*> jobs;
     std::vector<std::uint32_t> flows;
-    std::vector<std::int64_t> periods, own;
+    std::vector<std::int64_t> periods;
+    std::vector<std::int64_t> own;
     for (const LinkUse& use : link.uses) {
       jobs.push_back(&cluster.job(use.job));
       flows.push_back(use.flows);
@@ -638,6 +638,7 @@ TEST(cluster, join__moves_one_job_where_that_is_enough) {
 TEST(cluster, join__moves_two_jobs_where_one_is_not_enough) {
   Cluster cluster(bench_of_links({10}));
   std::vector<ClusterJob> jobs;
+  jobs.reserve(8);
   for (int i = 0; i < 8; ++i) jobs.push_back(job_on("job " + std::to_string(i), 16_ns, 2_ns, 10, {0}));
   cluster.schedule(jobs);
   // Every other of a full circle leaves: four holes of 2 ns, and the new job needs 8 ns in one piece.
@@ -877,6 +878,7 @@ TEST(cluster, slots__depend_on_what_jobs_ask_for_and_on_nothing_else) {
   for (const std::vector<std::size_t>& order : {std::vector<std::size_t>{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}}) {
     for (const std::uint32_t threads : {1U, 3U}) {
       std::vector<ClusterJob> ordered;
+      ordered.reserve(order.size());
       for (const std::size_t job : order) ordered.push_back(jobs[job]);
       Cluster cluster(bench_of_links({10, 10}), {.threads = threads});
       for (const ClusterSolution::Job& job : cluster.schedule(ordered).jobs)

@@ -48,7 +48,7 @@ TEST(margin, equals_the_largest_deviation_that_costs_nothing) {
     std::int64_t most = 1'000;
     for (std::size_t j = 0; j < jobs; ++j) {
       periods.push_back(problem.jobs[j].period);
-      shifts.push_back(Nanos(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(periods[j].count)))));
+      shifts.emplace_back(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(periods[j].count))));
       in_halves.push_back(shifts[j].count);
       most = std::min(most, periods[j].count / 2);
     }

@@ -1,6 +1,7 @@
 // The solver against a search over all shifts that was written without it (instances.h).
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdio>
 
 #include "instances.h"
@@ -63,7 +64,7 @@ class Exhaustive : public ::testing::TestWithParam<int> {};
 
 TEST_P(Exhaustive, solve__equals_search_over_all_shifts_of_up_to_4_jobs) {
   Random random = Random::stream(4, static_cast<std::uint64_t>(GetParam()));
-  constexpr std::int64_t perimeters[] = {12, 18, 20, 24};
+  constexpr std::array<std::int64_t, 4> perimeters = {12, 18, 20, 24};
   Summary summary;
   for (int i = 0; i < 1'000; ++i) {
     const std::size_t jobs = 2 + random.below(3);

@@ -108,7 +108,7 @@ class BruteForce {
 inline Demand random_demand(Random& random, std::int64_t period, std::int64_t unit, std::int64_t highest) {
   Demand demand{Nanos(period * unit), {}};
   const std::uint64_t style = random.below(3);
-  std::int64_t at = static_cast<std::int64_t>(random.below(3));
+  auto at = static_cast<std::int64_t>(random.below(3));
   const std::uint64_t bursts = style == 0 ? 1 : 1 + random.below(3);
   for (std::uint64_t b = 0; b < bursts && at < period; ++b) {
     const std::int64_t left = period - at;

@@ -107,7 +107,7 @@ TEST(choose_slots, never_overflows_or_hangs) {
     std::vector<Nanos> periods;
     const std::uint64_t count = 1 + random.below(12);
     for (std::uint64_t j = 0; j < count; ++j)
-      periods.push_back(Nanos(1 + static_cast<std::int64_t>(random.next() >> (11 + random.below(53)))));
+      periods.emplace_back(1 + static_cast<std::int64_t>(random.next() >> (11 + random.below(53))));
     const Slots slots = choose_slots(periods);
     expect_consistent(slots, periods);
     ASSERT_LE(slots.perimeter, kLongestPeriod) << i;
@@ -116,7 +116,7 @@ TEST(choose_slots, never_overflows_or_hangs) {
 
 TEST(choose_slots, very_different_periods) {
   std::vector<Nanos> periods{Nanos(1'000'000'007)};
-  for (int i = 0; i < 8; ++i) periods.push_back(Nanos(10'007 + 1'013 * i));
+  for (int i = 0; i < 8; ++i) periods.emplace_back(10'007 + 1'013 * i);
   const Slots slots = choose_slots(periods);
   expect_consistent(slots, periods);
   EXPECT_LT(slots.stretch, 0.15);

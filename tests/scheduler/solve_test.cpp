@@ -66,7 +66,7 @@ TEST(solve, each_link_of_a_chain_has_the_margin_that_it_has_alone) {
     }
     const Solution together = solve(chain);
     if (together.score < 1) continue;
-    for (std::uint32_t l = 0; l < 3; ++l) {
+    for (std::size_t l = 0; l < 3; ++l) {
       const Nanos alone =
           solve(on_one_link({demands[2 * l], demands[2 * l + 1], demands[2 * l + 2]}, Rate(100))).links[0].margin;
       EXPECT_GE(together.links[l].margin, alone - 4_us) << "round " << round << ", link " << l;

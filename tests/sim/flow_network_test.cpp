@@ -17,7 +17,6 @@ namespace mltcp::sim {
 namespace {
 
 using namespace mltcp::literals;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using Hop = FlowNetwork::Hop;
 using Augmentation = cc::Augmentation;

@@ -334,7 +334,7 @@ TEST(PhaseGate, objection__names_what_is_out_of_range) {
     change(plan);
     PhaseGate gate = gate_of(plan_of());
     gate.begin_iteration();
-    const std::string text = objection_to(plan);
+    std::string text = objection_to(plan);
     EXPECT_EQ(gate.set(plan, 0_ms), text.empty() ? PlanState::active : PlanState::invalid);
     if (!text.empty()) {
       EXPECT_EQ(gate.opens_at(0_ms), 0_ms) << "the plan before is gone too";
