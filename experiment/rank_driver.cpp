@@ -8,6 +8,7 @@
 #include <map>
 
 #include "mltcp/base/error.h"
+#include "mltcp/workload/phase_program.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -22,15 +23,17 @@ constexpr Bytes most_buffer_bytes = Bytes{256} << 20;  // of a rank, which has f
 constexpr std::uint32_t spare_connections = 16;        // for strangers, while they are turned away
 constexpr std::uint64_t hello = ~std::uint64_t{0};     // tag of the first message
 
-/// What compute times are drawn for: a pause holds up the first host only.
+/// What compute times are drawn for: of a pattern's ranks, a pause holds up the first one only.
 workload::Job job_of(const workload::Job& job, std::uint32_t rank) {
   workload::Job result = job;
-  if (rank > 0) result.pause = {};
+  if (rank > 0 && job.pattern) result.pause = {};
   return result;
 }
 
-/// Of random numbers: jobs have their numbers, ranks have their own beyond.
-std::uint64_t stream_of(std::uint32_t number, std::uint32_t rank) { return number + (std::uint64_t{rank} << 33U); }
+/// Of random numbers: jobs have their numbers, ranks of patterns have their own beyond.
+std::uint64_t stream_of(const JobDriver::Settings& settings, std::uint32_t rank) {
+  return settings.number + (settings.job.pattern ? std::uint64_t{rank} << 33U : 0);
+}
 
 }  // namespace
 
@@ -77,18 +80,22 @@ ShardConfig RankDriver::shard_config(const Settings& settings, const RankProgram
   for (const Operation& operation : program.operations)
     if (operation.kind != Operation::Kind::compute) peers[operation.peer] = true;
   const auto count = static_cast<std::uint32_t>(std::count(peers.begin(), peers.end(), true));
-  return JobDriver::shard_config(settings.seed, settings.number, program.rank,
-                                 count * settings.job.flows + spare_connections);
+  ShardConfig config = JobDriver::shard_config(settings.seed, settings.number, program.rank,
+                                               count * settings.job.flows + spare_connections);
+  config.seed ^= settings.salt;
+  return config;
 }
 
 RankDriver::RankDriver(PacketIo& io, const Settings& settings, std::uint32_t rank, std::span<const Address> addresses,
                        std::shared_ptr<const Payload> payload, Nanos now)
     : settings_(settings),
       rank_(rank),
-      program_(rank_program(settings.job.pattern.value(), rank)),
+      program_(rank_program(settings.job, rank)),
       load_(program_.load()),
       job_(job_of(settings.job, rank)),
-      compute_times_(job_, settings.seed, stream_of(settings.number, rank)),
+      own_rates_(std::any_of(program_.operations.begin(), program_.operations.end(),
+                             [](const Operation& operation) { return !operation.rate.is_zero(); })),
+      compute_times_(job_, settings.seed, stream_of(settings, rank)),
       payload_(std::move(payload)),
       shard_(io, shard_config(settings, program_)) {
   job_id_ = shard_.add_job(settings.job_config());
@@ -394,6 +401,11 @@ void RankDriver::on_ready(std::uint32_t operation) {
       to_compute_.push_back(operation);
       break;
     case Operation::Kind::send:
+      if (own_rates_) {
+        const Rate limit = settings_.job.rate;
+        const Rate own = program_.operations[operation].rate;
+        shard_.set_job_rate(job_id_, own.is_zero() ? limit : std::min(own, limit));
+      }
       post_sends(channels_[channel_of_[operation]]);
       break;
     case Operation::Kind::receive:
@@ -456,6 +468,7 @@ RankDriver::Progress RankDriver::progress() const {
   progress.done = state_ == State::running ? progress.operations - left_ : 0;
   progress.sent = sent_;
   progress.received = received_;
+  if (!times_.empty()) progress.last = times_.back();
   return progress;
 }
 
@@ -477,7 +490,7 @@ RankResult RankDriver::result() const {
 
 RankJob::RankJob(Testbed& testbed, const RankDriver::Settings& settings) : testbed_(testbed), settings_(settings) {
   std::vector<Address> addresses;
-  const std::uint32_t ranks = settings.job.pattern.value().ranks;
+  const std::uint32_t ranks = workload::ranks_of(settings.job);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) addresses.push_back(testbed.address(end(rank)));
   const auto payload = settings.real_payload ? RankDriver::make_payload(settings_) : nullptr;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {

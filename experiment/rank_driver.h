@@ -3,6 +3,9 @@
 // one accelerator. An iteration ends when all of its operations are done, and a send is done when its bytes have been
 // delivered; the next one begins at once.
 //
+// A job without a pattern has ranks too (phase_program.h), for datapaths whose hosts are separate processes. As with
+// the job driver, all of them then compute equally long.
+//
 // Two ranks that exchange data share connections, `flows` of them, which the lower rank opens; its first message on
 // each tells by its length which one it is. Messages are cut into segments of at most JobDriver::segment_bytes, which
 // take the connections in turns. Receives are posted ahead, up to the end of the next iteration: a rank that is ahead
@@ -48,7 +51,7 @@ JobResult merge_ranks(const workload::Job& job, std::span<const RankResult> rank
 
 class RankDriver final : public Pollable {
  public:
-  /// Of a job with a pattern; `workers` are its ranks.
+  /// `workers` are the job's ranks.
   using Settings = JobDriver::Settings;
 
   struct Progress {
@@ -57,6 +60,7 @@ class RankDriver final : public Pollable {
     std::uint32_t done = 0;        ///< of them, in this iteration
     Bytes sent = 0;                ///< in all; delivered
     Bytes received = 0;            ///< in all
+    Nanos last;                    ///< how long the latest recorded iteration took; 0 before
   };
 
   /// `settings` outlives the driver, and `io` too; `addresses` are those of all ranks, each its own. `payload` of
@@ -141,6 +145,7 @@ class RankDriver final : public Pollable {
   const workload::RankProgram program_;
   const workload::RankProgram::Load load_;
   const workload::Job job_;  ///< what its compute times are drawn for
+  const bool own_rates_;     ///< some sends have a rate of their own
   ComputeTimes compute_times_;
   std::shared_ptr<const Payload> payload_;
   Shard shard_;

@@ -77,6 +77,17 @@ cc::Parameters parameters_of(const Experiment& experiment, Nanos round_trip_dela
   return parameters;
 }
 
+Nanos round_trip_delay_of(const Experiment& experiment) {
+  return experiment.topology ? experiment.topology->round_trip_delay() : experiment.bottleneck.delay * 4;
+}
+
+/// Before the first measurement, a round trip with a full buffer is the safe guess.
+Nanos initial_rtt_of(const Experiment& experiment) {
+  const fabric::LinkConfig& link = experiment.bottleneck;
+  const Nanos delay = round_trip_delay_of(experiment);
+  return std::clamp(delay + link.rate.time_for(link.buffer_bytes), 1_ms, most_initial_rtt + delay);
+}
+
 }  // namespace
 
 cc::Augmentation augmentation_of(const std::string& policy, const Experiment& experiment, const workload::Job& job) {
@@ -102,31 +113,21 @@ fabric::DumbbellConfig network_of(const Experiment& experiment) {
   return network;
 }
 
-Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& factory,
-             const std::function<void(double)>& tick) {
-  std::vector<std::uint32_t> workers;
-  const std::unique_ptr<Testbed> testbed = make_testbed(experiment, plan, factory, workers);
-
-  // Before the first measurement, a round trip with a full buffer is the safe guess.
+std::vector<JobDriver::Settings> driver_settings(const Experiment& experiment, const RunPlan& plan, bool real_time,
+                                                 bool real_payload) {
   const fabric::LinkConfig& link = experiment.bottleneck;
-  const Nanos round_trip_delay = experiment.topology ? experiment.topology->round_trip_delay() : link.delay * 4;
-  const Nanos initial_rtt =
-      std::clamp(round_trip_delay + link.rate.time_for(link.buffer_bytes), 1_ms, most_initial_rtt + round_trip_delay);
-
+  const Nanos initial_rtt = initial_rtt_of(experiment);
   const auto parameters =
-      std::make_shared<const cc::Parameters>(parameters_of(experiment, round_trip_delay, factory.real_time()));
-  std::vector<std::unique_ptr<DrivenJob>> drivers;
-  double longest_ns = 0;
-  Nanos last_start;
+      std::make_shared<const cc::Parameters>(parameters_of(experiment, round_trip_delay_of(experiment), real_time));
+  std::vector<JobDriver::Settings> result;
   for (std::uint32_t index = 0; index < plan.jobs.size(); ++index) {
-    JobDriver::Settings settings;
+    JobDriver::Settings& settings = result.emplace_back();
     settings.job = plan.jobs[index];
-    if (settings.job.rate.is_zero()) settings.job.rate = experiment.bottleneck.rate;
+    if (settings.job.rate.is_zero()) settings.job.rate = link.rate;
     settings.number = plan.first_number + index;
-    settings.workers = workers[index];
     settings.iterations = plan.iterations_of(settings.job);
     settings.seed = experiment.seed;
-    settings.real_payload = factory.real_payload();
+    settings.real_payload = real_payload;
     settings.connection.congestion_control = settings.job.cc.empty() ? experiment.cc : settings.job.cc;
     settings.connection.ecn = link.ecn.enabled;
     settings.connection.parameters = parameters;
@@ -139,18 +140,49 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
       settings.connection.priority = static_cast<std::uint8_t>(settings.job.priority);
     settings.augmentation = augmentation_of(plan.policy, experiment, settings.job);
     settings.learn_iterations = experiment.mltcp.learn_iterations;
-    longest_ns += longest_alone_ns(settings.job, link.rate, initial_rtt);
-    last_start = std::max(last_start, settings.job.start);
-    if (settings.job.pattern)
-      drivers.push_back(std::make_unique<RankJob>(*testbed, settings));
+  }
+  return result;
+}
+
+Nanos patience_with(const Experiment& experiment, std::span<const JobDriver::Settings> settings) {
+  double longest_ns = 0;
+  for (const JobDriver::Settings& job : settings)
+    longest_ns += longest_alone_ns(job.job, experiment.bottleneck.rate, initial_rtt_of(experiment));
+  return Nanos(static_cast<std::int64_t>(std::min(longest_ns * patience, 1e18)));
+}
+
+std::string lost_patience(const RunPlan& plan, Nanos limit) {
+  return fmt::format(
+      "policy {}: no job has finished an iteration for {}, {} times what all of them need one after the "
+      "other; {}",
+      plan.policy, to_text(limit), patience,
+      plan.policy == "priority" ? "give the jobs of higher priority less to send, or the link a higher rate"
+                                : "give the link a higher rate, a larger buffer or fewer faults");
+}
+
+Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& factory,
+             const std::function<void(double)>& tick) {
+  std::vector<std::uint32_t> workers;
+  const std::unique_ptr<Testbed> testbed = make_testbed(experiment, plan, factory, workers);
+
+  const std::vector<JobDriver::Settings> settings =
+      driver_settings(experiment, plan, factory.real_time(), factory.real_payload());
+  std::vector<std::unique_ptr<DrivenJob>> drivers;
+  Nanos last_start;
+  for (std::uint32_t index = 0; index < plan.jobs.size(); ++index) {
+    JobDriver::Settings own = settings[index];
+    own.workers = workers[index];
+    last_start = std::max(last_start, own.job.start);
+    if (own.job.pattern)
+      drivers.push_back(std::make_unique<RankJob>(*testbed, own));
     else
-      drivers.push_back(std::make_unique<JobDriver>(*testbed, settings));
+      drivers.push_back(std::make_unique<JobDriver>(*testbed, own));
   }
 
   const auto all = [&](auto&& predicate) {
     return std::all_of(drivers.begin(), drivers.end(), [&](const auto& driver) { return predicate(*driver); });
   };
-  const Nanos setup_limit = std::max(shortest_setup_limit, initial_rtt * round_trips_for_connecting);
+  const Nanos setup_limit = std::max(shortest_setup_limit, initial_rtt_of(experiment) * round_trips_for_connecting);
   if (!testbed->run(testbed->now() + setup_limit,
                     [&] { return all([](const DrivenJob& d) { return d.connected(); }); }))
     throw RunError(fmt::format("the jobs' connections were not open after {}; is the link losing almost everything?",
@@ -176,7 +208,7 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
   for (const workload::Job& job : plan.jobs) total += plan.iterations_of(job);
   Nanos first_start = Nanos::never();
   for (const workload::Job& job : plan.jobs) first_start = std::min(first_start, job.start);
-  const Nanos pause_limit(static_cast<std::int64_t>(std::min(longest_ns * patience, 1e18)));
+  const Nanos pause_limit = patience_with(experiment, settings);
   while (!testbed->run(testbed->now() + kSlice, all_done)) {
     std::size_t now_recorded = 0;
     for (const auto& driver : drivers) now_recorded += driver->recorded();
@@ -185,11 +217,7 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
     if (tick) tick(static_cast<double>(recorded) / total);
     if (plan.between) plan.between(running, epoch, testbed->now());
     if (testbed->now() > std::max(last_progress, epoch + last_start) + pause_limit)
-      throw RunError(fmt::format(
-          "policy {}: no job has finished an iteration for {}, {} times what all of them need one after the other; {}",
-          plan.policy, to_text(pause_limit), patience,
-          plan.policy == "priority" ? "give the jobs of higher priority less to send, or the link a higher rate"
-                                    : "give the link a higher rate, a larger buffer or fewer faults"));
+      throw RunError(lost_patience(plan, pause_limit));
   }
 
   Run run;

@@ -41,6 +41,15 @@ struct RunPlan {
 /// What `policy` makes of the job's gain. Throws InputError for a policy that this version can't run.
 cc::Augmentation augmentation_of(const std::string& policy, const Experiment& experiment, const workload::Job& job);
 
+/// What each job of `plan` is driven with, one worker each. `real_time`, `real_payload`: as of the datapath.
+std::vector<JobDriver::Settings> driver_settings(const Experiment& experiment, const RunPlan& plan, bool real_time,
+                                                 bool real_payload);
+
+/// For how long no job may end an iteration, before a run is given up. `settings` are those of all jobs.
+Nanos patience_with(const Experiment& experiment, std::span<const JobDriver::Settings> settings);
+/// What to say when it is.
+std::string lost_patience(const RunPlan& plan, Nanos patience);
+
 /// How often RunPlan::between is called.
 inline constexpr Nanos kSlice{50'000'000};
 

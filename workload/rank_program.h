@@ -95,6 +95,7 @@ struct Operation {
   Bytes offset = 0;       ///< send, receive: where they are in the collective's buffer (all-to-all has one at each end)
   std::uint64_t tag = 0;  ///< send, receive: the same at both ends; names a message between two ranks in one iteration
   Nanos compute;          ///< compute: how long; above 0
+  Rate rate;              ///< send: the most that the rank sends at from then on; 0: as the job says
 };
 
 /// Operations wait for earlier ones of the list only. Between two ranks, sends stand in the order of their receives; to
