@@ -23,6 +23,7 @@
 namespace mltcp::dpdk {
 namespace {
 
+constexpr std::uint16_t kMostShards = 1024;
 /// Bursts of nothing that is for the transport, which one call of receive() passes over.
 constexpr int kMostIdleBursts = 8;
 
@@ -46,18 +47,19 @@ using Queues = std::vector<std::unique_ptr<QueueIo>>;
 
 class QueueIo final : public PortIo {
  public:
-  QueueIo(const Eal& eal, const Port& port, const PortHostConfig& config, std::uint16_t queue, const Queues& all,
-          const std::string& name)
+  QueueIo(const Eal& eal, const Port& port, const PortHostConfig& config, std::uint16_t shard, std::uint16_t shards,
+          const Queues& all, const std::string& name)
       : clock_(eal.clock()),
         port_(port.id()),
-        queue_(queue),
+        queue_(shard % port.queues()),
+        shard_(shard),
         vlan_(port.vlan()),
         base_port_(config.address.port),
         frame_limit_(port.frame_bytes()),
         offloads_(port.offloads()),
         dscp_(config.dscp),
         all_(all),
-        pool_(port.pool(queue)),
+        pool_(port.pool(queue_)),
         address_(config.address),
         neighbours_({.mac = port.mac(),
                      .own = config.address,
@@ -66,7 +68,7 @@ class QueueIo final : public PortIo {
                      .vlan = port.vlan()}),
         waiting_(config.waiting_packets),
         most_waiting_(config.waiting_packets) {
-    address_.port = static_cast<std::uint16_t>(config.address.port + queue);
+    address_.port = static_cast<std::uint16_t>(config.address.port + shard);
     const bool v4 = address_.is_v4();
     const std::size_t network = (v4 ? encap::kIpv4Bytes : encap::kIpv6Bytes) + encap::kUdpBytes;
     limits_.max_packet_bytes = port.mtu() - static_cast<std::uint32_t>(network);
@@ -84,13 +86,13 @@ class QueueIo final : public PortIo {
       send_flags_ = v4 ? RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_UDP_CKSUM
                        : RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_UDP_CKSUM;
     }
-    if (queue == 0) {
+    if (shard == 0) {
       neighbours_.announce();
       control_ = true;
     }
     // Frames in several segments come from scattering ports, and from memif, whose other end chooses the buffers.
     if (offloads_.scatter || port.kind() == PortName::Kind::memif) linear_.resize(std::size_t{burst} * frame_limit_);
-    if (port.queues() == 1) return;
+    if (shards == 1) return;
     handover_ = rte_ring_create(name.c_str(), config.handover_packets, port.socket(), RING_F_SC_DEQ);
     if (handover_ == nullptr) {
       throw RunError(fmt::format("DPDK has no memory for a ring of {} packets ({}); give it more",
@@ -226,7 +228,7 @@ class QueueIo final : public PortIo {
     const encap::Reject reject = check(i, frame);
     if (reject == encap::Reject::none) [[likely]] {
       const unsigned shard = unsigned{frame.headers.destination.port} - base_port_;
-      if (shard == queue_) [[likely]] {
+      if (shard == shard_) [[likely]] {
         out = {frame.headers.source, frame.payload,          0,
                frame.headers.ecn,    frame.headers.priority, encap::hops_of(frame.headers)};
         return true;
@@ -396,6 +398,7 @@ class QueueIo final : public PortIo {
   const Clock& clock_;
   const std::uint16_t port_;
   const std::uint16_t queue_;
+  const std::uint16_t shard_;
   const std::uint16_t vlan_;
   const std::uint16_t base_port_;
   const std::uint32_t frame_limit_;
@@ -438,7 +441,7 @@ void QueueIo::hand_to(std::size_t shard, rte_mbuf* packet) {
 
 void QueueIo::tell_all(rte_mbuf* news) {
   for (std::size_t shard = 0; shard < all_.size(); ++shard) {
-    if (shard == queue_ || news->pkt_len > Neighbours::longest_frame) continue;
+    if (shard == shard_ || news->pkt_len > Neighbours::longest_frame) continue;
     rte_mbuf* const copy = rte_pktmbuf_copy(news, pool_, 0, UINT32_MAX);
     if (copy == nullptr) {
       ++counters_.no_buffer;
@@ -477,9 +480,14 @@ rte_flow* steer(const Port& port, const Address& address, std::uint16_t queue) {
 
 struct PortHost::Impl {
   Impl(const Eal& eal, const Port& port_, const PortHostConfig& config) : port(port_) {
-    if (config.address.port == 0 || config.address.port + port.queues() - 1 > 65535) {
-      throw InputError(fmt::format("UDP port {} for the first of {} shards: give 1 to {}", config.address.port,
-                                   port.queues(), 65536 - port.queues()));
+    const std::uint16_t shards = config.shards == 0 ? port.queues() : config.shards;
+    if (shards < port.queues() || shards > kMostShards) {
+      throw InputError(
+          fmt::format("{} shards on {} queues: give {} to {}", shards, port.queues(), port.queues(), kMostShards));
+    }
+    if (config.address.port == 0 || config.address.port + shards - 1 > 65535) {
+      throw InputError(fmt::format("UDP port {} for the first of {} shards: give 1 to {}", config.address.port, shards,
+                                   65536 - shards));
     }
     if (config.waiting_packets < 1 || config.waiting_packets > 65536) {
       throw InputError(fmt::format("{} packets that wait for neighbours: give 1 to 65536", config.waiting_packets));
@@ -491,12 +499,12 @@ struct PortHost::Impl {
     }
     static std::atomic<unsigned> instances{0};
     const unsigned instance = instances++;
-    queues.reserve(port.queues());
-    for (std::uint16_t queue = 0; queue < port.queues(); ++queue) {
-      queues.push_back(
-          std::make_unique<QueueIo>(eal, port, config, queue, queues, fmt::format("hand{}q{}", instance, queue)));
+    queues.reserve(shards);
+    for (std::uint16_t shard = 0; shard < shards; ++shard) {
+      queues.push_back(std::make_unique<QueueIo>(eal, port, config, shard, shards, queues,
+                                                 fmt::format("hand{}q{}", instance, shard)));
     }
-    for (std::uint16_t queue = 0; queue < port.queues() && port.queues() > 1; ++queue) {
+    for (std::uint16_t queue = 0; queue < port.queues() && port.queues() > 1 && shards == port.queues(); ++queue) {
       rte_flow* const rule = steer(port, config.address, queue);
       if (rule == nullptr) break;
       rules.push_back(rule);
@@ -521,7 +529,8 @@ PortHost::PortHost(const Eal& eal, const Port& port, const PortHostConfig& confi
 PortHost::~PortHost() = default;
 
 const Port& PortHost::port() const { return impl_->port; }
-PortIo& PortHost::io(std::uint16_t queue) const { return *impl_->queues.at(queue); }
+std::uint16_t PortHost::shards() const { return static_cast<std::uint16_t>(impl_->queues.size()); }
+PortIo& PortHost::io(std::uint16_t shard) const { return *impl_->queues.at(shard); }
 bool PortHost::is_steered() const { return impl_->queues.size() == 1 || impl_->rules.size() == impl_->queues.size(); }
 
 }  // namespace mltcp::dpdk

@@ -8,6 +8,10 @@
 // queue of its shard. Others choose a queue by a hash, and the PortIo that finds another's packet hands it over through
 // that one's ring: always right, counted, and dearer by a cache line or two.
 //
+// There may be more shards than queues: shard i then has queue i modulo their number, as when several ranks live behind
+// an interface with one queue. Shards of one queue are used by one thread, each polls it, and what it finds for another
+// goes the same way, through the other's ring.
+//
 // Each PortIo has a Neighbours of its own, since shards share nothing. Questions about the host's address are answered
 // by whoever receives them. What tells about neighbours (answers, announcements) arrives in one queue only, so it is
 // handed to all. Packets to a neighbour that is not known yet wait in a short queue, as in a kernel.
@@ -34,6 +38,7 @@ struct PortHostConfig {
   Address gateway{};
   encap::DscpMap dscp{};
   std::uint32_t waiting_packets = 128;    ///< that wait for neighbours, per queue; 1 to 65536
+  std::uint16_t shards = 0;               ///< 0: one for each queue; otherwise that or more, at most 1024
   std::uint32_t handover_packets = 1024;  ///< on their way to another shard, per shard; a power of two, 64 to 65536
 };
 
@@ -81,8 +86,9 @@ class PortHost {
   PortHost& operator=(const PortHost&) = delete;
 
   [[nodiscard]] const Port& port() const;
-  /// One for each queue of the port; each used by one thread at a time.
-  [[nodiscard]] PortIo& io(std::uint16_t queue = 0) const;
+  [[nodiscard]] std::uint16_t shards() const;
+  /// Of a shard; each used by one thread at a time, like all of one queue.
+  [[nodiscard]] PortIo& io(std::uint16_t shard = 0) const;
   /// Whether the port itself puts all packets into the queue of their shard, so that none is handed over.
   [[nodiscard]] bool is_steered() const;
 
