@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "mltcp/base/error.h"
 
@@ -47,6 +49,44 @@ Aggressiveness Aggressiveness::table(std::span<const Point> points) {
   std::copy(points.begin(), points.end(), f.points_.begin());
   for (std::size_t i = 0; i + 1 < points.size(); ++i)
     f.slopes_[i] = (points[i + 1].gain - points[i].gain) / (points[i + 1].x - points[i].x);
+  return f;
+}
+
+std::string Aggressiveness::text() const {
+  if (form_ == Form::polynomial) return fmt::format("polynomial {} {} {}", a_, b_, c_);
+  if (form_ == Form::reciprocal) return fmt::format("reciprocal {} {}", a_, b_);
+  std::string text = "table";
+  for (std::size_t i = 0; i < count_; ++i) text += fmt::format(" {} {}", points_[i].x, points_[i].gain);
+  return text;
+}
+
+Aggressiveness Aggressiveness::from_text(std::string_view text) {
+  const auto space = std::min(text.find(' '), text.size());
+  const std::string_view form = text.substr(0, space);
+  std::vector<double> numbers;
+  for (std::size_t at = space; at < text.size() && numbers.size() <= 2 * most_points;) {
+    double number = 0;
+    const auto [end, problem] = std::from_chars(text.data() + at + 1, text.data() + text.size(), number);
+    if (problem != std::errc()) break;
+    numbers.push_back(number);
+    at = static_cast<std::size_t>(end - text.data());
+    if (at < text.size() && text[at] != ' ') break;
+  }
+  Aggressiveness f;
+  if (form == "polynomial" && numbers.size() == 3) {
+    f = Aggressiveness(numbers[1], numbers[0]);
+    f.c_ = numbers[2];
+  } else if (form == "reciprocal" && numbers.size() == 2) {
+    f = Aggressiveness(numbers[1], numbers[0]);
+    f.form_ = Form::reciprocal;
+  } else if (form == "table" && numbers.size() % 2 == 0) {
+    std::vector<Point> points;
+    for (std::size_t i = 0; i < numbers.size(); i += 2) points.push_back({numbers[i], numbers[i + 1]});
+    f = table(points);
+  } else {
+    throw InputError("what should be an aggressiveness function is none");
+  }
+  f.validate();
   return f;
 }
 

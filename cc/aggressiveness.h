@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace mltcp::cc {
@@ -38,6 +39,11 @@ class Aggressiveness {
     }
     return interpolate(x);
   }
+
+  /// For another process, exactly: "polynomial 0.25 1.75 0". from_text() throws InputError for other text, and what
+  /// validate() throws.
+  [[nodiscard]] std::string text() const;
+  static Aggressiveness from_text(std::string_view text);
 
   /// Throws InputError unless F is finite and above 0 everywhere in [0, 1].
   void validate() const;

@@ -63,7 +63,7 @@ class JobDriver final : public DrivenJob {
     bool learn_iterations = false;  ///< the transport isn't told where they begin: the job takes no plan
     /// Of connection ids: other than in earlier runs, where packets of those may still be on their way.
     std::uint64_t salt = 0;
-    bool stop_when_done = false;    ///< sends nothing more then; otherwise it goes on, see done()
+    bool stop_when_done = false;  ///< sends nothing more then; otherwise it goes on, see done()
 
     /// The job as the transport knows it.
     [[nodiscard]] JobConfig job_config() const;

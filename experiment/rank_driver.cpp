@@ -60,6 +60,7 @@ JobResult merge_ranks(const workload::Job& job, std::span<const RankResult> rank
     result.retransmitted_packets += rank.retransmitted_packets;
     result.verified_messages += rank.verified_messages;
     result.checksum_errors += rank.checksum_errors;
+    if (result.first_error.empty()) result.first_error = rank.first_error;
     if (rank.gate.waited > gate.waited) gate = rank.gate;
   }
   result.bytes = result.bytes_per_iteration * recorded;
@@ -470,6 +471,12 @@ RankDriver::Progress RankDriver::progress() const {
   progress.received = received_;
   if (!times_.empty()) progress.last = times_.back();
   return progress;
+}
+
+std::optional<std::uint32_t> RankDriver::unreached() const {
+  const auto closed =
+      std::find_if(channels_.begin(), channels_.end(), [](const Channel& channel) { return !channel.open; });
+  return closed != channels_.end() ? std::optional(closed->peer) : std::nullopt;
 }
 
 RankResult RankDriver::result() const {

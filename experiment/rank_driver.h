@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -79,6 +80,8 @@ class RankDriver final : public Pollable {
   [[nodiscard]] bool done() const { return times_.size() >= settings_.iterations; }
   [[nodiscard]] std::size_t recorded() const { return times_.size(); }
   [[nodiscard]] Progress progress() const;
+  /// A rank that is not connected yet, if there is one.
+  [[nodiscard]] std::optional<std::uint32_t> unreached() const;
   [[nodiscard]] RankResult result() const;
 
   /// See Shard::set_plan(); like the next, it wants to be polled then.

@@ -427,11 +427,13 @@ std::string link_table(const View& view) {
     }
     out += fmt::format("<tr class=\"first\"><th scope=\"row\"><span class=\"name\">{}</span></th>",
                        escaped(view.labels[r]));
-    out += cell(columns[1], percent_text(run.bottleneck.utilization));
+    const auto of_link = [&](const std::string& text) { return run.links_unknown ? std::string("–") : text; };
+    out += cell(columns[1], of_link(percent_text(run.bottleneck.utilization)));
     out += cell(columns[2], all ? percent_text(*all) : "–") + cell(columns[3], later ? percent_text(*later) : "–");
-    out += cell(columns[4], count_text(run.bottleneck.ecn_marked_packets));
-    out += cell(columns[5], count_text(run.bottleneck.dropped_packets)) + cell(columns[6], count_text(retransmitted));
-    out += cell(columns[7], bytes_text(run.bottleneck.max_queue_bytes));
+    out += cell(columns[4], of_link(count_text(run.bottleneck.ecn_marked_packets)));
+    out += cell(columns[5], of_link(count_text(run.bottleneck.dropped_packets))) +
+           cell(columns[6], count_text(retransmitted));
+    out += cell(columns[7], of_link(bytes_text(run.bottleneck.max_queue_bytes)));
     if (shifts) out += cell("Time shifts", shift_texts.empty() ? "none" : listed(shift_texts));
     if (verified) {
       out += cell("Damaged / checked messages", fmt::format("{} / {}", count_text(damaged), count_text(checked)));

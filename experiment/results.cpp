@@ -204,6 +204,7 @@ OrderedJson to_json(const JobResult& job) {
   json["retransmitted_packets"] = job.retransmitted_packets;
   json["verified_messages"] = job.verified_messages;
   json["checksum_errors"] = job.checksum_errors;
+  if (!job.first_error.empty()) json["first_checksum_error"] = job.first_error;
   json["compute_ns"] = job.compute.count;
   json["bytes_per_iteration"] = job.bytes_per_iteration;
   if (!job.iteration_compute.empty()) json["iteration_compute_ns"] = to_json(job.iteration_compute);
@@ -282,10 +283,11 @@ OrderedJson to_json(const Run& run) {
   json["duration_ns"] = run.duration.count;
   json["jobs"] = OrderedJson::array();
   for (const JobResult& job : run.jobs) json["jobs"].push_back(to_json(job));
-  json["bottleneck"] = to_json(run.bottleneck);
+  if (!run.links_unknown) json["bottleneck"] = to_json(run.bottleneck);
   for (const LinkResult& link : run.links) json["links"].push_back(to_json(link));
   if (run.schedule) json["schedule"] = to_json(*run.schedule);
   if (run.stalls) json["stalls"] = {{"longest_ns", run.stalls->longest.count}, {"total_ns", run.stalls->total.count}};
+  if (run.clock_uncertainty) json["clock_uncertainty_ns"] = run.clock_uncertainty->count;
   return json;
 }
 
@@ -475,6 +477,7 @@ JobResult job_from(const Object& json) {
   job.gate_corrections = json.later_whole("gate_corrections");
   if (json.has("plan_dropped")) job.plan_dropped = json.text("plan_dropped");
   if (json.has("unaware")) job.unaware = json.truth("unaware");
+  if (json.has("first_checksum_error")) job.first_error = json.text("first_checksum_error");
   return job;
 }
 
@@ -530,7 +533,8 @@ Run run_from(const Object& json) {
     const auto from = interleaved_from(run.jobs);
     for (std::size_t j = 0; j < run.jobs.size(); ++j) run.jobs[j].interleaved_from = from[j];
   }
-  run.bottleneck = bottleneck_from(json.object("bottleneck"));
+  run.links_unknown = run.datapath == "hosts" && !json.has("bottleneck");
+  if (!run.links_unknown) run.bottleneck = bottleneck_from(json.object("bottleneck"));
   if (json.has("links"))
     for (const Object& link : json.objects("links")) run.links.push_back(link_from(link));
   run.duration = json.later_nanos("duration_ns");
@@ -551,6 +555,7 @@ Run run_from(const Object& json) {
                                        slot.nanos("time_shift_ns"), slot.real("stretch", kMostSlowdown, -1)});
     if (schedule.has("without_slots")) run.schedule->without_slots = schedule.texts("without_slots");
   }
+  if (json.has("clock_uncertainty_ns")) run.clock_uncertainty = json.nanos("clock_uncertainty_ns");
   if (json.has("stalls")) {
     const Object stalls = json.object("stalls");
     run.stalls = Stalls{stalls.nanos("longest_ns"), stalls.nanos("total_ns")};

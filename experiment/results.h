@@ -46,6 +46,7 @@ struct JobResult {
   std::optional<std::uint64_t> interleaved_from;  ///< see interleaved_from() below; null = never
   std::uint64_t verified_messages = 0;            ///< messages whose content was checked on arrival
   std::uint64_t checksum_errors = 0;              ///< those of them that arrived damaged
+  std::string first_error;                        ///< first_checksum_error: what was damaged first; written if so
   Nanos compute;                                  ///< compute_ns: of one iteration, without jitter
   Bytes bytes_per_iteration = 0;                  ///< application bytes of one iteration, all flows together
   /// iteration_compute_ns: what each of `iterations` computed; empty for a job without jitter, which computes
@@ -131,11 +132,16 @@ struct Run {
   std::string datapath;
   std::uint64_t seed = 0;
   std::vector<JobResult> jobs;
+  /// Nobody has measured the links (datapath hosts): `bottleneck` says nothing, and neither it nor `links` is written.
+  bool links_unknown = false;
   Bottleneck bottleneck;
   std::vector<LinkResult> links;            ///< of a topology; empty, and not written, for a dumbbell
   Nanos duration;                           ///< duration_ns: from the first start to the end of the last iteration
   std::optional<Stalls> stalls;             ///< real-time datapaths only
   std::optional<ScheduleSummary> schedule;  ///< policies that schedule
+  /// clock_uncertainty_ns: starts that were measured on different hosts are that right to each other, or better.
+  /// Datapath hosts only.
+  std::optional<Nanos> clock_uncertainty{};
 };
 
 struct Results {

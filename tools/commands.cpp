@@ -36,12 +36,6 @@ namespace {
 
 std::string millis(Nanos time) { return fmt::format("{:.2f}", time.millis()); }
 
-/// On standard error, and whether that can be written is no matter.
-void warn(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings)
-    std::fputs(fmt::format("mltcp: warning: {}\n", one_line(warning)).c_str(), stderr);
-}
-
 experiment::Experiment load(const RunArguments& arguments) {
   experiment::FileOptions options = file_options();
   options.datapath = arguments.datapath;
@@ -116,6 +110,88 @@ std::string algorithms_of(const experiment::Experiment& experiment) {
 
 }  // namespace
 
+void warn(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings)
+    std::fputs(fmt::format("mltcp: warning: {}\n", one_line(warning)).c_str(), stderr);
+}
+
+std::string headline(const experiment::Experiment& experiment, const experiment::Datapath& datapath) {
+  return fmt::format("{}: {}, {}, {} at {}, on {} ({})", experiment.name, plural(experiment.jobs.size(), "job"),
+                     plural(experiment.iterations, "iteration"), algorithms_of(experiment),
+                     to_text(experiment.bottleneck.rate), datapath.datapath(), datapath.description());
+}
+
+void print_results(const experiment::Results& results, const experiment::Datapath& datapath, const std::string& file,
+                   const std::optional<std::string>& json, std::FILE* out) {
+  fmt::print(out, "{}\n", summary(results));
+  std::uint64_t verified = 0;
+  std::uint64_t errors = 0;
+  for (const experiment::Run& run : results.runs) {
+    std::uint64_t retransmitted = 0;
+    for (const experiment::JobResult& job : run.jobs) {
+      retransmitted += job.retransmitted_packets;
+      verified += job.verified_messages;
+      errors += job.checksum_errors;
+    }
+    const std::string held_up =
+        run.stalls && run.stalls->total.count > 0
+            ? fmt::format("; the machine held the datapath up for {:.1f} ms in all, {:.1f} ms at worst",
+                          run.stalls->total.millis(), run.stalls->longest.millis())
+            : std::string();
+    if (run.links_unknown) {
+      fmt::print(out, "{}: {} packets sent again{}{}\n", run.policy, retransmitted, held_up,
+                 run.clock_uncertainty ? fmt::format("; starts are right to {:.3f} ms", run.clock_uncertainty->millis())
+                                       : std::string());
+      continue;
+    }
+    const std::string& name = run.bottleneck.name;
+    std::uint64_t dropped = run.links.empty() ? run.bottleneck.dropped_packets : 0;
+    std::uint64_t marked = run.links.empty() ? run.bottleneck.ecn_marked_packets : 0;
+    for (const auto& link : run.links) {
+      dropped += link.dropped_packets;
+      marked += link.ecn_marked_packets;
+    }
+    if (datapath.datapath() == "flow") {
+      const double contended = run.duration.count > 0 ? run.bottleneck.contended.seconds() / run.duration.seconds() : 0;
+      fmt::print(out, "{}: link {}used {:.1f}%, contended {:.1f}% of the time\n", run.policy,
+                 name.empty() ? "" : fmt::format("\"{}\" ", name), run.bottleneck.utilization * 100, contended * 100);
+      continue;
+    }
+    fmt::print(out, "{}: link {}used {:.1f}%, {} packets dropped{}, {} marked, {} sent again, longest queue {}{}\n",
+               run.policy, name.empty() ? "" : fmt::format("\"{}\" ", name), run.bottleneck.utilization * 100, dropped,
+               name.empty() ? "" : " on all links", marked, retransmitted,
+               bytes_to_text(run.bottleneck.max_queue_bytes), held_up);
+  }
+  for (const experiment::Run& run : results.runs) {
+    const experiment::Bottleneck& link = run.bottleneck;
+    if (link.lost_packets + link.duplicated_packets + link.corrupted_packets + link.reordered_packets > 0)
+      fmt::print(out, "{}: faults of the link: {} packets lost, {} doubled, {} damaged, {} held back\n", run.policy,
+                 link.lost_packets, link.duplicated_packets, link.corrupted_packets, link.reordered_packets);
+  }
+  for (const experiment::Run& run : results.runs) fmt::print(out, "{}", slots_text(run, file));
+  if (datapath.real_payload()) fmt::print(out, "{} messages verified, {} damaged\n", verified, errors);
+
+  for (const experiment::Run& run : results.runs)
+    if (experiment::disturbed(run))
+      warn(
+          {fmt::format("the machine held {} up for {:.1f}% of its time: these results say little about the network; "
+                       "stop other load and run again",
+                       run.policy, 100 * run.stalls->total.seconds() / run.duration.seconds())});
+
+  if (json) {
+    std::ostringstream text;
+    experiment::write_json(results, text);
+    write_file(*json, text.str());
+  }
+  if (errors == 0) return;
+  std::string first;
+  for (const experiment::Run& run : results.runs)
+    for (const experiment::JobResult& job : run.jobs)
+      if (first.empty() && !job.first_error.empty())
+        first = fmt::format(", first in job {} under {}: {}", in_quotes(job.name), run.policy, job.first_error);
+  throw RunError(fmt::format("{} messages arrived damaged{}", errors, first));
+}
+
 experiment::FileOptions file_options() {
   experiment::FileOptions options;
   options.datapaths = experiment::available_datapaths();
@@ -155,10 +231,7 @@ int run(const RunArguments& arguments) {
   experiment::RunOptions options;
   options.plan_file = arguments.plan;
   experiment::check(experiment, *datapath, options);
-  fmt::print(out, "{}: {} job{}, {} iteration{}, {} at {}, on {} ({})\n\n", experiment.name, experiment.jobs.size(),
-             experiment.jobs.size() == 1 ? "" : "s", experiment.iterations, experiment.iterations == 1 ? "" : "s",
-             algorithms_of(experiment), to_text(experiment.bottleneck.rate), experiment.datapath,
-             datapath->description());
+  fmt::print(out, "{}\n\n", headline(experiment, *datapath));
   std::fflush(out);
   ProgressBar bar;
   options.report = [&](const std::string& problem) {
@@ -169,60 +242,7 @@ int run(const RunArguments& arguments) {
       experiment, *datapath, [&](double fraction, const std::string& what) { bar.show(fraction, what); }, options);
   bar.clear();
 
-  fmt::print(out, "{}\n", summary(results));
-  std::uint64_t verified = 0;
-  std::uint64_t errors = 0;
-  for (const experiment::Run& run : results.runs) {
-    std::uint64_t retransmitted = 0;
-    for (const experiment::JobResult& job : run.jobs) {
-      retransmitted += job.retransmitted_packets;
-      verified += job.verified_messages;
-      errors += job.checksum_errors;
-    }
-    const std::string& name = run.bottleneck.name;
-    std::uint64_t dropped = run.links.empty() ? run.bottleneck.dropped_packets : 0;
-    std::uint64_t marked = run.links.empty() ? run.bottleneck.ecn_marked_packets : 0;
-    for (const auto& link : run.links) {
-      dropped += link.dropped_packets;
-      marked += link.ecn_marked_packets;
-    }
-    if (flow_level) {
-      const double contended = run.duration.count > 0 ? run.bottleneck.contended.seconds() / run.duration.seconds() : 0;
-      fmt::print(out, "{}: link {}used {:.1f}%, contended {:.1f}% of the time\n", run.policy,
-                 name.empty() ? "" : fmt::format("\"{}\" ", name), run.bottleneck.utilization * 100, contended * 100);
-      continue;
-    }
-    fmt::print(out, "{}: link {}used {:.1f}%, {} packets dropped{}, {} marked, {} sent again, longest queue {}{}\n",
-               run.policy, name.empty() ? "" : fmt::format("\"{}\" ", name), run.bottleneck.utilization * 100, dropped,
-               name.empty() ? "" : " on all links", marked, retransmitted,
-               bytes_to_text(run.bottleneck.max_queue_bytes),
-               run.stalls && run.stalls->total.count > 0
-                   ? fmt::format("; the machine held the datapath up for {:.1f} ms in all, {:.1f} ms at worst",
-                                 run.stalls->total.millis(), run.stalls->longest.millis())
-                   : std::string());
-  }
-  for (const experiment::Run& run : results.runs) {
-    const experiment::Bottleneck& link = run.bottleneck;
-    if (link.lost_packets + link.duplicated_packets + link.corrupted_packets + link.reordered_packets > 0)
-      fmt::print(out, "{}: faults of the link: {} packets lost, {} doubled, {} damaged, {} held back\n", run.policy,
-                 link.lost_packets, link.duplicated_packets, link.corrupted_packets, link.reordered_packets);
-  }
-  for (const experiment::Run& run : results.runs) fmt::print(out, "{}", slots_text(run, arguments.file));
-  if (datapath->real_payload()) fmt::print(out, "{} messages verified, {} damaged\n", verified, errors);
-
-  for (const experiment::Run& run : results.runs)
-    if (experiment::disturbed(run))
-      warn(
-          {fmt::format("the machine held {} up for {:.1f}% of its time: these results say little about the network; "
-                       "stop other load and run again",
-                       run.policy, 100 * run.stalls->total.seconds() / run.duration.seconds())});
-
-  if (arguments.json) {
-    std::ostringstream text;
-    experiment::write_json(results, text);
-    write_file(*arguments.json, text.str());
-  }
-  if (errors > 0) throw RunError(fmt::format("{} messages arrived damaged", errors));
+  print_results(results, *datapath, arguments.file, arguments.json, out);
   return 0;
 }
 

@@ -3,17 +3,29 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "mltcp/experiment/experiment_file.h"
+#include "mltcp/experiment/results.h"
 #include "mltcp/experiment/switch_file.h"
+#include "mltcp/experiment/testbed.h"
 
 namespace mltcp::tools {
 
 /// What this build can run.
 experiment::FileOptions file_options();
+
+/// What was measured, as tables and lines on `out`, and with warnings on standard error; then as JSON to `json`, if it
+/// is given. Throws RunError where messages arrived damaged.
+void print_results(const experiment::Results& results, const experiment::Datapath& datapath, const std::string& file,
+                   const std::optional<std::string>& json, std::FILE* out);
+/// "two-vgg19: 2 jobs, 60 iterations, reno at 1 Gbps, on sim (virtual time)".
+std::string headline(const experiment::Experiment& experiment, const experiment::Datapath& datapath);
+/// On standard error, and whether that can be written is no matter.
+void warn(const std::vector<std::string>& warnings);
 
 struct RunArguments {
   std::string file;
@@ -97,6 +109,26 @@ struct SwitchArguments {
   std::optional<std::string> json;         ///< file, or "-" for standard output
 };
 int run_switch(const SwitchArguments& arguments);
+
+struct GenArguments {
+  RunArguments run;  ///< file empty: this is a host
+  std::optional<std::string> serve;
+  std::optional<std::string> join;
+  bool mpi = false;
+  bool ranks = false;        ///< show each rank
+  std::string wait = "60s";  ///< for hosts to join; on hosts, for the coordinator
+  std::string port;
+  std::string ip;
+  std::string gateway;
+  std::optional<std::uint32_t> host;
+  std::uint16_t udp_port = 4791;
+  std::string idle = "pause";
+  std::string cores;
+  std::optional<std::uint32_t> memory_mb;
+  std::uint32_t mtu = 0;
+  std::uint16_t queues = 1;
+};
+int gen(const GenArguments& arguments);
 
 int doctor();
 

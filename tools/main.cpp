@@ -256,6 +256,50 @@ int dispatch(int argc, char** argv) {
       ->check(CLI::Range(32, 65536));
   switch_command->add_option("--json", soft.json, "Write the counters to this file at the end; - is standard output");
 
+  tools::GenArguments gen;
+  CLI::App* gen_command = app.add_subcommand(
+      "gen", "Run an experiment's jobs across hosts, one process on each and a coordinator (docs/gen.md)");
+  gen_command->add_option("EXPERIMENT.toml", gen.run.file, "The experiment (docs/experiment-file.md); not with --join");
+  gen_command->add_option("--serve", gen.serve, "Be the coordinator, at HOST:PORT or unix:/path");
+  gen_command->add_option("--join", gen.join, "Be a host of the coordinator at this address");
+  gen_command->add_flag("--mpi", gen.mpi,
+                        "Be host number (MPI rank), started by mpirun or srun; rank 0 is the coordinator, too");
+  gen_command->add_option("--wait", gen.wait,
+                          "How long the coordinator waits for hosts, and a host for the coordinator; default 60s");
+  gen_command->add_option("--cc", gen.run.cc, "Coordinator: congestion control; default: the file's, or reno");
+  gen_command
+      ->add_option("--policy", gen.run.policies,
+                   "Coordinator: policies, several as in fair,mltcp; default: the file's, or fair,mltcp")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  gen_command
+      ->add_option("--iterations", gen.run.iterations, "Coordinator: iterations per job; default: the file's, or 50")
+      ->check(CLI::Range(1, 1'000'000));
+  gen_command->add_option_function<std::string>(
+      "--seed", [&](const std::string& text) { gen.run.seed = seed_from(text); },
+      "Coordinator: seed of everything random, 0 to 2^63 - 1; default: the file's, or 1");
+  gen_command->add_option("--plan", gen.run.plan,
+                          "Coordinator: slots for policies schedule and mltcp+schedule (docs/plans.md)");
+  gen_command->add_option("--json", gen.run.json, "Coordinator: write the results to this file; - is standard output");
+  gen_command->add_flag("--ranks", gen.ranks, "Coordinator: show every rank on the terminal, not only jobs");
+  gen_command->add_option("--port", gen.port,
+                          "Host: its port, af_xdp:IFACE, af_packet:IFACE, a PCI address, ... (docs/ports.md); with "
+                          "--mpi, %r stands for the MPI rank, here and in --ip");
+  gen_command->add_option("--ip", gen.ip, "Host: its address and prefix length, as in 10.0.0.1/24 or fd00::1/64");
+  gen_command->add_option("--gateway", gen.gateway, "Host: the way to addresses beyond the prefix");
+  gen_command->add_option("--host", gen.host, "Host: its number; default: the next one that is free");
+  gen_command->add_option("--udp-port", gen.udp_port, "Host: UDP port of its first rank, others follow; default 4791")
+      ->check(CLI::Range(1, 65535));
+  gen_command->add_option("--idle", gen.idle, "Host: without work, spin, pause or sleep; default pause")
+      ->check(CLI::IsMember({"spin", "pause", "sleep"}));
+  gen_command->add_option("--cores", gen.cores, "Host: the CPU to poll on; default: the first that may be used");
+  gen_command->add_option("--memory", gen.memory_mb, "Host: memory of DPDK in MB; default: what the port needs")
+      ->check(CLI::Range(32, 65536));
+  gen_command->add_option("--mtu", gen.mtu, "Host: longest IP packet, 576 to 9000; default: the interface's")
+      ->check(CLI::Range(576, 9000));
+  gen_command->add_option("--queues", gen.queues, "Host: queues of the port, 1 to 64; default 1")
+      ->check(CLI::Range(1, 64));
+
   app.add_subcommand("doctor", "What on this machine is ready, and the cure for what is not");
 
   try {
@@ -273,6 +317,7 @@ int dispatch(int argc, char** argv) {
   if (*cluster_command) return tools::cluster(cluster);
   if (*inspect_command) return tools::inspect(inspect);
   if (*report_command) return tools::report(results, page);
+  if (*gen_command) return tools::gen(gen);
   if (*switch_command) return tools::run_switch(soft);
   return tools::doctor();
 }

@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "end_on_signal.h"
 #include "mltcp/base/text.h"
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/soft_switch.h"
@@ -25,29 +25,6 @@ namespace mltcp::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a signal handler reaches nothing else
-volatile std::sig_atomic_t ended_by = 0;
-
-/// While it lives, signals that end a program end the switch instead, in order; a second one ends the program.
-class EndOnSignal {
- public:
-  EndOnSignal() {
-    struct sigaction action {};
-    action.sa_handler = [](int signal) { ended_by = signal; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &action, &before_[i]);
-  }
-  ~EndOnSignal() {
-    for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &before_[i], nullptr);
-  }
-  EndOnSignal(const EndOnSignal&) = delete;
-  EndOnSignal& operator=(const EndOnSignal&) = delete;
-
- private:
-  static constexpr std::array<int, 3> signals{SIGINT, SIGTERM, SIGHUP};
-  std::array<struct sigaction, 3> before_{};
-};
 
 struct Opened {
   experiment::SwitchSettings settings;
@@ -165,10 +142,7 @@ class LiveView {
       before_[i] = seen;
     }
     const std::string text = table.text();
-    if (drawn_ > 0) fmt::print(stderr, "\033[{}A\033[J", drawn_);
-    fmt::print(stderr, "\033[?7l{}\033[?7h", text);  // a line that is too long for the terminal must not become two
-    std::fflush(stderr);
-    drawn_ = std::count(text.begin(), text.end(), '\n');
+    redrawn_.show(table.text());
   }
 
  private:
@@ -181,7 +155,7 @@ class LiveView {
   const Opened& opened_;
   std::vector<Seen> before_;
   Nanos shown_;
-  std::ptrdiff_t drawn_ = 0;
+  Redrawn redrawn_;
 };
 
 void print_counters(const Opened& opened, Nanos duration, std::FILE* out) {
@@ -318,7 +292,7 @@ int run_switch(const SwitchArguments& arguments) {
   if (!end.is_never()) end += begun;
   const bool terminal = isatty(STDERR_FILENO) != 0;
   LiveView view(opened);
-  const auto stop = [] { return ended_by != 0; };
+  const auto stop = [] { return EndOnSignal::came(); };
   constexpr Nanos view_every{1'000'000'000};
   for (;;) {
     const Nanos until = terminal ? std::min(end, opened.bridge->now() + view_every) : end;

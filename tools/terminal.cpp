@@ -42,6 +42,19 @@ std::string Table::text() const {
   return all;
 }
 
+void Redrawn::show(const std::string& text) {
+  clear();
+  fmt::print(stderr, "\033[?7l{}\033[?7h", text);  // a line that is too long for the terminal must not become two
+  std::fflush(stderr);
+  lines_ = std::count(text.begin(), text.end(), '\n');
+}
+
+void Redrawn::clear() {
+  if (lines_ > 0) fmt::print(stderr, "\033[{}A\033[J", lines_);
+  std::fflush(stderr);
+  lines_ = 0;
+}
+
 ProgressBar::ProgressBar()
     : terminal_(isatty(STDERR_FILENO) != 0), begun_(std::chrono::steady_clock::now()), last_(begun_) {}
 

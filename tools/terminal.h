@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,18 @@ class Table {
  private:
   std::size_t left_;
   std::vector<std::vector<std::string>> rows_;
+};
+
+/// Text on standard error, a terminal, that takes the place of what it was before.
+class Redrawn {
+ public:
+  /// Lines that end with a newline.
+  void show(const std::string& text);
+  /// What is drawn goes.
+  void clear();
+
+ private:
+  std::ptrdiff_t lines_ = 0;
 };
 
 /// A bar on standard error. Silent unless that is a terminal.

@@ -1,0 +1,399 @@
+// What runs on a host of an experiment across hosts (see hosts.h). One thread: the loop over the port, which looks at
+// the coordinator's messages once a millisecond.
+#include "mltcp/base/error.h"
+#include "mltcp/experiment/hosts.h"
+
+#if MLTCP_HAS_DPDK
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+
+#include "mltcp/base/text.h"
+#include "mltcp/dpdk/eal.h"
+#include "mltcp/dpdk/port.h"
+#include "mltcp/dpdk/port_io.h"
+#include "mltcp/dpdk/port_loop.h"
+#include "mltcp/experiment/internal/hosts_protocol.h"
+#include "mltcp/workload/phase_program.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using namespace literals;
+using protocol::Json;
+
+constexpr Nanos look_every = 1_ms;
+constexpr Nanos report_every = 200_ms;
+constexpr Nanos idle_wait = 5_ms;
+constexpr Nanos silence_limit = 60_s;  // of a coordinator that has not said what this host is
+
+/// The coordinator, or this user, has ended the experiment.
+struct Ended {
+  bool failed = false;
+  std::string message;
+};
+
+Address parse_ip(const std::string& text, std::string_view option) {
+  Address address;
+  in_addr v4{};
+  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return Address::v4(ntohl(v4.s_addr), 0);
+  if (inet_pton(AF_INET6, text.c_str(), address.ip.data()) == 1) return address;
+  throw InputError(fmt::format("{} {}: no IP address; write one as in 10.0.0.1 or fd00::1", option, in_quotes(text)));
+}
+
+/// "10.0.0.1/24".
+std::pair<Address, std::uint32_t> parse_prefix(const std::string& text) {
+  const auto slash = text.find('/');
+  const Address address = parse_ip(text.substr(0, slash), "--ip");
+  std::uint32_t bits = 0;
+  const std::uint32_t most = address.is_v4() ? 32 : 128;
+  const char* end = text.data() + text.size();
+  const auto [at, problem] = slash == std::string::npos ? std::from_chars_result{end, std::errc::invalid_argument}
+                                                        : std::from_chars(text.data() + slash + 1, end, bits);
+  if (problem != std::errc() || at != end || bits < 1 || bits > most)
+    throw InputError(
+        fmt::format("--ip {}: no prefix length; write how many bits of the address the network has, 1 to {}, "
+                    "as in {}",
+                    in_quotes(text), most, address.is_v4() ? "10.0.0.1/24" : "fd00::1/64"));
+  return {address, bits};
+}
+
+dpdk::Idle idle_of(const std::string& word) {
+  return word == "spin" ? dpdk::Idle::spin : word == "sleep" ? dpdk::Idle::sleep : dpdk::Idle::pause;
+}
+
+/// Answers for the host where no rank does, and drops what comes.
+class Drain final : public Pollable {
+ public:
+  explicit Drain(PacketIo& io) : io_(io) {}
+  Nanos poll(Nanos /*now*/) override {
+    std::array<RxPacket, 32> packets;
+    while (io_.receive(packets) > 0) {
+    }
+    return Nanos::never();
+  }
+
+ private:
+  PacketIo& io_;
+};
+
+/// Everything that the host has opened, in the order in which it closes.
+struct Opened {
+  std::unique_ptr<dpdk::Eal> eal;
+  std::unique_ptr<dpdk::Port> port;
+  std::unique_ptr<dpdk::PortHost> place;
+};
+
+class HostProcess {
+ public:
+  explicit HostProcess(const HostOptions& options) : options_(options) {
+    std::tie(address_, prefix_bits_) = parse_prefix(options.ip);
+    address_.port = options.udp_port;
+    if (!options.gateway.empty()) gateway_ = parse_ip(options.gateway, "--gateway");
+    dpdk::parse_port_name(options.device);
+  }
+
+  Ended run() {
+    join();
+    try {
+      open();
+      protocol::send(*stream_, {{"type", "ready"}, {"mtu", opened_.port->mtu()}});
+      tell(fmt::format("host {}: {} at {}, {}; joined the experiment at {}", number_, options_.ip,
+                       one_line(opened_.port->description()), plural(ranks_, "rank"), one_line(options_.coordinator)));
+      idle();
+    } catch (const Ended& ended) {
+      return ended;
+    } catch (const StreamError& error) {
+      throw RunError(fmt::format("the coordinator {} before the experiment was over; see what it said", error.what()));
+    } catch (const Json::exception&) {
+      complain("the coordinator sends a malformed message; install the same version of mltcp on all hosts");
+    } catch (const std::exception& error) {
+      tell_failure(error.what());
+      throw;
+    }
+    return {};
+  }
+
+ private:
+  /// A rank that lives here, in the run that is on.
+  struct Rank {
+    std::uint32_t job = 0;
+    std::uint32_t rank = 0;
+    std::uint32_t shard = 0;
+    std::unique_ptr<RankDriver> driver;
+    std::uint64_t plan_serial = 0;
+  };
+
+  void tell(const std::string& line) const {
+    if (options_.tell) options_.tell(line);
+  }
+  void tell_failure(const std::string& why) {
+    try {
+      protocol::send(*stream_, {{"type", "failed"}, {"message", one_line(why)}});
+    } catch (const StreamError&) {  // it has other troubles
+    }
+  }
+  [[noreturn]] void complain(const std::string& why) {
+    tell_failure(why);
+    throw RunError(why);
+  }
+  void check_interrupted() {
+    if (!options_.interrupted || !options_.interrupted()) return;
+    tell_failure("interrupted by its user");
+    throw RunError("interrupted; the coordinator was told");
+  }
+
+  void join() {
+    const auto interrupted = [&] { return options_.interrupted && options_.interrupted(); };
+    stream_ = MessageStream::connect(parse_stream_address(options_.coordinator), options_.connect_limit, interrupted);
+    Json hello{{"type", "join"},
+               {"version", protocol::kVersion},
+               {"address", protocol::to_hex(address_)},
+               {"device", options_.device}};
+    if (options_.host) hello["host"] = *options_.host;
+    try {
+      protocol::send(*stream_, hello);
+      const Nanos give_up = wall_now() + silence_limit;
+      std::optional<Json> answer;
+      while (!(answer = protocol::receive(*stream_))) {
+        if (interrupted()) throw RunError("interrupted before the coordinator answered");
+        if (wall_now() > give_up)
+          throw RunError(fmt::format("{} does not answer as a coordinator; is it mltcp gen --serve?",
+                                     one_line(options_.coordinator)));
+        stream_->wait(50_ms);
+      }
+      if (answer->at("type") == "refused")
+        throw RunError(
+            fmt::format("the coordinator refused this host: {}", one_line(answer->at("message").get<std::string>())));
+      if (answer->at("type") == "end") throw RunError(one_line(answer->at("message").get<std::string>()));
+      if (answer->at("type") != "welcome" || answer->at("version").get<int>() != protocol::kVersion)
+        throw RunError(
+            "the coordinator speaks another version of the protocol; install the same version of mltcp on "
+            "all hosts");
+      number_ = answer->at("host").get<std::uint32_t>();
+      ranks_ = std::clamp<std::uint32_t>(answer->at("ranks").get<std::uint32_t>(), 1, most_ranks);
+      stream_->set_longest(protocol::kLongest);
+    } catch (const StreamError& error) {
+      throw RunError(
+          fmt::format("{} {}; is it the address of mltcp gen --serve?", one_line(options_.coordinator), error.what()));
+    } catch (const Json::exception&) {
+      throw RunError(fmt::format("{} answers otherwise than a coordinator; is it mltcp gen --serve?",
+                                 one_line(options_.coordinator)));
+    }
+  }
+
+  void open() {
+    dpdk::PortConfig config;
+    config.device = options_.device;
+    config.mtu = options_.mtu;
+    config.queues = options_.queues;
+    config.interrupts = options_.idle == "sleep";
+    const std::uint32_t shards = std::max<std::uint32_t>(ranks_, config.queues);
+    constexpr std::uint32_t held_by_shard = 256;
+    config.spare_buffers += shards * held_by_shard;
+    dpdk::EalOptions eal;
+    eal.cores = options_.cores;
+    constexpr std::uint32_t base_mb = 32;
+    constexpr std::uint32_t shards_per_mb = 32;
+    eal.memory_mb = options_.memory_mb.value_or(base_mb + dpdk::Port::memory_mb(config) + shards / shards_per_mb);
+    if (dpdk::parse_port_name(options_.device).kind == dpdk::PortName::Kind::pci) eal.pci.push_back(options_.device);
+    opened_.eal = std::make_unique<dpdk::Eal>(eal);
+    if (opened_.eal->cores().size() > 1)
+      throw InputError(fmt::format("--cores {}: a host polls its port on one core; give one", options_.cores));
+    opened_.port = std::make_unique<dpdk::Port>(*opened_.eal, config);
+    dpdk::PortHostConfig place;
+    place.address = address_;
+    place.prefix_bits = prefix_bits_;
+    place.gateway = gateway_;
+    place.shards = static_cast<std::uint16_t>(shards);
+    opened_.place = std::make_unique<dpdk::PortHost>(*opened_.eal, *opened_.port, place);
+    for (std::uint16_t shard = 0; shard < shards; ++shard)
+      drains_.push_back(std::make_unique<Drain>(opened_.place->io(shard)));
+  }
+
+  [[nodiscard]] Nanos now() const { return opened_.eal->clock().now(); }
+
+  // ---- Between runs ----
+
+  [[noreturn]] void idle() {
+    for (;;) {
+      check_interrupted();
+      stream_->wait(idle_wait);
+      while (const auto message = protocol::receive(*stream_)) {
+        if (message->at("type") == "setup")
+          run_jobs(*message);
+        else
+          on_message(*message);
+      }
+      for (const auto& drain : drains_) drain->poll(now());
+    }
+  }
+
+  // ---- A run ----
+
+  void run_jobs(const Json& message) {
+    setup_ = protocol::setup_from(message);
+    run_ = message.at("run").get<std::uint64_t>();
+    stop_ = false;
+    for (std::uint32_t number = 0; number < setup_.jobs.size(); ++number) {
+      const protocol::JobSetup& job = setup_.jobs[number];
+      std::shared_ptr<const Payload> payload;
+      for (std::uint32_t rank = 0; rank < job.hosts.size(); ++rank) {
+        if (job.hosts[rank] != number_) continue;
+        if (job.ports[rank] >= opened_.place->shards()) throw RunError("the coordinator names a rank that isn't here");
+        if (!payload) payload = RankDriver::make_payload(job.settings);
+        Rank& own = here_.emplace_back();
+        own.job = number;
+        own.rank = rank;
+        own.shard = job.ports[rank];
+        own.driver = std::make_unique<RankDriver>(opened_.place->io(static_cast<std::uint16_t>(own.shard)),
+                                                  job.settings, rank, job.addresses, payload, now());
+      }
+    }
+    dpdk::PortLoop loop(*opened_.eal, idle_of(options_.idle));
+    for (std::uint16_t shard = 0; shard < opened_.place->shards(); ++shard) {
+      const auto rank = std::find_if(here_.begin(), here_.end(), [&](const Rank& own) { return own.shard == shard; });
+      Pollable& pollable = rank != here_.end() ? static_cast<Pollable&>(*rank->driver) : *drains_[shard];
+      loop.attach(*opened_.place, opened_.place->io(shard), pollable);
+    }
+    Nanos next_look;
+    Nanos next_report;
+    std::size_t told = 0;
+    loop.run(Nanos::never(), [&] {
+      const Nanos time = loop.now();
+      if (time < next_look) return false;
+      next_look = time + look_every;
+      check_interrupted();
+      while (const auto next = protocol::receive(*stream_)) on_message(*next);
+      std::size_t state = 0;
+      for (const Rank& own : here_) state += (own.driver->connected() ? 1U : 0U) + (own.driver->done() ? 1U : 0U);
+      if (time >= next_report || state != told) {
+        next_report = time + report_every;
+        told = state;
+        report();
+      }
+      return stop_;
+    });
+    here_.clear();
+    protocol::send(*stream_, {{"type", "stopped"},
+                              {"longest_gap", loop.counters().longest_gap.count},
+                              {"stalled", loop.counters().stalled.count}});
+  }
+
+  void on_message(const Json& message) {
+    const auto type = message.at("type").get<std::string>();
+    if (type == "ping") {
+      protocol::send(*stream_, {{"type", "pong"}, {"id", message.at("id")}, {"time", now().count}});
+    } else if (type == "end") {
+      throw Ended{message.at("failed").get<bool>(), one_line(message.at("message").get<std::string>())};
+    } else if (type == "start") {
+      for (const Rank& own : here_) own.driver->start(Nanos(message.at("at").at(own.job).get<std::int64_t>()));
+    } else if (type == "plan") {
+      on_plan(message);
+    } else if (type == "collect") {
+      for (const Rank& own : here_) {
+        Json result = protocol::to_json(own.driver->result());
+        result["type"] = "result";
+        result["job"] = own.job;
+        result["rank"] = own.rank;
+        protocol::send(*stream_, result);
+      }
+    } else if (type == "stop") {
+      stop_ = true;
+    } else {
+      complain(
+          fmt::format("the coordinator sends {}, which this version does not know; install the same version of "
+                      "mltcp on all hosts",
+                      in_quotes(type)));
+    }
+  }
+
+  void on_plan(const Json& message) {
+    const Nanos time = now();
+    for (Rank& own : here_) {
+      if (own.job != message.at("job").get<std::uint32_t>()) continue;
+      own.plan_serial = message.at("serial").get<std::uint64_t>();
+      if (message.at("plan").is_null())
+        own.driver->clear_plan(time);
+      else
+        own.driver->set_plan(protocol::plan_from(message.at("plan")), time);
+    }
+  }
+
+  void report() {
+    Json ranks = Json::array();
+    for (const Rank& own : here_) {
+      const RankDriver::Progress progress = own.driver->progress();
+      Json entry{{"job", own.job},
+                 {"rank", own.rank},
+                 {"recorded", own.driver->recorded()},
+                 {"sent", progress.sent},
+                 {"last", progress.last.count},
+                 {"plan", static_cast<int>(own.driver->gate().state)},
+                 {"plan_serial", own.plan_serial},
+                 {"connected", own.driver->connected()},
+                 {"done", own.driver->done()}};
+      if (!own.driver->connected()) entry["unreached"] = unreached(own);
+      ranks.push_back(std::move(entry));
+    }
+    protocol::send(*stream_, {{"type", "progress"}, {"run", run_}, {"ranks", std::move(ranks)}});
+  }
+
+  [[nodiscard]] std::string unreached(const Rank& own) {
+    const auto peer = own.driver->unreached();
+    if (!peer) return "";
+    const protocol::JobSetup& job = setup_.jobs[own.job];
+    Address address = job.addresses[*peer];
+    const bool known = opened_.place->io(static_cast<std::uint16_t>(own.shard)).resolve(address);
+    const std::string cure = gateway_ == Address{}
+                                 ? "see that both ports are on one network, in which --ip puts them"
+                                 : "see that both ports are on one network, or that the gateway works";
+    return fmt::format("no connection to host {} ({}): {}; {}", job.hosts[*peer], to_text(address),
+                       known ? "its address is known, but it does not answer"
+                             : "nobody answers for its address (ARP or "
+                               "neighbour discovery)",
+                       cure);
+  }
+
+  static constexpr std::uint32_t most_ranks = 1024;
+
+  const HostOptions& options_;
+  Address address_;
+  std::uint32_t prefix_bits_ = 0;
+  Address gateway_{};
+  std::unique_ptr<MessageStream> stream_;
+  std::uint32_t number_ = 0;
+  std::uint32_t ranks_ = 0;
+  Opened opened_;
+  std::vector<std::unique_ptr<Drain>> drains_;
+  protocol::Setup setup_;  ///< outlives the ranks
+  std::vector<Rank> here_;
+  std::uint64_t run_ = 0;
+  bool stop_ = false;
+};
+
+}  // namespace
+
+void run_host(const HostOptions& options) {
+  HostProcess process(options);
+  const Ended ended = process.run();
+  if (ended.failed) throw RunError(fmt::format("the experiment has failed: {}", ended.message));
+}
+
+}  // namespace mltcp::experiment
+
+#else
+
+namespace mltcp::experiment {
+
+void run_host(const HostOptions& /*options*/) {
+  throw RunError("this build has no DPDK, and a host needs its port; build with -DMLTCP_DPDK=ON");
+}
+
+}  // namespace mltcp::experiment
+
+#endif

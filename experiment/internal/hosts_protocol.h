@@ -1,0 +1,69 @@
+// What the coordinator of an experiment and the processes on its hosts say to each other: JSON objects with a "type",
+// over a MessageStream. Not installed.
+//
+//   host:         join {version, host?, udp_port, address}   then, when its port is open, ready {mtu, device}
+//   coordinator:  refused {message} | welcome {host, ranks}
+//   coordinator:  ping {id}                                  host: pong {id, time}, at once
+//   coordinator:  setup {run, policy, mltcp, jobs}           host: progress, five times a second and when it changes
+//   coordinator:  start {at: [..]} | plan {job, serial, plan | null} | collect
+//   host:         result {job, rank, ...}, one for each of its ranks; after collect
+//   coordinator:  stop                                       host: stopped {longest_gap, stalled}
+//   coordinator:  end {failed, message}                      host: failed {message}, at any time
+//
+// Times are nanoseconds of the host's clock.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mltcp/experiment/experiment_file.h"
+#include "mltcp/experiment/job_driver.h"
+#include "mltcp/experiment/message_stream.h"
+#include "mltcp/experiment/rank_driver.h"
+#include "mltcp/transport/phase_gate.h"
+
+namespace mltcp::experiment::protocol {
+
+using Json = nlohmann::json;
+
+inline constexpr int kVersion = 1;
+/// Of a message from somebody who has been welcomed: a million iterations have room.
+inline constexpr std::size_t kLongest = std::size_t{128} << 20U;
+
+/// A job of a run, for the hosts of its ranks. The gain follows from policy and MltcpSettings.
+struct JobSetup {
+  JobDriver::Settings settings;
+  std::vector<Address> addresses;    ///< by rank
+  std::vector<std::uint32_t> ports;  ///< by rank: its shard on its host
+  std::vector<std::uint32_t> hosts;  ///< by rank
+};
+struct Setup {
+  std::string policy;
+  MltcpSettings mltcp;
+  std::vector<JobSetup> jobs;
+};
+
+Json to_json(const Setup& setup);
+/// Throws Json::exception or InputError for what is no set-up; augmentations are made.
+Setup setup_from(const Json& json);
+
+Json to_json(const RankResult& result);
+/// `most`: iterations. Throws Json::exception or InputError.
+RankResult result_from(const Json& json, std::size_t most);
+
+Json to_json(const PhasePlan& plan);
+PhasePlan plan_from(const Json& json);
+
+std::string to_hex(const Address& address);
+Address address_from(const std::string& hex);
+
+/// The next message, if there is one: an object with a type. Throws StreamError, for other text too.
+std::optional<Json> receive(MessageStream& stream);
+inline void send(MessageStream& stream, const Json& message) {
+  stream.send(message.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace mltcp::experiment::protocol

@@ -1,0 +1,25 @@
+// Signals that end a command in order (see end_on_signal.h).
+#include "end_on_signal.h"
+
+namespace mltcp::tools {
+namespace {
+
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a signal handler reaches nothing else
+volatile std::sig_atomic_t ended_by = 0;
+
+}  // namespace
+
+EndOnSignal::EndOnSignal() {
+  struct sigaction action {};
+  action.sa_handler = [](int signal) { ended_by = signal; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &action, &before_[i]);
+}
+
+EndOnSignal::~EndOnSignal() {
+  for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &before_[i], nullptr);
+}
+
+bool EndOnSignal::came() { return ended_by != 0; }
+
+}  // namespace mltcp::tools

@@ -1,0 +1,25 @@
+// Ctrl-C and its like end what a command does, in order.
+#pragma once
+
+#include <array>
+#include <csignal>
+
+namespace mltcp::tools {
+
+/// While it lives, signals that end a program are noted instead; a second one ends the program. One at a time.
+class EndOnSignal {
+ public:
+  EndOnSignal();
+  ~EndOnSignal();
+  EndOnSignal(const EndOnSignal&) = delete;
+  EndOnSignal& operator=(const EndOnSignal&) = delete;
+
+  /// Whether one has come.
+  static bool came();
+
+ private:
+  static constexpr std::array<int, 3> signals{SIGINT, SIGTERM, SIGHUP};
+  std::array<struct sigaction, 3> before_{};
+};
+
+}  // namespace mltcp::tools
