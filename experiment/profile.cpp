@@ -7,6 +7,7 @@
 #include <span>
 
 #include "mltcp/experiment/results.h"
+#include "mltcp/experiment/schedule.h"
 #include "mltcp/experiment/single_run.h"
 #include "mltcp/workload/inspection.h"
 
@@ -86,7 +87,9 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
     Nanos bin;                 // meters widen theirs on their own, when they are full
   };
   std::vector<Metered> usage;  // beside profile.uses
+  bool measured = false;
   plan.finished = [&](std::span<const Testbed::LinkView> links, Nanos epoch) {
+    measured = !links.empty();
     for (std::size_t link = 0; link < links.size(); ++link) {
       if (links[link].usage == nullptr) continue;
       const auto found = links[link].usage->jobs().find(plan.first_number);
@@ -104,6 +107,17 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
   const JobResult& result = run.jobs.front();
   const auto times = std::span(result.iterations).subspan(1);
   profile.period = iteration_stats(times).p50;
+  // Where nobody has measured the bottleneck, its use is the ideal one, and the iteration's end takes what it takes
+  // longer.
+  if (!measured && !experiment.topology) {
+    if (job.rate.is_zero()) job.rate = experiment.bottleneck.rate;
+    scheduler::Demand demand = demand_of(job, experiment.bottleneck.rate);
+    if (!demand.bursts.empty() && profile.period > demand.period) {
+      demand.bursts.back().to += profile.period - demand.period;
+      demand.period = profile.period;
+    }
+    profile.uses.push_back({0, "bottleneck", experiment.bottleneck.rate, stretched(demand, profile.period)});
+  }
   double squares = 0;
   for (const Nanos time : times) {
     const double off = static_cast<double>((time - profile.period).count) / static_cast<double>(profile.period.count);

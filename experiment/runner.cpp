@@ -219,6 +219,11 @@ void check(const Experiment& experiment, const Datapath& datapath, const RunOpti
   const bool any = std::any_of(experiment.policies.begin(), experiment.policies.end(), schedules);
   if (any && experiment.mltcp.learn_iterations)
     throw InputError("policies with a schedule need jobs that tell their iterations; set mltcp.iterations = \"exact\"");
+  if (any && options.plan_file.empty() && experiment.topology && datapath.datapath() == "hosts")
+    throw InputError(
+        "policies with a schedule need to know which links the jobs meet on, and nobody measures those of "
+        "hosts; make a plan (mltcp schedule EXPERIMENT.toml --measure --plan PLAN.json) and give it with "
+        "--plan");
   if (options.plan_file.empty()) return;
   if (!any) throw InputError("a plan file is for policies schedule and mltcp+schedule; add one of them");
   if (read_plan(options.plan_file).clock == PlanFile::Clock::realtime && !real_time)

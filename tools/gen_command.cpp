@@ -1,19 +1,28 @@
 // `mltcp gen`: an experiment's jobs across hosts (experiment/hosts.h). One process is the coordinator, with --serve;
 // one on each host joins it; or an MPI launcher starts them all.
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
+#include <bit>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <future>
 #include <memory>
+#include <thread>
+#include <type_traits>
 
 #include "commands.h"
 #include "end_on_signal.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/experiment_file.h"
+#include "mltcp/experiment/host_layout.h"
 #include "mltcp/experiment/hosts.h"
 #include "mltcp/experiment/runner.h"
+#include "mpi_module.h"
 #include "output_file.h"
 #include "terminal.h"
 
@@ -119,6 +128,17 @@ int serve(const GenArguments& arguments, const std::string& address,
   return 0;
 }
 
+/// MPI ranks are host numbers.
+void check_processes(const GenArguments& arguments, int size) {
+  const auto hosts = experiment::host_layout(load(arguments.run)).hosts;
+  const auto count = static_cast<std::size_t>(size);
+  if (hosts.size() == count && hosts.back() + 1 == count) return;
+  throw InputError(
+      fmt::format("MPI has started {}, numbers 0 to {}, and the experiment's hosts are {}; start one for each "
+                  "host, and let the experiment's begin at 0 without gaps",
+                  plural(count, "process"), count - 1, fmt::join(hosts, ", ")));
+}
+
 int join(const GenArguments& arguments, const std::string& address) {
   experiment::HostOptions options;
   options.coordinator = address;
@@ -142,12 +162,127 @@ int join(const GenArguments& arguments, const std::string& address) {
   return 0;
 }
 
+/// The functions of libmltcp_mpi.so.
+struct Mpi {
+  decltype(&mltcp_mpi_start) start;
+  decltype(&mltcp_mpi_one_machine) one_machine;
+  decltype(&mltcp_mpi_broadcast) broadcast;
+  decltype(&mltcp_mpi_end) end;
+
+  Mpi() {
+    std::error_code error;
+    const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+    // Where it is installed, and where it is built, beside the program's folder both times.
+    void* module = nullptr;
+    std::string why;
+    for (const std::string_view place : {MLTCP_MPI_MODULE, "lib/mltcp/libmltcp_mpi.so"}) {
+      const auto path = program.parent_path().parent_path() / place;
+      module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);  // global: Open MPI loads parts that need its symbols
+      if (module != nullptr) break;
+      why = dlerror();
+    }
+    if (module == nullptr)
+      throw RunError(
+          fmt::format("--mpi: the module for MPI can't be loaded ({}); install an MPI (Debian: libopenmpi-dev, "
+                      "openmpi-bin) and build again, or start the hosts with --join",
+                      why));
+    const auto find = [&](auto& function, const char* name) {
+      function = std::bit_cast<std::remove_reference_t<decltype(function)>>(dlsym(module, name));
+      if (function == nullptr) throw RunError(fmt::format("--mpi: the module for MPI has no {}; build it again", name));
+    };
+    find(start, "mltcp_mpi_start");
+    find(one_machine, "mltcp_mpi_one_machine");
+    find(broadcast, "mltcp_mpi_broadcast");
+    find(end, "mltcp_mpi_end");
+  }
+};
+
+std::string with_rank(std::string text, int rank) {
+  for (std::size_t at = 0; (at = text.find("%r", at)) != std::string::npos;) text.replace(at, 2, std::to_string(rank));
+  return text;
+}
+
+/// Where hosts that MPI has started find the coordinator, when nobody says it.
+std::string own_address(bool one_machine) {
+  if (one_machine)
+    return fmt::format("unix:{}/mltcp-gen-{}", std::filesystem::temp_directory_path().string(), getpid());
+  return "0.0.0.0:0";
+}
+
+/// "0.0.0.0:41234" as others know it.
+std::string for_others(const std::string& address) {
+  for (const std::string_view any : {"0.0.0.0:", "[::]:"}) {
+    if (!address.starts_with(any)) continue;
+    std::array<char, 256> name{};
+    gethostname(name.data(), name.size() - 1);
+    return fmt::format("{}:{}", name.data(), address.substr(any.size()));
+  }
+  return address;
+}
+
+int gen_with_mpi(const GenArguments& arguments) {
+  const Mpi mpi;
+  int rank = 0;
+  int size = 0;
+  if (const int error = mpi.start(&rank, &size); error != 0)
+    throw RunError(fmt::format("--mpi: MPI does not start (error {}); start it with mpirun or srun", error));
+  const bool one_machine = mpi.one_machine() == 1;
+  GenArguments own = arguments;
+  own.port = with_rank(own.port, rank);
+  own.ip = with_rank(own.ip, rank);
+  own.host = static_cast<std::uint32_t>(rank);
+
+  // Rank 0's coordinator has a thread, and this one speaks MPI.
+  std::promise<std::string> listening;
+  std::future<std::string> address = listening.get_future();
+  std::exception_ptr failure;
+  std::thread coordinator;
+  if (rank == 0) {
+    coordinator = std::thread([&] {
+      bool told = false;
+      try {
+        check_processes(arguments, size);
+        serve(arguments, arguments.serve.value_or(own_address(one_machine)), [&](const std::string& where) {
+          told = true;
+          listening.set_value(for_others(where));
+        });
+      } catch (...) {
+        failure = std::current_exception();
+        if (!told) listening.set_value("");
+      }
+    });
+  }
+  std::array<char, 512> text{};
+  if (rank == 0) {
+    const std::string where = address.get();
+    where.copy(text.data(), text.size() - 1);
+  }
+  std::exception_ptr own_failure;
+  if (const int error = mpi.broadcast(text.data(), static_cast<int>(text.size())); error != 0) {
+    own_failure = std::make_exception_ptr(RunError(fmt::format("--mpi: the broadcast failed (error {})", error)));
+  } else if (text.front() == '\0') {
+    own_failure = std::make_exception_ptr(RunError("the coordinator, MPI rank 0, did not start; see what it said"));
+  } else {
+    try {
+      join(own, text.data());
+    } catch (...) {
+      own_failure = std::current_exception();
+    }
+  }
+  if (coordinator.joinable()) coordinator.join();
+  // The coordinator knows best what went wrong.
+  if (failure) std::rethrow_exception(failure);
+  if (own_failure) std::rethrow_exception(own_failure);
+  mpi.end();
+  return 0;
+}
+
 }  // namespace
 
 int gen(const GenArguments& arguments) {
   const EndOnSignal signals;
   const bool host = arguments.join.has_value() || arguments.mpi;
-  if (arguments.serve.has_value() + arguments.join.has_value() + arguments.mpi != 1)
+  if ((arguments.serve && !arguments.mpi) + arguments.join.has_value() + arguments.mpi != 1)
     throw InputError(
         "say what this process is: --serve ADDRESS for the coordinator, --join ADDRESS on a host, or --mpi");
   if (arguments.join && !arguments.run.file.empty())
@@ -162,9 +297,9 @@ int gen(const GenArguments& arguments) {
     throw InputError(
         "--port and --ip are for hosts, and --serve is the coordinator; leave them out, and start mltcp gen "
         "--join on each host");
+  if (arguments.mpi) return gen_with_mpi(arguments);
   if (arguments.serve) return serve(arguments, *arguments.serve, [](const std::string&) {});
-  if (arguments.join) return join(arguments, *arguments.join);
-  throw RunError("--mpi: this version can't yet");
+  return join(arguments, *arguments.join);
 }
 
 }  // namespace mltcp::tools

@@ -260,7 +260,8 @@ int dispatch(int argc, char** argv) {
   CLI::App* gen_command = app.add_subcommand(
       "gen", "Run an experiment's jobs across hosts, one process on each and a coordinator (docs/gen.md)");
   gen_command->add_option("EXPERIMENT.toml", gen.run.file, "The experiment (docs/experiment-file.md); not with --join");
-  gen_command->add_option("--serve", gen.serve, "Be the coordinator, at HOST:PORT or unix:/path");
+  gen_command->add_option("--serve", gen.serve,
+                          "Be the coordinator, at HOST:PORT or unix:/path; with --mpi: where, if not as it likes");
   gen_command->add_option("--join", gen.join, "Be a host of the coordinator at this address");
   gen_command->add_flag("--mpi", gen.mpi,
                         "Be host number (MPI rank), started by mpirun or srun; rank 0 is the coordinator, too");
