@@ -25,7 +25,7 @@ using protocol::Json;
 
 constexpr Nanos slice = 20_ms;
 constexpr Nanos answer_limit = 20_s;  // of a host that has nothing else to do
-constexpr Nanos connect_limit = 15_s;
+constexpr Nanos most_connect_limit = 15_s;
 constexpr Nanos lead = 200_ms;  // from the order to start to the start
 constexpr int pings = 16;
 constexpr Nanos view_every = 500_ms;
@@ -395,7 +395,7 @@ class HostsDatapath final : public Coordinator {
 
   void begin_run(const Experiment& experiment, const RunPlan& plan) {
     for (const auto& [number, host] : hosts_) host->clock = ClockMap(clock_of(*host));
-    protocol::Setup setup;
+    protocol::RunSetup setup;
     setup.policy = plan.policy;
     setup.mltcp = experiment.mltcp;
     jobs_.clear();
@@ -428,9 +428,11 @@ class HostsDatapath final : public Coordinator {
       host->stopped = false;
       send(*host, message);
     }
-    if (!wait_until(connect_limit, [&] { return all_ranks([](const RankState& rank) { return rank.connected; }); }))
+    if (!wait_until(connect_limit(), [&] { return all_ranks([](const RankState& rank) { return rank.connected; }); }))
       throw RunError(unreached());
   }
+
+  [[nodiscard]] Nanos connect_limit() const { return std::min(most_connect_limit, options_.join_limit); }
 
   [[nodiscard]] std::string unreached() const {
     for (const RunJob& job : jobs_)
@@ -443,7 +445,7 @@ class HostsDatapath final : public Coordinator {
         if (!job.ranks[rank].connected)
           return fmt::format("{} did not set job {} up within {}; see what it said",
                              hosts_.at(job.ranks[rank].host)->name, in_quotes(job.settings.job.name),
-                             to_text(connect_limit));
+                             to_text(connect_limit()));
     return "";
   }
 

@@ -370,7 +370,7 @@ class HostProcess {
   std::uint32_t ranks_ = 0;
   Opened opened_;
   std::vector<std::unique_ptr<Drain>> drains_;
-  protocol::Setup setup_;  ///< outlives the ranks
+  protocol::RunSetup setup_;  ///< outlives the ranks
   std::vector<Rank> here_;
   std::uint64_t run_ = 0;
   bool stop_ = false;

@@ -133,10 +133,10 @@ void check_processes(const GenArguments& arguments, int size) {
   const auto hosts = experiment::host_layout(load(arguments.run)).hosts;
   const auto count = static_cast<std::size_t>(size);
   if (hosts.size() == count && hosts.back() + 1 == count) return;
-  throw InputError(
-      fmt::format("MPI has started {}, numbers 0 to {}, and the experiment's hosts are {}; start one for each "
-                  "host, and let the experiment's begin at 0 without gaps",
-                  plural(count, "process"), count - 1, fmt::join(hosts, ", ")));
+  throw InputError(fmt::format(
+      "MPI has started {}, numbers 0 to {}, and the experiment's hosts are {}; start one for each "
+      "host, and let the experiment's begin at 0 without gaps",
+      count == 1 ? std::string("1 process") : fmt::format("{} processes", count), count - 1, fmt::join(hosts, ", ")));
 }
 
 int join(const GenArguments& arguments, const std::string& address) {
@@ -159,6 +159,7 @@ int join(const GenArguments& arguments, const std::string& address) {
     std::fflush(stdout);
   };
   experiment::run_host(options);
+  options.tell("done");
   return 0;
 }
 

@@ -275,7 +275,7 @@ void take(const Json& json, T& value) {
 
 }  // namespace
 
-Json to_json(const Setup& setup) {
+Json to_json(const RunSetup& setup) {
   Json json{{"type", "setup"},
             {"policy", setup.policy},
             {"function", setup.mltcp.function.text()},
@@ -287,8 +287,8 @@ Json to_json(const Setup& setup) {
   return json;
 }
 
-Setup setup_from(const Json& json) {
-  Setup setup;
+RunSetup setup_from(const Json& json) {
+  RunSetup setup;
   take(json.at("policy"), setup.policy);
   Experiment experiment;
   experiment.mltcp.function = cc::Aggressiveness::from_text(json.at("function").get<std::string>());

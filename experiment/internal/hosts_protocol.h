@@ -40,15 +40,15 @@ struct JobSetup {
   std::vector<std::uint32_t> ports;  ///< by rank: its shard on its host
   std::vector<std::uint32_t> hosts;  ///< by rank
 };
-struct Setup {
+struct RunSetup {
   std::string policy;
   MltcpSettings mltcp;
   std::vector<JobSetup> jobs;
 };
 
-Json to_json(const Setup& setup);
+Json to_json(const RunSetup& setup);
 /// Throws Json::exception or InputError for what is no set-up; augmentations are made.
-Setup setup_from(const Json& json);
+RunSetup setup_from(const Json& json);
 
 Json to_json(const RankResult& result);
 /// `most`: iterations. Throws Json::exception or InputError.

@@ -1,0 +1,523 @@
+// `mltcp gen` as its users run it: real processes in network namespaces, joined by veth or by an `mltcp switch`.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kPatience{100};
+
+bool shell(const std::string& command) {
+  return std::system((command + " >/dev/null 2>&1").c_str()) == 0;  // NOLINT(cert-env33-c)
+}
+
+std::string content_of(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+/// A network namespace that a process of its own keeps, so that it is gone when this one ends, however it does.
+class Namespace {
+ public:
+  Namespace() {
+    int ends[2];
+    if (pipe(ends) != 0) return;
+    const pid_t parent = getpid();
+    keeper_ = fork();
+    if (keeper_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() == parent && unshare(CLONE_NEWNET) == 0 && write(ends[1], "k", 1) == 1)
+        for (;;) pause();
+      _exit(1);
+    }
+    close(ends[1]);
+    char made = 0;
+    ready_ = read(ends[0], &made, 1) == 1 && shell(in("ip link set lo up"));
+    close(ends[0]);
+  }
+  ~Namespace() {
+    if (keeper_ <= 0) return;
+    kill(keeper_, SIGKILL);
+    waitpid(keeper_, nullptr, 0);
+  }
+  Namespace(const Namespace&) = delete;
+  Namespace& operator=(const Namespace&) = delete;
+
+  [[nodiscard]] bool ready() const { return ready_; }
+  [[nodiscard]] std::string in(const std::string& command) const {
+    return fmt::format("nsenter --net=/proc/{}/ns/net {}", keeper_, command);
+  }
+  /// A pair of interfaces, up, one here and one there.
+  bool join(const std::string& own, const Namespace& other, const std::string& others) const {
+    return shell(in(fmt::format("ip link add {} type veth peer name {} netns {}", own, others, other.keeper_))) &&
+           shell(in("ip link set " + own + " up")) && shell(other.in("ip link set " + others + " up"));
+  }
+
+ private:
+  pid_t keeper_ = -1;
+  bool ready_ = false;
+};
+
+/// A command that runs, and what it says.
+class Process {
+ public:
+  Process(const std::string& command, fs::path said) : said_(std::move(said)) {
+    pid_ = fork();
+    if (pid_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const int out = open(said_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    dup2(out, STDOUT_FILENO);
+    dup2(out, STDERR_FILENO);
+    execl("/bin/sh", "sh", "-c", ("exec " + command).c_str(), nullptr);  // NOLINT(cppcoreguidelines-pro-type-vararg)
+    _exit(127);
+  }
+  ~Process() {
+    if (status_ || pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  void signal(int number) const { ::kill(pid_, number); }
+  [[nodiscard]] std::string said() const { return content_of(said_); }
+  /// Until it says so, or has ended.
+  bool says(const std::string& text) {
+    return until([&] { return said().find(text) != std::string::npos || ended(); }) &&
+           said().find(text) != std::string::npos;
+  }
+  /// Exit status; 1000 and more for signals, and -1 if it doesn't end.
+  int status() {
+    if (!until([&] { return ended(); })) return -1;
+    return WIFEXITED(*status_) ? WEXITSTATUS(*status_) : 1000 + WTERMSIG(*status_);
+  }
+
+ private:
+  bool ended() {
+    int status = 0;
+    if (!status_ && waitpid(pid_, &status, WNOHANG) == pid_) status_ = status;
+    return status_.has_value();
+  }
+  template <typename Predicate>
+  static bool until(Predicate&& done) {
+    const auto give_up = std::chrono::steady_clock::now() + kPatience;
+    while (!done()) {
+      if (std::chrono::steady_clock::now() > give_up) return false;
+      usleep(10'000);
+    }
+    return true;
+  }
+
+  fs::path said_;
+  pid_t pid_ = -1;
+  std::optional<int> status_;
+};
+
+constexpr const char* kPair = R"(
+  name = "pair"
+  iterations = 4
+  policies = ["fair", "mltcp"]
+  [bottleneck]
+  rate = "200 Mbps"
+  [[job]]
+  name = "a"
+  compute = "5 ms"
+  communicate = "250 kB"
+)";
+
+class Gen : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "network namespaces need root";
+    folder_ = fs::temp_directory_path() / fmt::format("mltcp-gen-test-{}", getpid());
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  /// Two hosts with a wire between them.
+  bool make_pair() {
+    for (int host = 0; host < 2; ++host) hosts_.push_back(std::make_unique<Namespace>());
+    return hosts_[0]->ready() && hosts_[1]->ready() && hosts_[0]->join("eth0", *hosts_[1], "eth0");
+  }
+  fs::path file(const std::string& name) { return folder_ / name; }
+  fs::path experiment(const std::string& text) {
+    std::ofstream(file("x.toml")) << text;
+    return file("x.toml");
+  }
+  std::string address() { return "unix:" + file("s").string(); }
+  std::unique_ptr<Process> start(const std::string& name, const std::string& command) {
+    return std::make_unique<Process>(command, file(name));
+  }
+  std::unique_ptr<Process> serve(const std::string& text, const std::string& options = "") {
+    return start("serve",
+                 fmt::format("{} gen {} --serve {} {}", MLTCP_PROGRAM, experiment(text).string(), address(), options));
+  }
+  std::unique_ptr<Process> host(std::size_t number, const std::string& kind = "af_packet",
+                                const std::string& options = "") {
+    return start(fmt::format("host{}", number),
+                 hosts_[number]->in(fmt::format(
+                     "{} gen --join {} --port {}:eth0 --ip 10.79.0.{}/24 --host {} --idle sleep --wait 30s {}",
+                     MLTCP_PROGRAM, address(), kind, number + 1, number, options)));
+  }
+  json results() { return json::parse(content_of(file("out.json")), nullptr, false); }
+
+  fs::path folder_;
+  std::vector<std::unique_ptr<Namespace>> hosts_;
+};
+
+#define MAKE_PAIR() \
+  if (!make_pair()) GTEST_SKIP() << "this machine makes no network namespaces with veth (unshare -n, ip link)"
+
+void expect_iterations(const json& run, std::size_t iterations, std::uint64_t bytes_per_iteration) {
+  for (const json& job : run["jobs"]) {
+    EXPECT_EQ(job["iteration_ns"].size(), iterations);
+    EXPECT_EQ(job["start_ns"].size(), iterations);
+    EXPECT_EQ(job["bytes"], iterations * bytes_per_iteration);
+    EXPECT_EQ(job["checksum_errors"], 0);
+    EXPECT_GT(job["verified_messages"], 0);
+    EXPECT_GT(job["isolated_ns"], 0);
+  }
+}
+
+class GenOver : public Gen, public testing::WithParamInterface<const char*> {};
+
+TEST_P(GenOver, two_hosts__run_a_job_and_merge) {
+  MAKE_PAIR();
+  if (std::string(GetParam()) == "af_xdp") {
+    const int xdp = socket(AF_XDP, SOCK_RAW, 0);
+    if (xdp < 0) GTEST_SKIP() << "this kernel or user has no AF_XDP";
+    close(xdp);
+  }
+  const auto server = serve(kPair, "--json " + file("out.json").string());
+  const auto first = host(0, GetParam());
+  const auto second = host(1, GetParam());
+  ASSERT_EQ(server->status(), 0) << server->said() << first->said() << second->said();
+  EXPECT_EQ(first->status(), 0) << first->said();
+  EXPECT_EQ(second->status(), 0) << second->said();
+  const json results = this->results();
+  ASSERT_EQ(results["runs"].size(), 2U);
+  for (const json& run : results["runs"]) {
+    EXPECT_EQ(run["datapath"], "hosts");
+    EXPECT_FALSE(run.contains("bottleneck"));
+    EXPECT_GT(run["clock_uncertainty_ns"], 0);
+    expect_iterations(run, 4, 250'000);
+    for (const json& time : run["jobs"][0]["iteration_ns"]) EXPECT_GE(time, 15'000'000) << "5 ms and 10 of sending";
+  }
+  EXPECT_THAT(first->said(), AllOf(HasSubstr("host 0: 10.79.0.1/24"), HasSubstr("done")));
+  EXPECT_THAT(server->said(), AllOf(HasSubstr("ready"), HasSubstr("0 damaged"), Not(HasSubstr("link "))));
+}
+INSTANTIATE_TEST_SUITE_P(Ports, GenOver, testing::Values("af_packet", "af_xdp"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST_F(Gen, three_hosts_around_a_switch__run_ranks_that_share_a_port) {
+  Namespace middle;
+  std::string ports;
+  for (std::size_t i = 0; i < 3; ++i) {
+    hosts_.push_back(std::make_unique<Namespace>());
+    const std::string port = fmt::format("p{}", i);
+    if (!middle.ready() || !hosts_[i]->ready() || !middle.join(port, *hosts_[i], "eth0"))
+      GTEST_SKIP() << "this machine makes no network namespaces with veth (unshare -n, ip link)";
+    ports += fmt::format(" --port af_packet:{}", port);
+  }
+  const auto bridge =
+      start("switch", middle.in(fmt::format("{} switch{} --rate 200Mbps --idle sleep", MLTCP_PROGRAM, ports)));
+  ASSERT_TRUE(bridge->says("ready")) << bridge->said();
+  const auto server = serve(R"(
+    iterations = 3
+    policies = ["mltcp"]
+    [topology]
+    kind = "single-switch"
+    hosts = 3
+    host_rate = "200 Mbps"
+    [[job]]
+    name = "all"
+    pattern = "all-reduce"
+    size = "300 kB"
+    compute = "5 ms"
+    hosts = [2, 0, 1]
+    [[job]]
+    name = "ring"
+    phases = [{ compute = "5 ms" }, { communicate = "100 kB", overlap = true }, { compute = "2 ms" },
+              { communicate = "100 kB", rate = "50 Mbps" }]
+    hosts = [0, 1]
+    jitter = "1 ms"
+    flows = 2
+  )",
+                            "--json " + file("out.json").string());
+  std::vector<std::unique_ptr<Process>> hosts;
+  for (std::size_t i = 0; i < 3; ++i) hosts.push_back(host(i));
+  ASSERT_EQ(server->status(), 0) << server->said();
+  for (const auto& one : hosts) EXPECT_EQ(one->status(), 0) << one->said();
+  EXPECT_THAT(hosts[0]->said(), HasSubstr("2 ranks"));
+  const json run = results()["runs"][0];
+  ASSERT_EQ(run["jobs"].size(), 2U);
+  for (std::size_t job = 0; job < 2; ++job) {
+    EXPECT_EQ(run["jobs"][job]["iteration_ns"].size(), 3U);
+    EXPECT_EQ(run["jobs"][job]["bytes"], job == 0 ? 3 * 1'200'000 : 3 * 400'000);
+    EXPECT_EQ(run["jobs"][job]["checksum_errors"], 0);
+  }
+  for (const json& time : run["jobs"][1]["iteration_ns"]) EXPECT_GE(time, 16'000'000) << "100 kB at 50 Mbps take 16 ms";
+}
+
+/// So long that it is going on whenever something happens to it.
+std::string endless() {
+  std::string text = kPair;
+  return text.replace(text.find("iterations = 4"), 14, "iterations = 100000");
+}
+
+TEST_F(Gen, killed_host__ends_all_and_is_named) {
+  MAKE_PAIR();
+  const auto server = serve(endless());
+  const auto first = host(0);
+  const auto second = host(1);
+  ASSERT_TRUE(server->says("ready")) << server->said() << first->said() << second->said();
+  second->signal(SIGKILL);
+  EXPECT_EQ(server->status(), 1);
+  EXPECT_THAT(server->said(), HasSubstr("mltcp: host 1 (10.79.0.2, af_packet:eth0) has gone"));
+  EXPECT_EQ(first->status(), 1);
+  EXPECT_THAT(first->said(), HasSubstr("the experiment has failed: host 1"));
+}
+
+TEST_F(Gen, interrupted_host__ends_all_in_order) {
+  MAKE_PAIR();
+  const auto server = serve(endless());
+  const auto first = host(0);
+  const auto second = host(1);
+  ASSERT_TRUE(server->says("ready"));
+  first->signal(SIGINT);
+  EXPECT_EQ(first->status(), 1);
+  EXPECT_THAT(first->said(), HasSubstr("interrupted"));
+  EXPECT_EQ(server->status(), 1);
+  EXPECT_THAT(server->said(), HasSubstr("host 0 (10.79.0.1, af_packet:eth0): interrupted"));
+  EXPECT_EQ(second->status(), 1);
+}
+
+TEST_F(Gen, interrupted_coordinator__ends_all_in_order) {
+  MAKE_PAIR();
+  const auto server = serve(endless());
+  const auto first = host(0);
+  const auto second = host(1);
+  ASSERT_TRUE(server->says("ready"));
+  server->signal(SIGTERM);
+  EXPECT_EQ(server->status(), 1);
+  EXPECT_EQ(first->status(), 1);
+  EXPECT_EQ(second->status(), 1);
+  EXPECT_THAT(second->said(), HasSubstr("the experiment has failed: interrupted"));
+  EXPECT_FALSE(fs::exists(file("s"))) << "the socket goes with the coordinator";
+}
+
+TEST_F(Gen, killed_coordinator__ends_hosts_and_leaves_a_socket_that_can_be_used_again) {
+  MAKE_PAIR();
+  {
+    const auto server = serve(endless());
+    const auto first = host(0);
+    const auto second = host(1);
+    ASSERT_TRUE(server->says("ready"));
+    server->signal(SIGKILL);
+    EXPECT_EQ(first->status(), 1);
+    EXPECT_THAT(first->said(), HasSubstr("the coordinator has gone before the experiment was over"));
+    EXPECT_EQ(second->status(), 1);
+  }
+  const auto server = serve(kPair, "--policy fair --iterations 2");
+  const auto first = host(0);
+  const auto second = host(1);
+  EXPECT_EQ(server->status(), 0) << server->said();
+}
+
+TEST_F(Gen, host_that_does_not_come__is_named_with_the_cure) {
+  MAKE_PAIR();
+  const auto server = serve(kPair, "--wait 3s");
+  const auto first = host(0);
+  EXPECT_EQ(server->status(), 1);
+  EXPECT_THAT(server->said(), AllOf(HasSubstr("1 of 2 hosts did not join within 3 s: host 1 (receives for \"a\")"),
+                                    HasSubstr("start mltcp gen --join unix:")));
+  EXPECT_EQ(first->status(), 1);
+}
+
+TEST_F(Gen, hosts_with_one_number__are_told_and_the_others_go_on) {
+  MAKE_PAIR();
+  const auto server = serve(kPair, "--policy fair --iterations 2");
+  const auto first = host(0);
+  ASSERT_TRUE(server->says("host 0 (10.79.0.1, af_packet:eth0) has joined"));
+  const auto twin = start("twin", fmt::format("{} gen --join {} --port af_packet:eth0 --ip 10.79.0.3/24 --host 0",
+                                              MLTCP_PROGRAM, address()));
+  EXPECT_EQ(twin->status(), 1);
+  EXPECT_THAT(twin->said(), HasSubstr("are both host 0; give each a --host of its own"));
+  const auto second = host(1);
+  EXPECT_EQ(server->status(), 0) << server->said();
+}
+
+TEST_F(Gen, strangers__are_turned_away_and_the_others_go_on) {
+  MAKE_PAIR();
+  const auto server = serve(kPair, "--policy fair --iterations 2");
+  ASSERT_TRUE(server->says("listening"));
+  std::vector<int> strangers;
+  for (const std::string_view text : {std::string_view("GET / HTTP/1.0\r\n\r\n"), std::string_view("\0\0\0\2{}", 6),
+                                      std::string_view("\0\0\0\5hello", 9),
+                                      std::string_view("\0\0\0\x24{\"type\":\"join\",\"version\":2000000}  ", 40),
+                                      std::string_view("\0\0\0\x1a{\"type\":\"join\",\"version\":1}", 31)}) {
+    const int stranger = strangers.emplace_back(socket(AF_UNIX, SOCK_STREAM, 0));
+    sockaddr_un to{};
+    to.sun_family = AF_UNIX;
+    std::strcpy(static_cast<char*>(to.sun_path), file("s").c_str());
+    ASSERT_EQ(connect(stranger, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+    ASSERT_EQ(send(stranger, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+  }
+  const auto first = host(0);
+  const auto second = host(1);
+  EXPECT_EQ(server->status(), 0) << server->said();
+  EXPECT_THAT(server->said(),
+              AllOf(HasSubstr("is no host sends a message of"), HasSubstr("it speaks version 2000000")));
+  for (const int stranger : strangers) close(stranger);
+}
+
+TEST_F(Gen, hosts_without_a_network__are_named_with_the_cure) {
+  for (int host = 0; host < 2; ++host) hosts_.push_back(std::make_unique<Namespace>());
+  const Namespace nowhere;
+  if (!nowhere.ready() || !hosts_[0]->join("eth0", nowhere, "x0") || !hosts_[1]->join("eth0", nowhere, "x1"))
+    GTEST_SKIP() << "this machine makes no network namespaces with veth (unshare -n, ip link)";
+  const auto server = serve(kPair, "--wait 5s");
+  const auto first = host(0);
+  const auto second = host(1);
+  EXPECT_EQ(server->status(), 1);
+  EXPECT_THAT(server->said(), AllOf(HasSubstr("job \"a\": host 0 (10.79.0.1, af_packet:eth0): no connection to host 1"),
+                                    HasSubstr("nobody answers for its address"), HasSubstr("on one network")));
+  EXPECT_EQ(first->status(), 1);
+  EXPECT_EQ(second->status(), 1);
+}
+
+TEST_F(Gen, port_that_can_not_be_opened__is_told_on_both_sides) {
+  MAKE_PAIR();
+  const auto server = serve(kPair);
+  const auto first = host(0);
+  const auto wrong =
+      start("wrong", hosts_[1]->in(fmt::format("{} gen --join {} --port af_packet:eth9 --ip 10.79.0.2/24 --host 1",
+                                               MLTCP_PROGRAM, address())));
+  EXPECT_EQ(wrong->status(), 2);
+  EXPECT_THAT(wrong->said(), HasSubstr("there is no interface \"eth9\""));
+  EXPECT_EQ(server->status(), 1);
+  EXPECT_THAT(server->said(), AllOf(HasSubstr("host 1 (10.79.0.2, af_packet:eth9): "), HasSubstr("\"eth9\"")));
+  EXPECT_EQ(first->status(), 1);
+}
+
+TEST_F(Gen, schedule__holds_jobs_to_slots_on_the_bottleneck) {
+  Namespace middle;
+  std::string ports;
+  for (std::size_t i = 0; i < 3; ++i) {
+    hosts_.push_back(std::make_unique<Namespace>());
+    const std::string port = fmt::format("p{}", i);
+    if (!middle.ready() || !hosts_[i]->ready() || !middle.join(port, *hosts_[i], "eth0"))
+      GTEST_SKIP() << "this machine makes no network namespaces with veth (unshare -n, ip link)";
+    ports += fmt::format(" --port af_packet:{}", port);
+  }
+  const auto bridge =
+      start("switch", middle.in(fmt::format("{} switch{} --rate 100Mbps --idle sleep", MLTCP_PROGRAM, ports)));
+  ASSERT_TRUE(bridge->says("ready")) << bridge->said();
+  const auto server = serve(R"(
+    iterations = 5
+    policies = ["schedule"]
+    [bottleneck]
+    rate = "100 Mbps"
+    [[job]]
+    name = "a"
+    count = 2
+    compute = "60 ms"
+    communicate = "250 kB"
+  )",
+                            "--json " + file("out.json").string());
+  std::vector<std::unique_ptr<Process>> hosts;
+  for (std::size_t i = 0; i < 3; ++i) hosts.push_back(host(i));
+  ASSERT_EQ(server->status(), 0) << server->said();
+  const json run = results()["runs"][0];
+  EXPECT_EQ(run["schedule"]["slots"].size() + run["schedule"]["without_slots"].size(), 2U) << run["schedule"];
+  EXPECT_EQ(run["schedule"]["links"], 1);
+  // A machine that held the measurement up leaves the jobs without slots.
+  if (run["schedule"]["slots"].size() == 2) {
+    EXPECT_NE(run["jobs"][0]["time_shift_ns"], run["jobs"][1]["time_shift_ns"]);
+  }
+}
+
+TEST_F(Gen, mpi__starts_hosts_whose_numbers_are_ranks) {
+  if (!shell("which mpirun")) GTEST_SKIP() << "there is no mpirun (Debian: openmpi-bin)";
+  if (!fs::exists(MLTCP_MPI_MODULE)) GTEST_SKIP() << "built without MPI (Debian: libopenmpi-dev)";
+  // MPI's processes find each other on the loopback interface, so all are in one namespace, each with a port of its
+  // own.
+  const Namespace place;
+  std::string ports;
+  for (int i = 0; i < 3; ++i) {
+    if (!place.ready() || !place.join(fmt::format("m{}", i), place, fmt::format("p{}", i)))
+      GTEST_SKIP() << "this machine makes no network namespaces with veth (unshare -n, ip link)";
+    ports += fmt::format(" --port af_packet:p{}", i);
+  }
+  const auto bridge = start("switch", place.in(fmt::format("{} switch{} --idle sleep", MLTCP_PROGRAM, ports)));
+  ASSERT_TRUE(bridge->says("ready")) << bridge->said();
+  const std::string mpirun =
+      "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n 3";
+  const std::string own = " --mpi --port af_packet:m%r --ip 10.79.0.1%r/24 --idle sleep";
+  std::string text = kPair;
+  text += "  count = 2\n";
+  const auto job = start("mpi", place.in(fmt::format("{} {} gen {} --json {} {}", mpirun, MLTCP_PROGRAM,
+                                                     experiment(text).string(), file("out.json").string(), own)));
+  ASSERT_EQ(job->status(), 0) << job->said();
+  const json results = this->results();
+  ASSERT_EQ(results["runs"].size(), 2U);
+  for (const json& run : results["runs"]) {
+    EXPECT_EQ(run["jobs"].size(), 2U);
+    expect_iterations(run, 4, 250'000);
+  }
+  EXPECT_THAT(job->said(), HasSubstr("host 2: 10.79.0.12/24"));
+
+  const auto too_many =
+      start("many", place.in(fmt::format("{} {} gen {} {}", mpirun, MLTCP_PROGRAM, experiment(kPair).string(), own)));
+  EXPECT_NE(too_many->status(), 0);
+  EXPECT_THAT(too_many->said(), HasSubstr("MPI has started 3 processes, numbers 0 to 2, and the experiment's hosts are "
+                                          "0, 1"));
+}
+
+TEST_F(Gen, command_line__is_checked) {
+  const auto says = [&](const std::string& words, const std::string& text) {
+    const auto process = start("words", fmt::format("{} gen {}", MLTCP_PROGRAM, words));
+    EXPECT_EQ(process->status(), 2) << words;
+    EXPECT_THAT(process->said(), HasSubstr(text)) << words;
+  };
+  const std::string toml = experiment(kPair).string();
+  says("", "say what this process is");
+  says(toml + " --serve " + address() + " --join " + address(), "say what this process is");
+  says("--serve " + address(), "no experiment is given");
+  says(toml + " --serve nowhere", "there is no port; write HOST:PORT, [IPv6]:PORT or unix:/path");
+  says(toml + " --serve " + address() + " --port af_packet:eth0", "--port and --ip are for hosts");
+  says("--join " + address(), "a host needs its port and address");
+  says("--join " + address() + " --port af_packet:eth0 --ip 10.0.0.1", "no prefix length");
+  says("--join " + address() + " --port af_packet:eth0 --ip ten/24", "no IP address");
+  says("--join " + address() + " --port eth0 --ip 10.0.0.1/24", "is no kind of port");
+  says("--join " + address() + " --port af_packet:eth0 --ip 10.0.0.1/24 --wait soon", "--wait: ");
+}
+
+}  // namespace
