@@ -182,8 +182,11 @@ class HostsDatapath final : public Coordinator {
           gone = true;
           welcome(std::move(guest->stream), *message);
         }
-      } catch (const std::exception& error) {
+      } catch (const StreamError& error) {
         tell(fmt::format("somebody who is no host {}", error.what()));
+        gone = true;
+      } catch (const std::exception&) {  // of JSON, or an address that is none
+        tell("somebody who is no host sends what is no message of mltcp gen");
         gone = true;
       }
       guest = gone ? guests_.erase(guest) : std::next(guest);
