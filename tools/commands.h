@@ -130,6 +130,24 @@ struct GenArguments {
 };
 int gen(const GenArguments& arguments);
 
+struct TestbedArguments {
+  std::string file;                    ///< empty with `hosts`
+  std::vector<std::string> gen;        ///< options of `mltcp gen`
+  std::optional<std::uint32_t> hosts;  ///< a testbed without an experiment
+  std::optional<std::string> command;  ///< run in it
+  experiment::SwitchWords words;       ///< of its switch
+  std::string device = "af_xdp";       ///< or af_packet
+  std::optional<std::uint32_t> mtu;    ///< default: the experiment's, or 1500
+  std::string idle;                    ///< spin, pause, sleep; empty: as CPUs allow
+  std::string cores;                   ///< empty: all that may be used
+  bool keep = false;
+  bool shell = false;
+  bool dry_run = false;
+  std::optional<std::string> log_dir;
+  std::optional<std::string> json;  ///< file, or "-" for standard output
+};
+int testbed(const TestbedArguments& arguments);
+
 int doctor();
 
 }  // namespace mltcp::tools

@@ -301,6 +301,39 @@ int dispatch(int argc, char** argv) {
   gen_command->add_option("--queues", gen.queues, "Host: queues of the port, 1 to 64; default 1")
       ->check(CLI::Range(1, 64));
 
+  tools::TestbedArguments bed;
+  CLI::App* testbed_command = app.add_subcommand(
+      "testbed",
+      "Hosts and switches on this machine, in namespaces that leave nothing behind, and an experiment or any other "
+      "program on them (docs/testbed.md)");
+  testbed_command->add_option("EXPERIMENT.toml", bed.file, "The experiment (docs/experiment-file.md)");
+  testbed_command->add_option("OPTION", bed.gen, "Behind --: options of mltcp gen, such as --policy fair,mltcp");
+  testbed_command->add_option("--device", bed.device, "Ports of hosts and switches: af_xdp, the default, or af_packet")
+      ->check(CLI::IsMember({"af_xdp", "af_packet"}));
+  testbed_command->add_option("--mtu", bed.mtu, "Longest IP packet; default: the experiment's, or 1500")
+      ->check(CLI::Range(576, 9000));
+  testbed_command
+      ->add_option("--idle", bed.idle,
+                   "Without work: spin, pause or sleep; default: pause where every process has a "
+                   "CPU of its own, otherwise sleep")
+      ->check(CLI::IsMember({"spin", "pause", "sleep"}));
+  testbed_command->add_option("--cores", bed.cores,
+                              "CPUs, as in 0-3: the first for the switch, the others for hosts; default: all");
+  testbed_command->add_option("--json", bed.json, "Write the results to this file; - is standard output");
+  testbed_command->add_option("--log-dir", bed.log_dir, "Keep what each process says, in this folder");
+  testbed_command->add_flag("--keep", bed.keep, "Leave it up until Ctrl-C, and tell how to enter its hosts");
+  testbed_command->add_flag("--shell", bed.shell, "A shell in it, in the end");
+  testbed_command->add_flag("--dry-run", bed.dry_run, "Tell what would be done");
+  testbed_command->add_option("--hosts", bed.hosts, "A testbed of so many hosts on a switch, without an experiment");
+  testbed_command->add_option("--command", bed.command,
+                              "With --hosts: what a shell shall do there, as in 'on 1 iperf3 -s -1 -D; on 0 iperf3 -c "
+                              "10.77.0.2'");
+  for (const char* name : {"rate", "delay", "buffer", "ecn", "loss"})
+    testbed_command->add_option_function<std::string>(
+        std::string("--") + name,
+        [&bed, name](const std::string& value) { bed.words.values.emplace_back(name, value); },
+        fmt::format("With --hosts: as of mltcp switch, of each of its ports"));
+
   app.add_subcommand("doctor", "What on this machine is ready, and the cure for what is not");
 
   try {
@@ -320,6 +353,7 @@ int dispatch(int argc, char** argv) {
   if (*report_command) return tools::report(results, page);
   if (*gen_command) return tools::gen(gen);
   if (*switch_command) return tools::run_switch(soft);
+  if (*testbed_command) return tools::testbed(bed);
   return tools::doctor();
 }
 

@@ -1,0 +1,350 @@
+// A place for programs that leaves nothing behind (see sandbox.h).
+#include "sandbox.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <fstream>
+#include <system_error>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+
+namespace mltcp::tools {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+std::string reason() { return std::strerror(errno); }
+
+constexpr std::array<int, 3> ending_signals{SIGINT, SIGTERM, SIGHUP};
+
+// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): a signal handler reaches nothing else
+volatile pid_t supervisor = 0;
+volatile std::sig_atomic_t asked = 0;
+// NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
+
+void pass_on(int /*signal*/) {
+  const int before = errno;
+  if (supervisor > 0) kill(supervisor, asked == 0 ? SIGTERM : SIGKILL);
+  asked = 1;
+  errno = before;
+}
+
+/// Passes signals on while it lives.
+class PassOn {
+ public:
+  PassOn() {
+    struct sigaction action {};
+    action.sa_handler = pass_on;
+    for (std::size_t i = 0; i < ending_signals.size(); ++i) sigaction(ending_signals[i], &action, &before_[i]);
+  }
+  ~PassOn() {
+    for (std::size_t i = 0; i < ending_signals.size(); ++i) sigaction(ending_signals[i], &before_[i], nullptr);
+  }
+  PassOn(const PassOn&) = delete;
+  PassOn& operator=(const PassOn&) = delete;
+
+ private:
+  std::array<struct sigaction, ending_signals.size()> before_{};
+};
+
+void set_handlers(void (*handler)(int)) {
+  for (const int signal : ending_signals) std::signal(signal, handler);
+}
+
+sigset_t awaited_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGCHLD);
+  sigaddset(&signals, SIGTERM);
+  return signals;
+}
+
+void remove_folder(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+}
+
+/// Removes `folder` when nobody holds the other end of the pipe any more. Of a session of its own, so that what ends
+/// the caller's whole group, as Ctrl-C and a closed terminal do, leaves it to its work.
+pid_t start_guard(const std::filesystem::path& folder, int leash, int other_end) {
+  const pid_t guard = fork();
+  if (guard != 0) return guard;
+  setsid();
+  set_handlers(SIG_IGN);
+  prctl(PR_SET_NAME, "mltcp-guard");
+  close(other_end);
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);  // who reads the caller's output to its end waits for us
+  for (int file = 0; file <= 2 && null >= 0; ++file) dup2(null, file);
+  char byte = 0;
+  while (read(leash, &byte, 1) != 0 && errno == EINTR) continue;
+  remove_folder(folder);
+  _exit(0);
+}
+
+/// The first process in the PID namespace.
+[[noreturn]] void supervise(const std::function<int(const std::filesystem::path&)>& work,
+                            const std::filesystem::path& folder, int leash) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  pollfd caller{leash, POLLIN, 0};
+  if (poll(&caller, 1, 0) == 1) _exit(1);  // it was gone before that
+  set_handlers(SIG_IGN);
+  std::signal(SIGTERM, SIG_DFL);
+  const sigset_t signals = awaited_signals();
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  int status = 1;
+  try {
+    if (unshare(CLONE_NEWNET) != 0)
+      throw RunError(
+          fmt::format("the kernel makes no network namespaces ({}); it needs CONFIG_NET_NS, and room in "
+                      "/proc/sys/user/max_net_namespaces",
+                      reason()));
+    status = work(folder);
+  } catch (const Stopped&) {
+    std::fputs("mltcp: stopped; the testbed is removed\n", stderr);
+  } catch (const InputError& error) {
+    std::fputs(fmt::format("mltcp: {}\n", one_line(error.what())).c_str(), stderr);
+    status = 2;
+  } catch (const std::exception& error) {
+    std::fputs(fmt::format("mltcp: {}\n", one_line(error.what())).c_str(), stderr);
+  }
+  if (std::fflush(stdout) != 0 && status == 0) status = 1;
+  _exit(status);
+}
+
+class Pipe {
+ public:
+  Pipe() {
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw RunError(fmt::format("no pipe can be made: {}", reason()));
+  }
+  ~Pipe() {
+    close_end(0);
+    close_end(1);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  void close_end(std::size_t end) {
+    if (ends[end] >= 0) close(std::exchange(ends[end], -1));
+  }
+
+  std::array<int, 2> ends{-1, -1};
+};
+
+}  // namespace
+
+int run_sandboxed(const std::function<int(const std::filesystem::path&)>& work) {
+  std::error_code no_folder;
+  std::string pattern = (std::filesystem::temp_directory_path(no_folder) / "mltcp-testbed-XXXXXX").string();
+  if (no_folder || mkdtemp(pattern.data()) == nullptr)
+    throw RunError(fmt::format("no folder for temporary files can be made ({}); make room, or set TMPDIR",
+                               no_folder ? no_folder.message() : reason()));
+  const std::filesystem::path folder = pattern;
+  std::fflush(nullptr);
+  Pipe held;  // by everybody here and in the namespace; the guard waits for its end
+  const pid_t guard = start_guard(folder, held.ends[0], held.ends[1]);
+  Pipe alive;  // the caller is, as long as its end of it is open
+  const PassOn pass;
+  if (guard < 0 || unshare(CLONE_NEWPID) != 0) {
+    remove_folder(folder);
+    throw RunError(
+        fmt::format("the kernel makes no PID namespace ({}); run it as root, outside of containers that "
+                    "forbid it",
+                    reason()));
+  }
+  asked = 0;
+  const pid_t child = fork();
+  if (child == 0) {
+    alive.close_end(1);
+    held.close_end(0);
+    supervise(work, folder, alive.ends[0]);
+  }
+  supervisor = child;
+  if (asked != 0 && child > 0) kill(child, SIGTERM);
+  int status = 0;
+  if (child > 0) {
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  }
+  supervisor = 0;
+  remove_folder(folder);
+  held.close_end(1);
+  while (waitpid(guard, nullptr, 0) < 0 && errno == EINTR) continue;
+  if (child < 0) throw RunError(fmt::format("no process can be started: {}", reason()));
+  if (WIFSIGNALED(status))
+    throw RunError(asked != 0
+                       ? std::string("stopped at once; the testbed is removed")
+                       : fmt::format("the testbed was ended by signal {}; what it made is removed", WTERMSIG(status)));
+  return WEXITSTATUS(status);
+}
+
+Programs::Number Programs::start(Program program) {
+  std::vector<char*> words;
+  for (auto& word : program.words) words.push_back(word.data());
+  words.push_back(nullptr);
+  Pipe failure;
+  const pid_t child = fork();
+  if (child < 0) throw RunError(fmt::format("{} can't be started: {}", program.name, reason()));
+  if (child == 0) {
+    const auto fail = [&] {
+      const int error = errno;
+      [[maybe_unused]] const auto told = write(failure.ends[1], &error, sizeof error);
+      _exit(127);
+    };
+    set_handlers(SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    if (!program.on_terminal) {
+      setsid();
+      const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+      if (null < 0 || dup2(null, 0) < 0) fail();
+    }
+    if (!program.log.empty()) {
+      const int log = open(program.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+      if (log < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0) fail();
+    } else if (program.output_is_error) {
+      dup2(2, 1);
+    }
+    if (program.network >= 0 && setns(program.network, CLONE_NEWNET) != 0) fail();
+    if (program.nice != 0) setpriority(PRIO_PROCESS, 0, program.nice);  // as well as it may
+    for (const auto& [name, value] : program.environment) setenv(name.c_str(), value.c_str(), 1);
+    execvp(words[0], words.data());
+    fail();
+  }
+  failure.close_end(1);
+  int error = 0;
+  ssize_t got = 0;
+  while ((got = read(failure.ends[0], &error, sizeof error)) < 0 && errno == EINTR) continue;
+  if (got == sizeof error) {
+    waitpid(child, nullptr, 0);
+    throw RunError(
+        fmt::format("{} can't be started ({}): {}", program.name, one_line(program.words[0]), std::strerror(error)));
+  }
+  programs_.push_back(std::move(program));
+  running_.emplace(child, programs_.size() - 1);
+  return programs_.size() - 1;
+}
+
+bool Programs::runs(Number number) const {
+  for (const auto& [process, running] : running_)
+    if (running == number) return true;
+  return false;
+}
+
+std::optional<Programs::End> Programs::reap() {
+  int status = 0;
+  for (pid_t process = 0; (process = waitpid(-1, &status, WNOHANG)) > 0;) {
+    const auto found = running_.find(process);
+    if (found == running_.end()) continue;  // an orphan of one of them
+    End end{found->second, WIFEXITED(status) ? WEXITSTATUS(status) : 0, WIFSIGNALED(status) ? WTERMSIG(status) : 0, ""};
+    end.text = end.signal != 0 ? fmt::format("was ended by signal {}", end.signal)
+                               : fmt::format("ended with status {}", end.status);
+    running_.erase(found);
+    return end;
+  }
+  return std::nullopt;
+}
+
+std::optional<Programs::End> Programs::wait(milliseconds time) {
+  const sigset_t signals = awaited_signals();
+  const auto until = steady_clock::now() + time;
+  for (;;) {
+    if (auto end = reap()) return end;
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(until - steady_clock::now()).count();
+    const timespec patience{std::max<std::int64_t>(left, 0) / 1'000'000'000,
+                            std::max<std::int64_t>(left, 0) % 1'000'000'000};
+    const int signal = sigtimedwait(&signals, nullptr, &patience);
+    if (signal == SIGTERM && !ignore_stop_) throw Stopped();
+    if (signal < 0 && errno == EAGAIN) return reap();
+  }
+}
+
+std::optional<Programs::End> Programs::end(Number number, milliseconds grace) {
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    for (const auto& [process, running] : running_)
+      if (running == number) kill(process, signal);
+    const auto until = steady_clock::now() + grace;
+    while (runs(number)) {
+      const auto left = std::chrono::duration_cast<milliseconds>(until - steady_clock::now());
+      if (left.count() <= 0 && signal == SIGTERM) break;
+      if (auto ended = wait(std::max(left, milliseconds(10))); ended && ended->number == number) return ended;
+    }
+  }
+  return std::nullopt;
+}
+
+void Programs::end_all() {
+  ignore_stop();
+  for (const auto& [process, number] : running_) kill(process, SIGTERM);
+  for (Number number = 0; number < programs_.size(); ++number)
+    if (runs(number)) end(number, milliseconds(2000));
+}
+
+void run_program(const std::vector<std::string>& words, const std::string& input) {
+  Pipe in;
+  Pipe out;
+  const pid_t child = fork();
+  if (child < 0) throw RunError(fmt::format("{} can't be started: {}", words[0], reason()));
+  if (child == 0) {
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    dup2(in.ends[0], 0);
+    dup2(out.ends[1], 1);
+    dup2(out.ends[1], 2);
+    std::vector<char*> arguments;
+    for (const auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));  // NOLINT: execvp(3) leaves it
+    arguments.push_back(nullptr);
+    execvp(arguments[0], arguments.data());
+    dprintf(1, "%s", std::strerror(errno));
+    _exit(127);
+  }
+  in.close_end(0);
+  out.close_end(1);
+  // It says little, so neither pipe fills up before the other is read.
+  for (std::size_t at = 0; at < input.size();) {
+    const ssize_t count = write(in.ends[1], input.data() + at, input.size() - at);
+    if (count <= 0) break;
+    at += static_cast<std::size_t>(count);
+  }
+  in.close_end(1);
+  std::string said;
+  std::array<char, 4096> buffer{};
+  for (ssize_t count = 0; (count = read(out.ends[0], buffer.data(), buffer.size())) > 0;)
+    said.append(buffer.data(), static_cast<std::size_t>(count));
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (status == 0) return;
+  const bool missing = WIFEXITED(status) && WEXITSTATUS(status) == 127;
+  throw RunError(fmt::format("{} failed: {}{}", words[0], one_line(trimmed(said.substr(0, said.find('\n')))),
+                             missing ? "; install Debian's package iproute2" : ""));
+}
+
+std::vector<std::string> last_lines(const std::filesystem::path& file, std::size_t most) {
+  std::ifstream in(file);
+  std::deque<std::string> lines;
+  for (std::string line; std::getline(in, line);) {
+    if (trimmed(line).empty()) continue;
+    lines.push_back(one_line(line));
+    if (lines.size() > most) lines.pop_front();
+  }
+  return {lines.begin(), lines.end()};
+}
+
+}  // namespace mltcp::tools

@@ -1,0 +1,476 @@
+// `mltcp testbed`: builds the hosts of an experiment on this machine, runs `mltcp switch` between them and a process of
+// `mltcp gen` on each, and merges what they found. All of it lives in a sandbox (sandbox.h), so that nothing is left of
+// it whatever happens.
+#include <fmt/format.h>
+
+#include "commands.h"
+#include "mltcp/base/error.h"
+
+#if MLTCP_HAS_DPDK
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "mltcp/base/text.h"
+#include "mltcp/base/units.h"
+#include "mltcp/dpdk/eal.h"
+#include "mltcp/experiment/host_layout.h"
+#include "mltcp/experiment/switch_file.h"
+#include "mltcp/experiment/testbed_layout.h"
+#include "output_file.h"
+#include "sandbox.h"
+#include "terminal.h"
+#include "testbed_network.h"
+
+namespace mltcp::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using Words = std::vector<std::string>;
+using experiment::TestbedLayout;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+/// Of AF_XDP on veth: a frame, with room before and behind it, lives in a page.
+constexpr std::uint32_t longest_xdp_mtu = 3490;
+
+/// All that is known before anything is made.
+struct Plan {
+  TestbedLayout layout;
+  std::string title;
+  std::vector<std::string> roles;  ///< by host in the layout
+  std::uint32_t mtu = 1500;
+  std::string idle;
+  std::vector<unsigned> switch_cpus;  ///< by switch
+  std::vector<unsigned> host_cpus;    ///< by host in the layout
+  std::uint64_t seed = 1;
+};
+
+/// Switches come first, each on a CPU of its own if there are more CPUs than switches; hosts take turns on the rest.
+void assign_cpus(Plan& plan, const TestbedArguments& arguments) {
+  const std::vector<unsigned> usable = dpdk::usable_cpus();
+  const std::vector<unsigned> cpus = arguments.cores.empty() ? usable : dpdk::parse_cores(arguments.cores, usable);
+  const std::size_t switches = plan.layout.switches.size();
+  const std::size_t hosts = plan.layout.hosts.size();
+  const std::size_t first = cpus.size() > switches ? switches : 0;
+  for (std::size_t i = 0; i < switches; ++i) plan.switch_cpus.push_back(cpus[i % cpus.size()]);
+  for (std::size_t i = 0; i < hosts; ++i) plan.host_cpus.push_back(cpus[first + i % (cpus.size() - first)]);
+  plan.idle = !arguments.idle.empty() ? arguments.idle : cpus.size() >= switches + hosts ? "pause" : "sleep";
+}
+
+Plan make_plan(const TestbedArguments& arguments) {
+  if (arguments.file.empty() == !arguments.hosts.has_value())
+    throw InputError("give an experiment, or --hosts for a testbed without one; see mltcp testbed --help");
+  Plan plan;
+  if (arguments.hosts) {
+    if (arguments.json) throw InputError("--json: without an experiment there are no results; leave it out");
+    if (!arguments.command && !arguments.shell && !arguments.keep)
+      throw InputError("--hosts: give --command, --shell or --keep, too: what shall be done on the hosts");
+    plan.layout = experiment::testbed_layout(*arguments.hosts, arguments.mtu.value_or(1500));
+    plan.title = plural(*arguments.hosts, "host");
+    plan.roles.resize(plan.layout.hosts.size());
+    experiment::SwitchWords words = arguments.words;
+    for (const auto& port : plan.layout.switches[0].ports)
+      words.ports.push_back(experiment::switch_words(port, arguments.device));
+    experiment::load_switch("", words);
+  } else {
+    if (arguments.command) throw InputError("--command is for --hosts; with an experiment, use --shell or --keep");
+    if (!arguments.words.values.empty())
+      throw InputError(
+          fmt::format("--{} is for --hosts; an experiment says it itself", arguments.words.values[0].first));
+    const experiment::Experiment given = experiment::load_experiment(arguments.file, file_options());
+    for (const std::string& warning : given.warnings) fmt::print(stderr, "mltcp: warning: {}\n", one_line(warning));
+    plan.layout = experiment::testbed_layout(given);
+    plan.title = fmt::format("{} on {}", one_line(given.name), plural(plan.layout.hosts.size(), "host"));
+    plan.seed = given.seed;
+    const experiment::HostLayout ranks = experiment::host_layout(given);
+    for (const std::uint32_t host : plan.layout.hosts)
+      plan.roles.push_back(experiment::describe_host(given, ranks, host));
+  }
+  plan.mtu = arguments.mtu.value_or(plan.layout.mtu);
+  if (arguments.device == "af_xdp" && plan.mtu > longest_xdp_mtu)
+    throw InputError(
+        fmt::format("an MTU of {}, but AF_XDP on veth carries {} at most; give --mtu {}, or --device "
+                    "af_packet",
+                    plan.mtu, longest_xdp_mtu, longest_xdp_mtu));
+  assign_cpus(plan, arguments);
+  return plan;
+}
+
+// ---- What is run ----
+
+Words switch_command(const Plan& plan, const TestbedArguments& arguments, std::size_t number, const std::string& self,
+                     const fs::path& json) {
+  Words words{self, "switch"};
+  for (const auto& port : plan.layout.switches[number].ports) {
+    words.emplace_back("--port");
+    words.push_back(experiment::switch_words(port, arguments.device));
+  }
+  for (const auto& [name, value] : arguments.words.values) {
+    words.push_back("--" + name);
+    words.push_back(value);
+  }
+  const Words rest{"--seed",  std::to_string(plan.seed),
+                   "--idle",  plan.idle,
+                   "--cores", std::to_string(plan.switch_cpus[number]),
+                   "--json",  json.string()};
+  words.insert(words.end(), rest.begin(), rest.end());
+  return words;
+}
+
+Words host_command(const Plan& plan, const TestbedArguments& arguments, std::size_t index, const std::string& self,
+                   const std::string& server) {
+  const std::uint32_t host = plan.layout.hosts[index];
+  return {self,      "gen",
+          "--join",  server,
+          "--port",  arguments.device + ":eth0",
+          "--ip",    fmt::format("{}/{}", TestbedNetwork::port_address(host), TestbedNetwork::prefix),
+          "--host",  std::to_string(host),
+          "--mtu",   std::to_string(plan.mtu),
+          "--idle",  plan.idle,
+          "--cores", std::to_string(plan.host_cpus[index])};
+}
+
+Words coordinator_command(const TestbedArguments& arguments, const std::string& self, const std::string& server,
+                          const fs::path& json) {
+  Words words{self, "gen", arguments.file, "--serve", server};
+  if (arguments.json) {
+    words.emplace_back("--json");
+    words.push_back(json.string());
+  }
+  words.insert(words.end(), arguments.gen.begin(), arguments.gen.end());
+  return words;
+}
+
+std::string line_of(const Words& words) { return fmt::format("{}", fmt::join(words, " ")); }
+
+void print_plan(const Plan& plan, const TestbedArguments& arguments, std::FILE* out) {
+  fmt::print(out, "{}, {}, MTU {}, idle: {}\n", plan.title, arguments.device, plan.mtu, plan.idle);
+  Table table({"host", "CPU", "address of its kernel", "of its port"}, 1);
+  for (std::size_t i = 0; i < plan.layout.hosts.size(); ++i) {
+    const std::uint32_t host = plan.layout.hosts[i];
+    table.add({plan.roles[i].empty() ? fmt::format("host {}", host) : plan.roles[i],
+               fmt::format("{}", plan.host_cpus[i]), TestbedNetwork::kernel_address(host),
+               arguments.hosts ? "-" : TestbedNetwork::port_address(host)});
+  }
+  fmt::print(out, "{}\n", table.text());
+}
+
+void print_steps(const Plan& plan, const TestbedArguments& arguments) {
+  print_plan(plan, arguments, stdout);
+  fmt::print("in the switches' namespace, where file {} + 1 and on are the hosts': ip -batch\n{}\n",
+             TestbedNetwork::switches(), TestbedNetwork::cables(plan.layout, plan.mtu));
+  for (const std::uint32_t host : plan.layout.hosts)
+    fmt::print("on host {}, and without offloads of eth0: ip -batch\n{}\n", host, TestbedNetwork::host_setup(host));
+  for (std::size_t i = 0; i < plan.layout.switches.size(); ++i)
+    fmt::print("{}\n", line_of(switch_command(plan, arguments, i, "mltcp", fmt::format("DIR/switch-{}.json", i))));
+  if (arguments.hosts) {
+    if (arguments.command) fmt::print("sh -c '{}'\n", *arguments.command);
+    return;
+  }
+  fmt::print("{}\n", line_of(coordinator_command(arguments, "mltcp", "unix:DIR/gen", "DIR/results.json")));
+  for (std::size_t i = 0; i < plan.layout.hosts.size(); ++i)
+    fmt::print("{}\n", line_of(host_command(plan, arguments, i, "mltcp", "unix:DIR/gen")));
+}
+
+// ---- In the sandbox ----
+
+Json read_json(const fs::path& file) {
+  std::ifstream in(file);
+  return Json::parse(in, nullptr, false);
+}
+
+class Testbed {
+ public:
+  Testbed(const Plan& plan, const TestbedArguments& arguments, std::string self, fs::path folder)
+      : plan_(plan),
+        arguments_(arguments),
+        self_(std::move(self)),
+        folder_(std::move(folder)),
+        logs_(arguments.log_dir ? fs::path(*arguments.log_dir) : folder_),
+        out_(arguments.json == "-" ? stderr : stdout),
+        network_(plan.layout, plan.mtu) {
+    const char* path = std::getenv("PATH");
+    environment_ = {
+        {"PATH", fmt::format("{}:{}:/usr/sbin:/sbin", folder_.string(), path != nullptr ? path : "/usr/bin:/bin")},
+        {"MLTCP_TESTBED", folder_.string()},
+        {"RUNTIME_DIRECTORY", folder_.string()}};  // DPDK's
+    write_on();
+  }
+
+  int run() {
+    for (std::size_t i = 0; i < plan_.layout.switches.size(); ++i) start_switch(i);
+    for (const auto number : switches_) await_ready(number);
+    print_plan(plan_, arguments_, out_);
+    std::fflush(out_);
+    int status = 0;
+    try {
+      status = arguments_.hosts ? (arguments_.command ? run_command() : 0) : run_experiment();
+      if (status == 0 && (arguments_.shell || arguments_.keep)) stay();
+    } catch (const Stopped&) {
+      if (!staying_) throw;
+    }
+    programs_.ignore_stop();
+    for (const auto number : hosts_) programs_.end(number, milliseconds(3000));
+    for (const auto number : switches_) programs_.end(number, milliseconds(5000));
+    summarise();
+    if (status == 0 && arguments_.json && !arguments_.hosts) write_results();
+    return status;
+  }
+
+ private:
+  void stage(const std::string& text) const {
+    if (isatty(STDERR_FILENO) == 0) return;
+    const double seconds = std::chrono::duration<double>(steady_clock::now() - begun_).count();
+    fmt::print(stderr, "==> [{:4.1f} s] {}\n", seconds, text);
+  }
+
+  /// The script with which a user enters a host, from within or from another terminal.
+  void write_on() const {
+    // The number of this process there where /proc was mounted, which is not that in the sandbox.
+    std::error_code unknown;
+    const std::string process = fs::read_symlink("/proc/self", unknown).string();
+    std::string script =
+        "#!/bin/sh\n# Runs a program, or a shell, in a host of the testbed or among its switches.\n"
+        "usage() { echo 'usage: on HOST|switch [COMMAND...]' >&2; exit 2; }\n[ $# -gt 0 ] || usage\ncase $1 in\n";
+    for (std::size_t i = 0; i < plan_.layout.hosts.size(); ++i)
+      script += fmt::format("  {}) file={} ;;\n", plan_.layout.hosts[i], TestbedNetwork::host(i));
+    script += fmt::format(
+        "  switch) file={} ;;\n  *) echo \"on: there is no host $1\" >&2; usage ;;\nesac\nshift\n"
+        "exec nsenter --net=/proc/{}/fd/$file \"${{@:-${{SHELL:-/bin/sh}}}}\"\n",
+        TestbedNetwork::switches(), process);
+    write_file((folder_ / "on").string(), script);
+    fs::permissions(folder_ / "on", fs::perms::owner_all);
+  }
+
+  [[nodiscard]] fs::path counters(std::size_t number) const { return folder_ / fmt::format("switch-{}.json", number); }
+
+  void start_switch(std::size_t number) {
+    stage(fmt::format("start {}", plan_.layout.switches[number].name));
+    Program program{.name = plan_.layout.switches[number].name,
+                    .words = switch_command(plan_, arguments_, number, self_, counters(number)),
+                    .network = TestbedNetwork::switches(),
+                    .log = logs_ / fmt::format("switch-{}.log", number),
+                    .nice = -15,  // what makes it late, its queues take for the network's doing
+                    .environment = environment_};
+    switches_.push_back(programs_.start(std::move(program)));
+  }
+
+  void await_ready(Programs::Number number) {
+    const auto until = steady_clock::now() + std::chrono::seconds(30);
+    for (;;) {
+      const auto lines = last_lines(programs_.program(number).log, 1);
+      if (!lines.empty() && lines[0].rfind("ready", 0) == 0) return;
+      if (const auto end = programs_.wait(milliseconds(20))) fail(*end);
+      if (steady_clock::now() > until)
+        throw RunError(fmt::format("{} is not ready after 30 s", programs_.program(number).name));
+    }
+  }
+
+  /// Something has ended that should not have.
+  [[noreturn]] void fail(const Programs::End& end) {
+    const Program& program = programs_.program(end.number);
+    constexpr std::size_t most_lines = 10;
+    const auto lines = program.log.empty() ? std::vector<std::string>() : last_lines(program.log, most_lines);
+    std::fflush(out_);
+    if (!lines.empty()) fmt::print(stderr, "the last of what {} said:\n", program.name);
+    for (const auto& line : lines) fmt::print(stderr, "  {}\n", line);
+    throw RunError(fmt::format("{} {}, so the testbed was taken down; {}", program.name, end.text,
+                               arguments_.log_dir ? fmt::format("logs are in {}", one_line(*arguments_.log_dir))
+                                                  : "--log-dir DIR keeps all logs"));
+  }
+
+  int run_experiment() {
+    const std::string server = "unix:" + (folder_ / "gen").string();
+    stage("start the coordinator and the hosts");
+    Program coordinator{.name = "mltcp gen",
+                        .words = coordinator_command(arguments_, self_, server, folder_ / "results.json"),
+                        .log = {},
+                        .output_is_error = out_ == stderr,
+                        .environment = environment_};
+    const auto coordinating = programs_.start(std::move(coordinator));
+    for (std::size_t i = 0; i < plan_.layout.hosts.size(); ++i) {
+      const std::uint32_t host = plan_.layout.hosts[i];
+      Program program{.name = fmt::format("host {}", host),
+                      .words = host_command(plan_, arguments_, i, self_, server),
+                      .network = TestbedNetwork::host(i),
+                      .log = logs_ / fmt::format("host-{}.log", host),
+                      .environment = environment_};
+      hosts_.push_back(programs_.start(std::move(program)));
+    }
+    for (;;) {
+      const auto end = programs_.wait(std::chrono::hours(1));
+      if (!end) continue;
+      if (end->number == coordinating) return finish(*end);
+      // A host is told to end a moment before the coordinator ends, and one that fails is named by the coordinator.
+      std::optional<Programs::End> first = end;
+      const auto until = steady_clock::now() + std::chrono::seconds(end->status == 0 && end->signal == 0 ? 10 : 2);
+      while (steady_clock::now() < until) {
+        const auto next = programs_.wait(milliseconds(100));
+        if (next && next->number == coordinating) {
+          if (next->status == 0) return finish(*next);
+          break;
+        }
+      }
+      fail(*first);
+    }
+  }
+
+  int finish(const Programs::End& end) {
+    if (end.status == 0 && end.signal == 0) return 0;
+    if (end.signal != 0) fail(end);
+    return end.status;  // it has said why
+  }
+
+  int run_command() {
+    stage("run the command");
+    const auto number = programs_.start({.name = "the command",
+                                         .words = {"/bin/sh", "-c", *arguments_.command},
+                                         .network = TestbedNetwork::switches(),
+                                         .log = {},
+                                         .on_terminal = true,
+                                         .environment = environment_});
+    for (;;) {
+      const auto end = programs_.wait(std::chrono::hours(1));
+      if (!end) continue;
+      if (end->number != number) fail(*end);
+      if (end->status != 0 || end->signal != 0) throw RunError(fmt::format("the command {}", end->text));
+      return 0;
+    }
+  }
+
+  void stay() {
+    staying_ = true;
+    const std::string on = (folder_ / "on").string();
+    fmt::print(out_, "\nthe testbed is up; enter a host with: {} {} bash\n", arguments_.shell ? "on" : on,
+               plan_.layout.hosts.front());
+    if (arguments_.keep && !arguments_.shell)
+      fmt::print(out_, "Ctrl-C, or kill {}, takes it down\n", getppid_outside());
+    std::fflush(out_);
+    std::optional<Programs::Number> shell;
+    if (arguments_.shell) {
+      const char* name = std::getenv("SHELL");
+      shell = programs_.start({.name = "the shell",
+                               .words = {name != nullptr ? name : "/bin/sh"},
+                               .network = TestbedNetwork::switches(),
+                               .log = {},
+                               .on_terminal = true,
+                               .environment = environment_});
+    }
+    for (;;) {
+      const auto end = programs_.wait(std::chrono::hours(1));
+      if (!end) continue;
+      if (shell && end->number == *shell) return;
+      if (std::find(hosts_.begin(), hosts_.end(), end->number) == hosts_.end()) fail(*end);
+    }
+  }
+
+  [[nodiscard]] static std::string getppid_outside() {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+      if (line.rfind("PPid:", 0) == 0) return std::string(trimmed(std::string_view(line).substr(5)));
+    return "its process";
+  }
+
+  /// What the switches counted, and whether they were on time.
+  void summarise() {
+    Table table({"output to", "sent", "dropped", "marked", "longest queue", "not taken"}, 1);
+    std::string timing;
+    for (std::size_t i = 0; i < switches_.size(); ++i) {
+      const Json counted = read_json(counters(i));
+      const auto& made = plan_.layout.switches[i];
+      if (!counted.is_object() || !counted.contains("ports") || counted["ports"].size() != made.ports.size()) {
+        timing += fmt::format("{} left no counters\n", made.name);
+        continue;
+      }
+      for (std::size_t p = 0; p < made.ports.size(); ++p) {
+        const Json& port = counted["ports"][p];
+        const auto number = [&](const char* key) { return fmt::format("{}", port.value(key, std::uint64_t{0})); };
+        table.add({made.ports[p].host ? fmt::format("host {}", *made.ports[p].host)
+                                      : fmt::format("{} ({})", made.name, made.ports[p].interface),
+                   number("sent_frames"), number("dropped_frames"), number("marked_frames"),
+                   bytes_to_text(port.value("max_queue_bytes", Bytes{0})), number("transmit_full_frames")});
+      }
+      const Json& loop = counted["loop"];
+      timing +=
+          fmt::format("the machine held {} up {} for {:.1f} ms in all of {:.1f} s, {:.1f} ms at worst\n", made.name,
+                      plural(loop.value("stalls", std::uint64_t{0}), "time"), loop.value("stalled_ns", 0.0) * 1e-6,
+                      counted.value("duration_ns", 0.0) * 1e-9, loop.value("longest_gap_ns", 0.0) * 1e-6);
+      switched_.push_back(counted);
+      switched_.back()["name"] = made.name;
+    }
+    fmt::print(out_, "\n{}{}", table.text(), timing);
+    std::fflush(out_);
+    for (const auto number : switches_) {
+      for (const auto& line : last_lines(programs_.program(number).log, 10))
+        if (line.rfind("mltcp: warning", 0) == 0) fmt::print(stderr, "{}\n", line);
+    }
+  }
+
+  void write_results() {
+    Json results = read_json(folder_ / "results.json");
+    if (!results.is_object()) throw RunError("mltcp gen left no results");
+    results["testbed"] = {{"device", arguments_.device},  {"mtu", plan_.mtu},
+                          {"idle", plan_.idle},           {"hosts", plan_.layout.hosts},
+                          {"host_cpus", plan_.host_cpus}, {"switch_cpus", plan_.switch_cpus}};
+    results["switches"] = switched_;
+    write_file(*arguments_.json, results.dump(2) + "\n");
+  }
+
+  const Plan& plan_;
+  const TestbedArguments& arguments_;
+  std::string self_;
+  fs::path folder_;
+  fs::path logs_;
+  std::FILE* out_;
+  TestbedNetwork network_;
+  std::vector<std::pair<std::string, std::string>> environment_;
+  std::vector<Programs::Number> switches_;
+  std::vector<Programs::Number> hosts_;
+  Json switched_ = Json::array();
+  bool staying_ = false;
+  steady_clock::time_point begun_ = steady_clock::now();
+  Programs programs_;  // ends first
+};
+
+}  // namespace
+
+int testbed(const TestbedArguments& arguments) {
+  const Plan plan = make_plan(arguments);
+  if (arguments.dry_run) {
+    print_steps(plan, arguments);
+    return 0;
+  }
+  if (arguments.json) check_writable(*arguments.json, arguments.file);
+  if (geteuid() != 0) throw RunError("a testbed is made of network namespaces, which takes root; run it with sudo");
+  std::error_code failed;
+  if (arguments.log_dir && !fs::create_directories(*arguments.log_dir, failed) && failed)
+    throw InputError(fmt::format("--log-dir {}: {}; give a folder that can be written to",
+                                 in_quotes(*arguments.log_dir), failed.message()));
+  const std::string self = fs::read_symlink("/proc/self/exe").string();
+  // iproute2 and nsenter are there where some users have no path to.
+  const char* path = std::getenv("PATH");
+  setenv("PATH", fmt::format("{}:/usr/sbin:/sbin", path != nullptr ? path : "/usr/bin:/bin").c_str(), 1);
+  return run_sandboxed([&](const fs::path& folder) { return Testbed(plan, arguments, self, folder).run(); });
+}
+
+}  // namespace mltcp::tools
+
+#else
+
+namespace mltcp::tools {
+
+int testbed(const TestbedArguments& /*arguments*/) {
+  throw RunError("this build has no DPDK, and a testbed needs its ports; build with -DMLTCP_DPDK=ON");
+}
+
+}  // namespace mltcp::tools
+
+#endif
