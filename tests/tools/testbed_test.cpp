@@ -1,0 +1,308 @@
+// `mltcp testbed` as its user meets it: what it refuses, what runs in it, and that nothing is left of it, however it
+// ends. What needs namespaces is skipped where there are none to be had.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using Words = std::vector<std::string>;
+
+std::string content(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// What a link of /proc leads to, such as "net:[4026532177]"; empty if there is none.
+std::string link_of(const fs::path& path) {
+  std::error_code none;
+  return fs::read_symlink(path, none).string();
+}
+
+/// Whether it is true within 20 s; for what other processes do.
+bool soon(const std::function<bool()>& is_true) {
+  for (int attempt = 0; attempt < 2000; ++attempt) {
+    if (is_true()) return true;
+    std::this_thread::sleep_for(10ms);
+  }
+  return false;
+}
+
+/// Calls back with the folder in /proc of each process.
+void each_process(const std::function<void(const fs::path&)>& visit) {
+  for (const auto& entry : fs::directory_iterator("/proc"))
+    if (std::isdigit(static_cast<unsigned char>(entry.path().filename().string()[0])) != 0) visit(entry.path());
+}
+
+/// Namespaces in which processes are, or that they hold open.
+std::set<std::string> namespaces_in_use() {
+  std::set<std::string> found;
+  each_process([&](const fs::path& process) {
+    found.insert(link_of(process / "ns/pid"));
+    found.insert(link_of(process / "ns/net"));
+    std::error_code gone;
+    for (const auto& file : fs::directory_iterator(process / "fd", gone)) found.insert(link_of(file.path()));
+  });
+  return found;
+}
+
+/// The program, running.
+class Started {
+ public:
+  Started(const Words& arguments, const fs::path& folder, const std::string& name)
+      : output_(folder / (name + ".out")), errors_(folder / (name + ".err")) {
+    std::vector<std::string> words{MLTCP_PROGRAM, "testbed"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    process_ = fork();
+    if (process_ != 0) return;
+    setsid();  // with a group of its own, as a shell would give it
+    setenv("TMPDIR", (folder / "tmp").c_str(), 1);
+    if (chdir(folder.c_str()) != 0) _exit(99);
+    dup2(open("/dev/null", O_RDONLY), 0);  // NOLINT(android-cloexec-*): these are for the program
+    dup2(open(output_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), 1);
+    dup2(open(errors_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), 2);
+    std::vector<char*> raw;
+    for (auto& word : words) raw.push_back(word.data());
+    raw.push_back(nullptr);
+    execv(raw[0], raw.data());
+    _exit(99);
+  }
+  ~Started() {
+    if (process_ > 0) kill(process_, SIGKILL);
+    finish();
+  }
+  Started(const Started&) = delete;
+  Started& operator=(const Started&) = delete;
+
+  [[nodiscard]] pid_t process() const { return process_; }
+  [[nodiscard]] std::string out() const { return content(output_); }
+  [[nodiscard]] std::string err() const { return content(errors_); }
+  [[nodiscard]] bool is_up() const {
+    return soon([&] { return out().find("the testbed is up") != std::string::npos || !runs(); }) && runs();
+  }
+  [[nodiscard]] bool runs() const {
+    siginfo_t info{};
+    return process_ > 0 && waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == 0;
+  }
+  /// Exit status, or minus the signal.
+  int finish() {
+    if (process_ > 0) {
+      int status = 0;
+      waitpid(process_, &status, 0);
+      process_ = 0;
+      status_ = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    }
+    return status_;
+  }
+  /// All namespaces that it and what it started made.
+  [[nodiscard]] std::set<std::string> namespaces() const {
+    std::set<std::string> found;
+    each_process([&](const fs::path& process) {
+      const std::string parent = "PPid:\t" + std::to_string(process_) + "\n";
+      if (content(process / "status").find(parent) == std::string::npos) return;
+      const std::string own_pids = link_of(process / "ns/pid");
+      if (own_pids == link_of("/proc/self/ns/pid")) return;  // the guard
+      found.insert(own_pids);
+      for (const auto& file : fs::directory_iterator(process / "fd"))
+        if (const std::string is = link_of(file.path()); is.rfind("net:", 0) == 0) found.insert(is);
+    });
+    return found;
+  }
+
+ private:
+  fs::path output_;
+  fs::path errors_;
+  pid_t process_ = 0;
+  int status_ = -1;
+};
+
+class TestbedCommand : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "/mltcp_testbed_XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    fs::create_directory(folder_ / "tmp");
+    interfaces_ = interfaces();
+    std::ofstream(folder_ / "e.toml") << R"(
+iterations = 3
+policies = ["fair", "mltcp"]
+[bottleneck]
+rate = "100 Mbps"
+delay = "10 us"
+buffer = "75 kB"
+[[job]]
+name = "a"
+compute = "20 ms"
+communicate = "150 kB"
+[[job]]
+name = "b"
+compute = "20 ms"
+communicate = "150 kB"
+)";
+  }
+  void TearDown() override {
+    EXPECT_TRUE(soon([&] { return fs::is_empty(folder_ / "tmp"); })) << "files are left";
+    EXPECT_EQ(interfaces(), interfaces_);
+    fs::remove_all(folder_);
+  }
+
+  static std::set<std::string> interfaces() {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator("/sys/class/net")) names.insert(entry.path().filename().string());
+    return names;
+  }
+  /// Why no testbed can be made here; empty if one can.
+  static std::string obstacle() {
+    if (geteuid() != 0) return "namespaces need root";
+    const pid_t child = fork();
+    if (child == 0) _exit(unshare(CLONE_NEWPID | CLONE_NEWNET) == 0 ? 0 : 1);
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (status != 0) return "this machine makes no namespaces";
+    return std::system("ip link help >/dev/null 2>&1; [ $? -ne 127 ]") == 0 ? "" : "iproute2 is not installed";
+  }
+  [[nodiscard]] Started start(const Words& arguments, const std::string& name = "run") const {
+    return {arguments, folder_, name};
+  }
+  /// Bad input, and what is said about it in one line.
+  [[nodiscard]] std::string refusal(const Words& arguments) const {
+    Started run = start(arguments);
+    EXPECT_EQ(run.finish(), 2) << run.err();
+    const std::string said = run.err();
+    EXPECT_THAT(said, StartsWith("mltcp: "));
+    EXPECT_EQ(said.find('\n'), said.size() - 1) << said;
+    return said;
+  }
+
+  fs::path folder_;
+  std::set<std::string> interfaces_;
+};
+
+TEST_F(TestbedCommand, bad_input__is_refused_in_one_line) {
+  EXPECT_THAT(refusal({}), HasSubstr("give an experiment, or --hosts"));
+  EXPECT_THAT(refusal({"e.toml", "--hosts", "2"}), HasSubstr("give an experiment, or --hosts"));
+  EXPECT_THAT(refusal({"none.toml"}), HasSubstr("none.toml"));
+  EXPECT_THAT(refusal({"--hosts", "2"}), HasSubstr("give --command, --shell or --keep"));
+  EXPECT_THAT(refusal({"--hosts", "64", "--keep"}), HasSubstr("2 to 63 hosts"));
+  EXPECT_THAT(refusal({"--hosts", "2", "--keep", "--rate", "fast"}), HasSubstr("--rate"));
+  EXPECT_THAT(refusal({"--hosts", "2", "--keep", "--mtu", "9000"}), HasSubstr("AF_XDP on veth carries 3490 at most"));
+  EXPECT_THAT(refusal({"--hosts", "2", "--keep", "--json", "x"}), HasSubstr("--json"));
+  EXPECT_THAT(refusal({"--hosts", "2", "--keep", "--cores", "4095"}), HasSubstr("4095"));
+  EXPECT_THAT(refusal({"e.toml", "--rate", "1Gbps"}), HasSubstr("--rate is for --hosts"));
+  EXPECT_THAT(refusal({"e.toml", "--command", "true"}), HasSubstr("--command is for --hosts"));
+  EXPECT_THAT(refusal({"e.toml", "--device", "tap"}), HasSubstr("--device"));
+  EXPECT_THAT(refusal({"e.toml", "--json", "/nosuch/folder/x.json", "--device", "af_packet"}),
+              HasSubstr("/nosuch/folder"));
+}
+
+TEST_F(TestbedCommand, dry_run__tells_each_step_and_takes_none) {
+  Started run = start({"e.toml", "--dry-run", "--device", "af_packet", "--idle", "sleep", "--json", "r.json", "--",
+                       "--policy", "fair"});
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  EXPECT_THAT(run.out(), HasSubstr("host 2 (receives for \"a\", receives for \"b\")"));
+  EXPECT_THAT(run.out(), HasSubstr("link add name h2 mtu 1500 "));
+  EXPECT_THAT(run.out(), HasSubstr("--port af_packet:h0,delay=10000ns --port af_packet:h1,delay=10000ns "
+                                   "--port af_packet:h2,rate=100000000bps,buffer=75000B,delay=10000ns --seed 1"));
+  EXPECT_THAT(run.out(), HasSubstr("mltcp gen e.toml --serve unix:DIR/gen --json DIR/results.json --policy fair\n"));
+  EXPECT_THAT(run.out(), HasSubstr("--port af_packet:eth0 --ip 10.93.0.3/12 --host 2 --mtu 1500 --idle sleep"));
+  EXPECT_FALSE(fs::exists(folder_ / "r.json"));
+}
+
+TEST_F(TestbedCommand, command__runs_between_hosts_that_reach_each_other) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  Started run = start({"--hosts", "3", "--device", "af_packet", "--rate", "10Mbps", "--log-dir", "logs", "--command",
+                       "on 0 ip route get 10.77.0.3; on 0 bash -c 'echo hello >/dev/udp/10.77.0.3/9'; sleep 0.2; "
+                       "on 2 ip neigh; on switch ip -o link; on 9 true || echo no host"});
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  EXPECT_THAT(run.out(), HasSubstr("10.77.0.3 dev eth0 src 10.77.0.1"));
+  EXPECT_THAT(run.out(), HasSubstr("10.77.0.1 dev eth0 lladdr")) << "host 2 has heard of host 0";
+  EXPECT_THAT(run.out(), HasSubstr("h2@"));
+  EXPECT_THAT(run.out(), HasSubstr("no host"));
+  EXPECT_THAT(run.out(), HasSubstr("the machine held switch 0 up"));
+  EXPECT_THAT(content(folder_ / "logs/switch-0.log"), HasSubstr("ready af_packet:h0 af_packet:h1 af_packet:h2"));
+}
+
+TEST_F(TestbedCommand, command_that_fails__is_a_failure) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  Started run = start({"--hosts", "2", "--device", "af_packet", "--command", "exit 3"});
+  EXPECT_EQ(run.finish(), 1);
+  EXPECT_EQ(run.err(), "mltcp: the command ended with status 3\n");
+}
+
+/// Two at once, one of which ends by `signal`: nothing is left of it, and the other is as it was.
+void expect_nothing_left(Started& one, Started& other, int signal) {
+  ASSERT_TRUE(one.is_up()) << one.err();
+  ASSERT_TRUE(other.is_up()) << other.err();
+  const std::set<std::string> made = one.namespaces();
+  const std::set<std::string> others = other.namespaces();
+  ASSERT_EQ(made.size(), 4U) << "of processes, of the switch, and of two hosts";
+  kill(one.process(), signal);
+  one.finish();
+  EXPECT_TRUE(soon([&] {
+    const auto used = namespaces_in_use();
+    return std::none_of(made.begin(), made.end(), [&](const auto& name) { return used.count(name) > 0; });
+  }));
+  EXPECT_TRUE(other.runs());
+  EXPECT_EQ(other.namespaces(), others);
+}
+
+TEST_F(TestbedCommand, kill_9__leaves_nothing_and_another_testbed_alone) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  const Words words{"--hosts", "2", "--device", "af_packet", "--keep"};
+  Started other = start(words, "other");
+  Started one = start(words, "one");
+  expect_nothing_left(one, other, SIGKILL);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "tmp"), {}), 1) << "the other's";
+}
+
+TEST_F(TestbedCommand, signals_that_ask__end_it_with_what_was_counted) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    Started run = start({"--hosts", "2", "--device", "af_packet", "--keep"}, std::to_string(signal));
+    ASSERT_TRUE(run.is_up()) << run.err();
+    kill(run.process(), signal);
+    EXPECT_EQ(run.finish(), 0) << signal;
+    EXPECT_THAT(run.out(), HasSubstr("output to")) << signal;
+    EXPECT_TRUE(fs::is_empty(folder_ / "tmp")) << signal;
+  }
+}
+
+TEST_F(TestbedCommand, switch_that_dies__ends_it_all) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  Started run = start({"--hosts", "2", "--device", "af_packet", "--keep"});
+  ASSERT_TRUE(run.is_up()) << run.err();
+  each_process([&](const fs::path& process) {
+    const std::string words = content(process / "cmdline");
+    if (words.find("switch-0.json") != std::string::npos && words.find(folder_.string()) != std::string::npos)
+      kill(std::stoi(process.filename()), SIGKILL);
+  });
+  EXPECT_EQ(run.finish(), 1);
+  EXPECT_THAT(run.err(), HasSubstr("the last of what switch 0 said:\n"));
+  EXPECT_THAT(run.err(), HasSubstr("\nmltcp: switch 0 was ended by signal 9, so the testbed was taken down"));
+}
+
+}  // namespace
