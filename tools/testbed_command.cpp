@@ -220,7 +220,7 @@ class Testbed {
     programs_.ignore_stop();
     for (const auto number : hosts_) programs_.end(number, milliseconds(3000));
     for (const auto number : switches_) programs_.end(number, milliseconds(5000));
-    summarise();
+    if (status != 2) summarise();  // after wrong usage there is nothing to tell
     if (status == 0 && arguments_.json && !arguments_.hosts) write_results();
     return status;
   }
@@ -258,7 +258,9 @@ class Testbed {
                     .words = switch_command(plan_, arguments_, number, self_, counters(number)),
                     .network = TestbedNetwork::switches(),
                     .log = logs_ / fmt::format("switch-{}.log", number),
-                    .nice = -15,  // what makes it late, its queues take for the network's doing
+                    // When it is late, hosts see a network that does what none does.
+                    .urgent = plan_.idle == "sleep",
+                    .nice = -15,
                     .environment = environment_};
     switches_.push_back(programs_.start(std::move(program)));
   }
@@ -302,6 +304,7 @@ class Testbed {
                       .words = host_command(plan_, arguments_, i, self_, server),
                       .network = TestbedNetwork::host(i),
                       .log = logs_ / fmt::format("host-{}.log", host),
+                      .nice = -10,
                       .environment = environment_};
       hosts_.push_back(programs_.start(std::move(program)));
     }
