@@ -304,6 +304,7 @@ class Testbed {
                       .words = host_command(plan_, arguments_, i, self_, server),
                       .network = TestbedNetwork::host(i),
                       .log = logs_ / fmt::format("host-{}.log", host),
+                      .urgent = plan_.idle == "sleep",
                       .nice = -10,
                       .environment = environment_};
       hosts_.push_back(programs_.start(std::move(program)));
