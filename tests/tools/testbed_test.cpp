@@ -246,6 +246,59 @@ TEST_F(TestbedCommand, command__runs_between_hosts_that_reach_each_other) {
   EXPECT_THAT(content(folder_ / "logs/switch-0.log"), HasSubstr("ready af_packet:h0 af_packet:h1 af_packet:h2"));
 }
 
+/// A small experiment with a process a host. Times are the machine's business; that all bytes arrive is ours.
+void run_experiment(const fs::path& folder, Started&& run, const std::string& device) {
+  EXPECT_EQ(run.finish(), 0) << run.err() << run.out();
+  EXPECT_THAT(run.out(), AllOf(HasSubstr(" messages verified, 0 damaged"), HasSubstr("host 2 (receives for")));
+  const auto results = nlohmann::json::parse(content(folder / "r.json"));
+  ASSERT_EQ(results["runs"].size(), 2U);
+  for (const auto& one : results["runs"]) {
+    ASSERT_EQ(one["jobs"].size(), 2U);
+    for (const auto& job : one["jobs"]) EXPECT_EQ(job["iteration_ns"].size(), 3U);
+  }
+  EXPECT_EQ(results["testbed"]["device"], device);
+  EXPECT_EQ(results["testbed"]["hosts"], (std::vector<int>{0, 1, 2}));
+  ASSERT_EQ(results["switches"].size(), 1U);
+  const auto& ports = results["switches"][0]["ports"];
+  ASSERT_EQ(ports.size(), 3U);
+  EXPECT_EQ(ports[2]["rate_bps"], 100'000'000);
+  EXPECT_EQ(ports[2]["buffer_bytes"], 75'000);
+  EXPECT_GT(ports[2]["sent_bytes"], 2 * 2 * 3 * 150'000) << "two policies, two jobs, three iterations";
+  EXPECT_LE(ports[2]["max_queue_bytes"], 75'000);
+  EXPECT_EQ(ports[0]["rate_bps"], 1'000'000'000'000'000) << "that of the highest there is";
+}
+
+TEST_F(TestbedCommand, experiment__runs_over_af_packet) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  run_experiment(folder_, start({"e.toml", "--device", "af_packet", "--json", "r.json"}), "af_packet");
+}
+
+TEST_F(TestbedCommand, experiment__runs_over_af_xdp) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  const int file = socket(AF_XDP, SOCK_RAW, 0);
+  if (file < 0) GTEST_SKIP() << "this kernel has no AF_XDP";
+  close(file);
+  run_experiment(folder_, start({"e.toml", "--json", "r.json"}), "af_xdp");
+}
+
+TEST_F(TestbedCommand, host_that_dies__ends_it_all) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  Started run = start({"e.toml", "--device", "af_packet", "--", "--iterations", "10000"});
+  ASSERT_TRUE(soon([&] { return run.out().find("ready\n") != std::string::npos || !run.runs(); })) << run.err();
+  each_process([&](const fs::path& process) {
+    const std::string words = content(process / "cmdline");
+    if (words.find("10.93.0.2/12") != std::string::npos && words.find(folder_.string()) != std::string::npos)
+      kill(std::stoi(process.filename()), SIGKILL);
+  });
+  EXPECT_EQ(run.finish(), 1);
+  EXPECT_THAT(run.err(), HasSubstr("host 1"));
+}
+
+TEST_F(TestbedCommand, options_of_gen_that_are_wrong__are_bad_input) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  EXPECT_THAT(refusal({"e.toml", "--device", "af_packet", "--", "--policy", "fare"}), HasSubstr("fare"));
+}
+
 TEST_F(TestbedCommand, command_that_fails__is_a_failure) {
   if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
   Started run = start({"--hosts", "2", "--device", "af_packet", "--command", "exit 3"});
