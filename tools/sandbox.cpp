@@ -224,7 +224,8 @@ Programs::Number Programs::start(Program program) {
     if (program.network >= 0 && setns(program.network, CLONE_NEWNET) != 0) fail();
     // As well as it may: neither is needed for what is done to be right.
     if (program.nice != 0) setpriority(PRIO_PROCESS, 0, program.nice);
-    if (const sched_param lowest{.sched_priority = 1}; program.urgent) sched_setscheduler(0, SCHED_RR, &lowest);
+    if (const sched_param urgency{.sched_priority = program.urgency}; program.urgency > 0)
+      sched_setscheduler(0, SCHED_RR, &urgency);
     for (const auto& [name, value] : program.environment) setenv(name.c_str(), value.c_str(), 1);
     execvp(words[0], words.data());
     fail();

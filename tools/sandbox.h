@@ -36,8 +36,8 @@ struct Program {
   std::filesystem::path log;       ///< takes its output; empty: it is the caller's
   bool output_is_error = false;    ///< without a log: standard output goes to standard error
   bool on_terminal = false;        ///< it has standard input, and is told of Ctrl-C by the terminal itself
-  /// Runs before all that has no such priority (SCHED_RR). For what leaves the CPU by itself.
-  bool urgent = false;
+  /// Above 0: of SCHED_RR, runs before all that has less. For what leaves the CPU by itself.
+  int urgency = 0;
   int nice = 0;
   std::vector<std::pair<std::string, std::string>> environment;
 };

@@ -53,16 +53,16 @@ struct Plan {
   std::uint64_t seed = 1;
 };
 
-/// Switches come first, each on a CPU of its own if there are more CPUs than switches; hosts take turns on the rest.
+/// Switches come first; hosts take turns on the other CPUs, or, where there are too few, on all from the next one on.
 void assign_cpus(Plan& plan, const TestbedArguments& arguments) {
   const std::vector<unsigned> usable = dpdk::usable_cpus();
   const std::vector<unsigned> cpus = arguments.cores.empty() ? usable : dpdk::parse_cores(arguments.cores, usable);
   const std::size_t switches = plan.layout.switches.size();
   const std::size_t hosts = plan.layout.hosts.size();
-  const std::size_t first = cpus.size() > switches ? switches : 0;
+  const bool enough = cpus.size() >= switches + hosts;
   for (std::size_t i = 0; i < switches; ++i) plan.switch_cpus.push_back(cpus[i % cpus.size()]);
-  for (std::size_t i = 0; i < hosts; ++i) plan.host_cpus.push_back(cpus[first + i % (cpus.size() - first)]);
-  plan.idle = !arguments.idle.empty() ? arguments.idle : cpus.size() >= switches + hosts ? "pause" : "sleep";
+  for (std::size_t i = 0; i < hosts; ++i) plan.host_cpus.push_back(cpus[(switches + i) % cpus.size()]);
+  plan.idle = !arguments.idle.empty() ? arguments.idle : enough ? "pause" : "sleep";
 }
 
 Plan make_plan(const TestbedArguments& arguments) {
@@ -259,7 +259,7 @@ class Testbed {
                     .network = TestbedNetwork::switches(),
                     .log = logs_ / fmt::format("switch-{}.log", number),
                     // When it is late, hosts see a network that does what none does.
-                    .urgent = plan_.idle == "sleep",
+                    .urgency = plan_.idle == "sleep" ? 2 : 0,
                     .nice = -15,
                     .environment = environment_};
     switches_.push_back(programs_.start(std::move(program)));
@@ -304,7 +304,7 @@ class Testbed {
                       .words = host_command(plan_, arguments_, i, self_, server),
                       .network = TestbedNetwork::host(i),
                       .log = logs_ / fmt::format("host-{}.log", host),
-                      .urgent = plan_.idle == "sleep",
+                      .urgency = plan_.idle == "sleep" ? 1 : 0,
                       .nice = -10,
                       .environment = environment_};
       hosts_.push_back(programs_.start(std::move(program)));
