@@ -1,0 +1,355 @@
+// The transport between two hosts, each a process with a port of its own: goodput of one connection, and round trips.
+//
+//   port_bench serve  --device af_xdp:eth0 --address 10.79.0.2
+//   port_bench stream --device af_xdp:eth0 --address 10.79.0.1 --peer 10.79.0.2 --size 1000000
+//   port_bench ping   --device af_xdp:eth0 --address 10.79.0.1 --peer 10.79.0.2 --size 32
+//
+// `serve` prints "ready" when it listens, and ends when its client has closed; it is told the size, and to echo or not,
+// as the client is. Each end prints what it found as one line of JSON. What the client completes after the warm-up and
+// within the time counts: a message is complete when the client knows that all of it lies in the buffer that the server
+// gave. bench/peers/run starts both ends, pinned, in network namespaces; docs/peers.md has its figures.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/dpdk/eal.h"
+#include "mltcp/dpdk/port.h"
+#include "mltcp/dpdk/port_io.h"
+#include "mltcp/dpdk/port_loop.h"
+#include "mltcp/transport/shard.h"
+
+namespace {
+
+using namespace mltcp;
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint16_t kUdpPort = 4791;
+/// Of messages under way: enough that the sender never waits for a completion, few enough that buffers stay cached.
+constexpr std::size_t kBytesUnderWay = 4 << 20;
+constexpr std::size_t kMostUnderWay = 512;
+constexpr Nanos kPatience{30'000'000'000};
+constexpr Nanos kLinger{200'000'000};
+
+struct Options {
+  dpdk::PortConfig port;
+  std::string address;
+  std::string peer;
+  std::string cores;
+  dpdk::Idle idle = dpdk::Idle::spin;
+  bool echo = false;
+  bool mltcp = false;
+  std::size_t size = 1'000'000;
+  double seconds = 5;
+  double warm_up = 1;
+  ConnectionConfig connection;
+};
+
+Address address_of(const std::string& text) {
+  in_addr ip{};
+  if (inet_pton(AF_INET, text.c_str(), &ip) != 1) {
+    throw InputError(fmt::format("{} is no IPv4 address; give one such as 10.79.0.1", in_quotes(text)));
+  }
+  return Address::v4(ntohl(ip.s_addr), kUdpPort);
+}
+
+std::size_t messages_under_way(std::size_t size) {
+  return std::clamp<std::size_t>(kBytesUnderWay / std::max<std::size_t>(size, 1), 2, kMostUnderWay);
+}
+
+/// Seconds of the calling thread's processor time, in the program and in the kernel.
+std::array<double, 2> thread_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return {seconds(usage.ru_utime), seconds(usage.ru_stime)};
+}
+
+/// What both ends have: a shard, messages' buffers, and what is asked of completions.
+class End : public Pollable {
+ public:
+  End(dpdk::PortIo& io, const Options& options, std::uint64_t seed)
+      : shard(io, {.seed = seed}), options_(options), depth(options.echo ? 1 : messages_under_way(options.size)) {
+    buffers.assign(2 * depth, std::vector<std::byte>(options.size, std::byte{0x5A}));
+  }
+  Nanos poll(Nanos now) final {
+    begin(now);
+    const Nanos due = shard.poll(now);
+    std::array<Completion, 64> done;
+    bool any = false;
+    while (const std::size_t count = shard.take_completions(done)) {
+      any = true;
+      for (std::size_t i = 0; i < count; ++i) {
+        if (done[i].kind == Completion::Kind::closed) closed = true;
+        if (done[i].status != Status::ok && done[i].kind != Completion::Kind::closed && failure.empty() && !closing) {
+          failure = to_text(done[i].status);
+        }
+        on_completion(done[i], now);
+      }
+    }
+    return any ? now : due;  // what was posted meanwhile goes at once
+  }
+  [[nodiscard]] bool is_over() const { return closed || !failure.empty(); }
+
+  Shard shard;
+  bool closed = false;
+  bool closing = false;
+  std::string failure;
+
+ protected:
+  virtual void begin(Nanos) {}
+  virtual void on_completion(const Completion& done, Nanos now) = 0;
+
+  const Options& options_;
+  const std::size_t depth;
+  std::vector<std::vector<std::byte>> buffers;
+};
+
+class Server final : public End {
+ public:
+  Server(dpdk::PortIo& io, const Options& options) : End(io, options, 8) {
+    closing = true;  // however it ends, it is the client that says so
+    shard.listen(options.connection);
+  }
+
+ private:
+  void on_completion(const Completion& done, Nanos) override {
+    if (done.kind == Completion::Kind::accepted) {
+      for (std::size_t i = 0; i < buffers.size(); ++i) shard.receive(done.connection, buffers[i], i);
+    } else if (done.kind == Completion::Kind::received) {
+      if (done.status != Status::ok) return;
+      // The echo reads the buffer until it is acknowledged, which the client does before its next but one message.
+      if (options_.echo) shard.send(done.connection, buffers[done.tag], done.tag);
+      shard.receive(done.connection, buffers[done.tag], done.tag);
+    }
+  }
+};
+
+class Client final : public End {
+ public:
+  Client(dpdk::PortIo& io, const Options& options) : End(io, options, 7), server_(address_of(options.peer)) {
+    if (options.mltcp) {
+      JobConfig job;
+      job.augmentation = cc::Augmentation::mltcp({});
+      job_ = shard.add_job(job);
+    }
+    if (options.echo) round_trips.reserve(8 << 20);
+  }
+
+  std::uint64_t messages = 0;
+  Nanos taken;
+  std::array<double, 2> processor{};
+  ConnectionStats before;
+  ConnectionStats after;
+  std::vector<std::uint32_t> round_trips;  ///< ns
+
+ private:
+  void begin(Nanos now) override {
+    if (connection_ == 0) {
+      connection_ = shard.connect(server_, options_.connection, now);
+      if (options_.mltcp) {
+        shard.attach(connection_, job_);
+        shard.begin_iteration(job_, Bytes{1} << 40);
+      }
+      if (options_.echo) {
+        for (std::size_t i = 0; i < buffers.size(); ++i) shard.receive(connection_, buffers[i], i);
+      }
+      give_up_ = now + kPatience;
+    } else if (!connected_ && now > give_up_) {
+      failure = "nobody answers";
+    } else if (connected_ && !started_ && now >= start_) {
+      started_ = true;
+      start_ = now;
+      messages = 0;
+      round_trips.clear();
+      before = shard.stats(connection_);
+      processor = thread_seconds();
+    } else if (started_ && !closing && now >= end_) {
+      closing = true;
+      taken = now - start_;
+      after = shard.stats(connection_);
+      const auto used = thread_seconds();
+      for (std::size_t i = 0; i < used.size(); ++i) processor[i] = used[i] - processor[i];
+      shard.abort(connection_, now);
+    }
+  }
+
+  void on_completion(const Completion& done, Nanos now) override {
+    if (closing) return;
+    if (done.kind == Completion::Kind::connected) {
+      connected_ = true;
+      start_ = now + Nanos::from_seconds(options_.warm_up);
+      end_ = start_ + Nanos::from_seconds(options_.seconds);
+      for (std::size_t i = 0; i < depth; ++i) send(i, now);
+    } else if (done.kind == Completion::Kind::sent && !options_.echo) {
+      ++messages;
+      send(done.tag, now);
+    } else if (done.kind == Completion::Kind::received) {
+      ++messages;
+      if (round_trips.size() < round_trips.capacity()) {
+        round_trips.push_back(static_cast<std::uint32_t>(std::min<std::int64_t>((now - sent_).count, UINT32_MAX)));
+      }
+      shard.receive(connection_, buffers[done.tag], done.tag);
+      send(0, now);
+    }
+  }
+
+  void send(std::size_t buffer, Nanos now) {
+    sent_ = now;
+    if (shard.send(connection_, echo_or(buffer), buffer) != PostResult::ok) failure = "a message was not taken";
+  }
+  [[nodiscard]] std::span<const std::byte> echo_or(std::size_t buffer) const {
+    return options_.echo ? std::span<const std::byte>(request_).first(options_.size) : buffers[buffer];
+  }
+
+  const Address server_;
+  std::vector<std::byte> request_ = std::vector<std::byte>(options_.echo ? options_.size : 0, std::byte{0x33});
+  JobId job_ = 0;
+  ConnectionId connection_ = 0;
+  bool connected_ = false;
+  bool started_ = false;
+  Nanos give_up_;
+  Nanos start_;
+  Nanos end_;
+  Nanos sent_;
+};
+
+double microseconds(std::vector<std::uint32_t>& sorted, double share) {
+  const auto last = static_cast<double>(sorted.size() - 1);
+  return sorted[static_cast<std::size_t>(share * last)] / 1e3;
+}
+
+Json report(const Client& client, const Options& options) {
+  const double seconds = client.taken.seconds();
+  Json json;
+  json["port_seconds"] = seconds;
+  json["messages_per_second"] = static_cast<double>(client.messages) / seconds;
+  if (options.echo) {
+    auto sorted = client.round_trips;
+    std::sort(sorted.begin(), sorted.end());
+    if (sorted.empty()) throw RunError("no answer came within the time; give more seconds");
+    for (const auto& [name, share] : {std::pair("p50", 0.5), std::pair("p99", 0.99), std::pair("p999", 0.999)})
+      json[fmt::format("{}_us", name)] = microseconds(sorted, share);
+  } else {
+    json["gbps"] = static_cast<double>(client.messages * options.size) * 8e-9 / seconds;
+  }
+  const ConnectionStats& a = client.after;
+  const ConnectionStats& b = client.before;
+  json["packets_per_second"] = static_cast<double>(a.packets_sent - b.packets_sent) / seconds;
+  json["reverse_packets_per_second"] = static_cast<double>(a.packets_received - b.packets_received) / seconds;
+  json["lost_packets"] = a.lost_packets - b.lost_packets;
+  json["cwnd_bytes"] = a.cwnd_bytes;
+  json["smoothed_rtt_us"] = static_cast<double>(a.smoothed_rtt.count) / 1e3;
+  json["user_share"] = client.processor[0] / seconds;
+  json["kernel_share"] = client.processor[1] / seconds;
+  return json;
+}
+
+int run(const Options& options, const std::string& mode) {
+  dpdk::EalOptions eal_options;
+  eal_options.cores = options.cores;
+  eal_options.memory_mb = 64 + dpdk::Port::memory_mb(options.port);
+  const dpdk::Eal eal(eal_options);
+  const dpdk::Port port(eal, options.port);
+  const dpdk::PortHost host(eal, port, {.address = address_of(options.address)});
+  dpdk::PortLoop loop(eal, options.idle);
+  std::unique_ptr<End> end;
+  if (mode == "serve") {
+    end = std::make_unique<Server>(host.io(), options);
+  } else {
+    end = std::make_unique<Client>(host.io(), options);
+  }
+  loop.attach(host, host.io(), *end);
+  if (mode == "serve") {
+    std::puts("ready");
+    std::fflush(stdout);
+  }
+  loop.run(Nanos::never(), [&] { return end->is_over(); });
+  loop.run(loop.now() + kLinger);  // what the other end still asks for
+
+  Json json;
+  json["mode"] = mode;
+  json["port"] = port.description();
+  json["eal"] = eal.description();
+  if (!end->failure.empty()) throw RunError(fmt::format("the connection failed: {}", end->failure));
+  if (const auto* client = dynamic_cast<const Client*>(end.get())) json.update(report(*client, options));
+  const ShardStats& stats = end->shard.stats();
+  const dpdk::PortIoCounters& io = host.io().counters();
+  json["sent_packets"] = stats.packets_sent;
+  json["received_packets"] = stats.packets_received;
+  json["port_full"] = io.port_full;
+  json["no_buffer"] = io.no_buffer;
+  json["rounds"] = loop.counters().rounds;
+  json["stalls"] = loop.counters().stalls;
+  for (const auto& [name, value] : port.statistics()) {
+    if (value != 0 && (name.find("err") != std::string::npos || name.find("miss") != std::string::npos)) {
+      json[name] = value;
+    }
+  }
+  std::puts(json.dump().c_str());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  options.connection.max_packets_in_flight = 512;
+  CLI::App app("MLTCP between two processes, each on a port: goodput or round trips.");
+  app.require_subcommand(1);
+  const auto add = [&](CLI::App* mode) {
+    mode->add_option("--device", options.port.device, "the port, as in af_xdp:eth0")->required();
+    mode->add_option("--address", options.address, "own IPv4 address")->required();
+    mode->add_option("--cores", options.cores, "the CPU to run on");
+    mode->add_option("--mtu", options.port.mtu, "0: that of the interface");
+    mode->add_option("--descriptors", options.port.descriptors, "packets that wait in a queue of the port");
+    mode->add_option("--busy-budget", options.port.busy_budget, "AF_XDP: packets per busy poll; 0: none");
+    mode->add_option("--size", options.size, "bytes of a message, the same at both ends")
+        ->check(CLI::Range(1, 1 << 30));
+    mode->add_option("--idle", options.idle, "spin, pause or sleep")
+        ->transform(CLI::CheckedTransformer(std::map<std::string, dpdk::Idle>{
+            {"spin", dpdk::Idle::spin}, {"pause", dpdk::Idle::pause}, {"sleep", dpdk::Idle::sleep}}));
+    mode->add_option("--cc", options.connection.congestion_control, "congestion control");
+    mode->add_option("--window", options.connection.max_packets_in_flight, "most packets under way");
+    mode->add_option("--ack-every", options.connection.ack_every, "packets per acknowledgement; of the receiving end");
+    mode->add_option("--ack-delay", options.connection.max_ack_delay.count, "ns that an acknowledgement waits");
+    mode->add_option("--pack", options.connection.pack_messages, "short messages share packets");
+    return mode;
+  };
+  add(app.add_subcommand("serve", "receive, and send back if asked to"))
+      ->add_flag("--echo", options.echo, "send each message back: for ping");
+  for (auto* mode : {add(app.add_subcommand("stream", "send messages one behind the other")),
+                     add(app.add_subcommand("ping", "send a message, wait for it to come back"))}) {
+    mode->add_option("--peer", options.peer, "the server's IPv4 address")->required();
+    mode->add_option("--seconds", options.seconds, "that count")->check(CLI::Range(0.05, 3600.0));
+    mode->add_option("--warm-up", options.warm_up, "seconds before")->check(CLI::Range(0.0, 60.0));
+    mode->add_flag("--mltcp", options.mltcp, "as a job with MLTCP's gain");
+  }
+  CLI11_PARSE(app, argc, argv);
+  const std::string mode = app.get_subcommands().front()->get_name();
+  if (mode == "ping") options.echo = true;
+  try {
+    return run(options, mode);
+  } catch (const InputError& error) {
+    std::fprintf(stderr, "port_bench: %s\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "port_bench: %s\n", error.what());
+    return 1;
+  }
+}
