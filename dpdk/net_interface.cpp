@@ -93,4 +93,13 @@ Rate NetInterface::rate() const {
   return mbps == static_cast<std::uint32_t>(SPEED_UNKNOWN) ? Rate() : Rate(std::uint64_t{mbps} * 1'000'000);
 }
 
+std::string NetInterface::driver() const {
+  ethtool_drvinfo info{};
+  info.cmd = ETHTOOL_GDRVINFO;
+  ifreq request = request_for(name_);
+  request.ifr_data = reinterpret_cast<char*>(&info);
+  if (ioctl(socket_, SIOCETHTOOL, &request) != 0) return "";
+  return {std::begin(info.driver), std::find(std::begin(info.driver), std::end(info.driver), '\0')};
+}
+
 }  // namespace mltcp::dpdk

@@ -38,6 +38,8 @@ class NetInterface {
   [[nodiscard]] Queues queues() const;
   /// 0 if the interface does not tell.
   [[nodiscard]] Rate rate() const;
+  /// The kernel's driver ("veth", "ixgbe"); empty if the interface does not tell.
+  [[nodiscard]] std::string driver() const;
 
  private:
   [[nodiscard]] unsigned flags() const;

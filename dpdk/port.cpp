@@ -432,6 +432,9 @@ struct Port::Impl {
         case Kind::af_xdp:
           device = "net_af_xdp_" + name.target;
           arguments = fmt::format("iface={},start_queue=0,queue_count={}", name.target, config.queues);
+          if (config.busy_budget || interface->driver() == "veth") {
+            arguments += fmt::format(",busy_budget={}", config.busy_budget.value_or(0));
+          }
           break;
         case Kind::memif: {
           static std::atomic<unsigned> instances{0};

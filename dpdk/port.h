@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,10 @@ struct PortConfig {
   bool promiscuous = false;
   /// Prepare for PortLoop's sleep until a packet comes, if the port can.
   bool interrupts = false;
+  /// AF_XDP: packets that the kernel takes from the NIC when a look at an empty queue asks it to, by a system call
+  /// (busy polling); 0: looks ask for nothing, and the kernel takes packets when the NIC interrupts. Without a number:
+  /// the driver's, but 0 on veth, which doesn't hear the question.
+  std::optional<std::uint16_t> busy_budget{};
   /// 802.1Q tag of all packets, 1 to 4094; 0 = untagged.
   std::uint16_t vlan = 0;
   PortOffloads offloads{};
