@@ -3,6 +3,7 @@
 //   port_bench serve  --device af_xdp:eth0 --address 10.79.0.2
 //   port_bench stream --device af_xdp:eth0 --address 10.79.0.1 --peer 10.79.0.2 --size 1000000
 //   port_bench ping   --device af_xdp:eth0 --address 10.79.0.1 --peer 10.79.0.2 --size 32
+//   port_bench copy   --size 1000000        (memcpy of such messages: the physical line)
 //
 // `serve` prints "ready" when it listens, and ends when its client has closed; it is told the size, and to echo or not,
 // as the client is. Each end prints what it found as one line of JSON. What the client completes after the warm-up and
@@ -15,7 +16,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <map>
 #include <memory>
@@ -305,6 +308,29 @@ int run(const Options& options, const std::string& mode) {
   return 0;
 }
 
+/// What a single pass over the bytes can do: from the buffers of one end to those of the other, as messages go.
+void copy(const Options& options) {
+  const std::size_t depth = messages_under_way(options.size);
+  std::vector<std::vector<std::byte>> from(depth, std::vector<std::byte>(options.size, std::byte{1}));
+  std::vector<std::vector<std::byte>> to(2 * depth, std::vector<std::byte>(options.size));
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  std::uint64_t messages = 0;
+  double warm = 0;  // the first pass also makes the kernel find the pages
+  double now = 0;
+  for (; now - warm < options.seconds || messages < to.size(); ++messages) {
+    if (messages == to.size()) warm = elapsed();
+    std::memcpy(to[messages % to.size()].data(), from[messages % depth].data(), options.size);
+    now = elapsed();
+  }
+  const auto counted = static_cast<double>(messages - to.size());
+  Json json;
+  json["mode"] = "copy";
+  json["gbps"] = counted * static_cast<double>(options.size) * 8e-9 / (now - warm);
+  std::puts(json.dump().c_str());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -340,10 +366,17 @@ int main(int argc, char** argv) {
     mode->add_option("--warm-up", options.warm_up, "seconds before")->check(CLI::Range(0.0, 60.0));
     mode->add_flag("--mltcp", options.mltcp, "as a job with MLTCP's gain");
   }
+  auto* plain = app.add_subcommand("copy", "memcpy of messages in this process: the physical line");
+  plain->add_option("--size", options.size, "bytes of a message")->check(CLI::Range(1, 1 << 30));
+  plain->add_option("--seconds", options.seconds, "that count")->check(CLI::Range(0.05, 3600.0));
   CLI11_PARSE(app, argc, argv);
   const std::string mode = app.get_subcommands().front()->get_name();
   if (mode == "ping") options.echo = true;
   try {
+    if (mode == "copy") {
+      copy(options);
+      return 0;
+    }
     return run(options, mode);
   } catch (const InputError& error) {
     std::fprintf(stderr, "port_bench: %s\n", error.what());
