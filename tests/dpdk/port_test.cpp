@@ -15,6 +15,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
+#include "mltcp/dpdk/net_interface.h"
 #include "mltcp/dpdk/port_io.h"
 #include "mltcp/dpdk/port_loop.h"
 #include "mltcp/dpdk/ring_port.h"
@@ -233,6 +234,15 @@ TEST(Port, af_xdp__moves_messages_over_ipv6_in_a_vlan) {
 TEST(Port, af_packet__carries_jumbo_frames) { EXPECT_PLAYED(move_messages({.mtu = 9000}, 20, 1 << 20, 9000)); }
 TEST(Port, af_xdp__carries_frames_of_most_of_a_page) {
   EXPECT_PLAYED(move_messages({.kind = "af_xdp", .mtu = 3400}, 20, 1 << 20, 3400));
+}
+
+TEST(NetInterface, driver__is_the_kernels_and_empty_where_there_is_none) {
+  EXPECT_PLAYED(play(
+      [](const Channel&) -> std::string {
+        const std::string found = NetInterface("ve0").driver() + "/" + NetInterface("lo").driver();
+        return found == "veth/" ? "" : found;
+      },
+      [](const Channel&) -> std::string { return ""; }));
 }
 
 /// A packet socket of the test's own, beside the port.
