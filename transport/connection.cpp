@@ -230,6 +230,7 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
   bool eliciting = false;
   bool take = true;
   bool at_once = (header.flags & wire::ack_now) != 0;
+  bool finished = false;
   while (take && state_ != State::dead && reader.next(frame)) {
     // Until ACCEPT has told the peer's connection id nothing can be acknowledged, so a packet counts for nothing
     // before: the peer sends it again. A peer that refuses says so at once.
@@ -242,7 +243,7 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
         eliciting = true;
         const std::uint64_t done_before = receives_.begin();
         take = on_data(frame.data, header);
-        at_once = at_once || receives_.begin() != done_before;
+        finished = finished || receives_.begin() != done_before;
         break;
       }
       case wire::FrameType::ack:
@@ -327,7 +328,8 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
   }
   if (!eliciting) return;
   ++unacknowledged_;
-  if (at_once || !in_order || unacknowledged_ >= config_->ack_every)
+  finished_message_ = finished_message_ || (finished && config_->await_answer);
+  if (at_once || finished || !in_order || unacknowledged_ >= config_->ack_every)
     ack_at_once_ = true;
   else if (ack_deadline_.is_never())
     ack_deadline_ = now + config_->max_ack_delay;
@@ -401,6 +403,7 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
     ++links_->stats->malformed_packets;
     return;
   }
+  raise_credit(frame.credit);
   if (!batch_has_acks_) batch_.bytes_in_flight_before = in_flight_;
   const std::uint32_t packets_before = batch_.acked_packets;
   for (std::uint32_t i = 0; i < frame.range_count; ++i) {
@@ -637,10 +640,8 @@ void Connection::requeue(const Chunk& chunk) {
       accept_due_ = state_ != State::draining;
       break;
     case ChunkKind::credit:
-      // Nobody knows what the peer knows: urgent.
-      credit_due_ = true;
+      credit_due_ = credit_lost_ = true;
       credit_final_told_ = false;
-      advertised_credit_ = 0;
       break;
     case ChunkKind::close:
       close_due_ = state_ == State::closing;
@@ -776,7 +777,7 @@ bool Connection::credit_urgent() const {
   if (!credit_due_ || !may_send_messages()) return false;
   // The peer is told at once when it has nothing left to send into, and otherwise when half of the buffers are news.
   const std::uint64_t news = receives_.end() - std::min(advertised_credit_, receives_.end());
-  return advertised_credit_ <= receives_.begin() || news * 2 >= receives_.size();
+  return credit_lost_ || advertised_credit_ <= receives_.begin() || news * 2 >= receives_.size();
 }
 
 bool Connection::credit_final_due() const {
@@ -918,6 +919,18 @@ void Connection::write_ack(wire::Writer& writer, Nanos now) {
       static_cast<std::uint32_t>(std::min<std::int64_t>((now - largest_received_time_).count, 4'000'000'000));
   frame.hops = received_hops_;
   frame.ecn = counts_;
+  // Credit in an ACK needs no acknowledgement of its own, since no loss of ACKs leaves the sender waiting for ever:
+  // - An ACK is written only when packets that ask for one have come since the last. They are in flight at the sender
+  //   until it has this ACK, or a later one, which says at least as much. Without either its probe timeout makes it
+  //   send again, and that packet is answered with an ACK.
+  // - Buffers posted after the last ACK are in none. They go in a CREDIT, which is repeated until acknowledged, as soon
+  //   as what was told before is used up or half of the buffers are news.
+  // - Whatever else: a sender that has a message, no credit and nothing in flight asks with a PING every second.
+  if (acks_carry_credit()) {
+    advertised_credit_ = receives_.end();
+    credit_due_ = credit_lost_ = false;
+  }
+  frame.credit = static_cast<std::uint32_t>(advertised_credit_);
   for (std::size_t i = received_.size(); i-- > 0 && frame.range_count < wire::max_ack_ranges;)
     frame.ranges[frame.range_count++] = {received_[i].begin, received_[i].end - 1};
   if (frame.range_count > 0) writer.ack(frame);
@@ -943,12 +956,14 @@ void Connection::write_control(wire::Writer& writer, bool with_data) {
     accept_due_ = false;
     advertised_credit_ = receives_.end();
   }
-  // News that can wait go with data, or when they have become urgent: alone they would ask for an acknowledgement.
-  if (may_send_messages() && (credit_urgent() || (credit_due_ && with_data))) {
+  // News that can wait go with data, or when they have become urgent: alone they would ask for an acknowledgement. But
+  // an acknowledgement takes them along for nothing, as write_ack() says.
+  const bool ack_takes_it = unacknowledged_ > 0 && acks_carry_credit();
+  if (may_send_messages() && !ack_takes_it && (credit_urgent() || (credit_due_ && with_data))) {
     credit_final_told_ = state_ == State::flushing;
     writer.credit({.messages = static_cast<std::uint32_t>(receives_.end()), .final = credit_final_told_});
     chunks_.push({.kind = ChunkKind::credit});
-    credit_due_ = false;
+    credit_due_ = credit_lost_ = false;
     advertised_credit_ = receives_.end();
   }
   if (close_due_) {

@@ -149,6 +149,14 @@ class Connection {
 
   [[nodiscard]] ConnectionStats stats() const;
 
+  /// A message has come to its end in this burst: the program may answer, and what there is to send waits for the next
+  /// poll. Asked once, after end_of_batch().
+  [[nodiscard]] bool awaits_answer() {
+    const bool awaits = finished_message_;
+    finished_message_ = false;
+    return awaits;
+  }
+
   // Marks of the shard's work lists.
   bool touched = false;
   bool active = false;
@@ -243,6 +251,7 @@ class Connection {
   /// As has_new_data(), but the gate may be closed.
   [[nodiscard]] bool has_credited_data() const { return next_message_ < sends_.end() && next_message_ < credit_; }
   [[nodiscard]] bool may_send_messages() const { return state_ == State::open || state_ == State::flushing; }
+  [[nodiscard]] bool acks_carry_credit() const { return config_->credit_in_acks && state_ == State::open; }
   [[nodiscard]] bool credit_urgent() const;
   [[nodiscard]] bool credit_final_due() const;
   Blocked blocked(Nanos now);
@@ -298,6 +307,7 @@ class Connection {
   bool connect_due_ = false;
   bool accept_due_ = false;
   bool credit_due_ = false;
+  bool credit_lost_ = false;        ///< a CREDIT: nobody knows what the peer knows
   bool credit_final_told_ = false;  ///< the peer knows, or is being told, that no more credit comes
   bool peer_credit_final_ = false;  ///< the peer said so
   bool close_due_ = false;
@@ -355,6 +365,7 @@ class Connection {
   wire::EcnCounts counts_;
   std::uint32_t unacknowledged_ = 0;  ///< ack-eliciting packets since the last ACK
   bool ack_at_once_ = false;
+  bool finished_message_ = false;  ///< in this burst
   Nanos ack_deadline_ = Nanos::never();
   Nanos drain_until_ = Nanos::never();
   bool aborted_ = false;

@@ -91,6 +91,8 @@ Shard::Shard(PacketIo& io, const ShardConfig& config)
   deadlines_.reserve(std::size_t{config.max_connections} + config.max_jobs);
   active_.reserve(64);
   completions_.reserve(256);
+  touched_.reserve(limits_.burst);
+  answers_.reserve(rx_bursts_per_poll * limits_.burst);
   links_ = {.completions = &completions_, .tx = &tx_, .holds = &holds_, .jobs = jobs_, .stats = &stats_};
   rx_.resize(limits_.burst);
   tx_.packets.resize(limits_.burst);
@@ -311,10 +313,13 @@ Nanos Shard::poll(Nanos now) {
   if (holds_.waiting() > 0) [[unlikely]]
     holds_.poll(completions_);
   if (!tx_.empty()) flush();
+  for (const std::uint32_t index : answers_)
+    if (Connection* connection = slots_[index].connection.get(); connection != nullptr) activate(*connection);
+  answers_.clear();
   receive_bursts(now, more);
   fire_timers(now);
   transmit(now, more);
-  if (more) return now;
+  if (more || !answers_.empty()) return now;
   // Nobody tells when the datapath lets go of bytes.
   return holds_.waiting() > 0 ? std::min(deadlines_.next(), now + look_at_holds_after) : deadlines_.next();
 }
@@ -333,7 +338,10 @@ void Shard::receive_bursts(Nanos now, bool& more) {
       Connection* connection = slots_[index].connection.get();
       connection->touched = false;
       connection->end_of_batch(now);
-      activate(*connection);
+      if (connection->awaits_answer())
+        answers_.push_back(index);
+      else
+        activate(*connection);
     }
     touched_.clear();
     if (count < rx_.size()) return;

@@ -174,6 +174,7 @@ class Shard final : public Pollable {
   PayloadHolds holds_;
   GrowableRing<std::uint32_t> active_;  ///< connections that may have something to send
   std::vector<std::uint32_t> touched_;  ///< connections that got a packet in this burst
+  std::vector<std::uint32_t> answers_;  ///< connections for which the next poll sends, see awaits_answer()
   DeadlineHeap deadlines_;              ///< connections, then jobs
 
   std::vector<RxPacket> rx_;

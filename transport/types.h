@@ -79,6 +79,10 @@ struct ConnectionConfig {
   Nanos give_up_after{30'000'000'000};          ///< without any progress although packets are outstanding
   std::uint32_t ack_every = 2;                  ///< packets per acknowledgement
   std::uint8_t priority = 0;                    ///< of every packet, see TxPacket; 0 to 7
+  bool credit_in_acks = true;                   ///< news of posted buffers travels in acknowledgements where it can
+  /// What ends a message is acknowledged by the next poll(), so that the program's answer, or the buffer that it posts
+  /// now, travels in the same packet.
+  bool await_answer = true;
 
   bool operator==(const ConnectionConfig&) const = default;
 };

@@ -140,7 +140,8 @@ bool Reader::next_ack(Frame& frame) {
   auto last = load<std::uint64_t>(at_ + 8);
   ack.ecn = {load<std::uint32_t>(at_ + 16), load<std::uint32_t>(at_ + 20), load<std::uint32_t>(at_ + 24),
              load<std::uint32_t>(at_ + 28)};
-  std::uint64_t length = load<std::uint32_t>(at_ + 32);
+  ack.credit = load<std::uint32_t>(at_ + 32);
+  std::uint64_t length = load<std::uint32_t>(at_ + 36);
   const std::byte* at = at_ + ack_frame_bytes;
   for (std::uint32_t i = 0;; ++i) {
     if (length > last) return fail();
@@ -172,7 +173,8 @@ void Writer::ack(const AckFrame& frame) {
   store(at + 20, frame.ecn.ect1_packets);
   store(at + 24, frame.ecn.ce_packets);
   store(at + 28, frame.ecn.ce_bytes);
-  store(at + 32, static_cast<std::uint32_t>(frame.ranges[0].last - frame.ranges[0].first));
+  store(at + 32, frame.credit);
+  store(at + 36, static_cast<std::uint32_t>(frame.ranges[0].last - frame.ranges[0].first));
   at += ack_frame_bytes;
   for (std::size_t i = 1; i < count; ++i, at += ack_range_bytes) {
     store(at, static_cast<std::uint32_t>(frame.ranges[i - 1].first - frame.ranges[i].last - 2));

@@ -4,7 +4,7 @@
 //
 //   packet header, 32 bytes
 //   offset size
-//        0    1  magic and version: 0xA1
+//        0    1  magic and version of this header: 0xA1
 //        1    1  flags: 1 full integrity (the checksum covers the payload too), 2 acknowledge at once,
 //                8 the packet carries data of a job (job, iteration and progress are set)
 //        2    2  length of what the checksum always covers: this header and all frames but the bytes of a last
@@ -24,8 +24,8 @@
 //   DATA     flags (1; 1 = last of its message), length (2), message (4), offset (4), bytes
 //   ACK      range count (1), hops that the latest packet took (1; 0 = not known), 0 (1), delay in ns (4), largest
 //            packet number (8), received so far, each modulo 2^32:
-//            ECT(0) packets (4), ECT(1) packets (4), CE packets (4), CE bytes (4); then first range length - 1 (4);
-//            then for each further range, downwards: gap - 1 (4), length - 1 (4)
+//            ECT(0) packets (4), ECT(1) packets (4), CE packets (4), CE bytes (4); credit as in CREDIT (4); then first
+//            range length - 1 (4); then for each further range, downwards: gap - 1 (4), length - 1 (4)
 //   CREDIT   flags (1; 1 = no more will come), 0 (2), messages that the receiver has buffers for, counted from the
 //            connection's first (4)
 //   PING     0 (3)
@@ -34,6 +34,9 @@
 //   CLOSE    0 (1), reason (2)
 //
 // Message numbers and credits are 64-bit inside and sent modulo 2^32; widen() finds the value that is meant.
+//
+// Versions: what the header means never changes under its magic, nor where CONNECT has its version, so that ends of
+// different versions can tell each other so (CLOSE). Frames may change with `protocol_version`. 2: ACK carries credit.
 #pragma once
 
 #include <array>
@@ -49,10 +52,10 @@ namespace mltcp::wire {
 static_assert(std::endian::native == std::endian::little, "the wire format is written and read in place");
 
 constexpr std::uint8_t magic = 0xA1;
-constexpr std::uint8_t protocol_version = 1;
+constexpr std::uint8_t protocol_version = 2;
 constexpr std::size_t header_bytes = 32;
 constexpr std::size_t data_frame_bytes = 12;
-constexpr std::size_t ack_frame_bytes = 36;
+constexpr std::size_t ack_frame_bytes = 40;
 constexpr std::size_t ack_range_bytes = 8;
 constexpr std::size_t max_ack_ranges = 32;
 constexpr std::size_t max_ack_bytes = ack_frame_bytes + (max_ack_ranges - 1) * ack_range_bytes;
@@ -117,6 +120,7 @@ struct AckFrame {  // NOLINT(cppcoreguidelines-pro-type-member-init): ranges, se
   std::uint32_t delay_ns = 0;
   std::uint8_t hops = 0;  ///< switches that the latest packet passed; 0 = not known
   EcnCounts ecn;
+  std::uint32_t credit = 0;  ///< messages that its sender has told buffers for, modulo 2^32; see CreditFrame
   std::uint32_t range_count = 0;
   std::array<PacketRange, max_ack_ranges> ranges;  ///< falling, apart by at least one packet number
 };

@@ -138,5 +138,74 @@ TEST(Credit, few_buffers__still_keep_the_sender_going) {
   EXPECT_LT(pair.now() - begin, 150_us * 200);
 }
 
+/// 12 messages one after the other, each answered if `answers`, into `buffers` buffers that are posted anew as they are
+/// used. Loses the packets number `lost` to `lost` + `length` - 1 after the handshake. Returns how many there were.
+std::size_t exchange(std::size_t buffers, bool answers, bool in_acks, std::size_t lost, std::size_t length) {
+  const auto config = config_with([&](ConnectionConfig& c) { c.credit_in_acks = c.await_answer = in_acks; });
+  Pair pair(config, config);
+  const auto [c, s] = pair.connect();
+  std::size_t packets = 0;
+  pair.fate = [&](const Parsed&, Fate& fate) {
+    fate.drop = packets >= lost && packets < lost + length;
+    ++packets;
+  };
+  constexpr std::size_t messages = 12;
+  std::byte byte{};
+  const std::span<std::byte> one(&byte, 1);
+  std::size_t sent = 1;
+  const auto go_on = [&, client = c](Completion::Kind kind) {
+    return [&, client, kind](const Completion& completion) {
+      if (completion.kind == Completion::Kind::received) {
+        EXPECT_EQ(pair.c().receive(client, one, 0), PostResult::ok);
+      }
+      if (completion.kind == kind && sent < messages) {
+        ++sent;
+        EXPECT_EQ(pair.c().send(client, one, 0), PostResult::ok);
+      }
+    };
+  };
+  pair.client().on_completion = go_on(answers ? Completion::Kind::received : Completion::Kind::sent);
+  pair.server().on_completion = [&, server = s](const Completion& completion) {
+    if (completion.kind != Completion::Kind::received) return;
+    EXPECT_EQ(pair.s().receive(server, one, 0), PostResult::ok);
+    if (answers) {
+      EXPECT_EQ(pair.s().send(server, one, 0), PostResult::ok);
+    }
+  };
+  for (std::size_t i = 0; i < buffers; ++i) {
+    EXPECT_EQ(pair.s().receive(s, one, 0), PostResult::ok);
+    EXPECT_EQ(pair.c().receive(c, one, 0), PostResult::ok);
+  }
+  EXPECT_EQ(pair.c().send(c, one, 0), PostResult::ok);
+  // Less than the second after which a blocked sender asks: that must not be what saves it.
+  const auto finished = [&] {
+    return pair.server().count(Completion::Kind::received) == messages &&
+           pair.client().count(Completion::Kind::sent) == messages &&
+           pair.client().count(Completion::Kind::received) == (answers ? messages : 0);
+  };
+  EXPECT_TRUE(pair.run(finished, pair.now() + 900_ms))
+      << buffers << " buffers, answers " << answers << ", in acks " << in_acks << ", lost from " << lost;
+  pair.run_for(100_ms);
+  EXPECT_EQ(pair.s().stats().beyond_credit + pair.c().stats().beyond_credit, 0u);
+  return packets;
+}
+
+TEST(Credit, packets_lost__any_one_or_three_in_a_row_never_stop_it) {
+  for (const bool in_acks : {true, false})
+    for (const bool answers : {false, true})
+      for (const std::size_t buffers : {1U, 2U, 5U}) {
+        const std::size_t packets = exchange(buffers, answers, in_acks, 0, 0);
+        for (std::size_t lost = 0; lost < packets; ++lost)
+          for (const std::size_t length : {1U, 3U}) exchange(buffers, answers, in_acks, lost, length);
+      }
+}
+
+TEST(Credit, in_acks__costs_no_packet_of_its_own) {
+  // A message and its acknowledgement, and nothing else; the first buffers are told of before.
+  for (const std::size_t buffers : {1U, 2U, 5U}) EXPECT_LE(exchange(buffers, false, true, 0, 0), 2 * 12 + 5u);
+  EXPECT_GE(exchange(1, false, false, 0, 0), 3 * 12u) << "or the test shows nothing";
+  EXPECT_LE(exchange(2, true, true, 0, 0), 2 * 12 + 5u) << "an answer takes acknowledgement and credit along";
+}
+
 }  // namespace
 }  // namespace mltcp
