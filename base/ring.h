@@ -8,8 +8,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
-#include <vector>
 
 namespace mltcp {
 
@@ -20,50 +20,60 @@ class GrowableRing {
   explicit GrowableRing(std::size_t capacity) { reserve(capacity); }
 
   void reserve(std::size_t capacity) {
-    if (capacity > slots_.size()) grow(std::bit_ceil(capacity));
+    if (capacity > capacity_) grow(std::bit_ceil(capacity));
   }
 
   [[nodiscard]] bool empty() const { return begin_ == end_; }
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(end_ - begin_); }
-  [[nodiscard]] std::size_t capacity() const { return slots_.size(); }
+  [[nodiscard]] std::size_t capacity() const { return capacity_; }
   /// Position of the oldest element, and the position that the next element will get.
   [[nodiscard]] std::uint64_t begin() const { return begin_; }
   [[nodiscard]] std::uint64_t end() const { return end_; }
 
-  T& operator[](std::uint64_t position) { return slots_[position & mask_]; }
-  const T& operator[](std::uint64_t position) const { return slots_[position & mask_]; }
-  T& front() { return slots_[begin_ & mask_]; }
-  const T& front() const { return slots_[begin_ & mask_]; }
-  T& back() { return slots_[(end_ - 1) & mask_]; }
-  const T& back() const { return slots_[(end_ - 1) & mask_]; }
+  T& operator[](std::uint64_t position) { return slots_[place(position)]; }
+  const T& operator[](std::uint64_t position) const { return slots_[place(position)]; }
+  T& front() { return slots_[place(begin_)]; }
+  const T& front() const { return slots_[place(begin_)]; }
+  T& back() { return slots_[place(end_ - 1)]; }
+  const T& back() const { return slots_[place(end_ - 1)]; }
 
   std::uint64_t push(T value) {
-    if (size() == slots_.size()) [[unlikely]]
-      grow(slots_.empty() ? first : slots_.size() * 2);
-    slots_[end_ & mask_] = std::move(value);
+    if (size() == capacity_) [[unlikely]]
+      grow(capacity_ == 0 ? first : capacity_ * 2);
+    slots_[place(end_)] = std::move(value);
     return end_++;
   }
   /// Like push(), but hands out the slot as its last user left it, so that memory it holds is used again.
   T& push_reused() {
-    if (size() == slots_.size()) [[unlikely]]
-      grow(slots_.empty() ? first : slots_.size() * 2);
-    return slots_[end_++ & mask_];
+    if (size() == capacity_) [[unlikely]]
+      grow(capacity_ == 0 ? first : capacity_ * 2);
+    return slots_[place(end_++)];
   }
   void pop() { ++begin_; }
   void clear() { begin_ = end_; }
+  /// Of an empty ring: the next position is passed over.
+  void skip() { begin_ = ++end_; }
+  /// Brings to the cache what front() and the next push() touch.
+  void prefetch() const {
+    if (capacity_ == 0) return;
+    __builtin_prefetch(&slots_[place(begin_)]);
+    __builtin_prefetch(&slots_[place(end_)]);
+  }
 
  private:
   static constexpr std::size_t first = 2;  // few: a transport has as many rings as connections
 
+  [[nodiscard]] std::size_t place(std::uint64_t position) const { return position & (capacity_ - 1); }
+
   void grow(std::size_t capacity) {
-    std::vector<T> bigger(capacity);
-    for (std::uint64_t p = begin_; p != end_; ++p) bigger[p & (capacity - 1)] = std::move(slots_[p & mask_]);
+    auto bigger = std::make_unique<T[]>(capacity);
+    for (std::uint64_t p = begin_; p != end_; ++p) bigger[p & (capacity - 1)] = std::move(slots_[place(p)]);
     slots_ = std::move(bigger);
-    mask_ = capacity - 1;
+    capacity_ = capacity;
   }
 
-  std::vector<T> slots_;
-  std::uint64_t mask_ = 0;
+  std::unique_ptr<T[]> slots_;
+  std::size_t capacity_ = 0;  // 0 or a power of two
   std::uint64_t begin_ = 0;
   std::uint64_t end_ = 0;
 };

@@ -30,7 +30,7 @@ struct AlgorithmTable {
 class Controller {
  public:
   static constexpr std::size_t state_bytes = 192;
-  static constexpr std::size_t state_align = 64;
+  static constexpr std::size_t state_align = 16;
 
   /// `table` outlives the controller (tables are static).
   Controller(const AlgorithmTable& table, const PathInfo& path) : table_(&table) {
@@ -48,9 +48,10 @@ class Controller {
   void on_idle_restart(Nanos now) { table_->on_idle_restart(state_.data(), now, output_); }
 
  private:
-  alignas(state_align) std::array<std::byte, state_bytes> state_{};
-  Output output_;
+  // What the transport reads comes first, so that it shares a cache line with the first words of the state.
   const AlgorithmTable* table_;
+  Output output_;
+  alignas(state_align) std::array<std::byte, state_bytes> state_{};
 };
 
 /// The table of algorithm `State`.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace mltcp {
 namespace {
@@ -27,18 +28,18 @@ constexpr std::size_t max_acked_ranges = 1024;
 Connection::Connection(ConnectionId id, const Address& remote, std::shared_ptr<const ConnectionConfig> config,
                        const cc::AlgorithmTable& algorithm, const PacketIo::Limits& limits, const ShardLinks& links,
                        Nanos now)
-    : id_(id),
-      remote_(remote),
+    : links_(&links),
       config_(std::move(config)),
-      links_(&links),
+      id_(id),
+      remote_(remote),
+      needs_timer_(algorithm.capabilities.needs_timer),
       max_packet_(std::min<std::uint32_t>(limits.max_packet_bytes, 65'535)),
-      overhead_(limits.overhead_bytes),
       keeps_payload_from_(limits.keeps_payload_from),
-      controller_(algorithm, path()),
+      overhead_(limits.overhead_bytes),
       rtt_(config_->initial_rtt),
-      max_rate_(config_->max_rate),
       last_eliciting_sent_(now),
-      last_progress_(now) {
+      last_progress_(now),
+      controller_(algorithm, path()) {
   update_pacing();
 }
 
@@ -209,7 +210,19 @@ void Connection::complete_all(Status status) {
 }
 
 ConnectionStats Connection::stats() const {
-  ConnectionStats all = stats_;
+  ConnectionStats all;
+  all.packets_sent = packets_sent_;
+  all.bytes_sent = bytes_sent_;
+  all.packets_received = packets_received_;
+  all.retransmitted_packets = stats_.retransmitted_packets;
+  all.lost_packets = stats_.lost_packets;
+  all.spurious_losses = stats_.spurious_losses;
+  all.duplicate_packets = stats_.duplicate_packets;
+  all.congestion_events = stats_.congestion_events;
+  all.persistent_congestions = stats_.persistent_congestions;
+  all.ce_packets = stats_.ce_packets;
+  all.delivery_rate = delivery_rate_;
+  all.app_limited = app_limited_;
   all.in_flight = in_flight_;
   all.cwnd_bytes = controller_.output().cwnd_bytes;
   all.pacing_rate = pacer_.rate();
@@ -313,7 +326,7 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
     received_floor_ = received_[0].end;
     received_.remove_lowest_range();
   }
-  ++stats_.packets_received;
+  ++packets_received_;
   if (packet.ecn != Ecn::not_ect) {
     const bool marked = packet.ecn == Ecn::ce;
     counts_.ect0_packets += packet.ecn == Ecn::ect0 ? 1 : 0;
@@ -399,28 +412,31 @@ void Connection::on_close(Nanos now) {
 
 void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
   const std::uint64_t largest = frame.ranges[0].last;
-  if (largest >= next_packet_number_) {  // acknowledges what was never sent
+  if (largest >= sent_.end()) {  // acknowledges what was never sent
     ++links_->stats->malformed_packets;
     return;
   }
   raise_credit(frame.credit);
-  if (!batch_has_acks_) batch_.bytes_in_flight_before = in_flight_;
-  const std::uint32_t packets_before = batch_.acked_packets;
+  if (batch_ == nullptr) batch_ = links_->acks->take();
+  cc::AckSample& sample = batch_->sample;
+  std::vector<RangeSet::Range>& news = links_->acks->news;
+  if (!batch_->has_acks) sample.bytes_in_flight_before = in_flight_;
+  const std::uint32_t packets_before = sample.acked_packets;
   for (std::uint32_t i = 0; i < frame.range_count; ++i) {
     const wire::PacketRange& range = frame.ranges[i];
     if (range.last < sent_.begin()) break;
     // Behind a lost packet the same packets are acknowledged again and again: only those that are news are looked at.
-    news_.clear();
+    news.clear();
     acked_.for_gaps(std::max(range.first, sent_.begin()), range.last + 1, [&](std::uint64_t begin, std::uint64_t end) {
-      news_.push_back({begin, end});
+      news.push_back({begin, end});
     });
     if (acked_.size() < max_acked_ranges)
-      for (const RangeSet::Range& fresh : news_) acked_.add(fresh.begin, fresh.end);
-    std::uint64_t number = news_.empty() ? 0 : news_.back().end;
-    while (!news_.empty()) {
-      if (number == news_.back().begin) {
-        news_.pop_back();
-        if (!news_.empty()) number = news_.back().end;
+      for (const RangeSet::Range& fresh : news) acked_.add(fresh.begin, fresh.end);
+    std::uint64_t number = news.empty() ? 0 : news.back().end;
+    while (!news.empty()) {
+      if (number == news.back().begin) {
+        news.pop_back();
+        if (!news.empty()) number = news.back().end;
         continue;
       }
       SentPacket& packet = sent_[--number];
@@ -432,13 +448,13 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
           if (number == largest) {
             if (!rtt_.has_sample()) first_sample_ = now;
             rtt_.add(now - packet.sent, Nanos(frame.delay_ns));
-            batch_.latest_rtt = rtt_.latest();
-            batch_.endpoint_delay = std::min(Nanos(frame.delay_ns), rtt_.latest());
+            sample.latest_rtt = rtt_.latest();
+            sample.endpoint_delay = std::min(Nanos(frame.delay_ns), rtt_.latest());
           }
         }
-        batch_largest_acked_ = std::max(batch_largest_acked_, number);
+        batch_->largest_acked = std::max(batch_->largest_acked, number);
         on_acked_packet(packet, now);
-        if (number < cwnd_limited_until_) batch_.cwnd_limited = true;
+        if (number < cwnd_limited_until_) sample.cwnd_limited = true;
       } else if (packet.state == PacketState::lost) {
         on_late_ack(packet, now);
         if (largest_acked_ > number)
@@ -448,14 +464,14 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
       if (state_ == State::dead) return;
     }
   }
-  if (batch_.acked_packets > packets_before) {
-    batch_has_acks_ = true;
+  if (sample.acked_packets > packets_before) {
+    batch_->has_acks = true;
     probe_count_ = 0;
     probes_due_ = 0;
     last_progress_ = now;
-    batch_.hops = frame.hops;
-    if (batch_largest_acked_ == largest || largest == largest_acked_)
-      on_ecn_counts(frame.ecn, batch_.acked_packets - packets_before);
+    sample.hops = frame.hops;
+    if (batch_->largest_acked == largest || largest == largest_acked_)
+      on_ecn_counts(frame.ecn, sample.acked_packets - packets_before);
   }
 }
 
@@ -463,8 +479,8 @@ void Connection::on_acked_packet(SentPacket& packet, Nanos now) {
   in_flight_ -= packet.bytes;
   --in_flight_packets_;
   packet.state = PacketState::acked;
-  ++batch_.acked_packets;
-  batch_.acked_bytes += packet.bytes;
+  ++batch_->sample.acked_packets;
+  batch_->sample.acked_bytes += packet.bytes;
   delivered_ += packet.bytes;
   delivered_time_ = now;
   // The rate between this packet's sending and its acknowledgement, over the longer of the two intervals so that
@@ -472,8 +488,8 @@ void Connection::on_acked_packet(SentPacket& packet, Nanos now) {
   const Nanos interval = std::max(packet.sent - packet.first_sent, now - packet.delivered_time);
   if (interval.count > 0) {
     const double rate = static_cast<double>(delivered_ - packet.delivered) * 8e9 / static_cast<double>(interval.count);
-    batch_.delivery_rate = Rate(static_cast<std::uint64_t>(rate));
-    batch_.app_limited = packet.app_limited;
+    batch_->sample.delivery_rate = Rate(static_cast<std::uint64_t>(rate));
+    batch_->sample.app_limited = packet.app_limited;
   }
   first_sent_ = packet.sent;
   for (std::uint32_t i = 0; i < packet.chunk_count; ++i) on_acked_chunk(chunks_[packet.first_chunk + i], now);
@@ -523,16 +539,19 @@ void Connection::on_ecn_counts(const wire::EcnCounts& counts, std::uint32_t newl
     ecn_works_ = false;
     return;
   }
-  batch_.ce_packets += ce;
+  batch_->sample.ce_packets += ce;
   const Bytes ce_bytes = ce == 0 ? 0 : counts.ce_bytes - peer_counts_.ce_bytes;
-  batch_.ce_bytes = std::min(batch_.ce_bytes + ce_bytes, batch_.acked_bytes);  // what the peer says has no bound
+  batch_->sample.ce_bytes =
+      std::min(batch_->sample.ce_bytes + ce_bytes, batch_->sample.acked_bytes);  // what the peer says has no bound
   stats_.ce_packets += ce;
   peer_counts_ = counts;
 }
 
 void Connection::end_of_batch(Nanos now) {
-  if (!batch_has_acks_ || state_ == State::dead) return;
-  batch_has_acks_ = false;
+  const AckBatch* const batch = std::exchange(batch_, nullptr);
+  if (batch == nullptr || !batch->has_acks || state_ == State::dead) return;
+  cc::AckSample sample = batch->sample;
+  const std::uint64_t largest_acked = batch->largest_acked;
   // A loss that turned out to be none is undone before anything else is judged.
   if (episode_lost_ > 0 && episode_spurious_ >= episode_lost_) {
     controller_.on_spurious_congestion(now);
@@ -542,29 +561,28 @@ void Connection::end_of_batch(Nanos now) {
   const std::uint64_t persistent_before = stats_.persistent_congestions;
   detect_losses(now);
   // Marks that come with persistent congestion are of the same episode, which has left nothing to take.
-  if (batch_.ce_packets > 0 && batch_largest_acked_ >= recovery_until_ &&
-      stats_.persistent_congestions == persistent_before)
+  if (sample.ce_packets > 0 && largest_acked >= recovery_until_ && stats_.persistent_congestions == persistent_before)
     on_congestion(cc::CongestionEvent::Cause::ecn, now);
-  if (batch_largest_acked_ >= round_end_) {
+  if (largest_acked >= round_end_) {
     ++rounds_;
-    round_end_ = next_packet_number_;
+    round_end_ = sent_.end();
   }
-  batch_.now = now;
-  batch_.min_rtt = rtt_.minimum();
-  batch_.smoothed_rtt = rtt_.smoothed();
-  batch_.round_count = rounds_;
-  batch_.in_recovery = batch_largest_acked_ < recovery_until_;
+  sample.now = now;
+  sample.lost_packets = std::exchange(lost_packets_, 0);
+  sample.lost_bytes = std::exchange(lost_bytes_, 0);
+  sample.min_rtt = rtt_.minimum();
+  sample.smoothed_rtt = rtt_.smoothed();
+  sample.round_count = rounds_;
+  sample.in_recovery = largest_acked < recovery_until_;
   if (job_ != no_job) {
-    batch_.gain = links_->jobs[job_].augmentation.gain();
-    batch_.decrease_gain = links_->jobs[job_].augmentation.decrease_gain();
+    sample.gain = links_->jobs[job_].augmentation.gain();
+    sample.decrease_gain = links_->jobs[job_].augmentation.decrease_gain();
   }
-  controller_.on_ack(batch_);
-  if (!batch_.delivery_rate.is_zero()) {
-    stats_.delivery_rate = batch_.delivery_rate;
-    stats_.app_limited = batch_.app_limited;
+  controller_.on_ack(sample);
+  if (!sample.delivery_rate.is_zero()) {
+    delivery_rate_ = sample.delivery_rate;
+    app_limited_ = sample.app_limited;
   }
-  batch_ = {};
-  batch_largest_acked_ = 0;
   update_pacing();
   forget_finished(now);
 }
@@ -599,7 +617,7 @@ void Connection::detect_losses(Nanos now) {
     largest_lost = number;
     ++lost;
   }
-  loss_cursor_ = std::min(number, next_packet_number_);
+  loss_cursor_ = std::min(number, sent_.end());
   if (lost == 0) return;
   stats_.lost_packets += lost;
   if (largest_lost >= recovery_until_) {
@@ -622,8 +640,8 @@ void Connection::on_lost_packet(SentPacket& packet) {
   packet.state = PacketState::lost;
   in_flight_ -= packet.bytes;
   --in_flight_packets_;
-  ++batch_.lost_packets;
-  batch_.lost_bytes += packet.bytes;
+  ++lost_packets_;
+  lost_bytes_ += packet.bytes;
   for (std::uint32_t i = 0; i < packet.chunk_count; ++i) requeue(chunks_[packet.first_chunk + i]);
 }
 
@@ -653,7 +671,7 @@ void Connection::requeue(const Chunk& chunk) {
 
 void Connection::on_congestion(cc::CongestionEvent::Cause cause, Nanos now) {
   ++stats_.congestion_events;
-  recovery_until_ = next_packet_number_;
+  recovery_until_ = sent_.end();
   episode_lost_ = 0;  // only a response to losses can be undone when they turn out to be none
   const double decrease_gain = job_ == no_job ? 1.0 : links_->jobs[job_].augmentation.decrease_gain();
   controller_.on_congestion({now, cause, in_flight_, decrease_gain});
@@ -709,7 +727,7 @@ void Connection::on_timer(Nanos now) {
     ping_due_ = true;
     credit_probe_ = now + max_probe_interval;
   }
-  if (now >= controller_.output().timer) {
+  if (needs_timer_ && now >= controller_.output().timer) {
     controller_.on_timer(now);
     update_pacing();
   }
@@ -730,7 +748,7 @@ void Connection::on_probe_timeout(Nanos now) {
   // New data probes as well as any, once the peer has shown that it takes data: a client does so after ACCEPT only.
   if (has_data() && any_acked_) return;
   // Nothing new to probe with: what the oldest packet in flight carried goes out once more.
-  for (std::uint64_t number = std::max(loss_cursor_, sent_.begin()); number < next_packet_number_; ++number) {
+  for (std::uint64_t number = std::max(loss_cursor_, sent_.begin()); number < sent_.end(); ++number) {
     const SentPacket& packet = sent_[number];
     if (packet.state != PacketState::in_flight) continue;
     for (std::uint32_t i = 0; i < packet.chunk_count; ++i) requeue(chunks_[packet.first_chunk + i]);
@@ -742,7 +760,8 @@ void Connection::on_probe_timeout(Nanos now) {
 Nanos Connection::next_deadline() const {
   if (state_ == State::dead) return Nanos(0);
   if (state_ == State::draining) return std::min({drain_until_, ack_deadline_, abort_copy_at_});
-  Nanos next = std::min({loss_time_, probe_deadline(), held_until_, controller_.output().timer});
+  Nanos next = std::min({loss_time_, probe_deadline(), held_until_});
+  if (needs_timer_) next = std::min(next, controller_.output().timer);
   if (unacknowledged_ > 0) next = std::min(next, ack_deadline_);
   if (in_flight_packets_ == 0) next = std::min(next, credit_probe_);
   return next;
@@ -754,8 +773,8 @@ void Connection::update_pacing() {
   if (rate.is_zero() && rtt_.has_sample())
     rate = Rate(static_cast<std::uint64_t>(1.25 * output.cwnd_bytes * 8e9 /
                                            static_cast<double>(std::max<std::int64_t>(rtt_.smoothed().count, 1))));
-  const bool at_most = !max_rate_.is_zero() && (rate.is_zero() || max_rate_ < rate);
-  if (at_most) rate = max_rate_;
+  const bool at_most = !config_->max_rate.is_zero() && (rate.is_zero() || config_->max_rate < rate);
+  if (at_most) rate = config_->max_rate;
   // The window counts UDP payloads, max_rate counts what is on the wire, and so do the rates that begin with it.
   paced_overhead_ = at_most || controller_.algorithm().capabilities.rate_based ? overhead_ : 0;
   pacer_.set(rate, Bytes{pacing_burst_packets} * max_packet_, config_->pacing_quantum);
@@ -786,7 +805,7 @@ bool Connection::credit_final_due() const {
 
 Connection::Blocked Connection::blocked(Nanos now) {
   if (in_flight_ > 0 && static_cast<double>(in_flight_ + max_packet_) > controller_.output().cwnd_bytes) {
-    cwnd_limited_until_ = next_packet_number_;
+    cwnd_limited_until_ = sent_.end();
     return Blocked::window;
   }
   if (in_flight_packets_ >= config_->max_packets_in_flight) return Blocked::window;
@@ -822,7 +841,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   } else {
     credit_probe_ = Nanos::never();
   }
-  if (now >= abort_copy_at_) {
+  if (aborted_ && now >= abort_copy_at_) {
     close_due_ = true;
     abort_copy_at_ = --abort_copies_left_ > 0 ? now + probe_timeout() : Nanos::never();
   }
@@ -836,7 +855,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   wire::Header header;
   if (config_->full_integrity) header.flags |= wire::full_integrity;
   header.connection = peer_connection_;
-  header.packet_number = next_packet_number_;
+  header.packet_number = sent_.end();
   SentPacket record;
   record.sent = now;
   record.first_chunk = chunks_.end();
@@ -895,17 +914,21 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
       was_idle_ = true;
     }
   }
-  sent_.push(record);
-  ++next_packet_number_;
-  if (!eliciting) forget_finished(now);
-  const std::uint64_t span = next_packet_number_ - 1 - std::min(sent_.begin(), next_packet_number_ - 1);
+  // A packet that nobody acknowledges needs no record, except to keep the numbers of those around it.
+  if (!eliciting && sent_.empty()) {
+    sent_.skip();
+  } else {
+    sent_.push(record);
+    if (!eliciting) forget_finished(now);
+  }
+  const std::uint64_t span = sent_.end() - 1 - std::min(sent_.begin(), sent_.end() - 1);
   header.span = static_cast<std::uint32_t>(std::min<std::uint64_t>(span, ~std::uint32_t{0}));
   if (data_blocked == Blocked::no) {
     pacer_.on_sent(now, record.bytes + paced_overhead_);
     if (job_ != no_job) links_->jobs[job_].pacer.on_sent(now, record.bytes + overhead_);
   }
-  ++stats_.packets_sent;
-  stats_.bytes_sent += record.bytes;
+  ++packets_sent_;
+  bytes_sent_ += record.bytes;
   if (retransmission) ++stats_.retransmitted_packets;
   packet.header = writer.finish(header, payload);
   packet.payload = payload;

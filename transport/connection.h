@@ -76,11 +76,33 @@ struct TxQueue {
   }
 };
 
+/// What the acknowledgements of one burst have said to one connection.
+struct AckBatch {
+  cc::AckSample sample;
+  std::uint64_t largest_acked = 0;
+  bool has_acks = false;
+};
+
+/// Lends an AckBatch to each connection of a burst: memory that stays in the cache, which each connection's own would
+/// not.
+struct AckBatches {
+  std::vector<AckBatch> batches;      ///< as many as a burst
+  std::size_t used = 0;               ///< taken back by the shard after the burst
+  std::vector<RangeSet::Range> news;  ///< scratch of on_ack()
+
+  AckBatch* take() {
+    AckBatch& batch = batches[used++];
+    batch = {};
+    return &batch;
+  }
+};
+
 /// What a connection needs of its shard.
 struct ShardLinks {
   GrowableRing<Completion>* completions = nullptr;
   TxQueue* tx = nullptr;
   PayloadHolds* holds = nullptr;
+  AckBatches* acks = nullptr;
   std::span<JobState> jobs;
   ShardStats* stats = nullptr;
 };
@@ -94,7 +116,7 @@ struct BuiltPacket {
   Ecn ecn = Ecn::not_ect;
 };
 
-class Connection {
+class alignas(64) Connection {
  public:
   enum class State : std::uint8_t {
     connecting,  ///< CONNECT sent, no ACCEPT yet
@@ -120,7 +142,7 @@ class Connection {
   [[nodiscard]] std::uint32_t peer_connection() const { return peer_connection_; }
   [[nodiscard]] std::uint64_t nonce() const { return nonce_; }
   [[nodiscard]] std::uint8_t priority() const { return config_->priority; }
-  [[nodiscard]] std::uint64_t next_packet_number() const { return next_packet_number_; }
+  [[nodiscard]] std::uint64_t next_packet_number() const { return sent_.end(); }
 
   PostResult send(const std::byte* data, Bytes length, std::uint64_t tag);
   PostResult receive(std::byte* buffer, Bytes capacity, std::uint64_t tag);
@@ -147,6 +169,11 @@ class Connection {
   [[nodiscard]] std::uint32_t job() const { return job_; }
   static constexpr std::uint32_t no_job = ~std::uint32_t{0};
 
+  // Cache lines of a connection that a message touches.
+  static constexpr std::size_t line = 64;
+  static constexpr std::size_t receiver_lines = 7;
+  static constexpr std::size_t sender_lines = 12;
+
   [[nodiscard]] ConnectionStats stats() const;
 
   /// A message has come to its end in this burst: the program may answer, and what there is to send waits for the next
@@ -157,10 +184,22 @@ class Connection {
     return awaits;
   }
 
-  // Marks of the shard's work lists.
-  bool touched = false;
-  bool active = false;
-  bool waits_for_job = false;
+  /// Brings to the cache what a packet that arrives touches, if it `acknowledges` also that; or all that a message to
+  /// send touches. First the connection itself, and when that is there, what it points to.
+  void prefetch(bool acknowledges) const {
+    const auto* const at = reinterpret_cast<const std::byte*>(this);
+    const std::size_t lines = acknowledges ? sender_lines : receiver_lines;
+    for (std::size_t i = 0; i < lines; ++i) __builtin_prefetch(at + i * line, 1);
+  }
+  void prefetch_rings(bool acknowledges) const {
+    if (!acknowledges) {
+      receives_.prefetch();
+      return;
+    }
+    sends_.prefetch();
+    sent_.prefetch();
+    chunks_.prefetch();
+  }
 
  private:
   enum class ChunkKind : std::uint8_t { data, connect, accept, credit, ping, close };
@@ -282,29 +321,30 @@ class Connection {
   }
   void count_open_sends(std::int64_t more);
 
-  // Identity.
-  ConnectionId id_;
-  State state_ = State::connecting;
-  Address remote_;
-  std::uint32_t peer_connection_ = 0;
-  std::uint64_t nonce_ = 0;
-  std::shared_ptr<const ConnectionConfig> config_;
-  const ShardLinks* links_;
-  std::uint32_t job_ = no_job;
-  std::uint32_t max_packet_;
-  std::uint32_t overhead_;
-  std::uint32_t keeps_payload_from_;
+  // What a message touches stands together, a cache line after the other: with many connections each line is a miss. A
+  // receiver gets along with the first seven.
 
-  // Sending.
-  std::uint64_t next_packet_number_ = 0;  ///< always sent_.end()
-  GrowableRing<SentPacket> sent_;         ///< position = packet number
-  GrowableRing<Chunk> chunks_;
-  GrowableRing<SendMessage> sends_;  ///< position = message number
-  std::int64_t open_sends_ = 0;      ///< of them, those not completed
-  std::uint64_t next_message_ = 0;   ///< first message with unsent bytes
-  std::uint64_t credit_ = 0;         ///< messages below this may be sent
-  GrowableRing<Chunk> retransmit_;
-  bool connect_due_ = false;
+  // 0: whose it is, and the acknowledgement that is due.
+  alignas(line) const ShardLinks* links_;
+  std::shared_ptr<const ConnectionConfig> config_;
+  ConnectionId id_;
+  std::uint32_t peer_connection_ = 0;
+  std::uint32_t job_ = no_job;
+  std::uint32_t unacknowledged_ = 0;  ///< ack-eliciting packets since the last ACK
+  Address remote_;
+  State state_ = State::connecting;
+  bool ack_at_once_ = false;
+  bool finished_message_ = false;  ///< in this burst
+
+ public:
+  // Marks of the shard's work lists.
+  bool touched = false;
+  bool active = false;
+  bool waits_for_job = false;
+
+ private:
+  // 1: which packets were received, and what is to be told.
+  alignas(line) bool connect_due_ = false;
   bool accept_due_ = false;
   bool credit_due_ = false;
   bool credit_lost_ = false;        ///< a CREDIT: nobody knows what the peer knows
@@ -312,67 +352,104 @@ class Connection {
   bool peer_credit_final_ = false;  ///< the peer said so
   bool close_due_ = false;
   bool ping_due_ = false;
+  bool needs_timer_;  ///< the congestion controller does
+  bool any_acked_ = false;
+  bool was_idle_ = true;
+  bool ecn_works_ = true;
+  bool aborted_ = false;
+  bool last_was_marked_ = false;    ///< the ECN-capable packet received last
+  std::uint8_t received_hops_ = 0;  ///< of the packet of largest_received_time_
+  Nanos largest_received_time_;
+  Nanos ack_deadline_ = Nanos::never();
+  RangeSet received_;  ///< packet numbers
+  std::uint64_t received_floor_ = 0;
 
-  // Congestion and recovery.
-  cc::Controller controller_;
-  RttEstimator rtt_;
-  Nanos first_sample_ = Nanos::never();  ///< when rtt_ had its first
-  Pacer pacer_;
-  Rate max_rate_;
-  std::uint32_t paced_overhead_ = 0;  ///< per packet
+  // 2: what is received, and whether anything is in flight.
+  alignas(line) GrowableRing<ReceiveMessage> receives_;  ///< position = message number
+  std::uint64_t advertised_credit_ = 0;
   Bytes in_flight_ = 0;
   std::uint32_t in_flight_packets_ = 0;
-  std::uint64_t largest_acked_ = 0;
-  bool any_acked_ = false;
-  std::uint64_t loss_cursor_ = 0;      ///< no packet below is in flight
-  RangeSet acked_;                     ///< packet numbers of sent_ whose acknowledgement has been seen
-  std::vector<RangeSet::Range> news_;  ///< scratch of on_ack()
-  std::uint64_t recovery_until_ = 0;   ///< packets below were sent before the last congestion response
-  std::uint32_t packet_threshold_ = 3;
-  Nanos loss_time_ = Nanos::never();
-  Nanos last_eliciting_sent_;
-  Nanos last_progress_;
-  std::uint32_t probe_count_ = 0;  ///< timeouts in a row
   std::uint32_t probes_due_ = 0;
-  std::uint32_t episode_lost_ = 0;
-  std::uint32_t episode_spurious_ = 0;
-  std::uint64_t cwnd_limited_until_ = 0;
-  Bytes app_limited_until_ = 0;  ///< in terms of delivered_
-  std::uint64_t round_end_ = 0;
-  std::uint64_t rounds_ = 0;
+  Nanos loss_time_ = Nanos::never();
+
+  // 3: what is sent.
+  alignas(line) GrowableRing<SendMessage> sends_;  ///< position = message number
+  std::uint64_t next_message_ = 0;                 ///< first message with unsent bytes
+  std::uint64_t credit_ = 0;                       ///< messages below this may be sent
+  Nanos held_until_ = Nanos::never();              ///< by pacing, or by the job's phase gate
+  Nanos credit_probe_ = Nanos::never();
+
+  // 4: in which packets.
+  alignas(line) GrowableRing<SentPacket> sent_;  ///< position = packet number; its end is the next packet's
+  GrowableRing<Chunk> chunks_;
+
+  // 5
+  alignas(line) std::uint64_t packets_received_ = 0;
+  std::uint64_t packets_sent_ = 0;
+  Bytes bytes_sent_ = 0;
+  wire::EcnCounts counts_;
+  std::int64_t open_sends_ = 0;  ///< of sends_, those not completed
+  std::uint32_t max_packet_;
+  std::uint32_t keeps_payload_from_;
+  std::uint32_t overhead_;
+  std::uint32_t paced_overhead_ = 0;  ///< per packet
+
+  // 6: what is sent again, and the delivery rate.
+  alignas(line) GrowableRing<Chunk> retransmit_;
   Bytes delivered_ = 0;
   Nanos delivered_time_;
   Nanos first_sent_;
-  Nanos held_until_ = Nanos::never();  ///< by pacing, or by the job's phase gate
-  Nanos credit_probe_ = Nanos::never();
-  bool was_idle_ = true;
-  bool ecn_works_ = true;
-  wire::EcnCounts peer_counts_;
+  Bytes app_limited_until_ = 0;  ///< in terms of delivered_
 
-  // What the current batch of acknowledgements has said so far.
-  cc::AckSample batch_;
-  bool batch_has_acks_ = false;
-  std::uint64_t batch_largest_acked_ = 0;
+  // 7: from here on only a sender's.
+  alignas(line) RttEstimator rtt_;
+  Nanos last_eliciting_sent_;
+  Nanos last_progress_;
+  std::uint32_t probe_count_ = 0;  ///< timeouts in a row
+  std::uint32_t packet_threshold_ = 3;
 
-  // Receiving.
-  GrowableRing<ReceiveMessage> receives_;  ///< position = message number
-  std::uint64_t advertised_credit_ = 0;
-  RangeSet received_;  ///< packet numbers
-  std::uint64_t received_floor_ = 0;
-  Nanos largest_received_time_;
-  std::uint8_t received_hops_ = 0;  ///< of the same packet
-  bool last_was_marked_ = false;    ///< the ECN-capable packet received last
-  wire::EcnCounts counts_;
-  std::uint32_t unacknowledged_ = 0;  ///< ack-eliciting packets since the last ACK
-  bool ack_at_once_ = false;
-  bool finished_message_ = false;  ///< in this burst
-  Nanos ack_deadline_ = Nanos::never();
+  // 8
+  alignas(line) RangeSet acked_;  ///< packet numbers of sent_ whose acknowledgement has been seen
+  std::uint64_t largest_acked_ = 0;
+  std::uint64_t loss_cursor_ = 0;     ///< no packet below is in flight
+  std::uint64_t recovery_until_ = 0;  ///< packets below were sent before the last congestion response
+  std::uint64_t round_end_ = 0;
+  std::uint64_t cwnd_limited_until_ = 0;
+
+  // 9 and 10
+  alignas(line) AckBatch* batch_ =
+      nullptr;  ///< what the burst has acknowledged so far, lent by the shard; null: nothing
+  std::uint64_t rounds_ = 0;
+  Rate delivery_rate_;
+  Bytes lost_bytes_ = 0;  ///< since the controller was last told
+  std::uint32_t lost_packets_ = 0;
+  std::uint32_t episode_lost_ = 0;
+  std::uint32_t episode_spurious_ = 0;
+  bool app_limited_ = false;  ///< when delivery_rate_ was measured
+  Pacer pacer_;
+
+  // 11 to 14: output and state of the congestion controller. Reno's ends within the first of them.
+  alignas(line) cc::Controller controller_;
+
+  // What is seldom looked at.
+  std::uint64_t nonce_ = 0;
+  Nanos first_sample_ = Nanos::never();  ///< when rtt_ had its first
   Nanos drain_until_ = Nanos::never();
-  bool aborted_ = false;
+  Nanos abort_copy_at_ = Nanos::never();  ///< never unless aborted_
   std::uint32_t abort_copies_left_ = 0;
-  Nanos abort_copy_at_ = Nanos::never();
-
-  ConnectionStats stats_;
+  wire::EcnCounts peer_counts_;
+  struct {
+    std::uint64_t retransmitted_packets = 0;
+    std::uint64_t lost_packets = 0;
+    std::uint64_t spurious_losses = 0;
+    std::uint64_t duplicate_packets = 0;
+    std::uint64_t congestion_events = 0;
+    std::uint64_t persistent_congestions = 0;
+    std::uint64_t ce_packets = 0;
+  } stats_;
 };
+
+// Every line that stands apart in the class is one, and a field too many makes one more.
+static_assert(sizeof(Connection) == 1088);
 
 }  // namespace mltcp

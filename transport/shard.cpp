@@ -93,7 +93,9 @@ Shard::Shard(PacketIo& io, const ShardConfig& config)
   completions_.reserve(256);
   touched_.reserve(limits_.burst);
   answers_.reserve(rx_bursts_per_poll * limits_.burst);
-  links_ = {.completions = &completions_, .tx = &tx_, .holds = &holds_, .jobs = jobs_, .stats = &stats_};
+  acks_.batches.resize(limits_.burst);
+  links_ = {
+      .completions = &completions_, .tx = &tx_, .holds = &holds_, .acks = &acks_, .jobs = jobs_, .stats = &stats_};
   rx_.resize(limits_.burst);
   tx_.packets.resize(limits_.burst);
   tx_.messages.resize(limits_.burst);
@@ -344,6 +346,7 @@ void Shard::receive_bursts(Nanos now, bool& more) {
         activate(*connection);
     }
     touched_.clear();
+    acks_.used = 0;
     if (count < rx_.size()) return;
   }
   more = true;

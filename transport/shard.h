@@ -180,6 +180,7 @@ class Shard final : public Pollable {
   std::vector<RxPacket> rx_;
   std::vector<std::byte> tx_buffers_;
   TxQueue tx_;
+  AckBatches acks_;
   ShardStats stats_;
   ShardLinks links_;
 };
