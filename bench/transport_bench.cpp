@@ -3,16 +3,34 @@
 // acknowledge, process the acknowledgement. The bare ring loop (ring_loop_bench.cpp) is run beside it.
 //
 // Per packet: one data packet sent and acknowledged. Per message: the same for messages that share packets.
+//
+// Many connections: `connections` has the same messages on 1 to 20,000 of them, with what can be switched off switched
+// off beside it, and `memory` what lines of memory cost that lie outside the caches. `ping_pong` is the round trip of
+// a message and its answer, `two_shards` two pairs of shards on two cores. bench/stages counts instructions by stage.
 #include <benchmark/benchmark.h>
-
 #include <malloc.h>
+#include <pthread.h>
+#include <rte_lcore.h>
+#include <sched.h>
 
+#include <algorithm>
+#include <barrier>
 #include <cstdio>
 #include <ctime>
 #include <exception>
 #include <memory>
+#include <string>
+#include <thread>
 #include <vector>
 
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#else
+#define CALLGRIND_START_INSTRUMENTATION
+#define CALLGRIND_STOP_INSTRUMENTATION
+#endif
+
+#include "mltcp/base/random.h"
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/ring_io.h"
 #include "mltcp/transport/shard.h"
@@ -32,12 +50,12 @@ double thread_nanos() {
 
 /// Two hosts on one wire.
 struct Wire {
-  Wire(std::uint32_t mtu, const dpdk::RingIoOptions& options)
-      : pool("bench", 8191, mtu + 14),
-        ab("ab", 1024),
-        ba("ba", 1024),
-        a("a", Address::v4(0x0A010001, 4793), mtu, ba, ab, pool, options),
-        b("b", Address::v4(0x0A020001, 4793), mtu, ab, ba, pool, options) {}
+  Wire(std::uint32_t mtu, const dpdk::RingIoOptions& options, const std::string& name = "")
+      : pool("bench" + name, 8191, mtu + 14),
+        ab("ab" + name, 1024),
+        ba("ba" + name, 1024),
+        a("a" + name, Address::v4(0x0A010001, 4793), mtu, ba, ab, pool, options),
+        b("b" + name, Address::v4(0x0A020001, 4793), mtu, ab, ba, pool, options) {}
   dpdk::PacketPool pool;
   dpdk::PacketRing ab;
   dpdk::PacketRing ba;
@@ -128,74 +146,290 @@ BENCHMARK(transport)
     ->Args({8'000'000, no_checksums, 9000})
     ->Args({8'000'000, zero_copy | no_checksums, 9000});
 
-/// Messages of 32 bytes, as many as above at once, each on the next one of many connections. Beside it the memory that
-/// a connection takes, at both ends together: after the handshake, and when each has carried a message.
-void connections(benchmark::State& state) {
-  const auto count = static_cast<std::uint32_t>(state.range(0));
-  Wire wire(1500, {});
-  ShardConfig shards;
-  shards.max_connections = count;
-  Shard sender(wire.a, shards);
-  Shard receiver(wire.b, shards);
-  ConnectionConfig config;
-  config.pack_messages = false;
-  config.max_receives = config.max_sends = 64;
-  receiver.listen(config);
-  std::vector<std::byte> out(32);
-  std::vector<std::byte> in(32);
-  std::vector<ConnectionId> ids;
-  ids.reserve(count);
-  std::uint64_t messages = 0;
-  std::uint32_t connected = 0;
-  std::size_t next = 0;
-  const auto send = [&] {
-    sender.send(ids[next], out, 0);
-    if (++next == ids.size()) next = 0;
-  };
-  const auto turn = [&] {
-    const Nanos now = eal->clock().now();
-    sender.poll(now);
-    receiver.poll(now);
-    Completion done[64];
-    while (const std::size_t taken = receiver.take_completions(done))
-      for (std::size_t i = 0; i < taken; ++i)
-        for (std::uint32_t n = done[i].kind == Completion::Kind::accepted ? (count == 1 ? 64 : 4) : 1; n > 0; --n)
-          receiver.receive(done[i].connection, in, 0);
-    while (const std::size_t taken = sender.take_completions(done))
-      for (std::size_t i = 0; i < taken; ++i) {
-        if (done[i].kind == Completion::Kind::connected) ++connected;
-        if (done[i].kind != Completion::Kind::sent) continue;
-        ++messages;
-        send();
-      }
-  };
-  const auto heap = [] { return static_cast<double>(mallinfo2().uordblks + mallinfo2().hblkhd); };
-  const double before = heap();
-  while (ids.size() < count) {
-    for (int i = 0; i < 32 && ids.size() < count; ++i)
-      ids.push_back(sender.connect(wire.b.address(), config, eal->clock().now()));
-    turn();
+enum ConnectionOptions {
+  own_credit = 1,   ///< news of credit in packets of its own
+  at_once = 2,      ///< messages are acknowledged by the poll that receives them
+  no_prefetch = 4,  ///< cache lines are fetched when they are used
+  answered = 8,     ///< each message is answered by one of the same length
+  few_in_use = 16,  ///< messages go over 64 of the connections, which change after 4096 messages
+};
+
+/// Two shards with `count` connections between them, and 64 messages of 32 bytes under way in all, each on the next
+/// connection of a shuffled list and in a packet of its own.
+class ManyConnections {
+ public:
+  ManyConnections(std::uint32_t count, std::int64_t options, const std::string& name = "")
+      : wire_(1500, {}, name),
+        options_(options),
+        count_(count),
+        sender_(wire_.a, shards(count, options)),
+        receiver_(wire_.b, shards(count, options)) {
+    config_.pack_messages = false;
+    config_.max_receives = config_.max_sends = 64;
+    config_.credit_in_acks = (options & own_credit) == 0;
+    config_.await_answer = (options & at_once) == 0;
+    receiver_.listen(config_);
+    ids_.reserve(count);
+    const double before = heap();
+    while (ids_.size() < count) {
+      for (int i = 0; i < 32 && ids_.size() < count; ++i)
+        ids_.push_back(sender_.connect(wire_.b.address(), config_, eal->clock().now()));
+      turn();
+    }
+    while (connected_ < count) turn();
+    opened_bytes = (heap() - before) / count;
+    Random random(1);
+    for (std::size_t i = ids_.size(); i > 1; --i) std::swap(ids_[i - 1], ids_[random.below(i)]);
+    send(outstanding);
+    while (messages < 2 * std::uint64_t{count} + 1000) turn();
+    used_bytes = (heap() - before) / count;
+    messages = 0;
   }
-  while (connected < count) turn();
-  const double opened = heap();
-  for (int i = 0; i < outstanding; ++i) send();
-  while (messages < 2 * std::uint64_t{count} + 1000) turn();
-  const double used = heap();
-  messages = 0;
-  const auto packets = [&] { return sender.stats().packets_sent + receiver.stats().packets_sent; };
-  const std::uint64_t packets_before = packets();
+
+  void turn() {
+    const Nanos now = eal->clock().now();
+    sender_.poll(now);
+    receiver_.poll(now);
+    Completion done[64];
+    while (const std::size_t taken = receiver_.take_completions(done))
+      for (std::size_t i = 0; i < taken; ++i) {
+        if (done[i].kind == Completion::Kind::accepted) {
+          for (std::uint32_t n = buffers(); n > 0; --n) receiver_.receive(done[i].connection, in_, 0);
+        } else if (done[i].kind == Completion::Kind::received) {
+          receiver_.receive(done[i].connection, in_, 0);
+          if ((options_ & answered) != 0) receiver_.send(done[i].connection, out_, 0);
+        }
+      }
+    while (const std::size_t taken = sender_.take_completions(done)) {
+      std::size_t finished = 0;
+      for (std::size_t i = 0; i < taken; ++i) {
+        if (done[i].kind == Completion::Kind::connected) {
+          ++connected_;
+          if ((options_ & answered) != 0)
+            for (std::uint32_t n = buffers(); n > 0; --n) sender_.receive(done[i].connection, in_, 0);
+        } else if (done[i].kind == Completion::Kind::received) {
+          sender_.receive(done[i].connection, in_, 0);
+          ++finished;
+        } else if (done[i].kind == Completion::Kind::sent && (options_ & answered) == 0) {
+          ++finished;
+        }
+      }
+      messages += finished;
+      send(finished);
+    }
+  }
+  [[nodiscard]] std::uint64_t packets() const { return sender_.stats().packets_sent + receiver_.stats().packets_sent; }
+
+  std::uint64_t messages = 0;  ///< finished; with answers a message and its answer count as one
+  double opened_bytes = 0;     ///< memory of a connection, both ends together, after the handshake
+  double used_bytes = 0;       ///< and when each has carried a message
+
+ private:
+  static ShardConfig shards(std::uint32_t count, std::int64_t options) {
+    ShardConfig config;
+    config.max_connections = count;
+    config.prefetch = (options & no_prefetch) == 0;
+    return config;
+  }
+  static double heap() { return static_cast<double>(mallinfo2().uordblks + mallinfo2().hblkhd); }
+  [[nodiscard]] std::uint32_t buffers() const { return count_ == 1 ? 64 : 4; }
+
+  void send(std::size_t number) {
+    ConnectionId next[64];
+    for (std::size_t i = 0; i < number; ++i) {
+      if ((options_ & few_in_use) != 0) {
+        next[i] = ids_[(sent_ / 4096 * outstanding + sent_ % outstanding) % ids_.size()];
+        ++sent_;
+      } else {
+        next[i] = ids_[sent_];
+        if (++sent_ == ids_.size()) sent_ = 0;
+      }
+    }
+    if (count_ > 1) sender_.prefetch({next, number});
+    for (std::size_t i = 0; i < number; ++i) sender_.send(next[i], out_, 0);
+  }
+
+  Wire wire_;
+  std::int64_t options_;
+  std::uint32_t count_;
+  Shard sender_;
+  Shard receiver_;
+  ConnectionConfig config_;
+  std::vector<std::byte> out_ = std::vector<std::byte>(32);
+  std::vector<std::byte> in_ = std::vector<std::byte>(32);
+  std::vector<ConnectionId> ids_;
+  std::uint32_t connected_ = 0;
+  std::size_t sent_ = 0;
+};
+
+void connections(benchmark::State& state) {
+  ManyConnections many(static_cast<std::uint32_t>(state.range(0)), state.range(1));
+  const std::uint64_t packets_before = many.packets();
+  CALLGRIND_START_INSTRUMENTATION;
   const double start = thread_nanos();
   for (auto _ : state)
-    for (int i = 0; i < 16; ++i) turn();
+    for (int i = 0; i < 16; ++i) many.turn();
   const double nanos = thread_nanos() - start;
-  state.SetItemsProcessed(static_cast<std::int64_t>(messages));
-  state.counters["packets/message"] = static_cast<double>(packets() - packets_before) / static_cast<double>(messages);
-  state.counters["ns/message"] = nanos / static_cast<double>(messages);
-  state.counters["cycles/message"] = nanos * 1e-9 * eal->clock().ticks_per_second() / static_cast<double>(messages);
-  state.counters["bytes/opened"] = (opened - before) / count;
-  state.counters["bytes/used"] = (used - before) / count;
+  CALLGRIND_STOP_INSTRUMENTATION;
+  const auto messages = static_cast<double>(many.messages);
+  state.SetItemsProcessed(static_cast<std::int64_t>(many.messages));
+  state.counters["packets/message"] = static_cast<double>(many.packets() - packets_before) / messages;
+  state.counters["ns/message"] = nanos / messages;
+  state.counters["cycles/message"] = nanos * 1e-9 * eal->clock().ticks_per_second() / messages;
+  // A case runs several times, ever longer, and all of them are counted together by callgrind.
+  static std::uint64_t counted = 0;
+  counted += many.messages;
+  state.counters["messages"] = messages;
+  state.counters["counted_messages"] = static_cast<double>(counted);
+  state.counters["bytes/opened"] = many.opened_bytes;
+  state.counters["bytes/used"] = many.used_bytes;
 }
-BENCHMARK(connections)->Arg(1)->Arg(1000)->Arg(20'000);
+BENCHMARK(connections)
+    ->ArgNames({"", "options"})
+    ->ArgsProduct({{1, 100, 1000, 20'000}, {0, own_credit | at_once | no_prefetch}})
+    ->Args({20'000, no_prefetch})
+    ->Args({20'000, own_credit | at_once})
+    ->Args({20'000, at_once})
+    ->ArgsProduct({{1, 100, 1000, 20'000}, {answered, answered | own_credit | at_once | no_prefetch}})
+    ->Args({20'000, few_in_use})
+    ->Args({20'000, few_in_use | answered});
+
+/// What lines of memory cost here: each waited for, as the next one's address is in it, and 32 of them asked for before
+/// the first is looked at.
+void memory(benchmark::State& state) {
+  const auto lines = static_cast<std::size_t>(state.range(0)) * (1U << 20) / 64;
+  const bool burst = state.range(1) != 0;
+  struct alignas(64) Line {
+    std::uint32_t next;
+  };
+  std::vector<Line> chain(lines);
+  std::vector<std::uint32_t> order(lines);
+  for (std::uint32_t i = 0; i < lines; ++i) order[i] = i;
+  Random random(1);
+  for (std::size_t i = lines; i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+  for (std::size_t i = 0; i < lines; ++i) chain[order[i]].next = order[(i + 1) % lines];
+  std::uint32_t at = 0;
+  std::size_t place = 0;
+  std::uint64_t read = 0;
+  const double start = thread_nanos();
+  for (auto _ : state) {
+    for (int n = 0; n < 1024; n += 32) {
+      if (burst) {
+        if (place + 32 > lines) place = 0;
+        for (std::size_t i = place; i < place + 32; ++i) __builtin_prefetch(&chain[order[i]]);
+        for (std::size_t i = place; i < place + 32; ++i) at ^= chain[order[i]].next;
+        place += 32;
+      } else {
+        for (int i = 0; i < 32; ++i) at = chain[at].next;
+      }
+    }
+    read += 1024;
+    benchmark::DoNotOptimize(at);
+  }
+  const double nanos = thread_nanos() - start;
+  state.counters["cycles/line"] = nanos * 1e-9 * eal->clock().ticks_per_second() / static_cast<double>(read);
+}
+BENCHMARK(memory)->ArgNames({"MiB", "burst"})->ArgsProduct({{1, 4, 48, 76}, {0, 1}});
+
+/// One message of 32 bytes there and one back at a time, both ends polled by turns: round trips as the program at one
+/// end sees them, from send() to the completion of the receive.
+void ping_pong(benchmark::State& state) {
+  Wire wire(1500, {0, state.range(0) == 0});
+  Shard a(wire.a, ShardConfig{});
+  Shard b(wire.b, ShardConfig{});
+  b.listen({});
+  const ConnectionId id = a.connect(wire.b.address(), {}, eal->clock().now());
+  ConnectionId peer = 0;
+  std::vector<std::byte> out(32);
+  std::vector<std::byte> in(32);
+  Completion done[16];
+  bool there = false;
+  const auto turn = [&] {
+    a.poll(eal->clock().now());
+    b.poll(eal->clock().now());
+    for (std::size_t i = 0, taken = b.take_completions(done); i < taken; ++i) {
+      if (done[i].kind == Completion::Kind::accepted)
+        for (int n = 0; n < 4; ++n) b.receive(peer = done[i].connection, in, 0);
+      if (done[i].kind != Completion::Kind::received) continue;
+      b.receive(peer, in, 0);
+      b.send(peer, out, 0);
+    }
+    for (std::size_t i = 0, taken = a.take_completions(done); i < taken; ++i)
+      there = there || done[i].kind == Completion::Kind::received;
+  };
+  while (peer == 0) turn();
+  std::vector<std::uint32_t> trips;
+  trips.reserve(20'000'000);
+  const auto trip = [&] {
+    a.receive(id, in, 0);
+    const Nanos start = eal->clock().now();
+    a.send(id, out, 0);
+    for (there = false; !there;) turn();
+    return static_cast<std::uint32_t>((eal->clock().now() - start).count);
+  };
+  for (int i = 0; i < 10'000; ++i) trip();
+  const std::uint64_t packets_before = a.stats().packets_sent + b.stats().packets_sent;
+  const double begin = thread_nanos();
+  for (auto _ : state) trips.push_back(trip());
+  const double nanos = thread_nanos() - begin;
+  const auto count = static_cast<double>(trips.size());
+  std::sort(trips.begin(), trips.end());
+  const auto quantile = [&](double q) { return static_cast<double>(trips[static_cast<std::size_t>(q * (count - 1))]); };
+  state.counters["p50_ns"] = quantile(0.5);
+  state.counters["p99_ns"] = quantile(0.99);
+  state.counters["p99.9_ns"] = quantile(0.999);
+  state.counters["cycles/trip"] = nanos * 1e-9 * eal->clock().ticks_per_second() / count;
+  state.counters["packets/trip"] =
+      static_cast<double>(a.stats().packets_sent + b.stats().packets_sent - packets_before) / count;
+}
+BENCHMARK(ping_pong)->ArgNames({"no_checksums"})->Arg(0)->Arg(1);
+
+/// Two threads on two cores, each with a pair of shards and rings of its own, against one such thread alone. Messages
+/// per second of each thread's processor time, so that other load on the machine counts for little.
+void two_shards(benchmark::State& state) {
+  const std::vector<unsigned> cpus = dpdk::usable_cpus();
+  if (cpus.size() < 2) {
+    state.SkipWithError("needs two CPUs, and may use one");
+    return;
+  }
+  constexpr int turns = 20'000;
+  const auto run = [&](unsigned cpu, const char* name, std::barrier<>& together, double& rate) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+    rte_thread_register();  // for the packet pool's cache
+    {
+      ManyConnections one(1, 0, name);
+      for (int i = 0; i < turns / 10; ++i) one.turn();
+      together.arrive_and_wait();
+      one.messages = 0;
+      const double start = thread_nanos();
+      for (int i = 0; i < turns; ++i) one.turn();
+      rate = static_cast<double>(one.messages) / (thread_nanos() - start) * 1e9;
+    }
+    rte_thread_unregister();
+  };
+  double alone = 0;
+  double together = 0;
+  for (auto _ : state) {
+    double rates[3] = {};
+    {
+      std::barrier<> start(1);
+      std::thread(run, cpus[1], "0", std::ref(start), std::ref(rates[0])).join();
+    }
+    std::barrier<> start(2);
+    std::thread first(run, cpus[0], "1", std::ref(start), std::ref(rates[1]));
+    std::thread second(run, cpus[1], "2", std::ref(start), std::ref(rates[2]));
+    first.join();
+    second.join();
+    alone += rates[0];
+    together += rates[1] + rates[2];
+  }
+  state.counters["x_of_one"] = together / alone;
+  state.counters["messages/s"] = together / static_cast<double>(state.iterations());
+}
+BENCHMARK(two_shards)->Iterations(5)->Unit(benchmark::kMillisecond);
 
 void bare_ring(benchmark::State& state) {
   bench::RingLoop loop(static_cast<std::size_t>(state.range(0)), 32);

@@ -35,10 +35,10 @@ Connection::Connection(ConnectionId id, const Address& remote, std::shared_ptr<c
       needs_timer_(algorithm.capabilities.needs_timer),
       max_packet_(std::min<std::uint32_t>(limits.max_packet_bytes, 65'535)),
       keeps_payload_from_(limits.keeps_payload_from),
-      overhead_(limits.overhead_bytes),
       rtt_(config_->initial_rtt),
       last_eliciting_sent_(now),
       last_progress_(now),
+      overhead_(limits.overhead_bytes),
       controller_(algorithm, path()) {
   update_pacing();
 }
@@ -558,10 +558,9 @@ void Connection::end_of_batch(Nanos now) {
     episode_lost_ = episode_spurious_ = 0;
     recovery_until_ = 0;
   }
-  const std::uint64_t persistent_before = stats_.persistent_congestions;
-  detect_losses(now);
+  const bool persistent = detect_losses(now);
   // Marks that come with persistent congestion are of the same episode, which has left nothing to take.
-  if (sample.ce_packets > 0 && largest_acked >= recovery_until_ && stats_.persistent_congestions == persistent_before)
+  if (sample.ce_packets > 0 && largest_acked >= recovery_until_ && !persistent)
     on_congestion(cc::CongestionEvent::Cause::ecn, now);
   if (largest_acked >= round_end_) {
     ++rounds_;
@@ -589,9 +588,9 @@ void Connection::end_of_batch(Nanos now) {
 
 // ---- loss recovery --------------------------------------------------------------------------------------------------
 
-void Connection::detect_losses(Nanos now) {
+bool Connection::detect_losses(Nanos now) {
   loss_time_ = Nanos::never();
-  if (!any_acked_) return;
+  if (!any_acked_) return false;
   const Nanos delay = rtt_.loss_delay(config_->timer_granularity);
   const Nanos late = now - delay;
   Nanos run_begin = Nanos::never();  // of losses with nothing acknowledged in between
@@ -618,7 +617,7 @@ void Connection::detect_losses(Nanos now) {
     ++lost;
   }
   loss_cursor_ = std::min(number, sent_.end());
-  if (lost == 0) return;
+  if (lost == 0) return false;
   stats_.lost_packets += lost;
   if (largest_lost >= recovery_until_) {
     on_congestion(cc::CongestionEvent::Cause::loss, now);
@@ -628,12 +627,12 @@ void Connection::detect_losses(Nanos now) {
     episode_lost_ += lost;
   }
   // Persistent congestion (RFC 9002 section 7.6): nothing got through for three probe timeouts.
-  if (longest_run > probe_timeout() * 3) {
-    ++stats_.persistent_congestions;
-    controller_.on_timeout(now);
-    episode_lost_ = 0;
-    recovery_until_ = 0;
-  }
+  if (longest_run <= probe_timeout() * 3) return false;
+  ++stats_.persistent_congestions;
+  controller_.on_timeout(now);
+  episode_lost_ = 0;
+  recovery_until_ = 0;
+  return true;
 }
 
 void Connection::on_lost_packet(SentPacket& packet) {
@@ -841,9 +840,11 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   } else {
     credit_probe_ = Nanos::never();
   }
-  if (aborted_ && now >= abort_copy_at_) {
-    close_due_ = true;
-    abort_copy_at_ = --abort_copies_left_ > 0 ? now + probe_timeout() : Nanos::never();
+  if (aborted_) [[unlikely]] {
+    if (now >= abort_copy_at_) {
+      close_due_ = true;
+      abort_copy_at_ = --abort_copies_left_ > 0 ? now + probe_timeout() : Nanos::never();
+    }
   }
   const bool control =
       connect_due_ || (accept_due_ && state_ != State::draining) || close_due_ || ping_due_ || credit_urgent();
@@ -856,9 +857,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   if (config_->full_integrity) header.flags |= wire::full_integrity;
   header.connection = peer_connection_;
   header.packet_number = sent_.end();
-  SentPacket record;
-  record.sent = now;
-  record.first_chunk = chunks_.end();
+  const std::uint64_t first_chunk = chunks_.end();
   // ACCEPT comes first: without it a client takes nothing.
   write_control(writer, data_blocked == Blocked::no);
   if (unacknowledged_ > 0 && state_ != State::connecting) write_ack(writer, now);
@@ -880,10 +879,10 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
     }
   }
   if (job_ != no_job && data_blocked == Blocked::no) links_->jobs[job_].on_send(now);
-  record.chunk_count = static_cast<std::uint16_t>(chunks_.end() - record.first_chunk);
-  if (record.chunk_count == 0 && writer.used() == wire::header_bytes) return Blocked::nothing;
+  const std::uint64_t chunk_count = chunks_.end() - first_chunk;
+  if (chunk_count == 0 && writer.used() == wire::header_bytes) return Blocked::nothing;
 
-  const bool eliciting = record.chunk_count > 0;
+  const bool eliciting = chunk_count > 0;
   if (eliciting) {
     // A window of hardly a packet would wait for an acknowledgement that waits for another packet.
     if (!has_data() || probing || controller_.output().cwnd_bytes < 2.0 * max_packet_) header.flags |= wire::ack_now;
@@ -895,18 +894,24 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
     header.tag = {job.number, static_cast<std::uint16_t>(job.augmentation.tracker.iteration()),
                   static_cast<std::uint16_t>(job.augmentation.tracker.bytes_ratio() * 65'535)};
   }
-  record.bytes = static_cast<std::uint32_t>(writer.used() + payload.size());
+  const auto bytes = static_cast<std::uint32_t>(writer.used() + payload.size());
   if (eliciting) {
     if (in_flight_packets_ == 0) {
       first_sent_ = delivered_time_ = now;
       last_progress_ = now;
     }
-    record.state = PacketState::in_flight;
+    // Written where it stays: what is put together first and copied then waits for its own stores.
+    SentPacket& record = sent_.push_reused();
+    record.sent = now;
     record.first_sent = first_sent_;
-    record.delivered = delivered_;
     record.delivered_time = delivered_time_;
+    record.delivered = delivered_;
+    record.first_chunk = first_chunk;
+    record.bytes = bytes;
+    record.chunk_count = static_cast<std::uint16_t>(chunk_count);
+    record.state = PacketState::in_flight;
     record.app_limited = delivered_ < app_limited_until_;
-    in_flight_ += record.bytes;
+    in_flight_ += bytes;
     ++in_flight_packets_;
     last_eliciting_sent_ = now;
     if (!has_data()) {
@@ -917,18 +922,18 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   // A packet that nobody acknowledges needs no record, except to keep the numbers of those around it.
   if (!eliciting && sent_.empty()) {
     sent_.skip();
-  } else {
-    sent_.push(record);
-    if (!eliciting) forget_finished(now);
+  } else if (!eliciting) {
+    sent_.push({});
+    forget_finished(now);
   }
   const std::uint64_t span = sent_.end() - 1 - std::min(sent_.begin(), sent_.end() - 1);
   header.span = static_cast<std::uint32_t>(std::min<std::uint64_t>(span, ~std::uint32_t{0}));
   if (data_blocked == Blocked::no) {
-    pacer_.on_sent(now, record.bytes + paced_overhead_);
-    if (job_ != no_job) links_->jobs[job_].pacer.on_sent(now, record.bytes + overhead_);
+    pacer_.on_sent(now, bytes + paced_overhead_);
+    if (job_ != no_job) links_->jobs[job_].pacer.on_sent(now, bytes + overhead_);
   }
   ++packets_sent_;
-  bytes_sent_ += record.bytes;
+  bytes_sent_ += bytes;
   if (retransmission) ++stats_.retransmitted_packets;
   packet.header = writer.finish(header, payload);
   packet.payload = payload;

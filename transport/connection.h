@@ -271,7 +271,8 @@ class alignas(64) Connection {
   void drop_unsendable();
 
   // Loss recovery.
-  void detect_losses(Nanos now);
+  /// Returns whether congestion persists.
+  bool detect_losses(Nanos now);
   void on_lost_packet(SentPacket& packet);
   void on_probe_timeout(Nanos now);
   void requeue(const Chunk& chunk);
@@ -391,8 +392,7 @@ class alignas(64) Connection {
   std::int64_t open_sends_ = 0;  ///< of sends_, those not completed
   std::uint32_t max_packet_;
   std::uint32_t keeps_payload_from_;
-  std::uint32_t overhead_;
-  std::uint32_t paced_overhead_ = 0;  ///< per packet
+  AckBatch* batch_ = nullptr;  ///< what the burst has acknowledged so far, lent by the shard; null: nothing
 
   // 6: what is sent again, and the delivery rate.
   alignas(line) GrowableRing<Chunk> retransmit_;
@@ -417,15 +417,15 @@ class alignas(64) Connection {
   std::uint64_t cwnd_limited_until_ = 0;
 
   // 9 and 10
-  alignas(line) AckBatch* batch_ =
-      nullptr;  ///< what the burst has acknowledged so far, lent by the shard; null: nothing
-  std::uint64_t rounds_ = 0;
+  alignas(line) std::uint64_t rounds_ = 0;
   Rate delivery_rate_;
   Bytes lost_bytes_ = 0;  ///< since the controller was last told
   std::uint32_t lost_packets_ = 0;
   std::uint32_t episode_lost_ = 0;
   std::uint32_t episode_spurious_ = 0;
-  bool app_limited_ = false;  ///< when delivery_rate_ was measured
+  bool app_limited_ = false;          ///< when delivery_rate_ was measured
+  std::uint32_t overhead_;            ///< per packet on the wire
+  std::uint32_t paced_overhead_ = 0;  ///< of it, what the pacer counts
   Pacer pacer_;
 
   // 11 to 14: output and state of the congestion controller. Reno's ends within the first of them.

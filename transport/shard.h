@@ -51,6 +51,9 @@ class Shard final : public Pollable {
   PostResult send(ConnectionId id, std::span<const std::byte> message, std::uint64_t tag);
   /// Sends `length` bytes that do not exist; only over a datapath with virtual payloads.
   PostResult send_virtual(ConnectionId id, Bytes length, std::uint64_t tag);
+  /// A hint: the program is about to send on these connections. Worth its cost where there are many connections, more
+  /// than the cache holds, and several ids: what sends would wait for one by one is fetched for all together.
+  void prefetch(std::span<const ConnectionId> ids) const;
   /// Provides the buffer for the next message without one. The shard writes to it until its completion. An end that
   /// only receives is not told when its peer dies without a word: where that matters, use a time limit of your own.
   PostResult receive(ConnectionId id, std::span<std::byte> buffer, std::uint64_t tag);
@@ -136,6 +139,7 @@ class Shard final : public Pollable {
   /// All connections of the job look again whether they may send.
   void activate_all(JobId job);
   void receive_bursts(Nanos now, bool& more);
+  void prefetch_burst(std::span<const RxPacket> packets);
   void on_packet(const RxPacket& packet, Nanos now);
   void deliver(Connection& connection, const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
                Nanos now);
@@ -177,7 +181,13 @@ class Shard final : public Pollable {
   std::vector<std::uint32_t> answers_;  ///< connections for which the next poll sends, see awaits_answer()
   DeadlineHeap deadlines_;              ///< connections, then jobs
 
+  struct Fetch {
+    const Connection* connection = nullptr;
+    std::uint32_t index = 0;
+    bool acknowledges = false;
+  };
   std::vector<RxPacket> rx_;
+  std::vector<Fetch> fetches_;  ///< scratch of prefetch_burst()
   std::vector<std::byte> tx_buffers_;
   TxQueue tx_;
   AckBatches acks_;

@@ -126,6 +126,8 @@ struct ShardConfig {
   std::uint32_t max_completions = 1 << 16;  ///< not taken; posting waits beyond
   /// Sends whose bytes a datapath may read where they lie, at once; further ones are copied. 0 to 65535; 0 = all.
   std::uint32_t max_zero_copy_sends = 1024;
+  /// The connections of a burst of packets are brought to the cache together before the first is worked on.
+  bool prefetch = true;
   /// Of connection ids and nonces. Where peers of an earlier run of the program may still be there, not always the
   /// same: they would take packets of the new run for the old one's.
   std::uint64_t seed = 1;

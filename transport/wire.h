@@ -263,4 +263,9 @@ std::optional<JobTag> peek_job_tag(std::span<const std::byte> packet);
 /// this protocol, or none yet. Checks magic and length, not the checksum.
 std::uint32_t peek_connection(std::span<const std::byte> packet);
 
+/// Whether the first frame is an ACK, of what peek_connection() knows. Nothing is checked but the length.
+inline bool peek_ack(std::span<const std::byte> packet) {
+  return packet.size() > header_bytes && packet[header_bytes] == std::byte{static_cast<std::uint8_t>(FrameType::ack)};
+}
+
 }  // namespace mltcp::wire
