@@ -28,6 +28,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <mutex>
 #include <random>
 #include <string_view>
@@ -466,14 +467,25 @@ struct Port::Impl {
   }
 
   int make_ring_port() {
-    std::vector<rte_ring*> all;
+    std::vector<rte_ring*> receive;
+    std::vector<rte_ring*> send;
     for (std::uint16_t queue = 0; queue < config.queues; ++queue) {
-      rings.push_back(std::make_unique<PacketRing>(fmt::format("{}{}", name.target, queue), plan.descriptors));
-      all.push_back(rings.back()->get());
+      receive.push_back(ring(name.target, queue));
+      send.push_back(name.arguments.empty() ? receive.back() : ring(name.arguments, queue));
     }
-    const int port =
-        rte_eth_from_rings(name.target.c_str(), all.data(), config.queues, all.data(), config.queues, rte_socket_id());
+    const int port = rte_eth_from_rings(name.target.c_str(), receive.data(), config.queues, send.data(), config.queues,
+                                        rte_socket_id());
     return port < 0 ? -rte_errno : 0;
+  }
+
+  /// A ring of a wire, which the ports at both its ends own.
+  rte_ring* ring(const std::string& end, std::uint16_t queue) {
+    static std::map<std::string, std::weak_ptr<PacketRing>> all;
+    const std::string called = fmt::format("{}{}", end, queue);
+    std::shared_ptr<PacketRing> shared = all[called].lock();
+    if (shared == nullptr) all[called] = shared = std::make_shared<PacketRing>(called, plan.descriptors);
+    rings.push_back(shared);
+    return shared->get();
   }
 
   /// " (DPDK says: ...)" with the first complaint since the port was begun, which is nearest to the cause; or nothing.
@@ -687,6 +699,7 @@ struct Port::Impl {
       }
       sockets.clear();
     }
+    for (const auto& ring : rings) ring->drain();  // buffers of this port's pools, in both
     if (restore_promiscuous) interface->set_promiscuous(false);
     plugged = started = restore_promiscuous = false;
   }
@@ -697,7 +710,7 @@ struct Port::Impl {
   std::unique_ptr<NetInterface> interface;  ///< the kernel's end, if the port has one
   Plan plan;
   std::vector<std::unique_ptr<PacketPool>> pools;
-  std::vector<std::unique_ptr<PacketRing>> rings;  ///< Kind::ring
+  std::vector<std::shared_ptr<PacketRing>> rings;  ///< Kind::ring
   std::vector<int> sockets;                        ///< Kind::af_xdp: the driver's
   std::string device;
   std::string driver;
@@ -729,6 +742,10 @@ rte_mempool* Port::pool(std::uint16_t queue) const { return impl_->pools.at(queu
 int Port::socket() const { return std::max(rte_eth_dev_socket_id(impl_->id), 0); }
 const std::string& Port::driver() const { return impl_->driver; }
 const Port::OffloadsInUse& Port::offloads() const { return impl_->offloads; }
+bool Port::reads_by_dma() const { return impl_->name.kind == Kind::pci || impl_->name.kind == Kind::driver; }
+bool Port::sends_by_reference() const {
+  return impl_->offloads.multi_segments && (!reads_by_dma() || rte_eth_tx_done_cleanup(id(), 0, 0) >= 0);
+}
 bool Port::has_interrupts() const { return impl_->interrupts; }
 
 std::string Port::description() const {

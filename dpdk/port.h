@@ -110,6 +110,12 @@ class Port {
     bool multi_segments = false;
   };
   [[nodiscard]] const OffloadsInUse& offloads() const;
+  /// Whether a device reads what is sent, by addresses of its own (RegisteredMemory), or may: who knows what lies
+  /// behind a driver that was asked for in DPDK's words. Else it is the CPU that reads.
+  [[nodiscard]] bool reads_by_dma() const;
+  /// Whether send() may leave payloads where they lie: several segments are sent, and buffers are given back when they
+  /// are through, be there more to send or not.
+  [[nodiscard]] bool sends_by_reference() const;
   /// Whether all queues tell of a packet by a file that can be waited for (rte_eth_dev_rx_intr_ctl_q).
   [[nodiscard]] bool has_interrupts() const;
 

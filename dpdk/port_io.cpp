@@ -19,6 +19,7 @@
 #include "mltcp/base/handoff.h"
 #include "mltcp/base/ring.h"
 #include "mltcp/dpdk/burst.h"
+#include "mltcp/dpdk/frame_io.h"
 
 namespace mltcp::dpdk {
 namespace {
@@ -40,6 +41,16 @@ bool is_news(std::span<const std::byte> frame, std::uint16_t vlan) {
   return answer || announcement;
 }
 
+Address own_address(const PortHostConfig& config, std::uint16_t shard) {
+  Address address = config.address;
+  address.port = static_cast<std::uint16_t>(address.port + shard);
+  return address;
+}
+
+bool refers(const Port& port, const PortHostConfig& config) {
+  return config.zero_copy_from != 0 && port.sends_by_reference();
+}
+
 bool same_ip(const Address& a, const Address& b) { return a.ip == b.ip; }
 
 class QueueIo;
@@ -55,12 +66,26 @@ class QueueIo final : public PortIo {
         shard_(shard),
         vlan_(port.vlan()),
         base_port_(config.address.port),
-        frame_limit_(port.frame_bytes()),
+        mtu_(port.mtu()),
+        frame_limit_(port.mtu() + static_cast<std::uint32_t>(encap::kEthernetBytes + encap::kVlanBytes)),
         offloads_(port.offloads()),
         dscp_(config.dscp),
+        mac_(port.mac()),
         all_(all),
         pool_(port.pool(queue_)),
-        address_(config.address),
+        address_(own_address(config, shard)),
+        registered_(port.id()),
+        writer_({.pool = port.pool(queue_),
+                 .mac = port.mac(),
+                 .source = own_address(config, shard),
+                 .vlan = port.vlan(),
+                 .mtu = port.mtu(),
+                 .checksums = port.offloads().send_ip_checksum && port.offloads().send_udp_checksum
+                                  ? Checksums::port
+                                  : Checksums::software,
+                 .dscp = config.dscp,
+                 .by_reference = refers(port, config),
+                 .registered = port.reads_by_dma() ? &registered_ : nullptr}),
         neighbours_({.mac = port.mac(),
                      .own = config.address,
                      .prefix_bits = config.prefix_bits,
@@ -68,24 +93,12 @@ class QueueIo final : public PortIo {
                      .vlan = port.vlan()}),
         waiting_(config.waiting_packets),
         most_waiting_(config.waiting_packets) {
-    address_.port = static_cast<std::uint16_t>(config.address.port + shard);
-    const bool v4 = address_.is_v4();
-    const std::size_t network = (v4 ? encap::kIpv4Bytes : encap::kIpv6Bytes) + encap::kUdpBytes;
-    limits_.max_packet_bytes = port.mtu() - static_cast<std::uint32_t>(network);
-    limits_.overhead_bytes = static_cast<std::uint32_t>(encap::header_bytes(address_, vlan_));
+    limits_.max_packet_bytes = writer_.max_packet_bytes();
+    limits_.overhead_bytes = writer_.overhead_bytes();
     limits_.burst = burst;
     limits_.virtual_payload = false;
-    headers_.source = address_;
-    headers_.source_mac = port.mac();
-    headers_.vlan = vlan_;
-    offload_.ip = offloads_.send_ip_checksum && offloads_.send_udp_checksum;
-    offload_.udp = offload_.ip;
-    if (offload_.udp) {
-      const std::size_t ethernet = limits_.overhead_bytes - network;
-      send_lengths_ = rte_mbuf_tx_offload(ethernet, network - encap::kUdpBytes, 0, 0, 0, 0, 0);
-      send_flags_ = v4 ? RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_UDP_CKSUM
-                       : RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_UDP_CKSUM;
-    }
+    limits_.keeps_payload_from = refers(port, config) ? config.zero_copy_from : 0;
+    cleans_ = limits_.keeps_payload_from != 0 && port.reads_by_dma();
     if (shard == 0) {
       neighbours_.announce();
       control_ = true;
@@ -131,6 +144,9 @@ class QueueIo final : public PortIo {
       for (std::size_t i = 0; i < held_count_; ++i) count += accept(i, i < handed, out[count], now) ? 1U : 0U;
     } while (count == 0 && held_count_ != 0 && ++bursts < kMostIdleBursts);
     counters_.received_packets += count;
+    // Drivers give buffers back when there is more to send, and here somebody waits for his memory.
+    if (cleans_ && count == 0 && (++empty_ & 15) == 0) [[unlikely]]
+      rte_eth_tx_done_cleanup(port_, queue_, 0);
     if (control_ || now >= neighbours_.deadline()) [[unlikely]]
       serve_neighbours(now);
     return count;
@@ -150,13 +166,13 @@ class QueueIo final : public PortIo {
     for (std::size_t i = 0; i < count; ++i) {
       rte_mbuf* const mbuf = mbufs[i];
       const TxPacket& packet = packets[i];
-      if (!is_sendable(packet)) [[unlikely]] {
+      if (!writer_.is_sendable(packet)) [[unlikely]] {
         ++counters_.unsendable;
         free_packets(&mbufs[i], 1);
         continue;
       }
       const Route& route = route_to(*packet.destination, now);
-      fill(packet, route.mac, mbuf);
+      if (writer_.write(packet, route.mac, mbuf)) ++counters_.by_reference;
       if (route.state == Neighbours::State::known) [[likely]] {
         mbufs[ready++] = mbuf;
       } else if (route.state == Neighbours::State::asked && waiting_.size() < most_waiting_) {
@@ -224,13 +240,12 @@ class QueueIo final : public PortIo {
 
   /// Looks at the packet in held_[i]. True if it is one for the transport; else it is dealt with.
   bool accept(std::size_t i, bool handed_over, RxPacket& out, Nanos now) {
-    encap::Frame frame;
+    ReadFrame frame;
     const encap::Reject reject = check(i, frame);
     if (reject == encap::Reject::none) [[likely]] {
       const unsigned shard = unsigned{frame.headers.destination.port} - base_port_;
       if (shard == shard_) [[likely]] {
-        out = {frame.headers.source, frame.payload,          0,
-               frame.headers.ecn,    frame.headers.priority, encap::hops_of(frame.headers)};
+        out = packet_of(frame);
         return true;
       }
       if (shard < all_.size()) {
@@ -250,11 +265,14 @@ class QueueIo final : public PortIo {
     return false;
   }
 
-  encap::Reject check(std::size_t i, encap::Frame& frame) {
+  encap::Reject check(std::size_t i, ReadFrame& frame) {
     rte_mbuf* const mbuf = held_[i];
-    if (mbuf->pkt_len > frame_limit_) return encap::Reject::oversized;
+    if (is_oversized(mbuf, mtu_)) return encap::Reject::oversized;
     std::span<const std::byte> bytes = frame_of(mbuf);
-    if (mbuf->nb_segs != 1) [[unlikely]] {
+    std::span<const std::byte> tail;
+    if (has_tail(mbuf)) {
+      tail = frame_of(mbuf->next);
+    } else if (mbuf->nb_segs != 1) [[unlikely]] {
       if (linear_.empty()) return encap::Reject::oversized;
       std::byte* to = linear_.data() + i * frame_limit_;
       bytes = {to, mbuf->pkt_len};
@@ -269,12 +287,11 @@ class QueueIo final : public PortIo {
     const std::uint64_t flags = mbuf->ol_flags;
     const bool ip_good = verdict && (flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD;
     const bool udp_good = verdict && (flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_GOOD;
-    const encap::Reject reject = encap::parse(bytes, udp_good ? encap::VerifyUdp::no : encap::VerifyUdp::yes, frame,
-                                              ip_good ? encap::VerifyIp::no : encap::VerifyIp::yes, dscp_);
+    const encap::Reject reject = read_frame(bytes, tail, udp_good ? encap::VerifyUdp::no : encap::VerifyUdp::yes,
+                                            ip_good ? encap::VerifyIp::no : encap::VerifyIp::yes, dscp_, frame);
     if (reject != encap::Reject::none) return reject;
     const encap::Headers& headers = frame.headers;
-    return same_ip(headers.destination, address_) && headers.destination_mac == headers_.source_mac &&
-                   headers.vlan == vlan_
+    return same_ip(headers.destination, address_) && headers.destination_mac == mac_ && headers.vlan == vlan_
                ? encap::Reject::none
                : encap::Reject::not_for_us;
   }
@@ -283,12 +300,6 @@ class QueueIo final : public PortIo {
   void tell_all(rte_mbuf* news);
 
   // Sending.
-
-  [[nodiscard]] bool is_sendable(const TxPacket& packet) const {
-    return packet.destination != nullptr && packet.destination->is_v4() == address_.is_v4() &&
-           packet.header.size() + packet.payload.size() <= limits_.max_packet_bytes &&
-           (packet.payload.data() != nullptr || packet.payload.empty());
-  }
 
   /// What is known about a destination. Of those used lately it is at hand while nothing changes among neighbours.
   const Route& route_to(const Address& destination, Nanos now) {
@@ -303,33 +314,6 @@ class QueueIo final : public PortIo {
     control_ = true;
     route = {destination, neighbours_.generation(), found.state, found.mac};
     return route;
-  }
-
-  void fill(const TxPacket& packet, const encap::MacAddress& mac, rte_mbuf* mbuf) {
-    const std::size_t header = packet.header.size();
-    const std::size_t payload = packet.payload.size();
-    const std::size_t before = limits_.overhead_bytes;
-    std::byte* const frame = rte_pktmbuf_mtod(mbuf, std::byte*);
-    std::byte* const data = frame + before;
-    std::uint16_t partial = 0;
-    if (offload_.udp) {
-      std::memcpy(data, packet.header.data(), header);
-      if (payload != 0) std::memcpy(data + header, packet.payload.data(), payload);
-      mbuf->ol_flags |= send_flags_;
-      mbuf->tx_offload = send_lengths_;
-    } else {
-      partial = encap::copy_and_sum(data, packet.header.data(), header);
-      if (payload != 0) {
-        partial = encap::join(partial, encap::copy_and_sum(data + header, packet.payload.data(), payload), header);
-      }
-    }
-    headers_.destination = *packet.destination;
-    headers_.destination_mac = mac;
-    headers_.ecn = packet.ecn;
-    headers_.priority = packet.priority;
-    encap::write_headers(headers_, header + payload, partial, frame, dscp_, offload_);
-    mbuf->data_len = static_cast<std::uint16_t>(before + header + payload);
-    mbuf->pkt_len = mbuf->data_len;
   }
 
   /// Sends `count` packets, at most a burst; what the port does not take is kept for later.
@@ -401,18 +385,18 @@ class QueueIo final : public PortIo {
   const std::uint16_t shard_;
   const std::uint16_t vlan_;
   const std::uint16_t base_port_;
-  const std::uint32_t frame_limit_;
+  const std::uint32_t mtu_;
+  const std::uint32_t frame_limit_;  ///< of one with a tag
   const Port::OffloadsInUse offloads_;
   const encap::DscpMap dscp_;
+  const encap::MacAddress mac_;
   const Queues& all_;
   rte_mempool* const pool_;
   rte_ring* handover_ = nullptr;
   Address address_;
   Limits limits_;
-  encap::Headers headers_;
-  encap::Offload offload_;
-  std::uint64_t send_flags_ = 0;    ///< of packet buffers whose checksums the port fills in,
-  std::uint64_t send_lengths_ = 0;  ///< and their headers' lengths
+  RegisteredRanges registered_;
+  FrameWriter writer_;
   PortIoCounters counters_;
   std::array<Route, std::size_t{1} << kRouteBits> routes_{};
   Neighbours neighbours_;
@@ -424,6 +408,8 @@ class QueueIo final : public PortIo {
   std::array<rte_mbuf*, burst> backlog_{};
   std::size_t backlog_count_ = 0;
   std::vector<std::byte> linear_;  ///< a frame for each of held_, if they can come in segments
+  unsigned empty_ = 0;             ///< bursts received
+  bool cleans_ = false;            ///< has the port give back buffers that refer to payloads
   bool control_ = false;           ///< Neighbours may have something to send
   bool blocked_ = false;
 };

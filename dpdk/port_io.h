@@ -2,7 +2,8 @@
 // with a UDP port of its own, so that a process runs as many shards on a port as the port has queues.
 //
 // Around what the transport sends there is Ethernet (with the port's 802.1Q tag), IPv4 or IPv6, and UDP; checksums are
-// the port's work where it can do it. One copy each way: into a packet buffer, and out of it by the transport.
+// the port's work where it can do it. One copy each way at most: into a packet buffer, unless the port reads payloads
+// where they lie, and out of it by the transport.
 //
 // Shard i has queue i and UDP port `address.port + i`. Ports that take such a rule (rte_flow) put each packet into the
 // queue of its shard. Others choose a queue by a hash, and the PortIo that finds another's packet hands it over through
@@ -37,6 +38,9 @@ struct PortHostConfig {
   std::uint32_t prefix_bits = 24;  ///< of the segment, see NeighbourConfig like the next
   Address gateway{};
   encap::DscpMap dscp{};
+  /// Payloads of so many bytes and more are sent without a copy if the port can: it has offload multi_segments, and
+  /// a NIC reads them only from RegisteredMemory. 0: all are copied.
+  std::uint32_t zero_copy_from = 1024;
   std::uint32_t waiting_packets = 128;    ///< that wait for neighbours, per queue; 1 to 65536
   std::uint16_t shards = 0;               ///< 0: one for each queue; otherwise that or more, at most 1024
   std::uint32_t handover_packets = 1024;  ///< on their way to another shard, per shard; a power of two, 64 to 65536
@@ -45,6 +49,7 @@ struct PortHostConfig {
 struct PortIoCounters {
   std::uint64_t sent_packets = 0;      ///< taken by the port; address resolution not counted
   std::uint64_t received_packets = 0;  ///< given to the transport
+  std::uint64_t by_reference = 0;      ///< packets whose payload was not copied
   std::uint64_t port_full = 0;         ///< bursts that the full queue cut short
   std::uint64_t no_buffer = 0;         ///< calls of send() that the empty pool cut short
   std::uint64_t unsendable = 0;        ///< too long, to the other IP version, or without bytes; discarded

@@ -94,6 +94,19 @@ void parse_memif(std::string_view text, std::string_view rest, PortName& name) {
   }
 }
 
+void parse_ring(std::string_view text, std::string_view rest, PortName& name) {
+  constexpr std::string_view kCure = "for example ring:loop, or ring:left,to=right and ring:right,to=left";
+  constexpr std::string_view kTo = "to=";
+  const std::size_t comma = rest.find(',');
+  name.target = rest.substr(0, comma);
+  check_name(text, name.target, 15, "name", kCure);
+  if (comma == std::string_view::npos) return;
+  const std::string_view item = rest.substr(comma + 1);
+  if (!item.starts_with(kTo)) fail(text, fmt::format("{} is not to=NAME", in_quotes(item)), kCure);
+  name.arguments = item.substr(kTo.size());
+  check_name(text, name.arguments, 15, "name", kCure);
+}
+
 }  // namespace
 
 std::string_view to_text(Kind kind) {
@@ -143,8 +156,7 @@ PortName parse_port_name(std::string_view text) {
       break;
     }
     case Kind::ring:
-      check_name(text, rest, 15, "name", "for example ring:loop");
-      name.target = rest;
+      parse_ring(text, rest, name);
       break;
     default:
       check_name(text, rest, IFNAMSIZ - 1, "interface", "for example " + example);

@@ -4,7 +4,8 @@
 //   af_xdp:eth0                         a kernel interface through AF_XDP sockets; faster, Linux 5.11 or later
 //   memif:/run/m.sock,role=server,id=0  shared memory with another process; one end is the server
 //   tap:mltcp0                          a new kernel interface
-//   ring:loop                           a wire in this process whose end is its beginning, for tests
+//   ring:loop                           a wire in this process whose end is its beginning, for tests;
+//   ring:left,to=right                  and one to another port, ring:right,to=left
 //   pci:0000:3b:00.0                    a NIC that is bound to a DPDK driver (or to mlx4/mlx5); "pci:" may be left out
 //   net_null0,size=64                   DPDK's own words for a virtual device, when all else fails
 #pragma once
@@ -20,7 +21,7 @@ struct PortName {
   Kind kind = Kind::driver;
   /// The interface, path of the socket, name, PCI address with its domain in lower case, or DPDK's device name.
   std::string target;
-  std::string arguments;  ///< driver: what follows the first comma
+  std::string arguments;  ///< driver: what follows the first comma; ring: the port at the other end, empty: this one
   bool server = false;    ///< memif
   std::uint32_t id = 0;   ///< memif: tells several on one socket apart
 

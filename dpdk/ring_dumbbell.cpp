@@ -27,6 +27,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/handoff.h"
 #include "mltcp/dpdk/burst.h"
+#include "mltcp/dpdk/frame_io.h"
 #include "mltcp/dpdk/loop_time.h"
 #include "mltcp/dpdk/ring_port.h"
 #include "mltcp/transport/wire.h"
@@ -226,7 +227,7 @@ struct RingDumbbell::Impl {
     encap::Frame frame;
     encap::Reject reject = encap::Reject::oversized;
     int destination = -1;
-    if (packet->pkt_len <= frame_limit && packet->nb_segs == 1) [[likely]] {
+    if (packet->nb_segs == 1 && !is_oversized(packet, config.mtu)) [[likely]] {
       reject = encap::parse(frame_of(packet), encap::VerifyUdp::no, frame);
       if (reject == encap::Reject::none) {
         destination = host_at(frame.headers.destination);

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "mltcp/base/handoff.h"
 #include "mltcp/dpdk/burst.h"
+#include "mltcp/dpdk/frame_io.h"
 
 namespace mltcp::dpdk {
 namespace {
@@ -27,16 +27,21 @@ RingIo::RingIo(const std::string& name, const Address& address, std::uint32_t mt
       address_(address),
       receive_ring_(receive_ring),
       transmit_ring_(transmit_ring),
+      writer_(std::make_unique<FrameWriter>(
+          FrameWriter::Config{.pool = pool.get(),
+                              .mac = mac_of(address),
+                              .source = address,
+                              .mtu = mtu,
+                              .checksums = options.checksums ? Checksums::software : Checksums::ip_only,
+                              .by_reference = options.zero_copy_from > 0})),
       pool_(pool.get()),
-      options_(options),
-      frame_limit_(mtu + static_cast<std::uint32_t>(encap::kEthernetBytes)) {
-  limits_.max_packet_bytes = mtu - static_cast<std::uint32_t>(encap::kIpv4Bytes + encap::kUdpBytes);
-  limits_.overhead_bytes = encap::kIpv4OverheadBytes;
+      verify_(options.checksums ? encap::VerifyUdp::yes : encap::VerifyUdp::no),
+      mtu_(mtu) {
+  limits_.max_packet_bytes = writer_->max_packet_bytes();
+  limits_.overhead_bytes = writer_->overhead_bytes();
   limits_.burst = burst;
   limits_.virtual_payload = false;
   limits_.keeps_payload_from = options.zero_copy_from;
-  headers_.source = address;
-  headers_.source_mac = mac_of(address);
 }
 
 RingIo::~RingIo() { release(); }
@@ -79,11 +84,11 @@ std::size_t RingIo::send(std::span<const TxPacket> packets) {
   }
   std::size_t filled = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    if (fill(packets[i], mbufs[filled])) [[likely]] {
-      ++filled;
-    } else {
+    if (!writer_->is_sendable(packets[i])) [[unlikely]] {
       ++counters_.unsendable;
+      continue;
     }
+    writer_->write(packets[i], mac_of(*packets[i].destination), mbufs[filled++]);
   }
   const std::size_t sent = send_burst(host_port.id(), transmit_ring_, mbufs.data(), static_cast<std::uint16_t>(filled));
   free_packets(mbufs.data() + sent, count - sent);
@@ -101,93 +106,17 @@ void RingIo::release() {
   held_count_ = 0;
 }
 
-bool RingIo::fill(const TxPacket& packet, rte_mbuf* mbuf) {
-  const std::size_t header = packet.header.size();
-  const std::size_t payload = packet.payload.size();
-  const std::size_t bytes = header + payload;
-  if (packet.destination == nullptr || !packet.destination->is_v4() || bytes > limits_.max_packet_bytes ||
-      (packet.payload.data() == nullptr && payload != 0)) [[unlikely]] {
-    return false;
-  }
-  std::byte* const frame = rte_pktmbuf_mtod(mbuf, std::byte*);
-  std::byte* const data = frame + encap::kIpv4OverheadBytes;
-  rte_mbuf* rest = nullptr;
-  if (packet.hold != nullptr && options_.zero_copy_from > 0) rest = referring_to(packet.payload, *packet.hold);
-  std::uint16_t partial = 0;
-  if (options_.checksums) {
-    partial = encap::copy_and_sum(data, packet.header.data(), header);
-    if (payload != 0) {
-      partial = encap::join(partial,
-                            rest != nullptr ? encap::sum(packet.payload.data(), payload)
-                                            : encap::copy_and_sum(data + header, packet.payload.data(), payload),
-                            header);
-    }
-  } else {
-    std::memcpy(data, packet.header.data(), header);
-    if (payload != 0 && rest == nullptr) std::memcpy(data + header, packet.payload.data(), payload);
-  }
-  headers_.destination = *packet.destination;
-  headers_.destination_mac = mac_of(*packet.destination);
-  headers_.ecn = packet.ecn;
-  headers_.priority = packet.priority;
-  encap::write_headers(headers_, bytes, partial, frame);
-  if (!options_.checksums) std::memset(data - 2, 0, 2);  // UDP's own way to say that there is none
-  mbuf->pkt_len = static_cast<std::uint32_t>(encap::kIpv4OverheadBytes + bytes);
-  mbuf->data_len = static_cast<std::uint16_t>(mbuf->pkt_len - (rest != nullptr ? payload : 0));
-  if (rest != nullptr) {
-    mbuf->next = rest;
-    mbuf->nb_segs = 2;
-  }
-  return true;
-}
-
-rte_mbuf* RingIo::referring_to(std::span<const std::byte> payload, PayloadHold& hold) {
-  rte_mbuf* const mbuf = rte_pktmbuf_alloc(pool_);
-  if (mbuf == nullptr) [[unlikely]]
-    return nullptr;  // the payload is copied then
-  take_over(pool_);
-  // What DPDK keeps for it lies in the buffer's own room, which the payload leaves empty.
-  auto* const shared = reinterpret_cast<rte_mbuf_ext_shared_info*>(rte_mbuf_to_baddr(mbuf));
-  shared->free_cb = [](void* /*address*/, void* opaque) {
-    static_cast<PayloadHold*>(opaque)->packets.fetch_sub(1, std::memory_order_release);
-  };
-  shared->fcb_opaque = &hold;
-  rte_mbuf_ext_refcnt_set(shared, 1);
-  hold.packets.fetch_add(1, std::memory_order_relaxed);
-  // The other end only reads it.
-  rte_pktmbuf_attach_extbuf(mbuf, const_cast<std::byte*>(payload.data()), RTE_BAD_IOVA,
-                            static_cast<std::uint16_t>(payload.size()), shared);
-  mbuf->data_len = static_cast<std::uint16_t>(payload.size());
-  return mbuf;
-}
-
 encap::Reject RingIo::check(rte_mbuf* mbuf, RxPacket& packet) const {
-  if (mbuf->pkt_len > frame_limit_ || mbuf->nb_segs > 2) return encap::Reject::oversized;
-  encap::Layout layout;
-  const std::span<std::byte> first = frame_of(mbuf);
-  const encap::Reject reject = encap::parse_headers(first, mbuf->pkt_len, layout);
+  if (is_oversized(mbuf, mtu_) || mbuf->nb_segs > 2) return encap::Reject::oversized;
+  ReadFrame frame;
+  const std::span<const std::byte> tail =
+      mbuf->nb_segs == 2 ? std::span<const std::byte>(frame_of(mbuf->next)) : std::span<const std::byte>();
+  const encap::Reject reject =
+      read_frame(frame_of(mbuf), tail, verify_, encap::VerifyIp::yes, encap::kClassSelectors, frame);
   if (reject != encap::Reject::none) return reject;
-  if (layout.headers.destination != address_ || layout.headers.destination_mac != headers_.source_mac)
+  if (frame.headers.destination != address_ || frame.headers.destination_mac != mac_of(address_))
     return encap::Reject::not_for_us;
-  packet.bytes = first.subspan(layout.payload_offset);
-  packet.tail = {};
-  if (mbuf->nb_segs == 2) {
-    packet.tail = frame_of(mbuf->next);
-    if (packet.bytes.size() + packet.tail.size() != layout.payload_bytes) return encap::Reject::bad_length;
-  } else {
-    packet.bytes = packet.bytes.first(layout.payload_bytes);
-  }
-  if (options_.checksums) {
-    std::uint16_t sum = encap::sum(packet.bytes.data(), packet.bytes.size());
-    if (!packet.tail.empty())
-      sum = encap::join(sum, encap::sum(packet.tail.data(), packet.tail.size()), packet.bytes.size());
-    if (!encap::udp_checksum_holds(first, layout, sum)) return encap::Reject::bad_udp_checksum;
-  }
-  packet.source = layout.headers.source;
-  packet.virtual_bytes = 0;
-  packet.ecn = layout.headers.ecn;
-  packet.priority = layout.headers.priority;
-  packet.hops = encap::hops_of(layout.headers);
+  packet = packet_of(frame);
   return encap::Reject::none;
 }
 

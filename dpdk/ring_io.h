@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -16,6 +17,8 @@
 struct rte_mbuf;
 
 namespace mltcp::dpdk {
+
+class FrameWriter;
 
 using RejectCounters = std::array<std::uint64_t, encap::kRejects>;  ///< indexed by encap::Reject
 
@@ -71,22 +74,19 @@ class RingIo : public RingHost {
   std::uint64_t put = 0;  ///< packets put into the transmit ring
 
  private:
-  bool fill(const TxPacket& packet, rte_mbuf* mbuf);
-  /// A packet buffer that refers to `payload`; null if there is none.
-  rte_mbuf* referring_to(std::span<const std::byte> payload, PayloadHold& hold);
   encap::Reject check(rte_mbuf* mbuf, RxPacket& packet) const;
 
   Address address_;
   const PacketRing& receive_ring_;
   const PacketRing& transmit_ring_;
   Limits limits_;
-  encap::Headers headers_;
+  std::unique_ptr<FrameWriter> writer_;
   HostCounters counters_;
   std::array<rte_mbuf*, burst> held_{};
   std::size_t held_count_ = 0;
   rte_mempool* pool_;
-  RingIoOptions options_;
-  std::uint32_t frame_limit_;
+  encap::VerifyUdp verify_;
+  std::uint32_t mtu_;
   bool blocked_ = false;
 };
 

@@ -28,6 +28,7 @@ TEST(ParsePortName, ReadsEveryKind) {
   EXPECT_EQ(parse_port_name("af_xdp:ens1f0np0.100"), (PortName{Kind::af_xdp, "ens1f0np0.100", "", false, 0}));
   EXPECT_EQ(parse_port_name("tap:mltcp0"), (PortName{Kind::tap, "mltcp0", "", false, 0}));
   EXPECT_EQ(parse_port_name("ring:loop"), (PortName{Kind::ring, "loop", "", false, 0}));
+  EXPECT_EQ(parse_port_name("ring:left,to=right"), (PortName{Kind::ring, "left", "right", false, 0}));
   EXPECT_EQ(parse_port_name("net_null0,size=64,copy=1"),
             (PortName{Kind::driver, "net_null0", "size=64,copy=1", false, 0}));
 }
@@ -64,6 +65,8 @@ TEST(ParsePortName, TellsWhatIsWrongAndWhatToWrite) {
       {"memif:/m,id=-1", "\"id=-1\" is neither"},
       {"memif:/m,id=4294967296", "is neither"},
       {"memif:/m,", "\"\" is neither"},
+      {"ring:a,b", "\"b\" is not to=NAME"},
+      {"ring:a,to=", "it names no name"},
       {"pci:3b:00", "\"3b:00\" is no PCI address"},
       {"pci:0000:3b:00.8", "is no PCI address"},
       {"net_null0,size=6 4", "no spaces"},

@@ -1,0 +1,196 @@
+// Frames in packet buffers, written and read: what RingIo and PortIo do alike. Internal to this folder; needs DPDK's
+// headers.
+//
+// A frame is written into one buffer, its payload copied and summed in one pass. A payload that the transport holds
+// (TxPacket::hold) is not copied where the port can send from several segments: a second buffer is attached to the
+// user's bytes as an external one (rte_pktmbuf_attach_extbuf), and whoever frees it, driver, receiver or this end,
+// gives the hold back.
+#pragma once
+
+#include <rte_mbuf.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "mltcp/base/handoff.h"
+#include "mltcp/dpdk/burst.h"
+#include "mltcp/dpdk/registered_memory.h"
+#include "mltcp/transport/encapsulation.h"
+#include "mltcp/transport/packet_io.h"
+
+namespace mltcp::dpdk {
+
+/// Who computes the checksums of a frame that is sent.
+enum class Checksums : std::uint8_t {
+  software,
+  port,     ///< both, IP's and UDP's
+  ip_only,  ///< nobody UDP's: it tells that there is none, as IPv4 allows
+};
+
+class FrameWriter {
+ public:
+  struct Config {
+    rte_mempool* pool = nullptr;  ///< of the buffers that refer to payloads
+    encap::MacAddress mac{};
+    Address source;
+    std::uint16_t vlan = 0;
+    std::uint32_t mtu = 1500;
+    Checksums checksums = Checksums::software;
+    encap::DscpMap dscp{};
+    bool by_reference = false;  ///< payloads with a hold
+    /// Of these only those that the port can read by DMA; null: it reads as the CPU does.
+    RegisteredRanges* registered = nullptr;
+  };
+
+  explicit FrameWriter(const Config& config)
+      : config_(config),
+        overhead_(encap::header_bytes(config.source, config.vlan)),
+        network_((config.source.is_v4() ? encap::kIpv4Bytes : encap::kIpv6Bytes) + encap::kUdpBytes) {
+    headers_.source = config.source;
+    headers_.source_mac = config.mac;
+    headers_.vlan = config.vlan;
+    if (config.checksums != Checksums::port) return;
+    offload_ = {true, true};
+    lengths_ = rte_mbuf_tx_offload(overhead_ - network_, network_ - encap::kUdpBytes, 0, 0, 0, 0, 0);
+    flags_ = config.source.is_v4() ? RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_UDP_CKSUM
+                                   : RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_UDP_CKSUM;
+  }
+
+  [[nodiscard]] std::uint32_t overhead_bytes() const { return static_cast<std::uint32_t>(overhead_); }
+  /// Longest UDP payload.
+  [[nodiscard]] std::uint32_t max_packet_bytes() const { return config_.mtu - static_cast<std::uint32_t>(network_); }
+
+  /// Not too long, to an address of the source's IP version, and with bytes.
+  [[nodiscard]] bool is_sendable(const TxPacket& packet) const {
+    return packet.destination != nullptr && packet.destination->is_v4() == headers_.source.is_v4() &&
+           packet.header.size() + packet.payload.size() <= max_packet_bytes() &&
+           (packet.payload.data() != nullptr || packet.payload.empty());
+  }
+
+  /// Writes `packet`, which is sendable, as a frame to `destination` into the fresh buffer `mbuf`. True if its payload
+  /// was not copied.
+  bool write(const TxPacket& packet, const encap::MacAddress& destination, rte_mbuf* mbuf) {
+    const std::size_t header = packet.header.size();
+    const std::size_t payload = packet.payload.size();
+    std::byte* const frame = rte_pktmbuf_mtod(mbuf, std::byte*);
+    std::byte* const data = frame + overhead_;
+    rte_mbuf* rest = nullptr;
+    if (config_.by_reference && packet.hold != nullptr && payload != 0) rest = referring_to(packet);
+    std::uint16_t partial = 0;
+    if (config_.checksums == Checksums::software) {
+      partial = encap::copy_and_sum(data, packet.header.data(), header);
+      if (payload != 0) {
+        partial = encap::join(partial,
+                              rest != nullptr ? encap::sum(packet.payload.data(), payload)
+                                              : encap::copy_and_sum(data + header, packet.payload.data(), payload),
+                              header);
+      }
+    } else {
+      std::memcpy(data, packet.header.data(), header);
+      if (payload != 0 && rest == nullptr) std::memcpy(data + header, packet.payload.data(), payload);
+    }
+    headers_.destination = *packet.destination;
+    headers_.destination_mac = destination;
+    headers_.ecn = packet.ecn;
+    headers_.priority = packet.priority;
+    encap::write_headers(headers_, header + payload, partial, frame, config_.dscp, offload_);
+    if (config_.checksums == Checksums::ip_only) std::memset(data - 2, 0, 2);
+    mbuf->ol_flags |= flags_;
+    mbuf->tx_offload = lengths_;
+    mbuf->pkt_len = static_cast<std::uint32_t>(overhead_ + header + payload);
+    mbuf->data_len = static_cast<std::uint16_t>(mbuf->pkt_len - (rest != nullptr ? payload : 0));
+    if (rest == nullptr) return false;
+    mbuf->next = rest;
+    mbuf->nb_segs = 2;
+    return true;
+  }
+
+ private:
+  /// A buffer that refers to the payload; null, and the payload is copied, if there is none or the port can't read it.
+  rte_mbuf* referring_to(const TxPacket& packet) {
+    rte_iova_t iova = RTE_BAD_IOVA;
+    if (config_.registered != nullptr) {
+      if (!config_.registered->contain(packet.payload)) return nullptr;
+      iova = reinterpret_cast<rte_iova_t>(packet.payload.data());  // such ports address memory as the program does
+    }
+    rte_mbuf* const mbuf = rte_pktmbuf_alloc(config_.pool);
+    if (mbuf == nullptr) [[unlikely]]
+      return nullptr;
+    take_over(config_.pool);
+    // What DPDK keeps for it lies in the buffer's own room, which the payload leaves empty.
+    auto* const shared = reinterpret_cast<rte_mbuf_ext_shared_info*>(rte_mbuf_to_baddr(mbuf));
+    shared->free_cb = [](void* /*address*/, void* opaque) {
+      static_cast<PayloadHold*>(opaque)->packets.fetch_sub(1, std::memory_order_release);
+    };
+    shared->fcb_opaque = packet.hold;
+    rte_mbuf_ext_refcnt_set(shared, 1);
+    packet.hold->packets.fetch_add(1, std::memory_order_relaxed);
+    // It is only read.
+    rte_pktmbuf_attach_extbuf(mbuf, const_cast<std::byte*>(packet.payload.data()), iova,
+                              static_cast<std::uint16_t>(packet.payload.size()), shared);
+    mbuf->data_len = static_cast<std::uint16_t>(packet.payload.size());
+    return mbuf;
+  }
+
+  Config config_;
+  std::size_t overhead_;  ///< before a UDP payload
+  std::size_t network_;   ///< IP and UDP headers
+  encap::Headers headers_;
+  encap::Offload offload_;
+  std::uint64_t flags_ = 0;    ///< of buffers whose checksums the port fills in,
+  std::uint64_t lengths_ = 0;  ///< and the lengths of their headers
+};
+
+/// What was read of a frame.
+struct ReadFrame {
+  encap::Headers headers;
+  std::span<const std::byte> bytes;  ///< of the UDP payload, all but
+  std::span<const std::byte> tail;
+};
+
+/// The same for the transport.
+inline RxPacket packet_of(const ReadFrame& frame) {
+  const encap::Headers& headers = frame.headers;
+  return {headers.source, frame.bytes, 0, headers.ecn, headers.priority, encap::hops_of(headers), frame.tail};
+}
+
+/// Whether the frame is longer than its Ethernet header, a tag if it has one, and `mtu`.
+inline bool is_oversized(const rte_mbuf* mbuf, std::uint32_t mtu) {
+  const std::uint32_t beyond =
+      mbuf->pkt_len - std::min(mbuf->pkt_len, mtu + static_cast<std::uint32_t>(encap::kEthernetBytes));
+  if (beyond == 0) [[likely]]
+    return false;
+  const auto* const first = rte_pktmbuf_mtod(mbuf, const std::byte*);
+  return beyond > encap::kVlanBytes || mbuf->data_len < encap::kEthernetBytes || first[12] != std::byte{0x81} ||
+         first[13] != std::byte{0};
+}
+
+/// Whether the frame lies as a FrameWriter has left it that didn't copy the payload.
+inline bool has_tail(const rte_mbuf* mbuf) { return mbuf->nb_segs == 2 && RTE_MBUF_HAS_EXTBUF(mbuf->next); }
+
+/// Reads a frame that lies in `first`, and in `tail` if it is of two pieces with all headers in the first. `out` is
+/// complete only when the result is Reject::none.
+inline encap::Reject read_frame(std::span<const std::byte> first, std::span<const std::byte> tail,
+                                encap::VerifyUdp verify_udp, encap::VerifyIp verify_ip, const encap::DscpMap& dscp,
+                                ReadFrame& out) {
+  encap::Layout layout;
+  const encap::Reject reject = encap::parse_headers(first, first.size() + tail.size(), layout, verify_ip, dscp);
+  if (reject != encap::Reject::none) return reject;
+  out.headers = layout.headers;
+  out.bytes = first.subspan(layout.payload_offset);
+  out.tail = tail;
+  if (tail.empty()) {
+    out.bytes = out.bytes.first(layout.payload_bytes);
+  } else if (out.bytes.size() + tail.size() != layout.payload_bytes) {
+    return encap::Reject::bad_length;
+  }
+  if (verify_udp == encap::VerifyUdp::no) return encap::Reject::none;
+  std::uint16_t sum = encap::sum(out.bytes.data(), out.bytes.size());
+  if (!tail.empty()) sum = encap::join(sum, encap::sum(tail.data(), tail.size()), out.bytes.size());
+  return encap::udp_checksum_holds(first, layout, sum) ? encap::Reject::none : encap::Reject::bad_udp_checksum;
+}
+
+}  // namespace mltcp::dpdk
