@@ -6,21 +6,19 @@
 
 #include <fmt/format.h>
 #include <rte_eal.h>
-#include <rte_epoll.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
-#include <rte_interrupts.h>
 #include <rte_launch.h>
 #include <rte_pause.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <exception>
 #include <vector>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/handoff.h"
+#include "mltcp/dpdk/receive_interrupts.h"
 
 namespace mltcp::dpdk {
 namespace {
@@ -31,7 +29,6 @@ constexpr int kPauses = 32;
 constexpr Nanos kNap{50'000};
 /// Shorter than this is not worth a system call.
 constexpr Nanos kShortestNap{5'000};
-constexpr Nanos kMillisecond{1'000'000};
 
 }  // namespace
 
@@ -53,7 +50,7 @@ struct PortLoop::Impl {
 
   bool run(Nanos until, const std::function<bool()>& stop) {
     const PreciseSleep precise;
-    const Interrupts interrupts(*this);
+    ReceiveInterrupts interrupts(waitable_queues());
     time.start(eal.clock(), Nanos(), eal.clock().now());
     for (Entry& entry : entries) entry.due = Nanos();
     std::uint32_t idle_rounds = 0;
@@ -81,8 +78,9 @@ struct PortLoop::Impl {
       if (idle == Idle::spin || idle_rounds < kIdleRounds) continue;
       if (idle == Idle::pause) {
         for (int i = 0; i < kPauses; ++i) rte_pause();
-      } else if (interrupts.armed && next - now > kMillisecond) {
-        wait_for_packets(std::min(next - now, kLongestSleep));
+      } else if (interrupts.are_armed() && next - now > ReceiveInterrupts::shortest) {
+        const Nanos most = std::min(next - now, kLongestSleep);
+        interrupts.wait(time, most, [&] { return is_idle(most); });
         idle_rounds = 0;
       } else if (next - now > kShortestNap) {
         time.sleep_for(std::min(next - now, kNap));
@@ -90,50 +88,26 @@ struct PortLoop::Impl {
     }
   }
 
-  void wait_for_packets(Nanos most) {
-    for (const Entry& entry : entries) rte_eth_dev_rx_intr_enable(entry.host->port().id(), entry.io->queue());
-    // What has come before that raises no interrupt: look once more.
+  /// A round; whether it moved no packet, and nothing is due within `most`.
+  bool is_idle(Nanos most) {
     bool came = false;
     for (Entry& entry : entries) {
       const Nanos now = time.now();
       entry.due = entry.pollable->poll(now);
       came = came || packets_moved(*entry.io) != entry.moved || std::min(entry.due, entry.io->deadline()) - now < most;
     }
-    if (!came) {
-      std::array<rte_epoll_event, 8> events{};
-      time.count_sleep(most, [&] {
-        rte_epoll_wait(RTE_EPOLL_PER_THREAD, events.data(), static_cast<int>(events.size()),
-                       static_cast<int>(most.count / kMillisecond.count));
-      });
-    }
-    for (const Entry& entry : entries) rte_eth_dev_rx_intr_disable(entry.host->port().id(), entry.io->queue());
+    return !came;
   }
 
-  /// Has the queues' interrupts told to the calling thread while it lives.
-  struct Interrupts {
-    explicit Interrupts(Impl& impl_) : impl(impl_) {
-      armed = impl.idle == Idle::sleep && !impl.entries.empty();
-      for (const Entry& entry : impl.entries)
-        armed = armed && entry.host->port().has_interrupts() && entry.host->is_steered();
-      for (const Entry& entry : impl.entries) {
-        if (!armed) return;
-        armed = control(entry, RTE_INTR_EVENT_ADD);
-        if (armed) ++added;
-      }
+  /// All, or none if one can't be waited for.
+  [[nodiscard]] std::vector<ReceiveInterrupts::Queue> waitable_queues() const {
+    std::vector<ReceiveInterrupts::Queue> queues;
+    for (const Entry& entry : entries) {
+      if (idle != Idle::sleep || !entry.host->port().has_interrupts() || !entry.host->is_steered()) return {};
+      queues.push_back({entry.host->port().id(), entry.io->queue()});
     }
-    ~Interrupts() {
-      for (std::size_t i = 0; i < added; ++i) control(impl.entries[i], RTE_INTR_EVENT_DEL);
-    }
-    Interrupts(const Interrupts&) = delete;
-    Interrupts& operator=(const Interrupts&) = delete;
-    static bool control(const Entry& entry, int operation) {
-      return rte_eth_dev_rx_intr_ctl_q(entry.host->port().id(), entry.io->queue(), RTE_EPOLL_PER_THREAD, operation,
-                                       nullptr) == 0;
-    }
-    Impl& impl;
-    bool armed = false;
-    std::size_t added = 0;
-  };
+    return queues;
+  }
 
   static int on_core(void* self) {
     take_over(self);

@@ -13,6 +13,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/dpdk/burst.h"
+#include "mltcp/dpdk/receive_interrupts.h"
 #include "mltcp/dpdk/ring_port.h"
 #include "mltcp/transport/encapsulation.h"
 
@@ -245,6 +246,7 @@ struct SoftSwitch::Impl {
 
   bool run(Nanos until, const std::function<bool()>& stop) {
     const RunThread thread(eal.cores()[0]);
+    ReceiveInterrupts interrupts(waitable_queues());
     Nanos ask;
     std::uint32_t idle = 0;
     loop.start(eal.clock(), begun, latest);
@@ -265,11 +267,31 @@ struct SoftSwitch::Impl {
       }
       idle = moved ? 0 : idle + 1;
       if (idle == 0 || options.idle == SwitchIdle::spin) continue;
-      if (options.idle == SwitchIdle::sleep && idle >= kIdleRounds && next - latest >= kFarAway)
-        loop.sleep_for(kSleep);
-      else
+      if (options.idle != SwitchIdle::sleep || idle < kIdleRounds || next - latest < kFarAway) {
         rte_pause();
+      } else if (const Nanos most = std::min(next - latest - kWakeBefore, kLongestSleep);
+                 interrupts.are_armed() && most >= ReceiveInterrupts::shortest) {
+        interrupts.wait(loop, most, [&] {
+          receive();
+          latest = loop.now();
+          process(latest);
+          return !moved;
+        });
+        idle = 0;
+      } else {
+        loop.sleep_for(kSleep);
+      }
     }
+  }
+
+  /// All, or none if one can't be waited for.
+  [[nodiscard]] std::vector<ReceiveInterrupts::Queue> waitable_queues() const {
+    std::vector<ReceiveInterrupts::Queue> queues;
+    for (const Port& port : ports) {
+      if (options.idle != SwitchIdle::sleep || !port.given.has_interrupts) return {};
+      queues.push_back({port.given.id, 0});
+    }
+    return queues;
   }
 
   const Eal& eal;

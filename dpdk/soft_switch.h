@@ -30,10 +30,12 @@ struct SoftSwitchPort {
   fabric::SwitchPortConfig config;  ///< what is sent here
   /// Asked when a run begins and about every 100 ms of it; empty: the link is always up.
   std::function<bool()> link_is_up;
+  bool has_interrupts = false;  ///< Port::has_interrupts()
 };
 
-/// What the loop does when there is nothing to do. A sleep is of some 50 us, and ends late by what the machine takes to
-/// wake a thread; a frame that comes in between waits.
+/// What the loop does when there is nothing to do. A sleep ends when a frame comes, if all ports have interrupts. Else
+/// it is of some 50 us, and a frame that comes in between waits. Both end late by what the machine takes to wake a
+/// thread.
 enum class SwitchIdle : std::uint8_t { spin, pause, sleep };
 
 struct SoftSwitchOptions {
@@ -72,8 +74,9 @@ class SoftSwitch {
   static std::uint32_t memory_mb(const std::vector<SoftSwitchPort>& ports);
   static std::uint32_t frames_inside(const std::vector<SoftSwitchPort>& ports);
 
-  /// Switches until now() is `until`, or `stop` is true: it is asked about every millisecond, and not at all if it is
-  /// empty. Returns whether it stopped the run. The calling thread is pinned to the first core for that time.
+  /// Switches until now() is `until`, or `stop` is true: it is asked about every millisecond, every 20 of a sleep, and
+  /// not at all if it is empty. Returns whether it stopped the run. The calling thread is pinned to the first core for
+  /// that time.
   bool run(Nanos until, const std::function<bool()>& stop);
   /// Time since construction. It goes on between runs, but nothing is switched then.
   [[nodiscard]] Nanos now() const;

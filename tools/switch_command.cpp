@@ -44,7 +44,7 @@ Opened open(const SwitchArguments& arguments) {
   opened.settings = experiment::load_switch(arguments.file, arguments.words);
   const auto& given = opened.settings.ports;
   std::vector<dpdk::SoftSwitchPort> ends;
-  for (const auto& port : given) ends.push_back({0, 9014, port.config, nullptr});  // as far as it is known yet
+  for (const auto& port : given) ends.push_back({0, 9014, port.config, nullptr, false});  // as far as it is known yet
   constexpr std::uint32_t most_spare = 16384;
   const std::uint32_t spare = std::min(dpdk::SoftSwitch::frames_inside(ends) + 512, most_spare);
   std::vector<dpdk::PortConfig> configs;
@@ -56,6 +56,7 @@ Opened open(const SwitchArguments& arguments) {
     config.device = port.device;
     config.mtu = port.mtu;
     config.promiscuous = true;
+    config.interrupts = idle_of(opened.settings.idle) == dpdk::SwitchIdle::sleep;
     config.spare_buffers = spare;
     needed += dpdk::Port::memory_mb(config);
     if (dpdk::parse_port_name(port.device).kind == dpdk::PortName::Kind::pci) options.pci.push_back(port.device);
@@ -73,6 +74,7 @@ Opened open(const SwitchArguments& arguments) {
     ends[i].id = port.id();
     ends[i].frame_bytes = port.frame_bytes();
     ends[i].link_is_up = [&port] { return port.link().up; };
+    ends[i].has_interrupts = port.has_interrupts();
   }
   opened.bridge = std::make_unique<dpdk::SoftSwitch>(
       *opened.eal, ends, dpdk::SoftSwitchOptions{idle_of(opened.settings.idle), opened.settings.table});
