@@ -151,12 +151,13 @@ void check_socket(const PortName& name) {
   }
   const std::string_view what = xdp ? "AF_XDP" : "packet";
   if (error == EPERM || error == EACCES) {
-    throw RunError(fmt::format("port {}:{}: no permission to open {} sockets; run it as root, or give it {}",
+    throw RunError(fmt::format("port \"{}:{}\": no permission to open {} sockets; run it as root, or give it {}",
                                to_text(name.kind), name.target, what,
                                xdp ? "CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF" : "CAP_NET_RAW"));
   }
   throw RunError(fmt::format(
-      "port {}:{}: the kernel has no {} sockets ({}); {}", to_text(name.kind), name.target, what, std::strerror(error),
+      "port \"{}:{}\": the kernel has no {} sockets ({}); {}", to_text(name.kind), name.target, what,
+      std::strerror(error),
       xdp ? "use af_packet:" + name.target + ", or a kernel with CONFIG_XDP_SOCKETS" : "build it with CONFIG_PACKET"));
 }
 
@@ -417,8 +418,14 @@ struct Port::Impl {
 
   void plug() {
     int error = 0;
+    const auto refuse_another = [&] {
+      if (rte_eth_dev_get_port_by_name(device.c_str(), &id) == 0) {
+        throw RunError(fmt::format("port {}: this process has that port already; give each its own", quoted()));
+      }
+    };
     if (name.kind == Kind::ring) {
       device = "net_ring_" + name.target;
+      refuse_another();
       error = make_ring_port();
     } else {
       std::string arguments;
@@ -454,9 +461,7 @@ struct Port::Impl {
           arguments = name.arguments;
           break;
       }
-      if (rte_eth_dev_get_port_by_name(device.c_str(), &id) == 0) {
-        throw RunError(fmt::format("port {}: this process has that port already; give each its own", quoted()));
-      }
+      refuse_another();
       error = rte_vdev_init(device.c_str(), arguments.c_str());
     }
     if (error != 0) throw RunError(why_not_plugged(error));
@@ -490,8 +495,11 @@ struct Port::Impl {
 
   /// " (DPDK says: ...)" with the first complaint since the port was begun, which is nearest to the cause; or nothing.
   [[nodiscard]] std::string words() const {
-    const auto lines = log_since(log_mark);
-    return lines.empty() ? std::string() : fmt::format(" (DPDK says: {})", one_line(lines.front()));
+    for (const std::string& line : log_since(log_mark)) {
+      // What memif says wherever there are no secondary processes.
+      if (line.find("mp action callback") == std::string::npos) return fmt::format(" (DPDK says: {})", one_line(line));
+    }
+    return {};
   }
 
   [[nodiscard]] bool log_has(std::string_view text) const {
@@ -501,6 +509,9 @@ struct Port::Impl {
   }
 
   [[nodiscard]] std::string why_not_plugged(int error) const {
+    if (free_ports() == 0) {
+      return fmt::format("port {}: DPDK allows {} ports and all are in use; close one", quoted(), max_ports());
+    }
     // A driver that fails says why; DPDK itself fails so without a word where none is.
     if (error == -1 && log_since(log_mark).empty()) {
       const std::string wanted =
@@ -512,9 +523,6 @@ struct Port::Impl {
     }
     if (error == -EEXIST) {
       return fmt::format("port {}: this process has that port already; give each its own", quoted());
-    }
-    if (free_ports() == 0) {
-      return fmt::format("port {}: DPDK allows {} ports and all are in use; close one", quoted(), max_ports());
     }
     if (name.kind == Kind::memif && log_has("socket directory")) {
       return fmt::format("port {}: the folder of {} is not there or can't be written to; make it, or choose another",

@@ -1,0 +1,318 @@
+// Everything that can stand in the way of DPDK and a port, brought about for real where a test can, and the one line
+// that the user then sees. The lines of docs/ports.md are this program's output:
+//
+//   dpdk_port_failure_test --gtest_brief=1 | grep '^|'
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+
+#include "mltcp/base/error.h"
+#include "mltcp/dpdk/port.h"
+#include "mltcp/dpdk/port_io.h"
+#include "mltcp/dpdk/ring_port.h"
+#include "net_fixture.h"
+
+namespace mltcp::dpdk {
+namespace {
+
+constexpr std::string_view input = "input: ";
+constexpr std::string_view run = "run: ";
+
+template <typename Call>
+std::string error_of(Call call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return std::string(input) + error.what();
+  } catch (const RunError& error) {
+    return std::string(run) + error.what();
+  }
+  return "no error";
+}
+
+/// Prints each failure, and keeps those that are not as expected.
+class Table {
+ public:
+  /// `expected` begins with the kind of error, and is the beginning of a line that has `cure` in it.
+  template <typename Call>
+  void row(const std::string& what, const std::string& expected, const std::string& cure, Call call) {
+    const std::string error = error_of(call);
+    const std::string line = error.substr(error.find(' ') + 1);
+    fmt::print("| {} | `{}` |\n", what, line);
+    std::fflush(stdout);
+    if (error.rfind(expected, 0) != 0 || line.find(cure) == std::string::npos || line.find('\n') != std::string::npos) {
+      problems += fmt::format("{}: {}\n", what, error);
+    }
+  }
+  void port(const std::string& what, const Eal& eal, const PortConfig& config, std::string_view kind,
+            const std::string& text, const std::string& cure) {
+    row(what, fmt::format("{}port \"{}\": {}", kind, config.device, text), cure, [&] { const Port port(eal, config); });
+  }
+  /// The port comes to be, so nothing that failed before has left anything behind.
+  void fine(const Eal& eal, const PortConfig& config) {
+    const std::string error = error_of([&] { const Port port(eal, config); });
+    if (error != "no error") problems += fmt::format("{} then: {}\n", config.device, error);
+  }
+  std::string problems;
+};
+
+std::string idle_part(const Channel& other) {
+  [[maybe_unused]] const bool heard = other.hears('e');
+  return "";
+}
+
+/// Plays `part` in a namespace of its own with the interface ve0.
+void play_alone(const std::function<void(Table&)>& part) {
+  const Pair played = play(
+      [&](const Channel& /*other*/) {
+        Table table;
+        part(table);
+        return table.problems;
+      },
+      idle_part);
+  if (played.skipped()) GTEST_SKIP() << played.left << " / " << played.right;
+  EXPECT_EQ(played.left, "");
+}
+
+bool has_af_xdp() {
+  const int file = socket(AF_XDP, SOCK_RAW, 0);
+  if (file >= 0) close(file);
+  return file >= 0;
+}
+
+TEST(PortFailure, configuration) {
+  play_alone([](Table& table) {
+    run_command("ip link set lo up; ip link add vdown type veth peer name vdown1");
+    const Eal eal(small_eal());
+    const auto port = [&](const std::string& what, const PortConfig& config, std::string_view kind,
+                          const std::string& text,
+                          const std::string& cure) { table.port(what, eal, config, kind, text, cure); };
+    port("a name that can't be read", {.device = "eth0"}, input, "\"eth0\" is no kind of port",
+         "write af_packet:IFACE");
+    table.row("no such interface", "input: there is no interface \"eth9\"", "`ip link` lists",
+              [&] { const Port none(eal, {.device = "af_packet:eth9"}); });
+    port("interface down", {.device = "af_packet:vdown"}, run, "interface vdown is down", "ip link set dev vdown up");
+    port("no Ethernet", {.device = "af_packet:lo"}, input, "lo is no Ethernet interface", "make a pair: ip link add");
+    port("MTU above the interface's", {.device = "af_packet:ve0", .mtu = 9000}, input, "an MTU of 9000, but ve0 has",
+         "ip link set dev ve0 mtu 9000");
+    port("MTU that none has", {.device = "af_packet:ve0", .mtu = 100}, input, "an MTU of 100 bytes", "give 576");
+    port("too many queues for any port", {.device = "af_packet:ve0", .queues = 65}, input, "65 queues", "give 1 to 64");
+    port("descriptors", {.device = "af_packet:ve0", .descriptors = 8}, input, "queues of 8 packets", "give 64 to 4096");
+    port("VLAN", {.device = "af_packet:ve0", .vlan = 4095}, input, "VLAN 4095", "give 1 to 4094");
+    port("short buffers on a port that can't scatter", {.device = "af_packet:ve0", .buffer_bytes = 512}, input,
+         "af_packet can't scatter", "leave their length out");
+    table.row("no memory", "run: DPDK has no memory for 900512 packet buffers", "MB more",
+              [&] { const Port big(eal, {.device = "af_packet:ve0", .spare_buffers = 900'000}); });
+    port("no driver library", {.device = "net_nosuch0"}, run, "DPDK has no driver net_nosuch", "install Debian's");
+    port("NIC not allowed", {.device = "0000:3b:00.0"}, input, "DPDK was not allowed to take NIC 0000:3b:00.0",
+         "name it when DPDK starts");
+    table.row("memif: path too long", "input: port \"memif:/xxx", "and a socket's has 107 at most; write a shorter one",
+              [&] { const Port long_path(eal, {.device = "memif:/" + std::string(119, 'x')}); });
+    port("memif: no such folder", {.device = "memif:/nosuch/m,role=server"}, run,
+         "the folder of /nosuch/m is not there", "make it");
+    port("memif: no server", {.device = "memif:/tmp/nobody.sock"}, run, "nobody listens on /tmp/nobody.sock",
+         "role=server,id=0 first");
+    port("tap: name taken", {.device = "tap:ve0"}, input, "there is an interface ve0 already", "af_packet:ve0");
+    {
+      const Port first(eal, {.device = "af_packet:ve0"});
+      port("used by this process", {.device = "af_packet:ve0"}, run, "this process has that port already",
+           "give each its own");
+      const Port ring(eal, {.device = "ring:loop"});
+      port("ring: name taken", {.device = "ring:loop"}, run, "this process has that port already", "give each its own");
+    }
+    for (const std::uint16_t udp : {std::uint16_t{0}, std::uint16_t{65535}}) {
+      const Port two(eal, {.device = "ring:two", .queues = 2});
+      table.row("UDP port", fmt::format("input: UDP port {} for the first of 2 shards", udp), "give 1 to 65534",
+                [&] { const PortHost host(eal, two, {.address = Address::v4(0x0A090001, udp)}); });
+    }
+    {
+      std::vector<std::unique_ptr<Port>> all;
+      while (free_ports() > 0) {
+        all.push_back(std::make_unique<Port>(
+            eal, PortConfig{.device = fmt::format("ring:r{}", all.size()), .descriptors = 64, .spare_buffers = 256}));
+      }
+      port("too many ports", {.device = "af_packet:ve0"}, run,
+           fmt::format("DPDK allows {} ports and all are in use", max_ports()), "close one");
+    }
+    for (int again = 0; again < 3; ++again) table.fine(eal, {.device = "af_packet:ve0"});
+    if (free_ports() != max_ports()) table.problems += "ports were not given back";
+  });
+}
+
+TEST(PortFailure, start_of_dpdk) {
+  play_alone([](Table& table) {
+    const auto start = [&](const std::string& what, const EalOptions& options, const std::string& text,
+                           const std::string& cure) { table.row(what, text, cure, [&] { const Eal eal(options); }); };
+    EalOptions options = small_eal();
+    options.cores = "0;1";
+    start("a core list that can't be read", options, "input: core list \"0;1\": \"0;1\" is not a CPU number",
+          "such as 0 or 0,1");
+    options.cores = "4095";
+    start("a core that the process may not use", options, "input: core list \"4095\": CPU 4095 is not among",
+          "write for example");
+    options.cores = "0,0";
+    start("a core twice", options, "input: core list \"0,0\": CPU 0 is named twice", "name each once");
+    options = small_eal(8);
+    start("too little memory asked for", options, "input: DPDK memory of 8 MB", "give 32 to 65536");
+    options = small_eal(65536);
+    options.huge_pages = EalOptions::HugePages::required;
+    start("no huge pages", options, "run: 65536 MB of huge pages are not free", "/proc/sys/vm/nr_hugepages");
+    options = small_eal();
+    options.pci = {"eth0"};
+    start("NIC without an address", options, "input: port \"eth0\"", "a PCI address");
+    options.pci = {"af_packet:eth0"};
+    start("NIC that is none", options, "input: \"af_packet:eth0\" is no PCI address", "`lspci -D`");
+    options.pci = {"0000:3b:00.0", "0000:3c:00.0"};
+    const Eal eal(options);
+    start("DPDK twice in a process", small_eal(), "run: DPDK was started in this process before", "keep one Eal");
+    table.port("no such NIC", eal, {.device = "0000:3b:00.0"}, run, "there is no PCI device 0000:3b:00.0",
+               "`lspci -D` lists");
+    // A NIC that nobody drives, as far as the file system tells.
+    if (unshare(CLONE_NEWNS) != 0 || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("none", "/sys/bus/pci/devices", "tmpfs", 0, nullptr) != 0 ||
+        !std::filesystem::create_directory("/sys/bus/pci/devices/0000:3c:00.0")) {
+      return;
+    }
+    table.port("NIC without a driver", eal, {.device = "3c:00.0"}, run,
+               "DPDK has no driver that takes NIC 0000:3c:00.0", "dpdk-devbind.py -b vfio-pci 0000:3c:00.0");
+  });
+}
+
+/// Does without root's powers from now on.
+bool drop_capabilities() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, 2> none{};
+  return syscall(SYS_capset, &header, none.data()) == 0;
+}
+
+TEST(PortFailure, without_permission) {
+  play_alone([](Table& table) {
+    const Eal eal(small_eal());
+    if (!drop_capabilities()) {
+      table.problems = "capabilities can't be dropped";
+      return;
+    }
+    const auto row = [&](const std::string& what, const std::string& device, const std::string& text,
+                         const std::string& cure) {
+      table.row(what, fmt::format("run: {}", text), cure, [&] { const Port port(eal, {.device = device}); });
+    };
+    row("no permission", "af_packet:ve0", "port \"af_packet:ve0\": no permission to open packet sockets",
+        "CAP_NET_RAW");
+    if (has_af_xdp() || errno == EPERM) {
+      row("no permission", "af_xdp:ve0", "port \"af_xdp:ve0\": no permission to open AF_XDP sockets",
+          "CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF");
+    }
+    if (access("/dev/net/tun", R_OK | W_OK) == 0) {
+      row("tap: no permission", "tap:mltcp0", "port \"tap:mltcp0\": the kernel does not make interface mltcp0",
+          "CAP_NET_ADMIN");
+    }
+    table.fine(eal, {.device = "ring:loop"});
+  });
+}
+
+TEST(PortFailure, short_of_what_the_kernel_gives) {
+  play_alone([](Table& table) {
+    const Eal eal(small_eal());
+    {
+      // As much address space as there is now, and some for the pools.
+      std::ifstream file("/proc/self/statm");
+      std::uint64_t pages = 0;
+      file >> pages;
+      rlimit before{};
+      getrlimit(RLIMIT_AS, &before);
+      const rlimit tight{(pages << 12) + (std::uint64_t{8} << 20), before.rlim_max};
+      setrlimit(RLIMIT_AS, &tight);
+      table.port("no room for the kernel's rings", eal, {.device = "af_packet:ve0", .descriptors = 4096}, run,
+                 "the kernel has no room for rings of 4096 packets", "ask for fewer descriptors");
+      setrlimit(RLIMIT_AS, &before);
+    }
+    table.fine(eal, {.device = "af_packet:ve0"});
+    rlimit before{};
+    getrlimit(RLIMIT_NOFILE, &before);
+    const rlimit none{3, before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+    table.row("no file can be opened", "run: no socket can be opened", "close some files",
+              [&] { const Port port(eal, {.device = "af_packet:ve0"}); });
+    setrlimit(RLIMIT_NOFILE, &before);
+    table.fine(eal, {.device = "af_packet:ve0"});
+  });
+}
+
+/// Has the kernel say that it knows no AF_XDP.
+bool hide_af_xdp() {
+  constexpr auto at = [](std::size_t offset) { return static_cast<std::uint32_t>(offset); };
+  std::array<sock_filter, 6> code{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at(offsetof(seccomp_data, nr))),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at(offsetof(seccomp_data, args))),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_XDP, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog program{code.size(), code.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(PortFailure, af_xdp) {
+  if (!has_af_xdp()) GTEST_SKIP() << "this kernel or user has no AF_XDP";
+  play_alone([](Table& table) {
+    run_command(
+        "ip link add vtwo numrxqueues 2 numtxqueues 2 type veth peer name vtwo1; ip link set vtwo up;"
+        "ip link add vbig mtu 9000 type veth peer name vbig1 mtu 9000; ip link set vbig up");
+    const Eal eal(small_eal());
+    table.port("too many queues", eal, {.device = "af_xdp:ve0", .queues = 3}, input,
+               "3 queues, but ve0 has 1 for AF_XDP", "ethtool -L ve0 combined 3");
+    table.port("AF_XDP would miss queues", eal, {.device = "af_xdp:vtwo"}, input,
+               "vtwo receives on 2 queues, and AF_XDP would hear 1", "ethtool -L vtwo");
+    table.port("MTU above what AF_XDP carries", eal, {.device = "af_xdp:vbig", .mtu = 9000}, input,
+               "an MTU of 9000, but AF_XDP carries 3502 at most", "af_packet:vbig");
+    for (int again = 0; again < 2; ++again) table.fine(eal, {.device = "af_xdp:ve0"});
+    if (!hide_af_xdp()) return;
+    table.row("kernel without AF_XDP", "run: port \"af_xdp:ve0\": the kernel has no AF_XDP sockets",
+              "use af_packet:ve0", [&] { const Port port(eal, {.device = "af_xdp:ve0"}); });
+  });
+  play_alone([](Table& table) {
+    setenv("LIBXDP_OBJECT_PATH", "/nosuch", 1);
+    const Eal eal(small_eal());
+    table.port("libxdp lacks its BPF programs", eal, {.device = "af_xdp:ve0"}, run,
+               "libxdp does not find its BPF programs", "set LIBXDP_OBJECT_PATH");
+  });
+}
+
+TEST(PortFailure, used_by_another) {
+  const std::string socket = fmt::format("/tmp/mltcp-failure-test-{}.sock", getpid());
+  const Pair both = play(
+      [&](const Channel& other) -> std::string {
+        if (!other.hears('r')) return "the other end did not start";
+        const Eal eal(small_eal());
+        Table table;
+        table.port("memif: two servers", eal, {.device = fmt::format("memif:{},role=server", socket)}, run,
+                   "DPDK can't listen on " + socket, "rm " + socket);
+        other.tell('e');
+        return table.problems;
+      },
+      [&](const Channel& other) -> std::string {
+        const Eal eal(small_eal());
+        const Port port(eal, {.device = fmt::format("memif:{},role=server", socket)});
+        other.tell('r');
+        return other.hears('e') ? "" : "the claimant did not end";
+      });
+  unlink(socket.c_str());
+  if (both.skipped()) GTEST_SKIP() << both.left << " / " << both.right;
+  EXPECT_EQ(both.left, "");
+  EXPECT_EQ(both.right, "");
+}
+
+}  // namespace
+}  // namespace mltcp::dpdk
