@@ -32,6 +32,7 @@
 #include <sstream>
 
 #include "mltcp/dpdk/clock.h"
+#include "mltcp/dpdk/doctor_checks.h"
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/ring_port.h"
 
@@ -42,37 +43,11 @@ namespace fs = std::filesystem;
 
 constexpr std::uint32_t kTrialMb = 32;
 
-std::string first_line(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 std::optional<std::uint64_t> number_in(const fs::path& path) {
   std::ifstream file(path);
   std::uint64_t value = 0;
   if (file >> value) return value;
   return std::nullopt;
-}
-
-/// Names of what is in a folder, sorted; none if it can't be read.
-std::vector<std::string> entries(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    names.push_back(it->path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-Check ok(std::string name, std::string detail) { return {std::move(name), CheckStatus::ok, std::move(detail), {}}; }
-Check warn(std::string name, std::string detail, std::string cure) {
-  return {std::move(name), CheckStatus::warn, std::move(detail), std::move(cure)};
-}
-Check missing(std::string name, std::string detail, std::string cure) {
-  return {std::move(name), CheckStatus::missing, std::move(detail), std::move(cure)};
 }
 
 Check check_cpus() {
@@ -181,76 +156,25 @@ std::string try_ring_ports() {
   return pool.in_use() == 0 ? "" : "a packet buffer is lost";
 }
 
-[[noreturn]] void run_trial(int out, EalOptions::HugePages huge_pages) {
-  const auto tell = [out](char kind, const std::string& text) {
-    const std::string line = kind + text;
-    _exit(write(out, line.data(), line.size()) == static_cast<ssize_t>(line.size()) ? 0 : 1);
-  };
-  const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  if (null >= 0) {
-    dup2(null, STDOUT_FILENO);
-    dup2(null, STDERR_FILENO);
-  }
-  EalOptions options;
-  options.memory_mb = kTrialMb;
-  options.huge_pages = huge_pages;
-  try {
-    const Eal eal(options);
-    std::string trouble;
-    try {
-      trouble = try_ring_ports();
-    } catch (const std::exception& error) {
-      trouble = error.what();
-    }
-    // 'r': DPDK starts, ring ports don't work. 'o': all is well.
-    tell(trouble.empty() ? 'o' : 'r', trouble.empty() ? eal.description() : trouble);
-  } catch (const std::exception& error) {
-    tell('e', error.what());
-  }
-  _exit(1);
-}
-
-/// Starts DPDK in a child; the result begins with 'o', 'r' or 'e' as above.
+/// Starts DPDK in a child; the result begins with 'o': all is well, 'r': DPDK starts, ring ports don't work, or 'e'.
 std::string try_dpdk(EalOptions::HugePages huge_pages) {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) return std::string("eno pipe for the trial: ") + std::strerror(errno);
-  const pid_t child = fork();
-  if (child == 0) {
-    close(ends[0]);
-    run_trial(ends[1], huge_pages);
-  }
-  close(ends[1]);
-  if (child < 0) {
-    close(ends[0]);
-    return std::string("eno process for the trial: ") + std::strerror(errno);
-  }
-  std::string result;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  for (;;) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    pollfd wait{ends[0], POLLIN, 0};
-    const int ready = left.count() > 0 ? poll(&wait, 1, static_cast<int>(left.count())) : 0;
-    if (ready < 0 && errno == EINTR) continue;
-    std::array<char, 1024> buffer{};
-    const ssize_t size = ready > 0 ? read(ends[0], buffer.data(), buffer.size()) : -1;
-    if (size > 0) {
-      result.append(buffer.data(), static_cast<std::size_t>(size));
-      continue;
+  return in_child('e', [huge_pages] {
+    EalOptions options;
+    options.memory_mb = kTrialMb;
+    options.huge_pages = huge_pages;
+    try {
+      const Eal eal(options);
+      std::string trouble;
+      try {
+        trouble = try_ring_ports();
+      } catch (const std::exception& error) {
+        trouble = error.what();
+      }
+      return trouble.empty() ? fmt::format("o{}", eal.description()) : fmt::format("r{}", trouble);
+    } catch (const std::exception& error) {
+      return std::string("e") + error.what();
     }
-    if (ready == 0) result = "eDPDK did not start within 20 s";
-    break;
-  }
-  close(ends[0]);
-  kill(child, SIGKILL);  // it has nothing more to do, if it is still there
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (result.empty()) {
-    result = WIFSIGNALED(status) ? fmt::format("eDPDK's start ended with signal {}", WTERMSIG(status))
-                                 : std::string("eDPDK's start ended the process");
-  }
-  return result;
+  });
 }
 
 void check_dpdk(std::vector<Check>& checks) {
@@ -266,7 +190,10 @@ void check_dpdk(std::vector<Check>& checks) {
                                : warn("DPDK, huge pages", text(huge),
                                       "reserve huge pages as above; ordinary pages cost some speed, no function"));
   if (ordinary[0] == 'o' || huge[0] == 'o') {
-    checks.push_back(ok("ring ports", fmt::format("a packet passed from port to port; {} ports at most", max_ports())));
+    checks.push_back(
+        ok("ring ports",
+           fmt::format("a pool of packet buffers was made and a packet passed from port to port; {} ports at most",
+                       max_ports())));
   } else {
     checks.push_back(missing("ring ports", ordinary_starts ? text(ordinary) : "not tried, DPDK does not start",
                              "install DPDK's drivers (Debian: librte-net-ring23 and librte-mempool-ring23)"));
@@ -323,31 +250,26 @@ Check check_af_packet() {
                  "run as root or with CAP_NET_RAW");
 }
 
-Check check_nics() {
-  std::vector<std::string> interfaces;
-  for (const auto& name : entries("/sys/class/net")) {
-    const fs::path device = fs::path("/sys/class/net") / name / "device";
-    std::error_code error;
-    const fs::path driver = fs::read_symlink(device / "driver", error).filename();
-    if (name != "lo") {
-      interfaces.push_back(fmt::format("{} ({}, {})", name, error ? "virtual" : driver.string(),
-                                       first_line(fs::path("/sys/class/net") / name / "operstate")));
-    }
+Check check_drivers() {
+  std::vector<std::string> have;
+  std::vector<std::string> lack;
+  std::vector<std::string> packages;
+  const auto files = entries(RTE_EAL_PMD_PATH);
+  for (const std::string_view driver : {"af_packet", "af_xdp", "memif", "tap", "ring"}) {
+    const bool found = std::ranges::any_of(
+        files, [&](const std::string& file) { return file.starts_with(fmt::format("librte_net_{}.so.", driver)); });
+    (found ? have : lack).emplace_back(driver);
+    if (found) continue;
+    std::string package = fmt::format("librte-net-{}23", driver);
+    std::replace(package.begin(), package.end(), '_', '-');
+    packages.push_back(package);
   }
-  std::vector<std::string> devices;
-  for (const auto& address : entries("/sys/bus/pci/devices")) {
-    const fs::path device = fs::path("/sys/bus/pci/devices") / address;
-    // Class 02: network controllers.
-    if (first_line(device / "class").rfind("0x02", 0) != 0) continue;
-    std::error_code error;
-    const fs::path driver = fs::read_symlink(device / "driver", error).filename();
-    devices.push_back(fmt::format("{} ({})", address, error ? "no driver" : driver.string()));
-  }
-  const std::string detail = fmt::format("interfaces: {}; PCI network devices: {}",
-                                         interfaces.empty() ? "none" : fmt::format("{}", fmt::join(interfaces, ", ")),
-                                         devices.empty() ? "none" : fmt::format("{}", fmt::join(devices, ", ")));
-  if (!devices.empty()) return ok("NICs", detail);
-  return warn("NICs", detail, "ring ports and the simulator need none; for a testbed add a NIC that DPDK supports");
+  const std::string found =
+      fmt::format("in {}: {}", RTE_EAL_PMD_PATH,
+                  have.empty() ? "none that this project names" : fmt::format("{}", fmt::join(have, ", ")));
+  if (lack.empty()) return ok("drivers", found);
+  return warn("drivers", fmt::format("{}; not there: {}", found, fmt::join(lack, ", ")),
+              fmt::format("for ports of these kinds install them (Debian: {})", fmt::join(packages, " ")));
 }
 
 Check check_vfio() {
@@ -407,6 +329,76 @@ Check check_steadiness() {
 
 }  // namespace
 
+std::string first_line(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::vector<std::string> entries(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string in_child(char otherwise, const std::function<std::string()>& work) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0)
+    return fmt::format("{}no pipe for a trial: {}", otherwise, std::strerror(errno));
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    if (const int null = open("/dev/null", O_WRONLY | O_CLOEXEC); null >= 0) {
+      dup2(null, STDOUT_FILENO);
+      dup2(null, STDERR_FILENO);
+    }
+    std::string result;
+    try {
+      result = work();
+    } catch (const std::exception& error) {
+      result = otherwise + std::string(error.what());
+    }
+    _exit(write(ends[1], result.data(), result.size()) == static_cast<ssize_t>(result.size()) ? 0 : 1);
+  }
+  close(ends[1]);
+  if (child < 0) {
+    close(ends[0]);
+    return fmt::format("{}no process for a trial: {}", otherwise, std::strerror(errno));
+  }
+  std::string result;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd wait{ends[0], POLLIN, 0};
+    const int ready = left.count() > 0 ? poll(&wait, 1, static_cast<int>(left.count())) : 0;
+    if (ready < 0 && errno == EINTR) continue;
+    std::array<char, 1024> buffer{};
+    const ssize_t size = ready > 0 ? read(ends[0], buffer.data(), buffer.size()) : -1;
+    if (size > 0) {
+      result.append(buffer.data(), static_cast<std::size_t>(size));
+      continue;
+    }
+    if (ready == 0) result = fmt::format("{}DPDK did not start within 20 s", otherwise);
+    break;
+  }
+  close(ends[0]);
+  kill(child, SIGKILL);  // it has nothing more to do, if it is still there
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (result.empty()) {
+    result = WIFSIGNALED(status) ? fmt::format("{}DPDK's start ended with signal {}", otherwise, WTERMSIG(status))
+                                 : fmt::format("{}DPDK's start ended the process", otherwise);
+  }
+  return result;
+}
+
 std::string_view to_text(CheckStatus status) {
   switch (status) {
     case CheckStatus::ok:
@@ -426,7 +418,7 @@ std::vector<Check> examine_machine() {
   } else {
     check_dpdk(checks);
   }
-  for (auto* const check : {check_af_xdp, check_af_packet, check_nics, check_vfio, check_rdma, check_steadiness}) {
+  for (auto* const check : {check_af_xdp, check_af_packet, check_drivers, check_vfio, check_rdma, check_steadiness}) {
     checks.push_back(check());
   }
   return checks;

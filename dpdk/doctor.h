@@ -1,6 +1,7 @@
 // What this machine offers the datapaths, found out by looking and trying, each lack with its cure.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,5 +26,13 @@ struct Check {
 /// Examines the machine; takes a second or two. DPDK is tried in child processes, so the caller's stays as it is; call
 /// it before other threads are started. Changes nothing on the machine and never throws for what it finds.
 std::vector<Check> examine_machine();
+
+/// Examines the ports of this machine: a check for each interface of this network namespace but loopback, "interface
+/// eth0", and each network device on the PCI bus, "NIC 0000:3b:00.0". Interfaces that nobody uses are opened in a child
+/// process, as af_packet and as af_xdp; nothing is sent. Those with an address, a route, an XDP program, or an
+/// interface above them, are only looked at, since AF_XDP would take their traffic away. Then a check for each of
+/// `devices`, written as for parse_port_name(), that is opened in any case. Takes up to two seconds for each. Throws
+/// InputError if a device can't be read, before anything is opened.
+std::vector<Check> examine_ports(std::span<const std::string> devices);
 
 }  // namespace mltcp::dpdk

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "mltcp/base/units.h"
 
@@ -47,5 +48,20 @@ class NetInterface {
   std::string name_;
   int socket_ = -1;
 };
+
+/// What the kernel tells of an interface of the calling thread's network namespace.
+struct InterfaceState {
+  std::string name;
+  std::string kind;  ///< "veth", "bridge", ...; empty for hardware
+  bool is_loopback = false;
+  bool has_address = false;  ///< beside a link-local one of IPv6
+  bool has_route = false;    ///< the same
+  bool is_part = false;      ///< of a bridge, bond, or the like
+  bool has_upper = false;    ///< a VLAN, macvlan or the like sits on it
+  bool has_xdp = false;      ///< it runs an XDP program
+};
+
+/// All, as the kernel orders them (rtnetlink). Throws RunError if it doesn't tell.
+std::vector<InterfaceState> list_interfaces();
 
 }  // namespace mltcp::dpdk

@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -324,24 +325,43 @@ int report(const std::string& results, const std::optional<std::string>& output)
   return 0;
 }
 
-int doctor() {
+int doctor(const DoctorArguments& arguments) {
 #if MLTCP_HAS_DPDK
-  const std::vector<dpdk::Check> checks = dpdk::examine_machine();
-  Table table({"", "what", "found"}, 3);
-  std::vector<std::string> cures;
-  for (const dpdk::Check& check : checks) {
-    table.add({std::string(dpdk::to_text(check.status)), check.name, check.detail});
-    if (!check.cure.empty()) cures.push_back(fmt::format("  {}: {}", check.name, check.cure));
-  }
-  fmt::print("{}", table.text());
-  if (!cures.empty()) fmt::print("\nWhat to do, if you want it better:\n{}\n", fmt::join(cures, "\n"));
+  if (arguments.json) check_writable(*arguments.json, "");
+  std::vector<dpdk::Check> checks = dpdk::examine_machine();
+  const std::vector<dpdk::Check> ports = dpdk::examine_ports(arguments.ports);
+  checks.insert(checks.end(), ports.begin(), ports.end());
   const bool ring = std::all_of(checks.begin(), checks.end(), [](const dpdk::Check& check) {
     return check.name != "ring ports" || check.status == dpdk::CheckStatus::ok;
   });
-  fmt::print("\nReady here: datapath sim{}. {}\n", ring ? ", datapath ring" : "",
-             ring ? "Nothing else is needed." : "For ring see above.");
-  return 0;
+  const bool asked = std::all_of(ports.begin(), ports.end(), [](const dpdk::Check& check) {
+    return !check.name.starts_with("port ") || check.status == dpdk::CheckStatus::ok;
+  });
+  if (arguments.json) {
+    nlohmann::ordered_json all = {{"schema", "mltcp.doctor/1"}, {"ring", ring}, {"checks", nlohmann::json::array()}};
+    for (const dpdk::Check& check : checks) {
+      all["checks"].push_back({{"name", check.name},
+                               {"status", dpdk::to_text(check.status)},
+                               {"detail", check.detail},
+                               {"cure", check.cure}});
+    }
+    write_file(*arguments.json, all.dump(2) + "\n");
+  }
+  if (arguments.json != "-") {
+    Table table({"", "what", "found"}, 3);
+    std::vector<std::string> cures;
+    for (const dpdk::Check& check : checks) {
+      table.add({std::string(dpdk::to_text(check.status)), check.name, check.detail});
+      if (!check.cure.empty()) cures.push_back(fmt::format("  {}: {}", check.name, check.cure));
+    }
+    fmt::print("{}", table.text());
+    if (!cures.empty()) fmt::print("\nWhat to do, if you want it better:\n{}\n", fmt::join(cures, "\n"));
+    fmt::print("\nReady here: datapath sim{}. {}\n", ring ? ", datapath ring" : "",
+               ring ? "Nothing else is needed." : "For ring see above.");
+  }
+  return asked ? 0 : 1;
 #else
+  if (!arguments.ports.empty()) throw InputError("--port: this build has no DPDK, and no ports; build it with DPDK");
   fmt::print("this build has no DPDK; the datapath \"sim\" needs nothing of the machine\n");
   return 0;
 #endif

@@ -148,6 +148,11 @@ struct TestbedArguments {
 };
 int testbed(const TestbedArguments& arguments);
 
-int doctor();
+struct DoctorArguments {
+  std::vector<std::string> ports;   ///< to be opened
+  std::optional<std::string> json;  ///< file, or "-" for standard output
+};
+/// 1 if one of the ports can't be had.
+int doctor(const DoctorArguments& arguments);
 
 }  // namespace mltcp::tools

@@ -334,7 +334,14 @@ int dispatch(int argc, char** argv) {
         [&bed, name](const std::string& value) { bed.words.values.emplace_back(name, value); },
         fmt::format("With --hosts: as of mltcp switch, of each of its ports"));
 
-  app.add_subcommand("doctor", "What on this machine is ready, and the cure for what is not");
+  tools::DoctorArguments doctor;
+  auto* doctor_command = app.add_subcommand("doctor", "What on this machine is ready, and the cure for what is not");
+  doctor_command
+      ->add_option("--port", doctor.ports,
+                   "A port to be opened, whoever uses it now: af_xdp:eth0, 3b:00.0, ...; once for each")
+      ->take_all()
+      ->allow_extra_args(false);
+  doctor_command->add_option("--json", doctor.json, "Write what was found to this file; - is standard output");
 
   try {
     app.parse(argc, argv);
@@ -354,7 +361,7 @@ int dispatch(int argc, char** argv) {
   if (*gen_command) return tools::gen(gen);
   if (*switch_command) return tools::run_switch(soft);
   if (*testbed_command) return tools::testbed(bed);
-  return tools::doctor();
+  return tools::doctor(doctor);
 }
 
 // Does all of it, and turns failures into a line and a status.

@@ -1,0 +1,231 @@
+// What the ports of a machine can do; see doctor.h. Interfaces that nobody uses, and devices that the caller names, are
+// opened by DPDK in child processes; of the others it is told what can be seen.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <rte_config.h>
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <optional>
+
+#include "mltcp/base/error.h"
+#include "mltcp/dpdk/doctor_checks.h"
+#include "mltcp/dpdk/eal.h"
+#include "mltcp/dpdk/net_interface.h"
+#include "mltcp/dpdk/port.h"
+
+namespace mltcp::dpdk {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Longest MTU that an AF_XDP port carries; see docs/ports.md.
+constexpr std::uint32_t kXdpMtu = 3502;
+
+/// What came of opening a port.
+struct Trial {
+  bool works = false;
+  std::string what;  ///< its description, or why not
+  std::string cure;
+};
+
+Trial try_port(const std::string& device, std::uint16_t queues) {
+  const std::string result = in_child('e', [&] {
+    PortConfig config;
+    config.device = device;
+    config.queues = queues;
+    config.descriptors = 512;
+    config.spare_buffers = 512;
+    EalOptions options;
+    const PortName name = parse_port_name(device);
+    if (name.kind == PortName::Kind::pci) options.pci.push_back(name.target);
+    options.memory_mb = 32 + Port::memory_mb(config);
+    const Eal eal(options);
+    const Port port(eal, config);
+    const LinkState link = port.link();
+    return fmt::format("o{}, link {}", port.description(), link.up ? "up" : "down");
+  });
+  Trial trial;
+  trial.works = result[0] == 'o';
+  trial.what = result.substr(1);
+  // The port is named before.
+  for (const std::string& before : {fmt::format("port \"{}\": ", device), device + ": "}) {
+    if (trial.what.starts_with(before)) trial.what.erase(0, before.size());
+  }
+  if (const std::size_t end = trial.what.find("; "); !trial.works && end != std::string::npos) {
+    trial.cure = trial.what.substr(end + 2);
+    trial.what.resize(end);
+  }
+  if (!trial.works && trial.cure.empty()) trial.cure = "see the lines above about DPDK, memory and permissions";
+  return trial;
+}
+
+/// Why an interface must not be opened unasked; empty if it may.
+std::string why_in_use(const InterfaceState& state) {
+  if (state.has_address) return "it has an address";
+  if (state.has_route) return "it has a route";
+  if (state.is_part) return "it is part of a bridge or bond";
+  if (state.has_upper) return "other interfaces sit on it";
+  if (state.has_xdp) return "it runs an XDP program, of another AF_XDP program as a rule";
+  return {};
+}
+
+Check examine_interface(const InterfaceState& state) {
+  const std::string name = "interface " + state.name;
+  std::string detail = fmt::format("{}, ", state.kind.empty() ? "hardware" : state.kind);
+  NetInterface::Queues queues;
+  std::uint32_t mtu = 0;
+  try {
+    const NetInterface interface(state.name);
+    queues = interface.queues();
+    mtu = interface.mtu();
+    detail += fmt::format("MTU {}, {} of {}", mtu,
+                          queues.pairs == 1 ? "1 queue pair" : fmt::format("{} queue pairs", queues.pairs),
+                          queues.receive == 1 ? "1 receive queue" : fmt::format("{} receive queues", queues.receive));
+    if (!interface.is_ethernet()) {
+      return warn(name, detail + ": no Ethernet",
+                  "use an Ethernet interface, or make a pair: ip link add mltcp0 type veth peer name mltcp1");
+    }
+    if (!interface.is_up()) {
+      return warn(name, detail + ": it is down", fmt::format("bring it up: ip link set dev {} up", state.name));
+    }
+  } catch (const std::exception& error) {
+    return warn(name, error.what(), "it has just gone; look again");
+  }
+  if (const std::string use = why_in_use(state); !use.empty()) {
+    return warn(name, fmt::format("{}: only looked at, since {}", detail, use),
+                fmt::format("as af_packet:{0} it can be shared with the kernel, with another IP address; af_xdp would "
+                            "take its traffic away: if nobody needs it, try it with --port af_xdp:{0}",
+                            state.name));
+  }
+  if (Eal::was_started()) return ok(name, detail + ": not tried, DPDK runs in this process");
+
+  const Trial packet = try_port("af_packet:" + state.name, 1);
+  detail += packet.works ? "; af_packet works" : fmt::format("; af_packet: {}", packet.what);
+  // All queues, since AF_XDP hears only its own.
+  Trial xdp;
+  if (queues.receive > queues.pairs) {
+    xdp.what = fmt::format("of {} receive queues only {} can be heard", queues.receive, queues.pairs);
+    xdp.cure = fmt::format("ethtool -L {} rx 1 tx 1, or combined {}", state.name, queues.pairs);
+  } else {
+    xdp = try_port("af_xdp:" + state.name, static_cast<std::uint16_t>(std::min(queues.pairs, 64U)));
+  }
+  detail += xdp.works ? fmt::format("; af_xdp works with {} and MTU {}",
+                                    queues.pairs == 1 ? "1 queue" : fmt::format("{} queues", queues.pairs),
+                                    std::min(mtu, kXdpMtu))
+                      : fmt::format("; af_xdp: {}", xdp.what);
+  if (!packet.works && !xdp.works) return missing(name, detail, packet.cure);
+  if (!xdp.works) return warn(name, detail, xdp.cure);
+  if (!packet.works) return warn(name, detail, packet.cure);
+  if (mtu > kXdpMtu) {
+    return warn(
+        name, detail,
+        fmt::format("AF_XDP cuts the interface's MTU, and receives no longer frames: ip link set dev {} mtu {}, or use "
+                    "af_packet for {}",
+                    state.name, kXdpMtu, mtu));
+  }
+  return ok(name, detail);
+}
+
+/// Examines a network device on the PCI bus.
+Check examine_nic(const std::string& address, const std::vector<InterfaceState>& interfaces) {
+  const fs::path device = fs::path("/sys/bus/pci/devices") / address;
+  const std::string name = "NIC " + address;
+  std::error_code unbound;
+  const std::string driver = fs::read_symlink(device / "driver", unbound).filename();
+  auto names = entries(device / "net");
+  for (const auto& entry : entries(device)) {  // virtio has a device of its own in between
+    if (!entry.starts_with("virtio")) continue;
+    const auto more = entries(device / entry / "net");
+    names.insert(names.end(), more.begin(), more.end());
+  }
+  std::error_code ignored;
+  const bool has_group = fs::exists(device / "iommu_group", ignored);
+  if (unbound) {
+    return warn(name, "no driver is bound to it",
+                fmt::format("for DPDK: modprobe vfio-pci, then dpdk-devbind.py -b vfio-pci {}", address));
+  }
+  std::string detail = "driver " + driver;
+  if (!names.empty()) detail += fmt::format(", interface {}", fmt::join(names, ", "));
+  if (driver == "vfio-pci" || driver == "igb_uio" || driver == "uio_pci_generic") {
+    if (driver == "vfio-pci" && !has_group) {
+      return warn(name, detail + ", but no IOMMU group",
+                  "turn the IOMMU on (firmware, and intel_iommu=on or amd_iommu=on); on a virtual machine without one: "
+                  "echo 1 > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
+    }
+    return ok(name, fmt::format("{}: DPDK can take it as {}; try it with --port {}", detail, address, address));
+  }
+  if (driver.starts_with("mlx4") || driver.starts_with("mlx5")) {
+    const std::string library = fmt::format("librte_net_{}.so.", driver.substr(0, 4));
+    const auto files = entries(RTE_EAL_PMD_PATH);
+    if (std::ranges::any_of(files, [&](const std::string& file) { return file.starts_with(library); })) {
+      return ok(name, fmt::format("{}: DPDK takes it beside the kernel as {}; try it with --port {}", detail, address,
+                                  address));
+    }
+    return missing(name, detail + ": DPDK's driver for it is not installed",
+                   fmt::format("install Debian's librte-net-{}-23", driver.substr(0, 4)));
+  }
+  const bool is_used = std::ranges::any_of(interfaces, [&](const InterfaceState& state) {
+    return std::ranges::find(names, state.name) != names.end() && !why_in_use(state).empty();
+  });
+  if (is_used) {
+    return warn(
+        name, detail + ": the kernel uses it",
+        "leave it alone if it carries this machine's own traffic; its interface is a port as af_packet or af_xdp");
+  }
+  return warn(
+      name, detail + ": the kernel has it",
+      fmt::format("use its interface as af_packet or af_xdp; or take it from the kernel, if DPDK has a driver for it: "
+                  "modprobe vfio-pci, then dpdk-devbind.py -b vfio-pci {}",
+                  address));
+}
+
+}  // namespace
+
+std::vector<Check> examine_ports(std::span<const std::string> devices) {
+  std::vector<PortName> names;
+  for (const std::string& device : devices) names.push_back(parse_port_name(device));
+  std::vector<Check> checks;
+  std::vector<InterfaceState> interfaces;
+  try {
+    interfaces = list_interfaces();
+  } catch (const RunError& error) {
+    checks.push_back(missing("interfaces", error.what(), "try as root"));
+  }
+  for (const InterfaceState& state : interfaces) {
+    if (!state.is_loopback) checks.push_back(examine_interface(state));
+  }
+  std::size_t nics = 0;
+  for (const auto& address : entries("/sys/bus/pci/devices")) {
+    // Class 02: network controllers.
+    if (first_line(fs::path("/sys/bus/pci/devices") / address / "class").rfind("0x02", 0) != 0) continue;
+    checks.push_back(examine_nic(address, interfaces));
+    ++nics;
+  }
+  if (nics == 0) {
+    checks.push_back(warn("NICs", "no network device on the PCI bus",
+                          "ring ports and the simulator need none; for full speed add a NIC that DPDK supports"));
+  }
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const std::string name = "port " + devices[i];
+    if (Eal::was_started()) {
+      checks.push_back(
+          missing(name, "not tried, DPDK runs in this process", "ask in a process of its own: mltcp doctor"));
+      continue;
+    }
+    std::uint32_t queues = 1;
+    if (names[i].kind == PortName::Kind::af_xdp) {
+      try {
+        queues = std::clamp(NetInterface(names[i].target).queues().pairs, 1U, 64U);
+      } catch (const std::exception&) {
+        queues = 1;  // the trial tells
+      }
+    }
+    const Trial trial = try_port(devices[i], static_cast<std::uint16_t>(queues));
+    checks.push_back(trial.works ? ok(name, trial.what) : missing(name, trial.what, trial.cure));
+  }
+  return checks;
+}
+
+}  // namespace mltcp::dpdk
