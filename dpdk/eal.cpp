@@ -18,6 +18,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/dpdk/eal_exit.h"
 #include "mltcp/dpdk/log.h"
 #include "mltcp/dpdk/port_name.h"
 
@@ -26,6 +27,8 @@ namespace {
 
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): what DPDK allows once is once per process
 std::atomic<bool> started{false};
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): the same
+std::atomic<bool> memory_is_left{false};
 
 /// " (DPDK says: ...)" with the latest line that tells of a failure, or nothing.
 std::string last_words() {
@@ -217,7 +220,11 @@ Eal::Eal(const EalOptions& options) : impl_(std::make_unique<Impl>()) {
                                                        : "ordinary pages (not enough huge pages are free)"));
 }
 
-Eal::~Eal() { rte_eal_cleanup(); }
+void leave_memory_to_exit() noexcept { memory_is_left.store(true); }
+
+Eal::~Eal() {
+  if (!memory_is_left.load()) rte_eal_cleanup();
+}
 
 bool Eal::uses_huge_pages() const { return impl_->huge; }
 std::uint32_t Eal::memory_mb() const { return impl_->memory_mb; }

@@ -35,6 +35,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/dpdk/eal_exit.h"
 #include "mltcp/dpdk/log.h"
 #include "mltcp/dpdk/net_interface.h"
 #include "mltcp/dpdk/ring_port.h"
@@ -260,6 +261,7 @@ struct Port::Impl {
   void open(const Eal& eal) {
     const std::lock_guard lock(set_up_mutex());
     log_mark = log_count();
+    if (!uses_interface(name.kind) && name.kind != Kind::ring) leave_memory_to_exit();
     if (uses_interface(name.kind)) look_at_interface();
     if (name.kind == Kind::tap) look_at_tap();
     plan = plan_for(name, config, interface.get());
