@@ -32,6 +32,7 @@
 
 #include "mltcp/base/random.h"
 #include "mltcp/dpdk/eal.h"
+#include "mltcp/dpdk/port_io.h"
 #include "mltcp/dpdk/ring_io.h"
 #include "mltcp/transport/shard.h"
 #include "ring_loop.h"
@@ -69,20 +70,18 @@ enum Options { plain = 0, integrity = 1, unpacked = 2, mltcp_job = 4, zero_copy 
 constexpr int outstanding = 64;
 constexpr std::uint32_t in_flight = 64;
 
-/// Messages of `bytes` flow for as long as the benchmark runs, in packets of `mtu`.
-void transport(benchmark::State& state) {
+/// Messages flow from `a` to `b`, which has the address `to`, for as long as the benchmark runs.
+void exchange(benchmark::State& state, PacketIo& a, PacketIo& b, const Address& to) {
   const auto bytes = static_cast<std::size_t>(state.range(0));
   const auto options = state.range(1);
-  const auto mtu = static_cast<std::uint32_t>(state.range(2));
-  Wire wire(mtu, {(options & zero_copy) != 0 ? 1024U : 0U, (options & no_checksums) == 0});
-  Shard sender(wire.a, ShardConfig{});
-  Shard receiver(wire.b, ShardConfig{});
+  Shard sender(a, ShardConfig{});
+  Shard receiver(b, ShardConfig{});
   ConnectionConfig config;
   config.full_integrity = (options & integrity) != 0;
   config.pack_messages = (options & unpacked) == 0;
   config.max_packets_in_flight = in_flight;
   receiver.listen(config);
-  const ConnectionId connection = sender.connect(wire.b.address(), config, Nanos(0));
+  const ConnectionId connection = sender.connect(to, config, Nanos(0));
   if ((options & mltcp_job) != 0) {
     JobConfig job;
     job.augmentation = cc::Augmentation::mltcp({});
@@ -131,6 +130,14 @@ void transport(benchmark::State& state) {
   state.counters["Gbit/s"] = static_cast<double>(messages * bytes) * 8 / nanos;
   state.counters["lost"] = static_cast<double>(sender.stats(connection).lost_packets);
 }
+
+/// Messages of so many bytes with those options, in packets of `mtu`, over ring hosts.
+void transport(benchmark::State& state) {
+  const auto options = state.range(1);
+  Wire wire(static_cast<std::uint32_t>(state.range(2)),
+            {(options & zero_copy) != 0 ? 1024U : 0U, (options & no_checksums) == 0});
+  exchange(state, wire.a, wire.b, wire.b.address());
+}
 BENCHMARK(transport)
     ->ArgNames({"message", "options", "mtu"})
     ->Args({32, plain, 1500})
@@ -145,6 +152,32 @@ BENCHMARK(transport)
     ->Args({8'000'000, zero_copy, 9000})
     ->Args({8'000'000, no_checksums, 9000})
     ->Args({8'000'000, zero_copy | no_checksums, 9000});
+
+/// The same over hosts on ports, with all that PortIo does for any port, here a wire of two ring ports.
+void ports(benchmark::State& state) {
+  dpdk::PortConfig port{.device = "ring:left,to=right", .mtu = static_cast<std::uint32_t>(state.range(2))};
+  const dpdk::Port left(*eal, port);
+  port.device = "ring:right,to=left";
+  const dpdk::Port right(*eal, port);
+  dpdk::PortHostConfig host;
+  host.zero_copy_from = (state.range(1) & zero_copy) != 0 ? 1024 : 0;
+  host.address = Address::v4(0x0A010001, 4793);
+  const dpdk::PortHost a(*eal, left, host);
+  host.address = Address::v4(0x0A010002, 4793);
+  const dpdk::PortHost b(*eal, right, host);
+  exchange(state, a.io(), b.io(), host.address);
+  a.io().release();
+  b.io().release();
+}
+BENCHMARK(ports)
+    ->ArgNames({"message", "options", "mtu"})
+    ->Args({64, unpacked, 1500})
+    ->Args({1400, unpacked, 1500})
+    ->Args({1400, unpacked | zero_copy, 1500})
+    ->Args({8'000'000, plain, 1500})
+    ->Args({8'000'000, zero_copy, 1500})
+    ->Args({8'000'000, plain, 9000})
+    ->Args({8'000'000, zero_copy, 9000});
 
 enum ConnectionOptions {
   own_credit = 1,   ///< news of credit in packets of its own

@@ -101,7 +101,10 @@ TEST(PortKinds, memif_and_tap__are_ports_of_a_switch) {
         if (!other.hears('r')) return "the switch did not start";
         const Eal eal(small_eal(96));
         const Port port(eal, {.device = "memif:" + path});
-        const PortHost place(eal, port, {.address = host(2)});
+        PortHostConfig settings;
+        settings.address = host(2);
+        settings.zero_copy_from = 1024;
+        const PortHost place(eal, port, settings);
         Address to = host(1);
         to.port = 9000;
         std::uint64_t next = 1;

@@ -1,6 +1,6 @@
 // Tests of dpdk/soft_switch.cpp. Over ring ports in the test's own time: what frames look like behind the switch, and
-// hostile ones. Over af_packet ports between network namespaces in real time: the kernel's own TCP, with its rate
-// limited and its packets marked, and a port that vanishes. Those skip where namespaces can't be made.
+// hostile ones. Over af_packet and af_xdp ports between network namespaces in real time: the kernel's own TCP, with its
+// rate limited and its packets marked, and a port that vanishes. Those skip where namespaces can't be made.
 #include "mltcp/dpdk/soft_switch.h"
 
 #include <arpa/inet.h>
@@ -499,7 +499,12 @@ std::uint64_t send_all(const char* to, std::size_t bytes) {
   return read(connection, &end, 1) == 0 ? 1 : 0;  // until the receiver has it all
 }
 
-class NamespaceSwitch : public testing::TestWithParam<const char*> {
+struct Ends {
+  const char* kind;  ///< of the switch's ports
+  const char* to;    ///< address of the second host
+};
+
+class NamespaceSwitch : public testing::TestWithParam<Ends> {
  protected:
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "network namespaces need root";
@@ -508,12 +513,15 @@ class NamespaceSwitch : public testing::TestWithParam<const char*> {
     if (eal_ == nullptr) GTEST_SKIP() << reason;
     hosts_ = std::make_unique<Hosts>();
     if (!hosts_->ready) GTEST_SKIP() << "this machine makes no network namespaces (unshare -n)";
+    const int xdp = socket(AF_XDP, SOCK_RAW, 0);
+    if (xdp >= 0) close(xdp);
+    if (xdp < 0 && GetParam().kind == std::string("af_xdp")) GTEST_SKIP() << "this kernel or user has no AF_XDP";
     std::vector<SoftSwitchPort> ports;
     for (int host = 1; host <= Hosts::count; ++host) {
       PortConfig config;
-      config.device = "af_packet:" + hosts_->interface(host);
+      config.device = fmt::format("{}:{}", GetParam().kind, hosts_->interface(host));
       config.promiscuous = true;
-      config.spare_buffers = 4096;
+      config.spare_buffers = GetParam().kind == std::string("af_xdp") ? 2048 : 4096;
       Port& port = *ports_.emplace_back(std::make_unique<Port>(*eal_, config));
       ports.push_back({port.id(), port.frame_bytes(), {}, [&port] { return port.link().up; }});
       ports.back().config.output.rate = host == 2 ? rate : Rate(1'000'000'000'000'000);
@@ -534,7 +542,7 @@ class NamespaceSwitch : public testing::TestWithParam<const char*> {
 TEST_P(NamespaceSwitch, tcp_of_the_kernel__passes_at_the_rate_and_sees_every_mark) {
   constexpr std::size_t bytes = 1'000'000;
   InNamespace receiver(hosts_->path(2), receive_all);
-  InNamespace sender(hosts_->path(1), [] { return send_all(GetParam(), bytes); });
+  InNamespace sender(hosts_->path(1), [] { return send_all(GetParam().to, bytes); });
   const Nanos begun = bridge_->now();
   bridge_->run(bridge_->now() + 60_s, [&] { return receiver.done() && sender.done(); });
   const Nanos taken = bridge_->now() - begun;
@@ -557,7 +565,7 @@ TEST_P(NamespaceSwitch, tcp_of_the_kernel__passes_at_the_rate_and_sees_every_mar
 TEST_P(NamespaceSwitch, port_that_vanishes__is_left_out_and_the_others_go_on) {
   shell("ip link del " + hosts_->interface(3));
   InNamespace receiver(hosts_->path(2), receive_all);
-  InNamespace sender(hosts_->path(1), [] { return send_all(GetParam(), 200'000); });
+  InNamespace sender(hosts_->path(1), [] { return send_all(GetParam().to, 200'000); });
   bridge_->run(bridge_->now() + 60_s, [&] { return receiver.done() && sender.done(); });
   EXPECT_EQ(sender.result, 1U);
   EXPECT_EQ(receiver.result >> 32, 200'000U);
@@ -566,8 +574,12 @@ TEST_P(NamespaceSwitch, port_that_vanishes__is_left_out_and_the_others_go_on) {
   EXPECT_EQ(bridge_->counters(2).link_changes, 1U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Tcp, NamespaceSwitch, testing::Values("::ffff:10.78.0.2", "fd78::2"),
-                         [](const auto& one) { return one.index == 0 ? "v4" : "v6"; });
+INSTANTIATE_TEST_SUITE_P(Tcp, NamespaceSwitch,
+                         testing::Values(Ends{"af_packet", "::ffff:10.78.0.2"}, Ends{"af_packet", "fd78::2"},
+                                         Ends{"af_xdp", "::ffff:10.78.0.2"}, Ends{"af_xdp", "fd78::2"}),
+                         [](const auto& one) {
+                           return fmt::format("{}_v{}", one.param.kind, one.param.to[0] == ':' ? 4 : 6);
+                         });
 
 }  // namespace
 }  // namespace mltcp::dpdk
