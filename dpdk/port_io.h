@@ -43,8 +43,8 @@ struct PortHostConfig {
   /// (docs/performance.md).
   std::uint32_t zero_copy_from = 2048;
   std::uint32_t waiting_packets = 128;    ///< that wait for neighbours, per queue; 1 to 65536
-  std::uint16_t shards = 0;               ///< 0: one for each queue; otherwise that or more, at most 1024
   std::uint32_t handover_packets = 1024;  ///< on their way to another shard, per shard; a power of two, 64 to 65536
+  std::uint16_t shards = 0;               ///< 0: one for each queue; otherwise that or more, at most 1024
 };
 
 struct PortIoCounters {
