@@ -120,6 +120,7 @@ PostResult Connection::receive(std::byte* buffer, Bytes capacity, std::uint64_t 
   message.tag = tag;
   message.received.clear();
   credit_due_ = true;
+  credit_known_ = false;
   return PostResult::ok;
 }
 
@@ -361,6 +362,7 @@ bool Connection::on_data(const wire::DataFrame& frame, const wire::Header& heade
     ++links_->stats->beyond_credit;
     return false;
   }
+  if (number + 1 == receives_.end()) credit_known_ = true;  // the peer uses the last of it
   ReceiveMessage& message = receives_[number];
   if (message.done) return true;
   const Bytes begin = frame.offset;
@@ -416,7 +418,7 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
     ++links_->stats->malformed_packets;
     return;
   }
-  raise_credit(frame.credit);
+  if (frame.has_credit) raise_credit(frame.credit);
   if (batch_ == nullptr) batch_ = links_->acks->take();
   cc::AckSample& sample = batch_->sample;
   std::vector<RangeSet::Range>& news = links_->acks->news;
@@ -658,6 +660,7 @@ void Connection::requeue(const Chunk& chunk) {
       break;
     case ChunkKind::credit:
       credit_due_ = credit_lost_ = true;
+      credit_known_ = false;
       credit_final_told_ = false;
       break;
     case ChunkKind::close:
@@ -954,11 +957,14 @@ void Connection::write_ack(wire::Writer& writer, Nanos now) {
   // - Buffers posted after the last ACK are in none. They go in a CREDIT, which is repeated until acknowledged, as soon
   //   as what was told before is used up or half of the buffers are news.
   // - Whatever else: a sender that has a message, no credit and nothing in flight asks with a PING every second.
+  // It is left out when the peer certainly knows it, in the middle of a long message for one. That an earlier ACK said
+  // it is not enough.
   if (acks_carry_credit()) {
+    frame.has_credit = !credit_known_;
+    frame.credit = static_cast<std::uint32_t>(receives_.end());
     advertised_credit_ = receives_.end();
     credit_due_ = credit_lost_ = false;
   }
-  frame.credit = static_cast<std::uint32_t>(advertised_credit_);
   for (std::size_t i = received_.size(); i-- > 0 && frame.range_count < wire::max_ack_ranges;)
     frame.ranges[frame.range_count++] = {received_[i].begin, received_[i].end - 1};
   if (frame.range_count > 0) writer.ack(frame);
@@ -992,6 +998,7 @@ void Connection::write_control(wire::Writer& writer, bool with_data) {
     writer.credit({.messages = static_cast<std::uint32_t>(receives_.end()), .final = credit_final_told_});
     chunks_.push({.kind = ChunkKind::credit});
     credit_due_ = credit_lost_ = false;
+    credit_known_ = true;
     advertised_credit_ = receives_.end();
   }
   if (close_due_) {

@@ -348,6 +348,7 @@ class alignas(64) Connection {
   alignas(line) bool connect_due_ = false;
   bool accept_due_ = false;
   bool credit_due_ = false;
+  bool credit_known_ = false;       ///< by the peer, all of it: told in what is repeated until acknowledged, or used
   bool credit_lost_ = false;        ///< a CREDIT: nobody knows what the peer knows
   bool credit_final_told_ = false;  ///< the peer knows, or is being told, that no more credit comes
   bool peer_credit_final_ = false;  ///< the peer said so

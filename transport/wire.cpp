@@ -133,16 +133,18 @@ bool Reader::next_ack(Frame& frame) {
   AckFrame& ack = frame.ack;
   ack.range_count = load<std::uint8_t>(at_ + 1);
   if (ack.range_count == 0 || ack.range_count > max_ack_ranges) return fail();
-  const std::size_t size = ack_frame_bytes + (ack.range_count - 1) * ack_range_bytes;
+  ack.has_credit = (load<std::uint8_t>(at_ + 3) & 1) != 0;
+  const std::size_t front = ack_frame_bytes + (ack.has_credit ? ack_credit_bytes : 0);
+  const std::size_t size = front + (ack.range_count - 1) * ack_range_bytes;
   if (left_ < size) return fail();
   ack.hops = load<std::uint8_t>(at_ + 2);
   ack.delay_ns = load<std::uint32_t>(at_ + 4);
   auto last = load<std::uint64_t>(at_ + 8);
   ack.ecn = {load<std::uint32_t>(at_ + 16), load<std::uint32_t>(at_ + 20), load<std::uint32_t>(at_ + 24),
              load<std::uint32_t>(at_ + 28)};
-  ack.credit = load<std::uint32_t>(at_ + 32);
-  std::uint64_t length = load<std::uint32_t>(at_ + 36);
-  const std::byte* at = at_ + ack_frame_bytes;
+  std::uint64_t length = load<std::uint32_t>(at_ + 32);
+  ack.credit = ack.has_credit ? load<std::uint32_t>(at_ + 36) : 0;
+  const std::byte* at = at_ + front;
   for (std::uint32_t i = 0;; ++i) {
     if (length > last) return fail();
     ack.ranges[i] = {last - length, last};
@@ -160,22 +162,23 @@ bool Reader::next_ack(Frame& frame) {
 
 void Writer::ack(const AckFrame& frame) {
   std::size_t count = frame.range_count;
-  const std::size_t fits = 1 + (room() - ack_frame_bytes) / ack_range_bytes;
+  const std::size_t front = ack_frame_bytes + (frame.has_credit ? ack_credit_bytes : 0);
+  const std::size_t fits = 1 + (room() - front) / ack_range_bytes;
   if (count > fits) count = fits;
-  std::byte* at = take(ack_frame_bytes + (count - 1) * ack_range_bytes);
+  std::byte* at = take(front + (count - 1) * ack_range_bytes);
   store(at, static_cast<std::uint8_t>(FrameType::ack));
   store(at + 1, static_cast<std::uint8_t>(count));
   store(at + 2, frame.hops);
-  store<std::uint8_t>(at + 3, 0);
+  store<std::uint8_t>(at + 3, frame.has_credit ? 1 : 0);
   store(at + 4, frame.delay_ns);
   store(at + 8, frame.ranges[0].last);
   store(at + 16, frame.ecn.ect0_packets);
   store(at + 20, frame.ecn.ect1_packets);
   store(at + 24, frame.ecn.ce_packets);
   store(at + 28, frame.ecn.ce_bytes);
-  store(at + 32, frame.credit);
-  store(at + 36, static_cast<std::uint32_t>(frame.ranges[0].last - frame.ranges[0].first));
-  at += ack_frame_bytes;
+  store(at + 32, static_cast<std::uint32_t>(frame.ranges[0].last - frame.ranges[0].first));
+  if (frame.has_credit) store(at + 36, frame.credit);
+  at += front;
   for (std::size_t i = 1; i < count; ++i, at += ack_range_bytes) {
     store(at, static_cast<std::uint32_t>(frame.ranges[i - 1].first - frame.ranges[i].last - 2));
     store(at + 4, static_cast<std::uint32_t>(frame.ranges[i].last - frame.ranges[i].first));

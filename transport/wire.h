@@ -22,10 +22,12 @@
 //
 //   frames: type (1 byte), then
 //   DATA     flags (1; 1 = last of its message), length (2), message (4), offset (4), bytes
-//   ACK      range count (1), hops that the latest packet took (1; 0 = not known), 0 (1), delay in ns (4), largest
+//   ACK      range count (1), hops that the latest packet took (1; 0 = not known), flags (1; 1 = news of credit stand
+//            after the first range length - 1), delay in ns (4), largest
 //            packet number (8), received so far, each modulo 2^32:
-//            ECT(0) packets (4), ECT(1) packets (4), CE packets (4), CE bytes (4); credit as in CREDIT (4); then first
-//            range length - 1 (4); then for each further range, downwards: gap - 1 (4), length - 1 (4)
+//            ECT(0) packets (4), ECT(1) packets (4), CE packets (4), CE bytes (4); then first range length - 1 (4);
+//            if the flag says so, credit as in CREDIT (4); then for each further range, downwards: gap - 1 (4),
+//            length - 1 (4)
 //   CREDIT   flags (1; 1 = no more will come), 0 (2), messages that the receiver has buffers for, counted from the
 //            connection's first (4)
 //   PING     0 (3)
@@ -55,10 +57,11 @@ constexpr std::uint8_t magic = 0xA1;
 constexpr std::uint8_t protocol_version = 2;
 constexpr std::size_t header_bytes = 32;
 constexpr std::size_t data_frame_bytes = 12;
-constexpr std::size_t ack_frame_bytes = 40;
+constexpr std::size_t ack_frame_bytes = 36;  ///< of one range, without credit
+constexpr std::size_t ack_credit_bytes = 4;
 constexpr std::size_t ack_range_bytes = 8;
 constexpr std::size_t max_ack_ranges = 32;
-constexpr std::size_t max_ack_bytes = ack_frame_bytes + (max_ack_ranges - 1) * ack_range_bytes;
+constexpr std::size_t max_ack_bytes = ack_frame_bytes + ack_credit_bytes + (max_ack_ranges - 1) * ack_range_bytes;
 constexpr std::size_t credit_frame_bytes = 8;
 constexpr std::size_t ping_frame_bytes = 4;
 constexpr std::size_t connect_frame_bytes = 20;
@@ -120,7 +123,8 @@ struct AckFrame {  // NOLINT(cppcoreguidelines-pro-type-member-init): ranges, se
   std::uint32_t delay_ns = 0;
   std::uint8_t hops = 0;  ///< switches that the latest packet passed; 0 = not known
   EcnCounts ecn;
-  std::uint32_t credit = 0;  ///< messages that its sender has told buffers for, modulo 2^32; see CreditFrame
+  bool has_credit = false;
+  std::uint32_t credit = 0;  ///< see CreditFrame
   std::uint32_t range_count = 0;
   std::array<PacketRange, max_ack_ranges> ranges;  ///< falling, apart by at least one packet number
 };

@@ -50,6 +50,22 @@ TEST(GrowableRing, push__within_the_reserve_does_not_move_elements) {
   EXPECT_EQ(ring.capacity(), 64U);
 }
 
+TEST(GrowableRing, skip__passes_over_a_position_of_an_empty_ring) {
+  GrowableRing<int> ring;
+  ring.prefetch();  // of nothing
+  ring.skip();
+  EXPECT_TRUE(ring.empty());
+  EXPECT_EQ(ring.push(7), 1U);
+  ring.prefetch();
+  EXPECT_EQ(ring.front(), 7);
+  ring.pop();
+  ring.skip();
+  ring.skip();
+  EXPECT_EQ(ring.push(8), 4U);
+  EXPECT_EQ(ring[4], 8);
+  EXPECT_EQ(ring.size(), 1U);
+}
+
 TEST(GrowableRing, clear__keeps_positions_going) {
   GrowableRing<int> ring;
   ring.push(1);

