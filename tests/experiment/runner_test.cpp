@@ -162,22 +162,36 @@ TEST(Runner, static_weights__interleave_too) {
 // The fluid limit shares the link in the ratio of the gains at every instant. Reno with synchronised losses shares it
 // in the ratio of its increase steps from one loss to the next, about ten times in an up phase, so the offset follows
 // the same curve, with luck of the first losses in it, and ends where the phases are apart: at the up phase's share a.
+// The luck can put the later job ahead, and is evened out over starts; the jobs being alike, it is how far apart they
+// are that counts.
 TEST(Runner, mltcp__offset_follows_the_fluid_limit) {
-  Experiment experiment = two_jobs(R"(["mltcp"])", 12);
-  experiment.jobs[1].start = Nanos(5'000'000);  // 3 ms apart, the first losses decide who is ahead
-  const Results results = run(experiment);
-  const std::vector<double> measured = offsets(results.runs[0]);
-  const double a = 1.0 - 150.0 / results.runs[0].jobs[0].isolated.millis();
-  const std::vector<double> fluid =
-      cc::FluidPair{.period = 1.0, .up_fraction = a, .function = {}}.trajectory(measured[0], 11);
-  std::printf("up fraction a = %.4f\niteration  fluid limit  simulator\n", a);
-  for (std::size_t i = 0; i < measured.size(); ++i) std::printf("%9zu  %11.4f  %9.4f\n", i, fluid[i], measured[i]);
-  ASSERT_EQ(measured.size(), 12U);
-  for (std::size_t i = 1; i < measured.size(); ++i) {
-    EXPECT_GT(measured[i], measured[i - 1] - 1e-3) << "the offset never falls back, iteration " << i;
-    EXPECT_NEAR(measured[i], fluid[i], 0.12) << "iteration " << i;
+  constexpr std::size_t iterations = 12;
+  std::vector<double> measured(iterations);
+  std::vector<double> fluid(iterations);
+  constexpr int starts = 6;
+  for (int start = 2; start < 2 + starts; ++start) {
+    Experiment experiment = two_jobs(R"(["mltcp"])", iterations);
+    experiment.jobs[1].start = Nanos(start * 1'000'000);
+    const Results results = run(experiment);
+    const std::vector<double> found = offsets(results.runs[0]);
+    ASSERT_EQ(found.size(), iterations);
+    const double a = 1.0 - 150.0 / results.runs[0].jobs[0].isolated.millis();
+    const std::vector<double> limit =
+        cc::FluidPair{.period = 1.0, .up_fraction = a, .function = {}}.trajectory(found[0], iterations - 1);
+    for (std::size_t i = 0; i < iterations; ++i) {
+      measured[i] += std::abs(found[i]) / starts;
+      fluid[i] += limit[i] / starts;
+    }
+    EXPECT_NEAR(std::abs(found.back()), a, 0.01) << "start " << start << " ms";
   }
-  EXPECT_NEAR(measured.back(), a, 0.01);
+  std::printf("mean of %d starts\niteration  fluid limit  simulator\n", starts);
+  for (std::size_t i = 0; i < iterations; ++i) {
+    std::printf("%9zu  %11.4f  %9.4f\n", i, fluid[i], measured[i]);
+    EXPECT_NEAR(measured[i], fluid[i], 0.12) << "iteration " << i;
+    if (i > 0) {
+      EXPECT_GT(measured[i], measured[i - 1] - 1e-3) << "they never come closer again, iteration " << i;
+    }
+  }
 }
 
 TEST(Runner, virtual_time__is_the_same_bit_for_bit_from_the_same_seed) {
