@@ -140,6 +140,7 @@ struct TestbedArguments {
   std::optional<std::uint32_t> mtu;    ///< default: the experiment's, or 1500
   std::string idle;                    ///< spin, pause, sleep; empty: as CPUs allow
   std::string cores;                   ///< empty: all that may be used
+  bool realtime = false;               ///< processes take precedence over all else on the machine
   bool keep = false;
   bool shell = false;
   bool dry_run = false;

@@ -321,6 +321,10 @@ int dispatch(int argc, char** argv) {
                               "CPUs, as in 0-3: the first for the switch, the others for hosts; default: all");
   testbed_command->add_option("--json", bed.json, "Write the results to this file; - is standard output");
   testbed_command->add_option("--log-dir", bed.log_dir, "Keep what each process says, in this folder");
+  testbed_command->add_flag(
+      "--realtime", bed.realtime,
+      "Real-time priority (SCHED_RR) for the switch and, below it, the hosts: steadier results on "
+      "a busy machine, which has little left for all else meanwhile");
   testbed_command->add_flag("--keep", bed.keep, "Leave it up until Ctrl-C, and tell how to enter its hosts");
   testbed_command->add_flag("--shell", bed.shell, "A shell in it, in the end");
   testbed_command->add_flag("--dry-run", bed.dry_run, "Tell what would be done");

@@ -223,7 +223,16 @@ Programs::Number Programs::start(Program program) {
     }
     if (program.network >= 0 && setns(program.network, CLONE_NEWNET) != 0) fail();
     // As well as it may: neither is needed for what is done to be right.
-    if (program.nice != 0) setpriority(PRIO_PROCESS, 0, program.nice);
+    if (program.nice != 0) {
+      setpriority(PRIO_PROCESS, 0, program.nice);
+      // Where the kernel groups sessions (sched(7), "The autogroup feature"), this counts against other sessions.
+      if (const int group = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC); group >= 0) {
+        std::array<char, 16> text{};
+        const int length = std::snprintf(text.data(), text.size(), "%d", program.nice);
+        [[maybe_unused]] const auto set = write(group, text.data(), static_cast<std::size_t>(length));
+        close(group);
+      }
+    }
     if (const sched_param urgency{.sched_priority = program.urgency}; program.urgency > 0)
       sched_setscheduler(0, SCHED_RR, &urgency);
     for (const auto& [name, value] : program.environment) setenv(name.c_str(), value.c_str(), 1);

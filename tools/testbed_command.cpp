@@ -62,7 +62,17 @@ void assign_cpus(Plan& plan, const TestbedArguments& arguments) {
   const bool enough = cpus.size() >= switches + hosts;
   for (std::size_t i = 0; i < switches; ++i) plan.switch_cpus.push_back(cpus[i % cpus.size()]);
   for (std::size_t i = 0; i < hosts; ++i) plan.host_cpus.push_back(cpus[(switches + i) % cpus.size()]);
-  plan.idle = !arguments.idle.empty() ? arguments.idle : enough ? "pause" : "sleep";
+  plan.idle = !arguments.idle.empty() ? arguments.idle : enough && !arguments.realtime ? "pause" : "sleep";
+  if (arguments.realtime && plan.idle != "sleep")
+    throw InputError(
+        "--realtime: what spins would keep the CPU from all else for good; leave --idle out, or give sleep");
+  constexpr std::size_t most_on_a_cpu = 4;
+  if (switches + hosts > most_on_a_cpu * cpus.size())
+    fmt::print(stderr,
+               "mltcp: warning: {} processes on {}: they will wait for each other more than for the network; give it "
+               "more CPUs, or "
+               "use fewer hosts\n",
+               switches + hosts, plural(cpus.size(), "CPU"));
 }
 
 Plan make_plan(const TestbedArguments& arguments) {
@@ -259,7 +269,7 @@ class Testbed {
                     .network = TestbedNetwork::switches(),
                     .log = logs_ / fmt::format("switch-{}.log", number),
                     // When it is late, hosts see a network that does what none does.
-                    .urgency = plan_.idle == "sleep" ? 2 : 0,
+                    .urgency = arguments_.realtime ? 2 : 0,
                     .nice = -15,
                     .environment = environment_};
     switches_.push_back(programs_.start(std::move(program)));
@@ -304,7 +314,7 @@ class Testbed {
                       .words = host_command(plan_, arguments_, i, self_, server),
                       .network = TestbedNetwork::host(i),
                       .log = logs_ / fmt::format("host-{}.log", host),
-                      .urgency = plan_.idle == "sleep" ? 1 : 0,
+                      .urgency = arguments_.realtime ? 1 : 0,
                       .nice = -10,
                       .environment = environment_};
       hosts_.push_back(programs_.start(std::move(program)));
