@@ -77,9 +77,14 @@ sigset_t awaited_signals() {
   return signals;
 }
 
+/// Tries for a second: after a kill, processes of the namespace may write there a moment longer than the guard waits.
 void remove_folder(const std::filesystem::path& folder) {
   std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    std::filesystem::remove_all(folder, ignored);
+    if (!std::filesystem::exists(folder, ignored)) return;
+    poll(nullptr, 0, 10);
+  }
 }
 
 /// Removes `folder` when nobody holds the other end of the pipe any more. Of a session of its own, so that what ends
@@ -105,10 +110,10 @@ pid_t start_guard(const std::filesystem::path& folder, int leash, int other_end)
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   pollfd caller{leash, POLLIN, 0};
   if (poll(&caller, 1, 0) == 1) _exit(1);  // it was gone before that
-  set_handlers(SIG_IGN);
+  // Of the caller's handlers. A SIGTERM that waits would go with SIG_IGN.
+  std::signal(SIGINT, SIG_IGN);
+  std::signal(SIGHUP, SIG_IGN);
   std::signal(SIGTERM, SIG_DFL);
-  const sigset_t signals = awaited_signals();
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
   int status = 1;
   try {
     if (unshare(CLONE_NEWNET) != 0)
@@ -160,6 +165,7 @@ int run_sandboxed(const std::function<int(const std::filesystem::path&)>& work) 
   Pipe held;  // by everybody here and in the namespace; the guard waits for its end
   const pid_t guard = start_guard(folder, held.ends[0], held.ends[1]);
   Pipe alive;  // the caller is, as long as its end of it is open
+  asked = 0;
   const PassOn pass;
   if (guard < 0 || unshare(CLONE_NEWPID) != 0) {
     remove_folder(folder);
@@ -168,7 +174,10 @@ int run_sandboxed(const std::function<int(const std::filesystem::path&)>& work) 
                     "forbid it",
                     reason()));
   }
-  asked = 0;
+  // The child is the first process of its namespace, which loses signals that it neither handles nor blocks.
+  const sigset_t signals = awaited_signals();
+  sigset_t before;
+  sigprocmask(SIG_BLOCK, &signals, &before);
   const pid_t child = fork();
   if (child == 0) {
     alive.close_end(1);
@@ -176,6 +185,7 @@ int run_sandboxed(const std::function<int(const std::filesystem::path&)>& work) 
     supervise(work, folder, alive.ends[0]);
   }
   supervisor = child;
+  sigprocmask(SIG_SETMASK, &before, nullptr);
   if (asked != 0 && child > 0) kill(child, SIGTERM);
   int status = 0;
   if (child > 0) {
