@@ -8,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include <charconv>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
@@ -35,7 +37,12 @@ void make_ready(int file) {
   fcntl(file, F_SETFL, fcntl(file, F_GETFL) | O_NONBLOCK);
   fcntl(file, F_SETFD, FD_CLOEXEC);
   const int on = 1;
-  setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // has no meaning for Unix sockets
+  // What is TCP's has no meaning for Unix sockets. A peer whose machine has gone says nothing, and is gone in 30 s.
+  setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(file, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  for (const auto& [option, value] : {std::pair(TCP_KEEPIDLE, 10), std::pair(TCP_KEEPINTVL, 5),
+                                      std::pair(TCP_KEEPCNT, 4), std::pair(TCP_USER_TIMEOUT, 30'000)})
+    setsockopt(file, IPPROTO_TCP, option, &value, sizeof value);
 }
 
 sockaddr_un unix_address(const std::string& path) {
@@ -255,7 +262,9 @@ StreamListener::StreamListener(const StreamAddress& address) : address_(address)
     if (error == EADDRINUSE) {
       // Left behind by one that was killed, if nobody listens there.
       const int probe = try_to_connect(address, 1_s);
-      if (probe < 0 && errno == ECONNREFUSED) {
+      // What is no socket refuses likewise, and is somebody's file.
+      struct stat found {};
+      if (probe < 0 && errno == ECONNREFUSED && lstat(address.path.c_str(), &found) == 0 && S_ISSOCK(found.st_mode)) {
         unlink(address.path.c_str());
         error = attempt(AF_UNIX, generic(at), sizeof at);
       }

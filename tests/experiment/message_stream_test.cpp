@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
 #include <filesystem>
+#include <fstream>
 
 #include "mltcp/base/error.h"
 
@@ -124,6 +126,34 @@ TEST(message_stream, address_in_use__is_an_error_that_says_so) {
   const StreamListener first(parse_stream_address("127.0.0.1:0"));
   EXPECT_THAT(error_of<RunError>([&] { const StreamListener second(first.address()); }),
               HasSubstr("end who listens there, or choose another address"));
+}
+
+TEST(message_stream, listener_at_a_path__replaces_a_socket_that_was_left_but_no_file) {
+  const std::string path = testing::TempDir() + "mltcp-left-" + std::to_string(getpid());
+  std::ofstream(path) << "precious";
+  EXPECT_THAT(error_of<RunError>([&] { const StreamListener listener(parse_stream_address("unix:" + path)); }),
+              HasSubstr("choose another address"));
+  std::string text;
+  std::ifstream(path) >> text;
+  EXPECT_EQ(text, "precious");
+  std::filesystem::remove(path);
+
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(static_cast<char*>(address.sun_path), sizeof address.sun_path - 1);
+  const int left = socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(bind(left, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  close(left);
+  EXPECT_NO_THROW(StreamListener(parse_stream_address("unix:" + path)));
+}
+
+TEST(message_stream, peer_whose_machine_has_gone__is_noticed) {
+  StreamListener listener(parse_stream_address("127.0.0.1:0"));
+  const auto client = MessageStream::connect(listener.address(), 10_s, [] { return false; });
+  int on = 0;
+  socklen_t size = sizeof on;
+  ASSERT_EQ(getsockopt(client->file(), SOL_SOCKET, SO_KEEPALIVE, &on, &size), 0);
+  EXPECT_NE(on, 0);
 }
 
 TEST(message_stream, nobody_there__is_an_error_that_says_where) {
