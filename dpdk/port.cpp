@@ -793,6 +793,20 @@ std::vector<std::pair<std::string, std::uint64_t>> Port::statistics() const {
   for (const auto& value : values) {
     if (value.id < names.size()) result.emplace_back(static_cast<const char*>(names[value.id].name), value.value);
   }
+  // DPDK's driver counts one reason for which the kernel drops a frame, and leaves out the ring that was full.
+  if (impl_->sockets.empty()) return result;
+  xdp_statistics all{};
+  for (const int socket : impl_->sockets) {
+    xdp_statistics one{};
+    socklen_t size = sizeof one;
+    if (getsockopt(socket, SOL_XDP, XDP_STATISTICS, &one, &size) != 0) continue;
+    all.rx_dropped += one.rx_dropped;
+    all.rx_ring_full += one.rx_ring_full;
+    all.rx_fill_ring_empty_descs += one.rx_fill_ring_empty_descs;
+  }
+  result.emplace_back("xdp_rx_dropped", all.rx_dropped);
+  result.emplace_back("xdp_rx_ring_full", all.rx_ring_full);
+  result.emplace_back("xdp_rx_fill_ring_empty", all.rx_fill_ring_empty_descs);
   return result;
 }
 

@@ -121,7 +121,8 @@ class Port {
 
   /// Asks the kernel or DPDK, which hears of changes by an interrupt where the driver has one: a microsecond or two.
   [[nodiscard]] LinkState link() const;
-  /// All counters that DPDK and the driver keep, by DPDK's names ("rx_good_packets", "rx_missed_errors", ...).
+  /// All counters that DPDK and the driver keep, by DPDK's names ("rx_good_packets", "rx_missed_errors", ...); of AF_XDP
+  /// the kernel's, too: "xdp_rx_ring_full" and "xdp_rx_dropped" frames, of which DPDK counts the latter as missed.
   [[nodiscard]] std::vector<std::pair<std::string, std::uint64_t>> statistics() const;
 
   /// Memory (EalOptions::memory_mb) that such a port needs, pools included. Throws InputError like the constructor.

@@ -62,6 +62,7 @@ struct Host {
   Nanos pong_time;
   ClockMap clock;
   Stalls stalls;
+  HostLosses losses;
 };
 
 std::string ip_text(const Address& address) {
@@ -96,11 +97,6 @@ class HostsDatapath final : public Coordinator {
           std::count_if(hosts_.begin(), hosts_.end(), [](const auto& host) { return host.second->ready; });
       if (static_cast<std::size_t>(ready) == layout_.hosts.size()) break;
       if (wall_now() >= give_up) throw RunError(missing());
-      while (auto stream = listener_.accept()) {
-        if (guests_.size() >= most_guests) guests_.pop_front();
-        guests_.push_back({std::move(stream), wall_now()});
-      }
-      greet();
       pump(slice);
     }
     check_mtus();
@@ -309,9 +305,12 @@ class HostsDatapath final : public Coordinator {
                                    host->name, error.what()));
       }
     }
-    // While a run goes on, nobody else is expected.
-    if (!jobs_.empty() && listener_.accept() != nullptr)
-      tell("a host came too late: the experiment has all of its own");
+    // Who comes when all are here is told so.
+    while (auto stream = listener_.accept()) {
+      if (guests_.size() >= most_guests) guests_.pop_front();
+      guests_.push_back({std::move(stream), now});
+    }
+    greet();
   }
 
   void on_message(Host& host, const Json& message) {
@@ -324,7 +323,7 @@ class HostsDatapath final : public Coordinator {
       tell(fmt::format("{} has joined, MTU {}", host.name, host.mtu));
     } else if (type == "pong") {
       host.pong = message.at("id").get<std::uint64_t>();
-      host.pong_time = Nanos(message.at("time").get<std::int64_t>());
+      host.pong_time = protocol::time_from(message.at("time"));
     } else if (type == "progress") {
       if (message.at("run").get<std::uint64_t>() == run_) on_progress(host, message);
     } else if (type == "result") {
@@ -332,8 +331,9 @@ class HostsDatapath final : public Coordinator {
       rank.result = protocol::result_from(message, jobs_[message.at("job").get<std::size_t>()].settings.iterations);
     } else if (type == "stopped") {
       host.stopped = true;
-      host.stalls = {Nanos(message.at("longest_gap").get<std::int64_t>()),
-                     Nanos(message.at("stalled").get<std::int64_t>())};
+      host.stalls = {protocol::time_from(message.at("longest_gap")), protocol::time_from(message.at("stalled"))};
+      host.losses = protocol::losses_from(message.at("losses"));
+      host.losses.host = host.number;
     } else {
       throw InputError("type " + in_quotes(type));
     }
@@ -352,8 +352,8 @@ class HostsDatapath final : public Coordinator {
       RankState& rank = rank_of(host, entry);
       rank.recorded = entry.at("recorded").get<std::uint64_t>();
       rank.sent = entry.at("sent").get<std::uint64_t>();
-      rank.last = Nanos(entry.at("last").get<std::int64_t>());
-      rank.plan = static_cast<PlanState>(entry.at("plan").get<std::uint8_t>());
+      rank.last = protocol::time_from(entry.at("last"));
+      rank.plan = protocol::plan_state_from(entry.at("plan"));
       rank.plan_serial = entry.at("plan_serial").get<std::uint64_t>();
       rank.connected = entry.at("connected").get<bool>();
       rank.done = entry.at("done").get<bool>();
@@ -516,6 +516,7 @@ class HostsDatapath final : public Coordinator {
       uncertainty = std::max(uncertainty, host->clock.uncertainty());
       stalls = {std::max(stalls.longest, host->stalls.longest), std::max(stalls.total, host->stalls.total)};
     }
+    for (const auto& [number, host] : hosts_) run.hosts.push_back(host->losses);
     run.stalls = stalls;
     run.clock_uncertainty = uncertainty;
     for (std::uint32_t i = 0; i < jobs_.size(); ++i) {
@@ -568,6 +569,8 @@ class HostsDatapath final : public Coordinator {
     RunJob& job = jobs_[index];
     ++job.plan_serial;
     std::set<std::uint32_t> told;
+    Nanos bound;
+    for (const RankState& rank : job.ranks) bound = std::max(bound, hosts_.at(rank.host)->clock.uncertainty());
     for (const RankState& rank : job.ranks) {
       if (!told.insert(rank.host).second) continue;
       Host& host = *hosts_.at(rank.host);
@@ -575,6 +578,10 @@ class HostsDatapath final : public Coordinator {
       if (plan != nullptr) {
         PhasePlan own = *plan;
         own.slot = host.clock.to_other(own.slot);
+        // Between hosts both estimates are wrong.
+        own.clock_bound =
+            std::min(std::max(own.clock_bound, bound * 2),
+                     Nanos(static_cast<std::int64_t>(own.tolerance * static_cast<double>(own.period.count))));
         if (!own.valid_until.is_never()) own.valid_until = host.clock.to_other(own.valid_until);
         message["plan"] = protocol::to_json(own);
       }

@@ -274,6 +274,15 @@ OrderedJson to_json(const ScheduleSummary& schedule) {
           {"without_slots", schedule.without_slots}};
 }
 
+OrderedJson to_json(const HostLosses& losses) {
+  return {{"host", losses.host},
+          {"missed_packets", losses.missed_packets},
+          {"port_errors", losses.port_errors},
+          {"handover_full_packets", losses.handover_full_packets},
+          {"rejected_packets", losses.rejected_packets},
+          {"unsent_packets", losses.unsent_packets}};
+}
+
 OrderedJson to_json(const Run& run) {
   OrderedJson json;
   json["policy"] = run.policy;
@@ -288,6 +297,7 @@ OrderedJson to_json(const Run& run) {
   if (run.schedule) json["schedule"] = to_json(*run.schedule);
   if (run.stalls) json["stalls"] = {{"longest_ns", run.stalls->longest.count}, {"total_ns", run.stalls->total.count}};
   if (run.clock_uncertainty) json["clock_uncertainty_ns"] = run.clock_uncertainty->count;
+  for (const HostLosses& host : run.hosts) json["hosts"].push_back(to_json(host));
   return json;
 }
 
@@ -556,6 +566,15 @@ Run run_from(const Object& json) {
     if (schedule.has("without_slots")) run.schedule->without_slots = schedule.texts("without_slots");
   }
   if (json.has("clock_uncertainty_ns")) run.clock_uncertainty = json.nanos("clock_uncertainty_ns");
+  if (json.has("hosts")) {
+    for (const Object& host : json.objects("hosts")) {
+      const std::uint64_t number = host.whole("host");
+      if (!std::in_range<std::uint32_t>(number)) host.fail(host.place_of("host"), "is not the number of a host");
+      run.hosts.push_back({static_cast<std::uint32_t>(number), host.whole("missed_packets"), host.whole("port_errors"),
+                           host.whole("handover_full_packets"), host.whole("rejected_packets"),
+                           host.whole("unsent_packets")});
+    }
+  }
   if (json.has("stalls")) {
     const Object stalls = json.object("stalls");
     run.stalls = Stalls{stalls.nanos("longest_ns"), stalls.nanos("total_ns")};

@@ -104,6 +104,21 @@ struct Stalls {
   Nanos total;    ///< total_ns
 };
 
+/// What a run's packets met on a host: they are gone there, whatever the network did.
+struct HostLosses {
+  std::uint32_t host = 0;                   ///< its number
+  std::uint64_t missed_packets = 0;         ///< the port had no room: nobody took them in time
+  std::uint64_t port_errors = 0;            ///< the port says that they were damaged, sent or received
+  std::uint64_t handover_full_packets = 0;  ///< between ranks that share the port
+  std::uint64_t rejected_packets = 0;       ///< not for its ranks, or damaged
+  std::uint64_t unsent_packets = 0;         ///< no way there, or a neighbour that does not answer
+
+  [[nodiscard]] std::uint64_t all() const {
+    return missed_packets + port_errors + handover_full_packets + rejected_packets + unsent_packets;
+  }
+  bool operator==(const HostLosses&) const = default;
+};
+
 /// What the scheduler made of a run's jobs.
 struct ScheduleSummary {
   struct Slot {
@@ -142,6 +157,7 @@ struct Run {
   /// clock_uncertainty_ns: starts that were measured on different hosts are that right to each other, or better.
   /// Datapath hosts only.
   std::optional<Nanos> clock_uncertainty{};
+  std::vector<HostLosses> hosts{};  ///< datapath hosts only; empty, and not written, elsewhere
 };
 
 struct Results {

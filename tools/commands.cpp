@@ -109,6 +109,19 @@ std::string algorithms_of(const experiment::Experiment& experiment) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+/// ", 317 lost in hosts (host 2: 317 missed)", or nothing.
+std::string losses_text(const experiment::Run& run) {
+  std::uint64_t all = 0;
+  std::vector<std::string> hosts;
+  for (const experiment::HostLosses& host : run.hosts) {
+    // What was not for its ranks is no loss of theirs.
+    const std::uint64_t lost = host.all() - host.rejected_packets;
+    all += lost;
+    if (lost > 0) hosts.push_back(fmt::format("host {}: {}", host.host, lost));
+  }
+  return hosts.empty() ? "" : fmt::format(", {} lost inside hosts ({})", all, fmt::join(hosts, ", "));
+}
+
 }  // namespace
 
 void warn(const std::vector<std::string>& warnings) {
@@ -140,7 +153,7 @@ void print_results(const experiment::Results& results, const experiment::Datapat
                           run.stalls->total.millis(), run.stalls->longest.millis())
             : std::string();
     if (run.links_unknown) {
-      fmt::print(out, "{}: {} packets sent again{}{}\n", run.policy, retransmitted, held_up,
+      fmt::print(out, "{}: {} packets sent again{}{}{}\n", run.policy, retransmitted, losses_text(run), held_up,
                  run.clock_uncertainty ? fmt::format("; starts are right to {:.3f} ms", run.clock_uncertainty->millis())
                                        : std::string());
       continue;

@@ -176,6 +176,16 @@ void fields(Archive& archive, T& result) {
 }
 
 template <typename Archive, typename T>
+requires std::is_same_v<std::remove_const_t<T>, HostLosses>
+void fields(Archive& archive, T& losses) {
+  archive("missed_packets", losses.missed_packets);
+  archive("port_errors", losses.port_errors);
+  archive("handover_full_packets", losses.handover_full_packets);
+  archive("rejected_packets", losses.rejected_packets);
+  archive("unsent_packets", losses.unsent_packets);
+}
+
+template <typename Archive, typename T>
 requires std::is_same_v<std::remove_const_t<T>, PhasePlan>
 void fields(Archive& archive, T& plan) {
   archive("slot", plan.slot);
@@ -273,6 +283,9 @@ void take(const Json& json, T& value) {
   }
 }
 
+/// Sums and differences of such don't overflow.
+bool is_time(Nanos time) { return time <= kMostTime && time >= Nanos() - kMostTime; }
+
 }  // namespace
 
 Json to_json(const RunSetup& setup) {
@@ -311,6 +324,19 @@ RunSetup setup_from(const Json& json) {
   return setup;
 }
 
+Nanos time_from(const Json& json) {
+  Nanos time;
+  take(json, time);
+  if (!is_time(time)) throw InputError("a time that can't be");
+  return time;
+}
+
+PlanState plan_state_from(const Json& json) {
+  PlanState state{};
+  take(json, state);
+  return state;
+}
+
 Json to_json(const RankResult& result) { return value_of(result); }
 
 RankResult result_from(const Json& json, std::size_t most) {
@@ -320,8 +346,16 @@ RankResult result_from(const Json& json, std::size_t most) {
   if (count > most || result.starts.size() != count || (!result.computes.empty() && result.computes.size() != count))
     throw InputError("lists of iterations that don't go together");
   for (std::size_t i = 0; i < count; ++i)
-    if (result.times[i].count < 0 || result.times[i] > kMostTime) throw InputError("a time that can't be");
+    if (result.times[i].count < 0 || !is_time(result.times[i]) || !is_time(result.starts[i]))
+      throw InputError("a time that can't be");
   return result;
+}
+
+Json to_json(const HostLosses& losses) { return value_of(losses); }
+HostLosses losses_from(const Json& json) {
+  HostLosses losses;
+  take(json, losses);
+  return losses;
 }
 
 Json to_json(const PhasePlan& plan) { return value_of(plan); }

@@ -7,7 +7,7 @@
 //   coordinator:  setup {run, policy, mltcp, jobs}           host: progress, five times a second and when it changes
 //   coordinator:  start {at: [..]} | plan {job, serial, plan | null} | collect
 //   host:         result {job, rank, ...}, one for each of its ranks; after collect
-//   coordinator:  stop                                       host: stopped {longest_gap, stalled}
+//   coordinator:  stop                                       host: stopped {longest_gap, stalled, losses}
 //   coordinator:  end {failed, message}                      host: failed {message}, at any time
 //
 // Times are nanoseconds of the host's clock.
@@ -53,6 +53,14 @@ RunSetup setup_from(const Json& json);
 Json to_json(const RankResult& result);
 /// `most`: iterations. Throws Json::exception or InputError.
 RankResult result_from(const Json& json, std::size_t most);
+
+/// Of a host's clock. Throws Json::exception or InputError, like the next.
+Nanos time_from(const Json& json);
+PlanState plan_state_from(const Json& json);
+
+Json to_json(const HostLosses& losses);
+/// Their host is the reader's to know. Throws Json::exception or InputError.
+HostLosses losses_from(const Json& json);
 
 Json to_json(const PhasePlan& plan);
 PhasePlan plan_from(const Json& json);

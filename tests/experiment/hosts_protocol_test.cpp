@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <limits>
 
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/single_run.h"
@@ -146,6 +147,20 @@ TEST(hosts_protocol, result__arrives_as_it_was_sent_and_is_checked) {
   bad = json;
   bad["times"][0] = -1;
   EXPECT_THROW(result_from(bad, 2), InputError);
+  bad = json;
+  bad["starts"][0] = std::numeric_limits<std::int64_t>::min();
+  EXPECT_THROW(result_from(bad, 2), InputError) << "differences would overflow";
+}
+
+TEST(hosts_protocol, words_of_a_host__are_checked) {
+  EXPECT_EQ(time_from(Json(-7)), Nanos(-7));
+  EXPECT_THROW(time_from(Json(std::numeric_limits<std::int64_t>::max())), InputError);
+  EXPECT_THROW(time_from(Json(std::numeric_limits<std::int64_t>::min())), InputError);
+  EXPECT_EQ(plan_state_from(Json(1)), static_cast<PlanState>(1));
+  EXPECT_THROW(plan_state_from(Json(200)), InputError);
+  const HostLosses losses{0, 1, 2, 3, 4, 5};
+  EXPECT_EQ(losses_from(Json::parse(to_json(losses).dump())), losses);
+  EXPECT_THROW(losses_from(Json{{"missed_packets", -1}}), InputError);
 }
 
 TEST(hosts_protocol, plan__arrives_as_it_was_sent) {

@@ -85,6 +85,7 @@ Results full_results() {
   run.bottleneck.usage.bin = Nanos(1'000'000);
   run.bottleneck.usage.jobs = {{"vgg19-a", {1, 2, 3}}, {"ü</b>", {}}};
   run.stalls = Stalls{Nanos(1), Nanos(2)};
+  run.hosts = {{3, 1, 2, 3, 4, 5}, {4, 0, 0, 0, 0, 0}};
   run.schedule =
       ScheduleSummary{3, -0.5, 0.25, false, 0.02, 1, 2, {{"a", Nanos(110), Nanos(60), Nanos(7), 0.01}}, {"b", "c"}};
   run.jobs[0].gate_waited = Nanos(77);
@@ -93,6 +94,7 @@ Results full_results() {
   results.runs.push_back(run);
   run.policy = "fair";
   run.stalls.reset();
+  run.hosts.clear();
   run.schedule.reset();
   run.jobs.clear();
   run.bottleneck = {};
@@ -352,6 +354,8 @@ TEST(Json, round_trip__keeps_everything) {
   EXPECT_TRUE(back.runs[1].links.empty());
   EXPECT_EQ(run.bottleneck.usage.jobs.at("vgg19-a"), (std::vector<Bytes>{1, 2, 3}));
   EXPECT_EQ(run.stalls->total, Nanos(2));
+  EXPECT_EQ(run.hosts, results.runs[0].hosts);
+  EXPECT_TRUE(back.runs[1].hosts.empty());
   EXPECT_FALSE(back.runs[1].stalls.has_value());
   ASSERT_TRUE(run.schedule.has_value());
   EXPECT_EQ(run.schedule->score, -0.5);

@@ -227,6 +227,11 @@ TEST_P(GenOver, two_hosts__run_a_job_and_merge) {
     EXPECT_EQ(run["datapath"], "hosts");
     EXPECT_FALSE(run.contains("bottleneck"));
     EXPECT_GT(run["clock_uncertainty_ns"], 0);
+    ASSERT_EQ(run["hosts"].size(), 2U) << "what each host lost";
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(run["hosts"][i]["host"], i);
+      EXPECT_GE(run["hosts"][i]["missed_packets"], 0);
+    }
     expect_iterations(run, 4, 250'000);
     for (const json& time : run["jobs"][0]["iteration_ns"]) EXPECT_GE(time, 15'000'000) << "5 ms and 10 of sending";
   }
