@@ -49,10 +49,10 @@ class Wire : public testing::Test {
     left_port_ = std::make_unique<Port>(*eal_, config);
     config.device = "ring:right,to=left";
     right_port_ = std::make_unique<Port>(*eal_, config);
-    left_ =
-        std::make_unique<PortHost>(*eal_, *left_port_, PortHostConfig{host(1), 24, {}, {}, zero_copy_from, 128, 1024});
-    right_ =
-        std::make_unique<PortHost>(*eal_, *right_port_, PortHostConfig{host(2), 24, {}, {}, zero_copy_from, 128, 1024});
+    left_ = std::make_unique<PortHost>(*eal_, *left_port_,
+                                       PortHostConfig{.address = host(1), .zero_copy_from = zero_copy_from});
+    right_ = std::make_unique<PortHost>(*eal_, *right_port_,
+                                        PortHostConfig{.address = host(2), .zero_copy_from = zero_copy_from});
   }
   void resolve() {
     for (int i = 0; i < 10 && !left_->io().resolve(host(2)); ++i) {
