@@ -79,8 +79,7 @@ struct PortLoop::Impl {
       if (idle == Idle::pause) {
         for (int i = 0; i < kPauses; ++i) rte_pause();
       } else if (interrupts.are_armed() && next - now > ReceiveInterrupts::shortest) {
-        const Nanos most = std::min(next - now, kLongestSleep);
-        interrupts.wait(time, most, [&] { return is_idle(most); });
+        interrupts.wait(time, std::min(next - now, kLongestSleep), [&] { return is_idle(next); });
         idle_rounds = 0;
       } else if (next - now > kShortestNap) {
         time.sleep_for(std::min(next - now, kNap));
@@ -88,13 +87,13 @@ struct PortLoop::Impl {
     }
   }
 
-  /// A round; whether it moved no packet, and nothing is due within `most`.
-  bool is_idle(Nanos most) {
+  /// A round; whether it moved no packet, nothing is blocked, and nothing is due before `next`.
+  bool is_idle(Nanos next) {
     bool came = false;
     for (Entry& entry : entries) {
-      const Nanos now = time.now();
-      entry.due = entry.pollable->poll(now);
-      came = came || packets_moved(*entry.io) != entry.moved || std::min(entry.due, entry.io->deadline()) - now < most;
+      entry.due = entry.pollable->poll(time.now());
+      came = came || packets_moved(*entry.io) != entry.moved || entry.io->is_blocked() ||
+             std::min(entry.due, entry.io->deadline()) < next;
     }
     return !came;
   }

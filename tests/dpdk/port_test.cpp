@@ -609,6 +609,39 @@ TEST(Port, tap__speaks_with_the_kernel_and_wakes_up_by_its_interrupts) {
       idle_part));
 }
 
+TEST(PortLoop, sleeps_until_a_deadline_that_is_near) {
+  if (access("/dev/net/tun", R_OK | W_OK) != 0) GTEST_SKIP() << "/dev/net/tun is not to be had";
+  EXPECT_PLAYED(play(
+      [](const Channel& /*other*/) -> std::string {
+        Station here({.kind = "tap", .interrupts = true}, "mltap0", 1);
+        struct Metronome final : Pollable {
+          explicit Metronome(PortIo& io_) : io(io_) {}
+          Nanos poll(Nanos now) override {
+            std::array<RxPacket, 32> packets;
+            while (io.receive(packets) != 0) continue;
+            ++polls;
+            if (now >= next) {
+              ++beats;
+              next = now + 8_ms;
+            }
+            return next;
+          }
+          PortIo& io;
+          std::size_t polls = 0;
+          std::size_t beats = 0;
+          Nanos next;
+        } metronome(here.place.io());
+        here.attach(metronome);
+        if (!here.loop.run(here.loop.now() + kPatience, [&] { return metronome.beats > 50; })) return "too slow";
+        if (!here.port.has_interrupts()) return "no interrupts";
+        // Idle rounds before and after each sleep, and naps in the last millisecond; awake there were thousands.
+        return metronome.polls < 300 * metronome.beats
+                   ? ""
+                   : fmt::format("{} polls for {} deadlines", metronome.polls, metronome.beats);
+      },
+      idle_part));
+}
+
 TEST(PortLoop, stops_from_a_signal_handler_and_runs_on_a_core_of_its_own) {
   EXPECT_PLAYED(play(
       [](const Channel& /*other*/) -> std::string {
