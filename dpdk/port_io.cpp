@@ -426,15 +426,11 @@ void QueueIo::hand_to(std::size_t shard, rte_mbuf* packet) {
 }
 
 void QueueIo::tell_all(rte_mbuf* news) {
+  // All read the same buffer: strangers decide how much news there is, and copies for many shards would empty the pool.
   for (std::size_t shard = 0; shard < all_.size(); ++shard) {
-    if (shard == shard_ || news->pkt_len > Neighbours::longest_frame) continue;
-    rte_mbuf* const copy = rte_pktmbuf_copy(news, pool_, 0, UINT32_MAX);
-    if (copy == nullptr) {
-      ++counters_.no_buffer;
-      continue;
-    }
-    take_over(pool_);
-    hand_to(shard, copy);
+    if (shard == shard_) continue;
+    rte_pktmbuf_refcnt_update(news, 1);
+    hand_to(shard, news);
   }
 }
 

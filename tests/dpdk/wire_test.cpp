@@ -334,6 +334,43 @@ TEST_F(Wire, segments__are_joined_wherever_a_frame_is_cut) {
   EXPECT_EQ(refused(encap::Reject::bad_udp_checksum), 2U);
 }
 
+TEST_F(Wire, news_of_neighbours__take_a_buffer_each_however_many_shards_hear_them) {
+  make(0);
+  constexpr std::uint16_t kShards = 200;
+  constexpr unsigned kNews = 32;
+  right_ = nullptr;
+  right_ = std::make_unique<PortHost>(*eal_, *right_port_, PortHostConfig{.address = host(2), .shards = kShards});
+  receive(*right_);
+  receive(*left_);
+  receive(*right_);
+  const Address sender = host(1);
+  ByteVector news(60);  // an ARP announcement: sender and target are the same
+  std::fill_n(news.begin(), 6, std::byte{0xFF});
+  const std::array<std::uint8_t, 10> fixed{8, 6, 0, 1, 8, 0, 6, 4, 0, 1};
+  std::memcpy(&news[6], left_port_->mac().data(), 6);
+  std::memcpy(&news[12], fixed.data(), fixed.size());
+  std::memcpy(&news[22], left_port_->mac().data(), 6);
+  std::memcpy(&news[28], &sender.ip[12], 4);
+  std::memcpy(&news[38], &sender.ip[12], 4);
+  const auto out = [&] {
+    return rte_mempool_in_use_count(left_port_->pool(0)) + rte_mempool_in_use_count(right_port_->pool(0));
+  };
+  const unsigned before = out();
+  const std::uint64_t handed_before = right_->io().counters().handed_over;
+  for (unsigned i = 0; i < kNews; ++i) put(news, {});
+  receive(*right_);
+  EXPECT_EQ(right_->io().counters().handed_over - handed_before, std::uint64_t{kNews} * (kShards - 1));
+  EXPECT_EQ(right_->io().counters().no_buffer, 0U);
+  EXPECT_LE(out(), before + kNews);
+  std::array<RxPacket, 32> packets;
+  for (int round = 0; round < 3; ++round)
+    for (std::uint16_t shard = 0; shard < kShards; ++shard) right_->io(shard).receive(packets);
+  EXPECT_EQ(right_->io(kShards - 1).counters().taken_over, right_->io().counters().handed_over / (kShards - 1));
+  for (std::uint16_t shard = 0; shard < kShards; ++shard) right_->io(shard).release();
+  receive(*left_);
+  EXPECT_EQ(out(), 0U);
+}
+
 TEST_F(Wire, tag__has_room_beside_the_longest_packet) {
   make(0, 1500, 42);
   const ByteVector full = random_bytes(1472, 5);
