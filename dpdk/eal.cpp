@@ -223,7 +223,8 @@ Eal::Eal(const EalOptions& options) : impl_(std::make_unique<Impl>()) {
 void leave_memory_to_exit() noexcept { memory_is_left.store(true); }
 
 Eal::~Eal() {
-  if (!memory_is_left.load()) rte_eal_cleanup();
+  // A NIC's driver has its files with the interrupt thread from the start of DPDK on, port or none.
+  if (!memory_is_left.load() && impl_->pci.empty()) rte_eal_cleanup();
 }
 
 bool Eal::uses_huge_pages() const { return impl_->huge; }

@@ -42,8 +42,8 @@ class Eal {
   /// Throws InputError on bad options, RunError if DPDK can't start or was started in this process before: it can't
   /// be started twice.
   explicit Eal(const EalOptions& options);
-  /// Ends DPDK. Its memory is given back only at the end of the process if there was a port of a kind other than
-  /// af_packet, af_xdp and ring.
+  /// Ends DPDK. Its memory is given back only at the end of the process if it was allowed a NIC, or there was a port of
+  /// a kind other than af_packet, af_xdp and ring.
   ~Eal();
   Eal(const Eal&) = delete;
   Eal& operator=(const Eal&) = delete;
