@@ -68,6 +68,7 @@ std::string why_in_use(const InterfaceState& state) {
   if (state.is_part) return "it is part of a bridge or bond";
   if (state.has_upper) return "other interfaces sit on it";
   if (state.has_xdp) return "it runs an XDP program, of another AF_XDP program as a rule";
+  if (state.has_socket) return "a program listens on it with a packet socket";
   return {};
 }
 

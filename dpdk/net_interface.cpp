@@ -18,6 +18,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
@@ -218,6 +219,16 @@ std::vector<InterfaceState> list_interfaces() {
       if (state.name == name) state.*what = true;
     }
   };
+  std::ifstream sockets("/proc/thread-self/net/packet");
+  for (std::string line; std::getline(sockets, line);) {
+    std::istringstream words(line);
+    std::string skipped;
+    int index = 0;
+    if (!(words >> skipped >> skipped >> skipped >> skipped >> index)) continue;  // the heading
+    for (std::size_t i = 0; i < links.size(); ++i) {
+      if (links[i].index == index) states[i].has_socket = true;
+    }
+  }
   ifaddrs* addresses = nullptr;
   if (getifaddrs(&addresses) == 0) {
     for (const ifaddrs* entry = addresses; entry != nullptr; entry = entry->ifa_next) {

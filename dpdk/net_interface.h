@@ -59,6 +59,7 @@ struct InterfaceState {
   bool is_part = false;      ///< of a bridge, bond, or the like
   bool has_upper = false;    ///< a VLAN, macvlan or the like sits on it
   bool has_xdp = false;      ///< it runs an XDP program
+  bool has_socket = false;   ///< a program has a packet socket (packet(7)) that is bound to it
 };
 
 /// All, as the kernel orders them (rtnetlink). Throws RunError if it doesn't tell.

@@ -1,6 +1,9 @@
 // What the doctor says of ports, in network namespaces made for it.
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <linux/capability.h>
+#include <net/ethernet.h>
+#include <netpacket/packet.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
 
@@ -118,6 +121,13 @@ TEST(DoctorPorts, interface_in_use__is_only_looked_at_unless_it_is_named) {
         "ip link add vpart type veth peer name vpart1; ip link set vpart master br0; ip link set vpart up;"
         "ip link add vunder type veth peer name vunder1; ip link set vunder up;"
         "ip link add vroute type veth peer name vroute1; ip link set vroute up; ip route add 10.77.0.0/16 dev vroute");
+    run_command("ip link add vheard type veth peer name vheard1; ip link set vheard up");
+    const int sniffer = socket(AF_PACKET, SOCK_RAW, 0);
+    sockaddr_ll place{};
+    place.sll_family = AF_PACKET;
+    place.sll_protocol = htons(ETH_P_ALL);
+    place.sll_ifindex = static_cast<int>(if_nametoindex("vheard"));
+    bind(sniffer, reinterpret_cast<const sockaddr*>(&place), sizeof place);
     // As the kernel has them.
     const bool upper = run_command("ip link add link vunder name vunder.5 type vlan id 5") ||
                        run_command("ip link add link vunder name vunder.5 type macvlan") ||
@@ -130,6 +140,8 @@ TEST(DoctorPorts, interface_in_use__is_only_looked_at_unless_it_is_named) {
     found.expect("interface vpart", CheckStatus::warn, "only looked at, since it is part of a bridge");
     if (upper) found.expect("interface vunder", CheckStatus::warn, "only looked at, since other interfaces sit on it");
     found.expect("interface vroute", CheckStatus::warn, "only looked at, since it has a route");
+    found.expect("interface vheard", CheckStatus::warn, "only looked at, since a program listens on it");
+    close(sniffer);
     found.expect("port af_packet:ve0", CheckStatus::ok, "net_af_packet, MTU 1500, 1 queue");
     found.expect("port ring:loop", CheckStatus::ok, "net_ring");
     found.expect("port tap:ve0", CheckStatus::missing, "there is an interface ve0 already", "choose another name");
