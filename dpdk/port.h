@@ -50,8 +50,9 @@ struct PortConfig {
   /// Prepare for PortLoop's sleep until a packet comes, if the port can.
   bool interrupts = false;
   /// AF_XDP: packets that the kernel takes from the NIC when a look at an empty queue asks it to, by a system call
-  /// (busy polling); 0: looks ask for nothing, and the kernel takes packets when the NIC interrupts. Without a number:
-  /// the driver's, but 0 on veth, which doesn't hear the question.
+  /// (busy polling); 0: looks ask for nothing, and the kernel takes packets when the NIC interrupts, but a look may
+  /// block for a second where a zero-copy NIC has run out of buffers. Without a number: the driver's, but 0 on veth,
+  /// which doesn't hear the question and always copies.
   std::optional<std::uint16_t> busy_budget{};
   /// 802.1Q tag of all packets, 1 to 4094; 0 = untagged.
   std::uint16_t vlan = 0;
