@@ -56,12 +56,8 @@ struct PortLoop::Impl {
     std::uint32_t idle_rounds = 0;
     for (;;) {
       Nanos now = time.begin_round();
-      if (stop_requested.load(std::memory_order_acquire)) [[unlikely]] {
-        stop_requested.store(false, std::memory_order_relaxed);
-        return true;
-      }
-      if (stop && stop()) return true;
-      const bool last = now > until;  // a round for what was due before
+      const bool ends = is_stopped(stop);
+      const bool last = ends || now > until;  // a round for what was due before, such as acknowledgements
       Nanos next = until;
       bool busy = false;
       for (Entry& entry : entries) {
@@ -73,7 +69,7 @@ struct PortLoop::Impl {
         entry.moved = moved;
         next = std::min({next, entry.due, entry.io->deadline()});
       }
-      if (last) return false;
+      if (last) return ends;
       idle_rounds = busy ? 0 : idle_rounds + 1;
       if (idle == Idle::spin || idle_rounds < kIdleRounds) continue;
       if (idle == Idle::pause) {
@@ -85,6 +81,13 @@ struct PortLoop::Impl {
         time.sleep_for(std::min(next - now, kNap));
       }
     }
+  }
+
+  bool is_stopped(const std::function<bool()>& stop) {
+    if (!stop_requested.load(std::memory_order_acquire)) [[likely]]
+      return stop && stop();
+    stop_requested.store(false, std::memory_order_relaxed);
+    return true;
   }
 
   /// A round; whether it moved no packet, nothing is blocked, and nothing is due before `next`.

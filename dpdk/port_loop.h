@@ -37,7 +37,9 @@ class PortLoop {
   void attach(const PortHost& host, PortIo& io, Pollable& pollable);
 
   /// Runs until the time is `until`, request_stop() was called, or `stop` is true: it is asked in every round, at least
-  /// every 20 ms, and not at all if it is empty. Returns whether it was stopped. Passes on what a Pollable throws.
+  /// every 20 ms, and not at all if it is empty. All are polled once more then: what is due, such as the
+  /// acknowledgement of the message that `stop` waited for, still leaves. Returns whether it was stopped. Passes on
+  /// what a Pollable throws.
   bool run(Nanos until, const std::function<bool()>& stop = nullptr);
   /// The same on core `core` of the Eal's list, 1 or higher, without waiting for its end. Throws InputError if there is
   /// no such core, RunError if it is busy.
