@@ -69,6 +69,9 @@ std::string why_in_use(const InterfaceState& state) {
   if (state.has_upper) return "other interfaces sit on it";
   if (state.has_xdp) return "it runs an XDP program, of another AF_XDP program as a rule";
   if (state.has_socket) return "a program listens on it with a packet socket";
+  if (state.kind == "tun" || state.kind == "macvtap" || state.kind == "ipvtap") {
+    return "a program is at its other end, such as a virtual machine";
+  }
   return {};
 }
 

@@ -122,6 +122,7 @@ TEST(DoctorPorts, interface_in_use__is_only_looked_at_unless_it_is_named) {
         "ip link add vunder type veth peer name vunder1; ip link set vunder up;"
         "ip link add vroute type veth peer name vroute1; ip link set vroute up; ip route add 10.77.0.0/16 dev vroute");
     run_command("ip link add vheard type veth peer name vheard1; ip link set vheard up");
+    const bool tap = run_command("ip tuntap add vtap mode tap && ip link set vtap up");
     const int sniffer = socket(AF_PACKET, SOCK_RAW, 0);
     sockaddr_ll place{};
     place.sll_family = AF_PACKET;
@@ -140,6 +141,7 @@ TEST(DoctorPorts, interface_in_use__is_only_looked_at_unless_it_is_named) {
     found.expect("interface vpart", CheckStatus::warn, "only looked at, since it is part of a bridge");
     if (upper) found.expect("interface vunder", CheckStatus::warn, "only looked at, since other interfaces sit on it");
     found.expect("interface vroute", CheckStatus::warn, "only looked at, since it has a route");
+    if (tap) found.expect("interface vtap", CheckStatus::warn, "only looked at, since a program is at its other end");
     found.expect("interface vheard", CheckStatus::warn, "only looked at, since a program listens on it");
     close(sniffer);
     found.expect("port af_packet:ve0", CheckStatus::ok, "net_af_packet, MTU 1500, 1 queue");
