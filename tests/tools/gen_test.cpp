@@ -386,6 +386,21 @@ TEST_F(Gen, hosts_with_one_number__are_told_and_the_others_go_on) {
   EXPECT_EQ(server->status(), 0) << server->said();
 }
 
+TEST_F(Gen, host_that_comes_too_late__is_told_so) {
+  MAKE_PAIR();
+  const auto server = serve(kPair, "--iterations 100000");
+  const auto first = host(0);
+  const auto second = host(1);
+  ASSERT_TRUE(server->says("ready")) << server->said();
+  const auto late = start("late", hosts_[0]->in(fmt::format("{} gen --join {} --port af_packet:eth0 --ip 10.79.0.9/24",
+                                                            MLTCP_PROGRAM, address())));
+  EXPECT_EQ(late->status(), 1);
+  EXPECT_THAT(late->said(), HasSubstr("the coordinator refused this host: (10.79.0.9, af_packet:eth0) is one more than "
+                                      "the 2 hosts that the experiment has"));
+  server->signal(SIGINT);
+  EXPECT_EQ(server->status(), 1) << server->said();
+}
+
 TEST_F(Gen, strangers__are_turned_away_and_the_others_go_on) {
   MAKE_PAIR();
   const auto server = serve(kPair, "--policy fair --iterations 2");
