@@ -274,8 +274,7 @@ struct SoftSwitch::Impl {
         interrupts.wait(loop, most, [&] {
           receive();
           latest = loop.now();
-          process(latest);
-          return !moved;
+          return process(latest) >= next && !moved;
         });
         idle = 0;
       } else {
