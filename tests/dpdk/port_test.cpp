@@ -418,7 +418,7 @@ Pair outlive(const std::string& kind) {
         {
           Station here(setting, "ve0", 1);
           ConnectionConfig config;
-          config.give_up_after = 700_ms;
+          config.give_up_after = 2_s;  // longer than a first question about the neighbour that is lost
           Client client(here.place.io(), host(2), 50, 1 << 20, config);
           here.attach(client);
           if (!other.hears('r')) return "the other end did not start";
