@@ -81,7 +81,8 @@ struct ConnectionConfig {
   std::uint8_t priority = 0;                    ///< of every packet, see TxPacket; 0 to 7
   bool credit_in_acks = true;                   ///< news of posted buffers travels in acknowledgements where it can
   /// What ends a message is acknowledged by the next poll(), so that the program's answer, or the buffer that it posts
-  /// now, travels in the same packet.
+  /// now, travels in the same packet. poll() asks to be called again at once for that; a program that leaves its shard
+  /// alone at such times, to compute for instance, keeps the sender waiting, who in the end gives it up: false then.
   bool await_answer = true;
 
   bool operator==(const ConnectionConfig&) const = default;
