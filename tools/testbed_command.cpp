@@ -95,8 +95,18 @@ Plan make_plan(const TestbedArguments& arguments) {
     if (!arguments.words.values.empty())
       throw InputError(
           fmt::format("--{} is for --hosts; an experiment says it itself", arguments.words.values[0].first));
-    const experiment::Experiment given = experiment::load_experiment(arguments.file, file_options());
+    experiment::Experiment given = experiment::load_experiment(arguments.file, file_options());
     for (const std::string& warning : given.warnings) fmt::print(stderr, "mltcp: warning: {}\n", one_line(warning));
+    // The policies that mltcp gen is told of: under "priority" the switch has a queue for each.
+    for (std::size_t i = 0; i < arguments.gen.size(); ++i) {
+      const std::string& word = arguments.gen[i];
+      const bool apart = word == "--policy" && i + 1 < arguments.gen.size();
+      if ((apart                           ? arguments.gen[i + 1]
+           : word.starts_with("--policy=") ? word
+                                           : "")
+              .find("priority") != std::string::npos)
+        given.policies.emplace_back("priority");
+    }
     plan.layout = experiment::testbed_layout(given);
     plan.title = fmt::format("{} on {}", one_line(given.name), plural(plan.layout.hosts.size(), "host"));
     plan.seed = given.seed;

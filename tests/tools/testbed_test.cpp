@@ -232,6 +232,14 @@ TEST_F(TestbedCommand, dry_run__tells_each_step_and_takes_none) {
   EXPECT_FALSE(fs::exists(folder_ / "r.json"));
 }
 
+TEST_F(TestbedCommand, policy_priority__gets_its_queues_wherever_it_was_asked_for) {
+  for (const std::string& policy : {std::string("fair,priority"), std::string("fair")}) {
+    Started run = start({"e.toml", "--dry-run", "--", "--policy", policy});
+    EXPECT_EQ(run.finish(), 0) << run.err();
+    EXPECT_EQ(run.out().find("classes=8") != std::string::npos, policy != "fair") << run.out();
+  }
+}
+
 TEST_F(TestbedCommand, command__runs_between_hosts_that_reach_each_other) {
   if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
   Started run = start({"--hosts", "3", "--device", "af_packet", "--rate", "10Mbps", "--log-dir", "logs", "--command",
