@@ -538,6 +538,14 @@ struct Port::Impl {
       return fmt::format("port {}: the kernel does not make interface {}{}; run it as root or with CAP_NET_ADMIN",
                          quoted(), name.target, words());
     }
+    if (name.kind == Kind::af_packet && log_has("PACKET_FANOUT")) {
+      // The driver numbers its group by process and interface, and has no option for it.
+      return fmt::format(
+          "port {}: the kernel puts its packet sockets into no group{}; a process on another interface here may have "
+          "the "
+          "same number for its own, by chance: start this one again",
+          quoted(), words());
+    }
     if (log_has("PACKET_RX_RING") || log_has("PACKET_TX_RING") || log_has("mmap")) {
       return fmt::format(
           "port {}: the kernel has no room for rings of {} packets{}; ask for fewer descriptors, or raise "

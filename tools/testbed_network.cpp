@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 
 #include "mltcp/base/error.h"
 #include "sandbox.h"
@@ -67,15 +68,24 @@ std::string TestbedNetwork::cables(const experiment::TestbedLayout& layout, std:
   const auto end = [mtu](const std::string& name) {
     return fmt::format("name {} mtu {} numrxqueues 1 numtxqueues 1", name, mtu);
   };
+  // DPDK's af_packet numbers the groups of its sockets by the exclusive or of process and interface, and the kernel
+  // refuses equal numbers in a namespace: those of different switches differ in bits that their process numbers lack.
+  std::map<std::string, std::size_t> index;
+  constexpr std::size_t apart = 1024;
+  for (std::size_t i = 0; i < layout.switches.size(); ++i)
+    for (const auto& port : layout.switches[i].ports) index.emplace(port.interface, apart * (i + 1) + index.size() + 1);
+  const auto switch_end = [&](const std::string& name) {
+    return fmt::format("{} index {}", end(name), index.at(name));
+  };
   std::string text;
   for (const auto& one : layout.switches) {
     for (const auto& port : one.ports) {
       if (port.host) {
         const auto found = std::lower_bound(layout.hosts.begin(), layout.hosts.end(), *port.host);
-        text += fmt::format("link add {} type veth peer {} netns /proc/self/fd/{}\n", end(port.interface), end("eth0"),
-                            host(static_cast<std::size_t>(found - layout.hosts.begin())));
+        text += fmt::format("link add {} type veth peer {} netns /proc/self/fd/{}\n", switch_end(port.interface),
+                            end("eth0"), host(static_cast<std::size_t>(found - layout.hosts.begin())));
       } else if (port.interface < port.peer) {
-        text += fmt::format("link add {} type veth peer {}\n", end(port.interface), end(port.peer));
+        text += fmt::format("link add {} type veth peer {}\n", switch_end(port.interface), switch_end(port.peer));
       }
     }
   }

@@ -5,13 +5,21 @@
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <linux/seccomp.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -236,6 +244,22 @@ TEST(PortFailure, short_of_what_the_kernel_gives) {
       table.port("no room for the kernel's rings", eal, {.device = "af_packet:ve0", .descriptors = 4096}, run,
                  "the kernel has no room for rings of 4096 packets", "ask for fewer descriptors");
       setrlimit(RLIMIT_AS, &before);
+    }
+    table.fine(eal, {.device = "af_packet:ve0"});
+    {
+      // Another interface's group has the number that the driver takes for its own.
+      const int other = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL));
+      sockaddr_ll address{};
+      address.sll_family = AF_PACKET;
+      address.sll_protocol = htons(ETH_P_ALL);
+      address.sll_ifindex = static_cast<int>(if_nametoindex("lo"));
+      ASSERT_EQ(bind(other, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+      const unsigned number = (static_cast<unsigned>(getpid()) ^ if_nametoindex("ve0")) & 0xFFFFU;
+      const int group = static_cast<int>(number | unsigned{PACKET_FANOUT_HASH} << 16U);
+      ASSERT_EQ(setsockopt(other, SOL_PACKET, PACKET_FANOUT, &group, sizeof group), 0) << std::strerror(errno);
+      table.port("number of the kernel's group taken", eal, {.device = "af_packet:ve0"}, run,
+                 "the kernel puts its packet sockets into no group", "start this one again");
+      close(other);
     }
     table.fine(eal, {.device = "af_packet:ve0"});
     rlimit before{};

@@ -75,8 +75,10 @@ class Namespace {
     return fmt::format("nsenter --net=/proc/{}/ns/net {}", keeper_, command);
   }
   /// A pair of interfaces, up, one here and one there.
-  bool join(const std::string& own, const Namespace& other, const std::string& others) const {
-    return shell(in(fmt::format("ip link add {} type veth peer name {} netns {}", own, others, other.keeper_))) &&
+  bool join(const std::string& own, const Namespace& other, const std::string& others,
+            const std::string& settings = "") const {
+    return shell(in(fmt::format("ip link add {} {} type veth peer name {} netns {}", own, settings, others,
+                                other.keeper_))) &&
            shell(in("ip link set " + own + " up")) && shell(other.in("ip link set " + others + " up"));
   }
 
@@ -166,6 +168,17 @@ class Gen : public testing::Test {
     for (int host = 0; host < 2; ++host) hosts_.push_back(std::make_unique<Namespace>());
     return hosts_[0]->ready() && hosts_[1]->ready() && hosts_[0]->join("eth0", *hosts_[1], "eth0");
   }
+  /// Three hosts around a switch in `middle`, whose ports have that rate. Null where this machine makes none.
+  std::unique_ptr<Process> make_star(const Namespace& middle, const std::string& rate) {
+    std::string ports;
+    for (std::size_t i = 0; i < 3; ++i) {
+      hosts_.push_back(std::make_unique<Namespace>());
+      const std::string port = fmt::format("p{}", i);
+      if (!middle.ready() || !hosts_[i]->ready() || !middle.join(port, *hosts_[i], "eth0")) return nullptr;
+      ports += fmt::format(" --port af_packet:{}", port);
+    }
+    return start("switch", middle.in(fmt::format("{} switch{} --rate {} --idle sleep", MLTCP_PROGRAM, ports, rate)));
+  }
   fs::path file(const std::string& name) { return folder_ / name; }
   fs::path experiment(const std::string& text) {
     std::ofstream(file("x.toml")) << text;
@@ -242,17 +255,9 @@ INSTANTIATE_TEST_SUITE_P(Ports, GenOver, testing::Values("af_packet", "af_xdp"),
                          [](const auto& one) { return std::string(one.param); });
 
 TEST_F(Gen, three_hosts_around_a_switch__run_ranks_that_share_a_port) {
-  Namespace middle;
-  std::string ports;
-  for (std::size_t i = 0; i < 3; ++i) {
-    hosts_.push_back(std::make_unique<Namespace>());
-    const std::string port = fmt::format("p{}", i);
-    if (!middle.ready() || !hosts_[i]->ready() || !middle.join(port, *hosts_[i], "eth0"))
-      GTEST_SKIP() << "this machine makes no network namespaces with veth (unshare -n, ip link)";
-    ports += fmt::format(" --port af_packet:{}", port);
-  }
-  const auto bridge =
-      start("switch", middle.in(fmt::format("{} switch{} --rate 200Mbps --idle sleep", MLTCP_PROGRAM, ports)));
+  const Namespace middle;
+  const std::unique_ptr<Process> bridge = make_star(middle, "200Mbps");
+  if (bridge == nullptr) GTEST_SKIP() << "this machine makes no network namespaces with veth (unshare -n, ip link)";
   ASSERT_TRUE(bridge->says("ready")) << bridge->said();
   const auto server = serve(R"(
     iterations = 3
@@ -460,17 +465,9 @@ TEST_F(Gen, port_that_can_not_be_opened__is_told_on_both_sides) {
 }
 
 TEST_F(Gen, schedule__holds_jobs_to_slots_on_the_bottleneck) {
-  Namespace middle;
-  std::string ports;
-  for (std::size_t i = 0; i < 3; ++i) {
-    hosts_.push_back(std::make_unique<Namespace>());
-    const std::string port = fmt::format("p{}", i);
-    if (!middle.ready() || !hosts_[i]->ready() || !middle.join(port, *hosts_[i], "eth0"))
-      GTEST_SKIP() << "this machine makes no network namespaces with veth (unshare -n, ip link)";
-    ports += fmt::format(" --port af_packet:{}", port);
-  }
-  const auto bridge =
-      start("switch", middle.in(fmt::format("{} switch{} --rate 100Mbps --idle sleep", MLTCP_PROGRAM, ports)));
+  const Namespace middle;
+  const std::unique_ptr<Process> bridge = make_star(middle, "100Mbps");
+  if (bridge == nullptr) GTEST_SKIP() << "this machine makes no network namespaces with veth (unshare -n, ip link)";
   ASSERT_TRUE(bridge->says("ready")) << bridge->said();
   const auto server = serve(R"(
     iterations = 5
@@ -504,7 +501,9 @@ TEST_F(Gen, mpi__starts_hosts_whose_numbers_are_ranks) {
   const Namespace place;
   std::string ports;
   for (int i = 0; i < 3; ++i) {
-    if (!place.ready() || !place.join(fmt::format("m{}", i), place, fmt::format("p{}", i)))
+    // Far apart, as the exclusive or of process and interface must differ among processes here (dpdk/port.cpp).
+    if (!place.ready() ||
+        !place.join(fmt::format("m{}", i), place, fmt::format("p{}", i), fmt::format("index {}", 4096 * (i + 1))))
       GTEST_SKIP() << "this machine makes no network namespaces with veth (unshare -n, ip link)";
     ports += fmt::format(" --port af_packet:p{}", i);
   }
