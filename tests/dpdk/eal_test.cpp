@@ -13,6 +13,7 @@
 #include <iterator>
 #include <string>
 
+#include "../message_of.h"
 #include "mltcp/base/error.h"
 #include "mltcp/dpdk/ring_port.h"
 
@@ -21,16 +22,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-template <typename Error, typename Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no such exception";
-}
 
 constexpr std::array<unsigned, 4> kUsable{0, 1, 2, 5};
 

@@ -10,6 +10,7 @@
 
 #include <cstdlib>
 
+#include "../message_of.h"
 #include "mltcp/dpdk/frame_io.h"
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/port_io.h"
@@ -25,16 +26,6 @@ using testing::HasSubstr;
 using Payloads = std::vector<ByteVector>;
 
 Address host(std::uint8_t number) { return Address::v4(0x0A090000U + number, 4791); }
-
-template <typename Error, typename Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no such exception";
-}
 
 class Wire : public testing::Test {
  protected:
