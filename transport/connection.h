@@ -31,6 +31,8 @@ struct JobState {
   bool used = false;
   std::uint32_t number = 0;
   cc::Augmentation augmentation;
+  Nanos pacing_quantum;  ///< as in JobConfig, like the next
+  Nanos catch_up;
   Pacer pacer;
   PhaseGate gate;
   /// Connections that wait for the pacer, first come first served.

@@ -227,6 +227,9 @@ JobId Shard::add_job(const JobConfig& config) {
     job.number = config.number;
     job.augmentation = config.augmentation;
     if (config.learn_iterations) job.learner = std::make_unique<cc::IterationLearner>();
+    constexpr Nanos longest{1'000'000'000};
+    job.pacing_quantum = std::clamp(config.pacing_quantum, Nanos(), longest);
+    job.catch_up = std::clamp(config.catch_up, Nanos(), longest);
     set_job_rate(id, config.max_rate);
     return id;
   }
@@ -292,8 +295,10 @@ void Shard::activate_all(JobId job) {
 
 void Shard::set_job_rate(JobId job, Rate rate) {
   if (job >= jobs_.size() || !jobs_[job].used) return;
+  JobState& state = jobs_[job];
   // Four packets may leave back to back: enough to make up for a late poll, far below a switch's buffer.
-  jobs_[job].pacer.set(rate, Bytes{4} * (limits_.max_packet_bytes + limits_.overhead_bytes), Nanos(0));
+  const Bytes least = Bytes{4} * (limits_.max_packet_bytes + limits_.overhead_bytes);
+  state.pacer.set(rate, std::max(least, rate.bytes_in(state.catch_up)), state.pacing_quantum);
   // Those that wait by the old rate look again.
   if (!jobs_[job].waiting.empty()) deadlines_.set(config_.max_connections + job, Nanos(0));
 }

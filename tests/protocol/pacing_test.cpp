@@ -75,8 +75,9 @@ TEST(Pacing, acknowledgements__are_not_held_back) {
 }
 
 struct SharedJob {
-  explicit SharedJob(Rate rate, std::size_t flows) {
-    job = pair.c().add_job(JobConfig{.number = 3, .augmentation = {}, .max_rate = rate});
+  SharedJob(Rate rate, std::size_t flows, Nanos quantum = {}, Nanos catch_up = {}) {
+    job = pair.c().add_job(
+        JobConfig{.number = 3, .augmentation = {}, .max_rate = rate, .pacing_quantum = quantum, .catch_up = catch_up});
     for (std::size_t i = 0; i < flows; ++i) {
       const auto [client, server] = pair.connect();
       pair.c().attach(client, job);
@@ -149,6 +150,49 @@ TEST(JobRate, finished_flows__leave_theirs_to_the_others) {
   ASSERT_EQ(shared.pair.c().send_virtual(shared.ids[1], 10'000'000, 0), PostResult::ok);
   ASSERT_TRUE(shared.pair.transfer(2, 2));
   EXPECT_LT((shared.pair.now() - begin).seconds(), 11e6 * 8 / 5e8 * 1.08);
+}
+
+/// Of the rate, when every fifth of a millisecond nobody is polled.
+double share_of_rate(Nanos catch_up) {
+  const Rate rate(500'000'000);
+  SharedJob shared(rate, 1, {}, catch_up);
+  shared.post(100'000'000);
+  const Bytes before = shared.sent()[0];
+  const Nanos begin = shared.pair.now();
+  for (int i = 0; i < 100; ++i) {
+    shared.pair.run_for(800_us);
+    shared.pair.stand_still(200_us);
+  }
+  return static_cast<double>(shared.sent()[0] - before) * 8 / (shared.pair.now() - begin).seconds() / 5e8;
+}
+
+TEST(JobRate, catch_up__makes_up_for_the_time_that_a_program_is_held_up) {
+  EXPECT_LT(share_of_rate({}), 0.90);
+  EXPECT_LT(share_of_rate(100_us), 0.93) << "for no more than it says";
+  EXPECT_GT(share_of_rate(250_us), 0.95);
+  EXPECT_LE(share_of_rate(250_us), 1.00);
+}
+
+TEST(JobRate, pacing_quantum__lets_packets_leave_together_and_costs_no_rate) {
+  const Rate rate(500'000'000);
+  const auto count = [&](Nanos quantum) {
+    SharedJob shared(rate, 2, quantum);
+    shared.post(100'000'000);
+    shared.pair.run_for(20_ms);
+    EXPECT_GE(densest(shared.pair, 0, 10_ms), rate.bytes_in(10_ms) * 98 / 100) << quantum.count;
+    EXPECT_LE(densest(shared.pair, 0, 1_ms), rate.bytes_in(1_ms) + rate.bytes_in(quantum) + 15'140) << quantum.count;
+    std::size_t times = 0;
+    Nanos last = Nanos::never();
+    for (const Parsed& packet : shared.pair.log) {
+      if (packet.from != 0 || packet.at == last) continue;
+      last = packet.at;
+      ++times;
+    }
+    return times;
+  };
+  // A packet takes 24 us.
+  EXPECT_GT(count({}), 700U);
+  EXPECT_LT(count(100_us), 250U);
 }
 
 TEST(JobRate, change__takes_effect_at_once) {

@@ -207,6 +207,8 @@ class TestNetwork {
     run([] { return false; }, end);
   }
   void run_for(Nanos duration) { run_until(now_ + duration); }
+  /// The machine has other things to do: nobody is polled for so long, and what arrives is found afterwards.
+  void stand_still(Nanos duration) { now_ += duration; }
   /// Until `stop`, which is asked after each poll; false if that did not happen by `end`.
   bool run(const std::function<bool()>& stop, Nanos end) {
     wake_all();
