@@ -28,6 +28,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <random>
@@ -189,16 +190,17 @@ std::uint32_t xdp_program(const std::string& interface) {
   return program;
 }
 
-/// Open AF_XDP sockets of this process.
-std::vector<int> xdp_sockets() {
+/// Open sockets of this process, of AF_XDP or AF_PACKET, in the order of their numbers.
+std::vector<int> sockets_of(int family) {
   std::vector<int> sockets;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
     const int file = std::atoi(entry.path().filename().c_str());
     int domain = 0;
     socklen_t size = sizeof domain;
-    if (getsockopt(file, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_XDP) sockets.push_back(file);
+    if (getsockopt(file, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == family) sockets.push_back(file);
   }
+  std::sort(sockets.begin(), sockets.end());
   return sockets;
 }
 
@@ -294,18 +296,28 @@ struct Port::Impl {
       usleep(pause);
     }
     for (;; pause *= 2) {
-      const auto others = xdp ? xdp_sockets() : std::vector<int>();
-      // The driver forgets to close some: all but the first queue's, and those that it failed with.
+      const int family = xdp ? AF_XDP : AF_PACKET;
+      const auto others = sockets_of(family);
+      const auto new_sockets = [&] {
+        const auto all = sockets_of(family);
+        std::vector<int> made;
+        std::set_difference(all.begin(), all.end(), others.begin(), others.end(), std::back_inserter(made));
+        return made;
+      };
+      // The driver of AF_XDP forgets to close some: all but the first queue's, and those that it failed with.
       const auto note_sockets = [&] {
         if (!xdp) return;
-        for (const int socket : xdp_sockets()) {
-          if (std::find(others.begin(), others.end(), socket) == others.end()) sockets.push_back(socket);
-        }
+        const auto made = new_sockets();
+        sockets.insert(sockets.end(), made.begin(), made.end());
       };
       try {
         if (name.kind != Kind::pci) plug();
         configure();
-        return note_sockets();
+        note_sockets();
+        // Drivers make one for each queue, in their order, and the kernel gives each the lowest number that is free.
+        if (config.interrupts && uses_interface(name.kind)) receive_files = new_sockets();
+        if (receive_files.size() != config.queues) receive_files.clear();
+        return;
       } catch (const RunError&) {
         if (!xdp || !plugged || pause > kLongestPause) throw;
       }
@@ -690,6 +702,7 @@ struct Port::Impl {
     }
     if (!config.interrupts) return;
     interrupts = true;
+    if (!receive_files.empty()) return;
     for (std::uint16_t queue = 0; queue < config.queues; ++queue) {
       // Where the queue is a file of the kernel's, there is nothing to enable.
       const int enabled = rte_eth_dev_rx_intr_enable(id, queue);
@@ -712,7 +725,7 @@ struct Port::Impl {
       rte_vdev_uninit(device.c_str());
     }
     if (!sockets.empty()) {
-      for (const int socket : xdp_sockets()) {
+      for (const int socket : sockets_of(AF_XDP)) {
         if (std::find(sockets.begin(), sockets.end(), socket) != sockets.end()) close(socket);
       }
       sockets.clear();
@@ -739,6 +752,7 @@ struct Port::Impl {
   bool plugged = false;
   bool started = false;
   bool interrupts = false;
+  std::vector<int> receive_files;  ///< of each queue, or none
   bool restore_promiscuous = false;
 };
 
@@ -765,6 +779,9 @@ bool Port::sends_by_reference() const {
   return impl_->offloads.multi_segments && (!reads_by_dma() || rte_eth_tx_done_cleanup(id(), 0, 0) >= 0);
 }
 bool Port::has_interrupts() const { return impl_->interrupts; }
+int Port::receive_file(std::uint16_t queue) const {
+  return queue < impl_->receive_files.size() ? impl_->receive_files[queue] : -1;
+}
 
 std::string Port::description() const {
   const OffloadsInUse& has = impl_->offloads;

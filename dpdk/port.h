@@ -117,13 +117,18 @@ class Port {
   /// Whether send() may leave payloads where they lie: several segments are sent, and buffers are given back when they
   /// are through, be there more to send or not.
   [[nodiscard]] bool sends_by_reference() const;
-  /// Whether all queues tell of a packet by a file that can be waited for (rte_eth_dev_rx_intr_ctl_q).
+  /// Whether all queues tell of a packet by a file that can be waited for: receive_file(), or DPDK's
+  /// (rte_eth_dev_rx_intr_ctl_q).
   [[nodiscard]] bool has_interrupts() const;
+  /// The kernel's socket behind a queue of af_packet or af_xdp, readable while packets are there; it is the driver's,
+  /// to be waited for and nothing else. -1: none, or PortConfig::interrupts wasn't set.
+  [[nodiscard]] int receive_file(std::uint16_t queue) const;
 
   /// Asks the kernel or DPDK, which hears of changes by an interrupt where the driver has one: a microsecond or two.
   [[nodiscard]] LinkState link() const;
-  /// All counters that DPDK and the driver keep, by DPDK's names ("rx_good_packets", "rx_missed_errors", ...); of AF_XDP
-  /// the kernel's, too: "xdp_rx_ring_full" and "xdp_rx_dropped" frames, of which DPDK counts the latter as missed.
+  /// All counters that DPDK and the driver keep, by DPDK's names ("rx_good_packets", "rx_missed_errors", ...); of
+  /// AF_XDP the kernel's, too: "xdp_rx_ring_full" and "xdp_rx_dropped" frames, of which DPDK counts the latter as
+  /// missed.
   [[nodiscard]] std::vector<std::pair<std::string, std::uint64_t>> statistics() const;
 
   /// Memory (EalOptions::memory_mb) that such a port needs, pools included. Throws InputError like the constructor.

@@ -23,10 +23,14 @@
 namespace mltcp::dpdk {
 namespace {
 
-/// Idle rounds before the loop idles: answers to what was just sent are often there by then.
+/// Idle rounds before the loop idles: answers to what was just sent are often there by then. Where the machine has
+/// other things to do it needs no time to be woken, and those who answer may want this CPU.
 constexpr std::uint32_t kIdleRounds = 64;
+constexpr std::uint32_t kIdleRoundsOfSleeper = 8;
 constexpr int kPauses = 32;
 constexpr Nanos kNap{50'000};
+/// So long after the latest packet a sleeper naps: woken by each packet, it would be woken for each.
+constexpr Nanos kAwake{200'000};
 /// Shorter than this is not worth a system call.
 constexpr Nanos kShortestNap{5'000};
 
@@ -53,7 +57,9 @@ struct PortLoop::Impl {
     ReceiveInterrupts interrupts(waitable_queues());
     time.start(eal.clock(), Nanos(), eal.clock().now());
     for (Entry& entry : entries) entry.due = Nanos();
+    const std::uint32_t patience = interrupts.are_armed() ? kIdleRoundsOfSleeper : kIdleRounds;
     std::uint32_t idle_rounds = 0;
+    Nanos busy_at;
     for (;;) {
       Nanos now = time.begin_round();
       const bool ends = is_stopped(stop);
@@ -71,13 +77,16 @@ struct PortLoop::Impl {
       }
       if (last) return ends;
       idle_rounds = busy ? 0 : idle_rounds + 1;
-      if (idle == Idle::spin || idle_rounds < kIdleRounds) continue;
+      if (busy) busy_at = now;
+      if (idle == Idle::spin || idle_rounds < patience) continue;
       if (idle == Idle::pause) {
         for (int i = 0; i < kPauses; ++i) rte_pause();
-      } else if (interrupts.are_armed() && next - now > ReceiveInterrupts::shortest) {
+      } else if (next - now <= kShortestNap) {
+        continue;
+      } else if (interrupts.are_armed() && now - busy_at >= kAwake) {
         interrupts.wait(time, std::min(next - now, kLongestSleep), [&] { return is_idle(next); });
         idle_rounds = 0;
-      } else if (next - now > kShortestNap) {
+      } else {
         time.sleep_for(std::min(next - now, kNap));
       }
     }
@@ -101,14 +110,24 @@ struct PortLoop::Impl {
     return !came;
   }
 
-  /// All, or none if one can't be waited for.
+  /// All, or none if one can't be waited for: packets of a queue that another thread looks at come by no file.
   [[nodiscard]] std::vector<ReceiveInterrupts::Queue> waitable_queues() const {
     std::vector<ReceiveInterrupts::Queue> queues;
     for (const Entry& entry : entries) {
-      if (idle != Idle::sleep || !entry.host->port().has_interrupts() || !entry.host->is_steered()) return {};
-      queues.push_back({entry.host->port().id(), entry.io->queue()});
+      const Port& port = entry.host->port();
+      if (idle != Idle::sleep || !port.has_interrupts() || !(entry.host->is_steered() || has_all_shards(*entry.host)))
+        return {};
+      const std::uint16_t queue = entry.io->queue();
+      const auto same = [&](const auto& other) { return other.port == port.id() && other.queue == queue; };
+      if (std::none_of(queues.begin(), queues.end(), same))
+        queues.push_back({port.id(), queue, port.receive_file(queue)});
     }
     return queues;
+  }
+
+  [[nodiscard]] bool has_all_shards(const PortHost& host) const {
+    return std::count_if(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.host == &host; }) ==
+           host.shards();
   }
 
   static int on_core(void* self) {

@@ -2,6 +2,7 @@
 // alike; internal to this folder, and needs DPDK's headers.
 #pragma once
 
+#include <poll.h>
 #include <rte_epoll.h>
 #include <rte_ethdev.h>
 #include <rte_interrupts.h>
@@ -10,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <utility>
 #include <vector>
 
@@ -17,47 +19,53 @@
 
 namespace mltcp::dpdk {
 
-/// Has the interrupts of receive queues told to the calling thread while it lives. It makes them and waits for them.
+/// Has receive queues tell the calling thread of packets while it lives. It makes them and waits for them.
 class ReceiveInterrupts {
  public:
   struct Queue {
     std::uint16_t port = 0;
     std::uint16_t queue = 0;
+    /// Port::receive_file(): a socket of the kernel's, readable while packets are there. -1: DPDK's interrupts, which
+    /// are switched on for each wait.
+    int file = -1;
   };
 
   /// Of ports that have_interrupts(). None: nothing is armed.
-  explicit ReceiveInterrupts(std::vector<Queue> queues) : queues_(std::move(queues)) {
-    armed_ = !queues_.empty();
-    for (const Queue& queue : queues_) {
+  explicit ReceiveInterrupts(std::vector<Queue> queues) {
+    armed_ = !queues.empty();
+    for (const Queue& queue : queues) {
+      if (queue.file >= 0) {
+        files_.push_back({queue.file, POLLIN, 0});
+        continue;
+      }
       armed_ = armed_ && control(queue, RTE_INTR_EVENT_ADD);
-      if (armed_) ++added_;
+      if (!armed_) break;
+      switched_.push_back(queue);
+      files_.push_back({rte_eth_dev_rx_intr_ctl_q_get_fd(queue.port, queue.queue), POLLIN, 0});
     }
   }
   ~ReceiveInterrupts() {
-    for (std::size_t i = 0; i < added_; ++i) control(queues_[i], RTE_INTR_EVENT_DEL);
+    for (const Queue& queue : switched_) control(queue, RTE_INTR_EVENT_DEL);
   }
   ReceiveInterrupts(const ReceiveInterrupts&) = delete;
   ReceiveInterrupts& operator=(const ReceiveInterrupts&) = delete;
 
-  /// Whether wait() ends when a packet comes to any of the queues.
+  /// Whether wait() ends when a packet comes to any of the queues. No more once one of their files has failed.
   [[nodiscard]] bool are_armed() const { return armed_; }
-  /// A wait is of whole milliseconds, one at least.
-  static constexpr Nanos shortest{1'000'000};
 
-  /// Sleeps until a packet comes, `most` at the longest, and has `time` count that. What came before a queue's
-  /// interrupt was switched on raises none: `is_idle` looks once they all are, and there is no sleep unless it returns
-  /// true.
+  /// Sleeps until a packet comes, `most` at the longest (above 0, less than a second), and has `time` count that. What
+  /// came before an interrupt was switched on raises none: where there are such, `is_idle` looks once they all are, and
+  /// there is no sleep unless it returns true.
   template <typename IsIdle>
   void wait(LoopTime& time, Nanos most, IsIdle is_idle) {
-    for (const Queue& queue : queues_) rte_eth_dev_rx_intr_enable(queue.port, queue.queue);
-    if (is_idle()) {
-      std::array<rte_epoll_event, 8> events{};
+    for (const Queue& queue : switched_) rte_eth_dev_rx_intr_enable(queue.port, queue.queue);
+    if (switched_.empty() || is_idle()) {
       time.count_sleep(most, [&] {
-        rte_epoll_wait(RTE_EPOLL_PER_THREAD, events.data(), static_cast<int>(events.size()),
-                       static_cast<int>(most.count / shortest.count));
+        const timespec limit{0, static_cast<long>(most.count)};
+        if (ppoll(files_.data(), files_.size(), &limit, nullptr) > 0) look_at_files();
       });
     }
-    for (const Queue& queue : queues_) rte_eth_dev_rx_intr_disable(queue.port, queue.queue);
+    for (const Queue& queue : switched_) rte_eth_dev_rx_intr_disable(queue.port, queue.queue);
   }
 
  private:
@@ -65,8 +73,17 @@ class ReceiveInterrupts {
     return rte_eth_dev_rx_intr_ctl_q(queue.port, queue.queue, RTE_EPOLL_PER_THREAD, operation, nullptr) == 0;
   }
 
-  std::vector<Queue> queues_;
-  std::size_t added_ = 0;
+  void look_at_files() {
+    // A file with an error, of an interface that has gone, is ready for ever: sleeping by it would be spinning.
+    for (const pollfd& file : files_)
+      if ((file.revents & POLLIN) == 0 && file.revents != 0) armed_ = false;
+    if (switched_.empty()) return;
+    std::array<rte_epoll_event, 8> events{};  // takes what the interrupts have told
+    rte_epoll_wait(RTE_EPOLL_PER_THREAD, events.data(), static_cast<int>(events.size()), 0);
+  }
+
+  std::vector<Queue> switched_;
+  std::vector<pollfd> files_;
   bool armed_ = false;
 };
 

@@ -31,10 +31,18 @@ constexpr std::size_t kWaiting = 1024;
 constexpr std::uint32_t kTagBytes = 8;
 constexpr Nanos kAskEvery{1'000'000};
 constexpr Nanos kLookEvery{100'000'000};
-constexpr Nanos kSleep{50'000};
-/// Below this time to the next event, or after fewer idle rounds, a sleep would come too late.
+constexpr Nanos kLongestNap{50'000};
+constexpr Nanos kShortestNap{10'000};
+/// The part of the time in which a buffer empties that its switch may sleep away.
+constexpr std::int64_t kNapPart = 12;
+/// An output of this rate is as fast as its port: it has no queue.
+constexpr Rate kPortsOwn{1'000'000'000'000'000};
+/// For switches that can't nap: below this time to the next event a sleep would come too late.
 constexpr Nanos kFarAway{150'000};
-constexpr std::uint32_t kIdleRounds = 64;
+/// So long after the latest frame the switch naps, too: else each that comes would wake it.
+constexpr Nanos kAwake{200'000};
+/// Idle rounds before a sleep.
+constexpr std::uint32_t kIdleRounds = 4;
 
 /// Frames whose checksums are looked at: the first so many, and one of so many + 1.
 constexpr std::uint64_t kLookAtFirst = 64;
@@ -247,7 +255,9 @@ struct SoftSwitch::Impl {
   bool run(Nanos until, const std::function<bool()>& stop) {
     const RunThread thread(eal.cores()[0]);
     ReceiveInterrupts interrupts(waitable_queues());
+    const Nanos nap = longest_nap();
     Nanos ask;
+    Nanos moved_at;
     std::uint32_t idle = 0;
     loop.start(eal.clock(), begun, latest);
     look_at_links();
@@ -266,21 +276,39 @@ struct SoftSwitch::Impl {
         }
       }
       idle = moved ? 0 : idle + 1;
+      if (moved) moved_at = latest;
       if (idle == 0 || options.idle == SwitchIdle::spin) continue;
-      if (options.idle != SwitchIdle::sleep || idle < kIdleRounds || next - latest < kFarAway) {
+      if (options.idle != SwitchIdle::sleep || idle < kIdleRounds) {
         rte_pause();
-      } else if (const Nanos most = std::min(next - latest - kWakeBefore, kLongestSleep);
-                 interrupts.are_armed() && most >= ReceiveInterrupts::shortest) {
-        interrupts.wait(loop, most, [&] {
+        continue;
+      }
+      const Nanos least = nap < kShortestNap ? kFarAway : nap;
+      if (next - latest >= least && latest - moved_at >= kAwake && interrupts.are_armed()) {
+        interrupts.wait(loop, std::min(next - latest, kLongestSleep), [&] {
           receive();
           latest = loop.now();
           return process(latest) >= next && !moved;
         });
         idle = 0;
+      } else if (nap >= kShortestNap) {
+        loop.sleep_for(nap);
+      } else if (next - latest >= kFarAway) {
+        loop.sleep_for(kLongestNap);
       } else {
-        loop.sleep_for(kSleep);
+        rte_pause();
       }
     }
+  }
+
+  /// Short beside the time in which any buffer empties.
+  [[nodiscard]] Nanos longest_nap() const {
+    Nanos nap = kLongestNap;
+    for (const Port& port : ports) {
+      const fabric::LinkConfig& output = port.given.config.output;
+      if (output.rate >= kPortsOwn || output.buffer_bytes == 0) continue;
+      nap = std::min(nap, Nanos(output.rate.time_for(output.buffer_bytes).count / kNapPart));
+    }
+    return nap;
   }
 
   /// All, or none if one can't be waited for.
@@ -288,7 +316,7 @@ struct SoftSwitch::Impl {
     std::vector<ReceiveInterrupts::Queue> queues;
     for (const Port& port : ports) {
       if (options.idle != SwitchIdle::sleep || !port.given.has_interrupts) return {};
-      queues.push_back({port.given.id, 0});
+      queues.push_back({port.given.id, 0, port.given.receive_file});
     }
     return queues;
   }

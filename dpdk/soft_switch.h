@@ -31,11 +31,14 @@ struct SoftSwitchPort {
   /// Asked when a run begins and about every 100 ms of it; empty: the link is always up.
   std::function<bool()> link_is_up;
   bool has_interrupts = false;  ///< Port::has_interrupts()
+  int receive_file = -1;        ///< Port::receive_file(0)
 };
 
-/// What the loop does when there is nothing to do. A sleep ends when a frame comes, if all ports have interrupts. Else
-/// it is of some 50 us, and a frame that comes in between waits. Both end late by what the machine takes to wake a
-/// thread.
+/// What the loop does when there is nothing to do. A sleep ends when a frame comes, if nothing waits in the switch and
+/// all ports have interrupts. Else it is a nap of 50 us, or of a twelfth of the time in which the smallest buffer
+/// empties if that is less: frames that come or leave in between are that late, though no output loses time by it.
+/// Below 10 us it isn't worth it, and the loop pauses while anything waits. All end late by what the machine takes to
+/// wake a thread.
 enum class SwitchIdle : std::uint8_t { spin, pause, sleep };
 
 struct SoftSwitchOptions {

@@ -75,6 +75,7 @@ Opened open(const SwitchArguments& arguments) {
     ends[i].frame_bytes = port.frame_bytes();
     ends[i].link_is_up = [&port] { return port.link().up; };
     ends[i].has_interrupts = port.has_interrupts();
+    ends[i].receive_file = port.receive_file(0);
   }
   opened.bridge = std::make_unique<dpdk::SoftSwitch>(
       *opened.eal, ends, dpdk::SoftSwitchOptions{idle_of(opened.settings.idle), opened.settings.table});

@@ -610,6 +610,97 @@ TEST(Port, tap__speaks_with_the_kernel_and_wakes_up_by_its_interrupts) {
       idle_part));
 }
 
+/// Answers 2 ms later: time for who asked to fall asleep.
+class LateEcho final : public Pollable {
+ public:
+  explicit LateEcho(PortIo& io) : io_(io) {}
+  Nanos poll(Nanos now) override {
+    std::array<RxPacket, 32> packets;
+    for (std::size_t count = 0; (count = io_.receive(packets)) != 0;) {
+      const RxPacket& last = packets[count - 1];
+      bytes_.assign(last.bytes.begin(), last.bytes.end());
+      to_ = last.source;
+      due_ = now + 2_ms;
+    }
+    if (now < due_) return due_;
+    const TxPacket packet{&to_, bytes_, {}, Ecn::ect0, 3};
+    io_.send({&packet, 1});
+    due_ = Nanos::never();
+    return due_;
+  }
+
+ private:
+  PortIo& io_;
+  Address to_;
+  std::vector<std::byte> bytes_;
+  Nanos due_ = Nanos::never();
+};
+
+/// Takes what comes, and has nothing to do.
+struct Quiet final : Pollable {
+  explicit Quiet(PortIo& io_) : io(io_) {}
+  Nanos poll(Nanos /*now*/) override {
+    ++polls;
+    std::array<RxPacket, 32> packets;
+    while (io.receive(packets) != 0) continue;
+    return Nanos::never();
+  }
+  PortIo& io;
+  std::size_t polls = 0;
+};
+
+/// With `queues` of them the loop has several shards, among which packets are handed over.
+Pair wake_up(const std::string& kind, std::uint16_t queues = 1) {
+  const std::string skip = skip_without(kind);
+  if (!skip.empty()) return {skip, skip};
+  constexpr std::size_t kPings = 50;
+  const Setting setting{.kind = kind, .queues = queues, .interrupts = true};
+  return play(
+      [&](const Channel& other) -> std::string {
+        Station here(setting, "ve0", 1);
+        if (!here.port.has_interrupts()) return "no interrupts";
+        if (!other.hears('r')) return "the other end did not start";
+        Pinger pinger(here.place.io(), host(2));
+        here.attach(pinger);
+        std::optional<Quiet> second;
+        if (queues > 1) here.attach(second.emplace(here.place.io(1)), 1);
+        if (!here.run(other, [&] { return pinger.back >= kPings; })) return fmt::format("{} came back", pinger.back);
+        // Four naps after each packet, a sleep to the answer, and luck; by naps alone it would be forty.
+        const std::uint64_t sleeps = here.loop.counters().sleeps;
+        if (sleeps < kPings || sleeps > 20 * kPings) return fmt::format("the loop slept {} times", sleeps);
+        return pinger.prompt >= kPings / 2 ? "" : fmt::format("{} of {} came promptly", pinger.prompt, kPings);
+      },
+      [&](const Channel& other) -> std::string {
+        Station here({.kind = kind, .interrupts = true}, "ve1", 2);
+        LateEcho echo(here.place.io());
+        here.attach(echo);
+        other.tell('r');
+        here.loop.run(here.loop.now() + kPatience, [&] { return other.is_called(); });
+        other.tell('d');
+        return "";
+      });
+}
+
+TEST(PortLoop, af_packet__sleeps_until_a_packet_comes) { EXPECT_PLAYED(wake_up("af_packet")); }
+TEST(PortLoop, af_packet__sleeps_over_queues_that_share_packets) { EXPECT_PLAYED(wake_up("af_packet", 2)); }
+TEST(PortLoop, af_xdp__sleeps_until_a_packet_comes) { EXPECT_PLAYED(wake_up("af_xdp")); }
+
+/// Its socket is ready for ever then, and says nothing.
+TEST(PortLoop, af_packet__naps_on_when_the_interface_has_gone) {
+  EXPECT_PLAYED(play(
+      [](const Channel& /*other*/) -> std::string {
+        Station here({.interrupts = true}, "ve0", 1);
+        if (!run_command("ip link delete ve0")) return "ve0 stays";
+        Quiet idler(here.place.io());
+        here.attach(idler);
+        const Nanos from = here.loop.now();
+        here.loop.run(from + 500_ms);
+        // A nap of 50 us and the rounds before it; a loop that doesn't sleep makes a million.
+        return idler.polls <= 10 + 500 * 20 * 65 ? "" : fmt::format("{} polls in half a second", idler.polls);
+      },
+      idle_part));
+}
+
 TEST(PortLoop, sleeps_until_a_deadline_that_is_near) {
   if (access("/dev/net/tun", R_OK | W_OK) != 0) GTEST_SKIP() << "/dev/net/tun is not to be had";
   EXPECT_PLAYED(play(
