@@ -28,6 +28,10 @@ using namespace literals;
 using protocol::Json;
 
 constexpr Nanos look_every = 1_ms;
+/// Paced packets are gathered so long: a packet of 1500 bytes takes as long at 1 Gbps, and a sleeper would wake for
+/// each.
+constexpr Nanos quantum = 10_us;
+constexpr Nanos sleepers_quantum = 50_us;
 constexpr Nanos report_every = 200_ms;
 constexpr Nanos idle_wait = 5_ms;
 /// What a port keeps while the machine holds the loop up: 25 ms of 1500 bytes at 1 Gbps, and all that AF_XDP can.
@@ -245,7 +249,8 @@ class HostProcess {
     stop_ = false;
     const HostLosses before = losses();
     for (std::uint32_t number = 0; number < setup_.jobs.size(); ++number) {
-      const protocol::JobSetup& job = setup_.jobs[number];
+      protocol::JobSetup& job = setup_.jobs[number];
+      job.settings.pacing_quantum = options_.idle == "sleep" ? sleepers_quantum : quantum;
       std::shared_ptr<const Payload> payload;
       for (std::uint32_t rank = 0; rank < job.hosts.size(); ++rank) {
         if (job.hosts[rank] != number_) continue;

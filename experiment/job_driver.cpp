@@ -413,6 +413,8 @@ JobConfig JobDriver::Settings::job_config() const {
   config.number = number;
   config.augmentation = augmentation;
   config.max_rate = job.rate;
+  config.pacing_quantum = pacing_quantum;
+  config.catch_up = catch_up;
   config.learn_iterations = learn_iterations;
   return config;
 }

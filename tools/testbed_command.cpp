@@ -53,6 +53,30 @@ struct Plan {
   std::uint64_t seed = 1;
 };
 
+/// Of all CPUs since the machine began (proc(5), /proc/stat), in ticks.
+struct CpuTime {
+  static CpuTime now() {
+    CpuTime time;
+    std::ifstream file("/proc/stat");
+    std::string word;
+    file >> word;  // "cpu": user, nice, system, idle, iowait, irq, softirq, steal; what follows is in user already
+    std::uint64_t ticks = 0;
+    for (int field = 1; field <= 8 && file >> ticks; ++field) {
+      time.all += ticks;
+      if (field == 8) time.stolen = ticks;
+    }
+    return time;
+  }
+  /// What a hypervisor kept from the CPUs when they had something to do, as a share of all time.
+  [[nodiscard]] double stolen_since(const CpuTime& before) const {
+    return all > before.all && stolen > before.stolen
+               ? static_cast<double>(stolen - before.stolen) / static_cast<double>(all - before.all)
+               : 0;
+  }
+  std::uint64_t all = 0;
+  std::uint64_t stolen = 0;
+};
+
 /// Switches come first; hosts take turns on the other CPUs, or, where there are too few, on all from the next one on.
 void assign_cpus(Plan& plan, const TestbedArguments& arguments) {
   const std::vector<unsigned> usable = dpdk::usable_cpus();
@@ -430,8 +454,19 @@ class Testbed {
       switched_.push_back(counted);
       switched_.back()["name"] = made.name;
     }
+    stolen_ = CpuTime::now().stolen_since(begun_cpu_);
+    constexpr double tell = 0.005;
+    constexpr double warn_above = 0.02;
+    if (stolen_ >= tell)
+      timing += fmt::format("the hypervisor gave {:.1f}% of this machine's CPU time to others\n", stolen_ * 100);
     fmt::print(out_, "\n{}{}", table.text(), timing);
     std::fflush(out_);
+    if (stolen_ > warn_above)
+      fmt::print(
+          stderr,
+          "mltcp: warning: other machines on this one's hardware took {:.1f}% of its CPU time: these results say "
+          "little about the network; run again at another time, or elsewhere\n",
+          stolen_ * 100);
     for (const auto number : switches_) {
       for (const auto& line : last_lines(programs_.program(number).log, 10))
         if (line.rfind("mltcp: warning", 0) == 0) fmt::print(stderr, "{}\n", line);
@@ -441,9 +476,13 @@ class Testbed {
   void write_results() {
     Json results = read_json(folder_ / "results.json");
     if (!results.is_object()) throw RunError("mltcp gen left no results");
-    results["testbed"] = {{"device", arguments_.device},  {"mtu", plan_.mtu},
-                          {"idle", plan_.idle},           {"hosts", plan_.layout.hosts},
-                          {"host_cpus", plan_.host_cpus}, {"switch_cpus", plan_.switch_cpus}};
+    results["testbed"] = {{"device", arguments_.device},
+                          {"mtu", plan_.mtu},
+                          {"idle", plan_.idle},
+                          {"hosts", plan_.layout.hosts},
+                          {"host_cpus", plan_.host_cpus},
+                          {"switch_cpus", plan_.switch_cpus},
+                          {"stolen", stolen_}};
     results["switches"] = switched_;
     write_file(*arguments_.json, results.dump(2) + "\n");
   }
@@ -461,6 +500,8 @@ class Testbed {
   Json switched_ = Json::array();
   bool staying_ = false;
   steady_clock::time_point begun_ = steady_clock::now();
+  CpuTime begun_cpu_ = CpuTime::now();
+  double stolen_ = 0;  ///< share of all CPUs' time
   Programs programs_;  // ends first
 };
 

@@ -153,6 +153,7 @@ void fields(Archive& archive, T& setup) {
   archive("seed", setup.settings.seed);
   archive("salt", setup.settings.salt);
   archive("connection", setup.settings.connection);
+  archive("catch_up", setup.settings.catch_up);
   archive("learn_iterations", setup.settings.learn_iterations);
   archive("addresses", setup.addresses);
   archive("ports", setup.ports);

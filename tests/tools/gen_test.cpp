@@ -414,7 +414,7 @@ TEST_F(Gen, strangers__are_turned_away_and_the_others_go_on) {
   for (const std::string_view text : {std::string_view("GET / HTTP/1.0\r\n\r\n"), std::string_view("\0\0\0\2{}", 6),
                                       std::string_view("\0\0\0\5hello", 9),
                                       std::string_view("\0\0\0\x24{\"type\":\"join\",\"version\":2000000}  ", 40),
-                                      std::string_view("\0\0\0\x1a{\"type\":\"join\",\"version\":1}", 31)}) {
+                                      std::string_view("\0\0\0\x1a{\"type\":\"join\",\"version\":2}", 31)}) {
     const int stranger = strangers.emplace_back(socket(AF_UNIX, SOCK_STREAM, 0));
     sockaddr_un to{};
     to.sun_family = AF_UNIX;
