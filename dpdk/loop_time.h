@@ -23,7 +23,7 @@ inline constexpr Nanos kLongestSleep{20'000'000};
 /// How evenly a loop ran: what the machine did to real time.
 struct LoopCounters {
   std::uint64_t rounds = 0;
-  Nanos longest_gap;         ///< between two rounds, sleep not counted
+  Nanos longest_gap;         ///< between two rounds; of a sleep, what it took longer than it should
   std::uint64_t stalls = 0;  ///< gaps above 1 ms
   Nanos stalled;             ///< their sum
   std::uint64_t sleeps = 0;
@@ -124,7 +124,13 @@ class LoopTime {
     const Nanos woken = now();
     ++counters.sleeps;
     counters.slept += woken - time;
-    counters.most_overslept = std::max(counters.most_overslept, woken - (time + wanted));
+    const Nanos overslept = woken - (time + wanted);
+    counters.most_overslept = std::max(counters.most_overslept, overslept);
+    if (overslept > kStall) {  // the machine had other things to do, as between two rounds
+      counters.longest_gap = std::max(counters.longest_gap, overslept);
+      ++counters.stalls;
+      counters.stalled += overslept;
+    }
     round_ = Nanos::never();
   }
 

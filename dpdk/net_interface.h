@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mltcp/base/units.h"
+#include "mltcp/transport/address.h"
 
 namespace mltcp::dpdk {
 
@@ -64,5 +66,8 @@ struct InterfaceState {
 
 /// All, as the kernel orders them (rtnetlink). Throws RunError if it doesn't tell.
 std::vector<InterfaceState> list_interfaces();
+
+/// The kernel's own addresses (port 0), with their interfaces; none if it doesn't tell.
+std::vector<std::pair<std::string, Address>> kernel_addresses();
 
 }  // namespace mltcp::dpdk

@@ -297,7 +297,8 @@ struct Port::Impl {
     }
     for (;; pause *= 2) {
       const int family = xdp ? AF_XDP : AF_PACKET;
-      const auto others = sockets_of(family);
+      const bool looks = uses_interface(name.kind) && (xdp || config.interrupts);
+      const auto others = looks ? sockets_of(family) : std::vector<int>();
       const auto new_sockets = [&] {
         const auto all = sockets_of(family);
         std::vector<int> made;
@@ -758,6 +759,13 @@ struct Port::Impl {
 
 Port::Port(const Eal& eal, const PortConfig& config) : impl_(std::make_unique<Impl>(config)) { impl_->open(eal); }
 Port::~Port() = default;
+
+void Port::check_config(const PortConfig& config) {
+  Impl port(config);
+  if (uses_interface(port.name.kind)) port.look_at_interface();
+  if (port.name.kind == Kind::tap) port.look_at_tap();
+  plan_for(port.name, config, port.interface.get());
+}
 
 std::uint16_t Port::id() const { return impl_->id; }
 const std::string& Port::name() const { return impl_->config.device; }

@@ -133,6 +133,9 @@ class Port {
 
   /// Memory (EalOptions::memory_mb) that such a port needs, pools included. Throws InputError like the constructor.
   static std::uint32_t memory_mb(const PortConfig& config);
+  /// Throws what opening it would for its name, its settings and the kernel's interface, without DPDK and without
+  /// changing anything. Other things can still be wrong.
+  static void check_config(const PortConfig& config);
 
  private:
   struct Impl;

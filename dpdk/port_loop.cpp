@@ -29,7 +29,7 @@ constexpr std::uint32_t kIdleRounds = 64;
 constexpr std::uint32_t kIdleRoundsOfSleeper = 8;
 constexpr int kPauses = 32;
 constexpr Nanos kNap{50'000};
-/// So long after the latest packet a sleeper naps: woken by each packet, it would be woken for each.
+/// So long after the latest packet a sleeper by sockets naps: else it would be woken by each of many.
 constexpr Nanos kAwake{200'000};
 /// Shorter than this is not worth a system call.
 constexpr Nanos kShortestNap{5'000};
@@ -60,31 +60,41 @@ struct PortLoop::Impl {
     const std::uint32_t patience = interrupts.are_armed() ? kIdleRoundsOfSleeper : kIdleRounds;
     std::uint32_t idle_rounds = 0;
     Nanos busy_at;
+    bool woken = false;  ///< by a file, from the latest sleep
+    Nanos woken_at;
     for (;;) {
       Nanos now = time.begin_round();
       const bool ends = is_stopped(stop);
       const bool last = ends || now > until;  // a round for what was due before, such as acknowledgements
       Nanos next = until;
       bool busy = false;
+      bool blocked = false;
       for (Entry& entry : entries) {
         now = time.now();
         busy = busy || entry.due <= now;
         entry.due = entry.pollable->poll(now);
         const std::uint64_t moved = packets_moved(*entry.io);
-        busy = busy || moved != entry.moved || entry.io->is_blocked();
+        busy = busy || moved != entry.moved;
+        blocked = blocked || entry.io->is_blocked();
         entry.moved = moved;
         next = std::min({next, entry.due, entry.io->deadline()});
       }
       if (last) return ends;
-      idle_rounds = busy ? 0 : idle_rounds + 1;
+      idle_rounds = busy || (blocked && idle != Idle::sleep) ? 0 : idle_rounds + 1;
       if (busy) busy_at = now;
       if (idle == Idle::spin || idle_rounds < patience) continue;
       if (idle == Idle::pause) {
         for (int i = 0; i < kPauses; ++i) rte_pause();
-      } else if (next - now <= kShortestNap) {
         continue;
-      } else if (interrupts.are_armed() && now - busy_at >= kAwake) {
-        interrupts.wait(time, std::min(next - now, kLongestSleep), [&] { return is_idle(next); });
+      }
+      if (next - now <= kShortestNap) continue;
+      // Woken for nothing that moved: by what is none of ours, or for which there is no memory. It may go on.
+      const bool in_vain = woken && busy_at < woken_at;
+      woken = false;
+      const bool awake = interrupts.are_sockets() && now - busy_at < kAwake;
+      if (interrupts.are_armed() && !awake && !in_vain && !blocked) {
+        woken = interrupts.wait(time, std::min(next - now, kLongestSleep), [&] { return is_idle(next); });
+        woken_at = now;
         idle_rounds = 0;
       } else {
         time.sleep_for(std::min(next - now, kNap));

@@ -20,8 +20,9 @@ namespace mltcp::dpdk {
 enum class Idle : std::uint8_t {
   spin,   ///< looks again at once: least delay, a whole CPU
   pause,  ///< the same with the CPU's pause instruction in between, for the sake of its other hardware thread
-  /// Sleeps until a packet or the next deadline comes, where the port has receive interrupts (PortConfig::interrupts)
-  /// and a packet can't be handed over by another shard; else it looks every 50 microseconds. For shared machines.
+  /// Sleeps until a packet or the next deadline comes, where all ports have receive interrupts (PortConfig::interrupts)
+  /// and no shard of another loop can hand a packet over; else it looks every 50 microseconds, and where these are
+  /// sockets (af_packet, af_xdp) for 200 microseconds after each packet, too. For shared machines.
   sleep,
 };
 

@@ -6,6 +6,7 @@
 #include <rte_epoll.h>
 #include <rte_ethdev.h>
 #include <rte_interrupts.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -50,22 +51,27 @@ class ReceiveInterrupts {
   ReceiveInterrupts(const ReceiveInterrupts&) = delete;
   ReceiveInterrupts& operator=(const ReceiveInterrupts&) = delete;
 
-  /// Whether wait() ends when a packet comes to any of the queues. No more once one of their files has failed.
+  /// Whether wait() ends when a packet comes to any of the queues. No more once one of their files has failed for good.
   [[nodiscard]] bool are_armed() const { return armed_; }
+  /// Whether all of them are sockets, which tell of each packet: who looks soon after one is not woken by the next.
+  [[nodiscard]] bool are_sockets() const { return switched_.empty(); }
 
   /// Sleeps until a packet comes, `most` at the longest (above 0, less than a second), and has `time` count that. What
   /// came before an interrupt was switched on raises none: where there are such, `is_idle` looks once they all are, and
-  /// there is no sleep unless it returns true.
+  /// there is no sleep unless it returns true. Returns whether a file has ended the sleep.
   template <typename IsIdle>
-  void wait(LoopTime& time, Nanos most, IsIdle is_idle) {
+  bool wait(LoopTime& time, Nanos most, IsIdle is_idle) {
+    bool told = false;
     for (const Queue& queue : switched_) rte_eth_dev_rx_intr_enable(queue.port, queue.queue);
     if (switched_.empty() || is_idle()) {
       time.count_sleep(most, [&] {
         const timespec limit{0, static_cast<long>(most.count)};
-        if (ppoll(files_.data(), files_.size(), &limit, nullptr) > 0) look_at_files();
+        told = ppoll(files_.data(), files_.size(), &limit, nullptr) > 0;
       });
+      if (told) look_at_files();
     }
     for (const Queue& queue : switched_) rte_eth_dev_rx_intr_disable(queue.port, queue.queue);
+    return told;
   }
 
  private:
@@ -74,9 +80,14 @@ class ReceiveInterrupts {
   }
 
   void look_at_files() {
-    // A file with an error, of an interface that has gone, is ready for ever: sleeping by it would be spinning.
-    for (const pollfd& file : files_)
-      if ((file.revents & POLLIN) == 0 && file.revents != 0) armed_ = false;
+    for (const pollfd& file : files_) {
+      if ((file.revents & ~POLLIN) == 0) continue;
+      // An interface that goes down tells its sockets once; to ask is to take it. What stays is ready for ever, and
+      // sleeping by it would be spinning.
+      int error = 0;
+      socklen_t size = sizeof error;
+      if (getsockopt(file.fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error == 0) armed_ = false;
+    }
     if (switched_.empty()) return;
     std::array<rte_epoll_event, 8> events{};  // takes what the interrupts have told
     rte_epoll_wait(RTE_EPOLL_PER_THREAD, events.data(), static_cast<int>(events.size()), 0);

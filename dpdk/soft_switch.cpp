@@ -258,6 +258,8 @@ struct SoftSwitch::Impl {
     const Nanos nap = longest_nap();
     Nanos ask;
     Nanos moved_at;
+    bool woken = false;  ///< by a file, from the latest sleep
+    Nanos woken_at;
     std::uint32_t idle = 0;
     loop.start(eal.clock(), begun, latest);
     look_at_links();
@@ -282,18 +284,26 @@ struct SoftSwitch::Impl {
         rte_pause();
         continue;
       }
-      const Nanos least = nap < kShortestNap ? kFarAway : nap;
-      if (next - latest >= least && latest - moved_at >= kAwake && interrupts.are_armed()) {
-        interrupts.wait(loop, std::min(next - latest, kLongestSleep), [&] {
+      const Nanos away = next - latest;
+      const bool naps = nap >= kShortestNap;
+      const bool awake = interrupts.are_sockets() && latest - moved_at < kAwake;
+      const bool in_vain = woken && moved_at < woken_at;  // by frames that no memory is left for
+      woken = false;
+      if (interrupts.are_armed() && !awake && !in_vain && away >= (naps ? nap : kFarAway)) {
+        // A switch that can't nap wakes in time for what is due.
+        woken = interrupts.wait(loop, std::min(naps ? away : away - kWakeBefore, kLongestSleep), [&] {
           receive();
           latest = loop.now();
           return process(latest) >= next && !moved;
         });
+        woken_at = latest;
+        // What has come since then is what ended the sleep.
+        before = std::max(before, loop.now() - kLongestNap);
         idle = 0;
-      } else if (nap >= kShortestNap) {
+      } else if (away >= kFarAway) {
+        loop.sleep_for(naps && awake ? nap : kLongestNap);
+      } else if (naps) {
         loop.sleep_for(nap);
-      } else if (next - latest >= kFarAway) {
-        loop.sleep_for(kLongestNap);
       } else {
         rte_pause();
       }

@@ -89,9 +89,9 @@ Nanos initial_rtt_of(const Experiment& experiment) {
 }
 
 /// In real time threads are held up now and then. What a job makes up for at once fits into half of an empty buffer.
-Nanos catch_up_of(const fabric::LinkConfig& link) {
+Nanos catch_up_of(Rate rate, const fabric::LinkConfig& link) {
   constexpr Nanos most{300'000};
-  return link.buffer_bytes == 0 ? most : std::min(most, link.rate.time_for(link.buffer_bytes / 2));
+  return link.buffer_bytes == 0 ? most : std::min(most, rate.time_for(link.buffer_bytes / 2));
 }
 
 }  // namespace
@@ -144,7 +144,7 @@ std::vector<JobDriver::Settings> driver_settings(const Experiment& experiment, c
     settings.connection.initial_rtt = initial_rtt;
     if (plan.policy == "priority" && !settings.job.unaware)
       settings.connection.priority = static_cast<std::uint8_t>(settings.job.priority);
-    if (real_time) settings.catch_up = catch_up_of(link);
+    if (real_time) settings.catch_up = catch_up_of(settings.job.rate, link);
     settings.augmentation = augmentation_of(plan.policy, experiment, settings.job);
     settings.learn_iterations = experiment.mltcp.learn_iterations;
   }

@@ -140,8 +140,8 @@ struct JobConfig {
   Rate max_rate;                  ///< all connections of the job together, on the wire; 0 = unlimited
   /// Packets that max_rate holds back may be gathered so long and leave together, 0 to 1 s: fewer wake-ups.
   Nanos pacing_quantum{0};
-  /// How much of max_rate a program that was held up makes up for at once, 0 to 1 s; four packets at the least. What a
-  /// machine with other things to do costs, a link's queue hides up to that much, if it has the room.
+  /// How much of max_rate a program that was held up makes up for at once, beyond pacing_quantum, 0 to 1 s; four packets
+  /// at the least. The queue of the link must have the room.
   Nanos catch_up{0};
   /// Finds the iterations in the job's traffic, until begin_iteration() names a size (cc/iteration_learner.h).
   bool learn_iterations = false;

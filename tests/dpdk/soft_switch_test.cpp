@@ -426,7 +426,11 @@ void switch_offloads_off() {
   close(socket);
 }
 
-void use_ecn() { std::ofstream("/proc/sys/net/ipv4/tcp_ecn") << 1; }
+/// For good: a SYN that a busy machine delays would otherwise be sent again without.
+void use_ecn() {
+  std::ofstream("/proc/sys/net/ipv4/tcp_ecn") << 1;
+  std::ofstream("/proc/sys/net/ipv4/tcp_ecn_fallback") << 0;
+}
 
 /// IP packets received with "congestion experienced", of both versions.
 std::uint64_t ce_packets() {
