@@ -1,5 +1,5 @@
 // What runs on a host of an experiment across hosts (see hosts.h). One thread: the loop over the port, which looks at
-// the coordinator's messages once a millisecond.
+// the coordinator's messages once a millisecond, or every 20 ms while it sleeps.
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/hosts.h"
 
@@ -15,6 +15,7 @@
 
 #include "mltcp/base/text.h"
 #include "mltcp/dpdk/eal.h"
+#include "mltcp/dpdk/net_interface.h"
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/port_io.h"
 #include "mltcp/dpdk/port_loop.h"
@@ -101,7 +102,11 @@ class HostProcess {
     std::tie(address_, prefix_bits_) = parse_prefix(options.ip);
     address_.port = options.udp_port;
     if (!options.gateway.empty()) gateway_ = parse_ip(options.gateway, "--gateway");
-    dpdk::parse_port_name(options.device);
+    // What is wrong here is told here: once a host has joined, its failure is the end of the experiment for all.
+    refuse_own_address();
+    dpdk::Port::check_config(port_config());
+    if (!options.cores.empty() && dpdk::parse_cores(options.cores, dpdk::usable_cpus()).size() > 1)
+      throw InputError(fmt::format("--cores {}: a host polls its port on one core; give one", options.cores));
   }
 
   Ended run() {
@@ -134,6 +139,25 @@ class HostProcess {
     std::unique_ptr<RankDriver> driver;
     std::uint64_t plan_serial = 0;
   };
+
+  /// Kernel and port would both answer for it.
+  void refuse_own_address() const {
+    for (const auto& [interface, address] : dpdk::kernel_addresses())
+      if (address.ip == address_.ip)
+        throw InputError(fmt::format(
+            "--ip {}: the kernel of this host has that address on {}; give the port another one of the network",
+            one_line(options_.ip), interface));
+  }
+
+  [[nodiscard]] dpdk::PortConfig port_config() const {
+    dpdk::PortConfig config;
+    config.device = options_.device;
+    config.mtu = options_.mtu;
+    config.queues = options_.queues;
+    config.interrupts = options_.idle == "sleep";
+    config.descriptors = descriptors;
+    return config;
+  }
 
   void tell(const std::string& line) const {
     if (options_.tell) options_.tell(line);
@@ -194,12 +218,7 @@ class HostProcess {
   }
 
   void open() {
-    dpdk::PortConfig config;
-    config.device = options_.device;
-    config.mtu = options_.mtu;
-    config.queues = options_.queues;
-    config.interrupts = options_.idle == "sleep";
-    config.descriptors = descriptors;
+    dpdk::PortConfig config = port_config();
     const std::uint32_t shards = std::max<std::uint32_t>(ranks_, config.queues);
     constexpr std::uint32_t held_by_shard = 256;
     config.spare_buffers += shards * held_by_shard;
@@ -210,8 +229,6 @@ class HostProcess {
     eal.memory_mb = options_.memory_mb.value_or(base_mb + dpdk::Port::memory_mb(config) + shards / shards_per_mb);
     if (dpdk::parse_port_name(options_.device).kind == dpdk::PortName::Kind::pci) eal.pci.push_back(options_.device);
     opened_.eal = std::make_unique<dpdk::Eal>(eal);
-    if (opened_.eal->cores().size() > 1)
-      throw InputError(fmt::format("--cores {}: a host polls its port on one core; give one", options_.cores));
     opened_.port = std::make_unique<dpdk::Port>(*opened_.eal, config);
     dpdk::PortHostConfig place;
     place.address = address_;
@@ -251,6 +268,7 @@ class HostProcess {
     for (std::uint32_t number = 0; number < setup_.jobs.size(); ++number) {
       protocol::JobSetup& job = setup_.jobs[number];
       job.settings.pacing_quantum = options_.idle == "sleep" ? sleepers_quantum : quantum;
+      job.settings.connection.pacing_quantum = job.settings.pacing_quantum;
       std::shared_ptr<const Payload> payload;
       for (std::uint32_t rank = 0; rank < job.hosts.size(); ++rank) {
         if (job.hosts[rank] != number_) continue;

@@ -60,7 +60,7 @@ class JobDriver final : public DrivenJob {
     bool real_payload = false;
     ConnectionConfig connection;
     cc::Augmentation augmentation;
-    Nanos pacing_quantum;           ///< of the job's rate, see JobConfig; like the next
+    Nanos pacing_quantum;  ///< of the job's rate, see JobConfig; like the next
     Nanos catch_up;
     bool learn_iterations = false;  ///< the transport isn't told where they begin: the job takes no plan
     /// Of connection ids: other than in earlier runs, where packets of those may still be on their way.

@@ -250,6 +250,16 @@ Results run_experiment(const Experiment& experiment, Datapath& datapath, const P
       profile_jobs(experiment, datapath, [&](double fraction, const std::string& job) {
         if (progress) progress(alone * fraction / total, fmt::format("{} alone", job));
       });
+  if (datapath.real_time() && options.report) {
+    constexpr double most = 0.05;
+    for (std::size_t i = 0; i < profiles.size(); ++i) {
+      if (profiles[i].deviation > most)
+        options.report(
+            fmt::format("job \"{}\" takes times alone that differ by {:.0f}%: the machine holds it up, and slow-downs "
+                        "say little; stop other load and run again",
+                        experiment.jobs[i].name, profiles[i].deviation * 100));
+    }
+  }
   double finished = alone;
   std::set<std::string> without_slots;
   const InterleaveRule rule = datapath.real_time() ? InterleaveRule::real_time() : InterleaveRule::virtual_time();
@@ -285,6 +295,7 @@ Results run_experiment(const Experiment& experiment, Datapath& datapath, const P
     summarize(run, rule);
     results.runs.push_back(std::move(run));
     finished += each;
+    if (options.finished && results.runs.size() < experiment.policies.size()) options.finished(results);
   }
   if (progress) progress(1.0, "done");
   return results;

@@ -21,8 +21,10 @@ struct RunOptions {
   /// Policies with a schedule follow this plan file (plan_file.h), which is watched, instead of computing a plan;
   /// empty: they compute one. A path.
   std::string plan_file;
-  /// Told what is wrong with the plan file while runs go on: one line each.
+  /// Told what is wrong with the plan file while runs go on, and with measurements: one line each.
   std::function<void(const std::string& problem)> report;
+  /// Told all runs so far after each but the last, for those who would keep them if a later one failed.
+  std::function<void(const Results& so_far)> finished;
   /// Called before the jobs start and then every 50 ms of the experiment's time, which stands still meanwhile; `time`
   /// is 0 or more. The plan file is looked at afterwards.
   std::function<void(const std::string& policy, Nanos time)> between_slices;

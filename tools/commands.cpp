@@ -370,7 +370,9 @@ int doctor(const DoctorArguments& arguments) {
     fmt::print("{}", table.text());
     if (!cures.empty()) fmt::print("\nWhat to do, if you want it better:\n{}\n", fmt::join(cures, "\n"));
     fmt::print("\nReady here: datapath sim{}. {}\n", ring ? ", datapath ring" : "",
-               ring ? "Nothing else is needed." : "For ring see above.");
+               !ring   ? "For ring see above."
+               : asked ? "Nothing else is needed for these."
+                       : "Not ready: a port that was asked for; see above.");
   }
   return asked ? 0 : 1;
 #else

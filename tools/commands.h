@@ -127,6 +127,9 @@ struct GenArguments {
   std::optional<std::uint32_t> memory_mb;
   std::uint32_t mtu = 0;
   std::uint16_t queues = 1;
+  /// Options that were given and are the coordinator's, and a host's: "--policy". With MPI each process takes its part.
+  std::vector<std::string> for_coordinator;
+  std::vector<std::string> for_host;
 };
 int gen(const GenArguments& arguments);
 

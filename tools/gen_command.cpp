@@ -85,6 +85,7 @@ int serve(const GenArguments& arguments, const std::string& address,
   const bool terminal = isatty(STDERR_FILENO) != 0;
   Redrawn redrawn;
   std::string doing;
+  std::string stage;
   experiment::CoordinatorOptions options;
   options.address = address;
   options.join_limit = wait_of(arguments);
@@ -99,6 +100,7 @@ int serve(const GenArguments& arguments, const std::string& address,
       redrawn.show(doing + "\n" + table_of(view, arguments.ranks));
     };
   const auto coordinator = experiment::make_coordinator(experiment, options);
+  experiment::Results kept;
   try {
     experiment::RunOptions run_options;
     run_options.plan_file = arguments.run.plan;
@@ -106,6 +108,7 @@ int serve(const GenArguments& arguments, const std::string& address,
       if (terminal) redrawn.clear();
       warn({problem});
     };
+    run_options.finished = [&](const experiment::Results& so_far) { kept = so_far; };
     experiment::check(experiment, *coordinator, run_options);
     fmt::print(out, "{}\nlistening on {}\n", headline(experiment, *coordinator), one_line(coordinator->address()));
     std::fflush(out);
@@ -115,7 +118,11 @@ int serve(const GenArguments& arguments, const std::string& address,
     std::fflush(out);
     const experiment::Results results = experiment::run_experiment(
         experiment, *coordinator,
-        [&](double fraction, const std::string& what) { doing = fmt::format("{:.0f}%  {}", fraction * 100, what); },
+        [&](double fraction, const std::string& what) {
+          if (!terminal && what != stage) options.tell(what + " ...");
+          stage = what;
+          doing = fmt::format("{:.0f}%  {}", fraction * 100, what);
+        },
         run_options);
     if (terminal) redrawn.clear();
     coordinator->finish();
@@ -123,6 +130,11 @@ int serve(const GenArguments& arguments, const std::string& address,
   } catch (const std::exception& error) {
     if (terminal) redrawn.clear();
     coordinator->fail(error.what());
+    if (!kept.runs.empty()) {
+      warn({fmt::format("of {} policies, {} had been run; their results follow", experiment.policies.size(),
+                        kept.runs.size())});
+      print_results(kept, *coordinator, arguments.run.file, arguments.run.json, out);
+    }
     throw;
   }
   return 0;
@@ -294,10 +306,13 @@ int gen(const GenArguments& arguments) {
     throw InputError(
         "a host needs its port and address: --port DEVICE --ip IP/PREFIX, as in --port af_xdp:eth0 --ip "
         "10.0.0.1/24");
-  if (!host && (!arguments.port.empty() || !arguments.ip.empty()))
+  if (!host && !arguments.for_host.empty())
     throw InputError(
-        "--port and --ip are for hosts, and --serve is the coordinator; leave them out, and start mltcp gen "
-        "--join on each host");
+        fmt::format("{}: for hosts, and --serve is the coordinator; start mltcp gen --join on each host, with that",
+                    fmt::join(arguments.for_host, ", ")));
+  if (arguments.join && !arguments.for_coordinator.empty())
+    throw InputError(fmt::format("{}: for the coordinator, and --join is a host; give it to mltcp gen --serve instead",
+                                 fmt::join(arguments.for_coordinator, ", ")));
   if (arguments.mpi) return gen_with_mpi(arguments);
   if (arguments.serve) return serve(arguments, *arguments.serve, [](const std::string&) {});
   return join(arguments, *arguments.join);

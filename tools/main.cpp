@@ -362,7 +362,16 @@ int dispatch(int argc, char** argv) {
   if (*cluster_command) return tools::cluster(cluster);
   if (*inspect_command) return tools::inspect(inspect);
   if (*report_command) return tools::report(results, page);
-  if (*gen_command) return tools::gen(gen);
+  if (*gen_command) {
+    for (const CLI::Option* option : gen_command->get_options())
+      if (const std::string& text = option->get_description(); option->count() == 0)
+        continue;
+      else if (text.starts_with("Coordinator: "))
+        gen.for_coordinator.push_back(option->get_name());
+      else if (text.starts_with("Host: "))
+        gen.for_host.push_back(option->get_name());
+    return tools::gen(gen);
+  }
   if (*switch_command) return tools::run_switch(soft);
   if (*testbed_command) return tools::testbed(bed);
   return tools::doctor(doctor);

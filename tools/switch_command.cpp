@@ -82,6 +82,9 @@ Opened open(const SwitchArguments& arguments) {
   return opened;
 }
 
+/// Of a switch's time; above, what is measured through it is the machine's.
+constexpr double most_held_up = 0.02;
+
 std::string ecn_text(const fabric::EcnConfig& ecn) {
   if (!ecn.enabled) return "-";
   return ecn.kmin_bytes == ecn.kmax_bytes
@@ -184,7 +187,13 @@ void print_counters(const Opened& opened, Nanos duration, std::FILE* out) {
 }
 
 /// What goes wrong with traffic that nobody sees, and its cure.
-void warn_of(const Opened& opened) {
+void warn_of(const Opened& opened, Nanos duration) {
+  const dpdk::LoopCounters& loop = opened.bridge->loop();
+  if (const double share = loop.stalled.seconds() / duration.seconds(); share > most_held_up)
+    warn({fmt::format(
+        "the machine held the switch up for {:.1f}% of its time: frames waited that no port's settings hold back; "
+        "give it a CPU of its own (--cores), or a higher priority (nice -n -15)",
+        share * 100)});
   for (std::uint32_t i = 0; i < opened.size(); ++i) {
     const dpdk::Port& port = *opened.ports[i];
     const auto& own = opened.bridge->counters(i);
@@ -306,7 +315,7 @@ int run_switch(const SwitchArguments& arguments) {
   fmt::print(out, "\n");
   print_counters(opened, duration, out);
   std::fflush(out);
-  warn_of(opened);
+  warn_of(opened, duration);
   if (arguments.json) write_file(*arguments.json, to_json(opened, duration).dump(2) + "\n");
   return 0;
 }

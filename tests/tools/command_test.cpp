@@ -485,7 +485,8 @@ TEST_F(Command, switch__runs_as_long_as_it_should_and_counts) {
   const Outcome ran =
       run("switch --port ring:a,rate=1Gbps,ecn=30kB --port ring:b --idle sleep --for 100ms --json c.json");
   ASSERT_EQ(ran.status, 0) << ran.err;
-  EXPECT_EQ(ran.err, "");
+  // A machine with other things to do is no fault of the switch.
+  EXPECT_THAT(ran.err, testing::AnyOf("", testing::StartsWith("mltcp: warning: the machine held the switch up")));
   EXPECT_THAT(ran.out, HasSubstr("\nready ring:a ring:b\n"));
   EXPECT_THAT(ran.out, HasSubstr("longest queue"));
   EXPECT_THAT(content(folder_ / "c.json"), AllOf(HasSubstr("\"schema\": \"mltcp.switch/1\""),

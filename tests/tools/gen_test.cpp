@@ -455,13 +455,49 @@ TEST_F(Gen, port_that_can_not_be_opened__is_told_on_both_sides) {
   const auto server = serve(kPair);
   const auto first = host(0);
   const auto wrong =
-      start("wrong", hosts_[1]->in(fmt::format("{} gen --join {} --port af_packet:eth9 --ip 10.79.0.2/24 --host 1",
-                                               MLTCP_PROGRAM, address())));
-  EXPECT_EQ(wrong->status(), 2);
-  EXPECT_THAT(wrong->said(), HasSubstr("there is no interface \"eth9\""));
+      start("wrong", hosts_[1]->in(fmt::format("{} gen --join {} --port memif:{} --ip 10.79.0.2/24 --host 1",
+                                               MLTCP_PROGRAM, address(), file("nobody").string())));
+  EXPECT_EQ(wrong->status(), 1);
+  EXPECT_THAT(wrong->said(), HasSubstr("nobody listens on"));
   EXPECT_EQ(server->status(), 1);
-  EXPECT_THAT(server->said(), AllOf(HasSubstr("host 1 (10.79.0.2, af_packet:eth9): "), HasSubstr("\"eth9\"")));
+  EXPECT_THAT(server->said(), AllOf(HasSubstr("host 1 (10.79.0.2, memif:"), HasSubstr("nobody listens on")));
   EXPECT_EQ(first->status(), 1);
+}
+
+TEST_F(Gen, host_with_wrong_options__says_so_before_it_joins) {
+  MAKE_PAIR();
+  ASSERT_TRUE(shell(hosts_[1]->in("ip address add 10.79.0.77/24 dev eth0")));
+  const auto server = serve(kPair, "--policy fair --iterations 2");
+  const auto first = host(0);
+  for (const auto& [options, expected] :
+       {std::pair("--port af_packet:eth9 --ip 10.79.0.2/24", "there is no interface \"eth9\""),
+        std::pair("--port af_packet:eth0 --ip 10.79.0.2/24 --mtu 9000", "eth0 has 1500"),
+        std::pair("--port af_packet:eth0 --ip 10.79.0.77/24", "the kernel of this host has that address on eth0"),
+        std::pair("--port af_packet:eth0 --ip 10.79.0.2/24 --cores 99999", "99999"),
+        std::pair("--port af_packet:eth0 --ip 10.79.0.2/24 --policy fair --seed 3",
+                  "--policy, --seed: for the coordinator, and --join is a host")}) {
+    const auto wrong =
+        start("wrong", hosts_[1]->in(fmt::format("{} gen --join {} --host 1 {}", MLTCP_PROGRAM, address(), options)));
+    EXPECT_EQ(wrong->status(), 2);
+    EXPECT_THAT(wrong->said(), HasSubstr(expected));
+  }
+  const auto second = host(1);
+  EXPECT_EQ(server->status(), 0) << server->said();
+}
+
+TEST_F(Gen, interrupted_between_policies__keeps_those_that_were_run) {
+  MAKE_PAIR();
+  const auto server = serve(kPair, "--iterations 60 --json " + file("out.json").string());
+  const auto first = host(0);
+  const auto second = host(1);
+  ASSERT_TRUE(server->says("policy mltcp ..."));
+  server->signal(SIGINT);
+  EXPECT_EQ(server->status(), 1);
+  EXPECT_THAT(server->said(), HasSubstr("of 2 policies, 1 had been run"));
+  const json results = this->results();
+  ASSERT_EQ(results["runs"].size(), 1U);
+  EXPECT_EQ(results["runs"][0]["policy"], "fair");
+  expect_iterations(results["runs"][0], 60, 250'000);
 }
 
 TEST_F(Gen, schedule__holds_jobs_to_slots_on_the_bottleneck) {
@@ -543,7 +579,7 @@ TEST_F(Gen, command_line__is_checked) {
   says(toml + " --serve " + address() + " --join " + address(), "say what this process is");
   says("--serve " + address(), "no experiment is given");
   says(toml + " --serve nowhere", "there is no port; write HOST:PORT, [IPv6]:PORT or unix:/path");
-  says(toml + " --serve " + address() + " --port af_packet:eth0", "--port and --ip are for hosts");
+  says(toml + " --serve " + address() + " --port af_packet:eth0", "--port: for hosts, and --serve is the coordinator");
   says("--join " + address(), "a host needs its port and address");
   says("--join " + address() + " --port af_packet:eth0 --ip 10.0.0.1", "no prefix length");
   says("--join " + address() + " --port af_packet:eth0 --ip ten/24", "no IP address");
