@@ -555,8 +555,7 @@ struct Port::Impl {
       // The driver numbers its group by process and interface, and has no option for it.
       return fmt::format(
           "port {}: the kernel puts its packet sockets into no group{}; a process on another interface here may have "
-          "the "
-          "same number for its own, by chance: start this one again",
+          "the same number for its own, by chance: start this one again",
           quoted(), words());
     }
     if (log_has("PACKET_RX_RING") || log_has("PACKET_TX_RING") || log_has("mmap")) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 
+#include "../message_of.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 #include "mltcp/cc/fluid_model.h"
@@ -467,28 +468,27 @@ TEST(FlowNetwork, run__nothing_stalls_at_extreme_rates_and_sizes) {
   EXPECT_EQ(ends.at(3), 8_s);
 }
 
-template <typename Action>
-std::string refusal(Action action) {
-  try {
-    action();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(FlowNetwork, setup__refuses_bad_input) {
   FlowNetwork net;
   const auto link = net.add_link(kGig);
   const auto group = net.add_group(0, {});
-  EXPECT_THAT(refusal([] { FlowNetwork bad(FlowNetwork::Options{0}); }), HasSubstr("1 to 65536"));
-  EXPECT_THAT(refusal([&] { net.add_link(Rate(0)); }), HasSubstr("no rate"));
-  EXPECT_THAT(refusal([&] { net.add_flow(group, {}); }), HasSubstr("no path"));
-  EXPECT_THAT(refusal([&] { net.add_flow(group, std::array{Hop{1, 1.0}}); }), HasSubstr("no link 1"));
-  EXPECT_THAT(refusal([&] { net.add_flow(group, std::array{Hop{link, 0.0}}); }), HasSubstr("more than 0"));
-  EXPECT_THAT(refusal([&] { net.add_flow(group, std::array{Hop{link, 1.0}, Hop{link, 1.0}}); }), HasSubstr("twice"));
-  EXPECT_THAT(refusal([&] { net.add_flow(group, std::array{Hop{link, 1.0}}, 0); }), HasSubstr("no connection"));
-  EXPECT_THAT(refusal([&] { net.add_flow(9, std::array{Hop{link, 1.0}}); }), HasSubstr("no group 9"));
+  EXPECT_THAT(message_of<InputError>([] { FlowNetwork bad(FlowNetwork::Options{0}); }), HasSubstr("1 to 65536"));
+  EXPECT_THAT(message_of<InputError>([&] { net.add_link(Rate(0)); }), HasSubstr("no rate"));
+  EXPECT_THAT(message_of<InputError>([&] { net.add_flow(group, {}); }), HasSubstr("no path"));
+  EXPECT_THAT(message_of<InputError>([&] { net.add_flow(group, std::array{Hop{1, 1.0}}); }), HasSubstr("no link 1"));
+  EXPECT_THAT(message_of<InputError>([&] {
+                net.add_flow(group, std::array{Hop{link, 0.0}});
+              }),
+              HasSubstr("more than 0"));
+  EXPECT_THAT(message_of<InputError>([&] {
+                net.add_flow(group, std::array{Hop{link, 1.0}, Hop{link, 1.0}});
+              }),
+              HasSubstr("twice"));
+  EXPECT_THAT(message_of<InputError>([&] {
+                net.add_flow(group, std::array{Hop{link, 1.0}}, 0);
+              }),
+              HasSubstr("no connection"));
+  EXPECT_THAT(message_of<InputError>([&] { net.add_flow(9, std::array{Hop{link, 1.0}}); }), HasSubstr("no group 9"));
 }
 
 }  // namespace
