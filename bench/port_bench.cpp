@@ -353,6 +353,8 @@ int main(int argc, char** argv) {
     mode->add_option("--cc", options.connection.congestion_control, "congestion control");
     mode->add_option("--window", options.connection.max_packets_in_flight, "most packets under way");
     mode->add_option("--ack-every", options.connection.ack_every, "packets per acknowledgement; of the receiving end");
+    mode->add_option("--adapt-ack-ratio", options.connection.adapt_ack_ratio,
+                     "ask for fewer acknowledgements when much is in flight; of the sending end");
     mode->add_option("--ack-delay", options.connection.max_ack_delay.count, "ns that an acknowledgement waits");
     mode->add_option("--pack", options.connection.pack_messages, "short messages share packets");
     return mode;

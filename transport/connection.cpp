@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "mltcp/transport/ack_ratio.h"
+
 namespace mltcp {
 namespace {
 
@@ -80,6 +82,7 @@ void Connection::attach(std::uint32_t job) {
   count_open_sends(-open);
   job_ = job;
   count_open_sends(open);
+  if (job_ != no_job) ack_ratio_flags_ = 0;
   // Rounds are the job's own: what has been posted waits for no slot of this one.
   if (job_ != no_job)
     for (auto number = next_message_; number < sends_.end(); ++number)
@@ -343,7 +346,9 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
   if (!eliciting) return;
   ++unacknowledged_;
   finished_message_ = finished_message_ || (finished && config_->await_answer);
-  if (at_once || finished || !in_order || unacknowledged_ >= config_->ack_every)
+  // A sender that asks for few has much more under way: it need not hear of a message's end at once.
+  const std::uint32_t ratio = wire::asked_ack_ratio(header.flags);
+  if (at_once || !in_order || unacknowledged_ >= std::max(config_->ack_every, ratio) || (finished && ratio == 1))
     ack_at_once_ = true;
   else if (ack_deadline_.is_never())
     ack_deadline_ = now + config_->max_ack_delay;
@@ -584,6 +589,8 @@ void Connection::end_of_batch(Nanos now) {
     delivery_rate_ = sample.delivery_rate;
     app_limited_ = sample.app_limited;
   }
+  if (config_->adapt_ack_ratio && job_ == no_job)
+    ack_ratio_flags_ = wire::ask_ack_ratio(ack_ratio(delivery_rate_, sample.bytes_in_flight_before, max_packet_));
   update_pacing();
   forget_finished(now);
 }
@@ -932,6 +939,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   const std::uint64_t span = sent_.end() - 1 - std::min(sent_.begin(), sent_.end() - 1);
   header.span = static_cast<std::uint32_t>(std::min<std::uint64_t>(span, ~std::uint32_t{0}));
   if (data_blocked == Blocked::no) {
+    header.flags |= ack_ratio_flags_;
     pacer_.on_sent(now, bytes + paced_overhead_);
     if (job_ != no_job) links_->jobs[job_].pacer.on_sent(now, bytes + overhead_);
   }

@@ -427,6 +427,7 @@ class alignas(64) Connection {
   std::uint32_t episode_lost_ = 0;
   std::uint32_t episode_spurious_ = 0;
   bool app_limited_ = false;          ///< when delivery_rate_ was measured
+  std::uint8_t ack_ratio_flags_ = 0;  ///< of packets with data, see ack_ratio.h
   std::uint32_t overhead_;            ///< per packet on the wire
   std::uint32_t paced_overhead_ = 0;  ///< of it, what the pacer counts
   Pacer pacer_;

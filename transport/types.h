@@ -77,7 +77,8 @@ struct ConnectionConfig {
   Nanos max_ack_delay{100'000};                 ///< an acknowledgement is held back no longer
   Nanos timer_granularity{200'000};             ///< below this, timers do not judge a packet late
   Nanos give_up_after{30'000'000'000};          ///< without any progress although packets are outstanding
-  std::uint32_t ack_every = 2;                  ///< packets per acknowledgement
+  std::uint32_t ack_every = 2;                  ///< packets per acknowledgement, unless the sender asks for fewer
+  bool adapt_ack_ratio = true;                  ///< ask for fewer at high rates, where no job is attached
   std::uint8_t priority = 0;                    ///< of every packet, see TxPacket; 0 to 7
   bool credit_in_acks = true;                   ///< news of posted buffers travels in acknowledgements where it can
   /// What ends a message is acknowledged by the next poll(), so that the program's answer, or the buffer that it posts
@@ -140,8 +141,8 @@ struct JobConfig {
   Rate max_rate;                  ///< all connections of the job together, on the wire; 0 = unlimited
   /// Packets that max_rate holds back may be gathered so long and leave together, 0 to 1 s: fewer wake-ups.
   Nanos pacing_quantum{0};
-  /// How much of max_rate a program that was held up makes up for at once, beyond pacing_quantum, 0 to 1 s; four packets
-  /// at the least. The queue of the link must have the room.
+  /// How much of max_rate a program that was held up makes up for at once, beyond pacing_quantum, 0 to 1 s; four
+  /// packets at the least. The queue of the link must have the room.
   Nanos catch_up{0};
   /// Finds the iterations in the job's traffic, until begin_iteration() names a size (cc/iteration_learner.h).
   bool learn_iterations = false;

@@ -6,7 +6,9 @@
 //   offset size
 //        0    1  magic and version of this header: 0xA1
 //        1    1  flags: 1 full integrity (the checksum covers the payload too), 2 acknowledge at once,
-//                8 the packet carries data of a job (job, iteration and progress are set)
+//                8 the packet carries data of a job (job, iteration and progress are set);
+//                bits 4 to 6: n above 0: one acknowledgement for 2^n packets will do, until the next packet says
+//                otherwise; 0: as many as the receiver thinks right
 //        2    2  length of what the checksum always covers: this header and all frames but the bytes of a last
 //                DATA frame that are gathered from the user's buffer
 //        4    4  CRC-32C of the covered bytes, taken with this field as zero
@@ -41,6 +43,7 @@
 // different versions can tell each other so (CLOSE). Frames may change with `protocol_version`. 2: ACK carries credit.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -78,6 +81,15 @@ static_assert(smallest_packet <= 548, "fits the smallest IP packet that every ho
 constexpr std::uint64_t max_message_bytes = std::uint64_t{1} << 32;
 
 enum HeaderFlags : std::uint8_t { full_integrity = 1, ack_now = 2, has_job = 8 };
+
+/// Flags that ask for one acknowledgement for `packets` packets (the Ack Ratio of RFC 4340), rounded down to a power of
+/// two from 2 to 128; below 2 it is left to the receiver.
+constexpr std::uint8_t ask_ack_ratio(std::uint32_t packets) {
+  return static_cast<std::uint8_t>(packets < 2 ? 0
+                                               : std::min(std::countl_zero(1U) - std::countl_zero(packets), 7) << 4);
+}
+/// What such flags ask for; 1: left to the receiver.
+constexpr std::uint32_t asked_ack_ratio(std::uint8_t flags) { return 1U << (flags >> 4 & 7); }
 
 enum class FrameType : std::uint8_t { data = 1, ack = 2, credit = 3, ping = 4, connect = 5, accept = 6, close = 7 };
 

@@ -2,6 +2,7 @@
 // losses, persistent congestion, and bounds on what is remembered.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "../transport/test_network.h"
@@ -104,6 +105,130 @@ TEST(Acknowledgement, delayed__by_max_ack_delay_when_nothing_hurries_it) {
   EXPECT_EQ(pair.log[0].at, second + 300_us);
   EXPECT_EQ(pair.log[0].find(FrameType::ack)->delay_ns, 300'000u);
   EXPECT_EQ(pair.log[0].find(FrameType::ack)->largest, 6u);
+}
+
+/// What the acknowledgements of a transfer of 20 MB cost, on a link of `rate`.
+struct AckCosts {
+  AckCosts(Rate rate, const ConnectionConfig& config, std::size_t message_bytes = 20'000'000,
+           Nanos delay = TestNetwork::default_delay)
+      : pair(config, config, delay) {
+    const std::size_t messages = 20'000'000 / message_bytes;
+    const ByteVector message = random_bytes(message_bytes);
+    ByteVector buffer(message_bytes);
+    const auto [c, s] = pair.connect();
+    pair.rate = rate;
+    pair.log.clear();
+    for (std::size_t i = 0; i < messages; ++i) {
+      EXPECT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+      EXPECT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+    }
+    const Nanos begin = pair.now();
+    EXPECT_TRUE(pair.transfer(messages, messages));
+    taken = pair.now() - begin;
+    for (const Parsed& packet : pair.log) {
+      if (is_data(packet)) ++data;
+      if (packet.from == 1 && packet.has(FrameType::ack)) ++acks;
+      largest_asked = std::max(largest_asked, wire::asked_ack_ratio(packet.header.flags));
+    }
+    lost = pair.c().stats(c).lost_packets;
+  }
+
+  Pair pair;
+  Nanos taken;
+  std::size_t data = 0;
+  std::size_t acks = 0;
+  std::uint32_t largest_asked = 0;
+  std::uint64_t lost = 0;
+};
+
+constexpr Rate ten_gbps{10'000'000'000};
+
+const ConnectionConfig window_of_256 = config_with([](ConnectionConfig& c) { c.max_packets_in_flight = 256; });
+
+TEST(AckRatio, high_rate__asks_for_fewer_and_loses_no_time) {
+  const AckCosts few(ten_gbps, {});
+  const AckCosts all(ten_gbps, config_with([](ConnectionConfig& c) { c.adapt_ack_ratio = false; }));
+  EXPECT_EQ(few.largest_asked, 16u) << "packets in 25 us, as a power of two";
+  EXPECT_LT(few.acks, few.data / 8);
+  EXPECT_EQ(all.largest_asked, 1u);
+  EXPECT_GT(all.acks, all.data / 3);
+  EXPECT_LT(few.taken.count, all.taken.count + all.taken.count / 50);
+  EXPECT_EQ(few.lost, 0u);
+}
+
+TEST(AckRatio, one_gbps__stays_at_every_second_packet) {
+  EXPECT_EQ(AckCosts(Rate(1'000'000'000), {}).largest_asked, 1u);
+}
+
+TEST(AckRatio, short_round_trip__leaves_four_in_flight) {
+  const auto largest = [](std::uint32_t window) {
+    return AckCosts(ten_gbps, config_with([=](ConnectionConfig& c) { c.max_packets_in_flight = window; }), 20'000'000,
+                    5_us)
+        .largest_asked;
+  };
+  EXPECT_EQ(largest(64), 16u);
+  EXPECT_EQ(largest(32), 8u);
+  EXPECT_EQ(largest(16), 4u);
+}
+
+TEST(AckRatio, job__keeps_all) {
+  Transfer transfer(20'000'000, window_of_256);
+  transfer.pair.rate = ten_gbps;
+  Shard& client = transfer.pair.c();
+  transfer.send();
+  ASSERT_FALSE(transfer.pair.transfer(1, 1, 8_ms));
+  transfer.pair.log.clear();
+  client.attach(transfer.c, client.add_job({}));
+  ASSERT_TRUE(transfer.pair.transfer(1, 1));
+  EXPECT_GT(transfer.pair.count(is_data), 5000u);
+  EXPECT_EQ(transfer.pair.count([](const Parsed& p) { return wire::asked_ack_ratio(p.header.flags) > 1; }), 0u);
+}
+
+TEST(AckRatio, short_messages__do_not_end_it) {
+  const AckCosts few(ten_gbps, config_with([](ConnectionConfig& c) {
+                       c.max_sends = c.max_receives = 20'000;
+                       c.pack_messages = false;
+                     }),
+                     1000);
+  EXPECT_GE(few.data, 20'000u);
+  EXPECT_LT(few.acks, few.data / 6) << "each packet ends a message";
+}
+
+TEST(AckRatio, last_packet__is_acknowledged_at_once) {
+  // The first: behind whole groups of 16. The others: with some over.
+  for (const std::size_t bytes : {std::size_t{1428 * 16 * 600}, std::size_t{13'000'000}, std::size_t{13'007'300}}) {
+    Transfer transfer(bytes, window_of_256);
+    transfer.pair.rate = ten_gbps;
+    transfer.complete();
+    const auto last_ack = std::find_if(transfer.pair.log.rbegin(), transfer.pair.log.rend(),
+                                       [](const Parsed& packet) { return packet.has(FrameType::ack); });
+    ASSERT_NE(last_ack, transfer.pair.log.rend());
+    EXPECT_EQ(last_ack->find(FrameType::ack)->delay_ns, 0u);
+  }
+}
+
+TEST(AckRatio, lost_packet__is_told_at_once) {
+  Transfer transfer(20'000'000, window_of_256);
+  transfer.pair.rate = ten_gbps;
+  int lost_at = 10'000;
+  Nanos sent;
+  Nanos again;
+  std::uint32_t offset = 0;
+  transfer.pair.fate = [&](const Parsed& packet, Fate& fate) {
+    if (!is_data(packet)) return;
+    if (lost_at-- == 0) {
+      fate.drop = true;
+      sent = packet.at;
+      offset = packet.find(FrameType::data)->offset;
+    } else if (sent.count > 0 && again.count == 0 && packet.find(FrameType::data)->offset == offset) {
+      again = packet.at;
+    }
+  };
+  transfer.complete();
+  EXPECT_EQ(transfer.stats().lost_packets, 1u);
+  const Nanos three_packets = ten_gbps.time_for(3 * 1514);
+  EXPECT_GT(again, sent);
+  EXPECT_LT(again - sent, transfer.stats().smoothed_rtt + three_packets + 20_us);
 }
 
 TEST(Acknowledgement, of_acknowledgements__there_is_none) {

@@ -444,6 +444,16 @@ TEST(Widen, near__the_expected_value) {
   EXPECT_EQ(widen(0x7FFFFFFF, 0), 0x7FFFFFFFu);
 }
 
+TEST(AckRatio, packets__there_and_back_rounded_down_to_a_power_of_two) {
+  const auto back = [](std::uint32_t packets) { return asked_ack_ratio(ask_ack_ratio(packets)); };
+  for (const auto& [packets, asked] : std::vector<std::pair<std::uint32_t, std::uint32_t>>{
+           {0, 1}, {1, 1}, {2, 2}, {3, 2}, {4, 4}, {31, 16}, {32, 32}, {127, 64}, {128, 128}, {0xFFFFFFFF, 128}})
+    EXPECT_EQ(back(packets), asked) << packets;
+  constexpr auto others = std::uint8_t{full_integrity | ack_now | has_job};
+  EXPECT_EQ(ask_ack_ratio(0xFFFFFFFF) & others, 0);
+  EXPECT_EQ(asked_ack_ratio(others), 1U);
+}
+
 TEST(Widen, around__a_turn_of_32_bits) {
   constexpr std::uint64_t turn = std::uint64_t{1} << 32;
   EXPECT_EQ(widen(0, turn - 1), turn);
