@@ -151,8 +151,9 @@ inline Pair play(const Host::Part& left, const Host::Part& right, int mtu = 1500
   return result;
 }
 
-inline EalOptions small_eal(std::uint32_t memory_mb = 64) {
+inline EalOptions small_eal(std::uint32_t memory_mb = 64, const std::string& cores = "") {
   EalOptions options;
+  options.cores = cores;
   options.memory_mb = memory_mb;
   options.huge_pages = EalOptions::HugePages::never;
   return options;

@@ -143,12 +143,13 @@ struct Setting {
   std::uint32_t mtu = 0;
   Idle idle = Idle::sleep;
   bool interrupts = false;
+  std::string cores{};
 };
 
 /// An Eal, a port and a host on it, on an end of the pair.
 struct Station {
   Station(const Setting& setting, const std::string& device, std::uint8_t number)
-      : eal(small_eal(96)),
+      : eal(small_eal(96, setting.cores)),
         port(eal, {.device = setting.kind + ":" + device,
                    .mtu = setting.mtu,
                    .queues = setting.queues,
@@ -490,7 +491,53 @@ Pair share() {
       });
 }
 
+/// The same, with a thread for each of the receiver's shards: what comes in the wrong queue changes threads.
+Pair share_between_threads() {
+  const std::vector<unsigned> cpus = usable_cpus();
+  if (cpus.size() < 2) return {"skip: threads of their own need two CPUs", "skip: threads of their own need two CPUs"};
+  constexpr std::size_t kCount = 20;
+  return play(
+      [&](const Channel& other) -> std::string {
+        Station here({.queues = 2}, "ve0", 1);
+        std::vector<std::unique_ptr<Client>> clients;
+        for (std::uint16_t i = 0; i < 2; ++i) {
+          Address to = host(2);
+          to.port = static_cast<std::uint16_t>(to.port + 1 - i);
+          clients.push_back(std::make_unique<Client>(here.place.io(i), to, kCount, 1 << 18));
+          here.attach(*clients.back(), i);
+        }
+        if (!other.hears('r')) return "the other end did not start";
+        const bool done = here.run(other, [&] { return clients[0]->is_done() && clients[1]->is_done(); });
+        if (!done || clients[0]->sent != kCount || clients[1]->sent != kCount) {
+          return fmt::format("{} and {} of {} sent", clients[0]->sent, clients[1]->sent, kCount);
+        }
+        return "";
+      },
+      [&](const Channel& other) -> std::string {
+        Station here({.queues = 2, .cores = fmt::format("{},{}", cpus[0], cpus[1])}, "ve1", 2);
+        PortLoop second_loop(here.eal, Idle::sleep);
+        Server first(here.place.io(0), kCount, 1 << 18);
+        Server second(here.place.io(1), kCount, 1 << 18);
+        here.attach(first, 0);
+        second_loop.attach(here.place, here.place.io(1), second);
+        second_loop.launch(1, here.loop.now() + kPatience + kPatience);
+        other.tell('r');
+        const bool done = here.run(other, [&] { return first.is_done(); });
+        second_loop.request_stop();
+        second_loop.wait();
+        if (!done || !second.is_done()) {
+          return fmt::format("{} and {} of {} received", first.received, second.received, kCount);
+        }
+        const auto& a = here.place.io(0).counters();
+        const auto& b = here.place.io(1).counters();
+        if (first.wrong + second.wrong != 0) return "messages have other bytes";
+        if (a.handed_over + b.handed_over == 0) return "nothing was handed over";
+        return "";
+      });
+}
+
 TEST(Port, af_packet__gives_each_shard_its_packets) { EXPECT_PLAYED(share()); }
+TEST(Port, af_packet__gives_each_shard_its_packets_across_threads) { EXPECT_PLAYED(share_between_threads()); }
 
 std::string error_of(const Eal& eal, const PortConfig& config) {
   try {
