@@ -29,7 +29,8 @@ constexpr Nanos most_connect_limit = 15_s;
 constexpr Nanos lead = 200_ms;  // from the order to start to the start
 constexpr int pings = 16;
 constexpr Nanos view_every = 500_ms;
-constexpr Nanos silence_limit = 30_s;  // a host tells how it is doing several times a second
+constexpr Nanos silence_limit = 30_s;   // a host tells how it is doing several times a second
+constexpr Nanos least_patience = 40_s;  // connections give up after 30 s, and then a host says which
 
 /// What a host has told about one of its ranks.
 struct RankState {
@@ -320,7 +321,7 @@ class HostsDatapath final : public Coordinator {
     if (type == "ready") {
       host.mtu = message.at("mtu").get<std::uint32_t>();
       host.ready = true;
-      tell(fmt::format("{} has joined, MTU {}", host.name, host.mtu));
+      tell(fmt::format("{} has joined: {}; MTU {}", host.name, roles_of(experiment_, layout_, host.number), host.mtu));
     } else if (type == "pong") {
       host.pong = message.at("id").get<std::uint64_t>();
       host.pong_time = protocol::time_from(message.at("time"));
@@ -478,7 +479,7 @@ class HostsDatapath final : public Coordinator {
       first_start = std::min(first_start, job.settings.job.start);
       last_start = std::max(last_start, job.settings.job.start);
     }
-    const Nanos patience = std::max(patience_with(experiment, settings), silence_limit);
+    const Nanos patience = std::max(patience_with(experiment, settings), least_patience);
     Nanos last_progress = epoch_ + last_start;
     Nanos next_between = epoch_ + kSlice;
     Nanos next_view = wall_now();
@@ -561,6 +562,8 @@ class HostsDatapath final : public Coordinator {
     }
     // What clocks are wrong by must not put a start before time 0.
     JobResult result = merge_ranks(job.settings.job, ranks, epoch_);
+    if (job.settings.job.hosts.empty() && !result.ranks.empty()) result.ranks.resize(1);
+    for (RankTimes& rank : result.ranks) rank.host = job.ranks[rank.rank].host;
     for (Nanos& start : result.starts) start = std::max(start, Nanos());
     return result;
   }

@@ -37,7 +37,7 @@ HostLayout host_layout(const Experiment& experiment) {
   return layout;
 }
 
-std::string describe_host(const Experiment& experiment, const HostLayout& layout, std::uint32_t host) {
+std::string roles_of(const Experiment& experiment, const HostLayout& layout, std::uint32_t host) {
   constexpr std::size_t most = 4;
   const std::vector<HostLayout::Rank> ranks = layout.ranks_of(host);
   std::vector<std::string> roles;
@@ -48,7 +48,11 @@ std::string describe_host(const Experiment& experiment, const HostLayout& layout
                         : fmt::format("rank {} of {}", ranks[i].rank, in_quotes(job.name)));
   }
   if (ranks.size() > most) roles.push_back(fmt::format("{} more", ranks.size() - most));
-  return fmt::format("host {} ({})", host, fmt::join(roles, ", "));
+  return fmt::format("{}", fmt::join(roles, ", "));
+}
+
+std::string describe_host(const Experiment& experiment, const HostLayout& layout, std::uint32_t host) {
+  return fmt::format("host {} ({})", host, roles_of(experiment, layout, host));
 }
 
 }  // namespace mltcp::experiment

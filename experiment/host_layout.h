@@ -30,7 +30,9 @@ struct HostLayout {
 
 HostLayout host_layout(const Experiment& experiment);
 
-/// What a host is there for, for people: "host 2 (receives for \"a\", \"b\")".
+/// What a host is there for, for people: "receives for \"a\", receives for \"b\"".
+std::string roles_of(const Experiment& experiment, const HostLayout& layout, std::uint32_t host);
+/// The same with its number: "host 2 (receives for \"a\")".
 std::string describe_host(const Experiment& experiment, const HostLayout& layout, std::uint32_t host);
 
 }  // namespace mltcp::experiment

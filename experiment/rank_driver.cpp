@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 
@@ -35,6 +36,33 @@ std::uint64_t stream_of(const JobDriver::Settings& settings, std::uint32_t rank)
   return settings.number + (settings.job.pattern ? std::uint64_t{rank} << 33U : 0);
 }
 
+/// Times of each rank, and from them what the collective took.
+void add_rank_times(const workload::Job& job, std::span<const RankResult> ranks, std::size_t recorded,
+                    JobResult& result) {
+  if (recorded == 0) return;
+  const bool collective = job.pattern && workload::bus_factor(*job.pattern) > 0 &&
+                          std::all_of(ranks.begin(), ranks.end(), [&](const RankResult& rank) {
+                            return rank.communications.size() == rank.times.size();
+                          });
+  double all = 0;  // of the ranks' mean communication, in nanoseconds
+  for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
+    const IterationStats stats = iteration_stats(std::span(ranks[rank].times).first(recorded));
+    RankTimes& times = result.ranks.emplace_back();
+    times.rank = rank;
+    times.mean = stats.mean;
+    times.p50 = stats.p50;
+    times.p99 = stats.p99;
+    if (collective) times.communication = iteration_stats(std::span(ranks[rank].communications).first(recorded)).mean;
+    all += static_cast<double>(times.communication.count);
+  }
+  const double mean = all / static_cast<double>(ranks.size());
+  if (!collective || mean < 1) return;
+  result.communication = Nanos(std::llround(mean));
+  const double bits_per_second = static_cast<double>(job.pattern->size) * 8e9 / mean;
+  result.algorithm_bandwidth = Rate(static_cast<std::uint64_t>(bits_per_second));
+  result.bus_bandwidth = Rate(static_cast<std::uint64_t>(bits_per_second * workload::bus_factor(*job.pattern)));
+}
+
 }  // namespace
 
 JobResult merge_ranks(const workload::Job& job, std::span<const RankResult> ranks, Nanos epoch) {
@@ -54,6 +82,7 @@ JobResult merge_ranks(const workload::Job& job, std::span<const RankResult> rank
     result.iterations.push_back(slowest->times[i]);
     if (!slowest->computes.empty()) result.iteration_compute.push_back(slowest->computes[i]);
   }
+  add_rank_times(job, ranks, recorded, result);
   GateStats gate = ranks.front().gate;
   for (const RankResult& rank : ranks) {
     result.bytes_per_iteration += rank.bytes_per_iteration;
@@ -96,6 +125,7 @@ RankDriver::RankDriver(PacketIo& io, const Settings& settings, std::uint32_t ran
       job_(job_of(settings.job, rank)),
       own_rates_(std::any_of(program_.operations.begin(), program_.operations.end(),
                              [](const Operation& operation) { return !operation.rate.is_zero(); })),
+      collective_(settings.job.pattern && workload::bus_factor(*settings.job.pattern) > 0),
       compute_times_(job_, settings.seed, stream_of(settings, rank)),
       payload_(std::move(payload)),
       shard_(io, shard_config(settings, program_)) {
@@ -184,8 +214,13 @@ void RankDriver::make_slots() {
   }
 }
 
-void RankDriver::fail(std::uint32_t peer, const std::string& what) const {
-  throw RunError(fmt::format("job \"{}\": rank {}: {} rank {}", settings_.job.name, rank_, what, peer));
+std::string RankDriver::about(std::uint32_t peer, const std::string& what) const {
+  return fmt::format("job \"{}\": rank {}: {} rank {}", settings_.job.name, rank_, what, peer);
+}
+
+void RankDriver::fail_connection(std::uint32_t peer, const std::string& why) const {
+  throw ConnectionLost(about(peer, fmt::format("a connection ended before the job did{}, to", why)), settings_.number,
+                       peer);
 }
 
 // ---- Completions ----------------------------------------------------------------------------------------------------
@@ -206,7 +241,7 @@ bool RankDriver::take_completions() {
       if (completion.status == Status::truncated)
         fail(channel.peer, "a message is longer than the pattern says, which has to be the same on all hosts, from");
       if (completion.status != Status::ok || completion.kind == Completion::Kind::closed)
-        fail(channel.peer, fmt::format("a connection ended before the job did ({}), to", to_text(completion.status)));
+        fail_connection(channel.peer, fmt::format(" ({})", to_text(completion.status)));
       if (completion.kind == Completion::Kind::connected) {
         const auto flow = std::find_if(channel.flows.begin(), channel.flows.end(),
                                        [&](const Flow& other) { return other.connection == completion.connection; });
@@ -304,7 +339,7 @@ void RankDriver::post_sends(Channel& channel) {
             ? shard_.send(connection, bytes_of(rank_, operation.tag, iteration_, channel.send_offset, length), number)
             : shard_.send_virtual(connection, length, number);
     if (result == PostResult::queue_full) return;  // posted with the next completion
-    if (result != PostResult::ok) fail(channel.peer, "a connection ended before the job did, to");
+    if (result != PostResult::ok) fail_connection(channel.peer);
     channel.send_flow = (channel.send_flow + 1) % channel.flows.size();
     channel.send_offset += length;
     if (channel.send_offset < operation.bytes) continue;
@@ -328,7 +363,7 @@ void RankDriver::post_receives(Channel& channel) {
     const PostResult result = payload_ != nullptr ? shard_.receive(flow.connection, {slot.buffer, slot.length}, number)
                                                   : shard_.receive_virtual(flow.connection, slot.length, number);
     if (result == PostResult::queue_full) return;  // posted with the next completion
-    if (result != PostResult::ok) fail(channel.peer, "a connection ended before the job did, to");
+    if (result != PostResult::ok) fail_connection(channel.peer);
     flow.free.pop_back();
     channel.receive_flow = (channel.receive_flow + 1) % channel.flows.size();
     channel.receive_offset += slot.length;
@@ -376,6 +411,7 @@ bool RankDriver::advance(Nanos now) {
     if (now >= wake_) {
       wake_ = Nanos::never();
       finished_.push_back(to_compute_[computed_++]);
+      communication_start_ = now;
     } else if (left_ == 0) {
       end_iteration(now);
     } else {
@@ -417,6 +453,7 @@ void RankDriver::on_ready(std::uint32_t operation) {
 
 void RankDriver::begin_iteration(Nanos now) {
   iteration_start_ = now;
+  communication_start_ = now;
   compute_time_ = {};
   if (!done()) starts_.push_back(now);
   left_ = static_cast<std::uint32_t>(program_.operations.size());
@@ -437,6 +474,7 @@ void RankDriver::end_iteration(Nanos now) {
   if (!done()) {
     times_.push_back(now - iteration_start_);
     if (settings_.job.compute_varies()) computes_.push_back(compute_time_);
+    if (collective_) communications_.push_back(now - communication_start_);
     if (done()) {
       retransmitted_packets_ = retransmitted_packets();
       gate_ = gate();
@@ -484,6 +522,7 @@ RankResult RankDriver::result() const {
   result.starts.assign(starts_.begin(), starts_.begin() + static_cast<std::ptrdiff_t>(times_.size()));
   result.times = times_;
   result.computes = computes_;
+  result.communications = communications_;
   result.bytes_per_iteration = load_.sent;
   result.retransmitted_packets = done() ? retransmitted_packets_ : retransmitted_packets();
   result.verified_messages = verified_;

@@ -25,6 +25,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "mltcp/base/error.h"
 #include "mltcp/experiment/compute_times.h"
 #include "mltcp/experiment/job_driver.h"
 #include "mltcp/experiment/running_job.h"
@@ -35,9 +36,12 @@ namespace mltcp::experiment {
 
 /// What one rank did in its recorded iterations, each vector by iteration.
 struct RankResult {
-  std::vector<Nanos> starts;      ///< in the datapath's time
-  std::vector<Nanos> times;       ///< how long each took
-  std::vector<Nanos> computes;    ///< how long it computed in each, where that varies; empty otherwise
+  std::vector<Nanos> starts;    ///< in the datapath's time
+  std::vector<Nanos> times;     ///< how long each took
+  std::vector<Nanos> computes;  ///< how long it computed in each, where that varies; empty otherwise
+  /// From when it had computed to the end of each; empty where the pattern isn't one collective
+  /// (workload::bus_factor()).
+  std::vector<Nanos> communications;
   Bytes bytes_per_iteration = 0;  ///< sent
   std::uint64_t retransmitted_packets = 0;
   std::uint64_t verified_messages = 0;  ///< segments
@@ -47,8 +51,16 @@ struct RankResult {
 };
 
 /// The job's result from those of its ranks: an iteration starts with the first rank and takes as long as with the
-/// slowest one. Times are counted from `epoch`. Only what all ranks have recorded counts. At least one rank.
+/// slowest one. Times are counted from `epoch`. Only what all ranks have recorded counts. At least one rank, in order.
 JobResult merge_ranks(const workload::Job& job, std::span<const RankResult> ranks, Nanos epoch);
+
+/// A connection to another rank has ended before its job did.
+struct ConnectionLost : RunError {
+  ConnectionLost(const std::string& what, std::uint32_t its_job, std::uint32_t its_peer)
+      : RunError(what), job(its_job), peer(its_peer) {}
+  std::uint32_t job;   ///< JobDriver::Settings::number
+  std::uint32_t peer;  ///< rank at the other end
+};
 
 class RankDriver final : public Pollable {
  public:
@@ -71,7 +83,7 @@ class RankDriver final : public Pollable {
              std::shared_ptr<const Payload> payload, Nanos now);
   static std::shared_ptr<const Payload> make_payload(const Settings& settings);
 
-  /// Throws RunError when a connection ends, or a peer sends other messages than the pattern says.
+  /// Throws ConnectionLost when a connection ends, RunError when a peer sends other messages than the pattern says.
   Nanos poll(Nanos now) override;
 
   [[nodiscard]] bool connected() const { return open_ == connections_; }
@@ -141,7 +153,10 @@ class RankDriver final : public Pollable {
   [[nodiscard]] std::span<const std::byte> bytes_of(std::uint32_t from, std::uint64_t tag, std::uint64_t iteration,
                                                     Bytes offset, Bytes length) const;
   [[nodiscard]] std::uint64_t retransmitted_packets() const;
-  [[noreturn]] void fail(std::uint32_t peer, const std::string& what) const;
+  [[nodiscard]] std::string about(std::uint32_t peer, const std::string& what) const;
+  [[noreturn]] void fail(std::uint32_t peer, const std::string& what) const { throw RunError(about(peer, what)); }
+  /// `why`: in brackets, or empty.
+  [[noreturn]] void fail_connection(std::uint32_t peer, const std::string& why = {}) const;
 
   const Settings& settings_;
   const std::uint32_t rank_;
@@ -149,6 +164,7 @@ class RankDriver final : public Pollable {
   const workload::RankProgram::Load load_;
   const workload::Job job_;  ///< what its compute times are drawn for
   const bool own_rates_;     ///< some sends have a rate of their own
+  const bool collective_;    ///< all that it sends is one collective's, after all that it computes
   ComputeTimes compute_times_;
   std::shared_ptr<const Payload> payload_;
   Shard shard_;
@@ -177,10 +193,12 @@ class RankDriver final : public Pollable {
   Nanos wake_ = Nanos::never();
   std::uint64_t iteration_ = 0;
   Nanos iteration_start_;
-  Nanos compute_time_;  ///< in this iteration
+  Nanos compute_time_;         ///< in this iteration
+  Nanos communication_start_;  ///< when it had computed, in this iteration
   std::vector<Nanos> starts_;
   std::vector<Nanos> times_;
   std::vector<Nanos> computes_;
+  std::vector<Nanos> communications_;
   Bytes sent_ = 0;
   Bytes received_ = 0;
   std::uint64_t verified_ = 0;

@@ -185,6 +185,16 @@ OrderedJson to_json(const std::vector<Nanos>& times) {
   return list;
 }
 
+OrderedJson to_json(const RankTimes& rank) {
+  OrderedJson json{{"rank", rank.rank}};
+  if (rank.host) json["host"] = *rank.host;
+  json["mean_ns"] = rank.mean.count;
+  json["p50_ns"] = rank.p50.count;
+  json["p99_ns"] = rank.p99.count;
+  if (rank.communication.count > 0) json["communication_ns"] = rank.communication.count;
+  return json;
+}
+
 OrderedJson to_json(const JobResult& job) {
   OrderedJson json;
   json["name"] = job.name;
@@ -213,6 +223,12 @@ OrderedJson to_json(const JobResult& job) {
   if (job.gate_corrections > 0) json["gate_corrections"] = job.gate_corrections;
   if (!job.plan_dropped.empty()) json["plan_dropped"] = job.plan_dropped;
   if (job.unaware) json["unaware"] = true;
+  if (job.communication.count > 0) {
+    json["communication_ns"] = job.communication.count;
+    json["algorithm_bandwidth_bps"] = job.algorithm_bandwidth.bits_per_second;
+    json["bus_bandwidth_bps"] = job.bus_bandwidth.bits_per_second;
+  }
+  for (const RankTimes& rank : job.ranks) json["ranks"].push_back(to_json(rank));
   return json;
 }
 
@@ -367,6 +383,11 @@ class Object {
   }
   [[nodiscard]] std::uint64_t whole(std::string_view key) const { return whole(at(key), place_of(key)); }
   [[nodiscard]] Nanos nanos(std::string_view key) const { return nanos(at(key), place_of(key)); }
+  [[nodiscard]] std::uint32_t number(std::string_view key) const {
+    const std::uint64_t value = whole(key);
+    if (!std::in_range<std::uint32_t>(value)) fail(place_of(key), fmt::format("is not the number of a {}", key));
+    return static_cast<std::uint32_t>(value);
+  }
 
   // The same for fields that came after the first version; absent gives 0.
   [[nodiscard]] bool truth(const std::string& key) const {
@@ -441,6 +462,17 @@ class Object {
   std::string place_;
 };
 
+RankTimes rank_from(const Object& json) {
+  RankTimes rank;
+  rank.rank = json.number("rank");
+  if (json.has("host")) rank.host = json.number("host");
+  rank.mean = json.nanos("mean_ns");
+  rank.p50 = json.nanos("p50_ns");
+  rank.p99 = json.nanos("p99_ns");
+  rank.communication = json.later_nanos("communication_ns");
+  return rank;
+}
+
 JobResult job_from(const Object& json) {
   JobResult job;
   job.name = json.text("name");
@@ -488,6 +520,11 @@ JobResult job_from(const Object& json) {
   if (json.has("plan_dropped")) job.plan_dropped = json.text("plan_dropped");
   if (json.has("unaware")) job.unaware = json.truth("unaware");
   if (json.has("first_checksum_error")) job.first_error = json.text("first_checksum_error");
+  job.communication = json.later_nanos("communication_ns");
+  job.algorithm_bandwidth = Rate(json.later_whole("algorithm_bandwidth_bps"));
+  job.bus_bandwidth = Rate(json.later_whole("bus_bandwidth_bps"));
+  if (json.has("ranks"))
+    for (const Object& rank : json.objects("ranks")) job.ranks.push_back(rank_from(rank));
   return job;
 }
 
@@ -568,9 +605,7 @@ Run run_from(const Object& json) {
   if (json.has("clock_uncertainty_ns")) run.clock_uncertainty = json.nanos("clock_uncertainty_ns");
   if (json.has("hosts")) {
     for (const Object& host : json.objects("hosts")) {
-      const std::uint64_t number = host.whole("host");
-      if (!std::in_range<std::uint32_t>(number)) host.fail(host.place_of("host"), "is not the number of a host");
-      run.hosts.push_back({static_cast<std::uint32_t>(number), host.whole("missed_packets"), host.whole("port_errors"),
+      run.hosts.push_back({host.number("host"), host.whole("missed_packets"), host.whole("port_errors"),
                            host.whole("handover_full_packets"), host.whole("rejected_packets"),
                            host.whole("unsent_packets")});
     }

@@ -25,6 +25,17 @@ inline constexpr std::string_view kResultsSchema = "mltcp.results/1";
 /// Far more than a run reaches, and far enough from 2^63 that sums and small multiples don't wrap.
 inline constexpr Nanos kMostTime(std::int64_t{1} << 60);
 
+/// What one rank of a job did in the iterations that all of its ranks have recorded.
+struct RankTimes {
+  std::uint32_t rank = 0;
+  std::optional<std::uint32_t> host{};  ///< its number; datapath hosts only
+  Nanos mean;                           ///< mean_ns of its iterations, by its own clock; like the next two, see p50
+  Nanos p50;                            ///< p50_ns
+  Nanos p99;                            ///< p99_ns
+  Nanos communication;                  ///< communication_ns: see JobResult; of this rank
+  bool operator==(const RankTimes&) const = default;
+};
+
 /// What one job of a run did.
 struct JobResult {
   std::string name;  ///< unique within the run
@@ -57,6 +68,13 @@ struct JobResult {
   std::uint64_t gate_corrections = 0;  ///< up phases that had drifted from their slot
   std::string plan_dropped;  ///< why it had no plan in the end, although it had one: "stale", "misfit", "removed"
   bool unaware = false;      ///< no policy applied to it; left out of interleaved_from()
+  /// communication_ns: how long the collective of an iteration took, from when a rank had computed until its part was
+  /// done, waiting for slower ranks included: mean over ranks and iterations, as nccl-tests report it. Of patterns that
+  /// are one collective (workload::bus_factor()), like the next two; 0, and not written, otherwise.
+  Nanos communication{};
+  Rate algorithm_bandwidth{};      ///< algorithm_bandwidth_bps: the pattern's size by `communication`
+  Rate bus_bandwidth{};            ///< bus_bandwidth_bps: that times bus_factor()
+  std::vector<RankTimes> ranks{};  ///< of a job whose ranks go through iterations on their own; else not written
 };
 
 /// Who used the bottleneck when, in bins of equal width from time 0 on.

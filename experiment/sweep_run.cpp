@@ -43,6 +43,7 @@ void drop_series(Results& results) {
       job.starts.clear();
       job.iterations.clear();
       job.iteration_compute.clear();
+      job.ranks.clear();
     }
   }
 }

@@ -99,6 +99,16 @@ std::string slots_text(const experiment::Run& run, const std::string& file) {
   return text;
 }
 
+/// "fair: bus bandwidth of ring-a 1.3 Gbps, of ring-b 1.2 Gbps", or nothing.
+std::string bandwidth_text(const experiment::Run& run) {
+  std::vector<std::string> jobs;
+  for (const experiment::JobResult& job : run.jobs)
+    if (!job.bus_bandwidth.is_zero())
+      jobs.push_back(
+          fmt::format("of {} {:.4g} Gbps", job.name, static_cast<double>(job.bus_bandwidth.bits_per_second) / 1e9));
+  return jobs.empty() ? "" : fmt::format("{}: bus bandwidth {}\n", run.policy, fmt::join(jobs, ", "));
+}
+
 // The experiment's, and those that jobs have of their own.
 std::string algorithms_of(const experiment::Experiment& experiment) {
   std::vector<std::string> names;
@@ -182,7 +192,7 @@ void print_results(const experiment::Results& results, const experiment::Datapat
       fmt::print(out, "{}: faults of the link: {} packets lost, {} doubled, {} damaged, {} held back\n", run.policy,
                  link.lost_packets, link.duplicated_packets, link.corrupted_packets, link.reordered_packets);
   }
-  for (const experiment::Run& run : results.runs) fmt::print(out, "{}", slots_text(run, file));
+  for (const experiment::Run& run : results.runs) fmt::print(out, "{}{}", bandwidth_text(run), slots_text(run, file));
   if (datapath.real_payload()) fmt::print(out, "{} messages verified, {} damaged\n", verified, errors);
 
   for (const experiment::Run& run : results.runs)

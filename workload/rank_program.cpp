@@ -567,6 +567,26 @@ Outline outline(const Pattern& pattern) {
   return all;
 }
 
+double bus_factor(const Pattern& pattern) {
+  using Kind = Pattern::Kind;
+  const double others = pattern.ranks > 0 ? static_cast<double>(pattern.ranks - 1) / pattern.ranks : 0;
+  switch (pattern.kind) {
+    case Kind::all_reduce:
+      return 2 * others;
+    case Kind::reduce_scatter:
+    case Kind::all_gather:
+    case Kind::all_to_all:
+      return others;
+    case Kind::broadcast:
+    case Kind::point_to_point:
+      return 1;
+    case Kind::parameter_server:
+    case Kind::training:
+      break;
+  }
+  return 0;
+}
+
 RankProgram rank_program(const Pattern& pattern, std::uint32_t rank) {
   using Kind = Pattern::Kind;
   check(pattern);

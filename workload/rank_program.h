@@ -80,6 +80,11 @@ struct Pattern {
 };
 /// "all-reduce" and so on.
 std::string_view name(Pattern::Kind kind);
+/// A collective's bus bandwidth as a multiple of its algorithm bandwidth, which is S by the time that it takes, as
+/// nccl-tests define both (doc/PERFORMANCE.md there): 2(n-1)/n for an all-reduce, (n-1)/n for reduce-scatter,
+/// all-gather and all-to-all, 1 for broadcast and point-to-point. 0: the pattern isn't one collective (training,
+/// parameter-server).
+double bus_factor(const Pattern& pattern);
 
 inline constexpr std::uint32_t kMostRanks = 1024;
 inline constexpr std::uint32_t kMostOperations = 1'000'000;  ///< of a rank

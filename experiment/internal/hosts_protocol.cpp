@@ -166,6 +166,7 @@ void fields(Archive& archive, T& result) {
   archive("starts", result.starts);
   archive("times", result.times);
   archive("computes", result.computes);
+  archive("communications", result.communications);
   archive("bytes_per_iteration", result.bytes_per_iteration);
   archive("retransmitted_packets", result.retransmitted_packets);
   archive("verified_messages", result.verified_messages);
@@ -344,8 +345,11 @@ RankResult result_from(const Json& json, std::size_t most) {
   RankResult result;
   take(json, result);
   const std::size_t count = result.times.size();
-  if (count > most || result.starts.size() != count || (!result.computes.empty() && result.computes.size() != count))
+  const auto fits = [&](const std::vector<Nanos>& list) { return list.empty() || list.size() == count; };
+  if (count > most || result.starts.size() != count || !fits(result.computes) || !fits(result.communications))
     throw InputError("lists of iterations that don't go together");
+  for (const Nanos time : result.communications)
+    if (time.count < 0 || !is_time(time)) throw InputError("a time that can't be");
   for (std::size_t i = 0; i < count; ++i)
     if (result.times[i].count < 0 || !is_time(result.times[i]) || !is_time(result.starts[i]))
       throw InputError("a time that can't be");

@@ -29,7 +29,7 @@ namespace mltcp::experiment::protocol {
 
 using Json = nlohmann::json;
 
-inline constexpr int kVersion = 2;
+inline constexpr int kVersion = 3;
 /// Of a message from somebody who has been welcomed: a million iterations have room.
 inline constexpr std::size_t kLongest = std::size_t{128} << 20U;
 

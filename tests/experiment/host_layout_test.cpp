@@ -27,6 +27,7 @@ TEST(host_layout, bottleneck__has_a_sender_a_job_and_one_receiver) {
   EXPECT_EQ(layout.ranks_of(3), (std::vector<HostLayout::Rank>{{0, 1}, {1, 1}, {2, 1}}));
   EXPECT_EQ(layout.ranks_of(4), std::vector<HostLayout::Rank>());
   EXPECT_EQ(describe_host(experiment, layout, 0), "host 0 (sends for \"a-1\")");
+  EXPECT_EQ(roles_of(experiment, layout, 0), "sends for \"a-1\"");
   EXPECT_EQ(describe_host(experiment, layout, 3),
             "host 3 (receives for \"a-1\", receives for \"a-2\", receives for \"a-3\")");
 }

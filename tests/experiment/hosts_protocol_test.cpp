@@ -128,6 +128,7 @@ TEST(hosts_protocol, result__arrives_as_it_was_sent_and_is_checked) {
   RankResult sent;
   sent.starts = {Nanos(-5), Nanos(10)};
   sent.times = {Nanos(7), Nanos(8)};
+  sent.communications = {Nanos(3), Nanos(4)};
   sent.bytes_per_iteration = Bytes{1} << 40U;
   sent.checksum_errors = 1;
   sent.first_error = "rank 1, iteration 2";
@@ -137,11 +138,18 @@ TEST(hosts_protocol, result__arrives_as_it_was_sent_and_is_checked) {
   const RankResult got = result_from(json, 2);
   EXPECT_EQ(got.starts, sent.starts);
   EXPECT_EQ(got.times, sent.times);
+  EXPECT_EQ(got.communications, sent.communications);
   EXPECT_EQ(got.bytes_per_iteration, sent.bytes_per_iteration);
   EXPECT_EQ(got.first_error, sent.first_error);
   EXPECT_EQ(got.gate.state, PlanState::misfit);
   EXPECT_THROW(result_from(json, 1), InputError) << "more iterations than there are";
   Json bad = json;
+  bad["communications"].erase(0);
+  EXPECT_THROW(result_from(bad, 2), InputError);
+  bad = json;
+  bad["communications"][1] = -1;
+  EXPECT_THROW(result_from(bad, 2), InputError);
+  bad = json;
   bad["starts"].erase(0);
   EXPECT_THROW(result_from(bad, 2), InputError);
   bad = json;

@@ -173,6 +173,60 @@ TEST(RankDriver, halving_doubling__takes_as_long_as_theory_says) {
   EXPECT_NEAR(ratio(ran.result.iterations.back(), theory), 1, 0.02);
 }
 
+// nccl-tests' factors make the bus bandwidth of a collective the rate of the links, where the algorithm fills them.
+TEST(RankDriver, bus_bandwidth__is_what_links_carry) {
+  struct Case {
+    Kind kind;
+    double factor;
+  };
+  for (const auto& [kind, factor] :
+       {Case{Kind::all_reduce, 1.75}, Case{Kind::reduce_scatter, 0.875}, Case{Kind::all_gather, 0.875},
+        Case{Kind::all_to_all, 0.875}, Case{Kind::point_to_point, 1}}) {
+    Pattern of = pattern(kind, 8, 80'000'000);
+    of.compute = 30_ms;
+    const JobResult result = run(settings_of(of)).result;
+    const double carried = static_cast<double>(Network().rate.bits_per_second) * 8900 / 9014;
+    EXPECT_NEAR(static_cast<double>(result.bus_bandwidth.bits_per_second) / carried, 1, 0.02) << name(kind);
+    EXPECT_NEAR(static_cast<double>(result.bus_bandwidth.bits_per_second) /
+                    static_cast<double>(result.algorithm_bandwidth.bits_per_second),
+                factor, 1e-6)
+        << name(kind);
+    EXPECT_NEAR(static_cast<double>(result.algorithm_bandwidth.bits_per_second) * result.communication.seconds() / 8,
+                80e6, 10)
+        << name(kind);
+  }
+}
+
+TEST(RankDriver, bus_bandwidth__is_unknown_where_a_pattern_is_no_collective) {
+  for (const Pattern& of : {training(4, 1, 1, 10_ms), pattern(Kind::parameter_server, 3, 1'000'000)}) {
+    const JobResult result = run(settings_of(of)).result;
+    EXPECT_TRUE(result.bus_bandwidth.is_zero()) << name(of.kind);
+    EXPECT_EQ(result.communication, 0_ms) << name(of.kind);
+    EXPECT_EQ(result.ranks.size(), of.ranks) << name(of.kind);
+  }
+}
+
+// A rank that computes less waits for the others in its communication.
+TEST(RankDriver, ranks__have_times_of_their_own) {
+  Pattern of = pattern(Kind::all_reduce, 4, 400'000);
+  of.compute = 20_ms;
+  RankDriver::Settings settings = settings_of(of, 20);
+  settings.job.jitter = 4_ms;
+  const Ran ran = run(settings);
+  ASSERT_EQ(ran.result.ranks.size(), 4U);
+  double all = 0;
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    const RankTimes& times = ran.result.ranks[rank];
+    const IterationStats stats = iteration_stats(ran.ranks[rank].times);
+    EXPECT_EQ(times, (RankTimes{rank, {}, stats.mean, stats.p50, stats.p99, times.communication}));
+    const Nanos computed = iteration_stats(ran.ranks[rank].computes).mean;
+    EXPECT_NEAR(times.communication.millis(), (stats.mean - computed).millis(), 1e-5);
+    all += times.communication.millis() / 4;
+  }
+  EXPECT_NEAR(ran.result.communication.millis(), all, 1e-5);
+  EXPECT_NE(ran.result.ranks[0].communication, ran.result.ranks[1].communication);
+}
+
 // Both trees together use each link in both directions: 2 S in all, and what the depth of the pipeline costs.
 TEST(RankDriver, tree__takes_about_twice_the_transfer) {
   constexpr Bytes size = 80'000'000;

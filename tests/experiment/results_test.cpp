@@ -91,6 +91,10 @@ Results full_results() {
   run.jobs[0].gate_waited = Nanos(77);
   run.jobs[0].gate_corrections = 4;
   run.jobs[0].plan_dropped = "misfit";
+  run.jobs[0].communication = Nanos(88);
+  run.jobs[0].algorithm_bandwidth = Rate(900);
+  run.jobs[0].bus_bandwidth = Rate(1200);
+  run.jobs[0].ranks = {{0, {}, Nanos(1), Nanos(2), Nanos(3), Nanos(4)}, {1, 7, Nanos(5), Nanos(6), Nanos(7), {}}};
   results.runs.push_back(run);
   run.policy = "fair";
   run.stalls.reset();
@@ -368,6 +372,12 @@ TEST(Json, round_trip__keeps_everything) {
   EXPECT_EQ(run.jobs[0].gate_corrections, 4U);
   EXPECT_EQ(run.jobs[0].plan_dropped, "misfit");
   EXPECT_EQ(run.jobs[1].plan_dropped, "");
+  EXPECT_EQ(run.jobs[0].communication, Nanos(88));
+  EXPECT_EQ(run.jobs[0].algorithm_bandwidth, Rate(900));
+  EXPECT_EQ(run.jobs[0].bus_bandwidth, Rate(1200));
+  EXPECT_EQ(run.jobs[0].ranks, results.runs[0].jobs[0].ranks);
+  EXPECT_TRUE(run.jobs[1].ranks.empty());
+  EXPECT_TRUE(run.jobs[1].bus_bandwidth.is_zero());
 }
 
 TEST(Json, lists_of_numbers__on_one_line) {
@@ -434,6 +444,8 @@ TEST(Json, bad_files__one_line_with_place_and_cure) {
       {changed("\"mean_ns\": 320,", "\"mean_ns\": 1152921504606846977,"), "mean_ns is not a time"},
       {changed("[400, 300, 260, 260, 260, 260, 260]", "[400, 300]"), "start_ns and iteration_ns differ in length"},
       {changed("[0, 400,", "[400, 0,"), "runs[0].jobs[0].start_ns is not ascending"},
+      {changed("\"mean_ns\": 320,", "\"mean_ns\": 320, \"ranks\": [{\"rank\": 4294967296}],"),
+       "runs[0].jobs[0].ranks[0].rank is not the number of a rank"},
       {changed("0.8", "\"high\""), "runs[0].bottleneck.utilization is not a number"},
       {changed("0.8", "1.01"), "runs[0].bottleneck.utilization is not a number from 0 to 1"},
       {changed("0.8", "1e308"), "runs[0].bottleneck.utilization is not a number from 0 to 1"},

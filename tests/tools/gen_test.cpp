@@ -247,9 +247,13 @@ TEST_P(GenOver, two_hosts__run_a_job_and_merge) {
     }
     expect_iterations(run, 4, 250'000);
     for (const json& time : run["jobs"][0]["iteration_ns"]) EXPECT_GE(time, 15'000'000) << "5 ms and 10 of sending";
+    ASSERT_EQ(run["jobs"][0]["ranks"].size(), 1U) << "the receiver has no pace of its own";
+    EXPECT_EQ(run["jobs"][0]["ranks"][0]["mean_ns"], run["jobs"][0]["mean_ns"]);
   }
   EXPECT_THAT(first->said(), AllOf(HasSubstr("host 0: 10.79.0.1/24"), HasSubstr("done")));
-  EXPECT_THAT(server->said(), AllOf(HasSubstr("ready"), HasSubstr("0 damaged"), Not(HasSubstr("link "))));
+  EXPECT_THAT(server->said(), AllOf(HasSubstr("ready"), HasSubstr("0 damaged"), Not(HasSubstr("link ")),
+                                    HasSubstr("eth0) has joined: sends for \"a\"; MTU 1500"),
+                                    HasSubstr("eth0) has joined: receives for \"a\"; MTU 1500")));
 }
 INSTANTIATE_TEST_SUITE_P(Ports, GenOver, testing::Values("af_packet", "af_xdp"),
                          [](const auto& one) { return std::string(one.param); });
@@ -292,7 +296,26 @@ TEST_F(Gen, three_hosts_around_a_switch__run_ranks_that_share_a_port) {
     EXPECT_EQ(run["jobs"][job]["iteration_ns"].size(), 3U);
     EXPECT_EQ(run["jobs"][job]["bytes"], job == 0 ? 3 * 1'200'000 : 3 * 400'000);
     EXPECT_EQ(run["jobs"][job]["checksum_errors"], 0);
+    ASSERT_EQ(run["jobs"][job]["ranks"].size(), job == 0 ? 3U : 2U);
+    for (const json& rank : run["jobs"][job]["ranks"]) {
+      EXPECT_LE(rank["p50_ns"], rank["p99_ns"]);
+      EXPECT_LE(rank["p99_ns"], run["jobs"][job]["p99_ns"]) << "a job takes as long as its slowest rank";
+    }
   }
+  const json& all = run["jobs"][0];
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(all["ranks"][rank]["rank"], rank);
+    EXPECT_EQ(all["ranks"][rank]["host"], (rank + 2) % 3);
+    EXPECT_GE(all["ranks"][rank]["communication_ns"], 16'000'000) << "400 kB each at 200 Mbps";
+  }
+  EXPECT_LE(all["communication_ns"].get<double>(), all["mean_ns"].get<double>() - 5e6);
+  EXPECT_GT(all["bus_bandwidth_bps"], 0);
+  EXPECT_LE(all["bus_bandwidth_bps"], 200'000'000);
+  EXPECT_NEAR(all["bus_bandwidth_bps"].get<double>(), all["algorithm_bandwidth_bps"].get<double>() * 4 / 3, 2);
+  EXPECT_FALSE(run["jobs"][1].contains("bus_bandwidth_bps")) << "phases are no collective";
+  EXPECT_THAT(server->said(), AllOf(HasSubstr("mltcp: bus bandwidth of all 0."), Not(HasSubstr("of ring 0."))));
+  EXPECT_THAT(server->said(), HasSubstr("(10.79.0.1, af_packet:eth0) has joined: rank 1 of \"all\", rank 0 of "
+                                        "\"ring\"; MTU 1500"));
   for (const json& time : run["jobs"][1]["iteration_ns"]) EXPECT_GE(time, 16'000'000) << "100 kB at 50 Mbps take 16 ms";
 }
 
@@ -414,7 +437,7 @@ TEST_F(Gen, strangers__are_turned_away_and_the_others_go_on) {
   for (const std::string_view text : {std::string_view("GET / HTTP/1.0\r\n\r\n"), std::string_view("\0\0\0\2{}", 6),
                                       std::string_view("\0\0\0\5hello", 9),
                                       std::string_view("\0\0\0\x24{\"type\":\"join\",\"version\":2000000}  ", 40),
-                                      std::string_view("\0\0\0\x1a{\"type\":\"join\",\"version\":2}", 31)}) {
+                                      std::string_view("\0\0\0\x1a{\"type\":\"join\",\"version\":3}", 31)}) {
     const int stranger = strangers.emplace_back(socket(AF_UNIX, SOCK_STREAM, 0));
     sockaddr_un to{};
     to.sun_family = AF_UNIX;

@@ -288,6 +288,25 @@ std::vector<Buffer> empty_buffers(const Pattern& of) {
 }
 
 // Any group of ranks, any depth of the pipeline, more and fewer micro-batches than stages.
+// The factors of nccl-tests: what a rank sends, as a multiple of the size.
+TEST(RankProgram, bus_factor__is_what_each_rank_sends) {
+  for (std::uint32_t n = 2; n <= 9; ++n) {
+    for (const auto& [kind, collective] :
+         {std::pair(Kind::all_reduce, Collective::all_reduce),
+          std::pair(Kind::reduce_scatter, Collective::reduce_scatter),
+          std::pair(Kind::all_gather, Collective::all_gather), std::pair(Kind::all_to_all, Collective::all_to_all),
+          std::pair(Kind::broadcast, Collective::broadcast)}) {
+      constexpr Bytes size = 1'000'000'000;
+      EXPECT_NEAR(bus_factor(pattern(kind, n, size)), static_cast<double>(*bytes_sent(collective, size, n)) / size,
+                  1e-8)
+          << name(kind) << " of " << n;
+    }
+    EXPECT_EQ(bus_factor(pattern(Kind::point_to_point, n, 1)), 1);
+    EXPECT_EQ(bus_factor(pattern(Kind::parameter_server, n, 1)), 0);
+    EXPECT_EQ(bus_factor(pattern(Kind::training, n, 1)), 0);
+  }
+}
+
 TEST(RankProgram, training__runs_to_its_end) {
   for (const std::uint32_t data : {1U, 2U, 3U})
     for (const std::uint32_t tensor : {1U, 2U})
