@@ -812,6 +812,19 @@ LinkState Port::link() const {
   return state;
 }
 
+std::string Port::why_link_is_down() const {
+  if (link().up) return "";
+  if (impl_->interface == nullptr) return "its link is down; see its cable, and the port at the other end";
+  const NetInterface& interface = *impl_->interface;
+  if (interface.mtu() == 0)
+    return fmt::format("interface {} is gone; make it anew, with its other end if it is a pair (veth)",
+                       interface.name());
+  if (!interface.is_up())
+    return fmt::format("interface {0} is down; bring it up: ip link set dev {0} up", interface.name());
+  return fmt::format("interface {} has no carrier; see its cable, or bring the interface at its other end up",
+                     interface.name());
+}
+
 std::vector<std::pair<std::string, std::uint64_t>> Port::statistics() const {
   const int count = rte_eth_xstats_get(impl_->id, nullptr, 0);
   if (count <= 0) return {};

@@ -126,6 +126,8 @@ class Port {
 
   /// Asks the kernel or DPDK, which hears of changes by an interrupt where the driver has one: a microsecond or two.
   [[nodiscard]] LinkState link() const;
+  /// "cause; cure" for people while the link is down; empty while it is up.
+  [[nodiscard]] std::string why_link_is_down() const;
   /// All counters that DPDK and the driver keep, by DPDK's names ("rx_good_packets", "rx_missed_errors", ...); of
   /// AF_XDP the kernel's, too: "xdp_rx_ring_full" and "xdp_rx_dropped" frames, of which DPDK counts the latter as
   /// missed.

@@ -37,6 +37,7 @@ constexpr Nanos report_every = 200_ms;
 constexpr Nanos idle_wait = 5_ms;
 /// What a port keeps while the machine holds the loop up: 25 ms of 1500 bytes at 1 Gbps, and all that AF_XDP can.
 constexpr std::uint32_t descriptors = 2048;
+constexpr Nanos link_limit = 3_s;      // that a port may have no link: it may come back before connections give up
 constexpr Nanos silence_limit = 60_s;  // of a coordinator that has not said what this host is
 
 /// The coordinator, or this user, has ended the experiment.
@@ -291,7 +292,7 @@ class HostProcess {
     Nanos next_look;
     Nanos next_report;
     std::size_t told = 0;
-    loop.run(Nanos::never(), [&] {
+    const auto look = [&] {
       const Nanos time = loop.now();
       if (time < next_look) return false;
       next_look = time + look_every;
@@ -302,10 +303,16 @@ class HostProcess {
       if (time >= next_report || state != told) {
         next_report = time + report_every;
         told = state;
+        check_link(time);
         report();
       }
       return stop_;
-    });
+    };
+    try {
+      loop.run(Nanos::never(), look);
+    } catch (const ConnectionLost& lost) {
+      throw RunError(fmt::format("{}{}", lost.what(), whereabouts(lost)));
+    }
     here_.clear();
     HostLosses lost = losses();
     lost.missed_packets -= before.missed_packets;
@@ -317,6 +324,31 @@ class HostProcess {
                               {"longest_gap", loop.counters().longest_gap.count},
                               {"stalled", loop.counters().stalled.count},
                               {"losses", protocol::to_json(lost)}});
+  }
+
+  /// Throws RunError when the port had a link and has none any more.
+  void check_link(Nanos time) {
+    const std::string down = opened_.port->why_link_is_down();
+    if (down.empty()) {
+      link_seen_ = time;
+    } else if (link_seen_ && time - *link_seen_ >= link_limit) {
+      throw RunError(fmt::format("its port {} has had no link for {}: {}, and start all again",
+                                 one_line(options_.device), to_text(link_limit), down));
+    }
+  }
+
+  /// Where the other end of a connection is, and what to look at: " on host 1 (10.0.0.2:4791); ...".
+  [[nodiscard]] std::string whereabouts(const ConnectionLost& lost) const {
+    const auto found = std::find_if(setup_.jobs.begin(), setup_.jobs.end(),
+                                    [&](const protocol::JobSetup& job) { return job.settings.number == lost.job; });
+    if (found == setup_.jobs.end()) return "";
+    const protocol::JobSetup& job = *found;
+    const std::string down = opened_.port->why_link_is_down();
+    return fmt::format(
+        " on host {} ({}); {}, and start all again", job.hosts[lost.peer], to_text(job.addresses[lost.peer]),
+        down.empty()
+            ? fmt::format("the link is up here, so see host {0}'s port, and what is between", job.hosts[lost.peer])
+            : fmt::format("the port has no link here: {}", down));
   }
 
   /// Since the port was opened.
@@ -400,6 +432,9 @@ class HostProcess {
     const protocol::JobSetup& job = setup_.jobs[own.job];
     Address address = job.addresses[*peer];
     const bool known = opened_.place->io(static_cast<std::uint16_t>(own.shard)).resolve(address);
+    if (const std::string down = opened_.port->why_link_is_down(); !down.empty())
+      return fmt::format("no connection to host {} ({}): its port {} has no link: {}", job.hosts[*peer],
+                         to_text(address), one_line(options_.device), down);
     const std::string cure = gateway_ == Address{}
                                  ? "see that both ports are on one network, in which --ip puts them"
                                  : "see that both ports are on one network, or that the gateway works";
@@ -425,6 +460,7 @@ class HostProcess {
   std::vector<Rank> here_;
   std::uint64_t run_ = 0;
   bool stop_ = false;
+  std::optional<Nanos> link_seen_;  ///< when the port was last seen to have a link; empty: it never was
 };
 
 }  // namespace

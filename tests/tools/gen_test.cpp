@@ -27,6 +27,7 @@ namespace {
 
 using nlohmann::json;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 namespace fs = std::filesystem;
@@ -337,6 +338,42 @@ TEST_F(Gen, killed_host__ends_all_and_is_named) {
   EXPECT_EQ(first->status(), 1);
   EXPECT_THAT(first->said(), HasSubstr("the experiment has failed: host 1"));
 }
+
+class GenLink : public Gen, public testing::WithParamInterface<std::tuple<const char*, const char*, const char*>> {};
+
+// Either end may be the first to say so.
+TEST_P(GenLink, link_that_goes__is_told_with_its_port_and_the_cure) {
+  const auto& [kind, command, why] = GetParam();
+  MAKE_PAIR();
+  if (std::string(kind) == "af_xdp") {
+    const int xdp = socket(AF_XDP, SOCK_RAW, 0);
+    if (xdp < 0) GTEST_SKIP() << "this kernel or user has no AF_XDP";
+    close(xdp);
+  }
+  const auto server = serve(endless());
+  const auto first = host(0, kind);
+  const auto second = host(1, kind);
+  ASSERT_TRUE(server->says("policy fair ...")) << server->said() << first->said() << second->said();
+  ASSERT_TRUE(shell(hosts_[1]->in(command)));
+  EXPECT_EQ(server->status(), 1);
+  EXPECT_EQ(first->status(), 1);
+  EXPECT_EQ(second->status(), 1);
+  EXPECT_THAT(server->said(),
+              ContainsRegex(fmt::format("mltcp: host [01] \\(10.79.0.[12], {0}:eth0\\): its port {0}:eth0 "
+                                        "has had no link for 3 s: interface eth0 ({1}).*, and start "
+                                        "all again\n",
+                                        kind, why)));
+}
+INSTANTIATE_TEST_SUITE_P(
+    Ways, GenLink,
+    testing::Values(std::tuple("af_packet", "ip link set eth0 down", "is down; bring it up|has no carrier; see"),
+                    std::tuple("af_packet", "ip link del eth0", "is gone; make it anew"),
+                    std::tuple("af_xdp", "ip link set eth0 down", "is down; bring it up|has no carrier; see"),
+                    std::tuple("af_xdp", "ip link del eth0", "is gone; make it anew")),
+    [](const auto& one) {
+      return fmt::format("{}_{}", std::get<0>(one.param),
+                         std::string(std::get<1>(one.param)).ends_with("down") ? "down" : "gone");
+    });
 
 TEST_F(Gen, interrupted_host__ends_all_in_order) {
   MAKE_PAIR();
