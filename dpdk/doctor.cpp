@@ -384,7 +384,7 @@ std::string in_child(char otherwise, const std::function<std::string()>& work) {
       result.append(buffer.data(), static_cast<std::size_t>(size));
       continue;
     }
-    if (ready == 0) result = fmt::format("{}DPDK did not start within 20 s", otherwise);
+    if (ready == 0) result = fmt::format("{}the trial did not end within 20 s", otherwise);
     break;
   }
   close(ends[0]);
@@ -393,8 +393,8 @@ std::string in_child(char otherwise, const std::function<std::string()>& work) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (result.empty()) {
-    result = WIFSIGNALED(status) ? fmt::format("{}DPDK's start ended with signal {}", otherwise, WTERMSIG(status))
-                                 : fmt::format("{}DPDK's start ended the process", otherwise);
+    result = WIFSIGNALED(status) ? fmt::format("{}the trial was ended by signal {}", otherwise, WTERMSIG(status))
+                                 : fmt::format("{}the trial ended its process", otherwise);
   }
   return result;
 }

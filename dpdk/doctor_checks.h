@@ -1,4 +1,4 @@
-// What the doctor's files share; see doctor.h. Internal to this folder.
+// What the doctor's files share, here and in tools/; see doctor.h.
 #pragma once
 
 #include <filesystem>

@@ -28,6 +28,7 @@
 #include "output_file.h"
 #include "terminal.h"
 #if MLTCP_HAS_DPDK
+#include "experiment_doctor.h"
 #include "mltcp/dpdk/doctor.h"
 #include "mltcp/dpdk/ring_dumbbell.h"
 #endif
@@ -352,6 +353,8 @@ int doctor(const DoctorArguments& arguments) {
 #if MLTCP_HAS_DPDK
   if (arguments.json) check_writable(*arguments.json, "");
   std::vector<dpdk::Check> checks = dpdk::examine_machine();
+  const std::vector<dpdk::Check> experiments = examine_experiments(checks);
+  checks.insert(checks.end(), experiments.begin(), experiments.end());
   const std::vector<dpdk::Check> ports = dpdk::examine_ports(arguments.ports);
   checks.insert(checks.end(), ports.begin(), ports.end());
   const bool ring = std::all_of(checks.begin(), checks.end(), [](const dpdk::Check& check) {
@@ -379,7 +382,10 @@ int doctor(const DoctorArguments& arguments) {
     }
     fmt::print("{}", table.text());
     if (!cures.empty()) fmt::print("\nWhat to do, if you want it better:\n{}\n", fmt::join(cures, "\n"));
-    fmt::print("\nReady here: datapath sim{}. {}\n", ring ? ", datapath ring" : "",
+    std::string ready = ring ? "datapath sim, datapath ring" : "datapath sim";
+    for (const dpdk::Check& check : experiments)
+      if (check.status != dpdk::CheckStatus::missing) ready += ", " + check.name;
+    fmt::print("\nReady here: {}. {}\n", ready,
                !ring   ? "For ring see above."
                : asked ? "Nothing else is needed for these."
                        : "Not ready: a port that was asked for; see above.");

@@ -16,6 +16,7 @@
 
 #include "commands.h"
 #include "end_on_signal.h"
+#include "load_mpi_module.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/experiment_file.h"
@@ -183,17 +184,8 @@ struct Mpi {
   decltype(&mltcp_mpi_end) end;
 
   Mpi() {
-    std::error_code error;
-    const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-    // Where it is installed, and where it is built, beside the program's folder both times.
-    void* module = nullptr;
     std::string why;
-    for (const std::string_view place : {MLTCP_MPI_MODULE, "lib/mltcp/libmltcp_mpi.so"}) {
-      const auto path = program.parent_path().parent_path() / place;
-      module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);  // global: Open MPI loads parts that need its symbols
-      if (module != nullptr) break;
-      why = dlerror();
-    }
+    void* const module = load_mpi_module(why);
     if (module == nullptr)
       throw RunError(
           fmt::format("--mpi: the module for MPI can't be loaded ({}); install an MPI (Debian: libopenmpi-dev, "

@@ -20,6 +20,7 @@
 #include <cstring>
 #include <deque>
 #include <fstream>
+#include <sstream>
 #include <system_error>
 
 #include "mltcp/base/error.h"
@@ -317,6 +318,26 @@ void Programs::end_all() {
   for (Number number = 0; number < programs_.size(); ++number)
     if (runs(number)) end(number, milliseconds(2000));
 }
+
+namespace {
+
+std::string administrators_path() {
+  const char* path = std::getenv("PATH");
+  return fmt::format("{}:/usr/sbin:/sbin", path != nullptr ? path : "/usr/bin:/bin");
+}
+
+}  // namespace
+
+std::string find_program(const std::string& name) {
+  std::istringstream folders(administrators_path());
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string path = fmt::format("{}/{}", folder.empty() ? "." : folder, name);
+    if (access(path.c_str(), X_OK) == 0) return path;
+  }
+  return "";
+}
+
+void add_administrators_path() { setenv("PATH", administrators_path().c_str(), 1); }
 
 void run_program(const std::vector<std::string>& words, const std::string& input) {
   Pipe in;

@@ -79,6 +79,11 @@ class Programs {
   bool ignore_stop_ = false;
 };
 
+/// Where execvp() would find a program, with the folders of add_administrators_path(); empty: nowhere.
+std::string find_program(const std::string& name);
+/// Adds /usr/sbin and /sbin to PATH: iproute2 is there, where some users have no path to.
+void add_administrators_path();
+
 /// Runs it, and throws RunError with its last words unless it succeeds. `input` is its standard input.
 void run_program(const std::vector<std::string>& words, const std::string& input);
 

@@ -520,9 +520,7 @@ int testbed(const TestbedArguments& arguments) {
     throw InputError(fmt::format("--log-dir {}: {}; give a folder that can be written to",
                                  in_quotes(*arguments.log_dir), failed.message()));
   const std::string self = fs::read_symlink("/proc/self/exe").string();
-  // iproute2 and nsenter are there where some users have no path to.
-  const char* path = std::getenv("PATH");
-  setenv("PATH", fmt::format("{}:/usr/sbin:/sbin", path != nullptr ? path : "/usr/bin:/bin").c_str(), 1);
+  add_administrators_path();
   return run_sandboxed([&](const fs::path& folder) { return Testbed(plan, arguments, self, folder).run(); });
 }
 

@@ -77,7 +77,8 @@ class Command : public ::testing::Test {
 
 TEST_F(Command, none_or_unknown__named_with_the_list) {
   const std::string list =
-      "the commands are run, sweep, schedule, cluster, inspect, report, switch, gen, testbed, doctor; see mltcp --help\n";
+      "the commands are run, sweep, schedule, cluster, inspect, report, switch, gen, testbed, doctor; see mltcp "
+      "--help\n";
   EXPECT_EQ(refusal(""), "mltcp: no command is given; " + list);
   EXPECT_EQ(refusal("bogus e.toml"), "mltcp: \"bogus\" is not a command; " + list);
   EXPECT_THAT(refusal("run"), HasSubstr("EXPERIMENT.toml is required; see mltcp run --help"));
@@ -129,6 +130,36 @@ TEST_F(Command, output_that_is_lost__is_a_failure) {
         << arguments;
   }
 }
+
+#if MLTCP_HAS_DPDK
+TEST_F(Command, doctor__says_what_experiments_across_hosts_need) {
+  const Outcome here = run("doctor");
+  for (const char* name : {"  mltcp testbed  ", "  mltcp gen  ", "  mltcp gen --mpi  "})
+    EXPECT_THAT(here.out, HasSubstr(name));
+  const bool lacking = here.out.find("\nmissing  mltcp testbed ") != std::string::npos;
+  EXPECT_EQ(here.out.find(", mltcp testbed", here.out.find("\nReady here: ")) != std::string::npos, !lacking)
+      << here.out;
+
+  // A program without the module beside it.
+  fs::permissions(folder_, fs::perms::all);
+  fs::copy_file(MLTCP_PROGRAM, folder_ / "alone");
+  const Outcome alone = run("--version; ./alone doctor");
+  EXPECT_THAT(alone.out, HasSubstr("missing  mltcp gen --mpi   the module for MPI can't be loaded ("));
+  EXPECT_THAT(alone.out, HasSubstr("  mltcp gen --mpi: install an MPI (Debian: libopenmpi-dev, openmpi-bin)"));
+  if (geteuid() != 0) {
+    EXPECT_THAT(here.out, HasSubstr("  mltcp testbed: run it with sudo\n"));
+    return;
+  }
+  const Outcome nobody = run("--version; setpriv --reuid 65534 --regid 65534 --clear-groups ./alone doctor");
+  EXPECT_THAT(nobody.out, HasSubstr("missing  mltcp testbed     not root"));
+  EXPECT_THAT(nobody.out, HasSubstr("  mltcp testbed: run it with sudo\n"));
+  const Outcome none =
+      run("--version; unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_net_namespaces && echo set && ./alone doctor'");
+  if (none.out.find("set\n") == std::string::npos) return;  // no user namespaces here
+  EXPECT_THAT(none.out, HasSubstr("root, but the kernel makes no network namespace (No space left on device)"));
+  EXPECT_THAT(none.out, HasSubstr("  mltcp testbed: raise the limit: sysctl user.max_net_namespaces=1000\n"));
+}
+#endif
 
 TEST_F(Command, schedule__prints_and_writes) {
   put("two.toml",

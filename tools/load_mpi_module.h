@@ -1,0 +1,11 @@
+// Loads libmltcp_mpi.so (mpi_module.h), where it is installed or where it is built.
+#pragma once
+
+#include <string>
+
+namespace mltcp::tools {
+
+/// As of dlopen(), for good; null, and the reason in `why`, if it can't be loaded.
+void* load_mpi_module(std::string& why);
+
+}  // namespace mltcp::tools
