@@ -369,6 +369,7 @@ Nanos SoftSwitch::step(Nanos now) {
 
 const SoftSwitchCounters& SoftSwitch::counters(std::uint32_t port) const { return impl_->ports[port].counters; }
 const fabric::EthernetSwitch& SoftSwitch::bridge() const { return impl_->bridge; }
+Bytes SoftSwitch::take_longest_queue(std::uint32_t port) { return impl_->bridge.take_longest_queue(port); }
 const LoopCounters& SoftSwitch::loop() const { return impl_->loop.counters; }
 std::uint32_t SoftSwitch::copies_in_use() const { return impl_->pool.in_use(); }
 

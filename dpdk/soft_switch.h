@@ -91,6 +91,8 @@ class SoftSwitch {
   [[nodiscard]] const SoftSwitchCounters& counters(std::uint32_t port) const;
   /// The switch, for its counters, queues and state of ports.
   [[nodiscard]] const fabric::EthernetSwitch& bridge() const;
+  /// See fabric::PriorityLink.
+  Bytes take_longest_queue(std::uint32_t port);
   [[nodiscard]] const LoopCounters& loop() const;
   /// Copies of frames that are inside.
   [[nodiscard]] std::uint32_t copies_in_use() const;

@@ -510,6 +510,7 @@ class HostsDatapath final : public Coordinator {
     send_all({{"type", "stop"}});
     if (!wait_until(answer_limit, [&] { return all_hosts([](const Host& host) { return host.stopped; }); }))
       throw RunError("a host does not stop; see what it said");
+    run.clock = TimeSpan{epoch_, wall_now()};
     Stalls stalls;
     Nanos uncertainty;
     for (const auto& [number, host] : hosts_) {

@@ -314,6 +314,10 @@ OrderedJson to_json(const Run& run) {
   if (run.stalls) json["stalls"] = {{"longest_ns", run.stalls->longest.count}, {"total_ns", run.stalls->total.count}};
   if (run.clock_uncertainty) json["clock_uncertainty_ns"] = run.clock_uncertainty->count;
   for (const HostLosses& host : run.hosts) json["hosts"].push_back(to_json(host));
+  if (run.clock) {
+    json["begun_ns"] = run.clock->from.count;
+    json["ended_ns"] = run.clock->to.count;
+  }
   return json;
 }
 
@@ -602,6 +606,7 @@ Run run_from(const Object& json) {
                                        slot.nanos("time_shift_ns"), slot.real("stretch", kMostSlowdown, -1)});
     if (schedule.has("without_slots")) run.schedule->without_slots = schedule.texts("without_slots");
   }
+  if (json.has("begun_ns")) run.clock = TimeSpan{json.nanos("begun_ns"), json.nanos("ended_ns")};
   if (json.has("clock_uncertainty_ns")) run.clock_uncertainty = json.nanos("clock_uncertainty_ns");
   if (json.has("hosts")) {
     for (const Object& host : json.objects("hosts")) {

@@ -83,6 +83,11 @@ struct Usage {
   std::map<std::string, std::vector<Bytes>> jobs;  ///< bytes on the wire per bin; ends at the job's last used bin
 };
 
+struct TimeSpan {
+  Nanos from;
+  Nanos to;
+};
+
 /// The link that says most about the run: the bottleneck of a dumbbell; on a topology, of the links that several jobs
 /// have used (if there are none, of all) the one with the highest utilization.
 struct Bottleneck {
@@ -176,6 +181,9 @@ struct Run {
   /// Datapath hosts only.
   std::optional<Nanos> clock_uncertainty{};
   std::vector<HostLosses> hosts{};  ///< datapath hosts only; empty, and not written, elsewhere
+  /// begun_ns, ended_ns: the run's time 0, and when all hosts had stopped, by CLOCK_MONOTONIC of the coordinator's
+  /// machine. Datapath hosts only.
+  std::optional<TimeSpan> clock{};
 };
 
 struct Results {
@@ -235,10 +243,6 @@ std::optional<double> overlap_share(const Usage& usage, Nanos from, Nanos to);
 /// The time during which all jobs of the run are at work: from the first start of any job until the first job has
 /// finished its last iteration (after that the others have the link to themselves). `from == to` when a job has no
 /// iterations.
-struct TimeSpan {
-  Nanos from;
-  Nanos to;
-};
 TimeSpan common_span(const Run& run);
 
 /// Whether the machine held a real-time run up for so long (2% of it) that its times say little about the network.

@@ -132,6 +132,8 @@ class EthernetSwitch {
   [[nodiscard]] std::uint32_t ports() const { return static_cast<std::uint32_t>(outputs_.size()); }
   [[nodiscard]] const SwitchPortCounters& counters(std::uint32_t port) const { return counters_[port]; }
   [[nodiscard]] const PriorityLink& output(std::uint32_t port) const { return *outputs_[port]; }
+  /// See PriorityLink.
+  Bytes take_longest_queue(std::uint32_t port) { return outputs_[port]->take_longest_queue(); }
   [[nodiscard]] const MacTable& table() const { return table_; }
 
  private:

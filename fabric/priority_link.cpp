@@ -49,6 +49,7 @@ PriorityLink::Admission PriorityLink::offer(Handle packet, std::uint32_t bytes, 
   queue.packets.push({packet, bytes, ingress});
   queue.bytes += bytes;
   counters_.max_queue_bytes = std::max(counters_.max_queue_bytes, queue.bytes);
+  longest_queue_ = std::max(longest_queue_, queue.bytes);
   ++counters_.sent_packets;
   counters_.sent_bytes += bytes;
   waiting_ |= 1U << number;

@@ -11,9 +11,11 @@
 // (switch_memory.h). ECN marking goes by the queue of the packet's own class.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "mltcp/base/ring.h"
 #include "mltcp/base/units.h"
@@ -72,6 +74,8 @@ class PriorityLink {
   }
   /// As of a Link; max_queue_bytes is of the fullest class.
   [[nodiscard]] const LinkCounters& counters() const { return counters_; }
+  /// The longest queue of a class since the last call, or since the beginning.
+  Bytes take_longest_queue() { return std::exchange(longest_queue_, fullest()); }
   [[nodiscard]] const LinkConfig& config() const { return config_; }
 
  private:
@@ -92,6 +96,11 @@ class PriorityLink {
 
   void apply_pauses(Nanos now);
   void finish(Nanos now);
+  [[nodiscard]] Bytes fullest() const {
+    Bytes bytes = 0;
+    for (const Queue& queue : queues_) bytes = std::max(bytes, queue.bytes);
+    return bytes;
+  }
 
   LinkConfig config_;
   std::uint32_t classes_;
@@ -105,6 +114,7 @@ class PriorityLink {
   Waiting sending_;
   std::uint32_t sending_class_ = 0;
   LinkCounters counters_;
+  Bytes longest_queue_ = 0;  // since take_longest_queue()
   EcnMarker marker_;
 };
 

@@ -100,13 +100,13 @@ std::string slots_text(const experiment::Run& run, const std::string& file) {
   return text;
 }
 
-/// "fair: bus bandwidth of ring-a 1.3 Gbps, of ring-b 1.2 Gbps", or nothing.
+/// "fair: bus bandwidth of ring-a 57.7 Mbps, of ring-b 55.1 Mbps", or nothing.
 std::string bandwidth_text(const experiment::Run& run) {
   std::vector<std::string> jobs;
   for (const experiment::JobResult& job : run.jobs)
     if (!job.bus_bandwidth.is_zero())
       jobs.push_back(
-          fmt::format("of {} {:.4g} Gbps", job.name, static_cast<double>(job.bus_bandwidth.bits_per_second) / 1e9));
+          fmt::format("of {} {:.1f} Mbps", job.name, static_cast<double>(job.bus_bandwidth.bits_per_second) * 1e-6));
   return jobs.empty() ? "" : fmt::format("{}: bus bandwidth {}\n", run.policy, fmt::join(jobs, ", "));
 }
 

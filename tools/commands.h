@@ -107,6 +107,7 @@ struct SwitchArguments {
   std::string cores;                       ///< empty: the first that may be used
   std::optional<std::uint32_t> memory_mb;  ///< default: what the ports need
   std::optional<std::string> json;         ///< file, or "-" for standard output
+  std::optional<std::string> every;        ///< counters there as a series, too
 };
 int run_switch(const SwitchArguments& arguments);
 

@@ -255,6 +255,8 @@ int dispatch(int argc, char** argv) {
   switch_command->add_option("--memory", soft.memory_mb, "Memory of DPDK in MB; default: what the ports need")
       ->check(CLI::Range(32, 65536));
   switch_command->add_option("--json", soft.json, "Write the counters to this file at the end; - is standard output");
+  switch_command->add_option("--every", soft.every,
+                             "With --json: counters as a series, too, one entry every 100ms, say");
 
   tools::GenArguments gen;
   CLI::App* gen_command = app.add_subcommand(

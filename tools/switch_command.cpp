@@ -17,6 +17,7 @@
 #include "mltcp/base/text.h"
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/soft_switch.h"
+#include "mltcp/experiment/message_stream.h"
 #include "mltcp/experiment/switch_file.h"
 #include "output_file.h"
 #include "terminal.h"
@@ -164,6 +165,83 @@ class LiveView {
   Redrawn redrawn_;
 };
 
+/// What outputs had counted, every so often; half as often each time that there are too many entries.
+class Series {
+ public:
+  Series(Opened& opened, Nanos every) : opened_(opened), every_(every) {
+    times_.reserve(most);
+    counts_.reserve(most * opened.size());
+  }
+
+  /// For an entry, if it is time for one.
+  void look(Nanos now) {
+    if (now < next_) return;
+    add(now);
+    next_ = now + every_;
+  }
+  /// Now, whatever the time.
+  void add(Nanos now) {
+    if (times_.size() == most) thin();
+    times_.push_back(now);
+    for (std::uint32_t i = 0; i < opened_.size(); ++i) {
+      const fabric::LinkCounters& link = opened_.bridge->bridge().output(i).counters();
+      const auto& own = opened_.bridge->counters(i);
+      counts_.push_back({own.sent_frames, own.sent_bytes, link.dropped_packets, link.marked_packets,
+                         opened_.bridge->take_longest_queue(i)});
+    }
+  }
+
+  [[nodiscard]] Json to_json() const {
+    Json times = Json::array();
+    for (const Nanos time : times_) times.push_back(time.count);
+    Json ports = Json::array();
+    for (std::uint32_t port = 0; port < opened_.size(); ++port) {
+      Json& lists = ports.emplace_back(Json::object());
+      for (std::size_t entry = 0; entry < times_.size(); ++entry) {
+        const Counts& counts = counts_[entry * opened_.size() + port];
+        lists["sent_frames"].push_back(counts.sent_frames);
+        lists["sent_bytes"].push_back(counts.sent_bytes);
+        lists["dropped_frames"].push_back(counts.dropped_frames);
+        lists["marked_frames"].push_back(counts.marked_frames);
+        lists["max_queue_bytes"].push_back(counts.longest_queue);
+      }
+    }
+    return {{"every_ns", every_.count}, {"time_ns", std::move(times)}, {"ports", std::move(ports)}};
+  }
+
+ private:
+  static constexpr std::size_t most = 16384;  // even
+  struct Counts {
+    std::uint64_t sent_frames = 0;
+    Bytes sent_bytes = 0;
+    std::uint64_t dropped_frames = 0;
+    std::uint64_t marked_frames = 0;
+    Bytes longest_queue = 0;  ///< since the entry before
+  };
+
+  /// Leaves the first of each two out; the second one's queue is then that of both.
+  void thin() {
+    const std::size_t ports = opened_.size();
+    for (std::size_t kept = 0; kept < most / 2; ++kept) {
+      times_[kept] = times_[2 * kept + 1];
+      for (std::size_t port = 0; port < ports; ++port) {
+        Counts counts = counts_[(2 * kept + 1) * ports + port];
+        counts.longest_queue = std::max(counts.longest_queue, counts_[2 * kept * ports + port].longest_queue);
+        counts_[kept * ports + port] = counts;
+      }
+    }
+    times_.resize(most / 2);
+    counts_.resize(most / 2 * ports);
+    every_ = every_ * 2;
+  }
+
+  Opened& opened_;
+  Nanos every_;
+  Nanos next_;
+  std::vector<Nanos> times_;
+  std::vector<Counts> counts_;  ///< by entry and port
+};
+
 void print_counters(const Opened& opened, Nanos duration, std::FILE* out) {
   Table table({"port", "received", "sent", "mean Mbps", "dropped", "marked", "longest queue", "lost", "flooded", "full",
                "malformed"},
@@ -289,6 +367,18 @@ int run_switch(const SwitchArguments& arguments) {
       throw InputError(fmt::format("--for: {}", error.what()));
     }
   }
+  constexpr Nanos least_every{1'000'000};  // a switch asks no more often
+  std::optional<Nanos> every;
+  if (arguments.every) {
+    if (!arguments.json) throw InputError("--every: it is for what --json writes; give that, too");
+    try {
+      every = parse_duration(*arguments.every);
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("--every: {}", error.what()));
+    }
+    if (*every < least_every)
+      throw InputError(fmt::format("--every {}: too often; give at least {}", *arguments.every, to_text(least_every)));
+  }
   if (arguments.json) check_writable(*arguments.json, arguments.file);
   // Counters on standard output are alone there.
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
@@ -304,7 +394,12 @@ int run_switch(const SwitchArguments& arguments) {
   if (!end.is_never()) end += begun;
   const bool terminal = isatty(STDERR_FILENO) != 0;
   LiveView view(opened);
-  const auto stop = [] { return EndOnSignal::came(); };
+  std::optional<Series> series;
+  if (every) series.emplace(opened, *every);
+  const auto stop = [&] {
+    if (series) series->look(experiment::wall_now());
+    return EndOnSignal::came();
+  };
   constexpr Nanos view_every{1'000'000'000};
   for (;;) {
     const Nanos until = terminal ? std::min(end, opened.bridge->now() + view_every) : end;
@@ -316,7 +411,14 @@ int run_switch(const SwitchArguments& arguments) {
   print_counters(opened, duration, out);
   std::fflush(out);
   warn_of(opened, duration);
-  if (arguments.json) write_file(*arguments.json, to_json(opened, duration).dump(2) + "\n");
+  if (arguments.json) {
+    Json all = to_json(opened, duration);
+    if (series) {
+      series->add(experiment::wall_now());
+      all["series"] = series->to_json();
+    }
+    write_file(*arguments.json, all.dump(2) + "\n");
+  }
   return 0;
 }
 

@@ -164,7 +164,8 @@ Words switch_command(const Plan& plan, const TestbedArguments& arguments, std::s
   const Words rest{"--seed",  std::to_string(plan.seed),
                    "--idle",  plan.idle,
                    "--cores", std::to_string(plan.switch_cpus[number]),
-                   "--json",  json.string()};
+                   "--json",  json.string(),
+                   "--every", "100ms"};
   words.insert(words.end(), rest.begin(), rest.end());
   return words;
 }
@@ -453,6 +454,7 @@ class Testbed {
                       counted.value("duration_ns", 0.0) * 1e-9, loop.value("longest_gap_ns", 0.0) * 1e-6);
       switched_.push_back(counted);
       switched_.back()["name"] = made.name;
+      switched_.back()["number"] = i;
     }
     stolen_ = CpuTime::now().stolen_since(begun_cpu_);
     constexpr double tell = 0.005;
@@ -473,6 +475,64 @@ class Testbed {
     }
   }
 
+  /// What is at the other end of a switch's port, for people.
+  [[nodiscard]] std::string other_end(const TestbedLayout::Port& port) const {
+    if (port.host) return fmt::format("host {}", *port.host);
+    for (const auto& other : plan_.layout.switches)
+      for (const auto& end : other.ports)
+        if (end.interface == port.peer) return other.name;
+    return port.peer;
+  }
+
+  /// Gives a run `links`, the switches' outputs in its time, and `bottleneck`, that with a rate which was used most.
+  void add_links(Json& run) const {
+    const std::int64_t from = run.value("begun_ns", std::int64_t{0});
+    const std::int64_t to = run.value("ended_ns", std::int64_t{0});
+    const double seconds = run.value("duration_ns", 0.0) * 1e-9;
+    Json links = Json::array();
+    const Json* busiest = nullptr;
+    for (const Json& one : switched_) {
+      const auto& made = plan_.layout.switches[one["number"].get<std::size_t>()];
+      const auto times = one["series"]["time_ns"].get<std::vector<std::int64_t>>();
+      // The last entry before the run, during which hosts were connected and silent, and the first one behind it.
+      const auto after = std::upper_bound(times.begin(), times.end(), from);
+      const std::size_t first = after == times.begin() ? 0 : static_cast<std::size_t>(after - times.begin()) - 1;
+      const auto behind = std::lower_bound(times.begin(), times.end(), to);
+      if (times.empty() || seconds <= 0) continue;
+      const std::size_t last = std::min(static_cast<std::size_t>(behind - times.begin()), times.size() - 1);
+      for (std::size_t p = 0; p < made.ports.size(); ++p) {
+        const Json& counts = one["series"]["ports"][p];
+        const auto grown = [&](const char* key) {
+          return counts[key][last].get<std::uint64_t>() - counts[key][first].get<std::uint64_t>();
+        };
+        Bytes longest = 0;
+        for (std::size_t entry = first + 1; entry <= last; ++entry)
+          longest = std::max(longest, counts["max_queue_bytes"][entry].get<Bytes>());
+        const Rate rate = made.ports[p].config.output.rate;
+        const double carried = static_cast<double>(grown("sent_bytes")) * 8;
+        const double most = static_cast<double>(rate.bits_per_second) * seconds;
+        links.push_back({{"name", fmt::format("{} -> {}", made.name, other_end(made.ports[p]))},
+                         {"rate_bps", rate.bits_per_second},
+                         {"utilization", rate.is_zero() ? 0 : std::min(1.0, carried / most)},
+                         {"ecn_marked_packets", grown("marked_frames")},
+                         {"dropped_packets", grown("dropped_frames")},
+                         {"max_queue_bytes", longest},
+                         {"sent_packets", grown("sent_frames")},
+                         {"sent_bytes", grown("sent_bytes")}});
+      }
+    }
+    for (const Json& link : links)
+      if (link["rate_bps"] > 0 && (busiest == nullptr || link["utilization"] > (*busiest)["utilization"]))
+        busiest = &link;
+    if (busiest != nullptr) {
+      run["bottleneck"] = *busiest;
+      if (plan_.layout.switches.size() == 1 &&
+          std::count_if(links.begin(), links.end(), [](const Json& link) { return link["rate_bps"] > 0; }) == 1)
+        run["bottleneck"].erase("name");
+    }
+    run["links"] = std::move(links);
+  }
+
   void write_results() {
     Json results = read_json(folder_ / "results.json");
     if (!results.is_object()) throw RunError("mltcp gen left no results");
@@ -483,6 +543,11 @@ class Testbed {
                           {"host_cpus", plan_.host_cpus},
                           {"switch_cpus", plan_.switch_cpus},
                           {"stolen", stolen_}};
+    for (Json& run : results["runs"]) add_links(run);
+    for (Json& one : switched_) {
+      one.erase("series");
+      one.erase("number");
+    }
     results["switches"] = switched_;
     write_file(*arguments_.json, results.dump(2) + "\n");
   }

@@ -179,6 +179,20 @@ TEST(PriorityLink, pause__stops_a_class_after_the_packet_being_sent) {
   EXPECT_FALSE(driver.link.paused(2));
 }
 
+TEST(PriorityLink, longest_queue__is_told_anew_after_each_question) {
+  Driver driver(gigabit());
+  for (Link::Handle i = 0; i < 3; ++i) driver.offer(i, 1000, 0, 0_us);
+  EXPECT_EQ(driver.link.take_longest_queue(), 3000U);
+  EXPECT_EQ(driver.link.take_longest_queue(), 3000U) << "they are still there";
+  driver.run(1_ms);
+  EXPECT_EQ(driver.link.take_longest_queue(), 3000U) << "they were there";
+  EXPECT_EQ(driver.link.take_longest_queue(), 0U);
+  driver.offer(3, 1000, 0, 2_ms);
+  driver.run(3_ms);
+  EXPECT_EQ(driver.link.take_longest_queue(), 1000U);
+  EXPECT_EQ(driver.link.counters().max_queue_bytes, 3000U);
+}
+
 TEST(PriorityLink, faults__happen_behind_the_queue) {
   LinkConfig config = gigabit();
   config.buffer_bytes = 0;

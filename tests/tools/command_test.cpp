@@ -510,6 +510,9 @@ TEST_F(Command, switch__refuses_ports_that_can_not_be) {
   EXPECT_THAT(refusal("switch --port ring:a --port ring:b,buffer=1kB"),
               HasSubstr("\"ring:b\": its buffer, 1 kB, holds no frame of its MTU; give at least 1514 B"));
   EXPECT_THAT(refusal("switch --port ring:a --port ring:b --cores 99999"), HasSubstr("core"));
+  EXPECT_THAT(refusal("switch --port ring:a --port ring:b --every 1s"), HasSubstr("--every: it is for what --json"));
+  EXPECT_THAT(refusal("switch --port ring:a --port ring:b --json x --every 1us"), HasSubstr("give at least 1 ms"));
+  EXPECT_THAT(refusal("switch --port ring:a --port ring:b --json x --every now"), StartsWith("mltcp: --every: "));
 }
 
 TEST_F(Command, switch__runs_as_long_as_it_should_and_counts) {
@@ -522,6 +525,9 @@ TEST_F(Command, switch__runs_as_long_as_it_should_and_counts) {
   EXPECT_THAT(ran.out, HasSubstr("longest queue"));
   EXPECT_THAT(content(folder_ / "c.json"), AllOf(HasSubstr("\"schema\": \"mltcp.switch/1\""),
                                                  HasSubstr("\"device\": \"ring:b\""), HasSubstr("\"sent_frames\": 0")));
+  EXPECT_THAT(content(folder_ / "c.json"), Not(HasSubstr("series")));
+  const Outcome often = run("switch --port ring:a --port ring:b --idle sleep --for 100ms --json - --every 10ms");
+  EXPECT_THAT(often.out, AllOf(HasSubstr("\"every_ns\": 10000000"), HasSubstr("\"max_queue_bytes\": [")));
   const Outcome alone = run("switch --port ring:a --port ring:b --for 50ms --json -");
   EXPECT_THAT(alone.out, StartsWith("{\n  \"schema\": \"mltcp.switch/1\""));
   EXPECT_THAT(alone.err, HasSubstr("ready ring:a ring:b\n"));

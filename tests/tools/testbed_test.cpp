@@ -260,19 +260,39 @@ void run_experiment(const fs::path& folder, Started&& run, const std::string& de
   EXPECT_THAT(run.out(), AllOf(HasSubstr(" messages verified, 0 damaged"), HasSubstr("host 2 (receives for")));
   const auto results = nlohmann::json::parse(content(folder / "r.json"));
   ASSERT_EQ(results["runs"].size(), 2U);
+  std::uint64_t sent = 0;
   for (const auto& one : results["runs"]) {
+    ASSERT_EQ(one["links"].size(), 3U) << "of the switch, in the time of this policy";
+    const auto& link = one["links"][2];
+    EXPECT_EQ(link["name"], "switch 0 -> host 2");
+    EXPECT_GT(link["sent_bytes"], 2 * 3 * 150'000) << "two jobs, three iterations";
+    EXPECT_LT(link["sent_bytes"], 2 * 2 * 3 * 150'000) << "and not those of the other policy";
+    EXPECT_GT(link["max_queue_bytes"], 1000);
+    EXPECT_LE(link["max_queue_bytes"], 75'000);
+    EXPECT_GT(link["utilization"], 0.02);
+    EXPECT_LT(link["utilization"], 1);
+    EXPECT_EQ(one["bottleneck"]["dropped_packets"], link["dropped_packets"]);
+    EXPECT_EQ(one["bottleneck"]["rate_bps"], 100'000'000);
+    EXPECT_FALSE(one["bottleneck"].contains("name")) << "there is but one";
+    sent += link["sent_packets"].get<std::uint64_t>();
     ASSERT_EQ(one["jobs"].size(), 2U);
     for (const auto& job : one["jobs"]) EXPECT_EQ(job["iteration_ns"].size(), 3U);
   }
   EXPECT_EQ(results["testbed"]["device"], device);
   EXPECT_EQ(results["testbed"]["hosts"], (std::vector<int>{0, 1, 2}));
   ASSERT_EQ(results["switches"].size(), 1U);
+  EXPECT_FALSE(results["switches"][0].contains("series"));
   const auto& ports = results["switches"][0]["ports"];
   ASSERT_EQ(ports.size(), 3U);
   EXPECT_EQ(ports[2]["rate_bps"], 100'000'000);
   EXPECT_EQ(ports[2]["buffer_bytes"], 75'000);
   EXPECT_GT(ports[2]["sent_bytes"], 2 * 2 * 3 * 150'000) << "two policies, two jobs, three iterations";
   EXPECT_LE(ports[2]["max_queue_bytes"], 75'000);
+  EXPECT_LT(sent, ports[2]["sent_frames"]) << "there were isolated runs, too";
+  const std::string report = "cd '" + folder.string() + "' && " MLTCP_PROGRAM " report r.json >/dev/null";
+  EXPECT_EQ(std::system(report.c_str()), 0);  // NOLINT(cert-env33-c)
+  const std::string page = content(folder / "r.html");
+  EXPECT_THAT(page, HasSubstr(results["runs"][0]["bottleneck"]["dropped_packets"].dump()));
   EXPECT_EQ(ports[0]["rate_bps"], 1'000'000'000'000'000) << "that of the highest there is";
 }
 
