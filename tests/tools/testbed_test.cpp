@@ -309,6 +309,22 @@ TEST_F(TestbedCommand, experiment__runs_over_af_xdp) {
   run_experiment(folder_, start({"e.toml", "--json", "r.json"}), "af_xdp");
 }
 
+// As docs/gen.md has it, but for the shell.
+TEST_F(TestbedCommand, gen_by_hand__runs_on_the_hosts_of_an_empty_testbed) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  std::string command = MLTCP_PROGRAM " gen e.toml --serve unix:socket --json r.json & ";
+  for (const char* host : {"0", "1", "2"})
+    command += std::string("on ") + host +
+               " " MLTCP_PROGRAM " gen --join unix:socket --port af_packet:eth0 --ip 10.93.0." +
+               std::to_string(host[0] - '0' + 1) + "/12 --host " + host + " --idle sleep & ";
+  Started run = start({"--hosts", "3", "--device", "af_packet", "--rate", "100Mbps", "--buffer", "75kB", "--command",
+                       command + "wait"});
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  EXPECT_THAT(run.out(), AllOf(HasSubstr("has joined: receives for \"a\", receives for \"b\"; MTU 1500"),
+                               HasSubstr(" messages verified, 0 damaged"), HasSubstr("output to")));
+  EXPECT_EQ(nlohmann::json::parse(content(folder_ / "r.json"))["runs"].size(), 2U);
+}
+
 TEST_F(TestbedCommand, host_that_dies__ends_it_all) {
   if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
   Started run = start({"e.toml", "--device", "af_packet", "--", "--iterations", "10000"});
