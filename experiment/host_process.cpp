@@ -121,6 +121,7 @@ class HostProcess {
     } catch (const Ended& ended) {
       return ended;
     } catch (const StreamError& error) {
+      if (const auto ended = last_words()) return *ended;
       throw RunError(fmt::format("the coordinator {} before the experiment was over; see what it said", error.what()));
     } catch (const Json::exception&) {
       complain("the coordinator sends a malformed message; install the same version of mltcp on all hosts");
@@ -162,6 +163,16 @@ class HostProcess {
 
   void tell(const std::string& line) const {
     if (options_.tell) options_.tell(line);
+  }
+  /// What the coordinator said before it closed the stream, if this host was just sending and hasn't read it yet.
+  std::optional<Ended> last_words() {
+    try {
+      while (const auto message = protocol::receive(*stream_))
+        if (message->at("type") == "end")
+          return Ended{message->at("failed").get<bool>(), one_line(message->at("message").get<std::string>())};
+    } catch (const std::exception&) {  // it said nothing
+    }
+    return std::nullopt;
   }
   void tell_failure(const std::string& why) {
     try {

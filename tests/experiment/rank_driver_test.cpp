@@ -449,7 +449,8 @@ TEST(RankDriver, late_start__loses_nothing) {
 
 TEST(RankDriver, peer_that_refuses__ends_in_one_clear_error) {
   OneSwitch testbed({}, 2, false);
-  const RankDriver::Settings settings = settings_of(pattern(Kind::point_to_point, 2, 1000));
+  RankDriver::Settings settings = settings_of(pattern(Kind::point_to_point, 2, 1000));
+  settings.number = 3;
   const Testbed::End ends[] = {{Testbed::Side::sender, 0, 0}, {Testbed::Side::sender, 0, 1}};
   const std::vector<Address> addresses{testbed.address(ends[0]), testbed.address(ends[1])};
   RankDriver one(testbed.host(ends[0]), settings, 0, addresses, nullptr, testbed.now());
@@ -459,8 +460,10 @@ TEST(RankDriver, peer_that_refuses__ends_in_one_clear_error) {
   try {
     testbed.run(1_s, [&] { return one.connected(); });
     FAIL();
-  } catch (const RunError& error) {
+  } catch (const ConnectionLost& error) {
     EXPECT_STREQ(error.what(), "job \"a\": rank 0: a connection ended before the job did (refused), to rank 1");
+    EXPECT_EQ(error.job, settings.number);
+    EXPECT_EQ(error.peer, 1U);
   }
 }
 

@@ -314,7 +314,8 @@ TEST_F(Gen, three_hosts_around_a_switch__run_ranks_that_share_a_port) {
   EXPECT_LE(all["bus_bandwidth_bps"], 200'000'000);
   EXPECT_NEAR(all["bus_bandwidth_bps"].get<double>(), all["algorithm_bandwidth_bps"].get<double>() * 4 / 3, 2);
   EXPECT_FALSE(run["jobs"][1].contains("bus_bandwidth_bps")) << "phases are no collective";
-  EXPECT_THAT(server->said(), AllOf(ContainsRegex("mltcp: bus bandwidth of all [0-9.]+ Mbps\n"), Not(HasSubstr("of ring "))));
+  EXPECT_THAT(server->said(),
+              AllOf(ContainsRegex("mltcp: bus bandwidth of all [0-9.]+ Mbps\n"), Not(HasSubstr("of ring "))));
   EXPECT_THAT(server->said(), HasSubstr("(10.79.0.1, af_packet:eth0) has joined: rank 1 of \"all\", rank 0 of "
                                         "\"ring\"; MTU 1500"));
   for (const json& time : run["jobs"][1]["iteration_ns"]) EXPECT_GE(time, 16'000'000) << "100 kB at 50 Mbps take 16 ms";
@@ -374,6 +375,31 @@ INSTANTIATE_TEST_SUITE_P(
       return fmt::format("{}_{}", std::get<0>(one.param),
                          std::string(std::get<1>(one.param)).ends_with("down") ? "down" : "gone");
     });
+
+// Connections give up after 30 s; both ports have their links all the time.
+TEST_F(Gen, way_that_breaks_between_ports__is_told_with_both_hosts) {
+  const Namespace middle;
+  const std::unique_ptr<Process> bridge = make_star(middle, "200Mbps");
+  if (bridge == nullptr) GTEST_SKIP() << "this machine makes no network namespaces with veth (unshare -n, ip link)";
+  ASSERT_TRUE(bridge->says("ready")) << bridge->said();
+  const auto server = serve(endless());
+  const auto first = host(0);
+  const auto second = host(1);
+  ASSERT_TRUE(server->says("policy fair ...")) << server->said() << first->said() << second->said();
+  // More than is sent alone.
+  ASSERT_TRUE(
+      shell(middle.in("timeout 60 sh -c 'until awk \"/p0:/ { exit !(\\$2 > 10000000) }\" /proc/net/dev; do sleep "
+                      "0.05; done'")));
+  bridge->signal(SIGKILL);
+  EXPECT_EQ(server->status(), 1);
+  EXPECT_THAT(
+      server->said(),
+      ContainsRegex("mltcp: host ([01]) .*: job \"a\": rank [01]: a connection ended before the job did "
+                    "\\(unreachable\\), to rank ([01]) on host [01] \\(10.79.0.[12]:4791\\); the link is up here, "
+                    "so see host [01]'s port, and what is between, and start all again\n"));
+  EXPECT_EQ(first->status(), 1);
+  EXPECT_EQ(second->status(), 1);
+}
 
 TEST_F(Gen, interrupted_host__ends_all_in_order) {
   MAKE_PAIR();
@@ -506,6 +532,31 @@ TEST_F(Gen, hosts_without_a_network__are_named_with_the_cure) {
     EXPECT_THAT(server->said(),
                 AllOf(HasSubstr("job \"a\": host 0 (10.79.0.1, af_packet:eth0): no connection to host 1"),
                       HasSubstr("nobody answers for its address"), HasSubstr("on one network")));
+    return;
+  }
+}
+
+TEST_F(Gen, ports_without_a_link__are_told_with_the_cure) {
+  for (int host = 0; host < 2; ++host) hosts_.push_back(std::make_unique<Namespace>());
+  const Namespace nowhere;
+  if (!nowhere.ready() || !hosts_[0]->join("eth0", nowhere, "x0") || !hosts_[1]->join("eth0", nowhere, "x1") ||
+      !shell(nowhere.in("ip link set x0 down")) || !shell(nowhere.in("ip link set x1 down")))
+    GTEST_SKIP() << "this machine makes no network namespaces with veth (unshare -n, ip link)";
+  // The kernel takes its time to say so.
+  for (const auto& one : hosts_)
+    ASSERT_TRUE(
+        shell(one->in("timeout 20 sh -c 'until ip -o link show eth0 | grep -q NO-CARRIER; do sleep 0.05; done'")));
+  for (const int wait : {5, 20, 60}) {
+    const auto server = serve(kPair, fmt::format("--wait {}s", wait));
+    const auto first = host(0);
+    const auto second = host(1);
+    EXPECT_EQ(server->status(), 1);
+    EXPECT_EQ(first->status(), 1);
+    EXPECT_EQ(second->status(), 1);
+    if (wait < 60 && server->said().find("did not join") != std::string::npos) continue;  // a slow machine
+    EXPECT_THAT(server->said(), HasSubstr("no connection to host 1 (10.79.0.2:4791): its port af_packet:eth0 has no "
+                                          "link: interface eth0 has no carrier; see its cable, or bring the interface "
+                                          "at its other end up"));
     return;
   }
 }
