@@ -13,6 +13,10 @@
 #if defined(MLTCP_THREAD_SANITIZER)
 extern "C" void __tsan_acquire(void* address);
 extern "C" void __tsan_release(void* address);
+extern "C" void AnnotateIgnoreReadsBegin(const char* file, int line);
+extern "C" void AnnotateIgnoreReadsEnd(const char* file, int line);
+extern "C" void AnnotateIgnoreWritesBegin(const char* file, int line);
+extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
 #endif
 
 namespace mltcp {
@@ -30,5 +34,26 @@ inline void take_over([[maybe_unused]] const void* where) {
   __tsan_acquire(const_cast<void*>(where));
 #endif
 }
+
+/// While it lives, ThreadSanitizer looks at nothing that the calling thread reads and writes: for inline functions of
+/// such libraries, which order their accesses in ways that it doesn't see.
+class Unwatched {
+ public:
+#if defined(MLTCP_THREAD_SANITIZER)
+  Unwatched() {
+    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+  }
+  ~Unwatched() {
+    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+  }
+#else
+  Unwatched() {}   // NOLINT(modernize-use-equals-default): no unused variable then
+  ~Unwatched() {}  // NOLINT(modernize-use-equals-default)
+#endif
+  Unwatched(const Unwatched&) = delete;
+  Unwatched& operator=(const Unwatched&) = delete;
+};
 
 }  // namespace mltcp

@@ -38,9 +38,12 @@ inline void free_packets(rte_mbuf** packets, std::size_t count) {
 /// As many of `count` buffers as `pool` has; returns how many.
 inline std::size_t allocate_packets(rte_mempool* pool, rte_mbuf** packets, std::size_t count) {
   std::size_t got = count;
-  if (rte_pktmbuf_alloc_bulk(pool, packets, static_cast<unsigned>(count)) != 0) [[unlikely]] {
-    got = 0;
-    while (got < count && (packets[got] = rte_pktmbuf_alloc(pool)) != nullptr) ++got;
+  {
+    const Unwatched buffers;  // which it resets
+    if (rte_pktmbuf_alloc_bulk(pool, packets, static_cast<unsigned>(count)) != 0) [[unlikely]] {
+      got = 0;
+      while (got < count && (packets[got] = rte_pktmbuf_alloc(pool)) != nullptr) ++got;
+    }
   }
   take_over(pool);
   return got;
@@ -48,7 +51,11 @@ inline std::size_t allocate_packets(rte_mempool* pool, rte_mbuf** packets, std::
 
 /// A burst from receive queue `queue` of port `port`.
 inline std::uint16_t receive_burst(std::uint16_t port, std::uint16_t queue, rte_mbuf** packets, std::uint16_t most) {
-  const std::uint16_t count = rte_eth_rx_burst(port, queue, packets, most);
+  std::uint16_t count = 0;
+  {
+    const Unwatched driver;
+    count = rte_eth_rx_burst(port, queue, packets, most);
+  }
   // The buffers may come from another core's cache: have all of them on their way before the first is looked at.
   for (std::uint16_t i = 0; i < count; ++i) rte_prefetch0(packets[i]);
   for (std::uint16_t i = 0; i < count; ++i) rte_prefetch0(rte_pktmbuf_mtod(packets[i], const std::byte*));
@@ -60,6 +67,13 @@ inline std::uint16_t receive_burst(std::uint16_t port, const PacketRing& ring, r
   const std::uint16_t count = receive_burst(port, std::uint16_t{0}, packets, most);
   take_over(ring.get());
   return count;
+}
+
+/// Sends a burst, of one packet at least, on transmit queue `queue` of port `port`; returns how many were taken.
+inline std::uint16_t send_burst(std::uint16_t port, std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {
+  hand_over(packets[0]->pool);  // to which the port gives them back
+  const Unwatched driver;
+  return rte_eth_tx_burst(port, queue, packets, count);
 }
 
 /// Sends a burst on ring port `port`, whose transmit queue is `ring`; returns how many of `packets` were taken.

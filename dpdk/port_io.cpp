@@ -223,15 +223,21 @@ class QueueIo final : public PortIo {
 
   void give_back() {
     if (held_count_ == 0) return;
-    hand_over(pool_);
+    for (std::size_t i = 0; i < held_count_; ++i)
+      if (held_[i] != nullptr) hand_over(held_[i]->pool);  // another queue's, if another shard has handed it over
     rte_pktmbuf_free_bulk(held_.data(), static_cast<unsigned>(held_count_));  // passes over those handed to others
     held_count_ = 0;
   }
 
   std::size_t take_handed_over(std::uint16_t most) {
-    if (handover_ == nullptr || rte_ring_empty(handover_) != 0) return 0;
+    if (handover_ == nullptr) return 0;
     std::array<void*, burst> packets;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled up to `count`
-    const unsigned count = rte_ring_sc_dequeue_burst(handover_, packets.data(), most, nullptr);
+    unsigned count = 0;
+    {
+      const Unwatched ring;
+      if (rte_ring_empty(handover_) == 0) count = rte_ring_sc_dequeue_burst(handover_, packets.data(), most, nullptr);
+    }
+    if (count == 0) return 0;
     take_over(handover_);
     for (unsigned i = 0; i < count; ++i) held_[i] = static_cast<rte_mbuf*>(packets[i]);
     counters_.taken_over += count;
@@ -320,7 +326,7 @@ class QueueIo final : public PortIo {
   void transmit(rte_mbuf** mbufs, std::size_t count) {
     if (count == 0) return;
     std::size_t sent = 0;
-    if (backlog_count_ == 0) sent = rte_eth_tx_burst(port_, queue_, mbufs, static_cast<std::uint16_t>(count));
+    if (backlog_count_ == 0) sent = send_burst(port_, queue_, mbufs, static_cast<std::uint16_t>(count));
     counters_.sent_packets += sent;
     if (sent == count) [[likely]]
       return;
@@ -332,8 +338,7 @@ class QueueIo final : public PortIo {
   }
 
   bool flush_backlog() {
-    const std::size_t sent =
-        rte_eth_tx_burst(port_, queue_, backlog_.data(), static_cast<std::uint16_t>(backlog_count_));
+    const std::size_t sent = send_burst(port_, queue_, backlog_.data(), static_cast<std::uint16_t>(backlog_count_));
     counters_.sent_packets += sent;
     std::copy(backlog_.begin() + static_cast<std::ptrdiff_t>(sent),
               backlog_.begin() + static_cast<std::ptrdiff_t>(backlog_count_), backlog_.begin());
@@ -357,7 +362,7 @@ class QueueIo final : public PortIo {
       }
       mbuf->data_len = static_cast<std::uint16_t>(size);
       mbuf->pkt_len = mbuf->data_len;
-      if (rte_eth_tx_burst(port_, queue_, &mbuf, 1) != 1) free_packets(&mbuf, 1);  // as if it were lost on the way
+      if (send_burst(port_, queue_, &mbuf, 1) != 1) free_packets(&mbuf, 1);  // as if it were lost on the way
     }
     if (waiting_.empty() || waited_generation_ == neighbours_.generation()) return;
     waited_generation_ = neighbours_.generation();
@@ -417,7 +422,11 @@ class QueueIo final : public PortIo {
 void QueueIo::hand_to(std::size_t shard, rte_mbuf* packet) {
   rte_ring* const ring = all_[shard]->handover_;
   hand_over(ring);
-  if (rte_ring_mp_enqueue(ring, packet) == 0) {
+  const auto enqueue = [&] {
+    const Unwatched unwatched;
+    return rte_ring_mp_enqueue(ring, packet) == 0;
+  };
+  if (enqueue()) {
     ++counters_.handed_over;
   } else {
     ++counters_.handover_full;

@@ -525,11 +525,13 @@ Pair share_between_threads() {
         const bool done = here.run(other, [&] { return first.is_done(); });
         second_loop.request_stop();
         second_loop.wait();
-        if (!done || !second.is_done()) {
-          return fmt::format("{} and {} of {} received", first.received, second.received, kCount);
-        }
         const auto& a = here.place.io(0).counters();
         const auto& b = here.place.io(1).counters();
+        if (!done || !second.is_done()) {
+          return fmt::format("{} and {} of {} received; {} and {} packets, {} and {} handed over, {} and {} not taken",
+                             first.received, second.received, kCount, a.received_packets, b.received_packets,
+                             a.handed_over, b.handed_over, a.handover_full, b.handover_full);
+        }
         if (first.wrong + second.wrong != 0) return "messages have other bytes";
         if (a.handed_over + b.handed_over == 0) return "nothing was handed over";
         return "";
