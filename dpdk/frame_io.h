@@ -116,10 +116,9 @@ class FrameWriter {
       if (!config_.registered->contain(packet.payload)) return nullptr;
       iova = reinterpret_cast<rte_iova_t>(packet.payload.data());  // such ports address memory as the program does
     }
-    rte_mbuf* const mbuf = rte_pktmbuf_alloc(config_.pool);
-    if (mbuf == nullptr) [[unlikely]]
+    rte_mbuf* mbuf = nullptr;
+    if (allocate_packets(config_.pool, &mbuf, 1) != 1) [[unlikely]]
       return nullptr;
-    take_over(config_.pool);
     // What DPDK keeps for it lies in the buffer's own room, which the payload leaves empty.
     auto* const shared = reinterpret_cast<rte_mbuf_ext_shared_info*>(rte_mbuf_to_baddr(mbuf));
     shared->free_cb = [](void* /*address*/, void* opaque) {

@@ -813,9 +813,10 @@ LinkState Port::link() const {
 }
 
 std::string Port::why_link_is_down() const {
-  if (link().up) return "";
-  if (impl_->interface == nullptr) return "its link is down; see its cable, and the port at the other end";
+  if (impl_->interface == nullptr)
+    return link().up ? "" : "its link is down; see its cable, and the port at the other end";
   const NetInterface& interface = *impl_->interface;
+  if (interface.is_running()) return "";  // to ask for its rate too could take long
   if (interface.mtu() == 0)
     return fmt::format("interface {} is gone; make it anew, with its other end if it is a pair (veth)",
                        interface.name());

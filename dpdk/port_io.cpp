@@ -164,7 +164,7 @@ class QueueIo final : public PortIo {
     const Nanos now = clock_.now();
     std::size_t ready = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      rte_mbuf* const mbuf = mbufs[i];
+      rte_mbuf* mbuf = mbufs[i];
       const TxPacket& packet = packets[i];
       if (!writer_.is_sendable(packet)) [[unlikely]] {
         ++counters_.unsendable;
@@ -180,7 +180,7 @@ class QueueIo final : public PortIo {
         ++counters_.waited;
       } else {
         ++(route.state == Neighbours::State::asked ? counters_.waiting_full : counters_.unreachable);
-        rte_pktmbuf_free(mbuf);
+        free_packets(&mbuf, 1);
       }
     }
     transmit(mbufs.data(), ready);
@@ -200,7 +200,7 @@ class QueueIo final : public PortIo {
     give_back();
     free_packets(backlog_.data(), backlog_count_);
     backlog_count_ = 0;
-    for (; !waiting_.empty(); waiting_.pop()) rte_pktmbuf_free(waiting_.front().mbuf);
+    for (; !waiting_.empty(); waiting_.pop()) free_packets(&waiting_.front().mbuf, 1);
     void* packet = nullptr;
     while (handover_ != nullptr && rte_ring_dequeue(handover_, &packet) == 0) {
       rte_pktmbuf_free(static_cast<rte_mbuf*>(packet));
@@ -352,9 +352,8 @@ class QueueIo final : public PortIo {
   void serve_neighbours(Nanos now) {
     control_ = false;
     for (;;) {
-      rte_mbuf* mbuf = rte_pktmbuf_alloc(pool_);
-      if (mbuf == nullptr) return;  // they are due again
-      take_over(pool_);
+      rte_mbuf* mbuf = nullptr;
+      if (allocate_packets(pool_, &mbuf, 1) != 1) return;  // they are due again
       const std::size_t size = neighbours_.frame({rte_pktmbuf_mtod(mbuf, std::byte*), Neighbours::longest_frame}, now);
       if (size == 0) {
         free_packets(&mbuf, 1);
@@ -377,7 +376,7 @@ class QueueIo final : public PortIo {
         waiting_.push(next);
       } else {
         ++counters_.unreachable;
-        rte_pktmbuf_free(next.mbuf);
+        free_packets(&next.mbuf, 1);
       }
     }
   }

@@ -275,8 +275,22 @@ class HostsDatapath final : public Coordinator {
     try {
       protocol::send(*host.stream, message);
     } catch (const StreamError& error) {
+      tell_last_words(host);
       lost(host, error.what());
     }
+  }
+  /// Throws what a host that has ended said of its failure, if that hasn't been read yet.
+  static void tell_last_words(const Host& host) {
+    std::optional<Json> words;
+    try {
+      do {
+        words = protocol::receive(*host.stream);
+      } while (words && words->at("type") != "failed");
+      if (words) words = words->at("message").get<std::string>();
+    } catch (const std::exception&) {  // it said nothing
+      return;
+    }
+    if (words) throw RunError(fmt::format("{}: {}", host.name, one_line(words->get<std::string>())));
   }
   [[noreturn]] static void lost(const Host& host, const std::string& what) {
     throw RunError(fmt::format(

@@ -276,6 +276,7 @@ class HostProcess {
     setup_ = protocol::setup_from(message);
     run_ = message.at("run").get<std::uint64_t>();
     stop_ = false;
+    down_since_.reset();
     const HostLosses before = losses();
     for (std::uint32_t number = 0; number < setup_.jobs.size(); ++number) {
       protocol::JobSetup& job = setup_.jobs[number];
@@ -341,8 +342,11 @@ class HostProcess {
   void check_link(Nanos time) {
     const std::string down = opened_.port->why_link_is_down();
     if (down.empty()) {
-      link_seen_ = time;
-    } else if (link_seen_ && time - *link_seen_ >= link_limit) {
+      had_link_ = true;
+      down_since_.reset();
+    } else if (had_link_ && !down_since_) {
+      down_since_ = time;
+    } else if (had_link_ && time - *down_since_ >= link_limit) {
       throw RunError(fmt::format("its port {} has had no link for {}: {}, and start all again",
                                  one_line(options_.device), to_text(link_limit), down));
     }
@@ -353,13 +357,15 @@ class HostProcess {
     const auto found = std::find_if(setup_.jobs.begin(), setup_.jobs.end(),
                                     [&](const protocol::JobSetup& job) { return job.settings.number == lost.job; });
     if (found == setup_.jobs.end()) return "";
-    const protocol::JobSetup& job = *found;
+    const std::uint32_t peer = found->hosts.at(lost.peer);
     const std::string down = opened_.port->why_link_is_down();
-    return fmt::format(
-        " on host {} ({}); {}, and start all again", job.hosts[lost.peer], to_text(job.addresses[lost.peer]),
-        down.empty()
-            ? fmt::format("the link is up here, so see host {0}'s port, and what is between", job.hosts[lost.peer])
-            : fmt::format("the port has no link here: {}", down));
+    std::string cure = "see what that said";
+    if (!down.empty())
+      cure = fmt::format("the port has no link here: {}", down);
+    else if (lost.unreachable)
+      cure = fmt::format("the link is up here, so see host {}'s port, and what is between", peer);
+    return fmt::format(" on host {} ({}); {}, and start all again", peer, to_text(found->addresses.at(lost.peer)),
+                       cure);
   }
 
   /// Since the port was opened.
@@ -471,7 +477,8 @@ class HostProcess {
   std::vector<Rank> here_;
   std::uint64_t run_ = 0;
   bool stop_ = false;
-  std::optional<Nanos> link_seen_;  ///< when the port was last seen to have a link; empty: it never was
+  bool had_link_ = false;            ///< the port, at some time
+  std::optional<Nanos> down_since_;  ///< when it was first seen, in this run, to have none any more
 };
 
 }  // namespace

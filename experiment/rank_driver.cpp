@@ -218,9 +218,10 @@ std::string RankDriver::about(std::uint32_t peer, const std::string& what) const
   return fmt::format("job \"{}\": rank {}: {} rank {}", settings_.job.name, rank_, what, peer);
 }
 
-void RankDriver::fail_connection(std::uint32_t peer, const std::string& why) const {
+void RankDriver::fail_connection(std::uint32_t peer, std::optional<Status> status) const {
+  const std::string why = status ? fmt::format(" ({})", to_text(*status)) : "";
   throw ConnectionLost(about(peer, fmt::format("a connection ended before the job did{}, to", why)), settings_.number,
-                       peer);
+                       peer, status == Status::unreachable);
 }
 
 // ---- Completions ----------------------------------------------------------------------------------------------------
@@ -241,7 +242,7 @@ bool RankDriver::take_completions() {
       if (completion.status == Status::truncated)
         fail(channel.peer, "a message is longer than the pattern says, which has to be the same on all hosts, from");
       if (completion.status != Status::ok || completion.kind == Completion::Kind::closed)
-        fail_connection(channel.peer, fmt::format(" ({})", to_text(completion.status)));
+        fail_connection(channel.peer, completion.status);
       if (completion.kind == Completion::Kind::connected) {
         const auto flow = std::find_if(channel.flows.begin(), channel.flows.end(),
                                        [&](const Flow& other) { return other.connection == completion.connection; });
@@ -454,6 +455,7 @@ void RankDriver::on_ready(std::uint32_t operation) {
 void RankDriver::begin_iteration(Nanos now) {
   iteration_start_ = now;
   communication_start_ = now;
+  waited_before_ = gate().waited;
   compute_time_ = {};
   if (!done()) starts_.push_back(now);
   left_ = static_cast<std::uint32_t>(program_.operations.size());
@@ -474,7 +476,10 @@ void RankDriver::end_iteration(Nanos now) {
   if (!done()) {
     times_.push_back(now - iteration_start_);
     if (settings_.job.compute_varies()) computes_.push_back(compute_time_);
-    if (collective_) communications_.push_back(now - communication_start_);
+    if (collective_) {
+      const Nanos waited = gate().waited - waited_before_;  // for its slot
+      communications_.push_back(std::max(now - communication_start_ - waited, Nanos()));
+    }
     if (done()) {
       retransmitted_packets_ = retransmitted_packets();
       gate_ = gate();

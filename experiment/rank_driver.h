@@ -39,8 +39,8 @@ struct RankResult {
   std::vector<Nanos> starts;    ///< in the datapath's time
   std::vector<Nanos> times;     ///< how long each took
   std::vector<Nanos> computes;  ///< how long it computed in each, where that varies; empty otherwise
-  /// From when it had computed to the end of each; empty where the pattern isn't one collective
-  /// (workload::bus_factor()).
+  /// From when it had computed to the end of each, without waits for its slot; empty where the pattern isn't one
+  /// collective (workload::bus_factor()).
   std::vector<Nanos> communications;
   Bytes bytes_per_iteration = 0;  ///< sent
   std::uint64_t retransmitted_packets = 0;
@@ -56,10 +56,11 @@ JobResult merge_ranks(const workload::Job& job, std::span<const RankResult> rank
 
 /// A connection to another rank has ended before its job did.
 struct ConnectionLost : RunError {
-  ConnectionLost(const std::string& what, std::uint32_t its_job, std::uint32_t its_peer)
-      : RunError(what), job(its_job), peer(its_peer) {}
+  ConnectionLost(const std::string& what, std::uint32_t its_job, std::uint32_t its_peer, bool nothing_came)
+      : RunError(what), job(its_job), peer(its_peer), unreachable(nothing_came) {}
   std::uint32_t job;   ///< JobDriver::Settings::number
   std::uint32_t peer;  ///< rank at the other end
+  bool unreachable;    ///< nothing came from there any more
 };
 
 class RankDriver final : public Pollable {
@@ -155,8 +156,7 @@ class RankDriver final : public Pollable {
   [[nodiscard]] std::uint64_t retransmitted_packets() const;
   [[nodiscard]] std::string about(std::uint32_t peer, const std::string& what) const;
   [[noreturn]] void fail(std::uint32_t peer, const std::string& what) const { throw RunError(about(peer, what)); }
-  /// `why`: in brackets, or empty.
-  [[noreturn]] void fail_connection(std::uint32_t peer, const std::string& why = {}) const;
+  [[noreturn]] void fail_connection(std::uint32_t peer, std::optional<Status> status = std::nullopt) const;
 
   const Settings& settings_;
   const std::uint32_t rank_;
@@ -195,6 +195,7 @@ class RankDriver final : public Pollable {
   Nanos iteration_start_;
   Nanos compute_time_;         ///< in this iteration
   Nanos communication_start_;  ///< when it had computed, in this iteration
+  Nanos waited_before_;        ///< for slots, when the iteration began
   std::vector<Nanos> starts_;
   std::vector<Nanos> times_;
   std::vector<Nanos> computes_;

@@ -69,8 +69,9 @@ struct JobResult {
   std::string plan_dropped;  ///< why it had no plan in the end, although it had one: "stale", "misfit", "removed"
   bool unaware = false;      ///< no policy applied to it; left out of interleaved_from()
   /// communication_ns: how long the collective of an iteration took, from when a rank had computed until its part was
-  /// done, waiting for slower ranks included: mean over ranks and iterations, as nccl-tests report it. Of patterns that
-  /// are one collective (workload::bus_factor()), like the next two; 0, and not written, otherwise.
+  /// done, waits for slower ranks included and waits for a slot not: mean over ranks and iterations, as nccl-tests
+  /// report it. Of patterns that are one collective (workload::bus_factor()), like the next two; 0, and not written,
+  /// otherwise.
   Nanos communication{};
   Rate algorithm_bandwidth{};      ///< algorithm_bandwidth_bps: the pattern's size by `communication`
   Rate bus_bandwidth{};            ///< bus_bandwidth_bps: that times bus_factor()
@@ -89,7 +90,7 @@ struct TimeSpan {
 };
 
 /// The link that says most about the run: the bottleneck of a dumbbell; on a topology, of the links that several jobs
-/// have used (if there are none, of all) the one with the highest utilization.
+/// have used (if there are none, of all) the one with the highest utilization; in a testbed, of all switches' outputs.
 struct Bottleneck {
   std::string name;        ///< of `links`; empty, and not written, where the network has one bottleneck
   double utilization = 0;  ///< bytes carried / bytes the link could have carried during the run; 0 to 1, finite

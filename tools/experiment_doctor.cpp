@@ -31,13 +31,18 @@ bool works(std::span<const Check> machine, std::string_view name) {
 }
 
 /// Makes a PID namespace, a network namespace and a pair of interfaces in it. The result begins with 'o': they could be
-/// made, 'p' or 'n': no namespace of that kind, with errno behind it, or 'v': no pair, with ip's words behind it.
+/// made, 'p' or 'n': no namespace of that kind, with errno behind it, 'v': no pair, with ip's words behind it, or 'x':
+/// it could not be tried.
 std::string try_namespaces() {
-  return dpdk::in_child('v', [] {
+  return dpdk::in_child('x', [] {
     add_administrators_path();
     if (unshare(CLONE_NEWPID) != 0) return fmt::format("p{}", errno);
     if (unshare(CLONE_NEWNET) != 0) return fmt::format("n{}", errno);
-    run_program({"ip", "-batch", "-"}, "link add name v0 type veth peer name v1\n");
+    try {
+      run_program({"ip", "-batch", "-"}, "link add name v0 type veth peer name v1\n");
+    } catch (const std::exception& error) {
+      return fmt::format("v{}", error.what());
+    }
     return std::string("o");
   });
 }
@@ -68,9 +73,13 @@ Check check_testbed(std::span<const Check> machine) {
                                      std::strerror(error)),
                          cure_of(kind, error));
   }
-  if (result[0] != 'o')
+  if (result[0] == 'v')
     return dpdk::missing(name, fmt::format("namespaces, but no pair of interfaces: {}", one_line(result.substr(1))),
-                         "load the kernel's module: modprobe veth");
+                         result.find("not permitted") != std::string::npos ? cure_of('n', EPERM)
+                                                                           : "load the kernel's module: modprobe veth");
+  if (result[0] != 'o')
+    return dpdk::missing(name, fmt::format("namespaces could not be tried: {}", one_line(result.substr(1))),
+                         "run it again when the machine has less to do");
   const std::string detail = "root, ip, nsenter, PID and network namespaces, pairs of interfaces (veth)";
   if (works(machine, "AF_XDP")) return dpdk::ok(name, detail);
   if (works(machine, "AF_PACKET"))

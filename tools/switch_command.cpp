@@ -168,9 +168,12 @@ class LiveView {
 /// What outputs had counted, every so often; half as often each time that there are too many entries.
 class Series {
  public:
-  Series(Opened& opened, Nanos every) : opened_(opened), every_(every) {
-    times_.reserve(most);
-    counts_.reserve(most * opened.size());
+  Series(Opened& opened, Nanos every)
+      : opened_(opened),
+        most_(std::min<std::size_t>(16384, (131'072 / opened.size()) & ~std::size_t{1})),
+        every_(every) {
+    times_.reserve(most_);
+    counts_.reserve(most_ * opened.size());
   }
 
   /// For an entry, if it is time for one.
@@ -181,7 +184,7 @@ class Series {
   }
   /// Now, whatever the time.
   void add(Nanos now) {
-    if (times_.size() == most) thin();
+    if (times_.size() == most_) thin();
     times_.push_back(now);
     for (std::uint32_t i = 0; i < opened_.size(); ++i) {
       const fabric::LinkCounters& link = opened_.bridge->bridge().output(i).counters();
@@ -210,7 +213,6 @@ class Series {
   }
 
  private:
-  static constexpr std::size_t most = 16384;  // even
   struct Counts {
     std::uint64_t sent_frames = 0;
     Bytes sent_bytes = 0;
@@ -222,7 +224,7 @@ class Series {
   /// Leaves the first of each two out; the second one's queue is then that of both.
   void thin() {
     const std::size_t ports = opened_.size();
-    for (std::size_t kept = 0; kept < most / 2; ++kept) {
+    for (std::size_t kept = 0; kept < most_ / 2; ++kept) {
       times_[kept] = times_[2 * kept + 1];
       for (std::size_t port = 0; port < ports; ++port) {
         Counts counts = counts_[(2 * kept + 1) * ports + port];
@@ -230,12 +232,13 @@ class Series {
         counts_[kept * ports + port] = counts;
       }
     }
-    times_.resize(most / 2);
-    counts_.resize(most / 2 * ports);
+    times_.resize(most_ / 2);
+    counts_.resize(most_ / 2 * ports);
     every_ = every_ * 2;
   }
 
   Opened& opened_;
+  const std::size_t most_;  ///< even; fewer for many ports, as thinning must not hold the switch up
   Nanos every_;
   Nanos next_;
   std::vector<Nanos> times_;
@@ -368,6 +371,7 @@ int run_switch(const SwitchArguments& arguments) {
     }
   }
   constexpr Nanos least_every{1'000'000};  // a switch asks no more often
+  constexpr Nanos most_every{3'600'000'000'000};
   std::optional<Nanos> every;
   if (arguments.every) {
     if (!arguments.json) throw InputError("--every: it is for what --json writes; give that, too");
@@ -376,6 +380,8 @@ int run_switch(const SwitchArguments& arguments) {
     } catch (const InputError& error) {
       throw InputError(fmt::format("--every: {}", error.what()));
     }
+    if (*every > most_every)
+      throw InputError(fmt::format("--every {}: too seldom; give at most {}", *arguments.every, to_text(most_every)));
     if (*every < least_every)
       throw InputError(fmt::format("--every {}: too often; give at least {}", *arguments.every, to_text(least_every)));
   }

@@ -488,7 +488,7 @@ class Testbed {
   void add_links(Json& run) const {
     const std::int64_t from = run.value("begun_ns", std::int64_t{0});
     const std::int64_t to = run.value("ended_ns", std::int64_t{0});
-    const double seconds = run.value("duration_ns", 0.0) * 1e-9;
+    const double seconds = static_cast<double>(to - from) * 1e-9;
     Json links = Json::array();
     const Json* busiest = nullptr;
     for (const Json& one : switched_) {

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t max_received_ranges = 64;      // packet-number ranges remembered for acknowledgements
 constexpr std::size_t max_reassembly_ranges = 1024;  // holes + 1 in a message that is being received
+constexpr std::uint32_t first_packet_threshold = 3;  // RFC 9002 section 6.1.1
 constexpr std::uint32_t max_packet_threshold = 64;   // reordering, in packets, that is told from loss
 constexpr Nanos max_probe_interval{1'000'000'000};
 // Even spacing is what lets MLTCP's shares settle: in examples/two-vgg19.toml with the second job 2 to 4.1 ms later (20
@@ -347,8 +348,11 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
   ++unacknowledged_;
   finished_message_ = finished_message_ || (finished && config_->await_answer);
   // A sender that asks for few has much more under way: it need not hear of a message's end at once.
+  // But of the packets behind a gap, by which it finds a loss, at once.
   const std::uint32_t ratio = wire::asked_ack_ratio(header.flags);
-  if (at_once || !in_order || unacknowledged_ >= std::max(config_->ack_every, ratio) || (finished && ratio == 1))
+  const bool behind_gap = received_.size() > 1 && number - received_.back().begin < first_packet_threshold;
+  if (at_once || !in_order || unacknowledged_ >= std::max(config_->ack_every, ratio) ||
+      (ratio == 1 ? finished : behind_gap))
     ack_at_once_ = true;
   else if (ack_deadline_.is_never())
     ack_deadline_ = now + config_->max_ack_delay;
@@ -590,7 +594,9 @@ void Connection::end_of_batch(Nanos now) {
     app_limited_ = sample.app_limited;
   }
   if (config_->adapt_ack_ratio && job_ == no_job)
-    ack_ratio_flags_ = wire::ask_ack_ratio(ack_ratio(delivery_rate_, sample.bytes_in_flight_before, max_packet_));
+    ack_ratio_flags_ = wire::ask_ack_ratio(ack_ratio(
+        delivery_rate_, std::min(sample.bytes_in_flight_before, static_cast<Bytes>(controller_.output().cwnd_bytes)),
+        max_packet_));
   update_pacing();
   forget_finished(now);
 }
@@ -878,6 +884,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
       if (any_acked_ && now - last_eliciting_sent_ > probe_timeout()) {
         controller_.on_idle_restart(now);
         update_pacing();
+        ack_ratio_flags_ = 0;  // as the window is smaller now
       }
       was_idle_ = false;
     }

@@ -348,10 +348,11 @@ RankResult result_from(const Json& json, std::size_t most) {
   const auto fits = [&](const std::vector<Nanos>& list) { return list.empty() || list.size() == count; };
   if (count > most || result.starts.size() != count || !fits(result.computes) || !fits(result.communications))
     throw InputError("lists of iterations that don't go together");
-  for (const Nanos time : result.communications)
-    if (time.count < 0 || !is_time(time)) throw InputError("a time that can't be");
   for (std::size_t i = 0; i < count; ++i)
     if (result.times[i].count < 0 || !is_time(result.times[i]) || !is_time(result.starts[i]))
+      throw InputError("a time that can't be");
+  for (std::size_t i = 0; i < result.communications.size(); ++i)
+    if (result.communications[i].count < 0 || result.communications[i] > result.times[i])
       throw InputError("a time that can't be");
   return result;
 }

@@ -287,7 +287,6 @@ std::vector<Buffer> empty_buffers(const Pattern& of) {
   return std::vector<Buffer>(of.ranks, Buffer(std::max({of.size, of.training.activations, of.training.experts})));
 }
 
-// Any group of ranks, any depth of the pipeline, more and fewer micro-batches than stages.
 // The factors of nccl-tests: what a rank sends, as a multiple of the size.
 TEST(RankProgram, bus_factor__is_what_each_rank_sends) {
   for (std::uint32_t n = 2; n <= 9; ++n) {
@@ -307,6 +306,7 @@ TEST(RankProgram, bus_factor__is_what_each_rank_sends) {
   }
 }
 
+// Any group of ranks, any depth of the pipeline, more and fewer micro-batches than stages.
 TEST(RankProgram, training__runs_to_its_end) {
   for (const std::uint32_t data : {1U, 2U, 3U})
     for (const std::uint32_t tensor : {1U, 2U})
