@@ -347,15 +347,19 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
   if (!eliciting) return;
   ++unacknowledged_;
   finished_message_ = finished_message_ || (finished && config_->await_answer);
-  // A sender that asks for few has much more under way: it need not hear of a message's end at once.
-  // But of the packets behind a gap, by which it finds a loss, at once.
-  const std::uint32_t ratio = wire::asked_ack_ratio(header.flags);
-  const bool behind_gap = received_.size() > 1 && number - received_.back().begin < first_packet_threshold;
-  if (at_once || !in_order || unacknowledged_ >= std::max(config_->ack_every, ratio) ||
-      (ratio == 1 ? finished : behind_gap))
+  if (at_once || !in_order || asks_for_ack(header, finished))
     ack_at_once_ = true;
   else if (ack_deadline_.is_never())
     ack_deadline_ = now + config_->max_ack_delay;
+}
+
+bool Connection::asks_for_ack(const wire::Header& header, bool finished) const {
+  const std::uint32_t ratio = wire::asked_ack_ratio(header.flags);
+  if (unacknowledged_ >= std::max(config_->ack_every, ratio)) return true;
+  if (ratio == 1) return finished;
+  // A sender that asks for few has much more under way: it need not hear of a message's end at once. But of the packets
+  // behind a gap, by which it finds a loss.
+  return received_.size() > 1 && header.packet_number - received_.back().begin < first_packet_threshold;
 }
 
 bool Connection::opens(const wire::Frame& frame) {

@@ -258,6 +258,8 @@ class alignas(64) Connection {
 
   // What arrives.
   static bool opens(const wire::Frame& frame);
+  /// Whether the packet of `header`, which may have `finished` a message, is reason for an acknowledgement at once.
+  [[nodiscard]] bool asks_for_ack(const wire::Header& header, bool finished) const;
   bool on_data(const wire::DataFrame& frame, const wire::Header& header);
   void complete_receive(ReceiveMessage& message, const wire::Header& header);
   void on_ack(const wire::AckFrame& frame, Nanos now);
