@@ -124,6 +124,8 @@ Plan make_plan(const TestbedArguments& arguments) {
     // The policies that mltcp gen is told of: under "priority" the switch has a queue for each.
     for (std::size_t i = 0; i < arguments.gen.size(); ++i) {
       const std::string& word = arguments.gen[i];
+      if (word == "--json" || word.starts_with("--json="))
+        throw InputError("--json behind \"--\": put it before that; mltcp testbed adds what its switches counted");
       const bool apart = word == "--policy" && i + 1 < arguments.gen.size();
       if ((apart                           ? arguments.gen[i + 1]
            : word.starts_with("--policy=") ? word
@@ -260,17 +262,45 @@ class Testbed {
       status = arguments_.hosts ? (arguments_.command ? run_command() : 0) : run_experiment();
       if (status == 0 && (arguments_.shell || arguments_.keep)) stay();
     } catch (const Stopped&) {
-      if (!staying_) throw;
+      if (!staying_) {
+        rescue();
+        throw;
+      }
+    } catch (const RunError&) {
+      rescue();
+      throw;
     }
-    programs_.ignore_stop();
-    for (const auto number : hosts_) programs_.end(number, milliseconds(3000));
-    for (const auto number : switches_) programs_.end(number, milliseconds(5000));
+    end_all();
     if (status != 2) summarise();  // after wrong usage there is nothing to tell
-    if (status == 0 && arguments_.json && !arguments_.hosts) write_results();
+    if (status != 2 && has_results(status == 0)) write_results();
     return status;
   }
 
  private:
+  void end_all() {
+    programs_.ignore_stop();
+    if (coordinating_) programs_.end(*coordinating_, milliseconds(5000));
+    for (const auto number : hosts_) programs_.end(number, milliseconds(3000));
+    for (const auto number : switches_) programs_.end(number, milliseconds(5000));
+  }
+
+  /// Whether there are results to write; those of policies that had been run before a failure may be `needed` or not.
+  [[nodiscard]] bool has_results(bool needed) const {
+    return arguments_.json && !arguments_.hosts && (needed || read_json(folder_ / "results.json").is_object());
+  }
+
+  /// The results of policies that had been run when it failed, or when the user had enough.
+  void rescue() {
+    try {
+      end_all();
+      if (!has_results(false)) return;
+      summarise();
+      write_results();
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "mltcp: warning: results of policies that had been run could not be kept: {}\n", error.what());
+    }
+  }
+
   void stage(const std::string& text) const {
     if (isatty(STDERR_FILENO) == 0) return;
     const double seconds = std::chrono::duration<double>(steady_clock::now() - begun_).count();
@@ -342,7 +372,8 @@ class Testbed {
                         .log = {},
                         .output_is_error = out_ == stderr,
                         .environment = environment_};
-    const auto coordinating = programs_.start(std::move(coordinator));
+    const Programs::Number coordinating = programs_.start(std::move(coordinator));
+    coordinating_ = coordinating;
     for (std::size_t i = 0; i < plan_.layout.hosts.size(); ++i) {
       const std::uint32_t host = plan_.layout.hosts[i];
       Program program{.name = fmt::format("host {}", host),
@@ -562,6 +593,7 @@ class Testbed {
   std::vector<std::pair<std::string, std::string>> environment_;
   std::vector<Programs::Number> switches_;
   std::vector<Programs::Number> hosts_;
+  std::optional<Programs::Number> coordinating_;
   Json switched_ = Json::array();
   bool staying_ = false;
   steady_clock::time_point begun_ = steady_clock::now();

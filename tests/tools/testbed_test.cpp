@@ -215,6 +215,7 @@ TEST_F(TestbedCommand, bad_input__is_refused_in_one_line) {
   EXPECT_THAT(refusal({"e.toml", "--rate", "1Gbps"}), HasSubstr("--rate is for --hosts"));
   EXPECT_THAT(refusal({"e.toml", "--command", "true"}), HasSubstr("--command is for --hosts"));
   EXPECT_THAT(refusal({"e.toml", "--device", "tap"}), HasSubstr("--device"));
+  EXPECT_THAT(refusal({"e.toml", "--", "--json", "x"}), HasSubstr("put it before that"));
   EXPECT_THAT(refusal({"e.toml", "--json", "/nosuch/folder/x.json", "--device", "af_packet"}),
               HasSubstr("/nosuch/folder"));
 }
@@ -386,6 +387,22 @@ TEST_F(TestbedCommand, signals_that_ask__end_it_with_what_was_counted) {
     EXPECT_THAT(run.out(), HasSubstr("output to")) << signal;
     EXPECT_TRUE(fs::is_empty(folder_ / "tmp")) << signal;
   }
+}
+
+TEST_F(TestbedCommand, interrupted_experiment__keeps_the_policies_that_had_been_run) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  Started run = start(
+      {"e.toml", "--device", "af_packet", "--json", "r.json", "--", "--policy", "fair,static", "--iterations", "40"});
+  ASSERT_TRUE(soon([&] { return (run.out() + run.err()).find("policy static") != std::string::npos || !run.runs(); }))
+      << run.err();
+  ASSERT_TRUE(run.runs()) << run.err();
+  kill(run.process(), SIGINT);
+  EXPECT_EQ(run.finish(), 1);
+  const auto results = nlohmann::json::parse(content(folder_ / "r.json"));
+  ASSERT_EQ(results["runs"].size(), 1U);
+  EXPECT_EQ(results["runs"][0]["policy"], "fair");
+  EXPECT_EQ(results["runs"][0]["links"].size(), 3U);
+  EXPECT_EQ(results["switches"].size(), 1U);
 }
 
 TEST_F(TestbedCommand, switch_that_dies__ends_it_all) {
