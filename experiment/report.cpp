@@ -392,12 +392,14 @@ std::string link_table(const View& view) {
   bool verified = false;
   bool stalls = false;
   bool named = false;
+  bool bandwidths = false;
   for (const Run& run : view.results.runs) {
     stalls |= run.stalls.has_value();
     named |= !run.bottleneck.name.empty();
     for (const JobResult& job : run.jobs) {
       shifts |= job.time_shift.count > 0;
       verified |= job.verified_messages + job.checksum_errors > 0;
+      bandwidths |= !job.bus_bandwidth.is_zero();
     }
   }
   std::vector<const char*> columns = {"Policy",    "Link used", "Bursts overlap", "Overlap, 2nd half",
@@ -406,6 +408,7 @@ std::string link_table(const View& view) {
   if (verified) columns.push_back("Damaged / checked messages");
   if (stalls) columns.push_back("Machine stalls: longest, all");
   if (named) columns.push_back("Busiest shared link");
+  if (bandwidths) columns.push_back("Bus bandwidth");
   std::string out = "<table class=\"cards numbers\"><caption>The link and the transport</caption><thead><tr>";
   for (const char* column : columns) out += fmt::format("<th scope=\"col\">{}</th>", column);
   out += "</tr></thead>\n<tbody>";
@@ -417,12 +420,18 @@ std::string link_table(const View& view) {
     std::uint64_t checked = 0;
     std::uint64_t damaged = 0;
     std::vector<std::string> shift_texts;
+    std::vector<std::string> bandwidth_texts;
+    std::uint64_t dropped = 0;  // on all links
+    for (const auto& link : run.links) dropped += link.dropped_packets;
     for (const JobResult& job : run.jobs) {
       retransmitted += job.retransmitted_packets;
       checked += job.verified_messages;
       damaged += job.checksum_errors;
       if (job.time_shift.count > 0) {
         shift_texts.push_back(fmt::format("{} {}", escaped(job.name), view.unit.text(job.time_shift)));
+      }
+      if (!job.bus_bandwidth.is_zero()) {
+        bandwidth_texts.push_back(fmt::format("{} {}", escaped(job.name), to_text(job.bus_bandwidth)));
       }
     }
     out += fmt::format("<tr class=\"first\"><th scope=\"row\"><span class=\"name\">{}</span></th>",
@@ -431,7 +440,9 @@ std::string link_table(const View& view) {
     out += cell(columns[1], of_link(percent_text(run.bottleneck.utilization)));
     out += cell(columns[2], all ? percent_text(*all) : "–") + cell(columns[3], later ? percent_text(*later) : "–");
     out += cell(columns[4], of_link(count_text(run.bottleneck.ecn_marked_packets)));
-    out += cell(columns[5], of_link(count_text(run.bottleneck.dropped_packets))) +
+    const std::string elsewhere =
+        dropped > run.bottleneck.dropped_packets ? fmt::format(", {} on all links", count_text(dropped)) : "";
+    out += cell(columns[5], of_link(count_text(run.bottleneck.dropped_packets) + elsewhere)) +
            cell(columns[6], count_text(retransmitted));
     out += cell(columns[7], of_link(bytes_text(run.bottleneck.max_queue_bytes)));
     if (shifts) out += cell("Time shifts", shift_texts.empty() ? "none" : listed(shift_texts));
@@ -444,6 +455,7 @@ std::string link_table(const View& view) {
                                                : "–");
     }
     if (named) out += cell("Busiest shared link", run.bottleneck.name.empty() ? "–" : escaped(run.bottleneck.name));
+    if (bandwidths) out += cell("Bus bandwidth", bandwidth_texts.empty() ? "–" : listed(bandwidth_texts));
     out += "</tr>\n";
   }
   return out + "</tbody></table>";

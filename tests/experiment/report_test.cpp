@@ -226,6 +226,21 @@ TEST(Report, topology__names_the_link_that_is_drawn) {
   EXPECT_THAT(visible(two_jobs_page()), Not(HasSubstr("Busiest shared link")));
 }
 
+TEST(Report, links_and_collectives__have_their_drops_and_bandwidths) {
+  Results results = two_jobs();
+  EXPECT_THAT(render_report(results), Not(HasSubstr("on all links")));
+  EXPECT_THAT(render_report(results), Not(HasSubstr("Bus bandwidth")));
+  auto& run = results.runs[0];
+  run.bottleneck.dropped_packets = 5;
+  run.links.resize(2);
+  run.links[0].dropped_packets = 5;
+  run.links[1].dropped_packets = 6;
+  run.jobs[0].bus_bandwidth = Rate(87'000'000);
+  const std::string page = render_report(results);
+  EXPECT_THAT(page, HasSubstr("5, 11 on all links"));
+  EXPECT_THAT(page, HasSubstr("87 Mbps"));
+}
+
 TEST(Report, same_policy_twice__told_apart) {
   Results results = two_jobs();
   results.runs[1].policy = "fair";
