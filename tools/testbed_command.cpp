@@ -523,8 +523,8 @@ class Testbed {
     Json links = Json::array();
     const Json* busiest = nullptr;
     for (const Json& one : switched_) {
-      const auto& made = plan_.layout.switches[one["number"].get<std::size_t>()];
-      const auto times = one["series"]["time_ns"].get<std::vector<std::int64_t>>();
+      const auto& made = plan_.layout.switches[one.at("number").get<std::size_t>()];
+      const auto times = one.at("series").at("time_ns").get<std::vector<std::int64_t>>();
       // The last entry before the run, during which hosts were connected and silent, and the first one behind it.
       const auto after = std::upper_bound(times.begin(), times.end(), from);
       const std::size_t first = after == times.begin() ? 0 : static_cast<std::size_t>(after - times.begin()) - 1;
@@ -532,7 +532,7 @@ class Testbed {
       if (times.empty() || seconds <= 0) continue;
       const std::size_t last = std::min(static_cast<std::size_t>(behind - times.begin()), times.size() - 1);
       for (std::size_t p = 0; p < made.ports.size(); ++p) {
-        const Json& counts = one["series"]["ports"][p];
+        const Json& counts = one.at("series").at("ports").at(p);
         const auto grown = [&](const char* key) {
           return counts[key][last].get<std::uint64_t>() - counts[key][first].get<std::uint64_t>();
         };

@@ -449,93 +449,74 @@ Pair outlive(const std::string& kind) {
 TEST(Port, af_packet__outlives_a_peer_that_dies_mid_message) { EXPECT_PLAYED(outlive("af_packet")); }
 TEST(Port, af_xdp__outlives_a_peer_that_dies_mid_message) { EXPECT_PLAYED(outlive("af_xdp")); }
 
+constexpr std::size_t kShared = 20;  // messages to each of two shards
+
+/// Sends them, from two shards of one thread, each to the other end's other one.
+std::string send_to_two(const Channel& other) {
+  Station here({.queues = 2}, "ve0", 1);
+  std::vector<std::unique_ptr<Client>> clients;
+  for (std::uint16_t i = 0; i < 2; ++i) {
+    Address to = host(2);
+    to.port = static_cast<std::uint16_t>(to.port + 1 - i);
+    clients.push_back(std::make_unique<Client>(here.place.io(i), to, kShared, 1 << 18));
+    here.attach(*clients.back(), i);
+  }
+  if (!other.hears('r')) return "the other end did not start";
+  const bool done = here.run(other, [&] { return clients[0]->is_done() && clients[1]->is_done(); });
+  if (done && clients[0]->sent == kShared && clients[1]->sent == kShared) return "";
+  return fmt::format("{} and {} of {} sent", clients[0]->sent, clients[1]->sent, kShared);
+}
+
 Pair share() {
-  const Setting setting{.queues = 2};
-  constexpr std::size_t kCount = 20;
-  return play(
-      [&](const Channel& other) -> std::string {
-        Station here(setting, "ve0", 1);
-        std::vector<std::unique_ptr<Client>> clients;
-        for (std::uint16_t i = 0; i < 2; ++i) {
-          Address to = host(2);
-          to.port = static_cast<std::uint16_t>(to.port + 1 - i);
-          clients.push_back(std::make_unique<Client>(here.place.io(i), to, kCount, 1 << 18));
-          here.attach(*clients.back(), i);
-        }
-        if (!other.hears('r')) return "the other end did not start";
-        const bool done = here.run(other, [&] { return clients[0]->is_done() && clients[1]->is_done(); });
-        if (!done || clients[0]->sent != kCount || clients[1]->sent != kCount) {
-          return fmt::format("{} and {} of {} sent", clients[0]->sent, clients[1]->sent, kCount);
-        }
-        return "";
-      },
-      [&](const Channel& other) -> std::string {
-        Station here(setting, "ve1", 2);
-        Server first(here.place.io(0), kCount, 1 << 18);
-        Server second(here.place.io(1), kCount, 1 << 18);
-        here.attach(first, 0);
-        here.attach(second, 1);
-        other.tell('r');
-        if (!here.run(other, [&] { return first.is_done() && second.is_done(); })) {
-          return fmt::format("{} and {} of {} received", first.received, second.received, kCount);
-        }
-        const auto& a = here.place.io(0).counters();
-        const auto& b = here.place.io(1).counters();
-        if (first.wrong + second.wrong != 0) return "messages have other bytes";
-        if (a.handover_full + b.handover_full != 0) return "packets were lost between shards";
-        const auto all_taken = [&] { return a.handed_over + b.handed_over == a.taken_over + b.taken_over; };
-        if (!here.loop.run(here.loop.now() + 2_s, all_taken)) return "packets vanished between shards";
-        // Neighbours' answers come in one queue, and both shards needed them.
-        if (a.handed_over + b.handed_over == 0) return "nothing was handed over";
-        return "";
-      });
+  return play(send_to_two, [&](const Channel& other) -> std::string {
+    Station here({.queues = 2}, "ve1", 2);
+    Server first(here.place.io(0), kShared, 1 << 18);
+    Server second(here.place.io(1), kShared, 1 << 18);
+    here.attach(first, 0);
+    here.attach(second, 1);
+    other.tell('r');
+    if (!here.run(other, [&] { return first.is_done() && second.is_done(); })) {
+      return fmt::format("{} and {} of {} received", first.received, second.received, kShared);
+    }
+    const auto& a = here.place.io(0).counters();
+    const auto& b = here.place.io(1).counters();
+    if (first.wrong + second.wrong != 0) return "messages have other bytes";
+    if (a.handover_full + b.handover_full != 0) return "packets were lost between shards";
+    const auto all_taken = [&] { return a.handed_over + b.handed_over == a.taken_over + b.taken_over; };
+    if (!here.loop.run(here.loop.now() + 2_s, all_taken)) return "packets vanished between shards";
+    // Neighbours' answers come in one queue, and both shards needed them.
+    if (a.handed_over + b.handed_over == 0) return "nothing was handed over";
+    return "";
+  });
 }
 
 /// The same, with a thread for each of the receiver's shards: what comes in the wrong queue changes threads.
 Pair share_between_threads() {
   const std::vector<unsigned> cpus = usable_cpus();
   if (cpus.size() < 2) return {"skip: threads of their own need two CPUs", "skip: threads of their own need two CPUs"};
-  constexpr std::size_t kCount = 20;
-  return play(
-      [&](const Channel& other) -> std::string {
-        Station here({.queues = 2}, "ve0", 1);
-        std::vector<std::unique_ptr<Client>> clients;
-        for (std::uint16_t i = 0; i < 2; ++i) {
-          Address to = host(2);
-          to.port = static_cast<std::uint16_t>(to.port + 1 - i);
-          clients.push_back(std::make_unique<Client>(here.place.io(i), to, kCount, 1 << 18));
-          here.attach(*clients.back(), i);
-        }
-        if (!other.hears('r')) return "the other end did not start";
-        const bool done = here.run(other, [&] { return clients[0]->is_done() && clients[1]->is_done(); });
-        if (!done || clients[0]->sent != kCount || clients[1]->sent != kCount) {
-          return fmt::format("{} and {} of {} sent", clients[0]->sent, clients[1]->sent, kCount);
-        }
-        return "";
-      },
-      [&](const Channel& other) -> std::string {
-        Station here({.queues = 2, .cores = fmt::format("{},{}", cpus[0], cpus[1])}, "ve1", 2);
-        PortLoop second_loop(here.eal, Idle::sleep);
-        Server first(here.place.io(0), kCount, 1 << 18);
-        Server second(here.place.io(1), kCount, 1 << 18);
-        here.attach(first, 0);
-        second_loop.attach(here.place, here.place.io(1), second);
-        second_loop.launch(1, here.loop.now() + kPatience + kPatience);
-        other.tell('r');
-        const bool done = here.run(other, [&] { return first.is_done(); });
-        second_loop.request_stop();
-        second_loop.wait();
-        const auto& a = here.place.io(0).counters();
-        const auto& b = here.place.io(1).counters();
-        if (!done || !second.is_done()) {
-          return fmt::format("{} and {} of {} received; {} and {} packets, {} and {} handed over, {} and {} not taken",
-                             first.received, second.received, kCount, a.received_packets, b.received_packets,
-                             a.handed_over, b.handed_over, a.handover_full, b.handover_full);
-        }
-        if (first.wrong + second.wrong != 0) return "messages have other bytes";
-        if (a.handed_over + b.handed_over == 0) return "nothing was handed over";
-        return "";
-      });
+  return play(send_to_two, [&](const Channel& other) -> std::string {
+    Station here({.queues = 2, .cores = fmt::format("{},{}", cpus[0], cpus[1])}, "ve1", 2);
+    PortLoop second_loop(here.eal, Idle::sleep);
+    Server first(here.place.io(0), kShared, 1 << 18);
+    Server second(here.place.io(1), kShared, 1 << 18);
+    here.attach(first, 0);
+    second_loop.attach(here.place, here.place.io(1), second);
+    second_loop.launch(1, here.loop.now() + kPatience + kPatience);
+    other.tell('r');
+    const bool done = here.run(other, [&] { return first.is_done(); });
+    second_loop.request_stop();
+    second_loop.wait();
+    const auto& a = here.place.io(0).counters();
+    const auto& b = here.place.io(1).counters();
+    if (!done || !second.is_done()) {
+      return fmt::format("{} and {} of {} received; {} and {} packets, {} and {} handed over, {} and {} not taken",
+                         first.received, second.received, kShared, a.received_packets, b.received_packets,
+                         a.handed_over, b.handed_over, a.handover_full, b.handover_full);
+    }
+    if (first.wrong + second.wrong != 0) return "messages have other bytes";
+    if (a.handed_over + b.handed_over == 0) return "nothing was handed over";
+    return "";
+  });
 }
 
 TEST(Port, af_packet__gives_each_shard_its_packets) { EXPECT_PLAYED(share()); }
