@@ -114,9 +114,20 @@ void Aggressiveness::validate() const {
   }
   check(0);
   check(1);
-  // A parabola may dip between the ends.
-  const double vertex = form_ == Form::polynomial && c_ != 0 ? -b_ / (2 * c_) : 0;
-  if (vertex > 0 && vertex < 1) check(vertex);
+  check(vertex());
+}
+
+// A parabola may dip between the ends.
+double Aggressiveness::vertex() const {
+  const double x = form_ == Form::polynomial && c_ != 0 ? -b_ / (2 * c_) : 0;
+  return x > 0 && x < 1 ? x : 0;
+}
+
+double Aggressiveness::least() const {
+  const Aggressiveness& f = *this;
+  double least = std::min({f(0), f(1), f(vertex())});
+  for (std::size_t i = 0; i < count_; ++i) least = std::min(least, points_[i].gain);
+  return least;
 }
 
 }  // namespace mltcp::cc

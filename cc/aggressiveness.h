@@ -40,6 +40,9 @@ class Aggressiveness {
     return interpolate(x);
   }
 
+  /// The least F(x) for x in [0, 1].
+  [[nodiscard]] double least() const;
+
   /// For another process, exactly: "polynomial 0.25 1.75 0". from_text() throws InputError for other text, and what
   /// validate() throws.
   [[nodiscard]] std::string text() const;
@@ -51,6 +54,8 @@ class Aggressiveness {
  private:
   enum class Form : std::uint8_t { polynomial, reciprocal, table };
   [[nodiscard]] double interpolate(double x) const;
+  /// Where a parabola turns, if that is between 0 and 1; 0 otherwise.
+  [[nodiscard]] double vertex() const;
 
   Form form_ = Form::polynomial;
   std::uint8_t count_ = 0;

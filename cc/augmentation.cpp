@@ -22,6 +22,7 @@ Augmentation Augmentation::mltcp(const Aggressiveness& function) {
   Augmentation a;
   a.iteration_aware_ = true;
   a.function_ = function;
+  a.inverse_least_ = 1 / function.least();
   return a;
 }
 

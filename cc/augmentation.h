@@ -77,6 +77,11 @@ class Augmentation {
   [[nodiscard]] double gain() const {
     return iteration_aware_ && tracker.known() ? function_(tracker.bytes_ratio()) : constant_;
   }
+  /// The same as a multiple of the least gain of an iteration, 1 or more, for algorithms with
+  /// Capabilities::timed_increase. A constant gain is what it is.
+  [[nodiscard]] double gain_over_least() const {
+    return iteration_aware_ && tracker.known() ? function_(tracker.bytes_ratio()) * inverse_least_ : constant_;
+  }
   /// Whether the gain depends on progress.
   [[nodiscard]] bool iteration_aware() const { return iteration_aware_; }
   /// The gain at that share of an iteration's bytes, from 0 to 1, whatever the tracker says.
@@ -89,6 +94,7 @@ class Augmentation {
   bool iteration_aware_ = false;
   bool scale_decrease_ = false;
   double constant_ = 1.0;
+  double inverse_least_ = 1.0;  ///< of function_
   Aggressiveness function_;
 };
 

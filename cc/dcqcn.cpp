@@ -42,6 +42,7 @@ void Dcqcn::start(const PathInfo& path, Output& out) {
 }
 
 void Dcqcn::on_ack(const AckSample& ack, Output& out) {
+  advance(ack.now);
   gain_ = ack.gain;
   smoothed_rtt_ns_ = static_cast<double>(ack.smoothed_rtt.count);
   if (ack.ce_packets > 0) notify(ack.now, ack.decrease_gain);
@@ -62,27 +63,43 @@ void Dcqcn::on_congestion(const CongestionEvent& event, Output& out) {
 void Dcqcn::on_timeout(Nanos now, Output& out) {
   current_rate_ = target_rate_ = min_rate_;
   alpha_ = 1;
+  alpha_at_start_ = deferred_ = false;
   notified_ = now;
   restart_increase(now);
   write(out);
 }
 
 void Dcqcn::on_timer(Nanos now, Output& out) {
-  // A late call makes up for what it missed.
-  while (increase_due_ <= now) {
-    increase_due_ += increase_interval_;
-    ++timer_steps_;
-    increase();
-  }
+  advance(now);
   write(out);
 }
 
-void Dcqcn::notify(Nanos now, double decrease_gain) {
-  if (!notified_.is_never()) {
-    const Nanos since = now - notified_;
-    if (since < notification_interval_) return;
-    alpha_ *= std::pow(1 - g_, static_cast<double>(since.count / alpha_interval_.count));  // equation 2
+// What was due until now, in its order: a late call makes up for what it missed.
+void Dcqcn::advance(Nanos now) {
+  for (;;) {
+    const Nanos deferred = deferred_due();
+    if (std::min(deferred, increase_due_) > now) return;
+    if (deferred <= increase_due_) {
+      notify(deferred, decrease_gain_);
+    } else {
+      increase_due_ += increase_interval_;
+      ++timer_steps_;
+      increase();
+    }
   }
+}
+
+void Dcqcn::notify(Nanos now, double decrease_gain) {
+  decrease_gain_ = decrease_gain;
+  if (!notified_.is_never() && now - notified_ < notification_interval_) {
+    deferred_ = true;
+    return;
+  }
+  if (alpha_at_start_)
+    alpha_ = 1;
+  else
+    alpha_ *= std::pow(1 - g_, static_cast<double>((now - notified_).count / alpha_interval_.count));  // equation 2
+  alpha_at_start_ = deferred_ = false;
   notified_ = now;
   // Equation 1.
   target_rate_ = current_rate_;
@@ -114,7 +131,7 @@ void Dcqcn::increase() {
 void Dcqcn::write(Output& out) const {
   out.pacing_rate = Rate(static_cast<std::uint64_t>(std::max(current_rate_, 1.0)));
   out.cwnd_bytes = std::max(2 * target_rate_ / 8e9 * smoothed_rtt_ns_, window_floor_);
-  out.timer = increase_due_;
+  out.timer = std::min(increase_due_, deferred_due());
 }
 
 }  // namespace mltcp::cc

@@ -3,12 +3,20 @@
 // they come, and a timer and a byte counter bring it back, in steps of three kinds.
 //
 // Where the parts are:
-// - The notification point (section 3.1) sends a flow at most one notification per N. In this transport the receiver
-//   echoes exact counts of marked packets in its acknowledgements, more than a notification says, so its rule is
-//   applied where the counts arrive: marks are a notification if the last one is N or longer ago.
+// - The notification point (section 3.1) tells a flow of a mark at once, and then at most once per N: at the end of
+//   each N if any packet was marked in it. In this transport the receiver echoes exact counts of marked packets in its
+//   acknowledgements, more than a notification says, so its rule is applied where the counts arrive: what is marked
+//   within N of a notification makes another one when N is over.
 // - The byte counter counts bytes as they are acknowledged, a round trip after they were sent.
 // - The alpha timer needs no wake-up: the periods K that passed are made up for when alpha is used next. The timer of
 //   the increases runs only while there is something to increase. A flow at line rate asks for no timer at all.
+// - Fast recovery are the first F steps after a cut, additive increase follows. The text of section 3.1 says so ("F = 5
+//   successive iterations"), and QCN, where it comes from, does it. The paper's figure of the states compares with < F,
+//   which is the same if the step is counted after it is taken; here it is counted before.
+// - The flow of the paper begins, sends what it has, and ends. A connection sends one burst after the other, so a burst
+//   after an idle time is a flow that begins: alpha is 1 until its first notification. Were it what is left from the
+//   burst before, next to nothing after a job's compute time, a job that begins at line rate would not give way to one
+//   in the middle of its burst for some 1/g notifications, the opposite of what MLTCP is for (docs/results.md).
 //
 // DCQCN expects a fabric that loses nothing. A loss nevertheless is the strongest sign of congestion there is, so an
 // episode of losses is a notification, and persistent congestion, when nothing got through for several timeouts, cuts
@@ -16,8 +24,8 @@
 // window is a safety bound of two round trips at the target rate, which is the rate before the latest cut: it bounds
 // what a path that stopped (or a pause of its flow control, PFC) can have in flight, and is not reached otherwise.
 //
-// With a gain F the steps R_AI and R_HAI are multiplied by it (arXiv 2402.09589, section 3). Steps of the timer use the
-// gain of the latest acknowledgement.
+// With a gain F the steps R_AI and R_HAI are multiplied by it (arXiv 2402.09589, section 3), as a multiple of the
+// least F: Capabilities::timed_increase says why. Steps of the timer use the gain of the latest acknowledgement.
 #pragma once
 
 #include "mltcp/cc/algorithm.h"
@@ -27,7 +35,8 @@ namespace mltcp::cc {
 class Dcqcn {
  public:
   static constexpr std::string_view name = "dcqcn";
-  static constexpr Capabilities capabilities{.needs_ecn = true, .needs_timer = true, .rate_based = true};
+  static constexpr Capabilities capabilities{
+      .needs_ecn = true, .needs_timer = true, .rate_based = true, .timed_increase = true};
 
   void start(const PathInfo& path, Output& out);
   void on_ack(const AckSample& ack, Output& out);
@@ -36,11 +45,15 @@ class Dcqcn {
   /// Nothing: fast recovery is back at the rate before the cut within a few steps.
   void on_spurious_congestion(Nanos, Output&) {}
   void on_timer(Nanos now, Output& out);
-  /// Nothing: the timer has brought the rate back, and alpha falls while nothing is sent, as in the paper.
-  void on_idle_restart(Nanos, Output&) {}
+  /// A flow begins: see above. The rate is what the timer has brought it back to.
+  void on_idle_restart(Nanos, Output&) { alpha_at_start_ = true; }
 
  private:
+  void advance(Nanos now);
   void notify(Nanos now, double decrease_gain);
+  [[nodiscard]] Nanos deferred_due() const {
+    return deferred_ ? notified_ + notification_interval_ : Nanos::never();
+  }
   void restart_increase(Nanos now);
   void increase();
   void write(Output& out) const;
@@ -50,12 +63,15 @@ class Dcqcn {
   double current_rate_ = 0;  ///< R_C
   double target_rate_ = 0;   ///< R_T
   double alpha_ = 1;
+  bool alpha_at_start_ = true;  ///< no notification since the flow began: alpha is 1
+  bool deferred_ = false;       ///< marked since the latest notification: another one is due when N is over
   Nanos notified_ = Nanos::never();  ///< time of the latest notification
   Nanos increase_due_ = Nanos::never();
   Bytes bytes_ = 0;  ///< of the byte counter's current step
   std::uint32_t timer_steps_ = 0;
   std::uint32_t byte_steps_ = 0;
   double gain_ = 1;
+  double decrease_gain_ = 1;  ///< of the latest marks, or the latest loss
   double window_floor_ = 0;
   double smoothed_rtt_ns_ = 0;
 

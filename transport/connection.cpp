@@ -589,8 +589,10 @@ void Connection::end_of_batch(Nanos now) {
   sample.round_count = rounds_;
   sample.in_recovery = largest_acked < recovery_until_;
   if (job_ != no_job) {
-    sample.gain = links_->jobs[job_].augmentation.gain();
-    sample.decrease_gain = links_->jobs[job_].augmentation.decrease_gain();
+    const cc::Augmentation& augmentation = links_->jobs[job_].augmentation;
+    sample.gain = controller_.algorithm().capabilities.timed_increase ? augmentation.gain_over_least()
+                                                                      : augmentation.gain();
+    sample.decrease_gain = augmentation.decrease_gain();
   }
   controller_.on_ack(sample);
   if (!sample.delivery_rate.is_zero()) {

@@ -172,6 +172,21 @@ class Parser {
   // columns of a layer that it was never meant to have.
   void refuse_foreign_format() const {
     const Line& line = lines_[0];
+    // What lies beside a trace (networks, cost models, communicators) is YAML, often behind comments, whose words would
+    // be counted as columns.
+    const auto is_comment = [](const Line& each) { return each.tokens[0].starts_with('#'); };
+    const auto content = std::find_if_not(lines_.begin(), lines_.end(), is_comment);
+    const auto is_yaml = [](std::string_view token) {
+      return token == "---" || (token.ends_with(':') && std::isalnum(static_cast<unsigned char>(token[0])) != 0);
+    };
+    if (content != lines_.end() && is_yaml(content->tokens[0]))
+      fail(content->number, "layer",
+           fmt::format("the line begins with {}, so this is YAML, as files about the network beside a trace are",
+                       in_quotes(content->tokens[0])),
+           "give the trace itself, in the 12-column text format of ASTRA-sim 1.0, SimAI and AICB");
+    if (is_comment(line))
+      fail(line.number, "layer", fmt::format("the line begins with {}, and a trace has no comments", in_quotes("#")),
+           "remove the comments, or give a trace in the 12-column text format of ASTRA-sim 1.0, SimAI and AICB");
     if (line.tokens.size() >= kColumns - 2) return;  // a layer, perhaps with a slip in it
     const bool count_follows = lines_.size() > 1 && lines_[1].tokens.size() == 1 && all_digits(lines_[1].tokens[0]);
     if (count_follows)

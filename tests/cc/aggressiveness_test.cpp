@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <limits>
 #include <string>
 #include <vector>
@@ -75,6 +76,15 @@ TEST(Aggressiveness, validate__looks_between_the_ends) {
   // The points are above 0 at 0 and 1, and not in between.
   const std::vector<Point> dip{{0, 1}, {0.5, -0.1}, {1, 1}};
   EXPECT_THROW(Aggressiveness::table(dip).validate(), InputError);
+}
+
+TEST(Aggressiveness, least__is_that_of_the_whole_iteration) {
+  for (const char* name : {"F1", "F2", "F3", "F4", "F5", "F6"})
+    EXPECT_DOUBLE_EQ(Aggressiveness::named(name).least(), 0.25) << name;
+  EXPECT_DOUBLE_EQ(Aggressiveness(0, 3).least(), 3.0);
+  EXPECT_DOUBLE_EQ(Aggressiveness::from_text("polynomial 1 -2 2").least(), 0.5) << "between the ends";
+  const std::array<Aggressiveness::Point, 3> points{{{0, 1}, {0.3, 0.125}, {1, 2}}};
+  EXPECT_DOUBLE_EQ(Aggressiveness::table(points).least(), 0.125);
 }
 
 TEST(Aggressiveness, table__is_straight_between_its_points) {

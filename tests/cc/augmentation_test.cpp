@@ -102,6 +102,22 @@ TEST(Augmentation, gain__mltcp_follows_the_ratio) {
   EXPECT_EQ(aware.gain(), 1.0);
 }
 
+TEST(Augmentation, gain_over_least__is_one_or_more_and_keeps_ratios) {
+  Augmentation aware = Augmentation::mltcp({});
+  EXPECT_EQ(aware.gain_over_least(), 1.0) << "unknown size: plain";
+  aware.tracker.begin_iteration(1000);
+  EXPECT_DOUBLE_EQ(aware.gain_over_least(), 1.0);
+  aware.tracker.on_delivered(500);
+  EXPECT_DOUBLE_EQ(aware.gain_over_least(), 4.5);
+  aware.tracker.on_delivered(500);
+  EXPECT_DOUBLE_EQ(aware.gain_over_least(), 8.0);
+  aware.tracker.begin_iteration(0);
+  EXPECT_EQ(aware.gain_over_least(), 1.0);
+  Augmentation weighted = Augmentation::constant(0.5);
+  weighted.tracker.begin_iteration(1000);
+  EXPECT_EQ(weighted.gain_over_least(), 0.5);
+}
+
 TEST(Augmentation, constant__refuses_what_is_no_weight) {
   for (const double gain : {0.0, -1.0, infinity, not_a_number})
     EXPECT_THROW(Augmentation::constant(gain), InputError) << gain;

@@ -74,11 +74,12 @@ TEST(Dcqcn, start__at_line_rate_without_a_timer) {
   EXPECT_TRUE(flow.controller.algorithm().capabilities.needs_ecn);
   EXPECT_TRUE(flow.controller.algorithm().capabilities.needs_timer);
   EXPECT_TRUE(flow.controller.algorithm().capabilities.rate_based);
+  EXPECT_TRUE(flow.controller.algorithm().capabilities.timed_increase);
 }
 
 TEST(Dcqcn, notification__cuts_by_half_of_alpha_which_then_grows) {
   // Equation 1, three times at the shortest interval, and once more after two periods K (equation 2).
-  Driver flow(only_timer());
+  Driver flow(only_bytes());
   double alpha = 1;
   double rate = line;
   for (const Nanos wait : {0_us, 50_us, 50_us, 115_us}) {
@@ -123,16 +124,81 @@ TEST(Dcqcn, alpha__falls_by_elapsed_periods_as_step_by_step) {
   }
 }
 
-TEST(Dcqcn, notification__at_most_one_per_interval) {
+TEST(Dcqcn, notification__marks_within_an_interval_make_one_at_its_end) {
   Driver flow(only_bytes());
   flow.notify();
-  const double once = flow.rate();
-  flow.now += 49'999_ns;
+  const Nanos first = flow.now;
+  for (const Nanos wait : {1_ns, 30_us, 19'998_ns}) {
+    flow.now += wait;
+    flow.notify();
+    EXPECT_EQ(flow.rate(), line / 2);
+  }
+  ASSERT_EQ(flow.timer(), first + 50_us);
+  flow.tick();
+  EXPECT_NEAR(flow.rate(), line / 4, rounding);
+  EXPECT_EQ(flow.timer(), first + 50_us + Nanos(100'000'000'000)) << "nothing was marked since";
+  flow.now += 60_us;
+  flow.ack(1000);
+  EXPECT_NEAR(flow.rate(), line / 4, rounding);
+}
+
+TEST(Dcqcn, notification__that_is_due_comes_before_later_acknowledgements_and_after_earlier_steps) {
+  // Without a call of the timer: the acknowledgement finds it due, and its own mark is in the next interval.
+  Driver flow(only_bytes());
   flow.notify();
-  EXPECT_EQ(flow.rate(), once);
-  flow.now += 1_ns;  // N after the one that counted, not after the one that did not
+  flow.now += 10_us;
   flow.notify();
-  EXPECT_LT(flow.rate(), once);
+  flow.now += 45_us;  // 5 us after the interval's end
+  flow.notify();
+  EXPECT_NEAR(flow.rate(), line / 4, rounding);
+  EXPECT_EQ(flow.timer(), flow.now + 45_us);
+  flow.tick();
+  EXPECT_NEAR(flow.rate(), line / 8, line * g);
+  // One late call of the timer does what calls in time would have done, in their order.
+  Parameters often = only_timer();
+  often.dcqcn.increase_interval = 20_us;
+  Driver on_time(often);
+  Driver late(often);
+  for (Driver* each : {&on_time, &late}) {
+    each->notify();
+    each->now += 10_us;
+    each->notify();
+  }
+  for (int i = 0; i < 4; ++i) on_time.tick();  // steps after 20 and 40 us, the cut after 50, a step after 70
+  late.now = on_time.now;
+  late.controller.on_timer(late.now);
+  EXPECT_EQ(late.rate(), on_time.rate());
+  EXPECT_EQ(late.timer(), on_time.timer());
+  EXPECT_NEAR(on_time.rate(), 0.875 * line * 0.75, line * g) << "half of the cut from 7/8 is regained";
+}
+
+TEST(Dcqcn, notification__that_is_deferred_keeps_the_decrease_variant_s_gain) {
+  Driver flow(only_bytes());
+  flow.notify();
+  flow.now += 10_us;
+  flow.ack(1000, 1, 1.0, 2.0);
+  flow.tick();
+  EXPECT_NEAR(flow.rate(), line / 2 * 0.75, rounding);
+}
+
+TEST(Dcqcn, idle_restart__begins_a_flow_with_alpha_one_at_the_rate_it_has) {
+  Driver again(only_bytes());
+  Driver on(only_bytes());
+  for (Driver* flow : {&again, &on}) {
+    flow->notify();
+    flow->now += 100_ms;
+  }
+  again.controller.on_idle_restart(again.now);
+  EXPECT_EQ(again.rate(), line / 2);
+  again.now += 100_ms;  // alpha does not fall before the first notification
+  on.now += 100_ms;
+  again.notify();
+  on.notify();
+  EXPECT_NEAR(again.rate(), line / 4, rounding);
+  EXPECT_GT(on.rate(), 0.499 * line) << "without it alpha would be next to nothing";
+  again.now += 50_us;
+  again.notify();
+  EXPECT_NEAR(again.rate(), line / 8, rounding) << "and has hardly fallen since";
 }
 
 TEST(Dcqcn, notification__sets_the_target_to_the_rate_before_it) {

@@ -1,6 +1,8 @@
 // Jobs: the tag on the wire, progress by delivered bytes over all flows, and the gain that reaches the algorithm.
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "../transport/test_network.h"
 
 namespace mltcp {
@@ -112,6 +114,45 @@ TEST(Job, gain__reaches_the_algorithm) {
   EXPECT_NEAR(plain, 1.0, 0.2);
   EXPECT_NEAR(growth(2.0) / plain, 2.0, 0.15);
   EXPECT_NEAR(growth(0.25) / plain, 0.25, 0.04);
+}
+
+// What DCQCN's rate gains in four of its timer's steps at the beginning of a long iteration, in bit/s.
+double regained(const cc::Augmentation& augmentation) {
+  cc::Parameters parameters;
+  parameters.dcqcn.additive_increase = Rate(5'000'000);
+  parameters.dcqcn.increase_interval = 10_ms;
+  parameters.dcqcn.increase_bytes = 1'000'000'000;
+  ConnectionConfig config;
+  config.congestion_control = "dcqcn";
+  config.parameters = std::make_shared<const cc::Parameters>(parameters);
+  config.ecn = true;
+  config.max_rate = Rate(100'000'000);
+  Pair pair(config, config);
+  const auto [c, s] = pair.connect();
+  const JobId job = pair.c().add_job({.number = 1, .augmentation = augmentation, .max_rate = {}});
+  pair.c().attach(c, job);
+  pair.c().begin_iteration(job, 1'000'000'000'000);
+  EXPECT_EQ(pair.s().receive_virtual(s, 10'000'000, 0), PostResult::ok);
+  pair.run_for(1_ms);
+  pair.logging = false;
+  pair.fate = [marked = 0](const Parsed& packet, Fate& fate) mutable {
+    if (packet.from == 0 && is_data(packet) && marked++ < 4) fate.ecn = Ecn::ce;
+  };
+  const auto message = random_bytes(10'000'000);
+  EXPECT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+  const auto rate = [&, id = c] { return static_cast<double>(pair.c().stats(id).pacing_rate.bits_per_second); };
+  pair.run_for(80_ms);  // four cuts, and fast recovery, are over
+  const double before = rate();
+  EXPECT_LT(before, 50e6);
+  pair.run_for(40_ms);
+  return rate() - before;
+}
+
+TEST(Job, gain__reaches_an_algorithm_of_timed_increases_as_a_multiple_of_the_least) {
+  const double plain = regained(cc::Augmentation());
+  EXPECT_NEAR(plain, 20e6, 2e6);  // the rate follows its target, by half of the distance a step
+  EXPECT_NEAR(regained(cc::Augmentation::mltcp({})) / plain, 1.0, 0.01) << "F is 0.25 there, and is least";
+  EXPECT_NEAR(regained(cc::Augmentation::constant(0.25)) / plain, 0.25, 0.02);
 }
 
 // Two connections of an application that never says where its iterations begin: bursts of 300 kB on one and 200 kB on
