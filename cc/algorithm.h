@@ -29,7 +29,7 @@ struct Capabilities {
   /// Steps up follow a clock and not acknowledgements, so that the time to regain a link that has become free is
   /// inverse to the gain: below 1 it leaves capacity unused, however long the round trip. Such an algorithm gets MLTCP's
   /// gain as a multiple of its least, which is never below 1: shares of jobs are to each other as before, and nobody
-  /// is slower to rise than without MLTCP.
+  /// is slower to rise than without MLTCP. It may also choose its steps by the length of a burst.
   bool timed_increase = false;
 };
 
@@ -70,6 +70,9 @@ struct AckSample {
   bool in_recovery = false;    ///< everything acknowledged was sent before the last congestion response
   double gain = 1.0;           ///< of the increase step; above 0 and finite
   double decrease_gain = 1.0;  ///< for reduction(); above 0 and finite
+  /// What the job's iteration sends from this shard, for algorithms with Capabilities::timed_increase; 0: not known, or
+  /// the gain does not follow iterations.
+  Bytes iteration_bytes = 0;
 };
 
 /// The first sign of congestion in a round trip. The next one is reported only for packets sent after this.

@@ -43,6 +43,8 @@ class IterationTracker {
   /// Iterations begun; 0 before the first.
   [[nodiscard]] std::uint64_t iteration() const { return iteration_; }
   [[nodiscard]] Bytes bytes_sent() const { return bytes_sent_; }
+  /// As far as known; 0 when not.
+  [[nodiscard]] Bytes bytes_per_iteration() const { return bytes_per_iteration_; }
   /// Also false once a learned iteration has outgrown its size: the job is doing something else.
   [[nodiscard]] bool known() const { return bytes_per_iteration_ > 0 && bytes_sent_ <= most_bytes_; }
   /// min(1, bytes sent in the iteration / bytes per iteration), in [0, 1]; 0 while not known.
@@ -81,6 +83,10 @@ class Augmentation {
   /// Capabilities::timed_increase. A constant gain is what it is.
   [[nodiscard]] double gain_over_least() const {
     return iteration_aware_ && tracker.known() ? function_(tracker.bytes_ratio()) * inverse_least_ : constant_;
+  }
+  /// Bytes of an iteration if the gain follows iterations of known size, and 0 otherwise.
+  [[nodiscard]] Bytes known_iteration_bytes() const {
+    return iteration_aware_ && tracker.known() ? tracker.bytes_per_iteration() : 0;
   }
   /// Whether the gain depends on progress.
   [[nodiscard]] bool iteration_aware() const { return iteration_aware_; }

@@ -16,6 +16,12 @@ constexpr double byte_seconds = 2e-3;
 // The current rate only ever halves its distance to the line rate: this close, it is there.
 constexpr double close_to_line = 1 - 1e-6;
 
+// How long half of the line rate may take to be regained, as a share of a burst at line rate, and the largest step, as
+// a share of the line rate, that is taken for its sake.
+constexpr double regained_share = 0.5;
+constexpr double burst_share = 0.25;
+constexpr double largest_share = 0.02;
+
 constexpr double first_window_packets = 10;  // RFC 6928; before there is an RTT
 
 double or_share(double given, double share) { return given > 0 ? given : share; }
@@ -44,6 +50,7 @@ void Dcqcn::start(const PathInfo& path, Output& out) {
 void Dcqcn::on_ack(const AckSample& ack, Output& out) {
   advance(ack.now);
   gain_ = ack.gain;
+  if (ack.iteration_bytes != iteration_bytes_) scale_steps(ack.iteration_bytes);
   smoothed_rtt_ns_ = static_cast<double>(ack.smoothed_rtt.count);
   if (ack.ce_packets > 0) notify(ack.now, ack.decrease_gain);
   if (!increase_due_.is_never()) bytes_ += ack.acked_bytes;
@@ -72,6 +79,16 @@ void Dcqcn::on_timeout(Nanos now, Output& out) {
 void Dcqcn::on_timer(Nanos now, Output& out) {
   advance(now);
   write(out);
+}
+
+void Dcqcn::scale_steps(Bytes iteration_bytes) {
+  iteration_bytes_ = iteration_bytes;
+  step_scale_ = 1;
+  if (iteration_bytes == 0) return;
+  const double burst_seconds = static_cast<double>(iteration_bytes) * 8 / line_rate_;
+  const double steps = std::max(burst_share * burst_seconds / increase_interval_.seconds(), 1.0);
+  const double wanted = std::min(regained_share * line_rate_ / steps, largest_share * line_rate_);
+  step_scale_ = std::max(wanted / additive_, 1.0);
 }
 
 // What was due until now, in its order: a late call makes up for what it missed.
@@ -119,7 +136,7 @@ void Dcqcn::increase() {
   // when both are; additive increase in between.
   if (std::max(timer_steps_, byte_steps_) > fast_recovery_steps_) {
     const bool hyper = std::min(timer_steps_, byte_steps_) > fast_recovery_steps_;
-    target_rate_ = std::min(target_rate_ + gain_ * (hyper ? hyper_ : additive_), line_rate_);
+    target_rate_ = std::min(target_rate_ + gain_ * step_scale_ * (hyper ? hyper_ : additive_), line_rate_);
   }
   current_rate_ = (target_rate_ + current_rate_) / 2;
   if (current_rate_ >= line_rate_ * close_to_line) {

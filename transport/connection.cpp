@@ -590,8 +590,12 @@ void Connection::end_of_batch(Nanos now) {
   sample.in_recovery = largest_acked < recovery_until_;
   if (job_ != no_job) {
     const cc::Augmentation& augmentation = links_->jobs[job_].augmentation;
-    sample.gain = controller_.algorithm().capabilities.timed_increase ? augmentation.gain_over_least()
-                                                                      : augmentation.gain();
+    if (controller_.algorithm().capabilities.timed_increase) {
+      sample.gain = augmentation.gain_over_least();
+      sample.iteration_bytes = augmentation.known_iteration_bytes();
+    } else {
+      sample.gain = augmentation.gain();
+    }
     sample.decrease_gain = augmentation.decrease_gain();
   }
   controller_.on_ack(sample);

@@ -322,6 +322,31 @@ TEST(Dcqcn, gain__scales_both_increases_and_nothing_else) {
   }
 }
 
+TEST(Dcqcn, steps__regain_half_a_link_within_a_quarter_of_the_burst) {
+  const auto additive_step = [](Bytes iteration_bytes) {
+    Driver flow(only_timer());
+    flow.notify();
+    flow.now += 50_us;
+    flow.notify();
+    AckSample sample;
+    sample.now = flow.now;
+    sample.iteration_bytes = iteration_bytes;
+    flow.controller.on_ack(sample);
+    for (int i = 0; i < 5; ++i) flow.tick();
+    const double recovery = flow.rate();
+    flow.tick();
+    return 2 * flow.rate() - recovery - line / 2;
+  };
+  constexpr Bytes a_second = 5'000'000'000;
+  EXPECT_NEAR(additive_step(0), 40 * mbps, 10) << "not under MLTCP";
+  EXPECT_NEAR(additive_step(a_second), 40 * mbps, 10) << "a burst that is long enough";
+  // 454.5 steps of 55 us are a quarter of 100 ms.
+  EXPECT_NEAR(additive_step(a_second / 10), line / 2 / (25e-3 / 55e-6), 10);
+  EXPECT_NEAR(additive_step(a_second / 100), line / 2 / (2.5e-3 / 55e-6), 10);
+  for (const Bytes short_burst : {a_second / 1000, Bytes{100'000}, Bytes{1}})
+    EXPECT_NEAR(additive_step(short_burst), 0.02 * line, 10) << short_burst;
+}
+
 TEST(Dcqcn, gain__does_not_touch_the_cut_unless_asked_to) {
   for (const double gain : {0.25, 1.0, 2.0}) {
     Driver flow;
