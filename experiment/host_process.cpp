@@ -325,6 +325,9 @@ class HostProcess {
     } catch (const ConnectionLost& lost) {
       throw RunError(fmt::format("{}{}", lost.what(), whereabouts(lost)));
     }
+    std::uint64_t strangers = 0;
+    for (const Rank& own : here_) strangers += own.driver->strangers();
+    if (strangers > 0) tell(fmt::format("dropped {} of strangers", plural(strangers, "connection")));
     here_.clear();
     HostLosses lost = losses();
     lost.missed_packets -= before.missed_packets;
