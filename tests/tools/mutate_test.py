@@ -258,6 +258,7 @@ class Toy(unittest.TestCase):
         source.write_text(TOY["tests/cc/toy_test.cpp"] + "// another tree\n")
         try:
             worker = self.root / "build-mutate" / "worker-0" / "src" / "cc" / "toy.cpp"
+            worker.parent.mkdir(parents=True, exist_ok=True)
             worker.write_text(TOY["cc/toy.cpp"])
             process = subprocess.Popen(self.command("--count", "1000"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             give_up = time.monotonic() + 60
