@@ -14,6 +14,7 @@
 #include "mltcp/experiment/host_layout.h"
 #include "mltcp/experiment/hosts.h"
 #include "mltcp/experiment/internal/hosts_protocol.h"
+#include "mltcp/experiment/internal/json.h"
 #include "mltcp/experiment/single_run.h"
 #include "mltcp/workload/phase_program.h"
 
@@ -182,7 +183,10 @@ class HostsDatapath final : public Coordinator {
       } catch (const StreamError& error) {
         tell(fmt::format("somebody who is no host {}", error.what()));
         gone = true;
-      } catch (const std::exception&) {  // of JSON, or an address that is none
+      } catch (const InputError& error) {
+        tell(fmt::format("somebody who is no host sends what is no message of mltcp gen: {}", error.what()));
+        gone = true;
+      } catch (const Json::exception&) {
         tell("somebody who is no host sends what is no message of mltcp gen");
         gone = true;
       }
@@ -196,7 +200,7 @@ class HostsDatapath final : public Coordinator {
       protocol::send(*stream, {{"type", "refused"}, {"message", why}});
     };
     if (message.at("type") != "join") throw StreamError("sends what is no message of mltcp gen");
-    if (const int version = message.at("version").get<int>(); version != protocol::kVersion)
+    if (const auto version = whole_field<std::uint64_t>(message, "version"); version != protocol::kVersion)
       return refuse(
           fmt::format("it speaks version {} of the protocol, and the coordinator {}; install the same version "
                       "of mltcp on all hosts",
@@ -207,7 +211,7 @@ class HostsDatapath final : public Coordinator {
     const std::string what = fmt::format("{}, {}", ip_text(host->address), device);
     const auto& all = layout_.hosts;
     if (message.contains("host")) {
-      host->number = message.at("host").get<std::uint32_t>();
+      host->number = whole_field<std::uint32_t>(message, "host");
       if (!std::binary_search(all.begin(), all.end(), host->number))
         return refuse(fmt::format("({}) is host {}, and the experiment's are {}; give one of them with --host", what,
                                   host->number, fmt::join(all, ", ")));
@@ -333,20 +337,20 @@ class HostsDatapath final : public Coordinator {
     if (type == "failed")
       throw RunError(fmt::format("{}: {}", host.name, one_line(message.at("message").get<std::string>())));
     if (type == "ready") {
-      host.mtu = message.at("mtu").get<std::uint32_t>();
+      host.mtu = whole_field<std::uint32_t>(message, "mtu");
       host.ready = true;
       tell(fmt::format("{} has joined: {}; MTU {}", host.name, roles_of(experiment_, layout_, host.number), host.mtu));
     } else if (type == "pong") {
-      host.pong = message.at("id").get<std::uint64_t>();
-      host.pong_time = protocol::time_from(message.at("time"));
+      host.pong = whole_field<std::uint64_t>(message, "id");
+      host.pong_time = protocol::time_from(message, "time");
     } else if (type == "progress") {
-      if (message.at("run").get<std::uint64_t>() == run_) on_progress(host, message);
+      if (whole_field<std::uint64_t>(message, "run") == run_) on_progress(host, message);
     } else if (type == "result") {
       RankState& rank = rank_of(host, message);
-      rank.result = protocol::result_from(message, jobs_[message.at("job").get<std::size_t>()].settings.iterations);
+      rank.result = protocol::result_from(message, jobs_[whole_field<std::size_t>(message, "job")].settings.iterations);
     } else if (type == "stopped") {
       host.stopped = true;
-      host.stalls = {protocol::time_from(message.at("longest_gap")), protocol::time_from(message.at("stalled"))};
+      host.stalls = {protocol::time_from(message, "longest_gap"), protocol::time_from(message, "stalled")};
       host.losses = protocol::losses_from(message.at("losses"));
       host.losses.host = host.number;
     } else {
@@ -355,8 +359,8 @@ class HostsDatapath final : public Coordinator {
   }
 
   RankState& rank_of(const Host& host, const Json& message) {
-    const auto job = message.at("job").get<std::size_t>();
-    const auto rank = message.at("rank").get<std::size_t>();
+    const auto job = whole_field<std::size_t>(message, "job");
+    const auto rank = whole_field<std::size_t>(message, "rank");
     if (job >= jobs_.size() || rank >= jobs_[job].ranks.size() || jobs_[job].ranks[rank].host != host.number)
       throw InputError("a rank that is not its own");
     return jobs_[job].ranks[rank];
@@ -365,11 +369,11 @@ class HostsDatapath final : public Coordinator {
   void on_progress(const Host& host, const Json& message) {
     for (const Json& entry : message.at("ranks")) {
       RankState& rank = rank_of(host, entry);
-      rank.recorded = entry.at("recorded").get<std::uint64_t>();
-      rank.sent = entry.at("sent").get<std::uint64_t>();
-      rank.last = protocol::time_from(entry.at("last"));
-      rank.plan = protocol::plan_state_from(entry.at("plan"));
-      rank.plan_serial = entry.at("plan_serial").get<std::uint64_t>();
+      rank.recorded = whole_field<std::uint64_t>(entry, "recorded");
+      rank.sent = whole_field<std::uint64_t>(entry, "sent");
+      rank.last = protocol::time_from(entry, "last");
+      rank.plan = protocol::plan_state_from(entry, "plan");
+      rank.plan_serial = whole_field<std::uint64_t>(entry, "plan_serial");
       rank.connected = entry.at("connected").get<bool>();
       rank.done = entry.at("done").get<bool>();
       rank.unreached = entry.value("unreached", std::string());

@@ -20,6 +20,7 @@
 #include "mltcp/dpdk/port_io.h"
 #include "mltcp/dpdk/port_loop.h"
 #include "mltcp/experiment/internal/hosts_protocol.h"
+#include "mltcp/experiment/internal/json.h"
 #include "mltcp/workload/phase_program.h"
 
 namespace mltcp::experiment {
@@ -213,16 +214,19 @@ class HostProcess {
         throw RunError(
             fmt::format("the coordinator refused this host: {}", one_line(answer->at("message").get<std::string>())));
       if (answer->at("type") == "end") throw RunError(one_line(answer->at("message").get<std::string>()));
-      if (answer->at("type") != "welcome" || answer->at("version").get<int>() != protocol::kVersion)
+      if (answer->at("type") != "welcome" || whole_field<std::uint64_t>(*answer, "version") != protocol::kVersion)
         throw RunError(
             "the coordinator speaks another version of the protocol; install the same version of mltcp on "
             "all hosts");
-      number_ = answer->at("host").get<std::uint32_t>();
-      ranks_ = std::clamp<std::uint32_t>(answer->at("ranks").get<std::uint32_t>(), 1, most_ranks);
+      number_ = whole_field<std::uint32_t>(*answer, "host");
+      ranks_ = whole_field<std::uint32_t>(*answer, "ranks", 1, most_ranks);
       stream_->set_longest(protocol::kLongest);
     } catch (const StreamError& error) {
       throw RunError(
           fmt::format("{} {}; is it the address of mltcp gen --serve?", one_line(options_.coordinator), error.what()));
+    } catch (const InputError& error) {
+      throw RunError(fmt::format("{} answers otherwise than a coordinator ({}); is it mltcp gen --serve?",
+                                 one_line(options_.coordinator), error.what()));
     } catch (const Json::exception&) {
       throw RunError(fmt::format("{} answers otherwise than a coordinator; is it mltcp gen --serve?",
                                  one_line(options_.coordinator)));
@@ -260,11 +264,17 @@ class HostProcess {
     for (;;) {
       check_interrupted();
       stream_->wait(idle_wait);
-      while (const auto message = protocol::receive(*stream_)) {
-        if (message->at("type") == "setup")
-          run_jobs(*message);
-        else
-          on_message(*message);
+      try {
+        while (const auto message = protocol::receive(*stream_)) {
+          if (message->at("type") == "setup")
+            run_jobs(*message);
+          else
+            on_message(*message);
+        }
+      } catch (const InputError& error) {
+        complain(fmt::format(
+            "the coordinator sends a malformed message ({}); install the same version of mltcp on all hosts",
+            error.what()));
       }
       for (const auto& drain : drains_) drain->poll(now());
     }
@@ -274,7 +284,7 @@ class HostProcess {
 
   void run_jobs(const Json& message) {
     setup_ = protocol::setup_from(message);
-    run_ = message.at("run").get<std::uint64_t>();
+    run_ = whole_field<std::uint64_t>(message, "run");
     stop_ = false;
     down_since_.reset();
     const HostLosses before = losses();
@@ -325,6 +335,9 @@ class HostProcess {
     } catch (const ConnectionLost& lost) {
       throw RunError(fmt::format("{}{}", lost.what(), whereabouts(lost)));
     }
+    std::uint64_t strangers = 0;
+    for (const Rank& own : here_) strangers += own.driver->strangers();
+    if (strangers > 0) tell(fmt::format("dropped {} of strangers", plural(strangers, "connection")));
     here_.clear();
     HostLosses lost = losses();
     lost.missed_packets -= before.missed_packets;
@@ -391,7 +404,8 @@ class HostProcess {
     } else if (type == "end") {
       throw Ended{message.at("failed").get<bool>(), one_line(message.at("message").get<std::string>())};
     } else if (type == "start") {
-      for (const Rank& own : here_) own.driver->start(Nanos(message.at("at").at(own.job).get<std::int64_t>()));
+      for (const Rank& own : here_)
+        own.driver->start(Nanos(whole_value(message.at("at").at(own.job), "at", -kMostTime.count, kMostTime.count)));
     } else if (type == "plan") {
       on_plan(message);
     } else if (type == "collect") {
@@ -415,8 +429,8 @@ class HostProcess {
   void on_plan(const Json& message) {
     const Nanos time = now();
     for (Rank& own : here_) {
-      if (own.job != message.at("job").get<std::uint32_t>()) continue;
-      own.plan_serial = message.at("serial").get<std::uint64_t>();
+      if (own.job != whole_field<std::uint32_t>(message, "job")) continue;
+      own.plan_serial = whole_field<std::uint64_t>(message, "serial");
       if (message.at("plan").is_null())
         own.driver->clear_plan(time);
       else

@@ -29,6 +29,7 @@ constexpr TextFile kPlanText{"a plan", 16U << 20};
 constexpr std::int64_t kMostEpoch = std::int64_t{1} << 61;
 constexpr std::int64_t kMostPeriod = scheduler::kLongestPeriod.count;
 constexpr std::size_t kMostNesting = 8;
+constexpr JsonLimits kPlanLimits{.depth = kMostNesting, .values = 1'000'000};
 
 /// One object of the file, with the place that it stands at.
 class Object {
@@ -57,11 +58,9 @@ class Object {
     return at(key).get<std::string>();
   }
   [[nodiscard]] std::uint64_t whole(std::string_view key, std::int64_t least, std::int64_t most) const {
-    const Json& value = at(key);
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() < static_cast<std::uint64_t>(least) ||
-        value.get<std::uint64_t>() > static_cast<std::uint64_t>(most))
-      fail(path(key), "is out of range", fmt::format("write a whole number from {} to {}", least, most));
-    return value.get<std::uint64_t>();
+    const auto value = whole_number(at(key), least, most);
+    if (!value) fail(path(key), "is out of range", fmt::format("write a whole number from {} to {}", least, most));
+    return static_cast<std::uint64_t>(*value);
   }
   [[nodiscard]] Nanos time(std::string_view key, std::int64_t least, std::int64_t most) const {
     return Nanos(static_cast<std::int64_t>(whole(key, least, most)));
@@ -78,11 +77,11 @@ class Object {
 };
 
 Json parse_bounded(std::string_view text, const std::string& file) {
-  // Nothing in a plan nests deeply; what does is none, and needn't use up the stack. Of a field that stands there twice
-  // JSON takes one in silence.
+  if (const std::string wrong = beyond_limits(text, kPlanLimits); !wrong.empty())
+    throw InputError(fmt::format("{}: the file {}, as no plan does; see docs/plans.md", file, wrong));
+  // Of a field that stands there twice JSON takes one in silence.
   std::array<std::set<std::string>, kMostNesting + 1> fields;  // by depth, of the object that is being read
-  const auto shallow = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > static_cast<int>(kMostNesting)) throw std::length_error("nested too deeply");
+  const auto once = [&](int depth, Json::parse_event_t event, Json& parsed) {
     const auto at = static_cast<std::size_t>(depth);
     if (event == Json::parse_event_t::object_start && at < kMostNesting) fields[at + 1].clear();
     if (event == Json::parse_event_t::key && !fields[at].insert(parsed.get<std::string>()).second)
@@ -91,11 +90,9 @@ Json parse_bounded(std::string_view text, const std::string& file) {
     return true;
   };
   try {
-    return Json::parse(text, shallow);
+    return Json::parse(text, once);
   } catch (const Json::exception& error) {
     throw InputError(one_line(fmt::format("{}: the file is not JSON, {}; see docs/plans.md", file, problem_of(error))));
-  } catch (const std::length_error&) {
-    throw InputError(fmt::format("{}: the file nests deeper than a plan does; see docs/plans.md", file));
   }
 }
 

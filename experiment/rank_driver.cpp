@@ -21,8 +21,11 @@ using workload::RankProgram;
 constexpr std::size_t most_receives = 16;
 constexpr std::size_t least_receives = 2;
 constexpr Bytes most_buffer_bytes = Bytes{256} << 20;  // of a rank, which has fewer receives rather than more
-constexpr std::uint32_t spare_connections = 16;        // for strangers, while they are turned away
-constexpr std::uint64_t hello = ~std::uint64_t{0};     // tag of the first message
+constexpr std::uint32_t spare_connections = 16;        // for strangers: those below, and what comes in one poll
+constexpr std::size_t most_excess = 6;                 // unproven connections beyond those that ranks make
+constexpr std::size_t most_leaving = 6;
+constexpr Nanos connect_again_after{10'000'000};
+constexpr std::uint64_t hello = ~std::uint64_t{0};  // tag of the first message
 
 /// What compute times are drawn for: of a pattern's ranks, a pause holds up the first one only.
 workload::Job job_of(const workload::Job& job, std::uint32_t rank) {
@@ -169,16 +172,20 @@ void RankDriver::make_channels(std::span<const Address> addresses, Nanos now) {
     (operation.kind == Operation::Kind::send ? channel.sends : channel.receives).push_back(i);
   }
   connections_ = channels_.size() * settings_.job.flows;
-  ConnectionConfig config = settings_.connection;
-  config.max_receives = 4 * most_receives;  // an early one may wait for a lost packet while later ones are done
-  shard_.listen(config);
+  connection_config_ = settings_.connection;
+  connection_config_.max_receives = 4 * most_receives;  // an early one may wait for a lost packet while later are done
+  shard_.listen(connection_config_);
+  give_up_connecting_ = now + connection_config_.give_up_after;
+  guests_.reserve(connections_ + spare_connections);
+  leaving_.reserve(connections_ + spare_connections);
+  for (const Channel& channel : channels_) addresses_.push_back(addresses[channel.peer]);
   for (const auto& [peer, number] : channels) {
     if (peer < rank_) {
       channels_at_.emplace(addresses[peer], number);
       continue;
     }
     for (Flow& flow : channels_[number].flows) {
-      flow.connection = shard_.connect(addresses[peer], config, now);
+      flow.connection = shard_.connect(addresses[peer], connection_config_, now);
       channels_of_.emplace(flow.connection, number);
     }
   }
@@ -226,33 +233,34 @@ void RankDriver::fail_connection(std::uint32_t peer, std::optional<Status> statu
 
 // ---- Completions ----------------------------------------------------------------------------------------------------
 
-bool RankDriver::take_completions() {
+bool RankDriver::take_completions(Nanos now) {
   bool any = false;
   while (const std::size_t count = shard_.take_completions(completions_)) {
     any = true;
     for (std::size_t i = 0; i < count; ++i) {
       const Completion& completion = completions_[i];
       if (completion.kind == Completion::Kind::accepted) {
-        on_accepted(completion.connection);
+        on_accepted(completion.connection, now);
         continue;
       }
       const auto known = channels_of_.find(completion.connection);
-      if (known == channels_of_.end()) continue;  // nobody that this rank knows
+      if (known == channels_of_.end()) {
+        on_guest(completion, now);
+        continue;
+      }
       Channel& channel = channels_[known->second];
       if (completion.status == Status::truncated)
         fail(channel.peer, "a message is longer than the pattern says, which has to be the same on all hosts, from");
-      if (completion.status != Status::ok || completion.kind == Completion::Kind::closed)
-        fail_connection(channel.peer, completion.status);
-      if (completion.kind == Completion::Kind::connected) {
-        const auto flow = std::find_if(channel.flows.begin(), channel.flows.end(),
-                                       [&](const Flow& other) { return other.connection == completion.connection; });
-        const auto length = static_cast<Bytes>(flow - channel.flows.begin()) + 1;
+      if (completion.status != Status::ok || completion.kind == Completion::Kind::closed) {
+        on_ended(channel, completion, now);
+      } else if (completion.kind == Completion::Kind::connected) {
+        const Bytes length = number_of(channel, completion.connection) + 1;
         if (payload_ != nullptr)
           shard_.send(completion.connection, payload_->message(0, length), hello);
         else
           shard_.send_virtual(completion.connection, length, hello);
       } else if (completion.tag == hello) {
-        on_hello(channel, completion.connection, completion.bytes);
+        on_open(channel, channel.flows[number_of(channel, completion.connection)]);
       } else if (completion.kind == Completion::Kind::received) {
         on_received(completion);
       } else {
@@ -263,28 +271,119 @@ bool RankDriver::take_completions() {
   return any;
 }
 
-void RankDriver::on_accepted(ConnectionId connection) {
+std::size_t RankDriver::number_of(const Channel& channel, ConnectionId connection) {
+  const auto flow = std::find_if(channel.flows.begin(), channel.flows.end(),
+                                 [&](const Flow& other) { return other.connection == connection; });
+  return static_cast<std::size_t>(flow - channel.flows.begin());
+}
+
+void RankDriver::on_open(Channel& channel, Flow& flow) {
+  flow.open = true;
+  shard_.attach(flow.connection, job_id_);
+  ++open_;
+  channel.open = std::all_of(channel.flows.begin(), channel.flows.end(), [](const Flow& other) { return other.open; });
+  if (channel.open) post_receives(channel);
+}
+
+void RankDriver::on_ended(Channel& channel, const Completion& completion, Nanos now) {
+  Flow& flow = channel.flows[number_of(channel, completion.connection)];
+  // Strangers had taken the peer's room, or it took this rank for one of them: there is room again soon.
+  const bool crowded_out = completion.status == Status::full || completion.status == Status::aborted;
+  if (flow.open || !crowded_out || now >= give_up_connecting_) fail_connection(channel.peer, completion.status);
+  if (completion.kind != Completion::Kind::closed) return;
+  channels_of_.erase(flow.connection);
+  flow.connection = 0;
+  flow.connect_at = now + connect_again_after;
+  connect_at_ = std::min(connect_at_, flow.connect_at);
+}
+
+void RankDriver::connect_again(Nanos now) {
+  if (now < connect_at_) return;
+  connect_at_ = Nanos::never();
+  for (std::uint32_t number = 0; number < channels_.size(); ++number) {
+    for (Flow& flow : channels_[number].flows) {
+      if (now >= flow.connect_at) {
+        try {
+          flow.connection = shard_.connect(addresses_[number], connection_config_, now);
+          flow.connect_at = Nanos::never();
+          channels_of_.emplace(flow.connection, number);
+        } catch (const RunError&) {  // strangers have come in this very poll; they are turned away by the next one
+          flow.connect_at = now + connect_again_after;
+        }
+      }
+      connect_at_ = std::min(connect_at_, flow.connect_at);
+    }
+  }
+}
+
+// ---- Guests and strangers -------------------------------------------------------------------------------------------
+
+void RankDriver::on_accepted(ConnectionId connection, Nanos now) {
   const Address* from = shard_.remote(connection);
   const auto peer = from != nullptr ? channels_at_.find(*from) : channels_at_.end();
   if (peer == channels_at_.end()) {
-    shard_.close(connection);
+    ++strangers_;
+    shard_.abort(connection, now);
+    leave(connection, now);
     return;
   }
-  channels_of_.emplace(connection, peer->second);
+  guests_.push_back({connection, peer->second});
+  ++channels_[peer->second].accepted;
   shard_.receive_virtual(connection, settings_.job.flows, hello);
+  limit_guests(now);
 }
 
-void RankDriver::on_hello(Channel& channel, ConnectionId connection, Bytes bytes) {
-  if (channel.peer < rank_) {
-    if (bytes == 0 || channel.flows[bytes - 1].connection != 0)
-      fail(channel.peer, "flows, which have to be the same on all hosts, differ from those of");
-    channel.flows[bytes - 1].connection = connection;
+void RankDriver::on_guest(const Completion& completion, Nanos now) {
+  const auto guest = std::find_if(guests_.begin(), guests_.end(),
+                                  [&](const Guest& other) { return other.connection == completion.connection; });
+  if (guest == guests_.end()) return;  // it has been turned away
+  const std::uint32_t number = guest->channel;
+  Channel& channel = channels_[number];
+  const bool says_hello = completion.kind == Completion::Kind::received && completion.status == Status::ok &&
+                          completion.bytes > 0 && channel.flows[completion.bytes - 1].connection == 0;
+  if (says_hello) {
+    guests_.erase(guest);
+    Flow& flow = channel.flows[completion.bytes - 1];
+    flow.connection = completion.connection;
+    channels_of_.emplace(flow.connection, number);
+    on_open(channel, flow);
+    return;
   }
-  shard_.attach(connection, job_id_);
-  ++open_;
-  channel.open = true;
-  for (const Flow& flow : channel.flows) channel.open &= flow.connection != 0;
-  if (channel.open) post_receives(channel);
+  drop_guest(guest);
+  // A rank whose flows are not these learns from the status that there is no use in trying again.
+  shard_.close(completion.connection);
+  leave(completion.connection, now);
+}
+
+void RankDriver::limit_guests(Nanos now) {
+  std::size_t all = 0;
+  const Channel* most = &channels_.front();
+  for (const Channel& channel : channels_) {
+    all += excess(channel);
+    if (excess(channel) > excess(*most)) most = &channel;
+  }
+  if (all <= most_excess) return;
+  const auto oldest = std::find_if(guests_.begin(), guests_.end(),
+                                   [&](const Guest& guest) { return &channels_[guest.channel] == most; });
+  const ConnectionId connection = oldest->connection;
+  drop_guest(oldest);
+  shard_.abort(connection, now);
+  leave(connection, now);
+}
+
+void RankDriver::drop_guest(std::vector<Guest>::iterator guest) {
+  ++strangers_;
+  --channels_[guest->channel].accepted;
+  guests_.erase(guest);
+}
+
+void RankDriver::leave(ConnectionId connection, Nanos now) {
+  std::erase_if(leaving_, [&](ConnectionId other) { return shard_.remote(other) == nullptr; });
+  leaving_.push_back(connection);
+  if (leaving_.size() <= most_leaving) return;
+  // The first abort() tells the peer if nothing has yet, the second one frees the place at once.
+  for (int i = 0; i < 2; ++i) shard_.abort(leaving_.front(), now);
+  leaving_.erase(leaving_.begin());
 }
 
 void RankDriver::on_received(const Completion& completion) {
@@ -379,14 +478,15 @@ void RankDriver::post_receives(Channel& channel) {
 // ---- Iterations -----------------------------------------------------------------------------------------------------
 
 Nanos RankDriver::poll(Nanos now) {
+  connect_again(now);
   Nanos next = shard_.poll(now);
   for (;;) {
-    const bool completed = take_completions();
+    const bool completed = take_completions(now);
     const bool advanced = advance(now);
     if (!completed && !advanced) break;
     next = shard_.poll(now);
   }
-  return std::min(next, wake_);
+  return std::min({next, wake_, connect_at_});
 }
 
 void RankDriver::start(Nanos at) {

@@ -7,10 +7,12 @@
 // the job driver, all of them then compute equally long.
 //
 // Two ranks that exchange data share connections, `flows` of them, which the lower rank opens; its first message on
-// each tells by its length which one it is. Messages are cut into segments of at most JobDriver::segment_bytes, which
-// take the connections in turns. Receives are posted ahead, up to the end of the next iteration: a rank that is ahead
-// of another waits for it there. Where payloads are real, what a segment holds follows from seed, sender, tag,
-// iteration and offset, and every byte that arrives is compared with that.
+// each tells by its length which one it is: the proof that it is the rank's. Whatever else connects is a stranger, who
+// is counted and turned away, has little room in the table of connections, and can't end the job; a rank that finds the
+// table full, or that was taken for a stranger, tries again. Messages are cut into segments of at most
+// JobDriver::segment_bytes, which take the connections in turns. Receives are posted ahead, up to the end of the next
+// iteration: a rank that is ahead of another waits for it there. Where payloads are real, what a segment holds follows
+// from seed, sender, tag, iteration and offset, and every byte that arrives is compared with that.
 //
 // After set-up nothing is allocated but for error messages.
 #pragma once
@@ -96,6 +98,8 @@ class RankDriver final : public Pollable {
   /// A rank that is not connected yet, if there is one.
   [[nodiscard]] std::optional<std::uint32_t> unreached() const;
   [[nodiscard]] RankResult result() const;
+  /// Connections that were accepted, and ended or were dropped before they proved to be a rank's.
+  [[nodiscard]] std::uint64_t strangers() const { return strangers_; }
 
   /// See Shard::set_plan(); like the next, it wants to be polled then.
   PlanState set_plan(const PhasePlan& plan, Nanos now) { return shard_.set_plan(job_id_, plan, now); }
@@ -104,8 +108,15 @@ class RankDriver final : public Pollable {
 
  private:
   struct Flow {
-    ConnectionId connection = 0;  ///< 0: not there yet
+    ConnectionId connection = 0;        ///< 0: not there yet
+    bool open = false;                  ///< the first message has come, or has arrived
+    Nanos connect_at = Nanos::never();  ///< again, as the peer had no room
     std::vector<std::uint32_t> free;
+  };
+  /// An accepted connection from the address of a rank, which has said nothing yet.
+  struct Guest {
+    ConnectionId connection = 0;
+    std::uint32_t channel = 0;
   };
   /// What goes between this rank and another.
   struct Channel {
@@ -113,7 +124,8 @@ class RankDriver final : public Pollable {
     std::vector<Flow> flows;
     std::vector<std::uint32_t> sends;  ///< operations, in order, like the next
     std::vector<std::uint32_t> receives;
-    bool open = false;  ///< all connections are
+    bool open = false;         ///< all connections are
+    std::size_t accepted = 0;  ///< connections, with those that are guests; of ranks below
     // The next segment to send, in this iteration, and the next one to post a receive for, in any.
     std::size_t send = 0;
     Bytes send_offset = 0;
@@ -138,9 +150,23 @@ class RankDriver final : public Pollable {
   static ShardConfig shard_config(const Settings& settings, const workload::RankProgram& program);
   void make_channels(std::span<const Address> addresses, Nanos now);
   void make_slots();
-  bool take_completions();
-  void on_accepted(ConnectionId connection);
-  void on_hello(Channel& channel, ConnectionId connection, Bytes bytes);
+  bool take_completions(Nanos now);
+  void on_accepted(ConnectionId connection, Nanos now);
+  void on_guest(const Completion& completion, Nanos now);
+  /// More than its channel has flows.
+  [[nodiscard]] std::size_t excess(const Channel& channel) const {
+    return channel.accepted - std::min(channel.accepted, channel.flows.size());
+  }
+  void limit_guests(Nanos now);
+  /// Gives up its place in the channel.
+  void drop_guest(std::vector<Guest>::iterator guest);
+  /// The connection ends; those that take longest are forgotten before that, where there are many.
+  void leave(ConnectionId connection, Nanos now);
+  void on_ended(Channel& channel, const Completion& completion, Nanos now);
+  void connect_again(Nanos now);
+  void on_open(Channel& channel, Flow& flow);
+  /// Of the flow that the connection is.
+  static std::size_t number_of(const Channel& channel, ConnectionId connection);
   void on_received(const Completion& completion);
   void on_sent(const Completion& completion);
   bool advance(Nanos now);
@@ -177,6 +203,13 @@ class RankDriver final : public Pollable {
   std::unordered_map<Address, std::uint32_t, AddressHash> channels_at_;
   std::size_t connections_ = 0;  ///< that there will be
   std::size_t open_ = 0;
+  ConnectionConfig connection_config_;
+  std::vector<Address> addresses_;     ///< by channel
+  std::vector<Guest> guests_;          ///< the oldest first, like the next
+  std::vector<ConnectionId> leaving_;  ///< ended here; their peers may not know yet
+  std::uint64_t strangers_ = 0;
+  Nanos give_up_connecting_;
+  Nanos connect_at_ = Nanos::never();  ///< the first flow that connects again
   std::vector<Slot> slots_;
   std::vector<std::byte> buffers_;
 

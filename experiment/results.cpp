@@ -359,6 +359,8 @@ void write_json(const Results& results, std::ostream& out) {
 namespace {
 
 constexpr TextFile kResultFile{"a file that `mltcp run --json FILE` wrote", std::size_t{1} << 30};
+// More iterations than anybody has run; what is beyond takes gigabytes as it is read.
+constexpr JsonLimits kResultLimits{.depth = 64, .values = 32'000'000};
 constexpr double kMostSlowdown = 1e9;  // beyond it a number is no measurement, and no column holds it
 constexpr std::string_view kCure = "give a file that `mltcp run --json FILE` wrote, or write it anew";
 
@@ -451,14 +453,14 @@ class Object {
     for (std::size_t i = 0; i < list.size(); ++i) visit(list[i], fmt::format("{}[{}]", place_of(key), i));
   }
   [[nodiscard]] std::uint64_t whole(const Json& value, const std::string& place) const {
-    if (!value.is_number_unsigned()) fail(place, "is not a whole number of 0 or more");
-    return value.get<std::uint64_t>();
+    const auto number = whole_number<std::uint64_t>(value);
+    if (!number) fail(place, "is not a whole number of 0 or more");
+    return *number;
   }
   [[nodiscard]] Nanos nanos(const Json& value, const std::string& place) const {
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > static_cast<std::uint64_t>(kMostTime.count)) {
-      fail(place, "is not a time in whole nanoseconds from 0 to 2^60 (36 years)");
-    }
-    return Nanos(static_cast<std::int64_t>(value.get<std::uint64_t>()));
+    const auto number = whole_number<std::int64_t>(value, 0, kMostTime.count);
+    if (!number) fail(place, "is not a time in whole nanoseconds from 0 to 2^60 (36 years)");
+    return Nanos(*number);
   }
 
   const Json& json_;
@@ -625,6 +627,8 @@ Run run_from(const Object& json) {
 }  // namespace
 
 Results parse_json(std::string_view text, const std::string& name) {
+  if (const std::string wrong = beyond_limits(text, kResultLimits); !wrong.empty())
+    throw InputError(one_line(fmt::format("{}: {}; {}", name, wrong, kCure)));
   Json json;
   try {
     json = Json::parse(text.begin(), text.end());

@@ -14,6 +14,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/fingerprint.h"
+#include "mltcp/base/json.h"
 #include "mltcp/base/parallel.h"
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/runner.h"
@@ -27,6 +28,7 @@ using Json = nlohmann::ordered_json;
 // Counts up when results are computed or recorded in another way, so that older records are no longer found.
 constexpr std::string_view kRecordSchema = "mltcp.sweep-run/1";
 constexpr TextFile kRecordFile{"a record of a sweep", std::size_t{1} << 30};
+constexpr JsonLimits kRecordLimits{.depth = 64, .values = 32'000'000};
 
 struct Stopped {};  // thrown through a run that is given up
 
@@ -87,11 +89,8 @@ std::optional<SweepRecord> read_record(const std::filesystem::path& path, std::s
   try {
     const std::string text = read_text_file(path, path.string(), kRecordFile);
     // What is written nests a few levels; what nests without end can't be written again for its checksum.
-    Json json = Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
-      constexpr int most_depth = 64;
-      if (depth > most_depth) throw InputError("nested too deeply");
-      return true;
-    });
+    if (!beyond_limits(text, kRecordLimits).empty()) return std::nullopt;
+    Json json = Json::parse(text);
     Json& sweep = json.at("sweep");
     const auto checksum = sweep.at("checksum").get<std::string>();
     sweep.erase("checksum");

@@ -14,6 +14,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
+#include "mltcp/base/json.h"
 #include "mltcp/base/text.h"
 #include "mltcp/workload/inspection.h"
 
@@ -29,6 +30,7 @@ constexpr double kMostLength = 1e15;
 constexpr Uint128 kMostSentBytes = std::uint64_t{1} << 62;
 constexpr std::int64_t kMostWorkers = 10'000'000;
 constexpr int kMostDepth = 64;
+constexpr std::size_t kMostValues = 1'000'000;  // of an event
 
 struct Event {
   Nanos start;
@@ -118,14 +120,23 @@ class Parser {
 
   KinetoTrace parse(std::string_view text) {
     bool has_events = false;
+    bool wanted = true;      // the field of the file that is being read: others are not kept
+    std::size_t values = 0;  // of the event that is being read, or before it
     json root;
     try {
       root = json::parse(text.begin(), text.end(), [&](int depth, json::parse_event_t event, json& value) {
         if (depth > kMostDepth) fail("it is nested too deeply", cure);
-        if (event == json::parse_event_t::key && depth == 1 && value == "traceEvents") has_events = true;
+        if (event == json::parse_event_t::key && depth == 1) {
+          has_events |= value == "traceEvents";
+          wanted = value == "traceEvents" || value == "distributedInfo";
+          values = 0;
+          return wanted;
+        }
+        if (wanted && ++values > kMostValues) fail(fmt::format("an event has more than {} values", kMostValues), cure);
         if (event != json::parse_event_t::object_end || depth != 2) return true;
         take(value);
-        return !value.contains("ph");  // an event is not needed any more
+        values = 0;
+        return false;  // it is not needed any more
       });
     } catch (const json::parse_error& error) {
       // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
@@ -159,12 +170,12 @@ class Parser {
   std::optional<std::int64_t> whole(const json& object, const char* key, std::int64_t least, std::int64_t most) const {
     const auto value = object.find(key);
     if (value == object.end()) return std::nullopt;
-    if (!value->is_number_integer() || (value->is_number_unsigned() && value->get<std::uint64_t>() > INT64_MAX) ||
-        value->get<std::int64_t>() < least || value->get<std::int64_t>() > most)
+    const auto number = whole_number(*value, least, most);
+    if (!number)
       fail(fmt::format("\"{}\" is {} and no whole number from {} to {}", key, in_quotes(value->dump(-1, ' ', true)),
                        least, most),
            "export the trace anew");
-    return value->get<std::int64_t>();
+    return number;
   }
 
   Nanos time(const json& event, const char* key, const std::string& name, double most_micros) const {
@@ -200,8 +211,7 @@ class Parser {
     const json& args = found != event.end() && found->is_object() ? *found : none;
     const std::string thread = event.contains("tid") ? event["tid"].dump() : std::string();
     const auto correlation = args.find("correlation");
-    const std::int64_t number =
-        correlation != args.end() && correlation->is_number_integer() ? correlation->get<std::int64_t>() : -1;
+    const std::int64_t number = correlation != args.end() ? whole_number<std::int64_t>(*correlation).value_or(-1) : -1;
     if (step) {
       trace_.steps.push_back({name, when.start, when.length, {}});
     } else if (around) {
@@ -240,9 +250,9 @@ class Parser {
       if (!shape.is_array() || shape.empty() || !shape[0].is_number_integer() || !(*types)[i].is_string()) continue;
       Uint128 elements = 1;
       for (const json& side : shape) {
-        if (!side.is_number_integer() || side.get<std::int64_t>() < 0)
-          fail(fmt::format("\"Input Dims\" of {} are no sizes", in_quotes(name)), cure);
-        elements *= static_cast<std::uint64_t>(side.get<std::int64_t>());
+        const auto size = whole_number<std::int64_t>(side, 0);
+        if (!size) fail(fmt::format("\"Input Dims\" of {} are no sizes", in_quotes(name)), cure);
+        elements *= static_cast<std::uint64_t>(*size);
         if (elements > kMostBytes) break;
       }
       sum += product(elements, (*types)[i].get<std::string>());

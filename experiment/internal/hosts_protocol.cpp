@@ -22,8 +22,9 @@ class Reader;
 
 template <typename T>
 Json value_of(const T& value);
+/// `key` is for messages: what the value is called.
 template <typename T>
-void take(const Json& json, T& value);
+void take(const Json& json, T& value, const char* key);
 
 class Writer {
  public:
@@ -39,7 +40,7 @@ class Reader {
   explicit Reader(const Json& json) : json_(json) {}
   template <typename T>
   void operator()(const char* key, T& value) {
-    take(json_.at(key), value);
+    take(json_.at(key), value, key);
   }
 
  private:
@@ -248,45 +249,38 @@ Json value_of(const T& value) {
 }
 
 template <typename T>
-void take(const Json& json, T& value) {
+void take(const Json& json, T& value, const char* key) {
   if constexpr (std::is_same_v<T, Nanos>) {
-    take(json, value.count);
+    // Sums and differences of such times don't overflow.
+    value = Nanos(whole_value<std::int64_t>(json, key, -kMostTime.count));
+    if (value > kMostTime && !value.is_never()) throw InputError(fmt::format("\"{}\" is a time beyond 2^60 ns", key));
   } else if constexpr (std::is_same_v<T, Rate>) {
-    take(json, value.bits_per_second);
+    take(json, value.bits_per_second, key);
   } else if constexpr (std::is_same_v<T, Address>) {
     value = address_from(json.get<std::string>());
   } else if constexpr (std::is_enum_v<T>) {
-    std::uint32_t number = 0;
-    take(json, number);
-    if (number > static_cast<std::uint32_t>(last_of<T>())) throw InputError("a number that is none of its list");
-    value = static_cast<T>(number);
+    value = static_cast<T>(whole_value<std::uint32_t>(json, key, 0, static_cast<std::uint32_t>(last_of<T>())));
   } else if constexpr (is_list<T>) {
-    if (!json.is_array()) throw InputError("no list where one should be");
+    if (!json.is_array()) throw InputError(fmt::format("\"{}\" is no list", key));
     value.clear();
     value.reserve(json.size());
-    for (const Json& element : json) take(element, value.emplace_back());
+    for (const Json& element : json) take(element, value.emplace_back(), key);
   } else if constexpr (is_maybe<T>) {
     if (json.is_null())
       value.reset();
     else
-      take(json, value.emplace());
+      take(json, value.emplace(), key);
   } else if constexpr (HasFields<T>) {
     Reader reader(json);
     fields(reader, value);
   } else if constexpr (std::is_same_v<T, bool> || std::is_floating_point_v<T> || std::is_same_v<T, std::string>) {
     json.get_to(value);
   } else {
-    // The library would take a number that is too large for the one that is closest in bits.
-    if (!json.is_number_integer()) throw InputError("no whole number where one should be");
-    const bool fits = json.is_number_unsigned() ? std::in_range<T>(json.get<std::uint64_t>())
-                                                : std::in_range<T>(json.get<std::int64_t>());
-    if (!fits) throw InputError("a number that is out of range");
-    json.get_to(value);
+    value = whole_value<T>(json, key);
   }
 }
 
-/// Sums and differences of such don't overflow.
-bool is_time(Nanos time) { return time <= kMostTime && time >= Nanos() - kMostTime; }
+bool is_time(Nanos time) { return time <= kMostTime; }  // and no never()
 
 }  // namespace
 
@@ -304,15 +298,16 @@ Json to_json(const RunSetup& setup) {
 
 RunSetup setup_from(const Json& json) {
   RunSetup setup;
-  take(json.at("policy"), setup.policy);
+  Reader fields(json);
+  fields("policy", setup.policy);
   Experiment experiment;
   experiment.mltcp.function = cc::Aggressiveness::from_text(json.at("function").get<std::string>());
-  take(json.at("scale_decrease"), experiment.mltcp.scale_decrease);
-  take(json.at("learn_iterations"), experiment.mltcp.learn_iterations);
+  fields("scale_decrease", experiment.mltcp.scale_decrease);
+  fields("learn_iterations", experiment.mltcp.learn_iterations);
   setup.mltcp = experiment.mltcp;
-  take(json.at("jobs"), setup.jobs);
+  fields("jobs", setup.jobs);
   cc::Parameters parameters;
-  if (!setup.jobs.empty()) take(json.at("parameters"), parameters);
+  if (!setup.jobs.empty()) fields("parameters", parameters);
   const auto shared = std::make_shared<const cc::Parameters>(parameters);
   for (JobSetup& job : setup.jobs) {
     const std::size_t ranks = job.addresses.size();
@@ -326,16 +321,13 @@ RunSetup setup_from(const Json& json) {
   return setup;
 }
 
-Nanos time_from(const Json& json) {
-  Nanos time;
-  take(json, time);
-  if (!is_time(time)) throw InputError("a time that can't be");
-  return time;
+Nanos time_from(const Json& json, const char* key) {
+  return Nanos(whole_field(json, key, -kMostTime.count, kMostTime.count));
 }
 
-PlanState plan_state_from(const Json& json) {
+PlanState plan_state_from(const Json& json, const char* key) {
   PlanState state{};
-  take(json, state);
+  take(json.at(key), state, key);
   return state;
 }
 
@@ -343,7 +335,7 @@ Json to_json(const RankResult& result) { return value_of(result); }
 
 RankResult result_from(const Json& json, std::size_t most) {
   RankResult result;
-  take(json, result);
+  take(json, result, "result");
   const std::size_t count = result.times.size();
   const auto fits = [&](const std::vector<Nanos>& list) { return list.empty() || list.size() == count; };
   if (count > most || result.starts.size() != count || !fits(result.computes) || !fits(result.communications))
@@ -351,6 +343,9 @@ RankResult result_from(const Json& json, std::size_t most) {
   for (std::size_t i = 0; i < count; ++i)
     if (result.times[i].count < 0 || !is_time(result.times[i]) || !is_time(result.starts[i]))
       throw InputError("a time that can't be");
+  for (const Nanos compute : result.computes)
+    if (compute.count < 0 || !is_time(compute)) throw InputError("a time that can't be");
+  if (result.gate.waited.count < 0 || !is_time(result.gate.waited)) throw InputError("a time that can't be");
   for (std::size_t i = 0; i < result.communications.size(); ++i)
     if (result.communications[i].count < 0 || result.communications[i] > result.times[i])
       throw InputError("a time that can't be");
@@ -360,14 +355,14 @@ RankResult result_from(const Json& json, std::size_t most) {
 Json to_json(const HostLosses& losses) { return value_of(losses); }
 HostLosses losses_from(const Json& json) {
   HostLosses losses;
-  take(json, losses);
+  take(json, losses, "losses");
   return losses;
 }
 
 Json to_json(const PhasePlan& plan) { return value_of(plan); }
 PhasePlan plan_from(const Json& json) {
   PhasePlan plan;
-  take(json, plan);
+  take(json, plan, "plan");
   return plan;
 }
 
@@ -391,6 +386,8 @@ Address address_from(const std::string& hex) {
 std::optional<Json> receive(MessageStream& stream) {
   const std::optional<std::string> text = stream.receive();
   if (!text) return std::nullopt;
+  if (const std::string wrong = beyond_limits(*text, kLimits); !wrong.empty())
+    throw StreamError(fmt::format("sends what is no message of mltcp gen: it {}", wrong));
   Json json = Json::parse(*text, nullptr, false);
   if (!json.is_object() || !json.contains("type") || !json["type"].is_string())
     throw StreamError("sends what is no message of mltcp gen");

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mltcp/base/json.h"
 #include "mltcp/experiment/experiment_file.h"
 #include "mltcp/experiment/job_driver.h"
 #include "mltcp/experiment/message_stream.h"
@@ -32,6 +33,8 @@ using Json = nlohmann::json;
 inline constexpr int kVersion = 3;
 /// Of a message from somebody who has been welcomed: a million iterations have room.
 inline constexpr std::size_t kLongest = std::size_t{128} << 20U;
+/// Of any: lists of a million iterations, 16 bytes a value as it is kept, and no deeper than phases of jobs.
+inline constexpr JsonLimits kLimits{.depth = 16, .values = 8'000'000};
 
 /// A job of a run, for the hosts of its ranks. The gain follows from policy and MltcpSettings.
 struct JobSetup {
@@ -54,9 +57,9 @@ Json to_json(const RankResult& result);
 /// `most`: iterations. Throws Json::exception or InputError.
 RankResult result_from(const Json& json, std::size_t most);
 
-/// Of a host's clock. Throws Json::exception or InputError, like the next.
-Nanos time_from(const Json& json);
-PlanState plan_state_from(const Json& json);
+/// The field `key`: a time of a host's clock. Throws Json::exception or InputError, like the next.
+Nanos time_from(const Json& json, const char* key);
+PlanState plan_state_from(const Json& json, const char* key);
 
 Json to_json(const HostLosses& losses);
 /// Their host is the reader's to know. Throws Json::exception or InputError.

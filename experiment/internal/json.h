@@ -1,9 +1,17 @@
-// What goes wrong in reading JSON (nlohmann-json), in words for whoever wrote the file. Not installed.
+// Reading of JSON (nlohmann-json), and what goes wrong in it in words for whoever wrote the file. Not installed.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <concepts>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/json.h"
+#include "mltcp/base/text.h"
 
 namespace mltcp::experiment {
 
@@ -13,6 +21,25 @@ inline std::string problem_of(const nlohmann::json::exception& error) {
   for (const std::string_view lead : {"] ", "parse error at "})
     if (const auto at = text.find(lead); at != std::string_view::npos) text.remove_prefix(at + lead.size());
   return std::string(text);
+}
+
+/// The value as a whole number. Throws InputError that calls it `key`: "\"flows\" is -1 and no whole number from 0 to
+/// 255".
+template <std::integral T>
+T whole_value(const nlohmann::json& value, const char* key, T least = std::numeric_limits<T>::min(),
+              T most = std::numeric_limits<T>::max()) {
+  if (const auto number = whole_number<T>(value, least, most)) return *number;
+  throw InputError(fmt::format("\"{}\" is {} and no whole number from {} to {}", key,
+                               value.is_structured() ? value.type_name() : in_quotes(value.dump(-1, ' ', true)), least,
+                               most));
+}
+/// The same of a field of `object`, which may be missing.
+template <std::integral T>
+T whole_field(const nlohmann::json& object, const char* key, T least = std::numeric_limits<T>::min(),
+              T most = std::numeric_limits<T>::max()) {
+  const auto field = object.find(key);
+  if (field == object.end()) throw InputError(fmt::format("\"{}\" is missing", key));
+  return whole_value<T>(*field, key, least, most);
 }
 
 }  // namespace mltcp::experiment

@@ -7,12 +7,18 @@
 
 #include <array>
 #include <limits>
+#include <thread>
 
+#include "../message_of.h"
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/single_run.h"
 
 namespace mltcp::experiment::protocol {
 namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
 
 Experiment experiment_with(const std::string& more) {
   FileOptions options;
@@ -161,14 +167,46 @@ TEST(hosts_protocol, result__arrives_as_it_was_sent_and_is_checked) {
 }
 
 TEST(hosts_protocol, words_of_a_host__are_checked) {
-  EXPECT_EQ(time_from(Json(-7)), Nanos(-7));
-  EXPECT_THROW(time_from(Json(std::numeric_limits<std::int64_t>::max())), InputError);
-  EXPECT_THROW(time_from(Json(std::numeric_limits<std::int64_t>::min())), InputError);
-  EXPECT_EQ(plan_state_from(Json(1)), static_cast<PlanState>(1));
-  EXPECT_THROW(plan_state_from(Json(200)), InputError);
+  const auto time = [](const Json& value) { return time_from(Json{{"time", value}}, "time"); };
+  EXPECT_EQ(time(-7), Nanos(-7));
+  EXPECT_EQ(time(-kMostTime.count), Nanos() - kMostTime);
+  EXPECT_THROW(time(kMostTime.count + 1), InputError);
+  EXPECT_THROW(time(std::numeric_limits<std::int64_t>::max()), InputError);
+  EXPECT_THROW(time(std::numeric_limits<std::int64_t>::min()), InputError);
+  EXPECT_THROW(time_from(Json::object(), "time"), InputError);
+  const auto state = [](const Json& value) { return plan_state_from(Json{{"plan", value}}, "plan"); };
+  EXPECT_EQ(state(1), static_cast<PlanState>(1));
+  EXPECT_THROW(state(200), InputError);
   const HostLosses losses{0, 1, 2, 3, 4, 5};
   EXPECT_EQ(losses_from(Json::parse(to_json(losses).dump())), losses);
   EXPECT_THROW(losses_from(Json{{"missed_packets", -1}}), InputError);
+}
+
+// Conversions of the library would be undefined behaviour, or another number.
+TEST(hosts_protocol, number_that_is_none_or_out_of_range__is_refused_by_name) {
+  const Json good = to_json(setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\"")));
+  const auto refusal = [&](const std::string& value) {
+    Json bad = good;
+    bad["jobs"][0]["job"]["flows"] = Json::parse(value);
+    return message_of<InputError>([&] { static_cast<void>(setup_from(bad)); });
+  };
+  for (const char* value : {"1e300", "-1e300", "-1", "1.5", "2.0", "4294967296", "9223372036854775808",
+                            "18446744073709551615", "18446744073709551616", "-9223372036854775808", "null", "true"})
+    EXPECT_THAT(refusal(value), AllOf(StartsWith("\"flows\" is \""), HasSubstr("no whole number from 0 to 4294967295")))
+        << value;
+  EXPECT_EQ(refusal("\"1\""), "\"flows\" is \"\"1\"\" and no whole number from 0 to 4294967295");
+  EXPECT_EQ(refusal("[1]"), "\"flows\" is array and no whole number from 0 to 4294967295");
+  EXPECT_EQ(refusal("4294967295"), "no such exception");
+}
+
+TEST(hosts_protocol, time_that_would_overflow__is_refused_by_name) {
+  const Json good = to_json(setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\"")));
+  for (const std::int64_t time : {kMostTime.count + 1, Nanos::never().count - 1, std::int64_t{INT64_MIN}}) {
+    Json bad = good;
+    bad["jobs"][0]["job"]["start"] = time;
+    EXPECT_THAT(message_of<InputError>([&] { static_cast<void>(setup_from(bad)); }), StartsWith("\"start\" is "))
+        << time;
+  }
 }
 
 TEST(hosts_protocol, plan__arrives_as_it_was_sent) {
@@ -192,7 +230,8 @@ TEST(hosts_protocol, address__is_exact) {
 TEST(hosts_protocol, text_that_is_no_message__ends_the_stream) {
   for (const std::string& text :
        {std::string("hello"), std::string("[1]"), std::string("{}"), std::string("{\"type\":1}"),
-        std::string("{\"type\":\"x\""), std::string(20'000, '[')}) {
+        std::string("{\"type\":\"x\""), std::string(20'000, '['), std::string("{\"type\":\"x\",\"y\":NaN}"),
+        std::string("{\"type\":\"x\",\"y\":1e999}")}) {
     std::array<int, 2> files{};
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, files.data()), 0);
     MessageStream from(files[0]);
@@ -200,6 +239,31 @@ TEST(hosts_protocol, text_that_is_no_message__ends_the_stream) {
     from.send(text);
     EXPECT_THROW(receive(to), StreamError) << text.substr(0, 20);
   }
+}
+
+/// What receive() says to a message.
+std::string refusal(const std::string& text) {
+  std::array<int, 2> files{};
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, files.data()) != 0) return "no socket";
+  MessageStream from(files[0]);
+  MessageStream to(files[1]);
+  to.set_longest(kLongest);
+  std::thread sender([&] { from.send(text); });
+  const std::string what = message_of<StreamError>([&] {
+    while (!receive(to)) to.wait(Nanos(1'000'000'000));
+  });
+  sender.join();
+  return what;
+}
+
+// The parser would take a gigabyte for it.
+TEST(hosts_protocol, bomb__is_refused_before_it_is_parsed) {
+  EXPECT_EQ(refusal("{\"type\":\"x\",\"y\":" + std::string(20'000'000, '[')),
+            "sends what is no message of mltcp gen: it nests more than 16 levels deep");
+  std::string many = "{\"type\":\"x\",\"y\":[0";
+  for (int i = 0; i < 8'000'000; ++i) many += ",0";
+  EXPECT_EQ(refusal(many + "]}"), "sends what is no message of mltcp gen: it has more than 8000000 values");
+  EXPECT_EQ(refusal(R"({"type":"x","y":"[[[[[[[[[[[[[[[[[[[[[["})"), "no such exception");
 }
 
 }  // namespace

@@ -140,7 +140,10 @@ TEST(PlanFile, parse__names_file_field_cause_and_cure) {
               error_at("\"serial\"", "stands there twice"));
   EXPECT_THAT(refusal(changed("\"period_ns\": 100000000", "\"period_ns\": 100000000, \"period_ns\": 1")),
               error_at("\"period_ns\"", "stands there twice"));
-  EXPECT_THAT(refusal(std::string(100'000, '[')), error_at("the file", ""));
+  EXPECT_THAT(refusal(std::string(100'000, '[')), error_at("the file", "nests more than 8 levels deep"));
+  std::string many = "[0";
+  for (int i = 0; i < 1'000'000; ++i) many += ",0";
+  EXPECT_THAT(refusal(many), error_at("the file", "has more than 1000000 values"));
 }
 
 // Whatever happens to the bytes: a plan or one clear line.

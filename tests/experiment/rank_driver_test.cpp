@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 
@@ -465,6 +466,296 @@ TEST(RankDriver, peer_that_refuses__ends_in_one_clear_error) {
     EXPECT_EQ(error.job, settings.number);
     EXPECT_EQ(error.peer, 1U);
   }
+}
+
+// ---- Strangers ------------------------------------------------------------------------------------------------------
+
+/// Several datapaths on one host: what one sends has the host's address, and what comes is for all.
+class SharedHost {
+ public:
+  SharedHost(PacketIo& io, std::size_t count) : io_(io) {
+    for (std::size_t i = 0; i < count; ++i) ends_.push_back(std::make_unique<End>(*this));
+  }
+  PacketIo& end(std::size_t number) { return *ends_[number]; }
+
+ private:
+  struct Packet {
+    RxPacket packet;
+    std::vector<std::byte> bytes;
+  };
+  class End final : public PacketIo {
+   public:
+    explicit End(SharedHost& all) : all_(all) {}
+    [[nodiscard]] const Limits& limits() const override { return all_.io_.limits(); }
+    std::size_t send(std::span<const TxPacket> packets) override { return all_.io_.send(packets); }
+    std::size_t receive(std::span<RxPacket> out) override {
+      all_.take();
+      read_.erase(read_.begin(), read_.begin() + static_cast<std::ptrdiff_t>(given_));
+      given_ = std::min(out.size(), read_.size());
+      for (std::size_t i = 0; i < given_; ++i) out[i] = read_[i].packet, out[i].bytes = read_[i].bytes;
+      return given_;
+    }
+    std::vector<Packet> read_;
+
+   private:
+    SharedHost& all_;
+    std::size_t given_ = 0;
+  };
+  void take() {
+    std::array<RxPacket, 32> in;
+    while (const std::size_t count = io_.receive(in))
+      for (std::size_t i = 0; i < count; ++i)
+        for (const auto& end : ends_) end->read_.push_back({in[i], {in[i].bytes.begin(), in[i].bytes.end()}});
+  }
+
+  PacketIo& io_;
+  std::vector<std::unique_ptr<End>> ends_;
+};
+
+/// All that live on a host, polled together.
+class All final : public Pollable {
+ public:
+  explicit All(std::vector<Pollable*> all) : all_(std::move(all)) {}
+  Nanos poll(Nanos now) override {
+    Nanos next = Nanos::never();
+    for (Pollable* one : all_) next = std::min(next, one->poll(now));
+    return next;
+  }
+
+ private:
+  std::vector<Pollable*> all_;
+};
+
+/// Rank 0 sends to rank 1. Strangers share the host of rank 0, and have one of their own.
+class Strangers : public testing::Test {
+ protected:
+  Strangers() {
+    settings_.iterations = 20;
+    for (std::uint32_t host = 0; host < 3; ++host) {
+      ends_.push_back({Testbed::Side::sender, 0, host});
+      addresses_.push_back(testbed_.address(ends_.back()));
+    }
+    stranger_config_.max_connections = 2048;
+    stranger_config_.seed = 77;
+    shared_.emplace(testbed_.host(ends_[0]), 2);
+    near_.emplace(shared_->end(1), stranger_config_);
+    far_.emplace(testbed_.host(ends_[2]), stranger_config_);
+    testbed_.attach(ends_[2], *far_);
+  }
+  void make_listener() {
+    ranks_[1] = std::make_unique<RankDriver>(testbed_.host(ends_[1]), settings_, 1, addresses_, nullptr, now());
+    testbed_.attach(ends_[1], *ranks_[1]);
+    host0_.emplace(std::vector<Pollable*>{&*near_});
+    testbed_.attach(ends_[0], *host0_);
+  }
+  void make_connector() {
+    ranks_[0] = std::make_unique<RankDriver>(shared_->end(0), settings_, 0, addresses_, nullptr, now());
+    host0_.emplace(std::vector<Pollable*>{&*ranks_[0], &*near_});
+    testbed_.attach(ends_[0], *host0_);
+  }
+  ConnectionId connect(Shard& stranger) {
+    const ConnectionId connection = stranger.connect(addresses_[1], {}, now());
+    wake();
+    return connection;
+  }
+  void wake() {
+    for (const Testbed::End& end : ends_) testbed_.wake(end);
+  }
+  void run_for(Nanos time) {
+    testbed_.run(now() + time, [] { return false; });
+  }
+  bool connected(Nanos limit) {
+    return testbed_.run(now() + limit, [&] { return ranks_[0]->connected() && ranks_[1]->connected(); });
+  }
+  bool done() {
+    return testbed_.run(now() + 100_s, [&] { return ranks_[0]->done() && ranks_[1]->done(); });
+  }
+  void start() {
+    for (const auto& rank : ranks_) rank->start(now());
+    wake();
+  }
+  [[nodiscard]] Nanos now() const { return testbed_.now(); }
+
+  OneSwitch testbed_{{}, 3, false};
+  RankDriver::Settings settings_ = settings_of(pattern(Kind::point_to_point, 2, 20'000'000));
+  std::vector<Testbed::End> ends_;
+  std::vector<Address> addresses_;
+  ShardConfig stranger_config_;
+  std::optional<SharedHost> shared_;
+  std::optional<Shard> near_;  ///< whose address is a rank's
+  std::optional<Shard> far_;
+  std::array<std::unique_ptr<RankDriver>, 2> ranks_;
+  std::optional<All> host0_;
+};
+
+TEST_F(Strangers, whatever_they_do__the_job_goes_on) {
+  make_listener();
+  make_connector();
+  ASSERT_TRUE(connected(1_s));
+  start();
+  run_for(20_ms);
+  const ConnectionId aborts = connect(*near_);
+  const ConnectionId closes = connect(*near_);
+  const ConnectionId says_too_much = connect(*near_);
+  const ConnectionId says_nothing = connect(*near_);
+  const ConnectionId says_what_another_said = connect(*near_);
+  const ConnectionId says_two_things = connect(*near_);
+  connect(*near_);  // and is silent
+  connect(*far_);
+  near_->send_virtual(says_too_much, 1'000'000, 0);
+  near_->send_virtual(says_nothing, 0, 0);
+  near_->send_virtual(says_what_another_said, 1, 0);
+  near_->send_virtual(says_two_things, 3, 0);
+  near_->send_virtual(says_two_things, 1, 0);
+  run_for(1_ms);
+  near_->abort(aborts, now());
+  near_->close(closes);
+  wake();
+  run_for(20_ms);
+  EXPECT_EQ(ranks_[1]->strangers(), 7U) << "all but the silent one";
+  ASSERT_TRUE(done());
+  EXPECT_EQ(ranks_[0]->result().times.size(), 20U);
+  EXPECT_EQ(ranks_[0]->strangers(), 0U);
+  for (const ConnectionId gone : {aborts, closes, says_too_much, says_nothing, says_what_another_said, says_two_things})
+    EXPECT_FALSE(near_->exists(gone));
+}
+
+// One whose process dies without a word, of which the transport learns after 30 s.
+TEST_F(Strangers, one_that_falls_silent_in_the_middle__does_not_end_the_job) {
+  Pattern of = pattern(Kind::point_to_point, 2, 1000);
+  of.compute = 2_s;
+  settings_ = settings_of(of, 20);
+  make_listener();
+  make_connector();
+  ASSERT_TRUE(connected(1_s));
+  start();
+  connect(*near_);
+  run_for(1_us);
+  host0_.emplace(std::vector<Pollable*>{&*ranks_[0]});
+  testbed_.attach(ends_[0], *host0_);
+  run_for(35_s);
+  EXPECT_EQ(ranks_[1]->strangers(), 1U);
+  EXPECT_TRUE(done());
+}
+
+TEST_F(Strangers, a_crowd_from_everywhere__leaves_room_for_ranks) {
+  settings_.job.flows = 3;
+  make_listener();
+  for (int i = 0; i < 200; ++i) {
+    connect(*near_);
+    connect(*far_);
+    if (i % 8 == 0) run_for(10_us);
+  }
+  run_for(1_ms);
+  EXPECT_GT(ranks_[1]->strangers(), 380U);
+  make_connector();
+  EXPECT_TRUE(connected(1_s));
+  start();
+  EXPECT_TRUE(done());
+}
+
+TEST_F(Strangers, a_crowd_that_keeps_coming__does_not_keep_ranks_out) {
+  settings_.job.flows = 3;
+  make_listener();
+  bool in = false;
+  for (int i = 0; i < 200 && !in; ++i) {
+    if (i == 20) make_connector();
+    for (int k = 0; k < 3; ++k) connect(*near_);
+    for (int k = 0; k < 30; ++k) connect(*far_);
+    if (i < 20)
+      run_for(10_us);
+    else
+      in = connected(10_us);
+  }
+  EXPECT_TRUE(in);
+}
+
+/// Rank 0, and whoever is at the address of rank 1.
+class Alone : public Strangers {
+ protected:
+  explicit Alone(std::uint32_t room = 1) {
+    ShardConfig config;
+    config.max_connections = room;
+    config.seed = 5;
+    peer_.emplace(testbed_.host(ends_[1]), config);
+    testbed_.attach(ends_[1], *peer_);
+  }
+  void listen() {
+    peer_->listen({});
+    make_connector();
+  }
+  /// Of the next connection that the peer accepts.
+  ConnectionId accepted(Nanos limit) {
+    std::array<Completion, 1> completion;
+    ConnectionId connection = 0;
+    testbed_.run(now() + limit, [&] {
+      if (peer_->take_completions(completion) == 1 && completion[0].kind == Completion::Kind::accepted)
+        connection = completion[0].connection;
+      return connection != 0;
+    });
+    return connection;
+  }
+  void say_hello_to(ConnectionId connection) {
+    peer_->receive_virtual(connection, 1, 0);
+    testbed_.wake(ends_[1]);
+  }
+  std::string ends_with(Nanos limit) {
+    try {
+      testbed_.run(now() + limit, [&] { return ranks_[0]->connected(); });
+    } catch (const ConnectionLost& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  std::optional<Shard> peer_;
+};
+
+TEST_F(Alone, peer_without_room__is_tried_again_until_it_has_some) {
+  peer_->listen({});
+  const ConnectionId other = connect(*far_);
+  ASSERT_NE(accepted(1_s), 0U);
+  make_connector();
+  run_for(500_ms);
+  EXPECT_FALSE(ranks_[0]->connected());
+  far_->abort(other, now());
+  wake();
+  const ConnectionId rank = accepted(1_s);
+  ASSERT_NE(rank, 0U);
+  say_hello_to(rank);
+  EXPECT_TRUE(testbed_.run(now() + 1_s, [&] { return ranks_[0]->connected(); }));
+}
+
+TEST_F(Alone, peer_without_room_for_ever__ends_in_one_clear_error) {
+  peer_->listen({});
+  connect(*far_);
+  ASSERT_NE(accepted(1_s), 0U);
+  make_connector();
+  EXPECT_EQ(ends_with(29_s), "no error");
+  EXPECT_EQ(ends_with(2_s), "job \"a\": rank 0: a connection ended before the job did (full), to rank 1");
+}
+
+TEST_F(Alone, rank_that_is_dropped_before_it_has_said_hello__tries_again) {
+  listen();
+  const ConnectionId first = accepted(1_s);
+  ASSERT_NE(first, 0U);
+  peer_->abort(first, now());
+  testbed_.wake(ends_[1]);
+  const ConnectionId second = accepted(1_s);
+  ASSERT_NE(second, 0U);
+  EXPECT_NE(first, second);
+  say_hello_to(second);
+  EXPECT_TRUE(testbed_.run(now() + 1_s, [&] { return ranks_[0]->connected(); }));
+}
+
+TEST_F(Alone, connection_that_ends_after_hello__ends_the_job) {
+  listen();
+  const ConnectionId connection = accepted(1_s);
+  say_hello_to(connection);
+  ASSERT_TRUE(testbed_.run(now() + 1_s, [&] { return ranks_[0]->connected(); }));
+  peer_->abort(connection, now());
+  testbed_.wake(ends_[1]);
+  EXPECT_THROW(run_for(1_ms), ConnectionLost);
 }
 
 }  // namespace

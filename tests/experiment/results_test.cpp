@@ -434,6 +434,8 @@ TEST(Json, bad_files__one_line_with_place_and_cure) {
   const std::vector<Case> cases = {
       {"", "not JSON"},
       {"{\n\"schema\": }", "not JSON, line 2, column 11"},
+      {std::string(20'000'000, '['), "nests more than 64 levels deep"},
+      {std::string(33'000'000, ','), "has more than 32000000 values"},
       {"[]", "the file is not an object"},
       {"{}", "schema is missing"},
       {"{\"schema\": 1}", "schema is not a text"},

@@ -500,6 +500,7 @@ TEST_F(Gen, strangers__are_turned_away_and_the_others_go_on) {
   for (const std::string_view text : {std::string_view("GET / HTTP/1.0\r\n\r\n"), std::string_view("\0\0\0\2{}", 6),
                                       std::string_view("\0\0\0\5hello", 9),
                                       std::string_view("\0\0\0\x24{\"type\":\"join\",\"version\":2000000}  ", 40),
+                                      std::string_view("\0\0\0\x1f{\"type\":\"join\",\"version\":1e300}", 35),
                                       std::string_view("\0\0\0\x1a{\"type\":\"join\",\"version\":3}", 31)}) {
     const int stranger = strangers.emplace_back(socket(AF_UNIX, SOCK_STREAM, 0));
     sockaddr_un to{};
@@ -511,8 +512,8 @@ TEST_F(Gen, strangers__are_turned_away_and_the_others_go_on) {
   const auto first = host(0);
   const auto second = host(1);
   EXPECT_EQ(server->status(), 0) << server->said();
-  EXPECT_THAT(server->said(),
-              AllOf(HasSubstr("is no host sends a message of"), HasSubstr("it speaks version 2000000")));
+  EXPECT_THAT(server->said(), AllOf(HasSubstr("is no host sends a message of"), HasSubstr("it speaks version 2000000"),
+                                    HasSubstr("\"version\" is \"1e+300\" and no whole number")));
   for (const int stranger : strangers) close(stranger);
 }
 

@@ -186,6 +186,14 @@ TEST(Kineto, malformed__is_refused_in_one_line) {
   EXPECT_THAT(refusal("{\"traceEvents\": 3}"), HasSubstr("there is no \"ProfilerStep#\""));
   EXPECT_THAT(refusal(trace_of({})), HasSubstr("there is no \"ProfilerStep#\""));
   EXPECT_THAT(refusal(std::string(1000, '[')), HasSubstr("nested too deeply"));
+  for (const std::string value : {"[],", "{\"x\":[]},", "0,"}) {
+    std::string many;
+    for (int i = 0; i < 1'100'000; ++i) many += value;
+    many.pop_back();
+    const std::string events = value[0] == '{' ? "[{\"x\":[" + many + "]}]" : "[" + many + "]";
+    EXPECT_THAT(refusal("{\"traceEvents\":" + events + "}"), HasSubstr("an event has more than 1000000 values"));
+    EXPECT_THAT(refusal("{\"other\":[" + many + "],\"traceEvents\":[]}"), HasSubstr("there is no \"ProfilerStep#\""));
+  }
   EXPECT_THAT(refusal("{\"traceEvents\": [1e999]}"), HasSubstr("number is out of range"));
   EXPECT_THAT(refusal(trace_of({event("user_annotation", "ProfilerStep#1", "\"x\"", "1")})),
               HasSubstr("has no \"ts\""));
