@@ -59,40 +59,52 @@ inline ConnectionConfig round_timers() {
   return config;
 }
 
+inline ConnectionConfig with_ecn(ConnectionConfig config = round_timers()) {
+  config.ecn = true;
+  return config;
+}
+
 /// The accepted end of a connection, with credit for as many messages as it likes; packet 0 was its ACCEPT, which took
 /// a round trip of 100 us.
 class LoneConnection {
  public:
   static constexpr Nanos round_trip{100'000};
-  static constexpr std::uint32_t packet = 1472;       ///< bytes of a full packet
-  static constexpr std::uint32_t payload = 1428;      ///< of those, data
-  static constexpr double huge = 1e9;                 ///< a window that holds nothing back
+  static constexpr std::uint32_t packet = 1472;   ///< bytes of a full packet
+  static constexpr std::uint32_t payload = 1428;  ///< of those, data
+  static constexpr double huge = 1e9;             ///< a window that holds nothing back
+  static constexpr Rate unpaced{1'000'000'000'000'000'000};
   static constexpr std::uint64_t first_of_peer = 10;  ///< packet number of what arrives first
 
   enum class Start : std::uint8_t { acknowledged, accepted, connecting };
+  struct Options {
+    ConnectionConfig config = round_timers();
+    Start start = Start::acknowledged;
+    double window = huge;
+    std::uint32_t credit = 1'000'000;
+  };
 
-  explicit LoneConnection(const ConnectionConfig& config = round_timers(), Start start = Start::acknowledged,
-                          const PacketIo::Limits& limits = {.virtual_payload = true}, double window = huge)
-      : limits_(limits),
-        jobs_(1),
+  LoneConnection() : LoneConnection(Options{}) {}
+  explicit LoneConnection(const ConnectionConfig& config) : LoneConnection(Options{.config = config}) {}
+  explicit LoneConnection(const Options& options)
+      : jobs_(1),
+        tx_{std::vector<TxPacket>(1), std::vector<std::uint64_t>(1)},
         holds_(16),
+        acks_{std::vector<AckBatch>(1)},
         links_{&queue, &tx_, &holds_, &acks_, jobs_, &shard},
-        buffer_(limits.max_packet_bytes),
-        connection(7, Address::v4(0x0A000002, 4793), std::make_shared<const ConnectionConfig>(config), table(window),
-                   limits_, links_, now) {
-    tx_.packets.resize(limits.burst);
-    tx_.messages.resize(limits.burst);
-    acks_.batches.resize(limits.burst);
+        buffer_(packet),
+        connection(7, Address::v4(0x0A000002, 4793), std::make_shared<const ConnectionConfig>(options.config),
+                   table(options.window), {.virtual_payload = true}, links_, now) {
     jobs_[0].used = true;
-    if (start == Start::connecting) {
+    if (options.start == Start::connecting) {
       connection.start_connect(1);
+      build();
       return;
     }
-    connection.start_accept({.max_packet = packet, .source_connection = 99, .credit = 1'000'000, .nonce = 1});
+    connection.start_accept({.max_packet = packet, .source_connection = 99, .credit = options.credit, .nonce = 1});
     build();
-    if (start == Start::accepted) return;
+    if (options.start == Start::accepted) return;
     now += round_trip;
-    ack({{0, 0}}, {.ect0_packets = config.ecn ? 1U : 0U});
+    ack({{0, 0}}, {.ect0_packets = options.config.ecn ? 1U : 0U});
     told.clear();
   }
 
@@ -171,7 +183,7 @@ class LoneConnection {
   }
   /// Passes time, with every timer at its time.
   void run_until(Nanos end) {
-    while (connection.next_deadline() <= end) {
+    while (connection.state() != Connection::State::dead && connection.next_deadline() <= end) {
       now = std::max(now, connection.next_deadline());
       fire_timers();
     }
@@ -182,6 +194,7 @@ class LoneConnection {
   // What there is to see.
 
   [[nodiscard]] ConnectionStats stats() const { return connection.stats(); }
+  [[nodiscard]] std::size_t undone() const { return count(Told::Kind::undone); }
   [[nodiscard]] std::size_t count(Told::Kind kind) const {
     return static_cast<std::size_t>(
         std::count_if(told.begin(), told.end(), [=](const Told& event) { return event.kind == kind; }));
@@ -218,11 +231,10 @@ class LoneConnection {
  private:
   static const cc::AlgorithmTable& table(double window) {
     Recorder::told.clear();
-    Recorder::wanted = {.cwnd_bytes = window};
+    Recorder::wanted = {.cwnd_bytes = window, .pacing_rate = unpaced};
     return cc::table_of<Recorder>();
   }
 
-  PacketIo::Limits limits_;
   std::vector<JobState> jobs_;
   TxQueue tx_;
   PayloadHolds holds_;
@@ -232,6 +244,18 @@ class LoneConnection {
 
  public:
   Connection connection;
+};
+
+/// Ten packets are under way, and their acknowledgements are due.
+struct Flight : LoneConnection {
+  explicit Flight(const ConnectionConfig& config = round_timers()) : LoneConnection(config), first(send(10)) {
+    now += round_trip;
+  }
+  /// The `from`-th to the `to`-th of them arrive, from 0, or of those sent after.
+  void arrived(std::uint64_t from, std::uint64_t to, const wire::EcnCounts& ecn = {}) {
+    ack({{first + from, first + to}}, ecn);
+  }
+  std::uint64_t first;
 };
 
 }  // namespace mltcp::testing_network

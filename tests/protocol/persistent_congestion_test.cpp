@@ -17,7 +17,7 @@ constexpr Nanos three_timeouts = 3'300_us;  // of 100 us of round trip and 1 ms 
 struct Losses {
   Losses(std::initializer_list<Nanos> times, const std::set<std::size_t>& acked = {},
          LoneConnection::Start start = LoneConnection::Start::acknowledged)
-      : alone(round_timers(), start) {
+      : alone({.start = start}) {
     const Nanos begin = alone.now;
     LoneConnection::Ranges ranges;
     for (const Nanos time : times) {

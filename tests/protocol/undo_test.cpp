@@ -9,19 +9,6 @@ namespace {
 
 using namespace testing_network;
 
-/// Ten packets are under way.
-struct Flight : LoneConnection {
-  explicit Flight(const ConnectionConfig& config = round_timers()) : LoneConnection(config), first(send(10)) {
-    now += round_trip;
-  }
-  /// The `from`-th to the `to`-th of them, or of those after, arrive.
-  void arrived(std::uint64_t from, std::uint64_t to, const wire::EcnCounts& ecn = {}) {
-    ack({{first + from, first + to}}, ecn);
-  }
-  [[nodiscard]] std::size_t undone() const { return count(Told::Kind::undone); }
-  std::uint64_t first;
-};
-
 TEST(Undo, every_loss_of_the_episode__has_to_be_none) {
   Flight flight;
   flight.arrived(2, 4);  // the first two are lost, together
@@ -89,10 +76,7 @@ TEST(Undo, spurious_losses_of_an_episode__do_not_count_for_the_next) {
 }
 
 TEST(Undo, mark_in_a_later_round__stays) {
-  Flight flight(config_with([](ConnectionConfig& c) {
-    c = round_timers();
-    c.ecn = true;
-  }));
+  Flight flight(with_ecn());
   wire::EcnCounts ecn{.ect0_packets = 4};
   flight.arrived(1, 3, ecn);  // the first is lost
   ecn.ect0_packets = 11;
@@ -110,10 +94,7 @@ TEST(Undo, mark_in_a_later_round__stays) {
 
 TEST(Undo, mark_in_the_round_of_the_loss__is_undone_with_it_only_once) {
   // A loss in the round of a mark is no episode of its own.
-  Flight flight(config_with([](ConnectionConfig& c) {
-    c = round_timers();
-    c.ecn = true;
-  }));
+  Flight flight(with_ecn());
   wire::EcnCounts ecn{.ect0_packets = 2, .ce_packets = 1, .ce_bytes = 1472};
   flight.ack({{flight.first + 1, flight.first + 2}}, ecn);
   ASSERT_EQ(flight.count(Told::Kind::congestion), 1u);
