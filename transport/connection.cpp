@@ -471,7 +471,7 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
         on_acked_packet(packet, now);
         if (number < cwnd_limited_until_) sample.cwnd_limited = true;
       } else if (packet.state == PacketState::lost) {
-        on_late_ack(packet, now);
+        on_late_ack(number, now);
         if (largest_acked_ > number)
           packet_threshold_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(
               std::max<std::uint64_t>(packet_threshold_, largest_acked_ - number + 1), max_packet_threshold));
@@ -510,10 +510,11 @@ void Connection::on_acked_packet(SentPacket& packet, Nanos now) {
   for (std::uint32_t i = 0; i < packet.chunk_count; ++i) on_acked_chunk(chunks_[packet.first_chunk + i], now);
 }
 
-void Connection::on_late_ack(SentPacket& packet, Nanos now) {
+void Connection::on_late_ack(std::uint64_t number, Nanos now) {
+  SentPacket& packet = sent_[number];
   packet.state = PacketState::acked;
   ++stats_.spurious_losses;
-  ++episode_spurious_;
+  if (number >= episode_begin_) ++episode_spurious_;  // a late packet of an earlier episode proves nothing of this one
   for (std::uint32_t i = 0; i < packet.chunk_count; ++i) on_acked_chunk(chunks_[packet.first_chunk + i], now);
 }
 
@@ -645,6 +646,7 @@ bool Connection::detect_losses(Nanos now) {
   if (lost == 0) return false;
   stats_.lost_packets += lost;
   if (largest_lost >= recovery_until_) {
+    episode_begin_ = recovery_until_;
     on_congestion(cc::CongestionEvent::Cause::loss, now);
     episode_lost_ = lost;
     episode_spurious_ = 0;

@@ -265,7 +265,7 @@ class alignas(64) Connection {
   void on_ack(const wire::AckFrame& frame, Nanos now);
   void on_acked_packet(SentPacket& packet, Nanos now);
   void on_acked_chunk(const Chunk& chunk, Nanos now);
-  void on_late_ack(SentPacket& packet, Nanos now);
+  void on_late_ack(std::uint64_t number, Nanos now);
   void on_ecn_counts(const wire::EcnCounts& counts, std::uint32_t newly_acked_packets);
   void on_close(Nanos now);
   void drain(Nanos now);
@@ -433,6 +433,7 @@ class alignas(64) Connection {
   std::uint32_t overhead_;            ///< per packet on the wire
   std::uint32_t paced_overhead_ = 0;  ///< of it, what the pacer counts
   Pacer pacer_;
+  std::uint64_t episode_begin_ = 0;  ///< packets below were sent before the response to the episode before
 
   // 11 to 14: output and state of the congestion controller. Reno's ends within the first of them.
   alignas(line) cc::Controller controller_;

@@ -386,35 +386,6 @@ TEST(Reordering, spurious_loss__is_undone_and_raises_the_threshold) {
   EXPECT_GT(transfer.stats().cwnd_bytes, 100'000);
 }
 
-TEST(Reordering, undo__is_not_triggered_by_late_packets_of_an_earlier_episode) {
-  // Two packets of a first round are declared lost; one is late, one is really lost. In a later round one packet is
-  // really lost, and only then does the late one of the first round arrive: no proof that the second loss was none.
-  Transfer transfer(3'000'000);
-  transfer.pair.rate = Rate(1'000'000'000);
-  transfer.on_data([](int number, Fate& fate) {
-    if (number == 40) fate.extra_delay = 1000_us;
-    if (number == 41) fate.drop = true;
-    if (number == 85) fate.drop = true;
-  });
-  transfer.complete();
-  if (transfer.stats().spurious_losses == 1 && transfer.stats().congestion_events == 2) {
-    // 3 MB with two halvings that both hold.
-    EXPECT_LT(transfer.stats().cwnd_bytes, 200'000);
-  }
-}
-
-TEST(Congestion, persistent__falls_to_the_minimum) {
-  Transfer transfer(3'000'000);
-  transfer.pair.rate = Rate(1'000'000'000);
-  Nanos begin = Nanos::never();
-  transfer.pair.fate = [&](const Parsed& packet, Fate& fate) {
-    if (packet.from == 0 && packet.header.packet_number == 500 && begin.is_never()) begin = packet.at;
-    fate.drop = !begin.is_never() && packet.at < begin + 20_ms;
-  };
-  transfer.complete();
-  EXPECT_GE(transfer.stats().persistent_congestions, 1u);
-}
-
 TEST(Congestion, window__is_kept_and_grows_only_when_used) {
   Transfer transfer(10'000);
   transfer.complete();

@@ -53,6 +53,9 @@ struct ParsedFrame {
   std::uint64_t ranges = 0;
   wire::EcnCounts ecn;
   std::uint32_t delay_ns = 0;
+  std::uint8_t hops = 0;    ///< ACK
+  bool has_credit = false;  ///< ACK
+  bool final = false;       ///< CREDIT
   std::uint32_t credit = 0;
   wire::CloseReason close = wire::CloseReason::done;
 };
@@ -289,9 +292,13 @@ class TestNetwork {
           kept.ranges = frame.ack.range_count;
           kept.ecn = frame.ack.ecn;
           kept.delay_ns = frame.ack.delay_ns;
+          kept.hops = frame.ack.hops;
+          kept.has_credit = frame.ack.has_credit;
+          if (kept.has_credit) kept.credit = frame.ack.credit;
           break;
         case FrameType::credit:
           kept.credit = frame.credit.messages;
+          kept.final = frame.credit.final;
           break;
         case FrameType::connect:
         case FrameType::accept:

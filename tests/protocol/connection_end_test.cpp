@@ -1,0 +1,128 @@
+// Ends of a connection in time: how long it answers after its peer has closed, how often an abort is told; and what is
+// given up when the record of sent packets is full.
+#include <gtest/gtest.h>
+
+#include "lone_connection.h"
+
+namespace mltcp {
+namespace {
+
+using namespace testing_network;
+
+constexpr Nanos probe_timeout = 1'100_us;
+
+const auto close_done = [](wire::Writer& w) { w.close(wire::CloseReason::done); };
+
+TEST(ConnectionEnd, close_of_the_peer__is_answered_for_eight_timeouts) {
+  LoneConnection alone;
+  alone.send(2);
+  const Nanos begin = alone.now;
+  alone.arrive(close_done);
+  alone.end_burst();
+  const auto done = alone.completions();
+  ASSERT_EQ(done.size(), 3u);
+  EXPECT_EQ(done[0].status, Status::closed);
+  EXPECT_EQ(done[2].kind, Completion::Kind::closed);
+  EXPECT_EQ(done[2].status, Status::ok);
+  EXPECT_EQ(alone.stats().in_flight, 0u);
+  EXPECT_TRUE(alone.sent.back().has(FrameType::ack)) << "at once";
+  EXPECT_FALSE(alone.sent.back().eliciting());
+  EXPECT_EQ(alone.connection.next_deadline(), begin + probe_timeout * 8);
+  alone.now += 5_ms;
+  const std::size_t before = alone.sent.size();
+  alone.arrive(close_done);  // repeated, because that was lost
+  alone.end_burst();
+  ASSERT_EQ(alone.sent.size(), before + 1);
+  EXPECT_FALSE(alone.sent.back().eliciting());
+  EXPECT_EQ(alone.connection.next_deadline(), begin + probe_timeout * 8) << "which takes it no further";
+  EXPECT_TRUE(alone.completions().empty());
+  alone.now = begin + probe_timeout * 8 - 1_ns;
+  alone.fire_timers();
+  EXPECT_EQ(alone.connection.state(), Connection::State::draining);
+  alone.now += 1_ns;
+  alone.fire_timers();
+  EXPECT_EQ(alone.connection.state(), Connection::State::dead);
+  EXPECT_EQ(alone.sent.size(), before + 1);
+}
+
+TEST(ConnectionEnd, abort__is_told_three_times_a_timeout_apart) {
+  LoneConnection alone;
+  alone.send(2);
+  const Nanos begin = alone.now;
+  const std::size_t before = alone.sent.size();
+  alone.connection.abort(alone.now);
+  alone.run_for(100_ms);
+  ASSERT_EQ(alone.sent.size(), before + 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Parsed& packet = alone.sent[before + i];
+    EXPECT_EQ(packet.at - begin, probe_timeout * static_cast<std::int64_t>(i));
+    ASSERT_EQ(packet.frames.size(), 1u);
+    EXPECT_EQ(packet.frames[0].close, wire::CloseReason::aborted);
+  }
+  EXPECT_EQ(alone.connection.state(), Connection::State::dead);
+  EXPECT_EQ(alone.completions().size(), 3u);
+}
+
+TEST(ConnectionEnd, close__waits_for_sends_and_ends_with_its_acknowledgement) {
+  LoneConnection alone;
+  const std::uint64_t first = alone.send();
+  alone.connection.close();
+  alone.build();
+  EXPECT_EQ(alone.sent.size(), first + 1);
+  alone.ack({{first, first}});
+  ASSERT_EQ(alone.sent.size(), first + 2);
+  EXPECT_TRUE(alone.sent.back().has(FrameType::close));
+  EXPECT_EQ(alone.sent.back().frames[0].close, wire::CloseReason::done);
+  EXPECT_EQ(alone.connection.state(), Connection::State::closing);
+  alone.run_for(probe_timeout + 100_us);
+  ASSERT_EQ(alone.sent.size(), first + 3);
+  EXPECT_TRUE(alone.sent.back().has(FrameType::close)) << "again";
+  alone.completions();
+  alone.ack({{first + 1, first + 1}});
+  const auto done = alone.completions();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].kind, Completion::Kind::closed);
+  EXPECT_EQ(done[0].status, Status::ok);
+  EXPECT_EQ(alone.connection.state(), Connection::State::dead);
+}
+
+TEST(ConnectionEnd, full_record__gives_up_its_oldest_packet) {
+  ConnectionConfig config = round_timers();
+  config.max_packets_in_flight = 16;
+  LoneConnection alone(config);
+  const std::uint64_t first = alone.send(1, 100);
+  const auto answer = [&] {
+    alone.arrive([](wire::Writer& w) { w.ping(); }, Ecn::not_ect, wire::ack_now);
+    alone.end_burst();
+  };
+  // Four records for each packet that may be in flight.
+  for (int i = 1; i < 64; ++i) answer();
+  EXPECT_EQ(alone.stats().lost_packets, 0u);
+  EXPECT_EQ(alone.sent.back().header.span, 63u);
+  answer();
+  EXPECT_EQ(alone.stats().lost_packets, 1u);
+  ASSERT_TRUE(is_data(alone.sent.back()));
+  EXPECT_EQ(alone.sent.back().find(FrameType::data)->message, 0u);
+  EXPECT_EQ(alone.stats().in_flight, alone.sent.back().size);
+  const std::uint64_t last = alone.sent.back().header.packet_number;
+  alone.now += LoneConnection::round_trip;
+  alone.ack({{first, first}, {last, last}});  // the first is unknown by now
+  EXPECT_EQ(alone.sample().acked_packets, 1u);
+  EXPECT_EQ(alone.sample().lost_packets, 1u);
+  EXPECT_EQ(alone.sample().lost_bytes, 144u);
+  EXPECT_EQ(alone.stats().in_flight, 0u);
+  EXPECT_EQ(alone.stats().spurious_losses, 0u);
+}
+
+TEST(ConnectionEnd, span__is_how_far_back_packets_are_remembered) {
+  LoneConnection alone;
+  const std::uint64_t first = alone.send(3);
+  EXPECT_EQ(alone.packet_of(first).header.span, 0u);
+  EXPECT_EQ(alone.packet_of(first + 2).header.span, 2u);
+  alone.now += LoneConnection::round_trip;
+  alone.ack({{first, first}});
+  EXPECT_EQ(alone.packet_of(alone.send()).header.span, 2u);
+}
+
+}  // namespace
+}  // namespace mltcp

@@ -1,0 +1,173 @@
+// How a receiver tells of its buffers, packet by packet: when a CREDIT leaves, what an acknowledgement takes along,
+// what happens when either is lost, and the last word on it.
+#include <gtest/gtest.h>
+
+#include "lone_connection.h"
+
+namespace mltcp {
+namespace {
+
+using namespace testing_network;
+
+const auto ping = [](wire::Writer& w) { w.ping(); };
+
+struct Buffers : LoneConnection {
+  using LoneConnection::LoneConnection;
+  void receive(int buffers) {
+    for (int i = 0; i < buffers; ++i) ASSERT_EQ(connection.receive(nullptr, 1000, 0), PostResult::ok);
+    build();
+  }
+  /// A packet that is acknowledged at once.
+  void exchange() {
+    arrive(ping, Ecn::not_ect, wire::ack_now);
+    end_burst();
+  }
+  /// Of the packet sent last; null if it has none.
+  [[nodiscard]] const ParsedFrame* credit() const { return sent.back().find(FrameType::credit); }
+  [[nodiscard]] const ParsedFrame* acknowledgement() const { return sent.back().find(FrameType::ack); }
+};
+
+TEST(CreditTold, news__at_once_when_the_peer_has_no_buffer_left_or_half_of_them_are_news) {
+  Buffers buffers;
+  for (int i = 0; i < 10; ++i) ASSERT_EQ(buffers.connection.receive(nullptr, 1000, 0), PostResult::ok);
+  buffers.build();
+  ASSERT_EQ(buffers.sent.size(), 2u);
+  ASSERT_NE(buffers.credit(), nullptr);
+  EXPECT_EQ(buffers.credit()->credit, 10u);
+  EXPECT_FALSE(buffers.credit()->final);
+  buffers.ack({{1, 1}});
+  buffers.receive(9);
+  EXPECT_EQ(buffers.sent.size(), 2u) << "9 of 19";
+  buffers.receive(1);
+  ASSERT_EQ(buffers.sent.size(), 3u) << "10 of 20";
+  EXPECT_EQ(buffers.credit()->credit, 20u);
+  buffers.run_for(1_us);
+  EXPECT_EQ(buffers.sent.size(), 3u) << "once";
+}
+
+TEST(CreditTold, news_that_can_wait__goes_with_data_or_in_an_acknowledgement) {
+  for (const bool with_data : {true, false}) {
+    Buffers buffers;
+    buffers.receive(4);
+    buffers.ack({{1, buffers.connection.next_packet_number() - 1}});
+    buffers.receive(1);
+    const std::size_t before = buffers.sent.size();
+    if (with_data)
+      buffers.send(1, 100);
+    else
+      buffers.exchange();
+    ASSERT_EQ(buffers.sent.size(), before + 1);
+    if (with_data) {
+      ASSERT_NE(buffers.credit(), nullptr);
+      EXPECT_EQ(buffers.credit()->credit, 5u);
+    } else {
+      EXPECT_EQ(buffers.credit(), nullptr);
+      EXPECT_TRUE(buffers.acknowledgement()->has_credit);
+      EXPECT_EQ(buffers.acknowledgement()->credit, 5u);
+    }
+    buffers.send(1, 100);
+    EXPECT_EQ(buffers.credit(), nullptr) << "no news any more";
+  }
+}
+
+TEST(CreditTold, acknowledgements__repeat_it_until_the_peer_certainly_knows) {
+  Buffers buffers;
+  buffers.receive(4);
+  buffers.exchange();
+  EXPECT_FALSE(buffers.acknowledgement()->has_credit) << "the CREDIT is repeated until acknowledged";
+  buffers.receive(1);
+  for (int i = 0; i < 3; ++i) {
+    buffers.exchange();
+    EXPECT_TRUE(buffers.acknowledgement()->has_credit) << "an acknowledgement may be lost";
+  }
+  const auto use = [&](std::uint32_t message) {
+    buffers.arrive(
+        [=](wire::Writer& w) {
+          w.data({.last = false, .message = message, .offset = 0, .length = 1});
+          const std::byte byte{};
+          w.copy(&byte, 1);
+        },
+        Ecn::not_ect, wire::ack_now);
+    buffers.end_burst();
+  };
+  use(3);
+  EXPECT_TRUE(buffers.acknowledgement()->has_credit);
+  use(4);
+  EXPECT_FALSE(buffers.acknowledgement()->has_credit) << "the peer uses the last of it";
+}
+
+TEST(CreditTold, acknowledgements__leave_it_out_if_so_configured) {
+  ConnectionConfig config = round_timers();
+  config.credit_in_acks = false;
+  Buffers buffers(config);
+  buffers.receive(4);
+  buffers.ack({{1, buffers.connection.next_packet_number() - 1}});
+  buffers.receive(1);
+  buffers.exchange();
+  EXPECT_FALSE(buffers.acknowledgement()->has_credit);
+  EXPECT_EQ(buffers.credit(), nullptr);
+  buffers.send(1, 100);
+  ASSERT_NE(buffers.credit(), nullptr);
+  EXPECT_EQ(buffers.credit()->credit, 5u);
+}
+
+TEST(CreditTold, lost__is_told_again_at_once_by_whatever_leaves_next) {
+  for (const bool in_ack : {true, false}) {
+    Buffers buffers;
+    buffers.receive(4);
+    const std::uint64_t lost = buffers.sent.back().header.packet_number;
+    ASSERT_NE(buffers.credit(), nullptr);
+    const std::uint64_t next = buffers.send(3, 100);
+    const std::size_t before = buffers.sent.size();
+    if (in_ack) buffers.arrive(ping, Ecn::not_ect, wire::ack_now);
+    buffers.ack({{next, next + 2}});
+    EXPECT_EQ(buffers.stats().lost_packets, next - lost);
+    ASSERT_EQ(buffers.sent.size(), before + 1);
+    if (in_ack) {
+      EXPECT_TRUE(buffers.acknowledgement()->has_credit);
+      EXPECT_EQ(buffers.acknowledgement()->credit, 4u);
+    } else {
+      ASSERT_NE(buffers.credit(), nullptr);
+      EXPECT_EQ(buffers.credit()->credit, 4u);
+    }
+  }
+}
+
+// ---- the last word
+// ------------------------------------------------------------------------------------------------------
+
+TEST(CreditTold, end_that_closes_without_credit__says_that_no_more_comes) {
+  Buffers buffers({.credit = 0});
+  buffers.send(1, 100);
+  buffers.connection.close();
+  buffers.build();
+  ASSERT_NE(buffers.credit(), nullptr);
+  EXPECT_TRUE(buffers.credit()->final);
+  EXPECT_EQ(buffers.credit()->credit, 0u);
+  const std::size_t before = buffers.sent.size();
+  buffers.build();
+  EXPECT_EQ(buffers.sent.size(), before) << "once";
+  buffers.run_for(1'100_us);
+  ASSERT_EQ(buffers.sent.size(), before + 1) << "but again when it seems lost";
+  EXPECT_TRUE(buffers.credit()->final);
+}
+
+TEST(CreditTold, last_word_of_the_peer__is_its_last) {
+  Buffers buffers({.credit = 1});
+  buffers.arrive([](wire::Writer& w) { w.credit({2, true}); });
+  buffers.arrive([](wire::Writer& w) { w.credit({5, false}); });
+  buffers.end_burst();
+  buffers.send(4, 100);
+  EXPECT_EQ(std::count_if(buffers.sent.begin(), buffers.sent.end(), is_data), 2);
+  buffers.connection.close();
+  const auto done = buffers.completions();
+  ASSERT_EQ(done.size(), 2u);
+  for (const Completion& one : done) EXPECT_EQ(one.status, Status::closed);
+  buffers.build();
+  EXPECT_FALSE(buffers.sent.back().has(FrameType::close)) << "two are still under way";
+  buffers.ack({{1, buffers.connection.next_packet_number() - 1}});
+  EXPECT_TRUE(buffers.sent.back().has(FrameType::close));
+}
+
+}  // namespace
+}  // namespace mltcp

@@ -1,0 +1,117 @@
+// The delivery rate sampler: over the longer of the intervals in which a packet and those before it were sent and
+// acknowledged (draft-cheng-iccrg-delivery-rate-estimation), marked where the application was the limit.
+#include <gtest/gtest.h>
+
+#include "lone_connection.h"
+
+namespace mltcp {
+namespace {
+
+using namespace testing_network;
+
+/// Of `packets` full packets in that time.
+Rate rate_of(double packets, Nanos time) {
+  return Rate(static_cast<std::uint64_t>(packets * LoneConnection::packet * 8e9 / static_cast<double>(time.count)));
+}
+
+TEST(DeliveryRateSample, alone_after_a_pause__is_a_packet_in_its_round_trip) {
+  LoneConnection alone;
+  alone.now += 500_us;
+  const std::uint64_t first = alone.send();
+  alone.now += 125_us;
+  alone.ack({{first, first}});
+  EXPECT_EQ(alone.sample().delivery_rate, rate_of(1, 125_us));
+  EXPECT_EQ(alone.stats().delivery_rate, rate_of(1, 125_us));
+}
+
+TEST(DeliveryRateSample, acknowledgements_that_come_in_a_burst__do_not_inflate_it) {
+  LoneConnection alone;
+  const std::uint64_t first = alone.send(10);
+  const Nanos begin = alone.now;
+  alone.now = begin + 900_us;
+  alone.ack({{first, first}});
+  const std::uint64_t last = alone.send();  // remembers that the first was sent at the beginning
+  alone.ack({{first + 1, first + 9}});
+  alone.now += 10_us;
+  alone.ack({{last, last}});
+  EXPECT_EQ(alone.sample().delivery_rate, rate_of(10, 900_us)) << "sent over 900 us, acknowledged over 10 us";
+}
+
+TEST(DeliveryRateSample, packets_that_leave_in_a_burst__do_not_inflate_it) {
+  LoneConnection alone;
+  const std::uint64_t first = alone.send(4);
+  alone.now += 100_us;
+  alone.ack({{first, first}});
+  EXPECT_EQ(alone.sample().delivery_rate, rate_of(1, 100_us));
+  alone.now += 100_us;
+  alone.ack({{first + 1, first + 3}});
+  EXPECT_EQ(alone.sample().delivery_rate, rate_of(4, 200_us)) << "all since the second was sent";
+}
+
+TEST(DeliveryRateSample, app_limited__until_all_is_delivered_that_was_under_way_when_data_ran_out) {
+  LoneConnection alone({.window = 2.0 * LoneConnection::packet});
+  for (int i = 0; i < 3; ++i) alone.post(LoneConnection::payload);
+  alone.build();  // 1 and 2
+  alone.now += 100_us;
+  alone.ack({{1, 1}});  // 3 leaves: no more data
+  EXPECT_FALSE(alone.sample().app_limited);
+  alone.now += 100_us;
+  alone.ack({{2, 2}});
+  EXPECT_FALSE(alone.sample().app_limited);
+  alone.send();  // 4, while 3 is under way
+  alone.now += 100_us;
+  alone.ack({{3, 3}});
+  EXPECT_FALSE(alone.sample().app_limited);
+  EXPECT_FALSE(alone.stats().app_limited);
+  alone.now += 100_us;
+  alone.ack({{4, 4}});
+  EXPECT_TRUE(alone.sample().app_limited);
+  EXPECT_TRUE(alone.stats().app_limited);
+  alone.send();  // 5: all before is delivered
+  alone.now += 100_us;
+  alone.ack({{5, 5}});
+  EXPECT_FALSE(alone.sample().app_limited);
+}
+
+// ---- pauses
+// -------------------------------------------------------------------------------------------------------------
+
+TEST(IdleRestart, pause__longer_than_a_timeout_is_told) {
+  for (const Nanos more : {0_ns, 1_ns}) {
+    LoneConnection alone;
+    const std::uint64_t first = alone.send();
+    const Nanos begin = alone.now;
+    alone.now += 100_us;
+    alone.ack({{first, first}});
+    alone.now = begin + 1'100_us + more;
+    alone.send(2);
+    EXPECT_EQ(alone.count(Told::Kind::idle_restart), more.count > 0 ? 1u : 0u);
+  }
+}
+
+TEST(IdleRestart, pause__of_pacing_is_none) {
+  LoneConnection alone;
+  const std::uint64_t first = alone.send();
+  Recorder::wanted.pacing_rate = Rate(1'000'000);  // 12 ms a packet
+  alone.now += 100_us;
+  alone.ack({{first, first}});
+  alone.post(LoneConnection::payload);
+  alone.post(LoneConnection::payload);
+  alone.build();
+  alone.now += 100_us;
+  alone.ack({{first + 1, first + 1}});
+  alone.run_for(12_ms);
+  ASSERT_EQ(alone.sent.size(), first + 3);
+  EXPECT_GT(alone.sent.back().at - alone.packet_of(first + 1).at, 10_ms);
+  EXPECT_EQ(alone.count(Told::Kind::idle_restart), 0u);
+}
+
+TEST(IdleRestart, first_data_of_a_connection__is_none) {
+  LoneConnection alone({.start = LoneConnection::Start::accepted});
+  alone.now += 900_us;
+  alone.send();
+  EXPECT_EQ(alone.count(Told::Kind::idle_restart), 0u);
+}
+
+}  // namespace
+}  // namespace mltcp

@@ -1,0 +1,127 @@
+// Whether a peer's ECN counts can be true (RFC 9000 section 13.4.2.1), and what the congestion controller is told of
+// them: never more marked bytes than were acknowledged.
+#include <gtest/gtest.h>
+
+#include "lone_connection.h"
+
+namespace mltcp {
+namespace {
+
+using namespace testing_network;
+
+constexpr std::uint32_t packet = LoneConnection::packet;
+
+/// Ten ECN-capable packets under way; the peer has counted one before them.
+struct EcnFlight : Flight {
+  EcnFlight() : Flight(with_ecn()) {}
+  /// Whether ECN is still in use.
+  [[nodiscard]] bool works() {
+    send();
+    return sent.back().ecn == Ecn::ect0;
+  }
+};
+
+TEST(EcnValidation, counts_that_add_up__are_believed) {
+  EcnFlight flight;
+  flight.arrived(0, 3, {.ect0_packets = 5});
+  EXPECT_EQ(flight.sample().ce_packets, 0u);
+  flight.arrived(4, 7, {.ect0_packets = 7, .ce_packets = 2, .ce_bytes = 2 * packet});
+  EXPECT_EQ(flight.sample().ce_packets, 2u);
+  EXPECT_EQ(flight.sample().ce_bytes, 2u * packet);
+  EXPECT_EQ(flight.count(Told::Kind::congestion), 1u);
+  flight.arrived(8, 8, {.ect0_packets = 9, .ce_packets = 4, .ce_bytes = 3 * packet});
+  EXPECT_EQ(flight.sample().ce_packets, 2u) << "of packets whose acknowledgements were lost";
+  EXPECT_EQ(flight.sample().ce_bytes, packet);
+  EXPECT_EQ(flight.stats().ce_packets, 4u);
+  EXPECT_TRUE(flight.works());
+}
+
+TEST(EcnValidation, counts_that_cannot_be_true__end_its_use) {
+  const wire::EcnCounts before{.ect0_packets = 4, .ce_packets = 1, .ce_bytes = packet};
+  const auto after = [&](const wire::EcnCounts& counts) {
+    EcnFlight flight;
+    flight.arrived(0, 3, before);
+    EXPECT_EQ(flight.sample().ce_packets, 1u);
+    flight.arrived(4, 5, counts);
+    const bool works = flight.works();
+    if (!works) {
+      EXPECT_EQ(flight.sample().ce_packets, 0u);
+      EXPECT_EQ(flight.stats().ce_packets, 1u);
+      flight.arrived(6, 7, {.ect0_packets = 6, .ce_packets = 3, .ce_bytes = 3 * packet});
+      EXPECT_EQ(flight.sample().ce_packets, 0u) << "for good";
+    }
+    return works;
+  };
+  EXPECT_TRUE(after({.ect0_packets = 6, .ce_packets = 1, .ce_bytes = packet}));
+  EXPECT_TRUE(after({.ect0_packets = 4, .ce_packets = 3, .ce_bytes = 3 * packet}));
+  EXPECT_TRUE(after({.ect0_packets = 5, .ce_packets = 2, .ce_bytes = 2 * packet}));
+  EXPECT_FALSE(after({.ect0_packets = 5, .ce_packets = 1, .ce_bytes = packet})) << "one is missing";
+  EXPECT_FALSE(after({.ect0_packets = 4, .ce_packets = 2, .ce_bytes = packet})) << "one is missing";
+  EXPECT_FALSE(after({.ect0_packets = 9, .ce_packets = 0, .ce_bytes = packet})) << "marks taken back";
+  EXPECT_FALSE(after({.ect0_packets = 3, .ce_packets = 9, .ce_bytes = 9 * packet})) << "ECT(0) taken back";
+  EXPECT_FALSE(after({.ect0_packets = 6, .ect1_packets = 1, .ce_packets = 1, .ce_bytes = packet})) << "never sent";
+}
+
+TEST(EcnValidation, marked_bytes__are_at_most_those_acknowledged) {
+  EcnFlight flight;
+  flight.take_ack({{flight.first, flight.first}}, {.ect0_packets = 1, .ce_packets = 1, .ce_bytes = 1'000'000});
+  flight.ack({{flight.first + 1, flight.first + 1}}, {.ect0_packets = 1, .ce_packets = 2, .ce_bytes = 3'000'000'000});
+  EXPECT_EQ(flight.sample().ce_packets, 2u) << "both of the burst";
+  EXPECT_EQ(flight.sample().ce_bytes, 2u * packet);
+}
+
+TEST(EcnValidation, marked_bytes__of_a_burst_are_summed_up) {
+  EcnFlight flight;
+  flight.take_ack({{flight.first, flight.first + 1}}, {.ect0_packets = 2, .ce_packets = 1, .ce_bytes = packet});
+  flight.ack({{flight.first + 2, flight.first + 5}}, {.ect0_packets = 4, .ce_packets = 3, .ce_bytes = 3 * packet});
+  EXPECT_EQ(flight.sample().ce_packets, 3u);
+  EXPECT_EQ(flight.sample().ce_bytes, 3u * packet);
+}
+
+TEST(EcnValidation, marked_bytes__without_marked_packets_are_none) {
+  EcnFlight flight;
+  flight.arrived(0, 3, {.ect0_packets = 5, .ce_bytes = 2 * packet});
+  EXPECT_EQ(flight.sample().ce_bytes, 0u);
+}
+
+TEST(EcnValidation, packets_filled_in_below_the_largest__count_too) {
+  EcnFlight flight;
+  flight.arrived(1, 2, {.ect0_packets = 3});
+  flight.arrived(0, 2, {.ect0_packets = 3, .ce_packets = 1, .ce_bytes = packet});
+  EXPECT_EQ(flight.sample().ce_packets, 1u);
+  EXPECT_TRUE(flight.works());
+}
+
+TEST(EcnValidation, acknowledgement_older_than_one_in_the_same_burst__is_not_judged) {
+  // The newer one came first; the older one brings news of a packet that the newer had no room to tell of.
+  EcnFlight flight;
+  flight.take_ack({{flight.first + 1, flight.first + 2}}, {.ect0_packets = 4});
+  flight.take_ack({{flight.first, flight.first + 1}}, {.ect0_packets = 2});
+  flight.end_burst();
+  EXPECT_EQ(flight.sample().acked_packets, 3u);
+  EXPECT_TRUE(flight.works());
+}
+
+TEST(EcnValidation, mark__is_congestion_once_for_all_that_was_sent_before_the_response) {
+  EcnFlight flight;
+  flight.arrived(0, 1, {.ect0_packets = 2, .ce_packets = 1, .ce_bytes = packet});
+  ASSERT_EQ(flight.count(Told::Kind::congestion), 1u);
+  EXPECT_EQ(flight.told[0].event.cause, cc::CongestionEvent::Cause::ecn);
+  EXPECT_EQ(flight.told[0].event.bytes_in_flight, 8u * packet);
+  EXPECT_TRUE(flight.sample().in_recovery);
+  flight.arrived(2, 9, {.ect0_packets = 9, .ce_packets = 2, .ce_bytes = 2 * packet});
+  EXPECT_EQ(flight.count(Told::Kind::congestion), 1u);
+  flight.send();
+  flight.arrived(10, 10, {.ect0_packets = 9, .ce_packets = 3, .ce_bytes = 3 * packet});
+  EXPECT_EQ(flight.count(Told::Kind::congestion), 2u);
+}
+
+TEST(EcnValidation, field__is_not_looked_at_unless_asked_for) {
+  Flight flight;
+  flight.arrived(0, 3, {.ect0_packets = 0, .ce_packets = 4, .ce_bytes = 4 * packet});
+  EXPECT_EQ(flight.sample().ce_packets, 0u);
+  EXPECT_EQ(flight.count(Told::Kind::congestion), 0u);
+}
+
+}  // namespace
+}  // namespace mltcp

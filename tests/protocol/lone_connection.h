@@ -1,0 +1,261 @@
+// One connection without shard or network: the test is its clock, its peer and its congestion controller. It decides
+// about every packet that arrives, sees every packet that is built, and reads what the controller is told, to the bit.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "../transport/test_network.h"
+#include "mltcp/transport/connection.h"
+
+namespace mltcp::testing_network {
+
+/// An event as the congestion controller got it.
+struct Told {
+  enum class Kind : std::uint8_t { ack, congestion, timeout, undone, timer, idle_restart };
+  Kind kind = Kind::ack;
+  Nanos now;
+  cc::AckSample sample;         ///< ack
+  cc::CongestionEvent event{};  ///< congestion
+};
+
+/// A congestion controller that writes down what it is told, and whose output is the test's. The state of an algorithm
+/// is plain bytes, so what it writes lies outside: of one connection at a time.
+struct Recorder {
+  static constexpr std::string_view name = "recorder";
+  static constexpr cc::Capabilities capabilities{.needs_timer = true};
+  static inline std::vector<Told> told;
+  static inline cc::Output wanted;
+
+  static void write(Told event, cc::Output& out) {
+    told.push_back(event);
+    out = wanted;
+  }
+  void start(const cc::PathInfo&, cc::Output& out) { out = wanted; }
+  void on_ack(const cc::AckSample& ack, cc::Output& out) { write({Told::Kind::ack, ack.now, ack}, out); }
+  void on_congestion(const cc::CongestionEvent& event, cc::Output& out) {
+    write({Told::Kind::congestion, event.now, {}, event}, out);
+  }
+  void on_timeout(Nanos now, cc::Output& out) { write({Told::Kind::timeout, now, {}}, out); }
+  void on_spurious_congestion(Nanos now, cc::Output& out) { write({Told::Kind::undone, now, {}}, out); }
+  void on_timer(Nanos now, cc::Output& out) { write({Told::Kind::timer, now, {}}, out); }
+  void on_idle_restart(Nanos now, cc::Output& out) { write({Told::Kind::idle_restart, now, {}}, out); }
+};
+
+/// Timers in round numbers: with a round trip of 100 us a packet is late after 1 ms and a probe due after 1.1 ms.
+inline ConnectionConfig round_timers() {
+  ConnectionConfig config;
+  config.timer_granularity = 1_ms;
+  config.max_ack_delay = Nanos(0);
+  config.max_sends = 65'536;
+  config.pack_messages = false;
+  return config;
+}
+
+inline ConnectionConfig with_ecn(ConnectionConfig config = round_timers()) {
+  config.ecn = true;
+  return config;
+}
+
+/// The accepted end of a connection, with credit for as many messages as it likes; packet 0 was its ACCEPT, which took
+/// a round trip of 100 us.
+class LoneConnection {
+ public:
+  static constexpr Nanos round_trip{100'000};
+  static constexpr std::uint32_t packet = 1472;   ///< bytes of a full packet
+  static constexpr std::uint32_t payload = 1428;  ///< of those, data
+  static constexpr double huge = 1e9;             ///< a window that holds nothing back
+  static constexpr Rate unpaced{1'000'000'000'000'000'000};
+  static constexpr std::uint64_t first_of_peer = 10;  ///< packet number of what arrives first
+
+  enum class Start : std::uint8_t { acknowledged, accepted, connecting };
+  struct Options {
+    ConnectionConfig config = round_timers();
+    Start start = Start::acknowledged;
+    double window = huge;
+    std::uint32_t credit = 1'000'000;
+  };
+
+  LoneConnection() : LoneConnection(Options{}) {}
+  explicit LoneConnection(const ConnectionConfig& config) : LoneConnection(Options{.config = config}) {}
+  explicit LoneConnection(const Options& options)
+      : jobs_(1),
+        tx_{std::vector<TxPacket>(1), std::vector<std::uint64_t>(1)},
+        holds_(16),
+        acks_{std::vector<AckBatch>(1)},
+        links_{&queue, &tx_, &holds_, &acks_, jobs_, &shard},
+        buffer_(packet),
+        connection(7, Address::v4(0x0A000002, 4793), std::make_shared<const ConnectionConfig>(options.config),
+                   table(options.window), {.virtual_payload = true}, links_, now) {
+    jobs_[0].used = true;
+    if (options.start == Start::connecting) {
+      connection.start_connect(1);
+      build();
+      return;
+    }
+    connection.start_accept({.max_packet = packet, .source_connection = 99, .credit = options.credit, .nonce = 1});
+    build();
+    if (options.start == Start::accepted) return;
+    now += round_trip;
+    ack({{0, 0}}, {.ect0_packets = options.config.ecn ? 1U : 0U});
+    told.clear();
+  }
+
+  // What the program does.
+
+  /// A message of its own for each of `count` full packets, which leave now; returns the number of the first.
+  std::uint64_t send(std::uint64_t count = 1, Bytes bytes = payload) {
+    const std::uint64_t first = connection.next_packet_number();
+    for (std::uint64_t i = 0; i < count; ++i) post(bytes);
+    build();
+    return first;
+  }
+  void post(Bytes bytes) { ASSERT_EQ(connection.send(nullptr, bytes, 0), PostResult::ok); }
+  JobState& job() { return jobs_[0]; }
+
+  // What the peer does.
+
+  using Ranges = std::vector<wire::PacketRange>;
+  /// Acknowledges `ranges`, in rising order, in a burst of its own; then what may leave does.
+  void ack(const Ranges& ranges, const wire::EcnCounts& ecn = {}, Nanos delay = {}) {
+    take_ack(ranges, ecn, delay);
+    end_burst();
+  }
+  void take_ack(const Ranges& ranges, const wire::EcnCounts& ecn = {}, Nanos delay = {}) {
+    arrive([&](wire::Writer& w) {
+      wire::AckFrame frame;
+      frame.ecn = ecn;
+      frame.delay_ns = static_cast<std::uint32_t>(delay.count);
+      frame.range_count = static_cast<std::uint32_t>(ranges.size());
+      std::reverse_copy(ranges.begin(), ranges.end(), frame.ranges.begin());
+      w.ack(frame);
+    });
+  }
+  /// A packet with a number after all others.
+  void arrive(const std::function<void(wire::Writer&)>& write, Ecn ecn = Ecn::not_ect, std::uint8_t flags = 0) {
+    wire::Header header = header_for(7, next_of_peer++, 1000);
+    header.flags = flags;
+    arrive(header, write, ecn);
+  }
+  void arrive(const wire::Header& header, const std::function<void(wire::Writer&)>& write, Ecn ecn = Ecn::not_ect) {
+    arrive(forge(header, write), ecn);
+  }
+  void arrive(const ByteVector& bytes, Ecn ecn = Ecn::not_ect, std::uint8_t hops = 0) {
+    wire::Reader reader;
+    wire::Header header;
+    ASSERT_EQ(reader.begin(bytes, 0, header), wire::ParseError::none);
+    RxPacket rx;
+    rx.bytes = bytes;
+    rx.ecn = ecn;
+    rx.hops = hops;
+    connection.on_packet(header, reader, rx, now);
+  }
+  void end_burst() {
+    connection.end_of_batch(now);
+    acks_.used = 0;
+    build();
+  }
+
+  // What the shard does.
+
+  /// Builds what may leave now; returns why no more may.
+  Connection::Blocked build() {
+    for (;;) {
+      BuiltPacket built;
+      const Connection::Blocked blocked = connection.build(now, buffer_, built);
+      if (blocked != Connection::Blocked::no) return blocked;
+      Parsed parsed = TestNetwork::parse(built.header, static_cast<std::uint32_t>(built.payload.size()));
+      parsed.at = now;
+      parsed.ecn = built.ecn;
+      sent.push_back(std::move(parsed));
+    }
+  }
+  void fire_timers() {
+    connection.on_timer(now);
+    build();
+  }
+  /// Passes time, with every timer at its time.
+  void run_until(Nanos end) {
+    while (connection.state() != Connection::State::dead && connection.next_deadline() <= end) {
+      now = std::max(now, connection.next_deadline());
+      fire_timers();
+    }
+    now = end;
+  }
+  void run_for(Nanos duration) { run_until(now + duration); }
+
+  // What there is to see.
+
+  [[nodiscard]] ConnectionStats stats() const { return connection.stats(); }
+  [[nodiscard]] std::size_t undone() const { return count(Told::Kind::undone); }
+  [[nodiscard]] std::size_t count(Told::Kind kind) const {
+    return static_cast<std::size_t>(
+        std::count_if(told.begin(), told.end(), [=](const Told& event) { return event.kind == kind; }));
+  }
+  /// The latest acknowledgement sample.
+  [[nodiscard]] const cc::AckSample& sample() const {
+    const auto at =
+        std::find_if(told.rbegin(), told.rend(), [](const Told& event) { return event.kind == Told::Kind::ack; });
+    static const cc::AckSample none;
+    EXPECT_NE(at, told.rend()) << "no sample yet";
+    return at == told.rend() ? none : at->sample;
+  }
+  /// The packet with that number.
+  [[nodiscard]] const Parsed& packet_of(std::uint64_t number) const {
+    const auto at =
+        std::find_if(sent.begin(), sent.end(), [=](const Parsed& one) { return one.header.packet_number == number; });
+    static const Parsed none;
+    EXPECT_NE(at, sent.end()) << "no packet " << number;
+    return at == sent.end() ? none : *at;
+  }
+  std::vector<Completion> completions() {
+    std::vector<Completion> taken;
+    for (; !queue.empty(); queue.pop()) taken.push_back(queue.front());
+    return taken;
+  }
+
+  Nanos now{1'000'000};
+  GrowableRing<Completion> queue;
+  ShardStats shard;
+  std::vector<Parsed> sent;
+  std::uint64_t next_of_peer = first_of_peer;
+  std::vector<Told>& told = Recorder::told;
+
+ private:
+  static const cc::AlgorithmTable& table(double window) {
+    Recorder::told.clear();
+    Recorder::wanted = {.cwnd_bytes = window, .pacing_rate = unpaced};
+    return cc::table_of<Recorder>();
+  }
+
+  std::vector<JobState> jobs_;
+  TxQueue tx_;
+  PayloadHolds holds_;
+  AckBatches acks_;
+  ShardLinks links_;
+  ByteVector buffer_;
+
+ public:
+  Connection connection;
+};
+
+/// Ten packets are under way, and their acknowledgements are due.
+struct Flight : LoneConnection {
+  explicit Flight(const ConnectionConfig& config = round_timers()) : LoneConnection(config), first(send(10)) {
+    now += round_trip;
+  }
+  /// The `from`-th to the `to`-th of them arrive, from 0, or of those sent after.
+  void arrived(std::uint64_t from, std::uint64_t to, const wire::EcnCounts& ecn = {}) {
+    ack({{first + from, first + to}}, ecn);
+  }
+  std::uint64_t first;
+};
+
+}  // namespace mltcp::testing_network

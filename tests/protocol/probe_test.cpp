@@ -1,0 +1,214 @@
+// Probe timeouts (RFC 9002 section 6.2): when they come, what they send, how they slow down, and when the peer is given
+// up. And the question of a sender that waits for credit.
+#include <gtest/gtest.h>
+
+#include "lone_connection.h"
+
+namespace mltcp {
+namespace {
+
+using namespace testing_network;
+
+TEST(Probe, timeout__is_round_trip_and_variation_and_what_the_peer_may_wait) {
+  ConnectionConfig config = round_timers();
+  config.max_ack_delay = 300_us;
+  LoneConnection alone(config);
+  alone.send();
+  EXPECT_EQ(alone.connection.next_deadline(), alone.now + 1'400_us);
+}
+
+TEST(Probe, full_window__is_exceeded_by_two_packets_that_want_an_answer_at_once) {
+  LoneConnection alone({.window = 4.0 * LoneConnection::packet});
+  for (int i = 0; i < 10; ++i) alone.post(LoneConnection::payload);
+  alone.build();
+  const Nanos begin = alone.now;
+  ASSERT_EQ(alone.sent.size(), 5u);
+  alone.run_until(begin + 1'100_us - 1_ns);
+  EXPECT_EQ(alone.sent.size(), 5u);
+  alone.run_until(begin + 1'100_us);
+  ASSERT_EQ(alone.sent.size(), 7u);
+  EXPECT_EQ(alone.sent[4].header.flags & wire::ack_now, 0);
+  EXPECT_NE(alone.sent[5].header.flags & wire::ack_now, 0);
+  EXPECT_NE(alone.sent[6].header.flags & wire::ack_now, 0);
+  EXPECT_EQ(alone.sent[5].find(FrameType::data)->message, 4u) << "new data probes as well as any";
+  EXPECT_FALSE(alone.sent[5].has(FrameType::ping));
+  EXPECT_EQ(alone.stats().lost_packets, 0u) << "a timeout judges nothing";
+  EXPECT_TRUE(alone.told.empty());
+}
+
+TEST(Probe, without_new_data__repeats_the_oldest_packet_in_flight) {
+  LoneConnection alone;
+  const std::uint64_t first = alone.send(4, 1000);
+  alone.now += 10_us;
+  alone.ack({{first, first + 1}});
+  alone.run_for(1'200_us);
+  ASSERT_EQ(alone.sent.size(), first + 5);
+  EXPECT_EQ(alone.sent.back().find(FrameType::data)->message, 2u);
+  EXPECT_TRUE(alone.sent.back().has(FrameType::ping));
+  EXPECT_EQ(alone.stats().retransmitted_packets, 1u);
+  EXPECT_EQ(alone.stats().in_flight, 3u * 1044 + wire::ping_frame_bytes);
+}
+
+TEST(Probe, timeouts__double_and_an_acknowledgement_takes_them_back) {
+  LoneConnection alone;
+  const std::uint64_t first = alone.send(1, 1000);
+  const Nanos begin = alone.now;
+  alone.run_for(8_ms);
+  ASSERT_EQ(alone.sent.size(), first + 4);
+  EXPECT_EQ(alone.sent[first + 1].at - begin, 1'100_us);
+  EXPECT_EQ(alone.sent[first + 2].at - begin, 3'300_us);
+  EXPECT_EQ(alone.sent[first + 3].at - begin, 7'700_us);
+  alone.now = alone.sent.back().at + LoneConnection::round_trip;
+  alone.ack({{first + 3, first + 3}});
+  alone.send();
+  EXPECT_EQ(alone.connection.next_deadline(), alone.now + 1'100_us);
+}
+
+TEST(Probe, interval__is_a_second_at_most_but_never_below_the_timeout) {
+  LoneConnection alone;
+  alone.send(1, 1000);
+  alone.run_for(10_s);
+  EXPECT_EQ(alone.sent[alone.sent.size() - 1].at - alone.sent[alone.sent.size() - 2].at, 1_s);
+  ConnectionConfig config = round_timers();
+  config.initial_rtt = 2_s;  // and a variation of half
+  LoneConnection far({.config = config, .start = LoneConnection::Start::accepted});
+  far.run_for(20_s);
+  ASSERT_EQ(far.sent.size(), 4u);
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(far.sent[i].at - far.sent[i - 1].at, 6_s);
+}
+
+TEST(Probe, an_acknowledgement_in_between__makes_it_needless) {
+  // The timeout passes while the datapath takes nothing; before it does an acknowledgement comes.
+  LoneConnection alone({.window = 4.0 * LoneConnection::packet});
+  for (int i = 0; i < 10; ++i) alone.post(LoneConnection::payload);
+  alone.build();
+  alone.now += 1'100_us;
+  alone.connection.on_timer(alone.now);
+  alone.ack({{1, 1}});
+  ASSERT_EQ(alone.sent.size(), 6u);
+  EXPECT_EQ(alone.sent[5].header.flags & wire::ack_now, 0);
+}
+
+TEST(Probe, peer__is_given_up_at_the_first_timeout_after_that_time) {
+  for (const Nanos more : {0_ns, 1_ns}) {
+    ConnectionConfig config = round_timers();
+    config.give_up_after = 7'700_us + more;
+    LoneConnection alone(config);
+    const Nanos begin = alone.now + 5_ms;
+    alone.now = begin;  // silence before does not count
+    alone.send();
+    alone.run_until(begin + 7'700_us);
+    EXPECT_EQ(alone.connection.state() == Connection::State::dead, more.count == 0);
+    if (more.count > 0) alone.run_until(begin + 16'500_us);
+    EXPECT_EQ(alone.connection.state(), Connection::State::dead);
+    const auto completions = alone.completions();
+    ASSERT_EQ(completions.size(), 2u);
+    EXPECT_EQ(completions[0].status, Status::unreachable);
+    EXPECT_EQ(completions[1].kind, Completion::Kind::closed);
+  }
+}
+
+TEST(Probe, peer__is_asked_twice_before_it_is_given_up_however_short_the_time) {
+  ConnectionConfig config = round_timers();
+  config.give_up_after = 1_us;
+  LoneConnection alone(config);
+  alone.send();
+  const Nanos begin = alone.now;
+  alone.run_until(begin + 7'700_us - 1_ns);
+  EXPECT_EQ(alone.connection.state(), Connection::State::open);
+  alone.run_until(begin + 7'700_us);
+  EXPECT_EQ(alone.connection.state(), Connection::State::dead);
+}
+
+TEST(Probe, progress__begins_the_time_to_give_up_anew) {
+  ConnectionConfig config = round_timers();
+  config.give_up_after = 7'700_us;
+  LoneConnection alone(config);
+  const std::uint64_t first = alone.send(2);
+  alone.now += 1_ms;
+  alone.ack({{first + 1, first + 1}});
+  const Nanos progress = alone.now;
+  alone.run_until(progress + 7'700_us - 1_ns);
+  EXPECT_EQ(alone.connection.state(), Connection::State::open);
+  alone.run_until(progress + 60_ms);
+  EXPECT_EQ(alone.connection.state(), Connection::State::dead);
+}
+
+TEST(Probe, connecting__repeats_connect_alone) {
+  LoneConnection alone({.start = LoneConnection::Start::connecting});
+  alone.post(100);
+  alone.run_for(20_ms);
+  ASSERT_GE(alone.sent.size(), 2u);
+  for (const Parsed& packet : alone.sent) {
+    ASSERT_EQ(packet.frames.size(), 1u);
+    EXPECT_EQ(packet.frames[0].type, FrameType::connect);
+  }
+}
+
+TEST(Probe, nothing_in_flight__has_no_timeout) {
+  Flight flight;
+  flight.arrived(0, 9);
+  EXPECT_EQ(flight.connection.next_deadline(), Nanos::never());
+}
+
+// ---- waiting for credit
+// -------------------------------------------------------------------------------------------------
+
+TEST(CreditProbe, sender_without_credit__asks_every_second) {
+  LoneConnection alone({.credit = 1});
+  const std::uint64_t first = alone.send(2);
+  EXPECT_EQ(alone.sent.size(), first + 1) << "credit is for one";
+  alone.now += 100_us;
+  const Nanos begin = alone.now;
+  alone.ack({{first, first}});
+  alone.run_until(begin + 1_s - 1_ms);
+  EXPECT_EQ(alone.sent.size(), first + 1);
+  alone.run_until(begin + 1_s);
+  ASSERT_EQ(alone.sent.size(), first + 2);
+  EXPECT_TRUE(alone.sent.back().has(FrameType::ping));
+  alone.ack({{first + 1, first + 1}});
+  const Nanos asked = alone.now;
+  alone.run_until(asked + 1_s);
+  EXPECT_EQ(alone.sent.size(), first + 3) << "again";
+  alone.ack({{first + 2, first + 2}});
+  alone.arrive([](wire::Writer& w) { w.credit({2, false}); });
+  alone.end_burst();
+  EXPECT_TRUE(is_data(alone.sent.back()));
+  alone.now += 100_us;
+  alone.ack({{first + 3, alone.connection.next_packet_number() - 1}});
+  alone.run_for(5_s);
+  EXPECT_EQ(std::count_if(alone.sent.begin(), alone.sent.end(), [](const Parsed& p) { return p.has(FrameType::ping); }),
+            2);
+}
+
+TEST(CreditProbe, credit__never_falls) {
+  LoneConnection alone({.credit = 2});
+  alone.arrive([](wire::Writer& w) { w.credit({1, false}); });
+  alone.end_burst();
+  const std::size_t before = alone.sent.size();
+  alone.send(3);
+  EXPECT_EQ(alone.sent.size(), before + 2);
+}
+
+TEST(CreditProbe, in_an_acknowledgement_and_in_a_repeated_connect__counts) {
+  LoneConnection alone({.credit = 0});
+  alone.send(3, 1000);
+  alone.arrive([](wire::Writer& w) {
+    wire::AckFrame frame;
+    frame.has_credit = true;
+    frame.credit = 1;
+    frame.range_count = 1;
+    frame.ranges[0] = {0, 0};
+    w.ack(frame);
+  });
+  alone.end_burst();
+  EXPECT_EQ(std::count_if(alone.sent.begin(), alone.sent.end(), is_data), 1);
+  alone.arrive([](wire::Writer& w) {
+    w.connect({.max_packet = LoneConnection::packet, .source_connection = 99, .credit = 2, .nonce = 1});
+  });
+  alone.end_burst();
+  EXPECT_EQ(std::count_if(alone.sent.begin(), alone.sent.end(), is_data), 2);
+}
+
+}  // namespace
+}  // namespace mltcp

@@ -1,0 +1,357 @@
+// What arrives at a connection: which packets it has had before, when it acknowledges, what it counts, and frames that
+// no honest peer sends.
+#include <gtest/gtest.h>
+
+#include "lone_connection.h"
+
+namespace mltcp {
+namespace {
+
+using namespace testing_network;
+
+const auto ping = [](wire::Writer& w) { w.ping(); };
+
+/// As in round_timers(), with a receiver that waits.
+ConnectionConfig patient(std::uint32_t ack_every = 2) {
+  ConnectionConfig config = round_timers();
+  config.max_ack_delay = 300_us;
+  config.ack_every = ack_every;
+  return config;
+}
+
+/// A receiver with nothing left to send but acknowledgements.
+struct Receiver : LoneConnection {
+  explicit Receiver(const ConnectionConfig& config = patient()) : LoneConnection(config), before(sent.size()) {}
+  /// Packets since the last call.
+  std::size_t answers() { return sent.size() - std::exchange(before, sent.size()); }
+  void take(const std::function<void(wire::Writer&)>& write, Ecn ecn = Ecn::not_ect, std::uint8_t flags = 0) {
+    arrive(write, ecn, flags);
+    end_burst();
+  }
+  std::size_t before;
+};
+
+/// `bytes` of data, of zeros.
+auto data(std::uint32_t offset, std::uint32_t bytes, bool last = false, std::uint32_t message = 0) {
+  return [=](wire::Writer& w) {
+    w.data({.last = last, .message = message, .offset = offset, .length = bytes});
+    const ByteVector zeros(bytes);
+    w.copy(zeros.data(), zeros.size());
+  };
+}
+
+// ---- which packets
+// ------------------------------------------------------------------------------------------------------
+
+TEST(Reception, forgotten_packets__are_taken_for_duplicates) {
+  Receiver receiver;
+  // 63 single packets with gaps between them, and packet 10 of before: as many ranges as are remembered.
+  for (std::uint64_t i = 1; i <= 63; ++i) receiver.arrive(header_for(7, 10 + 2 * i, 1000), ping);
+  const std::uint64_t taken = receiver.stats().packets_received;
+  receiver.arrive(header_for(7, 9, 1000), ping);
+  EXPECT_EQ(receiver.stats().packets_received, taken + 1) << "nothing is forgotten yet";
+  receiver.arrive(header_for(7, 140, 1000), ping);  // the lowest range, 9 and 10, goes
+  EXPECT_EQ(receiver.stats().packets_received, taken + 2);
+  EXPECT_EQ(receiver.stats().duplicate_packets, 0u);
+  for (const std::uint64_t number : {8U, 9U, 10U}) receiver.arrive(header_for(7, number, 1000), ping);
+  EXPECT_EQ(receiver.stats().packets_received, taken + 2);
+  EXPECT_EQ(receiver.stats().duplicate_packets, 3u);
+  receiver.arrive(header_for(7, 11, 1000), ping);
+  EXPECT_EQ(receiver.stats().packets_received, taken + 3) << "above what is forgotten";
+}
+
+TEST(Reception, what_the_sender_has_forgotten__is_taken_for_a_duplicate) {
+  Receiver receiver;
+  receiver.arrive(header_for(7, 30, 5), ping);
+  const std::uint64_t taken = receiver.stats().packets_received;
+  receiver.arrive(header_for(7, 24, 1000), ping);
+  EXPECT_EQ(receiver.stats().duplicate_packets, 1u);
+  receiver.arrive(header_for(7, 25, 0), ping);
+  EXPECT_EQ(receiver.stats().packets_received, taken + 1);
+  receiver.arrive(header_for(7, 31, 31), ping);
+  receiver.arrive(header_for(7, 32, 500), ping);  // more than there are
+  receiver.arrive(header_for(7, 26, 1000), ping);
+  EXPECT_EQ(receiver.stats().packets_received, taken + 4) << "the floor does not fall";
+  receiver.arrive(header_for(7, 24, 1000), ping);
+  EXPECT_EQ(receiver.stats().duplicate_packets, 2u);
+}
+
+// ---- acknowledgements
+// ---------------------------------------------------------------------------------------------------
+
+TEST(Reception, acknowledgement__of_every_second_packet_or_after_the_delay) {
+  Receiver receiver;
+  const Nanos begin = receiver.now;
+  receiver.take(ping);
+  EXPECT_EQ(receiver.answers(), 0u);
+  EXPECT_EQ(receiver.connection.next_deadline(), begin + 300_us);
+  receiver.now += 100_us;
+  receiver.take(ping);
+  EXPECT_EQ(receiver.answers(), 1u);
+  EXPECT_EQ(receiver.connection.next_deadline(), Nanos::never());
+  receiver.take(ping);
+  receiver.now += 299_us;
+  receiver.build();
+  EXPECT_EQ(receiver.answers(), 0u);
+  receiver.now += 1_us;
+  receiver.build();
+  ASSERT_EQ(receiver.answers(), 1u);
+  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->delay_ns, 300'000u);
+}
+
+TEST(Reception, delay__counts_from_the_first_packet_that_waits) {
+  Receiver receiver(patient(64));
+  const Nanos begin = receiver.now;
+  receiver.take(ping);
+  receiver.now += 200_us;
+  receiver.take(ping);
+  EXPECT_EQ(receiver.connection.next_deadline(), begin + 300_us);
+  receiver.run_for(100_us);
+  ASSERT_EQ(receiver.answers(), 1u);
+  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->delay_ns, 100'000u) << "of the latest packet";
+  receiver.run_for(1_ms);
+  EXPECT_EQ(receiver.answers(), 0u) << "once";
+}
+
+TEST(Reception, packet_that_asks__is_acknowledged_at_once) {
+  Receiver receiver;
+  receiver.take(ping, Ecn::not_ect, wire::ack_now);
+  EXPECT_EQ(receiver.answers(), 1u);
+}
+
+TEST(Reception, gap_and_what_fills_it__are_acknowledged_at_once) {
+  Receiver receiver(patient(64));
+  const std::uint64_t next = receiver.next_of_peer;
+  receiver.arrive(header_for(7, next, 1000), ping);
+  receiver.end_burst();
+  EXPECT_EQ(receiver.answers(), 0u);
+  receiver.arrive(header_for(7, next + 2, 1000), ping);
+  receiver.end_burst();
+  ASSERT_EQ(receiver.answers(), 1u);
+  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ranges, 2u);
+  receiver.arrive(header_for(7, next + 1, 1000), ping);
+  receiver.end_burst();
+  ASSERT_EQ(receiver.answers(), 1u);
+  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ranges, 1u);
+  receiver.arrive(header_for(7, next + 3, 1000), ping);
+  receiver.end_burst();
+  EXPECT_EQ(receiver.answers(), 0u) << "in order again";
+}
+
+TEST(Reception, acknowledgements__are_not_acknowledged) {
+  Receiver receiver;
+  for (int i = 0; i < 5; ++i) receiver.ack({{0, 0}});
+  receiver.run_for(10_ms);
+  EXPECT_EQ(receiver.answers(), 0u);
+}
+
+TEST(Reception, asked_ratio__puts_acknowledgements_off_but_three_behind_a_gap) {
+  Receiver receiver;
+  const std::uint8_t eight = wire::ask_ack_ratio(8);
+  receiver.connection.receive(nullptr, 10'000, 0);
+  receiver.build();
+  receiver.answers();
+  for (int i = 0; i < 7; ++i) receiver.take(ping, Ecn::not_ect, eight);
+  EXPECT_EQ(receiver.answers(), 0u);
+  receiver.take(data(0, 10, true), Ecn::not_ect, eight);
+  EXPECT_EQ(receiver.answers(), 1u) << "the eighth";
+  ++receiver.next_of_peer;  // a gap
+  for (int i = 0; i < 3; ++i) {
+    receiver.take(ping, Ecn::not_ect, eight);
+    EXPECT_EQ(receiver.answers(), 1u) << i << " behind the gap";
+  }
+  receiver.take(ping, Ecn::not_ect, eight);
+  EXPECT_EQ(receiver.answers(), 0u);
+}
+
+TEST(Reception, end_of_a_message__is_acknowledged_at_once_unless_few_are_asked_for) {
+  for (const std::uint32_t ratio : {1U, 8U}) {
+    Receiver receiver;
+    receiver.connection.receive(nullptr, 10'000, 0);
+    receiver.build();
+    receiver.answers();
+    receiver.take(data(0, 10), Ecn::not_ect, wire::ask_ack_ratio(ratio));
+    EXPECT_EQ(receiver.answers(), 0u);
+    receiver.take(data(10, 10, true), Ecn::not_ect, wire::ask_ack_ratio(ratio));
+    EXPECT_EQ(receiver.answers(), ratio == 1 ? 1u : 0u);
+  }
+}
+
+TEST(Reception, hops__are_of_the_packet_with_the_largest_number) {
+  Receiver receiver;
+  receiver.arrive(forge(header_for(7, 20, 1000), ping), Ecn::not_ect, 3);
+  receiver.now += 10_us;
+  receiver.arrive(forge(header_for(7, 19, 1000), ping), Ecn::not_ect, 5);
+  receiver.now += 10_us;
+  receiver.end_burst();
+  ASSERT_EQ(receiver.answers(), 1u);
+  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->delay_ns, 20'000u);
+  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->hops, 3);
+}
+
+// ---- ECN
+// ----------------------------------------------------------------------------------------------------------------
+
+TEST(Reception, codepoints__are_counted_and_a_change_of_marking_told_at_once) {
+  Receiver receiver(patient(64));
+  receiver.take(ping, Ecn::ect0);
+  receiver.take(ping, Ecn::ect0);
+  receiver.take(ping, Ecn::ect1);
+  EXPECT_EQ(receiver.answers(), 0u);
+  receiver.take(ping, Ecn::ce);
+  EXPECT_EQ(receiver.answers(), 1u) << "congestion begins";
+  receiver.take(ping, Ecn::ce);
+  EXPECT_EQ(receiver.answers(), 0u);
+  receiver.take(ping, Ecn::not_ect);
+  EXPECT_EQ(receiver.answers(), 0u) << "says nothing";
+  receiver.take(ping, Ecn::ect0);
+  ASSERT_EQ(receiver.answers(), 1u) << "congestion ends";
+  const wire::EcnCounts counts = receiver.sent.back().find(FrameType::ack)->ecn;
+  EXPECT_EQ(counts.ect0_packets, 3u);
+  EXPECT_EQ(counts.ect1_packets, 1u);
+  EXPECT_EQ(counts.ce_packets, 2u);
+  EXPECT_EQ(counts.ce_bytes, 2u * (wire::header_bytes + wire::ping_frame_bytes));
+}
+
+// ---- forged frames
+// ------------------------------------------------------------------------------------------------------
+
+/// A receiver with buffers for two messages, that has answered all so far.
+struct Buffers : Receiver {
+  Buffers() {
+    for (auto& buffer : buffers) {
+      buffer.resize(1000, std::byte{0xEE});
+      EXPECT_EQ(connection.receive(buffer.data(), buffer.size(), 0), PostResult::ok);
+    }
+    build();
+    answers();
+  }
+  /// Takes a packet and expects that it is refused: counted, not acknowledged, and free to come again.
+  void refuse(const std::function<void(wire::Writer&)>& write, std::uint64_t malformed = 1) {
+    run_for(10_ms);
+    answers();  // those to what came before
+    const std::uint64_t counted = shard.malformed_packets;
+    const std::uint64_t taken = stats().packets_received;
+    arrive(header_for(7, next_of_peer, 1000), write);
+    end_burst();
+    run_for(10_ms);
+    EXPECT_EQ(shard.malformed_packets, counted + malformed);
+    EXPECT_EQ(stats().packets_received, taken);
+    EXPECT_TRUE(std::none_of(sent.begin() + static_cast<std::ptrdiff_t>(before), sent.end(),
+                             [](const Parsed& packet) { return packet.has(FrameType::ack); }));
+    answers();
+  }
+  std::array<ByteVector, 2> buffers;
+};
+
+TEST(ForgedFrames, frame_that_is_cut_off__leaves_what_came_before_it_delivered_and_the_packet_unacknowledged) {
+  Buffers receiver;
+  const auto whole = data(0, 10, true);
+  receiver.refuse([&](wire::Writer& w) {
+    whole(w);
+    const std::byte cut{static_cast<std::uint8_t>(FrameType::credit)};
+    w.copy(&cut, 1);
+  });
+  ASSERT_EQ(receiver.completions().size(), 1u);
+  receiver.take(whole);  // under the same number, as it was not taken
+  EXPECT_TRUE(receiver.completions().empty()) << "once";
+  receiver.run_for(300_us);
+  EXPECT_TRUE(receiver.sent.back().has(FrameType::ack));
+  EXPECT_EQ(receiver.stats().duplicate_packets, 0u);
+}
+
+TEST(ForgedFrames, frame_of_no_type__refuses_its_packet) {
+  Buffers receiver;
+  receiver.refuse([](wire::Writer& w) {
+    w.ping();
+    const std::array<std::byte, 4> unknown{std::byte{99}};
+    w.copy(unknown.data(), unknown.size());
+  });
+}
+
+TEST(ForgedFrames, data_after_a_frame_that_is_refused__is_not_taken) {
+  Buffers receiver;
+  receiver.refuse(
+      [](wire::Writer& w) {
+        data(0, 10, true, 5)(w);  // nobody promised a buffer
+        data(0, 10, true, 0)(w);
+      },
+      0);
+  EXPECT_EQ(receiver.shard.beyond_credit, 1u);
+  EXPECT_TRUE(receiver.completions().empty());
+}
+
+TEST(ForgedFrames, buffer__is_promised_up_to_the_last) {
+  Buffers receiver;
+  receiver.refuse(data(0, 10, true, 2), 0);
+  EXPECT_EQ(receiver.shard.beyond_credit, 1u);
+  receiver.take(data(0, 10, true, 1));
+  EXPECT_EQ(receiver.completions().size(), 1u);
+}
+
+TEST(ForgedFrames, end_before_data_that_has_come__is_a_lie) {
+  Buffers receiver;
+  receiver.take(data(0, 100));
+  receiver.refuse(data(50, 49, true));
+  EXPECT_TRUE(receiver.completions().empty());
+  receiver.take(data(50, 50, true));
+  const auto done = receiver.completions();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].bytes, 100u);
+}
+
+TEST(ForgedFrames, data_that_contradicts_the_end__is_a_lie) {
+  Buffers receiver;
+  receiver.take(data(100, 100, true));
+  receiver.refuse(data(150, 100));        // beyond it
+  receiver.refuse(data(150, 50));         // reaches it and is not the last
+  receiver.refuse(data(0, 199, true));    // another end
+  receiver.refuse(data(100, 101, true));  // another end
+  receiver.take(data(50, 149));
+  EXPECT_TRUE(receiver.completions().empty());
+  receiver.take(data(0, 50));
+  const auto done = receiver.completions();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].bytes, 200u);
+  EXPECT_EQ(done[0].status, Status::ok);
+}
+
+TEST(ForgedFrames, empty_data__is_only_the_whole_of_an_empty_message) {
+  Buffers receiver;
+  receiver.refuse(data(0, 0));
+  receiver.refuse(data(10, 0, true));
+  receiver.take(data(0, 0, true));
+  const auto done = receiver.completions();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].bytes, 0u);
+}
+
+TEST(ForgedFrames, data_beyond_four_gibibytes__is_a_lie) {
+  Buffers receiver;
+  receiver.refuse(data(~std::uint32_t{0}, 2));
+  receiver.take(data(~std::uint32_t{0}, 1));
+  EXPECT_EQ(receiver.shard.malformed_packets, 1u);
+}
+
+TEST(ForgedFrames, data_beyond_the_buffer__is_counted_and_not_written) {
+  Buffers receiver;
+  receiver.take(data(990, 100));
+  receiver.take(data(2000, 100, true));
+  EXPECT_EQ(receiver.buffers[0][989], std::byte{0xEE});
+  EXPECT_EQ(receiver.buffers[0][990], std::byte{0});
+  EXPECT_EQ(receiver.buffers[0][999], std::byte{0});
+  EXPECT_EQ(receiver.buffers[1][0], std::byte{0xEE});
+}
+
+TEST(ForgedFrames, holes__are_remembered_up_to_a_bound_and_then_only_filled) {
+  Buffers receiver;
+  for (std::uint32_t i = 0; i < 1024; ++i) receiver.take(data(10 + 20 * i, 10));
+  const std::uint64_t taken = receiver.stats().packets_received;
+  receiver.refuse(data(0, 5), 0);  // one hole more
+  receiver.take(data(0, 10));
+  receiver.take(data(10 + 20 * 1023 + 10, 10, true));
+  EXPECT_EQ(receiver.stats().packets_received, taken + 2);
+}
+
+}  // namespace
+}  // namespace mltcp

@@ -1,0 +1,157 @@
+// Losses that turn out to be none: when the response to them is undone, what is learned of reordering, and what is not
+// sent again (RFC 9002 section 6.1.1 lets a sender adapt; undoing is as in Eifel, RFC 4015, for a whole episode).
+#include <gtest/gtest.h>
+
+#include "lone_connection.h"
+
+namespace mltcp {
+namespace {
+
+using namespace testing_network;
+
+TEST(Undo, every_loss_of_the_episode__has_to_be_none) {
+  Flight flight;
+  flight.arrived(2, 4);  // the first two are lost, together
+  ASSERT_EQ(flight.stats().lost_packets, 2u);
+  ASSERT_EQ(flight.count(Told::Kind::congestion), 1u);
+  flight.arrived(0, 0);
+  EXPECT_EQ(flight.undone(), 0u) << "one of two";
+  flight.arrived(1, 1);
+  EXPECT_EQ(flight.undone(), 0u) << "an acknowledgement without anything new ends no batch";
+  flight.arrived(5, 5);
+  EXPECT_EQ(flight.undone(), 1u);
+  EXPECT_EQ(flight.stats().spurious_losses, 2u);
+  flight.arrived(6, 6);
+  EXPECT_EQ(flight.undone(), 1u) << "once";
+}
+
+TEST(Undo, losses_found_later__are_of_the_episode_too) {
+  Flight flight;
+  flight.arrived(3, 3);  // the first is lost
+  flight.arrived(4, 4);  // the second, too
+  ASSERT_EQ(flight.stats().lost_packets, 2u);
+  ASSERT_EQ(flight.count(Told::Kind::congestion), 1u);
+  flight.ack({{flight.first, flight.first}, {flight.first + 5, flight.first + 5}});
+  EXPECT_EQ(flight.undone(), 0u) << "the second and third loss stand";
+  flight.ack({{flight.first + 1, flight.first + 2}, {flight.first + 6, flight.first + 6}});
+  EXPECT_EQ(flight.undone(), 1u);
+}
+
+TEST(Undo, comes_before__what_the_same_acknowledgements_say_of_new_losses) {
+  Flight flight;
+  flight.arrived(1, 3);  // the first is lost
+  flight.send(4);        // 10 to 13, after the response
+  flight.told.clear();
+  // The first was none, with it the threshold is four; of those sent later one is missing.
+  flight.ack({{flight.first, flight.first}, {flight.first + 4, flight.first + 9}});
+  ASSERT_EQ(flight.told.size(), 2u);
+  EXPECT_EQ(flight.told[0].kind, Told::Kind::undone);
+  EXPECT_FALSE(flight.sample().in_recovery) << "recovery is over with what began it";
+}
+
+TEST(Undo, late_packet_of_an_earlier_episode__proves_nothing_of_this_one) {
+  Flight flight;
+  flight.arrived(2, 4);   // the first two are lost
+  flight.arrived(5, 11);  // and what was sent again arrives
+  const std::uint64_t next = flight.send(8);
+  flight.ack({{next + 1, next + 6}});  // in a later round another one
+  ASSERT_EQ(flight.count(Told::Kind::congestion), 2u);
+  ASSERT_EQ(flight.stats().lost_packets, 3u);
+  flight.ack({{flight.first, flight.first}, {next + 7, next + 7}});
+  EXPECT_EQ(flight.stats().spurious_losses, 1u);
+  EXPECT_EQ(flight.undone(), 0u);
+  flight.ack({{next, next}, {next + 8, next + 8}});
+  EXPECT_EQ(flight.undone(), 1u) << "its own does";
+}
+
+TEST(Undo, spurious_losses_of_an_episode__do_not_count_for_the_next) {
+  Flight flight;
+  flight.arrived(2, 4);  // the first two are lost, the second really
+  flight.ack({{flight.first, flight.first}, {flight.first + 5, flight.first + 11}});
+  const std::uint64_t next = flight.send(20);
+  flight.ack({{next + 1, next + 16}});
+  ASSERT_EQ(flight.count(Told::Kind::congestion), 2u);
+  flight.ack({{next + 17, next + 17}});
+  EXPECT_EQ(flight.undone(), 0u);
+}
+
+TEST(Undo, mark_in_a_later_round__stays) {
+  Flight flight(with_ecn());
+  wire::EcnCounts ecn{.ect0_packets = 4};
+  flight.arrived(1, 3, ecn);  // the first is lost
+  ecn.ect0_packets = 11;
+  flight.arrived(4, 10, ecn);
+  const std::uint64_t next = flight.send(2);
+  ecn.ce_packets = 1;
+  ecn.ce_bytes = 1472;
+  flight.ack({{next, next}}, ecn);
+  ASSERT_EQ(flight.count(Told::Kind::congestion), 2u);
+  ecn.ect0_packets = 13;
+  flight.ack({{flight.first, flight.first}, {next + 1, next + 1}}, ecn);
+  EXPECT_EQ(flight.stats().spurious_losses, 1u);
+  EXPECT_EQ(flight.undone(), 0u) << "what it would give back is no longer the window of the loss";
+}
+
+TEST(Undo, mark_in_the_round_of_the_loss__is_undone_with_it_only_once) {
+  // A loss in the round of a mark is no episode of its own.
+  Flight flight(with_ecn());
+  wire::EcnCounts ecn{.ect0_packets = 2, .ce_packets = 1, .ce_bytes = 1472};
+  flight.ack({{flight.first + 1, flight.first + 2}}, ecn);
+  ASSERT_EQ(flight.count(Told::Kind::congestion), 1u);
+  ASSERT_EQ(flight.told[0].event.cause, cc::CongestionEvent::Cause::ecn);
+  ecn.ect0_packets = 11;
+  flight.arrived(3, 4, ecn);
+  ASSERT_EQ(flight.stats().lost_packets, 1u);
+  flight.ack({{flight.first, flight.first}, {flight.first + 5, flight.first + 5}}, ecn);
+  EXPECT_EQ(flight.stats().spurious_losses, 1u);
+  EXPECT_EQ(flight.undone(), 0u);
+}
+
+TEST(Undo, reordering__is_tolerated_from_then_on_as_far_as_it_was_seen) {
+  Flight flight;
+  flight.send(30);
+  flight.arrived(1, 5);
+  ASSERT_EQ(flight.stats().lost_packets, 1u);
+  flight.arrived(0, 0);  // five packets late
+  flight.arrived(7, 11);
+  EXPECT_EQ(flight.stats().lost_packets, 1u) << "the seventh is no later than that";
+  flight.arrived(12, 12);
+  EXPECT_EQ(flight.stats().lost_packets, 2u) << "it is later than that";
+  flight.arrived(13, 13);
+  flight.arrived(6, 6);    // seven
+  flight.arrived(15, 21);  // seven again
+  EXPECT_EQ(flight.stats().lost_packets, 2u);
+  // Less than what is known takes nothing back.
+  flight.arrived(22, 22);
+  ASSERT_EQ(flight.stats().lost_packets, 3u);
+  flight.arrived(14, 14);
+  flight.arrived(24, 31);
+  EXPECT_EQ(flight.stats().lost_packets, 3u);
+}
+
+TEST(Undo, reordering__beyond_64_packets_is_loss) {
+  Flight flight;
+  flight.send(300);
+  flight.arrived(1, 100);
+  ASSERT_EQ(flight.stats().lost_packets, 1u);
+  flight.arrived(0, 0);
+  flight.arrived(102, 164);
+  EXPECT_EQ(flight.stats().lost_packets, 1u);
+  flight.arrived(165, 165);
+  EXPECT_EQ(flight.stats().lost_packets, 2u);
+}
+
+TEST(Undo, what_has_arrived_after_all__is_not_sent_again) {
+  Flight flight;
+  Recorder::wanted.cwnd_bytes = 5.0 * LoneConnection::packet;
+  flight.arrived(1, 3);  // the first is lost, and the window has no room to send it again
+  ASSERT_EQ(flight.stats().lost_packets, 1u);
+  Recorder::wanted.cwnd_bytes = LoneConnection::huge;
+  flight.ack({{flight.first, flight.first}, {flight.first + 4, flight.first + 4}});
+  EXPECT_EQ(flight.send(1), flight.first + 10);
+  EXPECT_EQ(flight.stats().retransmitted_packets, 0u);
+  EXPECT_EQ(flight.completions().size(), 5u);
+}
+
+}  // namespace
+}  // namespace mltcp
