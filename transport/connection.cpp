@@ -485,8 +485,7 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
     probes_due_ = 0;
     last_progress_ = now;
     sample.hops = frame.hops;
-    if (batch_->largest_acked == largest || largest == largest_acked_)
-      on_ecn_counts(frame.ecn, sample.acked_packets - packets_before);
+    if (largest == largest_acked_) on_ecn_counts(frame.ecn, sample.acked_packets - packets_before);
   }
 }
 

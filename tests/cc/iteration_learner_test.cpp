@@ -278,6 +278,117 @@ TEST(IterationLearner, bytes__that_vary_by_a_percent_are_followed) {
   EXPECT_NEAR(share(job.learner, job.truth), 1, 0.01);
 }
 
+TEST(IterationLearner, size__moves_by_a_quarter_of_what_an_iteration_differs) {
+  Traffic job;
+  known_in(job, one, 12);
+  const auto size_after = [&](Bytes bytes) {
+    job.burst(bytes);
+    job.silence(100_ms);
+    job.learner.on_send(job.now);
+    EXPECT_EQ(job.learner.bytes_sent(), 0u) << "an iteration has begun";
+    return job.learner.bytes_per_iteration();
+  };
+  EXPECT_EQ(size_after(10 * MB + 80'000), 10 * MB + 20'000);
+  EXPECT_EQ(size_after(10 * MB - 60'000), 10 * MB);
+  EXPECT_EQ(size_after(10 * MB - 312'500), 10 * MB - 78'125) << "a thirty-second less is an iteration still";
+}
+
+TEST(IterationLearner, compute_gap__moves_by_a_quarter_and_a_straggler_counts_twice_the_usual) {
+  for (const auto& [silence, gap] : {std::pair{140_ms, 110_ms}, std::pair{60_ms, 90_ms}, std::pair{900_ms, 125_ms}}) {
+    Traffic job;
+    known_in(job, one, 12);
+    ASSERT_EQ(job.learner.compute_gap(), 100_ms);
+    job.silence(silence - 100_ms);
+    job.burst(10 * MB);
+    EXPECT_EQ(job.learner.compute_gap(), gap);
+  }
+}
+
+TEST(IterationLearner, compute_gap__begins_as_the_last_silence_but_at_most_twice_the_shortest) {
+  for (const auto& [last, gap] : {std::pair{150_ms, 150_ms}, std::pair{250_ms, 200_ms}}) {
+    Traffic job;
+    for (const Nanos silence : {100_ms, 100_ms, last}) {
+      job.burst(10 * MB);
+      job.silence(silence);
+    }
+    job.burst(10 * MB);
+    ASSERT_TRUE(job.learner.known());
+    EXPECT_EQ(job.learner.compute_gap(), gap);
+  }
+}
+
+// ---- after a failure
+// ----------------------------------------------------------------------------------------------------
+
+// Loses the track of iterations of `size`: a checkpoint of 20 s after 4 MB of one.
+void fail_once(Traffic& job, Bytes size) {
+  job.burst(4 * MB);
+  job.silence(20'000_ms);
+  job.burst(size - 4 * MB);
+  job.silence(100_ms);
+  EXPECT_FALSE(job.learner.known());
+}
+
+// Whether a size that had proved itself is taken up again after an iteration that is `parts`.
+bool resumed(Traffic job, std::initializer_list<std::pair<Bytes, Nanos>> parts) {
+  for (const auto& [bytes, silence] : parts) {
+    job.burst(bytes);
+    job.silence(silence);
+  }
+  job.learner.on_send(job.now);
+  return job.learner.known();
+}
+
+TEST(IterationLearner, resumption__takes_one_iteration_with_nothing_new_in_it) {
+  Traffic job;
+  known_in(job, one, 14);
+  fail_once(job, 10 * MB);
+  EXPECT_TRUE(resumed(job, {{10 * MB, 100_ms}}));
+  EXPECT_TRUE(resumed(job, {{10 * MB, 25_ms}}));
+  EXPECT_FALSE(resumed(job, {{10 * MB, 24_ms}})) << "less than a quarter of the gap is none";
+  EXPECT_FALSE(resumed(job, {{7 * MB, 60_ms}, {3 * MB, 100_ms}})) << "a large gap where none was";
+  EXPECT_TRUE(resumed(job, {{7 * MB, 40_ms}, {3 * MB, 100_ms}})) << "no large one";
+  EXPECT_TRUE(resumed(job, {{4 * MB, 60_ms}, {6 * MB, 100_ms}})) << "where there was one before";
+  EXPECT_FALSE(resumed(job, {{9 * MB, 100_ms}}));
+}
+
+// Iterations of `size` until it is known, 100 at most; then the size fails early.
+int iterations_until_known(Traffic& job, Bytes size) {
+  int count = 0;
+  do {
+    job.burst(size);
+    job.silence(100_ms);
+    ++count;
+  } while (count < 100 && job.learner.bytes_per_iteration() != size);
+  return count;
+}
+
+TEST(IterationLearner, resumption__is_of_a_size_that_held_for_eight_iterations) {
+  for (const int held : {7, 8}) {
+    // Periods that failed early, so that so soon after a failure none is found anew.
+    Traffic job;
+    for (const Bytes size : {10 * MB, 13 * MB, 17 * MB, 23 * MB}) iterations_until_known(job, size);
+    const Shape last{"last", {{31 * MB, 100_ms}}};
+    ASSERT_EQ(iterations_until_known(job, 31 * MB), 18);
+    known_in(job, last, held - 1);  // and one more ends where the track is lost
+    fail_once(job, 31 * MB);
+    EXPECT_EQ(resumed(job, {{31 * MB, 100_ms}}), held == 8);
+  }
+}
+
+TEST(IterationLearner, strikes__double_the_evidence_up_to_eight_times_and_proof_wipes_them_out) {
+  Traffic job;
+  std::vector<int> needed;
+  for (const Bytes size : {10 * MB, 13 * MB, 17 * MB, 23 * MB, 31 * MB, 41 * MB})
+    needed.push_back(iterations_until_known(job, size));
+  // 2, 4, 8 and 16 gaps that recur, and the first of them.
+  EXPECT_EQ(needed, (std::vector{4, 6, 10, 18, 18, 18}));
+  const Shape proof{"proof", {{41 * MB, 100_ms}}};
+  EXPECT_EQ(known_in(job, proof, 12), 12);
+  EXPECT_EQ(iterations_until_known(job, 53 * MB), 4) << "as at first";
+  EXPECT_EQ(iterations_until_known(job, 67 * MB), 6) << "which failed early";
+}
+
 TEST(IterationLearner, straggler__is_survived) {
   for (const Shape& shape : {one, buckets, halves}) {
     SCOPED_TRACE(shape.name);

@@ -295,6 +295,28 @@ TEST(FlowLevelCluster, run__jobs_arrive_and_leave) {
   EXPECT_EQ(cluster.jobs_on(0), 2U);
 }
 
+TEST(FlowLevelCluster, contended__is_the_link_while_workers_could_together_send_more_than_it_carries) {
+  const auto contended = [](std::initializer_list<FlowJob> jobs) {
+    FlowLevelCluster cluster(one_link());
+    for (const FlowJob& job : jobs) cluster.add_job(job);
+    cluster.run(30_ms);
+    EXPECT_NEAR(cluster.use(0).contended_wire_bytes, cluster.use(0).contended.seconds() * 125e6, 1);
+    return std::round(cluster.use(0).contended.millis());
+  };
+  const auto with = [](auto change) {
+    FlowJob job = small_job("a");
+    change(job);
+    return job;
+  };
+  EXPECT_EQ(contended({small_job("a")}), 0);
+  EXPECT_EQ(contended({with([](FlowJob& job) { job.job.flows = 2; })}), 0) << "flows of one worker";
+  EXPECT_EQ(contended({with([](FlowJob& job) { job.workers.resize(2); })}), 20) << "workers of one job";
+  EXPECT_EQ(contended({small_job("a"), small_job("b")}), 20) << "from 10 ms to 30 ms";
+  EXPECT_EQ(contended({small_job("a"), small_job("b", 5_ms)}), 10) << "from 15 ms to 25 ms";
+  const auto slow = with([](FlowJob& job) { job.job.rate = Rate(400'000'000); });
+  EXPECT_EQ(contended({slow, slow}), 0) << "they have room";
+}
+
 TEST(FlowLevelCluster, on_iteration__may_remove_its_job_and_add_others) {
   FlowLevelCluster cluster(one_link());
   FlowJob job = small_job("a");

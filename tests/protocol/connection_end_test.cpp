@@ -63,6 +63,35 @@ TEST(ConnectionEnd, abort__is_told_three_times_a_timeout_apart) {
   EXPECT_EQ(alone.completions().size(), 3u);
 }
 
+TEST(ConnectionEnd, abort_after_the_peer_closed__only_forgets) {
+  LoneConnection alone;
+  alone.arrive(close_done);
+  alone.end_burst();
+  alone.completions();
+  alone.connection.abort(alone.now);
+  EXPECT_EQ(alone.connection.state(), Connection::State::dead);
+  EXPECT_TRUE(alone.completions().empty());
+}
+
+TEST(ConnectionEnd, message__leaves_the_queue_to_the_datapath_with_its_completion) {
+  for (const bool aborted : {false, true}) {
+    LoneConnection alone;
+    const ByteVector message(1000);
+    ASSERT_EQ(alone.connection.send(message.data(), message.size(), 0), PostResult::ok);
+    alone.build();
+    // As when it was sent again into a full datapath.
+    alone.tx.packets[0] = {.destination = &alone.connection.remote(), .header = {}, .payload = message};
+    alone.tx.messages[0] = 0;
+    alone.tx.end = 1;
+    if (aborted)
+      alone.connection.abort(alone.now);
+    else
+      alone.ack({{1, 1}});
+    EXPECT_EQ(alone.completions().size(), aborted ? 2u : 1u);
+    EXPECT_EQ(alone.tx.packets[0].destination, nullptr);
+  }
+}
+
 TEST(ConnectionEnd, close__waits_for_sends_and_ends_with_its_acknowledgement) {
   LoneConnection alone;
   const std::uint64_t first = alone.send();

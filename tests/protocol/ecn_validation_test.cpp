@@ -102,6 +102,15 @@ TEST(EcnValidation, acknowledgement_older_than_one_in_the_same_burst__is_not_jud
   EXPECT_TRUE(flight.works());
 }
 
+TEST(EcnValidation, acknowledgement_older_than_one_of_an_earlier_burst__is_not_judged) {
+  // RFC 9000 section 13.4.2.1: only one that acknowledges a larger packet number is.
+  EcnFlight flight;
+  flight.arrived(1, 2, {.ect0_packets = 4});
+  flight.arrived(0, 0, {.ect0_packets = 2});
+  EXPECT_EQ(flight.sample().acked_packets, 1u);
+  EXPECT_TRUE(flight.works());
+}
+
 TEST(EcnValidation, mark__is_congestion_once_for_all_that_was_sent_before_the_response) {
   EcnFlight flight;
   flight.arrived(0, 1, {.ect0_packets = 2, .ce_packets = 1, .ce_bytes = packet});

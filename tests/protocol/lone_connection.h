@@ -87,10 +87,9 @@ class LoneConnection {
   explicit LoneConnection(const ConnectionConfig& config) : LoneConnection(Options{.config = config}) {}
   explicit LoneConnection(const Options& options)
       : jobs_(1),
-        tx_{std::vector<TxPacket>(1), std::vector<std::uint64_t>(1)},
         holds_(16),
         acks_{std::vector<AckBatch>(1)},
-        links_{&queue, &tx_, &holds_, &acks_, jobs_, &shard},
+        links_{&queue, &tx, &holds_, &acks_, jobs_, &shard},
         buffer_(packet),
         connection(7, Address::v4(0x0A000002, 4793), std::make_shared<const ConnectionConfig>(options.config),
                    table(options.window), {.virtual_payload = true}, links_, now) {
@@ -148,14 +147,13 @@ class LoneConnection {
     arrive(forge(header, write), ecn);
   }
   void arrive(const ByteVector& bytes, Ecn ecn = Ecn::not_ect, std::uint8_t hops = 0) {
+    arrive(RxPacket{.bytes = bytes, .ecn = ecn, .hops = hops});
+  }
+  void arrive(const RxPacket& arrived) {
     wire::Reader reader;
     wire::Header header;
-    ASSERT_EQ(reader.begin(bytes, 0, header), wire::ParseError::none);
-    RxPacket rx;
-    rx.bytes = bytes;
-    rx.ecn = ecn;
-    rx.hops = hops;
-    connection.on_packet(header, reader, rx, now);
+    ASSERT_EQ(reader.begin(arrived.bytes, arrived.tail, arrived.virtual_bytes, header), wire::ParseError::none);
+    connection.on_packet(header, reader, arrived, now);
   }
   void end_burst() {
     connection.end_of_batch(now);
@@ -224,6 +222,7 @@ class LoneConnection {
   Nanos now{1'000'000};
   GrowableRing<Completion> queue;
   ShardStats shard;
+  TxQueue tx{std::vector<TxPacket>(1), std::vector<std::uint64_t>(1)};  ///< the test may put a packet into it
   std::vector<Parsed> sent;
   std::uint64_t next_of_peer = first_of_peer;
   std::vector<Told>& told = Recorder::told;
@@ -236,7 +235,6 @@ class LoneConnection {
   }
 
   std::vector<JobState> jobs_;
-  TxQueue tx_;
   PayloadHolds holds_;
   AckBatches acks_;
   ShardLinks links_;

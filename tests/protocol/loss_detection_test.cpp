@@ -305,6 +305,19 @@ TEST(SendWindow, pacing_rate__is_a_quarter_above_the_window_where_the_controller
   EXPECT_EQ(alone.stats().pacing_rate, Rate(123'000'000));
 }
 
+TEST(SendWindow, pacing__lets_a_packet_and_one_more_leave_after_a_pause) {
+  LoneConnection alone;
+  Recorder::wanted.pacing_rate = Rate(100'000'000);
+  const std::uint64_t first = alone.send();
+  alone.now += LoneConnection::round_trip;
+  alone.ack({{first, first}});
+  alone.now += 10_ms;
+  for (int i = 0; i < 3; ++i) alone.post(LoneConnection::payload);
+  EXPECT_EQ(alone.build(), Connection::Blocked::pacing);
+  EXPECT_EQ(alone.sent.size(), first + 3);
+  EXPECT_EQ(alone.connection.next_deadline(), alone.now + Nanos(1472 * 80));
+}
+
 TEST(SendWindow, max_rate__bounds_the_pacing_rate) {
   ConnectionConfig config = round_timers();
   config.max_rate = Rate(50'000'000);

@@ -145,6 +145,16 @@ TEST(Probe, connecting__repeats_connect_alone) {
   }
 }
 
+TEST(Probe, accepted__repeats_accept_alone) {
+  LoneConnection alone({.start = LoneConnection::Start::accepted});
+  alone.run_for(5_ms);
+  ASSERT_GE(alone.sent.size(), 2u);
+  for (const Parsed& packet : alone.sent) {
+    EXPECT_TRUE(packet.has(FrameType::accept));
+    EXPECT_FALSE(packet.has(FrameType::credit));
+  }
+}
+
 TEST(Probe, nothing_in_flight__has_no_timeout) {
   Flight flight;
   flight.arrived(0, 9);

@@ -166,7 +166,7 @@ TEST(Reception, asked_ratio__puts_acknowledgements_off_but_three_behind_a_gap) {
 
 TEST(Reception, end_of_a_message__is_acknowledged_at_once_unless_few_are_asked_for) {
   for (const std::uint32_t ratio : {1U, 8U}) {
-    Receiver receiver;
+    Receiver receiver(patient(64));
     receiver.connection.receive(nullptr, 10'000, 0);
     receiver.build();
     receiver.answers();

@@ -369,6 +369,38 @@ TEST(FlowNetwork, gain__follows_the_progress_of_all_flows_of_a_group) {
 
 // ---- bytes, determinism, bad input ----------------------------------------------------------------------------------
 
+TEST(FlowNetwork, contended__is_a_link_that_flows_of_several_groups_could_overfill) {
+  // Each flow could send at its own link's rate, and all of them share the last.
+  struct Sender {
+    int group;
+    double gbps;
+  };
+  const auto contended = [](std::initializer_list<Sender> senders) {
+    FlowNetwork net;
+    const auto shared = net.add_link(kGig);
+    std::map<int, FlowNetwork::GroupId> groups;
+    for (const Sender& sender : senders) {
+      if (!groups.contains(sender.group)) groups[sender.group] = net.add_group(0, {});
+      const std::array path{Hop{net.add_link(Rate::from_gbps(sender.gbps)), 1.0}, Hop{shared, 1.0}};
+      net.send(net.add_flow(groups[sender.group], path), 1'000'000'000, 0);
+    }
+    net.advance(1_ms);
+    EXPECT_TRUE(net.use(shared).contended == 1_ms || net.use(shared).contended == Nanos(0));
+    EXPECT_NEAR(net.use(shared).contended_wire_bytes,
+                net.use(shared).contended == 1_ms ? net.use(shared).wire_bytes : 0, 1e-3);
+    return net.use(shared).contended == 1_ms;
+  };
+  EXPECT_TRUE(contended({{1, 1.0}, {2, 0.1}}));
+  EXPECT_FALSE(contended({{1, 0.5}, {2, 0.5}})) << "they fill it to the brim";
+  EXPECT_TRUE(contended({{1, 0.5}, {2, 0.501}}));
+  EXPECT_FALSE(contended({{1, 1.0}, {1, 1.0}})) << "of one group";
+  EXPECT_FALSE(contended({{1, 0.2}, {2, 0.2}, {1, 0.2}}));
+  // Whichever of them is asked first or last.
+  EXPECT_TRUE(contended({{1, 0.4}, {2, 0.4}, {1, 0.4}}));
+  EXPECT_TRUE(contended({{1, 0.4}, {1, 0.4}, {2, 0.4}}));
+  EXPECT_TRUE(contended({{2, 0.4}, {1, 0.4}, {1, 0.4}}));
+}
+
 TEST(FlowNetwork, use__counts_every_byte_and_when_jobs_met) {
   FlowNetwork net;
   const auto link = net.add_link(kGig);
