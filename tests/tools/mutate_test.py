@@ -199,6 +199,7 @@ class Toy(unittest.TestCase):
     def verdicts(self, *arguments):
         ran = self.run_it("--count", "1000", "--json", str(self.place / "out.json"), *arguments)
         self.assertIn(ran.returncode, (0, 1), ran.stdout + ran.stderr)
+        self.assertNotIn("Traceback", ran.stderr, ran.stderr)
         document = json.loads((self.place / "out.json").read_text())
         return ran, {(m["before"], m["after"]): m for m in document["mutants"]}
 
@@ -208,7 +209,7 @@ class Toy(unittest.TestCase):
         self.assertEqual(first.stdout.count("cc/toy.cpp:"), 8)
         self.assertEqual(first.stdout, self.run_it("--list", "--count", "8").stdout)
         self.assertNotEqual(first.stdout, self.run_it("--list", "--count", "8", "--seed", "2").stdout)
-        self.assertFalse((self.root / "build-mutate" / "worker-0").exists(), "it has built something")
+        self.assertFalse((self.root / "build-mutate" / "schema").exists(), "it has built something")
 
     def test_1_killed_survived_and_equivalent_are_told_apart(self):
         before = {p: p.read_bytes() for p in self.root.rglob("*") if p.is_file() and "build-mutate" not in p.parts}
@@ -225,7 +226,7 @@ class Toy(unittest.TestCase):
         self.assertEqual(before, {p: p.read_bytes() for p in before})
 
     def test_2_what_is_known_is_not_looked_for_again(self):
-        (self.root / "build-mutate" / "worker-0" / "src" / "cc" / "toy.cpp").write_text("broken")
+        (self.root / "build-mutate" / "schema" / "src" / "cc" / "toy.cpp").write_text("broken")
         first = self.verdicts()[1]
         self.assertEqual(first, self.verdicts()[1])
 
@@ -257,12 +258,12 @@ class Toy(unittest.TestCase):
         source = self.root / "tests" / "cc" / "toy_test.cpp"
         source.write_text(TOY["tests/cc/toy_test.cpp"] + "// another tree\n")
         try:
-            worker = self.root / "build-mutate" / "worker-0" / "src" / "cc" / "toy.cpp"
-            worker.parent.mkdir(parents=True, exist_ok=True)
-            worker.write_text(TOY["cc/toy.cpp"])
+            copied = self.root / "build-mutate" / "schema" / "src" / "cc" / "toy.cpp"
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            copied.write_text(TOY["cc/toy.cpp"])
             process = subprocess.Popen(self.command("--count", "1000"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             give_up = time.monotonic() + 60
-            while worker.read_text() == TOY["cc/toy.cpp"] and time.monotonic() < give_up:
+            while copied.read_text() == TOY["cc/toy.cpp"] and time.monotonic() < give_up:
                 time.sleep(0.01)
             process.send_signal(signal.SIGINT)
             _, said = process.communicate(timeout=60)
