@@ -88,7 +88,7 @@ class LoneConnection {
   explicit LoneConnection(const Options& options)
       : jobs_(1),
         holds_(16),
-        acks_{std::vector<AckBatch>(1)},
+        acks_{std::vector<AckBatch>(1), 0, {}},
         links_{&queue, &tx, &holds_, &acks_, jobs_, &shard},
         buffer_(packet),
         connection(7, Address::v4(0x0A000002, 4793), std::make_shared<const ConnectionConfig>(options.config),
@@ -147,7 +147,7 @@ class LoneConnection {
     arrive(forge(header, write), ecn);
   }
   void arrive(const ByteVector& bytes, Ecn ecn = Ecn::not_ect, std::uint8_t hops = 0) {
-    arrive(RxPacket{.bytes = bytes, .ecn = ecn, .hops = hops});
+    arrive(RxPacket{.source = {}, .bytes = bytes, .ecn = ecn, .hops = hops});
   }
   void arrive(const RxPacket& arrived) {
     wire::Reader reader;

@@ -238,7 +238,7 @@ struct Buffers : Receiver {
     EXPECT_EQ(shard.malformed_packets, counted + malformed);
     EXPECT_EQ(stats().packets_received, taken);
     EXPECT_TRUE(std::none_of(sent.begin() + static_cast<std::ptrdiff_t>(before), sent.end(),
-                             [](const Parsed& packet) { return packet.has(FrameType::ack); }));
+                             [](const Parsed& answer) { return answer.has(FrameType::ack); }));
     answers();
   }
   std::array<ByteVector, 2> buffers;
