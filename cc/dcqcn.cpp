@@ -48,7 +48,6 @@ void Dcqcn::start(const PathInfo& path, Output& out) {
 }
 
 void Dcqcn::on_ack(const AckSample& ack, Output& out) {
-  advance(ack.now);
   gain_ = ack.gain;
   if (ack.iteration_bytes != iteration_bytes_) scale_steps(ack.iteration_bytes);
   smoothed_rtt_ns_ = static_cast<double>(ack.smoothed_rtt.count);
@@ -70,14 +69,19 @@ void Dcqcn::on_congestion(const CongestionEvent& event, Output& out) {
 void Dcqcn::on_timeout(Nanos now, Output& out) {
   current_rate_ = target_rate_ = min_rate_;
   alpha_ = 1;
-  alpha_at_start_ = deferred_ = false;
+  alpha_at_start_ = false;
   notified_ = now;
   restart_increase(now);
   write(out);
 }
 
 void Dcqcn::on_timer(Nanos now, Output& out) {
-  advance(now);
+  // A late call makes up for what it missed.
+  while (increase_due_ <= now) {
+    increase_due_ += increase_interval_;
+    ++timer_steps_;
+    increase();
+  }
   write(out);
 }
 
@@ -91,32 +95,13 @@ void Dcqcn::scale_steps(Bytes iteration_bytes) {
   step_scale_ = std::max(wanted / additive_, 1.0);
 }
 
-// What was due until now, in its order: a late call makes up for what it missed.
-void Dcqcn::advance(Nanos now) {
-  for (;;) {
-    const Nanos deferred = deferred_due();
-    if (std::min(deferred, increase_due_) > now) return;
-    if (deferred <= increase_due_) {
-      notify(deferred, decrease_gain_);
-    } else {
-      increase_due_ += increase_interval_;
-      ++timer_steps_;
-      increase();
-    }
-  }
-}
-
 void Dcqcn::notify(Nanos now, double decrease_gain) {
-  decrease_gain_ = decrease_gain;
-  if (!notified_.is_never() && now - notified_ < notification_interval_) {
-    deferred_ = true;
-    return;
-  }
+  if (!notified_.is_never() && now - notified_ < notification_interval_) return;
   if (alpha_at_start_)
     alpha_ = 1;
   else
     alpha_ *= std::pow(1 - g_, static_cast<double>((now - notified_).count / alpha_interval_.count));  // equation 2
-  alpha_at_start_ = deferred_ = false;
+  alpha_at_start_ = false;
   notified_ = now;
   // Equation 1.
   target_rate_ = current_rate_;
@@ -148,7 +133,7 @@ void Dcqcn::increase() {
 void Dcqcn::write(Output& out) const {
   out.pacing_rate = Rate(static_cast<std::uint64_t>(std::max(current_rate_, 1.0)));
   out.cwnd_bytes = std::max(2 * target_rate_ / 8e9 * smoothed_rtt_ns_, window_floor_);
-  out.timer = std::min(increase_due_, deferred_due());
+  out.timer = increase_due_;
 }
 
 }  // namespace mltcp::cc
