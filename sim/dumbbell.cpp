@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "mltcp/base/error.h"
 
 namespace mltcp::sim {
@@ -14,6 +16,7 @@ NetworkOptions network_options(const fabric::DumbbellConfig& config, const Dumbb
   result.mtu = config.mtu;
   result.virtual_payload = options.virtual_payload;
   result.transmit_queue_packets = options.transmit_queue_packets;
+  result.machines = options.machines;
   return result;
 }
 
@@ -57,6 +60,10 @@ Dumbbell::Dumbbell(const fabric::DumbbellConfig& config, const DumbbellOptions& 
   };
   add_side(1, left_end, reverse_, left_);
   add_side(2, right_end, bottleneck_, right_);
+  if (options.machines.host.on())
+    for (Host* host : right_) share_loop(*host, *right_.front());
+  const std::array shared{bottleneck_, reverse_};
+  set_loop(middle, shared);
 }
 
 }  // namespace mltcp::sim

@@ -18,6 +18,8 @@ struct DumbbellOptions {
   std::uint32_t transmit_queue_packets = 1024;  ///< see NetworkOptions
   Nanos usage_bin{1'000'000};                   ///< see fabric::UsageMeter, like the next
   std::size_t usage_bins = 16384;
+  /// The hosts on the right are ports of one machine then, which receives for all, and all links are of one switch.
+  MachineModel machines;
 };
 
 class Dumbbell final : public Network {

@@ -21,6 +21,11 @@ constexpr std::uint32_t empty_place = 0xFFFFFFFF;
 
 constexpr Bytes pause_frame_bytes = 64;
 
+// Of the loops that machines model: those of dpdk/port_loop.cpp with Idle::sleep.
+constexpr Nanos awake_after_packet{6'000};   // idle rounds before a sleep
+constexpr Nanos naps_after_packet{200'000};  // instead of waiting for the next packet
+constexpr Nanos not_worth_a_nap{5'000};
+
 /// From the decision to pause a link until its sender knows.
 Nanos pause_time(const fabric::LinkConfig& link) { return link.delay + link.rate.time_for(pause_frame_bytes); }
 
@@ -85,6 +90,11 @@ Host& Network::add_host(const Address& address) {
   hosts_.emplace_back(*this, number, address);
   address_hashes_.push_back(hash(address));
   events_.add(EventQueue::second + number);
+  if (options_.machines.host.on()) {
+    hosts_.back().machine_ = static_cast<std::uint32_t>(machines_.size());
+    machines_.push_back(
+        {.lateness = {options_.machines.host, Random::stream(options_.machines.seed, number)}, .hosts = {number}});
+  }
   if (table_.size() < 2 * hosts_.size()) {
     table_.assign(std::bit_ceil(4 * hosts_.size()), empty_place);
     for (const Host& host : hosts_) enter(host);
@@ -165,6 +175,28 @@ Network::LinkId Network::add_priority_link(std::optional<Switch> from, Switch to
 
 Bytes Network::pfc_headroom(const fabric::LinkConfig& config, std::uint32_t frame_bytes) {
   return config.rate.bytes_in(pause_time(config) + config.delay) + Bytes{2} * frame_bytes + 1;
+}
+
+void Network::share_loop(Host& host, const Host& other) {
+  if (host.machine_ == other.machine_) return;
+  std::erase(machines_[host.machine_].hosts, host.number_);
+  host.machine_ = other.machine_;
+  machines_[host.machine_].hosts.push_back(host.number_);
+}
+
+void Network::set_loop(Switch at, std::span<const LinkId> outgoing) {
+  check_switch(at);
+  if (!options_.machines.network_switch.on()) return;
+  constexpr std::uint64_t first_stream = std::uint64_t{1} << 32;  // behind those of hosts
+  SwitchLoop loop{
+      .looks = {options_.machines.network_switch, Random::stream(options_.machines.seed, first_stream + at)},
+      .incoming = {},
+      .arrivals = {}};
+  for (LinkId id = 0; id < links_.size(); ++id)
+    if (links_[id].far_end == at) loop.incoming.push_back(id);
+  nodes_[at].loop = static_cast<std::uint32_t>(switch_loops_.size());
+  for (const LinkId id : outgoing) links_[id].near_loop = nodes_[at].loop;
+  switch_loops_.push_back(std::move(loop));
 }
 
 Network::LinkId Network::connect(Host& host, Switch far_end, const fabric::LinkConfig& config) {
@@ -268,20 +300,44 @@ void Network::deliver(LinkId id) {
     return;
   }
   const Node& node = nodes_[state.far_end];
-  while (const auto delivery = state.link.pop(now_)) forward(node, std::bit_cast<Packet*>(delivery->packet), id);
+  if (node.loop != no_loop) [[unlikely]] {
+    deliver_to_loop(node);
+    return;
+  }
+  while (const auto delivery = state.link.pop(now_)) forward(node, std::bit_cast<Packet*>(delivery->packet), id, now_);
   schedule(id);
 }
 
-/// Sends on a packet that link `from` has brought to `node`.
-void Network::forward(const Node& node, Packet* packet, LinkId from) {
+/// All that has come to a switch since its loop looked before. As the software switch does, it takes the frames of a
+/// port to have come evenly since then.
+void Network::deliver_to_loop(const Node& node) {
+  SwitchLoop& loop = switch_loops_[node.loop];
+  const Nanos before = std::min(loop.looks.before(now_), now_);
+  loop.arrivals.clear();
+  for (const LinkId id : loop.incoming) {
+    const std::size_t first = loop.arrivals.size();
+    while (const auto delivery = links_[id].link.pop(now_))
+      loop.arrivals.push_back({std::bit_cast<Packet*>(delivery->packet), id, {}});
+    const auto count = static_cast<std::int64_t>(loop.arrivals.size() - first);
+    for (std::int64_t i = 0; i < count; ++i)
+      loop.arrivals[first + static_cast<std::size_t>(i)].at = before + (now_ - before) / count * (i + 1);
+  }
+  std::stable_sort(loop.arrivals.begin(), loop.arrivals.end(),
+                   [](const SwitchLoop::Arrival& a, const SwitchLoop::Arrival& b) { return a.at < b.at; });
+  for (const SwitchLoop::Arrival& arrival : loop.arrivals) forward(node, arrival.packet, arrival.from, arrival.at);
+  for (const LinkId id : loop.incoming) schedule(id);
+}
+
+/// Sends on a packet that link `from` has brought to `node` at time `at`.
+void Network::forward(const Node& node, Packet* packet, LinkId from, Nanos at) {
   ++counters_.packet_hops;
   const std::uint32_t next = packet->destination < node.next.size() ? node.next[packet->destination] : no_route;
   if (next < first_group) {
     ++packet->hops;
-    launch(next, packet, from);
+    launch(next, packet, from, at);
   } else if (next < here) {
     ++packet->hops;
-    launch(pick(groups_[next - first_group], packet), packet, from);
+    launch(pick(groups_[next - first_group], packet), packet, from, at);
   } else if (next == here) {
     arrive(hosts_[packet->destination], packet);
   } else {
@@ -299,14 +355,14 @@ Network::LinkId Network::pick(const LinkGroup& group, Packet* packet) const {
 
 /// Puts `packet`, which link `from` has brought, on a link, or frees it if the link doesn't take it. Returns when it
 /// leaves the queue, unless that depends on what comes later.
-Nanos Network::launch(LinkId id, Packet* packet, LinkId from) {
+Nanos Network::launch(LinkId id, Packet* packet, LinkId from, Nanos at) {
   LinkState& state = links_[id];
   if (state.priority) [[unlikely]] {
     launch_by_class(id, packet, from);
     return {};
   }
   const auto admission = state.link.offer(std::bit_cast<fabric::Link::Handle>(packet), packet->wire_bytes,
-                                          packet->ecn != Ecn::not_ect, now_);
+                                          packet->ecn != Ecn::not_ect, at);
   if (state.meter != nullptr && (admission.admitted || admission.lost)) count(state, packet, admission.departure);
   if (!admission.admitted) {
     pool_.free(packet);
@@ -345,7 +401,8 @@ void Network::launch_by_class(LinkId id, Packet* packet, LinkId from) {
 void Network::deliver_by_class(LinkId id) {
   LinkState& state = links_[id];
   const Node& node = nodes_[state.far_end];
-  while (const auto delivery = state.priority->pop(now_)) forward(node, std::bit_cast<Packet*>(delivery->packet), id);
+  while (const auto delivery = state.priority->pop(now_))
+    forward(node, std::bit_cast<Packet*>(delivery->packet), id, now_);
   transmit(id);
 }
 
@@ -393,6 +450,11 @@ void Network::schedule(LinkId id) {
     // Its next delivery is some events away: time enough to have the packet in the cache by then, where many are alive.
     if (!next.is_never()) __builtin_prefetch(std::bit_cast<const Packet*>(state.link.next_packet()), 1);
   }
+  if (!switch_loops_.empty() && !next.is_never()) [[unlikely]] {
+    if (state.near_loop != no_loop) next = switch_loops_[state.near_loop].looks.at_or_after(next, now_);
+    if (const std::uint32_t far = nodes_[state.far_end].loop; far != no_loop)
+      next = switch_loops_[far].looks.at_or_after(next, now_);
+  }
   if (next != events_.time(id)) events_.set(id, next);
 }
 
@@ -405,11 +467,61 @@ void Network::arrive(Host& host, Packet* packet) {
   packet->next = nullptr;
   if (host.arrived_ == nullptr) {
     host.arrived_ = packet;
-    events_.set(EventQueue::second + host.number_, now_);
+    if (host.machine_ == Host::no_machine) [[likely]]
+      events_.set(EventQueue::second + host.number_, now_);
+    else
+      rouse(machines_[host.machine_], false);
   } else {
     host.arrived_last_->next = packet;
   }
   host.arrived_last_ = packet;
+}
+
+// Machines whose loops are modelled (loop_model.h, and PortLoop::run() of dpdk/port_loop.cpp).
+
+/// When the machine looks next, after `host` has been polled.
+void Network::plan(Machine& machine, Host& host) {
+  const Nanos nap = options_.machines.host.nap;
+  if (machine.polled_at != now_) {
+    machine.polled_at = now_;
+    machine.late = Nanos(-1);
+  }
+  host.polled_at_ = now_;
+  if (host.active_) machine.busy_at = now_;
+  Nanos due = Nanos::never();
+  for (const std::uint32_t number : machine.hosts) {
+    const Host& other = hosts_[number];
+    if (other.polled_at_ != now_) continue;  // its turn comes at this instant, too
+    due = std::min({due, other.deadline_, other.room_at_});
+    if (other.woken_ || other.arrived_ != nullptr) due = now_;
+  }
+  machine.asleep_from = std::max(now_, machine.busy_at + awake_after_packet);
+  machine.waits = false;
+  if (due <= machine.asleep_from + not_worth_a_nap) {
+    machine.look = std::max(due, now_);
+    machine.asleep_from = machine.look;
+  } else {
+    if (machine.late < Nanos(0)) machine.late = machine.lateness.draw(nap);
+    machine.waits = machine.asleep_from - machine.busy_at >= naps_after_packet;
+    if (machine.waits)
+      machine.look = due.is_never() ? due : due + machine.late;
+    else
+      machine.look = machine.asleep_from + std::min(due - machine.asleep_from, nap) + machine.late;
+  }
+  for (const std::uint32_t number : machine.hosts)
+    events_.set(EventQueue::second + number, hosts_[number].polled_at_ == now_ ? machine.look : now_);
+}
+
+/// Something has come for the machine, or somebody asks for a look.
+void Network::rouse(Machine& machine, bool at_once) {
+  Nanos look = machine.look;
+  if (at_once || now_ <= machine.asleep_from)
+    look = now_;
+  else if (machine.waits)
+    look = std::min(look, now_ + machine.late);
+  if (look == machine.look) return;
+  machine.look = look;
+  for (const std::uint32_t number : machine.hosts) events_.set(EventQueue::second + number, look);
 }
 
 void Network::poll(Host& host) {
@@ -418,6 +530,10 @@ void Network::poll(Host& host) {
   if (host.room_at_ <= now_) host.room_at_ = Nanos::never();
   host.deadline_ = Nanos::never();
   Nanos deadline;
+  if (host.pollable_ == nullptr) [[unlikely]] {
+    plan(machines_[host.machine_], host);  // only a loop that others share looks after nothing
+    return;
+  }
   try {
     deadline = host.pollable_->poll(now_);
   } catch (...) {
@@ -437,11 +553,18 @@ void Network::poll(Host& host) {
                                    ? "it must take the packets that have arrived"
                                    : "the deadline that it returns must lie after the time of the poll"));
   }
-  schedule(host);
+  if (host.machine_ != Host::no_machine) [[unlikely]]
+    plan(machines_[host.machine_], host);
+  else
+    schedule(host);
 }
 
 void Network::schedule(Host& host) {
   Nanos due = std::min(host.deadline_, host.room_at_);
+  if (host.machine_ != Host::no_machine) [[unlikely]] {
+    rouse(machines_[host.machine_], true);
+    return;
+  }
   if (host.woken_ || host.arrived_ != nullptr || due < now_) due = now_;
   events_.set(EventQueue::second + host.number_, due);
 }
@@ -501,7 +624,7 @@ std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
     if (!out.header.empty()) std::memcpy(packet->data(), out.header.data(), out.header.size());
     if (!is_virtual && !out.payload.empty())
       std::memcpy(packet->data() + out.header.size(), out.payload.data(), out.payload.size());
-    const Nanos departure = launch(host.uplink_, packet, no_link);
+    const Nanos departure = launch(host.uplink_, packet, no_link, now_);
     if (host.counting_ == Host::Counting::departures) host.departures_.push(departure);
   }
   counters_.sent_packets += taken;
@@ -509,7 +632,8 @@ std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
   if (taken == room && taken < packets.size()) {
     // Not at the first packet that leaves: a poll for every packet would cost more than the packet.
     host.room_at_ = time_of_room(host);
-    schedule(host);
+    if (host.machine_ == Host::no_machine) [[likely]]
+      schedule(host);
   }
   return taken;
 }

@@ -17,6 +17,9 @@
 // `max_idle_polls` times at one instant without a packet received or sent in between makes no progress: run() throws
 // RunError, which names the host. So does a host that leaves arrived packets lying.
 //
+// Where loops are modelled (loop_model.h) a host is polled when its machine looks, which is later: reasons wait for
+// that.
+//
 // Several paths. Where a switch has several links toward a destination, a group of them (equal-cost multi-path, RFC
 // 2992), a hash of what tells flows apart picks one: both addresses and the packet's destination connection, which
 // stand for the UDP source port of real networks. So each direction of a connection keeps to one path, and each switch
@@ -49,6 +52,7 @@
 #include "mltcp/fabric/switch_memory.h"
 #include "mltcp/fabric/usage_meter.h"
 #include "mltcp/sim/event_queue.h"
+#include "mltcp/sim/loop_model.h"
 #include "mltcp/sim/packet_pool.h"
 #include "mltcp/transport/address.h"
 #include "mltcp/transport/packet_io.h"
@@ -62,6 +66,9 @@ struct NetworkOptions {
   bool virtual_payload = false;
   /// Most packets that wait for, or are on, the link of a host; 32 or more. A host's send() then takes no more.
   std::uint32_t transmit_queue_packets = 1024;
+  /// How hosts, and the switches for which set_loop() asks, look after packets; off: at once. Not with links of
+  /// classes.
+  MachineModel machines;
 };
 
 /// What a network counted since it was made.
@@ -102,6 +109,7 @@ class Host final : public PacketIo {
  private:
   friend class Network;
   static constexpr std::uint32_t no_link = 0xFFFFFFFF;
+  static constexpr std::uint32_t no_machine = 0xFFFFFFFF;
 
   Network& network_;
   std::uint32_t number_;
@@ -122,6 +130,8 @@ class Host final : public PacketIo {
   GrowableRing<Nanos> departures_;
   bool woken_ = false;
   bool active_ = false;  // a packet was received or sent in the present poll
+  std::uint32_t machine_ = no_machine;
+  Nanos polled_at_ = Nanos(-1);  // where a machine is modelled
   std::uint32_t idle_polls_ = 0;
   Nanos idle_since_ = Nanos(-1);
   Address address_;
@@ -150,6 +160,11 @@ class Network {
   /// A switch whose outgoing links, made by add_priority_link() afterwards, share a memory. With PFC, its incoming
   /// links are made so, too.
   Switch add_switch(const fabric::SwitchMemoryConfig& memory);
+  /// Has one loop look after `host` and `other`, as ports of one machine, where loops are modelled.
+  void share_loop(Host& host, const Host& other);
+  /// Has a loop look after the switch `at`, whose outgoing links are `outgoing`, where loops are modelled. After all
+  /// its links are made; these have one class.
+  void set_loop(Switch at, std::span<const LinkId> outgoing);
   /// The link on which `host` sends, to `far_end`. One per host.
   LinkId connect(Host& host, Switch far_end, const fabric::LinkConfig& config);
   /// Lets `host` send on `link`, which is there already and which several hosts may share. Each has a transmit queue of
@@ -220,6 +235,7 @@ class Network {
  private:
   friend class Host;
   static constexpr std::uint32_t no_route = 0xFFFFFFFF;
+  static constexpr std::uint32_t no_loop = 0xFFFFFFFF;
   static constexpr std::uint32_t here = 0xFFFFFFFE;         // the packet has arrived
   static constexpr std::uint32_t first_group = 0x80000000;  // from here on groups, below links
 
@@ -227,6 +243,29 @@ class Network {
     std::vector<std::uint32_t> next;  // by destination host: a link, a group, `here` or `no_route`
     std::unique_ptr<fabric::SwitchMemory> memory;
     std::vector<std::uint32_t> incoming;  // links, by their number in `memory`
+    std::uint32_t loop = no_loop;         // of switch_loops_
+  };
+  /// The loop of a switch, where those are modelled.
+  struct SwitchLoop {
+    Looks looks;
+    std::vector<LinkId> incoming;
+    struct Arrival {
+      Packet* packet;
+      LinkId from;
+      Nanos at;
+    };
+    std::vector<Arrival> arrivals;  // scratch
+  };
+  /// The loop that looks after hosts of one machine, where those are modelled.
+  struct Machine {
+    Lateness lateness;
+    std::vector<std::uint32_t> hosts;
+    Nanos polled_at = Nanos(-1);
+    Nanos busy_at = Nanos(-1'000'000'000);  ///< a packet moved
+    Nanos asleep_from{};                    ///< until then it sees everything at once
+    bool waits = false;                     ///< for a packet or `look`, and does not nap
+    Nanos late{};                           ///< by which its present sleep ends late; below 0: not drawn yet
+    Nanos look = Nanos::never();            ///< the next
   };
   struct LinkGroup {
     std::vector<LinkId> links;
@@ -242,6 +281,7 @@ class Network {
     std::unique_ptr<fabric::PriorityLink> priority;            // in place of `link`
     Switch near_end = no_switch;                               // of a priority link; none: hosts
     std::uint32_t ingress = fabric::SwitchMemory::no_ingress;  // in the memory of the far end
+    std::uint32_t near_loop = no_loop;                         // of the switch that sends on it
   };
 
   void check_switch(Switch at) const;
@@ -253,10 +293,10 @@ class Network {
 
   std::size_t send(Host& host, std::span<const TxPacket> packets);
   std::size_t receive(Host& host, std::span<RxPacket> out);
-  Nanos launch(LinkId id, Packet* packet, LinkId from);
+  Nanos launch(LinkId id, Packet* packet, LinkId from, Nanos at);
   void launch_by_class(LinkId id, Packet* packet, LinkId from);
   void deliver(LinkId id);
-  void forward(const Node& node, Packet* packet, LinkId from);
+  void forward(const Node& node, Packet* packet, LinkId from, Nanos at);
   void deliver_by_class(LinkId id);
   void transmit(LinkId id);
   static void count(LinkState& state, Packet* packet, Nanos departure);
@@ -267,6 +307,9 @@ class Network {
   void poll(Host& host);
   void schedule(Host& host);
   void schedule(LinkId id);
+  void plan(Machine& machine, Host& host);
+  void rouse(Machine& machine, bool at_once);
+  void deliver_to_loop(const Node& node);
   void free_list(Packet*& list);
 
   NetworkOptions options_;
@@ -279,6 +322,8 @@ class Network {
   std::vector<Node> nodes_;
   std::vector<LinkGroup> groups_;
   std::deque<Host> hosts_;
+  std::vector<Machine> machines_;  // empty unless modelled, like the next
+  std::vector<SwitchLoop> switch_loops_;
   std::vector<std::uint64_t> address_hashes_;  // of hosts_
   std::vector<std::uint32_t> table_;           // hosts by address: open addressing, a power of two at most half full
 };

@@ -958,8 +958,13 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   header.span = static_cast<std::uint32_t>(std::min<std::uint64_t>(span, ~std::uint32_t{0}));
   if (data_blocked == Blocked::no) {
     header.flags |= ack_ratio_flags_;
-    pacer_.on_sent(now, bytes + paced_overhead_);
-    if (job_ != no_job) links_->jobs[job_].pacer.on_sent(now, bytes + overhead_);
+    // What a late poll has kept back goes now, or a window that is paced below its size would not grow, whatever its
+    // gain. More than a round trip's worth there never is.
+    pacer_.on_sent(now, bytes + paced_overhead_, std::min(links_->late, rtt_.smoothed()));
+    if (job_ != no_job) {
+      JobState& job = links_->jobs[job_];
+      job.pacer.on_sent(now, bytes + overhead_, std::min(links_->late, job.catch_up));
+    }
   }
   ++packets_sent_;
   bytes_sent_ += bytes;

@@ -107,6 +107,9 @@ struct ShardLinks {
   AckBatches* acks = nullptr;
   std::span<JobState> jobs;
   ShardStats* stats = nullptr;
+  /// How long after the time that it had asked for the shard is being polled: 0 in virtual time, unless hosts are
+  /// modelled there.
+  Nanos late{};
 };
 
 /// A packet that a connection has built: the header lies in the buffer that it was given.

@@ -1,5 +1,6 @@
 // Spreads packets over time at a rate (RFC 9002 section 7.7): a virtual clock that runs ahead by the time of each
-// packet sent. It may lag behind real time by a short burst, so that a late wake-up costs no rate.
+// packet sent. It may lag behind real time by a short burst, and by as much as whoever drives the sender came late, so
+// that a late wake-up costs no rate.
 //
 // At high rates a packet's time is shorter than it takes to look after it. Once the pacer has stopped a sender, it
 // therefore lets it go on only when a small batch is due (the quantum), so that the costs of a wake-up are shared.
@@ -43,11 +44,13 @@ class Pacer {
     return std::max(now, hold_);
   }
 
-  void on_sent(Nanos now, Bytes bytes) {
+  /// `late`: how long after the time that was asked for the sender was looked after, or as much of it as may be made up
+  /// for: so much more may leave at once.
+  void on_sent(Nanos now, Bytes bytes, Nanos late = {}) {
     if (rate_.is_zero()) return;
     last_ = Nanos(static_cast<std::int64_t>(static_cast<double>(bytes) * nanos_per_byte_ + 0.5));
     // Where packets are gathered the clock lags by as much already when their time has come.
-    next_ = std::max(next_, now - burst_ - (last_ < gather_ ? gather_ - last_ : Nanos(0))) + last_;
+    next_ = std::max(next_, now - burst_ - late - (last_ < gather_ ? gather_ - last_ : Nanos(0))) + last_;
     sent_at_ = now;
   }
 

@@ -94,8 +94,13 @@ Shard::Shard(PacketIo& io, const ShardConfig& config)
   touched_.reserve(limits_.burst);
   answers_.reserve(rx_bursts_per_poll * limits_.burst);
   acks_.batches.resize(limits_.burst);
-  links_ = {
-      .completions = &completions_, .tx = &tx_, .holds = &holds_, .acks = &acks_, .jobs = jobs_, .stats = &stats_};
+  links_ = {.completions = &completions_,
+            .tx = &tx_,
+            .holds = &holds_,
+            .acks = &acks_,
+            .jobs = jobs_,
+            .stats = &stats_,
+            .late = {}};
   rx_.resize(limits_.burst);
   fetches_.resize(limits_.burst);
   tx_.packets.resize(limits_.burst);
@@ -296,9 +301,9 @@ void Shard::activate_all(JobId job) {
 void Shard::set_job_rate(JobId job, Rate rate) {
   if (job >= jobs_.size() || !jobs_[job].used) return;
   JobState& state = jobs_[job];
-  // Four packets may leave back to back: enough to make up for a late poll, far below a switch's buffer.
-  const Bytes least = Bytes{4} * (limits_.max_packet_bytes + limits_.overhead_bytes);
-  state.pacer.set(rate, std::max(least, rate.bytes_in(state.catch_up)), state.pacing_quantum);
+  // Four packets may leave back to back, far below a switch's buffer.
+  const Bytes burst = Bytes{4} * (limits_.max_packet_bytes + limits_.overhead_bytes);
+  state.pacer.set(rate, burst, state.pacing_quantum);
   // Those that wait by the old rate look again.
   if (!jobs_[job].waiting.empty()) deadlines_.set(config_.max_connections + job, Nanos(0));
 }
@@ -317,6 +322,12 @@ std::size_t Shard::take_completions(std::span<Completion> out) {
 // ---- the work of one poll -------------------------------------------------------------------------------------------
 
 Nanos Shard::poll(Nanos now) {
+  links_.late = std::max(now - due_, Nanos());
+  due_ = work(now);
+  return due_;
+}
+
+Nanos Shard::work(Nanos now) {
   bool more = false;
   if (holds_.waiting() > 0) [[unlikely]]
     holds_.poll(completions_);
@@ -536,9 +547,13 @@ void Shard::transmit(Nanos now, bool& more) {
     }
     const std::uint32_t index = active_.front();
     Connection& connection = *slots_[index].connection;
+    // In time, pacing would have let the packets of a job's flows leave in turn. What is late leaves like that, too, or
+    // the flows would take turns in bursts, and fare unevenly where these meet a full queue.
+    const bool in_turn = links_.late > Nanos() && connection.job() != Connection::no_job;
+    const std::size_t turns = in_turn ? 1 : packets_per_turn;
     auto blocked = Connection::Blocked::no;
     bool datapath_full = false;
-    for (std::size_t turn = 0; turn < packets_per_turn && budget > 0; ++turn) {
+    for (std::size_t turn = 0; turn < turns && budget > 0; ++turn) {
       if (tx_.end == tx_.packets.size() && !flush()) {
         datapath_full = true;
         break;

@@ -134,6 +134,7 @@ class Shard final : public Pollable {
     return completions_.size() + holds_.waiting() >= config_.max_completions;
   }
 
+  Nanos work(Nanos now);
   void activate(Connection& connection);
   void activate_waiting(JobState& job, Nanos now);
   /// All connections of the job look again whether they may send.
@@ -193,6 +194,7 @@ class Shard final : public Pollable {
   AckBatches acks_;
   ShardStats stats_;
   ShardLinks links_;
+  Nanos due_ = Nanos::never();  ///< what the latest poll() returned
 };
 
 }  // namespace mltcp

@@ -141,8 +141,8 @@ struct JobConfig {
   Rate max_rate;                  ///< all connections of the job together, on the wire; 0 = unlimited
   /// Packets that max_rate holds back may be gathered so long and leave together, 0 to 1 s: fewer wake-ups.
   Nanos pacing_quantum{0};
-  /// How much of max_rate a program that was held up makes up for at once, beyond pacing_quantum, 0 to 1 s; four
-  /// packets at the least. The queue of the link must have the room.
+  /// A poll that comes late makes up for at most so much of max_rate at once, 0 to 1 s, beyond the four packets that
+  /// may always leave together. The queue of the link must have the room.
   Nanos catch_up{0};
   /// Finds the iterations in the job's traffic, until begin_iteration() names a size (cc/iteration_learner.h).
   bool learn_iterations = false;

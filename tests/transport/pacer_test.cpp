@@ -57,6 +57,20 @@ TEST(Pacer, late_wake_ups__cost_no_rate) {
   EXPECT_NEAR(static_cast<double>(bytes), 125'000'000, 10'000 + 5000);
 }
 
+TEST(Pacer, late__is_made_up_for_and_no_more) {
+  Pacer pacer;
+  pacer.set(Rate(1'000'000'000), 0, none);  // a packet of 1250 bytes in 10 us, no burst
+  const auto count = [&](Nanos now, Nanos late) {
+    int sent = 0;
+    for (; pacer.ready_at(now) <= now; ++sent) pacer.on_sent(now, 1250, late);
+    return sent;
+  };
+  EXPECT_EQ(count(1_s, {}), 1);
+  EXPECT_EQ(count(1_s + 110_us, 100_us), 11) << "those of 100 us, and the one that is due";
+  EXPECT_EQ(count(1_s + 120_us, 100_us), 1) << "what was made up for is not owed again";
+  EXPECT_EQ(count(2_s, 50_us), 6) << "a pause that nobody was late for saves up nothing";
+}
+
 TEST(Pacer, late_wake_ups__cost_no_rate_where_packets_are_gathered) {
   for (const std::uint64_t gbps : {10U, 100U}) {
     Random random(1);
