@@ -50,6 +50,8 @@ class GrowableRing {
     return slots_[place(end_++)];
   }
   void pop() { ++begin_; }
+  /// Drops what is at `position` and after it; begin() <= position <= end().
+  void truncate(std::uint64_t position) { end_ = position; }
   void clear() { begin_ = end_; }
   /// Of an empty ring: the next position is passed over.
   void skip() { begin_ = ++end_; }

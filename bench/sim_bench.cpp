@@ -20,7 +20,7 @@ constexpr Bytes message_bytes = 1 << 20;
 
 /// Keeps four messages under way for ever.
 struct Sender final : Pollable {
-  Sender(PacketIo& io, const Address& peer, bool real) : shard(io, ShardConfig{}), data(real ? message_bytes : 0) {
+  Sender(PacketIo& io, const Address& peer, bool real) : shard(io, {.seed = 1}), data(real ? message_bytes : 0) {
     connection = shard.connect(peer, ConnectionConfig{}, Nanos(0));
     for (int i = 0; i < 4; ++i) post();
   }
@@ -46,7 +46,7 @@ struct Sender final : Pollable {
 };
 
 struct Receiver final : Pollable {
-  Receiver(PacketIo& io, bool real) : shard(io, ShardConfig{}), data(real ? message_bytes : 0) {
+  Receiver(PacketIo& io, bool real) : shard(io, {.seed = 1}), data(real ? message_bytes : 0) {
     shard.listen(ConnectionConfig{});
   }
   void post(ConnectionId connection) {

@@ -115,7 +115,7 @@ ShardConfig RankDriver::shard_config(const Settings& settings, const RankProgram
   const auto count = static_cast<std::uint32_t>(std::count(peers.begin(), peers.end(), true));
   ShardConfig config = JobDriver::shard_config(settings.seed, settings.number, program.rank,
                                                count * settings.job.flows + spare_connections);
-  config.seed ^= settings.salt;
+  config.seed = *config.seed ^ settings.salt;
   return config;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "mltcp/transport/ack_ratio.h"
@@ -23,6 +24,18 @@ constexpr std::uint32_t pacing_burst_packets = 1;
 constexpr std::size_t records_per_packet_in_flight = 4;
 constexpr std::int64_t drain_timeouts = 8;  // how long a closed connection answers its peer, in probe timeouts
 constexpr std::uint32_t abort_copies = 3;   // of an abort's CLOSE, one per probe timeout: nobody acknowledges it
+// A packet is not believed whose number is further ahead of all that came before. What a sender may have used since a
+// packet of it arrived: records_per_packet_in_flight records of as many packets in flight as a peer may have set at
+// most, 2^20.
+constexpr std::uint64_t max_number_jump = records_per_packet_in_flight << 20;
+// So many packets below the highest numbers received, while those don't go on: they were not the peer's, but forged or
+// of an earlier connection. No network reorders as deeply; and if one did, what is forgotten is sent again.
+constexpr std::uint32_t max_behind_top = 1024;
+// Of packet numbers acknowledged before they were used, so many are passed over for a packet that is sent. Those further
+// ahead the peer forgets by max_behind_top before they are reached.
+constexpr std::uint32_t max_skipped = max_behind_top;
+constexpr std::uint64_t most_receives = 65'536;  // that a peer may have posted at once
+constexpr std::uint32_t max_repairs = 8;         // of one message
 // Ranges of acknowledged packet numbers that are remembered; a peer that makes more has its packets looked at again.
 constexpr std::size_t max_acked_ranges = 1024;
 
@@ -42,8 +55,10 @@ Connection::Connection(ConnectionId id, const Address& remote, std::shared_ptr<c
       last_eliciting_sent_(now),
       last_progress_(now),
       overhead_(limits.overhead_bytes),
-      controller_(algorithm, path()) {
+      controller_(algorithm, path()),
+      opened_(now) {
   update_pacing();
+  look_for_peer(now);
 }
 
 void Connection::start_connect(std::uint64_t nonce) {
@@ -55,7 +70,7 @@ void Connection::start_connect(std::uint64_t nonce) {
 void Connection::start_accept(const wire::ConnectFrame& peer) {
   nonce_ = peer.nonce;
   peer_connection_ = peer.source_connection;
-  credit_ = peer.credit;
+  credit_ = std::min<std::uint64_t>(peer.credit, most_credit());
   agree_on_max_packet(peer.max_packet);
   state_ = State::open;
   accept_due_ = true;
@@ -95,7 +110,7 @@ void Connection::count_open_sends(std::int64_t more) {
   if (job_ != no_job) links_->jobs[job_].on_messages(more);
 }
 
-PostResult Connection::send(const std::byte* data, Bytes length, std::uint64_t tag) {
+PostResult Connection::send(const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline) {
   if (state_ != State::open && state_ != State::connecting) return PostResult::closed;
   if (length > wire::max_message_bytes) return PostResult::too_long;
   if (sends_.size() >= config_->max_sends) return PostResult::queue_full;
@@ -104,15 +119,20 @@ PostResult Connection::send(const std::byte* data, Bytes length, std::uint64_t t
   message.length = length;
   message.next_offset = 0;
   message.done = false;
+  message.all_acked = false;
   message.hold = PayloadHolds::none;
   message.round = job_ == no_job ? 0 : links_->jobs[job_].gate.round();
   message.tag = tag;
   message.acked.clear();
   count_open_sends(1);
+  if (has_deadlines_ || !deadline.is_never()) [[unlikely]] {
+    need_deadlines();
+    deadlines_->heap.set(deadlines_->of_send(sends_.end() - 1), deadline);
+  }
   return PostResult::ok;
 }
 
-PostResult Connection::receive(std::byte* buffer, Bytes capacity, std::uint64_t tag) {
+PostResult Connection::receive(std::byte* buffer, Bytes capacity, std::uint64_t tag, Nanos deadline) {
   if (state_ != State::open && state_ != State::connecting) return PostResult::closed;
   if (receives_.size() >= config_->max_receives) return PostResult::queue_full;
   ReceiveMessage& message = receives_.push_reused();
@@ -125,6 +145,10 @@ PostResult Connection::receive(std::byte* buffer, Bytes capacity, std::uint64_t 
   message.received.clear();
   credit_due_ = true;
   credit_known_ = false;
+  if (has_deadlines_ || !deadline.is_never()) [[unlikely]] {
+    need_deadlines();
+    deadlines_->heap.set(deadlines_->of_receive(receives_.end() - 1), deadline);
+  }
   return PostResult::ok;
 }
 
@@ -140,8 +164,18 @@ void Connection::close() {
 }
 
 void Connection::raise_credit(std::uint32_t messages) {
+  const std::uint64_t said = wire::widen(messages, credit_);
+  if (said > most_credit()) {
+    ++links_->stats->malformed_packets;
+    return;
+  }
   // After the peer's last word on it, messages beyond may have been given up.
-  if (!peer_credit_final_) credit_ = std::max(credit_, wire::widen(messages, credit_));
+  if (!peer_credit_final_) credit_ = std::max(credit_, said);
+}
+
+std::uint64_t Connection::most_credit() const {
+  // The peer can't have more whole messages than were sent, nor more buffers beyond them than any end may post.
+  return next_message_ + most_receives;
 }
 
 void Connection::drop_unsendable() {
@@ -174,16 +208,19 @@ void Connection::fail(Status status) {
   state_ = State::dead;
 }
 
-void Connection::abort(Nanos now) {
+void Connection::abort(Nanos now) { end(Status::aborted, wire::CloseReason::aborted, now); }
+
+void Connection::end(Status status, wire::CloseReason reason, Nanos now) {
   if (state_ == State::connecting || state_ == State::draining) {
-    fail(Status::aborted);
+    fail(status);
     return;
   }
   if (state_ == State::dead) return;
-  complete_all(Status::aborted);
-  push({.kind = Completion::Kind::closed, .status = Status::aborted, .connection = id_});
+  complete_all(status);
+  push({.kind = Completion::Kind::closed, .status = status, .connection = id_});
   drain(now);
   aborted_ = true;
+  abort_reason_ = reason;
   abort_copies_left_ = abort_copies;
   abort_copy_at_ = now;
 }
@@ -205,11 +242,13 @@ void Connection::complete_all(Status status) {
     if (message.data != nullptr) links_->tx->drop_message(&remote_, sends_.begin());
     push_sent(message, status);
   }
-  for (; !receives_.empty(); receives_.pop()) {
-    const ReceiveMessage& message = receives_.front();
+  for (std::uint64_t number = receives_.begin(); number != receives_.end(); ++number) {
+    const ReceiveMessage& message = receives_[number];
     if (message.done) continue;
     push({.kind = Completion::Kind::received, .status = status, .connection = id_, .tag = message.tag});
   }
+  // As if they had never been posted: what still comes for them is not taken, and so not acknowledged either.
+  receives_.truncate(receives_.begin());
   retransmit_.clear();
   next_message_ = sends_.end();
 }
@@ -223,6 +262,8 @@ ConnectionStats Connection::stats() const {
   all.lost_packets = stats_.lost_packets;
   all.spurious_losses = stats_.spurious_losses;
   all.duplicate_packets = stats_.duplicate_packets;
+  all.conflicting_packets = stats_.conflicting_packets;
+  all.repaired_messages = stats_.repaired_messages;
   all.congestion_events = stats_.congestion_events;
   all.persistent_congestions = stats_.persistent_congestions;
   all.ce_packets = stats_.ce_packets;
@@ -240,12 +281,23 @@ ConnectionStats Connection::stats() const {
 
 void Connection::on_packet(const wire::Header& header, wire::Reader& reader, const RxPacket& packet, Nanos now) {
   const std::uint64_t number = header.packet_number;
-  if (number < received_floor_ || received_.contains(number)) {
-    ++stats_.duplicate_packets;
+  const std::uint64_t next = received_.back().end;
+  if (number > next && number - next > max_number_jump) [[unlikely]] {
+    ++links_->stats->malformed_packets;
     return;
   }
+  // A number that has come before may have been another packet's: forged, or of an earlier connection. So what this one
+  // carries is taken all the same. That changes nothing if it is the same packet again: bytes go to the same place, and
+  // credit and state say what they said.
+  const bool known = received_.contains(number);
+  if (known) [[unlikely]] ++stats_.duplicate_packets;
+  const std::uint64_t credit_before = credit_;
+  const State state_before = state_;
   wire::Frame frame;
+  bool news = false;
   bool eliciting = false;
+  bool data = false;
+  bool pinged = false;
   bool take = true;
   bool at_once = (header.flags & wire::ack_now) != 0;
   bool finished = false;
@@ -259,8 +311,11 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
     switch (frame.type) {
       case wire::FrameType::data: {
         eliciting = true;
+        data = true;
         const std::uint64_t done_before = receives_.begin();
-        take = on_data(frame.data, header);
+        const Taken taken = on_data(frame.data, header);
+        take = taken != Taken::refused;
+        news = news || taken == Taken::news;
         finished = finished || receives_.begin() != done_before;
         break;
       }
@@ -276,6 +331,7 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
         break;
       case wire::FrameType::ping:
         eliciting = true;
+        pinged = true;
         break;
       case wire::FrameType::connect:  // a repeated CONNECT reaches the connection that it made, with newer credit
         eliciting = true;
@@ -298,11 +354,16 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
           fail(frame.close == wire::CloseReason::full      ? Status::full
                : frame.close == wire::CloseReason::version ? Status::version
                : frame.close == wire::CloseReason::aborted ? Status::aborted
+               : frame.close == wire::CloseReason::idle    ? Status::unreachable
                                                            : Status::refused);
           return;
         }
         if (frame.close == wire::CloseReason::aborted && state_ != State::draining) {
           fail(Status::aborted);
+          return;
+        }
+        if (frame.close == wire::CloseReason::idle && state_ != State::draining) {
+          fail(Status::unreachable);
           return;
         }
         on_close(now);
@@ -315,27 +376,33 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
   }
   // What was not taken is not acknowledged: to the sender it is a lost packet.
   if (!take || state_ == State::dead) return;
+  if (pinged && !data) [[unlikely]] on_question(now);
+  if (known) [[unlikely]] {
+    if (!news && credit_ == credit_before && state_ == state_before) return;
+    ++stats_.conflicting_packets;
+    ++unacknowledged_;
+    ack_at_once_ = true;
+    return;
+  }
 
   const bool in_order = received_.empty() || number == received_.back().end;
-  if (received_.empty() || number >= received_.back().end) {
+  const bool highest = received_.empty() || number >= received_.back().end;
+  received_.add(number, number + 1);
+  if (highest) {
     largest_received_time_ = now;
     received_hops_ = packet.hops;
+  } else {
+    count_behind_top();
   }
-  received_.add(number, number + 1);
+  // Forgotten are numbers whose acknowledgement the peer has no use for. Should such a packet come late, it is taken as
+  // any: a floor below which nothing counts could be forged.
   const std::uint64_t oldest_kept = number - std::min<std::uint64_t>(header.span, number);
-  if (oldest_kept > received_floor_) {
-    received_floor_ = oldest_kept;
-    received_.remove_below(oldest_kept);
-  }
-  if (received_.size() > max_received_ranges) {
-    received_floor_ = received_[0].end;
-    received_.remove_lowest_range();
-  }
+  if (received_[0].begin < oldest_kept) received_.remove_below(oldest_kept);
+  if (received_.size() > max_received_ranges) received_.remove_lowest_range();
   ++packets_received_;
   if (packet.ecn != Ecn::not_ect) {
     const bool marked = packet.ecn == Ecn::ce;
     counts_.ect0_packets += packet.ecn == Ecn::ect0 ? 1 : 0;
-    counts_.ect1_packets += packet.ecn == Ecn::ect1 ? 1 : 0;
     if (marked) {
       ++counts_.ce_packets;
       counts_.ce_bytes += static_cast<std::uint32_t>(packet.bytes.size() + packet.tail.size() + packet.virtual_bytes);
@@ -353,6 +420,28 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
     ack_deadline_ = now + config_->max_ack_delay;
 }
 
+// A PING without data. Again and again, with no message in between although there is a buffer: the peer waits for
+// something, perhaps for credit that I took for told.
+void Connection::on_question(Nanos now) {
+  if (receives_.empty()) return;
+  if (asked_by_peer_ != receives_.begin()) {
+    asked_by_peer_ = receives_.begin();
+    asked_since_ = now;
+  }
+  if (now - asked_since_ >= max_probe_interval / 2) credit_known_ = false;
+}
+
+void Connection::count_behind_top() {
+  const auto top = static_cast<std::uint32_t>(received_.back().end);
+  if (top != top_) {
+    top_ = top;
+    behind_top_ = 0;
+  }
+  if (++behind_top_ < max_behind_top) return;
+  received_.remove_highest_range();
+  behind_top_ = 0;
+}
+
 bool Connection::asks_for_ack(const wire::Header& header, bool finished) const {
   const std::uint32_t ratio = wire::asked_ack_ratio(header.flags);
   if (unacknowledged_ >= std::max(config_->ack_every, ratio)) return true;
@@ -368,16 +457,16 @@ bool Connection::opens(const wire::Frame& frame) {
          frame.connect.max_packet >= wire::smallest_packet;
 }
 
-bool Connection::on_data(const wire::DataFrame& frame, const wire::Header& header) {
+Connection::Taken Connection::on_data(const wire::DataFrame& frame, const wire::Header& header) {
   const std::uint64_t number = wire::widen(frame.message, receives_.begin());
-  if (number < receives_.begin()) return true;  // completed long ago: acknowledge once more
-  if (number >= receives_.end()) {              // nobody promised a buffer
+  if (number < receives_.begin()) return Taken::nothing_new;  // completed long ago: acknowledge once more
+  if (number >= receives_.end()) {                            // there is no buffer
     ++links_->stats->beyond_credit;
-    return false;
+    return Taken::refused;
   }
   if (number + 1 == receives_.end()) credit_known_ = true;  // the peer uses the last of it
   ReceiveMessage& message = receives_[number];
-  if (message.done) return true;
+  if (message.done) return Taken::nothing_new;
   const Bytes begin = frame.offset;
   const Bytes end = begin + frame.length;
   const bool possible = end <= wire::max_message_bytes && (frame.length > 0 || (frame.last && begin == 0)) &&
@@ -385,7 +474,7 @@ bool Connection::on_data(const wire::DataFrame& frame, const wire::Header& heade
                         (!frame.last || message.received.empty() || message.received.back().end <= end);
   if (!possible || (message.received.size() >= max_reassembly_ranges && message.received.would_grow(begin, end))) {
     if (!possible) ++links_->stats->malformed_packets;
-    return false;
+    return Taken::refused;
   }
   if (frame.last) {
     message.total = end;
@@ -393,13 +482,14 @@ bool Connection::on_data(const wire::DataFrame& frame, const wire::Header& heade
   }
   if (frame.bytes != nullptr && message.buffer != nullptr && begin < message.capacity)
     std::memcpy(message.buffer + begin, frame.bytes, std::min<Bytes>(frame.length, message.capacity - begin));
-  message.received.add(begin, end);
+  const Bytes added = message.received.add(begin, end);
   if (message.total_known && (message.total == 0 || message.received.is(0, message.total))) {
     complete_receive(message, header);
     while (!receives_.empty() && receives_.front().done) receives_.pop();
     credit_due_ = credit_due_ || advertised_credit_ != receives_.end();
+    return Taken::news;
   }
-  return true;
+  return added > 0 ? Taken::news : Taken::nothing_new;
 }
 
 void Connection::complete_receive(ReceiveMessage& message, const wire::Header& header) {
@@ -427,12 +517,14 @@ void Connection::on_close(Nanos now) {
 
 void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
   const std::uint64_t largest = frame.ranges[0].last;
-  if (largest >= sent_.end()) {  // acknowledges what was never sent
-    ++links_->stats->malformed_packets;
-    return;
-  }
+  if (largest >= sent_.end()) [[unlikely]] skip_numbers(largest);
+  const std::uint64_t sent_end = sent_.end();
   if (frame.has_credit) raise_credit(frame.credit);
   if (batch_ == nullptr) batch_ = links_->acks->take();
+  if (const std::uint64_t whole = wire::widen(frame.whole, whole_);
+      frame.has_whole && whole > whole_ && whole <= next_message_)
+    whole_ = whole;
+  batch_->whole = frame.has_whole ? whole_ : ~std::uint64_t{0};  // an end that does not tell is believed as it is
   cc::AckSample& sample = batch_->sample;
   std::vector<RangeSet::Range>& news = links_->acks->news;
   if (!batch_->has_acks) sample.bytes_in_flight_before = in_flight_;
@@ -440,11 +532,11 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
   for (std::uint32_t i = 0; i < frame.range_count; ++i) {
     const wire::PacketRange& range = frame.ranges[i];
     if (range.last < sent_.begin()) break;
+    if (range.first >= sent_end) continue;
     // Behind a lost packet the same packets are acknowledged again and again: only those that are news are looked at.
     news.clear();
-    acked_.for_gaps(std::max(range.first, sent_.begin()), range.last + 1, [&](std::uint64_t begin, std::uint64_t end) {
-      news.push_back({begin, end});
-    });
+    acked_.for_gaps(std::max(range.first, sent_.begin()), std::min(range.last, sent_end - 1) + 1,
+                    [&](std::uint64_t begin, std::uint64_t end) { news.push_back({begin, end}); });
     if (acked_.size() < max_acked_ranges)
       for (const RangeSet::Range& fresh : news) acked_.add(fresh.begin, fresh.end);
     std::uint64_t number = news.empty() ? 0 : news.back().end;
@@ -487,6 +579,71 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
     sample.hops = frame.hops;
     if (largest == largest_acked_) on_ecn_counts(frame.ecn, sample.acked_packets - packets_before);
   }
+  if (sends_.empty() || !frame.has_whole) return;
+  if (sends_.begin() < whole_) complete_whole();
+  if (!sends_.empty() && sends_.front().all_acked) [[unlikely]] doubt_front(now);
+}
+
+void Connection::skip_numbers(std::uint64_t last) {
+  // The peer counts packets as received that were never sent: somebody else's. The numbers are not used, so that no
+  // packet of ours is taken for one of them: neither by the peer, nor here when they are acknowledged.
+  ++links_->stats->malformed_packets;
+  if (skipped_at_ != packets_sent_) {
+    skipped_at_ = packets_sent_;
+    skipped_ = 0;
+  }
+  const std::uint64_t more = last - sent_.end();  // and one
+  if (more >= max_skipped - skipped_ ||
+      sent_.size() + more >= records_per_packet_in_flight * std::size_t{config_->max_packets_in_flight})
+    return;
+  skipped_ += static_cast<std::uint32_t>(more) + 1;
+  while (sent_.end() <= last) {
+    if (sent_.empty())
+      sent_.skip();
+    else
+      sent_.push({});
+  }
+}
+
+void Connection::complete_whole() {
+  for (std::uint64_t number = sends_.begin(); number < std::min(whole_, sends_.end());
+       number = std::max(number + 1, sends_.begin()))
+    if (!sends_[number].done && sends_[number].all_acked) complete_send(number);
+}
+
+// Every byte of the oldest message has been acknowledged, but the peer does not have them all: it took another's packet
+// for one of ours. Which, nobody knows. What was under way may still bring the missing bytes; when a packet that left
+// after it has been acknowledged, that has not, and the whole message goes once more.
+void Connection::doubt_front(Nanos now) {
+  const std::uint64_t number = sends_.begin();
+  if (doubted_ != number) {
+    doubted_ = number;
+    repairs_ = 0;
+    asked_at_ = not_asked;
+  }
+  if (asked_at_ == not_asked) {
+    asked_at_ = sent_.end();
+    ping_due_ = true;
+    return;
+  }
+  if (largest_acked_ < asked_at_) return;
+  asked_at_ = not_asked;
+  if (++repairs_ > max_repairs) {  // it says so whatever it gets
+    abort(now);
+    return;
+  }
+  ++stats_.repaired_messages;
+  SendMessage& message = sends_.front();
+  message.all_acked = false;
+  message.acked.clear();
+  Bytes offset = 0;
+  do {
+    const Bytes length = std::min<Bytes>(message.length - offset, std::numeric_limits<std::uint16_t>::max());
+    retransmit_.push({.message = number,
+                      .offset = static_cast<std::uint32_t>(offset),
+                      .length = static_cast<std::uint16_t>(length)});
+    offset += length;
+  } while (offset < message.length);
 }
 
 void Connection::on_acked_packet(SentPacket& packet, Nanos now) {
@@ -531,7 +688,11 @@ void Connection::on_acked_chunk(const Chunk& chunk, Nanos now) {
   if (message.done) return;
   const Bytes newly = message.acked.add(chunk.offset, Bytes{chunk.offset} + chunk.length);
   if (job_ != no_job) links_->jobs[job_].on_delivered(now, newly);
-  if (message.length == 0 || message.acked.is(0, message.length)) complete_send(chunk.message);
+  if (message.length != 0 && !message.acked.is(0, message.length)) return;
+  if (chunk.message < batch_->whole) [[likely]]
+    complete_send(chunk.message);
+  else
+    message.all_acked = true;
 }
 
 void Connection::complete_send(std::uint64_t number) {
@@ -733,8 +894,11 @@ Nanos Connection::probe_timeout() const {
 
 Nanos Connection::probe_deadline() const {
   if (in_flight_packets_ == 0 || !loss_time_.is_never()) return Nanos::never();
-  const Nanos interval = probe_timeout() * (std::int64_t{1} << std::min(probe_count_, 20U));
-  return last_eliciting_sent_ + std::min(interval, std::max(max_probe_interval, probe_timeout()));
+  const Nanos timeout = probe_timeout();
+  const Nanos longest = std::max(max_probe_interval, timeout);
+  const std::uint32_t doublings = std::min(probe_count_, 20U);
+  return last_eliciting_sent_ +
+         (timeout.count > longest.count >> doublings ? longest : timeout * (std::int64_t{1} << doublings));
 }
 
 void Connection::on_timer(Nanos now) {
@@ -757,6 +921,111 @@ void Connection::on_timer(Nanos now) {
     controller_.on_timer(now);
     update_pacing();
   }
+}
+
+// ---- time limits ----------------------------------------------------------------------------------------------------
+
+void Connection::need_deadlines() {
+  if (has_deadlines_) return;
+  has_deadlines_ = true;
+  deadlines_ = std::make_unique<OperationDeadlines>(config_->max_sends, config_->max_receives);
+}
+
+Nanos Connection::watch_deadline() const {
+  if (state_ == State::draining || state_ == State::dead) return Nanos::never();
+  return deadlines_ == nullptr ? look_at_ : std::min(look_at_, deadlines_->heap.next());
+}
+
+void Connection::on_watch(Nanos now) {
+  if (state_ == State::draining || state_ == State::dead) return;
+  if (has_deadlines_) expire_operations(now);
+  if (now >= look_at_ && state_ != State::draining && state_ != State::dead) look_for_peer(now);
+}
+
+// An operation of whose message nothing has been sent, or has arrived, ends as if it had never been posted: those behind
+// it take its place, and the peer sees nothing of it. Of another the peer has, or wants, the rest, and no packet of this
+// protocol takes a message back: the connection ends, so that the peer's operation ends too.
+void Connection::expire_operations(Nanos now) {
+  DeadlineHeap& heap = deadlines_->heap;
+  const bool sending = next_message_ < sends_.end() && sends_[next_message_].next_offset > 0;
+  const std::uint64_t unsent = next_message_ + (sending ? 1 : 0);
+  std::uint64_t untouched = ~std::uint64_t{0};  // not looked for yet
+  const auto find_untouched = [&] {
+    const auto fresh = [](const ReceiveMessage& message) { return !message.done && message.received.empty(); };
+    for (untouched = receives_.end(); untouched > receives_.begin() && fresh(receives_[untouched - 1]);) --untouched;
+  };
+  bool begun = false;
+  bool unsent_ended = false;
+  bool untouched_ended = false;
+  while (heap.next() <= now) {
+    const std::uint32_t slot = heap.top();
+    heap.set(slot, Nanos::never());
+    if (slot < deadlines_->sends) {
+      const std::uint64_t number = sends_.begin() + deadlines_->of_send(slot - sends_.begin());
+      if (number >= sends_.end() || sends_[number].done) continue;  // had completed
+      SendMessage& message = sends_[number];
+      message.done = true;
+      if (message.data != nullptr) links_->tx->drop_message(&remote_, number);
+      push_sent(message, Status::timed_out);
+      (number < unsent ? begun : unsent_ended) = true;
+    } else {
+      const std::uint64_t number =
+          receives_.begin() + ((slot - deadlines_->sends - receives_.begin()) & (deadlines_->receives - 1));
+      if (number >= receives_.end() || receives_[number].done) continue;
+      if (untouched == ~std::uint64_t{0}) find_untouched();
+      ReceiveMessage& message = receives_[number];
+      message.done = true;
+      push({.kind = Completion::Kind::received, .status = Status::timed_out, .connection = id_, .tag = message.tag});
+      (number < untouched ? begun : untouched_ended) = true;
+    }
+  }
+  if (begun) {
+    abort(now);
+    return;
+  }
+  if (unsent_ended) {
+    close_up(sends_, unsent, [this](std::uint64_t number) { return deadlines_->of_send(number); });
+    maybe_close();
+  }
+  if (untouched_ended)
+    close_up(receives_, untouched, [this](std::uint64_t number) { return deadlines_->of_receive(number); });
+}
+
+template <typename Message, typename Slot>
+void Connection::close_up(GrowableRing<Message>& ring, std::uint64_t from, Slot slot) {
+  DeadlineHeap& heap = deadlines_->heap;
+  std::uint64_t to = from;
+  for (std::uint64_t number = from; number != ring.end(); ++number) {
+    if (ring[number].done) continue;
+    if (number != to) {
+      std::swap(ring[to], ring[number]);  // both keep the memory that they hold
+      heap.set(slot(to), heap.at(slot(number)));
+      heap.set(slot(number), Nanos::never());
+    }
+    ++to;
+  }
+  ring.truncate(to);
+}
+
+void Connection::look_for_peer(Nanos now) {
+  const Nanos keep_alive = config_->keep_alive;
+  const Nanos limit = config_->idle_limit;
+  const Nanos heard = std::max(opened_, largest_received_time_);
+  if (state_ == State::connecting) {  // that has a limit of its own
+    opened_ = now;
+  } else if (limit.count > 0 && now - heard >= limit) {
+    end(Status::unreachable, wire::CloseReason::idle, now);
+    return;
+  }
+  look_at_ = limit.count > 0 ? heard + limit : Nanos::never();
+  if (keep_alive.count == 0) return;
+  Nanos ask_at = heard + keep_alive;
+  if (ask_at <= now) {
+    // What is in flight asks as well.
+    ping_due_ = ping_due_ || (state_ != State::connecting && in_flight_packets_ == 0);
+    ask_at = now + keep_alive;
+  }
+  look_at_ = std::min(look_at_, ask_at);
 }
 
 void Connection::on_probe_timeout(Nanos now) {
@@ -981,6 +1250,8 @@ void Connection::write_ack(wire::Writer& writer, Nanos now) {
       static_cast<std::uint32_t>(std::min<std::int64_t>((now - largest_received_time_).count, 4'000'000'000));
   frame.hops = received_hops_;
   frame.ecn = counts_;
+  frame.has_whole = true;
+  frame.whole = static_cast<std::uint32_t>(receives_.begin());
   // Credit in an ACK needs no acknowledgement of its own, since no loss of ACKs leaves the sender waiting for ever:
   // - An ACK is written only when packets that ask for one have come since the last. They are in flight at the sender
   //   until it has this ACK, or a later one, which says at least as much. Without either its probe timeout makes it
@@ -1033,7 +1304,7 @@ void Connection::write_control(wire::Writer& writer, bool with_data) {
     advertised_credit_ = receives_.end();
   }
   if (close_due_) {
-    writer.close(aborted_ ? wire::CloseReason::aborted : wire::CloseReason::done);
+    writer.close(aborted_ ? abort_reason_ : wire::CloseReason::done);
     chunks_.push({.kind = ChunkKind::close});
     close_due_ = false;
   }

@@ -6,6 +6,7 @@
 // without judging. What a lost packet carried (its "chunks") is queued again and travels in a new packet.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -82,6 +83,7 @@ struct TxQueue {
 struct AckBatch {
   cc::AckSample sample;
   std::uint64_t largest_acked = 0;
+  std::uint64_t whole = 0;  ///< messages below may be completed, as the ACK at hand says
   bool has_acks = false;
 };
 
@@ -110,6 +112,25 @@ struct ShardLinks {
   /// How long after the time that it had asked for the shard is being polled: 0 in virtual time, unless hosts are
   /// modelled there.
   Nanos late{};
+};
+
+/// The deadlines of a connection's operations. A slot is one of the send or receive ring, so that what is posted into it
+/// next replaces a deadline that its operation has not lived to see: to complete an operation costs nothing here.
+struct OperationDeadlines {
+  OperationDeadlines(std::uint32_t max_sends, std::uint32_t max_receives)
+      : sends(std::bit_ceil(max_sends)), receives(std::bit_ceil(max_receives)) {
+    heap.reserve(std::size_t{sends} + receives);
+  }
+  [[nodiscard]] std::uint32_t of_send(std::uint64_t number) const {
+    return static_cast<std::uint32_t>(number & (sends - 1));
+  }
+  [[nodiscard]] std::uint32_t of_receive(std::uint64_t number) const {
+    return sends + static_cast<std::uint32_t>(number & (receives - 1));
+  }
+
+  std::uint32_t sends;  ///< powers of two
+  std::uint32_t receives;
+  DeadlineHeap heap;
 };
 
 /// A packet that a connection has built: the header lies in the buffer that it was given.
@@ -149,8 +170,8 @@ class alignas(64) Connection {
   [[nodiscard]] std::uint8_t priority() const { return config_->priority; }
   [[nodiscard]] std::uint64_t next_packet_number() const { return sent_.end(); }
 
-  PostResult send(const std::byte* data, Bytes length, std::uint64_t tag);
-  PostResult receive(std::byte* buffer, Bytes capacity, std::uint64_t tag);
+  PostResult send(const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline);
+  PostResult receive(std::byte* buffer, Bytes capacity, std::uint64_t tag, Nanos deadline);
   void close();
   /// Ends at once: every outstanding operation completes with `status`.
   void fail(Status status);
@@ -162,6 +183,10 @@ class alignas(64) Connection {
   /// After the last packet of a burst: losses, congestion control.
   void end_of_batch(Nanos now);
   void on_timer(Nanos now);
+  /// Deadlines of operations, keep-alive and idle limit.
+  void on_watch(Nanos now);
+  /// When on_watch() is due at the latest; it changes there, and when an operation with a deadline is posted.
+  [[nodiscard]] Nanos watch_deadline() const;
 
   /// Why build() made no packet.
   enum class Blocked : std::uint8_t { no, nothing, gate, window, pacing, job_pacing };
@@ -246,6 +271,7 @@ class alignas(64) Connection {
     std::uint32_t round = 0;  ///< of the job's phase gate, when it was posted
     PayloadHolds::Number hold = PayloadHolds::none;
     bool done = false;
+    bool all_acked = false;  ///< but the peer has not said that it is whole
   };
   static_assert(sizeof(SendMessage) == 64);
   struct alignas(64) ReceiveMessage {
@@ -263,19 +289,35 @@ class alignas(64) Connection {
   static bool opens(const wire::Frame& frame);
   /// Whether the packet of `header`, which may have `finished` a message, is reason for an acknowledgement at once.
   [[nodiscard]] bool asks_for_ack(const wire::Header& header, bool finished) const;
-  bool on_data(const wire::DataFrame& frame, const wire::Header& header);
+  enum class Taken : std::uint8_t { refused, nothing_new, news };
+  Taken on_data(const wire::DataFrame& frame, const wire::Header& header);
+  void on_question(Nanos now);
+  void count_behind_top();
   void complete_receive(ReceiveMessage& message, const wire::Header& header);
   void on_ack(const wire::AckFrame& frame, Nanos now);
   void on_acked_packet(SentPacket& packet, Nanos now);
   void on_acked_chunk(const Chunk& chunk, Nanos now);
   void on_late_ack(std::uint64_t number, Nanos now);
+  void skip_numbers(std::uint64_t last);
+  void complete_whole();
+  void doubt_front(Nanos now);
   void on_ecn_counts(const wire::EcnCounts& counts, std::uint32_t newly_acked_packets);
   void on_close(Nanos now);
   void drain(Nanos now);
   void agree_on_max_packet(std::uint32_t peers);
   void raise_credit(std::uint32_t messages);
+  [[nodiscard]] std::uint64_t most_credit() const;
   /// When both ends are flushing, neither will post another buffer: messages beyond the credit end as closed.
   void drop_unsendable();
+
+  // Time limits.
+  void need_deadlines();
+  void expire_operations(Nanos now);
+  void look_for_peer(Nanos now);
+  /// Takes the completed ones from `from` on out of the ring; those behind move up, with their deadlines.
+  template <typename Message, typename Slot>
+  void close_up(GrowableRing<Message>& ring, std::uint64_t from, Slot slot);
+  void end(Status status, wire::CloseReason reason, Nanos now);
 
   // Loss recovery.
   /// Returns whether congestion persists.
@@ -365,13 +407,16 @@ class alignas(64) Connection {
   bool any_acked_ = false;
   bool was_idle_ = true;
   bool ecn_works_ = true;
-  bool aborted_ = false;
+  bool aborted_ : 1 = false;         ///< ended here: the peer is told
+  bool has_deadlines_ : 1 = false;   ///< some operation had one
   bool last_was_marked_ = false;    ///< the ECN-capable packet received last
   std::uint8_t received_hops_ = 0;  ///< of the packet of largest_received_time_
   Nanos largest_received_time_;
   Nanos ack_deadline_ = Nanos::never();
   RangeSet received_;  ///< packet numbers
-  std::uint64_t received_floor_ = 0;
+  /// Packets that came below the highest of these ranges since it ended at `top_` (its low bits).
+  std::uint32_t behind_top_ = 0;
+  std::uint32_t top_ = 0;
 
   // 2: what is received, and whether anything is in flight.
   alignas(line) GrowableRing<ReceiveMessage> receives_;  ///< position = message number
@@ -436,23 +481,40 @@ class alignas(64) Connection {
   std::uint32_t overhead_;            ///< per packet on the wire
   std::uint32_t paced_overhead_ = 0;  ///< of it, what the pacer counts
   Pacer pacer_;
-  std::uint64_t episode_begin_ = 0;  ///< packets below were sent before the response to the episode before
+  std::uint64_t whole_ = 0;  ///< messages below are complete at the peer, as it said
 
   // 11 to 14: output and state of the congestion controller. Reno's ends within the first of them.
   alignas(line) cc::Controller controller_;
 
   // What is seldom looked at.
+  std::uint64_t episode_begin_ = 0;  ///< packets below were sent before the response to the episode before
   std::uint64_t nonce_ = 0;
   Nanos first_sample_ = Nanos::never();  ///< when rtt_ had its first
   Nanos drain_until_ = Nanos::never();
   Nanos abort_copy_at_ = Nanos::never();  ///< never unless aborted_
   std::uint32_t abort_copies_left_ = 0;
+  wire::CloseReason abort_reason_ = wire::CloseReason::aborted;
+  std::unique_ptr<OperationDeadlines> deadlines_;  ///< null until an operation has one
+  std::uint64_t asked_by_peer_ = ~std::uint64_t{0};  ///< whole messages when its first PING of several came
+  Nanos asked_since_;
+  Nanos opened_;                                   ///< when it was made
+  Nanos look_at_ = Nanos::never();                 ///< next time to see whether the peer is still heard
+  // A message that the peer has acknowledged and does not have.
+  std::uint64_t doubted_ = ~std::uint64_t{0};  ///< its number
+  static constexpr std::uint64_t not_asked = ~std::uint64_t{0};
+  std::uint64_t asked_at_ = not_asked;  ///< the packet whose acknowledgement tells for certain
+  std::uint32_t repairs_ = 0;                  ///< of this message
+  // Packet numbers that were acknowledged before they were used, and so are not.
+  std::uint32_t skipped_ = 0;
+  std::uint64_t skipped_at_ = 0;  ///< packets_sent_ then
   wire::EcnCounts peer_counts_;
   struct {
     std::uint64_t retransmitted_packets = 0;
     std::uint64_t lost_packets = 0;
     std::uint64_t spurious_losses = 0;
     std::uint64_t duplicate_packets = 0;
+    std::uint64_t conflicting_packets = 0;
+    std::uint64_t repaired_messages = 0;
     std::uint64_t congestion_events = 0;
     std::uint64_t persistent_congestions = 0;
     std::uint64_t ce_packets = 0;
@@ -460,6 +522,6 @@ class alignas(64) Connection {
 };
 
 // Every line that stands apart in the class is one, and a field too many makes one more.
-static_assert(sizeof(Connection) == 1088);
+static_assert(sizeof(Connection) == 1152);
 
 }  // namespace mltcp

@@ -95,6 +95,12 @@ class RangeSet {
     else
       highest_ = {};
   }
+  void remove_highest_range() {
+    highest_ = {};
+    if (lower_count() == 0) return;
+    highest_ = lower_->back();
+    lower_->pop_back();
+  }
 
  private:
   [[nodiscard]] std::size_t lower_count() const {

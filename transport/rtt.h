@@ -11,8 +11,13 @@ class RttEstimator {
  public:
   explicit RttEstimator(Nanos initial) : smoothed_(initial), variation_(initial / 2) {}
 
+  /// No network holds a packet for so long: what took longer was a clock that jumped, or a program that stood still.
+  static constexpr Nanos longest{10'000'000'000};
+
   /// A packet was acknowledged `rtt` after it was sent; the peer says that it held the acknowledgement `ack_delay`.
+  /// Taken from 0 to `longest`.
   void add(Nanos rtt, Nanos ack_delay) {
+    rtt = std::clamp(rtt, Nanos(0), longest);
     latest_ = rtt;
     if (!has_sample_) {
       has_sample_ = true;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "mltcp/base/error.h"
 
@@ -16,8 +17,21 @@ constexpr std::size_t rx_bursts_per_poll = 8;
 constexpr std::size_t packets_per_turn = 8;  // of one connection before the next one's turn
 constexpr std::size_t tx_packets_per_poll = 256;
 
+constexpr std::uint32_t most_connections = (1U << 20) - 1;
 constexpr std::uint32_t most_zero_copy_sends = 65'535;
 constexpr Nanos look_at_holds_after{20'000};
+
+// Later times count as this one, so that sums of a time and some durations don't overflow.
+constexpr Nanos latest_time = Nanos::never() / 4;
+
+// The first connection of a slot in a shard with a seed has 12 bits of the seed's for its id, the highest. They don't
+// depend on how many slots there are, so that a network that spreads flows by their ids (wire::peek_connection) does it
+// alike in all simulations of a seed.
+ConnectionId seeded_id(Random& random, std::uint32_t index) {
+  constexpr std::uint32_t bits = 12;
+  const auto drawn = static_cast<std::uint32_t>(random.below(1U << bits) + 1) << (32 - bits);
+  return (drawn | index) != 0 ? drawn | index : 1U << (32 - bits);
+}
 
 void check(std::string_view key, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
   if (value < least || value > most)
@@ -34,6 +48,13 @@ const cc::AlgorithmTable& checked_algorithm(const ConnectionConfig& config) {
        {std::pair{"initial_rtt", config.initial_rtt}, std::pair{"max_ack_delay", config.max_ack_delay},
         std::pair{"timer_granularity", config.timer_granularity}, std::pair{"give_up_after", config.give_up_after}})
     if (value.count <= 0) throw InputError(fmt::format("{} is {}; it has to be above 0", key, to_text(value)));
+  for (const auto& [key, value] :
+       {std::pair{"keep_alive", config.keep_alive}, std::pair{"idle_limit", config.idle_limit}})
+    if (value.count < 0 || value > latest_time)
+      throw InputError(fmt::format("{} is {} ns; it has to be from 0, which is never, to 73 years", key, value.count));
+  if (config.idle_limit.count > 0 && config.idle_limit <= config.keep_alive)
+    throw InputError(fmt::format("idle_limit is {}, and keep_alive {}: it has to be longer, or nobody is asked in time",
+                                 to_text(config.idle_limit), to_text(config.keep_alive)));
   const cc::AlgorithmTable& algorithm = cc::find_algorithm(config.congestion_control);
   if (algorithm.capabilities.needs_ecn && !config.ecn)
     throw InputError(fmt::format("congestion control \"{}\" needs ECN; set ecn = true", algorithm.name));
@@ -64,6 +85,8 @@ std::string to_text(Status status) {
       return "aborted";
     case Status::version:
       return "version";
+    case Status::timed_out:
+      return "timed out";
   }
   return "unknown";
 }
@@ -72,9 +95,8 @@ Shard::Shard(PacketIo& io, const ShardConfig& config)
     : io_(io),
       config_(config),
       limits_(io.limits()),
-      random_(config.seed),
       holds_(limits_.keeps_payload_from == 0 ? 0 : std::min(config.max_zero_copy_sends, most_zero_copy_sends)) {
-  check("max_connections", config.max_connections, 1, index_mask);
+  check("max_connections", config.max_connections, 1, most_connections);
   check("max_jobs", config.max_jobs, 0, 1U << 16);
   check("max_completions", config.max_completions, 1, 1U << 24);
   check("max_zero_copy_sends", config.max_zero_copy_sends, 0, most_zero_copy_sends);
@@ -82,13 +104,15 @@ Shard::Shard(PacketIo& io, const ShardConfig& config)
     throw InputError(fmt::format("the datapath sends at most {} bytes a packet; the transport needs {}",
                                  limits_.max_packet_bytes, wire::smallest_packet));
   limits_.burst = std::max<std::uint32_t>(limits_.burst, 1);
+  index_mask_ = std::bit_ceil(config.max_connections) - 1;
+  if (config.seed) seeded_.emplace(*config.seed);
   slots_.resize(config.max_connections);
-  for (std::uint32_t i = config.max_connections; i-- > 0;) {
-    free_slots_.push_back(i);
-    slots_[i].generation = static_cast<std::uint32_t>(random_.below(generations));
-  }
+  for (std::uint32_t i = config.max_connections; i-- > 0;)
+    slots_[i].next_id = seeded_ ? seeded_id(*seeded_, i) : draw_id(i, 0);
+  free_slots_.reserve(config.max_connections);
+  for (std::uint32_t i = 0; i < config.max_connections; ++i) free_slots_.push(i);
   jobs_.resize(config.max_jobs);
-  deadlines_.reserve(std::size_t{config.max_connections} + config.max_jobs);
+  deadlines_.reserve(std::size_t{config.max_connections} * 2 + config.max_jobs);
   active_.reserve(64);
   completions_.reserve(256);
   touched_.reserve(limits_.burst);
@@ -111,12 +135,24 @@ Shard::Shard(PacketIo& io, const ShardConfig& config)
 Shard::~Shard() = default;
 
 std::vector<ConnectionId> Shard::first_connections(const ShardConfig& config) {
-  // As the constructor draws the generations and make_connection() takes the slots, from the first on.
-  Random random(config.seed);
+  if (!config.seed) throw InputError("the connection ids of a shard without a seed are not known; set seed");
+  // As the constructor draws them and make_connection() takes the slots, from the first on.
+  Random random(*config.seed);
   std::vector<ConnectionId> ids(config.max_connections);
-  for (std::uint32_t i = config.max_connections; i-- > 0;)
-    ids[i] = connection_id(next_generation(static_cast<std::uint32_t>(random.below(generations)), i), i);
+  for (std::uint32_t i = config.max_connections; i-- > 0;) ids[i] = seeded_id(random, i);
   return ids;
+}
+
+ConnectionId Shard::draw_id(std::uint32_t index, ConnectionId last) {
+  for (;;) {
+    const ConnectionId id = (static_cast<ConnectionId>(draw() >> 32) & ~index_mask_) | index;
+    if (id != 0 && id != last) return id;
+  }
+}
+
+Nanos Shard::advance(Nanos now) {
+  latest_ = std::max(latest_, std::min(now, latest_time));
+  return latest_;
 }
 
 void Shard::listen(const ConnectionConfig& config) {
@@ -136,12 +172,12 @@ Connection* Shard::find(ConnectionId id) const {
 Connection* Shard::make_connection(const Address& remote, const std::shared_ptr<const ConnectionConfig>& config,
                                    Nanos now) {
   if (free_slots_.empty()) return nullptr;
-  const std::uint32_t index = free_slots_.back();
-  free_slots_.pop_back();
+  const std::uint32_t index = free_slots_.front();
+  free_slots_.pop();
   Slot& slot = slots_[index];
-  slot.generation = next_generation(slot.generation, index);
-  slot.connection = std::make_unique<Connection>(connection_id(slot.generation, index), remote, config,
-                                                 cc::find_algorithm(config->congestion_control), limits_, links_, now);
+  slot.connection = std::make_unique<Connection>(
+      slot.next_id, remote, config, cc::find_algorithm(config->congestion_control), limits_, links_, now);
+  watch(*slot.connection);
   return slot.connection.get();
 }
 
@@ -151,11 +187,14 @@ void Shard::free_connection(std::uint32_t index) {
   const auto known = accepted_.find({connection.remote(), connection.peer_connection()});
   if (known != accepted_.end() && known->second == index) accepted_.erase(known);
   deadlines_.set(index, Nanos::never());
+  deadlines_.set(watch_deadline(index), Nanos::never());
+  slots_[index].next_id = draw_id(index, connection.id());
   slots_[index].connection.reset();
-  free_slots_.push_back(index);
+  free_slots_.push(index);
 }
 
 ConnectionId Shard::connect(const Address& remote, const ConnectionConfig& config, Nanos now) {
+  now = advance(now);
   if (latest_config_ == nullptr || *latest_config_ != config) {
     checked_algorithm(config);
     latest_config_ = std::make_shared<const ConnectionConfig>(config);
@@ -165,46 +204,52 @@ ConnectionId Shard::connect(const Address& remote, const ConnectionConfig& confi
     throw RunError(fmt::format("all {} connections of the shard are in use; raise max_connections or close some",
                                config_.max_connections));
   // A program that starts anew with the same seed is not taken for the one before: its time is another.
-  connection->start_connect(random_.next() ^ static_cast<std::uint64_t>(now.count) * 0x9E3779B97F4A7C15ULL);
+  connection->start_connect(draw() ^ static_cast<std::uint64_t>(now.count) * 0x9E3779B97F4A7C15ULL);
   activate(*connection);
   return connection->id();
 }
 
-PostResult Shard::send(ConnectionId id, std::span<const std::byte> message, std::uint64_t tag) {
+PostResult Shard::send(ConnectionId id, std::span<const std::byte> message, std::uint64_t tag, Nanos deadline) {
   Connection* connection = find(id);
   if (connection == nullptr) return PostResult::closed;
   if (message.data() == nullptr && !message.empty()) return PostResult::invalid;
-  if (completions_full()) return PostResult::queue_full;
-  const PostResult result = connection->send(message.data(), message.size(), tag);
-  if (result == PostResult::ok) activate(*connection);
-  return result;
+  return post_send(*connection, message.data(), message.size(), tag, deadline);
 }
 
-PostResult Shard::send_virtual(ConnectionId id, Bytes length, std::uint64_t tag) {
+PostResult Shard::send_virtual(ConnectionId id, Bytes length, std::uint64_t tag, Nanos deadline) {
   Connection* connection = find(id);
   if (connection == nullptr) return PostResult::closed;
   if (!limits_.virtual_payload) return PostResult::invalid;
+  return post_send(*connection, nullptr, length, tag, deadline);
+}
+
+PostResult Shard::post_send(Connection& connection, const std::byte* data, Bytes length, std::uint64_t tag,
+                            Nanos deadline) {
   if (completions_full()) return PostResult::queue_full;
-  const PostResult result = connection->send(nullptr, length, tag);
-  if (result == PostResult::ok) activate(*connection);
+  const PostResult result = connection.send(data, length, tag, deadline);
+  if (result != PostResult::ok) return result;
+  activate(connection);
+  if (!deadline.is_never()) [[unlikely]] watch(connection);
   return result;
 }
 
-PostResult Shard::receive(ConnectionId id, std::span<std::byte> buffer, std::uint64_t tag) {
+PostResult Shard::receive(ConnectionId id, std::span<std::byte> buffer, std::uint64_t tag, Nanos deadline) {
   if (buffer.data() == nullptr && !buffer.empty()) return PostResult::invalid;
-  return post_receive(id, buffer.data(), buffer.size(), tag);
+  return post_receive(id, buffer.data(), buffer.size(), tag, deadline);
 }
 
-PostResult Shard::receive_virtual(ConnectionId id, Bytes capacity, std::uint64_t tag) {
-  return post_receive(id, nullptr, capacity, tag);
+PostResult Shard::receive_virtual(ConnectionId id, Bytes capacity, std::uint64_t tag, Nanos deadline) {
+  return post_receive(id, nullptr, capacity, tag, deadline);
 }
 
-PostResult Shard::post_receive(ConnectionId id, std::byte* buffer, Bytes capacity, std::uint64_t tag) {
+PostResult Shard::post_receive(ConnectionId id, std::byte* buffer, Bytes capacity, std::uint64_t tag, Nanos deadline) {
   Connection* connection = find(id);
   if (connection == nullptr) return PostResult::closed;
   if (completions_full()) return PostResult::queue_full;
-  const PostResult result = connection->receive(buffer, capacity, tag);
-  if (result == PostResult::ok) activate(*connection);
+  const PostResult result = connection->receive(buffer, capacity, tag, deadline);
+  if (result != PostResult::ok) return result;
+  activate(*connection);
+  if (!deadline.is_never()) [[unlikely]] watch(*connection);
   return result;
 }
 
@@ -218,6 +263,7 @@ void Shard::close(ConnectionId id) {
 void Shard::abort(ConnectionId id, Nanos now) {
   Connection* connection = find(id);
   if (connection == nullptr) return;
+  now = advance(now);
   connection->abort(now);
   activate(*connection);
   deadlines_.set(index_of(id), now);
@@ -249,7 +295,7 @@ void Shard::remove_job(JobId id) {
     slot.connection->waits_for_job = false;
     activate(*slot.connection);
   }
-  deadlines_.set(config_.max_connections + id, Nanos::never());
+  deadlines_.set(job_deadline(id), Nanos::never());
   jobs_[id] = JobState{};
 }
 
@@ -271,6 +317,7 @@ void Shard::begin_iteration(JobId job, Bytes bytes) {
 
 PlanState Shard::set_plan(JobId job, const PhasePlan& plan, Nanos now) {
   if (job >= jobs_.size() || !jobs_[job].used) return PlanState::unknown_job;
+  now = advance(now);
   JobState& state = jobs_[job];
   if (state.learner != nullptr && !state.augmentation.tracker.exact())
     state.gate.clear(PlanState::no_iterations, now);
@@ -282,7 +329,7 @@ PlanState Shard::set_plan(JobId job, const PhasePlan& plan, Nanos now) {
 
 void Shard::clear_plan(JobId job, Nanos now) {
   if (job >= jobs_.size() || jobs_[job].gate.stats().state != PlanState::active) return;
-  jobs_[job].gate.clear(PlanState::removed, now);
+  jobs_[job].gate.clear(PlanState::removed, advance(now));
   activate_all(job);
 }
 
@@ -305,7 +352,7 @@ void Shard::set_job_rate(JobId job, Rate rate) {
   const Bytes burst = Bytes{4} * (limits_.max_packet_bytes + limits_.overhead_bytes);
   state.pacer.set(rate, burst, state.pacing_quantum);
   // Those that wait by the old rate look again.
-  if (!jobs_[job].waiting.empty()) deadlines_.set(config_.max_connections + job, Nanos(0));
+  if (!jobs_[job].waiting.empty()) deadlines_.set(job_deadline(job), Nanos(0));
 }
 
 ConnectionStats Shard::stats(ConnectionId id) const {
@@ -321,10 +368,11 @@ std::size_t Shard::take_completions(std::span<Completion> out) {
 
 // ---- the work of one poll -------------------------------------------------------------------------------------------
 
-Nanos Shard::poll(Nanos now) {
+Nanos Shard::poll(Nanos at) {
+  const Nanos now = advance(at);
   links_.late = std::max(now - due_, Nanos());
   due_ = work(now);
-  return due_;
+  return due_ <= now ? at : due_;  // "at once" by the caller's clock
 }
 
 Nanos Shard::work(Nanos now) {
@@ -375,7 +423,7 @@ void Shard::receive_bursts(Nanos now, bool& more) {
 // eRPC, NSDI 2019, section 4.4, likewise works on bursts).
 void Shard::prefetch_burst(std::span<const RxPacket> packets) {
   std::size_t count = 0;
-  std::uint32_t latest = index_mask;
+  std::uint32_t latest = ~std::uint32_t{0};
   for (const RxPacket& packet : packets) {
     const std::uint32_t index = index_of(wire::peek_connection(packet.bytes));
     if (index == latest || index >= slots_.size()) continue;
@@ -512,13 +560,18 @@ void Shard::fire_timers(Nanos now) {
   while (deadlines_.next() <= now) {
     const std::uint32_t id = deadlines_.top();
     deadlines_.set(id, Nanos::never());
-    if (id >= config_.max_connections) {
+    if (id < config_.max_connections) {
+      Connection* connection = slots_[id].connection.get();
+      connection->on_timer(now);
+      activate(*connection);
+    } else if (id < watch_deadline(0)) {
       activate_waiting(jobs_[id - config_.max_connections], now);
-      continue;
+    } else {
+      Connection* connection = slots_[id - watch_deadline(0)].connection.get();
+      connection->on_watch(now);
+      watch(*connection);
+      activate(*connection);
     }
-    Connection* connection = slots_[id].connection.get();
-    connection->on_timer(now);
-    activate(*connection);
   }
 }
 
@@ -534,7 +587,7 @@ void Shard::activate_waiting(JobState& job, Nanos now) {
   }
   if (!job.waiting.empty()) {
     const auto number = static_cast<std::uint32_t>(&job - jobs_.data());
-    deadlines_.set(config_.max_connections + number, job.pacer.ready_at(now));
+    deadlines_.set(job_deadline(number), job.pacer.ready_at(now));
   }
 }
 

@@ -14,16 +14,26 @@
 // with InfiniBand queue pairs. A sender holds a message back until the peer has posted its buffer ("credit"), so no
 // byte is ever buffered twice or dropped for want of room. Messages complete in the order in which they finish.
 //
+// Time limits: a send or receive may have a deadline, a time like that of poll(). If it is there first, the operation
+// completes with Status::timed_out, and its memory is the caller's again. If nothing of its message has been sent, or has
+// arrived, it then counts as never posted: later operations take its place, and the connection goes on. If its message
+// has begun, the connection ends as by abort(), so that it ends at the peer, too: there is no way to take back a part.
+//
+// Time never falls within a shard: where `now` is earlier than one before, the latest counts. A clock that is set back
+// stops a shard's timers until it has caught up. From 0 to 73 years.
+//
 // Shards share nothing. One shard is used by one thread at a time.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "mltcp/base/random.h"
+#include "mltcp/base/system_random.h"
 #include "mltcp/transport/connection.h"
 #include "mltcp/transport/pollable.h"
 
@@ -31,14 +41,16 @@ namespace mltcp {
 
 class Shard final : public Pollable {
  public:
-  /// `io` outlives the shard. Throws InputError if `config` is out of range.
+  /// `io` outlives the shard. Throws InputError if `config` is out of range, RunError if the system has no random numbers
+  /// and `config` no seed.
   Shard(PacketIo& io, const ShardConfig& config);
   ~Shard() override;
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
   /// The ids of the first `config.max_connections` connections of a shard, in the order in which they are made, none
-  /// having ended. Networks that spread flows over paths tell them apart by these (wire::peek_connection).
+  /// having ended. Networks that spread flows over paths tell them apart by these (wire::peek_connection). Throws
+  /// InputError without a seed: then nobody knows.
   static std::vector<ConnectionId> first_connections(const ShardConfig& config);
 
   /// Accepts connections from now on, each with `config`. Throws InputError if `config` is out of range.
@@ -47,18 +59,20 @@ class Shard final : public Pollable {
   /// Throws InputError if `config` is out of range, RunError if max_connections are open.
   ConnectionId connect(const Address& remote, const ConnectionConfig& config, Nanos now);
 
-  /// Sends `message` (0 bytes to 4 GiB), which the caller keeps unchanged until its completion.
-  PostResult send(ConnectionId id, std::span<const std::byte> message, std::uint64_t tag);
+  /// Sends `message` (0 bytes to 4 GiB), which the caller keeps unchanged until its completion. `sent` come in the order
+  /// of the messages, unless one times out.
+  PostResult send(ConnectionId id, std::span<const std::byte> message, std::uint64_t tag,
+                  Nanos deadline = Nanos::never());
   /// Sends `length` bytes that do not exist; only over a datapath with virtual payloads.
-  PostResult send_virtual(ConnectionId id, Bytes length, std::uint64_t tag);
+  PostResult send_virtual(ConnectionId id, Bytes length, std::uint64_t tag, Nanos deadline = Nanos::never());
   /// A hint: the program is about to send on these connections. Worth its cost where there are many connections, more
   /// than the cache holds, and several ids: what sends would wait for one by one is fetched for all together.
   void prefetch(std::span<const ConnectionId> ids) const;
   /// Provides the buffer for the next message without one. The shard writes to it until its completion. An end that
-  /// only receives is not told when its peer dies without a word: where that matters, use a time limit of your own.
-  PostResult receive(ConnectionId id, std::span<std::byte> buffer, std::uint64_t tag);
+  /// only receives learns that its peer has died without a word by ConnectionConfig::keep_alive or idle_limit alone.
+  PostResult receive(ConnectionId id, std::span<std::byte> buffer, std::uint64_t tag, Nanos deadline = Nanos::never());
   /// The same for a message whose bytes nobody wants; they are counted and dropped.
-  PostResult receive_virtual(ConnectionId id, Bytes capacity, std::uint64_t tag);
+  PostResult receive_virtual(ConnectionId id, Bytes capacity, std::uint64_t tag, Nanos deadline = Nanos::never());
 
   /// Closes once all posted sends are done. Receives that are outstanding then complete with Status::closed, here
   /// and at the peer, and so do sends of the peer; when both ends close, also sends for which no buffer was posted. A
@@ -89,8 +103,8 @@ class Shard final : public Pollable {
   /// The job's progress and gain.
   [[nodiscard]] const cc::Augmentation& job_progress(JobId job) const { return jobs_[job].augmentation; }
 
-  /// Does all that is due at `now` (nanoseconds, never falling). Returns when to call again at the latest.
-  Nanos poll(Nanos now) override;
+  /// Does all that is due at `at`. Returns when to call again at the latest.
+  Nanos poll(Nanos at) override;
   /// Moves completions to `out`, oldest first, and returns how many.
   std::size_t take_completions(std::span<Completion> out);
 
@@ -121,13 +135,14 @@ class Shard final : public Pollable {
   };
   struct Slot {
     std::unique_ptr<Connection> connection;
-    std::uint32_t generation = 0;
+    ConnectionId next_id = 0;  ///< of its next connection
   };
 
   [[nodiscard]] Connection* find(ConnectionId id) const;
   Connection* make_connection(const Address& remote, const std::shared_ptr<const ConnectionConfig>& config, Nanos now);
   void free_connection(std::uint32_t index);
-  PostResult post_receive(ConnectionId id, std::byte* buffer, Bytes capacity, std::uint64_t tag);
+  PostResult post_send(Connection& connection, const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline);
+  PostResult post_receive(ConnectionId id, std::byte* buffer, Bytes capacity, std::uint64_t tag, Nanos deadline);
   void send_close(const Address& remote, std::uint32_t peer_connection, std::uint64_t packet_number,
                   wire::CloseReason reason);
   [[nodiscard]] bool completions_full() const {
@@ -149,30 +164,34 @@ class Shard final : public Pollable {
   void transmit(Nanos now, bool& more);
   /// True when everything built so far is with the datapath.
   bool flush();
-  [[nodiscard]] static std::uint32_t index_of(ConnectionId id) { return id & index_mask; }
-
-  static constexpr std::uint32_t index_bits = 20;
-  static constexpr std::uint32_t index_mask = (1U << index_bits) - 1;
-  static constexpr std::uint32_t generations = 1U << (32 - index_bits);
-  static constexpr ConnectionId connection_id(std::uint32_t generation, std::uint32_t index) {
-    return generation << index_bits | index;
+  /// The time that counts at `now`; see the head of this file.
+  Nanos advance(Nanos now);
+  std::uint64_t draw() { return seeded_ ? seeded_->next() : system_random_.next(); }
+  /// Of the slot's next connection, other than `last`.
+  ConnectionId draw_id(std::uint32_t index, ConnectionId last);
+  [[nodiscard]] std::uint32_t index_of(ConnectionId id) const { return id & index_mask_; }
+  // The ids in deadlines_.
+  [[nodiscard]] std::uint32_t job_deadline(JobId job) const { return config_.max_connections + job; }
+  [[nodiscard]] std::uint32_t watch_deadline(std::uint32_t index) const {
+    return config_.max_connections + config_.max_jobs + index;
   }
-  /// Of the next connection in a slot; none has the id 0.
-  static constexpr std::uint32_t next_generation(std::uint32_t generation, std::uint32_t index) {
-    const std::uint32_t next = (generation + 1) % generations;
-    return connection_id(next, index) == 0 ? 1 : next;
+  void watch(const Connection& connection) {
+    deadlines_.set(watch_deadline(index_of(connection.id())), connection.watch_deadline());
   }
 
   PacketIo& io_;
   ShardConfig config_;
   PacketIo::Limits limits_;
-  Random random_;
+  std::uint32_t index_mask_ = 0;  ///< where a connection id has its slot
+  Nanos latest_;
+  std::optional<Random> seeded_;
+  SystemRandom system_random_;
   bool listening_ = false;
   std::shared_ptr<const ConnectionConfig> listen_config_;
   std::shared_ptr<const ConnectionConfig> latest_config_;  ///< of connect(); mostly that of the next one, too
 
   std::vector<Slot> slots_;
-  std::vector<std::uint32_t> free_slots_;
+  GrowableRing<std::uint32_t> free_slots_;
   std::unordered_map<PeerKey, std::uint32_t, PeerKeyHash> accepted_;
   std::vector<JobState> jobs_;
   GrowableRing<Completion> completions_;
@@ -180,7 +199,7 @@ class Shard final : public Pollable {
   GrowableRing<std::uint32_t> active_;  ///< connections that may have something to send
   std::vector<std::uint32_t> touched_;  ///< connections that got a packet in this burst
   std::vector<std::uint32_t> answers_;  ///< connections for which the next poll sends, see awaits_answer()
-  DeadlineHeap deadlines_;              ///< connections, then jobs
+  DeadlineHeap deadlines_;              ///< connections, then jobs, then what is watched of connections
 
   struct Fetch {
     const Connection* connection = nullptr;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "mltcp/base/units.h"
@@ -13,7 +14,9 @@
 
 namespace mltcp {
 
-/// Names a connection of a shard. Never 0; not used again soon after the connection has ended.
+/// Names a connection of a shard. Never 0, and nobody can foresee it: the slot of the connection in as few of its lowest
+/// bits as max_connections needs, the others random, anew for each connection. Slots are used again in the order in
+/// which they became free.
 using ConnectionId = std::uint32_t;
 /// Names a job of a shard.
 using JobId = std::uint32_t;
@@ -25,9 +28,10 @@ enum class Status : std::uint8_t {
   closed,       ///< the connection was closed before the operation could finish
   refused,      ///< the peer does not listen
   full,         ///< the peer has no room for another connection
-  unreachable,  ///< nothing came back for ConnectionConfig::give_up_after
+  unreachable,  ///< nothing came back for ConnectionConfig::give_up_after, or was heard for idle_limit, here or there
   aborted,      ///< ended by abort(), here or at the peer
   version,      ///< the peer speaks another version of the protocol
+  timed_out,    ///< the operation's deadline was there first
 };
 
 /// "ok", "truncated", ...
@@ -77,6 +81,14 @@ struct ConnectionConfig {
   Nanos max_ack_delay{100'000};                 ///< an acknowledgement is held back no longer
   Nanos timer_granularity{200'000};             ///< below this, timers do not judge a packet late
   Nanos give_up_after{30'000'000'000};          ///< without any progress although packets are outstanding
+  /// An end that has heard nothing for so long asks its peer whether it is there (PING), so that one that only waits to
+  /// receive learns of a peer that died without a word: after keep_alive and give_up_after, or idle_limit if that is
+  /// shorter. 0, the default: never, so that connections which idle send nothing. Where peers may vanish, 5 to 30 s.
+  Nanos keep_alive;
+  /// A connection that has heard nothing at all for so long ends with Status::unreachable, and tells its peer, which
+  /// ends with the same. 0, the default: no limit. Above keep_alive, if that is set: then only a peer that is gone
+  /// reaches it; otherwise whoever has nothing to say for so long.
+  Nanos idle_limit;
   std::uint32_t ack_every = 2;                  ///< packets per acknowledgement, unless the sender asks for fewer
   bool adapt_ack_ratio = true;                  ///< ask for fewer at high rates, where no job is attached
   std::uint8_t priority = 0;                    ///< of every packet, see TxPacket; 0 to 7
@@ -97,6 +109,10 @@ struct ConnectionStats {
   std::uint64_t lost_packets = 0;
   std::uint64_t spurious_losses = 0;
   std::uint64_t duplicate_packets = 0;  ///< received again
+  /// Of them, those that said something else than the packet of their number before: one of the two was forged, or of
+  /// an earlier connection with the same id.
+  std::uint64_t conflicting_packets = 0;
+  std::uint64_t repaired_messages = 0;  ///< sent again whole, as the peer had acknowledged what it did not have
   std::uint64_t congestion_events = 0;
   std::uint64_t persistent_congestions = 0;  ///< nothing got through for three probe timeouts (RFC 9002 7.6)
   std::uint64_t ce_packets = 0;              ///< of ours, that arrived marked
@@ -116,9 +132,9 @@ struct ShardStats {
   std::uint64_t truncated_packets = 0;
   std::uint64_t foreign_packets = 0;     ///< not of this protocol
   std::uint64_t corrupted_packets = 0;   ///< checksum wrong
-  std::uint64_t malformed_packets = 0;   ///< checksum right, contents impossible
+  std::uint64_t malformed_packets = 0;   ///< checksum right, contents impossible or not to be believed
   std::uint64_t unknown_connection = 0;  ///< for a connection that is not (any more), or from another address
-  std::uint64_t beyond_credit = 0;       ///< data that no buffer was promised for
+  std::uint64_t beyond_credit = 0;       ///< data for which there is no buffer, promised or timed out meanwhile
   std::uint64_t refused_connects = 0;
 };
 
@@ -130,9 +146,10 @@ struct ShardConfig {
   std::uint32_t max_zero_copy_sends = 1024;
   /// The connections of a burst of packets are brought to the cache together before the first is worked on.
   bool prefetch = true;
-  /// Of connection ids and nonces. Where peers of an earlier run of the program may still be there, not always the
-  /// same: they would take packets of the new run for the old one's.
-  std::uint64_t seed = 1;
+  /// Of connection ids and nonces, for simulations and tests, which are to be the same every time. Without one they come
+  /// from the system's random numbers: peers of an earlier run of the program, and others, must not know them. With one,
+  /// the first id of each slot has 12 bits of it, see Shard::first_connections().
+  std::optional<std::uint64_t> seed = std::nullopt;
 };
 
 struct JobConfig {

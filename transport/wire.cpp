@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "mltcp/transport/crc32c.h"
 
@@ -23,6 +24,9 @@ struct RawHeader {
   std::uint16_t progress;
 };
 static_assert(sizeof(RawHeader) == header_bytes);
+
+constexpr std::uint8_t ack_has_credit = 1;
+constexpr std::uint8_t ack_has_whole = 2;
 
 template <typename T>
 T load(const std::byte* at) {
@@ -133,7 +137,9 @@ bool Reader::next_ack(Frame& frame) {
   AckFrame& ack = frame.ack;
   ack.range_count = load<std::uint8_t>(at_ + 1);
   if (ack.range_count == 0 || ack.range_count > max_ack_ranges) return fail();
-  ack.has_credit = (load<std::uint8_t>(at_ + 3) & 1) != 0;
+  const auto flags = load<std::uint8_t>(at_ + 3);
+  ack.has_credit = (flags & ack_has_credit) != 0;
+  ack.has_whole = (flags & ack_has_whole) != 0;
   const std::size_t front = ack_frame_bytes + (ack.has_credit ? ack_credit_bytes : 0);
   const std::size_t size = front + (ack.range_count - 1) * ack_range_bytes;
   if (left_ < size) return fail();
@@ -142,6 +148,7 @@ bool Reader::next_ack(Frame& frame) {
   auto last = load<std::uint64_t>(at_ + 8);
   ack.ecn = {load<std::uint32_t>(at_ + 16), load<std::uint32_t>(at_ + 20), load<std::uint32_t>(at_ + 24),
              load<std::uint32_t>(at_ + 28)};
+  ack.whole = ack.has_whole ? std::exchange(ack.ecn.ect1_packets, 0) : 0;
   std::uint64_t length = load<std::uint32_t>(at_ + 32);
   ack.credit = ack.has_credit ? load<std::uint32_t>(at_ + 36) : 0;
   const std::byte* at = at_ + front;
@@ -169,11 +176,11 @@ void Writer::ack(const AckFrame& frame) {
   store(at, static_cast<std::uint8_t>(FrameType::ack));
   store(at + 1, static_cast<std::uint8_t>(count));
   store(at + 2, frame.hops);
-  store<std::uint8_t>(at + 3, frame.has_credit ? 1 : 0);
+  store(at + 3, static_cast<std::uint8_t>((frame.has_credit ? ack_has_credit : 0) | (frame.has_whole ? ack_has_whole : 0)));
   store(at + 4, frame.delay_ns);
   store(at + 8, frame.ranges[0].last);
   store(at + 16, frame.ecn.ect0_packets);
-  store(at + 20, frame.ecn.ect1_packets);
+  store(at + 20, frame.has_whole ? frame.whole : frame.ecn.ect1_packets);
   store(at + 24, frame.ecn.ce_packets);
   store(at + 28, frame.ecn.ce_bytes);
   store(at + 32, static_cast<std::uint32_t>(frame.ranges[0].last - frame.ranges[0].first));

@@ -25,17 +25,20 @@
 //   frames: type (1 byte), then
 //   DATA     flags (1; 1 = last of its message), length (2), message (4), offset (4), bytes
 //   ACK      range count (1), hops that the latest packet took (1; 0 = not known), flags (1; 1 = news of credit stand
-//            after the first range length - 1), delay in ns (4), largest
+//            after the first range length - 1; 2 = whole messages are told), delay in ns (4), largest
 //            packet number (8), received so far, each modulo 2^32:
-//            ECT(0) packets (4), ECT(1) packets (4), CE packets (4), CE bytes (4); then first range length - 1 (4);
+//            ECT(0) packets (4), if the flag says so whole messages, else ECT(1) packets (4), CE packets (4), CE bytes
+//            (4); then first range length - 1 (4);
 //            if the flag says so, credit as in CREDIT (4); then for each further range, downwards: gap - 1 (4),
 //            length - 1 (4)
+//            Whole messages: all messages below this number are complete in the receiver's buffers. Nobody sends
+//            ECT(1), so its place is free: that an ECT(0) packet became one shows in that the others are too few.
 //   CREDIT   flags (1; 1 = no more will come), 0 (2), messages that the receiver has buffers for, counted from the
 //            connection's first (4)
 //   PING     0 (3)
 //   CONNECT  version (1), max packet (2), source connection id (4), credit (4), nonce (8)
 //   ACCEPT   version (1), max packet (2), source connection id (4), credit (4)
-//   CLOSE    0 (1), reason (2)
+//   CLOSE    0 (1), reason (2); one that a receiver does not know means: done
 //
 // Message numbers and credits are 64-bit inside and sent modulo 2^32; widen() finds the value that is meant.
 //
@@ -137,6 +140,8 @@ struct AckFrame {  // NOLINT(cppcoreguidelines-pro-type-member-init): ranges, se
   EcnCounts ecn;
   bool has_credit = false;
   std::uint32_t credit = 0;  ///< see CreditFrame
+  bool has_whole = false;    ///< then ecn.ect1_packets is not told
+  std::uint32_t whole = 0;   ///< messages below are complete at the receiver, modulo 2^32
   std::uint32_t range_count = 0;
   std::array<PacketRange, max_ack_ranges> ranges;  ///< falling, apart by at least one packet number
 };
@@ -154,7 +159,7 @@ struct CreditFrame {
   bool final = false;          ///< no more will be posted
 };
 
-enum class CloseReason : std::uint16_t { done = 0, refused = 1, full = 2, version = 3, aborted = 4 };
+enum class CloseReason : std::uint16_t { done = 0, refused = 1, full = 2, version = 3, aborted = 4, idle = 5 };
 
 /// A frame as parsed: `type` says which member is set.
 struct Frame {

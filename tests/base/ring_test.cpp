@@ -76,6 +76,19 @@ TEST(GrowableRing, clear__keeps_positions_going) {
   EXPECT_EQ(ring.front(), 3);
 }
 
+TEST(GrowableRing, truncate__drops_the_youngest_whose_positions_are_given_again) {
+  GrowableRing<int> ring;
+  for (int i = 0; i < 10; ++i) ring.push(i);
+  ring.pop();
+  ring.truncate(4);
+  EXPECT_EQ(ring.size(), 3U);
+  EXPECT_EQ(ring.back(), 3);
+  EXPECT_EQ(ring.push(40), 4U);
+  ring.truncate(ring.begin());
+  EXPECT_TRUE(ring.empty());
+  EXPECT_EQ(ring.push(10), 1U);
+}
+
 TEST(GrowableRing, holds_what_can_only_be_moved) {
   GrowableRing<std::unique_ptr<int>> ring;
   for (int i = 0; i < 40; ++i) ring.push(std::make_unique<int>(i));

@@ -455,7 +455,7 @@ TEST(RankDriver, peer_that_refuses__ends_in_one_clear_error) {
   const Testbed::End ends[] = {{Testbed::Side::sender, 0, 0}, {Testbed::Side::sender, 0, 1}};
   const std::vector<Address> addresses{testbed.address(ends[0]), testbed.address(ends[1])};
   RankDriver one(testbed.host(ends[0]), settings, 0, addresses, nullptr, testbed.now());
-  Shard two(testbed.host(ends[1]), {});
+  Shard two(testbed.host(ends[1]), {.seed = 1});
   testbed.attach(ends[0], one);
   testbed.attach(ends[1], two);
   try {

@@ -42,7 +42,7 @@ class Lossy final : public PacketIo {
 
 class Counted final : public Pollable {
  public:
-  explicit Counted(sim::Host& host) : io(host), shard(io, {}) {}
+  explicit Counted(sim::Host& host) : io(host), shard(io, {.seed = 1}) {}
 
   Nanos poll(Nanos now) override {
     counting = armed;

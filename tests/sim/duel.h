@@ -119,7 +119,7 @@ class Duel {
 
   class Receiver final : public Pollable {
    public:
-    Receiver(PacketIo& io, ConnectionConfig config) : shard_(io, {}) { shard_.listen(config); }
+    Receiver(PacketIo& io, ConnectionConfig config) : shard_(io, {.seed = 1}) { shard_.listen(config); }
     Nanos poll(Nanos now) override {
       Nanos next = shard_.poll(now);
       std::array<Completion, 16> done;
@@ -140,7 +140,7 @@ class Duel {
   class Sender final : public Pollable {
    public:
     Sender(const Duel& duel, PacketIo& io, const Address& peer, const DuelFlow& flow)
-        : shard_(io, {}), peer_(peer), flow_(flow), config_(duel.connection_config(flow)) {}
+        : shard_(io, {.seed = 1}), peer_(peer), flow_(flow), config_(duel.connection_config(flow)) {}
 
     Nanos poll(Nanos now) override {
       if (now < flow_.start) return flow_.start;

@@ -17,6 +17,7 @@ TEST(DeadlineHeap, empty__has_no_next) {
   heap.reserve(4);
   heap.set(2, Nanos::never());
   EXPECT_TRUE(heap.next().is_never());
+  EXPECT_TRUE(heap.at(2).is_never());
 }
 
 TEST(DeadlineHeap, set__moves_earlier_and_later) {
@@ -31,6 +32,8 @@ TEST(DeadlineHeap, set__moves_earlier_and_later) {
   heap.set(0, Nanos(5));
   EXPECT_EQ(heap.top(), 0u);
   EXPECT_EQ(heap.next(), Nanos(5));
+  EXPECT_EQ(heap.at(0), Nanos(5));
+  EXPECT_EQ(heap.at(2), Nanos(40));
   heap.set(0, Nanos::never());
   EXPECT_EQ(heap.top(), 1u);
 }

@@ -91,6 +91,26 @@ TEST(RangeSet, clear__forgets) {
   EXPECT_FALSE(set.contains(2));
 }
 
+TEST(RangeSet, remove_highest_range__leaves_the_others) {
+  RangeSet set;
+  set.remove_highest_range();
+  EXPECT_TRUE(set.empty());
+  set.add(1, 3);
+  set.add(5, 6);
+  set.add(9, 20);
+  set.remove_highest_range();
+  EXPECT_EQ(set.size(), 2u);
+  EXPECT_EQ(set.back().begin, 5u);
+  EXPECT_EQ(set.back().end, 6u);
+  EXPECT_FALSE(set.contains(9));
+  set.add(6, 8);
+  EXPECT_EQ(set.back().end, 8u);
+  set.remove_highest_range();
+  set.remove_highest_range();
+  EXPECT_TRUE(set.empty());
+  EXPECT_FALSE(set.contains(1));
+}
+
 TEST(RangeSet, random_operations__equal_a_set_of_positions) {
   constexpr std::uint64_t universe = 200;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {

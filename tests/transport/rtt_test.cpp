@@ -60,6 +60,18 @@ TEST(RttEstimator, minimum__is_of_the_raw_samples) {
   EXPECT_EQ(rtt.minimum(), 60_us);
 }
 
+TEST(RttEstimator, samples_that_no_network_gives__count_as_the_nearest_that_one_could) {
+  RttEstimator rtt(1_ms);
+  rtt.add(100_us, 0_ns);
+  rtt.add(Nanos(-1'000'000'000), 50_us);
+  EXPECT_EQ(rtt.latest(), 0_ns);
+  EXPECT_EQ(rtt.minimum(), 0_ns);
+  EXPECT_EQ(rtt.smoothed(), Nanos(7 * 100'000 / 8));
+  rtt.add(20'000_s, 0_ns);
+  EXPECT_EQ(rtt.latest(), RttEstimator::longest);
+  EXPECT_LT(rtt.smoothed(), RttEstimator::longest / 7);
+}
+
 TEST(RttEstimator, samples__equal_the_formulas_in_floating_point) {
   Random random(7);
   RttEstimator rtt(1_ms);

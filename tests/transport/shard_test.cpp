@@ -42,6 +42,10 @@ TEST(Shard, settings__out_of_range_are_refused_with_their_name) {
   refused("max_ack_delay", config_with([](ConnectionConfig& c) { c.max_ack_delay = 0_ns; }));
   refused("timer_granularity", config_with([](ConnectionConfig& c) { c.timer_granularity = Nanos(-1); }));
   refused("give_up_after", config_with([](ConnectionConfig& c) { c.give_up_after = 0_ns; }));
+  refused("keep_alive", config_with([](ConnectionConfig& c) { c.keep_alive = Nanos(-1); }));
+  refused("keep_alive", config_with([](ConnectionConfig& c) { c.keep_alive = Nanos::never(); }));
+  refused("idle_limit", config_with([](ConnectionConfig& c) { c.idle_limit = Nanos(-1); }));
+  refused("idle_limit", config_with([](ConnectionConfig& c) { c.keep_alive = c.idle_limit = 1_s; }));
   refused("vegas", config_with([](ConnectionConfig& c) { c.congestion_control = "vegas"; }));
 }
 
@@ -66,8 +70,8 @@ TEST(Shard, idle__wants_no_poll) {
 
 TEST(Shard, status__has_a_text_each) {
   std::set<std::string> texts;
-  for (int i = 0; i <= static_cast<int>(Status::version); ++i) texts.insert(to_text(static_cast<Status>(i)));
-  EXPECT_EQ(texts.size(), static_cast<std::size_t>(Status::version) + 1);
+  for (int i = 0; i <= static_cast<int>(Status::timed_out); ++i) texts.insert(to_text(static_cast<Status>(i)));
+  EXPECT_EQ(texts.size(), static_cast<std::size_t>(Status::timed_out) + 1);
 }
 
 TEST(Shard, unknown_connection__everything_is_refused_or_ignored) {
@@ -123,6 +127,89 @@ TEST(Shard, slots__are_used_again_under_new_ids) {
   }
   EXPECT_EQ(pair.client().count(Completion::Kind::closed), 50u);
   EXPECT_EQ(pair.server().count(Completion::Kind::closed), 50u);
+}
+
+std::vector<ConnectionId> open(Shard& shard, std::size_t count) {
+  std::vector<ConnectionId> ids;
+  for (std::size_t i = 0; i < count; ++i) ids.push_back(shard.connect(Address::v4(1, 1), {}, Nanos(0)));
+  return ids;
+}
+
+TEST(Shard, ids__without_a_seed_are_not_those_of_another_shard) {
+  // What a server gives after a restart is not what it gave before, so that no packet of its earlier life counts.
+  TestNetwork network;
+  TestHost& host = network.add();
+  std::set<ConnectionId> ids;
+  for (int life = 0; life < 20; ++life) {
+    Shard shard(host, {.max_connections = 8});
+    for (const ConnectionId id : open(shard, 8)) {
+      EXPECT_NE(id, 0u);
+      EXPECT_TRUE(ids.insert(id).second);
+    }
+  }
+  // All bits but the three of the slot are random.
+  ConnectionId ever_set = 0;
+  ConnectionId ever_clear = 0;
+  for (const ConnectionId id : ids) {
+    ever_set |= id;
+    ever_clear |= ~id;
+  }
+  EXPECT_EQ(ever_set, ~ConnectionId{0});
+  EXPECT_EQ(ever_clear, ~ConnectionId{0});
+}
+
+TEST(Shard, ids__of_a_seed_are_the_same_again_and_known_ahead) {
+  TestNetwork network;
+  TestHost& host = network.add();
+  for (const std::uint32_t count : {1U, 2U, 7U, 300U}) {
+    const ShardConfig config{.max_connections = count, .seed = 42};
+    Shard first(host, config);
+    Shard second(host, config);
+    const auto ids = open(first, count);
+    EXPECT_EQ(ids, open(second, count));
+    EXPECT_EQ(ids, Shard::first_connections(config));
+  }
+  EXPECT_THROW(Shard::first_connections({.max_connections = 3}), InputError);
+  // Networks spread flows by these: they stay what they were.
+  EXPECT_EQ(Shard::first_connections({.max_connections = 3, .seed = 1}),
+            (std::vector<ConnectionId>{0x93000000, 0x85400001, 0xB4000002}));
+}
+
+TEST(Shard, ids__used_again_are_drawn_anew) {
+  // One slot: the id after an id is neither it nor its neighbour, but any.
+  TestNetwork network;
+  for (const bool seeded : {false, true}) {
+    ShardConfig config{.max_connections = 1};
+    if (seeded) config.seed = 3;
+    Shard shard(network.add(), config);
+    std::set<ConnectionId> seen;
+    ConnectionId bits = 0;
+    for (int i = 0; i < 500; ++i) {
+      const ConnectionId id = shard.connect(Address::v4(1, 1), {}, Nanos(0));
+      EXPECT_NE(id, 0u);
+      EXPECT_TRUE(seen.insert(id).second) << "32 random bits meet again once in 30,000 times";
+      bits |= id;
+      shard.abort(id, Nanos(0));
+      (void)shard.poll(Nanos(0));
+      EXPECT_FALSE(shard.exists(id));
+    }
+    EXPECT_EQ(bits, ~ConnectionId{0});
+  }
+}
+
+TEST(Shard, slots__are_used_again_in_the_order_in_which_they_became_free) {
+  TestNetwork network;
+  Shard shard(network.add(), {.max_connections = 4, .seed = 1});
+  const auto slot = [](ConnectionId id) { return id & 3; };
+  auto ids = open(shard, 3);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(slot(ids[i]), i);
+  for (const std::size_t i : {std::size_t{1}, std::size_t{0}}) {
+    shard.abort(ids[i], Nanos(0));
+    (void)shard.poll(Nanos(0));
+  }
+  EXPECT_EQ(slot(open(shard, 1)[0]), 3u);
+  EXPECT_EQ(slot(open(shard, 1)[0]), 1u);
+  EXPECT_EQ(slot(open(shard, 1)[0]), 0u);
 }
 
 TEST(Shard, posting__stops_at_max_sends_and_max_receives) {

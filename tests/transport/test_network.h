@@ -146,6 +146,7 @@ class TestHost final : public PacketIo {
   Address address;
   std::unique_ptr<Shard> shard;
   Nanos deadline;  ///< poll at this time
+  Nanos clock;     ///< how far its clock is ahead of the network's
   bool dead = false;
 
   struct Arrived {
@@ -178,7 +179,9 @@ class TestNetwork {
 
   explicit TestNetwork(Nanos delay = default_delay) : delay_(delay) {}
 
-  TestHost& add(const ShardConfig& config = {}, const PacketIo::Limits& limits = {}) {
+  /// Of seed 1 unless `config` has one.
+  TestHost& add(ShardConfig config = {}, const PacketIo::Limits& limits = {}) {
+    config.seed = config.seed.value_or(1);
     hosts_.push_back(std::make_unique<TestHost>(*this, hosts_.size(), limits));
     hosts_.back()->shard = std::make_unique<Shard>(*hosts_.back(), config);
     return *hosts_.back();
@@ -247,7 +250,8 @@ class TestNetwork {
   }
 
   void poll(TestHost& host) {
-    host.deadline = host.shard->poll(now_);
+    const Nanos wanted = host.shard->poll(now_ + host.clock);
+    host.deadline = wanted.is_never() ? wanted : wanted - host.clock;
     if (host.keep_completions) return;
     std::array<Completion, 16> taken;
     while (const std::size_t count = host.shard->take_completions(taken)) {

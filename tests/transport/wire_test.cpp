@@ -207,6 +207,25 @@ TEST(Wire, data__several_in_one_packet) {
   EXPECT_EQ(reader.error(), ParseError::none);
 }
 
+TEST(Wire, ack__tells_whole_messages_or_ect1_packets) {
+  AckFrame ack = sample_ack(3);
+  Frame frame = frame_of(packet_of([&](Writer& w) { w.ack(ack); }));
+  EXPECT_FALSE(frame.ack.has_whole);
+  EXPECT_EQ(frame.ack.whole, 0u);
+  EXPECT_EQ(frame.ack.ecn.ect1_packets, 2u);
+  const std::size_t size = packet_of([&](Writer& w) { w.ack(ack); }).size();
+  ack.has_whole = true;
+  ack.whole = 0xFFFFFFF0;
+  EXPECT_EQ(packet_of([&](Writer& w) { w.ack(ack); }).size(), size);
+  frame = frame_of(packet_of([&](Writer& w) { w.ack(ack); }));
+  EXPECT_TRUE(frame.ack.has_whole);
+  EXPECT_EQ(frame.ack.whole, 0xFFFFFFF0u);
+  EXPECT_EQ(frame.ack.ecn.ect1_packets, 0u);
+  EXPECT_EQ(frame.ack.ecn.ect0_packets, ack.ecn.ect0_packets);
+  EXPECT_EQ(frame.ack.ecn.ce_packets, ack.ecn.ce_packets);
+  EXPECT_EQ(frame.ack.credit, ack.credit);
+}
+
 TEST(Wire, ack__there_and_back_with_every_number_of_ranges) {
   for (std::uint32_t count = 1; count <= max_ack_ranges; ++count) {
     const AckFrame ack = sample_ack(count);

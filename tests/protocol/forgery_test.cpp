@@ -1,0 +1,482 @@
+// Packets that are not the peer's, but could be by what they say: forged, or of an earlier connection. Numbers ahead, with
+// spans that lie, in front of what the peer is about to send. The rule under test: what a sender is told is `ok` has
+// arrived, whatever numbers came before, and the connection goes on. What only keyed packets could tell from the peer's
+// (the bytes of a DATA, a CLOSE, an ACK) is in docs/transport.md.
+#include <gtest/gtest.h>
+
+#include "../transport/test_network.h"
+
+namespace mltcp {
+namespace {
+
+using namespace testing_network;
+using Kind = Completion::Kind;
+
+constexpr std::array jumps{std::uint64_t{1},       std::uint64_t{3},       std::uint64_t{20},
+                           std::uint64_t{100},     std::uint64_t{1} << 16, std::uint64_t{1} << 22,
+                           std::uint64_t{1} << 31, std::uint64_t{1} << 62, (std::uint64_t{1} << 63) + 5};
+constexpr std::array spans{std::uint32_t{0}, std::uint32_t{1}, std::uint32_t{50}, ~std::uint32_t{0}};
+
+/// A connection over which one message goes after the other, and that sees to it that none is `ok` which has not arrived.
+class Victim {
+ public:
+  explicit Victim(ConnectionConfig config = {}) : pair(config) {
+    std::tie(c, s) = pair.connect();
+    pair.client().on_completion = [this](const Completion& completion) {
+      if (completion.kind != Kind::sent || completion.status != Status::ok) return;
+      EXPECT_EQ(received(completion.tag), true) << "told ok for bytes that are missing, message " << completion.tag;
+      ++sent_ok;
+    };
+  }
+
+  /// The next number that the host uses.
+  [[nodiscard]] std::uint64_t next_number(std::size_t from) const {
+    std::uint64_t next = 0;
+    for (const Parsed& packet : pair.log)
+      if (packet.from == from && packet.header.connection != 0)
+        next = std::max(next, packet.header.packet_number + 1);
+    return next;
+  }
+  void forge_to_server(std::uint64_t ahead, std::uint32_t span, const std::function<void(wire::Writer&)>& write) {
+    pair.inject(pair.server(), pair.client().address, forge(header_for(s, next_number(0) + ahead - 1, span), write));
+  }
+  void forge_to_client(std::uint64_t ahead, std::uint32_t span, const std::function<void(wire::Writer&)>& write) {
+    pair.inject(pair.client(), pair.server().address, forge(header_for(c, next_number(1) + ahead - 1, span), write));
+  }
+
+  void post(std::size_t size) {
+    messages.push_back(random_bytes(size, messages.size() + 1));
+    buffers.push_back(ByteVector(size));
+    ASSERT_EQ(pair.s().receive(s, buffers.back(), buffers.size() - 1), PostResult::ok);
+    ASSERT_EQ(pair.c().send(c, messages.back(), messages.size() - 1), PostResult::ok);
+  }
+  /// Everything posted arrives, and so does one more message.
+  void expect_to_go_on(const std::string& after) {
+    pair.run([this] { return finished(); }, pair.now() + 20_s);
+    post(30'000);
+    EXPECT_TRUE(pair.run([this] { return finished(); }, pair.now() + 20_s)) << after;
+    EXPECT_EQ(buffers, messages) << after;
+    EXPECT_TRUE(pair.c().exists(c)) << after;
+    EXPECT_TRUE(pair.s().exists(s)) << after;
+  }
+  [[nodiscard]] bool finished() const {
+    return sent_ok == messages.size() && pair_received() == messages.size();
+  }
+
+  Pair pair;
+  ConnectionId c = 0;
+  ConnectionId s = 0;
+  std::deque<ByteVector> messages;
+  std::deque<ByteVector> buffers;
+  std::size_t sent_ok = 0;
+
+ private:
+  [[nodiscard]] std::size_t pair_received() const {
+    return static_cast<std::size_t>(
+        std::count_if(server_completions().begin(), server_completions().end(), [](const Completion& completion) {
+          return completion.kind == Kind::received && completion.status == Status::ok;
+        }));
+  }
+  [[nodiscard]] const std::vector<Completion>& server_completions() const {
+    return const_cast<Pair&>(pair).server().completions;
+  }
+  [[nodiscard]] bool received(std::uint64_t tag) const { return buffers[tag] == messages[tag]; }
+};
+
+struct Forgery {
+  const char* name;
+  std::function<void(wire::Writer&)> write;
+};
+/// What does not touch the bytes of messages that are under way: `delivered` is a message that is complete, `beyond` one
+/// for which nobody has posted a buffer.
+std::vector<Forgery> forgeries(std::uint32_t delivered, std::uint32_t beyond) {
+  return {
+      {"PING", [](wire::Writer& w) { w.ping(); }},
+      {"DATA of a message that is complete",
+       [=](wire::Writer& w) {
+         w.data({.last = true, .message = delivered, .offset = 0, .length = 5});
+         w.copy(ByteVector(5, std::byte{0xEE}).data(), 5);
+       }},
+      {"DATA of a message without a buffer",
+       [=](wire::Writer& w) {
+         w.data({.last = true, .message = beyond, .offset = 0, .length = 5});
+         w.copy(ByteVector(5, std::byte{0xEE}).data(), 5);
+       }},
+      {"CREDIT", [](wire::Writer& w) { w.credit({.messages = 1}); }},
+      {"ACK",
+       [](wire::Writer& w) {
+         wire::AckFrame ack{};
+         ack.range_count = 1;
+         ack.ranges[0] = {0, 0};
+         w.ack(ack);
+         w.ping();
+       }},
+      {"nothing", [](wire::Writer&) {}},
+  };
+}
+
+TEST(Forgery, number_ahead__the_real_packet_still_counts) {
+  for (const std::uint64_t jump : jumps)
+    for (const std::uint32_t span : spans)
+      for (std::size_t kind = 0; kind < forgeries(0, 9).size(); ++kind) {
+        Victim victim;
+        victim.post(5000);
+        ASSERT_TRUE(victim.pair.run([&] { return victim.finished(); }, victim.pair.now() + 1_s));
+        const Forgery forgery = forgeries(0, 9)[kind];
+        victim.forge_to_server(jump, span, forgery.write);
+        victim.pair.run_for(10_us);
+        victim.post(300'000);
+        victim.expect_to_go_on(std::string(forgery.name) + " ahead by " + std::to_string(jump) + ", span " +
+                               std::to_string(span));
+        EXPECT_EQ(victim.pair.c().stats(victim.c).congestion_events, 0u) << forgery.name << " ahead by " << jump;
+        EXPECT_GE(victim.pair.c().stats(victim.c).min_rtt, TestNetwork::default_delay * 2) << forgery.name << jump;
+      }
+}
+
+TEST(Forgery, number_ahead_while_packets_are_under_way__the_real_packet_still_counts) {
+  for (const std::uint64_t jump : jumps)
+    for (const std::uint32_t span : spans)
+      for (std::size_t kind = 0; kind < forgeries(0, 9).size(); ++kind) {
+        Victim victim;
+        victim.post(5000);
+        ASSERT_TRUE(victim.pair.run([&] { return victim.finished(); }, victim.pair.now() + 1_s));
+        victim.post(300'000);
+        victim.pair.run_for(170_us);
+        // Of what is in flight now, the number `jump` after the last that has arrived.
+        const Forgery forgery = forgeries(0, 9)[kind];
+        std::uint64_t arrived = 0;
+        for (const Parsed& packet : victim.pair.log)
+          if (packet.from == 0 && packet.at + TestNetwork::default_delay <= victim.pair.now())
+            arrived = std::max(arrived, packet.header.packet_number);
+        ASSERT_LT(arrived + 4, victim.next_number(0));
+        victim.pair.inject(victim.pair.server(), victim.pair.client().address,
+                           forge(header_for(victim.s, arrived + jump, span), forgery.write));
+        victim.expect_to_go_on(std::string(forgery.name) + " ahead by " + std::to_string(jump) + ", span " +
+                               std::to_string(span));
+      }
+}
+
+TEST(Forgery, number_ahead_to_the_sender__it_still_hears) {
+  for (const std::uint64_t jump : jumps)
+    for (const std::uint32_t span : spans)
+      for (std::size_t kind = 0; kind < forgeries(0, 9).size(); ++kind) {
+        Victim victim;
+        victim.post(5000);
+        ASSERT_TRUE(victim.pair.run([&] { return victim.finished(); }, victim.pair.now() + 1_s));
+        const Forgery forgery = forgeries(0, 9)[kind];
+        victim.forge_to_client(jump, span, forgery.write);
+        victim.post(300'000);
+        victim.pair.run_for(170_us);
+        victim.forge_to_client(jump, span, forgery.write);
+        victim.expect_to_go_on(std::string(forgery.name) + " to the sender, ahead by " + std::to_string(jump) +
+                               ", span " + std::to_string(span));
+      }
+}
+
+TEST(Forgery, number_of_a_packet_that_is_lost__its_bytes_are_sent_again) {
+  // The worst: the receiver counts a number, and the packet that it was meant for never comes.
+  for (const std::uint64_t which : {0U, 1U, 7U, 20U, 35U}) {
+    for (const bool full_integrity : {false, true}) {
+      Victim victim(config_with([&](ConnectionConfig& config) { config.full_integrity = full_integrity; }));
+      victim.pair.run_for(1_ms);
+      const std::uint64_t number = victim.next_number(0) + which;
+      victim.pair.fate = [&](const Parsed& packet, Fate& fate) {
+        // It reaches the receiver before all others that are sent now.
+        if (packet.from != 0 || packet.header.packet_number != number) return;
+        fate.drop = true;
+        victim.pair.inject(victim.pair.server(), victim.pair.client().address,
+                           forge(header_for(victim.s, number, 0), [](wire::Writer& w) { w.ping(); }));
+      };
+      for (int i = 0; i < 8; ++i) victim.post(which == 35 ? 6000 : 3000);
+      victim.expect_to_go_on("packet " + std::to_string(which) + " lost");
+      EXPECT_GE(victim.pair.c().stats(victim.c).repaired_messages, 1u) << which;
+      EXPECT_LE(victim.pair.c().stats(victim.c).repaired_messages, 2u) << "a packet has bytes of two messages at most";
+    }
+  }
+}
+
+TEST(Forgery, numbers_of_many_lost_packets__all_is_sent_again) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Victim victim;
+    Random random(seed);
+    bool attacked = true;
+    victim.pair.fate = [&](const Parsed& packet, Fate& fate) {
+      if (!attacked || packet.from != 0 || !random.chance(0.05)) return;
+      fate.drop = true;
+      victim.pair.inject(victim.pair.server(), victim.pair.client().address,
+                         forge(header_for(victim.s, packet.header.packet_number, packet.header.span),
+                               [](wire::Writer& w) { w.ping(); }));
+    };
+    for (int i = 0; i < 30; ++i) {
+      victim.post(random.below(20'000));
+      victim.pair.run_for(300_us);
+    }
+    victim.pair.run_for(100_ms);
+    attacked = false;
+    victim.expect_to_go_on("seed " + std::to_string(seed));
+    EXPECT_GT(victim.pair.c().stats(victim.c).repaired_messages, 0u);
+  }
+}
+
+TEST(Forgery, garbage_where_real_bytes_come_later__is_written_over) {
+  Victim victim;
+  const auto garbage = ByteVector(1000, std::byte{0xEE});
+  victim.post(100'000);
+  // Before the first packet arrives; numbered like one of those under way.
+  victim.pair.run_for(20_us);
+  victim.forge_to_server(5, 0, [&](wire::Writer& w) {
+    w.data({.last = false, .message = 0, .offset = 50'000, .length = 1000});
+    w.copy(garbage.data(), garbage.size());
+  });
+  victim.expect_to_go_on("garbage");
+}
+
+TEST(Forgery, same_number_with_other_bytes__is_counted_and_acknowledged) {
+  Victim victim;
+  victim.post(50'000);
+  victim.pair.run_for(70_us);
+  ASSERT_GT(victim.pair.c().stats(victim.c).in_flight, 3000u);
+  for (const std::uint64_t ahead : {0U, 1U, 2U})  // of those in flight
+    victim.pair.inject(victim.pair.server(), victim.pair.client().address,
+                       forge(header_for(victim.s, victim.next_number(0) - 1 - ahead, 0), [](wire::Writer& w) { w.ping(); }));
+  victim.expect_to_go_on("pings");
+  EXPECT_GT(victim.pair.s().stats(victim.s).conflicting_packets, 0u);
+}
+
+TEST(Forgery, real_packets_that_come_twice__are_no_conflict) {
+  Victim victim;
+  victim.pair.fate = [](const Parsed&, Fate& fate) { fate.copies = 2; };
+  victim.post(300'000);
+  victim.expect_to_go_on("copies");
+  const ConnectionStats stats = victim.pair.s().stats(victim.s);
+  EXPECT_GT(stats.duplicate_packets, 200u);
+  EXPECT_EQ(stats.conflicting_packets, 0u);
+  EXPECT_EQ(victim.pair.c().stats(victim.c).repaired_messages, 0u);
+}
+
+TEST(Forgery, numbers_acknowledged_before_they_were_sent__are_passed_over) {
+  Victim victim;
+  victim.pair.run_for(1_ms);
+  const std::uint64_t next = victim.next_number(0);
+  const auto acknowledge = [&](std::uint64_t first, std::uint64_t last) {
+    victim.forge_to_client(1, 0, [&](wire::Writer& w) {
+      wire::AckFrame ack{};
+      ack.range_count = 1;
+      ack.ranges[0] = {first, last};
+      w.ack(ack);
+    });
+    victim.pair.run_for(10_us);
+  };
+  const std::uint64_t malformed = victim.pair.c().stats().malformed_packets;
+  acknowledge(next + 2, next + 9);
+  EXPECT_EQ(victim.pair.c().stats().malformed_packets, malformed + 1);
+  victim.pair.log.clear();
+  victim.post(100);
+  victim.expect_to_go_on("acknowledged ahead");
+  for (const Parsed& packet : victim.pair.log) {
+    if (packet.from == 0) {
+      EXPECT_GE(packet.header.packet_number, next + 10);
+    }
+  }
+  // Not without end, and not as far as they say.
+  const std::uint64_t later = victim.next_number(0);
+  for (std::uint64_t i = 0; i < 5000; ++i) acknowledge(later, later + i * 2);
+  acknowledge(later, ~std::uint64_t{0});
+  acknowledge(~std::uint64_t{0} - 1, ~std::uint64_t{0});
+  victim.pair.log.clear();
+  victim.post(100);
+  victim.expect_to_go_on("acknowledged far ahead");
+  EXPECT_LE(victim.next_number(0), later + 1100);
+}
+
+TEST(Forgery, numbers_far_ahead__are_forgotten_again) {
+  Victim victim;
+  victim.forge_to_server(50'000, 0, [](wire::Writer& w) { w.ping(); });
+  victim.pair.run_for(10_us);
+  victim.post(3'000'000);  // 2100 packets
+  victim.expect_to_go_on("far ahead");
+  victim.pair.log.clear();
+  victim.post(3'000'000);
+  victim.expect_to_go_on("forgotten");
+  for (const Parsed& packet : victim.pair.log) {
+    const ParsedFrame* ack = packet.from == 1 ? packet.find(FrameType::ack) : nullptr;
+    if (ack == nullptr) continue;
+    EXPECT_LT(ack->largest, 50'000u);
+    EXPECT_EQ(ack->ranges, 1u);
+  }
+}
+
+TEST(Forgery, close_far_ahead__ends_without_ok_for_what_is_missing) {
+  // Nothing tells it from the peer's before packets carry keyed tags. But nothing is told ok that has not arrived.
+  for (const auto reason : {wire::CloseReason::done, wire::CloseReason::aborted, wire::CloseReason::idle})
+    for (const std::uint64_t jump : jumps)
+      for (const bool to_server : {false, true}) {
+        if (jump == std::uint64_t{1} << 22) continue;  // the bound, give or take what is in flight
+        Victim victim;
+        victim.post(300'000);
+        victim.pair.run_for(170_us);
+        const auto write = [&](wire::Writer& w) { w.close(reason); };
+        if (to_server)
+          victim.forge_to_server(jump, 0, write);
+        else
+          victim.forge_to_client(jump, 0, write);
+        victim.pair.run_for(60_s);
+        // Further ahead than any sender gets: not believed.
+        EXPECT_EQ(victim.sent_ok, jump > std::uint64_t{1} << 22 ? 1u : 0u) << jump;
+        EXPECT_EQ(victim.pair.c().exists(victim.c), jump > std::uint64_t{1} << 22) << jump;
+      }
+}
+
+TEST(Forgery, credit_beyond_all_that_can_be_posted__is_not_believed) {
+  Victim victim;
+  const std::uint64_t malformed = victim.pair.c().stats().malformed_packets;
+  victim.forge_to_client(1, 0, [](wire::Writer& w) { w.credit({.messages = 70'000}); });
+  victim.pair.run_for(1_ms);
+  EXPECT_EQ(victim.pair.c().stats().malformed_packets, malformed + 1);
+  std::byte byte{};
+  ASSERT_EQ(victim.pair.c().send(victim.c, {&byte, 1}, 0), PostResult::ok);
+  victim.pair.run_for(100_ms);
+  EXPECT_EQ(victim.pair.count([](const Parsed& p) { return is_data(p); }), 0u);
+}
+
+TEST(Forgery, credit_whose_number_was_taken__is_told_when_asked_for) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  std::byte in{};
+  const std::byte out{0x11};
+  int left = 1;
+  pair.fate = [&, client = c](const Parsed& packet, Fate& fate) {
+    if (!packet.has(FrameType::credit) || left-- <= 0) return;
+    fate.drop = true;
+    pair.inject(pair.client(), pair.server().address,
+                forge(header_for(client, packet.header.packet_number, 0), [](wire::Writer& w) { w.ping(); }));
+  };
+  ASSERT_EQ(pair.s().receive(s, {&in, 1}, 0), PostResult::ok);
+  pair.run_for(100_ms);
+  ASSERT_EQ(left, 0);
+  ASSERT_EQ(pair.c().send(c, {&out, 1}, 0), PostResult::ok);
+  EXPECT_TRUE(pair.transfer(1, 1, 5_s));
+  EXPECT_EQ(in, out);
+}
+
+TEST(Forgery, abort_that_the_peer_does_not_hear_of__acknowledges_no_byte_more) {
+  // What still comes has no buffer any more: to acknowledge it would tell the peer ok.
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  pair.fate = [](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::close); };
+  const auto message = random_bytes(20'000);
+  ByteVector buffer(message.size());
+  ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+  pair.run_for(1_ms);
+  ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+  pair.run_for(20_us);
+  pair.s().abort(s, pair.now());
+  pair.run_for(100_s);
+  ASSERT_EQ(pair.client().count(Kind::sent), 1u);
+  EXPECT_EQ(pair.client().of(Kind::sent)[0].status, Status::unreachable);
+}
+
+/// A server of the test's own: it answers as it likes.
+struct LyingServer {
+  LyingServer() {
+    pair.server().dead = true;
+    message = random_bytes(20'000);
+    c = pair.c().connect(pair.server().address, {}, pair.now());
+    EXPECT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+    answer([](wire::Writer& w) { w.accept({.max_packet = 1472, .source_connection = 7, .credit = 1}); });
+  }
+  void answer(const std::function<void(wire::Writer&)>& write) {
+    pair.inject(pair.client(), pair.server().address, forge(header_for(c, number++, 0), write));
+    pair.run_for(1_ms);
+  }
+  /// All that was sent, and perhaps that no message is whole.
+  void acknowledge(bool tell_whole) {
+    answer([&](wire::Writer& w) {
+      wire::AckFrame ack{};
+      ack.range_count = 1;
+      std::uint64_t largest = 0;
+      for (const Parsed& packet : pair.log) largest = std::max(largest, packet.header.packet_number);
+      ack.ranges[0] = {0, largest};
+      ack.has_whole = tell_whole;
+      w.ack(ack);
+    });
+  }
+
+  Pair pair;
+  ByteVector message;
+  ConnectionId c = 0;
+  std::uint64_t number = 0;
+};
+
+TEST(Forgery, peer_that_acknowledges_and_never_has_it__is_given_up) {
+  LyingServer server;
+  for (int i = 0; i < 300 && server.pair.c().exists(server.c); ++i) server.acknowledge(true);
+  EXPECT_FALSE(server.pair.c().exists(server.c));
+  ASSERT_EQ(server.pair.client().count(Kind::sent), 1u);
+  EXPECT_EQ(server.pair.client().of(Kind::sent)[0].status, Status::aborted);
+}
+
+TEST(Forgery, peer_that_does_not_tell_whole_messages__is_believed) {
+  LyingServer server;
+  for (int i = 0; i < 10; ++i) server.acknowledge(false);
+  ASSERT_EQ(server.pair.client().count(Kind::sent), 1u);
+  EXPECT_EQ(server.pair.client().of(Kind::sent)[0].status, Status::ok);
+}
+
+TEST(Forgery, earlier_life_of_the_server__its_clients_reach_nobody) {
+  // Without a seed, as in a program: the new life's connections have other ids.
+  Pair pair;
+  pair.server().shard = std::make_unique<Shard>(pair.server(), ShardConfig{});
+  pair.s().listen({});
+  const auto [old_c, old_s] = pair.connect();
+  ByteVector old_buffer(1000);
+  ASSERT_EQ(pair.s().receive(old_s, old_buffer, 0), PostResult::ok);
+  pair.run_for(1_ms);
+  pair.server().shard = std::make_unique<Shard>(pair.server(), ShardConfig{});
+  pair.s().listen({});
+  const auto [c, s] = pair.connect();
+  ASSERT_NE(s, 0u);
+  ByteVector buffer(1000);
+  const auto message = random_bytes(1000, 5);
+  const ByteVector of_old(1000, std::byte{0xEE});
+  ASSERT_EQ(pair.s().receive(s, buffer, 1), PostResult::ok);
+  ASSERT_EQ(pair.c().send(old_c, of_old, 2), PostResult::ok);
+  pair.run_for(10_s);
+  EXPECT_GT(pair.s().stats().unknown_connection, 0u);
+  EXPECT_EQ(pair.client().count(Kind::sent), 0u);
+  ASSERT_EQ(pair.c().send(c, message, 3), PostResult::ok);
+  ASSERT_TRUE(pair.transfer(1, 1));
+  EXPECT_EQ(buffer, message);
+}
+
+TEST(Forgery, earlier_life_with_the_same_id__its_numbers_stop_nothing) {
+  // Both lives have the same seed, so the new connection has the old one's id, and packets of the old are still about.
+  for (const std::uint64_t old_number : {2U, 3U, 10U, 500U, 5000U}) {
+    Pair pair;
+    const auto [old_c, old_s] = pair.connect();
+    pair.client().shard = std::make_unique<Shard>(pair.client(), ShardConfig{.seed = 1});
+    pair.server().shard = std::make_unique<Shard>(pair.server(), ShardConfig{.seed = 1});
+    pair.s().listen({});
+    const auto [c, s] = pair.connect();
+    ASSERT_EQ(s, old_s);
+    const auto old_packet = forge(header_for(s, old_number, 1), [](wire::Writer& w) {
+      wire::AckFrame ack{};
+      ack.range_count = 1;
+      ack.ranges[0] = {0, 400};
+      w.ack(ack);
+      w.ping();
+    });
+    const auto message = random_bytes(200'000, 5);
+    ByteVector buffer(message.size());
+    ASSERT_EQ(pair.s().receive(s, buffer, 1), PostResult::ok);
+    pair.inject(pair.server(), pair.client().address, old_packet);
+    ASSERT_EQ(pair.c().send(c, message, 3), PostResult::ok);
+    pair.run_for(100_us);
+    pair.inject(pair.server(), pair.client().address, old_packet);
+    ASSERT_TRUE(pair.transfer(1, 1)) << old_number;
+    EXPECT_EQ(buffer, message);
+  }
+}
+
+}  // namespace
+}  // namespace mltcp
