@@ -125,7 +125,7 @@ TEST(LoopModel, switch_that_naps__passes_packets_on_when_it_looks) {
   Recorder receiver(net.right(0));
   net.attach(net.right(0), receiver);
   for (int i = 0; i < 200; ++i) {
-    send_one(net.left(i % 2), net.right(0).address(), bytes_of(583));  // 625 bytes: 5 us
+    send_one(net.left(static_cast<std::uint32_t>(i % 2)), net.right(0).address(), bytes_of(583));  // 625 bytes: 5 us
     net.run_until(Nanos(17'000) * (i + 1));
   }
   net.run_until(10_ms);

@@ -1,0 +1,134 @@
+// Repair of slots: where a late job goes, and who makes way for it by how much.
+#include "mltcp/scheduler/repair.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+
+namespace mltcp::scheduler {
+namespace {
+
+using namespace literals;
+
+/// Jobs that send at the rate of their links at the end of their iterations.
+struct Setting {
+  Problem problem;
+  Slots slots;
+  std::vector<Nanos> shifts;
+
+  explicit Setting(std::size_t links = 1) {
+    for (std::size_t i = 0; i < links; ++i)
+      problem.links.push_back({"link " + std::to_string(i), Rate(1'000'000'000), {}});
+    slots.perimeter = 100_ms;
+  }
+  /// Sends for `up` from `at` on, in every period of 100 ms.
+  void add(Nanos at, Nanos up, const std::vector<std::size_t>& links = {0}) {
+    const Demand demand{100_ms, {{100_ms - up, 100_ms, Rate(1'000'000'000)}}};
+    const auto job = static_cast<std::uint32_t>(problem.jobs.size());
+    problem.jobs.push_back({"job " + std::to_string(job), 100_ms, {}});
+    for (const std::size_t link : links) problem.links[link].uses.push_back({job, demand});
+    slots.repetitions.push_back(1);
+    slots.periods.push_back(100_ms);
+    shifts.push_back(at - (100_ms - up));
+  }
+  [[nodiscard]] Timetable timetable() const { return {problem, slots}; }
+  [[nodiscard]] Repair repair(std::uint32_t late, Nanos now) const { return timetable().repair(shifts, late, now); }
+};
+
+/// Six that send for 15 ms each, with gaps of 1.667 ms.
+Setting six() {
+  Setting setting;
+  for (int i = 0; i < 6; ++i) setting.add(Nanos(100'000'000 / 6 * i), 15_ms);
+  return setting;
+}
+
+/// Less than half a microsecond off.
+void expect_near(Nanos actual, Nanos expected, const std::string& what) {
+  EXPECT_NEAR(static_cast<double>(actual.count), static_cast<double>(expected.count), 500) << what;
+}
+
+TEST(Repair, room_behind__is_the_gap_to_the_next_job) {
+  const Setting setting = six();
+  const Timetable timetable = setting.timetable();
+  for (std::uint32_t job = 0; job < 6; ++job) {
+    // 0.2% of a slot may overlap.
+    const Nanos room = timetable.room_behind(setting.shifts, job, 5_ms);
+    EXPECT_GE(room, 1'666'000_ns) << job;
+    EXPECT_LE(room, 1'900'000_ns) << job;
+  }
+  Setting pair;
+  pair.add(0_ms, 30_ms);
+  pair.add(50_ms, 30_ms);
+  EXPECT_EQ(pair.timetable().room_behind(pair.shifts, 0, 5_ms), 5_ms) << "more than is asked for";
+}
+
+TEST(Repair, late_job__goes_at_once_and_the_next_ones_make_way_by_what_it_takes) {
+  const Setting setting = six();
+  const Repair repair = setting.repair(2, setting.shifts[2] + 85_ms + 6_ms);
+  EXPECT_EQ(repair.wait, 0_ms);
+  expect_near(repair.delays[2], 6_ms, "itself");
+  // 6 ms less one gap after the other.
+  const Nanos gap = 100_ms / 6 - 15_ms;
+  expect_near(repair.delays[3], 6_ms - gap, "the next");
+  expect_near(repair.delays[4], 6_ms - gap * 2, "the one after it");
+  expect_near(repair.delays[5], 6_ms - gap * 3, "and the third");
+  EXPECT_EQ(repair.delays[0], 0_ms);
+  EXPECT_EQ(repair.delays[1], 0_ms);
+  expect_near(repair.cost, (6_ms - gap * 2) * 3, "far less than the 94 ms to the next slot");
+}
+
+TEST(Repair, late_job__waits_for_a_burst_that_has_begun) {
+  Setting setting;
+  setting.add(0_ms, 30_ms);
+  setting.add(40_ms, 30_ms);
+  // The first is 45 ms late: the second sends until 70 ms, and its next burst is at 140 ms.
+  const Repair repair = setting.repair(0, 45_ms);
+  EXPECT_EQ(repair.wait, 25_ms);
+  EXPECT_EQ(repair.delays[0], 70_ms);
+  EXPECT_EQ(repair.delays[1], 0_ms);
+  EXPECT_EQ(repair.cost, 25_ms);
+}
+
+TEST(Repair, late_job__takes_its_next_slot_where_nothing_else_costs_less) {
+  Setting full;
+  for (int i = 0; i < 4; ++i) full.add(Nanos(25'000'000) * i, 25_ms);
+  // After the burst that it meets, 15 ms from now, it would take another one's place, who would wait for 25 ms.
+  const Repair repair = full.repair(2, 50_ms + 60_ms);
+  EXPECT_EQ(repair.delays, std::vector<Nanos>(4));
+  EXPECT_EQ(repair.wait, 40_ms);
+  EXPECT_EQ(repair.cost, 40_ms);
+}
+
+TEST(Repair, slots__still_keep_all_jobs_apart) {
+  const Setting setting = six();
+  for (int late = 1; late < 100; ++late) {
+    Setting after = setting;
+    const Repair repair = setting.repair(4, setting.shifts[4] + 85_ms + Nanos(1'000'000) * late);
+    EXPECT_LE(repair.cost, 100_ms - Nanos(1'000'000) * late) << "never dearer than the next slot";
+    for (std::size_t i = 0; i < 6; ++i) {
+      EXPECT_GE(repair.delays[i], 0_ms);
+      after.shifts[i] += repair.delays[i];
+    }
+    std::vector<Nanos> shifts;
+    for (const Nanos shift : after.shifts)
+      shifts.push_back(Nanos(((shift.count % 100'000'000) + 100'000'000) % 100'000'000));
+    EXPECT_GE(evaluate(after.problem, after.slots, shifts).score, 0.98) << late;
+  }
+}
+
+TEST(Repair, jobs_on_other_links__make_no_way) {
+  Setting setting(2);
+  setting.add(0_ms, 40_ms, {0});
+  setting.add(50_ms, 40_ms, {0, 1});
+  setting.add(0_ms, 40_ms, {1});
+  // The first goes 20 ms late, its neighbour 10 ms, and that one's neighbour on the other link has room enough.
+  const Repair repair = setting.repair(0, 20_ms);
+  EXPECT_EQ(repair.wait, 0_ms);
+  EXPECT_EQ(repair.delays[0], 20_ms);
+  EXPECT_EQ(repair.delays[1], 10_ms);
+  EXPECT_EQ(repair.delays[2], 0_ms);
+}
+
+}  // namespace
+}  // namespace mltcp::scheduler
