@@ -29,6 +29,14 @@ struct LoopCounters {
   std::uint64_t sleeps = 0;
   Nanos slept;
   Nanos most_overslept;  ///< beyond the end that was asked for, which lies before the next thing that is due
+  // Of naps: sleeps of a length that was asked for, which nothing ends early. Stalls are left out.
+  std::uint64_t naps = 0;
+  Nanos nap_overslept;                         ///< all together
+  Nanos least_nap_overslept = Nanos::never();  ///< never() without a nap
+  /// By how much a nap ends late.
+  [[nodiscard]] Nanos mean_nap_overslept() const {
+    return naps == 0 ? Nanos() : nap_overslept / static_cast<std::int64_t>(naps);
+  }
 };
 
 /// Lets the calling thread sleep precisely while it lives.
@@ -110,15 +118,19 @@ class LoopTime {
 
   /// Sleeps for `wanted`, less than a second and above 0.
   void sleep_for(Nanos wanted) {
-    count_sleep(wanted, [wanted] {
+    const Nanos overslept = count_sleep(wanted, [wanted] {
       const timespec duration{0, static_cast<long>(wanted.count)};
       nanosleep(&duration, nullptr);
     });
+    if (overslept > kStall) return;
+    ++counters.naps;
+    counters.nap_overslept += overslept;
+    counters.least_nap_overslept = std::min(counters.least_nap_overslept, overslept);
   }
 
-  /// Counts what `sleep` does as a sleep that should take `wanted`.
+  /// Counts what `sleep` does as a sleep that should take `wanted`; returns how much longer it took.
   template <typename Sleep>
-  void count_sleep(Nanos wanted, Sleep sleep) {
+  Nanos count_sleep(Nanos wanted, Sleep sleep) {
     const Nanos time = now();
     sleep();
     const Nanos woken = now();
@@ -132,6 +144,7 @@ class LoopTime {
       counters.stalled += overslept;
     }
     round_ = Nanos::never();
+    return overslept;
   }
 
   LoopCounters counters;

@@ -29,9 +29,9 @@ constexpr std::size_t kMostConnections = 1'000'000;  // of all workers of all jo
 constexpr TextFile kExperimentFile{"an experiment file", 64U << 20};
 
 const std::vector<std::string>& top_level_keys() {
-  static const std::vector<std::string> keys{"name",     "datapath", "iterations", "seed",     "cc",
-                                             "policies", "mltcp",    "schedule",   "cubic",    "dctcp",
-                                             "dcqcn",    "swift",    "bottleneck", "topology", "job"};
+  static const std::vector<std::string> keys{"name",       "datapath", "iterations", "seed",  "cc",    "policies",
+                                             "mltcp",      "schedule", "cubic",      "dctcp", "dcqcn", "swift",
+                                             "bottleneck", "topology", "host_model", "job"};
   return keys;
 }
 
@@ -78,7 +78,9 @@ class Reader final : public SettingsReader {
            "add [bottleneck] with at least rate = \"1 Gbps\", or a [topology]");
     if (bottleneck) read_bottleneck(*bottleneck, experiment);
     if (topology) read_network(*topology, experiment);
+    if (const auto model = find(root, "", "host_model")) read_machines(*model, experiment, topology.has_value());
     experiment.bottleneck.seed = experiment.seed;
+    experiment.machines.seed = experiment.seed;
     ecn_ = experiment.bottleneck.ecn.enabled;
     check_needs(experiment.cc, options_.cc ? std::nullopt : find(root, "", "cc"), ecn_);
     const auto jobs = find(root, "", "job");
@@ -229,6 +231,63 @@ class Reader final : public SettingsReader {
       link.buffer_bytes = buffer(*value, "250 kB", experiment.mtu + encap::kEthernetBytes);
     if (const auto ecn = find(keys, item.key, "ecn")) read_ecn(*ecn, link.ecn, link.buffer_bytes);
     if (const auto faults = find(keys, item.key, "faults")) read_faults(*faults, link.faults);
+  }
+
+  /// How the loops of real hosts, and of a real switch, look after their packets (docs/simulator.md).
+  void read_machines(const Item& item, Experiment& experiment, bool has_topology) const {
+    const toml::table& keys = table(item, "[host_model] and below it look = \"50 us\"");
+    check_keys(keys, item.key, {"look", "late", "stalls", "switch"});
+    if (has_topology)
+      fail(item, "hosts are modelled around a bottleneck only", "leave the table out, or use a [bottleneck]");
+    if (experiment.datapath == "flow")
+      fail(item, "datapath flow has no packets that a host could look after",
+           "leave the table out, or use datapath sim");
+    for (const std::string& policy : experiment.policies)
+      if (policy == "priority")
+        fail(item, "the switch of the model has no priorities", "leave the table out, or run policy priority without");
+    read_loop(item, keys, experiment.machines.host);
+    if (const auto own = find(keys, item.key, "switch")) {
+      const toml::table& switch_keys = table(*own, "switch = { look = \"50 us\" }");
+      check_keys(switch_keys, own->key, {"look", "late", "stalls"});
+      read_loop(*own, switch_keys, experiment.machines.network_switch);
+    }
+  }
+
+  void read_loop(const Item& item, const toml::table& keys, sim::LoopModel& loop) const {
+    const auto look = find(keys, item.key, "look");
+    if (!look) fail(item.line, path(item.key, "look"), "the key is missing", "write look = \"50 us\"");
+    loop.nap = above_zero(*look, "50 us");
+    if (const auto late = find(keys, item.key, "late")) {
+      constexpr std::string_view example = "late = { least = \"50 us\", mean = \"110 us\" }";
+      const auto [least, mean] = two_times(*late, "least", "mean", example);
+      loop.late_least = duration(least, "50 us", sim::kLongestLoopTime);
+      loop.late_mean = duration(mean, "110 us", sim::kLongestLoopTime);
+      if (loop.late_mean < loop.late_least)
+        fail(mean, fmt::format("a mean of {} below the least, {}", to_text(loop.late_mean), to_text(loop.late_least)),
+             fmt::format("write {}", example));
+    }
+    if (const auto stalls = find(keys, item.key, "stalls")) {
+      const auto [every, mean] =
+          two_times(*stalls, "every", "mean", "stalls = { every = \"200 ms\", mean = \"2 ms\" }");
+      loop.stall_every = above_zero(every, "200 ms");
+      loop.stall_mean = above_zero(mean, "2 ms");
+    }
+  }
+
+  std::pair<Item, Item> two_times(const Item& item, std::string_view first, std::string_view second,
+                                  std::string_view example) const {
+    const toml::table& keys = table(item, example);
+    check_keys(keys, item.key, {std::string(first), std::string(second)});
+    for (const std::string_view key : {first, second})
+      if (!find(keys, item.key, key))
+        fail(item.line, path(item.key, key), "the key is missing", fmt::format("write {}", example));
+    return {*find(keys, item.key, first), *find(keys, item.key, second)};
+  }
+
+  Nanos above_zero(const Item& item, std::string_view example) const {
+    const Nanos time = duration(item, example, sim::kLongestLoopTime);
+    if (time.count == 0) fail(item, "0 is out of range", fmt::format("write a time above 0, such as \"{}\"", example));
+    return time;
   }
 
   void read_network(const Item& item, Experiment& experiment) const {

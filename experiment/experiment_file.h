@@ -17,6 +17,7 @@
 #include "mltcp/cc/aggressiveness.h"
 #include "mltcp/cc/parameters.h"
 #include "mltcp/fabric/link.h"
+#include "mltcp/sim/loop_model.h"
 #include "mltcp/sim/switched_network.h"
 #include "mltcp/transport/phase_gate.h"
 #include "mltcp/workload/job.h"
@@ -54,6 +55,7 @@ struct Experiment {
   cc::Parameters parameters;  ///< of the algorithms; those of `cc` are in range
   /// The seed in it is the experiment's. With a topology: the fastest link of a host, for what is alike in both.
   fabric::LinkConfig bottleneck;
+  sim::MachineModel machines;                          ///< of hosts and switch, for datapath sim; off by default
   std::uint32_t mtu = 1500;                            ///< IP packet size on the bottleneck, 576 to 9000
   std::optional<sim::SwitchedNetworkConfig> topology;  ///< instead of the dumbbell; its seed is the experiment's
   /// At least one, each sends something; names differ. Job::rate is 0 where the file leaves it out, unless a host of

@@ -30,10 +30,6 @@ using namespace literals;
 using protocol::Json;
 
 constexpr Nanos look_every = 1_ms;
-/// Paced packets are gathered so long: a packet of 1500 bytes takes as long at 1 Gbps, and a sleeper would wake for
-/// each.
-constexpr Nanos quantum = 10_us;
-constexpr Nanos sleepers_quantum = 50_us;
 constexpr Nanos report_every = 200_ms;
 constexpr Nanos idle_wait = 5_ms;
 /// What a port keeps while the machine holds the loop up: 25 ms of 1500 bytes at 1 Gbps, and all that AF_XDP can.
@@ -290,7 +286,7 @@ class HostProcess {
     const HostLosses before = losses();
     for (std::uint32_t number = 0; number < setup_.jobs.size(); ++number) {
       protocol::JobSetup& job = setup_.jobs[number];
-      job.settings.pacing_quantum = options_.idle == "sleep" ? sleepers_quantum : quantum;
+      job.settings.pacing_quantum = kRealPacingQuantum;
       job.settings.connection.pacing_quantum = job.settings.pacing_quantum;
       std::shared_ptr<const Payload> payload;
       for (std::uint32_t rank = 0; rank < job.hosts.size(); ++rank) {
@@ -339,6 +335,11 @@ class HostProcess {
     for (const Rank& own : here_) strangers += own.driver->strangers();
     if (strangers > 0) tell(fmt::format("dropped {} of strangers", plural(strangers, "connection")));
     here_.clear();
+    if (const dpdk::LoopCounters& slept = loop.counters(); slept.naps > 0)
+      tell(fmt::format("run {}: {} naps ended {:.0f} us late on average, {:.0f} us at least; {} of {:.1f} ms in all",
+                       run_, slept.naps, slept.mean_nap_overslept().millis() * 1e3,
+                       slept.least_nap_overslept.millis() * 1e3, plural(slept.stalls, "stall"),
+                       slept.stalled.millis()));
     HostLosses lost = losses();
     lost.missed_packets -= before.missed_packets;
     lost.port_errors -= before.port_errors;

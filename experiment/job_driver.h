@@ -47,6 +47,11 @@ class Payload {
   std::map<std::pair<std::uint64_t, Bytes>, std::uint32_t> known_;
 };
 
+/// Paced packets of real hosts, and of modelled ones, are gathered so long: no longer than a packet of 1500 bytes takes
+/// at 1 Gbps. Hosts that sleep gather enough as it is, since each sleep ends late; to gather more would have flows
+/// leave in bursts.
+inline constexpr Nanos kRealPacingQuantum{10'000};
+
 class JobDriver final : public DrivenJob {
  public:
   static constexpr Bytes segment_bytes = Bytes{256} * 1024;

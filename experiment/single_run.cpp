@@ -47,7 +47,7 @@ std::unique_ptr<Testbed> make_testbed(const Experiment& experiment, const RunPla
     network.pairs = static_cast<std::uint32_t>(plan.jobs.size());
     network.classes = classes;
     workers.assign(plan.jobs.size(), 1);
-    return factory.make(network, plan.usage_bin);
+    return factory.make(network, experiment.machines, plan.usage_bin);
   }
   const std::vector<Placement> all = place(experiment.jobs, experiment.topology->hosts());
   const auto placements = std::span(all).subspan(plan.first_number, plan.jobs.size());
@@ -172,8 +172,12 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
   std::vector<std::uint32_t> workers;
   const std::unique_ptr<Testbed> testbed = make_testbed(experiment, plan, factory, workers);
 
-  const std::vector<JobDriver::Settings> settings =
-      driver_settings(experiment, plan, factory.real_time(), factory.real_payload());
+  // Hosts that are modelled have the settings of real ones that sleep.
+  const bool modelled = !factory.real_time() && experiment.machines.host.on();
+  std::vector<JobDriver::Settings> settings =
+      driver_settings(experiment, plan, factory.real_time() || modelled, factory.real_payload());
+  if (modelled)
+    for (JobDriver::Settings& job : settings) job.pacing_quantum = job.connection.pacing_quantum = kRealPacingQuantum;
   std::vector<std::unique_ptr<DrivenJob>> drivers;
   Nanos last_start;
   for (std::uint32_t index = 0; index < plan.jobs.size(); ++index) {

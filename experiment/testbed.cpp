@@ -46,8 +46,10 @@ class DumbbellTestbed : public Testbed {
 class SimFactory final : public TestbedFactory {
  public:
   explicit SimFactory(bool real_payload) : real_payload_(real_payload) {}
-  std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config, Nanos usage_bin) override {
+  std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config, const sim::MachineModel& machines,
+                                Nanos usage_bin) override {
     sim::DumbbellOptions options;
+    options.machines = machines;
     if (usage_bin.count > 0) options.usage_bin = usage_bin;
     options.virtual_payload = !real_payload_;
     return std::make_unique<DumbbellTestbed<sim::Dumbbell>>(config, options);
@@ -85,7 +87,8 @@ class RingTestbed final : public DumbbellTestbed<dpdk::RingDumbbell> {
 class RingFactory final : public TestbedFactory {
  public:
   RingFactory(const std::string& cores, const fabric::DumbbellConfig& largest) : eal_(options(cores, largest)) {}
-  std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config, Nanos usage_bin) override {
+  std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config, const sim::MachineModel& /*machines*/,
+                                Nanos usage_bin) override {
     if (config.classes != 1) throw InputError("the switch of datapath ring has no priority queues; use datapath sim");
     dpdk::RingOptions options;
     if (usage_bin.count > 0) options.usage_bin = usage_bin;

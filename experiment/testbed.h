@@ -16,6 +16,7 @@
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/fabric/link.h"
 #include "mltcp/fabric/usage_meter.h"
+#include "mltcp/sim/loop_model.h"
 #include "mltcp/sim/switched_network.h"
 #include "mltcp/transport/packet_io.h"
 #include "mltcp/transport/pollable.h"
@@ -84,7 +85,9 @@ class TestbedFactory : public Datapath {
  public:
   Run run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) final;
   /// `usage_bin`: width of the bins of the links' meters at first; 0: as it likes.
-  virtual std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config, Nanos usage_bin) = 0;
+  /// `machines`: of hosts and switch, in virtual time only.
+  virtual std::unique_ptr<Testbed> make(const fabric::DumbbellConfig& config, const sim::MachineModel& machines,
+                                        Nanos usage_bin) = 0;
   /// With the ends of the jobs in `placements`. Throws InputError where the datapath has no topologies.
   virtual std::unique_ptr<Testbed> make(const sim::SwitchedNetworkConfig& config, std::span<const Placement> placements,
                                         Nanos usage_bin) = 0;

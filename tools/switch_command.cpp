@@ -355,7 +355,9 @@ Json to_json(const Opened& opened, Nanos duration) {
             {"stalled_ns", loop.stalled.count},
             {"longest_gap_ns", loop.longest_gap.count},
             {"sleeps", loop.sleeps},
-            {"slept_ns", loop.slept.count}}},
+            {"slept_ns", loop.slept.count},
+            {"naps", loop.naps},
+            {"nap_late_ns", loop.mean_nap_overslept().count}}},
           {"ports", std::move(ports)}};
 }
 

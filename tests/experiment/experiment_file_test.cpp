@@ -865,6 +865,57 @@ TEST(ExperimentFile, overrides__take_the_place_of_values_and_name_their_origin) 
   EXPECT_THAT(refusal(link("buffer = 3"), options), error_at(6, "bottleneck.buffer", "has no unit"));
 }
 
+TEST(ExperimentFile, host_model__is_off_read_whole_and_follows_the_seed) {
+  EXPECT_FALSE(parse_experiment(top(""), "e.toml").machines.on());
+  const Experiment experiment = parse_experiment(
+      "seed = 7\n" + link("[host_model]\nlook = \"50 us\"\nlate = { least = \"20 us\", mean = \"70 us\" }\n"
+                          "stalls = { every = \"200 ms\", mean = \"2 ms\" }\n"
+                          "switch = { look = \"40 us\", late = { least = \"5 us\", mean = \"5 us\" } }"),
+      "e.toml");
+  const sim::LoopModel& host = experiment.machines.host;
+  EXPECT_EQ(host.nap, Nanos(50'000));
+  EXPECT_EQ(host.late_least, Nanos(20'000));
+  EXPECT_EQ(host.late_mean, Nanos(70'000));
+  EXPECT_EQ(host.stall_every, Nanos(200'000'000));
+  EXPECT_EQ(host.stall_mean, Nanos(2'000'000));
+  EXPECT_EQ(experiment.machines.network_switch.nap, Nanos(40'000));
+  EXPECT_EQ(experiment.machines.network_switch.late_mean, Nanos(5'000));
+  EXPECT_EQ(experiment.machines.network_switch.stall_every, Nanos());
+  EXPECT_EQ(experiment.machines.seed, 7U);
+}
+
+TEST(ExperimentFile, host_model__names_what_is_wrong) {
+  const auto model = [](const std::string& line) { return refusal(link("[host_model]\n" + line)); };  // line 7
+  EXPECT_EQ(model("look = \"50 us\""), "no error");
+  EXPECT_THAT(model(""), error_at(6, "host_model.look", "the key is missing"));
+  EXPECT_THAT(model("look = \"0 us\""), error_at(7, "host_model.look", "0 is out of range"));
+  EXPECT_THAT(model("look = \"2 s\""), error_at(7, "host_model.look", "too long"));
+  EXPECT_THAT(model("look = 50"), error_at(7, "host_model.look", "has no unit"));
+  EXPECT_THAT(model("nap = \"50 us\""), error_at(7, "host_model.nap", "unknown key"));
+  const std::string look = "look = \"50 us\"\n";  // what follows is in line 8
+  EXPECT_THAT(model(look + "late = { mean = \"70 us\" }"), error_at(8, "host_model.late.least", "the key is missing"));
+  EXPECT_THAT(model(look + "late = { least = \"70 us\", mean = \"20 us\" }"),
+              error_at(8, "host_model.late.mean", "a mean of 20 us below the least, 70 us"));
+  EXPECT_THAT(model(look + "stalls = { every = \"0 s\", mean = \"2 ms\" }"),
+              error_at(8, "host_model.stalls.every", "0 is out of range"));
+  EXPECT_THAT(model(look + "stalls = { every = \"1 s\" }"),
+              error_at(8, "host_model.stalls.mean", "the key is missing"));
+  EXPECT_THAT(model(look + "switch = { late = { least = \"1 us\", mean = \"1 us\" } }"),
+              error_at(8, "host_model.switch.look", "the key is missing"));
+  EXPECT_THAT(model(look + "switch = { look = \"50 us\", idle = \"sleep\" }"),
+              error_at(8, "host_model.switch.idle", "unknown key"));
+}
+
+TEST(ExperimentFile, host_model__is_refused_where_it_would_do_nothing) {
+  const std::string model = "[host_model]\nlook = \"50 us\"\n";
+  EXPECT_THAT(refusal("datapath = \"flow\"\n" + model + kLink + kJob, {.datapaths = {"sim", "flow"}}),
+              error_at(2, "host_model", "datapath flow has no packets"));
+  EXPECT_THAT(refusal("policies = [\"fair\", \"priority\"]\n" + model + kLink + kJob),
+              error_at(2, "host_model", "no priorities"));
+  EXPECT_THAT(refusal(model + "[topology]\nkind = \"single-switch\"\nhosts = 4\nhost_rate = \"1 Gbps\"\n" + kJob),
+              error_at(1, "host_model", "around a bottleneck only"));
+}
+
 TEST(ExperimentFile, virtual_time_only__refuses_the_ring) {
   FileOptions options;
   options.datapaths = {"sim", "ring"};

@@ -68,6 +68,27 @@ TEST(Runner, mltcp__interleaves_two_identical_jobs) {
   }
 }
 
+// Flows of real hosts, which look after their packets when a nap has ended and not at once.
+TEST(Runner, mltcp__interleaves_jobs_of_four_flows_on_hosts_that_nap) {
+  Experiment experiment = two_jobs(R"(["mltcp"])");
+  experiment.iterations = 24;
+  for (workload::Job& job : experiment.jobs) job.flows = 4;
+  experiment.machines.host = {
+      .nap = 50_us, .late_least = 20_us, .late_mean = 70_us, .stall_every = {}, .stall_mean = {}};
+  experiment.machines.network_switch = {
+      .nap = 50_us, .late_least = 45_us, .late_mean = 65_us, .stall_every = {}, .stall_mean = {}};
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    experiment.seed = experiment.machines.seed = seed;
+    const Results results = run(experiment);
+    for (const JobResult& job : results.runs[0].jobs) {
+      EXPECT_NEAR(job.isolated.millis(), 265.2, 1.0) << "naps cost no rate";
+      EXPECT_LE(job.slowdown, 1.045) << "seed " << seed;
+      EXPECT_LE(static_cast<double>(job.second_half_mean.count), 1.012 * static_cast<double>(job.isolated.count))
+          << "seed " << seed;
+    }
+  }
+}
+
 // The same with iterations that the transport learns from the traffic: three iterations pass before it knows.
 TEST(Runner, mltcp__interleaves_nearly_as_well_with_learned_iterations) {
   for (const int start : {3, 8}) {
