@@ -908,7 +908,9 @@ TEST(ExperimentFile, host_model__names_what_is_wrong) {
 
 TEST(ExperimentFile, host_model__is_refused_where_it_would_do_nothing) {
   const std::string model = "[host_model]\nlook = \"50 us\"\n";
-  EXPECT_THAT(refusal("datapath = \"flow\"\n" + model + kLink + kJob, {.datapaths = {"sim", "flow"}}),
+  FileOptions with_flow;
+  with_flow.datapaths = {"sim", "flow"};
+  EXPECT_THAT(refusal("datapath = \"flow\"\n" + model + kLink + kJob, with_flow),
               error_at(2, "host_model", "datapath flow has no packets"));
   EXPECT_THAT(refusal("policies = [\"fair\", \"priority\"]\n" + model + kLink + kJob),
               error_at(2, "host_model", "no priorities"));

@@ -74,10 +74,10 @@ TEST(Runner, mltcp__interleaves_jobs_of_four_flows_on_hosts_that_nap) {
   experiment.iterations = 24;
   for (workload::Job& job : experiment.jobs) job.flows = 4;
   experiment.machines.host = {
-      .nap = 50_us, .late_least = 20_us, .late_mean = 70_us, .stall_every = {}, .stall_mean = {}};
+      .nap = Nanos(50'000), .late_least = Nanos(20'000), .late_mean = Nanos(70'000), .stall_every = {}, .stall_mean = {}};
   experiment.machines.network_switch = {
-      .nap = 50_us, .late_least = 45_us, .late_mean = 65_us, .stall_every = {}, .stall_mean = {}};
-  for (const std::uint64_t seed : {1, 2, 3}) {
+      .nap = Nanos(50'000), .late_least = Nanos(45'000), .late_mean = Nanos(65'000), .stall_every = {}, .stall_mean = {}};
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
     experiment.seed = experiment.machines.seed = seed;
     const Results results = run(experiment);
     for (const JobResult& job : results.runs[0].jobs) {

@@ -77,7 +77,7 @@ TEST(ConnectionEnd, message__leaves_the_queue_to_the_datapath_with_its_completio
   for (const bool aborted : {false, true}) {
     LoneConnection alone;
     const ByteVector message(1000);
-    ASSERT_EQ(alone.connection.send(message.data(), message.size(), 0), PostResult::ok);
+    ASSERT_EQ(alone.connection.send(message.data(), message.size(), 0, Nanos::never()), PostResult::ok);
     alone.build();
     // As when it was sent again into a full datapath.
     alone.tx.packets[0] = {.destination = &alone.connection.remote(), .header = {}, .payload = message};

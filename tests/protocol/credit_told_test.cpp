@@ -14,7 +14,7 @@ const auto ping = [](wire::Writer& w) { w.ping(); };
 struct Buffers : LoneConnection {
   using LoneConnection::LoneConnection;
   void receive(int buffers) {
-    for (int i = 0; i < buffers; ++i) ASSERT_EQ(connection.receive(nullptr, 1000, 0), PostResult::ok);
+    for (int i = 0; i < buffers; ++i) ASSERT_EQ(connection.receive(nullptr, 1000, 0, Nanos::never()), PostResult::ok);
     build();
   }
   /// A packet that is acknowledged at once.
@@ -29,7 +29,7 @@ struct Buffers : LoneConnection {
 
 TEST(CreditTold, news__at_once_when_the_peer_has_no_buffer_left_or_half_of_them_are_news) {
   Buffers buffers;
-  for (int i = 0; i < 10; ++i) ASSERT_EQ(buffers.connection.receive(nullptr, 1000, 0), PostResult::ok);
+  for (int i = 0; i < 10; ++i) ASSERT_EQ(buffers.connection.receive(nullptr, 1000, 0, Nanos::never()), PostResult::ok);
   buffers.build();
   ASSERT_EQ(buffers.sent.size(), 2u);
   ASSERT_NE(buffers.credit(), nullptr);

@@ -116,7 +116,7 @@ class LoneConnection {
     build();
     return first;
   }
-  void post(Bytes bytes) { ASSERT_EQ(connection.send(nullptr, bytes, 0), PostResult::ok); }
+  void post(Bytes bytes) { ASSERT_EQ(connection.send(nullptr, bytes, 0, Nanos::never()), PostResult::ok); }
   JobState& job() { return jobs_[0]; }
 
   // What the peer does.

@@ -148,7 +148,7 @@ TEST(Reception, acknowledgements__are_not_acknowledged) {
 TEST(Reception, asked_ratio__puts_acknowledgements_off_but_three_behind_a_gap) {
   Receiver receiver;
   const std::uint8_t eight = wire::ask_ack_ratio(8);
-  receiver.connection.receive(nullptr, 10'000, 0);
+  receiver.connection.receive(nullptr, 10'000, 0, Nanos::never());
   receiver.build();
   receiver.answers();
   for (int i = 0; i < 7; ++i) receiver.take(ping, Ecn::not_ect, eight);
@@ -167,7 +167,7 @@ TEST(Reception, asked_ratio__puts_acknowledgements_off_but_three_behind_a_gap) {
 TEST(Reception, end_of_a_message__is_acknowledged_at_once_unless_few_are_asked_for) {
   for (const std::uint32_t ratio : {1U, 8U}) {
     Receiver receiver(patient(64));
-    receiver.connection.receive(nullptr, 10'000, 0);
+    receiver.connection.receive(nullptr, 10'000, 0, Nanos::never());
     receiver.build();
     receiver.answers();
     receiver.take(data(0, 10), Ecn::not_ect, wire::ask_ack_ratio(ratio));
@@ -221,7 +221,7 @@ struct Buffers : Receiver {
   Buffers() {
     for (auto& buffer : buffers) {
       buffer.resize(1000, std::byte{0xEE});
-      EXPECT_EQ(connection.receive(buffer.data(), buffer.size(), 0), PostResult::ok);
+      EXPECT_EQ(connection.receive(buffer.data(), buffer.size(), 0, Nanos::never()), PostResult::ok);
     }
     build();
     answers();

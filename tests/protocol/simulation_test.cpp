@@ -35,9 +35,16 @@ class Runner final : public Pollable {
   std::function<void(const Completion&)> on_completion;
 };
 
+sim::DumbbellOptions dumbbell_options() {
+  sim::DumbbellOptions options;
+  options.virtual_payload = true;
+  options.transmit_queue_packets = 4096;
+  return options;
+}
+
 struct Transfer {
   explicit Transfer(const fabric::DumbbellConfig& config, const ConnectionConfig& connection = {})
-      : network(config, {.virtual_payload = true, .transmit_queue_packets = 4096}),
+      : network(config, dumbbell_options()),
         client(network.left(0)),
         server(network.right(0)) {
     server.shard.listen(connection);
