@@ -91,7 +91,9 @@ TEST(Allocation, data_path__makes_none_after_the_warm_up) {
     link->faults.duplication = 0.01;
     link->faults.reordering = 0.01;
   }
-  sim::Dumbbell network(config, {.virtual_payload = true});
+  sim::DumbbellOptions options;
+  options.virtual_payload = true;
+  sim::Dumbbell network(config, options);
   Counted client(network.left(0));
   Counted server(network.right(0));
   server.shard.listen({});
