@@ -21,6 +21,8 @@ constexpr double close_to_line = 1 - 1e-6;
 constexpr double regained_share = 0.5;
 constexpr double burst_share = 0.25;
 constexpr double largest_share = 0.02;
+// From this share of the line rate on these steps are taken whole, below by the square root.
+constexpr double whole_share = 0.5;
 
 constexpr double first_window_packets = 10;  // RFC 6928; before there is an RTT
 
@@ -51,7 +53,10 @@ void Dcqcn::on_ack(const AckSample& ack, Output& out) {
   gain_ = ack.gain;
   if (ack.iteration_bytes != iteration_bytes_) scale_steps(ack.iteration_bytes);
   smoothed_rtt_ns_ = static_cast<double>(ack.smoothed_rtt.count);
-  if (ack.ce_packets > 0) notify(ack.now, ack.decrease_gain);
+  if (ack.ce_packets > 0)
+    notify(ack.now, ack.decrease_gain);
+  else
+    unmarked_ = true;
   if (!increase_due_.is_never()) bytes_ += ack.acked_bytes;
   for (; bytes_ >= increase_bytes_ && !increase_due_.is_never(); bytes_ -= increase_bytes_) {
     ++byte_steps_;
@@ -102,6 +107,7 @@ void Dcqcn::notify(Nanos now, double decrease_gain) {
   else
     alpha_ *= std::pow(1 - g_, static_cast<double>((now - notified_).count / alpha_interval_.count));  // equation 2
   alpha_at_start_ = false;
+  unmarked_ = false;
   notified_ = now;
   // Equation 1.
   target_rate_ = current_rate_;
@@ -121,13 +127,19 @@ void Dcqcn::increase() {
   // when both are; additive increase in between.
   if (std::max(timer_steps_, byte_steps_) > fast_recovery_steps_) {
     const bool hyper = std::min(timer_steps_, byte_steps_) > fast_recovery_steps_;
-    target_rate_ = std::min(target_rate_ + gain_ * step_scale_ * (hyper ? hyper_ : additive_), line_rate_);
+    target_rate_ = std::min(target_rate_ + gain_ * scale_of_step() * (hyper ? hyper_ : additive_), line_rate_);
   }
   current_rate_ = (target_rate_ + current_rate_) / 2;
   if (current_rate_ >= line_rate_ * close_to_line) {
     current_rate_ = target_rate_ = line_rate_;
     increase_due_ = Nanos::never();
   }
+}
+
+double Dcqcn::scale_of_step() const {
+  if (iteration_bytes_ == 0) return 1;
+  if (!unmarked_) return 0;
+  return std::max(step_scale_ * std::min(std::sqrt(target_rate_ / line_rate_ / whole_share), 1.0), 1.0);
 }
 
 void Dcqcn::write(Output& out) const {

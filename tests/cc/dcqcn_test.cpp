@@ -302,6 +302,74 @@ TEST(Dcqcn, steps__regain_half_a_link_within_a_quarter_of_the_burst) {
     EXPECT_NEAR(additive_step(short_burst), 0.02 * line, 10) << short_burst;
 }
 
+// The first five steps are recovery and take place all the same.
+TEST(Dcqcn, additive_step__waits_for_an_acknowledgement_without_a_mark_under_mltcp) {
+  constexpr Bytes a_second = 5'000'000'000;
+  for (const Bytes iteration_bytes : {Bytes{0}, a_second}) {
+    Driver flow(only_timer());
+    flow.notify();
+    flow.now += 50_us;
+    AckSample marked;
+    marked.now = flow.now;
+    marked.ce_packets = 1;
+    marked.iteration_bytes = iteration_bytes;
+    flow.controller.on_ack(marked);
+    for (int i = 0; i < 20; ++i) flow.tick();
+    if (iteration_bytes == 0) {
+      EXPECT_GT(flow.rate(), line / 2 + 10 * 40 * mbps) << "not under MLTCP";
+      continue;
+    }
+    EXPECT_NEAR(flow.rate(), line / 2, 1e-4 * line) << "recovered, and no more";
+    AckSample unmarked = marked;
+    unmarked.ce_packets = 0;
+    flow.controller.on_ack(unmarked);
+    const double before = flow.rate();
+    flow.tick();
+    EXPECT_GT(flow.rate(), before + 19 * mbps);
+    flow.now += 50_us;
+    marked.now = flow.now;
+    flow.controller.on_ack(marked);
+    const double cut = flow.rate();
+    for (int i = 0; i < 20; ++i) flow.tick();
+    EXPECT_LT(flow.rate(), before + 41 * mbps) << "each cut asks for another one";
+    EXPECT_GT(flow.rate(), cut);
+  }
+}
+
+TEST(Dcqcn, additive_step__shrinks_with_the_root_of_the_share_under_mltcp) {
+  constexpr Bytes a_tenth_of_a_second = 500'000'000;
+  const auto step_at = [](int cuts, double& share) {
+    Driver flow(only_timer());
+    AckSample sample;
+    for (int i = 0; i < cuts; ++i) {
+      flow.now += 50_us;
+      flow.notify();
+    }
+    sample.now = flow.now;
+    sample.iteration_bytes = a_tenth_of_a_second;
+    flow.controller.on_ack(sample);
+    for (int i = 0; i < 40 && flow.rate() < line; ++i) {
+      if (i == 5) share = flow.rate() / line;  // the target, to a thirty-second
+      if (i == 5) {
+        const double recovery = flow.rate();
+        flow.tick();
+        return 2 * flow.rate() - recovery;
+      }
+      flow.tick();
+    }
+    return 0.0;
+  };
+  // After c + 1 cuts in a row the target is 2^-c of the line rate, and the rate half of it.
+  constexpr double whole = 0.5 / (25e-3 / 55e-6);
+  for (int cuts = 2; cuts < 7; ++cuts) {
+    double share = 0;
+    const double target = std::pow(0.5, cuts - 1);
+    const double step = step_at(cuts, share) / line - target;
+    EXPECT_NEAR(share, target, target / 30) << cuts;
+    EXPECT_NEAR(step, std::max(whole * std::sqrt(target / 0.5), 1e-3), 0.02 * whole) << cuts;
+  }
+}
+
 TEST(Dcqcn, gain__does_not_touch_the_cut_unless_asked_to) {
   for (const double gain : {0.25, 1.0, 2.0}) {
     Driver flow;
