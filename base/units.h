@@ -50,6 +50,11 @@ constexpr Nanos operator+(Nanos a, Nanos b) { return Nanos(a.count + b.count); }
 constexpr Nanos operator-(Nanos a, Nanos b) { return Nanos(a.count - b.count); }
 constexpr Nanos operator*(Nanos a, std::int64_t k) { return Nanos(a.count * k); }
 constexpr Nanos operator/(Nanos a, std::int64_t k) { return Nanos(a.count / k); }
+/// Where `time` is in its period, as periods follow each other from 0 on: 0 to below `period`, which is above 0.
+constexpr Nanos modulo(Nanos time, Nanos period) {
+  const std::int64_t rest = time.count % period.count;
+  return Nanos(rest < 0 ? rest + period.count : rest);
+}
 
 namespace literals {
 constexpr Nanos operator""_ns(unsigned long long n) { return Nanos(static_cast<std::int64_t>(n)); }

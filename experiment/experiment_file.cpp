@@ -179,7 +179,7 @@ class Reader final : public SettingsReader {
     }
   }
 
-  // Ranks depend on each other message by message, and begin to send at times of their own.
+  // Ranks depend on each other message by message.
   void check_patterns(const toml::table& root, const Experiment& experiment) const {
     for (std::size_t i = 0; i < experiment.jobs.size(); ++i) {
       const workload::Job& job = experiment.jobs[i];
@@ -191,13 +191,6 @@ class Reader final : public SettingsReader {
       if (experiment.datapath != "sim")
         fail(item, fmt::format("datapath {} has no patterns of communication", experiment.datapath),
              "use datapath sim");
-      for (const std::string_view policy : {"schedule", "mltcp+schedule"})
-        if (!job.unaware && contains(experiment.policies, policy))
-          fail(item,
-               fmt::format("policy {} has one slot for all of a job, and the ranks of a pattern begin to send at "
-                           "different times",
-                           in_quotes(policy)),
-               "leave the policy out, or add unaware = true to the job");
     }
   }
 

@@ -578,6 +578,7 @@ class ClusterJob final : public RunningJob {
   PlanState set_plan(const PhasePlan& plan) override { return cluster_.set_plan(id_, plan); }
   void clear_plan() override { cluster_.clear_plan(id_); }
   [[nodiscard]] PlanState plan_state() const override { return cluster_.gate_stats(id_).state; }
+  [[nodiscard]] Nanos adrift_since() const override { return cluster_.gate_stats(id_).adrift_since; }
   [[nodiscard]] JobResult result() const override { return cluster_.result(id_); }
 
  private:
@@ -711,7 +712,7 @@ Run run_at_flow_level(const Experiment& experiment, const RunPlan& plan, const s
     told += 0.01;
   });
   if (plan.between) plan.between(running, Nanos(0), Nanos(0));
-  while (!cluster.run(plan.between ? cluster.now() + kSlice : Nanos::never(), [&] { return unfinished == 0; }))
+  while (!cluster.run(plan.between ? cluster.now() + plan.slice : Nanos::never(), [&] { return unfinished == 0; }))
     if (plan.between) plan.between(running, Nanos(0), cluster.now());
 
   Run run;

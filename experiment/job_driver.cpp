@@ -455,6 +455,11 @@ void JobDriver::clear_plan() {
   for (const auto& sender : senders_) sender->clear_plan();
 }
 PlanState JobDriver::plan_state() const { return senders_.front()->gate().state; }
+Nanos JobDriver::adrift_since() const {
+  Nanos since = Nanos::never();
+  for (const auto& sender : senders_) since = std::min(since, sender->gate().adrift_since);
+  return since;
+}
 bool JobDriver::done() const { return iterations_->done(); }
 std::size_t JobDriver::recorded() const { return iterations_->recorded(); }
 std::uint64_t JobDriver::marked_packets() const {

@@ -91,6 +91,7 @@ class JobDriver final : public DrivenJob {
   PlanState set_plan(const PhasePlan& plan) override;
   void clear_plan() override;
   [[nodiscard]] PlanState plan_state() const override;
+  [[nodiscard]] Nanos adrift_since() const override;
   [[nodiscard]] bool done() const override;
   [[nodiscard]] std::size_t recorded() const override;
   /// Data packets that arrived with a mark of congestion (ECN CE), as the receivers have told.

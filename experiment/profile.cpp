@@ -6,6 +6,7 @@
 #include <numeric>
 #include <span>
 
+#include "mltcp/experiment/rank_driver.h"
 #include "mltcp/experiment/results.h"
 #include "mltcp/experiment/schedule.h"
 #include "mltcp/experiment/single_run.h"
@@ -81,7 +82,7 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
 
   Profile profile;
   profile.compute = job.compute_per_iteration();
-  profile.first_send = job.compute_before_sending();
+  profile.first_send = time_to_first_send(job);
   struct Metered {
     std::vector<Bytes> bytes;  // by bin, from the epoch on
     Nanos bin;                 // meters widen theirs on their own, when they are full

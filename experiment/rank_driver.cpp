@@ -102,6 +102,33 @@ JobResult merge_ranks(const workload::Job& job, std::span<const RankResult> rank
   return result;
 }
 
+std::optional<Nanos> time_to_first_send(const RankProgram& program) {
+  // When each operation is done, as far as that doesn't depend on others.
+  std::vector<Nanos> done(program.operations.size(), Nanos::never());
+  Nanos computed;
+  Nanos first = Nanos::never();
+  for (std::size_t i = 0; i < program.operations.size(); ++i) {
+    const Operation& operation = program.operations[i];
+    Nanos ready;
+    for (std::uint32_t wait = 0; wait < operation.waits; ++wait)
+      ready = std::max(ready, done[program.waits[operation.first_wait + wait]]);
+    if (ready.is_never()) continue;
+    if (operation.kind == Operation::Kind::compute)
+      done[i] = computed = std::max(computed, ready) + operation.compute;
+    else if (operation.kind == Operation::Kind::send)
+      first = std::min(first, ready);
+  }
+  return first.is_never() ? std::nullopt : std::optional(first);
+}
+
+Nanos time_to_first_send(const workload::Job& job) {
+  if (!job.pattern) return job.compute_before_sending();
+  Nanos first = Nanos::never();
+  for (std::uint32_t rank = 0; rank < workload::ranks_of(job); ++rank)
+    if (const auto own = time_to_first_send(workload::rank_program(job, rank))) first = std::min(first, *own);
+  return first.is_never() ? Nanos() : first;
+}
+
 // ---- Set-up ---------------------------------------------------------------------------------------------------------
 
 std::shared_ptr<const Payload> RankDriver::make_payload(const Settings& settings) {
@@ -126,6 +153,7 @@ RankDriver::RankDriver(PacketIo& io, const Settings& settings, std::uint32_t ran
       program_(rank_program(settings.job, rank)),
       load_(program_.load()),
       job_(job_of(settings.job, rank)),
+      lead_(time_to_first_send(program_)),
       own_rates_(std::any_of(program_.operations.begin(), program_.operations.end(),
                              [](const Operation& operation) { return !operation.rate.is_zero(); })),
       collective_(settings.job.pattern && workload::bus_factor(*settings.job.pattern) > 0),
@@ -673,10 +701,18 @@ std::size_t RankJob::recorded() const {
   return least;
 }
 
+PlanState RankDriver::set_plan(const PhasePlan& plan, Nanos now, std::optional<Nanos> job_lead) {
+  if (!lead_) return PlanState::active;
+  PhasePlan own = plan;
+  if (settings_.job.pattern) own.slot += *lead_ - (job_lead ? *job_lead : time_to_first_send(settings_.job));
+  return shard_.set_plan(job_id_, own, now);
+}
+
 PlanState RankJob::set_plan(const PhasePlan& plan) {
   PlanState state = PlanState::none;
+  if (!lead_) lead_ = time_to_first_send(settings_.job);
   for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-    state = ranks_[rank]->set_plan(plan, testbed_.now());
+    state = ranks_[rank]->set_plan(plan, testbed_.now(), lead_);
     testbed_.wake(end(rank));
   }
   return state;
@@ -689,7 +725,22 @@ void RankJob::clear_plan() {
   }
 }
 
-PlanState RankJob::plan_state() const { return ranks_.front()->gate().state; }
+PlanState RankJob::plan_state() const {
+  PlanState state = PlanState::none;
+  for (const auto& rank : ranks_) {
+    if (!rank->begins()) continue;
+    const PlanState own = rank->gate().state;
+    if (own == PlanState::misfit) return own;
+    if (state == PlanState::none) state = own;
+  }
+  return state;
+}
+
+Nanos RankJob::adrift_since() const {
+  Nanos since = Nanos::never();
+  for (const auto& rank : ranks_) since = std::min(since, rank->gate().adrift_since);
+  return since;
+}
 
 JobResult RankJob::result() const {
   std::vector<RankResult> results;

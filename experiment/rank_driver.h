@@ -56,6 +56,12 @@ struct RankResult {
 /// slowest one. Times are counted from `epoch`. Only what all ranks have recorded counts. At least one rank, in order.
 JobResult merge_ranks(const workload::Job& job, std::span<const RankResult> ranks, Nanos epoch);
 
+/// How long the rank computes before its first bytes; none if they wait for what others send. Ranks of the first kind
+/// begin an iteration's communication, and are held to slots; the others follow from them.
+std::optional<Nanos> time_to_first_send(const workload::RankProgram& program);
+/// The least of a job's ranks, or of its phases.
+Nanos time_to_first_send(const workload::Job& job);
+
 /// A connection to another rank has ended before its job did.
 struct ConnectionLost : RunError {
   ConnectionLost(const std::string& what, std::uint32_t its_job, std::uint32_t its_peer, bool nothing_came)
@@ -101,8 +107,12 @@ class RankDriver final : public Pollable {
   /// Connections that were accepted, and ended or were dropped before they proved to be a rank's.
   [[nodiscard]] std::uint64_t strangers() const { return strangers_; }
 
-  /// See Shard::set_plan(); like the next, it wants to be polled then.
-  PlanState set_plan(const PhasePlan& plan, Nanos now) { return shard_.set_plan(job_id_, plan, now); }
+  /// It sends before it has received anything: it takes slots.
+  [[nodiscard]] bool begins() const { return lead_.has_value(); }
+  /// See Shard::set_plan(); like the next, it wants to be polled then. `plan` is of the job's first bytes, and this
+  /// rank's slots as much later as it computes longer before its own. Nothing but PlanState::active for a rank that
+  /// doesn't begin. `job_lead` is time_to_first_send() of the job, which is found out unless it is given.
+  PlanState set_plan(const PhasePlan& plan, Nanos now, std::optional<Nanos> job_lead = std::nullopt);
   void clear_plan(Nanos now) { shard_.clear_plan(job_id_, now); }
   [[nodiscard]] GateStats gate() const { return shard_.gate_stats(job_id_); }
 
@@ -188,9 +198,10 @@ class RankDriver final : public Pollable {
   const std::uint32_t rank_;
   const workload::RankProgram program_;
   const workload::RankProgram::Load load_;
-  const workload::Job job_;  ///< what its compute times are drawn for
-  const bool own_rates_;     ///< some sends have a rate of their own
-  const bool collective_;    ///< all that it sends is one collective's, after all that it computes
+  const workload::Job job_;          ///< what its compute times are drawn for
+  const std::optional<Nanos> lead_;  ///< time_to_first_send()
+  const bool own_rates_;             ///< some sends have a rate of their own
+  const bool collective_;            ///< all that it sends is one collective's, after all that it computes
   ComputeTimes compute_times_;
   std::shared_ptr<const Payload> payload_;
   Shard shard_;
@@ -256,6 +267,7 @@ class RankJob final : public DrivenJob {
   PlanState set_plan(const PhasePlan& plan) override;
   void clear_plan() override;
   [[nodiscard]] PlanState plan_state() const override;
+  [[nodiscard]] Nanos adrift_since() const override;
   [[nodiscard]] JobResult result() const override;
   [[nodiscard]] const RankDriver& rank(std::uint32_t rank) const { return *ranks_[rank]; }
 
@@ -265,6 +277,7 @@ class RankJob final : public DrivenJob {
   Testbed& testbed_;
   const RankDriver::Settings settings_;
   std::vector<std::unique_ptr<RankDriver>> ranks_;
+  std::optional<Nanos> lead_;  ///< time_to_first_send() of the job, once it is wanted
   Nanos epoch_;
 };
 

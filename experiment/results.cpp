@@ -279,15 +279,18 @@ OrderedJson to_json(const ScheduleSummary& schedule) {
                      {"offset_ns", slot.offset.count},
                      {"time_shift_ns", slot.time_shift.count},
                      {"stretch", slot.stretch}});
-  return {{"links", schedule.links},
-          {"score", schedule.score},
-          {"upper_bound", schedule.upper_bound},
-          {"optimal", schedule.optimal},
-          {"stretch", schedule.stretch},
-          {"replanned", schedule.replanned},
-          {"unplanned_jobs", schedule.unplanned},
-          {"slots", std::move(slots)},
-          {"without_slots", schedule.without_slots}};
+  OrderedJson json{{"links", schedule.links},
+                   {"score", schedule.score},
+                   {"upper_bound", schedule.upper_bound},
+                   {"optimal", schedule.optimal},
+                   {"stretch", schedule.stretch},
+                   {"replanned", schedule.replanned},
+                   {"repaired", schedule.repaired},
+                   {"unplanned_jobs", schedule.unplanned},
+                   {"slots", std::move(slots)},
+                   {"without_slots", schedule.without_slots},
+                   {"reasons", schedule.reasons}};
+  return json;
 }
 
 OrderedJson to_json(const HostLosses& losses) {
@@ -601,7 +604,10 @@ Run run_from(const Object& json) {
                                    schedule.whole("replanned"),
                                    schedule.whole("unplanned_jobs"),
                                    {},
+                                   {},
                                    {}};
+    if (schedule.has("repaired")) run.schedule->repaired = schedule.whole("repaired");
+    if (schedule.has("reasons")) run.schedule->reasons = schedule.texts("reasons");
     if (schedule.has("slots"))
       for (const Object& slot : schedule.objects("slots"))
         run.schedule->slots.push_back({slot.text("job"), slot.nanos("period_ns"), slot.nanos("offset_ns"),

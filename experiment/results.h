@@ -163,6 +163,8 @@ struct ScheduleSummary {
   std::vector<Slot> slots;      ///< in the end, in the order of the jobs that have some; absent from older files
   /// The jobs that aren't unaware and have none in the end: they meet no other, none suit them, or they lost them.
   std::vector<std::string> without_slots;
+  std::vector<std::string> reasons;  ///< by place in without_slots: why; absent from older files
+  std::uint64_t repaired = 0;        ///< times that slots were moved for a job that had missed its own
 };
 
 struct Run {

@@ -17,6 +17,7 @@
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/plan.h"
 #include "mltcp/experiment/plan_file.h"
+#include "mltcp/experiment/plan_keeper.h"
 #include "mltcp/experiment/profile.h"
 #include "mltcp/experiment/single_run.h"
 
@@ -125,93 +126,6 @@ class PlanFollower {
   PlanWatcher watcher_;
 };
 
-/// The scheduler beside a run: hands out slots, and plans again when a job has fallen out of them.
-class Scheduling {
- public:
-  /// `least_score`: see plan_jobs().
-  Scheduling(const ScheduleSettings& settings, std::vector<workload::Job> jobs, std::vector<Profile> profiles,
-             double least_score)
-      : settings_(settings), jobs_(std::move(jobs)), profiles_(std::move(profiles)), least_score_(least_score) {
-    schedule_ = plan_jobs(settings_, jobs_, profiles_, least_score_);
-    for (std::size_t i = 0; i < jobs_.size(); ++i) jobs_[i].start += schedule_.delays[i];
-  }
-
-  [[nodiscard]] const Schedule& schedule() const { return schedule_; }
-  [[nodiscard]] const std::vector<workload::Job>& jobs() const { return jobs_; }
-  /// What became of it: slots as they are now.
-  [[nodiscard]] ScheduleSummary summary() const {
-    ScheduleSummary summary = schedule_.summary;
-    for (std::size_t i = 0; i < jobs_.size(); ++i) {
-      if (const auto& slot = schedule_.slots[i])
-        summary.slots.push_back({jobs_[i].name, slot->period, Nanos(slot->slot.count % slot->period.count),
-                                 schedule_.delays[i], slot->period.seconds() / profiles_[i].period.seconds() - 1});
-      else if (!jobs_[i].unaware)
-        summary.without_slots.push_back(jobs_[i].name);
-    }
-    return summary;
-  }
-
-  /// Slots that one of the jobs has fallen out of keep nobody apart: those that were planned with it lose theirs too,
-  /// unless new ones can be found.
-  void follow(std::span<RunningJob* const> drivers, Nanos epoch) {
-    for (std::size_t i = 0; i < drivers.size(); ++i) {
-      if (!schedule_.slots[i] || drivers[i]->plan_state() != PlanState::misfit) continue;
-      const std::size_t group = schedule_.groups[i];
-      if (settings_.replan && measure_again(i, *drivers[i])) {
-        const Schedule next = plan_jobs(settings_, as_they_run(drivers), profiles_, least_score_);
-        for (std::size_t j = 0; j < drivers.size(); ++j)
-          if (schedule_.groups[j] == group) schedule_.slots[j] = next.slots[j];
-        ++schedule_.summary.replanned;
-        schedule_.summary.stretch = std::max(schedule_.summary.stretch, next.summary.stretch);
-      } else {
-        for (std::size_t j = 0; j < drivers.size(); ++j)
-          if (schedule_.groups[j] == group) schedule_.slots[j].reset();
-      }
-      for (std::size_t j = 0; j < drivers.size(); ++j) {
-        if (schedule_.groups[j] != group) continue;
-        if (!schedule_.slots[j]) {
-          if (drivers[j]->plan_state() == PlanState::active) drivers[j]->clear_plan();
-          continue;
-        }
-        PhasePlan slots = *schedule_.slots[j];
-        slots.slot += epoch;
-        drivers[j]->set_plan(slots);
-      }
-    }
-  }
-
- private:
-  /// False if the job computes what it did when it was measured: then other slots wouldn't suit it better.
-  bool measure_again(std::size_t number, const RunningJob& driver) {
-    constexpr std::size_t latest = 3;
-    constexpr double least_change = 0.001;
-    std::vector<Nanos> computed = driver.result().iteration_compute;
-    if (computed.size() < latest) return false;
-    const auto last = computed.end() - latest;
-    std::sort(last, computed.end());
-    const Nanos compute = last[latest / 2];
-    Profile& profile = profiles_[number];
-    if (std::abs((compute - profile.compute).seconds()) < least_change * profile.period.seconds()) return false;
-    profile = with_compute(profile, compute);
-    return true;
-  }
-  /// The jobs, each to start when its next iteration would begin by itself.
-  [[nodiscard]] std::vector<workload::Job> as_they_run(std::span<RunningJob* const> drivers) const {
-    std::vector<workload::Job> jobs = jobs_;
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      const JobResult result = drivers[i]->result();
-      if (!result.starts.empty()) jobs[i].start = result.starts.back() + result.iterations.back() + profiles_[i].period;
-    }
-    return jobs;
-  }
-
-  const ScheduleSettings& settings_;
-  std::vector<workload::Job> jobs_;  ///< with the starts that put them on their slots
-  std::vector<Profile> profiles_;    ///< as measured last
-  double least_score_;
-  Schedule schedule_;
-};
-
 }  // namespace
 
 void check(const Experiment& experiment, const Datapath& datapath, const RunOptions& options) {
@@ -272,26 +186,31 @@ Results run_experiment(const Experiment& experiment, Datapath& datapath, const P
     plan.policy = policy;
     plan.jobs = with_drawn_starts(experiment);
     plan.iterations = experiment.iterations;
-    std::optional<Scheduling> scheduling;
+    std::optional<PlanKeeper> keeper;
     std::optional<PlanFollower> follower;
     if (schedules(policy) && options.plan_file.empty()) {
-      scheduling.emplace(experiment.schedule, plan.jobs, profiles, policy == "schedule" ? 0 : kLeastScoreWithMltcp);
-      plan.slots = scheduling->schedule().slots;
-      plan.jobs = scheduling->jobs();
+      PlanOptions planning;
+      if (policy == "mltcp+schedule") planning.sharing = experiment.mltcp.function;
+      // Hosts tell what becomes of plans too seldom for repairs.
+      planning.repaired = datapath.datapath() != "hosts";
+      keeper.emplace(experiment.schedule, plan.jobs, profiles, std::move(planning));
+      plan.slots = keeper->schedule().slots;
+      plan.jobs = keeper->jobs();
+      plan.slice = keeper->slice();
     } else if (schedules(policy)) {
       follower.emplace(options, datapath.real_time(), without_slots);
     }
     plan.between = [&](std::span<RunningJob* const> drivers, Nanos epoch, Nanos now) {
       if (options.between_slices) options.between_slices(policy, now - epoch);
       if (follower) (*follower)(drivers, plan.jobs, epoch, now);
-      if (scheduling) scheduling->follow(drivers, epoch);
+      if (keeper) keeper->follow(drivers, epoch, now);
     };
     Run run = datapath.run(experiment, plan, tick);
     for (std::size_t i = 0; i < run.jobs.size(); ++i) {
       run.jobs[i].isolated = profiles[i].period;
-      if (scheduling) run.jobs[i].time_shift = scheduling->schedule().delays[i];
+      if (keeper) run.jobs[i].time_shift = keeper->schedule().delays[i];
     }
-    if (scheduling) run.schedule = scheduling->summary();
+    if (keeper) run.schedule = keeper->summary();
     summarize(run, rule);
     results.runs.push_back(std::move(run));
     finished += each;

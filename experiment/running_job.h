@@ -17,6 +17,8 @@ class RunningJob {
   virtual PlanState set_plan(const PhasePlan& plan) = 0;
   virtual void clear_plan() = 0;
   [[nodiscard]] virtual PlanState plan_state() const = 0;
+  /// GateStats::adrift_since of the worker that has waited longest; never() also where that isn't known.
+  [[nodiscard]] virtual Nanos adrift_since() const { return Nanos::never(); }
   /// Name, times relative to the run's time 0, bytes; no statistics yet.
   [[nodiscard]] virtual JobResult result() const = 0;
 };

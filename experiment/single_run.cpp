@@ -220,7 +220,7 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
   Nanos first_start = Nanos::never();
   for (const workload::Job& job : plan.jobs) first_start = std::min(first_start, job.start);
   const Nanos pause_limit = patience_with(experiment, settings);
-  while (!testbed->run(testbed->now() + kSlice, all_done)) {
+  while (!testbed->run(testbed->now() + plan.slice, all_done)) {
     std::size_t now_recorded = 0;
     for (const auto& driver : drivers) now_recorded += driver->recorded();
     if (now_recorded != recorded) last_progress = testbed->now();

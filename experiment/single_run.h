@@ -20,6 +20,9 @@ namespace mltcp::experiment {
 /// The network that `experiment` runs on: its bottleneck and one pair of hosts a job.
 fabric::DumbbellConfig network_of(const Experiment& experiment);
 
+/// How often RunPlan::between is called, unless something else is said.
+inline constexpr Nanos kSlice{50'000'000};
+
 struct RunPlan {
   std::string policy;
   std::vector<workload::Job> jobs;
@@ -28,8 +31,10 @@ struct RunPlan {
   /// The plan of each job, its times counted from the experiment's time 0; empty: no job has one.
   std::vector<std::optional<PhasePlan>> slots;
   Nanos usage_bin;  ///< of the links' meters at first; 0: as the testbed likes it
-  /// Called before the jobs start and then every 50 ms, while time stands still: in the order of `jobs`.
+  /// Called before the jobs start and then every `slice`, while time stands still: in the order of `jobs`. Datapath
+  /// hosts takes kSlice.
   std::function<void(std::span<RunningJob* const> running, Nanos epoch, Nanos now)> between;
+  Nanos slice = kSlice;
   /// Called in the end, for what the links' meters say; those of links that nobody has used may be missing.
   std::function<void(std::span<const Testbed::LinkView> links, Nanos epoch)> finished;
 
@@ -49,9 +54,6 @@ std::vector<JobDriver::Settings> driver_settings(const Experiment& experiment, c
 Nanos patience_with(const Experiment& experiment, std::span<const JobDriver::Settings> settings);
 /// What to say when it is.
 std::string lost_patience(const RunPlan& plan, Nanos patience);
-
-/// How often RunPlan::between is called.
-inline constexpr Nanos kSlice{50'000'000};
 
 /// Drives the jobs over packets. `tick` is told the share of the iterations that are done. Without statistics. Throws
 /// as run_experiment() does.

@@ -21,20 +21,15 @@ constexpr int halvings = 12;
 constexpr double iterations_of_an_overlap = 4;
 constexpr double jobs_of_an_overlap = 2;
 
-/// 0 to below the period.
-Nanos modulo(Nanos time, Nanos period) {
-  const std::int64_t rest = time.count % period.count;
-  return Nanos(rest < 0 ? rest + period.count : rest);
-}
-
 }  // namespace
 
-Timetable::Timetable(const Problem& problem, const Slots& slots) : perimeter_(slots.perimeter) {
+Timetable::Timetable(const Problem& problem, const Slots& slots, std::span<const Nanos> held)
+    : perimeter_(slots.perimeter) {
   check(problem);
   Nanos shortest = Nanos::never();
   for (const Nanos period : slots.periods) {
     shortest = std::min(shortest, period);
-    jobs_.push_back({period, Nanos::never(), Nanos(), {}});
+    jobs_.push_back({period, Nanos(), Nanos::never(), Nanos(), {}});
   }
   least_ = ragged * shortest.seconds();
   for (const Problem::Link& link : problem.links) {
@@ -70,8 +65,10 @@ Timetable::Timetable(const Problem& problem, const Slots& slots) : perimeter_(sl
       job.links.push_back(static_cast<std::uint32_t>(links_.size() - 1));
     }
   }
-  for (Job& job : jobs_)
-    if (job.links.empty()) job.first = job.last = Nanos();
+  for (std::size_t i = 0; i < jobs_.size(); ++i) {
+    if (jobs_[i].links.empty()) jobs_[i].first = jobs_[i].last = Nanos();
+    jobs_[i].held = held.empty() ? jobs_[i].first : held[i];
+  }
 }
 
 double Timetable::beyond(std::span<const Nanos> shifts, const std::vector<bool>& in, std::uint32_t job, Nanos from,
@@ -145,7 +142,7 @@ Nanos Timetable::room_behind(std::span<const Nanos> shifts, std::uint32_t job, N
 
 Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nanos now) const {
   const Nanos period = jobs_[late].period;
-  const Nanos missed = modulo(now - shifts[late] - jobs_[late].first, period);
+  const Nanos missed = modulo(now - shifts[late] - jobs_[late].held, period);
   Repair best;
   best.delays.resize(jobs_.size());
   best.wait = best.delay = best.cost = period - missed;
@@ -155,8 +152,8 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
   Nanos until = now;
   for (std::uint32_t job = 0; job < jobs_.size(); ++job) {
     if (job == late || jobs_[job].links.empty()) continue;
-    const Nanos begin = now - modulo(now - shifts[job] - jobs_[job].first, jobs_[job].period);
-    const Nanos end = begin + (jobs_[job].last - jobs_[job].first);
+    const Nanos begin = now - modulo(now - shifts[job] - jobs_[job].held, jobs_[job].period);
+    const Nanos end = begin + (jobs_[job].last - jobs_[job].held);
     if (end <= now) continue;
     sending[job] = true;
     until = std::max(until, end);
@@ -186,7 +183,7 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
     std::iota(order.begin(), order.end(), 0U);
     std::erase(order, late);
     const auto next = [&](std::uint32_t job) {
-      return modulo(shifts[job] + jobs_[job].first - now - wait, jobs_[job].period);
+      return modulo(shifts[job] + jobs_[job].held - now - wait, jobs_[job].period);
     };
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return next(a) < next(b); });
     std::vector<bool> placed(jobs_.size());

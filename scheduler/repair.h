@@ -37,15 +37,20 @@ struct Repair {
 /// The slots of a problem's jobs as a timetable that may be changed.
 class Timetable {
  public:
-  /// `problem` may be forgotten afterwards. Throws InputError as check() does.
-  Timetable(const Problem& problem, const Slots& slots);
+  /// `held`: by job, how long after the begin of an iteration it waits for its slot; none: until its first burst on a
+  /// link that several use. What it sends between the two counts for nobody. `problem` may be forgotten afterwards.
+  /// Throws InputError as check() does.
+  Timetable(const Problem& problem, const Slots& slots, std::span<const Nanos> held = {});
+
+  /// How long after the begin of an iteration the job waits for its slot.
+  [[nodiscard]] Nanos held(std::uint32_t job) const { return jobs_[job].held; }
 
   /// How late the job may be, `most` at most, without asking for more than the links have with the others on their
   /// shifts.
   [[nodiscard]] Nanos room_behind(std::span<const Nanos> shifts, std::uint32_t job, Nanos most) const;
 
-  /// `job` could begin to send `now`, and has missed its slot: iterations begin at shifts[j] + k * period, and a job
-  /// sends first where its first burst is.
+  /// `job` could begin to send `now`, and has missed its slot: iterations begin at shifts[j] + k * period, and a job's
+  /// slots are held(j) later.
   [[nodiscard]] Repair repair(std::span<const Nanos> shifts, std::uint32_t job, Nanos now) const;
 
  private:
@@ -60,8 +65,9 @@ class Timetable {
   };
   struct Job {
     Nanos period;  ///< of its slots
-    Nanos first;   ///< of its bursts, from the begin of an iteration
-    Nanos last;    ///< end
+    Nanos held;    ///< from the begin of an iteration
+    Nanos first;   ///< of its bursts, like the next
+    Nanos last;    ///< end of them
     std::vector<std::uint32_t> links;
   };
   /// Seconds that the jobs that are `in` need more than there are to send, on the link of `job` where that is most.

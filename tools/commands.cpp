@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <sstream>
 
@@ -68,6 +69,14 @@ std::string summary(const experiment::Results& results) {
   return table.text();
 }
 
+/// "\"a\", \"b\", and 3 more".
+std::string names_of(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) text += (i > 0 ? ", " : "") + in_quotes(names[i]);
+  return names.size() > most ? fmt::format("{} and {} more", text, names.size() - most) : text;
+}
+
 /// What the scheduler planned and the gates did; nothing for a run without a schedule.
 std::string slots_text(const experiment::Run& run, const std::string& file) {
   std::string text;
@@ -83,11 +92,19 @@ std::string slots_text(const experiment::Run& run, const std::string& file) {
     if (schedule.replanned > 0)
       fmt::format_to(lines, "{}: planned again {} time{}, as jobs no longer fitted their slots\n", run.policy,
                      schedule.replanned, schedule.replanned == 1 ? "" : "s");
+    if (schedule.repaired > 0)
+      fmt::format_to(lines, "{}: slots were moved {} time{} for jobs that had missed theirs\n", run.policy,
+                     schedule.repaired, schedule.repaired == 1 ? "" : "s");
+    // Jobs of one group have one reason.
+    std::map<std::string, std::vector<std::string>> without;
+    for (std::size_t i = 0; i < std::min(schedule.reasons.size(), schedule.without_slots.size()); ++i)
+      without[schedule.reasons[i]].push_back(schedule.without_slots[i]);
+    for (const auto& [reason, names] : without)
+      fmt::format_to(lines, "{}: {} {} no slots: {}\n", run.policy, names_of(names), names.size() == 1 ? "has" : "have",
+                     one_line(reason));
     if (schedule.unplanned > 0)
-      fmt::format_to(lines,
-                     "{}: {} job{} without slots, as none suit; mltcp schedule {} --measure says what would make them "
-                     "fit\n",
-                     run.policy, schedule.unplanned, schedule.unplanned == 1 ? "" : "s", one_line(file));
+      fmt::format_to(lines, "{}: mltcp schedule {} --measure says what would make them fit\n", run.policy,
+                     one_line(file));
   }
   for (const experiment::JobResult& job : run.jobs) {
     if (job.gate_waited.count == 0 && job.gate_corrections == 0 && job.plan_dropped.empty()) continue;

@@ -80,11 +80,12 @@ std::string objection_to(const ScheduleResult& schedule) {
   const std::string help = experiment::help_of(schedule);
   const std::string cure = help.empty() ? "move or leave out a job" : "write it with " + help;
   if (worst == nullptr) return fmt::format("the plan is empty, as no slots suit jobs that share a link; {}", cure);
-  if (worst->solution.score >= experiment::kLeastScoreWithMltcp) return {};
+  constexpr double nearly_fit = 0.99;  // the rest is what measured bursts leave at their edges
+  if (worst->solution.score >= nearly_fit) return {};
   return fmt::format(
-      "the plan has slots for jobs that don't fit: link {} scores {}, and below {} slots can't be kept and mostly cost "
-      "more than they bring; {}",
-      in_quotes(worst->name), experiment::score_text(worst->solution.score), experiment::kLeastScoreWithMltcp, cure);
+      "the plan has slots for jobs that don't fit: link {} scores {}, and slots that meet mostly cost more than they "
+      "bring; {}",
+      in_quotes(worst->name), experiment::score_text(worst->solution.score), cure);
 }
 
 void print(const ScheduleResult& schedule, std::FILE* out) {

@@ -77,13 +77,22 @@ PlanState PhaseGate::set(const PhasePlan& plan, Nanos now) {
     drop(now > plan.valid_until ? PlanState::stale : PlanState::invalid, now);
     return stats_.state;
   }
+  PhasePlan same_slots = plan_;
+  same_slots.slot = plan.slot;
+  const bool moved = stats_.state == PlanState::active && same_slots == plan;
+  if (pending_ && decided_) history_ = history_before_;
   end_wait(now);
   plan_ = plan;
   tolerance_ = share_of(plan.period, plan.tolerance);
   step_ = std::max(share_of(plan.period, plan.gradual_step), Nanos(1));
   stats_.state = PlanState::active;
-  history_ = {};
-  history_.joining = true;
+  if (!moved) {
+    history_ = {};
+    history_.joining = true;
+  } else if (history_.aligned) {
+    const Nanos phase = phase_of(history_.next_slot, plan_);
+    if (phase.count > 0) history_.next_slot = later(history_.next_slot, plan_.period - phase);
+  }
   return stats_.state;
 }
 
@@ -108,6 +117,7 @@ void PhaseGate::undo_counts() {
 void PhaseGate::end_wait(Nanos now) {
   if (pending_ && decided_) stats_.waited += now - asked_;
   decided_ = false;
+  stats_.adrift_since = Nanos::never();
 }
 
 Nanos PhaseGate::opens_at(Nanos now) {
@@ -123,6 +133,7 @@ void PhaseGate::skip() {
   undo_counts();
   if (decided_) history_ = history_before_;
   stats_.waited = waited_before_;
+  stats_.adrift_since = Nanos::never();
   ++stats_.skipped;
 }
 
@@ -156,6 +167,7 @@ void PhaseGate::decide(Nanos now) {
     history_.correction_waited += opens_ - now;
     history_.aligned = false;
     if (opens_ - now < to_next) return;
+    if (!gradual) stats_.adrift_since = now;
   }
   take_slot(early ? history_.next_slot : late ? now - phase : later(now, to_next));
 }

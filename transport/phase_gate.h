@@ -79,6 +79,9 @@ struct GateStats {
   std::uint64_t plans_dropped = 0;  ///< as stale, invalid or a misfit
   std::uint64_t skipped = 0;        ///< iterations that were skipped while they were held; they count nowhere else
   Nanos waited;                     ///< in all, also of those that were early
+  /// When the iteration asked that is held at once, for a slot that is not the one it was early for: whoever made the
+  /// plan may know a better one. never() when none is.
+  Nanos adrift_since = Nanos::never();
 };
 
 class PhaseGate {
@@ -88,7 +91,8 @@ class PhaseGate {
   static constexpr std::uint32_t kMisfit = 3;
 
   /// Takes the place of the plan before. An iteration that is being held is looked at again. Plans that are stale or
-  /// out of range leave the gate without one.
+  /// out of range leave the gate without one. If the slots are other ones and all else is as it was, the slots have been
+  /// moved: a job that has been on one takes the first of the new ones from its next on, and its drifts are remembered.
   PlanState set(const PhasePlan& plan, Nanos now);
   /// Without a plan the gate is open.
   void clear(PlanState why, Nanos now);

@@ -59,11 +59,6 @@ Slots slots_with(std::span<const Nanos> periods, std::span<const Nanos> slot_per
   return slots;
 }
 
-Nanos modulo(Nanos time, Nanos period) {
-  const std::int64_t rest = time.count % period.count;
-  return Nanos(rest < 0 ? rest + period.count : rest);
-}
-
 RoutedJob::RoutedJob(ClusterJob given, const Topology& topology, std::uint64_t routing_seed) : job(std::move(given)) {
   try {
     route(topology, routing_seed);

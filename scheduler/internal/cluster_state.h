@@ -74,7 +74,4 @@ Slots slots_with(std::span<const Nanos> periods, std::span<const Nanos> slot_per
 /// A whole number as the text of a key.
 void append_to_key(std::string& key, std::int64_t number);
 
-/// `time` moved by whole periods into [0, period).
-Nanos modulo(Nanos time, Nanos period);
-
 }  // namespace mltcp::scheduler

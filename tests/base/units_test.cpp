@@ -26,6 +26,14 @@ std::string refusal(Parse parse, std::string_view text) {
   return std::string("no error for ").append(text);
 }
 
+TEST(Units, modulo__is_never_negative) {
+  EXPECT_EQ(modulo(Nanos(7), Nanos(5)), Nanos(2));
+  EXPECT_EQ(modulo(Nanos(5), Nanos(5)), Nanos(0));
+  EXPECT_EQ(modulo(Nanos(-1), Nanos(5)), Nanos(4));
+  EXPECT_EQ(modulo(Nanos(-5), Nanos(5)), Nanos(0));
+  EXPECT_EQ(modulo(Nanos(0), Nanos(5)), Nanos(0));
+}
+
 TEST(Units, parse_duration__every_unit) {
   EXPECT_EQ(parse_duration("7 ns").count, 7);
   EXPECT_EQ(parse_duration("7 us").count, 7'000);

@@ -152,6 +152,110 @@ TEST(Patterns, parse__refuses_contradictions) {
          "e.toml:12: job[1].buckets: 3 buckets are more than the 2 layers; write at most as many");
 }
 
+// Rings whose ranks all send first: together they keep out of the other job's way, on every link.
+TEST(Patterns, schedule__shifts_all_ranks_of_a_job_together) {
+  const auto job = [](const std::string& name, const std::string& hosts, const std::string& more) {
+    return "[[job]]\nname = \"" + name + "\"\nhosts = " + hosts +
+           "\npattern = \"all-reduce\"\nsize = \"8 MB\"\ncompute = \"12 ms\"\nrate = \"9.8 Gbps\"\n" + more;
+  };
+  const Experiment experiment =
+      parse_experiment(R"(name = "rings"
+iterations = 12
+policies = ["fair", "schedule", "mltcp+schedule"]
+[topology]
+kind = "leaf-spine"
+leaves = 3
+spines = 1
+hosts_per_leaf = 2
+host_rate = "10 Gbps"
+uplink_rate = "10 Gbps"
+delay = "1 us"
+buffer = "150 kB"
+mtu = 9000
+)" + job("a", "[0, 2, 4]", "") +
+                           job("b", "[1, 3, 5]", "start = \"1 ms\"\npause = { iteration = 6, time = \"5 ms\" }\n"),
+                       "rings.toml", FileOptions{});
+  const Results results = run_experiment(experiment, *make_sim_factory());
+  for (const JobResult& one : results.runs[0].jobs) EXPECT_GT(one.slowdown, 1.1) << "under fair sharing they meet";
+  for (std::size_t policy = 1; policy < 3; ++policy) {
+    const auto& run = results.runs[policy];
+    EXPECT_EQ(run.schedule->links, 6U);
+    EXPECT_EQ(run.schedule->slots.size(), 2U);
+    EXPECT_EQ(run.schedule->repaired, 1U) << "for the rank that paused, and those that wait for it";
+    for (const JobResult& one : run.jobs) {
+      const double isolated = one.isolated.seconds();
+      for (const std::size_t i : {0U, 1U, 2U, 3U, 4U, 5U, 9U, 10U, 11U})
+        EXPECT_LT(one.iterations[i].seconds(), 1.01 * isolated) << run.policy << one.name << i;
+    }
+  }
+}
+
+// Its first bytes cross no link that both use: it is held before those, and late by less or more than they take.
+TEST(Patterns, schedule__lets_a_late_job_go_whatever_it_sends_first) {
+  const auto job = [](const std::string& name, const std::string& hosts, const std::string& more) {
+    return "[[job]]\nname = \"" + name + "\"\nhosts = " + hosts +
+           "\nparallel = { data = 2, pipeline = 2 }\ncompute = \"40 ms\"\ngradients = \"20 MB\"\n"
+           "activations = \"50 kB\"\nmicro_batches = 4\nrate = \"9.8 Gbps\"\n" +
+           more + "\n";
+  };
+  for (const char* pause : {"12 ms", "30 ms", "45 ms", "55 ms"}) {
+    const Experiment experiment = parse_experiment(R"(name = "pipes"
+iterations = 20
+policies = ["schedule"]
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 1
+hosts_per_leaf = 4
+host_rate = "10 Gbps"
+uplink_rate = "10 Gbps"
+delay = "1 us"
+buffer = "150 kB"
+mtu = 9000
+)" + job("a", "[0, 1, 4, 5]", "pause = { iteration = 10, time = \"" + std::string(pause) + "\" }") +
+                                                       job("b", "[2, 3, 6, 7]", "start = \"3 ms\""),
+                                                   "pipes.toml", FileOptions{});
+    const auto run = run_experiment(experiment, *make_sim_factory()).runs[0];
+    EXPECT_GE(run.schedule->repaired, 1U) << pause;
+    EXPECT_LT(run.jobs[1].slowdown, 1.02) << pause << ": the other one";
+  }
+}
+
+// Activations pass while the other job reduces its gradients: no slots keep the jobs apart, and each is late again and
+// again.
+TEST(Patterns, schedule__moves_slots_of_jobs_that_meet_whatever_the_slots) {
+  const auto job = [](const std::string& name, const std::string& hosts, const std::string& start) {
+    return "[[job]]\nname = \"" + name + "\"\nhosts = " + hosts + "\nstart = \"" + start +
+           "\"\nparallel = { data = 2, pipeline = 2 }\ncompute = \"40 ms\"\ngradients = \"30 MB\"\n"
+           "activations = \"500 kB\"\nmicro_batches = 4\nrate = \"9.8 Gbps\"\n";
+  };
+  const Experiment experiment = parse_experiment(R"(name = "pipelines"
+iterations = 24
+policies = ["fair", "schedule"]
+[topology]
+kind = "leaf-spine"
+leaves = 4
+spines = 1
+hosts_per_leaf = 2
+host_rate = "10 Gbps"
+uplink_rate = "10 Gbps"
+delay = "1 us"
+buffer = "150 kB"
+mtu = 9000
+)" + job("a", "[0, 2, 4, 6]", "0 ms") + job("b", "[1, 3, 5, 7]", "3 ms"),
+                                                 "pipelines.toml", FileOptions{});
+  const Results results = run_experiment(experiment, *make_sim_factory());
+  const auto& fair = results.runs[0];
+  const auto& slots = results.runs[1];
+  EXPECT_LT(slots.schedule->score, 0.99);
+  EXPECT_EQ(slots.schedule->slots.size(), 2U);
+  EXPECT_GT(slots.schedule->repaired, 20U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(slots.jobs[i].plan_dropped, "");
+    EXPECT_LT(slots.jobs[i].slowdown, fair.jobs[i].slowdown - 0.03);
+  }
+}
+
 TEST(Patterns, parse__refuses_where_they_cannot_run) {
   const std::string ring = "hosts = [0, 1, 2]\npattern = \"all-reduce\"\nsize = \"1 MB\"\n";
   FileOptions options;
@@ -160,9 +264,8 @@ TEST(Patterns, parse__refuses_where_they_cannot_run) {
   EXPECT_EQ(refusal(ring, options),
             "e.toml:9: job[1].pattern: datapath flow has no patterns of communication; use datapath sim");
   options = {};
-  options.policy = {"mltcp+schedule"};
-  EXPECT_THAT(refusal(ring, options), StartsWith("e.toml:9: job[1].pattern: policy \"mltcp+schedule\" has one slot"));
-  EXPECT_EQ(refusal(ring + "unaware = true\n", options), "no error");
+  options.policy = {"schedule", "mltcp+schedule"};
+  EXPECT_EQ(refusal(ring, options), "no error");
   try {
     make_schedule(parse(ring), {});
     FAIL();

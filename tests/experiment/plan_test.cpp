@@ -1,6 +1,7 @@
 // From measured jobs to slots: profiles, slack, who is planned with whom, and how long jobs wait to begin.
 #include "mltcp/experiment/plan.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -58,47 +59,99 @@ scheduler::Problem on_one_link(const std::vector<std::pair<Nanos, Nanos>>& compu
 
 TEST(Plan, room__is_what_bursts_one_after_the_other_take) {
   const scheduler::SolveOptions options;
-  EXPECT_EQ(room_for(on_one_link({{60_ms, 100_ms}, {50_ms, 100_ms}}), options), 0);
+  EXPECT_EQ(room_for(on_one_link({{60_ms, 100_ms}, {50_ms, 100_ms}}), options, 0.5), 0);
   // 60 + 60 and 40 + 40 + 45 ms in 100 ms.
-  const double two = room_for(on_one_link({{40_ms, 100_ms}, {40_ms, 100_ms}}), options);
+  const double two = room_for(on_one_link({{40_ms, 100_ms}, {40_ms, 100_ms}}), options, 0.5);
   EXPECT_GE(two, 0.2);
   EXPECT_LT(two, 0.21);
-  const double three = room_for(on_one_link({{60_ms, 100_ms}, {60_ms, 100_ms}, {55_ms, 100_ms}}), options);
+  const double three = room_for(on_one_link({{60_ms, 100_ms}, {60_ms, 100_ms}, {55_ms, 100_ms}}), options, 0.5);
   EXPECT_GE(three, 0.25);
   EXPECT_LT(three, 0.26);
   // With slack, which is room too.
   scheduler::SolveOptions slack;
   slack.slack = 0.15;
-  EXPECT_NEAR(room_for(on_one_link({{40_ms, 100_ms}, {40_ms, 100_ms}}), slack), 0.05, 0.01);
+  EXPECT_NEAR(room_for(on_one_link({{40_ms, 100_ms}, {40_ms, 100_ms}}), slack, 0.5), 0.05, 0.01);
 }
 
 TEST(Plan, room__is_none_where_it_would_not_help) {
-  // Both send for 80 of 100 ms; periods that never match.
-  EXPECT_EQ(room_for(on_one_link({{20_ms, 100_ms}, {20_ms, 100_ms}}), {}), 0);
-  EXPECT_EQ(room_for(on_one_link({{20_ms, 100_ms}, {120_ms, 161'803_us}}), {}), 0);
-  // A trickle beside each burst: avoiding that it meets the other's burst would take a third of a period.
-  scheduler::Problem trickles = on_one_link({{60_ms, 100_ms}, {60_ms, 100_ms}});
-  for (scheduler::Problem::Use& use : trickles.links[0].uses)
-    use.demand.bursts.insert(use.demand.bursts.begin(), {30_ms, 60_ms, Rate(50'000'000)});
-  EXPECT_EQ(room_for(trickles, {}), 0);
+  // Both send for 80 of 100 ms: there is room from 0.6 on; periods that never match.
+  EXPECT_EQ(room_for(on_one_link({{20_ms, 100_ms}, {20_ms, 100_ms}}), {}, 0.5), 0);
+  EXPECT_GE(room_for(on_one_link({{20_ms, 100_ms}, {20_ms, 100_ms}}), {}, 0.7), 0.6);
+  EXPECT_EQ(room_for(on_one_link({{20_ms, 100_ms}, {120_ms, 161'803_us}}), {}, 0.3), 0);
+  EXPECT_EQ(room_for(on_one_link({{40_ms, 100_ms}, {40_ms, 100_ms}}), {}, 0), 0) << "none is allowed";
 }
 
 TEST(Plan, jobs__that_do_not_fit_get_longer_slots) {
   const std::vector<workload::Job> jobs{job_of("a"), job_of("b")};
-  const std::vector<Profile> profiles{profile_of(40_ms, 100_ms, {0}), profile_of(40_ms, 100_ms, {0})};
+  const std::vector<Profile> profiles{profile_of(45_ms, 100_ms, {0}), profile_of(45_ms, 100_ms, {0})};
   const Schedule longer = plan_jobs({}, jobs, profiles);
   EXPECT_EQ(longer.summary.score, 1);
-  EXPECT_GE(longer.slots[0]->period, 120_ms);
-  EXPECT_LT(longer.slots[0]->period, 121_ms);
-  ScheduleSettings given;
-  given.slack = 0.01;  // as it was asked for
-  const Schedule as_given = plan_jobs(given, jobs, profiles);
-  EXPECT_LT(as_given.summary.score, 1);
-  EXPECT_EQ(as_given.slots[0]->period, 101_ms);
-  const Schedule none = plan_jobs(given, jobs, profiles, 0.98);
-  EXPECT_FALSE(none.slots[0] || none.slots[1]);
-  EXPECT_EQ(none.summary.unplanned, 2U);
-  EXPECT_EQ(none.delays, std::vector<Nanos>(2));
+  ASSERT_TRUE(longer.slots[0] && longer.slots[1]);
+  EXPECT_GE(longer.slots[0]->period, 110_ms);
+  EXPECT_LT(longer.slots[0]->period, 111_ms);
+  EXPECT_EQ(longer.reasons, std::vector<std::string>(2));
+  // Sharing takes longer, by the forecast, so that this is worth it.
+  EXPECT_GT(longer.planned[0].sharing.mean, 1.2);
+  EXPECT_NEAR(longer.planned[0].slots.mean, 1.1, 0.01);
+}
+
+// Both policies, as what jobs do without slots is all that they differ in.
+TEST(Plan, slots__that_cost_more_than_sharing_are_not_taken_and_it_is_said_why) {
+  const std::vector<workload::Job> jobs{job_of("a"), job_of("b")};
+  const std::vector<Profile> profiles{profile_of(150_ms, 265_ms, {0}), profile_of(203_ms, 318_ms, {0})};
+  for (const auto& [mltcp, repaired] : {std::pair{false, false}, {false, true}, {true, false}}) {
+    PlanOptions options;
+    if (mltcp) options.sharing = cc::Aggressiveness(1.75, 0.25);
+    options.repaired = repaired;
+    const Schedule schedule = plan_jobs({}, jobs, profiles, options);
+    EXPECT_LT(schedule.summary.score, 1);
+    EXPECT_FALSE(schedule.slots[0] || schedule.slots[1]) << mltcp << repaired;
+    EXPECT_EQ(schedule.summary.unplanned, 2U);
+    EXPECT_EQ(schedule.delays, std::vector<Nanos>(2));
+    EXPECT_EQ(schedule.summary.stretch, 0);
+    for (const std::string& reason : schedule.reasons)
+      EXPECT_THAT(reason, testing::StartsWith("slots are not worth it: iterations would take 1."));
+    const Schedule::Group& group = schedule.planned[0];
+    const double saved = group.sharing.mean - group.slots.mean;
+    EXPECT_TRUE(saved < 0.25 * (group.sharing.mean - 1) || group.slots.tail > group.sharing.tail);
+  }
+}
+
+TEST(Plan, slots__of_one_length_are_taken_where_they_may_be_so_long) {
+  const std::vector<workload::Job> jobs{job_of("a"), job_of("b")};
+  const std::vector<Profile> profiles{profile_of(150_ms, 265_ms, {0}), profile_of(158_ms, 273_ms, {0})};
+  ScheduleSettings settings;
+  settings.max_stretch = 0.04;
+  const Schedule schedule = plan_jobs(settings, jobs, profiles);
+  ASSERT_TRUE(schedule.slots[0] && schedule.slots[1]) << schedule.reasons[0];
+  EXPECT_EQ(schedule.slots[0]->period, schedule.slots[1]->period);
+  EXPECT_NEAR(schedule.planned[0].slots.mean, 1.017, 0.003);
+}
+
+TEST(Plan, tolerance__of_slots_that_are_repaired_is_the_room_behind_them) {
+  const std::vector<workload::Job> jobs{job_of("a"), job_of("b"), job_of("c")};
+  const auto tolerances = [&](Nanos compute, bool repaired) {
+    PlanOptions options;
+    options.repaired = repaired;
+    const Schedule schedule = plan_jobs({}, jobs, std::vector<Profile>(3, profile_of(compute, 100_ms, {0})), options);
+    std::vector<double> found;
+    for (const auto& slot : schedule.slots) found.push_back(slot.value().tolerance);
+    return found;
+  };
+  for (const double tolerance : tolerances(69_ms, true)) EXPECT_NEAR(tolerance, 0.07 / 3, 0.003);
+  EXPECT_EQ(tolerances(69_ms, false), std::vector<double>(3, 0.05));
+  for (const double tolerance : tolerances(80_ms, true)) EXPECT_DOUBLE_EQ(tolerance, 0.05) << "and never more";
+  EXPECT_EQ(tolerances(67_ms, true), std::vector<double>(3, 0.01)) << "never less than a hundredth";
+}
+
+TEST(Plan, slack__of_slots_that_are_repaired_is_the_least) {
+  std::vector<workload::Job> jobs{job_of("a"), job_of("b")};
+  for (workload::Job& job : jobs) job.jitter = 2_ms;
+  const std::vector<Profile> profiles(2, profile_of(60_ms, 100_ms, {0}));
+  PlanOptions repaired;
+  repaired.repaired = true;
+  EXPECT_NEAR(plan_jobs({}, jobs, profiles, repaired).summary.stretch, 0.001, 1e-6);
+  EXPECT_NEAR(plan_jobs({}, jobs, profiles).summary.stretch, 0.0221, 1e-3);
 }
 
 // What the formula stands on: a reflected random walk, from a seed.
@@ -153,6 +206,7 @@ TEST(Plan, slots__are_for_those_that_meet) {
   const Schedule schedule = plan_jobs({}, jobs, profiles);
   EXPECT_TRUE(schedule.slots[0] && schedule.slots[1] && schedule.slots[4] && schedule.slots[5]);
   EXPECT_FALSE(schedule.slots[2] || schedule.slots[3]);
+  EXPECT_EQ(schedule.reasons[2], "it meets no other job");
   EXPECT_EQ(schedule.delays[2], 0_ms);
   EXPECT_EQ(schedule.groups[0], schedule.groups[1]);
   EXPECT_EQ(schedule.groups[4], schedule.groups[5]);
@@ -169,6 +223,7 @@ TEST(Plan, periods_that_do_not_suit__leave_the_jobs_alone) {
                                       std::vector{profile_of(60_ms, 100_ms, {0}), profile_of(60_ms, 107'300_us, {0})});
   EXPECT_FALSE(schedule.slots[0] || schedule.slots[1]);
   EXPECT_EQ(schedule.summary.unplanned, 2U);
+  EXPECT_THAT(schedule.reasons[0], testing::HasSubstr("max_stretch is 0.0%"));
   EXPECT_EQ(schedule.delays[0], 0_ms);
   EXPECT_EQ(schedule.delays[1], 0_ms);
 }

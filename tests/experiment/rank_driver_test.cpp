@@ -375,6 +375,32 @@ TEST(RankDriver, progress__counts) {
 }
 
 // The gate of every rank holds its first bytes until the job's slot.
+TEST(RankDriver, time_to_first_send__is_of_ranks_that_wait_for_nobody) {
+  Pattern ring;
+  ring.ranks = 3;
+  ring.size = 3'000'000;
+  ring.compute = 5_ms;
+  for (std::uint32_t rank = 0; rank < 3; ++rank)
+    EXPECT_EQ(time_to_first_send(workload::rank_program(ring, rank)), 5_ms);
+  EXPECT_EQ(time_to_first_send(settings_of(ring).job), 5_ms);
+
+  Pattern broadcast = ring;
+  broadcast.kind = Kind::broadcast;
+  EXPECT_EQ(time_to_first_send(workload::rank_program(broadcast, 0)), 5_ms);
+  EXPECT_EQ(time_to_first_send(workload::rank_program(broadcast, 1)), std::nullopt) << "it passes on what it gets";
+
+  Pattern pipeline;
+  pipeline.kind = Kind::training;
+  pipeline.ranks = 2;
+  pipeline.compute = 12_ms;
+  pipeline.training.pipeline = 2;
+  pipeline.training.micro_batches = 4;
+  pipeline.training.activations = 100'000;
+  EXPECT_EQ(time_to_first_send(workload::rank_program(pipeline, 0)), 1_ms) << "a forward pass of a micro-batch";
+  EXPECT_EQ(time_to_first_send(workload::rank_program(pipeline, 1)), std::nullopt);
+  EXPECT_EQ(time_to_first_send(settings_of(pipeline).job), 1_ms);
+}
+
 TEST(RankDriver, plan__holds_iterations_to_slots) {
   Pattern of = pattern(Kind::all_reduce, 4, 4'000'000);
   of.compute = 10_ms;

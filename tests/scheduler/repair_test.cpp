@@ -78,6 +78,27 @@ TEST(Repair, late_job__goes_at_once_and_the_next_ones_make_way_by_what_it_takes)
   expect_near(repair.cost, (6_ms - gap * 2) * 3, "far less than the 94 ms to the next slot");
 }
 
+// What it sends first crosses no link of the others, and slots are for that.
+TEST(Repair, job_that_is_held_before_its_burst__is_late_for_its_slot_and_not_for_the_burst) {
+  Setting setting;
+  setting.add(0_ms, 30_ms);
+  setting.add(50_ms, 30_ms);
+  const std::vector<Nanos> held{40_ms, 70_ms};  // the first one 30 ms before its burst
+  const Timetable timetable(setting.problem, setting.slots, held);
+  EXPECT_EQ(timetable.held(0), 40_ms);
+  for (const Nanos late : {10_ms, 25_ms}) {
+    const Nanos slot = setting.shifts[0] + 40_ms;
+    const Repair repair = timetable.repair(setting.shifts, 0, slot + late);
+    EXPECT_LE(repair.wait, 20_ms) << "and not nearly a period";
+    expect_near(repair.delays[0], late + repair.wait, "from its slot");
+    // Its burst comes 30 ms after it is let go.
+    const Nanos burst = slot + late + repair.wait + 30_ms;
+    const Nanos other = setting.shifts[1] + repair.delays[1] + 70_ms;
+    EXPECT_GE(modulo(other - burst, 100_ms), 30_ms - 1_us) << late.millis();
+    EXPECT_GE(modulo(burst - other, 100_ms), 30_ms - 1_us) << late.millis();
+  }
+}
+
 TEST(Repair, late_job__waits_for_a_burst_that_has_begun) {
   Setting setting;
   setting.add(0_ms, 30_ms);
@@ -88,6 +109,15 @@ TEST(Repair, late_job__waits_for_a_burst_that_has_begun) {
   EXPECT_EQ(repair.delays[0], 70_ms);
   EXPECT_EQ(repair.delays[1], 0_ms);
   EXPECT_EQ(repair.cost, 25_ms);
+}
+
+TEST(Repair, burst_that_has_begun__is_not_moved_although_that_would_cost_less) {
+  Setting setting;
+  setting.add(0_ms, 10_ms);
+  setting.add(40_ms, 50_ms);
+  const Repair repair = setting.repair(0, 45_ms);
+  EXPECT_EQ(repair.wait, 45_ms) << "and not 15 ms for the other one";
+  EXPECT_EQ(repair.delays[1], 0_ms);
 }
 
 TEST(Repair, late_job__takes_its_next_slot_where_nothing_else_costs_less) {

@@ -140,6 +140,75 @@ TEST(PhaseGate, drift_gradual__that_never_arrives_is_a_misfit) {
   EXPECT_EQ(iterations, 21) << "two whole periods in steps of a tenth, and one";
 }
 
+// Slots that are moved are no new plan: the job knows which one it is to take, and what it has drifted before.
+TEST(PhaseGate, set__of_moved_slots_moves_the_next_one) {
+  PhaseGate gate = gate_of(plan_of());
+  EXPECT_EQ(leaves(gate, 10_ms), 10_ms);
+  PhasePlan plan = plan_of();
+  plan.slot = 35_ms;
+  gate.set(plan, 50_ms);
+  EXPECT_EQ(leaves(gate, 60_ms), 135_ms) << "early by far, and not on the slot that was at 35 ms";
+  EXPECT_EQ(gate.stats().corrections, 0U);
+  // Three drifts are still three drifts.
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(leaves(gate, 265_ms + Nanos(200'000'000) * i), 335_ms + Nanos(200'000'000) * i);
+    plan.slot += 100_ms;
+    gate.set(plan, 340_ms + Nanos(200'000'000) * i);
+  }
+  EXPECT_EQ(gate.stats().corrections, 2U);
+  EXPECT_EQ(leaves(gate, 665_ms), 665_ms);
+  EXPECT_EQ(gate.stats().state, PlanState::misfit);
+  // Another period is another plan.
+  PhaseGate other = gate_of(plan_of());
+  EXPECT_EQ(leaves(other, 10_ms), 10_ms);
+  PhasePlan longer = plan_of();
+  longer.period = 110_ms;
+  longer.slot = 58_ms;
+  other.set(longer, 50_ms);
+  EXPECT_EQ(leaves(other, 60_ms), 60_ms) << "of which any slot will do";
+}
+
+// What a scheduler beside the job hears, as long as there is something to mend.
+TEST(PhaseGate, adrift__is_told_while_the_job_waits_for_a_slot_that_it_did_not_ask_for) {
+  PhaseGate gate = gate_of(plan_of());
+  EXPECT_EQ(leaves(gate, 10_ms), 10_ms);
+  gate.begin_iteration();
+  EXPECT_EQ(gate.opens_at(109_ms), 110_ms);
+  EXPECT_TRUE(gate.stats().adrift_since.is_never()) << "early";
+  EXPECT_EQ(gate.opens_at(110_ms), 110_ms);
+  gate.begin_iteration();
+  EXPECT_EQ(gate.opens_at(230_ms), 310_ms);
+  EXPECT_EQ(gate.opens_at(240_ms), 310_ms);
+  EXPECT_EQ(gate.stats().adrift_since, 230_ms);
+  // It gets slots that suit: it goes, and the drift never was.
+  PhasePlan moved = plan_of();
+  moved.slot = 41_ms;
+  gate.set(moved, 240_ms);
+  EXPECT_TRUE(gate.stats().adrift_since.is_never());
+  EXPECT_EQ(gate.opens_at(240_ms), 241_ms);
+  EXPECT_TRUE(gate.stats().adrift_since.is_never()) << "early for the slot that it has missed, which is there now";
+  EXPECT_EQ(gate.opens_at(241_ms), 241_ms);
+  EXPECT_TRUE(gate.stats().adrift_since.is_never());
+  EXPECT_EQ(gate.stats().corrections, 0U);
+  // One that is skipped is adrift no more, and what is late by less than the tolerance never is.
+  gate.begin_iteration();
+  EXPECT_EQ(gate.opens_at(380_ms), 441_ms);
+  gate.begin_iteration();
+  EXPECT_TRUE(gate.stats().adrift_since.is_never());
+  EXPECT_EQ(gate.opens_at(444_ms), 444_ms);
+  EXPECT_TRUE(gate.stats().adrift_since.is_never());
+  // Gradual corrections find back by themselves.
+  PhaseGate gradual = gate_of(plan_of(Correction::gradual));
+  EXPECT_EQ(leaves(gradual, 10_ms), 10_ms);
+  gradual.begin_iteration();
+  EXPECT_EQ(gradual.opens_at(160_ms), 170_ms);
+  EXPECT_TRUE(gradual.stats().adrift_since.is_never());
+  EXPECT_EQ(gradual.opens_at(170_ms), 170_ms);
+  gradual.begin_iteration();
+  EXPECT_EQ(gradual.opens_at(303_ms), 310_ms) << "the last step";
+  EXPECT_TRUE(gradual.stats().adrift_since.is_never());
+}
+
 TEST(PhaseGate, first_slot_of_a_plan__is_no_drift) {
   PhaseGate gate = gate_of(plan_of());
   EXPECT_EQ(leaves(gate, 50_ms), 110_ms);
