@@ -111,6 +111,22 @@ TEST(CreditTold, acknowledgements__leave_it_out_if_so_configured) {
   EXPECT_EQ(buffers.credit()->credit, 5u);
 }
 
+TEST(CreditTold, connect__tells_it_once) {
+  ConnectionConfig config = round_timers();
+  config.credit_in_acks = false;
+  Buffers buffers({.config = config, .start = LoneConnection::Start::connecting});
+  ASSERT_EQ(buffers.sent.at(0).find(FrameType::connect)->credit, 0u);
+  ASSERT_EQ(buffers.connection.receive(nullptr, 1000, 0), PostResult::ok);
+  buffers.run_for(20_ms);
+  ASSERT_GE(buffers.sent.size(), 2u);
+  EXPECT_EQ(buffers.sent[1].find(FrameType::connect)->credit, 1u) << "when it is repeated";
+  const std::size_t before = buffers.sent.size();
+  buffers.arrive([](wire::Writer& w) { w.accept({.max_packet = 1472, .source_connection = 99, .credit = 0}); });
+  buffers.end_burst();
+  ASSERT_EQ(buffers.sent.size(), before + 1);
+  EXPECT_EQ(buffers.credit(), nullptr);
+}
+
 TEST(CreditTold, lost__is_told_again_at_once_by_whatever_leaves_next) {
   for (const bool in_ack : {true, false}) {
     Buffers buffers;
@@ -133,8 +149,7 @@ TEST(CreditTold, lost__is_told_again_at_once_by_whatever_leaves_next) {
   }
 }
 
-// ---- the last word
-// ------------------------------------------------------------------------------------------------------
+// ---- the last word --------------------------------------------------------------------------------------------------
 
 TEST(CreditTold, end_that_closes_without_credit__says_that_no_more_comes) {
   Buffers buffers({.credit = 0});

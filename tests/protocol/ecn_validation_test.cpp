@@ -127,7 +127,7 @@ TEST(EcnValidation, mark__is_congestion_once_for_all_that_was_sent_before_the_re
 
 TEST(EcnValidation, field__is_not_looked_at_unless_asked_for) {
   Flight flight;
-  flight.arrived(0, 3, {.ect0_packets = 0, .ce_packets = 4, .ce_bytes = 4 * packet});
+  flight.arrived(0, 3, {.ect0_packets = 1, .ce_packets = 4, .ce_bytes = 4 * packet});
   EXPECT_EQ(flight.sample().ce_packets, 0u);
   EXPECT_EQ(flight.count(Told::Kind::congestion), 0u);
 }

@@ -103,7 +103,7 @@ class LoneConnection {
     build();
     if (options.start == Start::accepted) return;
     now += round_trip;
-    ack({{0, 0}}, {.ect0_packets = options.config.ecn ? 1U : 0U});
+    ack({{0, 0}}, {.ect0_packets = 1});
     told.clear();
   }
 

@@ -174,6 +174,20 @@ TEST(LossDetection, late_acknowledgement__counts_once) {
   EXPECT_EQ(flight.stats().spurious_losses, 1u);
 }
 
+TEST(LossDetection, packets_of_acknowledgements_alone__are_neither_lost_nor_late) {
+  LoneConnection alone;
+  const std::uint64_t first = alone.send();
+  alone.arrive([](wire::Writer& w) { w.ping(); }, Ecn::not_ect, wire::ack_now);
+  alone.end_burst();
+  alone.send(4);
+  alone.now += LoneConnection::round_trip;
+  alone.ack({{first, first}, {first + 3, first + 4}});
+  EXPECT_EQ(alone.stats().lost_packets, 0u);
+  alone.ack({{first, first + 5}});
+  EXPECT_EQ(alone.stats().spurious_losses, 0u);
+  EXPECT_EQ(alone.stats().in_flight, 0u);
+}
+
 TEST(LossDetection, lost_packets__are_remembered_for_two_round_trips_and_the_granularity) {
   for (const bool in_time : {true, false}) {
     Flight flight;
@@ -230,8 +244,7 @@ TEST(LossDetection, lost_packet__comes_again_as_far_as_it_is_missing) {
   EXPECT_EQ(alone.sent.back().find(FrameType::data)->length, rest.length);
 }
 
-// ---- the window
-// ---------------------------------------------------------------------------------------------------------
+// ---- the window -----------------------------------------------------------------------------------------------------
 
 TEST(SendWindow, packets__leave_until_a_full_one_would_not_fit) {
   LoneConnection alone({.window = 5.0 * LoneConnection::packet});
