@@ -227,8 +227,7 @@ TEST(Reception, marked_bytes__are_those_of_the_whole_packet_wherever_its_payload
   EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ecn.ce_bytes, 2 * front.size() + 150);
 }
 
-// ---- before the connection is open
-// ------------------------------------------------------------------------------------
+// ---- before the connection is open ---------------------------------------------------------------------------------
 
 TEST(Reception, connecting__takes_nothing_but_a_valid_accept_or_a_refusal) {
   LoneConnection alone({.start = LoneConnection::Start::connecting});
