@@ -176,6 +176,22 @@ TEST(ConnectionEnd, full_record__gives_up_its_oldest_packet) {
   EXPECT_EQ(alone.stats().spurious_losses, 0u);
 }
 
+TEST(ConnectionEnd, full_record__whose_oldest_packet_is_lost_already_forgets_it) {
+  ConnectionConfig config = round_timers();
+  config.max_packets_in_flight = 16;
+  LoneConnection alone(config);
+  const std::uint64_t first = alone.send(4, 100);
+  alone.ack({{first + 1, first + 3}});
+  ASSERT_EQ(alone.stats().lost_packets, 1u);
+  for (int i = 0; i < 60; ++i) {
+    alone.arrive([](wire::Writer& w) { w.ping(); }, Ecn::not_ect, wire::ack_now);
+    alone.end_burst();
+  }
+  EXPECT_EQ(alone.stats().lost_packets, 1u);
+  EXPECT_EQ(alone.stats().in_flight, 144u) << "what was sent again";
+  EXPECT_LT(alone.sent.back().header.span, 64u);
+}
+
 TEST(ConnectionEnd, span__is_how_far_back_packets_are_remembered) {
   LoneConnection alone;
   const std::uint64_t first = alone.send(3);

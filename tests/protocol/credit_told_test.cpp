@@ -167,6 +167,31 @@ TEST(CreditTold, end_that_closes_without_credit__says_that_no_more_comes) {
   EXPECT_TRUE(buffers.credit()->final);
 }
 
+TEST(CreditTold, end_that_closes_with_credit_for_all_it_sends__says_nothing_of_it) {
+  Buffers buffers({.window = 2.0 * LoneConnection::packet, .credit = 5});
+  buffers.send(5);
+  buffers.connection.close();
+  buffers.build();
+  EXPECT_EQ(buffers.sent.size(), 3u) << "ACCEPT, and what the window has room for";
+  EXPECT_EQ(buffers.credit(), nullptr);
+}
+
+TEST(CreditTold, end_that_closes_after_credit_was_lost__says_that_no_more_comes_all_the_same) {
+  Buffers buffers({.credit = 0});
+  buffers.receive(4);
+  ASSERT_NE(buffers.credit(), nullptr);
+  buffers.run_for(1'100_us);  // seems lost, and is told again
+  ASSERT_NE(buffers.credit(), nullptr);
+  EXPECT_FALSE(buffers.credit()->final);
+  buffers.ack({{1, buffers.connection.next_packet_number() - 1}});
+  buffers.send(1, 100);
+  buffers.connection.close();
+  buffers.build();
+  ASSERT_NE(buffers.credit(), nullptr);
+  EXPECT_TRUE(buffers.credit()->final);
+  EXPECT_EQ(buffers.credit()->credit, 4u);
+}
+
 TEST(CreditTold, last_word_of_the_peer__is_its_last) {
   Buffers buffers({.credit = 1});
   buffers.arrive([](wire::Writer& w) { w.credit({2, true}); });

@@ -179,13 +179,24 @@ TEST(LossDetection, packets_of_acknowledgements_alone__are_neither_lost_nor_late
   const std::uint64_t first = alone.send();
   alone.arrive([](wire::Writer& w) { w.ping(); }, Ecn::not_ect, wire::ack_now);
   alone.end_burst();
-  alone.send(4);
+  EXPECT_EQ(alone.sent.back().header.flags & wire::ack_now, 0);
+  alone.send();
   alone.now += LoneConnection::round_trip;
-  alone.ack({{first, first}, {first + 3, first + 4}});
-  EXPECT_EQ(alone.stats().lost_packets, 0u);
-  alone.ack({{first, first + 5}});
+  alone.ack({{first + 1, first + 2}});
   EXPECT_EQ(alone.stats().spurious_losses, 0u);
-  EXPECT_EQ(alone.stats().in_flight, 0u);
+  alone.send(2);
+  alone.now += LoneConnection::round_trip;
+  alone.ack({{first + 4, first + 4}});
+  EXPECT_EQ(alone.stats().lost_packets, 1u) << "the first";
+}
+
+TEST(LossDetection, lost_packet__is_not_waited_for) {
+  Flight flight;
+  flight.arrived(1, 9);
+  EXPECT_EQ(flight.stats().in_flight, flight.sent.back().size) << "what was sent again";
+  flight.arrived(10, 10);
+  EXPECT_EQ(flight.stats().in_flight, 0u);
+  EXPECT_EQ(flight.connection.next_deadline(), Nanos::never()) << "nothing to probe for";
 }
 
 TEST(LossDetection, lost_packets__are_remembered_for_two_round_trips_and_the_granularity) {
