@@ -111,12 +111,21 @@ TEST(CreditTold, acknowledgements__leave_it_out_if_so_configured) {
   EXPECT_EQ(buffers.credit()->credit, 5u);
 }
 
+TEST(CreditTold, its_acknowledgement__completes_no_message) {
+  Buffers buffers({.credit = 0});
+  buffers.send(1, 0);  // empty, and waits for credit
+  buffers.receive(1);
+  ASSERT_NE(buffers.credit(), nullptr);
+  buffers.ack({{1, 1}});
+  EXPECT_TRUE(buffers.completions().empty());
+}
+
 TEST(CreditTold, connect__tells_it_once) {
   ConnectionConfig config = round_timers();
   config.credit_in_acks = false;
   Buffers buffers({.config = config, .start = LoneConnection::Start::connecting});
   ASSERT_EQ(buffers.sent.at(0).find(FrameType::connect)->credit, 0u);
-  ASSERT_EQ(buffers.connection.receive(nullptr, 1000, 0), PostResult::ok);
+  ASSERT_EQ(buffers.connection.receive(nullptr, 1000, 0, Nanos::never()), PostResult::ok);
   buffers.run_for(20_ms);
   ASSERT_GE(buffers.sent.size(), 2u);
   EXPECT_EQ(buffers.sent[1].find(FrameType::connect)->credit, 1u) << "when it is repeated";

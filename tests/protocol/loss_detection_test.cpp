@@ -34,7 +34,9 @@ TEST(LossDetection, time_threshold__is_an_eighth_above_the_round_trip) {
   alone.fire_timers();
   EXPECT_EQ(alone.stats().lost_packets, 0u);
   alone.now = begin + Nanos(112'500);
+  Recorder::wanted.pacing_rate = Rate(50'000'000'000);
   alone.fire_timers();
+  EXPECT_EQ(alone.stats().pacing_rate, Rate(50'000'000'000)) << "the controller's answer holds at once";
   EXPECT_EQ(alone.stats().lost_packets, 1u);
   EXPECT_EQ(alone.stats().retransmitted_packets, 1u);
   ASSERT_EQ(alone.told.back().kind, Told::Kind::congestion);
@@ -126,6 +128,18 @@ TEST(LossDetection, sample__says_what_was_acknowledged_and_lost) {
   EXPECT_FALSE(sample.cwnd_limited);
   EXPECT_EQ(sample.gain, 1.0);
   EXPECT_EQ(sample.decrease_gain, 1.0);
+}
+
+TEST(LossDetection, gains__are_those_of_the_job) {
+  Flight flight;
+  flight.job().augmentation = cc::Augmentation::constant(3.0);
+  flight.job().augmentation.scale_decrease(true);
+  flight.connection.attach(0);
+  flight.arrived(1, 3);
+  ASSERT_EQ(flight.told.size(), 2u);
+  EXPECT_EQ(flight.told[0].event.decrease_gain, 3.0);
+  EXPECT_EQ(flight.sample().gain, 3.0);
+  EXPECT_EQ(flight.sample().decrease_gain, 3.0);
 }
 
 TEST(LossDetection, endpoint_delay__is_at_most_the_round_trip) {
@@ -267,6 +281,13 @@ TEST(SendWindow, packets__leave_until_a_full_one_would_not_fit) {
   alone.ack({{1, 1}});
   EXPECT_TRUE(alone.sample().cwnd_limited);
   EXPECT_EQ(alone.stats().in_flight, 5u * LoneConnection::packet) << "a byte is missing for the sixth";
+}
+
+TEST(SendWindow, packets__are_no_longer_than_the_peer_takes) {
+  LoneConnection alone({.peers_max_packet = 600});
+  alone.send(1, 2000);
+  for (const Parsed& packet : alone.sent) EXPECT_LE(packet.size, 600u);
+  EXPECT_EQ(alone.packet_of(1).size, 600u);
 }
 
 TEST(SendWindow, below_a_packet__lets_one_leave_at_a_time) {

@@ -212,7 +212,7 @@ TEST(Reception, codepoints__are_counted_and_a_change_of_marking_told_at_once) {
 
 TEST(Reception, marked_bytes__are_those_of_the_whole_packet_wherever_its_payload_lies) {
   Receiver receiver;
-  receiver.connection.receive(nullptr, 1000, 0);
+  receiver.connection.receive(nullptr, 1000, 0, Nanos::never());
   const auto piece = [&](std::uint32_t offset, std::uint32_t length, bool last) {
     return forge(header_for(7, receiver.next_of_peer++, 1000),
                  [=](wire::Writer& w) { w.data({.last = last, .message = 0, .offset = offset, .length = length}); });
@@ -220,8 +220,8 @@ TEST(Reception, marked_bytes__are_those_of_the_whole_packet_wherever_its_payload
   const ByteVector front = piece(0, 100, false);
   const ByteVector rest = piece(100, 50, true);
   const ByteVector tail(50);
-  receiver.arrive({.bytes = front, .virtual_bytes = 100, .ecn = Ecn::ce});
-  receiver.arrive({.bytes = rest, .ecn = Ecn::ce, .tail = tail});
+  receiver.arrive({.source = {}, .bytes = front, .virtual_bytes = 100, .ecn = Ecn::ce});
+  receiver.arrive({.source = {}, .bytes = rest, .ecn = Ecn::ce, .tail = tail});
   receiver.end_burst();
   EXPECT_EQ(receiver.completions().size(), 1u);
   EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ecn.ce_bytes, 2 * front.size() + 150);
@@ -265,6 +265,13 @@ TEST(Reception, repeated_connect__is_acknowledged) {
   receiver.take([](wire::Writer& w) {
     w.connect({.max_packet = LoneConnection::packet, .source_connection = 99, .credit = 2, .nonce = 1});
   });
+  receiver.run_for(300_us);
+  EXPECT_EQ(receiver.answers(), 1u);
+}
+
+TEST(Reception, credit__is_acknowledged) {
+  Receiver receiver;
+  receiver.take([](wire::Writer& w) { w.credit({2, false}); });
   receiver.run_for(300_us);
   EXPECT_EQ(receiver.answers(), 1u);
 }
@@ -341,6 +348,17 @@ TEST(ForgedFrames, buffer__is_promised_up_to_the_last) {
   receiver.refuse(data(0, 10, true, 2), 0);
   EXPECT_EQ(receiver.shard.beyond_credit, 1u);
   receiver.take(data(0, 10, true, 1));
+  EXPECT_EQ(receiver.completions().size(), 1u);
+}
+
+TEST(ForgedFrames, message_that_comes_again_before_those_before_it__completes_once) {
+  Buffers receiver;
+  receiver.take(data(0, 10, true, 1));
+  receiver.take(data(0, 10, true, 1));
+  receiver.take(data(0, 20, false, 1));
+  EXPECT_EQ(receiver.completions().size(), 1u);
+  EXPECT_EQ(receiver.shard.malformed_packets, 0u) << "nobody looks at it any more";
+  receiver.take(data(0, 10, true, 0));
   EXPECT_EQ(receiver.completions().size(), 1u);
 }
 
