@@ -135,6 +135,7 @@ TEST(Kineto, sizes__of_inputs_are_of_those_with_a_shape_and_a_type) {
   };
   EXPECT_EQ(size("[[100], [50]]", R"(["float", "double"])"), 800u);
   EXPECT_EQ(size("[[100], [50]]", R"(["float"])"), 400u) << "fewer types than shapes";
+  EXPECT_EQ(size("[[100]]", "[]"), 0u) << "no types";
   EXPECT_EQ(size("[[100]]", R"(["float", "double"])"), 400u) << "fewer shapes than types";
   EXPECT_EQ(size("[[100], [50]]", R"(["float", null])"), 400u) << "no type";
   EXPECT_EQ(size("[[100], [], 7, [\"x\"]]", R"(["float", "double", "double", "double"])"), 400u) << "no shape";

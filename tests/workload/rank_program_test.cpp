@@ -383,6 +383,11 @@ TEST(RankProgram, training__reduces_buckets_while_it_computes) {
   }
 }
 
+TEST(RankProgram, training__overlaps_unless_told_otherwise) {
+  Pattern overlapping = training(2, 1, 1, 1);
+  EXPECT_TRUE(overlapping.training.overlap);
+}
+
 TEST(RankProgram, training__accumulates_gradients) {
   Pattern of = training(2, 1, 1, 6);
   const RankProgram program = rank_program(of, 1);
