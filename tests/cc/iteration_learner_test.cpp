@@ -445,6 +445,29 @@ TEST(IterationLearner, pause__within_an_iteration_is_survived) {
   EXPECT_EQ(job.wrong, 0u);
 }
 
+// Twice, with one whole iteration in between: no other period is made of it, shorter or longer.
+TEST(IterationLearner, pause__within_an_iteration_again_soon_is_survived) {
+  for (int late = 4; late <= 6; ++late) {
+    Traffic job;
+    job.truth = 10 * MB;
+    int known_from = 0;
+    for (int i = 0; i < 24; ++i) {
+      if (i == late || i == late + 2) {
+        job.burst(2 * MB);
+        job.silence(120_ms);
+        job.burst(8 * MB);
+      } else {
+        job.burst(10 * MB);
+      }
+      job.silence(100_ms);
+      if (known_from == 0 && job.learner.known()) known_from = i;
+    }
+    EXPECT_EQ(known_from, 3) << late;
+    EXPECT_TRUE(job.learner.known()) << late;
+    EXPECT_EQ(job.wrong, 0u) << late;
+  }
+}
+
 TEST(IterationLearner, batch_size__changes_the_gap_and_not_the_bytes) {
   for (const Nanos gap : {3_ms, 30_ms, 300_ms, 3'000_ms}) {
     Traffic job;

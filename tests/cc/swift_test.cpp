@@ -313,6 +313,19 @@ TEST(Swift, windows__the_one_that_does_not_rule_stays_within_reach) {
   EXPECT_LT(flow.cwnd(), before);
 }
 
+TEST(Swift, windows__the_one_of_the_fabric_stays_within_reach_too) {
+  // The peer is as slow as it may be for long while the fabric is idle; then the fabric is heard within two decreases.
+  Driver flow;
+  flow.ack(1e-3, 170_us, 150_us);
+  for (int i = 0; i < 1000; ++i) flow.ack(10, 170_us, 150_us);
+  EXPECT_NEAR(flow.cwnd(), 10, 1e-3);
+  for (int i = 0; i < 2; ++i) {
+    flow.now += 100_ms;
+    flow.ack(1e-3, 10'150_us, 150_us);
+  }
+  EXPECT_NEAR(flow.cwnd(), 5, 0.1) << "from twice 10";
+}
+
 TEST(Swift, loss__takes_max_decrease_once_per_round_trip) {
   Driver flow;
   flow.ack(1e-3, far_below);

@@ -293,6 +293,21 @@ TEST(Link, faults__copy_of_a_held_packet_is_held_as_long) {
   EXPECT_GT(all[0].at, 18_us);
 }
 
+TEST(Link, faults__packets_held_until_the_same_instant_keep_their_order) {
+  LinkConfig config = gigabit();
+  config.rate = Rate::from_gbps(1000);
+  config.faults.reordering = 1;
+  config.faults.reorder_delay = 1_ns;
+  Link link(config);
+  for (Link::Handle i = 0; i < 4; ++i) link.offer(i, 25, false, 0_ns);  // 0.2 ns each
+  const auto all = take_all(link);
+  ASSERT_EQ(all.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(all[i].packet, i);
+    EXPECT_EQ(all[i].at, all[0].at);
+  }
+}
+
 TEST(Link, faults__held_packets_are_overtaken_within_their_delay) {
   LinkConfig config = gigabit();
   config.buffer_bytes = 0;

@@ -14,7 +14,12 @@ constexpr Nanos probe_timeout = 1'100_us;
 const auto close_done = [](wire::Writer& w) { w.close(wire::CloseReason::done); };
 
 TEST(ConnectionEnd, close_of_the_peer__is_answered_for_eight_timeouts) {
-  LoneConnection alone;
+  LoneConnection alone(config_with([](ConnectionConfig& c) {
+    c = round_timers();
+    c.ack_every = 64;
+    c.timer_granularity = 600_us;
+    c.max_ack_delay = 400_us;  // 1.1 ms with the round trip, as ever
+  }));
   alone.send(2);
   const Nanos begin = alone.now;
   alone.arrive(close_done);
@@ -71,6 +76,34 @@ TEST(ConnectionEnd, abort_after_the_peer_closed__only_forgets) {
   alone.connection.abort(alone.now);
   EXPECT_EQ(alone.connection.state(), Connection::State::dead);
   EXPECT_TRUE(alone.completions().empty());
+}
+
+TEST(ConnectionEnd, dead__does_nothing_more) {
+  LoneConnection alone;
+  alone.post(100);
+  alone.arrive([](wire::Writer& w) { w.ping(); });  // to be acknowledged
+  alone.connection.fail(Status::unreachable);
+  ASSERT_EQ(alone.completions().size(), 2u);
+  EXPECT_EQ(alone.connection.next_deadline(), 0_ns) << "to be freed at once";
+  const std::size_t before = alone.sent.size();
+  alone.connection.fail(Status::unreachable);
+  alone.connection.abort(alone.now);
+  alone.now += 10_ms;
+  EXPECT_EQ(alone.build(), Connection::Blocked::nothing);
+  EXPECT_EQ(alone.sent.size(), before);
+  EXPECT_TRUE(alone.completions().empty());
+  EXPECT_EQ(alone.connection.state(), Connection::State::dead);
+}
+
+TEST(ConnectionEnd, operations_that_are_done__are_not_completed_again) {
+  LoneConnection alone;
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(alone.connection.receive(nullptr, 10, 0, Nanos::never()), PostResult::ok);
+  const std::uint64_t first = alone.send(3, 100);
+  alone.arrive([](wire::Writer& w) { w.data({.last = true, .message = 1, .offset = 0, .length = 0}); });
+  alone.ack({{first + 1, first + 1}});
+  EXPECT_EQ(alone.completions().size(), 2u);
+  alone.connection.abort(alone.now);
+  EXPECT_EQ(alone.completions().size(), 4u) << "a receive, two sends and the end";
 }
 
 TEST(ConnectionEnd, message__leaves_the_queue_to_the_datapath_with_its_completion) {
@@ -141,6 +174,22 @@ TEST(ConnectionEnd, full_record__gives_up_its_oldest_packet) {
   EXPECT_EQ(alone.sample().lost_bytes, 144u);
   EXPECT_EQ(alone.stats().in_flight, 0u);
   EXPECT_EQ(alone.stats().spurious_losses, 0u);
+}
+
+TEST(ConnectionEnd, full_record__whose_oldest_packet_is_lost_already_forgets_it) {
+  ConnectionConfig config = round_timers();
+  config.max_packets_in_flight = 16;
+  LoneConnection alone(config);
+  const std::uint64_t first = alone.send(4, 100);
+  alone.ack({{first + 1, first + 3}});
+  ASSERT_EQ(alone.stats().lost_packets, 1u);
+  for (int i = 0; i < 60; ++i) {
+    alone.arrive([](wire::Writer& w) { w.ping(); }, Ecn::not_ect, wire::ack_now);
+    alone.end_burst();
+  }
+  EXPECT_EQ(alone.stats().lost_packets, 1u);
+  EXPECT_EQ(alone.stats().in_flight, 144u) << "what was sent again";
+  EXPECT_LT(alone.sent.back().header.span, 64u);
 }
 
 TEST(ConnectionEnd, span__is_how_far_back_packets_are_remembered) {

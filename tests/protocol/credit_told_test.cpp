@@ -111,6 +111,31 @@ TEST(CreditTold, acknowledgements__leave_it_out_if_so_configured) {
   EXPECT_EQ(buffers.credit()->credit, 5u);
 }
 
+TEST(CreditTold, its_acknowledgement__completes_no_message) {
+  Buffers buffers({.credit = 0});
+  buffers.send(1, 0);  // empty, and waits for credit
+  buffers.receive(1);
+  ASSERT_NE(buffers.credit(), nullptr);
+  buffers.ack({{1, 1}});
+  EXPECT_TRUE(buffers.completions().empty());
+}
+
+TEST(CreditTold, connect__tells_it_once) {
+  ConnectionConfig config = round_timers();
+  config.credit_in_acks = false;
+  Buffers buffers({.config = config, .start = LoneConnection::Start::connecting});
+  ASSERT_EQ(buffers.sent.at(0).find(FrameType::connect)->credit, 0u);
+  ASSERT_EQ(buffers.connection.receive(nullptr, 1000, 0, Nanos::never()), PostResult::ok);
+  buffers.run_for(20_ms);
+  ASSERT_GE(buffers.sent.size(), 2u);
+  EXPECT_EQ(buffers.sent[1].find(FrameType::connect)->credit, 1u) << "when it is repeated";
+  const std::size_t before = buffers.sent.size();
+  buffers.arrive([](wire::Writer& w) { w.accept({.max_packet = 1472, .source_connection = 99, .credit = 0}); });
+  buffers.end_burst();
+  ASSERT_EQ(buffers.sent.size(), before + 1);
+  EXPECT_EQ(buffers.credit(), nullptr);
+}
+
 TEST(CreditTold, lost__is_told_again_at_once_by_whatever_leaves_next) {
   for (const bool in_ack : {true, false}) {
     Buffers buffers;
@@ -133,8 +158,7 @@ TEST(CreditTold, lost__is_told_again_at_once_by_whatever_leaves_next) {
   }
 }
 
-// ---- the last word
-// ------------------------------------------------------------------------------------------------------
+// ---- the last word --------------------------------------------------------------------------------------------------
 
 TEST(CreditTold, end_that_closes_without_credit__says_that_no_more_comes) {
   Buffers buffers({.credit = 0});
@@ -150,6 +174,31 @@ TEST(CreditTold, end_that_closes_without_credit__says_that_no_more_comes) {
   buffers.run_for(1'100_us);
   ASSERT_EQ(buffers.sent.size(), before + 1) << "but again when it seems lost";
   EXPECT_TRUE(buffers.credit()->final);
+}
+
+TEST(CreditTold, end_that_closes_with_credit_for_all_it_sends__says_nothing_of_it) {
+  Buffers buffers({.window = 2.0 * LoneConnection::packet, .credit = 5});
+  buffers.send(5);
+  buffers.connection.close();
+  buffers.build();
+  EXPECT_EQ(buffers.sent.size(), 3u) << "ACCEPT, and what the window has room for";
+  EXPECT_EQ(buffers.credit(), nullptr);
+}
+
+TEST(CreditTold, end_that_closes_after_credit_was_lost__says_that_no_more_comes_all_the_same) {
+  Buffers buffers({.credit = 0});
+  buffers.receive(4);
+  ASSERT_NE(buffers.credit(), nullptr);
+  buffers.run_for(1'100_us);  // seems lost, and is told again
+  ASSERT_NE(buffers.credit(), nullptr);
+  EXPECT_FALSE(buffers.credit()->final);
+  buffers.ack({{1, buffers.connection.next_packet_number() - 1}});
+  buffers.send(1, 100);
+  buffers.connection.close();
+  buffers.build();
+  ASSERT_NE(buffers.credit(), nullptr);
+  EXPECT_TRUE(buffers.credit()->final);
+  EXPECT_EQ(buffers.credit()->credit, 4u);
 }
 
 TEST(CreditTold, last_word_of_the_peer__is_its_last) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
+#include "lone_connection.h"
 
 namespace mltcp {
 namespace {
@@ -25,6 +26,19 @@ std::vector<std::uint64_t> tags_of(const TestHost& host, Kind kind, Status statu
   return tags;
 }
 using Tags = std::vector<std::uint64_t>;
+
+// A message that is done while an older one is not keeps its place until that one is done, too.
+TEST(Deadline, of_a_send_that_had_completed__passes_unnoticed) {
+  LoneConnection alone;
+  const std::uint64_t first = alone.send(1, 100);
+  ASSERT_EQ(alone.connection.send(nullptr, 100, 7, alone.now + 10_ms), PostResult::ok);
+  alone.build();
+  alone.now += LoneConnection::round_trip;
+  alone.ack({{first + 1, first + 1}});
+  ASSERT_EQ(alone.completions().size(), 1u);
+  alone.run_for(20_ms);
+  EXPECT_TRUE(alone.completions().empty());
+}
 
 TEST(Deadline, send_without_a_buffer__ends_in_time_and_the_next_takes_its_place) {
   Pair pair;

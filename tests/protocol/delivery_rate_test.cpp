@@ -73,8 +73,7 @@ TEST(DeliveryRateSample, app_limited__until_all_is_delivered_that_was_under_way_
   EXPECT_FALSE(alone.sample().app_limited);
 }
 
-// ---- pauses
-// -------------------------------------------------------------------------------------------------------------
+// ---- pauses ---------------------------------------------------------------------------------------------------------
 
 TEST(IdleRestart, pause__longer_than_a_timeout_is_told) {
   for (const Nanos more : {0_ns, 1_ns}) {
@@ -84,8 +83,10 @@ TEST(IdleRestart, pause__longer_than_a_timeout_is_told) {
     alone.now += 100_us;
     alone.ack({{first, first}});
     alone.now = begin + 1'100_us + more;
+    Recorder::wanted.pacing_rate = Rate(10'000'000'000);
     alone.send(2);
     EXPECT_EQ(alone.count(Told::Kind::idle_restart), more.count > 0 ? 1u : 0u);
+    EXPECT_EQ(alone.stats().pacing_rate, more.count > 0 ? Rate(10'000'000'000) : LoneConnection::unpaced);
   }
 }
 

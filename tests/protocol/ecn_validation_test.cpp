@@ -125,9 +125,19 @@ TEST(EcnValidation, mark__is_congestion_once_for_all_that_was_sent_before_the_re
   EXPECT_EQ(flight.count(Told::Kind::congestion), 2u);
 }
 
+TEST(EcnValidation, mark_after_the_response_to_a_loss__is_congestion_though_more_of_that_loss_comes_to_light) {
+  EcnFlight flight;
+  flight.arrived(1, 3, {.ect0_packets = 4});  // the first is lost; what it carried goes out as packet 10
+  ASSERT_EQ(flight.count(Told::Kind::congestion), 1u);
+  // The fifth is lost, too; packet 10 was sent later.
+  flight.arrived(5, 10, {.ect0_packets = 9, .ce_packets = 1, .ce_bytes = packet});
+  EXPECT_EQ(flight.stats().lost_packets, 2u);
+  EXPECT_EQ(flight.count(Told::Kind::congestion), 2u);
+}
+
 TEST(EcnValidation, field__is_not_looked_at_unless_asked_for) {
   Flight flight;
-  flight.arrived(0, 3, {.ect0_packets = 0, .ce_packets = 4, .ce_bytes = 4 * packet});
+  flight.arrived(0, 3, {.ect0_packets = 1, .ce_packets = 4, .ce_bytes = 4 * packet});
   EXPECT_EQ(flight.sample().ce_packets, 0u);
   EXPECT_EQ(flight.count(Told::Kind::congestion), 0u);
 }

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "../transport/test_network.h"
+#include "lone_connection.h"
 
 namespace mltcp {
 namespace {
@@ -250,6 +250,24 @@ TEST_F(Gate, messages_of_another_job__do_not_wait_for_its_slots) {
   EXPECT_TRUE(sent_at(1).is_never());
   pair.run_until(101_ms);
   EXPECT_EQ(sent_at(1), 100_ms);
+}
+
+TEST(GateRounds, message_posted_before_its_connection_was_the_job_s__waits_for_no_slot_and_opens_none) {
+  LoneConnection alone({.window = LoneConnection::packet});
+  alone.send(2, 1000);
+  ASSERT_EQ(alone.sent.size(), 2u) << "ACCEPT and one";
+  alone.connection.attach(0);
+  PhaseGate& gate = alone.job().gate;
+  PhasePlan plan;
+  plan.slot = alone.now + 500_us;
+  plan.period = 100_ms;
+  ASSERT_EQ(gate.set(plan, alone.now), PlanState::active);
+  gate.begin_iteration();
+  alone.now += LoneConnection::round_trip;
+  alone.ack({{1, 1}});
+  EXPECT_EQ(alone.sent.size(), 3u);
+  EXPECT_TRUE(gate.pending());
+  EXPECT_EQ(alone.connection.next_deadline(), alone.now + 1'100_us) << "not the slot";
 }
 
 }  // namespace

@@ -81,6 +81,7 @@ class LoneConnection {
     Start start = Start::acknowledged;
     double window = huge;
     std::uint32_t credit = 1'000'000;
+    std::uint16_t peers_max_packet = packet;
   };
 
   LoneConnection() : LoneConnection(Options{}) {}
@@ -99,11 +100,12 @@ class LoneConnection {
       build();
       return;
     }
-    connection.start_accept({.max_packet = packet, .source_connection = 99, .credit = options.credit, .nonce = 1});
+    connection.start_accept(
+        {.max_packet = options.peers_max_packet, .source_connection = 99, .credit = options.credit, .nonce = 1});
     build();
     if (options.start == Start::accepted) return;
     now += round_trip;
-    ack({{0, 0}}, {.ect0_packets = options.config.ecn ? 1U : 0U});
+    ack({{0, 0}}, {.ect0_packets = 1});
     told.clear();
   }
 

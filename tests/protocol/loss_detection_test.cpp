@@ -34,7 +34,9 @@ TEST(LossDetection, time_threshold__is_an_eighth_above_the_round_trip) {
   alone.fire_timers();
   EXPECT_EQ(alone.stats().lost_packets, 0u);
   alone.now = begin + Nanos(112'500);
+  Recorder::wanted.pacing_rate = Rate(50'000'000'000);
   alone.fire_timers();
+  EXPECT_EQ(alone.stats().pacing_rate, Rate(50'000'000'000)) << "the controller's answer holds at once";
   EXPECT_EQ(alone.stats().lost_packets, 1u);
   EXPECT_EQ(alone.stats().retransmitted_packets, 1u);
   ASSERT_EQ(alone.told.back().kind, Told::Kind::congestion);
@@ -128,6 +130,18 @@ TEST(LossDetection, sample__says_what_was_acknowledged_and_lost) {
   EXPECT_EQ(sample.decrease_gain, 1.0);
 }
 
+TEST(LossDetection, gains__are_those_of_the_job) {
+  Flight flight;
+  flight.job().augmentation = cc::Augmentation::constant(3.0);
+  flight.job().augmentation.scale_decrease(true);
+  flight.connection.attach(0);
+  flight.arrived(1, 3);
+  ASSERT_EQ(flight.told.size(), 2u);
+  EXPECT_EQ(flight.told[0].event.decrease_gain, 3.0);
+  EXPECT_EQ(flight.sample().gain, 3.0);
+  EXPECT_EQ(flight.sample().decrease_gain, 3.0);
+}
+
 TEST(LossDetection, endpoint_delay__is_at_most_the_round_trip) {
   LoneConnection alone;
   const std::uint64_t first = alone.send();
@@ -172,6 +186,31 @@ TEST(LossDetection, late_acknowledgement__counts_once) {
   flight.arrived(0, 3);
   flight.arrived(0, 4);
   EXPECT_EQ(flight.stats().spurious_losses, 1u);
+}
+
+TEST(LossDetection, packets_of_acknowledgements_alone__are_neither_lost_nor_late) {
+  LoneConnection alone;
+  const std::uint64_t first = alone.send();
+  alone.arrive([](wire::Writer& w) { w.ping(); }, Ecn::not_ect, wire::ack_now);
+  alone.end_burst();
+  EXPECT_EQ(alone.sent.back().header.flags & wire::ack_now, 0);
+  alone.send();
+  alone.now += LoneConnection::round_trip;
+  alone.ack({{first + 1, first + 2}});
+  EXPECT_EQ(alone.stats().spurious_losses, 0u);
+  alone.send(2);
+  alone.now += LoneConnection::round_trip;
+  alone.ack({{first + 4, first + 4}});
+  EXPECT_EQ(alone.stats().lost_packets, 1u) << "the first";
+}
+
+TEST(LossDetection, lost_packet__is_not_waited_for) {
+  Flight flight;
+  flight.arrived(1, 9);
+  EXPECT_EQ(flight.stats().in_flight, flight.sent.back().size) << "what was sent again";
+  flight.arrived(10, 10);
+  EXPECT_EQ(flight.stats().in_flight, 0u);
+  EXPECT_EQ(flight.connection.next_deadline(), Nanos::never()) << "nothing to probe for";
 }
 
 TEST(LossDetection, lost_packets__are_remembered_for_two_round_trips_and_the_granularity) {
@@ -230,8 +269,7 @@ TEST(LossDetection, lost_packet__comes_again_as_far_as_it_is_missing) {
   EXPECT_EQ(alone.sent.back().find(FrameType::data)->length, rest.length);
 }
 
-// ---- the window
-// ---------------------------------------------------------------------------------------------------------
+// ---- the window -----------------------------------------------------------------------------------------------------
 
 TEST(SendWindow, packets__leave_until_a_full_one_would_not_fit) {
   LoneConnection alone({.window = 5.0 * LoneConnection::packet});
@@ -243,6 +281,13 @@ TEST(SendWindow, packets__leave_until_a_full_one_would_not_fit) {
   alone.ack({{1, 1}});
   EXPECT_TRUE(alone.sample().cwnd_limited);
   EXPECT_EQ(alone.stats().in_flight, 5u * LoneConnection::packet) << "a byte is missing for the sixth";
+}
+
+TEST(SendWindow, packets__are_no_longer_than_the_peer_takes) {
+  LoneConnection alone({.peers_max_packet = 600});
+  alone.send(1, 2000);
+  for (const Parsed& packet : alone.sent) EXPECT_LE(packet.size, 600u);
+  EXPECT_EQ(alone.packet_of(1).size, 600u);
 }
 
 TEST(SendWindow, below_a_packet__lets_one_leave_at_a_time) {

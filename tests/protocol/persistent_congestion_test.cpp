@@ -73,6 +73,21 @@ TEST(PersistentCongestion, controller__hears_of_the_loss_first_and_of_recovery_n
   EXPECT_EQ(alone.stats().congestion_events, 1u);
 }
 
+TEST(PersistentCongestion, response__is_not_undone_by_a_late_packet) {
+  LoneConnection alone;
+  alone.send();
+  alone.now += 4_ms;
+  const std::uint64_t late = alone.send();
+  const std::uint64_t next = alone.send(3);
+  alone.now += LoneConnection::round_trip;
+  alone.ack({{next, next + 2}});
+  ASSERT_EQ(alone.count(Told::Kind::timeout), 1u);
+  ASSERT_EQ(alone.stats().lost_packets, 2u);
+  alone.ack({{late, late}, {next + 3, next + 3}});
+  EXPECT_EQ(alone.stats().spurious_losses, 1u);
+  EXPECT_EQ(alone.undone(), 0u);
+}
+
 TEST(PersistentCongestion, window__falls_to_two_packets_and_slow_start_leads_back_to_half) {
   Pair pair;
   pair.rate = Rate(1'000'000'000);

@@ -145,6 +145,19 @@ TEST(Probe, connecting__repeats_connect_alone) {
   }
 }
 
+TEST(Probe, connects_that_nobody_heard__are_forgotten_once_one_was) {
+  LoneConnection alone({.start = LoneConnection::Start::connecting});
+  for (int i = 0; i < 100 && alone.sent.size() < 4; ++i) alone.run_for(1_ms);
+  ASSERT_EQ(alone.sent.size(), 4u);
+  alone.take_ack({{3, 3}});  // too early
+  alone.arrive([](wire::Writer& w) { w.accept({.max_packet = 1472, .source_connection = 99, .credit = 0}); });
+  alone.ack({{3, 3}});
+  EXPECT_EQ(alone.stats().lost_packets, 3u);
+  alone.run_for(10_ms);
+  for (std::size_t i = 4; i < alone.sent.size(); ++i)
+    EXPECT_FALSE(alone.sent[i].has(FrameType::connect) || alone.sent[i].has(FrameType::accept));
+}
+
 TEST(Probe, accepted__repeats_accept_alone) {
   LoneConnection alone({.start = LoneConnection::Start::accepted});
   alone.run_for(5_ms);
@@ -161,8 +174,7 @@ TEST(Probe, nothing_in_flight__has_no_timeout) {
   EXPECT_EQ(flight.connection.next_deadline(), Nanos::never());
 }
 
-// ---- waiting for credit
-// -------------------------------------------------------------------------------------------------
+// ---- waiting for credit ---------------------------------------------------------------------------------------------
 
 TEST(CreditProbe, sender_without_credit__asks_every_second) {
   LoneConnection alone({.credit = 1});

@@ -40,8 +40,7 @@ auto data(std::uint32_t offset, std::uint32_t bytes, bool last = false, std::uin
   };
 }
 
-// ---- which packets
-// ------------------------------------------------------------------------------------------------------
+// ---- which packets --------------------------------------------------------------------------------------------------
 
 TEST(Reception, forgotten_packets__are_taken_again) {
   Receiver receiver;
@@ -76,8 +75,7 @@ TEST(Reception, what_the_sender_has_forgotten__is_taken_again) {
   EXPECT_EQ(receiver.stats().duplicate_packets, 0u);
 }
 
-// ---- acknowledgements
-// ---------------------------------------------------------------------------------------------------
+// ---- acknowledgements -----------------------------------------------------------------------------------------------
 
 TEST(Reception, acknowledgement__of_every_second_packet_or_after_the_delay) {
   Receiver receiver;
@@ -189,8 +187,7 @@ TEST(Reception, hops__are_of_the_packet_with_the_largest_number) {
   EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->hops, 3);
 }
 
-// ---- ECN
-// ----------------------------------------------------------------------------------------------------------------
+// ---- ECN ------------------------------------------------------------------------------------------------------------
 
 TEST(Reception, codepoints__are_counted_and_a_change_of_marking_told_at_once) {
   Receiver receiver(patient(64));
@@ -213,8 +210,73 @@ TEST(Reception, codepoints__are_counted_and_a_change_of_marking_told_at_once) {
   EXPECT_EQ(counts.ce_bytes, 2u * (wire::header_bytes + wire::ping_frame_bytes));
 }
 
-// ---- forged frames
-// ------------------------------------------------------------------------------------------------------
+TEST(Reception, marked_bytes__are_those_of_the_whole_packet_wherever_its_payload_lies) {
+  Receiver receiver;
+  receiver.connection.receive(nullptr, 1000, 0, Nanos::never());
+  const auto piece = [&](std::uint32_t offset, std::uint32_t length, bool last) {
+    return forge(header_for(7, receiver.next_of_peer++, 1000),
+                 [=](wire::Writer& w) { w.data({.last = last, .message = 0, .offset = offset, .length = length}); });
+  };
+  const ByteVector front = piece(0, 100, false);
+  const ByteVector rest = piece(100, 50, true);
+  const ByteVector tail(50);
+  receiver.arrive({.source = {}, .bytes = front, .virtual_bytes = 100, .ecn = Ecn::ce});
+  receiver.arrive({.source = {}, .bytes = rest, .ecn = Ecn::ce, .tail = tail});
+  receiver.end_burst();
+  EXPECT_EQ(receiver.completions().size(), 1u);
+  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ecn.ce_bytes, 2 * front.size() + 150);
+}
+
+// ---- before the connection is open ---------------------------------------------------------------------------------
+
+TEST(Reception, connecting__takes_nothing_but_a_valid_accept_or_a_refusal) {
+  LoneConnection alone({.start = LoneConnection::Start::connecting});
+  const auto state_after = [&](const std::function<void(wire::Writer&)>& write) {
+    alone.arrive(write);
+    alone.end_burst();
+    return alone.connection.state();
+  };
+  EXPECT_EQ(state_after(ping), Connection::State::connecting);
+  EXPECT_EQ(state_after([](wire::Writer& w) { w.close(wire::CloseReason::done); }), Connection::State::connecting);
+  EXPECT_EQ(alone.shard.malformed_packets, 0u) << "early, but not wrong";
+  const wire::ConnectFrame good{.max_packet = wire::smallest_packet, .source_connection = 99, .credit = 1};
+  wire::ConnectFrame bad = good;
+  bad.source_connection = 0;
+  EXPECT_EQ(state_after([=](wire::Writer& w) { w.accept(bad); }), Connection::State::connecting);
+  bad = good;
+  --bad.max_packet;
+  EXPECT_EQ(state_after([=](wire::Writer& w) { w.accept(bad); }), Connection::State::connecting);
+  EXPECT_EQ(alone.shard.malformed_packets, 2u);
+  EXPECT_EQ(alone.stats().packets_received, 0u);
+  EXPECT_EQ(state_after([=](wire::Writer& w) { w.accept(good); }), Connection::State::open);
+  EXPECT_EQ(alone.stats().packets_received, 1u);
+  EXPECT_EQ(alone.connection.peer_connection(), 99u);
+  ASSERT_EQ(alone.completions().size(), 1u);
+  const wire::ConnectFrame again{.max_packet = 600, .source_connection = 5, .credit = 2};
+  EXPECT_EQ(state_after([=](wire::Writer& w) { w.accept(again); }), Connection::State::open);
+  EXPECT_EQ(alone.connection.peer_connection(), 99u) << "the first one stands";
+  EXPECT_TRUE(alone.completions().empty());
+  alone.send(3, 10);
+  EXPECT_EQ(std::count_if(alone.sent.begin(), alone.sent.end(), is_data), 2) << "but for its credit";
+}
+
+TEST(Reception, repeated_connect__is_acknowledged) {
+  Receiver receiver;
+  receiver.take([](wire::Writer& w) {
+    w.connect({.max_packet = LoneConnection::packet, .source_connection = 99, .credit = 2, .nonce = 1});
+  });
+  receiver.run_for(300_us);
+  EXPECT_EQ(receiver.answers(), 1u);
+}
+
+TEST(Reception, credit__is_acknowledged) {
+  Receiver receiver;
+  receiver.take([](wire::Writer& w) { w.credit({2, false}); });
+  receiver.run_for(300_us);
+  EXPECT_EQ(receiver.answers(), 1u);
+}
+
+// ---- forged frames --------------------------------------------------------------------------------------------------
 
 /// A receiver with buffers for two messages, that has answered all so far.
 struct Buffers : Receiver {
@@ -286,6 +348,17 @@ TEST(ForgedFrames, buffer__is_promised_up_to_the_last) {
   receiver.refuse(data(0, 10, true, 2), 0);
   EXPECT_EQ(receiver.shard.beyond_credit, 1u);
   receiver.take(data(0, 10, true, 1));
+  EXPECT_EQ(receiver.completions().size(), 1u);
+}
+
+TEST(ForgedFrames, message_that_comes_again_before_those_before_it__completes_once) {
+  Buffers receiver;
+  receiver.take(data(0, 10, true, 1));
+  receiver.take(data(0, 10, true, 1));
+  receiver.take(data(0, 20, false, 1));
+  EXPECT_EQ(receiver.completions().size(), 1u);
+  EXPECT_EQ(receiver.shard.malformed_packets, 0u) << "nobody looks at it any more";
+  receiver.take(data(0, 10, true, 0));
   EXPECT_EQ(receiver.completions().size(), 1u);
 }
 

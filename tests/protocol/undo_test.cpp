@@ -64,6 +64,16 @@ TEST(Undo, late_packet_of_an_earlier_episode__proves_nothing_of_this_one) {
   EXPECT_EQ(flight.undone(), 1u) << "its own does";
 }
 
+TEST(Undo, first_packet_sent_after_a_response__is_of_the_next_episode) {
+  Flight flight;
+  flight.arrived(1, 9);  // the first is lost; what it carried goes out as packet 10
+  flight.send(4);
+  flight.arrived(11, 13);  // packet 10 is lost
+  ASSERT_EQ(flight.count(Told::Kind::congestion), 2u);
+  flight.ack({{flight.first + 10, flight.first + 10}, {flight.first + 14, flight.first + 14}});
+  EXPECT_EQ(flight.undone(), 1u);
+}
+
 TEST(Undo, spurious_losses_of_an_episode__do_not_count_for_the_next) {
   Flight flight;
   flight.arrived(2, 4);  // the first two are lost, the second really

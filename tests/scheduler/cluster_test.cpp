@@ -612,6 +612,16 @@ Cluster with_scattered_holes(const ClusterOptions& options) {
   return cluster;
 }
 
+TEST(cluster, join__of_a_job_that_competes_with_nobody_says_so) {
+  Cluster cluster(bench_of_links({10, 10}));
+  cluster.schedule({job_on("a", 12_ns, 4_ns, 10, {0})});
+  const Joined joined = cluster.join(job_on("b", 7_ns, 4_ns, 10, {1}));
+  EXPECT_FALSE(joined.new_slots);
+  EXPECT_TRUE(joined.moves.empty());
+  EXPECT_EQ(joined.score, 1);
+  EXPECT_EQ(joined.slot_period, 7_ns);
+}
+
 TEST(cluster, join__moves_one_job_where_that_is_enough) {
   Cluster cluster = with_scattered_holes({});
   ASSERT_EQ(cluster.jobs(), 2U);
@@ -766,6 +776,13 @@ TEST(cluster, schedule__refuses_periods_that_are_too_different) {
   };
   EXPECT_THAT(error_of(run), HasSubstr("bursts, more than 1000000; let jobs whose periods differ less share links"));
   EXPECT_EQ(cluster.jobs(), 0U);
+  // It is bursts that count, not periods.
+  ClusterJob often = job_on("tick", 200_us, 10_us, 8, {0});
+  for (int i = 1; i < 10; ++i) often.demand.bursts.push_back({Nanos(20'000) * i, Nanos(20'000) * i + 10_us, Rate(8)});
+  EXPECT_THAT(error_of([&] {
+                cluster.schedule({often, job_on("epoch", Nanos(73'123'456'701), 1_s, 8, {0})});
+              }),
+              HasSubstr("of jobs that share a link, \"tick\" among them, holds"));
 }
 
 TEST(cluster, leave__keeps_the_slots_of_the_others) {

@@ -23,8 +23,8 @@ struct Setting {
     slots.perimeter = 100_ms;
   }
   /// Sends for `up` from `at` on, in every period of 100 ms.
-  void add(Nanos at, Nanos up, const std::vector<std::size_t>& links = {0}) {
-    const Demand demand{100_ms, {{100_ms - up, 100_ms, Rate(1'000'000'000)}}};
+  void add(Nanos at, Nanos up, const std::vector<std::size_t>& links = {0}, Rate rate = Rate(1'000'000'000)) {
+    const Demand demand{100_ms, {{100_ms - up, 100_ms, rate}}};
     const auto job = static_cast<std::uint32_t>(problem.jobs.size());
     problem.jobs.push_back({"job " + std::to_string(job), 100_ms, {}});
     for (const std::size_t link : links) problem.links[link].uses.push_back({job, demand});
@@ -61,6 +61,18 @@ TEST(Repair, room_behind__is_the_gap_to_the_next_job) {
   pair.add(0_ms, 30_ms);
   pair.add(50_ms, 30_ms);
   EXPECT_EQ(pair.timetable().room_behind(pair.shifts, 0, 5_ms), 5_ms) << "more than is asked for";
+}
+
+TEST(Repair, room_behind__counts_of_an_overlap_what_is_beyond_the_capacity) {
+  const auto beyond_the_gap = [](Rate rate) {
+    Setting pair;
+    pair.add(0_ms, 30_ms, {0}, rate);
+    pair.add(40_ms, 30_ms, {0}, rate);
+    return (pair.timetable().room_behind(pair.shifts, 0, 20_ms) - 10_ms).seconds();
+  };
+  const double alone_full = beyond_the_gap(Rate(1'000'000'000));
+  EXPECT_GT(alone_full, 0);
+  EXPECT_NEAR(beyond_the_gap(Rate(600'000'000)) / alone_full, 5, 0.2) << "both are a fifth too much";
 }
 
 TEST(Repair, late_job__goes_at_once_and_the_next_ones_make_way_by_what_it_takes) {

@@ -63,6 +63,57 @@ TEST(minimise, bounds_of_every_length_of_search_hold) {
   }
 }
 
+/// Alike, each up for `up` of 100 with `level` of 100.
+Model alike(std::uint32_t jobs, std::int64_t up, std::uint64_t level) {
+  Model model{100, {100}, {}, true, 0};
+  for (std::uint32_t j = 0; j < jobs; ++j)
+    model.jobs.push_back(
+        {100, {curve_of({Nanos(100), {{Nanos(0), Nanos(up), Rate(level)}}}, 0, 100)}, {}, j, false, 0});
+  return model;
+}
+
+TEST(minimise, nodes__are_all_sweeps_that_it_took) {
+  // One to put the second job in, one for each job alone, one for the pair.
+  EXPECT_EQ(minimise(alike(2, 60, 60), {0, 0, 0, 1, false}).nodes, 4u);
+  // Pairs of four fit and triples don't: all four triples are searched, for 14 each, beside 68 for the four.
+  const Found four = minimise(alike(4, 40, 60), {1'000, 0, 0, 1, false});
+  EXPECT_EQ(four.excess, 20 * 60);
+  EXPECT_EQ(four.nodes, 68u + 4 * 14u);
+}
+
+TEST(minimise, descent__ends_when_no_job_with_excess_has_got_better) {
+  // Two jobs that are too much for their link, and one that is alone on another.
+  Model model{100, {100, 100}, {}, true, 0};
+  for (std::uint32_t j = 0; j < 3; ++j)
+    model.jobs.push_back(
+        {100, {curve_of({Nanos(100), {{Nanos(0), Nanos(60), Rate(60)}}}, j / 2, 100)}, {}, j, false, 0});
+  const Found found = minimise(model, {0, 0, 0, 1, false});
+  EXPECT_EQ(found.excess, 20 * 20);
+  EXPECT_EQ(found.nodes, 7u) << "two to put jobs in, two of the descent, three alone";
+}
+
+TEST(minimise, bounds__are_tight_with_little_work) {
+  Random random(77);
+  Int128 bounds = 0;
+  Int128 excess = 0;
+  for (int i = 0; i < 100; ++i) {
+    const Found found = minimise(model_of(random_link(random, 6, 12, 1)), {60, 2, 8, 1, false});
+    bounds += found.bound;
+    excess += found.excess;
+  }
+  EXPECT_LE(static_cast<std::int64_t>(excess), 1512);
+  EXPECT_GE(static_cast<std::int64_t>(bounds), 1440);
+}
+
+TEST(minimise, heuristic__takes_out_any_jobs_to_put_them_back) {
+  Random random(78);
+  Int128 excess = 0;
+  for (const std::size_t jobs : {6U, 8U, 10U})
+    for (int i = 0; i < 100; ++i)
+      excess += minimise(model_of(random_link(random, jobs, 24, 1)), {0, 40, 40, 1, false}).excess;
+  EXPECT_LE(static_cast<std::int64_t>(excess), 10'669);
+}
+
 TEST(configuration_bound, is_never_above_the_least_excess) {
   Random random(33);
   int positive = 0;

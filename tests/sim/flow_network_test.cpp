@@ -295,6 +295,10 @@ std::vector<std::vector<double>> iterations_of(std::span<const cc::FluidJob> job
   return lengths;
 }
 
+TEST(FlowNetwork, weights__follow_progress_in_64_steps_by_default) {
+  EXPECT_EQ(FlowNetwork::Options{}.weight_steps, 64U);
+}
+
 // The table of HotNets'24: two jobs, half of the period up, offset 0.01.
 TEST(FlowNetwork, gain__gives_the_table_of_the_fluid_limit) {
   const std::array jobs{cc::FluidJob{.start = 0}, cc::FluidJob{.start = 0.01}};

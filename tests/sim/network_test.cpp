@@ -492,6 +492,23 @@ TEST(Network, detach__drops_what_arrives_and_attach_replaces) {
   EXPECT_THAT(second.polls, ElementsAre(50_us, 54_us));
 }
 
+TEST(Network, detach__drops_and_counts_what_waits_to_be_taken) {
+  struct Deaf : Pollable {
+    Nanos poll(Nanos) override { return Nanos::never(); }
+  };
+  Star star(2);
+  Deaf deaf;
+  star.network.attach(star.host(1), deaf);
+  send_one(star.host(0), star.host(1).address(), bytes_of(83));
+  send_one(star.host(0), star.host(1).address(), bytes_of(83));
+  EXPECT_THROW(star.network.run_until(1_ms), RunError);  // it takes nothing
+  star.network.detach(star.host(1));
+  EXPECT_EQ(star.network.counters().unattached_host, 1U);
+  star.network.run_until(2_ms);
+  EXPECT_EQ(star.network.counters().unattached_host, 2U) << "what arrives later, too";
+  EXPECT_EQ(star.network.packets_inside(), 0U);
+}
+
 TEST(Network, set_up__refuses_what_cannot_be) {
   NetworkOptions options;
   options.mtu = 575;

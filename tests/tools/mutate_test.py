@@ -111,7 +111,8 @@ class Changes(unittest.TestCase):
             "constexpr std::array<int, n> table{1, 2, 3, 4, 5, 6, 7, 8, 9};",
             "std::string name;",
             "Nanos now(later);",
-            "{ list_.reserve(count); }",
+            "{ list_.reserve(count + 1); }",
+            "{ for (auto x = y; more(x); step(x)) {} }",
         ]:
             self.assertEqual(results(text), [], text)
 

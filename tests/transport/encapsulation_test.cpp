@@ -6,7 +6,9 @@
 
 #include <array>
 #include <cstring>
+#include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -587,8 +589,12 @@ TEST(EncapsulationPieces, TheLongestHeadersFitWhatIsPromised) {
 }
 
 TEST(EncapsulationReject, EveryReasonHasAName) {
+  std::set<std::string_view> names;
   for (std::size_t i = 0; i < kRejects; ++i) {
-    EXPECT_NE(to_text(static_cast<Reject>(i)), "unknown");
+    const std::string_view name = to_text(static_cast<Reject>(i));
+    EXPECT_NE(name, "unknown");
+    EXPECT_NE(name, "");
+    EXPECT_TRUE(names.insert(name).second) << name << " stands for two";
   }
 }
 

@@ -124,6 +124,57 @@ TEST(Kineto, sizes__stand_around_the_launch_of_an_older_trace) {
   EXPECT_EQ(all[2].size, 16u);
 }
 
+TEST(Kineto, sizes__of_inputs_are_of_those_with_a_shape_and_a_type) {
+  const auto size = [](const std::string& dims, const std::string& types) {
+    const KinetoTrace trace = parse({
+        step,
+        event("kernel", "ncclKernel_AllReduce(x)", "1100", "50",
+              R"({"Group size": 2, "Input Dims": )" + dims + R"(, "Input type": )" + types + "}"),
+    });
+    return trace.steps[0].communications.empty() ? Bytes{0} : trace.steps[0].communications[0].size;
+  };
+  EXPECT_EQ(size("[[100], [50]]", R"(["float", "double"])"), 800u);
+  EXPECT_EQ(size("[[100], [50]]", R"(["float"])"), 400u) << "fewer types than shapes";
+  EXPECT_EQ(size("[[100]]", "[]"), 0u) << "no types";
+  EXPECT_EQ(size("[[100]]", R"(["float", "double"])"), 400u) << "fewer shapes than types";
+  EXPECT_EQ(size("[[100], [50]]", R"(["float", null])"), 400u) << "no type";
+  EXPECT_EQ(size("[[100], [], 7, [\"x\"]]", R"(["float", "double", "double", "double"])"), 400u) << "no shape";
+}
+
+TEST(Kineto, sizes__of_what_goes_in_or_comes_out_need_not_tell_the_other) {
+  const KinetoTrace trace = parse({
+      step,
+      event("kernel", "ncclKernel_AllGather(x)", "1100", "50",
+            R"({"Collective name": "allgather", "In msg nelems": 10, "Group size": 2, "dtype": "Float"})"),
+      event("kernel", "ncclKernel_AllGather(x)", "1200", "50",
+            R"({"Collective name": "allgather", "Out msg nelems": 10, "Group size": 2, "dtype": "Float"})"),
+      event("kernel", "ncclKernel_AllReduce(x)", "1300", "50", R"({"Collective name": "barrier", "Group size": 2})"),
+  });
+  const auto& all = trace.steps[0].communications;
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].size, 80u) << "of both";
+  EXPECT_EQ(all[1].size, 40u);
+  EXPECT_EQ(all[2].size, 0u) << "a barrier sends nothing";
+}
+
+TEST(Kineto, operations__that_communicate_nothing_are_not_looked_at) {
+  const KinetoTrace trace = parse({
+      step,
+      event("cpu_op", "aten::add", "\"never\"", "50"),
+      event("user_annotation", "record_param_comms", "1", "\"long\""),
+      event("user_annotation", "nccl:all_reduce", "1010", "80", R"({"Input Dims": [[100]], "Input type": ["float"]})",
+            5),
+      event("cpu_op", "aten::add", "1020", "50", "{}", 5),
+      event("cpu_op", "aten::mul", "1021", "50", "{}", 5),
+      event("cpu_op", "aten::sub", "1022", "50", "{}", 5),
+      event("cpu_op", "aten::div", "1023", "50", "{}", 5),
+      event("cuda_runtime", "cudaLaunchKernel", "1030", "5", R"({"correlation": 77})", 5),
+      event("kernel", "ncclKernel_AllReduce(x)", "1050", "30", R"({"correlation": 77})", 84),
+  });
+  ASSERT_EQ(trace.steps[0].communications.size(), 1u);
+  EXPECT_EQ(trace.steps[0].communications[0].size, 400u);
+}
+
 TEST(Kineto, steps__have_the_communications_that_they_launched) {
   const std::string reduce =
       R"("Collective name": "allreduce", "In msg nelems": 10, "Group size": 2, "dtype": "Float")";

@@ -45,6 +45,8 @@ TEST(phase_program, job_without_hosts__sends_one_way) {
   EXPECT_EQ(receiver.operations[0].tag, sender.operations[1].tag);
   EXPECT_EQ(receiver.operations[1].tag, sender.operations[3].tag);
   EXPECT_EQ(receiver.load().received, sender.load().sent);
+  EXPECT_EQ(sender.rank, 0U);
+  EXPECT_EQ(receiver.rank, 1U);
 }
 
 TEST(phase_program, job_with_hosts__is_a_ring_whose_phases_wait_for_both_directions) {

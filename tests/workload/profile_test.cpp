@@ -99,6 +99,20 @@ TEST(Profile, to_phases__lose_no_bits) {
   EXPECT_THROW(to_phases(parse_profile("time_ns,rate_bps\n0,1e9\n7,0\n", "p")), InputError);
 }
 
+TEST(Profile, describe__says_what_it_takes_and_lists_bursts) {
+  const Profile profile = parse_profile("time_ms,rate_bps\n0,2e8\n10,4e8\n20,0\n70,8e8\n80,0\n100,0\n", "p.csv");
+  const std::string text = describe(profile, Rate(400'000'000));
+  EXPECT_THAT(text, HasSubstr("p.csv: measured profile of one iteration, 5 steps\n"));
+  EXPECT_THAT(text,
+              HasSubstr("an iteration takes 100.000 ms and sends 1.750 MB for 30.0% of them, in 2 bursts at up to "
+                        "800 Mbps\n"));
+  EXPECT_THAT(text, HasSubstr("alone on 400 Mbps it takes 110.000 ms and sends for 36.4% of them\n"));
+  EXPECT_THAT(text, HasSubstr("at     0.000 ms for    20.000 ms  750.000 kB, at 300.000 Mbps on average and up to "
+                              "400.000 Mbps\n"));
+  EXPECT_THAT(text, HasSubstr("at    70.000 ms for    10.000 ms    1.000 MB, at 800.000 Mbps on average and up to "
+                              "800.000 Mbps\n"));
+}
+
 TEST(Profile, load__the_example) {
   const Profile profile = load_profile(MLTCP_EXAMPLES "/traces/bert-like.csv");
   EXPECT_EQ(profile.period, 210_ms);

@@ -8,6 +8,8 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
@@ -95,6 +97,7 @@ class Interpreter {
       state.done[number] = true;
     } else if (operation.kind == Operation::Kind::send) {
       const auto at = from_[rank].begin() + static_cast<std::ptrdiff_t>(operation.offset);
+      EXPECT_TRUE(names_.insert({rank, operation.peer, operation.tag}).second) << "two messages of one name";
       wires_[{rank, operation.peer}].push_back({operation.tag,
                                                 {at, at + static_cast<std::ptrdiff_t>(operation.bytes)},
                                                 [&state, number] { state.done[number] = true; }});
@@ -128,6 +131,7 @@ class Interpreter {
   bool in_place_;
   std::vector<State> states_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<Message>> wires_;
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>> names_;
 };
 
 std::pair<Bytes, Bytes> block(Bytes size, std::uint32_t n, std::uint32_t i) {
@@ -379,6 +383,11 @@ TEST(RankProgram, training__reduces_buckets_while_it_computes) {
   }
 }
 
+TEST(RankProgram, training__overlaps_unless_told_otherwise) {
+  Pattern overlapping = training(2, 1, 1, 1);
+  EXPECT_TRUE(overlapping.training.overlap);
+}
+
 TEST(RankProgram, training__accumulates_gradients) {
   Pattern of = training(2, 1, 1, 6);
   const RankProgram program = rank_program(of, 1);
@@ -406,6 +415,8 @@ TEST(RankProgram, check__refuses_what_makes_no_sense) {
   EXPECT_THAT(refusal(pattern(Kind::all_to_all, 4, 0)), HasSubstr("all-to-all has no size"));
   EXPECT_THAT(refusal(pattern(Kind::all_reduce, 6, 1, Algorithm::halving_doubling)), HasSubstr("powers of two"));
   EXPECT_THAT(refusal(pattern(Kind::all_gather, 6, 1, Algorithm::tree)), HasSubstr("all-gather has no algorithm tree"));
+  EXPECT_THAT(refusal(pattern(Kind::broadcast, 4, 1, Algorithm::halving_doubling)),
+              HasSubstr("broadcast has no algorithm halving-doubling; take ring or tree"));
   Pattern of = pattern(Kind::parameter_server, 4, 1);
   of.servers = 4;
   EXPECT_THAT(refusal(of), HasSubstr("4 of 4 ranks are servers"));

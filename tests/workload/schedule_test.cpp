@@ -280,6 +280,9 @@ TEST(Schedule, to_job__gather_size) {
 TEST(Schedule, network__names_read_back) {
   for (const Network network : {Network::weight_gradient, Network::inter_server, Network::all})
     EXPECT_EQ(network_from(name(network)), network);
+  EXPECT_EQ(network_from("weight-gradient"), Network::weight_gradient);
+  EXPECT_EQ(network_from("inter-server"), Network::inter_server);
+  EXPECT_EQ(network_from("all"), Network::all);
   EXPECT_EQ(network_from("everything"), std::nullopt);
 }
 

@@ -147,6 +147,13 @@ TEST(Trace, parse__every_collective_and_group) {
   EXPECT_EQ(read("ALLREDUCE").group, Group::data);
 }
 
+TEST(Trace, name__is_what_results_say) {
+  EXPECT_EQ(name(Group::model), "model");
+  EXPECT_EQ(name(Group::data), "data");
+  EXPECT_EQ(name(Group::expert), "expert");
+  EXPECT_EQ(name(Group::expert_data), "expert-data");
+}
+
 TEST(Trace, parse__tolerates_with_a_warning) {
   const auto warning = [](const std::string& text) {
     const Trace trace = parse_trace(text, "t.txt");
