@@ -31,8 +31,8 @@ constexpr std::uint64_t max_number_jump = records_per_packet_in_flight << 20;
 // So many packets below the highest numbers received, while those don't go on: they were not the peer's, but forged or
 // of an earlier connection. No network reorders as deeply; and if one did, what is forgotten is sent again.
 constexpr std::uint32_t max_behind_top = 1024;
-// Of packet numbers acknowledged before they were used, so many are passed over for a packet that is sent. Those further
-// ahead the peer forgets by max_behind_top before they are reached.
+// Of packet numbers acknowledged before they were used, so many are passed over for a packet that is sent. Those
+// further ahead the peer forgets by max_behind_top before they are reached.
 constexpr std::uint32_t max_skipped = max_behind_top;
 constexpr std::uint64_t most_receives = 65'536;  // that a peer may have posted at once
 constexpr std::uint32_t max_repairs = 8;         // of one message
@@ -290,7 +290,8 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
   // carries is taken all the same. That changes nothing if it is the same packet again: bytes go to the same place, and
   // credit and state say what they said.
   const bool known = received_.contains(number);
-  if (known) [[unlikely]] ++stats_.duplicate_packets;
+  if (known) [[unlikely]]
+    ++stats_.duplicate_packets;
   const std::uint64_t credit_before = credit_;
   const State state_before = state_;
   wire::Frame frame;
@@ -376,7 +377,8 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
   }
   // What was not taken is not acknowledged: to the sender it is a lost packet.
   if (!take || state_ == State::dead) return;
-  if (pinged && !data) [[unlikely]] on_question(now);
+  if (pinged && !data) [[unlikely]]
+    on_question(now);
   if (known) [[unlikely]] {
     if (!news && credit_ == credit_before && state_ == state_before) return;
     ++stats_.conflicting_packets;
@@ -517,7 +519,8 @@ void Connection::on_close(Nanos now) {
 
 void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
   const std::uint64_t largest = frame.ranges[0].last;
-  if (largest >= sent_.end()) [[unlikely]] skip_numbers(largest);
+  if (largest >= sent_.end()) [[unlikely]]
+    skip_numbers(largest);
   const std::uint64_t sent_end = sent_.end();
   if (frame.has_credit) raise_credit(frame.credit);
   if (batch_ == nullptr) batch_ = links_->acks->take();
@@ -536,7 +539,9 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
     // Behind a lost packet the same packets are acknowledged again and again: only those that are news are looked at.
     news.clear();
     acked_.for_gaps(std::max(range.first, sent_.begin()), std::min(range.last, sent_end - 1) + 1,
-                    [&](std::uint64_t begin, std::uint64_t end) { news.push_back({begin, end}); });
+                    [&](std::uint64_t begin, std::uint64_t end) {
+                      news.push_back({begin, end});
+                    });
     if (acked_.size() < max_acked_ranges)
       for (const RangeSet::Range& fresh : news) acked_.add(fresh.begin, fresh.end);
     std::uint64_t number = news.empty() ? 0 : news.back().end;
@@ -942,9 +947,9 @@ void Connection::on_watch(Nanos now) {
   if (now >= look_at_ && state_ != State::draining && state_ != State::dead) look_for_peer(now);
 }
 
-// An operation of whose message nothing has been sent, or has arrived, ends as if it had never been posted: those behind
-// it take its place, and the peer sees nothing of it. Of another the peer has, or wants, the rest, and no packet of this
-// protocol takes a message back: the connection ends, so that the peer's operation ends too.
+// An operation of whose message nothing has been sent, or has arrived, ends as if it had never been posted: those
+// behind it take its place, and the peer sees nothing of it. Of another the peer has, or wants, the rest, and no packet
+// of this protocol takes a message back: the connection ends, so that the peer's operation ends too.
 void Connection::expire_operations(Nanos now) {
   DeadlineHeap& heap = deadlines_->heap;
   const bool sending = next_message_ < sends_.end() && sends_[next_message_].next_offset > 0;

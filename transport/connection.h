@@ -114,8 +114,8 @@ struct ShardLinks {
   Nanos late{};
 };
 
-/// The deadlines of a connection's operations. A slot is one of the send or receive ring, so that what is posted into it
-/// next replaces a deadline that its operation has not lived to see: to complete an operation costs nothing here.
+/// The deadlines of a connection's operations. A slot is one of the send or receive ring, so that what is posted into
+/// it next replaces a deadline that its operation has not lived to see: to complete an operation costs nothing here.
 struct OperationDeadlines {
   OperationDeadlines(std::uint32_t max_sends, std::uint32_t max_receives)
       : sends(std::bit_ceil(max_sends)), receives(std::bit_ceil(max_receives)) {
@@ -407,8 +407,8 @@ class alignas(64) Connection {
   bool any_acked_ = false;
   bool was_idle_ = true;
   bool ecn_works_ = true;
-  bool aborted_ : 1 = false;         ///< ended here: the peer is told
-  bool has_deadlines_ : 1 = false;   ///< some operation had one
+  bool aborted_ : 1 = false;        ///< ended here: the peer is told
+  bool has_deadlines_ : 1 = false;  ///< some operation had one
   bool last_was_marked_ = false;    ///< the ECN-capable packet received last
   std::uint8_t received_hops_ = 0;  ///< of the packet of largest_received_time_
   Nanos largest_received_time_;
@@ -494,7 +494,7 @@ class alignas(64) Connection {
   Nanos abort_copy_at_ = Nanos::never();  ///< never unless aborted_
   std::uint32_t abort_copies_left_ = 0;
   wire::CloseReason abort_reason_ = wire::CloseReason::aborted;
-  std::unique_ptr<OperationDeadlines> deadlines_;  ///< null until an operation has one
+  std::unique_ptr<OperationDeadlines> deadlines_;    ///< null until an operation has one
   std::uint64_t asked_by_peer_ = ~std::uint64_t{0};  ///< whole messages when its first PING of several came
   Nanos asked_since_;
   Nanos opened_;                                   ///< when it was made
@@ -503,7 +503,7 @@ class alignas(64) Connection {
   std::uint64_t doubted_ = ~std::uint64_t{0};  ///< its number
   static constexpr std::uint64_t not_asked = ~std::uint64_t{0};
   std::uint64_t asked_at_ = not_asked;  ///< the packet whose acknowledgement tells for certain
-  std::uint32_t repairs_ = 0;                  ///< of this message
+  std::uint32_t repairs_ = 0;           ///< of this message
   // Packet numbers that were acknowledged before they were used, and so are not.
   std::uint32_t skipped_ = 0;
   std::uint64_t skipped_at_ = 0;  ///< packets_sent_ then

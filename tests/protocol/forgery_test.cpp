@@ -1,7 +1,7 @@
-// Packets that are not the peer's, but could be by what they say: forged, or of an earlier connection. Numbers ahead, with
-// spans that lie, in front of what the peer is about to send. The rule under test: what a sender is told is `ok` has
-// arrived, whatever numbers came before, and the connection goes on. What only keyed packets could tell from the peer's
-// (the bytes of a DATA, a CLOSE, an ACK) is in docs/transport.md.
+// Packets that are not the peer's, but could be by what they say: forged, or of an earlier connection. Numbers ahead,
+// with spans that lie, in front of what the peer is about to send. The rule under test: what a sender is told is `ok`
+// has arrived, whatever numbers came before, and the connection goes on. What only keyed packets could tell from the
+// peer's (the bytes of a DATA, a CLOSE, an ACK) is in docs/transport.md.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -17,7 +17,8 @@ constexpr std::array jumps{std::uint64_t{1},       std::uint64_t{3},       std::
                            std::uint64_t{1} << 31, std::uint64_t{1} << 62, (std::uint64_t{1} << 63) + 5};
 constexpr std::array spans{std::uint32_t{0}, std::uint32_t{1}, std::uint32_t{50}, ~std::uint32_t{0}};
 
-/// A connection over which one message goes after the other, and that sees to it that none is `ok` which has not arrived.
+/// A connection over which one message goes after the other, and that sees to it that none is `ok` which has not
+/// arrived.
 class Victim {
  public:
   explicit Victim(ConnectionConfig config = {}) : pair(config) {
@@ -33,8 +34,7 @@ class Victim {
   [[nodiscard]] std::uint64_t next_number(std::size_t from) const {
     std::uint64_t next = 0;
     for (const Parsed& packet : pair.log)
-      if (packet.from == from && packet.header.connection != 0)
-        next = std::max(next, packet.header.packet_number + 1);
+      if (packet.from == from && packet.header.connection != 0) next = std::max(next, packet.header.packet_number + 1);
     return next;
   }
   void forge_to_server(std::uint64_t ahead, std::uint32_t span, const std::function<void(wire::Writer&)>& write) {
@@ -59,9 +59,7 @@ class Victim {
     EXPECT_TRUE(pair.c().exists(c)) << after;
     EXPECT_TRUE(pair.s().exists(s)) << after;
   }
-  [[nodiscard]] bool finished() const {
-    return sent_ok == messages.size() && pair_received() == messages.size();
-  }
+  [[nodiscard]] bool finished() const { return sent_ok == messages.size() && pair_received() == messages.size(); }
 
   Pair pair;
   ConnectionId c = 0;
@@ -87,8 +85,8 @@ struct Forgery {
   const char* name;
   std::function<void(wire::Writer&)> write;
 };
-/// What does not touch the bytes of messages that are under way: `delivered` is a message that is complete, `beyond` one
-/// for which nobody has posted a buffer.
+/// What does not touch the bytes of messages that are under way: `delivered` is a message that is complete, `beyond`
+/// one for which nobody has posted a buffer.
 std::vector<Forgery> forgeries(std::uint32_t delivered, std::uint32_t beyond) {
   return {
       {"PING", [](wire::Writer& w) { w.ping(); }},
@@ -237,8 +235,9 @@ TEST(Forgery, same_number_with_other_bytes__is_counted_and_acknowledged) {
   victim.pair.run_for(70_us);
   ASSERT_GT(victim.pair.c().stats(victim.c).in_flight, 3000u);
   for (const std::uint64_t ahead : {0U, 1U, 2U})  // of those in flight
-    victim.pair.inject(victim.pair.server(), victim.pair.client().address,
-                       forge(header_for(victim.s, victim.next_number(0) - 1 - ahead, 0), [](wire::Writer& w) { w.ping(); }));
+    victim.pair.inject(
+        victim.pair.server(), victim.pair.client().address,
+        forge(header_for(victim.s, victim.next_number(0) - 1 - ahead, 0), [](wire::Writer& w) { w.ping(); }));
   victim.expect_to_go_on("pings");
   EXPECT_GT(victim.pair.s().stats(victim.s).conflicting_packets, 0u);
 }
