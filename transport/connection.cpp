@@ -337,6 +337,7 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
       case wire::FrameType::connect:  // a repeated CONNECT reaches the connection that it made, with newer credit
         eliciting = true;
         raise_credit(frame.connect.credit);
+        accept_due_ = true;  // the peer has none, whatever has been acknowledged
         break;
       case wire::FrameType::accept:
         eliciting = true;
@@ -916,7 +917,10 @@ void Connection::on_timer(Nanos now) {
     update_pacing();
     forget_finished(now);
   }
-  if (now >= probe_deadline()) on_probe_timeout(now);
+  if (now >= probe_deadline()) {
+    on_probe_timeout(now);
+    if (state_ == State::draining || state_ == State::dead) return;
+  }
   if (now >= credit_probe_ && in_flight_packets_ == 0) {
     // The peer owes credit, or is gone: ask.
     ping_due_ = true;
@@ -1035,7 +1039,7 @@ void Connection::look_for_peer(Nanos now) {
 
 void Connection::on_probe_timeout(Nanos now) {
   if (probe_count_ >= 2 && now - last_progress_ >= config_->give_up_after) {
-    fail(Status::unreachable);
+    end(Status::unreachable, wire::CloseReason::idle, now);  // what we send may still get there
     return;
   }
   ++probe_count_;

@@ -375,6 +375,29 @@ TEST(Forgery, abort_that_the_peer_does_not_hear_of__acknowledges_no_byte_more) {
   EXPECT_EQ(pair.client().of(Kind::sent)[0].status, Status::unreachable);
 }
 
+// ---- one packet: it costs nothing that lasts
+// ----------------------------------------------------------------------------
+
+TEST(Forgery, accept_that_is_lost_and_acknowledged__is_sent_for_the_next_connect) {
+  Pair pair;
+  int left = 1;
+  pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::accept) && left-- > 0; };
+  const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
+  pair.run_for(60_us);
+  ASSERT_EQ(pair.server().count(Kind::accepted), 1u);
+  const ConnectionId s = pair.server().of(Kind::accepted)[0].connection;
+  pair.inject(pair.server(), pair.client().address, forge(header_for(s, 1), [](wire::Writer& w) {
+                wire::AckFrame ack{};
+                ack.range_count = 1;
+                ack.ranges[0] = {0, 0};
+                w.ack(ack);
+              }));
+  pair.run_for(60_s);
+  EXPECT_EQ(pair.client().count(Kind::connected), 1u);
+  EXPECT_TRUE(pair.c().exists(c));
+  EXPECT_TRUE(pair.s().exists(s));
+}
+
 /// A server of the test's own: it answers as it likes.
 struct LyingServer {
   LyingServer() {
