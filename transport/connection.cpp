@@ -526,9 +526,8 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
   if (frame.has_credit) raise_credit(frame.credit);
   if (batch_ == nullptr) batch_ = links_->acks->take();
   if (const std::uint64_t whole = wire::widen(frame.whole, whole_);
-      frame.has_whole && whole > whole_ && whole <= next_message_)
-    whole_ = whole;
-  batch_->whole = frame.has_whole ? whole_ : ~std::uint64_t{0};  // an end that does not tell is believed as it is
+      frame.has_whole && whole > whole_ && whole <= most_credit())
+    whole_ = std::min(whole, next_message_);  // beyond, somebody else has sent the messages
   cc::AckSample& sample = batch_->sample;
   std::vector<RangeSet::Range>& news = links_->acks->news;
   if (!batch_->has_acks) sample.bytes_in_flight_before = in_flight_;
@@ -585,9 +584,15 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
     sample.hops = frame.hops;
     if (largest == largest_acked_) on_ecn_counts(frame.ecn, sample.acked_packets - packets_before);
   }
-  if (sends_.empty() || !frame.has_whole) return;
-  if (sends_.begin() < whole_) complete_whole();
-  if (!sends_.empty() && sends_.front().all_acked) [[unlikely]] doubt_front(now);
+  // In order, while the ranges have been gone through from above. An end that does not tell is believed as it is.
+  const std::uint64_t whole = frame.has_whole ? whole_ : ~std::uint64_t{0};
+  while (!sends_.empty() && sends_.front().all_acked) {
+    if (sends_.begin() >= whole) [[unlikely]] {
+      doubt_front(now);
+      return;
+    }
+    complete_front();
+  }
 }
 
 void Connection::skip_numbers(std::uint64_t last) {
@@ -609,12 +614,6 @@ void Connection::skip_numbers(std::uint64_t last) {
     else
       sent_.push({});
   }
-}
-
-void Connection::complete_whole() {
-  for (std::uint64_t number = sends_.begin(); number < std::min(whole_, sends_.end());
-       number = std::max(number + 1, sends_.begin()))
-    if (!sends_[number].done && sends_[number].all_acked) complete_send(number);
 }
 
 // Every byte of the oldest message has been acknowledged, but the peer does not have them all: it took another's packet
@@ -694,18 +693,14 @@ void Connection::on_acked_chunk(const Chunk& chunk, Nanos now) {
   if (message.done) return;
   const Bytes newly = message.acked.add(chunk.offset, Bytes{chunk.offset} + chunk.length);
   if (job_ != no_job) links_->jobs[job_].on_delivered(now, newly);
-  if (message.length != 0 && !message.acked.is(0, message.length)) return;
-  if (chunk.message < batch_->whole) [[likely]]
-    complete_send(chunk.message);
-  else
-    message.all_acked = true;
+  message.all_acked = message.length == 0 || message.acked.is(0, message.length);
 }
 
-void Connection::complete_send(std::uint64_t number) {
-  SendMessage& message = sends_[number];
-  message.done = true;
-  if (message.data != nullptr && !links_->tx->empty()) links_->tx->drop_message(&remote_, number);
+void Connection::complete_front() {
+  const SendMessage& message = sends_.front();
+  if (message.data != nullptr && !links_->tx->empty()) links_->tx->drop_message(&remote_, sends_.begin());
   push_sent(message, Status::ok);
+  sends_.pop();
   while (!sends_.empty() && sends_.front().done) sends_.pop();
   next_message_ = std::max(next_message_, sends_.begin());
   maybe_close();

@@ -83,7 +83,6 @@ struct TxQueue {
 struct AckBatch {
   cc::AckSample sample;
   std::uint64_t largest_acked = 0;
-  std::uint64_t whole = 0;  ///< messages below may be completed, as the ACK at hand says
   bool has_acks = false;
 };
 
@@ -271,7 +270,7 @@ class alignas(64) Connection {
     std::uint32_t round = 0;  ///< of the job's phase gate, when it was posted
     PayloadHolds::Number hold = PayloadHolds::none;
     bool done = false;
-    bool all_acked = false;  ///< but the peer has not said that it is whole
+    bool all_acked = false;  ///< completes in its turn, when the peer has said that it is whole
   };
   static_assert(sizeof(SendMessage) == 64);
   struct alignas(64) ReceiveMessage {
@@ -299,7 +298,6 @@ class alignas(64) Connection {
   void on_acked_chunk(const Chunk& chunk, Nanos now);
   void on_late_ack(std::uint64_t number, Nanos now);
   void skip_numbers(std::uint64_t last);
-  void complete_whole();
   void doubt_front(Nanos now);
   void on_ecn_counts(const wire::EcnCounts& counts, std::uint32_t newly_acked_packets);
   void on_close(Nanos now);
@@ -348,7 +346,8 @@ class alignas(64) Connection {
   bool next_retransmission(Chunk& chunk);
   void write_ack(wire::Writer& writer, Nanos now);
   void write_control(wire::Writer& writer, bool with_data);
-  void complete_send(std::uint64_t number);
+  /// The oldest message has arrived.
+  void complete_front();
   void maybe_close();
   void complete_all(Status status);
   void push(const Completion& completion) {

@@ -378,6 +378,35 @@ TEST(Forgery, abort_that_the_peer_does_not_hear_of__acknowledges_no_byte_more) {
 // ---- one packet: it costs nothing that lasts
 // ----------------------------------------------------------------------------
 
+const auto ping = [](wire::Writer& w) { w.ping(); };
+
+/// `bytes` that no peer has sent.
+auto garbage(std::uint32_t message, std::uint32_t offset, std::uint32_t bytes, bool last) {
+  return [=](wire::Writer& w) {
+    w.data({.last = last, .message = message, .offset = offset, .length = bytes});
+    const ByteVector what(bytes, std::byte{0xEE});
+    w.copy(what.data(), what.size());
+  };
+}
+
+TEST(Forgery, message_that_nobody_has_sent__does_not_end_those_before_it) {
+  Victim victim;
+  for (const std::size_t size : {1000U, 5U}) {
+    victim.messages.push_back(random_bytes(size));
+    victim.buffers.push_back(ByteVector(size));
+    ASSERT_EQ(victim.pair.s().receive(victim.s, victim.buffers.back(), 0), PostResult::ok);
+  }
+  victim.pair.run_for(1_ms);
+  victim.forge_to_server(1, 0, garbage(1, 0, 5, true));
+  victim.pair.run_for(1_ms);
+  ASSERT_EQ(victim.pair.c().send(victim.c, victim.messages[0], 0), PostResult::ok);
+  victim.pair.run_for(5_s);
+  EXPECT_EQ(victim.sent_ok, 1u);
+  EXPECT_TRUE(victim.pair.c().exists(victim.c));
+  EXPECT_TRUE(victim.pair.s().exists(victim.s));
+  EXPECT_EQ(victim.pair.c().stats(victim.c).repaired_messages, 0u);
+}
+
 TEST(Forgery, accept_that_is_lost_and_acknowledged__is_sent_for_the_next_connect) {
   Pair pair;
   int left = 1;
