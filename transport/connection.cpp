@@ -11,7 +11,8 @@
 namespace mltcp {
 namespace {
 
-constexpr std::size_t max_received_ranges = 64;      // packet-number ranges remembered for acknowledgements
+// Packet-number ranges remembered for acknowledgements, and so no more than one names: what is remembered is told.
+constexpr std::size_t max_received_ranges = wire::max_ack_ranges;
 constexpr std::size_t max_reassembly_ranges = 1024;  // holes + 1 in a message that is being received
 constexpr std::uint32_t first_packet_threshold = 3;  // RFC 9002 section 6.1.1
 constexpr std::uint32_t max_packet_threshold = 64;   // reordering, in packets, that is told from loss
@@ -56,7 +57,7 @@ Connection::Connection(ConnectionId id, const Address& remote, std::shared_ptr<c
       last_progress_(now),
       overhead_(limits.overhead_bytes),
       controller_(algorithm, path()),
-      opened_(now) {
+      heard_(now) {
   update_pacing();
   look_for_peer(now);
 }
@@ -381,6 +382,7 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
   if (pinged && !data) [[unlikely]]
     on_question(now);
   if (known) [[unlikely]] {
+    heard_ = now;
     if (!news && credit_ == credit_before && state_ == state_before) return;
     ++stats_.conflicting_packets;
     ++unacknowledged_;
@@ -395,13 +397,15 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
     largest_received_time_ = now;
     received_hops_ = packet.hops;
   } else {
-    count_behind_top();
+    heard_ = now;
+    count_behind_top(number);
   }
   // Forgotten are numbers whose acknowledgement the peer has no use for. Should such a packet come late, it is taken as
   // any: a floor below which nothing counts could be forged.
   const std::uint64_t oldest_kept = number - std::min<std::uint64_t>(header.span, number);
   if (received_[0].begin < oldest_kept) received_.remove_below(oldest_kept);
-  if (received_.size() > max_received_ranges) received_.remove_lowest_range();
+  // The range of this packet stays, however many lie above: they may be forged, and all the peer's packets below.
+  if (received_.size() > max_received_ranges) received_.remove_lowest_range_but(number);
   ++packets_received_;
   if (packet.ecn != Ecn::not_ect) {
     const bool marked = packet.ecn == Ecn::ce;
@@ -434,7 +438,12 @@ void Connection::on_question(Nanos now) {
   if (now - asked_since_ >= max_probe_interval / 2) credit_known_ = false;
 }
 
-void Connection::count_behind_top() {
+void Connection::count_behind_top(std::uint64_t number) {
+  // Numbers that lead up to the highest are the peer's, and so is that.
+  if (number >= received_.back().begin) {
+    behind_top_ = 0;
+    return;
+  }
   const auto top = static_cast<std::uint32_t>(received_.back().end);
   if (top != top_) {
     top_ = top;
@@ -1014,9 +1023,9 @@ void Connection::close_up(GrowableRing<Message>& ring, std::uint64_t from, Slot 
 void Connection::look_for_peer(Nanos now) {
   const Nanos keep_alive = config_->keep_alive;
   const Nanos limit = config_->idle_limit;
-  const Nanos heard = std::max(opened_, largest_received_time_);
+  const Nanos heard = std::max(heard_, largest_received_time_);
   if (state_ == State::connecting) {  // that has a limit of its own
-    opened_ = now;
+    heard_ = now;
   } else if (limit.count > 0 && now - heard >= limit) {
     end(Status::unreachable, wire::CloseReason::idle, now);
     return;

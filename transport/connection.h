@@ -291,7 +291,7 @@ class alignas(64) Connection {
   enum class Taken : std::uint8_t { refused, nothing_new, news };
   Taken on_data(const wire::DataFrame& frame, const wire::Header& header);
   void on_question(Nanos now);
-  void count_behind_top();
+  void count_behind_top(std::uint64_t number);
   void complete_receive(ReceiveMessage& message, const wire::Header& header);
   void on_ack(const wire::AckFrame& frame, Nanos now);
   void on_acked_packet(SentPacket& packet, Nanos now);
@@ -496,8 +496,8 @@ class alignas(64) Connection {
   std::unique_ptr<OperationDeadlines> deadlines_;    ///< null until an operation has one
   std::uint64_t asked_by_peer_ = ~std::uint64_t{0};  ///< whole messages when its first PING of several came
   Nanos asked_since_;
-  Nanos opened_;                                   ///< when it was made
-  Nanos look_at_ = Nanos::never();                 ///< next time to see whether the peer is still heard
+  Nanos heard_;  ///< when it was made, or when a packet came since that was not the highest: see largest_received_time_
+  Nanos look_at_ = Nanos::never();  ///< next time to see whether the peer is still heard
   // A message that the peer has acknowledged and does not have.
   std::uint64_t doubted_ = ~std::uint64_t{0};  ///< its number
   static constexpr std::uint64_t not_asked = ~std::uint64_t{0};

@@ -389,6 +389,40 @@ auto garbage(std::uint32_t message, std::uint32_t offset, std::uint32_t bytes, b
   };
 }
 
+TEST(Forgery, number_ahead__the_peer_is_heard_still) {
+  const auto watchful = config_with([](ConnectionConfig& config) {
+    config.keep_alive = 1_s;
+    config.idle_limit = 5_s;
+  });
+  Pair pair(watchful, watchful);
+  const auto [c, s] = pair.connect();
+  pair.inject(pair.server(), pair.client().address, forge(header_for(s, 5000), ping));
+  const std::byte out{0x11};
+  for (int second = 0; second < 20; ++second) {
+    std::byte in{};
+    ASSERT_EQ(pair.s().receive(s, {&in, 1}, 0), PostResult::ok) << second;
+    ASSERT_EQ(pair.c().send(c, {&out, 1}, 0), PostResult::ok);
+    ASSERT_TRUE(pair.transfer(1, 1)) << second;
+    pair.run_for(1_s);
+  }
+  pair.run_for(20_s);  // what keeps it alive is heard, too
+  EXPECT_TRUE(pair.c().exists(c));
+  EXPECT_TRUE(pair.s().exists(s));
+}
+
+TEST(Forgery, numbers_ahead_with_gaps__an_acknowledgement_has_room_for_the_real_ones) {
+  for (const std::uint64_t forged : {1U, 31U, 32U, 33U, 64U, 200U}) {
+    Victim victim;
+    for (std::uint64_t i = 0; i < forged; ++i) victim.forge_to_server(20'000 + 2 * i, 1'000'000, ping);
+    victim.pair.run_for(1_ms);
+    victim.post(300'000);
+    const Nanos begin = victim.pair.now();
+    EXPECT_TRUE(victim.pair.run([&] { return victim.finished(); }, begin + 1_s)) << forged;
+    EXPECT_EQ(victim.pair.c().stats(victim.c).retransmitted_packets, 0u) << forged;
+    victim.expect_to_go_on(std::to_string(forged) + " numbers");
+  }
+}
+
 TEST(Forgery, message_that_nobody_has_sent__does_not_end_those_before_it) {
   Victim victim;
   for (const std::size_t size : {1000U, 5U}) {

@@ -45,8 +45,8 @@ auto data(std::uint32_t offset, std::uint32_t bytes, bool last = false, std::uin
 
 TEST(Reception, forgotten_packets__are_taken_again) {
   Receiver receiver;
-  // 63 single packets with gaps between them, and packet 10 of before: as many ranges as are remembered.
-  for (std::uint64_t i = 1; i <= 63; ++i) receiver.arrive(header_for(7, 10 + 2 * i, 1000), ping);
+  // 31 single packets with gaps between them, and packet 10 of before: as many ranges as are remembered.
+  for (std::uint64_t i = 1; i <= 31; ++i) receiver.arrive(header_for(7, 10 + 2 * i, 1000), ping);
   const std::uint64_t taken = receiver.stats().packets_received;
   receiver.arrive(header_for(7, 9, 1000), ping);
   EXPECT_EQ(receiver.stats().packets_received, taken + 1) << "nothing is forgotten yet";
@@ -58,6 +58,42 @@ TEST(Reception, forgotten_packets__are_taken_again) {
   EXPECT_EQ(receiver.stats().duplicate_packets, 0u);
   receiver.arrive(header_for(7, 11, 1000), ping);
   EXPECT_EQ(receiver.stats().packets_received, taken + 6) << "above what is forgotten";
+}
+
+TEST(Reception, packet_below_all_that_is_remembered__is_told) {
+  Receiver receiver;
+  for (std::uint64_t i = 0; i < 100; ++i) receiver.arrive(header_for(7, 1000 + 2 * i, 100'000), ping);
+  receiver.end_burst();
+  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ranges, wire::max_ack_ranges);
+  for (const std::uint64_t number : {12U, 13U, 11U, 15U, 17U}) {
+    // Remembered, and so named: an acknowledgement has room for all ranges that are.
+    for (int i = 0; i < 2; ++i) receiver.arrive(header_for(7, number, 1000), ping);
+    receiver.end_burst();
+    EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ranges, wire::max_ack_ranges);
+    EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->largest, 1198u) << "the highest, too";
+  }
+  EXPECT_EQ(receiver.stats().duplicate_packets, 5u);
+}
+
+TEST(Reception, packet_that_overtakes_as_many_as_make_others_void__is_the_peers) {
+  // The last of them joins it to the others. The numbers are so high that nothing would be believed if it were
+  // forgotten.
+  for (const std::uint64_t begin : {std::uint64_t{1000}, std::uint64_t{1} << 22}) {
+    constexpr std::uint32_t overtaken = 1024;
+    Receiver receiver;
+    receiver.arrive(header_for(7, begin - 1), ping);
+    receiver.arrive(header_for(7, begin + overtaken, overtaken), ping);
+    for (std::uint64_t i = 0; i < overtaken; ++i) receiver.arrive(header_for(7, begin + i, overtaken), ping);
+    const std::uint64_t taken = receiver.stats().packets_received;
+    for (std::uint64_t i = 1; i <= 100; ++i) receiver.arrive(header_for(7, begin + overtaken + i, overtaken), ping);
+    receiver.end_burst();
+    EXPECT_EQ(receiver.stats().packets_received, taken + 100);
+    EXPECT_EQ(receiver.shard.malformed_packets, 0u);
+    ASSERT_TRUE(receiver.sent.back().has(FrameType::ack));
+    EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ranges, 1u);
+    receiver.arrive(header_for(7, begin + overtaken, overtaken), ping);
+    EXPECT_EQ(receiver.stats().duplicate_packets, 1u) << "remembered";
+  }
 }
 
 TEST(Reception, what_the_sender_has_forgotten__is_taken_again) {
