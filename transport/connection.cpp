@@ -481,13 +481,21 @@ Connection::Taken Connection::on_data(const wire::DataFrame& frame, const wire::
   if (message.done) return Taken::nothing_new;
   const Bytes begin = frame.offset;
   const Bytes end = begin + frame.length;
-  const bool possible = end <= wire::max_message_bytes && (frame.length > 0 || (frame.last && begin == 0)) &&
-                        (!message.total_known || (frame.last ? end == message.total : end < message.total)) &&
-                        (!frame.last || message.received.empty() || message.received.back().end <= end);
-  if (!possible || (message.received.size() >= max_reassembly_ranges && message.received.would_grow(begin, end))) {
-    if (!possible) ++links_->stats->malformed_packets;
+  const bool possible = end <= wire::max_message_bytes && (frame.length > 0 || (frame.last && begin == 0));
+  const bool consistent = (!message.total_known || (frame.last ? end == message.total : end < message.total)) &&
+                          (!frame.last || message.received.empty() || message.received.back().end <= end);
+  if (!possible || !consistent) [[unlikely]] {
+    ++links_->stats->malformed_packets;
+    // A peer says one thing of a message's end. What was taken for its may be a lie as well as this: neither counts. It
+    // sends again what is not acknowledged, this, and what it sees to be missing at the end, the whole message.
+    if (possible) {
+      message.received.clear();
+      message.total_known = false;
+    }
     return Taken::refused;
   }
+  if (message.received.size() >= max_reassembly_ranges && message.received.would_grow(begin, end))
+    return Taken::refused;
   if (frame.last) {
     message.total = end;
     message.total_known = true;

@@ -423,6 +423,27 @@ TEST(Forgery, numbers_ahead_with_gaps__an_acknowledgement_has_room_for_the_real_
   }
 }
 
+TEST(Forgery, data_beyond_the_end__the_message_comes_once_more) {
+  for (const bool last : {false, true})
+    for (const bool early : {false, true}) {
+      Victim victim;
+      victim.post(100'000);
+      if (!early) victim.pair.run_for(170_us);
+      victim.forge_to_server(1, 0, garbage(0, 2'000'000, 5, last));
+      victim.expect_to_go_on("beyond the end");
+      EXPECT_EQ(victim.pair.c().stats(victim.c).repaired_messages, 1u);
+    }
+}
+
+TEST(Forgery, end_before_data_that_has_come__the_message_comes_once_more) {
+  Victim victim;
+  victim.post(300'000);
+  ASSERT_TRUE(victim.pair.run([&] { return victim.buffers[0][5000] != std::byte{}; }, victim.pair.now() + 1_s));
+  victim.forge_to_server(1, 0, garbage(0, 0, 50, true));
+  victim.expect_to_go_on("end");
+  EXPECT_EQ(victim.pair.c().stats(victim.c).repaired_messages, 1u);
+}
+
 TEST(Forgery, message_that_nobody_has_sent__does_not_end_those_before_it) {
   Victim victim;
   for (const std::size_t size : {1000U, 5U}) {
