@@ -170,7 +170,9 @@ void Connection::raise_credit(std::uint32_t messages) {
     ++links_->stats->malformed_packets;
     return;
   }
-  // After the peer's last word on it, messages beyond may have been given up.
+  // After the peer's last word, it says no more: that word was somebody else's. Once it has been acted on, it stays the
+  // last, as messages beyond may have been given up.
+  if (said > credit_ && state_ == State::open) peer_credit_final_ = false;
   if (!peer_credit_final_) credit_ = std::max(credit_, said);
 }
 

@@ -444,6 +444,14 @@ TEST(Forgery, end_before_data_that_has_come__the_message_comes_once_more) {
   EXPECT_EQ(victim.pair.c().stats(victim.c).repaired_messages, 1u);
 }
 
+TEST(Forgery, last_word_on_credit__is_disproved_by_more) {
+  Victim victim;
+  victim.forge_to_client(1, 0, [](wire::Writer& w) { w.credit({.messages = 0, .final = true}); });
+  victim.pair.run_for(1_ms);
+  victim.post(1000);
+  victim.expect_to_go_on("last word");
+}
+
 TEST(Forgery, message_that_nobody_has_sent__does_not_end_those_before_it) {
   Victim victim;
   for (const std::size_t size : {1000U, 5U}) {
@@ -480,6 +488,20 @@ TEST(Forgery, accept_that_is_lost_and_acknowledged__is_sent_for_the_next_connect
   EXPECT_EQ(pair.client().count(Kind::connected), 1u);
   EXPECT_TRUE(pair.c().exists(c));
   EXPECT_TRUE(pair.s().exists(s));
+}
+
+TEST(Forgery, credit_for_a_thousand__ends_both_ends_alike) {
+  // What was promised in another's name is not there; after give_up_after both ends know that they differ.
+  Victim victim;
+  victim.forge_to_client(1, 0, [](wire::Writer& w) { w.credit({.messages = 1000}); });
+  victim.pair.run_for(1_ms);
+  const std::byte byte{};
+  ASSERT_EQ(victim.pair.c().send(victim.c, {&byte, 1}, 0), PostResult::ok);
+  victim.pair.run_for(100_s);
+  for (TestHost* host : {&victim.pair.client(), &victim.pair.server()}) {
+    ASSERT_EQ(host->count(Kind::closed), 1u);
+    EXPECT_EQ(host->of(Kind::closed)[0].status, Status::unreachable);
+  }
 }
 
 /// A server of the test's own: it answers as it likes.
