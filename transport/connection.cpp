@@ -545,8 +545,8 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
   if (frame.has_credit) raise_credit(frame.credit);
   if (batch_ == nullptr) batch_ = links_->acks->take();
   if (const std::uint64_t whole = wire::widen(frame.whole, whole_);
-      frame.has_whole && whole > whole_ && whole <= most_credit())
-    whole_ = std::min(whole, next_message_);  // beyond, somebody else has sent the messages
+      frame.has_whole && whole > whole_ && whole <= std::max(credit_, next_message_))
+    whole_ = std::min(whole, next_message_);  // beyond, in buffers that it told of, are somebody else's messages
   cc::AckSample& sample = batch_->sample;
   std::vector<RangeSet::Range>& news = links_->acks->news;
   if (!batch_->has_acks) sample.bytes_in_flight_before = in_flight_;
