@@ -11,7 +11,8 @@
 namespace mltcp {
 namespace {
 
-constexpr std::size_t max_received_ranges = 64;      // packet-number ranges remembered for acknowledgements
+// Packet-number ranges remembered for acknowledgements, and so no more than one names: what is remembered is told.
+constexpr std::size_t max_received_ranges = wire::max_ack_ranges;
 constexpr std::size_t max_reassembly_ranges = 1024;  // holes + 1 in a message that is being received
 constexpr std::uint32_t first_packet_threshold = 3;  // RFC 9002 section 6.1.1
 constexpr std::uint32_t max_packet_threshold = 64;   // reordering, in packets, that is told from loss
@@ -31,8 +32,8 @@ constexpr std::uint64_t max_number_jump = records_per_packet_in_flight << 20;
 // So many packets below the highest numbers received, while those don't go on: they were not the peer's, but forged or
 // of an earlier connection. No network reorders as deeply; and if one did, what is forgotten is sent again.
 constexpr std::uint32_t max_behind_top = 1024;
-// Of packet numbers acknowledged before they were used, so many are passed over for a packet that is sent. Those further
-// ahead the peer forgets by max_behind_top before they are reached.
+// Of packet numbers acknowledged before they were used, so many are passed over for a packet that is sent. Those
+// further ahead the peer forgets by max_behind_top before they are reached.
 constexpr std::uint32_t max_skipped = max_behind_top;
 constexpr std::uint64_t most_receives = 65'536;  // that a peer may have posted at once
 constexpr std::uint32_t max_repairs = 8;         // of one message
@@ -56,7 +57,7 @@ Connection::Connection(ConnectionId id, const Address& remote, std::shared_ptr<c
       last_progress_(now),
       overhead_(limits.overhead_bytes),
       controller_(algorithm, path()),
-      opened_(now) {
+      heard_(now) {
   update_pacing();
   look_for_peer(now);
 }
@@ -169,7 +170,9 @@ void Connection::raise_credit(std::uint32_t messages) {
     ++links_->stats->malformed_packets;
     return;
   }
-  // After the peer's last word on it, messages beyond may have been given up.
+  // After the peer's last word, it says no more: that word was somebody else's. Once it has been acted on, it stays the
+  // last, as messages beyond may have been given up.
+  if (said > credit_ && state_ == State::open) peer_credit_final_ = false;
   if (!peer_credit_final_) credit_ = std::max(credit_, said);
 }
 
@@ -290,7 +293,8 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
   // carries is taken all the same. That changes nothing if it is the same packet again: bytes go to the same place, and
   // credit and state say what they said.
   const bool known = received_.contains(number);
-  if (known) [[unlikely]] ++stats_.duplicate_packets;
+  if (known) [[unlikely]]
+    ++stats_.duplicate_packets;
   const std::uint64_t credit_before = credit_;
   const State state_before = state_;
   wire::Frame frame;
@@ -336,6 +340,7 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
       case wire::FrameType::connect:  // a repeated CONNECT reaches the connection that it made, with newer credit
         eliciting = true;
         raise_credit(frame.connect.credit);
+        accept_due_ = true;  // the peer has none, whatever has been acknowledged
         break;
       case wire::FrameType::accept:
         eliciting = true;
@@ -376,8 +381,10 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
   }
   // What was not taken is not acknowledged: to the sender it is a lost packet.
   if (!take || state_ == State::dead) return;
-  if (pinged && !data) [[unlikely]] on_question(now);
+  if (pinged && !data) [[unlikely]]
+    on_question(now);
   if (known) [[unlikely]] {
+    heard_ = now;
     if (!news && credit_ == credit_before && state_ == state_before) return;
     ++stats_.conflicting_packets;
     ++unacknowledged_;
@@ -392,13 +399,15 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
     largest_received_time_ = now;
     received_hops_ = packet.hops;
   } else {
-    count_behind_top();
+    heard_ = now;
+    count_behind_top(number);
   }
   // Forgotten are numbers whose acknowledgement the peer has no use for. Should such a packet come late, it is taken as
   // any: a floor below which nothing counts could be forged.
   const std::uint64_t oldest_kept = number - std::min<std::uint64_t>(header.span, number);
   if (received_[0].begin < oldest_kept) received_.remove_below(oldest_kept);
-  if (received_.size() > max_received_ranges) received_.remove_lowest_range();
+  // The range of this packet stays, however many lie above: they may be forged, and all the peer's packets below.
+  if (received_.size() > max_received_ranges) received_.remove_lowest_range_but(number);
   ++packets_received_;
   if (packet.ecn != Ecn::not_ect) {
     const bool marked = packet.ecn == Ecn::ce;
@@ -431,7 +440,12 @@ void Connection::on_question(Nanos now) {
   if (now - asked_since_ >= max_probe_interval / 2) credit_known_ = false;
 }
 
-void Connection::count_behind_top() {
+void Connection::count_behind_top(std::uint64_t number) {
+  // Numbers that lead up to the highest are the peer's, and so is that.
+  if (number >= received_.back().begin) {
+    behind_top_ = 0;
+    return;
+  }
   const auto top = static_cast<std::uint32_t>(received_.back().end);
   if (top != top_) {
     top_ = top;
@@ -469,13 +483,21 @@ Connection::Taken Connection::on_data(const wire::DataFrame& frame, const wire::
   if (message.done) return Taken::nothing_new;
   const Bytes begin = frame.offset;
   const Bytes end = begin + frame.length;
-  const bool possible = end <= wire::max_message_bytes && (frame.length > 0 || (frame.last && begin == 0)) &&
-                        (!message.total_known || (frame.last ? end == message.total : end < message.total)) &&
-                        (!frame.last || message.received.empty() || message.received.back().end <= end);
-  if (!possible || (message.received.size() >= max_reassembly_ranges && message.received.would_grow(begin, end))) {
-    if (!possible) ++links_->stats->malformed_packets;
+  const bool possible = end <= wire::max_message_bytes && (frame.length > 0 || (frame.last && begin == 0));
+  const bool consistent = (!message.total_known || (frame.last ? end == message.total : end < message.total)) &&
+                          (!frame.last || message.received.empty() || message.received.back().end <= end);
+  if (!possible || !consistent) [[unlikely]] {
+    ++links_->stats->malformed_packets;
+    // A peer says one thing of a message's end. What was taken for its may be a lie as well as this: neither counts. It
+    // sends again what is not acknowledged, this, and what it sees to be missing at the end, the whole message.
+    if (possible) {
+      message.received.clear();
+      message.total_known = false;
+    }
     return Taken::refused;
   }
+  if (message.received.size() >= max_reassembly_ranges && message.received.would_grow(begin, end))
+    return Taken::refused;
   if (frame.last) {
     message.total = end;
     message.total_known = true;
@@ -517,14 +539,14 @@ void Connection::on_close(Nanos now) {
 
 void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
   const std::uint64_t largest = frame.ranges[0].last;
-  if (largest >= sent_.end()) [[unlikely]] skip_numbers(largest);
+  if (largest >= sent_.end()) [[unlikely]]
+    skip_numbers(largest);
   const std::uint64_t sent_end = sent_.end();
   if (frame.has_credit) raise_credit(frame.credit);
   if (batch_ == nullptr) batch_ = links_->acks->take();
   if (const std::uint64_t whole = wire::widen(frame.whole, whole_);
-      frame.has_whole && whole > whole_ && whole <= next_message_)
-    whole_ = whole;
-  batch_->whole = frame.has_whole ? whole_ : ~std::uint64_t{0};  // an end that does not tell is believed as it is
+      frame.has_whole && whole > whole_ && whole <= std::max(credit_, next_message_))
+    whole_ = std::min(whole, next_message_);  // beyond, in buffers that it told of, are somebody else's messages
   cc::AckSample& sample = batch_->sample;
   std::vector<RangeSet::Range>& news = links_->acks->news;
   if (!batch_->has_acks) sample.bytes_in_flight_before = in_flight_;
@@ -536,7 +558,9 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
     // Behind a lost packet the same packets are acknowledged again and again: only those that are news are looked at.
     news.clear();
     acked_.for_gaps(std::max(range.first, sent_.begin()), std::min(range.last, sent_end - 1) + 1,
-                    [&](std::uint64_t begin, std::uint64_t end) { news.push_back({begin, end}); });
+                    [&](std::uint64_t begin, std::uint64_t end) {
+                      news.push_back({begin, end});
+                    });
     if (acked_.size() < max_acked_ranges)
       for (const RangeSet::Range& fresh : news) acked_.add(fresh.begin, fresh.end);
     std::uint64_t number = news.empty() ? 0 : news.back().end;
@@ -579,9 +603,15 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
     sample.hops = frame.hops;
     if (largest == largest_acked_) on_ecn_counts(frame.ecn, sample.acked_packets - packets_before);
   }
-  if (sends_.empty() || !frame.has_whole) return;
-  if (sends_.begin() < whole_) complete_whole();
-  if (!sends_.empty() && sends_.front().all_acked) [[unlikely]] doubt_front(now);
+  // In order, while the ranges have been gone through from above. An end that does not tell is believed as it is.
+  const std::uint64_t whole = frame.has_whole ? whole_ : ~std::uint64_t{0};
+  while (!sends_.empty() && sends_.front().all_acked) {
+    if (sends_.begin() >= whole) [[unlikely]] {
+      doubt_front(now);
+      return;
+    }
+    complete_front();
+  }
 }
 
 void Connection::skip_numbers(std::uint64_t last) {
@@ -603,12 +633,6 @@ void Connection::skip_numbers(std::uint64_t last) {
     else
       sent_.push({});
   }
-}
-
-void Connection::complete_whole() {
-  for (std::uint64_t number = sends_.begin(); number < std::min(whole_, sends_.end());
-       number = std::max(number + 1, sends_.begin()))
-    if (!sends_[number].done && sends_[number].all_acked) complete_send(number);
 }
 
 // Every byte of the oldest message has been acknowledged, but the peer does not have them all: it took another's packet
@@ -688,18 +712,14 @@ void Connection::on_acked_chunk(const Chunk& chunk, Nanos now) {
   if (message.done) return;
   const Bytes newly = message.acked.add(chunk.offset, Bytes{chunk.offset} + chunk.length);
   if (job_ != no_job) links_->jobs[job_].on_delivered(now, newly);
-  if (message.length != 0 && !message.acked.is(0, message.length)) return;
-  if (chunk.message < batch_->whole) [[likely]]
-    complete_send(chunk.message);
-  else
-    message.all_acked = true;
+  message.all_acked = message.length == 0 || message.acked.is(0, message.length);
 }
 
-void Connection::complete_send(std::uint64_t number) {
-  SendMessage& message = sends_[number];
-  message.done = true;
-  if (message.data != nullptr && !links_->tx->empty()) links_->tx->drop_message(&remote_, number);
+void Connection::complete_front() {
+  const SendMessage& message = sends_.front();
+  if (message.data != nullptr && !links_->tx->empty()) links_->tx->drop_message(&remote_, sends_.begin());
   push_sent(message, Status::ok);
+  sends_.pop();
   while (!sends_.empty() && sends_.front().done) sends_.pop();
   next_message_ = std::max(next_message_, sends_.begin());
   maybe_close();
@@ -911,7 +931,10 @@ void Connection::on_timer(Nanos now) {
     update_pacing();
     forget_finished(now);
   }
-  if (now >= probe_deadline()) on_probe_timeout(now);
+  if (now >= probe_deadline()) {
+    on_probe_timeout(now);
+    if (state_ == State::draining || state_ == State::dead) return;
+  }
   if (now >= credit_probe_ && in_flight_packets_ == 0) {
     // The peer owes credit, or is gone: ask.
     ping_due_ = true;
@@ -942,9 +965,9 @@ void Connection::on_watch(Nanos now) {
   if (now >= look_at_ && state_ != State::draining && state_ != State::dead) look_for_peer(now);
 }
 
-// An operation of whose message nothing has been sent, or has arrived, ends as if it had never been posted: those behind
-// it take its place, and the peer sees nothing of it. Of another the peer has, or wants, the rest, and no packet of this
-// protocol takes a message back: the connection ends, so that the peer's operation ends too.
+// An operation of whose message nothing has been sent, or has arrived, ends as if it had never been posted: those
+// behind it take its place, and the peer sees nothing of it. Of another the peer has, or wants, the rest, and no packet
+// of this protocol takes a message back: the connection ends, so that the peer's operation ends too.
 void Connection::expire_operations(Nanos now) {
   DeadlineHeap& heap = deadlines_->heap;
   const bool sending = next_message_ < sends_.end() && sends_[next_message_].next_offset > 0;
@@ -1010,9 +1033,9 @@ void Connection::close_up(GrowableRing<Message>& ring, std::uint64_t from, Slot 
 void Connection::look_for_peer(Nanos now) {
   const Nanos keep_alive = config_->keep_alive;
   const Nanos limit = config_->idle_limit;
-  const Nanos heard = std::max(opened_, largest_received_time_);
+  const Nanos heard = std::max(heard_, largest_received_time_);
   if (state_ == State::connecting) {  // that has a limit of its own
-    opened_ = now;
+    heard_ = now;
   } else if (limit.count > 0 && now - heard >= limit) {
     end(Status::unreachable, wire::CloseReason::idle, now);
     return;
@@ -1030,7 +1053,7 @@ void Connection::look_for_peer(Nanos now) {
 
 void Connection::on_probe_timeout(Nanos now) {
   if (probe_count_ >= 2 && now - last_progress_ >= config_->give_up_after) {
-    fail(Status::unreachable);
+    end(Status::unreachable, wire::CloseReason::idle, now);  // what we send may still get there
     return;
   }
   ++probe_count_;

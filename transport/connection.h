@@ -83,7 +83,6 @@ struct TxQueue {
 struct AckBatch {
   cc::AckSample sample;
   std::uint64_t largest_acked = 0;
-  std::uint64_t whole = 0;  ///< messages below may be completed, as the ACK at hand says
   bool has_acks = false;
 };
 
@@ -114,8 +113,8 @@ struct ShardLinks {
   Nanos late{};
 };
 
-/// The deadlines of a connection's operations. A slot is one of the send or receive ring, so that what is posted into it
-/// next replaces a deadline that its operation has not lived to see: to complete an operation costs nothing here.
+/// The deadlines of a connection's operations. A slot is one of the send or receive ring, so that what is posted into
+/// it next replaces a deadline that its operation has not lived to see: to complete an operation costs nothing here.
 struct OperationDeadlines {
   OperationDeadlines(std::uint32_t max_sends, std::uint32_t max_receives)
       : sends(std::bit_ceil(max_sends)), receives(std::bit_ceil(max_receives)) {
@@ -271,7 +270,7 @@ class alignas(64) Connection {
     std::uint32_t round = 0;  ///< of the job's phase gate, when it was posted
     PayloadHolds::Number hold = PayloadHolds::none;
     bool done = false;
-    bool all_acked = false;  ///< but the peer has not said that it is whole
+    bool all_acked = false;  ///< completes in its turn, when the peer has said that it is whole
   };
   static_assert(sizeof(SendMessage) == 64);
   struct alignas(64) ReceiveMessage {
@@ -292,14 +291,13 @@ class alignas(64) Connection {
   enum class Taken : std::uint8_t { refused, nothing_new, news };
   Taken on_data(const wire::DataFrame& frame, const wire::Header& header);
   void on_question(Nanos now);
-  void count_behind_top();
+  void count_behind_top(std::uint64_t number);
   void complete_receive(ReceiveMessage& message, const wire::Header& header);
   void on_ack(const wire::AckFrame& frame, Nanos now);
   void on_acked_packet(SentPacket& packet, Nanos now);
   void on_acked_chunk(const Chunk& chunk, Nanos now);
   void on_late_ack(std::uint64_t number, Nanos now);
   void skip_numbers(std::uint64_t last);
-  void complete_whole();
   void doubt_front(Nanos now);
   void on_ecn_counts(const wire::EcnCounts& counts, std::uint32_t newly_acked_packets);
   void on_close(Nanos now);
@@ -348,7 +346,8 @@ class alignas(64) Connection {
   bool next_retransmission(Chunk& chunk);
   void write_ack(wire::Writer& writer, Nanos now);
   void write_control(wire::Writer& writer, bool with_data);
-  void complete_send(std::uint64_t number);
+  /// The oldest message has arrived.
+  void complete_front();
   void maybe_close();
   void complete_all(Status status);
   void push(const Completion& completion) {
@@ -407,8 +406,8 @@ class alignas(64) Connection {
   bool any_acked_ = false;
   bool was_idle_ = true;
   bool ecn_works_ = true;
-  bool aborted_ : 1 = false;         ///< ended here: the peer is told
-  bool has_deadlines_ : 1 = false;   ///< some operation had one
+  bool aborted_ : 1 = false;        ///< ended here: the peer is told
+  bool has_deadlines_ : 1 = false;  ///< some operation had one
   bool last_was_marked_ = false;    ///< the ECN-capable packet received last
   std::uint8_t received_hops_ = 0;  ///< of the packet of largest_received_time_
   Nanos largest_received_time_;
@@ -494,16 +493,16 @@ class alignas(64) Connection {
   Nanos abort_copy_at_ = Nanos::never();  ///< never unless aborted_
   std::uint32_t abort_copies_left_ = 0;
   wire::CloseReason abort_reason_ = wire::CloseReason::aborted;
-  std::unique_ptr<OperationDeadlines> deadlines_;  ///< null until an operation has one
+  std::unique_ptr<OperationDeadlines> deadlines_;    ///< null until an operation has one
   std::uint64_t asked_by_peer_ = ~std::uint64_t{0};  ///< whole messages when its first PING of several came
   Nanos asked_since_;
-  Nanos opened_;                                   ///< when it was made
-  Nanos look_at_ = Nanos::never();                 ///< next time to see whether the peer is still heard
+  Nanos heard_;  ///< when it was made, or when a packet came since that was not the highest: see largest_received_time_
+  Nanos look_at_ = Nanos::never();  ///< next time to see whether the peer is still heard
   // A message that the peer has acknowledged and does not have.
   std::uint64_t doubted_ = ~std::uint64_t{0};  ///< its number
   static constexpr std::uint64_t not_asked = ~std::uint64_t{0};
   std::uint64_t asked_at_ = not_asked;  ///< the packet whose acknowledgement tells for certain
-  std::uint32_t repairs_ = 0;                  ///< of this message
+  std::uint32_t repairs_ = 0;           ///< of this message
   // Packet numbers that were acknowledged before they were used, and so are not.
   std::uint32_t skipped_ = 0;
   std::uint64_t skipped_at_ = 0;  ///< packets_sent_ then

@@ -89,11 +89,15 @@ class RangeSet {
     Range& lowest = lower_count() > 0 ? lower_->front() : highest_;
     lowest.begin = std::max(lowest.begin, position);
   }
-  void remove_lowest_range() {
-    if (lower_count() > 0)
-      lower_->erase(lower_->begin());
+  /// Removes the lowest range that does not have `position`; there are at least two.
+  void remove_lowest_range_but(std::uint64_t position) {
+    auto& ranges = lower();
+    if (position >= ranges.front().end || position < ranges.front().begin)
+      ranges.erase(ranges.begin());
+    else if (ranges.size() > 1)
+      ranges.erase(ranges.begin() + 1);
     else
-      highest_ = {};
+      remove_highest_range();
   }
   void remove_highest_range() {
     highest_ = {};

@@ -240,6 +240,25 @@ TEST(PeerDeath, while_closing__ends) {
   expect_closed(pair.client(), c, Status::unreachable);
 }
 
+TEST(PeerDeath, that_was_only_not_heard__is_told_to_it) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  for (std::uint64_t tag = 0; tag < 2; ++tag) ASSERT_EQ(pair.s().receive_virtual(s, 1, tag), PostResult::ok);
+  pair.run_for(1_ms);
+  pair.fate = [](const Parsed& packet, Fate& fate) { fate.drop = packet.from == 1; };
+  std::byte byte{};
+  ASSERT_EQ(pair.c().send(c, {&byte, 1}, 0), PostResult::ok);
+  pair.run_for(60_s);
+  expect_closed(pair.client(), c, Status::unreachable);
+  expect_closed(pair.server(), s, Status::unreachable);
+  EXPECT_FALSE(pair.c().exists(c));
+  EXPECT_FALSE(pair.s().exists(s));
+  const auto received = pair.server().of(Completion::Kind::received);
+  ASSERT_EQ(received.size(), 2u);
+  EXPECT_EQ(received[0].status, Status::ok) << "it has arrived";
+  EXPECT_EQ(received[1].status, Status::unreachable);
+}
+
 TEST(PeerDeath, probes__slow_down) {
   Pair pair;
   const auto [c, s] = pair.connect();

@@ -201,21 +201,36 @@ TEST(CreditTold, end_that_closes_after_credit_was_lost__says_that_no_more_comes_
   EXPECT_EQ(buffers.credit()->credit, 4u);
 }
 
-TEST(CreditTold, last_word_of_the_peer__is_its_last) {
+TEST(CreditTold, last_word_of_the_peer__is_its_last_to_an_end_that_closes) {
   Buffers buffers({.credit = 1});
-  buffers.arrive([](wire::Writer& w) { w.credit({2, true}); });
-  buffers.arrive([](wire::Writer& w) { w.credit({5, false}); });
-  buffers.end_burst();
   buffers.send(4, 100);
+  EXPECT_EQ(std::count_if(buffers.sent.begin(), buffers.sent.end(), is_data), 1);
+  buffers.arrive([](wire::Writer& w) { w.credit({2, true}); });
+  buffers.end_burst();
   EXPECT_EQ(std::count_if(buffers.sent.begin(), buffers.sent.end(), is_data), 2);
+  EXPECT_TRUE(buffers.completions().empty()) << "this end may wait for ever";
   buffers.connection.close();
   const auto done = buffers.completions();
   ASSERT_EQ(done.size(), 2u);
   for (const Completion& one : done) EXPECT_EQ(one.status, Status::closed);
-  buffers.build();
+  buffers.arrive([](wire::Writer& w) { w.credit({5, false}); });
+  buffers.end_burst();
+  EXPECT_EQ(std::count_if(buffers.sent.begin(), buffers.sent.end(), is_data), 2) << "they have been given up";
   EXPECT_FALSE(buffers.sent.back().has(FrameType::close)) << "two are still under way";
   buffers.ack({{1, buffers.connection.next_packet_number() - 1}});
   EXPECT_TRUE(buffers.sent.back().has(FrameType::close));
+}
+
+TEST(CreditTold, last_word_and_then_more__was_not_the_peers) {
+  Buffers buffers({.credit = 1});
+  buffers.arrive([](wire::Writer& w) { w.credit({2, true}); });
+  buffers.arrive([](wire::Writer& w) { w.credit({2, false}); });  // on its way before, says nothing
+  buffers.arrive([](wire::Writer& w) { w.credit({3, false}); });
+  buffers.end_burst();
+  buffers.send(4, 100);
+  EXPECT_EQ(std::count_if(buffers.sent.begin(), buffers.sent.end(), is_data), 3);
+  buffers.connection.close();
+  EXPECT_TRUE(buffers.completions().empty()) << "the peer may post another buffer";
 }
 
 }  // namespace

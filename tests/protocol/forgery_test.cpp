@@ -1,7 +1,7 @@
-// Packets that are not the peer's, but could be by what they say: forged, or of an earlier connection. Numbers ahead, with
-// spans that lie, in front of what the peer is about to send. The rule under test: what a sender is told is `ok` has
-// arrived, whatever numbers came before, and the connection goes on. What only keyed packets could tell from the peer's
-// (the bytes of a DATA, a CLOSE, an ACK) is in docs/transport.md.
+// Packets that are not the peer's, but could be by what they say: forged, or of an earlier connection. Numbers ahead,
+// with spans that lie, in front of what the peer is about to send. The rule under test: what a sender is told is `ok`
+// has arrived, whatever numbers came before, and the connection goes on. What only keyed packets could tell from the
+// peer's (the bytes of a DATA, a CLOSE, an ACK) is in docs/transport.md.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -17,7 +17,8 @@ constexpr std::array jumps{std::uint64_t{1},       std::uint64_t{3},       std::
                            std::uint64_t{1} << 31, std::uint64_t{1} << 62, (std::uint64_t{1} << 63) + 5};
 constexpr std::array spans{std::uint32_t{0}, std::uint32_t{1}, std::uint32_t{50}, ~std::uint32_t{0}};
 
-/// A connection over which one message goes after the other, and that sees to it that none is `ok` which has not arrived.
+/// A connection over which one message goes after the other, and that sees to it that none is `ok` which has not
+/// arrived.
 class Victim {
  public:
   explicit Victim(ConnectionConfig config = {}) : pair(config) {
@@ -33,8 +34,7 @@ class Victim {
   [[nodiscard]] std::uint64_t next_number(std::size_t from) const {
     std::uint64_t next = 0;
     for (const Parsed& packet : pair.log)
-      if (packet.from == from && packet.header.connection != 0)
-        next = std::max(next, packet.header.packet_number + 1);
+      if (packet.from == from && packet.header.connection != 0) next = std::max(next, packet.header.packet_number + 1);
     return next;
   }
   void forge_to_server(std::uint64_t ahead, std::uint32_t span, const std::function<void(wire::Writer&)>& write) {
@@ -59,9 +59,7 @@ class Victim {
     EXPECT_TRUE(pair.c().exists(c)) << after;
     EXPECT_TRUE(pair.s().exists(s)) << after;
   }
-  [[nodiscard]] bool finished() const {
-    return sent_ok == messages.size() && pair_received() == messages.size();
-  }
+  [[nodiscard]] bool finished() const { return sent_ok == messages.size() && pair_received() == messages.size(); }
 
   Pair pair;
   ConnectionId c = 0;
@@ -87,8 +85,8 @@ struct Forgery {
   const char* name;
   std::function<void(wire::Writer&)> write;
 };
-/// What does not touch the bytes of messages that are under way: `delivered` is a message that is complete, `beyond` one
-/// for which nobody has posted a buffer.
+/// What does not touch the bytes of messages that are under way: `delivered` is a message that is complete, `beyond`
+/// one for which nobody has posted a buffer.
 std::vector<Forgery> forgeries(std::uint32_t delivered, std::uint32_t beyond) {
   return {
       {"PING", [](wire::Writer& w) { w.ping(); }},
@@ -237,8 +235,9 @@ TEST(Forgery, same_number_with_other_bytes__is_counted_and_acknowledged) {
   victim.pair.run_for(70_us);
   ASSERT_GT(victim.pair.c().stats(victim.c).in_flight, 3000u);
   for (const std::uint64_t ahead : {0U, 1U, 2U})  // of those in flight
-    victim.pair.inject(victim.pair.server(), victim.pair.client().address,
-                       forge(header_for(victim.s, victim.next_number(0) - 1 - ahead, 0), [](wire::Writer& w) { w.ping(); }));
+    victim.pair.inject(
+        victim.pair.server(), victim.pair.client().address,
+        forge(header_for(victim.s, victim.next_number(0) - 1 - ahead, 0), [](wire::Writer& w) { w.ping(); }));
   victim.expect_to_go_on("pings");
   EXPECT_GT(victim.pair.s().stats(victim.s).conflicting_packets, 0u);
 }
@@ -374,6 +373,135 @@ TEST(Forgery, abort_that_the_peer_does_not_hear_of__acknowledges_no_byte_more) {
   pair.run_for(100_s);
   ASSERT_EQ(pair.client().count(Kind::sent), 1u);
   EXPECT_EQ(pair.client().of(Kind::sent)[0].status, Status::unreachable);
+}
+
+// ---- one packet: it costs nothing that lasts
+// ----------------------------------------------------------------------------
+
+const auto ping = [](wire::Writer& w) { w.ping(); };
+
+/// `bytes` that no peer has sent.
+auto garbage(std::uint32_t message, std::uint32_t offset, std::uint32_t bytes, bool last) {
+  return [=](wire::Writer& w) {
+    w.data({.last = last, .message = message, .offset = offset, .length = bytes});
+    const ByteVector what(bytes, std::byte{0xEE});
+    w.copy(what.data(), what.size());
+  };
+}
+
+TEST(Forgery, number_ahead__the_peer_is_heard_still) {
+  const auto watchful = config_with([](ConnectionConfig& config) {
+    config.keep_alive = 1_s;
+    config.idle_limit = 5_s;
+  });
+  Pair pair(watchful, watchful);
+  const auto [c, s] = pair.connect();
+  pair.inject(pair.server(), pair.client().address, forge(header_for(s, 5000), ping));
+  const std::byte out{0x11};
+  for (int second = 0; second < 20; ++second) {
+    std::byte in{};
+    ASSERT_EQ(pair.s().receive(s, {&in, 1}, 0), PostResult::ok) << second;
+    ASSERT_EQ(pair.c().send(c, {&out, 1}, 0), PostResult::ok);
+    ASSERT_TRUE(pair.transfer(1, 1)) << second;
+    pair.run_for(1_s);
+  }
+  pair.run_for(20_s);  // what keeps it alive is heard, too
+  EXPECT_TRUE(pair.c().exists(c));
+  EXPECT_TRUE(pair.s().exists(s));
+}
+
+TEST(Forgery, numbers_ahead_with_gaps__an_acknowledgement_has_room_for_the_real_ones) {
+  for (const std::uint64_t forged : {1U, 31U, 32U, 33U, 64U, 200U}) {
+    Victim victim;
+    for (std::uint64_t i = 0; i < forged; ++i) victim.forge_to_server(20'000 + 2 * i, 1'000'000, ping);
+    victim.pair.run_for(1_ms);
+    victim.post(300'000);
+    const Nanos begin = victim.pair.now();
+    EXPECT_TRUE(victim.pair.run([&] { return victim.finished(); }, begin + 1_s)) << forged;
+    EXPECT_EQ(victim.pair.c().stats(victim.c).retransmitted_packets, 0u) << forged;
+    victim.expect_to_go_on(std::to_string(forged) + " numbers");
+  }
+}
+
+TEST(Forgery, data_beyond_the_end__the_message_comes_once_more) {
+  for (const bool last : {false, true})
+    for (const bool early : {false, true}) {
+      Victim victim;
+      victim.post(100'000);
+      if (!early) victim.pair.run_for(170_us);
+      victim.forge_to_server(1, 0, garbage(0, 2'000'000, 5, last));
+      victim.expect_to_go_on("beyond the end");
+      EXPECT_EQ(victim.pair.c().stats(victim.c).repaired_messages, 1u);
+    }
+}
+
+TEST(Forgery, end_before_data_that_has_come__the_message_comes_once_more) {
+  Victim victim;
+  victim.post(300'000);
+  ASSERT_TRUE(victim.pair.run([&] { return victim.buffers[0][5000] != std::byte{}; }, victim.pair.now() + 1_s));
+  victim.forge_to_server(1, 0, garbage(0, 0, 50, true));
+  victim.expect_to_go_on("end");
+  EXPECT_EQ(victim.pair.c().stats(victim.c).repaired_messages, 1u);
+}
+
+TEST(Forgery, last_word_on_credit__is_disproved_by_more) {
+  Victim victim;
+  victim.forge_to_client(1, 0, [](wire::Writer& w) { w.credit({.messages = 0, .final = true}); });
+  victim.pair.run_for(1_ms);
+  victim.post(1000);
+  victim.expect_to_go_on("last word");
+}
+
+TEST(Forgery, message_that_nobody_has_sent__does_not_end_those_before_it) {
+  Victim victim;
+  for (const std::size_t size : {1000U, 5U}) {
+    victim.messages.push_back(random_bytes(size));
+    victim.buffers.push_back(ByteVector(size));
+    ASSERT_EQ(victim.pair.s().receive(victim.s, victim.buffers.back(), 0), PostResult::ok);
+  }
+  victim.pair.run_for(1_ms);
+  victim.forge_to_server(1, 0, garbage(1, 0, 5, true));
+  victim.pair.run_for(1_ms);
+  ASSERT_EQ(victim.pair.c().send(victim.c, victim.messages[0], 0), PostResult::ok);
+  victim.pair.run_for(5_s);
+  EXPECT_EQ(victim.sent_ok, 1u);
+  EXPECT_TRUE(victim.pair.c().exists(victim.c));
+  EXPECT_TRUE(victim.pair.s().exists(victim.s));
+  EXPECT_EQ(victim.pair.c().stats(victim.c).repaired_messages, 0u);
+}
+
+TEST(Forgery, accept_that_is_lost_and_acknowledged__is_sent_for_the_next_connect) {
+  Pair pair;
+  int left = 1;
+  pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.has(FrameType::accept) && left-- > 0; };
+  const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());
+  pair.run_for(60_us);
+  ASSERT_EQ(pair.server().count(Kind::accepted), 1u);
+  const ConnectionId s = pair.server().of(Kind::accepted)[0].connection;
+  pair.inject(pair.server(), pair.client().address, forge(header_for(s, 1), [](wire::Writer& w) {
+                wire::AckFrame ack{};
+                ack.range_count = 1;
+                ack.ranges[0] = {0, 0};
+                w.ack(ack);
+              }));
+  pair.run_for(60_s);
+  EXPECT_EQ(pair.client().count(Kind::connected), 1u);
+  EXPECT_TRUE(pair.c().exists(c));
+  EXPECT_TRUE(pair.s().exists(s));
+}
+
+TEST(Forgery, credit_for_a_thousand__ends_both_ends_alike) {
+  // What was promised in another's name is not there; after give_up_after both ends know that they differ.
+  Victim victim;
+  victim.forge_to_client(1, 0, [](wire::Writer& w) { w.credit({.messages = 1000}); });
+  victim.pair.run_for(1_ms);
+  const std::byte byte{};
+  ASSERT_EQ(victim.pair.c().send(victim.c, {&byte, 1}, 0), PostResult::ok);
+  victim.pair.run_for(100_s);
+  for (TestHost* host : {&victim.pair.client(), &victim.pair.server()}) {
+    ASSERT_EQ(host->count(Kind::closed), 1u);
+    EXPECT_EQ(host->of(Kind::closed)[0].status, Status::unreachable);
+  }
 }
 
 /// A server of the test's own: it answers as it likes.

@@ -114,6 +114,26 @@ TEST(Message, reordering__completes_what_is_whole_first_and_in_its_own_buffer) {
   EXPECT_EQ(buffers[2], third);
 }
 
+TEST(Message, sent__comes_in_the_order_of_the_messages) {
+  for (const bool pack : {true, false})
+    for (const bool loss : {true, false})
+      for (const std::size_t size : {0U, 100U, 1000U, 1400U, 5000U}) {
+        Pair pair(config_with([=](ConnectionConfig& config) { config.pack_messages = pack; }));
+        const auto [c, s] = pair.connect();
+        Random random(size + 1);
+        pair.fate = [&](const Parsed&, Fate& fate) { fate.drop = loss && random.chance(0.1); };
+        ByteVector in(size);
+        const ByteVector out(size);
+        constexpr std::uint64_t messages = 50;
+        for (std::uint64_t i = 0; i < messages; ++i) ASSERT_EQ(pair.s().receive(s, in, i), PostResult::ok);
+        pair.run_for(10_ms);
+        for (std::uint64_t i = 0; i < messages; ++i) ASSERT_EQ(pair.c().send(c, out, i), PostResult::ok);
+        ASSERT_TRUE(pair.transfer(messages, messages));
+        const auto sent = pair.client().of(Completion::Kind::sent);
+        for (std::uint64_t i = 0; i < messages; ++i) ASSERT_EQ(sent[i].tag, i) << pack << loss << size;
+      }
+}
+
 TEST(Message, longer_than_its_buffer__is_truncated_and_nothing_is_written_beyond) {
   Pair pair;
   const auto [c, s] = pair.connect();

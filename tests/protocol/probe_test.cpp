@@ -98,9 +98,12 @@ TEST(Probe, peer__is_given_up_at_the_first_timeout_after_that_time) {
     alone.now = begin;  // silence before does not count
     alone.send();
     alone.run_until(begin + 7'700_us);
-    EXPECT_EQ(alone.connection.state() == Connection::State::dead, more.count == 0);
+    EXPECT_EQ(alone.connection.state() == Connection::State::draining, more.count == 0);
     if (more.count > 0) alone.run_until(begin + 16'500_us);
-    EXPECT_EQ(alone.connection.state(), Connection::State::dead);
+    EXPECT_EQ(alone.connection.state(), Connection::State::draining);
+    ASSERT_EQ(alone.sent.back().frames.size(), 1u) << "no probe beside it";
+    EXPECT_EQ(alone.sent.back().frames[0].type, FrameType::close);
+    EXPECT_EQ(alone.sent.back().frames[0].close, wire::CloseReason::idle);
     const auto completions = alone.completions();
     ASSERT_EQ(completions.size(), 2u);
     EXPECT_EQ(completions[0].status, Status::unreachable);
@@ -117,7 +120,7 @@ TEST(Probe, peer__is_asked_twice_before_it_is_given_up_however_short_the_time) {
   alone.run_until(begin + 7'700_us - 1_ns);
   EXPECT_EQ(alone.connection.state(), Connection::State::open);
   alone.run_until(begin + 7'700_us);
-  EXPECT_EQ(alone.connection.state(), Connection::State::dead);
+  EXPECT_EQ(alone.connection.state(), Connection::State::draining);
 }
 
 TEST(Probe, progress__begins_the_time_to_give_up_anew) {

@@ -44,8 +44,8 @@ auto data(std::uint32_t offset, std::uint32_t bytes, bool last = false, std::uin
 
 TEST(Reception, forgotten_packets__are_taken_again) {
   Receiver receiver;
-  // 63 single packets with gaps between them, and packet 10 of before: as many ranges as are remembered.
-  for (std::uint64_t i = 1; i <= 63; ++i) receiver.arrive(header_for(7, 10 + 2 * i, 1000), ping);
+  // 31 single packets with gaps between them, and packet 10 of before: as many ranges as are remembered.
+  for (std::uint64_t i = 1; i <= 31; ++i) receiver.arrive(header_for(7, 10 + 2 * i, 1000), ping);
   const std::uint64_t taken = receiver.stats().packets_received;
   receiver.arrive(header_for(7, 9, 1000), ping);
   EXPECT_EQ(receiver.stats().packets_received, taken + 1) << "nothing is forgotten yet";
@@ -57,6 +57,42 @@ TEST(Reception, forgotten_packets__are_taken_again) {
   EXPECT_EQ(receiver.stats().duplicate_packets, 0u);
   receiver.arrive(header_for(7, 11, 1000), ping);
   EXPECT_EQ(receiver.stats().packets_received, taken + 6) << "above what is forgotten";
+}
+
+TEST(Reception, packet_below_all_that_is_remembered__is_told) {
+  Receiver receiver;
+  for (std::uint64_t i = 0; i < 100; ++i) receiver.arrive(header_for(7, 1000 + 2 * i, 100'000), ping);
+  receiver.end_burst();
+  EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ranges, wire::max_ack_ranges);
+  for (const std::uint64_t number : {12U, 13U, 11U, 15U, 17U}) {
+    // Remembered, and so named: an acknowledgement has room for all ranges that are.
+    for (int i = 0; i < 2; ++i) receiver.arrive(header_for(7, number, 1000), ping);
+    receiver.end_burst();
+    EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ranges, wire::max_ack_ranges);
+    EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->largest, 1198u) << "the highest, too";
+  }
+  EXPECT_EQ(receiver.stats().duplicate_packets, 5u);
+}
+
+TEST(Reception, packet_that_overtakes_as_many_as_make_others_void__is_the_peers) {
+  // The last of them joins it to the others. The numbers are so high that nothing would be believed if it were
+  // forgotten.
+  for (const std::uint64_t begin : {std::uint64_t{1000}, std::uint64_t{1} << 22}) {
+    constexpr std::uint32_t overtaken = 1024;
+    Receiver receiver;
+    receiver.arrive(header_for(7, begin - 1), ping);
+    receiver.arrive(header_for(7, begin + overtaken, overtaken), ping);
+    for (std::uint64_t i = 0; i < overtaken; ++i) receiver.arrive(header_for(7, begin + i, overtaken), ping);
+    const std::uint64_t taken = receiver.stats().packets_received;
+    for (std::uint64_t i = 1; i <= 100; ++i) receiver.arrive(header_for(7, begin + overtaken + i, overtaken), ping);
+    receiver.end_burst();
+    EXPECT_EQ(receiver.stats().packets_received, taken + 100);
+    EXPECT_EQ(receiver.shard.malformed_packets, 0u);
+    ASSERT_TRUE(receiver.sent.back().has(FrameType::ack));
+    EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ranges, 1u);
+    receiver.arrive(header_for(7, begin + overtaken, overtaken), ping);
+    EXPECT_EQ(receiver.stats().duplicate_packets, 1u) << "remembered";
+  }
 }
 
 TEST(Reception, what_the_sender_has_forgotten__is_taken_again) {
@@ -362,31 +398,39 @@ TEST(ForgedFrames, message_that_comes_again_before_those_before_it__completes_on
   EXPECT_EQ(receiver.completions().size(), 1u);
 }
 
-TEST(ForgedFrames, end_before_data_that_has_come__is_a_lie) {
+TEST(ForgedFrames, end_before_data_that_has_come__takes_neither) {
   Buffers receiver;
   receiver.take(data(0, 100));
   receiver.refuse(data(50, 49, true));
   EXPECT_TRUE(receiver.completions().empty());
   receiver.take(data(50, 50, true));
+  EXPECT_TRUE(receiver.completions().empty()) << "the first fifty count no more";
+  receiver.take(data(0, 50));
   const auto done = receiver.completions();
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].bytes, 100u);
 }
 
-TEST(ForgedFrames, data_that_contradicts_the_end__is_a_lie) {
-  Buffers receiver;
-  receiver.take(data(100, 100, true));
-  receiver.refuse(data(150, 100));        // beyond it
-  receiver.refuse(data(150, 50));         // reaches it and is not the last
-  receiver.refuse(data(0, 199, true));    // another end
-  receiver.refuse(data(100, 101, true));  // another end
-  receiver.take(data(50, 149));
-  EXPECT_TRUE(receiver.completions().empty());
-  receiver.take(data(0, 50));
-  const auto done = receiver.completions();
-  ASSERT_EQ(done.size(), 1u);
-  EXPECT_EQ(done[0].bytes, 200u);
-  EXPECT_EQ(done[0].status, Status::ok);
+TEST(ForgedFrames, data_that_contradicts_the_end__takes_neither) {
+  for (const auto& lie : {
+           data(150, 100),        // beyond it
+           data(150, 50),         // reaches it and is not the last
+           data(0, 199, true),    // another end
+           data(100, 101, true),  // another end
+       }) {
+    Buffers receiver;
+    receiver.take(data(0, 50));
+    receiver.take(data(100, 100, true));
+    receiver.refuse(lie);
+    receiver.take(data(50, 149));
+    receiver.take(data(0, 50));
+    EXPECT_TRUE(receiver.completions().empty()) << "the end has to come again";
+    receiver.take(data(199, 1, true));
+    const auto done = receiver.completions();
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].bytes, 200u);
+    EXPECT_EQ(done[0].status, Status::ok);
+  }
 }
 
 TEST(ForgedFrames, empty_data__is_only_the_whole_of_an_empty_message) {

@@ -111,6 +111,27 @@ TEST(RangeSet, remove_highest_range__leaves_the_others) {
   EXPECT_FALSE(set.contains(1));
 }
 
+TEST(RangeSet, remove_lowest_range_but__spares_the_range_of_the_position) {
+  const auto left = [](std::uint64_t position, bool three) {
+    RangeSet set;
+    set.add(1, 3);
+    set.add(5, 8);
+    if (three) set.add(10, 12);
+    set.remove_lowest_range_but(position);
+    Pairs ranges;
+    for (std::size_t i = 0; i < set.size(); ++i) ranges.emplace_back(set[i].begin, set[i].end);
+    return ranges;
+  };
+  for (const std::uint64_t position : {1U, 2U}) {
+    EXPECT_EQ(left(position, true), (Pairs{{1, 3}, {10, 12}}));
+    EXPECT_EQ(left(position, false), (Pairs{{1, 3}}));
+  }
+  for (const std::uint64_t position : {0U, 3U, 5U, 11U}) {
+    EXPECT_EQ(left(position, true), (Pairs{{5, 8}, {10, 12}}));
+    EXPECT_EQ(left(position, false), (Pairs{{5, 8}}));
+  }
+}
+
 TEST(RangeSet, random_operations__equal_a_set_of_positions) {
   constexpr std::uint64_t universe = 200;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
@@ -126,10 +147,10 @@ TEST(RangeSet, random_operations__equal_a_set_of_positions) {
           model.erase(model.begin(), model.lower_bound(begin));
           break;
         case 1:
-          if (!set.empty() && random.chance(0.3)) {
-            const std::uint64_t up_to = set[0].end;
-            set.remove_lowest_range();
-            model.erase(model.begin(), model.lower_bound(up_to));
+          if (set.size() > 1 && random.chance(0.3)) {
+            const RangeSet::Range gone = set[set[0].begin <= begin && begin < set[0].end ? 1 : 0];
+            set.remove_lowest_range_but(begin);
+            model.erase(model.lower_bound(gone.begin), model.lower_bound(gone.end));
           }
           break;
         default: {
