@@ -38,8 +38,16 @@ void validate(const DcqcnParameters& p) {
   require_time(p.notification_interval > Nanos(0), "dcqcn notification_interval", p.notification_interval, "above 0");
   require_time(p.alpha_interval > p.notification_interval, "dcqcn alpha_interval", p.alpha_interval,
                "above the notification_interval, or alpha falls while notifications come in");
-  require_time(p.increase_interval > Nanos(0), "dcqcn increase_interval", p.increase_interval, "above 0");
+  // Steps that are more frequent than acknowledgements would be back at line rate before any mark is heard of.
+  require_time(p.increase_interval >= Nanos(1'000), "dcqcn increase_interval", p.increase_interval, "of 1 us or more");
+  require(p.increase_bytes == 0 || p.increase_bytes >= 1'000, "dcqcn increase_bytes",
+          static_cast<double>(p.increase_bytes),
+          "of 1 kB or more, which a packet takes, or 0 for 2 ms of the job's rate");
   require(p.fast_recovery_steps > 0, "dcqcn fast_recovery_steps", p.fast_recovery_steps, "of 1 or more");
+  if (!p.hyper_increase.is_zero() && p.hyper_increase < p.additive_increase)
+    throw InputError(
+        fmt::format("dcqcn hyper_increase of {} is out of range; give a rate of additive_increase, {}, or more",
+                    to_text(p.hyper_increase), to_text(p.additive_increase)));
 }
 
 void validate(const SwiftParameters& p) {

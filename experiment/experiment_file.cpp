@@ -250,6 +250,9 @@ class Reader final : public SettingsReader {
     const auto look = find(keys, item.key, "look");
     if (!look) fail(item.line, path(item.key, "look"), "the key is missing", "write look = \"50 us\"");
     loop.nap = above_zero(*look, "50 us");
+    if (loop.nap < Nanos(1'000))
+      fail(*look, fmt::format("{} is out of range", to_text(loop.nap)),
+           "write 1 us or more, or leave [host_model] out for hosts that never sleep");
     if (const auto late = find(keys, item.key, "late")) {
       constexpr std::string_view example = "late = { least = \"50 us\", mean = \"110 us\" }";
       const auto [least, mean] = two_times(*late, "least", "mean", example);

@@ -221,10 +221,12 @@ class Planning {
     own.tail = std::min(own.tail, fair.tail);
     return own;
   }
-  /// Slots beyond the limit on stretch are no slots.
+  /// What mean and tail are above alone: by how much more, where slots meet, is as uncertain as their saving. Slots
+  /// beyond the limit on stretch are no slots.
   static double cost(const Candidate& candidate) {
-    return candidate.solution.slots.within_limit ? candidate.forecast.mean + candidate.forecast.tail
-                                                 : std::numeric_limits<double>::infinity();
+    if (!candidate.solution.slots.within_limit) return std::numeric_limits<double>::infinity();
+    const double above = candidate.forecast.mean + candidate.forecast.tail - 2;
+    return lowest_score(candidate.solution) >= 1 ? above : above / (1 - least_saving);
   }
 
   Candidate candidate(double slack) {
@@ -311,12 +313,17 @@ class Planning {
       if (fit) return {};
       return "the jobs don't fit together, and are too many and too different to foretell what slots are worth";
     }
-    const double error = fit ? forecast_error : -least_saving * (sharing_.mean - 1);
-    if (slots.mean <= sharing_.mean + error && slots.tail <= sharing_.tail + std::max(error, 0.0)) return {};
-    return fmt::format(
+    const double saved = sharing_.mean - slots.mean;
+    const double least = fit ? -forecast_error : least_saving * (sharing_.mean - 1);
+    if (saved >= least && slots.tail <= sharing_.tail + (fit ? forecast_error : 0)) return {};
+    std::string why = fmt::format(
         "slots are not worth it: iterations would take {:.3f} of what they take alone, the longest of the later half "
         "{:.3f}; without slots {:.3f} and {:.3f}",
         slots.mean, slots.tail, sharing_.mean, sharing_.tail);
+    if (saved > 0 && saved < least)
+      why += fmt::format(", and where jobs meet in their slots, these have to save {:.0f}% of what sharing costs",
+                         100 * least_saving);
+    return why;
   }
 
   const ScheduleSettings& settings_;

@@ -7,7 +7,7 @@
 // slots is looked at now and then: if that is more than they would take without, by the forecast, all of the jobs that
 // were planned together lose their slots.
 //
-// A job that computes longer or shorter than when it was measured, iteration after iteration, gets slots of its new
+// A job that computes longer than when it was measured, iteration after iteration, gets slots of its new
 // length, and so do all that were planned with it. Where no slots suit any more, or where the gate has dropped a plan
 // as a misfit although the job is as it was, all of them lose theirs.
 #pragma once

@@ -163,8 +163,10 @@ std::string lost_patience(const RunPlan& plan, Nanos limit) {
       "policy {}: no job has finished an iteration for {}, {} times what all of them need one after the "
       "other; {}",
       plan.policy, to_text(limit), patience,
-      plan.policy == "priority" ? "give the jobs of higher priority less to send, or the link a higher rate"
-                                : "give the link a higher rate, a larger buffer or fewer faults");
+      plan.policy == "priority"
+          ? "give the jobs of higher priority less to send, or the link a higher rate"
+          : "give the link a higher rate, a larger buffer or fewer faults, and parameters of algorithms "
+            "and of [host_model], where there are any, that leave time to send");
 }
 
 Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& factory,

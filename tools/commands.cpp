@@ -102,7 +102,7 @@ std::string slots_text(const experiment::Run& run, const std::string& file) {
     for (const auto& [reason, names] : without)
       fmt::format_to(lines, "{}: {} {} no slots: {}\n", run.policy, names_of(names), names.size() == 1 ? "has" : "have",
                      one_line(reason));
-    if (schedule.unplanned > 0)
+    if (schedule.unplanned > 0 && schedule.score < 1)
       fmt::format_to(lines, "{}: mltcp schedule {} --measure says what would make them fit\n", run.policy,
                      one_line(file));
   }

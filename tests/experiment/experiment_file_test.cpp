@@ -71,6 +71,13 @@ TEST(ExperimentFile, parameters__that_bound_each_other_are_checked_together) {
               error_at(3, "dcqcn.notification_interval", "alpha_interval of 55 us is out of range"));
   EXPECT_THAT(refusal(dcqcn("notification_interval = \"60 us\"\nalpha_interval = \"50 us\"")),
               error_at(3, "dcqcn.alpha_interval", "alpha_interval of 50 us is out of range"));
+  EXPECT_EQ(refusal(dcqcn("additive_increase = \"5 Mbps\"\nhyper_increase = \"5 Mbps\"")), "no error");
+  EXPECT_THAT(refusal(dcqcn("hyper_increase = \"4 Mbps\"\nadditive_increase = \"5 Mbps\"")),
+              HasSubstr("dcqcn hyper_increase of 4 Mbps is out of range"));
+  EXPECT_EQ(refusal(dcqcn("increase_interval = \"1 us\"\nincrease_bytes = \"1 kB\"")), "no error");
+  EXPECT_THAT(refusal(dcqcn("increase_interval = \"999 ns\"")),
+              error_at(2, "dcqcn.increase_interval", "give a time of 1 us or more"));
+  EXPECT_THAT(refusal(dcqcn("increase_bytes = \"999 B\"")), error_at(2, "dcqcn.increase_bytes", "of 1 kB or more"));
   EXPECT_EQ(refusal(top("[swift]\nflow_min_window = 200\nflow_max_window = 300")), "no error");
   EXPECT_THAT(refusal(top("[swift]\nflow_min_window = 200")),
               error_at(2, "swift.flow_min_window", "flow_max_window of 100 is out of range"));
@@ -898,6 +905,7 @@ TEST(ExperimentFile, host_model__names_what_is_wrong) {
               error_at(8, "host_model.late.mean", "a mean of 20 us below the least, 70 us"));
   EXPECT_THAT(model(look + "stalls = { every = \"0 s\", mean = \"2 ms\" }"),
               error_at(8, "host_model.stalls.every", "0 is out of range"));
+  EXPECT_THAT(model("look = \"999 ns\"\n"), error_at(7, "host_model.look", "write 1 us or more"));
   EXPECT_THAT(model(look + "stalls = { every = \"1 s\" }"),
               error_at(8, "host_model.stalls.mean", "the key is missing"));
   EXPECT_THAT(model(look + "switch = { late = { least = \"1 us\", mean = \"1 us\" } }"),

@@ -617,7 +617,10 @@ TEST_F(Gen, schedule__holds_jobs_to_slots_on_the_bottleneck) {
   const std::unique_ptr<Process> bridge = make_star(middle, "100Mbps");
   if (bridge == nullptr) GTEST_SKIP() << "this machine makes no network namespaces with veth (unshare -n, ip link)";
   ASSERT_TRUE(bridge->says("ready")) << bridge->said();
-  const auto server = serve(R"(
+  // A machine that held the measurement up leaves the jobs without slots, and says so; hardly three times.
+  json run;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const auto server = serve(R"(
     iterations = 5
     policies = ["schedule"]
     [bottleneck]
@@ -628,17 +631,18 @@ TEST_F(Gen, schedule__holds_jobs_to_slots_on_the_bottleneck) {
     compute = "60 ms"
     communicate = "250 kB"
   )",
-                            "--json " + file("out.json").string());
-  std::vector<std::unique_ptr<Process>> hosts;
-  for (std::size_t i = 0; i < 3; ++i) hosts.push_back(host(i));
-  ASSERT_EQ(server->status(), 0) << server->said();
-  const json run = results()["runs"][0];
-  EXPECT_EQ(run["schedule"]["slots"].size() + run["schedule"]["without_slots"].size(), 2U) << run["schedule"];
-  EXPECT_EQ(run["schedule"]["links"], 1);
-  // A machine that held the measurement up leaves the jobs without slots.
-  if (run["schedule"]["slots"].size() == 2) {
-    EXPECT_NE(run["jobs"][0]["time_shift_ns"], run["jobs"][1]["time_shift_ns"]);
+                              "--json " + file("out.json").string());
+    std::vector<std::unique_ptr<Process>> hosts;
+    for (std::size_t i = 0; i < 3; ++i) hosts.push_back(host(i));
+    ASSERT_EQ(server->status(), 0) << server->said();
+    run = results()["runs"][0];
+    EXPECT_EQ(run["schedule"]["links"], 1);
+    ASSERT_EQ(run["schedule"]["slots"].size() + run["schedule"]["without_slots"].size(), 2U) << run["schedule"];
+    for (const json& reason : run["schedule"]["reasons"]) EXPECT_NE(reason, "");
+    if (run["schedule"]["slots"].size() == 2) break;
   }
+  ASSERT_EQ(run["schedule"]["slots"].size(), 2U) << run["schedule"];
+  EXPECT_NE(run["jobs"][0]["time_shift_ns"], run["jobs"][1]["time_shift_ns"]);
 }
 
 TEST_F(Gen, mpi__starts_hosts_whose_numbers_are_ranks) {
