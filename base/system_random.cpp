@@ -14,9 +14,10 @@ namespace mltcp {
 void SystemRandom::refill() {
   static_assert(sizeof pool_ <= 256, "the most that getentropy() gives at once, and never less");
   if (getentropy(pool_.data(), sizeof pool_) != 0)
-    throw RunError(fmt::format("the system gives no random numbers: {}; Linux 3.17 or later does, where a sandbox "
-                               "does not forbid getrandom(2)",
-                               std::strerror(errno)));
+    throw RunError(
+        fmt::format("the system gives no random numbers: {}; Linux 3.17 or later does, where a sandbox "
+                    "does not forbid getrandom(2)",
+                    std::strerror(errno)));
   left_ = pool_.size();
 }
 

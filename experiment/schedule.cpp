@@ -673,8 +673,7 @@ PlanFile plan_of(const ScheduleResult& schedule, const ScheduleSettings& setting
   for (std::size_t number = 0; number < schedule.jobs.size(); ++number) {
     const ScheduleResult::Job& job = schedule.jobs[number];
     if (!competes[number]) continue;
-    plan.jobs.push_back(
-        {job.name, job.slot_period, modulo(job.time_shift + job.first_send, job.slot_period)});
+    plan.jobs.push_back({job.name, job.slot_period, modulo(job.time_shift + job.first_send, job.slot_period)});
     // A step has to outrun the slack, which works against it.
     plan.gradual_step = std::clamp(2 * job.stretch(), plan.gradual_step, 1.0);
   }

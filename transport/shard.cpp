@@ -175,8 +175,8 @@ Connection* Shard::make_connection(const Address& remote, const std::shared_ptr<
   const std::uint32_t index = free_slots_.front();
   free_slots_.pop();
   Slot& slot = slots_[index];
-  slot.connection = std::make_unique<Connection>(
-      slot.next_id, remote, config, cc::find_algorithm(config->congestion_control), limits_, links_, now);
+  slot.connection = std::make_unique<Connection>(slot.next_id, remote, config,
+                                                 cc::find_algorithm(config->congestion_control), limits_, links_, now);
   watch(*slot.connection);
   return slot.connection.get();
 }
@@ -229,7 +229,8 @@ PostResult Shard::post_send(Connection& connection, const std::byte* data, Bytes
   const PostResult result = connection.send(data, length, tag, deadline);
   if (result != PostResult::ok) return result;
   activate(connection);
-  if (!deadline.is_never()) [[unlikely]] watch(connection);
+  if (!deadline.is_never()) [[unlikely]]
+    watch(connection);
   return result;
 }
 
@@ -249,7 +250,8 @@ PostResult Shard::post_receive(ConnectionId id, std::byte* buffer, Bytes capacit
   const PostResult result = connection->receive(buffer, capacity, tag, deadline);
   if (result != PostResult::ok) return result;
   activate(*connection);
-  if (!deadline.is_never()) [[unlikely]] watch(*connection);
+  if (!deadline.is_never()) [[unlikely]]
+    watch(*connection);
   return result;
 }
 

@@ -176,7 +176,8 @@ void Writer::ack(const AckFrame& frame) {
   store(at, static_cast<std::uint8_t>(FrameType::ack));
   store(at + 1, static_cast<std::uint8_t>(count));
   store(at + 2, frame.hops);
-  store(at + 3, static_cast<std::uint8_t>((frame.has_credit ? ack_has_credit : 0) | (frame.has_whole ? ack_has_whole : 0)));
+  store(at + 3,
+        static_cast<std::uint8_t>((frame.has_credit ? ack_has_credit : 0) | (frame.has_whole ? ack_has_whole : 0)));
   store(at + 4, frame.delay_ns);
   store(at + 8, frame.ranges[0].last);
   store(at + 16, frame.ecn.ect0_packets);

@@ -131,9 +131,9 @@ TEST(Deadline, some_receives_of_many__the_next_messages_go_to_the_others) {
   const auto [c, s] = pair.connect();
   std::array<Byte, 6> in;
   for (std::size_t i = 0; i < in.size(); ++i)
-    ASSERT_EQ(pair.s().receive(s, in[i].buffer(), i,
-                               i % 2 == 0 ? pair.now() + Nanos(static_cast<std::int64_t>(10 - i) * 1'000'000)
-                                          : Nanos::never()),
+    ASSERT_EQ(pair.s().receive(
+                  s, in[i].buffer(), i,
+                  i % 2 == 0 ? pair.now() + Nanos(static_cast<std::int64_t>(10 - i) * 1'000'000) : Nanos::never()),
               PostResult::ok);
   pair.run_for(7_ms);
   EXPECT_EQ(tags_of(pair.server(), Kind::received, Status::timed_out), (Tags{4}));

@@ -146,7 +146,11 @@ TEST(Handshake, version__another_one_is_told_apart) {
   const ConnectionId id = other.shard->connect(pair.server().address, {}, pair.now());
   other.room = 0;
   pair.inject(pair.server(), other.address, forge(header_for(0), [&](wire::Writer& w) {
-                w.connect({.version = wire::protocol_version + 1, .max_packet = 1472, .source_connection = id, .credit = 0, .nonce = 1});
+                w.connect({.version = wire::protocol_version + 1,
+                           .max_packet = 1472,
+                           .source_connection = id,
+                           .credit = 0,
+                           .nonce = 1});
               }));
   ASSERT_TRUE(pair.run([&] { return other.count(Completion::Kind::closed) == 1; }, pair.now() + 1_s));
   EXPECT_EQ(other.completions.back().status, Status::version);

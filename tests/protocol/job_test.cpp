@@ -156,8 +156,8 @@ TEST(Job, gain__reaches_an_algorithm_of_timed_increases_as_a_multiple_of_the_lea
 }
 
 TEST(Job, iteration__its_bytes_reach_an_algorithm_of_timed_increases) {
-  // Half of 100 Mbps within a quarter of a burst of 1 s are 25 steps of 2 Mbps, four times what was set. After four cuts
-  // the target is an eighth of the line rate, and steps are half as large there, and grow with its root.
+  // Half of 100 Mbps within a quarter of a burst of 1 s are 25 steps of 2 Mbps, four times what was set. After four
+  // cuts the target is an eighth of the line rate, and steps are half as large there, and grow with its root.
   const auto flat = cc::Augmentation::mltcp(cc::Aggressiveness(0, 0.25));
   EXPECT_NEAR(regained(flat, 12'500'000) / regained(flat), 2.2, 0.1);
   EXPECT_NEAR(regained(cc::Augmentation(), 12'500'000) / regained(flat), 1.0, 0.01) << "plain flows do as always";

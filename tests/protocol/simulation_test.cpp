@@ -44,9 +44,7 @@ sim::DumbbellOptions dumbbell_options() {
 
 struct Transfer {
   explicit Transfer(const fabric::DumbbellConfig& config, const ConnectionConfig& connection = {})
-      : network(config, dumbbell_options()),
-        client(network.left(0)),
-        server(network.right(0)) {
+      : network(config, dumbbell_options()), client(network.left(0)), server(network.right(0)) {
     server.shard.listen(connection);
     id = client.shard.connect(network.right(0).address(), connection, network.now());
     network.attach(network.left(0), client);

@@ -232,9 +232,10 @@ TEST(Trace, parse__refuses_binary_and_other_formats) {
       refusal("comm_type,comm_group\nCommType.all_reduce,CommGroup.dp_group\n"),
       AllOf(StartsWith("t.txt:1: layer: the line begins with \"comm_type,comm_group\""), HasSubstr("another format")));
   EXPECT_THAT(refusal("{\"layers\": []}"), HasSubstr("another format"));
-  EXPECT_THAT(refusal("### This comment, of a file about a network, has as many words as a layer has columns and more\n\n"
-                      "Topology: [ Ring, Switch ]\n"),
-              AllOf(StartsWith("t.txt:3: layer: the line begins with \"Topology:\""), HasSubstr("YAML")));
+  EXPECT_THAT(
+      refusal("### This comment, of a file about a network, has as many words as a layer has columns and more\n\n"
+              "Topology: [ Ring, Switch ]\n"),
+      AllOf(StartsWith("t.txt:3: layer: the line begins with \"Topology:\""), HasSubstr("YAML")));
   EXPECT_THAT(refusal("---\nForward: [ 16, -1 ]\n"), HasSubstr("YAML"));
   EXPECT_THAT(refusal("# a layer\nA -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n"),
               AllOf(StartsWith("t.txt:1: layer: the line begins with \"#\""), HasSubstr("remove the comments")));
