@@ -544,6 +544,7 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
   const std::uint64_t sent_end = sent_.end();
   if (frame.has_credit) raise_credit(frame.credit);
   if (batch_ == nullptr) batch_ = links_->acks->take();
+  tells_whole_ = tells_whole_ || frame.has_whole;
   if (const std::uint64_t whole = wire::widen(frame.whole, whole_);
       frame.has_whole && whole > whole_ && whole <= std::max(credit_, next_message_))
     whole_ = std::min(whole, next_message_);  // beyond, in buffers that it told of, are somebody else's messages
@@ -603,8 +604,8 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
     sample.hops = frame.hops;
     if (largest == largest_acked_) on_ecn_counts(frame.ecn, sample.acked_packets - packets_before);
   }
-  // In order, while the ranges have been gone through from above. An end that does not tell is believed as it is.
-  const std::uint64_t whole = frame.has_whole ? whole_ : ~std::uint64_t{0};
+  // In order, while the ranges have been gone through from above. An end that never tells is believed as it is.
+  const std::uint64_t whole = tells_whole_ ? whole_ : ~std::uint64_t{0};
   while (!sends_.empty() && sends_.front().all_acked) {
     if (sends_.begin() >= whole) [[unlikely]] {
       doubt_front(now);

@@ -408,6 +408,7 @@ class alignas(64) Connection {
   bool ecn_works_ = true;
   bool aborted_ : 1 = false;        ///< ended here: the peer is told
   bool has_deadlines_ : 1 = false;  ///< some operation had one
+  bool tells_whole_ : 1 = false;    ///< the peer has said how many messages are whole: it always does
   bool last_was_marked_ = false;    ///< the ECN-capable packet received last
   std::uint8_t received_hops_ = 0;  ///< of the packet of largest_received_time_
   Nanos largest_received_time_;

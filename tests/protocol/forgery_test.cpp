@@ -551,6 +551,14 @@ TEST(Forgery, peer_that_does_not_tell_whole_messages__is_believed) {
   EXPECT_EQ(server.pair.client().of(Kind::sent)[0].status, Status::ok);
 }
 
+TEST(Forgery, acknowledgement_that_does_not_tell__is_not_of_a_peer_that_did) {
+  LyingServer server;
+  server.acknowledge(true);
+  for (int i = 0; i < 3; ++i) server.acknowledge(false);
+  EXPECT_TRUE(server.pair.c().exists(server.c));
+  EXPECT_EQ(server.pair.client().count(Kind::sent), 0u);
+}
+
 TEST(Forgery, earlier_life_of_the_server__its_clients_reach_nobody) {
   // Without a seed, as in a program: the new life's connections have other ids.
   Pair pair;
