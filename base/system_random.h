@@ -8,15 +8,16 @@
 
 namespace mltcp {
 
-/// Asks the system for many at a time. A copy of a process (fork) would draw the same from what is left: make a new one.
+/// Asks the system for many at a time. A copy of a process (fork) would draw the same from what is left: make a new
+/// one.
 class SystemRandom {
  public:
   SystemRandom() = default;
   SystemRandom(const SystemRandom&) = delete;
   SystemRandom& operator=(const SystemRandom&) = delete;
 
-  /// Uniform over all 64-bit values. May wait while the system starts; throws RunError if it has no random numbers, which
-  /// shows at the first call: once there are some, there always are.
+  /// Uniform over all 64-bit values. May wait while the system starts; throws RunError if it has no random numbers,
+  /// which shows at the first call: once there are some, there always are.
   std::uint64_t next() {
     if (left_ == 0) refill();
     return pool_[--left_];

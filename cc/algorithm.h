@@ -27,9 +27,9 @@ struct Capabilities {
   bool needs_timer = false;  ///< on_timer() is called at the time that it asked for
   bool rate_based = false;   ///< the pacing rate rules, the window is only a safety bound; PathInfo::max_rate is known
   /// Steps up follow a clock and not acknowledgements, so that the time to regain a link that has become free is
-  /// inverse to the gain: below 1 it leaves capacity unused, however long the round trip. Such an algorithm gets MLTCP's
-  /// gain as a multiple of its least, which is never below 1: shares of jobs are to each other as before, and nobody
-  /// is slower to rise than without MLTCP. It may also choose its steps by the length of a burst.
+  /// inverse to the gain: below 1 it leaves capacity unused, however long the round trip. Such an algorithm gets
+  /// MLTCP's gain as a multiple of its least, which is never below 1: shares of jobs are to each other as before, and
+  /// nobody is slower to rise than without MLTCP. It may also choose its steps by the length of a burst.
   bool timed_increase = false;
 };
 

@@ -150,6 +150,13 @@ std::vector<ForecastJob> forecast_jobs(const Component& component, std::span<con
   return result;
 }
 
+/// Of the link where it is lowest; 1 if no job meets another.
+double lowest_score(const scheduler::Solution& solution) {
+  double score = 1;
+  for (const scheduler::LinkSolution& link : solution.links) score = std::min(score, link.score);
+  return score;
+}
+
 /// Slots that might do, with all that follows from them.
 struct Candidate {
   scheduler::Solution solution;
@@ -178,12 +185,6 @@ class Planning {
   [[nodiscard]] bool repaired() const { return repaired_; }
   /// Of no slots.
   [[nodiscard]] const Forecast& sharing() const { return sharing_; }
-
-  static double lowest_score(const scheduler::Solution& solution) {
-    double score = 1;
-    for (const scheduler::LinkSolution& link : solution.links) score = std::min(score, link.score);
-    return score;
-  }
 
   /// The best of what is tried; its objection says whether that is better than nothing.
   Candidate best() {
@@ -346,9 +347,7 @@ double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions
     with.slack += room;
     with.robust = false;
     const scheduler::Solution solution = scheduler::solve(problem, with);
-    return solution.slots.within_limit &&
-           std::all_of(solution.links.begin(), solution.links.end(),
-                       [](const scheduler::LinkSolution& link) { return link.score >= 1; });
+    return solution.slots.within_limit && lowest_score(solution) >= 1;
   };
   if (fits(0)) return 0;
   double too_little = 0;
@@ -414,12 +413,9 @@ Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::J
     summary.score += solution.score * weight;
     summary.upper_bound += solution.upper_bound * weight;
     summary.optimal = summary.optimal && solution.optimal;
-    schedule.planned[group] = {component.jobs,
-                               best.timetable,
-                               best.forecast,
-                               planning.sharing(),
-                               Planning::lowest_score(best.solution) >= 1,
-                               planning.repaired()};
+    schedule.planned[group] = {
+        component.jobs,     best.timetable, best.forecast, planning.sharing(), lowest_score(best.solution) >= 1,
+        planning.repaired()};
     if (!best.objection.empty()) {
       summary.unplanned += component.jobs.size();
       for (const std::size_t job : component.jobs) schedule.reasons[job] = best.objection;

@@ -30,8 +30,8 @@ PlanKeeper::PlanKeeper(const ScheduleSettings& settings, std::vector<workload::J
     : settings_(settings), options_(std::move(options)), jobs_(std::move(jobs)), profiles_(std::move(profiles)) {
   options_.repaired = options_.repaired && settings_.replan && settings_.correction == PhasePlan::Correction::at_once;
   schedule_ = plan_jobs(settings_, jobs_, profiles_, options_);
-  for (std::size_t i = 0; i < jobs_.size(); ++i) jobs_[i].start += schedule_.delays[i];
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
+    jobs_[i].start += schedule_.delays[i];
     const Nanos first = jobs_[i].start + profiles_[i].first_send;
     states_.push_back({jobs_[i].start, first + profiles_[i].period / 2});
   }

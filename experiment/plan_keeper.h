@@ -7,9 +7,9 @@
 // slots is looked at now and then: if that is more than they would take without, by the forecast, all of the jobs that
 // were planned together lose their slots.
 //
-// A job that computes longer than when it was measured, iteration after iteration, gets slots of its new
-// length, and so do all that were planned with it. Where no slots suit any more, or where the gate has dropped a plan
-// as a misfit although the job is as it was, all of them lose theirs.
+// A job that computes longer than when it was measured, iteration after iteration, gets slots of its new length, and so
+// do all that were planned with it. Where no slots suit any more, or where the gate has dropped a plan as a misfit
+// although the job is as it was, all of them lose theirs.
 #pragma once
 
 #include <span>
@@ -44,6 +44,16 @@ class PlanKeeper {
   void follow(std::span<RunningJob* const> drivers, Nanos epoch, Nanos now);
 
  private:
+  struct GroupState {
+    Nanos looked_at;    ///< when worth_nothing() was asked last, from the epoch on like the next
+    double debt = 0;    ///< periods that repairs have cost beyond what slots save
+    Nanos repaired_at;  ///< the last time
+  };
+  struct JobState {
+    Nanos decided_until;  ///< before, a drift is one that has been looked at, or none; from the epoch on like the next
+    Nanos joins_until;    ///< before, it waits for the first slot of a plan if it is early
+  };
+
   /// Whether the latest iterations have taken longer than they would without slots, by the forecast.
   [[nodiscard]] bool worth_nothing(const Schedule::Group& group, std::span<RunningJob* const> drivers,
                                    std::string& reason) const;
@@ -60,15 +70,6 @@ class PlanKeeper {
   std::vector<workload::Job> jobs_;
   std::vector<Profile> profiles_;  ///< as measured last
   Schedule schedule_;
-  struct GroupState {
-    Nanos looked_at;    ///< when worth_nothing() was asked last, from the epoch on like the next
-    double debt = 0;    ///< periods that repairs have cost beyond what slots save
-    Nanos repaired_at;  ///< the last time
-  };
-  struct JobState {
-    Nanos decided_until;  ///< before, a drift is one that has been looked at, or none; from the epoch on like the next
-    Nanos joins_until;    ///< before, it waits for the first slot of a plan if it is early
-  };
   std::vector<JobState> states_;    ///< by job
   std::vector<GroupState> groups_;  ///< by group
 };

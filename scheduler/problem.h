@@ -66,8 +66,8 @@ struct SolveOptions {
   /// Deviation of each job from its slot, as a share of its period, for which LinkSolution::drift_score is given and
   /// which decides among equal scores.
   double drift = 0.05;
-  /// Among shifts with equal scores, look for those that bear the largest deviations: with no excess, the largest margin
-  /// of the tightest link, then of the next; with some, the highest drift_score. Without, solving is faster.
+  /// Among shifts with equal scores, look for those that bear the largest deviations: with no excess, the largest
+  /// margin of the tightest link, then of the next; with some, the highest drift_score. Without, solving is faster.
   bool robust = true;
   std::uint64_t seed = 1;  ///< of the heuristic's restarts
   double slack = 0;        ///< added to every slot's period, as a share: room to catch up (see docs/scheduler.md)

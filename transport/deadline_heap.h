@@ -22,7 +22,9 @@ class DeadlineHeap {
   [[nodiscard]] std::uint32_t top() const { return heap_.front().id; }
 
   /// The deadline of `id`; Nanos::never() without one.
-  [[nodiscard]] Nanos at(std::uint32_t id) const { return place_[id] == absent ? Nanos::never() : heap_[place_[id]].at; }
+  [[nodiscard]] Nanos at(std::uint32_t id) const {
+    return place_[id] == absent ? Nanos::never() : heap_[place_[id]].at;
+  }
 
   /// Brings to the cache what set() looks up of `id`.
   void prefetch(std::uint32_t id) const { __builtin_prefetch(&place_[id], 1); }

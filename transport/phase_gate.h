@@ -91,8 +91,9 @@ class PhaseGate {
   static constexpr std::uint32_t kMisfit = 3;
 
   /// Takes the place of the plan before. An iteration that is being held is looked at again. Plans that are stale or
-  /// out of range leave the gate without one. If the slots are other ones and all else is as it was, the slots have been
-  /// moved: a job that has been on one takes the first of the new ones from its next on, and its drifts are remembered.
+  /// out of range leave the gate without one. If the slots are other ones and all else is as it was, the slots have
+  /// been moved: a job that has been on one takes the first of the new ones from its next on, and its drifts are
+  /// remembered.
   PlanState set(const PhasePlan& plan, Nanos now);
   /// Without a plan the gate is open.
   void clear(PlanState why, Nanos now);

@@ -15,9 +15,10 @@
 // byte is ever buffered twice or dropped for want of room. Messages complete in the order in which they finish.
 //
 // Time limits: a send or receive may have a deadline, a time like that of poll(). If it is there first, the operation
-// completes with Status::timed_out, and its memory is the caller's again. If nothing of its message has been sent, or has
-// arrived, it then counts as never posted: later operations take its place, and the connection goes on. If its message
-// has begun, the connection ends as by abort(), so that it ends at the peer, too: there is no way to take back a part.
+// completes with Status::timed_out, and its memory is the caller's again. If nothing of its message has been sent, or
+// has arrived, it then counts as never posted: later operations take its place, and the connection goes on. If its
+// message has begun, the connection ends as by abort(), so that it ends at the peer, too: there is no way to take back
+// a part.
 //
 // Time never falls within a shard: where `now` is earlier than one before, the latest counts. A clock that is set back
 // stops a shard's timers until it has caught up. From 0 to 73 years.
@@ -41,8 +42,8 @@ namespace mltcp {
 
 class Shard final : public Pollable {
  public:
-  /// `io` outlives the shard. Throws InputError if `config` is out of range, RunError if the system has no random numbers
-  /// and `config` no seed.
+  /// `io` outlives the shard. Throws InputError if `config` is out of range, RunError if the system has no random
+  /// numbers and `config` no seed.
   Shard(PacketIo& io, const ShardConfig& config);
   ~Shard() override;
   Shard(const Shard&) = delete;
@@ -59,8 +60,8 @@ class Shard final : public Pollable {
   /// Throws InputError if `config` is out of range, RunError if max_connections are open.
   ConnectionId connect(const Address& remote, const ConnectionConfig& config, Nanos now);
 
-  /// Sends `message` (0 bytes to 4 GiB), which the caller keeps unchanged until its completion. `sent` come in the order
-  /// of the messages, unless one times out.
+  /// Sends `message` (0 bytes to 4 GiB), which the caller keeps unchanged until its completion. `sent` come in the
+  /// order of the messages, unless one times out.
   PostResult send(ConnectionId id, std::span<const std::byte> message, std::uint64_t tag,
                   Nanos deadline = Nanos::never());
   /// Sends `length` bytes that do not exist; only over a datapath with virtual payloads.

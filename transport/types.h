@@ -14,9 +14,9 @@
 
 namespace mltcp {
 
-/// Names a connection of a shard. Never 0, and nobody can foresee it: the slot of the connection in as few of its lowest
-/// bits as max_connections needs, the others random, anew for each connection. Slots are used again in the order in
-/// which they became free.
+/// Names a connection of a shard. Never 0, and nobody can foresee it: the slot of the connection in as few of its
+/// lowest bits as max_connections needs, the others random, anew for each connection. Slots are used again in the order
+/// in which they became free.
 using ConnectionId = std::uint32_t;
 /// Names a job of a shard.
 using JobId = std::uint32_t;
@@ -89,10 +89,10 @@ struct ConnectionConfig {
   /// ends with the same. 0, the default: no limit. Above keep_alive, if that is set: then only a peer that is gone
   /// reaches it; otherwise whoever has nothing to say for so long.
   Nanos idle_limit;
-  std::uint32_t ack_every = 2;                  ///< packets per acknowledgement, unless the sender asks for fewer
-  bool adapt_ack_ratio = true;                  ///< ask for fewer at high rates, where no job is attached
-  std::uint8_t priority = 0;                    ///< of every packet, see TxPacket; 0 to 7
-  bool credit_in_acks = true;                   ///< news of posted buffers travels in acknowledgements where it can
+  std::uint32_t ack_every = 2;  ///< packets per acknowledgement, unless the sender asks for fewer
+  bool adapt_ack_ratio = true;  ///< ask for fewer at high rates, where no job is attached
+  std::uint8_t priority = 0;    ///< of every packet, see TxPacket; 0 to 7
+  bool credit_in_acks = true;   ///< news of posted buffers travels in acknowledgements where it can
   /// What ends a message is acknowledged by the next poll(), so that the program's answer, or the buffer that it posts
   /// now, travels in the same packet. poll() asks to be called again at once for that; a program that leaves its shard
   /// alone at such times, to compute for instance, keeps the sender waiting, who in the end gives it up: false then.
@@ -146,9 +146,9 @@ struct ShardConfig {
   std::uint32_t max_zero_copy_sends = 1024;
   /// The connections of a burst of packets are brought to the cache together before the first is worked on.
   bool prefetch = true;
-  /// Of connection ids and nonces, for simulations and tests, which are to be the same every time. Without one they come
-  /// from the system's random numbers: peers of an earlier run of the program, and others, must not know them. With one,
-  /// the first id of each slot has 12 bits of it, see Shard::first_connections().
+  /// Of connection ids and nonces, for simulations and tests, which are to be the same every time. Without one they
+  /// come from the system's random numbers: peers of an earlier run of the program, and others, must not know them.
+  /// With one, the first id of each slot has 12 bits of it, see Shard::first_connections().
   std::optional<std::uint64_t> seed = std::nullopt;
 };
 

@@ -152,6 +152,21 @@ TEST(Patterns, parse__refuses_contradictions) {
          "e.toml:12: job[1].buckets: 3 buckets are more than the 2 layers; write at most as many");
 }
 
+/// Leaves under one spine, with 10 Gbps and jumbo frames.
+std::string leaves(int count, int hosts) {
+  return "[topology]\nkind = \"leaf-spine\"\nleaves = " + std::to_string(count) +
+         "\nspines = 1\nhosts_per_leaf = " + std::to_string(hosts) +
+         "\nhost_rate = \"10 Gbps\"\nuplink_rate = \"10 Gbps\"\ndelay = \"1 us\"\nbuffer = \"150 kB\"\nmtu = 9000\n";
+}
+
+/// Two replicas of a pipeline of two stages.
+std::string pipelines(const std::string& name, const std::string& hosts, const std::string& gradients,
+                      const std::string& activations, const std::string& more) {
+  return "[[job]]\nname = \"" + name + "\"\nhosts = " + hosts +
+         "\nparallel = { data = 2, pipeline = 2 }\ncompute = \"40 ms\"\ngradients = \"" + gradients +
+         "\"\nactivations = \"" + activations + "\"\nmicro_batches = 4\nrate = \"9.8 Gbps\"\n" + more + "\n";
+}
+
 // Rings whose ranks all send first: together they keep out of the other job's way, on every link.
 TEST(Patterns, schedule__shifts_all_ranks_of_a_job_together) {
   const auto job = [](const std::string& name, const std::string& hosts, const std::string& more) {
@@ -159,20 +174,8 @@ TEST(Patterns, schedule__shifts_all_ranks_of_a_job_together) {
            "\npattern = \"all-reduce\"\nsize = \"8 MB\"\ncompute = \"12 ms\"\nrate = \"9.8 Gbps\"\n" + more;
   };
   const Experiment experiment =
-      parse_experiment(R"(name = "rings"
-iterations = 12
-policies = ["fair", "schedule", "mltcp+schedule"]
-[topology]
-kind = "leaf-spine"
-leaves = 3
-spines = 1
-hosts_per_leaf = 2
-host_rate = "10 Gbps"
-uplink_rate = "10 Gbps"
-delay = "1 us"
-buffer = "150 kB"
-mtu = 9000
-)" + job("a", "[0, 2, 4]", "") +
+      parse_experiment("name = \"rings\"\niterations = 12\npolicies = [\"fair\", \"schedule\", \"mltcp+schedule\"]\n" +
+                           leaves(3, 2) + job("a", "[0, 2, 4]", "") +
                            job("b", "[1, 3, 5]", "start = \"1 ms\"\npause = { iteration = 6, time = \"5 ms\" }\n"),
                        "rings.toml", FileOptions{});
   const Results results = run_experiment(experiment, *make_sim_factory());
@@ -192,29 +195,13 @@ mtu = 9000
 
 // Its first bytes cross no link that both use: it is held before those, and late by less or more than they take.
 TEST(Patterns, schedule__lets_a_late_job_go_whatever_it_sends_first) {
-  const auto job = [](const std::string& name, const std::string& hosts, const std::string& more) {
-    return "[[job]]\nname = \"" + name + "\"\nhosts = " + hosts +
-           "\nparallel = { data = 2, pipeline = 2 }\ncompute = \"40 ms\"\ngradients = \"20 MB\"\n"
-           "activations = \"50 kB\"\nmicro_batches = 4\nrate = \"9.8 Gbps\"\n" +
-           more + "\n";
-  };
-  for (const char* pause : {"12 ms", "30 ms", "45 ms", "55 ms"}) {
-    const Experiment experiment = parse_experiment(R"(name = "pipes"
-iterations = 20
-policies = ["schedule"]
-[topology]
-kind = "leaf-spine"
-leaves = 2
-spines = 1
-hosts_per_leaf = 4
-host_rate = "10 Gbps"
-uplink_rate = "10 Gbps"
-delay = "1 us"
-buffer = "150 kB"
-mtu = 9000
-)" + job("a", "[0, 1, 4, 5]", "pause = { iteration = 10, time = \"" + std::string(pause) + "\" }") +
-                                                       job("b", "[2, 3, 6, 7]", "start = \"3 ms\""),
-                                                   "pipes.toml", FileOptions{});
+  for (const std::string pause : {"12 ms", "30 ms", "45 ms", "55 ms"}) {
+    const std::string a = "pause = { iteration = 10, time = \"" + pause + "\" }";
+    const Experiment experiment =
+        parse_experiment("name = \"pipes\"\niterations = 20\npolicies = [\"schedule\"]\n" + leaves(2, 4) +
+                             pipelines("a", "[0, 1, 4, 5]", "20 MB", "50 kB", a) +
+                             pipelines("b", "[2, 3, 6, 7]", "20 MB", "50 kB", "start = \"3 ms\""),
+                         "pipes.toml", FileOptions{});
     const auto run = run_experiment(experiment, *make_sim_factory()).runs[0];
     EXPECT_GE(run.schedule->repaired, 1U) << pause;
     EXPECT_LT(run.jobs[1].slowdown, 1.02) << pause << ": the other one";
@@ -224,26 +211,11 @@ mtu = 9000
 // Activations pass while the other job reduces its gradients: no slots keep the jobs apart, and each is late again and
 // again.
 TEST(Patterns, schedule__moves_slots_of_jobs_that_meet_whatever_the_slots) {
-  const auto job = [](const std::string& name, const std::string& hosts, const std::string& start) {
-    return "[[job]]\nname = \"" + name + "\"\nhosts = " + hosts + "\nstart = \"" + start +
-           "\"\nparallel = { data = 2, pipeline = 2 }\ncompute = \"40 ms\"\ngradients = \"30 MB\"\n"
-           "activations = \"500 kB\"\nmicro_batches = 4\nrate = \"9.8 Gbps\"\n";
-  };
-  const Experiment experiment = parse_experiment(R"(name = "pipelines"
-iterations = 24
-policies = ["fair", "schedule"]
-[topology]
-kind = "leaf-spine"
-leaves = 4
-spines = 1
-hosts_per_leaf = 2
-host_rate = "10 Gbps"
-uplink_rate = "10 Gbps"
-delay = "1 us"
-buffer = "150 kB"
-mtu = 9000
-)" + job("a", "[0, 2, 4, 6]", "0 ms") + job("b", "[1, 3, 5, 7]", "3 ms"),
-                                                 "pipelines.toml", FileOptions{});
+  const Experiment experiment =
+      parse_experiment("name = \"pipelines\"\niterations = 24\npolicies = [\"fair\", \"schedule\"]\n" + leaves(4, 2) +
+                           pipelines("a", "[0, 2, 4, 6]", "30 MB", "500 kB", "") +
+                           pipelines("b", "[1, 3, 5, 7]", "30 MB", "500 kB", "start = \"3 ms\""),
+                       "pipelines.toml", FileOptions{});
   const Results results = run_experiment(experiment, *make_sim_factory());
   const auto& fair = results.runs[0];
   const auto& slots = results.runs[1];
