@@ -452,8 +452,7 @@ void Connection::count_behind_top(std::uint64_t number) {
     behind_top_ = 0;
   }
   if (++behind_top_ < max_behind_top) return;
-  received_.remove_highest_range();
-  behind_top_ = 0;
+  received_.remove_highest_range();  // what is then the highest is counted anew, above
 }
 
 bool Connection::asks_for_ack(const wire::Header& header, bool finished) const {

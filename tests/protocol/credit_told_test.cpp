@@ -70,6 +70,21 @@ TEST(CreditTold, news_that_can_wait__goes_with_data_or_in_an_acknowledgement) {
   }
 }
 
+TEST(CreditTold, what_an_acknowledgement_has_told__is_no_news) {
+  Buffers buffers;
+  buffers.receive(4);
+  buffers.ack({{1, buffers.connection.next_packet_number() - 1}});
+  buffers.receive(1);
+  buffers.exchange();
+  ASSERT_EQ(buffers.acknowledgement()->credit, 5u);
+  const std::size_t before = buffers.sent.size();
+  buffers.receive(3);
+  EXPECT_EQ(buffers.sent.size(), before) << "3 of 8, the fifth has been told";
+  buffers.receive(2);
+  ASSERT_EQ(buffers.sent.size(), before + 1) << "5 of 10";
+  EXPECT_EQ(buffers.credit()->credit, 10u);
+}
+
 TEST(CreditTold, acknowledgements__repeat_it_until_the_peer_certainly_knows) {
   Buffers buffers;
   buffers.receive(4);
