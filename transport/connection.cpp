@@ -891,8 +891,7 @@ void Connection::forget_finished(Nanos now) {
     const SentPacket& packet = sent_.front();
     if (packet.state == PacketState::in_flight) break;
     if (packet.state == PacketState::lost && now - packet.sent < keep) break;
-    for (std::uint32_t i = 0; i < packet.chunk_count; ++i) chunks_.pop();
-    sent_.pop();
+    forget_oldest();
   }
   acked_.remove_below(sent_.begin());
 }
@@ -903,9 +902,13 @@ void Connection::make_room() {
     on_lost_packet(sent_.front());
     ++stats_.lost_packets;
   }
+  forget_oldest();
+  acked_.remove_below(sent_.begin());
+}
+
+void Connection::forget_oldest() {
   for (std::uint32_t i = 0; i < sent_.front().chunk_count; ++i) chunks_.pop();
   sent_.pop();
-  acked_.remove_below(sent_.begin());
 }
 
 Nanos Connection::probe_timeout() const {

@@ -325,6 +325,8 @@ class alignas(64) Connection {
   void requeue(const Chunk& chunk);
   void forget_finished(Nanos now);
   void make_room();
+  /// Takes the oldest packet and its chunks off the record.
+  void forget_oldest();
   [[nodiscard]] cc::PathInfo path() const;
   [[nodiscard]] Nanos probe_timeout() const;
   [[nodiscard]] Nanos probe_deadline() const;
