@@ -218,6 +218,10 @@ void print_results(const experiment::Results& results, const experiment::Datapat
       fmt::print(out, "{}: faults of the link: {} packets lost, {} doubled, {} damaged, {} held back\n", run.policy,
                  link.lost_packets, link.duplicated_packets, link.corrupted_packets, link.reordered_packets);
   }
+  for (const experiment::Run& run : results.runs)
+    for (const experiment::LinkOutage& outage : run.link_outages)
+      fmt::print(out, "{}: host {}'s port {} had no link for {:.2f} s, from {:.2f} s on\n", run.policy, outage.host,
+                 one_line(outage.port), outage.duration.seconds(), outage.start.seconds());
   for (const experiment::Run& run : results.runs) fmt::print(out, "{}{}", bandwidth_text(run), slots_text(run, file));
   if (datapath.real_payload()) fmt::print(out, "{} messages verified, {} damaged\n", verified, errors);
 
@@ -378,9 +382,9 @@ int doctor(const DoctorArguments& arguments) {
 #if MLTCP_HAS_DPDK
   if (arguments.json) check_writable(*arguments.json, "");
   std::vector<dpdk::Check> checks = dpdk::examine_machine();
-  const std::vector<dpdk::Check> experiments = examine_experiments(checks);
-  checks.insert(checks.end(), experiments.begin(), experiments.end());
   const std::vector<dpdk::Check> ports = dpdk::examine_ports(arguments.ports);
+  const std::vector<dpdk::Check> experiments = examine_experiments(checks, ports);
+  checks.insert(checks.end(), experiments.begin(), experiments.end());
   checks.insert(checks.end(), ports.begin(), ports.end());
   const bool ring = std::all_of(checks.begin(), checks.end(), [](const dpdk::Check& check) {
     return check.name != "ring ports" || check.status == dpdk::CheckStatus::ok;

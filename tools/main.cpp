@@ -78,10 +78,10 @@ std::vector<std::string> commands_of(const CLI::App& app) {
 std::string no_command(const CLI::App& app, const std::string& name) {
   const std::vector<std::string> commands = commands_of(app);
   const auto meant = mltcp::nearest(name, commands);
-  return fmt::format("{}; {}; see mltcp --help",
+  return fmt::format("{}; {} see mltcp --help",
                      name.empty() ? "no command is given" : mltcp::in_quotes(name) + " is not a command",
                      meant ? fmt::format("did you mean \"{}\"?", *meant)
-                           : fmt::format("the commands are {}", fmt::join(commands, ", ")));
+                           : fmt::format("the commands are {};", fmt::join(commands, ", ")));
 }
 
 bool has_option(const CLI::App& command, const std::string& name) {
@@ -116,7 +116,8 @@ std::string no_argument(const CLI::App& app, const CLI::App& command, const std:
 // `mltcp help`, `mltcp help CMD`.
 int print_help(const CLI::App& app, const std::string& topic) {
   if (topic.empty()) {
-    fmt::print("{}", app.help());
+    // App::help() would be that of the command which was given, and this is one.
+    fmt::print("{}", app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal));
     return 0;
   }
   const std::vector<std::string> commands = commands_of(app);
@@ -433,7 +434,9 @@ int dispatch(int argc, char** argv) {
     const CLI::App& command = *app.get_subcommands().back();
     if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
       return complain(bad_input, no_argument(app, command, app.remaining(true)));
-    return complain(bad_input, fmt::format("{}; see mltcp {} --help", error.what(), command.get_name()));
+    const std::string why = error.what();
+    return complain(bad_input,
+                    fmt::format("{}{} see mltcp {} --help", why, why.ends_with('?') ? "" : ";", command.get_name()));
   }
   if (*help_command) return print_help(app, topic);
   if (*run_command) return tools::run(run);
