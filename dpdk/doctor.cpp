@@ -35,6 +35,7 @@
 #include "mltcp/dpdk/doctor_checks.h"
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/ring_port.h"
+#include "mltcp/transport/udp_port.h"
 
 namespace mltcp::dpdk {
 namespace {
@@ -284,13 +285,6 @@ Check check_vfio() {
                      : "to bind NICs to DPDK load the module: modprobe vfio-pci; ring ports don't need it");
 }
 
-Check check_rdma() {
-  const auto devices = entries("/sys/class/infiniband");
-  if (!devices.empty()) return ok("RDMA", fmt::format("{}", fmt::join(devices, ", ")));
-  return warn("RDMA", "no device",
-              "for tests without an RDMA NIC: modprobe rdma_rxe, then rdma link add rxe0 type rxe netdev eth0");
-}
-
 Check check_steadiness() {
   // What the hypervisor took away, and how steady a spinning thread really is.
   const auto steal = [] {
@@ -328,6 +322,25 @@ Check check_steadiness() {
 }
 
 }  // namespace
+
+Check check_rdma(const fs::path& folder) {
+  std::vector<std::string> devices;
+  bool roce = false;
+  for (const std::string& device : entries(folder)) {
+    bool ethernet = false;
+    for (const std::string& port : entries(folder / device / "ports"))
+      ethernet = ethernet || first_line(folder / device / "ports" / port / "link_layer") == "Ethernet";
+    devices.push_back(ethernet ? device + " (RoCE)" : device);
+    roce = roce || ethernet;
+  }
+  if (devices.empty())
+    return warn("RDMA", "no device",
+                "for tests without an RDMA NIC: modprobe rdma_rxe, then rdma link add rxe0 type rxe netdev eth0");
+  std::string detail = fmt::format("{}", fmt::join(devices, ", "));
+  if (roce)
+    detail += fmt::format("; RoCE keeps UDP port {} for itself: leave it out of mltcp gen --udp-port", roce_udp_port);
+  return ok("RDMA", detail);
+}
 
 std::string first_line(const fs::path& path) {
   std::ifstream file(path);
@@ -418,9 +431,9 @@ std::vector<Check> examine_machine() {
   } else {
     check_dpdk(checks);
   }
-  for (auto* const check : {check_af_xdp, check_af_packet, check_drivers, check_vfio, check_rdma, check_steadiness}) {
-    checks.push_back(check());
-  }
+  for (auto* const check : {check_af_xdp, check_af_packet, check_drivers, check_vfio}) checks.push_back(check());
+  checks.push_back(check_rdma("/sys/class/infiniband"));
+  checks.push_back(check_steadiness());
   return checks;
 }
 

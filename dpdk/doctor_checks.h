@@ -11,14 +11,23 @@
 namespace mltcp::dpdk {
 
 inline Check ok(std::string name, std::string detail) {
-  return {std::move(name), CheckStatus::ok, std::move(detail), {}};
+  return {std::move(name), CheckStatus::ok, std::move(detail), {}, false};
 }
 inline Check warn(std::string name, std::string detail, std::string cure) {
-  return {std::move(name), CheckStatus::warn, std::move(detail), std::move(cure)};
+  return {std::move(name), CheckStatus::warn, std::move(detail), std::move(cure), false};
 }
 inline Check missing(std::string name, std::string detail, std::string cure) {
-  return {std::move(name), CheckStatus::missing, std::move(detail), std::move(cure)};
+  return {std::move(name), CheckStatus::missing, std::move(detail), std::move(cure), false};
 }
+
+/// The same, of what can be a port.
+inline Check as_port(Check check) {
+  check.is_port = true;
+  return check;
+}
+
+/// Devices in a folder such as /sys/class/infiniband.
+Check check_rdma(const std::filesystem::path& folder);
 
 /// Empty if the file can't be read.
 std::string first_line(const std::filesystem::path& path);

@@ -98,12 +98,13 @@ Check examine_interface(const InterfaceState& state) {
     return warn(name, error.what(), "it has just gone; look again");
   }
   if (const std::string use = why_in_use(state); !use.empty()) {
-    return warn(name, fmt::format("{}: only looked at, since {}", detail, use),
-                fmt::format("as af_packet:{0} it can be shared with the kernel, with another IP address; af_xdp would "
-                            "take its traffic away: if nobody needs it, try it with --port af_xdp:{0}",
-                            state.name));
+    return as_port(
+        warn(name, fmt::format("{}: only looked at, since {}", detail, use),
+             fmt::format("as af_packet:{0} it can be shared with the kernel, with another IP address; af_xdp would "
+                         "take its traffic away: if nobody needs it, try it with --port af_xdp:{0}",
+                         state.name)));
   }
-  if (Eal::was_started()) return ok(name, detail + ": not tried, DPDK runs in this process");
+  if (Eal::was_started()) return as_port(ok(name, detail + ": not tried, DPDK runs in this process"));
 
   const Trial packet = try_port("af_packet:" + state.name, 1);
   detail += packet.works ? "; af_packet works" : fmt::format("; af_packet: {}", packet.what);
@@ -120,20 +121,36 @@ Check examine_interface(const InterfaceState& state) {
                                     std::min(mtu, kXdpMtu))
                       : fmt::format("; af_xdp: {}", xdp.what);
   if (!packet.works && !xdp.works) return missing(name, detail, packet.cure);
-  if (!xdp.works) return warn(name, detail, xdp.cure);
-  if (!packet.works) return warn(name, detail, packet.cure);
+  if (!xdp.works) return as_port(warn(name, detail, xdp.cure));
+  if (!packet.works) return as_port(warn(name, detail, packet.cure));
   if (mtu > kXdpMtu) {
-    return warn(
+    return as_port(warn(
         name, detail,
         fmt::format("AF_XDP cuts the interface's MTU, and receives no longer frames: ip link set dev {} mtu {}, or use "
                     "af_packet for {}",
-                    state.name, kXdpMtu, mtu));
+                    state.name, kXdpMtu, mtu)));
   }
-  return ok(name, detail);
+  return as_port(ok(name, detail));
 }
 
-/// Examines a network device on the PCI bus.
-Check examine_nic(const std::string& address, const std::vector<InterfaceState>& interfaces) {
+bool is_of_dpdk(const std::string& driver) {
+  return driver == "vfio-pci" || driver == "igb_uio" || driver == "uio_pci_generic";
+}
+
+/// Whether it is an interface of this network namespace on that device. A /sys that was mounted in another one names the
+/// interfaces there, which may be called the same.
+bool is_here(const std::string& interface, const std::string& address, const std::vector<InterfaceState>& interfaces) {
+  if (std::ranges::none_of(interfaces, [&](const InterfaceState& state) { return state.name == interface; })) return false;
+  try {
+    const std::string bus = NetInterface(interface).bus();
+    return bus.empty() || bus == address;
+  } catch (const std::exception&) {
+    return false;  // it has just gone
+  }
+}
+
+/// Examines a network device on the PCI bus; nothing if its interfaces are those of other network namespaces.
+std::optional<Check> examine_nic(const std::string& address, const std::vector<InterfaceState>& interfaces) {
   const fs::path device = fs::path("/sys/bus/pci/devices") / address;
   const std::string name = "NIC " + address;
   std::error_code unbound;
@@ -150,22 +167,25 @@ Check examine_nic(const std::string& address, const std::vector<InterfaceState>&
     return warn(name, "no driver is bound to it",
                 fmt::format("for DPDK: modprobe vfio-pci, then dpdk-devbind.py -b vfio-pci {}", address));
   }
+  std::erase_if(names, [&](const std::string& one) { return !is_here(one, address, interfaces); });
+  if (names.empty() && !is_of_dpdk(driver)) return std::nullopt;
   std::string detail = "driver " + driver;
   if (!names.empty()) detail += fmt::format(", interface {}", fmt::join(names, ", "));
-  if (driver == "vfio-pci" || driver == "igb_uio" || driver == "uio_pci_generic") {
+  if (is_of_dpdk(driver)) {
     if (driver == "vfio-pci" && !has_group) {
       return warn(name, detail + ", but no IOMMU group",
                   "turn the IOMMU on (firmware, and intel_iommu=on or amd_iommu=on); on a virtual machine without one: "
                   "echo 1 > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
     }
-    return ok(name, fmt::format("{}: DPDK can take it as {}; try it with --port {}", detail, address, address));
+    return as_port(
+        ok(name, fmt::format("{}: DPDK can take it as {}; try it with --port {}", detail, address, address)));
   }
   if (driver.starts_with("mlx4") || driver.starts_with("mlx5")) {
     const std::string library = fmt::format("librte_net_{}.so.", driver.substr(0, 4));
     const auto files = entries(RTE_EAL_PMD_PATH);
     if (std::ranges::any_of(files, [&](const std::string& file) { return file.starts_with(library); })) {
-      return ok(name, fmt::format("{}: DPDK takes it beside the kernel as {}; try it with --port {}", detail, address,
-                                  address));
+      return as_port(ok(name, fmt::format("{}: DPDK takes it beside the kernel as {}; try it with --port {}", detail,
+                                          address, address)));
     }
     return missing(name, detail + ": DPDK's driver for it is not installed",
                    fmt::format("install Debian's librte-net-{}-23", driver.substr(0, 4)));
@@ -201,11 +221,22 @@ std::vector<Check> examine_ports(std::span<const std::string> devices) {
     if (!state.is_loopback) checks.push_back(examine_interface(state));
   }
   std::size_t nics = 0;
+  std::size_t elsewhere = 0;
   for (const auto& address : entries("/sys/bus/pci/devices")) {
     // Class 02: network controllers.
     if (first_line(fs::path("/sys/bus/pci/devices") / address / "class").rfind("0x02", 0) != 0) continue;
-    checks.push_back(examine_nic(address, interfaces));
     ++nics;
+    if (auto check = examine_nic(address, interfaces))
+      checks.push_back(std::move(*check));
+    else
+      ++elsewhere;
+  }
+  if (elsewhere > 0) {
+    checks.push_back(warn("NICs elsewhere",
+                          fmt::format("{} on the PCI bus without an interface here: another network namespace has it",
+                                      elsewhere == 1 ? "1 network device" : fmt::format("{} network devices", elsewhere)),
+                          "to use such a device, run this where its interface is: nsenter --net=..., or outside of the "
+                          "container"));
   }
   if (nics == 0) {
     checks.push_back(warn("NICs", "no network device on the PCI bus",

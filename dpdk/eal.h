@@ -26,7 +26,7 @@ std::vector<unsigned> parse_cores(std::string_view text, std::span<const unsigne
 struct EalOptions {
   /// CPUs to use, as parse_cores() reads them. Empty: the first usable one.
   std::string cores;
-  /// Memory for packets, rings and DPDK itself; 32 to 65536.
+  /// Memory for packets, rings and DPDK itself; Eal::least_memory_mb to most_memory_mb.
   std::uint32_t memory_mb = 128;
   enum class HugePages { if_free, never, required };
   HugePages huge_pages = HugePages::if_free;
@@ -37,6 +37,9 @@ struct EalOptions {
 
 class Eal {
  public:
+  static constexpr std::uint32_t least_memory_mb = 32;
+  static constexpr std::uint32_t most_memory_mb = 65536;
+
   /// Starts DPDK. Takes about 150 ms, of which DPDK spends 100 on measuring the TSC. The calling thread is the one
   /// that later runs datapaths; every other core of the list gets a thread of its own that sleeps until it is used.
   /// Throws InputError on bad options, RunError if DPDK can't start or was started in this process before: it can't

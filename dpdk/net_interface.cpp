@@ -109,6 +109,15 @@ std::string NetInterface::driver() const {
   return {std::begin(info.driver), std::find(std::begin(info.driver), std::end(info.driver), '\0')};
 }
 
+std::string NetInterface::bus() const {
+  ethtool_drvinfo info{};
+  info.cmd = ETHTOOL_GDRVINFO;
+  ifreq request = request_for(name_);
+  request.ifr_data = reinterpret_cast<char*>(&info);
+  if (ioctl(socket_, SIOCETHTOOL, &request) != 0) return "";
+  return {std::begin(info.bus_info), std::find(std::begin(info.bus_info), std::end(info.bus_info), '\0')};
+}
+
 namespace {
 
 /// The attributes in `bytes`, by their type.

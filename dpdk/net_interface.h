@@ -43,6 +43,8 @@ class NetInterface {
   [[nodiscard]] Rate rate() const;
   /// The kernel's driver ("veth", "ixgbe"); empty if the interface does not tell.
   [[nodiscard]] std::string driver() const;
+  /// Where its device is ("0000:3b:00.0"); empty if the interface does not tell, or has none.
+  [[nodiscard]] std::string bus() const;
 
  private:
   [[nodiscard]] unsigned flags() const;

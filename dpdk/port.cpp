@@ -37,6 +37,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/dpdk/eal_exit.h"
+#include "mltcp/dpdk/interface_claim.h"
 #include "mltcp/dpdk/log.h"
 #include "mltcp/dpdk/net_interface.h"
 #include "mltcp/dpdk/ring_port.h"
@@ -264,7 +265,10 @@ struct Port::Impl {
     const std::lock_guard lock(set_up_mutex());
     log_mark = log_count();
     if (!uses_interface(name.kind) && name.kind != Kind::ring) leave_memory_to_exit();
-    if (uses_interface(name.kind)) look_at_interface();
+    if (uses_interface(name.kind)) {
+      look_at_interface();
+      claim_interface();
+    }
     if (name.kind == Kind::tap) look_at_tap();
     plan = plan_for(name, config, interface.get());
     if (name.kind == Kind::pci) {
@@ -370,6 +374,16 @@ struct Port::Impl {
     }
     point_libxdp_to_its_programs();
     capture_xdp_log();
+  }
+
+  /// Two processes that share an interface would not hear each other, as it sends nothing back to itself.
+  void claim_interface() {
+    claim = std::make_unique<InterfaceClaim>(name.target);
+    if (claim->is_ours()) return;
+    if (claim->holder() == getpid())
+      throw RunError(fmt::format("port {}: this process has that port already; give each its own", quoted()));
+    throw RunError(fmt::format("port {}: {} uses {} already; end it, or use another interface", quoted(),
+                               claim->holder_text(), name.target));
   }
 
   void look_at_tap() const {
@@ -739,6 +753,7 @@ struct Port::Impl {
   const PortName name;
   std::uint64_t log_mark = 0;
   std::unique_ptr<NetInterface> interface;  ///< the kernel's end, if the port has one
+  std::unique_ptr<InterfaceClaim> claim;    ///< af_packet and af_xdp
   Plan plan;
   std::vector<std::unique_ptr<PacketPool>> pools;
   std::vector<std::shared_ptr<PacketRing>> rings;  ///< Kind::ring
@@ -867,7 +882,14 @@ std::uint32_t Port::memory_mb(const PortConfig& config) {
                                                        : PacketPool::memory_bytes(plan.buffers, plan.room);
   const std::uint64_t bytes = config.queues * (pool + rings);
   // DPDK's own tables, and what alignment costs.
-  return static_cast<std::uint32_t>(24 + (bytes >> 20) + (bytes >> 24));
+  const std::uint64_t needed = std::max<std::uint64_t>(24 + (bytes >> 20) + (bytes >> 24), Eal::least_memory_mb);
+  if (needed > Eal::most_memory_mb) {
+    throw InputError(fmt::format("port {}: {} with {} spare buffers each need {} MB, and DPDK takes {} at most; give "
+                                 "fewer queues, or fewer buffers",
+                                 in_quotes(config.device), plural(config.queues, "queue"), config.spare_buffers, needed,
+                                 Eal::most_memory_mb));
+  }
+  return static_cast<std::uint32_t>(needed);
 }
 
 }  // namespace mltcp::dpdk

@@ -55,6 +55,7 @@ struct Host {
   std::unique_ptr<MessageStream> stream;
   std::uint32_t number = 0;
   std::string name;  ///< "host 1 (10.0.0.2, af_packet:eth0)"
+  std::string device;
   Address address;
   std::uint32_t mtu = 0;
   bool ready = false;
@@ -232,6 +233,7 @@ class HostsDatapath final : public Coordinator {
       return refuse(fmt::format("({}) and {} have different versions of IP; give all addresses of one", what,
                                 hosts_.begin()->second->name));
     host->name = fmt::format("host {} ({})", host->number, what);
+    host->device = device;
     host->stream = std::move(stream);
     host->stream->set_longest(protocol::kLongest);
     host->heard = wall_now();
@@ -272,6 +274,10 @@ class HostsDatapath final : public Coordinator {
     if (options_.tell) options_.tell(line);
   }
 
+  void warn(const std::string& line) const {
+    if (options_.warn) options_.warn(line);
+  }
+
   void send_all(const Json& message) {
     for (const auto& [number, host] : hosts_) send(*host, message);
   }
@@ -303,7 +309,8 @@ class HostsDatapath final : public Coordinator {
 
   /// Deals with what comes in `limit`.
   void pump(Nanos limit) {
-    if (options_.interrupted && options_.interrupted()) throw RunError("interrupted; the hosts were told to end");
+    if (const std::string why = options_.interrupted ? options_.interrupted() : ""; !why.empty())
+      throw RunError(why + "; the hosts were told to end");
     std::vector<int> files{listener_.file()};
     for (const Guest& guest : guests_) files.push_back(guest.stream->file());
     for (const auto& [number, host] : hosts_) files.push_back(host->stream->file());
@@ -348,6 +355,8 @@ class HostsDatapath final : public Coordinator {
     } else if (type == "result") {
       RankState& rank = rank_of(host, message);
       rank.result = protocol::result_from(message, jobs_[whole_field<std::size_t>(message, "job")].settings.iterations);
+    } else if (type == "link") {
+      if (whole_field<std::uint64_t>(message, "run") == run_) on_link(host, message);
     } else if (type == "stopped") {
       host.stopped = true;
       host.stalls = {protocol::time_from(message, "longest_gap"), protocol::time_from(message, "stalled")};
@@ -356,6 +365,20 @@ class HostsDatapath final : public Coordinator {
     } else {
       throw InputError("type " + in_quotes(type));
     }
+  }
+
+  void on_link(const Host& host, const Json& message) {
+    const Nanos since = host.clock.to_ours(protocol::time_from(message, "since"));
+    if (message.at("lasted").is_null()) {
+      warn(fmt::format("{}: its port has no link: {}", host.name, one_line(message.at("why").get<std::string>())));
+      return;
+    }
+    const Nanos lasted = protocol::time_from(message, "lasted");
+    warn(fmt::format("{}: its port had no link for {:.2f} s; what was measured meanwhile says little", host.name,
+                     lasted.seconds()));
+    constexpr std::size_t most = 1000;  // of a link that comes and goes all the time
+    if (outages_.size() < most)
+      outages_.push_back({host.number, host.device, std::max(since - epoch_, Nanos()), std::max(lasted, Nanos())});
   }
 
   RankState& rank_of(const Host& host, const Json& message) {
@@ -421,6 +444,8 @@ class HostsDatapath final : public Coordinator {
     setup.policy = plan.policy;
     setup.mltcp = experiment.mltcp;
     jobs_.clear();
+    outages_.clear();
+    epoch_ = wall_now();  // until it is known
     ++run_;
     std::random_device device;
     const std::uint64_t salt = std::uint64_t{device()} << 32U | device();
@@ -537,6 +562,7 @@ class HostsDatapath final : public Coordinator {
       stalls = {std::max(stalls.longest, host->stalls.longest), std::max(stalls.total, host->stalls.total)};
     }
     for (const auto& [number, host] : hosts_) run.hosts.push_back(host->losses);
+    run.link_outages = std::exchange(outages_, {});
     run.stalls = stalls;
     run.clock_uncertainty = uncertainty;
     for (std::uint32_t i = 0; i < jobs_.size(); ++i) {
@@ -647,6 +673,7 @@ class HostsDatapath final : public Coordinator {
   std::list<Guest> guests_;
   std::map<std::uint32_t, std::unique_ptr<Host>> hosts_;
   std::vector<RunJob> jobs_;
+  std::vector<LinkOutage> outages_;  ///< of this run
   std::uint64_t run_ = 0;
   std::uint64_t last_ping_ = 0;
   Nanos epoch_;

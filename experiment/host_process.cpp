@@ -21,6 +21,7 @@
 #include "mltcp/dpdk/port_loop.h"
 #include "mltcp/experiment/internal/hosts_protocol.h"
 #include "mltcp/experiment/internal/json.h"
+#include "mltcp/transport/udp_port.h"
 #include "mltcp/workload/phase_program.h"
 
 namespace mltcp::experiment {
@@ -35,7 +36,12 @@ constexpr Nanos idle_wait = 5_ms;
 /// What a port keeps while the machine holds the loop up: 25 ms of 1500 bytes at 1 Gbps, and all that AF_XDP can.
 constexpr std::uint32_t descriptors = 2048;
 constexpr Nanos link_limit = 3_s;      // that a port may have no link: it may come back before connections give up
+constexpr Nanos link_look_every = 5_ms;  // a shorter outage may pass unseen
 constexpr Nanos silence_limit = 60_s;  // of a coordinator that has not said what this host is
+/// A port is opened with buffers for so many ranks before their number is known, and anew if there are more.
+constexpr std::uint32_t usual_ranks = 8;
+/// DPDK starts before as well, and gets memory for so many; in ordinary pages what isn't used costs none.
+constexpr std::uint32_t many_ranks = 64;
 
 /// The coordinator, or this user, has ended the experiment.
 struct Ended {
@@ -102,15 +108,17 @@ class HostProcess {
     if (!options.gateway.empty()) gateway_ = parse_ip(options.gateway, "--gateway");
     // What is wrong here is told here: once a host has joined, its failure is the end of the experiment for all.
     refuse_own_address();
-    dpdk::Port::check_config(port_config());
+    dpdk::Port::check_config(port_config(1));
     if (!options.cores.empty() && dpdk::parse_cores(options.cores, dpdk::usable_cpus()).size() > 1)
       throw InputError(fmt::format("--cores {}: a host polls its port on one core; give one", options.cores));
   }
 
   Ended run() {
+    start_dpdk();
+    open(std::max<std::uint32_t>(usual_ranks, options_.queues));
     join();
     try {
-      open();
+      take_place();
       protocol::send(*stream_, {{"type", "ready"}, {"mtu", opened_.port->mtu()}});
       tell(fmt::format("host {}: {} at {}, {}; joined the experiment at {}", number_, options_.ip,
                        one_line(opened_.port->description()), plural(ranks_, "rank"), one_line(options_.coordinator)));
@@ -148,13 +156,16 @@ class HostProcess {
             one_line(options_.ip), interface));
   }
 
-  [[nodiscard]] dpdk::PortConfig port_config() const {
+  /// Ranks have a shard each, and there is one for each queue at least.
+  [[nodiscard]] dpdk::PortConfig port_config(std::uint32_t shards) const {
     dpdk::PortConfig config;
     config.device = options_.device;
     config.mtu = options_.mtu;
     config.queues = options_.queues;
     config.interrupts = options_.idle == "sleep";
     config.descriptors = descriptors;
+    constexpr std::uint32_t held_by_shard = 256;
+    config.spare_buffers += shards * held_by_shard;
     return config;
   }
 
@@ -181,15 +192,20 @@ class HostProcess {
     tell_failure(why);
     throw RunError(why);
   }
+  [[nodiscard]] std::string interrupted() const { return options_.interrupted ? options_.interrupted() : ""; }
   void check_interrupted() {
-    if (!options_.interrupted || !options_.interrupted()) return;
-    tell_failure("interrupted by its user");
-    throw RunError("interrupted; the coordinator was told");
+    const std::string why = interrupted();
+    if (why.empty()) return;
+    tell_failure(why);
+    throw RunError(why + "; the coordinator was told");
+  }
+  void warn(const std::string& line) const {
+    if (options_.warn) options_.warn(line);
   }
 
   void join() {
-    const auto interrupted = [&] { return options_.interrupted && options_.interrupted(); };
-    stream_ = MessageStream::connect(parse_stream_address(options_.coordinator), options_.connect_limit, interrupted);
+    stream_ = MessageStream::connect(parse_stream_address(options_.coordinator), options_.connect_limit,
+                                     [&] { return interrupted(); });
     Json hello{{"type", "join"},
                {"version", protocol::kVersion},
                {"address", protocol::to_hex(address_)},
@@ -200,7 +216,8 @@ class HostProcess {
       const Nanos give_up = wall_now() + silence_limit;
       std::optional<Json> answer;
       while (!(answer = protocol::receive(*stream_))) {
-        if (interrupted()) throw RunError("interrupted before the coordinator answered");
+        if (const std::string why = interrupted(); !why.empty())
+          throw RunError(why + " before the coordinator answered");
         if (wall_now() > give_up)
           throw RunError(fmt::format("{} does not answer as a coordinator; is it mltcp gen --serve?",
                                      one_line(options_.coordinator)));
@@ -229,19 +246,34 @@ class HostProcess {
     }
   }
 
-  void open() {
-    dpdk::PortConfig config = port_config();
-    const std::uint32_t shards = std::max<std::uint32_t>(ranks_, config.queues);
-    constexpr std::uint32_t held_by_shard = 256;
-    config.spare_buffers += shards * held_by_shard;
+  void start_dpdk() {
     dpdk::EalOptions eal;
     eal.cores = options_.cores;
     constexpr std::uint32_t base_mb = 32;
     constexpr std::uint32_t shards_per_mb = 32;
-    eal.memory_mb = options_.memory_mb.value_or(base_mb + dpdk::Port::memory_mb(config) + shards / shards_per_mb);
+    const std::uint32_t shards = std::max<std::uint32_t>(many_ranks, options_.queues);
+    eal.memory_mb = options_.memory_mb.value_or(
+        std::min(base_mb + dpdk::Port::memory_mb(port_config(shards)) + shards / shards_per_mb, dpdk::Eal::most_memory_mb));
     if (dpdk::parse_port_name(options_.device).kind == dpdk::PortName::Kind::pci) eal.pci.push_back(options_.device);
     opened_.eal = std::make_unique<dpdk::Eal>(eal);
-    opened_.port = std::make_unique<dpdk::Port>(*opened_.eal, config);
+  }
+
+  void open(std::uint32_t shards) {
+    opened_.port = std::make_unique<dpdk::Port>(*opened_.eal, port_config(shards));
+    opened_for_ = shards;
+  }
+
+  /// Now that the number of its ranks is known.
+  void take_place() {
+    const std::uint32_t shards = std::max<std::uint32_t>(ranks_, options_.queues);
+    if (shards > opened_for_) {
+      opened_.port.reset();
+      open(shards);
+    }
+    if (options_.udp_port <= roce_udp_port && roce_udp_port < options_.udp_port + shards)
+      warn(fmt::format("its UDP ports {} to {} hold {}, which is RoCEv2's: a NIC with RoCE may keep such packets, and "
+                       "analysers misread them; leave --udp-port out, or give 49152 or more",
+                       options_.udp_port, options_.udp_port + shards - 1, roce_udp_port));
     dpdk::PortHostConfig place;
     place.address = address_;
     place.prefix_bits = prefix_bits_;
@@ -308,6 +340,7 @@ class HostProcess {
       loop.attach(*opened_.place, opened_.place->io(shard), pollable);
     }
     Nanos next_look;
+    Nanos next_link_look;
     Nanos next_report;
     std::size_t told = 0;
     const auto look = [&] {
@@ -316,12 +349,15 @@ class HostProcess {
       next_look = time + look_every;
       check_interrupted();
       while (const auto next = protocol::receive(*stream_)) on_message(*next);
+      if (time >= next_link_look) {
+        next_link_look = time + link_look_every;
+        check_link(time);
+      }
       std::size_t state = 0;
       for (const Rank& own : here_) state += (own.driver->connected() ? 1U : 0U) + (own.driver->done() ? 1U : 0U);
       if (time >= next_report || state != told) {
         next_report = time + report_every;
         told = state;
-        check_link(time);
         report();
       }
       return stop_;
@@ -331,6 +367,7 @@ class HostProcess {
     } catch (const ConnectionLost& lost) {
       throw RunError(fmt::format("{}{}", lost.what(), whereabouts(lost)));
     }
+    end_outage(now());
     std::uint64_t strangers = 0;
     for (const Rank& own : here_) strangers += own.driver->strangers();
     if (strangers > 0) tell(fmt::format("dropped {} of strangers", plural(strangers, "connection")));
@@ -352,21 +389,39 @@ class HostProcess {
                               {"losses", protocol::to_json(lost)}});
   }
 
-  /// Throws RunError when the port had a link and has none any more.
+  /// Tells when the port loses its link and when it has one again. Throws RunError when it has been without for long.
   void check_link(Nanos time) {
     const std::string down = opened_.port->why_link_is_down();
     if (down.empty()) {
       had_link_ = true;
-      down_since_.reset();
+      end_outage(time);
     } else if (had_link_ && !down_since_) {
       down_since_ = time;
+      warn(fmt::format("port {} has no link: {}; after {} that ends the experiment", one_line(options_.device), down,
+                       to_text(link_limit)));
+      protocol::send(
+          *stream_,
+          {{"type", "link"}, {"run", run_}, {"since", time.count}, {"lasted", nullptr}, {"why", one_line(down)}});
     } else if (had_link_ && time - *down_since_ >= link_limit) {
       throw RunError(fmt::format("its port {} has had no link for {}: {}, and start all again",
                                  one_line(options_.device), to_text(link_limit), down));
     }
   }
 
-  /// Where the other end of a connection is, and what to look at: " on host 1 (10.0.0.2:4791); ...".
+  /// If one is on: the link is there again, or the run is over.
+  void end_outage(Nanos time) {
+    if (!down_since_) return;
+    const Nanos since = *down_since_;
+    down_since_.reset();
+    warn(fmt::format("port {} had no link for {:.2f} s", one_line(options_.device), (time - since).seconds()));
+    protocol::send(*stream_, {{"type", "link"},
+                              {"run", run_},
+                              {"since", since.count},
+                              {"lasted", (time - since).count},
+                              {"why", ""}});
+  }
+
+  /// Where the other end of a connection is, and what to look at: " on host 1 (10.0.0.2:62400); ...".
   [[nodiscard]] std::string whereabouts(const ConnectionLost& lost) const {
     const auto found = std::find_if(setup_.jobs.begin(), setup_.jobs.end(),
                                     [&](const protocol::JobSetup& job) { return job.settings.number == lost.job; });
@@ -487,6 +542,7 @@ class HostProcess {
   std::uint32_t number_ = 0;
   std::uint32_t ranks_ = 0;
   Opened opened_;
+  std::uint32_t opened_for_ = 0;  ///< shards that its port has buffers for
   std::vector<std::unique_ptr<Drain>> drains_;
   protocol::RunSetup setup_;  ///< outlives the ranks
   std::vector<Rank> here_;
@@ -511,7 +567,7 @@ void run_host(const HostOptions& options) {
 namespace mltcp::experiment {
 
 void run_host(const HostOptions& /*options*/) {
-  throw RunError("this build has no DPDK, and a host needs its port; build with -DMLTCP_DPDK=ON");
+  throw RunError("built without DPDK, and a host needs its port; build with -DMLTCP_DPDK=ON");
 }
 
 }  // namespace mltcp::experiment

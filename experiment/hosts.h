@@ -17,6 +17,7 @@
 #include "mltcp/base/units.h"
 #include "mltcp/experiment/experiment_file.h"
 #include "mltcp/experiment/testbed.h"
+#include "mltcp/transport/udp_port.h"
 
 namespace mltcp::experiment {
 
@@ -40,8 +41,11 @@ struct HostsView {
 struct CoordinatorOptions {
   std::string address;                             ///< to listen on, see StreamAddress
   Nanos join_limit{60'000'000'000};                ///< hosts that have not joined by then are missing
-  std::function<bool()> interrupted;               ///< asked every 50 ms or so; empty: never
+  /// Asked every 50 ms or so, what has ended it, for people ("interrupted by its user"), or an empty text; without it
+  /// nothing ends it.
+  std::function<std::string()> interrupted;
   std::function<void(const std::string&)> tell{};  ///< a line for people
+  std::function<void(const std::string&)> warn{};  ///< the same, of what spoils the results
   std::function<void(const HostsView&)> view{};    ///< twice a second while jobs run
 };
 
@@ -68,17 +72,19 @@ struct HostOptions {
   std::string ip;                     ///< "10.0.0.1/24", "fd00::1/64"
   std::string gateway;                ///< empty: none
   std::optional<std::uint32_t> host;  ///< its number; empty: the coordinator gives one
-  std::uint16_t udp_port = 4791;      ///< of the first rank; the others have the next ones
+  std::uint16_t udp_port = default_udp_port;  ///< of the first rank; the others have the next ones
   std::string idle = "pause";         ///< spin, pause or sleep
   std::string cores;                  ///< see dpdk::EalOptions
   std::optional<std::uint32_t> memory_mb;
   std::uint32_t mtu = 0;     ///< 0: the interface's
   std::uint16_t queues = 1;  ///< of the port
-  std::function<bool()> interrupted;
+  std::function<std::string()> interrupted;      ///< as of the coordinator
   std::function<void(const std::string&)> tell;  ///< a line for people
+  std::function<void(const std::string&)> warn;  ///< the same, of what may spoil the results
 };
 
-/// Takes part in an experiment until its end. Throws InputError for options that can't be used here, RunError for what
+/// Takes part in an experiment until its end: opens the port first, so that what is wrong with it is told at once and
+/// here, and joins then. Throws InputError for options that can't be used here, RunError for what
 /// failed, here or elsewhere.
 void run_host(const HostOptions& options);
 

@@ -158,13 +158,14 @@ MessageStream::MessageStream(int file) : file_(file) { make_ready(file); }
 MessageStream::~MessageStream() { close(file_); }
 
 std::unique_ptr<MessageStream> MessageStream::connect(const StreamAddress& address, Nanos limit,
-                                                      const std::function<bool()>& interrupted) {
+                                                      const std::function<std::string()>& interrupted) {
   const Nanos give_up = wall_now() + limit;
   for (;;) {
     const int file = try_to_connect(address, std::max(give_up - wall_now(), 1_ms));
     if (file >= 0) return std::make_unique<MessageStream>(file);
     const int error = errno;
-    if (interrupted()) throw RunError("interrupted before the coordinator was reached");
+    if (const std::string why = interrupted(); !why.empty())
+      throw RunError(fmt::format("{} before the coordinator was reached", why));
     if (wall_now() >= give_up)
       throw RunError(
           fmt::format("no coordinator at {} for {}: {}; start it (mltcp gen EXPERIMENT.toml --serve {}), and "

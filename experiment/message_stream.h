@@ -43,9 +43,10 @@ class MessageStream {
   MessageStream(const MessageStream&) = delete;
   MessageStream& operator=(const MessageStream&) = delete;
 
-  /// Tries for up to `limit`, as the other side may start later, or until `interrupted`. Throws RunError.
+  /// Tries for up to `limit`, as the other side may start later, or until `interrupted` says what ended it. Throws
+  /// RunError.
   static std::unique_ptr<MessageStream> connect(const StreamAddress& address, Nanos limit,
-                                                const std::function<bool()>& interrupted);
+                                                const std::function<std::string()>& interrupted);
 
   /// Waits while the peer doesn't read, 10 s at most. Throws StreamError.
   void send(std::string_view message);

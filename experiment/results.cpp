@@ -317,6 +317,11 @@ OrderedJson to_json(const Run& run) {
   if (run.stalls) json["stalls"] = {{"longest_ns", run.stalls->longest.count}, {"total_ns", run.stalls->total.count}};
   if (run.clock_uncertainty) json["clock_uncertainty_ns"] = run.clock_uncertainty->count;
   for (const HostLosses& host : run.hosts) json["hosts"].push_back(to_json(host));
+  for (const LinkOutage& outage : run.link_outages)
+    json["link_outages"].push_back({{"host", outage.host},
+                                    {"port", outage.port},
+                                    {"start_ns", outage.start.count},
+                                    {"duration_ns", outage.duration.count}});
   if (run.clock) {
     json["begun_ns"] = run.clock->from.count;
     json["ended_ns"] = run.clock->to.count;
@@ -622,6 +627,11 @@ Run run_from(const Object& json) {
                            host.whole("handover_full_packets"), host.whole("rejected_packets"),
                            host.whole("unsent_packets")});
     }
+  }
+  if (json.has("link_outages")) {
+    for (const Object& outage : json.objects("link_outages"))
+      run.link_outages.push_back(
+          {outage.number("host"), outage.text("port"), outage.nanos("start_ns"), outage.nanos("duration_ns")});
   }
   if (json.has("stalls")) {
     const Object stalls = json.object("stalls");

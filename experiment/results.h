@@ -143,6 +143,15 @@ struct HostLosses {
   bool operator==(const HostLosses&) const = default;
 };
 
+/// A time in which a host's port had no link.
+struct LinkOutage {
+  std::uint32_t host = 0;  ///< its number
+  std::string port;        ///< as its user wrote it: "af_xdp:eth0"
+  Nanos start;             ///< start_ns: since the run's time 0
+  Nanos duration;          ///< duration_ns
+  bool operator==(const LinkOutage&) const = default;
+};
+
 /// What the scheduler made of a run's jobs.
 struct ScheduleSummary {
   struct Slot {
@@ -184,6 +193,7 @@ struct Run {
   /// Datapath hosts only.
   std::optional<Nanos> clock_uncertainty{};
   std::vector<HostLosses> hosts{};  ///< datapath hosts only; empty, and not written, elsewhere
+  std::vector<LinkOutage> link_outages{};  ///< datapath hosts only; not written if there were none
   /// begun_ns, ended_ns: the run's time 0, and when all hosts had stopped, by CLOCK_MONOTONIC of the coordinator's
   /// machine. Datapath hosts only.
   std::optional<TimeSpan> clock{};

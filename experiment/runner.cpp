@@ -169,9 +169,11 @@ Results run_experiment(const Experiment& experiment, Datapath& datapath, const P
     for (std::size_t i = 0; i < profiles.size(); ++i) {
       if (profiles[i].deviation > most)
         options.report(
-            fmt::format("job \"{}\" takes times alone that differ by {:.0f}%: the machine holds it up, and slow-downs "
-                        "say little; stop other load and run again",
-                        experiment.jobs[i].name, profiles[i].deviation * 100));
+            fmt::format("job \"{}\" takes times alone that differ by {:.0f}%: {} it up, and slow-downs say "
+                        "little; stop other load and run again",
+                        experiment.jobs[i].name, profiles[i].deviation * 100,
+                        datapath.datapath() == "hosts" ? "machines, or links that go for a moment (above), hold"
+                                                       : "the machine holds"));
     }
   }
   double finished = alone;

@@ -26,6 +26,7 @@ bool is_prioritised(const Experiment& experiment) {
 }
 
 std::string host_interface(std::uint32_t host) { return fmt::format("h{}", host); }
+std::string link_to_host(const std::string& from, std::uint32_t host) { return fmt::format("{} -> host {}", from, host); }
 
 /// What lies on a shortest path between two of the hosts, themselves among them.
 std::vector<bool> nodes_between(const Topology& topology, const std::vector<std::uint32_t>& hosts) {
@@ -67,6 +68,7 @@ void add_switches(TestbedLayout& layout, const Experiment& experiment) {
         refuse(experiment, fmt::format("link {} leads one way, and a cable both; give both directions",
                                        in_quotes(topology.link_name(link))));
       auto& port = made.ports.emplace_back();
+      port.link = topology.link_name(link);
       port.config.classes = is_prioritised(experiment) ? 8 : 1;
       port.config.output = {topology.capacity(link), topology.delay(link), config.buffer_bytes, config.ecn, {}, 1};
       if (topology.is_host(to)) {
@@ -111,8 +113,10 @@ TestbedLayout testbed_layout(const Experiment& experiment) {
     port.host = host;
     port.config.classes = is_prioritised(experiment) ? 8 : 1;
     if (host == layout.hosts.back()) {
+      port.link = "bottleneck";
       port.config.output = experiment.bottleneck;
     } else {
+      port.link = link_to_host(made.name, host);
       port.config.output.rate = Rate();
       port.config.output.delay = experiment.bottleneck.delay;
     }
@@ -128,7 +132,7 @@ TestbedLayout testbed_layout(std::uint32_t hosts, std::uint32_t mtu) {
   auto& made = layout.switches.emplace_back(TestbedLayout::Switch{"switch 0", {}});
   for (std::uint32_t host = 0; host < hosts; ++host) {
     layout.hosts.push_back(host);
-    made.ports.push_back({host_interface(host), host, "", {}});
+    made.ports.push_back({host_interface(host), host, "", link_to_host(made.name, host), {}});
   }
   return layout;
 }

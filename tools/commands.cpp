@@ -49,7 +49,16 @@ experiment::Experiment load(const RunArguments& arguments) {
   return experiment::load_experiment(arguments.file, options);
 }
 
-std::string summary(const experiment::Results& results) {
+/// Where `out` has colours: green where the job runs as if it were alone, red where sharing costs it a tenth and more.
+std::string slowdown_text(double slowdown, std::FILE* out) {
+  constexpr double alone = 1.02;
+  constexpr double dear = 1.1;
+  const std::string text = fmt::format("{:.3f}", slowdown);
+  if (slowdown <= alone) return painted(text, Colour::green, out);
+  return slowdown >= dear ? painted(text, Colour::red, out) : text;
+}
+
+std::string summary(const experiment::Results& results, std::FILE* out) {
   Table table(
       {"policy", "job", "isolated ms", "mean ms", "p50 ms", "p99 ms", "slow-down", "2nd half", "interleaved from"}, 2);
   for (std::size_t i = 0; i < results.runs.size(); ++i) {
@@ -60,7 +69,7 @@ std::string summary(const experiment::Results& results) {
                                                        static_cast<double>(job.isolated.count)
                                                  : 0;
       table.add({run.policy, job.name, millis(job.isolated), millis(job.mean), millis(job.p50), millis(job.p99),
-                 fmt::format("{:.3f}", job.slowdown), fmt::format("{:.3f}", half),
+                 slowdown_text(job.slowdown, out), slowdown_text(half, out),
                  run.jobs.size() < 2 || job.unaware ? std::string("-")
                  : job.interleaved_from             ? fmt::format("iteration {}", *job.interleaved_from)
                                                     : std::string("never")});
@@ -153,8 +162,7 @@ std::string losses_text(const experiment::Run& run) {
 }  // namespace
 
 void warn(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings)
-    std::fputs(fmt::format("mltcp: warning: {}\n", one_line(warning)).c_str(), stderr);
+  for (const std::string& warning : warnings) print_warning(warning);
 }
 
 std::string headline(const experiment::Experiment& experiment, const experiment::Datapath& datapath) {
@@ -165,7 +173,7 @@ std::string headline(const experiment::Experiment& experiment, const experiment:
 
 void print_results(const experiment::Results& results, const experiment::Datapath& datapath, const std::string& file,
                    const std::optional<std::string>& json, std::FILE* out) {
-  fmt::print(out, "{}\n", summary(results));
+  fmt::print(out, "{}\n", summary(results, out));
   std::uint64_t verified = 0;
   std::uint64_t errors = 0;
   for (const experiment::Run& run : results.runs) {
@@ -210,6 +218,10 @@ void print_results(const experiment::Results& results, const experiment::Datapat
       fmt::print(out, "{}: faults of the link: {} packets lost, {} doubled, {} damaged, {} held back\n", run.policy,
                  link.lost_packets, link.duplicated_packets, link.corrupted_packets, link.reordered_packets);
   }
+  for (const experiment::Run& run : results.runs)
+    for (const experiment::LinkOutage& outage : run.link_outages)
+      fmt::print(out, "{}: host {}'s port {} had no link for {:.2f} s, from {:.2f} s on\n", run.policy, outage.host,
+                 one_line(outage.port), outage.duration.seconds(), outage.start.seconds());
   for (const experiment::Run& run : results.runs) fmt::print(out, "{}{}", bandwidth_text(run), slots_text(run, file));
   if (datapath.real_payload()) fmt::print(out, "{} messages verified, {} damaged\n", verified, errors);
 
@@ -370,9 +382,9 @@ int doctor(const DoctorArguments& arguments) {
 #if MLTCP_HAS_DPDK
   if (arguments.json) check_writable(*arguments.json, "");
   std::vector<dpdk::Check> checks = dpdk::examine_machine();
-  const std::vector<dpdk::Check> experiments = examine_experiments(checks);
-  checks.insert(checks.end(), experiments.begin(), experiments.end());
   const std::vector<dpdk::Check> ports = dpdk::examine_ports(arguments.ports);
+  const std::vector<dpdk::Check> experiments = examine_experiments(checks, ports);
+  checks.insert(checks.end(), experiments.begin(), experiments.end());
   checks.insert(checks.end(), ports.begin(), ports.end());
   const bool ring = std::all_of(checks.begin(), checks.end(), [](const dpdk::Check& check) {
     return check.name != "ring ports" || check.status == dpdk::CheckStatus::ok;
@@ -409,8 +421,12 @@ int doctor(const DoctorArguments& arguments) {
   }
   return asked ? 0 : 1;
 #else
-  if (!arguments.ports.empty()) throw InputError("--port: this build has no DPDK, and no ports; build it with DPDK");
-  fmt::print("this build has no DPDK; the datapath \"sim\" needs nothing of the machine\n");
+  if (!arguments.ports.empty())
+    throw InputError("--port: built without DPDK, so there are no ports; build with -DMLTCP_DPDK=ON");
+  if (arguments.json) throw InputError("--json: built without DPDK, so nothing is examined; build with -DMLTCP_DPDK=ON");
+  fmt::print(
+      "built without DPDK: no datapath ring, no mltcp switch, gen --join and testbed; build with -DMLTCP_DPDK=ON\n"
+      "\nReady here: datapath sim, datapath flow, mltcp gen --serve. They need nothing of the machine.\n");
   return 0;
 #endif
 }

@@ -12,6 +12,7 @@
 #include "mltcp/experiment/results.h"
 #include "mltcp/experiment/switch_file.h"
 #include "mltcp/experiment/testbed.h"
+#include "mltcp/transport/udp_port.h"
 
 namespace mltcp::tools {
 
@@ -122,7 +123,7 @@ struct GenArguments {
   std::string ip;
   std::string gateway;
   std::optional<std::uint32_t> host;
-  std::uint16_t udp_port = 4791;
+  std::uint16_t udp_port = default_udp_port;
   std::string idle = "pause";
   std::string cores;
   std::optional<std::uint32_t> memory_mb;

@@ -1,6 +1,10 @@
 // Signals that end a command in order (see end_on_signal.h).
 #include "end_on_signal.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
+
 namespace mltcp::tools {
 namespace {
 
@@ -21,5 +25,14 @@ EndOnSignal::~EndOnSignal() {
 }
 
 bool EndOnSignal::came() { return ended_by != 0; }
+
+std::string EndOnSignal::why() {
+  const int signal = ended_by;
+  if (signal == 0) return "";
+  if (signal == SIGINT) return "interrupted by its user";
+  // The testbed is the first process of its PID namespace, and says so to all that it starts (testbed_command.cpp).
+  if (getppid() == 1 && std::getenv("MLTCP_TESTBED") != nullptr) return "ended by the testbed";
+  return signal == SIGHUP ? "ended by SIGHUP" : "ended by SIGTERM";
+}
 
 }  // namespace mltcp::tools

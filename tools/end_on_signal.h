@@ -3,6 +3,7 @@
 
 #include <array>
 #include <csignal>
+#include <string>
 
 namespace mltcp::tools {
 
@@ -16,6 +17,9 @@ class EndOnSignal {
 
   /// Whether one has come.
   static bool came();
+  /// Who ended this, for people: "interrupted by its user", "ended by SIGTERM", or "ended by the testbed" that started
+  /// it; empty as long as none has come.
+  static std::string why();
 
  private:
   static constexpr std::array<int, 3> signals{SIGINT, SIGTERM, SIGHUP};

@@ -87,16 +87,26 @@ Check check_testbed(std::span<const Check> machine) {
   return dpdk::missing(name, detail + ", but neither AF_XDP nor AF_PACKET", "see these two above");
 }
 
-Check check_gen(std::span<const Check> machine) {
+Check check_gen(std::span<const Check> machine, std::span<const Check> ports) {
   const std::string name = "mltcp gen";
   std::vector<std::string> kinds;
   if (works(machine, "AF_XDP")) kinds.emplace_back("af_xdp");
   if (works(machine, "AF_PACKET")) kinds.emplace_back("af_packet");
-  if (kinds.empty())
+  const auto usable = std::count_if(ports.begin(), ports.end(), [](const Check& check) { return check.is_port; });
+  const bool of_kernel = std::any_of(ports.begin(), ports.end(), [](const Check& check) {
+    return check.is_port && check.name.starts_with("interface ");
+  });
+  if (kinds.empty() && (usable == 0 || of_kernel))
     return dpdk::missing(name, "a host's port can be neither af_xdp nor af_packet here",
                          "see AF_XDP and AF_PACKET above, or use a NIC that DPDK drives; a coordinator needs no port");
-  return dpdk::ok(name,
-                  fmt::format("a host's port can be {}, on an interface below that is ok", fmt::join(kinds, " or ")));
+  if (usable == 0)
+    return dpdk::missing(name, fmt::format("a host's port could be {}, but there is no interface here for it",
+                                           fmt::join(kinds, " or ")),
+                         "see the interfaces below, and bring one up; or make hosts of this machine, by mltcp testbed; a "
+                         "coordinator needs no port");
+  return dpdk::ok(name, of_kernel ? fmt::format("a host's port can be {}, on an interface that is ready below",
+                                                fmt::join(kinds, " or "))
+                                  : std::string("a host's port can be a NIC below"));
 }
 
 Check check_mpi() {
@@ -118,8 +128,8 @@ Check check_mpi() {
 
 }  // namespace
 
-std::vector<Check> examine_experiments(std::span<const Check> machine) {
-  return {check_testbed(machine), check_gen(machine), check_mpi()};
+std::vector<Check> examine_experiments(std::span<const Check> machine, std::span<const Check> ports) {
+  return {check_testbed(machine), check_gen(machine, ports), check_mpi()};
 }
 
 }  // namespace mltcp::tools

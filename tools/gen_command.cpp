@@ -90,11 +90,15 @@ int serve(const GenArguments& arguments, const std::string& address,
   experiment::CoordinatorOptions options;
   options.address = address;
   options.join_limit = wait_of(arguments);
-  options.interrupted = [] { return EndOnSignal::came(); };
+  options.interrupted = EndOnSignal::why;
   options.tell = [&](const std::string& line) {
     if (terminal) redrawn.clear();
     fmt::print(out, "{}\n", one_line(line));
     std::fflush(out);
+  };
+  options.warn = [&](const std::string& problem) {
+    if (terminal) redrawn.clear();
+    print_warning(problem);
   };
   if (terminal)
     options.view = [&](const experiment::HostsView& view) {
@@ -105,10 +109,7 @@ int serve(const GenArguments& arguments, const std::string& address,
   try {
     experiment::RunOptions run_options;
     run_options.plan_file = arguments.run.plan;
-    run_options.report = [&](const std::string& problem) {
-      if (terminal) redrawn.clear();
-      warn({problem});
-    };
+    run_options.report = options.warn;
     run_options.finished = [&](const experiment::Results& so_far) { kept = so_far; };
     experiment::check(experiment, *coordinator, run_options);
     fmt::print(out, "{}\nlistening on {}\n", headline(experiment, *coordinator), one_line(coordinator->address()));
@@ -166,11 +167,12 @@ int join(const GenArguments& arguments, const std::string& address) {
   options.memory_mb = arguments.memory_mb;
   options.mtu = arguments.mtu;
   options.queues = arguments.queues;
-  options.interrupted = [] { return EndOnSignal::came(); };
+  options.interrupted = EndOnSignal::why;
   options.tell = [](const std::string& line) {
     fmt::print("{}\n", one_line(line));
     std::fflush(stdout);
   };
+  options.warn = print_warning;
   experiment::run_host(options);
   options.tell("done");
   return 0;

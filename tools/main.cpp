@@ -1,8 +1,10 @@
 // The command `mltcp`: reads the command line, calls, and turns failures into one line and an exit status: 0 done,
 // 1 the work failed, 2 wrong usage or bad input.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
@@ -16,7 +18,10 @@
 
 #include "commands.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/nearest.h"
 #include "mltcp/base/text.h"
+#include "mltcp/transport/udp_port.h"
+#include "terminal.h"
 
 namespace {
 
@@ -24,7 +29,7 @@ constexpr int failed = 1;
 constexpr int bad_input = 2;
 
 int complain(int status, const std::string& message) {
-  std::fputs(fmt::format("mltcp: {}\n", mltcp::one_line(message)).c_str(), stderr);
+  mltcp::tools::print_error(message);
   return status;
 }
 
@@ -50,14 +55,76 @@ CLI::Validator share(double most) {
           fmt::format("[0 - {}]", most), "share"};
 }
 
-// Why no command was found on the command line.
-std::string no_command(const CLI::App& app, const std::vector<std::string>& arguments) {
-  std::string commands;
+// One of a few words. CLI::IsMember names no word that is near.
+CLI::Validator one_of(std::vector<std::string> words) {
+  const std::string all = fmt::format("{}", fmt::join(words, ", "));
+  return {[words = std::move(words), all](const std::string& text) {
+            if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
+            const auto meant = mltcp::nearest(text, words);
+            return fmt::format("{} is not known; {}", mltcp::in_quotes(text),
+                               meant ? fmt::format("did you mean \"{}\"?", *meant) : "write one of " + all);
+          },
+          fmt::format("{{{}}}", fmt::join(words, ",")), "word"};
+}
+
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    commands += (commands.empty() ? "" : ", ") + command->get_name();
-  const std::string cause =
-      arguments.empty() ? "no command is given" : mltcp::in_quotes(arguments.front()) + " is not a command";
-  return fmt::format("{}; the commands are {}; see mltcp --help", cause, commands);
+    names.push_back(command->get_name());
+  return names;
+}
+
+// What is wrong with the name of a command.
+std::string no_command(const CLI::App& app, const std::string& name) {
+  const std::vector<std::string> commands = commands_of(app);
+  const auto meant = mltcp::nearest(name, commands);
+  return fmt::format("{}; {} see mltcp --help",
+                     name.empty() ? "no command is given" : mltcp::in_quotes(name) + " is not a command",
+                     meant ? fmt::format("did you mean \"{}\"?", *meant)
+                           : fmt::format("the commands are {};", fmt::join(commands, ", ")));
+}
+
+bool has_option(const CLI::App& command, const std::string& name) {
+  return command.get_option_no_throw(name) != nullptr;
+}
+
+// What is wrong with words that `command` has no use for.
+std::string no_argument(const CLI::App& app, const CLI::App& command, const std::vector<std::string>& words) {
+  const auto option = std::find_if(words.begin(), words.end(), [](const std::string& word) {
+    return word.size() > 1 && word.front() == '-';
+  });
+  const std::string see = fmt::format("see mltcp {} --help", command.get_name());
+  if (option == words.end())
+    return fmt::format("{} is one argument too many; {}", words.empty() ? "a word" : mltcp::in_quotes(words[0]), see);
+  const std::string name = option->substr(0, option->find('='));
+  // Both are commands of this program.
+  if (command.get_name() == "testbed" && has_option(*app.get_subcommand("gen"), name))
+    return fmt::format("{0} is an option of mltcp gen; options for that go behind \"--\", as in mltcp testbed "
+                       "EXPERIMENT.toml -- {0} ...; {1}",
+                       mltcp::one_line(name), see);
+  std::vector<std::string> known{"--help"};
+  for (const CLI::Option* one : command.get_options())
+    for (const std::string& long_name : one->get_lnames()) known.push_back("--" + long_name);
+  // Two edits make any short word of any other.
+  auto meant = mltcp::nearest(name, known);
+  constexpr std::size_t shortest = 5;
+  if (name.size() < shortest || !name.starts_with("--")) meant.reset();
+  return fmt::format("{} is no option of mltcp {}; {}{}", mltcp::in_quotes(name), command.get_name(),
+                     meant ? fmt::format("did you mean \"{}\"? ", *meant) : "", see);
+}
+
+// `mltcp help`, `mltcp help CMD`.
+int print_help(const CLI::App& app, const std::string& topic) {
+  if (topic.empty()) {
+    // App::help() would be that of the command which was given, and this is one.
+    fmt::print("{}", app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal));
+    return 0;
+  }
+  const std::vector<std::string> commands = commands_of(app);
+  if (std::find(commands.begin(), commands.end(), topic) == commands.end())
+    throw mltcp::InputError(no_command(app, topic));
+  fmt::print("{}", app.get_subcommand(topic)->help(app.get_name()));
+  return 0;
 }
 
 // Parses the command line and does what it says.
@@ -65,10 +132,14 @@ int dispatch(int argc, char** argv) {
   using namespace mltcp;
 
   CLI::App app{"MLTCP: congestion control that interleaves the bursts of training jobs on a shared network."};
-  app.set_version_flag("--version", MLTCP_VERSION);
+  app.set_version_flag("-V,--version", MLTCP_VERSION);
   app.require_subcommand(1);
   app.fallthrough();
-  app.footer("Exit status: 0 done, 1 the work failed, 2 wrong usage or bad input.");
+  std::string footer = "Exit status: 0 done, 1 the work failed, 2 wrong usage or bad input.";
+#if !MLTCP_HAS_DPDK
+  footer += "\nBuilt without DPDK: no datapath ring, no switch, gen --join and testbed.";
+#endif
+  app.footer(footer);
 
   tools::RunArguments run;
   CLI::App* run_command =
@@ -174,7 +245,7 @@ int dispatch(int argc, char** argv) {
   cluster_command
       ->add_option("--level", cluster.level,
                    "packet (every packet) or flow (fluid, for large ones); default: the file's, or packet")
-      ->check(CLI::IsMember({"packet", "flow"}));
+      ->check(one_of({"packet", "flow"}));
   cluster_command
       ->add_option("--scheme", cluster.schemes,
                    "Schemes, several as in locality,compatible+schedule+mltcp,ideal; default: the file's, or "
@@ -291,10 +362,12 @@ int dispatch(int argc, char** argv) {
   gen_command->add_option("--ip", gen.ip, "Host: its address and prefix length, as in 10.0.0.1/24 or fd00::1/64");
   gen_command->add_option("--gateway", gen.gateway, "Host: the way to addresses beyond the prefix");
   gen_command->add_option("--host", gen.host, "Host: its number; default: the next one that is free");
-  gen_command->add_option("--udp-port", gen.udp_port, "Host: UDP port of its first rank, others follow; default 4791")
+  gen_command
+      ->add_option("--udp-port", gen.udp_port,
+                   fmt::format("Host: UDP port of its first rank, others follow; default {}", default_udp_port))
       ->check(CLI::Range(1, 65535));
   gen_command->add_option("--idle", gen.idle, "Host: without work, spin, pause or sleep; default pause")
-      ->check(CLI::IsMember({"spin", "pause", "sleep"}));
+      ->check(one_of({"spin", "pause", "sleep"}));
   gen_command->add_option("--cores", gen.cores, "Host: the CPU to poll on; default: the first that may be used");
   gen_command->add_option("--memory", gen.memory_mb, "Host: memory of DPDK in MB; default: what the port needs")
       ->check(CLI::Range(32, 65536));
@@ -311,14 +384,14 @@ int dispatch(int argc, char** argv) {
   testbed_command->add_option("EXPERIMENT.toml", bed.file, "The experiment (docs/experiment-file.md)");
   testbed_command->add_option("OPTION", bed.gen, "Behind --: options of mltcp gen, such as --policy fair,mltcp");
   testbed_command->add_option("--device", bed.device, "Ports of hosts and switches: af_xdp, the default, or af_packet")
-      ->check(CLI::IsMember({"af_xdp", "af_packet"}));
+      ->check(one_of({"af_xdp", "af_packet"}));
   testbed_command->add_option("--mtu", bed.mtu, "Longest IP packet; default: the experiment's, or 1500")
       ->check(CLI::Range(576, 9000));
   testbed_command
       ->add_option("--idle", bed.idle,
                    "Without work: spin, pause or sleep; default: pause where every process has a "
                    "CPU of its own, otherwise sleep")
-      ->check(CLI::IsMember({"spin", "pause", "sleep"}));
+      ->check(one_of({"spin", "pause", "sleep"}));
   testbed_command->add_option("--cores", bed.cores,
                               "CPUs, as in 0-3: the first for the switch, the others for hosts; default: all");
   testbed_command->add_option("--json", bed.json, "Write the results to this file; - is standard output");
@@ -349,15 +422,23 @@ int dispatch(int argc, char** argv) {
       ->allow_extra_args(false);
   doctor_command->add_option("--json", doctor.json, "Write what was found to this file; - is standard output");
 
+  std::string topic;
+  CLI::App* help_command = app.add_subcommand("help", "The same as --help, of this program or of a command");
+  help_command->add_option("COMMAND", topic, "The command; default: this program");
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    if (app.get_subcommands().empty()) return complain(bad_input, no_command(app, {argv + 1, argv + argc}));
-    std::string which;
-    for (const CLI::App* command : app.get_subcommands()) which = " " + command->get_name();
-    return complain(bad_input, fmt::format("{}; see mltcp{} --help", error.what(), which));
+    if (app.get_subcommands().empty()) return complain(bad_input, no_command(app, argc > 1 ? argv[1] : ""));
+    const CLI::App& command = *app.get_subcommands().back();
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
+      return complain(bad_input, no_argument(app, command, app.remaining(true)));
+    const std::string why = error.what();
+    return complain(bad_input,
+                    fmt::format("{}{} see mltcp {} --help", why, why.ends_with('?') ? "" : ";", command.get_name()));
   }
+  if (*help_command) return print_help(app, topic);
   if (*run_command) return tools::run(run);
   if (*sweep_command) return tools::sweep(sweep);
   if (*schedule_command) return tools::schedule(schedule);

@@ -25,6 +25,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "terminal.h"
 
 namespace mltcp::tools {
 namespace {
@@ -126,10 +127,10 @@ pid_t start_guard(const std::filesystem::path& folder, int leash, int other_end)
   } catch (const Stopped&) {
     std::fputs("mltcp: stopped; the testbed is removed\n", stderr);
   } catch (const InputError& error) {
-    std::fputs(fmt::format("mltcp: {}\n", one_line(error.what())).c_str(), stderr);
+    print_error(error.what());
     status = 2;
   } catch (const std::exception& error) {
-    std::fputs(fmt::format("mltcp: {}\n", one_line(error.what())).c_str(), stderr);
+    print_error(error.what());
   }
   if (std::fflush(stdout) != 0 && status == 0) status = 1;
   _exit(status);

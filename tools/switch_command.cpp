@@ -130,7 +130,8 @@ class LiveView {
     const Nanos now = opened_.bridge->now();
     const double seconds = (now - shown_).seconds();
     shown_ = now;
-    Table table({"port", "link", "in Mbps", "in frames/s", "out Mbps", "out frames/s", "queue", "dropped", "marked"},
+    Table table({"port", "link", "in Mbps", "in frames/s", "out Mbps", "out frames/s", "queue", "dropped", "marked",
+                 "bad sums"},
                 2);
     for (std::uint32_t i = 0; i < opened_.size(); ++i) {
       const auto& in = opened_.bridge->bridge().counters(i);
@@ -145,12 +146,12 @@ class LiveView {
                  fmt::format("{:.0f}", static_cast<double>(seen.frames_out - last.frames_out) / seconds),
                  bytes_to_text(queue_of(output, opened_.settings.ports[i].config.classes)),
                  fmt::format("{}", output.counters().dropped_packets + out.transmit_full),
-                 fmt::format("{}", output.counters().marked_packets)});
+                 fmt::format("{}", output.counters().marked_packets), fmt::format("{}", out.bad_checksums)});
       before_[i] = seen;
     }
-    const std::string text = table.text();
     redrawn_.show(table.text());
   }
+  void clear() { redrawn_.clear(); }
 
  private:
   struct Seen {
@@ -190,7 +191,7 @@ class Series {
       const fabric::LinkCounters& link = opened_.bridge->bridge().output(i).counters();
       const auto& own = opened_.bridge->counters(i);
       counts_.push_back({own.sent_frames, own.sent_bytes, link.dropped_packets, link.marked_packets,
-                         opened_.bridge->take_longest_queue(i)});
+                         own.bad_checksums, opened_.bridge->take_longest_queue(i)});
     }
   }
 
@@ -206,6 +207,7 @@ class Series {
         lists["sent_bytes"].push_back(counts.sent_bytes);
         lists["dropped_frames"].push_back(counts.dropped_frames);
         lists["marked_frames"].push_back(counts.marked_frames);
+        lists["bad_checksum_frames_seen"].push_back(counts.bad_checksums);
         lists["max_queue_bytes"].push_back(counts.longest_queue);
       }
     }
@@ -218,7 +220,8 @@ class Series {
     Bytes sent_bytes = 0;
     std::uint64_t dropped_frames = 0;
     std::uint64_t marked_frames = 0;
-    Bytes longest_queue = 0;  ///< since the entry before
+    std::uint64_t bad_checksums = 0;  ///< of frames received
+    Bytes longest_queue = 0;          ///< since the entry before
   };
 
   /// Leaves the first of each two out; the second one's queue is then that of both.
@@ -267,6 +270,47 @@ void print_counters(const Opened& opened, Nanos duration, std::FILE* out) {
              loop.longest_gap.millis());
 }
 
+bool is_of_kernel(const dpdk::Port& port) {
+  return port.kind() == dpdk::PortName::Kind::af_packet || port.kind() == dpdk::PortName::Kind::af_xdp;
+}
+
+constexpr std::string_view offloads_cure =
+    "on the host's interface at the other end: ethtool -K IFACE tx off tso off gso off";
+
+void warn_of_port(const dpdk::Port& port, const std::string& text) {
+  print_warning(fmt::format("port {}: {}", one_line(port.name()), text));
+}
+
+std::string bad_checksums_text(const dpdk::Port& port, std::uint64_t frames) {
+  return fmt::format("at least {} came with a wrong TCP or UDP checksum, and its receiver drops such; {}",
+                     plural(frames, "frame"),
+                     is_of_kernel(port) ? fmt::format("if the sender left it to a NIC, switch that off {}", offloads_cure)
+                                        : "its sender leaves it to a NIC that isn't there");
+}
+
+/// Tells once of each port, while it runs, that wrong checksums come in there: whoever waits for a connection that does
+/// not come to be would otherwise hear it when he has given up.
+class ChecksumWatch {
+ public:
+  explicit ChecksumWatch(const Opened& opened) : opened_(opened), told_(opened.size()) {}
+
+  /// `before` is called before a line is printed.
+  template <typename Before>
+  void look(Before&& before) {
+    for (std::uint32_t i = 0; i < opened_.size(); ++i) {
+      const std::uint64_t frames = opened_.bridge->counters(i).bad_checksums;
+      if (frames == 0 || told_[i]) continue;
+      told_[i] = true;
+      before();
+      warn_of_port(*opened_.ports[i], bad_checksums_text(*opened_.ports[i], frames));
+    }
+  }
+
+ private:
+  const Opened& opened_;
+  std::vector<bool> told_;
+};
+
 /// What goes wrong with traffic that nobody sees, and its cure.
 void warn_of(const Opened& opened, Nanos duration) {
   const dpdk::LoopCounters& loop = opened.bridge->loop();
@@ -278,24 +322,15 @@ void warn_of(const Opened& opened, Nanos duration) {
   for (std::uint32_t i = 0; i < opened.size(); ++i) {
     const dpdk::Port& port = *opened.ports[i];
     const auto& own = opened.bridge->counters(i);
-    const bool kernel = port.kind() == dpdk::PortName::Kind::af_packet || port.kind() == dpdk::PortName::Kind::af_xdp;
-    const std::string_view cure = "on the host's interface at the other end: ethtool -K IFACE tx off tso off gso off";
-    const auto warn = [&](const std::string& text) {
-      std::fputs(fmt::format("mltcp: warning: port {}: {}\n", one_line(port.name()), text).c_str(), stderr);
-    };
-    if (own.bad_checksums > 0)
-      warn(fmt::format("at least {} came with a wrong TCP or UDP checksum, and its receiver drops such; {}",
-                       plural(own.bad_checksums, "frame"),
-                       kernel ? fmt::format("if the sender left it to a NIC, switch that off {}", cure)
-                              : "its sender leaves it to a NIC that isn't there"));
+    if (own.bad_checksums > 0) warn_of_port(port, bad_checksums_text(port, own.bad_checksums));
     if (own.cut_short + own.oversized > 0)
-      warn(fmt::format("{} came longer than its MTU of {} allows, and were dropped; {}",
-                       plural(own.cut_short + own.oversized, "frame"), port.mtu(),
-                       kernel ? fmt::format("switch segmentation by a NIC off {}", cure)
-                              : "lower the MTU of the hosts, or raise the port's"));
+      warn_of_port(port, fmt::format("{} came longer than its MTU of {} allows, and were dropped; {}",
+                                     plural(own.cut_short + own.oversized, "frame"), port.mtu(),
+                                     is_of_kernel(port) ? fmt::format("switch segmentation by a NIC off {}", offloads_cure)
+                                                        : "lower the MTU of the hosts, or raise the port's"));
     if (own.transmit_full > 0)
-      warn(fmt::format("it did not take {} in time; give it a rate that it can carry",
-                       plural(own.transmit_full, "frame")));
+      warn_of_port(port, fmt::format("it did not take {} in time; give it a rate that it can carry",
+                                     plural(own.transmit_full, "frame")));
   }
 }
 
@@ -409,10 +444,14 @@ int run_switch(const SwitchArguments& arguments) {
     return EndOnSignal::came();
   };
   constexpr Nanos view_every{1'000'000'000};
+  ChecksumWatch checksums(opened);
   for (;;) {
-    const Nanos until = terminal ? std::min(end, opened.bridge->now() + view_every) : end;
+    const Nanos until = std::min(end, opened.bridge->now() + view_every);
     if (opened.bridge->run(until, stop) || until == end) break;
-    view.show();
+    checksums.look([&] {
+      if (terminal) view.clear();
+    });
+    if (terminal) view.show();
   }
   const Nanos duration = opened.bridge->now() - begun;
   fmt::print(out, "\n");
@@ -437,7 +476,7 @@ int run_switch(const SwitchArguments& arguments) {
 namespace mltcp::tools {
 
 int run_switch(const SwitchArguments& /*arguments*/) {
-  throw RunError("this build has no DPDK, and a switch needs its ports; build with -DMLTCP_DPDK=ON");
+  throw RunError("built without DPDK, and a switch needs its ports; build with -DMLTCP_DPDK=ON");
 }
 
 }  // namespace mltcp::tools

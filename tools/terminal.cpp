@@ -6,17 +6,48 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+
+#include "mltcp/base/text.h"
 
 namespace mltcp::tools {
 namespace {
 
-// Columns on a screen: the code points of UTF-8 text; none of ours is wide.
+// Columns on a screen: the code points of UTF-8 text, of which none of ours is wide, without colours.
 std::size_t width(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  std::size_t columns = 0;
+  bool colour = false;
+  for (const char c : text) {
+    if (c == '\033') colour = true;
+    if (!colour && (static_cast<unsigned char>(c) & 0xC0) != 0x80) ++columns;
+    if (c == 'm') colour = false;
+  }
+  return columns;
 }
 
 }  // namespace
+
+bool takes_colours(std::FILE* file) {
+  const char* const refused = std::getenv("NO_COLOR");
+  const char* const terminal = std::getenv("TERM");
+  return (refused == nullptr || *refused == '\0') && terminal != nullptr && *terminal != '\0' &&
+         std::string_view(terminal) != "dumb" && isatty(fileno(file)) != 0;
+}
+
+std::string painted(std::string_view text, Colour colour, std::FILE* file) {
+  if (!takes_colours(file)) return std::string(text);
+  const char* const code = colour == Colour::green ? "32" : colour == Colour::yellow ? "33" : "1;31";
+  return fmt::format("\033[{}m{}\033[0m", code, text);
+}
+
+void print_error(std::string_view message) {
+  std::fputs(fmt::format("{} {}\n", painted("mltcp:", Colour::red, stderr), one_line(message)).c_str(), stderr);
+}
+
+void print_warning(std::string_view message) {
+  std::fputs(fmt::format("mltcp: {} {}\n", painted("warning:", Colour::yellow, stderr), one_line(message)).c_str(),
+             stderr);
+}
 
 Table::Table(std::vector<std::string> header, std::size_t left) : left_(left) { rows_.push_back(std::move(header)); }
 

@@ -1,12 +1,28 @@
-// Text for people: tables, and a progress bar that appears on a terminal only.
+// Text for people: tables, and what appears on a terminal only: colours and a progress bar.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mltcp::tools {
+
+enum class Colour : std::uint8_t { green, yellow, red };
+
+/// Whether `file` is a terminal whose user has nothing against colours: TERM is set and not "dumb", and NO_COLOR
+/// (no-color.org) is not set, or empty.
+bool takes_colours(std::FILE* file);
+/// The text in that colour (ECMA-48, "SGR") where `file` takes it, otherwise as it is.
+std::string painted(std::string_view text, Colour colour, std::FILE* file);
+
+/// "mltcp: MESSAGE" and "mltcp: warning: MESSAGE", one line each whatever the message holds, on standard error; whether
+/// that can be written is no matter.
+void print_error(std::string_view message);
+void print_warning(std::string_view message);
 
 /// Columns of text, the first left-aligned and the rest right-aligned, as wide as their widest cell.
 class Table {

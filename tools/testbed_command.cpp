@@ -92,11 +92,10 @@ void assign_cpus(Plan& plan, const TestbedArguments& arguments) {
         "--realtime: what spins would keep the CPU from all else for good; leave --idle out, or give sleep");
   constexpr std::size_t most_on_a_cpu = 4;
   if (switches + hosts > most_on_a_cpu * cpus.size())
-    fmt::print(stderr,
-               "mltcp: warning: {} processes on {}: they will wait for each other more than for the network; give it "
-               "more CPUs, or "
-               "use fewer hosts\n",
-               switches + hosts, plural(cpus.size(), "CPU"));
+    print_warning(fmt::format(
+        "{} processes on {}: they will wait for each other more than for the network; give it more CPUs, or use fewer "
+        "hosts",
+        switches + hosts, plural(cpus.size(), "CPU")));
 }
 
 Plan make_plan(const TestbedArguments& arguments) {
@@ -120,7 +119,7 @@ Plan make_plan(const TestbedArguments& arguments) {
       throw InputError(
           fmt::format("--{} is for --hosts; an experiment says it itself", arguments.words.values[0].first));
     experiment::Experiment given = experiment::load_experiment(arguments.file, file_options());
-    for (const std::string& warning : given.warnings) fmt::print(stderr, "mltcp: warning: {}\n", one_line(warning));
+    warn(given.warnings);
     // The policies that mltcp gen is told of: under "priority" the switch has a queue for each.
     for (std::size_t i = 0; i < arguments.gen.size(); ++i) {
       const std::string& word = arguments.gen[i];
@@ -258,9 +257,10 @@ class Testbed {
     print_plan(plan_, arguments_, out_);
     std::fflush(out_);
     int status = 0;
+    int shell_status = 0;
     try {
       status = arguments_.hosts ? (arguments_.command ? run_command() : 0) : run_experiment();
-      if (status == 0 && (arguments_.shell || arguments_.keep)) stay();
+      if (status == 0 && (arguments_.shell || arguments_.keep)) shell_status = stay();
     } catch (const Stopped&) {
       if (!staying_) {
         rescue();
@@ -273,7 +273,7 @@ class Testbed {
     end_all();
     if (status != 2) summarise();  // after wrong usage there is nothing to tell
     if (status != 2 && has_results(status == 0)) write_results();
-    return status;
+    return status != 0 ? status : shell_status;
   }
 
  private:
@@ -297,7 +297,7 @@ class Testbed {
       summarise();
       write_results();
     } catch (const std::exception& error) {
-      fmt::print(stderr, "mltcp: warning: results of policies that had been run could not be kept: {}\n", error.what());
+      print_warning(fmt::format("results of policies that had been run could not be kept: {}", error.what()));
     }
   }
 
@@ -343,8 +343,9 @@ class Testbed {
   void await_ready(Programs::Number number) {
     const auto until = steady_clock::now() + std::chrono::seconds(30);
     for (;;) {
-      const auto lines = last_lines(programs_.program(number).log, 1);
-      if (!lines.empty() && lines[0].rfind("ready", 0) == 0) return;
+      // It may have a warning behind it already.
+      for (const auto& line : last_lines(programs_.program(number).log, 100))
+        if (line.starts_with("ready ")) return;
       if (const auto end = programs_.wait(milliseconds(20))) fail(*end);
       if (steady_clock::now() > until)
         throw RunError(fmt::format("{} is not ready after 30 s", programs_.program(number).name));
@@ -406,7 +407,14 @@ class Testbed {
   int finish(const Programs::End& end) {
     if (end.status == 0 && end.signal == 0) return 0;
     if (end.signal != 0) fail(end);
-    return end.status;  // it has said why
+    // It has said why; but of a host that was killed it knows only that it has gone.
+    const auto until = steady_clock::now() + milliseconds(500);
+    while (end.status != 2 && steady_clock::now() < until) {
+      const auto host = programs_.wait(milliseconds(50));
+      if (host && host->signal != 0) fail(*host);
+      if (std::none_of(hosts_.begin(), hosts_.end(), [&](const auto number) { return programs_.runs(number); })) break;
+    }
+    return end.status;
   }
 
   int run_command() {
@@ -426,7 +434,8 @@ class Testbed {
     }
   }
 
-  void stay() {
+  /// Returns the exit status of the shell, if there is one: 128 and its number if a signal ended it, as shells have it.
+  int stay() {
     staying_ = true;
     const std::string on = (folder_ / "on").string();
     fmt::print(out_, "\nthe testbed is up; enter a host with: {} {} bash\n", arguments_.shell ? "on" : on,
@@ -447,7 +456,7 @@ class Testbed {
     for (;;) {
       const auto end = programs_.wait(std::chrono::hours(1));
       if (!end) continue;
-      if (shell && end->number == *shell) return;
+      if (shell && end->number == *shell) return end->signal != 0 ? 128 + end->signal : end->status;
       if (std::find(hosts_.begin(), hosts_.end(), end->number) == hosts_.end()) fail(*end);
     }
   }
@@ -495,24 +504,19 @@ class Testbed {
     fmt::print(out_, "\n{}{}", table.text(), timing);
     std::fflush(out_);
     if (stolen_ > warn_above)
-      fmt::print(
-          stderr,
-          "mltcp: warning: other machines on this one's hardware took {:.1f}% of its CPU time: these results say "
-          "little about the network; run again at another time, or elsewhere\n",
-          stolen_ * 100);
+      print_warning(
+          fmt::format("other machines on this one's hardware took {:.1f}% of its CPU time: these results say little "
+                      "about the network; run again at another time, or elsewhere",
+                      stolen_ * 100));
+    constexpr std::string_view lead = "mltcp: warning: ";
     for (const auto number : switches_) {
-      for (const auto& line : last_lines(programs_.program(number).log, 10))
-        if (line.rfind("mltcp: warning", 0) == 0) fmt::print(stderr, "{}\n", line);
+      // What a switch said while it ran, it says again behind its counters, with numbers of the whole time.
+      const auto lines = last_lines(programs_.program(number).log, 200);
+      auto line = std::find_if(lines.begin(), lines.end(),
+                               [](const std::string& one) { return one.find(" rounds in ") != std::string::npos; });
+      for (; line != lines.end(); ++line)
+        if (line->starts_with(lead)) print_warning(line->substr(lead.size()));
     }
-  }
-
-  /// What is at the other end of a switch's port, for people.
-  [[nodiscard]] std::string other_end(const TestbedLayout::Port& port) const {
-    if (port.host) return fmt::format("host {}", *port.host);
-    for (const auto& other : plan_.layout.switches)
-      for (const auto& end : other.ports)
-        if (end.interface == port.peer) return other.name;
-    return port.peer;
   }
 
   /// Gives a run `links`, the switches' outputs in its time, and `bottleneck`, that with a rate which was used most.
@@ -542,7 +546,7 @@ class Testbed {
         const Rate rate = made.ports[p].config.output.rate;
         const double carried = static_cast<double>(grown("sent_bytes")) * 8;
         const double most = static_cast<double>(rate.bits_per_second) * seconds;
-        links.push_back({{"name", fmt::format("{} -> {}", made.name, other_end(made.ports[p]))},
+        links.push_back({{"name", made.ports[p].link},
                          {"rate_bps", rate.bits_per_second},
                          {"utilization", rate.is_zero() ? 0 : std::min(1.0, carried / most)},
                          {"ecn_marked_packets", grown("marked_frames")},
@@ -628,7 +632,7 @@ int testbed(const TestbedArguments& arguments) {
 namespace mltcp::tools {
 
 int testbed(const TestbedArguments& /*arguments*/) {
-  throw RunError("this build has no DPDK, and a testbed needs its ports; build with -DMLTCP_DPDK=ON");
+  throw RunError("built without DPDK, and a testbed needs its ports; build with -DMLTCP_DPDK=ON");
 }
 
 }  // namespace mltcp::tools

@@ -1,12 +1,13 @@
 // What the coordinator of an experiment and the processes on its hosts say to each other: JSON objects with a "type",
 // over a MessageStream. Not installed.
 //
-//   host:         join {version, host?, udp_port, address}   then, when its port is open, ready {mtu, device}
+//   host:         join {version, host?, device, address}     its port is open; then, when it hears, ready {mtu}
 //   coordinator:  refused {message} | welcome {host, ranks}
 //   coordinator:  ping {id}                                  host: pong {id, time}, at once
 //   coordinator:  setup {run, policy, mltcp, jobs}           host: progress, five times a second and when it changes
 //   coordinator:  start {at: [..]} | plan {job, serial, plan | null} | collect
 //   host:         result {job, rank, ...}, one for each of its ranks; after collect
+//   host:         link {run, since, lasted, why}             its port has no link (lasted: null), or has one again
 //   coordinator:  stop                                       host: stopped {longest_gap, stalled, losses}
 //   coordinator:  end {failed, message}                      host: failed {message}, at any time
 //
@@ -30,7 +31,7 @@ namespace mltcp::experiment::protocol {
 
 using Json = nlohmann::json;
 
-inline constexpr int kVersion = 3;
+inline constexpr int kVersion = 4;
 /// Of a message from somebody who has been welcomed: a million iterations have room.
 inline constexpr std::size_t kLongest = std::size_t{128} << 20U;
 /// Of any: lists of a million iterations, 16 bytes a value as it is kept, and no deeper than phases of jobs.

@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <numeric>
+#include <functional>
+#include <map>
 #include <sstream>
 #include <utility>
 
@@ -73,25 +74,6 @@ std::size_t line_of_assertion(std::string_view text) {
   return static_cast<std::size_t>(line - ends.begin()) + 1;
 }
 
-// Edits that turn one word into the other: a letter inserted, left out, replaced, or swapped with its neighbour
-// (optimal string alignment).
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before(b.size() + 1);  // the row before the last
-  std::vector<std::size_t> last(b.size() + 1);
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(last.begin(), last.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      row[j + 1] = std::min({last[j] + (a[i] == b[j] ? 0 : 1), last[j + 1] + 1, row[j] + 1});
-      if (i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j]) row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
-    }
-    std::swap(before, last);
-    std::swap(last, row);
-  }
-  return last.back();
-}
-
 // ---- Texts ----
 
 std::string quoted(std::string_view text) {
@@ -114,6 +96,128 @@ std::string key_text(std::string_view key) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   });
   return bare ? std::string(key) : quoted(key);
+}
+
+// ---- Quotes that are missing ----
+
+// A line on which they are, its key without the table's, and the line as it was meant.
+struct Unquoted {
+  std::string key;
+  bool opened = false;  // the first quote is there
+  std::string line;
+};
+
+bool reads_as_value(const std::string& word) {
+  try {
+    return toml::parse("v = " + word).size() == 1;
+  } catch (const toml::parse_error&) {
+    return false;
+  } catch (const ParserAssertion&) {
+    return false;
+  }
+}
+
+// Where the text in quotes that begins at `from` ends, behind its last quote; npos if it doesn't.
+std::size_t end_of_quoted(std::string_view text, std::size_t from) {
+  const char quote = text[from];
+  for (std::size_t at = from + 1; at < text.size(); at += std::size_t{quote == '"' && text[at] == '\\' ? 2U : 1U})
+    if (text[at] == quote) return at + 1;
+  return std::string_view::npos;
+}
+
+// The word in quotes, without one that is at its end already.
+std::string in_toml_quotes(std::string_view word) {
+  if (!word.empty() && (word.back() == '"' || word.back() == '\'')) word.remove_suffix(1);
+  return quoted(trimmed(word));
+}
+
+// What `line` was meant to be if quotes around its values make it one of TOML, and nothing else is wrong with it.
+std::optional<Unquoted> without_quotes(std::string_view line) {
+  const std::size_t equals = line.find('=');
+  if (equals == std::string_view::npos) return std::nullopt;
+  Unquoted found{std::string(trimmed(line.substr(0, equals))), false, ""};
+  const std::string_view value = line.substr(equals + 1);
+  const std::size_t first = value.find_first_not_of(" \t");
+  if (first == std::string_view::npos || value[first] == '#') return std::nullopt;
+  found.line = found.key + " = ";
+  const bool structured = value[first] == '[' || value[first] == '{';
+  bool changed = false;
+  for (std::size_t at = first; at < value.size();) {
+    const char c = value[at];
+    if (c == '#') break;
+    if (structured && std::string_view(" \t\r[]{},=").find(c) != std::string_view::npos) {
+      found.line += c;
+      ++at;
+      continue;
+    }
+    std::size_t end = at;
+    if (c == '"' || c == '\'') {
+      end = end_of_quoted(value, at);
+      if (end == std::string_view::npos) {
+        if (structured) return std::nullopt;  // where it should have ended, nobody knows
+        found.opened = changed = true;
+        found.line += quoted(trimmed(value.substr(at + 1)));
+        break;
+      }
+      found.line += value.substr(at, end - at);
+    } else {
+      end = std::min(value.find_first_of(structured ? "[]{},=#" : "#", at), value.size());
+      const std::string word(trimmed(value.substr(at, end - at)));
+      if ((structured && end < value.size() && value[end] == '=') || reads_as_value(word)) {
+        found.line += word + (structured && end < value.size() && value[end] != ',' ? " " : "");
+      } else {
+        changed = true;
+        found.line += in_toml_quotes(word) + (structured && end < value.size() && value[end] == '}' ? " " : "");
+      }
+    }
+    at = end;
+  }
+  found.line = trimmed(found.line);
+  try {
+    if (!changed || toml::parse(found.line).size() != 1) return std::nullopt;
+  } catch (const toml::parse_error&) {
+    return std::nullopt;
+  } catch (const ParserAssertion&) {
+    return std::nullopt;
+  }
+  return found;
+}
+
+// "job[2].": the table to which keys at the end of `lines` belong; empty for that of the file.
+std::string table_at_end(const std::vector<std::string_view>& lines) {
+  std::string table;
+  std::map<std::string, std::size_t, std::less<>> elements;
+  for (const std::string_view line : lines) {
+    const std::string_view text = trimmed(line);
+    if (text.empty() || text.front() != '[') continue;
+    const bool array = text.starts_with("[[");
+    const std::size_t begin = array ? 2 : 1;
+    const std::size_t end = text.find(']');
+    if (end == std::string_view::npos || end < begin) continue;
+    const std::string name(trimmed(text.substr(begin, end - begin)));
+    table = array ? fmt::format("{}[{}].", name, ++elements[name]) : name + ".";
+  }
+  return table;
+}
+
+// Throws if quotes are what is missing on line `number`, counted from 1, where the parser gave up, or the one before it.
+void refuse_missing_quotes(std::string_view text, const std::string& file, std::size_t number) {
+  std::vector<std::string_view> lines;
+  for (std::size_t at = 0; lines.size() < number && at <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  constexpr std::size_t longest = 200;
+  for (int tries = 0; tries < 2 && !lines.empty(); ++tries, lines.pop_back()) {
+    if (lines.back().size() > longest) continue;
+    const auto found = without_quotes(lines.back());
+    if (!found) continue;
+    throw InputError(one_line(fmt::format("{}:{}: {}{}: {}; put it in quotes: {}", file, lines.size(),
+                                          table_at_end(lines), found->key,
+                                          found->opened ? "the quote at the end is missing" : "a text has no quotes",
+                                          found->line)));
+  }
 }
 
 // ---- Paths ----
@@ -223,6 +327,7 @@ toml::table parse_toml(std::string_view text, const std::string& file, std::stri
   try {
     return toml::parse(text, file);
   } catch (const toml::parse_error& error) {
+    refuse_missing_quotes(text, file, std::max<std::uint32_t>(error.source().begin.line, 1));
     throw InputError(
         one_line(fmt::format("{}:{}: TOML: {}; correct the line (values with a unit stand in quotes, as in \"150 "
                              "ms\"), see {}",
@@ -288,21 +393,6 @@ void set_value(toml::table& root, std::string_view path, const toml::node& value
   carrier.insert("v", value);
   set_lines(*carrier.get("v"), line);
   set_from(root, path, 0, *carrier.get("v"), line);
-}
-
-std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known) {
-  constexpr std::size_t longest = 40;
-  if (word.size() > longest) return std::nullopt;
-  std::optional<std::string> best;
-  std::size_t best_distance = std::max<std::size_t>(word.size() / 3, 2) + 1;
-  for (const std::string& candidate : known) {
-    const std::size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = candidate;
-    }
-  }
-  return best;
 }
 
 std::string_view type_name(const toml::node& node) {

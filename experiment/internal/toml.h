@@ -19,9 +19,12 @@ struct ParserAssertion {};
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
 
+#include "mltcp/base/nearest.h"
+
 namespace mltcp::experiment {
 
-/// Throws InputError "FILE:LINE: TOML: cause; cure", which ends with the page that describes the file.
+/// Throws InputError "FILE:LINE: TOML: cause; cure", which ends with the page that describes the file; or, where quotes
+/// around a value are all that is missing, "FILE:LINE: KEY: cause; put it in quotes: ...".
 toml::table parse_toml(std::string_view text, const std::string& file, std::string_view page);
 
 /// The value on one line, tables with their keys in order: the same text for what means the same. As a value it reads
@@ -41,8 +44,5 @@ void set_value(toml::table& root, std::string_view path, const toml::node& value
 std::string_view type_name(const toml::node& node);
 
 std::string joined(const std::vector<std::string>& words);
-
-/// The word that is probably meant, or nothing when none is near.
-std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace mltcp::experiment

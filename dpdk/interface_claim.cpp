@@ -1,0 +1,59 @@
+// Claims of interfaces (see interface_claim.h).
+#include "mltcp/dpdk/interface_claim.h"
+
+#include <fmt/format.h>
+#include <net/if.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+
+#include "mltcp/base/text.h"
+
+namespace mltcp::dpdk {
+
+InterfaceClaim::InterfaceClaim(const std::string& interface) {
+  const unsigned index = if_nametoindex(interface.c_str());
+  if (index == 0) return;  // it has gone, as who uses it will see
+  const std::string name = fmt::format("mltcp-interface-{}", index);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);  // behind a zero: abstract
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
+  socket_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (socket_ < 0) return;
+  if (bind(socket_, generic, size) == 0) {
+    // Who has a claim never answers; those who ask, and go, fill this queue at worst.
+    constexpr int asking = 128;
+    listen(socket_, asking);
+    return;
+  }
+  if (errno != EADDRINUSE) return;
+  ours_ = false;
+  if (connect(socket_, generic, size) != 0) return;
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  if (getsockopt(socket_, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return;
+  holder_ = peer.pid;
+  ours_ = peer.uid != 0 && peer.uid != geteuid();  // it may have the name, but not the interface
+}
+
+InterfaceClaim::~InterfaceClaim() {
+  if (socket_ >= 0) close(socket_);
+}
+
+std::string InterfaceClaim::holder_text() const {
+  if (holder_ <= 0) return "another process";
+  std::ifstream file(fmt::format("/proc/{}/comm", holder_));
+  std::string command;
+  std::getline(file, command);
+  return command.empty() ? fmt::format("process {}", holder_)
+                         : fmt::format("process {} ({})", holder_, one_line(command));
+}
+
+}  // namespace mltcp::dpdk
