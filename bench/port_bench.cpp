@@ -40,7 +40,7 @@ namespace {
 using namespace mltcp;
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint16_t kUdpPort = 4791;
+constexpr std::uint16_t kUdpPort = 62400;
 /// Of messages under way: enough that the sender never waits for a completion, few enough that buffers stay cached.
 constexpr std::size_t kBytesUnderWay = 4 << 20;
 constexpr std::size_t kMostUnderWay = 512;

@@ -49,7 +49,7 @@ struct Address {
   static constexpr std::array<std::uint8_t, 4> mapped{0, 0, 0xFF, 0xFF};
 };
 
-/// "10.0.0.1:4791" or "[2001:db8::1]:4791".
+/// "10.0.0.1:62400" or "[2001:db8::1]:62400".
 std::string to_text(const Address& address);
 
 struct AddressHash {

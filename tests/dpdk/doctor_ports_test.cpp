@@ -168,7 +168,7 @@ TEST(DoctorPorts, interface_that_another_has_with_af_xdp__is_left_to_it) {
     if (!Channel(ends[0]).hears('h')) return "the holder has no port";
     Findings found({"af_xdp:ve0"});
     found.expect("interface ve0", CheckStatus::warn, "it runs an XDP program");
-    found.expect("port af_xdp:ve0", CheckStatus::missing, "another process uses ve0 with AF_XDP", "end it");
+    found.expect("port af_xdp:ve0", CheckStatus::missing, ") uses ve0 already", "end it");
     if (!run_command("ip -d link show ve0 | grep -q prog/xdp")) found.problems += "the holder has lost its XDP program";
     return found.problems;
   });

@@ -5,7 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
+#include "mltcp/dpdk/doctor_checks.h"
 #include "mltcp/dpdk/eal.h"
 
 namespace mltcp::dpdk {
@@ -24,6 +28,24 @@ TEST(Doctor, EveryLackHasACureAndEverythingIsOneLine) {
                 check.cure.empty() ? "" : "\n                            cure: ", check.cure.c_str());
   }
   EXPECT_FALSE(Eal::was_started()) << "DPDK is tried in a child only";
+}
+
+TEST(Doctor, RoceIsToldWithItsUdpPort) {
+  std::string pattern = ::testing::TempDir() + "/mltcp_doctor_XXXXXX";
+  const std::filesystem::path folder = mkdtemp(pattern.data());
+  const auto add = [&](const std::string& device, const std::string& layer) {
+    std::filesystem::create_directories(folder / device / "ports" / "1");
+    std::ofstream(folder / device / "ports" / "1" / "link_layer") << layer << '\n';
+  };
+  EXPECT_EQ(check_rdma(folder).status, CheckStatus::warn);
+  EXPECT_EQ(check_rdma(folder / "none").status, CheckStatus::warn);
+  add("mlx5_0", "InfiniBand");
+  EXPECT_EQ(check_rdma(folder).status, CheckStatus::ok);
+  EXPECT_EQ(check_rdma(folder).detail, "mlx5_0");
+  add("mlx5_1", "Ethernet");
+  EXPECT_EQ(check_rdma(folder).detail,
+            "mlx5_0, mlx5_1 (RoCE); RoCE keeps UDP port 4791 for itself: leave it out of mltcp gen --udp-port");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Doctor, TheTrialAgreesWithTheRealThing) {

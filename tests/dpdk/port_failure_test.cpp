@@ -2,6 +2,7 @@
 // that the user then sees. The lines of docs/ports.md are this program's output:
 //
 //   dpdk_port_failure_test --gtest_brief=1 | grep '^|'
+#include <gmock/gmock.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
@@ -15,8 +16,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -336,6 +339,50 @@ TEST(PortFailure, used_by_another) {
   if (both.skipped()) GTEST_SKIP() << both.left << " / " << both.right;
   EXPECT_EQ(both.left, "");
   EXPECT_EQ(both.right, "");
+}
+
+// Of two processes on one interface neither would hear the other.
+TEST(PortFailure, interface_of_another_process) {
+  play_alone([](Table& table) {
+    std::array<int, 2> ready{};
+    std::array<int, 2> ended{};
+    if (pipe(ready.data()) != 0 || pipe(ended.data()) != 0) return;
+    const pid_t child = fork();
+    if (child == 0) {
+      char word = 'n';
+      try {
+        const Eal eal(small_eal());
+        const Port port(eal, {.device = "af_packet:ve0"});
+        word = 'y';
+        [[maybe_unused]] auto done = write(ready[1], &word, 1);
+        done = read(ended[0], &word, 1);
+      } catch (const std::exception&) {
+        [[maybe_unused]] const auto done = write(ready[1], &word, 1);
+      }
+      _exit(0);
+    }
+    char word = 'n';
+    if (read(ready[0], &word, 1) != 1 || word != 'y') table.problems += "the other process has no port\n";
+    const Eal eal(small_eal());
+    for (const char* const kind : {"af_packet", "af_xdp"}) {
+      if (std::string(kind) == "af_xdp" && !has_af_xdp()) continue;
+      table.port(fmt::format("{}: used by another process", kind), eal, {.device = fmt::format("{}:ve0", kind)}, run,
+                 fmt::format("process {} (", child), "uses ve0 already; end it, or use another interface");
+    }
+    if (write(ended[1], &word, 1) != 1) table.problems += "the other process can't be told to end\n";
+    waitpid(child, nullptr, 0);
+    table.fine(eal, {.device = "af_packet:ve0"});
+  });
+}
+
+TEST(PortFailure, memory_that_is_asked_for_is_what_dpdk_takes) {
+  // As small a port as there is.
+  EXPECT_EQ(Port::memory_mb({.device = "ring:r", .descriptors = 64, .spare_buffers = 256}), Eal::least_memory_mb);
+  EXPECT_GT(Port::memory_mb({.device = "ring:r", .spare_buffers = 100'000}), 200U);
+  const std::string error =
+      error_of([] { Port::memory_mb({.device = "ring:r", .queues = 64, .spare_buffers = 1U << 20}); });
+  EXPECT_THAT(error, testing::AllOf(testing::StartsWith("input: port \"ring:r\": 64 queues with 1048576 spare buffers each need"),
+                           testing::EndsWith("give fewer queues, or fewer buffers")));
 }
 
 }  // namespace

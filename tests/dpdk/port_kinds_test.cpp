@@ -21,7 +21,7 @@ namespace {
 
 using namespace mltcp::literals;
 
-Address host(unsigned number) { return Address::v4(0x0A090000U + number, 4791); }
+Address host(unsigned number) { return Address::v4(0x0A090000U + number, 62400); }
 
 bool has_af_xdp() {
   const int file = socket(AF_XDP, SOCK_RAW, 0);
@@ -165,7 +165,7 @@ class Group {
       for (std::size_t i = 0; i < hosts_.size(); ++i) {
         Address to = host(static_cast<unsigned>((i + 1) % hosts_.size()) + 1);
         for (std::uint16_t queue = 0; queue < hosts_[i]->port().queues(); ++queue) {
-          to.port = static_cast<std::uint16_t>(4791 + (round + queue) % hosts_[i]->port().queues());
+          to.port = static_cast<std::uint16_t>(62400 + (round + queue) % hosts_[i]->port().queues());
           std::array<TxPacket, 8> burst;
           burst.fill({&to, std::span(bytes_).first(20), std::span(bytes_).last(1100), Ecn::ect0, 0, &hold});
           hosts_[i]->io(queue).send(burst);

@@ -25,7 +25,7 @@ using namespace mltcp::literals;
 using testing::HasSubstr;
 using Payloads = std::vector<ByteVector>;
 
-Address host(std::uint8_t number) { return Address::v4(0x0A090000U + number, 4791); }
+Address host(std::uint8_t number) { return Address::v4(0x0A090000U + number, 62400); }
 
 class Wire : public testing::Test {
  protected:

@@ -55,7 +55,7 @@ RunSetup setup_of(const Experiment& experiment) {
   for (const JobDriver::Settings& settings : driver_settings(experiment, plan, true, true)) {
     JobSetup& job = setup.jobs.emplace_back();
     job.settings = settings;
-    job.addresses = {Address::v4(0x0A000001, 4791), Address::v4(0x0A000002, 4792)};
+    job.addresses = {Address::v4(0x0A000001, 62400), Address::v4(0x0A000002, 62401)};
     job.ports = {0, 1};
     job.hosts = {3, 1};
   }

@@ -105,7 +105,7 @@ TEST(message_stream, listener__is_found_over_tcp_and_unix) {
     StreamListener listener(parse_stream_address(where));
     EXPECT_EQ(listener.accept(), nullptr);
     EXPECT_NE(listener.address().port, "0");
-    const auto client = MessageStream::connect(listener.address(), 10_s, [] { return false; });
+    const auto client = MessageStream::connect(listener.address(), 10_s, [] { return std::string(); });
     wait_for({listener.file()}, 1_s);
     const auto server = listener.accept();
     ASSERT_NE(server, nullptr);
@@ -149,7 +149,7 @@ TEST(message_stream, listener_at_a_path__replaces_a_socket_that_was_left_but_no_
 
 TEST(message_stream, peer_whose_machine_has_gone__is_noticed) {
   StreamListener listener(parse_stream_address("127.0.0.1:0"));
-  const auto client = MessageStream::connect(listener.address(), 10_s, [] { return false; });
+  const auto client = MessageStream::connect(listener.address(), 10_s, [] { return std::string(); });
   int on = 0;
   socklen_t size = sizeof on;
   ASSERT_EQ(getsockopt(client->file(), SOL_SOCKET, SO_KEEPALIVE, &on, &size), 0);
@@ -158,8 +158,16 @@ TEST(message_stream, peer_whose_machine_has_gone__is_noticed) {
 
 TEST(message_stream, nobody_there__is_an_error_that_says_where) {
   const auto error = error_of<RunError>(
-      [] { MessageStream::connect(parse_stream_address("unix:/nowhere/at/all"), 0_s, [] { return false; }); });
+      [] { MessageStream::connect(parse_stream_address("unix:/nowhere/at/all"), 0_s, [] { return std::string(); }); });
   EXPECT_THAT(error, HasSubstr("no coordinator at unix:/nowhere/at/all"));
+}
+
+TEST(message_stream, waiting_for_somebody__ends_when_it_is_asked_to) {
+  const auto error = error_of<RunError>([] {
+    MessageStream::connect(parse_stream_address("unix:/nowhere/at/all"), 100_s,
+                           [] { return std::string("ended by the test"); });
+  });
+  EXPECT_THAT(error, HasSubstr("ended by the test before the coordinator was reached"));
 }
 
 }  // namespace

@@ -86,6 +86,7 @@ Results full_results() {
   run.bottleneck.usage.jobs = {{"vgg19-a", {1, 2, 3}}, {"ü</b>", {}}};
   run.stalls = Stalls{Nanos(1), Nanos(2)};
   run.hosts = {{3, 1, 2, 3, 4, 5}, {4, 0, 0, 0, 0, 0}};
+  run.link_outages = {{3, "af_xdp:eth0", Nanos(5), Nanos(6)}, {4, "3b:00.0", Nanos(), Nanos(7)}};
   run.clock = TimeSpan{Nanos(1'000'000), Nanos(9'000'000)};
   run.schedule = ScheduleSummary{
       3, -0.5, 0.25, false, 0.02, 1, 2, {{"a", Nanos(110), Nanos(60), Nanos(7), 0.01}}, {"b", "c"}, {"for b", "for c"},
@@ -101,6 +102,7 @@ Results full_results() {
   run.policy = "fair";
   run.stalls.reset();
   run.hosts.clear();
+  run.link_outages.clear();
   run.clock.reset();
   run.schedule.reset();
   run.jobs.clear();
@@ -363,6 +365,8 @@ TEST(Json, round_trip__keeps_everything) {
   EXPECT_EQ(run.stalls->total, Nanos(2));
   EXPECT_EQ(run.hosts, results.runs[0].hosts);
   EXPECT_TRUE(back.runs[1].hosts.empty());
+  EXPECT_EQ(run.link_outages, results.runs[0].link_outages);
+  EXPECT_TRUE(back.runs[1].link_outages.empty());
   ASSERT_TRUE(run.clock.has_value());
   EXPECT_EQ(run.clock->from, Nanos(1'000'000));
   EXPECT_EQ(run.clock->to, Nanos(9'000'000));

@@ -77,11 +77,66 @@ class Command : public ::testing::Test {
 
 TEST_F(Command, none_or_unknown__named_with_the_list) {
   const std::string list =
-      "the commands are run, sweep, schedule, cluster, inspect, report, switch, gen, testbed, doctor; see mltcp "
-      "--help\n";
+      "the commands are run, sweep, schedule, cluster, inspect, report, switch, gen, testbed, doctor, help; see "
+      "mltcp --help\n";
   EXPECT_EQ(refusal(""), "mltcp: no command is given; " + list);
   EXPECT_EQ(refusal("bogus e.toml"), "mltcp: \"bogus\" is not a command; " + list);
   EXPECT_THAT(refusal("run"), HasSubstr("EXPERIMENT.toml is required; see mltcp run --help"));
+}
+
+TEST_F(Command, words_that_are_near__are_asked_for) {
+  EXPECT_EQ(refusal("rnu e.toml"), "mltcp: \"rnu\" is not a command; did you mean \"run\"? see mltcp --help\n");
+  EXPECT_EQ(refusal("help shcedule"),
+            "mltcp: \"shcedule\" is not a command; did you mean \"schedule\"? see mltcp --help\n");
+  EXPECT_EQ(refusal("run e.toml --polcy fair"),
+            "mltcp: \"--polcy\" is no option of mltcp run; did you mean \"--policy\"? see mltcp run --help\n");
+  EXPECT_EQ(refusal("run e.toml --iteration=3"),
+            "mltcp: \"--iteration\" is no option of mltcp run; did you mean \"--iterations\"? see mltcp run --help\n");
+  EXPECT_EQ(refusal("run e.toml -q"), "mltcp: \"-q\" is no option of mltcp run; see mltcp run --help\n");
+  EXPECT_EQ(refusal("run e.toml f.toml"), "mltcp: \"f.toml\" is one argument too many; see mltcp run --help\n");
+  EXPECT_THAT(refusal("testbed e.toml --idle sleeep"),
+              HasSubstr("\"sleeep\" is not known; did you mean \"sleep\"? see mltcp testbed --help"));
+  EXPECT_THAT(refusal("testbed e.toml --idle 7"),
+              HasSubstr("\"7\" is not known; write one of spin, pause, sleep; see mltcp testbed --help"));
+  EXPECT_THAT(refusal("testbed e.toml --iterations 8"),
+              HasSubstr("--iterations is an option of mltcp gen; options for that go behind \"--\", as in mltcp testbed "
+                        "EXPERIMENT.toml -- --iterations ...;"));
+}
+
+TEST_F(Command, help_and_version__in_each_way_that_is_usual) {
+  const Outcome help = run("--help");
+  EXPECT_EQ(help.status, 0);
+  EXPECT_THAT(help.out, AllOf(HasSubstr("Usage: "), HasSubstr("testbed")));
+  EXPECT_EQ(run("help").out, help.out);
+  const Outcome of_run = run("run --help");
+  EXPECT_THAT(of_run.out, HasSubstr("EXPERIMENT.toml"));
+  EXPECT_EQ(run("help run").out, of_run.out);
+  const Outcome version = run("--version");
+  EXPECT_EQ(version.status, 0);
+  EXPECT_THAT(version.out, ::testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+.*\n"));
+  EXPECT_EQ(run("-V").out, version.out);
+}
+
+// `script` gives it a terminal.
+TEST_F(Command, colours__on_a_terminal_that_takes_them_alone) {
+  if (run("--version >/dev/null; command -v script >/dev/null").status != 0) GTEST_SKIP() << "there is no script(1)";
+  const auto typed = [&](const std::string& setting, const std::string& words) {
+    put("typed.sh", setting + " exec " MLTCP_PROGRAM " " + words + "\n");
+    return run("--version >/dev/null; script -qec \"bash typed.sh\" /dev/null </dev/null").out;
+  };
+  const std::string red = "\033[1;31mmltcp:\033[0m ";
+  EXPECT_THAT(typed("TERM=xterm NO_COLOR=", "bogus"), StartsWith(red + "\"bogus\" is not a command"));
+  EXPECT_THAT(typed("TERM=dumb NO_COLOR=", "bogus"), StartsWith("mltcp: \"bogus\""));
+  EXPECT_THAT(typed("TERM=xterm NO_COLOR=1", "bogus"), StartsWith("mltcp: \"bogus\""));
+  EXPECT_THAT(run("bogus").err, StartsWith("mltcp: \"bogus\""));
+  // Colours take no columns: the table is the same without them.
+  std::string plain = run("run e.toml").out;
+  plain = plain.substr(plain.find("policy"), plain.find("\n\n", plain.find("policy")) - plain.find("policy"));
+  std::string painted = typed("TERM=xterm NO_COLOR=", "run e.toml");
+  EXPECT_THAT(painted, HasSubstr("\033[32m1.000\033[0m"));
+  for (const std::string code : {"\033[32m", "\033[0m", "\r"})
+    for (std::size_t at = painted.find(code); at != std::string::npos; at = painted.find(code)) painted.erase(at, code.size());
+  EXPECT_THAT(painted, HasSubstr(plain));
 }
 
 TEST_F(Command, run__writes_results_that_report_reads) {

@@ -265,7 +265,8 @@ void run_experiment(const fs::path& folder, Started&& run, const std::string& de
   for (const auto& one : results["runs"]) {
     ASSERT_EQ(one["links"].size(), 3U) << "of the switch, in the time of this policy";
     const auto& link = one["links"][2];
-    EXPECT_EQ(link["name"], "switch 0 -> host 2");
+    EXPECT_EQ(one["links"][0]["name"], "switch 0 -> host 0");
+    EXPECT_EQ(link["name"], "bottleneck") << "as in virtual time";
     EXPECT_GT(link["sent_bytes"], 2 * 3 * 150'000) << "two jobs, three iterations";
     EXPECT_LT(link["sent_bytes"], 2 * 2 * 3 * 150'000) << "and not those of the other policy";
     EXPECT_GT(link["max_queue_bytes"], 1000);
@@ -336,7 +337,19 @@ TEST_F(TestbedCommand, host_that_dies__ends_it_all) {
       kill(std::stoi(process.filename()), SIGKILL);
   });
   EXPECT_EQ(run.finish(), 1);
-  EXPECT_THAT(run.err(), HasSubstr("host 1"));
+  EXPECT_THAT(run.err(), AllOf(HasSubstr("the last of what host 1 said:\n  host 1: 10.93.0.2/12"),
+                               HasSubstr("host 1 was ended by signal 9")));
+}
+
+TEST_F(TestbedCommand, shell__its_exit_status_is_the_testbeds) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  for (const auto& [words, status] : {std::pair("exit 7", 7), std::pair("exit 0", 0), std::pair("kill -9 $$", 137)}) {
+    std::ofstream(folder_ / "shell") << "#!/bin/sh\n" << words << "\n";
+    fs::permissions(folder_ / "shell", fs::perms::owner_all);
+    setenv("SHELL", (folder_ / "shell").c_str(), 1);
+    Started run = start({"--hosts", "2", "--device", "af_packet", "--shell"});
+    EXPECT_EQ(run.finish(), status) << words << ": " << run.err();
+  }
 }
 
 TEST_F(TestbedCommand, options_of_gen_that_are_wrong__are_bad_input) {

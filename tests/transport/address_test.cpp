@@ -9,10 +9,10 @@ namespace mltcp {
 namespace {
 
 TEST(Address, v4__is_mapped_and_read_back) {
-  const Address address = Address::v4(0x0A000001, 4791);
+  const Address address = Address::v4(0x0A000001, 62400);
   EXPECT_TRUE(address.is_v4());
   EXPECT_EQ(address.v4_ip(), 0x0A000001u);
-  EXPECT_EQ(to_text(address), "10.0.0.1:4791");
+  EXPECT_EQ(to_text(address), "10.0.0.1:62400");
   EXPECT_EQ(to_text(Address::v4(0xFFFFFFFF, 65535)), "255.255.255.255:65535");
 }
 
