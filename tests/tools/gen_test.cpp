@@ -410,6 +410,27 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 // Connections give up after 30 s; both ports have their links all the time.
+// A kernel leaves the checksum to its interface, a pair (veth) leaves it out, and the switch can't know: who waits for a
+// connection that never comes to be should hear why.
+TEST_F(Gen, switch__tells_of_wrong_checksums_while_it_runs) {
+  const Namespace middle;
+  const std::unique_ptr<Process> bridge = make_star(middle, "200Mbps");
+  if (bridge == nullptr) GTEST_SKIP() << "this machine makes no network namespaces with veth (unshare -n, ip link)";
+  ASSERT_TRUE(bridge->says("ready")) << bridge->said();
+  ASSERT_TRUE(shell(hosts_[0]->in("ip address add 10.79.0.1/24 dev eth0")));
+  ASSERT_TRUE(shell(hosts_[0]->in("ip neighbour add 10.79.0.2 lladdr 02:00:00:00:00:02 dev eth0")));
+  ASSERT_TRUE(shell(hosts_[0]->in("bash -c 'echo x >/dev/udp/10.79.0.2/9; echo y >/dev/udp/10.79.0.2/9'")));
+  const std::string frames = " came with a wrong TCP or UDP checksum, and its receiver drops such; ";
+  EXPECT_TRUE(bridge->says("mltcp: warning: port af_packet:p0: at least ")) << bridge->said();
+  bridge->signal(SIGINT);
+  EXPECT_EQ(bridge->status(), 0);
+  const std::string said = bridge->said();
+  const std::size_t live = said.find(frames);
+  ASSERT_NE(live, std::string::npos) << said;
+  EXPECT_LT(live, said.find(" rounds in ")) << "before it ends, and again then: " << said;
+  EXPECT_NE(said.find("at least 2 frames" + frames, live + 1), std::string::npos) << said;
+}
+
 TEST_F(Gen, way_that_breaks_between_ports__is_told_with_both_hosts) {
   const Namespace middle;
   const std::unique_ptr<Process> bridge = make_star(middle, "200Mbps");
