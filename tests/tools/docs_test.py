@@ -22,7 +22,8 @@ echo "last line"
 while [ $# -gt 0 ]; do
   [ "$1" = --json ] && cat >"$2" <<JSON
 {"runs": [{"policy": "fair", "jobs": [{"name": "a", "mean_ns": 150e6, "isolated_ns": 100e6, "interleaved_from": null}]},
-          {"policy": "mltcp", "jobs": [{"name": "a", "mean_ns": ${mean}e6, "isolated_ns": 100e6, "interleaved_from": 7}]}]}
+          {"policy": "mltcp", "jobs": [{"name": "a", "mean_ns": ${mean}e6, "isolated_ns": 100e6, "interleaved_from": 7,
+           "compute_ns": 50e6, "iteration_ns": [120e6, 240e6], "iteration_compute_ns": [50e6, 150e6]}]}]}
 JSON
   shift
 done
@@ -71,6 +72,28 @@ class Docs(unittest.TestCase):
         status, output = self.docs("--check")
         self.assertEqual(status, 0, output)
         self.assertIn("1 outputs and numbers of 2 pages compared", output)
+
+    def test_some_iterations_are_compared_with_what_the_job_computed_in_them(self):
+        self.page('<!-- let x = mltcp run x.toml -->\n1.20<!-- = x: over("mltcp", "a", 0, 1) --> and '
+                  '1.20<!-- = x: over("mltcp", "a", 0, 2) --> and 1.20<!-- = x: over("mltcp", "a", 1, 2) -->\n')
+        status, output = self.docs("--check")
+        self.assertEqual(status, 0, output)
+        self.assertIn("3 outputs and numbers", output)
+
+    def test_only_of_what_is_not_there_is_refused(self):
+        self.page(self.ALL)
+        status, output = self.docs("--check", "--only", "nosuch")
+        self.assertEqual(status, 2)
+        self.assertIn('--only: no command has "nosuch" in it; --list shows them', output)
+
+    def test_a_transcript_may_show_a_failure(self):
+        self.page("```\n$ mltcp fail\nmltcp: no such thing\n```\n")
+        status, output = self.docs("--check")
+        self.assertEqual(status, 0, output)
+        self.page("```\n$ mltcp fail\nmltcp: no such place\n```\n")
+        status, output = self.docs("--check")
+        self.assertEqual(status, 1)
+        self.assertIn('docs/page.md:3: "mltcp fail" failed with status 1: mltcp: no such thing', output)
 
     def test_a_transcript_that_is_stale_fails_and_shows_the_line(self):
         self.page(self.ALL.replace("104.00", "103.00"))
