@@ -19,8 +19,8 @@ std::string_view to_text(CheckStatus status);
 struct Check {
   std::string name;  ///< "huge pages"
   CheckStatus status = CheckStatus::ok;
-  std::string detail;  ///< what was found, one line
-  std::string cure;    ///< what to do, one line; empty if and only if the status is ok
+  std::string detail;    ///< what was found, one line
+  std::string cure;      ///< what to do, one line; empty if and only if the status is ok
   bool is_port = false;  ///< of an interface or NIC: it can be a port as it is, perhaps beside the kernel
 };
 

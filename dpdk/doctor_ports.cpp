@@ -137,10 +137,11 @@ bool is_of_dpdk(const std::string& driver) {
   return driver == "vfio-pci" || driver == "igb_uio" || driver == "uio_pci_generic";
 }
 
-/// Whether it is an interface of this network namespace on that device. A /sys that was mounted in another one names the
-/// interfaces there, which may be called the same.
+/// Whether it is an interface of this network namespace on that device. A /sys that was mounted in another one names
+/// the interfaces there, which may be called the same.
 bool is_here(const std::string& interface, const std::string& address, const std::vector<InterfaceState>& interfaces) {
-  if (std::ranges::none_of(interfaces, [&](const InterfaceState& state) { return state.name == interface; })) return false;
+  if (std::ranges::none_of(interfaces, [&](const InterfaceState& state) { return state.name == interface; }))
+    return false;
   try {
     const std::string bus = NetInterface(interface).bus();
     return bus.empty() || bus == address;
@@ -232,11 +233,12 @@ std::vector<Check> examine_ports(std::span<const std::string> devices) {
       ++elsewhere;
   }
   if (elsewhere > 0) {
-    checks.push_back(warn("NICs elsewhere",
-                          fmt::format("{} on the PCI bus without an interface here: another network namespace has it",
-                                      elsewhere == 1 ? "1 network device" : fmt::format("{} network devices", elsewhere)),
-                          "to use such a device, run this where its interface is: nsenter --net=..., or outside of the "
-                          "container"));
+    checks.push_back(
+        warn("NICs elsewhere",
+             fmt::format("{} on the PCI bus without an interface here: another network namespace has it",
+                         elsewhere == 1 ? "1 network device" : fmt::format("{} network devices", elsewhere)),
+             "to use such a device, run this where its interface is: nsenter --net=..., or outside of the "
+             "container"));
   }
   if (nics == 0) {
     checks.push_back(warn("NICs", "no network device on the PCI bus",

@@ -151,8 +151,8 @@ Eal::Eal(const EalOptions& options) : impl_(std::make_unique<Impl>()) {
   if (usable.empty()) throw RunError("the kernel does not tell which CPUs this process may use; check its cpuset");
   impl_->cores = options.cores.empty() ? std::vector<unsigned>{usable.front()} : parse_cores(options.cores, usable);
   if (options.memory_mb < least_memory_mb || options.memory_mb > most_memory_mb) {
-    throw InputError(fmt::format("DPDK memory of {} MB: give {} to {} MB", options.memory_mb, least_memory_mb,
-                                 most_memory_mb));
+    throw InputError(
+        fmt::format("DPDK memory of {} MB: give {} to {} MB", options.memory_mb, least_memory_mb, most_memory_mb));
   }
   impl_->memory_mb = options.memory_mb;
   for (const auto& address : options.pci) {

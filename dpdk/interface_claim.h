@@ -1,8 +1,8 @@
-// One process an interface. Kernels let several listen on one, and these then find no neighbour in each other, as what one
-// sends the other doesn't hear. So who opens a port on an interface claims it first.
+// One process an interface. Kernels let several listen on one, and these then find no neighbour in each other, as what
+// one sends the other doesn't hear. So who opens a port on an interface claims it first.
 //
-// The claim is a Unix socket with an abstract name (unix(7)) that has the interface's number in it: such names belong to a
-// network namespace, like interfaces, and go with the process, however it ends.
+// The claim is a Unix socket with an abstract name (unix(7)) that has the interface's number in it: such names belong
+// to a network namespace, like interfaces, and go with the process, however it ends.
 #pragma once
 
 #include <sys/types.h>

@@ -884,10 +884,10 @@ std::uint32_t Port::memory_mb(const PortConfig& config) {
   // DPDK's own tables, and what alignment costs.
   const std::uint64_t needed = std::max<std::uint64_t>(24 + (bytes >> 20) + (bytes >> 24), Eal::least_memory_mb);
   if (needed > Eal::most_memory_mb) {
-    throw InputError(fmt::format("port {}: {} with {} spare buffers each need {} MB, and DPDK takes {} at most; give "
-                                 "fewer queues, or fewer buffers",
-                                 in_quotes(config.device), plural(config.queues, "queue"), config.spare_buffers, needed,
-                                 Eal::most_memory_mb));
+    throw InputError(fmt::format(
+        "port {}: {} with {} spare buffers each need {} MB, and DPDK takes {} at most; give "
+        "fewer queues, or fewer buffers",
+        in_quotes(config.device), plural(config.queues, "queue"), config.spare_buffers, needed, Eal::most_memory_mb));
   }
   return static_cast<std::uint32_t>(needed);
 }

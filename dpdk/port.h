@@ -133,8 +133,8 @@ class Port {
   /// missed.
   [[nodiscard]] std::vector<std::pair<std::string, std::uint64_t>> statistics() const;
 
-  /// Memory (EalOptions::memory_mb, within its limits) that such a port needs, pools included. Throws InputError like the
-  /// constructor, and for a port that needs more than DPDK takes.
+  /// Memory (EalOptions::memory_mb, within its limits) that such a port needs, pools included. Throws InputError like
+  /// the constructor, and for a port that needs more than DPDK takes.
   static std::uint32_t memory_mb(const PortConfig& config);
   /// Throws what opening it would for its name, its settings and the kernel's interface, without DPDK and without
   /// changing anything. Other things can still be wrong.

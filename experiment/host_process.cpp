@@ -35,9 +35,9 @@ constexpr Nanos report_every = 200_ms;
 constexpr Nanos idle_wait = 5_ms;
 /// What a port keeps while the machine holds the loop up: 25 ms of 1500 bytes at 1 Gbps, and all that AF_XDP can.
 constexpr std::uint32_t descriptors = 2048;
-constexpr Nanos link_limit = 3_s;      // that a port may have no link: it may come back before connections give up
+constexpr Nanos link_limit = 3_s;        // that a port may have no link: it may come back before connections give up
 constexpr Nanos link_look_every = 5_ms;  // a shorter outage may pass unseen
-constexpr Nanos silence_limit = 60_s;  // of a coordinator that has not said what this host is
+constexpr Nanos silence_limit = 60_s;    // of a coordinator that has not said what this host is
 /// A port is opened with buffers for so many ranks before their number is known, and anew if there are more.
 constexpr std::uint32_t usual_ranks = 8;
 /// DPDK starts before as well, and gets memory for so many; in ordinary pages what isn't used costs none.
@@ -252,8 +252,8 @@ class HostProcess {
     constexpr std::uint32_t base_mb = 32;
     constexpr std::uint32_t shards_per_mb = 32;
     const std::uint32_t shards = std::max<std::uint32_t>(many_ranks, options_.queues);
-    eal.memory_mb = options_.memory_mb.value_or(
-        std::min(base_mb + dpdk::Port::memory_mb(port_config(shards)) + shards / shards_per_mb, dpdk::Eal::most_memory_mb));
+    eal.memory_mb = options_.memory_mb.value_or(std::min(
+        base_mb + dpdk::Port::memory_mb(port_config(shards)) + shards / shards_per_mb, dpdk::Eal::most_memory_mb));
     if (dpdk::parse_port_name(options_.device).kind == dpdk::PortName::Kind::pci) eal.pci.push_back(options_.device);
     opened_.eal = std::make_unique<dpdk::Eal>(eal);
   }
@@ -271,9 +271,10 @@ class HostProcess {
       open(shards);
     }
     if (options_.udp_port <= roce_udp_port && roce_udp_port < options_.udp_port + shards)
-      warn(fmt::format("its UDP ports {} to {} hold {}, which is RoCEv2's: a NIC with RoCE may keep such packets, and "
-                       "analysers misread them; leave --udp-port out, or give 49152 or more",
-                       options_.udp_port, options_.udp_port + shards - 1, roce_udp_port));
+      warn(
+          fmt::format("its UDP ports {} to {} hold {}, which is RoCEv2's: a NIC with RoCE may keep such packets, and "
+                      "analysers misread them; leave --udp-port out, or give 49152 or more",
+                      options_.udp_port, options_.udp_port + shards - 1, roce_udp_port));
     dpdk::PortHostConfig place;
     place.address = address_;
     place.prefix_bits = prefix_bits_;
@@ -414,11 +415,9 @@ class HostProcess {
     const Nanos since = *down_since_;
     down_since_.reset();
     warn(fmt::format("port {} had no link for {:.2f} s", one_line(options_.device), (time - since).seconds()));
-    protocol::send(*stream_, {{"type", "link"},
-                              {"run", run_},
-                              {"since", since.count},
-                              {"lasted", (time - since).count},
-                              {"why", ""}});
+    protocol::send(
+        *stream_,
+        {{"type", "link"}, {"run", run_}, {"since", since.count}, {"lasted", (time - since).count}, {"why", ""}});
   }
 
   /// Where the other end of a connection is, and what to look at: " on host 1 (10.0.0.2:62400); ...".

@@ -39,8 +39,8 @@ struct HostsView {
 };
 
 struct CoordinatorOptions {
-  std::string address;                             ///< to listen on, see StreamAddress
-  Nanos join_limit{60'000'000'000};                ///< hosts that have not joined by then are missing
+  std::string address;               ///< to listen on, see StreamAddress
+  Nanos join_limit{60'000'000'000};  ///< hosts that have not joined by then are missing
   /// Asked every 50 ms or so, what has ended it, for people ("interrupted by its user"), or an empty text; without it
   /// nothing ends it.
   std::function<std::string()> interrupted;
@@ -68,16 +68,16 @@ std::unique_ptr<Coordinator> make_coordinator(const Experiment& experiment, cons
 struct HostOptions {
   std::string coordinator;  ///< its address
   Nanos connect_limit{30'000'000'000};
-  std::string device;                 ///< as dpdk::parse_port_name() reads it
-  std::string ip;                     ///< "10.0.0.1/24", "fd00::1/64"
-  std::string gateway;                ///< empty: none
-  std::optional<std::uint32_t> host;  ///< its number; empty: the coordinator gives one
+  std::string device;                         ///< as dpdk::parse_port_name() reads it
+  std::string ip;                             ///< "10.0.0.1/24", "fd00::1/64"
+  std::string gateway;                        ///< empty: none
+  std::optional<std::uint32_t> host;          ///< its number; empty: the coordinator gives one
   std::uint16_t udp_port = default_udp_port;  ///< of the first rank; the others have the next ones
-  std::string idle = "pause";         ///< spin, pause or sleep
-  std::string cores;                  ///< see dpdk::EalOptions
+  std::string idle = "pause";                 ///< spin, pause or sleep
+  std::string cores;                          ///< see dpdk::EalOptions
   std::optional<std::uint32_t> memory_mb;
-  std::uint32_t mtu = 0;     ///< 0: the interface's
-  std::uint16_t queues = 1;  ///< of the port
+  std::uint32_t mtu = 0;                         ///< 0: the interface's
+  std::uint16_t queues = 1;                      ///< of the port
   std::function<std::string()> interrupted;      ///< as of the coordinator
   std::function<void(const std::string&)> tell;  ///< a line for people
   std::function<void(const std::string&)> warn;  ///< the same, of what may spoil the results

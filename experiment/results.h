@@ -192,7 +192,7 @@ struct Run {
   /// clock_uncertainty_ns: starts that were measured on different hosts are that right to each other, or better.
   /// Datapath hosts only.
   std::optional<Nanos> clock_uncertainty{};
-  std::vector<HostLosses> hosts{};  ///< datapath hosts only; empty, and not written, elsewhere
+  std::vector<HostLosses> hosts{};         ///< datapath hosts only; empty, and not written, elsewhere
   std::vector<LinkOutage> link_outages{};  ///< datapath hosts only; not written if there were none
   /// begun_ns, ended_ns: the run's time 0, and when all hosts had stopped, by CLOCK_MONOTONIC of the coordinator's
   /// machine. Datapath hosts only.

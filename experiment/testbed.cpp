@@ -125,7 +125,8 @@ std::unique_ptr<TestbedFactory> make_ring_factory([[maybe_unused]] const std::st
 #if MLTCP_HAS_DPDK
   return std::make_unique<RingFactory>(cores, largest);
 #else
-  throw RunError("built without DPDK, so there is no datapath \"ring\"; build with -DMLTCP_DPDK=ON, or use --datapath sim");
+  throw RunError(
+      "built without DPDK, so there is no datapath \"ring\"; build with -DMLTCP_DPDK=ON, or use --datapath sim");
 #endif
 }
 

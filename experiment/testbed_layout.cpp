@@ -26,7 +26,9 @@ bool is_prioritised(const Experiment& experiment) {
 }
 
 std::string host_interface(std::uint32_t host) { return fmt::format("h{}", host); }
-std::string link_to_host(const std::string& from, std::uint32_t host) { return fmt::format("{} -> host {}", from, host); }
+std::string link_to_host(const std::string& from, std::uint32_t host) {
+  return fmt::format("{} -> host {}", from, host);
+}
 
 /// What lies on a shortest path between two of the hosts, themselves among them.
 std::vector<bool> nodes_between(const Topology& topology, const std::vector<std::uint32_t>& hosts) {

@@ -24,10 +24,10 @@ struct TestbedLayout {
     std::string interface;
     std::optional<std::uint32_t> host;  ///< its number, if that is the other end
     std::string peer;                   ///< otherwise the other end's interface
-    /// Of the link behind its output, as on every other datapath: Topology::link_name() or "bottleneck", or "switch 0 ->
-    /// host 3" where these have no such link.
+    /// Of the link behind its output, as on every other datapath: Topology::link_name() or "bottleneck", or "switch 0
+    /// -> host 3" where these have no such link.
     std::string link;
-    fabric::SwitchPortConfig config;    ///< the rate is 0 where it has none
+    fabric::SwitchPortConfig config;  ///< the rate is 0 where it has none
   };
   struct Switch {
     std::string name;

@@ -423,7 +423,8 @@ int doctor(const DoctorArguments& arguments) {
 #else
   if (!arguments.ports.empty())
     throw InputError("--port: built without DPDK, so there are no ports; build with -DMLTCP_DPDK=ON");
-  if (arguments.json) throw InputError("--json: built without DPDK, so nothing is examined; build with -DMLTCP_DPDK=ON");
+  if (arguments.json)
+    throw InputError("--json: built without DPDK, so nothing is examined; build with -DMLTCP_DPDK=ON");
   fmt::print(
       "built without DPDK: no datapath ring, no mltcp switch, gen --join and testbed; build with -DMLTCP_DPDK=ON\n"
       "\nReady here: datapath sim, datapath flow, mltcp gen --serve. They need nothing of the machine.\n");

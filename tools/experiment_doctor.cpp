@@ -100,10 +100,10 @@ Check check_gen(std::span<const Check> machine, std::span<const Check> ports) {
     return dpdk::missing(name, "a host's port can be neither af_xdp nor af_packet here",
                          "see AF_XDP and AF_PACKET above, or use a NIC that DPDK drives; a coordinator needs no port");
   if (usable == 0)
-    return dpdk::missing(name, fmt::format("a host's port could be {}, but there is no interface here for it",
-                                           fmt::join(kinds, " or ")),
-                         "see the interfaces below, and bring one up; or make hosts of this machine, by mltcp testbed; a "
-                         "coordinator needs no port");
+    return dpdk::missing(
+        name, fmt::format("a host's port could be {}, but there is no interface here for it", fmt::join(kinds, " or ")),
+        "see the interfaces below, and bring one up; or make hosts of this machine, by mltcp testbed; a "
+        "coordinator needs no port");
   return dpdk::ok(name, of_kernel ? fmt::format("a host's port can be {}, on an interface that is ready below",
                                                 fmt::join(kinds, " or "))
                                   : std::string("a host's port can be a NIC below"));

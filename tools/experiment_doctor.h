@@ -11,7 +11,6 @@ namespace mltcp::tools {
 /// A check for each of the three, with the first lack and its cure. `machine` is what dpdk::examine_machine() has
 /// found. Namespaces and MPI's module are tried in child processes; call it without threads. Never throws for what it
 /// finds.
-std::vector<dpdk::Check> examine_experiments(std::span<const dpdk::Check> machine,
-                                              std::span<const dpdk::Check> ports);
+std::vector<dpdk::Check> examine_experiments(std::span<const dpdk::Check> machine, std::span<const dpdk::Check> ports);
 
 }  // namespace mltcp::tools

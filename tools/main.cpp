@@ -90,18 +90,18 @@ bool has_option(const CLI::App& command, const std::string& name) {
 
 // What is wrong with words that `command` has no use for.
 std::string no_argument(const CLI::App& app, const CLI::App& command, const std::vector<std::string>& words) {
-  const auto option = std::find_if(words.begin(), words.end(), [](const std::string& word) {
-    return word.size() > 1 && word.front() == '-';
-  });
+  const auto option = std::find_if(words.begin(), words.end(),
+                                   [](const std::string& word) { return word.size() > 1 && word.front() == '-'; });
   const std::string see = fmt::format("see mltcp {} --help", command.get_name());
   if (option == words.end())
     return fmt::format("{} is one argument too many; {}", words.empty() ? "a word" : mltcp::in_quotes(words[0]), see);
   const std::string name = option->substr(0, option->find('='));
   // Both are commands of this program.
   if (command.get_name() == "testbed" && has_option(*app.get_subcommand("gen"), name))
-    return fmt::format("{0} is an option of mltcp gen; options for that go behind \"--\", as in mltcp testbed "
-                       "EXPERIMENT.toml -- {0} ...; {1}",
-                       mltcp::one_line(name), see);
+    return fmt::format(
+        "{0} is an option of mltcp gen; options for that go behind \"--\", as in mltcp testbed "
+        "EXPERIMENT.toml -- {0} ...; {1}",
+        mltcp::one_line(name), see);
   std::vector<std::string> known{"--help"};
   for (const CLI::Option* one : command.get_options())
     for (const std::string& long_name : one->get_lnames()) known.push_back("--" + long_name);

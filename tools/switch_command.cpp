@@ -190,8 +190,8 @@ class Series {
     for (std::uint32_t i = 0; i < opened_.size(); ++i) {
       const fabric::LinkCounters& link = opened_.bridge->bridge().output(i).counters();
       const auto& own = opened_.bridge->counters(i);
-      counts_.push_back({own.sent_frames, own.sent_bytes, link.dropped_packets, link.marked_packets,
-                         own.bad_checksums, opened_.bridge->take_longest_queue(i)});
+      counts_.push_back({own.sent_frames, own.sent_bytes, link.dropped_packets, link.marked_packets, own.bad_checksums,
+                         opened_.bridge->take_longest_queue(i)});
     }
   }
 
@@ -282,10 +282,10 @@ void warn_of_port(const dpdk::Port& port, const std::string& text) {
 }
 
 std::string bad_checksums_text(const dpdk::Port& port, std::uint64_t frames) {
-  return fmt::format("at least {} came with a wrong TCP or UDP checksum, and its receiver drops such; {}",
-                     plural(frames, "frame"),
-                     is_of_kernel(port) ? fmt::format("if the sender left it to a NIC, switch that off {}", offloads_cure)
-                                        : "its sender leaves it to a NIC that isn't there");
+  return fmt::format(
+      "at least {} came with a wrong TCP or UDP checksum, and its receiver drops such; {}", plural(frames, "frame"),
+      is_of_kernel(port) ? fmt::format("if the sender left it to a NIC, switch that off {}", offloads_cure)
+                         : "its sender leaves it to a NIC that isn't there");
 }
 
 /// Tells once of each port, while it runs, that wrong checksums come in there: whoever waits for a connection that does
@@ -324,10 +324,11 @@ void warn_of(const Opened& opened, Nanos duration) {
     const auto& own = opened.bridge->counters(i);
     if (own.bad_checksums > 0) warn_of_port(port, bad_checksums_text(port, own.bad_checksums));
     if (own.cut_short + own.oversized > 0)
-      warn_of_port(port, fmt::format("{} came longer than its MTU of {} allows, and were dropped; {}",
-                                     plural(own.cut_short + own.oversized, "frame"), port.mtu(),
-                                     is_of_kernel(port) ? fmt::format("switch segmentation by a NIC off {}", offloads_cure)
-                                                        : "lower the MTU of the hosts, or raise the port's"));
+      warn_of_port(port,
+                   fmt::format("{} came longer than its MTU of {} allows, and were dropped; {}",
+                               plural(own.cut_short + own.oversized, "frame"), port.mtu(),
+                               is_of_kernel(port) ? fmt::format("switch segmentation by a NIC off {}", offloads_cure)
+                                                  : "lower the MTU of the hosts, or raise the port's"));
     if (own.transmit_full > 0)
       warn_of_port(port, fmt::format("it did not take {} in time; give it a rate that it can carry",
                                      plural(own.transmit_full, "frame")));

@@ -200,7 +200,8 @@ std::string table_at_end(const std::vector<std::string_view>& lines) {
   return table;
 }
 
-// Throws if quotes are what is missing on line `number`, counted from 1, where the parser gave up, or the one before it.
+// Throws if quotes are what is missing on line `number`, counted from 1, where the parser gave up, or the one before
+// it.
 void refuse_missing_quotes(std::string_view text, const std::string& file, std::size_t number) {
   std::vector<std::string_view> lines;
   for (std::size_t at = 0; lines.size() < number && at <= text.size();) {
@@ -213,10 +214,9 @@ void refuse_missing_quotes(std::string_view text, const std::string& file, std::
     if (lines.back().size() > longest) continue;
     const auto found = without_quotes(lines.back());
     if (!found) continue;
-    throw InputError(one_line(fmt::format("{}:{}: {}{}: {}; put it in quotes: {}", file, lines.size(),
-                                          table_at_end(lines), found->key,
-                                          found->opened ? "the quote at the end is missing" : "a text has no quotes",
-                                          found->line)));
+    throw InputError(one_line(
+        fmt::format("{}:{}: {}{}: {}; put it in quotes: {}", file, lines.size(), table_at_end(lines), found->key,
+                    found->opened ? "the quote at the end is missing" : "a text has no quotes", found->line)));
   }
 }
 

@@ -381,8 +381,9 @@ TEST(PortFailure, memory_that_is_asked_for_is_what_dpdk_takes) {
   EXPECT_GT(Port::memory_mb({.device = "ring:r", .spare_buffers = 100'000}), 200U);
   const std::string error =
       error_of([] { Port::memory_mb({.device = "ring:r", .queues = 64, .spare_buffers = 1U << 20}); });
-  EXPECT_THAT(error, testing::AllOf(testing::StartsWith("input: port \"ring:r\": 64 queues with 1048576 spare buffers each need"),
-                           testing::EndsWith("give fewer queues, or fewer buffers")));
+  EXPECT_THAT(error, testing::AllOf(
+                         testing::StartsWith("input: port \"ring:r\": 64 queues with 1048576 spare buffers each need"),
+                         testing::EndsWith("give fewer queues, or fewer buffers")));
 }
 
 }  // namespace

@@ -98,9 +98,10 @@ TEST_F(Command, words_that_are_near__are_asked_for) {
               HasSubstr("\"sleeep\" is not known; did you mean \"sleep\"? see mltcp testbed --help"));
   EXPECT_THAT(refusal("testbed e.toml --idle 7"),
               HasSubstr("\"7\" is not known; write one of spin, pause, sleep; see mltcp testbed --help"));
-  EXPECT_THAT(refusal("testbed e.toml --iterations 8"),
-              HasSubstr("--iterations is an option of mltcp gen; options for that go behind \"--\", as in mltcp testbed "
-                        "EXPERIMENT.toml -- --iterations ...;"));
+  EXPECT_THAT(
+      refusal("testbed e.toml --iterations 8"),
+      HasSubstr("--iterations is an option of mltcp gen; options for that go behind \"--\", as in mltcp testbed "
+                "EXPERIMENT.toml -- --iterations ...;"));
 }
 
 TEST_F(Command, help_and_version__in_each_way_that_is_usual) {
@@ -135,7 +136,8 @@ TEST_F(Command, colours__on_a_terminal_that_takes_them_alone) {
   std::string painted = typed("TERM=xterm NO_COLOR=", "run e.toml");
   EXPECT_THAT(painted, HasSubstr("\033[32m1.000\033[0m"));
   for (const std::string code : {"\033[32m", "\033[0m", "\r"})
-    for (std::size_t at = painted.find(code); at != std::string::npos; at = painted.find(code)) painted.erase(at, code.size());
+    for (std::size_t at = painted.find(code); at != std::string::npos; at = painted.find(code))
+      painted.erase(at, code.size());
   EXPECT_THAT(painted, HasSubstr(plain));
 }
 

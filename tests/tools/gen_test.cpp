@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
-#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -348,7 +348,8 @@ TEST_F(Gen, link_that_goes_for_a_moment__is_told_everywhere) {
   MAKE_PAIR();
   // The kernel takes its time to say so.
   for (const auto& one : hosts_)
-    ASSERT_TRUE(shell(one->in("timeout 20 sh -c 'until ip -o link show eth0 | grep -q \"state UP\"; do sleep 0.05; done'")));
+    ASSERT_TRUE(
+        shell(one->in("timeout 20 sh -c 'until ip -o link show eth0 | grep -q \"state UP\"; do sleep 0.05; done'")));
   const auto server = serve(kPair, "--policy fair --iterations 300 --json " + file("out.json").string());
   const auto first = host(0);
   const auto second = host(1);
@@ -360,10 +361,11 @@ TEST_F(Gen, link_that_goes_for_a_moment__is_told_everywhere) {
   EXPECT_EQ(server->status(), 0) << server->said() << second->said();
   EXPECT_EQ(second->status(), 0);
   EXPECT_THAT(second->said(), ContainsRegex("port af_packet:eth0 had no link for [0-9.]+ s\n"));
-  EXPECT_THAT(server->said(),
-              AllOf(ContainsRegex("host 1 \\(10.79.0.2, af_packet:eth0\\): its port had no link for [0-9.]+ s; what was "
-                                  "measured meanwhile says little\n"),
-                    ContainsRegex("fair: host 1's port af_packet:eth0 had no link for [0-9.]+ s, from [0-9.]+ s on\n")));
+  EXPECT_THAT(
+      server->said(),
+      AllOf(ContainsRegex("host 1 \\(10.79.0.2, af_packet:eth0\\): its port had no link for [0-9.]+ s; what was "
+                          "measured meanwhile says little\n"),
+            ContainsRegex("fair: host 1's port af_packet:eth0 had no link for [0-9.]+ s, from [0-9.]+ s on\n")));
   const json run = results()["runs"][0];
   ASSERT_TRUE(run.contains("link_outages")) << server->said();
   const auto outage = std::find_if(run["link_outages"].begin(), run["link_outages"].end(),
@@ -410,8 +412,8 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 // Connections give up after 30 s; both ports have their links all the time.
-// A kernel leaves the checksum to its interface, a pair (veth) leaves it out, and the switch can't know: who waits for a
-// connection that never comes to be should hear why.
+// A kernel leaves the checksum to its interface, a pair (veth) leaves it out, and the switch can't know: who waits for
+// a connection that never comes to be should hear why.
 TEST_F(Gen, switch__tells_of_wrong_checksums_while_it_runs) {
   const Namespace middle;
   const std::unique_ptr<Process> bridge = make_star(middle, "200Mbps");
@@ -537,7 +539,8 @@ TEST_F(Gen, host_that_comes_too_late__is_told_so) {
   const auto first = host(0);
   const auto second = host(1);
   ASSERT_TRUE(server->says("ready")) << server->said();
-  ASSERT_TRUE(shell(hosts_[0]->in("sh -c 'ip link add eth1 type veth peer name far1; ip link set far1 up; ip link set eth1 up'")));
+  ASSERT_TRUE(shell(
+      hosts_[0]->in("sh -c 'ip link add eth1 type veth peer name far1; ip link set far1 up; ip link set eth1 up'")));
   const auto late = start("late", hosts_[0]->in(fmt::format("{} gen --join {} --port af_packet:eth1 --ip 10.79.0.9/24",
                                                             MLTCP_PROGRAM, address())));
   EXPECT_EQ(late->status(), 1);
@@ -627,9 +630,9 @@ TEST_F(Gen, port_that_can_not_be_opened__is_told_before_the_host_joins) {
   EXPECT_EQ(wrong->status(), 1);
   EXPECT_THAT(wrong->said(), HasSubstr("nobody listens on"));
   // Nor does it matter whether there is a coordinator, and another may take its place.
-  const auto alone = start(
-      "alone", hosts_[1]->in(fmt::format("{} gen --join {} --port memif:{} --ip 10.79.0.2/24", MLTCP_PROGRAM,
-                                         "unix:" + file("none").string(), file("nobody").string())));
+  const auto alone =
+      start("alone", hosts_[1]->in(fmt::format("{} gen --join {} --port memif:{} --ip 10.79.0.2/24", MLTCP_PROGRAM,
+                                               "unix:" + file("none").string(), file("nobody").string())));
   EXPECT_EQ(alone->status(), 1);
   EXPECT_THAT(alone->said(), HasSubstr("nobody listens on"));
   const auto second = host(1);
