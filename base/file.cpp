@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -25,7 +26,18 @@ struct Descriptor {
   int number;
 };
 
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): readers of files know nothing of who records them
+thread_local FileRecorder* recorder = nullptr;
+
 }  // namespace
+
+FileRecorder::FileRecorder() { recorder = this; }
+FileRecorder::~FileRecorder() { recorder = nullptr; }
+
+void FileRecorder::add(const std::filesystem::path& path, const std::string& text) {
+  if (std::none_of(files_.begin(), files_.end(), [&](const File& file) { return file.path == path; }))
+    files_.push_back({path, text});
+}
 
 std::string read_text_file(const std::filesystem::path& path, std::string_view name, const TextFile& expected) {
   const auto fail = [&](std::string_view cause, std::string_view cure) {
@@ -50,7 +62,10 @@ std::string read_text_file(const std::filesystem::path& path, std::string_view n
     const ssize_t count = read(file.number, part.data(), part.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail(fmt::format("the file can't be read ({})", std::strerror(errno)), "check the disk");
-    if (count == 0) return text;
+    if (count == 0) {
+      if (recorder != nullptr) recorder->add(path, text);
+      return text;
+    }
     text.append(part.data(), static_cast<std::size_t>(count));
     if (text.size() > expected.most_bytes)
       fail(fmt::format("the file is larger than {} MiB", expected.most_bytes >> 20U), give);

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "mltcp/experiment/internal/provenance_json.h"
+
 namespace mltcp::experiment {
 namespace {
 
@@ -187,6 +189,9 @@ std::string to_json(const ClusterResults& results) {
                            {"slowdown_percentiles", percentiles},
                            {"jobs", jobs}});
   }
+  for (const ClusterResults::Unfinished& run : results.unfinished)
+    out["unfinished"].push_back({{"scheme", run.scheme}, {"seed", run.seed}});
+  if (results.provenance) out["provenance"] = to_json(*results.provenance);
   return out.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

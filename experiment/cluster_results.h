@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "mltcp/base/units.h"
+#include "mltcp/experiment/provenance.h"
 #include "mltcp/experiment/sweep_table.h"
 
 namespace mltcp::experiment {
@@ -63,6 +65,14 @@ struct ClusterResults {
   std::uint32_t hosts = 0;
   double oversubscription = 1;
   std::vector<ClusterRun> runs;  ///< by scheme, then by seed
+  /// Runs that were asked for and aren't among these, as they were ended before; not written if there are none.
+  struct Unfinished {
+    std::string scheme;
+    std::uint64_t seed = 0;
+    bool operator==(const Unfinished&) const = default;
+  };
+  std::vector<Unfinished> unfinished;
+  std::optional<Provenance> provenance;
 };
 
 /// Of all jobs and iterations of a scheme, seeds pooled.

@@ -30,6 +30,9 @@ namespace {
 
 using workload::Arrival;
 
+/// Thrown out of a run that is ended where it is.
+struct Interrupted {};
+
 constexpr std::uint32_t isolated_iterations = 5;
 // A run is given up when it takes so many times what all jobs would need one after the other.
 constexpr double patience = 20;
@@ -466,16 +469,38 @@ ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRun
                       fmt::format("{} of {} kinds of jobs measured alone", measured, unknown.size()));
   };
   tell_measured(0);
-  in_parallel(settings.threads, unknown.size(), [&](std::size_t i) {
-    unknown[i]->second = isolated_period(experiment, unknown[i]->first);
-    tell_measured(1);
-  });
+  const auto check_interrupted = [&] {
+    if (settings.interrupted && settings.interrupted()) throw Interrupted();
+  };
+  try {
+    in_parallel(settings.threads, unknown.size(), [&](std::size_t i) {
+      check_interrupted();
+      unknown[i]->second = isolated_period(experiment, unknown[i]->first);
+      tell_measured(1);
+    });
+  } catch (const Interrupted&) {
+    throw RunError("interrupted before any run was complete, so there is nothing to keep");
+  }
 
   const std::size_t runs = experiment.schemes.size() * experiment.seeds;
-  results.runs.resize(runs);
+  const auto scheme_of = [&](std::size_t i) -> const Scheme& { return experiment.schemes[i / experiment.seeds]; };
+  const auto seed_of = [&](std::size_t i) { return experiment.seed + i % experiment.seeds; };
+  std::vector<std::optional<ClusterRun>> complete(runs);
   std::vector<double> fractions(runs);
+  // What is complete, in order; with the mutex.
+  const auto collect = [&] {
+    results.runs.clear();
+    results.unfinished.clear();
+    for (std::size_t i = 0; i < runs; ++i) {
+      if (complete[i])
+        results.runs.push_back(*complete[i]);
+      else
+        results.unfinished.push_back({scheme_of(i).name, seed_of(i)});
+    }
+  };
   in_parallel(settings.threads, runs, [&](std::size_t i) {
     const std::function<void(double)> tick = [&, i](double fraction) {
+      check_interrupted();
       if (!settings.progress) return;
       const std::lock_guard lock(mutex);
       fractions[i] = fraction;
@@ -484,10 +509,20 @@ ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRun
           std::count_if(fractions.begin(), fractions.end(), [](double share) { return share > 1 - 1e-9; });
       settings.progress((alone + together * done) / (alone + together), fmt::format("{} of {} runs", finished, runs));
     };
-    results.runs[i] = ClusterRunner(experiment, experiment.schemes[i / experiment.seeds],
-                                    experiment.seed + i % experiment.seeds, isolated, tick)
-                          .run();
+    try {
+      check_interrupted();
+      ClusterRun run = ClusterRunner(experiment, scheme_of(i), seed_of(i), isolated, tick).run();
+      const std::lock_guard lock(mutex);
+      complete[i] = std::move(run);
+      if (!settings.finished) return;
+      collect();
+      if (!results.unfinished.empty()) settings.finished(results);
+    } catch (const Interrupted&) {
+      // The others notice, too.
+    }
   });
+  collect();
+  if (results.runs.empty()) throw RunError("interrupted before any run was complete, so there is nothing to keep");
   return results;
 }
 

@@ -31,9 +31,15 @@ struct ClusterRunSettings {
   std::uint32_t threads = 0;  ///< runs at a time; 0: one a core
   /// Told the share of the work that is done, and what is being done. Not called by two threads at a time.
   std::function<void(double fraction, const std::string& what)> progress;
+  /// Asked now and then, by any thread: when true, runs end where they are, and the results are those of the runs that
+  /// were complete before.
+  std::function<bool()> interrupted;
+  /// Told all runs that are complete after each one but the last, for those who would keep them. Not called by two
+  /// threads at a time.
+  std::function<void(const ClusterResults& so_far)> finished;
 };
 
-/// Throws InputError or RunError, as run_experiment().
+/// Throws InputError or RunError, as run_experiment(); RunError too if it is interrupted before any run is complete.
 ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRunSettings& settings = {});
 
 /// What a job asks of a link with one of its workers, if an iteration takes `period`.

@@ -661,6 +661,7 @@ Run run_at_flow_level(const Experiment& experiment, const RunPlan& plan, const s
   if (experiment.topology) placements = place(experiment.jobs, experiment.topology->hosts());
 
   std::size_t unfinished = plan.jobs.size();
+  std::vector<double> work;  // of an iteration, by job
   double total = 0;
   Nanos first_start = Nanos::never();
   std::map<std::uint32_t, std::string> names;
@@ -675,7 +676,8 @@ Run run_at_flow_level(const Experiment& experiment, const RunPlan& plan, const s
     job.seed = experiment.seed;
     job.augmentation = augmentation_of(plan.policy, experiment, job.job);
     job.slow_start = !cc::find_algorithm(job.job.cc.empty() ? experiment.cc : job.job.cc).capabilities.rate_based;
-    total += job.iterations;
+    work.push_back(work_of(job.job, experiment, false));
+    total += job.iterations * work.back();
     first_start = std::min(first_start, job.job.start);
     names[job.number] = job.job.name;
     if (!plan.slots.empty()) job.plan = plan.slots[index];
@@ -704,8 +706,8 @@ Run run_at_flow_level(const Experiment& experiment, const RunPlan& plan, const s
 
   double recorded = 0;
   double told = 0;
-  cluster.on_iteration([&](FlowLevelCluster::JobId, const FlowLevelCluster::Iteration& iteration) {
-    ++recorded;
+  cluster.on_iteration([&](FlowLevelCluster::JobId job, const FlowLevelCluster::Iteration& iteration) {
+    recorded += work[job];
     if (iteration.last) --unfinished;
     if (!tick || recorded / total < told) return;
     tick(recorded / total);

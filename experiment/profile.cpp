@@ -184,9 +184,24 @@ std::uint32_t profile_iterations(const Experiment& experiment) {
   return std::min(most_iterations, std::max(experiment.iterations, 2U));
 }
 
+double work_of(const workload::Job& job, const Experiment& experiment, bool real_time) {
+  const double work = real_time
+                          ? static_cast<double>(workload::ideal_iteration(job, experiment.bottleneck.rate).length.count)
+                          : static_cast<double>(job.bytes_per_iteration());
+  return std::max(work, 1.0);
+}
+
+double profile_work(const Experiment& experiment, bool real_time) {
+  const std::vector<std::size_t> all = representatives(experiment);
+  double work = 0;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i] == i) work += profile_iterations(experiment) * work_of(experiment.jobs[i], experiment, real_time);
+  return work;
+}
+
 std::vector<Profile> profile_jobs(const Experiment& experiment, Datapath& datapath, const ProfileProgress& progress) {
   const std::vector<std::size_t> all = representatives(experiment);
-  const auto distinct = static_cast<double>(distinct_jobs(experiment));
+  const double total = profile_work(experiment, datapath.real_time());
   std::vector<Profile> profiles;
   double finished = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -194,12 +209,13 @@ std::vector<Profile> profile_jobs(const Experiment& experiment, Datapath& datapa
       profiles.push_back(profiles[all[i]]);
       continue;
     }
+    const double work = profile_iterations(experiment) * work_of(experiment.jobs[i], experiment, datapath.real_time());
     const auto tick = [&](double fraction) {
-      if (progress) progress((finished + fraction) / distinct, experiment.jobs[i].name);
+      if (progress) progress((finished + work * fraction) / total, experiment.jobs[i].name);
     };
     tick(0);
     profiles.push_back(profile_job(experiment, static_cast<std::uint32_t>(i), datapath, tick));
-    ++finished;
+    finished += work;
   }
   return profiles;
 }

@@ -44,6 +44,12 @@ std::size_t distinct_jobs(const Experiment& experiment);
 /// Iterations of each of these runs. The first one, with its slow start, isn't counted.
 std::uint32_t profile_iterations(const Experiment& experiment);
 
+/// What an iteration of the job costs whoever runs it, for telling how far the work is: in virtual time the bytes that
+/// it sends, in real time the nanoseconds that it takes when nothing is in its way. 1 or more.
+double work_of(const workload::Job& job, const Experiment& experiment, bool real_time);
+/// Of all runs of profile_jobs().
+double profile_work(const Experiment& experiment, bool real_time);
+
 /// Of each job of the experiment, each alone on the network. What comes later in a job's life (pause, change) is left
 /// out. Throws as run_experiment() does.
 std::vector<Profile> profile_jobs(const Experiment& experiment, Datapath& datapath,

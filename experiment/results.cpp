@@ -13,6 +13,7 @@
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/internal/json.h"
+#include "mltcp/experiment/internal/provenance_json.h"
 
 namespace mltcp::experiment {
 
@@ -21,6 +22,7 @@ namespace {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;  // fields of a written file keep the order they are set in
 
+constexpr double kWide = 0.05;        // the tolerance of interleaved_from_5pct
 constexpr double kBurstShare = 0.05;  // of a job's fullest bin; below it a bin is not part of a burst
 
 Nanos mean_of(std::span<const Nanos> times) {
@@ -116,6 +118,15 @@ std::vector<std::optional<std::uint64_t>> interleaved_from(std::span<const JobRe
   return result;
 }
 
+namespace {
+
+std::vector<std::optional<std::uint64_t>> interleaved_from_5pct(std::span<const JobResult> jobs, InterleaveRule rule) {
+  rule.tolerance = kWide;
+  return interleaved_from(jobs, rule);
+}
+
+}  // namespace
+
 bool disturbed(const Run& run) {
   constexpr std::int64_t most_percent = 2;
   return run.stalls && run.duration.count > 0 && run.stalls->total.count / most_percent > run.duration.count / 100;
@@ -123,6 +134,7 @@ bool disturbed(const Run& run) {
 
 void summarize(Run& run, InterleaveRule rule) {
   const auto from = interleaved_from(run.jobs, rule);
+  const auto wide = interleaved_from_5pct(run.jobs, rule);
   for (std::size_t j = 0; j < run.jobs.size(); ++j) {
     JobResult& job = run.jobs[j];
     const IterationStats stats = iteration_stats(job.iterations);
@@ -132,6 +144,7 @@ void summarize(Run& run, InterleaveRule rule) {
     job.second_half_mean = stats.second_half_mean;
     job.second_half_p99 = stats.second_half_p99;
     job.interleaved_from = from[j];
+    job.interleaved_from_5pct = wide[j];
     derive_slowdown(job);
   }
 }
@@ -209,6 +222,8 @@ OrderedJson to_json(const JobResult& job) {
   json["slowdown"] = job.slowdown;
   json["interleaved_from"] = nullptr;
   if (job.interleaved_from) json["interleaved_from"] = *job.interleaved_from;
+  json["interleaved_from_5pct"] = nullptr;
+  if (job.interleaved_from_5pct) json["interleaved_from_5pct"] = *job.interleaved_from_5pct;
   json["time_shift_ns"] = job.time_shift.count;
   json["bytes"] = job.bytes;
   json["retransmitted_packets"] = job.retransmitted_packets;
@@ -358,6 +373,8 @@ void write_json(const Results& results, std::ostream& out) {
   json["experiment"] = results.experiment;
   json["runs"] = OrderedJson::array();
   for (const Run& run : results.runs) json["runs"].push_back(to_json(run));
+  if (!results.unfinished.empty()) json["unfinished_policies"] = results.unfinished;
+  if (results.provenance) json["provenance"] = to_json(*results.provenance);
   write_indented(json, out, "");
   out << '\n';
 }
@@ -512,12 +529,13 @@ JobResult job_from(const Object& json) {
                                                          : iteration_stats(job.iterations).second_half_mean;
   job.second_half_p99 = json.has("second_half_p99_ns") ? json.nanos("second_half_p99_ns")
                                                        : iteration_stats(job.iterations).second_half_p99;
-  if (json.has("interleaved_from") && !json.is_null("interleaved_from")) {
-    job.interleaved_from = json.whole("interleaved_from");
+  for (const auto& [key, from] : {std::pair{"interleaved_from", &job.interleaved_from},
+                                  std::pair{"interleaved_from_5pct", &job.interleaved_from_5pct}}) {
+    if (!json.has(key) || json.is_null(key)) continue;
+    *from = json.whole(key);
     // The series may be left out (records of sweeps).
-    if (!job.iterations.empty() && *job.interleaved_from >= job.iterations.size())
-      json.fail(json.place_of("interleaved_from"),
-                fmt::format("is not one of the {} iterations", job.iterations.size()));
+    if (!job.iterations.empty() && **from >= job.iterations.size())
+      json.fail(json.place_of(key), fmt::format("is not one of the {} iterations", job.iterations.size()));
   }
   job.verified_messages = json.later_whole("verified_messages");
   job.checksum_errors = json.later_whole("checksum_errors");
@@ -579,6 +597,31 @@ Bottleneck bottleneck_from(const Object& json) {
   return bottleneck;
 }
 
+Provenance provenance_from(const Object& json) {
+  Provenance provenance;
+  const auto later_text = [](const Object& object, std::string_view key) {
+    return object.has(key) ? object.text(key) : std::string();
+  };
+  provenance.version = json.text("version");
+  provenance.commit = later_text(json, "commit");
+  provenance.modified = json.has("modified") && json.truth("modified");
+  provenance.build = later_text(json, "build");
+  provenance.date = json.text("date");
+  provenance.command = json.texts("command");
+  for (const Object& file : json.objects("files")) {
+    Provenance::File read{file.text("path"), file.text("sha256"), file.whole("bytes"), std::nullopt};
+    if (file.has("text")) read.text = file.text("text");
+    provenance.files.push_back(std::move(read));
+  }
+  const Object machine = json.object("machine");
+  provenance.machine.cpu = later_text(machine, "cpu");
+  provenance.machine.cpus = machine.number("cpus");
+  provenance.machine.memory = machine.later_whole("memory_bytes");
+  provenance.machine.system = later_text(machine, "system");
+  provenance.machine.kernel = later_text(machine, "kernel");
+  return provenance;
+}
+
 Run run_from(const Object& json) {
   Run run;
   run.policy = json.text("policy");
@@ -586,13 +629,21 @@ Run run_from(const Object& json) {
   run.datapath = json.text("datapath");
   run.seed = json.whole("seed");
   bool derive_interleaving = false;
+  bool derive_5pct = false;
   for (const Object& job : json.objects("jobs")) {
     run.jobs.push_back(job_from(job));
     derive_interleaving |= !job.has("interleaved_from");
+    derive_5pct |= !job.has("interleaved_from_5pct");
   }
+  const InterleaveRule rule =
+      json.has("stalls") || run.datapath == "hosts" ? InterleaveRule::real_time() : InterleaveRule::virtual_time();
   if (derive_interleaving) {
-    const auto from = interleaved_from(run.jobs);
+    const auto from = interleaved_from(run.jobs, rule);
     for (std::size_t j = 0; j < run.jobs.size(); ++j) run.jobs[j].interleaved_from = from[j];
+  }
+  if (derive_5pct) {
+    const auto from = interleaved_from_5pct(run.jobs, rule);
+    for (std::size_t j = 0; j < run.jobs.size(); ++j) run.jobs[j].interleaved_from_5pct = from[j];
   }
   run.links_unknown = run.datapath == "hosts" && !json.has("bottleneck");
   if (!run.links_unknown) run.bottleneck = bottleneck_from(json.object("bottleneck"));
@@ -660,6 +711,8 @@ Results parse_json(std::string_view text, const std::string& name) {
   Results results;
   results.experiment = root.text("experiment");
   for (const Object& run : root.objects("runs")) results.runs.push_back(run_from(run));
+  if (root.has("unfinished_policies")) results.unfinished = root.texts("unfinished_policies");
+  if (root.has("provenance")) results.provenance = provenance_from(root.object("provenance"));
   return results;
 }
 

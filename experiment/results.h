@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "mltcp/base/units.h"
+#include "mltcp/experiment/provenance.h"
 
 namespace mltcp::experiment {
 
@@ -55,11 +56,13 @@ struct JobResult {
   Nanos second_half_mean;                         ///< second_half_mean_ns: mean of the later half of `iterations`
   Nanos second_half_p99;                          ///< second_half_p99_ns
   std::optional<std::uint64_t> interleaved_from;  ///< see interleaved_from() below; null = never
-  std::uint64_t verified_messages = 0;            ///< messages whose content was checked on arrival
-  std::uint64_t checksum_errors = 0;              ///< those of them that arrived damaged
-  std::string first_error;                        ///< first_checksum_error: what was damaged first; written if so
-  Nanos compute;                                  ///< compute_ns: of one iteration, without jitter
-  Bytes bytes_per_iteration = 0;                  ///< application bytes of one iteration, all flows together
+  /// The same with a tolerance of 5% in place of 2%, for jobs that come close; never later than that.
+  std::optional<std::uint64_t> interleaved_from_5pct;
+  std::uint64_t verified_messages = 0;  ///< messages whose content was checked on arrival
+  std::uint64_t checksum_errors = 0;    ///< those of them that arrived damaged
+  std::string first_error;              ///< first_checksum_error: what was damaged first; written if so
+  Nanos compute;                        ///< compute_ns: of one iteration, without jitter
+  Bytes bytes_per_iteration = 0;        ///< application bytes of one iteration, all flows together
   /// iteration_compute_ns: what each of `iterations` computed; empty for a job without jitter, which computes
   /// `compute`.
   std::vector<Nanos> iteration_compute;
@@ -202,6 +205,10 @@ struct Run {
 struct Results {
   std::string experiment;
   std::vector<Run> runs;
+  /// unfinished_policies: those that the experiment asks for and that have no run here, as it was ended before; empty,
+  /// and not written, when all is done.
+  std::vector<std::string> unfinished;
+  std::optional<Provenance> provenance;  ///< absent from files of before, and from records of sweeps
 };
 
 /// Mean and nearest-rank percentiles of iteration times: percentile p of n values is the ceil(p·n/100)-th smallest,
@@ -242,8 +249,8 @@ struct InterleaveRule {
 std::vector<std::optional<std::uint64_t>> interleaved_from(std::span<const JobResult> jobs,
                                                            InterleaveRule rule = InterleaveRule::virtual_time());
 
-/// Fills mean, p50, p99, slowdown, second_half_mean and interleaved_from of every job of `run` from its `isolated`,
-/// `starts` and `iterations`.
+/// Fills mean, p50, p99, slowdown, second_half_mean, interleaved_from and interleaved_from_5pct of every job of `run`
+/// from its `isolated`, `starts` and `iterations`.
 void summarize(Run& run, InterleaveRule rule = InterleaveRule::virtual_time());
 
 /// The share of the link's busy time in [from, to) during which two or more jobs use it at once, 0 to 1.

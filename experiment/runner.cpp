@@ -28,6 +28,25 @@ constexpr std::uint64_t start_streams = std::uint64_t{1} << 32U;  // of random n
 
 bool schedules(const std::string& policy) { return policy == "schedule" || policy == "mltcp+schedule"; }
 
+constexpr std::string_view nothing_left = "no policy was complete, so there is nothing to keep";
+
+/// Thrown out of a run that is ended where it is. Not of InputError's and RunError's kind: datapaths know nothing of
+/// it.
+struct Interrupted {
+  std::string why;
+};
+
+/// What running all jobs together costs, under any policy; see work_of().
+double work_of_run(const Experiment& experiment, bool real_time) {
+  double work = 0;
+  for (const workload::Job& job : experiment.jobs) {
+    const double own =
+        (job.iterations > 0 ? job.iterations : experiment.iterations) * work_of(job, experiment, real_time);
+    work = real_time ? std::max(work, own) : work + own;
+  }
+  return work;
+}
+
 /// The jobs with the starts that the seed gives them, the same under every policy.
 std::vector<workload::Job> with_drawn_starts(const Experiment& experiment) {
   std::vector<workload::Job> jobs = experiment.jobs;
@@ -155,15 +174,25 @@ Results run_experiment(const Experiment& experiment, Datapath& datapath, const P
   check(experiment, datapath, options);
   Results results;
   results.experiment = experiment.name;
+  results.unfinished = experiment.policies;
 
-  // Shares of the whole, by iterations to run.
-  const auto alone = static_cast<double>(distinct_jobs(experiment)) * profile_iterations(experiment);
-  const double each = experiment.iterations;
+  const auto check_interrupted = [&] {
+    if (!options.interrupted) return;
+    if (std::string why = options.interrupted(); !why.empty()) throw Interrupted{std::move(why)};
+  };
+  const bool real_time = datapath.real_time();
+  const double alone = profile_work(experiment, real_time);
+  const double each = work_of_run(experiment, real_time);
   const double total = alone + each * static_cast<double>(experiment.policies.size());
-  const std::vector<Profile> profiles =
-      profile_jobs(experiment, datapath, [&](double fraction, const std::string& job) {
-        if (progress) progress(alone * fraction / total, fmt::format("{} alone", job));
-      });
+  std::vector<Profile> profiles;
+  try {
+    profiles = profile_jobs(experiment, datapath, [&](double fraction, const std::string& job) {
+      check_interrupted();
+      if (progress) progress(alone * fraction / total, fmt::format("{} alone", job));
+    });
+  } catch (const Interrupted& end) {
+    throw RunError(fmt::format("{}; {}", end.why, nothing_left));
+  }
   if (datapath.real_time() && options.report) {
     constexpr double most = 0.05;
     for (std::size_t i = 0; i < profiles.size(); ++i) {
@@ -181,9 +210,9 @@ Results run_experiment(const Experiment& experiment, Datapath& datapath, const P
   const InterleaveRule rule = datapath.real_time() ? InterleaveRule::real_time() : InterleaveRule::virtual_time();
   for (const std::string& policy : experiment.policies) {
     const auto tick = [&](double fraction) {
+      check_interrupted();
       if (progress) progress((finished + each * fraction) / total, "policy " + policy);
     };
-    tick(0);
     RunPlan plan;
     plan.policy = policy;
     plan.jobs = with_drawn_starts(experiment);
@@ -203,11 +232,19 @@ Results run_experiment(const Experiment& experiment, Datapath& datapath, const P
       follower.emplace(options, datapath.real_time(), without_slots);
     }
     plan.between = [&](std::span<RunningJob* const> drivers, Nanos epoch, Nanos now) {
+      check_interrupted();
       if (options.between_slices) options.between_slices(policy, now - epoch);
       if (follower) (*follower)(drivers, plan.jobs, epoch, now);
       if (keeper) keeper->follow(drivers, epoch, now);
     };
-    Run run = datapath.run(experiment, plan, tick);
+    Run run;
+    try {
+      tick(0);
+      run = datapath.run(experiment, plan, tick);
+    } catch (const Interrupted& end) {
+      if (results.runs.empty()) throw RunError(fmt::format("{}; {}", end.why, nothing_left));
+      return results;
+    }
     for (std::size_t i = 0; i < run.jobs.size(); ++i) {
       run.jobs[i].isolated = profiles[i].period;
       if (keeper) run.jobs[i].time_shift = keeper->schedule().delays[i];
@@ -215,6 +252,7 @@ Results run_experiment(const Experiment& experiment, Datapath& datapath, const P
     if (keeper) run.schedule = keeper->summary();
     summarize(run, rule);
     results.runs.push_back(std::move(run));
+    results.unfinished.erase(results.unfinished.begin());
     finished += each;
     if (options.finished && results.runs.size() < experiment.policies.size()) options.finished(results);
   }

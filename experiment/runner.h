@@ -25,6 +25,9 @@ struct RunOptions {
   std::function<void(const std::string& problem)> report;
   /// Told all runs so far after each but the last, for those who would keep them if a later one failed.
   std::function<void(const Results& so_far)> finished;
+  /// Asked now and then; a text, who ended it ("interrupted by its user"), ends the work where it is. Empty: nobody
+  /// did.
+  std::function<std::string()> interrupted;
   /// Called before the jobs start and then every 50 ms of the experiment's time, which stands still meanwhile; `time`
   /// is 0 or more. The plan file is looked at afterwards.
   std::function<void(const std::string& policy, Nanos time)> between_slices;
@@ -35,7 +38,9 @@ struct RunOptions {
 void check(const Experiment& experiment, const Datapath& datapath, const RunOptions& options);
 
 /// Does all runs of `experiment`. Throws InputError if an algorithm can't run there, RunError if a job can't go on
-/// or makes no progress. Runs in virtual time give the same results from the same experiment, bit for bit.
+/// or makes no progress. Runs in virtual time give the same results from the same experiment, bit for bit. When it is
+/// interrupted, the results are those of the policies that were complete before, `unfinished` names the others, and
+/// RunError is thrown if none was complete.
 Results run_experiment(const Experiment& experiment, Datapath& datapath, const Progress& progress = {},
                        const RunOptions& options = {});
 

@@ -14,6 +14,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/flow_level.h"
+#include "mltcp/experiment/internal/provenance_json.h"
 #include "mltcp/experiment/placement.h"
 #include "mltcp/experiment/plan.h"
 #include "mltcp/experiment/profile.h"
@@ -809,6 +810,7 @@ std::string to_json(const ScheduleResult& schedule) {
   if (schedule.enough_stretch) root["enough_max_stretch"] = *schedule.enough_stretch;
   if (const auto& both = schedule.enough_together)
     root["enough_together"] = {{"slack", both->slack}, {"max_stretch", both->max_stretch}};
+  if (schedule.provenance) root["provenance"] = to_json(*schedule.provenance);
   return root.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -24,6 +24,7 @@
 #include "mltcp/base/units.h"
 #include "mltcp/experiment/experiment_file.h"
 #include "mltcp/experiment/plan_file.h"
+#include "mltcp/experiment/provenance.h"
 #include "mltcp/scheduler/demand.h"
 #include "mltcp/scheduler/problem.h"
 
@@ -127,6 +128,7 @@ struct ScheduleResult {
   std::optional<Together> enough_together;
   std::shared_ptr<const Topology> topology;  ///< the experiment's; null for a dumbbell
   std::vector<std::string> warnings;         ///< each one line
+  std::optional<Provenance> provenance;      ///< written if it is known
 };
 
 /// With more jobs on a link, nobody is told what it would be without each of them or of each pair: it takes too long.

@@ -9,6 +9,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/link_results.h"
+#include "mltcp/experiment/profile.h"
 #include "mltcp/experiment/rank_driver.h"
 #include "mltcp/workload/inspection.h"
 
@@ -217,17 +218,25 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, TestbedFactory& 
   const auto all_done = [&] { return all([](const DrivenJob& d) { return d.done(); }); };
   std::size_t recorded = 0;
   Nanos last_progress = epoch;
+  std::vector<double> work;  // of an iteration
   double total = 0;
-  for (const workload::Job& job : plan.jobs) total += plan.iterations_of(job);
   Nanos first_start = Nanos::never();
-  for (const workload::Job& job : plan.jobs) first_start = std::min(first_start, job.start);
+  for (const workload::Job& job : plan.jobs) {
+    work.push_back(work_of(job, experiment, factory.real_time()));
+    total += plan.iterations_of(job) * work.back();
+    first_start = std::min(first_start, job.start);
+  }
   const Nanos pause_limit = patience_with(experiment, settings);
   while (!testbed->run(testbed->now() + plan.slice, all_done)) {
     std::size_t now_recorded = 0;
-    for (const auto& driver : drivers) now_recorded += driver->recorded();
+    double done = 0;
+    for (std::size_t i = 0; i < drivers.size(); ++i) {
+      now_recorded += drivers[i]->recorded();
+      done += static_cast<double>(drivers[i]->recorded()) * work[i];
+    }
     if (now_recorded != recorded) last_progress = testbed->now();
     recorded = now_recorded;
-    if (tick) tick(static_cast<double>(recorded) / total);
+    if (tick) tick(done / total);
     if (plan.between) plan.between(running, epoch, testbed->now());
     if (testbed->now() > std::max(last_progress, epoch + last_start) + pause_limit)
       throw RunError(lost_patience(plan, pause_limit));

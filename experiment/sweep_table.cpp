@@ -10,6 +10,8 @@
 #include <set>
 #include <utility>
 
+#include "mltcp/experiment/internal/provenance_json.h"
+
 namespace mltcp::experiment {
 namespace {
 
@@ -415,7 +417,7 @@ std::string to_csv(const Sweep& sweep, const SweepTable& table) {
   return text;
 }
 
-std::string to_json(const Sweep& sweep, const SweepTable& table) {
+std::string to_json(const Sweep& sweep, const SweepTable& table, const std::optional<Provenance>& provenance) {
   Json json;
   json["schema"] = "mltcp.sweep/1";
   json["name"] = sweep.name;
@@ -435,6 +437,7 @@ std::string to_json(const Sweep& sweep, const SweepTable& table) {
       point["failures"].push_back({{"seed", seed}, {"reason", reason}});
     json["points"].push_back(std::move(point));
   }
+  if (provenance) json["provenance"] = to_json(*provenance);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

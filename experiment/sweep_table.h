@@ -83,6 +83,6 @@ std::string to_markdown(const Cells& cells);
 /// All numbers of all rows, RFC 4180.
 std::string to_csv(const Sweep& sweep, const SweepTable& table);
 /// "mltcp.sweep/1": see docs/sweep.md.
-std::string to_json(const Sweep& sweep, const SweepTable& table);
+std::string to_json(const Sweep& sweep, const SweepTable& table, const std::optional<Provenance>& provenance = {});
 
 }  // namespace mltcp::experiment

@@ -1,5 +1,6 @@
 // mltcp cluster: reads a cluster file, runs it under each scheme, and prints how the schemes compare.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -7,13 +8,16 @@
 #include <vector>
 
 #include "commands.h"
+#include "end_on_signal.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/cluster_file.h"
 #include "mltcp/experiment/cluster_run.h"
 #include "mltcp/workload/inspection.h"
 #include "mltcp/workload/models.h"
 #include "output_file.h"
+#include "provenance.h"
 #include "terminal.h"
 
 namespace mltcp::tools {
@@ -54,6 +58,7 @@ int cluster(const ClusterArguments& arguments) {
   options.schemes = arguments.schemes;
   options.seed = arguments.seed;
   options.seeds = arguments.seeds;
+  const FileRecorder files;
   const experiment::ClusterExperiment experiment = experiment::load_cluster(arguments.file, options);
   for (const auto& file : {arguments.json, arguments.markdown})
     if (file) check_writable(*file, arguments.file);
@@ -63,11 +68,21 @@ int cluster(const ClusterArguments& arguments) {
   for (const std::string& warning : experiment.warnings)
     std::fputs(fmt::format("mltcp: warning: {}\n", one_line(warning)).c_str(), stderr);
 
+  const experiment::Provenance provenance = provenance_of(files.files());
+  const EndOnSignal signals;
   ProgressBar bar;
   experiment::ClusterRunSettings settings;
   settings.threads = arguments.threads;
   settings.progress = [&](double fraction, const std::string& what) { bar.show(fraction, what); };
-  const experiment::ClusterResults results = experiment::run_cluster(experiment, settings);
+  settings.interrupted = EndOnSignal::came;
+  settings.finished = [&](const experiment::ClusterResults& so_far) {
+    if (!arguments.json || !replaceable(*arguments.json)) return;
+    experiment::ClusterResults kept = so_far;
+    kept.provenance = provenance;
+    write_file(*arguments.json, experiment::to_json(kept));
+  };
+  experiment::ClusterResults results = experiment::run_cluster(experiment, settings);
+  results.provenance = provenance;
   bar.clear();
 
   std::FILE* const out = arguments.json == "-" || arguments.markdown == "-" ? stderr : stdout;
@@ -78,6 +93,13 @@ int cluster(const ClusterArguments& arguments) {
   fmt::print(out, "{}", table.text());
   if (arguments.json) write_file(*arguments.json, experiment::to_json(results));
   if (arguments.markdown) write_file(*arguments.markdown, experiment::to_markdown(cells));
+  if (!results.unfinished.empty()) {
+    std::vector<std::string> missing;
+    for (const auto& run : results.unfinished) missing.push_back(fmt::format("{} with seed {}", run.scheme, run.seed));
+    throw RunError(fmt::format("{}: {} complete, and the table is of {}; missing: {}", EndOnSignal::why(),
+                               results.runs.size() == 1 ? "1 run is" : fmt::format("{} runs are", results.runs.size()),
+                               results.runs.size() == 1 ? "it" : "these", fmt::join(missing, ", ")));
+  }
   return 0;
 }
 

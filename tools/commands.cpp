@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -11,7 +12,9 @@
 #include <memory>
 #include <sstream>
 
+#include "end_on_signal.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
 #include "mltcp/cc/controller.h"
@@ -27,6 +30,7 @@
 #include "mltcp/workload/profile.h"
 #include "mltcp/workload/trace.h"
 #include "output_file.h"
+#include "provenance.h"
 #include "terminal.h"
 #if MLTCP_HAS_DPDK
 #include "experiment_doctor.h"
@@ -58,6 +62,12 @@ std::string slowdown_text(double slowdown, std::FILE* out) {
   return slowdown >= dear ? painted(text, Colour::red, out) : text;
 }
 
+/// "iteration 8", "never", "never (5%: 12)".
+std::string interleaved_text(const experiment::JobResult& job) {
+  if (job.interleaved_from) return fmt::format("iteration {}", *job.interleaved_from);
+  return job.interleaved_from_5pct ? fmt::format("never (5%: {})", *job.interleaved_from_5pct) : "never";
+}
+
 std::string summary(const experiment::Results& results, std::FILE* out) {
   Table table(
       {"policy", "job", "isolated ms", "mean ms", "p50 ms", "p99 ms", "slow-down", "2nd half", "interleaved from"}, 2);
@@ -70,9 +80,7 @@ std::string summary(const experiment::Results& results, std::FILE* out) {
                                                  : 0;
       table.add({run.policy, job.name, millis(job.isolated), millis(job.mean), millis(job.p50), millis(job.p99),
                  slowdown_text(job.slowdown, out), slowdown_text(half, out),
-                 run.jobs.size() < 2 || job.unaware ? std::string("-")
-                 : job.interleaved_from             ? fmt::format("iteration {}", *job.interleaved_from)
-                                                    : std::string("never")});
+                 run.jobs.size() < 2 || job.unaware ? std::string("-") : interleaved_text(job)});
     }
   }
   return table.text();
@@ -171,8 +179,22 @@ std::string headline(const experiment::Experiment& experiment, const experiment:
                      to_text(experiment.bottleneck.rate), datapath.datapath(), datapath.description());
 }
 
+namespace {
+
+void write_results(const experiment::Results& results, const std::string& file) {
+  std::ostringstream text;
+  experiment::write_json(results, text);
+  write_file(file, text.str());
+}
+
+}  // namespace
+
+void keep_results(const experiment::Results& so_far, const std::optional<std::string>& json) {
+  if (json && replaceable(*json)) write_results(so_far, *json);
+}
+
 void print_results(const experiment::Results& results, const experiment::Datapath& datapath, const std::string& file,
-                   const std::optional<std::string>& json, std::FILE* out) {
+                   const std::optional<std::string>& json, std::FILE* out, const std::string& ended) {
   fmt::print(out, "{}\n", summary(results, out));
   std::uint64_t verified = 0;
   std::uint64_t errors = 0;
@@ -232,11 +254,12 @@ void print_results(const experiment::Results& results, const experiment::Datapat
                        "stop other load and run again",
                        run.policy, 100 * run.stalls->total.seconds() / run.duration.seconds())});
 
-  if (json) {
-    std::ostringstream text;
-    experiment::write_json(results, text);
-    write_file(*json, text.str());
-  }
+  if (json) write_results(results, *json);
+  if (errors == 0 && !results.unfinished.empty())
+    throw RunError(fmt::format("{}: of {} policies, {} had been run{}, and {} {} missing",
+                               ended.empty() ? "ended early" : ended, results.runs.size() + results.unfinished.size(),
+                               results.runs.size(), json && *json != "-" ? ", and kept in " + *json : "",
+                               fmt::join(results.unfinished, ", "), results.unfinished.size() == 1 ? "is" : "are"));
   if (errors == 0) return;
   std::string first;
   for (const experiment::Run& run : results.runs)
@@ -261,6 +284,7 @@ experiment::FileOptions file_options() {
 int run(const RunArguments& arguments) {
   if (arguments.json && arguments.json->empty())
     throw InputError("--json: the name is empty; name a file, or - for standard output");
+  const FileRecorder files;
   const experiment::Experiment experiment = load(arguments);
   if (arguments.cores && experiment.datapath != "ring")
     throw InputError(fmt::format("--cores is for datapath ring and this is {}; leave it out, or add --datapath ring",
@@ -285,18 +309,27 @@ int run(const RunArguments& arguments) {
   experiment::RunOptions options;
   options.plan_file = arguments.plan;
   experiment::check(experiment, *datapath, options);
+  const experiment::Provenance provenance = provenance_of(files.files());
   fmt::print(out, "{}\n\n", headline(experiment, *datapath));
   std::fflush(out);
+  const EndOnSignal signals;
   ProgressBar bar;
   options.report = [&](const std::string& problem) {
     bar.clear();
     warn({problem});
   };
-  const experiment::Results results = experiment::run_experiment(
+  options.interrupted = EndOnSignal::why;
+  options.finished = [&](const experiment::Results& so_far) {
+    experiment::Results kept = so_far;
+    kept.provenance = provenance;
+    keep_results(kept, arguments.json);
+  };
+  experiment::Results results = experiment::run_experiment(
       experiment, *datapath, [&](double fraction, const std::string& what) { bar.show(fraction, what); }, options);
+  results.provenance = provenance;
   bar.clear();
 
-  print_results(results, *datapath, arguments.file, arguments.json, out);
+  print_results(results, *datapath, arguments.file, arguments.json, out, EndOnSignal::why());
   return 0;
 }
 

@@ -20,9 +20,13 @@ namespace mltcp::tools {
 experiment::FileOptions file_options();
 
 /// What was measured, as tables and lines on `out`, and with warnings on standard error; then as JSON to `json`, if it
-/// is given. Throws RunError where messages arrived damaged.
+/// is given. Throws RunError where messages arrived damaged, and where policies are unfinished, in favour of `ended`,
+/// which says why.
 void print_results(const experiment::Results& results, const experiment::Datapath& datapath, const std::string& file,
-                   const std::optional<std::string>& json, std::FILE* out);
+                   const std::optional<std::string>& json, std::FILE* out, const std::string& ended = {});
+/// Keeps what there is so far in the file `json`, if one is given that can be replaced: one that is standard output
+/// gets it once, in the end.
+void keep_results(const experiment::Results& so_far, const std::optional<std::string>& json);
 /// "two-vgg19: 2 jobs, 60 iterations, reno at 1 Gbps, on sim (virtual time)".
 std::string headline(const experiment::Experiment& experiment, const experiment::Datapath& datapath);
 /// On standard error, and whether that can be written is no matter.

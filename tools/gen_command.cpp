@@ -18,6 +18,7 @@
 #include "end_on_signal.h"
 #include "load_mpi_module.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/experiment_file.h"
 #include "mltcp/experiment/host_layout.h"
@@ -25,6 +26,7 @@
 #include "mltcp/experiment/runner.h"
 #include "mpi_module.h"
 #include "output_file.h"
+#include "provenance.h"
 #include "terminal.h"
 
 namespace mltcp::tools {
@@ -79,6 +81,7 @@ int serve(const GenArguments& arguments, const std::string& address,
           const std::function<void(const std::string& address)>& listening) {
   if (arguments.run.json && arguments.run.json->empty())
     throw InputError("--json: the name is empty; name a file, or - for standard output");
+  const FileRecorder files;
   const experiment::Experiment experiment = load(arguments.run);
   if (arguments.run.json) check_writable(*arguments.run.json, arguments.run.file);
   std::FILE* const out = arguments.run.json == "-" ? stderr : stdout;
@@ -110,15 +113,20 @@ int serve(const GenArguments& arguments, const std::string& address,
     experiment::RunOptions run_options;
     run_options.plan_file = arguments.run.plan;
     run_options.report = options.warn;
-    run_options.finished = [&](const experiment::Results& so_far) { kept = so_far; };
     experiment::check(experiment, *coordinator, run_options);
+    const experiment::Provenance provenance = provenance_of(files.files());
+    run_options.finished = [&](const experiment::Results& so_far) {
+      kept = so_far;
+      kept.provenance = provenance;
+      keep_results(kept, arguments.run.json);
+    };
     fmt::print(out, "{}\nlistening on {}\n", headline(experiment, *coordinator), one_line(coordinator->address()));
     std::fflush(out);
     listening(coordinator->address());
     coordinator->join();
     fmt::print(out, "ready\n\n");
     std::fflush(out);
-    const experiment::Results results = experiment::run_experiment(
+    experiment::Results results = experiment::run_experiment(
         experiment, *coordinator,
         [&](double fraction, const std::string& what) {
           if (!terminal && what != stage) options.tell(what + " ...");
@@ -126,6 +134,7 @@ int serve(const GenArguments& arguments, const std::string& address,
           doing = fmt::format("{:.0f}%  {}", fraction * 100, what);
         },
         run_options);
+    results.provenance = provenance;
     if (terminal) redrawn.clear();
     coordinator->finish();
     print_results(results, *coordinator, arguments.run.file, arguments.run.json, out);
@@ -135,7 +144,12 @@ int serve(const GenArguments& arguments, const std::string& address,
     if (!kept.runs.empty()) {
       warn({fmt::format("of {} policies, {} had been run; their results follow", experiment.policies.size(),
                         kept.runs.size())});
-      print_results(kept, *coordinator, arguments.run.file, arguments.run.json, out);
+      // It says that some are missing, and the reason is the error that is passed on.
+      try {
+        print_results(kept, *coordinator, arguments.run.file, arguments.run.json, out);
+      } catch (const RunError& missing) {
+        print_error(missing.what());
+      }
     }
     throw;
   }

@@ -21,6 +21,7 @@
 #include "mltcp/base/nearest.h"
 #include "mltcp/base/text.h"
 #include "mltcp/transport/udp_port.h"
+#include "provenance.h"
 #include "terminal.h"
 
 namespace {
@@ -132,7 +133,7 @@ int dispatch(int argc, char** argv) {
   using namespace mltcp;
 
   CLI::App app{"MLTCP: congestion control that interleaves the bursts of training jobs on a shared network."};
-  app.set_version_flag("-V,--version", MLTCP_VERSION);
+  app.set_version_flag("-V,--version", [] { return tools::version_text(); });
   app.require_subcommand(1);
   app.fallthrough();
   std::string footer = "Exit status: 0 done, 1 the work failed, 2 wrong usage or bad input.";

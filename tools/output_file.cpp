@@ -156,6 +156,13 @@ void check_distinct(std::initializer_list<std::optional<std::string>> files, std
   }
 }
 
+bool replaceable(const std::string& file) {
+  const Target target = target_of(file);
+  std::error_code error;
+  const fs::file_status status = fs::status(target.path, error);
+  return !target.descriptor && (!fs::exists(status) || fs::is_regular_file(status));
+}
+
 void write_file(const std::string& file, const std::string& text) {
   const auto require = [&](bool done) {
     if (!done)

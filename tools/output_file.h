@@ -16,6 +16,9 @@ void check_writable(const std::string& file, const std::string& input);
 /// Devices and pipes take any number.
 void check_distinct(std::initializer_list<std::optional<std::string>> files, std::string_view options);
 
+/// Whether write_file() replaces what it wrote there before: a file, and no open descriptor, device or pipe.
+bool replaceable(const std::string& file);
+
 /// Writes all of `text` to `file`; "-", /dev/stdout and /dev/fd/N are the open descriptors. A file takes the place of
 /// the one that links lead to, with its permissions, once it is complete. Throws RunError.
 void write_file(const std::string& file, const std::string& text);

@@ -7,11 +7,13 @@
 
 #include "commands.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/plan.h"
 #include "mltcp/experiment/schedule.h"
 #include "mltcp/experiment/schedule_report.h"
 #include "output_file.h"
+#include "provenance.h"
 #include "terminal.h"
 
 namespace mltcp::tools {
@@ -122,6 +124,7 @@ int schedule(const ScheduleArguments& arguments) {
   }
   if (on_standard_output > 1)
     throw InputError("--json, --report, --plan: one of them can have standard output; name files for the others");
+  const FileRecorder files;
   const experiment::Experiment experiment = experiment::load_experiment(arguments.file, file_options());
   for (const auto& file : {arguments.json, arguments.report, arguments.plan})
     if (file) check_writable(*file, arguments.file);
@@ -144,7 +147,8 @@ int schedule(const ScheduleArguments& arguments) {
         in_quotes(arguments.file)));
   ProgressBar bar;
   options.progress = [&](double fraction, const std::string& what) { bar.show(fraction, what); };
-  const ScheduleResult result = experiment::make_schedule(experiment, options);
+  ScheduleResult result = experiment::make_schedule(experiment, options);
+  result.provenance = provenance_of(files.files());
   bar.clear();
 
   for (const auto& warnings : {experiment.warnings, result.warnings})

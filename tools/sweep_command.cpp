@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "commands.h"
 #include "mltcp/base/error.h"
@@ -19,6 +21,7 @@
 #include "mltcp/experiment/sweep_run.h"
 #include "mltcp/experiment/sweep_table.h"
 #include "output_file.h"
+#include "provenance.h"
 #include "terminal.h"
 
 namespace mltcp::tools {
@@ -206,7 +209,10 @@ int sweep(const SweepArguments& arguments) {
   }
   if (on_standard_output > 1)
     throw InputError("--json, --markdown, --csv: one of them can have standard output; name files for the others");
+  std::optional<FileRecorder> files(std::in_place);
   const experiment::Sweep sweep = experiment::load_sweep(arguments.file, options);
+  const experiment::Provenance provenance = provenance_of(files->files());
+  files.reset();  // what is read from here on are records
   for (const auto& file : {arguments.json, arguments.markdown, arguments.csv})
     if (file) check_writable(*file, arguments.file);
   check_distinct({arguments.json, arguments.markdown, arguments.csv}, "--json, --markdown, --csv");
@@ -265,7 +271,7 @@ int sweep(const SweepArguments& arguments) {
     std::fputs("\n", out);
     print_table(sweep, table, out);
     warn_of(sweep, table);
-    if (arguments.json) write_file(*arguments.json, experiment::to_json(sweep, table));
+    if (arguments.json) write_file(*arguments.json, experiment::to_json(sweep, table, provenance));
     if (arguments.markdown)
       write_file(*arguments.markdown, experiment::to_markdown(experiment::cells_of(sweep, table)));
     if (arguments.csv) write_file(*arguments.csv, experiment::to_csv(sweep, table));

@@ -119,7 +119,8 @@ Plan make_plan(const TestbedArguments& arguments) {
       throw InputError(
           fmt::format("--{} is for --hosts; an experiment says it itself", arguments.words.values[0].first));
     experiment::Experiment given = experiment::load_experiment(arguments.file, file_options());
-    warn(given.warnings);
+    // Of the rest, mltcp gen --serve warns, which this starts.
+    if (arguments.dry_run) warn(given.warnings);
     // The policies that mltcp gen is told of: under "priority" the switch has a queue for each.
     for (std::size_t i = 0; i < arguments.gen.size(); ++i) {
       const std::string& word = arguments.gen[i];

@@ -394,6 +394,36 @@ ClusterResults by_hand() {
   return results;
 }
 
+TEST(ClusterRun, interrupted__keeps_the_runs_that_are_complete) {
+  const ClusterExperiment experiment = pair("flow", "\"locality\", \"random\", \"ideal\"");
+  const ClusterResults whole = run_cluster(experiment);
+  ASSERT_EQ(whole.runs.size(), 3U);
+  EXPECT_TRUE(whole.unfinished.empty());
+  ClusterRunSettings settings;
+  settings.threads = 1;
+  std::vector<std::size_t> kept;
+  bool stop = false;
+  settings.interrupted = [&] { return stop; };
+  settings.finished = [&](const ClusterResults& so_far) {
+    kept.push_back(so_far.runs.size());
+    stop = true;
+  };
+  const ClusterResults results = run_cluster(experiment, settings);
+  ASSERT_EQ(results.runs.size(), 1U);
+  EXPECT_EQ(kept, std::vector<std::size_t>{1});
+  const auto same = std::find_if(whole.runs.begin(), whole.runs.end(),
+                                 [&](const ClusterRun& run) { return run.scheme == results.runs[0].scheme; });
+  ASSERT_NE(same, whole.runs.end());
+  EXPECT_EQ(results.runs[0].slowdowns, same->slowdowns);
+  EXPECT_EQ(results.unfinished.size(), 2U);
+  const auto json = nlohmann::json::parse(to_json(results));
+  EXPECT_EQ(json["unfinished"].size(), 2U);
+  EXPECT_EQ(json["runs"].size(), 1U);
+
+  stop = true;
+  EXPECT_THROW(run_cluster(experiment, settings), RunError);
+}
+
 TEST(ClusterResults, summarize__pools_the_seeds) {
   const std::vector<SchemeSummary> summaries = summarize(by_hand());
   ASSERT_EQ(summaries.size(), 3U);

@@ -187,6 +187,15 @@ TEST(Summarize, fills__every_derived_field) {
   EXPECT_EQ(job.interleaved_from, 5U);
 }
 
+TEST(Summarize, within_5_percent__is_told_apart_from_within_2) {
+  PolicyRun run;
+  // 3% above alone from the fourth iteration on: never within 2%.
+  run.jobs = {job_of("a", {150, 150, 106, 103, 103, 103, 103, 103, 103})};
+  summarize(run);
+  EXPECT_EQ(run.jobs[0].interleaved_from, std::nullopt);
+  EXPECT_EQ(run.jobs[0].interleaved_from_5pct, 3U);
+}
+
 TEST(Summarize, unknown_isolated__no_slowdown) {
   PolicyRun run;
   run.jobs = {job_of("a", {100})};

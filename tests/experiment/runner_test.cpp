@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -408,6 +409,88 @@ TEST(Runner, start_jitter__draws_starts_from_the_seed) {
     EXPECT_EQ(results.runs[0].jobs[0].starts, run(experiment).runs[0].jobs[0].starts);
   }
   EXPECT_EQ(drawn.size(), 8U) << "every job and seed has a start of its own";
+}
+
+// ---- progress and interruption ----
+
+TEST(Runner, progress__is_by_bytes_and_never_falls) {
+  Experiment experiment = two_jobs(R"(["fair", "mltcp"])", 20);
+  // Alone, 7 iterations of 13.5 MB and 7 of 1.35 MB; together, 20 of each.
+  experiment.jobs[1].phases.back().bytes /= 10;
+  std::map<std::string, double> first;
+  double last = 0;
+  run_experiment(experiment, *make_sim_factory(), [&](double fraction, const std::string& what) {
+    EXPECT_GE(fraction, last) << what;
+    last = fraction;
+    first.try_emplace(what, fraction);
+  });
+  EXPECT_EQ(last, 1);
+  const double total = 7 * 1.1 + 2 * 20 * 1.1;
+  EXPECT_NEAR(first["a alone"], 0, 1e-9);
+  EXPECT_NEAR(first["b alone"], 7 / total, 1e-9);
+  EXPECT_NEAR(first["policy fair"], 7 * 1.1 / total, 1e-9);
+  EXPECT_NEAR(first["policy mltcp"], (7 * 1.1 + 20 * 1.1) / total, 1e-9);
+}
+
+// Ends the run when `when` is first told, and returns what is left of it.
+Results interrupted_at(const Experiment& experiment, Datapath& datapath, const std::string& when,
+                       std::vector<std::vector<std::string>>* kept = nullptr) {
+  std::string why;
+  RunOptions options;
+  options.interrupted = [&] { return why; };
+  options.finished = [&](const Results& so_far) {
+    if (kept != nullptr) kept->push_back(so_far.unfinished);
+  };
+  return run_experiment(
+      experiment, datapath,
+      [&](double, const std::string& what) {
+        if (what == when) why = "interrupted by a test";
+      },
+      options);
+}
+
+TEST(Runner, interrupted__keeps_the_policies_that_are_complete) {
+  const Experiment experiment = two_jobs(R"(["fair", "static", "mltcp"])", 8);
+  const Results whole = run(experiment);
+  EXPECT_TRUE(whole.unfinished.empty());
+  for (const bool flow : {false, true}) {
+    const auto packets = make_sim_factory();
+    const auto flows = make_flow_datapath();
+    Datapath& datapath = flow ? *flows : static_cast<Datapath&>(*packets);
+    std::vector<std::vector<std::string>> kept;
+    const Results results = interrupted_at(experiment, datapath, "policy static", &kept);
+    ASSERT_EQ(results.runs.size(), 1U);
+    EXPECT_EQ(results.runs[0].policy, "fair");
+    if (!flow) {
+      EXPECT_EQ(results.runs[0].jobs[0].iterations, whole.runs[0].jobs[0].iterations);
+    }
+    EXPECT_EQ(results.unfinished, (std::vector<std::string>{"static", "mltcp"}));
+    ASSERT_EQ(kept.size(), 1U);
+    EXPECT_EQ(kept[0], results.unfinished);
+  }
+}
+
+TEST(Runner, interrupted__before_any_policy_is_complete_is_an_error) {
+  const Experiment experiment = two_jobs(R"(["fair", "mltcp"])", 8);
+  for (const char* when : {"a alone", "policy fair"}) {
+    try {
+      interrupted_at(experiment, *make_sim_factory(), when);
+      ADD_FAILURE() << when;
+    } catch (const RunError& error) {
+      EXPECT_STREQ(error.what(), "interrupted by a test; no policy was complete, so there is nothing to keep");
+    }
+  }
+}
+
+TEST(Runner, unfinished_policies__read_back) {
+  Results results = run(two_jobs(R"(["fair"])", 2));
+  std::ostringstream complete;
+  write_json(results, complete);
+  EXPECT_EQ(complete.str().find("unfinished_policies"), std::string::npos);
+  results.unfinished = {"mltcp"};
+  std::ostringstream text;
+  write_json(results, text);
+  EXPECT_EQ(parse_json(text.str(), "r.json").unfinished, results.unfinished);
 }
 
 }  // namespace

@@ -72,6 +72,13 @@ class Command : public ::testing::Test {
     return outcome.err;
   }
 
+  /// The text of a result file up to where it says how it was made, which stands last.
+  static std::string without_provenance(const std::string& text) {
+    const std::size_t at = text.find("\"provenance\": {");
+    EXPECT_NE(at, std::string::npos) << text.substr(0, 100);
+    return text.substr(0, at);
+  }
+
   fs::path folder_;
 };
 
@@ -152,14 +159,65 @@ TEST_F(Command, run__writes_results_that_report_reads) {
   EXPECT_THAT(content(folder_ / "o.results.html"), HasSubstr("</html>"));
 }
 
+TEST_F(Command, results__say_where_they_come_from) {
+  put("c.toml",
+      "level = \"flow\"\nschemes = [\"ideal\"]\n[topology]\nkind = \"leaf-spine\"\nleaves = 3\n"
+      "spines = 1\nhosts_per_leaf = 2\nhost_rate = \"10 Gbps\"\necn = { kmin = \"30 kB\" }\n[arrivals]\njobs = 1\n"
+      "at_start = 1\nworkers = 3\niterations = 5\n[[type]]\nname = \"a\"\ncompute = \"6 ms\"\ncommunicate = \"5 "
+      "MB\"\n");
+  const std::string sum = run("--version >/dev/null; sha256sum e.toml").out.substr(0, 64);
+  const std::string experiment = content(folder_ / "e.toml");
+  for (const std::string command : {"run e.toml", "sweep e.toml --vary iterations=2", "schedule e.toml"}) {
+    const Outcome first = run(command + " --json r.json >/dev/null && cat r.json");
+    ASSERT_EQ(first.status, 0) << command << first.err;
+    for (const std::string_view field :
+         {R"("version": ")", R"("build": ")", R"("date": "20)", R"("sha256": ")", R"("path": "e.toml")", R"("cpus": )",
+          R"("kernel": "Linux )", R"("memory_bytes": )"})
+      EXPECT_THAT(first.out, HasSubstr(field)) << command;
+    EXPECT_THAT(first.out, HasSubstr(sum)) << command;
+    EXPECT_THAT(first.out, HasSubstr("communicate = \\\"100 kB\\\"")) << "the experiment itself, " << command;
+    // At a date of their own, results are the same each time.
+    const std::string fixed = "--version >/dev/null; export SOURCE_DATE_EPOCH=86400; " MLTCP_PROGRAM " " + command;
+    const std::string once = run(fixed + " --json r.json >/dev/null && cat r.json").out;
+    EXPECT_THAT(once, HasSubstr("1970-01-02T00:00:00Z")) << command;
+    EXPECT_EQ(run(fixed + " --json r.json >/dev/null && cat r.json").out, once) << command;
+  }
+  EXPECT_THAT(run("cluster c.toml --json -").out, AllOf(HasSubstr("\"provenance\""), HasSubstr("\"c.toml\"")));
+}
+
+TEST_F(Command, run__keeps_what_is_complete_when_it_is_interrupted) {
+  // The second policy would take a minute; the file is there when the first is complete.
+  put("long.toml",
+      "iterations = 2000\npolicies = [\"fair\", \"mltcp\"]\n[bottleneck]\nrate = \"1 Gbps\"\n"
+      "[[job]]\nname = \"a\"\ncompute = \"1 ms\"\ncommunicate = \"1 MB\"\n"
+      "[[job]]\nname = \"b\"\ncompute = \"1 ms\"\ncommunicate = \"1 MB\"\n");
+  for (const char* signal : {"INT", "TERM"}) {
+    fs::remove(folder_ / "r.json");
+    const Outcome ended =
+        run(std::string("run long.toml --json r.json & while kill -0 $! && [ ! -e r.json ]; do sleep 0.01; done; "
+                        "kill -") +
+            signal + " $!; wait $!");
+    EXPECT_EQ(ended.status, 1) << signal;
+    EXPECT_THAT(ended.err,
+                AllOf(StartsWith("mltcp: "), HasSubstr(": of 2 policies, 1 had been run, and kept in r.json"),
+                      EndsWith(", and mltcp is missing\n")))
+        << signal;
+    EXPECT_THAT(ended.out, AllOf(HasSubstr("\nfair    a "), Not(HasSubstr("\nmltcp ")))) << signal;
+    EXPECT_THAT(content(folder_ / "r.json"),
+                AllOf(HasSubstr("\"unfinished_policies\": [\"mltcp\"]"), HasSubstr("\"provenance\": {")))
+        << signal;
+    EXPECT_EQ(run("report r.json").status, 0) << signal;
+  }
+}
+
 TEST_F(Command, run__results_on_standard_output_are_alone_there) {
   const Outcome ran = run("run e.toml --json -");
   EXPECT_EQ(ran.status, 0);
   EXPECT_THAT(ran.out, StartsWith("{\n  \"schema\""));
   EXPECT_THAT(ran.err, HasSubstr("e: 1 job"));
   EXPECT_EQ(run("run e.toml --json >(cat >piped) && wait $!").status, 0);
-  EXPECT_EQ(content(folder_ / "piped"), ran.out);
-  EXPECT_THAT(run("run e.toml --json /dev/stdout").out, EndsWith(ran.out));
+  EXPECT_EQ(without_provenance(content(folder_ / "piped")), without_provenance(ran.out));
+  EXPECT_THAT(without_provenance(run("run e.toml --json /dev/stdout").out), EndsWith(without_provenance(ran.out)));
 }
 
 TEST_F(Command, run__reads_an_experiment_from_a_pipe) {
@@ -232,7 +290,7 @@ TEST_F(Command, schedule__prints_and_writes) {
   EXPECT_THAT(content(folder_ / "two.json"), StartsWith("{\n  \"schema\": \"mltcp.schedule/1\""));
   EXPECT_THAT(content(folder_ / "two.html"), EndsWith("</html>\n"));
   const Outcome alone = run("schedule two.toml --json -");
-  EXPECT_EQ(alone.out, content(folder_ / "two.json"));
+  EXPECT_EQ(without_provenance(alone.out), without_provenance(content(folder_ / "two.json")));
   EXPECT_THAT(alone.err, HasSubstr("fully compatible"));
   EXPECT_THAT(run("schedule e.toml").out, HasSubstr("e: 1 job on a link of 1 Gbps"));
   EXPECT_THAT(run("schedule two.toml --angles 4").out, HasSubstr("30.000"));
@@ -401,7 +459,7 @@ TEST_F(SweepCommand, sweep__table_of_points_and_policies) {
   // Again: all is there, and the table is the same.
   const Outcome again = run("sweep s.toml --json - --threads 1");
   EXPECT_EQ(again.status, 0);
-  EXPECT_EQ(again.out, content(folder_ / "j.json"));
+  EXPECT_EQ(without_provenance(again.out), without_provenance(content(folder_ / "j.json")));
   EXPECT_THAT(again.err, HasSubstr("20 runs done, 20 of them before"));
 }
 
@@ -417,8 +475,9 @@ TEST_F(SweepCommand, sweep__shards_merge_to_the_same_table) {
   EXPECT_EQ(run("sweep s.toml -o together --no-run --json together.json").status, 0);
   EXPECT_EQ(
       run("sweep s.toml -o merged --no-run --merge alone1 --merge alone2 --merge alone3 --json merged.json").status, 0);
-  EXPECT_EQ(content(folder_ / "together.json"), content(folder_ / "whole.json"));
-  EXPECT_EQ(content(folder_ / "merged.json"), content(folder_ / "whole.json"));
+  EXPECT_EQ(without_provenance(content(folder_ / "together.json")),
+            without_provenance(content(folder_ / "whole.json")));
+  EXPECT_EQ(without_provenance(content(folder_ / "merged.json")), without_provenance(content(folder_ / "whole.json")));
   const Outcome part = run("sweep s.toml -o alone1 --no-run");
   EXPECT_EQ(part.status, 1);
   EXPECT_THAT(part.err, EndsWith("mltcp: 13 runs are missing; the same command without --no-run makes them\n"));
@@ -441,7 +500,7 @@ TEST_F(SweepCommand, sweep__interrupted_goes_on_where_it_was) {
     const Outcome rest = run(command);
     EXPECT_EQ(rest.status, 0) << rest.err;
     EXPECT_THAT(rest.out, HasSubstr("20 runs done, " + std::to_string(done) + " of them before"));
-    EXPECT_EQ(content(folder_ / "half.json"), content(folder_ / "whole.json"));
+    EXPECT_EQ(without_provenance(content(folder_ / "half.json")), without_provenance(content(folder_ / "whole.json")));
   }
 }
 
@@ -522,6 +581,24 @@ TEST_F(Command, cluster__prints_a_table_and_writes_results) {
   const Outcome json = run("cluster c.toml --scheme ideal --json -");
   EXPECT_THAT(json.out, StartsWith("{"));
   EXPECT_THAT(json.err, HasSubstr("ideal"));
+}
+
+TEST_F(Command, cluster__keeps_what_is_complete_when_it_is_interrupted) {
+  put("c.toml",
+      "schemes = [\"ideal\", \"locality\"]\n"
+      "[topology]\nkind = \"leaf-spine\"\nleaves = 3\nspines = 1\nhosts_per_leaf = 2\nhost_rate = \"10 Gbps\"\n"
+      "ecn = { kmin = \"30 kB\" }\n"
+      "[arrivals]\njobs = 2\nat_start = 2\nworkers = 3\niterations = 400\n"
+      "[[type]]\nname = \"a\"\ncompute = \"6 ms\"\ncommunicate = \"5 MB\"\n");
+  const Outcome ended =
+      run("cluster c.toml --threads 1 --json r.json & while kill -0 $! && [ ! -e r.json ]; do sleep 0.01; done; kill "
+          "-INT $!; wait $!");
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_EQ(
+      ended.err,
+      "mltcp: interrupted by its user: 1 run is complete, and the table is of it; missing: locality with seed 1\n");
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("\nideal "), Not(HasSubstr("\nlocality "))));
+  EXPECT_THAT(content(folder_ / "r.json"), AllOf(HasSubstr("\"unfinished\": ["), HasSubstr("\"provenance\": {")));
 }
 
 TEST_F(Command, cluster__refuses_in_one_line) {

@@ -148,6 +148,18 @@ class Docs(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("2 rows of the table fit", output)
 
+    def test_a_picture_is_what_its_command_prints(self):
+        self.page("<!-- picture docs/a.svg: mltcp run x.toml -->\n![A](a.svg)\n")
+        status, output = self.docs("--check")
+        self.assertEqual(status, 1, output)
+        self.assertIn("a.svg is another picture", output)
+        self.assertEqual(self.docs("--write")[0], 0)
+        self.assertIn("mltcp    104.00", (self.folder / "docs/a.svg").read_text())
+        self.assertEqual(self.docs("--check")[0], 0)
+        self.mean("105")
+        self.assertEqual(self.docs("--check")[0], 1)
+        self.assertIn("104.00", (self.folder / "docs/a.svg").read_text())
+
     def test_what_is_slow_waits_for_all(self):
         self.page("<!-- slow -->\n" + self.ALL.replace("104.00", "103.00"))
         status, output = self.docs("--check")

@@ -1,0 +1,160 @@
+// Provenance of this process (see provenance.h). SHA-256 by OpenSSL.
+#include "provenance.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <sched.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
+
+#include "mltcp/base/error.h"
+
+namespace mltcp::tools {
+namespace {
+
+constexpr std::size_t most_text = std::size_t{64} << 10U;  // of a file that is kept whole
+
+struct BuildInfo {
+  std::string commit;
+  bool modified = false;
+  std::string build;
+};
+
+/// What cmake/BuildInfo.cmake has left beside this program, if it did.
+BuildInfo build_info() {
+  BuildInfo info;
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return info;
+  std::ifstream file(program.parent_path().parent_path() / MLTCP_BUILD_INFO);
+  const auto json = nlohmann::json::parse(file, nullptr, false);
+  if (!json.is_object()) return info;
+  try {
+    info = {json.at("commit"), json.at("modified"), json.at("build")};
+  } catch (const nlohmann::json::exception&) {  // of another version
+    return {};
+  }
+  return info;
+}
+
+std::string sha256(std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned length = 0;
+  if (EVP_Digest(text.data(), text.size(), digest.data(), &length, EVP_sha256(), nullptr) != 1)
+    throw RunError("OpenSSL has no SHA-256, which results are signed with; check its configuration (OPENSSL_CONF)");
+  std::string hex;
+  for (unsigned i = 0; i < length; ++i) fmt::format_to(std::back_inserter(hex), "{:02x}", digest[i]);
+  return hex;
+}
+
+bool is_utf8(const std::string& text) {
+  try {
+    static_cast<void>(nlohmann::json(text).dump());
+  } catch (const nlohmann::json::exception&) {
+    return false;
+  }
+  return true;
+}
+
+/// The program's name, without the path that it was called by, and its arguments.
+std::vector<std::string> command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  if (words.empty()) words.emplace_back("mltcp");
+  words.front() = std::filesystem::path(words.front()).filename().string();
+  return words;
+}
+
+std::string date_now() {
+  std::time_t now = std::time(nullptr);
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables
+  if (const char* const fixed = std::getenv("SOURCE_DATE_EPOCH")) {
+    const std::string_view text = fixed;
+    constexpr std::int64_t year_9999 = 253'402'300'799;
+    std::int64_t seconds = 0;
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+    if (problem == std::errc() && end == text.data() + text.size() && seconds >= 0 && seconds <= year_9999)
+      now = static_cast<std::time_t>(seconds);
+  }
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
+}
+
+/// What stands behind `key` in a file of lines such as "model name : ..." or "PRETTY_NAME="..."".
+std::string entry(const char* path, std::string_view key, char separator) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(key)) continue;
+    const std::size_t at = line.find(separator);
+    if (at == std::string::npos) continue;
+    std::string value = line.substr(at + 1);
+    const auto unwanted = [](char c) { return c == ' ' || c == '\t' || c == '"'; };
+    while (!value.empty() && unwanted(value.back())) value.pop_back();
+    while (!value.empty() && unwanted(value.front())) value.erase(value.begin());
+    return value;
+  }
+  return {};
+}
+
+experiment::Provenance::Machine this_machine() {
+  experiment::Provenance::Machine machine;
+  machine.cpu = entry("/proc/cpuinfo", "model name", ':');
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+    machine.cpus = static_cast<std::uint32_t>(CPU_COUNT(&allowed));
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page = sysconf(_SC_PAGESIZE);
+  if (pages > 0 && page > 0) machine.memory = static_cast<Bytes>(pages) * static_cast<Bytes>(page);
+  machine.system = entry("/etc/os-release", "PRETTY_NAME", '=');
+  utsname names{};
+  if (uname(&names) == 0) {
+    const char* const system = names.sysname;
+    const char* const release = names.release;
+    const char* const architecture = names.machine;
+    machine.kernel = fmt::format("{} {} {}", system, release, architecture);
+  }
+  return machine;
+}
+
+}  // namespace
+
+std::string version_text() {
+  constexpr std::size_t short_commit = 12;
+  const BuildInfo info = build_info();
+  if (info.commit.empty()) return MLTCP_VERSION;
+  return fmt::format("{} ({}{})", MLTCP_VERSION, info.commit.substr(0, short_commit),
+                     info.modified ? ", modified" : "");
+}
+
+experiment::Provenance provenance_of(std::span<const FileRecorder::File> files) {
+  const BuildInfo info = build_info();
+  experiment::Provenance provenance;
+  provenance.version = MLTCP_VERSION;
+  provenance.commit = info.commit;
+  provenance.modified = info.modified;
+  provenance.build = info.build;
+  provenance.date = date_now();
+  provenance.command = command_line();
+  for (const FileRecorder::File& file : files) {
+    experiment::Provenance::File read{file.path.string(), sha256(file.text), file.text.size(), std::nullopt};
+    if (file.text.size() <= most_text && is_utf8(file.text)) read.text = file.text;
+    provenance.files.push_back(std::move(read));
+  }
+  provenance.machine = this_machine();
+  return provenance;
+}
+
+}  // namespace mltcp::tools
