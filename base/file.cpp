@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "mltcp/base/error.h"
 
@@ -26,18 +26,13 @@ struct Descriptor {
   int number;
 };
 
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): readers of files know nothing of who records them
-thread_local FileRecorder* recorder = nullptr;
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): readers of files know nothing of who looks on
+thread_local const FileObserver::OnRead* observer = nullptr;
 
 }  // namespace
 
-FileRecorder::FileRecorder() { recorder = this; }
-FileRecorder::~FileRecorder() { recorder = nullptr; }
-
-void FileRecorder::add(const std::filesystem::path& path, const std::string& text) {
-  if (std::none_of(files_.begin(), files_.end(), [&](const File& file) { return file.path == path; }))
-    files_.push_back({path, text});
-}
+FileObserver::FileObserver(OnRead on_read) : on_read_(std::move(on_read)) { observer = &on_read_; }
+FileObserver::~FileObserver() { observer = nullptr; }
 
 std::string read_text_file(const std::filesystem::path& path, std::string_view name, const TextFile& expected) {
   const auto fail = [&](std::string_view cause, std::string_view cure) {
@@ -63,7 +58,7 @@ std::string read_text_file(const std::filesystem::path& path, std::string_view n
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail(fmt::format("the file can't be read ({})", std::strerror(errno)), "check the disk");
     if (count == 0) {
-      if (recorder != nullptr) recorder->add(path, text);
+      if (observer != nullptr) (*observer)(path, text);
       return text;
     }
     text.append(part.data(), static_cast<std::size_t>(count));

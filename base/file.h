@@ -4,9 +4,9 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace mltcp {
 
@@ -21,27 +21,19 @@ struct TextFile {
 /// than it should be. `name` stands for the file in messages.
 std::string read_text_file(const std::filesystem::path& path, std::string_view name, const TextFile& expected);
 
-/// While it lives, keeps what read_text_file() reads in this thread: a file read twice is kept once, in the order of
-/// first reading. One at a time in a thread, and destroyed there.
-class FileRecorder {
+/// While it lives, told of each file that read_text_file() has read in this thread, and of its bytes. One at a time in
+/// a thread, and destroyed there.
+class FileObserver {
  public:
-  struct File {
-    std::filesystem::path path;  ///< as it was given
-    std::string text;
-  };
+  using OnRead = std::function<void(const std::filesystem::path& path, const std::string& text)>;
 
-  FileRecorder();
-  ~FileRecorder();
-  FileRecorder(const FileRecorder&) = delete;
-  FileRecorder& operator=(const FileRecorder&) = delete;
-
-  [[nodiscard]] const std::vector<File>& files() const { return files_; }
+  explicit FileObserver(OnRead on_read);
+  ~FileObserver();
+  FileObserver(const FileObserver&) = delete;
+  FileObserver& operator=(const FileObserver&) = delete;
 
  private:
-  friend std::string read_text_file(const std::filesystem::path&, std::string_view, const TextFile&);
-  void add(const std::filesystem::path& path, const std::string& text);
-
-  std::vector<File> files_;
+  OnRead on_read_;
 };
 
 }  // namespace mltcp

@@ -10,7 +10,6 @@
 #include "commands.h"
 #include "end_on_signal.h"
 #include "mltcp/base/error.h"
-#include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/cluster_file.h"
 #include "mltcp/experiment/cluster_run.h"
@@ -58,7 +57,7 @@ int cluster(const ClusterArguments& arguments) {
   options.schemes = arguments.schemes;
   options.seed = arguments.seed;
   options.seeds = arguments.seeds;
-  const FileRecorder files;
+  const FilesRead files;
   const experiment::ClusterExperiment experiment = experiment::load_cluster(arguments.file, options);
   for (const auto& file : {arguments.json, arguments.markdown})
     if (file) check_writable(*file, arguments.file);
@@ -68,7 +67,7 @@ int cluster(const ClusterArguments& arguments) {
   for (const std::string& warning : experiment.warnings)
     std::fputs(fmt::format("mltcp: warning: {}\n", one_line(warning)).c_str(), stderr);
 
-  const experiment::Provenance provenance = provenance_of(files.files());
+  const experiment::Provenance provenance = provenance_of(files);
   const EndOnSignal signals;
   ProgressBar bar;
   experiment::ClusterRunSettings settings;
@@ -79,7 +78,11 @@ int cluster(const ClusterArguments& arguments) {
     if (!arguments.json || !replaceable(*arguments.json)) return;
     experiment::ClusterResults kept = so_far;
     kept.provenance = provenance;
-    write_file(*arguments.json, experiment::to_json(kept));
+    try {
+      write_file(*arguments.json, experiment::to_json(kept));
+    } catch (const RunError& error) {
+      print_warning(error.what());
+    }
   };
   experiment::ClusterResults results = experiment::run_cluster(experiment, settings);
   results.provenance = provenance;

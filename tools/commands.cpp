@@ -14,7 +14,6 @@
 
 #include "end_on_signal.h"
 #include "mltcp/base/error.h"
-#include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
 #include "mltcp/cc/controller.h"
@@ -190,7 +189,12 @@ void write_results(const experiment::Results& results, const std::string& file) 
 }  // namespace
 
 void keep_results(const experiment::Results& so_far, const std::optional<std::string>& json) {
-  if (json && replaceable(*json)) write_results(so_far, *json);
+  if (!json || !replaceable(*json)) return;
+  try {
+    write_results(so_far, *json);
+  } catch (const RunError& error) {
+    print_warning(error.what());
+  }
 }
 
 void print_results(const experiment::Results& results, const experiment::Datapath& datapath, const std::string& file,
@@ -284,7 +288,7 @@ experiment::FileOptions file_options() {
 int run(const RunArguments& arguments) {
   if (arguments.json && arguments.json->empty())
     throw InputError("--json: the name is empty; name a file, or - for standard output");
-  const FileRecorder files;
+  const FilesRead files;
   const experiment::Experiment experiment = load(arguments);
   if (arguments.cores && experiment.datapath != "ring")
     throw InputError(fmt::format("--cores is for datapath ring and this is {}; leave it out, or add --datapath ring",
@@ -309,7 +313,7 @@ int run(const RunArguments& arguments) {
   experiment::RunOptions options;
   options.plan_file = arguments.plan;
   experiment::check(experiment, *datapath, options);
-  const experiment::Provenance provenance = provenance_of(files.files());
+  const experiment::Provenance provenance = provenance_of(files);
   fmt::print(out, "{}\n\n", headline(experiment, *datapath));
   std::fflush(out);
   const EndOnSignal signals;

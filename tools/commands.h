@@ -24,8 +24,8 @@ experiment::FileOptions file_options();
 /// which says why.
 void print_results(const experiment::Results& results, const experiment::Datapath& datapath, const std::string& file,
                    const std::optional<std::string>& json, std::FILE* out, const std::string& ended = {});
-/// Keeps what there is so far in the file `json`, if one is given that can be replaced: one that is standard output
-/// gets it once, in the end.
+/// Keeps what there is so far in the file `json`, if one is given that can be replaced: standard output gets it once,
+/// in the end. Warns where that fails: in the end it may not.
 void keep_results(const experiment::Results& so_far, const std::optional<std::string>& json);
 /// "two-vgg19: 2 jobs, 60 iterations, reno at 1 Gbps, on sim (virtual time)".
 std::string headline(const experiment::Experiment& experiment, const experiment::Datapath& datapath);

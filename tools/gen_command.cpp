@@ -18,7 +18,6 @@
 #include "end_on_signal.h"
 #include "load_mpi_module.h"
 #include "mltcp/base/error.h"
-#include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/experiment_file.h"
 #include "mltcp/experiment/host_layout.h"
@@ -81,7 +80,7 @@ int serve(const GenArguments& arguments, const std::string& address,
           const std::function<void(const std::string& address)>& listening) {
   if (arguments.run.json && arguments.run.json->empty())
     throw InputError("--json: the name is empty; name a file, or - for standard output");
-  const FileRecorder files;
+  const FilesRead files;
   const experiment::Experiment experiment = load(arguments.run);
   if (arguments.run.json) check_writable(*arguments.run.json, arguments.run.file);
   std::FILE* const out = arguments.run.json == "-" ? stderr : stdout;
@@ -114,7 +113,7 @@ int serve(const GenArguments& arguments, const std::string& address,
     run_options.plan_file = arguments.run.plan;
     run_options.report = options.warn;
     experiment::check(experiment, *coordinator, run_options);
-    const experiment::Provenance provenance = provenance_of(files.files());
+    const experiment::Provenance provenance = provenance_of(files);
     run_options.finished = [&](const experiment::Results& so_far) {
       kept = so_far;
       kept.provenance = provenance;

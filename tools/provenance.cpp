@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
@@ -18,6 +19,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "mltcp/base/error.h"
 
@@ -139,7 +141,16 @@ std::string version_text() {
                      info.modified ? ", modified" : "");
 }
 
-experiment::Provenance provenance_of(std::span<const FileRecorder::File> files) {
+FilesRead::FilesRead()
+    : observer_([this](const std::filesystem::path& path, const std::string& text) {
+        const std::string name = path.string();
+        if (std::any_of(files_.begin(), files_.end(), [&](const auto& file) { return file.path == name; })) return;
+        experiment::Provenance::File file{name, sha256(text), text.size(), std::nullopt};
+        if (text.size() <= most_text && is_utf8(text)) file.text = text;
+        files_.push_back(std::move(file));
+      }) {}
+
+experiment::Provenance provenance_of(const FilesRead& read) {
   const BuildInfo info = build_info();
   experiment::Provenance provenance;
   provenance.version = MLTCP_VERSION;
@@ -148,11 +159,7 @@ experiment::Provenance provenance_of(std::span<const FileRecorder::File> files) 
   provenance.build = info.build;
   provenance.date = date_now();
   provenance.command = command_line();
-  for (const FileRecorder::File& file : files) {
-    experiment::Provenance::File read{file.path.string(), sha256(file.text), file.text.size(), std::nullopt};
-    if (file.text.size() <= most_text && is_utf8(file.text)) read.text = file.text;
-    provenance.files.push_back(std::move(read));
-  }
+  provenance.files = read.files();
   provenance.machine = this_machine();
   return provenance;
 }

@@ -2,8 +2,8 @@
 // and of the machine.
 #pragma once
 
-#include <span>
 #include <string>
+#include <vector>
 
 #include "mltcp/base/file.h"
 #include "mltcp/experiment/provenance.h"
@@ -13,8 +13,19 @@ namespace mltcp::tools {
 /// "0.1.0", and the commit behind it where it is known: "0.1.0 (1234567890ab)".
 std::string version_text();
 
+/// While it lives, notes what files this thread reads: each once, as it was first, in that order. One at a time.
+class FilesRead {
+ public:
+  FilesRead();
+  [[nodiscard]] const std::vector<experiment::Provenance::File>& files() const { return files_; }
+
+ private:
+  std::vector<experiment::Provenance::File> files_;
+  FileObserver observer_;
+};
+
 /// Of this process, begun now (or at SOURCE_DATE_EPOCH, seconds since 1970, if that is set, for files that are the same
-/// each time). `files` are what it has read.
-experiment::Provenance provenance_of(std::span<const FileRecorder::File> files);
+/// each time), and what it has read.
+experiment::Provenance provenance_of(const FilesRead& read);
 
 }  // namespace mltcp::tools

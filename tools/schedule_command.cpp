@@ -7,7 +7,6 @@
 
 #include "commands.h"
 #include "mltcp/base/error.h"
-#include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/plan.h"
 #include "mltcp/experiment/schedule.h"
@@ -124,7 +123,7 @@ int schedule(const ScheduleArguments& arguments) {
   }
   if (on_standard_output > 1)
     throw InputError("--json, --report, --plan: one of them can have standard output; name files for the others");
-  const FileRecorder files;
+  const FilesRead files;
   const experiment::Experiment experiment = experiment::load_experiment(arguments.file, file_options());
   for (const auto& file : {arguments.json, arguments.report, arguments.plan})
     if (file) check_writable(*file, arguments.file);
@@ -145,10 +144,11 @@ int schedule(const ScheduleArguments& arguments) {
         "--plan: the jobs of {} don't tell the transport where their iterations begin, so no plan can hold them; write "
         "iterations = \"exact\" in [mltcp], or leave --plan out",
         in_quotes(arguments.file)));
+  const experiment::Provenance provenance = provenance_of(files);
   ProgressBar bar;
   options.progress = [&](double fraction, const std::string& what) { bar.show(fraction, what); };
   ScheduleResult result = experiment::make_schedule(experiment, options);
-  result.provenance = provenance_of(files.files());
+  result.provenance = provenance;
   bar.clear();
 
   for (const auto& warnings : {experiment.warnings, result.warnings})

@@ -209,9 +209,9 @@ int sweep(const SweepArguments& arguments) {
   }
   if (on_standard_output > 1)
     throw InputError("--json, --markdown, --csv: one of them can have standard output; name files for the others");
-  std::optional<FileRecorder> files(std::in_place);
+  std::optional<FilesRead> files(std::in_place);
   const experiment::Sweep sweep = experiment::load_sweep(arguments.file, options);
-  const experiment::Provenance provenance = provenance_of(files->files());
+  const experiment::Provenance provenance = provenance_of(*files);
   files.reset();  // what is read from here on are records
   for (const auto& file : {arguments.json, arguments.markdown, arguments.csv})
     if (file) check_writable(*file, arguments.file);

@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "mltcp/base/error.h"
 
@@ -85,19 +87,18 @@ TEST_F(ReadTextFile, pipe_without_writer__not_waited_for) {
   EXPECT_EQ(read_text_file(folder_ / "pipe", "pipe", kSmall), "");
 }
 
-TEST_F(ReadTextFile, recorder__keeps_each_file_once_while_it_lives) {
+TEST_F(ReadTextFile, observer__is_told_of_what_is_read_while_it_lives) {
   std::ofstream(folder_ / "a") << "one";
   std::ofstream(folder_ / "b") << "two";
+  std::vector<std::pair<std::string, std::string>> seen;
   {
-    const FileRecorder recorder;
-    for (const char* name : {"b", "a", "b"}) static_cast<void>(read_text_file(folder_ / name, name, kSmall));
+    const FileObserver observer(
+        [&](const fs::path& path, const std::string& text) { seen.emplace_back(path.filename().string(), text); });
+    for (const char* name : {"b", "a"}) static_cast<void>(read_text_file(folder_ / name, name, kSmall));
     EXPECT_NE(refusal(folder_ / "c"), "no error");
-    ASSERT_EQ(recorder.files().size(), 2U);
-    EXPECT_EQ(recorder.files()[0].path, folder_ / "b");
-    EXPECT_EQ(recorder.files()[0].text, "two");
-    EXPECT_EQ(recorder.files()[1].text, "one");
   }
   EXPECT_EQ(read_text_file(folder_ / "a", "a", kSmall), "one");
+  EXPECT_EQ(seen, (std::vector<std::pair<std::string, std::string>>{{"b", "two"}, {"a", "one"}}));
 }
 
 }  // namespace
