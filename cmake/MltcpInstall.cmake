@@ -45,3 +45,5 @@ foreach(file IN LISTS files)
 endforeach()
 
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# The schemas of what the command writes (docs/results-file.md).
+install(DIRECTORY docs/schema/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mltcp/schema FILES_MATCHING PATTERN "*.schema.json")
