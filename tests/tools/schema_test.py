@@ -54,6 +54,9 @@ host_rate = "1 Gbps"
 delay = "10 us"
 """
 FILES = {
+    # A job whose slots stay as they are although it stood still: it has drifted.
+    "drift.toml": DUMBBELL.replace("= 4", "= 8") + "[schedule]\nreplan = false\n" + JOB.format("b", "12 ms", "1.25 MB")
+                  + JOB.format("a", "12 ms", "1.25 MB") + 'pause = { iteration = 3, time = "9 ms" }\n',
     "pair.toml": DUMBBELL + JOB.format("a", "11 ms", "1.25 MB") + JOB.format("b", "12 ms", "1.25 MB"),
     # Slots that hold until 40 ms, and jobs that run on.
     "short.plan.json": json.dumps({
@@ -115,20 +118,16 @@ model = "VGG16"
 """,
 }
 
-# Fields that none of the files here has, by schema and place, and why.
+# Fields that none of the files here may have, by schema and place, and why.
 NEVER_HERE = {
     "mltcp.results/1": {
         "job.first_checksum_error": "nothing is damaged",
-        "job.gate_corrections": "jobs here keep their slots until the plan ends",
         "run.link_outages": "no link goes", "link_outage.host": "", "link_outage.port": "",
         "link_outage.start_ns": "", "link_outage.duration_ns": "",
     },
-    "mltcp.cluster/1": {"unfinished": "not interrupted", "unfinished[].scheme": "", "unfinished[].seed": ""},
-    "mltcp.plan/1": {},
     "provenance/1": {"commit": "a build without git", "modified": "a clean tree", "build": "",
-                     "machine.cpu": "some kernels", "machine.memory_bytes": "", "machine.system": ""},
-    # Only in results of testbeds, which are held against results/1.
-    "mltcp.switch/1": {"name": ""},
+                     "machine.cpu": "some kernels", "machine.memory_bytes": "", "machine.system": "",
+                     "machine.kernel": ""},
 }
 
 
@@ -139,10 +138,6 @@ def mltcp(*words, status=0):
     if status is not None and done.returncode != status:
         raise AssertionError(f"mltcp {' '.join(words)}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
     return done
-
-
-def read(name):
-    return json.loads((FOLDER / name).read_text(encoding="utf-8"))
 
 
 def schema_of(document):
@@ -234,22 +229,19 @@ def note_fields(value, schema, name, place, seen):
 # ---- What the program writes -----------------------------------------------------------------------------------------
 
 
-def interrupted_run():
-    """Ends a run behind its first policy; the file of then is there as soon as that is done."""
-    file = FOLDER / "interrupted.json"
-    with subprocess.Popen([str(PROGRAM), "run", "two-vgg19.toml", "--iterations", "100", "--policy", ",".join(POLICIES),
-                           "--json", file.name], cwd=FOLDER, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.DEVNULL) as running:
+def interrupt(file, *words):
+    """Ends a command as soon as it has written its file, which it does when the first of many parts is done."""
+    with subprocess.Popen([str(PROGRAM), *words, "--json", file], cwd=FOLDER, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
         try:
             end = time.monotonic() + PATIENCE
-            while not file.exists() and running.poll() is None and time.monotonic() < end:
+            while not (FOLDER / file).exists() and running.poll() is None and time.monotonic() < end:
                 time.sleep(0.005)
             running.send_signal(signal.SIGINT)
             if running.wait(PATIENCE) != 1:
-                raise AssertionError(f"exit status {running.returncode} of a run that was interrupted")
+                raise AssertionError(f"exit status {running.returncode} of a command that was interrupted")
         finally:
             running.kill()
-    return file.name
 
 
 def make_files():
@@ -264,6 +256,7 @@ def make_files():
             "run leaf-spine-16.toml --datapath flow --iterations 3 --policy fair,mltcp+schedule --json flow.json",
             "run faulty-link.toml --iterations 1 --verify --json faulty.json",
             "run pair.toml --policy schedule --plan short.plan.json --json stale.json",
+            "run drift.toml --datapath flow --policy schedule --json drift.json",
             "schedule two-vgg19.toml --json schedule.json --plan two.plan.json",
             "schedule loop.toml --json loop.json --plan loop.plan.json",
             "schedule pair.toml --json stretch.json",
@@ -277,14 +270,16 @@ def make_files():
     # One point whose runs fail, and one that has none of its seeds yet.
     mltcp(*"sweep pair.toml --vary bottleneck.faults={loss=1.0} -o failed --json failed.json".split(), status=1)
     mltcp(*"sweep pair.toml -o missing --no-run --json missing.json".split(), status=1)
-    names = [interrupted_run()]
+    interrupt("interrupted.json", "run", "two-vgg19.toml", "--iterations", "100", "--policy", ",".join(POLICIES))
+    interrupt("left.json", "cluster", "cluster.toml", "--seeds", "40", "--scheme", "locality", "--threads", "1")
     if mltcp("doctor", "--json", "doctor.json", status=None).returncode == 2:
         print("schema_test.py: Skipped\nbuilt without DPDK: mltcp doctor and mltcp switch write no files")
     elif mltcp(*"switch --port ring:a --port ring:b,rate=1Gbps --idle sleep --memory 64 --for 60ms".split(),
                *"--every 10ms --json switch.json".split(), status=None).returncode != 0:
         print("schema_test.py: Skipped\nmltcp switch does not start here, not even on ring ports; see mltcp doctor")
-    names += [file.relative_to(FOLDER).as_posix() for file in sorted(FOLDER.rglob("*.json"))]
-    files = {name: read(name) for name in names}
+    files = {}
+    for file in sorted(FOLDER.rglob("*.json")):
+        files[file.relative_to(FOLDER).as_posix()] = json.loads(file.read_text())
     # Written by `sudo tools/testbed examples/testbed-pair.toml`, then cut short: it takes root, and time.
     files["testbed-results.json"] = json.loads((ROOT / "tests/tools/data/testbed-results.json").read_text())
     return files
@@ -381,7 +376,9 @@ class Written(unittest.TestCase):
         formats = {document["schema"] for document in WRITTEN.values()} | {"provenance/1"}
         for form in sorted(formats):
             urn = "urn:mltcp:schema:" + form.removeprefix("mltcp.")
-            unseen = {place for place in described(SCHEMAS[urn]) if (urn, place) not in seen}
+            places = described(SCHEMAS[urn])
+            unseen = {place for place in places if (urn, place) not in seen}
+            self.assertEqual(NEVER_HERE.get(form, {}).keys() - places, set(), f"{form}: NEVER_HERE is out of date")
             self.assertEqual(unseen - NEVER_HERE.get(form, {}).keys(), set(), f"{form} describes what nothing writes")
 
     def test_records_of_sweeps_are_results(self):
@@ -394,6 +391,9 @@ class Written(unittest.TestCase):
         done = [run["policy"] for run in document["runs"]]
         self.assertEqual(done[:1], POLICIES[:1])
         self.assertEqual(done + document["unfinished_policies"], POLICIES)
+        document = WRITTEN["left.json"]
+        seeds = [run["seed"] for run in document["runs"] + document["unfinished"]]
+        self.assertEqual(sorted(seeds), list(range(1, 41)))
 
 
 class Damaged(unittest.TestCase):
