@@ -129,7 +129,7 @@ std::vector<SchemeSummary> summarize(const ClusterResults& results) {
 }
 
 std::string to_json(const ClusterResults& results) {
-  using nlohmann::json;
+  using json = nlohmann::ordered_json;
   json out{{"schema", kClusterSchema},         {"name", results.name},
            {"level", results.level},           {"cc", results.cc},
            {"time_scale", results.time_scale}, {"rate_scale", results.rate_scale},

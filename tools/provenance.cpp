@@ -70,16 +70,6 @@ bool is_utf8(const std::string& text) {
   return true;
 }
 
-/// The program's name, without the path that it was called by, and its arguments.
-std::vector<std::string> command_line() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> words;
-  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
-  if (words.empty()) words.emplace_back("mltcp");
-  words.front() = std::filesystem::path(words.front()).filename().string();
-  return words;
-}
-
 std::string date_now() {
   std::time_t now = std::time(nullptr);
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables
@@ -139,6 +129,15 @@ std::string version_text() {
   if (info.commit.empty()) return MLTCP_VERSION;
   return fmt::format("{} ({}{})", MLTCP_VERSION, info.commit.substr(0, short_commit),
                      info.modified ? ", modified" : "");
+}
+
+std::vector<std::string> command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  if (words.empty()) words.emplace_back("mltcp");
+  words.front() = std::filesystem::path(words.front()).filename().string();
+  return words;
 }
 
 FilesRead::FilesRead()

@@ -24,6 +24,9 @@ class FilesRead {
   FileObserver observer_;
 };
 
+/// How this program was called: its name, without the path to it, and its arguments.
+std::vector<std::string> command_line();
+
 /// Of this process, begun now (or at SOURCE_DATE_EPOCH, seconds since 1970, if that is set, for files that are the same
 /// each time), and what it has read.
 experiment::Provenance provenance_of(const FilesRead& read);

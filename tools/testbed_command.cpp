@@ -24,6 +24,7 @@
 #include "mltcp/experiment/switch_file.h"
 #include "mltcp/experiment/testbed_layout.h"
 #include "output_file.h"
+#include "provenance.h"
 #include "sandbox.h"
 #include "terminal.h"
 #include "testbed_network.h"
@@ -585,6 +586,8 @@ class Testbed {
       one.erase("number");
     }
     results["switches"] = switched_;
+    // Who wants to do it again calls this, and not the coordinator that it has started.
+    if (results.contains("provenance")) results["provenance"]["command"] = command_line();
     write_file(*arguments_.json, results.dump(2) + "\n");
   }
 
