@@ -1,203 +1,162 @@
-// HTML report: fills the page template (report/page.html) with text, tables and data.
-//
-// How the picture is cut: every run is shown in two windows of the same width, its first iterations and its last
-// ones, so that all panels share one time scale. The last window ends when the first job finishes, because from
-// then on the others are alone and no policy has anything to do.
+// The page of results: what it says in words, and which charts and tables stand where.
 #include "mltcp/experiment/report.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
-#include <cstdlib>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <optional>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "mltcp/base/text.h"
 #include "mltcp/experiment/internal/html.h"
+#include "mltcp/experiment/internal/report_charts.h"
+#include "mltcp/experiment/internal/report_page.h"
+#include "mltcp/experiment/internal/report_tables.h"
+#include "mltcp/experiment/internal/report_view.h"
 
 namespace mltcp::embedded {
-extern const std::string_view page_html;
-extern const std::string_view report_css;
 extern const std::string_view report_js;
-extern const std::string_view uplot_css;
-extern const std::string_view uplot_js;
 }  // namespace mltcp::embedded
 
 namespace mltcp::experiment {
 
 namespace {
 
-constexpr std::int64_t kWindowIterations = 4;  // of the slowest job; enough to see a rhythm, few enough to see bursts
 constexpr std::int64_t kLeastBinsPerIteration = 10;  // below, bins blur the bursts
-constexpr double kSame = 0.005;                      // policies this close to each other are called equal
-constexpr std::size_t kColours = 8;                  // of the palette in report.css
+constexpr std::size_t kWindowColumns = 1200;
+constexpr std::size_t kMostBins = 600'000;  // of all runs together that the reader can look into
+constexpr int kWindowHeight = 170;
+constexpr int kChartHeight = 240;
 
-// ---- text ----
+std::string bold(const std::string& name) { return fmt::format("<b>{}</b>", escaped(name)); }
 
-void add_once(std::vector<std::string>& list, const std::string& text) {
-  if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
+// ---- what is said first ----
+
+std::string alarms(const View& view) {
+  const auto& results = view.results;
+  std::string out;
+  if (!results.unfinished.empty()) {
+    std::vector<std::string> names;
+    for (const std::string& policy : results.unfinished) names.push_back(bold(policy));
+    out += fmt::format(
+        "<p class=\"alarm\"><b>Unfinished.</b> The experiment was ended before {} had been run: what follows is "
+        "without {}.</p>\n",
+        listed(names), results.unfinished.size() == 1 ? "it" : "them");
+  }
+  std::vector<std::string> damaged;
+  std::vector<std::string> held_up;
+  for (std::size_t r = 0; r < results.runs.size(); ++r) {
+    const Run& run = results.runs[r];
+    if (std::any_of(run.jobs.begin(), run.jobs.end(), [](const auto& job) { return job.checksum_errors > 0; }))
+      damaged.push_back(bold(view.labels[r]));
+    if (disturbed(run))
+      held_up.push_back(fmt::format("{} for {}", bold(view.labels[r]),
+                                    percent_text(run.stalls->total.seconds() / run.duration.seconds())));
+  }
+  if (!damaged.empty())
+    out += fmt::format("<p class=\"alarm\"><b>Messages arrived damaged</b> under {}.</p>\n", listed(damaged));
+  if (!held_up.empty())
+    out += fmt::format(
+        "<p class=\"alarm\"><b>The machine was busy</b> and held up {} of the time: what follows says little about the "
+        "network, and a run on a quiet machine may show something else.</p>\n",
+        listed(held_up));
+  return out;
 }
 
-// One unit for all times of the page, so that numbers can be compared by their looks.
-struct TimeUnit {
-  const char* name;
-  double nanos;
-
-  // `typical` is the smallest time that should read well, in about four digits.
-  static TimeUnit for_time(Nanos typical) {
-    if (typical.count >= 10'000'000'000) return {"s", 1e9};
-    if (typical.count >= 1'000'000) return {"ms", 1e6};
-    if (typical.count >= 1'000) return {"µs", 1e3};
-    return {"ns", 1};
-  }
-  [[nodiscard]] std::string number(Nanos time) const {
-    const double value = static_cast<double>(time.count) / nanos;
-    return fmt::format("{:.{}f}", value, nanos < 10 || value >= 100 ? (value >= 1000 || nanos < 10 ? 0 : 1) : 2);
-  }
-  [[nodiscard]] std::string text(Nanos time) const {
-    return time.count > 0 ? fmt::format("{} {}", number(time), name) : "–";
-  }
-};
-
-// To three digits, because the exact value is in the result file.
-std::string scaled(double value, std::array<const char*, 5> units) {
-  std::size_t unit = 0;
-  while (value >= 999.5 && unit + 1 < units.size()) {
-    value /= 1000;
-    ++unit;
-  }
-  std::string number = fmt::format("{:.{}f}", value, unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2);
-  if (number.find('.') != std::string::npos) {
-    number.erase(number.find_last_not_of('0') + 1);
-    if (number.back() == '.') number.pop_back();
-  }
-  return fmt::format("{} {}", number, units[unit]);
-}
-std::string prose_time(Nanos time) { return scaled(static_cast<double>(time.count), {"ns", "µs", "ms", "s", "ks"}); }
-std::string bytes_text(Bytes bytes) { return scaled(static_cast<double>(bytes), {"B", "kB", "MB", "GB", "TB"}); }
-std::string rate_text(Rate rate) {
-  return scaled(static_cast<double>(rate.bits_per_second), {"bps", "kbps", "Mbps", "Gbps", "Tbps"});
+// "interleave from iteration 9 on", "never interleave, but come within 5% from iteration 12 on", "never interleave".
+std::string interleaving(const RunSummary& summary) {
+  if (summary.interleaved) return fmt::format("interleave from iteration {} on", *summary.interleaved);
+  if (summary.interleaved_5pct)
+    return fmt::format("never interleave, but come within 5% from iteration {} on", *summary.interleaved_5pct);
+  return "never interleave";
 }
 
-std::string count_text(std::uint64_t count) {
-  std::string digits = std::to_string(count);
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), "\u2009");  // a thin space between thousands
+// How a run did beside the one that it is compared with, as loudly whichever way it went.
+std::string sentence(const View& view, std::size_t run, std::size_t beside) {
+  const RunSummary& now = view.summaries[run];
+  const RunSummary& before = view.summaries[beside];
+  const std::string name = bold(view.labels[run]);
+  const std::string other = bold(view.labels[beside]);
+  std::string text;
+  switch (change_of(before.slowdown, now.slowdown)) {
+    case Change::better:
+      text = fmt::format(
+          "{} is <b class=\"better\">better</b> than {}: the mean slow-down is {} instead of {}, {} per "
+          "iteration.",
+          name, other, slowdown_text(now.slowdown), slowdown_text(before.slowdown),
+          change_text(*before.slowdown, *now.slowdown));
+      break;
+    case Change::worse:
+      text = fmt::format(
+          "{} is <b class=\"worse\">worse</b> than {}: the mean slow-down is {} instead of {}, {} per "
+          "iteration.",
+          name, other, slowdown_text(now.slowdown), slowdown_text(before.slowdown),
+          change_text(*before.slowdown, *now.slowdown));
+      break;
+    case Change::same:
+      text = fmt::format("{} makes <b class=\"same\">no difference</b> to {}: the mean slow-down is {} and {}.", name,
+                         other, slowdown_text(now.slowdown), slowdown_text(before.slowdown));
+      break;
+    case Change::unknown:
+      return fmt::format("{} can't be compared with {}: a job's time alone is unknown.", name, other);
   }
-  return digits;
+  if (now.several && before.several)
+    text += fmt::format(" Its jobs {}; under {} they {}.", interleaving(now), other, interleaving(before));
+  return text;
 }
 
-std::string percent_text(double share) {
-  const double percent = 100 * share;
-  if (percent > 0 && percent < 0.95) return fmt::format("{:.1f}%", std::max(percent, 0.1));
-  return fmt::format("{:.0f}%", percent);
+std::string lead(const View& view) {
+  const auto& runs = view.results.runs;
+  if (runs.empty()) return "<p class=\"lead\">This result file holds no runs.</p>\n";
+  std::string out;
+  for (std::size_t r = 0; r < runs.size(); ++r)
+    if (const std::size_t beside = view.reference(r); beside != r)
+      out += fmt::format("<li>{}</li>", sentence(view, r, beside));
+  if (!out.empty()) return fmt::format("<ul class=\"lead\">{}</ul>\n", out);
+  const RunSummary& only = view.summaries.front();
+  if (!only.slowdown) return "";
+  return fmt::format("<p class=\"lead\">Under {}, the only policy here, the mean slow-down is {}{}.</p>\n",
+                     bold(view.labels.front()), slowdown_text(only.slowdown),
+                     only.several ? ", and jobs " + interleaving(only) : "");
 }
 
-std::string slowdown_text(double slowdown) { return slowdown > 0 ? fmt::format("{:.2f}×", slowdown) : "–"; }
-
-// ---- what the page says about the runs ----
-
-struct View {
-  const Results& results;
-  std::vector<std::string> jobs;    // distinct names in order of appearance; the place in it gives the colour
-  std::vector<std::string> labels;  // of each run: the policy, and what else tells it from the others
-  std::vector<TimeSpan> spans;      // of each run, while all jobs are at work
-  Nanos window;                     // width of the first and last window of every run; 0 = nothing to show
-  TimeUnit unit{"ms", 1e6};
-
-  explicit View(const Results& all) : results(all) {
-    std::vector<std::string> ccs;
-    std::vector<std::string> datapaths;
-    std::vector<std::string> seeds;
-    Nanos slowest;
-    Nanos shortest_isolated = Nanos::never();
-    Nanos shortest_span = Nanos::never();
-    for (const Run& run : results.runs) {
-      add_once(ccs, run.cc);
-      add_once(datapaths, run.datapath);
-      add_once(seeds, std::to_string(run.seed));
-      spans.push_back(common_span(run));
-      if (spans.back().to > spans.back().from) {
-        shortest_span = std::min(shortest_span, spans.back().to - spans.back().from);
-      }
-      for (const JobResult& job : run.jobs) {
-        add_once(jobs, job.name);
-        slowest = std::max(slowest, job.p50);
-        const Nanos alone = job.isolated.count > 0 ? job.isolated : job.p50;
-        if (alone.count > 0) shortest_isolated = std::min(shortest_isolated, alone);
-      }
+// One tile a policy: the two numbers that sum it up.
+std::string tiles(const View& view) {
+  std::string out;
+  for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
+    const std::size_t beside = view.reference(r);
+    const RunSummary& summary = view.summaries[r];
+    const std::optional<double> before = view.summaries[beside].slowdown;
+    const Change change = beside == r ? Change::unknown : change_of(before, summary.slowdown);
+    out += fmt::format("<li class=\"tile {}\"><h3>{}</h3><p class=\"big\">{}</p>", class_of(change),
+                       escaped(view.labels[r]), slowdown_text(summary.slowdown));
+    const std::string other = escaped(view.labels[beside]);
+    switch (change) {
+      case Change::better:
+        out +=
+            fmt::format("<p class=\"change\">▲ better than {}: {}</p>", other, change_text(*before, *summary.slowdown));
+        break;
+      case Change::worse:
+        out +=
+            fmt::format("<p class=\"change\">▼ worse than {}: {}</p>", other, change_text(*before, *summary.slowdown));
+        break;
+      case Change::same:
+        out += fmt::format("<p class=\"change\">= no difference from {}</p>", other);
+        break;
+      case Change::unknown:
+        if (beside == r && view.results.runs.size() > 1) out += "<p class=\"change\">what others are compared with</p>";
     }
-    for (const Run& run : results.runs) {
-      std::string label = run.policy;
-      if (ccs.size() > 1) label += " · " + run.cc;
-      if (datapaths.size() > 1) label += " · " + run.datapath;
-      if (seeds.size() > 1) label += " · seed " + std::to_string(run.seed);
-      labels.push_back(label);
-    }
-    if (!shortest_span.is_never()) window = std::min(slowest * kWindowIterations, shortest_span / 2);
-    if (!shortest_isolated.is_never()) unit = TimeUnit::for_time(shortest_isolated);
+    out += fmt::format("<p>{}</p>", interleaved_text(summary));
+    if (const auto shared = view.overlap(r, view.second_half(r)); shared && summary.several)
+      out += fmt::format("<p>bursts overlap {} of busy time in the 2nd half</p>", percent_text(*shared));
+    out += "</li>\n";
   }
-
-  [[nodiscard]] bool has_picture(std::size_t run) const {
-    return window.count > 0 && spans[run].to > spans[run].from && results.runs[run].bottleneck.usage.bin.count > 0;
-  }
-  [[nodiscard]] bool has_any_picture() const {
-    for (std::size_t r = 0; r < results.runs.size(); ++r) {
-      if (has_picture(r)) return true;
-    }
-    return false;
-  }
-  [[nodiscard]] TimeSpan first_window(std::size_t run) const { return {spans[run].from, spans[run].from + window}; }
-  [[nodiscard]] TimeSpan last_window(std::size_t run) const { return {spans[run].to - window, spans[run].to}; }
-  [[nodiscard]] TimeSpan second_half(std::size_t run) const {
-    return {spans[run].from + (spans[run].to - spans[run].from) / 2, spans[run].to};
-  }
-  [[nodiscard]] std::optional<double> overlap(std::size_t run, TimeSpan span) const {
-    return overlap_share(results.runs[run].bottleneck.usage, span.from, span.to);
-  }
-  [[nodiscard]] std::size_t job_id(const std::string& name) const {
-    return static_cast<std::size_t>(std::find(jobs.begin(), jobs.end(), name) - jobs.begin());
-  }
-};
-
-double second_half_slowdown(const JobResult& job) {
-  if (job.isolated.count <= 0) return 0;
-  return static_cast<double>(job.second_half_mean.count) / static_cast<double>(job.isolated.count);
-}
-
-// Of the job that fares worst; 0 when unknown.
-double worst_second_half(const Run& run) {
-  double worst = 0;
-  for (const JobResult& job : run.jobs)
-    if (!job.unaware) worst = std::max(worst, second_half_slowdown(job));
-  return worst;
-}
-
-bool interleaves(const Run& run) {
-  const auto comes_apart = [](const auto& job) { return job.unaware || job.interleaved_from.has_value(); };
-  const auto unaware = [](const auto& job) { return job.unaware; };
-  return run.jobs.size() > 1 && std::all_of(run.jobs.begin(), run.jobs.end(), comes_apart) &&
-         !std::all_of(run.jobs.begin(), run.jobs.end(), unaware);
-}
-
-bool alone_known(const Run& run) {
-  return std::all_of(run.jobs.begin(), run.jobs.end(), [](const auto& job) { return job.isolated.count > 0; });
-}
-
-std::string swatch(std::size_t job) { return fmt::format("<i class=\"swatch c{}\"></i>", job % kColours); }
-
-std::string job_cell(const View& view, const std::string& name) {
-  return fmt::format("<span class=\"name\">{}{}</span>", swatch(view.job_id(name)), escaped(name));
-}
-
-std::string fact(std::string_view name, const std::string& value) {
-  return fmt::format("<div><dt>{}</dt><dd>{}</dd></div>", name, value);
+  return "<p class=\"tiles-note\">Mean slow-down of the jobs (1.00× is as fast as alone), and from when on they are "
+         "interleaved:</p>\n<ul class=\"tiles\">" +
+         out + "</ul>\n";
 }
 
 std::string facts(const View& view) {
@@ -218,266 +177,39 @@ std::string facts(const View& view) {
     }
   }
   std::string out;
+  if (!view.jobs.empty()) out += fact("Jobs", std::to_string(view.jobs.size()));
   if (!rates.empty()) out += fact("Bottleneck", listed(rates));
   out += fact("Congestion control", listed(ccs));
   out += fact("Datapath", listed(datapaths));
   out += fact("Seed", listed(seeds));
-  if (most > 0) {
+  if (most > 0)
     out += fact("Iterations", fewest == most ? std::to_string(most) : fmt::format("{} to {}", fewest, most));
-  }
-  return out;
+  return "<dl class=\"facts\">" + out + "</dl>\n";
 }
 
-// One cell of a table. On narrow screens a row becomes a card and the cell shows its column's name by itself.
-std::string cell(std::string_view column, const std::string& value) {
-  return fmt::format("<td data-label=\"{}\"><span>{}</span></td>", column, value);
-}
+// ---- charts ----
 
-std::string job_table(const View& view) {
-  std::string rows;
-  for (const std::string& name : view.jobs) {
-    const JobResult* job = nullptr;
-    for (const Run& run : view.results.runs) {
-      for (const JobResult& candidate : run.jobs) {
-        if (job == nullptr && candidate.name == name) job = &candidate;
-      }
-    }
-    const bool known = job->compute.count > 0 && job->isolated > job->compute;
-    const double up =
-        known ? 1 - static_cast<double>(job->compute.count) / static_cast<double>(job->isolated.count) : 0;
-    rows += fmt::format("<tr><th scope=\"row\">{}</th>{}{}{}{}</tr>\n", job_cell(view, name),
-                        cell("Computes", view.unit.text(job->compute)),
-                        cell("Sends", job->bytes_per_iteration > 0 ? bytes_text(job->bytes_per_iteration) : "–"),
-                        cell("Iteration when alone", view.unit.text(job->isolated)),
-                        cell("Of that on the link", known ? percent_text(up) : "–"));
-  }
+std::string legend_entry(std::string_view colour, std::string_view dash, const std::string& name) {
+  if (dash.empty())
+    return fmt::format("<li><i class=\"swatch\" style=\"background:var(--{})\"></i>{}</li>", colour, escaped(name));
   return fmt::format(
-      "<table class=\"cards\"><caption>The jobs, per iteration</caption><thead><tr><th scope=\"col\">Job</th>"
-      "<th scope=\"col\">Computes</th><th scope=\"col\">Sends</th><th scope=\"col\">Iteration when alone</th>"
-      "<th scope=\"col\">Of that on the link</th></tr></thead>\n<tbody>{}</tbody></table>",
-      rows);
+      "<li><svg class=\"dash\" width=\"24\" height=\"8\"><path d=\"M0 4h24\" stroke=\"var(--{})\" stroke-width=\"2\" "
+      "stroke-dasharray=\"{}\"/></svg>{}</li>",
+      colour, dash, escaped(name));
 }
 
-// "interleaved after 1.54 s (iterations 5 to 6)". The time is one for all jobs, the iteration may differ.
-std::string interleaved_text(const Run& run) {
-  if (run.jobs.size() < 2) return "nothing to interleave with";
-  if (!alone_known(run)) return "time alone unknown";
-  if (!interleaves(run)) return "never interleaved";
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  std::uint64_t most = 0;
-  Nanos since = Nanos::never();
-  for (const JobResult& job : run.jobs) {
-    if (job.unaware) continue;
-    const std::uint64_t from = *job.interleaved_from;
-    least = std::min(least, from);
-    most = std::max(most, from);
-    if (from < job.starts.size()) since = std::min(since, job.starts[from]);
-  }
-  if (most == 0) return "interleaved from the start";
-  const std::string iterations =
-      least == most ? fmt::format("iteration {}", most) : fmt::format("iterations {} to {}", least, most);
-  if (since.is_never()) return fmt::format("interleaved from {} on", iterations);
-  return fmt::format("interleaved after {} ({})", prose_time(since), iterations);
-}
-
-// One tile a policy: the number that sums it up.
-std::string tiles(const View& view) {
+std::string jobs_legend(const View& view) {
   std::string out;
-  for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
-    const Run& run = view.results.runs[r];
-    const double worst = worst_second_half(run);
-    const auto shared = view.overlap(r, view.second_half(r));
-    out += fmt::format("<li class=\"tile{}\"><h3>{}</h3><p class=\"big\">{}</p>", interleaves(run) ? " good" : "",
-                       escaped(view.labels[r]), slowdown_text(worst));
-    out += fmt::format("<p>{}", interleaved_text(run));
-    if (shared) out += fmt::format("; bursts overlap {} of busy time", percent_text(*shared));
-    out += "</p></li>\n";
-  }
-  return out;
+  for (std::size_t j = 0; j < view.jobs.size(); ++j) out += legend_entry(fmt::format("job-{}", j), "", view.jobs[j]);
+  return "<ul class=\"legend\">" + out + "</ul>\n";
 }
 
-// The finding in one or two sentences.
-std::string lead(const View& view) {
-  const auto& runs = view.results.runs;
-  if (runs.empty()) return "<p class=\"lead\">This result file holds no runs.</p>";
-  std::vector<std::string> slow;
-  std::vector<std::string> good;
-  std::optional<std::size_t> fair;
-  double best = 0;  // worst job's slowdown in the second half, in the run where that is least
-  for (std::size_t r = 0; r < runs.size(); ++r) {
-    (interleaves(runs[r]) ? good : slow).push_back("<b>" + escaped(view.labels[r]) + "</b>");
-    if (!fair && runs[r].policy == "fair") fair = r;
-    const double slowdown = worst_second_half(runs[r]);
-    if (slowdown > 0 && (best <= 0 || slowdown < best)) best = slowdown;
-  }
-  std::string out = "<p class=\"lead\">";
-  std::vector<std::string> held_up;
-  for (std::size_t r = 0; r < runs.size(); ++r)
-    if (disturbed(runs[r]))
-      held_up.push_back(fmt::format("<b>{}</b> for {}", escaped(view.labels[r]),
-                                    percent_text(runs[r].stalls->total.seconds() / runs[r].duration.seconds())));
-  if (!held_up.empty())
-    out += fmt::format(
-        "<b>The machine was busy</b> and held up {} of the time: what follows says little about the "
-        "network, and a run on a quiet machine may show something else. ",
-        listed(held_up));
-  const bool comparable = view.jobs.size() > 1 && std::all_of(runs.begin(), runs.end(), alone_known);
-  if (comparable && !good.empty()) {
-    out += fmt::format("Under {} the jobs' bursts interleave and every job ends up within 2% of running alone. ",
-                       listed(good));
-    if (!slow.empty()) out += fmt::format("Under {} they never settle into that. ", listed(slow));
-  } else if (comparable) {
-    out += fmt::format("Under {} the jobs' bursts never interleave so well that every job runs within 2% of alone. ",
-                       listed(slow));
-  }
-  if (fair && best > 0 && worst_second_half(runs[*fair]) >= best * (1 + kSame)) {
-    std::vector<std::string> bests;
-    for (std::size_t r = 0; r < runs.size(); ++r) {
-      const double slowdown = worst_second_half(runs[r]);
-      if (slowdown > 0 && slowdown <= best * (1 + kSame)) bests.push_back("<b>" + escaped(view.labels[r]) + "</b>");
-    }
-    out += fmt::format("In the second half of the run the slowest job is {:.2f}× as fast under {} as under <b>{}</b>.",
-                       worst_second_half(runs[*fair]) / best, listed(bests), escaped(view.labels[*fair]));
-  }
-  return out + "</p>";
-}
-
-std::string summary_table(const View& view) {
-  const std::string unit = fmt::format(" <span class=\"unit\">{}</span>", view.unit.name);
-  std::string out =
-      "<table class=\"cards numbers\"><caption>Iteration times</caption><thead><tr><th scope=\"col\">Policy</th>"
-      "<th scope=\"col\">Job</th>";
-  for (const char* column : {"Alone", "Mean", "Median", "p99"}) {
-    out += fmt::format("<th scope=\"col\">{}{}</th>", column, unit);
-  }
-  out += fmt::format(
-      "<th scope=\"col\">Slowdown</th><th scope=\"col\">Mean, 2nd half{}</th><th scope=\"col\">Slowdown, 2nd half</th>"
-      "<th scope=\"col\">Interleaved from</th></tr></thead>\n",
-      unit);
-  const auto time = [&](const char* column, Nanos value) {
-    return cell(column, value.count > 0 ? view.unit.number(value) +
-                                              fmt::format("<span class=\"unit on-card\"> {}</span>", view.unit.name)
-                                        : "–");
-  };
-  for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
-    const Run& run = view.results.runs[r];
-    out += "<tbody>";
-    if (run.jobs.empty()) {
-      out += fmt::format("<tr><th scope=\"row\">{}</th><td colspan=\"9\">no jobs</td></tr>", escaped(view.labels[r]));
-    }
-    for (std::size_t j = 0; j < run.jobs.size(); ++j) {
-      const JobResult& job = run.jobs[j];
-      out += fmt::format("<tr{}>", j == 0 ? " class=\"first\"" : "");
-      if (j == 0) {
-        out += fmt::format("<th scope=\"rowgroup\" rowspan=\"{}\"><span class=\"name\">{}</span></th>", run.jobs.size(),
-                           escaped(view.labels[r]));
-      }
-      out += fmt::format("<th scope=\"row\">{}</th>", job_cell(view, job.name));
-      out += time("Alone", job.isolated) + time("Mean", job.mean) + time("Median", job.p50) + time("p99", job.p99);
-      out += cell("Slowdown", slowdown_text(job.slowdown)) + time("Mean, 2nd half", job.second_half_mean);
-      out += cell("Slowdown, 2nd half", fmt::format("<b>{}</b>", slowdown_text(second_half_slowdown(job))));
-      out += cell("Interleaved from", run.jobs.size() < 2 || job.unaware ? "–"
-                                      : job.interleaved_from ? fmt::format("iteration {}", *job.interleaved_from)
-                                      : alone_known(run)     ? "never"
-                                                             : "–");
-      out += "</tr>\n";
-    }
-    out += "</tbody>\n";
-  }
-  return out + "</table>";
-}
-
-std::string link_table(const View& view) {
-  bool shifts = false;
-  bool verified = false;
-  bool stalls = false;
-  bool named = false;
-  bool bandwidths = false;
-  for (const Run& run : view.results.runs) {
-    stalls |= run.stalls.has_value();
-    named |= !run.bottleneck.name.empty();
-    for (const JobResult& job : run.jobs) {
-      shifts |= job.time_shift.count > 0;
-      verified |= job.verified_messages + job.checksum_errors > 0;
-      bandwidths |= !job.bus_bandwidth.is_zero();
-    }
-  }
-  std::vector<const char*> columns = {"Policy",    "Link used", "Bursts overlap", "Overlap, 2nd half",
-                                      "ECN marks", "Drops",     "Retransmitted",  "Longest queue"};
-  if (shifts) columns.push_back("Time shifts");
-  if (verified) columns.push_back("Damaged / checked messages");
-  if (stalls) columns.push_back("Machine stalls: longest, all");
-  if (named) columns.push_back("Busiest shared link");
-  if (bandwidths) columns.push_back("Bus bandwidth");
-  std::string out = "<table class=\"cards numbers\"><caption>The link and the transport</caption><thead><tr>";
-  for (const char* column : columns) out += fmt::format("<th scope=\"col\">{}</th>", column);
-  out += "</tr></thead>\n<tbody>";
-  for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
-    const Run& run = view.results.runs[r];
-    const auto all = view.overlap(r, view.spans[r]);
-    const auto later = view.overlap(r, view.second_half(r));
-    std::uint64_t retransmitted = 0;
-    std::uint64_t checked = 0;
-    std::uint64_t damaged = 0;
-    std::vector<std::string> shift_texts;
-    std::vector<std::string> bandwidth_texts;
-    std::uint64_t dropped = 0;  // on all links
-    for (const auto& link : run.links) dropped += link.dropped_packets;
-    for (const JobResult& job : run.jobs) {
-      retransmitted += job.retransmitted_packets;
-      checked += job.verified_messages;
-      damaged += job.checksum_errors;
-      if (job.time_shift.count > 0) {
-        shift_texts.push_back(fmt::format("{} {}", escaped(job.name), view.unit.text(job.time_shift)));
-      }
-      if (!job.bus_bandwidth.is_zero()) {
-        bandwidth_texts.push_back(fmt::format("{} {}", escaped(job.name), to_text(job.bus_bandwidth)));
-      }
-    }
-    out += fmt::format("<tr class=\"first\"><th scope=\"row\"><span class=\"name\">{}</span></th>",
-                       escaped(view.labels[r]));
-    const auto of_link = [&](const std::string& text) { return run.links_unknown ? std::string("–") : text; };
-    out += cell(columns[1], of_link(percent_text(run.bottleneck.utilization)));
-    out += cell(columns[2], all ? percent_text(*all) : "–") + cell(columns[3], later ? percent_text(*later) : "–");
-    out += cell(columns[4], of_link(count_text(run.bottleneck.ecn_marked_packets)));
-    const std::string elsewhere =
-        dropped > run.bottleneck.dropped_packets ? fmt::format(", {} on all links", count_text(dropped)) : "";
-    out += cell(columns[5], of_link(count_text(run.bottleneck.dropped_packets) + elsewhere)) +
-           cell(columns[6], count_text(retransmitted));
-    out += cell(columns[7], of_link(bytes_text(run.bottleneck.max_queue_bytes)));
-    if (shifts) out += cell("Time shifts", shift_texts.empty() ? "none" : listed(shift_texts));
-    if (verified) {
-      out += cell("Damaged / checked messages", fmt::format("{} / {}", count_text(damaged), count_text(checked)));
-    }
-    if (stalls) {
-      out += cell("Machine stalls", run.stalls ? fmt::format("{}, {}", view.unit.text(run.stalls->longest),
-                                                             view.unit.text(run.stalls->total))
-                                               : "–");
-    }
-    if (named) out += cell("Busiest shared link", run.bottleneck.name.empty() ? "–" : escaped(run.bottleneck.name));
-    if (bandwidths) out += cell("Bus bandwidth", bandwidth_texts.empty() ? "–" : listed(bandwidth_texts));
-    out += "</tr>\n";
-  }
-  return out + "</tbody></table>";
-}
-
-std::string legend(const View& view, const std::vector<std::size_t>& jobs) {
-  std::string out = "<ul class=\"legend\">";
-  for (const std::size_t j : jobs) out += fmt::format("<li>{}{}</li>", swatch(j), escaped(view.jobs[j]));
-  return out + "</ul>";
-}
-
-std::string legend(const View& view) {
-  std::vector<std::size_t> jobs(view.jobs.size());
-  std::iota(jobs.begin(), jobs.end(), std::size_t{0});
-  return legend(view, jobs);
-}
-
-std::string panel(std::string_view kind, std::size_t run, std::string_view caption, const std::string& label) {
-  return fmt::format(
-      "<figure><figcaption>{}</figcaption><div class=\"chart\" data-kind=\"{}\" data-run=\"{}\" role=\"img\" "
-      "aria-label=\"{}\"></div></figure>\n",
-      caption, kind, run, label);
+std::string legend_of(const nlohmann::json& chart) {
+  std::string out;
+  for (const auto& series : chart["series"])
+    out +=
+        legend_entry(series["colour"].get<std::string>(), series.value("dash", ""), series["name"].get<std::string>());
+  return "<ul class=\"legend\">" + out + "</ul>\n";
 }
 
 std::string overlap_caption(std::string_view window, std::optional<double> shared) {
@@ -485,62 +217,99 @@ std::string overlap_caption(std::string_view window, std::optional<double> share
   return fmt::format("{}: <b>bursts overlap {}</b> of the busy time", window, percent_text(*shared));
 }
 
+int rows_height(std::size_t rows, int least) {
+  const int each = rows <= 40 ? 15 : rows <= 100 ? 8 : 4;
+  return std::clamp(static_cast<int>(rows) * each + 46, least, 900);
+}
+
 // "Who used the link when".
-std::string link_section(const View& view) {
-  if (!view.has_any_picture()) return "";
+std::string link_section(const View& view, ChartList& charts) {
   std::vector<std::string> shares;
   bool coarse = false;
+  bool recorded = false;
+  bool by_clocks = false;
   std::string rows;
+  nlohmann::json first_chart;
   for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
     const Run& run = view.results.runs[r];
-    rows += fmt::format("<h3>{}</h3>", escaped(view.labels[r]));
-    if (!view.has_picture(r)) {
+    const std::string name = escaped(view.labels[r]);
+    rows += fmt::format("<h3>{}</h3>", name);
+    if (!view.has_usage(r) && !view.has_lanes(r)) {
       rows += "<p>The use of the link was not recorded in this run.</p>\n";
       continue;
     }
-    for (const JobResult& job : run.jobs) {
-      coarse |= run.bottleneck.usage.bin > job.p50 / kLeastBinsPerIteration;
-    }
-    const auto later = view.overlap(r, view.second_half(r));
-    if (later)
-      shares.push_back(fmt::format("{}{} under <b>{}</b>", percent_text(*later),
-                                   shares.empty() ? " of the link's busy time" : "", escaped(view.labels[r])));
-    const std::string name = escaped(view.labels[r]);
+    if (const auto later = view.overlap(r, view.second_half(r)))
+      shares.push_back(fmt::format("{}{} under {}", percent_text(*later),
+                                   shares.empty() ? " of the link's busy time" : "", bold(view.labels[r])));
     rows += "<div class=\"pair\">";
-    rows += panel("first", r, overlap_caption("First iterations", view.overlap(r, view.first_window(r))),
-                  "Use of the link by job in the first iterations under " + name);
-    rows += panel("last", r, overlap_caption("Last iterations", view.overlap(r, view.last_window(r))),
-                  "Use of the link by job in the last iterations under " + name);
+    for (const bool first : {true, false}) {
+      const TimeSpan span = first ? view.first_window(r) : view.last_window(r);
+      const char* window = first ? "First iterations" : "Last iterations";
+      const std::string label = fmt::format("{} under {}: who used the link when", window, name);
+      if (view.has_usage(r)) {
+        const auto chart = usage_chart(view, r, span, kWindowColumns, first ? "link-first" : "link-last");
+        if (!recorded) first_chart = chart;
+        recorded = true;
+        rows += charts.add(chart, overlap_caption(window, view.overlap(r, span)), label, kWindowHeight);
+      } else {
+        by_clocks = true;
+        rows += charts.add(lanes_chart(view, r, span, first ? "clocks-first" : "clocks-last"),
+                           fmt::format("{}, by the jobs' own clocks", overlap_caption(window, view.overlap(r, span))),
+                           label, rows_height(run.jobs.size(), 110));
+      }
+    }
     rows += "</div>\n";
+    for (const JobResult& job : run.jobs)
+      coarse |= view.has_usage(r) && run.bottleneck.usage.bin > job.p50 / kLeastBinsPerIteration;
   }
+  if (!recorded && !by_clocks) return "";
   std::string out = "<section id=\"link\"><h2>Who used the link when</h2>\n<p>";
-  if (!shares.empty() && view.jobs.size() > 1) {
+  if (!shares.empty() && view.jobs.size() > 1)
     out += fmt::format("In the second half of the run, two or more jobs send at once for {}. ", listed(shares));
-  }
-  out += fmt::format(
-      "Each colour is a job. Where colours lie on top of each other the jobs share the link and slow each other down; "
-      "where they stand side by side each has it to itself. Each panel shows {} of the run.",
-      prose_time(view.window));
-  if (coarse) {
+  if (recorded && !view.many())
+    out +=
+        "Each colour is a job. Where colours lie on top of each other the jobs share the link and slow each other "
+        "down; where they stand side by side each has it to itself. ";
+  if (recorded && view.many())
+    out += fmt::format(
+        "{} jobs are too many for colours of their own: the colour says how many send at once, and so how many share "
+        "the link and slow each other down. ",
+        view.jobs.size());
+  out += fmt::format("Each panel shows {} of the run.", prose_time(view.window));
+  if (by_clocks)
+    out +=
+        " <em>Nobody has recorded the link itself, so bars are drawn by the jobs' own clocks: a bar is an iteration "
+        "less "
+        "what it computed, from when it had computed until its end. What it waited for, and what it sent while it "
+        "computed, can't be told apart from that, and clocks of different hosts may differ.</em>";
+  if (coarse)
     out +=
         " <em>The use of the link was recorded in bins that are long compared with an iteration, so bursts look "
         "blurred and overlaps come out too high.</em>";
-  }
-  return out + "</p>\n" + legend(view) + rows + "</section>\n";
+  out += "</p>\n";
+  if (recorded) out += view.many() ? legend_of(first_chart) : jobs_legend(view);
+  return out + rows + "</section>\n";
 }
 
-std::string explorer_section(const View& view) {
-  if (!view.has_any_picture()) return "";
+std::string explorer_section(const View& view, ChartList& charts) {
   std::string buttons;
+  std::string legend = jobs_legend(view);
   bool chosen = false;
+  const std::size_t runs = std::max<std::size_t>(1, view.results.runs.size());
+  const std::size_t bands = view.many() ? 4 : std::max<std::size_t>(1, view.jobs.size());
+  const std::size_t columns = std::max<std::size_t>(1000, kMostBins / runs / bands);
   for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
-    if (!view.has_picture(r)) continue;
+    if (!view.has_usage(r)) continue;
     // The run to open with: one where the reader sees the jobs find their places.
     const bool shown = !chosen && view.results.runs[r].policy == "mltcp";
     chosen |= shown;
-    buttons += fmt::format("<button type=\"button\" data-run=\"{}\" aria-pressed=\"{}\">{}</button>", r, shown,
+    const auto shows = usage_chart(view, r, view.spans[r], columns, "link");
+    if (view.many()) legend = legend_of(shows);
+    const std::size_t chart = charts.add_hidden(shows);
+    buttons += fmt::format("<button type=\"button\" data-of=\"{}\" aria-pressed=\"{}\">{}</button>", chart, shown,
                            escaped(view.labels[r]));
   }
+  if (buttons.empty()) return "";
   return fmt::format(
       "<section id=\"whole\" class=\"needs-js\"><h2>The whole run</h2>\n<p>Drag over a stretch to look closer; "
       "double-click to see all of it again. Zoomed out, each column is the average over the bins it covers.</p>\n{}"
@@ -550,47 +319,60 @@ std::string explorer_section(const View& view) {
       "<button type=\"button\" data-move=\"in\" aria-label=\"Zoom in\">+</button>"
       "<button type=\"button\" data-move=\"out\" aria-label=\"Zoom out\">−</button>"
       "<button type=\"button\" data-move=\"all\">All</button></span></div>\n"
-      "<div class=\"chart\" id=\"explorer\" role=\"img\" aria-label=\"Use of the link by job over the whole "
-      "run\"></div>"
+      "<div class=\"chart\" id=\"explorer\" role=\"img\" aria-label=\"Use of the link over the whole run\"></div>"
       "</section>\n",
-      legend(view), buttons);
+      legend, buttons);
 }
 
-std::string iterations_section(const View& view) {
+std::string policies_section(const View& view, ChartList& charts) {
+  const auto lines = policies_chart(view);
+  const auto distribution = distribution_chart(view);
+  if (lines.is_null() || distribution.is_null()) return "";
+  return fmt::format(
+      "<section id=\"policies\" class=\"needs-js\"><h2>How much slower than alone</h2>\n<p>A line is the mean over the "
+      "jobs of a policy; the shade around it goes from the least to the most slowed down. On the right, or below, the "
+      "share of all iterations that were slowed down by at most so much: the further left, the better.</p>\n{}"
+      "<div class=\"pair\">{}{}</div></section>\n",
+      legend_of(lines),
+      charts.add(lines, "Slow-down by iteration", "Slow-down by iteration for each policy", kChartHeight),
+      charts.add(distribution, "Slow-downs of all iterations", "Distribution of slow-downs for each policy",
+                 kChartHeight));
+}
+
+std::string jobs_section(const View& view, ChartList& charts) {
   std::string panels;
   for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
     const Run& run = view.results.runs[r];
     if (std::all_of(run.jobs.begin(), run.jobs.end(), [](const auto& job) { return job.iterations.empty(); })) continue;
-    panels += panel("iterations", r, fmt::format("<b>{}</b>: {}", escaped(view.labels[r]), interleaved_text(run)),
-                    "Iteration times by job under " + escaped(view.labels[r]));
+    const std::string caption =
+        fmt::format("<b>{}</b>: {}", escaped(view.labels[r]), interleaved_text(view.summaries[r]));
+    const std::string label = "Each job's iterations under " + escaped(view.labels[r]);
+    panels += view.many() ? charts.add(heat_chart(view, r), caption, label, rows_height(run.jobs.size(), 180))
+                          : charts.add(iterations_chart(view, r), caption, label, kChartHeight);
   }
   if (panels.empty()) return "";
+  if (!view.many())
+    return fmt::format(
+        "<section id=\"iterations\" class=\"needs-js\"><h2>How long each job's iterations took</h2>\n<p>One line a "
+        "job. "
+        "The dashed line is the job alone on the same network: the best there is. A dotted vertical line marks the "
+        "iteration from which on all jobs stay within 2% of it.</p>\n{}<div class=\"pair\">{}</div></section>\n",
+        jobs_legend(view), panels);
+  std::string steps;
+  for (std::size_t n = 0; n < std::size(kHeatSteps); ++n)
+    steps +=
+        legend_entry(fmt::format("heat-{}", n), "", fmt::format("{} {:.4g}×", n == 0 ? "up to" : "to", kHeatSteps[n]));
+  steps += legend_entry(fmt::format("heat-{}", std::size(kHeatSteps)), "",
+                        fmt::format("beyond {:.4g}×", kHeatSteps[std::size(kHeatSteps) - 1]));
   return fmt::format(
-      "<section id=\"iterations\" class=\"needs-js\"><h2>How long each iteration took</h2>\n<p>One line a job. The "
-      "dashed "
-      "line is the job alone on the same network: the best there is. A dotted vertical line marks the iteration from "
-      "which on all jobs stay within 2% of it.</p>\n{}<div class=\"pair\">{}</div></section>\n",
-      legend(view), panels);
+      "<section id=\"heat\"><h2>How much each job was slowed down</h2>\n<div class=\"needs-js\"><p>A row is a job, a "
+      "column an iteration, the colour its slow-down.</p>\n<ul class=\"legend\">{}</ul>\n<div class=\"pair\">{}</div>"
+      "</div>\n{}</section>\n",
+      steps, panels, worst_table(view));
 }
 
-// The largest group of jobs whose isolated times are within 2% of its first one's: their offset means something.
-std::vector<std::size_t> same_period(const Run& run) {
-  std::vector<std::size_t> best;
-  for (std::size_t a = 0; a < run.jobs.size(); ++a) {
-    std::vector<std::size_t> group;
-    for (std::size_t b = a; b < run.jobs.size(); ++b) {
-      const auto difference = std::abs(run.jobs[a].isolated.count - run.jobs[b].isolated.count);
-      if (run.jobs[a].isolated.count > 0 && !run.jobs[b].starts.empty() && !run.jobs[a].starts.empty() &&
-          difference <= run.jobs[a].isolated.count / 50) {
-        group.push_back(b);
-      }
-    }
-    if (group.size() > 1 && group.size() > best.size()) best = group;
-  }
-  return best;
-}
-
-std::string offset_section(const View& view) {
+std::string offset_section(const View& view, ChartList& charts) {
+  if (view.many()) return "";
   std::string panels;
   std::vector<std::string> references;
   std::vector<std::size_t> shown;
@@ -600,85 +382,63 @@ std::string offset_section(const View& view) {
     if (group.empty()) continue;
     for (const std::size_t j : group) {
       const std::size_t id = view.job_id(run.jobs[j].name);
-      if (std::find(shown.begin(), shown.end(), id) == shown.end()) shown.push_back(id);
+      if (j != group.front() && std::find(shown.begin(), shown.end(), id) == shown.end()) shown.push_back(id);
     }
-    add_once(references, "<b>" + escaped(run.jobs[group.front()].name) + "</b>");
-    panels += panel("offset", r, fmt::format("<b>{}</b>", escaped(view.labels[r])),
-                    "Offset between the jobs over iterations under " + escaped(view.labels[r]));
+    add_once(references, bold(run.jobs[group.front()].name));
+    panels += charts.add(offset_chart(view, r), bold(view.labels[r]),
+                         "Offset between the jobs over iterations under " + escaped(view.labels[r]), kChartHeight);
   }
   if (panels.empty()) return "";
+  std::string entries;
+  for (const std::size_t j : shown) entries += legend_entry(fmt::format("job-{}", j), "", view.jobs[j]);
   return fmt::format(
       "<section id=\"offset\" class=\"needs-js\"><h2>How far apart the jobs start</h2>\n<p>The time between a start of "
-      "{} "
-      "and the nearest start of another job of the same period, as a share of an iteration: 0 when both start "
-      "together, "
-      "0.5 when they are as far apart as can be. A line that levels off has found its place.</p>\n{}"
-      "<div class=\"pair\">{}</div></section>\n",
-      listed(references), legend(view, shown), panels);
+      "{} and the nearest start of another job of the same period, as a share of an iteration: 0 when both start "
+      "together, 0.5 when they are as far apart as can be. A line that levels off has found its place.</p>\n"
+      "<ul class=\"legend\">{}</ul>\n<div class=\"pair\">{}</div></section>\n",
+      listed(references), entries, panels);
 }
 
-nlohmann::json chart_data(const View& view) {
-  nlohmann::json data;
-  data["jobs"] = view.jobs;
-  data["window_ns"] = view.window.count;
-  data["runs"] = nlohmann::json::array();
-  for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
-    const Run& run = view.results.runs[r];
-    nlohmann::json usage = nlohmann::json::array();
-    for (const auto& [name, bins] : run.bottleneck.usage.jobs) {
-      const std::size_t id = view.job_id(name);
-      if (id < view.jobs.size()) usage.push_back({{"job", id}, {"bytes", bins}});
-    }
-    nlohmann::json jobs = nlohmann::json::array();
-    for (const JobResult& job : run.jobs) {
-      nlohmann::json starts = nlohmann::json::array();
-      nlohmann::json times = nlohmann::json::array();
-      for (const Nanos start : job.starts) starts.push_back(start.count);
-      for (const Nanos time : job.iterations) times.push_back(time.count);
-      jobs.push_back({{"job", view.job_id(job.name)},
-                      {"isolated_ns", job.isolated.count},
-                      {"start_ns", starts},
-                      {"iteration_ns", times}});
-      if (job.interleaved_from) jobs.back()["interleaved_from"] = *job.interleaved_from;
-    }
-    data["runs"].push_back({{"label", view.labels[r]},
-                            {"rate_bps", run.bottleneck.rate.bits_per_second},
-                            {"from_ns", view.spans[r].from.count},
-                            {"to_ns", view.spans[r].to.count},
-                            {"bin_ns", run.bottleneck.usage.bin.count},
-                            {"usage", usage},
-                            {"jobs", jobs},
-                            {"same_period", same_period(run)}});
-  }
-  return data;
+std::string links_section(const View& view, ChartList& charts) {
+  const std::string all = links_table(view);
+  if (all.empty()) return "";
+  charts.set_links(links_data(view));
+  std::vector<std::string> recorded;
+  for (std::size_t r = 0; r < view.results.runs.size(); ++r)
+    if (view.has_usage(r) && !view.results.runs[r].bottleneck.name.empty())
+      add_once(recorded, bold(view.results.runs[r].bottleneck.name));
+  return fmt::format(
+      "<section id=\"links\"><h2>The links</h2>\n<div class=\"needs-js\"><p><label>Link <select id=\"link-picker\">"
+      "</select></label></p>\n<div class=\"wide\"><table class=\"cards\" id=\"link-table\"><thead></thead>"
+      "<tbody></tbody></table></div>\n<p id=\"link-note\">Who used this link when was not recorded: a result file has "
+      "that for the busiest shared link alone{}.</p></div>\n{}</section>\n",
+      recorded.empty() ? "" : fmt::format(" (here {})", listed(recorded)), all);
+}
+
+std::string numbers_section(const View& view) {
+  std::string tables = transport_table(view);
+  std::string jobs = iterations_table(view);
+  if (!view.jobs.empty()) jobs += jobs_table(view);
+  if (view.many())
+    jobs = fmt::format("<details><summary>Each of the {} jobs, under each policy</summary>\n{}</details>\n",
+                       view.jobs.size(), jobs);
+  return "<section id=\"numbers\"><h2>In numbers</h2>\n" + tables + jobs + ranks_table(view) + "</section>\n";
 }
 
 }  // namespace
 
 std::string render_report(const Results& results) {
   const View view(results);
-  const std::string title = results.experiment.empty() ? "Unnamed experiment" : escaped(results.experiment);
-  std::string body = lead(view);
+  ChartList charts(results.experiment);
+  std::string body = alarms(view) + lead(view);
   if (!results.runs.empty()) {
-    body += "<dl class=\"facts\">" + facts(view) + "</dl>\n";
-    body +=
-        "<p class=\"tiles-note\">Slowdown of the worst job in the second half of the run (1.00× is as fast as "
-        "alone):</p>\n<ul class=\"tiles\">" +
-        tiles(view) + "</ul>\n";
-    body += link_section(view);
-    body += "<section id=\"numbers\"><h2>In numbers</h2>\n<div class=\"wide\">" + summary_table(view) +
-            "</div>\n<div class=\"wide\">" + link_table(view) + "</div>\n";
-    if (!view.jobs.empty()) body += "<div class=\"wide\">" + job_table(view) + "</div>\n";
-    body += "</section>\n" + explorer_section(view) + iterations_section(view) + offset_section(view);
+    body += tiles(view) + facts(view);
+    body += link_section(view, charts) + policies_section(view, charts) + jobs_section(view, charts);
+    body += explorer_section(view, charts) + offset_section(view, charts) + links_section(view, charts);
+    body += numbers_section(view);
   }
-  const std::string data = script_safe(chart_data(view));
-  return filled(embedded::page_html, std::array<Part, 7>{{{"title", title},
-                                                          {"body", body},
-                                                          {"data", data},
-                                                          {"report_css", embedded::report_css},
-                                                          {"report_js", embedded::report_js},
-                                                          {"uplot_css", embedded::uplot_css},
-                                                          {"uplot_js", embedded::uplot_js}}});
+  return page_of("MLTCP report", results.experiment, body, words_of_results(), results.provenance, charts,
+                 embedded::report_js);
 }
 
 }  // namespace mltcp::experiment

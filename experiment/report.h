@@ -1,8 +1,10 @@
-// The HTML report of a result file: one page that shows who used the link when, under each policy.
+// The HTML report of a result file: one page that says whether a policy did better or worse than fair sharing, and
+// shows who used the link when, under each policy.
 //
-// The page is a single file that loads nothing: style, script (ours and the chart library uPlot) and data are in
-// it, and a Content-Security-Policy forbids the rest. Titles, captions and tables are plain HTML computed here, so
-// that they read without JavaScript; the charts are drawn by experiment/report/report.js from the same data.
+// The page is a single file that loads nothing: style, script and data are in it, and a Content-Security-Policy forbids
+// the rest. Titles, captions and tables are plain HTML computed here, so that they read without JavaScript; the charts
+// are drawn by experiment/report/charts.js from numbers that are cut down here to what a page can show
+// (internal/report_charts.h), and its reader can save each as SVG, PNG or CSV.
 #pragma once
 
 #include <string>
