@@ -19,7 +19,6 @@
 #include "mltcp/cc/controller.h"
 #include "mltcp/experiment/experiment_file.h"
 #include "mltcp/experiment/flow_level.h"
-#include "mltcp/experiment/report.h"
 #include "mltcp/experiment/results.h"
 #include "mltcp/experiment/runner.h"
 #include "mltcp/experiment/single_run.h"
@@ -397,21 +396,6 @@ int inspect(const InspectArguments& arguments) {
     print_toml(workload::to_job(trace, name, options), trace.warnings);
   else
     fmt::print("{}", workload::describe(workload::inspect(trace, options), rate));
-  return 0;
-}
-
-int report(const std::string& results, const std::optional<std::string>& output) {
-  std::filesystem::path page = results;
-  if (page.extension() == ".json")
-    page.replace_extension(".html");
-  else
-    page += ".html";
-  if (output) page = *output;
-  if (page.empty()) throw InputError("--output: the name is empty; name a file, or - for standard output");
-  const std::string text = experiment::render_report(experiment::read_json(results));
-  check_writable(page.string(), results);
-  write_file(page.string(), text);
-  if (page != "-") fmt::print("{}\n", page.string());
   return 0;
 }
 

@@ -102,8 +102,14 @@ struct InspectArguments {
 };
 int inspect(const InspectArguments& arguments);
 
-/// `output`: default is the name of the results with .html.
-int report(const std::string& results, const std::optional<std::string>& output);
+struct ReportArguments {
+  std::vector<std::string> results;   ///< one file, or two to compare
+  std::optional<std::string> output;  ///< the page; default: the name of the (first) results with .html
+  std::optional<std::string> svg;     ///< a picture instead, or "-" for standard output
+  std::string chart = "usage";        ///< of the picture
+  std::vector<std::string> policies;  ///< of the picture; empty: its default
+};
+int report(const ReportArguments& arguments);
 
 struct SwitchArguments {
   std::string file;  ///< empty: none

@@ -283,12 +283,26 @@ int dispatch(int argc, char** argv) {
   inspect_command->add_option("--bytes-scale", inspect.bytes_scale, "Factor on bytes sent; default 1");
   inspect_command->add_option("--rate", inspect.rate, "Rate of the link for the duty cycle; default \"100 Gbps\"");
 
-  std::string results;
-  std::optional<std::string> page;
-  CLI::App* report_command = app.add_subcommand("report", "A self-contained HTML page of the results of a run");
-  report_command->add_option("RESULTS.json", results, "Written by mltcp run --json")->required();
-  report_command->add_option("-o,--output", page,
+  tools::ReportArguments report;
+  CLI::App* report_command =
+      app.add_subcommand("report", "A self-contained HTML page of results, or a picture of them (docs/report.md)");
+  report_command
+      ->add_option("RESULTS.json", report.results,
+                   "Written by --json of mltcp run, gen, testbed, sweep, cluster or schedule; two of a run, gen or "
+                   "testbed are compared")
+      ->required()
+      ->expected(1, 2);
+  report_command->add_option("-o,--output", report.output,
                              "The page; default: the results' name with .html; - is standard output");
+  report_command->add_option("--svg", report.svg, "Writes a picture instead of a page; - is standard output");
+  report_command->add_option("--chart", report.chart,
+                             "With --svg: usage (who used the link when) or iterations (slow-downs); default usage");
+  report_command
+      ->add_option("--policy", report.policies,
+                   "With --svg: these policies, comma-separated; default: usage shows the first and the last, "
+                   "iterations all")
+      ->delimiter(',')
+      ->allow_extra_args(false);
 
   tools::SwitchArguments soft;
   CLI::App* switch_command = app.add_subcommand(
@@ -445,7 +459,7 @@ int dispatch(int argc, char** argv) {
   if (*schedule_command) return tools::schedule(schedule);
   if (*cluster_command) return tools::cluster(cluster);
   if (*inspect_command) return tools::inspect(inspect);
-  if (*report_command) return tools::report(results, page);
+  if (*report_command) return tools::report(report);
   if (*gen_command) {
     for (const CLI::Option* option : gen_command->get_options())
       if (const std::string& text = option->get_description(); option->count() == 0)
