@@ -122,7 +122,7 @@ SweepOutcome run_sweep(const Sweep& sweep, const SweepSettings& settings) {
   }
   SweepOutcome outcome;
   outcome.all = tasks.size();
-  const auto stopped = [&] { return settings.stop != nullptr && *settings.stop; };
+  const auto stopped = [&] { return settings.stop && settings.stop(); };
   std::mutex mutex;  // of writing and of telling
   const auto write = [&](const SweepTask& task, const std::string& text) {
     const std::lock_guard lock(mutex);

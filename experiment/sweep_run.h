@@ -8,7 +8,6 @@
 // that is damaged does not count.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -72,7 +71,7 @@ struct SweepSettings {
   /// Writes a file complete or not at all. Throws RunError. Not called by two threads at a time.
   std::function<void(const std::string& file, const std::string& text)> write;
   Runner runner = run_in_virtual_time;
-  const std::atomic<bool>* stop = nullptr;  ///< when true, the sweep stops soon
+  std::function<bool()> stop;  ///< asked now and then, by any thread: when true, the sweep stops soon
   /// Told of the shard's runs how many there are, how many are done, and the fraction of those that were to be done
   /// when it began. Not called by two threads at a time.
   std::function<void(std::size_t done, std::size_t all, double fraction)> progress;

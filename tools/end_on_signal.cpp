@@ -3,13 +3,16 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 
 namespace mltcp::tools {
 namespace {
 
+// Which signal came, 0 for none. Read by any thread.
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a signal handler reaches nothing else
-volatile std::sig_atomic_t ended_by = 0;
+std::atomic<int> ended_by = 0;
+static_assert(std::atomic<int>::is_always_lock_free, "or a signal handler could not write it");
 
 }  // namespace
 

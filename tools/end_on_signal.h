@@ -15,7 +15,7 @@ class EndOnSignal {
   EndOnSignal(const EndOnSignal&) = delete;
   EndOnSignal& operator=(const EndOnSignal&) = delete;
 
-  /// Whether one has come.
+  /// Whether one has come. Any thread may ask, here and below.
   static bool came();
   /// Who ended this, for people: "interrupted by its user", "ended by SIGTERM", or "ended by the testbed" that started
   /// it; empty as long as none has come.

@@ -165,7 +165,9 @@ int dispatch(int argc, char** argv) {
                           "Slots for policies schedule and mltcp+schedule, instead of computing them: a file that is "
                           "watched (docs/plans.md)");
   run_command->add_flag("--verify", run.verify, "Carry and verify every byte on datapath sim too (ring always does)");
-  run_command->add_option("--json", run.json, "Write the results to this file; - is standard output");
+  run_command->add_option("--json", run.json,
+                          "Write the results to this file, anew after each policy, so that Ctrl-C keeps what is "
+                          "complete (docs/results-file.md); - is standard output");
 
   tools::SweepArguments sweep;
   CLI::App* sweep_command = app.add_subcommand(
@@ -261,7 +263,9 @@ int dispatch(int argc, char** argv) {
       ->check(CLI::Range(1, 1000));
   cluster_command->add_option("--threads", cluster.threads, "Runs at a time; default: one a core")
       ->check(CLI::Range(1, 10'000));
-  cluster_command->add_option("--json", cluster.json, "Write all results to this file; - is standard output");
+  cluster_command->add_option("--json", cluster.json,
+                              "Write all results to this file, anew after each run, so that Ctrl-C keeps what is "
+                              "complete; - is standard output");
   cluster_command->add_option("--markdown", cluster.markdown, "Write the table to this file as Markdown; - as above");
 
   tools::InspectArguments inspect;

@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +11,7 @@
 #include <utility>
 
 #include "commands.h"
+#include "end_on_signal.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/fingerprint.h"
@@ -26,33 +25,6 @@
 
 namespace mltcp::tools {
 namespace {
-
-// ---- stopping ----
-
-std::atomic<bool> stop_asked = false;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): for a handler
-static_assert(std::atomic<bool>::is_always_lock_free);
-
-// While it lives, the first SIGINT or SIGTERM asks to stop, and a second one ends the program as ever.
-class StopOnSignal {
- public:
-  StopOnSignal() {
-    struct sigaction action {};
-    action.sa_handler = [](int) { stop_asked = true; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigaction(SIGINT, &action, &interrupt_);
-    sigaction(SIGTERM, &action, &terminate_);
-  }
-  ~StopOnSignal() {
-    sigaction(SIGINT, &interrupt_, nullptr);
-    sigaction(SIGTERM, &terminate_, nullptr);
-  }
-  StopOnSignal(const StopOnSignal&) = delete;
-  StopOnSignal& operator=(const StopOnSignal&) = delete;
-
- private:
-  struct sigaction interrupt_ {};
-  struct sigaction terminate_ {};
-};
 
 // ---- shards ----
 
@@ -235,7 +207,7 @@ int sweep(const SweepArguments& arguments) {
   settings.threads = arguments.threads;
   settings.build = build_of_this_program();
   settings.write = write_file;
-  settings.stop = &stop_asked;
+  settings.stop = EndOnSignal::came;
   for (const std::string& warning : sweep.warnings) warn(warning);
 
   std::FILE* const out = on_standard_output > 0 ? stderr : stdout;
@@ -251,7 +223,7 @@ int sweep(const SweepArguments& arguments) {
   };
   experiment::SweepOutcome outcome;
   {
-    const StopOnSignal guard;
+    const EndOnSignal signals;
     outcome = experiment::run_sweep(sweep, settings);
   }
   bar.clear();

@@ -114,7 +114,7 @@ TEST_F(SweepRun, stop__at_any_moment_loses_and_repeats_nothing) {
     written_.clear();
     std::atomic<bool> stop = false;
     SweepSettings settings = settings_;
-    settings.stop = &stop;
+    settings.stop = [&stop] { return stop.load(); };
     settings.write = [&](const std::string& file, const std::string& text) {
       settings_.write(file, text);
       stop = stop || written_.size() >= static_cast<std::size_t>(after);
@@ -133,7 +133,7 @@ TEST_F(SweepRun, stop__at_any_moment_loses_and_repeats_nothing) {
 
 TEST_F(SweepRun, stop__in_the_middle_of_a_run_keeps_nothing_of_it) {
   std::atomic<bool> stop = false;
-  settings_.stop = &stop;
+  settings_.stop = [&stop] { return stop.load(); };
   const Runner whole = settings_.runner;
   settings_.runner = [&](const Experiment& experiment, const std::function<void(double)>& tick) {
     stop = true;
