@@ -330,6 +330,7 @@ Check check_rdma(const fs::path& folder) {
     bool ethernet = false;
     for (const std::string& port : entries(folder / device / "ports"))
       ethernet = ethernet || first_line(folder / device / "ports" / port / "link_layer") == "Ethernet";
+    if (first_line(folder / device / "node_type").starts_with("4")) ethernet = false;  // iWARP, over TCP
     devices.push_back(ethernet ? device + " (RoCE)" : device);
     roce = roce || ethernet;
   }

@@ -169,6 +169,8 @@ Eal::Eal(const EalOptions& options) : impl_(std::make_unique<Impl>()) {
         options.memory_mb, (options.memory_mb + 1) / 2 + 8));
   }
   impl_->huge = free && options.huge_pages != EalOptions::HugePages::never;
+  if (!impl_->huge)
+    impl_->memory_mb = std::min(std::max(options.memory_mb, options.ordinary_memory_mb), most_memory_mb);
   if (started.exchange(true)) {
     throw RunError("DPDK was started in this process before and can't be started twice; keep one Eal for all runs");
   }
@@ -180,7 +182,7 @@ Eal::Eal(const EalOptions& options) : impl_(std::make_unique<Impl>()) {
                                  "--log-level=notice",
                                  fmt::format("--file-prefix=mltcp-{}", getpid()),
                                  "-m",
-                                 std::to_string(options.memory_mb)};
+                                 std::to_string(impl_->memory_mb)};
   if (impl_->pci.empty()) {
     words.emplace_back("--no-pci");
     words.emplace_back("--iova-mode=va");  // with NICs it is their drivers that know
@@ -205,7 +207,7 @@ Eal::Eal(const EalOptions& options) : impl_(std::make_unique<Impl>()) {
       throw RunError(
           fmt::format("DPDK can't start on core {} with {} MB in {} pages: {}{}; `mltcp doctor` tells what this "
                       "machine lacks",
-                      cpu_list(impl_->cores), options.memory_mb, impl_->huge ? "huge" : "ordinary", rte_strerror(error),
+                      cpu_list(impl_->cores), impl_->memory_mb, impl_->huge ? "huge" : "ordinary", rte_strerror(error),
                       last_words()));
     }
   }
@@ -215,7 +217,7 @@ Eal::Eal(const EalOptions& options) : impl_(std::make_unique<Impl>()) {
   std::string version = rte_version();
   if (version.rfind("DPDK ", 0) == 0) version.erase(0, 5);
   impl_->description = fmt::format("DPDK {}, core{} {}, {} MB in {}", version, impl_->cores.size() > 1 ? "s" : "",
-                                   cpu_list(impl_->cores), options.memory_mb,
+                                   cpu_list(impl_->cores), impl_->memory_mb,
                                    impl_->huge ? "huge pages"
                                                : (free ? "ordinary pages (huge pages not wanted)"
                                                        : "ordinary pages (not enough huge pages are free)"));

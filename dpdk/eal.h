@@ -28,6 +28,8 @@ struct EalOptions {
   std::string cores;
   /// Memory for packets, rings and DPDK itself; Eal::least_memory_mb to most_memory_mb.
   std::uint32_t memory_mb = 128;
+  /// The same where pages are ordinary ones, if that is more: what isn't used of these costs nothing.
+  std::uint32_t ordinary_memory_mb = 0;
   enum class HugePages { if_free, never, required };
   HugePages huge_pages = HugePages::if_free;
   /// PCI addresses of the NICs that DPDK may take ("0000:3b:00.0"; a "pci:" before it is allowed). Others it leaves

@@ -34,13 +34,14 @@ InterfaceClaim::InterfaceClaim(const std::string& interface) {
     return;
   }
   if (errno != EADDRINUSE) return;
-  ours_ = false;
+  // One that doesn't listen, or that nobody knows, may be anybody's.
   if (connect(socket_, generic, size) != 0) return;
   ucred peer{};
   socklen_t length = sizeof peer;
   if (getsockopt(socket_, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return;
+  if (peer.uid != 0 && peer.uid != geteuid()) return;  // it may have the name, but not the interface
   holder_ = peer.pid;
-  ours_ = peer.uid != 0 && peer.uid != geteuid();  // it may have the name, but not the interface
+  ours_ = false;
 }
 
 InterfaceClaim::~InterfaceClaim() {

@@ -31,7 +31,9 @@ namespace {
 using workload::Arrival;
 
 /// Thrown out of a run that is ended where it is.
-struct Interrupted {};
+struct Interrupted {
+  std::string why;
+};
 
 constexpr std::uint32_t isolated_iterations = 5;
 // A run is given up when it takes so many times what all jobs would need one after the other.
@@ -470,7 +472,11 @@ ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRun
   };
   tell_measured(0);
   const auto check_interrupted = [&] {
-    if (settings.interrupted && settings.interrupted()) throw Interrupted();
+    if (!settings.interrupted) return;
+    if (std::string why = settings.interrupted(); !why.empty()) throw Interrupted{std::move(why)};
+  };
+  const auto nothing_left = [](const std::string& why) {
+    return RunError(fmt::format("{}; no run was complete, so there is nothing to keep", why));
   };
   try {
     in_parallel(settings.threads, unknown.size(), [&](std::size_t i) {
@@ -478,8 +484,8 @@ ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRun
       unknown[i]->second = isolated_period(experiment, unknown[i]->first);
       tell_measured(1);
     });
-  } catch (const Interrupted&) {
-    throw RunError("interrupted before any run was complete, so there is nothing to keep");
+  } catch (const Interrupted& end) {
+    throw nothing_left(end.why);
   }
 
   const std::size_t runs = experiment.schemes.size() * experiment.seeds;
@@ -487,8 +493,10 @@ ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRun
   const auto seed_of = [&](std::size_t i) { return experiment.seed + i % experiment.seeds; };
   std::vector<std::optional<ClusterRun>> complete(runs);
   std::vector<double> fractions(runs);
+  std::size_t done = 0;
+  std::string ended;
   // What is complete, in order; with the mutex.
-  const auto collect = [&] {
+  const std::function<const ClusterResults&()> collect = [&]() -> const ClusterResults& {
     results.runs.clear();
     results.unfinished.clear();
     for (std::size_t i = 0; i < runs; ++i) {
@@ -497,6 +505,7 @@ ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRun
       else
         results.unfinished.push_back({scheme_of(i).name, seed_of(i)});
     }
+    return results;
   };
   in_parallel(settings.threads, runs, [&](std::size_t i) {
     const std::function<void(double)> tick = [&, i](double fraction) {
@@ -504,25 +513,24 @@ ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRun
       if (!settings.progress) return;
       const std::lock_guard lock(mutex);
       fractions[i] = fraction;
-      const double done = std::accumulate(fractions.begin(), fractions.end(), 0.0) / static_cast<double>(runs);
-      const auto finished =
-          std::count_if(fractions.begin(), fractions.end(), [](double share) { return share > 1 - 1e-9; });
-      settings.progress((alone + together * done) / (alone + together), fmt::format("{} of {} runs", finished, runs));
+      const double share = std::accumulate(fractions.begin(), fractions.end(), 0.0) / static_cast<double>(runs);
+      const auto finished = std::count_if(fractions.begin(), fractions.end(),
+                                          [](double fraction_of_run) { return fraction_of_run > 1 - 1e-9; });
+      settings.progress((alone + together * share) / (alone + together), fmt::format("{} of {} runs", finished, runs));
     };
     try {
       check_interrupted();
       ClusterRun run = ClusterRunner(experiment, scheme_of(i), seed_of(i), isolated, tick).run();
       const std::lock_guard lock(mutex);
       complete[i] = std::move(run);
-      if (!settings.finished) return;
-      collect();
-      if (!results.unfinished.empty()) settings.finished(results);
-    } catch (const Interrupted&) {
-      // The others notice, too.
+      if (++done < runs && settings.finished) settings.finished(collect);
+    } catch (const Interrupted& end) {  // the others notice, too
+      const std::lock_guard lock(mutex);
+      ended = end.why;
     }
   });
+  if (done == 0) throw nothing_left(ended);
   collect();
-  if (results.runs.empty()) throw RunError("interrupted before any run was complete, so there is nothing to keep");
   return results;
 }
 

@@ -31,12 +31,12 @@ struct ClusterRunSettings {
   std::uint32_t threads = 0;  ///< runs at a time; 0: one a core
   /// Told the share of the work that is done, and what is being done. Not called by two threads at a time.
   std::function<void(double fraction, const std::string& what)> progress;
-  /// Asked now and then, by any thread: when true, runs end where they are, and the results are those of the runs that
-  /// were complete before.
-  std::function<bool()> interrupted;
-  /// Told all runs that are complete after each one but the last, for those who would keep them. Not called by two
-  /// threads at a time.
-  std::function<void(const ClusterResults& so_far)> finished;
+  /// Asked now and then, by any thread; a text, who ended it ("interrupted by its user"), ends all runs where they are,
+  /// and the results are those of the runs that were complete before.
+  std::function<std::string()> interrupted;
+  /// Told of each run but the last that it is complete, for those who would keep what there is: `so_far` makes results
+  /// of all that are, and copies them. Runs that end meanwhile wait. Not called by two threads at a time.
+  std::function<void(const std::function<const ClusterResults&()>& so_far)> finished;
 };
 
 /// Throws InputError or RunError, as run_experiment(); RunError too if it is interrupted before any run is complete.

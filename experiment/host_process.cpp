@@ -40,8 +40,9 @@ constexpr Nanos link_look_every = 5_ms;  // a shorter outage may pass unseen
 constexpr Nanos silence_limit = 60_s;    // of a coordinator that has not said what this host is
 /// A port is opened with buffers for so many ranks before their number is known, and anew if there are more.
 constexpr std::uint32_t usual_ranks = 8;
-/// DPDK starts before as well, and gets memory for so many; in ordinary pages what isn't used costs none.
+/// DPDK starts before as well, and gets memory for so many in huge pages; in ordinary ones what isn't used costs none.
 constexpr std::uint32_t many_ranks = 64;
+constexpr std::uint32_t most_ranks = 1024;
 
 /// The coordinator, or this user, has ended the experiment.
 struct Ended {
@@ -249,13 +250,19 @@ class HostProcess {
   void start_dpdk() {
     dpdk::EalOptions eal;
     eal.cores = options_.cores;
-    constexpr std::uint32_t base_mb = 32;
-    constexpr std::uint32_t shards_per_mb = 32;
-    const std::uint32_t shards = std::max<std::uint32_t>(many_ranks, options_.queues);
-    eal.memory_mb = options_.memory_mb.value_or(std::min(
-        base_mb + dpdk::Port::memory_mb(port_config(shards)) + shards / shards_per_mb, dpdk::Eal::most_memory_mb));
+    eal.memory_mb = options_.memory_mb.value_or(memory_for(many_ranks));
+    if (!options_.memory_mb) eal.ordinary_memory_mb = memory_for(most_ranks);
     if (dpdk::parse_port_name(options_.device).kind == dpdk::PortName::Kind::pci) eal.pci.push_back(options_.device);
     opened_.eal = std::make_unique<dpdk::Eal>(eal);
+  }
+
+  /// In MB, if there are so many ranks.
+  [[nodiscard]] std::uint32_t memory_for(std::uint32_t ranks) const {
+    constexpr std::uint32_t base_mb = 32;
+    constexpr std::uint32_t shards_per_mb = 32;
+    const std::uint32_t shards = std::max<std::uint32_t>(ranks, options_.queues);
+    return std::min(base_mb + dpdk::Port::memory_mb(port_config(shards)) + shards / shards_per_mb,
+                    dpdk::Eal::most_memory_mb);
   }
 
   void open(std::uint32_t shards) {
@@ -268,7 +275,12 @@ class HostProcess {
     const std::uint32_t shards = std::max<std::uint32_t>(ranks_, options_.queues);
     if (shards > opened_for_) {
       opened_.port.reset();
-      open(shards);
+      try {
+        open(shards);
+      } catch (const RunError& error) {
+        throw RunError(fmt::format("{}: for the {} ranks of this host, mltcp gen --join ... --memory {}", error.what(),
+                                   ranks_, memory_for(shards)));
+      }
     }
     if (options_.udp_port <= roce_udp_port && roce_udp_port < options_.udp_port + shards)
       warn(

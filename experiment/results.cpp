@@ -416,7 +416,7 @@ class Object {
   [[nodiscard]] Nanos nanos(std::string_view key) const { return nanos(at(key), place_of(key)); }
   [[nodiscard]] std::uint32_t number(std::string_view key) const {
     const std::uint64_t value = whole(key);
-    if (!std::in_range<std::uint32_t>(value)) fail(place_of(key), fmt::format("is not the number of a {}", key));
+    if (!std::in_range<std::uint32_t>(value)) fail(place_of(key), "is not a whole number from 0 to 2^32 - 1");
     return static_cast<std::uint32_t>(value);
   }
 

@@ -3,7 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -73,17 +75,25 @@ int cluster(const ClusterArguments& arguments) {
   experiment::ClusterRunSettings settings;
   settings.threads = arguments.threads;
   settings.progress = [&](double fraction, const std::string& what) { bar.show(fraction, what); };
-  settings.interrupted = EndOnSignal::came;
-  settings.finished = [&](const experiment::ClusterResults& so_far) {
-    if (!arguments.json || !replaceable(*arguments.json)) return;
-    experiment::ClusterResults kept = so_far;
-    kept.provenance = provenance;
-    try {
-      write_file(*arguments.json, experiment::to_json(kept));
-    } catch (const RunError& error) {
-      print_warning(error.what());
-    }
-  };
+  settings.interrupted = EndOnSignal::why;
+  // However long it takes to write the file, and however many runs there are: most of the time is the runs'.
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point next = Clock::now();
+  if (arguments.json && replaceable(*arguments.json))
+    settings.finished = [&](const std::function<const experiment::ClusterResults&()>& so_far) {
+      constexpr int share = 50;
+      const Clock::time_point begun = Clock::now();
+      if (begun < next) return;
+      experiment::ClusterResults kept = so_far();
+      kept.provenance = provenance;
+      try {
+        write_file(*arguments.json, experiment::to_json(kept));
+      } catch (const RunError& error) {
+        bar.clear();
+        print_warning(error.what());
+      }
+      next = Clock::now() + share * (Clock::now() - begun);
+    };
   experiment::ClusterResults results = experiment::run_cluster(experiment, settings);
   results.provenance = provenance;
   bar.clear();

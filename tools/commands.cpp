@@ -197,7 +197,7 @@ void keep_results(const experiment::Results& so_far, const std::optional<std::st
 }
 
 void print_results(const experiment::Results& results, const experiment::Datapath& datapath, const std::string& file,
-                   const std::optional<std::string>& json, std::FILE* out, const std::string& ended) {
+                   const std::optional<std::string>& json, std::FILE* out) {
   fmt::print(out, "{}\n", summary(results, out));
   std::uint64_t verified = 0;
   std::uint64_t errors = 0;
@@ -258,11 +258,6 @@ void print_results(const experiment::Results& results, const experiment::Datapat
                        run.policy, 100 * run.stalls->total.seconds() / run.duration.seconds())});
 
   if (json) write_results(results, *json);
-  if (errors == 0 && !results.unfinished.empty())
-    throw RunError(fmt::format("{}: of {} policies, {} had been run{}, and {} {} missing",
-                               ended.empty() ? "ended early" : ended, results.runs.size() + results.unfinished.size(),
-                               results.runs.size(), json && *json != "-" ? ", and kept in " + *json : "",
-                               fmt::join(results.unfinished, ", "), results.unfinished.size() == 1 ? "is" : "are"));
   if (errors == 0) return;
   std::string first;
   for (const experiment::Run& run : results.runs)
@@ -325,6 +320,7 @@ int run(const RunArguments& arguments) {
   options.finished = [&](const experiment::Results& so_far) {
     experiment::Results kept = so_far;
     kept.provenance = provenance;
+    bar.clear();
     keep_results(kept, arguments.json);
   };
   experiment::Results results = experiment::run_experiment(
@@ -332,7 +328,12 @@ int run(const RunArguments& arguments) {
   results.provenance = provenance;
   bar.clear();
 
-  print_results(results, *datapath, arguments.file, arguments.json, out, EndOnSignal::why());
+  print_results(results, *datapath, arguments.file, arguments.json, out);
+  if (!results.unfinished.empty())
+    throw RunError(fmt::format("{}: of {} policies, {} had been run{}, and {} {} missing", EndOnSignal::why(),
+                               experiment.policies.size(), results.runs.size(),
+                               arguments.json && *arguments.json != "-" ? ", and kept in " + *arguments.json : "",
+                               fmt::join(results.unfinished, ", "), results.unfinished.size() == 1 ? "is" : "are"));
   return 0;
 }
 

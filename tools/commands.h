@@ -20,10 +20,9 @@ namespace mltcp::tools {
 experiment::FileOptions file_options();
 
 /// What was measured, as tables and lines on `out`, and with warnings on standard error; then as JSON to `json`, if it
-/// is given. Throws RunError where messages arrived damaged, and where policies are unfinished, in favour of `ended`,
-/// which says why.
+/// is given. Throws RunError where messages arrived damaged.
 void print_results(const experiment::Results& results, const experiment::Datapath& datapath, const std::string& file,
-                   const std::optional<std::string>& json, std::FILE* out, const std::string& ended = {});
+                   const std::optional<std::string>& json, std::FILE* out);
 /// Keeps what there is so far in the file `json`, if one is given that can be replaced: standard output gets it once,
 /// in the end. Warns where that fails: in the end it may not.
 void keep_results(const experiment::Results& so_far, const std::optional<std::string>& json);

@@ -20,7 +20,10 @@ EndOnSignal::EndOnSignal() {
   struct sigaction action {};
   action.sa_handler = [](int signal) { ended_by = signal; };
   action.sa_flags = static_cast<int>(SA_RESETHAND);
-  for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &action, &before_[i]);
+  for (std::size_t i = 0; i < signals.size(); ++i) {
+    sigaction(signals[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler != SIG_IGN) sigaction(signals[i], &action, nullptr);
+  }
 }
 
 EndOnSignal::~EndOnSignal() {

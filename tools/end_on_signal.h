@@ -7,7 +7,8 @@
 
 namespace mltcp::tools {
 
-/// While it lives, signals that end a program are noted instead; a second one ends the program. One at a time.
+/// While it lives, signals that end a program are noted instead; a second one ends the program. Those that are ignored
+/// stay so, as of nohup(1) and of shells for what they run in the background. One at a time.
 class EndOnSignal {
  public:
   EndOnSignal();

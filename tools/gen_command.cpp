@@ -107,17 +107,18 @@ int serve(const GenArguments& arguments, const std::string& address,
       redrawn.show(doing + "\n" + table_of(view, arguments.ranks));
     };
   const auto coordinator = experiment::make_coordinator(experiment, options);
-  experiment::Results kept;
+  experiment::Provenance provenance;
+  experiment::Results results;  // those so far, while it runs
   try {
     experiment::RunOptions run_options;
     run_options.plan_file = arguments.run.plan;
     run_options.report = options.warn;
     experiment::check(experiment, *coordinator, run_options);
-    const experiment::Provenance provenance = provenance_of(files);
+    provenance = provenance_of(files);
     run_options.finished = [&](const experiment::Results& so_far) {
-      kept = so_far;
-      kept.provenance = provenance;
-      keep_results(kept, arguments.run.json);
+      results = so_far;
+      results.provenance = provenance;
+      keep_results(results, arguments.run.json);
     };
     fmt::print(out, "{}\nlistening on {}\n", headline(experiment, *coordinator), one_line(coordinator->address()));
     std::fflush(out);
@@ -125,7 +126,7 @@ int serve(const GenArguments& arguments, const std::string& address,
     coordinator->join();
     fmt::print(out, "ready\n\n");
     std::fflush(out);
-    experiment::Results results = experiment::run_experiment(
+    results = experiment::run_experiment(
         experiment, *coordinator,
         [&](double fraction, const std::string& what) {
           if (!terminal && what != stage) options.tell(what + " ...");
@@ -133,25 +134,24 @@ int serve(const GenArguments& arguments, const std::string& address,
           doing = fmt::format("{:.0f}%  {}", fraction * 100, what);
         },
         run_options);
-    results.provenance = provenance;
     if (terminal) redrawn.clear();
     coordinator->finish();
-    print_results(results, *coordinator, arguments.run.file, arguments.run.json, out);
   } catch (const std::exception& error) {
     if (terminal) redrawn.clear();
     coordinator->fail(error.what());
-    if (!kept.runs.empty()) {
+    if (!results.runs.empty()) {
       warn({fmt::format("of {} policies, {} had been run; their results follow", experiment.policies.size(),
-                        kept.runs.size())});
-      // It says that some are missing, and the reason is the error that is passed on.
+                        results.runs.size())});
       try {
-        print_results(kept, *coordinator, arguments.run.file, arguments.run.json, out);
-      } catch (const RunError& missing) {
-        print_error(missing.what());
+        print_results(results, *coordinator, arguments.run.file, arguments.run.json, out);
+      } catch (const RunError& also) {
+        print_error(also.what());
       }
     }
     throw;
   }
+  results.provenance = provenance;
+  print_results(results, *coordinator, arguments.run.file, arguments.run.json, out);
   return 0;
 }
 

@@ -59,13 +59,14 @@ CLI::Validator share(double most) {
 // One of a few words. CLI::IsMember names no word that is near.
 CLI::Validator one_of(std::vector<std::string> words) {
   const std::string all = fmt::format("{}", fmt::join(words, ", "));
+  const std::string choices = fmt::format("{}", fmt::join(words, ","));
   return {[words = std::move(words), all](const std::string& text) {
             if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
             const auto meant = mltcp::nearest(text, words);
             return fmt::format("{} is not known; {}", mltcp::in_quotes(text),
                                meant ? fmt::format("did you mean \"{}\"?", *meant) : "write one of " + all);
           },
-          fmt::format("{{{}}}", fmt::join(words, ",")), "word"};
+          fmt::format("{{{}}}", choices), "word"};
 }
 
 std::vector<std::string> commands_of(const CLI::App& app) {
@@ -77,6 +78,11 @@ std::vector<std::string> commands_of(const CLI::App& app) {
 
 // What is wrong with the name of a command.
 std::string no_command(const CLI::App& app, const std::string& name) {
+  if (name.starts_with("-")) {
+    const auto option = mltcp::nearest(name, std::vector<std::string>{"--help", "--version"});
+    return fmt::format("{} is no option of mltcp; {}see mltcp --help", mltcp::in_quotes(name),
+                       option && name.starts_with("--") ? fmt::format("did you mean \"{}\"? ", *option) : "");
+  }
   const std::vector<std::string> commands = commands_of(app);
   const auto meant = mltcp::nearest(name, commands);
   return fmt::format("{}; {} see mltcp --help",

@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
 
 namespace mltcp::tools {
 namespace {
@@ -78,8 +79,12 @@ std::string date_now() {
     constexpr std::int64_t year_9999 = 253'402'300'799;
     std::int64_t seconds = 0;
     const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-    if (problem == std::errc() && end == text.data() + text.size() && seconds >= 0 && seconds <= year_9999)
-      now = static_cast<std::time_t>(seconds);
+    if (problem != std::errc() || end != text.data() + text.size() || seconds < 0 || seconds > year_9999)
+      throw InputError(
+          fmt::format("SOURCE_DATE_EPOCH is {}, no whole number of seconds since 1970; set it to one, as "
+                      "in 1700000000, or unset it",
+                      in_quotes(text)));
+    now = static_cast<std::time_t>(seconds);
   }
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
 }

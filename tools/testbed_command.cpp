@@ -588,7 +588,7 @@ class Testbed {
     results["switches"] = switched_;
     // Who wants to do it again calls this, and not the coordinator that it has started.
     if (results.contains("provenance")) results["provenance"]["command"] = command_line();
-    write_file(*arguments_.json, results.dump(2) + "\n");
+    write_file(*arguments_.json, results.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   }
 
   const Plan& plan_;

@@ -195,6 +195,9 @@ std::string table_at_end(const std::vector<std::string_view>& lines) {
     const std::size_t end = text.find(']');
     if (end == std::string_view::npos || end < begin) continue;
     const std::string name(trimmed(text.substr(begin, end - begin)));
+    // A row of a list of lists begins like a table.
+    constexpr std::string_view of_names = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+    if (name.find_first_of(of_names) != 0 || name.find(',') != std::string::npos) continue;
     table = array ? fmt::format("{}[{}].", name, ++elements[name]) : name + ".";
   }
   return table;

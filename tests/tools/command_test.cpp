@@ -51,7 +51,9 @@ class Command : public ::testing::Test {
 
   // In the folder, by way of a shell, with `arguments` as they would be typed.
   [[nodiscard]] Outcome run(const std::string& arguments) const {
-    const std::string line = "cd '" + folder_.string() + "' && { " MLTCP_PROGRAM " " + arguments + "; } 2>.err";
+    // What a shell runs in the background would ignore SIGINT.
+    const std::string line =
+        "cd '" + folder_.string() + "' && { env --default-signal=INT " MLTCP_PROGRAM " " + arguments + "; } 2>.err";
     std::string quoted = line;
     for (std::size_t at = quoted.find('\''); at != std::string::npos; at = quoted.find('\'', at + 4))
       quoted.replace(at, 1, "'\\''");
@@ -99,6 +101,9 @@ TEST_F(Command, words_that_are_near__are_asked_for) {
             "mltcp: \"--polcy\" is no option of mltcp run; did you mean \"--policy\"? see mltcp run --help\n");
   EXPECT_EQ(refusal("run e.toml --iteration=3"),
             "mltcp: \"--iteration\" is no option of mltcp run; did you mean \"--iterations\"? see mltcp run --help\n");
+  EXPECT_EQ(refusal("--versoin"),
+            "mltcp: \"--versoin\" is no option of mltcp; did you mean \"--version\"? see mltcp --help\n");
+  EXPECT_THAT(run("testbed --help").out, HasSubstr("TEXT:{spin,pause,sleep}"));
   EXPECT_EQ(refusal("run e.toml -q"), "mltcp: \"-q\" is no option of mltcp run; see mltcp run --help\n");
   EXPECT_EQ(refusal("run e.toml f.toml"), "mltcp: \"f.toml\" is one argument too many; see mltcp run --help\n");
   EXPECT_THAT(refusal("testbed e.toml --idle sleeep"),
@@ -208,6 +213,25 @@ TEST_F(Command, run__keeps_what_is_complete_when_it_is_interrupted) {
         << signal;
     EXPECT_EQ(run("report r.json").status, 0) << signal;
   }
+}
+
+TEST_F(Command, run__ignored_signals_stay_ignored) {
+  put("long.toml",
+      "iterations = 200\npolicies = [\"fair\", \"mltcp\"]\n[bottleneck]\nrate = \"1 Gbps\"\n"
+      "[[job]]\nname = \"a\"\ncompute = \"1 ms\"\ncommunicate = \"1 MB\"\n");
+  const Outcome ended =
+      run("--version >/dev/null; trap \"\" HUP INT; " MLTCP_PROGRAM
+          " run long.toml --json r.json & "
+          "while kill -0 $! && [ ! -e r.json ]; do sleep 0.01; done; kill -HUP $!; kill -INT $!; wait $!");
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(content(folder_ / "r.json"), Not(HasSubstr("unfinished_policies")));
+}
+
+TEST_F(Command, date_of_results__that_is_none_is_refused) {
+  const std::string given = "--version >/dev/null; SOURCE_DATE_EPOCH=today " MLTCP_PROGRAM " run e.toml";
+  const Outcome outcome = run(given);
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("SOURCE_DATE_EPOCH is \"today\", no whole number of seconds since 1970; set it"));
 }
 
 TEST_F(Command, run__results_on_standard_output_are_alone_there) {

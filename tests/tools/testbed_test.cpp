@@ -284,6 +284,9 @@ void run_experiment(const fs::path& folder, Started&& run, const std::string& de
   EXPECT_EQ(results["testbed"]["hosts"], (std::vector<int>{0, 1, 2}));
   ASSERT_EQ(results["switches"].size(), 1U);
   EXPECT_FALSE(results["switches"][0].contains("series"));
+  EXPECT_EQ(results["provenance"]["command"][0], "mltcp");
+  EXPECT_EQ(results["provenance"]["command"][1], "testbed");
+  EXPECT_EQ(results["provenance"]["files"].size(), 1U);
   const auto& ports = results["switches"][0]["ports"];
   ASSERT_EQ(ports.size(), 3U);
   EXPECT_EQ(ports[2]["rate_bps"], 100'000'000);
