@@ -91,7 +91,7 @@ std::string facts(const ScheduleResult& schedule) {
   out += fact("Jobs", std::to_string(schedule.jobs.size()));
   if (!unaware.empty()) out += fact("Unaware, without a slot", listed(unaware));
   if (schedule.topology) out += fact("Network", network_text(*schedule.topology));
-  if (schedule.links.size() == 1 || !schedule.topology)
+  if (schedule.links.size() == 1)
     for (const ScheduleResult::Link& link : schedule.links) {
       out += fact("Link", fmt::format("{}, {}", escaped(link.name), to_text(link.capacity)));
       out += fact("Score",

@@ -103,9 +103,9 @@ int inspect(const InspectArguments& arguments);
 
 struct ReportArguments {
   std::vector<std::string> results;   ///< one file, or two to compare
-  std::optional<std::string> output;  ///< the page; default: the name of the (first) results with .html
+  std::optional<std::string> output;  ///< the page; default: the name of the results, or of both, with .html
   std::optional<std::string> svg;     ///< a picture instead, or "-" for standard output
-  std::string chart = "usage";        ///< of the picture
+  std::optional<std::string> chart;   ///< of the picture; default: usage
   std::vector<std::string> policies;  ///< of the picture; empty: its default
 };
 int report(const ReportArguments& arguments);

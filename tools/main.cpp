@@ -302,8 +302,9 @@ int dispatch(int argc, char** argv) {
                    "testbed are compared")
       ->required()
       ->expected(1, 2);
-  report_command->add_option("-o,--output", report.output,
-                             "The page; default: the results' name with .html; - is standard output");
+  report_command->add_option(
+      "-o,--output", report.output,
+      "The page; default: the results' name with .html, of two both names; - is standard output");
   report_command->add_option("--svg", report.svg, "Writes a picture instead of a page; - is standard output");
   report_command->add_option("--chart", report.chart,
                              "With --svg: usage (who used the link when) or iterations (slow-downs); default usage");

@@ -2,32 +2,103 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <string>
+#include <variant>
+#include <vector>
 
 #include "commands.h"
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/report.h"
+#include "mltcp/base/text.h"
+#include "mltcp/experiment/report_comparison.h"
+#include "mltcp/experiment/report_file.h"
 #include "mltcp/experiment/report_picture.h"
-#include "mltcp/experiment/results.h"
 #include "output_file.h"
 
 namespace mltcp::tools {
+namespace {
 
-int report(const ReportArguments& arguments) {
-  std::filesystem::path page = arguments.results.front();
+using experiment::Results;
+
+// Beside the first file: of two it has both names.
+std::filesystem::path default_page(const std::vector<std::string>& results) {
+  std::filesystem::path page = results.front();
+  if (results.size() > 1) {
+    const std::filesystem::path other = results.back();
+    return page.replace_filename(page.stem().string().append("-").append(other.stem().string()).append(".html"));
+  }
   if (page.extension() == ".json")
     page.replace_extension(".html");
   else
     page += ".html";
-  if (arguments.output) page = *arguments.output;
-  if (page.empty()) throw InputError("--output: the name is empty; name a file, or - for standard output");
-  const experiment::Results results = experiment::read_json(arguments.results.front());
-  if (arguments.svg) {
-    check_writable(*arguments.svg, arguments.results.front());
-    write_file(*arguments.svg, experiment::render_picture(results, {arguments.chart, arguments.policies}));
-    return 0;
+  return page;
+}
+
+const Results& comparable(const experiment::ReportFile& file, const std::string& name) {
+  const Results* results = std::get_if<Results>(&file);
+  if (results == nullptr)
+    throw InputError(one_line(fmt::format(
+        "{}: this is {}, and only \"{}\" can be compared; give two files that mltcp run, gen or testbed wrote", name,
+        in_quotes(experiment::schema_of(file)), experiment::kResultsSchema)));
+  return *results;
+}
+
+void check_options(const ReportArguments& arguments) {
+  if (arguments.output && arguments.output->empty())
+    throw InputError("--output: the name is empty; name a file, or - for standard output");
+  if (!arguments.svg) {
+    if (arguments.chart) throw InputError("--chart is for a picture; give --svg FILE with it");
+    if (!arguments.policies.empty()) throw InputError("--policy is for a picture; give --svg FILE with it");
+    return;
   }
-  const std::string text = experiment::render_report(results);
-  check_writable(page.string(), arguments.results.front());
+  if (arguments.svg->empty()) throw InputError("--svg: the name is empty; name a file, or - for standard output");
+  if (arguments.output) throw InputError("--svg and --output: one at a time; leave one of them out");
+  if (arguments.results.size() > 1) throw InputError("--svg: a picture is of one file; give one");
+}
+
+int write_picture(const ReportArguments& arguments) {
+  const std::string& name = arguments.results.front();
+  check_writable(*arguments.svg, name);
+  const experiment::ReportFile file = experiment::read_report_file(name);
+  const Results* results = std::get_if<Results>(&file);
+  if (results == nullptr)
+    throw InputError(
+        one_line(fmt::format("{}: this is {}, of which there is no picture; give what mltcp run, gen or testbed wrote, "
+                             "or leave out --svg for "
+                             "its page",
+                             name, in_quotes(experiment::schema_of(file)))));
+  experiment::PictureOptions options;
+  if (arguments.chart) options.chart = *arguments.chart;
+  options.policies = arguments.policies;
+  std::string picture;
+  try {
+    picture = experiment::render_picture(*results, options);
+  } catch (const InputError& error) {
+    throw InputError(one_line(fmt::format("{}: {}", name, error.what())));
+  }
+  write_file(*arguments.svg, picture);
+  if (*arguments.svg != "-") fmt::print("{}\n", *arguments.svg);
+  return 0;
+}
+
+}  // namespace
+
+int report(const ReportArguments& arguments) {
+  check_options(arguments);
+  if (arguments.svg) return write_picture(arguments);
+  const std::string& first = arguments.results.front();
+  const std::filesystem::path page =
+      arguments.output ? std::filesystem::path(*arguments.output) : default_page(arguments.results);
+  const experiment::ReportFile file = experiment::read_report_file(first);
+  std::string text;
+  if (arguments.results.size() == 1) {
+    text = experiment::render_page(file);
+  } else {
+    const std::string& second = arguments.results.back();
+    const experiment::ReportFile other = experiment::read_report_file(second);
+    check_writable(page.string(), second);
+    text = experiment::render_comparison({first, &comparable(file, first)}, {second, &comparable(other, second)});
+  }
+  check_writable(page.string(), first);
   write_file(page.string(), text);
   if (page != "-") fmt::print("{}\n", page.string());
   return 0;

@@ -36,6 +36,7 @@ class JsonObject {
   [[nodiscard]] Nanos nanos(std::string_view key) const;
   [[nodiscard]] std::vector<std::string> texts(std::string_view key) const;
   [[nodiscard]] std::vector<double> reals(std::string_view key) const;
+  [[nodiscard]] std::size_t length(std::string_view key) const { return list(key).size(); }
   [[nodiscard]] JsonObject object(std::string_view key) const;
   [[nodiscard]] std::vector<JsonObject> objects(std::string_view key) const;
   /// As objects(), none where it is missing.
