@@ -240,7 +240,9 @@ std::string link_section(const View& view, ChartList& charts) {
     }
     if (const auto later = view.overlap(r, view.second_half(r)))
       shares.push_back(fmt::format("{}{} under {}", percent_text(*later),
-                                   shares.empty() ? " of the link's busy time" : "", bold(view.labels[r])));
+                                   !shares.empty()         ? ""
+                                   : view.has_usage(r) ? " of the link's busy time"
+                                                       : " of the time in which any does", bold(view.labels[r])));
     rows += "<div class=\"pair\">";
     for (const bool first : {true, false}) {
       const TimeSpan span = first ? view.first_window(r) : view.last_window(r);
@@ -265,7 +267,8 @@ std::string link_section(const View& view, ChartList& charts) {
   if (!recorded && !by_clocks) return "";
   std::string out = "<section id=\"link\"><h2>Who used the link when</h2>\n<p>";
   if (!shares.empty() && view.jobs.size() > 1)
-    out += fmt::format("In the second half of the run, two or more jobs send at once for {}. ", listed(shares));
+    out += fmt::format("In the second half of the run, two or more jobs {} at once for {}. ",
+                       recorded ? "send" : "communicate", listed(shares));
   if (recorded && !view.many())
     out +=
         "Each colour is a job. Where colours lie on top of each other the jobs share the link and slow each other "

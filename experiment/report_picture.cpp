@@ -35,7 +35,7 @@ constexpr std::int64_t kIterations = 5;  // of the slowest job that a panel show
 constexpr std::string_view kStyle =
     R"(text{font:13px system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
 .b{fill:#ffffff}.i{fill:#1c1f24}.s{fill:#5b626d}.l{stroke:#dde0e5;fill:none}.a{stroke:#5b626d;fill:none}
-.cap{stroke:#1c1f24;fill:none;stroke-dasharray:5 4}.h{font-size:20px;font-weight:600}.t{font-size:15px;font-weight:600}
+.cap{stroke:#1c1f24;fill:none;stroke-dasharray:5 4}.h{font-size:20px;font-weight:600}.t{font-size:15px;font-weight:600}.n{font-size:11px}
 .x{fill:#c2185b}.line{fill:none;stroke-width:2;stroke-linejoin:round}.shade{fill-opacity:.15}
 .j0{fill:#0072b2}.j1{fill:#e69f00}.j2{fill:#009e73}.j3{fill:#cc79a7}.j4{fill:#d55e00}.j5{fill:#56b4e9}.j6{fill:#b8a900}.j7{fill:#8a8f98}
 .c0{fill:#9ecae1}.c1{fill:#f5b841}.c2{fill:#e06c0f}.c3{fill:#8c2d04}
@@ -255,7 +255,7 @@ void draw_lanes(Svg& svg, const View& view, const Panel& panel, double top) {
     }
     const std::size_t colour = view.many() ? 0 : view.job_id(run.jobs[j].name);
     if (!d.empty()) svg.path(fmt::format("j{}", colour), d);
-    if (each >= legible) svg.text("s", kLeft - 8, y + each / 2 + 4.5, "end", shortened(run.jobs[j].name, 7));
+    if (each >= legible) svg.text("s n", kLeft - 6, y + each / 2 + 4, "end", shortened(run.jobs[j].name, 9));
   }
   time_axis(svg, view, panel.span, top + kPlot + 2);
 }

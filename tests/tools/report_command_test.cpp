@@ -1,0 +1,149 @@
+// `mltcp report` as its user meets it: pages, pictures and comparisons, and one line for each mistake.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+struct Outcome {
+  int status = -1;
+  std::string out;
+  std::string err;
+};
+
+std::string content(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+class ReportCommand : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "/mltcp_report_XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    std::ofstream(folder_ / "e.toml")
+        << "name = \"pair\"\niterations = 8\npolicies = [\"fair\", \"mltcp\"]\n[bottleneck]\nrate = \"1 Gbps\"\n"
+           "[[job]]\nname = \"a\"\ncompute = \"5 ms\"\ncommunicate = \"500 kB\"\n"
+           "[[job]]\nname = \"b\"\ncompute = \"5 ms\"\ncommunicate = \"500 kB\"\n";
+    ASSERT_EQ(run("run e.toml --json r.json").status, 0);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // In the folder, with `arguments` as they would be typed; they hold no single quote.
+  [[nodiscard]] Outcome run(const std::string& arguments) const {
+    const std::string line = "cd '" + folder_.string() + "' && " MLTCP_PROGRAM " " + arguments;
+    const int status =
+        std::system(("{ " + line + "; } >'" + (folder_ / ".out").string() + "' 2>'" + (folder_ / ".err").string() + "'")
+                        .c_str());  // NOLINT(cert-*)
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content(folder_ / ".out"), content(folder_ / ".err")};
+  }
+
+  // Bad input, and what is said about it in one line.
+  [[nodiscard]] std::string refusal(const std::string& arguments) const {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err, AllOf(StartsWith("mltcp: "), EndsWith("\n")));
+    EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << outcome.err;
+    return outcome.err;
+  }
+
+  [[nodiscard]] std::string file(const std::string& name) const { return content(folder_ / name); }
+
+  fs::path folder_;
+};
+
+TEST_F(ReportCommand, svg__is_written_without_a_page) {
+  const Outcome drawn = run("report r.json --svg p.svg");
+  EXPECT_EQ(drawn.status, 0) << drawn.err;
+  EXPECT_EQ(drawn.out, "p.svg\n");
+  EXPECT_THAT(file("p.svg"),
+              AllOf(StartsWith("<svg "), EndsWith("</svg>\n"), HasSubstr("pair: who uses the link when")));
+  EXPECT_FALSE(fs::exists(folder_ / "r.html"));
+  EXPECT_EQ(run("report r.json --svg -").out, file("p.svg"));
+  EXPECT_THAT(run("report r.json --svg - --chart iterations").out, HasSubstr("how much slower than alone"));
+  const std::string one = run("report r.json --svg - --policy mltcp").out;
+  EXPECT_THAT(one, AllOf(HasSubstr(">mltcp: "), Not(HasSubstr(">fair: "))));
+  const std::string both = run("report r.json --svg - --policy mltcp,fair").out;
+  EXPECT_LT(both.find(">mltcp: "), both.find(">fair: "));
+}
+
+TEST_F(ReportCommand, svg__mistakes_are_named_with_their_cures) {
+  EXPECT_EQ(refusal("report r.json --chart usage"), "mltcp: --chart is for a picture; give --svg FILE with it\n");
+  EXPECT_EQ(refusal("report r.json --policy fair"), "mltcp: --policy is for a picture; give --svg FILE with it\n");
+  EXPECT_EQ(refusal("report r.json --svg x.svg --chart pie"),
+            "mltcp: r.json: --chart: \"pie\" is not known; choose of usage, iterations\n");
+  EXPECT_THAT(refusal("report r.json --svg x.svg --policy swift"), HasSubstr("choose of \"fair\", \"mltcp\""));
+  EXPECT_THAT(refusal("report r.json --svg ''"), HasSubstr("--svg: the name is empty; "));
+  EXPECT_THAT(refusal("report r.json --svg x.svg -o x.html"), HasSubstr("leave one of them out"));
+  EXPECT_THAT(refusal("report r.json r.json --svg x.svg"), HasSubstr("a picture is of one file; give one"));
+  EXPECT_THAT(refusal("report r.json --svg r.json"), HasSubstr("is the file that is read"));
+  EXPECT_FALSE(fs::exists(folder_ / "x.svg"));
+}
+
+TEST_F(ReportCommand, unwritable_exports__are_refused) {
+  EXPECT_THAT(refusal("report r.json --svg no/such/p.svg"), HasSubstr("the folder"));
+  EXPECT_THAT(refusal("report r.json -o no/such/p.html"), HasSubstr("the folder"));
+}
+
+TEST_F(ReportCommand, two_files__are_compared) {
+  ASSERT_EQ(run("run e.toml --cc cubic --json s.json").status, 0);
+  const Outcome compared = run("report r.json s.json");
+  EXPECT_EQ(compared.status, 0) << compared.err;
+  EXPECT_EQ(compared.out, "r-s.html\n");
+  EXPECT_THAT(file("r-s.html"), AllOf(HasSubstr("pair: two results"), HasSubstr("<b>differs</b>")));
+  EXPECT_THAT(run("report r.json s.json -o -").out, HasSubstr("</html>"));
+  EXPECT_THAT(refusal("report r.json s.json -o s.json"), HasSubstr("is the file that is read"));
+  EXPECT_THAT(refusal("report r.json s.json r.json"), HasSubstr("see mltcp report --help"));
+}
+
+TEST_F(ReportCommand, two_files__that_have_nothing_in_common_are_refused) {
+  std::ofstream(folder_ / "other.toml") << "iterations = 2\n[bottleneck]\nrate = \"1 Gbps\"\n"
+                                           "[[job]]\nname = \"c\"\ncompute = \"1 ms\"\ncommunicate = \"100 kB\"\n";
+  ASSERT_EQ(run("run other.toml --json o.json").status, 0);
+  EXPECT_THAT(refusal("report r.json o.json"), HasSubstr("r.json and o.json have no job in common"));
+  ASSERT_EQ(run("run e.toml --policy static --json t.json").status, 0);
+  EXPECT_THAT(refusal("report r.json t.json"), HasSubstr("have no policy in common"));
+  ASSERT_EQ(run("schedule e.toml --json plan.json").status, 0);
+  EXPECT_THAT(
+      refusal("report r.json plan.json"),
+      HasSubstr("plan.json: this is \"mltcp.schedule/1\", and only \"mltcp.results/1\" can be compared; give two"));
+  EXPECT_FALSE(fs::exists(folder_ / "r-o.html"));
+}
+
+TEST_F(ReportCommand, what_other_commands_wrote__has_pages) {
+  ASSERT_EQ(run("schedule e.toml --json plan.json --report direct.html").status, 0);
+  EXPECT_EQ(run("report plan.json").out, "plan.html\n");
+  EXPECT_EQ(file("plan.html"), file("direct.html"));
+  ASSERT_EQ(run("sweep e.toml --seeds 2 -o runs --json sweep.json").status, 0);
+  EXPECT_EQ(run("report sweep.json").out, "sweep.html\n");
+  EXPECT_THAT(file("sweep.html"), HasSubstr("MLTCP sweep"));
+  ASSERT_EQ(run("cluster " MLTCP_EXAMPLES "/cluster-24.toml --level flow --json cluster.json").status, 0);
+  EXPECT_EQ(run("report cluster.json").out, "cluster.html\n");
+  EXPECT_THAT(file("cluster.html"), HasSubstr("MLTCP cluster"));
+  EXPECT_THAT(refusal("report sweep.json --svg x.svg"), HasSubstr("of which there is no picture; give what mltcp run"));
+}
+
+TEST_F(ReportCommand, other_schemas__are_refused) {
+  std::ofstream(folder_ / "new.json") << R"({"schema": "mltcp.results/9", "runs": []})";
+  EXPECT_THAT(refusal("report new.json"), HasSubstr("use the mltcp that wrote it, or write it anew"));
+  std::ofstream(folder_ / "foreign.json") << R"({"schema": "iperf/3"})";
+  EXPECT_THAT(refusal("report foreign.json"),
+              HasSubstr("schema is \"iperf/3\", of which there is no report; give what"));
+  EXPECT_FALSE(fs::exists(folder_ / "new.html"));
+}
+
+}  // namespace
