@@ -240,9 +240,10 @@ std::string link_section(const View& view, ChartList& charts) {
     }
     if (const auto later = view.overlap(r, view.second_half(r)))
       shares.push_back(fmt::format("{}{} under {}", percent_text(*later),
-                                   !shares.empty()         ? ""
+                                   !shares.empty()     ? ""
                                    : view.has_usage(r) ? " of the link's busy time"
-                                                       : " of the time in which any does", bold(view.labels[r])));
+                                                       : " of the time in which any does",
+                                   bold(view.labels[r])));
     rows += "<div class=\"pair\">";
     for (const bool first : {true, false}) {
       const TimeSpan span = first ? view.first_window(r) : view.last_window(r);
@@ -362,11 +363,11 @@ std::string jobs_section(const View& view, ChartList& charts) {
         "iteration from which on all jobs stay within 2% of it.</p>\n{}<div class=\"pair\">{}</div></section>\n",
         jobs_legend(view), panels);
   std::string steps;
-  for (std::size_t n = 0; n < std::size(kHeatSteps); ++n)
+  for (std::size_t n = 0; n < kHeatSteps.size(); ++n)
     steps +=
         legend_entry(fmt::format("heat-{}", n), "", fmt::format("{} {:.4g}×", n == 0 ? "up to" : "to", kHeatSteps[n]));
-  steps += legend_entry(fmt::format("heat-{}", std::size(kHeatSteps)), "",
-                        fmt::format("beyond {:.4g}×", kHeatSteps[std::size(kHeatSteps) - 1]));
+  steps += legend_entry(fmt::format("heat-{}", kHeatSteps.size()), "",
+                        fmt::format("beyond {:.4g}×", kHeatSteps[kHeatSteps.size() - 1]));
   return fmt::format(
       "<section id=\"heat\"><h2>How much each job was slowed down</h2>\n<div class=\"needs-js\"><p>A row is a job, a "
       "column an iteration, the colour its slow-down.</p>\n<ul class=\"legend\">{}</ul>\n<div class=\"pair\">{}</div>"

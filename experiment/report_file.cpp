@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -31,7 +32,7 @@ class SchemaFinder : public nlohmann::json_sax<nlohmann::json> {
   bool number_float(number_float_t, const string_t&) override { return other(); }
   bool binary(binary_t&) override { return other(); }
   bool string(string_t& value) override {
-    if (depth_ == 1 && at_schema_) {
+    if (at_schema_) {
       schema = value;
       return false;
     }
@@ -97,7 +98,7 @@ ReportFile read_report_file(const std::filesystem::path& path) {
 }
 
 std::string_view schema_of(const ReportFile& file) {
-  constexpr std::string_view schemas[] = {kResultsSchema, kSweepSchema, kClusterSchema, kScheduleSchema};
+  constexpr std::array<std::string_view, 4> schemas{kResultsSchema, kSweepSchema, kClusterSchema, kScheduleSchema};
   return schemas[file.index()];
 }
 

@@ -44,7 +44,7 @@ constexpr std::string_view kStyle =
 @media (prefers-color-scheme:dark){
 .b{fill:#14161a}.i{fill:#e8eaee}.s{fill:#a2a9b4}.l{stroke:#343943}.a{stroke:#a2a9b4}.cap{stroke:#e8eaee}.x{fill:#ff6fa3}
 .j0{fill:#3d9fe0}.j1{fill:#f2b134}.j2{fill:#1fc196}.j3{fill:#e09ac2}.j4{fill:#f07f3c}.j5{fill:#8fd0f7}.j6{fill:#f0e442}.j7{fill:#9aa0aa}
-.c0{fill:#2f6690}.c1{fill:#f2c14e}.c2{fill:#f78154}.c3{fill:#ff4f5e}
+.c0{fill:#2a5f8a}.c1{fill:#b8651b}.c2{fill:#f2a43a}.c3{fill:#ffeeb0}
 .p0{fill:#a3abb6}.p1{fill:#ff6fa3}.p2{fill:#2fc7b5}.p3{fill:#b39dff}.p4{fill:#ff9a5c}.p5{fill:#6fd3ff}.p6{fill:#d6b24a}.p7{fill:#4aa8ee}
 .q0{stroke:#a3abb6}.q1{stroke:#ff6fa3}.q2{stroke:#2fc7b5}.q3{stroke:#b39dff}.q4{stroke:#ff9a5c}.q5{stroke:#6fd3ff}.q6{stroke:#d6b24a}.q7{stroke:#4aa8ee}
 }

@@ -3,6 +3,7 @@
 // same results; legible on light and on dark pages, as it has a background of its own that follows the colour scheme.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,7 @@
 namespace mltcp::experiment {
 
 /// The charts that render_picture() knows, the default first.
-inline constexpr std::string_view kPictures[] = {"usage", "iterations"};
+inline constexpr std::array<std::string_view, 2> kPictures{"usage", "iterations"};
 
 struct PictureOptions {
   std::string chart = "usage";  ///< of kPictures

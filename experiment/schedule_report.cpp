@@ -13,6 +13,7 @@
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/internal/html.h"
 #include "mltcp/experiment/internal/network_drawing.h"
+#include "mltcp/experiment/internal/report_text.h"
 
 namespace mltcp::embedded {
 extern const std::string_view schedule_html;
@@ -44,14 +45,6 @@ std::size_t step_of(const ScheduleResult::Link& link) {
 }
 
 std::string millis(Nanos time) { return fmt::format("{:.3f}", time.millis()); }
-
-std::string cell(std::string_view column, const std::string& value) {
-  return fmt::format("<td data-label=\"{}\"><span>{}</span></td>", column, value);
-}
-
-std::string fact(std::string_view name, const std::string& value) {
-  return fmt::format("<div><dt>{}</dt><dd>{}</dd></div>", name, value);
-}
 
 std::string lead(const ScheduleResult& schedule) {
   std::size_t compatible = 0;
@@ -274,7 +267,9 @@ std::string render_schedule(const ScheduleResult& schedule) {
     body += "</ul></section>\n";
   }
   const std::string data = script_safe(drawing_data(schedule));
-  return filled(embedded::schedule_html, std::array<Part, 6>{{{"title", title},
+  const std::string provenance = provenance_text(schedule.provenance);
+  return filled(embedded::schedule_html, std::array<Part, 7>{{{"title", title},
+                                                              {"provenance", provenance},
                                                               {"body", body},
                                                               {"data", data},
                                                               {"report_css", embedded::report_css},

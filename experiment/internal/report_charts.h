@@ -2,6 +2,7 @@
 // report_picture.h draw the same numbers. Not installed.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -49,7 +50,7 @@ struct PolicyLines {
 PolicyLines policy_lines(const View& view, std::size_t columns);
 
 /// Steps of the heat map: a slow-down of at most the n-th has colour "heat-n", one beyond all the last.
-inline constexpr double kHeatSteps[] = {1.02, 1.05, 1.1, 1.25, 1.5, 2};
+inline constexpr std::array<double, 6> kHeatSteps{1.02, 1.05, 1.1, 1.25, 1.5, 2};
 
 /// The charts of a page. Each is one JSON object for charts.js; its member "name" names files that it is saved to.
 class ChartList {

@@ -9,7 +9,7 @@ const mltcpCharts = (() => {
   const FONT = 12;
   const LINE = 16;    // of text
   const BOTTOM = 38;  // ticks and label of the x axis
-  const RIGHT = 16;   // half of a tick's text
+  const RIGHT = 20;   // half of a tick's text
   const TOP = 8;
 
   // ---- text ----
