@@ -19,7 +19,8 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::size_t kMostDrawn = 120;  // points of a chart
+constexpr std::size_t kMostDrawn = 120;    // points of a chart
+constexpr std::size_t kMostListed = 1000;  // points of the table
 constexpr std::size_t kMostFailures = 50;
 constexpr double kMostInterval = 0.1;  // of a slow-down, that the chart makes room for
 
@@ -231,7 +232,8 @@ std::string rows_table(const SweepFile& sweep, const std::vector<std::size_t>& f
   columns.insert(columns.end(), {"Policy", "Slow-down", "Beside fair", "2nd half", "p99", "Interleaved",
                                  "From iteration", "At worst", "Link used", "Drops", "Marks"});
   std::string rows;
-  for (const SweepFile::Point& point : sweep.points) {
+  for (std::size_t i = 0; i < std::min(sweep.points.size(), kMostListed); ++i) {
+    const SweepFile::Point& point = sweep.points[i];
     const SweepRow* fair = fair_of(point);
     for (const SweepRow& row : point.rows) {
       rows += fmt::format("<tr{}>", &row == &point.rows.front() ? " class=\"first\"" : "");
@@ -258,8 +260,11 @@ std::string rows_table(const SweepFile& sweep, const std::vector<std::size_t>& f
               cell("Marks", mean_count(row.marked_packets)) + "</tr>\n";
     }
   }
+  const std::string more = fmt::format("<p>These are the first {} of {} points; all are in the file.</p>\n",
+                                       kMostListed, sweep.points.size());
   return "<section id=\"numbers\"><h2>In numbers</h2>\n" +
-         table("Points and policies, means over seeds", columns, rows) + "</section>\n";
+         table("Points and policies, means over seeds", columns, rows) +
+         (sweep.points.size() > kMostListed ? more : "") + "</section>\n";
 }
 
 std::string failures(const SweepFile& sweep, const std::vector<std::size_t>& factors) {

@@ -801,6 +801,22 @@ TEST(ReportFile, sweep__tells_at_how_many_points_a_policy_is_better_and_worse) {
   EXPECT_TRUE(has(data_of(page), "\"kind\":\"dots\""));
 }
 
+TEST(ReportFile, sweep__of_many_points_stays_below_10_megabytes) {
+  Sweep sweep;
+  sweep.factors = {"buffer"};
+  SweepTable table;
+  for (int point = 0; point < 5000; ++point) {
+    sweep.points.emplace_back();
+    sweep.points.back().values = {std::to_string(point) + " kB"};
+    table.points.emplace_back();
+    table.points.back().rows = {sweep_row("fair", 1.3), sweep_row("mltcp", 1.1)};
+  }
+  const std::string page = render_page(parse_report_file(to_json(sweep, table), "s.json"));
+  EXPECT_LT(page.size(), 4'000'000U);
+  EXPECT_THAT(visible(page), HasSubstr("These are the first 1000 of 5000 points"));
+  EXPECT_THAT(visible(page), HasSubstr("better at 5000 of 5000 points"));
+}
+
 TEST(ReportFile, cluster__tells_each_scheme_beside_locality) {
   ClusterResults results;
   results.name = "racks";
