@@ -236,21 +236,17 @@ PolicyLines policy_lines(const View& view, std::size_t columns) {
 
 // ---- charts of a page ----
 
-struct ChartList::Data {
-  Json json;
-};
-
-ChartList::ChartList(std::string_view experiment) : data_(std::make_unique<Data>()) {
-  data_->json = {
+ChartList::ChartList(std::string_view experiment) : data_(std::make_unique<Json>()) {
+  *data_ = {
       {"title", experiment}, {"experiment", file_name("mltcp", std::string(experiment))}, {"charts", Json::array()}};
 }
 ChartList::~ChartList() = default;
 
-void ChartList::set_links(const Json& links) { data_->json["links"] = links; }
+void ChartList::set_links(const Json& links) { (*data_)["links"] = links; }
 
 std::size_t ChartList::add_hidden(const Json& chart) {
-  data_->json["charts"].push_back(chart);
-  return data_->json["charts"].size() - 1;
+  (*data_)["charts"].push_back(chart);
+  return (*data_)["charts"].size() - 1;
 }
 
 std::string ChartList::add(const Json& chart, std::string_view caption, std::string_view label, int height) {
@@ -260,7 +256,7 @@ std::string ChartList::add(const Json& chart, std::string_view caption, std::str
       caption, add_hidden(chart), height, label);
 }
 
-std::string ChartList::data() const { return script_safe(data_->json); }
+std::string ChartList::data() const { return script_safe(*data_); }
 
 Json usage_chart(const View& view, std::size_t run, TimeSpan span, std::size_t columns, std::string_view name) {
   const Bands bands = cut(bands_of(view, run), span, columns);

@@ -69,8 +69,7 @@ class ChartList {
   ChartList& operator=(const ChartList&) = delete;
 
  private:
-  struct Data;
-  std::unique_ptr<Data> data_;
+  std::unique_ptr<nlohmann::json> data_;  // so that this header needs no more than its name
 };
 
 nlohmann::json usage_chart(const View& view, std::size_t run, TimeSpan span, std::size_t columns,
