@@ -218,20 +218,12 @@ void draw_usage(Svg& svg, const View& view, const Panel& panel, double top) {
   if (!view.results.runs[panel.run].bottleneck.rate.is_zero())
     svg.path("cap", fmt::format("M{} {}H{}", place(kLeft), place(y_of(most)), place(kRight)));
   if (!bands.by_count) {
-    // When several send, by the rule of overlap_share(), bin by bin.
     const Usage& usage = view.results.runs[panel.run].bottleneck.usage;
     std::string strip;
-    std::int64_t since = -1;
-    for (std::int64_t time = panel.span.from.count / usage.bin.count * usage.bin.count; time <= panel.span.to.count;
-         time += usage.bin.count) {
-      const bool last = time + usage.bin.count > panel.span.to.count;
-      const bool shared = !last && overlap_share(usage, Nanos(time), Nanos(time + usage.bin.count)).value_or(0) > 0;
-      if (shared && since < 0) since = time;
-      if (shared || since < 0) continue;
-      const double x = x_of(since);
-      strip +=
-          fmt::format("M{} {}h{}v6H{}z", place(x), place(bottom + 4), place(std::max(0.5, x_of(time) - x)), place(x));
-      since = -1;
+    for (const TimeSpan span : overlap_spans(usage, panel.span.from, panel.span.to)) {
+      const double x = x_of(span.from.count);
+      const double end = x_of(std::min(span.to, panel.span.to).count);
+      strip += fmt::format("M{} {}h{}v6H{}z", place(x), place(bottom + 4), place(std::max(0.5, end - x)), place(x));
     }
     if (!strip.empty()) svg.path("x", strip);
   }

@@ -12,7 +12,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
-#include "mltcp/experiment/internal/json.h"
+#include "mltcp/experiment/internal/json_object.h"
 #include "mltcp/experiment/internal/provenance_json.h"
 
 namespace mltcp::experiment {
@@ -22,8 +22,7 @@ namespace {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;  // fields of a written file keep the order they are set in
 
-constexpr double kWide = 0.05;        // the tolerance of interleaved_from_5pct
-constexpr double kBurstShare = 0.05;  // of a job's fullest bin; below it a bin is not part of a burst
+constexpr double kWide = 0.05;  // the tolerance of interleaved_from_5pct
 
 Nanos mean_of(std::span<const Nanos> times) {
   if (times.empty()) return {};
@@ -149,8 +148,12 @@ void summarize(Run& run, InterleaveRule rule) {
   }
 }
 
-std::optional<double> overlap_share(const Usage& usage, Nanos from, Nanos to) {
-  if (usage.bin.count <= 0 || to <= from) return std::nullopt;
+namespace {
+
+/// How many jobs use the link in each of the bins that start in [from, to) and that some job has: the first bin's
+/// number, and the users. See overlap_share().
+std::pair<std::size_t, std::vector<std::uint32_t>> users_by_bin(const Usage& usage, Nanos from, Nanos to) {
+  if (usage.bin.count <= 0 || to <= from) return {};
   const auto bin_at = [&](Nanos time) {  // the first bin that starts at `time` or later
     const std::int64_t count = std::max<std::int64_t>(time.count, 0);
     return static_cast<std::size_t>(count / usage.bin.count + (count % usage.bin.count != 0 ? 1 : 0));
@@ -159,19 +162,42 @@ std::optional<double> overlap_share(const Usage& usage, Nanos from, Nanos to) {
   std::size_t used = 0;  // no job has bins from here on
   for (const auto& [name, bins] : usage.jobs) used = std::max(used, bins.size());
   const std::size_t last = std::min(bin_at(to), used);
-  if (first >= last) return std::nullopt;
+  if (first >= last) return {};
   std::vector<std::uint32_t> users(last - first);
   for (const auto& [name, bins] : usage.jobs) {
-    if (bins.empty()) continue;
-    const double burst = kBurstShare * static_cast<double>(*std::max_element(bins.begin(), bins.end()));
+    const double burst = least_of_a_burst(bins);
     for (std::size_t b = first; b < std::min(last, bins.size()); ++b) {
       if (bins[b] > 0 && static_cast<double>(bins[b]) >= burst) ++users[b - first];
     }
   }
+  return {first, std::move(users)};
+}
+
+}  // namespace
+
+double least_of_a_burst(std::span<const Bytes> bins) {
+  constexpr double share = 0.05;
+  return bins.empty() ? 0 : share * static_cast<double>(*std::max_element(bins.begin(), bins.end()));
+}
+
+std::optional<double> overlap_share(const Usage& usage, Nanos from, Nanos to) {
+  const std::vector<std::uint32_t> users = users_by_bin(usage, from, to).second;
   const auto busy = std::count_if(users.begin(), users.end(), [](auto n) { return n > 0; });
   const auto shared = std::count_if(users.begin(), users.end(), [](auto n) { return n > 1; });
   if (busy == 0) return std::nullopt;
   return static_cast<double>(shared) / static_cast<double>(busy);
+}
+
+std::vector<TimeSpan> overlap_spans(const Usage& usage, Nanos from, Nanos to) {
+  const auto [first, users] = users_by_bin(usage, from, to);
+  std::vector<TimeSpan> spans;
+  for (std::size_t i = 0; i < users.size(); ++i) {
+    if (users[i] < 2) continue;
+    const Nanos begin = usage.bin * static_cast<std::int64_t>(first + i);
+    if (i == 0 || users[i - 1] < 2) spans.push_back({begin, begin});
+    spans.back().to = begin + usage.bin;
+  }
+  return spans;
 }
 
 TimeSpan common_span(const Run& run) {
@@ -384,114 +410,9 @@ void write_json(const Results& results, std::ostream& out) {
 namespace {
 
 constexpr TextFile kResultFile{"a file that `mltcp run --json FILE` wrote", std::size_t{1} << 30};
-// More iterations than anybody has run; what is beyond takes gigabytes as it is read.
-constexpr JsonLimits kResultLimits{.depth = 64, .values = 32'000'000};
 constexpr double kMostSlowdown = 1e9;  // beyond it a number is no measurement, and no column holds it
-constexpr std::string_view kCure = "give a file that `mltcp run --json FILE` wrote, or write it anew";
 
-// One JSON object of the file with the place it stands at, for messages such as
-// "r.json: runs[0].jobs[1].mean_ns is missing; ...".
-class Object {
- public:
-  Object(const Json& json, const std::string& file, std::string place)
-      : json_(json), file_(file), place_(std::move(place)) {
-    if (!json_.is_object()) fail(place_.empty() ? "the file" : place_, "is not an object");
-  }
-
-  [[nodiscard]] bool has(std::string_view key) const { return json_.contains(key); }
-  [[nodiscard]] bool is_null(std::string_view key) const { return has(key) && json_[key].is_null(); }
-
-  [[nodiscard]] std::string text(std::string_view key) const {
-    const Json& value = at(key);
-    if (!value.is_string()) fail(place_of(key), "is not a text");
-    return value.get<std::string>();
-  }
-  [[nodiscard]] double real(std::string_view key, double most, double least = 0) const {
-    const Json& value = at(key);
-    if (!value.is_number() || !(value.get<double>() >= least && value.get<double>() <= most))
-      fail(place_of(key), fmt::format("is not a number from {} to {}", least, most));
-    return value.get<double>();
-  }
-  [[nodiscard]] std::uint64_t whole(std::string_view key) const { return whole(at(key), place_of(key)); }
-  [[nodiscard]] Nanos nanos(std::string_view key) const { return nanos(at(key), place_of(key)); }
-  [[nodiscard]] std::uint32_t number(std::string_view key) const {
-    const std::uint64_t value = whole(key);
-    if (!std::in_range<std::uint32_t>(value)) fail(place_of(key), "is not a whole number from 0 to 2^32 - 1");
-    return static_cast<std::uint32_t>(value);
-  }
-
-  // The same for fields that came after the first version; absent gives 0.
-  [[nodiscard]] bool truth(const std::string& key) const {
-    const Json& value = at(key);
-    if (!value.is_boolean()) fail(place_of(key), "is not true or false");
-    return value.get<bool>();
-  }
-  [[nodiscard]] std::uint64_t later_whole(std::string_view key) const { return has(key) ? whole(key) : 0; }
-  [[nodiscard]] Nanos later_nanos(std::string_view key) const { return has(key) ? nanos(key) : Nanos(); }
-
-  [[nodiscard]] std::vector<Nanos> nanos_list(std::string_view key) const {
-    std::vector<Nanos> list;
-    for_each(key, [&](const Json& value, const std::string& place) { list.push_back(nanos(value, place)); });
-    return list;
-  }
-  [[nodiscard]] std::vector<Bytes> whole_list(std::string_view key) const {
-    std::vector<Bytes> list;
-    for_each(key, [&](const Json& value, const std::string& place) { list.push_back(whole(value, place)); });
-    return list;
-  }
-  [[nodiscard]] std::vector<std::string> texts(std::string_view key) const {
-    std::vector<std::string> list;
-    for_each(key, [&](const Json& value, const std::string& place) {
-      if (!value.is_string()) fail(place, "is not a text");
-      list.push_back(value.get<std::string>());
-    });
-    return list;
-  }
-  [[nodiscard]] std::vector<Object> objects(std::string_view key) const {
-    std::vector<Object> list;
-    for_each(key, [&](const Json& value, const std::string& place) { list.emplace_back(value, file_, place); });
-    return list;
-  }
-  [[nodiscard]] Object object(std::string_view key) const { return {at(key), file_, place_of(key)}; }
-  [[nodiscard]] std::vector<std::string> keys() const {
-    std::vector<std::string> keys;
-    for (const auto& item : json_.items()) keys.push_back(item.key());
-    return keys;
-  }
-
-  [[nodiscard]] std::string place_of(std::string_view key) const {
-    return place_.empty() ? std::string(key) : fmt::format("{}.{}", place_, key);
-  }
-  [[noreturn]] void fail(std::string_view place, std::string_view problem) const {
-    throw InputError(one_line(fmt::format("{}: {} {}; {}", file_, place, problem, kCure)));
-  }
-
- private:
-  [[nodiscard]] const Json& at(std::string_view key) const {
-    if (!has(key)) fail(place_of(key), "is missing");
-    return json_[key];
-  }
-  template <typename Visit>
-  void for_each(std::string_view key, Visit visit) const {
-    const Json& list = at(key);
-    if (!list.is_array()) fail(place_of(key), "is not a list");
-    for (std::size_t i = 0; i < list.size(); ++i) visit(list[i], fmt::format("{}[{}]", place_of(key), i));
-  }
-  [[nodiscard]] std::uint64_t whole(const Json& value, const std::string& place) const {
-    const auto number = whole_number<std::uint64_t>(value);
-    if (!number) fail(place, "is not a whole number of 0 or more");
-    return *number;
-  }
-  [[nodiscard]] Nanos nanos(const Json& value, const std::string& place) const {
-    const auto number = whole_number<std::int64_t>(value, 0, kMostTime.count);
-    if (!number) fail(place, "is not a time in whole nanoseconds from 0 to 2^60 (36 years)");
-    return Nanos(*number);
-  }
-
-  const Json& json_;
-  const std::string& file_;
-  std::string place_;
-};
+using Object = JsonObject;
 
 RankTimes rank_from(const Object& json) {
   RankTimes rank;
@@ -597,31 +518,6 @@ Bottleneck bottleneck_from(const Object& json) {
   return bottleneck;
 }
 
-Provenance provenance_from(const Object& json) {
-  Provenance provenance;
-  const auto later_text = [](const Object& object, std::string_view key) {
-    return object.has(key) ? object.text(key) : std::string();
-  };
-  provenance.version = json.text("version");
-  provenance.commit = later_text(json, "commit");
-  provenance.modified = json.has("modified") && json.truth("modified");
-  provenance.build = later_text(json, "build");
-  provenance.date = json.text("date");
-  provenance.command = json.texts("command");
-  for (const Object& file : json.objects("files")) {
-    Provenance::File read{file.text("path"), file.text("sha256"), file.whole("bytes"), std::nullopt};
-    if (file.has("text")) read.text = file.text("text");
-    provenance.files.push_back(std::move(read));
-  }
-  const Object machine = json.object("machine");
-  provenance.machine.cpu = later_text(machine, "cpu");
-  provenance.machine.cpus = machine.number("cpus");
-  provenance.machine.memory = machine.later_whole("memory_bytes");
-  provenance.machine.system = later_text(machine, "system");
-  provenance.machine.kernel = later_text(machine, "kernel");
-  return provenance;
-}
-
 Run run_from(const Object& json) {
   Run run;
   run.policy = json.text("policy");
@@ -694,15 +590,9 @@ Run run_from(const Object& json) {
 }  // namespace
 
 Results parse_json(std::string_view text, const std::string& name) {
-  if (const std::string wrong = beyond_limits(text, kResultLimits); !wrong.empty())
-    throw InputError(one_line(fmt::format("{}: {}; {}", name, wrong, kCure)));
-  Json json;
-  try {
-    json = Json::parse(text.begin(), text.end());
-  } catch (const Json::exception& error) {  // of syntax, or a number that no double holds
-    throw InputError(one_line(fmt::format("{}: not JSON, {}; {}", name, problem_of(error), kCure)));
-  }
-  const Object root(json, name, "");
+  const std::string cure = "give a file that `mltcp run --json FILE` wrote, or write it anew";
+  const Json json = parsed(text, name, cure);
+  const Object root(json, name, cure, "");
   const std::string schema = root.text("schema");
   if (schema != kResultsSchema) {
     root.fail("schema", fmt::format("is {} and not \"{}\"",
@@ -712,7 +602,7 @@ Results parse_json(std::string_view text, const std::string& name) {
   results.experiment = root.text("experiment");
   for (const Object& run : root.objects("runs")) results.runs.push_back(run_from(run));
   if (root.has("unfinished_policies")) results.unfinished = root.texts("unfinished_policies");
-  if (root.has("provenance")) results.provenance = provenance_from(root.object("provenance"));
+  results.provenance = provenance_of(root);
   return results;
 }
 

@@ -259,6 +259,10 @@ void summarize(Run& run, InterleaveRule rule = InterleaveRule::virtual_time());
 /// packets and stray retransmissions don't make a burst); a bin is busy when any job uses it. Bins count when they
 /// start in [from, to). Empty when nothing was recorded or no such bin is busy.
 std::optional<double> overlap_share(const Usage& usage, Nanos from, Nanos to);
+/// When that is, by the same rule: whole bins, ascending and apart from each other.
+std::vector<TimeSpan> overlap_spans(const Usage& usage, Nanos from, Nanos to);
+/// What a job moves at least in a bin when it uses the link, of what it moves in all bins of the run.
+double least_of_a_burst(std::span<const Bytes> bins);
 
 /// The time during which all jobs of the run are at work: from the first start of any job until the first job has
 /// finished its last iteration (after that the others have the link to themselves). `from == to` when a job has no

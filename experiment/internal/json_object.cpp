@@ -55,24 +55,37 @@ bool JsonObject::truth(std::string_view key) const {
   return at(key).get<bool>();
 }
 
-double JsonObject::real(const Json& value, const std::string& place) const {
-  if (!value.is_number() || !(std::abs(value.get<double>()) <= kMost))
-    fail(place, fmt::format("is not a number from {} to {}", -kMost, kMost));
+template <typename Visit>
+void JsonObject::for_each(std::string_view key, const Visit& visit) const {
+  const std::string place = place_of(key);
+  std::size_t index = 0;
+  for (const Json& value : list(key)) visit(value, fmt::format("{}[{}]", place, index++));
+}
+
+double JsonObject::real(const Json& value, const std::string& place, double most, double least) const {
+  if (!value.is_number() || !(value.get<double>() >= least && value.get<double>() <= most))
+    fail(place, fmt::format("is not a number from {} to {}", least, most));
   return value.get<double>();
 }
 
-double JsonObject::real(std::string_view key) const { return real(at(key), place_of(key)); }
+double JsonObject::real(std::string_view key) const { return real(at(key), place_of(key), kMost, -kMost); }
+
+double JsonObject::real(std::string_view key, double most, double least) const {
+  return real(at(key), place_of(key), most, least);
+}
 
 std::optional<double> JsonObject::later_real(std::string_view key) const {
   if (!has(key) || is_null(key)) return std::nullopt;
   return real(key);
 }
 
-std::uint64_t JsonObject::whole(std::string_view key) const {
-  const auto value = whole_number<std::uint64_t>(at(key));
-  if (!value) fail(place_of(key), "is not a whole number of 0 or more");
-  return *value;
+std::uint64_t JsonObject::whole(const Json& value, const std::string& place) const {
+  const auto number = whole_number<std::uint64_t>(value);
+  if (!number) fail(place, "is not a whole number of 0 or more");
+  return *number;
 }
+
+std::uint64_t JsonObject::whole(std::string_view key) const { return whole(at(key), place_of(key)); }
 
 std::uint32_t JsonObject::number(std::string_view key) const {
   const auto value = whole_number<std::uint32_t>(at(key));
@@ -80,25 +93,45 @@ std::uint32_t JsonObject::number(std::string_view key) const {
   return *value;
 }
 
-Nanos JsonObject::nanos(std::string_view key) const {
-  const auto value = whole_number<std::int64_t>(at(key), 0, kMostTime.count);
-  if (!value) fail(place_of(key), "is not a time in whole nanoseconds from 0 to 2^60 (36 years)");
-  return Nanos(*value);
+Nanos JsonObject::nanos(const Json& value, const std::string& place) const {
+  const auto number = whole_number<std::int64_t>(value, 0, kMostTime.count);
+  if (!number) fail(place, "is not a time in whole nanoseconds from 0 to 2^60 (36 years)");
+  return Nanos(*number);
 }
+
+Nanos JsonObject::nanos(std::string_view key) const { return nanos(at(key), place_of(key)); }
 
 std::vector<std::string> JsonObject::texts(std::string_view key) const {
   std::vector<std::string> result;
-  for (const Json& value : list(key)) {
-    if (!value.is_string()) fail(fmt::format("{}[{}]", place_of(key), result.size()), "is not a text");
+  for_each(key, [&](const Json& value, const std::string& place) {
+    if (!value.is_string()) fail(place, "is not a text");
     result.push_back(value.get<std::string>());
-  }
+  });
   return result;
 }
 
 std::vector<double> JsonObject::reals(std::string_view key) const {
   std::vector<double> result;
-  for (const Json& value : list(key))
-    result.push_back(real(value, fmt::format("{}[{}]", place_of(key), result.size())));
+  for_each(key,
+           [&](const Json& value, const std::string& place) { result.push_back(real(value, place, kMost, -kMost)); });
+  return result;
+}
+
+std::vector<Nanos> JsonObject::nanos_list(std::string_view key) const {
+  std::vector<Nanos> result;
+  for_each(key, [&](const Json& value, const std::string& place) { result.push_back(nanos(value, place)); });
+  return result;
+}
+
+std::vector<std::uint64_t> JsonObject::whole_list(std::string_view key) const {
+  std::vector<std::uint64_t> result;
+  for_each(key, [&](const Json& value, const std::string& place) { result.push_back(whole(value, place)); });
+  return result;
+}
+
+std::vector<std::string> JsonObject::keys() const {
+  std::vector<std::string> result;
+  for (const auto& item : json_.items()) result.push_back(item.key());
   return result;
 }
 
@@ -106,8 +139,7 @@ JsonObject JsonObject::object(std::string_view key) const { return {at(key), fil
 
 std::vector<JsonObject> JsonObject::objects(std::string_view key) const {
   std::vector<JsonObject> result;
-  for (const Json& value : list(key))
-    result.emplace_back(value, file_, cure_, fmt::format("{}[{}]", place_of(key), result.size()));
+  for_each(key, [&](const Json& value, const std::string& place) { result.emplace_back(value, file_, cure_, place); });
   return result;
 }
 
@@ -150,8 +182,10 @@ std::optional<Provenance> provenance_of(const JsonObject& root) {
   provenance.build = json.later_text("build");
   provenance.date = json.text("date");
   provenance.command = json.texts("command");
-  for (const JsonObject& file : json.objects("files"))
+  for (const JsonObject& file : json.objects("files")) {
     provenance.files.push_back({file.text("path"), file.text("sha256"), file.whole("bytes"), std::nullopt});
+    if (file.has("text")) provenance.files.back().text = file.text("text");
+  }
   const JsonObject machine = json.object("machine");
   provenance.machine.cpu = machine.later_text("cpu");
   provenance.machine.cpus = machine.number("cpus");

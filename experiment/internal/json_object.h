@@ -29,13 +29,19 @@ class JsonObject {
   [[nodiscard]] bool truth(std::string_view key) const;
   /// Of a magnitude that a measurement has, up to 1e18.
   [[nodiscard]] double real(std::string_view key) const;
+  [[nodiscard]] double real(std::string_view key, double most, double least = 0) const;
   /// Nothing where it is null or missing.
   [[nodiscard]] std::optional<double> later_real(std::string_view key) const;
   [[nodiscard]] std::uint64_t whole(std::string_view key) const;
   [[nodiscard]] std::uint32_t number(std::string_view key) const;
   [[nodiscard]] Nanos nanos(std::string_view key) const;
+  /// 0 where it is missing, as of fields that came after the first version.
+  [[nodiscard]] std::uint64_t later_whole(std::string_view key) const { return has(key) ? whole(key) : 0; }
+  [[nodiscard]] Nanos later_nanos(std::string_view key) const { return has(key) ? nanos(key) : Nanos(); }
   [[nodiscard]] std::vector<std::string> texts(std::string_view key) const;
   [[nodiscard]] std::vector<double> reals(std::string_view key) const;
+  [[nodiscard]] std::vector<Nanos> nanos_list(std::string_view key) const;
+  [[nodiscard]] std::vector<std::uint64_t> whole_list(std::string_view key) const;
   [[nodiscard]] std::size_t length(std::string_view key) const { return list(key).size(); }
   [[nodiscard]] JsonObject object(std::string_view key) const;
   [[nodiscard]] std::vector<JsonObject> objects(std::string_view key) const;
@@ -44,13 +50,20 @@ class JsonObject {
   /// A list of lists of `size` whole numbers of 0 or more.
   [[nodiscard]] std::vector<std::vector<std::uint64_t>> tuples(std::string_view key, std::size_t size) const;
 
+  [[nodiscard]] std::vector<std::string> keys() const;
+
   [[nodiscard]] std::string place_of(std::string_view key) const;
   [[noreturn]] void fail(std::string_view place, std::string_view problem) const;
 
  private:
   [[nodiscard]] const nlohmann::json& at(std::string_view key) const;
   [[nodiscard]] const nlohmann::json& list(std::string_view key) const;
-  [[nodiscard]] double real(const nlohmann::json& value, const std::string& place) const;
+  [[nodiscard]] double real(const nlohmann::json& value, const std::string& place, double most, double least) const;
+  [[nodiscard]] std::uint64_t whole(const nlohmann::json& value, const std::string& place) const;
+  [[nodiscard]] Nanos nanos(const nlohmann::json& value, const std::string& place) const;
+  /// "runs[0]", and so on for each element.
+  template <typename Visit>
+  void for_each(std::string_view key, const Visit& visit) const;
 
   const nlohmann::json& json_;
   const std::string& file_;

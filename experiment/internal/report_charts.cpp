@@ -22,7 +22,6 @@ constexpr std::size_t kMostPoints = 1000;  // of a line: more than any screen sh
 constexpr std::size_t kMostCells = 400;    // columns of a heat map
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-constexpr double kBurstShare = 0.05;  // of a job's fullest bin; below it a job doesn't use the link (results.h)
 
 double rounded(double value) { return std::round(value * 1e4) / 1e4; }
 
@@ -140,7 +139,7 @@ Bands bands_of(const View& view, std::size_t run) {
   std::vector<std::uint32_t> users(length);
   for (const auto& [name, bins] : usage.jobs) {
     if (bins.empty()) continue;
-    const double burst = kBurstShare * static_cast<double>(*std::max_element(bins.begin(), bins.end()));
+    const double burst = least_of_a_burst(bins);
     for (std::size_t b = 0; b < bins.size(); ++b) {
       total[b] += bins[b];
       if (bins[b] > 0 && static_cast<double>(bins[b]) >= burst) ++users[b];

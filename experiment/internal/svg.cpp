@@ -15,8 +15,13 @@ namespace {
 
 constexpr double kMeanCharacter = 0.56;  // width of a character of running text, of its size
 
-// Characters that XML 1.0 doesn't know are in no text of one line.
-std::string xml(std::string_view text) { return escaped(one_line(text)); }
+// Of the characters that XML 1.0 doesn't know (section 2.2), a text of one line may have two, U+FFFE and U+FFFF.
+std::string xml(std::string_view text) {
+  std::string line = one_line(text);
+  for (std::size_t at = 0; (at = line.find("\xef\xbf", at)) != std::string::npos; ++at)
+    if (line.compare(at + 2, 1, "\xbe") == 0 || line.compare(at + 2, 1, "\xbf") == 0) line.replace(at, 3, 1, '?');
+  return escaped(line);
+}
 
 bool continues(char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80U; }
 
@@ -69,8 +74,13 @@ std::vector<std::pair<double, std::string>> round_ticks(double from, double to, 
       power * *std::find_if(round.begin(), round.end() - 1, [&](double n) { return n * power >= rough * 0.999; });
   if (whole) step = std::max(1.0, std::round(step));
   const int digits = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
-  for (double n = std::ceil(from / step - 1e-9); n * step <= to + step * 1e-9; ++n)
-    ticks.emplace_back(n * step, fmt::format("{:.{}f}", n * step + 0.0, digits));
+  // Counted, as adding 1 to what is beyond 2^53 changes nothing.
+  const double first = std::ceil(from / step - 1e-9);
+  for (int i = 0; i <= 10 * std::max(count, 1); ++i) {
+    const double at = (first + i) * step;
+    if (at > to + step * 1e-9) break;
+    ticks.emplace_back(at, fmt::format("{:.{}f}", at + 0.0, digits));
+  }
   return ticks;
 }
 

@@ -79,12 +79,14 @@ TEST(Eal, StartsOnceKeepsTheAffinityAndLeavesNothingBehind) {
   pthread_getaffinity_np(pthread_self(), sizeof before, &before);
   EalOptions options;
   options.memory_mb = 64;
+  options.ordinary_memory_mb = 96;
   {
     const Eal eal(options);
     pthread_getaffinity_np(pthread_self(), sizeof after, &after);
     EXPECT_TRUE(CPU_EQUAL(&before, &after));
     EXPECT_THAT(eal.cores(), ElementsAre(usable_cpus().front()));
     EXPECT_THAT(eal.description(), HasSubstr(eal.uses_huge_pages() ? "in huge pages" : "in ordinary pages"));
+    EXPECT_EQ(eal.memory_mb(), eal.uses_huge_pages() ? 64U : 96U);
     EXPECT_TRUE(Eal::was_started());
     EXPECT_THAT(message_of<RunError>([&] { const Eal second(options); }), HasSubstr("can't be started twice"));
     for (const char* base : {"/var/run/dpdk", "/tmp/dpdk"}) {

@@ -659,6 +659,25 @@ TEST(Picture, hostile_names__stay_text) {
   }
 }
 
+TEST(Picture, numbers_that_no_run_gives__end_too) {
+  Results tiny_bins = two_jobs();
+  for (PolicyRun& run : tiny_bins.runs) run.bottleneck.usage.bin = Nanos(1);
+  EXPECT_EQ(malformed(render_picture(tiny_bins, {})), "");
+  Results late = two_jobs();
+  for (PolicyRun& run : late.runs)
+    for (JobResult& job : run.jobs)
+      for (std::size_t i = 0; i < job.iterations.size(); ++i) {
+        job.starts[i] = Nanos((std::int64_t{1} << 58) + static_cast<std::int64_t>(i));
+        job.iterations[i] = Nanos(1);
+      }
+  EXPECT_EQ(malformed(render_picture(late, {})), "");
+  Results unknown = two_jobs();
+  for (PolicyRun& run : unknown.runs) run.jobs[0].name = "a\xef\xbf\xbf\xef\xbf\xbez";
+  const std::string picture = render_picture(unknown, {});
+  EXPECT_TRUE(has(picture, ">a??z<"));
+  EXPECT_FALSE(has(picture, "\xef\xbf"));
+}
+
 TEST(Picture, many_jobs_and_hosts__are_drawn_too) {
   const std::string many = render_picture(many_jobs(32), {});
   EXPECT_EQ(malformed(many), "");

@@ -324,6 +324,20 @@ TEST(OverlapShare, stray_packets__are_no_burst) {
   EXPECT_DOUBLE_EQ(overlap_share(usage, Nanos(0), Nanos(30)).value(), 2.0 / 3);
 }
 
+TEST(OverlapSpans, bins_that_follow_each_other__are_one_span) {
+  Usage usage;
+  usage.bin = Nanos(10);
+  usage.jobs = {{"a", {100, 100, 100, 0, 100, 100}}, {"b", {0, 100, 100, 100, 100, 0}}};
+  const auto spans = overlap_spans(usage, Nanos(0), Nanos::never());
+  ASSERT_EQ(spans.size(), 2U);
+  EXPECT_EQ(spans[0].from, Nanos(10));
+  EXPECT_EQ(spans[0].to, Nanos(30));
+  EXPECT_EQ(spans[1].from, Nanos(40));
+  EXPECT_EQ(spans[1].to, Nanos(50));
+  EXPECT_EQ(overlap_spans(usage, Nanos(20), Nanos(50))[0].from, Nanos(20));
+  EXPECT_TRUE(overlap_spans(usage, Nanos(0), Nanos(10)).empty());
+}
+
 TEST(OverlapShare, nothing__empty) {
   Usage usage;
   EXPECT_EQ(overlap_share(usage, Nanos(0), Nanos(60)), std::nullopt);
