@@ -35,6 +35,9 @@ constexpr double forecast_error = 0.01;
 // to save so much of what sharing costs.
 constexpr double least_saving = 0.25;
 
+/// Meetings of steps that a node of the solver stands for (scheduler/problem.h).
+constexpr std::uint64_t meetings_per_node = 64;
+
 /// Jobs that share links, directly or through others.
 struct Component {
   scheduler::Problem problem;
@@ -185,6 +188,10 @@ class Planning {
   [[nodiscard]] bool repaired() const { return repaired_; }
   /// Of no slots.
   [[nodiscard]] const Forecast& sharing() const { return sharing_; }
+  /// As of kMostPlanWork.
+  [[nodiscard]] std::uint64_t work() const { return work_; }
+  /// Something was left out for that, or of a forecast.
+  [[nodiscard]] bool cut_off() const { return cut_off_; }
 
   /// The best of what is tried; its objection says whether that is better than nothing.
   Candidate best() {
@@ -198,17 +205,20 @@ class Planning {
     scheduler::SolveOptions options = options_of(settings_);
     options.slack = needed;
     const double most = std::max(0.0, sharing_.mean - 1);
-    const double enough = room_for(component_.problem, options, most);
+    if (exhausted()) return best;
+    const double enough = room_for(component_.problem, options, most, &work_);
     const auto take_better = [&](Candidate other) {
       const bool worth = other.objection.empty();
       if (worth != best.objection.empty() ? worth : cost(other) < cost(best)) best = std::move(other);
     };
     if (enough > 0) {
+      exhausted();  // then less room might do
       take_better(candidate(needed + enough));
       return best;
     }
     double room = 0;
-    for (double step = first_room; (room += step) < most; step *= room_growth) take_better(candidate(needed + room));
+    for (double step = first_room; (room += step) < most && !exhausted(); step *= room_growth)
+      take_better(candidate(needed + room));
     return best;
   }
 
@@ -230,17 +240,25 @@ class Planning {
     return lowest_score(candidate.solution) >= 1 ? above : above / (1 - least_saving);
   }
 
+  /// Whether it has to do with what there is.
+  bool exhausted() {
+    if (work_ <= kMostPlanWork) return false;
+    cut_off_ = true;
+    return true;
+  }
+
   Candidate candidate(double slack) {
     Candidate result;
     scheduler::SolveOptions options = options_of(settings_);
     options.slack = slack;
     result.solution = scheduler::solve(component_.problem, options);
-    if (!settings_.slack && result.solution.score < 1) {
+    work_ += result.solution.nodes * meetings_per_node;
+    if (!settings_.slack && result.solution.score < 1 && !exhausted()) {
       // Room was found without the search for more margin, which leaves less work for the score.
       options.robust = false;
-      if (scheduler::Solution other = scheduler::solve(component_.problem, options);
-          other.score > result.solution.score)
-        result.solution = std::move(other);
+      scheduler::Solution other = scheduler::solve(component_.problem, options);
+      work_ += other.nodes * meetings_per_node;
+      if (other.score > result.solution.score) result.solution = std::move(other);
     }
     result.timetable = std::make_shared<const scheduler::Timetable>(component_.problem, result.solution.slots, held_);
     make_plans(result);
@@ -270,7 +288,7 @@ class Planning {
   }
 
   /// Slots, and what they are worth, by the solution's shifts.
-  void make_plans(Candidate& candidate) const {
+  void make_plans(Candidate& candidate) {
     const scheduler::Solution& solution = candidate.solution;
     std::vector<ForecastJob> jobs = forecast_jobs_;
     candidate.plans.clear();
@@ -297,9 +315,12 @@ class Planning {
       }
       jobs[i].slots = plan;
     }
-    if (solution.slots.within_limit)
+    if (solution.slots.within_limit) {
       candidate.forecast =
           forecast_slots(component_.problem, jobs, options_.sharing, repaired_ ? candidate.timetable.get() : nullptr);
+      work_ += candidate.forecast.work;
+      cut_off_ = cut_off_ || !candidate.forecast.complete;
+    }
     candidate.objection = objection_to_slots(candidate);
   }
 
@@ -336,23 +357,30 @@ class Planning {
   std::vector<Nanos> held_;  ///< by job of the component: from the begin of an iteration to its slot
   const bool repaired_;
   const Forecast sharing_;
+  std::uint64_t work_ = 0;
+  bool cut_off_ = false;
 };
 
 }  // namespace
 
-double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions& options, double most) {
+double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions& options, double most,
+                std::uint64_t* work) {
+  std::uint64_t own = 0;
+  std::uint64_t& done = work != nullptr ? *work : own;
   if (problem.jobs.size() > most_jobs_with_room || most <= 0) return 0;
   const auto fits = [&](double room) {
     scheduler::SolveOptions with = options;
     with.slack += room;
     with.robust = false;
     const scheduler::Solution solution = scheduler::solve(problem, with);
+    done += solution.nodes * meetings_per_node;
     return solution.slots.within_limit && lowest_score(solution) >= 1;
   };
   if (fits(0)) return 0;
   double too_little = 0;
   double enough = 0;
   for (double step = first_room; enough == 0; step *= room_growth) {
+    if (done > kMostPlanWork) return 0;
     const double room = std::min(too_little + step, most);
     if (fits(room))
       enough = room;
@@ -361,7 +389,7 @@ double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions
     else
       too_little = room;
   }
-  for (int i = 0; i < room_halvings; ++i) {
+  for (int i = 0; i < room_halvings && done <= kMostPlanWork; ++i) {
     const double middle = (too_little + enough) / 2;
     (fits(middle) ? enough : too_little) = middle;
   }
@@ -413,9 +441,10 @@ Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::J
     summary.score += solution.score * weight;
     summary.upper_bound += solution.upper_bound * weight;
     summary.optimal = summary.optimal && solution.optimal;
+    summary.cut_off = summary.cut_off || planning.cut_off();
     schedule.planned[group] = {
-        component.jobs,     best.timetable, best.forecast, planning.sharing(), lowest_score(best.solution) >= 1,
-        planning.repaired()};
+        component.jobs,      best.timetable, best.forecast, planning.sharing(), lowest_score(best.solution) >= 1,
+        planning.repaired(), planning.work()};
     if (!best.objection.empty()) {
       summary.unplanned += component.jobs.size();
       for (const std::size_t job : component.jobs) schedule.reasons[job] = best.objection;

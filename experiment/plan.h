@@ -54,15 +54,21 @@ struct PlanOptions {
 /// larger groups keep their slots by themselves.
 inline constexpr std::size_t most_repaired_jobs = 24;
 
+/// Work after which no more slots are tried for jobs that hang together, two seconds or so: meetings of steps that the
+/// solver looks at, and what repairs look at (scheduler::Repair). Measured demands of hundreds of bursts on several
+/// links would take minutes. Not a time, so that results are the same on every machine.
+inline constexpr std::uint64_t kMostPlanWork = 200'000'000;
+
 struct Schedule {
   /// Jobs that share links, directly or through others.
   struct Group {
     std::vector<std::size_t> jobs;  ///< by job of the timetable
     std::shared_ptr<const scheduler::Timetable> timetable;
-    Forecast slots;         ///< of what was best
-    Forecast sharing;       ///< of no slots
-    bool fit = false;       ///< in these slots none of them meets another
-    bool repaired = false;  ///< they are made for somebody who repairs them
+    Forecast slots;          ///< of what was best
+    Forecast sharing;        ///< of no slots
+    bool fit = false;        ///< in these slots none of them meets another
+    bool repaired = false;   ///< they are made for somebody who repairs them
+    std::uint64_t work = 0;  ///< that planning took, as of kMostPlanWork
   };
   /// By job: its slots, counted from the experiment's time 0. Nothing for jobs that are unaware or meet no other, and
   /// for those that no slots suit.
@@ -78,8 +84,10 @@ struct Schedule {
 double slack_for(double sigma, double tolerance);
 
 /// The least share, `most` at most, by which slots have to be longer than `options` makes them for a score of 1; 0
-/// where it is 1 already, where no room does, and for more than 64 jobs. Found by trying, so it may be a little more.
-double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions& options, double most);
+/// where it is 1 already, where no room does or none was found with kMostPlanWork, and for more than 64 jobs. Found by
+/// trying, so it may be a little more. `work`, if given, is what has been done of kMostPlanWork, and is added to.
+double room_for(const scheduler::Problem& problem, const scheduler::SolveOptions& options, double most,
+                std::uint64_t* work = nullptr);
 
 /// The most slack that plan_jobs() gives any of the jobs' slots, worth it or not; 0 if none of them meet.
 double slack_for(const ScheduleSettings& settings, std::span<const workload::Job> jobs,

@@ -20,8 +20,9 @@ constexpr std::size_t steps_of_function = 16;
 // what is known by then has to do. A step looks at each job.
 constexpr std::size_t fewest_iterations = 4;
 constexpr std::size_t enough_steps = 100'000;
-constexpr double most_work = 2e7;    // steps times jobs, in one replay
-constexpr double least_speed = 0.1;  // of a silence, when jitter makes it longer
+constexpr double most_work = 2e7;                        // steps times jobs, in one replay
+constexpr std::uint64_t most_repair_work = 500'000'000;  // in one replay: a second or two
+constexpr double least_speed = 0.1;                      // of a silence, when jitter makes it longer
 
 /// A piece of an iteration, in which a job asks for the same all the time.
 struct Segment {
@@ -121,9 +122,15 @@ class Replay {
       }
     }
     now_ = 0;
+    repair_work_ = 0;
     const auto most_steps = static_cast<std::size_t>(most_work / static_cast<double>(jobs_.size()));
     for (std::size_t step = 0; step < most_steps && fewest() < (step < enough_steps ? iterations : fewest_iterations);
          ++step) {
+      if (repair_work_ > most_repair_work) {
+        sum.complete = false;
+        sum.known = sum.known && fewest() >= fewest_iterations;
+        break;
+      }
       settle(timetable, random);
       share();
       double next = std::numeric_limits<double>::infinity();
@@ -134,6 +141,8 @@ class Replay {
         if (states_[j].running) states_[j].at += states_[j].speed * next;
       now_ += next;
     }
+    sum.work += repair_work_;
+    sum.complete = sum.complete && repairs_complete_;
     sum.jobs.resize(jobs_.size());
     for (std::size_t j = 0; j < jobs_.size(); ++j) {
       std::vector<double>& lengths = states_[j].lengths;
@@ -242,6 +251,8 @@ class Replay {
     std::vector<Nanos> shifts;
     for (std::size_t k = 0; k < jobs_.size(); ++k) shifts.push_back(states_[k].slots.slot - given_[k].first_send);
     const scheduler::Repair repair = timetable->repair(shifts, static_cast<std::uint32_t>(j), now);
+    repair_work_ += repair.work;
+    repairs_complete_ = repairs_complete_ && repair.complete;
     for (std::size_t k = 0; k < jobs_.size(); ++k) {
       if (repair.delays[k].count == 0) continue;
       State& other = states_[k];
@@ -327,6 +338,8 @@ class Replay {
   std::vector<Job> jobs_;
   std::vector<State> states_;
   double now_ = 0;
+  std::uint64_t repair_work_ = 0;  // in this run
+  bool repairs_complete_ = true;
   std::vector<std::pair<std::size_t, double>> open_;
   std::vector<double> speeds_;
 };

@@ -38,6 +38,8 @@ struct Forecast {
   double tail = 1;           ///< longest iteration of the later half, mean over jobs
   std::vector<double> jobs;  ///< mean of each
   bool known = true;         ///< false: the replay was given up before each job had gone through an iteration
+  bool complete = true;      ///< false: it ended early, or a repair did, as repairs took too much work
+  std::uint64_t work = 0;    ///< of repairs, see scheduler::Repair
 };
 
 /// Jobs that share what they meet on: by F of their progress, or fairly without one.

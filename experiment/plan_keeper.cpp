@@ -132,6 +132,7 @@ void PlanKeeper::repair(std::size_t late, std::span<RunningJob* const> drivers, 
     shifts.push_back(schedule_.slots[job]->slot - profiles_[job].first_send);
   }
   const scheduler::Repair repair = group.timetable->repair(shifts, place, now - epoch);
+  schedule_.summary.cut_off = schedule_.summary.cut_off || !repair.complete;
   // What slots save against sharing pays for repairs; slots in which jobs meet, and whose repairs cost more, are given
   // up.
   const Nanos period = schedule_.slots[late]->period;
@@ -173,6 +174,7 @@ void PlanKeeper::plan_again(std::size_t group, std::span<RunningJob* const> driv
   ++schedule_.summary.replanned;
   groups_[group] = {now - epoch, 0, now - epoch};
   schedule_.summary.stretch = std::max(schedule_.summary.stretch, next.summary.stretch);
+  schedule_.summary.cut_off = schedule_.summary.cut_off || next.summary.cut_off;
   for (std::size_t j = 0; j < drivers.size(); ++j) {
     if (schedule_.groups[j] != group) continue;
     if (!schedule_.slots[j]) {

@@ -331,6 +331,7 @@ OrderedJson to_json(const ScheduleSummary& schedule) {
                    {"slots", std::move(slots)},
                    {"without_slots", schedule.without_slots},
                    {"reasons", schedule.reasons}};
+  if (schedule.cut_off) json["cut_off"] = true;
   return json;
 }
 
@@ -559,6 +560,7 @@ Run run_from(const Object& json) {
                                    {},
                                    {}};
     if (schedule.has("repaired")) run.schedule->repaired = schedule.whole("repaired");
+    if (schedule.has("cut_off")) run.schedule->cut_off = schedule.truth("cut_off");
     if (schedule.has("reasons")) run.schedule->reasons = schedule.texts("reasons");
     if (schedule.has("slots"))
       for (const Object& slot : schedule.objects("slots"))

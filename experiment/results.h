@@ -177,6 +177,8 @@ struct ScheduleSummary {
   std::vector<std::string> without_slots;
   std::vector<std::string> reasons;  ///< by place in without_slots: why; absent from older files
   std::uint64_t repaired = 0;        ///< times that slots were moved for a job that had missed its own
+  /// cut_off: not all slots or repairs were looked at, as that would have been too much work; written if so.
+  bool cut_off = false;
 };
 
 struct Run {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 namespace mltcp::scheduler {
@@ -71,40 +72,138 @@ Timetable::Timetable(const Problem& problem, const Slots& slots, std::span<const
   }
 }
 
-double Timetable::beyond(std::span<const Nanos> shifts, const std::vector<bool>& in, std::uint32_t job, Nanos from,
-                         Nanos to) const {
-  std::vector<std::pair<Nanos, double>> steps;
-  double most = 0;
-  for (const std::uint32_t link : jobs_[job].links) {
-    double sum = 0;
-    steps.clear();
-    for (const Use& use : links_[link]) {
-      if (!in[use.job]) continue;
-      const Nanos period = jobs_[use.job].period;
-      for (const Span& span : use.spans) {
-        // The first that ends after `from`.
-        Nanos begin = from + modulo(shifts[use.job] + span.from - from, period) - period;
-        const Nanos length = span.to - span.from;
-        if (begin + length <= from) begin += period;
-        for (; begin < to; begin += period) {
-          steps.emplace_back(std::max(begin, from), span.rate);
-          steps.emplace_back(std::min(begin + length, to), -span.rate);
-        }
-      }
+/// The steps of a job's demand on a link between two times, in order. At one time, what falls comes before what rises.
+class Timetable::Cursor {
+ public:
+  Cursor(const Use& use, Nanos shift, Nanos period, Nanos from, Nanos to)
+      : spans_(use.spans), period_(period), from_(from), to_(to) {
+    // The first that ends after `from`.
+    Nanos first = Nanos::never();
+    for (std::size_t i = 0; i < spans_.size(); ++i) {
+      const Nanos end = from + Nanos(1) + modulo(shift + spans_[i].to - from - Nanos(1), period);
+      if (end >= first) continue;
+      first = end;
+      index_ = i;
+      turn_ = end - spans_[i].to;
     }
-    std::sort(steps.begin(), steps.end());
-    double demand = 0;
-    for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
-      demand += steps[i].second;
-      if (demand > 1) sum += (demand - 1) * (steps[i + 1].first - steps[i].first).seconds();
-    }
-    most = std::max(most, sum);
   }
-  return most;
-}
+  /// Whoever has begun to send ends, too.
+  [[nodiscard]] bool ended() const { return !up_ && turn_ + spans_[index_].from >= to_; }
+  [[nodiscard]] std::pair<Nanos, double> step() const {
+    const Span& span = spans_[index_];
+    if (up_) return {std::min(turn_ + span.to, to_), -span.rate};
+    return {std::max(turn_ + span.from, from_), span.rate};
+  }
+  void next() {
+    up_ = !up_;
+    if (up_ || ++index_ < spans_.size()) return;
+    index_ = 0;
+    turn_ += period_;
+  }
 
-std::vector<Nanos> Timetable::seams(std::span<const Nanos> shifts, const std::vector<bool>& in,
-                                    std::uint32_t job) const {
+ private:
+  const std::vector<Span>& spans_;
+  Nanos period_, from_, to_;
+  Nanos turn_;  ///< begin of the iteration
+  std::size_t index_ = 0;
+  bool up_ = false;
+};
+
+/// What jobs ask of the links between two times.
+class Timetable::Window {
+ public:
+  Window(const Timetable& table, Nanos from, Nanos to, std::uint64_t& work)
+      : table_(table), from_(from), to_(to), work_(work), steps_(table.links_.size()) {}
+
+  void clear() {
+    for (std::vector<Step>& steps : steps_) steps.clear();
+  }
+
+  void add(std::uint32_t job, Nanos shift) {
+    for (const std::uint32_t link : table_.jobs_[job].links) {
+      scratch_.clear();
+      merge(link, cursor(link, job, shift), [&](const Step& step) {
+        scratch_.push_back(step);
+        return true;
+      });
+      steps_[link].swap(scratch_);
+    }
+  }
+
+  /// Seconds that the jobs need more than there are to send, on the link of `job` where that is most.
+  [[nodiscard]] double beyond(std::uint32_t job) { return most_beyond(job, std::nullopt, unlimited); }
+  /// The same with `job`, which isn't in it, at a shift; where it is more than `limit`, something above that.
+  [[nodiscard]] double beyond(std::uint32_t job, Nanos shift, double limit = unlimited) {
+    return most_beyond(job, shift, limit);
+  }
+
+ private:
+  using Step = std::pair<Nanos, double>;
+  static constexpr double unlimited = std::numeric_limits<double>::infinity();
+
+  [[nodiscard]] Cursor cursor(std::uint32_t link, std::uint32_t job, Nanos shift) const {
+    const std::vector<Use>& uses = table_.links_[link];
+    const auto own = std::find_if(uses.begin(), uses.end(), [=](const Use& use) { return use.job == job; });
+    return {*own, shift, table_.jobs_[job].period, from_, to_};
+  }
+
+  /// Calls fun(Step) for the steps on a link and those of one more job, until it returns false.
+  template <typename Fun>
+  void merge(std::uint32_t link, std::optional<Cursor> more, Fun&& fun) {
+    const Step* next = steps_[link].data();
+    const Step* const end = next + steps_[link].size();
+    std::uint64_t looked_at = 0;
+    bool on = true;
+    for (; on && more && !more->ended(); more->next(), ++looked_at) {
+      const Step own = more->step();
+      for (; on && next != end && *next <= own; ++looked_at) on = fun(*next++);
+      if (on) on = fun(own);
+    }
+    for (; on && next != end; ++looked_at) on = fun(*next++);
+    work_ += looked_at;
+  }
+
+  [[nodiscard]] double beyond_on(std::uint32_t link, std::optional<Cursor> more, double limit) {
+    double sum = 0;
+    double demand = 0;
+    Nanos last;
+    merge(link, std::move(more), [&](const Step& step) {
+      if (demand > 1) sum += (demand - 1) * (step.first - last).seconds();
+      last = step.first;
+      demand += step.second;
+      return sum <= limit;
+    });
+    return sum;
+  }
+
+  [[nodiscard]] double most_beyond(std::uint32_t job, std::optional<Nanos> shift, double limit) {
+    const std::vector<std::uint32_t>& links = table_.jobs_[job].links;
+    double most = 0;
+    const auto look_at = [&](std::size_t place) {
+      const double sum =
+          beyond_on(links[place], shift ? std::optional(cursor(links[place], job, *shift)) : std::nullopt, limit);
+      if (sum <= most) return;
+      most = sum;
+      worst_ = place;
+    };
+    // What was the worst link the last time mostly is the worst one again.
+    const std::size_t first = worst_ < links.size() ? worst_ : 0;
+    if (!links.empty()) look_at(first);
+    for (std::size_t place = 0; place < links.size() && most <= limit; ++place)
+      if (place != first) look_at(place);
+    return most;
+  }
+
+  const Timetable& table_;
+  Nanos from_, to_;
+  std::uint64_t& work_;
+  std::vector<std::vector<Step>> steps_;  ///< by link, in order
+  std::vector<Step> scratch_;
+  std::size_t worst_ = 0;
+};
+
+std::vector<Nanos> Timetable::seams(std::span<const Nanos> shifts, const std::vector<bool>& in, std::uint32_t job,
+                                    Nanos end, std::uint64_t& work) const {
   std::vector<Nanos> times{Nanos()};
   const Nanos period = jobs_[job].period;
   for (const std::uint32_t link : jobs_[job].links) {
@@ -112,8 +211,11 @@ std::vector<Nanos> Timetable::seams(std::span<const Nanos> shifts, const std::ve
     for (const Use& use : links_[link]) {
       if (use.job == job || !in[use.job]) continue;
       for (const Span& span : use.spans)
-        for (Nanos end = shifts[use.job] + span.to, last = end + perimeter_; end < last; end += jobs_[use.job].period)
-          for (const Span& mine : own->spans) times.push_back(modulo(end - shifts[job] - mine.from, period));
+        for (Nanos at = shifts[use.job] + span.to, last = at + perimeter_; at < last; at += jobs_[use.job].period) {
+          for (const Span& mine : own->spans)
+            if (const Nanos time = modulo(at - shifts[job] - mine.from, period); time < end) times.push_back(time);
+          work += own->spans.size();
+        }
     }
   }
   std::sort(times.begin(), times.end());
@@ -122,12 +224,13 @@ std::vector<Nanos> Timetable::seams(std::span<const Nanos> shifts, const std::ve
 }
 
 Nanos Timetable::room_behind(std::span<const Nanos> shifts, std::uint32_t job, Nanos most) const {
-  std::vector<Nanos> moved(shifts.begin(), shifts.end());
-  const std::vector<bool> all(jobs_.size(), true);
-  const double before = beyond(moved, all, job, Nanos(), perimeter_);
+  std::uint64_t work = 0;
+  Window others(*this, Nanos(), perimeter_, work);
+  for (std::uint32_t other = 0; other < jobs_.size(); ++other)
+    if (other != job) others.add(other, shifts[other]);
+  const double before = others.beyond(job, shifts[job]);
   const auto fits = [&](Nanos late) {
-    moved[job] = shifts[job] + late;
-    return beyond(moved, all, job, Nanos(), perimeter_) <= before + least_;
+    return others.beyond(job, shifts[job] + late, before + least_) <= before + least_;
   };
   // Between the seams the excess rises or stays; what it does beyond one that it doesn't pass is of no use.
   if (fits(most) && fits(most / 2)) return most;
@@ -146,37 +249,48 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
   Repair best;
   best.delays.resize(jobs_.size());
   best.wait = best.delay = best.cost = period - missed;
+  std::uint64_t& work = best.work;
 
   // Who sends already, and until when.
-  std::vector<bool> sending(jobs_.size());
+  std::vector<std::uint32_t> senders;
   Nanos until = now;
   for (std::uint32_t job = 0; job < jobs_.size(); ++job) {
     if (job == late || jobs_[job].links.empty()) continue;
     const Nanos begin = now - modulo(now - shifts[job] - jobs_[job].held, jobs_[job].period);
     const Nanos end = begin + (jobs_[job].last - jobs_[job].held);
     if (end <= now) continue;
-    sending[job] = true;
+    senders.push_back(job);
     until = std::max(until, end);
   }
-  const double sending_beyond = beyond(shifts, sending, late, now, until);
-  sending[late] = true;
+  Window sending(*this, now, until, work);
+  for (const std::uint32_t job : senders) sending.add(job, shifts[job]);
+  const double sending_beyond = sending.beyond(late);
 
-  std::vector<bool> others(jobs_.size(), true);
+  const std::vector<bool> others(jobs_.size(), true);
   std::vector<Nanos> waits;
-  for (const Nanos seam : seams(shifts, others, late))
+  for (const Nanos seam : seams(shifts, others, late, period, work))
     if (seam >= missed) waits.push_back(seam - missed);
   if (waits.empty() || waits.front() > Nanos()) waits.insert(waits.begin(), Nanos());
   if (waits.size() > most_times) waits.resize(most_times);
 
+  constexpr double price_of_excess = iterations_of_an_overlap * jobs_of_an_overlap;
   const auto price = [&](double excess, double before) {
-    return Nanos::from_seconds(iterations_of_an_overlap * jobs_of_an_overlap * std::max(0.0, excess - before - least_));
+    return Nanos::from_seconds(price_of_excess * std::max(0.0, excess - before - least_));
   };
+  // An excess whose price is above `most` for sure: 2 ns are more than what rounding makes of it.
+  const auto dearer_than = [&](Nanos most, double before) {
+    return before + least_ + (most + Nanos(2)).seconds() / price_of_excess;
+  };
+  Window placed(*this, now, now + perimeter_, work);
+  Window unmoved(*this, now, now + perimeter_, work);
   std::vector<std::uint32_t> order;
   for (const Nanos wait : waits) {
     if (wait >= best.cost) break;
     std::vector<Nanos> moved(shifts.begin(), shifts.end());
     moved[late] += missed + wait;
-    Nanos cost = wait + price(beyond(moved, sending, late, now, until), sending_beyond);
+    Nanos cost =
+        wait + price(sending.beyond(late, moved[late], dearer_than(best.cost - wait, sending_beyond)), sending_beyond);
+    if (cost >= best.cost) continue;
     Nanos delays = wait;
     // The others, as they come to send next.
     order.resize(jobs_.size());
@@ -186,31 +300,41 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
       return modulo(shifts[job] + jobs_[job].held - now - wait, jobs_[job].period);
     };
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return next(a) < next(b); });
-    std::vector<bool> placed(jobs_.size());
-    placed[late] = true;
+    std::vector<bool> in(jobs_.size());
+    in[late] = true;
+    placed.clear();
+    placed.add(late, moved[late]);
+    unmoved.clear();
+    unmoved.add(late, shifts[late]);
     for (const std::uint32_t job : order) {
-      if (jobs_[job].links.empty() || cost >= best.cost) continue;
+      if (jobs_[job].links.empty()) continue;
       // What the job and those placed ask for too much anyway, on the shifts that there were.
-      const std::vector<Nanos> times = seams(moved, placed, job);
-      placed[job] = true;
-      const double before = beyond(shifts, placed, job, now, now + perimeter_);
-      Nanos least = Nanos::never();
-      Nanos least_delay;
-      for (const Nanos delay : times) {
-        if (delay >= least || cost + delay >= best.cost) break;
-        moved[job] = shifts[job] + delay;
-        const Nanos own = delay + price(beyond(moved, placed, job, now, now + perimeter_), before);
+      unmoved.add(job, shifts[job]);
+      const double before = unmoved.beyond(job);
+      // Only what makes this time of the late job's the best one is of interest.
+      Nanos least = best.cost - cost;
+      std::optional<Nanos> least_delay;
+      for (const Nanos delay : seams(moved, in, job, least, work)) {
+        if (delay >= least) break;
+        if (work > kMostRepairWork) {
+          best.complete = false;
+          return best;
+        }
+        const double excess = placed.beyond(job, shifts[job] + delay, dearer_than(least - delay, before));
+        const Nanos own = delay + price(excess, before);
         if (own >= least) continue;
         least = own;
         least_delay = delay;
       }
-      if (least.is_never()) {
+      if (!least_delay) {
         cost = best.cost;
         break;
       }
-      moved[job] = shifts[job] + least_delay;
+      in[job] = true;
+      moved[job] = shifts[job] + *least_delay;
+      placed.add(job, moved[job]);
       cost += least;
-      delays += least_delay;
+      delays += *least_delay;
     }
     if (cost >= best.cost) continue;
     best.cost = cost;

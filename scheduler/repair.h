@@ -32,7 +32,14 @@ struct Repair {
   Nanos wait;   ///< of the late job, from now on
   Nanos delay;  ///< that, and the delays of the others
   Nanos cost;   ///< that, and the price of overlaps
+  /// Looked at: steps of the jobs' demands, and ends of bursts. Not a time, so that results are the same on every
+  /// machine.
+  std::uint64_t work = 0;
+  bool complete = true;  ///< false: not all times were tried, as that would have been more than kMostRepairWork
 };
+
+/// A few tenths of a second.
+inline constexpr std::uint64_t kMostRepairWork = 50'000'000;
 
 /// The slots of a problem's jobs as a timetable that may be changed.
 class Timetable {
@@ -70,12 +77,12 @@ class Timetable {
     Nanos last;    ///< end of them
     std::vector<std::uint32_t> links;
   };
-  /// Seconds that the jobs that are `in` need more than there are to send, on the link of `job` where that is most.
-  [[nodiscard]] double beyond(std::span<const Nanos> shifts, const std::vector<bool>& in, std::uint32_t job, Nanos from,
-                              Nanos to) const;
-  /// Later times, up to a period, at which a burst of `job` begins where one of those that are `in` ends; 0 is one.
-  [[nodiscard]] std::vector<Nanos> seams(std::span<const Nanos> shifts, const std::vector<bool>& in,
-                                         std::uint32_t job) const;
+  class Cursor;
+  class Window;
+  /// Later times, up to a period and below `end`, at which a burst of `job` begins where one of those that are `in`
+  /// ends; 0 is one. Adds to `work`.
+  [[nodiscard]] std::vector<Nanos> seams(std::span<const Nanos> shifts, const std::vector<bool>& in, std::uint32_t job,
+                                         Nanos end, std::uint64_t& work) const;
 
   std::vector<Job> jobs_;
   std::vector<std::vector<Use>> links_;  ///< that several use

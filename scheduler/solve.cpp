@@ -313,8 +313,10 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
   std::vector<bool> proven(problem.links.size(), false);
   double bound_sum = 0;  // of scores of links that are in parts
   bool optimal = true;
+  std::uint64_t nodes = 0;
   for (Part& part : parts) {
     Found found = minimise(part.model, {how.nodes, 2, how.restarts, options.seed, false});
+    nodes += found.nodes;
     const auto score_of = [](Int128 excess, const Model& model) {
       return static_cast<double>(static_cast<long double>(excess) / static_cast<long double>(model.capacities[0]) /
                                  static_cast<long double>(model.perimeter));
@@ -334,6 +336,7 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
         const Model alone = model_of(problem, slots, jobs, {l}, 0);
         const Found least = minimise(alone, {how.nodes / part.links.size(), 2, 8, options.seed, false});
         link_bounds[l] = 1 - score_of(least.bound, alone);
+        nodes += least.nodes;
       }
       own += link_bounds[l];
     }
@@ -348,6 +351,7 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
     for (std::size_t j = 0; j < part.jobs.size(); ++j) shifts[part.jobs[j]] = Nanos(found.shifts[j]);
   }
   Solution solution = evaluated(problem, slots, shifts, options);
+  solution.nodes = nodes;
   std::vector<bool> in_part(problem.links.size(), false);
   for (const Part& part : parts)
     for (const std::uint32_t l : part.links) in_part[l] = true;
@@ -404,6 +408,7 @@ Solution solve(const Problem& problem, const SolveOptions& options) {
   std::vector<Slots> front = slots_front(periods, options);
   // From the first that keeps the limit on; the last one alone if none does.
   std::size_t best = 0;
+  std::uint64_t nodes = 0;
   while (best + 1 < front.size() && !front[best].within_limit) ++best;
   if (front[best].within_limit && best + 1 < front.size()) {
     double most = 0;
@@ -413,14 +418,17 @@ Solution solve(const Problem& problem, const SolveOptions& options) {
       double stretch = 0;
       for (std::size_t j = 0; j < periods.size(); ++j)
         stretch += static_cast<double>(front[i].periods[j].count) / static_cast<double>(periods[j].count) - 1;
-      const double value =
-          solve_in(problem, front[i], options, {0, 1, false}).score - stretch / static_cast<double>(periods.size());
+      const Solution quick = solve_in(problem, front[i], options, {0, 1, false});
+      nodes += quick.nodes;
+      const double value = quick.score - stretch / static_cast<double>(periods.size());
       if (i > best && value <= most + kWorthLonger) continue;
       most = value;
       best = i;
     }
   }
-  return solve_in(problem, front[best], options, thorough(problem, options));
+  Solution solution = solve_in(problem, front[best], options, thorough(problem, options));
+  solution.nodes += nodes;
+  return solution;
 }
 
 }  // namespace mltcp::scheduler

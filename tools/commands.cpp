@@ -110,6 +110,10 @@ std::string slots_text(const experiment::Run& run, const std::string& file) {
     if (schedule.repaired > 0)
       fmt::format_to(lines, "{}: slots were moved {} time{} for jobs that had missed theirs\n", run.policy,
                      schedule.repaired, schedule.repaired == 1 ? "" : "s");
+    if (schedule.cut_off)
+      fmt::format_to(lines,
+                     "{}: not all slots were tried, as that would have been too much work: there may be better\n",
+                     run.policy);
     // Jobs of one group have one reason.
     std::map<std::string, std::vector<std::string>> without;
     for (std::size_t i = 0; i < std::min(schedule.reasons.size(), schedule.without_slots.size()); ++i)

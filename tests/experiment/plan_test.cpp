@@ -318,5 +318,39 @@ TEST(Profile, with_compute__moves_the_bursts_apart) {
   EXPECT_EQ(scheduler::busy_time(shorter.uses[0].demand), 40_ms);
 }
 
+// As jobs with dependences between messages are measured: many bursts on all links of a topology, and periods without a
+// short common multiple. All slots with more room would take many times as much work.
+TEST(Plan, work__ends_where_many_bursts_would_make_it_minutes) {
+  std::vector<workload::Job> jobs;
+  std::vector<Profile> profiles;
+  for (const Nanos period : {39'840_us, 49'930_us, 44'580_us, 26'210_us}) {
+    jobs.push_back(job_of(std::string(1, static_cast<char>('a' + jobs.size()))));
+    Profile& profile = profiles.emplace_back();
+    profile.period = period;
+    profile.compute = profile.first_send = period / 4;
+    for (std::size_t link = 0; link < 8; ++link) {
+      scheduler::Demand demand{period, {}};
+      for (std::int64_t burst = 0; burst < 20; ++burst) {
+        const Nanos from = period / 4 + period / 30 * burst + Nanos(1'000) * static_cast<std::int64_t>(link);
+        demand.bursts.push_back(
+            {from, from + period / 45, Rate(500'000'000 + 7'000'000 * static_cast<std::uint64_t>(burst % 9))});
+      }
+      profile.uses.push_back({link, "link " + std::to_string(link), Rate(1'000'000'000), demand});
+    }
+  }
+  PlanOptions options;
+  options.repaired = true;
+  const Schedule schedule = plan_jobs({}, jobs, profiles, options);
+  EXPECT_TRUE(schedule.summary.cut_off);
+  EXPECT_GT(schedule.planned[0].work, kMostPlanWork);
+  EXPECT_LT(schedule.planned[0].work, 8 * kMostPlanWork) << "the last solution, and two replays of its slots";
+
+  for (Profile& profile : profiles)
+    for (Profile::Use& use : profile.uses) use.demand.bursts.resize(1);
+  const Schedule few = plan_jobs({}, jobs, profiles, options);
+  EXPECT_FALSE(few.summary.cut_off);
+  EXPECT_LT(few.planned[0].work, kMostPlanWork);
+}
+
 }  // namespace
 }  // namespace mltcp::experiment

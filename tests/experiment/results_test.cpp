@@ -90,7 +90,7 @@ Results full_results() {
   run.clock = TimeSpan{Nanos(1'000'000), Nanos(9'000'000)};
   run.schedule = ScheduleSummary{
       3, -0.5, 0.25, false, 0.02, 1, 2, {{"a", Nanos(110), Nanos(60), Nanos(7), 0.01}}, {"b", "c"}, {"for b", "for c"},
-      5};
+      5, true};
   run.jobs[0].gate_waited = Nanos(77);
   run.jobs[0].gate_corrections = 4;
   run.jobs[0].plan_dropped = "misfit";
@@ -403,6 +403,7 @@ TEST(Json, round_trip__keeps_everything) {
   EXPECT_THAT(run.schedule->without_slots, testing::ElementsAre("b", "c"));
   EXPECT_THAT(run.schedule->reasons, testing::ElementsAre("for b", "for c"));
   EXPECT_EQ(run.schedule->repaired, 5U);
+  EXPECT_TRUE(run.schedule->cut_off);
   EXPECT_FALSE(back.runs[1].schedule.has_value());
   EXPECT_EQ(run.jobs[0].gate_waited, Nanos(77));
   EXPECT_EQ(run.jobs[0].gate_corrections, 4U);

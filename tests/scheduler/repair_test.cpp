@@ -172,5 +172,49 @@ TEST(Repair, jobs_on_other_links__make_no_way) {
   EXPECT_EQ(repair.delays[2], 0_ms);
 }
 
+/// Four with many bursts on several links, and with periods that have no short common multiple.
+struct Bursty {
+  Problem problem;
+  Slots slots;
+  std::vector<Nanos> shifts;
+
+  Bursty() {
+    for (int link = 0; link < 8; ++link)
+      problem.links.push_back({"link " + std::to_string(link), Rate(1'000'000'000), {}});
+    const std::vector<std::uint32_t> repetitions{29, 23, 26, 44};
+    slots.perimeter = Nanos(29LL * 23 * 26 * 44 * 1'500);
+    for (std::uint32_t job = 0; job < repetitions.size(); ++job) {
+      const Nanos period = slots.perimeter / repetitions[job];
+      problem.jobs.push_back({"job " + std::to_string(job), period, {}});
+      slots.repetitions.push_back(repetitions[job]);
+      slots.periods.push_back(period);
+      shifts.push_back(period / 7 * (job + 1));
+      for (int link = 0; link < 8; ++link) {
+        Demand demand{period, {}};
+        for (int burst = 0; burst < 8; ++burst) {
+          const Nanos from = period / 10 * burst + Nanos(10'000 * (link + 1));
+          demand.bursts.push_back({from, from + period / 25, Rate(900'000'000)});
+        }
+        problem.links[static_cast<std::size_t>(link)].uses.push_back({job, demand});
+      }
+    }
+  }
+};
+
+TEST(Repair, many_bursts_on_many_links__take_a_bounded_amount_of_work) {
+  const Bursty bursty;
+  const Timetable timetable(bursty.problem, bursty.slots);
+  for (std::uint32_t late = 0; late < 4; ++late) {
+    const Nanos slot = bursty.shifts[late] + timetable.held(late);
+    for (const std::int64_t part : {20, 5, 2}) {
+      const Repair repair = timetable.repair(bursty.shifts, late, slot + bursty.slots.periods[late] / part);
+      EXPECT_TRUE(repair.complete);
+      EXPECT_GT(repair.work, 10'000U);
+      EXPECT_LT(repair.work, 5'000'000U) << "job " << late << ", a " << part << "th late";
+      EXPECT_LE(repair.cost, bursty.slots.periods[late]);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mltcp::scheduler
