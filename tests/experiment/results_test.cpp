@@ -484,7 +484,7 @@ TEST(Json, bad_files__one_line_with_place_and_cure) {
       {changed("[400, 300, 260, 260, 260, 260, 260]", "[400, 300]"), "start_ns and iteration_ns differ in length"},
       {changed("[0, 400,", "[400, 0,"), "runs[0].jobs[0].start_ns is not ascending"},
       {changed("\"mean_ns\": 320,", "\"mean_ns\": 320, \"ranks\": [{\"rank\": 4294967296}],"),
-       "runs[0].jobs[0].ranks[0].rank is not the number of a rank"},
+       "runs[0].jobs[0].ranks[0].rank is not a whole number from 0 to 2^32 - 1"},
       {changed("0.8", "\"high\""), "runs[0].bottleneck.utilization is not a number"},
       {changed("0.8", "1.01"), "runs[0].bottleneck.utilization is not a number from 0 to 1"},
       {changed("0.8", "1e308"), "runs[0].bottleneck.utilization is not a number from 0 to 1"},
