@@ -15,73 +15,28 @@
 #include <utility>
 #include <vector>
 
+#include "program_test.h"
+
 namespace {
 
 namespace fs = std::filesystem;
+using mltcp::tools::content;
+using mltcp::tools::Outcome;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-struct Outcome {
-  int status = -1;
-  std::string out;
-  std::string err;
-};
-
-std::string content(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-class Command : public ::testing::Test {
+class Command : public mltcp::tools::ProgramTest {
  protected:
   void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "/mltcp_command_XXXXXX";
-    folder_ = mkdtemp(pattern.data());
+    ProgramTest::SetUp();
     put("e.toml",
         "iterations = 2\npolicies = [\"fair\"]\n[bottleneck]\nrate = \"1 Gbps\"\n"
         "[[job]]\nname = \"a\"\ncompute = \"1 ms\"\ncommunicate = \"100 kB\"\n");
     put("t.txt", "DATA\n1\na -1 100 NONE 0 0 NONE 0 500 ALLREDUCE 13500 0\n");
   }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  void put(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
-
-  // In the folder, by way of a shell, with `arguments` as they would be typed.
-  [[nodiscard]] Outcome run(const std::string& arguments) const {
-    // What a shell runs in the background would ignore SIGINT.
-    const std::string line =
-        "cd '" + folder_.string() + "' && { env --default-signal=INT " MLTCP_PROGRAM " " + arguments + "; } 2>.err";
-    std::string quoted = line;
-    for (std::size_t at = quoted.find('\''); at != std::string::npos; at = quoted.find('\'', at + 4))
-      quoted.replace(at, 1, "'\\''");
-    const int status =
-        std::system(("bash -c '" + quoted + "' > '" + (folder_ / ".out").string() + "'").c_str());  // NOLINT(cert-*)
-    Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, content(folder_ / ".out"), content(folder_ / ".err")};
-    fs::remove(folder_ / ".out");
-    fs::remove(folder_ / ".err");
-    return outcome;
-  }
-
-  // Bad input, and what is said about it in one line.
-  [[nodiscard]] std::string refusal(const std::string& arguments) const {
-    const Outcome outcome = run(arguments);
-    EXPECT_EQ(outcome.status, 2) << arguments << "\n" << outcome.err;
-    EXPECT_THAT(outcome.err, AllOf(StartsWith("mltcp: "), EndsWith("\n")));
-    EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << outcome.err;
-    return outcome.err;
-  }
-
-  /// The text of a result file up to where it says how it was made, which stands last.
-  static std::string without_provenance(const std::string& text) {
-    const std::size_t at = text.find("\"provenance\": {");
-    EXPECT_NE(at, std::string::npos) << text.substr(0, 100);
-    return text.substr(0, at);
-  }
-
-  fs::path folder_;
 };
 
 TEST_F(Command, none_or_unknown__named_with_the_list) {

@@ -9,61 +9,31 @@
 #include <iterator>
 #include <string>
 
+#include "program_test.h"
+
 namespace {
 
 namespace fs = std::filesystem;
+using mltcp::tools::content;
+using mltcp::tools::Outcome;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-struct Outcome {
-  int status = -1;
-  std::string out;
-  std::string err;
-};
-
-std::string content(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-class ReportCommand : public ::testing::Test {
+class ReportCommand : public mltcp::tools::ProgramTest {
  protected:
   void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "/mltcp_report_XXXXXX";
-    folder_ = mkdtemp(pattern.data());
+    ProgramTest::SetUp();
     std::ofstream(folder_ / "e.toml")
         << "name = \"pair\"\niterations = 8\npolicies = [\"fair\", \"mltcp\"]\n[bottleneck]\nrate = \"1 Gbps\"\n"
            "[[job]]\nname = \"a\"\ncompute = \"5 ms\"\ncommunicate = \"500 kB\"\n"
            "[[job]]\nname = \"b\"\ncompute = \"5 ms\"\ncommunicate = \"500 kB\"\n";
     ASSERT_EQ(run("run e.toml --json r.json").status, 0);
   }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  // In the folder, with `arguments` as they would be typed; they hold no single quote.
-  [[nodiscard]] Outcome run(const std::string& arguments) const {
-    const std::string line = "cd '" + folder_.string() + "' && " MLTCP_PROGRAM " " + arguments;
-    const int status =
-        std::system(("{ " + line + "; } >'" + (folder_ / ".out").string() + "' 2>'" + (folder_ / ".err").string() + "'")
-                        .c_str());  // NOLINT(cert-*)
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content(folder_ / ".out"), content(folder_ / ".err")};
-  }
-
-  // Bad input, and what is said about it in one line.
-  [[nodiscard]] std::string refusal(const std::string& arguments) const {
-    const Outcome outcome = run(arguments);
-    EXPECT_EQ(outcome.status, 2) << arguments << "\n" << outcome.err;
-    EXPECT_EQ(outcome.out, "");
-    EXPECT_THAT(outcome.err, AllOf(StartsWith("mltcp: "), EndsWith("\n")));
-    EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << outcome.err;
-    return outcome.err;
-  }
 
   [[nodiscard]] std::string file(const std::string& name) const { return content(folder_ / name); }
-
-  fs::path folder_;
 };
 
 TEST_F(ReportCommand, svg__is_written_without_a_page) {

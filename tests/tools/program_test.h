@@ -1,0 +1,72 @@
+// The program `mltcp`, run in a folder of the test's own as its user would type it.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace mltcp::tools {
+
+struct Outcome {
+  int status = -1;
+  std::string out;
+  std::string err;
+};
+
+inline std::string content(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+class ProgramTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "/mltcp_command_XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void put(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
+
+  // In the folder, by way of a shell, with `arguments` as they would be typed.
+  [[nodiscard]] Outcome run(const std::string& arguments) const {
+    // What a shell runs in the background would ignore SIGINT.
+    const std::string line =
+        "cd '" + folder_.string() + "' && { env --default-signal=INT " MLTCP_PROGRAM " " + arguments + "; } 2>.err";
+    std::string quoted = line;
+    for (std::size_t at = quoted.find('\''); at != std::string::npos; at = quoted.find('\'', at + 4))
+      quoted.replace(at, 1, "'\\''");
+    const int status =
+        std::system(("bash -c '" + quoted + "' > '" + (folder_ / ".out").string() + "'").c_str());  // NOLINT(cert-*)
+    Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, content(folder_ / ".out"), content(folder_ / ".err")};
+    std::filesystem::remove(folder_ / ".out");
+    std::filesystem::remove(folder_ / ".err");
+    return outcome;
+  }
+
+  // Bad input, and what is said about it in one line.
+  [[nodiscard]] std::string refusal(const std::string& arguments) const {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments << "\n" << outcome.err;
+    EXPECT_THAT(outcome.err, ::testing::AllOf(::testing::StartsWith("mltcp: "), ::testing::EndsWith("\n")));
+    EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << outcome.err;
+    return outcome.err;
+  }
+
+  /// The text of a result file up to where it says how it was made, which stands last.
+  static std::string without_provenance(const std::string& text) {
+    const std::size_t at = text.find("\"provenance\": {");
+    EXPECT_NE(at, std::string::npos) << text.substr(0, 100);
+    return text.substr(0, at);
+  }
+
+  std::filesystem::path folder_;
+};
+
+}  // namespace mltcp::tools
