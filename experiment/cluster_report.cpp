@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "mltcp/base/text.h"
@@ -231,6 +232,12 @@ std::string worst_table(const ClusterFile& cluster) {
                "cards grouped");
 }
 
+std::size_t seeds_of(const ClusterFile& cluster) {
+  std::set<std::uint64_t> seeds;
+  for (const ClusterFile::Run& run : cluster.runs) seeds.insert(run.seed);
+  return seeds.size();
+}
+
 }  // namespace
 
 ClusterFile parse_cluster(std::string_view text, const std::string& file) {
@@ -284,10 +291,12 @@ std::string render_cluster(const ClusterFile& cluster) {
     body += lead(cluster) + tiles(cluster);
     body += "<dl class=\"facts\">" + fact("Hosts", std::to_string(cluster.hosts)) +
             fact("Oversubscribed", fmt::format("{:.3g}:1", cluster.oversubscription)) +
-            fact("Level", escaped(cluster.level)) + fact("Congestion control", escaped(cluster.cc)) +
+            fact("Level", escaped(cluster.level)) +
+            (cluster.level == "packet" ? fact("Congestion control", escaped(cluster.cc)) : "") +
             fact("Time scale", fmt::format("{:.4g}", cluster.time_scale)) +
             fact("Rate scale", fmt::format("{:.4g}", cluster.rate_scale)) +
-            fact("Jobs", std::to_string(cluster.schemes.front().jobs)) + "</dl>\n";
+            fact("Jobs", std::to_string(cluster.runs.empty() ? 0 : cluster.runs.front().jobs.size())) +
+            fact("Seeds", std::to_string(seeds_of(cluster))) + "</dl>\n";
     body += distribution(cluster, charts);
     body +=
         "<section id=\"numbers\"><h2>In numbers</h2>\n" + scheme_table(cluster) + worst_table(cluster) + "</section>\n";

@@ -25,7 +25,6 @@ namespace mltcp::experiment {
 
 namespace {
 
-constexpr std::int64_t kLeastBinsPerIteration = 10;  // below, bins blur the bursts
 constexpr std::size_t kWindowColumns = 1200;
 constexpr std::size_t kMostBins = 600'000;  // of all runs together that the reader can look into
 constexpr int kWindowHeight = 170;
@@ -212,7 +211,8 @@ std::string legend_of(const nlohmann::json& chart) {
   return "<ul class=\"legend\">" + out + "</ul>\n";
 }
 
-std::string overlap_caption(std::string_view window, std::optional<double> shared) {
+std::string overlap_caption(std::string_view window, std::optional<double> shared, bool blurred) {
+  if (blurred) return fmt::format("{}, recorded too coarsely to tell what overlaps", window);
   if (!shared) return fmt::format("{}: <b>the link is idle</b>", window);
   return fmt::format("{}: <b>bursts overlap {}</b> of the busy time", window, percent_text(*shared));
 }
@@ -253,17 +253,18 @@ std::string link_section(const View& view, ChartList& charts) {
         const auto chart = usage_chart(view, r, span, kWindowColumns, first ? "link-first" : "link-last");
         if (!recorded) first_chart = chart;
         recorded = true;
-        rows += charts.add(chart, overlap_caption(window, view.overlap(r, span)), label, kWindowHeight);
+        rows +=
+            charts.add(chart, overlap_caption(window, view.overlap(r, span), view.blurred(r)), label, kWindowHeight);
       } else {
         by_clocks = true;
-        rows += charts.add(lanes_chart(view, r, span, first ? "clocks-first" : "clocks-last"),
-                           fmt::format("{}, by the jobs' own clocks", overlap_caption(window, view.overlap(r, span))),
-                           label, rows_height(run.jobs.size(), 110));
+        rows += charts.add(
+            lanes_chart(view, r, span, first ? "clocks-first" : "clocks-last"),
+            fmt::format("{}, by the jobs' own clocks", overlap_caption(window, view.overlap(r, span), view.blurred(r))),
+            label, rows_height(run.jobs.size(), 110));
       }
     }
     rows += "</div>\n";
-    for (const JobResult& job : run.jobs)
-      coarse |= view.has_usage(r) && run.bottleneck.usage.bin > job.p50 / kLeastBinsPerIteration;
+    coarse |= view.blurred(r);
   }
   if (!recorded && !by_clocks) return "";
   std::string out = "<section id=\"link\"><h2>Who used the link when</h2>\n<p>";
@@ -288,8 +289,8 @@ std::string link_section(const View& view, ChartList& charts) {
         "computed, can't be told apart from that, and clocks of different hosts may differ.</em>";
   if (coarse)
     out +=
-        " <em>The use of the link was recorded in bins that are long compared with an iteration, so bursts look "
-        "blurred and overlaps come out too high.</em>";
+        " <em>The use of the link was recorded in bins that are long compared with an iteration, as those of long runs "
+        "are: bursts look blurred, and how much they overlap can't be told. Run fewer iterations to see that.</em>";
   out += "</p>\n";
   if (recorded) out += view.many() ? legend_of(first_chart) : jobs_legend(view);
   return out + rows + "</section>\n";

@@ -144,6 +144,8 @@ Finding finding(const View& view, const Panel& panel) {
     constexpr double few = 0.05;
     result.word = *shared >= many ? "bursts collide" : *shared <= few ? "bursts interleave" : "some bursts collide";
     parts.push_back(fmt::format("several jobs send at once for {} of the busy time", percent_text(*shared)));
+  } else if (view.blurred(panel.run)) {
+    parts.emplace_back("recorded too coarsely to tell what overlaps");
   }
   if (const auto slowdown = view.summaries[panel.run].slowdown)
     parts.push_back(fmt::format("mean slow-down of the whole run {}", slowdown_text(slowdown)));
@@ -220,7 +222,8 @@ void draw_usage(Svg& svg, const View& view, const Panel& panel, double top) {
   if (!bands.by_count) {
     const Usage& usage = view.results.runs[panel.run].bottleneck.usage;
     std::string strip;
-    for (const TimeSpan span : overlap_spans(usage, panel.span.from, panel.span.to)) {
+    for (const TimeSpan span :
+         view.blurred(panel.run) ? std::vector<TimeSpan>() : overlap_spans(usage, panel.span.from, panel.span.to)) {
       const double x = x_of(span.from.count);
       const double end = x_of(std::min(span.to, panel.span.to).count);
       strip += fmt::format("M{} {}h{}v6H{}z", place(x), place(bottom + 4), place(std::max(0.5, end - x)), place(x));

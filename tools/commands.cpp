@@ -84,6 +84,25 @@ std::string summary(const experiment::Results& results, std::FILE* out) {
   return table.text();
 }
 
+/// "fair: mean slow-down 1.624 (1.290 to 2.033)", where the table has more rows than anybody takes a mean of.
+std::string mean_text(const experiment::Run& run) {
+  constexpr std::size_t few = 8;
+  double sum = 0;
+  double least = 0;
+  double most = 0;
+  std::size_t jobs = 0;
+  for (const experiment::JobResult& job : run.jobs) {
+    if (job.unaware || job.slowdown <= 0) continue;
+    least = jobs == 0 ? job.slowdown : std::min(least, job.slowdown);
+    most = std::max(most, job.slowdown);
+    sum += job.slowdown;
+    ++jobs;
+  }
+  if (jobs <= few) return "";
+  return fmt::format("{}: mean slow-down {:.3f} ({:.3f} to {:.3f})\n", run.policy, sum / static_cast<double>(jobs),
+                     least, most);
+}
+
 /// "\"a\", \"b\", and 3 more".
 std::string names_of(const std::vector<std::string>& names) {
   constexpr std::size_t most = 4;
@@ -203,6 +222,7 @@ void keep_results(const experiment::Results& so_far, const std::optional<std::st
 void print_results(const experiment::Results& results, const experiment::Datapath& datapath, const std::string& file,
                    const std::optional<std::string>& json, std::FILE* out) {
   fmt::print(out, "{}\n", summary(results, out));
+  for (const experiment::Run& run : results.runs) fmt::print(out, "{}", mean_text(run));
   std::uint64_t verified = 0;
   std::uint64_t errors = 0;
   for (const experiment::Run& run : results.runs) {

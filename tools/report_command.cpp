@@ -1,6 +1,8 @@
 // mltcp report: pages and pictures of result files.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <variant>
@@ -8,6 +10,7 @@
 
 #include "commands.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/nearest.h"
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/report_comparison.h"
 #include "mltcp/experiment/report_file.h"
@@ -49,6 +52,14 @@ void check_options(const ReportArguments& arguments) {
     if (arguments.chart) throw InputError("--chart is for a picture; give --svg FILE with it");
     if (!arguments.policies.empty()) throw InputError("--policy is for a picture; give --svg FILE with it");
     return;
+  }
+  if (arguments.chart && std::find(experiment::kPictures.begin(), experiment::kPictures.end(), *arguments.chart) ==
+                             experiment::kPictures.end()) {
+    const std::vector<std::string> known(experiment::kPictures.begin(), experiment::kPictures.end());
+    const auto meant = nearest(*arguments.chart, known);
+    throw InputError(fmt::format(
+        "--chart: {} is not known; {}", in_quotes(*arguments.chart),
+        meant ? fmt::format("did you mean \"{}\"?", *meant) : fmt::format("choose of {}", fmt::join(known, ", "))));
   }
   if (arguments.svg->empty()) throw InputError("--svg: the name is empty; name a file, or - for standard output");
   if (arguments.output) throw InputError("--svg and --output: one at a time; leave one of them out");

@@ -168,6 +168,11 @@ Json parsed(std::string_view text, const std::string& file, const std::string& c
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const Json::exception& error) {  // of syntax, or a number that no double holds
+    if (file.ends_with(".toml"))
+      throw InputError(
+          one_line(fmt::format("{}: this is TOML and no result; run it first, as in mltcp run {} --json "
+                               "results.json",
+                               file, file)));
     throw InputError(one_line(fmt::format("{}: not JSON, {}; {}", file, problem_of(error), cure)));
   }
 }

@@ -127,8 +127,17 @@ bool View::has_lanes(std::size_t run) const {
          std::any_of(of.begin(), of.end(), [](const JobResult& job) { return job.compute.count > 0; });
 }
 
+bool View::blurred(std::size_t run) const {
+  constexpr std::int64_t least_bins_per_iteration = 50;
+  const auto& of = results.runs[run].jobs;
+  return has_usage(run) && std::any_of(of.begin(), of.end(), [&](const JobResult& job) {
+           return results.runs[run].bottleneck.usage.bin > job.p50 / least_bins_per_iteration;
+         });
+}
+
 std::optional<double> View::overlap(std::size_t run, TimeSpan span) const {
   if (has_lanes(run)) return lanes_overlap(results.runs[run], span);
+  if (blurred(run)) return std::nullopt;
   return overlap_share(results.runs[run].bottleneck.usage, span.from, span.to);
 }
 

@@ -53,7 +53,11 @@ struct View {
   [[nodiscard]] TimeSpan second_half(std::size_t run) const {
     return {spans[run].from + (spans[run].to - spans[run].from) / 2, spans[run].to};
   }
-  /// Of the busy time, by the link's record or, where there is none, by the jobs' own times.
+  /// The use of the bottleneck was recorded, in bins so long beside iterations (2%) that bursts which follow each other
+  /// would count as overlapping: a record of a long run is coarser than that of a short one.
+  [[nodiscard]] bool blurred(std::size_t run) const;
+  /// Of the busy time, by the link's record or, where there is none, by the jobs' own times; nothing where it is idle,
+  /// or blurred.
   [[nodiscard]] std::optional<double> overlap(std::size_t run, TimeSpan span) const;
   [[nodiscard]] std::size_t job_id(const std::string& name) const;
   /// The run that this one is compared with: of policy fair, as alike in the rest as there is; else the first.

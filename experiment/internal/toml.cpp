@@ -327,6 +327,11 @@ toml::table parse_toml(std::string_view text, const std::string& file, std::stri
         one_line(fmt::format("{}:{}: TOML: a key has more than {} parts between dots; correct the line, "
                              "see {}",
                              file, *line, kMostKeyParts, page)));
+  if (trimmed(text).starts_with('{'))
+    throw InputError(
+        one_line(fmt::format("{}:1: this is JSON and not TOML, see {}; pages of what --json of a command "
+                             "wrote are made by mltcp report",
+                             file, page)));
   try {
     return toml::parse(text, file);
   } catch (const toml::parse_error& error) {

@@ -659,6 +659,18 @@ TEST(Picture, hostile_names__stay_text) {
   }
 }
 
+TEST(Picture, coarse_record__says_nothing_of_overlaps) {
+  Results results = two_jobs();
+  for (PolicyRun& run : results.runs) run.bottleneck.usage.bin = Nanos(run.jobs[0].p50.count / 49);
+  const std::string picture = render_picture(results, {});
+  EXPECT_TRUE(has(picture, "recorded too coarsely to tell what overlaps"));
+  for (const char* verdict : {"bursts collide", "bursts interleave", "of the busy time", "class=\"x\" d="})
+    EXPECT_FALSE(has(picture, verdict)) << verdict;
+  const std::string page = render_report(results);
+  EXPECT_TRUE(has(page, "how much they overlap can't be told"));
+  EXPECT_FALSE(has(page, "bursts overlap <"));
+}
+
 TEST(Picture, numbers_that_no_run_gives__end_too) {
   Results tiny_bins = two_jobs();
   for (PolicyRun& run : tiny_bins.runs) run.bottleneck.usage.bin = Nanos(1);

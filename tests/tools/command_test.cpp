@@ -199,6 +199,20 @@ TEST_F(Command, run__results_on_standard_output_are_alone_there) {
   EXPECT_THAT(without_provenance(run("run e.toml --json /dev/stdout").out), EndsWith(without_provenance(ran.out)));
 }
 
+TEST_F(Command, run__says_the_mean_of_many_jobs) {
+  std::string text = content(folder_ / "e.toml");
+  const std::string job = text.substr(text.find("[[job]]"));
+  for (char name = 'b'; name <= 'i'; ++name) {
+    std::string another = job;
+    another.replace(another.find("\"a\"") + 1, 1, 1, name);
+    text += another;
+  }
+  put("nine.toml", text);
+  EXPECT_THAT(run("run nine.toml").out,
+              ::testing::ContainsRegex("\nfair: mean slow-down [1-9][.0-9]* \\([1-9][.0-9]* to"));
+  EXPECT_THAT(run("run e.toml").out, Not(HasSubstr("mean slow-down")));
+}
+
 TEST_F(Command, run__reads_an_experiment_from_a_pipe) {
   EXPECT_THAT(run("run <(cat e.toml)").out, HasSubstr("1 job, 2 iterations"));
 }

@@ -28,8 +28,8 @@ class ReportCommand : public mltcp::tools::ProgramTest {
     ProgramTest::SetUp();
     std::ofstream(folder_ / "e.toml")
         << "name = \"pair\"\niterations = 8\npolicies = [\"fair\", \"mltcp\"]\n[bottleneck]\nrate = \"1 Gbps\"\n"
-           "[[job]]\nname = \"a\"\ncompute = \"5 ms\"\ncommunicate = \"500 kB\"\n"
-           "[[job]]\nname = \"b\"\ncompute = \"5 ms\"\ncommunicate = \"500 kB\"\n";
+           "[[job]]\nname = \"a\"\ncompute = \"60 ms\"\ncommunicate = \"5 MB\"\n"
+           "[[job]]\nname = \"b\"\ncompute = \"60 ms\"\ncommunicate = \"5 MB\"\n";
     ASSERT_EQ(run("run e.toml --json r.json").status, 0);
   }
 
@@ -55,13 +55,21 @@ TEST_F(ReportCommand, svg__mistakes_are_named_with_their_cures) {
   EXPECT_EQ(refusal("report r.json --chart usage"), "mltcp: --chart is for a picture; give --svg FILE with it\n");
   EXPECT_EQ(refusal("report r.json --policy fair"), "mltcp: --policy is for a picture; give --svg FILE with it\n");
   EXPECT_EQ(refusal("report r.json --svg x.svg --chart pie"),
-            "mltcp: r.json: --chart: \"pie\" is not known; choose of usage, iterations\n");
+            "mltcp: --chart: \"pie\" is not known; choose of usage, iterations\n");
+  EXPECT_EQ(refusal("report r.json --svg x.svg --chart usag"),
+            "mltcp: --chart: \"usag\" is not known; did you mean \"usage\"?\n");
   EXPECT_THAT(refusal("report r.json --svg x.svg --policy swift"), HasSubstr("choose of \"fair\", \"mltcp\""));
   EXPECT_THAT(refusal("report r.json --svg ''"), HasSubstr("--svg: the name is empty; "));
   EXPECT_THAT(refusal("report r.json --svg x.svg -o x.html"), HasSubstr("leave one of them out"));
   EXPECT_THAT(refusal("report r.json r.json --svg x.svg"), HasSubstr("a picture is of one file; give one"));
   EXPECT_THAT(refusal("report r.json --svg r.json"), HasSubstr("is the file that is read"));
   EXPECT_FALSE(fs::exists(folder_ / "x.svg"));
+}
+
+TEST_F(ReportCommand, experiment_for_results_or_the_reverse__is_told_as_such) {
+  EXPECT_EQ(refusal("report e.toml"),
+            "mltcp: e.toml: this is TOML and no result; run it first, as in mltcp run e.toml --json results.json\n");
+  EXPECT_THAT(refusal("run r.json"), HasSubstr("r.json:1: this is JSON and not TOML"));
 }
 
 TEST_F(ReportCommand, unwritable_exports__are_refused) {
