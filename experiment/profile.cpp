@@ -172,14 +172,6 @@ Profile with_compute(const Profile& profile, Nanos compute) {
   return result;
 }
 
-std::size_t distinct_jobs(const Experiment& experiment) {
-  const std::vector<std::size_t> all = representatives(experiment);
-  std::size_t distinct = 0;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (all[i] == i) ++distinct;
-  return distinct;
-}
-
 std::uint32_t profile_iterations(const Experiment& experiment) {
   return std::min(most_iterations, std::max(experiment.iterations, 2U));
 }

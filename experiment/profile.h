@@ -39,15 +39,14 @@ using ProfileProgress = std::function<void(double fraction, const std::string& j
 /// Whether two jobs do the same when each runs alone on one link, but for what is random about them.
 bool alike(const workload::Job& a, const workload::Job& b);
 
-/// How many of the jobs differ when each runs alone: the runs that profile_jobs() makes.
-std::size_t distinct_jobs(const Experiment& experiment);
-/// Iterations of each of these runs. The first one, with its slow start, isn't counted.
+/// Iterations of each of the runs that profile_jobs() makes: one for all jobs that are alike. The first one, with its
+/// slow start, isn't counted.
 std::uint32_t profile_iterations(const Experiment& experiment);
 
 /// What an iteration of the job costs whoever runs it, for telling how far the work is: in virtual time the bytes that
 /// it sends, in real time the nanoseconds that it takes when nothing is in its way. 1 or more.
 double work_of(const workload::Job& job, const Experiment& experiment, bool real_time);
-/// Of all runs of profile_jobs().
+/// Of all these runs.
 double profile_work(const Experiment& experiment, bool real_time);
 
 /// Of each job of the experiment, each alone on the network. What comes later in a job's life (pause, change) is left

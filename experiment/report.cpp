@@ -82,18 +82,11 @@ std::string sentence(const View& view, std::size_t run, std::size_t beside) {
   std::string text;
   switch (change_of(before.slowdown, now.slowdown)) {
     case Change::better:
-      text = fmt::format(
-          "{} is <b class=\"better\">better</b> than {}: the mean slow-down is {} instead of {}, {} per "
-          "iteration.",
-          name, other, slowdown_text(now.slowdown), slowdown_text(before.slowdown),
-          change_text(*before.slowdown, *now.slowdown));
-      break;
     case Change::worse:
       text = fmt::format(
-          "{} is <b class=\"worse\">worse</b> than {}: the mean slow-down is {} instead of {}, {} per "
-          "iteration.",
-          name, other, slowdown_text(now.slowdown), slowdown_text(before.slowdown),
-          change_text(*before.slowdown, *now.slowdown));
+          "{0} is <b class=\"{1}\">{1}</b> than {2}: the mean slow-down is {3} instead of {4}, {5} per iteration.",
+          name, class_of(change_of(before.slowdown, now.slowdown)), other, slowdown_text(now.slowdown),
+          slowdown_text(before.slowdown), change_text(*before.slowdown, *now.slowdown));
       break;
     case Change::same:
       text = fmt::format("{} makes <b class=\"same\">no difference</b> to {}: the mean slow-down is {} and {}.", name,

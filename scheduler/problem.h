@@ -106,8 +106,7 @@ struct Solution {
   double score = 1;                 ///< mean of the links' scores; of links with two jobs or more, 1 if there are none
   double upper_bound = 1;           ///< of that mean
   bool optimal = true;
-  std::uint64_t nodes =
-      0;  ///< what the search took, see SolveOptions::node_limit; where bursts are many, more than that
+  std::uint64_t nodes = 0;  ///< that the search took; more than SolveOptions::node_limit where bursts are many
 };
 
 /// Slots for jobs with these periods. Throws InputError for no or bad periods or options.

@@ -261,7 +261,7 @@ start = "7 ms"
 phases = [ { compute = "40 ms" }, { communicate = "2.5 MB" }, { compute = "30 ms" }, { communicate = "1 MB", rate = "500 Mbps" } ]
 )",
                                                  "t.toml", {});
-  EXPECT_EQ(distinct_jobs(experiment), 1U);
+  EXPECT_EQ(profile_work(experiment, false), profile_iterations(experiment) * 3.5e6) << "of one of them, not of both";
   const std::vector<Profile> profiles = profile_jobs(experiment, *make_sim_factory());
   ASSERT_EQ(profiles.size(), 2U);
   const Profile& profile = profiles[1];
