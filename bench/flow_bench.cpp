@@ -5,10 +5,10 @@
 
 #include <memory>
 
-#include "mltcp/experiment/flow_level.h"
-#include "mltcp/experiment/job_driver.h"
-#include "mltcp/experiment/runner.h"
-#include "mltcp/experiment/testbed.h"
+#include "mltcp/experiment/backends/datapath.h"
+#include "mltcp/experiment/backends/flow_level.h"
+#include "mltcp/experiment/engine/job_driver.h"
+#include "mltcp/experiment/run/runner.h"
 
 namespace {
 
@@ -77,7 +77,7 @@ void packets(benchmark::State& state) {
   experiment.policies = {"fair"};
   double simulated = 0;
   for (auto _ : state) {
-    const auto factory = make_sim_factory();
+    const auto factory = make_sim_datapath();
     std::vector<Placement> placements = place(experiment.jobs, experiment.topology->hosts());
     const auto testbed = factory->make(*experiment.topology, placements, Nanos(0));
     std::vector<std::unique_ptr<JobDriver>> drivers;

@@ -12,8 +12,8 @@
 #include <exception>
 #include <span>
 
-#include "mltcp/experiment/experiment_file.h"
-#include "mltcp/experiment/runner.h"
+#include "mltcp/experiment/files/experiment_file.h"
+#include "mltcp/experiment/run/runner.h"
 
 namespace {
 
@@ -42,7 +42,7 @@ void compare(const char* file) {
   options.policies = experiment::available_policies();
   options.datapaths = experiment::available_datapaths();
   const experiment::Experiment experiment = experiment::load_experiment(file, options);
-  const experiment::Results packets = run_experiment(experiment, *experiment::make_sim_factory());
+  const experiment::Results packets = run_experiment(experiment, *experiment::make_sim_datapath());
   const experiment::Results flows = run_experiment(experiment, *experiment::make_flow_datapath());
   for (std::size_t i = 0; i < packets.runs.size(); ++i) {
     const experiment::Run& sim = packets.runs[i];

@@ -2,6 +2,9 @@
 #
 #   mltcp_library(cc SOURCES reno.cpp ... LINKS base [PRIVATE_LINKS fmt::fmt])
 #       library mltcp_cc (alias mltcp::cc) of the calling folder; headers are "mltcp/cc/...".
+#   mltcp_library(engine IN experiment ...)
+#       OWN_OPTIONS: it is compiled with options that the others don't have.
+#       a room: library mltcp_experiment_engine (alias mltcp::experiment_engine); "mltcp/experiment/engine/...".
 #   mltcp_test(NAME SOURCES a_test.cpp ... LINKS transport sim [LABELS slow])
 #       a GoogleTest program whose cases ctest finds by themselves. Those labelled dpdk or realtime run alone: others
 #       next to them would take the processors that they poll on.
@@ -29,38 +32,115 @@ if(MLTCP_SANITIZE)
   endif()
 endif()
 
+# Half of what compiling a file takes is headers of others that hardly ever change: they are compiled once for all
+# libraries and once for all tests, and no file may count on them: the sanitizer presets and MLTCP_PCH=OFF build without.
+option(MLTCP_PCH "Precompile headers of the standard library, fmt and GoogleTest" ON)
+if(MLTCP_SANITIZE)
+  set(MLTCP_PCH OFF)
+endif()
+set(MLTCP_PCH_STANDARD <algorithm> <array> <chrono> <cmath> <cstddef> <cstdint> <functional> <map> <memory> <mutex>
+  <optional> <set> <span> <sstream> <string> <string_view> <tuple> <unordered_map> <utility> <variant> <vector>)
+if(MLTCP_PCH)
+  find_package(fmt REQUIRED)
+  # Whoever uses a precompiled header is compiled with the definitions that it was.
+  get_target_property(definitions fmt::fmt INTERFACE_COMPILE_DEFINITIONS)
+  if(definitions)
+    target_compile_definitions(mltcp_options INTERFACE ${definitions})
+  endif()
+  file(WRITE ${CMAKE_BINARY_DIR}/precompiled.cpp "// Nothing but the headers that are precompiled.\n")
+  add_library(mltcp_precompiled OBJECT ${CMAKE_BINARY_DIR}/precompiled.cpp)
+  target_link_libraries(mltcp_precompiled PRIVATE mltcp_options fmt::fmt)
+  target_compile_features(mltcp_precompiled PUBLIC cxx_std_20)
+  target_precompile_headers(mltcp_precompiled PRIVATE ${MLTCP_PCH_STANDARD} <fmt/format.h>)
+endif()
+
+# The headers of the calling folder are "mltcp/PATH/..." to `target` and to those that link it.
+function(mltcp_include_root target path)
+  # An include root with nothing in it but this folder, so that an include without a link does not compile. The same
+  # path is found in the source tree, below include/, by whoever follows an include without a build.
+  if(NOT EXISTS ${PROJECT_SOURCE_DIR}/include/mltcp/${path}/CMakeLists.txt)
+    message(FATAL_ERROR "include/mltcp/${path} is not there: make it a symbolic link to the folder, as the others are")
+  endif()
+  set(root ${CMAKE_BINARY_DIR}/include/${target})
+  cmake_path(GET path PARENT_PATH parent)
+  file(MAKE_DIRECTORY ${root}/mltcp/${parent})
+  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/mltcp/${path} SYMBOLIC)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${root}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+endfunction()
+
 function(mltcp_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINKS;PRIVATE_LINKS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OWN_OPTIONS" "IN" "SOURCES;LINKS;PRIVATE_LINKS")
+  set(path ${name})
+  if(arg_IN)
+    set(path ${arg_IN}/${name})
+    set(name ${arg_IN}_${name})
+  endif()
   set(target mltcp_${name})
   add_library(${target} STATIC ${arg_SOURCES})
   add_library(mltcp::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
-  # An include root with nothing in it but this folder, so that an include without a link does not compile.
-  set(root ${CMAKE_BINARY_DIR}/include/${name})
-  file(MAKE_DIRECTORY ${root}/mltcp)
-  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/mltcp/${name} SYMBOLIC)
-  target_include_directories(${target} PUBLIC
-    $<BUILD_INTERFACE:${root}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  mltcp_include_root(${target} ${path})
   foreach(link IN LISTS arg_LINKS)
-    if(link MATCHES "^(base|cc|transport|fabric|sim|dpdk|scheduler|workload|experiment)$")
+    if(TARGET mltcp_${link})
       set(link mltcp_${link})
     endif()
     target_link_libraries(${target} PUBLIC ${link})
   endforeach()
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:mltcp_options> ${arg_PRIVATE_LINKS})
   target_compile_features(${target} PUBLIC cxx_std_20)
+  # DPDK's headers want options of their own.
+  if(MLTCP_PCH AND NOT arg_OWN_OPTIONS)
+    target_precompile_headers(${target} REUSE_FROM mltcp_precompiled)
+  endif()
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
-  install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mltcp/${name})
+  install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mltcp/${path})
   # An export set each, so that a program that uses some of the libraries needs the packages of those only; see
   # cmake/MltcpInstall.cmake.
   install(TARGETS ${target} EXPORT mltcp-${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   set_property(GLOBAL APPEND PROPERTY MLTCP_LIBRARIES ${name})
 endfunction()
 
+# mltcp::NAME: all of its rooms.
+function(mltcp_umbrella name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ROOMS")
+  set(target mltcp_${name})
+  add_library(${target} INTERFACE)
+  add_library(mltcp::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  foreach(room IN LISTS arg_ROOMS)
+    target_link_libraries(${target} INTERFACE mltcp_${name}_${room})
+  endforeach()
+  install(TARGETS ${target} EXPORT mltcp-${name})
+  set_property(GLOBAL APPEND PROPERTY MLTCP_LIBRARIES ${name})
+endfunction()
+
+# What is tested is optimised; of tests, compiling is what takes long. GCC 12's flow analysis goes astray in its own
+# library where little is inlined.
+set(MLTCP_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  foreach(warning maybe-uninitialized restrict array-bounds stringop-overflow stringop-overread)
+    list(APPEND MLTCP_TEST_OPTIONS $<$<CONFIG:Release>:-Wno-${warning}>)
+  endforeach()
+endif()
+
 function(mltcp_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINKS;LABELS")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE mltcp_options GTest::gtest GTest::gmock GTest::gtest_main)
+  target_compile_options(${name} PRIVATE ${MLTCP_TEST_OPTIONS})
+  if(MLTCP_PCH AND NOT dpdk IN_LIST arg_LINKS)
+    if(NOT TARGET mltcp_precompiled_test)
+      add_executable(mltcp_precompiled_test EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/precompiled.cpp)
+      target_link_libraries(mltcp_precompiled_test PRIVATE mltcp_options fmt::fmt GTest::gtest GTest::gmock
+        GTest::gtest_main)
+      target_compile_options(mltcp_precompiled_test PRIVATE ${MLTCP_TEST_OPTIONS})
+      target_compile_features(mltcp_precompiled_test PUBLIC cxx_std_20)
+      target_precompile_headers(mltcp_precompiled_test PRIVATE ${MLTCP_PCH_STANDARD} <fmt/format.h> <gmock/gmock.h>
+        <gtest/gtest.h>)
+    endif()
+    target_precompile_headers(${name} REUSE_FROM mltcp_precompiled_test)
+  endif()
   foreach(link IN LISTS arg_LINKS)
     if(TARGET mltcp_${link})
       set(link mltcp_${link})

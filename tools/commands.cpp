@@ -17,12 +17,12 @@
 #include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
 #include "mltcp/cc/controller.h"
-#include "mltcp/experiment/experiment_file.h"
-#include "mltcp/experiment/flow_level.h"
-#include "mltcp/experiment/results.h"
-#include "mltcp/experiment/runner.h"
-#include "mltcp/experiment/single_run.h"
-#include "mltcp/experiment/testbed.h"
+#include "mltcp/experiment/backends/datapath.h"
+#include "mltcp/experiment/backends/flow_level.h"
+#include "mltcp/experiment/backends/packet_run.h"
+#include "mltcp/experiment/files/experiment_file.h"
+#include "mltcp/experiment/results/results.h"
+#include "mltcp/experiment/run/runner.h"
 #include "mltcp/workload/inspection.h"
 #include "mltcp/workload/kineto.h"
 #include "mltcp/workload/profile.h"
@@ -325,9 +325,9 @@ int run(const RunArguments& arguments) {
   if (flow_level)
     datapath = experiment::make_flow_datapath();
   else if (experiment.datapath == "ring")
-    datapath = experiment::make_ring_factory(arguments.cores.value_or(""), experiment::network_of(experiment));
+    datapath = experiment::make_ring_datapath(arguments.cores.value_or(""), experiment::network_of(experiment));
   else
-    datapath = experiment::make_sim_factory(arguments.verify);
+    datapath = experiment::make_sim_datapath(arguments.verify);
   experiment::RunOptions options;
   options.plan_file = arguments.plan;
   experiment::check(experiment, *datapath, options);

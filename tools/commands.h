@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "mltcp/experiment/experiment_file.h"
-#include "mltcp/experiment/results.h"
-#include "mltcp/experiment/switch_file.h"
-#include "mltcp/experiment/testbed.h"
+#include "mltcp/experiment/backends/datapath.h"
+#include "mltcp/experiment/files/experiment_file.h"
+#include "mltcp/experiment/files/switch_file.h"
+#include "mltcp/experiment/results/results.h"
 #include "mltcp/transport/udp_port.h"
 
 namespace mltcp::tools {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "mltcp/base/file.h"
-#include "mltcp/experiment/provenance.h"
+#include "mltcp/experiment/results/provenance.h"
 
 namespace mltcp::tools {
 

@@ -12,9 +12,9 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/nearest.h"
 #include "mltcp/base/text.h"
-#include "mltcp/experiment/report_comparison.h"
-#include "mltcp/experiment/report_file.h"
-#include "mltcp/experiment/report_picture.h"
+#include "mltcp/experiment/report/report_comparison.h"
+#include "mltcp/experiment/report/report_file.h"
+#include "mltcp/experiment/report/report_picture.h"
 #include "output_file.h"
 
 namespace mltcp::tools {

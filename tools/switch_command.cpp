@@ -17,8 +17,8 @@
 #include "mltcp/base/text.h"
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/soft_switch.h"
-#include "mltcp/experiment/message_stream.h"
-#include "mltcp/experiment/switch_file.h"
+#include "mltcp/experiment/files/switch_file.h"
+#include "mltcp/experiment/hosts/message_stream.h"
 #include "output_file.h"
 #include "terminal.h"
 

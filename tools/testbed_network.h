@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "mltcp/experiment/testbed_layout.h"
+#include "mltcp/testbed/layout.h"
 
 namespace mltcp::tools {
 

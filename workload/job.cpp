@@ -1,6 +1,8 @@
 // Sums over the phases of a job (see job.h).
 #include "mltcp/workload/job.h"
 
+#include <algorithm>
+
 namespace mltcp::workload {
 
 Nanos Job::compute_per_iteration() const {
@@ -24,6 +26,15 @@ Bytes Job::bytes_per_iteration() const {
   for (const Phase& phase : phases)
     if (phase.kind == Phase::Kind::communicate) sum += phase.bytes;
   return sum;
+}
+
+bool alike(const Job& a, const Job& b) {
+  const auto same_phase = [](const Phase& p, const Phase& q) {
+    return p.kind == q.kind && p.compute == q.compute && p.bytes == q.bytes && p.rate == q.rate &&
+           p.overlap == q.overlap;
+  };
+  return a.flows == b.flows && a.rate == b.rate && a.cc == b.cc &&
+         std::equal(a.phases.begin(), a.phases.end(), b.phases.begin(), b.phases.end(), same_phase);
 }
 
 }  // namespace mltcp::workload

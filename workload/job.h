@@ -68,4 +68,7 @@ struct Job {
   [[nodiscard]] Bytes bytes_per_iteration() const;
 };
 
+/// Whether two jobs do the same when each runs alone on one link, but for what is random about them.
+bool alike(const Job& a, const Job& b);
+
 }  // namespace mltcp::workload

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/job_driver.h"
-#include "mltcp/experiment/testbed.h"
+#include "mltcp/experiment/engine/job_driver.h"
+#include "mltcp/experiment/engine/job_network.h"
 #include "mltcp/sim/network.h"
 
 namespace {
@@ -45,7 +45,7 @@ struct Options {
 Nanos nanos(double value, double unit) { return Nanos(std::llround(value * unit)); }
 
 /// Like sim::Dumbbell, but each host has a link of its own to receive on, as hosts in ns-3 have.
-class ThreeHops final : public experiment::Testbed {
+class ThreeHops final : public experiment::JobNetwork {
  public:
   ThreeHops(const Options& options, std::uint32_t pairs) : network_(network_options()), usage_(bin, most_bins) {
     const Rate rate(static_cast<std::uint64_t>(options.rate_mbps * 1e6));

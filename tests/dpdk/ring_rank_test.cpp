@@ -1,7 +1,7 @@
 // Ranks in real time, over DPDK rings: the same driver as in virtual time, with every byte verified.
 #include <gtest/gtest.h>
 
-#include "mltcp/experiment/rank_driver.h"
+#include "mltcp/experiment/engine/rank_driver.h"
 #include "ring_fixture.h"
 
 namespace mltcp::experiment {

@@ -1,0 +1,52 @@
+// A network of switches in virtual time that jobs are driven over. Each end of a worker's traffic is a port of its
+// host, with a UDP port that follows from the job's number: so a job has the same addresses, and its flows take the
+// same paths, whether it runs alone or with others. Jobs come and go as they like.
+#pragma once
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "mltcp/experiment/engine/job_network.h"
+#include "mltcp/experiment/files/worker_hosts.h"
+#include "mltcp/sim/switched_network.h"
+
+namespace mltcp::experiment {
+
+/// The UDP ports of a job's ends.
+constexpr std::uint16_t sender_port(std::uint32_t job) { return static_cast<std::uint16_t>(4793 + 2 * job); }
+constexpr std::uint16_t receiver_port(std::uint32_t job) { return static_cast<std::uint16_t>(sender_port(job) + 1); }
+
+class TopologyNetwork final : public JobNetwork {
+ public:
+  /// Throws InputError for a configuration that can't be built. Without `options.meters` links() have no usage.
+  TopologyNetwork(const sim::SwitchedNetworkConfig& config, const sim::SwitchedNetworkOptions& options)
+      : network_(config, options) {}
+
+  /// Makes the ends of a job that is not there. Throws InputError for a host that doesn't exist.
+  void add(std::uint32_t job, std::span<const WorkerHosts> workers);
+  /// What is attached to its ends may go then.
+  void remove(std::uint32_t job);
+  [[nodiscard]] const sim::SwitchedNetwork& network() const { return network_; }
+
+  PacketIo& host(const End& end) override { return at(end); }
+  const Address& address(const End& end) override { return at(end).address(); }
+  void attach(const End& end, Pollable& pollable) override { network_.attach(at(end), pollable); }
+  void wake(const End& end) override { network_.wake(at(end)); }
+  bool run(Nanos until, const std::function<bool()>& stop) override { return network_.run(until, stop); }
+  [[nodiscard]] Nanos now() const override { return network_.now(); }
+  [[nodiscard]] std::vector<LinkView> links() const override;
+  [[nodiscard]] std::optional<Stalls> stalls() const override { return std::nullopt; }
+
+ private:
+  struct Ends {  // by worker
+    std::vector<sim::Host*> senders;
+    std::vector<sim::Host*> receivers;
+  };
+  sim::Host& at(const End& end);
+
+  sim::SwitchedNetwork network_;
+  std::map<std::uint32_t, Ends> jobs_;
+};
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,666 @@
+// Reader of cluster files (see cluster_file.h).
+#include "mltcp/experiment/cluster/cluster_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
+#include "mltcp/base/text.h"
+#include "mltcp/experiment/files/internal/settings_reader.h"
+#include "mltcp/workload/inspection.h"
+#include "mltcp/workload/kineto.h"
+#include "mltcp/workload/models.h"
+
+namespace mltcp::experiment {
+namespace {
+
+constexpr TextFile cluster_file{"a cluster file", 64U << 20};
+constexpr std::int64_t most_jobs = 20'000;  // that arrive: each has two UDP ports of its own
+constexpr std::size_t most_choices = 1000;
+constexpr std::int64_t most_batch = 1'000'000;
+constexpr std::int64_t most_seeds = 1000;
+constexpr std::int64_t most_candidates = 1000;
+constexpr double most_load = 100;
+constexpr double most_jitter = 1;
+constexpr double most_tflops = 1e6;
+// With fewer in an up phase, noise decides who sends first, and not F (docs/results.md, "How small bursts may be
+// made").
+constexpr double round_trips_to_react = 300;
+
+/// What types have in common unless they say otherwise.
+struct TypeDefaults {
+  std::vector<std::uint32_t> workers;
+  std::pair<std::uint32_t, std::uint32_t> iterations{0, 0};
+  double jitter = 0;
+  std::uint32_t flows = 1;
+};
+
+class ClusterReader : public SettingsReader {
+ public:
+  ClusterReader(std::string file, const ClusterFileOptions& options)
+      : SettingsReader(std::move(file), no_options()), options_(options) {}
+
+  ClusterExperiment read(const toml::table& root) {
+    if (root.empty()) fail(1, "cluster", "the file is empty", "describe a topology, arrivals and at least one type");
+    check_keys(root, "", top_level_keys());
+    experiment_.file = file_;
+    experiment_.name = one_line(std::filesystem::path(file_).stem().string());
+    if (const auto item = find(root, "", "name")) experiment_.name = name_text(*item);
+    read_top(root);
+    read_schemes(root);
+    if (const auto item = find(root, "", "mltcp")) {
+      read_mltcp(*item, experiment_.mltcp);
+      check_mltcp(*item);
+    }
+    read_parameters(root, experiment_.parameters);
+    const auto topology = find(root, "", "topology");
+    if (!topology)
+      fail(1, "topology", "the table is missing", "add [topology] with kind = \"leaf-spine\" and its rates");
+    experiment_.topology = read_topology(*topology, experiment_.rate_scale);
+    check_hosts(*topology);
+    try {
+      sim::check(experiment_.topology);
+    } catch (const InputError& error) {
+      rethrow(*topology, error);
+    }
+    const auto cc = find(root, "", "cc");
+    check_needs(experiment_.cc, cc ? cc : topology, has_marks());
+    if (const auto item = find(root, "", "schedule")) read_schedule(*item, experiment_.schedule);
+    if (const auto item = find(root, "", "gpu")) read_gpu(*item);
+
+    const auto arrivals = find(root, "", "arrivals");
+    if (!arrivals)
+      fail(1, "arrivals", "the table is missing", "add [arrivals] with jobs = 40 and load = 0.9, or a file");
+    const auto list = find(root, "", "type");
+    const TypeDefaults defaults = read_defaults(*arrivals);
+    if (list) read_types(*list, defaults);
+    read_arrivals(*arrivals, defaults);
+    check_work(list ? *list : *arrivals);
+    warn();
+    return std::move(experiment_);
+  }
+
+ private:
+  static const FileOptions& no_options() {
+    static const FileOptions options;
+    return options;
+  }
+  static const std::vector<std::string>& top_level_keys() {
+    static const std::vector<std::string> keys{
+        "name",       "level",     "seed",         "seeds", "time_scale", "rate_scale", "cc",
+        "schemes",    "mltcp",     "cubic",        "dctcp", "dcqcn",      "swift",      "schedule",
+        "candidates", "min_score", "most_stretch", "gpu",   "type",       "topology",   "arrivals"};
+    return keys;
+  }
+  [[nodiscard]] std::string hint(std::string_view prefix, std::string_view key) const override {
+    if (prefix.empty() && (key == "job" || key == "bottleneck" || key == "policies" || key == "datapath"))
+      return "it is one of an experiment: use mltcp run";
+    if (!prefix.empty() && contains(top_level_keys(), key))
+      return "it belongs to the top level: write it above the first [table] of the file";
+    return {};
+  }
+
+  // A fluid has no packets to mark, whatever the links do.
+  [[nodiscard]] bool has_marks() const {
+    return experiment_.topology.ecn.enabled || experiment_.level == ClusterExperiment::Level::flow;
+  }
+
+  // A job is as fast wherever it is placed.
+  void check_hosts(const Item& item) const {
+    const Topology& topology = *experiment_.topology.topology;
+    for (Topology::Host host = 0; host < topology.hosts(); ++host)
+      for (const auto& links : {topology.out(host), topology.in(host)})
+        for (const Topology::Link link : links)
+          if (topology.capacity(link) != topology.fastest_host())
+            fail(item,
+                 fmt::format("link {} is not as fast as the link of another host", in_quotes(topology.link_name(link))),
+                 "give the hosts of a cluster links of one rate");
+  }
+
+  void read_top(const toml::table& root) {
+    if (const auto item = find(root, "", "level")) {
+      const std::string& value = text(*item, "packet");
+      if (value != "packet" && value != "flow")
+        fail(*item, fmt::format("{} is not known", in_quotes(value)), "write \"packet\" or \"flow\"");
+      experiment_.level = value == "flow" ? ClusterExperiment::Level::flow : ClusterExperiment::Level::packet;
+    }
+    if (options_.level) experiment_.level = *options_.level;
+    if (const auto item = find(root, "", "seed"))
+      experiment_.seed = static_cast<std::uint64_t>(whole(*item, 0, std::numeric_limits<std::int64_t>::max()));
+    if (options_.seed) experiment_.seed = *options_.seed;
+    if (const auto item = find(root, "", "seeds"))
+      experiment_.seeds = static_cast<std::uint32_t>(whole(*item, 1, most_seeds));
+    if (options_.seeds) experiment_.seeds = *options_.seeds;
+    if (const auto item = find(root, "", "time_scale")) experiment_.time_scale = factor(*item, 1);
+    if (const auto item = find(root, "", "rate_scale")) experiment_.rate_scale = factor(*item, 1);
+    if (const auto item = find(root, "", "candidates"))
+      experiment_.candidates = static_cast<std::uint32_t>(whole(*item, 1, most_candidates));
+    if (const auto item = find(root, "", "min_score")) experiment_.min_score = share(*item, 1);
+    if (const auto item = find(root, "", "most_stretch")) experiment_.most_stretch = share(*item, 1);
+    if (const auto item = find(root, "", "cc")) {
+      experiment_.cc = text(*item, "dctcp");
+      const std::string wrong = objection(experiment_.cc, known_ccs(), {});
+      if (!wrong.empty()) throw_objection(*item, wrong);
+    }
+  }
+
+  void read_schemes(const toml::table& root) {
+    std::vector<std::string> names{"locality", "compatible", "compatible+schedule", "locality+mltcp", "ideal"};
+    if (const auto item = find(root, "", "schemes")) {
+      const toml::array* list = item->node->as_array();
+      if (list == nullptr || list->empty())
+        fail(*item, "an array of schemes is expected", "write [\"locality\", \"compatible+schedule\"]");
+      names.clear();
+      for (const toml::node& node : *list) {
+        const Item entry{&node, item->key, line_of(node, item->line)};
+        const std::string& name = text(entry, "locality");
+        const std::string wrong = objection_to_scheme(name);
+        if (!wrong.empty()) throw_objection(entry, wrong);
+        if (contains(names, name)) fail(entry, in_quotes(name) + " stands there twice", "write it once");
+        names.push_back(name);
+      }
+    }
+    if (!options_.schemes.empty()) names.clear();
+    for (const std::string& name : options_.schemes) {
+      const std::string wrong = objection_to_scheme(name);
+      if (!wrong.empty()) throw InputError(one_line("--scheme: " + wrong));
+      if (contains(names, name))
+        throw InputError(fmt::format("--scheme: {} stands there twice; write it once", in_quotes(name)));
+      names.push_back(name);
+    }
+    for (const std::string& name : names) experiment_.schemes.push_back(scheme_from(name));
+  }
+
+  double share(const Item& item, double most) const {
+    const double result = decimal(item, "0.05");
+    if (result < 0 || result > most)
+      fail(item, fmt::format("{} is out of range", result), fmt::format("write a number from 0 to {}", most));
+    return result;
+  }
+
+  void check_mltcp(const Item& item) const {
+    const toml::table& keys = *item.node->as_table();
+    const bool scheduled = std::any_of(experiment_.schemes.begin(), experiment_.schemes.end(),
+                                       [](const Scheme& scheme) { return scheme.schedule; });
+    if (experiment_.mltcp.learn_iterations && scheduled)
+      fail(*find(keys, item.key, "iterations"), "a schedule is for iterations that jobs tell", "write \"exact\"");
+    if (experiment_.level == ClusterExperiment::Level::packet) return;
+    if (experiment_.mltcp.learn_iterations)
+      fail(*find(keys, item.key, "iterations"), "level flow has no packets to learn from", "write \"exact\"");
+    if (experiment_.mltcp.scale_decrease)
+      fail(*find(keys, item.key, "decrease"), "level flow has no windows that decrease", "leave it out");
+  }
+
+  void read_gpu(const Item& item) {
+    const toml::table& keys = table(item, "[gpu] and below it tflops = 156");
+    check_keys(keys, item.key, {"tflops", "utilisation", "bytes_per_parameter"});
+    if (const auto value = find(keys, item.key, "tflops")) {
+      const double tflops = factor(*value, most_tflops);
+      if (tflops < 1e-3) fail(*value, fmt::format("{} is out of range", tflops), "write 0.001 or more");
+      gpu_.peak_flops = tflops * 1e12;
+    }
+    if (const auto value = find(keys, item.key, "utilisation")) gpu_.utilisation = factor(*value, 1);
+    if (const auto value = find(keys, item.key, "bytes_per_parameter")) gpu_.bytes_per_parameter = factor(*value, 16);
+  }
+
+  // ---- types ----
+
+  /// One whole number, or a list of them.
+  std::vector<std::uint32_t> numbers(const Item& item, std::int64_t least, std::int64_t most) const {
+    const toml::array* list = item.node->as_array();
+    if (list == nullptr) return {static_cast<std::uint32_t>(whole(item, least, most))};
+    if (list->empty() || list->size() > most_choices)
+      fail(item, fmt::format("the list has {} numbers", list->size()), fmt::format("write 1 to {}", most_choices));
+    std::vector<std::uint32_t> result;
+    for (const toml::node& node : *list)
+      result.push_back(static_cast<std::uint32_t>(whole({&node, item.key, line_of(node, item.line)}, least, most)));
+    return result;
+  }
+
+  std::vector<std::uint32_t> workers(const Item& item) const {
+    const auto hosts = static_cast<std::int64_t>(experiment_.topology.hosts());
+    return numbers(item, 2, hosts);
+  }
+
+  std::pair<std::uint32_t, std::uint32_t> iterations(const Item& item) const {
+    const std::vector<std::uint32_t> range = numbers(item, 1, kMostIterations);
+    if (range.size() > 2 || range.front() > range.back())
+      fail(item, "it is neither a number nor a range", "write iterations = 500, or iterations = [200, 1000]");
+    return {range.front(), range.back()};
+  }
+
+  TypeDefaults read_defaults(const Item& item) const {
+    const toml::table& keys = table(item, "[arrivals] and below it jobs = 40");
+    check_keys(keys, item.key,
+               {"jobs", "load", "every", "at_start", "file", "workers", "iterations", "jitter", "flows"});
+    TypeDefaults result;
+    if (const auto value = find(keys, item.key, "workers")) result.workers = workers(*value);
+    if (const auto value = find(keys, item.key, "iterations")) result.iterations = iterations(*value);
+    if (const auto value = find(keys, item.key, "jitter")) result.jitter = share(*value, most_jitter);
+    if (const auto value = find(keys, item.key, "flows"))
+      result.flows = static_cast<std::uint32_t>(whole(*value, 1, kMostFlows));
+    return result;
+  }
+
+  /// A type while it is read: how its jobs are made.
+  struct Maker {
+    Item item;  ///< for messages
+    const workload::Model* model = nullptr;
+    std::filesystem::path trace;  ///< or this one,
+    workload::MappingOptions mapping;
+    workload::Job fixed;  ///< or else these phases; everything else as of all jobs of the type
+    double jitter = 0;
+  };
+
+  void read_types(const Item& item, const TypeDefaults& defaults) {
+    const toml::array* list = item.node->as_array();
+    if (list == nullptr || list->empty())
+      fail(item, "an array of tables is expected", "write [[type]] above each type of job");
+    std::size_t number = 0;
+    for (const toml::node& node : *list)
+      read_type({&node, fmt::format("type[{}]", ++number), line_of(node, item.line)}, defaults);
+  }
+
+  void read_type(const Item& item, const TypeDefaults& defaults) {
+    const toml::table& keys = table(item, "[[type]] above each type of job");
+    check_keys(
+        keys, item.key,
+        {"name", "model", "trace", "profile", "compute", "communicate", "phases", "workers", "batch", "iterations",
+         "weight", "jitter", "straggler", "flows", "cc", "network", "gather_size", "compute_scale", "bytes_scale"});
+    JobType type;
+    Maker maker;
+    maker.item = item;
+    const auto model = find(keys, item.key, "model");
+    const auto trace = find(keys, item.key, "trace");
+    const auto name = find(keys, item.key, "name");
+    if (model && trace) fail(*trace, "the type has a model too", "keep one of the two");
+    if (model) {
+      refuse_besides("model", keys, item, {"profile", "compute", "communicate", "phases"});
+      use_model(*model, text(*model, "VGG16"), type, maker);
+    } else if (trace) {
+      refuse_besides("trace", keys, item, {"profile", "compute", "communicate", "phases"});
+      use_trace(*trace, named_file(*trace, kTraceExample), type, maker);
+      maker.mapping = read_mapping(item, keys, *trace);
+    } else {
+      if (!name) fail(item.line, path(item.key, "name"), "the key is missing", "write name = \"vgg19\"");
+      if (const auto phases = find(keys, item.key, "phases")) {
+        refuse_besides("phases", keys, item, {"profile", "compute", "communicate"});
+        read_phases(*phases, maker.fixed);
+      } else if (const auto profile = find(keys, item.key, "profile")) {
+        refuse_besides("profile", keys, item, {"compute", "communicate"});
+        read_profile(*profile, maker.fixed);
+      } else {
+        read_simple(item, keys, maker.fixed);
+      }
+      type.source = "phases";
+    }
+    if (!trace)
+      for (const std::string_view key : {"network", "gather_size", "compute_scale", "bytes_scale"})
+        if (const auto value = find(keys, item.key, key))
+          fail(*value, "the key belongs to a trace and the type has none", "add trace = \"FILE\" or leave the key out");
+    if (name) type.name = name_text(*name);
+
+    if (const auto value = find(keys, item.key, "weight")) type.choices.weight = factor(*value, kMostWeight);
+    type.choices.workers = defaults.workers;
+    if (const auto value = find(keys, item.key, "workers")) type.choices.workers = workers(*value);
+    if (const auto value = find(keys, item.key, "batch")) {
+      if (!model) fail(*value, "only a model has a batch", "leave it out");
+      type.choices.batches = numbers(*value, 1, most_batch);
+    }
+    auto range = defaults.iterations;
+    if (const auto value = find(keys, item.key, "iterations")) range = iterations(*value);
+    std::tie(type.choices.least_iterations, type.choices.most_iterations) = range;
+    maker.jitter = defaults.jitter;
+    if (const auto value = find(keys, item.key, "jitter")) maker.jitter = share(*value, most_jitter);
+    if (const auto value = find(keys, item.key, "straggler")) read_straggler(*value, maker.fixed.straggler);
+    maker.fixed.flows = defaults.flows;
+    if (const auto value = find(keys, item.key, "flows"))
+      maker.fixed.flows = static_cast<std::uint32_t>(whole(*value, 1, kMostFlows));
+    if (const auto value = find(keys, item.key, "cc")) {
+      type.cc = text(*value, "dctcp");
+      const std::string wrong = objection(type.cc, known_ccs(), {});
+      if (!wrong.empty()) throw_objection(*value, wrong);
+      check_needs(type.cc, value, has_marks());
+    }
+    add_type(std::move(type), std::move(maker));
+  }
+
+  void refuse_besides(std::string_view what, const toml::table& keys, const Item& item,
+                      std::initializer_list<std::string_view> others) const {
+    for (const std::string_view other : others)
+      if (const auto value = find(keys, item.key, other))
+        fail(*value, fmt::format("the type has {} too", what == "phases" ? "phases" : fmt::format("a {}", what)),
+             "keep one of the two");
+  }
+
+  void use_model(const Item& item, const std::string& name, JobType& type, Maker& maker) const {
+    try {
+      maker.model = &workload::find_model(name);
+    } catch (const InputError& error) {
+      rethrow(item, error);
+    }
+    type.name = maker.model->name;
+    type.source = fmt::format("model {}", maker.model->name);
+  }
+
+  static void use_trace(const Item& item, const std::filesystem::path& path, JobType& type, Maker& maker) {
+    maker.item = item;
+    maker.trace = path;
+    type.name = one_line(path.stem().string());
+    type.source = one_line(fmt::format("trace {}", path.filename().string()));
+  }
+
+  void add_type(JobType type, Maker maker) {
+    for (const JobType& other : experiment_.types)
+      if (other.name == type.name)
+        fail(maker.item, fmt::format("{} is the name of another type too", in_quotes(type.name)),
+             "give each type a name of its own");
+    experiment_.types.push_back(std::move(type));
+    makers_.push_back(std::move(maker));
+  }
+
+  /// The jobs of type number `index` with so many workers, made when first asked for.
+  void make(std::uint32_t index, std::uint32_t workers, std::uint32_t batch) {
+    JobType& type = experiment_.types[index];
+    const Maker& maker = makers_[index];
+    const auto [at, is_new] = type.jobs.try_emplace({workers, batch});
+    if (!is_new) return;
+    workload::Job& job = at->second;
+    job = maker.fixed;
+    job.name = type.name;
+    if (maker.model != nullptr) {
+      workload::ModelOptions options = gpu_;
+      options.workers = workers;
+      options.batch = batch;
+      try {
+        job.phases = workload::make_job(*maker.model, options).phases;
+      } catch (const InputError& error) {
+        rethrow(maker.item, error);
+      }
+    } else if (!maker.trace.empty()) {
+      workload::MappingOptions mapping = maker.mapping;
+      mapping.workers = workers;
+      std::vector<std::string> warnings;
+      job.phases = load_phases(maker.item, maker.trace, mapping, type.name, warnings);
+      if (type.jobs.size() == 1)
+        experiment_.warnings.insert(experiment_.warnings.end(), warnings.begin(), warnings.end());
+    }
+    check_iteration(maker.item, !maker.trace.empty(), job);
+    for (workload::Phase& phase : job.phases) {
+      phase.compute = scaled(phase.compute);
+      if (phase.bytes > 0)
+        phase.bytes =
+            std::max<Bytes>(1, static_cast<Bytes>(std::llround(static_cast<double>(phase.bytes) *
+                                                               experiment_.time_scale * experiment_.rate_scale)));
+      phase.rate = Rate(static_cast<std::uint64_t>(
+          std::round(static_cast<double>(phase.rate.bits_per_second) * experiment_.rate_scale)));
+    }
+    job.rate = experiment_.topology.host_rate();
+    job.jitter = Nanos(std::llround(static_cast<double>(job.compute_per_iteration().count) * maker.jitter));
+  }
+
+  [[nodiscard]] Nanos scaled(Nanos time) const {
+    return Nanos(std::llround(static_cast<double>(time.count) * experiment_.time_scale));
+  }
+
+  // ---- arrivals ----
+
+  void read_arrivals(const Item& item, const TypeDefaults& defaults) {
+    const toml::table& keys = *item.node->as_table();
+    const auto file = find(keys, item.key, "file");
+    const auto jobs = find(keys, item.key, "jobs");
+    const auto load = find(keys, item.key, "load");
+    const auto every = find(keys, item.key, "every");
+    const auto at_start = find(keys, item.key, "at_start");
+    if (file) {
+      for (const auto& other : {jobs, load, every, at_start})
+        if (other) fail(*other, "the arrivals come from a file", "leave it out, or leave file out");
+      read_listed(*file, defaults);
+      return;
+    }
+    if (experiment_.types.empty())
+      fail(item.line, "type", "there is no type of job", "add at least one [[type]], or a file of arrivals");
+    if (!jobs) fail(item.line, path(item.key, "jobs"), "the key is missing", "write jobs = 40, or file = \"FILE.csv\"");
+    experiment_.arriving = static_cast<std::uint32_t>(whole(*jobs, 1, most_jobs));
+    if (at_start) experiment_.at_start = static_cast<std::uint32_t>(whole(*at_start, 0, experiment_.arriving));
+    for (std::uint32_t i = 0; i < experiment_.types.size(); ++i) {
+      const workload::TypeChoices& choices = experiment_.types[i].choices;
+      const Item& type = makers_[i].item;
+      if (choices.workers.empty())
+        fail(type.line, path(type.key, "workers"), "the key is missing",
+             "write workers = [2, 4, 8] here or in [arrivals]");
+      if (choices.least_iterations == 0)
+        fail(type.line, path(type.key, "iterations"), "the key is missing",
+             "write iterations = [200, 1000] here or in [arrivals]");
+      for (const std::uint32_t workers : choices.workers)
+        for (const std::uint32_t batch : choices.batches) make(i, workers, batch);
+    }
+    if (load && every) fail(*every, "there is a load too", "keep one of the two");
+    const double gaps = experiment_.arriving - experiment_.at_start;
+    if (experiment_.at_start == experiment_.arriving) {
+      for (const auto& other : {load, every})
+        if (other) fail(*other, "all jobs are there at the start", "leave it out");
+      return;
+    }
+    if (!load && !every)
+      fail(item.line, path(item.key, "load"), "the key is missing", "write load = 0.9, or every = \"10 s\"");
+    if (every) {
+      experiment_.gap = scaled(duration(*every, "10 s", kMostCompute));
+      if (experiment_.gap.count == 0) fail(*every, "it is 0", "write a time above 0, or use at_start");
+      if (static_cast<double>(experiment_.gap.count) * gaps > static_cast<double>(kLongestRun.count))
+        fail(*every,
+             fmt::format("the last job would arrive after {:.3g} days", experiment_.gap.seconds() * gaps / 86'400),
+             "write a shorter time, or fewer jobs");
+    } else {
+      experiment_.load = factor(*load, most_load);
+      const double gap = mean_work() / (experiment_.load * experiment_.topology.hosts());
+      if (gap * gaps > static_cast<double>(kLongestRun.count) || gap < 1)
+        fail(*load,
+             fmt::format("a job would arrive every {:.3g} s, the last after {:.3g} days", gap * 1e-9,
+                         gap * gaps / 86'400e9),
+             "write a load nearer to 1, or fewer jobs");
+      experiment_.gap = Nanos(std::llround(gap));
+    }
+  }
+
+  /// Host nanoseconds of a job on average, if it ran alone.
+  [[nodiscard]] double mean_work() const {
+    double weights = 0;
+    double sum = 0;
+    for (const JobType& type : experiment_.types) {
+      const workload::TypeChoices& choices = type.choices;
+      double work = 0;
+      for (const std::uint32_t workers : choices.workers)
+        for (const std::uint32_t batch : choices.batches)
+          work += static_cast<double>(alone(type.jobs.at({workers, batch})).count) * workers;
+      work /= static_cast<double>(choices.workers.size() * choices.batches.size());
+      sum += type.choices.weight * work * choices.mean_iterations();
+      weights += type.choices.weight;
+    }
+    return sum / weights;
+  }
+
+  [[nodiscard]] Nanos alone(const workload::Job& job) const {
+    return workload::ideal_iteration(job, experiment_.topology.host_rate()).length;
+  }
+
+  void read_listed(const Item& item, const TypeDefaults& defaults) {
+    const std::string& written = text(item, "arrivals.csv");
+    if (written.empty()) fail(item, "the path is empty", "write the path of a CSV file, relative to this file");
+    const std::filesystem::path path = std::filesystem::path(file_).parent_path() / written;
+    workload::ArrivalFile file;
+    try {
+      file = workload::load_arrivals(path);
+    } catch (const InputError& error) {
+      rethrow(item, error);
+    }
+    if (file.rows.size() > static_cast<std::size_t>(most_jobs))
+      fail(item, fmt::format("{} jobs arrive", file.rows.size()), fmt::format("list at most {}", most_jobs));
+    std::vector<std::uint32_t> types(file.jobs.size());
+    std::vector<bool> known(file.jobs.size());
+    for (const workload::ArrivalFile::Row& row : file.rows) {
+      const auto refuse = [&](std::string_view column, std::string_view wrong) {
+        throw InputError(one_line(fmt::format("{}:{}: {}: {}", path.string(), row.line, column, wrong)));
+      };
+      std::uint32_t& type = types[row.arrival.type];
+      if (!known[row.arrival.type]) {
+        try {
+          type = type_called({item.node, item.key, item.line, fmt::format("{}:{}: job", path.string(), row.line)},
+                             file.jobs[row.arrival.type], path, defaults);
+        } catch (const InputError& error) {
+          refuse("job", error.what());
+        }
+        known[row.arrival.type] = true;
+      }
+      if (row.arrival.workers > experiment_.topology.hosts())
+        refuse("workers", fmt::format("{} workers don't fit on {} hosts; write fewer, or a larger topology",
+                                      row.arrival.workers, experiment_.topology.hosts()));
+      if (row.arrival.batch > 0 && makers_[type].model == nullptr)
+        refuse("batch", "only a model has a batch; leave it out");
+      // A type that only these lines name has no other place.
+      if (std::string& place = makers_[type].item.elsewhere; !place.empty())
+        place = fmt::format("{}:{}: job", path.string(), row.line);
+      make(type, row.arrival.workers, row.arrival.batch);
+      workload::Arrival arrival = row.arrival;
+      arrival.type = type;
+      arrival.at = scaled(arrival.at);
+      experiment_.listed.push_back(arrival);
+    }
+  }
+
+  /// A [[type]], or else a model, or else a trace. `item` stands in messages.
+  std::uint32_t type_called(const Item& item, const std::string& name, const std::filesystem::path& csv,
+                            const TypeDefaults& defaults) {
+    const auto& types = experiment_.types;
+    const auto named = [&](std::string_view wanted) {
+      return std::find_if(types.begin(), types.end(), [&](const JobType& type) { return type.name == wanted; });
+    };
+    if (const auto at = named(name); at != types.end()) return static_cast<std::uint32_t>(at - types.begin());
+    JobType type;
+    Maker maker;
+    maker.item = item;
+    maker.jitter = defaults.jitter;
+    maker.fixed.flows = defaults.flows;
+    const std::filesystem::path trace = csv.parent_path() / name;
+    if (name.find_first_of("./") != std::string::npos) {
+      use_trace(item, trace, type, maker);
+      type.name = name;
+    } else {
+      try {
+        maker.model = &workload::find_model(name);
+      } catch (const InputError& error) {
+        throw InputError(fmt::format("{}, or name a [[type]] so, or write the path of a trace", error.what()));
+      }
+      // Models are found in small letters, too, and a type that is called like one is meant then.
+      if (const auto at = named(maker.model->name); at != types.end())
+        return static_cast<std::uint32_t>(at - types.begin());
+      type.name = maker.model->name;
+      type.source = fmt::format("model {}", maker.model->name);
+    }
+    const std::string wrong = objection_to_name(type.name);
+    if (!wrong.empty()) throw InputError(wrong);
+    add_type(std::move(type), std::move(maker));
+    return static_cast<std::uint32_t>(experiment_.types.size() - 1);
+  }
+
+  // ---- what only all of it can tell ----
+
+  void check_work(const Item& item) const {
+    const auto too_long = [&](const JobType& type, const workload::Job& job, std::uint32_t iterations) {
+      const double all = static_cast<double>(alone(job).count) * iterations;
+      if (all <= static_cast<double>(kLongestRun.count)) return;
+      fail(item, fmt::format("a job of type {} runs for {:.6g} days", in_quotes(type.name), all / 86'400e9),
+           fmt::format("lower its iterations, or what one computes and sends, to {:.0f} days",
+                       static_cast<double>(kLongestRun.count) / 86'400e9));
+    };
+    for (const JobType& type : experiment_.types)
+      for (const auto& [key, job] : type.jobs) too_long(type, job, type.choices.most_iterations);
+    for (const workload::Arrival& arrival : experiment_.listed) {
+      const JobType& type = experiment_.types[arrival.type];
+      too_long(type, type.jobs.at({arrival.workers, arrival.batch}), arrival.iterations);
+    }
+  }
+
+  void warn() {
+    const sim::SwitchedNetworkConfig& topology = experiment_.topology;
+    const bool packets = experiment_.level == ClusterExperiment::Level::packet;
+    if (!packets) return;
+    const Nanos round_trip = topology.round_trip_delay() + topology.host_rate().time_for(topology.mtu) * 4;
+    for (const JobType& type : experiment_.types)
+      for (const auto& [key, job] : type.jobs) {
+        const auto sending = workload::ideal_iteration(job, topology.host_rate()).sending;
+        if (static_cast<double>(sending.count) >= round_trips_to_react * static_cast<double>(round_trip.count))
+          continue;
+        experiment_.warnings.push_back(fmt::format(
+            "jobs of type {} send for {} an iteration, {:.0f} round trips: too few for congestion control, whose "
+            "noise decides who wins; raise time_scale until they are {:.0f} or more",
+            in_quotes(type.name), to_text(sending),
+            static_cast<double>(sending.count) / static_cast<double>(round_trip.count), round_trips_to_react));
+        break;
+      }
+  }
+
+  const ClusterFileOptions& options_;
+  ClusterExperiment experiment_;
+  std::vector<Maker> makers_;  ///< by type
+  workload::ModelOptions gpu_;
+};
+
+constexpr std::array<std::string_view, 3> placements{"random", "locality", "compatible"};
+
+}  // namespace
+
+std::string objection_to_scheme(std::string_view text) {
+  constexpr std::string_view cure =
+      "write random, locality or compatible, then +schedule, +mltcp or +schedule+mltcp as wanted, or ideal";
+  if (text == "ideal") return {};
+  std::string_view rest = text;
+  const auto placement = rest.substr(0, rest.find('+'));
+  rest.remove_prefix(placement.size());
+  for (const std::string_view part : {"+schedule", "+mltcp"})
+    if (rest.starts_with(part)) rest.remove_prefix(part.size());
+  if (rest.empty() && std::find(placements.begin(), placements.end(), placement) != placements.end()) return {};
+  return fmt::format("{} is no scheme; {}", in_quotes(text), cure);
+}
+
+Scheme scheme_from(std::string_view text) {
+  Scheme scheme;
+  scheme.name = text;
+  scheme.schedule = text.find("+schedule") != std::string_view::npos;
+  scheme.mltcp = text.find("+mltcp") != std::string_view::npos;
+  scheme.placement = text.starts_with("random")       ? Scheme::Placement::random
+                     : text.starts_with("compatible") ? Scheme::Placement::compatible
+                     : text == "ideal"                ? Scheme::Placement::ideal
+                                                      : Scheme::Placement::locality;
+  return scheme;
+}
+
+std::string_view to_text(ClusterExperiment::Level level) {
+  return level == ClusterExperiment::Level::packet ? "packet" : "flow";
+}
+
+std::vector<workload::Arrival> arrivals_of(const ClusterExperiment& experiment, std::uint64_t seed) {
+  if (experiment.arriving == 0) return experiment.listed;
+  std::vector<workload::TypeChoices> mix;
+  for (const JobType& type : experiment.types) mix.push_back(type.choices);
+  return workload::draw_arrivals(mix, experiment.arriving, experiment.at_start, experiment.gap, seed);
+}
+
+ClusterExperiment load_cluster(const std::filesystem::path& path, const ClusterFileOptions& options) {
+  const std::string file = path.string();
+  return parse_cluster(read_text_file(path, file + ":1: file", cluster_file), file, options);
+}
+
+ClusterExperiment parse_cluster(std::string_view text, const std::string& file, const ClusterFileOptions& options) {
+  return ClusterReader(file, options).read(parse_toml(text, file, "docs/cluster.md"));
+}
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,524 @@
+// Runs clusters (see cluster_run.h).
+#include "mltcp/experiment/cluster/cluster_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/parallel.h"
+#include "mltcp/base/random.h"
+#include "mltcp/experiment/backends/flow_level.h"
+#include "mltcp/experiment/cluster/cluster_network.h"
+#include "mltcp/experiment/run/demand.h"
+#include "mltcp/experiment/run/plan.h"
+#include "mltcp/scheduler/cluster.h"
+#include "mltcp/scheduler/placement.h"
+#include "mltcp/workload/inspection.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using workload::Arrival;
+
+/// Thrown out of a run that is ended where it is.
+struct Interrupted {
+  std::string why;
+};
+
+constexpr std::uint32_t isolated_iterations = 5;
+// A run is given up when it takes so many times what all jobs would need one after the other.
+constexpr double patience = 20;
+constexpr double least_limit = 3600e9;  // ns: room for timeouts of jobs that run for microseconds
+constexpr double longest = 2e18;        // ns: what all jobs may need one after the other, so that no time overflows
+constexpr double nanos_per_year = 365.25 * 86'400e9;
+constexpr std::uint64_t placement_streams = std::uint64_t{1} << 33U;  // of random numbers
+
+sim::SwitchedNetworkConfig with_seed(sim::SwitchedNetworkConfig topology, std::uint64_t seed) {
+  topology.seed = seed;
+  return topology;
+}
+
+std::unique_ptr<ClusterNetwork> make_network(const ClusterExperiment& experiment, std::uint64_t seed) {
+  ClusterNetworkConfig config;
+  config.topology = with_seed(experiment.topology, seed);
+  config.parameters = experiment.parameters;
+  return experiment.level == ClusterExperiment::Level::packet ? make_packet_network(config) : make_flow_network(config);
+}
+
+/// Which jobs are alike.
+using Kind = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // type, workers, batch
+Kind kind_of(const Arrival& arrival) { return {arrival.type, arrival.workers, arrival.batch}; }
+
+const workload::Job& job_of(const ClusterExperiment& experiment, const Kind& kind) {
+  const auto [type, workers, batch] = kind;
+  return experiment.types[type].jobs.at({workers, batch});
+}
+
+std::vector<WorkerHosts> ring(std::span<const std::uint32_t> hosts) {
+  std::vector<WorkerHosts> workers;
+  for (std::size_t i = 0; i < hosts.size(); ++i) workers.push_back({hosts[i], hosts[(i + 1) % hosts.size()]});
+  return workers;
+}
+
+StartingJob starting(const ClusterExperiment& experiment, const Kind& kind, std::uint32_t number,
+                     std::span<const std::uint32_t> hosts, std::uint32_t iterations, std::uint64_t seed) {
+  StartingJob job;
+  job.job = job_of(experiment, kind);
+  job.number = number;
+  job.workers = ring(hosts);
+  job.iterations = iterations;
+  job.seed = seed;
+  const std::string& cc = experiment.types[std::get<0>(kind)].cc;
+  job.cc = cc.empty() ? experiment.cc : cc;
+  job.learn_iterations = experiment.mltcp.learn_iterations;
+  return job;
+}
+
+/// An iteration of the job on a network of its own: the median, without the first.
+Nanos isolated_period(const ClusterExperiment& experiment, const Kind& kind) {
+  std::vector<std::uint32_t> hosts(std::get<1>(kind));
+  for (std::uint32_t i = 0; i < hosts.size(); ++i) hosts[i] = i;
+  StartingJob job = starting(experiment, kind, 0, hosts, isolated_iterations, experiment.seed);
+  job.job.jitter = Nanos(0);
+  job.job.straggler = {};
+  const std::unique_ptr<ClusterNetwork> network = make_network(experiment, experiment.seed);
+  network->add(job);
+  if (network->run(Nanos::never()).empty())
+    throw RunError(
+        fmt::format("a job of type {} came to a halt on a network of its own; give the topology a larger "
+                    "buffer",
+                    experiment.types[std::get<0>(kind)].name));
+  std::vector<Nanos> times = network->remove(0).result.iterations;
+  times.erase(times.begin());
+  std::nth_element(times.begin(), times.begin() + 2, times.end());
+  return times[2];
+}
+
+// ---- one run --------------------------------------------------------------------------------------------------------
+
+/// One scheme with one seed, from the first arrival to the last end.
+class ClusterRunner {
+ public:
+  ClusterRunner(const ClusterExperiment& experiment, const Scheme& scheme, std::uint64_t seed,
+                const std::map<Kind, Nanos>& isolated, const std::function<void(double)>& tick)
+      : experiment_(experiment),
+        scheme_(scheme),
+        seed_(seed),
+        isolated_(isolated),
+        tick_(tick),
+        arrivals_(arrivals_of(experiment, seed)),
+        occupancy_(experiment.topology.hosts(), 1),
+        cluster_(*experiment.topology.topology, options(experiment, isolated)),
+        fabric_(flow_fabric(with_seed(experiment.topology, seed))) {
+    network_ = scheme.placement == Scheme::Placement::ideal
+                   ? make_dedicated_network([&] { return make_network(experiment_, seed_); })
+                   : make_network(experiment, seed);
+    network_->on_work([this] { tick_(progress()); });
+    run_.scheme = scheme.name;
+    run_.seed = seed;
+    run_.jobs.resize(arrivals_.size());
+    double alone = 0;
+    for (const Arrival& arrival : arrivals_) {
+      const double job = static_cast<double>(isolated_.at(kind_of(arrival)).count) * arrival.iterations;
+      work_ += job * arrival.workers;
+      alone += job;
+    }
+    if (alone > longest)
+      throw InputError(fmt::format(
+          "{}: the jobs of seed {} take {:.3g} years one after the other; let them have fewer iterations or be fewer, "
+          "for at most {:.0f} years",
+          experiment.file, seed, alone / nanos_per_year, longest / nanos_per_year));
+    limit_ =
+        arrivals_.back().at + Nanos(static_cast<std::int64_t>(std::clamp(alone * patience, least_limit, 2 * longest)));
+  }
+
+  ClusterRun run() {
+    for (std::size_t ended = 0; ended < arrivals_.size();) {
+      const Nanos next =
+          arrived_ < arrivals_.size() ? std::max(arrivals_[arrived_].at, network_->now()) : Nanos::never();
+      const std::vector<std::uint32_t> done = network_->run(std::min(next, limit_));
+      const Nanos now = network_->now();
+      account(now);
+      if (done.empty() && now >= limit_)
+        throw RunError(fmt::format("scheme {}, seed {}: the jobs come to a halt; give the topology a larger buffer",
+                                   scheme_.name, seed_));
+      for (const std::uint32_t number : done) end(number);
+      ended += done.size();
+      while (arrived_ < arrivals_.size() && arrivals_[arrived_].at <= now) queue_.push_back(arrived_++);
+      bool changed = !done.empty();
+      while (!queue_.empty() && arrivals_[queue_.front()].workers <= occupancy_.free()) {
+        start(queue_.front());
+        queue_.pop_front();
+        changed = true;
+      }
+      if (changed && scheme_.schedule) give_plans();
+      tick_(progress());
+    }
+    finish();
+    return std::move(run_);
+  }
+
+ private:
+  /// Of jobs that run, as if nobody were in their way, but never all of it.
+  [[nodiscard]] double progress() const {
+    constexpr double most = 0.99;
+    double done = work_done_;
+    for (const std::uint32_t number : running_) {
+      const ClusterJobResult& job = run_.jobs[number];
+      const double alone = static_cast<double>(job.isolated.count) * job.iterations;
+      const auto ran = static_cast<double>((network_->now() - arrivals_.front().at - job.start).count);
+      done += std::min(ran, most * alone) * job.workers;
+    }
+    return done / work_;
+  }
+  static scheduler::ClusterOptions options(const ClusterExperiment& experiment, const std::map<Kind, Nanos>& isolated) {
+    scheduler::ClusterOptions options;
+    options.solve.max_stretch = experiment.schedule.max_stretch;
+    options.solve.slack = experiment.schedule.slack.value_or(0);
+    if (!experiment.schedule.slack)
+      for (const auto& [kind, period] : isolated)
+        options.solve.slack = std::max(
+            options.solve.slack,
+            slack_for(job_of(experiment, kind).jitter.seconds() / period.seconds(), experiment.schedule.tolerance));
+    options.solve.seed = experiment.seed;
+    options.most_stretch = experiment.most_stretch;
+    options.least_score = experiment.min_score;
+    options.threads = 1;  // runs are what is parallel
+    return options;
+  }
+
+  /// Whether the scheduler has to know which jobs run.
+  [[nodiscard]] bool informed() const { return scheme_.schedule || scheme_.placement == Scheme::Placement::compatible; }
+  /// What the scheduler is told: the links that the network will choose, as it chooses by the hash of each connection.
+  [[nodiscard]] scheduler::ClusterJob described(std::uint32_t number, const scheduler::Demand& demand,
+                                                const std::vector<std::uint32_t>& hosts) const {
+    scheduler::ClusterJob job{name_of(number), demand, scheduler::ring(hosts)};
+    if (!cluster_.topology().has_choices()) return job;
+    FlowJob flows;
+    flows.job = job_of(experiment_, kind_of(arrivals_[number]));
+    flows.number = number;
+    flows.workers = ring(hosts);
+    flows.seed = seed_;
+    job.flows.clear();
+    for (scheduler::Burst& burst : job.demand.bursts)
+      burst.rate = Rate(std::max<std::uint64_t>(1, burst.rate.bits_per_second / flows.job.flows));
+    for (std::uint32_t worker = 0; worker < flows.workers.size(); ++worker)
+      for (FlowPath& path : fabric_.route(flows, worker))
+        job.flows.push_back({flows.workers[worker].from, flows.workers[worker].to, 1, std::move(path.data)});
+    return job;
+  }
+  static std::string name_of(std::uint32_t number) { return fmt::format("job {}", number); }
+  static std::uint32_t number_of(std::string_view name) {
+    return static_cast<std::uint32_t>(std::stoul(std::string(name.substr(4))));
+  }
+
+  void start(std::uint32_t number) {
+    const Arrival& arrival = arrivals_[number];
+    const Kind kind = kind_of(arrival);
+    const Nanos period = isolated_.at(kind);
+    const scheduler::Demand demand = demand_of(job_of(experiment_, kind), period);
+    ClusterJobResult& result = run_.jobs[number];
+    result.number = number;
+    result.type = experiment_.types[arrival.type].name;
+    result.workers = arrival.workers;
+    result.batch = arrival.batch;
+    result.iterations = arrival.iterations;
+    result.isolated = period;
+    result.arrival = arrival.at - arrivals_.front().at;
+    result.start = network_->now() - arrivals_.front().at;
+    result.hosts = place(number, demand, arrival.workers);
+    occupancy_.take(name_of(number), result.hosts);
+    busy_ += arrival.workers;
+    if (informed()) {
+      scheduler::ClusterJob described_job = described(number, demand, result.hosts);
+      used_[number] = links_of(described_job);
+      for (const auto link : used_[number]) ++users_[link];
+      for (const scheduler::Move& move : cluster_.join(std::move(described_job)).moves)
+        ++run_.jobs[number_of(move.job)].moves;
+    }
+    StartingJob job = starting(experiment_, kind, number, result.hosts, arrival.iterations, seed_);
+    if (scheme_.mltcp) {
+      job.augmentation = cc::Augmentation::mltcp(experiment_.mltcp.function);
+      job.augmentation.scale_decrease(experiment_.mltcp.scale_decrease);
+    }
+    network_->add(job);
+    running_.insert(number);
+    first_send_[number] = demand.bursts.empty() ? Nanos() : demand.bursts.front().from;
+  }
+
+  std::vector<std::uint32_t> place(std::uint32_t number, const scheduler::Demand& demand, std::uint32_t workers) {
+    scheduler::GeneratorOptions options;
+    options.seed = Random::stream(seed_, placement_streams + number).next();
+    const bool compatible = scheme_.placement == Scheme::Placement::compatible;
+    options.candidates = compatible ? experiment_.candidates : 1;
+    options.locality = scheme_.placement != Scheme::Placement::random;
+    options.random = compatible || scheme_.placement == Scheme::Placement::random;
+    options.compatible = compatible;
+    const std::vector<scheduler::WorkerPlacement> placements =
+        scheduler::generate_placements(cluster_, occupancy_, demand, workers, options);
+    if (!compatible || placements.size() == 1) return placements.front().workers;
+    std::vector<scheduler::Candidate> candidates;
+    std::vector<double> shared;  // links, by candidate
+    for (const scheduler::WorkerPlacement& placement : placements) {
+      candidates.push_back({{described(number, demand, placement.workers)}});
+      shared.push_back(shared_links(links_of(candidates.back().jobs.front())));
+    }
+    std::size_t best = candidates.size();
+    double least = 0;
+    for (const scheduler::RankedCandidate& ranked : cluster_.rank(candidates)) {
+      const double lost = (1 - ranked.score) * shared[ranked.candidate];
+      if (best < candidates.size() && (lost > least || (lost == least && ranked.candidate > best))) continue;
+      best = ranked.candidate;
+      least = lost;
+    }
+    return placements[best].workers;
+  }
+
+  /// The links that a job uses.
+  [[nodiscard]] std::set<scheduler::Topology::Link> links_of(const scheduler::ClusterJob& job) const {
+    std::set<scheduler::Topology::Link> links;
+    for (const scheduler::Flow& flow : job.flows) {
+      const auto path = flow.path.empty() ? cluster_.topology().path(flow.from, flow.to, 0) : flow.path;
+      links.insert(path.begin(), path.end());
+    }
+    return links;
+  }
+  /// How many links several jobs would use with one more job.
+  [[nodiscard]] double shared_links(const std::set<scheduler::Topology::Link>& added) const {
+    std::size_t shared = 0;
+    for (const auto& [link, jobs] : users_)
+      if (jobs + (added.contains(link) ? 1 : 0) >= 2) ++shared;
+    return static_cast<double>(shared);
+  }
+
+  void end(std::uint32_t number) {
+    EndedJob ended = network_->remove(number);
+    ClusterJobResult& result = run_.jobs[number];
+    result.end = network_->now() - arrivals_.front().at;
+    const std::vector<Nanos>& times = ended.result.iterations;
+    const IterationStats stats = iteration_stats(times);
+    result.mean = stats.mean;
+    result.p50 = stats.p50;
+    result.p99 = stats.p99;
+    result.marked_packets = ended.marked_packets;
+    result.retransmitted_packets = ended.result.retransmitted_packets;
+    result.corrections = ended.result.gate_corrections;
+    result.plan_dropped = ended.result.plan_dropped;
+    for (const Nanos time : times)
+      run_.slowdowns.push_back(
+          static_cast<float>(static_cast<double>(time.count) / static_cast<double>(result.isolated.count)));
+    occupancy_.release(name_of(number));
+    busy_ -= result.workers;
+    if (informed()) {
+      for (const auto link : used_.at(number)) --users_[link];
+      used_.erase(number);
+      for (const scheduler::Move& move : cluster_.leave(name_of(number))) ++run_.jobs[number_of(move.job)].moves;
+    }
+    plans_.erase(number);
+    first_send_.erase(number);
+    running_.erase(number);
+    work_done_ += static_cast<double>(result.isolated.count) * result.iterations * result.workers;
+  }
+
+  /// Slots for the jobs that compete, where all of their component fit. Where demands exceed a link even in the best
+  /// slots, iterations outgrow them, and a job that misses its slot loses a whole one: fair sharing costs less there,
+  /// and MLTCP least. So do the slots of jobs that meet one without.
+  void give_plans() {
+    const scheduler::ClusterSolution& solution = cluster_.solution();
+    std::vector<bool> competing(solution.jobs.size());
+    std::vector<bool> fitting;
+    for (const auto& component : solution.components) fitting.push_back(component.within_limit);
+    for (const auto& link : solution.links) {
+      if (!link.competed) continue;
+      for (const scheduler::LinkUse& use : link.uses) competing[use.job] = true;
+      if (link.solution.score < experiment_.min_score) fitting[link.component] = false;
+    }
+    for (std::uint32_t i = 0; i < solution.jobs.size(); ++i) {
+      const auto& job = solution.jobs[i];
+      const std::uint32_t number = number_of(job.name);
+      const auto at = plans_.find(number);
+      if (!competing[i] || !fitting[job.component]) {
+        if (at == plans_.end()) continue;
+        network_->clear_plan(number);
+        plans_.erase(at);
+        continue;
+      }
+      PhasePlan plan;
+      plan.slot = job.time_shift + first_send_.at(number);
+      plan.period = job.slot_period;
+      plan.tolerance = experiment_.schedule.tolerance;
+      plan.correction = experiment_.schedule.correction;
+      plan.gradual_step = experiment_.schedule.gradual_step;
+      plan.clock_bound = experiment_.schedule.clock_bound;
+      if (at != plans_.end() && at->second == plan) continue;
+      network_->set_plan(number, plan);
+      plans_[number] = plan;
+    }
+  }
+
+  /// What held from the last time that this was called until `now`.
+  void account(Nanos now) {
+    const double duration = static_cast<double>((now - accounted_).count);
+    accounted_ = now;
+    busy_time_ += duration * busy_;
+    if (!informed()) return;
+    for (const auto& link : cluster_.solution().links) {
+      if (!link.competed) continue;
+      score_time_ += duration * link.solution.score;
+      link_time_ += duration;
+    }
+  }
+
+  void finish() {
+    for (const ClusterJobResult& job : run_.jobs) run_.makespan = std::max(run_.makespan, job.end);
+    std::sort(run_.slowdowns.begin(), run_.slowdowns.end());
+    const ClusterTraffic traffic = network_->traffic();
+    run_.marked_packets = traffic.marked_packets;
+    run_.dropped_packets = traffic.dropped_packets;
+    run_.packets = traffic.packets;
+    if (traffic.bytes > 0) run_.contended = traffic.contended_bytes / traffic.bytes;
+    const auto makespan = static_cast<double>(run_.makespan.count);
+    run_.mean_score = link_time_ > 0 ? score_time_ / link_time_ : 1;
+    run_.competed_links = link_time_ / makespan;
+    run_.busy_hosts = busy_time_ / makespan / occupancy_.hosts();
+  }
+
+  const ClusterExperiment& experiment_;
+  const Scheme& scheme_;
+  const std::uint64_t seed_;
+  const std::map<Kind, Nanos>& isolated_;
+  const std::function<void(double)>& tick_;
+  const std::vector<Arrival> arrivals_;
+  std::uint32_t arrived_ = 0;
+  std::deque<std::uint32_t> queue_;
+  scheduler::Occupancy occupancy_;
+  scheduler::Cluster cluster_;
+  const FlowFabric fabric_;
+  // Where the scheduler is informed: the links of each job, and how many jobs each link has.
+  std::map<std::uint32_t, std::set<scheduler::Topology::Link>> used_;
+  std::map<scheduler::Topology::Link, std::uint32_t> users_;
+  std::unique_ptr<ClusterNetwork> network_;
+  std::map<std::uint32_t, PhasePlan> plans_;
+  std::map<std::uint32_t, Nanos> first_send_;  ///< of jobs that run, from the begin of an iteration on
+  ClusterRun run_;
+
+  double work_ = 0;  ///< host nanoseconds
+  double work_done_ = 0;
+  std::set<std::uint32_t> running_;
+  Nanos limit_;
+  Nanos accounted_;
+  std::uint32_t busy_ = 0;  ///< hosts
+  double busy_time_ = 0;
+  double score_time_ = 0;
+  double link_time_ = 0;
+};
+
+}  // namespace
+
+ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRunSettings& settings) {
+  ClusterResults results;
+  results.name = experiment.name;
+  results.level = to_text(experiment.level);
+  results.cc = experiment.cc;
+  results.time_scale = experiment.time_scale;
+  results.rate_scale = experiment.rate_scale;
+  results.hosts = experiment.topology.hosts();
+  results.oversubscription = experiment.topology.topology->oversubscription();
+
+  std::map<Kind, Nanos> isolated;
+  for (std::uint32_t i = 0; i < experiment.seeds; ++i)
+    for (const Arrival& arrival : arrivals_of(experiment, experiment.seed + i)) isolated[kind_of(arrival)];
+  std::vector<std::pair<const Kind, Nanos>*> unknown;
+  unknown.reserve(isolated.size());
+  for (auto& entry : isolated) unknown.push_back(&entry);
+  // Shares of the whole, by iterations to run.
+  const double alone = static_cast<double>(unknown.size()) * isolated_iterations;
+  double together = 0;
+  for (std::uint32_t i = 0; i < experiment.seeds; ++i)
+    for (const Arrival& arrival : arrivals_of(experiment, experiment.seed + i)) together += arrival.iterations;
+  together *= static_cast<double>(experiment.schemes.size());
+  std::mutex mutex;
+  std::size_t measured = 0;
+  const auto tell_measured = [&](std::size_t more) {
+    if (!settings.progress) return;
+    const std::lock_guard lock(mutex);
+    measured += more;
+    settings.progress(static_cast<double>(measured) * isolated_iterations / (alone + together),
+                      fmt::format("{} of {} kinds of jobs measured alone", measured, unknown.size()));
+  };
+  tell_measured(0);
+  const auto check_interrupted = [&] {
+    if (!settings.interrupted) return;
+    if (std::string why = settings.interrupted(); !why.empty()) throw Interrupted{std::move(why)};
+  };
+  const auto nothing_left = [](const std::string& why) {
+    return RunError(fmt::format("{}; no run was complete, so there is nothing to keep", why));
+  };
+  try {
+    in_parallel(settings.threads, unknown.size(), [&](std::size_t i) {
+      check_interrupted();
+      unknown[i]->second = isolated_period(experiment, unknown[i]->first);
+      tell_measured(1);
+    });
+  } catch (const Interrupted& end) {
+    throw nothing_left(end.why);
+  }
+
+  const std::size_t runs = experiment.schemes.size() * experiment.seeds;
+  const auto scheme_of = [&](std::size_t i) -> const Scheme& { return experiment.schemes[i / experiment.seeds]; };
+  const auto seed_of = [&](std::size_t i) { return experiment.seed + i % experiment.seeds; };
+  std::vector<std::optional<ClusterRun>> complete(runs);
+  std::vector<double> fractions(runs);
+  std::size_t done = 0;
+  std::string ended;
+  // What is complete, in order; with the mutex.
+  const std::function<const ClusterResults&()> collect = [&]() -> const ClusterResults& {
+    results.runs.clear();
+    results.unfinished.clear();
+    for (std::size_t i = 0; i < runs; ++i) {
+      if (complete[i])
+        results.runs.push_back(*complete[i]);
+      else
+        results.unfinished.push_back({scheme_of(i).name, seed_of(i)});
+    }
+    return results;
+  };
+  in_parallel(settings.threads, runs, [&](std::size_t i) {
+    const std::function<void(double)> tick = [&, i](double fraction) {
+      check_interrupted();
+      if (!settings.progress) return;
+      const std::lock_guard lock(mutex);
+      fractions[i] = fraction;
+      const double share = std::accumulate(fractions.begin(), fractions.end(), 0.0) / static_cast<double>(runs);
+      const auto finished = std::count_if(fractions.begin(), fractions.end(),
+                                          [](double fraction_of_run) { return fraction_of_run > 1 - 1e-9; });
+      settings.progress((alone + together * share) / (alone + together), fmt::format("{} of {} runs", finished, runs));
+    };
+    try {
+      check_interrupted();
+      ClusterRun run = ClusterRunner(experiment, scheme_of(i), seed_of(i), isolated, tick).run();
+      const std::lock_guard lock(mutex);
+      complete[i] = std::move(run);
+      if (++done < runs && settings.finished) settings.finished(collect);
+    } catch (const Interrupted& end) {  // the others notice, too
+      const std::lock_guard lock(mutex);
+      ended = end.why;
+    }
+  });
+  if (done == 0) throw nothing_left(ended);
+  collect();
+  return results;
+}
+
+}  // namespace mltcp::experiment

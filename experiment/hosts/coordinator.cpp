@@ -1,0 +1,690 @@
+// The coordinator of an experiment across hosts (see hosts.h).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <list>
+#include <map>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/experiment/backends/packet_run.h"
+#include "mltcp/experiment/backends/run_plan.h"
+#include "mltcp/experiment/hosts/clock_offset.h"
+#include "mltcp/experiment/hosts/host_layout.h"
+#include "mltcp/experiment/hosts/hosts.h"
+#include "mltcp/experiment/hosts/internal/hosts_protocol.h"
+#include "mltcp/experiment/results/internal/json_values.h"
+#include "mltcp/workload/phase_program.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using namespace literals;
+using protocol::Json;
+
+constexpr Nanos slice = 20_ms;
+constexpr Nanos answer_limit = 20_s;  // of a host that has nothing else to do
+constexpr Nanos most_connect_limit = 15_s;
+constexpr Nanos lead = 200_ms;  // from the order to start to the start
+constexpr int pings = 16;
+constexpr Nanos view_every = 500_ms;
+constexpr Nanos silence_limit = 30_s;   // a host tells how it is doing several times a second
+constexpr Nanos least_patience = 40_s;  // connections give up after 30 s, and then a host says which
+
+/// What a host has told about one of its ranks.
+struct RankState {
+  std::uint32_t host = 0;
+  std::uint64_t recorded = 0;
+  Bytes sent = 0;
+  Nanos last;
+  PlanState plan = PlanState::none;
+  std::uint64_t plan_serial = 0;
+  bool connected = false;
+  bool done = false;
+  std::string unreached;  ///< why it is not connected
+  std::optional<RankResult> result;
+  // For the view.
+  Bytes sent_before = 0;
+  Nanos seen_before;
+  double bits_per_second = 0;
+};
+
+struct Host {
+  std::unique_ptr<MessageStream> stream;
+  std::uint32_t number = 0;
+  std::string name;  ///< "host 1 (10.0.0.2, af_packet:eth0)"
+  std::string device;
+  Address address;
+  std::uint32_t mtu = 0;
+  bool ready = false;
+  bool stopped = false;
+  Nanos heard;
+  std::uint64_t pong = 0;
+  Nanos pong_time;
+  ClockMap clock;
+  Stalls stalls;
+  HostLosses losses;
+};
+
+std::string ip_text(const Address& address) {
+  std::string text = to_text(address);
+  text.erase(text.rfind(':'));
+  return text.starts_with('[') ? text.substr(1, text.size() - 2) : text;
+}
+
+class HostsDatapath final : public Coordinator {
+ public:
+  HostsDatapath(const Experiment& experiment, const CoordinatorOptions& options)
+      : experiment_(experiment),
+        options_(options),
+        layout_(host_layout(experiment)),
+        listener_(parse_stream_address(options.address)) {}
+  ~HostsDatapath() override {
+    if (!ended_) end(true, "the coordinator ended");
+  }
+  HostsDatapath(const HostsDatapath&) = delete;
+  HostsDatapath& operator=(const HostsDatapath&) = delete;
+
+  [[nodiscard]] std::string address() const override { return to_text(listener_.address()); }
+  [[nodiscard]] std::string datapath() const override { return "hosts"; }
+  [[nodiscard]] bool real_time() const override { return true; }
+  [[nodiscard]] bool real_payload() const override { return true; }
+  [[nodiscard]] std::string description() const override { return plural(layout_.hosts.size(), "host"); }
+
+  void join() override {
+    const Nanos give_up = wall_now() + options_.join_limit;
+    for (;;) {
+      const auto ready =
+          std::count_if(hosts_.begin(), hosts_.end(), [](const auto& host) { return host.second->ready; });
+      if (static_cast<std::size_t>(ready) == layout_.hosts.size()) break;
+      if (wall_now() >= give_up) throw RunError(missing());
+      pump(slice);
+    }
+    check_mtus();
+  }
+
+  void finish() override { end(false, "done"); }
+  void fail(const std::string& why) override { end(true, why); }
+
+  Run run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) override {
+    Running running(*this, plan);
+    begin_run(experiment, plan);
+    Run run = watch(experiment, plan, running, tick);
+    run.policy = plan.policy;
+    run.cc = experiment.cc;
+    run.datapath = datapath();
+    run.seed = experiment.seed;
+    run.links_unknown = true;
+    if (plan.finished) plan.finished({}, epoch_);
+    return run;
+  }
+
+ private:
+  static constexpr std::size_t most_guests = 64;
+  static constexpr Nanos guest_limit = 10_s;
+
+  /// Connected, and has not said who it is.
+  struct Guest {
+    std::unique_ptr<MessageStream> stream;
+    Nanos since;
+  };
+
+  class RemoteJob final : public RunningJob {
+   public:
+    RemoteJob(HostsDatapath& all, std::uint32_t index) : all_(all), index_(index) {}
+    PlanState set_plan(const PhasePlan& plan) override {
+      all_.send_plan(index_, &plan);
+      return PlanState::active;
+    }
+    void clear_plan() override { all_.send_plan(index_, nullptr); }
+    [[nodiscard]] PlanState plan_state() const override {
+      const RankState& rank = all_.jobs_[index_].ranks.front();
+      return rank.plan_serial == all_.jobs_[index_].plan_serial ? rank.plan : PlanState::active;
+    }
+    [[nodiscard]] JobResult result() const override {
+      all_.collect();
+      return all_.merged(index_);
+    }
+
+   private:
+    HostsDatapath& all_;
+    std::uint32_t index_;
+  };
+
+  struct RunJob {
+    JobDriver::Settings settings;
+    std::vector<RankState> ranks;
+    std::uint64_t plan_serial = 0;
+  };
+
+  struct Running {
+    Running(HostsDatapath& all, const RunPlan& plan) {
+      for (std::uint32_t i = 0; i < plan.jobs.size(); ++i) {
+        jobs.push_back(std::make_unique<RemoteJob>(all, i));
+        pointers.push_back(jobs.back().get());
+      }
+    }
+    std::vector<std::unique_ptr<RemoteJob>> jobs;
+    std::vector<RunningJob*> pointers;
+  };
+
+  // ---- Joining ----
+
+  void greet() {
+    const Nanos now = wall_now();
+    for (auto guest = guests_.begin(); guest != guests_.end();) {
+      bool gone = now - guest->since > guest_limit;
+      try {
+        if (const auto message = protocol::receive(*guest->stream)) {
+          gone = true;
+          welcome(std::move(guest->stream), *message);
+        }
+      } catch (const StreamError& error) {
+        tell(fmt::format("somebody who is no host {}", error.what()));
+        gone = true;
+      } catch (const InputError& error) {
+        tell(fmt::format("somebody who is no host sends what is no message of mltcp gen: {}", error.what()));
+        gone = true;
+      } catch (const Json::exception&) {
+        tell("somebody who is no host sends what is no message of mltcp gen");
+        gone = true;
+      }
+      guest = gone ? guests_.erase(guest) : std::next(guest);
+    }
+  }
+
+  void welcome(std::unique_ptr<MessageStream> stream, const Json& message) {
+    const auto refuse = [&](const std::string& why) {
+      tell(fmt::format("refused a host: {}", why));
+      protocol::send(*stream, {{"type", "refused"}, {"message", why}});
+    };
+    if (message.at("type") != "join") throw StreamError("sends what is no message of mltcp gen");
+    if (const auto version = whole_field<std::uint64_t>(message, "version"); version != protocol::kVersion)
+      return refuse(
+          fmt::format("it speaks version {} of the protocol, and the coordinator {}; install the same version "
+                      "of mltcp on all hosts",
+                      version, protocol::kVersion));
+    auto host = std::make_unique<Host>();
+    host->address = protocol::address_from(message.at("address").get<std::string>());
+    const std::string device = one_line(message.at("device").get<std::string>());
+    const std::string what = fmt::format("{}, {}", ip_text(host->address), device);
+    const auto& all = layout_.hosts;
+    if (message.contains("host")) {
+      host->number = whole_field<std::uint32_t>(message, "host");
+      if (!std::binary_search(all.begin(), all.end(), host->number))
+        return refuse(fmt::format("({}) is host {}, and the experiment's are {}; give one of them with --host", what,
+                                  host->number, fmt::join(all, ", ")));
+      if (hosts_.contains(host->number))
+        return refuse(fmt::format("({}) and {} are both host {}; give each a --host of its own", what,
+                                  hosts_[host->number]->name, host->number));
+    } else {
+      const auto free = std::find_if(all.begin(), all.end(), [&](std::uint32_t n) { return !hosts_.contains(n); });
+      if (free == all.end())
+        return refuse(
+            fmt::format("({}) is one more than the {} that the experiment has", what, plural(all.size(), "host")));
+      host->number = *free;
+    }
+    for (const auto& [number, other] : hosts_)
+      if (other->address.ip == host->address.ip)
+        return refuse(fmt::format("({}) has the address of {}; give each host its own with --ip", what, other->name));
+    if (!hosts_.empty() && hosts_.begin()->second->address.is_v4() != host->address.is_v4())
+      return refuse(fmt::format("({}) and {} have different versions of IP; give all addresses of one", what,
+                                hosts_.begin()->second->name));
+    host->name = fmt::format("host {} ({})", host->number, what);
+    host->device = device;
+    host->stream = std::move(stream);
+    host->stream->set_longest(protocol::kLongest);
+    host->heard = wall_now();
+    protocol::send(*host->stream, {{"type", "welcome"},
+                                   {"version", protocol::kVersion},
+                                   {"host", host->number},
+                                   {"ranks", layout_.ranks_of(host->number).size()}});
+    hosts_.emplace(host->number, std::move(host));
+  }
+
+  [[nodiscard]] std::string missing() const {
+    std::vector<std::string> names;
+    for (const std::uint32_t number : layout_.hosts) {
+      const auto host = hosts_.find(number);
+      if (host == hosts_.end())
+        names.push_back(describe_host(experiment_, layout_, number));
+      else if (!host->second->ready)
+        names.push_back(host->second->name + ", whose port is not open yet");
+    }
+    return fmt::format(
+        "{} of {} did not join within {}: {}; start mltcp gen --join {} --port DEVICE --ip IP/PREFIX "
+        "there, and see that they reach this address",
+        names.size(), plural(layout_.hosts.size(), "host"), to_text(options_.join_limit), fmt::join(names, ", "),
+        address());
+  }
+
+  void check_mtus() const {
+    const Host& first = *hosts_.begin()->second;
+    for (const auto& [number, host] : hosts_)
+      if (host->mtu != first.mtu)
+        throw RunError(fmt::format("{} has an MTU of {} and {} one of {}; give all the same with --mtu", first.name,
+                                   first.mtu, host->name, host->mtu));
+  }
+
+  // ---- Messages ----
+
+  void tell(const std::string& line) const {
+    if (options_.tell) options_.tell(line);
+  }
+
+  void warn(const std::string& line) const {
+    if (options_.warn) options_.warn(line);
+  }
+
+  void send_all(const Json& message) {
+    for (const auto& [number, host] : hosts_) send(*host, message);
+  }
+  static void send(Host& host, const Json& message) {
+    try {
+      protocol::send(*host.stream, message);
+    } catch (const StreamError& error) {
+      tell_last_words(host);
+      lost(host, error.what());
+    }
+  }
+  /// Throws what a host that has ended said of its failure, if that hasn't been read yet.
+  static void tell_last_words(const Host& host) {
+    std::optional<Json> words;
+    try {
+      do {
+        words = protocol::receive(*host.stream);
+      } while (words && words->at("type") != "failed");
+      if (words) words = words->at("message").get<std::string>();
+    } catch (const std::exception&) {  // it said nothing
+      return;
+    }
+    if (words) throw RunError(fmt::format("{}: {}", host.name, one_line(words->get<std::string>())));
+  }
+  [[noreturn]] static void lost(const Host& host, const std::string& what) {
+    throw RunError(fmt::format(
+        "{} {}; its process has ended or can't be reached: see what it said, and start all again", host.name, what));
+  }
+
+  /// Deals with what comes in `limit`.
+  void pump(Nanos limit) {
+    if (const std::string why = options_.interrupted ? options_.interrupted() : ""; !why.empty())
+      throw RunError(why + "; the hosts were told to end");
+    std::vector<int> files{listener_.file()};
+    for (const Guest& guest : guests_) files.push_back(guest.stream->file());
+    for (const auto& [number, host] : hosts_) files.push_back(host->stream->file());
+    wait_for(files, limit);
+    const Nanos now = wall_now();
+    for (const auto& [number, host] : hosts_) {
+      try {
+        while (const auto message = protocol::receive(*host->stream)) {
+          host->heard = now;
+          on_message(*host, *message);
+        }
+      } catch (const StreamError& error) {
+        lost(*host, error.what());
+      } catch (const Json::exception&) {
+        throw RunError(host->name + " sends a malformed message; install the same version of mltcp on all hosts");
+      } catch (const InputError& error) {
+        throw RunError(fmt::format("{} sends a malformed message ({}); install the same version of mltcp on all hosts",
+                                   host->name, error.what()));
+      }
+    }
+    // Who comes when all are here is told so.
+    while (auto stream = listener_.accept()) {
+      if (guests_.size() >= most_guests) guests_.pop_front();
+      guests_.push_back({std::move(stream), now});
+    }
+    greet();
+  }
+
+  void on_message(Host& host, const Json& message) {
+    const auto type = message.at("type").get<std::string>();
+    if (type == "failed")
+      throw RunError(fmt::format("{}: {}", host.name, one_line(message.at("message").get<std::string>())));
+    if (type == "ready") {
+      host.mtu = whole_field<std::uint32_t>(message, "mtu");
+      host.ready = true;
+      tell(fmt::format("{} has joined: {}; MTU {}", host.name, roles_of(experiment_, layout_, host.number), host.mtu));
+    } else if (type == "pong") {
+      host.pong = whole_field<std::uint64_t>(message, "id");
+      host.pong_time = protocol::time_from(message, "time");
+    } else if (type == "progress") {
+      if (whole_field<std::uint64_t>(message, "run") == run_) on_progress(host, message);
+    } else if (type == "result") {
+      RankState& rank = rank_of(host, message);
+      rank.result = protocol::result_from(message, jobs_[whole_field<std::size_t>(message, "job")].settings.iterations);
+    } else if (type == "link") {
+      if (whole_field<std::uint64_t>(message, "run") == run_) on_link(host, message);
+    } else if (type == "stopped") {
+      host.stopped = true;
+      host.stalls = {protocol::time_from(message, "longest_gap"), protocol::time_from(message, "stalled")};
+      host.losses = protocol::losses_from(message.at("losses"));
+      host.losses.host = host.number;
+    } else {
+      throw InputError("type " + in_quotes(type));
+    }
+  }
+
+  void on_link(const Host& host, const Json& message) {
+    const Nanos since = host.clock.to_ours(protocol::time_from(message, "since"));
+    if (message.at("lasted").is_null()) {
+      warn(fmt::format("{}: its port has no link: {}", host.name, one_line(message.at("why").get<std::string>())));
+      return;
+    }
+    const Nanos lasted = protocol::time_from(message, "lasted");
+    warn(fmt::format("{}: its port had no link for {:.2f} s; what was measured meanwhile says little", host.name,
+                     lasted.seconds()));
+    constexpr std::size_t most = 1000;  // of a link that comes and goes all the time
+    if (outages_.size() < most)
+      outages_.push_back({host.number, host.device, std::max(since - epoch_, Nanos()), std::max(lasted, Nanos())});
+  }
+
+  RankState& rank_of(const Host& host, const Json& message) {
+    const auto job = whole_field<std::size_t>(message, "job");
+    const auto rank = whole_field<std::size_t>(message, "rank");
+    if (job >= jobs_.size() || rank >= jobs_[job].ranks.size() || jobs_[job].ranks[rank].host != host.number)
+      throw InputError("a rank that is not its own");
+    return jobs_[job].ranks[rank];
+  }
+
+  void on_progress(const Host& host, const Json& message) {
+    for (const Json& entry : message.at("ranks")) {
+      RankState& rank = rank_of(host, entry);
+      rank.recorded = whole_field<std::uint64_t>(entry, "recorded");
+      rank.sent = whole_field<std::uint64_t>(entry, "sent");
+      rank.last = protocol::time_from(entry, "last");
+      rank.plan = protocol::plan_state_from(entry, "plan");
+      rank.plan_serial = whole_field<std::uint64_t>(entry, "plan_serial");
+      rank.connected = entry.at("connected").get<bool>();
+      rank.done = entry.at("done").get<bool>();
+      rank.unreached = entry.value("unreached", std::string());
+    }
+  }
+
+  /// Until `done`; false after `limit`.
+  template <typename Predicate>
+  bool wait_until(Nanos limit, Predicate&& done) {
+    for (const Nanos give_up = wall_now() + limit; !done();) {
+      if (wall_now() >= give_up) return false;
+      pump(slice);
+    }
+    return true;
+  }
+  template <typename Predicate>
+  [[nodiscard]] bool all_hosts(Predicate&& predicate) const {
+    return std::all_of(hosts_.begin(), hosts_.end(), [&](const auto& host) { return predicate(*host.second); });
+  }
+  template <typename Predicate>
+  [[nodiscard]] bool all_ranks(Predicate&& predicate) const {
+    return std::all_of(jobs_.begin(), jobs_.end(),
+                       [&](const RunJob& job) { return std::all_of(job.ranks.begin(), job.ranks.end(), predicate); });
+  }
+
+  // ---- Clocks ----
+
+  ClockOffset clock_of(Host& host) {
+    ClockOffset offset;
+    for (int i = 0; i < pings; ++i) {
+      const std::uint64_t id = ++last_ping_;
+      const Nanos sent = wall_now();
+      send(host, {{"type", "ping"}, {"id", id}});
+      if (!wait_until(answer_limit, [&] { return host.pong == id; })) lost(host, "does not answer");
+      offset.add(sent, host.pong_time, wall_now());
+    }
+    return offset;
+  }
+
+  // ---- A run ----
+
+  void begin_run(const Experiment& experiment, const RunPlan& plan) {
+    for (const auto& [number, host] : hosts_) host->clock = ClockMap(clock_of(*host));
+    protocol::RunSetup setup;
+    setup.policy = plan.policy;
+    setup.mltcp = experiment.mltcp;
+    jobs_.clear();
+    outages_.clear();
+    epoch_ = wall_now();  // until it is known
+    ++run_;
+    std::random_device device;
+    const std::uint64_t salt = std::uint64_t{device()} << 32U | device();
+    for (JobDriver::Settings& settings : driver_settings(experiment, plan, true, true)) {
+      settings.salt = salt;
+      settings.workers = workload::ranks_of(settings.job);
+      RunJob& job = jobs_.emplace_back();
+      protocol::JobSetup& own = setup.jobs.emplace_back();
+      own.hosts = layout_.jobs[settings.number];
+      for (std::uint32_t rank = 0; rank < settings.workers; ++rank) {
+        const Host& host = *hosts_.at(own.hosts[rank]);
+        const auto ranks = layout_.ranks_of(host.number);
+        const auto slot = static_cast<std::uint32_t>(
+            std::find(ranks.begin(), ranks.end(), HostLayout::Rank{settings.number, rank}) - ranks.begin());
+        Address address = host.address;
+        address.port = static_cast<std::uint16_t>(address.port + slot);
+        own.addresses.push_back(address);
+        own.ports.push_back(slot);
+        job.ranks.emplace_back().host = host.number;
+      }
+      own.settings = settings;
+      job.settings = std::move(settings);
+    }
+    Json message = protocol::to_json(setup);
+    message["run"] = run_;
+    for (const auto& [number, host] : hosts_) {
+      host->stopped = false;
+      send(*host, message);
+    }
+    if (!wait_until(connect_limit(), [&] { return all_ranks([](const RankState& rank) { return rank.connected; }); }))
+      throw RunError(unreached());
+  }
+
+  [[nodiscard]] Nanos connect_limit() const { return std::min(most_connect_limit, options_.join_limit); }
+
+  [[nodiscard]] std::string unreached() const {
+    for (const RunJob& job : jobs_)
+      for (std::size_t rank = 0; rank < job.ranks.size(); ++rank)
+        if (!job.ranks[rank].connected && !job.ranks[rank].unreached.empty())
+          return fmt::format("job {}: {}: {}", in_quotes(job.settings.job.name), hosts_.at(job.ranks[rank].host)->name,
+                             one_line(job.ranks[rank].unreached));
+    for (const RunJob& job : jobs_)
+      for (std::size_t rank = 0; rank < job.ranks.size(); ++rank)
+        if (!job.ranks[rank].connected)
+          return fmt::format("{} did not set job {} up within {}; see what it said",
+                             hosts_.at(job.ranks[rank].host)->name, in_quotes(job.settings.job.name),
+                             to_text(connect_limit()));
+    return "";
+  }
+
+  Run watch(const Experiment& experiment, const RunPlan& plan, Running& running,
+            const std::function<void(double)>& tick) {
+    epoch_ = wall_now() + lead;
+    for (std::uint32_t i = 0; i < plan.slots.size(); ++i) {
+      if (!plan.slots[i]) continue;
+      PhasePlan slots = *plan.slots[i];
+      slots.slot += epoch_;
+      send_plan(i, &slots);
+    }
+    if (plan.between) plan.between(running.pointers, epoch_, epoch_);
+    for (const auto& [number, host] : hosts_) {
+      Json at = Json::array();
+      for (const RunJob& job : jobs_) at.push_back(host->clock.to_other(epoch_ + job.settings.job.start).count);
+      send(*host, {{"type", "start"}, {"at", at}});
+      host->heard = wall_now();
+    }
+    std::vector<JobDriver::Settings> settings;
+    double total = 0;
+    Nanos first_start = Nanos::never();
+    Nanos last_start;
+    for (const RunJob& job : jobs_) {
+      settings.push_back(job.settings);
+      total += job.settings.iterations;
+      first_start = std::min(first_start, job.settings.job.start);
+      last_start = std::max(last_start, job.settings.job.start);
+    }
+    const Nanos patience = std::max(patience_with(experiment, settings), least_patience);
+    Nanos last_progress = epoch_ + last_start;
+    Nanos next_between = epoch_ + kSlice;
+    Nanos next_view = wall_now();
+    std::uint64_t recorded = 0;
+    while (!all_ranks([](const RankState& rank) { return rank.done; })) {
+      pump(slice);
+      const Nanos now = wall_now();
+      std::uint64_t now_recorded = 0;
+      for (const RunJob& job : jobs_) now_recorded += recorded_of(job);
+      if (now_recorded != recorded) last_progress = std::max(last_progress, now);
+      recorded = now_recorded;
+      if (tick) tick(static_cast<double>(recorded) / total);
+      if (plan.between && now >= next_between) {
+        plan.between(running.pointers, epoch_, now);
+        next_between = now + kSlice;
+      }
+      if (options_.view && now >= next_view) {
+        show(plan, now);
+        next_view = now + view_every;
+      }
+      for (const auto& [number, host] : hosts_)
+        if (now - host->heard > silence_limit) lost(*host, fmt::format("says nothing for {}", to_text(silence_limit)));
+      if (now > last_progress + patience) throw RunError(lost_patience(plan, patience));
+    }
+    Run run;
+    run.duration = wall_now() - epoch_ - first_start;
+    collect();
+    send_all({{"type", "stop"}});
+    if (!wait_until(answer_limit, [&] { return all_hosts([](const Host& host) { return host.stopped; }); }))
+      throw RunError("a host does not stop; see what it said");
+    run.clock = TimeSpan{epoch_, wall_now()};
+    Stalls stalls;
+    Nanos uncertainty;
+    for (const auto& [number, host] : hosts_) {
+      host->clock.add(clock_of(*host));
+      uncertainty = std::max(uncertainty, host->clock.uncertainty());
+      stalls = {std::max(stalls.longest, host->stalls.longest), std::max(stalls.total, host->stalls.total)};
+    }
+    for (const auto& [number, host] : hosts_) run.hosts.push_back(host->losses);
+    run.link_outages = std::exchange(outages_, {});
+    run.stalls = stalls;
+    run.clock_uncertainty = uncertainty;
+    for (std::uint32_t i = 0; i < jobs_.size(); ++i) {
+      run.jobs.push_back(merged(i));
+      run.jobs.back().cc = plan.jobs[i].cc;
+      run.jobs.back().unaware = plan.jobs[i].unaware;
+    }
+    if (options_.view) show(plan, wall_now());
+    jobs_.clear();
+    return run;
+  }
+
+  static std::uint64_t recorded_of(const RunJob& job) {
+    std::uint64_t least = job.settings.iterations;
+    for (const RankState& rank : job.ranks) least = std::min(least, rank.recorded);
+    return least;
+  }
+
+  void collect() {
+    for (RunJob& job : jobs_)
+      for (RankState& rank : job.ranks) rank.result.reset();
+    send_all({{"type", "collect"}});
+    if (!wait_until(answer_limit,
+                    [&] { return all_ranks([](const RankState& rank) { return rank.result.has_value(); }); }))
+      throw RunError("a host does not tell what its ranks have recorded; see what it said");
+  }
+
+  [[nodiscard]] JobResult merged(std::uint32_t index) const {
+    const RunJob& job = jobs_[index];
+    std::vector<RankResult> ranks;
+    for (const RankState& rank : job.ranks) {
+      const ClockMap& clock = hosts_.at(rank.host)->clock;
+      ranks.push_back(*rank.result);
+      for (Nanos& start : ranks.back().starts) start = clock.to_ours(start);
+    }
+    // The receiver of a job that only goes one way has no pace of its own: iterations are the sender's, as on other
+    // datapaths.
+    if (job.settings.job.hosts.empty() && ranks[1].times.size() >= ranks[0].times.size()) {
+      ranks[1].starts = ranks[0].starts;
+      ranks[1].times = ranks[0].times;
+      ranks[1].computes = ranks[0].computes;
+    }
+    // What clocks are wrong by must not put a start before time 0.
+    JobResult result = merge_ranks(job.settings.job, ranks, epoch_);
+    if (job.settings.job.hosts.empty() && !result.ranks.empty()) result.ranks.resize(1);
+    for (RankTimes& rank : result.ranks) rank.host = job.ranks[rank.rank].host;
+    for (Nanos& start : result.starts) start = std::max(start, Nanos());
+    return result;
+  }
+
+  void send_plan(std::uint32_t index, const PhasePlan* plan) {
+    RunJob& job = jobs_[index];
+    ++job.plan_serial;
+    std::set<std::uint32_t> told;
+    Nanos bound;
+    for (const RankState& rank : job.ranks) bound = std::max(bound, hosts_.at(rank.host)->clock.uncertainty());
+    for (const RankState& rank : job.ranks) {
+      if (!told.insert(rank.host).second) continue;
+      Host& host = *hosts_.at(rank.host);
+      Json message{{"type", "plan"}, {"job", index}, {"serial", job.plan_serial}, {"plan", nullptr}};
+      if (plan != nullptr) {
+        PhasePlan own = *plan;
+        own.slot = host.clock.to_other(own.slot);
+        // Between hosts both estimates are wrong.
+        own.clock_bound =
+            std::min(std::max(own.clock_bound, bound * 2),
+                     Nanos(static_cast<std::int64_t>(own.tolerance * static_cast<double>(own.period.count))));
+        if (!own.valid_until.is_never()) own.valid_until = host.clock.to_other(own.valid_until);
+        message["plan"] = protocol::to_json(own);
+      }
+      send(host, message);
+    }
+  }
+
+  void show(const RunPlan& plan, Nanos now) {
+    HostsView view;
+    view.policy = plan.policy;
+    for (RunJob& job : jobs_) {
+      HostsView::Job& shown = view.jobs.emplace_back();
+      shown.name = job.settings.job.name;
+      shown.iterations = job.settings.iterations;
+      for (RankState& rank : job.ranks) {
+        if (rank.seen_before.count > 0 && now > rank.seen_before)
+          rank.bits_per_second =
+              static_cast<double>(rank.sent - rank.sent_before) * 8 / (now - rank.seen_before).seconds();
+        rank.sent_before = rank.sent;
+        rank.seen_before = now;
+        shown.ranks.push_back({rank.host, rank.recorded, rank.bits_per_second, rank.last});
+      }
+    }
+    options_.view(view);
+  }
+
+  void end(bool failed, const std::string& why) {
+    ended_ = true;
+    for (const auto& [number, host] : hosts_) {
+      try {
+        protocol::send(*host->stream, {{"type", "end"}, {"failed", failed}, {"message", one_line(why)}});
+      } catch (const std::exception&) {  // it has gone
+      }
+    }
+  }
+
+  const Experiment& experiment_;
+  const CoordinatorOptions options_;
+  const HostLayout layout_;
+  StreamListener listener_;
+  std::list<Guest> guests_;
+  std::map<std::uint32_t, std::unique_ptr<Host>> hosts_;
+  std::vector<RunJob> jobs_;
+  std::vector<LinkOutage> outages_;  ///< of this run
+  std::uint64_t run_ = 0;
+  std::uint64_t last_ping_ = 0;
+  Nanos epoch_;
+  bool ended_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Coordinator> make_coordinator(const Experiment& experiment, const CoordinatorOptions& options) {
+  return std::make_unique<HostsDatapath>(experiment, options);
+}
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,398 @@
+// Messages between coordinator and hosts (see hosts_protocol.h).
+#include "mltcp/experiment/hosts/internal/hosts_protocol.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <type_traits>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/experiment/backends/packet_run.h"
+#include "mltcp/experiment/backends/run_plan.h"
+#include "mltcp/experiment/results/internal/json_values.h"
+
+namespace mltcp::experiment::protocol {
+namespace {
+
+// One list of a structure's fields serves both directions.
+
+class Writer;
+class Reader;
+
+template <typename T>
+Json value_of(const T& value);
+/// `key` is for messages: what the value is called.
+template <typename T>
+void take(const Json& json, T& value, const char* key);
+
+class Writer {
+ public:
+  template <typename T>
+  void operator()(const char* key, const T& value) {
+    json[key] = value_of(value);
+  }
+  Json json = Json::object();
+};
+
+class Reader {
+ public:
+  explicit Reader(const Json& json) : json_(json) {}
+  template <typename T>
+  void operator()(const char* key, T& value) {
+    take(json_.at(key), value, key);
+  }
+
+ private:
+  const Json& json_;
+};
+
+template <typename Archive, typename T>
+requires std::is_same_v<std::remove_const_t<T>, workload::Phase>
+void fields(Archive& archive, T& phase) {
+  archive("kind", phase.kind);
+  archive("compute", phase.compute);
+  archive("bytes", phase.bytes);
+  archive("rate", phase.rate);
+  archive("overlap", phase.overlap);
+}
+
+template <typename Archive, typename T>
+requires std::is_same_v<std::remove_const_t<T>, workload::Pattern>
+void fields(Archive& archive, T& pattern) {
+  archive("kind", pattern.kind);
+  archive("ranks", pattern.ranks);
+  archive("algorithm", pattern.algorithm);
+  archive("size", pattern.size);
+  archive("chunk", pattern.chunk);
+  archive("compute", pattern.compute);
+  archive("servers", pattern.servers);
+  archive("tensor", pattern.training.tensor);
+  archive("pipeline", pattern.training.pipeline);
+  archive("micro_batches", pattern.training.micro_batches);
+  archive("layers", pattern.training.layers);
+  archive("buckets", pattern.training.buckets);
+  archive("overlap", pattern.training.overlap);
+  archive("activations", pattern.training.activations);
+  archive("experts", pattern.training.experts);
+}
+
+template <typename Archive, typename T>
+requires std::is_same_v<std::remove_const_t<T>, workload::Job>
+void fields(Archive& archive, T& job) {
+  archive("name", job.name);
+  archive("phases", job.phases);
+  archive("flows", job.flows);
+  archive("start", job.start);
+  archive("jitter", job.jitter);
+  archive("straggler_probability", job.straggler.probability);
+  archive("straggler_factor", job.straggler.factor);
+  archive("pause_iteration", job.pause.iteration);
+  archive("pause_time", job.pause.time);
+  archive("change_iteration", job.change.iteration);
+  archive("change_compute_scale", job.change.compute_scale);
+  archive("weight", job.weight);
+  archive("rate", job.rate);
+  archive("unaware", job.unaware);
+  archive("hosts", job.hosts);
+  archive("pattern", job.pattern);
+}
+
+template <typename Archive, typename T>
+requires std::is_same_v<std::remove_const_t<T>, cc::Parameters>
+void fields(Archive& archive, T& parameters) {
+  auto& cubic = parameters.cubic;
+  archive("cubic.c", cubic.c);
+  archive("cubic.beta", cubic.beta);
+  archive("cubic.fast_convergence", cubic.fast_convergence);
+  archive("cubic.hystart", cubic.hystart);
+  archive("dctcp.g", parameters.dctcp.g);
+  archive("dctcp.initial_alpha", parameters.dctcp.initial_alpha);
+  auto& dcqcn = parameters.dcqcn;
+  archive("dcqcn.g", dcqcn.g);
+  archive("dcqcn.notification_interval", dcqcn.notification_interval);
+  archive("dcqcn.alpha_interval", dcqcn.alpha_interval);
+  archive("dcqcn.increase_interval", dcqcn.increase_interval);
+  archive("dcqcn.increase_bytes", dcqcn.increase_bytes);
+  archive("dcqcn.fast_recovery_steps", dcqcn.fast_recovery_steps);
+  archive("dcqcn.additive_increase", dcqcn.additive_increase);
+  archive("dcqcn.hyper_increase", dcqcn.hyper_increase);
+  archive("dcqcn.min_rate", dcqcn.min_rate);
+  auto& swift = parameters.swift;
+  archive("swift.base_target", swift.base_target);
+  archive("swift.per_hop", swift.per_hop);
+  archive("swift.flow_scaling", swift.flow_scaling);
+  archive("swift.flow_min_window", swift.flow_min_window);
+  archive("swift.flow_max_window", swift.flow_max_window);
+  archive("swift.endpoint_target", swift.endpoint_target);
+  archive("swift.additive_increase", swift.additive_increase);
+  archive("swift.beta", swift.beta);
+  archive("swift.max_decrease", swift.max_decrease);
+  archive("swift.min_window", swift.min_window);
+  archive("swift.max_window", swift.max_window);
+}
+
+// What driver_settings() sets, and no default of the transport.
+template <typename Archive, typename T>
+requires std::is_same_v<std::remove_const_t<T>, ConnectionConfig>
+void fields(Archive& archive, T& connection) {
+  archive("cc", connection.congestion_control);
+  archive("ecn", connection.ecn);
+  archive("full_integrity", connection.full_integrity);
+  archive("max_rate", connection.max_rate);
+  archive("initial_rtt", connection.initial_rtt);
+  archive("priority", connection.priority);
+}
+
+template <typename Archive, typename T>
+requires std::is_same_v<std::remove_const_t<T>, JobSetup>
+void fields(Archive& archive, T& setup) {
+  archive("job", setup.settings.job);
+  archive("number", setup.settings.number);
+  archive("workers", setup.settings.workers);
+  archive("iterations", setup.settings.iterations);
+  archive("seed", setup.settings.seed);
+  archive("salt", setup.settings.salt);
+  archive("connection", setup.settings.connection);
+  archive("catch_up", setup.settings.catch_up);
+  archive("learn_iterations", setup.settings.learn_iterations);
+  archive("addresses", setup.addresses);
+  archive("ports", setup.ports);
+  archive("hosts", setup.hosts);
+}
+
+template <typename Archive, typename T>
+requires std::is_same_v<std::remove_const_t<T>, RankResult>
+void fields(Archive& archive, T& result) {
+  archive("starts", result.starts);
+  archive("times", result.times);
+  archive("computes", result.computes);
+  archive("communications", result.communications);
+  archive("bytes_per_iteration", result.bytes_per_iteration);
+  archive("retransmitted_packets", result.retransmitted_packets);
+  archive("verified_messages", result.verified_messages);
+  archive("checksum_errors", result.checksum_errors);
+  archive("first_error", result.first_error);
+  archive("gate_state", result.gate.state);
+  archive("gate_waited", result.gate.waited);
+  archive("gate_corrections", result.gate.corrections);
+}
+
+template <typename Archive, typename T>
+requires std::is_same_v<std::remove_const_t<T>, HostLosses>
+void fields(Archive& archive, T& losses) {
+  archive("missed_packets", losses.missed_packets);
+  archive("port_errors", losses.port_errors);
+  archive("handover_full_packets", losses.handover_full_packets);
+  archive("rejected_packets", losses.rejected_packets);
+  archive("unsent_packets", losses.unsent_packets);
+}
+
+template <typename Archive, typename T>
+requires std::is_same_v<std::remove_const_t<T>, PhasePlan>
+void fields(Archive& archive, T& plan) {
+  archive("slot", plan.slot);
+  archive("period", plan.period);
+  archive("tolerance", plan.tolerance);
+  archive("correction", plan.correction);
+  archive("gradual_step", plan.gradual_step);
+  archive("valid_until", plan.valid_until);
+  archive("clock_bound", plan.clock_bound);
+}
+
+template <typename T>
+concept HasFields = requires(Reader& reader, T& value) {
+  fields(reader, value);
+};
+template <typename T>
+inline constexpr bool is_list = false;
+template <typename T>
+inline constexpr bool is_list<std::vector<T>> = true;
+template <typename T>
+inline constexpr bool is_maybe = false;
+template <typename T>
+inline constexpr bool is_maybe<std::optional<T>> = true;
+
+/// The highest value of an enumeration.
+template <typename T>
+constexpr T last_of() {
+  if constexpr (std::is_same_v<T, workload::Phase::Kind>) return workload::Phase::Kind::communicate;
+  if constexpr (std::is_same_v<T, workload::Pattern::Kind>) return workload::Pattern::Kind::training;
+  if constexpr (std::is_same_v<T, workload::Algorithm>) return workload::Algorithm::halving_doubling;
+  if constexpr (std::is_same_v<T, PlanState>) return PlanState::unknown_job;
+  if constexpr (std::is_same_v<T, PhasePlan::Correction>) return PhasePlan::Correction::gradual;
+}
+
+template <typename T>
+Json value_of(const T& value) {
+  if constexpr (std::is_same_v<T, Nanos>) {
+    return value.count;
+  } else if constexpr (std::is_same_v<T, Rate>) {
+    return value.bits_per_second;
+  } else if constexpr (std::is_same_v<T, Address>) {
+    return to_hex(value);
+  } else if constexpr (std::is_enum_v<T>) {
+    return static_cast<int>(value);
+  } else if constexpr (is_list<T>) {
+    Json list = Json::array();
+    for (const auto& element : value) list.push_back(value_of(element));
+    return list;
+  } else if constexpr (is_maybe<T>) {
+    return value ? value_of(*value) : Json();
+  } else if constexpr (HasFields<T>) {
+    Writer writer;
+    fields(writer, value);
+    return std::move(writer.json);
+  } else {
+    return value;
+  }
+}
+
+template <typename T>
+void take(const Json& json, T& value, const char* key) {
+  if constexpr (std::is_same_v<T, Nanos>) {
+    // Sums and differences of such times don't overflow.
+    value = Nanos(whole_value<std::int64_t>(json, key, -kMostTime.count));
+    if (value > kMostTime && !value.is_never()) throw InputError(fmt::format("\"{}\" is a time beyond 2^60 ns", key));
+  } else if constexpr (std::is_same_v<T, Rate>) {
+    take(json, value.bits_per_second, key);
+  } else if constexpr (std::is_same_v<T, Address>) {
+    value = address_from(json.get<std::string>());
+  } else if constexpr (std::is_enum_v<T>) {
+    value = static_cast<T>(whole_value<std::uint32_t>(json, key, 0, static_cast<std::uint32_t>(last_of<T>())));
+  } else if constexpr (is_list<T>) {
+    if (!json.is_array()) throw InputError(fmt::format("\"{}\" is no list", key));
+    value.clear();
+    value.reserve(json.size());
+    for (const Json& element : json) take(element, value.emplace_back(), key);
+  } else if constexpr (is_maybe<T>) {
+    if (json.is_null())
+      value.reset();
+    else
+      take(json, value.emplace(), key);
+  } else if constexpr (HasFields<T>) {
+    Reader reader(json);
+    fields(reader, value);
+  } else if constexpr (std::is_same_v<T, bool> || std::is_floating_point_v<T> || std::is_same_v<T, std::string>) {
+    json.get_to(value);
+  } else {
+    value = whole_value<T>(json, key);
+  }
+}
+
+bool is_time(Nanos time) { return time <= kMostTime; }  // and no never()
+
+}  // namespace
+
+Json to_json(const RunSetup& setup) {
+  Json json{{"type", "setup"},
+            {"policy", setup.policy},
+            {"function", setup.mltcp.function.text()},
+            {"scale_decrease", setup.mltcp.scale_decrease},
+            {"learn_iterations", setup.mltcp.learn_iterations},
+            {"jobs", value_of(setup.jobs)}};
+  // Those of all jobs are the same.
+  if (!setup.jobs.empty()) json["parameters"] = value_of(*setup.jobs.front().settings.connection.parameters);
+  return json;
+}
+
+RunSetup setup_from(const Json& json) {
+  RunSetup setup;
+  Reader fields(json);
+  fields("policy", setup.policy);
+  Experiment experiment;
+  experiment.mltcp.function = cc::Aggressiveness::from_text(json.at("function").get<std::string>());
+  fields("scale_decrease", experiment.mltcp.scale_decrease);
+  fields("learn_iterations", experiment.mltcp.learn_iterations);
+  setup.mltcp = experiment.mltcp;
+  fields("jobs", setup.jobs);
+  cc::Parameters parameters;
+  if (!setup.jobs.empty()) fields("parameters", parameters);
+  const auto shared = std::make_shared<const cc::Parameters>(parameters);
+  for (JobSetup& job : setup.jobs) {
+    const std::size_t ranks = job.addresses.size();
+    if (ranks < 2 || job.ports.size() != ranks || job.hosts.size() != ranks || job.settings.job.flows == 0 ||
+        job.settings.iterations == 0 || job.settings.job.rate.is_zero())
+      throw InputError("a job that can't be");
+    job.settings.connection.parameters = shared;
+    job.settings.real_payload = true;
+    job.settings.augmentation = augmentation_of(setup.policy, experiment, job.settings.job);
+  }
+  return setup;
+}
+
+Nanos time_from(const Json& json, const char* key) {
+  return Nanos(whole_field(json, key, -kMostTime.count, kMostTime.count));
+}
+
+PlanState plan_state_from(const Json& json, const char* key) {
+  PlanState state{};
+  take(json.at(key), state, key);
+  return state;
+}
+
+Json to_json(const RankResult& result) { return value_of(result); }
+
+RankResult result_from(const Json& json, std::size_t most) {
+  RankResult result;
+  take(json, result, "result");
+  const std::size_t count = result.times.size();
+  const auto fits = [&](const std::vector<Nanos>& list) { return list.empty() || list.size() == count; };
+  if (count > most || result.starts.size() != count || !fits(result.computes) || !fits(result.communications))
+    throw InputError("lists of iterations that don't go together");
+  for (std::size_t i = 0; i < count; ++i)
+    if (result.times[i].count < 0 || !is_time(result.times[i]) || !is_time(result.starts[i]))
+      throw InputError("a time that can't be");
+  for (const Nanos compute : result.computes)
+    if (compute.count < 0 || !is_time(compute)) throw InputError("a time that can't be");
+  if (result.gate.waited.count < 0 || !is_time(result.gate.waited)) throw InputError("a time that can't be");
+  for (std::size_t i = 0; i < result.communications.size(); ++i)
+    if (result.communications[i].count < 0 || result.communications[i] > result.times[i])
+      throw InputError("a time that can't be");
+  return result;
+}
+
+Json to_json(const HostLosses& losses) { return value_of(losses); }
+HostLosses losses_from(const Json& json) {
+  HostLosses losses;
+  take(json, losses, "losses");
+  return losses;
+}
+
+Json to_json(const PhasePlan& plan) { return value_of(plan); }
+PhasePlan plan_from(const Json& json) {
+  PhasePlan plan;
+  take(json, plan, "plan");
+  return plan;
+}
+
+std::string to_hex(const Address& address) {
+  std::string text;
+  for (const std::uint8_t byte : address.ip) text += fmt::format("{:02x}", byte);
+  return text + fmt::format("{:04x}", address.port);
+}
+
+Address address_from(const std::string& hex) {
+  constexpr std::size_t digits = 36;
+  if (hex.size() != digits || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
+    throw InputError("an address that is none");
+  Address address;
+  for (std::size_t i = 0; i < address.ip.size(); ++i)
+    address.ip[i] = static_cast<std::uint8_t>(std::stoul(hex.substr(2 * i, 2), nullptr, 16));
+  address.port = static_cast<std::uint16_t>(std::stoul(hex.substr(32), nullptr, 16));
+  return address;
+}
+
+std::optional<Json> receive(MessageStream& stream) {
+  const std::optional<std::string> text = stream.receive();
+  if (!text) return std::nullopt;
+  if (const std::string wrong = beyond_limits(*text, kLimits); !wrong.empty())
+    throw StreamError(fmt::format("sends what is no message of mltcp gen: it {}", wrong));
+  Json json = Json::parse(*text, nullptr, false);
+  if (!json.is_object() || !json.contains("type") || !json["type"].is_string())
+    throw StreamError("sends what is no message of mltcp gen");
+  return json;
+}
+
+}  // namespace mltcp::experiment::protocol

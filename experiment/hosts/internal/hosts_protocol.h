@@ -1,0 +1,81 @@
+// What the coordinator of an experiment and the processes on its hosts say to each other: JSON objects with a "type",
+// over a MessageStream. Not installed.
+//
+//   host:         join {version, host?, device, address}     its port is open; then, when it hears, ready {mtu}
+//   coordinator:  refused {message} | welcome {host, ranks}
+//   coordinator:  ping {id}                                  host: pong {id, time}, at once
+//   coordinator:  setup {run, policy, mltcp, jobs}           host: progress, five times a second and when it changes
+//   coordinator:  start {at: [..]} | plan {job, serial, plan | null} | collect
+//   host:         result {job, rank, ...}, one for each of its ranks; after collect
+//   host:         link {run, since, lasted, why}             its port has no link (lasted: null), or has one again
+//   coordinator:  stop                                       host: stopped {longest_gap, stalled, losses}
+//   coordinator:  end {failed, message}                      host: failed {message}, at any time
+//
+// Times are nanoseconds of the host's clock.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mltcp/base/json.h"
+#include "mltcp/experiment/engine/job_driver.h"
+#include "mltcp/experiment/engine/rank_driver.h"
+#include "mltcp/experiment/files/experiment.h"
+#include "mltcp/experiment/hosts/message_stream.h"
+#include "mltcp/transport/phase_gate.h"
+
+namespace mltcp::experiment::protocol {
+
+using Json = nlohmann::json;
+
+inline constexpr int kVersion = 4;
+/// Of a message from somebody who has been welcomed: a million iterations have room.
+inline constexpr std::size_t kLongest = std::size_t{128} << 20U;
+/// Of any: lists of a million iterations, 16 bytes a value as it is kept, and no deeper than phases of jobs.
+inline constexpr JsonLimits kLimits{.depth = 16, .values = 8'000'000};
+
+/// A job of a run, for the hosts of its ranks. The gain follows from policy and MltcpSettings.
+struct JobSetup {
+  JobDriver::Settings settings;
+  std::vector<Address> addresses;    ///< by rank
+  std::vector<std::uint32_t> ports;  ///< by rank: its shard on its host
+  std::vector<std::uint32_t> hosts;  ///< by rank
+};
+struct RunSetup {
+  std::string policy;
+  MltcpSettings mltcp;
+  std::vector<JobSetup> jobs;
+};
+
+Json to_json(const RunSetup& setup);
+/// Throws Json::exception or InputError for what is no set-up; augmentations are made.
+RunSetup setup_from(const Json& json);
+
+Json to_json(const RankResult& result);
+/// `most`: iterations. Throws Json::exception or InputError.
+RankResult result_from(const Json& json, std::size_t most);
+
+/// The field `key`: a time of a host's clock. Throws Json::exception or InputError, like the next.
+Nanos time_from(const Json& json, const char* key);
+PlanState plan_state_from(const Json& json, const char* key);
+
+Json to_json(const HostLosses& losses);
+/// Their host is the reader's to know. Throws Json::exception or InputError.
+HostLosses losses_from(const Json& json);
+
+Json to_json(const PhasePlan& plan);
+PhasePlan plan_from(const Json& json);
+
+std::string to_hex(const Address& address);
+Address address_from(const std::string& hex);
+
+/// The next message, if there is one: an object with a type. Throws StreamError, for other text too.
+std::optional<Json> receive(MessageStream& stream);
+inline void send(MessageStream& stream, const Json& message) {
+  stream.send(message.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace mltcp::experiment::protocol

@@ -1,0 +1,115 @@
+// Which file it is, and its page (see report_file.h).
+#include "mltcp/experiment/report/report_file.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
+#include "mltcp/base/text.h"
+#include "mltcp/experiment/fit/schedule_file.h"
+#include "mltcp/experiment/report/report.h"
+#include "mltcp/experiment/report/schedule_report.h"
+
+namespace mltcp::experiment {
+namespace {
+
+constexpr TextFile kReportFile{"a file that `mltcp run --json FILE` wrote, or sweep, cluster or schedule",
+                               std::size_t{1} << 30};
+
+// Looks for the schema of the outermost object and keeps nothing else, so that the size of the file is no matter.
+class SchemaFinder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  std::optional<std::string> schema;
+
+  bool null() override { return other(); }
+  bool boolean(bool) override { return other(); }
+  bool number_integer(number_integer_t) override { return other(); }
+  bool number_unsigned(number_unsigned_t) override { return other(); }
+  bool number_float(number_float_t, const string_t&) override { return other(); }
+  bool binary(binary_t&) override { return other(); }
+  bool string(string_t& value) override {
+    if (at_schema_) {
+      schema = value;
+      return false;
+    }
+    return other();
+  }
+  bool start_object(std::size_t) override { return open(); }
+  bool start_array(std::size_t) override { return open(); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& name) override {
+    at_schema_ = depth_ == 1 && name == "schema";
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  bool other() {
+    at_schema_ = false;
+    return true;
+  }
+  bool open() {
+    at_schema_ = false;
+    ++depth_;
+    return true;
+  }
+  bool close() {
+    --depth_;
+    return true;
+  }
+
+  std::size_t depth_ = 0;
+  bool at_schema_ = false;
+};
+
+}  // namespace
+
+ReportFile parse_report_file(std::string_view text, const std::string& name) {
+  SchemaFinder finder;
+  nlohmann::json::sax_parse(text.begin(), text.end(), &finder);
+  // Without a schema, the reader of results says what is wrong.
+  const std::string schema = finder.schema.value_or(std::string(kResultsSchema));
+  if (schema == kResultsSchema) return parse_json(text, name);
+  if (schema == kSweepSchema) return parse_sweep(text, name);
+  if (schema == kClusterSchema) return parse_cluster(text, name);
+  if (schema == kScheduleSchema) return parse_schedule(text, name);
+  for (const std::string_view known : {kResultsSchema, kSweepSchema, kClusterSchema, kScheduleSchema}) {
+    const std::string_view kind = known.substr(0, known.find('/') + 1);
+    if (schema.starts_with(kind))
+      throw InputError(one_line(fmt::format(
+          "{}: schema is {}, a version that this mltcp doesn't know (it reads \"{}\"); use the mltcp that wrote it, or "
+          "write it anew",
+          name, in_quotes(schema), known)));
+  }
+  throw InputError(one_line(fmt::format(
+      "{}: schema is {}, of which there is no report; give what --json of mltcp run, gen, testbed, sweep, cluster or "
+      "schedule wrote",
+      name, in_quotes(schema))));
+}
+
+ReportFile read_report_file(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  return parse_report_file(read_text_file(path, one_line(name), kReportFile), name);
+}
+
+std::string_view schema_of(const ReportFile& file) {
+  constexpr std::array<std::string_view, 4> schemas{kResultsSchema, kSweepSchema, kClusterSchema, kScheduleSchema};
+  return schemas[file.index()];
+}
+
+std::string render_page(const ReportFile& file) {
+  struct Renderer {
+    std::string operator()(const Results& results) const { return render_report(results); }
+    std::string operator()(const SweepFile& sweep) const { return render_sweep(sweep); }
+    std::string operator()(const ClusterFile& cluster) const { return render_cluster(cluster); }
+    std::string operator()(const ScheduleResult& schedule) const { return render_schedule(schedule); }
+  };
+  return std::visit(Renderer{}, file);
+}
+
+}  // namespace mltcp::experiment

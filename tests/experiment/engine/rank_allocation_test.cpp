@@ -1,0 +1,120 @@
+// After a warm-up, ranks allocate nothing: operator new is counted while they run a lossy job whose bytes are verified.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "../count_allocations.h"
+#include "mltcp/base/random.h"
+#include "mltcp/experiment/engine/rank_driver.h"
+#include "mltcp/sim/switched_network.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using namespace literals;
+
+/// A datapath that loses packets, and whose own allocations don't count.
+class Lossy final : public PacketIo {
+ public:
+  Lossy(PacketIo& io, std::uint64_t seed) : io_(io), random_(seed) {}
+  [[nodiscard]] const Limits& limits() const override { return io_.limits(); }
+  std::size_t receive(std::span<RxPacket> out) override {
+    const bool before = counting.exchange(false);
+    const std::size_t count = io_.receive(out);
+    counting = before;
+    return count;
+  }
+  std::size_t send(std::span<const TxPacket> packets) override {
+    const bool before = counting.exchange(false);
+    std::size_t count = 0;
+    for (; count < packets.size(); ++count)
+      if (!random_.chance(loss) && io_.send(packets.subspan(count, 1)) == 0) break;
+    counting = before;
+    return count;
+  }
+
+  static inline double loss = 0;
+
+ private:
+  PacketIo& io_;
+  Random random_;
+};
+
+class Counted final : public Pollable {
+ public:
+  explicit Counted(Pollable& inner) : inner_(inner) {}
+  Nanos poll(Nanos now) override {
+    counting = armed;
+    const Nanos next = inner_.poll(now);
+    counting = false;
+    return next;
+  }
+  static inline bool armed = false;
+
+ private:
+  Pollable& inner_;
+};
+
+TEST(RankDriver, allocation__none_after_warm_up) {
+  constexpr std::uint32_t ranks = 4;
+  sim::SwitchedNetworkConfig config;
+  config.topology = std::make_shared<const Topology>(Topology::single_switch(ranks, Rate(10'000'000'000), 1_us));
+  sim::SwitchedNetwork network(config);
+  RankDriver::Settings settings;
+  settings.job.name = "a";
+  workload::Pattern& pattern = settings.job.pattern.emplace();
+  pattern.kind = workload::Pattern::Kind::training;
+  pattern.ranks = ranks;
+  pattern.training.pipeline = 2;
+  pattern.training.micro_batches = 3;
+  pattern.training.activations = 600'000;
+  pattern.size = 2'000'000;
+  pattern.compute = 1_ms;
+  settings.job.phases.resize(1);
+  settings.job.phases[0].compute = 1_ms;
+  settings.job.jitter = 100_us;
+  settings.job.rate = Rate(10'000'000'000);
+  settings.iterations = 200;
+  settings.augmentation = cc::Augmentation::mltcp({});
+
+  std::vector<sim::Host*> hosts;
+  std::vector<Address> addresses;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    hosts.push_back(&network.add_port(rank, 4793));
+    addresses.push_back(hosts.back()->address());
+  }
+  const auto payload = RankDriver::make_payload(settings);
+  std::vector<std::unique_ptr<Lossy>> ios;
+  std::vector<std::unique_ptr<RankDriver>> drivers;
+  std::vector<std::unique_ptr<Counted>> counted;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    ios.push_back(std::make_unique<Lossy>(*hosts[rank], rank + 1));
+    drivers.push_back(std::make_unique<RankDriver>(*ios[rank], settings, rank, addresses, payload, network.now()));
+    counted.push_back(std::make_unique<Counted>(*drivers[rank]));
+    network.attach(*hosts[rank], *counted[rank]);
+  }
+  const auto all = [&](auto&& predicate) {
+    return std::all_of(drivers.begin(), drivers.end(), [&](const auto& driver) { return predicate(*driver); });
+  };
+  ASSERT_TRUE(network.run(10_s, [&] { return all([](const RankDriver& d) { return d.connected(); }); }));
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    drivers[rank]->start(network.now());
+    network.wake(*hosts[rank]);
+  }
+  // The warm-up sees worse than what follows, so that no structure of the transport has reason to grow further.
+  Lossy::loss = 0.02;
+  ASSERT_TRUE(network.run(100_s, [&] { return all([](const RankDriver& d) { return d.recorded() >= 100; }); }));
+  Lossy::loss = 0.002;
+  Counted::armed = true;
+  ASSERT_TRUE(network.run(200_s, [&] { return all([](const RankDriver& d) { return d.done(); }); }));
+  Counted::armed = false;
+  EXPECT_EQ(allocations, 0U);
+  for (const auto& driver : drivers) {
+    EXPECT_GT(driver->result().verified_messages, 0U);
+    EXPECT_EQ(driver->result().checksum_errors, 0U);
+    EXPECT_GT(driver->result().retransmitted_packets, 0U);
+  }
+}
+
+}  // namespace
+}  // namespace mltcp::experiment

@@ -1,0 +1,270 @@
+// Messages between coordinator and hosts.
+#include "mltcp/experiment/hosts/internal/hosts_protocol.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <limits>
+#include <thread>
+
+#include "../message_of.h"
+#include "mltcp/base/error.h"
+#include "mltcp/experiment/backends/packet_run.h"
+
+namespace mltcp::experiment::protocol {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+Experiment experiment_with(const std::string& more) {
+  FileOptions options;
+  options.ccs = {"reno", "cubic", "swift"};
+  return parse_experiment(R"(
+    policies = ["mltcp"]
+    cc = "swift"
+    [mltcp]
+    function = "F3"
+    [swift]
+    beta = 0.7
+    [topology]
+    kind = "single-switch"
+    hosts = 4
+    host_rate = "1 Gbps"
+    [[job]]
+    name = "a"
+    hosts = [3, 1]
+    flows = 3
+    jitter = "2 ms"
+    start = "7 ms"
+  )" + more,
+                          "x.toml", options);
+}
+
+RunSetup setup_of(const Experiment& experiment) {
+  RunPlan plan;
+  plan.policy = "mltcp";
+  plan.jobs = experiment.jobs;
+  plan.iterations = 5;
+  RunSetup setup;
+  setup.policy = plan.policy;
+  setup.mltcp = experiment.mltcp;
+  for (const JobDriver::Settings& settings : driver_settings(experiment, plan, true, true)) {
+    JobSetup& job = setup.jobs.emplace_back();
+    job.settings = settings;
+    job.addresses = {Address::v4(0x0A000001, 62400), Address::v4(0x0A000002, 62401)};
+    job.ports = {0, 1};
+    job.hosts = {3, 1};
+  }
+  return setup;
+}
+
+TEST(hosts_protocol, setup__arrives_as_it_was_sent) {
+  const RunSetup sent = setup_of(experiment_with(
+      "phases = [{ compute = \"3 ms\" }, { communicate = \"1 MB\", rate = \"10 Mbps\", overlap = true }]"));
+  const RunSetup got = setup_from(Json::parse(to_json(sent).dump()));
+  ASSERT_EQ(got.jobs.size(), 1U);
+  EXPECT_EQ(to_json(got), to_json(sent)) << "of all that is carried";
+  const JobDriver::Settings& a = got.jobs[0].settings;
+  const JobDriver::Settings& b = sent.jobs[0].settings;
+  EXPECT_EQ(a.connection.congestion_control, "swift");
+  EXPECT_EQ(a.connection.parameters->swift.beta, 0.7);
+  EXPECT_EQ(a.connection.initial_rtt, b.connection.initial_rtt);
+  EXPECT_EQ(a.connection.max_rate, b.connection.max_rate);
+  EXPECT_EQ(a.job.jitter, b.job.jitter);
+  EXPECT_EQ(a.job.phases[1].rate, Rate(10'000'000));
+  EXPECT_TRUE(a.job.phases[1].overlap);
+  EXPECT_EQ(got.jobs[0].addresses, sent.jobs[0].addresses);
+  for (const double x : {0.0, 0.3, 1.0}) EXPECT_EQ(a.augmentation.gain_at(x), b.augmentation.gain_at(x));
+  EXPECT_TRUE(a.augmentation.iteration_aware());
+}
+
+// What the transport keeps by default isn't carried: a setting that driver_settings() begins to make has to be.
+TEST(hosts_protocol, connection__differs_from_the_default_only_in_what_is_carried) {
+  const RunSetup sent = setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\""));
+  const RunSetup got = setup_from(to_json(sent));
+  ConnectionConfig connection = got.jobs[0].settings.connection;
+  connection.parameters = sent.jobs[0].settings.connection.parameters;
+  EXPECT_EQ(connection, sent.jobs[0].settings.connection);
+}
+
+TEST(hosts_protocol, pattern__arrives_as_it_was_sent) {
+  const RunSetup sent = setup_of(experiment_with("pattern = \"all-reduce\"\nsize = \"1 MB\"\ncompute = \"1 ms\""));
+  const RunSetup got = setup_from(to_json(sent));
+  ASSERT_TRUE(got.jobs[0].settings.job.pattern);
+  EXPECT_EQ(got.jobs[0].settings.job.pattern->size, 1'000'000U);
+  EXPECT_EQ(to_json(got), to_json(sent));
+}
+
+TEST(hosts_protocol, damaged_setup__is_refused_whatever_is_missing_or_of_another_type) {
+  const Json good = to_json(setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\"")));
+  // Every value in turn becomes something else, or goes.
+  std::size_t changed = 0;
+  const Json flat = good.flatten();
+  for (const auto& item : flat.items()) {
+    const std::string& path = item.key();
+    if (path == "/type" || path == "/jobs/0/job/pattern") continue;
+    Json bad = flat;
+    bad[path] = item.value().is_string() ? Json(-1) : Json("x");
+    EXPECT_ANY_THROW(setup_from(bad.unflatten())) << path;
+    ++changed;
+  }
+  EXPECT_GT(changed, 50U);
+  for (const auto& item : good.items()) {
+    if (item.key() == "type") continue;
+    Json bad = good;
+    bad.erase(item.key());
+    EXPECT_ANY_THROW(setup_from(bad)) << item.key();
+  }
+  Json bad = good;
+  bad["jobs"][0]["addresses"].erase(0);
+  EXPECT_THROW(setup_from(bad), InputError);
+  bad = good;
+  bad["jobs"][0]["job"]["flows"] = std::uint64_t{1} << 40U;
+  EXPECT_THROW(setup_from(bad), InputError);
+  bad = good;
+  bad["jobs"][0]["job"]["phases"][0]["kind"] = 7;
+  EXPECT_THROW(setup_from(bad), InputError);
+}
+
+TEST(hosts_protocol, result__arrives_as_it_was_sent_and_is_checked) {
+  RankResult sent;
+  sent.starts = {Nanos(-5), Nanos(10)};
+  sent.times = {Nanos(7), Nanos(8)};
+  sent.communications = {Nanos(3), Nanos(4)};
+  sent.bytes_per_iteration = Bytes{1} << 40U;
+  sent.checksum_errors = 1;
+  sent.first_error = "rank 1, iteration 2";
+  sent.gate.state = PlanState::misfit;
+  sent.gate.waited = Nanos(99);
+  const Json json = Json::parse(to_json(sent).dump());
+  const RankResult got = result_from(json, 2);
+  EXPECT_EQ(got.starts, sent.starts);
+  EXPECT_EQ(got.times, sent.times);
+  EXPECT_EQ(got.communications, sent.communications);
+  EXPECT_EQ(got.bytes_per_iteration, sent.bytes_per_iteration);
+  EXPECT_EQ(got.first_error, sent.first_error);
+  EXPECT_EQ(got.gate.state, PlanState::misfit);
+  EXPECT_THROW(result_from(json, 1), InputError) << "more iterations than there are";
+  Json bad = json;
+  bad["communications"].erase(0);
+  EXPECT_THROW(result_from(bad, 2), InputError);
+  bad = json;
+  bad["communications"][1] = -1;
+  EXPECT_THROW(result_from(bad, 2), InputError);
+  bad = json;
+  bad["starts"].erase(0);
+  EXPECT_THROW(result_from(bad, 2), InputError);
+  bad = json;
+  bad["times"][0] = -1;
+  EXPECT_THROW(result_from(bad, 2), InputError);
+  bad = json;
+  bad["starts"][0] = std::numeric_limits<std::int64_t>::min();
+  EXPECT_THROW(result_from(bad, 2), InputError) << "differences would overflow";
+}
+
+TEST(hosts_protocol, words_of_a_host__are_checked) {
+  const auto time = [](const Json& value) { return time_from(Json{{"time", value}}, "time"); };
+  EXPECT_EQ(time(-7), Nanos(-7));
+  EXPECT_EQ(time(-kMostTime.count), Nanos() - kMostTime);
+  EXPECT_THROW(time(kMostTime.count + 1), InputError);
+  EXPECT_THROW(time(std::numeric_limits<std::int64_t>::max()), InputError);
+  EXPECT_THROW(time(std::numeric_limits<std::int64_t>::min()), InputError);
+  EXPECT_THROW(time_from(Json::object(), "time"), InputError);
+  const auto state = [](const Json& value) { return plan_state_from(Json{{"plan", value}}, "plan"); };
+  EXPECT_EQ(state(1), static_cast<PlanState>(1));
+  EXPECT_THROW(state(200), InputError);
+  const HostLosses losses{0, 1, 2, 3, 4, 5};
+  EXPECT_EQ(losses_from(Json::parse(to_json(losses).dump())), losses);
+  EXPECT_THROW(losses_from(Json{{"missed_packets", -1}}), InputError);
+}
+
+// Conversions of the library would be undefined behaviour, or another number.
+TEST(hosts_protocol, number_that_is_none_or_out_of_range__is_refused_by_name) {
+  const Json good = to_json(setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\"")));
+  const auto refusal = [&](const std::string& value) {
+    Json bad = good;
+    bad["jobs"][0]["job"]["flows"] = Json::parse(value);
+    return message_of<InputError>([&] { static_cast<void>(setup_from(bad)); });
+  };
+  for (const char* value : {"1e300", "-1e300", "-1", "1.5", "2.0", "4294967296", "9223372036854775808",
+                            "18446744073709551615", "18446744073709551616", "-9223372036854775808", "null", "true"})
+    EXPECT_THAT(refusal(value), AllOf(StartsWith("\"flows\" is \""), HasSubstr("no whole number from 0 to 4294967295")))
+        << value;
+  EXPECT_EQ(refusal("\"1\""), "\"flows\" is \"\"1\"\" and no whole number from 0 to 4294967295");
+  EXPECT_EQ(refusal("[1]"), "\"flows\" is array and no whole number from 0 to 4294967295");
+  EXPECT_EQ(refusal("4294967295"), "no such exception");
+}
+
+TEST(hosts_protocol, time_that_would_overflow__is_refused_by_name) {
+  const Json good = to_json(setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\"")));
+  for (const std::int64_t time : {kMostTime.count + 1, Nanos::never().count - 1, std::int64_t{INT64_MIN}}) {
+    Json bad = good;
+    bad["jobs"][0]["job"]["start"] = time;
+    EXPECT_THAT(message_of<InputError>([&] { static_cast<void>(setup_from(bad)); }), StartsWith("\"start\" is "))
+        << time;
+  }
+}
+
+TEST(hosts_protocol, plan__arrives_as_it_was_sent) {
+  PhasePlan plan;
+  plan.slot = Nanos(-12345);
+  plan.period = Nanos(1'000'000);
+  plan.correction = PhasePlan::Correction::gradual;
+  plan.tolerance = 0.1;
+  EXPECT_EQ(plan_from(Json::parse(to_json(plan).dump())), plan);
+}
+
+TEST(hosts_protocol, address__is_exact) {
+  Address address;
+  for (std::size_t i = 0; i < address.ip.size(); ++i) address.ip[i] = static_cast<std::uint8_t>(17 * i);
+  address.port = 65535;
+  EXPECT_EQ(address_from(to_hex(address)), address);
+  for (const std::string& text : {std::string(), std::string(35, '0'), std::string(36, 'g'), std::string(36, 'A')})
+    EXPECT_THROW(address_from(text), InputError) << text;
+}
+
+TEST(hosts_protocol, text_that_is_no_message__ends_the_stream) {
+  for (const std::string& text :
+       {std::string("hello"), std::string("[1]"), std::string("{}"), std::string("{\"type\":1}"),
+        std::string("{\"type\":\"x\""), std::string(20'000, '['), std::string("{\"type\":\"x\",\"y\":NaN}"),
+        std::string("{\"type\":\"x\",\"y\":1e999}")}) {
+    std::array<int, 2> files{};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, files.data()), 0);
+    MessageStream from(files[0]);
+    MessageStream to(files[1]);
+    from.send(text);
+    EXPECT_THROW(receive(to), StreamError) << text.substr(0, 20);
+  }
+}
+
+/// What receive() says to a message.
+std::string refusal(const std::string& text) {
+  std::array<int, 2> files{};
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, files.data()) != 0) return "no socket";
+  MessageStream from(files[0]);
+  MessageStream to(files[1]);
+  to.set_longest(kLongest);
+  std::thread sender([&] { from.send(text); });
+  const std::string what = message_of<StreamError>([&] {
+    while (!receive(to)) to.wait(Nanos(1'000'000'000));
+  });
+  sender.join();
+  return what;
+}
+
+// The parser would take a gigabyte for it.
+TEST(hosts_protocol, bomb__is_refused_before_it_is_parsed) {
+  EXPECT_EQ(refusal("{\"type\":\"x\",\"y\":" + std::string(20'000'000, '[')),
+            "sends what is no message of mltcp gen: it nests more than 16 levels deep");
+  std::string many = "{\"type\":\"x\",\"y\":[0";
+  for (int i = 0; i < 8'000'000; ++i) many += ",0";
+  EXPECT_EQ(refusal(many + "]}"), "sends what is no message of mltcp gen: it has more than 8000000 values");
+  EXPECT_EQ(refusal(R"({"type":"x","y":"[[[[[[[[[[[[[[[[[[[[[["})"), "no such exception");
+}
+
+}  // namespace
+}  // namespace mltcp::experiment::protocol

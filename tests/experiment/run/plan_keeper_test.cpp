@@ -1,0 +1,155 @@
+// The keeper of plans with jobs that only pretend to run: when it moves slots, when it gives them up.
+#include "mltcp/experiment/run/plan_keeper.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "mltcp/cc/aggressiveness.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using namespace literals;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// Notes what it is told, and says what it was told to say.
+class FakeJob final : public RunningJob {
+ public:
+  PlanState set_plan(const PhasePlan& plan) override {
+    plans.push_back(plan);
+    return state = PlanState::active;
+  }
+  void clear_plan() override { state = PlanState::removed; }
+  [[nodiscard]] PlanState plan_state() const override { return state; }
+  [[nodiscard]] Nanos adrift_since() const override { return adrift; }
+  [[nodiscard]] JobResult result() const override { return results; }
+
+  std::vector<PhasePlan> plans;
+  PlanState state = PlanState::active;
+  Nanos adrift = Nanos::never();
+  JobResult results;
+};
+
+/// Two jobs that compute for a while and then send over one link at its rate.
+class Setting {
+ public:
+  Setting(std::pair<Nanos, Nanos> a, std::pair<Nanos, Nanos> b, bool mltcp = false) {
+    std::vector<workload::Job> jobs;
+    std::vector<Profile> profiles;
+    for (const auto& [compute, period] : {a, b}) {
+      jobs.emplace_back().name = std::string(1, static_cast<char>('a' + profiles.size()));
+      Profile& profile = profiles.emplace_back();
+      profile.period = period;
+      profile.compute = profile.first_send = compute;
+      profile.uses.push_back({0, "link", Rate(1'000'000'000), {period, {{compute, period, Rate(1'000'000'000)}}}});
+    }
+    PlanOptions options;
+    if (mltcp) options.sharing = cc::Aggressiveness(1.75, 0.25);
+    options.repaired = true;
+    keeper.emplace(settings, std::move(jobs), std::move(profiles), options);
+    for (FakeJob& job : fakes) drivers.push_back(&job);
+  }
+  /// Both jobs have gone through so many iterations of that length, in their periods.
+  void ran(std::size_t iterations, double length, Nanos a, Nanos b) {
+    const Nanos periods[] = {a, b};
+    for (std::size_t i = 0; i < 2; ++i) {
+      JobResult& result = fakes[i].results;
+      result.iterations.assign(iterations, Nanos::from_seconds(periods[i].seconds() * length));
+      result.starts.resize(iterations);
+    }
+  }
+
+  const ScheduleSettings settings;
+  std::optional<PlanKeeper> keeper;
+  FakeJob fakes[2];
+  std::vector<RunningJob*> drivers;
+};
+
+TEST(PlanKeeper, drift__is_repaired_once_however_often_it_is_looked_at) {
+  Setting setting({60_ms, 100_ms}, {60_ms, 100_ms});
+  PlanKeeper& keeper = *setting.keeper;
+  ASSERT_TRUE(keeper.schedule().slots[0] && keeper.schedule().slots[1]);
+  EXPECT_LE(keeper.slice(), 1_ms);
+  const Nanos epoch = 1_s;
+  const Nanos period = keeper.schedule().slots[0]->period;
+  const Nanos slot = keeper.schedule().slots[0]->slot;
+  // 30 ms late: into the other one's burst.
+  const Nanos now = epoch + slot + period * 5 + 30_ms;
+  setting.fakes[0].adrift = now;
+  keeper.follow(setting.drivers, epoch, now);
+  ASSERT_EQ(keeper.summary().repaired, 1U);
+  const std::size_t told = setting.fakes[0].plans.size() + setting.fakes[1].plans.size();
+  EXPECT_GE(told, 1U);
+  for (Nanos later = now + 1_ms; later < now + 30_ms; later += 1_ms) keeper.follow(setting.drivers, epoch, later);
+  EXPECT_EQ(keeper.summary().repaired, 1U);
+  EXPECT_EQ(setting.fakes[0].plans.size() + setting.fakes[1].plans.size(), told);
+  // The late one may send in what time it was let go, and the other one not before it has ended.
+  ASSERT_FALSE(setting.fakes[0].plans.empty());
+  const PhasePlan& own = setting.fakes[0].plans.back();
+  EXPECT_LT(modulo(own.slot - now, period), 25_ms) << "sooner than its next slot";
+}
+
+TEST(PlanKeeper, job_that_is_early_for_its_first_slot__waits_for_it) {
+  Setting setting({60_ms, 100_ms}, {60_ms, 100_ms});
+  PlanKeeper& keeper = *setting.keeper;
+  const Nanos epoch = 1_s;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Nanos slot = keeper.jobs()[i].start + 60_ms;
+    setting.fakes[i].adrift = epoch + slot - 10_ms;
+    keeper.follow(setting.drivers, epoch, epoch + slot - 10_ms);
+    EXPECT_EQ(keeper.summary().repaired, i) << "early";
+    // It comes late to its first one.
+    setting.fakes[i].adrift = epoch + slot + 20_ms;
+    keeper.follow(setting.drivers, epoch, epoch + slot + 20_ms);
+    EXPECT_EQ(keeper.summary().repaired, i + 1) << i;
+    setting.fakes[i].adrift = Nanos::never();
+  }
+}
+
+TEST(PlanKeeper, slots_that_take_longer_than_sharing_would__are_given_up_and_it_is_said_why) {
+  for (const double length : {1.05, 1.4}) {
+    Setting setting({60_ms, 98_ms}, {75_ms, 113_ms}, true);
+    PlanKeeper& keeper = *setting.keeper;
+    ASSERT_TRUE(keeper.schedule().slots[0] && keeper.schedule().slots[1]);
+    ASSERT_FALSE(keeper.schedule().planned[0].fit);
+    ASSERT_GT(keeper.schedule().planned[0].sharing.mean, 1.05);
+    setting.ran(5, length, 98_ms, 113_ms);
+    keeper.follow(setting.drivers, 0_ms, 1_s);
+    EXPECT_EQ(setting.fakes[0].state, PlanState::active) << "too few to tell";
+    setting.ran(6, length, 98_ms, 113_ms);
+    keeper.follow(setting.drivers, 0_ms, 2_s);
+    const ScheduleSummary summary = keeper.summary();
+    if (length < 1.1) {
+      EXPECT_EQ(summary.slots.size(), 2U);
+      EXPECT_THAT(summary.reasons, IsEmpty());
+      EXPECT_EQ(summary.unplanned, 0U);
+      continue;
+    }
+    EXPECT_THAT(summary.slots, IsEmpty());
+    EXPECT_EQ(summary.unplanned, 2U);
+    for (const FakeJob& job : setting.fakes) EXPECT_EQ(job.state, PlanState::removed);
+    for (const std::string& reason : summary.reasons)
+      EXPECT_THAT(reason, HasSubstr("its slots were given up: iterations took 1.400 of what they take alone"));
+  }
+}
+
+TEST(PlanKeeper, repairs_that_cost_more_than_slots_save__end_them) {
+  Setting setting({60_ms, 98_ms}, {75_ms, 113_ms}, true);
+  PlanKeeper& keeper = *setting.keeper;
+  ASSERT_FALSE(keeper.schedule().planned[0].fit);
+  const Nanos period = keeper.schedule().slots[0]->period;
+  std::size_t looked = 0;
+  for (Nanos now = period * 3; keeper.schedule().slots[0] && looked < 200; now += period, ++looked) {
+    // Always half a period after its slot, wherever that has been moved to.
+    const Nanos late = now + modulo(keeper.schedule().slots[0]->slot + period / 2 - now, period);
+    setting.fakes[0].adrift = late;
+    keeper.follow(setting.drivers, 0_ms, late);
+  }
+  EXPECT_GT(looked, 3U) << "not for what one drift costs";
+  EXPECT_LT(looked, 200U);
+  EXPECT_THAT(keeper.summary().reasons.at(0), HasSubstr("repairs cost more than they saved"));
+}
+
+}  // namespace
+}  // namespace mltcp::experiment
