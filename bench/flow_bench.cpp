@@ -8,6 +8,7 @@
 #include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/backends/flow_level.h"
 #include "mltcp/experiment/engine/job_driver.h"
+#include "mltcp/experiment/files/policy.h"
 #include "mltcp/experiment/run/runner.h"
 
 namespace {
@@ -55,7 +56,7 @@ void flows(benchmark::State& state) {
     job.job = experiment.jobs[number];
     job.number = number;
     job.workers = placements[number].workers;
-    job.augmentation = augmentation_of(policy, experiment, job.job);
+    job.augmentation = augmentation_of(experiment::policy_named(policy), experiment, job.job);
     cluster.add_job(std::move(job));
   }
   cluster.run(1_s);

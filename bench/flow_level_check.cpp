@@ -13,6 +13,7 @@
 #include <span>
 
 #include "mltcp/experiment/files/experiment_file.h"
+#include "mltcp/experiment/files/policy.h"
 #include "mltcp/experiment/run/runner.h"
 
 namespace {
@@ -39,7 +40,7 @@ Summary summary(const experiment::Run& run) {
 void compare(const char* file) {
   experiment::FileOptions options;
   options.ccs = experiment::known_ccs();
-  options.policies = experiment::available_policies();
+  options.policies = experiment::policy_names();
   options.datapaths = experiment::available_datapaths();
   const experiment::Experiment experiment = experiment::load_experiment(file, options);
   const experiment::Results packets = run_experiment(experiment, *experiment::make_sim_datapath());

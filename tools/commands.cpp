@@ -294,7 +294,6 @@ void print_results(const experiment::Results& results, const experiment::Datapat
 experiment::FileOptions file_options() {
   experiment::FileOptions options;
   options.datapaths = experiment::available_datapaths();
-  options.policies = experiment::available_policies();
   options.ccs.clear();
   for (const cc::AlgorithmTable* algorithm : cc::algorithms()) options.ccs.emplace_back(algorithm->name);
 #if MLTCP_HAS_DPDK
@@ -330,6 +329,7 @@ int run(const RunArguments& arguments) {
     datapath = experiment::make_sim_datapath(arguments.verify);
   experiment::RunOptions options;
   options.plan_file = arguments.plan;
+  options.threads = arguments.threads;
   experiment::check(experiment, *datapath, options);
   const experiment::Provenance provenance = provenance_of(files);
   fmt::print(out, "{}\n\n", headline(experiment, *datapath));

@@ -42,6 +42,7 @@ struct RunArguments {
   std::optional<std::string> json;   ///< file, or "-" for standard output
   std::string plan;                  ///< file; empty: plans are computed
   bool verify = false;               ///< carry and verify payloads in virtual time too
+  std::uint32_t threads = 0;         ///< runs at a time in virtual time; 0: one a core
 };
 int run(const RunArguments& arguments);
 

@@ -170,6 +170,9 @@ int dispatch(int argc, char** argv) {
   run_command->add_option("--plan", run.plan,
                           "Slots for policies schedule and mltcp+schedule, instead of computing them: a file that is "
                           "watched (docs/plans.md)");
+  run_command->add_option("--threads", run.threads,
+                          "Runs at a time, in virtual time: jobs alone, then policies; results are the same; default: "
+                          "one a core");
   run_command->add_flag("--verify", run.verify, "Carry and verify every byte on datapath sim too (ring always does)");
   run_command->add_option("--json", run.json,
                           "Write the results to this file, anew after each policy, so that Ctrl-C keeps what is "

@@ -10,6 +10,7 @@
 
 #include "mltcp/base/units.h"
 #include "mltcp/experiment/engine/job_network.h"
+#include "mltcp/experiment/files/datapath_kind.h"
 #include "mltcp/experiment/files/experiment.h"
 #include "mltcp/experiment/files/worker_hosts.h"
 #include "mltcp/experiment/results/results.h"
@@ -28,10 +29,11 @@ class Datapath {
   /// One run, without statistics. `tick` is told the share of the iterations that are done. Throws as run_experiment()
   /// does.
   virtual Run run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) = 0;
-  /// "sim", "flow" or "ring", as the result file says.
-  [[nodiscard]] virtual std::string datapath() const = 0;
-  /// Time passes by itself, and noise of the machine is in every measurement.
-  [[nodiscard]] virtual bool real_time() const = 0;
+  /// Its entry in the table, for what it is able to do.
+  [[nodiscard]] virtual const DatapathKind& kind() const = 0;
+  /// As the result file says.
+  [[nodiscard]] std::string datapath() const { return std::string(kind().name); }
+  [[nodiscard]] bool real_time() const { return kind().real_time; }
   /// Messages carry bytes, which are verified on arrival. Where they don't, only lengths travel.
   [[nodiscard]] virtual bool real_payload() const = 0;
   /// What it runs on, one line for people; empty if there is nothing to say.

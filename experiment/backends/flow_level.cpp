@@ -18,6 +18,7 @@
 #include "mltcp/experiment/backends/topology_network.h"
 #include "mltcp/experiment/engine/compute_times.h"
 #include "mltcp/experiment/engine/job_driver.h"
+#include "mltcp/experiment/files/policy.h"
 #include "mltcp/sim/event_queue.h"
 #include "mltcp/transport/encapsulation.h"
 #include "mltcp/transport/wire.h"
@@ -556,10 +557,11 @@ constexpr std::size_t usage_bins = 16384;
 constexpr std::size_t topology_usage_bins = 4096;  // of each link: there are many
 
 void refuse_what_flows_lack(const Experiment& experiment, const RunPlan& plan) {
-  const auto refuse = [](const char* what, const char* cure) {
+  const auto refuse = [](std::string_view what, std::string_view cure) {
     throw InputError(fmt::format("datapath flow has no {}; {}, or use datapath sim", what, cure));
   };
-  if (plan.policy == "priority") refuse("priority queues", "leave policy \"priority\" out");
+  if (policy_named(plan.policy).priorities)
+    refuse("priority queues", fmt::format("leave policy \"{}\" out", plan.policy));
   if (experiment.bottleneck.faults.any()) refuse("packets that a fault could hit", "leave bottleneck.faults out");
   if (experiment.mltcp.scale_decrease) refuse("windows that decrease", "leave mltcp.decrease out");
   if (experiment.mltcp.learn_iterations)
@@ -589,8 +591,7 @@ class FlowDatapath final : public Datapath {
   Run run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) override {
     return run_at_flow_level(experiment, plan, tick);
   }
-  [[nodiscard]] std::string datapath() const override { return "flow"; }
-  [[nodiscard]] bool real_time() const override { return false; }
+  [[nodiscard]] const DatapathKind& kind() const override { return datapath_kind("flow"); }
   [[nodiscard]] bool real_payload() const override { return false; }
   [[nodiscard]] std::string description() const override { return "virtual time, flows in place of packets"; }
 };
@@ -672,7 +673,7 @@ Run run_at_flow_level(const Experiment& experiment, const RunPlan& plan, const s
     job.workers = experiment.topology ? placements[job.number].workers : std::vector<WorkerHosts>(1);
     job.iterations = plan.iterations_of(job.job);
     job.seed = experiment.seed;
-    job.augmentation = augmentation_of(plan.policy, experiment, job.job);
+    job.augmentation = augmentation_of(policy_named(plan.policy), experiment, job.job);
     job.slow_start = !cc::find_algorithm(job.job.cc.empty() ? experiment.cc : job.job.cc).capabilities.rate_based;
     work.push_back(work_of(job.job, experiment, false));
     total += job.iterations * work.back();

@@ -11,6 +11,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/backends/link_results.h"
 #include "mltcp/experiment/engine/rank_driver.h"
+#include "mltcp/experiment/files/policy.h"
 #include "mltcp/workload/inspection.h"
 
 namespace mltcp::experiment {
@@ -42,7 +43,7 @@ double longest_alone_ns(const workload::Job& job, Rate rate, Nanos rtt) {
 /// The network of one run, and how many workers each job of the plan has there.
 std::unique_ptr<JobNetwork> make_network(const Experiment& experiment, const RunPlan& plan, PacketDatapath& factory,
                                          std::vector<std::uint32_t>& workers) {
-  const std::uint32_t classes = plan.policy == "priority" ? kPriorities : 1;
+  const std::uint32_t classes = policy_named(plan.policy).priorities ? kPriorities : 1;
   if (!experiment.topology) {
     fabric::DumbbellConfig network = network_of(experiment);
     network.pairs = static_cast<std::uint32_t>(plan.jobs.size());
@@ -100,6 +101,7 @@ Nanos catch_up_of(Rate rate, const fabric::LinkConfig& link) {
 std::vector<JobDriver::Settings> driver_settings(const Experiment& experiment, const RunPlan& plan, bool real_time,
                                                  bool real_payload) {
   const fabric::LinkConfig& link = experiment.bottleneck;
+  const Policy& policy = policy_named(plan.policy);
   const Nanos initial_rtt = initial_rtt_of(experiment);
   const auto parameters =
       std::make_shared<const cc::Parameters>(parameters_of(experiment, round_trip_delay_of(experiment), real_time));
@@ -120,10 +122,10 @@ std::vector<JobDriver::Settings> driver_settings(const Experiment& experiment, c
     // A link that damages packets damages some beyond what UDP's 16-bit sum finds.
     settings.connection.full_integrity = link.faults.corruption > 0;
     settings.connection.initial_rtt = initial_rtt;
-    if (plan.policy == "priority" && !settings.job.unaware)
+    if (policy.priorities && !settings.job.unaware)
       settings.connection.priority = static_cast<std::uint8_t>(settings.job.priority);
     if (real_time) settings.catch_up = catch_up_of(settings.job.rate, link);
-    settings.augmentation = augmentation_of(plan.policy, experiment, settings.job);
+    settings.augmentation = augmentation_of(policy, experiment, settings.job);
     settings.learn_iterations = experiment.mltcp.learn_iterations;
   }
   return result;
@@ -141,7 +143,7 @@ std::string lost_patience(const RunPlan& plan, Nanos limit) {
       "policy {}: no job has finished an iteration for {}, {} times what all of them need one after the "
       "other; {}",
       plan.policy, to_text(limit), patience,
-      plan.policy == "priority"
+      policy_named(plan.policy).priorities
           ? "give the jobs of higher priority less to send, or the link a higher rate"
           : "give the link a higher rate, a larger buffer or fewer faults, and parameters of algorithms "
             "and of [host_model], where there are any, that leave time to send");

@@ -36,8 +36,7 @@ class RingDatapath final : public PacketDatapath {
                                    std::span<const Placement> /*placements*/, Nanos /*usage_bin*/) override {
     throw InputError("datapath ring has one switch and no topology; use datapath sim");
   }
-  [[nodiscard]] std::string datapath() const override { return "ring"; }
-  [[nodiscard]] bool real_time() const override { return true; }
+  [[nodiscard]] const DatapathKind& kind() const override { return datapath_kind("ring"); }
   [[nodiscard]] bool real_payload() const override { return true; }
   [[nodiscard]] std::string description() const override { return eal_.description(); }
 

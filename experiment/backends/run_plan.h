@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "mltcp/base/units.h"
-#include "mltcp/cc/augmentation.h"
 #include "mltcp/experiment/engine/job_network.h"
 #include "mltcp/experiment/engine/running_job.h"
 #include "mltcp/experiment/files/experiment.h"
@@ -23,7 +22,7 @@ namespace mltcp::experiment {
 inline constexpr Nanos kSlice{50'000'000};
 
 struct RunPlan {
-  std::string policy;
+  std::string policy;  ///< see policy_named()
   std::vector<workload::Job> jobs;
   std::uint32_t iterations = 0;
   std::uint32_t first_number = 0;  ///< of `jobs`; the others count on
@@ -44,9 +43,6 @@ struct RunPlan {
 
 /// The network that `experiment` runs on: its bottleneck and one pair of hosts a job.
 fabric::DumbbellConfig network_of(const Experiment& experiment);
-
-/// What `policy` makes of the job's gain. Throws InputError for a policy that this version can't run.
-cc::Augmentation augmentation_of(const std::string& policy, const Experiment& experiment, const workload::Job& job);
 
 /// What an iteration of the job costs whoever runs it, for telling how far the work is: in virtual time the bytes that
 /// it sends, in real time the nanoseconds that it takes when nothing is in its way. 1 or more.

@@ -28,10 +28,9 @@ class SimDatapath final : public PacketDatapath {
     for (const Placement& placement : placements) network->add(placement.job, placement.workers);
     return network;
   }
-  [[nodiscard]] std::string datapath() const override { return "sim"; }
-  [[nodiscard]] bool real_time() const override { return false; }
+  [[nodiscard]] const DatapathKind& kind() const override { return datapath_kind("sim"); }
   [[nodiscard]] bool real_payload() const override { return real_payload_; }
-  [[nodiscard]] std::string description() const override { return "virtual time"; }
+  [[nodiscard]] std::string description() const override { return std::string(kind().summary); }
 
  private:
   bool real_payload_;

@@ -12,7 +12,9 @@
 #include "mltcp/base/file.h"
 #include "mltcp/base/fingerprint.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/files/datapath_kind.h"
 #include "mltcp/experiment/files/internal/settings_reader.h"
+#include "mltcp/experiment/files/policy.h"
 #include "mltcp/experiment/files/worker_hosts.h"
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/transport/encapsulation.h"
@@ -57,8 +59,8 @@ class Reader final : public SettingsReader {
       experiment.seed = static_cast<std::uint64_t>(whole(*item, 0, std::numeric_limits<std::int64_t>::max()));
     if (options_.seed) experiment.seed = *options_.seed;
     experiment.datapath =
-        choice(root, "datapath", "--datapath", options_.datapath, known_datapaths(), options_.datapaths, "sim");
-    if (options_.virtual_time_only && experiment.datapath == "ring")
+        choice(root, "datapath", "--datapath", options_.datapath, datapath_names(), options_.datapaths, "sim");
+    if (options_.virtual_time_only && datapath_kind(experiment.datapath).real_time)
       fail(*find(root, "", "datapath"),
            fmt::format("{} runs one experiment at a time, as it has the machine's time for a clock, and a sweep many",
                        in_quotes(experiment.datapath)),
@@ -90,7 +92,7 @@ class Reader final : public SettingsReader {
       check_topology(*topology, experiment);
       limit_rates(experiment);
     }
-    if (experiment.datapath == "flow") check_flow_level(root, experiment);
+    if (!datapath_kind(experiment.datapath).packets) check_flow_level(root, experiment);
     check_patterns(root, experiment);
     check_length(root, experiment);
     warn_if_overbooked(experiment);
@@ -139,8 +141,7 @@ class Reader final : public SettingsReader {
       for (const toml::node& node : *list) {
         const Item entry{&node, item->key, line_of(node, item->line)};
         const std::string& value = text(entry, "fair");
-        const std::string wrong =
-            objection(value, known_policies(), options_.policy.empty() ? options_.policies : known_policies());
+        const std::string wrong = objection(value, policy_names(), policy_names());
         if (!wrong.empty()) throw_objection(entry, wrong);
         if (contains(experiment.policies, value))
           fail(entry, in_quotes(value) + " stands there twice", "write it once");
@@ -150,7 +151,7 @@ class Reader final : public SettingsReader {
     if (options_.policy.empty()) return;
     experiment.policies.clear();
     for (const std::string& value : options_.policy) {
-      const std::string wrong = objection(value, known_policies(), options_.policies);
+      const std::string wrong = objection(value, policy_names(), policy_names());
       if (!wrong.empty()) throw InputError(one_line("--policy: " + wrong));
       if (contains(experiment.policies, value))
         throw InputError(fmt::format("--policy: {} stands there twice; write it once", in_quotes(value)));
@@ -158,10 +159,19 @@ class Reader final : public SettingsReader {
     }
   }
 
+  // Of those to run, the first in the table that is or does so; empty if none does.
+  static std::string first_policy(const Experiment& experiment, bool Policy::*what) {
+    for (const Policy& policy : policies())
+      if (policy.*what && contains(experiment.policies, policy.name)) return std::string(policy.name);
+    return {};
+  }
+
   void check_priorities(const toml::table& root, const Experiment& experiment) const {
-    if (experiment.datapath == "sim" || !contains(experiment.policies, "priority")) return;
+    if (datapath_kind(experiment.datapath).priorities) return;
+    const std::string policy = first_policy(experiment, &Policy::priorities);
+    if (policy.empty()) return;
     const std::string cause = fmt::format("datapath {} has no priority queues", experiment.datapath);
-    const std::string_view cure = "leave policy \"priority\" out, or use datapath sim";
+    const std::string cure = fmt::format("leave policy \"{}\" out, or use datapath sim", policy);
     if (!options_.policy.empty()) throw InputError(fmt::format("--policy: {}; {}", cause, cure));
     fail(*find(root, "", "policies"), cause, cure);
   }
@@ -169,8 +179,7 @@ class Reader final : public SettingsReader {
   // A slot is for an iteration of which the job tells that it begins.
   void check_schedule(const toml::table& root, const Experiment& experiment) const {
     if (!experiment.mltcp.learn_iterations) return;
-    for (const std::string_view policy : {"schedule", "mltcp+schedule"}) {
-      if (!contains(experiment.policies, policy)) continue;
+    if (const std::string policy = first_policy(experiment, &Policy::slots); !policy.empty()) {
       const std::string cause = fmt::format(
           "policy {} holds iterations to slots, and the transport learns of them only when they are on their way",
           in_quotes(policy));
@@ -188,7 +197,7 @@ class Reader final : public SettingsReader {
       const std::string prefix = fmt::format("job[{}]", numbers_[i]);
       const auto pattern = find(keys, prefix, "pattern");
       const Item item = pattern ? *pattern : *find(keys, prefix, "parallel");
-      if (experiment.datapath != "sim")
+      if (!datapath_kind(experiment.datapath).patterns)
         fail(item, fmt::format("datapath {} has no patterns of communication", experiment.datapath),
              "use datapath sim");
     }
@@ -198,8 +207,8 @@ class Reader final : public SettingsReader {
   void check_flow_level(const toml::table& root, const Experiment& experiment) const {
     const auto refuse = [&](std::string_view table_key, std::string_view key, std::string_view cause) {
       const Item item = *find(root, "", table_key);
-      fail(*find(*item.node->as_table(), item.key, key), fmt::format("datapath flow has no {}", cause),
-           "leave the key out, or use datapath sim");
+      fail(*find(*item.node->as_table(), item.key, key),
+           fmt::format("datapath {} has no {}", experiment.datapath, cause), "leave the key out, or use datapath sim");
     };
     if (experiment.bottleneck.faults.any()) refuse("bottleneck", "faults", "packets that a fault could hit");
     if (experiment.mltcp.scale_decrease) refuse("mltcp", "decrease", "windows that decrease");
@@ -232,12 +241,12 @@ class Reader final : public SettingsReader {
     check_keys(keys, item.key, {"look", "late", "stalls", "switch"});
     if (has_topology)
       fail(item, "hosts are modelled around a bottleneck only", "leave the table out, or use a [bottleneck]");
-    if (experiment.datapath == "flow")
-      fail(item, "datapath flow has no packets that a host could look after",
+    if (!datapath_kind(experiment.datapath).packets)
+      fail(item, fmt::format("datapath {} has no packets that a host could look after", experiment.datapath),
            "leave the table out, or use datapath sim");
-    for (const std::string& policy : experiment.policies)
-      if (policy == "priority")
-        fail(item, "the switch of the model has no priorities", "leave the table out, or run policy priority without");
+    if (const std::string policy = first_policy(experiment, &Policy::priorities); !policy.empty())
+      fail(item, "the switch of the model has no priorities",
+           fmt::format("leave the table out, or run policy {} without", policy));
     read_loop(item, keys, experiment.machines.host);
     if (const auto own = find(keys, item.key, "switch")) {
       const toml::table& switch_keys = table(*own, "switch = { look = \"50 us\" }");
@@ -287,7 +296,7 @@ class Reader final : public SettingsReader {
   }
 
   void read_network(const Item& item, Experiment& experiment) const {
-    if (experiment.datapath == "ring")
+    if (!datapath_kind(experiment.datapath).topologies)
       fail(item, fmt::format("datapath {} has one switch and no topology", experiment.datapath), "use datapath sim");
     sim::SwitchedNetworkConfig& topology = experiment.topology.emplace(read_topology(item));
     topology.seed = experiment.seed;
@@ -300,7 +309,7 @@ class Reader final : public SettingsReader {
   // What only the network as a whole can tell: with the queues of policy priority, if it is asked for.
   void check_topology(const Item& item, const Experiment& experiment) const {
     sim::SwitchedNetworkConfig network = *experiment.topology;
-    if (contains(experiment.policies, "priority")) network.classes = kPriorities;
+    if (!first_policy(experiment, &Policy::priorities).empty()) network.classes = kPriorities;
     try {
       sim::check(network);
     } catch (const InputError& error) {
@@ -481,8 +490,10 @@ class Reader final : public SettingsReader {
     const auto& jobs = experiment.jobs;
     const bool equal = std::all_of(jobs.begin(), jobs.end(),
                                    [&](const workload::Job& job) { return job.priority == jobs.front().priority; });
-    if (equal && jobs.size() > 1 && contains(experiment.policies, "priority"))
-      experiment.warnings.emplace_back("the jobs have one priority: under policy priority they share as under fair");
+    const std::string policy = first_policy(experiment, &Policy::priorities);
+    if (equal && jobs.size() > 1 && !policy.empty())
+      experiment.warnings.push_back(
+          fmt::format("the jobs have one priority: under policy {} they share as under {}", policy, kBaselinePolicy));
   }
 
   // No order of bursts helps jobs that need more than the link has.
@@ -556,16 +567,8 @@ class Reader final : public SettingsReader {
 
 }  // namespace
 
-const std::vector<std::string>& known_datapaths() {
-  static const std::vector<std::string> names{"sim", "flow", "ring"};
-  return names;
-}
 const std::vector<std::string>& known_ccs() {
   static const std::vector<std::string> names{"reno", "cubic", "dctcp", "dcqcn", "swift"};
-  return names;
-}
-const std::vector<std::string>& known_policies() {
-  static const std::vector<std::string> names{"fair", "static", "priority", "mltcp", "schedule", "mltcp+schedule"};
   return names;
 }
 

@@ -30,7 +30,6 @@ struct FileOptions {
   /// everything the format knows.
   std::vector<std::string> datapaths{"sim"};
   std::vector<std::string> ccs{"reno"};
-  std::vector<std::string> policies{"fair", "static", "priority", "mltcp", "schedule", "mltcp+schedule"};
   /// Most jobs of datapath ring, which needs ports for each. Empty: as many as the format knows.
   std::optional<std::size_t> most_ring_jobs;
 
@@ -48,9 +47,7 @@ struct FileOptions {
 };
 
 /// What the format knows, available in this version or not.
-const std::vector<std::string>& known_datapaths();
 const std::vector<std::string>& known_ccs();
-const std::vector<std::string>& known_policies();
 
 /// What is wrong with the name of an experiment or a job, as "cause; cure"; empty when it will do.
 std::string objection_to_name(std::string_view name);

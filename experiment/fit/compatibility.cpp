@@ -79,9 +79,9 @@ class Scheduling {
 
   ScheduleResult run() {
     if (options_.measure)
-      profiles_ = profile_jobs(experiment_, *make_sim_datapath(), [this](double fraction, const std::string& job) {
-        tell(0.4 * fraction, "measuring " + job);
-      });
+      profiles_ = profile_jobs(
+          experiment_, *make_sim_datapath(),
+          [this](double fraction, const std::string& job) { tell(0.4 * fraction, "measuring " + job); }, 0);
     if (options_.make_room) {
       ScheduleSettings settings = experiment_.schedule;
       settings.max_stretch = options_.solve.max_stretch;  // may be another than the file's

@@ -89,8 +89,7 @@ class HostsDatapath final : public Coordinator {
   HostsDatapath& operator=(const HostsDatapath&) = delete;
 
   [[nodiscard]] std::string address() const override { return to_text(listener_.address()); }
-  [[nodiscard]] std::string datapath() const override { return "hosts"; }
-  [[nodiscard]] bool real_time() const override { return true; }
+  [[nodiscard]] const DatapathKind& kind() const override { return datapath_kind("hosts"); }
   [[nodiscard]] bool real_payload() const override { return true; }
   [[nodiscard]] std::string description() const override { return plural(layout_.hosts.size(), "host"); }
 

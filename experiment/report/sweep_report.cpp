@@ -73,7 +73,7 @@ std::string name_of(const SweepFile& sweep, const SweepFile::Point& point, const
 
 const SweepRow* fair_of(const SweepFile::Point& point) {
   for (const SweepRow& row : point.rows)
-    if (row.policy == "fair") return &row;
+    if (row.policy == kBaselinePolicy) return &row;
   return point.rows.empty() ? nullptr : &point.rows.front();
 }
 

@@ -22,6 +22,8 @@
 
 namespace mltcp::experiment {
 
+/// The policy that others are compared with.
+inline constexpr std::string_view kBaselinePolicy = "fair";
 inline constexpr std::string_view kResultsSchema = "mltcp.results/1";
 /// Far more than a run reaches, and far enough from 2^63 that sums and small multiples don't wrap.
 inline constexpr Nanos kMostTime(std::int64_t{1} << 60);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <numeric>
 #include <span>
 
@@ -11,6 +12,7 @@
 #include "mltcp/experiment/engine/rank_driver.h"
 #include "mltcp/experiment/results/results.h"
 #include "mltcp/experiment/run/demand.h"
+#include "mltcp/experiment/run/side_by_side.h"
 #include "mltcp/workload/inspection.h"
 
 namespace mltcp::experiment {
@@ -66,7 +68,7 @@ scheduler::Demand stretched(const scheduler::Demand& demand, Nanos period) {
 Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath& datapath,
                     const std::function<void(double)>& tick) {
   RunPlan plan;
-  plan.policy = "fair";
+  plan.policy = kBaselinePolicy;
   workload::Job job = experiment.jobs[number];
   job.start = {};
   job.jitter = {};
@@ -176,24 +178,35 @@ double profile_work(const Experiment& experiment, bool real_time) {
   return work;
 }
 
-std::vector<Profile> profile_jobs(const Experiment& experiment, Datapath& datapath, const ProfileProgress& progress) {
+std::vector<Profile> profile_jobs(const Experiment& experiment, Datapath& datapath, const ProfileProgress& progress,
+                                  std::uint32_t threads) {
+  const bool real_time = datapath.real_time();
   const std::vector<std::size_t> all = representatives(experiment);
-  const double total = profile_work(experiment, datapath.real_time());
-  std::vector<Profile> profiles;
-  double finished = 0;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i] != i) {
-      profiles.push_back(profiles[all[i]]);
-      continue;
-    }
-    const double work = profile_iterations(experiment) * work_of(experiment.jobs[i], experiment, datapath.real_time());
+  std::vector<std::size_t> measured;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i] == i) measured.push_back(i);
+  const double total = profile_work(experiment, real_time);
+  std::vector<Profile> profiles(all.size());
+  std::mutex mutex;  // of telling, and of `done`
+  double done = 0;
+  side_by_side(real_time ? 1 : threads, measured.size(), [&](std::size_t place) {
+    const std::size_t i = measured[place];
+    const double work = profile_iterations(experiment) * work_of(experiment.jobs[i], experiment, real_time);
+    double told = 0;
     const auto tick = [&](double fraction) {
-      if (progress) progress((finished + work * fraction) / total, experiment.jobs[i].name);
+      if (!progress) return;
+      const std::lock_guard lock(mutex);
+      done += work * fraction - told;
+      told = work * fraction;
+      progress(done / total, experiment.jobs[i].name);
     };
     tick(0);
-    profiles.push_back(profile_job(experiment, static_cast<std::uint32_t>(i), datapath, tick));
-    finished += work;
-  }
+    profiles[i] = profile_job(experiment, static_cast<std::uint32_t>(i), datapath, tick);
+    const std::lock_guard lock(mutex);
+    done += work - told;
+  });
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i] != i) profiles[i] = profiles[all[i]];
   return profiles;
 }
 

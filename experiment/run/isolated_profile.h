@@ -45,8 +45,9 @@ std::uint32_t profile_iterations(const Experiment& experiment);
 double profile_work(const Experiment& experiment, bool real_time);
 
 /// Of each job of the experiment, each alone on the network. What comes later in a job's life (pause, change) is left
-/// out. Throws as run_experiment() does.
+/// out. Throws as run_experiment() does. `threads`: jobs at a time, see RunOptions; `progress` is called by one at a
+/// time.
 std::vector<Profile> profile_jobs(const Experiment& experiment, Datapath& datapath,
-                                  const ProfileProgress& progress = {});
+                                  const ProfileProgress& progress = {}, std::uint32_t threads = 1);
 
 }  // namespace mltcp::experiment

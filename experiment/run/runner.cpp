@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <atomic>
 #include <ctime>
+#include <exception>
+#include <limits>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -18,16 +21,18 @@
 #include "mltcp/experiment/backends/packet_run.h"
 #include "mltcp/experiment/backends/run_plan.h"
 #include "mltcp/experiment/files/plan_file.h"
+#include "mltcp/experiment/files/policy.h"
 #include "mltcp/experiment/run/isolated_profile.h"
 #include "mltcp/experiment/run/plan.h"
 #include "mltcp/experiment/run/plan_keeper.h"
+#include "mltcp/experiment/run/side_by_side.h"
 
 namespace mltcp::experiment {
 namespace {
 
 constexpr std::uint64_t start_streams = std::uint64_t{1} << 32U;  // of random numbers; those below are the jobs' own
 
-bool schedules(const std::string& policy) { return policy == "schedule" || policy == "mltcp+schedule"; }
+bool schedules(const std::string& policy) { return policy_named(policy).slots; }
 
 constexpr std::string_view nothing_left = "no policy was complete, so there is nothing to keep";
 
@@ -153,7 +158,7 @@ void check(const Experiment& experiment, const Datapath& datapath, const RunOpti
   const bool any = std::any_of(experiment.policies.begin(), experiment.policies.end(), schedules);
   if (any && experiment.mltcp.learn_iterations)
     throw InputError("policies with a schedule need jobs that tell their iterations; set mltcp.iterations = \"exact\"");
-  if (any && options.plan_file.empty() && experiment.topology && datapath.datapath() == "hosts")
+  if (any && options.plan_file.empty() && experiment.topology && !datapath.kind().links_measured)
     throw InputError(
         "policies with a schedule need to know which links the jobs meet on, and nobody measures those of "
         "hosts; make a plan (mltcp schedule EXPERIMENT.toml --measure --plan PLAN.json) and give it with "
@@ -165,100 +170,192 @@ void check(const Experiment& experiment, const Datapath& datapath, const RunOpti
                                  options.plan_file, experiment.datapath));
 }
 
-const std::vector<std::string>& available_policies() {
-  static const std::vector<std::string> names{"fair", "static", "priority", "mltcp", "schedule", "mltcp+schedule"};
-  return names;
-}
+namespace {
 
-Results run_experiment(const Experiment& experiment, Datapath& datapath, const Progress& progress,
-                       const RunOptions& options) {
-  check(experiment, datapath, options);
-  Results results;
-  results.experiment = experiment.name;
-  results.unfinished = experiment.policies;
-
-  const auto check_interrupted = [&] {
-    if (!options.interrupted) return;
-    if (std::string why = options.interrupted(); !why.empty()) throw Interrupted{std::move(why)};
-  };
-  const bool real_time = datapath.real_time();
-  const double alone = profile_work(experiment, real_time);
-  const double each = work_of_run(experiment, real_time);
-  const double total = alone + each * static_cast<double>(experiment.policies.size());
-  std::vector<Profile> profiles;
-  try {
-    profiles = profile_jobs(experiment, datapath, [&](double fraction, const std::string& job) {
-      check_interrupted();
-      if (progress) progress(alone * fraction / total, fmt::format("{} alone", job));
-    });
-  } catch (const Interrupted& end) {
-    throw RunError(fmt::format("{}; {}", end.why, nothing_left));
+/// All runs of an experiment. Those that don't depend on each other go on side by side where time is virtual: each
+/// has a network of its own, and what it does follows from the experiment alone.
+class Runner {
+ public:
+  Runner(const Experiment& experiment, Datapath& datapath, const Progress& progress, const RunOptions& options)
+      : experiment_(experiment),
+        datapath_(datapath),
+        progress_(progress),
+        options_(options),
+        // A plan file is followed, and times are told, in the order of the policies.
+        threads_(datapath.real_time() || !options.plan_file.empty() || options.between_slices ? 1 : options.threads),
+        alone_(profile_work(experiment, datapath.real_time())),
+        each_(work_of_run(experiment, datapath.real_time())),
+        complete_(experiment.policies.size()),
+        fractions_(experiment.policies.size()) {
+    results_.experiment = experiment.name;
   }
-  if (datapath.real_time() && options.report) {
+
+  Results run() {
+    measure_alone();
+    std::vector<std::exception_ptr> failures(experiment_.policies.size());
+    side_by_side(threads_, experiment_.policies.size(), [&](std::size_t number) {
+      if (ends_before(number)) return;
+      try {
+        run_policy(number);
+      } catch (const Interrupted& end) {
+        const std::lock_guard lock(mutex_);
+        ended_ = end.why;
+      } catch (const Superseded&) {
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        failures[number] = std::current_exception();
+        failed_ = std::min(failed_.load(), number);
+      }
+    });
+    // The first in the order of the policies, whichever came first: what is told doesn't depend on the machine.
+    for (const std::exception_ptr& failure : failures)
+      if (failure) std::rethrow_exception(failure);
+    collect();
+    if (results_.runs.empty()) throw RunError(fmt::format("{}; {}", ended_, nothing_left));
+    if (progress_ && results_.unfinished.empty()) progress_(1.0, "done");
+    return std::move(results_);
+  }
+
+ private:
+  /// Thrown out of a run when one before it has failed.
+  struct Superseded {};
+
+  void check_interrupted() {
+    if (!options_.interrupted) return;
+    if (std::string why = options_.interrupted(); !why.empty()) throw Interrupted{std::move(why)};
+  }
+
+  [[nodiscard]] bool ends_before(std::size_t number) {
+    if (failed_ < number) return true;
+    const std::lock_guard lock(mutex_);
+    return !ended_.empty();
+  }
+
+  void measure_alone() {
+    try {
+      profiles_ = profile_jobs(
+          experiment_, datapath_,
+          [&](double fraction, const std::string& job) {
+            check_interrupted();
+            if (progress_) progress_(alone_ * fraction / total(), fmt::format("{} alone", job));
+          },
+          threads_);
+    } catch (const Interrupted& end) {
+      throw RunError(fmt::format("{}; {}", end.why, nothing_left));
+    }
+    if (!datapath_.real_time() || !options_.report) return;
     constexpr double most = 0.05;
-    for (std::size_t i = 0; i < profiles.size(); ++i) {
-      if (profiles[i].deviation > most)
-        options.report(
-            fmt::format("job \"{}\" takes times alone that differ by {:.0f}%: {} it up, and slow-downs say "
-                        "little; stop other load and run again",
-                        experiment.jobs[i].name, profiles[i].deviation * 100,
-                        datapath.datapath() == "hosts" ? "machines, or links that go for a moment (above), hold"
-                                                       : "the machine holds"));
+    for (std::size_t i = 0; i < profiles_.size(); ++i) {
+      if (profiles_[i].deviation <= most) continue;
+      options_.report(
+          fmt::format("job \"{}\" takes times alone that differ by {:.0f}%: {} it up, and slow-downs say "
+                      "little; stop other load and run again",
+                      experiment_.jobs[i].name, profiles_[i].deviation * 100,
+                      datapath_.kind().links_measured ? "the machine holds"
+                                                      : "machines, or links that go for a moment (above), hold"));
     }
   }
-  double finished = alone;
-  std::set<std::string> without_slots;
-  const InterleaveRule rule = datapath.real_time() ? InterleaveRule::real_time() : InterleaveRule::virtual_time();
-  for (const std::string& policy : experiment.policies) {
+
+  void run_policy(std::size_t number) {
+    const std::string& policy = experiment_.policies[number];
     const auto tick = [&](double fraction) {
       check_interrupted();
-      if (progress) progress((finished + each * fraction) / total, "policy " + policy);
+      if (failed_ < number) throw Superseded();
+      tell(number, fraction);
     };
+    tick(0);
     RunPlan plan;
     plan.policy = policy;
-    plan.jobs = with_drawn_starts(experiment);
-    plan.iterations = experiment.iterations;
+    plan.jobs = with_drawn_starts(experiment_);
+    plan.iterations = experiment_.iterations;
     std::optional<PlanKeeper> keeper;
     std::optional<PlanFollower> follower;
-    if (schedules(policy) && options.plan_file.empty()) {
+    if (schedules(policy) && options_.plan_file.empty()) {
       PlanOptions planning;
-      if (policy == "mltcp+schedule") planning.sharing = experiment.mltcp.function;
-      // Hosts tell what becomes of plans too seldom for repairs.
-      planning.repaired = datapath.datapath() != "hosts";
-      keeper.emplace(experiment.schedule, plan.jobs, profiles, std::move(planning));
+      if (policy_named(policy).interleaves) planning.sharing = experiment_.mltcp.function;
+      planning.repaired = datapath_.kind().repairs;
+      keeper.emplace(experiment_.schedule, plan.jobs, profiles_, std::move(planning));
       plan.slots = keeper->schedule().slots;
       plan.jobs = keeper->jobs();
       plan.slice = keeper->slice();
     } else if (schedules(policy)) {
-      follower.emplace(options, datapath.real_time(), without_slots);
+      follower.emplace(options_, datapath_.real_time(), without_slots_);
     }
     plan.between = [&](std::span<RunningJob* const> drivers, Nanos epoch, Nanos now) {
       check_interrupted();
-      if (options.between_slices) options.between_slices(policy, now - epoch);
+      if (options_.between_slices) options_.between_slices(policy, now - epoch);
       if (follower) (*follower)(drivers, plan.jobs, epoch, now);
       if (keeper) keeper->follow(drivers, epoch, now);
     };
-    Run run;
-    try {
-      tick(0);
-      run = datapath.run(experiment, plan, tick);
-    } catch (const Interrupted& end) {
-      if (results.runs.empty()) throw RunError(fmt::format("{}; {}", end.why, nothing_left));
-      return results;
-    }
+    Run run = datapath_.run(experiment_, plan, tick);
     for (std::size_t i = 0; i < run.jobs.size(); ++i) {
-      run.jobs[i].isolated = profiles[i].period;
+      run.jobs[i].isolated = profiles_[i].period;
       if (keeper) run.jobs[i].time_shift = keeper->schedule().delays[i];
     }
     if (keeper) run.schedule = keeper->summary();
-    summarize(run, rule);
-    results.runs.push_back(std::move(run));
-    results.unfinished.erase(results.unfinished.begin());
-    finished += each;
-    if (options.finished && results.runs.size() < experiment.policies.size()) options.finished(results);
+    summarize(run, datapath_.real_time() ? InterleaveRule::real_time() : InterleaveRule::virtual_time());
+
+    tell(number, 1);
+    const std::lock_guard lock(mutex_);
+    complete_[number] = std::move(run);
+    if (!options_.finished) return;
+    collect();
+    if (!results_.unfinished.empty()) options_.finished(results_);
   }
-  if (progress) progress(1.0, "done");
-  return results;
+
+  /// What is complete, in the order of the policies; with the mutex, or when nothing runs any more.
+  void collect() {
+    results_.runs.clear();
+    results_.unfinished.clear();
+    for (std::size_t i = 0; i < complete_.size(); ++i) {
+      if (complete_[i])
+        results_.runs.push_back(*complete_[i]);
+      else
+        results_.unfinished.push_back(experiment_.policies[i]);
+    }
+  }
+
+  [[nodiscard]] double total() const { return alone_ + each_ * static_cast<double>(experiment_.policies.size()); }
+
+  void tell(std::size_t number, double fraction) {
+    if (!progress_) return;
+    const std::lock_guard lock(mutex_);
+    fractions_[number] = fraction;
+    std::vector<std::string_view> running;
+    for (std::size_t i = 0; i < fractions_.size(); ++i)
+      if (fractions_[i] && *fractions_[i] < 1) running.push_back(experiment_.policies[i]);
+    double done = 0;
+    for (const std::optional<double>& of_one : fractions_) done += of_one.value_or(0);
+    if (!running.empty())
+      progress_((alone_ + each_ * done) / total(),
+                fmt::format("polic{} {}", running.size() == 1 ? "y" : "ies", fmt::join(running, ", ")));
+  }
+
+  const Experiment& experiment_;
+  Datapath& datapath_;
+  const Progress& progress_;
+  const RunOptions& options_;
+  const std::uint32_t threads_;
+  // Work, see work_of(): of all jobs alone, and of a run under a policy.
+  const double alone_;
+  const double each_;
+  std::vector<Profile> profiles_;
+  std::set<std::string> without_slots_;                                       ///< see PlanFollower
+  std::atomic<std::size_t> failed_{std::numeric_limits<std::size_t>::max()};  ///< the first policy that has
+
+  std::mutex mutex_;  ///< of all below, and of telling
+  std::string ended_;
+  std::vector<std::optional<Run>> complete_;  ///< by policy
+  std::vector<std::optional<double>> fractions_;
+  Results results_;
+};
+
+}  // namespace
+
+Results run_experiment(const Experiment& experiment, Datapath& datapath, const Progress& progress,
+                       const RunOptions& options) {
+  check(experiment, datapath, options);
+  return Runner(experiment, datapath, progress, options).run();
 }
 
 }  // namespace mltcp::experiment

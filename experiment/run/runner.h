@@ -2,6 +2,7 @@
 // "schedule" and "mltcp+schedule" make a plan of what each job did alone (plan.h), or follow one from a file.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -11,22 +12,23 @@
 
 namespace mltcp::experiment {
 
-/// The policies that this version can run.
-const std::vector<std::string>& available_policies();
-
 /// Told how far the work is: `fraction` from 0 to 1, and what is being done ("policy mltcp").
 using Progress = std::function<void(double fraction, const std::string& what)>;
 
 struct RunOptions {
+  /// Runs at a time where time is virtual: jobs alone, then policies; 0: one a core. Results are the same to the bit.
+  /// With a plan file, or `between_slices`, policies run one after the other.
+  std::uint32_t threads = 1;
   /// Policies with a schedule follow this plan file (plan_file.h), which is watched, instead of computing a plan;
   /// empty: they compute one. A path.
   std::string plan_file;
   /// Told what is wrong with the plan file while runs go on, and with measurements: one line each.
   std::function<void(const std::string& problem)> report;
-  /// Told all runs so far after each but the last, for those who would keep them if a later one failed.
+  /// Told all runs that are complete after each but the last, for those who would keep them if another one failed. Not
+  /// called by two threads at a time; the same goes for the progress.
   std::function<void(const Results& so_far)> finished;
-  /// Asked now and then; a text, who ended it ("interrupted by its user"), ends the work where it is. Empty: nobody
-  /// did.
+  /// Asked now and then, by any thread; a text, who ended it ("interrupted by its user"), ends the work where it is.
+  /// Empty: nobody did.
   std::function<std::string()> interrupted;
   /// Called before the jobs start and then every 50 ms of the experiment's time, which stands still meanwhile; `time`
   /// is 0 or more. The plan file is looked at afterwards.

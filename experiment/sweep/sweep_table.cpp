@@ -39,7 +39,7 @@ double over_jobs(const Run& run, Value value) {
 
 const Run* fair_run(const Results& results) {
   for (const Run& run : results.runs)
-    if (run.policy == "fair") return &run;
+    if (run.policy == kBaselinePolicy) return &run;
   return nullptr;
 }
 
@@ -255,7 +255,7 @@ Cells cells_of(const Sweep& sweep, const SweepTable& table) {
   for (const SweepTable::Point& point : table.points) {
     for (const SweepRow& row : point.rows) {
       several_jobs = several_jobs || row.jobs > 1;
-      gains = gains || (row.gain && row.policy != "fair");
+      gains = gains || (row.gain && row.policy != kBaselinePolicy);
     }
   }
   const bool seeds = sweep.seeds.size() > 1;
@@ -274,7 +274,7 @@ Cells cells_of(const Sweep& sweep, const SweepTable& table) {
     return row.jobs > 1 && row.interleaved_worst ? fmt::format("{}", *row.interleaved_worst) : std::string("-");
   });
   const auto gain_text = [](const SweepRow& row, const std::optional<Estimate>& gain) {
-    return gain && row.policy != "fair" ? number_text(*gain) : std::string("-");
+    return gain && row.policy != kBaselinePolicy ? number_text(*gain) : std::string("-");
   };
   column("gain", gains, [&](const SweepPoint&, const SweepRow& row) { return gain_text(row, row.gain); });
   column("gain p99", gains, [&](const SweepPoint&, const SweepRow& row) { return gain_text(row, row.gain_p99); });

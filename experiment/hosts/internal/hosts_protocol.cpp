@@ -11,6 +11,7 @@
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/backends/packet_run.h"
 #include "mltcp/experiment/backends/run_plan.h"
+#include "mltcp/experiment/files/policy.h"
 #include "mltcp/experiment/results/internal/json_values.h"
 
 namespace mltcp::experiment::protocol {
@@ -317,7 +318,7 @@ RunSetup setup_from(const Json& json) {
       throw InputError("a job that can't be");
     job.settings.connection.parameters = shared;
     job.settings.real_payload = true;
-    job.settings.augmentation = augmentation_of(setup.policy, experiment, job.settings.job);
+    job.settings.augmentation = augmentation_of(policy_named(setup.policy), experiment, job.settings.job);
   }
   return setup;
 }

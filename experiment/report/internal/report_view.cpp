@@ -151,7 +151,7 @@ std::size_t View::reference(std::size_t run) const {
   int alike = -1;
   for (std::size_t r = 0; r < results.runs.size(); ++r) {
     const Run& other = results.runs[r];
-    if (other.policy != "fair") continue;
+    if (other.policy != kBaselinePolicy) continue;
     const int score =
         4 * (other.cc == of.cc ? 1 : 0) + 2 * (other.datapath == of.datapath ? 1 : 0) + (other.seed == of.seed ? 1 : 0);
     if (score > alike) {

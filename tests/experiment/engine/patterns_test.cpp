@@ -5,6 +5,7 @@
 #include <string>
 
 #include "mltcp/base/error.h"
+#include "mltcp/experiment/files/datapath_kind.h"
 #include "mltcp/experiment/fit/compatibility.h"
 #include "mltcp/experiment/run/runner.h"
 
@@ -231,7 +232,7 @@ TEST(Patterns, schedule__moves_slots_of_jobs_that_meet_whatever_the_slots) {
 TEST(Patterns, parse__refuses_where_they_cannot_run) {
   const std::string ring = "hosts = [0, 1, 2]\npattern = \"all-reduce\"\nsize = \"1 MB\"\n";
   FileOptions options;
-  options.datapaths = known_datapaths();
+  options.datapaths = datapath_names();
   options.datapath = "flow";
   EXPECT_EQ(refusal(ring, options),
             "e.toml:9: job[1].pattern: datapath flow has no patterns of communication; use datapath sim");

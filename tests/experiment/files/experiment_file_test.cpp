@@ -225,18 +225,12 @@ TEST(ExperimentFile, parse__choices) {
   EXPECT_THAT(refusal(top("policies = [1]")), error_at(1, "policies", "a text is expected"));
   EXPECT_THAT(refusal(top("policies = [\"fair\",\n \"mltpc\"]")), error_at(2, "policies", "did you mean \"mltcp\"?"));
   EXPECT_THAT(refusal(top("policies = [\"fair\", \"fair\"]")), error_at(1, "policies", "stands there twice"));
-  FileOptions options;
-  options.policies = {"fair", "mltcp"};
-  EXPECT_EQ(refusal(top("policies = [\"fair\", \"schedule\"]"), options),
-            "e.toml:1: policies: \"schedule\" is not available; this version has: fair, mltcp");
 }
 
 TEST(ExperimentFile, parse__options_decide_what_is_available) {
   FileOptions options;
   options.ccs = {"reno", "cubic"};
-  options.policies.clear();
   EXPECT_EQ(parse_experiment(top("cc = \"cubic\""), "e.toml", options).cc, "cubic");
-  EXPECT_THAT(parse_experiment(top("policies = [\"schedule\"]"), "e.toml", options).policies, ElementsAre("schedule"));
   EXPECT_THAT(refusal(top("cc = \"swift\""), options), EndsWith("this version has: reno, cubic"));
 }
 
@@ -360,9 +354,9 @@ TEST(ExperimentFile, parse__options_override_the_file) {
   options.datapath = "rdma";
   EXPECT_THAT(refusal(top(""), options), StartsWith("--datapath: \"rdma\" is not known; "));
   options.datapath.reset();
-  options.policy = {"schedule"};
-  options.policies = {"fair"};
-  EXPECT_THAT(refusal(top(""), options), StartsWith("--policy: \"schedule\" is not available; "));
+  options.policy = {"scheduled"};
+  EXPECT_THAT(refusal(top(""), options),
+              StartsWith("--policy: \"scheduled\" is not known; did you mean \"schedule\"?"));
 }
 
 TEST(ExperimentFile, parse__unknown_keys_name_the_nearest) {

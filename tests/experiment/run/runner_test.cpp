@@ -239,6 +239,47 @@ TEST(Runner, virtual_time__is_the_same_bit_for_bit_from_the_same_seed) {
   EXPECT_NE(first, text());
 }
 
+TEST(Runner, threads__change_nothing_but_the_order_in_which_policies_end) {
+  Experiment experiment = two_jobs(R"(["mltcp+schedule", "fair", "schedule", "mltcp", "static"])", 8);
+  experiment.jobs[1].phases.front().compute = Nanos(17'000'000);  // other than the first: both are measured
+  for (workload::Job& job : experiment.jobs) job.jitter = Nanos(2'000'000);
+  const auto text = [&](std::uint32_t threads, RunOptions options = {}) {
+    options.threads = threads;
+    std::ostringstream out;
+    write_json(run_experiment(experiment, *make_sim_datapath(), {}, options), out);
+    return out.str();
+  };
+  const std::string one = text(1);
+  RunOptions watched;
+  std::vector<std::size_t> complete;
+  watched.finished = [&](const Results& so_far) {
+    complete.push_back(so_far.runs.size());
+    EXPECT_EQ(so_far.runs.size() + so_far.unfinished.size(), 5U);
+    // In the order of the policies, whichever ended first.
+    std::size_t next = 0;
+    for (const std::string& policy : experiment.policies)
+      if (next < so_far.runs.size() && so_far.runs[next].policy == policy) ++next;
+    EXPECT_EQ(next, so_far.runs.size());
+  };
+  EXPECT_EQ(text(4, watched), one);
+  EXPECT_THAT(complete, ElementsAre(1, 2, 3, 4));
+}
+
+TEST(Runner, threads__the_first_policy_that_fails_is_told) {
+  Experiment experiment = two_jobs(R"(["fair", "priority", "mltcp"])", 3);
+  // Datapath flow has no queues with classes.
+  for (const std::uint32_t threads : {1U, 3U}) {
+    RunOptions options;
+    options.threads = threads;
+    try {
+      run_experiment(experiment, *make_flow_datapath(), {}, options);
+      FAIL() << threads;
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("priority")) << threads;
+    }
+  }
+}
+
 TEST(Runner, real_payload__verifies_every_message_and_times_it_alike) {
   const Experiment experiment = two_jobs(R"(["mltcp"])", 3);
   const Results real = run(experiment, true);

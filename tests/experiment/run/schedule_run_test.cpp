@@ -9,6 +9,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/backends/flow_level.h"
+#include "mltcp/experiment/files/datapath_kind.h"
 #include "mltcp/experiment/files/plan_file.h"
 #include "mltcp/experiment/run/runner.h"
 
@@ -186,7 +187,7 @@ TEST(Schedule, pause_without_a_keeper__is_corrected_once_and_the_other_job_does_
 Results run_flows(const std::string& policies, int iterations, const std::string& jobs,
                   const std::string& schedule = "") {
   FileOptions options;
-  options.datapaths = known_datapaths();
+  options.datapaths = datapath_names();
   options.datapath = "flow";
   const Experiment experiment =
       parse_experiment("name = \"flows\"\niterations = " + std::to_string(iterations) + "\npolicies = " + policies +
