@@ -12,6 +12,7 @@
 #include "mltcp/base/file.h"
 #include "mltcp/base/fingerprint.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/file_kind.h"
 #include "mltcp/experiment/internal/settings_reader.h"
 #include "mltcp/experiment/placement.h"
 #include "mltcp/fabric/dumbbell.h"
@@ -571,7 +572,13 @@ const std::vector<std::string>& known_policies() {
 
 Experiment load_experiment(const std::filesystem::path& path, const FileOptions& options) {
   const std::string file = path.string();
-  return parse_experiment(read_text_file(path, file + ":1: file", kExperimentFile), file, options);
+  const std::string text = read_text_file(path, file, kExperimentFile);
+  try {
+    return parse_experiment(text, file, options);
+  } catch (const InputError&) {
+    refuse_other_kind(text, file, kExperimentFile.what, {FileKind::experiment});
+    throw;
+  }
 }
 
 namespace {

@@ -17,6 +17,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/file_kind.h"
 #include "mltcp/experiment/internal/json.h"
 #include "mltcp/scheduler/demand.h"
 
@@ -147,7 +148,14 @@ PlanFile parse_plan(std::string_view text, const std::string& file) {
 }
 
 PlanFile read_plan(const std::filesystem::path& path) {
-  return parse_plan(read_text_file(path, path.string(), kPlanText), path.string());
+  const std::string file = path.string();
+  const std::string text = read_text_file(path, file, kPlanText);
+  try {
+    return parse_plan(text, file);
+  } catch (const InputError&) {
+    refuse_other_kind(text, file, kPlanText.what, {FileKind::plan});
+    throw;
+  }
 }
 
 PhasePlan slots_of(const PlanFile& plan, const PlanFile::Job& job, Nanos zero) {

@@ -14,10 +14,12 @@
 
 #include "end_on_signal.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
 #include "mltcp/cc/controller.h"
 #include "mltcp/experiment/experiment_file.h"
+#include "mltcp/experiment/file_kind.h"
 #include "mltcp/experiment/flow_level.h"
 #include "mltcp/experiment/results.h"
 #include "mltcp/experiment/runner.h"
@@ -368,9 +370,37 @@ void print_toml(const workload::Job& job, const std::vector<std::string>& warnin
   warn(warnings);
 }
 
+Rate link_rate(const std::string& text) {
+  try {
+    return parse_rate(text);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("--rate: {}", error.what()));
+  }
+}
+
+int print_inspection(const InspectArguments& arguments);
+
 }  // namespace
 
 int inspect(const InspectArguments& arguments) {
+  try {
+    return print_inspection(arguments);
+  } catch (const InputError&) {
+    // What a pipe held is gone, and nothing can be said about it.
+    std::error_code error;
+    if (std::filesystem::is_regular_file(arguments.file, error)) {
+      constexpr TextFile trace{"a trace or a demand profile", std::size_t{1} << 30};
+      using experiment::FileKind;
+      experiment::refuse_other_kind(read_text_file(arguments.file, arguments.file, trace), arguments.file, trace.what,
+                                    {FileKind::trace, FileKind::kineto_trace, FileKind::profile});
+    }
+    throw;
+  }
+}
+
+namespace {
+
+int print_inspection(const InspectArguments& arguments) {
   workload::MappingOptions options;
   if (arguments.workers != 0) options.workers = arguments.workers;
   options.compute_scale = arguments.compute_scale;
@@ -382,7 +412,7 @@ int inspect(const InspectArguments& arguments) {
           fmt::format("--network {}: unknown; it is weight-gradient, inter-server or all", arguments.network));
     options.network = *network;
   }
-  const Rate rate = parse_rate(arguments.rate);
+  const Rate rate = link_rate(arguments.rate);
   if (rate.is_zero()) throw InputError("--rate 0: a link needs a rate above 0, as in \"100 Gbps\"");
   const std::string name = arguments.name.value_or(std::filesystem::path(arguments.file).stem().string());
   if (arguments.toml) {
@@ -423,6 +453,8 @@ int inspect(const InspectArguments& arguments) {
     fmt::print("{}", workload::describe(workload::inspect(trace, options), rate));
   return 0;
 }
+
+}  // namespace
 
 int doctor(const DoctorArguments& arguments) {
 #if MLTCP_HAS_DPDK
