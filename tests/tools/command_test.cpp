@@ -186,6 +186,22 @@ TEST_F(Command, files_that_do_not_exist__have_no_line_and_the_nearest_is_named) 
               "mltcp: two-job.toml: there is no such file; did you mean \"two-jobs.toml\"?\n");
 }
 
+TEST_F(Command, version__is_that_of_this_program_and_of_no_other_that_was_there) {
+  std::string info = content(fs::path(MLTCP_PROGRAM).parent_path().parent_path() / "lib/mltcp/build.json");
+  ASSERT_THAT(info, HasSubstr("\"build_id\": \""));
+  const std::size_t commit = info.find("\"commit\": \"") + 11;
+  info.replace(commit, info.find('"', commit) - commit, "1234567890abcdef");
+  fs::create_directories(folder_ / "bin");
+  fs::create_directories(folder_ / "lib/mltcp");
+  fs::copy_file(MLTCP_PROGRAM, folder_ / "bin/mltcp");
+  put("lib/mltcp/build.json", info);
+  EXPECT_THAT(run("--version >/dev/null; bin/mltcp --version").out, HasSubstr(" (1234567890ab"));
+  char& digit = info[info.find("\"build_id\": \"") + 13];
+  digit = digit == '0' ? '1' : '0';
+  put("lib/mltcp/build.json", info);
+  EXPECT_THAT(run("--version >/dev/null; bin/mltcp --version").out, Not(HasSubstr("(")));
+}
+
 TEST_F(Command, help_and_version__in_each_way_that_is_usual) {
   const Outcome help = run("--help");
   EXPECT_EQ(help.status, 0);
