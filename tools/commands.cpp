@@ -21,6 +21,7 @@
 #include "mltcp/experiment/experiment_file.h"
 #include "mltcp/experiment/file_kind.h"
 #include "mltcp/experiment/flow_level.h"
+#include "mltcp/experiment/internal/provenance_json.h"
 #include "mltcp/experiment/results.h"
 #include "mltcp/experiment/runner.h"
 #include "mltcp/experiment/single_run.h"
@@ -459,6 +460,7 @@ int print_inspection(const InspectArguments& arguments) {
 int doctor(const DoctorArguments& arguments) {
 #if MLTCP_HAS_DPDK
   if (arguments.json) check_writable(*arguments.json, "");
+  const FilesRead files;
   std::vector<dpdk::Check> checks = dpdk::examine_machine();
   const std::vector<dpdk::Check> ports = dpdk::examine_ports(arguments.ports);
   const std::vector<dpdk::Check> experiments = examine_experiments(checks, ports);
@@ -478,7 +480,8 @@ int doctor(const DoctorArguments& arguments) {
                                {"detail", check.detail},
                                {"cure", check.cure}});
     }
-    write_file(*arguments.json, all.dump(2) + "\n");
+    all["provenance"] = experiment::to_json(provenance_of(files));
+    write_file(*arguments.json, all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   }
   if (arguments.json != "-") {
     Table table({"", "what", "found"}, 3);
