@@ -18,7 +18,8 @@ struct TextFile {
 
 /// The bytes of a regular file or of a pipe, as a shell's <(...) makes; of a pipe that nobody has open for writing,
 /// none. Throws InputError "NAME: cause; cure" for everything else: devices, folders, what can't be read or is longer
-/// than it should be. `name` stands for the file in messages.
+/// than it should be. For a file that does not exist, the cure is the nearest one in its folder, if one is near. `name`
+/// stands for the file in messages.
 std::string read_text_file(const std::filesystem::path& path, std::string_view name, const TextFile& expected);
 
 /// While it lives, told of each file that read_text_file() has read in this thread, and of its bytes. One at a time in

@@ -285,10 +285,12 @@ struct Port::Impl {
 
   /// The kernel gives an AF_XDP queue free some time after its socket was closed (it waits for other CPUs, in a worker
   /// thread), also when its process was killed: what is busy now may be free in a moment. Trying too often keeps it
-  /// busy.
+  /// busy: so five pauses, 1.24 s in all, until nobody has it, and as many more to open it. The first ones may all be
+  /// gone by then, and what asked about the queue had it itself.
   void start() {
+    constexpr unsigned kFirstPause = 40'000;  // microseconds
     constexpr unsigned kLongestPause = 640'000;
-    unsigned pause = 40'000;
+    unsigned pause = kFirstPause;
     const bool xdp = name.kind == Kind::af_xdp;
     // The driver, when it fails, takes the XDP program of whoever has the interface away. So ask first.
     if (xdp && xdp_program(name.target) != 0) {
@@ -297,9 +299,9 @@ struct Port::Impl {
         usleep(pause);
         pause *= 2;
       }
-      usleep(pause);
+      usleep(std::min(pause, kLongestPause));
     }
-    for (;; pause *= 2) {
+    for (pause = kFirstPause;; pause *= 2) {
       const int family = xdp ? AF_XDP : AF_PACKET;
       const bool looks = uses_interface(name.kind) && (xdp || config.interrupts);
       const auto others = looks ? sockets_of(family) : std::vector<int>();
@@ -324,10 +326,14 @@ struct Port::Impl {
         if (receive_files.size() != config.queues) receive_files.clear();
         return;
       } catch (const RunError&) {
-        if (!xdp || !plugged || pause > kLongestPause) throw;
+        if (!xdp || !plugged) throw;
+        note_sockets();
+        release();
+        if (pause > kLongestPause) {
+          if (queue_is_taken()) throw RunError(why_taken());
+          throw;
+        }
       }
-      note_sockets();
-      release();
       usleep(pause);
     }
   }
@@ -340,8 +346,10 @@ struct Port::Impl {
   }
 
   [[nodiscard]] std::string why_taken() const {
-    return fmt::format("port {}: another process uses {} with AF_XDP; end it, or use another interface", quoted(),
-                       name.target);
+    return fmt::format(
+        "port {}: {} is in use with AF_XDP, by another process or another port of this one; end it, or "
+        "use another interface",
+        quoted(), name.target);
   }
 
   // Before there is a port.

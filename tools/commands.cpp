@@ -14,6 +14,7 @@
 
 #include "end_on_signal.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
 #include "mltcp/cc/controller.h"
@@ -21,6 +22,8 @@
 #include "mltcp/experiment/backends/flow_level.h"
 #include "mltcp/experiment/backends/packet_run.h"
 #include "mltcp/experiment/files/experiment_file.h"
+#include "mltcp/experiment/files/file_kind.h"
+#include "mltcp/experiment/results/internal/provenance_json.h"
 #include "mltcp/experiment/results/results.h"
 #include "mltcp/experiment/run/runner.h"
 #include "mltcp/workload/inspection.h"
@@ -368,9 +371,37 @@ void print_toml(const workload::Job& job, const std::vector<std::string>& warnin
   warn(warnings);
 }
 
+Rate link_rate(const std::string& text) {
+  try {
+    return parse_rate(text);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("--rate: {}", error.what()));
+  }
+}
+
+int print_inspection(const InspectArguments& arguments);
+
 }  // namespace
 
 int inspect(const InspectArguments& arguments) {
+  try {
+    return print_inspection(arguments);
+  } catch (const InputError&) {
+    // What a pipe held is gone, and nothing can be said about it.
+    std::error_code error;
+    if (std::filesystem::is_regular_file(arguments.file, error)) {
+      constexpr TextFile trace{"a trace or a demand profile", std::size_t{1} << 30};
+      using experiment::FileKind;
+      experiment::refuse_other_kind(read_text_file(arguments.file, arguments.file, trace), arguments.file, trace.what,
+                                    {FileKind::trace, FileKind::kineto_trace, FileKind::profile});
+    }
+    throw;
+  }
+}
+
+namespace {
+
+int print_inspection(const InspectArguments& arguments) {
   workload::MappingOptions options;
   if (arguments.workers != 0) options.workers = arguments.workers;
   options.compute_scale = arguments.compute_scale;
@@ -382,7 +413,7 @@ int inspect(const InspectArguments& arguments) {
           fmt::format("--network {}: unknown; it is weight-gradient, inter-server or all", arguments.network));
     options.network = *network;
   }
-  const Rate rate = parse_rate(arguments.rate);
+  const Rate rate = link_rate(arguments.rate);
   if (rate.is_zero()) throw InputError("--rate 0: a link needs a rate above 0, as in \"100 Gbps\"");
   const std::string name = arguments.name.value_or(std::filesystem::path(arguments.file).stem().string());
   if (arguments.toml) {
@@ -424,9 +455,12 @@ int inspect(const InspectArguments& arguments) {
   return 0;
 }
 
+}  // namespace
+
 int doctor(const DoctorArguments& arguments) {
 #if MLTCP_HAS_DPDK
   if (arguments.json) check_writable(*arguments.json, "");
+  const FilesRead files;
   std::vector<dpdk::Check> checks = dpdk::examine_machine();
   const std::vector<dpdk::Check> ports = dpdk::examine_ports(arguments.ports);
   const std::vector<dpdk::Check> experiments = examine_experiments(checks, ports);
@@ -446,7 +480,8 @@ int doctor(const DoctorArguments& arguments) {
                                {"detail", check.detail},
                                {"cure", check.cure}});
     }
-    write_file(*arguments.json, all.dump(2) + "\n");
+    all["provenance"] = experiment::to_json(provenance_of(files));
+    write_file(*arguments.json, all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   }
   if (arguments.json != "-") {
     Table table({"", "what", "found"}, 3);

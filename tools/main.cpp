@@ -21,6 +21,7 @@
 #include "mltcp/base/nearest.h"
 #include "mltcp/base/text.h"
 #include "mltcp/transport/udp_port.h"
+#include "option_values.h"
 #include "provenance.h"
 #include "terminal.h"
 
@@ -42,31 +43,6 @@ std::uint64_t seed_from(const std::string& text) {
   if (problem != std::errc() || at != end || seed < 0)
     throw CLI::ValidationError("--seed", mltcp::in_quotes(text) + " is not a whole number from 0 to 2^63 - 1");
   return static_cast<std::uint64_t>(seed);
-}
-
-// CLI::Range lets "nan" pass.
-CLI::Validator share(double most) {
-  return {[most](const std::string& text) {
-            double value = 0;
-            const char* end = text.data() + text.size();
-            const auto [at, problem] = std::from_chars(text.data(), end, value);
-            if (problem == std::errc() && at == end && value >= 0 && value <= most) return std::string();
-            return fmt::format("{} is not a number from 0 to {}", mltcp::in_quotes(text), most);
-          },
-          fmt::format("[0 - {}]", most), "share"};
-}
-
-// One of a few words. CLI::IsMember names no word that is near.
-CLI::Validator one_of(std::vector<std::string> words) {
-  const std::string all = fmt::format("{}", fmt::join(words, ", "));
-  const std::string choices = fmt::format("{}", fmt::join(words, ","));
-  return {[words = std::move(words), all](const std::string& text) {
-            if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
-            const auto meant = mltcp::nearest(text, words);
-            return fmt::format("{} is not known; {}", mltcp::in_quotes(text),
-                               meant ? fmt::format("did you mean \"{}\"?", *meant) : "write one of " + all);
-          },
-          fmt::format("{{{}}}", choices), "word"};
 }
 
 std::vector<std::string> commands_of(const CLI::App& app) {
@@ -161,12 +137,13 @@ int dispatch(int argc, char** argv) {
       ->delimiter(',')
       ->allow_extra_args(false);
   run_command->add_option("--iterations", run.iterations, "Iterations per job; default: the file's, or 50")
-      ->check(CLI::Range(1, 1'000'000));
+      ->check(tools::whole(1, 1'000'000));
   run_command->add_option_function<std::string>(
       "--seed", [&](const std::string& text) { run.seed = seed_from(text); },
       "Seed of everything random, 0 to 2^63 - 1; default: the file's, or 1");
-  run_command->add_option("--cores", run.cores,
-                          "CPUs of datapath ring: one, or two with the switch on the second, as in 0,1");
+  run_command
+      ->add_option("--cores", run.cores, "CPUs of datapath ring: one, or two with the switch on the second, as in 0,1")
+      ->check(tools::cpu_list());
   run_command->add_option("--plan", run.plan,
                           "Slots for policies schedule and mltcp+schedule, instead of computing them: a file that is "
                           "watched (docs/plans.md)");
@@ -188,7 +165,7 @@ int dispatch(int argc, char** argv) {
                    "'job[*].jitter=0 ms,2 ms'; once for each key")
       ->allow_extra_args(false);
   sweep_command->add_option("--seeds", sweep.seeds, "With how many seeds each point runs, from the experiment's on")
-      ->check(CLI::Range(1, 100'000));
+      ->check(tools::whole(1, 100'000));
   sweep_command->add_option("--policy", sweep.policies, "Policies, instead of the files'; several: --policy fair,mltcp")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -201,7 +178,7 @@ int dispatch(int argc, char** argv) {
       ->allow_extra_args(false);
   sweep_command->add_flag("--no-run", sweep.no_run, "Run nothing: the table of what is there");
   sweep_command->add_option("--threads", sweep.threads, "Runs at a time; default: one a core")
-      ->check(CLI::Range(1, 10'000));
+      ->check(tools::whole(1, 10'000));
   sweep_command->add_flag("--full", sweep.full, "Keep every iteration's time, so that mltcp report can draw a run");
   sweep_command->add_option("--json", sweep.json, "Write the table to this file; - is standard output");
   sweep_command->add_option("--markdown", sweep.markdown, "The same as a table of Markdown");
@@ -219,26 +196,26 @@ int dispatch(int argc, char** argv) {
   schedule_command
       ->add_option("--angles", schedule.angles,
                    "Rotations are multiples of a turn by this number, as 72 for 5 degrees; default 0: any nanosecond")
-      ->check(CLI::Range(0, 1'000'000));
+      ->check(tools::whole(0, 1'000'000));
   schedule_command
       ->add_option("--max-stretch", schedule.max_stretch,
                    "A slot is at most this share longer than the job's iteration; default: the file's, or 0.02")
-      ->check(share(1));
+      ->check(tools::share(1));
   schedule_command
       ->add_option("--max-repetitions", schedule.max_repetitions,
                    "The perimeter is at most so many times the longest iteration; default 32")
-      ->check(CLI::Range(1, 10'000));
+      ->check(tools::whole(1, 10'000));
   schedule_command
       ->add_option("--drift", schedule.drift,
                    "Deviation from the slots, as a share of the period, that a schedule is judged with; default: the "
                    "file's tolerance, or 0.05")
-      ->check(share(0.5));
+      ->check(tools::share(0.5));
   schedule_command
       ->add_option(
           "--slack", schedule.slack,
           "Makes every slot this share longer: room to catch up; default: the file's, or 0; or, with --plan, what the "
           "jobs' jitter and their room need (docs/plans.md)")
-      ->check(share(1));
+      ->check(tools::share(1));
   schedule_command->add_option("--json", schedule.json, "Write the schedule to this file; - is standard output");
   schedule_command->add_option("--report", schedule.report,
                                "Write a self-contained HTML page of it to this file; - is standard output");
@@ -257,7 +234,7 @@ int dispatch(int argc, char** argv) {
   cluster_command
       ->add_option("--level", cluster.level,
                    "packet (every packet) or flow (fluid, for large ones); default: the file's, or packet")
-      ->check(one_of({"packet", "flow"}));
+      ->check(tools::one_of({"packet", "flow"}));
   cluster_command
       ->add_option("--scheme", cluster.schemes,
                    "Schemes, several as in locality,compatible+schedule+mltcp,ideal; default: the file's, or "
@@ -269,9 +246,9 @@ int dispatch(int argc, char** argv) {
       "The first seed, 0 to 2^63 - 1; default: the file's, or 1");
   cluster_command
       ->add_option("--seeds", cluster.seeds, "With how many seeds each scheme runs; default: the file's, or 1")
-      ->check(CLI::Range(1, 1000));
+      ->check(tools::whole(1, 1000));
   cluster_command->add_option("--threads", cluster.threads, "Runs at a time; default: one a core")
-      ->check(CLI::Range(1, 10'000));
+      ->check(tools::whole(1, 10'000));
   cluster_command->add_option("--json", cluster.json,
                               "Write all results to this file, anew after each run, so that Ctrl-C keeps what is "
                               "complete; - is standard output");
@@ -289,11 +266,13 @@ int dispatch(int argc, char** argv) {
   inspect_command->add_option("--name", inspect.name, "Name of that job; default: the file's");
   inspect_command
       ->add_option("--workers", inspect.workers, "Workers that reduce weight gradients; default: the trace's, or 2")
-      ->check(CLI::Range(2, 1'000'000));
+      ->check(tools::whole(2, 1'000'000));
   inspect_command->add_option("--network", inspect.network,
                               "Collectives that cross the shared link: weight-gradient (default), inter-server, all");
-  inspect_command->add_option("--compute-scale", inspect.compute_scale, "Factor on compute times; default 1");
-  inspect_command->add_option("--bytes-scale", inspect.bytes_scale, "Factor on bytes sent; default 1");
+  inspect_command->add_option("--compute-scale", inspect.compute_scale, "Factor on compute times; default 1")
+      ->check(tools::factor(1e6));
+  inspect_command->add_option("--bytes-scale", inspect.bytes_scale, "Factor on bytes sent; default 1")
+      ->check(tools::factor(1e6));
   inspect_command->add_option("--rate", inspect.rate, "Rate of the link for the duty cycle; default \"100 Gbps\"");
 
   tools::ReportArguments report;
@@ -331,7 +310,7 @@ int dispatch(int argc, char** argv) {
       ->allow_extra_args(false);
   switch_command->add_option("--file", soft.file, "A switch file; options stand for what it says, --port adds to it");
   const auto word = [&](const std::string& name, const std::string& description) {
-    switch_command->add_option_function<std::string>(
+    return switch_command->add_option_function<std::string>(
         "--" + name, [&soft, name](const std::string& value) { soft.words.values.emplace_back(name, value); },
         description);
   };
@@ -339,21 +318,22 @@ int dispatch(int argc, char** argv) {
   word("delay", "Delay behind it, one way; default 0");
   word("buffer", "Buffer of each class; default 250kB");
   word("ecn", "Marking: KMIN[,KMAX[,PMAX]], as in 30kB or 30kB,90kB,0.1; or off, the default");
-  word("loss", "Probability that a frame vanishes");
-  word("duplicate", "Probability that it is sent twice");
-  word("corrupt", "Probability that a bit of it is flipped");
-  word("reorder", "Probability that it is held back");
+  word("loss", "Probability that a frame vanishes")->check(tools::share(1));
+  word("duplicate", "Probability that it is sent twice")->check(tools::share(1));
+  word("corrupt", "Probability that a bit of it is flipped")->check(tools::share(1));
+  word("reorder", "Probability that it is held back")->check(tools::share(1));
   word("reorder-delay", "For how long at most; default 100us");
-  word("classes", "Queues of strict priority, 1 to 8, by VLAN tag or DSCP class selector; default 1");
-  word("mtu", "Longest IP packet, 576 to 9000; default: the interface's");
-  word("seed", "Seed of faults and marks, 0 to 2^63 - 1; default 1");
+  word("classes", "Queues of strict priority, 1 to 8, by VLAN tag or DSCP class selector; default 1")
+      ->check(tools::whole(1, 8));
+  word("mtu", "Longest IP packet, 576 to 9000; default: the interface's")->check(tools::whole(576, 9000));
+  word("seed", "Seed of faults and marks, 0 to 2^63 - 1; default 1")->check(tools::whole(0, INT64_MAX));
   word("idle", "Without work: spin, pause or sleep; default pause");
-  word("mac-entries", "Addresses in the table; default 4096");
+  word("mac-entries", "Addresses in the table; default 4096")->check(tools::whole(4, 1U << 20U));
   word("ageing", "Silence after which an address is forgotten; default 300s");
   switch_command->add_option("--for", soft.duration, "How long to run, as in 10s; default: until Ctrl-C or SIGTERM");
   switch_command->add_option("--cores", soft.cores, "The CPU to poll on; default: the first that may be used");
   switch_command->add_option("--memory", soft.memory_mb, "Memory of DPDK in MB; default: what the ports need")
-      ->check(CLI::Range(32, 65536));
+      ->check(tools::whole(32, 65536));
   switch_command->add_option("--json", soft.json, "Write the counters to this file at the end; - is standard output");
   switch_command->add_option("--every", soft.every,
                              "With --json: counters as a series, too, one entry every 100ms, say");
@@ -377,7 +357,7 @@ int dispatch(int argc, char** argv) {
       ->allow_extra_args(false);
   gen_command
       ->add_option("--iterations", gen.run.iterations, "Coordinator: iterations per job; default: the file's, or 50")
-      ->check(CLI::Range(1, 1'000'000));
+      ->check(tools::whole(1, 1'000'000));
   gen_command->add_option_function<std::string>(
       "--seed", [&](const std::string& text) { gen.run.seed = seed_from(text); },
       "Coordinator: seed of everything random, 0 to 2^63 - 1; default: the file's, or 1");
@@ -390,20 +370,21 @@ int dispatch(int argc, char** argv) {
                           "--mpi, %r stands for the MPI rank, here and in --ip");
   gen_command->add_option("--ip", gen.ip, "Host: its address and prefix length, as in 10.0.0.1/24 or fd00::1/64");
   gen_command->add_option("--gateway", gen.gateway, "Host: the way to addresses beyond the prefix");
-  gen_command->add_option("--host", gen.host, "Host: its number; default: the next one that is free");
+  gen_command->add_option("--host", gen.host, "Host: its number; default: the next one that is free")
+      ->check(tools::whole(0, 1'000'000));
   gen_command
       ->add_option("--udp-port", gen.udp_port,
                    fmt::format("Host: UDP port of its first rank, others follow; default {}", default_udp_port))
-      ->check(CLI::Range(1, 65535));
+      ->check(tools::whole(1, 65535));
   gen_command->add_option("--idle", gen.idle, "Host: without work, spin, pause or sleep; default pause")
-      ->check(one_of({"spin", "pause", "sleep"}));
+      ->check(tools::one_of({"spin", "pause", "sleep"}));
   gen_command->add_option("--cores", gen.cores, "Host: the CPU to poll on; default: the first that may be used");
   gen_command->add_option("--memory", gen.memory_mb, "Host: memory of DPDK in MB; default: what the port needs")
-      ->check(CLI::Range(32, 65536));
+      ->check(tools::whole(32, 65536));
   gen_command->add_option("--mtu", gen.mtu, "Host: longest IP packet, 576 to 9000; default: the interface's")
-      ->check(CLI::Range(576, 9000));
+      ->check(tools::whole(576, 9000));
   gen_command->add_option("--queues", gen.queues, "Host: queues of the port, 1 to 64; default 1")
-      ->check(CLI::Range(1, 64));
+      ->check(tools::whole(1, 64));
 
   tools::TestbedArguments bed;
   CLI::App* testbed_command = app.add_subcommand(
@@ -413,14 +394,14 @@ int dispatch(int argc, char** argv) {
   testbed_command->add_option("EXPERIMENT.toml", bed.file, "The experiment (docs/experiment-file.md)");
   testbed_command->add_option("OPTION", bed.gen, "Behind --: options of mltcp gen, such as --policy fair,mltcp");
   testbed_command->add_option("--device", bed.device, "Ports of hosts and switches: af_xdp, the default, or af_packet")
-      ->check(one_of({"af_xdp", "af_packet"}));
+      ->check(tools::one_of({"af_xdp", "af_packet"}));
   testbed_command->add_option("--mtu", bed.mtu, "Longest IP packet; default: the experiment's, or 1500")
-      ->check(CLI::Range(576, 9000));
+      ->check(tools::whole(576, 9000));
   testbed_command
       ->add_option("--idle", bed.idle,
                    "Without work: spin, pause or sleep; default: pause where every process has a "
                    "CPU of its own, otherwise sleep")
-      ->check(one_of({"spin", "pause", "sleep"}));
+      ->check(tools::one_of({"spin", "pause", "sleep"}));
   testbed_command->add_option("--cores", bed.cores,
                               "CPUs, as in 0-3: the first for the switch, the others for hosts; default: all");
   testbed_command->add_option("--json", bed.json, "Write the results to this file; - is standard output");
@@ -432,7 +413,8 @@ int dispatch(int argc, char** argv) {
   testbed_command->add_flag("--keep", bed.keep, "Leave it up until Ctrl-C, and tell how to enter its hosts");
   testbed_command->add_flag("--shell", bed.shell, "A shell in it, in the end");
   testbed_command->add_flag("--dry-run", bed.dry_run, "Tell what would be done");
-  testbed_command->add_option("--hosts", bed.hosts, "A testbed of so many hosts on a switch, without an experiment");
+  testbed_command->add_option("--hosts", bed.hosts, "A testbed of so many hosts on a switch, without an experiment")
+      ->check(tools::whole(0, 1'000));
   testbed_command->add_option("--command", bed.command,
                               "With --hosts: what a shell shall do there, as in 'on 1 iperf3 -s -1 -D; on 0 iperf3 -c "
                               "10.77.0.2'");
@@ -455,6 +437,9 @@ int dispatch(int argc, char** argv) {
   CLI::App* help_command = app.add_subcommand("help", "The same as --help, of this program or of a command");
   help_command->add_option("COMMAND", topic, "The command; default: this program");
 
+  tools::name_values(app);
+  if (const std::string missing = tools::missing_value(app, argc, argv); !missing.empty())
+    return complain(bad_input, missing);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -23,6 +23,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "own_files.h"
 
 namespace mltcp::tools {
 namespace {
@@ -35,21 +36,23 @@ struct BuildInfo {
   std::string build;
 };
 
-/// What cmake/BuildInfo.cmake has left beside this program, if it did.
+/// What cmake/BuildInfo.cmake has left beside this program, if it did. What is of another program, into whose
+/// installation this one was copied, says nothing.
 BuildInfo build_info() {
-  BuildInfo info;
-  std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return info;
-  std::ifstream file(program.parent_path().parent_path() / MLTCP_BUILD_INFO);
-  const auto json = nlohmann::json::parse(file, nullptr, false);
-  if (!json.is_object()) return info;
-  try {
-    info = {json.at("commit"), json.at("modified"), json.at("build")};
-  } catch (const nlohmann::json::exception&) {  // of another version
-    return {};
+  const std::string own_id = build_id();
+  if (own_id.empty()) return {};
+  for (const std::filesystem::path& path : own_files("build.json")) {
+    std::ifstream file(path);
+    const auto json = nlohmann::json::parse(file, nullptr, false);
+    if (!json.is_object()) continue;
+    try {
+      if (json.at("build_id").get<std::string>() == own_id)
+        return {json.at("commit"), json.at("modified"), json.at("build")};
+    } catch (const nlohmann::json::exception&) {
+      // Of another version.
+    }
   }
-  return info;
+  return {};
 }
 
 std::string sha256(std::string_view text) {

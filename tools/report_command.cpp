@@ -10,8 +10,10 @@
 
 #include "commands.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
 #include "mltcp/base/nearest.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/files/file_kind.h"
 #include "mltcp/experiment/report/report_comparison.h"
 #include "mltcp/experiment/report/report_file.h"
 #include "mltcp/experiment/report/report_picture.h"
@@ -45,6 +47,23 @@ const Results& comparable(const experiment::ReportFile& file, const std::string&
   return *results;
 }
 
+experiment::ReportFile read_results(const std::string& name) {
+  try {
+    return experiment::read_report_file(name);
+  } catch (const InputError&) {
+    std::error_code error;
+    if (std::filesystem::is_regular_file(name, error)) {  // what a pipe held is gone
+      constexpr TextFile results{"a file that --json of mltcp run, gen, testbed, sweep, cluster or schedule wrote",
+                                 std::size_t{1} << 30};
+      using experiment::FileKind;
+      experiment::refuse_other_kind(
+          read_text_file(name, name, results), name, results.what,
+          {FileKind::results, FileKind::sweep_results, FileKind::cluster_results, FileKind::schedule});
+    }
+    throw;
+  }
+}
+
 void check_options(const ReportArguments& arguments) {
   if (arguments.output && arguments.output->empty())
     throw InputError("--output: the name is empty; name a file, or - for standard output");
@@ -69,7 +88,7 @@ void check_options(const ReportArguments& arguments) {
 int write_picture(const ReportArguments& arguments) {
   const std::string& name = arguments.results.front();
   check_writable(*arguments.svg, name);
-  const experiment::ReportFile file = experiment::read_report_file(name);
+  const experiment::ReportFile file = read_results(name);
   const Results* results = std::get_if<Results>(&file);
   if (results == nullptr)
     throw InputError(
@@ -99,13 +118,13 @@ int report(const ReportArguments& arguments) {
   const std::string& first = arguments.results.front();
   const std::filesystem::path page =
       arguments.output ? std::filesystem::path(*arguments.output) : default_page(arguments.results);
-  const experiment::ReportFile file = experiment::read_report_file(first);
+  const experiment::ReportFile file = read_results(first);
   std::string text;
   if (arguments.results.size() == 1) {
     text = experiment::render_page(file);
   } else {
     const std::string& second = arguments.results.back();
-    const experiment::ReportFile other = experiment::read_report_file(second);
+    const experiment::ReportFile other = read_results(second);
     check_writable(page.string(), second);
     text = experiment::render_comparison({first, &comparable(file, first)}, {second, &comparable(other, second)});
   }

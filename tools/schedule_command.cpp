@@ -166,7 +166,7 @@ int schedule(const ScheduleArguments& arguments) {
     const experiment::PlanFile plan = experiment::plan_of(result, experiment.schedule);
     if (const std::string wrong = objection_to(result); !wrong.empty())
       std::fputs(fmt::format("mltcp: warning: {}\n", one_line(wrong)).c_str(), stderr);
-    write_file(*arguments.plan, experiment::to_json(plan));
+    write_file(*arguments.plan, experiment::to_json(plan, provenance));
   }
   if (arguments.report) {
     write_file(*arguments.report, experiment::render_schedule(result));

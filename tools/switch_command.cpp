@@ -19,7 +19,9 @@
 #include "mltcp/dpdk/soft_switch.h"
 #include "mltcp/experiment/files/switch_file.h"
 #include "mltcp/experiment/hosts/message_stream.h"
+#include "mltcp/experiment/results/internal/provenance_json.h"
 #include "output_file.h"
+#include "provenance.h"
 #include "terminal.h"
 
 namespace mltcp::tools {
@@ -427,7 +429,10 @@ int run_switch(const SwitchArguments& arguments) {
   // Counters on standard output are alone there.
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
   const EndOnSignal signals;
+  std::optional<FilesRead> files(std::in_place);
   Opened opened = open(arguments);
+  const experiment::Provenance provenance = provenance_of(*files);
+  files.reset();
   print_settings(opened, out);
   std::string names;
   for (const auto& port : opened.ports) names += fmt::format(" {}", one_line(port->name()));
@@ -465,7 +470,8 @@ int run_switch(const SwitchArguments& arguments) {
       series->add(experiment::wall_now());
       all["series"] = series->to_json();
     }
-    write_file(*arguments.json, all.dump(2) + "\n");
+    all["provenance"] = experiment::to_json(provenance);
+    write_file(*arguments.json, all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   }
   return 0;
 }

@@ -137,7 +137,7 @@ ArrivalFile parse_arrivals(std::string_view text, const std::string& file) { ret
 
 ArrivalFile load_arrivals(const std::filesystem::path& path) {
   const std::string file = path.string();
-  return parse_arrivals(read_text_file(path, file + ":1: file", arrival_file), file);
+  return parse_arrivals(read_text_file(path, file, arrival_file), file);
 }
 
 }  // namespace mltcp::workload

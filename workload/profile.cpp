@@ -97,7 +97,7 @@ class ProfileReader {
 
 Profile load_profile(const std::filesystem::path& path) {
   const std::string file = path.string();
-  return parse_profile(read_text_file(path, file + ":1: file", kProfileFile), file);
+  return parse_profile(read_text_file(path, file, kProfileFile), file);
 }
 
 Profile parse_profile(std::string_view text, const std::string& file) { return ProfileReader(text, file).read(); }

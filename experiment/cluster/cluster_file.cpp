@@ -14,6 +14,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/files/file_kind.h"
 #include "mltcp/experiment/files/internal/settings_reader.h"
 #include "mltcp/workload/inspection.h"
 #include "mltcp/workload/kineto.h"
@@ -656,7 +657,13 @@ std::vector<workload::Arrival> arrivals_of(const ClusterExperiment& experiment, 
 
 ClusterExperiment load_cluster(const std::filesystem::path& path, const ClusterFileOptions& options) {
   const std::string file = path.string();
-  return parse_cluster(read_text_file(path, file + ":1: file", cluster_file), file, options);
+  const std::string text = read_text_file(path, file, cluster_file);
+  try {
+    return parse_cluster(text, file, options);
+  } catch (const InputError&) {
+    refuse_other_kind(text, file, cluster_file.what, {FileKind::cluster});
+    throw;
+  }
 }
 
 ClusterExperiment parse_cluster(std::string_view text, const std::string& file, const ClusterFileOptions& options) {

@@ -13,6 +13,7 @@
 #include "mltcp/base/fingerprint.h"
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/files/datapath_kind.h"
+#include "mltcp/experiment/files/file_kind.h"
 #include "mltcp/experiment/files/internal/settings_reader.h"
 #include "mltcp/experiment/files/policy.h"
 #include "mltcp/experiment/files/worker_hosts.h"
@@ -574,7 +575,13 @@ const std::vector<std::string>& known_ccs() {
 
 Experiment load_experiment(const std::filesystem::path& path, const FileOptions& options) {
   const std::string file = path.string();
-  return parse_experiment(read_text_file(path, file + ":1: file", kExperimentFile), file, options);
+  const std::string text = read_text_file(path, file, kExperimentFile);
+  try {
+    return parse_experiment(text, file, options);
+  } catch (const InputError&) {
+    refuse_other_kind(text, file, kExperimentFile.what, {FileKind::experiment});
+    throw;
+  }
 }
 
 namespace {

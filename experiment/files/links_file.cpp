@@ -139,7 +139,7 @@ bool matches(const std::string& pattern, const std::string& name) {
 
 Graph load_links(const std::filesystem::path& path, const LinksFileOptions& options) {
   const std::string file = path.string();
-  return parse_links(read_text_file(path, file + ":1: file", links_file), file, options);
+  return parse_links(read_text_file(path, file, links_file), file, options);
 }
 
 Graph parse_links(std::string_view text, const std::string& file, const LinksFileOptions& options) {

@@ -17,7 +17,9 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/files/file_kind.h"
 #include "mltcp/experiment/results/internal/json_values.h"
+#include "mltcp/experiment/results/internal/provenance_json.h"
 #include "mltcp/scheduler/demand.h"
 
 namespace mltcp::experiment {
@@ -25,7 +27,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr TextFile kPlanText{"a plan", 16U << 20};
+constexpr TextFile kPlanText{"a plan", 64U << 20};  // with the texts of what it was made of
 constexpr std::int64_t kMostEpoch = std::int64_t{1} << 61;
 constexpr std::int64_t kMostPeriod = scheduler::kLongestPeriod.count;
 constexpr std::size_t kMostNesting = 8;
@@ -109,7 +111,7 @@ PlanFile parse_plan(std::string_view text, const std::string& file) {
   const Json json = parse_bounded(text, file);
   const Object root(json, file, "",
                     {"schema", "serial", "clock", "epoch_ns", "valid_until_ns", "clock_bound_ns", "tolerance",
-                     "correction", "gradual_step", "jobs"});
+                     "correction", "gradual_step", "jobs", "provenance"});
   if (root.text("schema") != kPlanSchema)
     root.fail("schema", fmt::format("is \"{}\"", root.text("schema")), fmt::format("write \"{}\"", kPlanSchema));
   PlanFile plan;
@@ -147,7 +149,14 @@ PlanFile parse_plan(std::string_view text, const std::string& file) {
 }
 
 PlanFile read_plan(const std::filesystem::path& path) {
-  return parse_plan(read_text_file(path, path.string(), kPlanText), path.string());
+  const std::string file = path.string();
+  const std::string text = read_text_file(path, file, kPlanText);
+  try {
+    return parse_plan(text, file);
+  } catch (const InputError&) {
+    refuse_other_kind(text, file, kPlanText.what, {FileKind::plan});
+    throw;
+  }
 }
 
 PhasePlan slots_of(const PlanFile& plan, const PlanFile::Job& job, Nanos zero) {
@@ -162,7 +171,7 @@ PhasePlan slots_of(const PlanFile& plan, const PlanFile::Job& job, Nanos zero) {
   return slots;
 }
 
-std::string to_json(const PlanFile& plan) {
+std::string to_json(const PlanFile& plan, const std::optional<Provenance>& provenance) {
   nlohmann::ordered_json json;
   json["schema"] = kPlanSchema;
   json["serial"] = plan.serial;
@@ -176,6 +185,7 @@ std::string to_json(const PlanFile& plan) {
   json["jobs"] = nlohmann::ordered_json::array();
   for (const PlanFile::Job& job : plan.jobs)
     json["jobs"].push_back({{"name", job.name}, {"period_ns", job.period.count}, {"offset_ns", job.offset.count}});
+  if (provenance) json["provenance"] = to_json(*provenance);
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

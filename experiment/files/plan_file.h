@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "mltcp/base/units.h"
+#include "mltcp/experiment/results/provenance.h"
 #include "mltcp/transport/phase_gate.h"
 
 namespace mltcp::experiment {
@@ -48,7 +49,8 @@ PhasePlan slots_of(const PlanFile& plan, const PlanFile::Job& job, Nanos zero);
 /// have are refused: a slip of the pen in one that may be absent would change what the plan means.
 PlanFile parse_plan(std::string_view text, const std::string& file);
 PlanFile read_plan(const std::filesystem::path& path);
-std::string to_json(const PlanFile& plan);
+/// With where it comes from, if that is given: nothing that the plan means, and not read again.
+std::string to_json(const PlanFile& plan, const std::optional<Provenance>& provenance = std::nullopt);
 /// Readers see the old file or the new one, never a part. Throws RunError.
 void write_plan(const PlanFile& plan, const std::filesystem::path& path);
 

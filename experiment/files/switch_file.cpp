@@ -10,6 +10,7 @@
 
 #include "mltcp/base/file.h"
 #include "mltcp/base/random.h"
+#include "mltcp/experiment/files/file_kind.h"
 #include "mltcp/experiment/files/internal/settings_reader.h"
 
 namespace mltcp::experiment {
@@ -197,7 +198,13 @@ class Reader : public SettingsReader {
 SwitchSettings load_switch(const std::filesystem::path& path, const SwitchWords& words) {
   if (path.empty()) return parse_switch("", "--port", words);
   const std::string file = path.string();
-  return parse_switch(read_text_file(path, file + ":1: file", switch_file), file, words);
+  const std::string text = read_text_file(path, file, switch_file);
+  try {
+    return parse_switch(text, file, words);
+  } catch (const InputError&) {
+    refuse_other_kind(text, file, switch_file.what, {FileKind::ethernet_switch});
+    throw;
+  }
 }
 
 SwitchSettings parse_switch(std::string_view text, const std::string& file, const SwitchWords& words) {

@@ -12,12 +12,14 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/files/file_kind.h"
 #include "mltcp/experiment/files/internal/toml.h"
 
 namespace mltcp::experiment {
 namespace {
 
 constexpr TextFile kSweepFile{"a sweep or an experiment file", 64U << 20};
+constexpr TextFile kExperimentFile{"an experiment file", 64U << 20};
 constexpr std::string_view kPage = "docs/sweep.md";
 constexpr std::size_t kMostSeeds = 100'000;
 constexpr std::size_t kMostWarnings = 10;
@@ -319,10 +321,13 @@ FileOptions options_of(const Sweep& sweep, const SweepPoint& point) {
 
 }  // namespace
 
-Sweep load_sweep(const std::filesystem::path& path, const SweepOptions& options) {
+namespace {
+
+// Into `sweep`: its text and file are those that were read last where this throws.
+void read_sweep(const std::filesystem::path& path, const SweepOptions& options, Sweep& sweep) {
   const std::string file = path.string();
-  Sweep sweep;
-  sweep.text = read_text_file(path, file + ":1: file", kSweepFile);
+  sweep.file = file;
+  sweep.text = read_text_file(path, file, kSweepFile);
   SweepReader reader(file);
   const toml::table root = parse_toml(sweep.text, file, kPage);
   const bool is_sweep =
@@ -332,12 +337,10 @@ Sweep load_sweep(const std::filesystem::path& path, const SweepOptions& options)
       reader.fail(1, "experiment", "the key is missing", "write experiment = \"two-jobs.toml\"");
     reader.read(root, sweep);
     const std::filesystem::path experiment = path.parent_path() / reader.experiment;
+    const std::string named =
+        one_line(fmt::format("{}: experiment: {}", reader.place(reader.experiment_line), experiment.string()));
+    sweep.text = read_text_file(experiment, named, kExperimentFile);
     sweep.file = experiment.string();
-    sweep.text = read_text_file(
-        experiment, one_line(fmt::format("{}: experiment: {}", reader.place(reader.experiment_line), sweep.file)),
-        kSweepFile);
-  } else {
-    sweep.file = file;
   }
   std::set<std::string> named;
   for (const std::string& option : options.vary) {
@@ -381,6 +384,21 @@ Sweep load_sweep(const std::filesystem::path& path, const SweepOptions& options)
       throw InputError(one_line(fmt::format("{}: seed: {} seeds from {} on go beyond 2^63 - 1; write a smaller one",
                                             sweep.file, seeds, *base)));
     for (std::size_t i = 0; i < seeds; ++i) sweep.seeds.push_back(*base + i);
+  }
+}
+
+}  // namespace
+
+Sweep load_sweep(const std::filesystem::path& path, const SweepOptions& options) {
+  Sweep sweep;
+  try {
+    read_sweep(path, options, sweep);
+  } catch (const InputError&) {
+    if (sweep.file == path.string())
+      refuse_other_kind(sweep.text, sweep.file, kSweepFile.what, {FileKind::sweep, FileKind::experiment});
+    else
+      refuse_other_kind(sweep.text, sweep.file, kExperimentFile.what, {FileKind::experiment});
+    throw;
   }
   return sweep;
 }

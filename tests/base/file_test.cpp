@@ -69,6 +69,25 @@ TEST_F(ReadTextFile, no_file__refused) {
   }
 }
 
+TEST_F(ReadTextFile, no_file__the_nearest_beside_it_is_named) {
+  for (const char* name : {"two-jobs.toml", "three-jobs.toml", "a.csv"}) std::ofstream(folder_ / name) << "x";
+  fs::create_directory(folder_ / "two-jobs");
+  const auto meant = [&](const char* name) {
+    return "NAME: there is no such file; did you mean \"" + (folder_ / name).string() + "\"?";
+  };
+  EXPECT_EQ(refusal(folder_ / "two-job.toml"), meant("two-jobs.toml"));
+  EXPECT_EQ(refusal(folder_ / "three-jobs"), meant("three-jobs.toml")) << "all but the ending";
+  EXPECT_EQ(refusal(folder_ / "two-jobz"), "NAME: there is no such file; give the path of a small file") << "a folder";
+  EXPECT_THAT(refusal(folder_ / "b.csv"), HasSubstr("give the path of"))
+      << "two edits make any short name of any other";
+  EXPECT_THAT(refusal(folder_ / "something-else.toml"), HasSubstr("give the path of"));
+  EXPECT_THAT(refusal(folder_ / "none/two-jobs.toml"), HasSubstr("give the path of"));
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_);
+  EXPECT_EQ(refusal("two-job.toml"), "NAME: there is no such file; did you mean \"two-jobs.toml\"?");
+  fs::current_path(before);
+}
+
 TEST_F(ReadTextFile, device__refused_without_reading) {
   EXPECT_THAT(refusal("/dev/zero"), HasSubstr("this is no file but a device"));
 }

@@ -1,13 +1,18 @@
 // Ports of all kinds beside each other: behind one switch, and opened and closed in any order while frames are on their
 // way, in one process.
 #include <arpa/inet.h>
+#include <linux/if_xdp.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <chrono>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
@@ -185,6 +190,83 @@ class Group {
   std::vector<std::unique_ptr<PortHost>> hosts_;
   std::vector<std::byte> bytes_ = std::vector<std::byte>(1120, std::byte{3});
 };
+
+/// A socket of AF_XDP bound to queue 0 of an interface: what the kernel still has of a port that was just closed.
+class HeldQueue {
+ public:
+  explicit HeldQueue(const char* interface) : socket_(socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0)) {
+    constexpr int slots = 64;
+    xdp_umem_reg umem{};
+    umem.addr = std::bit_cast<std::uintptr_t>(memory_.data());
+    umem.len = sizeof memory_;
+    umem.chunk_size = 4096;
+    bool ready = setsockopt(socket_, SOL_XDP, XDP_UMEM_REG, &umem, sizeof umem) == 0;
+    for (const int ring : {XDP_UMEM_FILL_RING, XDP_UMEM_COMPLETION_RING, XDP_RX_RING})
+      ready = ready && setsockopt(socket_, SOL_XDP, ring, &slots, sizeof slots) == 0;
+    sockaddr_xdp address{};
+    address.sxdp_family = AF_XDP;
+    address.sxdp_flags = XDP_COPY;
+    address.sxdp_ifindex = if_nametoindex(interface);
+    works = ready && bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  }
+  ~HeldQueue() { close(socket_); }
+  HeldQueue(const HeldQueue&) = delete;
+  HeldQueue& operator=(const HeldQueue&) = delete;
+
+  bool works = false;
+
+ private:
+  alignas(4096) std::array<std::byte, 65536> memory_{};
+  int socket_;
+};
+
+TEST(PortKinds, af_xdp__waits_for_a_queue_that_is_free_in_a_moment_and_no_longer) {
+  const Pair played = play(
+      [](const Channel& /*other*/) -> std::string {
+        if (!has_af_xdp()) return "skip: the kernel has no AF_XDP";
+        if (!run_command("ip link add va type veth peer name vb && ip link set va up && ip link set vb up"))
+          return "skip: no veth pairs";
+        const Eal eal(small_eal(128));
+        const PortConfig config{.device = "af_xdp:va", .descriptors = 64, .spare_buffers = 256};
+        auto held = std::make_unique<HeldQueue>("va");
+        if (!held->works) return "skip: AF_XDP takes no queue of a veth";
+        std::string problems;
+        std::jthread closer([&] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(300));
+          held.reset();
+        });
+        try {
+          const Port port(eal, config);
+        } catch (const std::exception& error) {
+          problems += fmt::format("not waited for: {}; ", error.what());
+        }
+        closer.join();
+        // The port that was just closed is its predecessor here, too.
+        for (int i = 0; i < 3; ++i) {
+          try {
+            const Port port(eal, config);
+          } catch (const std::exception& error) {
+            problems += fmt::format("opened again: {}; ", error.what());
+          }
+        }
+        for (int tries = 0; tries < 100 && (held == nullptr || !held->works); ++tries) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          held = std::make_unique<HeldQueue>("va");
+        }
+        const auto begun = std::chrono::steady_clock::now();
+        try {
+          const Port port(eal, config);
+          problems += "a queue that is in use was taken; ";
+        } catch (const RunError& error) {
+          if (std::string(error.what()).find("va is in use with AF_XDP") == std::string::npos) problems += error.what();
+        }
+        if (std::chrono::steady_clock::now() - begun > std::chrono::seconds(20)) problems += "tried for too long; ";
+        return problems;
+      },
+      [](const Channel& /*other*/) -> std::string { return ""; });
+  if (played.skipped()) GTEST_SKIP() << played.left << " / " << played.right;
+  EXPECT_EQ(played.left, "");
+}
 
 /// Opens and closes ports in a random order. To hunt with other seeds:
 ///   dpdk_port_kinds_test --gtest_filter=*any_order* --gtest_shuffle --gtest_repeat=100

@@ -1,6 +1,6 @@
 # What cmake/BuildInfo.cmake writes of a source: its commit, whether it had changes, and nothing where there is no git.
 #
-#   cmake -DSCRIPT=... -DGIT=... -DWORK=... -P build_info_test.cmake
+#   cmake -DSCRIPT=... -DGIT=... -DWORK=... -DPROGRAM=... -DREADELF=... -P build_info_test.cmake
 function(check)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "FIELD;IS;WHEN" "")
   file(READ ${WORK}/out/build.json text)
@@ -11,7 +11,7 @@ function(check)
 endfunction()
 function(write_info)
   execute_process(COMMAND ${CMAKE_COMMAND} -DOUTPUT=${WORK}/out/build.json -DSOURCE=${WORK}/source "-DBUILD=a, b 1.0"
-    -P ${SCRIPT} COMMAND_ERROR_IS_FATAL ANY)
+    -DPROGRAM=${PROGRAM} -DREADELF=${READELF} -P ${SCRIPT} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 function(git)
   execute_process(COMMAND ${GIT} -C ${WORK}/source -c user.name=n -c user.email=e -c commit.gpgsign=false ${ARGN}
@@ -24,6 +24,11 @@ file(WRITE ${WORK}/source/a "1")
 write_info()
 check(WHEN "no repository" FIELD commit IS "")
 check(WHEN "no repository" FIELD build IS "a, b 1.0")
+file(READ ${WORK}/out/build.json text)
+string(JSON build_id GET "${text}" build_id)
+if(READELF AND NOT build_id MATCHES "^[0-9a-f]+$")
+  message(FATAL_ERROR "the program has a build id, and not \"${build_id}\": ${text}")
+endif()
 git(init -q)
 git(add a)
 git(commit -q -m one)

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@ namespace fs = std::filesystem;
 using mltcp::tools::content;
 using mltcp::tools::Outcome;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -58,7 +60,7 @@ TEST_F(Command, words_that_are_near__are_asked_for) {
             "mltcp: \"--iteration\" is no option of mltcp run; did you mean \"--iterations\"? see mltcp run --help\n");
   EXPECT_EQ(refusal("--versoin"),
             "mltcp: \"--versoin\" is no option of mltcp; did you mean \"--version\"? see mltcp --help\n");
-  EXPECT_THAT(run("testbed --help").out, HasSubstr("TEXT:{spin,pause,sleep}"));
+  EXPECT_THAT(run("testbed --help").out, HasSubstr("--idle WORD:{spin,pause,sleep}"));
   EXPECT_EQ(refusal("run e.toml -q"), "mltcp: \"-q\" is no option of mltcp run; see mltcp run --help\n");
   EXPECT_EQ(refusal("run e.toml f.toml"), "mltcp: \"f.toml\" is one argument too many; see mltcp run --help\n");
   EXPECT_THAT(refusal("testbed e.toml --idle sleeep"),
@@ -69,6 +71,135 @@ TEST_F(Command, words_that_are_near__are_asked_for) {
       refusal("testbed e.toml --iterations 8"),
       HasSubstr("--iterations is an option of mltcp gen; options for that go behind \"--\", as in mltcp testbed "
                 "EXPERIMENT.toml -- --iterations ...;"));
+}
+
+TEST_F(Command, values_that_are_missing__are_told_in_words) {
+  EXPECT_EQ(refusal("run e.toml --json"),
+            "mltcp: --json needs a file to write to, or - for standard output, as in --json results.json; see mltcp "
+            "run --help\n");
+  EXPECT_EQ(refusal("run e.toml --json --policy fair"),
+            "mltcp: --json needs a file to write to, or - for standard output, as in --json results.json, and is "
+            "followed by --policy; see mltcp run --help\n");
+  EXPECT_EQ(refusal("run e.toml --iterations="),
+            "mltcp: --iterations needs a whole number, as in --iterations 60; see mltcp run --help\n");
+  EXPECT_THAT(refusal("report r.json -o"), StartsWith("mltcp: --output needs where to write to, as in --output out;"));
+  EXPECT_THAT(refusal("testbed e.toml --json -- --policy fair"), HasSubstr("and is followed by --;"));
+  EXPECT_THAT(run("run e.toml --json -").out, StartsWith("{")) << "- is a value";
+  // Of every option that takes a value, what its help says tells so.
+  std::size_t options = 0;
+  for (const std::string command :
+       {"run", "sweep", "schedule", "cluster", "inspect", "report", "switch", "gen", "testbed", "doctor"}) {
+    std::istringstream help(run(command + " --help").out);
+    for (std::string line; std::getline(help, line);) {
+      const std::size_t begin = line.starts_with("  -") ? line.find("--") : std::string::npos;
+      if (begin == std::string::npos || line.find("--help") != std::string::npos) continue;
+      const std::string name = line.substr(begin, line.find(' ', begin) - begin);
+      const std::string word = line.substr(begin + name.size(), 2);
+      if (word.size() < 2 || word[1] == ' ') continue;  // a flag
+      ++options;
+      EXPECT_THAT(line, Not(AnyOf(HasSubstr(" TEXT"), HasSubstr(" UINT"), HasSubstr(" FLOAT")))) << command;
+      EXPECT_THAT(refusal(command + " " + name),
+                  AllOf(StartsWith("mltcp: " + name + " needs "), HasSubstr(", as in " + name + " ")));
+    }
+  }
+  EXPECT_GT(options, 80U);
+}
+
+TEST_F(Command, numbers__of_something_else_are_told_what_is_wanted) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"run e.toml --iterations ten", "--iterations: \"ten\" is not a whole number from 1 to 1000000"},
+      {"run e.toml --iterations 0", "--iterations: \"0\" is not a whole number from 1 to 1000000"},
+      {"run e.toml --iterations 1.5", "--iterations: \"1.5\" is not a whole number from 1 to 1000000"},
+      {"run e.toml --seed ten", "--seed: \"ten\" is not a whole number from 0 to"},
+      {"run e.toml --datapath ring --cores ten", "--cores: \"ten\" is not a list of CPUs; write their numbers"},
+      {"gen --join x --host ten", "--host: \"ten\" is not a whole number from 0 to"},
+      {"testbed --hosts ten", "--hosts: \"ten\" is not a whole number from 0 to"},
+      {"inspect t.txt --compute-scale ten", "--compute-scale: \"ten\" is not a number above 0 and at most"},
+      {"inspect t.txt --bytes-scale nan", "--bytes-scale: \"nan\" is not a number above 0 and at most"},
+      {"inspect t.txt --rate ten", "--rate: \"ten\" is not a rate: "},
+      {"schedule e.toml --drift ten", "--drift: \"ten\" is not a number from 0 to 0.5"},
+      {"switch --port ring:a --port ring:b --classes ten", "--classes: \"ten\" is not a whole number from 1 to 8"},
+      {"switch --port ring:a --port ring:b --seed ten", "--seed: \"ten\" is not a whole number from 0 to"},
+  };
+  for (const auto& [arguments, message] : cases) EXPECT_THAT(refusal(arguments), StartsWith("mltcp: " + message));
+}
+
+TEST_F(Command, files_of_another_command__are_told_what_they_are_and_what_takes_them) {
+  ASSERT_EQ(run("run e.toml --json r.json").status, 0);
+  ASSERT_EQ(run("schedule e.toml --json schedule.json --plan plan.json").status, 0);
+  ASSERT_EQ(run("sweep e.toml --vary iterations=2 --json table.json").status, 0);
+  put("sweep.toml", "experiment = \"e.toml\"\n[vary]\nseed = [1, 2]\n");
+  put("cluster.toml", "[topology]\nkind = \"leaf-spine\"\n[arrivals]\njobs = 1\n");
+  put("switch.toml", "[[port]]\ndevice = \"ring:a\"\n[[port]]\ndevice = \"ring:b\"\n");
+  put("profile.csv", "# measured\ntime_ms,rate_bps\n0,0\n10,1e6\n20,0\n");
+  put("of-cluster.toml", "experiment = \"cluster.toml\"\n");
+  const std::string experiment = "this is an experiment file, and ";
+  const std::string results = "this is a file of results, and ";
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"inspect r.json", "r.json: " + results +
+                             "a trace or a demand profile is expected; it is for mltcp report, as in mltcp report "
+                             "r.json\n"},
+      {"inspect e.toml", "e.toml: " + experiment +
+                             "a trace or a demand profile is expected; it is for mltcp run, as in mltcp run e.toml "
+                             "--json results.json, and for mltcp schedule, sweep, gen and testbed\n"},
+      {"inspect plan.json", "plan.json: this is a plan, and a trace or a demand profile is expected; it is for --plan"},
+      {"cluster sweep.toml",
+       "sweep.toml: this is a sweep file, and a cluster file is expected; it is for mltcp sweep, as in "},
+      {"cluster e.toml", "e.toml: " + experiment + "a cluster file is expected; it is for mltcp run, as in "},
+      {"cluster r.json", "r.json: " + results + "a cluster file is expected; "},
+      {"run cluster.toml",
+       "cluster.toml: this is a cluster file, and an experiment file is expected; it is for mltcp "},
+      {"run sweep.toml", "sweep.toml: this is a sweep file, and an experiment file is expected; it is for mltcp sweep"},
+      {"run switch.toml", "switch.toml: this is a switch file, and an experiment file is expected; it is for mltcp sw"},
+      {"run t.txt", "t.txt: this is a trace, and an experiment file is expected; it is for mltcp inspect, as in "},
+      {"run profile.csv", "profile.csv: this is a demand profile, and an experiment file is expected; it is for mltcp"},
+      {"run schedule.json",
+       "schedule.json: this is a schedule, and an experiment file is expected; it is for mltcp re"},
+      {"schedule table.json", "table.json: this is the results of a sweep, and an experiment file is expected; it is"},
+      {"sweep cluster.toml", "cluster.toml: this is a cluster file, and a sweep or an experiment file is expected; "},
+      {"sweep of-cluster.toml", "./cluster.toml: this is a cluster file, and an experiment file is expected; "},
+      {"report e.toml", "e.toml: " + experiment + "a file that --json of mltcp run, gen, testbed, sweep, cluster or "},
+      {"report plan.json", "plan.json: this is a plan, and a file that --json of mltcp run, gen, "},
+      {"report cluster.toml", "cluster.toml: this is a cluster file, and a file that --json of mltcp run, gen, "},
+      {"gen cluster.toml --serve unix:s", "cluster.toml: this is a cluster file, and an experiment file is expected; "},
+  };
+  for (const auto& [arguments, message] : cases) {
+    std::string said = refusal(arguments);
+    if (said.starts_with("mltcp: cluster.toml") && message.starts_with("./")) said.insert(7, "./");
+    EXPECT_THAT(said, StartsWith("mltcp: " + message)) << arguments;
+  }
+#if MLTCP_HAS_DPDK
+  EXPECT_THAT(refusal("switch --file e.toml"), HasSubstr(experiment + "a switch file is expected; "));
+#endif
+  // What has keys of two kinds, or an error in a file of the right kind, is told as before.
+  put("mixed.toml", content(folder_ / "e.toml") + "[arrivals]\njobs = 1\n");
+  EXPECT_THAT(refusal("run mixed.toml"), HasSubstr("mixed.toml:9: arrivals: unknown key; it is one of a cluster"));
+  EXPECT_THAT(run("run r.json <r.json; " MLTCP_PROGRAM " inspect <(cat r.json) 2>&1 | head -1").out,
+              HasSubstr("mltcp: /dev/fd/"))
+      << "a pipe is read once";
+}
+
+TEST_F(Command, files_that_do_not_exist__have_no_line_and_the_nearest_is_named) {
+  put("two-jobs.toml", content(folder_ / "e.toml"));
+  for (const std::string command : {"run", "sweep", "schedule", "cluster", "inspect", "report"})
+    EXPECT_EQ(refusal(command + " two-job.toml"),
+              "mltcp: two-job.toml: there is no such file; did you mean \"two-jobs.toml\"?\n");
+}
+
+TEST_F(Command, version__is_that_of_this_program_and_of_no_other_that_was_there) {
+  std::string info = content(fs::path(MLTCP_PROGRAM).parent_path().parent_path() / "lib/mltcp/build.json");
+  ASSERT_THAT(info, HasSubstr("\"build_id\": \""));
+  const std::size_t commit = info.find("\"commit\": \"") + 11;
+  info.replace(commit, info.find('"', commit) - commit, "1234567890abcdef");
+  fs::create_directories(folder_ / "bin");
+  fs::create_directories(folder_ / "lib/mltcp");
+  fs::copy_file(MLTCP_PROGRAM, folder_ / "bin/mltcp");
+  put("lib/mltcp/build.json", info);
+  EXPECT_THAT(run("--version >/dev/null; bin/mltcp --version").out, HasSubstr(" (1234567890ab"));
+  char& digit = info[info.find("\"build_id\": \"") + 13];
+  digit = digit == '0' ? '1' : '0';
+  put("lib/mltcp/build.json", info);
+  EXPECT_THAT(run("--version >/dev/null; bin/mltcp --version").out, Not(HasSubstr("(")));
 }
 
 TEST_F(Command, help_and_version__in_each_way_that_is_usual) {
@@ -403,7 +534,8 @@ TEST_F(Command, help__names_defaults) {
 }
 
 TEST_F(Command, messages__are_one_line_whatever_the_names_hold) {
-  EXPECT_THAT(refusal("run $'no\\nsuch\\x1b[31m.toml'"), StartsWith("mltcp: no?such?[31m.toml:1: file: "));
+  EXPECT_THAT(refusal("run $'no\\nsuch\\x1b[31m.toml'"),
+              StartsWith("mltcp: no?such?[31m.toml: there is no such file; "));
   EXPECT_THAT(refusal("inspect $'no\\nsuch'"), StartsWith("mltcp: no?such: there is no such file"));
   EXPECT_THAT(refusal("report $'no\\nsuch'"), StartsWith("mltcp: no?such: there is no such file"));
   EXPECT_THAT(refusal("run e.toml $'--bo\\ngus'"), HasSubstr("--bo?gus"));
@@ -625,7 +757,8 @@ TEST_F(Command, switch__refuses_what_it_can_not_use_in_one_line) {
   EXPECT_THAT(refusal("switch --file nowhere.toml"), HasSubstr("nowhere.toml"));
   EXPECT_THAT(refusal("switch --port ring:a"), HasSubstr("a switch with 1 port; write 2 to 64"));
   EXPECT_THAT(refusal("switch --port ring:a --port ring:b,rat=1Gbps"), HasSubstr("did you mean \"rate=...\"?"));
-  EXPECT_THAT(refusal("switch --port ring:a --port ring:b --loss 2"), HasSubstr("--loss: faults.loss: "));
+  EXPECT_THAT(refusal("switch --port ring:a --port ring:b --loss 2"),
+              HasSubstr("--loss: \"2\" is not a number from 0 to 1;"));
   EXPECT_THAT(refusal("switch --port ring:a --port ring:b --for soon"), StartsWith("mltcp: --for: "));
   EXPECT_THAT(refusal("switch --port ring:a --port ring:b --memory 1"), HasSubstr("--memory"));
   EXPECT_THAT(refusal("switch --port ring:a --port ring:b --json /nowhere/c.json"), HasSubstr("/nowhere/c.json"));

@@ -68,8 +68,10 @@ TEST_F(ReportCommand, svg__mistakes_are_named_with_their_cures) {
 
 TEST_F(ReportCommand, experiment_for_results_or_the_reverse__is_told_as_such) {
   EXPECT_EQ(refusal("report e.toml"),
-            "mltcp: e.toml: this is TOML and no result; run it first, as in mltcp run e.toml --json results.json\n");
-  EXPECT_THAT(refusal("run r.json"), HasSubstr("r.json:1: this is JSON and not TOML"));
+            "mltcp: e.toml: this is an experiment file, and a file that --json of mltcp run, gen, testbed, sweep, "
+            "cluster or schedule wrote is expected; it is for mltcp run, as in mltcp run e.toml --json results.json, "
+            "and for mltcp schedule, sweep, gen and testbed\n");
+  EXPECT_THAT(refusal("run r.json"), HasSubstr("r.json: this is a file of results, and an experiment file is exp"));
 }
 
 TEST_F(ReportCommand, unwritable_exports__are_refused) {

@@ -21,6 +21,22 @@ namespace {
 // table in the one before; and tables are taken apart by recursion. Real keys have three parts at most.
 constexpr std::size_t kMostKeyParts = 16;
 
+// How long the text in quotes is that `text` begins with, both quotes included: to the end of the line, or of a text of
+// several lines to the end of all, if they are not closed.
+std::size_t size_of_quoted(std::string_view text) {
+  const char c = text.front();
+  const bool long_text = text.size() > 2 && text[1] == c && text[2] == c;
+  std::size_t end = long_text ? 3 : 1;
+  const auto closed = [&] { return text[end] == c && (!long_text || text.substr(end, 3) == text.substr(0, 3)); };
+  while (end < text.size() && !closed() && (long_text || text[end] != '\n'))
+    end += std::size_t{c == '"' && text[end] == '\\' ? 2U : 1U};
+  if (!long_text && end < text.size() && text[end] == '\n') return end;
+  end += long_text ? 3 : 1;
+  // A long text may end in two quotes of its own.
+  for (int own = 0; long_text && own < 2 && end < text.size() && text[end] == c; ++own) ++end;
+  return std::min(end, text.size());
+}
+
 // The line of the first key with too many parts, or nothing.
 std::optional<std::size_t> line_of_deep_key(std::string_view text) {
   std::size_t line = 1;
@@ -35,15 +51,7 @@ std::optional<std::size_t> line_of_deep_key(std::string_view text) {
     if (c == '#') {
       skip_to(text.find('\n'));
     } else if (c == '"' || c == '\'') {
-      const bool long_text = text.size() > 2 && text[1] == c && text[2] == c;
-      std::size_t end = long_text ? 3 : 1;
-      const auto closed = [&] { return text[end] == c && (!long_text || text.substr(end, 3) == text.substr(0, 3)); };
-      while (end < text.size() && !closed() && (long_text || text[end] != '\n'))
-        end += std::size_t{c == '"' && text[end] == '\\' ? 2U : 1U};
-      end += long_text ? 3 : 1;
-      // A long text may end in two quotes of its own.
-      for (int own = 0; long_text && own < 2 && end < text.size() && text[end] == c; ++own) ++end;
-      skip_to(end);
+      skip_to(size_of_quoted(text));
     } else {
       if (c == '.' && ++parts > kMostKeyParts) return line;
       if (std::string_view("\n=,{}").find(c) != std::string_view::npos) parts = 1;
@@ -183,24 +191,43 @@ std::optional<Unquoted> without_quotes(std::string_view line) {
   return found;
 }
 
-// "job[2].": the table to which keys at the end of `lines` belong; empty for that of the file.
-std::string table_at_end(const std::vector<std::string_view>& lines) {
-  std::string table;
+// Where a line stands.
+struct Place {
+  std::string table;         // to which its keys belong, as in "job[2]."; empty: that of the file
+  bool inside_text = false;  // of several lines, between its quotes
+};
+
+// Of the last line of `text`.
+Place place_of_last_line(std::string_view text) {
+  const std::size_t last = text.find_last_of('\n') + 1;  // 0 without one
+  Place place;
   std::map<std::string, std::size_t, std::less<>> elements;
-  for (const std::string_view line : lines) {
-    const std::string_view text = trimmed(line);
-    if (text.empty() || text.front() != '[') continue;
-    const bool array = text.starts_with("[[");
+  const auto note_table = [&](std::string_view line) {
+    if (line.empty() || line.front() != '[') return;
+    const bool array = line.starts_with("[[");
     const std::size_t begin = array ? 2 : 1;
-    const std::size_t end = text.find(']');
-    if (end == std::string_view::npos || end < begin) continue;
-    const std::string name(trimmed(text.substr(begin, end - begin)));
+    const std::size_t end = line.find(']');
+    if (end == std::string_view::npos || end < begin) return;
+    const std::string name(trimmed(line.substr(begin, end - begin)));
     // A row of a list of lists begins like a table.
     constexpr std::string_view of_names = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
-    if (name.find_first_of(of_names) != 0 || name.find(',') != std::string::npos) continue;
-    table = array ? fmt::format("{}[{}].", name, ++elements[name]) : name + ".";
+    if (name.find_first_of(of_names) != 0 || name.find(',') != std::string::npos) return;
+    place.table = array ? fmt::format("{}[{}].", name, ++elements[name]) : name + ".";
+  };
+  std::size_t at = 0;  // where a line begins, outside of texts
+  while (at < last) {
+    note_table(trimmed(text.substr(at, text.find('\n', at) - at)));
+    while (at < text.size() && text[at] != '\n') {
+      if (text[at] == '#')
+        at = std::min(text.find('\n', at), text.size());
+      else
+        at += text[at] == '"' || text[at] == '\'' ? size_of_quoted(text.substr(at)) : 1;
+    }
+    ++at;
   }
-  return table;
+  place.inside_text = at != last;
+  if (!place.inside_text) note_table(trimmed(text.substr(last)));
+  return place;
 }
 
 // Throws if quotes are what is missing on line `number`, counted from 1, where the parser gave up, or the one before
@@ -214,12 +241,16 @@ void refuse_missing_quotes(std::string_view text, const std::string& file, std::
   }
   constexpr std::size_t longest = 200;
   for (int tries = 0; tries < 2 && !lines.empty(); ++tries, lines.pop_back()) {
-    if (lines.back().size() > longest) continue;
-    const auto found = without_quotes(lines.back());
+    const std::string_view line = lines.back();
+    if (line.size() > longest) continue;
+    const auto found = without_quotes(line);
     if (!found) continue;
-    throw InputError(one_line(
-        fmt::format("{}:{}: {}{}: {}; put it in quotes: {}", file, lines.size(), table_at_end(lines), found->key,
-                    found->opened ? "the quote at the end is missing" : "a text has no quotes", found->line)));
+    const Place place =
+        place_of_last_line(text.substr(0, static_cast<std::size_t>(line.data() - text.data()) + line.size()));
+    if (place.inside_text) continue;
+    throw InputError(
+        one_line(fmt::format("{}:{}: {}{}: {}; put it in quotes: {}", file, lines.size(), place.table, found->key,
+                             found->opened ? "the quote at the end is missing" : "a text has no quotes", found->line)));
   }
 }
 

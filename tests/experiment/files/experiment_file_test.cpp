@@ -398,6 +398,12 @@ TEST(ExperimentFile, parse__values_without_quotes_are_told_of_them) {
   EXPECT_THAT(refusal(top("policies = [\"fair, \"mltcp\"]")), HasSubstr("e.toml:1: TOML: "));
   EXPECT_THAT(refusal(top("a b = 10 ms")), HasSubstr("e.toml:1: TOML: "));
   EXPECT_THAT(refusal(top("cc = " + std::string(300, 'x'))), HasSubstr("in quotes, as in \"150 ms\""));
+  // What stands in a text of several lines is no table and no key.
+  for (const std::string quotes : {"\"\"\"", "'''"}) {
+    const std::string text = "[mltcp]\nnote = " + quotes + "\n[[job]]\n[topology]\ncc = reno\n" + quotes;
+    EXPECT_THAT(refusal(text + "\nrate = 5 Gbps\n"), HasSubstr("e.toml:7: mltcp.rate: " + none));
+    EXPECT_THAT(refusal("name = " + quotes + "\n[job]\ncc = reno\n"), testing::Not(HasSubstr(none)));
+  }
 }
 
 TEST(ExperimentFile, parse__jobs_that_need_more_than_the_link_has_are_told_so) {
@@ -681,8 +687,7 @@ TEST(ExperimentFile, parse__profile) {
   EXPECT_THAT(refusal(bare_job(key + "\nphases = []")), error_at(5, "job[1].profile", "has phases too"));
   EXPECT_THAT(refusal(bare_job(key + "\nworkers = 2")), error_at(6, "job[1].workers", "belongs to a trace"));
   EXPECT_THAT(refusal(bare_job("profile = \"\"")), error_at(5, "job[1].profile", "the path is empty"));
-  EXPECT_THAT(refusal(bare_job("profile = \"none.csv\"")),
-              error_at(5, "job[1].profile", "none.csv:1: file: there is no"));
+  EXPECT_THAT(refusal(bare_job("profile = \"none.csv\"")), error_at(5, "job[1].profile", "none.csv: there is no"));
   std::ofstream(file) << "time_ms,rate_bps\n0,0\n20,-1\n";
   EXPECT_THAT(refusal(bare_job(key)), error_at(5, "job[1].profile", "mltcp_profile.csv:3: rate: -1 is below 0"));
   std::filesystem::remove(file);
@@ -725,18 +730,18 @@ TEST(ExperimentFile, load__refuses_what_is_no_file) {
     return std::string("no error");
   };
   const std::filesystem::path folder = ::testing::TempDir();
-  EXPECT_THAT(message(folder / "no-such-experiment.toml"), EndsWith("no-such-experiment.toml:1: file: there is no such "
+  EXPECT_THAT(message(folder / "no-such-experiment.toml"), EndsWith("no-such-experiment.toml: there is no such "
                                                                     "file; give the path of an experiment file"));
-  EXPECT_THAT(message(folder), HasSubstr(":1: file: this is a directory; "));
+  EXPECT_THAT(message(folder), HasSubstr(": this is a directory; "));
   const auto locked = folder / "mltcp_locked.toml";
   std::ofstream(locked) << kLink << kJob;
   std::filesystem::permissions(locked, std::filesystem::perms::none);
   // Root may read whatever it likes.
   if (!std::ifstream(locked)) {
-    EXPECT_THAT(message(locked), HasSubstr(":1: file: the file can't be opened (Permission denied); "));
+    EXPECT_THAT(message(locked), HasSubstr(": the file can't be opened (Permission denied); "));
   }
   std::filesystem::remove(locked);
-  EXPECT_THAT(message("/dev/zero"), HasSubstr(":1: file: this is no file but a device or socket; "));
+  EXPECT_THAT(message("/dev/zero"), HasSubstr(": this is no file but a device or socket; "));
 }
 
 TEST(ExperimentFile, parse__name_of_the_file_is_one_line) {

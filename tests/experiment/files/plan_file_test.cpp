@@ -81,6 +81,11 @@ TEST(PlanFile, round_trip__keeps_everything) {
   PlanFile plan;
   plan.clock = PlanFile::Clock::realtime;
   EXPECT_EQ(parse_plan(to_json(plan), "p.json"), plan);
+  Provenance provenance;
+  provenance.version = "1.0";
+  provenance.files = {{"e.toml", std::string(64, '0'), 2, "\n\n"}};
+  EXPECT_NE(to_json(plan, provenance).find("\"version\": \"1.0\""), std::string::npos);
+  EXPECT_EQ(parse_plan(to_json(plan, provenance), "p.json"), plan) << "where it comes from is no part of it";
 }
 
 TEST(PlanFile, parse__has_defaults) {

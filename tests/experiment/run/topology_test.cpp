@@ -458,7 +458,7 @@ TEST_F(Kinds, parse__one_clear_error) {
   EXPECT_EQ(topology("kind = \"file\"\nhosts = \"h*\"\n"),
             "e.toml:1: topology.file: the key is missing; write file = \"network.csv\"");
   EXPECT_EQ(topology("kind = \"file\"\nfile = \"none.csv\"\nhosts = \"h*\"\n"),
-            "e.toml:3: topology.file: none.csv:1: file: there is no such file; give the path of a file of links");
+            "e.toml:3: topology.file: none.csv: there is no such file; give the path of a file of links");
   EXPECT_EQ(file("from,to,rate\nh1,s,1 Gbps\nh2,t,1 Gbps\n"),
             "e.toml:3: topology.file: bad.csv: \"h1\" and \"h2\" are in parts of the network that no link joins; add "
             "links between them");

@@ -1,0 +1,25 @@
+# Where the program looks for its own files, however CMAKE_INSTALL_BINDIR and CMAKE_INSTALL_LIBDIR are given.
+#
+#   cmake -DSCRIPT=... -P own_folders_test.cmake
+include(${SCRIPT})
+function(check bindir libdir)
+  set(CMAKE_INSTALL_LIBDIR ${libdir})
+  foreach(kind BINDIR LIBDIR)
+    string(TOLOWER ${kind} name)
+    # As GNUInstallDirs makes them.
+    set(CMAKE_INSTALL_FULL_${kind} ${${name}})
+    if(NOT IS_ABSOLUTE ${${name}})
+      set(CMAKE_INSTALL_FULL_${kind} /prefix/${${name}})
+    endif()
+  endforeach()
+  mltcp_own_folders(folders)
+  if(NOT folders STREQUAL "${ARGN}")
+    message(FATAL_ERROR "with ${bindir} and ${libdir}: ${folders} and not ${ARGN}")
+  endif()
+endfunction()
+check(bin lib ../lib/mltcp)
+check(bin lib/x86_64-linux-gnu ../lib/x86_64-linux-gnu/mltcp ../lib/mltcp)
+check(libexec/tools/bin lib ../../../lib/mltcp ../lib/mltcp)
+check(bin /opt/lib ../../opt/lib/mltcp ../lib/mltcp /opt/lib/mltcp)
+check(/opt/bin /opt/lib ../lib/mltcp /opt/lib/mltcp)
+check(/usr/bin lib ../../prefix/lib/mltcp ../lib/mltcp)
