@@ -89,12 +89,13 @@ std::string cell(std::string_view column, const std::string& value) {
 
 std::string table(std::string_view caption, const std::vector<std::string>& columns, const std::string& rows,
                   std::string_view classes) {
+  constexpr std::size_t many = 10;  // columns, which stand closer so that they fit a page
   std::string head;
   for (const std::string& column : columns) head += fmt::format("<th scope=\"col\">{}</th>", column);
   return fmt::format(
-      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table class=\"{1}\"><caption>{0}"
+      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table class=\"{1}{4}\"><caption>{0}"
       "</caption><thead><tr>{2}</tr></thead>\n<tbody>{3}</tbody></table></div>\n",
-      caption, classes, head, rows);
+      caption, classes, head, rows, columns.size() > many ? " dense" : "");
 }
 
 std::string provenance_text(const std::optional<Provenance>& provenance) {
