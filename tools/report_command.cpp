@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <variant>
 #include <vector>
 
@@ -124,6 +125,11 @@ int report(const ReportArguments& arguments) {
     text = experiment::render_page(file);
   } else {
     const std::string& second = arguments.results.back();
+    std::error_code unknown;  // what can't be read is told by the reader
+    if (std::filesystem::equivalent(first, second, unknown))
+      throw InputError(one_line(fmt::format(
+          "{}: is compared with itself; give the results of another run as well, or this file alone for its page",
+          second)));
     const experiment::ReportFile other = read_results(second);
     check_writable(page.string(), second);
     text = experiment::render_comparison({first, &comparable(file, first)}, {second, &comparable(other, second)});

@@ -76,29 +76,25 @@ std::string beside_text(double before, double now) {
                      change_text(before, now));
 }
 
+// Mean and tail, as loudly whichever way they went: a scheme that helps most may slow the slowest.
 std::string lead(const ClusterFile& cluster) {
   const SchemeSummary& before = reference(cluster);
   std::string out;
   for (const SchemeSummary& now : cluster.schemes) {
     if (&now == &before) continue;
-    const Change change = change_of(before.slowdown_mean, now.slowdown_mean);
-    if (change == Change::unknown) continue;
-    std::string text = fmt::format("<b>{}</b> ", escaped(now.scheme));
-    const std::string numbers =
-        fmt::format("the mean slow-down of an iteration is {} {} {}", slowdown_text(now.slowdown_mean),
-                    change == Change::same ? "and" : "instead of", slowdown_text(before.slowdown_mean));
-    if (change == Change::same) {
-      text +=
-          fmt::format("makes <b class=\"same\">no difference</b> to <b>{}</b>: {}.", escaped(before.scheme), numbers);
-    } else {
-      text += fmt::format("is <b class=\"{0}\">{0}</b> than <b>{1}</b>: {2}, {3}.", class_of(change),
-                          escaped(before.scheme), numbers, change_text(before.slowdown_mean, now.slowdown_mean));
-    }
+    const Change mean = change_of(before.slowdown_mean, now.slowdown_mean);
+    const Change tail = change_of(before.slowdown_p99, now.slowdown_p99);
+    if (mean == Change::unknown || tail == Change::unknown) continue;
+    std::string text = fmt::format(
+        "Beside <b>{}</b>, <b>{}</b> is {}. The mean slow-down of an iteration is {}; its 99th percentile (p99) is {}.",
+        escaped(before.scheme), escaped(now.scheme), verdicts(mean, "in the mean", tail, "in the tail"),
+        slowdown_beside(before.slowdown_mean, now.slowdown_mean),
+        slowdown_beside(before.slowdown_p99, now.slowdown_p99));
     const Change completion = change_of(before.completion_mean, now.completion_mean);
-    if (completion == Change::same) text += " Jobs are done in the same time, from arrival to end.";
+    if (completion == Change::same) text += " Jobs are done in the same time, from arrival to end, on average.";
     if (completion == Change::better || completion == Change::worse)
-      text +=
-          fmt::format(" From arrival to end a job takes {}.", change_text(before.completion_mean, now.completion_mean));
+      text += fmt::format(" From arrival to end a job takes {} on average.",
+                          change_text(before.completion_mean, now.completion_mean));
     out += fmt::format("<li>{}</li>", text);
   }
   return out.empty() ? "" : fmt::format("<ul class=\"lead\">{}</ul>\n", out);
@@ -109,46 +105,68 @@ std::string tiles(const ClusterFile& cluster) {
   std::string out;
   for (const SchemeSummary& scheme : cluster.schemes) {
     const bool beside = &scheme != &before;
-    const Change change = beside ? change_of(before.slowdown_mean, scheme.slowdown_mean) : Change::unknown;
-    out += fmt::format(
-        "<li class=\"tile {}\"><h3>{}</h3><p class=\"big\">{}</p><p class=\"change\">{}</p><p>done after "
-        "{} on average</p></li>\n",
-        class_of(change), escaped(scheme.scheme), slowdown_text(scheme.slowdown_mean),
-        beside ? beside_text(before.slowdown_mean, scheme.slowdown_mean) : "what others are compared with",
-        seconds_text(scheme.completion_mean));
+    const auto number = [&](std::string_view what, double old, double now) {
+      const Change change = beside ? change_of(old, now) : Change::unknown;
+      return measure(change, what, slowdown_text(now),
+                     !beside                                               ? "what others are compared with"
+                     : change == Change::better || change == Change::worse ? change_text(old, now)
+                     : change == Change::same                              ? "no difference"
+                                                                           : "");
+    };
+    out += fmt::format("<li class=\"tile several\"><h3>{}</h3>{}{}<p>jobs done after {} on average</p></li>\n",
+                       escaped(scheme.scheme), number("mean slow-down", before.slowdown_mean, scheme.slowdown_mean),
+                       number("p99 slow-down", before.slowdown_p99, scheme.slowdown_p99),
+                       seconds_text(scheme.completion_mean));
   }
-  return "<p class=\"tiles-note\">Mean slow-down of an iteration (1.00× is as fast as alone), and how long jobs take "
-         "from "
-         "arrival to end:</p>\n<ul class=\"tiles\">" +
+  return "<p class=\"tiles-note\">Slow-down of an iteration (1.00× is as fast as alone): the mean, and the 99th "
+         "percentile (p99), which one in a hundred exceeds; and how long jobs take from arrival to end:</p>\n"
+         "<ul class=\"tiles\">" +
          out + "</ul>\n";
 }
 
 std::string scheme_table(const ClusterFile& cluster) {
   const SchemeSummary& before = reference(cluster);
   const bool packets = cluster.level == "packet";
-  const std::string than = fmt::format("Beside {}", escaped(before.scheme));
+  const std::string than = fmt::format("beside {}", escaped(before.scheme));
+  // A name says of what and in which unit it is: there are a mean and a p99 of two things.
+  const std::vector<std::string> columns{"Scheme",
+                                         "Job completion time, mean, s",
+                                         fmt::format("Mean completion {}", than),
+                                         "Job completion time, p99, s",
+                                         fmt::format("p99 completion {}", than),
+                                         "Iteration slow-down, mean, ×",
+                                         fmt::format("Mean slow-down {}", than),
+                                         "Iteration slow-down, p99, ×",
+                                         fmt::format("p99 slow-down {}", than),
+                                         packets ? "Marks per iteration" : "Contended bytes",
+                                         "Hosts busy",
+                                         "Shared links",
+                                         "Score",
+                                         "Moves"};
   std::string rows;
   for (const SchemeSummary& s : cluster.schemes) {
     const bool beside = &s != &before;
     const auto compared = [&](double old, double now) { return beside ? beside_text(old, now) : std::string("–"); };
     const bool scored = s.competed_links > 0;
+    const std::vector<std::string> cells{
+        seconds_text(s.completion_mean),
+        compared(before.completion_mean, s.completion_mean),
+        seconds_text(s.completion_p99),
+        compared(before.completion_p99, s.completion_p99),
+        fmt::format("<b>{}</b>", slowdown_text(s.slowdown_mean)),
+        compared(before.slowdown_mean, s.slowdown_mean),
+        fmt::format("<b>{}</b>", slowdown_text(s.slowdown_p99)),
+        compared(before.slowdown_p99, s.slowdown_p99),
+        packets ? fmt::format("{:.1f}", s.marks_per_iteration) : percent_text(s.contended),
+        percent_text(s.busy_hosts),
+        scored ? fmt::format("{:.1f}", s.competed_links) : "–",
+        scored ? fmt::format("{:.3f}", s.score) : "–",
+        scored ? fmt::format("{:.0f}", s.moves) : "–"};
     rows += fmt::format("<tr class=\"first\"><th scope=\"row\"><span class=\"name\">{}</span></th>", escaped(s.scheme));
-    rows += cell("Done after", seconds_text(s.completion_mean)) +
-            cell(than, compared(before.completion_mean, s.completion_mean)) +
-            cell("p99", seconds_text(s.completion_p99)) +
-            cell("Slow-down", fmt::format("<b>{}</b>", slowdown_text(s.slowdown_mean))) +
-            cell(than, compared(before.slowdown_mean, s.slowdown_mean)) + cell("p99", slowdown_text(s.slowdown_p99)) +
-            (packets ? cell("Marks per iteration", fmt::format("{:.1f}", s.marks_per_iteration))
-                     : cell("Contended bytes", percent_text(s.contended))) +
-            cell("Hosts busy", percent_text(s.busy_hosts)) +
-            cell("Shared links", scored ? fmt::format("{:.1f}", s.competed_links) : "–") +
-            cell("Score", scored ? fmt::format("{:.3f}", s.score) : "–") +
-            cell("Moves", scored ? fmt::format("{:.0f}", s.moves) : "–") + "</tr>\n";
+    for (std::size_t n = 0; n < cells.size(); ++n) rows += cell(columns[n + 1], cells[n]);
+    rows += "</tr>\n";
   }
-  return table("The schemes",
-               {"Scheme", "Done after", than, "p99", "Slow-down", than, "p99",
-                packets ? "Marks per iteration" : "Contended bytes", "Hosts busy", "Shared links", "Score", "Moves"},
-               rows);
+  return table("The schemes", columns, rows);
 }
 
 std::string distribution(const ClusterFile& cluster, ChartList& charts) {
@@ -224,11 +242,11 @@ std::string worst_table(const ClusterFile& cluster) {
               cell("Iterations", std::to_string(job->iterations)) +
               cell("Waited", job->start > job->arrival ? prose_time(job->start - job->arrival) : "not") +
               cell("Done after", prose_time(job->completion())) +
-              cell("Slow-down", fmt::format("<b>{}</b>", slowdown_text(slowdown(*job)))) + "</tr>\n";
+              cell("Slow-down, mean", fmt::format("<b>{}</b>", slowdown_text(slowdown(*job)))) + "</tr>\n";
     }
   }
   return table("The jobs slowed down most under each scheme",
-               {"Scheme", "Job", "Seed", "Workers", "Iterations", "Waited", "Done after", "Slow-down"}, rows,
+               {"Scheme", "Job", "Seed", "Workers", "Iterations", "Waited", "Done after", "Slow-down, mean"}, rows,
                "cards grouped");
 }
 
@@ -302,9 +320,10 @@ std::string render_cluster(const ClusterFile& cluster) {
         "<section id=\"numbers\"><h2>In numbers</h2>\n" + scheme_table(cluster) + worst_table(cluster) + "</section>\n";
   }
   const std::string words =
-      "<p>Slow-down: an iteration ÷ an iteration of the same job alone; differences below 1% are called none. Done "
-      "after: "
-      "from a job's arrival until its last iteration ended, with what it waited for hosts. Contended bytes: the share "
+      "<p>Slow-down: an iteration ÷ an iteration of the same job alone; differences below 1% are called none. "
+      "Its mean and its 99th percentile (p99, the tail) are over all iterations of all jobs; those of completion times "
+      "over all jobs. Done after, or completion time: from a job's arrival until its last iteration ended, with what "
+      "it waited for hosts. Contended bytes: the share "
       "of "
       "the bytes between switches that were sent while several jobs shared a full link. Score: how well the jobs on "
       "shared "

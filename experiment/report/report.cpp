@@ -65,13 +65,8 @@ std::string alarms(const View& view) {
   return out;
 }
 
-// "interleave from iteration 9 on", "never interleave, but come within 5% from iteration 12 on", "never interleave".
-std::string interleaving(const RunSummary& summary) {
-  if (summary.interleaved) return fmt::format("interleave from iteration {} on", *summary.interleaved);
-  if (summary.interleaved_5pct)
-    return fmt::format("never interleave, but come within 5% from iteration {} on", *summary.interleaved_5pct);
-  return "never interleave";
-}
+// By the link's record they send; by their own clocks they may wait, too.
+std::string_view verb_of(const View& view, std::size_t run) { return view.has_usage(run) ? "send" : "communicate"; }
 
 // How a run did beside the one that it is compared with, as loudly whichever way it went.
 std::string sentence(const View& view, std::size_t run, std::size_t beside) {
@@ -97,6 +92,11 @@ std::string sentence(const View& view, std::size_t run, std::size_t beside) {
   }
   if (now.several && before.several)
     text += fmt::format(" Its jobs {}; under {} they {}.", interleaving(now), other, interleaving(before));
+  const auto at_once = view.jobs_at_once(run, view.second_half(run));
+  const auto before_at_once = view.jobs_at_once(beside, view.second_half(beside));
+  if (at_once && before_at_once)
+    text += fmt::format(" In the second half, {} of them {} at once on average, and {} under {}.", jobs_text(*at_once),
+                        verb_of(view, run), jobs_text(*before_at_once), other);
   return text;
 }
 
@@ -142,6 +142,9 @@ std::string tiles(const View& view) {
         if (beside == r && view.results.runs.size() > 1) out += "<p class=\"change\">what others are compared with</p>";
     }
     out += fmt::format("<p>{}</p>", interleaved_text(summary));
+    if (const auto at_once = view.jobs_at_once(r, view.second_half(r)))
+      out += fmt::format("<p><b>{} jobs {} at once</b> on average in the 2nd half</p>", jobs_text(*at_once),
+                         verb_of(view, r));
     if (const auto shared = view.overlap(r, view.second_half(r)); shared && summary.several)
       out += fmt::format("<p>bursts overlap {} of busy time in the 2nd half</p>", percent_text(*shared));
     out += "</li>\n";
@@ -204,10 +207,16 @@ std::string legend_of(const nlohmann::json& chart) {
   return "<ul class=\"legend\">" + out + "</ul>\n";
 }
 
-std::string overlap_caption(std::string_view window, std::optional<double> shared, bool blurred) {
-  if (blurred) return fmt::format("{}, recorded too coarsely to tell what overlaps", window);
+// What a panel of a run shows, in numbers.
+std::string overlap_caption(const View& view, std::size_t run, TimeSpan span, std::string_view window) {
+  if (view.blurred(run)) return fmt::format("{}, recorded too coarsely to tell what overlaps", window);
+  const auto shared = view.overlap(run, span);
   if (!shared) return fmt::format("{}: <b>the link is idle</b>", window);
-  return fmt::format("{}: <b>bursts overlap {}</b> of the busy time", window, percent_text(*shared));
+  const std::string overlap = fmt::format("<b>bursts overlap {}</b> of the busy time", percent_text(*shared));
+  const auto at_once = view.jobs_at_once(run, span);
+  return at_once ? fmt::format("{}: <b>{} jobs {} at once</b> on average, {}", window, jobs_text(*at_once),
+                               verb_of(view, run), overlap)
+                 : fmt::format("{}: {}", window, overlap);
 }
 
 int rows_height(std::size_t rows, int least) {
@@ -218,6 +227,7 @@ int rows_height(std::size_t rows, int least) {
 // "Who used the link when".
 std::string link_section(const View& view, ChartList& charts) {
   std::vector<std::string> shares;
+  std::vector<std::string> counts;
   bool coarse = false;
   bool recorded = false;
   bool by_clocks = false;
@@ -237,6 +247,8 @@ std::string link_section(const View& view, ChartList& charts) {
                                    : view.has_usage(r) ? " of the link's busy time"
                                                        : " of the time in which any does",
                                    bold(view.labels[r])));
+    if (const auto later = view.jobs_at_once(r, view.second_half(r)))
+      counts.push_back(fmt::format("{} under {}", jobs_text(*later), bold(view.labels[r])));
     rows += "<div class=\"pair\">";
     for (const bool first : {true, false}) {
       const TimeSpan span = first ? view.first_window(r) : view.last_window(r);
@@ -246,14 +258,12 @@ std::string link_section(const View& view, ChartList& charts) {
         const auto chart = usage_chart(view, r, span, kWindowColumns, first ? "link-first" : "link-last");
         if (!recorded) first_chart = chart;
         recorded = true;
-        rows +=
-            charts.add(chart, overlap_caption(window, view.overlap(r, span), view.blurred(r)), label, kWindowHeight);
+        rows += charts.add(chart, overlap_caption(view, r, span, window), label, kWindowHeight);
       } else {
         by_clocks = true;
-        rows += charts.add(
-            lanes_chart(view, r, span, first ? "clocks-first" : "clocks-last"),
-            fmt::format("{}, by the jobs' own clocks", overlap_caption(window, view.overlap(r, span), view.blurred(r))),
-            label, rows_height(run.jobs.size(), 110));
+        rows += charts.add(lanes_chart(view, r, span, first ? "clocks-first" : "clocks-last"),
+                           fmt::format("{}, by the jobs' own clocks", overlap_caption(view, r, span, window)), label,
+                           rows_height(run.jobs.size(), 110));
       }
     }
     rows += "</div>\n";
@@ -264,6 +274,12 @@ std::string link_section(const View& view, ChartList& charts) {
   if (!shares.empty() && view.jobs.size() > 1)
     out += fmt::format("In the second half of the run, two or more jobs {} at once for {}. ",
                        recorded ? "send" : "communicate", listed(shares));
+  if (!counts.empty())
+    out += fmt::format(
+        "That counts two jobs that meet like all {}; how slow they are depends on how many do, as n jobs get an n-th "
+        "of "
+        "the link each. While any job {}, <b>on average so many do at once</b>: {}. ",
+        view.jobs.size(), recorded ? "sends" : "communicates", listed(counts));
   if (recorded && !view.many())
     out +=
         "Each colour is a job. Where colours lie on top of each other the jobs share the link and slow each other "

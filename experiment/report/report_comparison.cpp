@@ -5,14 +5,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
+#include <array>
+#include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/report/internal/experiment_settings.h"
 #include "mltcp/experiment/report/internal/html.h"
 #include "mltcp/experiment/report/internal/report_charts.h"
 #include "mltcp/experiment/report/internal/report_page.h"
@@ -21,7 +26,8 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::size_t kMostDrawn = 100;  // rows of the chart
+constexpr std::size_t kMostDrawn = 100;    // rows of the chart
+constexpr std::size_t kMostSettings = 25;  // of the experiments that differ
 
 // A job of a policy that both files have.
 struct Pair {
@@ -124,74 +130,246 @@ std::string ratio_text(double before, double now) {
                      change == Change::better ? "▲" : "▼", ratio, class_of(change));
 }
 
+// Both numbers of each policy, as loudly whichever way they went.
 std::string lead(const std::vector<Policy>& policies) {
   std::string out;
   for (const Policy& policy : policies) {
-    const std::string name = fmt::format("<b>{}</b>", escaped(policy.label));
-    const Change change = change_of(policy.mean_a, policy.mean_b);
-    if (change == Change::same) {
-      out += fmt::format(
-          "<li>Under {} there is <b class=\"same\">no difference</b>: the mean slow-down is {} in A and {} "
-          "in B.</li>",
-          name, slowdown_text(policy.mean_a), slowdown_text(policy.mean_b));
-      continue;
-    }
-    out += fmt::format(
-        "<li>Under {} B is <b class=\"{}\">{}</b> than A: the mean slow-down is {} instead of {}, {:.3f} times "
-        "that.</li>",
-        name, class_of(change), class_of(change), slowdown_text(policy.mean_b), slowdown_text(policy.mean_a),
-        policy.mean_b / policy.mean_a);
+    const Change mean = change_of(policy.mean_a, policy.mean_b);
+    const Change sooner = interleaving_change(policy.a, policy.b);
+    out += fmt::format("<li><b>{}</b>: beside A, B is {}. The mean slow-down is {}.", escaped(policy.label),
+                       verdicts(mean, "in the mean", sooner, "at interleaving"),
+                       slowdown_beside(policy.mean_a, policy.mean_b));
+    if (sooner != Change::unknown)
+      out += fmt::format(" Its jobs {}; those of A {}.", interleaving(policy.b), interleaving(policy.a));
+    out += "</li>";
   }
   return "<ul class=\"lead\">" + out + "</ul>\n";
 }
 
-// In what the files differ, beside what they measured.
-std::string differences(const Results& a, const Results& b) {
-  const auto words = [](const Results& results, auto&& word) {
-    std::vector<std::string> list;
-    for (const Run& run : results.runs) add_once(list, word(run));
-    return fmt::format("{}", fmt::join(list, ", "));
+// "iteration 7", "never", "never; 5% from 12".
+std::string from_text(const RunSummary& summary) {
+  if (!summary.several || !summary.slowdown) return "–";
+  if (summary.interleaved) return fmt::format("iteration {}", *summary.interleaved);
+  return summary.interleaved_5pct ? fmt::format("never (5%: {})", *summary.interleaved_5pct) : "never";
+}
+
+std::string tiles(const std::vector<Policy>& policies) {
+  const auto beside = [](Change change, std::string_view better, std::string_view worse, const std::string& of_a) {
+    return fmt::format("{} A: {}",
+                       change == Change::better  ? better
+                       : change == Change::worse ? worse
+                                                 : "no different from",
+                       of_a);
   };
+  std::string out;
+  for (const Policy& policy : policies) {
+    const Change mean = change_of(policy.mean_a, policy.mean_b);
+    const Change sooner = interleaving_change(policy.a, policy.b);
+    out += fmt::format("<li class=\"tile several\"><h3>{}</h3>", escaped(policy.label));
+    out += measure(mean, "mean slow-down", slowdown_text(policy.mean_b),
+                   beside(mean, "better than", "worse than", slowdown_text(policy.mean_a)));
+    if (sooner != Change::unknown)
+      out += measure(sooner, "interleaved from", from_text(policy.b),
+                     beside(sooner, "sooner than", "later than", from_text(policy.a)));
+    out += "</li>\n";
+  }
+  return "<p class=\"tiles-note\">What B gives, and how it compares with A:</p>\n<ul class=\"tiles\">" + out +
+         "</ul>\n";
+}
+
+// ---- what A and B are ----
+
+struct Trait {
+  std::string name;
+  std::string a;
+  std::string b;
+};
+
+std::string words_of(const Results& results, const std::function<std::string(const Run&)>& word) {
+  std::vector<std::string> words;
+  for (const Run& run : results.runs) add_once(words, word(run));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string marking_words(const Results& results, const std::optional<std::vector<Setting>>& settings) {
+  const bool on_hosts =
+      std::any_of(results.runs.begin(), results.runs.end(), [](const Run& run) { return run.datapath == "hosts"; });
+  if (on_hosts) return "as the network was set up";
+  if (settings) return marking_of(*settings);
+  const bool marked = std::any_of(results.runs.begin(), results.runs.end(),
+                                  [](const Run& run) { return run.bottleneck.ecn_marked_packets > 0; });
+  return marked ? "on; its settings are unknown" : "unknown";
+}
+
+// What a reader has to know of both, whether it differs or not.
+std::vector<Trait> main_traits(const NamedResults& a, const NamedResults& b) {
+  std::vector<Trait> traits{{"File", a.name, b.name}};
+  const auto add = [&](const char* name, auto&& words) {
+    traits.push_back({name, words(*a.results), words(*b.results)});
+  };
+  add("Experiment", [](const Results& of) { return of.experiment; });
+  add("Policies", [](const Results& of) { return words_of(of, [](const Run& run) { return run.policy; }); });
+  add("Congestion control", [](const Results& of) { return words_of(of, [](const Run& run) { return run.cc; }); });
+  add("Marking (ECN)", [](const Results& of) { return marking_words(of, settings_of(of.provenance)); });
+  return traits;
+}
+
+// The rest of what was run.
+std::vector<Trait> other_traits(const Results& a, const Results& b) {
+  std::vector<Trait> traits;
+  const auto add = [&](const char* name, auto&& words) { traits.push_back({name, words(a), words(b)}); };
+  add("Datapath", [](const Results& of) { return words_of(of, [](const Run& run) { return run.datapath; }); });
+  add("Seed", [](const Results& of) { return words_of(of, [](const Run& run) { return std::to_string(run.seed); }); });
+  add("Iterations", [](const Results& of) {
+    return words_of(of, [](const Run& run) {
+      std::size_t most = 0;
+      for (const JobResult& job : run.jobs) most = std::max(most, job.iterations.size());
+      return std::to_string(most);
+    });
+  });
+  add("Bottleneck", [](const Results& of) {
+    return words_of(of, [](const Run& run) {
+      return run.bottleneck.rate.is_zero() ? std::string("unknown") : rate_text(run.bottleneck.rate);
+    });
+  });
+  if (!a.provenance || !b.provenance) return traits;
+  add("Program", [](const Results& of) {
+    return fmt::format("{}{}{}", of.provenance->version,
+                       of.provenance->commit.empty() ? "" : " (" + of.provenance->commit.substr(0, 12) + ")",
+                       of.provenance->modified ? ", with changes" : "");
+  });
+  const auto virtual_time = [](const Run& run) { return run.datapath == "sim" || run.datapath == "flow"; };
+  // Of virtual time the machine is no matter.
+  if (!std::all_of(a.runs.begin(), a.runs.end(), virtual_time) ||
+      !std::all_of(b.runs.begin(), b.runs.end(), virtual_time))
+    add("Machine", [](const Results& of) {
+      const Provenance::Machine& machine = of.provenance->machine;
+      return fmt::format("{}, {} CPUs, {}", machine.cpu, machine.cpus, machine.kernel);
+    });
+  add("Experiment file, SHA-256", [](const Results& of) {
+    return of.provenance->files.empty() ? std::string("unknown") : of.provenance->files.front().sha256.substr(0, 12);
+  });
+  add("Other files that were read", [](const Results& of) {
+    std::vector<std::string> files;
+    for (std::size_t n = 1; n < of.provenance->files.size(); ++n)
+      files.push_back(
+          fmt::format("{} ({})", of.provenance->files[n].path, of.provenance->files[n].sha256.substr(0, 12)));
+    return files.empty() ? std::string("none") : fmt::format("{}", fmt::join(files, ", "));
+  });
+  return traits;
+}
+
+// Keys whose values stand in the runs, where options of the command may have taken their place; and the marking, which
+// has a line of its own.
+bool told_elsewhere(const std::string& key) {
+  constexpr std::array<std::string_view, 8> keys{"name",       "cc",   "datapath",       "policies",
+                                                 "iterations", "seed", "bottleneck.ecn", "topology.ecn"};
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+// Of the experiments' settings, those that are not the same, and how many others there are.
+std::pair<std::vector<Trait>, std::size_t> setting_traits(const std::vector<Setting>& a,
+                                                          const std::vector<Setting>& b) {
+  const auto value = [](const std::vector<Setting>& settings, const std::string& key) {
+    const std::string* found = find_setting(settings, key);
+    return found == nullptr ? std::string("not set") : *found;
+  };
+  std::set<std::string> keys;
+  for (const auto* settings : {&a, &b})
+    for (const Setting& setting : *settings)
+      if (!told_elsewhere(setting.key)) keys.insert(setting.key);
+  std::vector<Trait> traits;
+  for (const std::string& key : keys)
+    if (Trait trait{key, value(a, key), value(b, key)}; trait.a != trait.b) traits.push_back(std::move(trait));
+  const std::size_t same = keys.size() - traits.size();
+  return {std::move(traits), same};
+}
+
+// A table of what each is, with all that differs, and a line of what doesn't.
+std::string identity(const NamedResults& a, const NamedResults& b) {
+  std::vector<Trait> traits = main_traits(a, b);
+  std::vector<std::string> same;
+  for (Trait& trait : other_traits(*a.results, *b.results)) {
+    if (trait.a != trait.b) {
+      traits.push_back(std::move(trait));
+    } else if (trait.a != "none" && trait.a != "unknown" && !trait.a.empty()) {
+      same.push_back(fmt::format("{} <b>{}</b>", trait.name, escaped(trait.a)));
+    }
+  }
+  std::string notes;
+  const auto settings_a = settings_of(a.results->provenance);
+  const auto settings_b = settings_of(b.results->provenance);
+  if (settings_a && settings_b) {
+    auto [differing, others] = setting_traits(*settings_a, *settings_b);
+    if (differing.size() > kMostSettings)
+      notes += fmt::format("<p>{} more settings of the experiment differ.</p>\n", differing.size() - kMostSettings);
+    differing.resize(std::min(differing.size(), kMostSettings));
+    std::move(differing.begin(), differing.end(), std::back_inserter(traits));
+    if (others > 0) same.push_back(plural(others, "other setting") + " of the experiment");
+  } else {
+    notes += fmt::format(
+        "<p>Which other settings differ is unknown: {} not hold the experiment, as older files, records of sweeps and "
+        "experiments above 64 kB don't.</p>\n",
+        !settings_a && !settings_b ? "the files do"
+        : !settings_a              ? "A does"
+                                   : "B does");
+  }
   std::string rows;
-  const auto row = [&](const char* name, const std::string& of_a, const std::string& of_b) {
-    rows += fmt::format("<tr class=\"first\"><th scope=\"row\">{}</th>{}{}{}</tr>\n", name, cell("A", escaped(of_a)),
-                        cell("B", escaped(of_b)), cell("", of_a == of_b ? "" : "<b>differs</b>"));
+  for (const Trait& trait : traits) {
+    const bool differs = trait.a != trait.b;
+    const auto text = [&](const std::string& value) {
+      const std::string shown = escaped(value.empty() ? "unnamed" : value);
+      return differs ? fmt::format("<b>{}</b>", shown) : shown;
+    };
+    rows += fmt::format("<tr class=\"first\"><th scope=\"row\">{}</th>{}{}{}</tr>\n", escaped(trait.name),
+                        cell("A", text(trait.a)), cell("B", text(trait.b)),
+                        cell("", differs && trait.name != "File" ? "<b>differs</b>" : ""));
+  }
+  return table("What A and B are", {"", "A", "B", ""}, rows, "cards words") + notes +
+         (same.empty() ? "" : fmt::format("<p>The same in both: {}.</p>\n", fmt::join(same, " · ")));
+}
+
+// ---- one and the same ----
+
+bool same_measurements(const Results& a, const Results& b) {
+  const auto same_job = [](const JobResult& x, const JobResult& y) {
+    return x.name == y.name && x.isolated == y.isolated && x.mean == y.mean && x.p99 == y.p99 && x.starts == y.starts &&
+           x.iterations == y.iterations && x.retransmitted_packets == y.retransmitted_packets;
   };
-  row("Experiment", a.experiment, b.experiment);
-  const auto by = [&](const char* name, auto&& word) { row(name, words(a, word), words(b, word)); };
-  by("Congestion control", [](const Run& run) { return run.cc; });
-  by("Datapath", [](const Run& run) { return run.datapath; });
-  by("Seed", [](const Run& run) { return std::to_string(run.seed); });
-  by("Iterations", [](const Run& run) {
-    std::size_t most = 0;
-    for (const JobResult& job : run.jobs) most = std::max(most, job.iterations.size());
-    return std::to_string(most);
+  return std::equal(a.runs.begin(), a.runs.end(), b.runs.begin(), b.runs.end(), [&](const Run& x, const Run& y) {
+    return x.policy == y.policy && x.cc == y.cc && x.datapath == y.datapath && x.duration == y.duration &&
+           x.bottleneck.ecn_marked_packets == y.bottleneck.ecn_marked_packets &&
+           x.bottleneck.dropped_packets == y.bottleneck.dropped_packets &&
+           std::equal(x.jobs.begin(), x.jobs.end(), y.jobs.begin(), y.jobs.end(), same_job);
   });
-  by("Bottleneck", [](const Run& run) {
-    return run.bottleneck.rate.is_zero() ? std::string("unknown") : rate_text(run.bottleneck.rate);
-  });
-  const auto experiment_hash = [](const Results& results) {
-    return results.provenance && !results.provenance->files.empty()
-               ? results.provenance->files.front().sha256.substr(0, 12)
-               : std::string("unknown");
-  };
-  row("Experiment file, SHA-256", experiment_hash(a), experiment_hash(b));
-  return table("What was run", {"", "A", "B", ""}, rows);
+}
+
+std::string sameness(const Results& a, const Results& b) {
+  const bool one_run = a.provenance && b.provenance && *a.provenance == *b.provenance;
+  const bool same = same_measurements(a, b);
+  std::string text;
+  if (one_run && same)
+    text =
+        "<b>A and B are one and the same result</b>, from one run of the program: there is nothing to compare. Give "
+        "the result of another run as one of them.";
+  else if (one_run)
+    text = "<b>A and B are from one run of the program</b>, of which one of them holds more.";
+  else if (same)
+    text =
+        "<b>A and B measured the same, to the nanosecond</b>: what differs between them changed nothing, and in "
+        "virtual time one experiment gives one result, however often it is run.";
+  return text.empty() ? "" : fmt::format("<p class=\"note\">{}</p>\n", text);
 }
 
 std::string policy_table(const std::vector<Policy>& policies) {
   std::string rows;
-  const auto from = [](const RunSummary& summary) {
-    if (summary.interleaved) return fmt::format("iteration {}", *summary.interleaved);
-    if (!summary.several) return std::string("–");
-    return summary.interleaved_5pct ? fmt::format("never (5%: {})", *summary.interleaved_5pct) : std::string("never");
-  };
   for (const Policy& policy : policies)
     rows += fmt::format("<tr class=\"first\"><th scope=\"row\"><span class=\"name\">{}</span></th>",
                         escaped(policy.label)) +
             cell("Slow-down, A", slowdown_text(policy.mean_a)) + cell("Slow-down, B", slowdown_text(policy.mean_b)) +
-            cell("B by A", ratio_text(policy.mean_a, policy.mean_b)) + cell("Interleaved from, A", from(policy.a)) +
-            cell("Interleaved from, B", from(policy.b)) + "</tr>\n";
+            cell("B by A", ratio_text(policy.mean_a, policy.mean_b)) +
+            cell("Interleaved from, A", from_text(policy.a)) + cell("Interleaved from, B", from_text(policy.b)) +
+            "</tr>\n";
   return table("By policy: mean slow-down of the jobs that both have",
                {"Policy", "Slow-down, A", "Slow-down, B", "B by A", "Interleaved from, A", "Interleaved from, B"},
                rows);
@@ -266,8 +444,8 @@ std::string render_comparison(const NamedResults& a, const NamedResults& b) {
                                 ? fmt::format("{}: two results", a.results->experiment)
                                 : fmt::format("{} and {}", a.results->experiment, b.results->experiment);
   ChartList charts(a.results->experiment);
-  std::string body = unfinished("A", *a.results) + unfinished("B", *b.results) + lead(policies);
-  body += "<dl class=\"facts\">" + fact("A", escaped(a.name)) + fact("B", escaped(b.name)) + "</dl>\n";
+  std::string body = unfinished("A", *a.results) + unfinished("B", *b.results) + sameness(*a.results, *b.results) +
+                     identity(a, b) + lead(policies) + tiles(policies);
   std::vector<std::string> only;
   for (const std::string& policy : policies_of(*a.results))
     if (std::none_of(b.results->runs.begin(), b.results->runs.end(),
@@ -279,7 +457,7 @@ std::string render_comparison(const NamedResults& a, const NamedResults& b) {
       only.push_back(fmt::format("<b>{}</b> in B alone", escaped(policy)));
   if (!only.empty()) body += fmt::format("<p>Not compared: {}.</p>\n", listed(only));
   body += chart(policies, charts) + "<section id=\"numbers\"><h2>In numbers</h2>\n" + policy_table(policies) +
-          job_table(policies) + differences(*a.results, *b.results) + "</section>\n";
+          job_table(policies) + "</section>\n";
   const std::string footer =
       (b.results->provenance ? "<p>B:</p>\n" + provenance_text(b.results->provenance) : "") + words_of_results();
   return page_of("MLTCP comparison", title, body, footer, a.results->provenance, charts, "");

@@ -144,6 +144,8 @@ Finding finding(const View& view, const Panel& panel) {
     constexpr double few = 0.05;
     result.word = *shared >= many ? "bursts collide" : *shared <= few ? "bursts interleave" : "some bursts collide";
     parts.push_back(fmt::format("several jobs send at once for {} of the busy time", percent_text(*shared)));
+    if (const auto at_once = view.jobs_at_once(panel.run, panel.span))
+      parts.push_back(fmt::format("{} on average", jobs_text(*at_once)));
   } else if (view.blurred(panel.run)) {
     parts.emplace_back("recorded too coarsely to tell what overlaps");
   }

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/report/internal/experiment_settings.h"
 #include "mltcp/experiment/report/internal/html.h"
 #include "mltcp/experiment/report/internal/report_charts.h"
 #include "mltcp/experiment/report/internal/report_page.h"
@@ -69,6 +70,16 @@ std::string name_of(const SweepFile& sweep, const SweepFile::Point& point, const
   std::vector<std::string> values;
   for (const std::size_t f : factors) values.push_back(point.values[f]);
   return fmt::format("{}", fmt::join(values, " · "));
+}
+
+// A key, that a line may break within: "bottleneck.buffer" is a wide column. HTML.
+std::string breakable(const std::string& key) {
+  std::string text;
+  for (const char c : escaped(key)) {
+    text += c;
+    if (c == '.' || c == '_') text += "<wbr>";
+  }
+  return text;
 }
 
 const SweepRow* fair_of(const SweepFile::Point& point) {
@@ -226,10 +237,52 @@ std::string chart(const SweepFile& sweep, const std::vector<std::size_t>& factor
                  static_cast<int>(drawn) * each + 46));
 }
 
+// The policy of all rows, if it is one.
+std::optional<std::string> only_policy(const SweepFile& sweep) {
+  std::vector<std::string> policies;
+  for (const SweepFile::Point& point : sweep.points)
+    for (const SweepRow& row : point.rows) add_once(policies, row.policy);
+  if (policies.size() != 1) return std::nullopt;
+  return policies.front();
+}
+
+// Whether a point sets this key of the experiment, or a part of it, or what it is a part of.
+bool set_by_a_point(const SweepFile& sweep, const std::string& key) {
+  return std::any_of(sweep.set.begin(), sweep.set.end(), [&](const std::string& set) {
+    return set == key || set.starts_with(key + ".") || key.starts_with(set + ".");
+  });
+}
+
+// "The same everywhere": what the sweep sets and what doesn't vary, and what the experiment says of the network and of
+// how it is run. What the jobs do would be too long.
+std::string everywhere(const SweepFile& sweep, const std::vector<std::size_t>& factors) {
+  std::vector<std::string> settings;
+  const auto add = [&](const std::string& key, const std::string& value) {
+    settings.push_back(fmt::format("{} <b>{}</b>", breakable(key), escaped(value)));
+  };
+  if (const auto policy = only_policy(sweep)) add("policy", *policy);
+  if (!sweep.points.empty())
+    for (std::size_t f = 0; f < sweep.factors.size(); ++f)
+      if (std::find(factors.begin(), factors.end(), f) == factors.end())
+        add(sweep.factors[f], sweep.points.front().values[f]);
+  if (const auto experiment = settings_of(sweep.provenance))
+    for (const Setting& setting : *experiment) {
+      const std::string& key = setting.key;
+      const bool of_all = key == "cc" || key == "datapath" || key == "iterations" || key.starts_with("bottleneck.") ||
+                          key.starts_with("topology.");
+      if (of_all && !set_by_a_point(sweep, key)) add(key, setting.value);
+    }
+  if (settings.empty()) return "";
+  return fmt::format("<p class=\"everywhere\">The same everywhere: {}.</p>\n", fmt::join(settings, " · "));
+}
+
 std::string rows_table(const SweepFile& sweep, const std::vector<std::size_t>& factors) {
   std::vector<std::string> columns;
-  for (const std::size_t f : factors) columns.push_back(escaped(sweep.factors[f]));
-  columns.insert(columns.end(), {"Policy", "Slow-down", "Beside fair", "2nd half", "p99", "Interleaved",
+  for (const std::size_t f : factors) columns.push_back(breakable(sweep.factors[f]));
+  // Of a single policy all rows say the same, unless it is all that a row has for a name.
+  const bool policies = factors.empty() || !only_policy(sweep);
+  if (policies) columns.emplace_back("Policy");
+  columns.insert(columns.end(), {"Slow-down", "Beside fair", "Slow-down, 2nd half", "Slow-down, p99", "Interleaved",
                                  "From iteration", "At worst", "Link used", "Drops", "Marks"});
   std::string rows;
   for (std::size_t i = 0; i < std::min(sweep.points.size(), kMostListed); ++i) {
@@ -238,8 +291,11 @@ std::string rows_table(const SweepFile& sweep, const std::vector<std::size_t>& f
     for (const SweepRow& row : point.rows) {
       rows += fmt::format("<tr{}>", &row == &point.rows.front() ? " class=\"first\"" : "");
       for (const std::size_t f : factors)
-        rows += fmt::format("<th scope=\"row\"><span class=\"name\">{}</span></th>", escaped(point.values[f]));
-      rows += fmt::format("<th scope=\"row\">{}</th>", escaped(row.policy));
+        rows += fmt::format("<th scope=\"row\"><span class=\"unit on-card\">{} </span>{}</th>",
+                            escaped(sweep.factors[f]), escaped(point.values[f]));
+      if (policies)
+        rows +=
+            fmt::format("<th scope=\"row\"><span class=\"unit on-card\">policy </span>{}</th>", escaped(row.policy));
       rows += cell("Slow-down", fmt::format("<b>{}</b>", estimate_text(row.slowdown)));
       std::string beside = "–";
       if (const Change change = change_of(fair->slowdown.mean, row.slowdown.mean); &row != fair) {
@@ -250,7 +306,8 @@ std::string rows_table(const SweepFile& sweep, const std::vector<std::size_t>& f
                                uncertain(fair->slowdown, row.slowdown) ? " <span class=\"unit\">unsure</span>" : "");
       }
       rows += cell("Beside fair", beside);
-      rows += cell("2nd half", estimate_text(row.second_half)) + cell("p99", estimate_text(row.p99));
+      rows +=
+          cell("Slow-down, 2nd half", estimate_text(row.second_half)) + cell("Slow-down, p99", estimate_text(row.p99));
       const bool several = row.jobs > 1;
       rows += cell("Interleaved", several ? fmt::format("{} of {}", row.interleaved, plural(row.seeds, "seed")) : "–");
       rows +=
@@ -262,7 +319,7 @@ std::string rows_table(const SweepFile& sweep, const std::vector<std::size_t>& f
   }
   const std::string more = fmt::format("<p>These are the first {} of {} points; all are in the file.</p>\n",
                                        kMostListed, sweep.points.size());
-  return "<section id=\"numbers\"><h2>In numbers</h2>\n" +
+  return "<section id=\"numbers\"><h2>In numbers</h2>\n" + everywhere(sweep, factors) +
          table("Points and policies, means over seeds", columns, rows) +
          (sweep.points.size() > kMostListed ? more : "") + "</section>\n";
 }
@@ -294,6 +351,8 @@ SweepFile parse_sweep(std::string_view text, const std::string& file) {
   for (const JsonObject& entry : root.objects("points")) {
     SweepFile::Point point;
     point.values = entry.texts("values");
+    if (entry.has("set"))
+      for (const std::string& key : entry.object("set").keys()) sweep.set.insert(key);
     if (point.values.size() != sweep.factors.size())
       entry.fail(entry.place_of("values"), fmt::format("are not the {} of the factors", sweep.factors.size()));
     for (const JsonObject& row : entry.objects("policies")) point.rows.push_back(row_from(row));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,7 @@ struct SweepFile {
   std::string name;
   std::size_t seeds = 0;  ///< that were asked for
   std::vector<std::string> factors;
+  std::set<std::string> set;  ///< keys of the experiment that any point sets
   std::vector<Point> points;
   std::optional<Provenance> provenance;
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <ostream>
 #include <utility>
 
@@ -186,6 +187,13 @@ std::optional<double> overlap_share(const Usage& usage, Nanos from, Nanos to) {
   const auto shared = std::count_if(users.begin(), users.end(), [](auto n) { return n > 1; });
   if (busy == 0) return std::nullopt;
   return static_cast<double>(shared) / static_cast<double>(busy);
+}
+
+std::optional<double> mean_users(const Usage& usage, Nanos from, Nanos to) {
+  const std::vector<std::uint32_t> users = users_by_bin(usage, from, to).second;
+  const auto busy = std::count_if(users.begin(), users.end(), [](auto n) { return n > 0; });
+  if (busy == 0) return std::nullopt;
+  return static_cast<double>(std::accumulate(users.begin(), users.end(), std::uint64_t{0})) / static_cast<double>(busy);
 }
 
 std::vector<TimeSpan> overlap_spans(const Usage& usage, Nanos from, Nanos to) {

@@ -263,7 +263,10 @@ void summarize(Run& run, InterleaveRule rule = InterleaveRule::virtual_time());
 /// packets and stray retransmissions don't make a burst); a bin is busy when any job uses it. Bins count when they
 /// start in [from, to). Empty when nothing was recorded or no such bin is busy.
 std::optional<double> overlap_share(const Usage& usage, Nanos from, Nanos to);
-/// When that is, by the same rule: whole bins, ascending and apart from each other.
+/// How many jobs use the link in a busy bin, by the same rule, on average: 1 or more. Unlike the share above it tells
+/// two jobs that meet from thirty that do. Empty where overlap_share() is.
+std::optional<double> mean_users(const Usage& usage, Nanos from, Nanos to);
+/// When two or more jobs use it at once, by the same rule: whole bins, ascending and apart from each other.
 std::vector<TimeSpan> overlap_spans(const Usage& usage, Nanos from, Nanos to);
 /// What a job moves at least in a bin when it uses the link, of what it moves in all bins of the run.
 double least_of_a_burst(std::span<const Bytes> bins);

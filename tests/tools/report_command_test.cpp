@@ -90,6 +90,19 @@ TEST_F(ReportCommand, two_files__are_compared) {
   EXPECT_THAT(refusal("report r.json s.json r.json"), HasSubstr("see mltcp report --help"));
 }
 
+TEST_F(ReportCommand, two_files__that_are_one_are_refused_and_copies_told) {
+  EXPECT_EQ(refusal("report r.json ./r.json"),
+            "mltcp: ./r.json: is compared with itself; give the results of another run as well, or this file alone for "
+            "its page\n");
+  fs::create_hard_link(folder_ / "r.json", folder_ / "link.json");
+  EXPECT_THAT(refusal("report r.json link.json"), HasSubstr("is compared with itself"));
+  fs::copy_file(folder_ / "r.json", folder_ / "copy.json");
+  EXPECT_THAT(run("report r.json copy.json -o -").out, HasSubstr("A and B are one and the same result"));
+  ASSERT_EQ(run("run e.toml --json again.json").status, 0);
+  EXPECT_THAT(run("report r.json again.json -o -").out, HasSubstr("A and B measured the same, to the nanosecond"));
+  EXPECT_THAT(refusal("report r.json missing.json"), HasSubstr("missing.json"));
+}
+
 TEST_F(ReportCommand, two_files__that_have_nothing_in_common_are_refused) {
   std::ofstream(folder_ / "other.toml") << "iterations = 2\n[bottleneck]\nrate = \"1 Gbps\"\n"
                                            "[[job]]\nname = \"c\"\ncompute = \"1 ms\"\ncommunicate = \"100 kB\"\n";

@@ -37,14 +37,16 @@ std::string words_of_results() {
          "alone. "
          "A policy's is the mean over its jobs, without those that no policy applies to. Differences below 1% are "
          "called "
-         "none. Interleaved from: the iteration (counted from 0) from which on no iteration of any job takes more than "
+         "none, and so are up to 2 iterations between two results. Interleaved from: the iteration (counted from 0) "
+         "from which on no iteration of any job takes more than "
          "2% "
          "longer than alone, five or more of each; within 5% is the same with 5%. On real-time datapaths single "
          "outliers "
          "of the machine are let pass. A job sends in a bin of the recorded use when it moves at least 5% of what it "
          "moves "
          "in its fullest bin; bursts overlap in the bins where two or more jobs send, as a share of the bins where any "
-         "does. Second half: the later half of a job's iterations, or of the time until the first job is done.\n</p>";
+         "does. Jobs at once: how many send in a bin in which any does, as the mean over these bins. Second half: the "
+         "later half of a job's iterations, or of the time until the first job is done.\n</p>";
 }
 
 }  // namespace mltcp::experiment

@@ -101,12 +101,14 @@ std::string iterations_table(const View& view) {
 }
 
 std::string transport_table(const View& view) {
+  bool counted = false;
   bool shifts = false;
   bool verified = false;
   bool stalls = false;
   bool named = false;
   bool bandwidths = false;
   for (const Run& run : view.results.runs) {
+    counted |= run.jobs.size() >= kFewestCounted;
     stalls |= run.stalls.has_value();
     named |= !run.bottleneck.name.empty();
     for (const JobResult& job : run.jobs) {
@@ -117,6 +119,7 @@ std::string transport_table(const View& view) {
   }
   std::vector<std::string> columns = {"Policy",    "Link used", "Bursts overlap", "Overlap, 2nd half",
                                       "ECN marks", "Drops",     "Retransmitted",  "Longest queue"};
+  if (counted) columns.emplace_back("Jobs at once, 2nd half");
   if (shifts) columns.emplace_back("Time shifts");
   if (verified) columns.emplace_back("Damaged / checked messages");
   if (stalls) columns.emplace_back("Machine stalls: longest, all");
@@ -159,6 +162,10 @@ std::string transport_table(const View& view) {
     rows += cell(columns[7], of_link(bytes_text(run.bottleneck.max_queue_bytes)));
     constexpr std::size_t most_shifts = 8;  // by name in a cell
     if (shift_texts.size() > most_shifts) shift_texts = {fmt::format("of {} jobs", shift_texts.size())};
+    if (counted) {
+      const auto at_once = view.jobs_at_once(r, view.second_half(r));
+      rows += cell("Jobs at once, 2nd half", at_once ? jobs_text(*at_once) : "–");
+    }
     if (shifts) rows += cell("Time shifts", shift_texts.empty() ? "none" : listed(shift_texts));
     if (verified)
       rows += cell("Damaged / checked messages", fmt::format("{} / {}", count_text(damaged), count_text(checked)));

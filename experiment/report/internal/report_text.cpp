@@ -60,7 +60,7 @@ RateUnit RateUnit::for_rate(double bits_per_second) {
 std::string count_text(std::uint64_t count) {
   std::string digits = std::to_string(count);
   for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<std::size_t>(at), "\u2009");
+    digits.insert(static_cast<std::size_t>(at), "\u202f");
   return digits;
 }
 
@@ -69,6 +69,8 @@ std::string percent_text(double share) {
   if (percent > 0 && percent < 0.95) return fmt::format("{:.1f}%", std::max(percent, 0.1));
   return fmt::format("{:.0f}%", percent);
 }
+
+std::string jobs_text(double jobs) { return fmt::format("{:.{}f}", jobs, jobs < 9.95 ? 1 : 0); }
 
 std::string slowdown_text(double slowdown) { return slowdown > 0 ? fmt::format("{:.2f}×", slowdown) : "–"; }
 std::string slowdown_text(const std::optional<double>& slowdown) { return slowdown_text(slowdown.value_or(0)); }
@@ -87,12 +89,13 @@ std::string cell(std::string_view column, const std::string& value) {
 
 std::string table(std::string_view caption, const std::vector<std::string>& columns, const std::string& rows,
                   std::string_view classes) {
+  constexpr std::size_t many = 10;  // columns, which stand closer so that they fit a page
   std::string head;
   for (const std::string& column : columns) head += fmt::format("<th scope=\"col\">{}</th>", column);
   return fmt::format(
-      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table class=\"{1}\"><caption>{0}"
+      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table class=\"{1}{4}\"><caption>{0}"
       "</caption><thead><tr>{2}</tr></thead>\n<tbody>{3}</tbody></table></div>\n",
-      caption, classes, head, rows);
+      caption, classes, head, rows, columns.size() > many ? " dense" : "");
 }
 
 std::string provenance_text(const std::optional<Provenance>& provenance) {
@@ -138,6 +141,34 @@ std::string_view class_of(Change change) {
       break;
   }
   return "unknown";
+}
+
+std::string verdict(Change change) {
+  return fmt::format("<b class=\"{}\">{}</b>", class_of(change),
+                     change == Change::same ? std::string_view("no different") : class_of(change));
+}
+
+std::string verdicts(Change first, std::string_view in_first, Change second, std::string_view in_second) {
+  const bool both = first != Change::unknown && second != Change::unknown;
+  if (!both && first != Change::unknown) return fmt::format("{} {}", verdict(first), in_first);
+  if (!both) return second == Change::unknown ? "" : fmt::format("{} {}", verdict(second), in_second);
+  if (first == second) return fmt::format("{} {} and {}", verdict(first), in_first, in_second);
+  return fmt::format("{} {}, but {} {}", verdict(first), in_first, verdict(second), in_second);
+}
+
+std::string slowdown_beside(double before, double now) {
+  if (change_of(before, now) == Change::same)
+    return fmt::format("{}, beside {}", slowdown_text(now), slowdown_text(before));
+  return fmt::format("{} instead of {}, {}", slowdown_text(now), slowdown_text(before), change_text(before, now));
+}
+
+std::string measure(Change change, std::string_view what, const std::string& number, const std::string& beside) {
+  const std::string_view sign = change == Change::better  ? "▲ "
+                                : change == Change::worse ? "▼ "
+                                : change == Change::same  ? "= "
+                                                          : "";
+  return fmt::format("<div class=\"measure {}\"><p>{}</p><p class=\"big\">{}</p>{}</div>", class_of(change), what,
+                     number, beside.empty() ? "" : fmt::format("<p class=\"change\">{}{}</p>", sign, beside));
 }
 
 std::string change_text(double before, double now) {

@@ -29,9 +29,11 @@ struct TimeUnit {
 std::string prose_time(Nanos time);
 std::string bytes_text(Bytes bytes);
 std::string rate_text(Rate rate);
-/// With a thin space between thousands.
+/// With a narrow space between thousands, at which no line breaks.
 std::string count_text(std::uint64_t count);
 std::string percent_text(double share);
+/// A mean number of jobs: "1.6", "12".
+std::string jobs_text(double jobs);
 /// "1.23×"; a dash for what is unknown.
 std::string slowdown_text(double slowdown);
 std::string slowdown_text(const std::optional<double>& slowdown);
@@ -63,6 +65,17 @@ inline constexpr double kSameSlowdown = 0.01;
 Change change_of(std::optional<double> before, std::optional<double> now);
 /// "better", "same", "worse" or "unknown": as a class of the style sheet.
 std::string_view class_of(Change change);
+/// "<b>better</b>", "<b>no different</b>" or "<b>worse</b>", of one and the same loudness. HTML, like the next ones; of
+/// a known change.
+std::string verdict(Change change);
+/// How it went in two respects, "in the mean" and "in the tail": "better in the mean, but worse in the tail". Says
+/// nothing of an unknown one; empty where both are.
+std::string verdicts(Change first, std::string_view in_first, Change second, std::string_view in_second);
+/// "1.29× instead of 1.23×, 5.3% more time", or "1.23×, beside 1.23×"; of two known slow-downs.
+std::string slowdown_beside(double before, double now);
+/// One of the numbers of a tile, each coloured by itself: what it is, the number, and how it compares; `beside` may be
+/// empty.
+std::string measure(Change change, std::string_view what, const std::string& number, const std::string& beside);
 /// "16% less time"; of two known times that are not the same.
 std::string change_text(double before, double now);
 

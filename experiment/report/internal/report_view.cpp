@@ -8,14 +8,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace mltcp::experiment {
 namespace {
 
 constexpr std::int64_t kWindowIterations = 4;  // of the slowest job; enough to see a rhythm, few enough to see bursts
 
-// The share of the time in which any job communicates that two or more do, by their own clocks.
-std::optional<double> lanes_overlap(const Run& run, TimeSpan span) {
+// Of the time in which any job communicates, by their own clocks.
+struct LaneUse {
+  double shared = 0;  // the share of it in which two or more do
+  double jobs = 0;    // how many do, on average
+};
+std::optional<LaneUse> lane_use(const Run& run, TimeSpan span) {
   std::vector<std::pair<std::int64_t, int>> events;
   for (const JobResult& job : run.jobs)
     for (const TimeSpan bar : communications(job, span)) {
@@ -25,15 +30,17 @@ std::optional<double> lanes_overlap(const Run& run, TimeSpan span) {
   std::sort(events.begin(), events.end());
   std::int64_t busy = 0;
   std::int64_t shared = 0;
+  double job_time = 0;
   int users = 0;
   for (std::size_t i = 0; i < events.size(); ++i) {
     const std::int64_t width = i > 0 ? events[i].first - events[i - 1].first : 0;
     if (users > 0) busy += width;
     if (users > 1) shared += width;
+    job_time += static_cast<double>(width) * users;
     users += events[i].second;
   }
   if (busy == 0) return std::nullopt;
-  return static_cast<double>(shared) / static_cast<double>(busy);
+  return LaneUse{static_cast<double>(shared) / static_cast<double>(busy), job_time / static_cast<double>(busy)};
 }
 
 }  // namespace
@@ -82,6 +89,27 @@ std::string interleaved_text(const RunSummary& summary) {
   if (summary.interleaved_5pct)
     return fmt::format("never interleaved; within 5% from iteration {} on", *summary.interleaved_5pct);
   return "never interleaved, nor within 5%";
+}
+
+std::string interleaving(const RunSummary& summary) {
+  if (summary.interleaved) return fmt::format("interleave from iteration {} on", *summary.interleaved);
+  if (summary.interleaved_5pct)
+    return fmt::format("never interleave, but come within 5% from iteration {} on", *summary.interleaved_5pct);
+  return "never interleave";
+}
+
+Change interleaving_change(const RunSummary& before, const RunSummary& now) {
+  if (!before.several || !now.several || !before.slowdown || !now.slowdown) return Change::unknown;
+  using From = std::optional<std::uint64_t>;
+  for (const auto& [then, from] : {std::pair<From, From>{before.interleaved, now.interleaved},
+                                   std::pair<From, From>{before.interleaved_5pct, now.interleaved_5pct}}) {
+    if (!then && !from) continue;
+    if (!then) return Change::better;
+    if (!from) return Change::worse;
+    if (std::max(*then, *from) - std::min(*then, *from) <= kSameInterleaving) return Change::same;
+    return *from < *then ? Change::better : Change::worse;
+  }
+  return Change::same;
 }
 
 View::View(const Results& all) : results(all) {
@@ -136,9 +164,22 @@ bool View::blurred(std::size_t run) const {
 }
 
 std::optional<double> View::overlap(std::size_t run, TimeSpan span) const {
-  if (has_lanes(run)) return lanes_overlap(results.runs[run], span);
+  if (has_lanes(run)) {
+    const auto use = lane_use(results.runs[run], span);
+    return use ? std::optional(use->shared) : std::nullopt;
+  }
   if (blurred(run)) return std::nullopt;
   return overlap_share(results.runs[run].bottleneck.usage, span.from, span.to);
+}
+
+std::optional<double> View::jobs_at_once(std::size_t run, TimeSpan span) const {
+  if (results.runs[run].jobs.size() < kFewestCounted) return std::nullopt;
+  if (has_lanes(run)) {
+    const auto use = lane_use(results.runs[run], span);
+    return use ? std::optional(use->jobs) : std::nullopt;
+  }
+  if (blurred(run)) return std::nullopt;
+  return mean_users(results.runs[run].bottleneck.usage, span.from, span.to);
 }
 
 std::size_t View::job_id(const std::string& name) const {

@@ -15,6 +15,9 @@ namespace mltcp::experiment {
 /// Jobs that colours can tell apart. With more, nothing is coloured by job.
 inline constexpr std::size_t kMostColours = 8;
 
+/// Jobs of a run from which on it is told how many communicate at once: of two, how much their bursts overlap says it.
+inline constexpr std::size_t kFewestCounted = 3;
+
 /// A run in two numbers.
 struct RunSummary {
   /// Mean over the jobs of their mean slow-down, without those that are unaware where there are others; nothing where a
@@ -30,6 +33,15 @@ std::vector<const JobResult*> judged_jobs(const Run& run);
 
 /// "from iteration 9 on", "never; within 5% from iteration 12 on", "never, nor within 5%".
 std::string interleaved_text(const RunSummary& summary);
+
+/// "interleave from iteration 9 on", "never interleave, but come within 5% from iteration 12 on", "never interleave".
+std::string interleaving(const RunSummary& summary);
+
+/// Iterations by which two runs may differ in when they interleave, and still be called the same.
+inline constexpr std::uint64_t kSameInterleaving = 2;
+/// Which of two runs interleaves sooner, or at all; where none does, which comes within 5%. Unknown where one has
+/// nothing to interleave, or a job's time alone is unknown.
+Change interleaving_change(const RunSummary& before, const RunSummary& now);
 
 /// Results, looked at as one page. Keeps a reference to them.
 struct View {
@@ -59,6 +71,9 @@ struct View {
   /// Of the busy time, by the link's record or, where there is none, by the jobs' own times; nothing where it is idle,
   /// or blurred.
   [[nodiscard]] std::optional<double> overlap(std::size_t run, TimeSpan span) const;
+  /// How many jobs communicate at once while any does, on average, known as overlap() is; nothing for fewer jobs than
+  /// kFewestCounted.
+  [[nodiscard]] std::optional<double> jobs_at_once(std::size_t run, TimeSpan span) const;
   [[nodiscard]] std::size_t job_id(const std::string& name) const;
   /// The run that this one is compared with: of policy fair, as alike in the rest as there is; else the first.
   [[nodiscard]] std::size_t reference(std::size_t run) const;

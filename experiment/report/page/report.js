@@ -71,7 +71,7 @@
   const picker = document.getElementById("link-picker");
   if (picker && data.links) {
     const table = document.getElementById("link-table");
-    const count = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, "\u2009");
+    const count = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, "\u202f");
     const scaled = (value, units) => {
       let unit = 0;
       while (value >= 999.5 && unit + 1 < units.length) {

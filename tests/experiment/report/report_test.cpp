@@ -154,7 +154,7 @@ TEST(Report, tables__hold_the_numbers_without_javascript) {
   EXPECT_THAT(text, HasSubstr("1 Gbps"));
   EXPECT_THAT(text, HasSubstr("13.8 MB"));
   EXPECT_THAT(text, HasSubstr("260.0"));
-  EXPECT_THAT(text, HasSubstr("1\u2009234\u2009567"));
+  EXPECT_THAT(text, HasSubstr("1\u202f234\u202f567"));
   EXPECT_THAT(text, HasSubstr("81%"));
   EXPECT_THAT(text, HasSubstr("never"));
   for (const PolicyRun& run : results.runs) {
@@ -437,6 +437,45 @@ TEST(Report, use_of_the_link__is_coloured_by_how_many_send_at_once) {
   EXPECT_TRUE(has(data, "\"name\":\"5 or more at once\",\"v\":[0,0,0,0,0,5000,"));
 }
 
+// Of `jobs` jobs as many send in each bin of the record as `senders` says.
+Results with_senders(std::size_t jobs, std::size_t fair, std::size_t mltcp) {
+  Results results = many_jobs(jobs);
+  for (PolicyRun& run : results.runs) {
+    const std::size_t senders = run.policy == "fair" ? fair : mltcp;
+    Usage& usage = run.bottleneck.usage;
+    for (auto& [name, bins] : usage.jobs) std::fill(bins.begin(), bins.end(), Bytes{0});
+    for (std::size_t j = 0; j < senders; ++j) {
+      auto& bins = usage.jobs["job-" + std::to_string(j)];
+      std::fill(bins.begin(), bins.end(), Bytes{1000});
+    }
+  }
+  return results;
+}
+
+TEST(Report, many_jobs__tell_how_many_send_at_once_where_the_overlap_is_the_same) {
+  const Results results = with_senders(32, 20, 3);
+  const std::string text = visible(render_report(results));
+  EXPECT_THAT(text, HasSubstr("100% of the link's busy time under fair and 100% under mltcp"));
+  EXPECT_THAT(text, HasSubstr("In the second half, 3.0 of them send at once on average, and 20 under fair."));
+  EXPECT_THAT(text, HasSubstr("That counts two jobs that meet like all 32; how slow they are depends on how many do"));
+  EXPECT_THAT(text, HasSubstr("on average so many do at once: 20 under fair and 3.0 under mltcp"));
+  EXPECT_THAT(text, HasSubstr("3.0 jobs send at once on average in the 2nd half"));
+  EXPECT_THAT(text, HasSubstr("Last iterations: 20 jobs send at once on average, bursts overlap 100%"));
+  EXPECT_THAT(text, HasSubstr("Jobs at once, 2nd half"));
+  EXPECT_THAT(render_picture(results, {}),
+              HasSubstr("several jobs send at once for 100% of the busy time · 3.0 on average"));
+}
+
+TEST(Report, how_many_send_at_once__is_not_told_of_two_jobs_or_of_a_coarse_record) {
+  for (const char* words : {"jobs send at once on average", "Jobs at once, 2nd half", "on average so many do at once"})
+    EXPECT_THAT(visible(two_jobs_page()), Not(HasSubstr(words)));
+  Results coarse = with_senders(9, 9, 3);
+  for (PolicyRun& run : coarse.runs) run.bottleneck.usage.bin = Nanos(run.jobs[0].p50.count / 49);
+  const std::string text = visible(render_report(coarse));
+  EXPECT_THAT(text, Not(HasSubstr("at once on average")));
+  EXPECT_THAT(text, Not(HasSubstr("on average so many do at once")));
+}
+
 TEST(Report, long_runs__stay_far_below_10_megabytes) {
   Results results = many_jobs(32);
   for (PolicyRun& run : results.runs) {
@@ -507,6 +546,17 @@ TEST(Report, hosts__show_when_jobs_communicate_by_their_own_clocks) {
   EXPECT_THAT(visible(page), HasSubstr("Last iterations: bursts overlap 0% of the busy time"));
 }
 
+TEST(Report, hosts__tell_how_many_jobs_communicate_at_once_by_their_clocks) {
+  Results results = many_jobs(4);
+  for (PolicyRun& run : results.runs) {
+    run.links_unknown = true;
+    run.bottleneck = {};
+  }
+  const std::string text = visible(render_report(results));  // four jobs in step
+  EXPECT_THAT(text, HasSubstr("In the second half, 4.0 of them communicate at once on average, and 4.0 under fair."));
+  EXPECT_THAT(text, HasSubstr("Last iterations: 4.0 jobs communicate at once on average, bursts overlap 100%"));
+}
+
 TEST(Report, hosts__of_a_testbed_show_what_its_switch_counted_too) {
   Results results = on_hosts();
   for (PolicyRun& run : results.runs) {
@@ -517,7 +567,7 @@ TEST(Report, hosts__of_a_testbed_show_what_its_switch_counted_too) {
   }
   const std::string page = render_report(results);
   EXPECT_THAT(visible(page), HasSubstr("by the jobs' own clocks"));
-  EXPECT_THAT(visible(page), HasSubstr("4\u2009321"));
+  EXPECT_THAT(visible(page), HasSubstr("4\u202f321"));
   EXPECT_THAT(visible(page), HasSubstr("50% of 1 Gbps"));
 }
 
@@ -725,11 +775,12 @@ TEST(Comparison, tells_each_policy_and_job) {
   Results slower = two_jobs();
   for (JobResult& job : slower.runs[0].jobs) job.mean = Nanos(job.mean.count * 11 / 10);
   const std::string page = compared(two_jobs(), slower);
-  EXPECT_THAT(visible(page), HasSubstr("Under fair B is worse than A: the mean slow-down is"));
-  EXPECT_THAT(visible(page), HasSubstr("1.100 times that"));
-  EXPECT_THAT(visible(page), HasSubstr("Under mltcp there is no difference"));
+  EXPECT_THAT(visible(page),
+              HasSubstr("fair: beside A, B is worse in the mean, but no different at interleaving. The mean"));
+  EXPECT_THAT(visible(page), HasSubstr("10% more time"));
+  EXPECT_THAT(visible(page), HasSubstr("mltcp: beside A, B is no different in the mean and at interleaving."));
   EXPECT_EQ(count_of(page, "▼ 1.100"), 3U);  // of the policy, and of its two jobs
-  EXPECT_THAT(visible(compared(slower, two_jobs())), HasSubstr("Under fair B is better than A"));
+  EXPECT_THAT(visible(compared(slower, two_jobs())), HasSubstr("fair: beside A, B is better in the mean"));
   EXPECT_THAT(visible(page), Not(HasSubstr("differs")));
 }
 
@@ -739,7 +790,132 @@ TEST(Comparison, tells_what_is_not_compared_and_what_differs) {
   for (PolicyRun& run : other.runs) run.cc = "cubic";
   const std::string text = visible(compared(two_jobs(), other));
   EXPECT_THAT(text, HasSubstr("mltcp in A alone and static in B alone"));
-  EXPECT_EQ(count_of(text, "differs"), 1U);
+  EXPECT_EQ(count_of(text, "differs"), 2U);  // policies, and congestion control
+}
+
+// Interleaved from that iteration on, under mltcp; the means stay as they are.
+Results interleaved_at(std::optional<std::uint64_t> from, std::optional<std::uint64_t> from_5pct = std::nullopt) {
+  Results results = two_jobs();
+  for (JobResult& job : results.runs[1].jobs) {
+    job.interleaved_from = from;
+    job.interleaved_from_5pct = from ? from : from_5pct;
+  }
+  return results;
+}
+
+TEST(Comparison, interleaving_is_told_as_loudly_as_the_mean) {
+  const std::string later = compared(interleaved_at(7), interleaved_at(49));
+  EXPECT_TRUE(has(later,
+                  "<b>mltcp</b>: beside A, B is <b class=\"same\">no different</b> in the mean, but <b "
+                  "class=\"worse\">worse</b> at interleaving."));
+  EXPECT_THAT(visible(later),
+              HasSubstr("Its jobs interleave from iteration 49 on; those of A interleave from iteration 7 on."));
+  EXPECT_TRUE(has(later,
+                  "<div class=\"measure worse\"><p>interleaved from</p><p class=\"big\">iteration 49</p><p "
+                  "class=\"change\">▼ later than A: iteration 7</p>"));
+  EXPECT_TRUE(has(later, "<div class=\"measure same\"><p>mean slow-down</p><p class=\"big\">"));
+  const std::string sooner = compared(interleaved_at(49), interleaved_at(7));
+  EXPECT_THAT(visible(sooner),
+              HasSubstr("mltcp: beside A, B is no different in the mean, but better at interleaving."));
+  EXPECT_THAT(visible(sooner), HasSubstr("▲ sooner than A: iteration 49"));
+}
+
+TEST(Comparison, interleaving__what_counts_as_sooner) {
+  const auto says = [](const Results& a, const Results& b, const char* verdict) {
+    EXPECT_THAT(visible(compared(a, b)),
+                HasSubstr(std::string("mltcp: beside A, B is no different in the mean") + verdict));
+  };
+  says(interleaved_at(7), interleaved_at(9), " and at interleaving.");
+  says(interleaved_at(7), interleaved_at(10), ", but worse at interleaving.");
+  says(interleaved_at(7), interleaved_at({}), ", but worse at interleaving.");
+  says(interleaved_at({}), interleaved_at(49), ", but better at interleaving.");
+  says(interleaved_at({}, 12), interleaved_at({}, 30), ", but worse at interleaving.");
+  says(interleaved_at({}), interleaved_at({}, 30), ", but better at interleaving.");
+  says(interleaved_at({}), interleaved_at({}), " and at interleaving.");
+  Results alone = two_jobs();
+  for (PolicyRun& run : alone.runs) run.jobs.resize(1);
+  EXPECT_THAT(visible(compared(alone, alone)), HasSubstr("B is no different in the mean. The mean"));
+}
+
+// As `mltcp run` would have written it, of this experiment.
+Results made_of(const std::string& experiment, const std::string& date = "2026-01-31T17:05:09Z") {
+  Results results = two_jobs();
+  results.provenance =
+      Provenance{"0.1.0", std::string(40, 'a'), false, "GNU 12", date, {"mltcp", "run", "e.toml"}, {}, {}};
+  results.provenance->files = {{"e.toml", std::string(64, 'f'), experiment.size(), experiment}};
+  return results;
+}
+
+constexpr const char* kExperiment = R"(name = "two"
+cc = "reno"
+seed = 1
+[bottleneck]
+rate = "1 Gbps"
+buffer = "75 kB"
+[[job]]
+name = "a<b>"
+compute = "150 ms"
+[[job]]
+name = "b"
+flows = 2
+)";
+
+TEST(Comparison, tells_at_the_top_what_both_are_and_in_what_settings_they_differ) {
+  std::string other = kExperiment;
+  other.replace(other.find("75 kB"), 5, "90 kB");
+  other.replace(other.find("[[job]]"), 0, "ecn = { kmin = \"60 kB\", pmax = 1.0 }\n");
+  other.replace(other.find("\"b\"\n"), 0, "\"b\"\nstart = \"3 ms\"\nweight = 2\ncc = \"dctcp\" # ");
+  Results b = made_of(other, "2026-02-01T00:00:00Z");
+  for (PolicyRun& run : b.runs) run.cc = "dctcp";
+  b.runs[1].bottleneck.rate = Rate(2'000'000'000);
+  const std::string page = compared(made_of(kExperiment), b);
+  const auto row = [&](const std::string& name, const std::string& of_a, const std::string& of_b, bool differs) {
+    const auto shown = [&](const std::string& value) { return differs ? "<b>" + value + "</b>" : value; };
+    const auto tag = [&](const std::string& column, const std::string& value) {
+      return "<td data-label=\"" + column + "\"><span>" + shown(value) + "</span></td>";
+    };
+    return has(page, "<th scope=\"row\">" + name + "</th>" + tag("A", of_a) + tag("B", of_b));
+  };
+  EXPECT_TRUE(row("File", "a.json", "b.json", true));
+  EXPECT_TRUE(row("Experiment", "two-vgg19", "two-vgg19", false));
+  EXPECT_TRUE(row("Policies", "fair, mltcp", "fair, mltcp", false));
+  EXPECT_TRUE(row("Congestion control", "reno", "dctcp", true));
+  EXPECT_TRUE(row("Marking (ECN)", "none: full buffers drop", "kmin 60 kB, kmax 60 kB, pmax 1", true));
+  EXPECT_TRUE(row("Bottleneck", "1 Gbps", "1 Gbps, 2 Gbps", true));
+  EXPECT_TRUE(row("bottleneck.buffer", "75 kB", "90 kB", true));
+  EXPECT_TRUE(row("job b: start", "not set", "3 ms", true));
+  EXPECT_TRUE(row("job b: cc", "not set", "dctcp", true));
+  EXPECT_FALSE(has(page, "job a<b>"));
+  // What is alike stands in a line, and before all of it nothing is told of who is better.
+  EXPECT_THAT(visible(page),
+              HasSubstr("The same in both: Datapath sim · Seed 1 · Iterations 40 · Program 0.1.0 (aaaaaaaaaaaa)"));
+  EXPECT_THAT(visible(page), HasSubstr(" other settings of the experiment."));
+  EXPECT_LT(page.find("What A and B are"), page.find("beside A, B is"));
+  EXPECT_THAT(visible(page), Not(HasSubstr("one and the same")));
+}
+
+TEST(Comparison, settings_that_are_unknown_are_called_so) {
+  const std::string page = visible(compared(two_jobs(), made_of(kExperiment)));
+  EXPECT_THAT(page, HasSubstr("Which other settings differ is unknown: A does not hold the experiment"));
+  EXPECT_THAT(page, HasSubstr("on; its settings are unknown"));  // packets were marked
+  Results damaged = made_of("[[job]");
+  EXPECT_THAT(visible(compared(damaged, damaged)), HasSubstr("the files do not hold the experiment"));
+}
+
+TEST(Comparison, of_one_and_the_same_result_says_so) {
+  const Results once = made_of(kExperiment);
+  EXPECT_THAT(visible(compared(once, once)),
+              HasSubstr("A and B are one and the same result, from one run of the program"));
+  EXPECT_THAT(visible(compared(once, made_of(kExperiment, "2026-02-01T00:00:00Z"))),
+              HasSubstr("A and B measured the same, to the nanosecond"));
+  EXPECT_THAT(visible(compared(two_jobs(), two_jobs())), HasSubstr("A and B measured the same, to the nanosecond"));
+  Results shorter = once;
+  shorter.runs.pop_back();
+  EXPECT_THAT(visible(compared(once, shorter)), HasSubstr("A and B are from one run of the program, of which one"));
+  Results other = made_of(kExperiment, "2026-02-01T00:00:00Z");
+  other.runs[0].jobs[0].iterations.back() += Nanos(1);
+  for (const char* words : {"one and the same", "measured the same", "from one run"})
+    EXPECT_THAT(visible(compared(once, other)), Not(HasSubstr(words)));
 }
 
 TEST(Comparison, what_has_nothing_in_common__is_refused_in_one_line) {
@@ -876,15 +1052,108 @@ TEST(ReportFile, cluster__tells_each_scheme_beside_locality) {
   EXPECT_EQ(schema_of(file), "mltcp.cluster/1");
   const std::string page = render_page(file);
   const std::string text = visible(page);
-  EXPECT_THAT(text,
-              HasSubstr("locality+mltcp is worse than locality: the mean slow-down of an iteration is 1.50× instead "
-                        "of 1.20×, 25% more time"));
-  EXPECT_THAT(text, HasSubstr("ideal is better than locality"));
+  EXPECT_THAT(
+      text, HasSubstr("Beside locality, locality+mltcp is worse in the mean and in the tail. The mean slow-down of an "
+                      "iteration is 1.50× instead of 1.20×, 25% more time"));
+  EXPECT_THAT(text, HasSubstr("Beside locality, ideal is better in the mean and in the tail."));
   EXPECT_THAT(text, HasSubstr("ended before random with seed 3"));
   EXPECT_EQ(count_of(text, "VGG 6"), 3U);
   EXPECT_EQ(count_of(text, "VGG 2"), 3U);
   EXPECT_EQ(count_of(text, "VGG 1"), 0U);
   EXPECT_TRUE(has(data_of(page), "\"name\":\"distribution\""));
+}
+
+ClusterFile cluster_of(double slowdown_mean, double slowdown_p99) {
+  ClusterFile cluster;
+  cluster.name = "racks";
+  cluster.level = "flow";
+  for (const char* name : {"locality", "locality+schedule"}) {
+    SchemeSummary scheme;
+    scheme.scheme = name;
+    scheme.completion_mean = 10;
+    scheme.completion_p99 = 20;
+    scheme.slowdown_mean = 1.2;
+    scheme.slowdown_p99 = 1.4;
+    cluster.schemes.push_back(scheme);
+  }
+  cluster.schemes[1].slowdown_mean = slowdown_mean;
+  cluster.schemes[1].slowdown_p99 = slowdown_p99;
+  return cluster;
+}
+
+TEST(ReportFile, cluster__a_worse_tail_is_told_as_loudly_as_a_better_mean) {
+  const std::string page = render_cluster(cluster_of(1.02, 1.61));
+  EXPECT_TRUE(
+      has(page,
+          "<li>Beside <b>locality</b>, <b>locality+schedule</b> is <b class=\"better\">better</b> in the mean, but "
+          "<b class=\"worse\">worse</b> in the tail. "));
+  EXPECT_THAT(visible(page), HasSubstr("its 99th percentile (p99) is 1.61× instead of 1.40×, 15% more time"));
+  EXPECT_TRUE(has(page,
+                  "<div class=\"measure better\"><p>mean slow-down</p><p class=\"big\">1.02×</p><p "
+                  "class=\"change\">▲ 15% less time</p></div><div class=\"measure worse\"><p>p99 slow-down</p><p "
+                  "class=\"big\">1.61×</p><p class=\"change\">▼ 15% more time</p></div>"));
+  EXPECT_THAT(visible(render_cluster(cluster_of(1.3, 1.2))),
+              HasSubstr("is worse in the mean, but better in the tail."));
+  EXPECT_THAT(visible(render_cluster(cluster_of(1.2, 1.2))),
+              HasSubstr("is no different in the mean, but better in the tail. The mean slow-down of an iteration is "
+                        "1.20×, beside 1.20×; its 99th"));
+}
+
+// The texts of a table's header, or a card's labels.
+std::vector<std::string> parts_between(const std::string& text, const std::string& open, const std::string& close) {
+  std::vector<std::string> parts;
+  for (auto at = text.find(open); at != std::string::npos; at = text.find(open, at)) {
+    at += open.size();
+    parts.push_back(text.substr(at, text.find(close, at) - at));
+  }
+  return parts;
+}
+
+TEST(ReportFile, cluster__no_two_columns_have_one_name) {
+  const std::string page = render_cluster(cluster_of(1.02, 1.61));
+  const auto from = page.find("<caption>The schemes");
+  const std::string table = page.substr(from, page.find("</table>", from) - from);
+  auto columns = parts_between(table, "<th scope=\"col\">", "</th>");
+  ASSERT_EQ(columns.size(), 14U);
+  for (const char* name : {"Job completion time, p99, s", "Iteration slow-down, p99, ×"})
+    EXPECT_EQ(std::count(columns.begin(), columns.end(), name), 1) << name;
+  // Cards say the same.
+  const auto row = table.substr(table.find("<tr class"));
+  auto labels = parts_between(row.substr(0, row.find("</tr>")), "data-label=\"", "\"");
+  EXPECT_EQ(labels, std::vector<std::string>(columns.begin() + 1, columns.end()));
+  std::sort(columns.begin(), columns.end());
+  EXPECT_EQ(std::adjacent_find(columns.begin(), columns.end()), columns.end());
+}
+
+TEST(ReportFile, sweep__what_is_the_same_everywhere_stands_above_the_table) {
+  Sweep sweep;
+  sweep.name = "grid";
+  sweep.seeds = {1};
+  sweep.factors = {"case", "bottleneck.delay", "job[*].start_jitter"};
+  SweepTable table;
+  for (const char* delay : {"10 us", "50 us"}) {
+    sweep.points.emplace_back();
+    sweep.points.back().values = {"m<a>rks", delay, "20 ms"};
+    sweep.points.back().overrides = {{"bottleneck.ecn.kmin", "\"30 kB\"", ""},
+                                     {"bottleneck.delay", std::string("\"") + delay + "\"", ""}};
+    table.points.emplace_back();
+    table.points.back().rows = {sweep_row("mltcp", 1.1)};
+  }
+  Provenance provenance = made_of(kExperiment).provenance.value();
+  *provenance.files[0].text += "# sets nothing";
+  provenance.files[0].text->replace(provenance.files[0].text->find("rate ="), 0,
+                                    "ecn = { kmin = \"10 kB\" }\ndelay = \"10 us\"\n");
+  provenance.files.insert(provenance.files.begin(), {"sweep.toml", std::string(64, 'e'), 5, "experiment = \"e.toml\""});
+  const std::string page = render_page(parse_report_file(to_json(sweep, table, provenance), "s.json"));
+  EXPECT_THAT(visible(page),
+              HasSubstr("The same everywhere: policy mltcp · case m&lt;a&gt;rks · job[*].start_jitter 20 ms "
+                        "· bottleneck.buffer 75 kB · bottleneck.rate 1 Gbps · cc reno."));
+  const auto from = page.find("<caption>Points and policies");
+  const std::string head = page.substr(from, page.find("</thead>", from) - from);
+  EXPECT_TRUE(has(head, "<th scope=\"col\">bottleneck.<wbr>delay</th><th scope=\"col\">Slow-down</th>"));
+  for (const char* same : {">case<", "jitter", ">Policy<"}) EXPECT_FALSE(has(head, same)) << same;
+  // On a narrow screen a row says what its values are of.
+  EXPECT_TRUE(has(page, "<span class=\"unit on-card\">bottleneck.delay </span>50 us</th>"));
 }
 
 TEST(ReportFile, schedule__gives_the_page_that_the_command_makes) {

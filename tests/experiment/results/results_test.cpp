@@ -324,6 +324,18 @@ TEST(OverlapShare, stray_packets__are_no_burst) {
   EXPECT_DOUBLE_EQ(overlap_share(usage, Nanos(0), Nanos(30)).value(), 2.0 / 3);
 }
 
+TEST(MeanUsers, busy_bins__count_all_jobs_that_use_them) {
+  Usage usage;
+  usage.bin = Nanos(10);
+  usage.jobs = {{"a", {100, 100, 100, 0, 0, 0}}, {"b", {0, 0, 100, 100}}, {"c", {4, 0, 100}}};
+  EXPECT_DOUBLE_EQ(mean_users(usage, Nanos(0), Nanos(60)).value(), 6.0 / 4);  // idle bins and stray packets aside
+  EXPECT_DOUBLE_EQ(mean_users(usage, Nanos(20), Nanos(30)).value(), 3);
+  // The share that overlaps is the same for two jobs as for three; this isn't.
+  EXPECT_DOUBLE_EQ(overlap_share(usage, Nanos(20), Nanos(30)).value(), 1);
+  EXPECT_EQ(mean_users(usage, Nanos(40), Nanos(60)), std::nullopt);
+  EXPECT_EQ(mean_users({}, Nanos(0), Nanos(60)), std::nullopt);
+}
+
 TEST(OverlapSpans, bins_that_follow_each_other__are_one_span) {
   Usage usage;
   usage.bin = Nanos(10);
