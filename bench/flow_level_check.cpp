@@ -12,6 +12,7 @@
 #include <exception>
 #include <span>
 
+#include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/files/experiment_file.h"
 #include "mltcp/experiment/files/policy.h"
 #include "mltcp/experiment/run/runner.h"

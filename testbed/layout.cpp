@@ -1,4 +1,4 @@
-// The network of an experiment as a testbed on one machine builds it (see testbed_layout.h).
+// The network of an experiment as a testbed on one machine builds it (see layout.h).
 #include "mltcp/testbed/layout.h"
 
 #include <fmt/format.h>
@@ -8,10 +8,13 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/files/policy.h"
 #include "mltcp/experiment/hosts/host_layout.h"
 
-namespace mltcp::experiment {
+namespace mltcp::testbed {
 namespace {
+
+using experiment::Experiment;
 
 using Node = Topology::Node;
 
@@ -22,7 +25,8 @@ constexpr std::size_t kMostPorts = 64;  // of `mltcp switch`
 }
 
 bool is_prioritised(const Experiment& experiment) {
-  return std::find(experiment.policies.begin(), experiment.policies.end(), "priority") != experiment.policies.end();
+  return std::any_of(experiment.policies.begin(), experiment.policies.end(),
+                     [](const std::string& policy) { return experiment::policy_named(policy).priorities; });
 }
 
 std::string host_interface(std::uint32_t host) { return fmt::format("h{}", host); }
@@ -156,4 +160,4 @@ std::string switch_words(const TestbedLayout::Port& port, std::string_view kind)
   return words;
 }
 
-}  // namespace mltcp::experiment
+}  // namespace mltcp::testbed

@@ -16,7 +16,7 @@
 #include "mltcp/experiment/files/experiment.h"
 #include "mltcp/fabric/ethernet_switch.h"
 
-namespace mltcp::experiment {
+namespace mltcp::testbed {
 
 struct TestbedLayout {
   struct Port {
@@ -43,7 +43,7 @@ struct TestbedLayout {
 
 /// Throws InputError "FILE: cause; cure" for what a testbed can't be: networks with loops or one-way cables, memory
 /// that a switch's ports share, more than kMostHosts hosts.
-TestbedLayout testbed_layout(const Experiment& experiment);
+TestbedLayout testbed_layout(const experiment::Experiment& experiment);
 /// Hosts 0 to `hosts` - 1 on one switch whose outputs are left to the switch's options. Throws InputError unless there
 /// are 2 to kMostHosts.
 TestbedLayout testbed_layout(std::uint32_t hosts, std::uint32_t mtu);
@@ -51,4 +51,4 @@ TestbedLayout testbed_layout(std::uint32_t hosts, std::uint32_t mtu);
 /// The port in the words of `mltcp switch --port`: "af_xdp:h0,rate=1000000000bps,delay=10000ns,...".
 std::string switch_words(const TestbedLayout::Port& port, std::string_view kind);
 
-}  // namespace mltcp::experiment
+}  // namespace mltcp::testbed

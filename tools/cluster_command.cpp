@@ -15,6 +15,7 @@
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/cluster/cluster_file.h"
 #include "mltcp/experiment/cluster/cluster_run.h"
+#include "mltcp/experiment/results/table.h"
 #include "mltcp/workload/inspection.h"
 #include "mltcp/workload/models.h"
 #include "output_file.h"

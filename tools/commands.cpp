@@ -21,6 +21,7 @@
 #include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/backends/flow_level.h"
 #include "mltcp/experiment/backends/packet_run.h"
+#include "mltcp/experiment/backends/run_plan.h"
 #include "mltcp/experiment/files/experiment_file.h"
 #include "mltcp/experiment/files/file_kind.h"
 #include "mltcp/experiment/results/internal/provenance_json.h"

@@ -17,7 +17,7 @@
 #include "load_mpi_module.h"
 #include "mltcp/base/text.h"
 #include "mltcp/dpdk/doctor_checks.h"
-#include "sandbox.h"
+#include "mltcp/testbed/sandbox.h"
 
 namespace mltcp::tools {
 namespace {
@@ -35,11 +35,11 @@ bool works(std::span<const Check> machine, std::string_view name) {
 /// it could not be tried.
 std::string try_namespaces() {
   return dpdk::in_child('x', [] {
-    add_administrators_path();
+    testbed::add_administrators_path();
     if (unshare(CLONE_NEWPID) != 0) return fmt::format("p{}", errno);
     if (unshare(CLONE_NEWNET) != 0) return fmt::format("n{}", errno);
     try {
-      run_program({"ip", "-batch", "-"}, "link add name v0 type veth peer name v1\n");
+      testbed::run_program({"ip", "-batch", "-"}, "link add name v0 type veth peer name v1\n");
     } catch (const std::exception& error) {
       return fmt::format("v{}", error.what());
     }
@@ -59,7 +59,7 @@ Check check_testbed(std::span<const Check> machine) {
   const std::string name = "mltcp testbed";
   std::vector<std::string> lacking;
   for (const char* const program : {"ip", "nsenter"})
-    if (find_program(program).empty()) lacking.emplace_back(program);
+    if (testbed::find_program(program).empty()) lacking.emplace_back(program);
   if (!lacking.empty())
     return dpdk::missing(name, fmt::format("not installed: {}", fmt::join(lacking, ", ")),
                          "install iproute2 (ip) and util-linux (nsenter)");
@@ -120,7 +120,7 @@ Check check_mpi() {
                          "install an MPI (Debian: libopenmpi-dev, openmpi-bin) and build again; mltcp gen --join needs "
                          "none");
   for (const char* const launcher : {"mpirun", "srun"})
-    if (const std::string path = find_program(launcher); !path.empty())
+    if (const std::string path = testbed::find_program(launcher); !path.empty())
       return dpdk::ok(name, fmt::format("the module for MPI can be loaded, {} starts it", path));
   return dpdk::missing(name, "the module for MPI can be loaded, but neither mpirun nor srun is in the path",
                        "install what starts MPI (Debian: openmpi-bin)");

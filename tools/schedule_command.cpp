@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/files/experiment_file.h"
 #include "mltcp/experiment/fit/compatibility.h"
 #include "mltcp/experiment/report/schedule_report.h"
 #include "mltcp/experiment/run/plan.h"

@@ -16,6 +16,7 @@
 #include "mltcp/base/file.h"
 #include "mltcp/base/fingerprint.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/results/table.h"
 #include "mltcp/experiment/sweep/sweep_file.h"
 #include "mltcp/experiment/sweep/sweep_run.h"
 #include "mltcp/experiment/sweep/sweep_table.h"

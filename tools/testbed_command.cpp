@@ -20,14 +20,16 @@
 #include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
 #include "mltcp/dpdk/eal.h"
+#include "mltcp/experiment/files/experiment_file.h"
+#include "mltcp/experiment/files/policy.h"
 #include "mltcp/experiment/files/switch_file.h"
 #include "mltcp/experiment/hosts/host_layout.h"
 #include "mltcp/testbed/layout.h"
+#include "mltcp/testbed/network.h"
+#include "mltcp/testbed/sandbox.h"
 #include "output_file.h"
 #include "provenance.h"
-#include "sandbox.h"
 #include "terminal.h"
-#include "testbed_network.h"
 
 namespace mltcp::tools {
 namespace {
@@ -35,9 +37,15 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using Words = std::vector<std::string>;
-using experiment::TestbedLayout;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
+using testbed::find_program;
+using testbed::last_lines;
+using testbed::Program;
+using testbed::Programs;
+using testbed::Stopped;
+using testbed::TestbedLayout;
+using testbed::TestbedNetwork;
 
 /// Of AF_XDP on veth: a frame, with room before and behind it, lives in a page.
 constexpr std::uint32_t longest_xdp_mtu = 3490;
@@ -107,12 +115,12 @@ Plan make_plan(const TestbedArguments& arguments) {
     if (arguments.json) throw InputError("--json: without an experiment there are no results; leave it out");
     if (!arguments.command && !arguments.shell && !arguments.keep)
       throw InputError("--hosts: give --command, --shell or --keep, too: what shall be done on the hosts");
-    plan.layout = experiment::testbed_layout(*arguments.hosts, arguments.mtu.value_or(1500));
+    plan.layout = testbed::testbed_layout(*arguments.hosts, arguments.mtu.value_or(1500));
     plan.title = plural(*arguments.hosts, "host");
     plan.roles.resize(plan.layout.hosts.size());
     experiment::SwitchWords words = arguments.words;
     for (const auto& port : plan.layout.switches[0].ports)
-      words.ports.push_back(experiment::switch_words(port, arguments.device));
+      words.ports.push_back(testbed::switch_words(port, arguments.device));
     experiment::load_switch("", words);
   } else {
     if (arguments.command) throw InputError("--command is for --hosts; with an experiment, use --shell or --keep");
@@ -122,19 +130,20 @@ Plan make_plan(const TestbedArguments& arguments) {
     experiment::Experiment given = experiment::load_experiment(arguments.file, file_options());
     // Of the rest, mltcp gen --serve warns, which this starts.
     if (arguments.dry_run) warn(given.warnings);
-    // The policies that mltcp gen is told of: under "priority" the switch has a queue for each.
+    // The policies that mltcp gen is told of: some want a queue for each priority in the switch.
     for (std::size_t i = 0; i < arguments.gen.size(); ++i) {
       const std::string& word = arguments.gen[i];
       if (word == "--json" || word.starts_with("--json="))
         throw InputError("--json behind \"--\": put it before that; mltcp testbed adds what its switches counted");
-      const bool apart = word == "--policy" && i + 1 < arguments.gen.size();
-      if ((apart                           ? arguments.gen[i + 1]
-           : word.starts_with("--policy=") ? word
-                                           : "")
-              .find("priority") != std::string::npos)
-        given.policies.emplace_back("priority");
+      constexpr std::string_view option = "--policy=";
+      const std::string names = word == "--policy" && i + 1 < arguments.gen.size() ? arguments.gen[i + 1]
+                                : word.starts_with(option)                         ? word.substr(option.size())
+                                                                                   : "";
+      std::istringstream list(names);
+      for (std::string name; std::getline(list, name, ',');)
+        if (experiment::find_policy(name) != nullptr) given.policies.push_back(name);
     }
-    plan.layout = experiment::testbed_layout(given);
+    plan.layout = testbed::testbed_layout(given);
     plan.title = fmt::format("{} on {}", one_line(given.name), plural(plan.layout.hosts.size(), "host"));
     plan.seed = given.seed;
     const experiment::HostLayout ranks = experiment::host_layout(given);
@@ -158,7 +167,7 @@ Words switch_command(const Plan& plan, const TestbedArguments& arguments, std::s
   Words words{self, "switch"};
   for (const auto& port : plan.layout.switches[number].ports) {
     words.emplace_back("--port");
-    words.push_back(experiment::switch_words(port, arguments.device));
+    words.push_back(testbed::switch_words(port, arguments.device));
   }
   for (const auto& [name, value] : arguments.words.values) {
     words.push_back("--" + name);
@@ -626,8 +635,9 @@ int testbed(const TestbedArguments& arguments) {
     throw InputError(fmt::format("--log-dir {}: {}; give a folder that can be written to",
                                  in_quotes(*arguments.log_dir), failed.message()));
   const std::string self = fs::read_symlink("/proc/self/exe").string();
-  add_administrators_path();
-  return run_sandboxed([&](const fs::path& folder) { return Testbed(plan, arguments, self, folder).run(); });
+  testbed::add_administrators_path();
+  return testbed::run_sandboxed([&](const fs::path& folder) { return Testbed(plan, arguments, self, folder).run(); },
+                                print_error);
 }
 
 }  // namespace mltcp::tools

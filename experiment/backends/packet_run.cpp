@@ -10,6 +10,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/backends/link_results.h"
+#include "mltcp/experiment/engine/job_network.h"
 #include "mltcp/experiment/engine/rank_driver.h"
 #include "mltcp/experiment/files/policy.h"
 #include "mltcp/workload/inspection.h"

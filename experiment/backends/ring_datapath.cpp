@@ -5,6 +5,7 @@
 #if MLTCP_HAS_DPDK
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/ring_dumbbell.h"
+#include "mltcp/experiment/engine/job_network.h"
 #endif
 
 namespace mltcp::experiment {

@@ -2,6 +2,7 @@
 #include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/backends/internal/dumbbell_network.h"
 #include "mltcp/experiment/backends/topology_network.h"
+#include "mltcp/experiment/engine/job_network.h"
 #include "mltcp/sim/dumbbell.h"
 
 namespace mltcp::experiment {

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "mltcp/base/error.h"
+#include "mltcp/experiment/engine/job_network.h"
 #include "mltcp/workload/phase_program.h"
 
 namespace mltcp::experiment {

@@ -10,6 +10,7 @@
 
 #include "mltcp/base/file.h"
 #include "mltcp/base/random.h"
+#include "mltcp/experiment/files/experiment_file.h"
 #include "mltcp/experiment/files/file_kind.h"
 #include "mltcp/experiment/files/internal/settings_reader.h"
 

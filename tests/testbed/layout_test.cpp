@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 
 #include "mltcp/base/error.h"
+#include "mltcp/experiment/files/experiment_file.h"
 #include "mltcp/experiment/files/switch_file.h"
 
-namespace mltcp::experiment {
+namespace mltcp::testbed {
 namespace {
 
+using experiment::parse_experiment;
 using testing::HasSubstr;
 using Numbers = std::vector<std::uint32_t>;
 
@@ -167,4 +169,4 @@ TEST(testbed_layout, what_it_cannot_be__is_refused_with_the_cure) {
 }
 
 }  // namespace
-}  // namespace mltcp::experiment
+}  // namespace mltcp::testbed

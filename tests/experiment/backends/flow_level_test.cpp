@@ -8,6 +8,9 @@
 #include <sstream>
 
 #include "mltcp/base/error.h"
+#include "mltcp/experiment/backends/datapath.h"
+#include "mltcp/experiment/files/experiment_file.h"
+#include "mltcp/experiment/results/results.h"
 #include "mltcp/experiment/run/runner.h"
 
 namespace mltcp::experiment {

@@ -5,7 +5,9 @@
 #include <string>
 
 #include "mltcp/base/error.h"
+#include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/files/datapath_kind.h"
+#include "mltcp/experiment/files/experiment_file.h"
 #include "mltcp/experiment/fit/compatibility.h"
 #include "mltcp/experiment/run/runner.h"
 

@@ -11,6 +11,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/backends/topology_network.h"
+#include "mltcp/experiment/engine/job_network.h"
 #include "mltcp/experiment/files/worker_hosts.h"
 
 namespace mltcp::experiment {

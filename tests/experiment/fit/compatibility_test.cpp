@@ -1,5 +1,6 @@
 // Schedules of experiments: what becomes of jobs, links and paths, the JSON, and the page.
 #include "mltcp/experiment/fit/compatibility.h"
+#include "mltcp/experiment/files/experiment_file.h"
 #include "mltcp/experiment/run/demand.h"
 
 #include <gmock/gmock.h>

@@ -2,6 +2,7 @@
 #include "mltcp/experiment/hosts/host_layout.h"
 
 #include <gtest/gtest.h>
+#include "mltcp/experiment/files/experiment_file.h"
 
 namespace mltcp::experiment {
 namespace {

@@ -12,6 +12,8 @@
 #include "../message_of.h"
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/backends/packet_run.h"
+#include "mltcp/experiment/backends/run_plan.h"
+#include "mltcp/experiment/files/experiment_file.h"
 
 namespace mltcp::experiment::protocol {
 namespace {

@@ -21,6 +21,7 @@
 #include "mltcp/experiment/report/report_file.h"
 #include "mltcp/experiment/report/report_picture.h"
 #include "mltcp/experiment/report/schedule_report.h"
+#include "mltcp/experiment/results/results.h"
 
 namespace mltcp::experiment {
 namespace {

@@ -8,6 +8,8 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
+#include "mltcp/experiment/backends/datapath.h"
+#include "mltcp/experiment/files/experiment_file.h"
 
 namespace mltcp::experiment {
 namespace {

@@ -12,6 +12,9 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/cc/fluid_model.h"
+#include "mltcp/experiment/backends/datapath.h"
+#include "mltcp/experiment/files/experiment_file.h"
+#include "mltcp/experiment/results/results.h"
 
 namespace mltcp::experiment {
 namespace {

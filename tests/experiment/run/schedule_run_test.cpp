@@ -8,9 +8,12 @@
 #include <sstream>
 
 #include "mltcp/base/error.h"
+#include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/backends/flow_level.h"
 #include "mltcp/experiment/files/datapath_kind.h"
+#include "mltcp/experiment/files/experiment_file.h"
 #include "mltcp/experiment/files/plan_file.h"
+#include "mltcp/experiment/results/results.h"
 #include "mltcp/experiment/run/runner.h"
 
 namespace mltcp::experiment {

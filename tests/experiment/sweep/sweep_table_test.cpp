@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string>
 #include <vector>
+#include "mltcp/experiment/results/table.h"
 
 namespace mltcp::experiment {
 namespace {

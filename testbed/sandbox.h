@@ -16,15 +16,15 @@
 #include <utility>
 #include <vector>
 
-namespace mltcp::tools {
+namespace mltcp::testbed {
 
 /// Runs `work` in a process of its own as above, in a new network namespace, and returns its result (0 to 255), with
-/// `folder`, which exists and is empty, as its place for files. What it throws is printed like what main() is told, and
-/// becomes the exit status.
-/// SIGINT, SIGTERM and SIGHUP of the caller reach it as a SIGTERM, which Programs throws as Stopped; a second one ends
-/// everything at once.
-/// Call it without threads. Throws RunError where there is no permission or no namespace to be had.
-int run_sandboxed(const std::function<int(const std::filesystem::path& folder)>& work);
+/// `folder`, which exists and is empty, as its place for files. What it throws is told to `tell`, there, and becomes
+/// the exit status: 2 for an InputError, 1 for the rest. SIGINT, SIGTERM and SIGHUP of the caller reach it as a
+/// SIGTERM, which Programs throws as Stopped; a second one ends everything at once. Call it without threads. Throws
+/// RunError where there is no permission or no namespace to be had.
+int run_sandboxed(const std::function<int(const std::filesystem::path& folder)>& work,
+                  const std::function<void(const char* error)>& tell);
 
 /// The user has had enough.
 struct Stopped {};
@@ -90,4 +90,4 @@ void run_program(const std::vector<std::string>& words, const std::string& input
 /// The last lines of a file, at most so many, without control characters.
 std::vector<std::string> last_lines(const std::filesystem::path& file, std::size_t most);
 
-}  // namespace mltcp::tools
+}  // namespace mltcp::testbed

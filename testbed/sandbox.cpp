@@ -1,5 +1,5 @@
 // A place for programs that leaves nothing behind (see sandbox.h).
-#include "sandbox.h"
+#include "mltcp/testbed/sandbox.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -25,9 +25,8 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
-#include "terminal.h"
 
-namespace mltcp::tools {
+namespace mltcp::testbed {
 namespace {
 
 using std::chrono::milliseconds;
@@ -108,7 +107,8 @@ pid_t start_guard(const std::filesystem::path& folder, int leash, int other_end)
 
 /// The first process in the PID namespace.
 [[noreturn]] void supervise(const std::function<int(const std::filesystem::path&)>& work,
-                            const std::filesystem::path& folder, int leash) {
+                            const std::function<void(const char*)>& tell, const std::filesystem::path& folder,
+                            int leash) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   pollfd caller{leash, POLLIN, 0};
   if (poll(&caller, 1, 0) == 1) _exit(1);  // it was gone before that
@@ -127,10 +127,10 @@ pid_t start_guard(const std::filesystem::path& folder, int leash, int other_end)
   } catch (const Stopped&) {
     std::fputs("mltcp: stopped; the testbed is removed\n", stderr);
   } catch (const InputError& error) {
-    print_error(error.what());
+    tell(error.what());
     status = 2;
   } catch (const std::exception& error) {
-    print_error(error.what());
+    tell(error.what());
   }
   if (std::fflush(stdout) != 0 && status == 0) status = 1;
   _exit(status);
@@ -156,7 +156,8 @@ class Pipe {
 
 }  // namespace
 
-int run_sandboxed(const std::function<int(const std::filesystem::path&)>& work) {
+int run_sandboxed(const std::function<int(const std::filesystem::path&)>& work,
+                  const std::function<void(const char*)>& tell) {
   std::error_code no_folder;
   std::string pattern = (std::filesystem::temp_directory_path(no_folder) / "mltcp-testbed-XXXXXX").string();
   if (no_folder || mkdtemp(pattern.data()) == nullptr)
@@ -184,7 +185,7 @@ int run_sandboxed(const std::function<int(const std::filesystem::path&)>& work) 
   if (child == 0) {
     alive.close_end(1);
     held.close_end(0);
-    supervise(work, folder, alive.ends[0]);
+    supervise(work, tell, folder, alive.ends[0]);
   }
   supervisor = child;
   sigprocmask(SIG_SETMASK, &before, nullptr);
@@ -391,4 +392,4 @@ std::vector<std::string> last_lines(const std::filesystem::path& file, std::size
   return {lines.begin(), lines.end()};
 }
 
-}  // namespace mltcp::tools
+}  // namespace mltcp::testbed

@@ -1,5 +1,5 @@
-// The hosts of a testbed (see testbed_network.h).
-#include "testbed_network.h"
+// The hosts of a testbed (see network.h).
+#include "mltcp/testbed/network.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -17,9 +17,9 @@
 #include <map>
 
 #include "mltcp/base/error.h"
-#include "sandbox.h"
+#include "mltcp/testbed/sandbox.h"
 
-namespace mltcp::tools {
+namespace mltcp::testbed {
 namespace {
 
 /// Opens the namespace that this process is in as file `number`, which programs that it starts can use by that number.
@@ -63,7 +63,7 @@ std::string address(std::uint32_t network, std::uint32_t host) {
 std::string TestbedNetwork::kernel_address(std::uint32_t host) { return address(0x0A4D0000, host); }
 std::string TestbedNetwork::port_address(std::uint32_t host) { return address(0x0A5D0000, host); }
 
-std::string TestbedNetwork::cables(const experiment::TestbedLayout& layout, std::uint32_t mtu) {
+std::string TestbedNetwork::cables(const TestbedLayout& layout, std::uint32_t mtu) {
   // One queue, as AF_XDP hears those only that a port was given; no IPv6 addresses, whose detection would be traffic.
   const auto end = [mtu](const std::string& name) {
     return fmt::format("name {} mtu {} numrxqueues 1 numtxqueues 1", name, mtu);
@@ -100,7 +100,7 @@ std::string TestbedNetwork::host_setup(std::uint32_t host) {
                      kernel_address(host), prefix);
 }
 
-TestbedNetwork::TestbedNetwork(const experiment::TestbedLayout& layout, std::uint32_t mtu) {
+TestbedNetwork::TestbedNetwork(const TestbedLayout& layout, std::uint32_t mtu) {
   open_namespace(switches());
   for (std::size_t i = 0; i < layout.hosts.size(); ++i) {
     if (unshare(CLONE_NEWNET) != 0)
@@ -120,4 +120,4 @@ TestbedNetwork::TestbedNetwork(const experiment::TestbedLayout& layout, std::uin
   enter(switches());
 }
 
-}  // namespace mltcp::tools
+}  // namespace mltcp::testbed
