@@ -1,6 +1,11 @@
 // Counts what a program allocates with operator new, which it replaces: for one file of one test program.
 #pragma once
 
+// What operator new gives here comes from malloc(), and operator delete below is its other half.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

@@ -16,6 +16,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/engine/job_driver.h"
 #include "mltcp/experiment/engine/job_network.h"
+#include "mltcp/fabric/dumbbell.h"
 #include "mltcp/sim/network.h"
 
 namespace {

@@ -76,7 +76,7 @@ TEST(testbed_layout, words__are_read_by_the_switch_as_they_are_meant) {
     ecn = { kmin = "20001 B", kmax = "60003 B", pmax = 0.123456789012345 }
     faults = { loss = 1e-9, duplication = 0.25, corruption = 0.125, reordering = 0.5 }
   )" + pair_of_jobs);
-  const SwitchSettings read = parse_switch("", "x", {{}, words(made.switches[0])});
+  const experiment::SwitchSettings read = experiment::parse_switch("", "x", {{}, words(made.switches[0])});
   ASSERT_EQ(read.ports.size(), 3U);
   for (std::size_t i = 0; i < 3; ++i) {
     const fabric::SwitchPortConfig& meant = made.switches[0].ports[i].config;

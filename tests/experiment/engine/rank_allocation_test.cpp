@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "../count_allocations.h"
+#include "../../count_allocations.h"
 #include "mltcp/base/random.h"
 #include "mltcp/experiment/engine/rank_driver.h"
 #include "mltcp/sim/switched_network.h"

@@ -9,7 +9,7 @@
 #include <limits>
 #include <thread>
 
-#include "../message_of.h"
+#include "../../message_of.h"
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/backends/packet_run.h"
 #include "mltcp/experiment/backends/run_plan.h"

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../message_of.h"
+#include "../../message_of.h"
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/report/report_comparison.h"
 #include "mltcp/experiment/report/report_file.h"

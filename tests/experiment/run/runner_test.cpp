@@ -19,6 +19,9 @@
 namespace mltcp::experiment {
 namespace {
 
+using testing::ElementsAre;
+using testing::HasSubstr;
+
 // Two identical jobs, 150 ms of compute and 13.5 MB each, the second one 3 ms later: examples/two-vgg19.toml.
 Experiment two_jobs(const std::string& policies, int iterations = 60) {
   return parse_experiment(R"(name = "pair"
