@@ -285,7 +285,7 @@ TEST_F(Command, run__keeps_what_is_complete_when_it_is_interrupted) {
   for (const char* signal : {"INT", "TERM"}) {
     fs::remove(folder_ / "r.json");
     const Outcome ended =
-        run(std::string("run long.toml --json r.json & while kill -0 $! && [ ! -e r.json ]; do sleep 0.01; done; "
+        run(std::string("run long.toml --threads 1 --json r.json & while kill -0 $! && [ ! -e r.json ]; do sleep 0.01; done; "
                         "kill -") +
             signal + " $!; wait $!");
     EXPECT_EQ(ended.status, 1) << signal;
