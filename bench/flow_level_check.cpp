@@ -38,7 +38,6 @@ Summary summary(const experiment::Run& run) {
 
 void compare(const char* file) {
   experiment::FileOptions options;
-  options.ccs = experiment::known_ccs();
   options.policies = experiment::available_policies();
   options.datapaths = experiment::available_datapaths();
   const experiment::Experiment experiment = experiment::load_experiment(file, options);

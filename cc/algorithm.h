@@ -37,7 +37,7 @@ struct Capabilities {
 struct PathInfo {
   std::uint32_t max_packet_bytes = 1400;  ///< the unit of the window's additive steps ("SMSS")
   Rate max_rate;                          ///< of the sender; 0 = not known
-  /// Never null; read in start() only. They have been validated.
+  /// Never null; read in start() only: `parameters->of<Swift>()`. They have been validated.
   const Parameters* parameters = &default_parameters;
 };
 

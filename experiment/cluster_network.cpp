@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
-#include "mltcp/cc/controller.h"
+#include "mltcp/cc/registry.h"
 #include "mltcp/experiment/flow_level.h"
 #include "mltcp/experiment/job_driver.h"
 #include "mltcp/experiment/switched_testbed.h"
@@ -26,11 +26,8 @@ class PacketNetwork final : public ClusterNetwork {
  public:
   explicit PacketNetwork(const ClusterNetworkConfig& config)
       : topology_(config.topology), testbed_(config.topology, packet_options()) {
-    // Swift's target is one for all flows of a network (section 3.2 of its paper), so no flow may derive its own.
     cc::Parameters parameters = config.parameters;
-    if (parameters.swift.base_target == Nanos(0))
-      parameters.swift.base_target =
-          (topology_.round_trip_delay() + topology_.host_rate().time_for(topology_.mtu) * 2) * 2;
+    parameters.fit({topology_.round_trip_delay() + topology_.host_rate().time_for(topology_.mtu) * 2});
     parameters_ = std::make_shared<const cc::Parameters>(parameters);
   }
 

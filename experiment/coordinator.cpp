@@ -10,6 +10,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/algorithms.h"
 #include "mltcp/experiment/clock_offset.h"
 #include "mltcp/experiment/host_layout.h"
 #include "mltcp/experiment/hosts.h"
@@ -114,6 +115,7 @@ class HostsDatapath final : public Coordinator {
     Run run = watch(experiment, plan, running, tick);
     run.policy = plan.policy;
     run.cc = experiment.cc;
+    run.cc_parameters = changed_parameters(experiment);
     run.datapath = datapath();
     run.seed = experiment.seed;
     run.links_unknown = true;

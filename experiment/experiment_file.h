@@ -48,7 +48,7 @@ struct Experiment {
   std::string datapath = "sim";
   std::uint32_t iterations = 50;  ///< of each job, 1 to 1000000
   std::uint64_t seed = 1;
-  std::string cc = "reno";
+  std::string cc = "reno";                             ///< the name of a registered algorithm (cc/registry.h)
   std::vector<std::string> policies{"fair", "mltcp"};  ///< in the order of the file, each once, at least one
   MltcpSettings mltcp;
   ScheduleSettings schedule;
@@ -75,9 +75,10 @@ inline constexpr Nanos kLongestRun(std::int64_t{1} << 53);
 
 /// A value that is taken instead of the file's, whether it has one or not.
 struct Override {
-  std::string key;     ///< its path in the file: "cc", "bottleneck.buffer", "job[2].start", "job[*].jitter"
-  std::string value;   ///< as TOML, of one line: "\"75 kB\"", "2", "{ kmin = \"60 kB\" }"
-  std::string origin;  ///< stands in messages for file and line: "sweep.toml:7", "--vary"
+  std::string key;                 ///< its path in the file: "cc", "bottleneck.buffer", "job[2].start", "job[*].jitter"
+  std::string value;               ///< as TOML, of one line: "\"75 kB\"", "2", "{ kmin = \"60 kB\" }"
+  std::string origin;              ///< stands in messages for file and line: "sweep.toml:7", "--vary"
+  std::filesystem::path folder{};  ///< to which a shared object that it names is relative; empty: the current one
 };
 
 /// What the caller can run, and what the command line sets in place of the file.
@@ -85,7 +86,6 @@ struct FileOptions {
   /// What this version has. A known value that isn't among these is refused with a line that lists them. Empty:
   /// everything the format knows.
   std::vector<std::string> datapaths{"sim"};
-  std::vector<std::string> ccs{"reno"};
   std::vector<std::string> policies{"fair", "static", "priority", "mltcp", "schedule", "mltcp+schedule"};
   /// Most jobs of datapath ring, which needs ports for each. Empty: as many as the format knows.
   std::optional<std::size_t> most_ring_jobs;
@@ -105,7 +105,6 @@ struct FileOptions {
 
 /// What the format knows, available in this version or not.
 const std::vector<std::string>& known_datapaths();
-const std::vector<std::string>& known_ccs();
 const std::vector<std::string>& known_policies();
 
 /// What is wrong with the name of an experiment or a job, as "cause; cure"; empty when it will do.

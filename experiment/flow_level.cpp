@@ -13,7 +13,8 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
-#include "mltcp/cc/controller.h"
+#include "mltcp/cc/registry.h"
+#include "mltcp/experiment/algorithms.h"
 #include "mltcp/experiment/compute_times.h"
 #include "mltcp/experiment/job_driver.h"
 #include "mltcp/experiment/link_results.h"
@@ -720,6 +721,7 @@ Run run_at_flow_level(const Experiment& experiment, const RunPlan& plan, const s
   Run run;
   run.policy = plan.policy;
   run.cc = experiment.cc;
+  run.cc_parameters = changed_parameters(experiment);
   run.datapath = "flow";
   run.seed = experiment.seed;
   run.duration = cluster.now() - first_start;

@@ -16,7 +16,6 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
-#include "mltcp/cc/controller.h"
 #include "mltcp/experiment/experiment_file.h"
 #include "mltcp/experiment/flow_level.h"
 #include "mltcp/experiment/results.h"
@@ -295,8 +294,6 @@ experiment::FileOptions file_options() {
   experiment::FileOptions options;
   options.datapaths = experiment::available_datapaths();
   options.policies = experiment::available_policies();
-  options.ccs.clear();
-  for (const cc::AlgorithmTable* algorithm : cc::algorithms()) options.ccs.emplace_back(algorithm->name);
 #if MLTCP_HAS_DPDK
   options.most_ring_jobs = dpdk::RingDumbbell::max_pairs();
 #endif

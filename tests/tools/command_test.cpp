@@ -41,7 +41,8 @@ class Command : public mltcp::tools::ProgramTest {
 
 TEST_F(Command, none_or_unknown__named_with_the_list) {
   const std::string list =
-      "the commands are run, sweep, schedule, cluster, inspect, report, switch, gen, testbed, doctor, help; see "
+      "the commands are run, sweep, schedule, cluster, inspect, report, switch, gen, testbed, algorithms, doctor, "
+      "help; see "
       "mltcp --help\n";
   EXPECT_EQ(refusal(""), "mltcp: no command is given; " + list);
   EXPECT_EQ(refusal("bogus e.toml"), "mltcp: \"bogus\" is not a command; " + list);
