@@ -66,7 +66,7 @@ TEST_F(AlgorithmsCommand, shared_object__by_option_and_by_file) {
 
 TEST_F(AlgorithmsCommand, shared_object__that_is_none__is_refused) {
   EXPECT_EQ(refusal("run e.toml --cc ./nowhere.so:x"),
-            "mltcp: --cc: there is no file \"nowhere.so\"; build it, or correct the path\n");
+            "mltcp: --cc: there is no file \"./nowhere.so\"; build it, or correct the path\n");
   EXPECT_THAT(refusal("run e.toml --cc e.toml:x"), HasSubstr("--cc: \"e.toml\" can't be loaded ("));
   EXPECT_THAT(refusal("run e.toml --cc sub/mine.so:bbr"),
               HasSubstr("\"sub/mine.so\" has no congestion control \"bbr\"; it has: gaimd"));
