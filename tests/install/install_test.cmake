@@ -60,7 +60,7 @@ if(WAY STREQUAL "cmake")
     expect_output("run")
     run(COMMAND ${prefix}/${PROGRAM} algorithms ${WORK}/algorithm/my_algorithm.so:gaimd)
     expect_output("gaimd.keep = 0.5")
-    file(WRITE ${WORK}/algorithm/e.toml [[
+    file(WRITE ${WORK}/algorithm/e.toml [=[
 iterations = 5
 cc = "./my_algorithm.so:gaimd"
 [gaimd]
@@ -71,7 +71,7 @@ rate = "1 Gbps"
 name = "a"
 compute = "5 ms"
 communicate = "1 MB"
-]])
+]=])
     run(COMMAND ${prefix}/${PROGRAM} run ${WORK}/algorithm/e.toml --json ${WORK}/algorithm/e.json)
     expect_output("5 iterations, gaimd at 1 Gbps")
   endif()
