@@ -9,7 +9,7 @@
 #include <string>
 
 #include "mltcp/cc/augmentation.h"
-#include "mltcp/cc/controller.h"
+#include "mltcp/cc/registry.h"
 
 namespace {
 

@@ -40,7 +40,6 @@ Summary summary(const experiment::Run& run) {
 
 void compare(const char* file) {
   experiment::FileOptions options;
-  options.ccs = experiment::known_ccs();
   options.datapaths = experiment::available_datapaths();
   const experiment::Experiment experiment = experiment::load_experiment(file, options);
   const experiment::Results packets = run_experiment(experiment, *experiment::make_sim_datapath());

@@ -37,7 +37,7 @@ struct Capabilities {
 struct PathInfo {
   std::uint32_t max_packet_bytes = 1400;  ///< the unit of the window's additive steps ("SMSS")
   Rate max_rate;                          ///< of the sender; 0 = not known
-  /// Never null; read in start() only. They have been validated.
+  /// Never null; read in start() only: `parameters->of<Swift>()`. They have been validated.
   const Parameters* parameters = &default_parameters;
 };
 
@@ -64,8 +64,14 @@ struct AckSample {
   Nanos smoothed_rtt;
   Rate delivery_rate;                ///< 0 if the batch gave no sample
   Bytes bytes_in_flight_before = 0;  ///< before the batch was taken off
-  std::uint64_t round_count = 0;     ///< round trips since the connection began
-  bool cwnd_limited = false;         ///< the window, and not the application or pacing, held sending back
+  // What happened since the newest of the acknowledged packets was sent, this batch included, as BBR and its kin ask
+  // (draft-ietf-ccwg-bbr, "Rate Sample": RS.tx_in_flight, RS.delivered, RS.lost). Packets that are acknowledged after
+  // they were taken for lost count as lost.
+  Bytes in_flight_when_sent = 0;   ///< with that packet; 4 GiB - 1 if it was more
+  Bytes delivered_since_sent = 0;  ///< above 0
+  Bytes lost_since_sent = 0;       ///< right as long as it is below 4 GiB
+  std::uint64_t round_count = 0;   ///< round trips since the connection began
+  bool cwnd_limited = false;       ///< the window, and not the application or pacing, held sending back
   bool app_limited = false;
   bool in_recovery = false;    ///< everything acknowledged was sent before the last congestion response
   double gain = 1.0;           ///< of the increase step; above 0 and finite

@@ -6,10 +6,9 @@
 #include <cstddef>
 #include <new>
 #include <span>
-#include <string>
 #include <string_view>
+#include <type_traits>
 
-#include "mltcp/base/error.h"
 #include "mltcp/cc/algorithm.h"
 
 namespace mltcp::cc {
@@ -25,6 +24,11 @@ struct AlgorithmTable {
   void (*on_spurious_congestion)(void* state, Nanos now, Output&);
   void (*on_timer)(void* state, Nanos now, Output&);
   void (*on_idle_restart)(void* state, Nanos now, Output&);
+  std::span<const Parameter> parameters;
+  // Of the structure that holds them, see parameters.h.
+  void (*set_defaults)(void* structure);
+  ParameterProblem (*problem_of)(const void* structure);
+  void (*fit)(void* structure, const NetworkInfo&);  ///< null where there is nothing to fit
 };
 
 class Controller {
@@ -54,9 +58,43 @@ class Controller {
   alignas(state_align) std::array<std::byte, state_bytes> state_{};
 };
 
+namespace internal {
+
+/// Of an algorithm without parameters.
+struct NoParameters {};
+template <typename State>
+struct ParametersOf {
+  using type = NoParameters;
+  static constexpr std::span<const Parameter> all{};
+};
+template <typename State>
+requires requires { typename State::Parameters; }
+struct ParametersOf<State> {
+  using type = typename State::Parameters;
+  static constexpr std::span<const Parameter> all{State::parameters};
+};
+
+/// Whether names can be keys of files, each once, and nothing lacks its help.
+constexpr bool well_described(std::span<const Parameter> parameters) {
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!is_name(parameters[i].name) || parameters[i].help.empty()) return false;
+    for (std::size_t j = 0; j < i; ++j)
+      if (parameters[i].name == parameters[j].name) return false;
+  }
+  return true;
+}
+
+}  // namespace internal
+
 /// The table of algorithm `State`.
-template <Algorithm State>
+template <typename State>
 const AlgorithmTable& table_of() {
+  static_assert(Algorithm<State>, "State lacks what every algorithm has: see the concept in algorithm.h");
+  using Held = internal::ParametersOf<State>;
+  using Structure = typename Held::type;
+  static_assert(is_name(State::name), "a name has lower-case letters, digits, '-' and '_', and begins with a letter");
+  static_assert(internal::well_described(Held::all), "each parameter has a name of its own, of that kind, and a help");
+  static_assert(std::is_trivially_copyable_v<Structure> && sizeof(Structure) <= Parameters::most_bytes);
   static_assert(sizeof(State) <= Controller::state_bytes, "the state must fit the controller's buffer");
   static_assert(alignof(State) <= Controller::state_align);
   static constexpr auto self = [](void* p) -> State& { return *std::launder(static_cast<State*>(p)); };
@@ -70,14 +108,24 @@ const AlgorithmTable& table_of() {
       [](void* p, Nanos now, Output& out) { self(p).on_spurious_congestion(now, out); },
       [](void* p, Nanos now, Output& out) { self(p).on_timer(now, out); },
       [](void* p, Nanos now, Output& out) { self(p).on_idle_restart(now, out); },
+      Held::all,
+      [](void* structure) { new (structure) Structure(); },
+      [](const void* structure) {
+        if constexpr (requires(const Structure& s) { State::problem_of(s); })
+          return State::problem_of(*static_cast<const Structure*>(structure));
+        else
+          return static_cast<void>(structure), ParameterProblem{};
+      },
+      [] {
+        void (*fit)(void*, const NetworkInfo&) = nullptr;
+        if constexpr (requires(Structure & s, const NetworkInfo& network) { State::fit(s, network); })
+          fit = [](void* structure, const NetworkInfo& network) {
+            State::fit(*static_cast<Structure*>(structure), network);
+          };
+        return fit;
+      }(),
   };
   return table;
 }
-
-/// All algorithms of this build.
-std::span<const AlgorithmTable* const> algorithms();
-
-/// The algorithm called `name`; throws InputError that lists the names there are.
-const AlgorithmTable& find_algorithm(std::string_view name);
 
 }  // namespace mltcp::cc

@@ -20,13 +20,13 @@ constexpr std::uint8_t most_conservative_rounds = 5;
 }  // namespace
 
 void Cubic::start(const PathInfo& path, Output& out) {
-  const CubicParameters& parameters = path.parameters->cubic;
+  const CubicParameters given = path.parameters->of<Cubic>();
   mss_ = static_cast<double>(path.max_packet_bytes);
-  c_ = parameters.c * mss_;
-  beta_ = parameters.beta;
+  c_ = given.c * mss_;
+  beta_ = given.beta;
   alpha_ = 3 * (1 - beta_) / (1 + beta_);  // section 4.3: as much on average as AIMD(1, 0.5)
-  fast_convergence_ = parameters.fast_convergence;
-  hystart_ = parameters.hystart;
+  fast_convergence_ = given.fast_convergence;
+  hystart_ = given.hystart;
   out.cwnd_bytes = initial_window();
 }
 

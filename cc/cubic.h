@@ -16,10 +16,28 @@
 
 namespace mltcp::cc {
 
+/// RFC 9438 section 4, RFC 9406.
+struct CubicParameters {
+  double c = 0.4;
+  double beta = 0.7;
+  bool fast_convergence = true;
+  bool hystart = true;
+};
+
 class Cubic {
  public:
   static constexpr std::string_view name = "cubic";
   static constexpr Capabilities capabilities{};
+  using Parameters = CubicParameters;
+  static constexpr std::array parameters{
+      parameter<&CubicParameters::c>("c", above(0).at_most(1e9), "how steep the cubic curve is (RFC 9438)",
+                                     "packets / s^3"),
+      parameter<&CubicParameters::beta>("beta", at_least(0.5).below(1),
+                                        "what is left of the window after a congestion event"),
+      parameter<&CubicParameters::fast_convergence>("fast_convergence",
+                                                    "leaves room for a flow that has begun (RFC 9438 section 4.7)"),
+      parameter<&CubicParameters::hystart>("hystart", "leaves slow start when the round trip grows (RFC 9406)"),
+  };
 
   void start(const PathInfo& path, Output& out);
   void on_ack(const AckSample& ack, Output& out);

@@ -30,8 +30,17 @@ double or_share(double given, double share) { return given > 0 ? given : share; 
 
 }  // namespace
 
+ParameterProblem Dcqcn::problem_of(const DcqcnParameters& p) {
+  if (p.alpha_interval <= p.notification_interval)
+    return {"alpha_interval", "above the notification_interval, or alpha falls while notifications come in",
+            "notification_interval"};
+  if (!p.hyper_increase.is_zero() && p.hyper_increase < p.additive_increase)
+    return {"hyper_increase", "of additive_increase or more", "additive_increase"};
+  return {};
+}
+
 void Dcqcn::start(const PathInfo& path, Output& out) {
-  const DcqcnParameters& p = path.parameters->dcqcn;
+  const DcqcnParameters p = path.parameters->of<Dcqcn>();
   const auto bps = [](Rate rate) { return static_cast<double>(rate.bits_per_second); };
   line_rate_ = std::max(bps(path.max_rate), 1.0);
   current_rate_ = target_rate_ = line_rate_;  // section 3.1: no slow start

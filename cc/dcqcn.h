@@ -50,11 +50,49 @@
 
 namespace mltcp::cc {
 
+/// Zhu et al., SIGCOMM'15 (doi 10.1145/2785956.2787484), sections 3 and 5. The paper's rates and bytes are for links of
+/// 40 Gbps: those left at 0 are the same shares of the sender's line rate.
+struct DcqcnParameters {
+  double g = 1.0 / 256;
+  Nanos notification_interval{50'000};    ///< N
+  Nanos alpha_interval{55'000};           ///< K
+  Nanos increase_interval{55'000};        ///< T
+  Bytes increase_bytes = 0;               ///< B
+  std::uint32_t fast_recovery_steps = 5;  ///< F
+  Rate additive_increase;                 ///< R_AI
+  Rate hyper_increase;                    ///< R_HAI
+  Rate min_rate;
+};
+
 class Dcqcn {
  public:
   static constexpr std::string_view name = "dcqcn";
   static constexpr Capabilities capabilities{
       .needs_ecn = true, .needs_timer = true, .rate_based = true, .timed_increase = true};
+  using Parameters = DcqcnParameters;
+  static constexpr std::array parameters{
+      parameter<&DcqcnParameters::g>("g", above(0).at_most(1), "weight of a notification in alpha (SIGCOMM'15)"),
+      parameter<&DcqcnParameters::notification_interval>("notification_interval", above(0),
+                                                         "a flow is told of marks at most so often"),
+      parameter<&DcqcnParameters::alpha_interval>("alpha_interval", above(0),
+                                                  "alpha falls when it was not told for so long"),
+      // Steps that are more frequent than acknowledgements would be back at line rate before any mark is heard of.
+      parameter<&DcqcnParameters::increase_interval>("increase_interval", at_least(Nanos(1'000)),
+                                                     "between two rate increases of the timer"),
+      parameter<&DcqcnParameters::increase_bytes>("increase_bytes", at_least(1'000).or_zero("2 ms of the job's rate"),
+                                                  "between two rate increases of the byte counter"),
+      parameter<&DcqcnParameters::fast_recovery_steps>("fast_recovery_steps", at_least(1).at_most(1'000),
+                                                       "increases before the additive ones"),
+      parameter<&DcqcnParameters::additive_increase>("additive_increase",
+                                                     above(0).or_zero("a thousandth of the job's rate"),
+                                                     "of the rate, per step; the paper's 40 Mbps are for 40 Gbps"),
+      parameter<&DcqcnParameters::hyper_increase>("hyper_increase",
+                                                  above(0).or_zero("five thousandths of the job's rate"),
+                                                  "the same when timer and byte counter are both beyond fast recovery"),
+      parameter<&DcqcnParameters::min_rate>("min_rate", above(0).or_zero("a thousandth of the job's rate"),
+                                            "the lowest rate"),
+  };
+  static ParameterProblem problem_of(const DcqcnParameters& parameters);
 
   void start(const PathInfo& path, Output& out);
   void on_ack(const AckSample& ack, Output& out);

@@ -5,8 +5,9 @@ namespace mltcp::cc {
 
 void Dctcp::start(const PathInfo& path, Output& out) {
   reno_.start(path, out);
-  g_ = path.parameters->dctcp.g;
-  alpha_ = path.parameters->dctcp.initial_alpha;
+  const DctcpParameters given = path.parameters->of<Dctcp>();
+  g_ = given.g;
+  alpha_ = given.initial_alpha;
 }
 
 // Section 3.3, steps 1 to 8. A window of data ends with the acknowledgement of data that was sent after the last one

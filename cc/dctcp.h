@@ -13,10 +13,23 @@
 
 namespace mltcp::cc {
 
+/// RFC 8257.
+struct DctcpParameters {
+  double g = 1.0 / 16;
+  double initial_alpha = 1.0;
+};
+
 class Dctcp {
  public:
   static constexpr std::string_view name = "dctcp";
   static constexpr Capabilities capabilities{.needs_ecn = true};
+  using Parameters = DctcpParameters;
+  static constexpr std::array parameters{
+      parameter<&DctcpParameters::g>("g", above(0).at_most(1),
+                                     "weight of a window in alpha, the average share of marked bytes (RFC 8257)"),
+      parameter<&DctcpParameters::initial_alpha>("initial_alpha", at_least(0).at_most(1),
+                                                 "alpha before the first window (section 3.3)"),
+  };
 
   void start(const PathInfo& path, Output& out);
   /// The window answers marks here and not in on_congestion(), which comes first in a batch: alpha takes the batch in

@@ -1,4 +1,4 @@
-// Ranges of the algorithms' parameters (see parameters.h).
+// Parameters without their types: values, texts and ranges (see parameters.h).
 #include "mltcp/cc/parameters.h"
 
 #include <fmt/format.h>
@@ -7,71 +7,149 @@
 #include <cmath>
 
 #include "mltcp/base/error.h"
+#include "mltcp/cc/registry.h"
 
 namespace mltcp::cc {
 namespace {
 
-void require(bool holds, std::string_view name, double value, std::string_view range) {
-  if (!holds || !std::isfinite(value))
-    throw InputError(fmt::format("{} of {} is out of range; give a value {}", name, value, range));
+constexpr double longest_time = 1e12;  // ns
+
+double number_of(const ParameterValue& value) {
+  return std::visit(
+      [](const auto& v) {
+        using T = std::remove_cvref_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, Nanos>)
+          return static_cast<double>(v.count);
+        else if constexpr (std::is_same_v<T, Rate>)
+          return static_cast<double>(v.bits_per_second);
+        else
+          return static_cast<double>(v);
+      },
+      value);
 }
 
-void require_time(bool holds, std::string_view name, Nanos value, std::string_view range) {
-  constexpr Nanos most(1'000'000'000'000);
-  if (!holds || value > most)
-    throw InputError(fmt::format("{} of {} is out of range; give a time {}, and at most {}", name, to_text(value),
-                                 range, to_text(most)));
+bool is_time(const Parameter& parameter) { return std::holds_alternative<Nanos>(parameter.by_default); }
+
+double most_of(const Parameter& parameter) {
+  return is_time(parameter) ? std::min(parameter.range.most, longest_time) : parameter.range.most;
 }
 
-void validate(const CubicParameters& p) {
-  require(p.c > 0 && p.c <= 1e9, "cubic c", p.c, "above 0 and at most 1e9");
-  require(p.beta >= 0.5 && p.beta < 1, "cubic beta", p.beta, "from 0.5 to below 1: what is left of the window");
+bool in_range(const Parameter& parameter, const ParameterValue& value) {
+  if (std::holds_alternative<bool>(value)) return true;
+  const ParameterRange& range = parameter.range;
+  const double x = number_of(value);
+  const double most = most_of(parameter);
+  if (!std::isfinite(x)) return false;
+  if (x == 0 && !range.zero.empty()) return true;
+  return (range.without_least ? x > range.least : x >= range.least) && (range.without_most ? x < most : x <= most);
 }
 
-void validate(const DctcpParameters& p) {
-  require(p.g > 0 && p.g <= 1, "dctcp g", p.g, "above 0 and at most 1");
-  require(p.initial_alpha >= 0 && p.initial_alpha <= 1, "dctcp initial_alpha", p.initial_alpha, "from 0 to 1");
+/// A bound of a range, in the unit of the parameter.
+std::string bound_text(const Parameter& parameter, double bound) {
+  return std::visit(
+      [&](const auto& v) {
+        using T = std::remove_cvref_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, Nanos>)
+          return bound == 0 ? std::string("0") : to_text(Nanos(static_cast<std::int64_t>(bound)));
+        else if constexpr (std::is_same_v<T, Rate>)
+          return bound == 0 ? std::string("0") : to_text(Rate(static_cast<std::uint64_t>(bound)));
+        else if constexpr (std::is_same_v<T, Bytes>)
+          return bound == 0 ? std::string("0") : bytes_to_text(static_cast<Bytes>(bound));
+        else
+          return fmt::format("{}", bound);
+      },
+      parameter.by_default);
 }
 
-void validate(const DcqcnParameters& p) {
-  require(p.g > 0 && p.g <= 1, "dcqcn g", p.g, "above 0 and at most 1");
-  require_time(p.notification_interval > Nanos(0), "dcqcn notification_interval", p.notification_interval, "above 0");
-  require_time(p.alpha_interval > p.notification_interval, "dcqcn alpha_interval", p.alpha_interval,
-               "above the notification_interval, or alpha falls while notifications come in");
-  // Steps that are more frequent than acknowledgements would be back at line rate before any mark is heard of.
-  require_time(p.increase_interval >= Nanos(1'000), "dcqcn increase_interval", p.increase_interval, "of 1 us or more");
-  require(p.increase_bytes == 0 || p.increase_bytes >= 1'000, "dcqcn increase_bytes",
-          static_cast<double>(p.increase_bytes),
-          "of 1 kB or more, which a packet takes, or 0 for 2 ms of the job's rate");
-  require(p.fast_recovery_steps > 0, "dcqcn fast_recovery_steps", p.fast_recovery_steps, "of 1 or more");
-  if (!p.hyper_increase.is_zero() && p.hyper_increase < p.additive_increase)
-    throw InputError(
-        fmt::format("dcqcn hyper_increase of {} is out of range; give a rate of additive_increase, {}, or more",
-                    to_text(p.hyper_increase), to_text(p.additive_increase)));
-}
-
-void validate(const SwiftParameters& p) {
-  require_time(p.base_target >= Nanos(0), "swift base_target", p.base_target, "of 0 or more");
-  require_time(p.per_hop >= Nanos(0), "swift per_hop", p.per_hop, "of 0 or more");
-  require_time(p.flow_scaling >= Nanos(0), "swift flow_scaling", p.flow_scaling, "of 0 or more");
-  require(p.flow_min_window > 0, "swift flow_min_window", p.flow_min_window, "above 0");
-  require(p.flow_max_window > p.flow_min_window, "swift flow_max_window", p.flow_max_window, "above flow_min_window");
-  require_time(p.endpoint_target > Nanos(0), "swift endpoint_target", p.endpoint_target, "above 0");
-  require(p.additive_increase > 0, "swift additive_increase", p.additive_increase, "above 0");
-  require(p.beta > 0 && p.beta <= 1, "swift beta", p.beta, "above 0 and at most 1");
-  require(p.max_decrease > 0 && p.max_decrease < 1, "swift max_decrease", p.max_decrease, "above 0 and below 1");
-  require(p.min_window > 0, "swift min_window", p.min_window, "above 0");
-  require(p.max_window >= std::max(1.0, p.min_window) && p.max_window <= 1e9, "swift max_window", p.max_window,
-          "of 1 and min_window or more, and at most 1e9");
+/// "give a ... of 1 or more".
+std::string_view kind_of(const Parameter& parameter) {
+  constexpr std::array<std::string_view, std::variant_size_v<ParameterValue>> words{"value", "value", "whole number",
+                                                                                    "time",  "rate",  "size"};
+  return words[parameter.by_default.index()];
 }
 
 }  // namespace
 
+std::string value_text(const ParameterValue& value) {
+  return std::visit(
+      [](const auto& v) {
+        using T = std::remove_cvref_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, Nanos> || std::is_same_v<T, Rate>)
+          return to_text(v);
+        else if constexpr (std::is_same_v<T, Bytes>)
+          return bytes_to_text(v);
+        else
+          return fmt::format("{}", v);
+      },
+      value);
+}
+
+std::string range_text(const Parameter& parameter) {
+  const ParameterRange& range = parameter.range;
+  if (std::holds_alternative<bool>(parameter.by_default)) return {};
+  // The longest time is no bound of this one.
+  const bool least = std::isfinite(range.least);
+  const bool most = std::isfinite(range.most);
+  std::string text;
+  if (least && most && !range.without_least)
+    text = fmt::format("from {} to {}{}", bound_text(parameter, range.least), range.without_most ? "below " : "",
+                       bound_text(parameter, range.most));
+  else if (least)
+    text = fmt::format("{} {}{}", range.without_least ? "above" : "of", bound_text(parameter, range.least),
+                       range.without_least ? "" : " or more");
+  if (most && (range.without_least || !least))
+    text += fmt::format("{}{} {}", least ? " and " : "", range.without_most ? "below" : "at most",
+                        bound_text(parameter, range.most));
+  if (!range.zero.empty()) text += fmt::format("{}0 for {}", text.empty() ? "" : ", or ", range.zero);
+  return text;
+}
+
+Parameters::Block& Parameters::block_of(const AlgorithmTable& algorithm) {
+  if (Block* block = find(algorithm.name)) return *block;
+  Block& block = blocks_.emplace_back();
+  block.algorithm = algorithm.name;
+  algorithm.set_defaults(block.bytes.data());
+  return block;
+}
+
+ParameterValue Parameters::get(const AlgorithmTable& algorithm, const Parameter& parameter) const {
+  const Block* block = find(algorithm.name);
+  return block == nullptr ? parameter.by_default : parameter.get(block->bytes.data());
+}
+
+void Parameters::set(const AlgorithmTable& algorithm, const Parameter& parameter, const ParameterValue& value) {
+  parameter.set(block_of(algorithm).bytes.data(), value);
+}
+
+Parameters::Objection Parameters::objection(const AlgorithmTable& algorithm) const {
+  const Block* block = find(algorithm.name);
+  if (block == nullptr) return {};
+  const auto refused = [&](const Parameter& parameter, std::string_view wanted, std::string_view bound_by) {
+    return Objection{parameter.name, bound_by,
+                     fmt::format("{} {} of {} is out of range; give a {} {}", algorithm.name, parameter.name,
+                                 value_text(parameter.get(block->bytes.data())), kind_of(parameter), wanted)};
+  };
+  for (const Parameter& parameter : algorithm.parameters) {
+    if (in_range(parameter, parameter.get(block->bytes.data()))) continue;
+    std::string wanted = range_text(parameter);
+    if (is_time(parameter) && !std::isfinite(parameter.range.most))
+      wanted += fmt::format(", and at most {}", to_text(Nanos(static_cast<std::int64_t>(longest_time))));
+    return refused(parameter, wanted.empty() ? "that is finite" : wanted, {});
+  }
+  const ParameterProblem problem = algorithm.problem_of(block->bytes.data());
+  for (const Parameter& parameter : algorithm.parameters)
+    if (parameter.name == problem.parameter) return refused(parameter, problem.wanted, problem.bound_by);
+  return {};
+}
+
 void Parameters::validate(std::string_view name) const {
-  if (name == "cubic") cc::validate(cubic);
-  if (name == "dctcp") cc::validate(dctcp);
-  if (name == "dcqcn") cc::validate(dcqcn);
-  if (name == "swift") cc::validate(swift);
+  const Objection wrong = objection(find_algorithm(name));
+  if (!wrong.parameter.empty()) throw InputError(wrong.text);
+}
+
+void Parameters::fit(const NetworkInfo& network) {
+  for (const AlgorithmTable* algorithm : algorithms())
+    if (algorithm->fit != nullptr) algorithm->fit(block_of(*algorithm).bytes.data(), network);
 }
 
 }  // namespace mltcp::cc

@@ -1,70 +1,216 @@
-// The parameters of the algorithms, with the values of their sources as defaults. One object serves any number of
-// controllers: an algorithm copies what it needs when it starts.
+// What an algorithm can be told: its parameters, described once beside the structure that holds them. From the
+// descriptions the ranges are checked, files are read, help is written, and values travel to other hosts.
+//
+// An algorithm with parameters has, beside what every algorithm has (algorithm.h):
+//
+//   using Parameters = DctcpParameters;           a structure with the defaults; trivially copyable
+//   static constexpr std::array parameters{       one description for each of its members
+//       parameter<&DctcpParameters::g>("g", above(0).at_most(1), "weight of a window's marks in alpha"), ...};
+//
+// and, if it needs them,
+//
+//   static ParameterProblem problem_of(const Parameters&);       what ranges don't tell: parameters that bound others
+//   static void fit(Parameters&, const NetworkInfo&);            what all flows of one network shall have in common
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <string>
 #include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
 
 #include "mltcp/base/units.h"
 
 namespace mltcp::cc {
 
-/// RFC 9438 section 4, RFC 9406.
-struct CubicParameters {
-  double c = 0.4;                ///< of the cubic curve, in packets / s^3; above 0, at most 1e9
-  double beta = 0.7;             ///< what is left of the window after a congestion event; in [0.5, 1)
-  bool fast_convergence = true;  ///< section 4.7
-  bool hystart = true;           ///< leave slow start when the round trip grows (RFC 9406)
+struct AlgorithmTable;
+
+/// Whether `name` can be that of an algorithm or a parameter, and so a key of files: lower-case letters, digits, '-'
+/// and
+/// '_', beginning with a letter.
+constexpr bool is_name(std::string_view name) {
+  for (const char c : name)
+    if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '_' && c != '-') return false;
+  return !name.empty() && name.front() >= 'a' && name.front() <= 'z';
+}
+
+/// A value of a parameter; its alternatives are the kinds of parameters.
+using ParameterValue = std::variant<double, bool, std::uint32_t, Nanos, Rate, Bytes>;
+
+/// As experiment files have it: "0.5", "true", "5", "50 us", "40 Mbps", "10 MB".
+std::string value_text(const ParameterValue& value);
+
+/// The values that a parameter may have, in its unit: nanoseconds, bits per second and bytes for those with types of
+/// their own. Made by above() and at_least(). What is not finite is in no range, and a time at most 1000 s.
+struct ParameterRange {
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  bool without_least = false;
+  bool without_most = false;
+  std::string_view zero{};  ///< not empty: 0 is fine, too, and stands for this
+
+  [[nodiscard]] constexpr ParameterRange at_most(double bound) const {
+    ParameterRange range = *this;
+    range.most = bound;
+    return range;
+  }
+  [[nodiscard]] constexpr ParameterRange below(double bound) const {
+    ParameterRange range = at_most(bound);
+    range.without_most = true;
+    return range;
+  }
+  [[nodiscard]] constexpr ParameterRange or_zero(std::string_view meaning) const {
+    ParameterRange range = *this;
+    range.zero = meaning;
+    return range;
+  }
 };
 
-/// RFC 8257.
-struct DctcpParameters {
-  double g = 1.0 / 16;         ///< weight of a window's marks in alpha; in (0, 1]
-  double initial_alpha = 1.0;  ///< in [0, 1]; section 3.3 (4)
+constexpr ParameterRange at_least(double bound) {
+  ParameterRange range;
+  range.least = bound;
+  return range;
+}
+constexpr ParameterRange at_least(Nanos bound) { return at_least(static_cast<double>(bound.count)); }
+constexpr ParameterRange above(double bound) {
+  ParameterRange range = at_least(bound);
+  range.without_least = true;
+  return range;
+}
+constexpr ParameterRange above(Nanos bound) { return above(static_cast<double>(bound.count)); }
+
+/// One parameter of an algorithm; made by parameter().
+struct Parameter {
+  std::string_view name;  ///< the key in files, see is_name()
+  ParameterRange range;
+  std::string_view help;  ///< what it is, in a line without a full stop
+  std::string_view unit;  ///< of a number, as "packets"; empty: none, or that of its type
+  ParameterValue by_default;
+  // Of the structure that holds it; set() takes a value of by_default's alternative.
+  ParameterValue (*get)(const void* parameters);
+  void (*set)(void* parameters, const ParameterValue& value);
 };
 
-/// Zhu et al., SIGCOMM'15 (doi 10.1145/2785956.2787484), sections 3 and 5. The paper's rates and bytes are for links of
-/// 40 Gbps: those left at 0 are the same shares of the sender's line rate.
-struct DcqcnParameters {
-  double g = 1.0 / 256;                   ///< weight of a notification in alpha; in (0, 1]
-  Nanos notification_interval{50'000};    ///< N: a flow is told of marks at most so often; above 0
-  Nanos alpha_interval{55'000};           ///< K: without a notification for so long, alpha falls; above N
-  Nanos increase_interval{55'000};        ///< T: of the timer for rate increases; above 0
-  Bytes increase_bytes = 0;               ///< B: of the byte counter for rate increases; 0: 2 ms at line rate (10 MB)
-  std::uint32_t fast_recovery_steps = 5;  ///< F; 1 or more
-  Rate additive_increase;                 ///< R_AI; 0: a thousandth of the line rate (40 Mbps)
-  Rate hyper_increase;                    ///< R_HAI; 0: five thousandths
-  Rate min_rate;                          ///< 0: a thousandth
+namespace internal {
+template <auto member>
+struct MemberOf;
+template <typename Object, typename Value, Value Object::*member>
+struct MemberOf<member> {
+  using object = Object;
+  using value = Value;
+};
+}  // namespace internal
+
+/// The description of `member`, whose type is one of ParameterValue's and whose default is the structure's.
+template <auto member>
+constexpr Parameter parameter(std::string_view name, ParameterRange range, std::string_view help,
+                              std::string_view unit = {}) {
+  using Object = typename internal::MemberOf<member>::object;
+  using Value = typename internal::MemberOf<member>::value;
+  return {name,
+          range,
+          help,
+          unit,
+          ParameterValue(Object{}.*member),
+          [](const void* parameters) { return ParameterValue(static_cast<const Object*>(parameters)->*member); },
+          [](void* parameters, const ParameterValue& value) {
+            static_cast<Object*>(parameters)->*member = std::get<Value>(value);
+          }};
+}
+/// Of one that is true or false.
+template <auto member>
+constexpr Parameter parameter(std::string_view name, std::string_view help) {
+  static_assert(std::is_same_v<typename internal::MemberOf<member>::value, bool>, "other parameters have a range");
+  return parameter<member>(name, ParameterRange{}, help);
+}
+
+/// A parameter that another one does not allow.
+struct ParameterProblem {
+  std::string_view parameter{};  ///< its name; empty: all is well
+  std::string_view wanted{};     ///< what it should be, as "above the notification_interval"
+  std::string_view bound_by{};   ///< the name of the other
 };
 
-/// Kumar et al., SIGCOMM'20 (doi 10.1145/3387514.3406591), section 3.
-struct SwiftParameters {
-  /// Of the fabric delay, for the shortest path; best given, and the same for all that share a link: the delay of an
-  /// empty path and half as much again or more. 0: the power of two of nanoseconds from twice to four times the
-  /// smallest delay that the flow has seen.
-  Nanos base_target{0};
-  Nanos per_hop{1'000};            ///< topology scaling; 0 or more
-  Nanos flow_scaling{100'000};     ///< fs_range: most that small windows add to the target; 0 or more
-  double flow_min_window = 0.1;    ///< fs_min_cwnd, packets; above 0
-  double flow_max_window = 100;    ///< fs_max_cwnd, packets; above fs_min_cwnd
-  Nanos endpoint_target{150'000};  ///< of the delay in the peer; above ConnectionConfig::max_ack_delay, so above 0
-  double additive_increase = 1.0;  ///< ai, packets per round trip; above 0
-  double beta = 0.8;               ///< scales the decrease by how far the target is exceeded; in (0, 1]
-  double max_decrease = 0.5;       ///< max_mdf, of one decrease; in (0, 1)
-  double min_window = 0.01;        ///< packets; above 0
-  double max_window = 10'000;      ///< packets; at least 1 and min_window, at most 1e9
+/// What is known of a network that all its flows share.
+struct NetworkInfo {
+  Nanos unloaded_round_trip;  ///< of a full packet over its longest path, with empty queues
 };
 
-struct Parameters {
-  CubicParameters cubic;
-  DctcpParameters dctcp;
-  DcqcnParameters dcqcn;
-  SwiftParameters swift;
+/// Parameters of any algorithms; of those that nobody has set, the defaults. One object serves any number of
+/// controllers: an algorithm copies what it needs when it starts.
+class Parameters {
+ public:
+  static constexpr std::size_t most_bytes = 256;  ///< of the structure of one algorithm
 
-  /// Throws InputError that names the first parameter of algorithm `name` that is out of range.
+  /// Those of algorithm `State`.
+  template <typename State>
+  [[nodiscard]] typename State::Parameters of() const {
+    typename State::Parameters result;
+    if (const Block* block = find(State::name)) std::memcpy(&result, block->bytes.data(), sizeof(result));
+    return result;
+  }
+  /// The same to be changed; valid until another algorithm's are.
+  template <typename State>
+  [[nodiscard]] typename State::Parameters& edit() {
+    using Structure = typename State::Parameters;
+    static_assert(sizeof(Structure) <= most_bytes && std::is_trivially_copyable_v<Structure>);
+    Block* block = find(State::name);
+    if (block == nullptr) {
+      block = &blocks_.emplace_back();
+      block->algorithm = State::name;
+      new (block->bytes.data()) Structure();
+    }
+    return *std::launder(reinterpret_cast<Structure*>(block->bytes.data()));
+  }
+
+  // The same without the type. `parameter` is one of the algorithm's.
+  [[nodiscard]] ParameterValue get(const AlgorithmTable& algorithm, const Parameter& parameter) const;
+  void set(const AlgorithmTable& algorithm, const Parameter& parameter, const ParameterValue& value);
+
+  /// What is wrong with the parameters of an algorithm.
+  struct Objection {
+    std::string_view parameter;  ///< empty: nothing
+    std::string_view bound_by;   ///< the other one of two that don't go together
+    std::string text;            ///< "swift beta of 1.5 is out of range; give a value above 0 and at most 1"
+  };
+  [[nodiscard]] Objection objection(const AlgorithmTable& algorithm) const;
+  /// Throws InputError that names the first parameter of algorithm `name` that is out of range, or that there is no
+  /// such algorithm.
   void validate(std::string_view name) const;
+  /// Sets what all flows of one network shall have in common, of all algorithms, where nobody has set it.
+  void fit(const NetworkInfo& network);
+
+ private:
+  struct Block {
+    std::string_view algorithm;
+    alignas(std::max_align_t) std::array<std::byte, most_bytes> bytes{};
+  };
+  [[nodiscard]] const Block* find(std::string_view algorithm) const {
+    for (const Block& block : blocks_)
+      if (block.algorithm == algorithm) return &block;
+    return nullptr;
+  }
+  [[nodiscard]] Block* find(std::string_view algorithm) {
+    for (Block& block : blocks_)
+      if (block.algorithm == algorithm) return &block;
+    return nullptr;
+  }
+  Block& block_of(const AlgorithmTable& algorithm);
+
+  std::vector<Block> blocks_;
 };
 
 /// All defaults.
-inline constexpr Parameters default_parameters{};
+inline const Parameters default_parameters;
+
+/// The range in words, as "above 0 and at most 1", or "of 1 kB or more, or 0 for 2 ms of the sender's rate"; empty when
+/// there is nothing to say.
+std::string range_text(const Parameter& parameter);
 
 }  // namespace mltcp::cc

@@ -16,8 +16,19 @@ constexpr double in_use = 0.8;               // of the window in flight, a packe
 
 }  // namespace
 
+ParameterProblem Swift::problem_of(const SwiftParameters& p) {
+  if (p.flow_max_window <= p.flow_min_window) return {"flow_max_window", "above flow_min_window", "flow_min_window"};
+  if (p.max_window < p.min_window) return {"max_window", "of min_window or more", "min_window"};
+  return {};
+}
+
+void Swift::fit(SwiftParameters& parameters, const NetworkInfo& network) {
+  constexpr std::int64_t round_trips = 2;
+  if (parameters.base_target == Nanos(0)) parameters.base_target = network.unloaded_round_trip * round_trips;
+}
+
 void Swift::start(const PathInfo& path, Output& out) {
-  const SwiftParameters& p = path.parameters->swift;
+  const SwiftParameters p = path.parameters->of<Swift>();
   mss_ = static_cast<double>(path.max_packet_bytes);
   derive_base_ = p.base_target == Nanos(0);
   base_target_ = static_cast<double>(p.base_target.count);

@@ -35,10 +35,52 @@
 
 namespace mltcp::cc {
 
+/// Kumar et al., SIGCOMM'20 (doi 10.1145/3387514.3406591), section 3.
+struct SwiftParameters {
+  Nanos base_target{0};
+  Nanos per_hop{1'000};
+  Nanos flow_scaling{100'000};     ///< fs_range
+  double flow_min_window = 0.1;    ///< fs_min_cwnd
+  double flow_max_window = 100;    ///< fs_max_cwnd
+  Nanos endpoint_target{150'000};  ///< above ConnectionConfig::max_ack_delay
+  double additive_increase = 1.0;  ///< ai
+  double beta = 0.8;
+  double max_decrease = 0.5;  ///< max_mdf
+  double min_window = 0.01;
+  double max_window = 10'000;
+};
+
 class Swift {
  public:
   static constexpr std::string_view name = "swift";
   static constexpr Capabilities capabilities{};
+  using Parameters = SwiftParameters;
+  static constexpr std::array parameters{
+      // Of a flow by itself, 0 is the power of two of nanoseconds from twice to four times its smallest delay.
+      parameter<&SwiftParameters::base_target>(
+          "base_target",
+          above(0).or_zero("twice the round trip of the empty network on datapath sim, and what each flow derives "
+                           "from its smallest delay in real time"),
+          "of the fabric's delay on the shortest path, one for all flows (SIGCOMM'20)"),
+      parameter<&SwiftParameters::per_hop>("per_hop", at_least(0), "added to it for each switch"),
+      parameter<&SwiftParameters::flow_scaling>("flow_scaling", at_least(0), "most that small windows add to it"),
+      parameter<&SwiftParameters::flow_min_window>("flow_min_window", above(0), "window with all of flow_scaling",
+                                                   "packets"),
+      parameter<&SwiftParameters::flow_max_window>("flow_max_window", above(0), "window with none of it", "packets"),
+      parameter<&SwiftParameters::endpoint_target>(
+          "endpoint_target", above(0),
+          "of the delay in the peer, above the 100 us for which an acknowledgement may be held back"),
+      parameter<&SwiftParameters::additive_increase>("additive_increase", above(0), "growth below the target",
+                                                     "packets per round trip"),
+      parameter<&SwiftParameters::beta>("beta", above(0).at_most(1), "how hard it backs off above the target"),
+      parameter<&SwiftParameters::max_decrease>("max_decrease", above(0).below(1), "most that one decrease takes"),
+      parameter<&SwiftParameters::min_window>("min_window", above(0), "smallest window", "packets"),
+      parameter<&SwiftParameters::max_window>("max_window", at_least(1).at_most(1e9), "largest window", "packets"),
+  };
+  static ParameterProblem problem_of(const SwiftParameters& parameters);
+  /// The base target is one for all flows of a network (section 3.2): flows that each derived their own from what they
+  /// measured would not be fair to each other, as a late one has never seen the queue empty.
+  static void fit(SwiftParameters& parameters, const NetworkInfo& network);
 
   void start(const PathInfo& path, Output& out);
   void on_ack(const AckSample& ack, Output& out);

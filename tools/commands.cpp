@@ -298,8 +298,6 @@ void print_results(const experiment::Results& results, const experiment::Datapat
 experiment::FileOptions file_options() {
   experiment::FileOptions options;
   options.datapaths = experiment::available_datapaths();
-  options.ccs.clear();
-  for (const cc::AlgorithmTable* algorithm : cc::algorithms()) options.ccs.emplace_back(algorithm->name);
 #if MLTCP_HAS_DPDK
   options.most_ring_jobs = dpdk::RingDumbbell::max_pairs();
 #endif

@@ -139,6 +139,7 @@ struct GenArguments {
   std::optional<std::uint32_t> memory_mb;
   std::uint32_t mtu = 0;
   std::uint16_t queues = 1;
+  std::vector<std::string> load;  ///< FILE.so:NAME: congestion controls that jobs may have
   /// Options that were given and are the coordinator's, and a host's: "--policy". With MPI each process takes its part.
   std::vector<std::string> for_coordinator;
   std::vector<std::string> for_host;
@@ -163,6 +164,13 @@ struct TestbedArguments {
   std::optional<std::string> json;  ///< file, or "-" for standard output
 };
 int testbed(const TestbedArguments& arguments);
+
+struct AlgorithmsArguments {
+  std::vector<std::string> names;   ///< NAME or FILE.so:NAME; empty: all that there are
+  bool markdown = false;            ///< their parameters as a table
+  std::optional<std::string> json;  ///< file, or "-" for standard output
+};
+int algorithms(const AlgorithmsArguments& arguments);
 
 struct DoctorArguments {
   std::vector<std::string> ports;   ///< to be opened

@@ -19,6 +19,7 @@
 #include "load_mpi_module.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/cc/registry.h"
 #include "mltcp/experiment/files/experiment_file.h"
 #include "mltcp/experiment/hosts/host_layout.h"
 #include "mltcp/experiment/hosts/hosts.h"
@@ -320,6 +321,13 @@ int gen(const GenArguments& arguments) {
   if (arguments.join && !arguments.for_coordinator.empty())
     throw InputError(fmt::format("{}: for the coordinator, and --join is a host; give it to mltcp gen --serve instead",
                                  fmt::join(arguments.for_coordinator, ", ")));
+  for (const std::string& algorithm : arguments.load) {
+    try {
+      cc::algorithm_from(algorithm);
+    } catch (const InputError& error) {
+      throw InputError(one_line(fmt::format("--load: {}", error.what())));
+    }
+  }
   if (arguments.mpi) return gen_with_mpi(arguments);
   if (arguments.serve) return serve(arguments, *arguments.serve, [](const std::string&) {});
   return join(arguments, *arguments.join);

@@ -20,6 +20,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/nearest.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/files/algorithms.h"
 #include "mltcp/transport/udp_port.h"
 #include "option_values.h"
 #include "provenance.h"
@@ -131,7 +132,10 @@ int dispatch(int argc, char** argv) {
   run_command->add_option("--datapath", run.datapath,
                           "sim (virtual time), flow (virtual time, flows in place of packets: for large networks) or "
                           "ring (DPDK, real time); default: the file's, or sim");
-  run_command->add_option("--cc", run.cc, "Congestion control; default: the file's, or reno");
+  const std::string choices = experiment::algorithm_choices();
+  run_command->add_option(
+      "--cc", run.cc,
+      fmt::format("Congestion control: {} (docs/algorithms.md); default: the file's, or reno", choices));
   run_command
       ->add_option("--policy", run.policies, "Policies, several as in fair,mltcp; default: the file's, or fair,mltcp")
       ->delimiter(',')
@@ -349,7 +353,8 @@ int dispatch(int argc, char** argv) {
                         "Be host number (MPI rank), started by mpirun or srun; rank 0 is the coordinator, too");
   gen_command->add_option("--wait", gen.wait,
                           "How long the coordinator waits for hosts, and a host for the coordinator; default 60s");
-  gen_command->add_option("--cc", gen.run.cc, "Coordinator: congestion control; default: the file's, or reno");
+  gen_command->add_option("--cc", gen.run.cc,
+                          fmt::format("Coordinator: congestion control: {}; default: the file's, or reno", choices));
   gen_command
       ->add_option("--policy", gen.run.policies,
                    "Coordinator: policies, several as in fair,mltcp; default: the file's, or fair,mltcp")
@@ -376,6 +381,12 @@ int dispatch(int argc, char** argv) {
       ->add_option("--udp-port", gen.udp_port,
                    fmt::format("Host: UDP port of its first rank, others follow; default {}", default_udp_port))
       ->check(tools::whole(1, 65535));
+  gen_command
+      ->add_option(
+          "--load", gen.load,
+          "Host: a congestion control of a shared object that the coordinator names, FILE.so:NAME; once for each")
+      ->take_all()
+      ->allow_extra_args(false);
   gen_command->add_option("--idle", gen.idle, "Host: without work, spin, pause or sleep; default pause")
       ->check(tools::one_of({"spin", "pause", "sleep"}));
   gen_command->add_option("--cores", gen.cores, "Host: the CPU to poll on; default: the first that may be used");
@@ -424,6 +435,13 @@ int dispatch(int argc, char** argv) {
         [&bed, name](const std::string& value) { bed.words.values.emplace_back(name, value); },
         fmt::format("With --hosts: as of mltcp switch, of each of its ports"));
 
+  tools::AlgorithmsArguments algorithms;
+  CLI::App* algorithms_command =
+      app.add_subcommand("algorithms", "The congestion controls there are, with their parameters (docs/algorithms.md)");
+  algorithms_command->add_option("NAME", algorithms.names, "These only: names, or FILE.so:NAME");
+  algorithms_command->add_flag("--markdown", algorithms.markdown, "The parameters as a table of Markdown");
+  algorithms_command->add_option("--json", algorithms.json, "Write them to this file; - is standard output");
+
   tools::DoctorArguments doctor;
   auto* doctor_command = app.add_subcommand("doctor", "What on this machine is ready, and the cure for what is not");
   doctor_command
@@ -459,6 +477,7 @@ int dispatch(int argc, char** argv) {
   if (*cluster_command) return tools::cluster(cluster);
   if (*inspect_command) return tools::inspect(inspect);
   if (*report_command) return tools::report(report);
+  if (*algorithms_command) return tools::algorithms(algorithms);
   if (*gen_command) {
     for (const CLI::Option* option : gen_command->get_options())
       if (const std::string& text = option->get_description(); option->count() == 0)

@@ -19,6 +19,7 @@
 
 #include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
+#include "mltcp/cc/registry.h"
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/experiment/files/experiment_file.h"
 #include "mltcp/experiment/files/policy.h"
@@ -107,6 +108,19 @@ void assign_cpus(Plan& plan, const TestbedArguments& arguments) {
         switches + hosts, plural(cpus.size(), "CPU")));
 }
 
+/// What an option of `mltcp gen` says, as often as it is given.
+std::vector<std::string> gen_option(const TestbedArguments& arguments, const std::string& name) {
+  std::vector<std::string> values;
+  for (std::size_t i = 0; i < arguments.gen.size(); ++i) {
+    const std::string& word = arguments.gen[i];
+    if (word == name && i + 1 < arguments.gen.size())
+      values.push_back(arguments.gen[i + 1]);
+    else if (word.starts_with(name + "="))
+      values.push_back(word.substr(name.size() + 1));
+  }
+  return values;
+}
+
 Plan make_plan(const TestbedArguments& arguments) {
   if (arguments.file.empty() == !arguments.hosts.has_value())
     throw InputError("give an experiment, or --hosts for a testbed without one; see mltcp testbed --help");
@@ -127,18 +141,16 @@ Plan make_plan(const TestbedArguments& arguments) {
     if (!arguments.words.values.empty())
       throw InputError(
           fmt::format("--{} is for --hosts; an experiment says it itself", arguments.words.values[0].first));
-    experiment::Experiment given = experiment::load_experiment(arguments.file, file_options());
+    experiment::FileOptions options = file_options();
+    for (const std::string& cc : gen_option(arguments, "--cc")) options.cc = cc;
+    experiment::Experiment given = experiment::load_experiment(arguments.file, options);
     // Of the rest, mltcp gen --serve warns, which this starts.
     if (arguments.dry_run) warn(given.warnings);
-    // The policies that mltcp gen is told of: some want a queue for each priority in the switch.
-    for (std::size_t i = 0; i < arguments.gen.size(); ++i) {
-      const std::string& word = arguments.gen[i];
+    for (const std::string& word : arguments.gen)
       if (word == "--json" || word.starts_with("--json="))
         throw InputError("--json behind \"--\": put it before that; mltcp testbed adds what its switches counted");
-      constexpr std::string_view option = "--policy=";
-      const std::string names = word == "--policy" && i + 1 < arguments.gen.size() ? arguments.gen[i + 1]
-                                : word.starts_with(option)                         ? word.substr(option.size())
-                                                                                   : "";
+    // The policies that mltcp gen is told of: some want a queue for each priority in the switch.
+    for (const std::string& names : gen_option(arguments, "--policy")) {
       std::istringstream list(names);
       for (std::string name; std::getline(list, name, ',');)
         if (experiment::find_policy(name) != nullptr) given.policies.push_back(name);
@@ -185,14 +197,22 @@ Words switch_command(const Plan& plan, const TestbedArguments& arguments, std::s
 Words host_command(const Plan& plan, const TestbedArguments& arguments, std::size_t index, const std::string& self,
                    const std::string& server) {
   const std::uint32_t host = plan.layout.hosts[index];
-  return {self,      "gen",
-          "--join",  server,
-          "--port",  arguments.device + ":eth0",
-          "--ip",    fmt::format("{}/{}", TestbedNetwork::port_address(host), TestbedNetwork::prefix),
-          "--host",  std::to_string(host),
-          "--mtu",   std::to_string(plan.mtu),
-          "--idle",  plan.idle,
-          "--cores", std::to_string(plan.host_cpus[index])};
+  Words words{self,      "gen",
+              "--join",  server,
+              "--port",  arguments.device + ":eth0",
+              "--ip",    fmt::format("{}/{}", TestbedNetwork::port_address(host), TestbedNetwork::prefix),
+              "--host",  std::to_string(host),
+              "--mtu",   std::to_string(plan.mtu),
+              "--idle",  plan.idle,
+              "--cores", std::to_string(plan.host_cpus[index])};
+  // What the experiment has loaded, its hosts have to load.
+  for (const cc::AlgorithmTable* algorithm : cc::algorithms()) {
+    const std::string library = cc::library_file(*algorithm).string();
+    if (library.empty()) continue;
+    words.emplace_back("--load");
+    words.push_back(fmt::format("{}:{}", library, algorithm->name));
+  }
+  return words;
 }
 
 Words coordinator_command(const TestbedArguments& arguments, const std::string& self, const std::string& server,

@@ -55,7 +55,7 @@ Connection::Connection(ConnectionId id, const Address& remote, std::shared_ptr<c
       rtt_(config_->initial_rtt),
       last_eliciting_sent_(now),
       last_progress_(now),
-      overhead_(limits.overhead_bytes),
+      overhead_(static_cast<std::uint16_t>(std::min<std::uint32_t>(limits.overhead_bytes, 65'535))),
       controller_(algorithm, path()),
       heard_(now) {
   update_pacing();
@@ -631,7 +631,7 @@ void Connection::skip_numbers(std::uint64_t last) {
     if (sent_.empty())
       sent_.skip();
     else
-      sent_.push({});
+      sent_.push(SentPacket());
   }
 }
 
@@ -687,7 +687,7 @@ void Connection::on_acked_packet(SentPacket& packet, Nanos now) {
     batch_->sample.app_limited = packet.app_limited;
   }
   first_sent_ = packet.sent;
-  for (std::uint32_t i = 0; i < packet.chunk_count; ++i) on_acked_chunk(chunks_[packet.first_chunk + i], now);
+  for (std::uint32_t i = 0; i < packet.chunk_count; ++i) on_acked_chunk(chunk_of(packet, i), now);
 }
 
 void Connection::on_late_ack(std::uint64_t number, Nanos now) {
@@ -695,7 +695,7 @@ void Connection::on_late_ack(std::uint64_t number, Nanos now) {
   packet.state = PacketState::acked;
   ++stats_.spurious_losses;
   if (number >= episode_begin_) ++episode_spurious_;  // a late packet of an earlier episode proves nothing of this one
-  for (std::uint32_t i = 0; i < packet.chunk_count; ++i) on_acked_chunk(chunks_[packet.first_chunk + i], now);
+  for (std::uint32_t i = 0; i < packet.chunk_count; ++i) on_acked_chunk(chunk_of(packet, i), now);
 }
 
 void Connection::on_acked_chunk(const Chunk& chunk, Nanos now) {
@@ -768,6 +768,10 @@ void Connection::end_of_batch(Nanos now) {
   sample.min_rtt = rtt_.minimum();
   sample.smoothed_rtt = rtt_.smoothed();
   sample.round_count = rounds_;
+  const SentPacket& newest = sent_[largest_acked];
+  sample.in_flight_when_sent = newest.in_flight;
+  sample.delivered_since_sent = delivered_ - newest.delivered;
+  sample.lost_since_sent = lost_total_ - newest.lost;
   sample.in_recovery = largest_acked < recovery_until_;
   if (job_ != no_job) {
     const cc::Augmentation& augmentation = links_->jobs[job_].augmentation;
@@ -848,7 +852,8 @@ void Connection::on_lost_packet(SentPacket& packet) {
   --in_flight_packets_;
   ++lost_packets_;
   lost_bytes_ += packet.bytes;
-  for (std::uint32_t i = 0; i < packet.chunk_count; ++i) requeue(chunks_[packet.first_chunk + i]);
+  lost_total_ += packet.bytes;
+  for (std::uint32_t i = 0; i < packet.chunk_count; ++i) requeue(chunk_of(packet, i));
 }
 
 void Connection::requeue(const Chunk& chunk) {
@@ -1072,7 +1077,7 @@ void Connection::on_probe_timeout(Nanos now) {
   for (std::uint64_t number = std::max(loss_cursor_, sent_.begin()); number < sent_.end(); ++number) {
     const SentPacket& packet = sent_[number];
     if (packet.state != PacketState::in_flight) continue;
-    for (std::uint32_t i = 0; i < packet.chunk_count; ++i) requeue(chunks_[packet.first_chunk + i]);
+    for (std::uint32_t i = 0; i < packet.chunk_count; ++i) requeue(chunk_of(packet, i));
     break;
   }
   ping_due_ = true;
@@ -1097,7 +1102,7 @@ void Connection::update_pacing() {
   const bool at_most = !config_->max_rate.is_zero() && (rate.is_zero() || config_->max_rate < rate);
   if (at_most) rate = config_->max_rate;
   // The window counts UDP payloads, max_rate counts what is on the wire, and so do the rates that begin with it.
-  paced_overhead_ = at_most || controller_.algorithm().capabilities.rate_based ? overhead_ : 0;
+  paced_overhead_ = at_most || controller_.algorithm().capabilities.rate_based ? overhead_ : std::uint16_t{0};
   pacer_.set(rate, Bytes{pacing_burst_packets} * max_packet_, config_->pacing_quantum);
 }
 
@@ -1229,9 +1234,12 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
     record.first_sent = first_sent_;
     record.delivered_time = delivered_time_;
     record.delivered = delivered_;
-    record.first_chunk = first_chunk;
-    record.bytes = bytes;
-    record.chunk_count = static_cast<std::uint16_t>(chunk_count);
+    record.first_chunk = static_cast<std::uint32_t>(first_chunk);
+    record.in_flight =
+        static_cast<std::uint32_t>(std::min<Bytes>(in_flight_ + bytes, std::numeric_limits<std::uint32_t>::max()));
+    record.lost = lost_total_;
+    record.bytes = static_cast<std::uint16_t>(bytes);
+    record.chunk_count = static_cast<std::uint16_t>(chunk_count & 0x1FFFU);
     record.state = PacketState::in_flight;
     record.app_limited = delivered_ < app_limited_until_;
     in_flight_ += bytes;
@@ -1246,7 +1254,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   if (!eliciting && sent_.empty()) {
     sent_.skip();
   } else if (!eliciting) {
-    sent_.push({});
+    sent_.push(SentPacket());
     forget_finished(now);
   }
   const std::uint64_t span = sent_.end() - 1 - std::min(sent_.begin(), sent_.end() - 1);

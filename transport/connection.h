@@ -252,13 +252,21 @@ class alignas(64) Connection {
     Nanos first_sent;      ///< for the delivery rate: start of the send interval
     Nanos delivered_time;  ///< for the delivery rate: when `delivered` was reached
     Bytes delivered = 0;
-    std::uint64_t first_chunk = 0;
-    std::uint32_t bytes = 0;
-    std::uint16_t chunk_count = 0;
-    PacketState state = PacketState::ignored;
-    bool app_limited = false;
+    std::uint32_t first_chunk = 0;  ///< the low bits of its position; see chunk_of()
+    std::uint32_t in_flight = 0;    ///< bytes, when it had left; 4 GiB - 1 if it was more
+    std::uint32_t lost = 0;         ///< lost_total_ then
+    std::uint16_t bytes = 0;
+    std::uint16_t chunk_count : 13 = 0;  ///< as many data frames as the longest packet has room for, and more
+    PacketState state : 2 = PacketState::ignored;
+    bool app_limited : 1 = false;
   };
   static_assert(sizeof(SentPacket) == 48);
+  static_assert(wire::data_frame_bytes << 13U > 65'535);
+  /// The `i`-th piece of what a packet carried. There are fewer than 2^32 at a time.
+  [[nodiscard]] Chunk& chunk_of(const SentPacket& packet, std::uint32_t i) {
+    const std::uint64_t begin = chunks_.begin();
+    return chunks_[begin + (packet.first_chunk - static_cast<std::uint32_t>(begin)) + i];
+  }
 
   // A cache line each, as there are many.
   struct alignas(64) SendMessage {
@@ -476,12 +484,13 @@ class alignas(64) Connection {
   Rate delivery_rate_;
   Bytes lost_bytes_ = 0;  ///< since the controller was last told
   std::uint32_t lost_packets_ = 0;
+  std::uint32_t lost_total_ = 0;  ///< bytes since the connection began, modulo 2^32: for differences
   std::uint32_t episode_lost_ = 0;
   std::uint32_t episode_spurious_ = 0;
   bool app_limited_ = false;          ///< when delivery_rate_ was measured
   std::uint8_t ack_ratio_flags_ = 0;  ///< of packets with data, see ack_ratio.h
-  std::uint32_t overhead_;            ///< per packet on the wire
-  std::uint32_t paced_overhead_ = 0;  ///< of it, what the pacer counts
+  std::uint16_t overhead_;            ///< per packet on the wire
+  std::uint16_t paced_overhead_ = 0;  ///< of it, what the pacer counts
   Pacer pacer_;
   std::uint64_t whole_ = 0;  ///< messages below are complete at the peer, as it said
 

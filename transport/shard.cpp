@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "mltcp/base/error.h"
+#include "mltcp/cc/registry.h"
 
 namespace mltcp {
 namespace {

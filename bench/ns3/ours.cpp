@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
+#include "mltcp/cc/cubic.h"
 #include "mltcp/experiment/engine/job_driver.h"
 #include "mltcp/experiment/engine/job_network.h"
 #include "mltcp/fabric/dumbbell.h"
@@ -122,7 +123,7 @@ Bytes payload_bytes(ThreeHops& network) {
 
 std::vector<std::unique_ptr<experiment::JobDriver>> make_jobs(const Options& options, ThreeHops& network) {
   const auto parameters = std::make_shared<cc::Parameters>();
-  parameters->cubic.c = options.cubic_c;
+  parameters->edit<cc::Cubic>().c = options.cubic_c;
   parameters->validate(options.cc);
   std::vector<std::unique_ptr<experiment::JobDriver>> jobs;
   for (std::uint32_t number = 0; number < options.starts_ms.size(); ++number) {

@@ -14,13 +14,17 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/cc/controller.h"
+#include "mltcp/cc/registry.h"
 #include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/backends/link_results.h"
 #include "mltcp/experiment/backends/topology_network.h"
 #include "mltcp/experiment/engine/compute_times.h"
 #include "mltcp/experiment/engine/job_driver.h"
 #include "mltcp/experiment/engine/job_network.h"
+#include "mltcp/experiment/files/algorithms.h"
 #include "mltcp/experiment/files/policy.h"
+#include "mltcp/experiment/run/isolated_profile.h"
+#include "mltcp/experiment/run/runner.h"
 #include "mltcp/sim/event_queue.h"
 #include "mltcp/transport/encapsulation.h"
 #include "mltcp/transport/wire.h"
@@ -721,6 +725,7 @@ Run run_at_flow_level(const Experiment& experiment, const RunPlan& plan, const s
   Run run;
   run.policy = plan.policy;
   run.cc = experiment.cc;
+  run.cc_parameters = changed_parameters(experiment);
   run.datapath = "flow";
   run.seed = experiment.seed;
   run.duration = cluster.now() - first_start;

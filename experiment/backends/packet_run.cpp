@@ -9,10 +9,13 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/cc/registry.h"
 #include "mltcp/experiment/backends/link_results.h"
 #include "mltcp/experiment/engine/job_network.h"
 #include "mltcp/experiment/engine/rank_driver.h"
+#include "mltcp/experiment/files/algorithms.h"
 #include "mltcp/experiment/files/policy.h"
+#include "mltcp/experiment/run/isolated_profile.h"
 #include "mltcp/workload/inspection.h"
 
 namespace mltcp::experiment {
@@ -60,22 +63,19 @@ std::unique_ptr<JobNetwork> make_network(const Experiment& experiment, const Run
   return factory.make(network, placements, plan.usage_bin);
 }
 
-/// The algorithms' parameters, with what one network has in common for all its flows. Swift's target is such a value
-/// (section 3.2 of its paper): flows that each derived their own from what they measured would not be fair to each
-/// other, as a late one has never seen the queue empty. In real time the loops of the hosts are part of the delay,
-/// which only measuring tells.
+/// The algorithms' parameters, with what one network has in common for all its flows. In real time the loops of the
+/// hosts are part of the delay, which only measuring tells.
 cc::Parameters parameters_of(const Experiment& experiment, Nanos round_trip_delay, bool real_time) {
   constexpr std::int64_t packets_per_round_trip = 2;  // at the rate of the slowest link; the others add little
-  constexpr std::int64_t target_round_trips = 2;
   cc::Parameters parameters = experiment.parameters;
-  if (parameters.swift.base_target == Nanos(0) && !real_time) {
+  if (!real_time) {
     const std::uint32_t mtu = experiment.topology ? experiment.topology->mtu : experiment.mtu;
     Rate slowest = experiment.bottleneck.rate;
     if (experiment.topology)
       for (Topology::Link link = 0; link < experiment.topology->topology->links(); ++link)
         slowest = std::min(slowest, experiment.topology->topology->capacity(link));
     const Nanos unloaded = round_trip_delay + slowest.time_for(mtu) * packets_per_round_trip;
-    parameters.swift.base_target = std::min(unloaded, most_initial_rtt) * target_round_trips;
+    parameters.fit({std::min(unloaded, most_initial_rtt)});
   }
   return parameters;
 }
@@ -225,6 +225,7 @@ Run run_once(const Experiment& experiment, const RunPlan& plan, PacketDatapath& 
   Run run;
   run.policy = plan.policy;
   run.cc = experiment.cc;
+  run.cc_parameters = changed_parameters(experiment);
   run.datapath = factory.datapath();
   run.seed = experiment.seed;
   run.duration = network->now() - epoch - first_start;

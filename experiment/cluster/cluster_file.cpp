@@ -52,7 +52,8 @@ class ClusterReader : public SettingsReader {
 
   ClusterExperiment read(const toml::table& root) {
     if (root.empty()) fail(1, "cluster", "the file is empty", "describe a topology, arrivals and at least one type");
-    check_keys(root, "", top_level_keys());
+    load_algorithms(root, "type");
+    check_keys(root, "", with_algorithms(top_level_keys()));
     experiment_.file = file_;
     experiment_.name = one_line(std::filesystem::path(file_).stem().string());
     if (const auto item = find(root, "", "name")) experiment_.name = name_text(*item);
@@ -96,16 +97,16 @@ class ClusterReader : public SettingsReader {
     return options;
   }
   static const std::vector<std::string>& top_level_keys() {
-    static const std::vector<std::string> keys{
-        "name",       "level",     "seed",         "seeds", "time_scale", "rate_scale", "cc",
-        "schemes",    "mltcp",     "cubic",        "dctcp", "dcqcn",      "swift",      "schedule",
-        "candidates", "min_score", "most_stretch", "gpu",   "type",       "topology",   "arrivals"};
+    static const std::vector<std::string> keys{"name",       "level",     "seed",         "seeds", "time_scale",
+                                               "rate_scale", "cc",        "schemes",      "mltcp", "schedule",
+                                               "candidates", "min_score", "most_stretch", "gpu",   "type",
+                                               "topology",   "arrivals"};
     return keys;
   }
   [[nodiscard]] std::string hint(std::string_view prefix, std::string_view key) const override {
     if (prefix.empty() && (key == "job" || key == "bottleneck" || key == "policies" || key == "datapath"))
       return "it is one of an experiment: use mltcp run";
-    if (!prefix.empty() && contains(top_level_keys(), key))
+    if (!prefix.empty() && contains(with_algorithms(top_level_keys()), key))
       return "it belongs to the top level: write it above the first [table] of the file";
     return {};
   }
@@ -147,11 +148,7 @@ class ClusterReader : public SettingsReader {
       experiment_.candidates = static_cast<std::uint32_t>(whole(*item, 1, most_candidates));
     if (const auto item = find(root, "", "min_score")) experiment_.min_score = share(*item, 1);
     if (const auto item = find(root, "", "most_stretch")) experiment_.most_stretch = share(*item, 1);
-    if (const auto item = find(root, "", "cc")) {
-      experiment_.cc = text(*item, "dctcp");
-      const std::string wrong = objection(experiment_.cc, known_ccs(), {});
-      if (!wrong.empty()) throw_objection(*item, wrong);
-    }
+    if (const auto item = find(root, "", "cc")) experiment_.cc = algorithm(*item, "dctcp");
   }
 
   void read_schemes(const toml::table& root) {
@@ -327,9 +324,7 @@ class ClusterReader : public SettingsReader {
     if (const auto value = find(keys, item.key, "flows"))
       maker.fixed.flows = static_cast<std::uint32_t>(whole(*value, 1, kMostFlows));
     if (const auto value = find(keys, item.key, "cc")) {
-      type.cc = text(*value, "dctcp");
-      const std::string wrong = objection(type.cc, known_ccs(), {});
-      if (!wrong.empty()) throw_objection(*value, wrong);
+      type.cc = algorithm(*value, "dctcp");
       check_needs(type.cc, value, has_marks());
     }
     add_type(std::move(type), std::move(maker));

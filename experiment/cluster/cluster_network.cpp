@@ -7,6 +7,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/cc/controller.h"
+#include "mltcp/cc/registry.h"
 #include "mltcp/experiment/backends/flow_level.h"
 #include "mltcp/experiment/backends/topology_network.h"
 #include "mltcp/experiment/engine/job_driver.h"
@@ -26,11 +27,8 @@ class PacketNetwork final : public ClusterNetwork {
  public:
   explicit PacketNetwork(const ClusterNetworkConfig& config)
       : topology_(config.topology), packets_(config.topology, packet_options()) {
-    // Swift's target is one for all flows of a network (section 3.2 of its paper), so no flow may derive its own.
     cc::Parameters parameters = config.parameters;
-    if (parameters.swift.base_target == Nanos(0))
-      parameters.swift.base_target =
-          (topology_.round_trip_delay() + topology_.host_rate().time_for(topology_.mtu) * 2) * 2;
+    parameters.fit({topology_.round_trip_delay() + topology_.host_rate().time_for(topology_.mtu) * 2});
     parameters_ = std::make_shared<const cc::Parameters>(parameters);
   }
 

@@ -42,7 +42,7 @@ struct Experiment {
   std::string datapath = "sim";
   std::uint32_t iterations = 50;  ///< of each job, 1 to 1000000
   std::uint64_t seed = 1;
-  std::string cc = "reno";
+  std::string cc = "reno";                             ///< the name of a registered algorithm (cc/registry.h)
   std::vector<std::string> policies{"fair", "mltcp"};  ///< in the order of the file, each once, at least one
   MltcpSettings mltcp;
   ScheduleSettings schedule;

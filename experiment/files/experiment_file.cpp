@@ -12,6 +12,7 @@
 #include "mltcp/base/file.h"
 #include "mltcp/base/fingerprint.h"
 #include "mltcp/base/text.h"
+#include "mltcp/cc/registry.h"
 #include "mltcp/experiment/files/datapath_kind.h"
 #include "mltcp/experiment/files/file_kind.h"
 #include "mltcp/experiment/files/internal/settings_reader.h"
@@ -30,16 +31,13 @@ using namespace mltcp::literals;
 constexpr std::size_t kMostJobs = 1000;
 constexpr std::size_t kMostConnections = 1'000'000;  // of all workers of all jobs
 constexpr TextFile kExperimentFile{"an experiment file", 64U << 20};
+constexpr TextFile kLibraryFile{"a shared object", 1U << 30};
 
+// Besides those of algorithms.
 const std::vector<std::string>& top_level_keys() {
-  static const std::vector<std::string> keys{"name",       "datapath", "iterations", "seed",  "cc",    "policies",
-                                             "mltcp",      "schedule", "cubic",      "dctcp", "dcqcn", "swift",
-                                             "bottleneck", "topology", "host_model", "job"};
+  static const std::vector<std::string> keys{"name",  "datapath", "iterations", "seed",     "cc",         "policies",
+                                             "mltcp", "schedule", "bottleneck", "topology", "host_model", "job"};
   return keys;
-}
-
-bool is_top_level(std::string_view key) {
-  return std::find(top_level_keys().begin(), top_level_keys().end(), key) != top_level_keys().end();
 }
 
 class Reader final : public SettingsReader {
@@ -48,7 +46,8 @@ class Reader final : public SettingsReader {
 
   Experiment read(const toml::table& root) {
     if (root.empty()) fail(1, "experiment", "the file is empty", "describe a bottleneck and at least one job");
-    check_keys(root, "", top_level_keys());
+    load_algorithms(root, "job");
+    check_keys(root, "", with_algorithms(top_level_keys()));
     Experiment experiment;
     experiment.file = file_;
     experiment.name = one_line(std::filesystem::path(file_).stem().string());
@@ -66,7 +65,7 @@ class Reader final : public SettingsReader {
            fmt::format("{} runs one experiment at a time, as it has the machine's time for a clock, and a sweep many",
                        in_quotes(experiment.datapath)),
            "write \"sim\", or use mltcp run");
-    experiment.cc = choice(root, "cc", "--cc", options_.cc, known_ccs(), options_.ccs, "reno");
+    experiment.cc = read_cc(root);
     read_policies(root, experiment);
     check_priorities(root, experiment);
     if (const auto item = find(root, "", "mltcp")) read_mltcp(*item, experiment.mltcp);
@@ -109,7 +108,7 @@ class Reader final : public SettingsReader {
       return "it is one of a sweep: use mltcp sweep";
     if (prefix.empty() && (key == "arrivals" || key == "type" || key == "schemes" || key == "level" || key == "gpu"))
       return "it is one of a cluster: use mltcp cluster";
-    if (!prefix.empty() && is_top_level(key))
+    if (!prefix.empty() && contains(with_algorithms(top_level_keys()), key))
       return "it belongs to the top level: write it above the first [table] of the file";
     return {};
   }
@@ -129,6 +128,13 @@ class Reader final : public SettingsReader {
     const std::string wrong = objection(*override_value, known, available);
     if (!wrong.empty()) throw InputError(one_line(fmt::format("{}: {}", option, wrong)));
     return *override_value;
+  }
+
+  std::string read_cc(const toml::table& root) const {
+    const auto item = find(root, "", "cc");
+    // One that is overridden must still be one that there is.
+    const std::string written = item ? algorithm(*item, "reno") : "reno";
+    return options_.cc ? algorithm_of_option(*options_.cc) : written;
   }
 
   void read_policies(const toml::table& root, Experiment& experiment) const {
@@ -445,9 +451,7 @@ class Reader final : public SettingsReader {
       job.iterations = static_cast<std::uint32_t>(whole(*value, 1, kMostIterations));
     if (const auto value = find(keys, item.key, "unaware")) job.unaware = truth(*value);
     if (const auto value = find(keys, item.key, "cc")) {
-      job.cc = text(*value, "cubic");
-      const std::string wrong = objection(job.cc, known_ccs(), options_.ccs);
-      if (!wrong.empty()) throw_objection(*value, wrong);
+      job.cc = algorithm(*value, "cubic");
       check_needs(job.cc, value, ecn_);
     }
     read_iteration(item, keys, job, warnings);
@@ -568,11 +572,6 @@ class Reader final : public SettingsReader {
 
 }  // namespace
 
-const std::vector<std::string>& known_ccs() {
-  static const std::vector<std::string> names{"reno", "cubic", "dctcp", "dcqcn", "swift"};
-  return names;
-}
-
 Experiment load_experiment(const std::filesystem::path& path, const FileOptions& options) {
   const std::string file = path.string();
   const std::string text = read_text_file(path, file, kExperimentFile);
@@ -586,6 +585,19 @@ Experiment load_experiment(const std::filesystem::path& path, const FileOptions&
 
 namespace {
 
+/// The shared objects of the algorithms that jobs use, each once.
+std::vector<std::filesystem::path> libraries_of(const Experiment& experiment) {
+  std::vector<std::filesystem::path> files;
+  const auto add = [&](const std::string& name) {
+    const std::filesystem::path file = cc::library_file(cc::find_algorithm(name));
+    if (!file.empty() && std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
+  };
+  add(experiment.cc);
+  for (const workload::Job& job : experiment.jobs)
+    if (!job.cc.empty()) add(job.cc);
+  return files;
+}
+
 // What the command line may replace counts as it is used; everything else as it is written, whatever keys there are.
 std::string fingerprint_of(const Experiment& experiment, toml::table root) {
   for (const std::string_view key : {"name", "seed", "datapath", "iterations", "cc", "policies"}) root.erase(key);
@@ -597,6 +609,9 @@ std::string fingerprint_of(const Experiment& experiment, toml::table root) {
     for (const workload::Phase& phase : job.phases)
       result.add(fmt::format("{} {} {} {} {}\n", phase.kind == workload::Phase::Kind::communicate, phase.compute.count,
                              phase.bytes, phase.rate.bits_per_second, phase.overlap));
+  // So does the code of algorithms.
+  for (const std::filesystem::path& library : libraries_of(experiment))
+    result.add(read_text_file(library, library.string(), kLibraryFile));
   // So do links.
   const toml::node_view kind = root["topology"]["kind"];
   if (experiment.topology && kind.value_or(std::string_view()) == "file") {

@@ -19,9 +19,10 @@ namespace mltcp::experiment {
 
 /// A value that is taken instead of the file's, whether it has one or not.
 struct Override {
-  std::string key;     ///< its path in the file: "cc", "bottleneck.buffer", "job[2].start", "job[*].jitter"
-  std::string value;   ///< as TOML, of one line: "\"75 kB\"", "2", "{ kmin = \"60 kB\" }"
-  std::string origin;  ///< stands in messages for file and line: "sweep.toml:7", "--vary"
+  std::string key;                 ///< its path in the file: "cc", "bottleneck.buffer", "job[2].start", "job[*].jitter"
+  std::string value;               ///< as TOML, of one line: "\"75 kB\"", "2", "{ kmin = \"60 kB\" }"
+  std::string origin;              ///< stands in messages for file and line: "sweep.toml:7", "--vary"
+  std::filesystem::path folder{};  ///< to which a shared object that it names is relative; empty: the current one
 };
 
 /// What the caller can run, and what the command line sets in place of the file.
@@ -29,7 +30,6 @@ struct FileOptions {
   /// What this version has. A known value that isn't among these is refused with a line that lists them. Empty:
   /// everything the format knows.
   std::vector<std::string> datapaths{"sim"};
-  std::vector<std::string> ccs{"reno"};
   /// Most jobs of datapath ring, which needs ports for each. Empty: as many as the format knows.
   std::optional<std::size_t> most_ring_jobs;
 
@@ -45,9 +45,6 @@ struct FileOptions {
   std::optional<std::uint32_t> iterations;
   std::optional<std::uint64_t> seed;
 };
-
-/// What the format knows, available in this version or not.
-const std::vector<std::string>& known_ccs();
 
 /// What is wrong with the name of an experiment or a job, as "cause; cure"; empty when it will do.
 std::string objection_to_name(std::string_view name);

@@ -12,6 +12,7 @@
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/backends/packet_run.h"
 #include "mltcp/experiment/backends/run_plan.h"
+#include "mltcp/experiment/files/algorithms.h"
 #include "mltcp/experiment/hosts/clock_offset.h"
 #include "mltcp/experiment/hosts/host_layout.h"
 #include "mltcp/experiment/hosts/hosts.h"
@@ -114,6 +115,7 @@ class HostsDatapath final : public Coordinator {
     Run run = watch(experiment, plan, running, tick);
     run.policy = plan.policy;
     run.cc = experiment.cc;
+    run.cc_parameters = changed_parameters(experiment);
     run.datapath = datapath();
     run.seed = experiment.seed;
     run.links_unknown = true;

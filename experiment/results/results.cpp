@@ -356,6 +356,7 @@ OrderedJson to_json(const Run& run) {
   OrderedJson json;
   json["policy"] = run.policy;
   json["cc"] = run.cc;
+  if (!run.cc_parameters.empty()) json["cc_parameters"] = run.cc_parameters;
   json["datapath"] = run.datapath;
   json["seed"] = run.seed;
   json["duration_ns"] = run.duration.count;
@@ -531,6 +532,10 @@ Run run_from(const Object& json) {
   Run run;
   run.policy = json.text("policy");
   run.cc = json.text("cc");
+  if (json.has("cc_parameters")) {
+    const Object parameters = json.object("cc_parameters");
+    for (const std::string& key : parameters.keys()) run.cc_parameters[key] = parameters.text(key);
+  }
   run.datapath = json.text("datapath");
   run.seed = json.whole("seed");
   bool derive_interleaving = false;

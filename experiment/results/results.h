@@ -186,6 +186,9 @@ struct ScheduleSummary {
 struct Run {
   std::string policy;
   std::string cc;
+  /// Of the algorithms that jobs use, those that are not at their defaults, as {"swift.base_target", "40 us"}; empty,
+  /// and not written, if all are.
+  std::map<std::string, std::string> cc_parameters{};
   std::string datapath;
   std::uint64_t seed = 0;
   std::vector<JobResult> jobs;

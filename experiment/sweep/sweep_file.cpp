@@ -12,6 +12,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
+#include "mltcp/cc/registry.h"
 #include "mltcp/experiment/files/file_kind.h"
 #include "mltcp/experiment/files/internal/toml.h"
 
@@ -63,7 +64,7 @@ class SweepReader {
       }
       if (key == "seeds") read_seeds(key, node);
       // Read by the experiment's reader in place of its own.
-      if (key == "policies") policies = Override{"policies", to_toml(node), place(line_of(key))};
+      if (key == "policies") policies = Override{"policies", to_toml(node), place(line_of(key)), folder()};
       if (key == "case") read_cases(key, node);
     }
     for (const auto& [key, node] : root)
@@ -90,7 +91,7 @@ class SweepReader {
         throw InputError(one_line(fmt::format("--vary {}: {}", factor.key, error.what())));
       }
       const toml::table parsed = toml::parse("v = " + value);
-      add_level(factor, "--vary", *parsed.get("v"));
+      add_level(factor, "--vary", {}, *parsed.get("v"));
     }
     const auto same =
         std::find_if(factors.begin(), factors.end(), [&](const Factor& f) { return f.key == factor.key; });
@@ -189,7 +190,7 @@ class SweepReader {
       Factor factor{std::string(key->str()), {}};
       check_factor(fmt::format("{}: vary", place(line_of(*key))), factor.key);
       for (const toml::node& value : list(*key, path, *values, "a list of values, as in cc = [\"reno\", \"cubic\"]"))
-        add_level(factor, place(line_of(*key)), value);
+        add_level(factor, place(line_of(*key)), folder(), value);
       factors.push_back(std::move(factor));
     }
   }
@@ -228,7 +229,7 @@ class SweepReader {
     for (const auto& [key, value] : *table) {
       refuse_dots(key, value, fmt::format("{}.{}", prefix, key.str()));
       check_key(fmt::format("{}: {}", place(line_of(key)), prefix), key.str());
-      level.overrides.push_back({std::string(key.str()), to_toml(value), place(line_of(key))});
+      level.overrides.push_back({std::string(key.str()), to_toml(value), place(line_of(key)), folder()});
     }
   }
 
@@ -257,8 +258,11 @@ class SweepReader {
                                             origin, key, key == "seed" ? "seeds" : "policies")));
   }
 
-  static void add_level(Factor& factor, const std::string& origin, const toml::node& value) {
-    const Override override{factor.key, to_toml(value), origin};
+  [[nodiscard]] std::filesystem::path folder() const { return std::filesystem::path(file_).parent_path(); }
+
+  static void add_level(Factor& factor, const std::string& origin, const std::filesystem::path& folder,
+                        const toml::node& value) {
+    const Override override{factor.key, to_toml(value), origin, folder};
     if (!factor.values.insert(override.value).second)
       throw InputError(one_line(
           fmt::format("{}: {}: {} stands there twice; write it once", origin, factor.key, in_quotes(override.value))));
@@ -313,6 +317,21 @@ std::vector<SweepPoint> expand(const std::vector<Level>& cases, const std::vecto
   return points;
 }
 
+// Of shared objects, before any point is read: the parameters of one that some points use are known in all of them.
+void load_algorithms(const Level& level) {
+  for (const Override& override : level.overrides) {
+    if (override.key != "cc" && !override.key.ends_with(".cc")) continue;
+    const toml::table parsed = toml::parse("v = " + override.value);
+    const toml::value<std::string>* text = parsed.get_as<std::string>("v");
+    if (text == nullptr || !cc::names_a_library(text->get())) continue;
+    try {
+      cc::algorithm_from(text->get(), override.folder);
+    } catch (const InputError& error) {
+      throw InputError(one_line(fmt::format("{}: {}: {}", override.origin, override.key, error.what())));
+    }
+  }
+}
+
 FileOptions options_of(const Sweep& sweep, const SweepPoint& point) {
   FileOptions options = sweep.options;
   options.overrides.insert(options.overrides.end(), point.overrides.begin(), point.overrides.end());
@@ -358,6 +377,9 @@ void read_sweep(const std::filesystem::path& path, const SweepOptions& options, 
   if (runs > kMostSweepRuns)
     throw InputError(one_line(
         fmt::format("{}: points times seeds are more than {} runs; leave out values or seeds", file, kMostSweepRuns)));
+  for (const Level& level : reader.cases) load_algorithms(level);
+  for (const Factor& factor : reader.factors)
+    for (const Level& level : factor.levels) load_algorithms(level);
   if (!reader.cases.empty()) sweep.factors.emplace_back("case");
   for (const Factor& factor : reader.factors) sweep.factors.push_back(factor.key);
   sweep.points = expand(reader.cases, reader.factors);

@@ -33,7 +33,7 @@ struct Curve {
 struct Driver {
   explicit Driver(double round_trip, const CubicParameters& cubic_parameters = {}) : rtt(round_trip) {
     Parameters parameters;
-    parameters.cubic = cubic_parameters;
+    parameters.edit<Cubic>() = cubic_parameters;
     cubic.start({.max_packet_bytes = 1000, .max_rate = {}, .parameters = &parameters}, out);
   }
 

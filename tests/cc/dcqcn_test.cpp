@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "mltcp/cc/controller.h"
+#include "mltcp/cc/registry.h"
 
 namespace mltcp::cc {
 namespace {
@@ -55,12 +56,12 @@ struct Driver {
 /// Parameters under which only the timer, or only the byte counter, makes steps.
 Parameters only_timer() {
   Parameters parameters;
-  parameters.dcqcn.increase_bytes = 1'000'000'000'000;
+  parameters.edit<Dcqcn>().increase_bytes = 1'000'000'000'000;
   return parameters;
 }
 Parameters only_bytes() {
   Parameters parameters;
-  parameters.dcqcn.increase_interval = Nanos(100'000'000'000);
+  parameters.edit<Dcqcn>().increase_interval = Nanos(100'000'000'000);
   return parameters;
 }
 
@@ -422,7 +423,7 @@ TEST(Dcqcn, rate__never_below_the_minimum) {
   }
   EXPECT_EQ(flow.rate(), 40 * mbps);
   Parameters parameters = only_bytes();
-  parameters.dcqcn.min_rate = Rate(1'000'000'000'000);  // above the line rate, which bounds it
+  parameters.edit<Dcqcn>().min_rate = Rate(1'000'000'000'000);  // above the line rate, which bounds it
   Driver slow(parameters);
   slow.notify();
   EXPECT_EQ(slow.rate(), line);
@@ -446,7 +447,7 @@ TEST(Dcqcn, defaults__are_the_papers_at_40_gbps_and_in_proportion_elsewhere) {
   };
   EXPECT_NEAR(additive_step(default_parameters), 1e6, 10);
   Parameters parameters;
-  parameters.dcqcn.additive_increase = Rate(3'000'000);
+  parameters.edit<Dcqcn>().additive_increase = Rate(3'000'000);
   EXPECT_NEAR(additive_step(parameters), 3e6, 10);
 }
 
@@ -479,7 +480,7 @@ TEST(Dcqcn, timeout__falls_to_the_minimum_and_forgets_target_and_alpha) {
 
 TEST(Dcqcn, target__never_above_line_rate) {
   Parameters parameters = only_timer();
-  parameters.dcqcn.additive_increase = Rate(40'000'000'000);
+  parameters.edit<Dcqcn>().additive_increase = Rate(40'000'000'000);
   Driver flow(parameters);
   flow.notify();
   for (int i = 1; i <= 10; ++i) {

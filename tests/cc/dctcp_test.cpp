@@ -11,6 +11,7 @@
 #include <deque>
 
 #include "mltcp/cc/controller.h"
+#include "mltcp/cc/registry.h"
 
 namespace mltcp::cc {
 namespace {
@@ -20,8 +21,8 @@ constexpr double mss = 1000;
 struct Driver {
   explicit Driver(double initial_alpha = 1.0, double g = 1.0 / 16) {
     Parameters parameters;
-    parameters.dctcp.initial_alpha = initial_alpha;
-    parameters.dctcp.g = g;
+    parameters.edit<Dctcp>().initial_alpha = initial_alpha;
+    parameters.edit<Dctcp>().g = g;
     dctcp.start({.max_packet_bytes = 1000, .max_rate = {}, .parameters = &parameters}, out);
   }
 

@@ -8,7 +8,11 @@
 #include <string>
 
 #include "mltcp/base/error.h"
-#include "mltcp/cc/controller.h"
+#include "mltcp/cc/cubic.h"
+#include "mltcp/cc/dcqcn.h"
+#include "mltcp/cc/dctcp.h"
+#include "mltcp/cc/registry.h"
+#include "mltcp/cc/swift.h"
 
 namespace mltcp::cc {
 namespace {
@@ -40,31 +44,33 @@ TEST(Parameters, validate__names_what_is_out_of_range) {
   using testing::HasSubstr;
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   for (const double c : {0.0, -1.0, nan, 1e306}) {
-    EXPECT_THAT(refusal("cubic", [c](Parameters& p) { p.cubic.c = c; }), HasSubstr("cubic c of")) << c;
+    EXPECT_THAT(refusal("cubic", [c](Parameters& p) { p.edit<Cubic>().c = c; }), HasSubstr("cubic c of")) << c;
   }
   for (const double beta : {0.3, 1.0, nan}) {
-    EXPECT_THAT(refusal("cubic", [beta](Parameters& p) { p.cubic.beta = beta; }), HasSubstr("cubic beta of")) << beta;
+    EXPECT_THAT(refusal("cubic", [beta](Parameters& p) { p.edit<Cubic>().beta = beta; }), HasSubstr("cubic beta of"))
+        << beta;
   }
   for (const double g : {0.0, 1.1, nan}) {
-    EXPECT_THAT(refusal("dctcp", [g](Parameters& p) { p.dctcp.g = g; }), HasSubstr("dctcp g of")) << g;
-    EXPECT_THAT(refusal("dcqcn", [g](Parameters& p) { p.dcqcn.g = g; }), HasSubstr("dcqcn g of")) << g;
+    EXPECT_THAT(refusal("dctcp", [g](Parameters& p) { p.edit<Dctcp>().g = g; }), HasSubstr("dctcp g of")) << g;
+    EXPECT_THAT(refusal("dcqcn", [g](Parameters& p) { p.edit<Dcqcn>().g = g; }), HasSubstr("dcqcn g of")) << g;
   }
-  EXPECT_THAT(refusal("dcqcn", [](Parameters& p) { p.dcqcn.alpha_interval = 50_us; }),
+  EXPECT_THAT(refusal("dcqcn", [](Parameters& p) { p.edit<Dcqcn>().alpha_interval = 50_us; }),
               HasSubstr("dcqcn alpha_interval of 50 us"));
-  EXPECT_THAT(refusal("dcqcn", [](Parameters& p) { p.dcqcn.increase_interval = 0_ns; }),
+  EXPECT_THAT(refusal("dcqcn", [](Parameters& p) { p.edit<Dcqcn>().increase_interval = 0_ns; }),
               HasSubstr("dcqcn increase_interval of"));
-  EXPECT_THAT(refusal("swift", [](Parameters& p) { p.swift.endpoint_target = 0_ns; }),
+  EXPECT_THAT(refusal("swift", [](Parameters& p) { p.edit<Swift>().endpoint_target = 0_ns; }),
               HasSubstr("swift endpoint_target of"));
-  EXPECT_THAT(refusal("swift", [](Parameters& p) { p.swift.flow_max_window = 0.1; }),
+  EXPECT_THAT(refusal("swift", [](Parameters& p) { p.edit<Swift>().flow_max_window = 0.1; }),
               HasSubstr("swift flow_max_window of 0.1"));
-  EXPECT_THAT(refusal("swift", [](Parameters& p) { p.swift.max_decrease = 1; }), HasSubstr("swift max_decrease of 1"));
+  EXPECT_THAT(refusal("swift", [](Parameters& p) { p.edit<Swift>().max_decrease = 1; }),
+              HasSubstr("swift max_decrease of 1"));
 }
 
 TEST(Parameters, validate__windows_of_swift_have_room_between_them) {
   const auto windows = [](double least, double most) {
     return refusal("swift", [=](Parameters& p) {
-      p.swift.min_window = least;
-      p.swift.max_window = most;
+      p.edit<Swift>().min_window = least;
+      p.edit<Swift>().max_window = most;
     });
   };
   EXPECT_EQ(windows(20, 20), "");

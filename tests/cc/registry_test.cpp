@@ -1,24 +1,34 @@
-// Algorithms by name, and the controller that holds one.
+// Algorithms by name, those that a program registers among them, and the controller that holds one.
+#include "mltcp/cc/registry.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <filesystem>
+#include <limits>
 #include <set>
+#include <stdexcept>
 #include <string>
 
 #include "mltcp/base/error.h"
-#include "mltcp/cc/controller.h"
 #include "mltcp/cc/reno.h"
 
 namespace mltcp::cc {
 namespace {
 
-std::string message_of(std::string_view name) {
+/// What an exception of type `Error` that `call` throws says; empty: it throws none.
+template <typename Error, typename Call>
+std::string message_of(Call call) {
   try {
-    find_algorithm(name);
-  } catch (const InputError& error) {
+    call();
+  } catch (const Error& error) {
     return error.what();
   }
   return "";
+}
+std::string message_of(std::string_view name) {
+  return message_of<InputError>([&] { find_algorithm(name); });
 }
 
 /// Writes down which event reached it.
@@ -46,11 +56,192 @@ TEST(Registry, find__every_listed_algorithm_by_its_name) {
 }
 
 TEST(Registry, find__an_unknown_name_lists_the_names) {
-  for (const std::string name : {"vegas", "", "Reno", "reno "}) {
+  for (const std::string name : {"Reno", "reno "})
+    EXPECT_THAT(message_of(name), testing::EndsWith("; did you mean \"reno\"?"));
+  for (const std::string name : {"vegas", ""}) {
     const std::string message = message_of(name);
     EXPECT_THAT(message, testing::HasSubstr(testing::PrintToString(name)));
     for (const AlgorithmTable* table : algorithms()) EXPECT_THAT(message, testing::HasSubstr(std::string(table->name)));
   }
+}
+
+/// One of each kind.
+struct ToldParameters {
+  double share = 0.5;
+  bool brave = true;
+  std::uint32_t steps = 3;
+  Nanos interval{50'000};
+  Rate step{40'000'000};
+  Bytes room = 10'000;
+};
+struct Told {
+  using Parameters = ToldParameters;
+  static constexpr std::string_view name = "told";
+  static constexpr Capabilities capabilities{};
+  static constexpr std::array parameters{
+      parameter<&ToldParameters::share>("share", above(0).below(1), "of the window", "windows"),
+      parameter<&ToldParameters::brave>("brave", "goes on"),
+      parameter<&ToldParameters::steps>("steps", at_least(1), "before it rests"),
+      parameter<&ToldParameters::interval>("interval", at_least(Nanos(1'000)), "between two steps"),
+      parameter<&ToldParameters::step>("step", above(0).or_zero("none"), "of the rate"),
+      parameter<&ToldParameters::room>("room", at_least(1'000).or_zero("no end of it"), "in the buffer"),
+  };
+  static ParameterProblem problem_of(const Parameters& p) {
+    return p.steps > 10 && p.brave ? ParameterProblem{"steps", "of 10 or less, or not brave", "brave"}
+                                   : ParameterProblem{};
+  }
+  static void fit(Parameters& p, const NetworkInfo& network) {
+    if (p.interval == Nanos(50'000)) p.interval = network.unloaded_round_trip;
+  }
+
+  void start(const PathInfo& path, Output& out) { out.cwnd_bytes = path.parameters->of<Told>().share * 1000; }
+  void on_ack(const AckSample&, Output&) {}
+  void on_congestion(const CongestionEvent&, Output&) {}
+  void on_timeout(Nanos, Output&) {}
+  void on_spurious_congestion(Nanos, Output&) {}
+  void on_timer(Nanos, Output&) {}
+  void on_idle_restart(Nanos, Output&) {}
+};
+
+const Parameter& described(std::string_view name) {
+  for (const Parameter& parameter : table_of<Told>().parameters)
+    if (parameter.name == name) return parameter;
+  throw std::logic_error("no such parameter");
+}
+
+TEST(Registry, register__makes_an_algorithm_known_by_its_name) {
+  const std::size_t before = algorithms().size();
+  const AlgorithmTable& told = register_algorithm<Told>();
+  EXPECT_EQ(&find_algorithm("told"), &told);
+  EXPECT_EQ(algorithms().back(), &told);
+  EXPECT_TRUE(library_file(told).empty());
+  EXPECT_THAT(algorithm_names(), testing::EndsWith(", told"));
+  const std::size_t after = algorithms().size();
+  EXPECT_LE(before, after);
+  EXPECT_EQ(&register_algorithm<Told>(), &told) << "again is fine";
+  EXPECT_EQ(algorithms().size(), after);
+}
+
+/// A name that is taken.
+struct Impostor : Told {
+  static constexpr std::string_view name = "reno";
+};
+TEST(Registry, register__refuses_another_algorithm_of_the_same_name) {
+  EXPECT_EQ(message_of<InputError>([] { register_algorithm<Impostor>(); }),
+            "there is another congestion control \"reno\"; give this one another name");
+  EXPECT_EQ(find_algorithm("reno").on_ack, table_of<Reno>().on_ack);
+}
+
+/// What load_algorithm() says of a shared object of this test's.
+std::string refusal_of(const std::string& file, std::string_view name) {
+  return message_of<InputError>([&] { load_algorithm(std::filesystem::path(MLTCP_MODULES) / file, name); });
+}
+
+TEST(Registry, load__makes_an_algorithm_of_a_shared_object_known) {
+  const std::filesystem::path file = std::filesystem::path(MLTCP_MODULES) / "good_library.so";
+  const AlgorithmTable& loaded = load_algorithm(file, "elsewhere");
+  EXPECT_EQ(&find_algorithm("elsewhere"), &loaded);
+  EXPECT_EQ(library_file(loaded), std::filesystem::canonical(file));
+  const std::size_t count = algorithms().size();
+  EXPECT_EQ(&load_algorithm(file, "elsewhere"), &loaded) << "again is fine";
+  EXPECT_EQ(&algorithm_from("good_library.so:elsewhere", MLTCP_MODULES), &loaded) << "relative to a folder";
+  EXPECT_EQ(algorithms().size(), count);
+  Controller controller(loaded, {.max_packet_bytes = 1000, .max_rate = {}});
+  EXPECT_EQ(controller.output().cwnd_bytes, 1234);
+  AckSample sample;
+  sample.gain = 2;
+  controller.on_ack(sample);
+  EXPECT_EQ(controller.output().cwnd_bytes, 1236) << "the gain is there, too";
+}
+
+TEST(Registry, load__refuses_what_it_cannot_use) {
+  using testing::AllOf;
+  using testing::HasSubstr;
+  EXPECT_THAT(refusal_of("nowhere.so", "x"), AllOf(HasSubstr("there is no file"), HasSubstr("nowhere.so")));
+  EXPECT_THAT(refusal_of(".", "x"), HasSubstr("there is no file"));
+  EXPECT_THAT(refusal_of("CTestTestfile.cmake", "x"), HasSubstr("can't be loaded"));
+  EXPECT_THAT(refusal_of("no_library.so", "x"), HasSubstr("has no function mltcp_cc_library()"));
+  EXPECT_THAT(refusal_of("other_abi.so", "x"),
+              AllOf(HasSubstr("is built for ABI 2-"), HasSubstr("this program has 1-"), HasSubstr("build it against")));
+  EXPECT_THAT(refusal_of("good_library.so", "bbr"),
+              HasSubstr("has no congestion control \"bbr\"; it has: elsewhere, reno"));
+  EXPECT_THAT(refusal_of("good_library.so", "reno"), HasSubstr("there is another congestion control \"reno\""));
+  EXPECT_THAT(message_of<InputError>([] { algorithm_from(":x"); }), HasSubstr("names no file; write FILE.so:NAME"));
+  EXPECT_EQ(find_algorithm("reno").on_ack, table_of<Reno>().on_ack);
+}
+
+TEST(Registry, name__is_a_key_of_files) {
+  for (const std::string_view good : {"a", "reno", "my_own-2"}) EXPECT_TRUE(is_name(good)) << good;
+  for (const std::string_view bad : {"", "Reno", "2x", "-x", "a b", "a.b", "a:b", "x/y"})
+    EXPECT_FALSE(is_name(bad)) << bad;
+}
+
+TEST(Parameters, untyped__are_those_of_the_type) {
+  const AlgorithmTable& told = register_algorithm<Told>();
+  ASSERT_EQ(told.parameters.size(), 6U);
+  Parameters parameters;
+  EXPECT_EQ(parameters.get(told, described("share")), ParameterValue(0.5)) << "the default";
+  parameters.edit<Told>().share = 0.25;
+  EXPECT_EQ(parameters.get(told, described("share")), ParameterValue(0.25));
+  parameters.set(told, described("interval"), Nanos(7));
+  EXPECT_EQ(parameters.of<Told>().interval, Nanos(7));
+  EXPECT_EQ(parameters.of<Told>().share, 0.25) << "the others stay";
+  EXPECT_EQ(Controller(told, {.max_packet_bytes = 1000, .max_rate = {}, .parameters = &parameters}).output().cwnd_bytes,
+            250);
+  EXPECT_EQ(Parameters().of<Told>().steps, 3U);
+  Parameters untyped;
+  untyped.set(told, described("brave"), false);
+  EXPECT_EQ(untyped.of<Told>().share, 0.5) << "made with the defaults";
+  EXPECT_FALSE(untyped.of<Told>().brave);
+}
+
+TEST(Parameters, texts__say_kind_range_and_what_zero_is) {
+  const auto texts = [](std::string_view name) {
+    return value_text(described(name).by_default) + " | " + range_text(described(name));
+  };
+  EXPECT_EQ(texts("share"), "0.5 | above 0 and below 1");
+  EXPECT_EQ(texts("brave"), "true | ");
+  EXPECT_EQ(texts("steps"), "3 | of 1 or more");
+  EXPECT_EQ(texts("interval"), "50 us | of 1 us or more");
+  EXPECT_EQ(texts("step"), "40 Mbps | above 0, or 0 for none");
+  EXPECT_EQ(texts("room"), "10 kB | of 1 kB or more, or 0 for no end of it");
+}
+
+TEST(Parameters, validate__checks_ranges_and_what_bounds_what) {
+  const AlgorithmTable& told = register_algorithm<Told>();
+  const auto refusal = [&](auto change) {
+    Parameters parameters;
+    change(parameters.edit<Told>());
+    return std::string(parameters.objection(told).text);
+  };
+  EXPECT_EQ(refusal([](auto&) {}), "");
+  EXPECT_EQ(refusal([](auto& p) { p.share = 1; }), "told share of 1 is out of range; give a value above 0 and below 1");
+  EXPECT_EQ(refusal([](auto& p) { p.share = 0; }), "told share of 0 is out of range; give a value above 0 and below 1");
+  EXPECT_NE(refusal([](auto& p) { p.share = std::numeric_limits<double>::quiet_NaN(); }), "");
+  EXPECT_EQ(refusal([](auto& p) { p.interval = Nanos(999); }),
+            "told interval of 999 ns is out of range; give a time of 1 us or more, and at most 1000 s");
+  EXPECT_NE(refusal([](auto& p) { p.interval = Nanos(1'000'000'000'001); }), "");
+  EXPECT_EQ(refusal([](auto& p) { p.room = 0; }), "") << "stands for something";
+  EXPECT_NE(refusal([](auto& p) { p.room = 999; }), "");
+  EXPECT_EQ(refusal([](auto& p) { p.steps = 11; }),
+            "told steps of 11 is out of range; give a whole number of 10 or less, or not brave");
+  Parameters parameters;
+  parameters.edit<Told>().steps = 11;
+  EXPECT_EQ(parameters.objection(told).parameter, "steps");
+  EXPECT_EQ(parameters.objection(told).bound_by, "brave");
+  EXPECT_THROW(parameters.validate("told"), InputError);
+  EXPECT_NO_THROW(parameters.validate("reno"));
+}
+
+TEST(Parameters, fit__sets_what_flows_of_a_network_have_in_common) {
+  register_algorithm<Told>();
+  Parameters parameters;
+  parameters.edit<Told>().share = 0.25;
+  parameters.fit({.unloaded_round_trip = Nanos(123)});
+  EXPECT_EQ(parameters.of<Told>().interval, Nanos(123));
+  EXPECT_EQ(parameters.of<Told>().share, 0.25);
+  parameters.fit({.unloaded_round_trip = Nanos(456)});
+  EXPECT_EQ(parameters.of<Told>().interval, Nanos(123)) << "it was set";
 }
 
 TEST(Controller, events__reach_the_algorithm_and_its_state_lasts) {

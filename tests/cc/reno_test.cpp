@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "mltcp/cc/controller.h"
+#include "mltcp/cc/registry.h"
 
 namespace mltcp::cc {
 namespace {

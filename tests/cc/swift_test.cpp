@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "mltcp/cc/controller.h"
+#include "mltcp/cc/registry.h"
 
 namespace mltcp::cc {
 namespace {
@@ -20,9 +21,9 @@ constexpr Nanos far_below = 20_us;  // of every target here
 /// A target of 100 us whatever the window.
 Parameters flat() {
   Parameters parameters;
-  parameters.swift.base_target = 100_us;
-  parameters.swift.per_hop = 0_us;
-  parameters.swift.flow_scaling = 0_us;
+  parameters.edit<Swift>().base_target = 100_us;
+  parameters.edit<Swift>().per_hop = 0_us;
+  parameters.edit<Swift>().flow_scaling = 0_us;
   return parameters;
 }
 
@@ -112,7 +113,7 @@ TEST(Swift, increase__one_sample_of_a_window_adds_exactly_gain_packets) {
 
 TEST(Swift, increase__additive_increase_packets_per_window) {
   Parameters parameters = flat();
-  parameters.swift.additive_increase = 0.5;
+  parameters.edit<Swift>().additive_increase = 0.5;
   Driver flow(parameters);
   for (int i = 0; i < 10; ++i) flow.ack(1, far_below);
   EXPECT_NEAR(flow.cwnd(), 10.5, 0.02);
@@ -206,7 +207,7 @@ TEST(Swift, decrease__whatever_the_gain_unless_asked_to) {
 
 TEST(Swift, target__base_and_hops) {
   Parameters parameters = flat();
-  parameters.swift.per_hop = 3_us;
+  parameters.edit<Swift>().per_hop = 3_us;
   Driver flow(parameters);
   flow.ack(1e-3, far_below);
   EXPECT_NEAR(flow.target_us(), 100, 0.25);
@@ -217,7 +218,7 @@ TEST(Swift, target__base_and_hops) {
 TEST(Swift, target__flow_scaling_curve) {
   // alpha / sqrt(cwnd) + beta with alpha = 100 us / (1 / sqrt(0.1) - 1 / sqrt(100)), beta = -alpha / sqrt(100).
   Parameters parameters = flat();
-  parameters.swift.flow_scaling = 100_us;
+  parameters.edit<Swift>().flow_scaling = 100_us;
   const double alpha = 100 / (1 / std::sqrt(0.1) - 0.1);
   for (const auto& [window, addition] : {std::pair{0.05, 100.0},
                                          {0.1, 100.0},
@@ -234,7 +235,7 @@ TEST(Swift, target__flow_scaling_curve) {
 
 TEST(Swift, target__with_a_gain_flow_scaling_is_that_of_as_many_flows) {
   Parameters parameters = flat();
-  parameters.swift.flow_scaling = 100_us;
+  parameters.edit<Swift>().flow_scaling = 100_us;
   Driver one(parameters);
   one.window(8);
   Driver two(parameters);
@@ -246,7 +247,7 @@ TEST(Swift, target__with_a_gain_flow_scaling_is_that_of_as_many_flows) {
 
 TEST(Swift, target__derived_from_the_smallest_fabric_delay) {
   Parameters parameters = flat();
-  parameters.swift.base_target = 0_us;
+  parameters.edit<Swift>().base_target = 0_us;
   Driver flow(parameters);
   flow.ack(1e-3, 90_us, 30_us);
   EXPECT_NEAR(flow.target_us(), 131.072, 0.25);  // 120 us and more
@@ -261,7 +262,7 @@ TEST(Swift, target__derived_from_the_smallest_fabric_delay) {
 // Ends of one machine that read the clock once per poll may disagree by more than the fabric takes, and a peer may lie.
 TEST(Swift, target__does_not_follow_a_peer_that_says_it_spent_all_of_the_round_trip) {
   Parameters parameters = flat();
-  parameters.swift.base_target = 0_us;
+  parameters.edit<Swift>().base_target = 0_us;
   for (const bool first : {false, true}) {
     Driver flow(parameters);
     if (!first) flow.ack(1e-3, 90_us, 30_us);
@@ -360,8 +361,8 @@ TEST(Swift, timeout__falls_to_the_smallest_window_and_returns) {
 
 TEST(Swift, window__stays_between_its_bounds) {
   Parameters parameters = flat();
-  parameters.swift.min_window = 0.5;
-  parameters.swift.max_window = 12;
+  parameters.edit<Swift>().min_window = 0.5;
+  parameters.edit<Swift>().max_window = 12;
   Driver flow(parameters);
   for (int i = 0; i < 10; ++i) flow.ack(10, far_below);
   EXPECT_NEAR(flow.cwnd(), 12, 1e-3);

@@ -1,5 +1,6 @@
 # Installs the build into WORK/prefix, moves it, and by WAY
-#   cmake       builds examples/consumer with find_package and runs it, and the installed program
+#   cmake       builds examples/consumer and examples/my_algorithm with find_package and runs them, and the installed
+#               program
 #   pkgconfig   builds examples/consumer with its Makefile and pkg-config and runs it
 #   components  asks find_package for components that are there, cannot be there, and lack their packages
 cmake_minimum_required(VERSION 3.25)
@@ -51,9 +52,28 @@ if(WAY STREQUAL "cmake")
   expect_output("gradients of 300 kB received, intact")
   run(COMMAND ${WORK}/consumer/consumer "300 kilos" EXPECT 2)
   expect_output("300 kilos")
+  # An algorithm of one's own, against the installed headers, in a folder of its own.
+  run(COMMAND ${configure} -S ${ALGORITHM} -B ${WORK}/algorithm)
+  run(COMMAND ${CMAKE_COMMAND} --build ${WORK}/algorithm)
   if(PROGRAM)
     run(COMMAND ${prefix}/${PROGRAM} --help)
     expect_output("run")
+    run(COMMAND ${prefix}/${PROGRAM} algorithms ${WORK}/algorithm/my_algorithm.so:gaimd)
+    expect_output("gaimd.keep = 0.5")
+    file(WRITE ${WORK}/algorithm/e.toml [=[
+iterations = 5
+cc = "./my_algorithm.so:gaimd"
+[gaimd]
+keep = 0.7
+[bottleneck]
+rate = "1 Gbps"
+[[job]]
+name = "a"
+compute = "5 ms"
+communicate = "1 MB"
+]=])
+    run(COMMAND ${prefix}/${PROGRAM} run ${WORK}/algorithm/e.toml --json ${WORK}/algorithm/e.json)
+    expect_output("5 iterations, gaimd at 1 Gbps")
   endif()
 
 elseif(WAY STREQUAL "pkgconfig")

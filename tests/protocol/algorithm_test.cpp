@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "../transport/test_network.h"
+#include "mltcp/cc/dcqcn.h"
+#include "mltcp/cc/swift.h"
 
 namespace mltcp {
 namespace {
@@ -17,7 +19,7 @@ const Rate line_rate(100'000'000);
 
 ConnectionConfig dcqcn(const cc::DcqcnParameters& parameters = {}) {
   cc::Parameters all;
-  all.dcqcn = parameters;
+  all.edit<cc::Dcqcn>() = parameters;
   ConnectionConfig config;
   config.congestion_control = "dcqcn";
   config.parameters = std::make_shared<const cc::Parameters>(all);
@@ -93,10 +95,10 @@ TEST(RateBased, timer__brings_the_rate_back_while_nothing_is_sent_and_then_leave
 
 TEST(WindowBelowOnePacket, is_one_packet_in_as_many_round_trips) {
   cc::Parameters parameters;
-  parameters.swift.base_target = 1_ns;  // never met
-  parameters.swift.flow_scaling = 0_ns;
-  parameters.swift.per_hop = 0_ns;
-  parameters.swift.min_window = 0.25;
+  parameters.edit<cc::Swift>().base_target = 1_ns;  // never met
+  parameters.edit<cc::Swift>().flow_scaling = 0_ns;
+  parameters.edit<cc::Swift>().per_hop = 0_ns;
+  parameters.edit<cc::Swift>().min_window = 0.25;
   ConnectionConfig config;
   config.congestion_control = "swift";
   config.parameters = std::make_shared<const cc::Parameters>(parameters);

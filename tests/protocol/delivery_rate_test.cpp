@@ -73,6 +73,33 @@ TEST(DeliveryRateSample, app_limited__until_all_is_delivered_that_was_under_way_
   EXPECT_FALSE(alone.sample().app_limited);
 }
 
+// ---- since a packet was sent
+// ------------------------------------------------------------------------------------------
+
+TEST(SinceSent, in_flight_delivered_and_lost__are_those_of_the_newest_acknowledged_packet) {
+  constexpr Bytes one = LoneConnection::packet;
+  Flight flight;  // 0 to 9
+  flight.arrived(0, 1);
+  EXPECT_EQ(flight.sample().in_flight_when_sent, 2 * one) << "0 and 1";
+  EXPECT_EQ(flight.sample().delivered_since_sent, 2 * one);
+  EXPECT_EQ(flight.sample().lost_since_sent, 0U);
+  const std::uint64_t later = flight.send(2);  // 2 to 9 are under way
+  flight.now += LoneConnection::round_trip;
+  flight.arrived(5, 7);  // 2 to 4 are lost
+  EXPECT_EQ(flight.sample().in_flight_when_sent, 8 * one);
+  EXPECT_EQ(flight.sample().delivered_since_sent, 5 * one) << "0, 1, 5, 6, 7";
+  EXPECT_EQ(flight.sample().lost_bytes, 3 * one);
+  EXPECT_EQ(flight.sample().lost_since_sent, 3 * one);
+  flight.ack({{later, later}});  // 8 and 9 are not late enough
+  EXPECT_EQ(flight.sample().in_flight_when_sent, 9 * one);
+  EXPECT_EQ(flight.sample().delivered_since_sent, 4 * one) << "5, 6, 7 and itself";
+  EXPECT_EQ(flight.sample().lost_since_sent, 3 * one) << "when it left nothing was lost yet";
+  flight.now += LoneConnection::round_trip;
+  const std::uint64_t after = flight.send(1);
+  flight.ack({{after, after}});
+  EXPECT_EQ(flight.sample().lost_since_sent, flight.sample().lost_bytes) << "not those before";
+}
+
 // ---- pauses ---------------------------------------------------------------------------------------------------------
 
 TEST(IdleRestart, pause__longer_than_a_timeout_is_told) {

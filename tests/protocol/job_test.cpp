@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "../transport/test_network.h"
+#include "mltcp/cc/dcqcn.h"
 
 namespace mltcp {
 namespace {
@@ -119,9 +120,9 @@ TEST(Job, gain__reaches_the_algorithm) {
 // What DCQCN's rate gains in four of its timer's steps at the beginning of a long iteration, in bit/s.
 double regained(const cc::Augmentation& augmentation, Bytes iteration_bytes = 1'000'000'000'000) {
   cc::Parameters parameters;
-  parameters.dcqcn.additive_increase = Rate(500'000);
-  parameters.dcqcn.increase_interval = 10_ms;
-  parameters.dcqcn.increase_bytes = 1'000'000'000;
+  parameters.edit<cc::Dcqcn>().additive_increase = Rate(500'000);
+  parameters.edit<cc::Dcqcn>().increase_interval = 10_ms;
+  parameters.edit<cc::Dcqcn>().increase_bytes = 1'000'000'000;
   ConnectionConfig config;
   config.congestion_control = "dcqcn";
   config.parameters = std::make_shared<const cc::Parameters>(parameters);

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "mltcp/cc/swift.h"
+
 namespace mltcp::sim {
 namespace {
 
@@ -18,7 +20,7 @@ const std::array<std::string, 5> algorithms{"reno", "cubic", "dctcp", "dcqcn", "
 /// 1 Gbps, marking above 30 kB, a buffer that nobody fills; one Swift target for all.
 DuelConfig marking_link() {
   cc::Parameters parameters;
-  parameters.swift.base_target = Nanos(150'000);
+  parameters.edit<cc::Swift>().base_target = Nanos(150'000);
   DuelConfig config;
   config.buffer = 250'000;
   config.ecn_threshold = 30'000;

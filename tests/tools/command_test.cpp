@@ -43,7 +43,8 @@ class Command : public mltcp::tools::ProgramTest {
 
 TEST_F(Command, none_or_unknown__named_with_the_list) {
   const std::string list =
-      "the commands are run, sweep, schedule, cluster, inspect, report, switch, gen, testbed, doctor, help; see "
+      "the commands are run, sweep, schedule, cluster, inspect, report, switch, gen, testbed, algorithms, doctor, "
+      "help; see "
       "mltcp --help\n";
   EXPECT_EQ(refusal(""), "mltcp: no command is given; " + list);
   EXPECT_EQ(refusal("bogus e.toml"), "mltcp: \"bogus\" is not a command; " + list);
@@ -285,8 +286,9 @@ TEST_F(Command, run__keeps_what_is_complete_when_it_is_interrupted) {
   for (const char* signal : {"INT", "TERM"}) {
     fs::remove(folder_ / "r.json");
     const Outcome ended =
-        run(std::string("run long.toml --threads 1 --json r.json & while kill -0 $! && [ ! -e r.json ]; do sleep 0.01; done; "
-                        "kill -") +
+        run(std::string(
+                "run long.toml --threads 1 --json r.json & while kill -0 $! && [ ! -e r.json ]; do sleep 0.01; done; "
+                "kill -") +
             signal + " $!; wait $!");
     EXPECT_EQ(ended.status, 1) << signal;
     EXPECT_THAT(ended.err,

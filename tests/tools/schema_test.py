@@ -57,6 +57,8 @@ FILES = {
     # A job whose slots stay as they are although it stood still: it has drifted.
     "drift.toml": DUMBBELL.replace("= 4", "= 8") + "[schedule]\nreplan = false\n" + JOB.format("b", "12 ms", "1.25 MB")
                   + JOB.format("a", "12 ms", "1.25 MB") + 'pause = { iteration = 3, time = "9 ms" }\n',
+    # Parameters that are not at their defaults.
+    "set.toml": DUMBBELL + "[cubic]\nbeta = 0.8\n" + JOB.format("a", "11 ms", "1.25 MB") + 'cc = "cubic"\n',
     "pair.toml": DUMBBELL + JOB.format("a", "11 ms", "1.25 MB") + JOB.format("b", "12 ms", "1.25 MB"),
     # Slots that hold until 40 ms, and jobs that run on.
     "short.plan.json": json.dumps({
@@ -265,6 +267,7 @@ def make_files():
             "schedule both.toml --json both.json",
             "sweep pair.toml --seeds 1 --vary cc=reno,cubic -o one --json one.json",
             "sweep pair.toml --seeds 2 --vary job[*].jitter=0.1ms --policy fair,mltcp --full -o two --json table.json",
+            "algorithms --json algorithms.json",
             "cluster cluster.toml --level flow --json cluster.json",
             "cluster cluster.toml --seeds 2 --scheme locality+mltcp --json packets.json"):
         mltcp(*words.split())
@@ -355,12 +358,13 @@ class Written(unittest.TestCase):
 
     def test_all_formats_are_among_them(self):
         formats = {document["schema"] for document in WRITTEN.values()}
-        wanted = {"mltcp.results/1", "mltcp.schedule/1", "mltcp.plan/1", "mltcp.sweep/1", "mltcp.cluster/1"}
+        wanted = {"mltcp.results/1", "mltcp.schedule/1", "mltcp.plan/1", "mltcp.sweep/1", "mltcp.cluster/1", "mltcp.algorithms/1"}
         self.assertEqual(wanted - formats, set())
 
     def test_all_commands_say_where_their_results_come_from(self):
         for name, document in WRITTEN.items():
-            if "sweep" in document or name == "short.plan.json":  # records, and a plan that no command wrote
+            # Records, a plan that no command wrote, and what is no result.
+            if "sweep" in document or name == "short.plan.json" or document["schema"] == "mltcp.algorithms/1":
                 continue
             provenance = document["provenance"]
             self.assertEqual(provenance["command"][0], "mltcp", name)

@@ -1,7 +1,6 @@
 // Reading of what experiment and cluster files have in common (see settings_reader.h).
 #include "mltcp/experiment/files/internal/settings_reader.h"
 
-#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -44,13 +43,11 @@ std::string SettingsReader::objection(std::string_view value, const std::vector<
 }
 
 void SettingsReader::check_needs(const std::string& name, const std::optional<Item>& item, bool ecn) const {
-  for (const cc::AlgorithmTable* algorithm : cc::algorithms()) {
-    if (algorithm->name != name || !algorithm->capabilities.needs_ecn || ecn) continue;
-    const std::string cause = fmt::format("{} needs ECN and the link marks no packets", name);
-    const std::string_view cure = "add ecn = { kmin = \"60 kB\" } to it, or choose another congestion control";
-    if (!item) throw InputError(fmt::format("--cc: {}; {}", cause, cure));
-    fail(*item, cause, cure);
-  }
+  if (ecn || !cc::find_algorithm(name).capabilities.needs_ecn) return;
+  const std::string cause = fmt::format("{} needs ECN and the link marks no packets", name);
+  const std::string_view cure = "add ecn = { kmin = \"60 kB\" } to it, or choose another congestion control";
+  if (!item) throw InputError(fmt::format("--cc: {}; {}", cause, cure));
+  fail(*item, cause, cure);
 }
 
 void SettingsReader::read_mltcp(const Item& item, MltcpSettings& result) const {
@@ -110,66 +107,99 @@ std::vector<cc::Aggressiveness::Point> SettingsReader::read_points(const Item& i
   return points;
 }
 
-void SettingsReader::read_parameters(const toml::table& root, cc::Parameters& result) const {
-  read_algorithm(root, "cubic", result,
-                 {number("c", result.cubic.c), number("beta", result.cubic.beta),
-                  flag("fast_convergence", result.cubic.fast_convergence), flag("hystart", result.cubic.hystart)});
-  read_algorithm(root, "dctcp", result,
-                 {number("g", result.dctcp.g), number("initial_alpha", result.dctcp.initial_alpha)});
-  cc::DcqcnParameters& dcqcn = result.dcqcn;
-  read_algorithm(root, "dcqcn", result,
-                 {number("g", dcqcn.g),
-                  time("notification_interval", dcqcn.notification_interval),
-                  time("alpha_interval", dcqcn.alpha_interval),
-                  time("increase_interval", dcqcn.increase_interval),
-                  {"increase_bytes", [&](const Item& i) { dcqcn.increase_bytes = bytes(i, "10 MB", kMostPhaseBytes); }},
-                  {"fast_recovery_steps",
-                   [&](const Item& i) { dcqcn.fast_recovery_steps = static_cast<std::uint32_t>(whole(i, 1, 1000)); }},
-                  speed("additive_increase", dcqcn.additive_increase),
-                  speed("hyper_increase", dcqcn.hyper_increase),
-                  speed("min_rate", dcqcn.min_rate)});
-  cc::SwiftParameters& swift = result.swift;
-  read_algorithm(
-      root, "swift", result,
-      {time("base_target", swift.base_target), time("per_hop", swift.per_hop), time("flow_scaling", swift.flow_scaling),
-       number("flow_min_window", swift.flow_min_window), number("flow_max_window", swift.flow_max_window),
-       time("endpoint_target", swift.endpoint_target), number("additive_increase", swift.additive_increase),
-       number("beta", swift.beta), number("max_decrease", swift.max_decrease), number("min_window", swift.min_window),
-       number("max_window", swift.max_window)});
+std::string SettingsReader::algorithm(const Item& item, std::string_view example) const {
+  const std::string& written = text(item, example);
+  const std::filesystem::path folder = item.line >= kFirstOverrideLine
+                                           ? options_.overrides[item.line - kFirstOverrideLine].folder
+                                           : std::filesystem::path(file_).parent_path();
+  try {
+    return std::string(cc::algorithm_from(written, folder).name);
+  } catch (const InputError& error) {
+    rethrow(item, error);
+  }
 }
 
-void SettingsReader::read_algorithm(const toml::table& root, std::string_view name, const cc::Parameters& parameters,
-                                    const std::vector<Setting>& settings) const {
-  const auto item = find(root, "", name);
-  if (!item) return;
-  const toml::table& keys = table(*item, fmt::format("[{}] and below it its parameters", name));
-  std::vector<std::string> known;
-  known.reserve(settings.size());
-  for (const Setting& setting : settings) known.emplace_back(setting.key);
-  check_keys(keys, name, known);
-  // Some bound others, so all are read before they are checked. What is out of range is named first, and may be a
-  // default, with what bounds it named later.
-  std::vector<Item> given;
-  for (const Setting& setting : settings) {
-    const auto key = find(keys, name, setting.key);
-    if (!key) continue;
-    setting.read(*key);
-    given.push_back(*key);
-  }
+std::string SettingsReader::algorithm_of_option(std::string_view text) {
   try {
-    parameters.validate(name);
+    return std::string(cc::algorithm_from(text).name);
   } catch (const InputError& error) {
-    const std::string words = std::string(error.what()) + ",";
-    const auto called = [&](std::string_view mark) {
-      return std::find_if(given.begin(), given.end(), [&](const Item& key) {
-        return words.find(fmt::format(" {}{}", std::string_view(key.key).substr(name.size() + 1), mark)) !=
-               std::string::npos;
-      });
-    };
-    const auto first = called(" of ");
-    const auto later = called(",");
-    rethrow(first != given.end() ? *first : later != given.end() ? *later : *item, error);
+    throw InputError(one_line(fmt::format("--cc: {}", error.what())));
   }
+}
+
+void SettingsReader::load_algorithms(const toml::table& root, std::string_view jobs) const {
+  if (options_.cc && cc::names_a_library(*options_.cc)) algorithm_of_option(*options_.cc);
+  const auto load = [&](const toml::table& keys, std::string_view prefix) {
+    const auto item = find(keys, prefix, "cc");
+    // Other values are refused where they are read.
+    if (item && item->node->is_string() && cc::names_a_library(text(*item, "reno"))) algorithm(*item, "reno");
+  };
+  load(root, "");
+  const toml::array* list = root.get_as<toml::array>(jobs);
+  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i)
+    if (const toml::table* keys = list->get_as<toml::table>(i)) load(*keys, fmt::format("{}[{}]", jobs, i + 1));
+}
+
+std::vector<std::string> SettingsReader::with_algorithms(const std::vector<std::string>& keys) {
+  std::vector<std::string> all = keys;
+  for (const cc::AlgorithmTable* algorithm : cc::algorithms()) {
+    if (algorithm->parameters.empty()) continue;
+    if (contains(keys, algorithm->name))
+      throw InputError(
+          fmt::format("congestion control {} has parameters, and files another key of that name; give it "
+                      "another name",
+                      in_quotes(algorithm->name)));
+    all.emplace_back(algorithm->name);
+  }
+  return all;
+}
+
+void SettingsReader::read_parameters(const toml::table& root, cc::Parameters& result) const {
+  for (const cc::AlgorithmTable* algorithm : cc::algorithms())
+    if (algorithm->parameters.empty())
+      continue;
+    else if (const auto item = find(root, "", algorithm->name))
+      read_algorithm(*item, *algorithm, result);
+}
+
+void SettingsReader::read_algorithm(const Item& item, const cc::AlgorithmTable& algorithm,
+                                    cc::Parameters& result) const {
+  const toml::table& keys = table(item, fmt::format("[{}] and below it its parameters", algorithm.name));
+  std::vector<std::string> known;
+  known.reserve(algorithm.parameters.size());
+  for (const cc::Parameter& parameter : algorithm.parameters) known.emplace_back(parameter.name);
+  check_keys(keys, item.key, known);
+  // Some bound others, so all are read before they are checked.
+  for (const cc::Parameter& parameter : algorithm.parameters)
+    if (const auto key = find(keys, item.key, parameter.name))
+      result.set(algorithm, parameter, read_value(*key, parameter));
+  const cc::Parameters::Objection wrong = result.objection(algorithm);
+  if (wrong.parameter.empty()) return;
+  // What is out of range may be a default that another one bounds.
+  auto culprit = find(keys, item.key, wrong.parameter);
+  if (!culprit && !wrong.bound_by.empty()) culprit = find(keys, item.key, wrong.bound_by);
+  rethrow(culprit ? *culprit : item, InputError(wrong.text));
+}
+
+cc::ParameterValue SettingsReader::read_value(const Item& item, const cc::Parameter& parameter) const {
+  const std::string example = cc::value_text(parameter.by_default);
+  return std::visit(
+      [&](const auto& by_default) -> cc::ParameterValue {
+        using T = std::remove_cvref_t<decltype(by_default)>;
+        if constexpr (std::is_same_v<T, bool>)
+          return truth(item);
+        else if constexpr (std::is_same_v<T, std::uint32_t>)
+          return static_cast<T>(whole(item, 0, std::numeric_limits<T>::max()));
+        else if constexpr (std::is_same_v<T, Nanos>)
+          return duration(item, example, kMostCompute);
+        else if constexpr (std::is_same_v<T, Rate>)
+          return with_unit(item, example, parse_rate).is_zero() ? Rate() : rate(item);
+        else if constexpr (std::is_same_v<T, Bytes>)
+          return bytes(item, example, kMostPhaseBytes);
+        else
+          return decimal(item, example);
+      },
+      parameter.by_default);
 }
 
 sim::SwitchedNetworkConfig SettingsReader::read_topology(const Item& item, double rate_scale) const {

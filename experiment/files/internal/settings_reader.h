@@ -3,8 +3,8 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 
+#include "mltcp/cc/registry.h"
 #include "mltcp/experiment/files/internal/toml_reader.h"
 #include "mltcp/workload/job.h"
 #include "mltcp/workload/schedule.h"
@@ -40,26 +40,19 @@ class SettingsReader : public TomlReader {
   bool learned(const Item& item) const;
   double bounded(const Item& item) const;
   std::vector<cc::Aggressiveness::Point> read_points(const Item& item) const;
+  /// The name of the algorithm that `item` says, which may be of a shared object, and is loaded then.
+  std::string algorithm(const Item& item, std::string_view example) const;
+  /// The same for option --cc.
+  static std::string algorithm_of_option(std::string_view text);
+  /// Loads the algorithms of shared objects that the file and --cc name, so that tables of their parameters are known
+  /// before they are looked at. `jobs`: the key of the list whose entries may have a congestion control of their own.
+  void load_algorithms(const toml::table& root, std::string_view jobs) const;
+  /// `keys` of the top level, and the tables of algorithms' parameters.
+  static std::vector<std::string> with_algorithms(const std::vector<std::string>& keys);
   /// The parameters of the algorithms. All that stand in the file are checked, whichever algorithm runs.
   void read_parameters(const toml::table& root, cc::Parameters& result) const;
-  struct Setting {
-    std::string_view key;
-    std::function<void(const Item&)> read;
-  };
-  Setting number(std::string_view key, double& value) const {
-    return {key, [this, &value](const Item& item) { value = decimal(item, "0.5"); }};
-  }
-  Setting flag(std::string_view key, bool& value) const {
-    return {key, [this, &value](const Item& item) { value = truth(item); }};
-  }
-  Setting time(std::string_view key, Nanos& value) const {
-    return {key, [this, &value](const Item& item) { value = duration(item, "50 us", kMostDelay); }};
-  }
-  Setting speed(std::string_view key, Rate& value) const {
-    return {key, [this, &value](const Item& item) { value = rate(item); }};
-  }
-  void read_algorithm(const toml::table& root, std::string_view name, const cc::Parameters& parameters,
-                      const std::vector<Setting>& settings) const;
+  void read_algorithm(const Item& item, const cc::AlgorithmTable& algorithm, cc::Parameters& result) const;
+  cc::ParameterValue read_value(const Item& item, const cc::Parameter& parameter) const;
   /// A [topology], with rates times `rate_scale`; its seed is left at its default.
   sim::SwitchedNetworkConfig read_topology(const Item& item, double rate_scale = 1) const;
   /// The value of a key that `item`, a table, must have.

@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <type_traits>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/cc/registry.h"
 #include "mltcp/experiment/backends/packet_run.h"
 #include "mltcp/experiment/backends/run_plan.h"
 #include "mltcp/experiment/files/policy.h"
@@ -98,40 +100,6 @@ void fields(Archive& archive, T& job) {
   archive("unaware", job.unaware);
   archive("hosts", job.hosts);
   archive("pattern", job.pattern);
-}
-
-template <typename Archive, typename T>
-requires std::is_same_v<std::remove_const_t<T>, cc::Parameters>
-void fields(Archive& archive, T& parameters) {
-  auto& cubic = parameters.cubic;
-  archive("cubic.c", cubic.c);
-  archive("cubic.beta", cubic.beta);
-  archive("cubic.fast_convergence", cubic.fast_convergence);
-  archive("cubic.hystart", cubic.hystart);
-  archive("dctcp.g", parameters.dctcp.g);
-  archive("dctcp.initial_alpha", parameters.dctcp.initial_alpha);
-  auto& dcqcn = parameters.dcqcn;
-  archive("dcqcn.g", dcqcn.g);
-  archive("dcqcn.notification_interval", dcqcn.notification_interval);
-  archive("dcqcn.alpha_interval", dcqcn.alpha_interval);
-  archive("dcqcn.increase_interval", dcqcn.increase_interval);
-  archive("dcqcn.increase_bytes", dcqcn.increase_bytes);
-  archive("dcqcn.fast_recovery_steps", dcqcn.fast_recovery_steps);
-  archive("dcqcn.additive_increase", dcqcn.additive_increase);
-  archive("dcqcn.hyper_increase", dcqcn.hyper_increase);
-  archive("dcqcn.min_rate", dcqcn.min_rate);
-  auto& swift = parameters.swift;
-  archive("swift.base_target", swift.base_target);
-  archive("swift.per_hop", swift.per_hop);
-  archive("swift.flow_scaling", swift.flow_scaling);
-  archive("swift.flow_min_window", swift.flow_min_window);
-  archive("swift.flow_max_window", swift.flow_max_window);
-  archive("swift.endpoint_target", swift.endpoint_target);
-  archive("swift.additive_increase", swift.additive_increase);
-  archive("swift.beta", swift.beta);
-  archive("swift.max_decrease", swift.max_decrease);
-  archive("swift.min_window", swift.min_window);
-  archive("swift.max_window", swift.max_window);
 }
 
 // What driver_settings() sets, and no default of the transport.
@@ -282,6 +250,54 @@ void take(const Json& json, T& value, const char* key) {
   }
 }
 
+// ---- Parameters of congestion control, by name: of the algorithms that jobs use, all ----
+
+// A host's program may lack what the coordinator's has loaded.
+void check_algorithm(const std::string& name) {
+  const auto all = cc::algorithms();
+  if (std::none_of(all.begin(), all.end(), [&](const cc::AlgorithmTable* table) { return table->name == name; }))
+    throw RunError(one_line(fmt::format(
+        "congestion control \"{0}\" is not known on this host; start mltcp gen with --load FILE.so:{0} here", name)));
+}
+
+std::vector<const cc::AlgorithmTable*> algorithms_of(const std::vector<JobSetup>& jobs) {
+  std::vector<const cc::AlgorithmTable*> used;
+  for (const JobSetup& job : jobs) {
+    const cc::AlgorithmTable* table = &cc::find_algorithm(job.settings.connection.congestion_control);
+    if (std::find(used.begin(), used.end(), table) == used.end()) used.push_back(table);
+  }
+  return used;
+}
+
+Json to_json(const cc::Parameters& parameters, const std::vector<const cc::AlgorithmTable*>& algorithms) {
+  Json json = Json::object();
+  for (const cc::AlgorithmTable* algorithm : algorithms) {
+    Json& values = json[std::string(algorithm->name)] = Json::object();
+    for (const cc::Parameter& parameter : algorithm->parameters)
+      values[std::string(parameter.name)] =
+          std::visit([](const auto& value) { return value_of(value); }, parameters.get(*algorithm, parameter));
+  }
+  return json;
+}
+
+cc::Parameters parameters_from(const Json& json, const std::vector<const cc::AlgorithmTable*>& algorithms) {
+  cc::Parameters parameters;
+  for (const cc::AlgorithmTable* algorithm : algorithms) {
+    const Json& values = json.at(std::string(algorithm->name));
+    // One that is not known here would silently not count.
+    if (!values.is_object() || values.size() != algorithm->parameters.size())
+      throw InputError(fmt::format("congestion control \"{}\" has other parameters there", algorithm->name));
+    for (const cc::Parameter& parameter : algorithm->parameters) {
+      const std::string name(parameter.name);
+      cc::ParameterValue value = parameter.by_default;
+      std::visit([&](auto& typed) { take(values.at(name), typed, name.c_str()); }, value);
+      parameters.set(*algorithm, parameter, value);
+    }
+    if (const auto wrong = parameters.objection(*algorithm); !wrong.parameter.empty()) throw InputError(wrong.text);
+  }
+  return parameters;
+}
+
 bool is_time(Nanos time) { return time <= kMostTime; }  // and no never()
 
 }  // namespace
@@ -294,7 +310,8 @@ Json to_json(const RunSetup& setup) {
             {"learn_iterations", setup.mltcp.learn_iterations},
             {"jobs", value_of(setup.jobs)}};
   // Those of all jobs are the same.
-  if (!setup.jobs.empty()) json["parameters"] = value_of(*setup.jobs.front().settings.connection.parameters);
+  if (!setup.jobs.empty())
+    json["parameters"] = to_json(*setup.jobs.front().settings.connection.parameters, algorithms_of(setup.jobs));
   return json;
 }
 
@@ -308,9 +325,9 @@ RunSetup setup_from(const Json& json) {
   fields("learn_iterations", experiment.mltcp.learn_iterations);
   setup.mltcp = experiment.mltcp;
   fields("jobs", setup.jobs);
-  cc::Parameters parameters;
-  if (!setup.jobs.empty()) fields("parameters", parameters);
-  const auto shared = std::make_shared<const cc::Parameters>(parameters);
+  for (const JobSetup& job : setup.jobs) check_algorithm(job.settings.connection.congestion_control);
+  const auto shared = std::make_shared<const cc::Parameters>(
+      setup.jobs.empty() ? cc::Parameters() : parameters_from(json.at("parameters"), algorithms_of(setup.jobs)));
   for (JobSetup& job : setup.jobs) {
     const std::size_t ranks = job.addresses.size();
     if (ranks < 2 || job.ports.size() != ranks || job.hosts.size() != ranks || job.settings.job.flows == 0 ||

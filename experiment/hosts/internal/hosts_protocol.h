@@ -4,7 +4,7 @@
 //   host:         join {version, host?, device, address}     its port is open; then, when it hears, ready {mtu}
 //   coordinator:  refused {message} | welcome {host, ranks}
 //   coordinator:  ping {id}                                  host: pong {id, time}, at once
-//   coordinator:  setup {run, policy, mltcp, jobs}           host: progress, five times a second and when it changes
+//   coordinator:  setup {run, policy, mltcp, jobs, parameters}  host: progress, five times a second and when it changes
 //   coordinator:  start {at: [..]} | plan {job, serial, plan | null} | collect
 //   host:         result {job, rank, ...}, one for each of its ranks; after collect
 //   host:         link {run, since, lasted, why}             its port has no link (lasted: null), or has one again
@@ -31,7 +31,7 @@ namespace mltcp::experiment::protocol {
 
 using Json = nlohmann::json;
 
-inline constexpr int kVersion = 4;
+inline constexpr int kVersion = 5;
 /// Of a message from somebody who has been welcomed: a million iterations have room.
 inline constexpr std::size_t kLongest = std::size_t{128} << 20U;
 /// Of any: lists of a million iterations, 16 bytes a value as it is kept, and no deeper than phases of jobs.
@@ -51,7 +51,8 @@ struct RunSetup {
 };
 
 Json to_json(const RunSetup& setup);
-/// Throws Json::exception or InputError for what is no set-up; augmentations are made.
+/// Throws Json::exception or InputError for what is no set-up, and RunError if a job's congestion control is not known
+/// here; augmentations are made.
 RunSetup setup_from(const Json& json);
 
 Json to_json(const RankResult& result);

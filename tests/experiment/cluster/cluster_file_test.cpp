@@ -273,7 +273,7 @@ TEST(ClusterFile, parse__refuses_with_line_and_key) {
       {top("time_scale = 2"), "c.toml:1: time_scale: 2 is out of range"},
       {top("rate_scale = 0"), "c.toml:1: rate_scale: 0 is out of range"},
       {top("seeds = 0"), "c.toml:1: seeds: 0 is out of range"},
-      {top("cc = \"bbr\""), "c.toml:1: cc: \"bbr\" is not known"},
+      {top("cc = \"bbr\""), "c.toml:1: cc: there is no congestion control \"bbr\""},
       {top("schemes = []"), "c.toml:1: schemes: an array of schemes is expected"},
       {top("schemes = [\"locality+schedul\"]"), "c.toml:1: schemes: \"locality+schedul\" is no scheme"},
       {top("schemes = [\"ideal+mltcp\"]"), "c.toml:1: schemes: \"ideal+mltcp\" is no scheme"},

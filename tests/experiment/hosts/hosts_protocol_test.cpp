@@ -11,6 +11,7 @@
 
 #include "../../message_of.h"
 #include "mltcp/base/error.h"
+#include "mltcp/cc/swift.h"
 #include "mltcp/experiment/backends/packet_run.h"
 #include "mltcp/experiment/backends/run_plan.h"
 #include "mltcp/experiment/files/experiment_file.h"
@@ -23,8 +24,6 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 Experiment experiment_with(const std::string& more) {
-  FileOptions options;
-  options.ccs = {"reno", "cubic", "swift"};
   return parse_experiment(R"(
     policies = ["mltcp"]
     cc = "swift"
@@ -43,7 +42,7 @@ Experiment experiment_with(const std::string& more) {
     jitter = "2 ms"
     start = "7 ms"
   )" + more,
-                          "x.toml", options);
+                          "x.toml");
 }
 
 RunSetup setup_of(const Experiment& experiment) {
@@ -73,7 +72,7 @@ TEST(hosts_protocol, setup__arrives_as_it_was_sent) {
   const JobDriver::Settings& a = got.jobs[0].settings;
   const JobDriver::Settings& b = sent.jobs[0].settings;
   EXPECT_EQ(a.connection.congestion_control, "swift");
-  EXPECT_EQ(a.connection.parameters->swift.beta, 0.7);
+  EXPECT_EQ(a.connection.parameters->of<cc::Swift>().beta, 0.7);
   EXPECT_EQ(a.connection.initial_rtt, b.connection.initial_rtt);
   EXPECT_EQ(a.connection.max_rate, b.connection.max_rate);
   EXPECT_EQ(a.job.jitter, b.job.jitter);

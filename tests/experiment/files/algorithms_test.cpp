@@ -1,0 +1,213 @@
+// An algorithm that a program registers is one like those of the build: its name and its parameters are in experiment
+// and sweep files, help, lists, results and the hosts' protocol, although nothing there knows of it.
+#include "mltcp/experiment/files/algorithms.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "../message_of.h"
+#include "mltcp/base/error.h"
+#include "mltcp/cc/reno.h"
+#include "mltcp/experiment/backends/packet_run.h"
+#include "mltcp/experiment/cluster/cluster_file.h"
+#include "mltcp/experiment/hosts/internal/hosts_protocol.h"
+#include "mltcp/experiment/results/results.h"
+#include "mltcp/experiment/run/runner.h"
+#include "mltcp/experiment/testbed.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using testing::HasSubstr;
+
+struct PushyParameters {
+  double push = 2;
+  Nanos rest{70'000};
+};
+
+/// Reno that grows `push` times as fast.
+class Pushy : public cc::Reno {
+ public:
+  static constexpr std::string_view name = "pushy";
+  using Parameters = PushyParameters;
+  static constexpr std::array parameters{
+      cc::parameter<&PushyParameters::push>("push", cc::above(0).at_most(9), "how fast it grows", "packets per window"),
+      cc::parameter<&PushyParameters::rest>("rest", cc::at_least(Nanos(1'000)), "between two pushes"),
+  };
+  void start(const cc::PathInfo& path, cc::Output& out) {
+    push_ = path.parameters->of<Pushy>().push;
+    Reno::start(path, out);
+  }
+  void on_ack(const cc::AckSample& ack, cc::Output& out) {
+    cc::AckSample more = ack;
+    more.gain *= push_;
+    Reno::on_ack(more, out);
+  }
+
+ private:
+  double push_ = 0;
+};
+
+class Algorithms : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { cc::register_algorithm<Pushy>(); }
+
+  static std::string file(const std::string& top, const std::string& tables = {}) {
+    return top + "\niterations = 12\n[bottleneck]\nrate = \"1 Gbps\"\ndelay = \"10 us\"\nbuffer = \"75 kB\"\n" +
+           tables +
+           "\n[[job]]\nname = \"a\"\ncompute = \"15 ms\"\ncommunicate = \"1.35 MB\"\n"
+           "[[job]]\nname = \"b\"\ncompute = \"15 ms\"\ncommunicate = \"1.35 MB\"\nstart = \"1 ms\"\n";
+  }
+  static Experiment read(const std::string& text) { return parse_experiment(text, "e.toml"); }
+  static std::string refusal(const std::string& text) {
+    return message_of<InputError>([&] { read(text); });
+  }
+};
+
+TEST_F(Algorithms, file__takes_its_name_and_its_parameters) {
+  const Experiment experiment = read(file("cc = \"pushy\"", "[pushy]\npush = 3.5\nrest = \"2 ms\""));
+  EXPECT_EQ(experiment.cc, "pushy");
+  EXPECT_EQ(experiment.parameters.of<Pushy>().push, 3.5);
+  EXPECT_EQ(experiment.parameters.of<Pushy>().rest, Nanos(2'000'000));
+  EXPECT_EQ(read(file("cc = \"pushy\"")).parameters.of<Pushy>().push, 2);
+  EXPECT_EQ(refusal(file("pushy = { push = 10 }")),
+            "e.toml:1: pushy.push: pushy push of 10 is out of range; give a value above 0 and at most 9");
+  EXPECT_THAT(refusal(file("pushy = { rest = 3 }")),
+              HasSubstr("e.toml:1: pushy.rest: the number 3 has no unit; write a text with a unit, such as \"70 us\""));
+  EXPECT_EQ(refusal(file("pushy = { psuh = 3 }")), "e.toml:1: pushy.psuh: unknown key; did you mean \"push\"?");
+  EXPECT_EQ(refusal(file("cc = \"pusy\"")),
+            "e.toml:1: cc: there is no congestion control \"pusy\"; did you mean \"pushy\"?");
+  EXPECT_THAT(refusal(file("reno = { x = 1 }")), HasSubstr("unknown key")) << "it has no parameters";
+}
+
+TEST_F(Algorithms, option_and_override__take_it) {
+  FileOptions options;
+  options.cc = "pushy";
+  options.overrides.push_back({"pushy.push", "1.5", "--vary"});
+  const Experiment experiment = parse_experiment(file("cc = \"reno\""), "e.toml", options);
+  EXPECT_EQ(experiment.cc, "pushy");
+  EXPECT_EQ(experiment.parameters.of<Pushy>().push, 1.5);
+  EXPECT_NE(experiment.fingerprint, read(file("cc = \"pushy\"")).fingerprint);
+  options.cc = "pusy";
+  EXPECT_EQ(message_of<InputError>([&] { parse_experiment(file("cc = \"reno\""), "e.toml", options); }),
+            "--cc: there is no congestion control \"pusy\"; did you mean \"pushy\"?");
+}
+
+TEST_F(Algorithms, cluster_file__takes_it) {
+  const ClusterExperiment cluster = parse_cluster(
+      "cc = \"pushy\"\n[pushy]\npush = 4\n[topology]\nkind = \"single-switch\"\nhosts = 4\nhost_rate = \"1 Gbps\"\n"
+      "[arrivals]\njobs = 2\nload = 0.5\nworkers = 2\niterations = 10\n[[type]]\nname = \"a\"\nmodel = \"vgg16\"\n",
+      "c.toml");
+  EXPECT_EQ(cluster.cc, "pushy");
+  EXPECT_EQ(cluster.parameters.of<Pushy>().push, 4);
+}
+
+TEST_F(Algorithms, help_and_lists__name_it) {
+  EXPECT_THAT(algorithm_choices(), HasSubstr("swift, pushy"));
+  EXPECT_THAT(algorithm_choices(), HasSubstr("FILE.so:NAME"));
+  const std::string text = algorithms_text(cc::algorithms());
+  EXPECT_THAT(text, HasSubstr("pushy: needs nothing of the network\n  pushy.push = 2\n      how fast it grows; packets "
+                              "per window, above 0 and at most 9\n  pushy.rest = \"70 us\"\n"));
+  EXPECT_THAT(text, HasSubstr("dcqcn: needs links that mark (ecn) and the sender's rate\n"));
+  EXPECT_THAT(algorithms_markdown(cc::algorithms()),
+              HasSubstr("| `pushy.rest` | `\"70 us\"` | of 1 us or more | between two pushes |\n"));
+  std::ostringstream out;
+  write_algorithms_json(cc::algorithms(), out);
+  const auto json = nlohmann::json::parse(out.str());
+  EXPECT_EQ(json["algorithms"].size(), cc::algorithms().size());
+  const auto& last = json["algorithms"].back();
+  EXPECT_EQ(last["name"], "pushy");
+  EXPECT_EQ(last["parameters"][0]["name"], "push");
+  EXPECT_EQ(last["parameters"][0]["type"], "number");
+  EXPECT_EQ(last["parameters"][0]["default"], "2");
+  EXPECT_EQ(last["parameters"][1]["default"], "70 us");
+}
+
+TEST_F(Algorithms, results__say_what_was_set) {
+  Experiment experiment = read(file("cc = \"pushy\"", "[pushy]\nrest = \"2 ms\"\n[swift]\nbeta = 0.5"));
+  EXPECT_THAT(changed_parameters(experiment), testing::ElementsAre(testing::Pair("pushy.rest", "2 ms")))
+      << "of those that jobs use";
+  const auto sim = make_sim_datapath(false);
+  experiment.policies = {"fair"};
+  experiment.iterations = 2;
+  const Results results = run_experiment(experiment, *sim, [](double, const std::string&) {}, {});
+  std::ostringstream out;
+  write_json(results, out);
+  EXPECT_EQ(nlohmann::json::parse(out.str())["runs"][0]["cc_parameters"], (nlohmann::json{{"pushy.rest", "2 ms"}}));
+  EXPECT_EQ(parse_json(out.str(), "r.json").runs[0].cc_parameters, results.runs[0].cc_parameters);
+}
+
+protocol::RunSetup setup_of(const Experiment& experiment) {
+  RunPlan plan;
+  plan.policy = "mltcp";
+  plan.jobs = experiment.jobs;
+  plan.iterations = 5;
+  protocol::RunSetup setup;
+  setup.policy = plan.policy;
+  for (const JobDriver::Settings& settings : driver_settings(experiment, plan, true, true)) {
+    protocol::JobSetup& job = setup.jobs.emplace_back();
+    job.settings = settings;
+    job.addresses = {Address::v4(0x0A000001, 62400), Address::v4(0x0A000002, 62401)};
+    job.ports = {0, 1};
+    job.hosts = {3, 1};
+  }
+  return setup;
+}
+
+TEST_F(Algorithms, hosts__get_all_its_parameters) {
+  const protocol::Json json = protocol::to_json(setup_of(read(file("cc = \"pushy\"", "[pushy]\npush = 3.5"))));
+  EXPECT_EQ(json["parameters"], (protocol::Json{{"pushy", {{"push", 3.5}, {"rest", 70'000}}}}));
+  const protocol::RunSetup got = protocol::setup_from(protocol::Json::parse(json.dump()));
+  EXPECT_EQ(got.jobs[0].settings.connection.congestion_control, "pushy");
+  EXPECT_EQ(got.jobs[0].settings.connection.parameters->of<Pushy>().push, 3.5);
+
+  protocol::Json bad = json;
+  bad["parameters"]["pushy"]["more"] = 1;
+  EXPECT_THAT(message_of<InputError>([&] { protocol::setup_from(bad); }), HasSubstr("has other parameters there"));
+  bad = json;
+  bad["parameters"]["pushy"]["push"] = 100;
+  EXPECT_THAT(message_of<InputError>([&] { protocol::setup_from(bad); }),
+              HasSubstr("pushy push of 100 is out of range"));
+  bad = json;
+  bad["jobs"][1]["connection"]["cc"] = "mine";
+  EXPECT_EQ(message_of<RunError>([&] { protocol::setup_from(bad); }),
+            "congestion control \"mine\" is not known on this host; start mltcp gen with --load FILE.so:mine here");
+}
+
+// Jobs with two algorithms: each has its own.
+TEST_F(Algorithms, hosts__get_those_of_every_job) {
+  Experiment experiment = read(file("cc = \"swift\"", "[pushy]\npush = 3\n[swift]\nbeta = 0.5"));
+  experiment.jobs[1].cc = "pushy";
+  const protocol::Json json = protocol::to_json(setup_of(experiment));
+  EXPECT_EQ(json["parameters"]["swift"]["beta"], 0.5);
+  EXPECT_EQ(json["parameters"]["pushy"]["push"], 3);
+  EXPECT_FALSE(json["parameters"].contains("cubic"));
+}
+
+// The gain reaches it as it does those of the build.
+TEST_F(Algorithms, mltcp__slides_its_jobs_apart) {
+  Experiment experiment = read(file("cc = \"pushy\"\npolicies = [\"fair\", \"mltcp\"]", "[pushy]\npush = 1"));
+  experiment.iterations = 40;
+  const auto mean = [&](const experiment::Run& run) {
+    double sum = 0;
+    for (const JobResult& job : run.jobs) sum += job.mean.seconds();
+    return sum;
+  };
+  const auto sim = make_sim_datapath(false);
+  const Results pushy = run_experiment(experiment, *sim, [](double, const std::string&) {}, {});
+  EXPECT_LT(mean(pushy.runs[1]), 0.97 * mean(pushy.runs[0]));
+  // With push = 1 it is Reno.
+  experiment.cc = "reno";
+  const Results reno = run_experiment(experiment, *sim, [](double, const std::string&) {}, {});
+  EXPECT_EQ(mean(pushy.runs[1]), mean(reno.runs[1]));
+  experiment.cc = "pushy";
+  experiment.parameters.edit<Pushy>().push = 4;
+  const Results faster = run_experiment(experiment, *sim, [](double, const std::string&) {}, {});
+  EXPECT_NE(mean(faster.runs[0]), mean(pushy.runs[0])) << "the parameter counts";
+}
+
+}  // namespace
+}  // namespace mltcp::experiment
