@@ -15,7 +15,6 @@
 #include "mltcp/experiment/engine/rank_driver.h"
 #include "mltcp/experiment/files/algorithms.h"
 #include "mltcp/experiment/files/policy.h"
-#include "mltcp/experiment/run/isolated_profile.h"
 #include "mltcp/workload/inspection.h"
 
 namespace mltcp::experiment {
