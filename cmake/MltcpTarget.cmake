@@ -42,7 +42,7 @@ function(mltcp_library name)
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${root}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   foreach(link IN LISTS arg_LINKS)
-    if(link MATCHES "^(base|cc|transport|fabric|sim|dpdk|scheduler|workload|experiment)$")
+    if(link MATCHES "^(base|cc|transport|ethernet|fabric|sim|dpdk|scheduler|workload|experiment)$")
       set(link mltcp_${link})
     endif()
     target_link_libraries(${target} PUBLIC ${link})

@@ -18,7 +18,7 @@
 #include "mltcp/base/handoff.h"
 #include "mltcp/dpdk/burst.h"
 #include "mltcp/dpdk/registered_memory.h"
-#include "mltcp/transport/encapsulation.h"
+#include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/transport/packet_io.h"
 
 namespace mltcp::dpdk {

@@ -18,7 +18,7 @@
 #include "mltcp/base/units.h"
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/port_name.h"
-#include "mltcp/transport/encapsulation.h"
+#include "mltcp/ethernet/encapsulation.h"
 
 struct rte_mempool;
 

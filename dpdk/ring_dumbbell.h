@@ -26,10 +26,10 @@
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/loop_time.h"
 #include "mltcp/dpdk/ring_io.h"
+#include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/fabric/link.h"
 #include "mltcp/fabric/usage_meter.h"
-#include "mltcp/transport/encapsulation.h"
 #include "mltcp/transport/packet_io.h"
 #include "mltcp/transport/pollable.h"
 

@@ -15,7 +15,7 @@
 #include "mltcp/dpdk/burst.h"
 #include "mltcp/dpdk/receive_interrupts.h"
 #include "mltcp/dpdk/ring_port.h"
-#include "mltcp/transport/encapsulation.h"
+#include "mltcp/ethernet/encapsulation.h"
 
 namespace mltcp::dpdk {
 namespace {

@@ -12,10 +12,10 @@
 #include "mltcp/base/file.h"
 #include "mltcp/base/fingerprint.h"
 #include "mltcp/base/text.h"
+#include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/experiment/internal/settings_reader.h"
 #include "mltcp/experiment/placement.h"
 #include "mltcp/fabric/dumbbell.h"
-#include "mltcp/transport/encapsulation.h"
 #include "mltcp/workload/inspection.h"
 
 namespace mltcp::experiment {

@@ -14,6 +14,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/cc/controller.h"
+#include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/experiment/compute_times.h"
 #include "mltcp/experiment/job_driver.h"
 #include "mltcp/experiment/link_results.h"
@@ -21,7 +22,6 @@
 #include "mltcp/experiment/runner.h"
 #include "mltcp/experiment/switched_testbed.h"
 #include "mltcp/sim/event_queue.h"
-#include "mltcp/transport/encapsulation.h"
 #include "mltcp/transport/wire.h"
 
 namespace mltcp::experiment {

@@ -79,7 +79,7 @@ cmake_minimum_required(VERSION 3.25)
 project(probe LANGUAGES CXX)
 find_package(mltcp REQUIRED COMPONENTS ${COMPONENTS})
 add_executable(probe main.cpp)
-foreach(name base cc transport fabric sim dpdk scheduler workload experiment nonsense)
+foreach(name base cc transport ethernet fabric sim dpdk scheduler workload experiment nonsense)
   if(TARGET mltcp::${name})
     message(STATUS "has ${name};")
     # All of the archive, so that whatever it needs has to be there.
