@@ -22,9 +22,9 @@
 #include <memory>
 #include <span>
 
+#include "mltcp/base/loop_time.h"
 #include "mltcp/base/units.h"
 #include "mltcp/dpdk/eal.h"
-#include "mltcp/dpdk/loop_time.h"
 #include "mltcp/dpdk/ring_io.h"
 #include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/fabric/dumbbell.h"

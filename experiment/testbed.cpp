@@ -78,8 +78,8 @@ class RingTestbed final : public DumbbellTestbed<dpdk::RingDumbbell> {
  public:
   using DumbbellTestbed::DumbbellTestbed;
   [[nodiscard]] std::optional<Stalls> stalls() const override {
-    const dpdk::LoopCounters& hosts = network_.host_loop();
-    const dpdk::LoopCounters& others = network_.switch_loop();
+    const LoopCounters& hosts = network_.host_loop();
+    const LoopCounters& others = network_.switch_loop();
     return Stalls{std::max(hosts.longest_gap, others.longest_gap), hosts.stalled + others.stalled};
   }
 };
