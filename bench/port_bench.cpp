@@ -9,7 +9,6 @@
 // as the client is. Each end prints what it found as one line of JSON. What the client completes after the warm-up and
 // within the time counts: a message is complete when the client knows that all of it lies in the buffer that the server
 // gave. bench/peers/run starts both ends, pinned, in network namespaces; docs/peers.md has its figures.
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -32,7 +31,7 @@
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/port_io.h"
-#include "mltcp/dpdk/port_loop.h"
+#include "mltcp/transport/poll_loop.h"
 #include "mltcp/transport/shard.h"
 
 namespace {
@@ -52,7 +51,7 @@ struct Options {
   std::string address;
   std::string peer;
   std::string cores;
-  dpdk::Idle idle = dpdk::Idle::spin;
+  Idle idle = Idle::spin;
   bool echo = false;
   bool mltcp = false;
   std::size_t size = 1'000'000;
@@ -60,14 +59,6 @@ struct Options {
   double warm_up = 1;
   ConnectionConfig connection;
 };
-
-Address address_of(const std::string& text) {
-  in_addr ip{};
-  if (inet_pton(AF_INET, text.c_str(), &ip) != 1) {
-    throw InputError(fmt::format("{} is no IPv4 address; give one such as 10.79.0.1", in_quotes(text)));
-  }
-  return Address::v4(ntohl(ip.s_addr), kUdpPort);
-}
 
 std::size_t messages_under_way(std::size_t size) {
   return std::clamp<std::size_t>(kBytesUnderWay / std::max<std::size_t>(size, 1), 2, kMostUnderWay);
@@ -145,7 +136,8 @@ class Server final : public End {
 
 class Client final : public End {
  public:
-  Client(dpdk::PortIo& io, const Options& options) : End(io, options, 7), server_(address_of(options.peer)) {
+  Client(dpdk::PortIo& io, const Options& options)
+      : End(io, options, 7), server_(Address::parse(options.peer, kUdpPort)) {
     if (options.mltcp) {
       JobConfig job;
       job.augmentation = cc::Augmentation::mltcp({});
@@ -269,15 +261,15 @@ int run(const Options& options, const std::string& mode) {
   eal_options.memory_mb = 64 + dpdk::Port::memory_mb(options.port);
   const dpdk::Eal eal(eal_options);
   const dpdk::Port port(eal, options.port);
-  const dpdk::PortHost host(eal, port, {.address = address_of(options.address)});
-  dpdk::PortLoop loop(eal, options.idle);
+  const dpdk::PortHost host(eal, port, {.address = Address::parse(options.address, kUdpPort)});
+  PollLoop loop(eal.time(), options.idle);
   std::unique_ptr<End> end;
   if (mode == "serve") {
     end = std::make_unique<Server>(host.io(), options);
   } else {
     end = std::make_unique<Client>(host.io(), options);
   }
-  loop.attach(host, host.io(), *end);
+  loop.attach(host.io(), *end);
   if (mode == "serve") {
     std::puts("ready");
     std::fflush(stdout);
@@ -348,8 +340,8 @@ int main(int argc, char** argv) {
     mode->add_option("--size", options.size, "bytes of a message, the same at both ends")
         ->check(CLI::Range(1, 1 << 30));
     mode->add_option("--idle", options.idle, "spin, pause or sleep")
-        ->transform(CLI::CheckedTransformer(std::map<std::string, dpdk::Idle>{
-            {"spin", dpdk::Idle::spin}, {"pause", dpdk::Idle::pause}, {"sleep", dpdk::Idle::sleep}}));
+        ->transform(CLI::CheckedTransformer(
+            std::map<std::string, Idle>{{"spin", Idle::spin}, {"pause", Idle::pause}, {"sleep", Idle::sleep}}));
     mode->add_option("--cc", options.connection.congestion_control, "congestion control");
     mode->add_option("--window", options.connection.max_packets_in_flight, "most packets under way");
     mode->add_option("--ack-every", options.connection.ack_every, "packets per acknowledgement; of the receiving end");

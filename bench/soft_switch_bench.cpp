@@ -17,7 +17,7 @@
 
 #include "mltcp/dpdk/ring_port.h"
 #include "mltcp/dpdk/soft_switch.h"
-#include "mltcp/transport/encapsulation.h"
+#include "mltcp/ethernet/encapsulation.h"
 
 namespace {
 

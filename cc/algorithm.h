@@ -24,6 +24,7 @@ namespace mltcp::cc {
 /// What an algorithm needs from path and transport; refused at set-up when unmet.
 struct Capabilities {
   bool needs_ecn = false;    ///< data packets must be ECN-capable
+  bool needs_hops = false;   ///< AckSample::hops has to be known
   bool needs_timer = false;  ///< on_timer() is called at the time that it asked for
   bool rate_based = false;   ///< the pacing rate rules, the window is only a safety bound; PathInfo::max_rate is known
   /// Steps up follow a clock and not acknowledgements, so that the time to regain a link that has become free is

@@ -36,19 +36,51 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/mltcpConfigVersion.cmake CO
 install(FILES ${CMAKE_BINARY_DIR}/mltcpConfig.cmake ${CMAKE_BINARY_DIR}/mltcpConfigVersion.cmake
   DESTINATION ${package_dir})
 
-# The pkg-config files find their prefix from where they lie, so that an installed tree can be moved.
+# The pkg-config files, one a component and "mltcp" for what most programs want; they find their prefix from where they
+# lie, so that an installed tree can be moved. What is linked privately is a requirement like the rest: the libraries are
+# static.
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH MLTCP_PC_TO_PREFIX /prefix/${pkgconfig_dir} /prefix)
 string(REGEX REPLACE "/$" "" MLTCP_PC_TO_PREFIX ${MLTCP_PC_TO_PREFIX})
-set(files mltcp)
-if(TARGET mltcp_dpdk)
-  list(APPEND files mltcp-dpdk)
-endif()
-foreach(file IN LISTS files)
-  configure_file(cmake/${file}.pc.in ${CMAKE_BINARY_DIR}/${file}.pc @ONLY)
-  install(FILES ${CMAKE_BINARY_DIR}/${file}.pc DESTINATION ${pkgconfig_dir})
+foreach(library IN LISTS libraries)
+  get_target_property(type mltcp_${library} TYPE)
+  set(MLTCP_PC_NAME mltcp-${library})
+  if(type STREQUAL INTERFACE_LIBRARY)
+    get_target_property(links mltcp_${library} INTERFACE_LINK_LIBRARIES)
+    set(MLTCP_PC_LIBS "")
+  else()
+    get_target_property(links mltcp_${library} LINK_LIBRARIES)
+    set(MLTCP_PC_LIBS "-L\${libdir} -lmltcp_${library}")
+  endif()
+  list(REMOVE_DUPLICATES links)
+  set(requires "")
+  foreach(link IN LISTS links)
+    if(link MATCHES "^mltcp_([a-z_]+)$")
+      list(APPEND requires "mltcp-${CMAKE_MATCH_1} = ${PROJECT_VERSION}")
+    elseif(link STREQUAL "PkgConfig::DPDK")
+      list(APPEND requires "libdpdk >= 22.11")
+      # The drivers that register themselves, named as they are linked in dpdk/CMakeLists.txt.
+      string(APPEND MLTCP_PC_LIBS
+        " -Wl,--push-state,--no-as-needed,-lrte_net_ring,-lrte_mempool_ring,-lrte_bus_vdev,--pop-state")
+    elseif(link MATCHES "^([A-Za-z0-9_]+)::")
+      string(TOLOWER ${CMAKE_MATCH_1} package)
+      list(APPEND requires ${package})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES requires)
+  list(JOIN requires ", " MLTCP_PC_REQUIRES)
+  configure_file(cmake/component.pc.in ${CMAKE_BINARY_DIR}/mltcp-${library}.pc @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/mltcp-${library}.pc DESTINATION ${pkgconfig_dir})
 endforeach()
+set(MLTCP_PC_NAME mltcp)
+set(MLTCP_PC_LIBS "")
+set(MLTCP_PC_REQUIRES "mltcp-sim = ${PROJECT_VERSION}, mltcp-transport = ${PROJECT_VERSION}")
+configure_file(cmake/component.pc.in ${CMAKE_BINARY_DIR}/mltcp.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/mltcp.pc DESTINATION ${pkgconfig_dir})
 
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# Side by side as in the source, so that the links between them hold.
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # The schemas of what the command writes (docs/results-file.md).
 install(DIRECTORY docs/schema/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mltcp/schema FILES_MATCHING PATTERN "*.schema.json")

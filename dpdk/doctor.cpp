@@ -31,7 +31,7 @@
 #include <optional>
 #include <sstream>
 
-#include "mltcp/dpdk/clock.h"
+#include "mltcp/base/clock.h"
 #include "mltcp/dpdk/doctor_checks.h"
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/ring_port.h"

@@ -143,6 +143,7 @@ struct Eal::Impl {
   std::uint32_t memory_mb = 0;
   bool huge = false;
   Clock clock;
+  SystemTime time{clock};
   std::string description;
 };
 
@@ -235,6 +236,7 @@ std::uint32_t Eal::memory_mb() const { return impl_->memory_mb; }
 std::span<const unsigned> Eal::cores() const { return impl_->cores; }
 std::span<const std::string> Eal::pci() const { return impl_->pci; }
 const Clock& Eal::clock() const { return impl_->clock; }
+TimeSource& Eal::time() const { return impl_->time; }
 const std::string& Eal::description() const { return impl_->description; }
 bool Eal::was_started() { return started.load(); }
 

@@ -12,7 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "mltcp/dpdk/clock.h"
+#include "mltcp/base/clock.h"
+#include "mltcp/base/time_source.h"
 
 namespace mltcp::dpdk {
 
@@ -61,6 +62,8 @@ class Eal {
   [[nodiscard]] std::span<const std::string> pci() const;
   /// Calibrated.
   [[nodiscard]] const Clock& clock() const;
+  /// By that clock, for loops.
+  [[nodiscard]] TimeSource& time() const;
   /// One line for people: "DPDK 22.11.11, core 0, 128 MB in ordinary pages (no huge pages are free)".
   [[nodiscard]] const std::string& description() const;
 

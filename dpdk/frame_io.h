@@ -17,9 +17,9 @@
 
 #include "mltcp/base/handoff.h"
 #include "mltcp/dpdk/burst.h"
-#include "mltcp/dpdk/registered_memory.h"
-#include "mltcp/transport/encapsulation.h"
+#include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/transport/packet_io.h"
+#include "mltcp/transport/registered_memory.h"
 
 namespace mltcp::dpdk {
 
@@ -113,7 +113,7 @@ class FrameWriter {
   rte_mbuf* referring_to(const TxPacket& packet) {
     rte_iova_t iova = RTE_BAD_IOVA;
     if (config_.registered != nullptr) {
-      if (!config_.registered->contain(packet.payload)) return nullptr;
+      if (!config_.registered->find(packet.payload)) return nullptr;
       iova = reinterpret_cast<rte_iova_t>(packet.payload.data());  // such ports address memory as the program does
     }
     rte_mbuf* mbuf = nullptr;

@@ -18,7 +18,8 @@
 #include "mltcp/base/units.h"
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/port_name.h"
-#include "mltcp/transport/encapsulation.h"
+#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/transport/registered_memory.h"
 
 struct rte_mempool;
 
@@ -47,7 +48,7 @@ struct PortConfig {
   std::uint32_t buffer_bytes = 0;
   /// Take frames for other MAC addresses too, as a switch must.
   bool promiscuous = false;
-  /// Prepare for PortLoop's sleep until a packet comes, if the port can.
+  /// Prepare for a loop's sleep (PollLoop) until a packet comes, if the port can.
   bool interrupts = false;
   /// AF_XDP: packets that the kernel takes from the NIC when a look at an empty queue asks it to, by a system call
   /// (busy polling); 0: looks ask for nothing, and the kernel takes packets when the NIC interrupts, but a look may
@@ -87,7 +88,8 @@ class Port {
   [[nodiscard]] std::uint16_t id() const;
   /// As the user wrote it.
   [[nodiscard]] const std::string& name() const;
-  [[nodiscard]] PortName::Kind kind() const;
+  /// It is an interface of the kernel's, over which that sends and receives as well (af_packet, af_xdp).
+  [[nodiscard]] bool is_of_kernel() const;
   [[nodiscard]] const encap::MacAddress& mac() const;
   [[nodiscard]] std::uint32_t mtu() const;
   /// Longest frame: MTU, Ethernet header and tag.
@@ -111,9 +113,13 @@ class Port {
     bool multi_segments = false;
   };
   [[nodiscard]] const OffloadsInUse& offloads() const;
+  /// Whether a frame may come in several segments.
+  [[nodiscard]] bool receives_segments() const;
   /// Whether a device reads what is sent, by addresses of its own (RegisteredMemory), or may: who knows what lies
   /// behind a driver that was asked for in DPDK's words. Else it is the CPU that reads.
   [[nodiscard]] bool reads_by_dma() const;
+  /// What RegisteredMemory has to be told of the port by.
+  [[nodiscard]] DmaDevice& dma() const;
   /// Whether send() may leave payloads where they lie: several segments are sent, and buffers are given back when they
   /// are through, be there more to send or not.
   [[nodiscard]] bool sends_by_reference() const;

@@ -14,12 +14,14 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/handoff.h"
-#include "mltcp/base/ring.h"
 #include "mltcp/dpdk/burst.h"
 #include "mltcp/dpdk/frame_io.h"
+#include "mltcp/dpdk/queue_interrupt.h"
+#include "mltcp/ethernet/resolver.h"
 
 namespace mltcp::dpdk {
 namespace {
@@ -74,7 +76,7 @@ class QueueIo final : public PortIo {
         all_(all),
         pool_(port.pool(queue_)),
         address_(own_address(config, shard)),
-        registered_(port.id()),
+        registered_(port.dma()),
         writer_({.pool = port.pool(queue_),
                  .mac = port.mac(),
                  .source = own_address(config, shard),
@@ -86,25 +88,24 @@ class QueueIo final : public PortIo {
                  .dscp = config.dscp,
                  .by_reference = refers(port, config),
                  .registered = port.reads_by_dma() ? &registered_ : nullptr}),
-        neighbours_({.mac = port.mac(),
-                     .own = config.address,
-                     .prefix_bits = config.prefix_bits,
-                     .gateway = config.gateway,
-                     .vlan = port.vlan()}),
-        waiting_(config.waiting_packets),
-        most_waiting_(config.waiting_packets) {
+        resolver_({.mac = port.mac(),
+                   .own = config.address,
+                   .prefix_bits = config.prefix_bits,
+                   .gateway = config.gateway,
+                   .vlan = port.vlan()},
+                  config.waiting_packets) {
     limits_.max_packet_bytes = writer_.max_packet_bytes();
     limits_.overhead_bytes = writer_.overhead_bytes();
     limits_.burst = burst;
     limits_.virtual_payload = false;
     limits_.keeps_payload_from = refers(port, config) ? config.zero_copy_from : 0;
     cleans_ = limits_.keeps_payload_from != 0 && port.reads_by_dma();
-    if (shard == 0) {
-      neighbours_.announce();
-      control_ = true;
-    }
+    if (shard == 0) resolver_.announce();
+    waits_ = port.has_interrupts();
+    interrupt_ = {port.id(), queue_, port.receive_file(queue_)};
+    owns_queue_ = shard < port.queues();
     // Frames in several segments come from scattering ports, and from memif, whose other end chooses the buffers.
-    if (offloads_.scatter || port.kind() == PortName::Kind::memif) linear_.resize(std::size_t{burst} * frame_limit_);
+    if (port.receives_segments()) linear_.resize(std::size_t{burst} * frame_limit_);
     if (shards == 1) return;
     handover_ = rte_ring_create(name.c_str(), config.handover_packets, port.socket(), RING_F_SC_DEQ);
     if (handover_ == nullptr) {
@@ -123,9 +124,28 @@ class QueueIo final : public PortIo {
   [[nodiscard]] const Address& address() const override { return address_; }
   [[nodiscard]] std::uint16_t queue() const override { return queue_; }
   [[nodiscard]] const PortIoCounters& counters() const override { return counters_; }
-  [[nodiscard]] const NeighbourCounters& neighbours() const override { return neighbours_.counters(); }
-  [[nodiscard]] Nanos deadline() const override { return control_ ? Nanos() : neighbours_.deadline(); }
+  [[nodiscard]] const NeighbourCounters& neighbours() const override { return resolver_.counters(); }
+  [[nodiscard]] Nanos deadline() const override { return resolver_.deadline(); }
   [[nodiscard]] bool is_blocked() const override { return blocked_ || backlog_count_ != 0; }
+  [[nodiscard]] std::uint64_t activity() const override {
+    const PortIoCounters& c = counters_;
+    return c.received_packets + c.sent_packets + c.taken_over + c.handed_over + c.neighbour_frames + c.waited;
+  }
+
+  std::optional<Wakeup> begin_waiting() override {
+    if (!waits_) return std::nullopt;
+    if (!owns_queue_) return Wakeup{};
+    if (!interrupt_.begin()) return std::nullopt;
+    return Wakeup{interrupt_.file(), interrupt_.needs_arming()};
+  }
+  void end_waiting() override {
+    if (owns_queue_) interrupt_.end();
+  }
+  void arm() override { interrupt_.arm(); }
+  void disarm() override { interrupt_.disarm(); }
+  [[nodiscard]] std::span<PacketIo* const> feeders() const override { return feeders_; }
+  /// All of the host, where the port doesn't put packets into the queue of their shard.
+  void set_feeders(std::span<PacketIo* const> feeders) { feeders_ = feeders; }
 
   std::size_t receive(std::span<RxPacket> out) override {
     const Nanos now = clock_.now();
@@ -147,7 +167,7 @@ class QueueIo final : public PortIo {
     // Drivers give buffers back when there is more to send, and here somebody waits for his memory.
     if (cleans_ && count == 0 && (++empty_ & 15) == 0) [[unlikely]]
       rte_eth_tx_done_cleanup(port_, queue_, 0);
-    if (control_ || now >= neighbours_.deadline()) [[unlikely]]
+    if (resolver_.is_due(now)) [[unlikely]]
       serve_neighbours(now);
     return count;
   }
@@ -171,12 +191,11 @@ class QueueIo final : public PortIo {
         free_packets(&mbufs[i], 1);
         continue;
       }
-      const Route& route = route_to(*packet.destination, now);
+      const auto& route = resolver_.route_to(*packet.destination, now);
       if (writer_.write(packet, route.mac, mbuf)) ++counters_.by_reference;
       if (route.state == Neighbours::State::known) [[likely]] {
         mbufs[ready++] = mbuf;
-      } else if (route.state == Neighbours::State::asked && waiting_.size() < most_waiting_) {
-        waiting_.push({*packet.destination, mbuf});
+      } else if (route.state == Neighbours::State::asked && resolver_.wait(*packet.destination, mbuf)) {
         ++counters_.waited;
       } else {
         ++(route.state == Neighbours::State::asked ? counters_.waiting_full : counters_.unreachable);
@@ -184,14 +203,14 @@ class QueueIo final : public PortIo {
       }
     }
     transmit(mbufs.data(), ready);
-    if (control_) [[unlikely]]
+    if (resolver_.is_due()) [[unlikely]]
       serve_neighbours(now);
     return count;
   }
 
   bool resolve(const Address& destination) override {
     const Nanos now = clock_.now();
-    const bool known = route_to(destination, now).state == Neighbours::State::known;
+    const bool known = resolver_.route_to(destination, now).state == Neighbours::State::known;
     serve_neighbours(now);
     return known;
   }
@@ -200,7 +219,7 @@ class QueueIo final : public PortIo {
     give_back();
     free_packets(backlog_.data(), backlog_count_);
     backlog_count_ = 0;
-    for (; !waiting_.empty(); waiting_.pop()) free_packets(&waiting_.front().mbuf, 1);
+    resolver_.clear([](rte_mbuf* mbuf) { free_packets(&mbuf, 1); });
     void* packet = nullptr;
     while (handover_ != nullptr && rte_ring_dequeue(handover_, &packet) == 0) {
       rte_pktmbuf_free(static_cast<rte_mbuf*>(packet));
@@ -208,17 +227,6 @@ class QueueIo final : public PortIo {
   }
 
  private:
-  struct Route {
-    Address destination;
-    std::uint64_t generation = ~std::uint64_t{0};
-    Neighbours::State state = Neighbours::State::unreachable;
-    encap::MacAddress mac{};
-  };
-  struct Waiting {
-    Address destination;
-    rte_mbuf* mbuf = nullptr;
-  };
-
   // Receiving.
 
   void give_back() {
@@ -260,9 +268,8 @@ class QueueIo final : public PortIo {
         return false;
       }
     } else if (reject == encap::Reject::not_ip || reject == encap::Reject::not_udp) {
-      if (neighbours_.receive(frame_of(held_[i]), now)) {
+      if (resolver_.receive(frame_of(held_[i]), now)) {
         ++counters_.neighbour_frames;
-        control_ = true;
         if (!handed_over && handover_ != nullptr && is_news(frame_of(held_[i]), vlan_)) tell_all(held_[i]);
         return false;
       }
@@ -307,21 +314,6 @@ class QueueIo final : public PortIo {
 
   // Sending.
 
-  /// What is known about a destination. Of those used lately it is at hand while nothing changes among neighbours.
-  const Route& route_to(const Address& destination, Nanos now) {
-    std::uint64_t words[2];
-    std::memcpy(words, destination.ip.data(), sizeof words);
-    Route& route = routes_[((words[0] ^ words[1]) * 0x9E3779B97F4A7C15ULL) >> (64 - kRouteBits)];
-    if (route.generation == neighbours_.generation() && same_ip(route.destination, destination)) [[likely]] {
-      return route;
-    }
-    const Neighbours::Found found = neighbours_.find(destination, now);
-    // Questions become due by find() of what is not known, and also of what is no longer fresh.
-    control_ = true;
-    route = {destination, neighbours_.generation(), found.state, found.mac};
-    return route;
-  }
-
   /// Sends `count` packets, at most a burst; what the port does not take is kept for later.
   void transmit(rte_mbuf** mbufs, std::size_t count) {
     if (count == 0) return;
@@ -350,11 +342,13 @@ class QueueIo final : public PortIo {
 
   /// Sends the frames that are due, and the packets that waited for what is known by now.
   void serve_neighbours(Nanos now) {
-    control_ = false;
     for (;;) {
       rte_mbuf* mbuf = nullptr;
-      if (allocate_packets(pool_, &mbuf, 1) != 1) return;  // they are due again
-      const std::size_t size = neighbours_.frame({rte_pktmbuf_mtod(mbuf, std::byte*), Neighbours::longest_frame}, now);
+      if (allocate_packets(pool_, &mbuf, 1) != 1) {
+        resolver_.postpone();
+        return;
+      }
+      const std::size_t size = resolver_.frame({rte_pktmbuf_mtod(mbuf, std::byte*), Neighbours::longest_frame}, now);
       if (size == 0) {
         free_packets(&mbuf, 1);
         break;
@@ -363,25 +357,17 @@ class QueueIo final : public PortIo {
       mbuf->pkt_len = mbuf->data_len;
       if (send_burst(port_, queue_, &mbuf, 1) != 1) free_packets(&mbuf, 1);  // as if it were lost on the way
     }
-    if (waiting_.empty() || waited_generation_ == neighbours_.generation()) return;
-    waited_generation_ = neighbours_.generation();
-    for (std::size_t left = waiting_.size(); left > 0; --left) {
-      Waiting next = waiting_.front();
-      waiting_.pop();
-      const Route& route = route_to(next.destination, now);
-      if (route.state == Neighbours::State::known) {
-        std::memcpy(rte_pktmbuf_mtod(next.mbuf, std::byte*), route.mac.data(), route.mac.size());
-        transmit(&next.mbuf, 1);
-      } else if (route.state == Neighbours::State::asked) {
-        waiting_.push(next);
-      } else {
-        ++counters_.unreachable;
-        free_packets(&next.mbuf, 1);
-      }
-    }
+    resolver_.flush(
+        now,
+        [&](rte_mbuf* mbuf, const encap::MacAddress& mac) {
+          std::memcpy(rte_pktmbuf_mtod(mbuf, std::byte*), mac.data(), mac.size());
+          transmit(&mbuf, 1);
+        },
+        [&](rte_mbuf* mbuf) {
+          ++counters_.unreachable;
+          free_packets(&mbuf, 1);
+        });
   }
-
-  static constexpr unsigned kRouteBits = 6;
 
   const Clock& clock_;
   const std::uint16_t port_;
@@ -402,19 +388,18 @@ class QueueIo final : public PortIo {
   RegisteredRanges registered_;
   FrameWriter writer_;
   PortIoCounters counters_;
-  std::array<Route, std::size_t{1} << kRouteBits> routes_{};
-  Neighbours neighbours_;
-  GrowableRing<Waiting> waiting_;  ///< never grows
-  std::size_t most_waiting_;
-  std::uint64_t waited_generation_ = ~std::uint64_t{0};
+  Resolver<rte_mbuf*> resolver_;
   std::array<rte_mbuf*, burst> held_{};
   std::size_t held_count_ = 0;
+  QueueInterrupt interrupt_;
+  std::span<PacketIo* const> feeders_;
   std::array<rte_mbuf*, burst> backlog_{};
   std::size_t backlog_count_ = 0;
   std::vector<std::byte> linear_;  ///< a frame for each of held_, if they can come in segments
   unsigned empty_ = 0;             ///< bursts received
   bool cleans_ = false;            ///< has the port give back buffers that refer to payloads
-  bool control_ = false;           ///< Neighbours may have something to send
+  bool waits_ = false;             ///< the port tells of packets
+  bool owns_queue_ = false;        ///< the first of the shards that have it
   bool blocked_ = false;
 };
 
@@ -499,6 +484,9 @@ struct PortHost::Impl {
       if (rule == nullptr) break;
       rules.push_back(rule);
     }
+    if (is_steered()) return;
+    for (const auto& queue : queues) all.push_back(queue.get());
+    for (const auto& queue : queues) queue->set_feeders(all);
   }
   ~Impl() {
     rte_flow_error error{};
@@ -509,8 +497,11 @@ struct PortHost::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
+  [[nodiscard]] bool is_steered() const { return queues.size() == 1 || rules.size() == queues.size(); }
+
   const Port& port;
   Queues queues;
+  std::vector<PacketIo*> all;
   std::vector<rte_flow*> rules;
 };
 
@@ -521,6 +512,6 @@ PortHost::~PortHost() = default;
 const Port& PortHost::port() const { return impl_->port; }
 std::uint16_t PortHost::shards() const { return static_cast<std::uint16_t>(impl_->queues.size()); }
 PortIo& PortHost::io(std::uint16_t shard) const { return *impl_->queues.at(shard); }
-bool PortHost::is_steered() const { return impl_->queues.size() == 1 || impl_->rules.size() == impl_->queues.size(); }
+bool PortHost::is_steered() const { return impl_->is_steered(); }
 
 }  // namespace mltcp::dpdk

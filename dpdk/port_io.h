@@ -27,7 +27,7 @@
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/ring_io.h"
-#include "mltcp/transport/neighbours.h"
+#include "mltcp/ethernet/neighbours.h"
 #include "mltcp/transport/packet_io.h"
 
 namespace mltcp::dpdk {
@@ -73,10 +73,6 @@ class PortIo : public PacketIo {
   [[nodiscard]] virtual std::uint16_t queue() const = 0;
   [[nodiscard]] virtual const PortIoCounters& counters() const = 0;
   [[nodiscard]] virtual const NeighbourCounters& neighbours() const = 0;
-  /// When receive() has something to do although nothing arrived: ask a neighbour again. Nanos::never() if not.
-  [[nodiscard]] virtual Nanos deadline() const = 0;
-  /// Whether send() took less than all, or holds what the port did not take: poll again soon.
-  [[nodiscard]] virtual bool is_blocked() const = 0;
   /// Asks for the MAC address of `destination` if it is not known. True once it is.
   virtual bool resolve(const Address& destination) = 0;
   /// Gives back the packets that were received last, and discards those that wait.

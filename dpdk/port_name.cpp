@@ -116,9 +116,11 @@ std::string_view to_text(Kind kind) {
   return "driver";
 }
 
+bool is_port_kind(std::string_view word) {
+  return std::any_of(kKinds.begin(), kKinds.end(), [&](const KindWord& entry) { return entry.word == word; });
+}
+
 PortName parse_port_name(std::string_view text) {
-  constexpr std::string_view kForms =
-      "af_packet:IFACE, af_xdp:IFACE, memif:PATH, tap:NAME, ring:NAME, a PCI address, or DPDK's net_DRIVER,KEY=VALUE";
   PortName name;
   if (const auto address = pci_address(text)) {
     name.kind = Kind::pci;
@@ -129,9 +131,9 @@ PortName parse_port_name(std::string_view text) {
     const std::size_t comma = text.find(',');
     name.target = text.substr(0, comma);
     if (comma != std::string_view::npos) name.arguments = text.substr(comma + 1);
-    check_name(text, name.target, 2 * kLongestName - 1, "device", kForms);
+    check_name(text, name.target, 2 * kLongestName - 1, "device", kPortForms);
     for (const char c : name.arguments) {
-      if (c <= ' ' || c > '~') fail(text, "DPDK's words have no spaces and no special characters", kForms);
+      if (c <= ' ' || c > '~') fail(text, "DPDK's words have no spaces and no special characters", kPortForms);
     }
     return name;
   }
@@ -140,7 +142,7 @@ PortName parse_port_name(std::string_view text) {
   const auto* const entry =
       std::find_if(kKinds.begin(), kKinds.end(), [&](const KindWord& candidate) { return candidate.word == word; });
   if (entry == kKinds.end() || colon == std::string_view::npos) {
-    fail(text, text.empty() ? "it is empty" : fmt::format("{} is no kind of port", in_quotes(word)), kForms);
+    fail(text, text.empty() ? "it is empty" : fmt::format("{} is no kind of port", in_quotes(word)), kPortForms);
   }
   name.kind = entry->kind;
   const std::string_view rest = text.substr(colon + 1);

@@ -31,6 +31,13 @@ struct PortName {
 /// Throws InputError that says what is wrong with `text` and how to write it.
 PortName parse_port_name(std::string_view text);
 
+/// The forms of ports' names, for messages.
+inline constexpr std::string_view kPortForms =
+    "af_packet:IFACE, af_xdp:IFACE, memif:PATH, tap:NAME, ring:NAME, a PCI address, or DPDK's net_DRIVER,KEY=VALUE";
+
+/// Whether `word` is what stands before the colon of such a name: "af_packet".
+bool is_port_kind(std::string_view word);
+
 /// "af_packet", "memif", ...
 std::string_view to_text(PortName::Kind kind);
 

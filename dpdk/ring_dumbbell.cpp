@@ -26,9 +26,9 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/handoff.h"
+#include "mltcp/base/loop_time.h"
 #include "mltcp/dpdk/burst.h"
 #include "mltcp/dpdk/frame_io.h"
-#include "mltcp/dpdk/loop_time.h"
 #include "mltcp/dpdk/ring_port.h"
 #include "mltcp/transport/wire.h"
 

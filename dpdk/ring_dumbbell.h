@@ -22,14 +22,14 @@
 #include <memory>
 #include <span>
 
+#include "mltcp/base/loop_time.h"
 #include "mltcp/base/units.h"
 #include "mltcp/dpdk/eal.h"
-#include "mltcp/dpdk/loop_time.h"
 #include "mltcp/dpdk/ring_io.h"
+#include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/fabric/link.h"
 #include "mltcp/fabric/usage_meter.h"
-#include "mltcp/transport/encapsulation.h"
 #include "mltcp/transport/packet_io.h"
 #include "mltcp/transport/pollable.h"
 

@@ -15,7 +15,7 @@
 #include "mltcp/dpdk/burst.h"
 #include "mltcp/dpdk/receive_interrupts.h"
 #include "mltcp/dpdk/ring_port.h"
-#include "mltcp/transport/encapsulation.h"
+#include "mltcp/ethernet/encapsulation.h"
 
 namespace mltcp::dpdk {
 namespace {
@@ -254,7 +254,7 @@ struct SoftSwitch::Impl {
 
   bool run(Nanos until, const std::function<bool()>& stop) {
     const RunThread thread(eal.cores()[0]);
-    ReceiveInterrupts interrupts(waitable_queues());
+    ReceiveInterrupts interrupts(eal.time(), waitable_queues());
     const Nanos nap = longest_nap();
     Nanos ask;
     Nanos moved_at;
@@ -322,8 +322,8 @@ struct SoftSwitch::Impl {
   }
 
   /// All, or none if one can't be waited for.
-  [[nodiscard]] std::vector<ReceiveInterrupts::Queue> waitable_queues() const {
-    std::vector<ReceiveInterrupts::Queue> queues;
+  [[nodiscard]] std::vector<QueueInterrupt> waitable_queues() const {
+    std::vector<QueueInterrupt> queues;
     for (const Port& port : ports) {
       if (options.idle != SwitchIdle::sleep || !port.given.has_interrupts) return {};
       queues.push_back({port.given.id, 0, port.given.receive_file});

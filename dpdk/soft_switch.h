@@ -17,9 +17,9 @@
 #include <string_view>
 #include <vector>
 
+#include "mltcp/base/loop_time.h"
 #include "mltcp/base/units.h"
 #include "mltcp/dpdk/eal.h"
-#include "mltcp/dpdk/loop_time.h"
 #include "mltcp/fabric/ethernet_switch.h"
 
 namespace mltcp::dpdk {

@@ -1,6 +1,7 @@
 // How the loops of real hosts and switches look after their packets: not at once, as the simulator does otherwise, but
-// in looks, since a loop that shares its CPU sleeps in between and the machine ends each sleep late (dpdk/port_loop.h,
-// dpdk/soft_switch.h). With it, virtual time shows what real time does to spacing, round trips and acknowledgements.
+// in looks, since a loop that shares its CPU sleeps in between and the machine ends each sleep late
+// (transport/poll_loop.h, dpdk/soft_switch.h). With it, virtual time shows what real time does to spacing, round trips
+// and acknowledgements.
 //
 // A loop that has moved a packet looks on for a few rounds, and then naps until the next deadline, but no longer than
 // `nap`. When it has been idle for a while, it waits for a packet or a deadline. Every sleep ends late by a time that

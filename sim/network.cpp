@@ -21,7 +21,7 @@ constexpr std::uint32_t empty_place = 0xFFFFFFFF;
 
 constexpr Bytes pause_frame_bytes = 64;
 
-// Of the loops that machines model: those of dpdk/port_loop.cpp with Idle::sleep.
+// Of the loops that machines model: those of transport/poll_loop.cpp with Idle::sleep.
 constexpr Nanos awake_after_packet{6'000};   // idle rounds before a sleep
 constexpr Nanos naps_after_packet{200'000};  // instead of waiting for the next packet
 constexpr Nanos not_worth_a_nap{5'000};
@@ -477,7 +477,7 @@ void Network::arrive(Host& host, Packet* packet) {
   host.arrived_last_ = packet;
 }
 
-// Machines whose loops are modelled (loop_model.h, and PortLoop::run() of dpdk/port_loop.cpp).
+// Machines whose loops are modelled (loop_model.h, and PollLoop::run()).
 
 /// When the machine looks next, after `host` has been polled.
 void Network::plan(Machine& machine, Host& host) {

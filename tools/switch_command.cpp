@@ -265,15 +265,11 @@ void print_counters(const Opened& opened, Nanos duration, std::FILE* out) {
                number(link.lost_packets), number(in.flooded_frames), number(own.transmit_full + own.too_long),
                number(own.runts + own.bad_sources + own.cut_short + own.oversized)});
   }
-  const dpdk::LoopCounters& loop = opened.bridge->loop();
+  const LoopCounters& loop = opened.bridge->loop();
   fmt::print(out,
              "{}\n{} rounds in {:.1f} s; the machine held the switch up {} for {:.1f} ms in all, {:.1f} ms at worst\n",
              table.text(), loop.rounds, duration.seconds(), plural(loop.stalls, "time"), loop.stalled.millis(),
              loop.longest_gap.millis());
-}
-
-bool is_of_kernel(const dpdk::Port& port) {
-  return port.kind() == dpdk::PortName::Kind::af_packet || port.kind() == dpdk::PortName::Kind::af_xdp;
 }
 
 constexpr std::string_view offloads_cure =
@@ -286,8 +282,8 @@ void warn_of_port(const dpdk::Port& port, const std::string& text) {
 std::string bad_checksums_text(const dpdk::Port& port, std::uint64_t frames) {
   return fmt::format(
       "at least {} came with a wrong TCP or UDP checksum, and its receiver drops such; {}", plural(frames, "frame"),
-      is_of_kernel(port) ? fmt::format("if the sender left it to a NIC, switch that off {}", offloads_cure)
-                         : "its sender leaves it to a NIC that isn't there");
+      port.is_of_kernel() ? fmt::format("if the sender left it to a NIC, switch that off {}", offloads_cure)
+                          : "its sender leaves it to a NIC that isn't there");
 }
 
 /// Tells once of each port, while it runs, that wrong checksums come in there: whoever waits for a connection that does
@@ -315,7 +311,7 @@ class ChecksumWatch {
 
 /// What goes wrong with traffic that nobody sees, and its cure.
 void warn_of(const Opened& opened, Nanos duration) {
-  const dpdk::LoopCounters& loop = opened.bridge->loop();
+  const LoopCounters& loop = opened.bridge->loop();
   if (const double share = loop.stalled.seconds() / duration.seconds(); share > most_held_up)
     warn({fmt::format(
         "the machine held the switch up for {:.1f}% of its time: frames waited that no port's settings hold back; "
@@ -329,8 +325,8 @@ void warn_of(const Opened& opened, Nanos duration) {
       warn_of_port(port,
                    fmt::format("{} came longer than its MTU of {} allows, and were dropped; {}",
                                plural(own.cut_short + own.oversized, "frame"), port.mtu(),
-                               is_of_kernel(port) ? fmt::format("switch segmentation by a NIC off {}", offloads_cure)
-                                                  : "lower the MTU of the hosts, or raise the port's"));
+                               port.is_of_kernel() ? fmt::format("switch segmentation by a NIC off {}", offloads_cure)
+                                                   : "lower the MTU of the hosts, or raise the port's"));
     if (own.transmit_full > 0)
       warn_of_port(port, fmt::format("it did not take {} in time; give it a rate that it can carry",
                                      plural(own.transmit_full, "frame")));
@@ -383,7 +379,7 @@ Json to_json(const Opened& opened, Nanos duration) {
                      {"too_long_frames", own.too_long},
                      {"port_statistics", std::move(statistics)}});
   }
-  const dpdk::LoopCounters& loop = opened.bridge->loop();
+  const LoopCounters& loop = opened.bridge->loop();
   return {{"schema", "mltcp.switch/1"},
           {"duration_ns", duration.count},
           {"idle", opened.settings.idle},

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 namespace mltcp {
 
@@ -29,6 +30,11 @@ struct Address {
     return a;
   }
 
+  /// Reads an IPv4 or IPv6 address with or without a port, which is `port` where none is written: "10.0.0.1",
+  /// "10.0.0.1:62400", "fd00::1", "[fd00::1]:62400". Throws InputError that quotes `text`, and says what is wrong with
+  /// it and how to write it. No names: nobody is asked.
+  static Address parse(std::string_view text, std::uint16_t port = 0);
+
   [[nodiscard]] constexpr bool is_v4() const {
     // Word by word: this is done for every packet.
     const auto words = std::bit_cast<std::array<std::uint32_t, 4>>(ip);
@@ -47,6 +53,15 @@ struct Address {
 
  private:
   static constexpr std::array<std::uint8_t, 4> mapped{0, 0, 0xFF, 0xFF};
+};
+
+/// An address and how many of its first bits the network has that it is on.
+struct AddressPrefix {
+  Address address;
+  std::uint32_t bits = 0;  ///< 1 to 32 of an IPv4 address, 1 to 128 of an IPv6 address
+
+  /// Reads "10.0.0.1/24" or "fd00::1/64". Throws InputError like Address::parse().
+  static AddressPrefix parse(std::string_view text);
 };
 
 /// "10.0.0.1:62400" or "[2001:db8::1]:62400".

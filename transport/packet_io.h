@@ -8,8 +8,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
+#include "mltcp/base/units.h"
 #include "mltcp/transport/address.h"
 
 namespace mltcp {
@@ -70,6 +72,13 @@ class PacketIo {
     std::uint32_t burst = 32;
     /// Packets without payload bytes can be sent (simulator).
     bool virtual_payload = false;
+    /// ECN codepoints of sent packets reach the wire, and those of received packets the transport. Without it they are
+    /// Ecn::not_ect, and nothing that needs ECN runs here.
+    bool ecn = true;
+    /// RxPacket::hops is told.
+    bool hops = true;
+    /// Classes of TxPacket::priority that are kept apart, 1 to kPriorities; with 1 all is one class.
+    std::uint32_t priorities = kPriorities;
     /// Payloads of so many bytes and more are worth to be kept instead of copied (see TxPacket::hold); 0: never.
     std::uint32_t keeps_payload_from = 0;
   };
@@ -88,6 +97,36 @@ class PacketIo {
   /// only, but for payloads with a hold: after it the caller may change or free them. What is taken may still be lost
   /// on the way.
   virtual std::size_t send(std::span<const TxPacket> packets) = 0;
+
+  // For who drives a datapath in real time (PollLoop does all of this): when to call, and how to sleep until then.
+
+  /// When receive() has something to do although nothing arrives, such as to ask a neighbour's address again; never()
+  /// if not. Shard::poll() returns no later time.
+  [[nodiscard]] virtual Nanos deadline() const { return Nanos::never(); }
+  /// Whether send() took less than all, or keeps for later what it took: poll again soon, as nobody tells of room.
+  [[nodiscard]] virtual bool is_blocked() const { return false; }
+  /// Grows when packets come or go, those included that never reach the transport: a loop that sees it stand still has
+  /// nothing to do.
+  [[nodiscard]] virtual std::uint64_t activity() const { return 0; }
+
+  /// How a thread that sleeps learns of packets.
+  struct Wakeup {
+    /// Readable (POLLIN) while or once there are packets; the datapath's own, to be waited for and nothing else. -1:
+    /// the files of its feeders() tell.
+    int file = -1;
+    /// The file tells only of packets that come after arm(). Else of all that are there.
+    bool needs_arming = false;
+  };
+  /// Has the datapath tell the calling thread of packets until end_waiting(), which the same thread calls. Nothing, and
+  /// nothing to end, if it can't: then only polling finds them.
+  virtual std::optional<Wakeup> begin_waiting() { return std::nullopt; }
+  virtual void end_waiting() {}
+  /// Before the thread sleeps. What came earlier may not be told of: poll once more in between. After it: disarm().
+  virtual void arm() {}
+  virtual void disarm() {}
+  /// The datapaths that may find packets for this one and hand them over. A packet that is handed over wakes nobody, so
+  /// that who sleeps polls all of these as well.
+  [[nodiscard]] virtual std::span<PacketIo* const> feeders() const { return {}; }
 };
 
 }  // namespace mltcp

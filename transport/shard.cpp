@@ -9,6 +9,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/cc/registry.h"
+#include "mltcp/transport/requirements.h"
 
 namespace mltcp {
 namespace {
@@ -39,7 +40,7 @@ void check(std::string_view key, std::uint64_t value, std::uint64_t least, std::
     throw InputError(fmt::format("{} is {}; it has to be from {} to {}", key, value, least, most));
 }
 
-const cc::AlgorithmTable& checked_algorithm(const ConnectionConfig& config) {
+const cc::AlgorithmTable& checked_algorithm(const ConnectionConfig& config, const PacketIo::Limits& limits) {
   check("max_sends", config.max_sends, 1, 65'536);
   check("max_receives", config.max_receives, 1, 65'536);
   check("max_packets_in_flight", config.max_packets_in_flight, 16, 1U << 20);
@@ -57,6 +58,7 @@ const cc::AlgorithmTable& checked_algorithm(const ConnectionConfig& config) {
     throw InputError(fmt::format("idle_limit is {}, and keep_alive {}: it has to be longer, or nobody is asked in time",
                                  to_text(config.idle_limit), to_text(config.keep_alive)));
   const cc::AlgorithmTable& algorithm = cc::find_algorithm(config.congestion_control);
+  check_requirements(config, algorithm, limits);
   if (algorithm.capabilities.needs_ecn && !config.ecn)
     throw InputError(fmt::format("congestion control \"{}\" needs ECN; set ecn = true", algorithm.name));
   if (algorithm.capabilities.rate_based && config.max_rate.is_zero())
@@ -105,6 +107,7 @@ Shard::Shard(PacketIo& io, const ShardConfig& config)
     throw InputError(fmt::format("the datapath sends at most {} bytes a packet; the transport needs {}",
                                  limits_.max_packet_bytes, wire::smallest_packet));
   limits_.burst = std::max<std::uint32_t>(limits_.burst, 1);
+  limits_.priorities = std::clamp<std::uint32_t>(limits_.priorities, 1, kPriorities);
   index_mask_ = std::bit_ceil(config.max_connections) - 1;
   if (config.seed) seeded_.emplace(*config.seed);
   slots_.resize(config.max_connections);
@@ -157,7 +160,7 @@ Nanos Shard::advance(Nanos now) {
 }
 
 void Shard::listen(const ConnectionConfig& config) {
-  checked_algorithm(config);
+  checked_algorithm(config, limits_);
   listen_config_ = std::make_shared<const ConnectionConfig>(config);
   listening_ = true;
 }
@@ -197,7 +200,7 @@ void Shard::free_connection(std::uint32_t index) {
 ConnectionId Shard::connect(const Address& remote, const ConnectionConfig& config, Nanos now) {
   now = advance(now);
   if (latest_config_ == nullptr || *latest_config_ != config) {
-    checked_algorithm(config);
+    checked_algorithm(config, limits_);
     latest_config_ = std::make_shared<const ConnectionConfig>(config);
   }
   Connection* connection = make_connection(remote, latest_config_, now);
@@ -375,7 +378,8 @@ Nanos Shard::poll(Nanos at) {
   const Nanos now = advance(at);
   links_.late = std::max(now - due_, Nanos());
   due_ = work(now);
-  return due_ <= now ? at : due_;  // "at once" by the caller's clock
+  const Nanos due = std::min(due_, io_.deadline());
+  return due <= now ? at : due;  // "at once" by the caller's clock
 }
 
 Nanos Shard::work(Nanos now) {

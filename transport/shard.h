@@ -54,10 +54,11 @@ class Shard final : public Pollable {
   /// InputError without a seed: then nobody knows.
   static std::vector<ConnectionId> first_connections(const ShardConfig& config);
 
-  /// Accepts connections from now on, each with `config`. Throws InputError if `config` is out of range.
+  /// Accepts connections from now on, each with `config`. Throws InputError if `config` is out of range, or wants what
+  /// the datapath doesn't have (PacketIo::Limits), itself or by its congestion control (cc::Capabilities).
   void listen(const ConnectionConfig& config);
   /// Begins to connect; completes with Completion::connected or closed. Sends and receives may be posted at once.
-  /// Throws InputError if `config` is out of range, RunError if max_connections are open.
+  /// Throws InputError like listen(), RunError if max_connections are open.
   ConnectionId connect(const Address& remote, const ConnectionConfig& config, Nanos now);
 
   /// Sends `message` (0 bytes to 4 GiB), which the caller keeps unchanged until its completion. `sent` come in the
@@ -104,7 +105,8 @@ class Shard final : public Pollable {
   /// The job's progress and gain.
   [[nodiscard]] const cc::Augmentation& job_progress(JobId job) const { return jobs_[job].augmentation; }
 
-  /// Does all that is due at `at`. Returns when to call again at the latest.
+  /// Does all that is due at `at`. Returns when to call again at the latest, whether for the transport or for the
+  /// datapath (PacketIo::deadline).
   Nanos poll(Nanos at) override;
   /// Moves completions to `out`, oldest first, and returns how many.
   std::size_t take_completions(std::span<Completion> out);

@@ -17,8 +17,8 @@ class RingNetwork final : public DumbbellNetwork<dpdk::RingDumbbell> {
  public:
   using DumbbellNetwork::DumbbellNetwork;
   [[nodiscard]] std::optional<Stalls> stalls() const override {
-    const dpdk::LoopCounters& hosts = network_.host_loop();
-    const dpdk::LoopCounters& others = network_.switch_loop();
+    const LoopCounters& hosts = network_.host_loop();
+    const LoopCounters& others = network_.switch_loop();
     return Stalls{std::max(hosts.longest_gap, others.longest_gap), hosts.stalled + others.stalled};
   }
 };

@@ -13,13 +13,13 @@
 #include "mltcp/base/fingerprint.h"
 #include "mltcp/base/text.h"
 #include "mltcp/cc/registry.h"
+#include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/experiment/files/datapath_kind.h"
 #include "mltcp/experiment/files/file_kind.h"
 #include "mltcp/experiment/files/internal/settings_reader.h"
 #include "mltcp/experiment/files/policy.h"
 #include "mltcp/experiment/files/worker_hosts.h"
 #include "mltcp/fabric/dumbbell.h"
-#include "mltcp/transport/encapsulation.h"
 #include "mltcp/workload/inspection.h"
 
 namespace mltcp::experiment {

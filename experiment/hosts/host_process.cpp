@@ -1,26 +1,18 @@
 // What runs on a host of an experiment across hosts (see hosts.h). One thread: the loop over the port, which looks at
 // the coordinator's messages once a millisecond, or every 20 ms while it sleeps.
-#include "mltcp/base/error.h"
-#include "mltcp/experiment/hosts/hosts.h"
-
-#if MLTCP_HAS_DPDK
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cstring>
-#include <numeric>
 
+#include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
-#include "mltcp/dpdk/eal.h"
-#include "mltcp/dpdk/net_interface.h"
-#include "mltcp/dpdk/port.h"
-#include "mltcp/dpdk/port_io.h"
-#include "mltcp/dpdk/port_loop.h"
+#include "mltcp/experiment/backends/host_datapaths.h"
+#include "mltcp/experiment/hosts/hosts.h"
 #include "mltcp/experiment/hosts/internal/hosts_protocol.h"
 #include "mltcp/experiment/results/internal/json_values.h"
+#include "mltcp/transport/host_datapath.h"
+#include "mltcp/transport/poll_loop.h"
 #include "mltcp/transport/udp_port.h"
 #include "mltcp/workload/phase_program.h"
 
@@ -34,13 +26,13 @@ constexpr Nanos look_every = 1_ms;
 constexpr Nanos report_every = 200_ms;
 constexpr Nanos idle_wait = 5_ms;
 /// What a port keeps while the machine holds the loop up: 25 ms of 1500 bytes at 1 Gbps, and all that AF_XDP can.
-constexpr std::uint32_t descriptors = 2048;
+constexpr std::uint32_t queue_packets = 2048;
 constexpr Nanos link_limit = 3_s;        // that a port may have no link: it may come back before connections give up
 constexpr Nanos link_look_every = 5_ms;  // a shorter outage may pass unseen
 constexpr Nanos silence_limit = 60_s;    // of a coordinator that has not said what this host is
 /// A port is opened with buffers for so many ranks before their number is known, and anew if there are more.
 constexpr std::uint32_t usual_ranks = 8;
-/// DPDK starts before as well, and gets memory for so many in huge pages; in ordinary ones what isn't used costs none.
+/// What takes its memory at the start gets some for so many in huge pages; in ordinary ones what isn't used costs none.
 constexpr std::uint32_t many_ranks = 64;
 constexpr std::uint32_t most_ranks = 1024;
 
@@ -50,33 +42,18 @@ struct Ended {
   std::string message;
 };
 
-Address parse_ip(const std::string& text, std::string_view option) {
-  Address address;
-  in_addr v4{};
-  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return Address::v4(ntohl(v4.s_addr), 0);
-  if (inet_pton(AF_INET6, text.c_str(), address.ip.data()) == 1) return address;
-  throw InputError(fmt::format("{} {}: no IP address; write one as in 10.0.0.1 or fd00::1", option, in_quotes(text)));
+/// What `parse` makes of an option's text; its complaint begins with the option.
+template <typename Parse>
+auto of_option(std::string_view option, Parse parse) {
+  try {
+    return parse();
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{} {}", option, error.what()));
+  }
 }
 
-/// "10.0.0.1/24".
-std::pair<Address, std::uint32_t> parse_prefix(const std::string& text) {
-  const auto slash = text.find('/');
-  const Address address = parse_ip(text.substr(0, slash), "--ip");
-  std::uint32_t bits = 0;
-  const std::uint32_t most = address.is_v4() ? 32 : 128;
-  const char* end = text.data() + text.size();
-  const auto [at, problem] = slash == std::string::npos ? std::from_chars_result{end, std::errc::invalid_argument}
-                                                        : std::from_chars(text.data() + slash + 1, end, bits);
-  if (problem != std::errc() || at != end || bits < 1 || bits > most)
-    throw InputError(
-        fmt::format("--ip {}: no prefix length; write how many bits of the address the network has, 1 to {}, "
-                    "as in {}",
-                    in_quotes(text), most, address.is_v4() ? "10.0.0.1/24" : "fd00::1/64"));
-  return {address, bits};
-}
-
-dpdk::Idle idle_of(const std::string& word) {
-  return word == "spin" ? dpdk::Idle::spin : word == "sleep" ? dpdk::Idle::sleep : dpdk::Idle::pause;
+Idle idle_of(const std::string& word) {
+  return word == "spin" ? Idle::spin : word == "sleep" ? Idle::sleep : Idle::pause;
 }
 
 /// Answers for the host where no rank does, and drops what comes.
@@ -94,35 +71,30 @@ class Drain final : public Pollable {
   PacketIo& io_;
 };
 
-/// Everything that the host has opened, in the order in which it closes.
-struct Opened {
-  std::unique_ptr<dpdk::Eal> eal;
-  std::unique_ptr<dpdk::Port> port;
-  std::unique_ptr<dpdk::PortHost> place;
-};
-
 class HostProcess {
  public:
   explicit HostProcess(const HostOptions& options) : options_(options) {
-    std::tie(address_, prefix_bits_) = parse_prefix(options.ip);
-    address_.port = options.udp_port;
-    if (!options.gateway.empty()) gateway_ = parse_ip(options.gateway, "--gateway");
+    register_datapaths();
+    const AddressPrefix own = of_option("--ip", [&] { return AddressPrefix::parse(options.ip); });
+    place_.address = own.address;
+    place_.address.port = options.udp_port;
+    place_.prefix_bits = own.bits;
+    if (!options.gateway.empty())
+      place_.gateway = of_option("--gateway", [&] { return Address::parse(options.gateway); });
+    if (place_.gateway.port != 0)
+      throw InputError(fmt::format("--gateway {}: a gateway has no port; leave it out", one_line(options.gateway)));
     // What is wrong here is told here: once a host has joined, its failure is the end of the experiment for all.
-    refuse_own_address();
-    dpdk::Port::check_config(port_config(1));
-    if (!options.cores.empty() && dpdk::parse_cores(options.cores, dpdk::usable_cpus()).size() > 1)
-      throw InputError(fmt::format("--cores {}: a host polls its port on one core; give one", options.cores));
+    check_host_datapath(config(), place_);
   }
 
   Ended run() {
-    start_dpdk();
-    open(std::max<std::uint32_t>(usual_ranks, options_.queues));
+    datapath_ = open_host_datapath(config());
     join();
     try {
       take_place();
-      protocol::send(*stream_, {{"type", "ready"}, {"mtu", opened_.port->mtu()}});
+      protocol::send(*stream_, {{"type", "ready"}, {"mtu", datapath_->mtu()}});
       tell(fmt::format("host {}: {} at {}, {}; joined the experiment at {}", number_, options_.ip,
-                       one_line(opened_.port->description()), plural(ranks_, "rank"), one_line(options_.coordinator)));
+                       one_line(datapath_->description()), plural(ranks_, "rank"), one_line(options_.coordinator)));
       idle();
     } catch (const Ended& ended) {
       return ended;
@@ -148,25 +120,19 @@ class HostProcess {
     std::uint64_t plan_serial = 0;
   };
 
-  /// Kernel and port would both answer for it.
-  void refuse_own_address() const {
-    for (const auto& [interface, address] : dpdk::kernel_addresses())
-      if (address.ip == address_.ip)
-        throw InputError(fmt::format(
-            "--ip {}: the kernel of this host has that address on {}; give the port another one of the network",
-            one_line(options_.ip), interface));
-  }
-
-  /// Ranks have a shard each, and there is one for each queue at least.
-  [[nodiscard]] dpdk::PortConfig port_config(std::uint32_t shards) const {
-    dpdk::PortConfig config;
+  /// Ranks have a shard each.
+  [[nodiscard]] HostDatapathConfig config() const {
+    HostDatapathConfig config;
     config.device = options_.device;
     config.mtu = options_.mtu;
     config.queues = options_.queues;
-    config.interrupts = options_.idle == "sleep";
-    config.descriptors = descriptors;
-    constexpr std::uint32_t held_by_shard = 256;
-    config.spare_buffers += shards * held_by_shard;
+    config.queue_packets = queue_packets;
+    config.shards = usual_ranks;
+    config.usual_shards = many_ranks;
+    config.most_shards = most_ranks;
+    config.sleeps = options_.idle == "sleep";
+    config.cores = options_.cores;
+    config.memory_mb = options_.memory_mb;
     return config;
   }
 
@@ -209,7 +175,7 @@ class HostProcess {
                                      [&] { return interrupted(); });
     Json hello{{"type", "join"},
                {"version", protocol::kVersion},
-               {"address", protocol::to_hex(address_)},
+               {"address", protocol::to_hex(place_.address)},
                {"device", options_.device}};
     if (options_.host) hello["host"] = *options_.host;
     try {
@@ -247,57 +213,21 @@ class HostProcess {
     }
   }
 
-  void start_dpdk() {
-    dpdk::EalOptions eal;
-    eal.cores = options_.cores;
-    eal.memory_mb = options_.memory_mb.value_or(memory_for(many_ranks));
-    if (!options_.memory_mb) eal.ordinary_memory_mb = memory_for(most_ranks);
-    if (dpdk::parse_port_name(options_.device).kind == dpdk::PortName::Kind::pci) eal.pci.push_back(options_.device);
-    opened_.eal = std::make_unique<dpdk::Eal>(eal);
-  }
-
-  /// In MB, if there are so many ranks.
-  [[nodiscard]] std::uint32_t memory_for(std::uint32_t ranks) const {
-    constexpr std::uint32_t base_mb = 32;
-    constexpr std::uint32_t shards_per_mb = 32;
-    const std::uint32_t shards = std::max<std::uint32_t>(ranks, options_.queues);
-    return std::min(base_mb + dpdk::Port::memory_mb(port_config(shards)) + shards / shards_per_mb,
-                    dpdk::Eal::most_memory_mb);
-  }
-
-  void open(std::uint32_t shards) {
-    opened_.port = std::make_unique<dpdk::Port>(*opened_.eal, port_config(shards));
-    opened_for_ = shards;
-  }
-
   /// Now that the number of its ranks is known.
   void take_place() {
-    const std::uint32_t shards = std::max<std::uint32_t>(ranks_, options_.queues);
-    if (shards > opened_for_) {
-      opened_.port.reset();
-      try {
-        open(shards);
-      } catch (const RunError& error) {
-        throw RunError(fmt::format("{}: for the {} ranks of this host, mltcp gen --join ... --memory {}", error.what(),
-                                   ranks_, memory_for(shards)));
-      }
-    }
+    place_.shards = static_cast<std::uint16_t>(ranks_);
+    datapath_->take_place(place_);
+    const std::uint32_t shards = datapath_->shards();
     if (options_.udp_port <= roce_udp_port && roce_udp_port < options_.udp_port + shards)
       warn(
           fmt::format("its UDP ports {} to {} hold {}, which is RoCEv2's: a NIC with RoCE may keep such packets, and "
                       "analysers misread them; leave --udp-port out, or give 49152 or more",
                       options_.udp_port, options_.udp_port + shards - 1, roce_udp_port));
-    dpdk::PortHostConfig place;
-    place.address = address_;
-    place.prefix_bits = prefix_bits_;
-    place.gateway = gateway_;
-    place.shards = static_cast<std::uint16_t>(shards);
-    opened_.place = std::make_unique<dpdk::PortHost>(*opened_.eal, *opened_.port, place);
     for (std::uint16_t shard = 0; shard < shards; ++shard)
-      drains_.push_back(std::make_unique<Drain>(opened_.place->io(shard)));
+      drains_.push_back(std::make_unique<Drain>(datapath_->io(shard)));
   }
 
-  [[nodiscard]] Nanos now() const { return opened_.eal->clock().now(); }
+  [[nodiscard]] Nanos now() const { return datapath_->time().now(); }
 
   // ---- Between runs ----
 
@@ -336,21 +266,21 @@ class HostProcess {
       std::shared_ptr<const Payload> payload;
       for (std::uint32_t rank = 0; rank < job.hosts.size(); ++rank) {
         if (job.hosts[rank] != number_) continue;
-        if (job.ports[rank] >= opened_.place->shards()) throw RunError("the coordinator names a rank that isn't here");
+        if (job.ports[rank] >= datapath_->shards()) throw RunError("the coordinator names a rank that isn't here");
         if (!payload) payload = RankDriver::make_payload(job.settings);
         Rank& own = here_.emplace_back();
         own.job = number;
         own.rank = rank;
         own.shard = job.ports[rank];
-        own.driver = std::make_unique<RankDriver>(opened_.place->io(static_cast<std::uint16_t>(own.shard)),
-                                                  job.settings, rank, job.addresses, payload, now());
+        own.driver = std::make_unique<RankDriver>(datapath_->io(static_cast<std::uint16_t>(own.shard)), job.settings,
+                                                  rank, job.addresses, payload, now());
       }
     }
-    dpdk::PortLoop loop(*opened_.eal, idle_of(options_.idle));
-    for (std::uint16_t shard = 0; shard < opened_.place->shards(); ++shard) {
+    PollLoop loop(datapath_->time(), idle_of(options_.idle));
+    for (std::uint16_t shard = 0; shard < datapath_->shards(); ++shard) {
       const auto rank = std::find_if(here_.begin(), here_.end(), [&](const Rank& own) { return own.shard == shard; });
       Pollable& pollable = rank != here_.end() ? static_cast<Pollable&>(*rank->driver) : *drains_[shard];
-      loop.attach(*opened_.place, opened_.place->io(shard), pollable);
+      loop.attach(datapath_->io(shard), pollable);
     }
     Nanos next_look;
     Nanos next_link_look;
@@ -385,7 +315,7 @@ class HostProcess {
     for (const Rank& own : here_) strangers += own.driver->strangers();
     if (strangers > 0) tell(fmt::format("dropped {} of strangers", plural(strangers, "connection")));
     here_.clear();
-    if (const dpdk::LoopCounters& slept = loop.counters(); slept.naps > 0)
+    if (const LoopCounters& slept = loop.counters(); slept.naps > 0)
       tell(fmt::format("run {}: {} naps ended {:.0f} us late on average, {:.0f} us at least; {} of {:.1f} ms in all",
                        run_, slept.naps, slept.mean_nap_overslept().millis() * 1e3,
                        slept.least_nap_overslept.millis() * 1e3, plural(slept.stalls, "stall"),
@@ -404,7 +334,7 @@ class HostProcess {
 
   /// Tells when the port loses its link and when it has one again. Throws RunError when it has been without for long.
   void check_link(Nanos time) {
-    const std::string down = opened_.port->why_link_is_down();
+    const std::string down = datapath_->why_link_is_down();
     if (down.empty()) {
       had_link_ = true;
       end_outage(time);
@@ -438,7 +368,7 @@ class HostProcess {
                                     [&](const protocol::JobSetup& job) { return job.settings.number == lost.job; });
     if (found == setup_.jobs.end()) return "";
     const std::uint32_t peer = found->hosts.at(lost.peer);
-    const std::string down = opened_.port->why_link_is_down();
+    const std::string down = datapath_->why_link_is_down();
     std::string cure = "see what that said";
     if (!down.empty())
       cure = fmt::format("the port has no link here: {}", down);
@@ -450,17 +380,13 @@ class HostProcess {
 
   /// Since the port was opened.
   [[nodiscard]] HostLosses losses() const {
+    const DatapathLosses counted = datapath_->losses();
     HostLosses losses;
-    for (const auto& [name, count] : opened_.port->statistics()) {
-      if (name == "rx_missed_errors" || name == "xdp_rx_ring_full") losses.missed_packets += count;
-      if (name == "rx_errors" || name == "tx_errors") losses.port_errors += count;
-    }
-    for (std::uint16_t shard = 0; shard < opened_.place->shards(); ++shard) {
-      const dpdk::PortIoCounters& counters = opened_.place->io(shard).counters();
-      losses.handover_full_packets += counters.handover_full;
-      losses.rejected_packets += std::accumulate(counters.rejected.begin(), counters.rejected.end(), std::uint64_t{0});
-      losses.unsent_packets += counters.unsendable + counters.waiting_full + counters.unreachable;
-    }
+    losses.missed_packets = counted.missed;
+    losses.port_errors = counted.errors;
+    losses.handover_full_packets = counted.handover_full;
+    losses.rejected_packets = counted.rejected;
+    losses.unsent_packets = counted.unsent;
     return losses;
   }
 
@@ -529,11 +455,11 @@ class HostProcess {
     if (!peer) return "";
     const protocol::JobSetup& job = setup_.jobs[own.job];
     Address address = job.addresses[*peer];
-    const bool known = opened_.place->io(static_cast<std::uint16_t>(own.shard)).resolve(address);
-    if (const std::string down = opened_.port->why_link_is_down(); !down.empty())
+    const bool known = datapath_->resolve(static_cast<std::uint16_t>(own.shard), address);
+    if (const std::string down = datapath_->why_link_is_down(); !down.empty())
       return fmt::format("no connection to host {} ({}): its port {} has no link: {}", job.hosts[*peer],
                          to_text(address), one_line(options_.device), down);
-    const std::string cure = gateway_ == Address{}
+    const std::string cure = place_.gateway == Address{}
                                  ? "see that both ports are on one network, in which --ip puts them"
                                  : "see that both ports are on one network, or that the gateway works";
     return fmt::format("no connection to host {} ({}): {}; {}", job.hosts[*peer], to_text(address),
@@ -543,17 +469,12 @@ class HostProcess {
                        cure);
   }
 
-  static constexpr std::uint32_t most_ranks = 1024;
-
   const HostOptions& options_;
-  Address address_;
-  std::uint32_t prefix_bits_ = 0;
-  Address gateway_{};
+  HostPlace place_;
   std::unique_ptr<MessageStream> stream_;
   std::uint32_t number_ = 0;
   std::uint32_t ranks_ = 0;
-  Opened opened_;
-  std::uint32_t opened_for_ = 0;  ///< shards that its port has buffers for
+  std::unique_ptr<HostDatapath> datapath_;
   std::vector<std::unique_ptr<Drain>> drains_;
   protocol::RunSetup setup_;  ///< outlives the ranks
   std::vector<Rank> here_;
@@ -572,15 +493,3 @@ void run_host(const HostOptions& options) {
 }
 
 }  // namespace mltcp::experiment
-
-#else
-
-namespace mltcp::experiment {
-
-void run_host(const HostOptions& /*options*/) {
-  throw RunError("built without DPDK, and a host needs its port; build with -DMLTCP_DPDK=ON");
-}
-
-}  // namespace mltcp::experiment
-
-#endif

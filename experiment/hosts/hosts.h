@@ -68,13 +68,13 @@ std::unique_ptr<Coordinator> make_coordinator(const Experiment& experiment, cons
 struct HostOptions {
   std::string coordinator;  ///< its address
   Nanos connect_limit{30'000'000'000};
-  std::string device;                         ///< as dpdk::parse_port_name() reads it
+  std::string device;                         ///< as its datapath reads it (datapaths.h): "af_packet:eth0"
   std::string ip;                             ///< "10.0.0.1/24", "fd00::1/64"
   std::string gateway;                        ///< empty: none
   std::optional<std::uint32_t> host;          ///< its number; empty: the coordinator gives one
   std::uint16_t udp_port = default_udp_port;  ///< of the first rank; the others have the next ones
   std::string idle = "pause";                 ///< spin, pause or sleep
-  std::string cores;                          ///< see dpdk::EalOptions
+  std::string cores;                          ///< the CPU to use; empty: the first usable one
   std::optional<std::uint32_t> memory_mb;
   std::uint32_t mtu = 0;                         ///< 0: the interface's
   std::uint16_t queues = 1;                      ///< of the port

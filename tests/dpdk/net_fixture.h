@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "mltcp/dpdk/clock.h"
+#include "mltcp/base/clock.h"
 #include "mltcp/dpdk/eal.h"
 
 namespace mltcp::dpdk {

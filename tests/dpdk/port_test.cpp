@@ -15,9 +15,9 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
+#include "mltcp/dpdk/launched_loop.h"
 #include "mltcp/dpdk/net_interface.h"
 #include "mltcp/dpdk/port_io.h"
-#include "mltcp/dpdk/port_loop.h"
 #include "mltcp/dpdk/ring_port.h"
 #include "mltcp/transport/shard.h"
 #include "net_fixture.h"
@@ -156,9 +156,9 @@ struct Station {
                    .interrupts = setting.interrupts,
                    .vlan = setting.vlan}),
         place(eal, port, {.address = host(number, setting.v6)}),
-        loop(eal, setting.idle) {}
+        loop(eal.time(), setting.idle) {}
 
-  void attach(Pollable& pollable, std::uint16_t queue = 0) { loop.attach(place, place.io(queue), pollable); }
+  void attach(Pollable& pollable, std::uint16_t queue = 0) { loop.attach(place.io(queue), pollable); }
   /// Until `done`, and as long as the other end still needs answers.
   bool run(const Channel& other, const std::function<bool()>& done) {
     const bool ended = loop.run(loop.now() + kPatience, done);
@@ -170,7 +170,7 @@ struct Station {
   Eal eal;
   Port port;
   PortHost place;
-  PortLoop loop;
+  PollLoop loop;
 };
 
 /// "skip: ..." where AF_XDP is not to be had.
@@ -496,16 +496,16 @@ Pair share_between_threads() {
   if (cpus.size() < 2) return {"skip: threads of their own need two CPUs", "skip: threads of their own need two CPUs"};
   return play(send_to_two, [&](const Channel& other) -> std::string {
     Station here({.queues = 2, .cores = fmt::format("{},{}", cpus[0], cpus[1])}, "ve1", 2);
-    PortLoop second_loop(here.eal, Idle::sleep);
+    PollLoop second_loop(here.eal.time(), Idle::sleep);
     Server first(here.place.io(0), kShared, 1 << 18);
     Server second(here.place.io(1), kShared, 1 << 18);
     here.attach(first, 0);
-    second_loop.attach(here.place, here.place.io(1), second);
-    second_loop.launch(1, here.loop.now() + kPatience + kPatience);
+    second_loop.attach(here.place.io(1), second);
+    LaunchedLoop launched(here.eal, second_loop, 1, here.loop.now() + kPatience + kPatience);
     other.tell('r');
     const bool done = here.run(other, [&] { return first.is_done(); });
     second_loop.request_stop();
-    second_loop.wait();
+    launched.wait();
     const auto& a = here.place.io(0).counters();
     const auto& b = here.place.io(1).counters();
     if (!done || !second.is_done()) {
@@ -711,12 +711,12 @@ Pair wake_up(const std::string& kind, std::uint16_t queues = 1) {
       });
 }
 
-TEST(PortLoop, af_packet__sleeps_until_a_packet_comes) { EXPECT_PLAYED(wake_up("af_packet")); }
-TEST(PortLoop, af_packet__sleeps_over_queues_that_share_packets) { EXPECT_PLAYED(wake_up("af_packet", 2)); }
-TEST(PortLoop, af_xdp__sleeps_until_a_packet_comes) { EXPECT_PLAYED(wake_up("af_xdp")); }
+TEST(PollLoop, af_packet__sleeps_until_a_packet_comes) { EXPECT_PLAYED(wake_up("af_packet")); }
+TEST(PollLoop, af_packet__sleeps_over_queues_that_share_packets) { EXPECT_PLAYED(wake_up("af_packet", 2)); }
+TEST(PollLoop, af_xdp__sleeps_until_a_packet_comes) { EXPECT_PLAYED(wake_up("af_xdp")); }
 
 /// Its socket has an error then, and is ready until somebody asks which.
-TEST(PortLoop, af_packet__sleeps_on_when_the_interface_goes_and_comes) {
+TEST(PollLoop, af_packet__sleeps_on_when_the_interface_goes_and_comes) {
   EXPECT_PLAYED(play(
       [](const Channel& /*other*/) -> std::string {
         Station here({.interrupts = true}, "ve0", 1);
@@ -739,7 +739,7 @@ TEST(PortLoop, af_packet__sleeps_on_when_the_interface_goes_and_comes) {
       idle_part));
 }
 
-TEST(PortLoop, sleeps_until_a_deadline_that_is_near) {
+TEST(PollLoop, sleeps_until_a_deadline_that_is_near) {
   if (access("/dev/net/tun", R_OK | W_OK) != 0) GTEST_SKIP() << "/dev/net/tun is not to be had";
   EXPECT_PLAYED(play(
       [](const Channel& /*other*/) -> std::string {
@@ -772,7 +772,7 @@ TEST(PortLoop, sleeps_until_a_deadline_that_is_near) {
       idle_part));
 }
 
-TEST(PortLoop, stops_from_a_signal_handler_and_runs_on_a_core_of_its_own) {
+TEST(LaunchedLoop, stops_from_a_signal_handler_and_runs_on_a_core_of_its_own) {
   EXPECT_PLAYED(play(
       [](const Channel& /*other*/) -> std::string {
         if (usable_cpus().size() < 2) return "skip: one CPU";
@@ -789,8 +789,8 @@ TEST(PortLoop, stops_from_a_signal_handler_and_runs_on_a_core_of_its_own) {
             }
             int polls = 0;
           } counter;
-          static PortLoop* current = nullptr;
-          PortLoop loop(eal, idle);
+          static PollLoop* current = nullptr;
+          PollLoop loop(eal.time(), idle);
           current = &loop;
           struct sigaction action {};
           action.sa_handler = [](int) { current->request_stop(); };
@@ -798,20 +798,20 @@ TEST(PortLoop, stops_from_a_signal_handler_and_runs_on_a_core_of_its_own) {
           alarm(1);
           if (!loop.run(loop.now() + kPatience)) return "the signal did not stop the loop";
           if (loop.run(loop.now() + 20_ms)) return "the stop was not forgotten";
-          loop.attach(place, place.io(), counter);
-          loop.launch(1, loop.now() + kPatience);
+          loop.attach(place.io(), counter);
           try {
-            loop.wait();
+            LaunchedLoop launched(eal, loop, 1, loop.now() + kPatience);
+            launched.wait();
             return "what the Pollable threw is lost";
           } catch (const RunError& error) {
             if (std::string(error.what()) != "enough") return error.what();
           }
           counter.polls = 1000;
-          loop.launch(1, loop.now() + kPatience);
+          LaunchedLoop launched(eal, loop, 1, loop.now() + kPatience);
           loop.request_stop();
-          if (!loop.wait()) return "the launched loop did not stop";
+          if (!launched.wait()) return "the launched loop did not stop";
           try {
-            loop.launch(2, loop.now());
+            const LaunchedLoop none(eal, loop, 2, loop.now());
             return "there is no core 2";
           } catch (const InputError&) {
           }

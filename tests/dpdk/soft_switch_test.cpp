@@ -28,7 +28,7 @@
 
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/ring_port.h"
-#include "mltcp/transport/encapsulation.h"
+#include "mltcp/ethernet/encapsulation.h"
 #include "ring_fixture.h"
 
 namespace mltcp::dpdk {

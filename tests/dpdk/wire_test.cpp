@@ -14,7 +14,7 @@
 #include "mltcp/dpdk/frame_io.h"
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/port_io.h"
-#include "mltcp/dpdk/registered_memory.h"
+#include "mltcp/transport/registered_memory.h"
 #include "mltcp/transport/shard.h"
 #include "ring_fixture.h"
 
@@ -421,7 +421,7 @@ struct Pages {
 TEST_F(Wire, registered_memory__is_whole_pages_once) {
   make(1024);
   const Pages pages(1 << 16);
-  const std::array<const Port*, 2> ports{left_port_.get(), right_port_.get()};
+  const std::array<DmaDevice*, 2> ports{&left_port_->dma(), &right_port_->dma()};
   const auto error_of = [&](std::span<std::byte> bytes) {
     return message_of<InputError>([&] { const RegisteredMemory memory(bytes, ports); });
   };
@@ -434,8 +434,8 @@ TEST_F(Wire, registered_memory__is_whole_pages_once) {
   }
   // No DMA is at work here, so none of it is needed, or tells.
   EXPECT_FALSE(left_port_->reads_by_dma());
-  RegisteredRanges ranges(left_port_->id());
-  EXPECT_FALSE(ranges.contain(pages.bytes.first(10)));
+  RegisteredRanges ranges(left_port_->dma());
+  EXPECT_FALSE(ranges.find(pages.bytes.first(10)));
 }
 
 TEST_F(Wire, dma__reads_only_registered_memory_and_the_rest_is_copied) {
@@ -446,8 +446,8 @@ TEST_F(Wire, dma__reads_only_registered_memory_and_the_rest_is_copied) {
   const PortHost place(*eal_, port, {.address = host(1)});
   EXPECT_EQ(place.io().limits().keeps_payload_from, 0U);
   const Pages pages(8192);
-  const std::array<const Port*, 1> ports{&port};
-  RegisteredRanges ranges(port.id());
+  const std::array<DmaDevice*, 1> ports{&port.dma()};
+  RegisteredRanges ranges(port.dma());
   const PacketPool pool("dma", 255, 2000);
   FrameWriter writer({.pool = pool.get(), .source = host(1), .by_reference = true, .registered = &ranges});
   const Address to = host(2);

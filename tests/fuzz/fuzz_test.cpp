@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "../transport/test_network.h"
-#include "mltcp/transport/encapsulation.h"
-#include "mltcp/transport/neighbours.h"
+#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/ethernet/neighbours.h"
 
 namespace mltcp {
 namespace {

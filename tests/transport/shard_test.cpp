@@ -8,7 +8,9 @@
 #include <set>
 #include <string>
 
+#include "../message_of.h"
 #include "mltcp/base/error.h"
+#include "mltcp/transport/requirements.h"
 #include "test_network.h"
 
 namespace mltcp {
@@ -18,7 +20,7 @@ using namespace testing_network;
 
 TEST(Shard, settings__out_of_range_are_refused_with_their_name) {
   Pair pair;
-  const auto message_of = [&](const ConnectionConfig& config) -> std::string {
+  const auto said_of = [&](const ConnectionConfig& config) -> std::string {
     try {
       pair.s().listen(config);
     } catch (const InputError& error) {
@@ -27,10 +29,10 @@ TEST(Shard, settings__out_of_range_are_refused_with_their_name) {
     return "";
   };
   const auto refused = [&](const char* key, const ConnectionConfig& config) {
-    EXPECT_THAT(message_of(config), testing::HasSubstr(key));
+    EXPECT_THAT(said_of(config), testing::HasSubstr(key));
     EXPECT_THROW(pair.c().connect(pair.server().address, config, pair.now()), InputError) << key;
   };
-  EXPECT_EQ(message_of({}), "");
+  EXPECT_EQ(said_of({}), "");
   refused("max_sends", config_with([](ConnectionConfig& c) { c.max_sends = 0; }));
   refused("max_sends", config_with([](ConnectionConfig& c) { c.max_sends = 65'537; }));
   refused("max_receives", config_with([](ConnectionConfig& c) { c.max_receives = 0; }));
@@ -47,6 +49,56 @@ TEST(Shard, settings__out_of_range_are_refused_with_their_name) {
   refused("idle_limit", config_with([](ConnectionConfig& c) { c.idle_limit = Nanos(-1); }));
   refused("idle_limit", config_with([](ConnectionConfig& c) { c.keep_alive = c.idle_limit = 1_s; }));
   refused("vegas", config_with([](ConnectionConfig& c) { c.congestion_control = "vegas"; }));
+}
+
+TEST(Shard, settings__that_need_more_than_the_datapath_has_are_refused) {
+  TestNetwork network;
+  TestHost blind(network, 9, {.ecn = false, .priorities = 1});
+  Shard shard(blind, {});
+  const auto refused = [&](const char* why, const ConnectionConfig& config) {
+    EXPECT_THAT(message_of<InputError>([&] { shard.listen(config); }), testing::HasSubstr(why));
+    EXPECT_THAT(message_of<InputError>([&] { shard.connect(Address::v4(1, 1), config, 0_ns); }),
+                testing::HasSubstr(why));
+  };
+  refused("congestion control \"dctcp\" needs ECN, and this datapath carries none",
+          config_with([](ConnectionConfig& c) {
+            c.congestion_control = "dctcp";
+            c.ecn = true;
+          }));
+  refused("ecn is true, and this datapath carries none; set ecn = false",
+          config_with([](ConnectionConfig& c) { c.ecn = true; }));
+  refused("priority is 3, and the highest of this datapath is 0",
+          config_with([](ConnectionConfig& c) { c.priority = 3; }));
+  EXPECT_NO_THROW(shard.listen({}));
+}
+
+TEST(Requirements, hops__are_asked_for_by_algorithms_that_need_them) {
+  cc::AlgorithmTable algorithm = cc::find_algorithm("reno");
+  EXPECT_NO_THROW(check_requirements({}, algorithm, {.hops = false}));
+  algorithm.capabilities.needs_hops = true;
+  EXPECT_NO_THROW(check_requirements({}, algorithm, {}));
+  EXPECT_THAT(message_of<InputError>([&] { check_requirements({}, algorithm, {.hops = false}); }),
+              testing::HasSubstr("needs the number of hops"));
+}
+
+TEST(Shard, poll__returns_no_later_than_the_datapaths_own_deadline) {
+  class Asking final : public PacketIo {
+   public:
+    [[nodiscard]] const Limits& limits() const override { return limits_; }
+    std::size_t receive(std::span<RxPacket> /*out*/) override { return 0; }
+    std::size_t send(std::span<const TxPacket> packets) override { return packets.size(); }
+    [[nodiscard]] Nanos deadline() const override { return due; }
+    Nanos due = Nanos::never();
+
+   private:
+    Limits limits_;
+  } asking;
+  Shard shard(asking, {});
+  EXPECT_EQ(shard.poll(1_ms), Nanos::never());
+  asking.due = 5_ms;
+  EXPECT_EQ(shard.poll(2_ms), 5_ms);
+  asking.due = 0_ns;
+  EXPECT_EQ(shard.poll(3_ms), 3_ms) << "at once";
 }
 
 TEST(Shard, settings__of_the_shard_out_of_range_are_refused) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "mltcp/cc/controller.h"
+#include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/experiment/files/links_file.h"
 #include "mltcp/transport/encapsulation.h"
 #include "mltcp/workload/kineto.h"

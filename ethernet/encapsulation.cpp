@@ -2,7 +2,7 @@
 //
 // The sum is taken over 32-bit words in 64-bit accumulators, which can't overflow below 16 GiB, and folded at the
 // end. On x86-64 an AVX2 version is chosen at start when the CPU has it: two accumulator pairs, 64 bytes a round.
-#include "mltcp/transport/encapsulation.h"
+#include "mltcp/ethernet/encapsulation.h"
 
 #include <fmt/format.h>
 

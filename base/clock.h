@@ -14,7 +14,7 @@
 #include <x86intrin.h>
 #endif
 
-namespace mltcp::dpdk {
+namespace mltcp {
 
 /// Whether this CPU promises a TSC of constant speed that never stops.
 bool has_invariant_tsc();
@@ -43,6 +43,9 @@ class Clock {
     return monotonic_now();
   }
 
+  /// Lets the calling thread sleep for `duration`, above 0 and less than a second; signals end it early.
+  static void sleep(Nanos duration);
+
   [[nodiscard]] bool uses_tsc() const { return multiplier_ != 0; }
   /// TSC ticks per second; 0 if the TSC is not used.
   [[nodiscard]] double ticks_per_second() const;
@@ -53,4 +56,4 @@ class Clock {
   std::uint64_t multiplier_ = 0;  ///< nanoseconds per tick, in 2^-32
 };
 
-}  // namespace mltcp::dpdk
+}  // namespace mltcp

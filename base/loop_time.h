@@ -3,16 +3,15 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <sys/prctl.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <ctime>
 
+#include "mltcp/base/clock.h"
+#include "mltcp/base/time_source.h"
 #include "mltcp/base/units.h"
-#include "mltcp/dpdk/clock.h"
 
-namespace mltcp::dpdk {
+namespace mltcp {
 
 inline constexpr Nanos kStall{1'000'000};
 /// Sleep only for things that are further away, and wake that much before them: Linux ends a sleep late.
@@ -39,20 +38,6 @@ struct LoopCounters {
   }
 };
 
-/// Lets the calling thread sleep precisely while it lives.
-class PreciseSleep {
- public:
-  PreciseSleep() : slack_(prctl(PR_GET_TIMERSLACK)) { prctl(PR_SET_TIMERSLACK, 1); }
-  ~PreciseSleep() {
-    if (slack_ > 0) prctl(PR_SET_TIMERSLACK, slack_);
-  }
-  PreciseSleep(const PreciseSleep&) = delete;
-  PreciseSleep& operator=(const PreciseSleep&) = delete;
-
- private:
-  int slack_ = 0;
-};
-
 /// Pins the calling thread for the time of a run and lets it sleep precisely.
 class RunThread {
  public:
@@ -75,18 +60,21 @@ class RunThread {
   PreciseSleep sleep_;
 };
 
-/// The time of one thread's loop, and what it counts about its evenness.
-class LoopTime {
+/// The time of one thread's loop, and what it counts about its evenness. `Source` tells the time and sleeps, as Clock
+/// and TimeSource do.
+template <typename Source>
+class BasicLoopTime {
  public:
-  void start(const Clock& clock, Nanos shift, Nanos now) {
-    clock_ = &clock;
+  /// From now on. Times are those of `source`, which outlives it, less `shift`; the first is `now`.
+  void start(Source& source, Nanos shift, Nanos now) {
+    source_ = &source;
     shift_ = shift;
     latest_ = now;
     round_ = Nanos::never();
   }
 
   Nanos now() {
-    const Nanos time = clock_->now() - shift_;
+    const Nanos time = source_->now() - shift_;
     if (time > latest_) latest_ = time;
     return latest_;
   }
@@ -118,10 +106,7 @@ class LoopTime {
 
   /// Sleeps for `wanted`, less than a second and above 0.
   void sleep_for(Nanos wanted) {
-    const Nanos overslept = count_sleep(wanted, [wanted] {
-      const timespec duration{0, static_cast<long>(wanted.count)};
-      nanosleep(&duration, nullptr);
-    });
+    const Nanos overslept = count_sleep(wanted, [&] { source_->sleep(wanted); });
     if (overslept > kStall) return;
     ++counters.naps;
     counters.nap_overslept += overslept;
@@ -150,10 +135,13 @@ class LoopTime {
   LoopCounters counters;
 
  private:
-  const Clock* clock_ = nullptr;
+  Source* source_ = nullptr;
   Nanos shift_;
   Nanos latest_;
   Nanos round_ = Nanos::never();
 };
 
-}  // namespace mltcp::dpdk
+/// That of a loop that reads the clock itself.
+using LoopTime = BasicLoopTime<const Clock>;
+
+}  // namespace mltcp

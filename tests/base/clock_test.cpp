@@ -1,5 +1,5 @@
 // The scaled TSC against CLOCK_MONOTONIC.
-#include "mltcp/dpdk/clock.h"
+#include "mltcp/base/clock.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-namespace mltcp::dpdk {
+namespace mltcp {
 namespace {
 
 TEST(Clock, ReadsTheMonotonicClockBeforeCalibration) {
@@ -49,4 +49,4 @@ TEST(Clock, DoesNotGoBack) {
 }
 
 }  // namespace
-}  // namespace mltcp::dpdk
+}  // namespace mltcp

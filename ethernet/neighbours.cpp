@@ -4,7 +4,7 @@
 // unreachable ones form a list each by their use, from which a full table takes what it gives up: an unreachable entry
 // first, then the known one that was not used for longest. Entries that are being asked for stay, so that there are at
 // most `most_entries` questions in a `retry`, whoever makes us ask.
-#include "mltcp/transport/neighbours.h"
+#include "mltcp/ethernet/neighbours.h"
 
 #include <fmt/format.h>
 

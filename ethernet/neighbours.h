@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "mltcp/base/units.h"
+#include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/transport/address.h"
 #include "mltcp/transport/deadline_heap.h"
-#include "mltcp/transport/encapsulation.h"
 
 namespace mltcp {
 

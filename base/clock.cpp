@@ -1,5 +1,5 @@
 // The scaled time-stamp counter; see clock.h.
-#include "mltcp/dpdk/clock.h"
+#include "mltcp/base/clock.h"
 
 #include <ctime>
 
@@ -7,7 +7,7 @@
 #include <cpuid.h>
 #endif
 
-namespace mltcp::dpdk {
+namespace mltcp {
 namespace {
 
 struct Reading {
@@ -59,6 +59,11 @@ Clock::Clock() {
   start_ = reading.time;
 }
 
+void Clock::sleep(Nanos duration) {
+  const timespec wanted{0, static_cast<long>(duration.count)};
+  nanosleep(&wanted, nullptr);
+}
+
 void Clock::calibrate() {
   if (!has_invariant_tsc()) return;
   const Reading reading = read_both();
@@ -78,4 +83,4 @@ double Clock::ticks_per_second() const {
   return multiplier_ == 0 ? 0.0 : 1e9 * 0x1.0p32 / static_cast<double>(multiplier_);
 }
 
-}  // namespace mltcp::dpdk
+}  // namespace mltcp

@@ -1,0 +1,49 @@
+// Ports through a packet socket (packet(7)): any interface, any kernel.
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "mltcp/dpdk/port_kernel.h"
+
+namespace mltcp::dpdk {
+namespace {
+
+/// Of a slot in the socket's ring: its header before a frame that is received, and before one that is sent.
+constexpr std::uint32_t kSlotReceive = 96;
+constexpr std::uint32_t kSlotSend = 32;
+constexpr std::uint32_t kShortestSlot = 2048;
+constexpr std::uint32_t kSlack = 64;  ///< room for something longer than allowed, so that it can be seen and refused
+
+class AfPacketKind final : public KernelPortKind {
+ public:
+  AfPacketKind(PortName name, const PortConfig& config)
+      : KernelPortKind(std::move(name), config, {AF_PACKET, "packet", "CAP_NET_RAW", "build it with CONFIG_PACKET"}) {}
+
+  void adapt(PortPlan& plan) override {
+    KernelPortKind::adapt(plan);
+    slot_bytes_ = std::bit_ceil(std::max(plan.frame() + kSlack + kSlotReceive, kShortestSlot));
+    plan.room = slot_bytes_ - kSlotSend;
+    plan.buffers = config().spare_buffers + 512;  // the slots hold no buffers
+  }
+
+ protected:
+  std::string arguments(const PortPlan& plan) override {
+    // A block holds whole slots, and the kernel wants blocks of whole pages.
+    return fmt::format("iface={},qpairs={},blocksz={},framesz={},framecnt={}", name().target, config().queues,
+                       std::max(slot_bytes_, static_cast<std::uint32_t>(getpagesize())), slot_bytes_, plan.descriptors);
+  }
+
+ private:
+  std::uint32_t slot_bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<PortKind> make_af_packet_kind(PortName name, const PortConfig& config) {
+  return std::make_unique<AfPacketKind>(std::move(name), config);
+}
+
+}  // namespace mltcp::dpdk

@@ -1,0 +1,94 @@
+// Memory for ports that read by DMA: DPDK has to know it (rte_extmem_register), once for all ports, and the IOMMU has
+// to let each device reach it (rte_dev_dma_map).
+#include "mltcp/dpdk/port_dma.h"
+
+#include <fmt/format.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_memory.h>
+#include <unistd.h>
+
+#include <map>
+#include <utility>
+
+#include "mltcp/base/error.h"
+
+namespace mltcp::dpdk {
+namespace {
+
+/// By how many ports each piece of memory that DPDK knows is mapped. One thread at a time, as DmaDevice::map() says.
+std::map<const std::byte*, unsigned>& users() {
+  static std::map<const std::byte*, unsigned> all;
+  return all;
+}
+
+class PortDma final : public DmaDevice {
+ public:
+  PortDma(std::uint16_t id, bool reads_by_dma, std::string name, std::string driver)
+      : id_(id), reads_by_dma_(reads_by_dma), name_(std::move(name)), driver_(std::move(driver)) {}
+
+  [[nodiscard]] bool needs_mapping() const override { return reads_by_dma_; }
+
+  std::uint64_t map(std::span<std::byte> memory) override {
+    if (rte_eal_iova_mode() != RTE_IOVA_VA)
+      refuse("DPDK uses physical addresses here; turn the IOMMU on and bind the NIC to vfio-pci");
+    unsigned& count = users()[memory.data()];
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    if (count == 0 && rte_extmem_register(memory.data(), memory.size(), nullptr, 0, page) != 0) {
+      users().erase(memory.data());
+      refuse(fmt::format("DPDK does not take it ({})", rte_strerror(rte_errno)));
+    }
+    ++count;
+    rte_device* const device = hardware();
+    if (device == nullptr || rte_dev_dma_map(device, memory.data(), address_of(memory), memory.size()) != 0) {
+      const int error = rte_errno;
+      let_go(memory);
+      refuse(
+          fmt::format("{} does not map it ({}); if it can at all, raise the limit of locked memory: "
+                      "ulimit -l unlimited",
+                      driver_, rte_strerror(error)));
+    }
+    return address_of(memory);  // such ports address memory as the program does
+  }
+
+  void unmap(std::span<std::byte> memory, std::uint64_t /*key*/) noexcept override {
+    if (rte_device* const device = hardware(); device != nullptr)
+      rte_dev_dma_unmap(device, memory.data(), address_of(memory), memory.size());
+    let_go(memory);
+  }
+
+ private:
+  static std::uint64_t address_of(std::span<std::byte> memory) {
+    return reinterpret_cast<std::uintptr_t>(memory.data());
+  }
+  static void let_go(std::span<std::byte> memory) {
+    const auto found = users().find(memory.data());
+    if (--found->second > 0) return;
+    users().erase(found);
+    rte_extmem_unregister(memory.data(), memory.size());
+  }
+  [[nodiscard]] rte_device* hardware() const {
+    rte_eth_dev_info info{};
+    return rte_eth_dev_info_get(id_, &info) == 0 ? info.device : nullptr;
+  }
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw RunError(
+        fmt::format("port {} can't read memory of the program's own: {}; send without registering it, "
+                    "then it is copied",
+                    name_, what));
+  }
+
+  std::uint16_t id_;
+  bool reads_by_dma_;
+  std::string name_;
+  std::string driver_;
+};
+
+}  // namespace
+
+std::unique_ptr<DmaDevice> make_port_dma(std::uint16_t id, bool reads_by_dma, std::string name, std::string driver) {
+  return std::make_unique<PortDma>(id, reads_by_dma, std::move(name), std::move(driver));
+}
+
+}  // namespace mltcp::dpdk

@@ -1,0 +1,56 @@
+// What ports on an interface of the kernel have in common, by whatever sockets: internal to this folder.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mltcp/dpdk/interface_claim.h"
+#include "mltcp/dpdk/port_kind.h"
+
+namespace mltcp::dpdk {
+
+class KernelPortKind : public PortKind {
+ public:
+  /// What tells the sockets that the driver opens from others.
+  struct Sockets {
+    int family = 0;
+    std::string_view what;        ///< "packet"
+    std::string_view permission;  ///< that opens them
+    std::string cure;             ///< where the kernel has none
+  };
+  KernelPortKind(PortName name, const PortConfig& config, Sockets sockets);
+
+  void find_interface() override;
+  void look() override;
+  void claim() override;
+  [[nodiscard]] NetInterface* interface() const override { return interface_.get(); }
+  void adapt(PortPlan& plan) override;
+  [[nodiscard]] int numa_node() const override;
+  [[nodiscard]] const std::string& device() override { return device_; }
+  [[nodiscard]] std::string driver_wanted() override;
+  [[nodiscard]] std::string why_not_plugged(int error, const PortLog& log) override;
+  void before_try() override;
+  [[nodiscard]] std::vector<int> receive_files() const override;
+  [[nodiscard]] bool gives_memory_back() const override { return true; }
+  [[nodiscard]] Steering steering() const override { return Steering::kernel; }
+  [[nodiscard]] bool starts_with_interrupts() const override { return true; }
+  [[nodiscard]] bool is_of_kernel() const override { return true; }
+
+ protected:
+  /// Sockets of the driver's family that were opened since before_try(), in the order of their numbers.
+  [[nodiscard]] std::vector<int> new_sockets() const;
+  [[nodiscard]] std::vector<int> all_sockets() const;
+
+ private:
+  void check_socket() const;
+
+  Sockets kind_;
+  std::unique_ptr<NetInterface> interface_;
+  std::unique_ptr<InterfaceClaim> claim_;
+  std::vector<int> others_;  ///< sockets that were open before
+  std::string device_;
+};
+
+}  // namespace mltcp::dpdk

@@ -1,0 +1,66 @@
+// Ports of memory that is shared with another process (memif).
+#include <fmt/format.h>
+
+#include <atomic>
+#include <bit>
+#include <random>
+
+#include "mltcp/dpdk/port_kind.h"
+
+namespace mltcp::dpdk {
+namespace {
+
+/// DPDK's own are the same in processes that were forked before DPDK started.
+std::string random_mac() {
+  std::random_device source;
+  std::string text = "02";
+  for (int i = 0; i < 5; ++i) text += fmt::format(":{:02x}", source() & 0xFF);
+  return text;
+}
+
+class MemifKind final : public PortKind {
+ public:
+  using PortKind::PortKind;
+
+  void adapt(PortPlan& plan) override { plan.buffers = config().spare_buffers + 512; }
+  [[nodiscard]] const std::string& device() override {
+    static std::atomic<unsigned> instances{0};
+    if (device_.empty()) device_ = fmt::format("net_memif{}", instances++);
+    return device_;
+  }
+  std::string driver_wanted() override { return "net_memif"; }
+
+  std::string why_not_plugged(int /*error*/, const PortLog& log) override {
+    if (log.has("socket directory")) {
+      return fmt::format("port {}: the folder of {} is not there or can't be written to; make it, or choose another",
+                         quoted(), name().target);
+    }
+    if (!name().server) return {};
+    return fmt::format("port {0}: DPDK can't listen on {1}{2}; if no process uses it, remove it: rm {1}", quoted(),
+                       name().target, log.words());
+  }
+  std::string why_not_started(const PortLog& /*log*/) override {
+    if (name().server) return {};
+    return fmt::format("port {0}: nobody listens on {1}; start the end with memif:{1},role=server,id={2} first",
+                       quoted(), name().target, name().id);
+  }
+  [[nodiscard]] bool peer_chooses_segments() const override { return true; }
+
+ protected:
+  std::string arguments(const PortPlan& plan) override {
+    return fmt::format("role={},id={},socket={},socket-abstract=no,bsize={},rsize={},mac={}",
+                       name().server ? "server" : "client", name().id, name().target, (plan.room + 63) / 64 * 64,
+                       std::countr_zero(plan.descriptors), random_mac());
+  }
+
+ private:
+  std::string device_;
+};
+
+}  // namespace
+
+std::unique_ptr<PortKind> make_memif_kind(PortName name, const PortConfig& config) {
+  return std::make_unique<MemifKind>(std::move(name), config);
+}
+
+}  // namespace mltcp::dpdk

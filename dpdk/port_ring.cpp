@@ -1,0 +1,58 @@
+// Ports of a wire in this process, made of rings.
+#include <fmt/format.h>
+#include <rte_errno.h>
+#include <rte_eth_ring.h>
+#include <rte_lcore.h>
+
+#include <map>
+
+#include "mltcp/dpdk/port_kind.h"
+
+namespace mltcp::dpdk {
+namespace {
+
+class RingKind final : public PortKind {
+ public:
+  RingKind(PortName name, const PortConfig& config)
+      : PortKind(std::move(name), config), device_("net_ring_" + this->name().target) {}
+
+  [[nodiscard]] const std::string& device() override { return device_; }
+  int plug(const PortPlan& plan) override {
+    std::vector<rte_ring*> receive;
+    std::vector<rte_ring*> send;
+    for (std::uint16_t queue = 0; queue < config().queues; ++queue) {
+      receive.push_back(ring(name().target, queue, plan));
+      send.push_back(name().arguments.empty() ? receive.back() : ring(name().arguments, queue, plan));
+    }
+    const int port = rte_eth_from_rings(name().target.c_str(), receive.data(), config().queues, send.data(),
+                                        config().queues, rte_socket_id());
+    return port < 0 ? -rte_errno : 0;
+  }
+  void unplug(std::uint16_t id) override {
+    PortKind::unplug(id);
+    for (const auto& ring : rings_) ring->drain();  // buffers of this port's pools, in both
+  }
+  [[nodiscard]] bool gives_memory_back() const override { return true; }
+
+ private:
+  /// A ring of a wire, which the ports at both its ends own. Ports are made one after the other.
+  rte_ring* ring(const std::string& end, std::uint16_t queue, const PortPlan& plan) {
+    static std::map<std::string, std::weak_ptr<PacketRing>> all;
+    const std::string called = fmt::format("{}{}", end, queue);
+    std::shared_ptr<PacketRing> shared = all[called].lock();
+    if (shared == nullptr) all[called] = shared = std::make_shared<PacketRing>(called, plan.descriptors);
+    rings_.push_back(shared);
+    return shared->get();
+  }
+
+  std::string device_;
+  std::vector<std::shared_ptr<PacketRing>> rings_;
+};
+
+}  // namespace
+
+std::unique_ptr<PortKind> make_ring_kind(PortName name, const PortConfig& config) {
+  return std::make_unique<RingKind>(std::move(name), config);
+}
+
+}  // namespace mltcp::dpdk

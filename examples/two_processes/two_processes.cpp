@@ -1,0 +1,150 @@
+// Two processes that talk over ports of DPDK: one receives messages, the other sends them. Between two machines, two
+// network namespaces, or two processes of one machine that share memory and need no privileges:
+//
+//   two_processes receive memif:/tmp/m.sock,role=server 10.0.0.1/24
+//   two_processes send    memif:/tmp/m.sock,role=client 10.0.0.2/24 10.0.0.1
+//
+// and over interfaces of the kernel, as root:
+//
+//   two_processes receive af_packet:eth0 10.0.0.1/24
+//   two_processes send    af_packet:eth0 10.0.0.2/24 10.0.0.1
+//
+// The kernel must not have these addresses: the program's own transport answers for them.
+#include <fmt/format.h>
+#include <mltcp/base/error.h>
+#include <mltcp/dpdk/eal.h>
+#include <mltcp/dpdk/port.h>
+#include <mltcp/dpdk/port_io.h>
+#include <mltcp/transport/poll_loop.h>
+#include <mltcp/transport/shard.h>
+#include <mltcp/transport/udp_port.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace mltcp::literals;
+
+constexpr std::size_t messages = 100;
+constexpr std::size_t message_bytes = 1'000'000;
+constexpr mltcp::Nanos patience = 20_s;
+
+/// The byte at `i` of all messages.
+std::byte byte_at(std::size_t i) { return static_cast<std::byte>(i * 131); }
+
+/// What a process runs on its port: poll() is called by the loop, and does all of the program's work.
+struct End : mltcp::Pollable {
+  explicit End(mltcp::PacketIo& io) : shard(io, {}) {}
+
+  mltcp::Nanos poll(mltcp::Nanos now) override {
+    const mltcp::Nanos next = shard.poll(now);
+    mltcp::Completion completion;
+    bool any = false;
+    while (shard.take_completions({&completion, 1}) == 1) {
+      on(completion);
+      any = true;
+    }
+    return any ? std::min(next, shard.poll(now)) : next;  // what on() has posted goes at once
+  }
+  virtual void on(const mltcp::Completion& completion) = 0;
+
+  mltcp::Shard shard;
+  std::size_t done = 0;  ///< messages
+  bool is_closed = false;
+};
+
+struct Receiver final : End {
+  explicit Receiver(mltcp::PacketIo& io) : End(io), buffer(message_bytes) { shard.listen({}); }
+
+  void on(const mltcp::Completion& completion) override {
+    using Kind = mltcp::Completion::Kind;
+    if (completion.kind == Kind::closed) {
+      is_closed = true;
+      return;
+    }
+    if (completion.kind == Kind::received && completion.status == mltcp::Status::ok) {
+      ++done;
+      for (std::size_t i = 0; i < buffer.size(); ++i) wrong += buffer[i] == byte_at(i) ? 0U : 1U;
+    }
+    // A sender waits until its peer has a buffer, so one after the other is received into the same.
+    if (completion.kind == Kind::accepted || completion.kind == Kind::received)
+      shard.receive(completion.connection, buffer, 0);
+  }
+
+  std::vector<std::byte> buffer;
+  std::size_t wrong = 0;
+};
+
+struct Sender final : End {
+  Sender(mltcp::PacketIo& io, const mltcp::Address& peer, mltcp::Nanos now) : End(io), message(message_bytes) {
+    for (std::size_t i = 0; i < message.size(); ++i) message[i] = byte_at(i);
+    connection = shard.connect(peer, {}, now);  // asks for the peer's MAC address by itself
+    for (std::size_t i = 0; i < messages; ++i) shard.send(connection, message, i);
+  }
+
+  void on(const mltcp::Completion& completion) override {
+    using Kind = mltcp::Completion::Kind;
+    if (completion.kind == Kind::sent && completion.status == mltcp::Status::ok && ++done == messages)
+      shard.close(connection);
+    if (completion.kind == Kind::closed) is_closed = true;
+  }
+
+  std::vector<std::byte> message;  ///< unchanged while it is being sent
+  mltcp::ConnectionId connection = 0;
+};
+
+int run(const std::vector<std::string>& arguments) {
+  const bool sends = arguments[0] == "send";
+  mltcp::dpdk::PortConfig config;
+  config.device = arguments[1];
+  config.interrupts = true;  // the loop sleeps until a packet comes
+  const mltcp::AddressPrefix own = mltcp::AddressPrefix::parse(arguments[2]);
+
+  mltcp::dpdk::EalOptions options;  // DPDK, once in a process
+  options.memory_mb = 32 + mltcp::dpdk::Port::memory_mb(config);
+  const mltcp::dpdk::Eal eal(options);
+  const mltcp::dpdk::Port port(eal, config);  // the device,
+  mltcp::dpdk::PortHostConfig place;
+  place.address = own.address;
+  place.address.port = mltcp::default_udp_port;
+  place.prefix_bits = own.bits;
+  const mltcp::dpdk::PortHost host(eal, port, place);  // an address on it, and a datapath for each shard
+
+  mltcp::PollLoop loop(eal.time(), mltcp::Idle::sleep);
+  const mltcp::Nanos end = loop.now() + patience;
+  if (sends) {
+    Sender sender(host.io(), mltcp::Address::parse(arguments[3], mltcp::default_udp_port), loop.now());
+    loop.attach(host.io(), sender);
+    loop.run(end, [&] { return sender.is_closed; });
+    fmt::print("sent {} messages\n", sender.done);
+    return sender.done == messages ? 0 : 1;
+  }
+  Receiver receiver(host.io());
+  loop.attach(host.io(), receiver);
+  fmt::print("ready\n");
+  std::fflush(stdout);
+  loop.run(end, [&] { return receiver.is_closed; });
+  loop.run(loop.now() + 200_ms);  // the end of the connection is acknowledged, and once more if that is lost
+  fmt::print("received {} messages, {} bytes of them wrong\n", receiver.done, receiver.wrong);
+  return receiver.done == messages && receiver.wrong == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const bool receives = arguments.size() == 3 && arguments[0] == "receive";
+  if (!receives && !(arguments.size() == 4 && arguments[0] == "send"))
+    throw mltcp::InputError(
+        "write two_processes receive DEVICE IP/PREFIX, or two_processes send DEVICE IP/PREFIX PEER");
+  return run(arguments);
+} catch (const mltcp::InputError& error) {
+  fmt::print(stderr, "two_processes: {}\n", error.what());
+  return 2;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "two_processes: {}\n", error.what());
+  return 1;
+}

@@ -1,0 +1,231 @@
+// Loops over datapaths, in a time of their own: when they poll, how they pass the time, and what wakes them.
+#include "mltcp/transport/poll_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <stdexcept>
+#include <vector>
+
+namespace mltcp {
+namespace {
+
+using namespace literals;
+
+/// Reading it takes 100 ns; sleeps are exact.
+class TestTime final : public TimeSource {
+ public:
+  void begin_loop() override { ++loops; }
+  void end_loop() override { --loops; }
+  Nanos now() override { return time += 100_ns; }
+  void pause() override { ++pauses; }
+  void sleep(Nanos duration) override {
+    naps.push_back(duration);
+    time += duration;
+  }
+  WaitEnd wait(std::span<const int> files, Nanos most) override {
+    waits.push_back(most);
+    waited_for.assign(files.begin(), files.end());
+    const Nanos end = std::min(arrives, time + most);
+    const bool told = arrives <= end;
+    time = std::max(time, end);
+    return fails ? WaitEnd::failed : told ? WaitEnd::readable : WaitEnd::timed_out;
+  }
+
+  Nanos time;
+  Nanos arrives = Nanos::never();  ///< a packet, for wait()
+  bool fails = false;
+  int loops = 0;
+  std::uint64_t pauses = 0;
+  std::vector<Nanos> naps;
+  std::vector<Nanos> waits;
+  std::vector<int> waited_for;
+};
+
+class TestIo final : public PacketIo {
+ public:
+  [[nodiscard]] const Limits& limits() const override { return limits_; }
+  std::size_t receive(std::span<RxPacket> /*out*/) override { return 0; }
+  std::size_t send(std::span<const TxPacket> /*packets*/) override { return 0; }
+  [[nodiscard]] Nanos deadline() const override { return due; }
+  [[nodiscard]] bool is_blocked() const override { return blocked; }
+  [[nodiscard]] std::uint64_t activity() const override { return packets; }
+  std::optional<Wakeup> begin_waiting() override {
+    if (wakeup) ++waiting;
+    return wakeup;
+  }
+  void end_waiting() override { --waiting; }
+  void arm() override {
+    armed = true;
+    if (on_arm) on_arm();
+  }
+  void disarm() override { armed = false; }
+  [[nodiscard]] std::span<PacketIo* const> feeders() const override { return fed_by; }
+
+  Nanos due = Nanos::never();
+  bool blocked = false;
+  std::uint64_t packets = 0;
+  std::optional<Wakeup> wakeup;
+  int waiting = 0;
+  bool armed = false;
+  std::function<void()> on_arm;
+  std::vector<PacketIo*> fed_by;
+
+ private:
+  Limits limits_;
+};
+
+class TestProgram final : public Pollable {
+ public:
+  Nanos poll(Nanos now) override {
+    polls.push_back(now);
+    if (on_poll) on_poll(now);
+    return due;
+  }
+  [[nodiscard]] bool was_polled_within(Nanos from, Nanos to) const {
+    return std::any_of(polls.begin(), polls.end(), [&](Nanos at) { return at >= from && at < to; });
+  }
+
+  std::vector<Nanos> polls;
+  Nanos due = Nanos::never();
+  std::function<void(Nanos)> on_poll;
+};
+
+class PollLoopTest : public testing::Test {
+ protected:
+  PollLoopTest() {
+    io.wakeup = PacketIo::Wakeup{7, false};
+    loop.attach(io, program);
+  }
+  TestTime time;
+  TestIo io;
+  TestProgram program;
+  PollLoop loop{time, Idle::sleep};
+};
+
+TEST_F(PollLoopTest, run__ends_at_its_time_after_a_last_round) {
+  EXPECT_FALSE(loop.run(3_ms));
+  EXPECT_GT(program.polls.back(), 3_ms);
+  EXPECT_LT(program.polls.back(), 3_ms + 10_us);
+  EXPECT_EQ(time.loops, 0) << "what a loop's thread was prepared for is undone";
+  EXPECT_EQ(io.waiting, 0);
+}
+
+TEST_F(PollLoopTest, run__sleeps_by_the_file_to_what_is_due_next) {
+  program.due = 4_ms;
+  program.on_poll = [&](Nanos now) {
+    if (now >= 4_ms) program.due = Nanos::never();
+  };
+  EXPECT_FALSE(loop.run(9_ms));
+  EXPECT_EQ(time.waited_for, std::vector<int>{7});
+  EXPECT_TRUE(program.was_polled_within(4_ms, 4_ms + 10_us));
+  EXPECT_LT(program.polls.size(), 100u) << "it slept in between";
+}
+
+TEST_F(PollLoopTest, run__does_not_sleep_over_the_datapaths_own_deadline) {
+  io.due = 4_ms;  // such as an ARP request that is to be sent again
+  program.on_poll = [&](Nanos now) {
+    if (now >= 4_ms) io.due = Nanos::never();
+  };
+  EXPECT_FALSE(loop.run(9_ms));
+  EXPECT_TRUE(program.was_polled_within(4_ms, 4_ms + 10_us));
+  EXPECT_LT(program.polls.size(), 100u);
+}
+
+TEST_F(PollLoopTest, run__is_woken_by_a_packet) {
+  time.arrives = 5_ms;
+  program.on_poll = [&](Nanos now) {
+    if (now < 5_ms || time.arrives.is_never()) return;
+    ++io.packets;
+    time.arrives = Nanos::never();
+  };
+  EXPECT_FALSE(loop.run(9_ms));
+  EXPECT_TRUE(program.was_polled_within(5_ms, 5_ms + 10_us));
+}
+
+TEST_F(PollLoopTest, run__naps_while_the_datapath_is_blocked_because_nobody_tells_of_room) {
+  io.blocked = true;
+  EXPECT_FALSE(loop.run(2_ms));
+  EXPECT_TRUE(time.waits.empty());
+  EXPECT_GT(time.naps.size(), 20u);
+  EXPECT_EQ(*std::max_element(time.naps.begin(), time.naps.end()), 50_us);
+}
+
+TEST_F(PollLoopTest, run__naps_where_a_datapath_can_not_tell_of_packets) {
+  TestIo mute;
+  TestProgram other;
+  loop.attach(mute, other);
+  EXPECT_FALSE(loop.run(2_ms));
+  EXPECT_TRUE(time.waits.empty());
+  EXPECT_GT(time.naps.size(), 20u);
+  EXPECT_EQ(io.waiting, 0) << "what had begun has ended";
+}
+
+TEST_F(PollLoopTest, run__waits_only_if_it_polls_all_who_may_hand_packets_over) {
+  TestIo other;
+  other.wakeup = PacketIo::Wakeup{};  // the first one's file tells
+  io.fed_by = other.fed_by = {&io, &other};
+  EXPECT_FALSE(loop.run(2_ms));
+  EXPECT_TRUE(time.waits.empty()) << "the other's thread would hand packets over and wake nobody";
+  TestProgram second;
+  loop.attach(other, second);
+  EXPECT_FALSE(loop.run(4_ms));
+  EXPECT_FALSE(time.waits.empty());
+  EXPECT_EQ(time.waited_for, std::vector<int>{7});
+}
+
+TEST_F(PollLoopTest, run__looks_once_more_between_arming_and_sleeping) {
+  io.wakeup = PacketIo::Wakeup{7, true};
+  std::size_t armed_polls = 0;
+  program.on_poll = [&](Nanos) { armed_polls += io.armed ? 1U : 0U; };
+  io.on_arm = [&] {
+    if (time.time < 1_ms) ++io.packets;  // one that came just before, and of which no interrupt tells
+  };
+  EXPECT_FALSE(loop.run(1_ms));
+  EXPECT_GT(armed_polls, 0u);
+  EXPECT_TRUE(time.waits.empty()) << "there was always a packet";
+  EXPECT_FALSE(loop.run(3_ms));
+  EXPECT_FALSE(time.waits.empty());
+  EXPECT_FALSE(io.armed);
+}
+
+TEST_F(PollLoopTest, run__naps_from_the_time_when_a_file_has_failed) {
+  time.fails = true;
+  EXPECT_FALSE(loop.run(3_ms));
+  EXPECT_EQ(time.waits.size(), 1u);
+  EXPECT_FALSE(time.naps.empty());
+}
+
+TEST_F(PollLoopTest, run__stops_when_asked_after_a_last_round) {
+  program.on_poll = [&](Nanos) {
+    if (program.polls.size() == 5) loop.request_stop();
+  };
+  EXPECT_TRUE(loop.run(Nanos::never()));
+  EXPECT_EQ(program.polls.size(), 6u);
+  EXPECT_FALSE(loop.run(time.time + 100_us)) << "the stop was for one run";
+  EXPECT_TRUE(loop.run(Nanos::never(), [&] { return time.time > 1_ms; }));
+}
+
+TEST_F(PollLoopTest, run__passes_on_what_a_program_throws) {
+  program.on_poll = [](Nanos) { throw std::runtime_error("enough"); };
+  EXPECT_THROW(loop.run(1_ms), std::runtime_error);
+  EXPECT_EQ(time.loops, 0);
+  EXPECT_EQ(io.waiting, 0);
+}
+
+TEST(PollLoop, spin_and_pause__never_sleep) {
+  for (const Idle idle : {Idle::spin, Idle::pause}) {
+    TestTime time;
+    TestIo io;
+    TestProgram program;
+    PollLoop loop(time, idle);
+    loop.attach(io, program);
+    EXPECT_FALSE(loop.run(1_ms));
+    EXPECT_TRUE(time.naps.empty() && time.waits.empty());
+    EXPECT_EQ(time.pauses > 0, idle == Idle::pause);
+  }
+}
+
+}  // namespace
+}  // namespace mltcp

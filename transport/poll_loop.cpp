@@ -1,0 +1,156 @@
+// Loops over datapaths; see poll_loop.h.
+//
+// A datapath tells that a packet has arrived only to who asks for it, so every round polls all. A round in which none
+// moved a packet, nothing was due and nothing is blocked is an idle one; after some of those in a row the loop idles.
+#include "mltcp/transport/poll_loop.h"
+
+#include <algorithm>
+
+namespace mltcp {
+namespace {
+
+/// Idle rounds before the loop idles: answers to what was just sent are often there by then. Where the machine has
+/// other things to do it needs no time to be woken, and those who answer may want this CPU.
+constexpr std::uint32_t kIdleRounds = 64;
+constexpr std::uint32_t kIdleRoundsOfSleeper = 8;
+constexpr Nanos kNap{50'000};
+/// So long after the latest packet a sleeper by files that need no arming naps: else it would be woken by each of many.
+constexpr Nanos kAwake{200'000};
+/// Shorter than this is not worth a system call.
+constexpr Nanos kShortestNap{5'000};
+
+}  // namespace
+
+/// Has datapaths tell the calling thread of packets while it lives: all of them, or none if one can't, or if one gets
+/// packets from a datapath that isn't here.
+class PollLoop::Waiting {
+ public:
+  explicit Waiting(const std::vector<Entry>& entries) {
+    const auto is_here = [&](const PacketIo* io) {
+      return std::any_of(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.io == io; });
+    };
+    able_ = !entries.empty() && std::all_of(entries.begin(), entries.end(), [&](const Entry& entry) {
+      const auto feeders = entry.io->feeders();
+      return std::all_of(feeders.begin(), feeders.end(), is_here);
+    });
+    for (const Entry& entry : entries) {
+      if (!able_) break;
+      const auto wakeup = entry.io->begin_waiting();
+      able_ = wakeup.has_value();
+      if (!able_) break;
+      begun_.push_back(entry.io);
+      if (wakeup->file >= 0) files_.push_back(wakeup->file);
+      if (wakeup->needs_arming) armed_.push_back(entry.io);
+    }
+    able_ = able_ && !files_.empty();
+  }
+  ~Waiting() {
+    for (PacketIo* const io : begun_) io->end_waiting();
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+  /// No more once one of the files has failed for good.
+  [[nodiscard]] bool is_able() const { return able_; }
+  /// Who looks soon after a packet is not woken by the next.
+  [[nodiscard]] bool needs_no_arming() const { return armed_.empty(); }
+
+  /// Sleeps until a packet comes, `most` at the longest, unless `is_idle` finds something after arming. Returns whether
+  /// a file has ended the sleep.
+  template <typename IsIdle>
+  bool wait(BasicLoopTime<TimeSource>& loop, TimeSource& time, Nanos most, IsIdle is_idle) {
+    WaitEnd end = WaitEnd::timed_out;
+    for (PacketIo* const io : armed_) io->arm();
+    if (armed_.empty() || is_idle()) {
+      loop.count_sleep(most, [&] { end = time.wait(files_, most); });
+      if (end == WaitEnd::failed) able_ = false;
+    }
+    for (PacketIo* const io : armed_) io->disarm();
+    return end != WaitEnd::timed_out;
+  }
+
+ private:
+  std::vector<PacketIo*> begun_;
+  std::vector<PacketIo*> armed_;
+  std::vector<int> files_;
+  bool able_ = false;
+};
+
+void PollLoop::attach(PacketIo& io, Pollable& pollable) { entries_.push_back({&io, &pollable, Nanos()}); }
+
+bool PollLoop::run(Nanos until, const std::function<bool()>& stop) {
+  struct InLoop {
+    explicit InLoop(TimeSource& source) : time(source) { time.begin_loop(); }
+    ~InLoop() { time.end_loop(); }
+    InLoop(const InLoop&) = delete;
+    InLoop& operator=(const InLoop&) = delete;
+    TimeSource& time;
+  };
+  const InLoop in_loop(time_);
+  Waiting waiting(idle_ == Idle::sleep ? entries_ : std::vector<Entry>());
+  loop_.start(time_, Nanos(), time_.now());
+  for (Entry& entry : entries_) entry.due = Nanos();
+  const std::uint32_t patience = waiting.is_able() ? kIdleRoundsOfSleeper : kIdleRounds;
+  std::uint32_t idle_rounds = 0;
+  Nanos busy_at;
+  bool woken = false;  ///< by a file, from the latest sleep
+  Nanos woken_at;
+  for (;;) {
+    Nanos now = loop_.begin_round();
+    const bool ends = is_stopped(stop);
+    const bool last = ends || now > until;  // a round for what was due before, such as acknowledgements
+    Nanos next = until;
+    bool busy = false;
+    bool blocked = false;
+    for (Entry& entry : entries_) {
+      now = loop_.now();
+      busy = busy || entry.due <= now;
+      entry.due = entry.pollable->poll(now);
+      const std::uint64_t activity = entry.io->activity();
+      busy = busy || activity != entry.activity;
+      blocked = blocked || entry.io->is_blocked();
+      entry.activity = activity;
+      next = std::min({next, entry.due, entry.io->deadline()});
+    }
+    if (last) return ends;
+    idle_rounds = busy || (blocked && idle_ != Idle::sleep) ? 0 : idle_rounds + 1;
+    if (busy) busy_at = now;
+    if (idle_ == Idle::spin || idle_rounds < patience) continue;
+    if (idle_ == Idle::pause) {
+      time_.pause();
+      continue;
+    }
+    if (next - now <= kShortestNap) continue;
+    // Woken for nothing that moved: by what is none of ours, or for which there is no memory. It may go on.
+    const bool in_vain = woken && busy_at < woken_at;
+    woken = false;
+    const bool awake = waiting.needs_no_arming() && now - busy_at < kAwake;
+    if (waiting.is_able() && !awake && !in_vain && !blocked) {
+      woken = waiting.wait(loop_, time_, std::min(next - now, kLongestSleep), [&] { return has_nothing_before(next); });
+      woken_at = now;
+      idle_rounds = 0;
+    } else {
+      loop_.sleep_for(std::min(next - now, kNap));
+    }
+  }
+}
+
+bool PollLoop::is_stopped(const std::function<bool()>& stop) {
+  if (!stop_requested_.load(std::memory_order_acquire)) [[likely]]
+    return stop && stop();
+  stop_requested_.store(false, std::memory_order_relaxed);
+  return true;
+}
+
+/// A round; whether it moved no packet, nothing is blocked, and nothing is due before `next`.
+bool PollLoop::has_nothing_before(Nanos next) {
+  bool came = false;
+  for (Entry& entry : entries_) {
+    entry.due = entry.pollable->poll(loop_.now());
+    came = came || entry.io->activity() != entry.activity || entry.io->is_blocked() ||
+           std::min(entry.due, entry.io->deadline()) < next;
+  }
+  return !came;
+}
+
+}  // namespace mltcp
