@@ -23,7 +23,6 @@
 #include "mltcp/experiment/engine/job_network.h"
 #include "mltcp/experiment/files/algorithms.h"
 #include "mltcp/experiment/files/policy.h"
-#include "mltcp/experiment/run/runner.h"
 #include "mltcp/sim/event_queue.h"
 #include "mltcp/transport/encapsulation.h"
 #include "mltcp/transport/wire.h"
