@@ -15,7 +15,6 @@
 #include "mltcp/base/text.h"
 #include "mltcp/cc/controller.h"
 #include "mltcp/cc/registry.h"
-#include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/backends/link_results.h"
 #include "mltcp/experiment/backends/topology_network.h"
@@ -24,9 +23,8 @@
 #include "mltcp/experiment/engine/job_network.h"
 #include "mltcp/experiment/files/algorithms.h"
 #include "mltcp/experiment/files/policy.h"
-#include "mltcp/experiment/run/isolated_profile.h"
-#include "mltcp/experiment/run/runner.h"
 #include "mltcp/sim/event_queue.h"
+#include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/transport/wire.h"
 
 namespace mltcp::experiment {

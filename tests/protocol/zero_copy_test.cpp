@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
+#include "mltcp/base/error.h"
 
 namespace mltcp {
 namespace {

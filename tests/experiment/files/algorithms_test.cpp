@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "../message_of.h"
+#include "../../message_of.h"
 #include "mltcp/base/error.h"
 #include "mltcp/cc/reno.h"
 #include "mltcp/experiment/backends/packet_run.h"
