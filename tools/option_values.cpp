@@ -56,6 +56,7 @@ constexpr std::array kValues{
     Value{"--join", "ADDRESS", "the address of a coordinator", "10.0.0.1:7000"},
     Value{"--json", "FILE", kOutput, "results.json"},
     Value{"--level", "WORD", "a level", "flow"},
+    Value{"--load", "FILE.so:NAME", "an algorithm of a shared object", "./mine.so:mine"},
     Value{"--log-dir", "FOLDER", "a folder to write to", "logs"},
     Value{"--loss", "SHARE", "a probability", "0.01"},
     Value{"--mac-entries", "N", "a whole number", "4096"},

@@ -128,6 +128,7 @@ NEVER_HERE = {
         "run.link_outages": "no link goes", "link_outage.host": "", "link_outage.port": "",
         "link_outage.start_ns": "", "link_outage.duration_ns": "",
     },
+    "mltcp.algorithms/1": {"algorithms[].library": "none is loaded"},
     "provenance/1": {"commit": "a build without git", "modified": "a clean tree", "build": "",
                      "machine.cpu": "some kernels", "machine.memory_bytes": "", "machine.system": "",
                      "machine.kernel": ""},
@@ -258,6 +259,7 @@ def make_files():
             "run racks.toml --json racks.json",
             "run leaf-spine-16.toml --datapath flow --iterations 3 --policy fair,mltcp+schedule --json flow.json",
             "run faulty-link.toml --iterations 1 --verify --json faulty.json",
+            "run set.toml --json set.json",
             "run pair.toml --policy schedule --plan short.plan.json --json stale.json",
             "run drift.toml --datapath flow --policy schedule --json drift.json",
             "schedule two-vgg19.toml --json schedule.json --plan two.plan.json",
@@ -274,7 +276,8 @@ def make_files():
     # One point whose runs fail, and one that has none of its seeds yet.
     mltcp(*"sweep pair.toml --vary bottleneck.faults={loss=1.0} -o failed --json failed.json".split(), status=1)
     mltcp(*"sweep pair.toml -o missing --no-run --json missing.json".split(), status=1)
-    interrupt("interrupted.json", "run", "two-vgg19.toml", "--iterations", "100", "--policy", ",".join(POLICIES))
+    interrupt("interrupted.json", "run", "two-vgg19.toml", "--threads", "1", "--iterations", "100", "--policy",
+              ",".join(POLICIES))
     interrupt("left.json", "cluster", "cluster.toml", "--seeds", "40", "--scheme", "locality", "--threads", "1")
     if mltcp("doctor", "--json", "doctor.json", status=None).returncode == 2:
         print("schema_test.py: Skipped\nbuilt without DPDK: mltcp doctor and mltcp switch write no files")
@@ -358,7 +361,8 @@ class Written(unittest.TestCase):
 
     def test_all_formats_are_among_them(self):
         formats = {document["schema"] for document in WRITTEN.values()}
-        wanted = {"mltcp.results/1", "mltcp.schedule/1", "mltcp.plan/1", "mltcp.sweep/1", "mltcp.cluster/1", "mltcp.algorithms/1"}
+        wanted = {"mltcp.results/1", "mltcp.schedule/1", "mltcp.plan/1", "mltcp.sweep/1", "mltcp.cluster/1",
+                  "mltcp.algorithms/1"}
         self.assertEqual(wanted - formats, set())
 
     def test_all_commands_say_where_their_results_come_from(self):

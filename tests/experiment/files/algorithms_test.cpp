@@ -11,12 +11,13 @@
 #include "../../message_of.h"
 #include "mltcp/base/error.h"
 #include "mltcp/cc/reno.h"
+#include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/backends/packet_run.h"
 #include "mltcp/experiment/cluster/cluster_file.h"
+#include "mltcp/experiment/files/experiment_file.h"
 #include "mltcp/experiment/hosts/internal/hosts_protocol.h"
 #include "mltcp/experiment/results/results.h"
 #include "mltcp/experiment/run/runner.h"
-#include "mltcp/experiment/testbed.h"
 
 namespace mltcp::experiment {
 namespace {
