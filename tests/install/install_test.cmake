@@ -125,9 +125,16 @@ cmake_minimum_required(VERSION 3.25)
 project(probe LANGUAGES CXX)
 find_package(mltcp REQUIRED COMPONENTS ${COMPONENTS})
 add_executable(probe main.cpp)
-foreach(name base cc transport ethernet fabric sim dpdk scheduler workload experiment nonsense)
+foreach(name base cc transport ethernet fabric sim dpdk scheduler workload experiment_results experiment_files experiment_engine
+    experiment_backends experiment_run experiment_hosts experiment_fit experiment_cluster experiment_sweep
+    experiment_report experiment testbed nonsense)
   if(TARGET mltcp::${name})
     message(STATUS "has ${name};")
+    get_target_property(type mltcp::${name} TYPE)
+    if(type STREQUAL INTERFACE_LIBRARY)
+      target_link_libraries(probe PRIVATE mltcp::${name})
+      continue()
+    endif()
     # All of the archive, so that whatever it needs has to be there.
     target_link_libraries(probe PRIVATE -Wl,--whole-archive $<TARGET_FILE:mltcp::${name}> -Wl,--no-whole-archive
       mltcp::${name})
