@@ -10,6 +10,7 @@
 
 #include "../message_of.h"
 #include "mltcp/base/error.h"
+#include "mltcp/cc/registry.h"
 #include "mltcp/transport/requirements.h"
 #include "test_network.h"
 
