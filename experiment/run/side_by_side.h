@@ -9,8 +9,8 @@
 
 namespace mltcp::experiment {
 
-/// in_parallel(), begun in order; or with one thread the pieces one after the other in this one: also inside of a piece of others'
-/// work, whose number of threads a bound of 1 would be for all of them.
+/// in_parallel(), begun in order; or with one thread the pieces one after the other in this one: also inside of a piece
+/// of others' work, whose number of threads a bound of 1 would be for all of them.
 template <typename Body>
 void side_by_side(std::uint32_t threads, std::size_t count, const Body& body) {
   if (threads == 1) {

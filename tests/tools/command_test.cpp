@@ -541,7 +541,8 @@ TEST_F(Command, messages__are_one_line_whatever_the_names_hold) {
   EXPECT_THAT(refusal("inspect $'no\\nsuch'"), StartsWith("mltcp: no?such: there is no such file"));
   EXPECT_THAT(refusal("report $'no\\nsuch'"), StartsWith("mltcp: no?such: there is no such file"));
   EXPECT_THAT(refusal("run e.toml $'--bo\\ngus'"), HasSubstr("--bo?gus"));
-  EXPECT_THAT(refusal("run e.toml --cc $'re\\nno'"), StartsWith("mltcp: --cc: there is no congestion control \"re?no\"; "));
+  EXPECT_THAT(refusal("run e.toml --cc $'re\\nno'"),
+              StartsWith("mltcp: --cc: there is no congestion control \"re?no\"; "));
 }
 
 TEST_F(Command, input__is_a_file_of_bounded_size) {
