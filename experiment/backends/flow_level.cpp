@@ -15,6 +15,7 @@
 #include "mltcp/base/text.h"
 #include "mltcp/cc/controller.h"
 #include "mltcp/cc/registry.h"
+#include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/backends/link_results.h"
 #include "mltcp/experiment/backends/topology_network.h"
@@ -24,7 +25,6 @@
 #include "mltcp/experiment/files/algorithms.h"
 #include "mltcp/experiment/files/policy.h"
 #include "mltcp/sim/event_queue.h"
-#include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/transport/wire.h"
 
 namespace mltcp::experiment {

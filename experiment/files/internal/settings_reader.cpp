@@ -8,7 +8,6 @@
 #include "mltcp/cc/controller.h"
 #include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/experiment/files/links_file.h"
-#include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/workload/kineto.h"
 #include "mltcp/workload/profile.h"
 #include "mltcp/workload/schedule.h"
