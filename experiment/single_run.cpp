@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/cc/controller.h"
 #include "mltcp/experiment/link_results.h"
 #include "mltcp/experiment/profile.h"
 #include "mltcp/experiment/rank_driver.h"
