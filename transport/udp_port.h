@@ -5,7 +5,8 @@
 // takes those from 32768 to 60999 (net.ipv4.ip_local_port_range). The ports behind it, of further shards and ranks, are
 // free as well.
 //
-// Virtual time has ports of its own (sim::Dumbbell, experiment/switched_testbed.h), which hashes of paths depend on.
+// Virtual time has ports of its own (sim::Dumbbell, experiment/backends/topology_network.h), which hashes of paths
+// depend on.
 #pragma once
 
 #include <cstdint>

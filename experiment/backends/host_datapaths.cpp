@@ -1,4 +1,4 @@
-// The datapaths of this build; see datapaths.h. A new one is a line here.
+// The datapaths of this build; see host_datapaths.h. A new one is a line here.
 #include "mltcp/experiment/backends/host_datapaths.h"
 
 #if MLTCP_HAS_DPDK

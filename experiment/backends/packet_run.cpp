@@ -1,4 +1,4 @@
-// One run of an experiment's jobs (see single_run.h).
+// One run of an experiment's jobs (see packet_run.h).
 #include "mltcp/experiment/backends/packet_run.h"
 #include "mltcp/experiment/backends/run_plan.h"
 

@@ -79,7 +79,8 @@ void write_algorithms_json(AlgorithmTables algorithms, std::ostream& out) {
     OrderedJson entry{{"name", algorithm->name},
                       {"needs_ecn", algorithm->capabilities.needs_ecn},
                       {"rate_based", algorithm->capabilities.rate_based}};
-    if (const std::string library = cc::library_file(*algorithm).string(); !library.empty()) entry["library"] = library;
+    if (const std::string library = cc::library_file(*algorithm).string(); !library.empty())
+      entry["shared_object"] = library;
     entry["parameters"] = OrderedJson::array();
     for (const cc::Parameter& parameter : algorithm->parameters)
       entry["parameters"].push_back({{"name", parameter.name},

@@ -1,4 +1,4 @@
-// Placement of jobs on hosts (see placement.h).
+// Placement of jobs on hosts (see worker_hosts.h).
 #include "mltcp/experiment/files/worker_hosts.h"
 
 namespace mltcp::experiment {

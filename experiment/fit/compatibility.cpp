@@ -1,4 +1,4 @@
-// The scheduler's problem of an experiment, and its solution (see schedule.h).
+// The scheduler's problem of an experiment, and its solution (see compatibility.h).
 #include "mltcp/experiment/fit/compatibility.h"
 
 #include <fmt/format.h>

@@ -68,7 +68,7 @@ std::unique_ptr<Coordinator> make_coordinator(const Experiment& experiment, cons
 struct HostOptions {
   std::string coordinator;  ///< its address
   Nanos connect_limit{30'000'000'000};
-  std::string device;                         ///< as its datapath reads it (datapaths.h): "af_packet:eth0"
+  std::string device;                         ///< as its datapath reads it (host_datapaths.h): "af_packet:eth0"
   std::string ip;                             ///< "10.0.0.1/24", "fd00::1/64"
   std::string gateway;                        ///< empty: none
   std::optional<std::uint32_t> host;          ///< its number; empty: the coordinator gives one

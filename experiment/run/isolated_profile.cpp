@@ -1,4 +1,4 @@
-// Measuring of jobs that run alone (see profile.h).
+// Measuring of jobs that run alone (see isolated_profile.h).
 #include "mltcp/experiment/run/isolated_profile.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include "mltcp/experiment/engine/rank_driver.h"
 #include "mltcp/experiment/results/results.h"
 #include "mltcp/experiment/run/demand.h"
-#include "mltcp/experiment/run/side_by_side.h"
+#include "mltcp/experiment/run/internal/side_by_side.h"
 #include "mltcp/workload/inspection.h"
 
 namespace mltcp::experiment {

@@ -22,10 +22,10 @@
 #include "mltcp/experiment/backends/run_plan.h"
 #include "mltcp/experiment/files/plan_file.h"
 #include "mltcp/experiment/files/policy.h"
+#include "mltcp/experiment/run/internal/side_by_side.h"
 #include "mltcp/experiment/run/isolated_profile.h"
 #include "mltcp/experiment/run/plan.h"
 #include "mltcp/experiment/run/plan_keeper.h"
-#include "mltcp/experiment/run/side_by_side.h"
 
 namespace mltcp::experiment {
 namespace {

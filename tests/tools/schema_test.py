@@ -128,7 +128,7 @@ NEVER_HERE = {
         "run.link_outages": "no link goes", "link_outage.host": "", "link_outage.port": "",
         "link_outage.start_ns": "", "link_outage.duration_ns": "",
     },
-    "mltcp.algorithms/1": {"algorithms[].library": "none is loaded"},
+    "mltcp.algorithms/1": {"algorithms[].shared_object": "none is loaded"},
     "provenance/1": {"commit": "a build without git", "modified": "a clean tree", "build": "",
                      "machine.cpu": "some kernels", "machine.memory_bytes": "", "machine.system": "",
                      "machine.kernel": ""},
