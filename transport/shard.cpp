@@ -128,6 +128,7 @@ Shard::Shard(PacketIo& io, const ShardConfig& config)
             .acks = &acks_,
             .jobs = jobs_,
             .stats = &stats_,
+            .limits = limits_,
             .late = {}};
   rx_.resize(limits_.burst);
   fetches_.resize(limits_.burst);
@@ -180,7 +181,7 @@ Connection* Shard::make_connection(const Address& remote, const std::shared_ptr<
   free_slots_.pop();
   Slot& slot = slots_[index];
   slot.connection = std::make_unique<Connection>(slot.next_id, remote, config,
-                                                 cc::find_algorithm(config->congestion_control), limits_, links_, now);
+                                                 cc::find_algorithm(config->congestion_control), links_, now);
   watch(*slot.connection);
   return slot.connection.get();
 }

@@ -35,7 +35,7 @@
 
 #include "mltcp/base/random.h"
 #include "mltcp/base/system_random.h"
-#include "mltcp/transport/connection.h"
+#include "mltcp/transport/internal/connection.h"
 #include "mltcp/transport/pollable.h"
 
 namespace mltcp {

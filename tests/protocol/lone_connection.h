@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "../transport/test_network.h"
-#include "mltcp/transport/connection.h"
+#include "mltcp/transport/internal/connection.h"
 
 namespace mltcp::testing_network {
 
@@ -90,10 +90,10 @@ class LoneConnection {
       : jobs_(1),
         holds_(16),
         acks_{std::vector<AckBatch>(1), 0, {}},
-        links_{&queue, &tx, &holds_, &acks_, jobs_, &shard},
+        links_{&queue, &tx, &holds_, &acks_, jobs_, &shard, {.virtual_payload = true}},
         buffer_(packet),
         connection(7, Address::v4(0x0A000002, 4793), std::make_shared<const ConnectionConfig>(options.config),
-                   table(options.window), {.virtual_payload = true}, links_, now) {
+                   table(options.window), links_, now) {
     jobs_[0].used = true;
     if (options.start == Start::connecting) {
       connection.start_connect(1);

@@ -1,5 +1,5 @@
 // The pacer: exact long-run rate, bounded bursts, and changes of rate.
-#include "mltcp/transport/pacer.h"
+#include "mltcp/transport/internal/pacer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The range set against std::set of every position, with random operations, and its promises on shape.
-#include "mltcp/transport/range_set.h"
+#include "mltcp/transport/internal/range_set.h"
 
 #include <gtest/gtest.h>
 

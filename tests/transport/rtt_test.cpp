@@ -1,5 +1,5 @@
 // The round-trip estimator against the formulas of RFC 9002 sections 5 and 6.
-#include "mltcp/transport/rtt.h"
+#include "mltcp/transport/internal/rtt.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Making and ending of the holds of a shard (see payload_holds.h).
-#include "mltcp/transport/payload_holds.h"
+#include "mltcp/transport/internal/payload_holds.h"
 
 #include <mutex>
 

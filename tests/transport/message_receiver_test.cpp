@@ -1,0 +1,203 @@
+// Messages that are received: reassembly, what is refused, credit and what the peer is told of it, early ends.
+#include "mltcp/transport/internal/message_receiver.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace mltcp {
+namespace {
+
+using namespace mltcp::literals;
+using Taken = MessageReceiver::Taken;
+
+constexpr std::array<std::byte, 2000> bytes{};
+
+wire::DataFrame piece(std::uint32_t message, std::uint32_t offset, std::uint32_t length, bool last) {
+  return {.last = last, .message = message, .offset = offset, .length = length, .bytes = bytes.data()};
+}
+
+struct Receiver : MessageReceiver {
+  std::vector<std::uint64_t> completed;  ///< tags
+  Taken take(const wire::DataFrame& frame) {
+    return on_data(frame, [this](const Message& message) { completed.push_back(message.tag); });
+  }
+  void post_all(std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) post(nullptr, 1'000'000, i);
+  }
+};
+
+TEST(MessageReceiver, on_data__puts_a_message_together) {
+  Receiver receiver;
+  std::vector<std::byte> buffer(6, std::byte{0xFF});
+  const std::array sent{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}, std::byte{5}};
+  receiver.post(buffer.data(), 5, 7);
+  wire::DataFrame end{.last = true, .message = 0, .offset = 3, .length = 2, .bytes = sent.data() + 3};
+  wire::DataFrame begin{.last = false, .message = 0, .offset = 0, .length = 3, .bytes = sent.data()};
+  EXPECT_EQ(receiver.take(end), Taken::news);
+  EXPECT_EQ(receiver.take(end), Taken::nothing_new);
+  EXPECT_TRUE(receiver.completed.empty());
+  EXPECT_EQ(receiver.take(begin), Taken::oldest_whole);
+  EXPECT_EQ(receiver.completed, (std::vector<std::uint64_t>{7}));
+  EXPECT_EQ(receiver.whole(), 1U);
+  EXPECT_TRUE(std::equal(sent.begin(), sent.end(), buffer.begin()));
+  EXPECT_EQ(buffer[5], std::byte{0xFF});
+  EXPECT_EQ(receiver.take(begin), Taken::nothing_new) << "completed long ago: to be acknowledged once more";
+}
+
+TEST(MessageReceiver, on_data__does_not_write_beyond_the_buffer) {
+  Receiver receiver;
+  std::vector<std::byte> buffer(8, std::byte{0xFF});
+  receiver.post(buffer.data(), 4, 0);
+  EXPECT_EQ(receiver.take(piece(0, 2, 6, true)), Taken::news);
+  EXPECT_EQ(receiver.take(piece(0, 0, 2, false)), Taken::oldest_whole) << "what does not fit counts all the same";
+  EXPECT_EQ(buffer[3], std::byte{0});
+  EXPECT_EQ(buffer[4], std::byte{0xFF});
+}
+
+TEST(MessageReceiver, on_data__completes_messages_in_any_order_and_lets_them_go_in_turn) {
+  Receiver receiver;
+  receiver.post_all(3);
+  EXPECT_EQ(receiver.take(piece(1, 0, 10, true)), Taken::news);
+  EXPECT_EQ(receiver.take(piece(2, 0, 0, true)), Taken::news) << "an empty one";
+  EXPECT_EQ(receiver.whole(), 0U);
+  EXPECT_EQ(receiver.take(piece(0, 0, 10, true)), Taken::oldest_whole);
+  EXPECT_EQ(receiver.completed, (std::vector<std::uint64_t>{1, 2, 0}));
+  EXPECT_EQ(receiver.whole(), 3U);
+  EXPECT_TRUE(receiver.empty());
+}
+
+TEST(MessageReceiver, on_data__refuses_what_has_no_buffer) {
+  Receiver receiver;
+  EXPECT_EQ(receiver.take(piece(0, 0, 10, true)), Taken::beyond_credit);
+  receiver.post_all(1);
+  EXPECT_EQ(receiver.take(piece(1, 0, 10, true)), Taken::beyond_credit);
+  EXPECT_TRUE(MessageReceiver::refused(Taken::beyond_credit));
+  EXPECT_FALSE(MessageReceiver::refused(Taken::nothing_new));
+}
+
+TEST(MessageReceiver, on_data__refuses_two_ends_of_a_message_and_forgets_both) {
+  Receiver receiver;
+  receiver.post_all(1);
+  EXPECT_EQ(receiver.take(piece(0, 10, 10, true)), Taken::news);
+  EXPECT_EQ(receiver.take(piece(0, 20, 10, true)), Taken::malformed) << "another end";
+  EXPECT_EQ(receiver.take(piece(0, 0, 10, false)), Taken::news);
+  EXPECT_EQ(receiver.take(piece(0, 0, 5, true)), Taken::malformed) << "an end before what has come";
+  EXPECT_EQ(receiver.take(piece(0, 0, 20, true)), Taken::oldest_whole) << "nothing was kept of either";
+  EXPECT_EQ(receiver.completed.size(), 1U);
+}
+
+TEST(MessageReceiver, on_data__refuses_the_impossible_and_forgets_nothing) {
+  Receiver receiver;
+  receiver.post_all(1);
+  EXPECT_EQ(receiver.take(piece(0, 10, 10, true)), Taken::news);
+  EXPECT_EQ(receiver.take(piece(0, 0, 0, false)), Taken::malformed) << "nothing at all";
+  EXPECT_EQ(receiver.take(piece(0, ~std::uint32_t{0}, 2, false)), Taken::malformed) << "beyond 4 GiB";
+  EXPECT_EQ(receiver.take(piece(0, 0, 10, false)), Taken::oldest_whole);
+}
+
+TEST(MessageReceiver, on_data__bounds_the_holes_of_a_message) {
+  Receiver receiver;
+  receiver.post_all(1);
+  for (std::uint32_t i = 0; i < MessageReceiver::max_reassembly_ranges; ++i)
+    ASSERT_EQ(receiver.take(piece(0, 2 * i, 1, false)), Taken::news);
+  EXPECT_EQ(receiver.take(piece(0, 100'000, 1, false)), Taken::no_room);
+  EXPECT_EQ(receiver.take(piece(0, 1, 1, false)), Taken::news) << "what closes a hole is taken";
+  EXPECT_EQ(receiver.take(piece(0, 100'000, 1, false)), Taken::news);
+}
+
+TEST(MessageReceiver, credit_urgent__when_the_peer_has_nothing_or_half_is_news) {
+  Receiver receiver;
+  EXPECT_FALSE(receiver.credit_urgent()) << "none";
+  receiver.post_all(1);
+  EXPECT_TRUE(receiver.credit_due());
+  EXPECT_TRUE(receiver.credit_urgent());
+  receiver.on_told_in_credit(false);
+  EXPECT_FALSE(receiver.credit_due());
+  EXPECT_TRUE(receiver.credit_known());
+  receiver.post_all(3);
+  EXPECT_FALSE(receiver.credit_known());
+  EXPECT_TRUE(receiver.credit_urgent()) << "three of four are news";
+  receiver.on_told_in_ack();
+  EXPECT_FALSE(receiver.credit_due());
+  EXPECT_FALSE(receiver.credit_known()) << "nobody repeats an ACK";
+  receiver.post_all(1);
+  EXPECT_TRUE(receiver.credit_due());
+  EXPECT_FALSE(receiver.credit_urgent()) << "one of five";
+  EXPECT_EQ(receiver.posted(), 5U);
+}
+
+TEST(MessageReceiver, credit_known__once_the_peer_uses_the_last_of_it) {
+  Receiver receiver;
+  receiver.post_all(2);
+  receiver.on_told_in_ack();
+  receiver.take(piece(0, 0, 1, false));
+  EXPECT_FALSE(receiver.credit_known());
+  receiver.take(piece(1, 0, 1, false));
+  EXPECT_TRUE(receiver.credit_known());
+}
+
+TEST(MessageReceiver, on_credit_lost__is_told_again) {
+  Receiver receiver;
+  receiver.post_all(8);
+  receiver.on_told_in_credit(true);
+  EXPECT_TRUE(receiver.final_told());
+  receiver.on_credit_lost();
+  EXPECT_TRUE(receiver.credit_urgent());
+  EXPECT_FALSE(receiver.credit_known());
+  EXPECT_FALSE(receiver.final_told());
+}
+
+TEST(MessageReceiver, on_question__doubts_that_the_peer_knows_when_it_asks_for_long) {
+  Receiver receiver;
+  receiver.on_question(0_ms);  // of no buffer: there is nothing to know
+  receiver.post_all(2);
+  receiver.on_told_in_credit(false);
+  receiver.on_question(1_s);
+  receiver.on_question(1_s + MessageReceiver::patience - Nanos(1));
+  EXPECT_TRUE(receiver.credit_known());
+  receiver.take(piece(0, 0, 1, true));  // which takes the questions as answered
+  receiver.on_question(1_s + MessageReceiver::patience);
+  EXPECT_TRUE(receiver.credit_known());
+  receiver.on_question(1_s + MessageReceiver::patience * 2);
+  EXPECT_FALSE(receiver.credit_known());
+}
+
+TEST(MessageReceiver, close_up__what_ended_untouched_was_never_posted) {
+  Receiver receiver;
+  OperationDeadlines deadlines(8, 8);
+  receiver.post_all(4);
+  receiver.take(piece(0, 0, 1, false));
+  for (std::uint64_t i = 0; i < 4; ++i) deadlines.heap.set(deadlines.of_receive(i), Nanos(100 + static_cast<int>(i)));
+  EXPECT_EQ(receiver.untouched_from(), 1U);
+  EXPECT_EQ(receiver.finish(2).tag, 2U);
+  EXPECT_FALSE(receiver.outstanding(2));
+  EXPECT_TRUE(receiver.outstanding(3));
+  deadlines.heap.set(deadlines.of_receive(2), Nanos::never());
+  receiver.close_up(1, deadlines);
+  EXPECT_EQ(receiver.posted(), 3U);
+  EXPECT_EQ(deadlines.heap.at(deadlines.of_receive(2)), Nanos(103)) << "the last one's deadline came along";
+  EXPECT_TRUE(deadlines.heap.at(deadlines.of_receive(3)).is_never());
+  receiver.take(piece(0, 0, 1, true));
+  receiver.take(piece(1, 0, 1, true));
+  receiver.take(piece(2, 0, 1, true));
+  EXPECT_EQ(receiver.completed, (std::vector<std::uint64_t>{0, 1, 3}));
+}
+
+TEST(MessageReceiver, end_all__those_that_are_outstanding) {
+  Receiver receiver;
+  receiver.post_all(3);
+  receiver.take(piece(1, 0, 1, true));
+  std::vector<std::uint64_t> ended;
+  receiver.end_all([&](const MessageReceiver::Message& message) { ended.push_back(message.tag); });
+  EXPECT_EQ(ended, (std::vector<std::uint64_t>{0, 2}));
+  EXPECT_TRUE(receiver.empty());
+  EXPECT_EQ(receiver.take(piece(0, 0, 1, true)), Taken::beyond_credit);
+}
+
+}  // namespace
+}  // namespace mltcp

@@ -1,0 +1,389 @@
+// Sent packets: acknowledgements, round trips, the delivery rate, losses and those that were none, probes, and packet
+// numbers that are passed over.
+#include "mltcp/transport/internal/sent_packets.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+namespace mltcp {
+namespace {
+
+using namespace mltcp::literals;
+
+constexpr Nanos round_trip{100'000};
+constexpr std::uint32_t size = 1000;
+
+/// With a round trip of 100 us a packet is late after 1 ms and a probe due after 1.1 ms.
+ConnectionConfig round_timers() {
+  ConnectionConfig config;
+  config.timer_granularity = 1_ms;
+  config.max_ack_delay = Nanos(0);
+  config.initial_rtt = round_trip;
+  config.max_packets_in_flight = 64;
+  return config;
+}
+
+/// Packet n carries a chunk of message n.
+struct Sent : SentPackets {
+  Sent() : SentPackets(round_trip, Nanos(0)) {}
+
+  void send(std::uint64_t count = 1) {
+    for (; count > 0; --count) {
+      add_chunk({.message = next_number(), .length = 1});
+      on_sent(size, 1, now);
+    }
+  }
+  /// Acknowledges `ranges`, in falling order.
+  void ack(std::initializer_list<wire::PacketRange> ranges, Nanos delay = {}) {
+    batch = {};
+    acked.clear();
+    wire::AckFrame frame;
+    frame.delay_ns = static_cast<std::uint32_t>(delay.count);
+    for (const wire::PacketRange& range : ranges) frame.ranges[frame.range_count++] = range;
+    on_ack(
+        frame, batch, news, now, [&](const Chunk& chunk) { acked.push_back(chunk.message); }, [] { return false; });
+    batch.has_acks = batch.sample.acked_packets > 0;
+    if (batch.has_acks) on_progress(now);
+  }
+  Losses detect() {
+    lost.clear();
+    return detect_losses(config, now, [&](const Chunk& chunk) { lost.push_back(chunk.message); });
+  }
+  cc::AckSample sample() {
+    cc::AckSample sample = batch.sample;
+    complete(sample, batch.largest_acked);
+    return sample;
+  }
+
+  ConnectionConfig config = round_timers();
+  Nanos now{1'000'000'000};
+  AckBatch batch;
+  std::vector<RangeSet::Range> news;
+  std::vector<std::uint64_t> acked;  ///< messages, by the latest ack()
+  std::vector<std::uint64_t> lost;   ///< by the latest detect()
+};
+using Messages = std::vector<std::uint64_t>;
+
+TEST(SentPackets, on_ack__hands_back_what_each_packet_carried_once) {
+  Sent sent;
+  sent.send(5);
+  EXPECT_EQ(sent.in_flight(), 5U * size);
+  sent.now += round_trip;
+  sent.ack({{3, 4}, {0, 1}});
+  EXPECT_EQ(sent.acked, (Messages{4, 3, 1, 0}));
+  EXPECT_EQ(sent.in_flight_packets(), 1U);
+  EXPECT_EQ(sent.batch.sample.bytes_in_flight_before, 5U * size);
+  EXPECT_EQ(sent.batch.sample.acked_bytes, 4U * size);
+  EXPECT_EQ(sent.batch.largest_acked, 4U);
+  EXPECT_EQ(sent.largest_acked(), 4U);
+  sent.ack({{0, 4}});
+  EXPECT_EQ(sent.acked, (Messages{2}));
+  EXPECT_EQ(sent.in_flight(), 0U);
+  sent.ack({{0, 4}});
+  EXPECT_TRUE(sent.acked.empty());
+}
+
+TEST(SentPackets, on_ack__stops_when_it_is_told_to) {
+  Sent sent;
+  sent.send(3);
+  wire::AckFrame frame;
+  frame.ranges[frame.range_count++] = {0, 2};
+  std::size_t seen = 0;
+  sent.on_ack(
+      frame, sent.batch, sent.news, sent.now, [&](const Chunk&) { ++seen; }, [&] { return seen == 2; });
+  EXPECT_EQ(seen, 2U);
+}
+
+TEST(SentPackets, on_ack__samples_the_round_trip_of_the_largest) {
+  Sent sent;
+  sent.send();
+  sent.now += 10_us;
+  sent.send(2);
+  sent.now += round_trip;
+  sent.ack({{0, 1}}, 20_us);
+  EXPECT_EQ(sent.batch.sample.latest_rtt, round_trip);
+  EXPECT_EQ(sent.batch.sample.endpoint_delay, 20_us);
+  EXPECT_EQ(sent.rtt().minimum(), round_trip);
+  sent.now += 50_us;
+  sent.ack({{0, 0}});
+  EXPECT_EQ(sent.batch.sample.latest_rtt, Nanos()) << "an old packet";
+}
+
+TEST(SentPackets, on_ack__measures_the_delivery_rate) {
+  Sent sent;
+  sent.send(10);
+  sent.now += round_trip;
+  sent.ack({{0, 9}});
+  EXPECT_EQ(sent.batch.sample.delivery_rate.bits_per_second, 10ULL * size * 8 * 10'000);
+  EXPECT_FALSE(sent.batch.sample.app_limited);
+  sent.send(2);
+  sent.on_app_limited();
+  sent.send();
+  sent.now += round_trip;
+  sent.ack({{12, 12}});
+  EXPECT_TRUE(sent.batch.sample.app_limited) << "there had been nothing to send behind the two";
+}
+
+TEST(SentPackets, on_window_limited__is_told_with_the_packets_before) {
+  Sent sent;
+  sent.send(2);
+  sent.on_window_limited();
+  sent.send();
+  sent.now += round_trip;
+  sent.ack({{1, 1}});
+  EXPECT_TRUE(sent.batch.sample.cwnd_limited);
+  sent.ack({{2, 2}});
+  EXPECT_FALSE(sent.batch.sample.cwnd_limited);
+}
+
+TEST(SentPackets, complete__counts_round_trips) {
+  Sent sent;
+  sent.send(2);
+  sent.ack({{0, 0}});
+  EXPECT_EQ(sent.sample().round_count, 1U);
+  sent.ack({{1, 1}});
+  EXPECT_EQ(sent.sample().round_count, 1U) << "sent before the round began";
+  sent.send();
+  sent.ack({{2, 2}});
+  EXPECT_EQ(sent.sample().round_count, 2U);
+}
+
+TEST(SentPackets, detect_losses__by_packets_sent_later) {
+  Sent sent;
+  sent.send(4);
+  sent.now += round_trip;
+  sent.ack({{2, 2}});
+  EXPECT_FALSE(sent.detect().congestion);
+  EXPECT_TRUE(sent.lost.empty());
+  EXPECT_EQ(sent.loss_time(), sent.now - round_trip + 1_ms);
+  sent.ack({{3, 3}});
+  EXPECT_TRUE(sent.detect().congestion);
+  EXPECT_EQ(sent.lost, (Messages{0})) << "three behind; packet 1 is two behind";
+  EXPECT_EQ(sent.in_flight_packets(), 1U);
+  const cc::AckSample sample = sent.sample();
+  EXPECT_EQ(sample.lost_packets, 1U);
+  EXPECT_EQ(sample.lost_bytes, Bytes{size});
+  EXPECT_TRUE(sample.in_recovery);
+  EXPECT_EQ(sent.sample().lost_packets, 0U) << "told once";
+}
+
+TEST(SentPackets, detect_losses__by_time) {
+  Sent sent;
+  sent.send(2);
+  sent.now += round_trip;
+  sent.ack({{1, 1}});
+  sent.detect();
+  sent.now = sent.loss_time();
+  EXPECT_TRUE(sent.detect().congestion);
+  EXPECT_EQ(sent.lost, (Messages{0}));
+  EXPECT_TRUE(sent.loss_time().is_never());
+  EXPECT_EQ(sent.lost_packets(), 1U);
+}
+
+TEST(SentPackets, detect_losses__responds_once_a_round_trip) {
+  Sent sent;
+  sent.send(10);
+  sent.now += round_trip;
+  sent.ack({{5, 5}});
+  EXPECT_TRUE(sent.detect().congestion);
+  sent.ack({{9, 9}});
+  EXPECT_FALSE(sent.detect().congestion) << "sent before the response";
+  EXPECT_FALSE(sent.lost.empty());
+  EXPECT_FALSE(sent.responds_to(9));
+  sent.send(4);
+  sent.ack({{13, 13}});
+  EXPECT_TRUE(sent.detect().congestion);
+}
+
+TEST(SentPackets, detect_losses__persistent_when_nothing_gets_through) {
+  Sent sent;
+  sent.send();
+  sent.now += round_trip;
+  sent.ack({{0, 0}});
+  for (int i = 0; i < 5; ++i) {
+    sent.send();
+    sent.now += 1_ms;
+  }
+  sent.send();
+  sent.now += round_trip;
+  sent.ack({{6, 6}});
+  const SentPackets::Losses losses = sent.detect();
+  EXPECT_TRUE(losses.congestion);
+  EXPECT_TRUE(losses.persistent) << "4 ms, and three probe timeouts are about 3.6 ms";
+  EXPECT_FALSE(sent.undo_losses());
+}
+
+TEST(SentPackets, undo_losses__when_all_were_none) {
+  Sent sent;
+  sent.send(6);
+  sent.now += round_trip;
+  sent.ack({{4, 5}});
+  EXPECT_TRUE(sent.detect().congestion);
+  EXPECT_EQ(sent.lost, (Messages{0, 1, 2}));
+  sent.ack({{0, 1}});
+  EXPECT_EQ(sent.acked, (Messages{1, 0})) << "late, they count all the same";
+  EXPECT_FALSE(sent.undo_losses());
+  sent.ack({{2, 3}});
+  EXPECT_TRUE(sent.undo_losses());
+  EXPECT_FALSE(sent.undo_losses()) << "once";
+  EXPECT_EQ(sent.spurious_losses(), 3U);
+  EXPECT_TRUE(sent.responds_to(0));
+  // Reordering by so much is not taken for loss again.
+  sent.send(6);
+  sent.now += round_trip;
+  sent.ack({{11, 11}});
+  sent.detect();
+  EXPECT_TRUE(sent.lost.empty());
+}
+
+TEST(SentPackets, undo_losses__not_after_another_response) {
+  Sent sent;
+  sent.send(4);
+  sent.now += round_trip;
+  sent.ack({{3, 3}});
+  EXPECT_TRUE(sent.detect().congestion);
+  sent.begin_recovery();  // to marks, say
+  sent.ack({{0, 0}});
+  EXPECT_FALSE(sent.undo_losses());
+}
+
+TEST(SentPackets, probe_deadline__doubles_up_to_a_second) {
+  Sent sent;
+  EXPECT_TRUE(sent.probe_deadline(sent.config).is_never()) << "nothing in flight";
+  sent.send();
+  const Nanos timeout = sent.probe_timeout(sent.config);
+  EXPECT_EQ(sent.probe_deadline(sent.config), sent.now + timeout);
+  for (std::int64_t doubled = 2; doubled <= 1024; doubled *= 2) {
+    sent.now = sent.probe_deadline(sent.config);
+    ASSERT_TRUE(sent.on_probe_timeout(sent.config, sent.now));
+    EXPECT_EQ(sent.probe_deadline(sent.config) - sent.now,
+              std::min(timeout * doubled, SentPackets::max_probe_interval));
+  }
+  EXPECT_TRUE(sent.probing());
+  sent.on_probe_sent();
+  sent.on_probe_sent();
+  EXPECT_FALSE(sent.probing());
+}
+
+TEST(SentPackets, probe_deadline__begins_anew_with_progress) {
+  Sent sent;
+  sent.send(2);
+  ASSERT_TRUE(sent.on_probe_timeout(sent.config, sent.now));
+  sent.ack({{0, 0}});
+  EXPECT_FALSE(sent.probing());
+  EXPECT_EQ(sent.probe_deadline(sent.config), sent.now + sent.probe_timeout(sent.config));
+}
+
+TEST(SentPackets, on_probe_timeout__gives_up_when_nothing_has_come_back) {
+  Sent sent;
+  sent.config.give_up_after = 10_s;
+  sent.send();
+  const Nanos begin = sent.now;
+  while (sent.on_probe_timeout(sent.config, sent.now)) sent.now = sent.probe_deadline(sent.config);
+  EXPECT_GE(sent.now - begin, 10_s);
+  EXPECT_LE(sent.now - begin, 10_s + SentPackets::max_probe_interval);
+}
+
+TEST(SentPackets, for_oldest_in_flight__visits_what_it_carried) {
+  Sent sent;
+  sent.send(3);
+  sent.ack({{0, 0}});
+  Messages visited;
+  sent.for_oldest_in_flight([&](const Chunk& chunk) { visited.push_back(chunk.message); });
+  EXPECT_EQ(visited, (Messages{1}));
+}
+
+TEST(SentPackets, end_idle__only_after_a_pause) {
+  Sent sent;
+  EXPECT_FALSE(sent.end_idle(sent.config, sent.now)) << "the first packet of all";
+  sent.send();
+  sent.on_app_limited();
+  sent.now += round_trip;
+  EXPECT_FALSE(sent.end_idle(sent.config, sent.now)) << "something is in flight";
+  sent.ack({{0, 0}});
+  sent.now += 10_ms;
+  EXPECT_TRUE(sent.end_idle(sent.config, sent.now));
+  EXPECT_FALSE(sent.end_idle(sent.config, sent.now)) << "once";
+}
+
+TEST(SentPackets, on_sent_bare__keeps_only_the_number) {
+  Sent sent;
+  sent.on_sent_bare(sent.config, sent.now);
+  EXPECT_EQ(sent.next_number(), 1U);
+  EXPECT_EQ(sent.span(), 0U);
+  sent.send();
+  sent.on_sent_bare(sent.config, sent.now);
+  EXPECT_EQ(sent.span(), 1U) << "packet 1 is kept";
+  EXPECT_EQ(sent.packets_sent(), 3U);
+  EXPECT_EQ(sent.in_flight(), Bytes{size});
+}
+
+TEST(SentPackets, forget_finished__keeps_lost_packets_for_a_late_acknowledgement) {
+  Sent sent;
+  sent.send(4);
+  sent.now += round_trip;
+  sent.ack({{1, 3}});
+  sent.detect();
+  ASSERT_EQ(sent.lost, (Messages{0}));
+  sent.forget_finished(sent.config, sent.now);
+  EXPECT_EQ(sent.span(), 3U);
+  sent.now += round_trip * 2 + 1_ms;
+  sent.forget_finished(sent.config, sent.now);
+  sent.send();
+  EXPECT_EQ(sent.span(), 0U);
+}
+
+TEST(SentPackets, make_room__gives_the_oldest_up) {
+  Sent sent;
+  const std::size_t most = SentPackets::records_per_packet_in_flight * sent.config.max_packets_in_flight;
+  sent.send(most);
+  ASSERT_TRUE(sent.full(sent.config));
+  Messages lost;
+  sent.make_room([&](const Chunk& chunk) { lost.push_back(chunk.message); });
+  EXPECT_EQ(lost, (Messages{0}));
+  EXPECT_FALSE(sent.full(sent.config));
+  EXPECT_EQ(sent.lost_packets(), 1U);
+  EXPECT_EQ(sent.in_flight_packets(), most - 1);
+}
+
+TEST(SentPackets, skip_numbers__that_somebody_else_has_used) {
+  Sent sent;
+  sent.send();
+  sent.skip_numbers(10, sent.config);
+  EXPECT_EQ(sent.next_number(), 11U);
+  EXPECT_EQ(sent.packets_sent(), 1U);
+  sent.ack({{0, 10}});
+  EXPECT_EQ(sent.acked, (Messages{0}));
+  const std::uint64_t next = sent.next_number();
+  sent.skip_numbers(next + SentPackets::max_skipped, sent.config);
+  EXPECT_EQ(sent.next_number(), next) << "too many";
+}
+
+TEST(SentPackets, skip_numbers__counts_anew_with_each_packet) {
+  Sent sent;
+  sent.config.max_packets_in_flight = 1U << 20;
+  std::uint64_t most = 0;
+  for (int i = 0; i < 100; ++i) sent.skip_numbers(most = sent.next_number() + 99, sent.config);
+  EXPECT_EQ(sent.next_number(), 1000U) << "ten times a hundred, and no more than 1024";
+  EXPECT_EQ(most, 1099U);
+  sent.send();
+  sent.skip_numbers(1100, sent.config);
+  EXPECT_EQ(sent.next_number(), 1101U);
+}
+
+TEST(SentPackets, give_up__leaves_nothing_in_flight) {
+  Sent sent;
+  sent.send(3);
+  sent.give_up(sent.config, sent.now);
+  EXPECT_EQ(sent.in_flight(), 0U);
+  EXPECT_TRUE(sent.probe_deadline(sent.config).is_never());
+  sent.ack({{0, 2}});
+  EXPECT_TRUE(sent.acked.empty());
+}
+
+}  // namespace
+}  // namespace mltcp

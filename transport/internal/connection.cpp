@@ -1,0 +1,318 @@
+// Connections: set-up, the user's operations, ends, and time limits (see connection.h). What arrives and what is sent
+// is in connection_packets.cpp.
+#include "mltcp/transport/internal/connection.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace mltcp {
+namespace {
+
+constexpr std::int64_t drain_timeouts = 8;  // how long a closed connection answers its peer, in probe timeouts
+constexpr std::uint32_t abort_copies = 3;   // of an abort's CLOSE, one per probe timeout: nobody acknowledges it
+
+// What the parts know of each other's limits.
+static_assert(ReceivedPackets::max_jump == SentPackets::records_per_packet_in_flight << 20);
+static_assert(SentPackets::max_skipped <= ReceivedPackets::max_behind_top,
+              "numbers that are further ahead the peer forgets before they are reached");
+static_assert(MessageReceiver::patience * 2 == SentPackets::max_probe_interval, "what a peer waits between questions");
+
+}  // namespace
+
+Connection::Connection(ConnectionId id, const Address& remote, std::shared_ptr<const ConnectionConfig> config,
+                       const cc::AlgorithmTable& algorithm, const ShardLinks& links, Nanos now)
+    : links_(&links),
+      config_(std::move(config)),
+      id_(id),
+      max_packet_(std::min<std::uint32_t>(links.limits.max_packet_bytes, 65'535)),
+      remote_(remote),
+      needs_timer_(algorithm.capabilities.needs_timer),
+      controller_(algorithm, path()),
+      sent_(config_->initial_rtt, now),
+      heard_(now) {
+  update_pacing();
+  look_for_peer(now);
+}
+
+void Connection::start_connect(std::uint64_t nonce) {
+  nonce_ = nonce;
+  state_ = State::connecting;
+  connect_due_ = true;
+}
+
+void Connection::start_accept(const wire::ConnectFrame& peer) {
+  nonce_ = peer.nonce;
+  peer_connection_ = peer.source_connection;
+  sends_.begin_credit(peer.credit);
+  agree_on_max_packet(peer.max_packet);
+  state_ = State::open;
+  accept_due_ = true;
+}
+
+cc::PathInfo Connection::path() const {
+  return {
+      .max_packet_bytes = max_packet_,
+      .max_rate = config_->max_rate,
+      .parameters = config_->parameters != nullptr ? config_->parameters.get() : &cc::default_parameters,
+  };
+}
+
+void Connection::agree_on_max_packet(std::uint32_t peers) {
+  if (peers >= max_packet_) return;
+  max_packet_ = peers;
+  // The window counts in packets of this size. Nothing has been sent yet that it would have to remember.
+  controller_ = cc::Controller(controller_.algorithm(), path());
+  update_pacing();
+}
+
+void Connection::attach(std::uint32_t job) {
+  if (job == job_) return;  // to take the open messages off and put them back would end the job's burst
+  if (job_ != no_job) links_->jobs[job_].on_messages(-sends_.open());
+  job_ = job;
+  if (job_ == no_job) return;
+  JobState& state = links_->jobs[job_];
+  state.on_messages(sends_.open());
+  ack_ratio_flags_ = 0;
+  // Rounds are the job's own: what has been posted waits for no slot of this one.
+  sends_.set_rounds(state.gate.round() - 1);
+}
+
+PostResult Connection::send(const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline) {
+  if (state_ != State::open && state_ != State::connecting) return PostResult::closed;
+  if (length > wire::max_message_bytes) return PostResult::too_long;
+  if (sends_.size() >= config_->max_sends) return PostResult::queue_full;
+  sends_.post(data, length, tag, job_ == no_job ? 0 : links_->jobs[job_].gate.round());
+  if (job_ != no_job) links_->jobs[job_].on_messages(1);
+  if (has_deadlines_ || !deadline.is_never()) [[unlikely]] {
+    need_deadlines();
+    deadlines_->heap.set(deadlines_->of_send(sends_.end() - 1), deadline);
+  }
+  return PostResult::ok;
+}
+
+PostResult Connection::receive(std::byte* buffer, Bytes capacity, std::uint64_t tag, Nanos deadline) {
+  if (state_ != State::open && state_ != State::connecting) return PostResult::closed;
+  if (receives_.size() >= config_->max_receives) return PostResult::queue_full;
+  receives_.post(buffer, capacity, tag);
+  if (has_deadlines_ || !deadline.is_never()) [[unlikely]] {
+    need_deadlines();
+    deadlines_->heap.set(deadlines_->of_receive(receives_.posted() - 1), deadline);
+  }
+  return PostResult::ok;
+}
+
+void Connection::close() {
+  if (state_ != State::open && state_ != State::connecting) return;
+  if (state_ == State::connecting) {
+    fail(Status::closed);
+    return;
+  }
+  state_ = State::flushing;
+  drop_unsendable();
+  maybe_close();
+}
+
+void Connection::drop_unsendable() {
+  if (state_ != State::flushing || !sends_.credit_ended()) return;
+  sends_.end_beyond_credit([this](const MessageSender::Message& message) { push_sent(message, Status::closed); });
+}
+
+void Connection::fail(Status status) {
+  if (state_ == State::dead) return;
+  if (state_ == State::draining) {  // everything has been told
+    state_ = State::dead;
+    return;
+  }
+  complete_all(status == Status::ok ? Status::closed : status);
+  push({.kind = Completion::Kind::closed, .status = status, .connection = id_});
+  state_ = State::dead;
+}
+
+void Connection::end(Status status, wire::CloseReason reason, Nanos now) {
+  if (state_ == State::connecting || state_ == State::draining) {
+    fail(status);
+    return;
+  }
+  if (state_ == State::dead) return;
+  complete_all(status);
+  push({.kind = Completion::Kind::closed, .status = status, .connection = id_});
+  drain(now);
+  aborted_ = true;
+  abort_reason_ = reason;
+  abort_copies_left_ = abort_copies;
+  abort_copy_at_ = now;
+}
+
+void Connection::drain(Nanos now) {
+  state_ = State::draining;
+  drain_until_ = now + sent_.probe_timeout(*config_) * drain_timeouts;
+  sent_.give_up(*config_, now);
+}
+
+void Connection::complete_all(Status status) {
+  sends_.end_all([&](std::uint64_t number, const MessageSender::Message& message) {
+    if (message.data != nullptr) links_->tx->drop_message(&remote_, number);
+    push_sent(message, status);
+  });
+  receives_.end_all([&](const MessageReceiver::Message& message) {
+    push({.kind = Completion::Kind::received, .status = status, .connection = id_, .tag = message.tag});
+  });
+}
+
+ConnectionStats Connection::stats() const {
+  ConnectionStats all;
+  all.packets_sent = sent_.packets_sent();
+  all.bytes_sent = bytes_sent_;
+  all.packets_received = packets_received_;
+  all.retransmitted_packets = stats_.retransmitted_packets;
+  all.lost_packets = sent_.lost_packets();
+  all.spurious_losses = sent_.spurious_losses();
+  all.duplicate_packets = stats_.duplicate_packets;
+  all.conflicting_packets = stats_.conflicting_packets;
+  all.repaired_messages = stats_.repaired_messages;
+  all.congestion_events = stats_.congestion_events;
+  all.persistent_congestions = stats_.persistent_congestions;
+  all.ce_packets = stats_.ce_packets;
+  all.delivery_rate = delivery_rate_;
+  all.app_limited = app_limited_;
+  all.in_flight = sent_.in_flight();
+  all.cwnd_bytes = controller_.output().cwnd_bytes;
+  all.pacing_rate = pacer_.rate();
+  all.smoothed_rtt = sent_.rtt().smoothed();
+  all.min_rtt = sent_.rtt().minimum();
+  return all;
+}
+
+// ---- time limits ----------------------------------------------------------------------------------------------------
+
+Nanos Connection::next_deadline() const {
+  if (state_ == State::dead) return Nanos(0);
+  if (state_ == State::draining) return std::min({drain_until_, received_.ack_deadline(), abort_copy_at_});
+  Nanos next = std::min({sent_.loss_time(), sent_.probe_deadline(*config_), held_until_});
+  if (needs_timer_) next = std::min(next, controller_.output().timer);
+  if (received_.owes_ack()) next = std::min(next, received_.ack_deadline());
+  if (sent_.in_flight_packets() == 0) next = std::min(next, credit_probe_);
+  return next;
+}
+
+void Connection::on_timer(Nanos now) {
+  if (state_ == State::draining) {
+    if (now >= drain_until_) state_ = State::dead;
+    return;  // an abort's CLOSE goes out in build()
+  }
+  if (now >= sent_.loss_time()) {
+    detect_losses(now);
+    update_pacing();
+    sent_.forget_finished(*config_, now);
+  }
+  if (now >= sent_.probe_deadline(*config_)) {
+    on_probe_timeout(now);
+    if (state_ == State::draining || state_ == State::dead) return;
+  }
+  if (now >= credit_probe_ && sent_.in_flight_packets() == 0) {
+    // The peer owes credit, or is gone: ask.
+    ping_due_ = true;
+    credit_probe_ = now + SentPackets::max_probe_interval;
+  }
+  if (needs_timer_ && now >= controller_.output().timer) {
+    controller_.on_timer(now);
+    update_pacing();
+  }
+}
+
+void Connection::on_probe_timeout(Nanos now) {
+  if (!sent_.on_probe_timeout(*config_, now)) {
+    end(Status::unreachable, wire::CloseReason::idle, now);  // what we send may still get there
+    return;
+  }
+  if (state_ == State::connecting) {
+    connect_due_ = true;
+    return;
+  }
+  // New data probes as well as any, once the peer has shown that it takes data: a client does so after ACCEPT only.
+  if (has_data() && sent_.any_acked()) return;
+  // Nothing new to probe with: what the oldest packet in flight carried goes out once more.
+  sent_.for_oldest_in_flight([this](const Chunk& chunk) { requeue(chunk); });
+  ping_due_ = true;
+}
+
+void Connection::need_deadlines() {
+  if (has_deadlines_) return;
+  has_deadlines_ = true;
+  deadlines_ = std::make_unique<OperationDeadlines>(config_->max_sends, config_->max_receives);
+}
+
+Nanos Connection::watch_deadline() const {
+  if (state_ == State::draining || state_ == State::dead) return Nanos::never();
+  return deadlines_ == nullptr ? look_at_ : std::min(look_at_, deadlines_->heap.next());
+}
+
+void Connection::on_watch(Nanos now) {
+  if (state_ == State::draining || state_ == State::dead) return;
+  if (has_deadlines_) expire_operations(now);
+  if (now >= look_at_ && state_ != State::draining && state_ != State::dead) look_for_peer(now);
+}
+
+// An operation of whose message nothing has been sent, or has arrived, ends as if it had never been posted: those
+// behind it take its place, and the peer sees nothing of it. Of another the peer has, or wants, the rest, and no packet
+// of this protocol takes a message back: the connection ends, so that the peer's operation ends too.
+void Connection::expire_operations(Nanos now) {
+  constexpr std::uint64_t not_looked_for = ~std::uint64_t{0};
+  DeadlineHeap& heap = deadlines_->heap;
+  const std::uint64_t unsent = sends_.unsent_from();
+  std::uint64_t untouched = not_looked_for;
+  bool begun = false;
+  bool unsent_ended = false;
+  bool untouched_ended = false;
+  while (heap.next() <= now) {
+    const std::uint32_t slot = heap.top();
+    heap.set(slot, Nanos::never());
+    if (deadlines_->is_send(slot)) {
+      const std::uint64_t number = deadlines_->send_of(slot, sends_.begin());
+      if (!sends_.outstanding(number)) continue;  // had completed
+      const MessageSender::Message& message = sends_.finish(number);
+      if (message.data != nullptr) links_->tx->drop_message(&remote_, number);
+      push_sent(message, Status::timed_out);
+      (number < unsent ? begun : unsent_ended) = true;
+    } else {
+      const std::uint64_t number = deadlines_->receive_of(slot, receives_.whole());
+      if (!receives_.outstanding(number)) continue;
+      if (untouched == not_looked_for) untouched = receives_.untouched_from();
+      const std::uint64_t tag = receives_.finish(number).tag;
+      push({.kind = Completion::Kind::received, .status = Status::timed_out, .connection = id_, .tag = tag});
+      (number < untouched ? begun : untouched_ended) = true;
+    }
+  }
+  if (begun) {
+    abort(now);
+    return;
+  }
+  if (unsent_ended) {
+    sends_.close_up(unsent, *deadlines_);
+    maybe_close();
+  }
+  if (untouched_ended) receives_.close_up(untouched, *deadlines_);
+}
+
+void Connection::look_for_peer(Nanos now) {
+  const Nanos keep_alive = config_->keep_alive;
+  const Nanos limit = config_->idle_limit;
+  const Nanos heard = std::max(heard_, received_.highest_time());
+  if (state_ == State::connecting) {  // that has a limit of its own
+    heard_ = now;
+  } else if (limit.count > 0 && now - heard >= limit) {
+    end(Status::unreachable, wire::CloseReason::idle, now);
+    return;
+  }
+  look_at_ = limit.count > 0 ? heard + limit : Nanos::never();
+  if (keep_alive.count == 0) return;
+  Nanos ask_at = heard + keep_alive;
+  if (ask_at <= now) {
+    // What is in flight asks as well.
+    ping_due_ = ping_due_ || (state_ != State::connecting && sent_.in_flight_packets() == 0);
+    ask_at = now + keep_alive;
+  }
+  look_at_ = std::min(look_at_, ask_at);
+}
+
+}  // namespace mltcp

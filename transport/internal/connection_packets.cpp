@@ -1,0 +1,571 @@
+// What arrives at a connection, what its acknowledgements tell, and the packets that it builds (see connection.h).
+#include <algorithm>
+#include <utility>
+
+#include "mltcp/transport/internal/ack_ratio.h"
+#include "mltcp/transport/internal/connection.h"
+
+namespace mltcp {
+namespace {
+
+// Even spacing is what lets MLTCP's shares settle: in examples/two-vgg19.toml with the second job 2 to 4.1 ms later (20
+// starts), the jobs interleaved by iteration 8 at the latest with 1 packet, 11 with 4, 20 with 10, and after 60 or
+// never when pacing was as good as off (twice the window per round trip).
+constexpr std::uint32_t pacing_burst_packets = 1;
+
+}  // namespace
+
+// ---- what arrives ---------------------------------------------------------------------------------------------------
+
+void Connection::on_packet(const wire::Header& header, wire::Reader& reader, const RxPacket& packet, Nanos now) {
+  const std::uint64_t number = header.packet_number;
+  if (!received_.believable(number)) [[unlikely]] {
+    ++links_->stats->malformed_packets;
+    return;
+  }
+  // A number that has come before may have been another packet's: forged, or of an earlier connection. So what this one
+  // carries is taken all the same. That changes nothing if it is the same packet again: bytes go to the same place, and
+  // credit and state say what they said.
+  const bool known = received_.contains(number);
+  if (known) [[unlikely]]
+    ++stats_.duplicate_packets;
+  const std::uint64_t credit_before = sends_.credit();
+  const State state_before = state_;
+  Arrival arrival{.at_once = (header.flags & wire::ack_now) != 0};
+  if (!take_frames(reader, header, arrival, now)) return;
+  if (arrival.question && !arrival.data) [[unlikely]]
+    receives_.on_question(now);
+  if (known) [[unlikely]] {
+    heard_ = now;
+    if (!arrival.news && sends_.credit() == credit_before && state_ == state_before) return;
+    ++stats_.conflicting_packets;
+    received_.owe_ack_now();
+    return;
+  }
+
+  const ReceivedPackets::Place place = received_.add(number, header.span, packet.hops, now);
+  if (place == ReceivedPackets::Place::behind) heard_ = now;
+  ++packets_received_;
+  if (packet.ecn != Ecn::not_ect &&
+      received_.count_ecn(packet.ecn, packet.bytes.size() + packet.tail.size() + packet.virtual_bytes))
+    arrival.at_once = true;
+  if (!arrival.eliciting) return;
+  finished_message_ = finished_message_ || (arrival.finished && config_->await_answer);
+  received_.owe_ack(number, header.flags, arrival.at_once || place != ReceivedPackets::Place::next, arrival.finished,
+                    *config_, now);
+}
+
+bool Connection::take_frames(wire::Reader& reader, const wire::Header& header, Arrival& arrival, Nanos now) {
+  wire::Frame frame;
+  while (!arrival.refused && state_ != State::dead && reader.next(frame)) {
+    // Until ACCEPT has told the peer's connection id nothing can be acknowledged, so a packet counts for nothing
+    // before: the peer sends it again. A peer that refuses says so at once.
+    if (state_ == State::connecting && !opens(frame)) {
+      if (frame.type == wire::FrameType::accept) ++links_->stats->malformed_packets;
+      return false;
+    }
+    if (frame.type == wire::FrameType::data)
+      on_data(frame.data, header, arrival);
+    else if (frame.type == wire::FrameType::ack)
+      on_ack(frame.ack, now);
+    else if (!on_control(frame, arrival, now))
+      return false;
+  }
+  if (reader.error() != wire::ParseError::none) {
+    ++links_->stats->malformed_packets;
+    return false;
+  }
+  return !arrival.refused && state_ != State::dead;
+}
+
+bool Connection::opens(const wire::Frame& frame) {
+  if (frame.type == wire::FrameType::close) return frame.close != wire::CloseReason::done;
+  return frame.type == wire::FrameType::accept && frame.connect.source_connection != 0 &&
+         frame.connect.max_packet >= wire::smallest_packet;
+}
+
+bool Connection::on_control(const wire::Frame& frame, Arrival& arrival, Nanos now) {
+  arrival.eliciting = true;
+  switch (frame.type) {
+    case wire::FrameType::data:
+    case wire::FrameType::ack:
+      break;  // taken elsewhere
+    case wire::FrameType::credit:
+      raise_credit(frame.credit.messages);
+      if (frame.credit.final) sends_.end_credit();
+      drop_unsendable();
+      maybe_close();
+      break;
+    case wire::FrameType::ping:
+      arrival.question = true;
+      break;
+    case wire::FrameType::connect:  // a repeated CONNECT reaches the connection that it made, with newer credit
+      raise_credit(frame.connect.credit);
+      accept_due_ = true;  // the peer has none, whatever has been acknowledged
+      break;
+    case wire::FrameType::accept:
+      on_accepted(frame.connect);
+      break;
+    case wire::FrameType::close:
+      arrival.at_once = true;
+      return on_close(frame.close, now);
+  }
+  return true;
+}
+
+void Connection::on_accepted(const wire::ConnectFrame& peer) {
+  if (state_ == State::connecting) {
+    state_ = State::open;
+    peer_connection_ = peer.source_connection;
+    agree_on_max_packet(peer.max_packet);
+    push({.kind = Completion::Kind::connected, .connection = id_});
+  }
+  raise_credit(peer.credit);
+}
+
+bool Connection::on_close(wire::CloseReason reason, Nanos now) {
+  if (state_ == State::connecting) {
+    fail(reason == wire::CloseReason::full      ? Status::full
+         : reason == wire::CloseReason::version ? Status::version
+         : reason == wire::CloseReason::aborted ? Status::aborted
+         : reason == wire::CloseReason::idle    ? Status::unreachable
+                                                : Status::refused);
+    return false;
+  }
+  if (state_ == State::draining) return true;
+  if (reason == wire::CloseReason::aborted || reason == wire::CloseReason::idle) {
+    fail(reason == wire::CloseReason::aborted ? Status::aborted : Status::unreachable);
+    return false;
+  }
+  complete_all(Status::closed);
+  // Both sides closing at once is a close like any other.
+  push({.kind = Completion::Kind::closed, .status = Status::ok, .connection = id_});
+  drain(now);
+  return true;
+}
+
+void Connection::raise_credit(std::uint32_t messages) {
+  if (!sends_.raise_credit(messages, state_ == State::open)) ++links_->stats->malformed_packets;
+}
+
+void Connection::on_data(const wire::DataFrame& frame, const wire::Header& header, Arrival& arrival) {
+  arrival.eliciting = true;
+  arrival.data = true;
+  const MessageReceiver::Taken taken =
+      receives_.on_data(frame, [&](const MessageReceiver::Message& message) { complete_receive(message, header); });
+  if (MessageReceiver::refused(taken)) [[unlikely]] {
+    arrival.refused = true;
+    count_refused(taken);
+    return;
+  }
+  arrival.news = arrival.news || taken != MessageReceiver::Taken::nothing_new;
+  arrival.finished = arrival.finished || taken == MessageReceiver::Taken::oldest_whole;
+}
+
+void Connection::count_refused(MessageReceiver::Taken why) {
+  if (why == MessageReceiver::Taken::beyond_credit) ++links_->stats->beyond_credit;
+  if (why == MessageReceiver::Taken::malformed) ++links_->stats->malformed_packets;
+}
+
+void Connection::complete_receive(const MessageReceiver::Message& message, const wire::Header& header) {
+  Completion completion{.kind = Completion::Kind::received,
+                        .status = message.total > message.capacity ? Status::truncated : Status::ok,
+                        .connection = id_,
+                        .tag = message.tag,
+                        .bytes = message.total};
+  if ((header.flags & wire::has_job) != 0) {
+    completion.has_job = true;
+    completion.job = header.tag.job;
+    completion.iteration = header.tag.iteration;
+  }
+  push(completion);
+}
+
+// ---- what acknowledgements tell -------------------------------------------------------------------------------------
+
+void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
+  const std::uint64_t largest = frame.ranges[0].last;
+  if (largest >= sent_.next_number()) [[unlikely]] {
+    ++links_->stats->malformed_packets;
+    sent_.skip_numbers(largest, *config_);
+  }
+  if (frame.has_credit) raise_credit(frame.credit);
+  if (batch_ == nullptr) batch_ = links_->acks->take();
+  if (frame.has_whole) sends_.on_whole(frame.whole);
+  cc::AckSample& sample = batch_->sample;
+  const std::uint32_t packets_before = sample.acked_packets;
+  sent_.on_ack(
+      frame, *batch_, links_->acks->news, now, [&](const Chunk& chunk) { on_acked_chunk(chunk, now); },
+      [this] { return state_ == State::dead; });
+  if (state_ == State::dead) return;
+  if (sample.acked_packets > packets_before) {
+    batch_->has_acks = true;
+    sent_.on_progress(now);
+    sample.hops = frame.hops;
+    if (config_->ecn && largest == sent_.largest_acked())
+      stats_.ce_packets += ecn_.on_counts(frame.ecn, sample.acked_packets - packets_before, sample);
+  }
+  complete_sends(now);  // in order, while the packets have been gone through from above
+}
+
+void Connection::on_acked_chunk(const Chunk& chunk, Nanos now) {
+  if (chunk.kind == ChunkKind::data) [[likely]] {
+    if (!sends_.outstanding(chunk.message)) return;
+    const Bytes newly = sends_.on_acked(chunk);
+    if (job_ != no_job) links_->jobs[job_].on_delivered(now, newly);
+  } else if (chunk.kind == ChunkKind::close && state_ == State::closing) {
+    complete_all(Status::closed);
+    push({.kind = Completion::Kind::closed, .connection = id_});
+    state_ = State::dead;
+  }
+}
+
+void Connection::complete_sends(Nanos now) {
+  while (sends_.front_acked()) {
+    if (!sends_.front_whole()) [[unlikely]] {
+      doubt_front(now);
+      return;
+    }
+    const MessageSender::Message& message = sends_.front();
+    if (message.data != nullptr && !links_->tx->empty()) links_->tx->drop_message(&remote_, sends_.begin());
+    push_sent(message, Status::ok);
+    sends_.pop_front();
+    maybe_close();
+  }
+}
+
+void Connection::doubt_front(Nanos now) {
+  switch (sends_.doubt_front(sent_.next_number(), sent_.largest_acked())) {
+    case MessageSender::Doubt::ask:
+      ping_due_ = true;
+      break;
+    case MessageSender::Doubt::wait:
+      break;
+    case MessageSender::Doubt::repaired:
+      ++stats_.repaired_messages;
+      break;
+    case MessageSender::Doubt::hopeless:
+      abort(now);
+      break;
+  }
+}
+
+void Connection::end_of_batch(Nanos now) {
+  const AckBatch* const batch = std::exchange(batch_, nullptr);
+  if (batch == nullptr || !batch->has_acks || state_ == State::dead) return;
+  cc::AckSample sample = batch->sample;
+  // A loss that turned out to be none is undone before anything else is judged.
+  if (sent_.undo_losses()) controller_.on_spurious_congestion(now);
+  const bool persistent = detect_losses(now);
+  // Marks that come with persistent congestion are of the same episode, which has left nothing to take.
+  if (sample.ce_packets > 0 && sent_.responds_to(batch->largest_acked) && !persistent) {
+    sent_.begin_recovery();
+    on_congestion(cc::CongestionEvent::Cause::ecn, now);
+  }
+  sample.now = now;
+  sent_.complete(sample, batch->largest_acked);
+  if (job_ != no_job) add_gain(sample);
+  controller_.on_ack(sample);
+  if (!sample.delivery_rate.is_zero()) {
+    delivery_rate_ = sample.delivery_rate;
+    app_limited_ = sample.app_limited;
+  }
+  if (config_->adapt_ack_ratio && job_ == no_job)
+    ack_ratio_flags_ = wire::ask_ack_ratio(ack_ratio(
+        delivery_rate_, std::min(sample.bytes_in_flight_before, static_cast<Bytes>(controller_.output().cwnd_bytes)),
+        max_packet_));
+  update_pacing();
+  sent_.forget_finished(*config_, now);
+}
+
+void Connection::add_gain(cc::AckSample& sample) const {
+  const cc::Augmentation& augmentation = links_->jobs[job_].augmentation;
+  if (controller_.algorithm().capabilities.timed_increase) {
+    sample.gain = augmentation.gain_over_least();
+    sample.iteration_bytes = augmentation.known_iteration_bytes();
+  } else {
+    sample.gain = augmentation.gain();
+  }
+  sample.decrease_gain = augmentation.decrease_gain();
+}
+
+void Connection::update_pacing() {
+  const cc::Output& output = controller_.output();
+  const RttEstimator& rtt = sent_.rtt();
+  Rate rate = output.pacing_rate;
+  if (rate.is_zero() && rtt.has_sample())
+    rate = Rate(static_cast<std::uint64_t>(1.25 * output.cwnd_bytes * 8e9 /
+                                           static_cast<double>(std::max<std::int64_t>(rtt.smoothed().count, 1))));
+  const bool at_most = !config_->max_rate.is_zero() && (rate.is_zero() || config_->max_rate < rate);
+  if (at_most) rate = config_->max_rate;
+  // The window counts UDP payloads, max_rate counts what is on the wire, and so do the rates that begin with it.
+  const bool of_wire = at_most || controller_.algorithm().capabilities.rate_based;
+  paced_overhead_ = of_wire ? links_->limits.overhead_bytes : 0;
+  pacer_.set(rate, Bytes{pacing_burst_packets} * max_packet_, config_->pacing_quantum);
+}
+
+bool Connection::detect_losses(Nanos now) {
+  const SentPackets::Losses losses = sent_.detect_losses(*config_, now, [this](const Chunk& chunk) { requeue(chunk); });
+  if (losses.congestion) on_congestion(cc::CongestionEvent::Cause::loss, now);
+  if (losses.persistent) {
+    ++stats_.persistent_congestions;
+    controller_.on_timeout(now);
+  }
+  return losses.persistent;
+}
+
+void Connection::on_congestion(cc::CongestionEvent::Cause cause, Nanos now) {
+  ++stats_.congestion_events;
+  const double decrease_gain = job_ == no_job ? 1.0 : links_->jobs[job_].augmentation.decrease_gain();
+  controller_.on_congestion({now, cause, sent_.in_flight(), decrease_gain});
+}
+
+void Connection::requeue(const Chunk& chunk) {
+  switch (chunk.kind) {
+    case ChunkKind::data:
+      sends_.on_lost(chunk);
+      break;
+    case ChunkKind::connect:
+      connect_due_ = state_ == State::connecting;
+      break;
+    case ChunkKind::accept:
+      accept_due_ = state_ != State::draining;
+      break;
+    case ChunkKind::credit:
+      receives_.on_credit_lost();
+      break;
+    case ChunkKind::close:
+      close_due_ = state_ == State::closing;
+      break;
+    case ChunkKind::ping:
+      break;
+  }
+}
+
+// ---- what is sent ---------------------------------------------------------------------------------------------------
+
+Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet) {
+  if (state_ == State::dead) return Blocked::nothing;
+  held_until_ = Nanos::never();
+  const bool ack_due = received_.ack_due(now);
+  const bool probing = sent_.probing();
+  const Blocked blocked = data_blocked(now);
+  const bool with_data = blocked == Blocked::no;
+  if (aborted_) [[unlikely]]
+    repeat_close(now);
+  if (!with_data && !ack_due && !control_due()) return blocked;
+  if (state_ == State::connecting && !connect_due_) return Blocked::nothing;
+  if (sent_.full(*config_)) [[unlikely]]
+    sent_.make_room([this](const Chunk& chunk) { requeue(chunk); });
+
+  Draft draft{.writer = wire::Writer(buffer.first(max_packet_))};
+  wire::Header header;
+  if (config_->full_integrity) header.flags |= wire::full_integrity;
+  header.connection = peer_connection_;
+  header.packet_number = sent_.next_number();
+  // ACCEPT comes first: without it a client takes nothing.
+  write_control(draft, with_data);
+  if (received_.owes_ack() && state_ != State::connecting) write_ack(draft.writer, now);
+  if (with_data) write_data(draft, packet, now);
+  const bool eliciting = draft.chunks > 0;
+  if (!eliciting && draft.writer.used() == wire::header_bytes) return Blocked::nothing;
+
+  const auto bytes = static_cast<std::uint32_t>(draft.writer.used() + packet.payload.size());
+  if (eliciting) {
+    const bool more = has_data();
+    // A window of hardly a packet would wait for an acknowledgement that waits for another packet.
+    if (!more || probing || controller_.output().cwnd_bytes < 2.0 * max_packet_) header.flags |= wire::ack_now;
+    if (probing) sent_.on_probe_sent();
+    sent_.on_sent(bytes, draft.chunks, now);
+    if (!more) sent_.on_app_limited();
+  } else {
+    sent_.on_sent_bare(*config_, now);
+  }
+  header.span = sent_.span();
+  if (with_data) mark_data(header, bytes, now);
+  bytes_sent_ += bytes;
+  if (draft.retransmission) ++stats_.retransmitted_packets;
+  packet.header = draft.writer.finish(header, packet.payload);
+  packet.ecn = config_->ecn && ecn_.works() && eliciting ? Ecn::ect0 : Ecn::not_ect;
+  return Blocked::no;
+}
+
+Connection::Blocked Connection::data_blocked(Nanos now) {
+  const Blocked gate = gate_blocked(now);
+  if (has_data()) {
+    credit_probe_ = Nanos::never();
+    return sent_.probing() ? Blocked::no : window_blocked(now);
+  }
+  if (!may_send_messages() || !sends_.waits_for_credit())
+    credit_probe_ = Nanos::never();
+  else if (credit_probe_.is_never())
+    credit_probe_ = now + SentPackets::max_probe_interval;
+  return gate;
+}
+
+Connection::Blocked Connection::gate_blocked(Nanos now) {
+  if (job_ == no_job || !links_->jobs[job_].gate.pending()) return Blocked::nothing;
+  PhaseGate& gate = links_->jobs[job_].gate;
+  if (!may_send_messages() || !sends_.has_credited() || sends_.next_round() != gate.round()) return Blocked::nothing;
+  const Nanos opens = gate.opens_at(now);
+  if (opens <= now) return Blocked::nothing;
+  held_until_ = opens;
+  return Blocked::gate;
+}
+
+Connection::Blocked Connection::window_blocked(Nanos now) {
+  const Bytes in_flight = sent_.in_flight();
+  if (in_flight > 0 && static_cast<double>(in_flight + max_packet_) > controller_.output().cwnd_bytes) {
+    sent_.on_window_limited();
+    return Blocked::window;
+  }
+  if (sent_.in_flight_packets() >= config_->max_packets_in_flight) return Blocked::window;
+  if (const Nanos ready = pacer_.ready_at(now); ready > now) {
+    held_until_ = std::min(held_until_, ready);
+    return Blocked::pacing;
+  }
+  if (job_ != no_job && links_->jobs[job_].pacer.ready_at(now) > now) return Blocked::job_pacing;
+  return Blocked::no;
+}
+
+void Connection::repeat_close(Nanos now) {
+  if (now < abort_copy_at_) return;
+  close_due_ = true;
+  abort_copy_at_ = --abort_copies_left_ > 0 ? now + sent_.probe_timeout(*config_) : Nanos::never();
+}
+
+bool Connection::credit_urgent() const {
+  // The last word, when messages are left that it may let go.
+  if (state_ == State::flushing && !receives_.final_told() && sends_.waits_for_credit()) return true;
+  return may_send_messages() && receives_.credit_urgent();
+}
+
+bool Connection::control_due() const {
+  return connect_due_ || (accept_due_ && state_ != State::draining) || close_due_ || ping_due_ || credit_urgent();
+}
+
+void Connection::write_ack(wire::Writer& writer, Nanos now) {
+  wire::AckFrame frame;
+  received_.fill(frame, now);
+  frame.has_whole = true;
+  frame.whole = static_cast<std::uint32_t>(receives_.whole());
+  // Credit in an ACK needs no acknowledgement of its own, since no loss of ACKs leaves the sender waiting for ever:
+  // - An ACK is written only when packets that ask for one have come since the last. They are in flight at the sender
+  //   until it has this ACK, or a later one, which says at least as much. Without either its probe timeout makes it
+  //   send again, and that packet is answered with an ACK.
+  // - Buffers posted after the last ACK are in none. They go in a CREDIT, which is repeated until acknowledged, as soon
+  //   as what was told before is used up or half of the buffers are news.
+  // - Whatever else: a sender that has a message, no credit and nothing in flight asks with a PING every second.
+  // It is left out when the peer certainly knows it, in the middle of a long message for one. That an earlier ACK said
+  // it is not enough.
+  if (acks_carry_credit()) {
+    frame.has_credit = !receives_.credit_known();
+    frame.credit = static_cast<std::uint32_t>(receives_.posted());
+    receives_.on_told_in_ack();
+  }
+  if (frame.range_count > 0) writer.ack(frame);
+  received_.on_ack_sent();
+}
+
+void Connection::write_control(Draft& draft, bool with_data) {
+  const wire::ConnectFrame greeting{.max_packet = static_cast<std::uint16_t>(max_packet_),
+                                    .source_connection = id_,
+                                    .credit = static_cast<std::uint32_t>(receives_.posted()),
+                                    .nonce = nonce_};
+  if (connect_due_) {
+    draft.writer.connect(greeting);
+    carry(draft, {.kind = ChunkKind::connect});
+    connect_due_ = false;
+    receives_.on_told_in_greeting();
+  }
+  if (accept_due_ && state_ != State::draining) {
+    draft.writer.accept(greeting);
+    carry(draft, {.kind = ChunkKind::accept});
+    accept_due_ = false;
+    receives_.on_told_in_greeting();
+  }
+  // News that can wait go with data, or when they have become urgent: alone they would ask for an acknowledgement. But
+  // an acknowledgement takes them along for nothing, as write_ack() says.
+  const bool ack_takes_it = received_.owes_ack() && acks_carry_credit();
+  if (may_send_messages() && !ack_takes_it && (credit_urgent() || (receives_.credit_due() && with_data))) {
+    const bool final = state_ == State::flushing;
+    draft.writer.credit({.messages = static_cast<std::uint32_t>(receives_.posted()), .final = final});
+    carry(draft, {.kind = ChunkKind::credit});
+    receives_.on_told_in_credit(final);
+  }
+  if (close_due_) {
+    draft.writer.close(aborted_ ? abort_reason_ : wire::CloseReason::done);
+    carry(draft, {.kind = ChunkKind::close});
+    close_due_ = false;
+  }
+  if (ping_due_) {
+    draft.writer.ping();
+    carry(draft, {.kind = ChunkKind::ping});
+    ping_due_ = false;
+  }
+}
+
+void Connection::write_data(Draft& draft, BuiltPacket& packet, Nanos now) {
+  if (sent_.end_idle(*config_, now)) [[unlikely]] {
+    controller_.on_idle_restart(now);
+    update_pacing();
+    ack_ratio_flags_ = 0;  // as the window is smaller now
+  }
+  fill_data(draft, packet);
+  const std::uint32_t kept_from = links_->limits.keeps_payload_from;
+  if (kept_from > 0 && packet.payload.size() >= kept_from && packet.payload.data() != nullptr) {
+    PayloadHolds::Number& hold = sends_[packet.message].hold;
+    if (hold == PayloadHolds::none) hold = links_->holds->take();
+    packet.hold = (*links_->holds)[hold];
+  }
+  if (job_ != no_job) links_->jobs[job_].on_send(now);
+}
+
+void Connection::fill_data(Draft& draft, BuiltPacket& packet) {
+  // Short pieces are copied next to each other into one packet. A longer one ends the packet and is gathered from
+  // the user's memory.
+  constexpr std::size_t copy_limit = 256;
+  constexpr std::size_t smallest_piece = 64;
+  wire::Writer& writer = draft.writer;
+  while (writer.room() >= wire::data_frame_bytes + smallest_piece) {
+    const std::size_t room = writer.room() - wire::data_frame_bytes;
+    Chunk chunk;
+    if (sends_.take_lost(room, chunk)) {
+      draft.retransmission = true;
+    } else {
+      if (!has_new_data()) return;
+      chunk = sends_.take_new(room);
+    }
+    const MessageSender::Message& message = sends_[chunk.message];
+    const bool last = Bytes{chunk.offset} + chunk.length == message.length;
+    writer.data({.last = last,
+                 .message = static_cast<std::uint32_t>(chunk.message),
+                 .offset = chunk.offset,
+                 .length = chunk.length});
+    carry(draft, chunk);
+    const std::span<const std::byte> bytes(message.data == nullptr ? nullptr : message.data + chunk.offset,
+                                           chunk.length);
+    if (chunk.length > 0 && (message.data == nullptr || chunk.length > copy_limit)) {
+      packet.message = chunk.message;
+      packet.payload = bytes;
+      return;
+    }
+    writer.copy(bytes.data(), bytes.size());
+    if (!config_->pack_messages) return;
+  }
+}
+
+void Connection::mark_data(wire::Header& header, std::uint32_t bytes, Nanos now) {
+  header.flags |= ack_ratio_flags_;
+  // What a late poll has kept back goes now, or a window that is paced below its size would not grow, whatever its
+  // gain. More than a round trip's worth there never is.
+  pacer_.on_sent(now, bytes + paced_overhead_, std::min(links_->late, sent_.rtt().smoothed()));
+  if (job_ == no_job) return;
+  JobState& job = links_->jobs[job_];
+  header.flags |= wire::has_job;
+  header.tag = {job.number, static_cast<std::uint16_t>(job.augmentation.tracker.iteration()),
+                static_cast<std::uint16_t>(job.augmentation.tracker.bytes_ratio() * 65'535)};
+  job.pacer.on_sent(now, bytes + links_->limits.overhead_bytes, std::min(links_->late, job.catch_up));
+}
+
+}  // namespace mltcp

@@ -1,0 +1,78 @@
+// What is sent again (see message_sender.h).
+#include "mltcp/transport/internal/message_sender.h"
+
+#include <limits>
+
+namespace mltcp {
+
+bool MessageSender::next_lost(Chunk& chunk) {
+  for (; !lost_.empty(); lost_.pop()) {
+    chunk = lost_.front();
+    if (!outstanding(chunk.message)) continue;
+    const Message& message = messages_[chunk.message];
+    if (chunk.length == 0) return true;  // an empty message
+    bool found = false;
+    Chunk missing = chunk;
+    message.acked.for_gaps(chunk.offset, Bytes{chunk.offset} + chunk.length, [&](Bytes begin, Bytes end) {
+      if (found) return;
+      found = true;
+      missing.offset = static_cast<std::uint32_t>(begin);
+      missing.length = static_cast<std::uint16_t>(end - begin);
+    });
+    if (found) {
+      chunk = missing;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool MessageSender::take_from_lost(std::size_t room, Chunk& chunk) {
+  if (!next_lost(chunk)) return false;
+  Chunk& whole = lost_.front();
+  const std::uint32_t whole_end = whole.offset + whole.length;
+  chunk.length = static_cast<std::uint16_t>(std::min<std::size_t>(chunk.length, room));
+  const std::uint32_t sent_end = chunk.offset + chunk.length;
+  // Offsets may wrap only in the last chunk of a 4 GiB message, where both ends wrap alike.
+  const std::uint32_t rest = whole_end - sent_end;
+  if (rest == 0) {
+    lost_.pop();
+  } else {
+    whole.offset = sent_end;
+    whole.length = static_cast<std::uint16_t>(rest);
+  }
+  return true;
+}
+
+// Every byte of the oldest message has been acknowledged, but the peer does not have them all: it took another's packet
+// for one of ours. Which, nobody knows. What was under way may still bring the missing bytes; when a packet that left
+// after it has been acknowledged, that has not, and the whole message goes once more.
+MessageSender::Doubt MessageSender::doubt_front(std::uint64_t next_packet, std::uint64_t largest_acked) {
+  const std::uint64_t number = messages_.begin();
+  if (doubted_ != number) {
+    doubted_ = number;
+    repairs_ = 0;
+    asked_at_ = none;
+  }
+  if (asked_at_ == none) {
+    asked_at_ = next_packet;
+    return Doubt::ask;
+  }
+  if (largest_acked < asked_at_) return Doubt::wait;
+  asked_at_ = none;
+  if (++repairs_ > max_repairs) return Doubt::hopeless;
+  Message& message = messages_.front();
+  message.all_acked = false;
+  message.acked.clear();
+  Bytes offset = 0;
+  do {
+    const Bytes length = std::min<Bytes>(message.length - offset, std::numeric_limits<std::uint16_t>::max());
+    lost_.push({.message = number,
+                .offset = static_cast<std::uint32_t>(offset),
+                .length = static_cast<std::uint16_t>(length)});
+    offset += length;
+  } while (offset < message.length);
+  return Doubt::repaired;
+}
+
+}  // namespace mltcp

@@ -1,0 +1,58 @@
+// The deadlines of a connection's sends and receives, which few connections have.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "mltcp/base/ring.h"
+#include "mltcp/transport/deadline_heap.h"
+
+namespace mltcp {
+
+/// The deadlines of a connection's operations. A slot is one of the send or receive ring, so that what is posted into
+/// it next replaces a deadline that its operation has not lived to see: to complete an operation costs nothing here.
+struct OperationDeadlines {
+  OperationDeadlines(std::uint32_t max_sends, std::uint32_t max_receives)
+      : sends(std::bit_ceil(max_sends)), receives(std::bit_ceil(max_receives)) {
+    heap.reserve(std::size_t{sends} + receives);
+  }
+  [[nodiscard]] std::uint32_t of_send(std::uint64_t number) const {
+    return static_cast<std::uint32_t>(number & (sends - 1));
+  }
+  [[nodiscard]] std::uint32_t of_receive(std::uint64_t number) const {
+    return sends + static_cast<std::uint32_t>(number & (receives - 1));
+  }
+  [[nodiscard]] bool is_send(std::uint32_t slot) const { return slot < sends; }
+  /// The first message from `begin` on that has this slot.
+  [[nodiscard]] std::uint64_t send_of(std::uint32_t slot, std::uint64_t begin) const {
+    return begin + ((slot - begin) & (sends - 1));
+  }
+  [[nodiscard]] std::uint64_t receive_of(std::uint32_t slot, std::uint64_t begin) const {
+    return begin + ((slot - sends - begin) & (receives - 1));
+  }
+
+  std::uint32_t sends;  ///< powers of two
+  std::uint32_t receives;
+  DeadlineHeap heap;
+};
+
+/// Takes the messages that are done from `from` on out of the ring; those behind move up, and their deadlines with
+/// them. `slot` says which is that of a message.
+template <typename Message, typename Slot>
+void close_up(GrowableRing<Message>& ring, std::uint64_t from, DeadlineHeap& heap, Slot slot) {
+  std::uint64_t to = from;
+  for (std::uint64_t number = from; number != ring.end(); ++number) {
+    if (ring[number].done) continue;
+    if (number != to) {
+      std::swap(ring[to], ring[number]);  // both keep the memory that they hold
+      heap.set(slot(to), heap.at(slot(number)));
+      heap.set(slot(number), Nanos::never());
+    }
+    ++to;
+  }
+  ring.truncate(to);
+}
+
+}  // namespace mltcp

@@ -1,0 +1,470 @@
+// The packets that a connection has sent, and what their acknowledgements tell: round-trip times, the delivery rate,
+// losses. Loss recovery follows RFC 9002: packet numbers are never reused, a packet is lost when a packet sent
+// `packet_threshold` later, or sent long enough before, has been acknowledged, and a probe timeout sends again without
+// judging. The delivery rate is sampled as in draft-cheng-iccrg-delivery-rate-estimation.
+//
+// It judges, its caller acts: what a packet carried (its chunks) is handed back when the packet is acknowledged or
+// lost, and the congestion controller is the caller's.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "mltcp/base/ring.h"
+#include "mltcp/base/units.h"
+#include "mltcp/cc/algorithm.h"
+#include "mltcp/transport/internal/ack_batch.h"
+#include "mltcp/transport/internal/chunk.h"
+#include "mltcp/transport/internal/range_set.h"
+#include "mltcp/transport/internal/rtt.h"
+#include "mltcp/transport/types.h"
+#include "mltcp/transport/wire.h"
+
+namespace mltcp {
+
+class SentPackets {
+ public:
+  static constexpr std::uint32_t first_packet_threshold = 3;  ///< RFC 9002 section 6.1.1
+  static constexpr std::uint32_t max_packet_threshold = 64;   ///< reordering, in packets, that is told from loss
+  static constexpr Nanos max_probe_interval{1'000'000'000};
+  /// Records of packets that are lost or carried only acknowledgements lie between those in flight.
+  static constexpr std::size_t records_per_packet_in_flight = 4;
+  /// Of packet numbers acknowledged before they were used, so many are passed over for a packet that is sent.
+  static constexpr std::uint32_t max_skipped = 1024;
+  /// Ranges of acknowledged packet numbers that are remembered; a peer that makes more has its packets looked at again.
+  static constexpr std::size_t max_acked_ranges = 1024;
+
+  SentPackets(Nanos initial_rtt, Nanos now) : rtt_(initial_rtt), last_eliciting_sent_(now), last_progress_(now) {}
+
+  // What is under way.
+
+  [[nodiscard]] std::uint64_t next_number() const { return packets_.end(); }
+  [[nodiscard]] std::uint64_t packets_sent() const { return packets_.end() - skipped_in_all_; }
+  [[nodiscard]] Bytes in_flight() const { return in_flight_; }
+  [[nodiscard]] std::uint32_t in_flight_packets() const { return in_flight_packets_; }
+  /// Some packet of ours has been acknowledged.
+  [[nodiscard]] bool any_acked() const { return any_acked_; }
+  [[nodiscard]] std::uint64_t largest_acked() const { return largest_acked_; }
+  [[nodiscard]] const RttEstimator& rtt() const { return rtt_; }
+  [[nodiscard]] std::uint64_t lost_packets() const { return lost_in_all_; }
+  [[nodiscard]] std::uint64_t spurious_losses() const { return spurious_in_all_; }
+
+  // What is sent.
+
+  /// As many records as may be kept are there: make_room() before the next packet.
+  [[nodiscard]] bool full(const ConnectionConfig& config) const { return packets_.size() >= most_records(config); }
+  /// Takes the oldest packet off the record. `on_lost(const Chunk&)`, as in all that follows, is called for each chunk
+  /// of a packet that is lost: here if it is in flight still, as so many have been sent after it.
+  template <typename OnLost>
+  void make_room(OnLost on_lost) {
+    if (packets_.front().state == State::in_flight) {
+      mark_lost(packets_.front(), on_lost);
+      ++lost_in_all_;
+    }
+    forget_oldest();
+    acked_.remove_below(packets_.begin());
+  }
+  /// The packet that is being built carries this.
+  void add_chunk(const Chunk& chunk) { chunks_.push(chunk); }
+  /// A packet of `bytes` has been built. It carries the latest `chunk_count` chunks, of which there are some.
+  void on_sent(std::uint32_t bytes, std::uint16_t chunk_count, Nanos now) {
+    if (in_flight_packets_ == 0) {
+      first_sent_ = delivered_time_ = now;
+      last_progress_ = now;
+    }
+    // Written where it stays: what is put together first and copied then waits for its own stores.
+    Packet& record = packets_.push_reused();
+    record.sent = now;
+    record.first_sent = first_sent_;
+    record.delivered_time = delivered_time_;
+    record.delivered = delivered_;
+    record.first_chunk = static_cast<std::uint32_t>(chunks_.end() - chunk_count);
+    record.in_flight =
+        static_cast<std::uint32_t>(std::min<Bytes>(in_flight_ + bytes, std::numeric_limits<std::uint32_t>::max()));
+    record.lost = lost_total_;
+    record.bytes = static_cast<std::uint16_t>(bytes);
+    record.chunk_count = static_cast<std::uint16_t>(chunk_count & 0x1FFFU);
+    record.state = State::in_flight;
+    record.app_limited = delivered_ < app_limited_until_;
+    in_flight_ += bytes;
+    ++in_flight_packets_;
+    last_eliciting_sent_ = now;
+  }
+  /// A packet without chunks has been built, which nobody acknowledges: it needs no record, except to keep the numbers
+  /// of those around it.
+  void on_sent_bare(const ConnectionConfig& config, Nanos now) {
+    if (packets_.empty()) {
+      packets_.skip();
+      return;
+    }
+    packets_.push(Packet());
+    forget_finished(config, now);
+  }
+  /// For the header of the packet built last: its number minus the oldest that is kept.
+  [[nodiscard]] std::uint32_t span() const {
+    const std::uint64_t number = packets_.end() - 1;
+    const std::uint64_t span = number - std::min(packets_.begin(), number);
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(span, ~std::uint32_t{0}));
+  }
+  /// There is nothing more to send: the delivery rate of what is in flight shows the application.
+  void on_app_limited() {
+    app_limited_until_ = delivered_ + in_flight_;
+    was_idle_ = true;
+  }
+  /// The window, and not the application or pacing, holds back the next packet.
+  void on_window_limited() { window_limited_until_ = packets_.end(); }
+  /// Data is about to be sent. True if nothing was for longer than a probe timeout, since when there was nothing to
+  /// send.
+  [[nodiscard]] bool end_idle(const ConnectionConfig& config, Nanos now) {
+    if (in_flight_packets_ != 0 || !was_idle_) return false;
+    was_idle_ = false;
+    return any_acked_ && now - last_eliciting_sent_ > probe_timeout(config);
+  }
+
+  // What acknowledgements say.
+
+  /// The peer counts packets up to `last` as received that have not been sent: somebody else's. The numbers are not
+  /// used, so that no packet of ours is taken for one of them: neither by the peer, nor here when they are
+  /// acknowledged.
+  void skip_numbers(std::uint64_t last, const ConnectionConfig& config);
+  /// Takes an ACK frame. `on_acked(const Chunk&)` is called for each chunk of a packet that is acknowledged for the
+  /// first time, and `stop()` after each such packet: true ends it. `news` is scratch.
+  template <typename OnAcked, typename Stop>
+  void on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vector<RangeSet::Range>& news, Nanos now,
+              OnAcked on_acked, Stop stop);
+  /// An ACK frame has acknowledged packets for the first time.
+  void on_progress(Nanos now) {
+    probe_count_ = 0;
+    probes_due_ = 0;
+    last_progress_ = now;
+  }
+  /// All losses since the latest response to congestion were none: that is to be undone.
+  [[nodiscard]] bool undo_losses() {
+    if (!has_losses_ || episode_lost_ == 0 || episode_spurious_ < episode_lost_) return false;
+    episode_lost_ = episode_spurious_ = 0;
+    recovery_until_ = 0;
+    return true;
+  }
+  /// What packets have told since the last sample, but for what only their acknowledgements do.
+  void complete(cc::AckSample& sample, std::uint64_t largest_acked) {
+    if (largest_acked >= round_end_) {
+      ++rounds_;
+      round_end_ = packets_.end();
+    }
+    if (has_losses_) [[unlikely]] {
+      sample.lost_packets = std::exchange(lost_packets_, 0);
+      sample.lost_bytes = std::exchange(lost_bytes_, 0);
+      has_losses_ = episode_lost_ > 0;
+    }
+    sample.min_rtt = rtt_.minimum();
+    sample.smoothed_rtt = rtt_.smoothed();
+    sample.round_count = rounds_;
+    const Packet& newest = packets_[largest_acked];
+    sample.in_flight_when_sent = newest.in_flight;
+    sample.delivered_since_sent = delivered_ - newest.delivered;
+    sample.lost_since_sent = lost_total_ - newest.lost;
+    sample.in_recovery = largest_acked < recovery_until_;
+  }
+
+  // Losses.
+
+  struct Losses {
+    bool congestion = false;  ///< the first of a round trip: to be responded to
+    bool persistent = false;  ///< nothing got through for three probe timeouts (RFC 9002 section 7.6)
+  };
+  /// Judges which packets are lost. Sets loss_time().
+  template <typename OnLost>
+  Losses detect_losses(const ConnectionConfig& config, Nanos now, OnLost on_lost);
+  /// When the next packet is lost if it is not acknowledged before; never() if there is none of which that is known.
+  [[nodiscard]] Nanos loss_time() const { return loss_time_; }
+  /// Whether a sign of congestion that came with `number` is the first of its round trip.
+  [[nodiscard]] bool responds_to(std::uint64_t number) const { return number >= recovery_until_; }
+  /// Congestion is being responded to: signs of it in packets sent before are the same one's. Only a response to losses
+  /// can be undone when they turn out to be none.
+  void begin_recovery() {
+    recovery_until_ = packets_.end();
+    episode_lost_ = 0;
+  }
+  /// Forgets the oldest packets as far as they are acknowledged, or lost so long ago that no acknowledgement comes.
+  void forget_finished(const ConnectionConfig& config, Nanos now) {
+    while (!packets_.empty()) {
+      const Packet& packet = packets_.front();
+      if (packet.state == State::in_flight) break;
+      if (packet.state == State::lost && now - packet.sent < rtt_.smoothed() * 2 + config.timer_granularity) break;
+      forget_oldest();
+    }
+    acked_.remove_below(packets_.begin());
+  }
+  /// Nothing that is under way matters any more.
+  void give_up(const ConnectionConfig& config, Nanos now);
+
+  // Probe timeouts (RFC 9002 section 6.2).
+
+  [[nodiscard]] Nanos probe_timeout(const ConnectionConfig& config) const {
+    return rtt_.probe_timeout(config.timer_granularity, config.max_ack_delay);
+  }
+  /// When to send a probe; never() while losses are waited for, or nothing is in flight.
+  [[nodiscard]] Nanos probe_deadline(const ConnectionConfig& config) const {
+    if (in_flight_packets_ == 0 || !loss_time_.is_never()) return Nanos::never();
+    const Nanos timeout = probe_timeout(config);
+    const Nanos longest = std::max(max_probe_interval, timeout);
+    const std::uint32_t doublings = std::min<std::uint32_t>(probe_count_, 20);
+    return last_eliciting_sent_ +
+           (timeout.count > longest.count >> doublings ? longest : timeout * (std::int64_t{1} << doublings));
+  }
+  /// That time has come: two probes are due. False if instead nothing has come back for so long that the peer is to be
+  /// given up.
+  [[nodiscard]] bool on_probe_timeout(const ConnectionConfig& config, Nanos now);
+  /// Packets that may leave whatever the window says.
+  [[nodiscard]] bool probing() const { return probes_due_ > 0; }
+  void on_probe_sent() { --probes_due_; }
+  /// Calls `visit(const Chunk&)` for what the oldest packet in flight carries.
+  template <typename Visit>
+  void for_oldest_in_flight(Visit visit) const {
+    for (std::uint64_t number = std::max(loss_cursor_, packets_.begin()); number < packets_.end(); ++number) {
+      if (packets_[number].state != State::in_flight) continue;
+      for_chunks(packets_[number], visit);
+      return;
+    }
+  }
+
+  /// Brings to the cache what is touched when a packet without chunks is sent; of a sender also all the rest that is
+  /// touched for each packet.
+  void prefetch(bool sender) const {
+    const auto* const at = reinterpret_cast<const std::byte*>(this);
+    const std::size_t lines = sender ? 4 : 1;
+    for (std::size_t i = 0; i < lines; ++i) __builtin_prefetch(at + i * 64, 1);
+  }
+  void prefetch_rings() const {
+    packets_.prefetch();
+    chunks_.prefetch();
+  }
+
+ private:
+  enum class State : std::uint8_t {
+    in_flight,
+    acked,
+    lost,     ///< remembered for a while: its late acknowledgement says that the loss was none
+    ignored,  ///< carried only an acknowledgement, or was given up
+  };
+  struct Packet {
+    Nanos sent;
+    Nanos first_sent;      ///< for the delivery rate: start of the send interval
+    Nanos delivered_time;  ///< for the delivery rate: when `delivered` was reached
+    Bytes delivered = 0;
+    std::uint32_t first_chunk = 0;  ///< the low bits of its position; see for_chunks()
+    std::uint32_t in_flight = 0;    ///< bytes, when it had left; 4 GiB - 1 if it was more
+    std::uint32_t lost = 0;         ///< lost_total_ then
+    std::uint16_t bytes = 0;
+    std::uint16_t chunk_count : 13 = 0;  ///< as many data frames as the longest packet has room for, and more
+    State state : 2 = State::ignored;
+    bool app_limited : 1 = false;
+  };
+  static_assert(sizeof(Packet) == 48);
+  static_assert(wire::data_frame_bytes << 13U > 65'535);
+
+  [[nodiscard]] static std::size_t most_records(const ConnectionConfig& config) {
+    return records_per_packet_in_flight * std::size_t{config.max_packets_in_flight};
+  }
+  template <typename Visit>
+  void for_chunks(const Packet& packet, Visit& visit) const {
+    // There are fewer than 2^32 chunks at a time.
+    const std::uint64_t begin = chunks_.begin();
+    const std::uint64_t first = begin + (packet.first_chunk - static_cast<std::uint32_t>(begin));
+    for (std::uint32_t i = 0; i < packet.chunk_count; ++i) visit(chunks_[first + i]);
+  }
+  template <typename OnAcked>
+  void on_acked_packet(Packet& packet, cc::AckSample& sample, Nanos now, OnAcked& on_acked);
+  template <typename OnAcked>
+  void on_late_ack(std::uint64_t number, OnAcked& on_acked);
+  template <typename OnLost>
+  void mark_lost(Packet& packet, OnLost& on_lost) {
+    packet.state = State::lost;
+    in_flight_ -= packet.bytes;
+    --in_flight_packets_;
+    ++lost_packets_;
+    lost_bytes_ += packet.bytes;
+    lost_total_ += packet.bytes;
+    has_losses_ = true;
+    for_chunks(packet, on_lost);
+  }
+  /// `lost` packets up to `largest` have been found at once, and nothing acknowledged for `longest_run` between some.
+  Losses judge(std::uint32_t lost, std::uint64_t largest, Nanos longest_run, const ConnectionConfig& config);
+  void forget_oldest() {
+    for (std::uint32_t i = 0; i < packets_.front().chunk_count; ++i) chunks_.pop();
+    packets_.pop();
+  }
+
+  // A cache line after the other. Whoever only receives gets along with the first.
+  GrowableRing<Packet> packets_;  ///< position = packet number; its end is the next packet's
+  Bytes in_flight_ = 0;
+  Nanos loss_time_ = Nanos::never();
+  std::uint32_t in_flight_packets_ = 0;
+  std::uint32_t lost_total_ = 0;  ///< bytes since the connection began, modulo 2^32: for differences
+  std::uint8_t probe_count_ = 0;  ///< timeouts in a row, as far as they can be counted
+  std::uint8_t probes_due_ = 0;
+  std::uint8_t packet_threshold_ = first_packet_threshold;
+  bool any_acked_ = false;
+  bool was_idle_ = true;
+  bool has_losses_ = false;  ///< that the next sample tells, or that may be undone
+
+  // 1
+  GrowableRing<Chunk> chunks_;
+  Bytes delivered_ = 0;
+  Nanos delivered_time_;
+  Nanos first_sent_;
+  Bytes app_limited_until_ = 0;  ///< in terms of delivered_
+
+  // 2
+  RttEstimator rtt_;
+  Nanos last_eliciting_sent_;
+  Nanos last_progress_;
+  std::uint64_t rounds_ = 0;
+
+  // 3
+  RangeSet acked_;  ///< packet numbers of packets_ whose acknowledgement has been seen
+  std::uint64_t largest_acked_ = 0;
+  std::uint64_t loss_cursor_ = 0;     ///< no packet below is in flight
+  std::uint64_t recovery_until_ = 0;  ///< packets below were sent before the last congestion response
+  std::uint64_t round_end_ = 0;
+  std::uint64_t window_limited_until_ = 0;
+
+  // What is seldom looked at.
+  Bytes lost_bytes_ = 0;            ///< since the last sample
+  std::uint32_t lost_packets_ = 0;  ///< since then
+  std::uint32_t episode_lost_ = 0;
+  std::uint32_t episode_spurious_ = 0;
+  std::uint32_t skipped_ = 0;            ///< since the packet sent last
+  std::uint64_t skipped_at_ = 0;         ///< packets_sent() then
+  std::uint64_t skipped_in_all_ = 0;     ///< packet numbers
+  std::uint64_t episode_begin_ = 0;      ///< packets below were sent before the response to the episode before
+  Nanos first_sample_ = Nanos::never();  ///< when rtt_ had its first
+  std::uint64_t lost_in_all_ = 0;
+  std::uint64_t spurious_in_all_ = 0;
+};
+
+static_assert(sizeof(SentPackets) == 328, "the first four cache lines are what a sender touches for each packet");
+
+template <typename OnAcked, typename Stop>
+void SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vector<RangeSet::Range>& news, Nanos now,
+                         OnAcked on_acked, Stop stop) {
+  const std::uint64_t largest = frame.ranges[0].last;
+  const std::uint64_t end = packets_.end();
+  cc::AckSample& sample = batch.sample;
+  if (!batch.has_acks) sample.bytes_in_flight_before = in_flight_;
+  for (std::uint32_t i = 0; i < frame.range_count; ++i) {
+    const wire::PacketRange& range = frame.ranges[i];
+    if (range.last < packets_.begin()) break;
+    if (range.first >= end) continue;
+    // Behind a lost packet the same packets are acknowledged again and again: only those that are news are looked at.
+    news.clear();
+    acked_.for_gaps(std::max(range.first, packets_.begin()), std::min(range.last, end - 1) + 1,
+                    [&](std::uint64_t from, std::uint64_t to) {
+                      news.push_back({from, to});
+                    });
+    if (acked_.size() < max_acked_ranges)
+      for (const RangeSet::Range& fresh : news) acked_.add(fresh.begin, fresh.end);
+    std::uint64_t number = news.empty() ? 0 : news.back().end;
+    while (!news.empty()) {
+      if (number == news.back().begin) {
+        news.pop_back();
+        if (!news.empty()) number = news.back().end;
+        continue;
+      }
+      Packet& packet = packets_[--number];
+      if (packet.state == State::in_flight) {
+        if (number >= largest_acked_ || !any_acked_) {
+          largest_acked_ = number;
+          any_acked_ = true;
+          // Only the largest newly acknowledged packet of a frame gives an RTT sample (RFC 9002 section 5.1).
+          if (number == largest) {
+            if (!rtt_.has_sample()) first_sample_ = now;
+            rtt_.add(now - packet.sent, Nanos(frame.delay_ns));
+            sample.latest_rtt = rtt_.latest();
+            sample.endpoint_delay = std::min(Nanos(frame.delay_ns), rtt_.latest());
+          }
+        }
+        batch.largest_acked = std::max(batch.largest_acked, number);
+        on_acked_packet(packet, sample, now, on_acked);
+        if (number < window_limited_until_) sample.cwnd_limited = true;
+      } else if (packet.state == State::lost) {
+        on_late_ack(number, on_acked);
+      }
+      if (stop()) return;
+    }
+  }
+}
+
+template <typename OnAcked>
+void SentPackets::on_acked_packet(Packet& packet, cc::AckSample& sample, Nanos now, OnAcked& on_acked) {
+  in_flight_ -= packet.bytes;
+  --in_flight_packets_;
+  packet.state = State::acked;
+  ++sample.acked_packets;
+  sample.acked_bytes += packet.bytes;
+  delivered_ += packet.bytes;
+  delivered_time_ = now;
+  // The rate between this packet's sending and its acknowledgement, over the longer of the two intervals so that
+  // neither a burst of packets nor one of acknowledgements inflates it.
+  const Nanos interval = std::max(packet.sent - packet.first_sent, now - packet.delivered_time);
+  if (interval.count > 0) {
+    const double rate = static_cast<double>(delivered_ - packet.delivered) * 8e9 / static_cast<double>(interval.count);
+    sample.delivery_rate = Rate(static_cast<std::uint64_t>(rate));
+    sample.app_limited = packet.app_limited;
+  }
+  first_sent_ = packet.sent;
+  for_chunks(packet, on_acked);
+}
+
+template <typename OnAcked>
+void SentPackets::on_late_ack(std::uint64_t number, OnAcked& on_acked) {
+  Packet& packet = packets_[number];
+  packet.state = State::acked;
+  ++spurious_in_all_;
+  if (number >= episode_begin_) ++episode_spurious_;  // a late packet of an earlier episode proves nothing of this one
+  for_chunks(packet, on_acked);
+  // It was not lost but overtaken, by as many packets: so many, and it is not called lost again.
+  if (largest_acked_ > number)
+    packet_threshold_ = static_cast<std::uint8_t>(std::min<std::uint64_t>(
+        std::max<std::uint64_t>(packet_threshold_, largest_acked_ - number + 1), max_packet_threshold));
+}
+
+template <typename OnLost>
+SentPackets::Losses SentPackets::detect_losses(const ConnectionConfig& config, Nanos now, OnLost on_lost) {
+  loss_time_ = Nanos::never();
+  if (!any_acked_) return {};
+  const Nanos delay = rtt_.loss_delay(config.timer_granularity);
+  const Nanos late = now - delay;
+  Nanos run_begin = Nanos::never();  // of losses with nothing acknowledged in between
+  Nanos longest_run;
+  std::uint64_t largest_lost = 0;
+  std::uint32_t lost = 0;
+  std::uint64_t number = std::max(loss_cursor_, packets_.begin());
+  for (; number < largest_acked_; ++number) {
+    Packet& packet = packets_[number];
+    if (packet.state == State::acked) run_begin = Nanos::never();
+    if (packet.state != State::in_flight) continue;
+    if (largest_acked_ - number < packet_threshold_ && packet.sent > late) {
+      // Sent in order: all that follow are younger and closer.
+      loss_time_ = packet.sent + delay;
+      break;
+    }
+    // Before the first RTT sample a silence says nothing (RFC 9002 section 7.6.2): the peer may not have been there.
+    if (packet.sent >= first_sample_) {
+      if (run_begin.is_never()) run_begin = packet.sent;
+      longest_run = std::max(longest_run, packet.sent - run_begin);
+    }
+    mark_lost(packet, on_lost);
+    largest_lost = number;
+    ++lost;
+  }
+  loss_cursor_ = std::min(number, packets_.end());
+  if (lost == 0) return {};
+  return judge(lost, largest_lost, longest_run, config);
+}
+
+}  // namespace mltcp
