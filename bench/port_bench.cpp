@@ -158,8 +158,8 @@ class Client final : public End {
     if (connection_ == 0) {
       connection_ = shard.connect(server_, options_.connection, now);
       if (options_.mltcp) {
-        shard.attach(connection_, job_);
-        shard.begin_iteration(job_, Bytes{1} << 40);
+        if (!shard.attach(connection_, job_) || !shard.begin_iteration(job_, Bytes{1} << 40))
+          throw RunError("the connection carries no job");
       }
       if (options_.echo) {
         for (std::size_t i = 0; i < buffers.size(); ++i) shard.receive(connection_, buffers[i], i);
@@ -172,12 +172,12 @@ class Client final : public End {
       start_ = now;
       messages = 0;
       round_trips.clear();
-      before = shard.stats(connection_);
+      before = shard.stats(connection_).value_or(ConnectionStats{});
       processor = thread_seconds();
     } else if (started_ && !closing && now >= end_) {
       closing = true;
       taken = now - start_;
-      after = shard.stats(connection_);
+      after = shard.stats(connection_).value_or(ConnectionStats{});
       const auto used = thread_seconds();
       for (std::size_t i = 0; i < used.size(); ++i) processor[i] = used[i] - processor[i];
       shard.abort(connection_, now);

@@ -86,8 +86,10 @@ void exchange(benchmark::State& state, PacketIo& a, PacketIo& b, const Address& 
     JobConfig job;
     job.augmentation = cc::Augmentation::mltcp({});
     const JobId id = sender.add_job(job);
-    sender.attach(connection, id);
-    sender.begin_iteration(id, Bytes{1} << 40);
+    if (!sender.attach(connection, id) || !sender.begin_iteration(id, Bytes{1} << 40)) {
+      state.SkipWithError("the connection carries no job");
+      return;
+    }
   }
   std::vector<std::byte> out(bytes);
   std::vector<std::byte> in(bytes);
@@ -111,13 +113,13 @@ void exchange(benchmark::State& state, PacketIo& a, PacketIo& b, const Address& 
         }
   };
   for (int i = 0; i < 2000; ++i) turn();  // handshake, window
-  const std::uint64_t packets_before = sender.stats(connection).packets_sent;
+  const std::uint64_t packets_before = sender.stats(connection)->packets_sent;
   messages = 0;
   const double start = thread_nanos();
   for (auto _ : state)
     for (int i = 0; i < 16; ++i) turn();
   const double nanos = thread_nanos() - start;
-  const auto packets = static_cast<double>(sender.stats(connection).packets_sent - packets_before);
+  const auto packets = static_cast<double>(sender.stats(connection)->packets_sent - packets_before);
   if (packets == 0) {
     state.SkipWithError("nothing came through");
     return;
@@ -128,7 +130,7 @@ void exchange(benchmark::State& state, PacketIo& a, PacketIo& b, const Address& 
   state.counters["cycles/packet"] = cycles / packets;
   state.counters["cycles/message"] = cycles / static_cast<double>(messages);
   state.counters["Gbit/s"] = static_cast<double>(messages * bytes) * 8 / nanos;
-  state.counters["lost"] = static_cast<double>(sender.stats(connection).lost_packets);
+  state.counters["lost"] = static_cast<double>(sender.stats(connection)->lost_packets);
 }
 
 /// Messages of so many bytes with those options, in packets of `mtu`, over ring hosts.

@@ -1,71 +1,16 @@
-// The shard: connection table, jobs, and the work of one poll (see shard.h).
+// The public face of the transport (see shard.h); what is behind it is in internal/shard_core.h.
 #include "mltcp/transport/shard.h"
 
-#include <fmt/format.h>
+#include <utility>
 
-#include <algorithm>
-#include <array>
-#include <bit>
-
-#include "mltcp/base/error.h"
-#include "mltcp/cc/registry.h"
-#include "mltcp/transport/requirements.h"
+#include "mltcp/transport/internal/shard_core.h"
 
 namespace mltcp {
 namespace {
 
-// Bounds of one poll, so that receiving and sending take turns.
-constexpr std::size_t rx_bursts_per_poll = 8;
-constexpr std::size_t packets_per_turn = 8;  // of one connection before the next one's turn
-constexpr std::size_t tx_packets_per_poll = 256;
-
-constexpr std::uint32_t most_connections = (1U << 20) - 1;
-constexpr std::uint32_t most_zero_copy_sends = 65'535;
-constexpr Nanos look_at_holds_after{20'000};
-
-// Later times count as this one, so that sums of a time and some durations don't overflow.
-constexpr Nanos latest_time = Nanos::never() / 4;
-
-// The first connection of a slot in a shard with a seed has 12 bits of the seed's for its id, the highest. They don't
-// depend on how many slots there are, so that a network that spreads flows by their ids (wire::peek_connection) does it
-// alike in all simulations of a seed.
-ConnectionId seeded_id(Random& random, std::uint32_t index) {
-  constexpr std::uint32_t bits = 12;
-  const auto drawn = static_cast<std::uint32_t>(random.below(1U << bits) + 1) << (32 - bits);
-  return (drawn | index) != 0 ? drawn | index : 1U << (32 - bits);
-}
-
-void check(std::string_view key, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
-  if (value < least || value > most)
-    throw InputError(fmt::format("{} is {}; it has to be from {} to {}", key, value, least, most));
-}
-
-const cc::AlgorithmTable& checked_algorithm(const ConnectionConfig& config, const PacketIo::Limits& limits) {
-  check("max_sends", config.max_sends, 1, 65'536);
-  check("max_receives", config.max_receives, 1, 65'536);
-  check("max_packets_in_flight", config.max_packets_in_flight, 16, 1U << 20);
-  check("ack_every", config.ack_every, 1, 64);
-  check("priority", config.priority, 0, kPriorities - 1);
-  for (const auto& [key, value] :
-       {std::pair{"initial_rtt", config.initial_rtt}, std::pair{"max_ack_delay", config.max_ack_delay},
-        std::pair{"timer_granularity", config.timer_granularity}, std::pair{"give_up_after", config.give_up_after}})
-    if (value.count <= 0) throw InputError(fmt::format("{} is {}; it has to be above 0", key, to_text(value)));
-  for (const auto& [key, value] :
-       {std::pair{"keep_alive", config.keep_alive}, std::pair{"idle_limit", config.idle_limit}})
-    if (value.count < 0 || value > latest_time)
-      throw InputError(fmt::format("{} is {} ns; it has to be from 0, which is never, to 73 years", key, value.count));
-  if (config.idle_limit.count > 0 && config.idle_limit <= config.keep_alive)
-    throw InputError(fmt::format("idle_limit is {}, and keep_alive {}: it has to be longer, or nobody is asked in time",
-                                 to_text(config.idle_limit), to_text(config.keep_alive)));
-  const cc::AlgorithmTable& algorithm = cc::find_algorithm(config.congestion_control);
-  check_requirements(config, algorithm, limits);
-  if (algorithm.capabilities.needs_ecn && !config.ecn)
-    throw InputError(fmt::format("congestion control \"{}\" needs ECN; set ecn = true", algorithm.name));
-  if (algorithm.capabilities.rate_based && config.max_rate.is_zero())
-    throw InputError(
-        fmt::format("congestion control \"{}\" starts at the sender's rate; set max_rate", algorithm.name));
-  if (config.parameters != nullptr) config.parameters->validate(algorithm.name);
-  return algorithm;
+/// Of a message without bytes.
+PostResult refuse(const ShardCore& core, ConnectionId id) {
+  return core.find(id) == nullptr ? PostResult::closed : PostResult::invalid;
 }
 
 }  // namespace
@@ -94,576 +39,77 @@ std::string to_text(Status status) {
   return "unknown";
 }
 
-Shard::Shard(PacketIo& io, const ShardConfig& config)
-    : io_(io),
-      config_(config),
-      limits_(io.limits()),
-      holds_(limits_.keeps_payload_from == 0 ? 0 : std::min(config.max_zero_copy_sends, most_zero_copy_sends)) {
-  check("max_connections", config.max_connections, 1, most_connections);
-  check("max_jobs", config.max_jobs, 0, 1U << 16);
-  check("max_completions", config.max_completions, 1, 1U << 24);
-  check("max_zero_copy_sends", config.max_zero_copy_sends, 0, most_zero_copy_sends);
-  if (limits_.max_packet_bytes < wire::smallest_packet)
-    throw InputError(fmt::format("the datapath sends at most {} bytes a packet; the transport needs {}",
-                                 limits_.max_packet_bytes, wire::smallest_packet));
-  limits_.burst = std::max<std::uint32_t>(limits_.burst, 1);
-  limits_.priorities = std::clamp<std::uint32_t>(limits_.priorities, 1, kPriorities);
-  index_mask_ = std::bit_ceil(config.max_connections) - 1;
-  if (config.seed) seeded_.emplace(*config.seed);
-  slots_.resize(config.max_connections);
-  for (std::uint32_t i = config.max_connections; i-- > 0;)
-    slots_[i].next_id = seeded_ ? seeded_id(*seeded_, i) : draw_id(i, 0);
-  free_slots_.reserve(config.max_connections);
-  for (std::uint32_t i = 0; i < config.max_connections; ++i) free_slots_.push(i);
-  jobs_.resize(config.max_jobs);
-  deadlines_.reserve(std::size_t{config.max_connections} * 2 + config.max_jobs);
-  active_.reserve(64);
-  completions_.reserve(256);
-  touched_.reserve(limits_.burst);
-  answers_.reserve(rx_bursts_per_poll * limits_.burst);
-  acks_.batches.resize(limits_.burst);
-  links_ = {.completions = &completions_,
-            .tx = &tx_,
-            .holds = &holds_,
-            .acks = &acks_,
-            .jobs = jobs_,
-            .stats = &stats_,
-            .limits = limits_,
-            .late = {}};
-  rx_.resize(limits_.burst);
-  fetches_.resize(limits_.burst);
-  tx_.packets.resize(limits_.burst);
-  tx_.messages.resize(limits_.burst);
-  tx_buffers_.resize(std::size_t{limits_.burst} * limits_.max_packet_bytes);
-}
-
+Shard::Shard(PacketIo& io, const ShardConfig& config) : core_(std::make_unique<ShardCore>(io, config)) {}
 Shard::~Shard() = default;
 
 std::vector<ConnectionId> Shard::first_connections(const ShardConfig& config) {
-  if (!config.seed) throw InputError("the connection ids of a shard without a seed are not known; set seed");
-  // As the constructor draws them and make_connection() takes the slots, from the first on.
-  Random random(*config.seed);
-  std::vector<ConnectionId> ids(config.max_connections);
-  for (std::uint32_t i = config.max_connections; i-- > 0;) ids[i] = seeded_id(random, i);
-  return ids;
+  return ShardCore::first_connections(config);
 }
 
-ConnectionId Shard::draw_id(std::uint32_t index, ConnectionId last) {
-  for (;;) {
-    const ConnectionId id = (static_cast<ConnectionId>(draw() >> 32) & ~index_mask_) | index;
-    if (id != 0 && id != last) return id;
-  }
-}
-
-Nanos Shard::advance(Nanos now) {
-  latest_ = std::max(latest_, std::min(now, latest_time));
-  return latest_;
-}
-
-void Shard::listen(const ConnectionConfig& config) {
-  checked_algorithm(config, limits_);
-  listen_config_ = std::make_shared<const ConnectionConfig>(config);
-  listening_ = true;
-}
-
-Connection* Shard::find(ConnectionId id) const {
-  const std::uint32_t index = index_of(id);
-  if (index >= slots_.size()) return nullptr;
-  Connection* connection = slots_[index].connection.get();
-  if (connection == nullptr || connection->id() != id || connection->state() == Connection::State::dead) return nullptr;
-  return connection;
-}
-
-Connection* Shard::make_connection(const Address& remote, const std::shared_ptr<const ConnectionConfig>& config,
-                                   Nanos now) {
-  if (free_slots_.empty()) return nullptr;
-  const std::uint32_t index = free_slots_.front();
-  free_slots_.pop();
-  Slot& slot = slots_[index];
-  slot.connection = std::make_unique<Connection>(slot.next_id, remote, config,
-                                                 cc::find_algorithm(config->congestion_control), links_, now);
-  watch(*slot.connection);
-  return slot.connection.get();
-}
-
-void Shard::free_connection(std::uint32_t index) {
-  Connection& connection = *slots_[index].connection;
-  if (!tx_.empty()) tx_.drop_destination(&connection.remote());
-  const auto known = accepted_.find({connection.remote(), connection.peer_connection()});
-  if (known != accepted_.end() && known->second == index) accepted_.erase(known);
-  deadlines_.set(index, Nanos::never());
-  deadlines_.set(watch_deadline(index), Nanos::never());
-  slots_[index].next_id = draw_id(index, connection.id());
-  slots_[index].connection.reset();
-  free_slots_.push(index);
-}
-
+void Shard::listen(const ConnectionConfig& config) { core_->listen(config); }
 ConnectionId Shard::connect(const Address& remote, const ConnectionConfig& config, Nanos now) {
-  now = advance(now);
-  if (latest_config_ == nullptr || *latest_config_ != config) {
-    checked_algorithm(config, limits_);
-    latest_config_ = std::make_shared<const ConnectionConfig>(config);
-  }
-  Connection* connection = make_connection(remote, latest_config_, now);
-  if (connection == nullptr)
-    throw RunError(fmt::format("all {} connections of the shard are in use; raise max_connections or close some",
-                               config_.max_connections));
-  // A program that starts anew with the same seed is not taken for the one before: its time is another.
-  connection->start_connect(draw() ^ static_cast<std::uint64_t>(now.count) * 0x9E3779B97F4A7C15ULL);
-  activate(*connection);
-  return connection->id();
+  return core_->connect(remote, config, now);
 }
 
 PostResult Shard::send(ConnectionId id, std::span<const std::byte> message, std::uint64_t tag, Nanos deadline) {
-  Connection* connection = find(id);
-  if (connection == nullptr) return PostResult::closed;
-  if (message.data() == nullptr && !message.empty()) return PostResult::invalid;
-  return post_send(*connection, message.data(), message.size(), tag, deadline);
+  if (message.data() == nullptr && !message.empty()) return refuse(*core_, id);
+  return core_->send(id, message.data(), message.size(), tag, deadline);
 }
-
 PostResult Shard::send_virtual(ConnectionId id, Bytes length, std::uint64_t tag, Nanos deadline) {
-  Connection* connection = find(id);
-  if (connection == nullptr) return PostResult::closed;
-  if (!limits_.virtual_payload) return PostResult::invalid;
-  return post_send(*connection, nullptr, length, tag, deadline);
+  if (!core_->has_virtual_payloads()) return refuse(*core_, id);
+  return core_->send(id, nullptr, length, tag, deadline);
 }
-
-PostResult Shard::post_send(Connection& connection, const std::byte* data, Bytes length, std::uint64_t tag,
-                            Nanos deadline) {
-  if (completions_full()) return PostResult::queue_full;
-  const PostResult result = connection.send(data, length, tag, deadline);
-  if (result != PostResult::ok) return result;
-  activate(connection);
-  if (!deadline.is_never()) [[unlikely]]
-    watch(connection);
-  return result;
-}
-
 PostResult Shard::receive(ConnectionId id, std::span<std::byte> buffer, std::uint64_t tag, Nanos deadline) {
   if (buffer.data() == nullptr && !buffer.empty()) return PostResult::invalid;
-  return post_receive(id, buffer.data(), buffer.size(), tag, deadline);
+  return core_->receive(id, buffer.data(), buffer.size(), tag, deadline);
 }
-
 PostResult Shard::receive_virtual(ConnectionId id, Bytes capacity, std::uint64_t tag, Nanos deadline) {
-  return post_receive(id, nullptr, capacity, tag, deadline);
+  return core_->receive(id, nullptr, capacity, tag, deadline);
 }
+void Shard::prefetch(std::span<const ConnectionId> ids) const { core_->prefetch(ids); }
 
-PostResult Shard::post_receive(ConnectionId id, std::byte* buffer, Bytes capacity, std::uint64_t tag, Nanos deadline) {
-  Connection* connection = find(id);
-  if (connection == nullptr) return PostResult::closed;
-  if (completions_full()) return PostResult::queue_full;
-  const PostResult result = connection->receive(buffer, capacity, tag, deadline);
-  if (result != PostResult::ok) return result;
-  activate(*connection);
-  if (!deadline.is_never()) [[unlikely]]
-    watch(*connection);
-  return result;
-}
+bool Shard::close(ConnectionId id) { return core_->close(id); }
+bool Shard::abort(ConnectionId id, Nanos now) { return core_->abort(id, now); }
 
-void Shard::close(ConnectionId id) {
-  if (Connection* connection = find(id)) {
-    connection->close();
-    activate(*connection);
-  }
-}
-
-void Shard::abort(ConnectionId id, Nanos now) {
-  Connection* connection = find(id);
-  if (connection == nullptr) return;
-  now = advance(now);
-  connection->abort(now);
-  activate(*connection);
-  deadlines_.set(index_of(id), now);
-}
-
-JobId Shard::add_job(const JobConfig& config) {
-  for (JobId id = 0; id < jobs_.size(); ++id) {
-    JobState& job = jobs_[id];
-    if (job.used) continue;
-    job = JobState{};
-    job.used = true;
-    job.number = config.number;
-    job.augmentation = config.augmentation;
-    if (config.learn_iterations) job.learner = std::make_unique<cc::IterationLearner>();
-    constexpr Nanos longest{1'000'000'000};
-    job.pacing_quantum = std::clamp(config.pacing_quantum, Nanos(), longest);
-    job.catch_up = std::clamp(config.catch_up, Nanos(), longest);
-    set_job_rate(id, config.max_rate);
-    return id;
-  }
-  throw RunError(fmt::format("all {} jobs of the shard are in use; raise max_jobs or remove some", jobs_.size()));
-}
-
-void Shard::remove_job(JobId id) {
-  if (id >= jobs_.size() || !jobs_[id].used) return;
-  for (Slot& slot : slots_) {
-    if (slot.connection == nullptr || slot.connection->job() != id) continue;
-    slot.connection->attach(Connection::no_job);
-    slot.connection->waits_for_job = false;
-    activate(*slot.connection);
-  }
-  deadlines_.set(job_deadline(id), Nanos::never());
-  jobs_[id] = JobState{};
-}
-
-void Shard::attach(ConnectionId id, JobId job) {
-  Connection* connection = find(id);
-  if (connection == nullptr || job >= jobs_.size() || !jobs_[job].used) return;
-  connection->attach(job);
-  connection->waits_for_job = false;
-  activate(*connection);
-}
-
-void Shard::begin_iteration(JobId job, Bytes bytes) {
-  if (job >= jobs_.size() || !jobs_[job].used) return;
-  jobs_[job].augmentation.tracker.begin_iteration(bytes);
-  // What the gate holds of the iteration before goes now.
-  if (jobs_[job].gate.pending()) activate_all(job);
-  jobs_[job].gate.begin_iteration();
-}
-
-PlanState Shard::set_plan(JobId job, const PhasePlan& plan, Nanos now) {
-  if (job >= jobs_.size() || !jobs_[job].used) return PlanState::unknown_job;
-  now = advance(now);
-  JobState& state = jobs_[job];
-  if (state.learner != nullptr && !state.augmentation.tracker.exact())
-    state.gate.clear(PlanState::no_iterations, now);
-  else
-    state.gate.set(plan, now);
-  activate_all(job);
-  return state.gate.stats().state;
-}
-
-void Shard::clear_plan(JobId job, Nanos now) {
-  if (job >= jobs_.size() || jobs_[job].gate.stats().state != PlanState::active) return;
-  jobs_[job].gate.clear(PlanState::removed, advance(now));
-  activate_all(job);
-}
+JobId Shard::add_job(const JobConfig& config) { return core_->add_job(config); }
+bool Shard::remove_job(JobId id) { return core_->remove_job(id); }
+bool Shard::attach(ConnectionId id, JobId job) { return core_->attach(id, job); }
+bool Shard::begin_iteration(JobId job, Bytes bytes) { return core_->begin_iteration(job, bytes); }
+bool Shard::set_job_rate(JobId job, Rate rate) { return core_->set_job_rate(job, rate); }
+PlanState Shard::set_plan(JobId job, const PhasePlan& plan, Nanos now) { return core_->set_plan(job, plan, now); }
+bool Shard::clear_plan(JobId job, Nanos now) { return core_->clear_plan(job, now); }
 
 GateStats Shard::gate_stats(JobId job) const {
-  if (job < jobs_.size() && jobs_[job].used) return jobs_[job].gate.stats();
+  if (const JobState* state = std::as_const(*core_).find_job(job)) return state->gate.stats();
   GateStats unknown;
   unknown.state = PlanState::unknown_job;
   return unknown;
 }
 
-void Shard::activate_all(JobId job) {
-  for (Slot& slot : slots_)
-    if (slot.connection != nullptr && slot.connection->job() == job) activate(*slot.connection);
+const cc::Augmentation* Shard::job_progress(JobId job) const {
+  const JobState* state = std::as_const(*core_).find_job(job);
+  return state == nullptr ? nullptr : &state->augmentation;
 }
 
-void Shard::set_job_rate(JobId job, Rate rate) {
-  if (job >= jobs_.size() || !jobs_[job].used) return;
-  JobState& state = jobs_[job];
-  // Four packets may leave back to back, far below a switch's buffer.
-  const Bytes burst = Bytes{4} * (limits_.max_packet_bytes + limits_.overhead_bytes);
-  state.pacer.set(rate, burst, state.pacing_quantum);
-  // Those that wait by the old rate look again.
-  if (!jobs_[job].waiting.empty()) deadlines_.set(job_deadline(job), Nanos(0));
+Nanos Shard::poll(Nanos at) { return core_->poll(at); }
+std::size_t Shard::take_completions(std::span<Completion> out) { return core_->take_completions(out); }
+
+bool Shard::exists(ConnectionId id) const {
+  const Connection* connection = core_->find(id);
+  return connection != nullptr && connection->state() != Connection::State::draining;
 }
 
-ConnectionStats Shard::stats(ConnectionId id) const {
-  const Connection* connection = find(id);
-  return connection == nullptr ? ConnectionStats{} : connection->stats();
+std::optional<ConnectionStats> Shard::stats(ConnectionId id) const {
+  const Connection* connection = core_->find(id);
+  if (connection == nullptr) return std::nullopt;
+  return connection->stats();
 }
 
-std::size_t Shard::take_completions(std::span<Completion> out) {
-  std::size_t count = 0;
-  for (; count < out.size() && !completions_.empty(); completions_.pop()) out[count++] = completions_.front();
-  return count;
+const Address* Shard::remote(ConnectionId id) const {
+  const Connection* connection = core_->find(id);
+  return connection != nullptr ? &connection->remote() : nullptr;
 }
 
-// ---- the work of one poll -------------------------------------------------------------------------------------------
-
-Nanos Shard::poll(Nanos at) {
-  const Nanos now = advance(at);
-  links_.late = std::max(now - due_, Nanos());
-  due_ = work(now);
-  const Nanos due = std::min(due_, io_.deadline());
-  return due <= now ? at : due;  // "at once" by the caller's clock
-}
-
-Nanos Shard::work(Nanos now) {
-  bool more = false;
-  if (holds_.waiting() > 0) [[unlikely]]
-    holds_.poll(completions_);
-  if (!tx_.empty()) flush();
-  for (const std::uint32_t index : answers_)
-    if (Connection* connection = slots_[index].connection.get(); connection != nullptr) activate(*connection);
-  answers_.clear();
-  receive_bursts(now, more);
-  fire_timers(now);
-  transmit(now, more);
-  if (more || !answers_.empty()) return now;
-  // Nobody tells when the datapath lets go of bytes.
-  return holds_.waiting() > 0 ? std::min(deadlines_.next(), now + look_at_holds_after) : deadlines_.next();
-}
-
-void Shard::activate(Connection& connection) {
-  if (connection.active) return;
-  connection.active = true;
-  active_.push(index_of(connection.id()));
-}
-
-void Shard::receive_bursts(Nanos now, bool& more) {
-  for (std::size_t burst = 0; burst < rx_bursts_per_poll; ++burst) {
-    const std::size_t count = io_.receive(rx_);
-    if (config_.prefetch && count > 1) prefetch_burst(std::span(rx_).first(count));
-    for (std::size_t i = 0; i < count; ++i) on_packet(rx_[i], now);
-    for (const std::uint32_t index : touched_) {
-      Connection* connection = slots_[index].connection.get();
-      connection->touched = false;
-      connection->end_of_batch(now);
-      if (connection->awaits_answer())
-        answers_.push_back(index);
-      else
-        activate(*connection);
-    }
-    touched_.clear();
-    acks_.used = 0;
-    if (count < rx_.size()) return;
-  }
-  more = true;
-}
-
-// What a packet needs hangs on a chain: slot, connection, the rings that it points to. Fetched link by link for the
-// whole burst, a link costs the burst about one wait for memory and not one a packet (as in batched hash table lookups;
-// eRPC, NSDI 2019, section 4.4, likewise works on bursts).
-void Shard::prefetch_burst(std::span<const RxPacket> packets) {
-  std::size_t count = 0;
-  std::uint32_t latest = ~std::uint32_t{0};
-  for (const RxPacket& packet : packets) {
-    const std::uint32_t index = index_of(wire::peek_connection(packet.bytes));
-    if (index == latest || index >= slots_.size()) continue;
-    latest = index;
-    fetches_[count++] = {nullptr, index, wire::peek_ack(packet.bytes)};
-    __builtin_prefetch(&slots_[index]);
-    deadlines_.prefetch(index);
-  }
-  if (count < 2) return;
-  const std::span fetches = std::span(fetches_).first(count);
-  for (Fetch& fetch : fetches) {
-    fetch.connection = slots_[fetch.index].connection.get();
-    if (fetch.connection != nullptr) fetch.connection->prefetch(fetch.acknowledges);
-  }
-  for (const Fetch& fetch : fetches)
-    if (fetch.connection != nullptr) fetch.connection->prefetch_rings(fetch.acknowledges);
-}
-
-void Shard::prefetch(std::span<const ConnectionId> ids) const {
-  if (!config_.prefetch) return;
-  const auto each = [&](auto visit) {
-    for (const ConnectionId id : ids)
-      if (index_of(id) < slots_.size()) visit(slots_[index_of(id)]);
-  };
-  each([this](const Slot& slot) {
-    __builtin_prefetch(&slot);
-    deadlines_.prefetch(static_cast<std::uint32_t>(&slot - slots_.data()));
-  });
-  each([](const Slot& slot) {
-    if (slot.connection != nullptr) slot.connection->prefetch(true);
-  });
-  each([](const Slot& slot) {
-    if (slot.connection != nullptr) slot.connection->prefetch_rings(true);
-  });
-}
-
-void Shard::on_packet(const RxPacket& packet, Nanos now) {
-  ++stats_.packets_received;
-  wire::Reader reader;
-  wire::Header header;
-  switch (reader.begin(packet.bytes, packet.tail, packet.virtual_bytes, header)) {
-    case wire::ParseError::none:
-      break;
-    case wire::ParseError::truncated:
-      ++stats_.truncated_packets;
-      return;
-    case wire::ParseError::foreign:
-      ++stats_.foreign_packets;
-      return;
-    case wire::ParseError::checksum:
-      ++stats_.corrupted_packets;
-      return;
-    case wire::ParseError::malformed:
-      ++stats_.malformed_packets;
-      return;
-  }
-  if (header.connection == 0) {
-    on_connect(packet, header, reader, now);
-    return;
-  }
-  Connection* connection = find(header.connection);
-  if (connection == nullptr || connection->remote() != packet.source) {
-    ++stats_.unknown_connection;
-    return;
-  }
-  deliver(*connection, packet, header, reader, now);
-}
-
-void Shard::deliver(Connection& connection, const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
-                    Nanos now) {
-  connection.on_packet(header, reader, packet, now);
-  if (connection.touched) return;
-  connection.touched = true;
-  touched_.push_back(index_of(connection.id()));
-}
-
-void Shard::on_connect(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, Nanos now) {
-  // Looked at without consuming: the connection reads the packet from its first frame.
-  wire::Reader look = reader;
-  wire::Frame frame;
-  if (!look.next(frame) || frame.type != wire::FrameType::connect || frame.connect.source_connection == 0 ||
-      frame.connect.max_packet < wire::smallest_packet) {
-    ++stats_.malformed_packets;
-    return;
-  }
-  const wire::ConnectFrame& peer = frame.connect;
-  const PeerKey key{packet.source, peer.source_connection};
-  if (const auto known = accepted_.find(key); known != accepted_.end()) {
-    Connection& connection = *slots_[known->second].connection;
-    if (connection.nonce() == peer.nonce) {
-      if (connection.state() != Connection::State::dead) deliver(connection, packet, header, reader, now);
-      return;
-    }
-    // The peer has started anew under the same id: the old connection is gone.
-    connection.fail(Status::unreachable);
-    activate(connection);
-    accepted_.erase(known);
-  }
-  wire::CloseReason refusal = wire::CloseReason::done;
-  if (!listening_)
-    refusal = wire::CloseReason::refused;
-  else if (peer.version != wire::protocol_version)
-    refusal = wire::CloseReason::version;
-  else if (free_slots_.empty() || completions_full())
-    refusal = wire::CloseReason::full;
-  if (refusal != wire::CloseReason::done) {
-    ++stats_.refused_connects;
-    send_close(packet.source, peer.source_connection, 0, refusal);
-    return;
-  }
-  Connection* connection = make_connection(packet.source, listen_config_, now);
-  connection->start_accept(peer);
-  accepted_[key] = index_of(connection->id());
-  completions_.push({.kind = Completion::Kind::accepted, .connection = connection->id()});
-  deliver(*connection, packet, header, reader, now);
-}
-
-void Shard::send_close(const Address& remote, std::uint32_t peer_connection, std::uint64_t packet_number,
-                       wire::CloseReason reason) {
-  // Best effort and on its own: there is no connection (any more) that would send it again.
-  std::array<std::byte, wire::header_bytes + wire::close_frame_bytes> buffer{};
-  wire::Writer writer(buffer);
-  writer.close(reason);
-  wire::Header header;
-  header.connection = peer_connection;
-  header.packet_number = packet_number;
-  TxPacket packet;
-  packet.destination = &remote;
-  packet.header = writer.finish(header, {});
-  stats_.packets_sent += io_.send({&packet, 1});
-}
-
-void Shard::fire_timers(Nanos now) {
-  while (deadlines_.next() <= now) {
-    const std::uint32_t id = deadlines_.top();
-    deadlines_.set(id, Nanos::never());
-    if (id < config_.max_connections) {
-      Connection* connection = slots_[id].connection.get();
-      connection->on_timer(now);
-      activate(*connection);
-    } else if (id < watch_deadline(0)) {
-      activate_waiting(jobs_[id - config_.max_connections], now);
-    } else {
-      Connection* connection = slots_[id - watch_deadline(0)].connection.get();
-      connection->on_watch(now);
-      watch(*connection);
-      activate(*connection);
-    }
-  }
-}
-
-void Shard::activate_waiting(JobState& job, Nanos now) {
-  while (!job.waiting.empty() && job.pacer.ready_at(now) <= now) {
-    const std::uint32_t index = job.waiting.front();
-    job.waiting.pop();
-    Connection* connection = slots_[index].connection.get();
-    if (connection == nullptr || !connection->waits_for_job || &jobs_[connection->job()] != &job) continue;
-    connection->waits_for_job = false;
-    activate(*connection);
-    return;  // one at a time: the next one's turn comes when this one has sent
-  }
-  if (!job.waiting.empty()) {
-    const auto number = static_cast<std::uint32_t>(&job - jobs_.data());
-    deadlines_.set(job_deadline(number), job.pacer.ready_at(now));
-  }
-}
-
-void Shard::transmit(Nanos now, bool& more) {
-  std::size_t budget = tx_packets_per_poll;
-  while (!active_.empty()) {
-    if (budget == 0) {
-      more = true;
-      break;
-    }
-    const std::uint32_t index = active_.front();
-    Connection& connection = *slots_[index].connection;
-    // In time, pacing would have let the packets of a job's flows leave in turn. What is late leaves like that, too, or
-    // the flows would take turns in bursts, and fare unevenly where these meet a full queue.
-    const bool in_turn = links_.late > Nanos() && connection.job() != Connection::no_job;
-    const std::size_t turns = in_turn ? 1 : packets_per_turn;
-    auto blocked = Connection::Blocked::no;
-    bool datapath_full = false;
-    for (std::size_t turn = 0; turn < turns && budget > 0; ++turn) {
-      if (tx_.end == tx_.packets.size() && !flush()) {
-        datapath_full = true;
-        break;
-      }
-      BuiltPacket packet;
-      const auto buffer = std::span(tx_buffers_).subspan(tx_.end * limits_.max_packet_bytes, limits_.max_packet_bytes);
-      blocked = connection.build(now, buffer, packet);
-      if (blocked != Connection::Blocked::no) break;
-      tx_.messages[tx_.end] = packet.message;
-      tx_.packets[tx_.end++] = {&connection.remote(), packet.header,         packet.payload,
-                                packet.ecn,           connection.priority(), packet.hold};
-      ++stats_.packets_sent;
-      --budget;
-    }
-    if (datapath_full) break;  // stays in front; the datapath calls again when it has room
-    active_.pop();
-    connection.active = false;
-    const std::uint32_t job = connection.job();
-    if (blocked == Connection::Blocked::no) {
-      activate(connection);
-    } else {
-      if (blocked == Connection::Blocked::job_pacing && !connection.waits_for_job) {
-        connection.waits_for_job = true;
-        jobs_[job].waiting.push(index);
-      }
-      if (connection.state() == Connection::State::dead)
-        free_connection(index);
-      else
-        deadlines_.set(index, connection.next_deadline());
-    }
-    if (job != Connection::no_job) activate_waiting(jobs_[job], now);
-  }
-  flush();
-}
-
-bool Shard::flush() {
-  while (tx_.begin < tx_.end) {
-    if (tx_.packets[tx_.begin].destination == nullptr) {  // dropped while it waited
-      ++tx_.begin;
-      continue;
-    }
-    std::size_t end = tx_.begin + 1;
-    while (end < tx_.end && tx_.packets[end].destination != nullptr) ++end;
-    const std::size_t sent = io_.send(std::span(tx_.packets).subspan(tx_.begin, end - tx_.begin));
-    tx_.begin += sent;
-    if (tx_.begin < end) return false;
-  }
-  tx_.begin = tx_.end = 0;
-  return true;
-}
+const ShardStats& Shard::stats() const { return core_->stats(); }
 
 }  // namespace mltcp

@@ -5,8 +5,8 @@
 //   Shard shard(io, ShardConfig{});
 //   ConnectionId c = shard.connect(peer, ConnectionConfig{}, now);
 //   JobId job = shard.add_job({.number = 7, .augmentation = cc::Augmentation::mltcp({})});
-//   shard.attach(c, job);
-//   shard.begin_iteration(job, gradient.size());
+//   if (!shard.attach(c, job)) ...                   // false: no such connection or job
+//   if (!shard.begin_iteration(job, gradient.size())) ...
 //   shard.send(c, gradient, tag);                    // `gradient` stays untouched until its completion
 //   for (;;) { shard.poll(now()); n = shard.take_completions(out); ... }
 //
@@ -23,22 +23,30 @@
 // Time never falls within a shard: where `now` is earlier than one before, the latest counts. A clock that is set back
 // stops a shard's timers until it has caught up. From 0 to 73 years.
 //
+// Ids: whatever takes the id of a connection or job tells when there is none, in its result. Connections end by
+// themselves, so that an id may be unknown that was right: its completion of kind `closed` may not have been taken yet.
+//
 // Shards share nothing. One shard is used by one thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
-#include "mltcp/base/random.h"
-#include "mltcp/base/system_random.h"
-#include "mltcp/transport/internal/connection.h"
+#include "mltcp/base/units.h"
+#include "mltcp/cc/augmentation.h"
+#include "mltcp/transport/address.h"
+#include "mltcp/transport/packet_io.h"
+#include "mltcp/transport/phase_gate.h"
 #include "mltcp/transport/pollable.h"
+#include "mltcp/transport/types.h"
 
 namespace mltcp {
+
+class ShardCore;
 
 class Shard final : public Pollable {
  public:
@@ -63,12 +71,14 @@ class Shard final : public Pollable {
 
   /// Sends `message` (0 bytes to 4 GiB), which the caller keeps unchanged until its completion. `sent` come in the
   /// order of the messages, unless one times out.
+  /// PostResult::closed for an unknown connection, as of all that post.
   PostResult send(ConnectionId id, std::span<const std::byte> message, std::uint64_t tag,
                   Nanos deadline = Nanos::never());
   /// Sends `length` bytes that do not exist; only over a datapath with virtual payloads.
   PostResult send_virtual(ConnectionId id, Bytes length, std::uint64_t tag, Nanos deadline = Nanos::never());
-  /// A hint: the program is about to send on these connections. Worth its cost where there are many connections, more
-  /// than the cache holds, and several ids: what sends would wait for one by one is fetched for all together.
+  /// A hint, and unknown ids do no harm: the program is about to send on these connections. Worth its cost where there
+  /// are many connections, more than the cache holds, and several ids: what sends would wait for one by one is fetched
+  /// for all together.
   void prefetch(std::span<const ConnectionId> ids) const;
   /// Provides the buffer for the next message without one. The shard writes to it until its completion. An end that
   /// only receives learns that its peer has died without a word by ConnectionConfig::keep_alive or idle_limit alone.
@@ -78,32 +88,36 @@ class Shard final : public Pollable {
 
   /// Closes once all posted sends are done. Receives that are outstanding then complete with Status::closed, here
   /// and at the peer, and so do sends of the peer; when both ends close, also sends for which no buffer was posted. A
-  /// connection that is not open yet ends at once.
-  void close(ConnectionId id);
-  /// Ends the connection at once and tells the peer, if it can. Operations complete with Status::aborted.
-  void abort(ConnectionId id, Nanos now);
+  /// connection that is not open yet ends at once. False if the connection is unknown: it has ended.
+  bool close(ConnectionId id);
+  /// Ends the connection at once and tells the peer, if it can. Operations complete with Status::aborted. False if the
+  /// connection is unknown: it has ended.
+  bool abort(ConnectionId id, Nanos now);
 
   /// Throws RunError if max_jobs exist.
   JobId add_job(const JobConfig& config);
-  /// The job's connections go on without a job.
-  void remove_job(JobId id);
-  /// The connection carries data of `job` from now on. Unknown ids are ignored.
-  void attach(ConnectionId id, JobId job);
+  /// The job's connections go on without a job. False if the job is unknown.
+  bool remove_job(JobId id);
+  /// The connection carries data of `job` from now on. False, and nothing is changed, if either is unknown: then what
+  /// it sends is of no job, and MLTCP is off for it.
+  [[nodiscard]] bool attach(ConnectionId id, JobId job);
   /// The job's next iteration begins now and will send `bytes` (of the application, all connections of the job on
   /// this shard together). From then on nothing is learned any more, unless `bytes` is 0: not known.
-  void begin_iteration(JobId job, Bytes bytes);
-  /// The most that the job's connections send together, on the wire; 0 = unlimited.
-  void set_job_rate(JobId job, Rate rate);
+  /// False if the job is unknown.
+  [[nodiscard]] bool begin_iteration(JobId job, Bytes bytes);
+  /// The most that the job's connections send together, on the wire; 0 = unlimited. False if the job is unknown.
+  [[nodiscard]] bool set_job_rate(JobId job, Rate rate);
   /// From now on the first bytes of each of the job's iterations wait for a slot of `plan` (phase_gate.h). Only new
   /// data waits: never acknowledgements, control packets or what is sent again, nor what was posted before the
   /// iteration. An iteration that has begun to send goes on. Returns PlanState::active, or why the job has no plan now.
-  PlanState set_plan(JobId job, const PhasePlan& plan, Nanos now);
-  /// The job sends when it is ready, from now on; what is held goes with the next poll.
-  void clear_plan(JobId job, Nanos now);
+  [[nodiscard]] PlanState set_plan(JobId job, const PhasePlan& plan, Nanos now);
+  /// The job sends when it is ready, from now on; what is held goes with the next poll. False if it had no
+  /// plan, or is unknown.
+  bool clear_plan(JobId job, Nanos now);
   /// All zero, with PlanState::unknown_job, for an unknown job.
   [[nodiscard]] GateStats gate_stats(JobId job) const;
-  /// The job's progress and gain.
-  [[nodiscard]] const cc::Augmentation& job_progress(JobId job) const { return jobs_[job].augmentation; }
+  /// The job's progress and gain, until it is removed; null for an unknown job.
+  [[nodiscard]] const cc::Augmentation* job_progress(JobId job) const;
 
   /// Does all that is due at `at`. Returns when to call again at the latest, whether for the transport or for the
   /// datapath (PacketIo::deadline).
@@ -112,111 +126,15 @@ class Shard final : public Pollable {
   std::size_t take_completions(std::span<Completion> out);
 
   /// Until its completion of kind `closed`.
-  [[nodiscard]] bool exists(ConnectionId id) const {
-    const Connection* connection = find(id);
-    return connection != nullptr && connection->state() != Connection::State::draining;
-  }
-  /// All zero for an unknown connection.
-  [[nodiscard]] ConnectionStats stats(ConnectionId id) const;
+  [[nodiscard]] bool exists(ConnectionId id) const;
+  /// Nothing for an unknown connection.
+  [[nodiscard]] std::optional<ConnectionStats> stats(ConnectionId id) const;
   /// The peer's address, until the connection ends; null for an unknown connection.
-  [[nodiscard]] const Address* remote(ConnectionId id) const {
-    const Connection* connection = find(id);
-    return connection != nullptr ? &connection->remote() : nullptr;
-  }
-  [[nodiscard]] const ShardStats& stats() const { return stats_; }
+  [[nodiscard]] const Address* remote(ConnectionId id) const;
+  [[nodiscard]] const ShardStats& stats() const;
 
  private:
-  struct PeerKey {
-    Address remote;
-    std::uint32_t connection = 0;
-    bool operator==(const PeerKey&) const = default;
-  };
-  struct PeerKeyHash {
-    std::size_t operator()(const PeerKey& key) const noexcept {
-      return AddressHash{}(key.remote) ^ (key.connection * std::size_t{0x9E3779B97F4A7C15ULL});
-    }
-  };
-  struct Slot {
-    std::unique_ptr<Connection> connection;
-    ConnectionId next_id = 0;  ///< of its next connection
-  };
-
-  [[nodiscard]] Connection* find(ConnectionId id) const;
-  Connection* make_connection(const Address& remote, const std::shared_ptr<const ConnectionConfig>& config, Nanos now);
-  void free_connection(std::uint32_t index);
-  PostResult post_send(Connection& connection, const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline);
-  PostResult post_receive(ConnectionId id, std::byte* buffer, Bytes capacity, std::uint64_t tag, Nanos deadline);
-  void send_close(const Address& remote, std::uint32_t peer_connection, std::uint64_t packet_number,
-                  wire::CloseReason reason);
-  [[nodiscard]] bool completions_full() const {
-    return completions_.size() + holds_.waiting() >= config_.max_completions;
-  }
-
-  Nanos work(Nanos now);
-  void activate(Connection& connection);
-  void activate_waiting(JobState& job, Nanos now);
-  /// All connections of the job look again whether they may send.
-  void activate_all(JobId job);
-  void receive_bursts(Nanos now, bool& more);
-  void prefetch_burst(std::span<const RxPacket> packets);
-  void on_packet(const RxPacket& packet, Nanos now);
-  void deliver(Connection& connection, const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
-               Nanos now);
-  void on_connect(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, Nanos now);
-  void fire_timers(Nanos now);
-  void transmit(Nanos now, bool& more);
-  /// True when everything built so far is with the datapath.
-  bool flush();
-  /// The time that counts at `now`; see the head of this file.
-  Nanos advance(Nanos now);
-  std::uint64_t draw() { return seeded_ ? seeded_->next() : system_random_.next(); }
-  /// Of the slot's next connection, other than `last`.
-  ConnectionId draw_id(std::uint32_t index, ConnectionId last);
-  [[nodiscard]] std::uint32_t index_of(ConnectionId id) const { return id & index_mask_; }
-  // The ids in deadlines_.
-  [[nodiscard]] std::uint32_t job_deadline(JobId job) const { return config_.max_connections + job; }
-  [[nodiscard]] std::uint32_t watch_deadline(std::uint32_t index) const {
-    return config_.max_connections + config_.max_jobs + index;
-  }
-  void watch(const Connection& connection) {
-    deadlines_.set(watch_deadline(index_of(connection.id())), connection.watch_deadline());
-  }
-
-  PacketIo& io_;
-  ShardConfig config_;
-  PacketIo::Limits limits_;
-  std::uint32_t index_mask_ = 0;  ///< where a connection id has its slot
-  Nanos latest_;
-  std::optional<Random> seeded_;
-  SystemRandom system_random_;
-  bool listening_ = false;
-  std::shared_ptr<const ConnectionConfig> listen_config_;
-  std::shared_ptr<const ConnectionConfig> latest_config_;  ///< of connect(); mostly that of the next one, too
-
-  std::vector<Slot> slots_;
-  GrowableRing<std::uint32_t> free_slots_;
-  std::unordered_map<PeerKey, std::uint32_t, PeerKeyHash> accepted_;
-  std::vector<JobState> jobs_;
-  GrowableRing<Completion> completions_;
-  PayloadHolds holds_;
-  GrowableRing<std::uint32_t> active_;  ///< connections that may have something to send
-  std::vector<std::uint32_t> touched_;  ///< connections that got a packet in this burst
-  std::vector<std::uint32_t> answers_;  ///< connections for which the next poll sends, see awaits_answer()
-  DeadlineHeap deadlines_;              ///< connections, then jobs, then what is watched of connections
-
-  struct Fetch {
-    const Connection* connection = nullptr;
-    std::uint32_t index = 0;
-    bool acknowledges = false;
-  };
-  std::vector<RxPacket> rx_;
-  std::vector<Fetch> fetches_;  ///< scratch of prefetch_burst()
-  std::vector<std::byte> tx_buffers_;
-  TxQueue tx_;
-  AckBatches acks_;
-  ShardStats stats_;
-  ShardLinks links_;
-  Nanos due_ = Nanos::never();  ///< what the latest poll() returned
+  std::unique_ptr<ShardCore> core_;
 };
 
 }  // namespace mltcp

@@ -48,7 +48,7 @@ struct Worker final : mltcp::Pollable {
     config.augmentation = mltcp::cc::Augmentation::mltcp({});  // F(x) = 1.75 x + 0.25
     job = shard.add_job(config);
     connection = shard.connect(peer, {}, mltcp::Nanos(0));
-    shard.attach(connection, job);
+    if (!shard.attach(connection, job)) throw mltcp::RunError("the connection has no job: MLTCP would be off");
   }
 
   mltcp::Nanos poll(mltcp::Nanos now) override {
@@ -65,8 +65,9 @@ struct Worker final : mltcp::Pollable {
     }
     if (now >= computed_at) {
       computed_at = mltcp::Nanos::never();
-      shard.begin_iteration(job, gradient.size());
-      shard.send(connection, gradient, 0);
+      if (!shard.begin_iteration(job, gradient.size())) throw mltcp::RunError("the job is gone");
+      if (shard.send(connection, gradient, 0) != mltcp::PostResult::ok)
+        throw mltcp::RunError("the gradient was refused");
       next = shard.poll(now);
     }
     return std::min(next, computed_at);

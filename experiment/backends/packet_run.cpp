@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/cc/controller.h"
 #include "mltcp/cc/registry.h"
 #include "mltcp/experiment/backends/link_results.h"
 #include "mltcp/experiment/engine/job_network.h"

@@ -9,6 +9,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/engine/compute_times.h"
+#include "mltcp/experiment/engine/internal/known.h"
 #include "mltcp/transport/crc32c.h"
 
 namespace mltcp::experiment {
@@ -131,7 +132,7 @@ class JobDriver::Sender final : public Pollable {
     for (std::uint32_t i = 0; i < settings.job.flows; ++i) {
       Flow flow;
       flow.connection = shard_.connect(peer, settings.connection, network.now());
-      shard_.attach(flow.connection, job_);
+      expect_known(shard_.attach(flow.connection, job_), "attach()");
       flows_.push_back(std::move(flow));
     }
   }
@@ -140,7 +141,7 @@ class JobDriver::Sender final : public Pollable {
 
   [[nodiscard]] bool connected() const { return connected_ == flows_.size(); }
   void wake() { network_.wake(end_); }
-  void begin_iteration(Bytes bytes) { shard_.begin_iteration(job_, bytes); }
+  void begin_iteration(Bytes bytes) { expect_known(shard_.begin_iteration(job_, bytes), "begin_iteration()"); }
   PlanState set_plan(const PhasePlan& plan) {
     const PlanState state = shard_.set_plan(job_, plan, network_.now());
     wake();
@@ -153,7 +154,7 @@ class JobDriver::Sender final : public Pollable {
   [[nodiscard]] GateStats gate() const { return shard_.gate_stats(job_); }
   /// Sends `bytes`, at most at `rate`; their deliveries count for transfer number `transfer`.
   void send(Bytes bytes, Rate rate, std::size_t transfer) {
-    shard_.set_job_rate(job_, rate);
+    expect_known(shard_.set_job_rate(job_, rate), "set_job_rate()");
     const Bytes share = bytes / flows_.size();
     const Bytes left_over = bytes % flows_.size();
     for (std::size_t i = 0; i < flows_.size(); ++i) {
@@ -164,12 +165,14 @@ class JobDriver::Sender final : public Pollable {
   }
   [[nodiscard]] std::uint64_t retransmitted_packets() const {
     std::uint64_t packets = 0;
-    for (const Flow& flow : flows_) packets += shard_.stats(flow.connection).retransmitted_packets;
+    for (const Flow& flow : flows_)
+      if (const auto stats = shard_.stats(flow.connection)) packets += stats->retransmitted_packets;
     return packets;
   }
   [[nodiscard]] std::uint64_t marked_packets() const {
     std::uint64_t packets = 0;
-    for (const Flow& flow : flows_) packets += shard_.stats(flow.connection).ce_packets;
+    for (const Flow& flow : flows_)
+      if (const auto stats = shard_.stats(flow.connection)) packets += stats->ce_packets;
     return packets;
   }
 

@@ -10,6 +10,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/engine/job_network.h"
+#include "mltcp/experiment/engine/internal/known.h"
 #include "mltcp/workload/phase_program.h"
 
 namespace mltcp::experiment {
@@ -308,7 +309,8 @@ std::size_t RankDriver::number_of(const Channel& channel, ConnectionId connectio
 
 void RankDriver::on_open(Channel& channel, Flow& flow) {
   flow.open = true;
-  shard_.attach(flow.connection, job_id_);
+  // A connection that has ended meanwhile says so by its next completion.
+  expect_known(shard_.attach(flow.connection, job_id_) || !shard_.exists(flow.connection), "attach()");
   ++open_;
   channel.open = std::all_of(channel.flows.begin(), channel.flows.end(), [](const Flow& other) { return other.open; });
   if (channel.open) post_receives(channel);
@@ -571,7 +573,7 @@ void RankDriver::on_ready(std::uint32_t operation) {
       if (own_rates_) {
         const Rate limit = settings_.job.rate;
         const Rate own = program_.operations[operation].rate;
-        shard_.set_job_rate(job_id_, own.is_zero() ? limit : std::min(own, limit));
+        expect_known(shard_.set_job_rate(job_id_, own.is_zero() ? limit : std::min(own, limit)), "set_job_rate()");
       }
       post_sends(channels_[channel_of_[operation]]);
       break;
@@ -591,7 +593,8 @@ void RankDriver::begin_iteration(Nanos now) {
   to_compute_.clear();
   computed_ = 0;
   for (std::size_t i = 0; i < program_.operations.size(); ++i) waits_[i] = program_.operations[i].waits;
-  if (!settings_.learn_iterations && load_.sent > 0) shard_.begin_iteration(job_id_, load_.sent);
+  if (!settings_.learn_iterations && load_.sent > 0)
+    expect_known(shard_.begin_iteration(job_id_, load_.sent), "begin_iteration()");
   compute_times_.begin_iteration();
   for (Channel& channel : channels_) {
     channel.send = 0;
@@ -630,7 +633,8 @@ void RankDriver::end_iteration(Nanos now) {
 std::uint64_t RankDriver::retransmitted_packets() const {
   std::uint64_t packets = 0;
   for (const Channel& channel : channels_)
-    for (const Flow& flow : channel.flows) packets += shard_.stats(flow.connection).retransmitted_packets;
+    for (const Flow& flow : channel.flows)
+      if (const auto stats = shard_.stats(flow.connection)) packets += stats->retransmitted_packets;
   return packets;
 }
 

@@ -209,7 +209,7 @@ Outcome run(const fabric::FaultConfig& faults, std::uint64_t seed, std::uint64_t
     EXPECT_EQ(endpoint->ended, 0u) << "a connection has ended";
   }
   for (const ConnectionId id : ids) {
-    const ConnectionStats stats = client.shard.stats(id);
+    const ConnectionStats stats = client.shard.stats(id).value();
     outcome.counters.insert(
         outcome.counters.end(),
         {stats.packets_sent, stats.bytes_sent, stats.packets_received, stats.retransmitted_packets, stats.lost_packets,

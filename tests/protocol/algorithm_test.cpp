@@ -47,7 +47,7 @@ struct Transfer {
     ASSERT_TRUE(pair.transfer(1, 1));
     EXPECT_EQ(buffer, message);
   }
-  [[nodiscard]] Rate rate() { return pair.c().stats(c).pacing_rate; }
+  [[nodiscard]] Rate rate() { return pair.c().stats(c)->pacing_rate; }
 
   Pair pair;
   ByteVector message;
@@ -104,7 +104,7 @@ TEST(WindowBelowOnePacket, is_one_packet_in_as_many_round_trips) {
   config.parameters = std::make_shared<const cc::Parameters>(parameters);
   Transfer transfer(config, 100'000);
   transfer.complete();
-  EXPECT_DOUBLE_EQ(transfer.pair.c().stats(transfer.c).cwnd_bytes, 0.25 * PacketIo::Limits{}.max_packet_bytes);
+  EXPECT_DOUBLE_EQ(transfer.pair.c().stats(transfer.c)->cwnd_bytes, 0.25 * PacketIo::Limits{}.max_packet_bytes);
   Nanos last;
   int packets = 0;
   for (const Parsed& packet : transfer.pair.log) {

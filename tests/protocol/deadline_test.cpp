@@ -305,16 +305,16 @@ TEST(Deadline, of_a_job__its_count_of_open_messages_stays_right) {
   Pair pair;
   const auto [c, s] = pair.connect();
   const JobId job = pair.c().add_job({});
-  pair.c().attach(c, job);
+  EXPECT_TRUE(pair.c().attach(c, job));
   Byte byte;
   ASSERT_EQ(pair.c().send(c, byte.bytes(), 1, pair.now() + 1_ms), PostResult::ok);
   pair.run_for(10_ms);
   Byte in;
   ASSERT_EQ(pair.s().receive(s, in.buffer(), 3), PostResult::ok);
-  pair.c().begin_iteration(job, 1);
+  EXPECT_TRUE(pair.c().begin_iteration(job, 1));
   ASSERT_EQ(pair.c().send(c, byte.bytes(), 2), PostResult::ok);
   ASSERT_TRUE(pair.transfer(1, 1));
-  EXPECT_EQ(pair.c().job_progress(job).tracker.bytes_ratio(), 1.0);
+  EXPECT_EQ(pair.c().job_progress(job)->tracker.bytes_ratio(), 1.0);
 }
 
 // ---- keep-alive and idle limit --------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ struct EcnTransfer {
     pair.run_for(10_ms);
     EXPECT_EQ(buffer, message);
   }
-  ConnectionStats stats() { return pair.c().stats(c); }
+  ConnectionStats stats() { return pair.c().stats(c).value(); }
 
   Pair pair;
   ByteVector message;

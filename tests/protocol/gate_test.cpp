@@ -24,12 +24,12 @@ class Gate : public testing::Test {
   }
   void add_connection() {
     connections.push_back(pair.connect());
-    pair.c().attach(connections.back().first, job);
+    EXPECT_TRUE(pair.c().attach(connections.back().first, job));
     for (int i = 0; i < 16; ++i)
       ASSERT_EQ(pair.s().receive_virtual(connections.back().second, kIterationBytes, 0), PostResult::ok);
     pair.run_for(1_ms);
   }
-  void begin_iteration() { pair.c().begin_iteration(job, kIterationBytes * connections.size()); }
+  void begin_iteration() { EXPECT_TRUE(pair.c().begin_iteration(job, kIterationBytes * connections.size())); }
   void send(std::size_t connection = 0, Bytes bytes = kIterationBytes) {
     ASSERT_EQ(pair.c().send(connections[connection].first, std::span(message).first(bytes), 0), PostResult::ok);
   }
@@ -94,7 +94,7 @@ TEST_F(Gate, workers__decide_alike) {
   const ConnectionId second = other.shard->connect(pair.server().address, {}, pair.now());
   pair.run_for(10_ms);
   const JobId second_job = other.shard->add_job({.number = 5, .augmentation = {}, .max_rate = {}});
-  other.shard->attach(second, second_job);
+  EXPECT_TRUE(other.shard->attach(second, second_job));
   ASSERT_EQ(pair.s().receive_virtual(pair.server().of(Completion::Kind::accepted).back().connection, 1000, 0),
             PostResult::ok);
   pair.run_for(1_ms);
@@ -102,7 +102,7 @@ TEST_F(Gate, workers__decide_alike) {
   ASSERT_EQ(other.shard->set_plan(second_job, plan, pair.now()), PlanState::active);
   pair.run_until(142_ms);  // drift of both
   begin_iteration();
-  other.shard->begin_iteration(second_job, 1000);
+  EXPECT_TRUE(other.shard->begin_iteration(second_job, 1000));
   send();
   ASSERT_EQ(other.shard->send(second, std::span(message).first(1000), 0), PostResult::ok);
   pair.run_until(210_ms);
@@ -143,7 +143,7 @@ TEST_F(Gate, retransmissions_and_messages_of_before__are_not_held) {
   send();
   ASSERT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::sent) == 2; }, 190_ms));
   EXPECT_TRUE(lost);
-  EXPECT_GT(pair.c().stats(connections[0].first).retransmitted_packets, 0U);
+  EXPECT_GT(pair.c().stats(connections[0].first)->retransmitted_packets, 0U);
   EXPECT_LT(pair.now(), 150_ms);
   EXPECT_TRUE(sent_at(2).is_never());
   pair.run_until(210_ms);
@@ -222,7 +222,7 @@ TEST_F(Gate, jobs__that_do_not_tell_their_iterations_get_no_plan) {
   config.learn_iterations = true;
   const JobId learned = pair.c().add_job(config);
   EXPECT_EQ(pair.c().set_plan(learned, plan, pair.now()), PlanState::no_iterations);
-  pair.c().begin_iteration(learned, 1000);
+  EXPECT_TRUE(pair.c().begin_iteration(learned, 1000));
   EXPECT_EQ(pair.c().set_plan(learned, plan, pair.now()), PlanState::active);
   EXPECT_EQ(pair.c().set_plan(77, plan, pair.now()), PlanState::unknown_job);
   EXPECT_EQ(pair.c().gate_stats(77).state, PlanState::unknown_job);
@@ -241,9 +241,9 @@ TEST_F(Gate, messages_of_another_job__do_not_wait_for_its_slots) {
   ASSERT_EQ(pair.c().set_plan(other, plan, pair.now()), PlanState::active);
   // Both jobs are in their first round.
   begin_iteration();
-  pair.c().begin_iteration(other, kIterationBytes);
+  EXPECT_TRUE(pair.c().begin_iteration(other, kIterationBytes));
   send();
-  pair.c().attach(connections[0].first, other);
+  EXPECT_TRUE(pair.c().attach(connections[0].first, other));
   send();
   pair.run_until(50_ms);
   EXPECT_LT(sent_at(0), 50_ms) << "it was posted before the connection was the other job's";

@@ -29,7 +29,7 @@ TEST(Handshake, connect__completes_on_both_sides_after_one_round_trip) {
   EXPECT_EQ(pair.client().completions[0].status, Status::ok);
   ASSERT_EQ(pair.server().completions.size(), 1u);
   EXPECT_EQ(pair.server().completions[0].kind, Completion::Kind::accepted);
-  EXPECT_EQ(pair.c().stats(c).smoothed_rtt, 100_us);
+  EXPECT_EQ(pair.c().stats(c)->smoothed_rtt, 100_us);
   EXPECT_TRUE(works(pair, c, s));
 }
 

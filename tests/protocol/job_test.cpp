@@ -16,11 +16,11 @@ TEST(Job, tag__names_job_and_iteration_and_its_progress_only_rises_within_one) {
   pair.rate = Rate(1'000'000'000);
   const auto [c, s] = pair.connect();
   const JobId job = pair.c().add_job({.number = 77, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
-  pair.c().attach(c, job);
+  EXPECT_TRUE(pair.c().attach(c, job));
   const auto message = random_bytes(1'000'000);
   ByteVector buffer(message.size());
   for (std::uint16_t iteration = 1; iteration <= 3; ++iteration) {
-    pair.c().begin_iteration(job, message.size());
+    EXPECT_TRUE(pair.c().begin_iteration(job, message.size()));
     ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
     pair.run_for(1_ms);
     pair.log.clear();
@@ -39,8 +39,8 @@ TEST(Job, tag__names_job_and_iteration_and_its_progress_only_rises_within_one) {
       progress = packet.header.tag.progress;
     }
     EXPECT_GT(progress, 50'000);
-    EXPECT_EQ(pair.c().job_progress(job).tracker.bytes_sent(), message.size()) << "each byte once, losses or not";
-    EXPECT_EQ(pair.c().job_progress(job).gain(), 2.0);
+    EXPECT_EQ(pair.c().job_progress(job)->tracker.bytes_sent(), message.size()) << "each byte once, losses or not";
+    EXPECT_EQ(pair.c().job_progress(job)->gain(), 2.0);
     const Completion received = pair.server().completions.back();
     EXPECT_TRUE(received.has_job);
     EXPECT_EQ(received.job, 77u);
@@ -57,32 +57,32 @@ TEST(Job, begin_iteration__starts_from_zero) {
   Pair pair;
   const auto [c, s] = pair.connect();
   const JobId job = pair.c().add_job({.number = 1, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
-  pair.c().attach(c, job);
-  EXPECT_EQ(pair.c().job_progress(job).gain(), 1.0) << "before the first iteration";
+  EXPECT_TRUE(pair.c().attach(c, job));
+  EXPECT_EQ(pair.c().job_progress(job)->gain(), 1.0) << "before the first iteration";
   const auto message = random_bytes(50'000);
-  pair.c().begin_iteration(job, 100'000);
-  EXPECT_EQ(pair.c().job_progress(job).gain(), 0.25);
+  EXPECT_TRUE(pair.c().begin_iteration(job, 100'000));
+  EXPECT_EQ(pair.c().job_progress(job)->gain(), 0.25);
   ASSERT_EQ(pair.s().receive_virtual(s, 50'000, 0), PostResult::ok);
   ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   ASSERT_TRUE(pair.transfer(1, 1));
-  EXPECT_DOUBLE_EQ(pair.c().job_progress(job).tracker.bytes_ratio(), 0.5);
-  pair.c().begin_iteration(job, 100'000);
-  EXPECT_EQ(pair.c().job_progress(job).tracker.bytes_ratio(), 0.0);
-  EXPECT_EQ(pair.c().job_progress(job).tracker.iteration(), 2u);
+  EXPECT_DOUBLE_EQ(pair.c().job_progress(job)->tracker.bytes_ratio(), 0.5);
+  EXPECT_TRUE(pair.c().begin_iteration(job, 100'000));
+  EXPECT_EQ(pair.c().job_progress(job)->tracker.bytes_ratio(), 0.0);
+  EXPECT_EQ(pair.c().job_progress(job)->tracker.iteration(), 2u);
 }
 
 TEST(Job, progress__adds_up_over_the_job_s_connections) {
   Pair pair;
   const JobId job = pair.c().add_job({.number = 1, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});
-  pair.c().begin_iteration(job, 400'000);
+  EXPECT_TRUE(pair.c().begin_iteration(job, 400'000));
   const auto message = random_bytes(100'000);
   for (int i = 1; i <= 4; ++i) {
     const auto [c, s] = pair.connect();
-    pair.c().attach(c, job);
+    EXPECT_TRUE(pair.c().attach(c, job));
     ASSERT_EQ(pair.s().receive_virtual(s, 100'000, 0), PostResult::ok);
     ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
     ASSERT_TRUE(pair.transfer(1, 1));
-    EXPECT_DOUBLE_EQ(pair.c().job_progress(job).tracker.bytes_ratio(), 0.25 * i);
+    EXPECT_DOUBLE_EQ(pair.c().job_progress(job)->tracker.bytes_ratio(), 0.25 * i);
   }
 }
 
@@ -91,7 +91,7 @@ double growth(double gain) {
   Pair pair;
   const auto [c, s] = pair.connect();
   const JobId job = pair.c().add_job({.number = 1, .augmentation = cc::Augmentation::constant(gain), .max_rate = {}});
-  pair.c().attach(c, job);
+  EXPECT_TRUE(pair.c().attach(c, job));
   const auto message = random_bytes(10'000'000);
   EXPECT_EQ(pair.s().receive_virtual(s, message.size(), 0), PostResult::ok);
   pair.run_for(1_ms);
@@ -100,14 +100,14 @@ double growth(double gain) {
     fate.drop = packet.from == 0 && packet.header.packet_number == 60;
   };
   EXPECT_EQ(pair.c().send(c, message, 0), PostResult::ok);
-  EXPECT_TRUE(pair.run([&, id = c] { return pair.c().stats(id).congestion_events == 1; }, pair.now() + 1_s));
+  EXPECT_TRUE(pair.run([&, id = c] { return pair.c().stats(id)->congestion_events == 1; }, pair.now() + 1_s));
   pair.run_for(1_ms);
-  const double before = pair.c().stats(c).cwnd_bytes;
+  const double before = pair.c().stats(c)->cwnd_bytes;
   const Nanos begin = pair.now();
   pair.run_for(5_ms);
-  EXPECT_EQ(pair.c().stats(c).congestion_events, 1u);
-  const double rounds = (pair.now() - begin).seconds() / pair.c().stats(c).smoothed_rtt.seconds();
-  return (pair.c().stats(c).cwnd_bytes - before) / 1472 / rounds;
+  EXPECT_EQ(pair.c().stats(c)->congestion_events, 1u);
+  const double rounds = (pair.now() - begin).seconds() / pair.c().stats(c)->smoothed_rtt.seconds();
+  return (pair.c().stats(c)->cwnd_bytes - before) / 1472 / rounds;
 }
 
 TEST(Job, gain__reaches_the_algorithm) {
@@ -131,8 +131,8 @@ double regained(const cc::Augmentation& augmentation, Bytes iteration_bytes = 1'
   Pair pair(config, config);
   const auto [c, s] = pair.connect();
   const JobId job = pair.c().add_job({.number = 1, .augmentation = augmentation, .max_rate = {}});
-  pair.c().attach(c, job);
-  pair.c().begin_iteration(job, iteration_bytes);
+  EXPECT_TRUE(pair.c().attach(c, job));
+  EXPECT_TRUE(pair.c().begin_iteration(job, iteration_bytes));
   EXPECT_EQ(pair.s().receive_virtual(s, 10'000'000, 0), PostResult::ok);
   pair.run_for(1_ms);
   pair.logging = false;
@@ -141,7 +141,7 @@ double regained(const cc::Augmentation& augmentation, Bytes iteration_bytes = 1'
   };
   const auto message = random_bytes(10'000'000);
   EXPECT_EQ(pair.c().send(c, message, 0), PostResult::ok);
-  const auto rate = [&, id = c] { return static_cast<double>(pair.c().stats(id).pacing_rate.bits_per_second); };
+  const auto rate = [&, id = c] { return static_cast<double>(pair.c().stats(id)->pacing_rate.bits_per_second); };
   pair.run_for(80_ms);  // four cuts, and fast recovery, are over
   const double before = rate();
   EXPECT_LT(before, 50e6);
@@ -174,10 +174,10 @@ TEST(Job, iterations__are_learned_over_all_connections) {
   JobConfig config{.number = 9, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}};
   config.learn_iterations = true;
   const JobId job = pair.c().add_job(config);
-  pair.c().attach(c, job);
-  pair.c().attach(d, job);
+  EXPECT_TRUE(pair.c().attach(c, job));
+  EXPECT_TRUE(pair.c().attach(d, job));
   const auto message = random_bytes(100'000);
-  const cc::IterationTracker& tracker = pair.c().job_progress(job).tracker;
+  const cc::IterationTracker& tracker = pair.c().job_progress(job)->tracker;
   const auto iterate = [&, c = c, s = s, d = d, t = t] {
     for (int i = 0; i < 5; ++i) {
       ASSERT_EQ(pair.s().receive_virtual(i % 2 == 0 ? s : t, message.size(), 0), PostResult::ok);
@@ -188,7 +188,7 @@ TEST(Job, iterations__are_learned_over_all_connections) {
   };
   for (int i = 0; i < 3; ++i) {
     iterate();
-    EXPECT_EQ(pair.c().job_progress(job).gain(), 1.0) << "unknown: plain";
+    EXPECT_EQ(pair.c().job_progress(job)->gain(), 1.0) << "unknown: plain";
   }
   for (std::uint64_t i = 1; i <= 5; ++i) {
     iterate();
@@ -196,10 +196,10 @@ TEST(Job, iterations__are_learned_over_all_connections) {
     EXPECT_EQ(tracker.iteration(), i);
     EXPECT_EQ(tracker.bytes_sent(), 500'000u);
     EXPECT_EQ(tracker.bytes_ratio(), 1.0);
-    EXPECT_EQ(pair.c().job_progress(job).gain(), 2.0);
+    EXPECT_EQ(pair.c().job_progress(job)->gain(), 2.0);
   }
   // Once the application speaks, it is believed for good.
-  pair.c().begin_iteration(job, 1'000'000);
+  EXPECT_TRUE(pair.c().begin_iteration(job, 1'000'000));
   for (int i = 0; i < 6; ++i) iterate();
   EXPECT_EQ(tracker.iteration(), 6u);
   EXPECT_EQ(tracker.bytes_sent(), 3'000'000u);
@@ -209,14 +209,15 @@ TEST(Job, removed__its_connections_go_on_without_a_tag) {
   Pair pair;
   const auto [c, s] = pair.connect();
   const JobId job = pair.c().add_job({.number = 5, .augmentation = cc::Augmentation::constant(1.5), .max_rate = {}});
-  pair.c().attach(c, job);
+  EXPECT_TRUE(pair.c().attach(c, job));
   const auto message = random_bytes(2'000'000);
   ByteVector buffer(message.size());
   ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
   pair.run_for(1_ms);
   ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   pair.run_for(500_us);
-  pair.c().remove_job(job);
+  EXPECT_TRUE(pair.c().remove_job(job));
+  EXPECT_EQ(pair.c().job_progress(job), nullptr);
   pair.log.clear();
   ASSERT_TRUE(pair.transfer(1, 1));
   EXPECT_EQ(buffer, message);
@@ -224,7 +225,7 @@ TEST(Job, removed__its_connections_go_on_without_a_tag) {
   EXPECT_FALSE(pair.server().completions.back().has_job);
   // The slot is free again, with nothing left in it.
   EXPECT_EQ(pair.c().add_job({}), job);
-  EXPECT_EQ(pair.c().job_progress(job).tracker.bytes_sent(), 0u);
+  EXPECT_EQ(pair.c().job_progress(job)->tracker.bytes_sent(), 0u);
 }
 
 TEST(Job, attach__moves_a_connection_between_jobs) {
@@ -234,16 +235,16 @@ TEST(Job, attach__moves_a_connection_between_jobs) {
   const JobId second = pair.c().add_job({.number = 2, .augmentation = {}, .max_rate = {}});
   const auto message = random_bytes(10'000);
   for (const JobId job : {first, second}) {
-    pair.c().attach(c, job);
-    pair.c().begin_iteration(job, 10'000);
+    EXPECT_TRUE(pair.c().attach(c, job));
+    EXPECT_TRUE(pair.c().begin_iteration(job, 10'000));
     ASSERT_EQ(pair.s().receive_virtual(s, 10'000, 0), PostResult::ok);
     ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
     ASSERT_TRUE(pair.transfer(1, 1));
     EXPECT_EQ(pair.server().completions.back().job, job == first ? 1u : 2u);
-    EXPECT_EQ(pair.c().job_progress(job).tracker.bytes_sent(), 10'000u);
+    EXPECT_EQ(pair.c().job_progress(job)->tracker.bytes_sent(), 10'000u);
   }
-  pair.c().attach(c, 12345);  // no such job: ignored
-  EXPECT_EQ(pair.c().job_progress(first).tracker.bytes_sent(), 10'000u);
+  EXPECT_FALSE(pair.c().attach(c, 12345)) << "no such job";
+  EXPECT_EQ(pair.c().job_progress(first)->tracker.bytes_sent(), 10'000u);
 }
 
 // A message waits for the peer's buffer for longer than the job computes: no silence of the job, whatever it attaches.
@@ -255,15 +256,15 @@ TEST(Job, attach__to_the_same_job_again_is_no_end_of_a_burst) {
   config.learn_iterations = true;
   const JobId job = pair.c().add_job(config);
   const auto message = random_bytes(100'000);
-  const cc::IterationTracker& tracker = pair.c().job_progress(job).tracker;
+  const cc::IterationTracker& tracker = pair.c().job_progress(job)->tracker;
   for (std::uint64_t i = 0; i < 8; ++i) {
-    pair.c().attach(c, job);
+    EXPECT_TRUE(pair.c().attach(c, job));
     ASSERT_EQ(pair.s().receive_virtual(s, message.size(), 0), PostResult::ok);
     for (int k = 0; k < 2; ++k) ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
     ASSERT_TRUE(pair.transfer(1, 1));
     if (i == 6) {
       pair.run_for(20_ms);
-      pair.c().attach(c, job);
+      EXPECT_TRUE(pair.c().attach(c, job));
     }
     ASSERT_EQ(pair.s().receive_virtual(s, message.size(), 0), PostResult::ok);
     ASSERT_TRUE(pair.transfer(1, 1));
@@ -285,11 +286,11 @@ TEST(Job, messages__are_counted_off_however_they_end) {
   config.learn_iterations = true;
   const JobId job = pair.c().add_job(config);
   const JobId other = pair.c().add_job({});
-  pair.c().attach(c, job);
+  EXPECT_TRUE(pair.c().attach(c, job));
   const auto message = random_bytes(100'000);
   for (int way = 0; way < 7; ++way) {
     const auto [d, t] = pair.connect();
-    pair.c().attach(d, way == 5 ? other : job);
+    EXPECT_TRUE(pair.c().attach(d, way == 5 ? other : job));
     if (way != 3) {
       ASSERT_EQ(pair.s().receive_virtual(t, message.size(), 0), PostResult::ok);
     }
@@ -311,11 +312,11 @@ TEST(Job, messages__are_counted_off_however_they_end) {
         pair.s().close(t);
         break;
       case 4:
-        pair.c().attach(d, other);
+        EXPECT_TRUE(pair.c().attach(d, other));
         pair.c().abort(d, pair.now());
         break;
       case 5:
-        pair.c().attach(d, job);
+        EXPECT_TRUE(pair.c().attach(d, job));
         pair.c().remove_job(other);
         pair.run_for(10_ms);
         pair.c().abort(d, pair.now());
@@ -336,8 +337,8 @@ TEST(Job, messages__are_counted_off_however_they_end) {
     ASSERT_TRUE(pair.transfer(1, 1));
     pair.run_for(10_ms);
   }
-  EXPECT_TRUE(pair.c().job_progress(job).tracker.known());
-  EXPECT_EQ(pair.c().job_progress(job).tracker.bytes_sent(), message.size());
+  EXPECT_TRUE(pair.c().job_progress(job)->tracker.known());
+  EXPECT_EQ(pair.c().job_progress(job)->tracker.bytes_sent(), message.size());
 }
 
 TEST(Job, connections_that_end__leave_it_usable) {
@@ -345,7 +346,7 @@ TEST(Job, connections_that_end__leave_it_usable) {
   const JobId job = pair.c().add_job({.number = 1, .augmentation = {}, .max_rate = {}});
   for (int i = 0; i < 10; ++i) {
     const auto [c, s] = pair.connect();
-    pair.c().attach(c, job);
+    EXPECT_TRUE(pair.c().attach(c, job));
     if (i % 2 == 0)
       pair.c().close(c);
     else
@@ -353,7 +354,8 @@ TEST(Job, connections_that_end__leave_it_usable) {
     pair.run_for(100_ms);
     EXPECT_FALSE(pair.c().exists(c));
   }
-  pair.c().remove_job(job);
+  EXPECT_TRUE(pair.c().remove_job(job));
+  EXPECT_EQ(pair.c().job_progress(job), nullptr);
 }
 
 }  // namespace

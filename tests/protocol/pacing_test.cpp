@@ -46,7 +46,7 @@ TEST(Pacing, max_rate__holds_in_every_interval) {
   EXPECT_LT(rate, 1.0e8);
   for (const Nanos width : {1_ms, 10_ms, 50_ms})
     EXPECT_LE(densest(pair, 0, width), config.max_rate.bytes_in(width) + 34 * 1514) << width.count;
-  EXPECT_EQ(pair.c().stats(c).pacing_rate, config.max_rate);
+  EXPECT_EQ(pair.c().stats(c)->pacing_rate, config.max_rate);
 }
 
 TEST(Pacing, window__is_spread_over_the_round_trip) {
@@ -60,7 +60,7 @@ TEST(Pacing, window__is_spread_over_the_round_trip) {
   ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   ASSERT_TRUE(pair.transfer(1, 1));
   // At most twice the window in a round trip of 2 ms; a tenth of that in a tenth of the time, and a small burst.
-  const double window = pair.c().stats(c).cwnd_bytes;
+  const double window = pair.c().stats(c)->cwnd_bytes;
   EXPECT_LE(static_cast<double>(densest(pair, 0, 200_us)), 0.2 * window * 1.1 + 40 * 1514);
 }
 
@@ -77,12 +77,12 @@ double window_with(Nanos late) {
   pair.logging = false;
   EXPECT_EQ(pair.c().send_virtual(c, 1U << 30, 0), PostResult::ok);
   pair.run_for(3_ms);
-  const double before = pair.c().stats(c).cwnd_bytes;
+  const double before = pair.c().stats(c)->cwnd_bytes;
   for (const Nanos end = pair.now() + 100_ms; pair.now() < end;) {
     pair.run_for(20_us);
     pair.stand_still(late);
   }
-  return pair.c().stats(c).cwnd_bytes - before;
+  return pair.c().stats(c)->cwnd_bytes - before;
 }
 
 TEST(Pacing, late_polls__do_not_hold_the_window_back) {
@@ -109,7 +109,7 @@ struct SharedJob {
         JobConfig{.number = 3, .augmentation = {}, .max_rate = rate, .pacing_quantum = quantum, .catch_up = catch_up});
     for (std::size_t i = 0; i < flows; ++i) {
       const auto [client, server] = pair.connect();
-      pair.c().attach(client, job);
+      EXPECT_TRUE(pair.c().attach(client, job));
       ids.push_back(client);
       servers.push_back(server);
     }
@@ -122,7 +122,7 @@ struct SharedJob {
   }
   [[nodiscard]] std::vector<Bytes> sent() {
     std::vector<Bytes> result;
-    for (const ConnectionId id : ids) result.push_back(pair.c().stats(id).bytes_sent);
+    for (const ConnectionId id : ids) result.push_back(pair.c().stats(id)->bytes_sent);
     return result;
   }
 
@@ -255,7 +255,7 @@ TEST(JobRate, change__takes_effect_at_once) {
   shared.post(1'000'000);
   shared.pair.run_for(100_ms);
   EXPECT_EQ(shared.pair.client().count(Completion::Kind::sent), 0u);
-  shared.pair.c().set_job_rate(shared.job, Rate(1'000'000'000));
+  EXPECT_TRUE(shared.pair.c().set_job_rate(shared.job, Rate(1'000'000'000)));
   EXPECT_TRUE(shared.pair.transfer(4, 4, 500_ms)) << "waits for the time of the old rate";
 }
 
@@ -263,7 +263,7 @@ TEST(JobRate, lifted__takes_effect_at_once) {
   SharedJob shared(Rate(1'000), 4);
   shared.post(1'000'000);
   shared.pair.run_for(100_ms);
-  shared.pair.c().set_job_rate(shared.job, Rate(0));
+  EXPECT_TRUE(shared.pair.c().set_job_rate(shared.job, Rate(0)));
   EXPECT_TRUE(shared.pair.transfer(4, 4, 500_ms));
 }
 
@@ -280,7 +280,7 @@ TEST(JobRate, attach_to_another_job__frees_a_waiting_connection) {
   shared.post(1'000'000);
   shared.pair.run_for(100_ms);
   const JobId fast = shared.pair.c().add_job({});
-  for (const ConnectionId id : shared.ids) shared.pair.c().attach(id, fast);
+  for (const ConnectionId id : shared.ids) EXPECT_TRUE(shared.pair.c().attach(id, fast));
   EXPECT_TRUE(shared.pair.transfer(4, 4, 500_ms));
 }
 

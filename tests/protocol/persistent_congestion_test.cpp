@@ -97,15 +97,15 @@ TEST(PersistentCongestion, window__falls_to_two_packets_and_slow_start_leads_bac
   const auto message = random_bytes(6'000'000);
   ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   ASSERT_FALSE(pair.transfer(1, 1, 5_ms));
-  const double before = pair.c().stats(c).cwnd_bytes;
+  const double before = pair.c().stats(c)->cwnd_bytes;
   ASSERT_GT(before, 100'000);
   const Nanos end = pair.now() + 200_ms;
   pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.from == 0 && packet.at < end; };
-  ASSERT_TRUE(pair.run([&, id = c] { return pair.c().stats(id).persistent_congestions == 1; }, pair.now() + 1_s));
-  EXPECT_LE(pair.c().stats(c).cwnd_bytes, 3 * 1472) << "two packets, and what their acknowledgement adds";
+  ASSERT_TRUE(pair.run([&, id = c] { return pair.c().stats(id)->persistent_congestions == 1; }, pair.now() + 1_s));
+  EXPECT_LE(pair.c().stats(c)->cwnd_bytes, 3 * 1472) << "two packets, and what their acknowledgement adds";
   pair.run_for(60_ms);
-  EXPECT_GT(pair.c().stats(c).cwnd_bytes, before / 3);
-  EXPECT_EQ(pair.c().stats(c).congestion_events, 1u);
+  EXPECT_GT(pair.c().stats(c)->cwnd_bytes, before / 3);
+  EXPECT_EQ(pair.c().stats(c)->congestion_events, 1u);
 }
 
 }  // namespace

@@ -149,7 +149,7 @@ class Duel {
         JobConfig job;
         job.augmentation = cc::Augmentation::constant(flow_.gain);
         job.augmentation.scale_decrease(flow_.scale_decrease);
-        shard_.attach(connection_, shard_.add_job(job));
+        EXPECT_TRUE(shard_.attach(connection_, shard_.add_job(job)));
         for (int i = 0; i < 32; ++i) post();
       }
       Nanos next = shard_.poll(now);

@@ -127,23 +127,53 @@ TEST(Shard, status__has_a_text_each) {
   EXPECT_EQ(texts.size(), static_cast<std::size_t>(Status::timed_out) + 1);
 }
 
-TEST(Shard, unknown_connection__everything_is_refused_or_ignored) {
+TEST(Shard, unknown_connection__everything_is_refused) {
   Pair pair;
+  const JobId job = pair.c().add_job({});
   std::byte byte{};
   for (const ConnectionId id : {0U, 1U, 0xFFFFFFFFU, 12345U}) {
     EXPECT_FALSE(pair.c().exists(id));
     EXPECT_EQ(pair.c().send(id, {&byte, 1}, 0), PostResult::closed);
     EXPECT_EQ(pair.c().receive(id, {&byte, 1}, 0), PostResult::closed);
     EXPECT_EQ(pair.c().receive_virtual(id, 1, 0), PostResult::closed);
-    EXPECT_EQ(pair.c().stats(id).packets_sent, 0u);
-    pair.c().close(id);
-    pair.c().abort(id, pair.now());
-    pair.c().attach(id, 0);
+    EXPECT_FALSE(pair.c().stats(id).has_value());
+    EXPECT_EQ(pair.c().remote(id), nullptr);
+    EXPECT_FALSE(pair.c().close(id));
+    EXPECT_FALSE(pair.c().abort(id, pair.now()));
+    EXPECT_FALSE(pair.c().attach(id, job));
   }
-  pair.c().begin_iteration(77, 1);
-  pair.c().remove_job(77);
-  pair.c().set_job_rate(77, Rate(1));
   pair.run_for(1_ms);
+}
+
+TEST(Shard, unknown_job__is_told_by_every_call) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  const JobId removed = pair.c().add_job({});
+  EXPECT_TRUE(pair.c().attach(c, removed));
+  EXPECT_TRUE(pair.c().remove_job(removed));
+  for (const JobId job : {removed, JobId{77}, ~JobId{0}}) {
+    EXPECT_FALSE(pair.c().attach(c, job));
+    EXPECT_FALSE(pair.c().begin_iteration(job, 1));
+    EXPECT_FALSE(pair.c().set_job_rate(job, Rate(1)));
+    EXPECT_EQ(pair.c().set_plan(job, PhasePlan{}, pair.now()), PlanState::unknown_job);
+    EXPECT_EQ(pair.c().gate_stats(job).state, PlanState::unknown_job);
+    EXPECT_FALSE(pair.c().clear_plan(job, pair.now()));
+    EXPECT_FALSE(pair.c().remove_job(job));
+    EXPECT_EQ(pair.c().job_progress(job), nullptr);
+  }
+}
+
+TEST(Shard, ended_connection__is_told_by_every_call) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  const JobId job = pair.c().add_job({});
+  EXPECT_TRUE(pair.c().stats(c).has_value());
+  EXPECT_TRUE(pair.c().abort(c, pair.now()));
+  pair.run_for(10_s);
+  EXPECT_FALSE(pair.c().attach(c, job));
+  EXPECT_FALSE(pair.c().close(c));
+  EXPECT_FALSE(pair.c().abort(c, pair.now()));
+  EXPECT_FALSE(pair.c().stats(c).has_value());
 }
 
 TEST(Shard, connect__throws_when_every_slot_is_taken) {
@@ -413,7 +443,7 @@ TEST(Shard, bursts__several_packets_per_call) {
   pair.client().send_calls = 0;
   ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   ASSERT_TRUE(pair.transfer(1, 1));
-  EXPECT_LT(pair.client().send_calls, pair.c().stats(c).packets_sent);
+  EXPECT_LT(pair.client().send_calls, pair.c().stats(c)->packets_sent);
   EXPECT_EQ(buffer, message);
 }
 
@@ -424,8 +454,8 @@ TEST(Shard, jobs__as_many_as_configured) {
   const JobId b = host.shard->add_job({});
   EXPECT_NE(a, b);
   EXPECT_THROW(host.shard->add_job({}), RunError);
-  host.shard->remove_job(a);
-  host.shard->remove_job(a);
+  EXPECT_TRUE(host.shard->remove_job(a));
+  EXPECT_FALSE(host.shard->remove_job(a));
   EXPECT_NO_THROW(host.shard->add_job({}));
 }
 

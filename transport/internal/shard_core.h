@@ -1,0 +1,156 @@
+// What a shard is inside: its table of connections, its jobs, and the work of one poll. shard.h says what each public
+// function does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "mltcp/base/random.h"
+#include "mltcp/base/ring.h"
+#include "mltcp/base/system_random.h"
+#include "mltcp/transport/address.h"
+#include "mltcp/transport/deadline_heap.h"
+#include "mltcp/transport/internal/connection.h"
+#include "mltcp/transport/internal/payload_holds.h"
+#include "mltcp/transport/internal/shard_links.h"
+#include "mltcp/transport/packet_io.h"
+#include "mltcp/transport/types.h"
+#include "mltcp/transport/wire.h"
+
+namespace mltcp {
+
+class ShardCore {
+ public:
+  ShardCore(PacketIo& io, const ShardConfig& config);
+  ShardCore(const ShardCore&) = delete;
+  ShardCore& operator=(const ShardCore&) = delete;
+
+  static std::vector<ConnectionId> first_connections(const ShardConfig& config);
+
+  void listen(const ConnectionConfig& config);
+  ConnectionId connect(const Address& remote, const ConnectionConfig& config, Nanos now);
+  [[nodiscard]] bool has_virtual_payloads() const { return limits_.virtual_payload; }
+  PostResult send(ConnectionId id, const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline);
+  PostResult receive(ConnectionId id, std::byte* buffer, Bytes capacity, std::uint64_t tag, Nanos deadline);
+  void prefetch(std::span<const ConnectionId> ids) const;
+  bool close(ConnectionId id);
+  bool abort(ConnectionId id, Nanos now);
+
+  JobId add_job(const JobConfig& config);
+  bool remove_job(JobId id);
+  [[nodiscard]] bool attach(ConnectionId id, JobId job);
+  [[nodiscard]] bool begin_iteration(JobId job, Bytes bytes);
+  [[nodiscard]] bool set_job_rate(JobId job, Rate rate);
+  [[nodiscard]] PlanState set_plan(JobId job, const PhasePlan& plan, Nanos now);
+  bool clear_plan(JobId job, Nanos now);
+  /// Null for an unknown job.
+  [[nodiscard]] const JobState* find_job(JobId id) const {
+    return id < jobs_.size() && jobs_[id].used ? &jobs_[id] : nullptr;
+  }
+
+  Nanos poll(Nanos at);
+  std::size_t take_completions(std::span<Completion> out);
+
+  /// Null for an unknown connection.
+  [[nodiscard]] Connection* find(ConnectionId id) const;
+  [[nodiscard]] const ShardStats& stats() const { return stats_; }
+
+ private:
+  struct PeerKey {
+    Address remote;
+    std::uint32_t connection = 0;
+    bool operator==(const PeerKey&) const = default;
+  };
+  struct PeerKeyHash {
+    std::size_t operator()(const PeerKey& key) const noexcept {
+      return AddressHash{}(key.remote) ^ (key.connection * std::size_t{0x9E3779B97F4A7C15ULL});
+    }
+  };
+  struct Slot {
+    std::unique_ptr<Connection> connection;
+    ConnectionId next_id = 0;  ///< of its next connection
+  };
+
+  Connection* make_connection(const Address& remote, const std::shared_ptr<const ConnectionConfig>& config, Nanos now);
+  void free_connection(std::uint32_t index);
+  void send_close(const Address& remote, std::uint32_t peer_connection, std::uint64_t packet_number,
+                  wire::CloseReason reason);
+  [[nodiscard]] bool completions_full() const {
+    return completions_.size() + holds_.waiting() >= config_.max_completions;
+  }
+
+  [[nodiscard]] JobState* find_job(JobId id) { return id < jobs_.size() && jobs_[id].used ? &jobs_[id] : nullptr; }
+  void pace(JobState& job, Rate rate) const;
+  Nanos work(Nanos now);
+  void activate(Connection& connection);
+  void activate_waiting(JobState& job, Nanos now);
+  /// All connections of the job look again whether they may send.
+  void activate_all(JobId job);
+  void receive_bursts(Nanos now, bool& more);
+  void prefetch_burst(std::span<const RxPacket> packets);
+  void on_packet(const RxPacket& packet, Nanos now);
+  void deliver(Connection& connection, const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
+               Nanos now);
+  void on_connect(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, Nanos now);
+  void fire_timers(Nanos now);
+  void transmit(Nanos now, bool& more);
+  /// True when everything built so far is with the datapath.
+  bool flush();
+  /// The time that counts at `now`; see the head of shard.h.
+  Nanos advance(Nanos now);
+  std::uint64_t draw() { return seeded_ ? seeded_->next() : system_random_.next(); }
+  /// Of the slot's next connection, other than `last`.
+  ConnectionId draw_id(std::uint32_t index, ConnectionId last);
+  [[nodiscard]] std::uint32_t index_of(ConnectionId id) const { return id & index_mask_; }
+  // The ids in deadlines_.
+  [[nodiscard]] std::uint32_t job_deadline(JobId job) const { return config_.max_connections + job; }
+  [[nodiscard]] std::uint32_t watch_deadline(std::uint32_t index) const {
+    return config_.max_connections + config_.max_jobs + index;
+  }
+  void watch(const Connection& connection) {
+    deadlines_.set(watch_deadline(index_of(connection.id())), connection.watch_deadline());
+  }
+
+  PacketIo& io_;
+  ShardConfig config_;
+  PacketIo::Limits limits_;
+  std::uint32_t index_mask_ = 0;  ///< where a connection id has its slot
+  Nanos latest_;
+  std::optional<Random> seeded_;
+  SystemRandom system_random_;
+  bool listening_ = false;
+  std::shared_ptr<const ConnectionConfig> listen_config_;
+  std::shared_ptr<const ConnectionConfig> latest_config_;  ///< of connect(); mostly that of the next one, too
+
+  std::vector<Slot> slots_;
+  GrowableRing<std::uint32_t> free_slots_;
+  std::unordered_map<PeerKey, std::uint32_t, PeerKeyHash> accepted_;
+  std::vector<JobState> jobs_;
+  GrowableRing<Completion> completions_;
+  PayloadHolds holds_;
+  GrowableRing<std::uint32_t> active_;  ///< connections that may have something to send
+  std::vector<std::uint32_t> touched_;  ///< connections that got a packet in this burst
+  std::vector<std::uint32_t> answers_;  ///< connections for which the next poll sends, see awaits_answer()
+  DeadlineHeap deadlines_;              ///< connections, then jobs, then what is watched of connections
+
+  struct Fetch {
+    const Connection* connection = nullptr;
+    std::uint32_t index = 0;
+    bool acknowledges = false;
+  };
+  std::vector<RxPacket> rx_;
+  std::vector<Fetch> fetches_;  ///< scratch of prefetch_burst()
+  std::vector<std::byte> tx_buffers_;
+  TxQueue tx_;
+  AckBatches acks_;
+  ShardStats stats_;
+  ShardLinks links_;
+  Nanos due_ = Nanos::never();  ///< what the latest poll() returned
+};
+
+}  // namespace mltcp
