@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "mltcp/base/error.h"
 #include "mltcp/base/units.h"
 #include "mltcp/sim/network.h"
 #include "mltcp/transport/shard.h"
@@ -149,7 +150,7 @@ class Duel {
         JobConfig job;
         job.augmentation = cc::Augmentation::constant(flow_.gain);
         job.augmentation.scale_decrease(flow_.scale_decrease);
-        EXPECT_TRUE(shard_.attach(connection_, shard_.add_job(job)));
+        if (!shard_.attach(connection_, shard_.add_job(job))) throw RunError("the flow carries no job");
         for (int i = 0; i < 32; ++i) post();
       }
       Nanos next = shard_.poll(now);
@@ -165,7 +166,7 @@ class Duel {
       }
       return next;
     }
-    [[nodiscard]] ConnectionStats stats() const { return shard_.stats(connection_); }
+    [[nodiscard]] ConnectionStats stats() const { return shard_.stats(connection_).value(); }
 
     Bytes delivered = 0;
     Nanos finished = Nanos::never();
