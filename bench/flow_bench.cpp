@@ -52,7 +52,7 @@ void flows(benchmark::State& state) {
   FlowLevelCluster cluster(flow_fabric(*experiment.topology));
   const auto placements = place(experiment.jobs, experiment.topology->hosts());
   for (std::uint32_t number = 0; number < experiment.jobs.size(); ++number) {
-    FlowJob job;
+    JobSpec job;
     job.job = experiment.jobs[number];
     job.number = number;
     job.workers = placements[number].workers;
@@ -79,14 +79,14 @@ void packets(benchmark::State& state) {
   double simulated = 0;
   for (auto _ : state) {
     const auto factory = make_sim_datapath();
-    std::vector<Placement> placements = place(experiment.jobs, experiment.topology->hosts());
+    const std::vector<workload::Placement> placements = workload::place(experiment.jobs, experiment.topology->hosts());
     const auto testbed = factory->make(*experiment.topology, placements, Nanos(0));
     std::vector<std::unique_ptr<JobDriver>> drivers;
     for (std::uint32_t number = 0; number < experiment.jobs.size(); ++number) {
-      JobDriver::Settings settings;
+      JobSpec settings;
       settings.job = experiment.jobs[number];
       settings.number = number;
-      settings.workers = static_cast<std::uint32_t>(placements[number].workers.size());
+      settings.workers = placements[number].workers;
       drivers.push_back(std::make_unique<JobDriver>(*testbed, settings));
     }
     testbed->run(10_ms, {});

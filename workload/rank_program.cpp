@@ -516,6 +516,7 @@ RankProgram::Load RankProgram::load() const {
   Load load;
   for (const Operation& operation : operations) {
     load.compute += operation.compute;
+    if (operation.barrier) continue;
     if (operation.kind == Operation::Kind::send) load.sent += operation.bytes;
     if (operation.kind == Operation::Kind::receive) load.received += operation.bytes;
   }

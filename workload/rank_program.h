@@ -93,13 +93,14 @@ struct Operation {
   enum class Kind : std::uint8_t { compute, send, receive };
   Kind kind = Kind::compute;
   bool reduce = false;           ///< receive: what arrives is added to what is there
+  bool barrier = false;          ///< send, receive: tells of the ranks' progress, and carries none of the job's bytes
   std::uint32_t peer = 0;        ///< send, receive: the other rank
   std::uint32_t first_wait = 0;  ///< of RankProgram::waits
   std::uint32_t waits = 0;
   Bytes bytes = 0;        ///< send, receive: above 0
   Bytes offset = 0;       ///< send, receive: where they are in the collective's buffer (all-to-all has one at each end)
   std::uint64_t tag = 0;  ///< send, receive: the same at both ends; names a message between two ranks in one iteration
-  Nanos compute;          ///< compute: how long; above 0
+  Nanos compute;          ///< compute: how long; of a pattern above 0
   Rate rate;              ///< send: the most that the rank sends at from then on; 0: as the job says
 };
 
@@ -111,6 +112,7 @@ struct RankProgram {
   std::vector<Operation> operations;
   std::vector<std::uint32_t> waits;  ///< indices of operations
 
+  /// What the job itself computes, sends and receives: barriers don't count.
   struct Load {
     Nanos compute;
     Bytes sent = 0;

@@ -19,6 +19,7 @@
 #include "mltcp/experiment/engine/job_network.h"
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/sim/network.h"
+#include "mltcp/transport/wire.h"
 
 namespace {
 
@@ -127,7 +128,7 @@ std::vector<std::unique_ptr<experiment::JobDriver>> make_jobs(const Options& opt
   parameters->validate(options.cc);
   std::vector<std::unique_ptr<experiment::JobDriver>> jobs;
   for (std::uint32_t number = 0; number < options.starts_ms.size(); ++number) {
-    experiment::JobDriver::Settings settings;
+    experiment::JobSpec settings;
     settings.job.name = std::to_string(number);
     settings.job.start = nanos(options.starts_ms[number], 1e6);
     settings.job.rate = Rate(static_cast<std::uint64_t>(options.rate_mbps * 1e7));

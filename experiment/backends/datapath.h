@@ -12,23 +12,26 @@
 #include "mltcp/experiment/engine/job_network.h"
 #include "mltcp/experiment/files/datapath_kind.h"
 #include "mltcp/experiment/files/experiment.h"
-#include "mltcp/experiment/files/worker_hosts.h"
 #include "mltcp/experiment/results/results.h"
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/sim/loop_model.h"
 #include "mltcp/sim/switched_network.h"
+#include "mltcp/workload/worker_hosts.h"
 
 namespace mltcp::experiment {
 
+class LiveRun;
 struct RunPlan;
 
 /// What runs an experiment's jobs.
 class Datapath {
  public:
   virtual ~Datapath() = default;
-  /// One run, without statistics. `tick` is told the share of the iterations that are done. Throws as run_experiment()
-  /// does.
-  virtual Run run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) = 0;
+  /// One run, without statistics: the jobs of `plan` until all have recorded their iterations. `tick` is told the share
+  /// that is done. Throws as run_experiment() does.
+  Run run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick);
+  /// The jobs of `plan`, set up; both outlive what is returned. Throws InputError for what the datapath doesn't have.
+  virtual std::unique_ptr<LiveRun> prepare(const Experiment& experiment, const RunPlan& plan) = 0;
   /// Its entry in the table, for what it is able to do.
   [[nodiscard]] virtual const DatapathKind& kind() const = 0;
   /// As the result file says.
@@ -40,17 +43,17 @@ class Datapath {
   [[nodiscard]] virtual std::string description() const = 0;
 };
 
-/// A datapath with packets: makes networks of one kind, one after the other, and drives jobs on them (job_driver.h).
+/// A datapath with packets: makes networks of one kind, one after the other, on which jobs are driven (job_driver.h).
 class PacketDatapath : public Datapath {
  public:
-  Run run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) final;
+  std::unique_ptr<LiveRun> prepare(const Experiment& experiment, const RunPlan& plan) final;
   /// `usage_bin`: width of the bins of the links' meters at first; 0: as it likes.
   /// `machines`: of hosts and switch, in virtual time only.
   virtual std::unique_ptr<JobNetwork> make(const fabric::DumbbellConfig& config, const sim::MachineModel& machines,
                                            Nanos usage_bin) = 0;
   /// With the ends of the jobs in `placements`. Throws InputError where the datapath has no topologies.
   virtual std::unique_ptr<JobNetwork> make(const sim::SwitchedNetworkConfig& config,
-                                           std::span<const Placement> placements, Nanos usage_bin) = 0;
+                                           std::span<const workload::Placement> placements, Nanos usage_bin) = 0;
 };
 
 /// Virtual time. With `real_payload` every byte is carried and verified, at some cost.

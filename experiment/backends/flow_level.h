@@ -1,9 +1,10 @@
 // Jobs at flow level: the iterations of training jobs over sim::FlowNetwork, for clusters that are too large for
 // packets.
 //
-// A job does what the job driver makes it do at packet level (job_driver.h): the same phases, all workers together, the
-// same compute times from the same seed; its connections take the paths that their packets would take; and each worker
-// counts its own progress through an iteration, as its shard does. Connections of a worker on one path are one flow.
+// A job does what the job driver makes it do at packet level (job_driver.h): its iterations are those of the same
+// engine, with the same compute times from the same seed; its connections take the paths that their packets would take;
+// and each worker counts its own progress through an iteration, as its shard does. Connections of a worker on one path
+// are one flow.
 //
 // What a byte takes of a link is what packets of the MTU take, full ones: frame over payload. Where acknowledgements of
 // a job share a link with its data, as on the links of a ring, the job's bytes there pay for them, too: an empty packet
@@ -28,10 +29,9 @@
 
 #include "mltcp/base/units.h"
 #include "mltcp/cc/augmentation.h"
-#include "mltcp/experiment/backends/packet_run.h"
-#include "mltcp/experiment/backends/run_plan.h"
+#include "mltcp/experiment/backends/flow_fabric.h"
+#include "mltcp/experiment/engine/job_spec.h"
 #include "mltcp/experiment/files/experiment.h"
-#include "mltcp/experiment/files/worker_hosts.h"
 #include "mltcp/experiment/results/results.h"
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/sim/flow_network.h"
@@ -40,42 +40,6 @@
 #include "mltcp/workload/job.h"
 
 namespace mltcp::experiment {
-
-/// The way of one connection: links by number, each at most once.
-struct FlowPath {
-  std::vector<std::uint32_t> data;  ///< at least one
-  std::vector<std::uint32_t> acknowledgements;
-  Nanos round_trip;  ///< of a full packet and its acknowledgement in the empty network
-};
-
-/// A job as it is added.
-struct FlowJob {
-  workload::Job job;                 ///< rate 0: as much as its links carry
-  std::uint32_t number = 0;          ///< of its ports, and so of its paths, and of its random numbers
-  std::vector<WorkerHosts> workers;  ///< that send; at least one
-  std::uint32_t iterations = 0;      ///< to record; it goes on afterwards; 0: all
-  std::uint64_t seed = 1;
-  cc::Augmentation augmentation;
-  bool slow_start = true;         ///< its bursts begin with it: false for algorithms that begin at their rate
-  std::optional<PhasePlan> plan;  ///< from its start on
-};
-
-/// The network that jobs run on.
-struct FlowFabric {
-  struct Link {
-    std::string name;
-    Rate rate;
-  };
-  std::vector<Link> links;
-  std::uint32_t mtu = 1500;
-  /// The ways of the job's connections from that worker, as many as it has flows.
-  std::function<std::vector<FlowPath>(const FlowJob& job, std::uint32_t worker)> route;
-};
-
-/// One link, which all jobs share.
-FlowFabric flow_fabric(const fabric::DumbbellConfig& config);
-/// Links numbered as in the topology, and the paths of sim::SwitchedNetworkMap.
-FlowFabric flow_fabric(const sim::SwitchedNetworkConfig& config);
 
 struct FlowLevelOptions {
   std::uint32_t weight_steps = sim::FlowNetwork::Options{}.weight_steps;
@@ -102,8 +66,9 @@ class FlowLevelCluster {
   FlowLevelCluster(const FlowLevelCluster&) = delete;
   FlowLevelCluster& operator=(const FlowLevelCluster&) = delete;
 
-  /// The job starts at job.start, or now if that is past. Throws InputError for what can't be run.
-  JobId add_job(FlowJob job);
+  /// The job starts at job.start, or now if that is past, and keeps to the slots of `plan`, if there is one, from then
+  /// on. Throws InputError for what can't be run.
+  JobId add_job(JobSpec spec, const std::optional<PhasePlan>& plan = std::nullopt);
   /// The job ends at once. Throws InputError if there is no such job (any more), like all that follow.
   void remove(JobId job);
   /// Holds the job's iterations to the slots of `plan`, in time of the cluster, from now on (phase_gate.h). Returns
@@ -142,9 +107,5 @@ class FlowLevelCluster {
 /// What to know before the jobs run, a line each: jobs that meet, are alike and start together do the same for ever, as
 /// a fluid has no noise that would let one of them be ahead.
 std::vector<std::string> warnings_at_flow_level(const Experiment& experiment);
-
-/// One run of an experiment, as Datapath::run(). Throws InputError for what datapath flow doesn't have.
-Run run_at_flow_level(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick,
-                      const FlowLevelOptions& options = {});
 
 }  // namespace mltcp::experiment

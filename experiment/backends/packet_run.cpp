@@ -1,20 +1,19 @@
-// One run of an experiment's jobs (see packet_run.h).
+// Jobs of an experiment over packets (see packet_run.h).
 #include "mltcp/experiment/backends/packet_run.h"
-#include "mltcp/experiment/backends/run_plan.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <utility>
+#include <memory>
 
 #include "mltcp/base/error.h"
 #include "mltcp/cc/controller.h"
 #include "mltcp/cc/registry.h"
+#include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/backends/link_results.h"
-#include "mltcp/experiment/engine/job_network.h"
+#include "mltcp/experiment/backends/live_run.h"
+#include "mltcp/experiment/engine/job_driver.h"
 #include "mltcp/experiment/engine/rank_driver.h"
-#include "mltcp/experiment/files/algorithms.h"
 #include "mltcp/experiment/files/policy.h"
 #include "mltcp/workload/inspection.h"
 
@@ -44,23 +43,25 @@ double longest_alone_ns(const workload::Job& job, Rate rate, Nanos rtt) {
          static_cast<double>(job.pause.time.count);
 }
 
-/// The network of one run, and how many workers each job of the plan has there.
-std::unique_ptr<JobNetwork> make_network(const Experiment& experiment, const RunPlan& plan, PacketDatapath& factory,
-                                         std::vector<std::uint32_t>& workers) {
+/// Where the workers of the plan's jobs are in the topology.
+std::vector<workload::Placement> placements_of(const Experiment& experiment, const RunPlan& plan) {
+  const std::vector<workload::Placement> all = workload::place(experiment.jobs, experiment.topology->hosts());
+  const auto first = all.begin() + plan.first_number;
+  return {first, first + static_cast<std::ptrdiff_t>(plan.jobs.size())};
+}
+
+/// The network of one run.
+std::unique_ptr<JobNetwork> make_network(const Experiment& experiment, const RunPlan& plan, PacketDatapath& factory) {
   const std::uint32_t classes = policy_named(plan.policy).priorities ? kPriorities : 1;
   if (!experiment.topology) {
     fabric::DumbbellConfig network = network_of(experiment);
     network.pairs = static_cast<std::uint32_t>(plan.jobs.size());
     network.classes = classes;
-    workers.assign(plan.jobs.size(), 1);
     return factory.make(network, experiment.machines, plan.usage_bin);
   }
-  const std::vector<Placement> all = place(experiment.jobs, experiment.topology->hosts());
-  const auto placements = std::span(all).subspan(plan.first_number, plan.jobs.size());
-  for (const Placement& placement : placements) workers.push_back(static_cast<std::uint32_t>(placement.workers.size()));
   sim::SwitchedNetworkConfig network = *experiment.topology;
   network.classes = classes;
-  return factory.make(network, placements, plan.usage_bin);
+  return factory.make(network, placements_of(experiment, plan), plan.usage_bin);
 }
 
 /// The algorithms' parameters, with what one network has in common for all its flows. In real time the loops of the
@@ -99,42 +100,43 @@ Nanos catch_up_of(Rate rate, const fabric::LinkConfig& link) {
 
 }  // namespace
 
-std::vector<JobDriver::Settings> driver_settings(const Experiment& experiment, const RunPlan& plan, bool real_time,
-                                                 bool real_payload) {
+std::vector<JobSpec> job_specs(const Experiment& experiment, const RunPlan& plan, bool real_time, bool real_payload) {
   const fabric::LinkConfig& link = experiment.bottleneck;
   const Policy& policy = policy_named(plan.policy);
   const Nanos initial_rtt = initial_rtt_of(experiment);
   const auto parameters =
       std::make_shared<const cc::Parameters>(parameters_of(experiment, round_trip_delay_of(experiment), real_time));
-  std::vector<JobDriver::Settings> result;
+  std::vector<workload::Placement> placements;
+  if (experiment.topology) placements = placements_of(experiment, plan);
+  std::vector<JobSpec> result;
   for (std::uint32_t index = 0; index < plan.jobs.size(); ++index) {
-    JobDriver::Settings& settings = result.emplace_back();
-    settings.job = plan.jobs[index];
-    if (settings.job.rate.is_zero()) settings.job.rate = link.rate;
-    settings.number = plan.first_number + index;
-    settings.iterations = plan.iterations_of(settings.job);
-    settings.seed = experiment.seed;
-    settings.real_payload = real_payload;
-    settings.connection.congestion_control = settings.job.cc.empty() ? experiment.cc : settings.job.cc;
-    settings.connection.ecn = link.ecn.enabled;
-    settings.connection.parameters = parameters;
-    if (cc::find_algorithm(settings.connection.congestion_control).capabilities.rate_based)
-      settings.connection.max_rate = settings.job.rate;
+    JobSpec& spec = result.emplace_back();
+    spec.job = plan.jobs[index];
+    if (spec.job.rate.is_zero()) spec.job.rate = link.rate;
+    spec.number = plan.first_number + index;
+    if (experiment.topology) spec.workers = placements[index].workers;
+    spec.iterations = plan.iterations_of(spec.job);
+    spec.seed = experiment.seed;
+    spec.real_payload = real_payload;
+    spec.connection.congestion_control = spec.job.cc.empty() ? experiment.cc : spec.job.cc;
+    spec.connection.ecn = link.ecn.enabled;
+    spec.connection.parameters = parameters;
+    if (cc::find_algorithm(spec.connection.congestion_control).capabilities.rate_based)
+      spec.connection.max_rate = spec.job.rate;
     // A link that damages packets damages some beyond what UDP's 16-bit sum finds.
-    settings.connection.full_integrity = link.faults.corruption > 0;
-    settings.connection.initial_rtt = initial_rtt;
-    if (policy.priorities && !settings.job.unaware)
-      settings.connection.priority = static_cast<std::uint8_t>(settings.job.priority);
-    if (real_time) settings.catch_up = catch_up_of(settings.job.rate, link);
-    settings.augmentation = augmentation_of(policy, experiment, settings.job);
-    settings.learn_iterations = experiment.mltcp.learn_iterations;
+    spec.connection.full_integrity = link.faults.corruption > 0;
+    spec.connection.initial_rtt = initial_rtt;
+    if (policy.priorities && !spec.job.unaware) spec.connection.priority = static_cast<std::uint8_t>(spec.job.priority);
+    if (real_time) spec.catch_up = catch_up_of(spec.job.rate, link);
+    spec.augmentation = augmentation_of(policy, experiment, spec.job);
+    spec.learn_iterations = experiment.mltcp.learn_iterations;
   }
   return result;
 }
 
-Nanos patience_with(const Experiment& experiment, std::span<const JobDriver::Settings> settings) {
+Nanos patience_with(const Experiment& experiment, std::span<const JobSpec> specs) {
   double longest_ns = 0;
-  for (const JobDriver::Settings& job : settings)
+  for (const JobSpec& job : specs)
     longest_ns += longest_alone_ns(job.job, experiment.bottleneck.rate, initial_rtt_of(experiment));
   return Nanos(static_cast<std::int64_t>(std::min(longest_ns * patience, 1e18)));
 }
@@ -150,102 +152,78 @@ std::string lost_patience(const RunPlan& plan, Nanos limit) {
             "and of [host_model], where there are any, that leave time to send");
 }
 
-Run run_once(const Experiment& experiment, const RunPlan& plan, PacketDatapath& factory,
-             const std::function<void(double)>& tick) {
-  std::vector<std::uint32_t> workers;
-  const std::unique_ptr<JobNetwork> network = make_network(experiment, plan, factory, workers);
+namespace {
 
-  // Hosts that are modelled have the settings of real ones that sleep.
-  const bool modelled = !factory.real_time() && experiment.machines.host.on();
-  std::vector<JobDriver::Settings> settings =
-      driver_settings(experiment, plan, factory.real_time() || modelled, factory.real_payload());
-  if (modelled)
-    for (JobDriver::Settings& job : settings) job.pacing_quantum = job.connection.pacing_quantum = kRealPacingQuantum;
-  std::vector<std::unique_ptr<DrivenJob>> drivers;
-  Nanos last_start;
-  for (std::uint32_t index = 0; index < plan.jobs.size(); ++index) {
-    JobDriver::Settings own = settings[index];
-    own.workers = workers[index];
-    last_start = std::max(last_start, own.job.start);
-    if (own.job.pattern)
-      drivers.push_back(std::make_unique<RankJob>(*network, own));
-    else
-      drivers.push_back(std::make_unique<JobDriver>(*network, own));
-  }
-
-  const auto all = [&](auto&& predicate) {
-    return std::all_of(drivers.begin(), drivers.end(), [&](const auto& driver) { return predicate(*driver); });
-  };
-  const Nanos setup_limit = std::max(shortest_setup_limit, initial_rtt_of(experiment) * round_trips_for_connecting);
-  if (!network->run(network->now() + setup_limit,
-                    [&] { return all([](const DrivenJob& d) { return d.connected(); }); }))
-    throw RunError(fmt::format("the jobs' connections were not open after {}; is the link losing almost everything?",
-                               to_text(setup_limit)));
-  // Time 0 of the experiment falls on the edge of a bin of the usage meter.
-  const Nanos bin = network->links().front().usage->bin();
-  const Nanos epoch((network->now().count / bin.count + 2) * bin.count);
-  for (std::size_t i = 0; i < plan.slots.size(); ++i) {
-    if (!plan.slots[i]) continue;
-    PhasePlan slots = *plan.slots[i];
-    slots.slot += epoch;
-    drivers[i]->set_plan(slots);
-  }
-  std::vector<RunningJob*> running;
-  for (const auto& driver : drivers) running.push_back(driver.get());
-  if (plan.between) plan.between(running, epoch, epoch);
-  for (const auto& driver : drivers) driver->start(epoch);
-
-  const auto all_done = [&] { return all([](const DrivenJob& d) { return d.done(); }); };
-  std::size_t recorded = 0;
-  Nanos last_progress = epoch;
-  std::vector<double> work;  // of an iteration
-  double total = 0;
-  Nanos first_start = Nanos::never();
-  for (const workload::Job& job : plan.jobs) {
-    work.push_back(work_of(job, experiment, factory.real_time()));
-    total += plan.iterations_of(job) * work.back();
-    first_start = std::min(first_start, job.start);
-  }
-  const Nanos pause_limit = patience_with(experiment, settings);
-  while (!network->run(network->now() + plan.slice, all_done)) {
-    std::size_t now_recorded = 0;
-    double done = 0;
-    for (std::size_t i = 0; i < drivers.size(); ++i) {
-      now_recorded += drivers[i]->recorded();
-      done += static_cast<double>(drivers[i]->recorded()) * work[i];
+class PacketRun final : public LiveRun {
+ public:
+  PacketRun(const Experiment& experiment, const RunPlan& plan, PacketDatapath& factory)
+      : experiment_(experiment), plan_(plan), network_(make_network(experiment, plan, factory)) {
+    // Hosts that are modelled have the settings of real ones that sleep.
+    const bool modelled = !factory.real_time() && experiment.machines.host.on();
+    std::vector<JobSpec> specs = job_specs(experiment, plan, factory.real_time() || modelled, factory.real_payload());
+    if (modelled)
+      for (JobSpec& spec : specs) spec.pacing_quantum = spec.connection.pacing_quantum = kRealPacingQuantum;
+    patience_ = patience_with(experiment, specs);
+    for (const JobSpec& spec : specs) {
+      if (spec.job.pattern)
+        drivers_.push_back(std::make_unique<RankJob>(*network_, spec));
+      else
+        drivers_.push_back(std::make_unique<JobDriver>(*network_, spec));
+      pointers_.push_back(drivers_.back().get());
     }
-    if (now_recorded != recorded) last_progress = network->now();
-    recorded = now_recorded;
-    if (tick) tick(done / total);
-    if (plan.between) plan.between(running, epoch, network->now());
-    if (network->now() > std::max(last_progress, epoch + last_start) + pause_limit)
-      throw RunError(lost_patience(plan, pause_limit));
   }
 
-  Run run;
-  run.policy = plan.policy;
-  run.cc = experiment.cc;
-  run.cc_parameters = changed_parameters(experiment);
-  run.datapath = factory.datapath();
-  run.seed = experiment.seed;
-  run.duration = network->now() - epoch - first_start;
-  run.stalls = network->stalls();
-  for (std::size_t i = 0; i < drivers.size(); ++i) {
-    run.jobs.push_back(drivers[i]->result());
-    run.jobs.back().cc = plan.jobs[i].cc;
-    run.jobs.back().unaware = plan.jobs[i].unaware;
+  [[nodiscard]] std::span<RunningJob* const> jobs() const override { return pointers_; }
+
+  void connect() override {
+    const Nanos limit = std::max(shortest_setup_limit, initial_rtt_of(experiment_) * round_trips_for_connecting);
+    if (!network_->run(network_->now() + limit,
+                       [&] { return all([](const DrivenJob& job) { return job.connected(); }); }))
+      throw RunError(fmt::format("the jobs' connections were not open after {}; is the link losing almost everything?",
+                                 to_text(limit)));
+  }
+  /// Falls on the edge of a bin of the usage meter.
+  Nanos choose_epoch() override {
+    const Nanos bin = network_->links().front().usage->bin();
+    epoch_ = Nanos((network_->now().count / bin.count + 2) * bin.count);
+    return epoch_;
+  }
+  void start(Nanos epoch) override {
+    for (const auto& driver : drivers_) driver->start(epoch);
+  }
+  bool run(Nanos until) override {
+    return network_->run(until, [&] { return all([](const DrivenJob& job) { return job.done(); }); });
+  }
+  [[nodiscard]] Nanos now() const override { return network_->now(); }
+  [[nodiscard]] Nanos patience() const override { return patience_; }
+
+  std::vector<JobNetwork::LinkView> finish(Run& run) override {
+    run.stalls = network_->stalls();
+    record_jobs(pointers_, plan_, run);
+    std::vector<JobNetwork::LinkView> links = network_->links();
+    record_links(links, epoch_, names_of(plan_), run);
+    return links;
   }
 
-  std::map<std::uint32_t, std::string> names;
-  for (const workload::Job& job : plan.jobs)
-    names[plan.first_number + static_cast<std::uint32_t>(names.size())] = job.name;
-  record_links(network->links(), epoch, names, run);
-  if (plan.finished) plan.finished(network->links(), epoch);
-  return run;
-}
+ private:
+  template <typename Predicate>
+  [[nodiscard]] bool all(Predicate&& predicate) const {
+    return std::all_of(drivers_.begin(), drivers_.end(), [&](const auto& driver) { return predicate(*driver); });
+  }
 
-Run PacketDatapath::run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) {
-  return run_once(experiment, plan, *this, tick);
+  const Experiment& experiment_;
+  const RunPlan& plan_;
+  const std::unique_ptr<JobNetwork> network_;
+  Nanos patience_;
+  std::vector<std::unique_ptr<DrivenJob>> drivers_;
+  std::vector<RunningJob*> pointers_;
+  Nanos epoch_;
+};
+
+}  // namespace
+
+std::unique_ptr<LiveRun> PacketDatapath::prepare(const Experiment& experiment, const RunPlan& plan) {
+  return std::make_unique<PacketRun>(experiment, plan, *this);
 }
 
 }  // namespace mltcp::experiment

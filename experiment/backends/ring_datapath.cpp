@@ -34,7 +34,7 @@ class RingDatapath final : public PacketDatapath {
     return std::make_unique<RingNetwork>(eal_, config, options);
   }
   std::unique_ptr<JobNetwork> make(const sim::SwitchedNetworkConfig& /*config*/,
-                                   std::span<const Placement> /*placements*/, Nanos /*usage_bin*/) override {
+                                   std::span<const workload::Placement> /*placements*/, Nanos /*usage_bin*/) override {
     throw InputError("datapath ring has one switch and no topology; use datapath sim");
   }
   [[nodiscard]] const DatapathKind& kind() const override { return datapath_kind("ring"); }

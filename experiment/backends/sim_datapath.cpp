@@ -19,14 +19,14 @@ class SimDatapath final : public PacketDatapath {
     options.virtual_payload = !real_payload_;
     return std::make_unique<DumbbellNetwork<sim::Dumbbell>>(config, options);
   }
-  std::unique_ptr<JobNetwork> make(const sim::SwitchedNetworkConfig& config, std::span<const Placement> placements,
-                                   Nanos usage_bin) override {
+  std::unique_ptr<JobNetwork> make(const sim::SwitchedNetworkConfig& config,
+                                   std::span<const workload::Placement> placements, Nanos usage_bin) override {
     sim::SwitchedNetworkOptions options;
     options.virtual_payload = !real_payload_;
     options.meters = true;
     if (usage_bin.count > 0) options.usage_bin = usage_bin;
     auto network = std::make_unique<TopologyNetwork>(config, options);
-    for (const Placement& placement : placements) network->add(placement.job, placement.workers);
+    for (const workload::Placement& placement : placements) network->add(placement.job, placement.workers);
     return network;
   }
   [[nodiscard]] const DatapathKind& kind() const override { return datapath_kind("sim"); }

@@ -3,9 +3,9 @@
 
 namespace mltcp::experiment {
 
-void TopologyNetwork::add(std::uint32_t job, std::span<const WorkerHosts> workers) {
+void TopologyNetwork::add(std::uint32_t job, std::span<const workload::WorkerHosts> workers) {
   Ends& ends = jobs_[job];
-  for (const WorkerHosts& worker : workers) {
+  for (const workload::WorkerHosts& worker : workers) {
     ends.senders.push_back(&network_.add_port(worker.from, sender_port(job)));
     ends.receivers.push_back(&network_.add_port(worker.to, receiver_port(job)));
   }

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "mltcp/experiment/engine/job_network.h"
-#include "mltcp/experiment/files/worker_hosts.h"
 #include "mltcp/sim/switched_network.h"
+#include "mltcp/workload/worker_hosts.h"
 
 namespace mltcp::experiment {
 
@@ -24,7 +24,7 @@ class TopologyNetwork final : public JobNetwork {
       : network_(config, options) {}
 
   /// Makes the ends of a job that is not there. Throws InputError for a host that doesn't exist.
-  void add(std::uint32_t job, std::span<const WorkerHosts> workers);
+  void add(std::uint32_t job, std::span<const workload::WorkerHosts> workers);
   /// What is attached to its ends may go then.
   void remove(std::uint32_t job);
   [[nodiscard]] const sim::SwitchedNetwork& network() const { return network_; }

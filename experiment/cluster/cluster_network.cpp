@@ -32,27 +32,20 @@ class PacketNetwork final : public ClusterNetwork {
     parameters_ = std::make_shared<const cc::Parameters>(parameters);
   }
 
-  void add(const StartingJob& job) override {
-    JobDriver::Settings settings;
-    settings.job = job.job;
-    settings.job.start = Nanos(0);
-    settings.number = job.number;
-    settings.workers = static_cast<std::uint32_t>(job.workers.size());
-    settings.iterations = job.iterations;
-    settings.seed = job.seed;
-    settings.stop_when_done = true;
-    settings.learn_iterations = job.learn_iterations;
-    settings.augmentation = job.augmentation;
-    settings.connection.congestion_control = job.cc;
-    settings.connection.ecn = topology_.ecn.enabled;
-    settings.connection.parameters = parameters_;
-    if (cc::find_algorithm(job.cc).capabilities.rate_based) settings.connection.max_rate = job.job.rate;
+  void add(const JobSpec& job) override {
+    JobSpec spec = job;
+    spec.job.start = Nanos(0);
+    spec.stop_when_done = true;
+    spec.connection.ecn = topology_.ecn.enabled;
+    spec.connection.parameters = parameters_;
+    if (cc::find_algorithm(spec.connection.congestion_control).capabilities.rate_based)
+      spec.connection.max_rate = spec.job.rate;
     // Before the first measurement, a round trip with a full buffer is the safe guess.
     const Bytes buffer = topology_.memory.bytes > 0 ? topology_.memory.bytes : topology_.buffer_bytes;
-    settings.connection.initial_rtt =
+    spec.connection.initial_rtt =
         std::clamp(topology_.round_trip_delay() + topology_.host_rate().time_for(buffer), Nanos(1_ms), Nanos(60_s));
-    packets_.add(job.number, job.workers);
-    jobs_[job.number].driver = std::make_unique<JobDriver>(packets_, settings);
+    packets_.add(spec.number, spec.workers);
+    jobs_[spec.number].driver = std::make_unique<JobDriver>(packets_, spec);
   }
 
   EndedJob remove(std::uint32_t number) override {
@@ -124,18 +117,11 @@ class FlowLevelNetwork final : public ClusterNetwork {
     });
   }
 
-  void add(const StartingJob& job) override {
-    FlowJob added;
-    added.job = job.job;
-    added.job.start = Nanos(0);
-    added.number = job.number;
-    added.workers = job.workers;
-    added.iterations = job.iterations;
-    added.seed = job.seed;
-    added.augmentation = job.augmentation;
-    added.slow_start = !cc::find_algorithm(job.cc).capabilities.rate_based;
+  void add(const JobSpec& job) override {
+    JobSpec spec = job;
+    spec.job.start = Nanos(0);
     starts_[job.number] = now();
-    const FlowLevelCluster::JobId id = cluster_.add_job(std::move(added));
+    const FlowLevelCluster::JobId id = cluster_.add_job(std::move(spec));
     ids_[job.number] = id;
     numbers_[id] = job.number;
   }
@@ -189,7 +175,7 @@ class DedicatedNetwork final : public ClusterNetwork {
  public:
   explicit DedicatedNetwork(std::function<std::unique_ptr<ClusterNetwork>()> make) : make_(std::move(make)) {}
 
-  void add(const StartingJob& job) override {
+  void add(const JobSpec& job) override {
     const std::unique_ptr<ClusterNetwork> network = make_();
     network->add(job);
     if (network->run(Nanos::never()).empty())

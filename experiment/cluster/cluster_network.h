@@ -10,27 +10,13 @@
 #include <vector>
 
 #include "mltcp/base/units.h"
-#include "mltcp/cc/augmentation.h"
 #include "mltcp/cc/parameters.h"
-#include "mltcp/experiment/files/worker_hosts.h"
+#include "mltcp/experiment/engine/job_spec.h"
 #include "mltcp/experiment/results/results.h"
 #include "mltcp/sim/switched_network.h"
 #include "mltcp/transport/phase_gate.h"
-#include "mltcp/workload/job.h"
 
 namespace mltcp::experiment {
-
-/// A job as it starts. What is random about it follows from `number` and `seed` alone.
-struct StartingJob {
-  workload::Job job;                 ///< its rate is set
-  std::uint32_t number = 0;          ///< not given again
-  std::vector<WorkerHosts> workers;  ///< that send; at least one
-  std::uint32_t iterations = 1;      ///< after which it is done and sends no more
-  std::uint64_t seed = 1;
-  std::string cc;
-  bool learn_iterations = false;  ///< the transport isn't told where they begin
-  cc::Augmentation augmentation;
-};
 
 /// What a job has done.
 struct EndedJob {
@@ -51,8 +37,9 @@ class ClusterNetwork {
  public:
   virtual ~ClusterNetwork() = default;
 
-  /// The job starts now.
-  virtual void add(const StartingJob& job) = 0;
+  /// The job starts now, and ends after its iterations, of which there are some. Its number is not given again. What
+  /// the network decides (ConnectionConfig but for its congestion control) it sets itself.
+  virtual void add(const JobSpec& spec) = 0;
   /// A job that is done or not leaves; its number is no longer known.
   virtual EndedJob remove(std::uint32_t number) = 0;
   /// From now on; times of plans are those of now().

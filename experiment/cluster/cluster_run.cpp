@@ -65,22 +65,22 @@ const workload::Job& job_of(const ClusterExperiment& experiment, const Kind& kin
   return experiment.types[type].jobs.at({workers, batch});
 }
 
-std::vector<WorkerHosts> ring(std::span<const std::uint32_t> hosts) {
-  std::vector<WorkerHosts> workers;
+std::vector<workload::WorkerHosts> ring(std::span<const std::uint32_t> hosts) {
+  std::vector<workload::WorkerHosts> workers;
   for (std::size_t i = 0; i < hosts.size(); ++i) workers.push_back({hosts[i], hosts[(i + 1) % hosts.size()]});
   return workers;
 }
 
-StartingJob starting(const ClusterExperiment& experiment, const Kind& kind, std::uint32_t number,
-                     std::span<const std::uint32_t> hosts, std::uint32_t iterations, std::uint64_t seed) {
-  StartingJob job;
+JobSpec starting(const ClusterExperiment& experiment, const Kind& kind, std::uint32_t number,
+                 std::span<const std::uint32_t> hosts, std::uint32_t iterations, std::uint64_t seed) {
+  JobSpec job;
   job.job = job_of(experiment, kind);
   job.number = number;
   job.workers = ring(hosts);
   job.iterations = iterations;
   job.seed = seed;
   const std::string& cc = experiment.types[std::get<0>(kind)].cc;
-  job.cc = cc.empty() ? experiment.cc : cc;
+  job.connection.congestion_control = cc.empty() ? experiment.cc : cc;
   job.learn_iterations = experiment.mltcp.learn_iterations;
   return job;
 }
@@ -89,7 +89,7 @@ StartingJob starting(const ClusterExperiment& experiment, const Kind& kind, std:
 Nanos isolated_period(const ClusterExperiment& experiment, const Kind& kind) {
   std::vector<std::uint32_t> hosts(std::get<1>(kind));
   for (std::uint32_t i = 0; i < hosts.size(); ++i) hosts[i] = i;
-  StartingJob job = starting(experiment, kind, 0, hosts, isolated_iterations, experiment.seed);
+  JobSpec job = starting(experiment, kind, 0, hosts, isolated_iterations, experiment.seed);
   job.job.jitter = Nanos(0);
   job.job.straggler = {};
   const std::unique_ptr<ClusterNetwork> network = make_network(experiment, experiment.seed);
@@ -205,7 +205,7 @@ class ClusterRunner {
                                                 const std::vector<std::uint32_t>& hosts) const {
     scheduler::ClusterJob job{name_of(number), demand, scheduler::ring(hosts)};
     if (!cluster_.topology().has_choices()) return job;
-    FlowJob flows;
+    JobSpec flows;
     flows.job = job_of(experiment_, kind_of(arrivals_[number]));
     flows.number = number;
     flows.workers = ring(hosts);
@@ -247,7 +247,7 @@ class ClusterRunner {
       for (const scheduler::Move& move : cluster_.join(std::move(described_job)).moves)
         ++run_.jobs[number_of(move.job)].moves;
     }
-    StartingJob job = starting(experiment_, kind, number, result.hosts, arrival.iterations, seed_);
+    JobSpec job = starting(experiment_, kind, number, result.hosts, arrival.iterations, seed_);
     if (scheme_.mltcp) {
       job.augmentation = cc::Augmentation::mltcp(experiment_.mltcp.function);
       job.augmentation.scale_decrease(experiment_.mltcp.scale_decrease);

@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <map>
 
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/engine/compute_times.h"
 #include "mltcp/experiment/engine/internal/known.h"
+#include "mltcp/experiment/engine/iteration_engine.h"
 #include "mltcp/transport/crc32c.h"
+#include "mltcp/transport/shard.h"
+#include "mltcp/workload/phase_program.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -23,27 +26,16 @@ constexpr std::uint32_t receives_per_connection = 8;
 
 }  // namespace
 
-Payload::Payload(std::uint64_t seed, Bytes longest) : pattern_(longest + step * turns) {
-  Random random = Random::stream(seed, 0xB17E5);
-  for (std::byte& byte : pattern_) byte = static_cast<std::byte>(random.next() >> 56);
-}
-
-std::uint32_t Payload::checksum(std::uint64_t number, Bytes length) {
-  const auto [at, is_new] = known_.try_emplace({number % turns, length}, 0);
-  if (is_new) at->second = crc32c(0, message(number, length));
-  return at->second;
-}
-
 // ---- a receiving host -----------------------------------------------------------------------------------------------
 
 class JobDriver::Receiver final : public Pollable {
  public:
-  Receiver(JobNetwork& network, const Settings& settings, std::uint32_t worker, Payload* payload)
-      : settings_(settings),
+  Receiver(JobNetwork& network, const JobSpec& spec, std::uint32_t worker, Payload* payload)
+      : spec_(spec),
         payload_(payload),
-        shard_(network.host({JobNetwork::Side::receiver, settings.number, worker}),
-               shard_config(settings.seed, settings.number, worker, settings.job.flows)) {
-    ConnectionConfig config = settings.connection;
+        shard_(network.host({JobNetwork::Side::receiver, spec.number, worker}),
+               shard_config(spec.seed, spec.number, worker, spec.job.flows)) {
+    ConnectionConfig config = spec.connection;
     config.max_receives = 4 * receives_per_connection;
     shard_.listen(config);
   }
@@ -72,7 +64,7 @@ class JobDriver::Receiver final : public Pollable {
       Flow& flow = flows_[completion.connection];
       flow.buffers.resize(receives_per_connection);
       for (std::uint64_t buffer = 0; buffer < receives_per_connection; ++buffer) {
-        if (settings_.real_payload) flow.buffers[buffer].resize(segment_bytes);
+        if (spec_.real_payload) flow.buffers[buffer].resize(kSegmentBytes);
         flow.free.push_back(buffer);
       }
       post(completion.connection, flow);
@@ -82,7 +74,7 @@ class JobDriver::Receiver final : public Pollable {
       flow.free.push_back(completion.tag % receives_per_connection);
       post(completion.connection, flow);
     } else if (completion.kind == Completion::Kind::closed || completion.status != Status::ok) {
-      fail(settings_.job, completion.status);
+      fail(spec_.job, completion.status);
     }
   }
 
@@ -91,12 +83,12 @@ class JobDriver::Receiver final : public Pollable {
       // The n-th receive that is posted gets the n-th message: the tag tells its number and where its bytes are.
       const std::uint64_t buffer = flow.free.back();
       const std::uint64_t tag = flow.next_message * receives_per_connection + buffer;
-      const PostResult result = settings_.real_payload ? shard_.receive(connection, flow.buffers[buffer], tag)
-                                                       : shard_.receive_virtual(connection, segment_bytes, tag);
+      const PostResult result = spec_.real_payload ? shard_.receive(connection, flow.buffers[buffer], tag)
+                                                   : shard_.receive_virtual(connection, kSegmentBytes, tag);
       // While an early message waits for a lost packet, later ones may fill the window: posted with the next
       // completion.
       if (result == PostResult::queue_full) return;
-      if (result != PostResult::ok) fail(settings_.job, Status::closed);
+      if (result != PostResult::ok) fail(spec_.job, Status::closed);
       flow.free.pop_back();
       ++flow.next_message;
     }
@@ -109,7 +101,7 @@ class JobDriver::Receiver final : public Pollable {
     if (crc32c(0, std::span(buffer).first(completion.bytes)) != payload_->checksum(number, completion.bytes)) ++errors;
   }
 
-  const Settings& settings_;
+  const JobSpec& spec_;
   Payload* payload_;
   Shard shard_;
   std::array<Completion, 16> completions_;
@@ -120,18 +112,18 @@ class JobDriver::Receiver final : public Pollable {
 
 class JobDriver::Sender final : public Pollable {
  public:
-  Sender(JobNetwork& network, const Settings& settings, std::uint32_t worker, Payload* payload, Iterations& iterations)
+  Sender(JobNetwork& network, const JobSpec& spec, std::uint32_t worker, Payload* payload, Workers& workers)
       : network_(network),
-        end_{JobNetwork::Side::sender, settings.number, worker},
-        settings_(settings),
+        end_{JobNetwork::Side::sender, spec.number, worker},
+        spec_(spec),
         payload_(payload),
-        iterations_(iterations),
-        shard_(network.host(end_), shard_config(settings.seed, settings.number, worker, settings.job.flows)) {
-    job_ = shard_.add_job(settings.job_config());
-    const Address& peer = network.address({JobNetwork::Side::receiver, settings.number, worker});
-    for (std::uint32_t i = 0; i < settings.job.flows; ++i) {
+        workers_(workers),
+        shard_(network.host(end_), shard_config(spec.seed, spec.number, worker, spec.job.flows)) {
+    job_ = shard_.add_job(spec.job_config());
+    const Address& peer = network.address({JobNetwork::Side::receiver, spec.number, worker});
+    for (std::uint32_t i = 0; i < spec.job.flows; ++i) {
       Flow flow;
-      flow.connection = shard_.connect(peer, settings.connection, network.now());
+      flow.connection = shard_.connect(peer, spec.connection, network.now());
       expect_known(shard_.attach(flow.connection, job_), "attach()");
       flows_.push_back(std::move(flow));
     }
@@ -152,14 +144,14 @@ class JobDriver::Sender final : public Pollable {
     wake();
   }
   [[nodiscard]] GateStats gate() const { return shard_.gate_stats(job_); }
-  /// Sends `bytes`, at most at `rate`; their deliveries count for transfer number `transfer`.
-  void send(Bytes bytes, Rate rate, std::size_t transfer) {
+  /// Sends `bytes`, at most at `rate`; their deliveries count for `operation`.
+  void send(Bytes bytes, Rate rate, std::size_t operation) {
     expect_known(shard_.set_job_rate(job_, rate), "set_job_rate()");
     const Bytes share = bytes / flows_.size();
     const Bytes left_over = bytes % flows_.size();
     for (std::size_t i = 0; i < flows_.size(); ++i) {
       const Bytes part = share + (i < left_over ? 1 : 0);
-      if (part > 0) flows_[i].to_post.emplace_back(transfer, part);
+      if (part > 0) flows_[i].to_post.emplace_back(operation, part);
       post(flows_[i]);
     }
   }
@@ -180,7 +172,7 @@ class JobDriver::Sender final : public Pollable {
   struct Flow {
     ConnectionId connection = 0;
     std::uint64_t next_message = 0;
-    /// Bytes to post, per transfer, in order.
+    /// Bytes to post, by operation, in order.
     std::deque<std::pair<std::size_t, Bytes>> to_post;
   };
 
@@ -188,13 +180,13 @@ class JobDriver::Sender final : public Pollable {
 
   void post(Flow& flow) {
     while (!flow.to_post.empty()) {
-      auto& [transfer, bytes] = flow.to_post.front();
-      const Bytes length = std::min(bytes, segment_bytes);
+      auto& [operation, bytes] = flow.to_post.front();
+      const Bytes length = std::min(bytes, kSegmentBytes);
       const PostResult result =
-          payload_ != nullptr ? shard_.send(flow.connection, payload_->message(flow.next_message, length), transfer)
-                              : shard_.send_virtual(flow.connection, length, transfer);
+          payload_ != nullptr ? shard_.send(flow.connection, payload_->message(flow.next_message, length), operation)
+                              : shard_.send_virtual(flow.connection, length, operation);
       if (result == PostResult::queue_full) return;
-      if (result != PostResult::ok) fail(settings_.job, Status::closed);
+      if (result != PostResult::ok) fail(spec_.job, Status::closed);
       ++flow.next_message;
       bytes -= length;
       if (bytes == 0) flow.to_post.pop_front();
@@ -203,9 +195,9 @@ class JobDriver::Sender final : public Pollable {
 
   JobNetwork& network_;
   const JobNetwork::End end_;
-  const Settings& settings_;
+  const JobSpec& spec_;
   Payload* payload_;
-  Iterations& iterations_;
+  Workers& workers_;
   Shard shard_;
   std::array<Completion, 32> completions_;
   JobId job_ = 0;
@@ -213,92 +205,89 @@ class JobDriver::Sender final : public Pollable {
   std::size_t connected_ = 0;
 };
 
-/// The job's clock: its phases, which all workers go through together.
-class JobDriver::Iterations {
+/// The iterations of the job, which all workers go through together.
+class JobDriver::Workers final : public IterationEngine::Carrier {
  public:
-  explicit Iterations(const Settings& settings)
-      : settings_(settings), compute_times_(settings_.job, settings.seed, settings.number) {}
+  explicit Workers(const JobSpec& spec)
+      : spec_(spec),
+        program_(workload::phase_program(spec.job)),
+        engine_(program_, spec.job,
+                {.iterations = spec.iterations,
+                 .stop_when_done = spec.stop_when_done,
+                 .seed = spec.seed,
+                 .stream = spec.number}),
+        undelivered_(program_.operations.size()) {}
 
   void add(Sender& sender) { senders_.push_back(&sender); }
 
   void start(Nanos epoch) {
     epoch_ = epoch;
-    wake_ = epoch + settings_.job.start;
-    state_ = State::waiting;
+    engine_.start(epoch + spec_.job.start);
     senders_.front()->wake();
   }
-  [[nodiscard]] bool done() const { return times_.size() >= settings_.iterations; }
-  [[nodiscard]] std::size_t recorded() const { return times_.size(); }
-  /// When advance() has something to do by itself. The sender that called advance() last asks to be polled then.
-  [[nodiscard]] Nanos wake() const { return wake_; }
+  /// The sender that called advance() last asks to be polled when the engine wants it.
+  [[nodiscard]] const IterationEngine& engine() const { return engine_; }
 
   [[nodiscard]] JobResult result() const {
     JobResult result;
-    result.name = settings_.job.name;
-    result.iterations = times_;
-    result.starts.assign(starts_.begin(), starts_.begin() + static_cast<std::ptrdiff_t>(times_.size()));
+    result.name = spec_.job.name;
+    result.iterations = engine_.times();
+    result.starts = engine_.starts();
     for (Nanos& start : result.starts) start -= epoch_;
     result.bytes = delivered_;
-    result.retransmitted_packets = done() ? retransmitted_packets_ : retransmitted_packets();
-    const GateStats gate = done() ? gate_ : gate_stats();
+    result.retransmitted_packets = engine_.done() ? retransmitted_packets_ : retransmitted_packets();
+    const GateStats gate = engine_.done() ? gate_ : gate_stats();
     result.gate_waited = gate.waited;
     result.gate_corrections = gate.corrections;
     if (gate.state != PlanState::none && gate.state != PlanState::active) result.plan_dropped = to_text(gate.state);
-    result.iteration_compute = computes_;
-    result.compute = settings_.job.compute_per_iteration();
-    result.bytes_per_iteration = settings_.job.bytes_per_iteration() * senders_.size();
+    result.iteration_compute = engine_.computes();
+    result.compute = spec_.job.compute_per_iteration();
+    result.bytes_per_iteration = spec_.job.bytes_per_iteration() * senders_.size();
     return result;
   }
 
-  void on_delivered(std::size_t transfer, Bytes bytes) {
-    transfers_[transfer].undelivered -= bytes;
-    undelivered_ -= bytes;
-    if (!done()) delivered_ += bytes;
+  void on_delivered(std::size_t operation, Bytes bytes) {
+    undelivered_[operation] -= bytes;
+    if (undelivered_[operation] == 0) engine_.finish(static_cast<std::uint32_t>(operation));
+    if (!engine_.done()) delivered_ += bytes;
   }
 
   /// Moves on as far as possible at `now`, in the poll of `caller`; false if it is waiting for time or delivery.
   bool advance(Nanos now, const Sender* caller) {
-    bool moved = false;
-    for (;;) {
-      switch (state_) {
-        case State::connecting:
-        case State::ended:
+    caller_ = caller;
+    for (bool moved = false;; moved = true) {
+      switch (engine_.advance(now, *this)) {
+        case IterationEngine::Step::waiting:
           return moved;
-        case State::waiting:
-        case State::computing:
-          if (now < wake_) return moved;
-          wake_ = Nanos::never();
-          if (state_ == State::waiting)
-            begin_iteration(now);
-          else
-            ++phase_;
+        case IterationEngine::Step::advanced:
+          return true;
+        case IterationEngine::Step::unrecorded:
           break;
-        case State::sending:
-          if (transfers_.back().undelivered > 0) return moved;
-          ++phase_;
-          break;
-        case State::draining:
-          if (undelivered_ > 0) return moved;
-          end_iteration(now);
-          if (settings_.stop_when_done && done()) {
-            state_ = State::ended;
-            return true;
-          }
-          begin_iteration(now);
+        case IterationEngine::Step::recorded:
+          if (!engine_.done()) break;
+          retransmitted_packets_ = retransmitted_packets();
+          gate_ = gate_stats();
           break;
       }
-      moved = true;
-      while (!begin_phase(now, caller)) ++phase_;
     }
   }
 
  private:
-  enum class State { connecting, waiting, computing, sending, draining, ended };
+  void begin_iteration(Nanos /*now*/) override {
+    if (spec_.learn_iterations) return;
+    for (Sender* sender : senders_) sender->begin_iteration(spec_.job.bytes_per_iteration());
+  }
 
-  /// What one phase still has to deliver, all workers together.
-  struct Transfer {
-    Bytes undelivered = 0;
-  };
+  void begin(std::uint32_t number, Nanos /*now*/) override {
+    const workload::Operation& operation = program_.operations[number];
+    const Rate limit = spec_.job.rate;
+    undelivered_[number] = operation.bytes * senders_.size();
+    if (operation.bytes == 0) engine_.finish(number);
+    for (Sender* sender : senders_) {
+      sender->send(operation.bytes, operation.rate.is_zero() ? limit : std::min(operation.rate, limit), number);
+      if (sender != caller_) sender->wake();
+    }
+  }
 
   [[nodiscard]] std::uint64_t retransmitted_packets() const {
     std::uint64_t packets = 0;
@@ -314,68 +303,13 @@ class JobDriver::Iterations {
     return most;
   }
 
-  void begin_iteration(Nanos now) {
-    phase_ = 0;
-    transfers_.clear();
-    iteration_start_ = now;
-    computed_ = {};
-    if (!done()) starts_.push_back(now);
-    if (!settings_.learn_iterations)
-      for (Sender* sender : senders_) sender->begin_iteration(settings_.job.bytes_per_iteration());
-    compute_times_.begin_iteration();
-  }
-
-  void end_iteration(Nanos now) {
-    if (done()) return;
-    times_.push_back(now - iteration_start_);
-    if (settings_.job.compute_varies()) computes_.push_back(computed_);
-    if (!done()) return;
-    retransmitted_packets_ = retransmitted_packets();
-    gate_ = gate_stats();
-  }
-
-  /// Begins the phase that `phase_` names; false if it is over already.
-  bool begin_phase(Nanos now, const Sender* caller) {
-    if (phase_ == settings_.job.phases.size()) {
-      state_ = State::draining;
-      return true;
-    }
-    const workload::Phase& phase = settings_.job.phases[phase_];
-    if (phase.kind == workload::Phase::Kind::compute) {
-      state_ = State::computing;
-      const Nanos compute = compute_times_.of(phase);
-      computed_ += compute;
-      wake_ = now + compute;
-      return true;
-    }
-    const Rate limit = settings_.job.rate;
-    const Bytes bytes = phase.bytes * senders_.size();
-    transfers_.push_back({bytes});
-    undelivered_ += bytes;
-    for (Sender* sender : senders_) {
-      sender->send(phase.bytes, phase.rate.is_zero() ? limit : std::min(phase.rate, limit), transfers_.size() - 1);
-      if (sender != caller) sender->wake();
-    }
-    state_ = State::sending;
-    return !phase.overlap;
-  }
-
-  const Settings& settings_;
+  const JobSpec& spec_;
+  const workload::RankProgram program_;
+  IterationEngine engine_;
+  std::vector<Bytes> undelivered_;  ///< by operation, of all workers together
   std::vector<Sender*> senders_;
-  ComputeTimes compute_times_;
-
-  State state_ = State::connecting;
-  std::size_t phase_ = 0;
-  Nanos wake_ = Nanos::never();
+  const Sender* caller_ = nullptr;
   Nanos epoch_;
-  Nanos iteration_start_;
-  std::vector<Transfer> transfers_;
-  Bytes undelivered_ = 0;
-
-  std::vector<Nanos> starts_;
-  std::vector<Nanos> times_;
-  Nanos computed_;               ///< in this iteration
-  std::vector<Nanos> computes_;  ///< beside times_, where there is jitter
   Bytes delivered_ = 0;
   std::uint64_t retransmitted_packets_ = 0;  ///< when the last recorded iteration ended, like the next
   GateStats gate_;
@@ -385,11 +319,11 @@ Nanos JobDriver::Sender::poll(Nanos now) {
   Nanos next = shard_.poll(now);
   for (;;) {
     const bool completed = take_completions();
-    const bool advanced = iterations_.advance(now, this);
+    const bool advanced = workers_.advance(now, this);
     if (!completed && !advanced) break;
     next = shard_.poll(now);
   }
-  return std::min(next, iterations_.wake());
+  return std::min(next, workers_.engine().wake());
 }
 
 bool JobDriver::Sender::take_completions() {
@@ -399,9 +333,9 @@ bool JobDriver::Sender::take_completions() {
     for (std::size_t i = 0; i < count; ++i) {
       const Completion& completion = completions_[i];
       if (completion.status != Status::ok || completion.kind == Completion::Kind::closed)
-        fail(settings_.job, completion.status);
+        fail(spec_.job, completion.status);
       if (completion.kind == Completion::Kind::connected) ++connected_;
-      if (completion.kind == Completion::Kind::sent) iterations_.on_delivered(completion.tag, completion.bytes);
+      if (completion.kind == Completion::Kind::sent) workers_.on_delivered(completion.tag, completion.bytes);
     }
   }
   if (any)
@@ -411,35 +345,15 @@ bool JobDriver::Sender::take_completions() {
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-JobConfig JobDriver::Settings::job_config() const {
-  JobConfig config;
-  config.number = number;
-  config.augmentation = augmentation;
-  config.max_rate = job.rate;
-  config.pacing_quantum = pacing_quantum;
-  config.catch_up = catch_up;
-  config.learn_iterations = learn_iterations;
-  return config;
-}
-
-ShardConfig JobDriver::shard_config(std::uint64_t seed, std::uint32_t number, std::uint32_t worker,
-                                    std::uint32_t flows) {
-  ShardConfig config;
-  config.max_connections = flows;
-  config.max_jobs = 1;
-  config.seed = seed * 1000 + number + (std::uint64_t{worker} << 32);
-  return config;
-}
-
-JobDriver::JobDriver(JobNetwork& network, const Settings& settings)
-    : settings_(settings), iterations_(std::make_unique<Iterations>(settings_)) {
-  if (settings.real_payload) payload_ = std::make_unique<Payload>(settings.seed + settings.number, segment_bytes);
-  for (std::uint32_t worker = 0; worker < settings.workers; ++worker) {
-    receivers_.push_back(std::make_unique<Receiver>(network, settings_, worker, payload_.get()));
-    senders_.push_back(std::make_unique<Sender>(network, settings_, worker, payload_.get(), *iterations_));
-    iterations_->add(*senders_.back());
-    network.attach({JobNetwork::Side::receiver, settings.number, worker}, *receivers_.back());
-    network.attach({JobNetwork::Side::sender, settings.number, worker}, *senders_.back());
+JobDriver::JobDriver(JobNetwork& network, const JobSpec& spec)
+    : spec_(spec), workers_(std::make_unique<Workers>(spec_)) {
+  if (spec.real_payload) payload_ = std::make_unique<Payload>(spec.seed + spec.number, kSegmentBytes);
+  for (std::uint32_t worker = 0; worker < spec.workers.size(); ++worker) {
+    receivers_.push_back(std::make_unique<Receiver>(network, spec_, worker, payload_.get()));
+    senders_.push_back(std::make_unique<Sender>(network, spec_, worker, payload_.get(), *workers_));
+    workers_->add(*senders_.back());
+    network.attach({JobNetwork::Side::receiver, spec.number, worker}, *receivers_.back());
+    network.attach({JobNetwork::Side::sender, spec.number, worker}, *senders_.back());
   }
 }
 
@@ -448,7 +362,7 @@ JobDriver::~JobDriver() = default;
 bool JobDriver::connected() const {
   return std::all_of(senders_.begin(), senders_.end(), [](const auto& sender) { return sender->connected(); });
 }
-void JobDriver::start(Nanos epoch) { iterations_->start(epoch); }
+void JobDriver::start(Nanos epoch) { workers_->start(epoch); }
 PlanState JobDriver::set_plan(const PhasePlan& plan) {
   PlanState state = PlanState::none;
   for (const auto& sender : senders_) state = sender->set_plan(plan);
@@ -463,8 +377,8 @@ Nanos JobDriver::adrift_since() const {
   for (const auto& sender : senders_) since = std::min(since, sender->gate().adrift_since);
   return since;
 }
-bool JobDriver::done() const { return iterations_->done(); }
-std::size_t JobDriver::recorded() const { return iterations_->recorded(); }
+bool JobDriver::done() const { return workers_->engine().done(); }
+std::size_t JobDriver::recorded() const { return workers_->engine().recorded(); }
 std::uint64_t JobDriver::marked_packets() const {
   std::uint64_t packets = 0;
   for (const auto& sender : senders_) packets += sender->marked_packets();
@@ -472,7 +386,7 @@ std::uint64_t JobDriver::marked_packets() const {
 }
 
 JobResult JobDriver::result() const {
-  JobResult result = iterations_->result();
+  JobResult result = workers_->result();
   for (const auto& receiver : receivers_) {
     result.verified_messages += receiver->verified;
     result.checksum_errors += receiver->errors;

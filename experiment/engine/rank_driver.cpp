@@ -9,8 +9,8 @@
 #include <map>
 
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/engine/job_network.h"
 #include "mltcp/experiment/engine/internal/known.h"
+#include "mltcp/experiment/engine/job_network.h"
 #include "mltcp/workload/phase_program.h"
 
 namespace mltcp::experiment {
@@ -37,8 +37,8 @@ workload::Job job_of(const workload::Job& job, std::uint32_t rank) {
 }
 
 /// Of random numbers: jobs have their numbers, ranks of patterns have their own beyond.
-std::uint64_t stream_of(const JobDriver::Settings& settings, std::uint32_t rank) {
-  return settings.number + (settings.job.pattern ? std::uint64_t{rank} << 33U : 0);
+std::uint64_t stream_of(const JobSpec& spec, std::uint32_t rank) {
+  return spec.number + (spec.job.pattern ? std::uint64_t{rank} << 33U : 0);
 }
 
 /// Times of each rank, and from them what the collective took.
@@ -133,54 +133,44 @@ Nanos time_to_first_send(const workload::Job& job) {
 
 // ---- Set-up ---------------------------------------------------------------------------------------------------------
 
-std::shared_ptr<const Payload> RankDriver::make_payload(const Settings& settings) {
-  return std::make_shared<const Payload>(settings.seed + settings.number, JobDriver::segment_bytes);
+std::shared_ptr<const Payload> RankDriver::make_payload(const JobSpec& spec) {
+  return std::make_shared<const Payload>(spec.seed + spec.number, kSegmentBytes);
 }
 
-ShardConfig RankDriver::shard_config(const Settings& settings, const RankProgram& program) {
+ShardConfig RankDriver::shard_config(const JobSpec& spec, const RankProgram& program) {
   std::vector<bool> peers(program.ranks);
   for (const Operation& operation : program.operations)
     if (operation.kind != Operation::Kind::compute) peers[operation.peer] = true;
   const auto count = static_cast<std::uint32_t>(std::count(peers.begin(), peers.end(), true));
-  ShardConfig config = JobDriver::shard_config(settings.seed, settings.number, program.rank,
-                                               count * settings.job.flows + spare_connections);
-  config.seed = *config.seed ^ settings.salt;
+  ShardConfig config =
+      mltcp::experiment::shard_config(spec.seed, spec.number, program.rank, count * spec.job.flows + spare_connections);
+  config.seed = *config.seed ^ spec.salt;
   return config;
 }
 
-RankDriver::RankDriver(PacketIo& io, const Settings& settings, std::uint32_t rank, std::span<const Address> addresses,
+RankDriver::RankDriver(PacketIo& io, const JobSpec& spec, std::uint32_t rank, std::span<const Address> addresses,
                        std::shared_ptr<const Payload> payload, Nanos now)
-    : settings_(settings),
+    : spec_(spec),
       rank_(rank),
-      program_(rank_program(settings.job, rank)),
+      program_(rank_program(spec.job, rank)),
       load_(program_.load()),
-      job_(job_of(settings.job, rank)),
+      job_(job_of(spec.job, rank)),
       lead_(time_to_first_send(program_)),
       own_rates_(std::any_of(program_.operations.begin(), program_.operations.end(),
                              [](const Operation& operation) { return !operation.rate.is_zero(); })),
-      collective_(settings.job.pattern && workload::bus_factor(*settings.job.pattern) > 0),
-      compute_times_(job_, settings.seed, stream_of(settings, rank)),
+      collective_(spec.job.pattern && workload::bus_factor(*spec.job.pattern) > 0),
+      engine_(program_, job_,
+              {.iterations = spec.iterations,
+               .stop_when_done = spec.stop_when_done,
+               .seed = spec.seed,
+               .stream = stream_of(spec, rank)}),
       payload_(std::move(payload)),
-      shard_(io, shard_config(settings, program_)) {
-  job_id_ = shard_.add_job(settings.job_config());
+      shard_(io, shard_config(spec, program_)) {
+  job_id_ = shard_.add_job(spec.job_config());
 
-  const std::vector<Operation>& operations = program_.operations;
-  first_dependent_.resize(operations.size() + 1);
-  for (const std::uint32_t wait : program_.waits) ++first_dependent_[wait + 1];
-  for (std::size_t i = 0; i < operations.size(); ++i) first_dependent_[i + 1] += first_dependent_[i];
-  dependents_.resize(program_.waits.size());
-  std::vector<std::uint32_t> next(first_dependent_.begin(), first_dependent_.end());
-  for (std::uint32_t i = 0; i < operations.size(); ++i) {
-    for (std::uint32_t wait = 0; wait < operations[i].waits; ++wait)
-      dependents_[next[program_.waits[operations[i].first_wait + wait]]++] = i;
-    waits_.push_back(operations[i].waits);
-    for (std::vector<Bytes>& undelivered : undelivered_) undelivered.push_back(operations[i].bytes);
-  }
-  finished_.reserve(operations.size());
-  to_compute_.reserve(operations.size());
-  starts_.reserve(settings.iterations);
-  times_.reserve(settings.iterations);
-  if (settings.job.compute_varies()) computes_.reserve(settings.iterations);
+  for (std::vector<Bytes>& undelivered : undelivered_)
+    for (const Operation& operation : program_.operations) undelivered.push_back(operation.bytes);
+  if (collective_) communications_.reserve(spec.iterations);
   make_channels(addresses, now);
   make_slots();
 }
@@ -196,13 +186,13 @@ void RankDriver::make_channels(std::span<const Address> addresses, Nanos now) {
     if (is_new) {
       Channel& channel = channels_.emplace_back();
       channel.peer = operation.peer;
-      channel.flows.resize(settings_.job.flows);
+      channel.flows.resize(spec_.job.flows);
     }
     Channel& channel = channels_[at->second];
     (operation.kind == Operation::Kind::send ? channel.sends : channel.receives).push_back(i);
   }
-  connections_ = channels_.size() * settings_.job.flows;
-  connection_config_ = settings_.connection;
+  connections_ = channels_.size() * spec_.job.flows;
+  connection_config_ = spec_.connection;
   connection_config_.max_receives = 4 * most_receives;  // an early one may wait for a lost packet while later are done
   shard_.listen(connection_config_);
   give_up_connecting_ = now + connection_config_.give_up_after;
@@ -227,7 +217,7 @@ void RankDriver::make_slots() {
     Bytes longest = 0;
     for (const std::uint32_t receive : channel.receives)
       longest = std::max(longest, program_.operations[receive].bytes);
-    return std::min(longest, JobDriver::segment_bytes);
+    return std::min(longest, kSegmentBytes);
   };
   Bytes all = 0;  // for one receive on each connection
   for (const Channel& channel : channels_) all += longest_of(channel) * channel.flows.size();
@@ -252,13 +242,13 @@ void RankDriver::make_slots() {
 }
 
 std::string RankDriver::about(std::uint32_t peer, const std::string& what) const {
-  return fmt::format("job \"{}\": rank {}: {} rank {}", settings_.job.name, rank_, what, peer);
+  return fmt::format("job \"{}\": rank {}: {} rank {}", spec_.job.name, rank_, what, peer);
 }
 
 void RankDriver::fail_connection(std::uint32_t peer, std::optional<Status> status) const {
   const std::string why = status ? fmt::format(" ({})", to_text(*status)) : "";
-  throw ConnectionLost(about(peer, fmt::format("a connection ended before the job did{}, to", why)), settings_.number,
-                       peer, status == Status::unreachable);
+  throw ConnectionLost(about(peer, fmt::format("a connection ended before the job did{}, to", why)), spec_.number, peer,
+                       status == Status::unreachable);
 }
 
 // ---- Completions ----------------------------------------------------------------------------------------------------
@@ -360,7 +350,7 @@ void RankDriver::on_accepted(ConnectionId connection, Nanos now) {
   }
   guests_.push_back({connection, peer->second});
   ++channels_[peer->second].accepted;
-  shard_.receive_virtual(connection, settings_.job.flows, hello);
+  shard_.receive_virtual(connection, spec_.job.flows, hello);
   limit_guests(now);
 }
 
@@ -435,17 +425,18 @@ void RankDriver::on_received(const Completion& completion) {
   channel.flows[slot.flow].free.push_back(static_cast<std::uint32_t>(completion.tag));
   Bytes& undelivered = undelivered_[slot.iteration % 2][slot.operation];
   undelivered -= slot.length;
-  if (undelivered == 0 && state_ == State::running && slot.iteration == iteration_ && waits_[slot.operation] == 0)
-    finished_.push_back(slot.operation);
+  if (undelivered == 0 && engine_.running() && slot.iteration == engine_.iteration() &&
+      engine_.has_begun(slot.operation))
+    engine_.finish(slot.operation);
   post_receives(channel);
 }
 
 void RankDriver::on_sent(const Completion& completion) {
   const auto operation = static_cast<std::uint32_t>(completion.tag);
   sent_ += completion.bytes;
-  Bytes& undelivered = undelivered_[iteration_ % 2][operation];
+  Bytes& undelivered = undelivered_[engine_.iteration() % 2][operation];
   undelivered -= completion.bytes;
-  if (undelivered == 0) finished_.push_back(operation);
+  if (undelivered == 0) engine_.finish(operation);
   post_sends(channels_[channel_of_[operation]]);
 }
 
@@ -454,20 +445,21 @@ void RankDriver::on_sent(const Completion& completion) {
 std::span<const std::byte> RankDriver::bytes_of(std::uint32_t from, std::uint64_t tag, std::uint64_t iteration,
                                                 Bytes offset, Bytes length) const {
   const std::uint64_t mixed = (iteration << 32U | from) * 0x9E3779B97F4A7C15ULL + tag * 0xBF58476D1CE4E5B9ULL +
-                              offset / JobDriver::segment_bytes * 0x94D049BB133111EBULL;
+                              offset / kSegmentBytes * 0x94D049BB133111EBULL;
   return payload_->message(mixed >> 32U, length);
 }
 
 void RankDriver::post_sends(Channel& channel) {
   while (channel.send < channel.sends.size()) {
     const std::uint32_t number = channel.sends[channel.send];
-    if (waits_[number] > 0) return;
+    if (!engine_.has_begun(number)) return;
     const Operation& operation = program_.operations[number];
-    const Bytes length = std::min(operation.bytes - channel.send_offset, JobDriver::segment_bytes);
+    const Bytes length = std::min(operation.bytes - channel.send_offset, kSegmentBytes);
     const ConnectionId connection = channel.flows[channel.send_flow].connection;
     const PostResult result =
         payload_ != nullptr
-            ? shard_.send(connection, bytes_of(rank_, operation.tag, iteration_, channel.send_offset, length), number)
+            ? shard_.send(connection, bytes_of(rank_, operation.tag, engine_.iteration(), channel.send_offset, length),
+                          number)
             : shard_.send_virtual(connection, length, number);
     if (result == PostResult::queue_full) return;  // posted with the next completion
     if (result != PostResult::ok) fail_connection(channel.peer);
@@ -481,7 +473,7 @@ void RankDriver::post_sends(Channel& channel) {
 
 void RankDriver::post_receives(Channel& channel) {
   if (channel.receives.empty()) return;
-  while (channel.receive_iteration <= iteration_ + 1) {
+  while (channel.receive_iteration <= engine_.iteration() + 1) {
     Flow& flow = channel.flows[channel.receive_flow];
     if (flow.free.empty()) return;
     const std::uint32_t number = flow.free.back();
@@ -490,7 +482,7 @@ void RankDriver::post_receives(Channel& channel) {
     slot.iteration = channel.receive_iteration;
     slot.offset = channel.receive_offset;
     const Bytes all = program_.operations[slot.operation].bytes;
-    slot.length = std::min(all - slot.offset, JobDriver::segment_bytes);
+    slot.length = std::min(all - slot.offset, kSegmentBytes);
     const PostResult result = payload_ != nullptr ? shard_.receive(flow.connection, {slot.buffer, slot.length}, number)
                                                   : shard_.receive_virtual(flow.connection, slot.length, number);
     if (result == PostResult::queue_full) return;  // posted with the next completion
@@ -517,115 +509,54 @@ Nanos RankDriver::poll(Nanos now) {
     if (!completed && !advanced) break;
     next = shard_.poll(now);
   }
-  return std::min({next, wake_, connect_at_});
+  return std::min({next, engine_.wake(), connect_at_});
 }
 
-void RankDriver::start(Nanos at) {
-  state_ = State::waiting;
-  wake_ = at;
-}
+void RankDriver::start(Nanos at) { engine_.start(at); }
 
 bool RankDriver::advance(Nanos now) {
-  bool moved = false;
-  if (state_ == State::waiting && now >= wake_) {
-    wake_ = Nanos::never();
-    state_ = State::running;
-    begin_iteration(now);
-    moved = true;
-  }
-  while (state_ == State::running) {
-    settle();
-    if (wake_.is_never() && computed_ < to_compute_.size()) {
-      const Nanos compute = compute_times_.of(program_.operations[to_compute_[computed_]].compute);
-      compute_time_ += compute;
-      wake_ = now + compute;
-    }
-    if (now >= wake_) {
-      wake_ = Nanos::never();
-      finished_.push_back(to_compute_[computed_++]);
-      communication_start_ = now;
-    } else if (left_ == 0) {
-      end_iteration(now);
-    } else {
-      break;
-    }
-    moved = true;
-  }
-  return moved;
-}
-
-void RankDriver::settle() {
-  while (!finished_.empty()) {
-    const std::uint32_t done = finished_.back();
-    finished_.pop_back();
-    --left_;
-    for (std::uint32_t i = first_dependent_[done]; i < first_dependent_[done + 1]; ++i)
-      if (--waits_[dependents_[i]] == 0) on_ready(dependents_[i]);
+  for (bool moved = false;; moved = true) {
+    const IterationEngine::Step step = engine_.advance(now, *this);
+    if (step == IterationEngine::Step::waiting) return moved;
+    if (step == IterationEngine::Step::advanced) return true;
+    if (step == IterationEngine::Step::recorded) on_recorded(now);
+    // For the iteration after the next, of which nothing can have come: the next one's messages may be here.
+    std::vector<Bytes>& undelivered = undelivered_[engine_.iteration() % 2];
+    for (std::size_t i = 0; i < program_.operations.size(); ++i) undelivered[i] = program_.operations[i].bytes;
   }
 }
 
-void RankDriver::on_ready(std::uint32_t operation) {
-  switch (program_.operations[operation].kind) {
-    case Operation::Kind::compute:
-      to_compute_.push_back(operation);
-      break;
-    case Operation::Kind::send:
-      if (own_rates_) {
-        const Rate limit = settings_.job.rate;
-        const Rate own = program_.operations[operation].rate;
-        expect_known(shard_.set_job_rate(job_id_, own.is_zero() ? limit : std::min(own, limit)), "set_job_rate()");
-      }
-      post_sends(channels_[channel_of_[operation]]);
-      break;
-    case Operation::Kind::receive:
-      if (undelivered_[iteration_ % 2][operation] == 0) finished_.push_back(operation);
-      break;
+void RankDriver::on_recorded(Nanos now) {
+  if (collective_) {
+    const Nanos waited = gate().waited - waited_before_;  // for its slot
+    communications_.push_back(std::max(now - engine_.computed_at() - waited, Nanos()));
   }
+  if (!done()) return;
+  retransmitted_packets_ = retransmitted_packets();
+  gate_ = gate();
 }
 
-void RankDriver::begin_iteration(Nanos now) {
-  iteration_start_ = now;
-  communication_start_ = now;
+void RankDriver::begin_iteration(Nanos /*now*/) {
   waited_before_ = gate().waited;
-  compute_time_ = {};
-  if (!done()) starts_.push_back(now);
-  left_ = static_cast<std::uint32_t>(program_.operations.size());
-  to_compute_.clear();
-  computed_ = 0;
-  for (std::size_t i = 0; i < program_.operations.size(); ++i) waits_[i] = program_.operations[i].waits;
-  if (!settings_.learn_iterations && load_.sent > 0)
+  if (!spec_.learn_iterations && load_.sent > 0)
     expect_known(shard_.begin_iteration(job_id_, load_.sent), "begin_iteration()");
-  compute_times_.begin_iteration();
   for (Channel& channel : channels_) {
     channel.send = 0;
     post_receives(channel);
   }
-  for (std::uint32_t i = 0; i < program_.operations.size(); ++i)
-    if (program_.operations[i].waits == 0) on_ready(i);
 }
 
-void RankDriver::end_iteration(Nanos now) {
-  if (!done()) {
-    times_.push_back(now - iteration_start_);
-    if (settings_.job.compute_varies()) computes_.push_back(compute_time_);
-    if (collective_) {
-      const Nanos waited = gate().waited - waited_before_;  // for its slot
-      communications_.push_back(std::max(now - communication_start_ - waited, Nanos()));
-    }
-    if (done()) {
-      retransmitted_packets_ = retransmitted_packets();
-      gate_ = gate();
-      if (settings_.stop_when_done) {
-        state_ = State::ended;
-        return;
-      }
-    }
+void RankDriver::begin(std::uint32_t operation, Nanos /*now*/) {
+  if (program_.operations[operation].kind == Operation::Kind::receive) {
+    if (undelivered_[engine_.iteration() % 2][operation] == 0) engine_.finish(operation);
+    return;
   }
-  // For the iteration after the next, of which nothing can have come: the next one's messages may be here.
-  std::vector<Bytes>& undelivered = undelivered_[iteration_ % 2];
-  for (std::size_t i = 0; i < program_.operations.size(); ++i) undelivered[i] = program_.operations[i].bytes;
-  ++iteration_;
-  begin_iteration(now);
+  if (own_rates_ && !program_.operations[operation].barrier) {
+    const Rate limit = spec_.job.rate;
+    const Rate own = program_.operations[operation].rate;
+    expect_known(shard_.set_job_rate(job_id_, own.is_zero() ? limit : std::min(own, limit)), "set_job_rate()");
+  }
+  post_sends(channels_[channel_of_[operation]]);
 }
 
 // ---- What became of it ----------------------------------------------------------------------------------------------
@@ -640,12 +571,12 @@ std::uint64_t RankDriver::retransmitted_packets() const {
 
 RankDriver::Progress RankDriver::progress() const {
   Progress progress;
-  progress.iteration = iteration_;
+  progress.iteration = engine_.iteration();
   progress.operations = static_cast<std::uint32_t>(program_.operations.size());
-  progress.done = state_ == State::running ? progress.operations - left_ : 0;
+  progress.done = engine_.running() ? progress.operations - engine_.left() : 0;
   progress.sent = sent_;
   progress.received = received_;
-  if (!times_.empty()) progress.last = times_.back();
+  if (engine_.recorded() > 0) progress.last = engine_.times().back();
   return progress;
 }
 
@@ -657,9 +588,9 @@ std::optional<std::uint32_t> RankDriver::unreached() const {
 
 RankResult RankDriver::result() const {
   RankResult result;
-  result.starts.assign(starts_.begin(), starts_.begin() + static_cast<std::ptrdiff_t>(times_.size()));
-  result.times = times_;
-  result.computes = computes_;
+  result.starts = engine_.starts();
+  result.times = engine_.times();
+  result.computes = engine_.computes();
   result.communications = communications_;
   result.bytes_per_iteration = load_.sent;
   result.retransmitted_packets = done() ? retransmitted_packets_ : retransmitted_packets();
@@ -672,14 +603,14 @@ RankResult RankDriver::result() const {
 
 // ---- All ranks ------------------------------------------------------------------------------------------------------
 
-RankJob::RankJob(JobNetwork& network, const RankDriver::Settings& settings) : network_(network), settings_(settings) {
+RankJob::RankJob(JobNetwork& network, const JobSpec& spec) : network_(network), spec_(spec) {
   std::vector<Address> addresses;
-  const std::uint32_t ranks = workload::ranks_of(settings.job);
+  const std::uint32_t ranks = workload::ranks_of(spec.job);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) addresses.push_back(network.address(end(rank)));
-  const auto payload = settings.real_payload ? RankDriver::make_payload(settings_) : nullptr;
+  const auto payload = spec.real_payload ? RankDriver::make_payload(spec_) : nullptr;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     ranks_.push_back(
-        std::make_unique<RankDriver>(network.host(end(rank)), settings_, rank, addresses, payload, network.now()));
+        std::make_unique<RankDriver>(network.host(end(rank)), spec_, rank, addresses, payload, network.now()));
     network.attach(end(rank), *ranks_.back());
   }
 }
@@ -691,7 +622,7 @@ bool RankJob::connected() const {
 void RankJob::start(Nanos epoch) {
   epoch_ = epoch;
   for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-    ranks_[rank]->start(epoch + settings_.job.start);
+    ranks_[rank]->start(epoch + spec_.job.start);
     network_.wake(end(rank));
   }
 }
@@ -701,7 +632,7 @@ bool RankJob::done() const {
 }
 
 std::size_t RankJob::recorded() const {
-  std::size_t least = settings_.iterations;
+  std::size_t least = spec_.iterations;
   for (const auto& rank : ranks_) least = std::min(least, rank->recorded());
   return least;
 }
@@ -709,13 +640,13 @@ std::size_t RankJob::recorded() const {
 PlanState RankDriver::set_plan(const PhasePlan& plan, Nanos now, std::optional<Nanos> job_lead) {
   if (!lead_) return PlanState::active;
   PhasePlan own = plan;
-  if (settings_.job.pattern) own.slot += *lead_ - (job_lead ? *job_lead : time_to_first_send(settings_.job));
+  if (spec_.job.pattern) own.slot += *lead_ - (job_lead ? *job_lead : time_to_first_send(spec_.job));
   return shard_.set_plan(job_id_, own, now);
 }
 
 PlanState RankJob::set_plan(const PhasePlan& plan) {
   PlanState state = PlanState::none;
-  if (!lead_) lead_ = time_to_first_send(settings_.job);
+  if (!lead_) lead_ = time_to_first_send(spec_.job);
   for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     state = ranks_[rank]->set_plan(plan, network_.now(), lead_);
     network_.wake(end(rank));
@@ -751,7 +682,7 @@ JobResult RankJob::result() const {
   std::vector<RankResult> results;
   results.reserve(ranks_.size());
   for (const auto& rank : ranks_) results.push_back(rank->result());
-  return merge_ranks(settings_.job, results, epoch_);
+  return merge_ranks(spec_.job, results, epoch_);
 }
 
 }  // namespace mltcp::experiment

@@ -1,16 +1,15 @@
 // The rank driver: lives through the iterations of one rank of a job with a pattern of communication (rank_program.h),
-// over any datapath. Operations begin as soon as those that they wait for are done; computations take their turn, as on
-// one accelerator. An iteration ends when all of its operations are done, and a send is done when its bytes have been
-// delivered; the next one begins at once.
+// over any datapath, as iteration_engine.h says. A send is done when its bytes have been delivered, a receive when they
+// have arrived.
 //
 // A job without a pattern has ranks too (phase_program.h), for datapaths whose hosts are separate processes. As with
-// the job driver, all of them then compute equally long.
+// the job driver, all of them then compute equally long, and a phase is over for all of them together.
 //
 // Two ranks that exchange data share connections, `flows` of them, which the lower rank opens; its first message on
 // each tells by its length which one it is: the proof that it is the rank's. Whatever else connects is a stranger, who
 // is counted and turned away, has little room in the table of connections, and can't end the job; a rank that finds the
 // table full, or that was taken for a stranger, tries again. Messages are cut into segments of at most
-// JobDriver::segment_bytes, which take the connections in turns. Receives are posted ahead, up to the end of the next
+// kSegmentBytes, which take the connections in turns. Receives are posted ahead, up to the end of the next
 // iteration: a rank that is ahead of another waits for it there. Where payloads are real, what a segment holds follows
 // from seed, sender, tag, iteration and offset, and every byte that arrives is compared with that.
 //
@@ -28,8 +27,10 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
-#include "mltcp/experiment/engine/compute_times.h"
-#include "mltcp/experiment/engine/job_driver.h"
+#include "mltcp/experiment/engine/iteration_engine.h"
+#include "mltcp/experiment/engine/job_network.h"
+#include "mltcp/experiment/engine/job_spec.h"
+#include "mltcp/experiment/engine/payload.h"
 #include "mltcp/experiment/engine/running_job.h"
 #include "mltcp/transport/shard.h"
 #include "mltcp/workload/rank_program.h"
@@ -66,16 +67,13 @@ Nanos time_to_first_send(const workload::Job& job);
 struct ConnectionLost : RunError {
   ConnectionLost(const std::string& what, std::uint32_t its_job, std::uint32_t its_peer, bool nothing_came)
       : RunError(what), job(its_job), peer(its_peer), unreachable(nothing_came) {}
-  std::uint32_t job;   ///< JobDriver::Settings::number
+  std::uint32_t job;   ///< JobSpec::number
   std::uint32_t peer;  ///< rank at the other end
   bool unreachable;    ///< nothing came from there any more
 };
 
-class RankDriver final : public Pollable {
+class RankDriver final : public Pollable, private IterationEngine::Carrier {
  public:
-  /// `workers` are the job's ranks.
-  using Settings = JobDriver::Settings;
-
   struct Progress {
     std::uint64_t iteration = 0;   ///< that it is in, from 0
     std::uint32_t operations = 0;  ///< of an iteration
@@ -85,12 +83,12 @@ class RankDriver final : public Pollable {
     Nanos last;                    ///< how long the latest recorded iteration took; 0 before
   };
 
-  /// `settings` outlives the driver, and `io` too; `addresses` are those of all ranks, each its own. `payload` of
+  /// `spec` outlives the driver, and `io` too; `addresses` are those of all ranks, each its own. `payload` of
   /// make_payload() where payloads are real, the same on all hosts, otherwise null. Begins to connect at `now`. Throws
   /// InputError for a pattern that makes no sense.
-  RankDriver(PacketIo& io, const Settings& settings, std::uint32_t rank, std::span<const Address> addresses,
+  RankDriver(PacketIo& io, const JobSpec& spec, std::uint32_t rank, std::span<const Address> addresses,
              std::shared_ptr<const Payload> payload, Nanos now);
-  static std::shared_ptr<const Payload> make_payload(const Settings& settings);
+  static std::shared_ptr<const Payload> make_payload(const JobSpec& spec);
 
   /// Throws ConnectionLost when a connection ends, RunError when a peer sends other messages than the pattern says.
   Nanos poll(Nanos now) override;
@@ -98,8 +96,8 @@ class RankDriver final : public Pollable {
   [[nodiscard]] bool connected() const { return open_ == connections_; }
   /// Its first iteration begins at `at`. Once, when connected; it wants to be polled then.
   void start(Nanos at);
-  [[nodiscard]] bool done() const { return times_.size() >= settings_.iterations; }
-  [[nodiscard]] std::size_t recorded() const { return times_.size(); }
+  [[nodiscard]] bool done() const { return engine_.done(); }
+  [[nodiscard]] std::size_t recorded() const { return engine_.recorded(); }
   [[nodiscard]] Progress progress() const;
   /// A rank that is not connected yet, if there is one.
   [[nodiscard]] std::optional<std::uint32_t> unreached() const;
@@ -155,9 +153,7 @@ class RankDriver final : public Pollable {
     Bytes length = 0;
     std::byte* buffer = nullptr;
   };
-  enum class State { connecting, waiting, running, ended };
-
-  static ShardConfig shard_config(const Settings& settings, const workload::RankProgram& program);
+  static ShardConfig shard_config(const JobSpec& spec, const workload::RankProgram& program);
   void make_channels(std::span<const Address> addresses, Nanos now);
   void make_slots();
   bool take_completions(Nanos now);
@@ -180,11 +176,9 @@ class RankDriver final : public Pollable {
   void on_received(const Completion& completion);
   void on_sent(const Completion& completion);
   bool advance(Nanos now);
-  void begin_iteration(Nanos now);
-  void end_iteration(Nanos now);
-  /// Tells the dependents of what has finished.
-  void settle();
-  void on_ready(std::uint32_t operation);
+  void begin_iteration(Nanos now) override;
+  void begin(std::uint32_t operation, Nanos now) override;
+  void on_recorded(Nanos now);
   void post_sends(Channel& channel);
   void post_receives(Channel& channel);
   [[nodiscard]] std::span<const std::byte> bytes_of(std::uint32_t from, std::uint64_t tag, std::uint64_t iteration,
@@ -194,7 +188,7 @@ class RankDriver final : public Pollable {
   [[noreturn]] void fail(std::uint32_t peer, const std::string& what) const { throw RunError(about(peer, what)); }
   [[noreturn]] void fail_connection(std::uint32_t peer, std::optional<Status> status = std::nullopt) const;
 
-  const Settings& settings_;
+  const JobSpec& spec_;
   const std::uint32_t rank_;
   const workload::RankProgram program_;
   const workload::RankProgram::Load load_;
@@ -202,7 +196,7 @@ class RankDriver final : public Pollable {
   const std::optional<Nanos> lead_;  ///< time_to_first_send()
   const bool own_rates_;             ///< some sends have a rate of their own
   const bool collective_;            ///< all that it sends is one collective's, after all that it computes
-  ComputeTimes compute_times_;
+  IterationEngine engine_;
   std::shared_ptr<const Payload> payload_;
   Shard shard_;
   JobId job_id_ = 0;
@@ -224,25 +218,8 @@ class RankDriver final : public Pollable {
   std::vector<Slot> slots_;
   std::vector<std::byte> buffers_;
 
-  std::vector<std::uint32_t> dependents_;          ///< of all operations, one after the other
-  std::vector<std::uint32_t> first_dependent_;     ///< by operation, and the end
-  std::vector<std::uint32_t> waits_;               ///< by operation: how many it still waits for
   std::array<std::vector<Bytes>, 2> undelivered_;  ///< by iteration modulo 2 and operation: it's not done before
-  std::vector<std::uint32_t> finished_;            ///< operations whose dependents have not been told
-  std::vector<std::uint32_t> to_compute_;          ///< ready, in order; of this iteration
-  std::size_t computed_ = 0;                       ///< of to_compute_
-  std::uint32_t left_ = 0;                         ///< operations of this iteration
-
-  State state_ = State::connecting;
-  Nanos wake_ = Nanos::never();
-  std::uint64_t iteration_ = 0;
-  Nanos iteration_start_;
-  Nanos compute_time_;         ///< in this iteration
-  Nanos communication_start_;  ///< when it had computed, in this iteration
-  Nanos waited_before_;        ///< for slots, when the iteration began
-  std::vector<Nanos> starts_;
-  std::vector<Nanos> times_;
-  std::vector<Nanos> computes_;
+  Nanos waited_before_;                            ///< for slots, when the iteration began
   std::vector<Nanos> communications_;
   Bytes sent_ = 0;
   Bytes received_ = 0;
@@ -257,7 +234,7 @@ class RankDriver final : public Pollable {
 class RankJob final : public DrivenJob {
  public:
   /// Attaches its ranks and begins to connect. Lives as long as the network is run.
-  RankJob(JobNetwork& network, const RankDriver::Settings& settings);
+  RankJob(JobNetwork& network, const JobSpec& spec);
 
   [[nodiscard]] bool connected() const override;
   void start(Nanos epoch) override;
@@ -272,12 +249,10 @@ class RankJob final : public DrivenJob {
   [[nodiscard]] const RankDriver& rank(std::uint32_t rank) const { return *ranks_[rank]; }
 
  private:
-  [[nodiscard]] JobNetwork::End end(std::uint32_t rank) const {
-    return {JobNetwork::Side::sender, settings_.number, rank};
-  }
+  [[nodiscard]] JobNetwork::End end(std::uint32_t rank) const { return {JobNetwork::Side::sender, spec_.number, rank}; }
 
   JobNetwork& network_;
-  const RankDriver::Settings settings_;
+  const JobSpec spec_;
   std::vector<std::unique_ptr<RankDriver>> ranks_;
   std::optional<Nanos> lead_;  ///< time_to_first_send() of the job, once it is wanted
   Nanos epoch_;

@@ -19,21 +19,21 @@ class RunningJob {
   [[nodiscard]] virtual PlanState plan_state() const = 0;
   /// GateStats::adrift_since of the worker that has waited longest; never() also where that isn't known.
   [[nodiscard]] virtual Nanos adrift_since() const { return Nanos::never(); }
+  /// All iterations are recorded. The job goes on afterwards, unrecorded, so that the others keep their competitor.
+  [[nodiscard]] virtual bool done() const = 0;
+  /// Iterations recorded so far.
+  [[nodiscard]] virtual std::size_t recorded() const = 0;
   /// Name, times relative to the run's time 0, bytes; no statistics yet.
   [[nodiscard]] virtual JobResult result() const = 0;
 };
 
-/// One that runs over a network.
+/// One that runs over a network of packets.
 class DrivenJob : public RunningJob {
  public:
   /// All connections are open.
   [[nodiscard]] virtual bool connected() const = 0;
   /// The experiment's time 0; the job starts at `epoch` + its start time. Once, when connected.
   virtual void start(Nanos epoch) = 0;
-  /// All iterations are recorded. The job goes on afterwards, unrecorded, so that the others keep their competitor.
-  [[nodiscard]] virtual bool done() const = 0;
-  /// Iterations recorded so far.
-  [[nodiscard]] virtual std::size_t recorded() const = 0;
 };
 
 }  // namespace mltcp::experiment

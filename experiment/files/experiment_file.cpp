@@ -18,9 +18,9 @@
 #include "mltcp/experiment/files/file_kind.h"
 #include "mltcp/experiment/files/internal/settings_reader.h"
 #include "mltcp/experiment/files/policy.h"
-#include "mltcp/experiment/files/worker_hosts.h"
 #include "mltcp/fabric/dumbbell.h"
 #include "mltcp/workload/inspection.h"
+#include "mltcp/workload/worker_hosts.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -327,9 +327,9 @@ class Reader final : public SettingsReader {
   // A job sends no faster than its slowest host, where hosts differ.
   static void limit_rates(Experiment& experiment) {
     const Topology& topology = *experiment.topology->topology;
-    for (const Placement& placement : mltcp::experiment::place(experiment.jobs, topology.hosts())) {
+    for (const workload::Placement& placement : workload::place(experiment.jobs, topology.hosts())) {
       Rate slowest = topology.fastest_host();
-      for (const WorkerHosts& worker : placement.workers)
+      for (const workload::WorkerHosts& worker : placement.workers)
         slowest = std::min({slowest, topology.capacity(topology.out(worker.from).front()),
                             topology.capacity(topology.in(worker.to).front())});
       Rate& rate = experiment.jobs[placement.job].rate;
@@ -507,13 +507,13 @@ class Reader final : public SettingsReader {
     if (experiment.topology) {
       // Of the links of hosts only: what crosses the spines depends on the paths that flows will take.
       std::vector<double> of_host(std::size_t{2} * experiment.topology->hosts());
-      for (const Placement& placement : mltcp::experiment::place(experiment.jobs, experiment.topology->hosts())) {
+      for (const workload::Placement& placement : workload::place(experiment.jobs, experiment.topology->hosts())) {
         // The outline is that of the servers, and workers send less.
         const auto& pattern = experiment.jobs[placement.job].pattern;
         if (pattern && pattern->kind == workload::Pattern::Kind::parameter_server) continue;
         const double duty =
             workload::ideal_iteration(experiment.jobs[placement.job], experiment.bottleneck.rate).duty_cycle();
-        for (const WorkerHosts& worker : placement.workers) {
+        for (const workload::WorkerHosts& worker : placement.workers) {
           of_host[std::size_t{2} * worker.from] += duty;
           of_host[std::size_t{2} * worker.to + 1] += duty;
         }

@@ -15,7 +15,6 @@
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/backends/flow_level.h"
-#include "mltcp/experiment/files/worker_hosts.h"
 #include "mltcp/experiment/results/internal/provenance_json.h"
 #include "mltcp/experiment/run/demand.h"
 #include "mltcp/experiment/run/isolated_profile.h"
@@ -23,6 +22,7 @@
 #include "mltcp/scheduler/affinity.h"
 #include "mltcp/scheduler/cluster.h"
 #include "mltcp/workload/inspection.h"
+#include "mltcp/workload/worker_hosts.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -334,10 +334,10 @@ class Scheduling {
     Demand demand;                                  // of one flow
   };
 
-  Routed route(const FlowFabric& fabric, const Placement& placement) {
+  Routed route(const FlowFabric& fabric, const workload::Placement& placement) {
     const workload::Job& job = experiment_.jobs[placement.job];
     Routed routed;
-    FlowJob sender;
+    JobSpec sender;
     sender.job = job;
     sender.number = placement.job;
     sender.workers = placement.workers;
@@ -384,7 +384,7 @@ class Scheduling {
     options.solve = options_.solve;
     options.most_stretch = 0;  // the limit on the stretch is what was asked for
     scheduler::Cluster cluster(*config.topology, options);
-    const std::vector<Placement> placements = place(experiment_.jobs, config.hosts());
+    const std::vector<workload::Placement> placements = workload::place(experiment_.jobs, config.hosts());
     std::vector<scheduler::ClusterJob> jobs;
     std::vector<Rate> flow_peaks;
     std::map<scheduler::Topology::Link, scheduler::UsedLink> used;
@@ -401,7 +401,7 @@ class Scheduling {
         use.uses.push_back({static_cast<std::uint32_t>(jobs.size() - 1), flows});
       }
       std::size_t flow = 0;
-      for (const WorkerHosts& worker : placements[number].workers)
+      for (const workload::WorkerHosts& worker : placements[number].workers)
         for (std::uint32_t i = 0; i < experiment_.jobs[number].flows; ++i)
           job.flows.push_back({worker.from, worker.to, 1, routed.paths[flow++]});
     }

@@ -10,9 +10,9 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/backends/live_run.h"
 #include "mltcp/experiment/backends/packet_run.h"
 #include "mltcp/experiment/backends/run_plan.h"
-#include "mltcp/experiment/files/algorithms.h"
 #include "mltcp/experiment/hosts/clock_offset.h"
 #include "mltcp/experiment/hosts/host_layout.h"
 #include "mltcp/experiment/hosts/hosts.h"
@@ -109,18 +109,8 @@ class HostsDatapath final : public Coordinator {
   void finish() override { end(false, "done"); }
   void fail(const std::string& why) override { end(true, why); }
 
-  Run run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) override {
-    Running running(*this, plan);
-    begin_run(experiment, plan);
-    Run run = watch(experiment, plan, running, tick);
-    run.policy = plan.policy;
-    run.cc = experiment.cc;
-    run.cc_parameters = changed_parameters(experiment);
-    run.datapath = datapath();
-    run.seed = experiment.seed;
-    run.links_unknown = true;
-    if (plan.finished) plan.finished({}, epoch_);
-    return run;
+  std::unique_ptr<LiveRun> prepare(const Experiment& experiment, const RunPlan& plan) override {
+    return std::make_unique<HostsRun>(*this, experiment, plan);
   }
 
  private:
@@ -145,6 +135,8 @@ class HostsDatapath final : public Coordinator {
       const RankState& rank = all_.jobs_[index_].ranks.front();
       return rank.plan_serial == all_.jobs_[index_].plan_serial ? rank.plan : PlanState::active;
     }
+    [[nodiscard]] bool done() const override { return all_.done(all_.jobs_[index_]); }
+    [[nodiscard]] std::size_t recorded() const override { return all_.recorded_of(all_.jobs_[index_]); }
     [[nodiscard]] JobResult result() const override {
       all_.collect();
       return all_.merged(index_);
@@ -156,20 +148,45 @@ class HostsDatapath final : public Coordinator {
   };
 
   struct RunJob {
-    JobDriver::Settings settings;
+    JobSpec spec;
     std::vector<RankState> ranks;
     std::uint64_t plan_serial = 0;
   };
 
-  struct Running {
-    Running(HostsDatapath& all, const RunPlan& plan) {
+  class HostsRun final : public LiveRun {
+   public:
+    HostsRun(HostsDatapath& all, const Experiment& experiment, const RunPlan& plan)
+        : all_(all), experiment_(experiment), plan_(plan) {
+      all_.set_up(experiment, plan);
       for (std::uint32_t i = 0; i < plan.jobs.size(); ++i) {
-        jobs.push_back(std::make_unique<RemoteJob>(all, i));
-        pointers.push_back(jobs.back().get());
+        jobs_.push_back(std::make_unique<RemoteJob>(all, i));
+        pointers_.push_back(jobs_.back().get());
       }
     }
-    std::vector<std::unique_ptr<RemoteJob>> jobs;
-    std::vector<RunningJob*> pointers;
+    [[nodiscard]] std::span<RunningJob* const> jobs() const override { return pointers_; }
+    void connect() override { all_.connect(); }
+    Nanos choose_epoch() override { return all_.epoch_ = wall_now() + lead; }
+    void start(Nanos /*epoch*/) override { all_.start(); }
+    bool run(Nanos until) override { return all_.watch(plan_, until); }
+    std::vector<JobNetwork::LinkView> finish(Run& run) override {
+      all_.finish(plan_, run);
+      return {};
+    }
+    [[nodiscard]] Nanos now() const override { return wall_now(); }
+    [[nodiscard]] Nanos patience() const override {
+      std::vector<JobSpec> specs;
+      for (const RunJob& job : all_.jobs_) specs.push_back(job.spec);
+      return std::max(patience_with(experiment_, specs), least_patience);
+    }
+    /// What a plan is changed by is asked for over the network.
+    [[nodiscard]] Nanos slice(Nanos /*wanted*/) const override { return kSlice; }
+
+   private:
+    HostsDatapath& all_;
+    const Experiment& experiment_;
+    const RunPlan& plan_;
+    std::vector<std::unique_ptr<RemoteJob>> jobs_;
+    std::vector<RunningJob*> pointers_;
   };
 
   // ---- Joining ----
@@ -356,7 +373,7 @@ class HostsDatapath final : public Coordinator {
       if (whole_field<std::uint64_t>(message, "run") == run_) on_progress(host, message);
     } else if (type == "result") {
       RankState& rank = rank_of(host, message);
-      rank.result = protocol::result_from(message, jobs_[whole_field<std::size_t>(message, "job")].settings.iterations);
+      rank.result = protocol::result_from(message, jobs_[whole_field<std::size_t>(message, "job")].spec.iterations);
     } else if (type == "link") {
       if (whole_field<std::uint64_t>(message, "run") == run_) on_link(host, message);
     } else if (type == "stopped") {
@@ -440,7 +457,7 @@ class HostsDatapath final : public Coordinator {
 
   // ---- A run ----
 
-  void begin_run(const Experiment& experiment, const RunPlan& plan) {
+  void set_up(const Experiment& experiment, const RunPlan& plan) {
     for (const auto& [number, host] : hosts_) host->clock = ClockMap(clock_of(*host));
     protocol::RunSetup setup;
     setup.policy = plan.policy;
@@ -451,25 +468,24 @@ class HostsDatapath final : public Coordinator {
     ++run_;
     std::random_device device;
     const std::uint64_t salt = std::uint64_t{device()} << 32U | device();
-    for (JobDriver::Settings& settings : driver_settings(experiment, plan, true, true)) {
-      settings.salt = salt;
-      settings.workers = workload::ranks_of(settings.job);
+    for (JobSpec& spec : job_specs(experiment, plan, true, true)) {
+      spec.salt = salt;
       RunJob& job = jobs_.emplace_back();
       protocol::JobSetup& own = setup.jobs.emplace_back();
-      own.hosts = layout_.jobs[settings.number];
-      for (std::uint32_t rank = 0; rank < settings.workers; ++rank) {
+      own.hosts = layout_.jobs[spec.number];
+      for (std::uint32_t rank = 0; rank < workload::ranks_of(spec.job); ++rank) {
         const Host& host = *hosts_.at(own.hosts[rank]);
         const auto ranks = layout_.ranks_of(host.number);
         const auto slot = static_cast<std::uint32_t>(
-            std::find(ranks.begin(), ranks.end(), HostLayout::Rank{settings.number, rank}) - ranks.begin());
+            std::find(ranks.begin(), ranks.end(), HostLayout::Rank{spec.number, rank}) - ranks.begin());
         Address address = host.address;
         address.port = static_cast<std::uint16_t>(address.port + slot);
         own.addresses.push_back(address);
         own.ports.push_back(slot);
         job.ranks.emplace_back().host = host.number;
       }
-      own.settings = settings;
-      job.settings = std::move(settings);
+      own.spec = spec;
+      job.spec = std::move(spec);
     }
     Json message = protocol::to_json(setup);
     message["run"] = run_;
@@ -477,6 +493,9 @@ class HostsDatapath final : public Coordinator {
       host->stopped = false;
       send(*host, message);
     }
+  }
+
+  void connect() {
     if (!wait_until(connect_limit(), [&] { return all_ranks([](const RankState& rank) { return rank.connected; }); }))
       throw RunError(unreached());
   }
@@ -487,70 +506,44 @@ class HostsDatapath final : public Coordinator {
     for (const RunJob& job : jobs_)
       for (std::size_t rank = 0; rank < job.ranks.size(); ++rank)
         if (!job.ranks[rank].connected && !job.ranks[rank].unreached.empty())
-          return fmt::format("job {}: {}: {}", in_quotes(job.settings.job.name), hosts_.at(job.ranks[rank].host)->name,
+          return fmt::format("job {}: {}: {}", in_quotes(job.spec.job.name), hosts_.at(job.ranks[rank].host)->name,
                              one_line(job.ranks[rank].unreached));
     for (const RunJob& job : jobs_)
       for (std::size_t rank = 0; rank < job.ranks.size(); ++rank)
         if (!job.ranks[rank].connected)
           return fmt::format("{} did not set job {} up within {}; see what it said",
-                             hosts_.at(job.ranks[rank].host)->name, in_quotes(job.settings.job.name),
+                             hosts_.at(job.ranks[rank].host)->name, in_quotes(job.spec.job.name),
                              to_text(connect_limit()));
     return "";
   }
 
-  Run watch(const Experiment& experiment, const RunPlan& plan, Running& running,
-            const std::function<void(double)>& tick) {
-    epoch_ = wall_now() + lead;
-    for (std::uint32_t i = 0; i < plan.slots.size(); ++i) {
-      if (!plan.slots[i]) continue;
-      PhasePlan slots = *plan.slots[i];
-      slots.slot += epoch_;
-      send_plan(i, &slots);
-    }
-    if (plan.between) plan.between(running.pointers, epoch_, epoch_);
+  void start() {
     for (const auto& [number, host] : hosts_) {
       Json at = Json::array();
-      for (const RunJob& job : jobs_) at.push_back(host->clock.to_other(epoch_ + job.settings.job.start).count);
+      for (const RunJob& job : jobs_) at.push_back(host->clock.to_other(epoch_ + job.spec.job.start).count);
       send(*host, {{"type", "start"}, {"at", at}});
       host->heard = wall_now();
     }
-    std::vector<JobDriver::Settings> settings;
-    double total = 0;
-    Nanos first_start = Nanos::never();
-    Nanos last_start;
-    for (const RunJob& job : jobs_) {
-      settings.push_back(job.settings);
-      total += job.settings.iterations;
-      first_start = std::min(first_start, job.settings.job.start);
-      last_start = std::max(last_start, job.settings.job.start);
-    }
-    const Nanos patience = std::max(patience_with(experiment, settings), least_patience);
-    Nanos last_progress = epoch_ + last_start;
-    Nanos next_between = epoch_ + kSlice;
-    Nanos next_view = wall_now();
-    std::uint64_t recorded = 0;
-    while (!all_ranks([](const RankState& rank) { return rank.done; })) {
-      pump(slice);
+  }
+
+  /// Until `until`, or until all jobs are done; returns whether they are.
+  bool watch(const RunPlan& plan, Nanos until) {
+    for (;;) {
+      if (std::all_of(jobs_.begin(), jobs_.end(), [](const RunJob& job) { return done(job); })) return true;
       const Nanos now = wall_now();
-      std::uint64_t now_recorded = 0;
-      for (const RunJob& job : jobs_) now_recorded += recorded_of(job);
-      if (now_recorded != recorded) last_progress = std::max(last_progress, now);
-      recorded = now_recorded;
-      if (tick) tick(static_cast<double>(recorded) / total);
-      if (plan.between && now >= next_between) {
-        plan.between(running.pointers, epoch_, now);
-        next_between = now + kSlice;
-      }
-      if (options_.view && now >= next_view) {
-        show(plan, now);
-        next_view = now + view_every;
-      }
+      if (now >= until) return false;
+      pump(std::min(slice, until - now));
       for (const auto& [number, host] : hosts_)
         if (now - host->heard > silence_limit) lost(*host, fmt::format("says nothing for {}", to_text(silence_limit)));
-      if (now > last_progress + patience) throw RunError(lost_patience(plan, patience));
+      if (options_.view && now >= next_view_) {
+        show(plan, now);
+        next_view_ = now + view_every;
+      }
     }
-    Run run;
-    run.duration = wall_now() - epoch_ - first_start;
+  }
+
+  void finish(const RunPlan& plan, Run& run) {
+    run.links_unknown = true;
     collect();
     send_all({{"type", "stop"}});
     if (!wait_until(answer_limit, [&] { return all_hosts([](const Host& host) { return host.stopped; }); }))
@@ -574,11 +567,13 @@ class HostsDatapath final : public Coordinator {
     }
     if (options_.view) show(plan, wall_now());
     jobs_.clear();
-    return run;
   }
 
+  static bool done(const RunJob& job) {
+    return std::all_of(job.ranks.begin(), job.ranks.end(), [](const RankState& rank) { return rank.done; });
+  }
   static std::uint64_t recorded_of(const RunJob& job) {
-    std::uint64_t least = job.settings.iterations;
+    std::uint64_t least = job.spec.iterations;
     for (const RankState& rank : job.ranks) least = std::min(least, rank.recorded);
     return least;
   }
@@ -602,14 +597,14 @@ class HostsDatapath final : public Coordinator {
     }
     // The receiver of a job that only goes one way has no pace of its own: iterations are the sender's, as on other
     // datapaths.
-    if (job.settings.job.hosts.empty() && ranks[1].times.size() >= ranks[0].times.size()) {
+    if (job.spec.job.hosts.empty() && ranks[1].times.size() >= ranks[0].times.size()) {
       ranks[1].starts = ranks[0].starts;
       ranks[1].times = ranks[0].times;
       ranks[1].computes = ranks[0].computes;
     }
     // What clocks are wrong by must not put a start before time 0.
-    JobResult result = merge_ranks(job.settings.job, ranks, epoch_);
-    if (job.settings.job.hosts.empty() && !result.ranks.empty()) result.ranks.resize(1);
+    JobResult result = merge_ranks(job.spec.job, ranks, epoch_);
+    if (job.spec.job.hosts.empty() && !result.ranks.empty()) result.ranks.resize(1);
     for (RankTimes& rank : result.ranks) rank.host = job.ranks[rank.rank].host;
     for (Nanos& start : result.starts) start = std::max(start, Nanos());
     return result;
@@ -644,8 +639,8 @@ class HostsDatapath final : public Coordinator {
     view.policy = plan.policy;
     for (RunJob& job : jobs_) {
       HostsView::Job& shown = view.jobs.emplace_back();
-      shown.name = job.settings.job.name;
-      shown.iterations = job.settings.iterations;
+      shown.name = job.spec.job.name;
+      shown.iterations = job.spec.iterations;
       for (RankState& rank : job.ranks) {
         if (rank.seen_before.count > 0 && now > rank.seen_before)
           rank.bits_per_second =
@@ -677,6 +672,7 @@ class HostsDatapath final : public Coordinator {
   std::vector<RunJob> jobs_;
   std::vector<LinkOutage> outages_;  ///< of this run
   std::uint64_t run_ = 0;
+  Nanos next_view_;
   std::uint64_t last_ping_ = 0;
   Nanos epoch_;
   bool ended_ = false;

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "mltcp/base/text.h"
-#include "mltcp/experiment/files/worker_hosts.h"
+#include "mltcp/workload/worker_hosts.h"
 
 namespace mltcp::experiment {
 
@@ -21,8 +21,8 @@ std::vector<HostLayout::Rank> HostLayout::ranks_of(std::uint32_t host) const {
 HostLayout host_layout(const Experiment& experiment) {
   HostLayout layout;
   const auto receiver = static_cast<std::uint32_t>(experiment.jobs.size());
-  const auto placements =
-      experiment.topology ? place(experiment.jobs, experiment.topology->hosts()) : std::vector<Placement>();
+  const auto placements = experiment.topology ? workload::place(experiment.jobs, experiment.topology->hosts())
+                                              : std::vector<workload::Placement>();
   for (std::uint32_t job = 0; job < experiment.jobs.size(); ++job) {
     if (!experiment.jobs[job].hosts.empty())
       layout.jobs.push_back(experiment.jobs[job].hosts);

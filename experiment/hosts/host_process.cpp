@@ -261,19 +261,19 @@ class HostProcess {
     const HostLosses before = losses();
     for (std::uint32_t number = 0; number < setup_.jobs.size(); ++number) {
       protocol::JobSetup& job = setup_.jobs[number];
-      job.settings.pacing_quantum = kRealPacingQuantum;
-      job.settings.connection.pacing_quantum = job.settings.pacing_quantum;
+      job.spec.pacing_quantum = kRealPacingQuantum;
+      job.spec.connection.pacing_quantum = job.spec.pacing_quantum;
       std::shared_ptr<const Payload> payload;
       for (std::uint32_t rank = 0; rank < job.hosts.size(); ++rank) {
         if (job.hosts[rank] != number_) continue;
         if (job.ports[rank] >= datapath_->shards()) throw RunError("the coordinator names a rank that isn't here");
-        if (!payload) payload = RankDriver::make_payload(job.settings);
+        if (!payload) payload = RankDriver::make_payload(job.spec);
         Rank& own = here_.emplace_back();
         own.job = number;
         own.rank = rank;
         own.shard = job.ports[rank];
-        own.driver = std::make_unique<RankDriver>(datapath_->io(static_cast<std::uint16_t>(own.shard)), job.settings,
-                                                  rank, job.addresses, payload, now());
+        own.driver = std::make_unique<RankDriver>(datapath_->io(static_cast<std::uint16_t>(own.shard)), job.spec, rank,
+                                                  job.addresses, payload, now());
       }
     }
     PollLoop loop(datapath_->time(), idle_of(options_.idle));
@@ -365,7 +365,7 @@ class HostProcess {
   /// Where the other end of a connection is, and what to look at: " on host 1 (10.0.0.2:62400); ...".
   [[nodiscard]] std::string whereabouts(const ConnectionLost& lost) const {
     const auto found = std::find_if(setup_.jobs.begin(), setup_.jobs.end(),
-                                    [&](const protocol::JobSetup& job) { return job.settings.number == lost.job; });
+                                    [&](const protocol::JobSetup& job) { return job.spec.number == lost.job; });
     if (found == setup_.jobs.end()) return "";
     const std::uint32_t peer = found->hosts.at(lost.peer);
     const std::string down = datapath_->why_link_is_down();

@@ -14,7 +14,7 @@ TEST(RingRank, ring__of_four_ranks_in_real_time) {
   const dpdk::Eal* eal = dpdk::shared_eal(reason);
   if (eal == nullptr) GTEST_SKIP() << reason;
   dpdk::RingDumbbell network(*eal, dpdk::gigabit(2));
-  RankDriver::Settings settings;
+  JobSpec settings;
   settings.job.name = "a";
   workload::Pattern& pattern = settings.job.pattern.emplace();
   pattern.ranks = 4;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace mltcp::workload {
 namespace {
 
@@ -49,15 +51,91 @@ TEST(phase_program, job_without_hosts__sends_one_way) {
   EXPECT_EQ(receiver.rank, 1U);
 }
 
-TEST(phase_program, job_with_hosts__is_a_ring_whose_phases_wait_for_both_directions) {
+TEST(phase_program, two_workers__wait_for_both_directions) {
   Job job;
-  job.hosts = {4, 8, 2};
+  job.hosts = {4, 8};
   job.phases = {communicate(100), compute(5)};
-  const RankProgram program = rank_program(job, 2);
+  const RankProgram program = rank_program(job, 1);
   ASSERT_EQ(program.operations.size(), 3U);
-  EXPECT_EQ(program.operations[0].peer, 0U) << "the last sends to the first";
-  EXPECT_EQ(program.operations[1].peer, 1U);
+  EXPECT_EQ(program.operations[0].peer, 0U);
+  EXPECT_EQ(program.operations[1].peer, 0U);
   EXPECT_EQ(waits_of(program, 2), (Waits{0, 1}));
+}
+
+TEST(phase_program, three_workers_or_more__are_a_ring_whose_phases_end_in_a_barrier) {
+  Job job;
+  job.hosts = {4, 8, 2, 5, 6};
+  job.phases = {communicate(100), compute(5)};
+  const RankProgram program = rank_program(job, 4);
+  ASSERT_EQ(program.operations.size(), 2 + 3 * 2 + 1U) << "three rounds for five";
+  EXPECT_EQ(program.operations[0].peer, 0U) << "the last sends to the first";
+  EXPECT_EQ(program.operations[1].peer, 3U);
+  const std::uint32_t to[] = {0, 1, 3};
+  const std::uint32_t from[] = {3, 2, 0};
+  for (std::uint32_t round = 0; round < 3; ++round) {
+    const std::uint32_t send = 2 + 2 * round;
+    EXPECT_EQ(program.operations[send].kind, Kind::send);
+    EXPECT_EQ(program.operations[send].peer, to[round]);
+    EXPECT_EQ(program.operations[send + 1].kind, Kind::receive);
+    EXPECT_EQ(program.operations[send + 1].peer, from[round]);
+    EXPECT_TRUE(program.operations[send].barrier && program.operations[send + 1].barrier);
+  }
+  EXPECT_EQ(waits_of(program, 4), (Waits{0, 1, 3})) << "it tells of itself and of whom it has heard";
+  EXPECT_EQ(waits_of(program, 8), (Waits{0, 1, 3, 5, 7}));
+  EXPECT_EQ(program.load().sent, 100U) << "not of the job's bytes";
+  EXPECT_EQ(program.load().received, 100U);
+}
+
+// Whatever anybody sends, somebody expects, in the same order; and when a rank goes on, all have come to the barrier.
+TEST(phase_program, barrier__holds_everybody_until_the_last_has_come) {
+  for (std::uint32_t ranks = 3; ranks <= 17; ++ranks) {
+    Job job;
+    job.hosts.resize(ranks);
+    job.phases = {communicate(100, true), compute(5), communicate(50), compute(5)};
+    std::vector<RankProgram> all;
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) all.push_back(rank_program(job, rank));
+    const auto between = [&](std::uint32_t from, std::uint32_t to, Kind kind) {
+      std::vector<std::uint64_t> tags;
+      for (const Operation& operation : all[kind == Kind::send ? from : to].operations)
+        if (operation.kind == kind && operation.peer == (kind == Kind::send ? to : from)) tags.push_back(operation.tag);
+      return tags;
+    };
+    for (std::uint32_t from = 0; from < ranks; ++from)
+      for (std::uint32_t to = 0; to < ranks; ++to)
+        ASSERT_EQ(between(from, to, Kind::send), between(from, to, Kind::receive)) << ranks;
+    // Of whom a rank has heard, round after round, of the phase's barrier alone.
+    const std::uint64_t first_tag = (std::uint64_t{1} << 32U) + 2 * 32;
+    std::vector<std::vector<bool>> heard(ranks, std::vector<bool>(ranks));
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) heard[rank][rank] = true;
+    for (std::uint64_t tag = first_tag;; ++tag) {
+      const auto before = heard;
+      bool any = false;
+      for (std::uint32_t rank = 0; rank < ranks; ++rank)
+        for (const Operation& operation : all[rank].operations) {
+          if (!operation.barrier || operation.kind != Kind::receive || operation.tag != tag) continue;
+          any = true;
+          for (std::uint32_t other = 0; other < ranks; ++other)
+            if (before[operation.peer][other]) heard[rank][other] = true;
+        }
+      if (!any) break;
+    }
+    for (std::uint32_t rank = 0; rank < ranks; ++rank)
+      EXPECT_EQ(std::count(heard[rank].begin(), heard[rank].end(), true), static_cast<std::ptrdiff_t>(ranks))
+          << rank << " of " << ranks;
+  }
+}
+
+TEST(phase_program, job_as_one__has_its_phases_in_order) {
+  Job job;
+  job.phases = {compute(0), communicate(100, true), compute(2), communicate(50, false, Rate(7))};
+  const RankProgram program = phase_program(job);
+  ASSERT_EQ(program.operations.size(), 4U) << "one that computes for no time, too: it may be held up";
+  EXPECT_EQ(program.operations[0].kind, Kind::compute);
+  EXPECT_EQ(program.operations[1].kind, Kind::send);
+  EXPECT_EQ(program.operations[3].bytes, 50U);
+  EXPECT_EQ(program.operations[3].rate, Rate(7));
+  EXPECT_EQ(waits_of(program, 2), Waits{0});
+  EXPECT_EQ(waits_of(program, 3), Waits{2});
 }
 
 TEST(phase_program, overlap__lets_the_next_phase_begin_at_once) {

@@ -102,7 +102,7 @@ void fields(Archive& archive, T& job) {
   archive("pattern", job.pattern);
 }
 
-// What driver_settings() sets, and no default of the transport.
+// What job_specs() sets, and no default of the transport.
 template <typename Archive, typename T>
 requires std::is_same_v<std::remove_const_t<T>, ConnectionConfig>
 void fields(Archive& archive, T& connection) {
@@ -117,15 +117,14 @@ void fields(Archive& archive, T& connection) {
 template <typename Archive, typename T>
 requires std::is_same_v<std::remove_const_t<T>, JobSetup>
 void fields(Archive& archive, T& setup) {
-  archive("job", setup.settings.job);
-  archive("number", setup.settings.number);
-  archive("workers", setup.settings.workers);
-  archive("iterations", setup.settings.iterations);
-  archive("seed", setup.settings.seed);
-  archive("salt", setup.settings.salt);
-  archive("connection", setup.settings.connection);
-  archive("catch_up", setup.settings.catch_up);
-  archive("learn_iterations", setup.settings.learn_iterations);
+  archive("job", setup.spec.job);
+  archive("number", setup.spec.number);
+  archive("iterations", setup.spec.iterations);
+  archive("seed", setup.spec.seed);
+  archive("salt", setup.spec.salt);
+  archive("connection", setup.spec.connection);
+  archive("catch_up", setup.spec.catch_up);
+  archive("learn_iterations", setup.spec.learn_iterations);
   archive("addresses", setup.addresses);
   archive("ports", setup.ports);
   archive("hosts", setup.hosts);
@@ -263,7 +262,7 @@ void check_algorithm(const std::string& name) {
 std::vector<const cc::AlgorithmTable*> algorithms_of(const std::vector<JobSetup>& jobs) {
   std::vector<const cc::AlgorithmTable*> used;
   for (const JobSetup& job : jobs) {
-    const cc::AlgorithmTable* table = &cc::find_algorithm(job.settings.connection.congestion_control);
+    const cc::AlgorithmTable* table = &cc::find_algorithm(job.spec.connection.congestion_control);
     if (std::find(used.begin(), used.end(), table) == used.end()) used.push_back(table);
   }
   return used;
@@ -311,7 +310,7 @@ Json to_json(const RunSetup& setup) {
             {"jobs", value_of(setup.jobs)}};
   // Those of all jobs are the same.
   if (!setup.jobs.empty())
-    json["parameters"] = to_json(*setup.jobs.front().settings.connection.parameters, algorithms_of(setup.jobs));
+    json["parameters"] = to_json(*setup.jobs.front().spec.connection.parameters, algorithms_of(setup.jobs));
   return json;
 }
 
@@ -325,17 +324,17 @@ RunSetup setup_from(const Json& json) {
   fields("learn_iterations", experiment.mltcp.learn_iterations);
   setup.mltcp = experiment.mltcp;
   fields("jobs", setup.jobs);
-  for (const JobSetup& job : setup.jobs) check_algorithm(job.settings.connection.congestion_control);
+  for (const JobSetup& job : setup.jobs) check_algorithm(job.spec.connection.congestion_control);
   const auto shared = std::make_shared<const cc::Parameters>(
       setup.jobs.empty() ? cc::Parameters() : parameters_from(json.at("parameters"), algorithms_of(setup.jobs)));
   for (JobSetup& job : setup.jobs) {
     const std::size_t ranks = job.addresses.size();
-    if (ranks < 2 || job.ports.size() != ranks || job.hosts.size() != ranks || job.settings.job.flows == 0 ||
-        job.settings.iterations == 0 || job.settings.job.rate.is_zero())
+    if (ranks < 2 || job.ports.size() != ranks || job.hosts.size() != ranks || job.spec.job.flows == 0 ||
+        job.spec.iterations == 0 || job.spec.job.rate.is_zero())
       throw InputError("a job that can't be");
-    job.settings.connection.parameters = shared;
-    job.settings.real_payload = true;
-    job.settings.augmentation = augmentation_of(policy_named(setup.policy), experiment, job.settings.job);
+    job.spec.connection.parameters = shared;
+    job.spec.real_payload = true;
+    job.spec.augmentation = augmentation_of(policy_named(setup.policy), experiment, job.spec.job);
   }
   return setup;
 }

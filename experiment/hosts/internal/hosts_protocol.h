@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "mltcp/base/json.h"
-#include "mltcp/experiment/engine/job_driver.h"
+#include "mltcp/experiment/engine/job_spec.h"
 #include "mltcp/experiment/engine/rank_driver.h"
 #include "mltcp/experiment/files/experiment.h"
 #include "mltcp/experiment/hosts/message_stream.h"
@@ -31,7 +31,7 @@ namespace mltcp::experiment::protocol {
 
 using Json = nlohmann::json;
 
-inline constexpr int kVersion = 5;
+inline constexpr int kVersion = 6;
 /// Of a message from somebody who has been welcomed: a million iterations have room.
 inline constexpr std::size_t kLongest = std::size_t{128} << 20U;
 /// Of any: lists of a million iterations, 16 bytes a value as it is kept, and no deeper than phases of jobs.
@@ -39,7 +39,7 @@ inline constexpr JsonLimits kLimits{.depth = 16, .values = 8'000'000};
 
 /// A job of a run, for the hosts of its ranks. The gain follows from policy and MltcpSettings.
 struct JobSetup {
-  JobDriver::Settings settings;
+  JobSpec spec;
   std::vector<Address> addresses;    ///< by rank
   std::vector<std::uint32_t> ports;  ///< by rank: its shard on its host
   std::vector<std::uint32_t> hosts;  ///< by rank

@@ -244,15 +244,15 @@ TEST(FlowLevel, run__refuses_what_flows_lack_of_callers_too) {
 FlowFabric one_link() {
   FlowFabric fabric;
   fabric.links.push_back({"link", Rate::from_gbps(1)});
-  fabric.route = [](const FlowJob& job, std::uint32_t) {
+  fabric.route = [](const JobSpec& job, std::uint32_t) {
     return std::vector<FlowPath>(job.job.flows, FlowPath{{0}, {}, Nanos(0)});
   };
   return fabric;
 }
 
 /// Computes 10 ms, then sends for 10 ms if it is alone.
-FlowJob small_job(const std::string& name, Nanos start = {}) {
-  FlowJob job;
+JobSpec small_job(const std::string& name, Nanos start = {}) {
+  JobSpec job;
   job.job.name = name;
   workload::Phase compute;
   compute.compute = 10_ms;
@@ -301,30 +301,30 @@ TEST(FlowLevelCluster, run__jobs_arrive_and_leave) {
 }
 
 TEST(FlowLevelCluster, contended__is_the_link_while_workers_could_together_send_more_than_it_carries) {
-  const auto contended = [](std::initializer_list<FlowJob> jobs) {
+  const auto contended = [](std::initializer_list<JobSpec> jobs) {
     FlowLevelCluster cluster(one_link());
-    for (const FlowJob& job : jobs) cluster.add_job(job);
+    for (const JobSpec& job : jobs) cluster.add_job(job);
     cluster.run(30_ms);
     EXPECT_NEAR(cluster.use(0).contended_wire_bytes, cluster.use(0).contended.seconds() * 125e6, 1);
     return std::round(cluster.use(0).contended.millis());
   };
   const auto with = [](auto change) {
-    FlowJob job = small_job("a");
+    JobSpec job = small_job("a");
     change(job);
     return job;
   };
   EXPECT_EQ(contended({small_job("a")}), 0);
-  EXPECT_EQ(contended({with([](FlowJob& job) { job.job.flows = 2; })}), 0) << "flows of one worker";
-  EXPECT_EQ(contended({with([](FlowJob& job) { job.workers.resize(2); })}), 20) << "workers of one job";
+  EXPECT_EQ(contended({with([](JobSpec& job) { job.job.flows = 2; })}), 0) << "flows of one worker";
+  EXPECT_EQ(contended({with([](JobSpec& job) { job.workers.resize(2); })}), 20) << "workers of one job";
   EXPECT_EQ(contended({small_job("a"), small_job("b")}), 20) << "from 10 ms to 30 ms";
   EXPECT_EQ(contended({small_job("a"), small_job("b", 5_ms)}), 10) << "from 15 ms to 25 ms";
-  const auto slow = with([](FlowJob& job) { job.job.rate = Rate(400'000'000); });
+  const auto slow = with([](JobSpec& job) { job.job.rate = Rate(400'000'000); });
   EXPECT_EQ(contended({slow, slow}), 0) << "they have room";
 }
 
 TEST(FlowLevelCluster, on_iteration__may_remove_its_job_and_add_others) {
   FlowLevelCluster cluster(one_link());
-  FlowJob job = small_job("a");
+  JobSpec job = small_job("a");
   job.iterations = 2;
   std::vector<double> ends;
   int more = 2;
@@ -351,12 +351,10 @@ TEST(FlowLevelCluster, run__stops_when_asked) {
 
 TEST(FlowLevelCluster, plan__holds_up_phases_to_their_slots) {
   FlowLevelCluster cluster(one_link());
-  FlowJob first = small_job("first");
-  first.plan = slots(10_ms, 22_ms);
-  FlowJob second = small_job("second");
-  second.plan = slots(21_ms, 22_ms);
-  const auto a = cluster.add_job(first);
-  const auto b = cluster.add_job(second);
+  JobSpec first = small_job("first");
+  JobSpec second = small_job("second");
+  const auto a = cluster.add_job(first, slots(10_ms, 22_ms));
+  const auto b = cluster.add_job(second, slots(21_ms, 22_ms));
   cluster.run(112_ms);
   // Without the plan both would send at once and take 30 ms; with it, each waits for its slot and has the link alone.
   EXPECT_THAT(millis(cluster.result(a).iterations), ElementsAre(20, 22, 22, 22, 22));
@@ -375,13 +373,13 @@ TEST(FlowLevelCluster, plan__holds_up_phases_to_their_slots) {
 
 TEST(FlowLevelCluster, options__burst_latency_comes_after_each_burst) {
   FlowFabric fabric = one_link();
-  fabric.route = [](const FlowJob&, std::uint32_t) { return std::vector{FlowPath{{0}, {}, 1_ms}}; };
+  fabric.route = [](const JobSpec&, std::uint32_t) { return std::vector{FlowPath{{0}, {}, 1_ms}}; };
   const auto length = [&](std::optional<Nanos> latency, bool slow_start) {
     FlowLevelOptions options;
     options.burst_latency = latency;
     FlowLevelCluster cluster(fabric, options);
-    FlowJob job = small_job("a");
-    job.slow_start = slow_start;
+    JobSpec job = small_job("a");
+    job.connection.congestion_control = slow_start ? "reno" : "dcqcn";
     const auto id = cluster.add_job(job);
     cluster.run(30_ms);
     return std::round(cluster.result(id).iterations.at(0).millis() * 100) / 100;
@@ -396,7 +394,7 @@ TEST(FlowLevelCluster, options__burst_latency_comes_after_each_burst) {
 TEST(FlowLevelCluster, add_job__refuses_bad_input) {
   FlowLevelCluster cluster(one_link());
   const auto refusal = [&](auto change) {
-    FlowJob job = small_job("a");
+    JobSpec job = small_job("a");
     change(job);
     try {
       cluster.add_job(job);
@@ -405,12 +403,17 @@ TEST(FlowLevelCluster, add_job__refuses_bad_input) {
     }
     return std::string("no error");
   };
-  EXPECT_EQ(refusal([](FlowJob& job) { job.workers.clear(); }), "job \"a\": it has no workers; give it at least one");
-  EXPECT_THAT(refusal([](FlowJob& job) { job.job.phases.pop_back(); }), HasSubstr("it sends nothing"));
-  EXPECT_THAT(refusal([](FlowJob& job) { job.job.flows = 0; }), HasSubstr("no flows"));
-  EXPECT_THAT(refusal([](FlowJob& job) { job.plan = PhasePlan{}; }), HasSubstr("its plan: the period is 0 ns"));
+  EXPECT_EQ(refusal([](JobSpec& job) { job.workers.clear(); }), "job \"a\": it has no workers; give it at least one");
+  EXPECT_THAT(refusal([](JobSpec& job) { job.job.phases.pop_back(); }), HasSubstr("it sends nothing"));
+  EXPECT_THAT(refusal([](JobSpec& job) { job.job.flows = 0; }), HasSubstr("no flows"));
+  try {
+    FlowLevelCluster(one_link()).add_job(small_job("a"), PhasePlan{});
+    ADD_FAILURE() << "a plan without a period is taken";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("its plan: the period is 0 ns"));
+  }
   FlowFabric wrong = one_link();
-  wrong.route = [](const FlowJob&, std::uint32_t) { return std::vector{FlowPath{{3}, {}, Nanos(0)}}; };
+  wrong.route = [](const JobSpec&, std::uint32_t) { return std::vector{FlowPath{{3}, {}, Nanos(0)}}; };
   FlowLevelCluster other(wrong);
   EXPECT_THROW(other.add_job(small_job("a")), InputError);
   EXPECT_THROW(FlowLevelCluster(FlowFabric{}), InputError);

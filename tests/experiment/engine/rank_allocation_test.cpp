@@ -60,7 +60,7 @@ TEST(RankDriver, allocation__none_after_warm_up) {
   sim::SwitchedNetworkConfig config;
   config.topology = std::make_shared<const Topology>(Topology::single_switch(ranks, Rate(10'000'000'000), 1_us));
   sim::SwitchedNetwork network(config);
-  RankDriver::Settings settings;
+  JobSpec settings;
   settings.job.name = "a";
   workload::Pattern& pattern = settings.job.pattern.emplace();
   pattern.kind = workload::Pattern::Kind::training;

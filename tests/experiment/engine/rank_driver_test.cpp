@@ -12,7 +12,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/backends/topology_network.h"
 #include "mltcp/experiment/engine/job_network.h"
-#include "mltcp/experiment/files/worker_hosts.h"
+#include "mltcp/workload/worker_hosts.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -30,8 +30,8 @@ struct Network {
   std::uint32_t mtu = 9000;
 };
 
-RankDriver::Settings settings_of(const Pattern& pattern, std::uint32_t iterations = 4) {
-  RankDriver::Settings settings;
+JobSpec settings_of(const Pattern& pattern, std::uint32_t iterations = 4) {
+  JobSpec settings;
   settings.job.name = "a";
   settings.job.pattern = pattern;
   const workload::Outline outline = workload::outline(pattern);
@@ -41,7 +41,7 @@ RankDriver::Settings settings_of(const Pattern& pattern, std::uint32_t iteration
   settings.job.phases[1].bytes = outline.bytes;
   settings.job.rate = Network().rate;
   for (std::uint32_t rank = 0; rank < pattern.ranks; ++rank) settings.job.hosts.push_back(rank);
-  settings.workers = pattern.ranks;
+  settings.workers.resize(pattern.ranks);
   settings.iterations = iterations;
   settings.connection.initial_rtt = 1_ms;
   return settings;
@@ -75,7 +75,7 @@ class OneSwitch final : public JobNetwork {
  public:
   OneSwitch(const Network& network, std::uint32_t hosts, bool real_payload, std::optional<std::uint32_t> flipped = {})
       : inner_(config(network, hosts), {.virtual_payload = !real_payload}), flipped_(flipped) {
-    std::vector<WorkerHosts> workers;
+    std::vector<workload::WorkerHosts> workers;
     for (std::uint32_t host = 0; host < hosts; ++host) workers.push_back({host, (host + 1) % hosts});
     inner_.add(0, workers);
   }
@@ -110,7 +110,7 @@ struct Ran {
   std::vector<RankResult> ranks;
 };
 
-Ran run(RankDriver::Settings settings, const Network& network = {}, bool real_payload = false,
+Ran run(JobSpec settings, const Network& network = {}, bool real_payload = false,
         std::optional<std::uint32_t> flipped = {}, const std::function<void(const RankJob&)>& look = {}) {
   settings.real_payload = real_payload;
   settings.job.rate = network.rate;
@@ -212,7 +212,7 @@ TEST(RankDriver, bus_bandwidth__is_unknown_where_a_pattern_is_no_collective) {
 TEST(RankDriver, ranks__have_times_of_their_own) {
   Pattern of = pattern(Kind::all_reduce, 4, 400'000);
   of.compute = 20_ms;
-  RankDriver::Settings settings = settings_of(of, 20);
+  JobSpec settings = settings_of(of, 20);
   settings.job.jitter = 4_ms;
   const Ran ran = run(settings);
   ASSERT_EQ(ran.result.ranks.size(), 4U);
@@ -277,7 +277,7 @@ TEST(RankDriver, every_pattern__brings_every_byte) {
   all.back().training.micro_batches = 4;
   all.back().training.experts = 40'000;
   for (const Pattern& of : all) {
-    RankDriver::Settings settings = settings_of(of, 3);
+    JobSpec settings = settings_of(of, 3);
     settings.job.flows = 3;
     const Ran ran = run(settings, {}, true);
     EXPECT_EQ(ran.result.iterations.size(), 3U) << name(of.kind);
@@ -298,7 +298,7 @@ TEST(RankDriver, loss__does_not_break_it) {
 }
 
 TEST(RankDriver, verification__finds_a_flipped_byte) {
-  const RankDriver::Settings settings = settings_of(pattern(Kind::all_reduce, 4, 4'000'000));
+  const JobSpec settings = settings_of(pattern(Kind::all_reduce, 4, 4'000'000));
   EXPECT_EQ(run(settings, {}, true).result.checksum_errors, 0U);
   const Ran ran = run(settings, {}, true, 2);
   EXPECT_EQ(ran.result.checksum_errors, 1U);
@@ -308,7 +308,7 @@ TEST(RankDriver, verification__finds_a_flipped_byte) {
 TEST(RankDriver, runs__are_the_same_every_time_and_with_real_bytes) {
   Pattern of = training(2, 1, 2, 5_ms);
   of.training.micro_batches = 3;
-  RankDriver::Settings settings = settings_of(of, 6);
+  JobSpec settings = settings_of(of, 6);
   settings.job.jitter = 1_ms;
   const Ran first = run(settings);
   const Ran second = run(settings);
@@ -324,7 +324,7 @@ TEST(RankDriver, runs__are_the_same_every_time_and_with_real_bytes) {
 TEST(RankDriver, result__is_that_of_the_slowest_rank) {
   Pattern of = pattern(Kind::all_reduce, 4, 400'000);
   of.compute = 20_ms;
-  RankDriver::Settings settings = settings_of(of, 20);
+  JobSpec settings = settings_of(of, 20);
   settings.job.jitter = 4_ms;
   const Ran ran = run(settings);
   ASSERT_EQ(ran.result.iteration_compute.size(), 20U);
@@ -344,7 +344,7 @@ TEST(RankDriver, result__is_that_of_the_slowest_rank) {
 // Receives are posted up to the end of the next iteration and no further.
 TEST(RankDriver, credit__lets_no_rank_run_away) {
   Pattern of = pattern(Kind::broadcast, 3, 100'000);
-  RankDriver::Settings settings = settings_of(of, 40);
+  JobSpec settings = settings_of(of, 40);
   settings.job.pattern->compute = 2_ms;
   settings.job.phases[0].compute = 2_ms;
   settings.job.straggler = {0.3, 20};
@@ -405,7 +405,7 @@ TEST(RankDriver, time_to_first_send__is_of_ranks_that_wait_for_nobody) {
 TEST(RankDriver, plan__holds_iterations_to_slots) {
   Pattern of = pattern(Kind::all_reduce, 4, 4'000'000);
   of.compute = 10_ms;
-  RankDriver::Settings settings = settings_of(of, 12);
+  JobSpec settings = settings_of(of, 12);
   OneSwitch testbed({}, 4, false);
   RankJob job(testbed, settings);
   testbed.run(1_s, [&] { return job.connected(); });
@@ -427,8 +427,8 @@ TEST(RankDriver, plan__holds_iterations_to_slots) {
 TEST(RankDriver, another_pattern__ends_in_one_clear_error) {
   const auto with_sizes = [](Bytes first, Bytes second) {
     OneSwitch testbed({}, 2, false);
-    const RankDriver::Settings a = settings_of(pattern(Kind::point_to_point, 2, first));
-    const RankDriver::Settings b = settings_of(pattern(Kind::point_to_point, 2, second));
+    const JobSpec a = settings_of(pattern(Kind::point_to_point, 2, first));
+    const JobSpec b = settings_of(pattern(Kind::point_to_point, 2, second));
     const JobNetwork::End ends[] = {{JobNetwork::Side::sender, 0, 0}, {JobNetwork::Side::sender, 0, 1}};
     const std::vector<Address> addresses{testbed.address(ends[0]), testbed.address(ends[1])};
     RankDriver one(testbed.host(ends[0]), a, 0, addresses, nullptr, testbed.now());
@@ -457,7 +457,7 @@ TEST(RankDriver, another_pattern__ends_in_one_clear_error) {
 // What a peer sends before this rank begins counts: of the first iteration, and of the second.
 TEST(RankDriver, late_start__loses_nothing) {
   OneSwitch testbed({}, 2, false);
-  const RankDriver::Settings settings = settings_of(pattern(Kind::broadcast, 2, 700'000));
+  const JobSpec settings = settings_of(pattern(Kind::broadcast, 2, 700'000));
   const JobNetwork::End ends[] = {{JobNetwork::Side::sender, 0, 0}, {JobNetwork::Side::sender, 0, 1}};
   const std::vector<Address> addresses{testbed.address(ends[0]), testbed.address(ends[1])};
   RankDriver one(testbed.host(ends[0]), settings, 0, addresses, nullptr, testbed.now());
@@ -477,7 +477,7 @@ TEST(RankDriver, late_start__loses_nothing) {
 
 TEST(RankDriver, peer_that_refuses__ends_in_one_clear_error) {
   OneSwitch testbed({}, 2, false);
-  RankDriver::Settings settings = settings_of(pattern(Kind::point_to_point, 2, 1000));
+  JobSpec settings = settings_of(pattern(Kind::point_to_point, 2, 1000));
   settings.number = 3;
   const JobNetwork::End ends[] = {{JobNetwork::Side::sender, 0, 0}, {JobNetwork::Side::sender, 0, 1}};
   const std::vector<Address> addresses{testbed.address(ends[0]), testbed.address(ends[1])};
@@ -604,7 +604,7 @@ class Strangers : public testing::Test {
   [[nodiscard]] Nanos now() const { return testbed_.now(); }
 
   OneSwitch testbed_{{}, 3, false};
-  RankDriver::Settings settings_ = settings_of(pattern(Kind::point_to_point, 2, 20'000'000));
+  JobSpec settings_ = settings_of(pattern(Kind::point_to_point, 2, 20'000'000));
   std::vector<JobNetwork::End> ends_;
   std::vector<Address> addresses_;
   ShardConfig stranger_config_;

@@ -148,9 +148,9 @@ protocol::RunSetup setup_of(const Experiment& experiment) {
   plan.iterations = 5;
   protocol::RunSetup setup;
   setup.policy = plan.policy;
-  for (const JobDriver::Settings& settings : driver_settings(experiment, plan, true, true)) {
+  for (const JobSpec& settings : job_specs(experiment, plan, true, true)) {
     protocol::JobSetup& job = setup.jobs.emplace_back();
-    job.settings = settings;
+    job.spec = settings;
     job.addresses = {Address::v4(0x0A000001, 62400), Address::v4(0x0A000002, 62401)};
     job.ports = {0, 1};
     job.hosts = {3, 1};
@@ -162,8 +162,8 @@ TEST_F(Algorithms, hosts__get_all_its_parameters) {
   const protocol::Json json = protocol::to_json(setup_of(read(file("cc = \"pushy\"", "[pushy]\npush = 3.5"))));
   EXPECT_EQ(json["parameters"], (protocol::Json{{"pushy", {{"push", 3.5}, {"rest", 70'000}}}}));
   const protocol::RunSetup got = protocol::setup_from(protocol::Json::parse(json.dump()));
-  EXPECT_EQ(got.jobs[0].settings.connection.congestion_control, "pushy");
-  EXPECT_EQ(got.jobs[0].settings.connection.parameters->of<Pushy>().push, 3.5);
+  EXPECT_EQ(got.jobs[0].spec.connection.congestion_control, "pushy");
+  EXPECT_EQ(got.jobs[0].spec.connection.parameters->of<Pushy>().push, 3.5);
 
   protocol::Json bad = json;
   bad["parameters"]["pushy"]["more"] = 1;

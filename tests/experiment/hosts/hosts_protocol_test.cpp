@@ -53,9 +53,9 @@ RunSetup setup_of(const Experiment& experiment) {
   RunSetup setup;
   setup.policy = plan.policy;
   setup.mltcp = experiment.mltcp;
-  for (const JobDriver::Settings& settings : driver_settings(experiment, plan, true, true)) {
+  for (const JobSpec& settings : job_specs(experiment, plan, true, true)) {
     JobSetup& job = setup.jobs.emplace_back();
-    job.settings = settings;
+    job.spec = settings;
     job.addresses = {Address::v4(0x0A000001, 62400), Address::v4(0x0A000002, 62401)};
     job.ports = {0, 1};
     job.hosts = {3, 1};
@@ -69,8 +69,8 @@ TEST(hosts_protocol, setup__arrives_as_it_was_sent) {
   const RunSetup got = setup_from(Json::parse(to_json(sent).dump()));
   ASSERT_EQ(got.jobs.size(), 1U);
   EXPECT_EQ(to_json(got), to_json(sent)) << "of all that is carried";
-  const JobDriver::Settings& a = got.jobs[0].settings;
-  const JobDriver::Settings& b = sent.jobs[0].settings;
+  const JobSpec& a = got.jobs[0].spec;
+  const JobSpec& b = sent.jobs[0].spec;
   EXPECT_EQ(a.connection.congestion_control, "swift");
   EXPECT_EQ(a.connection.parameters->of<cc::Swift>().beta, 0.7);
   EXPECT_EQ(a.connection.initial_rtt, b.connection.initial_rtt);
@@ -83,20 +83,20 @@ TEST(hosts_protocol, setup__arrives_as_it_was_sent) {
   EXPECT_TRUE(a.augmentation.iteration_aware());
 }
 
-// What the transport keeps by default isn't carried: a setting that driver_settings() begins to make has to be.
+// What the transport keeps by default isn't carried: a setting that job_specs() begins to make has to be.
 TEST(hosts_protocol, connection__differs_from_the_default_only_in_what_is_carried) {
   const RunSetup sent = setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\""));
   const RunSetup got = setup_from(to_json(sent));
-  ConnectionConfig connection = got.jobs[0].settings.connection;
-  connection.parameters = sent.jobs[0].settings.connection.parameters;
-  EXPECT_EQ(connection, sent.jobs[0].settings.connection);
+  ConnectionConfig connection = got.jobs[0].spec.connection;
+  connection.parameters = sent.jobs[0].spec.connection.parameters;
+  EXPECT_EQ(connection, sent.jobs[0].spec.connection);
 }
 
 TEST(hosts_protocol, pattern__arrives_as_it_was_sent) {
   const RunSetup sent = setup_of(experiment_with("pattern = \"all-reduce\"\nsize = \"1 MB\"\ncompute = \"1 ms\""));
   const RunSetup got = setup_from(to_json(sent));
-  ASSERT_TRUE(got.jobs[0].settings.job.pattern);
-  EXPECT_EQ(got.jobs[0].settings.job.pattern->size, 1'000'000U);
+  ASSERT_TRUE(got.jobs[0].spec.job.pattern);
+  EXPECT_EQ(got.jobs[0].spec.job.pattern->size, 1'000'000U);
   EXPECT_EQ(to_json(got), to_json(sent));
 }
 

@@ -23,6 +23,8 @@ class FakeJob final : public RunningJob {
   void clear_plan() override { state = PlanState::removed; }
   [[nodiscard]] PlanState plan_state() const override { return state; }
   [[nodiscard]] Nanos adrift_since() const override { return adrift; }
+  [[nodiscard]] bool done() const override { return false; }
+  [[nodiscard]] std::size_t recorded() const override { return results.iterations.size(); }
   [[nodiscard]] JobResult result() const override { return results; }
 
   std::vector<PhasePlan> plans;

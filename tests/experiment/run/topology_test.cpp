@@ -10,9 +10,9 @@
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/files/experiment_file.h"
-#include "mltcp/experiment/files/worker_hosts.h"
 #include "mltcp/experiment/results/results.h"
 #include "mltcp/experiment/run/runner.h"
+#include "mltcp/workload/worker_hosts.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -201,11 +201,12 @@ TEST(Topology, parse__warns_of_a_host_link_that_is_too_full) {
 TEST(Topology, place__rings_and_single_workers) {
   std::vector<workload::Job> jobs(4);
   jobs[1].hosts = {5, 0, 3};
-  const std::vector<Placement> placements = place(jobs, 6);
-  EXPECT_THAT(placements[0].workers, ElementsAre(WorkerHosts{0, 3}));
-  EXPECT_THAT(placements[1].workers, ElementsAre(WorkerHosts{5, 0}, WorkerHosts{0, 3}, WorkerHosts{3, 5}));
-  EXPECT_THAT(placements[2].workers, ElementsAre(WorkerHosts{1, 4}));
-  EXPECT_THAT(placements[3].workers, ElementsAre(WorkerHosts{2, 5}));
+  const std::vector<workload::Placement> placements = workload::place(jobs, 6);
+  EXPECT_THAT(placements[0].workers, ElementsAre(workload::WorkerHosts{0, 3}));
+  EXPECT_THAT(placements[1].workers,
+              ElementsAre(workload::WorkerHosts{5, 0}, workload::WorkerHosts{0, 3}, workload::WorkerHosts{3, 5}));
+  EXPECT_THAT(placements[2].workers, ElementsAre(workload::WorkerHosts{1, 4}));
+  EXPECT_THAT(placements[3].workers, ElementsAre(workload::WorkerHosts{2, 5}));
   EXPECT_EQ(placements[3].job, 3U);
 }
 

@@ -1,9 +1,9 @@
 // Placement of jobs on hosts (see worker_hosts.h).
-#include "mltcp/experiment/files/worker_hosts.h"
+#include "mltcp/workload/worker_hosts.h"
 
-namespace mltcp::experiment {
+namespace mltcp::workload {
 
-std::vector<Placement> place(const std::vector<workload::Job>& jobs, std::uint32_t hosts) {
+std::vector<Placement> place(const std::vector<Job>& jobs, std::uint32_t hosts) {
   std::vector<Placement> placements;
   std::uint32_t without_hosts = 0;
   for (std::uint32_t number = 0; number < jobs.size(); ++number) {
@@ -18,4 +18,4 @@ std::vector<Placement> place(const std::vector<workload::Job>& jobs, std::uint32
   return placements;
 }
 
-}  // namespace mltcp::experiment
+}  // namespace mltcp::workload

@@ -6,7 +6,7 @@
 
 #include "mltcp/workload/job.h"
 
-namespace mltcp::experiment {
+namespace mltcp::workload {
 
 /// A worker's traffic: from its host to the host that receives it.
 struct WorkerHosts {
@@ -24,6 +24,6 @@ struct Placement {
 /// its successor. A job without is one worker: the k-th of them, from 0, sends from host k to the host half of all
 /// hosts further on, so that its bytes leave their rack where there are several; after the last host comes the
 /// first. `hosts` is 2 or more. Job numbers are indices of `jobs`.
-std::vector<Placement> place(const std::vector<workload::Job>& jobs, std::uint32_t hosts);
+std::vector<Placement> place(const std::vector<Job>& jobs, std::uint32_t hosts);
 
-}  // namespace mltcp::experiment
+}  // namespace mltcp::workload

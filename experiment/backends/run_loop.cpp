@@ -1,0 +1,114 @@
+// The loop of a run, whatever it runs on (see datapath.h and live_run.h).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "mltcp/base/error.h"
+#include "mltcp/experiment/backends/datapath.h"
+#include "mltcp/experiment/backends/live_run.h"
+#include "mltcp/experiment/backends/packet_run.h"
+#include "mltcp/experiment/files/algorithms.h"
+
+namespace mltcp::experiment {
+namespace {
+
+/// How far the jobs are, told to whoever wants to know: each percent once.
+class Progress {
+ public:
+  Progress(const LiveRun& live, const Experiment& experiment, const RunPlan& plan, bool real_time,
+           const std::function<void(double)>& tick)
+      : live_(live), tick_(tick) {
+    for (const workload::Job& job : plan.jobs) {
+      work_.push_back(work_of(job, experiment, real_time));
+      total_ += plan.iterations_of(job) * work_.back();
+    }
+  }
+
+  void tell() {
+    if (!tick_) return;
+    double done = 0;
+    const auto jobs = live_.jobs();
+    for (std::size_t i = 0; i < jobs.size(); ++i) done += static_cast<double>(jobs[i]->recorded()) * work_[i];
+    if (done / total_ < next_) return;
+    tick_(done / total_);
+    next_ = done / total_ + 0.01;
+  }
+
+ private:
+  const LiveRun& live_;
+  const std::function<void(double)>& tick_;
+  std::vector<double> work_;  ///< of an iteration
+  double total_ = 0;
+  double next_ = 0;
+};
+
+std::size_t recorded_by(const LiveRun& live) {
+  std::size_t recorded = 0;
+  for (const RunningJob* job : live.jobs()) recorded += job->recorded();
+  return recorded;
+}
+
+}  // namespace
+
+std::map<std::uint32_t, std::string> names_of(const RunPlan& plan) {
+  std::map<std::uint32_t, std::string> names;
+  for (std::uint32_t i = 0; i < plan.jobs.size(); ++i) names[plan.first_number + i] = plan.jobs[i].name;
+  return names;
+}
+
+void record_jobs(std::span<RunningJob* const> jobs, const RunPlan& plan, Run& run) {
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    run.jobs.push_back(jobs[i]->result());
+    run.jobs.back().cc = plan.jobs[i].cc;
+    run.jobs.back().unaware = plan.jobs[i].unaware;
+  }
+}
+
+Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) {
+  const std::unique_ptr<LiveRun> live = prepare(experiment, plan);
+  Progress progress(*live, experiment, plan, real_time(), tick);
+  live->connect();
+  const Nanos epoch = live->choose_epoch();
+  for (std::size_t i = 0; i < plan.slots.size(); ++i) {
+    if (!plan.slots[i]) continue;
+    PhasePlan slots = *plan.slots[i];
+    slots.slot += epoch;
+    live->jobs()[i]->set_plan(slots);
+  }
+  if (plan.between) plan.between(live->jobs(), epoch, epoch);
+  live->start(epoch);
+
+  Nanos first_start = Nanos::never();
+  Nanos last_progress = epoch;
+  for (const workload::Job& job : plan.jobs) {
+    first_start = std::min(first_start, job.start);
+    last_progress = std::max(last_progress, epoch + job.start);
+  }
+  const Nanos patience = live->patience();
+  const bool in_slices = !live->tells_progress([&] { progress.tell(); }) || plan.between != nullptr;
+  const Nanos slice = live->slice(plan.slice);
+  std::size_t recorded = 0;
+  while (!live->run(in_slices ? live->now() + slice : Nanos::never())) {
+    const Nanos now = live->now();
+    if (const std::size_t by_now = recorded_by(*live); by_now != recorded) {
+      recorded = by_now;
+      last_progress = std::max(last_progress, now);
+    }
+    progress.tell();
+    if (plan.between) plan.between(live->jobs(), epoch, now);
+    if (!patience.is_never() && now > last_progress + patience) throw RunError(lost_patience(plan, patience));
+  }
+
+  Run run;
+  run.policy = plan.policy;
+  run.cc = experiment.cc;
+  run.cc_parameters = changed_parameters(experiment);
+  run.datapath = datapath();
+  run.seed = experiment.seed;
+  run.duration = live->now() - epoch - first_start;
+  const std::vector<JobNetwork::LinkView> links = live->finish(run);
+  if (plan.finished) plan.finished(links, epoch);
+  return run;
+}
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,129 @@
+// The iterations of a job, or of one of its ranks (see iteration_engine.h).
+#include "mltcp/experiment/engine/iteration_engine.h"
+
+#include <algorithm>
+
+namespace mltcp::experiment {
+
+using workload::Operation;
+
+IterationEngine::IterationEngine(const workload::RankProgram& program, const workload::Job& job,
+                                 const Settings& settings)
+    : program_(program),
+      settings_(settings),
+      compute_varies_(job.compute_varies()),
+      compute_times_(job, settings.seed, settings.stream) {
+  const std::vector<Operation>& operations = program_.operations;
+  first_dependent_.resize(operations.size() + 1);
+  for (const std::uint32_t wait : program_.waits) ++first_dependent_[wait + 1];
+  for (std::size_t i = 0; i < operations.size(); ++i) first_dependent_[i + 1] += first_dependent_[i];
+  dependents_.resize(program_.waits.size());
+  std::vector<std::uint32_t> next(first_dependent_.begin(), first_dependent_.end());
+  for (std::uint32_t i = 0; i < operations.size(); ++i)
+    for (std::uint32_t wait = 0; wait < operations[i].waits; ++wait)
+      dependents_[next[program_.waits[operations[i].first_wait + wait]]++] = i;
+  waits_.resize(operations.size());
+  finished_.reserve(operations.size());
+  to_compute_.reserve(operations.size());
+  starts_.reserve(settings.iterations);
+  times_.reserve(settings.iterations);
+  if (compute_varies_) computes_.reserve(settings.iterations);
+}
+
+void IterationEngine::finish(std::uint32_t operation, Nanos now, Nanos at) {
+  if (at <= now)
+    finished_.push_back(operation);
+  else
+    later_.push_back({operation, at});
+}
+
+Nanos IterationEngine::wake() const {
+  Nanos next = wake_;
+  Nanos last;
+  for (const Later& later : later_) {
+    last = std::max(last, later.at);
+    if (holds_up_others(later.operation)) next = std::min(next, later.at);
+  }
+  // The others only hold up the end of the iteration, all of them together.
+  if (!later_.empty() && later_.size() == left_) next = std::min(next, last);
+  return next;
+}
+
+IterationEngine::Step IterationEngine::advance(Nanos now, Carrier& carrier) {
+  bool moved = false;
+  if (state_ == State::between || (state_ == State::before && now >= wake_)) {
+    if (state_ == State::between) ++iteration_;
+    wake_ = Nanos::never();
+    state_ = State::running;
+    begin_iteration(now, carrier);
+    moved = true;
+  }
+  while (state_ == State::running) {
+    settle(now, carrier);
+    if (wake_.is_never() && computed_ < to_compute_.size()) {
+      const Nanos compute = compute_times_.of(program_.operations[to_compute_[computed_]].compute);
+      compute_ += compute;
+      wake_ = now + compute;
+    }
+    if (now >= wake_) {
+      wake_ = Nanos::never();
+      finished_.push_back(to_compute_[computed_++]);
+      computed_at_ = now;
+    } else if (left_ == 0) {
+      return end_iteration(now);
+    } else {
+      break;
+    }
+    moved = true;
+  }
+  return moved ? Step::advanced : Step::waiting;
+}
+
+void IterationEngine::settle(Nanos now, Carrier& carrier) {
+  std::erase_if(later_, [&](const Later& later) {
+    if (later.at > now) return false;
+    finished_.push_back(later.operation);
+    return true;
+  });
+  while (!finished_.empty()) {
+    const std::uint32_t done = finished_.back();
+    finished_.pop_back();
+    --left_;
+    for (std::uint32_t i = first_dependent_[done]; i < first_dependent_[done + 1]; ++i)
+      if (--waits_[dependents_[i]] == 0) begin(dependents_[i], now, carrier);
+  }
+}
+
+void IterationEngine::begin(std::uint32_t operation, Nanos now, Carrier& carrier) {
+  if (program_.operations[operation].kind == Operation::Kind::compute)
+    to_compute_.push_back(operation);
+  else
+    carrier.begin(operation, now);
+}
+
+void IterationEngine::begin_iteration(Nanos now, Carrier& carrier) {
+  iteration_start_ = now;
+  computed_at_ = now;
+  compute_ = {};
+  if (!done()) starts_.push_back(now);
+  left_ = static_cast<std::uint32_t>(program_.operations.size());
+  to_compute_.clear();
+  computed_ = 0;
+  for (std::size_t i = 0; i < program_.operations.size(); ++i) waits_[i] = program_.operations[i].waits;
+  compute_times_.begin_iteration();
+  carrier.begin_iteration(now);
+  for (std::uint32_t i = 0; i < program_.operations.size(); ++i)
+    if (program_.operations[i].waits == 0) begin(i, now, carrier);
+}
+
+IterationEngine::Step IterationEngine::end_iteration(Nanos now) {
+  const bool record = !done();
+  if (record) {
+    times_.push_back(now - iteration_start_);
+    if (compute_varies_) computes_.push_back(compute_);
+  }
+  state_ = settings_.stop_when_done && done() ? State::ended : State::between;
+  return record ? Step::recorded : Step::unrecorded;
+}
+
+}  // namespace mltcp::experiment

@@ -1,0 +1,36 @@
+// The bytes of messages whose payload is real: they follow from a seed, the same on both sides without being sent
+// along.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "mltcp/base/units.h"
+
+namespace mltcp::experiment {
+
+class Payload {
+ public:
+  /// Message `number` begins this many bytes further into the pattern than its predecessor, in turns.
+  static constexpr std::size_t step = 64;
+  static constexpr std::size_t turns = 61;
+
+  /// For messages of up to `longest` bytes.
+  Payload(std::uint64_t seed, Bytes longest);
+
+  [[nodiscard]] std::span<const std::byte> message(std::uint64_t number, Bytes length) const {
+    return std::span(pattern_).subspan((number % turns) * step, length);
+  }
+  /// CRC-32C of message(number, length); computed once for each that differs.
+  std::uint32_t checksum(std::uint64_t number, Bytes length);
+
+ private:
+  std::vector<std::byte> pattern_;
+  std::map<std::pair<std::uint64_t, Bytes>, std::uint32_t> known_;
+};
+
+}  // namespace mltcp::experiment

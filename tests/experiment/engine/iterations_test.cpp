@@ -1,0 +1,263 @@
+// What an iteration is, on all that lives through iterations: job drivers over packets, ranks over packets as hosts run
+// them, and jobs at flow level. One meaning of "the phase is over" (workload/phase_program.h), for all of them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "mltcp/experiment/backends/flow_level.h"
+#include "mltcp/experiment/backends/topology_network.h"
+#include "mltcp/experiment/engine/job_driver.h"
+#include "mltcp/experiment/engine/rank_driver.h"
+#include "mltcp/workload/phase_program.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using namespace literals;
+using testing::SizeIs;
+
+constexpr Rate fast{10'000'000'000};
+constexpr Rate slow{1'000'000'000};
+constexpr Nanos delay{1'000};
+constexpr Bytes megabyte = 1'000'000;
+
+enum class Backend { job_driver, ranks, flows };
+
+std::string name_of(Backend backend) {
+  switch (backend) {
+    case Backend::job_driver:
+      return "job_driver";
+    case Backend::ranks:
+      return "ranks";
+    case Backend::flows:
+      return "flows";
+  }
+  return "";
+}
+
+/// Hosts on one switch; the last one's links are slow.
+sim::SwitchedNetworkConfig network_with_one_slow_host(std::uint32_t hosts) {
+  Graph graph;
+  for (std::uint32_t host = 0; host < hosts; ++host)
+    graph.nodes.push_back({.name = "h" + std::to_string(host), .host = true});
+  graph.nodes.push_back({.name = "s", .host = false});
+  for (std::uint32_t host = 0; host < hosts; ++host) {
+    const Rate rate = host + 1 == hosts ? slow : fast;
+    const std::string& own = graph.nodes[host].name;
+    graph.links.push_back({.from = own, .to = "s", .capacity = rate, .delay = delay});
+    graph.links.push_back({.from = "s", .to = own, .capacity = rate, .delay = delay});
+  }
+  sim::SwitchedNetworkConfig config;
+  config.topology = std::make_shared<const Topology>(graph);
+  config.buffer_bytes = 4 * megabyte;
+  config.mtu = 9000;
+  return config;
+}
+
+workload::Phase compute(Nanos time) {
+  workload::Phase phase;
+  phase.compute = time;
+  return phase;
+}
+workload::Phase communicate(Bytes bytes, bool overlap = false) {
+  workload::Phase phase;
+  phase.kind = workload::Phase::Kind::communicate;
+  phase.bytes = bytes;
+  phase.overlap = overlap;
+  return phase;
+}
+
+JobSpec ring_of(std::uint32_t hosts, std::vector<workload::Phase> phases) {
+  JobSpec spec;
+  spec.job.name = "a";
+  spec.job.phases = std::move(phases);
+  spec.job.rate = fast;
+  for (std::uint32_t host = 0; host < hosts; ++host) spec.job.hosts.push_back(host);
+  spec.workers = workload::place({spec.job}, hosts).front().workers;
+  spec.iterations = 4;
+  spec.connection.initial_rtt = 1_ms;
+  return spec;
+}
+
+/// The bytes over the slow host's link, in full packets.
+Nanos over_slow_link(Bytes bytes) { return slow.time_for(bytes * 9014 / 8900); }
+
+class Iterations : public testing::TestWithParam<Backend> {
+ protected:
+  static JobResult run(const JobSpec& spec) {
+    const auto hosts = static_cast<std::uint32_t>(spec.job.hosts.size());
+    const sim::SwitchedNetworkConfig config = network_with_one_slow_host(hosts);
+    if (GetParam() == Backend::flows) {
+      FlowLevelCluster cluster(flow_fabric(config));
+      const auto id = cluster.add_job(spec);
+      cluster.run(10_s, [&] { return cluster.done(id); });
+      return cluster.result(id);
+    }
+    TopologyNetwork network(config, {.virtual_payload = true});
+    network.add(spec.number, spec.workers);
+    std::unique_ptr<DrivenJob> job;
+    if (GetParam() == Backend::ranks)
+      job = std::make_unique<RankJob>(network, spec);
+    else
+      job = std::make_unique<JobDriver>(network, spec);
+    EXPECT_TRUE(network.run(1_s, [&] { return job->connected(); }));
+    job->start(network.now());
+    EXPECT_TRUE(network.run(10_s, [&] { return job->done(); }));
+    return job->result();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Backends, Iterations, testing::Values(Backend::job_driver, Backend::ranks, Backend::flows),
+                         [](const auto& backend) { return name_of(backend.param); });
+
+double millis(Nanos time) { return time.millis(); }
+
+TEST_P(Iterations, phase__is_over_for_all_workers_when_the_slowest_has_delivered) {
+  const JobResult result = run(ring_of(5, {compute(10_ms), communicate(megabyte)}));
+  ASSERT_THAT(result.iterations, SizeIs(4));
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(millis(result.iterations[i]), millis(10_ms + over_slow_link(megabyte)), 0.5) << i;
+  // None begins its next one before: starts are those of the first rank to begin.
+  for (std::size_t i = 0; i + 1 < 4; ++i)
+    EXPECT_NEAR(millis(result.starts[i + 1]), millis(result.starts[i] + result.iterations[i]), 0.2) << i;
+}
+
+TEST_P(Iterations, phase__that_computes_after_another_begins_when_that_is_over_for_all) {
+  // Whoever computed right after its own bytes would send the second time while the slow one still sends the first.
+  const JobResult result = run(ring_of(5, {communicate(megabyte), compute(5_ms), communicate(megabyte)}));
+  ASSERT_THAT(result.iterations, SizeIs(4));
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(millis(result.iterations[i]), millis(5_ms + over_slow_link(megabyte) + over_slow_link(megabyte)), 1)
+        << i;
+}
+
+TEST_P(Iterations, overlap__holds_up_the_end_of_the_iteration_alone) {
+  const JobResult result =
+      run(ring_of(4, {compute(2_ms), communicate(4 * megabyte, true), compute(10_ms), communicate(megabyte)}));
+  ASSERT_THAT(result.iterations, SizeIs(4));
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(millis(result.iterations[i]), millis(2_ms + over_slow_link(5 * megabyte)), 1) << "computing costs none";
+    if (i > 0) {
+      EXPECT_NEAR(millis(result.starts[i]), millis(result.starts[i - 1] + result.iterations[i - 1]), 0.2) << i;
+    }
+  }
+  // The same, but for what is last.
+  const JobResult last = run(ring_of(4, {communicate(4 * megabyte, true), compute(10_ms)}));
+  ASSERT_THAT(last.iterations, SizeIs(4));
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(millis(last.iterations[i]), millis(over_slow_link(4 * megabyte)), 1);
+    if (i > 0) {
+      EXPECT_NEAR(millis(last.starts[i]), millis(last.starts[i - 1] + last.iterations[i - 1]), 0.2) << i;
+    }
+  }
+}
+
+TEST_P(Iterations, two_workers__go_on_together_without_a_barrier) {
+  const JobResult result = run(ring_of(2, {compute(10_ms), communicate(megabyte)}));
+  ASSERT_THAT(result.starts, SizeIs(4));
+  for (std::size_t i = 0; i + 1 < 4; ++i)
+    EXPECT_NEAR(millis(result.starts[i + 1]), millis(result.starts[i] + result.iterations[i]), 0.2) << i;
+}
+
+TEST_P(Iterations, bytes__are_the_jobs_own) {
+  const JobResult result = run(ring_of(5, {compute(1_ms), communicate(megabyte), communicate(megabyte / 2)}));
+  EXPECT_EQ(result.bytes_per_iteration, 5 * megabyte * 3 / 2);
+  EXPECT_EQ(result.bytes, 4 * result.bytes_per_iteration);
+  EXPECT_EQ(result.compute, 1_ms);
+}
+
+TEST_P(Iterations, compute_times__are_those_of_the_seed) {
+  JobSpec spec = ring_of(3, {compute(Nanos(0)), communicate(megabyte / 10), compute(10_ms)});
+  spec.job.jitter = 1_ms;
+  spec.job.pause = {.iteration = 2, .time = 50_ms};
+  spec.number = 3;
+  spec.seed = 5;
+  const JobResult result = run(spec);
+  ComputeTimes expected(spec.job, spec.seed, spec.number);
+  ASSERT_THAT(result.iteration_compute, SizeIs(4));
+  for (std::size_t i = 0; i < 4; ++i) {
+    expected.begin_iteration();
+    const Nanos first = expected.of(spec.job.phases[0]);
+    const Nanos second = expected.of(spec.job.phases[2]);
+    EXPECT_EQ(result.iteration_compute[i], first + second) << i;
+    EXPECT_NEAR(millis(result.iterations[i]), millis(first + second + over_slow_link(megabyte / 10)), 0.6) << i;
+  }
+  EXPECT_GT(result.iteration_compute[2], 50_ms) << "a phase of no length is held up, too";
+}
+
+TEST_P(Iterations, starts__count_from_the_jobs_start) {
+  JobSpec spec = ring_of(3, {compute(5_ms), communicate(megabyte)});
+  spec.job.start = 7_ms;
+  const JobResult result = run(spec);
+  ASSERT_THAT(result.starts, SizeIs(4));
+  EXPECT_EQ(result.starts[0], 7_ms);
+}
+
+// ---- the engine alone -----------------------------------------------------------------------------------------------
+
+/// Notes what begins.
+class Noting final : public IterationEngine::Carrier {
+ public:
+  void begin_iteration(Nanos now) override { iterations.push_back(now); }
+  void begin(std::uint32_t operation, Nanos /*now*/) override { begun.push_back(operation); }
+  std::vector<Nanos> iterations;
+  std::vector<std::uint32_t> begun;
+};
+
+using Step = IterationEngine::Step;
+using Operations = std::vector<std::uint32_t>;
+
+TEST(IterationEngine, operation__done_at_a_time_to_come_wakes_when_it_holds_something_up) {
+  workload::Job job;
+  job.phases = {communicate(1, true), communicate(1), compute(5_ns)};
+  const workload::RankProgram program = workload::phase_program(job);
+  IterationEngine engine(program, job, {.iterations = 1, .stop_when_done = true});
+  Noting carrier;
+  EXPECT_TRUE(engine.wake().is_never()) << "it has not been started";
+  engine.start(10_ns);
+  EXPECT_EQ(engine.advance(9_ns, carrier), Step::waiting);
+  EXPECT_EQ(engine.wake(), 10_ns);
+  EXPECT_EQ(engine.advance(10_ns, carrier), Step::advanced);
+  EXPECT_EQ(carrier.begun, (Operations{0, 1}));
+  EXPECT_TRUE(engine.wake().is_never());
+  engine.finish(0, 12_ns, 30_ns);
+  EXPECT_TRUE(engine.wake().is_never()) << "only the end of the iteration waits for it";
+  engine.finish(1, 13_ns, 15_ns);
+  EXPECT_EQ(engine.wake(), 15_ns);
+  EXPECT_EQ(engine.advance(14_ns, carrier), Step::waiting);
+  EXPECT_EQ(engine.advance(15_ns, carrier), Step::waiting) << "it computes";
+  EXPECT_EQ(engine.wake(), 20_ns);
+  EXPECT_EQ(engine.advance(20_ns, carrier), Step::advanced);
+  EXPECT_EQ(engine.left(), 1U);
+  EXPECT_EQ(engine.wake(), 30_ns) << "nothing else is left";
+  EXPECT_EQ(engine.advance(30_ns, carrier), Step::recorded);
+  EXPECT_TRUE(engine.done());
+  EXPECT_EQ(engine.times(), std::vector<Nanos>{20_ns});
+  EXPECT_EQ(engine.advance(40_ns, carrier), Step::waiting) << "it has stopped";
+  EXPECT_EQ(carrier.iterations, std::vector<Nanos>{10_ns});
+}
+
+TEST(IterationEngine, iterations__beyond_those_asked_for_are_not_recorded) {
+  workload::Job job;
+  job.phases = {compute(5_ns)};
+  const workload::RankProgram program = workload::phase_program(job);
+  IterationEngine engine(program, job, {.iterations = 2});
+  Noting carrier;
+  engine.start(0_ns);
+  EXPECT_EQ(engine.advance(0_ns, carrier), Step::advanced);
+  EXPECT_EQ(engine.advance(5_ns, carrier), Step::recorded);
+  EXPECT_EQ(engine.iteration(), 0U);
+  EXPECT_EQ(engine.advance(5_ns, carrier), Step::advanced);
+  EXPECT_EQ(engine.iteration(), 1U);
+  EXPECT_EQ(engine.advance(10_ns, carrier), Step::recorded);
+  EXPECT_TRUE(engine.done());
+  engine.advance(10_ns, carrier);
+  EXPECT_EQ(engine.advance(15_ns, carrier), Step::unrecorded);
+  EXPECT_EQ(engine.recorded(), 2U);
+  EXPECT_EQ(engine.starts(), (std::vector<Nanos>{0_ns, 5_ns}));
+  EXPECT_EQ(carrier.iterations, (std::vector<Nanos>{0_ns, 5_ns, 10_ns}));
+}
+
+}  // namespace
+}  // namespace mltcp::experiment
