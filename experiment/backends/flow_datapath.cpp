@@ -12,6 +12,7 @@
 #include "mltcp/experiment/backends/flow_level.h"
 #include "mltcp/experiment/backends/link_results.h"
 #include "mltcp/experiment/backends/live_run.h"
+#include "mltcp/experiment/backends/packet_run.h"
 #include "mltcp/experiment/files/policy.h"
 #include "mltcp/workload/worker_hosts.h"
 
@@ -61,6 +62,7 @@ class FlowRun final : public LiveRun {
   FlowRun(const Experiment& experiment, const RunPlan& plan)
       : plan_(plan), cluster_(fabric_of(experiment, plan)), unfinished_(plan.jobs.size()) {
     std::vector<workload::Placement> placements;
+    std::vector<JobSpec> specs;
     if (experiment.topology) placements = workload::place(experiment.jobs, experiment.topology->hosts());
     for (std::uint32_t index = 0; index < plan.jobs.size(); ++index) {
       JobSpec spec;
@@ -72,8 +74,10 @@ class FlowRun final : public LiveRun {
       spec.seed = experiment.seed;
       spec.augmentation = augmentation_of(policy_named(plan.policy), experiment, spec.job);
       spec.connection.congestion_control = spec.job.cc.empty() ? experiment.cc : spec.job.cc;
-      jobs_.emplace_back(cluster_, cluster_.add_job(std::move(spec)));
+      jobs_.emplace_back(cluster_, cluster_.add_job(spec));
+      specs.push_back(std::move(spec));
     }
+    patience_ = patience_with(experiment, specs);
     for (ClusterJob& job : jobs_) pointers_.push_back(&job);
     meter_links(experiment);
     cluster_.on_iteration([this](FlowLevelCluster::JobId /*job*/, const FlowLevelCluster::Iteration& iteration) {
@@ -90,7 +94,7 @@ class FlowRun final : public LiveRun {
     return cluster_.run(until, [this] { return unfinished_ == 0; });
   }
   [[nodiscard]] Nanos now() const override { return cluster_.now(); }
-  [[nodiscard]] Nanos patience() const override { return Nanos::never(); }
+  [[nodiscard]] Nanos patience() const override { return patience_; }
   bool tells_progress(std::function<void()> tell) override {
     tell_ = std::move(tell);
     return true;
@@ -141,6 +145,7 @@ class FlowRun final : public LiveRun {
   const RunPlan& plan_;
   FlowLevelCluster cluster_;
   std::size_t unfinished_;
+  Nanos patience_;
   std::vector<ClusterJob> jobs_;
   std::vector<RunningJob*> pointers_;
   std::map<std::uint32_t, fabric::UsageMeter> meters_;

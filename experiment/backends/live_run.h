@@ -37,7 +37,7 @@ class LiveRun {
   virtual std::vector<JobNetwork::LinkView> finish(Run& run) = 0;
 
   [[nodiscard]] virtual Nanos now() const = 0;
-  /// For how long no job may end an iteration before the run is given up; never() where that can't happen.
+  /// For how long no job may end an iteration before the run is given up.
   [[nodiscard]] virtual Nanos patience() const = 0;
   /// Calls `tell` in run() when iterations have ended; false if it doesn't, and is to be looked at now and then.
   virtual bool tells_progress(std::function<void()> /*tell*/) { return false; }

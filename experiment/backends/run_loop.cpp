@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
 #include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/backends/live_run.h"
 #include "mltcp/experiment/backends/packet_run.h"
@@ -73,6 +74,8 @@ Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::
     if (!plan.slots[i]) continue;
     PhasePlan slots = *plan.slots[i];
     slots.slot += epoch;
+    if (const std::string wrong = objection_to(slots); !wrong.empty())
+      throw InputError(fmt::format("job {}: its plan: {}", in_quotes(plan.jobs[i].name), wrong));
     live->jobs()[i]->set_plan(slots);
   }
   if (plan.between) plan.between(live->jobs(), epoch, epoch);
@@ -85,18 +88,25 @@ Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::
     last_progress = std::max(last_progress, epoch + job.start);
   }
   const Nanos patience = live->patience();
-  const bool in_slices = !live->tells_progress([&] { progress.tell(); }) || plan.between != nullptr;
+  std::size_t told = 0;
+  const auto tell = [&] {  // of each iteration, so that it costs the same however many jobs there are
+    if (++told % plan.jobs.size() == 0) progress.tell();
+  };
+  const bool in_slices = !live->tells_progress(tell) || plan.between != nullptr;
   const Nanos slice = live->slice(plan.slice);
   std::size_t recorded = 0;
   while (!live->run(in_slices ? live->now() + slice : Nanos::never())) {
+    if (!in_slices)
+      throw RunError(fmt::format(
+          "policy {}: nothing moves any more, and not all jobs are done; this is a bug, so report it", plan.policy));
     const Nanos now = live->now();
-    if (const std::size_t by_now = recorded_by(*live); by_now != recorded) {
+    if (const std::size_t by_now = recorded_by(*live); by_now > recorded) {
       recorded = by_now;
       last_progress = std::max(last_progress, now);
     }
     progress.tell();
     if (plan.between) plan.between(live->jobs(), epoch, now);
-    if (!patience.is_never() && now > last_progress + patience) throw RunError(lost_patience(plan, patience));
+    if (now > last_progress + patience) throw RunError(lost_patience(plan, patience));
   }
 
   Run run;

@@ -31,21 +31,21 @@ IterationEngine::IterationEngine(const workload::RankProgram& program, const wor
 }
 
 void IterationEngine::finish(std::uint32_t operation, Nanos now, Nanos at) {
-  if (at <= now)
+  if (at <= now) {
     finished_.push_back(operation);
-  else
+  } else if (first_dependent_[operation] < first_dependent_[operation + 1]) {
     later_.push_back({operation, at});
+  } else {
+    ++ending_;
+    ending_until_ = std::max(ending_until_, at);
+  }
 }
 
 Nanos IterationEngine::wake() const {
+  if (!finished_.empty()) return Nanos(0);  // told since it was advanced
   Nanos next = wake_;
-  Nanos last;
-  for (const Later& later : later_) {
-    last = std::max(last, later.at);
-    if (holds_up_others(later.operation)) next = std::min(next, later.at);
-  }
-  // The others only hold up the end of the iteration, all of them together.
-  if (!later_.empty() && later_.size() == left_) next = std::min(next, last);
+  for (const Later& later : later_) next = std::min(next, later.at);
+  if (ending_ > 0 && ending_ == left_) next = std::min(next, ending_until_);
   return next;
 }
 
@@ -92,6 +92,9 @@ void IterationEngine::settle(Nanos now, Carrier& carrier) {
     for (std::uint32_t i = first_dependent_[done]; i < first_dependent_[done + 1]; ++i)
       if (--waits_[dependents_[i]] == 0) begin(dependents_[i], now, carrier);
   }
+  if (ending_ == 0 || ending_ != left_ || now < ending_until_) return;
+  left_ = ending_ = 0;
+  ending_until_ = {};
 }
 
 void IterationEngine::begin(std::uint32_t operation, Nanos now, Carrier& carrier) {

@@ -59,7 +59,8 @@ class IterationEngine {
   /// The operation, which has begun, is done at `now`, or will be at `at`.
   void finish(std::uint32_t operation) { finished_.push_back(operation); }
   void finish(std::uint32_t operation, Nanos now, Nanos at);
-  /// When advance() has something to do by itself; never() if it waits for the carrier.
+  /// When advance() has something to do: at once if an operation has been finished since, otherwise by itself; never()
+  /// if it waits for the carrier.
   [[nodiscard]] Nanos wake() const;
 
   [[nodiscard]] bool running() const { return state_ == State::running; }
@@ -90,9 +91,6 @@ class IterationEngine {
     Nanos at;
   };
 
-  [[nodiscard]] bool holds_up_others(std::uint32_t operation) const {
-    return first_dependent_[operation] < first_dependent_[operation + 1];
-  }
   void begin_iteration(Nanos now, Carrier& carrier);
   Step end_iteration(Nanos now);
   /// Tells the dependents of what is done.
@@ -108,7 +106,9 @@ class IterationEngine {
   std::vector<std::uint32_t> first_dependent_;  ///< by operation, and the end
   std::vector<std::uint32_t> waits_;            ///< by operation: how many it still waits for
   std::vector<std::uint32_t> finished_;         ///< operations whose dependents have not been told
-  std::vector<Later> later_;                    ///< those that are done at a time to come
+  std::vector<Later> later_;                    ///< operations that will be done, and hold up others until then
+  std::uint32_t ending_ = 0;                    ///< how many more, which hold up the end of the iteration alone
+  Nanos ending_until_;                          ///< when the last of those is done
   std::vector<std::uint32_t> to_compute_;       ///< ready, in order; of this iteration
   std::size_t computed_ = 0;                    ///< of to_compute_
   std::uint32_t left_ = 0;

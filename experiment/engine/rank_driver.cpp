@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <numeric>
 
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/engine/internal/known.h"
@@ -138,12 +139,12 @@ std::shared_ptr<const Payload> RankDriver::make_payload(const JobSpec& spec) {
 }
 
 ShardConfig RankDriver::shard_config(const JobSpec& spec, const RankProgram& program) {
-  std::vector<bool> peers(program.ranks);
+  std::vector<std::uint32_t> flows(program.ranks);  // to each rank; one is enough for barriers
   for (const Operation& operation : program.operations)
-    if (operation.kind != Operation::Kind::compute) peers[operation.peer] = true;
-  const auto count = static_cast<std::uint32_t>(std::count(peers.begin(), peers.end(), true));
-  ShardConfig config =
-      mltcp::experiment::shard_config(spec.seed, spec.number, program.rank, count * spec.job.flows + spare_connections);
+    if (operation.kind != Operation::Kind::compute)
+      flows[operation.peer] = std::max(flows[operation.peer], operation.barrier ? 1 : spec.job.flows);
+  const std::uint32_t all = std::accumulate(flows.begin(), flows.end(), 0U);
+  ShardConfig config = mltcp::experiment::shard_config(spec.seed, spec.number, program.rank, all + spare_connections);
   config.seed = *config.seed ^ spec.salt;
   return config;
 }
@@ -191,7 +192,14 @@ void RankDriver::make_channels(std::span<const Address> addresses, Nanos now) {
     Channel& channel = channels_[at->second];
     (operation.kind == Operation::Kind::send ? channel.sends : channel.receives).push_back(i);
   }
-  connections_ = channels_.size() * spec_.job.flows;
+  const auto barriers_only = [&](const std::vector<std::uint32_t>& operations) {
+    return std::all_of(operations.begin(), operations.end(),
+                       [&](std::uint32_t operation) { return program_.operations[operation].barrier; });
+  };
+  for (Channel& channel : channels_) {
+    if (barriers_only(channel.sends) && barriers_only(channel.receives)) channel.flows.resize(1);
+    connections_ += channel.flows.size();
+  }
   connection_config_ = spec_.connection;
   connection_config_.max_receives = 4 * most_receives;  // an early one may wait for a lost packet while later are done
   shard_.listen(connection_config_);
@@ -350,7 +358,7 @@ void RankDriver::on_accepted(ConnectionId connection, Nanos now) {
   }
   guests_.push_back({connection, peer->second});
   ++channels_[peer->second].accepted;
-  shard_.receive_virtual(connection, spec_.job.flows, hello);
+  shard_.receive_virtual(connection, channels_[peer->second].flows.size(), hello);
   limit_guests(now);
 }
 
@@ -361,7 +369,8 @@ void RankDriver::on_guest(const Completion& completion, Nanos now) {
   const std::uint32_t number = guest->channel;
   Channel& channel = channels_[number];
   const bool says_hello = completion.kind == Completion::Kind::received && completion.status == Status::ok &&
-                          completion.bytes > 0 && channel.flows[completion.bytes - 1].connection == 0;
+                          completion.bytes > 0 && completion.bytes <= channel.flows.size() &&
+                          channel.flows[completion.bytes - 1].connection == 0;
   if (says_hello) {
     guests_.erase(guest);
     Flow& flow = channel.flows[completion.bytes - 1];
@@ -413,7 +422,7 @@ void RankDriver::on_received(const Completion& completion) {
   if (completion.bytes != slot.length)
     fail(channel.peer, "a message is shorter than the pattern says, which has to be the same on all hosts, from");
   if (payload_ != nullptr) {
-    ++verified_;
+    if (!program_.operations[slot.operation].barrier) ++verified_;
     const std::uint64_t tag = program_.operations[slot.operation].tag;
     const auto expected = bytes_of(channel.peer, tag, slot.iteration, slot.offset, slot.length);
     if (std::memcmp(slot.buffer, expected.data(), slot.length) != 0 && errors_++ == 0)
@@ -421,7 +430,7 @@ void RankDriver::on_received(const Completion& completion) {
           fmt::format("rank {}, iteration {}: {} bytes from rank {} are not what it sent (message {:#x} at {})", rank_,
                       slot.iteration, slot.length, channel.peer, tag, slot.offset);
   }
-  received_ += slot.length;
+  if (!program_.operations[slot.operation].barrier) received_ += slot.length;
   channel.flows[slot.flow].free.push_back(static_cast<std::uint32_t>(completion.tag));
   Bytes& undelivered = undelivered_[slot.iteration % 2][slot.operation];
   undelivered -= slot.length;
@@ -433,7 +442,7 @@ void RankDriver::on_received(const Completion& completion) {
 
 void RankDriver::on_sent(const Completion& completion) {
   const auto operation = static_cast<std::uint32_t>(completion.tag);
-  sent_ += completion.bytes;
+  if (!program_.operations[operation].barrier) sent_ += completion.bytes;
   Bytes& undelivered = undelivered_[engine_.iteration() % 2][operation];
   undelivered -= completion.bytes;
   if (undelivered == 0) engine_.finish(operation);
@@ -632,7 +641,7 @@ bool RankJob::done() const {
 }
 
 std::size_t RankJob::recorded() const {
-  std::size_t least = spec_.iterations;
+  std::size_t least = ranks_.front()->recorded();
   for (const auto& rank : ranks_) least = std::min(least, rank->recorded());
   return least;
 }

@@ -5,7 +5,8 @@
 // A job without a pattern has ranks too (phase_program.h), for datapaths whose hosts are separate processes. As with
 // the job driver, all of them then compute equally long, and a phase is over for all of them together.
 //
-// Two ranks that exchange data share connections, `flows` of them, which the lower rank opens; its first message on
+// Two ranks that exchange data share connections, `flows` of them, or one if all they tell each other is where they are
+// (a barrier). The lower rank opens them; its first message on
 // each tells by its length which one it is: the proof that it is the rank's. Whatever else connects is a stranger, who
 // is counted and turned away, has little room in the table of connections, and can't end the job; a rank that finds the
 // table full, or that was taken for a stranger, tries again. Messages are cut into segments of at most
@@ -94,6 +95,8 @@ class RankDriver final : public Pollable, private IterationEngine::Carrier {
   Nanos poll(Nanos now) override;
 
   [[nodiscard]] bool connected() const { return open_ == connections_; }
+  /// To other ranks, when it is connected.
+  [[nodiscard]] std::size_t connections() const { return connections_; }
   /// Its first iteration begins at `at`. Once, when connected; it wants to be polled then.
   void start(Nanos at);
   [[nodiscard]] bool done() const { return engine_.done(); }

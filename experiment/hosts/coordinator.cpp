@@ -164,6 +164,9 @@ class HostsDatapath final : public Coordinator {
       }
     }
     [[nodiscard]] std::span<RunningJob* const> jobs() const override { return pointers_; }
+    ~HostsRun() override { all_.jobs_.clear(); }
+    HostsRun(const HostsRun&) = delete;
+    HostsRun& operator=(const HostsRun&) = delete;
     void connect() override { all_.connect(); }
     Nanos choose_epoch() override { return all_.epoch_ = wall_now() + lead; }
     void start(Nanos /*epoch*/) override { all_.start(); }
@@ -372,6 +375,7 @@ class HostsDatapath final : public Coordinator {
     } else if (type == "progress") {
       if (whole_field<std::uint64_t>(message, "run") == run_) on_progress(host, message);
     } else if (type == "result") {
+      if (whole_field<std::uint64_t>(message, "run") != run_) return;
       RankState& rank = rank_of(host, message);
       rank.result = protocol::result_from(message, jobs_[whole_field<std::size_t>(message, "job")].spec.iterations);
     } else if (type == "link") {
@@ -411,7 +415,7 @@ class HostsDatapath final : public Coordinator {
   void on_progress(const Host& host, const Json& message) {
     for (const Json& entry : message.at("ranks")) {
       RankState& rank = rank_of(host, entry);
-      rank.recorded = whole_field<std::uint64_t>(entry, "recorded");
+      rank.recorded = std::max(rank.recorded, whole_field<std::uint64_t>(entry, "recorded"));
       rank.sent = whole_field<std::uint64_t>(entry, "sent");
       rank.last = protocol::time_from(entry, "last");
       rank.plan = protocol::plan_state_from(entry, "plan");
@@ -545,6 +549,14 @@ class HostsDatapath final : public Coordinator {
   void finish(const RunPlan& plan, Run& run) {
     run.links_unknown = true;
     collect();
+    for (const RunJob& job : jobs_)
+      for (const RankState& rank : job.ranks)
+        if (rank.result->times.size() != job.spec.iterations)
+          throw RunError(
+              fmt::format("{} has recorded {} of {} iterations of job {}, and says it is done; install the "
+                          "same version of mltcp on all hosts",
+                          hosts_.at(rank.host)->name, rank.result->times.size(), job.spec.iterations,
+                          in_quotes(job.spec.job.name)));
     send_all({{"type", "stop"}});
     if (!wait_until(answer_limit, [&] { return all_hosts([](const Host& host) { return host.stopped; }); }))
       throw RunError("a host does not stop; see what it said");
@@ -566,14 +578,14 @@ class HostsDatapath final : public Coordinator {
       run.jobs.back().unaware = plan.jobs[i].unaware;
     }
     if (options_.view) show(plan, wall_now());
-    jobs_.clear();
   }
 
   static bool done(const RunJob& job) {
-    return std::all_of(job.ranks.begin(), job.ranks.end(), [](const RankState& rank) { return rank.done; });
+    return std::all_of(job.ranks.begin(), job.ranks.end(),
+                       [&](const RankState& rank) { return rank.done && rank.recorded >= job.spec.iterations; });
   }
   static std::uint64_t recorded_of(const RunJob& job) {
-    std::uint64_t least = job.spec.iterations;
+    std::uint64_t least = job.ranks.front().recorded;
     for (const RankState& rank : job.ranks) least = std::min(least, rank.recorded);
     return least;
   }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "mltcp/base/error.h"
+
 namespace mltcp::workload {
 namespace {
 
@@ -145,6 +147,15 @@ TEST(phase_program, overlap__lets_the_next_phase_begin_at_once) {
   EXPECT_EQ(waits_of(program, 1), Waits{0});
   EXPECT_EQ(waits_of(program, 2), Waits{0}) << "not for the bytes";
   EXPECT_EQ(waits_of(program, 3), Waits{2});
+}
+
+TEST(phase_program, of_endless_phases__is_refused) {
+  Job job;
+  job.hosts.resize(1024);
+  job.phases.assign(100'000, communicate(1));
+  EXPECT_THROW(rank_program(job, 0), InputError);
+  job.hosts.resize(2);
+  EXPECT_EQ(rank_program(job, 0).operations.size(), 200'000U);
 }
 
 TEST(phase_program, pattern__has_a_program_of_its_own) {

@@ -84,6 +84,7 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
                                  limits_.max_packet_bytes, wire::smallest_packet));
   limits_.burst = std::max<std::uint32_t>(limits_.burst, 1);
   limits_.priorities = std::clamp<std::uint32_t>(limits_.priorities, 1, kPriorities);
+  limits_.overhead_bytes = std::min<std::uint32_t>(limits_.overhead_bytes, 65'535);
   index_mask_ = std::bit_ceil(config.max_connections) - 1;
   if (config.seed) seeded_.emplace(*config.seed);
   slots_.resize(config.max_connections);

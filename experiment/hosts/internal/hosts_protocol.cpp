@@ -15,6 +15,7 @@
 #include "mltcp/experiment/backends/run_plan.h"
 #include "mltcp/experiment/files/policy.h"
 #include "mltcp/experiment/results/internal/json_values.h"
+#include "mltcp/workload/phase_program.h"
 
 namespace mltcp::experiment::protocol {
 namespace {
@@ -297,6 +298,12 @@ cc::Parameters parameters_from(const Json& json, const std::vector<const cc::Alg
   return parameters;
 }
 
+/// Ranks that the job's programs speak of.
+std::uint32_t ranks_in(const workload::Job& job) { return job.pattern ? job.pattern->ranks : workload::ranks_of(job); }
+bool sends_nothing(const workload::Phase& phase) {
+  return phase.kind == workload::Phase::Kind::communicate && phase.bytes == 0;
+}
+
 bool is_time(Nanos time) { return time <= kMostTime; }  // and no never()
 
 }  // namespace
@@ -330,7 +337,8 @@ RunSetup setup_from(const Json& json) {
   for (JobSetup& job : setup.jobs) {
     const std::size_t ranks = job.addresses.size();
     if (ranks < 2 || job.ports.size() != ranks || job.hosts.size() != ranks || job.spec.job.flows == 0 ||
-        job.spec.iterations == 0 || job.spec.job.rate.is_zero())
+        job.spec.iterations == 0 || job.spec.job.rate.is_zero() || ranks != ranks_in(job.spec.job) ||
+        std::any_of(job.spec.job.phases.begin(), job.spec.job.phases.end(), sends_nothing))
       throw InputError("a job that can't be");
     job.spec.connection.parameters = shared;
     job.spec.real_payload = true;

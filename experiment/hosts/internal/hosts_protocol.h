@@ -6,7 +6,7 @@
 //   coordinator:  ping {id}                                  host: pong {id, time}, at once
 //   coordinator:  setup {run, policy, mltcp, jobs, parameters}  host: progress, five times a second and when it changes
 //   coordinator:  start {at: [..]} | plan {job, serial, plan | null} | collect
-//   host:         result {job, rank, ...}, one for each of its ranks; after collect
+//   host:         result {run, job, rank, ...}, one for each of its ranks; after collect
 //   host:         link {run, since, lasted, why}             its port has no link (lasted: null), or has one again
 //   coordinator:  stop                                       host: stopped {longest_gap, stalled, losses}
 //   coordinator:  end {failed, message}                      host: failed {message}, at any time

@@ -371,6 +371,21 @@ TEST(FlowLevelCluster, plan__holds_up_phases_to_their_slots) {
   EXPECT_EQ(cluster.gate_stats(b).state, PlanState::removed);
 }
 
+// A plan for another job, set while both have ended an iteration at the same moment, must not lose the other's end.
+TEST(FlowLevelCluster, plan__set_for_another_job_in_the_same_moment_stalls_nobody) {
+  FlowLevelOptions options;
+  options.burst_latency = Nanos(0);
+  FlowLevelCluster cluster(one_link(), options);
+  const auto a = cluster.add_job(small_job("a"));
+  const auto b = cluster.add_job(small_job("b"));
+  cluster.on_iteration([&](FlowLevelCluster::JobId job, const FlowLevelCluster::Iteration& iteration) {
+    if (job == a && iteration.number == 2) cluster.set_plan(b, slots(cluster.now() + 30_ms, 30_ms));
+  });
+  cluster.run(1_s);
+  EXPECT_GT(cluster.recorded(a), 20U);
+  EXPECT_GT(cluster.recorded(b), 20U);
+}
+
 TEST(FlowLevelCluster, options__burst_latency_comes_after_each_burst) {
   FlowFabric fabric = one_link();
   fabric.route = [](const JobSpec&, std::uint32_t) { return std::vector{FlowPath{{0}, {}, 1_ms}}; };

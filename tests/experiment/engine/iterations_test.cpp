@@ -186,12 +186,34 @@ TEST_P(Iterations, compute_times__are_those_of_the_seed) {
   EXPECT_GT(result.iteration_compute[2], 50_ms) << "a phase of no length is held up, too";
 }
 
+TEST_P(Iterations, phase__of_no_bytes_is_over_at_once) {
+  if (GetParam() == Backend::ranks) GTEST_SKIP() << "hosts refuse such jobs";
+  const JobResult result = run(ring_of(3, {communicate(0), compute(5_ms), communicate(megabyte)}));
+  ASSERT_THAT(result.iterations, SizeIs(4));
+  EXPECT_NEAR(millis(result.iterations[3]), millis(5_ms + over_slow_link(megabyte)), 0.6);
+}
+
 TEST_P(Iterations, starts__count_from_the_jobs_start) {
   JobSpec spec = ring_of(3, {compute(5_ms), communicate(megabyte)});
   spec.job.start = 7_ms;
   const JobResult result = run(spec);
   ASSERT_THAT(result.starts, SizeIs(4));
   EXPECT_EQ(result.starts[0], 7_ms);
+}
+
+// A barrier needs no more than one connection to each rank that the job itself sends nothing to.
+TEST(RankDriver, barrier__takes_one_connection_to_each_rank) {
+  JobSpec spec = ring_of(5, {compute(1_ms), communicate(megabyte)});
+  spec.job.flows = 4;
+  TopologyNetwork network(network_with_one_slow_host(5), {.virtual_payload = true});
+  network.add(spec.number, spec.workers);
+  RankJob job(network, spec);
+  ASSERT_TRUE(network.run(1_s, [&] { return job.connected(); }));
+  // To its neighbours 4 each; to those two and, as the other way around, three further on one each: ranks 2 and 3 away.
+  EXPECT_EQ(job.rank(0).connections(), 4U + 4U + 1U + 1U);
+  job.start(network.now());
+  EXPECT_TRUE(network.run(10_s, [&] { return job.done(); }));
+  EXPECT_EQ(job.rank(0).progress().sent % megabyte, 0U) << "barriers don't count";
 }
 
 // ---- the engine alone -----------------------------------------------------------------------------------------------
@@ -227,6 +249,7 @@ TEST(IterationEngine, operation__done_at_a_time_to_come_wakes_when_it_holds_some
   EXPECT_EQ(engine.wake(), 15_ns);
   EXPECT_EQ(engine.advance(14_ns, carrier), Step::waiting);
   EXPECT_EQ(engine.advance(15_ns, carrier), Step::waiting) << "it computes";
+  EXPECT_EQ(engine.left(), 2U);
   EXPECT_EQ(engine.wake(), 20_ns);
   EXPECT_EQ(engine.advance(20_ns, carrier), Step::advanced);
   EXPECT_EQ(engine.left(), 1U);
@@ -236,6 +259,21 @@ TEST(IterationEngine, operation__done_at_a_time_to_come_wakes_when_it_holds_some
   EXPECT_EQ(engine.times(), std::vector<Nanos>{20_ns});
   EXPECT_EQ(engine.advance(40_ns, carrier), Step::waiting) << "it has stopped";
   EXPECT_EQ(carrier.iterations, std::vector<Nanos>{10_ns});
+}
+
+TEST(IterationEngine, wake__is_at_once_when_an_operation_was_finished_meanwhile) {
+  workload::Job job;
+  job.phases = {communicate(1), compute(5_ns)};
+  const workload::RankProgram program = workload::phase_program(job);
+  IterationEngine engine(program, job, {});
+  Noting carrier;
+  engine.start(0_ns);
+  EXPECT_EQ(engine.advance(0_ns, carrier), Step::advanced);
+  EXPECT_TRUE(engine.wake().is_never());
+  engine.finish(0);
+  EXPECT_EQ(engine.wake(), 0_ns);
+  EXPECT_EQ(engine.advance(7_ns, carrier), Step::waiting);
+  EXPECT_EQ(engine.wake(), 12_ns);
 }
 
 TEST(IterationEngine, iterations__beyond_those_asked_for_are_not_recorded) {
