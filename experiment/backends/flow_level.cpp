@@ -95,6 +95,7 @@ class FlowLevelCluster::State {
           transfers(program.operations.size()) {}
     void begin_iteration(Nanos /*now*/) override { all.begin_iteration(*this); }
     void begin(std::uint32_t operation, Nanos /*now*/) override {
+      if (program.operations[operation].bytes == 0) return engine.finish(operation);
       transfers[operation] = {program.operations[operation].bytes * workers.size(), {}};
       held.push_back(operation);
       all.ask_gate(*this);
@@ -124,6 +125,16 @@ class FlowLevelCluster::State {
     return *jobs_[id];
   }
   void add_workers(JobId id, Job& job);
+  /// By worker. Throws InputError for paths that can't be.
+  [[nodiscard]] std::vector<std::vector<FlowPath>> routes_of(const JobSpec& spec) const;
+  /// What a byte of the job takes of each link that its data uses: acknowledgements are paid for by its data on the
+  /// same link.
+  [[nodiscard]] std::map<std::uint32_t, double> costs_of(const std::vector<std::vector<FlowPath>>& routes) const;
+  [[nodiscard]] double header_cost() const {
+    return static_cast<double>(frame_bytes(fabric_.mtu)) / payload_bytes(fabric_.mtu);
+  }
+  /// Gives the worker a link of its own for its rate, where its uplink doesn't bound it already.
+  void limit(Worker& worker, const std::vector<FlowPath>& paths, Rate lowest);
   void schedule(JobId id, const Job& job) { timers_.set(id, std::min(job.engine.wake(), job.gate_opens)); }
   void on_finished(const Network::Finished& finished);
   void advance(JobId id);
@@ -166,14 +177,7 @@ FlowLevelCluster::JobId FlowLevelCluster::State::add_job(JobSpec spec, const std
   return id;
 }
 
-void FlowLevelCluster::State::add_workers(JobId id, Job& job) {
-  const JobSpec& spec = job.spec;
-  // What all connections of the job use of each link: acknowledgements are paid for by its data on the same link.
-  struct Load {
-    std::size_t data = 0;
-    std::size_t acknowledgements = 0;
-  };
-  std::map<std::uint32_t, Load> loads;
+std::vector<std::vector<FlowPath>> FlowLevelCluster::State::routes_of(const JobSpec& spec) const {
   std::vector<std::vector<FlowPath>> routes;
   for (std::uint32_t worker = 0; worker < spec.workers.size(); ++worker) {
     routes.push_back(fabric_.route(spec, worker));
@@ -181,28 +185,56 @@ void FlowLevelCluster::State::add_workers(JobId id, Job& job) {
       throw InputError(fmt::format("job \"{}\": worker {} has {} paths for {} flows; give one for each", spec.job.name,
                                    worker, routes.back().size(), spec.job.flows));
     for (const FlowPath& path : routes.back()) {
-      for (const std::uint32_t link : path.data) {
+      for (const std::uint32_t link : path.data)
         if (link >= fabric_.links.size())
           throw InputError(fmt::format("job \"{}\": a path has link {}; the network has {}", spec.job.name, link,
                                        fabric_.links.size()));
-        ++loads[link].data;
-      }
       if (path.data.empty())
         throw InputError(fmt::format("job \"{}\": a path has no links; name at least one", spec.job.name));
-      for (const std::uint32_t link : path.acknowledgements) ++loads[link].acknowledgements;
     }
   }
-  const double payload = payload_bytes(fabric_.mtu);
-  const double header_cost = static_cast<double>(frame_bytes(fabric_.mtu)) / payload;
-  const double acknowledgement_cost =
-      static_cast<double>(kAcknowledgementBytes) / (ConnectionConfig{}.ack_every * payload);
-  const auto cost = [&](std::uint32_t link) {
-    const Load& load = loads.at(link);
-    return header_cost +
-           acknowledgement_cost * static_cast<double>(load.acknowledgements) / static_cast<double>(load.data);
+  return routes;
+}
+
+std::map<std::uint32_t, double> FlowLevelCluster::State::costs_of(
+    const std::vector<std::vector<FlowPath>>& routes) const {
+  struct Load {
+    std::size_t data = 0;
+    std::size_t acknowledgements = 0;
   };
+  std::map<std::uint32_t, Load> loads;
+  for (const std::vector<FlowPath>& paths : routes)
+    for (const FlowPath& path : paths) {
+      for (const std::uint32_t link : path.data) ++loads[link].data;
+      for (const std::uint32_t link : path.acknowledgements) ++loads[link].acknowledgements;
+    }
+  const double acknowledgement_cost =
+      static_cast<double>(kAcknowledgementBytes) / (ConnectionConfig{}.ack_every * payload_bytes(fabric_.mtu));
+  std::map<std::uint32_t, double> costs;
   for (const auto& [link, load] : loads)
-    if (load.data > 0) ++jobs_on_[link];
+    if (load.data > 0)
+      costs[link] = header_cost() +
+                    acknowledgement_cost * static_cast<double>(load.acknowledgements) / static_cast<double>(load.data);
+  return costs;
+}
+
+void FlowLevelCluster::State::limit(Worker& worker, const std::vector<FlowPath>& paths, Rate lowest) {
+  bool one_uplink = true;
+  for (const FlowPath& path : paths) {
+    one_uplink &= path.data.front() == paths.front().data.front();
+    worker.unlimited = std::max(worker.unlimited, fabric_.links[path.data.front()].rate);
+  }
+  if (lowest.is_zero() || (one_uplink && lowest >= worker.unlimited)) return;
+  if (spare_limits_.empty()) spare_limits_.push_back(network_.add_link(lowest));
+  worker.limit = spare_limits_.back();
+  spare_limits_.pop_back();
+}
+
+void FlowLevelCluster::State::add_workers(JobId id, Job& job) {
+  const JobSpec& spec = job.spec;
+  const std::vector<std::vector<FlowPath>> routes = routes_of(spec);
+  const std::map<std::uint32_t, double> costs = costs_of(routes);
+  for (const auto& [link, cost] : costs) ++jobs_on_[link];
 
   Rate lowest;  // of what limits a phase; 0: nothing does
   for (const workload::Phase& phase : spec.job.phases)
@@ -212,16 +244,7 @@ void FlowLevelCluster::State::add_workers(JobId id, Job& job) {
   for (std::uint32_t number = 0; number < spec.workers.size(); ++number) {
     Worker& worker = job.workers.emplace_back();
     worker.group = network_.add_group(spec.number, spec.augmentation);
-    bool one_uplink = true;
-    for (const FlowPath& path : routes[number]) {
-      one_uplink &= path.data.front() == routes[number].front().data.front();
-      worker.unlimited = std::max(worker.unlimited, fabric_.links[path.data.front()].rate);
-    }
-    if (!lowest.is_zero() && !(one_uplink && lowest >= worker.unlimited)) {
-      if (spare_limits_.empty()) spare_limits_.push_back(network_.add_link(lowest));
-      worker.limit = spare_limits_.back();
-      spare_limits_.pop_back();
-    }
+    limit(worker, routes[number], lowest);
     std::map<std::vector<std::uint32_t>, std::size_t> by_path;
     for (std::uint32_t connection = 0; connection < spec.job.flows; ++connection) {
       const FlowPath& path = routes[number][connection];
@@ -236,11 +259,11 @@ void FlowLevelCluster::State::add_workers(JobId id, Job& job) {
       std::vector<Network::Hop> hops;
       flow.rate = std::numeric_limits<double>::infinity();
       for (const std::uint32_t link : path) {
-        hops.push_back({link, cost(link)});
+        hops.push_back({link, costs.at(link)});
         flow.rate = std::min(flow.rate, static_cast<double>(fabric_.links[link].rate.bits_per_second) / 8e9 /
                                             hops.back().wire_bytes_per_byte);
       }
-      if (worker.limit) hops.push_back({*worker.limit, header_cost});
+      if (worker.limit) hops.push_back({*worker.limit, header_cost()});
       flow.id = network_.add_flow(worker.group, hops, static_cast<std::uint32_t>(flow.connections.size()));
       if (owners_.size() <= flow.id) owners_.resize(flow.id + 1);
       owners_[flow.id] = {id, number, static_cast<std::uint32_t>(index)};

@@ -424,101 +424,128 @@ class ClusterRunner {
   double link_time_ = 0;
 };
 
-}  // namespace
-
-ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRunSettings& settings) {
-  ClusterResults results;
-  results.name = experiment.name;
-  results.level = to_text(experiment.level);
-  results.cc = experiment.cc;
-  results.time_scale = experiment.time_scale;
-  results.rate_scale = experiment.rate_scale;
-  results.hosts = experiment.topology.hosts();
-  results.oversubscription = experiment.topology.topology->oversubscription();
-
-  std::map<Kind, Nanos> isolated;
-  for (std::uint32_t i = 0; i < experiment.seeds; ++i)
-    for (const Arrival& arrival : arrivals_of(experiment, experiment.seed + i)) isolated[kind_of(arrival)];
-  std::vector<std::pair<const Kind, Nanos>*> unknown;
-  unknown.reserve(isolated.size());
-  for (auto& entry : isolated) unknown.push_back(&entry);
-  // Shares of the whole, by iterations to run.
-  const double alone = static_cast<double>(unknown.size()) * isolated_iterations;
-  double together = 0;
-  for (std::uint32_t i = 0; i < experiment.seeds; ++i)
-    for (const Arrival& arrival : arrivals_of(experiment, experiment.seed + i)) together += arrival.iterations;
-  together *= static_cast<double>(experiment.schemes.size());
-  std::mutex mutex;
-  std::size_t measured = 0;
-  const auto tell_measured = [&](std::size_t more) {
-    if (!settings.progress) return;
-    const std::lock_guard lock(mutex);
-    measured += more;
-    settings.progress(static_cast<double>(measured) * isolated_iterations / (alone + together),
-                      fmt::format("{} of {} kinds of jobs measured alone", measured, unknown.size()));
-  };
-  tell_measured(0);
-  const auto check_interrupted = [&] {
-    if (!settings.interrupted) return;
-    if (std::string why = settings.interrupted(); !why.empty()) throw Interrupted{std::move(why)};
-  };
-  const auto nothing_left = [](const std::string& why) {
-    return RunError(fmt::format("{}; no run was complete, so there is nothing to keep", why));
-  };
-  try {
-    in_parallel(settings.threads, unknown.size(), [&](std::size_t i) {
-      check_interrupted();
-      unknown[i]->second = isolated_period(experiment, unknown[i]->first);
-      tell_measured(1);
-    });
-  } catch (const Interrupted& end) {
-    throw nothing_left(end.why);
+/// What one call of run_cluster() does: kinds of jobs alone, then the schemes, each with each seed.
+class Schemes {
+ public:
+  Schemes(const ClusterExperiment& experiment, const ClusterRunSettings& settings)
+      : experiment_(experiment), settings_(settings), runs_(experiment.schemes.size() * experiment.seeds) {
+    for (std::uint32_t i = 0; i < experiment.seeds; ++i)
+      for (const Arrival& arrival : arrivals_of(experiment, experiment.seed + i)) {
+        isolated_[kind_of(arrival)];
+        together_ += arrival.iterations;
+      }
+    together_ *= static_cast<double>(experiment.schemes.size());
+    alone_ = static_cast<double>(isolated_.size()) * isolated_iterations;
+    results_.name = experiment.name;
+    results_.level = to_text(experiment.level);
+    results_.cc = experiment.cc;
+    results_.time_scale = experiment.time_scale;
+    results_.rate_scale = experiment.rate_scale;
+    results_.hosts = experiment.topology.hosts();
+    results_.oversubscription = experiment.topology.topology->oversubscription();
   }
 
-  const std::size_t runs = experiment.schemes.size() * experiment.seeds;
-  const auto scheme_of = [&](std::size_t i) -> const Scheme& { return experiment.schemes[i / experiment.seeds]; };
-  const auto seed_of = [&](std::size_t i) { return experiment.seed + i % experiment.seeds; };
-  std::vector<std::optional<ClusterRun>> complete(runs);
-  std::vector<double> fractions(runs);
-  std::size_t done = 0;
-  std::string ended;
-  // What is complete, in order; with the mutex.
-  const std::function<const ClusterResults&()> collect = [&]() -> const ClusterResults& {
-    results.runs.clear();
-    results.unfinished.clear();
-    for (std::size_t i = 0; i < runs; ++i) {
-      if (complete[i])
-        results.runs.push_back(*complete[i]);
-      else
-        results.unfinished.push_back({scheme_of(i).name, seed_of(i)});
+  ClusterResults run() {
+    measure_alone();
+    complete_.resize(runs_);
+    fractions_.resize(runs_);
+    in_parallel(settings_.threads, runs_, [&](std::size_t i) { run_one(i); });
+    if (done_ == 0) throw nothing_left(ended_);
+    collect();
+    return std::move(results_);
+  }
+
+ private:
+  [[nodiscard]] const Scheme& scheme_of(std::size_t run) const { return experiment_.schemes[run / experiment_.seeds]; }
+  [[nodiscard]] std::uint64_t seed_of(std::size_t run) const { return experiment_.seed + run % experiment_.seeds; }
+  static RunError nothing_left(const std::string& why) {
+    return RunError(fmt::format("{}; no run was complete, so there is nothing to keep", why));
+  }
+  void check_interrupted() const {
+    if (!settings_.interrupted) return;
+    if (std::string why = settings_.interrupted(); !why.empty()) throw Interrupted{std::move(why)};
+  }
+
+  void measure_alone() {
+    std::vector<std::pair<const Kind, Nanos>*> kinds;
+    kinds.reserve(isolated_.size());
+    for (auto& entry : isolated_) kinds.push_back(&entry);
+    std::size_t measured = 0;
+    const auto tell = [&](std::size_t more) {
+      if (!settings_.progress) return;
+      const std::lock_guard lock(mutex_);
+      measured += more;
+      settings_.progress(static_cast<double>(measured) * isolated_iterations / (alone_ + together_),
+                         fmt::format("{} of {} kinds of jobs measured alone", measured, kinds.size()));
+    };
+    tell(0);
+    try {
+      in_parallel(settings_.threads, kinds.size(), [&](std::size_t i) {
+        check_interrupted();
+        kinds[i]->second = isolated_period(experiment_, kinds[i]->first);
+        tell(1);
+      });
+    } catch (const Interrupted& end) {
+      throw nothing_left(end.why);
     }
-    return results;
-  };
-  in_parallel(settings.threads, runs, [&](std::size_t i) {
-    const std::function<void(double)> tick = [&, i](double fraction) {
+  }
+
+  void run_one(std::size_t number) {
+    const std::function<void(double)> tick = [this, number](double fraction) {
       check_interrupted();
-      if (!settings.progress) return;
-      const std::lock_guard lock(mutex);
-      fractions[i] = fraction;
-      const double share = std::accumulate(fractions.begin(), fractions.end(), 0.0) / static_cast<double>(runs);
-      const auto finished = std::count_if(fractions.begin(), fractions.end(),
+      if (!settings_.progress) return;
+      const std::lock_guard lock(mutex_);
+      fractions_[number] = fraction;
+      const double share = std::accumulate(fractions_.begin(), fractions_.end(), 0.0) / static_cast<double>(runs_);
+      const auto finished = std::count_if(fractions_.begin(), fractions_.end(),
                                           [](double fraction_of_run) { return fraction_of_run > 1 - 1e-9; });
-      settings.progress((alone + together * share) / (alone + together), fmt::format("{} of {} runs", finished, runs));
+      settings_.progress((alone_ + together_ * share) / (alone_ + together_),
+                         fmt::format("{} of {} runs", finished, runs_));
     };
     try {
       check_interrupted();
-      ClusterRun run = ClusterRunner(experiment, scheme_of(i), seed_of(i), isolated, tick).run();
-      const std::lock_guard lock(mutex);
-      complete[i] = std::move(run);
-      if (++done < runs && settings.finished) settings.finished(collect);
+      ClusterRun run = ClusterRunner(experiment_, scheme_of(number), seed_of(number), isolated_, tick).run();
+      const std::lock_guard lock(mutex_);
+      complete_[number] = std::move(run);
+      const std::function<const ClusterResults&()> so_far = [this]() -> const ClusterResults& { return collect(); };
+      if (++done_ < runs_ && settings_.finished) settings_.finished(so_far);
     } catch (const Interrupted& end) {  // the others notice, too
-      const std::lock_guard lock(mutex);
-      ended = end.why;
+      const std::lock_guard lock(mutex_);
+      ended_ = end.why;
     }
-  });
-  if (done == 0) throw nothing_left(ended);
-  collect();
-  return results;
+  }
+
+  /// What is complete, in order; with the mutex, or after all runs.
+  const ClusterResults& collect() {
+    results_.runs.clear();
+    results_.unfinished.clear();
+    for (std::size_t i = 0; i < runs_; ++i) {
+      if (complete_[i])
+        results_.runs.push_back(*complete_[i]);
+      else
+        results_.unfinished.push_back({scheme_of(i).name, seed_of(i)});
+    }
+    return results_;
+  }
+
+  const ClusterExperiment& experiment_;
+  const ClusterRunSettings& settings_;
+  const std::size_t runs_;
+  std::map<Kind, Nanos> isolated_;
+  double alone_ = 0;     ///< iterations to run, for telling how far the work is, like the next
+  double together_ = 0;  //
+  std::mutex mutex_;     ///< of all that follows, and of telling
+  std::vector<std::optional<ClusterRun>> complete_;
+  std::vector<double> fractions_;
+  std::size_t done_ = 0;
+  std::string ended_;
+  ClusterResults results_;
+};
+
+}  // namespace
+
+ClusterResults run_cluster(const ClusterExperiment& experiment, const ClusterRunSettings& settings) {
+  return Schemes(experiment, settings).run();
 }
 
 }  // namespace mltcp::experiment

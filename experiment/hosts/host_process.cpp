@@ -259,6 +259,28 @@ class HostProcess {
     stop_ = false;
     down_since_.reset();
     const HostLosses before = losses();
+    make_ranks();
+    PollLoop loop(datapath_->time(), idle_of(options_.idle));
+    for (std::uint16_t shard = 0; shard < datapath_->shards(); ++shard) {
+      const auto rank = std::find_if(here_.begin(), here_.end(), [&](const Rank& own) { return own.shard == shard; });
+      Pollable& pollable = rank != here_.end() ? static_cast<Pollable&>(*rank->driver) : *drains_[shard];
+      loop.attach(datapath_->io(shard), pollable);
+    }
+    Looks looks;
+    try {
+      loop.run(Nanos::never(), [&] { return look(loop.now(), looks); });
+    } catch (const ConnectionLost& lost) {
+      throw RunError(fmt::format("{}{}", lost.what(), whereabouts(lost)));
+    }
+    end_outage(now());
+    std::uint64_t strangers = 0;
+    for (const Rank& own : here_) strangers += own.driver->strangers();
+    if (strangers > 0) tell(fmt::format("dropped {} of strangers", plural(strangers, "connection")));
+    here_.clear();
+    tell_end(loop.counters(), before);
+  }
+
+  void make_ranks() {
     for (std::uint32_t number = 0; number < setup_.jobs.size(); ++number) {
       protocol::JobSetup& job = setup_.jobs[number];
       job.spec.pacing_quantum = kRealPacingQuantum;
@@ -276,50 +298,42 @@ class HostProcess {
                                                   job.addresses, payload, now());
       }
     }
-    PollLoop loop(datapath_->time(), idle_of(options_.idle));
-    for (std::uint16_t shard = 0; shard < datapath_->shards(); ++shard) {
-      const auto rank = std::find_if(here_.begin(), here_.end(), [&](const Rank& own) { return own.shard == shard; });
-      Pollable& pollable = rank != here_.end() ? static_cast<Pollable&>(*rank->driver) : *drains_[shard];
-      loop.attach(datapath_->io(shard), pollable);
-    }
-    Nanos next_look;
-    Nanos next_link_look;
+  }
+
+  /// When the loop looks at what else next, and in which state the ranks were told to be.
+  struct Looks {
+    Nanos next;
+    Nanos next_at_link;
     Nanos next_report;
     std::size_t told = 0;
-    const auto look = [&] {
-      const Nanos time = loop.now();
-      if (time < next_look) return false;
-      next_look = time + look_every;
-      check_interrupted();
-      while (const auto next = protocol::receive(*stream_)) on_message(*next);
-      if (time >= next_link_look) {
-        next_link_look = time + link_look_every;
-        check_link(time);
-      }
-      std::size_t state = 0;
-      for (const Rank& own : here_) state += (own.driver->connected() ? 1U : 0U) + (own.driver->done() ? 1U : 0U);
-      if (time >= next_report || state != told) {
-        next_report = time + report_every;
-        told = state;
-        report();
-      }
-      return stop_;
-    };
-    try {
-      loop.run(Nanos::never(), look);
-    } catch (const ConnectionLost& lost) {
-      throw RunError(fmt::format("{}{}", lost.what(), whereabouts(lost)));
+  };
+
+  /// At the coordinator's messages, the link and the ranks; true ends the run.
+  bool look(Nanos time, Looks& looks) {
+    if (time < looks.next) return false;
+    looks.next = time + look_every;
+    check_interrupted();
+    while (const auto next = protocol::receive(*stream_)) on_message(*next);
+    if (time >= looks.next_at_link) {
+      looks.next_at_link = time + link_look_every;
+      check_link(time);
     }
-    end_outage(now());
-    std::uint64_t strangers = 0;
-    for (const Rank& own : here_) strangers += own.driver->strangers();
-    if (strangers > 0) tell(fmt::format("dropped {} of strangers", plural(strangers, "connection")));
-    here_.clear();
-    if (const LoopCounters& slept = loop.counters(); slept.naps > 0)
+    std::size_t state = 0;
+    for (const Rank& own : here_) state += (own.driver->connected() ? 1U : 0U) + (own.driver->done() ? 1U : 0U);
+    if (time >= looks.next_report || state != looks.told) {
+      looks.next_report = time + report_every;
+      looks.told = state;
+      report();
+    }
+    return stop_;
+  }
+
+  /// Of the run: how the loop went, and what the port has lost since `before`.
+  void tell_end(const LoopCounters& loop, const HostLosses& before) {
+    if (loop.naps > 0)
       tell(fmt::format("run {}: {} naps ended {:.0f} us late on average, {:.0f} us at least; {} of {:.1f} ms in all",
-                       run_, slept.naps, slept.mean_nap_overslept().millis() * 1e3,
-                       slept.least_nap_overslept.millis() * 1e3, plural(slept.stalls, "stall"),
-                       slept.stalled.millis()));
+                       run_, loop.naps, loop.mean_nap_overslept().millis() * 1e3,
+                       loop.least_nap_overslept.millis() * 1e3, plural(loop.stalls, "stall"), loop.stalled.millis()));
     HostLosses lost = losses();
     lost.missed_packets -= before.missed_packets;
     lost.port_errors -= before.port_errors;
@@ -327,8 +341,8 @@ class HostProcess {
     lost.rejected_packets -= before.rejected_packets;
     lost.unsent_packets -= before.unsent_packets;
     protocol::send(*stream_, {{"type", "stopped"},
-                              {"longest_gap", loop.counters().longest_gap.count},
-                              {"stalled", loop.counters().stalled.count},
+                              {"longest_gap", loop.longest_gap.count},
+                              {"stalled", loop.stalled.count},
                               {"losses", protocol::to_json(lost)}});
   }
 
@@ -405,6 +419,7 @@ class HostProcess {
       for (const Rank& own : here_) {
         Json result = protocol::to_json(own.driver->result());
         result["type"] = "result";
+        result["run"] = run_;
         result["job"] = own.job;
         result["rank"] = own.rank;
         protocol::send(*stream_, result);

@@ -224,6 +224,30 @@ int rows_height(std::size_t rows, int least) {
   return std::clamp(static_cast<int>(rows) * each + 46, least, 900);
 }
 
+/// `shares` and `counts` say of each policy how long jobs send at once, and how many do; `recorded`: by the link.
+std::string link_prose(const View& view, const std::vector<std::string>& shares, const std::vector<std::string>& counts,
+                       bool recorded) {
+  std::string out;
+  if (!shares.empty() && view.jobs.size() > 1)
+    out += fmt::format("In the second half of the run, two or more jobs {} at once for {}. ",
+                       recorded ? "send" : "communicate", listed(shares));
+  if (!counts.empty())
+    out += fmt::format(
+        "That counts two jobs that meet like all {}; how slow they are depends on how many do, as n jobs get an n-th "
+        "of the link each. While any job {}, <b>on average so many do at once</b>: {}. ",
+        view.jobs.size(), recorded ? "sends" : "communicates", listed(counts));
+  if (recorded && !view.many())
+    out +=
+        "Each colour is a job. Where colours lie on top of each other the jobs share the link and slow each other "
+        "down; where they stand side by side each has it to itself. ";
+  if (recorded && view.many())
+    out += fmt::format(
+        "{} jobs are too many for colours of their own: the colour says how many send at once, and so how many share "
+        "the link and slow each other down. ",
+        view.jobs.size());
+  return out + fmt::format("Each panel shows {} of the run.", prose_time(view.window));
+}
+
 // "Who used the link when".
 std::string link_section(const View& view, ChartList& charts) {
   std::vector<std::string> shares;
@@ -271,30 +295,11 @@ std::string link_section(const View& view, ChartList& charts) {
   }
   if (!recorded && !by_clocks) return "";
   std::string out = "<section id=\"link\"><h2>Who used the link when</h2>\n<p>";
-  if (!shares.empty() && view.jobs.size() > 1)
-    out += fmt::format("In the second half of the run, two or more jobs {} at once for {}. ",
-                       recorded ? "send" : "communicate", listed(shares));
-  if (!counts.empty())
-    out += fmt::format(
-        "That counts two jobs that meet like all {}; how slow they are depends on how many do, as n jobs get an n-th "
-        "of "
-        "the link each. While any job {}, <b>on average so many do at once</b>: {}. ",
-        view.jobs.size(), recorded ? "sends" : "communicates", listed(counts));
-  if (recorded && !view.many())
-    out +=
-        "Each colour is a job. Where colours lie on top of each other the jobs share the link and slow each other "
-        "down; where they stand side by side each has it to itself. ";
-  if (recorded && view.many())
-    out += fmt::format(
-        "{} jobs are too many for colours of their own: the colour says how many send at once, and so how many share "
-        "the link and slow each other down. ",
-        view.jobs.size());
-  out += fmt::format("Each panel shows {} of the run.", prose_time(view.window));
+  out += link_prose(view, shares, counts, recorded);
   if (by_clocks)
     out +=
         " <em>Nobody has recorded the link itself, so bars are drawn by the jobs' own clocks: a bar is an iteration "
-        "less "
-        "what it computed, from when it had computed until its end. What it waited for, and what it sent while it "
+        "less what it computed, from when it had computed until its end. What it waited for, and what it sent while it "
         "computed, can't be told apart from that, and clocks of different hosts may differ.</em>";
   if (coarse)
     out +=

@@ -65,6 +65,51 @@ scheduler::Demand stretched(const scheduler::Demand& demand, Nanos period) {
   return result;
 }
 
+/// How much of a link was used, by bin, from the epoch on.
+struct Metered {
+  std::vector<Bytes> bytes;
+  Nanos bin;  ///< meters widen theirs on their own, when they are full
+};
+
+/// What job `number` used of the links; `profile.uses` gets an entry for each, without its demand.
+std::vector<Metered> usage_of(std::uint32_t number, std::span<const JobNetwork::LinkView> links, Nanos epoch,
+                              Profile& profile) {
+  std::vector<Metered> usage;
+  for (std::size_t link = 0; link < links.size(); ++link) {
+    if (links[link].usage == nullptr) continue;
+    const auto found = links[link].usage->jobs().find(number);
+    if (found == links[link].usage->jobs().end()) continue;
+    // The epoch is on the edge of a bin of the width that the meter began with.
+    const Nanos bin = links[link].usage->bin();
+    const auto skip = static_cast<std::size_t>((epoch.count + bin.count / 2) / bin.count);
+    if (found->second.size() <= skip) continue;
+    usage.push_back({{found->second.begin() + static_cast<std::ptrdiff_t>(skip), found->second.end()}, bin});
+    profile.uses.push_back({link, std::string(links[link].name), links[link].config->rate, {}});
+  }
+  return usage;
+}
+
+/// Of an iteration of `period` that began at `start`.
+scheduler::Demand demand_in(const Metered& usage, Nanos start, Nanos period) {
+  const auto& [bytes, bin] = usage;
+  // It is taken from the next edge of a bin on: what the bin before it holds is the end of the iteration before.
+  const Nanos edge((start.count + bin.count - 1) / bin.count * bin.count);
+  if (period > bin * 2) return moved(scheduler::fold(bytes, bin, edge, period), edge - start);
+  // All that is known of so short an iteration is the mean.
+  const double sent = std::accumulate(bytes.begin(), bytes.end(), 0.0);
+  const double mean = 8 * sent / (bin.seconds() * static_cast<double>(bytes.size()));
+  return {period, {{Nanos(0), period, Rate(static_cast<std::uint64_t>(std::ceil(mean)))}}};
+}
+
+double deviation_from(Nanos period, std::span<const Nanos> times) {
+  double squares = 0;
+  for (const Nanos time : times) {
+    const double off = static_cast<double>((time - period).count) / static_cast<double>(period.count);
+    squares += off * off;
+  }
+  return std::sqrt(squares / static_cast<double>(times.size()));
+}
+
 Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath& datapath,
                     const std::function<void(double)>& tick) {
   RunPlan plan;
@@ -86,25 +131,11 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
   Profile profile;
   profile.compute = job.compute_per_iteration();
   profile.first_send = time_to_first_send(job);
-  struct Metered {
-    std::vector<Bytes> bytes;  // by bin, from the epoch on
-    Nanos bin;                 // meters widen theirs on their own, when they are full
-  };
   std::vector<Metered> usage;  // beside profile.uses
   bool measured = false;
   plan.finished = [&](std::span<const JobNetwork::LinkView> links, Nanos epoch) {
     measured = !links.empty();
-    for (std::size_t link = 0; link < links.size(); ++link) {
-      if (links[link].usage == nullptr) continue;
-      const auto found = links[link].usage->jobs().find(plan.first_number);
-      if (found == links[link].usage->jobs().end()) continue;
-      // The epoch is on the edge of a bin of the width that the meter began with.
-      const Nanos bin = links[link].usage->bin();
-      const auto skip = static_cast<std::size_t>((epoch.count + bin.count / 2) / bin.count);
-      if (found->second.size() <= skip) continue;
-      usage.push_back({{found->second.begin() + static_cast<std::ptrdiff_t>(skip), found->second.end()}, bin});
-      profile.uses.push_back({link, std::string(links[link].name), links[link].config->rate, {}});
-    }
+    usage = usage_of(plan.first_number, links, epoch, profile);
   };
   const Run run = datapath.run(experiment, plan, tick);
 
@@ -122,28 +153,12 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
     }
     profile.uses.push_back({0, "bottleneck", experiment.bottleneck.rate, stretched(demand, profile.period)});
   }
-  double squares = 0;
-  for (const Nanos time : times) {
-    const double off = static_cast<double>((time - profile.period).count) / static_cast<double>(profile.period.count);
-    squares += off * off;
-  }
-  profile.deviation = std::sqrt(squares / static_cast<double>(times.size()));
+  profile.deviation = deviation_from(profile.period, times);
   // The demand is that of the iteration that took as long as the median.
   const auto median = static_cast<std::size_t>(std::find(times.begin(), times.end(), profile.period) - times.begin());
-  // It is taken from the next edge of a bin on: what the bin before it holds is the end of the iteration before.
-  const Nanos start = result.starts[median + 1];
   for (std::size_t i = 0; i < usage.size(); ++i) {
-    const auto& [bytes, bin] = usage[i];
-    const Nanos edge((start.count + bin.count - 1) / bin.count * bin.count);
     scheduler::Demand& demand = profile.uses[i].demand;
-    if (profile.period > bin * 2) {
-      demand = moved(scheduler::fold(bytes, bin, edge, profile.period), edge - start);
-    } else {
-      // All that is known of so short an iteration is the mean.
-      const double sent = std::accumulate(bytes.begin(), bytes.end(), 0.0);
-      const double mean = 8 * sent / (bin.seconds() * static_cast<double>(bytes.size()));
-      demand = {profile.period, {{Nanos(0), profile.period, Rate(static_cast<std::uint64_t>(std::ceil(mean)))}}};
-    }
+    demand = demand_in(usage[i], result.starts[median + 1], profile.period);
     // A packet that began in the bin before makes a bin fuller than full.
     for (scheduler::Burst& burst : demand.bursts) burst.rate = std::min(burst.rate, profile.uses[i].capacity);
   }

@@ -114,106 +114,135 @@ Results run_in_virtual_time(const Experiment& experiment, const std::function<vo
   return run_experiment(experiment, *datapath, [&](double fraction, const std::string& /*what*/) { tick(fraction); });
 }
 
-SweepOutcome run_sweep(const Sweep& sweep, const SweepSettings& settings) {
-  std::vector<SweepTask> tasks;
-  {
+namespace {
+
+/// What one call of run_sweep() does.
+class SweepRunner {
+ public:
+  SweepRunner(const Sweep& sweep, const SweepSettings& settings) : sweep_(sweep), settings_(settings) {
     std::vector<SweepTask> all = tasks_of(sweep);
-    for (std::size_t i = settings.shard - 1; i < all.size(); i += settings.shards) tasks.push_back(std::move(all[i]));
+    for (std::size_t i = settings.shard - 1; i < all.size(); i += settings.shards) tasks_.push_back(std::move(all[i]));
+    failures_.resize(tasks_.size());
+    outcome_.all = tasks_.size();
   }
-  SweepOutcome outcome;
-  outcome.all = tasks.size();
-  const auto stopped = [&] { return settings.stop && settings.stop(); };
-  std::mutex mutex;  // of writing and of telling
-  const auto write = [&](const SweepTask& task, const std::string& text) {
-    const std::lock_guard lock(mutex);
-    settings.write(record_path(settings.folder, task.identity).string(), text);
-  };
 
-  // What is there.
-  const auto counts = [&](const std::optional<SweepRecord>& record) {
-    return record && (record->failure.empty() ? record->full || !settings.full : record->build == settings.build);
-  };
-  std::vector<char> there(tasks.size());
-  std::vector<std::string> failures(tasks.size());
-  in_parallel(settings.threads, tasks.size(), [&](std::size_t i) {
-    if (stopped()) return;
-    const std::string& identity = tasks[i].identity;
-    std::optional<SweepRecord> record = read_record(record_path(settings.folder, identity), identity);
-    for (const std::filesystem::path& other : settings.merge) {
-      if (counts(record)) break;
-      const std::filesystem::path path = record_path(other, identity);
-      record = read_record(path, identity);
-      if (counts(record)) write(tasks[i], read_text_file(path, path.string(), kRecordFile));
+  SweepOutcome run() {
+    look_for_records();
+    outcome_.before = tasks_.size() - to_do_.size();
+    outcome_.stopped = stopped();
+    if (settings_.run && !outcome_.stopped) {
+      tell();
+      in_parallel(settings_.threads, to_do_.size(),
+                  [&](std::size_t i, oneapi::tbb::task_group_context& context) { run_task(to_do_[i], context); });
+      outcome_.stopped = stopped() && outcome_.before + outcome_.ran < outcome_.all;
     }
-    there[i] = counts(record) ? 1 : 0;
-    if (there[i] != 0) failures[i] = record->failure;
-  });
-  std::vector<std::size_t> to_do;
-  for (std::size_t i = 0; i < tasks.size(); ++i)
-    if (there[i] == 0) to_do.push_back(i);
-  outcome.before = tasks.size() - to_do.size();
-  outcome.stopped = stopped();
-  const auto finish = [&] {
-    for (std::size_t i = 0; i < tasks.size(); ++i)
-      if (!failures[i].empty()) outcome.failures.emplace_back(tasks[i], failures[i]);
-    return outcome;
-  };
-  if (!settings.run || outcome.stopped) return finish();
+    for (std::size_t i = 0; i < tasks_.size(); ++i)
+      if (!failures_[i].empty()) outcome_.failures.emplace_back(tasks_[i], failures_[i]);
+    return std::move(outcome_);
+  }
 
-  double fractions = 0;  // of the runs to do, added up; with `ran` behind the mutex
-  const auto tell = [&] {
-    if (settings.progress)
-      settings.progress(outcome.before + outcome.ran, outcome.all,
-                        to_do.empty() ? 1.0 : fractions / static_cast<double>(to_do.size()));
-  };
-  tell();
-  in_parallel(settings.threads, to_do.size(), [&](std::size_t i, oneapi::tbb::task_group_context& context) {
-    const SweepTask& task = tasks[to_do[i]];
-    const SweepPoint& point = sweep.points[task.point];
+ private:
+  [[nodiscard]] bool stopped() const { return settings_.stop && settings_.stop(); }
+  void write(const SweepTask& task, const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    settings_.write(record_path(settings_.folder, task.identity).string(), text);
+  }
+  /// With the mutex, or before runs begin.
+  void tell() const {
+    if (settings_.progress)
+      settings_.progress(outcome_.before + outcome_.ran, outcome_.all,
+                         to_do_.empty() ? 1.0 : fractions_ / static_cast<double>(to_do_.size()));
+  }
+
+  /// Takes what is there, also from folders to merge, and lists what is to be done.
+  void look_for_records() {
+    const auto counts = [&](const std::optional<SweepRecord>& record) {
+      return record && (record->failure.empty() ? record->full || !settings_.full : record->build == settings_.build);
+    };
+    std::vector<char> there(tasks_.size());
+    in_parallel(settings_.threads, tasks_.size(), [&](std::size_t i) {
+      if (stopped()) return;
+      const std::string& identity = tasks_[i].identity;
+      std::optional<SweepRecord> record = read_record(record_path(settings_.folder, identity), identity);
+      for (const std::filesystem::path& other : settings_.merge) {
+        if (counts(record)) break;
+        const std::filesystem::path path = record_path(other, identity);
+        record = read_record(path, identity);
+        if (counts(record)) write(tasks_[i], read_text_file(path, path.string(), kRecordFile));
+      }
+      there[i] = counts(record) ? 1 : 0;
+      if (there[i] != 0) failures_[i] = record->failure;
+    });
+    for (std::size_t i = 0; i < tasks_.size(); ++i)
+      if (there[i] == 0) to_do_.push_back(i);
+  }
+
+  void run_task(std::size_t number, oneapi::tbb::task_group_context& context) {
+    const SweepTask& task = tasks_[number];
     const auto check = [&] {
       if (stopped()) context.cancel_group_execution();
       if (context.is_group_execution_cancelled()) throw Stopped();
     };
     double told = 0;
+    const auto tick = [&](double fraction) {
+      check();
+      const std::lock_guard lock(mutex_);
+      fractions_ += fraction - told;
+      told = fraction;
+      tell();
+    };
     try {
       check();
-      SweepRecord record;
-      record.build = settings.build;
-      record.full = settings.full;
-      try {
-        const Experiment experiment = experiment_of(sweep, point, task.seed);
-        if (experiment.fingerprint != point.fingerprint)
-          throw RunError(
-              fmt::format("{}: a file that it names has changed while the sweep runs; start it anew", sweep.file));
-        try {
-          record.results = settings.runner(experiment, [&](double fraction) {
-            check();
-            const std::lock_guard lock(mutex);
-            fractions += fraction - told;
-            told = fraction;
-            tell();
-          });
-        } catch (const RunError& error) {
-          record.failure = one_line(error.what());
-        } catch (const InputError& error) {
-          record.failure = one_line(error.what());
-        }
-      } catch (const std::bad_alloc&) {
-        throw RunError("out of memory; run fewer at a time with --threads, or smaller experiments");
-      }
-      if (record.failure.empty() && !settings.full) drop_series(record.results);
-      write(task, record_text(record, task.identity, fmt::format("{}, seed {}", describe(sweep, point), task.seed)));
-      failures[to_do[i]] = std::move(record.failure);
-      const std::lock_guard lock(mutex);
-      fractions += 1 - told;
-      ++outcome.ran;
+      SweepRecord record = recorded(task, tick);
+      if (record.failure.empty() && !settings_.full) drop_series(record.results);
+      const std::string what = describe(sweep_, sweep_.points[task.point]);
+      write(task, record_text(record, task.identity, fmt::format("{}, seed {}", what, task.seed)));
+      failures_[number] = std::move(record.failure);
+      const std::lock_guard lock(mutex_);
+      fractions_ += 1 - told;
+      ++outcome_.ran;
       tell();
     } catch (const Stopped&) {
       // Nothing of it is kept.
     }
-  });
-  outcome.stopped = stopped() && outcome.before + outcome.ran < outcome.all;
-  return finish();
-}
+  }
+
+  /// Runs the task; what fails about its experiment is part of the record.
+  SweepRecord recorded(const SweepTask& task, const std::function<void(double)>& tick) {
+    SweepRecord record;
+    record.build = settings_.build;
+    record.full = settings_.full;
+    const SweepPoint& point = sweep_.points[task.point];
+    try {
+      const Experiment experiment = experiment_of(sweep_, point, task.seed);
+      if (experiment.fingerprint != point.fingerprint)
+        throw RunError(
+            fmt::format("{}: a file that it names has changed while the sweep runs; start it anew", sweep_.file));
+      try {
+        record.results = settings_.runner(experiment, tick);
+      } catch (const RunError& error) {
+        record.failure = one_line(error.what());
+      } catch (const InputError& error) {
+        record.failure = one_line(error.what());
+      }
+    } catch (const std::bad_alloc&) {
+      throw RunError("out of memory; run fewer at a time with --threads, or smaller experiments");
+    }
+    return record;
+  }
+
+  const Sweep& sweep_;
+  const SweepSettings& settings_;
+  std::vector<SweepTask> tasks_;
+  std::vector<std::string> failures_;  ///< by task
+  std::vector<std::size_t> to_do_;     ///< tasks
+  SweepOutcome outcome_;
+  std::mutex mutex_;      ///< of writing, of telling, of outcome_.ran, and of the next
+  double fractions_ = 0;  ///< of the runs to do, added up
+};
+
+}  // namespace
+
+SweepOutcome run_sweep(const Sweep& sweep, const SweepSettings& settings) { return SweepRunner(sweep, settings).run(); }
 
 }  // namespace mltcp::experiment

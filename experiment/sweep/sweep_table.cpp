@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -295,77 +296,77 @@ Cells cells_of(const Sweep& sweep, const SweepTable& table) {
   return cells;
 }
 
+namespace {
+
+using Row = SweepRow;
+/// A column of the CSV of points: what it is called, and what stands there.
+struct CsvColumn {
+  std::string title;
+  std::function<std::string(const Row&)> cell;
+};
+
+template <typename Value>
+CsvColumn csv(std::string title, Value value) {
+  return {std::move(title), [value](const Row& row) {
+            const auto own = value(row);
+            if constexpr (requires { own.has_value(); })
+              return own ? fmt::format("{}", *own) : std::string();
+            else
+              return fmt::format("{}", own);
+          }};
+}
+/// Two columns, with the half-width of the confidence interval.
+void add_estimate(std::vector<CsvColumn>& columns, const std::string& title,
+                  const std::function<std::optional<Estimate>(const Row&)>& estimate) {
+  columns.push_back(csv(title, [estimate](const Row& row) {
+    const auto own = estimate(row);
+    return own ? std::optional(rounded(own->mean)) : std::nullopt;
+  }));
+  columns.push_back(csv(title + "_ci95", [estimate](const Row& row) {
+    const auto own = estimate(row);
+    return own && own->ci95 ? std::optional(rounded(*own->ci95)) : std::nullopt;
+  }));
+}
+
+std::vector<CsvColumn> csv_columns() {
+  std::vector<CsvColumn> columns;
+  const auto add = [&](const char* title, auto value) { columns.push_back(csv(title, value)); };
+  const auto estimate = [&](const char* title, auto value) { add_estimate(columns, title, value); };
+  add("policy", [](const Row& row) { return row.policy; });
+  add("jobs", [](const Row& row) { return row.jobs; });
+  add("seeds", [](const Row& row) { return row.seeds; });
+  estimate("slowdown", [](const Row& row) { return row.slowdown; });
+  estimate("second_half", [](const Row& row) { return row.second_half; });
+  add("second_half_worst_seed", [](const Row& row) { return rounded(row.second_half_worst_seed); });
+  add("second_half_worst_job", [](const Row& row) { return rounded(row.second_half_worst_job); });
+  estimate("p99", [](const Row& row) { return row.p99; });
+  estimate("second_half_p99", [](const Row& row) { return row.second_half_p99; });
+  add("interleaved", [](const Row& row) { return row.interleaved; });
+  add("interleaved_median", [](const Row& row) { return row.interleaved_median; });
+  add("interleaved_worst", [](const Row& row) { return row.interleaved_worst; });
+  estimate("gain_mean", [](const Row& row) { return row.gain; });
+  estimate("gain_p99", [](const Row& row) { return row.gain_p99; });
+  estimate("second_half_gain_mean", [](const Row& row) { return row.second_half_gain; });
+  estimate("second_half_gain_p99", [](const Row& row) { return row.second_half_gain_p99; });
+  add("utilization", [](const Row& row) { return rounded(row.utilization); });
+  add("dropped_packets", [](const Row& row) { return rounded(row.dropped_packets); });
+  add("ecn_marked_packets", [](const Row& row) { return rounded(row.marked_packets); });
+  add("retransmitted_packets", [](const Row& row) { return rounded(row.retransmitted_packets); });
+  add("max_queue_bytes", [](const Row& row) { return row.max_queue_bytes; });
+  return columns;
+}
+
+}  // namespace
+
 std::string to_csv(const Sweep& sweep, const SweepTable& table) {
+  const std::vector<CsvColumn> columns = csv_columns();
   std::vector<std::string> header = sweep.factors;
-  for (const char* title : {"policy",
-                            "jobs",
-                            "seeds",
-                            "slowdown",
-                            "slowdown_ci95",
-                            "second_half",
-                            "second_half_ci95",
-                            "second_half_worst_seed",
-                            "second_half_worst_job",
-                            "p99",
-                            "p99_ci95",
-                            "second_half_p99",
-                            "second_half_p99_ci95",
-                            "interleaved",
-                            "interleaved_median",
-                            "interleaved_worst",
-                            "gain_mean",
-                            "gain_mean_ci95",
-                            "gain_p99",
-                            "gain_p99_ci95",
-                            "second_half_gain_mean",
-                            "second_half_gain_mean_ci95",
-                            "second_half_gain_p99",
-                            "second_half_gain_p99_ci95",
-                            "utilization",
-                            "dropped_packets",
-                            "ecn_marked_packets",
-                            "retransmitted_packets",
-                            "max_queue_bytes"})
-    header.emplace_back(title);
+  for (const CsvColumn& column : columns) header.push_back(column.title);
   std::string text = csv_line(header);
   for (std::size_t p = 0; p < table.points.size(); ++p) {
     for (const SweepRow& row : table.points[p].rows) {
       std::vector<std::string> cells = sweep.points[p].values;
-      const auto add = [&](const auto& value) { cells.push_back(fmt::format("{}", value)); };
-      const auto add_optional = [&](const auto& value) { cells.push_back(value ? fmt::format("{}", *value) : ""); };
-      const auto add_estimate = [&](const Estimate& estimate) {
-        add(rounded(estimate.mean));
-        add_optional(estimate.ci95 ? std::optional(rounded(*estimate.ci95)) : std::nullopt);
-      };
-      const auto add_gain = [&](const std::optional<Estimate>& gain) {
-        if (gain) {
-          add_estimate(*gain);
-        } else {
-          add("");
-          add("");
-        }
-      };
-      add(row.policy);
-      add(row.jobs);
-      add(row.seeds);
-      add_estimate(row.slowdown);
-      add_estimate(row.second_half);
-      add(rounded(row.second_half_worst_seed));
-      add(rounded(row.second_half_worst_job));
-      add_estimate(row.p99);
-      add_estimate(row.second_half_p99);
-      add(row.interleaved);
-      add_optional(row.interleaved_median);
-      add_optional(row.interleaved_worst);
-      add_gain(row.gain);
-      add_gain(row.gain_p99);
-      add_gain(row.second_half_gain);
-      add_gain(row.second_half_gain_p99);
-      add(rounded(row.utilization));
-      add(rounded(row.dropped_packets));
-      add(rounded(row.marked_packets));
-      add(rounded(row.retransmitted_packets));
-      add(row.max_queue_bytes);
+      for (const CsvColumn& column : columns) cells.push_back(column.cell(row));
       text += csv_line(cells);
     }
   }

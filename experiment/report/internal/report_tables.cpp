@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -100,84 +101,122 @@ std::string iterations_table(const View& view) {
                rows, "cards grouped");
 }
 
+namespace {
+
+/// A column of the table of runs: its cells, and whether the results have anything for it.
+struct RunColumn {
+  std::string title;
+  std::function<std::string(std::size_t run)> text;
+  bool shown = true;
+  std::string label = {};  ///< of its cells on narrow screens; empty: the title
+};
+
+/// "a 1 ms, b 2 ms" of the run's jobs for which `text` has something to say; `most` by name.
+std::string of_jobs(const Run& run, const std::function<std::string(const JobResult&)>& text, const std::string& none,
+                    std::size_t most) {
+  std::vector<std::string> texts;
+  for (const JobResult& job : run.jobs)
+    if (const std::string own = text(job); !own.empty()) texts.push_back(fmt::format("{} {}", escaped(job.name), own));
+  if (texts.size() > most) texts = {fmt::format("of {} jobs", texts.size())};
+  return texts.empty() ? none : listed(texts);
+}
+
+template <typename Value>
+std::uint64_t sum_over(const std::vector<JobResult>& jobs, Value value) {
+  std::uint64_t sum = 0;
+  for (const JobResult& job : jobs) sum += value(job);
+  return sum;
+}
+
+std::vector<RunColumn> columns_of_runs(const View& view) {
+  constexpr std::size_t most_shifts = 8;  // by name in a cell
+  const std::vector<Run>& runs = view.results.runs;
+  const auto any_run = [&](auto&& has) { return std::any_of(runs.begin(), runs.end(), has); };
+  const auto any_job = [&](auto&& has) {
+    return any_run([&](const Run& run) { return std::any_of(run.jobs.begin(), run.jobs.end(), has); });
+  };
+  const auto of_link = [&runs](std::function<std::string(const Run&)> text) {
+    return [&runs, text = std::move(text)](std::size_t r) {
+      return runs[r].links_unknown ? std::string("–") : text(runs[r]);
+    };
+  };
+  const auto share = [](const std::optional<double>& value) { return value ? percent_text(*value) : std::string("–"); };
+  return {
+      {"Link used", of_link([](const Run& run) {
+         const std::string used = percent_text(run.bottleneck.utilization);
+         return run.bottleneck.rate.is_zero() ? used : fmt::format("{} of {}", used, rate_text(run.bottleneck.rate));
+       })},
+      {"Bursts overlap", [&view, share](std::size_t r) { return share(view.overlap(r, view.spans[r])); }},
+      {"Overlap, 2nd half", [&view, share](std::size_t r) { return share(view.overlap(r, view.second_half(r))); }},
+      {"ECN marks", of_link([](const Run& run) { return count_text(run.bottleneck.ecn_marked_packets); })},
+      {"Drops", of_link([](const Run& run) {
+         std::uint64_t dropped = 0;  // on all links
+         for (const auto& link : run.links) dropped += link.dropped_packets;
+         const std::uint64_t here = run.bottleneck.dropped_packets;
+         return count_text(here) + (dropped > here ? fmt::format(", {} on all links", count_text(dropped)) : "");
+       })},
+      {"Retransmitted",
+       [&runs](std::size_t r) {
+         return count_text(sum_over(runs[r].jobs, [](const JobResult& job) { return job.retransmitted_packets; }));
+       }},
+      {"Longest queue", of_link([](const Run& run) { return bytes_text(run.bottleneck.max_queue_bytes); })},
+      {"Jobs at once, 2nd half",
+       [&view](std::size_t r) {
+         const auto at_once = view.jobs_at_once(r, view.second_half(r));
+         return at_once ? jobs_text(*at_once) : "–";
+       },
+       any_run([](const Run& run) { return run.jobs.size() >= kFewestCounted; })},
+      {"Time shifts",
+       [&view, &runs](std::size_t r) {
+         const auto shift = [&](const JobResult& job) {
+           return job.time_shift.count > 0 ? view.unit.text(job.time_shift) : std::string();
+         };
+         return of_jobs(runs[r], shift, "none", most_shifts);
+       },
+       any_job([](const JobResult& job) { return job.time_shift.count > 0; })},
+      {"Damaged / checked messages",
+       [&runs](std::size_t r) {
+         const auto damaged = sum_over(runs[r].jobs, [](const JobResult& job) { return job.checksum_errors; });
+         const auto checked = sum_over(runs[r].jobs, [](const JobResult& job) { return job.verified_messages; });
+         return fmt::format("{} / {}", count_text(damaged), count_text(checked));
+       },
+       any_job([](const JobResult& job) { return job.verified_messages + job.checksum_errors > 0; })},
+      {"Machine stalls: longest, all",
+       [&view, &runs](std::size_t r) {
+         const auto& stalls = runs[r].stalls;
+         return stalls ? fmt::format("{}, {}", view.unit.text(stalls->longest), view.unit.text(stalls->total)) : "–";
+       },
+       any_run([](const Run& run) { return run.stalls.has_value(); }), "Machine stalls"},
+      {"Busiest shared link",
+       [&runs](std::size_t r) { return runs[r].bottleneck.name.empty() ? "–" : escaped(runs[r].bottleneck.name); },
+       any_run([](const Run& run) { return !run.bottleneck.name.empty(); })},
+      {"Bus bandwidth",
+       [&runs](std::size_t r) {
+         const auto bandwidth = [](const JobResult& job) {
+           return job.bus_bandwidth.is_zero() ? std::string() : to_text(job.bus_bandwidth);
+         };
+         return of_jobs(runs[r], bandwidth, "–", runs[r].jobs.size());
+       },
+       any_job([](const JobResult& job) { return !job.bus_bandwidth.is_zero(); })},
+  };
+}
+
+}  // namespace
+
 std::string transport_table(const View& view) {
-  bool counted = false;
-  bool shifts = false;
-  bool verified = false;
-  bool stalls = false;
-  bool named = false;
-  bool bandwidths = false;
-  for (const Run& run : view.results.runs) {
-    counted |= run.jobs.size() >= kFewestCounted;
-    stalls |= run.stalls.has_value();
-    named |= !run.bottleneck.name.empty();
-    for (const JobResult& job : run.jobs) {
-      shifts |= job.time_shift.count > 0;
-      verified |= job.verified_messages + job.checksum_errors > 0;
-      bandwidths |= !job.bus_bandwidth.is_zero();
-    }
-  }
-  std::vector<std::string> columns = {"Policy",    "Link used", "Bursts overlap", "Overlap, 2nd half",
-                                      "ECN marks", "Drops",     "Retransmitted",  "Longest queue"};
-  if (counted) columns.emplace_back("Jobs at once, 2nd half");
-  if (shifts) columns.emplace_back("Time shifts");
-  if (verified) columns.emplace_back("Damaged / checked messages");
-  if (stalls) columns.emplace_back("Machine stalls: longest, all");
-  if (named) columns.emplace_back("Busiest shared link");
-  if (bandwidths) columns.emplace_back("Bus bandwidth");
+  std::vector<RunColumn> columns = columns_of_runs(view);
+  std::erase_if(columns, [](const RunColumn& column) { return !column.shown; });
+  std::vector<std::string> titles = {"Policy"};
+  for (const RunColumn& column : columns) titles.push_back(column.title);
   std::string rows;
   for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
-    const Run& run = view.results.runs[r];
-    const auto all = view.overlap(r, view.spans[r]);
-    const auto later = view.overlap(r, view.second_half(r));
-    std::uint64_t retransmitted = 0;
-    std::uint64_t checked = 0;
-    std::uint64_t damaged = 0;
-    std::vector<std::string> shift_texts;
-    std::vector<std::string> bandwidth_texts;
-    std::uint64_t dropped = 0;  // on all links
-    for (const auto& link : run.links) dropped += link.dropped_packets;
-    for (const JobResult& job : run.jobs) {
-      retransmitted += job.retransmitted_packets;
-      checked += job.verified_messages;
-      damaged += job.checksum_errors;
-      if (job.time_shift.count > 0)
-        shift_texts.push_back(fmt::format("{} {}", escaped(job.name), view.unit.text(job.time_shift)));
-      if (!job.bus_bandwidth.is_zero())
-        bandwidth_texts.push_back(fmt::format("{} {}", escaped(job.name), to_text(job.bus_bandwidth)));
-    }
     rows += fmt::format("<tr class=\"first\"><th scope=\"row\"><span class=\"name\">{}</span></th>",
                         escaped(view.labels[r]));
-    const auto of_link = [&](const std::string& text) { return run.links_unknown ? std::string("–") : text; };
-    const std::string used = percent_text(run.bottleneck.utilization);
-    rows += cell(
-        columns[1],
-        of_link(run.bottleneck.rate.is_zero() ? used : fmt::format("{} of {}", used, rate_text(run.bottleneck.rate))));
-    rows += cell(columns[2], all ? percent_text(*all) : "–") + cell(columns[3], later ? percent_text(*later) : "–");
-    rows += cell(columns[4], of_link(count_text(run.bottleneck.ecn_marked_packets)));
-    const std::string elsewhere =
-        dropped > run.bottleneck.dropped_packets ? fmt::format(", {} on all links", count_text(dropped)) : "";
-    rows += cell(columns[5], of_link(count_text(run.bottleneck.dropped_packets) + elsewhere)) +
-            cell(columns[6], count_text(retransmitted));
-    rows += cell(columns[7], of_link(bytes_text(run.bottleneck.max_queue_bytes)));
-    constexpr std::size_t most_shifts = 8;  // by name in a cell
-    if (shift_texts.size() > most_shifts) shift_texts = {fmt::format("of {} jobs", shift_texts.size())};
-    if (counted) {
-      const auto at_once = view.jobs_at_once(r, view.second_half(r));
-      rows += cell("Jobs at once, 2nd half", at_once ? jobs_text(*at_once) : "–");
-    }
-    if (shifts) rows += cell("Time shifts", shift_texts.empty() ? "none" : listed(shift_texts));
-    if (verified)
-      rows += cell("Damaged / checked messages", fmt::format("{} / {}", count_text(damaged), count_text(checked)));
-    if (stalls)
-      rows += cell("Machine stalls", run.stalls ? fmt::format("{}, {}", view.unit.text(run.stalls->longest),
-                                                              view.unit.text(run.stalls->total))
-                                                : "–");
-    if (named) rows += cell("Busiest shared link", run.bottleneck.name.empty() ? "–" : escaped(run.bottleneck.name));
-    if (bandwidths) rows += cell("Bus bandwidth", bandwidth_texts.empty() ? "–" : listed(bandwidth_texts));
+    for (const RunColumn& column : columns)
+      rows += cell(column.label.empty() ? column.title : column.label, column.text(r));
     rows += "</tr>\n";
   }
-  return table("The link and the transport", columns, rows, "cards");
+  return table("The link and the transport", titles, rows, "cards");
 }
 
 std::string jobs_table(const View& view) {
