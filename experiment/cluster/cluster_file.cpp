@@ -319,10 +319,9 @@ class ClusterReader : public SettingsReader {
     std::tie(type.choices.least_iterations, type.choices.most_iterations) = range;
     maker.jitter = defaults.jitter;
     if (const auto value = find(keys, item.key, "jitter")) maker.jitter = share(*value, most_jitter);
-    if (const auto value = find(keys, item.key, "straggler")) read_straggler(*value, maker.fixed.straggler);
+    read_key(item, keys, &workload::Job::straggler, maker.fixed);
     maker.fixed.flows = defaults.flows;
-    if (const auto value = find(keys, item.key, "flows"))
-      maker.fixed.flows = static_cast<std::uint32_t>(whole(*value, 1, kMostFlows));
+    read_key(item, keys, &workload::Job::flows, maker.fixed);
     if (const auto value = find(keys, item.key, "cc")) {
       type.cc = algorithm(*value, "dctcp");
       check_needs(type.cc, value, has_marks());
