@@ -162,11 +162,9 @@ Json to_json(const RunSetup& setup) {
 RunSetup setup_from(const Json& json) {
   RunSetup setup;
   take(json.at("policy"), setup.policy, "policy");
-  Experiment experiment;
-  experiment.mltcp.function = cc::Aggressiveness::from_text(json.at("function").get<std::string>());
-  take(json.at("scale_decrease"), experiment.mltcp.scale_decrease, "scale_decrease");
-  take(json.at("learn_iterations"), experiment.mltcp.learn_iterations, "learn_iterations");
-  setup.mltcp = experiment.mltcp;
+  setup.mltcp.function = cc::Aggressiveness::from_text(json.at("function").get<std::string>());
+  take(json.at("scale_decrease"), setup.mltcp.scale_decrease, "scale_decrease");
+  take(json.at("learn_iterations"), setup.mltcp.learn_iterations, "learn_iterations");
   take(json.at("jobs"), setup.jobs, "jobs");
   for (const JobSetup& job : setup.jobs) check_algorithm(job.spec.connection.congestion_control);
   const auto shared = std::make_shared<const cc::Parameters>(
@@ -178,7 +176,7 @@ RunSetup setup_from(const Json& json) {
       throw InputError("a job that can't be");
     job.spec.connection.parameters = shared;
     job.spec.real_payload = true;
-    job.spec.augmentation = augmentation_of(policy_named(setup.policy), experiment, job.spec.job);
+    job.spec.augmentation = augmentation_of(policy_named(setup.policy), setup.mltcp, job.spec.job);
   }
   return setup;
 }
