@@ -19,9 +19,11 @@ std::string_view to_text(CheckStatus status);
 struct Check {
   std::string name;  ///< "huge pages"
   CheckStatus status = CheckStatus::ok;
-  std::string detail;    ///< what was found, one line
-  std::string cure;      ///< what to do, one line; empty if and only if the status is ok
-  bool is_port = false;  ///< of an interface or NIC: it can be a port as it is, perhaps beside the kernel
+  std::string detail;          ///< what was found, one line
+  std::string cure;            ///< what to do, one line; empty if and only if the status is ok
+  bool is_port = false;        ///< of an interface or NIC: it can be a port as it is, perhaps beside the kernel
+  bool is_interface = false;   ///< of an interface of the kernel
+  bool was_asked_for = false;  ///< of a port that the caller named
 };
 
 /// Examines the machine; takes a second or two. DPDK is tried in child processes, so the caller's stays as it is; call

@@ -11,13 +11,13 @@
 namespace mltcp::dpdk {
 
 inline Check ok(std::string name, std::string detail) {
-  return {std::move(name), CheckStatus::ok, std::move(detail), {}, false};
+  return {std::move(name), CheckStatus::ok, std::move(detail), {}};
 }
 inline Check warn(std::string name, std::string detail, std::string cure) {
-  return {std::move(name), CheckStatus::warn, std::move(detail), std::move(cure), false};
+  return {std::move(name), CheckStatus::warn, std::move(detail), std::move(cure)};
 }
 inline Check missing(std::string name, std::string detail, std::string cure) {
-  return {std::move(name), CheckStatus::missing, std::move(detail), std::move(cure), false};
+  return {std::move(name), CheckStatus::missing, std::move(detail), std::move(cure)};
 }
 
 /// The same, of what can be a port.

@@ -219,7 +219,9 @@ std::vector<Check> examine_ports(std::span<const std::string> devices) {
     checks.push_back(missing("interfaces", error.what(), "try as root"));
   }
   for (const InterfaceState& state : interfaces) {
-    if (!state.is_loopback) checks.push_back(examine_interface(state));
+    if (state.is_loopback) continue;
+    checks.push_back(examine_interface(state));
+    checks.back().is_interface = true;
   }
   std::size_t nics = 0;
   std::size_t elsewhere = 0;
@@ -244,11 +246,11 @@ std::vector<Check> examine_ports(std::span<const std::string> devices) {
     checks.push_back(warn("NICs", "no network device on the PCI bus",
                           "ring ports and the simulator need none; for full speed add a NIC that DPDK supports"));
   }
+  const auto add = [&](Check check) { checks.emplace_back(std::move(check)).was_asked_for = true; };
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const std::string name = "port " + devices[i];
     if (Eal::was_started()) {
-      checks.push_back(
-          missing(name, "not tried, DPDK runs in this process", "ask in a process of its own: mltcp doctor"));
+      add(missing(name, "not tried, DPDK runs in this process", "ask in a process of its own: mltcp doctor"));
       continue;
     }
     std::uint32_t queues = 1;
@@ -260,7 +262,7 @@ std::vector<Check> examine_ports(std::span<const std::string> devices) {
       }
     }
     const Trial trial = try_port(devices[i], static_cast<std::uint16_t>(queues));
-    checks.push_back(trial.works ? ok(name, trial.what) : missing(name, trial.what, trial.cure));
+    add(trial.works ? ok(name, trial.what) : missing(name, trial.what, trial.cure));
   }
   return checks;
 }

@@ -93,9 +93,8 @@ Check check_gen(std::span<const Check> machine, std::span<const Check> ports) {
   if (works(machine, "AF_XDP")) kinds.emplace_back("af_xdp");
   if (works(machine, "AF_PACKET")) kinds.emplace_back("af_packet");
   const auto usable = std::count_if(ports.begin(), ports.end(), [](const Check& check) { return check.is_port; });
-  const bool of_kernel = std::any_of(ports.begin(), ports.end(), [](const Check& check) {
-    return check.is_port && check.name.starts_with("interface ");
-  });
+  const bool of_kernel =
+      std::any_of(ports.begin(), ports.end(), [](const Check& check) { return check.is_port && check.is_interface; });
   if (kinds.empty() && (usable == 0 || of_kernel))
     return dpdk::missing(name, "a host's port can be neither af_xdp nor af_packet here",
                          "see AF_XDP and AF_PACKET above, or use a NIC that DPDK drives; a coordinator needs no port");

@@ -20,6 +20,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/nearest.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/cluster/cluster_file.h"
 #include "mltcp/experiment/files/algorithms.h"
 #include "mltcp/transport/udp_port.h"
 #include "option_values.h"
@@ -110,6 +111,10 @@ int print_help(const CLI::App& app, const std::string& topic) {
   fmt::print("{}", app.get_subcommand(topic)->help(app.get_name()));
   return 0;
 }
+
+// Groups of options of mltcp gen: of help, and whose they are.
+constexpr const char* kCoordinatorOptions = "Of the coordinator";
+constexpr const char* kHostOptions = "Of a host";
 
 // Parses the command line and does what it says.
 int dispatch(int argc, char** argv) {
@@ -241,8 +246,9 @@ int dispatch(int argc, char** argv) {
       ->check(tools::one_of({"packet", "flow"}));
   cluster_command
       ->add_option("--scheme", cluster.schemes,
-                   "Schemes, several as in locality,compatible+schedule+mltcp,ideal; default: the file's, or "
-                   "locality,compatible,compatible+schedule,locality+mltcp,ideal")
+                   fmt::format("Schemes, several as in locality,compatible+schedule+mltcp,ideal; default: the file's, "
+                               "or {}",
+                               fmt::join(experiment::default_schemes(), ",")))
       ->delimiter(',')
       ->allow_extra_args(false);
   cluster_command->add_option_function<std::string>(
@@ -353,49 +359,47 @@ int dispatch(int argc, char** argv) {
                         "Be host number (MPI rank), started by mpirun or srun; rank 0 is the coordinator, too");
   gen_command->add_option("--wait", gen.wait,
                           "How long the coordinator waits for hosts, and a host for the coordinator; default 60s");
+  gen_command->option_defaults()->group(kCoordinatorOptions);
   gen_command->add_option("--cc", gen.run.cc,
-                          fmt::format("Coordinator: congestion control: {}; default: the file's, or reno", choices));
+                          fmt::format("Congestion control: {}; default: the file's, or reno", choices));
   gen_command
       ->add_option("--policy", gen.run.policies,
-                   "Coordinator: policies, several as in fair,mltcp; default: the file's, or fair,mltcp")
+                   "Policies, several as in fair,mltcp; default: the file's, or fair,mltcp")
       ->delimiter(',')
       ->allow_extra_args(false);
-  gen_command
-      ->add_option("--iterations", gen.run.iterations, "Coordinator: iterations per job; default: the file's, or 50")
+  gen_command->add_option("--iterations", gen.run.iterations, "Iterations per job; default: the file's, or 50")
       ->check(tools::whole(1, 1'000'000));
   gen_command->add_option_function<std::string>(
       "--seed", [&](const std::string& text) { gen.run.seed = seed_from(text); },
-      "Coordinator: seed of everything random, 0 to 2^63 - 1; default: the file's, or 1");
-  gen_command->add_option("--plan", gen.run.plan,
-                          "Coordinator: slots for policies schedule and mltcp+schedule (docs/plans.md)");
-  gen_command->add_option("--json", gen.run.json, "Coordinator: write the results to this file; - is standard output");
-  gen_command->add_flag("--ranks", gen.ranks, "Coordinator: show every rank on the terminal, not only jobs");
+      "Seed of everything random, 0 to 2^63 - 1; default: the file's, or 1");
+  gen_command->add_option("--plan", gen.run.plan, "Slots for policies schedule and mltcp+schedule (docs/plans.md)");
+  gen_command->add_option("--json", gen.run.json, "Write the results to this file; - is standard output");
+  gen_command->add_flag("--ranks", gen.ranks, "Show every rank on the terminal, not only jobs");
+  gen_command->option_defaults()->group(kHostOptions);
   gen_command->add_option("--port", gen.port,
-                          "Host: its port, af_xdp:IFACE, af_packet:IFACE, a PCI address, ... (docs/ports.md); with "
+                          "Its port, af_xdp:IFACE, af_packet:IFACE, a PCI address, ... (docs/ports.md); with "
                           "--mpi, %r stands for the MPI rank, here and in --ip");
-  gen_command->add_option("--ip", gen.ip, "Host: its address and prefix length, as in 10.0.0.1/24 or fd00::1/64");
-  gen_command->add_option("--gateway", gen.gateway, "Host: the way to addresses beyond the prefix");
-  gen_command->add_option("--host", gen.host, "Host: its number; default: the next one that is free")
+  gen_command->add_option("--ip", gen.ip, "Its address and prefix length, as in 10.0.0.1/24 or fd00::1/64");
+  gen_command->add_option("--gateway", gen.gateway, "The way to addresses beyond the prefix");
+  gen_command->add_option("--host", gen.host, "Its number; default: the next one that is free")
       ->check(tools::whole(0, 1'000'000));
   gen_command
       ->add_option("--udp-port", gen.udp_port,
-                   fmt::format("Host: UDP port of its first rank, others follow; default {}", default_udp_port))
+                   fmt::format("UDP port of its first rank, others follow; default {}", default_udp_port))
       ->check(tools::whole(1, 65535));
   gen_command
-      ->add_option(
-          "--load", gen.load,
-          "Host: a congestion control of a shared object that the coordinator names, FILE.so:NAME; once for each")
+      ->add_option("--load", gen.load,
+                   "A congestion control of a shared object that the coordinator names, FILE.so:NAME; once for each")
       ->take_all()
       ->allow_extra_args(false);
-  gen_command->add_option("--idle", gen.idle, "Host: without work, spin, pause or sleep; default pause")
+  gen_command->add_option("--idle", gen.idle, "Without work, spin, pause or sleep; default pause")
       ->check(tools::one_of({"spin", "pause", "sleep"}));
-  gen_command->add_option("--cores", gen.cores, "Host: the CPU to poll on; default: the first that may be used");
-  gen_command->add_option("--memory", gen.memory_mb, "Host: memory of DPDK in MB; default: what the port needs")
+  gen_command->add_option("--cores", gen.cores, "The CPU to poll on; default: the first that may be used");
+  gen_command->add_option("--memory", gen.memory_mb, "Memory of DPDK in MB; default: what the port needs")
       ->check(tools::whole(32, 65536));
-  gen_command->add_option("--mtu", gen.mtu, "Host: longest IP packet, 576 to 9000; default: the interface's")
+  gen_command->add_option("--mtu", gen.mtu, "Longest IP packet, 576 to 9000; default: the interface's")
       ->check(tools::whole(576, 9000));
-  gen_command->add_option("--queues", gen.queues, "Host: queues of the port, 1 to 64; default 1")
-      ->check(tools::whole(1, 64));
+  gen_command->add_option("--queues", gen.queues, "Queues of the port, 1 to 64; default 1")->check(tools::whole(1, 64));
 
   tools::TestbedArguments bed;
   CLI::App* testbed_command = app.add_subcommand(
@@ -480,11 +484,11 @@ int dispatch(int argc, char** argv) {
   if (*algorithms_command) return tools::algorithms(algorithms);
   if (*gen_command) {
     for (const CLI::Option* option : gen_command->get_options())
-      if (const std::string& text = option->get_description(); option->count() == 0)
+      if (option->count() == 0)
         continue;
-      else if (text.starts_with("Coordinator: "))
+      else if (option->get_group() == kCoordinatorOptions)
         gen.for_coordinator.push_back(option->get_name());
-      else if (text.starts_with("Host: "))
+      else if (option->get_group() == kHostOptions)
         gen.for_host.push_back(option->get_name());
     return tools::gen(gen);
   }

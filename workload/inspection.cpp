@@ -7,8 +7,10 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
+#include <type_traits>
 
 #include "mltcp/base/text.h"
+#include "mltcp/workload/job_fields.h"
 
 namespace mltcp::workload {
 namespace {
@@ -39,6 +41,35 @@ std::string as_comment(const std::string& text) {
   for (char& c : result)
     if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
   return result;
+}
+
+template <typename T>
+bool differs(const T& a, const T& b) {
+  if constexpr (HasFields<T>) {
+    bool any = false;
+    for_each_field<T>([&](const auto& field) { any |= differs(a.*field.member, b.*field.member); });
+    return any;
+  } else {
+    return a != b;
+  }
+}
+
+template <typename T>
+std::string value_toml(const T& value) {
+  if constexpr (HasFields<T>) {
+    std::string fields;
+    for_each_field<T>([&](const auto& field) {
+      fields += fmt::format("{}{} = {}", fields.empty() ? "" : ", ", field.name, value_toml(value.*field.member));
+    });
+    return fmt::format("{{ {} }}", fields);
+  } else if constexpr (std::is_same_v<T, Nanos> || std::is_same_v<T, Rate>) {
+    return fmt::format("\"{}\"", to_text(value));
+  } else if constexpr (std::is_same_v<T, double>) {
+    // The shortest decimal that reads back as the same double, with a point so that TOML takes it for one.
+    return fmt::format("{:#}", value);
+  } else {
+    return fmt::format("{}", value);
+  }
 }
 
 std::string phase_toml(const Phase& phase) {
@@ -164,17 +195,12 @@ std::string describe(const Inspection& inspection, Rate link) {
 std::string to_toml(const Job& job) {
   std::string text = fmt::format("[[job]]\nname = \"{}\"\n", escaped(job.name));
   auto out = std::back_inserter(text);
-  if (job.flows != 1) fmt::format_to(out, "flows = {}\n", job.flows);
-  if (job.start.count != 0) fmt::format_to(out, "start = \"{}\"\n", to_text(job.start));
-  if (job.jitter.count != 0) fmt::format_to(out, "jitter = \"{}\"\n", to_text(job.jitter));
-  if (job.pause.time.count != 0)
-    fmt::format_to(out, "pause = {{ iteration = {}, time = \"{}\" }}\n", job.pause.iteration, to_text(job.pause.time));
-  if (job.change.compute_scale != 1)
-    fmt::format_to(out, "change = {{ iteration = {}, compute_scale = {:#} }}\n", job.change.iteration,
-                   job.change.compute_scale);
-  // The shortest decimal that reads back as the same double, with a point so that TOML takes it for one.
-  if (job.weight != 1.0) fmt::format_to(out, "weight = {:#}\n", job.weight);
-  if (!job.rate.is_zero()) fmt::format_to(out, "rate = \"{}\"\n", to_text(job.rate));
+  for_each_field<Job>([&](const auto& field) {
+    if constexpr (is_file_key<decltype(field)>)
+      if (differs(job.*field.member, Job().*field.member))
+        fmt::format_to(out, "{} = {}\n", field.name, value_toml(job.*field.member));
+  });
+  if (!job.cc.empty()) fmt::format_to(out, "cc = \"{}\"\n", escaped(job.cc));
   text += "phases = [\n";
   for (const Phase& phase : job.phases) {
     text += "  " + phase_toml(phase) + ",";

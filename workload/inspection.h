@@ -74,7 +74,8 @@ std::string describe(const Inspection& inspection, Rate link);
 /// For people: three decimals at most of the largest unit that fits, which need not read back exactly.
 std::string rounded(Bytes bytes);
 
-/// The job as a [[job]] block of an experiment file that reads back as the same job; labels become comments.
+/// The job, which has no pattern, as a [[job]] block of an experiment file that reads back as the same job but for its
+/// hosts; labels become comments.
 std::string to_toml(const Job& job);
 
 }  // namespace mltcp::workload

@@ -72,7 +72,7 @@ class FlowRun final : public LiveRun {
       if (experiment.topology) spec.workers = placements[spec.number].workers;
       spec.iterations = plan.iterations_of(spec.job);
       spec.seed = experiment.seed;
-      spec.augmentation = augmentation_of(policy_named(plan.policy), experiment, spec.job);
+      spec.augmentation = augmentation_of(policy_named(plan.policy), experiment.mltcp, spec.job);
       spec.connection.congestion_control = spec.job.cc.empty() ? experiment.cc : spec.job.cc;
       jobs_.emplace_back(cluster_, cluster_.add_job(spec));
       specs.push_back(std::move(spec));

@@ -128,7 +128,7 @@ std::vector<JobSpec> job_specs(const Experiment& experiment, const RunPlan& plan
     spec.connection.initial_rtt = initial_rtt;
     if (policy.priorities && !spec.job.unaware) spec.connection.priority = static_cast<std::uint8_t>(spec.job.priority);
     if (real_time) spec.catch_up = catch_up_of(spec.job.rate, link);
-    spec.augmentation = augmentation_of(policy, experiment, spec.job);
+    spec.augmentation = augmentation_of(policy, experiment.mltcp, spec.job);
     spec.learn_iterations = experiment.mltcp.learn_iterations;
   }
   return result;

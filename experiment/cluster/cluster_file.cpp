@@ -2,6 +2,7 @@
 #include "mltcp/experiment/cluster/cluster_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,7 @@
 #include <initializer_list>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "mltcp/base/error.h"
@@ -152,7 +154,7 @@ class ClusterReader : public SettingsReader {
   }
 
   void read_schemes(const toml::table& root) {
-    std::vector<std::string> names{"locality", "compatible", "compatible+schedule", "locality+mltcp", "ideal"};
+    std::vector<std::string> names = default_schemes();
     if (const auto item = find(root, "", "schemes")) {
       const toml::array* list = item->node->as_array();
       if (list == nullptr || list->empty())
@@ -188,7 +190,7 @@ class ClusterReader : public SettingsReader {
   void check_mltcp(const Item& item) const {
     const toml::table& keys = *item.node->as_table();
     const bool scheduled = std::any_of(experiment_.schemes.begin(), experiment_.schemes.end(),
-                                       [](const Scheme& scheme) { return scheme.schedule; });
+                                       [](const Scheme& scheme) { return scheme.policy->slots; });
     if (experiment_.mltcp.learn_iterations && scheduled)
       fail(*find(keys, item.key, "iterations"), "a schedule is for iterations that jobs tell", "write \"exact\"");
     if (experiment_.level == ClusterExperiment::Level::packet) return;
@@ -319,10 +321,9 @@ class ClusterReader : public SettingsReader {
     std::tie(type.choices.least_iterations, type.choices.most_iterations) = range;
     maker.jitter = defaults.jitter;
     if (const auto value = find(keys, item.key, "jitter")) maker.jitter = share(*value, most_jitter);
-    if (const auto value = find(keys, item.key, "straggler")) read_straggler(*value, maker.fixed.straggler);
+    read_key(item, keys, &workload::Job::straggler, maker.fixed);
     maker.fixed.flows = defaults.flows;
-    if (const auto value = find(keys, item.key, "flows"))
-      maker.fixed.flows = static_cast<std::uint32_t>(whole(*value, 1, kMostFlows));
+    read_key(item, keys, &workload::Job::flows, maker.fixed);
     if (const auto value = find(keys, item.key, "cc")) {
       type.cc = algorithm(*value, "dctcp");
       check_needs(type.cc, value, has_marks());
@@ -611,33 +612,67 @@ class ClusterReader : public SettingsReader {
   workload::ModelOptions gpu_;
 };
 
-constexpr std::array<std::string_view, 3> placements{"random", "locality", "compatible"};
+struct NamedPlacement {
+  std::string_view name;
+  Scheme::Placement placement;
+};
+constexpr std::array kPlacements{NamedPlacement{"random", Scheme::Placement::random},
+                                 NamedPlacement{"locality", Scheme::Placement::locality},
+                                 NamedPlacement{"compatible", Scheme::Placement::compatible}};
+constexpr std::string_view kIdeal = "ideal";
+/// The policies that may be added to a placement, in this order.
+constexpr std::array<std::string_view, 2> kAdded{"schedule", "mltcp"};
+
+/// The policy of the table that does what all of `added` do; the baseline for none.
+const Policy& policy_with(const std::vector<const Policy*>& added) {
+  const auto any = [&](bool Policy::*what) {
+    return std::any_of(added.begin(), added.end(), [&](const Policy* one) { return one->*what; });
+  };
+  const auto all = policies();
+  return *std::find_if(all.begin(), all.end(), [&](const Policy& policy) {
+    return policy.slots == any(&Policy::slots) && policy.interleaves == any(&Policy::interleaves) && !policy.priorities;
+  });
+}
+
+std::optional<Scheme> parsed_scheme(std::string_view text) {
+  Scheme scheme;
+  scheme.name = text;
+  scheme.policy = &policy_with({});
+  if (text == kIdeal) {
+    scheme.placement = Scheme::Placement::ideal;
+    return scheme;
+  }
+  const std::string_view first = text.substr(0, text.find('+'));
+  const auto* const known = std::find_if(kPlacements.begin(), kPlacements.end(),
+                                         [&](const NamedPlacement& other) { return other.name == first; });
+  if (known == kPlacements.end()) return std::nullopt;
+  scheme.placement = known->placement;
+  std::vector<const Policy*> added;
+  text.remove_prefix(first.size());
+  for (const std::string_view name : kAdded)
+    if (text.starts_with('+') && text.substr(1).starts_with(name)) {
+      added.push_back(&policy_named(name));
+      text.remove_prefix(1 + name.size());
+    }
+  if (!text.empty()) return std::nullopt;
+  scheme.policy = &policy_with(added);
+  return scheme;
+}
 
 }  // namespace
 
 std::string objection_to_scheme(std::string_view text) {
-  constexpr std::string_view cure =
-      "write random, locality or compatible, then +schedule, +mltcp or +schedule+mltcp as wanted, or ideal";
-  if (text == "ideal") return {};
-  std::string_view rest = text;
-  const auto placement = rest.substr(0, rest.find('+'));
-  rest.remove_prefix(placement.size());
-  for (const std::string_view part : {"+schedule", "+mltcp"})
-    if (rest.starts_with(part)) rest.remove_prefix(part.size());
-  if (rest.empty() && std::find(placements.begin(), placements.end(), placement) != placements.end()) return {};
-  return fmt::format("{} is no scheme; {}", in_quotes(text), cure);
+  if (parsed_scheme(text)) return {};
+  return fmt::format("{} is no scheme; write random, locality or compatible, then +{}, +{} or +{} as wanted, or {}",
+                     in_quotes(text), kAdded[0], kAdded[1], fmt::join(kAdded, "+"), kIdeal);
 }
 
-Scheme scheme_from(std::string_view text) {
-  Scheme scheme;
-  scheme.name = text;
-  scheme.schedule = text.find("+schedule") != std::string_view::npos;
-  scheme.mltcp = text.find("+mltcp") != std::string_view::npos;
-  scheme.placement = text.starts_with("random")       ? Scheme::Placement::random
-                     : text.starts_with("compatible") ? Scheme::Placement::compatible
-                     : text == "ideal"                ? Scheme::Placement::ideal
-                                                      : Scheme::Placement::locality;
-  return scheme;
+Scheme scheme_from(std::string_view text) { return parsed_scheme(text).value(); }
+
+const std::vector<std::string>& default_schemes() {
+  static const std::vector<std::string> names{"locality", "compatible", "compatible+schedule", "locality+mltcp",
+                                              "ideal"};
+  return names;
 }
 
 std::string_view to_text(ClusterExperiment::Level level) {

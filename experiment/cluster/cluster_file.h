@@ -15,13 +15,14 @@
 #include "mltcp/base/units.h"
 #include "mltcp/cc/parameters.h"
 #include "mltcp/experiment/files/experiment.h"
+#include "mltcp/experiment/files/policy.h"
 #include "mltcp/sim/switched_network.h"
 #include "mltcp/workload/arrivals.h"
 #include "mltcp/workload/job.h"
 
 namespace mltcp::experiment {
 
-/// How jobs are placed and driven. Written "PLACEMENT[+schedule][+mltcp]", or "ideal".
+/// How jobs are placed and driven. Written "PLACEMENT[+schedule][+mltcp]" with names of policies, or "ideal".
 struct Scheme {
   enum class Placement : std::uint8_t {
     random,
@@ -31,14 +32,15 @@ struct Scheme {
   };
   std::string name;
   Placement placement = Placement::locality;
-  bool schedule = false;  ///< jobs keep to time shifts
-  bool mltcp = false;     ///< instead of fair sharing
+  const Policy* policy = nullptr;  ///< that drives them; not null
 };
 
 /// "cause; cure" when `text` is no scheme.
 std::string objection_to_scheme(std::string_view text);
 /// Of a text that is one.
 Scheme scheme_from(std::string_view text);
+/// Those of a file that names none.
+const std::vector<std::string>& default_schemes();
 
 /// Jobs of one kind.
 struct JobType {

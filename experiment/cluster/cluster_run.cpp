@@ -162,7 +162,7 @@ class ClusterRunner {
         queue_.pop_front();
         changed = true;
       }
-      if (changed && scheme_.schedule) give_plans();
+      if (changed && scheme_.policy->slots) give_plans();
       tick_(progress());
     }
     finish();
@@ -199,7 +199,9 @@ class ClusterRunner {
   }
 
   /// Whether the scheduler has to know which jobs run.
-  [[nodiscard]] bool informed() const { return scheme_.schedule || scheme_.placement == Scheme::Placement::compatible; }
+  [[nodiscard]] bool informed() const {
+    return scheme_.policy->slots || scheme_.placement == Scheme::Placement::compatible;
+  }
   /// What the scheduler is told: the links that the network will choose, as it chooses by the hash of each connection.
   [[nodiscard]] scheduler::ClusterJob described(std::uint32_t number, const scheduler::Demand& demand,
                                                 const std::vector<std::uint32_t>& hosts) const {
@@ -248,10 +250,7 @@ class ClusterRunner {
         ++run_.jobs[number_of(move.job)].moves;
     }
     JobSpec job = starting(experiment_, kind, number, result.hosts, arrival.iterations, seed_);
-    if (scheme_.mltcp) {
-      job.augmentation = cc::Augmentation::mltcp(experiment_.mltcp.function);
-      job.augmentation.scale_decrease(experiment_.mltcp.scale_decrease);
-    }
+    job.augmentation = augmentation_of(*scheme_.policy, experiment_.mltcp, job.job);
     network_->add(job);
     running_.insert(number);
     first_send_[number] = demand.bursts.empty() ? Nanos() : demand.bursts.front().from;

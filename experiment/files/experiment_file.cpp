@@ -40,6 +40,19 @@ const std::vector<std::string>& top_level_keys() {
   return keys;
 }
 
+static_assert(workload::kMostPriority == kPriorities - 1);
+
+// Besides those of the job's list of fields.
+const std::vector<std::string>& other_keys_of_jobs() {
+  static const std::vector<std::string> keys{"name",    "count",       "start_step",    "cc",          "hosts",
+                                             "compute", "communicate", "phases",        "trace",       "workers",
+                                             "network", "gather_size", "compute_scale", "bytes_scale", "profile",
+                                             "pattern", "parallel",    "collective",    "chunk",       "size",
+                                             "servers", "gradients",   "activations",   "experts",     "micro_batches",
+                                             "layers",  "buckets",     "overlap"};
+  return keys;
+}
+
 class Reader final : public SettingsReader {
  public:
   using SettingsReader::SettingsReader;
@@ -421,35 +434,23 @@ class Reader final : public SettingsReader {
     return result;
   }
 
+  static const std::vector<std::string>& job_keys() {
+    static const std::vector<std::string> keys = [] {
+      std::vector<std::string> all = other_keys_of_jobs();
+      for (std::string& key : file_keys<workload::Job>()) all.push_back(std::move(key));
+      return all;
+    }();
+    return keys;
+  }
+
   workload::Job read_job(const Item& item, std::vector<std::string>& warnings) const {
     const toml::table& keys = table(item, "[[job]] above each job");
-    check_keys(keys, item.key, {"name",          "count",        "compute", "communicate", "flows",       "start",
-                                "start_step",    "start_jitter", "jitter",  "straggler",   "weight",      "priority",
-                                "pause",         "change",       "hosts",   "rate",        "phases",      "trace",
-                                "iterations",    "cc",           "unaware", "workers",     "network",     "gather_size",
-                                "compute_scale", "bytes_scale",  "profile", "pattern",     "parallel",    "collective",
-                                "chunk",         "size",         "servers", "gradients",   "activations", "experts",
-                                "micro_batches", "layers",       "buckets", "overlap"});
+    check_keys(keys, item.key, job_keys());
     workload::Job job;
     const auto name = find(keys, item.key, "name");
     if (!name) fail(item.line, path(item.key, "name"), "the key is missing", "write name = \"vgg19\"");
     job.name = name_text(*name);
-    if (const auto value = find(keys, item.key, "flows"))
-      job.flows = static_cast<std::uint32_t>(whole(*value, 1, kMostFlows));
-    if (const auto value = find(keys, item.key, "start")) job.start = duration(*value, "0 ms", kMostCompute);
-    if (const auto value = find(keys, item.key, "start_jitter"))
-      job.start_jitter = duration(*value, "5 ms", kMostCompute);
-    if (const auto value = find(keys, item.key, "jitter")) job.jitter = duration(*value, "1 ms", kMostCompute);
-    if (const auto value = find(keys, item.key, "straggler")) read_straggler(*value, job.straggler);
-    if (const auto value = find(keys, item.key, "pause")) read_pause(*value, job.pause);
-    if (const auto value = find(keys, item.key, "change")) read_change(*value, job.change);
-    if (const auto value = find(keys, item.key, "weight")) job.weight = factor(*value, kMostWeight);
-    if (const auto value = find(keys, item.key, "priority"))
-      job.priority = static_cast<std::uint32_t>(whole(*value, 0, kPriorities - 1));
-    if (const auto value = find(keys, item.key, "rate")) job.rate = rate(*value);
-    if (const auto value = find(keys, item.key, "iterations"))
-      job.iterations = static_cast<std::uint32_t>(whole(*value, 1, kMostIterations));
-    if (const auto value = find(keys, item.key, "unaware")) job.unaware = truth(*value);
+    read_keys(item, keys, job);
     if (const auto value = find(keys, item.key, "cc")) {
       job.cc = algorithm(*value, "cubic");
       check_needs(job.cc, value, ecn_);

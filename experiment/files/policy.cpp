@@ -14,15 +14,15 @@
 namespace mltcp::experiment {
 namespace {
 
-cc::Augmentation none(const Experiment& /*experiment*/, const workload::Job& /*job*/) { return {}; }
+cc::Augmentation none(const MltcpSettings& /*mltcp*/, const workload::Job& /*job*/) { return {}; }
 
-cc::Augmentation weighted(const Experiment& /*experiment*/, const workload::Job& job) {
+cc::Augmentation weighted(const MltcpSettings& /*mltcp*/, const workload::Job& job) {
   return cc::Augmentation::constant(job.weight);
 }
 
-cc::Augmentation by_progress(const Experiment& experiment, const workload::Job& /*job*/) {
-  cc::Augmentation augmentation = cc::Augmentation::mltcp(experiment.mltcp.function);
-  augmentation.scale_decrease(experiment.mltcp.scale_decrease);
+cc::Augmentation by_progress(const MltcpSettings& mltcp, const workload::Job& /*job*/) {
+  cc::Augmentation augmentation = cc::Augmentation::mltcp(mltcp.function);
+  augmentation.scale_decrease(mltcp.scale_decrease);
   return augmentation;
 }
 
@@ -72,8 +72,8 @@ const std::vector<std::string>& policy_names() {
   return names;
 }
 
-cc::Augmentation augmentation_of(const Policy& policy, const Experiment& experiment, const workload::Job& job) {
-  return job.unaware ? cc::Augmentation() : policy.augmentation(experiment, job);
+cc::Augmentation augmentation_of(const Policy& policy, const MltcpSettings& mltcp, const workload::Job& job) {
+  return job.unaware ? cc::Augmentation() : policy.augmentation(mltcp, job);
 }
 
 }  // namespace mltcp::experiment

@@ -13,13 +13,13 @@
 
 namespace mltcp::experiment {
 
-struct Experiment;
+struct MltcpSettings;
 
 struct Policy {
   std::string_view name;     ///< as files and results have it
   std::string_view summary;  ///< for help, in a line
-  /// Of the increase step of a job's flows, as the experiment has set it up; jobs that are unaware get none.
-  cc::Augmentation (*augmentation)(const Experiment& experiment, const workload::Job& job) = nullptr;
+  /// Of the increase step of a job's flows, as MLTCP is set up; jobs that are unaware get none.
+  cc::Augmentation (*augmentation)(const MltcpSettings& mltcp, const workload::Job& job) = nullptr;
   /// Jobs share links by MLTCP's function where they meet: what is planned for them reckons with it.
   bool interleaves = false;
   /// Up phases begin in slots, which follow from what each job does alone: iterations have to be told, not learned.
@@ -38,6 +38,6 @@ const Policy& policy_named(std::string_view name);
 const std::vector<std::string>& policy_names();
 
 /// Of a job under `policy`; none for a job that is unaware.
-cc::Augmentation augmentation_of(const Policy& policy, const Experiment& experiment, const workload::Job& job);
+cc::Augmentation augmentation_of(const Policy& policy, const MltcpSettings& mltcp, const workload::Job& job);
 
 }  // namespace mltcp::experiment

@@ -57,6 +57,11 @@ Rate peaks(const std::vector<ScheduleResult::Use>& uses) {
   return Rate(sum);
 }
 
+/// That says where in the file it is.
+struct PlacedError : InputError {
+  using InputError::InputError;
+};
+
 class Scheduling {
  public:
   Scheduling(const Experiment& experiment, const ScheduleOptions& options)
@@ -272,11 +277,10 @@ class Scheduling {
   }
 
   [[noreturn]] void fail(std::uint32_t number, std::string_view cause, std::string_view cure) const {
-    throw InputError(
-        one_line(fmt::format("{}: {}; {}",
-                             number < experiment_.places.size() ? experiment_.places[number]
-                                                                : "job " + in_quotes(experiment_.jobs[number].name),
-                             cause, cure)));
+    const std::string what = fmt::format("{}; {}", cause, cure);
+    if (number < experiment_.places.size())
+      throw PlacedError(one_line(fmt::format("{}: {}", experiment_.places[number], what)));
+    throw InputError(one_line(fmt::format("job {}: {}", in_quotes(experiment_.jobs[number].name), what)));
   }
 
   void schedule_dumbbell() {
@@ -638,9 +642,11 @@ ScheduleResult make_schedule(const Experiment& experiment, const ScheduleOptions
                         "--measure",
                         in_quotes(job.name)));
     return Scheduling(experiment, options).run();
+  } catch (const PlacedError&) {
+    throw;
   } catch (const InputError& error) {
     // What the solver refuses, as a period that is too long with its slack, is of the file as a whole.
-    if (experiment.file.empty() || std::string_view(error.what()).starts_with(one_line(experiment.file))) throw;
+    if (experiment.file.empty()) throw;
     throw InputError(one_line(fmt::format("{}: {}", experiment.file, error.what())));
   }
 }

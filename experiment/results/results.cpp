@@ -13,8 +13,9 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/results/internal/json_fields.h"
 #include "mltcp/experiment/results/internal/json_object.h"
-#include "mltcp/experiment/results/internal/provenance_json.h"
+#include "mltcp/experiment/results/results_fields.h"
 
 namespace mltcp::experiment {
 
@@ -226,160 +227,6 @@ TimeSpan common_span(const Run& run) {
 
 namespace {
 
-OrderedJson to_json(const std::vector<Nanos>& times) {
-  OrderedJson list = OrderedJson::array();
-  for (const Nanos time : times) list.push_back(time.count);
-  return list;
-}
-
-OrderedJson to_json(const RankTimes& rank) {
-  OrderedJson json{{"rank", rank.rank}};
-  if (rank.host) json["host"] = *rank.host;
-  json["mean_ns"] = rank.mean.count;
-  json["p50_ns"] = rank.p50.count;
-  json["p99_ns"] = rank.p99.count;
-  if (rank.communication.count > 0) json["communication_ns"] = rank.communication.count;
-  return json;
-}
-
-OrderedJson to_json(const JobResult& job) {
-  OrderedJson json;
-  json["name"] = job.name;
-  json["isolated_ns"] = job.isolated.count;
-  json["start_ns"] = to_json(job.starts);
-  json["iteration_ns"] = to_json(job.iterations);
-  json["mean_ns"] = job.mean.count;
-  json["p50_ns"] = job.p50.count;
-  json["p99_ns"] = job.p99.count;
-  json["second_half_mean_ns"] = job.second_half_mean.count;
-  json["second_half_p99_ns"] = job.second_half_p99.count;
-  json["slowdown"] = job.slowdown;
-  json["interleaved_from"] = nullptr;
-  if (job.interleaved_from) json["interleaved_from"] = *job.interleaved_from;
-  json["interleaved_from_5pct"] = nullptr;
-  if (job.interleaved_from_5pct) json["interleaved_from_5pct"] = *job.interleaved_from_5pct;
-  json["time_shift_ns"] = job.time_shift.count;
-  json["bytes"] = job.bytes;
-  json["retransmitted_packets"] = job.retransmitted_packets;
-  json["verified_messages"] = job.verified_messages;
-  json["checksum_errors"] = job.checksum_errors;
-  if (!job.first_error.empty()) json["first_checksum_error"] = job.first_error;
-  json["compute_ns"] = job.compute.count;
-  json["bytes_per_iteration"] = job.bytes_per_iteration;
-  if (!job.iteration_compute.empty()) json["iteration_compute_ns"] = to_json(job.iteration_compute);
-  if (!job.cc.empty()) json["cc"] = job.cc;
-  if (job.gate_waited.count > 0) json["gate_waited_ns"] = job.gate_waited.count;
-  if (job.gate_corrections > 0) json["gate_corrections"] = job.gate_corrections;
-  if (!job.plan_dropped.empty()) json["plan_dropped"] = job.plan_dropped;
-  if (job.unaware) json["unaware"] = true;
-  if (job.communication.count > 0) {
-    json["communication_ns"] = job.communication.count;
-    json["algorithm_bandwidth_bps"] = job.algorithm_bandwidth.bits_per_second;
-    json["bus_bandwidth_bps"] = job.bus_bandwidth.bits_per_second;
-  }
-  for (const RankTimes& rank : job.ranks) json["ranks"].push_back(to_json(rank));
-  return json;
-}
-
-template <typename AnyLink>
-void add_contention(const AnyLink& link, OrderedJson& json) {
-  if (link.contended.count == 0) return;
-  json["contended_ns"] = link.contended.count;
-  json["contended_bytes"] = link.contended_bytes;
-}
-
-OrderedJson to_json(const Bottleneck& bottleneck) {
-  OrderedJson json;
-  if (!bottleneck.name.empty()) json["name"] = bottleneck.name;
-  json["utilization"] = bottleneck.utilization;
-  json["ecn_marked_packets"] = bottleneck.ecn_marked_packets;
-  json["dropped_packets"] = bottleneck.dropped_packets;
-  json["max_queue_bytes"] = bottleneck.max_queue_bytes;
-  for (const auto& [key, packets] : {std::pair{"lost_packets", bottleneck.lost_packets},
-                                     std::pair{"duplicated_packets", bottleneck.duplicated_packets},
-                                     std::pair{"corrupted_packets", bottleneck.corrupted_packets},
-                                     std::pair{"reordered_packets", bottleneck.reordered_packets}})
-    if (packets > 0) json[key] = packets;
-  add_contention(bottleneck, json);
-  json["rate_bps"] = bottleneck.rate.bits_per_second;
-  OrderedJson jobs = OrderedJson::object();
-  for (const auto& [name, bins] : bottleneck.usage.jobs) jobs[name] = bins;
-  json["usage"] = {{"bin_ns", bottleneck.usage.bin.count}, {"jobs", std::move(jobs)}};
-  return json;
-}
-
-OrderedJson to_json(const LinkResult& link) {
-  OrderedJson json{{"name", link.name},
-                   {"rate_bps", link.rate.bits_per_second},
-                   {"utilization", link.utilization},
-                   {"ecn_marked_packets", link.ecn_marked_packets},
-                   {"dropped_packets", link.dropped_packets},
-                   {"max_queue_bytes", link.max_queue_bytes}};
-  if (link.pauses > 0) json["pauses"] = link.pauses;
-  add_contention(link, json);
-  return json;
-}
-
-OrderedJson to_json(const ScheduleSummary& schedule) {
-  OrderedJson slots = OrderedJson::array();
-  for (const ScheduleSummary::Slot& slot : schedule.slots)
-    slots.push_back({{"job", slot.job},
-                     {"period_ns", slot.period.count},
-                     {"offset_ns", slot.offset.count},
-                     {"time_shift_ns", slot.time_shift.count},
-                     {"stretch", slot.stretch}});
-  OrderedJson json{{"links", schedule.links},
-                   {"score", schedule.score},
-                   {"upper_bound", schedule.upper_bound},
-                   {"optimal", schedule.optimal},
-                   {"stretch", schedule.stretch},
-                   {"replanned", schedule.replanned},
-                   {"repaired", schedule.repaired},
-                   {"unplanned_jobs", schedule.unplanned},
-                   {"slots", std::move(slots)},
-                   {"without_slots", schedule.without_slots},
-                   {"reasons", schedule.reasons}};
-  if (schedule.cut_off) json["cut_off"] = true;
-  return json;
-}
-
-OrderedJson to_json(const HostLosses& losses) {
-  return {{"host", losses.host},
-          {"missed_packets", losses.missed_packets},
-          {"port_errors", losses.port_errors},
-          {"handover_full_packets", losses.handover_full_packets},
-          {"rejected_packets", losses.rejected_packets},
-          {"unsent_packets", losses.unsent_packets}};
-}
-
-OrderedJson to_json(const Run& run) {
-  OrderedJson json;
-  json["policy"] = run.policy;
-  json["cc"] = run.cc;
-  if (!run.cc_parameters.empty()) json["cc_parameters"] = run.cc_parameters;
-  json["datapath"] = run.datapath;
-  json["seed"] = run.seed;
-  json["duration_ns"] = run.duration.count;
-  json["jobs"] = OrderedJson::array();
-  for (const JobResult& job : run.jobs) json["jobs"].push_back(to_json(job));
-  if (!run.links_unknown) json["bottleneck"] = to_json(run.bottleneck);
-  for (const LinkResult& link : run.links) json["links"].push_back(to_json(link));
-  if (run.schedule) json["schedule"] = to_json(*run.schedule);
-  if (run.stalls) json["stalls"] = {{"longest_ns", run.stalls->longest.count}, {"total_ns", run.stalls->total.count}};
-  if (run.clock_uncertainty) json["clock_uncertainty_ns"] = run.clock_uncertainty->count;
-  for (const HostLosses& host : run.hosts) json["hosts"].push_back(to_json(host));
-  for (const LinkOutage& outage : run.link_outages)
-    json["link_outages"].push_back({{"host", outage.host},
-                                    {"port", outage.port},
-                                    {"start_ns", outage.start.count},
-                                    {"duration_ns", outage.duration.count}});
-  if (run.clock) {
-    json["begun_ns"] = run.clock->from.count;
-    json["ended_ns"] = run.clock->to.count;
-  }
-  return json;
-}
-
 std::string dumped(const OrderedJson& json) { return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace); }
 
 // nlohmann's own indentation puts every number on a line of its own, which makes a list of 10,000 unreadable.
@@ -404,13 +251,9 @@ void write_indented(const OrderedJson& json, std::ostream& out, const std::strin
 }  // namespace
 
 void write_json(const Results& results, std::ostream& out) {
-  OrderedJson json;
-  json["schema"] = kResultsSchema;
-  json["experiment"] = results.experiment;
-  json["runs"] = OrderedJson::array();
-  for (const Run& run : results.runs) json["runs"].push_back(to_json(run));
-  if (!results.unfinished.empty()) json["unfinished_policies"] = results.unfinished;
-  if (results.provenance) json["provenance"] = to_json(*results.provenance);
+  OrderedJson json{{"schema", kResultsSchema}};
+  OrderedJson fields = written(results);
+  for (auto& item : fields.items()) json[item.key()] = std::move(item.value());
   write_indented(json, out, "");
   out << '\n';
 }
@@ -420,204 +263,56 @@ void write_json(const Results& results, std::ostream& out) {
 namespace {
 
 constexpr TextFile kResultFile{"a file that `mltcp run --json FILE` wrote", std::size_t{1} << 30};
-constexpr double kMostSlowdown = 1e9;  // beyond it a number is no measurement, and no column holds it
+}  // namespace
 
-using Object = JsonObject;
+// The fields that came after the first version are derived where they are missing; found by read() (json_fields.h).
 
-RankTimes rank_from(const Object& json) {
-  RankTimes rank;
-  rank.rank = json.number("rank");
-  if (json.has("host")) rank.host = json.number("host");
-  rank.mean = json.nanos("mean_ns");
-  rank.p50 = json.nanos("p50_ns");
-  rank.p99 = json.nanos("p99_ns");
-  rank.communication = json.later_nanos("communication_ns");
-  return rank;
-}
-
-JobResult job_from(const Object& json) {
-  JobResult job;
-  job.name = json.text("name");
-  job.isolated = json.nanos("isolated_ns");
-  job.starts = json.nanos_list("start_ns");
-  job.iterations = json.nanos_list("iteration_ns");
-  if (job.starts.size() != job.iterations.size()) {
+static void complete(const JsonObject& json, JobResult& job) {
+  if (job.starts.size() != job.iterations.size())
     json.fail(json.place_of("start_ns"), "and iteration_ns differ in length");
-  }
   if (!std::is_sorted(job.starts.begin(), job.starts.end())) json.fail(json.place_of("start_ns"), "is not ascending");
-  job.mean = json.nanos("mean_ns");
-  job.p50 = json.nanos("p50_ns");
-  job.p99 = json.nanos("p99_ns");
-  job.time_shift = json.nanos("time_shift_ns");
-  job.bytes = json.whole("bytes");
-  job.retransmitted_packets = json.whole("retransmitted_packets");
-  if (json.has("slowdown")) {
-    job.slowdown = json.real("slowdown", kMostSlowdown);
-  } else {
-    derive_slowdown(job);
-  }
-  job.second_half_mean = json.has("second_half_mean_ns") ? json.nanos("second_half_mean_ns")
-                                                         : iteration_stats(job.iterations).second_half_mean;
-  job.second_half_p99 = json.has("second_half_p99_ns") ? json.nanos("second_half_p99_ns")
-                                                       : iteration_stats(job.iterations).second_half_p99;
-  for (const auto& [key, from] : {std::pair{"interleaved_from", &job.interleaved_from},
-                                  std::pair{"interleaved_from_5pct", &job.interleaved_from_5pct}}) {
-    if (!json.has(key) || json.is_null(key)) continue;
-    *from = json.whole(key);
+  if (!json.has("slowdown")) derive_slowdown(job);
+  if (!json.has("second_half_mean_ns")) job.second_half_mean = iteration_stats(job.iterations).second_half_mean;
+  if (!json.has("second_half_p99_ns")) job.second_half_p99 = iteration_stats(job.iterations).second_half_p99;
+  for (const auto& [key, from] : {std::pair{"interleaved_from", job.interleaved_from},
+                                  std::pair{"interleaved_from_5pct", job.interleaved_from_5pct}})
     // The series may be left out (records of sweeps).
-    if (!job.iterations.empty() && **from >= job.iterations.size())
+    if (from && !job.iterations.empty() && *from >= job.iterations.size())
       json.fail(json.place_of(key), fmt::format("is not one of the {} iterations", job.iterations.size()));
-  }
-  job.verified_messages = json.later_whole("verified_messages");
-  job.checksum_errors = json.later_whole("checksum_errors");
-  job.compute = json.later_nanos("compute_ns");
-  job.bytes_per_iteration = json.later_whole("bytes_per_iteration");
-  if (json.has("iteration_compute_ns")) {
-    job.iteration_compute = json.nanos_list("iteration_compute_ns");
-    if (job.iteration_compute.size() != job.iterations.size())
-      json.fail(json.place_of("iteration_compute_ns"), "and iteration_ns differ in length");
-  }
-  if (json.has("cc")) job.cc = json.text("cc");
-  job.gate_waited = json.later_nanos("gate_waited_ns");
-  job.gate_corrections = json.later_whole("gate_corrections");
-  if (json.has("plan_dropped")) job.plan_dropped = json.text("plan_dropped");
-  if (json.has("unaware")) job.unaware = json.truth("unaware");
-  if (json.has("first_checksum_error")) job.first_error = json.text("first_checksum_error");
-  job.communication = json.later_nanos("communication_ns");
-  job.algorithm_bandwidth = Rate(json.later_whole("algorithm_bandwidth_bps"));
-  job.bus_bandwidth = Rate(json.later_whole("bus_bandwidth_bps"));
-  if (json.has("ranks"))
-    for (const Object& rank : json.objects("ranks")) job.ranks.push_back(rank_from(rank));
-  return job;
+  if (json.has("iteration_compute_ns") && job.iteration_compute.size() != job.iterations.size())
+    json.fail(json.place_of("iteration_compute_ns"), "and iteration_ns differ in length");
 }
 
-LinkResult link_from(const Object& json) {
-  LinkResult link;
-  link.name = json.text("name");
-  link.rate = Rate(json.whole("rate_bps"));
-  link.utilization = json.real("utilization", 1);
-  link.ecn_marked_packets = json.whole("ecn_marked_packets");
-  link.dropped_packets = json.whole("dropped_packets");
-  link.max_queue_bytes = json.whole("max_queue_bytes");
-  link.pauses = json.later_whole("pauses");
-  link.contended = json.later_nanos("contended_ns");
-  link.contended_bytes = json.later_whole("contended_bytes");
-  return link;
-}
-
-Bottleneck bottleneck_from(const Object& json) {
-  Bottleneck bottleneck;
-  if (json.has("name")) bottleneck.name = json.text("name");
-  bottleneck.utilization = json.real("utilization", 1);
-  bottleneck.ecn_marked_packets = json.whole("ecn_marked_packets");
-  bottleneck.dropped_packets = json.whole("dropped_packets");
-  bottleneck.max_queue_bytes = json.whole("max_queue_bytes");
-  bottleneck.lost_packets = json.later_whole("lost_packets");
-  bottleneck.duplicated_packets = json.later_whole("duplicated_packets");
-  bottleneck.corrupted_packets = json.later_whole("corrupted_packets");
-  bottleneck.reordered_packets = json.later_whole("reordered_packets");
-  bottleneck.contended = json.later_nanos("contended_ns");
-  bottleneck.contended_bytes = json.later_whole("contended_bytes");
-  bottleneck.rate = Rate(json.later_whole("rate_bps"));
-  if (json.has("usage")) {
-    const Object usage = json.object("usage");
-    bottleneck.usage.bin = usage.nanos("bin_ns");
-    const Object jobs = usage.object("jobs");
-    for (const std::string& name : jobs.keys()) bottleneck.usage.jobs[name] = jobs.whole_list(name);
-  }
-  return bottleneck;
-}
-
-Run run_from(const Object& json) {
-  Run run;
-  run.policy = json.text("policy");
-  run.cc = json.text("cc");
-  if (json.has("cc_parameters")) {
-    const Object parameters = json.object("cc_parameters");
-    for (const std::string& key : parameters.keys()) run.cc_parameters[key] = parameters.text(key);
-  }
-  run.datapath = json.text("datapath");
-  run.seed = json.whole("seed");
-  bool derive_interleaving = false;
-  bool derive_5pct = false;
-  for (const Object& job : json.objects("jobs")) {
-    run.jobs.push_back(job_from(job));
-    derive_interleaving |= !job.has("interleaved_from");
-    derive_5pct |= !job.has("interleaved_from_5pct");
-  }
+static void complete(const JsonObject& json, Run& run) {
+  const std::vector<JsonObject> jobs = json.objects("jobs");
+  const auto lack = [&](const char* key) {
+    return std::any_of(jobs.begin(), jobs.end(), [&](const JsonObject& job) { return !job.has(key); });
+  };
   const InterleaveRule rule =
       json.has("stalls") || run.datapath == "hosts" ? InterleaveRule::real_time() : InterleaveRule::virtual_time();
-  if (derive_interleaving) {
+  if (lack("interleaved_from")) {
     const auto from = interleaved_from(run.jobs, rule);
     for (std::size_t j = 0; j < run.jobs.size(); ++j) run.jobs[j].interleaved_from = from[j];
   }
-  if (derive_5pct) {
+  if (lack("interleaved_from_5pct")) {
     const auto from = interleaved_from_5pct(run.jobs, rule);
     for (std::size_t j = 0; j < run.jobs.size(); ++j) run.jobs[j].interleaved_from_5pct = from[j];
   }
-  run.links_unknown = run.datapath == "hosts" && !json.has("bottleneck");
-  if (!run.links_unknown) run.bottleneck = bottleneck_from(json.object("bottleneck"));
-  if (json.has("links"))
-    for (const Object& link : json.objects("links")) run.links.push_back(link_from(link));
-  run.duration = json.later_nanos("duration_ns");
-  if (json.has("schedule")) {
-    const Object schedule = json.object("schedule");
-    run.schedule = ScheduleSummary{schedule.whole("links"),
-                                   schedule.real("score", 1, -kMostSlowdown),
-                                   schedule.real("upper_bound", 1, -kMostSlowdown),
-                                   schedule.truth("optimal"),
-                                   schedule.real("stretch", kMostSlowdown),
-                                   schedule.whole("replanned"),
-                                   schedule.whole("unplanned_jobs"),
-                                   {},
-                                   {},
-                                   {}};
-    if (schedule.has("repaired")) run.schedule->repaired = schedule.whole("repaired");
-    if (schedule.has("cut_off")) run.schedule->cut_off = schedule.truth("cut_off");
-    if (schedule.has("reasons")) run.schedule->reasons = schedule.texts("reasons");
-    if (schedule.has("slots"))
-      for (const Object& slot : schedule.objects("slots"))
-        run.schedule->slots.push_back({slot.text("job"), slot.nanos("period_ns"), slot.nanos("offset_ns"),
-                                       slot.nanos("time_shift_ns"), slot.real("stretch", kMostSlowdown, -1)});
-    if (schedule.has("without_slots")) run.schedule->without_slots = schedule.texts("without_slots");
-  }
-  if (json.has("begun_ns")) run.clock = TimeSpan{json.nanos("begun_ns"), json.nanos("ended_ns")};
-  if (json.has("clock_uncertainty_ns")) run.clock_uncertainty = json.nanos("clock_uncertainty_ns");
-  if (json.has("hosts")) {
-    for (const Object& host : json.objects("hosts")) {
-      run.hosts.push_back({host.number("host"), host.whole("missed_packets"), host.whole("port_errors"),
-                           host.whole("handover_full_packets"), host.whole("rejected_packets"),
-                           host.whole("unsent_packets")});
-    }
-  }
-  if (json.has("link_outages")) {
-    for (const Object& outage : json.objects("link_outages"))
-      run.link_outages.push_back(
-          {outage.number("host"), outage.text("port"), outage.nanos("start_ns"), outage.nanos("duration_ns")});
-  }
-  if (json.has("stalls")) {
-    const Object stalls = json.object("stalls");
-    run.stalls = Stalls{stalls.nanos("longest_ns"), stalls.nanos("total_ns")};
-  }
-  return run;
+  run.links_unknown = !json.has("bottleneck");
+  if (run.links_unknown && run.datapath != "hosts") json.fail(json.place_of("bottleneck"), "is missing");
 }
-
-}  // namespace
 
 Results parse_json(std::string_view text, const std::string& name) {
   const std::string cure = "give a file that `mltcp run --json FILE` wrote, or write it anew";
   const Json json = parsed(text, name, cure);
-  const Object root(json, name, cure, "");
+  const JsonObject root(json, name, cure, "");
   const std::string schema = root.text("schema");
   if (schema != kResultsSchema) {
     root.fail("schema", fmt::format("is {} and not \"{}\"",
                                     Json(schema).dump(-1, ' ', true, Json::error_handler_t::replace), kResultsSchema));
   }
   Results results;
-  results.experiment = root.text("experiment");
-  for (const Object& run : root.objects("runs")) results.runs.push_back(run_from(run));
-  if (root.has("unfinished_policies")) results.unfinished = root.texts("unfinished_policies");
-  results.provenance = provenance_of(root);
+  read(root, results);
   return results;
 }
 

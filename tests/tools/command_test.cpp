@@ -50,6 +50,7 @@ TEST_F(Command, words_that_are_near__are_asked_for) {
             "mltcp: \"--iteration\" is no option of mltcp run; did you mean \"--iterations\"? see mltcp run --help\n");
   EXPECT_EQ(refusal("--versoin"),
             "mltcp: \"--versoin\" is no option of mltcp; did you mean \"--version\"? see mltcp --help\n");
+  EXPECT_THAT(run("gen --help").out, AllOf(HasSubstr("\nOf the coordinator:\n"), HasSubstr("\nOf a host:\n")));
   EXPECT_THAT(run("testbed --help").out, HasSubstr("--idle WORD:{spin,pause,sleep}"));
   EXPECT_EQ(refusal("run e.toml -q"), "mltcp: \"-q\" is no option of mltcp run; see mltcp run --help\n");
   EXPECT_EQ(refusal("run e.toml f.toml"), "mltcp: \"f.toml\" is one argument too many; see mltcp run --help\n");

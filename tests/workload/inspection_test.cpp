@@ -119,7 +119,9 @@ TEST(Inspection, to_toml__text) {
   job.name = "a \"b\"\\\n";
   job.flows = 3;
   job.start = Nanos(1'500'000);
+  job.straggler = {0.02, 3};
   job.weight = 2;
+  job.unaware = true;
   job.rate = kGbps;
   job.phases = {computes(20'000'000), sends(5'000'000, true, Rate(500'000'000))};
   job.phases[1].label = "layer \xc3\xa9\n1";
@@ -128,8 +130,10 @@ TEST(Inspection, to_toml__text) {
             "name = \"a \\\"b\\\"\\\\\\u000A\"\n"
             "flows = 3\n"
             "start = \"1.5 ms\"\n"
+            "straggler = { probability = 0.02, factor = 3.0 }\n"
             "weight = 2.0\n"
             "rate = \"1 Gbps\"\n"
+            "unaware = true\n"
             "phases = [\n"
             "  { compute = \"20 ms\" },\n"
             "  { communicate = \"5 MB\", rate = \"500 Mbps\", overlap = true },  # layer ???1\n"

@@ -17,7 +17,6 @@ namespace mltcp::experiment {
 namespace {
 
 constexpr std::size_t kMostPhases = 100'000;
-constexpr double kMostStraggling = 1000;
 
 const std::vector<std::string>& keys_of_collectives() {
   static const std::vector<std::string> keys{"size", "servers"};
@@ -425,42 +424,6 @@ void SettingsReader::read_schedule(const Item& item, ScheduleSettings& schedule)
       fail(*value, in_quotes(word->get()) + " is not known", "write \"auto\", or a share such as 0.02");
     if (word == nullptr) schedule.slack = between(*value, 0, 1, "0.02");
   }
-}
-
-void SettingsReader::read_pause(const Item& item, workload::Job::Pause& pause) const {
-  constexpr std::string_view example = "pause = { iteration = 20, time = \"130 ms\" }";
-  const toml::table& keys = table(item, example);
-  check_keys(keys, item.key, {"iteration", "time"});
-  for (const std::string_view key : {"iteration", "time"})
-    if (!find(keys, item.key, key))
-      fail(item.line, path(item.key, key), "the key is missing", fmt::format("write {}", example));
-  pause.iteration = static_cast<std::uint32_t>(whole(*find(keys, item.key, "iteration"), 0, kMostIterations - 1));
-  pause.time = duration(*find(keys, item.key, "time"), "130 ms", kMostCompute);
-}
-
-void SettingsReader::read_change(const Item& item, workload::Job::Change& change) const {
-  constexpr std::string_view example = "change = { iteration = 30, compute_scale = 1.1 }";
-  const toml::table& keys = table(item, example);
-  check_keys(keys, item.key, {"iteration", "compute_scale"});
-  for (const std::string_view key : {"iteration", "compute_scale"})
-    if (!find(keys, item.key, key))
-      fail(item.line, path(item.key, key), "the key is missing", fmt::format("write {}", example));
-  change.iteration = static_cast<std::uint32_t>(whole(*find(keys, item.key, "iteration"), 0, kMostIterations - 1));
-  change.compute_scale = factor(*find(keys, item.key, "compute_scale"), kMostStraggling);
-}
-
-void SettingsReader::read_straggler(const Item& item, workload::Job::Straggler& straggler) const {
-  constexpr std::string_view example = "straggler = { probability = 0.02, factor = 3.0 }";
-  const toml::table& keys = table(item, example);
-  check_keys(keys, item.key, {"probability", "factor"});
-  for (const std::string_view key : {"probability", "factor"})
-    if (!find(keys, item.key, key))
-      fail(item.line, path(item.key, key), "the key is missing", fmt::format("write {}", example));
-  straggler.probability = probability(*find(keys, item.key, "probability"));
-  const Item value = *find(keys, item.key, "factor");
-  straggler.factor = decimal(value, "3.0");
-  if (straggler.factor < 1 || straggler.factor > kMostStraggling)
-    fail(value, fmt::format("{} is out of range", straggler.factor), fmt::format("write 1 to {}", kMostStraggling));
 }
 
 void SettingsReader::read_iteration(const Item& item, const toml::table& keys, workload::Job& job,

@@ -6,20 +6,20 @@
 
 #include "mltcp/cc/registry.h"
 #include "mltcp/experiment/files/internal/toml_reader.h"
-#include "mltcp/workload/job.h"
+#include "mltcp/workload/job_fields.h"
 #include "mltcp/workload/schedule.h"
 
 namespace mltcp::experiment {
 
 // Bounds of values that are sound; beyond them a value is a slip of the pen.
-inline constexpr std::int64_t kMostIterations = 1'000'000;
-inline constexpr std::int64_t kMostFlows = 1000;
-inline constexpr Bytes kMostBufferBytes = 1'000'000'000'000;         // 1 TB
-inline constexpr Bytes kMostPhaseBytes = 1'000'000'000'000'000;      // 1 PB
-inline constexpr Nanos kMostDelay(10'000'000'000);                   // 10 s
-inline constexpr Nanos kMostCompute(24LL * 3600 * 1'000'000'000LL);  // a day
-inline constexpr double kMostWeight = 1000;
+inline constexpr Bytes kMostBufferBytes = 1'000'000'000'000;     // 1 TB
+inline constexpr Bytes kMostPhaseBytes = 1'000'000'000'000'000;  // 1 PB
+inline constexpr Nanos kMostDelay(10'000'000'000);               // 10 s
 inline constexpr double kMostScale = 1e6;
+using workload::kMostCompute;
+using workload::kMostFlows;
+using workload::kMostIterations;
+using workload::kMostWeight;
 
 inline constexpr std::string_view kTraceExample = "traces/resnet50.txt";
 
@@ -70,11 +70,62 @@ class SettingsReader : public TomlReader {
   /// Keys that aren't there stay as they are.
   void read_faults(const Item& item, fabric::FaultConfig& faults) const;
   void read_schedule(const Item& item, ScheduleSettings& schedule) const;
-  void read_pause(const Item& item, workload::Job::Pause& pause) const;
-  void read_change(const Item& item, workload::Job::Change& change) const;
   /// A number from `least` to `most`.
   double between(const Item& item, double least, double most, std::string_view example) const;
-  void read_straggler(const Item& item, workload::Job::Straggler& straggler) const;
+  /// Those of the keys that a list of fields has (file_key.h) which are there; the others stay as they are.
+  template <typename T>
+  void read_keys(const Item& item, const toml::table& keys, T& value) const {
+    for_each_field<T>([&](const auto& field) { read_field(item, keys, field, value); });
+  }
+  /// One of them.
+  template <typename T, typename M>
+  void read_key(const Item& item, const toml::table& keys, M T::*member, T& value) const {
+    for_each_field<T>([&](const auto& field) {
+      if constexpr (std::is_same_v<decltype(field.member), M T::*>)
+        if (field.member == member) read_field(item, keys, field, value);
+    });
+  }
+  /// The names of such keys.
+  template <typename T>
+  static std::vector<std::string> file_keys() {
+    std::vector<std::string> names;
+    for_each_field<T>([&](const auto& field) {
+      if constexpr (workload::is_file_key<decltype(field)>) names.emplace_back(field.name);
+    });
+    return names;
+  }
+  template <typename Field, typename T>
+  void read_field(const Item& item, const toml::table& keys, const Field& field, T& value) const {
+    if constexpr (workload::is_file_key<Field>)
+      if (const auto found = find(keys, item.key, field.name)) read_value(*found, field.about, value.*field.member);
+  }
+  void read_value(const Item& item, const workload::WholeKey& key, std::uint32_t& value) const {
+    value = static_cast<std::uint32_t>(whole(item, key.least, key.most));
+  }
+  void read_value(const Item& item, const workload::TimeKey& key, Nanos& value) const {
+    value = duration(item, key.example, key.most);
+  }
+  void read_value(const Item& item, const workload::NumberKey& key, double& value) const {
+    value = between(item, key.least, key.most, key.example);
+  }
+  void read_value(const Item& item, const workload::FactorKey& key, double& value) const {
+    value = factor(item, key.most);
+  }
+  void read_value(const Item& item, const workload::ProbabilityKey& /*key*/, double& value) const {
+    value = probability(item);
+  }
+  void read_value(const Item& item, const workload::RateKey& /*key*/, Rate& value) const { value = rate(item); }
+  void read_value(const Item& item, const workload::TruthKey& /*key*/, bool& value) const { value = truth(item); }
+  template <typename T>
+  void read_value(const Item& item, const workload::TableKey& key, T& value) const {
+    const toml::table& keys = table(item, key.example);
+    const std::vector<std::string> names = file_keys<T>();
+    check_keys(keys, item.key, names);
+    for (const std::string& name : names)
+      if (!find(keys, item.key, name))
+        fail(item.line, path(item.key, name), "the key is missing", fmt::format("write {}", key.example));
+    read_keys(item, keys, value);
+  }
   /// An iteration is described in one of five ways: compute and communicate, phases, a trace, a measured profile, or a
   /// pattern of communication, whose number of ranks is left open and whose phases are without bytes then.
   void read_iteration(const Item& item, const toml::table& keys, workload::Job& job,

@@ -9,21 +9,20 @@
 #include <type_traits>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/fields.h"
 #include "mltcp/base/text.h"
 #include "mltcp/cc/registry.h"
 #include "mltcp/experiment/backends/packet_run.h"
 #include "mltcp/experiment/backends/run_plan.h"
+#include "mltcp/experiment/engine/job_spec_fields.h"
+#include "mltcp/experiment/engine/rank_driver_fields.h"
 #include "mltcp/experiment/files/policy.h"
 #include "mltcp/experiment/results/internal/json_values.h"
+#include "mltcp/experiment/results/results_fields.h"
 #include "mltcp/workload/phase_program.h"
 
 namespace mltcp::experiment::protocol {
 namespace {
-
-// One list of a structure's fields serves both directions.
-
-class Writer;
-class Reader;
 
 template <typename T>
 Json value_of(const T& value);
@@ -31,149 +30,6 @@ Json value_of(const T& value);
 template <typename T>
 void take(const Json& json, T& value, const char* key);
 
-class Writer {
- public:
-  template <typename T>
-  void operator()(const char* key, const T& value) {
-    json[key] = value_of(value);
-  }
-  Json json = Json::object();
-};
-
-class Reader {
- public:
-  explicit Reader(const Json& json) : json_(json) {}
-  template <typename T>
-  void operator()(const char* key, T& value) {
-    take(json_.at(key), value, key);
-  }
-
- private:
-  const Json& json_;
-};
-
-template <typename Archive, typename T>
-requires std::is_same_v<std::remove_const_t<T>, workload::Phase>
-void fields(Archive& archive, T& phase) {
-  archive("kind", phase.kind);
-  archive("compute", phase.compute);
-  archive("bytes", phase.bytes);
-  archive("rate", phase.rate);
-  archive("overlap", phase.overlap);
-}
-
-template <typename Archive, typename T>
-requires std::is_same_v<std::remove_const_t<T>, workload::Pattern>
-void fields(Archive& archive, T& pattern) {
-  archive("kind", pattern.kind);
-  archive("ranks", pattern.ranks);
-  archive("algorithm", pattern.algorithm);
-  archive("size", pattern.size);
-  archive("chunk", pattern.chunk);
-  archive("compute", pattern.compute);
-  archive("servers", pattern.servers);
-  archive("tensor", pattern.training.tensor);
-  archive("pipeline", pattern.training.pipeline);
-  archive("micro_batches", pattern.training.micro_batches);
-  archive("layers", pattern.training.layers);
-  archive("buckets", pattern.training.buckets);
-  archive("overlap", pattern.training.overlap);
-  archive("activations", pattern.training.activations);
-  archive("experts", pattern.training.experts);
-}
-
-template <typename Archive, typename T>
-requires std::is_same_v<std::remove_const_t<T>, workload::Job>
-void fields(Archive& archive, T& job) {
-  archive("name", job.name);
-  archive("phases", job.phases);
-  archive("flows", job.flows);
-  archive("start", job.start);
-  archive("jitter", job.jitter);
-  archive("straggler_probability", job.straggler.probability);
-  archive("straggler_factor", job.straggler.factor);
-  archive("pause_iteration", job.pause.iteration);
-  archive("pause_time", job.pause.time);
-  archive("change_iteration", job.change.iteration);
-  archive("change_compute_scale", job.change.compute_scale);
-  archive("weight", job.weight);
-  archive("rate", job.rate);
-  archive("unaware", job.unaware);
-  archive("hosts", job.hosts);
-  archive("pattern", job.pattern);
-}
-
-// What job_specs() sets, and no default of the transport.
-template <typename Archive, typename T>
-requires std::is_same_v<std::remove_const_t<T>, ConnectionConfig>
-void fields(Archive& archive, T& connection) {
-  archive("cc", connection.congestion_control);
-  archive("ecn", connection.ecn);
-  archive("full_integrity", connection.full_integrity);
-  archive("max_rate", connection.max_rate);
-  archive("initial_rtt", connection.initial_rtt);
-  archive("priority", connection.priority);
-}
-
-template <typename Archive, typename T>
-requires std::is_same_v<std::remove_const_t<T>, JobSetup>
-void fields(Archive& archive, T& setup) {
-  archive("job", setup.spec.job);
-  archive("number", setup.spec.number);
-  archive("iterations", setup.spec.iterations);
-  archive("seed", setup.spec.seed);
-  archive("salt", setup.spec.salt);
-  archive("connection", setup.spec.connection);
-  archive("catch_up", setup.spec.catch_up);
-  archive("learn_iterations", setup.spec.learn_iterations);
-  archive("addresses", setup.addresses);
-  archive("ports", setup.ports);
-  archive("hosts", setup.hosts);
-}
-
-template <typename Archive, typename T>
-requires std::is_same_v<std::remove_const_t<T>, RankResult>
-void fields(Archive& archive, T& result) {
-  archive("starts", result.starts);
-  archive("times", result.times);
-  archive("computes", result.computes);
-  archive("communications", result.communications);
-  archive("bytes_per_iteration", result.bytes_per_iteration);
-  archive("retransmitted_packets", result.retransmitted_packets);
-  archive("verified_messages", result.verified_messages);
-  archive("checksum_errors", result.checksum_errors);
-  archive("first_error", result.first_error);
-  archive("gate_state", result.gate.state);
-  archive("gate_waited", result.gate.waited);
-  archive("gate_corrections", result.gate.corrections);
-}
-
-template <typename Archive, typename T>
-requires std::is_same_v<std::remove_const_t<T>, HostLosses>
-void fields(Archive& archive, T& losses) {
-  archive("missed_packets", losses.missed_packets);
-  archive("port_errors", losses.port_errors);
-  archive("handover_full_packets", losses.handover_full_packets);
-  archive("rejected_packets", losses.rejected_packets);
-  archive("unsent_packets", losses.unsent_packets);
-}
-
-template <typename Archive, typename T>
-requires std::is_same_v<std::remove_const_t<T>, PhasePlan>
-void fields(Archive& archive, T& plan) {
-  archive("slot", plan.slot);
-  archive("period", plan.period);
-  archive("tolerance", plan.tolerance);
-  archive("correction", plan.correction);
-  archive("gradual_step", plan.gradual_step);
-  archive("valid_until", plan.valid_until);
-  archive("clock_bound", plan.clock_bound);
-}
-
-template <typename T>
-concept HasFields = requires(Reader& reader, T& value) {
-  fields(reader, value);
-};
 template <typename T>
 inline constexpr bool is_list = false;
 template <typename T>
@@ -182,16 +38,6 @@ template <typename T>
 inline constexpr bool is_maybe = false;
 template <typename T>
 inline constexpr bool is_maybe<std::optional<T>> = true;
-
-/// The highest value of an enumeration.
-template <typename T>
-constexpr T last_of() {
-  if constexpr (std::is_same_v<T, workload::Phase::Kind>) return workload::Phase::Kind::communicate;
-  if constexpr (std::is_same_v<T, workload::Pattern::Kind>) return workload::Pattern::Kind::training;
-  if constexpr (std::is_same_v<T, workload::Algorithm>) return workload::Algorithm::halving_doubling;
-  if constexpr (std::is_same_v<T, PlanState>) return PlanState::unknown_job;
-  if constexpr (std::is_same_v<T, PhasePlan::Correction>) return PhasePlan::Correction::gradual;
-}
 
 template <typename T>
 Json value_of(const T& value) {
@@ -210,9 +56,9 @@ Json value_of(const T& value) {
   } else if constexpr (is_maybe<T>) {
     return value ? value_of(*value) : Json();
   } else if constexpr (HasFields<T>) {
-    Writer writer;
-    fields(writer, value);
-    return std::move(writer.json);
+    Json json = Json::object();
+    for_each_field<T>([&](const auto& field) { json[field.name] = value_of(value.*field.member); });
+    return json;
   } else {
     return value;
   }
@@ -229,7 +75,7 @@ void take(const Json& json, T& value, const char* key) {
   } else if constexpr (std::is_same_v<T, Address>) {
     value = address_from(json.get<std::string>());
   } else if constexpr (std::is_enum_v<T>) {
-    value = static_cast<T>(whole_value<std::uint32_t>(json, key, 0, static_cast<std::uint32_t>(last_of<T>())));
+    value = static_cast<T>(whole_value<std::uint32_t>(json, key, 0, static_cast<std::uint32_t>(last_of(T()))));
   } else if constexpr (is_list<T>) {
     if (!json.is_array()) throw InputError(fmt::format("\"{}\" is no list", key));
     value.clear();
@@ -241,8 +87,7 @@ void take(const Json& json, T& value, const char* key) {
     else
       take(json, value.emplace(), key);
   } else if constexpr (HasFields<T>) {
-    Reader reader(json);
-    fields(reader, value);
+    for_each_field<T>([&](const auto& field) { take(json.at(field.name), value.*field.member, field.name); });
   } else if constexpr (std::is_same_v<T, bool> || std::is_floating_point_v<T> || std::is_same_v<T, std::string>) {
     json.get_to(value);
   } else {
@@ -323,14 +168,11 @@ Json to_json(const RunSetup& setup) {
 
 RunSetup setup_from(const Json& json) {
   RunSetup setup;
-  Reader fields(json);
-  fields("policy", setup.policy);
-  Experiment experiment;
-  experiment.mltcp.function = cc::Aggressiveness::from_text(json.at("function").get<std::string>());
-  fields("scale_decrease", experiment.mltcp.scale_decrease);
-  fields("learn_iterations", experiment.mltcp.learn_iterations);
-  setup.mltcp = experiment.mltcp;
-  fields("jobs", setup.jobs);
+  take(json.at("policy"), setup.policy, "policy");
+  setup.mltcp.function = cc::Aggressiveness::from_text(json.at("function").get<std::string>());
+  take(json.at("scale_decrease"), setup.mltcp.scale_decrease, "scale_decrease");
+  take(json.at("learn_iterations"), setup.mltcp.learn_iterations, "learn_iterations");
+  take(json.at("jobs"), setup.jobs, "jobs");
   for (const JobSetup& job : setup.jobs) check_algorithm(job.spec.connection.congestion_control);
   const auto shared = std::make_shared<const cc::Parameters>(
       setup.jobs.empty() ? cc::Parameters() : parameters_from(json.at("parameters"), algorithms_of(setup.jobs)));
@@ -342,7 +184,7 @@ RunSetup setup_from(const Json& json) {
       throw InputError("a job that can't be");
     job.spec.connection.parameters = shared;
     job.spec.real_payload = true;
-    job.spec.augmentation = augmentation_of(policy_named(setup.policy), experiment, job.spec.job);
+    job.spec.augmentation = augmentation_of(policy_named(setup.policy), setup.mltcp, job.spec.job);
   }
   return setup;
 }

@@ -1,5 +1,5 @@
 // What the coordinator of an experiment and the processes on its hosts say to each other: JSON objects with a "type",
-// over a MessageStream. Not installed.
+// over a MessageStream. Structs travel by their lists of fields (base/fields.h). Not installed.
 //
 //   host:         join {version, host?, device, address}     its port is open; then, when it hears, ready {mtu}
 //   coordinator:  refused {message} | welcome {host, ranks}
@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mltcp/base/fields.h"
 #include "mltcp/base/json.h"
 #include "mltcp/experiment/engine/job_spec.h"
 #include "mltcp/experiment/engine/rank_driver.h"
@@ -44,6 +45,10 @@ struct JobSetup {
   std::vector<std::uint32_t> ports;  ///< by rank: its shard on its host
   std::vector<std::uint32_t> hosts;  ///< by rank
 };
+constexpr auto fields_of(const JobSetup* /*type*/) {
+  return list_of<JobSetup>(field("spec", &JobSetup::spec), field("addresses", &JobSetup::addresses),
+                           field("ports", &JobSetup::ports), field("hosts", &JobSetup::hosts));
+}
 struct RunSetup {
   std::string policy;
   MltcpSettings mltcp;

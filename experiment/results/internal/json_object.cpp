@@ -9,7 +9,9 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/json.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/results/internal/json_fields.h"
 #include "mltcp/experiment/results/internal/json_values.h"
+#include "mltcp/experiment/results/provenance_fields.h"
 #include "mltcp/experiment/results/results.h"
 
 namespace mltcp::experiment {
@@ -179,24 +181,8 @@ Json parsed(std::string_view text, const std::string& file, const std::string& c
 
 std::optional<Provenance> provenance_of(const JsonObject& root) {
   if (!root.has("provenance")) return std::nullopt;
-  const JsonObject json = root.object("provenance");
   Provenance provenance;
-  provenance.version = json.text("version");
-  provenance.commit = json.later_text("commit");
-  provenance.modified = json.has("modified") && json.truth("modified");
-  provenance.build = json.later_text("build");
-  provenance.date = json.text("date");
-  provenance.command = json.texts("command");
-  for (const JsonObject& file : json.objects("files")) {
-    provenance.files.push_back({file.text("path"), file.text("sha256"), file.whole("bytes"), std::nullopt});
-    if (file.has("text")) provenance.files.back().text = file.text("text");
-  }
-  const JsonObject machine = json.object("machine");
-  provenance.machine.cpu = machine.later_text("cpu");
-  provenance.machine.cpus = machine.number("cpus");
-  if (machine.has("memory_bytes")) provenance.machine.memory = machine.whole("memory_bytes");
-  provenance.machine.system = machine.later_text("system");
-  provenance.machine.kernel = machine.later_text("kernel");
+  read(root.object("provenance"), provenance);
   return provenance;
 }
 

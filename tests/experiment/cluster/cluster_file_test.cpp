@@ -98,8 +98,9 @@ TEST(ClusterFile, parse__everything) {
   EXPECT_EQ(cluster.most_stretch, 0.1);
   ASSERT_THAT(cluster.schemes, SizeIs(3));
   EXPECT_EQ(cluster.schemes[1].placement, Scheme::Placement::compatible);
-  EXPECT_TRUE(cluster.schemes[1].schedule);
-  EXPECT_TRUE(cluster.schemes[1].mltcp);
+  EXPECT_EQ(cluster.schemes[0].policy->name, "fair");
+  EXPECT_EQ(cluster.schemes[1].policy->name, "mltcp+schedule");
+  EXPECT_EQ(cluster.schemes[2].policy->name, "fair");
   EXPECT_EQ(cluster.schemes[2].placement, Scheme::Placement::ideal);
   EXPECT_EQ(cluster.candidates, 5U);
   EXPECT_EQ(cluster.schedule.slack, 0.02);
@@ -236,6 +237,22 @@ TEST(ClusterFile, parse__options_in_place_of_the_file) {
   EXPECT_EQ(cluster.seeds, 2U);
   options.schemes = {"nearest"};
   EXPECT_THAT(refusal(kTopology + kArrivals + kType, options), StartsWith("--scheme: \"nearest\" is no scheme; "));
+}
+
+TEST(ClusterFile, scheme__is_driven_by_the_policy_of_the_table) {
+  for (const auto& [text, policy] :
+       {std::pair{"random", "fair"}, std::pair{"locality+schedule", "schedule"}, std::pair{"compatible+mltcp", "mltcp"},
+        std::pair{"random+schedule+mltcp", "mltcp+schedule"}, std::pair{"ideal", "fair"}}) {
+    EXPECT_EQ(objection_to_scheme(text), "");
+    EXPECT_EQ(scheme_from(text).policy, &policy_named(policy)) << text;
+    EXPECT_EQ(scheme_from(text).name, text);
+  }
+  for (const char* text : {"", "+mltcp", "random+", "random+mltcp+schedule", "random+static", "random+mltcp+mltcp",
+                           "randomschedule", "random+schedulemltcp", "ideal+schedule"})
+    EXPECT_EQ(objection_to_scheme(text), "\"" + std::string(text) +
+                                             "\" is no scheme; write random, locality or compatible, then +schedule, "
+                                             "+mltcp or +schedule+mltcp as wanted, or ideal");
+  for (const std::string& name : default_schemes()) EXPECT_EQ(objection_to_scheme(name), "");
 }
 
 TEST(ClusterFile, parse__warns_of_what_tells_little) {

@@ -173,7 +173,7 @@ TEST_F(Algorithms, hosts__get_all_its_parameters) {
   EXPECT_THAT(message_of<InputError>([&] { protocol::setup_from(bad); }),
               HasSubstr("pushy push of 100 is out of range"));
   bad = json;
-  bad["jobs"][1]["connection"]["cc"] = "mine";
+  bad["jobs"][1]["spec"]["connection"]["cc"] = "mine";
   EXPECT_EQ(message_of<RunError>([&] { protocol::setup_from(bad); }),
             "congestion control \"mine\" is not known on this host; start mltcp gen with --load FILE.so:mine here");
 }

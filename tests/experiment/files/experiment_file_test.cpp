@@ -15,6 +15,7 @@
 #include "mltcp/cc/dcqcn.h"
 #include "mltcp/cc/swift.h"
 #include "mltcp/workload/inspection.h"
+#include "mltcp/workload/job_fields.h"
 #include "mltcp/workload/schedule.h"
 #include "mltcp/workload/trace.h"
 
@@ -757,13 +758,23 @@ TEST(ExperimentFile, objection_to_name__as_for_names_of_the_file) {
     EXPECT_THAT(objection_to_name(name), HasSubstr("control characters or is not UTF-8"));
 }
 
+template <typename T>
+void expect_same_keys(const T& a, const T& b) {
+  for_each_field<T>([&](const auto& field) {
+    if constexpr (workload::is_file_key<decltype(field)>) {
+      const auto& of_a = a.*field.member;
+      if constexpr (HasFields<std::remove_cvref_t<decltype(of_a)>>)
+        expect_same_keys(of_a, b.*field.member);
+      else
+        EXPECT_EQ(of_a, b.*field.member) << field.name;
+    }
+  });
+}
+
 void expect_same(const workload::Job& a, const workload::Job& b) {
   EXPECT_EQ(a.name, b.name);
-  EXPECT_EQ(a.flows, b.flows);
-  EXPECT_EQ(a.start, b.start);
-  EXPECT_EQ(a.jitter, b.jitter);
-  EXPECT_EQ(a.weight, b.weight);
-  EXPECT_EQ(a.rate, b.rate);
+  EXPECT_EQ(a.cc, b.cc);
+  expect_same_keys(a, b);
   ASSERT_EQ(a.phases.size(), b.phases.size());
   for (std::size_t i = 0; i < a.phases.size(); ++i) {
     EXPECT_EQ(a.phases[i].kind, b.phases[i].kind) << i;
@@ -786,6 +797,15 @@ TEST(ExperimentFile, to_toml__reads_back_as_the_same_job) {
     each.jitter = Nanos(static_cast<std::int64_t>(random.below(1'000'000'000)));
     each.weight = random.chance(0.2) ? 3 : 0.001 + random.uniform() * 10;
     if (random.chance(0.5)) each.rate = Rate(1'000 + random.below(1'000'000'000'000));
+    if (random.chance(0.5)) each.start_jitter = Nanos(static_cast<std::int64_t>(random.below(1'000'000'000)));
+    if (random.chance(0.5)) each.straggler = {random.uniform() * 1e-6, 1 + random.uniform()};
+    if (random.chance(0.5)) each.pause = {static_cast<std::uint32_t>(random.below(9)), Nanos(1'500)};
+    if (random.chance(0.5)) each.change = {static_cast<std::uint32_t>(random.below(9)), 0.5 + random.uniform()};
+    if (random.chance(0.5)) each.iterations = 1;
+    if (random.chance(0.5)) each.priority = static_cast<std::uint32_t>(random.below(8));
+    if (random.chance(0.5)) each.cc = "cubic";
+    each.unaware = random.chance(0.5);
+    each.phases.emplace_back().compute = Nanos(1);
     for (std::uint64_t p = random.below(20); p > 0; --p) {
       workload::Phase phase;
       phase.label = "layer\t#" + std::to_string(p) + "\n\xff";

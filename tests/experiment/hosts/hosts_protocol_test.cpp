@@ -83,13 +83,35 @@ TEST(hosts_protocol, setup__arrives_as_it_was_sent) {
   EXPECT_TRUE(a.augmentation.iteration_aware());
 }
 
-// What the transport keeps by default isn't carried: a setting that job_specs() begins to make has to be.
-TEST(hosts_protocol, connection__differs_from_the_default_only_in_what_is_carried) {
-  const RunSetup sent = setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\""));
+TEST(hosts_protocol, connection__arrives_as_it_was_sent) {
+  RunSetup sent = setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\""));
+  sent.jobs[0].spec.connection.max_sends = 17;  // of what job_specs() leaves as it is
   const RunSetup got = setup_from(to_json(sent));
   ConnectionConfig connection = got.jobs[0].spec.connection;
   connection.parameters = sent.jobs[0].spec.connection.parameters;
   EXPECT_EQ(connection, sent.jobs[0].spec.connection);
+}
+
+TEST(hosts_protocol, job__arrives_but_for_what_the_phases_are_called) {
+  RunSetup sent = setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\""));
+  workload::Job& job = sent.jobs[0].spec.job;
+  job.straggler = {0.25, 3};
+  job.pause = {4, Nanos(5)};
+  job.change = {6, 1.5};
+  job.start_jitter = Nanos(7);
+  job.priority = 7;
+  job.phases[0].label = "conv1";
+  const RunSetup got = setup_from(to_json(sent));
+  const workload::Job& arrived = got.jobs[0].spec.job;
+  EXPECT_EQ(arrived.straggler.probability, 0.25);
+  EXPECT_EQ(arrived.straggler.factor, 3);
+  EXPECT_EQ(arrived.pause.iteration, 4U);
+  EXPECT_EQ(arrived.pause.time, Nanos(5));
+  EXPECT_EQ(arrived.change.iteration, 6U);
+  EXPECT_EQ(arrived.change.compute_scale, 1.5);
+  EXPECT_EQ(arrived.start_jitter, Nanos(7));
+  EXPECT_EQ(arrived.priority, 7U);
+  EXPECT_EQ(arrived.phases[0].label, "");
 }
 
 TEST(hosts_protocol, pattern__arrives_as_it_was_sent) {
@@ -107,7 +129,7 @@ TEST(hosts_protocol, damaged_setup__is_refused_whatever_is_missing_or_of_another
   const Json flat = good.flatten();
   for (const auto& item : flat.items()) {
     const std::string& path = item.key();
-    if (path == "/type" || path == "/jobs/0/job/pattern") continue;
+    if (path == "/type" || path == "/jobs/0/spec/job/pattern") continue;
     Json bad = flat;
     bad[path] = item.value().is_string() ? Json(-1) : Json("x");
     EXPECT_ANY_THROW(setup_from(bad.unflatten())) << path;
@@ -124,10 +146,10 @@ TEST(hosts_protocol, damaged_setup__is_refused_whatever_is_missing_or_of_another
   bad["jobs"][0]["addresses"].erase(0);
   EXPECT_THROW(setup_from(bad), InputError);
   bad = good;
-  bad["jobs"][0]["job"]["flows"] = std::uint64_t{1} << 40U;
+  bad["jobs"][0]["spec"]["job"]["flows"] = std::uint64_t{1} << 40U;
   EXPECT_THROW(setup_from(bad), InputError);
   bad = good;
-  bad["jobs"][0]["job"]["phases"][0]["kind"] = 7;
+  bad["jobs"][0]["spec"]["job"]["phases"][0]["kind"] = 7;
   EXPECT_THROW(setup_from(bad), InputError);
   bad = good;
   bad["jobs"][0]["job"]["hosts"] = {0, 1, 2, 3, 4};
@@ -186,7 +208,9 @@ TEST(hosts_protocol, words_of_a_host__are_checked) {
   EXPECT_THROW(state(200), InputError);
   const HostLosses losses{0, 1, 2, 3, 4, 5};
   EXPECT_EQ(losses_from(Json::parse(to_json(losses).dump())), losses);
-  EXPECT_THROW(losses_from(Json{{"missed_packets", -1}}), InputError);
+  Json bad = to_json(losses);
+  bad["missed_packets"] = -1;
+  EXPECT_THROW(losses_from(bad), InputError);
 }
 
 // Conversions of the library would be undefined behaviour, or another number.
@@ -194,7 +218,7 @@ TEST(hosts_protocol, number_that_is_none_or_out_of_range__is_refused_by_name) {
   const Json good = to_json(setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\"")));
   const auto refusal = [&](const std::string& value) {
     Json bad = good;
-    bad["jobs"][0]["job"]["flows"] = Json::parse(value);
+    bad["jobs"][0]["spec"]["job"]["flows"] = Json::parse(value);
     return message_of<InputError>([&] { static_cast<void>(setup_from(bad)); });
   };
   for (const char* value : {"1e300", "-1e300", "-1", "1.5", "2.0", "4294967296", "9223372036854775808",
@@ -210,7 +234,7 @@ TEST(hosts_protocol, time_that_would_overflow__is_refused_by_name) {
   const Json good = to_json(setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\"")));
   for (const std::int64_t time : {kMostTime.count + 1, Nanos::never().count - 1, std::int64_t{INT64_MIN}}) {
     Json bad = good;
-    bad["jobs"][0]["job"]["start"] = time;
+    bad["jobs"][0]["spec"]["job"]["start"] = time;
     EXPECT_THAT(message_of<InputError>([&] { static_cast<void>(setup_from(bad)); }), StartsWith("\"start\" is "))
         << time;
   }

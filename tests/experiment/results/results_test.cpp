@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -427,6 +428,50 @@ TEST(Json, round_trip__keeps_everything) {
   EXPECT_EQ(run.jobs[0].ranks, results.runs[0].jobs[0].ranks);
   EXPECT_TRUE(run.jobs[1].ranks.empty());
   EXPECT_TRUE(run.jobs[1].bus_bandwidth.is_zero());
+}
+
+// Readers by eye, and tools that compare files as text, rely on it.
+TEST(Json, fields__keep_their_order_and_are_left_out_where_they_say_nothing) {
+  const auto keys = [](const Results& results) {
+    const std::string text = written(results);
+    std::string all;
+    const std::regex key("\"([a-z0-9_]+)\": ");
+    for (std::sregex_iterator at(text.begin(), text.end(), key), end; at != end; ++at) all += at->str(1) + " ";
+    return all;
+  };
+  Results results = full_results();
+  results.runs.pop_back();
+  results.runs[0].jobs.pop_back();
+  results.runs[0].jobs[0].ranks.erase(results.runs[0].jobs[0].ranks.begin());
+  results.runs[0].links.pop_back();
+  results.runs[0].hosts.pop_back();
+  results.runs[0].link_outages.pop_back();
+  results.runs[0].bottleneck.contended = Nanos(3);
+  results.runs[0].clock_uncertainty = Nanos(4);
+  results.unfinished = {"fair"};
+  results.provenance.emplace();
+  EXPECT_EQ(keys(results),
+            "schema experiment runs policy cc datapath seed duration_ns jobs name isolated_ns start_ns "
+            "iteration_ns mean_ns p50_ns p99_ns second_half_mean_ns second_half_p99_ns slowdown interleaved_from "
+            "interleaved_from_5pct time_shift_ns bytes retransmitted_packets verified_messages checksum_errors "
+            "compute_ns bytes_per_iteration iteration_compute_ns gate_waited_ns gate_corrections plan_dropped "
+            "communication_ns algorithm_bandwidth_bps bus_bandwidth_bps ranks rank host mean_ns p50_ns p99_ns "
+            "bottleneck name utilization ecn_marked_packets dropped_packets max_queue_bytes lost_packets "
+            "duplicated_packets corrupted_packets reordered_packets contended_ns contended_bytes rate_bps usage "
+            "bin_ns jobs links name rate_bps utilization ecn_marked_packets dropped_packets max_queue_bytes "
+            "pauses schedule links score upper_bound optimal stretch replanned repaired unplanned_jobs slots job "
+            "period_ns offset_ns time_shift_ns stretch without_slots reasons cut_off stalls longest_ns total_ns "
+            "clock_uncertainty_ns hosts host missed_packets port_errors handover_full_packets rejected_packets "
+            "unsent_packets link_outages host port start_ns duration_ns begun_ns ended_ns unfinished_policies "
+            "provenance version date command files machine cpus ");
+  results = {};
+  results.runs.emplace_back().jobs.emplace_back();
+  EXPECT_EQ(keys(results),
+            "schema experiment runs policy cc datapath seed duration_ns jobs name isolated_ns start_ns "
+            "iteration_ns mean_ns p50_ns p99_ns second_half_mean_ns second_half_p99_ns slowdown interleaved_from "
+            "interleaved_from_5pct time_shift_ns bytes retransmitted_packets verified_messages checksum_errors "
+            "compute_ns bytes_per_iteration bottleneck utilization ecn_marked_packets dropped_packets "
+            "max_queue_bytes rate_bps usage bin_ns jobs ");
 }
 
 TEST(Json, lists_of_numbers__on_one_line) {

@@ -1,0 +1,120 @@
+// Lists of a struct's fields: one list, beside the struct, serves every format that carries it. A list is a function
+// that argument-dependent lookup finds:
+//
+//   constexpr auto fields_of(const Pause* /*type*/) {
+//     return list_of<Pause>(field("iteration", &Pause::iteration), field("time", &Pause::time));
+//   }
+//
+// A list names every member of its struct, each once, or it doesn't compile: whoever adds a member has to say what it
+// is called in files and messages, or that it stands in none (left_out()). Members are counted by how many values the
+// struct can be initialised from, so lists are of aggregates without bases and C arrays.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace mltcp {
+
+/// Nothing to say of a field but its name.
+struct Plain {};
+
+/// A member of T as formats know it.
+template <typename T, typename M, typename About = Plain>
+struct Field {
+  using Member = M;
+  const char* name;
+  M T::*member;
+  About about;  ///< what some formats need beyond the name: bounds, when it is written
+};
+template <typename T, typename M>
+constexpr Field<T, M> field(const char* name, M T::*member) {
+  return {name, member, {}};
+}
+template <typename T, typename M, typename About>
+constexpr Field<T, M, About> field(const char* name, M T::*member, About about) {
+  return {name, member, about};
+}
+
+/// A member that no format carries.
+template <typename T, typename M>
+struct LeftOut {
+  M T::*member;
+};
+template <typename T, typename M>
+constexpr LeftOut<T, M> left_out(M T::*member) {
+  return {member};
+}
+
+namespace internal {
+
+struct AnyValue {
+  template <typename T>
+  operator T() const;  // NOLINT(google-explicit-constructor): never called, it stands for any initialiser
+};
+
+template <typename T, std::size_t... I>
+constexpr bool takes(std::index_sequence<I...> /*values*/) {
+  return requires { T{(static_cast<void>(I), AnyValue{})...}; };
+}
+
+template <typename T>
+inline constexpr bool is_left_out = false;
+template <typename T, typename M>
+inline constexpr bool is_left_out<LeftOut<T, M>> = true;
+
+template <typename A, typename B>
+constexpr bool clash(const A& a, const B& b) {
+  if constexpr (!is_left_out<A> && !is_left_out<B>)
+    if (std::string_view(a.name) == b.name) return true;
+  if constexpr (std::is_same_v<decltype(a.member), decltype(b.member)>) return a.member == b.member;
+  return false;
+}
+
+constexpr bool each_once() { return true; }
+template <typename First, typename... Others>
+constexpr bool each_once(const First& first, const Others&... others) {
+  return !(clash(first, others) || ...) && each_once(others...);
+}
+
+}  // namespace internal
+
+/// How many members an aggregate has.
+template <typename T, std::size_t N = 0>
+constexpr std::size_t count_members() {
+  static_assert(std::is_aggregate_v<T>, "only of aggregates can members be counted");
+  if constexpr (internal::takes<T>(std::make_index_sequence<N + 1>()))
+    return count_members<T, N + 1>();
+  else
+    return N;
+}
+
+/// The list of T's fields, in the order in which they are written.
+template <typename T, typename... Entries>
+consteval auto list_of(Entries... entries) {
+  static_assert(sizeof...(Entries) >= count_members<T>(),
+                "this struct has a member that its list of fields lacks: add it as field(), or as left_out()");
+  static_assert(sizeof...(Entries) <= count_members<T>(), "this list of fields is longer than its struct");
+  if (!internal::each_once(entries...)) throw "a member, or a name, stands twice in this list of fields";
+  return std::tuple<Entries...>(entries...);
+}
+
+template <typename T>
+concept HasFields = requires(const T* type) {
+  fields_of(type);
+};
+
+/// Calls `visit` with each Field of T, in order; those that are left out are.
+template <HasFields T, typename Visit>
+constexpr void for_each_field(Visit&& visit) {
+  constexpr auto list = fields_of(static_cast<const T*>(nullptr));
+  const auto unless_left_out = [&](const auto& entry) {
+    if constexpr (!internal::is_left_out<std::remove_cvref_t<decltype(entry)>>) visit(entry);
+  };
+  [&]<std::size_t... I>(std::index_sequence<I...> /*entries*/) { (unless_left_out(std::get<I>(list)), ...); }
+  (std::make_index_sequence<std::tuple_size_v<decltype(list)>>());
+}
+
+}  // namespace mltcp

@@ -1,0 +1,59 @@
+// What lists of fields (base/fields.h) say of a field that experiment files have as a key: which values are sound
+// (beyond them one is a slip of the pen), and an example for messages.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "mltcp/base/units.h"
+
+namespace mltcp::workload {
+
+inline constexpr std::int64_t kMostIterations = 1'000'000;
+inline constexpr std::int64_t kMostFlows = 1000;
+inline constexpr Nanos kMostCompute(24LL * 3600 * 1'000'000'000LL);  // a day
+inline constexpr double kMostWeight = 1000;
+inline constexpr double kMostStraggling = 1000;
+inline constexpr std::int64_t kMostPriority = 7;
+
+struct FileKey {};  ///< base of the next
+
+struct WholeKey : FileKey {
+  constexpr WholeKey(std::int64_t its_least, std::int64_t its_most) : least(its_least), most(its_most) {}
+  std::int64_t least;
+  std::int64_t most;
+};
+struct TimeKey : FileKey {
+  explicit constexpr TimeKey(std::string_view its_example) : example(its_example) {}
+  std::string_view example;
+  Nanos most = kMostCompute;
+};
+/// A number from `least` to `most`.
+struct NumberKey : FileKey {
+  constexpr NumberKey(double its_least, double its_most, std::string_view its_example)
+      : least(its_least), most(its_most), example(its_example) {}
+  double least;
+  double most;
+  std::string_view example;
+};
+/// A number above 0 and at most `most`.
+struct FactorKey : FileKey {
+  explicit constexpr FactorKey(double its_most) : most(its_most) {}
+  double most;
+};
+struct ProbabilityKey : FileKey {};
+struct RateKey : FileKey {};
+struct TruthKey : FileKey {};
+/// An inline table of all the fields of a struct.
+struct TableKey : FileKey {
+  explicit constexpr TableKey(std::string_view its_example) : example(its_example) {}
+  std::string_view example;  ///< with its key
+};
+
+/// Whether a Field says so.
+template <typename Field>
+inline constexpr bool is_file_key =
+    std::is_base_of_v<FileKey, std::remove_cvref_t<decltype(std::remove_cvref_t<Field>::about)>>;
+
+}  // namespace mltcp::workload
