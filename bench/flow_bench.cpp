@@ -56,7 +56,7 @@ void flows(benchmark::State& state) {
     job.job = experiment.jobs[number];
     job.number = number;
     job.workers = placements[number].workers;
-    job.augmentation = augmentation_of(experiment::policy_named(policy), experiment, job.job);
+    job.augmentation = augmentation_of(experiment::policy_named(policy), experiment.mltcp, job.job);
     cluster.add_job(std::move(job));
   }
   cluster.run(1_s);
