@@ -152,10 +152,10 @@ TEST(hosts_protocol, damaged_setup__is_refused_whatever_is_missing_or_of_another
   bad["jobs"][0]["spec"]["job"]["phases"][0]["kind"] = 7;
   EXPECT_THROW(setup_from(bad), InputError);
   bad = good;
-  bad["jobs"][0]["job"]["hosts"] = {0, 1, 2, 3, 4};
+  bad["jobs"][0]["spec"]["job"]["hosts"] = {0, 1, 2, 3, 4};
   EXPECT_THROW(setup_from(bad), InputError) << "more ranks than addresses";
   bad = good;
-  bad["jobs"][0]["job"]["phases"][1]["bytes"] = 0;
+  bad["jobs"][0]["spec"]["job"]["phases"][1]["bytes"] = 0;
   EXPECT_THROW(setup_from(bad), InputError) << "a phase that sends nothing";
 }
 
