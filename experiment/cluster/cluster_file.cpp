@@ -611,7 +611,7 @@ class ClusterReader : public SettingsReader {
   workload::ModelOptions gpu_;
 };
 
-constexpr std::array<std::string_view, 3> placements{"random", "locality", "compatible"};
+constexpr std::array<std::string_view, 3> placement_rules{"random", "locality", "compatible"};
 
 }  // namespace
 
@@ -624,7 +624,8 @@ std::string objection_to_scheme(std::string_view text) {
   rest.remove_prefix(placement.size());
   for (const std::string_view part : {"+schedule", "+mltcp"})
     if (rest.starts_with(part)) rest.remove_prefix(part.size());
-  if (rest.empty() && std::find(placements.begin(), placements.end(), placement) != placements.end()) return {};
+  if (rest.empty() && std::find(placement_rules.begin(), placement_rules.end(), placement) != placement_rules.end())
+    return {};
   return fmt::format("{} is no scheme; {}", in_quotes(text), cure);
 }
 

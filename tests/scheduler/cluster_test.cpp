@@ -14,7 +14,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 
-namespace mltcp::scheduler {
+namespace mltcp::scheduler::cluster_test {
 namespace {
 
 using namespace literals;
@@ -957,4 +957,4 @@ TEST(cluster, pair_score__of_jobs_that_fit_and_of_jobs_that_do_not) {
 }
 
 }  // namespace
-}  // namespace mltcp::scheduler
+}  // namespace mltcp::scheduler::cluster_test
