@@ -41,5 +41,6 @@ function(mltcp_embed_file out_sources symbol file)
     COMMAND ${CMAKE_COMMAND} -DINPUT=${input} -DOUTPUT=${output} -DSYMBOL=${symbol} -P ${MLTCP_EMBED_SCRIPT}
     DEPENDS ${input} ${MLTCP_EMBED_SCRIPT}
     COMMENT "Embedding ${file}" VERBATIM)
+  set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   set(${out_sources} ${${out_sources}} ${output} PARENT_SCOPE)
 endfunction()

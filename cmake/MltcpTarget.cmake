@@ -3,7 +3,8 @@
 #   mltcp_library(cc SOURCES reno.cpp ... LINKS base [PRIVATE_LINKS fmt::fmt])
 #       library mltcp_cc (alias mltcp::cc) of the calling folder; headers are "mltcp/cc/...".
 #       OWN_OPTIONS: it is compiled with options that the others don't have.
-#       COLD: nothing in it takes time when it runs, so that a release compiles it with -O1, in two thirds of the time.
+#       COLD: nothing in it takes time when it runs, so that a release compiles it with -O1.
+#       BATCH n: n files at a time are compiled as one (see MLTCP_UNITY).
 #   mltcp_library(engine IN experiment ...)
 #       a room: library mltcp_experiment_engine (alias mltcp::experiment_engine); "mltcp/experiment/engine/...".
 #   mltcp_test(NAME SOURCES a_test.cpp ... LINKS transport sim [LABELS slow])
@@ -55,6 +56,24 @@ if(MLTCP_PCH)
   target_precompile_headers(mltcp_precompiled PRIVATE ${MLTCP_PCH_STANDARD} <fmt/format.h>)
 endif()
 
+# Several files at a time share what their headers and templates take, half to two thirds of all. A batch is chosen to
+# compile within 20 s, so that a change is still tried out fast; the data path and the transport are compiled file by
+# file. That each file compiles by itself is seen by MLTCP_UNITY=OFF, as in the sanitizer presets and in tools/lint.
+option(MLTCP_UNITY "Compile several files of a target as one" ON)
+if(MLTCP_SANITIZE)
+  set(MLTCP_UNITY OFF)
+endif()
+function(mltcp_unity target batch)
+  list(LENGTH ARGN sources)
+  if(MLTCP_UNITY AND sources GREATER 1)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      # It takes the files of a batch for headers.
+      target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+    endif()
+  endif()
+endfunction()
+
 # GCC 12's flow analysis goes astray in its own library where little is inlined.
 set(MLTCP_COLD_OPTIONS $<$<CONFIG:Release>:-O1>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -79,7 +98,7 @@ function(mltcp_include_root target path)
 endfunction()
 
 function(mltcp_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "OWN_OPTIONS;COLD" "IN" "SOURCES;LINKS;PRIVATE_LINKS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OWN_OPTIONS;COLD" "IN;BATCH" "SOURCES;LINKS;PRIVATE_LINKS")
   set(path ${name})
   if(arg_IN)
     set(path ${arg_IN}/${name})
@@ -100,6 +119,9 @@ function(mltcp_library name)
   target_compile_features(${target} PUBLIC cxx_std_20)
   if(arg_COLD)
     target_compile_options(${target} PRIVATE ${MLTCP_COLD_OPTIONS})
+  endif()
+  if(arg_BATCH)
+    mltcp_unity(${target} ${arg_BATCH} ${arg_SOURCES})
   endif()
   # DPDK's headers want options of their own.
   if(MLTCP_PCH AND NOT arg_OWN_OPTIONS)
@@ -128,6 +150,8 @@ function(mltcp_umbrella name)
 endfunction()
 
 # What is tested is optimised; of tests, compiling is what takes long.
+# Not -O0: the linker takes inline functions of the tested from the tests, and those of the protocol would run ten times
+# as long.
 set(MLTCP_TEST_OPTIONS ${MLTCP_COLD_OPTIONS})
 
 function(mltcp_test name)
@@ -135,7 +159,13 @@ function(mltcp_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE mltcp_options GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_options(${name} PRIVATE ${MLTCP_TEST_OPTIONS})
-  if(MLTCP_PCH AND NOT dpdk IN_LIST arg_LINKS)
+  mltcp_unity(${name} 8 ${arg_SOURCES})
+  if(MLTCP_UNITY)
+    # What one file names, the others of its batch may hide.
+    target_compile_options(${name} PRIVATE -Wno-shadow)
+  endif()
+  # DPDK's headers want options of their own.
+  if(MLTCP_PCH AND NOT PkgConfig::DPDK IN_LIST arg_LINKS)
     if(NOT TARGET mltcp_precompiled_test)
       add_executable(mltcp_precompiled_test EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/precompiled.cpp)
       target_link_libraries(mltcp_precompiled_test PRIVATE mltcp_options fmt::fmt GTest::gtest GTest::gmock

@@ -15,7 +15,8 @@ namespace {
 constexpr std::uint32_t kSlotReceive = 96;
 constexpr std::uint32_t kSlotSend = 32;
 constexpr std::uint32_t kShortestSlot = 2048;
-constexpr std::uint32_t kSlack = 64;  ///< room for something longer than allowed, so that it can be seen and refused
+constexpr std::uint32_t kLengthSlack =
+    64;  ///< room for something longer than allowed, so that it can be seen and refused
 
 class AfPacketKind final : public KernelPortKind {
  public:
@@ -24,7 +25,7 @@ class AfPacketKind final : public KernelPortKind {
 
   void adapt(PortPlan& plan) override {
     KernelPortKind::adapt(plan);
-    slot_bytes_ = std::bit_ceil(std::max(plan.frame() + kSlack + kSlotReceive, kShortestSlot));
+    slot_bytes_ = std::bit_ceil(std::max(plan.frame() + kLengthSlack + kSlotReceive, kShortestSlot));
     plan.room = slot_bytes_ - kSlotSend;
     plan.buffers = config().spare_buffers + 512;  // the slots hold no buffers
   }

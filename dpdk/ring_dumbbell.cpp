@@ -35,7 +35,7 @@
 namespace mltcp::dpdk {
 namespace {
 
-constexpr std::uint32_t kBurst = RingIo::burst;
+constexpr std::uint32_t kRingBurst = RingIo::burst;
 /// Packets that wait in an access link, as in the transmit queue of a NIC.
 constexpr std::uint32_t kNicQueue = 128;
 /// Most packets that a round of run() delivers. After a stall much is due at once, and the hosts get to empty their
@@ -103,7 +103,7 @@ Plan plan_for(const fabric::DumbbellConfig& config, const RingOptions& options) 
     // Not enough for every ring to be full at once: without a buffer a host waits, as with a full ring.
     constexpr std::uint64_t kMostMemory = std::uint64_t{192} << 20;
     const std::uint64_t per_host =
-        std::uint64_t{options.transmit_slots} + options.receive_slots / 4 + kNicQueue + kBurst;
+        std::uint64_t{options.transmit_slots} + options.receive_slots / 4 + kNicQueue + kRingBurst;
     const std::uint64_t wanted =
         2 * std::uint64_t{config.pairs} * per_host + packets_in(config.bottleneck) + packets_in(config.reverse) + 2048;
     const std::uint64_t per_buffer =
@@ -146,7 +146,7 @@ class Host final : private Wire, public RingIo {
 struct RingDumbbell::Impl {
   /// Packets that wait to be put into one host's ring.
   struct Batch {
-    std::array<rte_mbuf*, kBurst> packets{};
+    std::array<rte_mbuf*, kRingBurst> packets{};
     std::uint16_t count = 0;
   };
 
@@ -208,11 +208,11 @@ struct RingDumbbell::Impl {
   }
 
   void take_from(std::size_t host, Nanos now) {
-    std::array<rte_mbuf*, kBurst> packets;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled up to `count`
+    std::array<rte_mbuf*, kRingBurst> packets;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled up to `count`
     for (;;) {
       const std::size_t waiting = access[host].queue_packets(now);
       if (waiting >= kNicQueue) return;
-      const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(kBurst, kNicQueue - waiting));
+      const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(kRingBurst, kNicQueue - waiting));
       const std::uint16_t count =
           receive_burst(hosts[host]->switch_port.id(), hosts[host]->to_switch, packets.data(), most);
       if (count == 0) return;
@@ -316,7 +316,7 @@ struct RingDumbbell::Impl {
     const std::size_t host = note(packet).destination;
     Batch& batch = batches[host];
     batch.packets[batch.count++] = packet;
-    if (batch.count == kBurst) flush(host);
+    if (batch.count == kRingBurst) flush(host);
   }
 
   void flush(std::size_t host) {

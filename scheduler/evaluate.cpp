@@ -112,8 +112,8 @@ class LinkAtShifts {
       add(others, placed_[i].curve, placed_[i].period, placed_[i].shift, 1, perimeter_, scratch_);
       others.swap(scratch_);
     }
-    const std::int64_t none = 0;
-    sweep_.run({&placed_[moved].curve, 1}, {&others, 1}, {&capacity_, 1}, {&none, 1}, placed_[moved].period,
+    const std::int64_t still = 0;
+    sweep_.run({&placed_[moved].curve, 1}, {&others, 1}, {&capacity_, 1}, {&still, 1}, placed_[moved].period,
                perimeter_);
   }
 

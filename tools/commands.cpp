@@ -45,7 +45,7 @@ namespace {
 
 std::string millis(Nanos time) { return fmt::format("{:.2f}", time.millis()); }
 
-experiment::Experiment load(const RunArguments& arguments) {
+experiment::Experiment read_experiment(const RunArguments& arguments) {
   experiment::FileOptions options = file_options();
   options.datapath = arguments.datapath;
   options.cc = arguments.cc;
@@ -308,7 +308,7 @@ int run(const RunArguments& arguments) {
   if (arguments.json && arguments.json->empty())
     throw InputError("--json: the name is empty; name a file, or - for standard output");
   const FilesRead files;
-  const experiment::Experiment experiment = load(arguments);
+  const experiment::Experiment experiment = read_experiment(arguments);
   if (arguments.cores && experiment.datapath != "ring")
     throw InputError(fmt::format("--cores is for datapath ring and this is {}; leave it out, or add --datapath ring",
                                  experiment.datapath));

@@ -24,7 +24,7 @@ using experiment::ScheduleResult;
 constexpr std::size_t kLinksShown = 20;
 constexpr std::size_t kVerdictsShown = 5;
 
-std::string millis(Nanos time) { return fmt::format("{:.3f}", time.millis()); }
+std::string exact_millis(Nanos time) { return fmt::format("{:.3f}", time.millis()); }
 
 std::string link_table(const ScheduleResult& schedule, const std::vector<std::size_t>& order) {
   Table table({"link", "jobs", "score", "bound", "", "unshifted", "if drifting", "margin ms", "perimeter ms"}, 1);
@@ -35,7 +35,8 @@ std::string link_table(const ScheduleResult& schedule, const std::vector<std::si
     table.add({one_line(link.name), std::to_string(link.uses.size()), experiment::score_text(solution.score),
                experiment::score_text(solution.upper_bound), solution.optimal ? "proven" : "not proven",
                experiment::score_text(link.unshifted_score), experiment::score_text(solution.drift_score),
-               link.competed ? millis(solution.margin) : none, link.competed ? millis(solution.perimeter) : none});
+               link.competed ? exact_millis(solution.margin) : none,
+               link.competed ? exact_millis(solution.perimeter) : none});
   }
   std::string text = table.text();
   if (order.size() > kLinksShown)
@@ -54,7 +55,7 @@ std::string job_table(const ScheduleResult& schedule) {
   for (std::uint32_t number = 0; number < schedule.jobs.size(); ++number) {
     const ScheduleResult::Job& job = schedule.jobs[number];
     if (job.unaware) continue;
-    std::vector<std::string> row{one_line(job.name), millis(job.period), millis(job.slot_period),
+    std::vector<std::string> row{one_line(job.name), exact_millis(job.period), exact_millis(job.slot_period),
                                  fmt::format("{:.2f}%", 100 * job.stretch())};
     if (only != nullptr) {
       const auto use =
@@ -62,7 +63,7 @@ std::string job_table(const ScheduleResult& schedule) {
       row.push_back(std::to_string(use->repetitions));
       row.push_back(fmt::format("{:.1f}", use->rotation * 180 / std::numbers::pi));
     }
-    row.push_back(millis(job.time_shift));
+    row.push_back(exact_millis(job.time_shift));
     table.add(std::move(row));
   }
   return table.text();

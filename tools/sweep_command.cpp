@@ -122,7 +122,9 @@ void make_folder(const std::string& folder) {
     throw InputError(fmt::format("--output {}: the folder can't be written; check its permissions", folder));
 }
 
-void warn(const std::string& text) { std::fputs(fmt::format("mltcp: warning: {}\n", one_line(text)).c_str(), stderr); }
+void warn_about(const std::string& text) {
+  std::fputs(fmt::format("mltcp: warning: {}\n", one_line(text)).c_str(), stderr);
+}
 
 void print_table(const experiment::Sweep& sweep, const experiment::SweepTable& table, std::FILE* out) {
   const experiment::Cells cells = experiment::cells_of(sweep, table);
@@ -148,12 +150,12 @@ void warn_of(const experiment::Sweep& sweep, const experiment::SweepTable& table
     if (same++ == 0) which = experiment::describe(sweep, sweep.points[p]);
   }
   if (same > 0)
-    warn(
+    warn_about(
         fmt::format("{} of {} gave the same with every seed, as nothing in them is random ({}): give the jobs a "
                     "start_jitter or a jitter",
                     same, plural(table.points.size(), "point"), which));
   if (table.other_builds > 0)
-    warn(
+    warn_about(
         fmt::format("{} of the runs were made by another build of mltcp; for runs of this build alone, name a new "
                     "folder with -o",
                     table.other_builds));
@@ -209,7 +211,7 @@ int sweep(const SweepArguments& arguments) {
   settings.build = build_of_this_program();
   settings.write = write_file;
   settings.stop = EndOnSignal::came;
-  for (const std::string& warning : sweep.warnings) warn(warning);
+  for (const std::string& warning : sweep.warnings) warn_about(warning);
 
   std::FILE* const out = on_standard_output > 0 ? stderr : stdout;
   const std::size_t runs = experiment::tasks_of(sweep).size();

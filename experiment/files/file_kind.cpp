@@ -24,7 +24,7 @@ struct Entry {
 };
 constexpr std::string_view kReport = "it is for mltcp report, as in mltcp report {}";
 constexpr std::string_view kNoCommand = "no command reads it";
-constexpr std::array kKinds{
+constexpr std::array kEntries{
     Entry{
         FileKind::experiment, "an experiment file",
         "it is for mltcp run, as in mltcp run {} --json results.json, and for mltcp schedule, sweep, gen and testbed"},
@@ -165,7 +165,8 @@ void refuse_other_kind(std::string_view text, const std::string& name, std::stri
                        std::initializer_list<FileKind> readable) {
   const auto kind = kind_of(text);
   if (!kind || std::find(readable.begin(), readable.end(), *kind) != readable.end()) return;
-  const auto entry = std::find_if(kKinds.begin(), kKinds.end(), [&](const Entry& one) { return one.kind == *kind; });
+  const auto entry =
+      std::find_if(kEntries.begin(), kEntries.end(), [&](const Entry& one) { return one.kind == *kind; });
   throw InputError(one_line(fmt::format("{}: this is {}, and {} is expected; {}", name, entry->what, wanted,
                                         fmt::format(fmt::runtime(entry->cure), name))));
 }

@@ -20,7 +20,7 @@ namespace {
 constexpr TextFile links_file{"a file of links", 64U << 20};
 constexpr std::size_t most_name_bytes = 100;
 constexpr Rate least_rate(1'000);  // as of every rate of an experiment file
-constexpr std::array<std::string_view, 5> known{"from", "to", "rate", "delay", "direction"};
+constexpr std::array<std::string_view, 5> known_columns{"from", "to", "rate", "delay", "direction"};
 constexpr std::size_t needed = 3;  // of them
 
 class LinksReader {
@@ -30,7 +30,7 @@ class LinksReader {
 
   Graph read() {
     if (!csv_.next()) csv_.fail("columns", "the file is empty", "begin it with from,to,rate");
-    csv_.read_columns(known, needed, "the columns are from, to, rate, delay and direction");
+    csv_.read_columns(known_columns, needed, "the columns are from, to, rate, delay and direction");
     while (csv_.next()) read_row();
     if (graph_.links.empty()) csv_.fail("from", "there is no link", "add a line such as host-1,switch-1,100 Gbps");
     return std::move(graph_);

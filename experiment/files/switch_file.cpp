@@ -115,9 +115,9 @@ std::vector<Override> values_of(const SwitchWords& words, std::size_t ports_in_f
   return values;
 }
 
-class Reader : public SettingsReader {
+class SwitchReader : public SettingsReader {
  public:
-  Reader(std::string file, const FileOptions& options) : SettingsReader(std::move(file), options) {}
+  SwitchReader(std::string file, const FileOptions& options) : SettingsReader(std::move(file), options) {}
 
   SwitchSettings read(const toml::table& root) const {
     std::vector<std::string> keys{"port", "seed", "idle", "mac_entries", "ageing"};
@@ -217,7 +217,7 @@ SwitchSettings parse_switch(std::string_view text, const std::string& file, cons
   if (ports != nullptr)
     for (std::size_t i = 0; i < words.ports.size(); ++i) ports->push_back(toml::table());
   apply_overrides(root, options.overrides);
-  return Reader(file, options).read(root);
+  return SwitchReader(file, options).read(root);
 }
 
 }  // namespace mltcp::experiment

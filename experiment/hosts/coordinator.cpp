@@ -32,8 +32,8 @@ constexpr Nanos most_connect_limit = 15_s;
 constexpr Nanos lead = 200_ms;  // from the order to start to the start
 constexpr int pings = 16;
 constexpr Nanos view_every = 500_ms;
-constexpr Nanos silence_limit = 30_s;   // a host tells how it is doing several times a second
-constexpr Nanos least_patience = 40_s;  // connections give up after 30 s, and then a host says which
+constexpr Nanos host_silence_limit = 30_s;  // a host tells how it is doing several times a second
+constexpr Nanos least_patience = 40_s;      // connections give up after 30 s, and then a host says which
 
 /// What a host has told about one of its ranks.
 struct RankState {
@@ -538,7 +538,8 @@ class HostsDatapath final : public Coordinator {
       if (now >= until) return false;
       pump(std::min(slice, until - now));
       for (const auto& [number, host] : hosts_)
-        if (now - host->heard > silence_limit) lost(*host, fmt::format("says nothing for {}", to_text(silence_limit)));
+        if (now - host->heard > host_silence_limit)
+          lost(*host, fmt::format("says nothing for {}", to_text(host_silence_limit)));
       if (options_.view && now >= next_view_) {
         show(plan, now);
         next_view_ = now + view_every;

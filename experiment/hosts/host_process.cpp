@@ -29,7 +29,7 @@ constexpr Nanos idle_wait = 5_ms;
 constexpr std::uint32_t queue_packets = 2048;
 constexpr Nanos link_limit = 3_s;        // that a port may have no link: it may come back before connections give up
 constexpr Nanos link_look_every = 5_ms;  // a shorter outage may pass unseen
-constexpr Nanos silence_limit = 60_s;    // of a coordinator that has not said what this host is
+constexpr Nanos coordinator_silence_limit = 60_s;  // of a coordinator that has not said what this host is
 /// A port is opened with buffers for so many ranks before their number is known, and anew if there are more.
 constexpr std::uint32_t usual_ranks = 8;
 /// What takes its memory at the start gets some for so many in huge pages; in ordinary ones what isn't used costs none.
@@ -180,7 +180,7 @@ class HostProcess {
     if (options_.host) hello["host"] = *options_.host;
     try {
       protocol::send(*stream_, hello);
-      const Nanos give_up = wall_now() + silence_limit;
+      const Nanos give_up = wall_now() + coordinator_silence_limit;
       std::optional<Json> answer;
       while (!(answer = protocol::receive(*stream_))) {
         if (const std::string why = interrupted(); !why.empty())

@@ -18,6 +18,8 @@
 namespace mltcp::experiment {
 namespace {
 
+using Json = nlohmann::json;
+
 constexpr std::size_t kPercentiles = 101;
 constexpr std::size_t kMostWorst = 5;
 
@@ -170,7 +172,6 @@ std::string scheme_table(const ClusterFile& cluster) {
 }
 
 std::string distribution(const ClusterFile& cluster, ChartList& charts) {
-  using Json = nlohmann::json;
   Json series = Json::array();
   std::string legend;
   double most = 1;

@@ -26,8 +26,10 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::size_t kMostDrawn = 100;    // rows of the chart
-constexpr std::size_t kMostSettings = 25;  // of the experiments that differ
+using Json = nlohmann::json;
+
+constexpr std::size_t kMostDrawnRows = 100;  // rows of the chart
+constexpr std::size_t kMostSettings = 25;    // of the experiments that differ
 
 // A job of a policy that both files have.
 struct Pair {
@@ -394,7 +396,6 @@ std::string job_table(const std::vector<Policy>& policies) {
 }
 
 std::string chart(const std::vector<Policy>& policies, ChartList& charts) {
-  using Json = nlohmann::json;
   Json rows = Json::array();
   Json a{{"name", "A"}, {"colour", "line-0"}, {"v", Json::array()}};
   Json b{{"name", "B"}, {"colour", "line-1"}, {"v", Json::array()}};
@@ -402,7 +403,7 @@ std::string chart(const std::vector<Policy>& policies, ChartList& charts) {
   double most = 1;
   for (const Policy& policy : policies)
     for (const Pair& job : policy.jobs) {
-      if (rows.size() == kMostDrawn) break;
+      if (rows.size() == kMostDrawnRows) break;
       rows.push_back(fmt::format("{} · {}", policy.label, job.name));
       a["v"].push_back(job.a);
       b["v"].push_back(job.b);

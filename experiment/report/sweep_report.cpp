@@ -20,8 +20,10 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::size_t kMostDrawn = 120;    // points of a chart
-constexpr std::size_t kMostListed = 1000;  // points of the table
+using Json = nlohmann::json;
+
+constexpr std::size_t kMostDrawnPoints = 120;  // points of a chart
+constexpr std::size_t kMostListed = 1000;      // points of the table
 constexpr std::size_t kMostFailures = 50;
 constexpr double kMostInterval = 0.1;  // of a slow-down, that the chart makes room for
 
@@ -175,7 +177,6 @@ std::string estimate_text(const Estimate& estimate) {
 std::string mean_count(double count) { return count_text(static_cast<std::uint64_t>(std::max(0.0, count) + 0.5)); }
 
 std::string chart(const SweepFile& sweep, const std::vector<std::size_t>& factors, ChartList& charts) {
-  using Json = nlohmann::json;
   std::vector<std::string> policies;
   for (const SweepFile::Point& point : sweep.points)
     for (const SweepRow& row : point.rows) add_once(policies, row.policy);
@@ -185,7 +186,7 @@ std::string chart(const SweepFile& sweep, const std::vector<std::size_t>& factor
     series.push_back({{"name", policies[p]}, {"colour", line_colour(p)}, {"v", Json::array()}, {"ci", Json::array()}});
   double least = 1;
   double most = 1;
-  for (std::size_t i = 0; i < std::min(sweep.points.size(), kMostDrawn); ++i) {
+  for (std::size_t i = 0; i < std::min(sweep.points.size(), kMostDrawnPoints); ++i) {
     const SweepFile::Point& point = sweep.points[i];
     rows.push_back(name_of(sweep, point, factors));
     for (std::size_t p = 0; p < policies.size(); ++p) {

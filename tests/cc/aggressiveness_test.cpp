@@ -11,7 +11,7 @@
 
 #include "mltcp/base/error.h"
 
-namespace mltcp::cc {
+namespace mltcp::cc::aggressiveness_test {
 namespace {
 
 using Point = Aggressiveness::Point;
@@ -109,4 +109,4 @@ TEST(Aggressiveness, table__refuses_what_is_no_function_of_the_ratio) {
 }
 
 }  // namespace
-}  // namespace mltcp::cc
+}  // namespace mltcp::cc::aggressiveness_test

@@ -9,7 +9,7 @@
 
 #include "mltcp/base/error.h"
 
-namespace mltcp::cc {
+namespace mltcp::cc::augmentation_test {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -134,4 +134,4 @@ TEST(Augmentation, decrease_gain__is_one_unless_asked_for) {
 }
 
 }  // namespace
-}  // namespace mltcp::cc
+}  // namespace mltcp::cc::augmentation_test

@@ -11,7 +11,7 @@
 #include "mltcp/cc/controller.h"
 #include "mltcp/cc/reno.h"
 
-namespace mltcp::cc {
+namespace mltcp::cc::cubic_test {
 namespace {
 
 constexpr double mss = 1000;
@@ -529,4 +529,4 @@ TEST(Cubic, counts__a_sample_of_more_than_4_GiB) {
 }
 
 }  // namespace
-}  // namespace mltcp::cc
+}  // namespace mltcp::cc::cubic_test

@@ -10,7 +10,7 @@
 #include "mltcp/cc/controller.h"
 #include "mltcp/cc/registry.h"
 
-namespace mltcp::cc {
+namespace mltcp::cc::dcqcn_test {
 namespace {
 
 using namespace mltcp::literals;
@@ -504,4 +504,4 @@ TEST(Dcqcn, window__is_two_round_trips_at_the_rate_before_the_cut) {
 }
 
 }  // namespace
-}  // namespace mltcp::cc
+}  // namespace mltcp::cc::dcqcn_test

@@ -13,7 +13,7 @@
 #include "mltcp/cc/controller.h"
 #include "mltcp/cc/registry.h"
 
-namespace mltcp::cc {
+namespace mltcp::cc::dctcp_test {
 namespace {
 
 constexpr double mss = 1000;
@@ -276,4 +276,4 @@ TEST(Dctcp, steady_state__swings_by_the_square_root_of_the_window) {
 }
 
 }  // namespace
-}  // namespace mltcp::cc
+}  // namespace mltcp::cc::dctcp_test

@@ -9,7 +9,7 @@
 #include "mltcp/cc/controller.h"
 #include "mltcp/cc/registry.h"
 
-namespace mltcp::cc {
+namespace mltcp::cc::reno_test {
 namespace {
 
 constexpr double mss = 1000;
@@ -237,4 +237,4 @@ TEST(Reno, counts__a_sample_of_more_than_4_GiB) {
 }
 
 }  // namespace
-}  // namespace mltcp::cc
+}  // namespace mltcp::cc::reno_test

@@ -10,7 +10,7 @@
 #include "mltcp/cc/controller.h"
 #include "mltcp/cc/registry.h"
 
-namespace mltcp::cc {
+namespace mltcp::cc::swift_test {
 namespace {
 
 using namespace mltcp::literals;
@@ -390,4 +390,4 @@ TEST(Swift, without_a_round_trip_sample__waits) {
 }
 
 }  // namespace
-}  // namespace mltcp::cc
+}  // namespace mltcp::cc::swift_test

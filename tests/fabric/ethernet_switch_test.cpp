@@ -12,7 +12,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 
-namespace mltcp::fabric {
+namespace mltcp::fabric::ethernet_switch_test {
 namespace {
 
 using namespace mltcp::literals;
@@ -338,4 +338,4 @@ TEST(EthernetSwitch, configuration__out_of_range_is_named) {
 }
 
 }  // namespace
-}  // namespace mltcp::fabric
+}  // namespace mltcp::fabric::ethernet_switch_test

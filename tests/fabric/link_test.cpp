@@ -11,7 +11,7 @@
 
 #include "mltcp/base/error.h"
 
-namespace mltcp::fabric {
+namespace mltcp::fabric::link_test {
 namespace {
 
 using namespace mltcp::literals;
@@ -446,4 +446,4 @@ TEST(Link, constructor__refuses_what_is_out_of_range) {
 }
 
 }  // namespace
-}  // namespace mltcp::fabric
+}  // namespace mltcp::fabric::link_test

@@ -10,7 +10,7 @@
 
 #include "mltcp/base/error.h"
 
-namespace mltcp::fabric {
+namespace mltcp::fabric::priority_link_test {
 namespace {
 
 using namespace mltcp::literals;
@@ -217,4 +217,4 @@ TEST(PriorityLink, constructor__refuses_what_is_out_of_range) {
 }
 
 }  // namespace
-}  // namespace mltcp::fabric
+}  // namespace mltcp::fabric::priority_link_test

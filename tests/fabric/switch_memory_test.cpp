@@ -8,7 +8,7 @@
 
 #include "mltcp/base/error.h"
 
-namespace mltcp::fabric {
+namespace mltcp::fabric::switch_memory_test {
 namespace {
 
 using testing::HasSubstr;
@@ -130,4 +130,4 @@ TEST(SwitchMemory, constructor__refuses_what_is_out_of_range) {
 }
 
 }  // namespace
-}  // namespace mltcp::fabric
+}  // namespace mltcp::fabric::switch_memory_test

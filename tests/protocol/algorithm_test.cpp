@@ -9,7 +9,7 @@
 #include "mltcp/cc/dcqcn.h"
 #include "mltcp/cc/swift.h"
 
-namespace mltcp {
+namespace mltcp::algorithm_test {
 namespace {
 
 using namespace testing_network;
@@ -118,4 +118,4 @@ TEST(WindowBelowOnePacket, is_one_packet_in_as_many_round_trips) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::algorithm_test

@@ -4,7 +4,7 @@
 
 #include "lone_connection.h"
 
-namespace mltcp {
+namespace mltcp::connection_end_test {
 namespace {
 
 using namespace testing_network;
@@ -203,4 +203,4 @@ TEST(ConnectionEnd, span__is_how_far_back_packets_are_remembered) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::connection_end_test

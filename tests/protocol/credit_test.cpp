@@ -3,7 +3,7 @@
 
 #include "../transport/test_network.h"
 
-namespace mltcp {
+namespace mltcp::credit_test {
 namespace {
 
 using namespace testing_network;
@@ -208,4 +208,4 @@ TEST(Credit, in_acks__costs_no_packet_of_its_own) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::credit_test

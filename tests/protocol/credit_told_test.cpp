@@ -4,7 +4,7 @@
 
 #include "lone_connection.h"
 
-namespace mltcp {
+namespace mltcp::credit_told_test {
 namespace {
 
 using namespace testing_network;
@@ -249,4 +249,4 @@ TEST(CreditTold, last_word_and_then_more__was_not_the_peers) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::credit_told_test

@@ -4,7 +4,7 @@
 
 #include "../transport/test_network.h"
 
-namespace mltcp {
+namespace mltcp::datapath_test {
 namespace {
 
 using namespace testing_network;
@@ -181,4 +181,4 @@ TEST(Integrity, full__refuses_damaged_payload_and_the_default_leaves_it_to_lower
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::datapath_test

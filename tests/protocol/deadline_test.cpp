@@ -5,7 +5,7 @@
 #include "../transport/test_network.h"
 #include "lone_connection.h"
 
-namespace mltcp {
+namespace mltcp::deadline_test {
 namespace {
 
 using namespace testing_network;
@@ -445,4 +445,4 @@ TEST(IdleLimit, while_connecting__give_up_after_counts_alone) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::deadline_test

@@ -4,7 +4,7 @@
 
 #include "lone_connection.h"
 
-namespace mltcp {
+namespace mltcp::delivery_rate_test {
 namespace {
 
 using namespace testing_network;
@@ -142,4 +142,4 @@ TEST(IdleRestart, first_data_of_a_connection__is_none) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::delivery_rate_test

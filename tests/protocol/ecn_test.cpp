@@ -3,7 +3,7 @@
 
 #include "../transport/test_network.h"
 
-namespace mltcp {
+namespace mltcp::ecn_test {
 namespace {
 
 using namespace testing_network;
@@ -207,4 +207,4 @@ TEST(EcnUse, losses_and_reordering__do_not_look_like_bleaching) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::ecn_test

@@ -4,7 +4,7 @@
 
 #include "lone_connection.h"
 
-namespace mltcp {
+namespace mltcp::ecn_validation_test {
 namespace {
 
 using namespace testing_network;
@@ -143,4 +143,4 @@ TEST(EcnValidation, field__is_not_looked_at_unless_asked_for) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::ecn_validation_test

@@ -6,7 +6,7 @@
 
 #include "../transport/test_network.h"
 
-namespace mltcp {
+namespace mltcp::forgery_test {
 namespace {
 
 using namespace testing_network;
@@ -615,4 +615,4 @@ TEST(Forgery, earlier_life_with_the_same_id__its_numbers_stop_nothing) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::forgery_test

@@ -6,7 +6,7 @@
 
 #include "lone_connection.h"
 
-namespace mltcp {
+namespace mltcp::gate_test {
 namespace {
 
 using namespace testing_network;
@@ -271,4 +271,4 @@ TEST(GateRounds, message_posted_before_its_connection_was_the_job_s__waits_for_n
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::gate_test

@@ -3,7 +3,7 @@
 
 #include "../transport/test_network.h"
 
-namespace mltcp {
+namespace mltcp::handshake_test {
 namespace {
 
 using namespace testing_network;
@@ -268,4 +268,4 @@ TEST(Handshake, packet_size__is_the_smaller_of_the_two) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::handshake_test

@@ -4,7 +4,7 @@
 
 #include "lone_connection.h"
 
-namespace mltcp {
+namespace mltcp::loss_detection_test {
 namespace {
 
 using namespace testing_network;
@@ -375,4 +375,4 @@ TEST(SendWindow, max_rate__bounds_the_pacing_rate) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::loss_detection_test

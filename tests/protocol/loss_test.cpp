@@ -7,7 +7,7 @@
 
 #include "../transport/test_network.h"
 
-namespace mltcp {
+namespace mltcp::loss_test {
 namespace {
 
 using namespace testing_network;
@@ -522,4 +522,4 @@ TEST(Bounds, reassembly__of_every_second_packet_missing) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::loss_test

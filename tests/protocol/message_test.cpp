@@ -4,7 +4,7 @@
 
 #include "../transport/test_network.h"
 
-namespace mltcp {
+namespace mltcp::message_test {
 namespace {
 
 using namespace testing_network;
@@ -243,4 +243,4 @@ TEST(Message, wrap__of_message_numbers_is_far_but_their_window_holds) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::message_test

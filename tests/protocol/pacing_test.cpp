@@ -5,7 +5,7 @@
 
 #include "../transport/test_network.h"
 
-namespace mltcp {
+namespace mltcp::pacing_test {
 namespace {
 
 using namespace testing_network;
@@ -300,4 +300,4 @@ TEST(JobRate, waiting_connections_that_end__do_not_block_the_others) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::pacing_test

@@ -5,7 +5,7 @@
 
 #include "lone_connection.h"
 
-namespace mltcp {
+namespace mltcp::persistent_congestion_test {
 namespace {
 
 using namespace testing_network;
@@ -109,4 +109,4 @@ TEST(PersistentCongestion, window__falls_to_two_packets_and_slow_start_leads_bac
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::persistent_congestion_test

@@ -4,7 +4,7 @@
 
 #include "lone_connection.h"
 
-namespace mltcp {
+namespace mltcp::probe_test {
 namespace {
 
 using namespace testing_network;
@@ -236,4 +236,4 @@ TEST(CreditProbe, in_an_acknowledgement_and_in_a_repeated_connect__counts) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::probe_test

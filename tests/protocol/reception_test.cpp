@@ -4,7 +4,7 @@
 
 #include "lone_connection.h"
 
-namespace mltcp {
+namespace mltcp::reception_test {
 namespace {
 
 using namespace testing_network;
@@ -471,4 +471,4 @@ TEST(ForgedFrames, holes__are_remembered_up_to_a_bound_and_then_only_filled) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::reception_test

@@ -7,7 +7,7 @@
 #include "mltcp/sim/dumbbell.h"
 #include "mltcp/transport/shard.h"
 
-namespace mltcp {
+namespace mltcp::simulation_test {
 namespace {
 
 using namespace mltcp::literals;
@@ -117,4 +117,4 @@ TEST(Simulation, more_packets_than_may_be_in_flight__survive_a_loss) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::simulation_test

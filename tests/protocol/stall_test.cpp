@@ -6,7 +6,7 @@
 
 #include "../transport/test_network.h"
 
-namespace mltcp {
+namespace mltcp::stall_test {
 namespace {
 
 using namespace testing_network;
@@ -175,4 +175,4 @@ TEST(Stall, abort_with_a_datapath_that_takes_nothing__is_told_later) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::stall_test

@@ -15,7 +15,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 
-namespace mltcp::scheduler {
+namespace mltcp::scheduler::cluster_test {
 namespace {
 
 using namespace testing_clusters;
@@ -372,4 +372,4 @@ TEST(cluster, constructor__names_the_option_out_of_range) {
 }
 
 }  // namespace
-}  // namespace mltcp::scheduler
+}  // namespace mltcp::scheduler::cluster_test

@@ -11,7 +11,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 
-namespace mltcp::scheduler {
+namespace mltcp::scheduler::placement_test {
 namespace {
 
 using namespace literals;
@@ -201,4 +201,4 @@ TEST(placement, generate__bad_input_has_one_clear_error) {
 }
 
 }  // namespace
-}  // namespace mltcp::scheduler
+}  // namespace mltcp::scheduler::placement_test

@@ -10,7 +10,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 
-namespace mltcp::sim {
+namespace mltcp::sim::dumbbell_test {
 namespace {
 
 using namespace mltcp::literals;
@@ -270,4 +270,4 @@ TEST(Dumbbell, constructor__refuses_what_is_out_of_range) {
 }
 
 }  // namespace
-}  // namespace mltcp::sim
+}  // namespace mltcp::sim::dumbbell_test

@@ -14,7 +14,7 @@
 #include "mltcp/base/random.h"
 #include "mltcp/cc/fluid_model.h"
 
-namespace mltcp::sim {
+namespace mltcp::sim::flow_network_test {
 namespace {
 
 using namespace mltcp::literals;
@@ -528,4 +528,4 @@ TEST(FlowNetwork, setup__refuses_bad_input) {
 }
 
 }  // namespace
-}  // namespace mltcp::sim
+}  // namespace mltcp::sim::flow_network_test

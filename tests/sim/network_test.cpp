@@ -9,7 +9,7 @@
 #include "endpoints.h"
 #include "mltcp/base/error.h"
 
-namespace mltcp::sim {
+namespace mltcp::sim::network_test {
 namespace {
 
 using namespace mltcp::literals;
@@ -530,4 +530,4 @@ TEST(Network, set_up__refuses_what_cannot_be) {
 }
 
 }  // namespace
-}  // namespace mltcp::sim
+}  // namespace mltcp::sim::network_test

@@ -11,7 +11,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 
-namespace mltcp::sim {
+namespace mltcp::sim::switched_network_test {
 namespace {
 
 using namespace mltcp::literals;
@@ -652,4 +652,4 @@ TEST(SwitchedNetwork, run__of_a_fat_tree_conserves_packets_with_pfc) {
 }
 
 }  // namespace
-}  // namespace mltcp::sim
+}  // namespace mltcp::sim::switched_network_test

@@ -10,7 +10,7 @@
 
 #include "mltcp/base/random.h"
 
-namespace mltcp {
+namespace mltcp::crc32c_test {
 namespace {
 
 using Function = std::uint32_t (*)(std::uint32_t, std::span<const std::byte>);
@@ -89,4 +89,4 @@ TEST(Crc32cAgreement, portable__equals_hardware_for_every_offset) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::crc32c_test

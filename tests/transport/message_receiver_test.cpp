@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace mltcp {
+namespace mltcp::message_receiver_test {
 namespace {
 
 using namespace mltcp::literals;
@@ -200,4 +200,4 @@ TEST(MessageReceiver, end_all__those_that_are_outstanding) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::message_receiver_test

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace mltcp {
+namespace mltcp::message_sender_test {
 namespace {
 
 using Doubt = MessageSender::Doubt;
@@ -217,4 +217,4 @@ TEST(MessageSender, end_all__those_that_are_outstanding) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::message_sender_test

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace mltcp {
+namespace mltcp::poll_loop_test {
 namespace {
 
 using namespace literals;
@@ -228,4 +228,4 @@ TEST(PollLoop, spin_and_pause__never_sleep) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::poll_loop_test

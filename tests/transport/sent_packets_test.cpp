@@ -9,7 +9,7 @@
 #include <initializer_list>
 #include <vector>
 
-namespace mltcp {
+namespace mltcp::sent_packets_test {
 namespace {
 
 using namespace mltcp::literals;
@@ -386,4 +386,4 @@ TEST(SentPackets, give_up__leaves_nothing_in_flight) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::sent_packets_test

@@ -14,7 +14,7 @@
 #include "mltcp/transport/requirements.h"
 #include "test_network.h"
 
-namespace mltcp {
+namespace mltcp::shard_test {
 namespace {
 
 using namespace testing_network;
@@ -495,4 +495,4 @@ TEST(Shard, prefetch__is_a_hint_for_any_id_and_changes_nothing) {
 }
 
 }  // namespace
-}  // namespace mltcp
+}  // namespace mltcp::shard_test

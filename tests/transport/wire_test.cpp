@@ -13,7 +13,7 @@
 #include "mltcp/base/random.h"
 #include "mltcp/transport/crc32c.h"
 
-namespace mltcp::wire {
+namespace mltcp::wire::wire_test {
 namespace {
 
 using ByteVector = std::vector<std::byte>;
@@ -530,4 +530,4 @@ TEST(PeekConnection, connection__of_packets_of_this_protocol) {
 }
 
 }  // namespace
-}  // namespace mltcp::wire
+}  // namespace mltcp::wire::wire_test

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace mltcp::workload {
+namespace mltcp::workload::inspection_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -154,4 +154,4 @@ TEST(Inspection, examples__traces_have_one_period) {
 }
 
 }  // namespace
-}  // namespace mltcp::workload
+}  // namespace mltcp::workload::inspection_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace mltcp::workload {
+namespace mltcp::workload::job_test {
 namespace {
 
 Phase computes(std::int64_t nanos) {
@@ -32,4 +32,4 @@ TEST(Job, sums__without_phases) {
 }
 
 }  // namespace
-}  // namespace mltcp::workload
+}  // namespace mltcp::workload::job_test

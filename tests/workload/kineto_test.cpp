@@ -9,7 +9,7 @@
 #include "mltcp/base/error.h"
 #include "traces.h"
 
-namespace mltcp::workload {
+namespace mltcp::workload::kineto_test {
 namespace {
 
 using ::testing::AllOf;
@@ -306,4 +306,4 @@ TEST(Kineto, dlrm__is_what_it_should_be) {
 }
 
 }  // namespace
-}  // namespace mltcp::workload
+}  // namespace mltcp::workload::kineto_test

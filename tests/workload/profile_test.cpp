@@ -9,7 +9,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/workload/inspection.h"
 
-namespace mltcp::workload {
+namespace mltcp::workload::profile_test {
 namespace {
 
 using ::testing::AllOf;
@@ -122,4 +122,4 @@ TEST(Profile, load__the_example) {
 }
 
 }  // namespace
-}  // namespace mltcp::workload
+}  // namespace mltcp::workload::profile_test

@@ -15,7 +15,7 @@
 #include "mltcp/base/random.h"
 #include "mltcp/workload/collective.h"
 
-namespace mltcp::workload {
+namespace mltcp::workload::rank_program_test {
 namespace {
 
 using testing::HasSubstr;
@@ -442,4 +442,4 @@ TEST(RankProgram, rank_program__bounds_operations) {
 }
 
 }  // namespace
-}  // namespace mltcp::workload
+}  // namespace mltcp::workload::rank_program_test

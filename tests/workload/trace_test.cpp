@@ -14,7 +14,7 @@
 #include "mltcp/base/error.h"
 #include "traces.h"
 
-namespace mltcp::workload {
+namespace mltcp::workload::trace_test {
 namespace {
 
 using ::testing::AllOf;
@@ -366,4 +366,4 @@ TEST(PublishedTrace, load__refuses_other_formats) {
 }
 
 }  // namespace
-}  // namespace mltcp::workload
+}  // namespace mltcp::workload::trace_test

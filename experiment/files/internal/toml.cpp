@@ -378,7 +378,7 @@ toml::table parse_toml(std::string_view text, const std::string& file, std::stri
 }
 
 std::string to_toml(const toml::node& node) {
-  if (const auto* text = node.as_string()) return quoted(text->get());
+  if (const auto* text = node.as_string()) return experiment::quoted(text->get());
   if (const auto* number = node.as_integer()) return fmt::format("{}", number->get());
   if (const auto* truth = node.as_boolean()) return truth->get() ? "true" : "false";
   if (const auto* decimal = node.as_floating_point()) {

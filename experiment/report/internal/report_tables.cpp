@@ -15,7 +15,7 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr std::size_t kMostWorst = 5;         // jobs of a policy
+constexpr std::size_t kMostWorstJobs = 5;     // jobs of a policy
 constexpr std::size_t kMostListedLinks = 10;  // without a script
 constexpr std::size_t kMostLinks = 2000;      // to choose from
 constexpr std::size_t kMostListedRanks = 2000;
@@ -248,7 +248,7 @@ std::string worst_table(const View& view) {
     auto jobs = judged_jobs(run);
     std::stable_sort(jobs.begin(), jobs.end(),
                      [](const auto* a, const auto* b) { return mean_slowdown(*a) > mean_slowdown(*b); });
-    jobs.resize(std::min(jobs.size(), kMostWorst));
+    jobs.resize(std::min(jobs.size(), kMostWorstJobs));
     rows += "</tbody><tbody>";
     for (std::size_t j = 0; j < jobs.size(); ++j) {
       rows += fmt::format("<tr{}>", j == 0 ? " class=\"first\"" : "");

@@ -6,7 +6,7 @@
 
 #include "mltcp/base/error.h"
 
-namespace mltcp::experiment {
+namespace mltcp::experiment::links_file_test {
 namespace {
 
 using testing::ElementsAre;
@@ -110,4 +110,4 @@ TEST(LinksFile, matches__as_a_shell) {
 }
 
 }  // namespace
-}  // namespace mltcp::experiment
+}  // namespace mltcp::experiment::links_file_test

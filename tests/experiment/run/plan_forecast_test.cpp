@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace mltcp::experiment {
+namespace mltcp::experiment::plan_forecast_test {
 namespace {
 
 using namespace literals;
@@ -123,4 +123,4 @@ TEST(PlanForecast, it__is_the_same_every_time) {
 }
 
 }  // namespace
-}  // namespace mltcp::experiment
+}  // namespace mltcp::experiment::plan_forecast_test

@@ -6,7 +6,7 @@
 
 #include "mltcp/cc/aggressiveness.h"
 
-namespace mltcp::experiment {
+namespace mltcp::experiment::plan_keeper_test {
 namespace {
 
 using namespace literals;
@@ -154,4 +154,4 @@ TEST(PlanKeeper, repairs_that_cost_more_than_slots_save__end_them) {
 }
 
 }  // namespace
-}  // namespace mltcp::experiment
+}  // namespace mltcp::experiment::plan_keeper_test

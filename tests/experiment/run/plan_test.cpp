@@ -11,7 +11,7 @@
 #include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/files/experiment_file.h"
 
-namespace mltcp::experiment {
+namespace mltcp::experiment::plan_test {
 namespace {
 
 using namespace literals;
@@ -355,4 +355,4 @@ TEST(Plan, work__ends_where_many_bursts_would_make_it_minutes) {
 }
 
 }  // namespace
-}  // namespace mltcp::experiment
+}  // namespace mltcp::experiment::plan_test

@@ -16,7 +16,7 @@
 #include "mltcp/experiment/results/results.h"
 #include "mltcp/experiment/run/runner.h"
 
-namespace mltcp::experiment {
+namespace mltcp::experiment::schedule_run_test {
 namespace {
 
 using namespace literals;
@@ -542,4 +542,4 @@ TEST_F(SchedulePlanFile, unusable__is_refused_before_anything_runs) {
 }
 
 }  // namespace
-}  // namespace mltcp::experiment
+}  // namespace mltcp::experiment::schedule_run_test

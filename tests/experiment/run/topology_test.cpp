@@ -14,7 +14,7 @@
 #include "mltcp/experiment/run/runner.h"
 #include "mltcp/workload/worker_hosts.h"
 
-namespace mltcp::experiment {
+namespace mltcp::experiment::topology_test {
 namespace {
 
 using testing::ElementsAre;
@@ -538,4 +538,4 @@ TEST(Topology, load__example_of_a_file_of_links) {
 }
 
 }  // namespace
-}  // namespace mltcp::experiment
+}  // namespace mltcp::experiment::topology_test
