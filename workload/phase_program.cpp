@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
 
 namespace mltcp::workload {
 namespace {
@@ -121,6 +122,9 @@ RankProgram rank_program(const Job& job, std::uint32_t rank) {
       if (sends) builder.compute(phase.compute);
       continue;
     }
+    if (phase.bytes == 0)
+      throw InputError(
+          fmt::format("phase {} of {} sends no bytes; leave it out, or give it some", i + 1, in_quotes(job.name)));
     builder.communicate(phase, i, sends, receives);
     if (phase.overlap)
       open = true;

@@ -24,8 +24,8 @@ std::uint32_t ranks_of(const Job& job);
 
 /// That of the job's pattern, or of its phases. A job with hosts is a ring of its workers, each of which sends a
 /// phase's bytes to the next one. A job without hosts has two ranks, of which 0 computes and sends and 1 receives.
-/// Throws
-/// InputError for a program above kMostOperations, and as rank_program() of a pattern does.
+/// Throws InputError for a phase that sends no bytes, of which nobody could tell when it is over, for a program above
+/// kMostOperations, and as rank_program() of a pattern does.
 RankProgram rank_program(const Job& job, std::uint32_t rank);
 
 }  // namespace mltcp::workload

@@ -47,7 +47,7 @@ class FlowLevelCluster::State {
     jobs_on_.resize(fabric_.links.size());
   }
 
-  JobId add_job(JobSpec spec, const std::optional<PhasePlan>& plan);
+  JobId add_job(JobSpec spec);
   void remove(JobId id);
   PlanState set_plan(JobId id, const PhasePlan& plan);
   void clear_plan(JobId id);
@@ -156,19 +156,16 @@ class FlowLevelCluster::State {
   std::vector<Network::Finished> finished_;
 };
 
-FlowLevelCluster::JobId FlowLevelCluster::State::add_job(JobSpec spec, const std::optional<PhasePlan>& plan) {
+FlowLevelCluster::JobId FlowLevelCluster::State::add_job(JobSpec spec) {
   const auto refuse = [&](const std::string& why) {
     throw InputError(fmt::format("job \"{}\": {}", spec.job.name, why));
   };
   if (spec.workers.empty()) refuse("it has no workers; give it at least one");
   if (spec.job.flows == 0) refuse("it has no flows; give it at least one");
   if (spec.job.bytes_per_iteration() == 0) refuse("it sends nothing; give it a phase that communicates");
-  if (plan)
-    if (const std::string wrong = objection_to(*plan); !wrong.empty()) refuse("its plan: " + wrong);
   auto made = std::make_unique<Job>(*this, std::move(spec));
   const auto id = static_cast<JobId>(jobs_.size());
   add_workers(id, *made);
-  if (plan) made->gate.set(*plan, network_.now());
   made->engine.start(std::max(network_.now(), made->spec.job.start));
   jobs_.push_back(std::move(made));
   timers_.add(id);
@@ -426,9 +423,7 @@ FlowLevelCluster::FlowLevelCluster(FlowFabric fabric, const FlowLevelOptions& op
     : state_(std::make_unique<State>(std::move(fabric), options)) {}
 FlowLevelCluster::~FlowLevelCluster() = default;
 
-FlowLevelCluster::JobId FlowLevelCluster::add_job(JobSpec spec, const std::optional<PhasePlan>& plan) {
-  return state_->add_job(std::move(spec), plan);
-}
+FlowLevelCluster::JobId FlowLevelCluster::add_job(JobSpec spec) { return state_->add_job(std::move(spec)); }
 void FlowLevelCluster::remove(JobId job) { state_->remove(job); }
 PlanState FlowLevelCluster::set_plan(JobId job, const PhasePlan& plan) { return state_->set_plan(job, plan); }
 void FlowLevelCluster::clear_plan(JobId job) { state_->clear_plan(job); }

@@ -66,9 +66,8 @@ class FlowLevelCluster {
   FlowLevelCluster(const FlowLevelCluster&) = delete;
   FlowLevelCluster& operator=(const FlowLevelCluster&) = delete;
 
-  /// The job starts at job.start, or now if that is past, and keeps to the slots of `plan`, if there is one, from then
-  /// on. Throws InputError for what can't be run.
-  JobId add_job(JobSpec spec, const std::optional<PhasePlan>& plan = std::nullopt);
+  /// The job starts at job.start, or now if that is past. Throws InputError for what can't be run.
+  JobId add_job(JobSpec spec);
   /// The job ends at once. Throws InputError if there is no such job (any more), like all that follow.
   void remove(JobId job);
   /// Holds the job's iterations to the slots of `plan`, in time of the cluster, from now on (phase_gate.h). Returns

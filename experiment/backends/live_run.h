@@ -48,7 +48,9 @@ class LiveRun {
 /// Names of the plan's jobs, by number.
 std::map<std::uint32_t, std::string> names_of(const RunPlan& plan);
 
-/// One after the other, the results of `jobs`, with what of them only `plan` knows.
+/// Adds a result to the run's, with what of the job is not the driver's to know.
+void record_job(JobResult result, const workload::Job& job, Run& run);
+/// The same of all that run, in the order of the plan's jobs.
 void record_jobs(std::span<RunningJob* const> jobs, const RunPlan& plan, Run& run);
 
 }  // namespace mltcp::experiment

@@ -57,12 +57,14 @@ std::map<std::uint32_t, std::string> names_of(const RunPlan& plan) {
   return names;
 }
 
+void record_job(JobResult result, const workload::Job& job, Run& run) {
+  run.jobs.push_back(std::move(result));
+  run.jobs.back().cc = job.cc;
+  run.jobs.back().unaware = job.unaware;
+}
+
 void record_jobs(std::span<RunningJob* const> jobs, const RunPlan& plan, Run& run) {
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    run.jobs.push_back(jobs[i]->result());
-    run.jobs.back().cc = plan.jobs[i].cc;
-    run.jobs.back().unaware = plan.jobs[i].unaware;
-  }
+  for (std::size_t i = 0; i < jobs.size(); ++i) record_job(jobs[i]->result(), plan.jobs[i], run);
 }
 
 Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) {

@@ -573,11 +573,7 @@ class HostsDatapath final : public Coordinator {
     run.link_outages = std::exchange(outages_, {});
     run.stalls = stalls;
     run.clock_uncertainty = uncertainty;
-    for (std::uint32_t i = 0; i < jobs_.size(); ++i) {
-      run.jobs.push_back(merged(i));
-      run.jobs.back().cc = plan.jobs[i].cc;
-      run.jobs.back().unaware = plan.jobs[i].unaware;
-    }
+    for (std::uint32_t i = 0; i < jobs_.size(); ++i) record_job(merged(i), plan.jobs[i], run);
     if (options_.view) show(plan, wall_now());
   }
 

@@ -5,8 +5,6 @@ namespace mltcp::dpdk {
 namespace {
 
 using namespace port_stations;
-using namespace mltcp::literals;
-using testing::HasSubstr;
 
 /// Sends numbered datagrams to the kernel, one after the other, and counts those that come back as they were.
 class Pinger final : public Pollable {

@@ -27,8 +27,6 @@ namespace mltcp::dpdk {
 namespace {
 
 using namespace port_stations;
-using namespace mltcp::literals;
-using testing::HasSubstr;
 
 /// Moves messages, and says what was wrong about it.
 Pair move_messages(const Setting& setting, std::size_t count, std::size_t size, int interface_mtu = 1500) {

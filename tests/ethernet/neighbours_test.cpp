@@ -19,10 +19,6 @@ namespace mltcp {
 namespace {
 
 using namespace neighbour_frames;
-using namespace literals;
-using encap::MacAddress;
-using ByteVector = std::vector<std::byte>;
-using State = Neighbours::State;
 
 TEST(NeighboursArp, question_and_answer__byte_by_byte) {
   Neighbours end(config_v4());

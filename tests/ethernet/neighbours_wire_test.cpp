@@ -5,10 +5,6 @@ namespace mltcp {
 namespace {
 
 using namespace neighbour_frames;
-using namespace literals;
-using encap::MacAddress;
-using ByteVector = std::vector<std::byte>;
-using State = Neighbours::State;
 
 struct Wire {
   struct End {

@@ -5,8 +5,6 @@ namespace mltcp::scheduler {
 namespace {
 
 using namespace testing_clusters;
-using namespace literals;
-using testing::HasSubstr;
 
 TEST(cluster, join__disturbs_nobody_where_a_slot_is_free) {
   Cluster cluster(bench_of_links({10, 10}));

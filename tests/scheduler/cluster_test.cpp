@@ -19,8 +19,6 @@ namespace mltcp::scheduler::cluster_test {
 namespace {
 
 using namespace testing_clusters;
-using namespace literals;
-using testing::HasSubstr;
 
 TEST(cluster, ring__leaves_out_flows_within_a_host) {
   const std::vector<Topology::Host> workers{4, 4, 7, 9};

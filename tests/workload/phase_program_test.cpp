@@ -158,6 +158,19 @@ TEST(phase_program, of_endless_phases__is_refused) {
   EXPECT_EQ(rank_program(job, 0).operations.size(), 200'000U);
 }
 
+TEST(phase_program, of_a_phase_without_bytes__is_refused) {
+  Job job;
+  job.name = "quiet";
+  job.hosts = {0, 1};
+  job.phases = {communicate(5), communicate(0)};
+  try {
+    rank_program(job, 0);
+    FAIL() << "it was taken";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "phase 2 of \"quiet\" sends no bytes; leave it out, or give it some");
+  }
+}
+
 TEST(phase_program, pattern__has_a_program_of_its_own) {
   Job job;
   job.hosts = {0, 1};

@@ -31,15 +31,6 @@ template <typename T>
 void take(const Json& json, T& value, const char* key);
 
 template <typename T>
-inline constexpr bool is_list = false;
-template <typename T>
-inline constexpr bool is_list<std::vector<T>> = true;
-template <typename T>
-inline constexpr bool is_maybe = false;
-template <typename T>
-inline constexpr bool is_maybe<std::optional<T>> = true;
-
-template <typename T>
 Json value_of(const T& value) {
   if constexpr (std::is_same_v<T, Nanos>) {
     return value.count;
@@ -145,9 +136,6 @@ cc::Parameters parameters_from(const Json& json, const std::vector<const cc::Alg
 
 /// Ranks that the job's programs speak of.
 std::uint32_t ranks_in(const workload::Job& job) { return job.pattern ? job.pattern->ranks : workload::ranks_of(job); }
-bool sends_nothing(const workload::Phase& phase) {
-  return phase.kind == workload::Phase::Kind::communicate && phase.bytes == 0;
-}
 
 bool is_time(Nanos time) { return time <= kMostTime; }  // and no never()
 
@@ -179,8 +167,7 @@ RunSetup setup_from(const Json& json) {
   for (JobSetup& job : setup.jobs) {
     const std::size_t ranks = job.addresses.size();
     if (ranks < 2 || job.ports.size() != ranks || job.hosts.size() != ranks || job.spec.job.flows == 0 ||
-        job.spec.iterations == 0 || job.spec.job.rate.is_zero() || ranks != ranks_in(job.spec.job) ||
-        std::any_of(job.spec.job.phases.begin(), job.spec.job.phases.end(), sends_nothing))
+        job.spec.iterations == 0 || job.spec.job.rate.is_zero() || ranks != ranks_in(job.spec.job))
       throw InputError("a job that can't be");
     job.spec.connection.parameters = shared;
     job.spec.real_payload = true;

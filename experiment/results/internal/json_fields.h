@@ -13,18 +13,10 @@
 #include "mltcp/base/units.h"
 #include "mltcp/experiment/results/in_json.h"
 #include "mltcp/experiment/results/internal/json_object.h"
+#include "mltcp/experiment/results/internal/json_values.h"
 
 namespace mltcp::experiment {
 namespace internal {
-
-template <typename T>
-inline constexpr bool is_list = false;
-template <typename T>
-inline constexpr bool is_list<std::vector<T>> = true;
-template <typename T>
-inline constexpr bool is_maybe = false;
-template <typename T>
-inline constexpr bool is_maybe<std::optional<T>> = true;
 
 /// Whether a member has a value that is worth writing where its field may be missing.
 template <typename M>
@@ -83,9 +75,9 @@ nlohmann::ordered_json written(const M& value) {
     return value.count;
   } else if constexpr (std::is_same_v<M, Rate>) {
     return value.bits_per_second;
-  } else if constexpr (internal::is_maybe<M>) {
+  } else if constexpr (is_maybe<M>) {
     return value ? written(*value) : Json();
-  } else if constexpr (internal::is_list<M>) {
+  } else if constexpr (is_list<M>) {
     Json list = Json::array();
     for (const auto& element : value) list.push_back(written(element));
     return list;
@@ -120,7 +112,7 @@ void read(const JsonObject& json, T& value);
 /// The field `key` of `json`. Throws InputError, like the next.
 template <typename M, typename About>
 void read(const JsonObject& json, const char* key, const About& about, M& value) {
-  if constexpr (internal::is_maybe<M>) {
+  if constexpr (is_maybe<M>) {
     if (!(internal::may_be_null(about) && json.is_null(key))) read(json, key, about, value.emplace());
   } else if constexpr (std::is_same_v<M, std::string>) {
     value = json.text(key);
@@ -143,7 +135,7 @@ void read(const JsonObject& json, const char* key, const About& about, M& value)
     value = json.nanos_list(key);
   } else if constexpr (std::is_same_v<M, std::vector<std::uint64_t>>) {
     value = json.whole_list(key);
-  } else if constexpr (internal::is_list<M>) {
+  } else if constexpr (is_list<M>) {
     for (const JsonObject& element : json.objects(key)) read(element, value.emplace_back());
   } else if constexpr (HasFields<M>) {
     read(json.object(key), value);

@@ -6,14 +6,26 @@
 #include <concepts>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/json.h"
 #include "mltcp/base/text.h"
 
 namespace mltcp::experiment {
+
+/// What becomes a list, and what may be null.
+template <typename T>
+inline constexpr bool is_list = false;
+template <typename T>
+inline constexpr bool is_list<std::vector<T>> = true;
+template <typename T>
+inline constexpr bool is_maybe = false;
+template <typename T>
+inline constexpr bool is_maybe<std::optional<T>> = true;
 
 /// "line 1, column 5: syntax error ...": what the library says, without what only its programmers need.
 inline std::string problem_of(const nlohmann::json::exception& error) {

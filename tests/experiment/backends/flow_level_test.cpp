@@ -353,8 +353,10 @@ TEST(FlowLevelCluster, plan__holds_up_phases_to_their_slots) {
   FlowLevelCluster cluster(one_link());
   JobSpec first = small_job("first");
   JobSpec second = small_job("second");
-  const auto a = cluster.add_job(first, slots(10_ms, 22_ms));
-  const auto b = cluster.add_job(second, slots(21_ms, 22_ms));
+  const auto a = cluster.add_job(first);
+  const auto b = cluster.add_job(second);
+  EXPECT_EQ(cluster.set_plan(a, slots(10_ms, 22_ms)), PlanState::active);
+  EXPECT_EQ(cluster.set_plan(b, slots(21_ms, 22_ms)), PlanState::active);
   cluster.run(112_ms);
   // Without the plan both would send at once and take 30 ms; with it, each waits for its slot and has the link alone.
   EXPECT_THAT(millis(cluster.result(a).iterations), ElementsAre(20, 22, 22, 22, 22));

@@ -5,9 +5,6 @@ namespace mltcp::experiment {
 namespace {
 
 using namespace testing_results;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using PolicyRun = Run;  // inside a test, Run is a member of testing::Test
 
 // ---- comparing ----
 

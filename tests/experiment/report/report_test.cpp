@@ -28,8 +28,6 @@ namespace mltcp::experiment {
 namespace {
 
 using namespace testing_results;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 TEST(Report, page__loads_nothing) {
   const std::string& page = two_jobs_page();

@@ -29,8 +29,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using PolicyRun = Run;  // inside a test, Run is a member of testing::Test
 
-using PolicyRun = Run;  // inside a test, Run is a member of testing::Test
-
 inline constexpr std::int64_t kBin = 2'000'000;
 inline constexpr std::int64_t kCompute = 150'000'000;
 inline constexpr Bytes kBurst = 13'750'000;  // 110 ms at 1 Gbps
