@@ -1,0 +1,42 @@
+// Texts of experiment files for tests, and what is said of one that is refused.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <string>
+
+#include "mltcp/base/error.h"
+#include "mltcp/experiment/files/experiment_file.h"
+
+namespace mltcp::experiment::testing_texts {
+
+inline const std::filesystem::path kData = MLTCP_TEST_DATA;
+inline const std::string kLink = "[bottleneck]\nrate = \"1 Gbps\"\n";
+inline const std::string kJob = "[[job]]\nname = \"a\"\ncommunicate = \"1 MB\"\n";
+
+inline std::string refusal(const std::string& text, const FileOptions& options = {}) {
+  try {
+    parse_experiment(text, "e.toml", options);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// "e.toml:LINE: KEY: cause; cure" in one line.
+inline ::testing::Matcher<std::string> error_at(int line, const std::string& key, const std::string& cause) {
+  return ::testing::AllOf(::testing::StartsWith("e.toml:" + std::to_string(line) + ": " + key + ": "),
+                          ::testing::HasSubstr(cause), ::testing::HasSubstr("; "),
+                          ::testing::Not(::testing::HasSubstr("\n")));
+}
+
+// The key in the table of its kind, with everything else in order: lines 1, 4 and 4.
+inline std::string top(const std::string& line) { return line + "\n" + kLink + kJob; }
+inline std::string link(const std::string& line) { return kJob + kLink + line + "\n"; }  // line 6
+inline std::string job(const std::string& line) { return kLink + kJob + line + "\n"; }   // line 6
+inline std::string bare_job(const std::string& line) {
+  return kLink + "[[job]]\nname = \"a\"\n" + line + "\n";
+}  // line 5
+
+}  // namespace mltcp::experiment::testing_texts
