@@ -10,8 +10,10 @@
 #include <optional>
 #include <utility>
 
+#include "command_line.h"
 #include "commands.h"
 #include "end_on_signal.h"
+#include "experiment_options.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/fingerprint.h"
@@ -27,6 +29,44 @@
 namespace mltcp::tools {
 namespace {
 
+struct SweepArguments {
+  std::string file;
+  std::vector<std::string> vary;       ///< "KEY=VALUE,VALUE"
+  std::optional<std::uint32_t> seeds;  ///< how many
+  std::vector<std::string> policies;   ///< empty: the file's
+  std::optional<std::string> output;   ///< folder of the records
+  std::optional<std::string> shard;    ///< "i/n" or "auto"
+  std::vector<std::string> merge;      ///< folders
+  std::uint32_t threads = 0;           ///< 0: one a core
+  bool full = false;                   ///< keep series of iterations
+  bool no_run = false;                 ///< show what is there
+  std::optional<std::string> json;     ///< files, or "-" for standard output
+  std::optional<std::string> markdown;
+  std::optional<std::string> csv;
+};
+
+void add_options(Options& options, SweepArguments& arguments) {
+  options.add("FILE.toml", arguments.file, "A sweep, or an experiment that --vary varies").required();
+  options.add_each("--vary", arguments.vary,
+                   "A key of the experiment and its values, as in cc=reno,cubic or 'bottleneck.buffer=75 kB,250 kB' or "
+                   "'job[*].jitter=0 ms,2 ms'; once for each key");
+  options.add("--seeds", arguments.seeds, "With how many seeds each point runs, from the experiment's on")
+      .check(whole(1, 100'000));
+  options.add_list("--policy", arguments.policies, "Policies, instead of the files'; several: --policy fair,mltcp");
+  options.add("-o,--output", arguments.output,
+              "Folder of the finished runs, which are not run again; default: the file's name with "
+              ".sweep");
+  options.add("--shard", arguments.shard,
+              "Do only part i of n, as in 2/8; auto takes both from the Slurm or MPI launcher");
+  options.add_each("--merge", arguments.merge, "Take finished runs from this folder, too; may be repeated");
+  options.flag("--no-run", arguments.no_run, "Run nothing: the table of what is there");
+  options.add("--threads", arguments.threads, "Runs at a time; default: one a core").check(whole(1, 10'000));
+  options.flag("--full", arguments.full, "Keep every iteration's time, so that mltcp report can draw a run");
+  options.add("--json", arguments.json, "Write the table to this file; - is standard output");
+  options.add("--markdown", arguments.markdown, "The same as a table of Markdown");
+  options.add("--csv", arguments.csv, "The same with all numbers as CSV");
+}
+
 // ---- shards ----
 
 struct Shard {
@@ -34,7 +74,7 @@ struct Shard {
   std::uint32_t of = 1;
 };
 
-std::optional<std::uint32_t> whole(std::string_view text) {
+std::optional<std::uint32_t> number_in(std::string_view text) {
   std::uint32_t value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
@@ -44,7 +84,7 @@ std::optional<std::uint32_t> whole(std::string_view text) {
 std::optional<std::uint32_t> variable(const char* name) {
   const char* const text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): before there are threads
   if (text == nullptr) return std::nullopt;
-  const auto value = whole(text);
+  const auto value = number_in(text);
   if (!value)
     throw InputError(fmt::format("--shard auto: {} is {}, no number; write --shard i/n", name, in_quotes(text)));
   return value;
@@ -91,8 +131,8 @@ Shard shard_of_launcher() {
 Shard shard_from(const std::string& text) {
   if (text == "auto") return shard_of_launcher();
   const std::size_t slash = text.find('/');
-  const auto number = whole(text.substr(0, slash));
-  const auto of = slash == std::string::npos ? std::nullopt : whole(text.substr(slash + 1));
+  const auto number = number_in(text.substr(0, slash));
+  const auto of = slash == std::string::npos ? std::nullopt : number_in(text.substr(slash + 1));
   if (!number || !of || *number < 1 || *number > *of)
     throw InputError(
         fmt::format("--shard {}: it is no i/n with i from 1 to n; write it as in 2/8, or auto", in_quotes(text)));
@@ -122,10 +162,6 @@ void make_folder(const std::string& folder) {
     throw InputError(fmt::format("--output {}: the folder can't be written; check its permissions", folder));
 }
 
-void warn_about(const std::string& text) {
-  std::fputs(fmt::format("mltcp: warning: {}\n", one_line(text)).c_str(), stderr);
-}
-
 void print_table(const experiment::Sweep& sweep, const experiment::SweepTable& table, std::FILE* out) {
   const experiment::Cells cells = experiment::cells_of(sweep, table);
   if (cells.rows.size() < 2) return;
@@ -150,18 +186,16 @@ void warn_of(const experiment::Sweep& sweep, const experiment::SweepTable& table
     if (same++ == 0) which = experiment::describe(sweep, sweep.points[p]);
   }
   if (same > 0)
-    warn_about(
+    print_warning(
         fmt::format("{} of {} gave the same with every seed, as nothing in them is random ({}): give the jobs a "
                     "start_jitter or a jitter",
                     same, plural(table.points.size(), "point"), which));
   if (table.other_builds > 0)
-    warn_about(
+    print_warning(
         fmt::format("{} of the runs were made by another build of mltcp; for runs of this build alone, name a new "
                     "folder with -o",
                     table.other_builds));
 }
-
-}  // namespace
 
 int sweep(const SweepArguments& arguments) {
   // Everything that can be refused is, before anything runs.
@@ -211,7 +245,7 @@ int sweep(const SweepArguments& arguments) {
   settings.build = build_of_this_program();
   settings.write = write_file;
   settings.stop = EndOnSignal::came;
-  for (const std::string& warning : sweep.warnings) warn_about(warning);
+  print_warnings(sweep.warnings);
 
   std::FILE* const out = on_standard_output > 0 ? stderr : stdout;
   const std::size_t runs = experiment::tasks_of(sweep).size();
@@ -263,6 +297,14 @@ int sweep(const SweepArguments& arguments) {
     throw RunError(fmt::format("{} missing; the same command without --no-run makes them",
                                missing == 1 ? "1 run is" : fmt::format("{} runs are", missing)));
   return 0;
+}
+
+}  // namespace
+
+void add_sweep_command(CommandLine& line) {
+  line.add<SweepArguments>("sweep",
+                           "Run a grid of experiments with many seeds on all cores, and tabulate them (docs/sweep.md)",
+                           add_options, sweep);
 }
 
 }  // namespace mltcp::tools

@@ -2,8 +2,10 @@
 // tells what it counted.
 #include <fmt/format.h>
 
+#include "command_line.h"
 #include "commands.h"
 #include "mltcp/base/error.h"
+#include "mltcp/experiment/files/switch_file.h"
 
 #if MLTCP_HAS_DPDK
 #include <unistd.h>
@@ -17,15 +19,66 @@
 #include "mltcp/base/text.h"
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/soft_switch.h"
-#include "mltcp/experiment/files/switch_file.h"
 #include "mltcp/experiment/hosts/message_stream.h"
 #include "mltcp/experiment/results/internal/provenance_json.h"
 #include "output_file.h"
 #include "provenance.h"
 #include "terminal.h"
+#endif
 
 namespace mltcp::tools {
 namespace {
+
+struct SwitchArguments {
+  std::string file;  ///< empty: none
+  experiment::SwitchWords words;
+  std::optional<std::string> duration;
+  std::string cores;                       ///< empty: the first that may be used
+  std::optional<std::uint32_t> memory_mb;  ///< default: what the ports need
+  std::optional<std::string> json;         ///< file, or "-" for standard output
+  std::optional<std::string> every;        ///< counters there as a series, too
+};
+
+/// What all ports have, unless their own words say something else.
+void add_port_options(Options& options, SwitchArguments& arguments) {
+  const auto word = [&](const std::string& name, const std::string& help) {
+    return options.add("--" + name, arguments.words.values, help);
+  };
+  word("rate", "Rate of each port's output, of frames; default: as fast as the port takes them");
+  word("delay", "Delay behind it, one way; default 0");
+  word("buffer", "Buffer of each class; default 250kB");
+  word("ecn", "Marking: KMIN[,KMAX[,PMAX]], as in 30kB or 30kB,90kB,0.1; or off, the default");
+  word("loss", "Probability that a frame vanishes").check(share(1));
+  word("duplicate", "Probability that it is sent twice").check(share(1));
+  word("corrupt", "Probability that a bit of it is flipped").check(share(1));
+  word("reorder", "Probability that it is held back").check(share(1));
+  word("reorder-delay", "For how long at most; default 100us");
+  word("classes", "Queues of strict priority, 1 to 8, by VLAN tag or DSCP class selector; default 1")
+      .check(whole(1, 8));
+  word("mtu", "Longest IP packet, 576 to 9000; default: the interface's").check(whole(576, 9000));
+  word("seed", "Seed of faults and marks, 0 to 2^63 - 1; default 1").check(whole(0, INT64_MAX));
+  word("idle", "Without work: spin, pause or sleep; default pause");
+  word("mac-entries", "Addresses in the table; default 4096").check(whole(4, 1U << 20U));
+  word("ageing", "Silence after which an address is forgotten; default 300s");
+}
+
+void add_options(Options& options, SwitchArguments& arguments) {
+  options.add_each(
+      "--port", arguments.words.ports,
+      "A port, once for each: af_packet:IFACE, af_xdp:IFACE, tap:NAME, memif:PATH, a PCI address, ...; and "
+      "what is sent there, as in af_packet:eth1,rate=1Gbps,delay=10us,buffer=75kB,ecn=30kB,loss=0.01,"
+      "classes=2: the names of the next options, which are for all ports");
+  options.add("--file", arguments.file, "A switch file; options stand for what it says, --port adds to it");
+  add_port_options(options, arguments);
+  options.add("--for", arguments.duration, "How long to run, as in 10s; default: until Ctrl-C or SIGTERM");
+  options.add("--cores", arguments.cores, "The CPU to poll on; default: the first that may be used");
+  options.add("--memory", arguments.memory_mb, "Memory of DPDK in MB; default: what the ports need")
+      .check(whole(32, 65536));
+  options.add("--json", arguments.json, "Write the counters to this file at the end; - is standard output");
+  options.add("--every", arguments.every, "With --json: counters as a series, too, one entry every 100ms, say");
+}
+
+#if MLTCP_HAS_DPDK
 
 using Json = nlohmann::ordered_json;
 
@@ -313,10 +366,10 @@ class ChecksumWatch {
 void warn_of(const Opened& opened, Nanos duration) {
   const LoopCounters& loop = opened.bridge->loop();
   if (const double share = loop.stalled.seconds() / duration.seconds(); share > most_held_up)
-    warn({fmt::format(
+    print_warning(fmt::format(
         "the machine held the switch up for {:.1f}% of its time: frames waited that no port's settings hold back; "
         "give it a CPU of its own (--cores), or a higher priority (nice -n -15)",
-        share * 100)});
+        share * 100));
   for (std::uint32_t i = 0; i < opened.size(); ++i) {
     const dpdk::Port& port = *opened.ports[i];
     const auto& own = opened.bridge->counters(i);
@@ -395,8 +448,6 @@ Json to_json(const Opened& opened, Nanos duration) {
           {"ports", std::move(ports)}};
 }
 
-}  // namespace
-
 int run_switch(const SwitchArguments& arguments) {
   Nanos end = Nanos::never();
   if (arguments.duration) {
@@ -472,16 +523,20 @@ int run_switch(const SwitchArguments& arguments) {
   return 0;
 }
 
-}  // namespace mltcp::tools
-
 #else
-
-namespace mltcp::tools {
 
 int run_switch(const SwitchArguments& /*arguments*/) {
   throw RunError("built without DPDK, and a switch needs its ports; build with -DMLTCP_DPDK=ON");
 }
 
-}  // namespace mltcp::tools
-
 #endif
+
+}  // namespace
+
+void add_switch_command(CommandLine& line) {
+  line.add<SwitchArguments>("switch",
+                            "A software switch between any DPDK ports: the bottleneck of a testbed (docs/switch.md)",
+                            add_options, run_switch);
+}
+
+}  // namespace mltcp::tools

@@ -3,8 +3,10 @@
 // it whatever happens.
 #include <fmt/format.h>
 
+#include "command_line.h"
 #include "commands.h"
 #include "mltcp/base/error.h"
+#include "mltcp/experiment/files/switch_file.h"
 
 #if MLTCP_HAS_DPDK
 #include <unistd.h>
@@ -17,13 +19,13 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "experiment_options.h"
 #include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
 #include "mltcp/cc/registry.h"
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/experiment/files/experiment_file.h"
 #include "mltcp/experiment/files/policy.h"
-#include "mltcp/experiment/files/switch_file.h"
 #include "mltcp/experiment/hosts/host_layout.h"
 #include "mltcp/testbed/layout.h"
 #include "mltcp/testbed/network.h"
@@ -31,9 +33,61 @@
 #include "output_file.h"
 #include "provenance.h"
 #include "terminal.h"
+#endif
 
 namespace mltcp::tools {
 namespace {
+
+struct TestbedArguments {
+  std::string file;                    ///< empty with `hosts`
+  std::vector<std::string> gen;        ///< options of `mltcp gen`
+  std::optional<std::uint32_t> hosts;  ///< a testbed without an experiment
+  std::optional<std::string> command;  ///< run in it
+  experiment::SwitchWords words;       ///< of its switch
+  std::string device = "af_xdp";       ///< or af_packet
+  std::optional<std::uint32_t> mtu;    ///< default: the experiment's, or 1500
+  std::string idle;                    ///< spin, pause, sleep; empty: as CPUs allow
+  std::string cores;                   ///< empty: all that may be used
+  bool realtime = false;               ///< processes take precedence over all else on the machine
+  bool keep = false;
+  bool shell = false;
+  bool dry_run = false;
+  std::optional<std::string> log_dir;
+  std::optional<std::string> json;  ///< file, or "-" for standard output
+};
+
+void add_options(Options& options, TestbedArguments& arguments) {
+  options.add("EXPERIMENT.toml", arguments.file, "The experiment (docs/experiment-file.md)");
+  options.add("OPTION", arguments.gen, "Behind --: options of mltcp gen, such as --policy fair,mltcp");
+  options.add("--device", arguments.device, "Ports of hosts and switches: af_xdp, the default, or af_packet")
+      .check(one_of({"af_xdp", "af_packet"}));
+  options.add("--mtu", arguments.mtu, "Longest IP packet; default: the experiment's, or 1500").check(whole(576, 9000));
+  options
+      .add("--idle", arguments.idle,
+           "Without work: spin, pause or sleep; default: pause where every process has a "
+           "CPU of its own, otherwise sleep")
+      .check(one_of({"spin", "pause", "sleep"}));
+  options.add("--cores", arguments.cores,
+              "CPUs, as in 0-3: the first for the switch, the others for hosts; default: all");
+  options.add("--json", arguments.json, "Write the results to this file; - is standard output");
+  options.add("--log-dir", arguments.log_dir, "Keep what each process says, in this folder");
+  options.flag("--realtime", arguments.realtime,
+               "Real-time priority (SCHED_RR) for the switch and, below it, the hosts: steadier results on "
+               "a busy machine, which has little left for all else meanwhile");
+  options.flag("--keep", arguments.keep, "Leave it up until Ctrl-C, and tell how to enter its hosts");
+  options.flag("--shell", arguments.shell, "A shell in it, in the end");
+  options.flag("--dry-run", arguments.dry_run, "Tell what would be done");
+  options.add("--hosts", arguments.hosts, "A testbed of so many hosts on a switch, without an experiment")
+      .check(whole(0, 1'000));
+  options.add("--command", arguments.command,
+              "With --hosts: what a shell shall do there, as in 'on 1 iperf3 -s -1 -D; on 0 iperf3 -c "
+              "10.77.0.2'");
+  for (const char* name : {"rate", "delay", "buffer", "ecn", "loss"})
+    options.add(std::string("--") + name, arguments.words.values,
+                "With --hosts: as of mltcp switch, of each of its ports");
+}
+
+#if MLTCP_HAS_DPDK
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
@@ -145,7 +199,7 @@ Plan make_plan(const TestbedArguments& arguments) {
     for (const std::string& cc : gen_option(arguments, "--cc")) options.cc = cc;
     experiment::Experiment given = experiment::load_experiment(arguments.file, options);
     // Of the rest, mltcp gen --serve warns, which this starts.
-    if (arguments.dry_run) warn(given.warnings);
+    if (arguments.dry_run) print_warnings(given.warnings);
     for (const std::string& word : arguments.gen)
       if (word == "--json" || word.starts_with("--json="))
         throw InputError("--json behind \"--\": put it before that; mltcp testbed adds what its switches counted");
@@ -640,8 +694,6 @@ class Testbed {
   Programs programs_;  // ends first
 };
 
-}  // namespace
-
 int testbed(const TestbedArguments& arguments) {
   const Plan plan = make_plan(arguments);
   if (arguments.dry_run) {
@@ -660,16 +712,21 @@ int testbed(const TestbedArguments& arguments) {
                                 print_error);
 }
 
-}  // namespace mltcp::tools
-
 #else
-
-namespace mltcp::tools {
 
 int testbed(const TestbedArguments& /*arguments*/) {
   throw RunError("built without DPDK, and a testbed needs its ports; build with -DMLTCP_DPDK=ON");
 }
 
-}  // namespace mltcp::tools
-
 #endif
+
+}  // namespace
+
+void add_testbed_command(CommandLine& line) {
+  line.add<TestbedArguments>("testbed",
+                             "Hosts and switches on this machine, in namespaces that leave nothing behind, and an "
+                             "experiment or any other program on them (docs/testbed.md)",
+                             add_options, testbed);
+}
+
+}  // namespace mltcp::tools
