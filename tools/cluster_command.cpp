@@ -80,13 +80,7 @@ void print_models() {
   for (const workload::Model& model : workload::models()) fmt::print("{}: {}\n", model.name, model.source);
 }
 
-int cluster(const ClusterArguments& arguments) {
-  if (arguments.models) {
-    if (!arguments.file.empty()) throw InputError("--models: it lists models and runs no cluster; leave the file out");
-    print_models();
-    return 0;
-  }
-  if (arguments.file.empty()) throw InputError("FILE.toml is required; see mltcp cluster --help");
+experiment::ClusterExperiment load(const ClusterArguments& arguments) {
   experiment::ClusterFileOptions options;
   if (arguments.level)
     options.level = *arguments.level == "flow" ? experiment::ClusterExperiment::Level::flow
@@ -94,17 +88,20 @@ int cluster(const ClusterArguments& arguments) {
   options.schemes = arguments.schemes;
   options.seed = arguments.seed;
   options.seeds = arguments.seeds;
-  const FilesRead files;
-  const experiment::ClusterExperiment experiment = experiment::load_cluster(arguments.file, options);
+  return experiment::load_cluster(arguments.file, options);
+}
+
+void check_outputs(const ClusterArguments& arguments) {
   for (const auto& file : {arguments.json, arguments.markdown})
     if (file) check_writable(*file, arguments.file);
   if (arguments.json == "-" && arguments.markdown == "-")
     throw InputError("--json, --markdown: one of them can have standard output; name a file for the other");
   check_distinct({arguments.json, arguments.markdown}, "--json, --markdown");
-  print_warnings(experiment.warnings);
+}
 
-  const experiment::Provenance provenance = provenance_of(files);
-  const EndOnSignal signals;
+/// Runs it with a bar of its progress, and keeps what there is now and then.
+experiment::ClusterResults measure(const ClusterArguments& arguments, const experiment::ClusterExperiment& experiment,
+                                   const experiment::Provenance& provenance) {
   ProgressBar bar;
   experiment::ClusterRunSettings settings;
   settings.threads = arguments.threads;
@@ -131,7 +128,10 @@ int cluster(const ClusterArguments& arguments) {
   experiment::ClusterResults results = experiment::run_cluster(experiment, settings);
   results.provenance = provenance;
   bar.clear();
+  return results;
+}
 
+void print_and_write(const ClusterArguments& arguments, const experiment::ClusterResults& results) {
   std::FILE* const out = arguments.json == "-" || arguments.markdown == "-" ? stderr : stdout;
   fmt::print(out, "{}\n\n", experiment::headline(results));
   const experiment::Cells cells = experiment::cells_of(results);
@@ -140,14 +140,29 @@ int cluster(const ClusterArguments& arguments) {
   fmt::print(out, "{}", table.text());
   if (arguments.json) write_file(*arguments.json, experiment::to_json(results));
   if (arguments.markdown) write_file(*arguments.markdown, experiment::to_markdown(cells));
-  if (!results.unfinished.empty()) {
-    std::vector<std::string> missing;
-    for (const auto& run : results.unfinished) missing.push_back(fmt::format("{} with seed {}", run.scheme, run.seed));
-    throw RunError(fmt::format("{}: {} complete, and the table is of {}; missing: {}", EndOnSignal::why(),
-                               results.runs.size() == 1 ? "1 run is" : fmt::format("{} runs are", results.runs.size()),
-                               results.runs.size() == 1 ? "it" : "these", fmt::join(missing, ", ")));
+}
+
+int cluster(const ClusterArguments& arguments) {
+  if (arguments.models) {
+    if (!arguments.file.empty()) throw InputError("--models: it lists models and runs no cluster; leave the file out");
+    print_models();
+    return 0;
   }
-  return 0;
+  if (arguments.file.empty()) throw InputError("FILE.toml is required; see mltcp cluster --help");
+  const FilesRead files;
+  const experiment::ClusterExperiment experiment = load(arguments);
+  check_outputs(arguments);
+  print_warnings(experiment.warnings);
+  const experiment::Provenance provenance = provenance_of(files);
+  const EndOnSignal signals;
+  const experiment::ClusterResults results = measure(arguments, experiment, provenance);
+  print_and_write(arguments, results);
+  if (results.unfinished.empty()) return 0;
+  std::vector<std::string> missing;
+  for (const auto& run : results.unfinished) missing.push_back(fmt::format("{} with seed {}", run.scheme, run.seed));
+  throw RunError(fmt::format("{}: {} complete, and the table is of {}; missing: {}", EndOnSignal::why(),
+                             results.runs.size() == 1 ? "1 run is" : fmt::format("{} runs are", results.runs.size()),
+                             results.runs.size() == 1 ? "it" : "these", fmt::join(missing, ", ")));
 }
 
 }  // namespace

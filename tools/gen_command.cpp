@@ -146,6 +146,59 @@ std::string table_of(const experiment::HostsView& view, bool ranks) {
   return table.text();
 }
 
+/// What a coordinator says while it works: lines on `out`, and on a terminal how far it is, drawn over itself.
+class CoordinatorOutput {
+ public:
+  CoordinatorOutput(std::FILE* out, bool ranks) : out_(out), ranks_(ranks) {}
+
+  void attach(experiment::CoordinatorOptions& options) {
+    options.tell = [this](const std::string& line) { tell(one_line(line)); };
+    options.warn = [this](const std::string& problem) { warn(problem); };
+    if (terminal_)
+      options.view = [this](const experiment::HostsView& view) {
+        redrawn_.show(doing_ + "\n" + table_of(view, ranks_));
+      };
+  }
+  void tell(const std::string& text) {
+    clear();
+    fmt::print(out_, "{}\n", text);
+    std::fflush(out_);
+  }
+  void warn(const std::string& problem) {
+    clear();
+    print_warning(problem);
+  }
+  void progress(double fraction, const std::string& what) {
+    if (!terminal_ && what != stage_) tell(one_line(what + " ..."));
+    stage_ = what;
+    doing_ = fmt::format("{:.0f}%  {}", fraction * 100, what);
+  }
+  void clear() {
+    if (terminal_) redrawn_.clear();
+  }
+
+ private:
+  std::FILE* out_;
+  bool ranks_;
+  bool terminal_ = isatty(STDERR_FILENO) != 0;
+  Redrawn redrawn_;
+  std::string doing_;
+  std::string stage_;
+};
+
+/// What had been measured before it failed.
+void print_unfinished(const GenArguments& arguments, const experiment::Experiment& experiment,
+                      const experiment::Results& results, const experiment::Datapath& coordinator, std::FILE* out) {
+  if (results.runs.empty()) return;
+  print_warning(fmt::format("of {} policies, {} had been run; their results follow", experiment.policies.size(),
+                            results.runs.size()));
+  try {
+    print_results(results, coordinator, arguments.experiment.file, arguments.json, out);
+  } catch (const RunError& also) {
+    print_error(also.what());
+  }
+}
+
 /// `listening` is told the address when somebody may join.
 int serve(const GenArguments& arguments, const std::string& address,
           const std::function<void(const std::string& address)>& listening) {
@@ -156,27 +209,12 @@ int serve(const GenArguments& arguments, const std::string& address,
   if (arguments.json) check_writable(*arguments.json, arguments.experiment.file);
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
   print_warnings(experiment.warnings);
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  Redrawn redrawn;
-  std::string doing;
-  std::string stage;
+  CoordinatorOutput output(out, arguments.ranks);
   experiment::CoordinatorOptions options;
   options.address = address;
   options.join_limit = wait_of(arguments);
   options.interrupted = EndOnSignal::why;
-  options.tell = [&](const std::string& line) {
-    if (terminal) redrawn.clear();
-    fmt::print(out, "{}\n", one_line(line));
-    std::fflush(out);
-  };
-  options.warn = [&](const std::string& problem) {
-    if (terminal) redrawn.clear();
-    print_warning(problem);
-  };
-  if (terminal)
-    options.view = [&](const experiment::HostsView& view) {
-      redrawn.show(doing + "\n" + table_of(view, arguments.ranks));
-    };
+  output.attach(options);
   const auto coordinator = experiment::make_coordinator(experiment, options);
   experiment::Provenance provenance;
   experiment::Results results;  // those so far, while it runs
@@ -191,34 +229,19 @@ int serve(const GenArguments& arguments, const std::string& address,
       results.provenance = provenance;
       keep_results(results, arguments.json);
     };
-    fmt::print(out, "{}\nlistening on {}\n", headline(experiment, *coordinator), one_line(coordinator->address()));
-    std::fflush(out);
+    output.tell(
+        fmt::format("{}\nlistening on {}", headline(experiment, *coordinator), one_line(coordinator->address())));
     listening(coordinator->address());
     coordinator->join();
-    fmt::print(out, "ready\n\n");
-    std::fflush(out);
-    results = experiment::run_experiment(
-        experiment, *coordinator,
-        [&](double fraction, const std::string& what) {
-          if (!terminal && what != stage) options.tell(what + " ...");
-          stage = what;
-          doing = fmt::format("{:.0f}%  {}", fraction * 100, what);
-        },
-        run_options);
-    if (terminal) redrawn.clear();
+    output.tell("ready\n");
+    const auto progress = [&](double fraction, const std::string& what) { output.progress(fraction, what); };
+    results = experiment::run_experiment(experiment, *coordinator, progress, run_options);
+    output.clear();
     coordinator->finish();
   } catch (const std::exception& error) {
-    if (terminal) redrawn.clear();
+    output.clear();
     coordinator->fail(error.what());
-    if (!results.runs.empty()) {
-      print_warning(fmt::format("of {} policies, {} had been run; their results follow", experiment.policies.size(),
-                                results.runs.size()));
-      try {
-        print_results(results, *coordinator, arguments.experiment.file, arguments.json, out);
-      } catch (const RunError& also) {
-        print_error(also.what());
-      }
-    }
+    print_unfinished(arguments, experiment, results, *coordinator, out);
     throw;
   }
   results.provenance = provenance;

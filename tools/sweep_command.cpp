@@ -197,15 +197,8 @@ void warn_of(const experiment::Sweep& sweep, const experiment::SweepTable& table
                     table.other_builds));
 }
 
-int sweep(const SweepArguments& arguments) {
-  // Everything that can be refused is, before anything runs.
-  experiment::SweepOptions options;
-  options.files = file_options();
-  options.vary = arguments.vary;
-  options.seeds = arguments.seeds;
-  options.policies = arguments.policies;
-  const Shard shard = arguments.shard ? shard_from(*arguments.shard) : Shard();
-  std::size_t on_standard_output = 0;
+/// The table's files, as they are named. Throws InputError for what can be refused before the sweep is read.
+void check_names(const SweepArguments& arguments, const Shard& shard) {
   for (const auto& file : {arguments.json, arguments.markdown, arguments.csv}) {
     if (!file) continue;
     if (file->empty())
@@ -214,18 +207,27 @@ int sweep(const SweepArguments& arguments) {
       throw InputError(
           "--json, --markdown, --csv: a shard has no table; leave them out, and run without --shard when all shards "
           "are done");
-    if (*file == "-") ++on_standard_output;
   }
-  if (on_standard_output > 1)
+  if ((arguments.json == "-") + (arguments.markdown == "-") + (arguments.csv == "-") > 1)
     throw InputError("--json, --markdown, --csv: one of them can have standard output; name files for the others");
-  std::optional<FilesRead> files(std::in_place);
-  const experiment::Sweep sweep = experiment::load_sweep(arguments.file, options);
-  const experiment::Provenance provenance = provenance_of(*files);
-  files.reset();  // what is read from here on are records
+}
+
+void check_outputs(const SweepArguments& arguments) {
   for (const auto& file : {arguments.json, arguments.markdown, arguments.csv})
     if (file) check_writable(*file, arguments.file);
   check_distinct({arguments.json, arguments.markdown, arguments.csv}, "--json, --markdown, --csv");
+}
 
+experiment::Sweep load(const SweepArguments& arguments) {
+  experiment::SweepOptions options;
+  options.files = file_options();
+  options.vary = arguments.vary;
+  options.seeds = arguments.seeds;
+  options.policies = arguments.policies;
+  return experiment::load_sweep(arguments.file, options);
+}
+
+experiment::SweepSettings settings_of(const SweepArguments& arguments, const Shard& shard) {
   experiment::SweepSettings settings;
   const std::string folder = arguments.output.value_or(default_folder(arguments.file));
   if (folder.empty()) throw InputError("--output: the name is empty; name a folder");
@@ -245,15 +247,12 @@ int sweep(const SweepArguments& arguments) {
   settings.build = build_of_this_program();
   settings.write = write_file;
   settings.stop = EndOnSignal::came;
-  print_warnings(sweep.warnings);
+  return settings;
+}
 
-  std::FILE* const out = on_standard_output > 0 ? stderr : stdout;
-  const std::size_t runs = experiment::tasks_of(sweep).size();
-  fmt::print(out, "{}: {} with {}, {}{}, in {}\n", sweep.name, plural(sweep.points.size(), "point"),
-             plural(sweep.seeds.size(), "seed"), plural(runs, "run"),
-             shard.of > 1 ? fmt::format(", shard {} of {}", shard.number, shard.of) : "", folder);
-  std::fflush(out);
-
+/// Runs what has no record yet, with a bar of its progress.
+experiment::SweepOutcome run_missing(const experiment::Sweep& sweep, experiment::SweepSettings settings,
+                                     std::FILE* out) {
   ProgressBar bar;
   settings.progress = [&](std::size_t done, std::size_t all, double fraction) {
     bar.show(fraction, fmt::format("{} of {} runs", done, all));
@@ -270,21 +269,21 @@ int sweep(const SweepArguments& arguments) {
   if (settings.run)
     fmt::print(out, "{} done{}\n", plural(outcome.all, "run"),
                outcome.before > 0 ? fmt::format(", {} of them before", outcome.before) : "");
+  return outcome;
+}
 
-  std::size_t missing = 0;
-  if (shard.of > 1) {
-    fmt::print(out, "for the table, run without --shard when all shards are done\n");
-  } else {
-    const experiment::SweepTable table = experiment::tabulate(sweep, folder, settings.build);
-    missing = table.missing;
-    std::fputs("\n", out);
-    print_table(sweep, table, out);
-    warn_of(sweep, table);
-    if (arguments.json) write_file(*arguments.json, experiment::to_json(sweep, table, provenance));
-    if (arguments.markdown)
-      write_file(*arguments.markdown, experiment::to_markdown(experiment::cells_of(sweep, table)));
-    if (arguments.csv) write_file(*arguments.csv, experiment::to_csv(sweep, table));
-  }
+void print_and_write(const SweepArguments& arguments, const experiment::Sweep& sweep,
+                     const experiment::SweepTable& table, const experiment::Provenance& provenance, std::FILE* out) {
+  std::fputs("\n", out);
+  print_table(sweep, table, out);
+  warn_of(sweep, table);
+  if (arguments.json) write_file(*arguments.json, experiment::to_json(sweep, table, provenance));
+  if (arguments.markdown) write_file(*arguments.markdown, experiment::to_markdown(experiment::cells_of(sweep, table)));
+  if (arguments.csv) write_file(*arguments.csv, experiment::to_csv(sweep, table));
+}
+
+/// Throws RunError if runs failed or, of the table, are missing.
+void judge(const experiment::Sweep& sweep, const experiment::SweepOutcome& outcome, std::size_t missing) {
   for (const auto& [task, reason] : outcome.failures)
     std::fputs(
         fmt::format("mltcp: failed: {}\n",
@@ -296,6 +295,36 @@ int sweep(const SweepArguments& arguments) {
   if (missing > 0)
     throw RunError(fmt::format("{} missing; the same command without --no-run makes them",
                                missing == 1 ? "1 run is" : fmt::format("{} runs are", missing)));
+}
+
+int sweep(const SweepArguments& arguments) {
+  // Everything that can be refused is, before anything runs.
+  const Shard shard = arguments.shard ? shard_from(*arguments.shard) : Shard();
+  check_names(arguments, shard);
+  std::optional<FilesRead> files(std::in_place);
+  const experiment::Sweep sweep = load(arguments);
+  const experiment::Provenance provenance = provenance_of(*files);
+  files.reset();  // what is read from here on are records
+  check_outputs(arguments);
+  const experiment::SweepSettings settings = settings_of(arguments, shard);
+  print_warnings(sweep.warnings);
+
+  std::FILE* const out = arguments.json == "-" || arguments.markdown == "-" || arguments.csv == "-" ? stderr : stdout;
+  const std::size_t runs = experiment::tasks_of(sweep).size();
+  fmt::print(out, "{}: {} with {}, {}{}, in {}\n", sweep.name, plural(sweep.points.size(), "point"),
+             plural(sweep.seeds.size(), "seed"), plural(runs, "run"),
+             shard.of > 1 ? fmt::format(", shard {} of {}", shard.number, shard.of) : "", settings.folder.string());
+  std::fflush(out);
+  const experiment::SweepOutcome outcome = run_missing(sweep, settings, out);
+  std::size_t missing = 0;
+  if (shard.of > 1) {
+    fmt::print(out, "for the table, run without --shard when all shards are done\n");
+  } else {
+    const experiment::SweepTable table = experiment::tabulate(sweep, settings.folder, settings.build);
+    missing = table.missing;
+    print_and_write(arguments, sweep, table, provenance, out);
+  }
+  judge(sweep, outcome, missing);
   return 0;
 }
 

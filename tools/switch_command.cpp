@@ -386,52 +386,54 @@ void warn_of(const Opened& opened, Nanos duration) {
   }
 }
 
+Json port_to_json(const Opened& opened, std::uint32_t i) {
+  const dpdk::Port& port = *opened.ports[i];
+  const fabric::SwitchPortConfig& config = opened.settings.ports[i].config;
+  const auto& in = opened.bridge->bridge().counters(i);
+  const auto& own = opened.bridge->counters(i);
+  const fabric::LinkCounters& link = opened.bridge->bridge().output(i).counters();
+  Json statistics = Json::object();
+  for (const auto& [name, value] : port.statistics()) statistics[name] = value;
+  return {{"device", one_line(port.name())},
+          {"driver", port.driver()},
+          {"mtu", port.mtu()},
+          {"link_up", opened.bridge->bridge().is_up(i)},
+          {"link_changes", own.link_changes},
+          {"rate_bps", config.output.rate.bits_per_second},
+          {"delay_ns", config.output.delay.count},
+          {"buffer_bytes", config.output.buffer_bytes},
+          {"classes", config.classes},
+          {"received_frames", in.received_frames},
+          {"received_bytes", in.received_bytes},
+          {"flooded_frames", in.flooded_frames},
+          {"filtered_frames", in.filtered_frames},
+          {"addresses_learnt", in.learnt},
+          {"addresses_moved", in.moved},
+          {"address_table_full", in.table_full},
+          {"runt_frames", own.runts},
+          {"bad_source_frames", own.bad_sources},
+          {"cut_short_frames", own.cut_short},
+          {"oversized_frames", own.oversized},
+          {"bad_checksum_frames_seen", own.bad_checksums},
+          {"offered_frames", link.offered_packets},
+          {"dropped_frames", link.dropped_packets},
+          {"marked_frames", link.marked_packets},
+          {"max_queue_bytes", link.max_queue_bytes},
+          {"lost_frames", link.lost_packets},
+          {"duplicated_frames", link.duplicated_packets},
+          {"corrupted_frames", link.corrupted_packets},
+          {"reordered_frames", link.reordered_packets},
+          {"copies_without_memory", in.no_copy},
+          {"sent_frames", own.sent_frames},
+          {"sent_bytes", own.sent_bytes},
+          {"transmit_full_frames", own.transmit_full},
+          {"too_long_frames", own.too_long},
+          {"port_statistics", std::move(statistics)}};
+}
+
 Json to_json(const Opened& opened, Nanos duration) {
   Json ports = Json::array();
-  for (std::uint32_t i = 0; i < opened.size(); ++i) {
-    const dpdk::Port& port = *opened.ports[i];
-    const fabric::SwitchPortConfig& config = opened.settings.ports[i].config;
-    const auto& in = opened.bridge->bridge().counters(i);
-    const auto& own = opened.bridge->counters(i);
-    const fabric::LinkCounters& link = opened.bridge->bridge().output(i).counters();
-    Json statistics = Json::object();
-    for (const auto& [name, value] : port.statistics()) statistics[name] = value;
-    ports.push_back({{"device", one_line(port.name())},
-                     {"driver", port.driver()},
-                     {"mtu", port.mtu()},
-                     {"link_up", opened.bridge->bridge().is_up(i)},
-                     {"link_changes", own.link_changes},
-                     {"rate_bps", config.output.rate.bits_per_second},
-                     {"delay_ns", config.output.delay.count},
-                     {"buffer_bytes", config.output.buffer_bytes},
-                     {"classes", config.classes},
-                     {"received_frames", in.received_frames},
-                     {"received_bytes", in.received_bytes},
-                     {"flooded_frames", in.flooded_frames},
-                     {"filtered_frames", in.filtered_frames},
-                     {"addresses_learnt", in.learnt},
-                     {"addresses_moved", in.moved},
-                     {"address_table_full", in.table_full},
-                     {"runt_frames", own.runts},
-                     {"bad_source_frames", own.bad_sources},
-                     {"cut_short_frames", own.cut_short},
-                     {"oversized_frames", own.oversized},
-                     {"bad_checksum_frames_seen", own.bad_checksums},
-                     {"offered_frames", link.offered_packets},
-                     {"dropped_frames", link.dropped_packets},
-                     {"marked_frames", link.marked_packets},
-                     {"max_queue_bytes", link.max_queue_bytes},
-                     {"lost_frames", link.lost_packets},
-                     {"duplicated_frames", link.duplicated_packets},
-                     {"corrupted_frames", link.corrupted_packets},
-                     {"reordered_frames", link.reordered_packets},
-                     {"copies_without_memory", in.no_copy},
-                     {"sent_frames", own.sent_frames},
-                     {"sent_bytes", own.sent_bytes},
-                     {"transmit_full_frames", own.transmit_full},
-                     {"too_long_frames", own.too_long},
-                     {"port_statistics", std::move(statistics)}});
-  }
+  for (std::uint32_t i = 0; i < opened.size(); ++i) ports.push_back(port_to_json(opened, i));
   const LoopCounters& loop = opened.bridge->loop();
   return {{"schema", "mltcp.switch/1"},
           {"duration_ns", duration.count},
@@ -448,30 +450,51 @@ Json to_json(const Opened& opened, Nanos duration) {
           {"ports", std::move(ports)}};
 }
 
+/// A time that an option says.
+Nanos duration_of(const std::string& option, const std::string& text) {
+  try {
+    return parse_duration(text);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", option, error.what()));
+  }
+}
+
+std::optional<Nanos> every_of(const SwitchArguments& arguments) {
+  constexpr Nanos least{1'000'000};  // a switch asks no more often
+  constexpr Nanos most{3'600'000'000'000};
+  if (!arguments.every) return std::nullopt;
+  if (!arguments.json) throw InputError("--every: it is for what --json writes; give that, too");
+  const Nanos every = duration_of("--every", *arguments.every);
+  if (every > most)
+    throw InputError(fmt::format("--every {}: too seldom; give at most {}", *arguments.every, to_text(most)));
+  if (every < least)
+    throw InputError(fmt::format("--every {}: too often; give at least {}", *arguments.every, to_text(least)));
+  return every;
+}
+
+/// Switches until `end` or a signal, and shows meanwhile what happens.
+void forward(Opened& opened, Nanos end, std::optional<Series>& series) {
+  constexpr Nanos view_every{1'000'000'000};
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  LiveView view(opened);
+  ChecksumWatch checksums(opened);
+  const auto stop = [&] {
+    if (series) series->look(experiment::wall_now());
+    return EndOnSignal::came();
+  };
+  for (;;) {
+    const Nanos until = std::min(end, opened.bridge->now() + view_every);
+    if (opened.bridge->run(until, stop) || until == end) return;
+    checksums.look([&] {
+      if (terminal) view.clear();
+    });
+    if (terminal) view.show();
+  }
+}
+
 int run_switch(const SwitchArguments& arguments) {
-  Nanos end = Nanos::never();
-  if (arguments.duration) {
-    try {
-      end = parse_duration(*arguments.duration);
-    } catch (const InputError& error) {
-      throw InputError(fmt::format("--for: {}", error.what()));
-    }
-  }
-  constexpr Nanos least_every{1'000'000};  // a switch asks no more often
-  constexpr Nanos most_every{3'600'000'000'000};
-  std::optional<Nanos> every;
-  if (arguments.every) {
-    if (!arguments.json) throw InputError("--every: it is for what --json writes; give that, too");
-    try {
-      every = parse_duration(*arguments.every);
-    } catch (const InputError& error) {
-      throw InputError(fmt::format("--every: {}", error.what()));
-    }
-    if (*every > most_every)
-      throw InputError(fmt::format("--every {}: too seldom; give at most {}", *arguments.every, to_text(most_every)));
-    if (*every < least_every)
-      throw InputError(fmt::format("--every {}: too often; give at least {}", *arguments.every, to_text(least_every)));
-  }
+  Nanos end = arguments.duration ? duration_of("--for", *arguments.duration) : Nanos::never();
+  const std::optional<Nanos> every = every_of(arguments);
   if (arguments.json) check_writable(*arguments.json, arguments.file);
   // Counters on standard output are alone there.
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
@@ -488,38 +511,22 @@ int run_switch(const SwitchArguments& arguments) {
 
   const Nanos begun = opened.bridge->now();
   if (!end.is_never()) end += begun;
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  LiveView view(opened);
   std::optional<Series> series;
   if (every) series.emplace(opened, *every);
-  const auto stop = [&] {
-    if (series) series->look(experiment::wall_now());
-    return EndOnSignal::came();
-  };
-  constexpr Nanos view_every{1'000'000'000};
-  ChecksumWatch checksums(opened);
-  for (;;) {
-    const Nanos until = std::min(end, opened.bridge->now() + view_every);
-    if (opened.bridge->run(until, stop) || until == end) break;
-    checksums.look([&] {
-      if (terminal) view.clear();
-    });
-    if (terminal) view.show();
-  }
+  forward(opened, end, series);
   const Nanos duration = opened.bridge->now() - begun;
   fmt::print(out, "\n");
   print_counters(opened, duration, out);
   std::fflush(out);
   warn_of(opened, duration);
-  if (arguments.json) {
-    Json all = to_json(opened, duration);
-    if (series) {
-      series->add(experiment::wall_now());
-      all["series"] = series->to_json();
-    }
-    all["provenance"] = experiment::to_json(provenance);
-    write_file(*arguments.json, all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (!arguments.json) return 0;
+  Json all = to_json(opened, duration);
+  if (series) {
+    series->add(experiment::wall_now());
+    all["series"] = series->to_json();
   }
+  all["provenance"] = experiment::to_json(provenance);
+  write_file(*arguments.json, all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   return 0;
 }
 
