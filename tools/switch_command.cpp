@@ -21,6 +21,7 @@
 #include "mltcp/dpdk/soft_switch.h"
 #include "mltcp/experiment/hosts/message_stream.h"
 #include "mltcp/experiment/results/internal/provenance_json.h"
+#include "mltcp/testbed/readiness.h"
 #include "output_file.h"
 #include "provenance.h"
 #include "terminal.h"
@@ -328,8 +329,8 @@ void print_counters(const Opened& opened, Nanos duration, std::FILE* out) {
 constexpr std::string_view offloads_cure =
     "on the host's interface at the other end: ethtool -K IFACE tx off tso off gso off";
 
-void warn_of_port(const dpdk::Port& port, const std::string& text) {
-  print_warning(fmt::format("port {}: {}", one_line(port.name()), text));
+std::string of_port(const dpdk::Port& port, const std::string& text) {
+  return fmt::format("port {}: {}", one_line(port.name()), text);
 }
 
 std::string bad_checksums_text(const dpdk::Port& port, std::uint64_t frames) {
@@ -353,7 +354,7 @@ class ChecksumWatch {
       if (frames == 0 || told_[i]) continue;
       told_[i] = true;
       before();
-      warn_of_port(*opened_.ports[i], bad_checksums_text(*opened_.ports[i], frames));
+      print_warning(of_port(*opened_.ports[i], bad_checksums_text(*opened_.ports[i], frames)));
     }
   }
 
@@ -363,27 +364,29 @@ class ChecksumWatch {
 };
 
 /// What goes wrong with traffic that nobody sees, and its cure.
-void warn_of(const Opened& opened, Nanos duration) {
+std::vector<std::string> warnings_of(const Opened& opened, Nanos duration) {
+  std::vector<std::string> warnings;
   const LoopCounters& loop = opened.bridge->loop();
   if (const double share = loop.stalled.seconds() / duration.seconds(); share > most_held_up)
-    print_warning(fmt::format(
+    warnings.push_back(fmt::format(
         "the machine held the switch up for {:.1f}% of its time: frames waited that no port's settings hold back; "
         "give it a CPU of its own (--cores), or a higher priority (nice -n -15)",
         share * 100));
   for (std::uint32_t i = 0; i < opened.size(); ++i) {
     const dpdk::Port& port = *opened.ports[i];
     const auto& own = opened.bridge->counters(i);
-    if (own.bad_checksums > 0) warn_of_port(port, bad_checksums_text(port, own.bad_checksums));
+    if (own.bad_checksums > 0) warnings.push_back(of_port(port, bad_checksums_text(port, own.bad_checksums)));
     if (own.cut_short + own.oversized > 0)
-      warn_of_port(port,
-                   fmt::format("{} came longer than its MTU of {} allows, and were dropped; {}",
-                               plural(own.cut_short + own.oversized, "frame"), port.mtu(),
-                               port.is_of_kernel() ? fmt::format("switch segmentation by a NIC off {}", offloads_cure)
-                                                   : "lower the MTU of the hosts, or raise the port's"));
+      warnings.push_back(of_port(
+          port, fmt::format("{} came longer than its MTU of {} allows, and were dropped; {}",
+                            plural(own.cut_short + own.oversized, "frame"), port.mtu(),
+                            port.is_of_kernel() ? fmt::format("switch segmentation by a NIC off {}", offloads_cure)
+                                                : "lower the MTU of the hosts, or raise the port's")));
     if (own.transmit_full > 0)
-      warn_of_port(port, fmt::format("it did not take {} in time; give it a rate that it can carry",
-                                     plural(own.transmit_full, "frame")));
+      warnings.push_back(of_port(port, fmt::format("it did not take {} in time; give it a rate that it can carry",
+                                                   plural(own.transmit_full, "frame"))));
   }
+  return warnings;
 }
 
 Json port_to_json(const Opened& opened, std::uint32_t i) {
@@ -508,6 +511,7 @@ int run_switch(const SwitchArguments& arguments) {
   for (const auto& port : opened.ports) names += fmt::format(" {}", one_line(port->name()));
   fmt::print(out, "ready{}\n", names);
   std::fflush(out);
+  if (const std::string wrong = testbed::tell_ready(); !wrong.empty()) print_warning(wrong);
 
   const Nanos begun = opened.bridge->now();
   if (!end.is_never()) end += begun;
@@ -518,9 +522,11 @@ int run_switch(const SwitchArguments& arguments) {
   fmt::print(out, "\n");
   print_counters(opened, duration, out);
   std::fflush(out);
-  warn_of(opened, duration);
+  const std::vector<std::string> warnings = warnings_of(opened, duration);
+  print_warnings(warnings);
   if (!arguments.json) return 0;
   Json all = to_json(opened, duration);
+  all["warnings"] = warnings;
   if (series) {
     series->add(experiment::wall_now());
     all["series"] = series->to_json();
