@@ -96,7 +96,7 @@ std::optional<Number> number_from(const std::string& text) {
 }  // namespace
 
 const OptionValue* option_value(std::string_view option) {
-  const auto found =
+  const auto* const found =
       std::find_if(kValues.begin(), kValues.end(), [&](const OptionValue& value) { return value.option == option; });
   return found == kValues.end() ? nullptr : &*found;
 }
