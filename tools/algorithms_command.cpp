@@ -3,6 +3,7 @@
 
 #include <sstream>
 
+#include "command_line.h"
 #include "commands.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
@@ -10,6 +11,19 @@
 #include "output_file.h"
 
 namespace mltcp::tools {
+namespace {
+
+struct AlgorithmsArguments {
+  std::vector<std::string> names;   ///< NAME or FILE.so:NAME; empty: all that there are
+  bool markdown = false;            ///< their parameters as a table
+  std::optional<std::string> json;  ///< file, or "-" for standard output
+};
+
+void add_options(Options& options, AlgorithmsArguments& arguments) {
+  options.add("NAME", arguments.names, "These only: names, or FILE.so:NAME");
+  options.flag("--markdown", arguments.markdown, "The parameters as a table of Markdown");
+  options.add("--json", arguments.json, "Write them to this file; - is standard output");
+}
 
 int algorithms(const AlgorithmsArguments& arguments) {
   std::vector<const cc::AlgorithmTable*> tables;
@@ -25,6 +39,14 @@ int algorithms(const AlgorithmsArguments& arguments) {
     fmt::print("{}",
                arguments.markdown ? experiment::algorithms_markdown(tables) : experiment::algorithms_text(tables));
   return 0;
+}
+
+}  // namespace
+
+void add_algorithms_command(CommandLine& line) {
+  line.add<AlgorithmsArguments>("algorithms",
+                                "The congestion controls there are, with their parameters (docs/algorithms.md)",
+                                add_options, algorithms);
 }
 
 }  // namespace mltcp::tools

@@ -36,7 +36,7 @@ std::string EndOnSignal::why() {
   const int signal = ended_by;
   if (signal == 0) return "";
   if (signal == SIGINT) return "interrupted by its user";
-  // The testbed is the first process of its PID namespace, and says so to all that it starts (testbed_command.cpp).
+  // The testbed is the first process of its PID namespace, and says so to all that it starts (testbed/testbed.cpp).
   if (getppid() == 1 && std::getenv("MLTCP_TESTBED") != nullptr) return "ended by the testbed";
   return signal == SIGHUP ? "ended by SIGHUP" : "ended by SIGTERM";
 }

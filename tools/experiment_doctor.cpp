@@ -4,15 +4,18 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <net/if.h>
 #include <sched.h>
-#include <sys/wait.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
+#include <charconv>
 #include <cstring>
 #include <string>
+#include <system_error>
 
 #include "load_mpi_module.h"
 #include "mltcp/base/text.h"
@@ -30,28 +33,68 @@ bool works(std::span<const Check> machine, std::string_view name) {
                      [&](const Check& check) { return check.name == name && check.status != CheckStatus::missing; });
 }
 
-/// Makes a PID namespace, a network namespace and a pair of interfaces in it. The result begins with 'o': they could be
-/// made, 'p' or 'n': no namespace of that kind, with errno behind it, 'v': no pair, with ip's words behind it, or 'x':
-/// it could not be tried.
-std::string try_namespaces() {
-  return dpdk::in_child('x', [] {
+/// Whether interfaces of this network namespace may be changed at all: 0, or errno. It takes CAP_NET_ADMIN in the user
+/// namespace that owns it, which a container may lack that may make namespaces.
+int try_interface() {
+  const int file = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (file < 0) return errno;
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");  // NOLINT(clang-analyzer-security.insecureAPI.strcpy)
+  request.ifr_flags = IFF_UP;
+  const int error = ioctl(file, SIOCSIFFLAGS, &request) == 0 ? 0 : errno;
+  close(file);
+  return error;
+}
+
+/// What became of namespaces and a pair of interfaces, as it comes out of a child process in a line: a letter, a number
+/// and text.
+struct Trial {
+  enum Kind : char {
+    made = 'o',
+    no_pid_namespace = 'p',      ///< with errno
+    no_network_namespace = 'n',  ///< the same
+    no_pair = 'v',               ///< with errno of changing another interface, and ip's words
+    not_tried = 'x',             ///< with why
+  };
+  Kind kind = not_tried;
+  int error = 0;
+  std::string text;
+
+  [[nodiscard]] std::string line() const { return fmt::format("{}{} {}", static_cast<char>(kind), error, text); }
+  static Trial from(const std::string& line) {
+    Trial trial;
+    if (line.empty()) return trial;
+    trial.kind = static_cast<Kind>(line[0]);
+    const char* const end = line.data() + line.size();
+    const auto [at, problem] = std::from_chars(line.data() + 1, end, trial.error);
+    // The reason of in_child() has no number.
+    const char* const text = problem == std::errc() && at != end ? at + 1 : line.data() + 1;
+    trial.text.assign(text, end);
+    return trial;
+  }
+};
+
+/// Makes a PID namespace, a network namespace and a pair of interfaces in it.
+Trial try_namespaces() {
+  return Trial::from(dpdk::in_child(Trial::not_tried, [] {
     testbed::add_administrators_path();
-    if (unshare(CLONE_NEWPID) != 0) return fmt::format("p{}", errno);
-    if (unshare(CLONE_NEWNET) != 0) return fmt::format("n{}", errno);
+    if (unshare(CLONE_NEWPID) != 0) return Trial{Trial::no_pid_namespace, errno, ""}.line();
+    if (unshare(CLONE_NEWNET) != 0) return Trial{Trial::no_network_namespace, errno, ""}.line();
     try {
       testbed::run_program({"ip", "-batch", "-"}, "link add name v0 type veth peer name v1\n");
     } catch (const std::exception& error) {
-      return fmt::format("v{}", error.what());
+      return Trial{Trial::no_pair, try_interface(), error.what()}.line();
     }
-    return std::string("o");
-  });
+    return Trial{Trial::made, 0, ""}.line();
+  }));
 }
 
-std::string cure_of(char kind, int error) {
-  const char* const config = kind == 'p' ? "CONFIG_PID_NS" : "CONFIG_NET_NS";
+std::string cure_of(Trial::Kind kind, int error) {
+  const char* const config = kind == Trial::no_pid_namespace ? "CONFIG_PID_NS" : "CONFIG_NET_NS";
   if (error == EINVAL) return fmt::format("use a kernel with {}=y", config);
   if (error == ENOSPC)
-    return fmt::format("raise the limit: sysctl user.max_{}_namespaces=1000", kind == 'p' ? "pid" : "net");
+    return fmt::format("raise the limit: sysctl user.max_{}_namespaces=1000",
+                       kind == Trial::no_pid_namespace ? "pid" : "net");
   return "run it outside of this container, or give that CAP_SYS_ADMIN and CAP_NET_ADMIN (docker run --privileged)";
 }
 
@@ -65,20 +108,19 @@ Check check_testbed(std::span<const Check> machine) {
                          "install iproute2 (ip) and util-linux (nsenter)");
   if (geteuid() != 0)
     return dpdk::missing(name, "not root, which makes the hosts' network namespaces", "run it with sudo");
-  const std::string result = try_namespaces();
-  if (const char kind = result[0]; kind == 'p' || kind == 'n') {
-    const int error = std::atoi(result.c_str() + 1);  // NOLINT(cert-err34-c): it is of this file
-    return dpdk::missing(name,
-                         fmt::format("root, but the kernel makes no {} namespace ({})", kind == 'p' ? "PID" : "network",
-                                     std::strerror(error)),
-                         cure_of(kind, error));
-  }
-  if (result[0] == 'v')
-    return dpdk::missing(name, fmt::format("namespaces, but no pair of interfaces: {}", one_line(result.substr(1))),
-                         result.find("not permitted") != std::string::npos ? cure_of('n', EPERM)
-                                                                           : "load the kernel's module: modprobe veth");
-  if (result[0] != 'o')
-    return dpdk::missing(name, fmt::format("namespaces could not be tried: {}", one_line(result.substr(1))),
+  const Trial trial = try_namespaces();
+  if (trial.kind == Trial::no_pid_namespace || trial.kind == Trial::no_network_namespace)
+    return dpdk::missing(
+        name,
+        fmt::format("root, but the kernel makes no {} namespace ({})",
+                    trial.kind == Trial::no_pid_namespace ? "PID" : "network", std::strerror(trial.error)),
+        cure_of(trial.kind, trial.error));
+  if (trial.kind == Trial::no_pair)
+    return dpdk::missing(
+        name, fmt::format("namespaces, but no pair of interfaces: {}", one_line(trial.text)),
+        trial.error == EPERM ? cure_of(Trial::no_network_namespace, EPERM) : "load the kernel's module: modprobe veth");
+  if (trial.kind != Trial::made)
+    return dpdk::missing(name, fmt::format("namespaces could not be tried: {}", one_line(trial.text)),
                          "run it again when the machine has less to do");
   const std::string detail = "root, ip, nsenter, PID and network namespaces, pairs of interfaces (veth)";
   if (works(machine, "AF_XDP")) return dpdk::ok(name, detail);

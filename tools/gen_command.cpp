@@ -14,8 +14,10 @@
 #include <thread>
 #include <type_traits>
 
+#include "command_line.h"
 #include "commands.h"
 #include "end_on_signal.h"
+#include "experiment_options.h"
 #include "load_mpi_module.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
@@ -24,13 +26,86 @@
 #include "mltcp/experiment/hosts/host_layout.h"
 #include "mltcp/experiment/hosts/hosts.h"
 #include "mltcp/experiment/run/runner.h"
+#include "mltcp/transport/udp_port.h"
 #include "mpi_module.h"
 #include "output_file.h"
 #include "provenance.h"
+#include "results_output.h"
 #include "terminal.h"
 
 namespace mltcp::tools {
 namespace {
+
+struct GenArguments {
+  ExperimentArguments experiment;   ///< file empty: this is a host
+  std::string plan;                 ///< file; empty: plans are computed
+  std::optional<std::string> json;  ///< file, or "-" for standard output
+  std::optional<std::string> serve;
+  std::optional<std::string> join;
+  bool mpi = false;
+  bool ranks = false;        ///< show each rank
+  std::string wait = "60s";  ///< for hosts to join; on hosts, for the coordinator
+  std::string port;
+  std::string ip;
+  std::string gateway;
+  std::optional<std::uint32_t> host;
+  std::uint16_t udp_port = default_udp_port;
+  std::string idle = "pause";
+  std::string cores;
+  std::optional<std::uint32_t> memory_mb;
+  std::uint32_t mtu = 0;
+  std::uint16_t queues = 1;
+  std::vector<std::string> load;  ///< FILE.so:NAME: congestion controls that jobs may have
+  /// Options that were given and are the coordinator's, and a host's: "--policy". With MPI each process takes its part.
+  std::vector<std::string> for_coordinator;
+  std::vector<std::string> for_host;
+};
+
+void add_coordinator_options(Options& options, GenArguments& arguments) {
+  options.group("Of the coordinator", arguments.for_coordinator);
+  add_experiment_options(options, arguments.experiment, "");
+  options.add("--plan", arguments.plan, "Slots for policies schedule and mltcp+schedule (docs/plans.md)");
+  options.add("--json", arguments.json, "Write the results to this file; - is standard output");
+  options.flag("--ranks", arguments.ranks, "Show every rank on the terminal, not only jobs");
+}
+
+void add_host_options(Options& options, GenArguments& arguments) {
+  options.group("Of a host", arguments.for_host);
+  options.add("--port", arguments.port,
+              "Its port, af_xdp:IFACE, af_packet:IFACE, a PCI address, ... (docs/ports.md); with "
+              "--mpi, %r stands for the MPI rank, here and in --ip");
+  options.add("--ip", arguments.ip, "Its address and prefix length, as in 10.0.0.1/24 or fd00::1/64");
+  options.add("--gateway", arguments.gateway, "The way to addresses beyond the prefix");
+  options.add("--host", arguments.host, "Its number; default: the next one that is free").check(whole(0, 1'000'000));
+  options
+      .add("--udp-port", arguments.udp_port,
+           fmt::format("UDP port of its first rank, others follow; default {}", default_udp_port))
+      .check(whole(1, 65535));
+  options.add_each("--load", arguments.load,
+                   "A congestion control of a shared object that the coordinator names, FILE.so:NAME; once for each");
+  options.add("--idle", arguments.idle, "Without work, spin, pause or sleep; default pause")
+      .check(one_of({"spin", "pause", "sleep"}));
+  options.add("--cores", arguments.cores, "The CPU to poll on; default: the first that may be used");
+  options.add("--memory", arguments.memory_mb, "Memory of DPDK in MB; default: what the port needs")
+      .check(whole(32, 65536));
+  options.add("--mtu", arguments.mtu, "Longest IP packet, 576 to 9000; default: the interface's")
+      .check(whole(576, 9000));
+  options.add("--queues", arguments.queues, "Queues of the port, 1 to 64; default 1").check(whole(1, 64));
+}
+
+void add_options(Options& options, GenArguments& arguments) {
+  options.add("EXPERIMENT.toml", arguments.experiment.file,
+              "The experiment (docs/experiment-file.md); not with --join");
+  options.add("--serve", arguments.serve,
+              "Be the coordinator, at HOST:PORT or unix:/path; with --mpi: where, if not as it likes");
+  options.add("--join", arguments.join, "Be a host of the coordinator at this address");
+  options.flag("--mpi", arguments.mpi,
+               "Be host number (MPI rank), started by mpirun or srun; rank 0 is the coordinator, too");
+  options.add("--wait", arguments.wait,
+              "How long the coordinator waits for hosts, and a host for the coordinator; default 60s");
+  add_coordinator_options(options, arguments);
+  add_host_options(options, arguments);
+}
 
 Nanos wait_of(const GenArguments& arguments) {
   try {
@@ -41,14 +116,9 @@ Nanos wait_of(const GenArguments& arguments) {
 }
 
 /// As for `mltcp run`, with what hosts can do.
-experiment::Experiment load(const RunArguments& arguments) {
-  experiment::FileOptions options = file_options();
-  options.datapath = "sim";  // it has all that hosts have
-  options.cc = arguments.cc;
-  options.policy = arguments.policies;
-  options.iterations = arguments.iterations;
-  options.seed = arguments.seed;
-  experiment::Experiment experiment = experiment::load_experiment(arguments.file, options);
+experiment::Experiment load(ExperimentArguments arguments) {
+  arguments.datapath = "sim";  // it has all that hosts have
+  experiment::Experiment experiment = load_experiment(arguments);
   experiment.datapath = "hosts";
   return experiment;
 }
@@ -76,89 +146,112 @@ std::string table_of(const experiment::HostsView& view, bool ranks) {
   return table.text();
 }
 
+/// What a coordinator says while it works: lines on `out`, and on a terminal how far it is, drawn over itself.
+class CoordinatorOutput {
+ public:
+  CoordinatorOutput(std::FILE* out, bool ranks) : out_(out), ranks_(ranks) {}
+
+  void attach(experiment::CoordinatorOptions& options) {
+    options.tell = [this](const std::string& line) { tell(one_line(line)); };
+    options.warn = [this](const std::string& problem) { warn(problem); };
+    if (terminal_)
+      options.view = [this](const experiment::HostsView& view) {
+        redrawn_.show(doing_ + "\n" + table_of(view, ranks_));
+      };
+  }
+  void tell(const std::string& text) {
+    clear();
+    fmt::print(out_, "{}\n", text);
+    std::fflush(out_);
+  }
+  void warn(const std::string& problem) {
+    clear();
+    print_warning(problem);
+  }
+  void progress(double fraction, const std::string& what) {
+    if (!terminal_ && what != stage_) tell(one_line(what + " ..."));
+    stage_ = what;
+    doing_ = fmt::format("{:.0f}%  {}", fraction * 100, what);
+  }
+  void clear() {
+    if (terminal_) redrawn_.clear();
+  }
+
+ private:
+  std::FILE* out_;
+  bool ranks_;
+  bool terminal_ = isatty(STDERR_FILENO) != 0;
+  Redrawn redrawn_;
+  std::string doing_;
+  std::string stage_;
+};
+
+/// What had been measured before it failed.
+void print_unfinished(const GenArguments& arguments, const experiment::Experiment& experiment,
+                      const experiment::Results& results, const experiment::Datapath& coordinator, std::FILE* out) {
+  if (results.runs.empty()) return;
+  print_warning(fmt::format("of {} policies, {} had been run; their results follow", experiment.policies.size(),
+                            results.runs.size()));
+  try {
+    print_results(results, coordinator, arguments.experiment.file, arguments.json, out);
+  } catch (const RunError& also) {
+    print_error(also.what());
+  }
+}
+
 /// `listening` is told the address when somebody may join.
 int serve(const GenArguments& arguments, const std::string& address,
           const std::function<void(const std::string& address)>& listening) {
-  if (arguments.run.json && arguments.run.json->empty())
+  if (arguments.json && arguments.json->empty())
     throw InputError("--json: the name is empty; name a file, or - for standard output");
   const FilesRead files;
-  const experiment::Experiment experiment = load(arguments.run);
-  if (arguments.run.json) check_writable(*arguments.run.json, arguments.run.file);
-  std::FILE* const out = arguments.run.json == "-" ? stderr : stdout;
-  warn(experiment.warnings);
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  Redrawn redrawn;
-  std::string doing;
-  std::string stage;
+  const experiment::Experiment experiment = load(arguments.experiment);
+  if (arguments.json) check_writable(*arguments.json, arguments.experiment.file);
+  std::FILE* const out = arguments.json == "-" ? stderr : stdout;
+  print_warnings(experiment.warnings);
+  CoordinatorOutput output(out, arguments.ranks);
   experiment::CoordinatorOptions options;
   options.address = address;
   options.join_limit = wait_of(arguments);
   options.interrupted = EndOnSignal::why;
-  options.tell = [&](const std::string& line) {
-    if (terminal) redrawn.clear();
-    fmt::print(out, "{}\n", one_line(line));
-    std::fflush(out);
-  };
-  options.warn = [&](const std::string& problem) {
-    if (terminal) redrawn.clear();
-    print_warning(problem);
-  };
-  if (terminal)
-    options.view = [&](const experiment::HostsView& view) {
-      redrawn.show(doing + "\n" + table_of(view, arguments.ranks));
-    };
+  output.attach(options);
   const auto coordinator = experiment::make_coordinator(experiment, options);
   experiment::Provenance provenance;
   experiment::Results results;  // those so far, while it runs
   try {
     experiment::RunOptions run_options;
-    run_options.plan_file = arguments.run.plan;
+    run_options.plan_file = arguments.plan;
     run_options.report = options.warn;
     experiment::check(experiment, *coordinator, run_options);
     provenance = provenance_of(files);
     run_options.finished = [&](const experiment::Results& so_far) {
       results = so_far;
       results.provenance = provenance;
-      keep_results(results, arguments.run.json);
+      keep_results(results, arguments.json);
     };
-    fmt::print(out, "{}\nlistening on {}\n", headline(experiment, *coordinator), one_line(coordinator->address()));
-    std::fflush(out);
+    output.tell(
+        fmt::format("{}\nlistening on {}", headline(experiment, *coordinator), one_line(coordinator->address())));
     listening(coordinator->address());
     coordinator->join();
-    fmt::print(out, "ready\n\n");
-    std::fflush(out);
-    results = experiment::run_experiment(
-        experiment, *coordinator,
-        [&](double fraction, const std::string& what) {
-          if (!terminal && what != stage) options.tell(what + " ...");
-          stage = what;
-          doing = fmt::format("{:.0f}%  {}", fraction * 100, what);
-        },
-        run_options);
-    if (terminal) redrawn.clear();
+    output.tell("ready\n");
+    const auto progress = [&](double fraction, const std::string& what) { output.progress(fraction, what); };
+    results = experiment::run_experiment(experiment, *coordinator, progress, run_options);
+    output.clear();
     coordinator->finish();
   } catch (const std::exception& error) {
-    if (terminal) redrawn.clear();
+    output.clear();
     coordinator->fail(error.what());
-    if (!results.runs.empty()) {
-      warn({fmt::format("of {} policies, {} had been run; their results follow", experiment.policies.size(),
-                        results.runs.size())});
-      try {
-        print_results(results, *coordinator, arguments.run.file, arguments.run.json, out);
-      } catch (const RunError& also) {
-        print_error(also.what());
-      }
-    }
+    print_unfinished(arguments, experiment, results, *coordinator, out);
     throw;
   }
   results.provenance = provenance;
-  print_results(results, *coordinator, arguments.run.file, arguments.run.json, out);
+  print_results(results, *coordinator, arguments.experiment.file, arguments.json, out);
   return 0;
 }
 
 /// MPI ranks are host numbers.
 void check_processes(const GenArguments& arguments, int size) {
-  const auto hosts = experiment::host_layout(load(arguments.run)).hosts;
+  const auto hosts = experiment::host_layout(load(arguments.experiment)).hosts;
   const auto count = static_cast<std::size_t>(size);
   if (hosts.size() == count && hosts.back() + 1 == count) return;
   throw InputError(fmt::format(
@@ -298,17 +391,15 @@ int gen_with_mpi(const GenArguments& arguments) {
   return 0;
 }
 
-}  // namespace
-
 int gen(const GenArguments& arguments) {
   const EndOnSignal signals;
   const bool host = arguments.join.has_value() || arguments.mpi;
   if ((arguments.serve && !arguments.mpi) + arguments.join.has_value() + arguments.mpi != 1)
     throw InputError(
         "say what this process is: --serve ADDRESS for the coordinator, --join ADDRESS on a host, or --mpi");
-  if (arguments.join && !arguments.run.file.empty())
+  if (arguments.join && !arguments.experiment.file.empty())
     throw InputError("--join: the coordinator has the experiment; leave its file out here");
-  if (!arguments.join && arguments.run.file.empty())
+  if (!arguments.join && arguments.experiment.file.empty())
     throw InputError("no experiment is given; name its file (docs/experiment-file.md)");
   if (host && (arguments.port.empty() || arguments.ip.empty()))
     throw InputError(
@@ -331,6 +422,14 @@ int gen(const GenArguments& arguments) {
   if (arguments.mpi) return gen_with_mpi(arguments);
   if (arguments.serve) return serve(arguments, *arguments.serve, [](const std::string&) {});
   return join(arguments, *arguments.join);
+}
+
+}  // namespace
+
+void add_gen_command(CommandLine& line) {
+  line.add<GenArguments>("gen",
+                         "Run an experiment's jobs across hosts, one process on each and a coordinator (docs/gen.md)",
+                         add_options, gen);
 }
 
 }  // namespace mltcp::tools

@@ -2,34 +2,44 @@
 // numbers and of words, each naming what was given and what is wanted.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mltcp::tools {
 
-/// Gives every option of every command the word for its value that --help shows, as in "--json FILE".
-void name_values(CLI::App& app);
+/// What an option takes, the same in whatever command it is one.
+struct OptionValue {
+  std::string_view option;   ///< "--json"
+  std::string_view word;     ///< in --help: "FILE"
+  std::string_view needs;    ///< "a file to write to, or - for standard output"
+  std::string_view example;  ///< "results.json"
+};
 
-/// The first option of the command line whose value is missing, in words: "--json needs a file to write to, or - for
-/// standard output, as in --json results.json; see mltcp run --help"; empty if none is. That another option follows
-/// counts as missing, too.
-std::string missing_value(const CLI::App& app, int argc, const char* const* argv);
+/// Of the option "--json", or nullptr for one that takes none or is not known.
+const OptionValue* option_value(std::string_view option);
+
+/// What is asked of a value.
+struct ValueCheck {
+  std::string bounds;                                             ///< in --help: "[1 - 64]"; may be empty
+  std::function<std::string(const std::string& text)> objection;  ///< what is wrong with it; empty: nothing
+};
 
 /// A whole number within bounds, in decimal digits.
-CLI::Validator whole(std::uint64_t least, std::uint64_t most);
+ValueCheck whole(std::uint64_t least, std::uint64_t most);
 
-/// A number within bounds; CLI::Range lets "nan" pass.
-CLI::Validator share(double most);
+/// A number within bounds, and no "nan".
+ValueCheck share(double most);
 
 /// A number above 0.
-CLI::Validator factor(double most);
+ValueCheck factor(double most);
 
 /// Numbers of CPUs, as in "0,1" or "0-3".
-CLI::Validator cpu_list();
+ValueCheck cpu_list();
 
-/// One of a few words. CLI::IsMember names no word that is near.
-CLI::Validator one_of(std::vector<std::string> words);
+/// One of a few words; an objection names the one that is near.
+ValueCheck one_of(std::vector<std::string> words);
 
 }  // namespace mltcp::tools

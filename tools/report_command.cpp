@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "command_line.h"
 #include "commands.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
@@ -22,6 +23,31 @@
 
 namespace mltcp::tools {
 namespace {
+
+struct ReportArguments {
+  std::vector<std::string> results;   ///< one file, or two to compare
+  std::optional<std::string> output;  ///< the page; default: the name of the results, or of both, with .html
+  std::optional<std::string> svg;     ///< a picture instead, or "-" for standard output
+  std::optional<std::string> chart;   ///< of the picture; default: usage
+  std::vector<std::string> policies;  ///< of the picture; empty: its default
+};
+
+void add_options(Options& options, ReportArguments& arguments) {
+  options
+      .add("RESULTS.json", arguments.results,
+           "Written by --json of mltcp run, gen, testbed, sweep, cluster or schedule; two of a run, gen or "
+           "testbed are compared")
+      .required()
+      .words(1, 2);
+  options.add("-o,--output", arguments.output,
+              "The page; default: the results' name with .html, of two both names; - is standard output");
+  options.add("--svg", arguments.svg, "Writes a picture instead of a page; - is standard output");
+  options.add("--chart", arguments.chart,
+              "With --svg: usage (who used the link when) or iterations (slow-downs); default usage");
+  options.add_list("--policy", arguments.policies,
+                   "With --svg: these policies, comma-separated; default: usage shows the first and the last, "
+                   "iterations all");
+}
 
 using experiment::Results;
 
@@ -111,8 +137,6 @@ int write_picture(const ReportArguments& arguments) {
   return 0;
 }
 
-}  // namespace
-
 int report(const ReportArguments& arguments) {
   check_options(arguments);
   if (arguments.svg) return write_picture(arguments);
@@ -138,6 +162,13 @@ int report(const ReportArguments& arguments) {
   write_file(page.string(), text);
   if (page != "-") fmt::print("{}\n", page.string());
   return 0;
+}
+
+}  // namespace
+
+void add_report_command(CommandLine& line) {
+  line.add<ReportArguments>("report", "A self-contained HTML page of results, or a picture of them (docs/report.md)",
+                            add_options, report);
 }
 
 }  // namespace mltcp::tools

@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <numbers>
 
+#include "command_line.h"
 #include "commands.h"
+#include "experiment_options.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/files/experiment_file.h"
@@ -18,6 +20,53 @@
 
 namespace mltcp::tools {
 namespace {
+
+struct ScheduleArguments {
+  std::string file;
+  bool measure = false;               ///< demands from the simulator
+  std::uint32_t angles = 0;           ///< this and the next four: see scheduler::SolveOptions
+  std::optional<double> max_stretch;  ///< share of a period; default: the file's, like the next two
+  std::optional<double> drift;
+  std::optional<double> slack;  ///< if the file has none: what a plan needs, or 0 without one
+  std::uint32_t max_repetitions = 32;
+  std::optional<std::string> json;  ///< files, or "-" for standard output
+  std::optional<std::string> report;
+  std::optional<std::string> plan;
+};
+
+void add_options(Options& options, ScheduleArguments& arguments) {
+  options.add("EXPERIMENT.toml", arguments.file, "The experiment (docs/experiment-file.md)").required();
+  options.flag("--measure", arguments.measure,
+               "Demands and periods as the simulator moves each job alone; default: ideal ones, bytes / rate");
+  options
+      .add("--angles", arguments.angles,
+           "Rotations are multiples of a turn by this number, as 72 for 5 degrees; default 0: any nanosecond")
+      .check(whole(0, 1'000'000));
+  options
+      .add("--max-stretch", arguments.max_stretch,
+           "A slot is at most this share longer than the job's iteration; default: the file's, or 0.02")
+      .check(share(1));
+  options
+      .add("--max-repetitions", arguments.max_repetitions,
+           "The perimeter is at most so many times the longest iteration; default 32")
+      .check(whole(1, 10'000));
+  options
+      .add("--drift", arguments.drift,
+           "Deviation from the slots, as a share of the period, that a schedule is judged with; default: the "
+           "file's tolerance, or 0.05")
+      .check(share(0.5));
+  options
+      .add("--slack", arguments.slack,
+           "Makes every slot this share longer: room to catch up; default: the file's, or 0; or, with --plan, what the "
+           "jobs' jitter and their room need (docs/plans.md)")
+      .check(share(1));
+  options.add("--json", arguments.json, "Write the schedule to this file; - is standard output");
+  options.add("--report", arguments.report,
+              "Write a self-contained HTML page of it to this file; - is standard output");
+  options.add(
+      "--plan", arguments.plan,
+      "Write the slots as a plan that mltcp run --plan keeps (docs/plans.md), with --measure; - is standard output");
+}
 
 using experiment::ScheduleResult;
 
@@ -113,8 +162,6 @@ void print(const ScheduleResult& schedule, std::FILE* out) {
   fmt::print(out, "\n{}", job_table(schedule));
 }
 
-}  // namespace
-
 int schedule(const ScheduleArguments& arguments) {
   std::size_t on_standard_output = 0;
   for (const auto& file : {arguments.json, arguments.report, arguments.plan}) {
@@ -153,9 +200,8 @@ int schedule(const ScheduleArguments& arguments) {
   result.provenance = provenance;
   bar.clear();
 
-  for (const auto& warnings : {experiment.warnings, result.warnings})
-    for (const std::string& warning : warnings)
-      std::fputs(fmt::format("mltcp: warning: {}\n", one_line(warning)).c_str(), stderr);
+  print_warnings(experiment.warnings);
+  print_warnings(result.warnings);
   std::FILE* const out = on_standard_output > 0 ? stderr : stdout;
   fmt::print(out, "{}: {} on {}, {} demand\n\n", one_line(result.experiment), plural(result.jobs.size(), "job"),
              result.topology ? fmt::format("{} with {}", plural(result.topology->hosts(), "host"),
@@ -166,8 +212,7 @@ int schedule(const ScheduleArguments& arguments) {
   if (arguments.json) write_file(*arguments.json, experiment::to_json(result));
   if (arguments.plan) {
     const experiment::PlanFile plan = experiment::plan_of(result, experiment.schedule);
-    if (const std::string wrong = objection_to(result); !wrong.empty())
-      std::fputs(fmt::format("mltcp: warning: {}\n", one_line(wrong)).c_str(), stderr);
+    if (const std::string wrong = objection_to(result); !wrong.empty()) print_warning(wrong);
     write_file(*arguments.plan, experiment::to_json(plan, provenance));
   }
   if (arguments.report) {
@@ -175,6 +220,15 @@ int schedule(const ScheduleArguments& arguments) {
     if (*arguments.report != "-") fmt::print(out, "\n{}\n", one_line(*arguments.report));
   }
   return 0;
+}
+
+}  // namespace
+
+void add_schedule_command(CommandLine& line) {
+  line.add<ScheduleArguments>(
+      "schedule",
+      "Which jobs fit together on the links they share: score, rotation and time shift of each (docs/scheduler.md)",
+      add_options, schedule);
 }
 
 }  // namespace mltcp::tools

@@ -2,8 +2,10 @@
 // tells what it counted.
 #include <fmt/format.h>
 
+#include "command_line.h"
 #include "commands.h"
 #include "mltcp/base/error.h"
+#include "mltcp/experiment/files/switch_file.h"
 
 #if MLTCP_HAS_DPDK
 #include <unistd.h>
@@ -17,15 +19,67 @@
 #include "mltcp/base/text.h"
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/soft_switch.h"
-#include "mltcp/experiment/files/switch_file.h"
 #include "mltcp/experiment/hosts/message_stream.h"
 #include "mltcp/experiment/results/internal/provenance_json.h"
+#include "mltcp/testbed/readiness.h"
 #include "output_file.h"
 #include "provenance.h"
 #include "terminal.h"
+#endif
 
 namespace mltcp::tools {
 namespace {
+
+struct SwitchArguments {
+  std::string file;  ///< empty: none
+  experiment::SwitchWords words;
+  std::optional<std::string> duration;
+  std::string cores;                       ///< empty: the first that may be used
+  std::optional<std::uint32_t> memory_mb;  ///< default: what the ports need
+  std::optional<std::string> json;         ///< file, or "-" for standard output
+  std::optional<std::string> every;        ///< counters there as a series, too
+};
+
+/// What all ports have, unless their own words say something else.
+void add_port_options(Options& options, SwitchArguments& arguments) {
+  const auto word = [&](const std::string& name, const std::string& help) {
+    return options.add("--" + name, arguments.words.values, help);
+  };
+  word("rate", "Rate of each port's output, of frames; default: as fast as the port takes them");
+  word("delay", "Delay behind it, one way; default 0");
+  word("buffer", "Buffer of each class; default 250kB");
+  word("ecn", "Marking: KMIN[,KMAX[,PMAX]], as in 30kB or 30kB,90kB,0.1; or off, the default");
+  word("loss", "Probability that a frame vanishes").check(share(1));
+  word("duplicate", "Probability that it is sent twice").check(share(1));
+  word("corrupt", "Probability that a bit of it is flipped").check(share(1));
+  word("reorder", "Probability that it is held back").check(share(1));
+  word("reorder-delay", "For how long at most; default 100us");
+  word("classes", "Queues of strict priority, 1 to 8, by VLAN tag or DSCP class selector; default 1")
+      .check(whole(1, 8));
+  word("mtu", "Longest IP packet, 576 to 9000; default: the interface's").check(whole(576, 9000));
+  word("seed", "Seed of faults and marks, 0 to 2^63 - 1; default 1").check(whole(0, INT64_MAX));
+  word("idle", "Without work: spin, pause or sleep; default pause");
+  word("mac-entries", "Addresses in the table; default 4096").check(whole(4, 1U << 20U));
+  word("ageing", "Silence after which an address is forgotten; default 300s");
+}
+
+void add_options(Options& options, SwitchArguments& arguments) {
+  options.add_each(
+      "--port", arguments.words.ports,
+      "A port, once for each: af_packet:IFACE, af_xdp:IFACE, tap:NAME, memif:PATH, a PCI address, ...; and "
+      "what is sent there, as in af_packet:eth1,rate=1Gbps,delay=10us,buffer=75kB,ecn=30kB,loss=0.01,"
+      "classes=2: the names of the next options, which are for all ports");
+  options.add("--file", arguments.file, "A switch file; options stand for what it says, --port adds to it");
+  add_port_options(options, arguments);
+  options.add("--for", arguments.duration, "How long to run, as in 10s; default: until Ctrl-C or SIGTERM");
+  options.add("--cores", arguments.cores, "The CPU to poll on; default: the first that may be used");
+  options.add("--memory", arguments.memory_mb, "Memory of DPDK in MB; default: what the ports need")
+      .check(whole(32, 65536));
+  options.add("--json", arguments.json, "Write the counters to this file at the end; - is standard output");
+  options.add("--every", arguments.every, "With --json: counters as a series, too, one entry every 100ms, say");
+}
+
+#if MLTCP_HAS_DPDK
 
 using Json = nlohmann::ordered_json;
 
@@ -275,8 +329,8 @@ void print_counters(const Opened& opened, Nanos duration, std::FILE* out) {
 constexpr std::string_view offloads_cure =
     "on the host's interface at the other end: ethtool -K IFACE tx off tso off gso off";
 
-void warn_of_port(const dpdk::Port& port, const std::string& text) {
-  print_warning(fmt::format("port {}: {}", one_line(port.name()), text));
+std::string of_port(const dpdk::Port& port, const std::string& text) {
+  return fmt::format("port {}: {}", one_line(port.name()), text);
 }
 
 std::string bad_checksums_text(const dpdk::Port& port, std::uint64_t frames) {
@@ -300,7 +354,7 @@ class ChecksumWatch {
       if (frames == 0 || told_[i]) continue;
       told_[i] = true;
       before();
-      warn_of_port(*opened_.ports[i], bad_checksums_text(*opened_.ports[i], frames));
+      print_warning(of_port(*opened_.ports[i], bad_checksums_text(*opened_.ports[i], frames)));
     }
   }
 
@@ -310,75 +364,79 @@ class ChecksumWatch {
 };
 
 /// What goes wrong with traffic that nobody sees, and its cure.
-void warn_of(const Opened& opened, Nanos duration) {
+std::vector<std::string> warnings_of(const Opened& opened, Nanos duration) {
+  std::vector<std::string> warnings;
   const LoopCounters& loop = opened.bridge->loop();
   if (const double share = loop.stalled.seconds() / duration.seconds(); share > most_held_up)
-    warn({fmt::format(
+    warnings.push_back(fmt::format(
         "the machine held the switch up for {:.1f}% of its time: frames waited that no port's settings hold back; "
         "give it a CPU of its own (--cores), or a higher priority (nice -n -15)",
-        share * 100)});
+        share * 100));
   for (std::uint32_t i = 0; i < opened.size(); ++i) {
     const dpdk::Port& port = *opened.ports[i];
     const auto& own = opened.bridge->counters(i);
-    if (own.bad_checksums > 0) warn_of_port(port, bad_checksums_text(port, own.bad_checksums));
+    if (own.bad_checksums > 0) warnings.push_back(of_port(port, bad_checksums_text(port, own.bad_checksums)));
     if (own.cut_short + own.oversized > 0)
-      warn_of_port(port,
-                   fmt::format("{} came longer than its MTU of {} allows, and were dropped; {}",
-                               plural(own.cut_short + own.oversized, "frame"), port.mtu(),
-                               port.is_of_kernel() ? fmt::format("switch segmentation by a NIC off {}", offloads_cure)
-                                                   : "lower the MTU of the hosts, or raise the port's"));
+      warnings.push_back(of_port(
+          port, fmt::format("{} came longer than its MTU of {} allows, and were dropped; {}",
+                            plural(own.cut_short + own.oversized, "frame"), port.mtu(),
+                            port.is_of_kernel() ? fmt::format("switch segmentation by a NIC off {}", offloads_cure)
+                                                : "lower the MTU of the hosts, or raise the port's")));
     if (own.transmit_full > 0)
-      warn_of_port(port, fmt::format("it did not take {} in time; give it a rate that it can carry",
-                                     plural(own.transmit_full, "frame")));
+      warnings.push_back(of_port(port, fmt::format("it did not take {} in time; give it a rate that it can carry",
+                                                   plural(own.transmit_full, "frame"))));
   }
+  return warnings;
+}
+
+Json port_to_json(const Opened& opened, std::uint32_t i) {
+  const dpdk::Port& port = *opened.ports[i];
+  const fabric::SwitchPortConfig& config = opened.settings.ports[i].config;
+  const auto& in = opened.bridge->bridge().counters(i);
+  const auto& own = opened.bridge->counters(i);
+  const fabric::LinkCounters& link = opened.bridge->bridge().output(i).counters();
+  Json statistics = Json::object();
+  for (const auto& [name, value] : port.statistics()) statistics[name] = value;
+  return {{"device", one_line(port.name())},
+          {"driver", port.driver()},
+          {"mtu", port.mtu()},
+          {"link_up", opened.bridge->bridge().is_up(i)},
+          {"link_changes", own.link_changes},
+          {"rate_bps", config.output.rate.bits_per_second},
+          {"delay_ns", config.output.delay.count},
+          {"buffer_bytes", config.output.buffer_bytes},
+          {"classes", config.classes},
+          {"received_frames", in.received_frames},
+          {"received_bytes", in.received_bytes},
+          {"flooded_frames", in.flooded_frames},
+          {"filtered_frames", in.filtered_frames},
+          {"addresses_learnt", in.learnt},
+          {"addresses_moved", in.moved},
+          {"address_table_full", in.table_full},
+          {"runt_frames", own.runts},
+          {"bad_source_frames", own.bad_sources},
+          {"cut_short_frames", own.cut_short},
+          {"oversized_frames", own.oversized},
+          {"bad_checksum_frames_seen", own.bad_checksums},
+          {"offered_frames", link.offered_packets},
+          {"dropped_frames", link.dropped_packets},
+          {"marked_frames", link.marked_packets},
+          {"max_queue_bytes", link.max_queue_bytes},
+          {"lost_frames", link.lost_packets},
+          {"duplicated_frames", link.duplicated_packets},
+          {"corrupted_frames", link.corrupted_packets},
+          {"reordered_frames", link.reordered_packets},
+          {"copies_without_memory", in.no_copy},
+          {"sent_frames", own.sent_frames},
+          {"sent_bytes", own.sent_bytes},
+          {"transmit_full_frames", own.transmit_full},
+          {"too_long_frames", own.too_long},
+          {"port_statistics", std::move(statistics)}};
 }
 
 Json to_json(const Opened& opened, Nanos duration) {
   Json ports = Json::array();
-  for (std::uint32_t i = 0; i < opened.size(); ++i) {
-    const dpdk::Port& port = *opened.ports[i];
-    const fabric::SwitchPortConfig& config = opened.settings.ports[i].config;
-    const auto& in = opened.bridge->bridge().counters(i);
-    const auto& own = opened.bridge->counters(i);
-    const fabric::LinkCounters& link = opened.bridge->bridge().output(i).counters();
-    Json statistics = Json::object();
-    for (const auto& [name, value] : port.statistics()) statistics[name] = value;
-    ports.push_back({{"device", one_line(port.name())},
-                     {"driver", port.driver()},
-                     {"mtu", port.mtu()},
-                     {"link_up", opened.bridge->bridge().is_up(i)},
-                     {"link_changes", own.link_changes},
-                     {"rate_bps", config.output.rate.bits_per_second},
-                     {"delay_ns", config.output.delay.count},
-                     {"buffer_bytes", config.output.buffer_bytes},
-                     {"classes", config.classes},
-                     {"received_frames", in.received_frames},
-                     {"received_bytes", in.received_bytes},
-                     {"flooded_frames", in.flooded_frames},
-                     {"filtered_frames", in.filtered_frames},
-                     {"addresses_learnt", in.learnt},
-                     {"addresses_moved", in.moved},
-                     {"address_table_full", in.table_full},
-                     {"runt_frames", own.runts},
-                     {"bad_source_frames", own.bad_sources},
-                     {"cut_short_frames", own.cut_short},
-                     {"oversized_frames", own.oversized},
-                     {"bad_checksum_frames_seen", own.bad_checksums},
-                     {"offered_frames", link.offered_packets},
-                     {"dropped_frames", link.dropped_packets},
-                     {"marked_frames", link.marked_packets},
-                     {"max_queue_bytes", link.max_queue_bytes},
-                     {"lost_frames", link.lost_packets},
-                     {"duplicated_frames", link.duplicated_packets},
-                     {"corrupted_frames", link.corrupted_packets},
-                     {"reordered_frames", link.reordered_packets},
-                     {"copies_without_memory", in.no_copy},
-                     {"sent_frames", own.sent_frames},
-                     {"sent_bytes", own.sent_bytes},
-                     {"transmit_full_frames", own.transmit_full},
-                     {"too_long_frames", own.too_long},
-                     {"port_statistics", std::move(statistics)}});
-  }
+  for (std::uint32_t i = 0; i < opened.size(); ++i) ports.push_back(port_to_json(opened, i));
   const LoopCounters& loop = opened.bridge->loop();
   return {{"schema", "mltcp.switch/1"},
           {"duration_ns", duration.count},
@@ -395,32 +453,51 @@ Json to_json(const Opened& opened, Nanos duration) {
           {"ports", std::move(ports)}};
 }
 
-}  // namespace
+/// A time that an option says.
+Nanos duration_of(const std::string& option, const std::string& text) {
+  try {
+    return parse_duration(text);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", option, error.what()));
+  }
+}
+
+std::optional<Nanos> every_of(const SwitchArguments& arguments) {
+  constexpr Nanos least{1'000'000};  // a switch asks no more often
+  constexpr Nanos most{3'600'000'000'000};
+  if (!arguments.every) return std::nullopt;
+  if (!arguments.json) throw InputError("--every: it is for what --json writes; give that, too");
+  const Nanos every = duration_of("--every", *arguments.every);
+  if (every > most)
+    throw InputError(fmt::format("--every {}: too seldom; give at most {}", *arguments.every, to_text(most)));
+  if (every < least)
+    throw InputError(fmt::format("--every {}: too often; give at least {}", *arguments.every, to_text(least)));
+  return every;
+}
+
+/// Switches until `end` or a signal, and shows meanwhile what happens.
+void forward(Opened& opened, Nanos end, std::optional<Series>& series) {
+  constexpr Nanos view_every{1'000'000'000};
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  LiveView view(opened);
+  ChecksumWatch checksums(opened);
+  const auto stop = [&] {
+    if (series) series->look(experiment::wall_now());
+    return EndOnSignal::came();
+  };
+  for (;;) {
+    const Nanos until = std::min(end, opened.bridge->now() + view_every);
+    if (opened.bridge->run(until, stop) || until == end) return;
+    checksums.look([&] {
+      if (terminal) view.clear();
+    });
+    if (terminal) view.show();
+  }
+}
 
 int run_switch(const SwitchArguments& arguments) {
-  Nanos end = Nanos::never();
-  if (arguments.duration) {
-    try {
-      end = parse_duration(*arguments.duration);
-    } catch (const InputError& error) {
-      throw InputError(fmt::format("--for: {}", error.what()));
-    }
-  }
-  constexpr Nanos least_every{1'000'000};  // a switch asks no more often
-  constexpr Nanos most_every{3'600'000'000'000};
-  std::optional<Nanos> every;
-  if (arguments.every) {
-    if (!arguments.json) throw InputError("--every: it is for what --json writes; give that, too");
-    try {
-      every = parse_duration(*arguments.every);
-    } catch (const InputError& error) {
-      throw InputError(fmt::format("--every: {}", error.what()));
-    }
-    if (*every > most_every)
-      throw InputError(fmt::format("--every {}: too seldom; give at most {}", *arguments.every, to_text(most_every)));
-    if (*every < least_every)
-      throw InputError(fmt::format("--every {}: too often; give at least {}", *arguments.every, to_text(least_every)));
-  }
+  Nanos end = arguments.duration ? duration_of("--for", *arguments.duration) : Nanos::never();
+  const std::optional<Nanos> every = every_of(arguments);
   if (arguments.json) check_writable(*arguments.json, arguments.file);
   // Counters on standard output are alone there.
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
@@ -434,54 +511,45 @@ int run_switch(const SwitchArguments& arguments) {
   for (const auto& port : opened.ports) names += fmt::format(" {}", one_line(port->name()));
   fmt::print(out, "ready{}\n", names);
   std::fflush(out);
+  if (const std::string wrong = testbed::tell_ready(); !wrong.empty()) print_warning(wrong);
 
   const Nanos begun = opened.bridge->now();
   if (!end.is_never()) end += begun;
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  LiveView view(opened);
   std::optional<Series> series;
   if (every) series.emplace(opened, *every);
-  const auto stop = [&] {
-    if (series) series->look(experiment::wall_now());
-    return EndOnSignal::came();
-  };
-  constexpr Nanos view_every{1'000'000'000};
-  ChecksumWatch checksums(opened);
-  for (;;) {
-    const Nanos until = std::min(end, opened.bridge->now() + view_every);
-    if (opened.bridge->run(until, stop) || until == end) break;
-    checksums.look([&] {
-      if (terminal) view.clear();
-    });
-    if (terminal) view.show();
-  }
+  forward(opened, end, series);
   const Nanos duration = opened.bridge->now() - begun;
   fmt::print(out, "\n");
   print_counters(opened, duration, out);
   std::fflush(out);
-  warn_of(opened, duration);
-  if (arguments.json) {
-    Json all = to_json(opened, duration);
-    if (series) {
-      series->add(experiment::wall_now());
-      all["series"] = series->to_json();
-    }
-    all["provenance"] = experiment::to_json(provenance);
-    write_file(*arguments.json, all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  const std::vector<std::string> warnings = warnings_of(opened, duration);
+  print_warnings(warnings);
+  if (!arguments.json) return 0;
+  Json all = to_json(opened, duration);
+  all["warnings"] = warnings;
+  if (series) {
+    series->add(experiment::wall_now());
+    all["series"] = series->to_json();
   }
+  all["provenance"] = experiment::to_json(provenance);
+  write_file(*arguments.json, all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   return 0;
 }
 
-}  // namespace mltcp::tools
-
 #else
-
-namespace mltcp::tools {
 
 int run_switch(const SwitchArguments& /*arguments*/) {
   throw RunError("built without DPDK, and a switch needs its ports; build with -DMLTCP_DPDK=ON");
 }
 
-}  // namespace mltcp::tools
-
 #endif
+
+}  // namespace
+
+void add_switch_command(CommandLine& line) {
+  line.add<SwitchArguments>("switch",
+                            "A software switch between any DPDK ports: the bottleneck of a testbed (docs/switch.md)",
+                            add_options, run_switch);
+}
+
+}  // namespace mltcp::tools

@@ -49,6 +49,10 @@ void print_warning(std::string_view message) {
              stderr);
 }
 
+void print_warnings(const std::vector<std::string>& messages) {
+  for (const std::string& message : messages) print_warning(message);
+}
+
 Table::Table(std::vector<std::string> header, std::size_t left) : left_(left) { rows_.push_back(std::move(header)); }
 
 void Table::add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }

@@ -23,6 +23,7 @@ std::string painted(std::string_view text, Colour colour, std::FILE* file);
 /// that can be written is no matter.
 void print_error(std::string_view message);
 void print_warning(std::string_view message);
+void print_warnings(const std::vector<std::string>& messages);
 
 /// Columns of text, the first left-aligned and the rest right-aligned, as wide as their widest cell.
 class Table {

@@ -384,6 +384,13 @@ TEST_F(Command, doctor__says_what_experiments_across_hosts_need) {
   const Outcome nobody = run("--version; setpriv --reuid 65534 --regid 65534 --clear-groups ./alone doctor");
   EXPECT_THAT(nobody.out, HasSubstr("missing  mltcp testbed     not root"));
   EXPECT_THAT(nobody.out, HasSubstr("  mltcp testbed: run it with sudo\n"));
+  if (!lacking) {
+    // As in a container that may make namespaces and nothing in them.
+    const Outcome bounded = run("--version; setpriv --bounding-set=-net_admin --inh-caps=-net_admin ./alone doctor");
+    EXPECT_THAT(bounded.out, HasSubstr("missing  mltcp testbed     namespaces, but no pair of interfaces: "));
+    EXPECT_THAT(bounded.out,
+                HasSubstr("  mltcp testbed: run it outside of this container, or give that CAP_SYS_ADMIN"));
+  }
   const Outcome none =
       run("--version; unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_net_namespaces && echo set && ./alone doctor'");
   if (none.out.find("set\n") == std::string::npos) return;  // no user namespaces here

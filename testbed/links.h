@@ -1,0 +1,15 @@
+// The links of a testbed in the results of an experiment: what its switches counted while a run took place.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "mltcp/testbed/layout.h"
+
+namespace mltcp::testbed {
+
+/// Gives `run`, of mltcp.results/1 with begun_ns and ended_ns, `links`, the outputs of the switches in its time, and
+/// `bottleneck`, that with a rate which was used most. `switches` has what each of them counted (mltcp.switch/1 with a
+/// series), and its `number` in the layout.
+void add_links(nlohmann::ordered_json& run, const TestbedLayout& layout, const nlohmann::ordered_json& switches);
+
+}  // namespace mltcp::testbed

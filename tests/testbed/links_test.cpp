@@ -1,0 +1,96 @@
+// The links of a testbed in the results of an experiment.
+#include "mltcp/testbed/links.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace mltcp::testbed {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A switch with a host without a rate and one at 8 kbps, and entries at 0 s, 1 s, 2 s and 3 s.
+TestbedLayout layout() {
+  TestbedLayout made;
+  made.hosts = {0, 1};
+  auto& one = made.switches.emplace_back();
+  one.name = "switch 0";
+  one.ports.resize(2);
+  one.ports[0].link = "switch 0 -> host 0";
+  one.ports[0].config.output.rate = Rate();
+  one.ports[1].link = "bottleneck";
+  one.ports[1].config.output.rate = Rate(8'000);
+  return made;
+}
+
+Json counted(std::size_t number) {
+  const Json silent = {{"sent_frames", {0, 0, 0, 0}},
+                       {"sent_bytes", {0, 0, 0, 0}},
+                       {"dropped_frames", {0, 0, 0, 0}},
+                       {"marked_frames", {0, 0, 0, 0}},
+                       {"max_queue_bytes", {0, 0, 0, 0}}};
+  const Json busy = {{"sent_frames", {1, 3, 8, 9}},
+                     {"sent_bytes", {100, 300, 1300, 1900}},
+                     {"dropped_frames", {0, 1, 3, 7}},
+                     {"marked_frames", {0, 0, 2, 2}},
+                     {"max_queue_bytes", {900, 200, 500, 800}}};
+  return {{"number", number},
+          {"series",
+           {{"time_ns", {0, 1'000'000'000, 2'000'000'000, 3'000'000'000}}, {"ports", Json::array({silent, busy})}}}};
+}
+
+Json run(std::int64_t begun, std::int64_t ended) { return {{"begun_ns", begun}, {"ended_ns", ended}}; }
+
+TEST(add_links, run__has_what_was_counted_from_the_entry_before_it_to_the_one_behind) {
+  Json one = run(1'200'000'000, 1'900'000'000);
+  add_links(one, layout(), Json::array({counted(0)}));
+  ASSERT_EQ(one["links"].size(), 2U);
+  EXPECT_EQ(one["links"][0]["name"], "switch 0 -> host 0");
+  EXPECT_EQ(one["links"][0]["utilization"], 0);
+  const Json& link = one["links"][1];
+  EXPECT_EQ(link["rate_bps"], 8'000);
+  EXPECT_EQ(link["sent_packets"], 5);
+  EXPECT_EQ(link["sent_bytes"], 1000);
+  EXPECT_EQ(link["dropped_packets"], 2);
+  EXPECT_EQ(link["ecn_marked_packets"], 2);
+  EXPECT_EQ(link["max_queue_bytes"], 500);
+  EXPECT_EQ(link["utilization"], 1.0);  // more than fits in 0.7 s, as the entries are 1 s apart
+}
+
+TEST(add_links, run__longer_than_the_series_has_all_of_it) {
+  Json one = run(0, 10'000'000'000);
+  add_links(one, layout(), Json::array({counted(0)}));
+  EXPECT_EQ(one["links"][1]["sent_bytes"], 1800);
+  EXPECT_DOUBLE_EQ(one["links"][1]["utilization"].get<double>(), 0.18);
+}
+
+TEST(add_links, bottleneck__is_the_link_with_a_rate_that_was_used_most) {
+  Json one = run(1'000'000'000, 3'000'000'000);
+  add_links(one, layout(), Json::array({counted(0)}));
+  EXPECT_EQ(one["bottleneck"]["sent_bytes"], 1600);
+  EXPECT_FALSE(one["bottleneck"].contains("name")) << "it is the only one";
+
+  TestbedLayout two = layout();
+  two.switches.push_back(two.switches[0]);
+  two.switches[1].ports[1].link = "slower";
+  two.switches[1].ports[1].config.output.rate = Rate(4'000);
+  Json other = run(0, 3'000'000'000);
+  add_links(other, two, Json::array({counted(0), counted(1)}));
+  EXPECT_EQ(other["links"].size(), 4U);
+  EXPECT_EQ(other["bottleneck"]["name"], "slower");
+}
+
+TEST(add_links, no_time_or_no_switch__no_links) {
+  Json one = run(5, 5);
+  add_links(one, layout(), Json::array({counted(0)}));
+  EXPECT_EQ(one["links"], Json::array());
+  EXPECT_FALSE(one.contains("bottleneck"));
+  Json other = run(0, 1'000'000'000);
+  add_links(other, layout(), Json::array());
+  EXPECT_EQ(other["links"], Json::array());
+}
+
+}  // namespace
+}  // namespace mltcp::testbed

@@ -1,0 +1,296 @@
+// The command line, read by CLI11 (see command_line.h).
+#include "command_line.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <deque>
+#include <string_view>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/nearest.h"
+#include "mltcp/base/text.h"
+
+namespace mltcp::tools {
+
+struct Command {
+  struct Group {
+    std::string heading;
+    std::vector<std::string>* given;
+  };
+  CLI::App* app;
+  std::function<int()> run;
+  std::vector<Group> groups;
+};
+
+namespace {
+
+std::vector<std::string> names_of_commands(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
+
+// What is wrong with the name of a command.
+std::string no_command(const CLI::App& app, const std::string& name) {
+  if (name.starts_with("-")) {
+    const auto option = nearest(name, std::vector<std::string>{"--help", "--version"});
+    return fmt::format("{} is no option of mltcp; {}see mltcp --help", in_quotes(name),
+                       option && name.starts_with("--") ? fmt::format("did you mean \"{}\"? ", *option) : "");
+  }
+  const std::vector<std::string> commands = names_of_commands(app);
+  const auto meant = nearest(name, commands);
+  return fmt::format("{}; {} see mltcp --help",
+                     name.empty() ? "no command is given" : in_quotes(name) + " is not a command",
+                     meant ? fmt::format("did you mean \"{}\"?", *meant)
+                           : fmt::format("the commands are {};", fmt::join(commands, ", ")));
+}
+
+bool has_option(const CLI::App& command, const std::string& name) {
+  return command.get_option_no_throw(name) != nullptr;
+}
+
+// What is wrong with words that `command` has no use for.
+std::string no_argument(const CLI::App& app, const CLI::App& command, const std::vector<std::string>& words) {
+  const auto option = std::find_if(words.begin(), words.end(),
+                                   [](const std::string& word) { return word.size() > 1 && word.front() == '-'; });
+  const std::string see = fmt::format("see mltcp {} --help", command.get_name());
+  if (option == words.end())
+    return fmt::format("{} is one argument too many; {}", words.empty() ? "a word" : in_quotes(words[0]), see);
+  const std::string name = option->substr(0, option->find('='));
+  // Both are commands of this program.
+  if (command.get_name() == "testbed" && has_option(*app.get_subcommand("gen"), name))
+    return fmt::format(
+        "{0} is an option of mltcp gen; options for that go behind \"--\", as in mltcp testbed "
+        "EXPERIMENT.toml -- {0} ...; {1}",
+        one_line(name), see);
+  std::vector<std::string> known{"--help"};
+  for (const CLI::Option* one : command.get_options())
+    for (const std::string& long_name : one->get_lnames()) known.push_back("--" + long_name);
+  // Two edits make any short word of any other.
+  auto meant = nearest(name, known);
+  constexpr std::size_t shortest = 5;
+  if (name.size() < shortest || !name.starts_with("--")) meant.reset();
+  return fmt::format("{} is no option of mltcp {}; {}{}", in_quotes(name), command.get_name(),
+                     meant ? fmt::format("did you mean \"{}\"? ", *meant) : "", see);
+}
+
+const OptionValue* value_of(const CLI::Option& option) {
+  for (const std::string& name : option.get_lnames())
+    if (const OptionValue* const value = option_value("--" + name); value != nullptr) return value;
+  return nullptr;
+}
+
+bool takes_value(const CLI::Option& option) { return option.get_items_expected_min() > 0; }
+
+/// The name of an option that a word of the command line begins with: "--json" of "--json=x".
+std::string_view option_name(std::string_view word) {
+  return word.size() > 1 && word.front() == '-' ? word.substr(0, word.find('=')) : "";
+}
+
+const CLI::Option* option_of(const CLI::App& command, std::string_view word) {
+  const std::string_view name = option_name(word);
+  return name.empty() ? nullptr : command.get_option_no_throw(std::string(name));
+}
+
+std::string needs_value(const CLI::App& command, const CLI::Option& option, std::string_view followed_by) {
+  const std::string name = option.get_name();
+  const OptionValue* const value = value_of(option);
+  const std::string needs =
+      value == nullptr ? "a value" : fmt::format("{}, as in {} {}", value->needs, name, value->example);
+  const std::string next = followed_by.empty() ? "" : fmt::format(", and is followed by {}", followed_by);
+  return fmt::format("{} needs {}{}; see mltcp {} --help", name, needs, next, command.get_name());
+}
+
+/// The first option of the command line whose value is missing, in words: "--json needs a file to write to, or - for
+/// standard output, as in --json results.json; see mltcp run --help"; empty if none is. That another option follows
+/// counts as missing, too.
+std::string missing_value(const CLI::App& app, int argc, const char* const* argv) {
+  const CLI::App* command = nullptr;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (command == nullptr) {
+      const auto named = app.get_subcommands([&](const CLI::App* one) { return one->get_name() == word; });
+      if (!named.empty()) command = named.front();
+      continue;
+    }
+    if (word == "--") break;
+    const CLI::Option* const option = option_of(*command, word);
+    if (option == nullptr || !takes_value(*option)) continue;
+    std::string_view followed_by;
+    if (const std::size_t equals = word.find('='); equals != std::string::npos) {
+      if (equals + 1 < word.size()) continue;
+    } else if (++i < argc) {
+      const std::string_view next = argv[i];
+      if (next != "--" && option_of(*command, next) == nullptr) continue;
+      followed_by = option_name(next);
+    }
+    return needs_value(*command, *option, followed_by);
+  }
+  return {};
+}
+
+/// Gives every option the word for its value that --help shows, as in "--json FILE".
+void name_values(CLI::App& app) {
+  for (CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
+    for (CLI::Option* const option : command->get_options())
+      if (const OptionValue* const value = value_of(*option); value != nullptr && takes_value(*option))
+        option->type_name(std::string(value->word));
+}
+
+// What is wrong with a command line that CLI11 refuses.
+std::string wrong_usage(const CLI::App& app, const CLI::ParseError& error, const std::string& first) {
+  if (app.get_subcommands().empty()) return no_command(app, first);
+  const CLI::App& command = *app.get_subcommands().back();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return no_argument(app, command, app.remaining(true));
+  const std::string why = error.what();
+  return fmt::format("{}{} see mltcp {} --help", why, why.ends_with('?') ? "" : ";", command.get_name());
+}
+
+void note_given(const Command& command) {
+  for (const CLI::Option* option : command.app->get_options())
+    for (const Command::Group& group : command.groups)
+      if (option->count() > 0 && option->get_group() == group.heading) group.given->push_back(option->get_name());
+}
+
+template <typename Value>
+Option added(const Command& command, const std::string& name, Value& value, const std::string& help) {
+  return Option(*command.app->add_option(name, value, help));
+}
+
+}  // namespace
+
+Option Option::check(const ValueCheck& check) {
+  option_->check(
+      CLI::Validator([objection = check.objection](std::string& text) { return objection(text); }, check.bounds));
+  return *this;
+}
+
+Option Option::required() {
+  option_->required();
+  return *this;
+}
+
+Option Option::words(int least, int most) {
+  option_->expected(least, most);
+  return *this;
+}
+
+Option Options::add(const std::string& name, std::string& value, const std::string& help) {
+  return added(*command_, name, value, help);
+}
+
+Option Options::add(const std::string& name, std::optional<std::string>& value, const std::string& help) {
+  return added(*command_, name, value, help);
+}
+
+Option Options::add(const std::string& name, std::uint16_t& value, const std::string& help) {
+  return added(*command_, name, value, help);
+}
+
+Option Options::add(const std::string& name, std::uint32_t& value, const std::string& help) {
+  return added(*command_, name, value, help);
+}
+
+Option Options::add(const std::string& name, std::optional<std::uint32_t>& value, const std::string& help) {
+  return added(*command_, name, value, help);
+}
+
+Option Options::add(const std::string& name, double& value, const std::string& help) {
+  return added(*command_, name, value, help);
+}
+
+Option Options::add(const std::string& name, std::optional<double>& value, const std::string& help) {
+  return added(*command_, name, value, help);
+}
+
+Option Options::add(const std::string& name, std::function<std::string(const std::string& text)> take,
+                    const std::string& help) {
+  const auto taken = [name, take = std::move(take)](const std::string& text) {
+    if (const std::string wrong = take(text); !wrong.empty()) throw CLI::ValidationError(name, wrong);
+  };
+  return Option(*command_->app->add_option_function<std::string>(name, taken, help));
+}
+
+Option Options::add(const std::string& name, std::vector<std::pair<std::string, std::string>>& named,
+                    const std::string& help) {
+  const auto taken = [&named, name](const std::string& value) {
+    named.emplace_back(name.substr(name.find_first_not_of('-')), value);
+  };
+  return Option(*command_->app->add_option_function<std::string>(name, taken, help));
+}
+
+Option Options::add(const std::string& name, std::vector<std::string>& words, const std::string& help) {
+  return added(*command_, name, words, help);
+}
+
+Option Options::add_each(const std::string& name, std::vector<std::string>& values, const std::string& help) {
+  return Option(*command_->app->add_option(name, values, help)->allow_extra_args(false));
+}
+
+Option Options::add_list(const std::string& name, std::vector<std::string>& values, const std::string& help) {
+  return Option(*command_->app->add_option(name, values, help)->delimiter(',')->allow_extra_args(false));
+}
+
+void Options::flag(const std::string& name, bool& given, const std::string& help) {
+  command_->app->add_flag(name, given, help);
+}
+
+void Options::group(const std::string& heading, std::vector<std::string>& given) {
+  command_->app->option_defaults()->group(heading);
+  command_->groups.push_back({heading, &given});
+}
+
+struct CommandLine::Program {
+  CLI::App app;
+  std::deque<Command> commands;  // where they are they stay
+};
+
+CommandLine::CommandLine(const std::string& description, const std::string& footer,
+                         std::function<std::string()> version)
+    : program_(std::make_unique<Program>()) {
+  CLI::App& app = program_->app;
+  app.description(description);
+  app.set_version_flag("-V,--version", std::move(version));
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.footer(footer);
+}
+
+CommandLine::~CommandLine() = default;
+
+Options CommandLine::add_command(const std::string& name, const std::string& help, std::function<int()> run) {
+  CLI::App* const app = program_->app.add_subcommand(name, help);
+  return Options(program_->commands.emplace_back(Command{app, std::move(run), {}}));
+}
+
+int CommandLine::run(int argc, char** argv) {
+  CLI::App& app = program_->app;
+  name_values(app);
+  if (const std::string missing = missing_value(app, argc, argv); !missing.empty()) throw InputError(missing);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    throw InputError(wrong_usage(app, error, argc > 1 ? argv[1] : ""));
+  }
+  const auto command = std::find_if(program_->commands.begin(), program_->commands.end(),
+                                    [](const Command& one) { return one.app->parsed(); });
+  note_given(*command);
+  return command->run();
+}
+
+std::string CommandLine::help(const std::string& command) const {
+  const CLI::App& app = program_->app;
+  // App::help() would be that of the command which was given.
+  if (command.empty()) return app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);
+  const std::vector<std::string> commands = names_of_commands(app);
+  if (std::find(commands.begin(), commands.end(), command) == commands.end())
+    throw InputError(no_command(app, command));
+  return app.get_subcommand(command)->help(app.get_name());
+}
+
+}  // namespace mltcp::tools

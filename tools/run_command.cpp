@@ -1,0 +1,139 @@
+// `mltcp run`: an experiment's jobs over its network, once per policy, in virtual time or on datapath ring.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "command_line.h"
+#include "commands.h"
+#include "end_on_signal.h"
+#include "experiment_options.h"
+#include "mltcp/base/error.h"
+#include "mltcp/experiment/backends/datapath.h"
+#include "mltcp/experiment/backends/flow_level.h"
+#include "mltcp/experiment/backends/packet_run.h"
+#include "mltcp/experiment/backends/run_plan.h"
+#include "mltcp/experiment/results/results.h"
+#include "mltcp/experiment/run/runner.h"
+#include "output_file.h"
+#include "provenance.h"
+#include "results_output.h"
+#include "terminal.h"
+
+namespace mltcp::tools {
+namespace {
+
+struct RunArguments {
+  ExperimentArguments experiment;
+  std::optional<std::string> cores;  ///< of datapath ring only
+  std::optional<std::string> json;   ///< file, or "-" for standard output
+  std::string plan;                  ///< file; empty: plans are computed
+  bool verify = false;               ///< carry and verify payloads in virtual time too
+  std::uint32_t threads = 0;         ///< runs at a time in virtual time; 0: one a core
+};
+
+void add_options(Options& options, RunArguments& arguments) {
+  options.add("EXPERIMENT.toml", arguments.experiment.file, "The experiment (docs/experiment-file.md)").required();
+  options.add("--datapath", arguments.experiment.datapath,
+              "sim (virtual time), flow (virtual time, flows in place of packets: for large networks) or "
+              "ring (DPDK, real time); default: the file's, or sim");
+  add_experiment_options(options, arguments.experiment, " (docs/algorithms.md)");
+  options.add("--cores", arguments.cores, "CPUs of datapath ring: one, or two with the switch on the second, as in 0,1")
+      .check(cpu_list());
+  options.add("--plan", arguments.plan,
+              "Slots for policies schedule and mltcp+schedule, instead of computing them: a file that is "
+              "watched (docs/plans.md)");
+  options.add("--threads", arguments.threads,
+              "Runs at a time, in virtual time: jobs alone, then policies; results are the same; default: "
+              "one a core");
+  options.flag("--verify", arguments.verify, "Carry and verify every byte on datapath sim too (ring always does)");
+  options.add("--json", arguments.json,
+              "Write the results to this file, anew after each policy, so that Ctrl-C keeps what is "
+              "complete (docs/results-file.md); - is standard output");
+}
+
+/// What can be refused before anything runs.
+void check_outputs(const RunArguments& arguments, const experiment::Experiment& experiment) {
+  if (arguments.cores && experiment.datapath != "ring")
+    throw InputError(fmt::format("--cores is for datapath ring and this is {}; leave it out, or add --datapath ring",
+                                 experiment.datapath));
+  if (arguments.json) check_writable(*arguments.json, arguments.experiment.file);
+  if (arguments.json && !arguments.plan.empty()) check_distinct({arguments.json, arguments.plan}, "--json, --plan");
+}
+
+std::unique_ptr<experiment::Datapath> make_datapath(const RunArguments& arguments,
+                                                    const experiment::Experiment& experiment) {
+  if (experiment.datapath == "flow") {
+    if (arguments.verify)
+      throw InputError("--verify: datapath flow carries no bytes; leave it out, or add --datapath sim");
+    print_warnings(experiment::warnings_at_flow_level(experiment));
+    return experiment::make_flow_datapath();
+  }
+  if (experiment.datapath == "ring")
+    return experiment::make_ring_datapath(arguments.cores.value_or(""), experiment::network_of(experiment));
+  return experiment::make_sim_datapath(arguments.verify);
+}
+
+/// Runs it with a bar of its progress, and keeps what there is after each policy.
+experiment::Results measure(const RunArguments& arguments, const experiment::Experiment& experiment,
+                            experiment::Datapath& datapath, experiment::RunOptions options,
+                            const experiment::Provenance& provenance) {
+  ProgressBar bar;
+  options.report = [&](const std::string& problem) {
+    bar.clear();
+    print_warning(problem);
+  };
+  options.interrupted = EndOnSignal::why;
+  options.finished = [&](const experiment::Results& so_far) {
+    experiment::Results kept = so_far;
+    kept.provenance = provenance;
+    bar.clear();
+    keep_results(kept, arguments.json);
+  };
+  experiment::Results results = experiment::run_experiment(
+      experiment, datapath, [&](double fraction, const std::string& what) { bar.show(fraction, what); }, options);
+  results.provenance = provenance;
+  bar.clear();
+  return results;
+}
+
+int run(const RunArguments& arguments) {
+  if (arguments.json && arguments.json->empty())
+    throw InputError("--json: the name is empty; name a file, or - for standard output");
+  const FilesRead files;
+  const experiment::Experiment experiment = load_experiment(arguments.experiment);
+  check_outputs(arguments, experiment);
+  // A result on standard output is alone there; the table then goes to standard error.
+  std::FILE* const out = arguments.json == "-" ? stderr : stdout;
+  print_warnings(experiment.warnings);
+
+  const std::unique_ptr<experiment::Datapath> datapath = make_datapath(arguments, experiment);
+  experiment::RunOptions options;
+  options.plan_file = arguments.plan;
+  options.threads = arguments.threads;
+  experiment::check(experiment, *datapath, options);
+  const experiment::Provenance provenance = provenance_of(files);
+  fmt::print(out, "{}\n\n", headline(experiment, *datapath));
+  std::fflush(out);
+  const EndOnSignal signals;
+  const experiment::Results results = measure(arguments, experiment, *datapath, options, provenance);
+  print_results(results, *datapath, arguments.experiment.file, arguments.json, out);
+  if (!results.unfinished.empty())
+    throw RunError(fmt::format("{}: of {} policies, {} had been run{}, and {} {} missing", EndOnSignal::why(),
+                               experiment.policies.size(), results.runs.size(),
+                               arguments.json && *arguments.json != "-" ? ", and kept in " + *arguments.json : "",
+                               fmt::join(results.unfinished, ", "), results.unfinished.size() == 1 ? "is" : "are"));
+  return 0;
+}
+
+}  // namespace
+
+void add_run_command(CommandLine& line) {
+  line.add<RunArguments>("run", "Run an experiment's jobs over its network, once per policy, and compare", add_options,
+                         run);
+}
+
+}  // namespace mltcp::tools
