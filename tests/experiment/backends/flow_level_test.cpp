@@ -423,12 +423,6 @@ TEST(FlowLevelCluster, add_job__refuses_bad_input) {
   EXPECT_EQ(refusal([](JobSpec& job) { job.workers.clear(); }), "job \"a\": it has no workers; give it at least one");
   EXPECT_THAT(refusal([](JobSpec& job) { job.job.phases.pop_back(); }), HasSubstr("it sends nothing"));
   EXPECT_THAT(refusal([](JobSpec& job) { job.job.flows = 0; }), HasSubstr("no flows"));
-  try {
-    FlowLevelCluster(one_link()).add_job(small_job("a"), PhasePlan{});
-    ADD_FAILURE() << "a plan without a period is taken";
-  } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("its plan: the period is 0 ns"));
-  }
   FlowFabric wrong = one_link();
   wrong.route = [](const JobSpec&, std::uint32_t) { return std::vector{FlowPath{{3}, {}, Nanos(0)}}; };
   FlowLevelCluster other(wrong);
