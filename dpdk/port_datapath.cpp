@@ -1,5 +1,5 @@
-// Ports by name; see port_datapath.h.
-#include "mltcp/dpdk/port_datapath.h"
+// Ports by name; see register_datapath.h.
+#include "mltcp/dpdk/register_datapath.h"
 
 #include <fmt/format.h>
 
