@@ -10,6 +10,9 @@
 
 #include "experiment_texts.h"
 #include "mltcp/base/error.h"
+#include "mltcp/cc/cubic.h"
+#include "mltcp/cc/dcqcn.h"
+#include "mltcp/cc/swift.h"
 #include "mltcp/workload/inspection.h"
 
 namespace mltcp::experiment {
