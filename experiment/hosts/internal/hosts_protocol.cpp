@@ -169,6 +169,8 @@ RunSetup setup_from(const Json& json) {
     if (ranks < 2 || job.ports.size() != ranks || job.hosts.size() != ranks || job.spec.job.flows == 0 ||
         job.spec.iterations == 0 || job.spec.job.rate.is_zero() || ranks != ranks_in(job.spec.job))
       throw InputError("a job that can't be");
+    // All ranks go by the job's pattern or its phases: what is wrong with these is wrong for each.
+    static_cast<void>(workload::rank_program(job.spec.job, 0));
     job.spec.connection.parameters = shared;
     job.spec.real_payload = true;
     job.spec.augmentation = augmentation_of(policy_named(setup.policy), setup.mltcp, job.spec.job);
