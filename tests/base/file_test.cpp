@@ -1,5 +1,6 @@
 // Reading of whole files: bounded, and without waiting or opening what is no file.
 #include "mltcp/base/file.h"
+#include "../temporary_folder.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -26,12 +27,6 @@ constexpr TextFile kSmall{"a small file", 1U << 20};
 
 class ReadTextFile : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "/mltcp_file_XXXXXX";
-    folder_ = mkdtemp(pattern.data());
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   static std::string refusal(const fs::path& path) {
     try {
       static_cast<void>(read_text_file(path, "NAME", kSmall));
@@ -41,7 +36,7 @@ class ReadTextFile : public ::testing::Test {
     return "no error";
   }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(ReadTextFile, file__every_byte) {

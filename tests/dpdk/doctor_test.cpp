@@ -1,5 +1,6 @@
 // The doctor examines this very machine; its findings differ, their form does not.
 #include "mltcp/dpdk/doctor.h"
+#include "../temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,8 +32,7 @@ TEST(Doctor, EveryLackHasACureAndEverythingIsOneLine) {
 }
 
 TEST(Doctor, RoceIsToldWithItsUdpPort) {
-  std::string pattern = ::testing::TempDir() + "/mltcp_doctor_XXXXXX";
-  const std::filesystem::path folder = mkdtemp(pattern.data());
+  const TemporaryFolder folder;
   const auto add = [&](const std::string& device, const std::string& layer) {
     std::filesystem::create_directories(folder / device / "ports" / "1");
     std::ofstream(folder / device / "ports" / "1" / "link_layer") << layer << '\n';
@@ -45,7 +45,6 @@ TEST(Doctor, RoceIsToldWithItsUdpPort) {
   add("mlx5_1", "Ethernet");
   EXPECT_EQ(check_rdma(folder).detail,
             "mlx5_0, mlx5_1 (RoCE); RoCE keeps UDP port 4791 for itself: leave it out of mltcp gen --udp-port");
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Doctor, TheTrialAgreesWithTheRealThing) {

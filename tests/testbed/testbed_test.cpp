@@ -1,6 +1,7 @@
 // The processes of a testbed: what needs no privileges. The rest is tested by the command
 // (tests/tools/testbed_test.cpp).
 #include "mltcp/testbed/testbed.h"
+#include "../temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <sys/wait.h>
@@ -25,7 +26,8 @@ TEST(enter_script, hosts__have_the_files_of_their_namespaces) {
 }
 
 TEST(enter_script, no_such_host__is_wrong_usage) {
-  const std::filesystem::path file = testing::TempDir() + "/mltcp-on-" + std::to_string(getpid());
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "on";
   TestbedLayout layout;
   layout.hosts = {0};
   std::ofstream(file) << enter_script(layout, "1");
@@ -33,7 +35,6 @@ TEST(enter_script, no_such_host__is_wrong_usage) {
     const int status = std::system(("sh " + file.string() + arguments + " 2>/dev/null").c_str());  // NOLINT(cert-*)
     EXPECT_EQ(WEXITSTATUS(status), 2) << arguments;
   }
-  std::filesystem::remove(file);
 }
 
 }  // namespace

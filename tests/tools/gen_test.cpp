@@ -24,6 +24,8 @@
 #include <string>
 #include <vector>
 
+#include "../temporary_folder.h"
+
 namespace {
 
 using nlohmann::json;
@@ -160,10 +162,7 @@ class Gen : public testing::Test {
  protected:
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "network namespaces need root";
-    folder_ = fs::temp_directory_path() / fmt::format("mltcp-gen-test-{}", getpid());
-    fs::create_directories(folder_);
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   /// Two hosts with a wire between them.
   bool make_pair() {
@@ -203,7 +202,7 @@ class Gen : public testing::Test {
   }
   json results() { return json::parse(content_of(file("out.json")), nullptr, false); }
 
-  fs::path folder_;
+  mltcp::TemporaryFolder folder_;
   std::vector<std::unique_ptr<Namespace>> hosts_;
 };
 

@@ -1,5 +1,6 @@
 // Output files: what they lead to is replaced whole, kept when that fails, and never replaced where it is no file.
 #include "tools/output_file.h"
+#include "../temporary_folder.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -41,12 +42,6 @@ mode_t mode_of(const fs::path& path) {
 
 class OutputFile : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "/mltcp_output_XXXXXX";
-    folder_ = mkdtemp(pattern.data());
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   // As the commands do it: asked first, written later.
   static void write_checked(const fs::path& path, const std::string& text) {
     check_writable(path.string(), "");
@@ -64,7 +59,7 @@ class OutputFile : public ::testing::Test {
     return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
   }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(OutputFile, new_file__with_the_permissions_of_one) {

@@ -11,6 +11,8 @@
 #include <iterator>
 #include <string>
 
+#include "../temporary_folder.h"
+
 namespace mltcp::tools {
 
 struct Outcome {
@@ -26,13 +28,7 @@ inline std::string content(const std::filesystem::path& path) {
 
 class ProgramTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "/mltcp_command_XXXXXX";
-    folder_ = mkdtemp(pattern.data());
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  void put(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
+  void put(const std::string& name, const std::string& text) const { folder_.write(name, text); }
 
   // In the folder, by way of a shell, with `arguments` as they would be typed.
   [[nodiscard]] Outcome run(const std::string& arguments) const {
@@ -66,7 +62,7 @@ class ProgramTest : public ::testing::Test {
     return text.substr(0, at);
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 }  // namespace mltcp::tools

@@ -21,6 +21,8 @@
 #include <thread>
 #include <vector>
 
+#include "../temporary_folder.h"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -143,8 +145,6 @@ class Started {
 class TestbedCommand : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "/mltcp_testbed_XXXXXX";
-    folder_ = mkdtemp(pattern.data());
     fs::create_directory(folder_ / "tmp");
     interfaces_ = interfaces();
     std::ofstream(folder_ / "e.toml") << R"(
@@ -167,7 +167,6 @@ communicate = "150 kB"
   void TearDown() override {
     EXPECT_TRUE(soon([&] { return fs::is_empty(folder_ / "tmp"); })) << "files are left";
     EXPECT_EQ(interfaces(), interfaces_);
-    fs::remove_all(folder_);
   }
 
   static std::set<std::string> interfaces() {
@@ -198,7 +197,7 @@ communicate = "150 kB"
     return said;
   }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
   std::set<std::string> interfaces_;
 };
 

@@ -1,5 +1,6 @@
 // Traces of PyTorch's profiler: sizes from every place that they may stand, steps, overlap, and what is refused.
 #include "mltcp/workload/kineto.h"
+#include "../temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -268,7 +269,8 @@ TEST(Kineto, malformed__is_refused_in_one_line) {
 TEST(Kineto, resnet50__is_what_it_should_be) {
   const auto packed = trace_folder() / "kineto" / "hta_nccl_data_resnet50_2xA100.json.gz";
   SKIP_WITHOUT(packed);
-  const auto file = std::filesystem::path(testing::TempDir()) / "resnet50.json";
+  const TemporaryFolder folder;
+  const auto file = folder / "resnet50.json";
   ASSERT_EQ(std::system(("gzip -dc '" + packed.string() + "' > '" + file.string() + "'").c_str()), 0);
   const KinetoTrace trace = load_kineto(file);
   EXPECT_THAT(trace.warnings, IsEmpty());
@@ -288,7 +290,7 @@ TEST(Kineto, resnet50__is_what_it_should_be) {
 TEST(Kineto, dlrm__is_what_it_should_be) {
   const auto packed = trace_folder() / "kineto" / "param_dlrm_kineto_8ranks.tar.gz";
   SKIP_WITHOUT(packed);
-  const std::filesystem::path folder = testing::TempDir();
+  const TemporaryFolder folder;
   ASSERT_EQ(std::system(("tar xzf '" + packed.string() + "' -C '" + folder.string() + "'").c_str()), 0);
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder / "dlrm_kineto")) {

@@ -1,5 +1,6 @@
 // Reading of layer-by-layer traces: what is read, what is tolerated with a warning, what is refused and how.
 #include "mltcp/workload/trace.h"
+#include "../temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -300,19 +301,19 @@ TEST(Trace, load__refuses_what_is_no_file) {
     }
     return std::string("no error");
   };
-  const std::string folder = ::testing::TempDir();
-  EXPECT_THAT(message(folder + "/no-such-trace"), HasSubstr("no-such-trace: there is no such file; "));
-  EXPECT_THAT(message(folder), HasSubstr("this is a directory; "));
+  const TemporaryFolder folder;
+  EXPECT_THAT(message(folder / "no-such-trace"), HasSubstr("no-such-trace: there is no such file; "));
+  EXPECT_THAT(message(folder.path()), HasSubstr("this is a directory; "));
   EXPECT_THAT(message("/dev/zero"), HasSubstr("this is no file but a device or socket; "));
 }
 
 TEST(Trace, load__reads_a_file) {
-  const std::string path = ::testing::TempDir() + "/mltcp_trace_test.txt";
+  const TemporaryFolder folder;
+  const std::string path = folder / "mltcp_trace_test.txt";
   std::ofstream(path) << "DATA\n1\n" << kLayer;
   const Trace trace = load_trace(path);
   EXPECT_EQ(trace.file, path);
   EXPECT_EQ(trace.layers.size(), 1U);
-  std::filesystem::remove(path);
 }
 
 struct Published {

@@ -1,5 +1,6 @@
 // Cluster files: what is read, the defaults, and every error with its line and key.
 #include "mltcp/experiment/cluster/cluster_file.h"
+#include "../../temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,22 +40,6 @@ std::string refusal(const std::string& text, const ClusterFileOptions& options =
   }
   return "no error";
 }
-
-class Folder {
- public:
-  Folder() : path_(std::filesystem::path(::testing::TempDir()) / "mltcp-cluster-file") {
-    std::filesystem::create_directories(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  void write(const std::string& name, const std::string& text) const { std::ofstream(path_ / name) << text; }
-  [[nodiscard]] std::string file() const { return (path_ / "c.toml").string(); }
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 TEST(ClusterFile, parse__defaults) {
   const ClusterExperiment cluster = parse_cluster(kTopology + kArrivals + kType, "some/c.toml");
@@ -155,7 +140,7 @@ TEST(ClusterFile, arrivals_of__keeps_the_load) {
 }
 
 TEST(ClusterFile, parse__arrivals_from_a_file) {
-  const Folder folder;
+  const TemporaryFolder folder;
   folder.write("a.csv",
                "arrival,job,workers,iterations,batch\n"
                "2 s,mine,4,30,\n"
@@ -165,7 +150,7 @@ TEST(ClusterFile, parse__arrivals_from_a_file) {
   const std::string text = "time_scale = 0.1\n" + kTopology +
                            "[arrivals]\nfile = \"a.csv\"\njitter = 0.05\n[[type]]\nname = \"mine\"\n"
                            "communicate = \"1 MB\"\n";
-  const ClusterExperiment cluster = parse_cluster(text, folder.file());
+  const ClusterExperiment cluster = parse_cluster(text, folder / "c.toml");
   EXPECT_EQ(cluster.arriving, 0U);
   ASSERT_THAT(cluster.types, SizeIs(3));
   EXPECT_EQ(cluster.types[1].source, "model ResNet50");
@@ -179,7 +164,7 @@ TEST(ClusterFile, parse__arrivals_from_a_file) {
   const auto refused = [&](const std::string& row) {
     folder.write("a.csv", "arrival,job,workers,iterations,batch\n" + row + "\n");
     try {
-      static_cast<void>(parse_cluster(text, folder.file()));
+      static_cast<void>(parse_cluster(text, folder / "c.toml"));
     } catch (const InputError& error) {
       return std::string(error.what());
     }
@@ -202,11 +187,11 @@ TEST(ClusterFile, parse__arrivals_from_a_file) {
 }
 
 TEST(ClusterFile, parse__a_listed_model_in_small_letters_is_the_type_of_that_name) {
-  const Folder folder;
+  const TemporaryFolder folder;
   folder.write("a.csv",
                "arrival,job,workers,iterations\n0 s,vgg16,2,10\n1 s,VGG16,2,10\n2 s,bert,2,10\n3 s,BERT,2,10\n");
   const ClusterExperiment cluster = parse_cluster(
-      kTopology + "[arrivals]\nfile = \"a.csv\"\n[[type]]\nmodel = \"VGG16\"\njitter = 0.03\n", folder.file());
+      kTopology + "[arrivals]\nfile = \"a.csv\"\n[[type]]\nmodel = \"VGG16\"\njitter = 0.03\n", folder / "c.toml");
   ASSERT_THAT(cluster.types, SizeIs(2));
   EXPECT_EQ(cluster.types[1].name, "BERT");
   const auto arrivals = arrivals_of(cluster, 1);
@@ -215,11 +200,11 @@ TEST(ClusterFile, parse__a_listed_model_in_small_letters_is_the_type_of_that_nam
 }
 
 TEST(ClusterFile, parse__a_type_from_a_measured_profile) {
-  const Folder folder;
+  const TemporaryFolder folder;
   folder.write("p.csv", "time_ms,rate_bps\n0,0\n60,8000000000\n100,0\n");
   const ClusterExperiment cluster = parse_cluster(
       kTopology + kArrivals + "[[type]]\nname = \"p\"\nprofile = \"p.csv\"\nworkers = 2\niterations = [5, 9]\n",
-      folder.file());
+      folder / "c.toml");
   EXPECT_EQ(cluster.types.at(0).jobs.at({2, 0}).bytes_per_iteration(), 40'000'000U);
 }
 
@@ -353,8 +338,7 @@ TEST(ClusterFile, parse__refuses_with_line_and_key) {
 }
 
 TEST(ClusterFile, topology__of_links_is_scaled_and_its_hosts_are_alike) {
-  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "cluster-file-links";
-  std::filesystem::create_directories(folder);
+  const TemporaryFolder folder;
   const std::string head =
       "rate_scale = 0.1\n[topology]\nkind = \"file\"\nfile = \"net.csv\"\nhosts = \"h*\"\necn = { kmin = \"9 kB\" }\n";
   const auto parse_with = [&](const std::string& links) {
@@ -373,7 +357,6 @@ TEST(ClusterFile, topology__of_links_is_scaled_and_its_hosts_are_alike) {
     EXPECT_THAT(error.what(), HasSubstr("c.toml:2: topology: link \"h1 -> a\" is not as fast as the link of another "
                                         "host; give the hosts of a cluster links of one rate"));
   }
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

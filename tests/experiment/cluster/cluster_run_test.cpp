@@ -1,5 +1,6 @@
 // Runs of clusters: what must hold under every scheme, at packet level and at flow level.
 #include "mltcp/experiment/cluster/cluster_run.h"
+#include "../../temporary_folder.h"
 #include "mltcp/experiment/run/demand.h"
 
 #include <gmock/gmock.h>
@@ -273,8 +274,7 @@ TEST(ClusterRun, run_cluster__several_spines_have_known_paths) {
 
 // Jobs run on every kind of network, at both levels alike, and alone on it as if it were theirs.
 TEST(ClusterRun, run_cluster__every_kind_of_topology) {
-  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "cluster-links";
-  std::filesystem::create_directories(folder);
+  const TemporaryFolder folder;
   std::ofstream(folder / "net.csv") << "from,to,rate,delay\n"
                                        "h1,a,10 Gbps,\nh2,a,10 Gbps,\nh3,b,10 Gbps,\nh4,b,10 Gbps,\nh5,c,10 Gbps,\n"
                                        "h6,c,10 Gbps,\nh7,d,10 Gbps,\nh8,d,10 Gbps,\na,b,10 Gbps,3 us\n"
@@ -307,7 +307,6 @@ TEST(ClusterRun, run_cluster__every_kind_of_topology) {
     EXPECT_NEAR(ideal[0], 1, 0.12);
     EXPECT_NEAR(ideal[1], ideal[0], 0.12);
   }
-  std::filesystem::remove_all(folder);
 }
 
 TEST(ClusterRun, run_cluster__jobs_that_outlast_the_clock_are_refused) {

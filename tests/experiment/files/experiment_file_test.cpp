@@ -1,5 +1,6 @@
 // Experiment files: what is read, the defaults, and every error with its line and key.
 #include "mltcp/experiment/files/experiment_file.h"
+#include "../../temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -436,7 +437,7 @@ TEST(ExperimentFile, load__refuses_what_is_no_file) {
     }
     return std::string("no error");
   };
-  const std::filesystem::path folder = ::testing::TempDir();
+  const TemporaryFolder folder;
   EXPECT_THAT(message(folder / "no-such-experiment.toml"), EndsWith("no-such-experiment.toml: there is no such "
                                                                     "file; give the path of an experiment file"));
   EXPECT_THAT(message(folder), HasSubstr(": this is a directory; "));
@@ -447,7 +448,6 @@ TEST(ExperimentFile, load__refuses_what_is_no_file) {
   if (!std::ifstream(locked)) {
     EXPECT_THAT(message(locked), HasSubstr(": the file can't be opened (Permission denied); "));
   }
-  std::filesystem::remove(locked);
   EXPECT_THAT(message("/dev/zero"), HasSubstr(": this is no file but a device or socket; "));
 }
 

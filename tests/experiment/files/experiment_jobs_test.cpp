@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "../../temporary_folder.h"
 #include "experiment_texts.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
@@ -252,7 +253,8 @@ TEST(ExperimentFile, parse__trace_errors) {
 }
 
 TEST(ExperimentFile, parse__profile) {
-  const std::string file = ::testing::TempDir() + "/mltcp_profile.csv";
+  const TemporaryFolder folder;
+  const std::string file = folder / "mltcp_profile.csv";
   std::ofstream(file) << "time_ms,rate_bps\n0,0\n20,500e6\n30,0\n50,0\n";
   const std::string key = "profile = \"" + file + "\"";
   const Experiment experiment = parse_experiment(bare_job(key), "e.toml");
@@ -267,20 +269,17 @@ TEST(ExperimentFile, parse__profile) {
   EXPECT_THAT(refusal(bare_job("profile = \"none.csv\"")), error_at(5, "job[1].profile", "none.csv: there is no"));
   std::ofstream(file) << "time_ms,rate_bps\n0,0\n20,-1\n";
   EXPECT_THAT(refusal(bare_job(key)), error_at(5, "job[1].profile", "mltcp_profile.csv:3: rate: -1 is below 0"));
-  std::filesystem::remove(file);
 }
 
 TEST(ExperimentFile, parse__errors_of_a_trace_name_both_places) {
-  const std::string folder = ::testing::TempDir();
-  std::ofstream(folder + "/mltcp_bad_trace.txt") << "a -1 1 NONE 0 0 NONE 0 x NONE 0 0\n";
-  std::ofstream(folder + "/mltcp_silent_trace.txt") << "a -1 1 NONE 0 0 NONE 0 0 NONE 0 0\n";
+  const TemporaryFolder folder;
+  folder.write("mltcp_bad_trace.txt", "a -1 1 NONE 0 0 NONE 0 x NONE 0 0\n");
+  folder.write("mltcp_silent_trace.txt", "a -1 1 NONE 0 0 NONE 0 0 NONE 0 0\n");
   EXPECT_THAT(
-      refusal(bare_job("trace = \"" + folder + "/mltcp_bad_trace.txt\"")),
+      refusal(bare_job("trace = \"" + folder.string() + "/mltcp_bad_trace.txt\"")),
       error_at(5, "job[1].trace", "mltcp_bad_trace.txt:1: weight-gradient compute: \"x\" is not a whole number"));
-  EXPECT_THAT(refusal(bare_job("trace = \"" + folder + "/mltcp_silent_trace.txt\"")),
+  EXPECT_THAT(refusal(bare_job("trace = \"" + folder.string() + "/mltcp_silent_trace.txt\"")),
               error_at(5, "job[1].trace", "the trace sends nothing"));
-  std::filesystem::remove(folder + "/mltcp_bad_trace.txt");
-  std::filesystem::remove(folder + "/mltcp_silent_trace.txt");
 }
 
 template <typename T>

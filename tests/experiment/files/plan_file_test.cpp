@@ -1,5 +1,6 @@
 // Plan files: what is read, every refusal with its field, and what a watcher makes of a file that changes.
 #include "mltcp/experiment/files/plan_file.h"
+#include "../../temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -55,25 +56,9 @@ testing::Matcher<std::string> error_at(const std::string& field, const std::stri
 }
 
 class PlanFiles : public testing::Test {
- public:
-  ~PlanFiles() override { std::filesystem::remove_all(folder_); }
-  PlanFiles(const PlanFiles&) = delete;
-  PlanFiles& operator=(const PlanFiles&) = delete;
-
  protected:
-  PlanFiles()
-      : folder_(std::filesystem::path(testing::TempDir()) /
-                ("plan_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()))),
-        file(folder_ / "plan.json") {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-
- private:
-  std::filesystem::path folder_;
-
- protected:
-  std::filesystem::path file;
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "plan.json";
 };
 
 TEST(PlanFile, round_trip__keeps_everything) {

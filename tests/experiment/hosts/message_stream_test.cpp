@@ -1,5 +1,6 @@
 // Messages over stream sockets.
 #include "mltcp/experiment/hosts/message_stream.h"
+#include "../../temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -100,7 +101,8 @@ TEST(message_stream, end_of_the_other__is_an_error_after_its_last_message) {
 }
 
 TEST(message_stream, listener__is_found_over_tcp_and_unix) {
-  const std::string path = testing::TempDir() + "mltcp-stream-" + std::to_string(getpid());
+  const TemporaryFolder folder;
+  const std::string path = folder / "socket";
   for (const std::string& where : {std::string("127.0.0.1:0"), std::string("unix:") + path}) {
     StreamListener listener(parse_stream_address(where));
     EXPECT_EQ(listener.accept(), nullptr);
@@ -129,7 +131,8 @@ TEST(message_stream, address_in_use__is_an_error_that_says_so) {
 }
 
 TEST(message_stream, listener_at_a_path__replaces_a_socket_that_was_left_but_no_file) {
-  const std::string path = testing::TempDir() + "mltcp-left-" + std::to_string(getpid());
+  const TemporaryFolder folder;
+  const std::string path = folder / "socket";
   std::ofstream(path) << "precious";
   EXPECT_THAT(error_of<RunError>([&] { const StreamListener listener(parse_stream_address("unix:" + path)); }),
               HasSubstr("choose another address"));

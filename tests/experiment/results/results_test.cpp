@@ -1,5 +1,6 @@
 // Tests of the result file: statistics, the definitions of interleaving and overlap, and JSON both ways.
 #include "mltcp/experiment/results/results.h"
+#include "../../temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -565,13 +566,13 @@ TEST(Json, bad_files__one_line_with_place_and_cure) {
 }
 
 TEST(ReadJson, file__read_back) {
-  const auto path = std::filesystem::path(::testing::TempDir()) / "mltcp_results_test.results.json";
+  const TemporaryFolder folder;
+  const auto path = folder / "mltcp_results_test.results.json";
   {
     std::ofstream file(path);
     write_json(full_results(), file);
   }
   EXPECT_EQ(written(read_json(path)), written(full_results()));
-  std::filesystem::remove(path);
 }
 
 TEST(ReadJson, what_is_no_file__says_so) {

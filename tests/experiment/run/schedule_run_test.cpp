@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "../../temporary_folder.h"
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/backends/flow_level.h"
@@ -395,16 +396,8 @@ TEST(Schedule, learned_iterations__are_refused) {
 }
 
 class SchedulePlanFile : public testing::Test {
- public:
-  ~SchedulePlanFile() override { std::filesystem::remove(file); }
-  SchedulePlanFile(const SchedulePlanFile&) = delete;
-  SchedulePlanFile& operator=(const SchedulePlanFile&) = delete;
-
  protected:
-  SchedulePlanFile()
-      : file((std::filesystem::path(testing::TempDir()) /
-              ("run_plan_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".json"))
-                 .string()) {
+  SchedulePlanFile() {
     options.plan_file = file;
     options.report = [this](const std::string& problem) { problems.push_back(problem); };
   }
@@ -417,7 +410,8 @@ class SchedulePlanFile : public testing::Test {
     write_plan(plan, file);
   }
 
-  std::string file;
+  const TemporaryFolder folder;
+  const std::string file = folder / "plan.json";
   RunOptions options;
   std::vector<std::string> problems;
 };

@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 
+#include "../../temporary_folder.h"
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/files/experiment_file.h"
@@ -350,14 +351,8 @@ constexpr const char* kMixedLinks =
 /// Experiments whose network is described in files of their own.
 class Kinds : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              ("topology-" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
-    std::filesystem::create_directories(folder_);
-    write("net.csv", kMixedLinks);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
+  void SetUp() override { write("net.csv", kMixedLinks); }
+  void write(const std::string& name, const std::string& text) const { folder_.write(name, text); }
   [[nodiscard]] Experiment load(const std::string& text) const {
     return parse_experiment(text, (folder_ / "e.toml").string(), FileOptions{});
   }
@@ -383,7 +378,7 @@ class Kinds : public testing::Test {
   }
   static std::string table(const std::string& kind) { return "[topology]\n" + tables().at(kind); }
 
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 const std::string kTwoJobs =

@@ -1,5 +1,6 @@
 // Sweeps: what points a file and a command line come to, and every refusal with its place.
 #include "mltcp/experiment/sweep/sweep_file.h"
+#include "../../temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,17 +30,12 @@ const std::string kExperiment =
 class SweepFile : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "/mltcp_sweep_file_XXXXXX";
-    folder_ = mkdtemp(pattern.data());
     put("e.toml", kExperiment);
     fs::current_path(folder_, error_);
   }
-  void TearDown() override {
-    fs::current_path("/", error_);
-    fs::remove_all(folder_);
-  }
+  void TearDown() override { fs::current_path("/", error_); }
 
-  void put(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
+  void put(const std::string& name, const std::string& text) const { folder_.write(name, text); }
   Sweep load(const std::string& text, const SweepOptions& options = {}) const {
     put("s.toml", text);
     return load_sweep("s.toml", options);
@@ -71,7 +67,7 @@ class SweepFile : public ::testing::Test {
     return texts;
   }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
   std::error_code error_;
 };
 

@@ -1,5 +1,6 @@
 // Running of sweeps: nothing is run twice, nothing damaged is trusted, shards meet, failures are kept apart.
 #include "mltcp/experiment/sweep/sweep_run.h"
+#include "../../temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,8 +31,6 @@ std::string content(const fs::path& path) {
 class SweepRun : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "/mltcp_sweep_run_XXXXXX";
-    folder_ = mkdtemp(pattern.data());
     put(folder_ / "e.toml",
         "iterations = 2\npolicies = [\"fair\"]\n[bottleneck]\nrate = \"1 Gbps\"\n"
         "[[job]]\nname = \"a\"\ncompute = \"1 ms\"\ncommunicate = \"100 kB\"\n");
@@ -64,7 +63,6 @@ class SweepRun : public ::testing::Test {
       return results;
     };
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   static void put(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
   // Two points with four seeds.
@@ -85,7 +83,7 @@ class SweepRun : public ::testing::Test {
     return most;
   }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
   SweepSettings settings_;
   std::atomic<int> runs_ = 0;
   std::map<std::string, int> written_;

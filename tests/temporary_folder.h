@@ -1,0 +1,42 @@
+// A folder of a test's own, removed with the object: tests run beside each other, also two of one program.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+namespace mltcp {
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = std::filesystem::path(::testing::TempDir()) / "mltcp_XXXXXX";
+    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error(pattern + ": can't be made");
+    path_ = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] std::filesystem::path operator/(const std::filesystem::path& name) const { return path_ / name; }
+  [[nodiscard]] std::string string() const { return path_.string(); }
+  operator const std::filesystem::path&() const { return path_; }  // NOLINT(google-explicit-constructor)
+
+  /// Writes the file `name` in it, in place of what was there.
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ / name, std::ios::binary) << text;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace mltcp
