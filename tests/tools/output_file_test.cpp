@@ -112,7 +112,7 @@ TEST_F(OutputFile, device__stays_a_device) {
   if (const int opened = open(device.c_str(), O_WRONLY | O_CLOEXEC); opened >= 0)
     close(opened);
   else
-    GTEST_SKIP() << "devices don't work in " << folder_;
+    GTEST_SKIP() << "devices don't work in " << folder_.path();
   write_checked(device, "text");
   EXPECT_TRUE(S_ISCHR(mode_of(device)));
   EXPECT_EQ(entries(), 1);

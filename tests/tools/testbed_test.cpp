@@ -197,7 +197,7 @@ communicate = "150 kB"
     return said;
   }
 
-  TemporaryFolder folder_;
+  mltcp::TemporaryFolder folder_;
   std::set<std::string> interfaces_;
 };
 
