@@ -230,6 +230,15 @@ TEST_F(Command, cluster__lists_models) {
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("VGG16"), HasSubstr("DLRM"), HasSubstr("Brown et al.")));
 }
 
+#if !MLTCP_HAS_DPDK
+TEST_F(Command, switch_without_dpdk__says_what_it_needs) {
+  const Outcome outcome = run("switch --port ring:a --port ring:b");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.err, "mltcp: built without DPDK, and a switch needs its ports; build with -DMLTCP_DPDK=ON\n");
+}
+#endif
+
+#if MLTCP_HAS_DPDK
 TEST_F(Command, switch__refuses_what_it_can_not_use_in_one_line) {
   put("s.toml", "[[port]]\ndevice = \"ring:a\"\nrate = \"1 parsec\"\n");
   EXPECT_THAT(refusal("switch"), HasSubstr("a switch without ports; write [[port]] or --port for each"));
@@ -244,7 +253,6 @@ TEST_F(Command, switch__refuses_what_it_can_not_use_in_one_line) {
   EXPECT_THAT(refusal("switch --port ring:a --port ring:b --json /nowhere/c.json"), HasSubstr("/nowhere/c.json"));
 }
 
-#if MLTCP_HAS_DPDK
 TEST_F(Command, switch__refuses_ports_that_can_not_be) {
   EXPECT_THAT(refusal("switch --port ring:a --port warp:b"), HasSubstr("\"warp\" is no kind of port"));
   EXPECT_THAT(refusal("switch --port ring:a --port af_packet:mltcpnone0"), HasSubstr("mltcpnone0"));
