@@ -70,6 +70,13 @@ Registry& registry() {
   return all;
 }
 
+// The algorithm called `name`, or null.
+const AlgorithmTable* registered(std::string_view name) {
+  for (const AlgorithmTable* table : registry().tables())
+    if (table->name == name) return table;
+  return nullptr;
+}
+
 std::string abi_text(std::uint64_t abi) {
   return fmt::format("{}-{:08x}", abi >> 32U, static_cast<std::uint32_t>(abi));
 }
@@ -88,8 +95,7 @@ std::string algorithm_names() {
 }
 
 const AlgorithmTable& find_algorithm(std::string_view name) {
-  for (const AlgorithmTable* table : algorithms())
-    if (table->name == name) return *table;
+  if (const AlgorithmTable* table = registered(name)) return *table;
   std::vector<std::string> known;
   for (const AlgorithmTable* table : algorithms()) known.emplace_back(table->name);
   const auto meant = nearest(name, known);
@@ -149,6 +155,15 @@ const AlgorithmTable& algorithm_from(std::string_view text, const std::filesyste
   if (colon == std::string_view::npos) return find_algorithm(text);
   const std::filesystem::path file(text.substr(0, colon));
   if (file.empty()) throw InputError(fmt::format("{} names no file; write FILE.so:NAME", in_quotes(text)));
+  std::error_code ignored;
+  if (const AlgorithmTable* meant = registered(file.string());
+      meant != nullptr && !std::filesystem::exists(folder / file, ignored))
+    throw InputError(
+        fmt::format("{}: {} is of this program, and no parameters stand beside its name; write {}, and parameters into "
+                    "the experiment "
+                    "file, as in [{}] {} = ...",
+                    in_quotes(text), meant->name, meant->name, meant->name,
+                    meant->parameters.empty() ? "KEY" : meant->parameters.front().name));
   return load_algorithm(folder / file, text.substr(colon + 1));
 }
 

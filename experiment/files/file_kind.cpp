@@ -7,6 +7,8 @@
 #include <array>
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "mltcp/base/error.h"
@@ -78,23 +80,66 @@ const std::vector<Keys>& keys_of_kinds() {
   return all;
 }
 
-// Of the outermost object alone, so that the size of the file is no matter.
+// Looks for the schema of the outermost object, or for what only one kind has there, and keeps nothing else, so that
+// the size of the file is no matter.
+class OuterKeys : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  std::optional<std::string> schema;
+  bool trace_events = false;
+
+  bool null() override { return other(); }
+  bool boolean(bool) override { return other(); }
+  bool number_integer(number_integer_t) override { return other(); }
+  bool number_unsigned(number_unsigned_t) override { return other(); }
+  bool number_float(number_float_t, const string_t&) override { return other(); }
+  bool binary(binary_t&) override { return other(); }
+  bool string(string_t& value) override {
+    if (!at_schema_) return true;
+    schema = value;
+    return false;
+  }
+  bool start_object(std::size_t) override { return open(); }
+  bool start_array(std::size_t) override { return open(); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& name) override {
+    at_schema_ = depth_ == 1 && name == "schema";
+    trace_events = depth_ == 1 && name == "traceEvents";
+    return !trace_events;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  bool other() {
+    at_schema_ = false;
+    return true;
+  }
+  bool open() {
+    ++depth_;
+    return other();
+  }
+  bool close() {
+    --depth_;
+    return true;
+  }
+
+  std::size_t depth_ = 0;
+  bool at_schema_ = false;
+};
+
+OuterKeys outer_keys(std::string_view text) {
+  OuterKeys keys;
+  nlohmann::json::sax_parse(text.begin(), text.end(), &keys);
+  return keys;
+}
+
 std::optional<FileKind> kind_of_json(std::string_view text) {
-  using Json = nlohmann::json;
-  std::optional<FileKind> kind;
-  bool at_schema = false;
-  const auto look = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::key) {
-      at_schema = depth == 1 && parsed == "schema";
-      if (depth == 1 && parsed == "traceEvents") kind = FileKind::kineto_trace;
-    } else if (event == Json::parse_event_t::value && depth == 1 && at_schema && parsed.is_string()) {
-      for (const Schema& schema : kSchemas)
-        if (parsed.get_ref<const std::string&>().starts_with(schema.begin)) kind = schema.kind;
-    }
-    return depth == 0;  // nothing is kept
-  };
-  if (Json::parse(text, look, false).is_discarded()) return std::nullopt;
-  return kind;
+  const OuterKeys keys = outer_keys(text);
+  if (keys.trace_events) return FileKind::kineto_trace;
+  if (!keys.schema) return std::nullopt;
+  for (const Schema& schema : kSchemas)
+    if (keys.schema->starts_with(schema.begin)) return schema.kind;
+  return std::nullopt;
 }
 
 // The first `count` lines that are neither empty nor comments.
@@ -151,6 +196,8 @@ std::optional<FileKind> kind_of_toml(std::string_view text) {
 }
 
 }  // namespace
+
+std::optional<std::string> schema_of_json(std::string_view text) { return outer_keys(text).schema; }
 
 std::optional<FileKind> kind_of(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");

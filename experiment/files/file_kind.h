@@ -30,6 +30,9 @@ enum class FileKind : std::uint8_t {
   page,  ///< HTML or SVG
 };
 
+/// What the outermost object of JSON `text` has as "schema", a text; nothing if it has none before an error.
+std::optional<std::string> schema_of_json(std::string_view text);
+
 /// By its schema, its columns or its keys; nothing if these don't tell, as those of two kinds, or for TOML with an
 /// error.
 std::optional<FileKind> kind_of(std::string_view text);

@@ -4,12 +4,11 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
-#include <optional>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/file.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/files/file_kind.h"
 #include "mltcp/experiment/fit/schedule_file.h"
 #include "mltcp/experiment/report/report.h"
 #include "mltcp/experiment/report/schedule_report.h"
@@ -20,60 +19,11 @@ namespace {
 constexpr TextFile kReportFile{"a file that `mltcp run --json FILE` wrote, or sweep, cluster or schedule",
                                std::size_t{1} << 30};
 
-// Looks for the schema of the outermost object and keeps nothing else, so that the size of the file is no matter.
-class SchemaFinder : public nlohmann::json_sax<nlohmann::json> {
- public:
-  std::optional<std::string> schema;
-
-  bool null() override { return other(); }
-  bool boolean(bool) override { return other(); }
-  bool number_integer(number_integer_t) override { return other(); }
-  bool number_unsigned(number_unsigned_t) override { return other(); }
-  bool number_float(number_float_t, const string_t&) override { return other(); }
-  bool binary(binary_t&) override { return other(); }
-  bool string(string_t& value) override {
-    if (at_schema_) {
-      schema = value;
-      return false;
-    }
-    return other();
-  }
-  bool start_object(std::size_t) override { return open(); }
-  bool start_array(std::size_t) override { return open(); }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
-  bool key(string_t& name) override {
-    at_schema_ = depth_ == 1 && name == "schema";
-    return true;
-  }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
-
- private:
-  bool other() {
-    at_schema_ = false;
-    return true;
-  }
-  bool open() {
-    at_schema_ = false;
-    ++depth_;
-    return true;
-  }
-  bool close() {
-    --depth_;
-    return true;
-  }
-
-  std::size_t depth_ = 0;
-  bool at_schema_ = false;
-};
-
 }  // namespace
 
 ReportFile parse_report_file(std::string_view text, const std::string& name) {
-  SchemaFinder finder;
-  nlohmann::json::sax_parse(text.begin(), text.end(), &finder);
   // Without a schema, the reader of results says what is wrong.
-  const std::string schema = finder.schema.value_or(std::string(kResultsSchema));
+  const std::string schema = schema_of_json(text).value_or(std::string(kResultsSchema));
   if (schema == kResultsSchema) return parse_json(text, name);
   if (schema == kSweepSchema) return parse_sweep(text, name);
   if (schema == kClusterSchema) return parse_cluster(text, name);

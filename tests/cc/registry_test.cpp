@@ -167,6 +167,8 @@ TEST(Registry, load__refuses_what_it_cannot_use) {
               HasSubstr("has no congestion control \"bbr\"; it has: elsewhere, reno"));
   EXPECT_THAT(refusal_of("good_library.so", "reno"), HasSubstr("there is another congestion control \"reno\""));
   EXPECT_THAT(message_of<InputError>([] { algorithm_from(":x"); }), HasSubstr("names no file; write FILE.so:NAME"));
+  EXPECT_THAT(message_of<InputError>([] { algorithm_from("dctcp:g=0.1"); }),
+              AllOf(HasSubstr("\"dctcp:g=0.1\": dctcp is of this program"), HasSubstr("as in [dctcp] g = ...")));
   EXPECT_EQ(find_algorithm("reno").on_ack, table_of<Reno>().on_ack);
 }
 

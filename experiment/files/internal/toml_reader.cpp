@@ -26,7 +26,10 @@ std::string TomlReader::place(std::uint32_t line) const {
 }
 
 std::string TomlReader::place(const Item& item) const {
-  return item.elsewhere.empty() ? fmt::format("{}: {}", place(item.line), item.key) : item.elsewhere;
+  if (!item.elsewhere.empty()) return item.elsewhere;
+  const std::string where = place(item.line);
+  const bool named = where.starts_with("--") && where.substr(2) == item.key;  // an option called as its key
+  return named ? where : fmt::format("{}: {}", where, item.key);
 }
 
 std::optional<Item> TomlReader::find(const toml::table& table, std::string_view prefix, std::string_view key) {

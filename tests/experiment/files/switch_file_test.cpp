@@ -119,7 +119,7 @@ TEST(SwitchFile, refusals_of_words__name_the_option) {
   EXPECT_THAT(of(""), HasSubstr("--port "));
   EXPECT_EQ(refusal(two, {{{"loss", "1.5"}}, {}}),
             "--loss: faults.loss: 1.5 is no probability; write a number from 0 to 1");
-  EXPECT_THAT(refusal(two, {{{"buffer", "75"}}, {}}), StartsWith("--buffer: buffer: the number 75 has no unit"));
+  EXPECT_THAT(refusal(two, {{{"buffer", "75"}}, {}}), StartsWith("--buffer: the number 75 has no unit"));
 }
 
 TEST(SwitchFile, load__needs_a_file_that_is_one) {
