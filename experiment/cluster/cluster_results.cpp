@@ -59,9 +59,9 @@ Cells cells_of(const ClusterResults& results) {
   const bool packets = results.level == "packet";
   Cells cells;
   cells.left = 1;
-  cells.rows.push_back({"scheme", "completion s", "gain", "p99", "gain", "slow-down", "gain", "p95", "p99", "gain",
-                        packets ? "marks" : "contended", packets ? "fewer" : "less", "busy", "shared", "score",
-                        "moves"});
+  cells.rows.push_back({"scheme", "JCT s", "JCT gain", "JCT p99", "JCT p99 gain", "slow-down", "gain", "p95", "p99",
+                        "p99 gain", packets ? "marks" : "contended", packets ? "fewer" : "less", "busy", "shared",
+                        "score", "moves"});
   if (summaries.empty()) return cells;
   const auto at = std::find_if(summaries.begin(), summaries.end(),
                                [](const SchemeSummary& summary) { return summary.scheme == "locality"; });
