@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
-#include "mltcp/experiment/results/internal/provenance_json.h"
+#include "mltcp/experiment/cluster/cluster_results_fields.h"
+#include "mltcp/experiment/results/internal/json_fields.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -128,71 +130,21 @@ std::vector<SchemeSummary> summarize(const ClusterResults& results) {
   return summaries;
 }
 
+std::vector<double> InPercentiles::written(const std::vector<float>& values) {
+  std::vector<double> percentiles;
+  for (int percent = 0; percent <= 100; ++percent) percentiles.push_back(percentile(values, percent));
+  return percentiles;
+}
+
 std::string to_json(const ClusterResults& results) {
-  using json = nlohmann::ordered_json;
-  json out{{"schema", kClusterSchema},         {"name", results.name},
-           {"level", results.level},           {"cc", results.cc},
-           {"time_scale", results.time_scale}, {"rate_scale", results.rate_scale},
-           {"hosts", results.hosts},           {"oversubscription", results.oversubscription}};
-  for (const SchemeSummary& s : summarize(results))
-    out["schemes"].push_back({{"scheme", s.scheme},
-                              {"jobs", s.jobs},
-                              {"iterations", s.iterations},
-                              {"completion_mean_s", s.completion_mean},
-                              {"completion_p95_s", s.completion_p95},
-                              {"completion_p99_s", s.completion_p99},
-                              {"running_mean_s", s.running_mean},
-                              {"slowdown_mean", s.slowdown_mean},
-                              {"slowdown_p95", s.slowdown_p95},
-                              {"slowdown_p99", s.slowdown_p99},
-                              {"marks_per_iteration", s.marks_per_iteration},
-                              {"contended", s.contended},
-                              {"makespan_s", s.makespan},
-                              {"score", s.score},
-                              {"competed_links", s.competed_links},
-                              {"busy_hosts", s.busy_hosts},
-                              {"moves", s.moves},
-                              {"corrections", s.corrections}});
-  for (const ClusterRun& run : results.runs) {
-    json percentiles = json::array();
-    for (int percent = 0; percent <= 100; ++percent) percentiles.push_back(percentile(run.slowdowns, percent));
-    json jobs = json::array();
-    for (const ClusterJobResult& job : run.jobs)
-      jobs.push_back({{"number", job.number},
-                      {"type", job.type},
-                      {"workers", job.workers},
-                      {"batch", job.batch},
-                      {"iterations", job.iterations},
-                      {"hosts", job.hosts},
-                      {"arrival_ns", job.arrival.count},
-                      {"start_ns", job.start.count},
-                      {"end_ns", job.end.count},
-                      {"isolated_ns", job.isolated.count},
-                      {"mean_ns", job.mean.count},
-                      {"p50_ns", job.p50.count},
-                      {"p99_ns", job.p99.count},
-                      {"marked_packets", job.marked_packets},
-                      {"retransmitted_packets", job.retransmitted_packets},
-                      {"corrections", job.corrections},
-                      {"plan_dropped", job.plan_dropped},
-                      {"moves", job.moves}});
-    out["runs"].push_back({{"scheme", run.scheme},
-                           {"seed", run.seed},
-                           {"makespan_ns", run.makespan.count},
-                           {"packets", run.packets},
-                           {"ecn_marked_packets", run.marked_packets},
-                           {"dropped_packets", run.dropped_packets},
-                           {"contended", run.contended},
-                           {"mean_score", run.mean_score},
-                           {"competed_links", run.competed_links},
-                           {"busy_hosts", run.busy_hosts},
-                           {"slowdown_percentiles", percentiles},
-                           {"jobs", jobs}});
+  using Json = nlohmann::ordered_json;
+  Json out{{"schema", kClusterSchema}};
+  Json fields = written(results);
+  for (auto& [name, value] : fields.items()) {
+    if (name == "runs") out["schemes"] = written(summarize(results));
+    out[name] = std::move(value);
   }
-  for (const ClusterResults::Unfinished& run : results.unfinished)
-    out["unfinished"].push_back({{"scheme", run.scheme}, {"seed", run.seed}});
-  if (results.provenance) out["provenance"] = to_json(*results.provenance);
-  return out.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace mltcp::experiment

@@ -1,4 +1,5 @@
-// What lists of fields (base/fields.h) say of a field that isn't simply there in a JSON file.
+// What lists of fields (base/fields.h) say of a field that isn't simply there in a JSON file. Anything else with a
+// function written() has its result written in place of the member.
 #pragma once
 
 namespace mltcp::experiment {

@@ -96,6 +96,8 @@ void internal::write_fields(const T& value, nlohmann::ordered_json& json) {
     const auto& member = value.*field.member;
     if constexpr (is_spread<decltype(field.about)>) {
       if (member) write_fields(*member, json);
+    } else if constexpr (requires { field.about.written(member); }) {
+      json[field.name] = written(field.about.written(member));
     } else {
       if (is_written(value, field)) json[field.name] = written(member);
     }
