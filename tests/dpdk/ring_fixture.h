@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "../random_bytes.h"
 #include "mltcp/base/error.h"
-#include "mltcp/base/random.h"
 #include "mltcp/base/units.h"
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/ring_dumbbell.h"
@@ -60,13 +60,6 @@ inline fabric::DumbbellConfig gigabit(std::uint32_t pairs = 1) {
   config.reverse = config.bottleneck;
   config.access_delay = 1_us;
   return config;
-}
-
-inline ByteVector random_bytes(std::size_t size, std::uint64_t seed) {
-  Random random(seed);
-  ByteVector bytes(size);
-  for (auto& byte : bytes) byte = static_cast<std::byte>(random.next());
-  return bytes;
 }
 
 /// The sum of RFC 1071 section 4.1 taken literally.

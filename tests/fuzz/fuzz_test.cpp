@@ -199,8 +199,8 @@ class Target {
     if (pair.c().exists(ids.first)) pair.c().abort(ids.first, pair.now());
     if (pair.s().exists(ids.second)) pair.s().abort(ids.second, pair.now());
     pair.run_for(100_ms);
-    pair.client().completions.clear();
-    pair.server().completions.clear();
+    pair.client().forget_completions();
+    pair.server().forget_completions();
     buffers_.clear();
     ids = pair.connect();
     start();

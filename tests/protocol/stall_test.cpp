@@ -139,7 +139,7 @@ TEST(Stall, client_that_starts_anew_with_the_same_seed__connects) {
   const auto [c, s] = pair.connect();
   pair.run_for(1_s);
   pair.client().shard = std::make_unique<Shard>(pair.client(), ShardConfig{.seed = 1});
-  pair.client().completions.clear();
+  pair.client().forget_completions();
   const ConnectionId again = pair.c().connect(pair.server().address, {}, pair.now());
   ASSERT_EQ(again, c) << "or the test shows nothing";
   pair.run_for(1_s);

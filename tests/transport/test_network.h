@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "mltcp/base/random.h"
+#include "../random_bytes.h"
 #include "mltcp/transport/crc32c.h"
 #include "mltcp/transport/shard.h"
 #include "mltcp/transport/wire.h"
@@ -34,13 +34,6 @@ namespace testing_network {
 using namespace mltcp::literals;
 using ByteVector = std::vector<std::byte>;
 using wire::FrameType;
-
-inline ByteVector random_bytes(std::size_t size, std::uint64_t seed = 1) {
-  Random random(seed);
-  ByteVector result(size);
-  for (auto& byte : result) byte = static_cast<std::byte>(random.next());
-  return result;
-}
 
 /// What a packet says. Of acknowledgements only the largest range is kept.
 struct ParsedFrame {
@@ -164,13 +157,24 @@ class TestHost final : public PacketIo {
                  [&](const Completion& c) { return c.kind == kind; });
     return result;
   }
-  [[nodiscard]] std::size_t count(Completion::Kind kind) const { return of(kind).size(); }
+  /// Without looking through them, since it is asked after each poll.
+  [[nodiscard]] std::size_t count(Completion::Kind kind) const { return counts_[static_cast<std::size_t>(kind)]; }
+  void take(const Completion& completion) {
+    completions.push_back(completion);
+    ++counts_[static_cast<std::size_t>(completion.kind)];
+    if (on_completion) on_completion(completion);
+  }
+  void forget_completions() {
+    completions.clear();
+    counts_ = {};
+  }
 
  private:
   std::size_t number_;
   TestNetwork& network_;
   Limits limits_;
   std::vector<Arrived> lent_;
+  std::array<std::size_t, 5> counts_{};  // of completions, by kind
 };
 
 class TestNetwork {
@@ -255,10 +259,7 @@ class TestNetwork {
     if (host.keep_completions) return;
     std::array<Completion, 16> taken;
     while (const std::size_t count = host.shard->take_completions(taken)) {
-      for (const Completion& completion : std::span(taken).first(count)) {
-        host.completions.push_back(completion);
-        if (host.on_completion) host.on_completion(completion);
-      }
+      for (const Completion& completion : std::span(taken).first(count)) host.take(completion);
       host.deadline = now_;
     }
     if (!host.arrived.empty()) host.deadline = now_;

@@ -1,0 +1,25 @@
+// Bytes of a seed, for tests that compare contents. Eight are made at a time: tests are compiled without optimising,
+// and some make megabytes.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "mltcp/base/random.h"
+
+namespace mltcp {
+
+inline std::vector<std::byte> random_bytes(std::size_t size, std::uint64_t seed = 1) {
+  Random random(seed);
+  std::vector<std::byte> bytes(size);
+  for (std::size_t at = 0; at < size; at += sizeof(std::uint64_t)) {
+    const std::uint64_t word = random.next();
+    std::memcpy(bytes.data() + at, &word, std::min(sizeof(word), size - at));
+  }
+  return bytes;
+}
+
+}  // namespace mltcp
