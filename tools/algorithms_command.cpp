@@ -5,6 +5,7 @@
 
 #include "command_line.h"
 #include "commands.h"
+#include "experiment_options.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/experiment/files/algorithms.h"
@@ -20,7 +21,7 @@ struct AlgorithmsArguments {
 };
 
 void add_options(Options& options, AlgorithmsArguments& arguments) {
-  options.add("NAME", arguments.names, "These only: names, or FILE.so:NAME");
+  options.add("NAME", arguments.names, "These only: names, or FILE.so:NAME").suggest(algorithm_names());
   options.flag("--markdown", arguments.markdown, "The parameters as a table of Markdown");
   options.add("--json", arguments.json, "Write them to this file; - is standard output");
 }

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <string_view>
 
 #include "mltcp/base/error.h"
@@ -22,7 +23,9 @@ struct Command {
   };
   CLI::App* app;
   std::function<int()> run;
-  std::vector<Group> groups;
+  std::vector<Group> groups{};
+  std::map<const CLI::Option*, std::string> bounds{};
+  std::map<const CLI::Option*, std::vector<std::string>> choices{};
 };
 
 namespace {
@@ -157,8 +160,36 @@ void note_given(const Command& command) {
 }
 
 template <typename Value>
-Option added(const Command& command, const std::string& name, Value& value, const std::string& help) {
-  return Option(*command.app->add_option(name, value, help));
+Option added(Command& command, const std::string& name, Value& value, const std::string& help) {
+  return {*command.app->add_option(name, value, help), command};
+}
+
+OptionDescription description_of(const Command* command, const CLI::Option& option) {
+  OptionDescription described;
+  for (const std::string& name : option.get_snames()) described.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) described.names.push_back("--" + name);
+  if (option.get_positional())
+    described.value = option.get_name(true);
+  else if (takes_value(option))
+    described.value = option.get_type_name().substr(0, option.get_type_name().find(':'));
+  described.list = option.get_delimiter() != '\0';
+  described.required = option.get_required();
+  if (option.get_group() != "Options") described.group = option.get_group();
+  described.help = option.get_description();
+  if (command == nullptr) return described;
+  if (const auto bounds = command->bounds.find(&option); bounds != command->bounds.end())
+    described.bounds = bounds->second;
+  if (const auto choices = command->choices.find(&option); choices != command->choices.end())
+    described.choices = choices->second;
+  return described;
+}
+
+CommandDescription description_of(const Command* command, const CLI::App& app) {
+  CommandDescription described{command == nullptr ? "" : app.get_name(), app.get_description(), {}};
+  for (const bool positional : {true, false})
+    for (const CLI::Option* option : app.get_options())
+      if (option->get_positional() == positional) described.options.push_back(description_of(command, *option));
+  return described;
 }
 
 }  // namespace
@@ -166,6 +197,12 @@ Option added(const Command& command, const std::string& name, Value& value, cons
 Option Option::check(const ValueCheck& check) {
   option_->check(
       CLI::Validator([objection = check.objection](std::string& text) { return objection(text); }, check.bounds));
+  command_->bounds[option_] = check.bounds;
+  return suggest(check.words);
+}
+
+Option Option::suggest(const std::vector<std::string>& values) {
+  if (!values.empty()) command_->choices[option_] = values;
   return *this;
 }
 
@@ -212,7 +249,7 @@ Option Options::add(const std::string& name, std::function<std::string(const std
   const auto taken = [name, take = std::move(take)](const std::string& text) {
     if (const std::string wrong = take(text); !wrong.empty()) throw CLI::ValidationError(name, wrong);
   };
-  return Option(*command_->app->add_option_function<std::string>(name, taken, help));
+  return {*command_->app->add_option_function<std::string>(name, taken, help), *command_};
 }
 
 Option Options::add(const std::string& name, std::vector<std::pair<std::string, std::string>>& named,
@@ -220,7 +257,7 @@ Option Options::add(const std::string& name, std::vector<std::pair<std::string, 
   const auto taken = [&named, name](const std::string& value) {
     named.emplace_back(name.substr(name.find_first_not_of('-')), value);
   };
-  return Option(*command_->app->add_option_function<std::string>(name, taken, help));
+  return {*command_->app->add_option_function<std::string>(name, taken, help), *command_};
 }
 
 Option Options::add(const std::string& name, std::vector<std::string>& words, const std::string& help) {
@@ -228,11 +265,11 @@ Option Options::add(const std::string& name, std::vector<std::string>& words, co
 }
 
 Option Options::add_each(const std::string& name, std::vector<std::string>& values, const std::string& help) {
-  return Option(*command_->app->add_option(name, values, help)->allow_extra_args(false));
+  return {*command_->app->add_option(name, values, help)->allow_extra_args(false), *command_};
 }
 
 Option Options::add_list(const std::string& name, std::vector<std::string>& values, const std::string& help) {
-  return Option(*command_->app->add_option(name, values, help)->delimiter(',')->allow_extra_args(false));
+  return {*command_->app->add_option(name, values, help)->delimiter(',')->allow_extra_args(false), *command_};
 }
 
 void Options::flag(const std::string& name, bool& given, const std::string& help) {
@@ -264,7 +301,7 @@ CommandLine::~CommandLine() = default;
 
 Options CommandLine::add_command(const std::string& name, const std::string& help, std::function<int()> run) {
   CLI::App* const app = program_->app.add_subcommand(name, help);
-  return Options(program_->commands.emplace_back(Command{app, std::move(run), {}}));
+  return Options(program_->commands.emplace_back(Command{app, std::move(run)}));
 }
 
 int CommandLine::run(int argc, char** argv) {
@@ -292,5 +329,13 @@ std::string CommandLine::help(const std::string& command) const {
     throw InputError(no_command(app, command));
   return app.get_subcommand(command)->help(app.get_name());
 }
+
+std::vector<CommandDescription> CommandLine::describe() const {
+  std::vector<CommandDescription> all{description_of(nullptr, program_->app)};
+  for (const Command& command : program_->commands) all.push_back(description_of(&command, *command.app));
+  return all;
+}
+
+std::string CommandLine::footer() const { return program_->app.get_footer(); }
 
 }  // namespace mltcp::tools

@@ -24,14 +24,34 @@ struct Command;  // of command_line.cpp
 /// An option or argument of a command, to say more of it.
 class Option {
  public:
-  explicit Option(CLI::Option& option) : option_(&option) {}
+  Option(CLI::Option& option, Command& command) : option_(&option), command_(&command) {}
   Option check(const ValueCheck& check);  // NOLINT(modernize-use-nodiscard): it changes the option
+  /// Values that a shell completes; those of check(one_of()) are known.
+  Option suggest(const std::vector<std::string>& values);
   Option required();
   /// How many words an argument has.
   Option words(int least, int most);
 
  private:
   CLI::Option* option_;
+  Command* command_;
+};
+
+/// An option or argument as manuals and completions tell it.
+struct OptionDescription {
+  std::vector<std::string> names;    ///< "-o", "--output"; none: an argument
+  std::string value;                 ///< the word for its value: "FILE"; empty: it takes none
+  std::string bounds;                ///< of the value: "[1 - 64]"; empty: none
+  std::vector<std::string> choices;  ///< values that are known; there may be others
+  bool list = false;                 ///< several values, with commas between them
+  bool required = false;
+  std::string group;  ///< its heading in --help; empty: the first one
+  std::string help;
+};
+struct CommandDescription {
+  std::string name;  ///< empty: the program
+  std::string help;
+  std::vector<OptionDescription> options;  ///< arguments first, then options in the order of --help
 };
 
 /// The options and arguments of a command, in the order of --help. Values are stored when the command line is read, and
@@ -94,6 +114,9 @@ class CommandLine {
   /// As --help prints it, of a command or, without a name, of the program. Throws InputError if there is no such
   /// command.
   [[nodiscard]] std::string help(const std::string& command) const;
+  /// What it reads: the program, then its commands in their order.
+  [[nodiscard]] std::vector<CommandDescription> describe() const;
+  [[nodiscard]] std::string footer() const;
 
  private:
   Options add_command(const std::string& name, const std::string& help, std::function<int()> run);

@@ -7,8 +7,10 @@
 #include <system_error>
 
 #include "mltcp/base/text.h"
+#include "mltcp/cc/registry.h"
 #include "mltcp/experiment/backends/datapath.h"
 #include "mltcp/experiment/files/algorithms.h"
+#include "mltcp/experiment/files/policy.h"
 #if MLTCP_HAS_DPDK
 #include "mltcp/dpdk/ring_dumbbell.h"
 #endif
@@ -24,12 +26,22 @@ experiment::FileOptions file_options() {
   return options;
 }
 
+std::vector<std::string> algorithm_names() {
+  std::vector<std::string> names;
+  for (const cc::AlgorithmTable* table : cc::algorithms()) names.emplace_back(table->name);
+  return names;
+}
+
 void add_experiment_options(Options& options, ExperimentArguments& arguments, const std::string& cc_reference) {
-  options.add("--cc", arguments.cc,
-              fmt::format("Congestion control: {}{}; default: the file's, or reno", experiment::algorithm_choices(),
-                          cc_reference));
-  options.add_list("--policy", arguments.policies,
-                   "Policies, several as in fair,mltcp; default: the file's, or fair,mltcp");
+  options
+      .add("--cc", arguments.cc,
+           fmt::format("Congestion control: {}{}; default: the file's, or reno", experiment::algorithm_choices(),
+                       cc_reference))
+      .suggest(algorithm_names());
+  options
+      .add_list("--policy", arguments.policies,
+                "Policies, several as in fair,mltcp; default: the file's, or fair,mltcp")
+      .suggest(experiment::policy_names());
   options.add("--iterations", arguments.iterations, "Iterations per job; default: the file's, or 50")
       .check(whole(1, 1'000'000));
   add_seed(options, arguments.seed, "Seed of everything random, 0 to 2^63 - 1; default: the file's, or 1");

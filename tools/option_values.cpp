@@ -82,6 +82,7 @@ constexpr std::array kValues{
     OptionValue{"--vary", "KEY=VALUES", "a key of the experiment and its values", "cc=reno,cubic"},
     OptionValue{"--wait", "TIME", "a time with its unit", "60s"},
     OptionValue{"--workers", "N", "a whole number", "8"},
+    OptionValue{"--write", "FOLDER", "a folder to write below", "/usr/local/share"},
 };
 
 template <typename Number>
@@ -135,12 +136,13 @@ ValueCheck cpu_list() {
 ValueCheck one_of(std::vector<std::string> words) {
   const std::string all = fmt::format("{}", fmt::join(words, ", "));
   const std::string choices = fmt::format("{}", fmt::join(words, ","));
-  return {fmt::format("{{{}}}", choices), [words = std::move(words), all](const std::string& text) {
-            if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
-            const auto meant = nearest(text, words);
-            return fmt::format("{} is not known; {}", in_quotes(text),
-                               meant ? fmt::format("did you mean \"{}\"?", *meant) : "write one of " + all);
-          }};
+  const auto objection = [words, all](const std::string& text) {
+    if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
+    const auto meant = nearest(text, words);
+    return fmt::format("{} is not known; {}", in_quotes(text),
+                       meant ? fmt::format("did you mean \"{}\"?", *meant) : "write one of " + all);
+  };
+  return {fmt::format("{{{}}}", choices), objection, std::move(words)};
 }
 
 }  // namespace mltcp::tools

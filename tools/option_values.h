@@ -25,6 +25,7 @@ const OptionValue* option_value(std::string_view option);
 struct ValueCheck {
   std::string bounds;                                             ///< in --help: "[1 - 64]"; may be empty
   std::function<std::string(const std::string& text)> objection;  ///< what is wrong with it; empty: nothing
+  std::vector<std::string> words{};                               ///< all that it may be; empty: more than a list
 };
 
 /// A whole number within bounds, in decimal digits.

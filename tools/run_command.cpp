@@ -37,9 +37,11 @@ struct RunArguments {
 
 void add_options(Options& options, RunArguments& arguments) {
   options.add("EXPERIMENT.toml", arguments.experiment.file, "The experiment (docs/experiment-file.md)").required();
-  options.add("--datapath", arguments.experiment.datapath,
-              "sim (virtual time), flow (virtual time, flows in place of packets: for large networks) or "
-              "ring (DPDK, real time); default: the file's, or sim");
+  options
+      .add("--datapath", arguments.experiment.datapath,
+           "sim (virtual time), flow (virtual time, flows in place of packets: for large networks) or "
+           "ring (DPDK, real time); default: the file's, or sim")
+      .suggest(experiment::available_datapaths());
   add_experiment_options(options, arguments.experiment, " (docs/algorithms.md)");
   options.add("--cores", arguments.cores, "CPUs of datapath ring: one, or two with the switch on the second, as in 0,1")
       .check(cpu_list());

@@ -18,6 +18,7 @@
 #include "mltcp/base/file.h"
 #include "mltcp/base/fingerprint.h"
 #include "mltcp/base/text.h"
+#include "mltcp/experiment/files/policy.h"
 #include "mltcp/experiment/results/table.h"
 #include "mltcp/experiment/sweep/sweep_file.h"
 #include "mltcp/experiment/sweep/sweep_run.h"
@@ -52,7 +53,8 @@ void add_options(Options& options, SweepArguments& arguments) {
                    "'job[*].jitter=0 ms,2 ms'; once for each key");
   options.add("--seeds", arguments.seeds, "With how many seeds each point runs, from the experiment's on")
       .check(whole(1, 100'000));
-  options.add_list("--policy", arguments.policies, "Policies, instead of the files'; several: --policy fair,mltcp");
+  options.add_list("--policy", arguments.policies, "Policies, instead of the files'; several: --policy fair,mltcp")
+      .suggest(experiment::policy_names());
   options.add("-o,--output", arguments.output,
               "Folder of the finished runs, which are not run again; default: the file's name with "
               ".sweep");

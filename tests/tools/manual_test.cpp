@@ -1,0 +1,92 @@
+// `mltcp help --write`: manual pages and completions, as man, bash and zsh read them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "program_test.h"
+
+namespace {
+
+using mltcp::tools::content;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class Manual : public mltcp::tools::ProgramTest {
+ protected:
+  void SetUp() override { ASSERT_EQ(run("help --write share").status, 0); }
+
+  [[nodiscard]] static bool has_program(const std::string& name) {
+    return std::system(("command -v " + name + " >/dev/null 2>&1").c_str()) == 0;  // NOLINT(cert-*)
+  }
+  /// What `script`, run by `shell` in the folder, prints.
+  [[nodiscard]] std::string output_of(const std::string& shell, const std::string& script) const {
+    put("script", script);
+    const std::string line = "cd '" + folder_.string() + "' && " + shell + " script > out 2>&1 </dev/null";
+    EXPECT_EQ(std::system(line.c_str()), 0) << script << "\n" << content(folder_ / "out");  // NOLINT(cert-*)
+    return content(folder_ / "out");
+  }
+  /// What bash offers for the last word of `words`, which are quoted for it.
+  [[nodiscard]] std::string completed(const std::string& words) const {
+    return output_of("bash", "set -u\n. share/bash-completion/completions/mltcp\nCOMP_WORDS=(" + words +
+                                 ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_mltcp\necho \"${COMPREPLY[*]-}\"\n");
+  }
+};
+
+TEST_F(Manual, pages__one_for_the_program_and_each_command) {
+  EXPECT_THAT(content(folder_ / "share/man/man1/mltcp.1"),
+              AllOf(HasSubstr(".SH COMMANDS"), HasSubstr("\\fBrun\\fR\n"), HasSubstr(".BR mltcp\\-doctor (1)")));
+  const std::string run_page = content(folder_ / "share/man/man1/mltcp-run.1");
+  EXPECT_THAT(run_page, AllOf(HasSubstr("\\fB\\-\\-iterations\\fR \\fIN\\fR\n"), HasSubstr("[1 \\- 1000000]"),
+                              HasSubstr("\\fIEXPERIMENT.toml\\fR\n"), HasSubstr("mltcp+schedule")));
+  EXPECT_THAT(content(folder_ / "share/man/man1/mltcp-gen.1"), HasSubstr(".SS Of a host\n"));
+  std::size_t pages = 0;
+  const std::string commands = completed("mltcp ''");
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "share/man/man1")) {
+    const std::string name = entry.path().stem().string();
+    EXPECT_THAT(commands, HasSubstr(name == "mltcp" ? "run" : name.substr(6)));
+    ++pages;
+  }
+  EXPECT_GE(pages, 12U);
+}
+
+TEST_F(Manual, pages__man_has_no_warnings) {
+  if (!has_program("groff")) GTEST_SKIP() << "there is no groff; install groff-base";
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "share/man/man1"))
+    EXPECT_EQ(output_of("bash", "groff -man -Tutf8 -ww " + entry.path().string() + " 2>&1 >/dev/null"), "") << entry;
+}
+
+TEST_F(Manual, bash__completes_commands_options_and_values) {
+  EXPECT_EQ(completed("mltcp sw"), "sweep switch\n");
+  EXPECT_EQ(completed("mltcp run --po"), "--policy\n");
+  EXPECT_EQ(completed("mltcp help alg"), "algorithms\n");
+  EXPECT_EQ(completed("mltcp gen --idle s"), "spin sleep\n");
+  EXPECT_EQ(completed("mltcp run --cc d"), "dctcp dcqcn\n");
+  EXPECT_EQ(completed("mltcp run --cc = sw"), "swift\n") << "--cc=sw";
+  EXPECT_EQ(completed("mltcp run --policy fair,mltcp+"), "fair,mltcp+schedule\n");
+  EXPECT_THAT(completed("mltcp run --datapath ''"), AllOf(HasSubstr("sim"), HasSubstr("flow")));
+}
+
+TEST_F(Manual, bash__completes_files) {
+  put("mine.toml", "");
+  EXPECT_EQ(completed("mltcp run mi"), "mine.toml\n");
+  EXPECT_EQ(completed("mltcp run --json mi"), "mine.toml\n");
+  EXPECT_EQ(completed("mltcp run --seed mi"), "\n") << "a number";
+}
+
+TEST_F(Manual, zsh__reads_it) {
+  const std::string script = content(folder_ / "share/zsh/site-functions/_mltcp");
+  EXPECT_THAT(script, AllOf(HasSubstr("#compdef mltcp\n"), HasSubstr("{-o,--output}'[")));
+  if (!has_program("zsh")) GTEST_SKIP() << "there is no zsh; install zsh to have the syntax checked";
+  EXPECT_EQ(output_of("zsh -n", script), "");
+}
+
+TEST_F(Manual, folder__that_cannot_be_made_is_refused) {
+  put("file", "");
+  EXPECT_THAT(refusal("help --write file/below"), AllOf(HasSubstr("can't be made"), HasSubstr("may write to")));
+  EXPECT_THAT(refusal("help --write"), HasSubstr("needs a folder to write below"));
+}
+
+}  // namespace
