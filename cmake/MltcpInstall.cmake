@@ -78,9 +78,9 @@ set(MLTCP_PC_REQUIRES "mltcp-sim = ${PROJECT_VERSION}, mltcp-transport = ${PROJE
 configure_file(cmake/component.pc.in ${CMAKE_BINARY_DIR}/mltcp.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/mltcp.pc DESTINATION ${pkgconfig_dir})
 
-install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
 # Side by side as in the source, so that the links between them hold.
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # The schemas of what the command writes (docs/results-file.md).
-install(DIRECTORY docs/schema/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mltcp/schema FILES_MATCHING PATTERN "*.schema.json")
+install(DIRECTORY docs/schema/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mltcp/schema COMPONENT tools FILES_MATCHING PATTERN "*.schema.json")

@@ -1,0 +1,55 @@
+# Packages for Debian 12, by CPack: `tools/package` builds for them and makes them. What is in which:
+#
+#   libmltcp-dev   headers, static libraries, CMake and pkg-config files, examples
+#   mltcp-tools    the command, its manual pages and completions, the pages of docs/
+#   mltcp-mpi      the module for hosts that mpirun starts
+#
+# Which shared libraries a package needs is found by dpkg-shlibdeps; what is named here is found by nobody else.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME mltcp)
+set(CPACK_PACKAGE_VENDOR "MLTCP")
+set(CPACK_PACKAGE_CONTACT "MLTCP maintainers")
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_VERBATIM_VARIABLES ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_COMPONENTS_ALL dev tools)
+
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME libmltcp-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_DESCRIPTION "transport of training jobs, for programs that link it
+ Headers, static libraries and examples of MLTCP, a transport whose congestion
+ control interleaves the bursts of training jobs that share a network.")
+# Static libraries need at the final link what they use.
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libfmt-dev, libtomlplusplus-dev, nlohmann-json3-dev, libtbb-dev, libssl-dev")
+if(MLTCP_DPDK)
+  string(APPEND CPACK_DEBIAN_DEV_PACKAGE_DEPENDS ", libdpdk-dev")
+endif()
+
+set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME mltcp-tools)
+set(CPACK_DEBIAN_TOOLS_DESCRIPTION "runs training jobs' traffic: simulator, testbed, scheduler
+ The command mltcp runs the jobs of an experiment over a network in virtual
+ time, across hosts or on a testbed of this machine, under fair sharing, under
+ MLTCP and in computed slots, and reports what each policy makes of them.")
+# What makes the interfaces of testbeds, and drivers of ports, which DPDK loads by itself.
+set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS iproute2)
+if(MLTCP_DPDK)
+  string(APPEND CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS ", librte-meta-net")
+endif()
+
+if(TARGET mltcp_mpi)
+  list(APPEND CPACK_COMPONENTS_ALL mpi)
+  set(CPACK_DEBIAN_MPI_PACKAGE_NAME mltcp-mpi)
+  set(CPACK_DEBIAN_MPI_DESCRIPTION "hosts of mltcp gen that MPI starts
+ The module by which mltcp gen --mpi takes its hosts from mpirun or srun (Open
+ MPI). Everything else of mltcp does without.")
+  set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "mltcp-tools (= ${PROJECT_VERSION})")
+  string(APPEND CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS ", mltcp-mpi")
+endif()
+
+include(CPack)
