@@ -43,9 +43,9 @@ struct SwitchCounters {
 };
 
 struct RingOptions {
-  /// Capacity of the rings from a host to the switch and from the switch to a host, in packets; powers of two, 64 to
-  /// 65536. The latter limits how long a host's thread may be suspended without losses: 4096 full packets are 49 ms at
-  ///   1 Gbps.
+  /// Capacity of the rings from a host to the switch and from the switch to a host, in packets; powers of two from 64
+  /// to 65536. The latter limits how long a host's thread may be suspended without losses: 4096 full packets are 49 ms
+  /// at 1 Gbps.
   std::uint32_t transmit_slots = 1024;
   std::uint32_t receive_slots = 4096;
   /// Number of packet buffers; 0: the number that the configuration can have in flight, within limits.

@@ -3,8 +3,9 @@
 //
 //   compute      3 * forward operations per sample * batch / (peak * utilisation)   the backward pass costs twice the
 //                forward one (Kaplan et al., "Scaling laws for neural language models", arXiv 2001.08361, section 2.1)
-//   forward      of vision models 2 * multiply-adds of the papers; of language models 2 * parameters * tokens per
-//   sample gradients    parameters * bytes per parameter
+//   forward      of vision models 2 * multiply-adds of the papers; of language models 2 * parameters * tokens, per
+//                sample
+//   gradients    parameters * bytes per parameter
 //
 //   data parallel       compute, then a ring all-reduce of the gradients: one up phase per iteration. The forward and
 //                       the backward pass are one compute phase, as nothing is sent between them.

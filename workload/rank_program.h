@@ -8,9 +8,8 @@
 //                      k sends is what step k-1 received (Patarasuk and Yuan, JPDC 2009)
 //   halving-doubling   the same by recursive halving and recursive doubling, log2 n steps each, for powers of two
 //                      (Thakur, Rabenseifner and Gropp, IJHPCA 2005, sections 4.1 and 4.5)
-//   tree               all-reduce over two binary trees with half of the bytes each; a rank that is an inner node of
-//   one
-//                      is a leaf of the other; pipelined in chunks, up and down (Sanders, Speck and Träff, Parallel
+//   tree               all-reduce over two binary trees with half of the bytes each, where inner nodes of one are
+//                      leaves of the other; pipelined in chunks, up and down (Sanders, Speck and Träff, Parallel
 //                      Computing 2009). Broadcast over one of them
 //   all-to-all         pairwise exchange in n-1 steps (Thakur et al., section 4.4)
 //   broadcast          from rank 0; ring: a chain, pipelined in chunks
