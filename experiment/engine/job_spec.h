@@ -26,7 +26,7 @@ struct JobSpec {
   ConnectionConfig connection;    ///< flow level uses only its congestion control, for the latency of bursts
   bool real_payload = false;      ///< messages carry real bytes, verified on arrival
   bool learn_iterations = false;  ///< by the transport, to which iterations are not reported: the job takes no plan
-  Nanos pacing_quantum;           ///< of the job's rate, see JobConfig; like the next
+  Nanos pacing_quantum;           ///< of the job's rate, see JobConfig
   Nanos catch_up;
   /// Makes connection ids differ from those of earlier runs, whose packets may still be in flight.
   std::uint64_t salt = 0;
