@@ -1,9 +1,9 @@
 // A monotonic clock that a polling loop can read every round: the CPU's time-stamp counter (TSC), scaled to the
 // nanoseconds of CLOCK_MONOTONIC.
 //
-// The scale comes from two readings of both clocks, taken some time apart; over 100 ms it is right to about a
-// millionth. A TSC that stops, or changes its speed, is not used: CPUID leaf 0x80000007 must call it invariant.
-// Without one the clock reads CLOCK_MONOTONIC itself, which costs a few times as much.
+// The scale is derived from two readings of both clocks some time apart; over 100 ms it is accurate to about 1 ppm. The
+// TSC is used only if it is invariant (CPUID leaf 0x80000007), that is, has a constant rate and never stops. Otherwise
+// the clock reads CLOCK_MONOTONIC itself, which costs a few times as much.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace mltcp {
 
-/// Whether this CPU promises a TSC of constant speed that never stops.
+/// Whether this CPU has an invariant TSC: constant rate, never stopping.
 bool has_invariant_tsc();
 
 /// CLOCK_MONOTONIC.
@@ -27,12 +27,12 @@ class Clock {
   /// Takes the first reading. The clock reads CLOCK_MONOTONIC until calibrate().
   Clock();
 
-  /// Takes the second reading and switches to the TSC if it is invariant and the scale is believable. Call it 50 ms
-  /// or more after construction, and not while others read the clock.
+  /// Takes the second reading, and switches to the TSC if it is invariant and the scale is plausible. Call it 50 ms or
+  /// more after construction, while no other thread reads the clock.
   void calibrate();
 
-  /// Nanoseconds of CLOCK_MONOTONIC, about. Does not go back on one CPU; differs by less than a microsecond between
-  /// the CPUs of a machine that synchronises its TSCs.
+  /// Approximately CLOCK_MONOTONIC in nanoseconds. Monotonic on one CPU; differs by less than a microsecond between the
+  /// CPUs of a machine that synchronises their TSCs.
   [[nodiscard]] Nanos now() const {
 #if defined(__x86_64__)
     if (multiplier_ != 0) [[likely]] {
@@ -43,7 +43,7 @@ class Clock {
     return monotonic_now();
   }
 
-  /// Lets the calling thread sleep for `duration`, above 0 and less than a second; signals end it early.
+  /// Makes the calling thread sleep for `duration`, above 0 and less than a second; signals end it early.
   static void sleep(Nanos duration);
 
   [[nodiscard]] bool uses_tsc() const { return multiplier_ != 0; }

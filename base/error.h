@@ -1,8 +1,8 @@
 // The two kinds of failure that set-up code throws. Nothing on the data path throws.
 //
-// InputError: what the user wrote can't be used; the program exits with 2. Its message names file, line and key
-// where there are any, the cause and the cure, in one line.
-// RunError: the work failed although the input was good; the program exits with 1.
+// InputError: the user's input is invalid; the program exits with 2. The message is one line with file, line and key
+// (where they apply), cause and cure.
+// RunError: the work failed although the input was valid; the program exits with 1.
 #pragma once
 
 #include <stdexcept>

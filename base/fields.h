@@ -1,13 +1,13 @@
-// Lists of a struct's fields: one list, beside the struct, serves every format that carries it. A list is a function
-// that argument-dependent lookup finds:
+// Lists of a struct's fields: one list, beside the struct, is used by all of its text formats. A list is a function
+// found by argument-dependent lookup:
 //
 //   constexpr auto fields_of(const Pause* /*type*/) {
 //     return list_of<Pause>(field("iteration", &Pause::iteration), field("time", &Pause::time));
 //   }
 //
-// A list names every member of its struct, each once, or it doesn't compile: whoever adds a member has to say what it
-// is called in files and messages, or that it stands in none (left_out()). Members are counted by how many values the
-// struct can be initialised from, so lists are of aggregates without bases and C arrays.
+// A list must name every member of its struct once, or it does not compile: whoever adds a member must give its name in
+// files and messages, or exclude it by left_out(). Members are counted by the number of initialisers that the struct
+// accepts, so lists require aggregates without bases and C arrays.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +18,16 @@
 
 namespace mltcp {
 
-/// Nothing to say of a field but its name.
+/// A field with no more than a name.
 struct Plain {};
 
-/// A member of T as formats know it.
+/// A member of T with its name in text formats.
 template <typename T, typename M, typename About = Plain>
 struct Field {
   using Member = M;
   const char* name;
   M T::*member;
-  About about;  ///< what some formats need beyond the name: bounds, when it is written
+  About about;  ///< format-specific options: bounds, when it is written
 };
 template <typename T, typename M>
 constexpr Field<T, M> field(const char* name, M T::*member) {
@@ -38,7 +38,7 @@ constexpr Field<T, M, About> field(const char* name, M T::*member, About about) 
   return {name, member, about};
 }
 
-/// A member that no format carries.
+/// A member that is in no text format.
 template <typename T, typename M>
 struct LeftOut {
   M T::*member;
@@ -81,7 +81,7 @@ constexpr bool each_once(const First& first, const Others&... others) {
 
 }  // namespace internal
 
-/// How many members an aggregate has.
+/// Number of members of an aggregate.
 template <typename T, std::size_t N = 0>
 constexpr std::size_t count_members() {
   static_assert(std::is_aggregate_v<T>, "only of aggregates can members be counted");
@@ -91,7 +91,7 @@ constexpr std::size_t count_members() {
     return N;
 }
 
-/// The list of T's fields, in the order in which they are written.
+/// The list of T's fields, in the order of writing.
 template <typename T, typename... Entries>
 consteval auto list_of(Entries... entries) {
   static_assert(sizeof...(Entries) >= count_members<T>(),
@@ -106,7 +106,7 @@ concept HasFields = requires(const T* type) {
   fields_of(type);
 };
 
-/// Calls `visit` with each Field of T, in order; those that are left out are.
+/// Calls `visit` with each Field of T in order, except those left out.
 template <HasFields T, typename Visit>
 constexpr void for_each_field(Visit&& visit) {
   constexpr auto list = fields_of(static_cast<const T*>(nullptr));

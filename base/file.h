@@ -1,5 +1,4 @@
-// Reading of whole text files, as far as they can be what they should be: bounded, and never waiting for what will
-// not come.
+// Bounded reading of whole text files, which never blocks on input that will not come.
 #pragma once
 
 #include <cstddef>
@@ -10,20 +9,19 @@
 
 namespace mltcp {
 
-/// What a file should be.
+/// Requirements on a file.
 struct TextFile {
-  std::string_view what;  ///< for messages, as in "an experiment file"
+  std::string_view what;  ///< for messages, such as "an experiment file"
   std::size_t most_bytes = 0;
 };
 
-/// The bytes of a regular file or of a pipe, as a shell's <(...) makes; of a pipe that nobody has open for writing,
-/// none. Throws InputError "NAME: cause; cure" for everything else: devices, folders, what can't be read or is longer
-/// than it should be. For a file that does not exist, the cure is the nearest one in its folder, if one is near. `name`
-/// stands for the file in messages.
+/// Reads a regular file or a pipe, such as a shell's <(...); empty for a pipe that no process has open for writing.
+/// Throws InputError "NAME: cause; cure" for anything else: devices, folders, unreadable or too long files. If the file
+/// does not exist, the cure names a similarly named one in its folder, if any. `name` is used in messages.
 std::string read_text_file(const std::filesystem::path& path, std::string_view name, const TextFile& expected);
 
-/// While it lives, told of each file that read_text_file() has read in this thread, and of its bytes. One at a time in
-/// a thread, and destroyed there.
+/// During its lifetime, calls `on_read` for each file read by read_text_file() in this thread. At most one per thread,
+/// destroyed in the same thread.
 class FileObserver {
  public:
   using OnRead = std::function<void(const std::filesystem::path& path, const std::string& text)>;

@@ -1,4 +1,4 @@
-// FNV-1a with 128 bits (Fowler, Noll, Vo): tells texts apart that differ by accident, not those of an adversary.
+// FNV-1a with 128 bits (Fowler, Noll, Vo): a hash to detect accidental differences, not secure against an adversary.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace mltcp {
 
 class Fingerprint {
  public:
-  /// Texts one after the other are as one text.
+  /// Adding texts one by one is equivalent to adding their concatenation.
   constexpr Fingerprint& add(std::string_view text) {
     for (const char byte : text) value_ = (value_ ^ static_cast<unsigned char>(byte)) * prime;
     return *this;

@@ -1,5 +1,5 @@
-// Tells ThreadSanitizer that data changes hands where it can't see it: inside libraries that are not instrumented, such
-// as DPDK (rings, pools, the launch of threads) and oneTBB (tasks). In other builds these functions are empty.
+// Annotations for ThreadSanitizer about synchronisation inside libraries that are not instrumented: DPDK (rings, pools,
+// thread launch) and oneTBB (tasks). In other builds these functions are empty.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)
@@ -21,22 +21,23 @@ extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
 
 namespace mltcp {
 
-/// Before what the calling thread wrote is handed over through the ring, pool, task or other object at `where`.
+/// Call before data written by this thread is passed to another through the ring, pool, task or other object at
+/// `where`.
 inline void hand_over([[maybe_unused]] const void* where) {
 #if defined(MLTCP_THREAD_SANITIZER)
   __tsan_release(const_cast<void*>(where));
 #endif
 }
 
-/// After something was taken from the one at `where`.
+/// Call after data was received through the object at `where`.
 inline void take_over([[maybe_unused]] const void* where) {
 #if defined(MLTCP_THREAD_SANITIZER)
   __tsan_acquire(const_cast<void*>(where));
 #endif
 }
 
-/// While it lives, ThreadSanitizer looks at nothing that the calling thread reads and writes: for inline functions of
-/// such libraries, which order their accesses in ways that it doesn't see.
+/// During its lifetime, ThreadSanitizer ignores memory accesses of this thread: for inline functions of such libraries,
+/// whose synchronisation it does not understand.
 class Unwatched {
  public:
 #if defined(MLTCP_THREAD_SANITIZER)

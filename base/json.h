@@ -1,6 +1,6 @@
-// JSON from outside, bounded before it is parsed: a parser that keeps what it reads takes up to a hundred times the
-// bytes of a text that is made for that ("[[[[..." or "[],[],..."), so depth and number of values are counted first,
-// in one pass over the text that keeps nothing. Of the library that parses, nothing is needed here.
+// Bounds checks of untrusted JSON before it is parsed: a DOM parser may need a hundred times the bytes of a malicious
+// text ("[[[[..." or "[],[],..."), so nesting depth and number of values are counted first, in one pass without
+// allocation. Does not depend on the JSON library.
 #pragma once
 
 #include <concepts>
@@ -14,19 +14,18 @@
 
 namespace mltcp {
 
-/// Of one kind of document.
+/// For one kind of document.
 struct JsonLimits {
-  std::size_t depth = 0;   ///< objects and lists within each other
-  std::size_t values = 0;  ///< objects, lists and what is in them, keys not counted
+  std::size_t depth = 0;   ///< nesting depth of objects and arrays
+  std::size_t values = 0;  ///< number of objects, arrays and values in them, not counting keys
 };
 
-/// What the text has more of than `limits` allow, as in "nests more than 16 levels deep"; empty if it keeps to them.
-/// Whether it is JSON at all is the parser's to find out: of text that is none, no parser gets to see more than this
-/// has counted.
+/// Which limit the text exceeds, such as "nests more than 16 levels deep"; empty if none. Whether it is valid JSON is
+/// left to the parser: for invalid text, the parser will not read further than was counted here.
 std::string beyond_limits(std::string_view json, const JsonLimits& limits);
 
-/// The value as a whole number from `least` to `most`, if it is one: 1e300, 2.0, 2^64, -1 for an unsigned type, "1" and
-/// null are none. `Json` is nlohmann::json, whose get() would convert each of them but the last two, some by undefined
+/// The value as an integer from `least` to `most`; empty for anything else, such as 1e300, 2.0, 2^64, -1 for an
+/// unsigned type, "1" or null. `Json` is nlohmann::json, whose get() would convert most of these, some by undefined
 /// behaviour.
 template <std::integral T, typename Json>
 requires(!std::same_as<T, bool>) std::optional<T> whole_number(const Json& value,

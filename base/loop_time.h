@@ -1,4 +1,4 @@
-// The time of a polling loop in one thread, what is counted about its evenness, and how it sleeps.
+// Timekeeping of a single-threaded polling loop: current time, statistics of its regularity, and sleeping.
 #pragma once
 
 #include <pthread.h>
@@ -14,31 +14,32 @@
 namespace mltcp {
 
 inline constexpr Nanos kStall{1'000'000};
-/// Sleep only for things that are further away, and wake that much before them: Linux ends a sleep late.
+/// Linux ends sleeps late: sleep only if the next event is at least so far away, and wake up earlier by kWakeBefore.
 inline constexpr Nanos kWorthSleeping{200'000};
 inline constexpr Nanos kWakeBefore{120'000};
 inline constexpr Nanos kLongestSleep{20'000'000};
 
-/// How evenly a loop ran: what the machine did to real time.
+/// How regularly a loop ran: delays caused by the machine.
 struct LoopCounters {
   std::uint64_t rounds = 0;
-  Nanos longest_gap;         ///< between two rounds; of a sleep, what it took longer than it should
+  Nanos longest_gap;         ///< maximum time between two rounds; of a sleep, only the time overslept
   std::uint64_t stalls = 0;  ///< gaps above 1 ms
   Nanos stalled;             ///< their sum
   std::uint64_t sleeps = 0;
   Nanos slept;
-  Nanos most_overslept;  ///< beyond the end that was asked for, which lies before the next thing that is due
-  // Of naps: sleeps of a length that was asked for, which nothing ends early. Stalls are left out.
+  Nanos most_overslept;  ///< maximum delay after the requested wake-up time, which is earlier than the next event by
+                         ///< kWakeBefore
+  // Naps are sleeps of a fixed length that nothing ends early. Stalls are not counted.
   std::uint64_t naps = 0;
-  Nanos nap_overslept;                         ///< all together
-  Nanos least_nap_overslept = Nanos::never();  ///< never() without a nap
-  /// By how much a nap ends late.
+  Nanos nap_overslept;                         ///< in total
+  Nanos least_nap_overslept = Nanos::never();  ///< minimum; never() if there was no nap
+  /// Mean delay at the end of a nap.
   [[nodiscard]] Nanos mean_nap_overslept() const {
     return naps == 0 ? Nanos() : nap_overslept / static_cast<std::int64_t>(naps);
   }
 };
 
-/// Pins the calling thread for the time of a run and lets it sleep precisely.
+/// Pins the calling thread for the duration of a run, and enables precise sleeping.
 class RunThread {
  public:
   explicit RunThread(unsigned cpu) {
@@ -60,12 +61,12 @@ class RunThread {
   PreciseSleep sleep_;
 };
 
-/// The time of one thread's loop, and what it counts about its evenness. `Source` tells the time and sleeps, as Clock
-/// and TimeSource do.
+/// The time of one thread's loop, and statistics of its regularity. `Source` tells the time and sleeps, like Clock and
+/// TimeSource.
 template <typename Source>
 class BasicLoopTime {
  public:
-  /// From now on. Times are those of `source`, which outlives it, less `shift`; the first is `now`.
+  /// Restarts the statistics. Times are those of `source`, which must outlive it, minus `shift`; `now` is the first.
   void start(Source& source, Nanos shift, Nanos now) {
     source_ = &source;
     shift_ = shift;
@@ -79,7 +80,7 @@ class BasicLoopTime {
     return latest_;
   }
 
-  /// The time of a new round.
+  /// Begins a round and returns its time.
   Nanos begin_round() {
     const Nanos time = now();
     ++counters.rounds;
@@ -97,14 +98,14 @@ class BasicLoopTime {
     return time;
   }
 
-  /// Sleeps to shortly before `due` if that is worth it.
+  /// Sleeps until shortly before `due` if it is far enough away.
   void sleep_towards(Nanos due) {
     const Nanos time = now();
     if (due - time < kWorthSleeping) return;
     sleep_for(std::min(due - time - kWakeBefore, kLongestSleep));
   }
 
-  /// Sleeps for `wanted`, less than a second and above 0.
+  /// Sleeps for `wanted`, above 0 and less than a second.
   void sleep_for(Nanos wanted) {
     const Nanos overslept = count_sleep(wanted, [&] { source_->sleep(wanted); });
     if (overslept > kStall) return;
@@ -113,7 +114,7 @@ class BasicLoopTime {
     counters.least_nap_overslept = std::min(counters.least_nap_overslept, overslept);
   }
 
-  /// Counts what `sleep` does as a sleep that should take `wanted`; returns how much longer it took.
+  /// Calls `sleep`, which should take `wanted`, and counts it; returns how much longer it took.
   template <typename Sleep>
   Nanos count_sleep(Nanos wanted, Sleep sleep) {
     const Nanos time = now();
@@ -123,7 +124,7 @@ class BasicLoopTime {
     counters.slept += woken - time;
     const Nanos overslept = woken - (time + wanted);
     counters.most_overslept = std::max(counters.most_overslept, overslept);
-    if (overslept > kStall) {  // the machine had other things to do, as between two rounds
+    if (overslept > kStall) {  // delayed by the machine, counted like a gap between rounds
       counters.longest_gap = std::max(counters.longest_gap, overslept);
       ++counters.stalls;
       counters.stalled += overslept;
@@ -141,7 +142,7 @@ class BasicLoopTime {
   Nanos round_ = Nanos::never();
 };
 
-/// That of a loop that reads the clock itself.
+/// For a loop that reads the clock directly.
 using LoopTime = BasicLoopTime<const Clock>;
 
 }  // namespace mltcp

@@ -1,4 +1,4 @@
-// The word that somebody meant who wrote another: for "did you mean ...?" in messages.
+// Nearest-match look-up of a misspelt word, for "did you mean ...?" in messages.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 
 namespace mltcp {
 
-/// The one of `known` that takes the fewest edits to become from `word` (letters inserted, left out, replaced, or
-/// swapped with their neighbours), the first of several; nothing if even that takes more than a third of the word's
-/// letters, and more than two, or if the word has more than 40.
+/// The word among `known` with the minimum edit distance to `word` (insertions, deletions, replacements, swaps of
+/// neighbours); the first one of several. Empty if the distance exceeds both two and a third of the word's length, or
+/// if the word has more than 40 letters.
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace mltcp

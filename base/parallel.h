@@ -1,4 +1,4 @@
-// Independent pieces of work on several cores, by oneTBB. Who includes it links TBB.
+// Parallel execution of independent tasks by oneTBB. Files that include it must link TBB.
 #pragma once
 
 #include <oneapi/tbb/blocked_range.h>
@@ -16,9 +16,8 @@
 
 namespace mltcp {
 
-/// Calls body(i), or body(i, context) whose context can cancel what has not begun, for each i below `count`, one at a
-/// time on each of `threads`; 0: as many as there are cores. Passes on the first exception, after which nothing more
-/// begins.
+/// Calls body(i), or body(i, context) whose context can cancel tasks that have not begun, for each i below `count`, on
+/// `threads` threads; 0: one per core. Passes on the first exception, after which no further task begins.
 template <typename Body>
 void in_parallel(std::uint32_t threads, std::size_t count, const Body& body) {
   namespace tbb = oneapi::tbb;

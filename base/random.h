@@ -20,7 +20,7 @@ class Random {
     for (auto& word : state_) word = split_mix(seed);
   }
 
-  /// A generator for an independent stream of the same experiment: seed and stream number decide it.
+  /// An independent random stream, determined by seed and stream number.
   static constexpr Random stream(std::uint64_t seed, std::uint64_t number) {
     std::uint64_t mixed = seed;
     const std::uint64_t first = split_mix(mixed);

@@ -1,8 +1,8 @@
-// A first-in-first-out ring on a power-of-two array, indexed by ever-growing positions.
+// A FIFO ring buffer on a power-of-two array, indexed by ever-increasing positions.
 //
-// Element `p` (begin() <= p < end()) sits at `p & mask`, so a position names an element for as long as the
-// element lives. GrowableRing doubles when it is full (amortised, for set-up, simulation and queues whose
-// bound is large but rarely reached); with `reserve` called for the bound it never allocates afterwards.
+// Element `p` (begin() <= p < end()) is stored at `p & mask`, so a position identifies an element for its lifetime.
+// GrowableRing doubles when it is full (amortised, for set-up, simulation and queues whose bound is large but rarely
+// reached); after reserve() for the bound it never allocates.
 #pragma once
 
 #include <bit>
@@ -43,19 +43,19 @@ class GrowableRing {
     slots_[place(end_)] = std::move(value);
     return end_++;
   }
-  /// Like push(), but hands out the slot as its last user left it, so that memory it holds is used again.
+  /// Like push(), but returns the slot with the contents of its last use, so that memory owned by it is reused.
   T& push_reused() {
     if (size() == capacity_) [[unlikely]]
       grow(capacity_ == 0 ? first : capacity_ * 2);
     return slots_[place(end_++)];
   }
   void pop() { ++begin_; }
-  /// Drops what is at `position` and after it; begin() <= position <= end().
+  /// Removes the elements from `position` on; begin() <= position <= end().
   void truncate(std::uint64_t position) { end_ = position; }
   void clear() { begin_ = end_; }
-  /// Of an empty ring: the next position is passed over.
+  /// Skips one position; requires an empty ring.
   void skip() { begin_ = ++end_; }
-  /// Brings to the cache what front() and the next push() touch.
+  /// Prefetches what front() and the next push() access.
   void prefetch() const {
     if (capacity_ == 0) return;
     __builtin_prefetch(&slots_[place(begin_)]);
@@ -63,7 +63,7 @@ class GrowableRing {
   }
 
  private:
-  static constexpr std::size_t first = 2;  // few: a transport has as many rings as connections
+  static constexpr std::size_t first = 2;  // small, as a transport has as many rings as connections
 
   [[nodiscard]] std::size_t place(std::uint64_t position) const { return position & (capacity_ - 1); }
 

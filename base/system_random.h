@@ -1,5 +1,5 @@
-// Random numbers that nobody can foresee, from the system (getrandom(2)): for what others must not guess or meet again,
-// such as the ids of connections. Simulations and tests use seeded ones (random.h), which are the same every time.
+// Cryptographically secure random numbers from the system (getrandom(2)), for what others must not guess or reuse, such
+// as connection ids. Simulations and tests use the seeded, reproducible generator of random.h instead.
 #pragma once
 
 #include <array>
@@ -8,16 +8,15 @@
 
 namespace mltcp {
 
-/// Asks the system for many at a time. A copy of a process (fork) would draw the same from what is left: make a new
-/// one.
+/// Buffers many numbers per system call. After fork() both processes would draw the same ones: create a new object.
 class SystemRandom {
  public:
   SystemRandom() = default;
   SystemRandom(const SystemRandom&) = delete;
   SystemRandom& operator=(const SystemRandom&) = delete;
 
-  /// Uniform over all 64-bit values. May wait while the system starts; throws RunError if it has no random numbers,
-  /// which shows at the first call: once there are some, there always are.
+  /// Uniform over all 64-bit values. May block while the system boots. Throws RunError if the system has no random
+  /// numbers, which can only happen in the first call.
   std::uint64_t next() {
     if (left_ == 0) refill();
     return pool_[--left_];

@@ -1,4 +1,4 @@
-// Text from outside, trimmed, and made fit for a message, which is one line on somebody's terminal.
+// Trimming of untrusted text, and sanitising it for one-line messages on a terminal.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 
 namespace mltcp {
 
-/// The text with a '?' for each character that would end the line or steer a terminal (control characters, those of
-/// U+0080 to U+009F and line separators included) and for each byte that is not UTF-8.
+/// Replaces by '?' each character that would end the line or control the terminal (control characters, including U+0080
+/// to U+009F, and line separators), and each byte that is not valid UTF-8.
 std::string one_line(std::string_view text);
 
-/// The same between quotation marks, cut after 60 bytes.
+/// The same in quotation marks, truncated after 60 bytes.
 std::string in_quotes(std::string_view text);
 
-/// Without the spaces, tabs and carriage returns at both ends.
+/// Removes spaces, tabs and carriage returns at both ends.
 std::string_view trimmed(std::string_view text);
 
 /// "1 job", "2 jobs".

@@ -1,5 +1,4 @@
-// Time, and waiting in it: what a loop needs of the machine that it runs on, behind an interface, so that a test or a
-// simulator can put a time of its own in its place.
+// Interface for reading the time and waiting, so that tests and simulators can substitute their own time.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@
 
 namespace mltcp {
 
-/// Lets the calling thread sleep precisely while it lives: Linux ends its sleeps by 50 microseconds less late.
+/// Enables precise sleeping for the calling thread during its lifetime: Linux then ends sleeps about 50 us less late.
 class PreciseSleep {
  public:
   PreciseSleep();
@@ -22,34 +21,34 @@ class PreciseSleep {
   int slack_ = 0;
 };
 
-/// How a wait for files ended.
+/// Result of waiting for file descriptors.
 enum class WaitEnd : std::uint8_t {
   timed_out,
-  readable,  ///< a file is readable, or had an error, which has been taken from it
-  failed,    ///< a file has failed for good: it would end every wait at once
+  readable,  ///< a descriptor is readable, or had a pending error, which has been cleared
+  failed,    ///< a descriptor has failed permanently, and would end every wait at once
 };
 
 class TimeSource {
  public:
   virtual ~TimeSource() = default;
-  /// A loop begins, or ends, in the calling thread: its sleeps in between are to be precise.
+  /// A loop begins, or ends, in the calling thread; in between its sleeps must be precise.
   virtual void begin_loop() {}
   virtual void end_loop() {}
-  /// Does not go back.
+  /// Monotonic.
   virtual Nanos now() = 0;
-  /// Passes a moment, for the sake of the CPU's other hardware thread, without giving the CPU away.
+  /// Pauses briefly in favour of the CPU's other hardware thread, without yielding the CPU.
   virtual void pause() = 0;
-  /// Sleeps for `duration`, above 0 and less than a second; it may end late, but not early.
+  /// Sleeps for `duration`, above 0 and less than a second; may end late, but not early.
   virtual void sleep(Nanos duration) = 0;
-  /// Sleeps until one of `files`, which are sockets, eventfds and the like, is readable; `most` at the longest, above 0
-  /// and less than a second.
+  /// Sleeps until one of `files` (sockets, eventfds and the like) is readable, for at most `most`, above 0 and less
+  /// than a second.
   virtual WaitEnd wait(std::span<const int> files, Nanos most) = 0;
 };
 
-/// The machine's. Used by any thread.
+/// The system's time. May be used by any thread.
 class SystemTime final : public TimeSource {
  public:
-  /// `clock` outlives it.
+  /// `clock` must outlive it.
   explicit SystemTime(const Clock& clock) : clock_(clock) {}
   void begin_loop() override;
   void end_loop() override;

@@ -1,10 +1,10 @@
-// A network on paper: hosts, switches and directed links with rates and delays, and the shortest paths between hosts.
-// The scheduler, the simulator at packet level and at flow level all work on this one description.
+// The description of a network: hosts, switches, and directed links with rates and delays; and shortest paths between
+// hosts. Used by the scheduler and by the simulators at packet and flow level.
 //
-// Paths are shortest in links. Where several links begin a shortest path, a switch spreads flows over them (equal-cost
-// multi-path, RFC 2992): next() names them, and who asks for a path says by which hash one is picked. Hosts don't
-// forward. Distances are kept per group of hosts that hang on the same switches (a rack), so that 10,000 hosts take a
-// few MB.
+// Paths have the minimum number of links. If several links begin a shortest path, a switch spreads flows over them
+// (equal-cost multi-path, RFC 2992): next() lists them, and the caller's hash picks one. Hosts do not forward.
+// Distances are stored per rack, that is, per group of hosts with the same switches, so that 10,000 hosts take a few
+// MB.
 #pragma once
 
 #include <cstdint>
@@ -37,11 +37,11 @@ struct Graph {
 };
 
 /// Two tiers: every leaf switch has a link to every spine switch and to its own hosts. Names and order of the links:
-/// "host 3 -> leaf 0" of all hosts, "leaf 0 -> spine 1", "leaf 2 -> host 9", "spine 1 -> leaf 2". Host h hangs on leaf
-/// h / hosts_per_leaf.
+/// "host 3 -> leaf 0" of all hosts, "leaf 0 -> spine 1", "leaf 2 -> host 9", "spine 1 -> leaf 2". Host h is connected
+/// to leaf h / hosts_per_leaf.
 struct LeafSpineShape {
-  std::uint32_t leaves = 2;          ///< 1 to Topology::kMostInTier, like the next two
-  std::uint32_t spines = 2;          ///< 0 is allowed for one leaf
+  std::uint32_t leaves = 2;          ///< number of leaves, spines and hosts: 1 to Topology::kMostInTier
+  std::uint32_t spines = 2;          ///< may be 0 with one leaf
   std::uint32_t hosts_per_leaf = 4;  //
   Rate host_rate;                    ///< of each link between a host and its leaf
   Rate uplink_rate = {};             ///< of each link between a leaf and a spine; 0 = host_rate
@@ -56,8 +56,8 @@ class Topology {
   using Host = std::uint32_t;  ///< a node below hosts()
   using Link = std::uint32_t;  ///< index in the graph's links
 
-  // What a topology may have, so that it takes at most a few hundred MB and seconds. Distances are kept by rack and
-  // switch, and each rack's are found by looking at every link between switches.
+  // Limits that keep memory and construction time below a few hundred MB and seconds. Distances are stored by rack and
+  // switch, and found by visiting every link between switches for each rack.
   static constexpr std::uint32_t kMostHosts = 1U << 16;
   static constexpr std::uint32_t kMostSwitches = 1U << 16;
   static constexpr std::uint32_t kMostLinks = 1U << 22;  ///< directions count each
@@ -68,12 +68,11 @@ class Topology {
   static constexpr Rate kHighestCapacity{100'000'000'000'000};
   static constexpr Nanos kLongestDelay{10'000'000'000};
 
-  /// Throws InputError "cause; cure" that names node or link: no hosts or more than the limits above, empty or double
-  /// names, unknown nodes, a link from a node to itself, a capacity or a delay out of range, or hosts that no path of
-  /// links joins.
+  /// Throws InputError "cause; cure" that names node or link: no hosts, limits exceeded, empty or duplicate names,
+  /// unknown nodes, a link from a node to itself, a capacity or delay out of range, or hosts that are not connected.
   explicit Topology(const Graph& graph);
 
-  /// Hosts "host 0", ... on the switch "switch 0". `delay` is that of every link, as in the next two.
+  /// Hosts "host 0", ... on "switch 0". Here and below, `delay` is that of every link.
   static Topology single_switch(std::uint32_t hosts, Rate rate, Nanos delay = {});
   static Topology leaf_spine(const LeafSpineShape& shape);
   /// A fat tree of switches with `k` ports (Al-Fares, Loukissas and Vahdat, SIGCOMM 2008): k pods of k/2 "edge" and k/2
@@ -93,42 +92,42 @@ class Topology {
   [[nodiscard]] Node from(Link link) const { return links_[link].from; }
   [[nodiscard]] Node to(Link link) const { return links_[link].to; }
   [[nodiscard]] bool between_switches(Link link) const { return !is_host(from(link)) && !is_host(to(link)); }
-  /// The links that leave and that reach a node, in the order of their numbers.
+  /// The links that leave, or reach, a node, in ascending order.
   [[nodiscard]] std::span<const Link> out(Node node) const {
     return std::span(out_links_).subspan(out_begin_[node], out_begin_[node + 1] - out_begin_[node]);
   }
   [[nodiscard]] std::span<const Link> in(Node node) const {
     return std::span(in_links_).subspan(in_begin_[node], in_begin_[node + 1] - in_begin_[node]);
   }
-  /// Throw InputError for names that don't exist.
+  /// These throw InputError for unknown names.
   [[nodiscard]] Host find_host(std::string_view name) const;
   [[nodiscard]] Link find_link(std::string_view name) const;
-  /// Of leaf_spine(); empty for others.
+  /// The shape of a leaf_spine(); otherwise empty.
   [[nodiscard]] const std::optional<LeafSpineShape>& leaf_spine_shape() const { return shape_; }
 
-  /// Hosts of one rack hang on the same switches. Numbered from 0.
+  /// Hosts of a rack are connected to the same switches. Racks are numbered from 0.
   [[nodiscard]] std::uint32_t racks() const { return racks_; }
   [[nodiscard]] std::uint32_t rack(Host host) const { return rack_of_[host]; }
 
-  /// The fastest link on which a host sends; 0 without links.
+  /// Maximum rate of a host's outgoing link; 0 without links.
   [[nodiscard]] Rate fastest_host() const { return fastest_host_; }
-  /// No path between hosts takes longer; the sum of one path's delays where all links of a tier are alike.
+  /// Upper bound of a path's total delay between hosts; exact if all links of a tier are alike.
   [[nodiscard]] Nanos longest_delay() const { return longest_delay_; }
-  /// Whether a switch has several links to choose from on the way to some host.
+  /// Whether some switch has several links to choose from on the way to a host.
   [[nodiscard]] bool has_choices() const { return has_choices_; }
-  /// How much faster the hosts of a rack send than its switches can send on to other switches, of the rack where that
-  /// is most; 1 where there is one rack.
+  /// Maximum over all racks of the ratio of the hosts' total rate to that of the rack's links to other switches; 1 if
+  /// there is only one rack.
   [[nodiscard]] double oversubscription() const;
 
-  /// Sets `choices` to the links from `at` that begin a shortest path to `to`, in the order of their numbers: none
-  /// where there is no path, or `at` is `to`.
+  /// Sets `choices` to the links from `at` that begin a shortest path to `to`, in ascending order: none if there is no
+  /// path, or `at` is `to`.
   void next(Node at, Host to, std::vector<Link>& choices) const;
-  /// Links from `at` to a host of `rack`, shortest path; kUnreachable: there is no path.
+  /// Number of links on a shortest path; kUnreachable if there is none.
   [[nodiscard]] std::uint16_t distance(Node at, Host to) const;
   static constexpr std::uint16_t kUnreachable = 0xFFFF;
-  /// The links from one host to another, in order; empty from a host to itself. `pick` says which of several links,
-  /// `choices` in number and at least 2, a node sends the flow on. Throws InputError that names both hosts if there is
-  /// no path, or for a number that is no host's.
+  /// The links of a path from one host to another, in order; empty from a host to itself. `pick` selects one of
+  /// `choices` links (at least 2) at a node. Throws InputError that names both hosts if there is no path, or for an
+  /// invalid host number.
   template <typename Pick>  // std::size_t(Node at, std::size_t choices)
   [[nodiscard]] std::vector<Link> path_by(Host from, Host to, const Pick& pick) const {
     check_host(from);
@@ -142,11 +141,11 @@ class Topology {
     }
     return path;
   }
-  /// The same for a flow of which only a key is known; the same path for the same key.
+  /// A path selected by a hash of `flow_key`; equal keys give equal paths.
   [[nodiscard]] std::vector<Link> path(Host from, Host to, std::uint64_t flow_key) const;
-  /// Throws InputError unless `path` leads from one to the other over links that follow each other.
+  /// Throws InputError unless `path` is a contiguous path from `from` to `to`.
   void check_path(Host from, Host to, std::span<const Link> path) const;
-  /// Throws InputError unless every host has a path to every other.
+  /// Throws InputError unless every host has a path to every other host.
   void check_all_paths() const;
 
  private:
@@ -157,7 +156,7 @@ class Topology {
     Nanos delay;
   };
 
-  /// Of nodes that are in order and links between them that are no node's own.
+  /// For nodes in order, and links between valid, different nodes.
   Topology(std::uint32_t hosts, std::vector<std::string> names, std::vector<Edge> links);
   void finish();
   void check_joined() const;
@@ -171,7 +170,7 @@ class Topology {
   std::vector<std::string> names_;  ///< by node
   std::unordered_map<std::string, Node> node_of_;
   std::vector<Edge> links_;
-  std::unordered_map<Link, std::string> link_names_;  ///< of those that aren't "FROM -> TO"
+  std::unordered_map<Link, std::string> link_names_;  ///< of links with a name other than "FROM -> TO"
   std::vector<Link> out_links_, in_links_;            ///< grouped by node
   std::vector<std::uint32_t> out_begin_, in_begin_;   ///< by node, and one more
   std::vector<std::uint32_t> rack_of_;                ///< by host

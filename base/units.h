@@ -1,8 +1,7 @@
 // Units of the whole project: time in nanoseconds, rates in bits per second, sizes in bytes.
 //
-// Nanos serves as a point in time (nanoseconds since an epoch that the driver chooses) and as a duration.
-// Both are 64-bit signed: 292 years. Rates are 64-bit unsigned. A product of bytes and rates is taken in 128
-// bits where it can exceed 64, so that no size or time wraps.
+// Nanos is both a point in time (nanoseconds since an epoch chosen by the driver) and a duration: 64-bit signed, 292
+// years. Rates are 64-bit unsigned. Products of bytes and rates use 128 bits where 64 may overflow.
 #pragma once
 
 #include <compare>
@@ -24,7 +23,7 @@ struct Nanos {
   constexpr Nanos() = default;
   constexpr explicit Nanos(std::int64_t nanoseconds) : count(nanoseconds) {}
 
-  /// Later than every time that occurs.
+  /// Later than any real time.
   static constexpr Nanos never() { return Nanos(std::numeric_limits<std::int64_t>::max()); }
   /// `seconds` rounded to the nearest nanosecond; |seconds| below 9.2e9.
   static constexpr Nanos from_seconds(double seconds) {
@@ -50,7 +49,8 @@ constexpr Nanos operator+(Nanos a, Nanos b) { return Nanos(a.count + b.count); }
 constexpr Nanos operator-(Nanos a, Nanos b) { return Nanos(a.count - b.count); }
 constexpr Nanos operator*(Nanos a, std::int64_t k) { return Nanos(a.count * k); }
 constexpr Nanos operator/(Nanos a, std::int64_t k) { return Nanos(a.count / k); }
-/// Where `time` is in its period, as periods follow each other from 0 on: 0 to below `period`, which is above 0.
+/// Offset of `time` within its period, for periods that begin at 0: from 0 to less than `period`, which must be above
+/// 0.
 constexpr Nanos modulo(Nanos time, Nanos period) {
   const std::int64_t rest = time.count % period.count;
   return Nanos(rest < 0 ? rest + period.count : rest);
@@ -75,8 +75,8 @@ struct Rate {
   [[nodiscard]] constexpr bool is_zero() const { return bits_per_second == 0; }
   [[nodiscard]] constexpr double gbps() const { return static_cast<double>(bits_per_second) * 1e-9; }
 
-  /// How long `bytes` take at this rate, rounded up, and 73 years if it is longer: a few of them can be added.
-  /// The rate is not 0.
+  /// Transmission time of `bytes` at this rate, rounded up; capped at 73 years, so that a few can be added. Requires a
+  /// rate above 0.
   [[nodiscard]] constexpr Nanos time_for(Bytes bytes) const {
     if (bytes < (std::uint64_t{1} << 30)) [[likely]] {
       const std::uint64_t bit_nanos = bytes * 8'000'000'000ULL;
@@ -87,7 +87,7 @@ struct Rate {
     const Uint128 nanos = (bit_nanos + bits_per_second - 1) / bits_per_second;
     return Nanos(nanos < longest ? static_cast<std::int64_t>(nanos) : static_cast<std::int64_t>(longest));
   }
-  /// Whole bytes that fit into `duration` (0 for a negative one).
+  /// Whole bytes that fit into `duration`; 0 if that is negative.
   [[nodiscard]] constexpr Bytes bytes_in(Nanos duration) const {
     if (duration.count <= 0) return 0;
     const Uint128 bit_nanos = static_cast<Uint128>(bits_per_second) * static_cast<std::uint64_t>(duration.count);
@@ -100,8 +100,8 @@ struct Rate {
   static constexpr auto longest = static_cast<std::uint64_t>(Nanos::never().count / 4);
 };
 
-/// Reading of values with units, as in experiment files. White space around number and unit is free.
-/// Each throws InputError (base/error.h) that names the text, what is wrong and what is accepted.
+/// Parsers of values with units, as in experiment files. White space around number and unit is ignored. All throw
+/// InputError (base/error.h) that names the text, the cause and what is accepted.
 
 /// "150 ms"; units ns, us, ms, s, min. Not negative; below 292 years.
 Nanos parse_duration(std::string_view text);

@@ -117,7 +117,7 @@ void Aggressiveness::validate() const {
   check(vertex());
 }
 
-// A parabola may dip between the ends.
+// A parabola may have its minimum between the ends.
 double Aggressiveness::vertex() const {
   const double x = form_ == Form::polynomial && c_ != 0 ? -b_ / (2 * c_) : 0;
   return x > 0 && x < 1 ? x : 0;

@@ -1,5 +1,5 @@
-// The aggressiveness function F of MLTCP (arXiv 2402.09589, section 3; HotNets'24, doi 10.1145/3696348.3696878): from
-// the share of its iteration's bytes that a job has sent to the gain of its increase step.
+// The aggressiveness function F of MLTCP (arXiv 2402.09589, section 3; HotNets'24, doi 10.1145/3696348.3696878): maps
+// the fraction of its iteration's bytes that a job has sent to the gain of its increase step.
 #pragma once
 
 #include <array>
@@ -22,10 +22,10 @@ class Aggressiveness {
   Aggressiveness() = default;
   /// F(x) = slope x + intercept.
   Aggressiveness(double slope, double intercept) : a_(intercept), b_(slope) {}
-  /// The six of the papers, "F1" to "F6"; throws InputError that lists them for another name. F1 to F4 rise, F5 and F6
-  /// fall, which pulls jobs together instead of apart.
+  /// One of the papers' six functions, "F1" to "F6"; throws InputError that lists them for any other name. F1 to F4
+  /// increase; F5 and F6 decrease, which makes jobs collide instead of interleave.
   static Aggressiveness named(std::string_view name);
-  /// Straight lines between 2 to `most_points` points, x rising from 0 to 1; throws InputError otherwise.
+  /// Piecewise linear through 2 to `most_points` points, with x increasing from 0 to 1; throws InputError otherwise.
   static Aggressiveness table(std::span<const Point> points);
 
   [[nodiscard]] double operator()(double x) const {
@@ -40,11 +40,11 @@ class Aggressiveness {
     return interpolate(x);
   }
 
-  /// The least F(x) for x in [0, 1].
+  /// The minimum of F over [0, 1].
   [[nodiscard]] double least() const;
 
-  /// For another process, exactly: "polynomial 0.25 1.75 0". from_text() throws InputError for other text, and what
-  /// validate() throws.
+  /// Exact text form, to send to another process: "polynomial 0.25 1.75 0". from_text() throws InputError for invalid
+  /// text, and whatever validate() throws.
   [[nodiscard]] std::string text() const;
   static Aggressiveness from_text(std::string_view text);
 
@@ -54,7 +54,7 @@ class Aggressiveness {
  private:
   enum class Form : std::uint8_t { polynomial, reciprocal, table };
   [[nodiscard]] double interpolate(double x) const;
-  /// Where a parabola turns, if that is between 0 and 1; 0 otherwise.
+  /// The x of a parabola's extremum if that is between 0 and 1; 0 otherwise.
   [[nodiscard]] double vertex() const;
 
   Form form_ = Form::polynomial;
@@ -63,7 +63,7 @@ class Aggressiveness {
   double b_ = 1.75;
   double c_ = 0;
   std::array<Point, most_points> points_{};
-  std::array<double, most_points> slopes_{};  ///< from each point to the next
+  std::array<double, most_points> slopes_{};  ///< of the segment from each point to the next
 };
 
 }  // namespace mltcp::cc

@@ -1,13 +1,12 @@
 // The plug-in interface of congestion control.
 //
 // The transport owns bytes in flight, loss detection, RTT, the delivery-rate sampler, ECN counters, the app-limited
-// flag and pacing. An algorithm owns only its own state and writes its output: a congestion window and a pacing
-// rate. It is told of everything through the events below, at most one acknowledgement sample per received batch
-// and path.
+// flag and pacing. An algorithm owns only its own state and writes its output: a congestion window and a pacing rate.
+// All input comes through the events below, with at most one acknowledgement sample per received batch and path.
 //
-// The gain in an acknowledgement sample is the only thing an algorithm knows of iterations: it multiplies the gain
-// into its increase step, and into nothing else. Gain 1 is the plain algorithm. In the decrease variant, which is
-// off by default, a second gain makes decreases smaller or larger (see reduction()).
+// The gain in an acknowledgement sample is all that an algorithm knows of iterations: it multiplies its increase step
+// by the gain, and nothing else. Gain 1 is the unmodified algorithm. In the decrease variant, off by default, a second
+// gain scales decreases (see reduction()).
 #pragma once
 
 #include <algorithm>
@@ -21,68 +20,68 @@
 
 namespace mltcp::cc {
 
-/// What an algorithm needs from path and transport; refused at set-up when unmet.
+/// What an algorithm needs from path and transport; checked at set-up, which fails if it is not available.
 struct Capabilities {
-  bool needs_ecn = false;    ///< data packets must be ECN-capable
-  bool needs_hops = false;   ///< AckSample::hops has to be known
-  bool needs_timer = false;  ///< on_timer() is called at the time that it asked for
-  bool rate_based = false;   ///< the pacing rate rules, the window is only a safety bound; PathInfo::max_rate is known
-  /// Steps up follow a clock and not acknowledgements, so that the time to regain a link that has become free is
-  /// inverse to the gain: below 1 it leaves capacity unused, however long the round trip. Such an algorithm gets
-  /// MLTCP's gain as a multiple of its least, which is never below 1: shares of jobs are to each other as before, and
-  /// nobody is slower to rise than without MLTCP. It may also choose its steps by the length of a burst.
+  bool needs_ecn = false;    ///< packets with data must be ECN-capable
+  bool needs_hops = false;   ///< AckSample::hops must be known
+  bool needs_timer = false;  ///< on_timer() must be called at Output::timer
+  bool rate_based = false;   ///< the pacing rate controls sending and the window is only a safety bound;
+                             ///< PathInfo::max_rate must be known
+  /// Increase steps are driven by a timer and not by acknowledgements, so the time to regain a freed link is inversely
+  /// proportional to the gain at any RTT, and a gain below 1 would leave capacity unused. Such an algorithm gets
+  /// MLTCP's gain divided by the function's minimum, so it is never below 1: the ratios between jobs stay the same, and
+  /// nobody increases more slowly than without MLTCP. It may also scale its steps by the length of a burst.
   bool timed_increase = false;
 };
 
 /// What is known of a path when its controller starts.
 struct PathInfo {
-  std::uint32_t max_packet_bytes = 1400;  ///< the unit of the window's additive steps ("SMSS")
-  Rate max_rate;                          ///< of the sender; 0 = not known
-  /// Never null; read in start() only: `parameters->of<Swift>()`. They have been validated.
+  std::uint32_t max_packet_bytes = 1400;  ///< unit of the window's additive steps ("SMSS")
+  Rate max_rate;                          ///< maximum sending rate; 0 = not known
+  /// Never null, validated, and valid in start() only: `parameters->of<Swift>()`.
   const Parameters* parameters = &default_parameters;
 };
 
 /// An algorithm's output.
 struct Output {
-  double cwnd_bytes = 0;         ///< above 0; may be below one packet, which the transport then paces
-  Rate pacing_rate;              ///< 0 = the transport derives one from window and RTT
-  Nanos timer = Nanos::never();  ///< when on_timer() is wanted (needs_timer)
+  double cwnd_bytes = 0;         ///< above 0; may be below one packet: the transport then paces single packets
+  Rate pacing_rate;              ///< 0 = the transport derives a rate from window and RTT
+  Nanos timer = Nanos::never();  ///< when to call on_timer() (Capabilities::needs_timer); never() = not at all
 };
 
-/// What a batch of acknowledgements said.
+/// The acknowledgements of one batch.
 struct AckSample {
   Nanos now;
   Bytes acked_bytes = 0;  ///< newly acknowledged, on this path
   std::uint32_t acked_packets = 0;
-  std::uint32_t lost_packets = 0;  ///< newly declared lost with this batch
+  std::uint32_t lost_packets = 0;  ///< newly declared lost since the previous sample
   Bytes lost_bytes = 0;
-  std::uint32_t ce_packets = 0;  ///< of the newly acknowledged, those that arrived marked CE
+  std::uint32_t ce_packets = 0;  ///< newly acknowledged packets that arrived with a CE mark
   Bytes ce_bytes = 0;
   Nanos latest_rtt;       ///< 0 if the batch gave no RTT sample
-  Nanos endpoint_delay;   ///< of latest_rtt, what the peer spent between the packet's arrival and the acknowledgement
-  std::uint8_t hops = 0;  ///< switches on the way to the peer; 0 = not known
+  Nanos endpoint_delay;   ///< part of latest_rtt that the packet and its acknowledgement spent at the peer
+  std::uint8_t hops = 0;  ///< switches on the path to the peer; 0 = not known
   Nanos min_rtt;
   Nanos smoothed_rtt;
   Rate delivery_rate;                ///< 0 if the batch gave no sample
-  Bytes bytes_in_flight_before = 0;  ///< before the batch was taken off
-  // What happened since the newest of the acknowledged packets was sent, this batch included, as BBR and its kin ask
-  // (draft-ietf-ccwg-bbr, "Rate Sample": RS.tx_in_flight, RS.delivered, RS.lost). Packets that are acknowledged after
-  // they were taken for lost count as lost.
-  Bytes in_flight_when_sent = 0;   ///< with that packet; 4 GiB - 1 if it was more
+  Bytes bytes_in_flight_before = 0;  ///< before this batch was processed
+  // Since the newest acknowledged packet was sent, this batch included, as needed by BBR (draft-ietf-ccwg-bbr, "Rate
+  // Sample": RS.tx_in_flight, RS.delivered, RS.lost). Packets acknowledged after they were declared lost count as lost.
+  Bytes in_flight_when_sent = 0;   ///< when that packet was sent; saturated at 4 GiB - 1
   Bytes delivered_since_sent = 0;  ///< above 0
-  Bytes lost_since_sent = 0;       ///< right as long as it is below 4 GiB
+  Bytes lost_since_sent = 0;       ///< correct below 4 GiB
   std::uint64_t round_count = 0;   ///< round trips since the connection began
-  bool cwnd_limited = false;       ///< the window, and not the application or pacing, held sending back
+  bool cwnd_limited = false;       ///< sending was limited by the window, not by the application or pacing
   bool app_limited = false;
-  bool in_recovery = false;    ///< everything acknowledged was sent before the last congestion response
-  double gain = 1.0;           ///< of the increase step; above 0 and finite
+  bool in_recovery = false;    ///< all acknowledged packets were sent before the last congestion response
+  double gain = 1.0;           ///< multiplies the increase step; above 0 and finite
   double decrease_gain = 1.0;  ///< for reduction(); above 0 and finite
-  /// What the job's iteration sends from this shard, for algorithms with Capabilities::timed_increase; 0: not known, or
-  /// the gain does not follow iterations.
+  /// Bytes that the job's iteration sends from this shard, for algorithms with Capabilities::timed_increase; 0: not
+  /// known, or the gain does not depend on iterations.
   Bytes iteration_bytes = 0;
 };
 
-/// The first sign of congestion in a round trip. The next one is reported only for packets sent after this.
+/// The first sign of congestion in a round trip. The next event comes only for packets sent after this one.
 struct CongestionEvent {
   enum class Cause : std::uint8_t { loss, ecn };
   Nanos now;
@@ -91,15 +90,16 @@ struct CongestionEvent {
   double decrease_gain = 1.0;  ///< for reduction()
 };
 
-/// The share of the window or rate that a decrease takes away in the decrease variant, `share` (in [0, 1)) being the
-/// plain algorithm's: a flow with gain F acts as F flows of which one decreases (MulTCP: Crowcroft and Oechslin, CCR
-/// 28(3), 1998). A gain below 1 takes away more, but never more than three quarters because of the gain.
+/// The share of the window or rate that a decrease removes in the decrease variant; `share` (in [0, 1)) is that of the
+/// unmodified algorithm. A flow with gain F behaves like F flows of which one decreases (MulTCP: Crowcroft and
+/// Oechslin, CCR 28(3), 1998). A gain below 1 removes more, but the gain alone never raises the share above three
+/// quarters.
 inline double reduction(double share, double decrease_gain) {
   constexpr double most = 0.75;
   return decrease_gain == 1.0 ? share : std::min(share / decrease_gain, std::max(share, most));
 }
 
-/// What every algorithm is. `State` is all of its memory.
+/// Requirements on an algorithm. `State` is all of its memory.
 template <typename State>
 concept Algorithm = std::is_trivially_copyable_v<State> && std::default_initializable<State> &&
     requires(State s, const PathInfo& path, const AckSample& ack, const CongestionEvent& event, Nanos now,
@@ -108,11 +108,11 @@ concept Algorithm = std::is_trivially_copyable_v<State> && std::default_initiali
   { State::capabilities } -> std::convertible_to<Capabilities>;
   s.start(path, out);                  // sets the initial window
   s.on_ack(ack, out);                  // once per batch and path
-  s.on_congestion(event, out);         // once per episode
+  s.on_congestion(event, out);         // once per loss or marking episode
   s.on_timeout(now, out);              // persistent congestion (RFC 9002 section 7.6), after on_congestion
-  s.on_spurious_congestion(now, out);  // the last loss episode was none: undo
+  s.on_spurious_congestion(now, out);  // the last loss episode was spurious: undo the response
   s.on_timer(now, out);                // at Output::timer
-  s.on_idle_restart(now, out);         // first packet after an idle time longer than a timeout
+  s.on_idle_restart(now, out);         // first packet after an idle time longer than a probe timeout
 };
 
 }  // namespace mltcp::cc

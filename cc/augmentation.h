@@ -1,4 +1,4 @@
-// The iteration-aware augmentation: how far a job's iteration is, and the gain that follows from it.
+// The iteration-aware augmentation: tracks how much of its iteration a job has sent, and derives the gain from that.
 //
 // MLTCP (arXiv 2402.09589; HotNets'24, doi 10.1145/3696348.3696878) is not an algorithm but a factor F(bytes_ratio)
 // on the increase step of any algorithm. Static unfairness (HotNets'22, doi 10.1145/3563766.3564115) is the same
@@ -15,11 +15,11 @@
 
 namespace mltcp::cc {
 
-/// Counts a job's bytes within its current iteration. Shared by all flows of the job on a shard. Iterations are what
-/// the application says they are, or what a learner has found until the application says.
+/// Counts a job's bytes within its current iteration; shared by all flows of the job on a shard. Iterations begin when
+/// the application says so, or, until it does, when a learner has detected one.
 class IterationTracker {
  public:
-  /// The application says: an iteration begins, and it will send `bytes_per_iteration` (0: not known).
+  /// The application begins an iteration that will send `bytes_per_iteration` (0: not known).
   void begin_iteration(Bytes bytes_per_iteration) {
     exact_ = exact_ || bytes_per_iteration > 0;
     most_bytes_ = std::numeric_limits<Bytes>::max();
@@ -27,7 +27,7 @@ class IterationTracker {
     bytes_sent_ = 0;
     bytes_per_iteration_ = bytes_per_iteration;
   }
-  /// What `learner` knows now, unless the application has ever named an iteration's size.
+  /// Takes over the state of `learner`, unless the application has ever stated an iteration's size.
   void follow(const IterationLearner& learner) {
     if (exact_) return;
     iteration_ = learner.iteration();
@@ -35,17 +35,17 @@ class IterationTracker {
     bytes_per_iteration_ = learner.bytes_per_iteration();
     most_bytes_ = learner.most_bytes();
   }
-  /// The application names its iterations: whoever learns them may stop.
+  /// Whether the application states the sizes of its iterations, so that nothing needs to be learned.
   [[nodiscard]] bool exact() const { return exact_; }
-  /// `bytes` of the application were delivered: acknowledged for the first time.
+  /// `bytes` of application data were acknowledged for the first time.
   void on_delivered(Bytes bytes) { bytes_sent_ += bytes; }
 
-  /// Iterations begun; 0 before the first.
+  /// Number of iterations begun; 0 before the first.
   [[nodiscard]] std::uint64_t iteration() const { return iteration_; }
   [[nodiscard]] Bytes bytes_sent() const { return bytes_sent_; }
-  /// As far as known; 0 when not.
+  /// 0 if not known.
   [[nodiscard]] Bytes bytes_per_iteration() const { return bytes_per_iteration_; }
-  /// Also false once a learned iteration has outgrown its size: the job is doing something else.
+  /// False, too, once a learned iteration has exceeded its size: the job's traffic has changed.
   [[nodiscard]] bool known() const { return bytes_per_iteration_ > 0 && bytes_sent_ <= most_bytes_; }
   /// min(1, bytes sent in the iteration / bytes per iteration), in [0, 1]; 0 while not known.
   [[nodiscard]] double bytes_ratio() const {
@@ -64,11 +64,11 @@ class IterationTracker {
 /// The gain of a job's flows: a constant, or F of the iteration's progress.
 class Augmentation {
  public:
-  /// Plain fairness.
+  /// Gain 1: plain fairness.
   Augmentation() = default;
   /// A constant gain; throws InputError unless finite and above 0.
   static Augmentation constant(double gain);
-  /// MLTCP. While the iteration's size is not known the gain is 1.
+  /// MLTCP. The gain is 1 while the iteration's size is not known.
   static Augmentation mltcp(const Aggressiveness& function);
 
   /// The decrease variant: the gain also scales decreases (see reduction() in algorithm.h). Off by default.
@@ -79,18 +79,18 @@ class Augmentation {
   [[nodiscard]] double gain() const {
     return iteration_aware_ && tracker.known() ? function_(tracker.bytes_ratio()) : constant_;
   }
-  /// The same as a multiple of the least gain of an iteration, 1 or more, for algorithms with
-  /// Capabilities::timed_increase. A constant gain is what it is.
+  /// The gain divided by its minimum over an iteration, 1 or more, for algorithms with Capabilities::timed_increase. A
+  /// constant gain is returned as it is.
   [[nodiscard]] double gain_over_least() const {
     return iteration_aware_ && tracker.known() ? function_(tracker.bytes_ratio()) * inverse_least_ : constant_;
   }
-  /// Bytes of an iteration if the gain follows iterations of known size, and 0 otherwise.
+  /// Bytes of an iteration if the gain depends on iterations of known size; 0 otherwise.
   [[nodiscard]] Bytes known_iteration_bytes() const {
     return iteration_aware_ && tracker.known() ? tracker.bytes_per_iteration() : 0;
   }
   /// Whether the gain depends on progress.
   [[nodiscard]] bool iteration_aware() const { return iteration_aware_; }
-  /// The gain at that share of an iteration's bytes, from 0 to 1, whatever the tracker says.
+  /// The gain at progress `bytes_ratio`, from 0 to 1, independently of the tracker.
   [[nodiscard]] double gain_at(double bytes_ratio) const {
     return iteration_aware_ ? function_(bytes_ratio) : constant_;
   }
@@ -100,7 +100,7 @@ class Augmentation {
   bool iteration_aware_ = false;
   bool scale_decrease_ = false;
   double constant_ = 1.0;
-  double inverse_least_ = 1.0;  ///< of function_
+  double inverse_least_ = 1.0;  ///< 1 / function_.least()
   Aggressiveness function_;
 };
 

@@ -1,4 +1,4 @@
-// One congestion controller of one path: any algorithm, chosen by name at run time, its state inline in a fixed,
+// The congestion controller of one path: any algorithm, chosen by name at run time, with its state inline in a fixed,
 // aligned buffer. One indirect call per event.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace mltcp::cc {
 
-/// The calls of an algorithm without its type.
+/// An algorithm's functions, type-erased.
 struct AlgorithmTable {
   std::string_view name;
   Capabilities capabilities;
@@ -25,10 +25,10 @@ struct AlgorithmTable {
   void (*on_timer)(void* state, Nanos now, Output&);
   void (*on_idle_restart)(void* state, Nanos now, Output&);
   std::span<const Parameter> parameters;
-  // Of the structure that holds them, see parameters.h.
+  // On the algorithm's parameter structure, see parameters.h.
   void (*set_defaults)(void* structure);
   ParameterProblem (*problem_of)(const void* structure);
-  void (*fit)(void* structure, const NetworkInfo&);  ///< null where there is nothing to fit
+  void (*fit)(void* structure, const NetworkInfo&);  ///< null if there is nothing to fit
 };
 
 class Controller {
@@ -36,7 +36,7 @@ class Controller {
   static constexpr std::size_t state_bytes = 192;
   static constexpr std::size_t state_align = 16;
 
-  /// `table` outlives the controller (tables are static).
+  /// `table` must outlive the controller (tables are static).
   Controller(const AlgorithmTable& table, const PathInfo& path) : table_(&table) {
     table_->start(state_.data(), path, output_);
   }
@@ -52,7 +52,7 @@ class Controller {
   void on_idle_restart(Nanos now) { table_->on_idle_restart(state_.data(), now, output_); }
 
  private:
-  // What the transport reads comes first, so that it shares a cache line with the first words of the state.
+  // The members that the transport reads come first, in one cache line with the beginning of the state.
   const AlgorithmTable* table_;
   Output output_;
   alignas(state_align) std::array<std::byte, state_bytes> state_{};
@@ -60,7 +60,7 @@ class Controller {
 
 namespace internal {
 
-/// Of an algorithm without parameters.
+/// The parameters of an algorithm without any.
 struct NoParameters {};
 template <typename State>
 struct ParametersOf {
@@ -74,7 +74,7 @@ struct ParametersOf<State> {
   static constexpr std::span<const Parameter> all{State::parameters};
 };
 
-/// Whether names can be keys of files, each once, and nothing lacks its help.
+/// Whether parameter names are valid and unique keys, and every parameter has a help text.
 constexpr bool well_described(std::span<const Parameter> parameters) {
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (!is_name(parameters[i].name) || parameters[i].help.empty()) return false;

@@ -1,4 +1,4 @@
-// CUBIC (see cubic.h). Sections are those of RFC 9438 where nothing else is named.
+// CUBIC (see cubic.h). Section numbers without an RFC are those of RFC 9438.
 #include "mltcp/cc/cubic.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ void Cubic::start(const PathInfo& path, Output& out) {
   mss_ = static_cast<double>(path.max_packet_bytes);
   c_ = given.c * mss_;
   beta_ = given.beta;
-  alpha_ = 3 * (1 - beta_) / (1 + beta_);  // section 4.3: as much on average as AIMD(1, 0.5)
+  alpha_ = 3 * (1 - beta_) / (1 + beta_);  // section 4.3: same average as AIMD(1, 0.5)
   fast_convergence_ = given.fast_convergence;
   hystart_ = given.hystart;
   out.cwnd_bytes = initial_window();
@@ -34,7 +34,7 @@ void Cubic::on_ack(const AckSample& ack, Output& out) {
   run_clock(ack);
   double& cwnd = out.cwnd_bytes;
   if (hystart_ && epoch_.ssthresh == unlimited) watch_round_trips(ack, cwnd);
-  // A window that was not in use says nothing about the path (section 5.8): it does not grow.
+  // A window that was not fully used has not probed the path (section 5.8): it does not grow.
   if (!ack.in_recovery && ack.cwnd_limited) {
     auto acked = static_cast<double>(ack.acked_bytes);
     if (cwnd < epoch_.ssthresh) {  // section 4.10
@@ -49,7 +49,7 @@ void Cubic::on_ack(const AckSample& ack, Output& out) {
   pace_window(ack.smoothed_rtt, cwnd < epoch_.ssthresh, out);
 }
 
-// While the window limits sending, acknowledgements are never farther apart than a round trip: what is more was idle.
+// While the window limits sending, acknowledgements are at most a round trip apart: any longer gap was idle time.
 void Cubic::run_clock(const AckSample& ack) {
   const Nanos passed = std::min(ack.now - last_ack_, std::max(ack.latest_rtt, ack.smoothed_rtt));
   last_ack_ = ack.now;
@@ -89,8 +89,8 @@ double Cubic::curve(double t) const {
   return c_ * past_flat * past_flat * past_flat + epoch_.w_max;
 }
 
-// Section 4.2, figure 2. After a timeout (section 4.8), after a slow start that met no congestion (section 4.10), and
-// wherever the window begins above the old maximum, the curve begins at its flat point.
+// Section 4.2, figure 2. The curve starts at its plateau after a timeout (section 4.8), after a slow start without
+// congestion (section 4.10), and whenever the window exceeds the previous maximum.
 void Cubic::begin_epoch(double cwnd) {
   if (epoch_.flat || epoch_.w_max < cwnd) epoch_.w_max = cwnd;
   epoch_.k = std::cbrt((epoch_.w_max - cwnd) / c_);
@@ -104,14 +104,14 @@ void Cubic::avoid(const AckSample& ack, double acked, double& cwnd) {
   if (!epoch_.begun) begin_epoch(cwnd);
   const double t = clock_ - epoch_.t_epoch;
   const double windows = std::min(acked / cwnd, 1.0);
-  // Section 4.3, figure 4. From where the last decrease began on, as fast as Reno.
+  // Section 4.3, figure 4. Above the window before the last decrease it grows as fast as Reno.
   const double alpha = epoch_.w_est < epoch_.cwnd_prior ? alpha_ : 1;
   epoch_.w_est += ack.gain * alpha * mss_ * acked / cwnd;
   if (curve(t) < epoch_.w_est) {
     cwnd = std::max(cwnd, epoch_.w_est);
     return;
   }
-  // Sections 4.4 and 4.5, concave and convex: to where the curve is a round trip from now.
+  // Sections 4.4 and 4.5, concave and convex region: the target is the curve's value one round trip from now.
   const double target = std::clamp(curve(t + ack.gain * ack.smoothed_rtt.seconds()), cwnd, 1.5 * cwnd);
   cwnd += (target - cwnd) * windows;
 }
@@ -122,7 +122,7 @@ void Cubic::on_congestion(const CongestionEvent& event, Output& out) {
   const double cwnd = out.cwnd_bytes;
   const double left = 1 - reduction(1 - beta_, event.decrease_gain);
   epoch_.w_max = fast_convergence_ && cwnd < epoch_.w_max ? cwnd * (1 + left) / 2 : cwnd;  // section 4.7
-  // Section 4.6. The window stands in for the bytes in flight: it only grows while it limits them.
+  // Section 4.6. The window is used in place of the bytes in flight: it grows only while fully used.
   epoch_.cwnd_prior = cwnd;
   epoch_.ssthresh = std::max(cwnd * left, minimum_window());
   const double least = event.cause == CongestionEvent::Cause::ecn ? mss_ : minimum_window();
@@ -131,22 +131,22 @@ void Cubic::on_congestion(const CongestionEvent& event, Output& out) {
 }
 
 void Cubic::on_timeout(Nanos, Output& out) {
-  // Section 4.8; the losses that showed it have set ssthresh already (RFC 9002 appendix B.8).
+  // Section 4.8; the losses that caused this have set ssthresh already (RFC 9002 appendix B.8).
   out.cwnd_bytes = minimum_window();
   epoch_.begun = false;
   epoch_.flat = true;
 }
 
 void Cubic::on_spurious_congestion(Nanos, Output& out) {
-  // Section 4.9.2. Time on the clock has gone on, as t would have.
+  // Section 4.9.2. The clock has continued, as t would have.
   if (out.cwnd_bytes > cwnd_before_) return;
   out.cwnd_bytes = cwnd_before_;
   epoch_ = before_;
 }
 
 void Cubic::on_idle_restart(Nanos now, Output& out) {
-  // RFC 5681 section 4.1, keeping what was learned for slow start to return to (RFC 2861 section 3). Congestion
-  // avoidance begins anew from there, toward the maximum that was last seen.
+  // RFC 5681 section 4.1, keeping ssthresh so that slow start returns to the previous window (RFC 2861 section 3).
+  // Congestion avoidance then starts anew toward the last maximum.
   epoch_.ssthresh = std::max(epoch_.ssthresh, 0.75 * out.cwnd_bytes);
   out.cwnd_bytes = std::min(out.cwnd_bytes, initial_window());
   epoch_.begun = false;

@@ -1,13 +1,12 @@
-// CUBIC: RFC 9438, with HyStart++ in the first slow start (RFC 9406, without its limit on bursts: sending is paced).
-// The window is counted in bytes, growth by acknowledged bytes. ECN is answered as a loss (RFC 9438 section 4.6).
+// CUBIC: RFC 9438, with HyStart++ in the initial slow start (RFC 9406, without its burst limit, since sending is
+// paced). The window is in bytes and grows by acknowledged bytes. ECN marks count as losses (RFC 9438 section 4.6).
 //
-// The curve's time t runs on a clock of the connection that stands still while the window does not limit sending
-// (sections 4.2 and 5.8), so that no idle time is in it.
+// The cubic function's time t is measured on a clock that stops while sending is not limited by the window (sections
+// 4.2 and 5.8), which excludes idle time.
 //
-// With a gain F both things that make the window grow run F times as fast: the clock, at each of whose points the slope
-// of the curve is then F times what it was, and the increment of the Reno-friendly estimate. To scale the step toward
-// the target alone would do nothing for F above 1: the target, a function of time, would stay where it is. Slow start
-// is the plain algorithm's.
+// With a gain F both growth mechanisms run F times as fast: this clock, so that the slope of the curve is F times as
+// steep everywhere, and the increment of the Reno-friendly estimate. Scaling only the step toward the target would have
+// no effect for F above 1, since the target is a function of time. Slow start is not scaled.
 #pragma once
 
 #include <limits>
@@ -51,16 +50,16 @@ class Cubic {
   static constexpr double unlimited = std::numeric_limits<double>::infinity();
   static constexpr float unknown = std::numeric_limits<float>::infinity();
 
-  /// Section 4.1.2: what a congestion event changes and an undo restores, beside the window. Bytes and seconds.
+  /// Section 4.1.2: state changed by a congestion event and restored by an undo, besides the window. Bytes and seconds.
   struct Epoch {
     double ssthresh = unlimited;
     double cwnd_prior = 0;  // window when ssthresh was set
-    double w_max = 0;       // window where the curve is flat
-    double k = 0;           // when the curve is there
-    double t_epoch = 0;     // when this congestion avoidance began, on clock_
-    double w_est = 0;       // window of Reno in its place
+    double w_max = 0;       // window at the plateau of the curve
+    double k = 0;           // time of the plateau
+    double t_epoch = 0;     // start of the current congestion avoidance on clock_
+    double w_est = 0;       // estimated window of Reno
     bool begun = false;     // in congestion avoidance
-    bool flat = false;      // the curve is to begin at w_max: a timeout was before
+    bool flat = false;      // the curve starts at its plateau, w_max: after a timeout
   };
 
   [[nodiscard]] double minimum_window() const { return 2 * mss_; }
@@ -75,18 +74,18 @@ class Cubic {
   double c_ = 0;      // bytes / s^3
   double beta_ = 0;   // beta_cubic
   double alpha_ = 0;  // alpha_cubic
-  double clock_ = 0;  // s; see above
-  Nanos last_ack_;    // up to which the clock has been run
+  double clock_ = 0;  // s; see the head of this file
+  Nanos last_ack_;    // time up to which clock_ has advanced
   Epoch epoch_;
-  Epoch before_;  // the last congestion event
+  Epoch before_;  // state before the last congestion event
   double cwnd_before_ = 0;
-  // HyStart++: least round trips, in seconds, of the last round, of this one, and of the round in which conservative
-  // slow start began (unknown: not in it).
+  // HyStart++: minimum RTTs in seconds: of the last round, of this round, and of the round in which conservative slow
+  // start began (unknown: not in it).
   float last_round_rtt_ = unknown;
   float this_round_rtt_ = unknown;
   float baseline_rtt_ = unknown;
   std::uint32_t round_ = 0;
-  std::uint8_t rtt_samples_ = 0;  // in this round, as many as count
+  std::uint8_t rtt_samples_ = 0;  // in this round, capped at the number needed
   std::uint8_t conservative_rounds_ = 0;
   bool fast_convergence_ = true;
   bool hystart_ = true;

@@ -13,18 +13,18 @@ constexpr double hyper_share = 5 * additive_share;
 constexpr double least_share = additive_share;
 constexpr double byte_seconds = 2e-3;
 
-// The current rate only ever halves its distance to the line rate: this close, it is there.
+// Each recovery step halves the distance to the line rate; this close counts as reached.
 constexpr double close_to_line = 1 - 1e-6;
 
-// How long half of the line rate may take to be regained, as a share of a burst at line rate, and the largest step, as
-// a share of the line rate, that is taken for its sake.
+// Which share of the line rate must be regained within which share of a burst's duration; steps are enlarged for that,
+// up to a maximum share of the line rate.
 constexpr double regained_share = 0.5;
 constexpr double burst_share = 0.25;
 constexpr double largest_share = 0.02;
-// From this share of the line rate on these steps are taken whole, below by the square root.
+// From this share of the line rate on, steps are taken in full; below, scaled by the square root.
 constexpr double whole_share = 0.5;
 
-constexpr double first_window_packets = 10;  // RFC 6928; before there is an RTT
+constexpr double first_window_packets = 10;  // RFC 6928; before the first RTT sample
 
 double or_share(double given, double share) { return given > 0 ? given : share; }
 
@@ -75,7 +75,7 @@ void Dcqcn::on_ack(const AckSample& ack, Output& out) {
 }
 
 void Dcqcn::on_congestion(const CongestionEvent& event, Output& out) {
-  if (event.cause != CongestionEvent::Cause::loss) return;  // marks come with the acknowledgements
+  if (event.cause != CongestionEvent::Cause::loss) return;  // marks are handled in on_ack()
   notify(event.now, event.decrease_gain);
   write(out);
 }
@@ -90,7 +90,7 @@ void Dcqcn::on_timeout(Nanos now, Output& out) {
 }
 
 void Dcqcn::on_timer(Nanos now, Output& out) {
-  // A late call makes up for what it missed.
+  // A late call takes all steps that were due.
   while (increase_due_ <= now) {
     increase_due_ += increase_interval_;
     ++timer_steps_;
@@ -132,8 +132,8 @@ void Dcqcn::restart_increase(Nanos now) {
 }
 
 void Dcqcn::increase() {
-  // Section 3.1, equations 3 and 4: fast recovery in the first F steps, until either counter is beyond; hyper increase
-  // when both are; additive increase in between.
+  // Section 3.1, equations 3 and 4: fast recovery until either counter exceeds F; hyper increase when both do; additive
+  // increase in between.
   if (std::max(timer_steps_, byte_steps_) > fast_recovery_steps_) {
     const bool hyper = std::min(timer_steps_, byte_steps_) > fast_recovery_steps_;
     target_rate_ = std::min(target_rate_ + gain_ * scale_of_step() * (hyper ? hyper_ : additive_), line_rate_);

@@ -10,9 +10,9 @@ void Dctcp::start(const PathInfo& path, Output& out) {
   alpha_ = given.initial_alpha;
 }
 
-// Section 3.3, steps 1 to 8. A window of data ends with the acknowledgement of data that was sent after the last one
-// ended, which is how the transport counts rounds. In a double alpha falls to nothing without special care
-// (section 4.2).
+// Section 3.3, steps 1 to 8. A window of data ends with the acknowledgement of data sent after the previous one ended,
+// which is the transport's definition of a round. Floating point needs no special care for alpha to reach 0 (section
+// 4.2).
 void Dctcp::observe(const AckSample& ack) {
   acked_bytes_ += ack.acked_bytes;
   marked_bytes_ += ack.ce_bytes;
@@ -26,7 +26,7 @@ void Dctcp::observe(const AckSample& ack) {
 void Dctcp::on_ack(const AckSample& ack, Output& out) {
   observe(ack);
   if (answer_marks_) {
-    // Section 3.3, step 9. The transport sees to once per window of data, for marks and losses together.
+    // Section 3.3, step 9. The transport reports marks and losses at most once per window of data.
     reno_.decrease(reduction(alpha_ / 2, decrease_gain_), out);
     answer_marks_ = false;
   }

@@ -1,11 +1,12 @@
-// DCTCP: RFC 8257, the sender's part (sections 3.3 to 3.5), after Alizadeh et al., SIGCOMM'10
-// (doi 10.1145/1851182.1851192). The receiver's part, prompt and exact echoes of marks, is the transport's.
+// DCTCP: the sender side of RFC 8257 (sections 3.3 to 3.5), after Alizadeh et al., SIGCOMM'10 (doi
+// 10.1145/1851182.1851192). The receiver side, prompt and exact ECN feedback, is in the transport.
 //
-// Growth, losses, timeouts and idle restarts are Reno's. What differs is the answer to marks: the window falls by
-// alpha / 2, alpha being the running average of the share of bytes that were marked, one sample per window of data.
+// Growth, losses, timeouts and idle restarts are Reno's. Only the response to marks differs: the window is reduced by
+// the share alpha / 2, where alpha is the moving average of the fraction of bytes marked, sampled once per window of
+// data.
 //
-// With a gain F, congestion avoidance adds F packets per window instead of one. Alpha measures the path, and slow start
-// looks for its size: neither is scaled.
+// With a gain F, congestion avoidance adds F packets per window instead of one. Alpha and slow start are not scaled:
+// they measure the path.
 #pragma once
 
 #include "mltcp/cc/algorithm.h"
@@ -32,12 +33,12 @@ class Dctcp {
   };
 
   void start(const PathInfo& path, Output& out);
-  /// The window answers marks here and not in on_congestion(), which comes first in a batch: alpha takes the batch in
-  /// before it is used.
+  /// The response to marks is here and not in on_congestion(), which is called earlier in a batch, because alpha has to
+  /// include the batch first.
   void on_ack(const AckSample& ack, Output& out);
   void on_congestion(const CongestionEvent& event, Output& out);
-  // Alpha stays through timeouts and idle times, which bring no echoes; the window of data that they interrupt ends
-  // with the acknowledgements that come after.
+  // Timeouts and idle times leave alpha unchanged, as they bring no ECN feedback; the current window of data ends with
+  // the next acknowledgements.
   void on_timeout(Nanos now, Output& out) { reno_.on_timeout(now, out); }
   void on_spurious_congestion(Nanos now, Output& out) { reno_.on_spurious_congestion(now, out); }
   void on_timer(Nanos, Output&) {}
@@ -52,10 +53,10 @@ class Dctcp {
   Reno reno_;
   double g_ = 0;
   double alpha_ = 0;
-  double decrease_gain_ = 1;  // of the marks that on_ack() is to answer
-  std::uint64_t round_ = 0;   // in which the window of data began that is observed
-  Bytes acked_bytes_ = 0;     // of it
-  Bytes marked_bytes_ = 0;    // of those
+  double decrease_gain_ = 1;  // of the pending response to marks in on_ack()
+  std::uint64_t round_ = 0;   // round in which the current window of data began
+  Bytes acked_bytes_ = 0;     // within the window of data
+  Bytes marked_bytes_ = 0;    // of acked_bytes_, those marked
   bool answer_marks_ = false;
 };
 

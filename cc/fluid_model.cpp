@@ -15,8 +15,8 @@ double FluidPair::shift(double delta) const {
 double FluidPair::first_job_iteration(double delta) const {
   const double up = up_fraction * period;
   if (delta >= up) return period;
-  // Under fair sharing the first job sends `delta` alone and the rest at half the rate: it ends up - delta late.
-  // Every bit of shift is time that it gained on the other.
+  // Under fair sharing the first job sends alone for `delta` and the rest at half the rate: it ends up - delta late.
+  // Each unit of shift is time that it has gained on the other job.
   return period + (up - delta) - shift(delta);
 }
 
@@ -35,8 +35,8 @@ std::vector<std::vector<double>> fluid_iterations(std::span<const FluidJob> jobs
     double begin = 0;
     double up_at = 0;   // when it begins to send
     double sent = -1;   // share of its bytes; below 0 while it computes
-    double speed = 0;   // share per time
-    double middle = 0;  // `sent` half a step later
+    double speed = 0;   // of `sent`, per unit of time
+    double middle = 0;  // `sent` after half a step
   };
   std::vector<State> states;
   double step = std::numeric_limits<double>::infinity();
@@ -44,7 +44,7 @@ std::vector<std::vector<double>> fluid_iterations(std::span<const FluidJob> jobs
     states.push_back({.begin = job.start, .up_at = job.start + job.compute});
     step = std::min(step, job.communicate / 2000);
   }
-  // How fast each job that sends does so when it has sent State::*progress.
+  // Distributes the link over the sending jobs according to F at progress State::*progress.
   const auto share = [&](double State::*progress) {
     double sum = 0;
     for (const State& s : states)
@@ -70,7 +70,7 @@ std::vector<std::vector<double>> fluid_iterations(std::span<const FluidJob> jobs
       now = next;
       continue;
     }
-    // A step ends early where a job begins or ends to send.
+    // A step ends early when a job begins or ends to send.
     double dt = std::min(step, next - now);
     for (State& s : states) s.middle = s.sent + s.speed * dt / 2;
     share(&State::middle);

@@ -6,30 +6,32 @@
 namespace mltcp::cc {
 namespace {
 
-constexpr std::uint64_t remembered = 48;  // gaps of each length and above
-// A burst begins at least this part of a large burst behind the one before; the largest fades by 1/16 per burst.
+constexpr std::uint64_t remembered = 48;  // gaps kept, counting those of a length and above
+// Bursts begin at least 1/256 of the largest burst apart, which decays by 1/16 per burst.
 constexpr Bytes burst_resolution = 256;
 constexpr Bytes largest_burst_fades = 16;
-// Gaps are alike within this factor: compute times jitter and jobs change, and what congestion leaves of a gap between
-// two buckets is less than what it leaves of the compute gap.
+// Gaps within this factor are alike: compute times jitter and jobs change, and congestion shortens the gap between two
+// buckets more than the compute gap.
 constexpr std::int64_t alike = 4;
-// An iteration that fits into a few initial windows is over before congestion control has done anything.
+// An iteration that fits into a few initial windows ends before congestion control has any effect.
 constexpr Bytes smallest_iteration = 16'384;
-// Of an iteration: with less silence in it there is nothing to interleave with.
+// Minimum silence, as a share of an iteration: with less there is nothing to interleave with.
 constexpr std::int64_t smallest_gap_share = 64;
-// A recurrence that is off by an `error` of a period with n large gaps happens by chance with probability 2 n error. Of
-// its bits a price is taken off, because errors by chance are worth some bits too, and many periods are tried.
+// A recurrence that is off by a fraction `error` of a period with n large gaps happens by chance with probability 2 n
+// error. A constant is subtracted from its bits, because chance errors are worth some bits too, and many periods are
+// tried.
 constexpr double finest = 1.0 / 16'384;
 constexpr double price = 3;
 constexpr double enough_bits = 20;
 constexpr std::uint32_t most_strikes = 3;
-constexpr std::uint32_t allowed_misses = 4;  // one in so many large gaps need not recur: a pause, or swallowed once
+constexpr std::uint32_t allowed_misses =
+    4;  // one in so many large gaps need not recur, such as a pause or one closed by congestion
 constexpr std::uint32_t beyond_stragglers = 4;
 constexpr std::uint32_t lost_for_long = 64;  // searches
 constexpr std::uint32_t patience = 512;
-constexpr std::uint32_t most_periods = 20;  // looked back
-constexpr std::uint32_t proof = 8;          // iterations
-// Stands for the unknown silence before the first burst: longer than any.
+constexpr std::uint32_t most_periods = 20;  // maximum number of periods examined
+constexpr std::uint32_t proof = 8;          // iterations until a period counts as established
+// Length of the unknown silence before the first burst: longer than any other.
 constexpr Nanos before_all(std::int64_t{1} << 60);
 
 Bytes distance(Bytes a, Bytes b) { return a > b ? a - b : b - a; }
@@ -44,7 +46,7 @@ bool IterationLearner::on_send(Nanos now) {
   record(now);
   const Nanos usual = gap_;
   if (tracking_) follow();
-  // Predicted boundaries tell nothing new, but a much larger gap at one may be the real one of a longer period.
+  // A gap at a predicted boundary is not new, but a much larger one may be the true compute gap of a longer period.
   const Nanos length = newest().length;
   const bool predicted = tracking_ && begin_ == position_;
   if (!tracking_ || (predicted ? length.count / alike >= usual.count : length * 2 >= usual)) {
@@ -55,7 +57,7 @@ bool IterationLearner::on_send(Nanos now) {
     const std::optional<Period> found = search();
     const bool surprise =
         tracking_ && bytes_sent() > tolerance(size_) && !recurs(newest(), size_) && !recurs(newest(), size_ * 2);
-    // Stragglers lie whole iterations apart, so that a few of them soon look like a longer period.
+    // Stragglers are whole iterations apart, so that a few of them can look like a longer period.
     const bool longer = found && found->bytes > size_ + tolerance(size_) && found->flawless &&
                         found->gap.count / alike >= usual.count &&
                         (surprise || found->recurrences >= beyond_stragglers);
@@ -105,7 +107,7 @@ const IterationLearner::Gap& IterationLearner::record(Nanos now) {
   return gaps_[kept];
 }
 
-// Of the gaps of at least that length and not further away than `within`, the nearest.
+// The nearest gap to `position` that is at least `at_least` long and at most `within` away; null if there is none.
 const IterationLearner::Gap* IterationLearner::nearest(Bytes position, Bytes within, Nanos at_least) const {
   const auto end = gaps_.begin() + static_cast<std::ptrdiff_t>(count_);
   const Bytes from = position - std::min(within, position);
@@ -118,7 +120,8 @@ const IterationLearner::Gap* IterationLearner::nearest(Bytes position, Bytes wit
   return best;
 }
 
-// Traffic that has no period is searched in vain: after a while only at some bursts, which nothing can be in step with.
+// Searching traffic without a period is futile: after a while only random bursts are searched, so that no traffic
+// pattern can stay in step with the searches.
 std::optional<IterationLearner::Period> IterationLearner::search() {
   const bool outstanding = tracking_ && newest().length.count / alike >= gap_.count;
   if (futile_ >= patience && !outstanding && position_ * 0x9E3779B97F4A7C15ULL >> 60 != 0) return std::nullopt;
@@ -138,7 +141,7 @@ std::optional<IterationLearner::Period> IterationLearner::find_period() const {
   return flawed;
 }
 
-// Is the distance from gap `before` to the newest one a period?
+// Whether the distance from gap `before` to the newest one is a period; empty if not.
 std::optional<IterationLearner::Period> IterationLearner::check_period(std::size_t before) const {
   const Gap& last = newest();
   const Bytes bytes = last.position - gaps_[before].position;
@@ -147,14 +150,14 @@ std::optional<IterationLearner::Period> IterationLearner::check_period(std::size
   const Nanos large = last.length / alike;
   Nanos weakest = std::min(last.length, gaps_[before].length);
   const std::int64_t boundary_gaps = (last.length / alike + gaps_[before].length / alike).count;
-  Bytes boundary = gaps_[before].position;  // the oldest that recurred so far
+  Bytes boundary = gaps_[before].position;  // the oldest gap that recurred so far
   std::uint32_t boundaries = 0;
   std::uint32_t matches = 0;
   std::uint32_t misses = 0;
   std::size_t per_period = 1;
   double bits = 0;
-  // Evidence: the large gaps from the newest but one back, and each one's like a period before, for as long as the
-  // boundaries go on.
+  // Evidence: large gaps, from the last but one backwards, that have a like gap one period earlier, for as long as the
+  // boundary gaps recur.
   for (std::size_t i = count_ - 1; i-- > 0 && boundaries < most_periods;) {
     const Gap& gap = gaps_[i];
     if (gap.length < large) continue;
@@ -177,13 +180,14 @@ std::optional<IterationLearner::Period> IterationLearner::check_period(std::size
       weakest = std::min(weakest, like->length);
       ++boundaries;
     } else if (i > before && (gap.length / alike + like->length / alike).count / 3 * 2 > boundary_gaps) {
-      return std::nullopt;  // the iteration rather begins there
+      return std::nullopt;  // the iteration more likely begins at this gap
     }
   }
   const double needed = enough_bits * static_cast<double>(1U << (strikes_ + (misses > 0 ? 1 : 0)));
   if (bits < needed || misses * allowed_misses > matches || boundaries < (misses > 0 ? beyond_stragglers : 2))
     return std::nullopt;
-  if (boundary == gaps_[0].position && gaps_[0].length == before_all) boundaries = most_periods;  // and ever since
+  if (boundary == gaps_[0].position && gaps_[0].length == before_all)
+    boundaries = most_periods;  // the whole history recurs
   return Period{bytes, weakest, boundaries, misses == 0};
 }
 
@@ -192,7 +196,7 @@ bool IterationLearner::recurs(const Gap& gap, Bytes period) const {
          nearest(gap.position - period, tolerance(period), std::min(gap.length, gap_) / alike) != nullptr;
 }
 
-// One more iteration of the size that had proved itself, with nothing new in it.
+// Whether the latest iteration has the established size, without any new gap.
 bool IterationLearner::fits_again() const {
   const Gap& last = newest();
   if (last.length * alike < gap_ || last.position < size_) return false;
@@ -203,7 +207,7 @@ bool IterationLearner::fits_again() const {
   return true;
 }
 
-// Compares the burst that begins with what was predicted.
+// Compares the burst that begins with the prediction.
 void IterationLearner::follow() {
   if (bytes_sent() > most_bytes()) {
     fail();
@@ -215,7 +219,7 @@ void IterationLearner::follow() {
 
 void IterationLearner::begin_iteration(Bytes position, Nanos gap) {
   if (tracking_) {
-    // Bytes per iteration may vary a little, compute times a lot: a straggler or a pause counts as twice the usual.
+    // Bytes per iteration vary little, compute times a lot: a straggler or pause counts as at most twice the usual gap.
     const auto error = static_cast<std::int64_t>(position - begin_) - static_cast<std::int64_t>(size_);
     size_ = static_cast<Bytes>(static_cast<std::int64_t>(size_) + error / 4);
     gap_ += (std::min(gap, gap_ * 2) - gap_) / 4;

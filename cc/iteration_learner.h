@@ -1,27 +1,26 @@
-// Learns the iterations of a training job from its traffic alone: bytes per iteration, compute gap, boundaries.
+// Learns the iterations of a training job from its traffic alone: bytes per iteration, compute gap and boundaries.
 //
-// The network stretches, merges and delays bursts, but it never changes how many bytes an application sends. So the
-// learner looks at *where in the byte stream* the job falls silent, and for how long: a gap is (position, length),
-// where the position counts the job's delivered bytes. An iteration of B bytes makes gaps recur at distances of B,
-// whatever happens to them in time, and the compute gap is the one that no congestion can fill, because an application
-// can't go on before its gradients have arrived.
+// The network stretches, merges and delays bursts, but does not change how many bytes an application sends. So the
+// learner records at which position in the byte stream the job falls silent, and for how long: a gap is (position,
+// length), where the position counts the job's delivered bytes. With B bytes per iteration, gaps recur at distances of
+// B whatever their timing. The compute gap is the gap that congestion cannot close, because an application cannot
+// continue before its gradients have arrived.
 //
-//   gap        silence before a burst: from the last acknowledgement until the next byte leaves. What lies nearer to
-//              the gap before than 1/256 of a large burst (heartbeats, control messages) is no burst: the gaps add up
-//   memory     a gap is forgotten when 48 younger ones were at least as long, so that the last 48 of *every* length are
-//              there: thousands of small gaps don't push out the few large ones, and a pause of minutes pushes out
-//              nothing
-//   period     the smallest B after which gaps like the newest one recur, where every other large gap recurs too and
-//              none that recurs is much larger. Each recurrence is worth the logarithm of how unlikely it was by
-//              chance; 20 bits are enough, which is three iterations of exactly equal bytes, or more that differ
+//   gap        silence before a burst, from the last acknowledgement until the next byte is sent. Gaps less than 1/256
+//              of a large burst apart (with heartbeats or control messages in between) are merged into one
+//   memory     a gap is forgotten once 48 later ones were at least as long, so that the last 48 of *every* length are
+//              kept: thousands of small gaps do not displace the few large ones, and a pause of minutes displaces none
+//   period     the smallest B at which gaps like the latest one recur, all other large gaps recur as well, and no
+//              recurring gap is much larger. Each recurrence counts as the logarithm of its improbability; 20 bits
+//              suffice, which takes three iterations of exactly equal bytes, or more if they differ
 //   tracking   an iteration begins with the first large gap within 1/32 of the predicted position
-//   longer     where gaps recur that are four times as long, the iterations are theirs: those before were buckets
-//   failure    no gap there, or a large gap where none recurs: unknown. A period that had proved itself is taken up
-//              again after one more iteration that fits; one that failed early doubles the evidence that the next needs
+//   longer     if gaps four times as long recur, they separate the iterations; the earlier ones were gradient buckets
+//   failure    no gap at the prediction, or a large gap elsewhere: the iteration is unknown. An established period is
+//              resumed after one more iteration that fits; one that failed early doubles the evidence required next
 //
-// What gaps and bytes can't tell apart isn't told apart: two equal halves of an iteration are two iterations, and four
-// or more equal buckets are taken for iterations until the compute gap has been seen a few times.
-// The per-acknowledgement work is an addition; the rest happens once per burst and is bounded.
+// Ambiguous patterns stay ambiguous: two equal halves of an iteration count as two iterations, and four or more equal
+// buckets count as iterations until the compute gap has been seen a few times. The work per acknowledgement is one
+// addition; everything else happens once per burst and is bounded.
 #pragma once
 
 #include <algorithm>
@@ -34,26 +33,26 @@
 
 namespace mltcp::cc {
 
-/// One job's learner, shared by its flows. Allocates nothing, about 4 kB.
+/// One job's learner, shared by its flows. About 4 kB; never allocates.
 class IterationLearner {
  public:
-  /// `bytes` of the application were delivered: acknowledged for the first time. `now` never falls.
+  /// `bytes` of application data were acknowledged for the first time. `now` must not decrease.
   void on_delivered(Nanos now, Bytes bytes) {
     position_ += bytes;
     last_delivered_ = now;
   }
-  /// The job had nothing outstanding and sends now. True if this changed what is known, or began an iteration.
+  /// The job starts to send after nothing was outstanding. True if this began an iteration or changed what is known.
   bool on_send(Nanos now);
 
-  /// The last predictions came true, and the iteration has not outgrown its size.
+  /// Whether recent predictions were right, and the current iteration has not exceeded its size.
   [[nodiscard]] bool known() const { return tracking_ && bytes_sent() <= most_bytes(); }
-  /// Iterations begun while known.
+  /// Number of iterations begun while known.
   [[nodiscard]] std::uint64_t iteration() const { return iteration_; }
-  /// Delivered since the iteration began.
+  /// Bytes delivered since the iteration began.
   [[nodiscard]] Bytes bytes_sent() const { return position_ - begin_; }
   /// 0 unless an iteration is being tracked.
   [[nodiscard]] Bytes bytes_per_iteration() const { return tracking_ ? size_ : 0; }
-  /// An iteration with more bytes than this is none.
+  /// An iteration with more bytes than this does not fit the learned period.
   [[nodiscard]] Bytes most_bytes() const { return size_ + tolerance(size_); }
   /// Typical silence between two iterations; 0 unless an iteration is being tracked.
   [[nodiscard]] Nanos compute_gap() const { return tracking_ ? gap_ : Nanos(0); }
@@ -66,14 +65,14 @@ class IterationLearner {
   struct Gap {
     Bytes position = 0;
     Nanos length;
-    Nanos end;                 ///< when the burst behind it began
-    std::uint64_t larger = 0;  ///< younger gaps at least as long
+    Nanos end;                 ///< when the following burst began
+    std::uint64_t larger = 0;  ///< number of later gaps at least as long
   };
   static_assert(sizeof(Gap) == 32);
   struct Period {
     Bytes bytes = 0;
-    Nanos gap;                      ///< the smallest of those that recurred
-    std::uint32_t recurrences = 0;  ///< of the boundary
+    Nanos gap;                      ///< the smallest gap that recurred
+    std::uint32_t recurrences = 0;  ///< of the boundary gap
     bool flawless = false;          ///< every large gap recurred
   };
   static constexpr std::size_t capacity = 128;
@@ -95,18 +94,18 @@ class IterationLearner {
 
   Bytes position_ = 0;
   Nanos last_delivered_;
-  // What is believed.
+  // Current estimate.
   bool tracking_ = false;
   bool proven_ = false;  ///< size_ held for some iterations in a row
   std::uint32_t matched_ = 0;
-  std::uint32_t strikes_ = 0;  ///< periods in a row that failed early
-  std::uint32_t futile_ = 0;   ///< searches in a row that found nothing
+  std::uint32_t strikes_ = 0;  ///< consecutive periods that failed early
+  std::uint32_t futile_ = 0;   ///< consecutive searches without result
   std::uint64_t iteration_ = 0;
   Bytes size_ = 0;
   Nanos gap_;
   Bytes begin_ = 0;
   // Gaps, oldest first.
-  Bytes largest_burst_ = 0;  ///< of late
+  Bytes largest_burst_ = 0;  ///< decays over time
   std::size_t count_ = 0;
   std::array<Gap, capacity> gaps_;
 };

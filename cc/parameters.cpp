@@ -1,4 +1,4 @@
-// Parameters without their types: values, texts and ranges (see parameters.h).
+// Type-erased parameters: values, texts and ranges (see parameters.h).
 #include "mltcp/cc/parameters.h"
 
 #include <fmt/format.h>
@@ -87,7 +87,7 @@ std::string value_text(const ParameterValue& value) {
 std::string range_text(const Parameter& parameter) {
   const ParameterRange& range = parameter.range;
   if (std::holds_alternative<bool>(parameter.by_default)) return {};
-  // The longest time is no bound of this one.
+  // The general maximum of times is not stated as a bound.
   const bool least = std::isfinite(range.least);
   const bool most = std::isfinite(range.most);
   std::string text;

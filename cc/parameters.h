@@ -1,7 +1,7 @@
-// What an algorithm can be told: its parameters, described once beside the structure that holds them. From the
-// descriptions the ranges are checked, files are read, help is written, and values travel to other hosts.
+// The parameters of algorithms, each described once beside the structure that holds them. Range checks, files, help
+// texts and the transfer to other hosts all use these descriptions.
 //
-// An algorithm with parameters has, beside what every algorithm has (algorithm.h):
+// An algorithm with parameters has, in addition to what every algorithm has (algorithm.h):
 //
 //   using Parameters = DctcpParameters;           a structure with the defaults; trivially copyable
 //   static constexpr std::array parameters{       one description for each of its members
@@ -31,29 +31,28 @@ namespace mltcp::cc {
 
 struct AlgorithmTable;
 
-/// Whether `name` can be that of an algorithm or a parameter, and so a key of files: lower-case letters, digits, '-'
-/// and
-/// '_', beginning with a letter.
+/// Whether `name` is a valid name of an algorithm or parameter, and so a key in files: lower-case letters, digits, '-'
+/// and '_', beginning with a letter.
 constexpr bool is_name(std::string_view name) {
   for (const char c : name)
     if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '_' && c != '-') return false;
   return !name.empty() && name.front() >= 'a' && name.front() <= 'z';
 }
 
-/// A value of a parameter; its alternatives are the kinds of parameters.
+/// The value of a parameter; the alternatives are the possible types.
 using ParameterValue = std::variant<double, bool, std::uint32_t, Nanos, Rate, Bytes>;
 
-/// As experiment files have it: "0.5", "true", "5", "50 us", "40 Mbps", "10 MB".
+/// In the syntax of experiment files: "0.5", "true", "5", "50 us", "40 Mbps", "10 MB".
 std::string value_text(const ParameterValue& value);
 
-/// The values that a parameter may have, in its unit: nanoseconds, bits per second and bytes for those with types of
-/// their own. Made by above() and at_least(). What is not finite is in no range, and a time at most 1000 s.
+/// The valid values of a parameter, in nanoseconds, bits per second or bytes for the types with units. Made by above()
+/// and at_least(). Infinities and NaN are never valid, and a time is at most 1000 s.
 struct ParameterRange {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
   bool without_least = false;
   bool without_most = false;
-  std::string_view zero{};  ///< not empty: 0 is fine, too, and stands for this
+  std::string_view zero{};  ///< if not empty, 0 is valid, too, and has this meaning
 
   [[nodiscard]] constexpr ParameterRange at_most(double bound) const {
     ParameterRange range = *this;
@@ -85,14 +84,14 @@ constexpr ParameterRange above(double bound) {
 }
 constexpr ParameterRange above(Nanos bound) { return above(static_cast<double>(bound.count)); }
 
-/// One parameter of an algorithm; made by parameter().
+/// The description of one parameter; made by parameter().
 struct Parameter {
   std::string_view name;  ///< the key in files, see is_name()
   ParameterRange range;
-  std::string_view help;  ///< what it is, in a line without a full stop
-  std::string_view unit;  ///< of a number, as "packets"; empty: none, or that of its type
+  std::string_view help;  ///< help text: one line without a full stop
+  std::string_view unit;  ///< unit of a plain number, such as "packets"; empty: none, or implied by the type
   ParameterValue by_default;
-  // Of the structure that holds it; set() takes a value of by_default's alternative.
+  // Access to the parameter structure; set() requires a value of the same alternative as by_default.
   ParameterValue (*get)(const void* parameters);
   void (*set)(void* parameters, const ParameterValue& value);
 };
@@ -107,7 +106,7 @@ struct MemberOf<member> {
 };
 }  // namespace internal
 
-/// The description of `member`, whose type is one of ParameterValue's and whose default is the structure's.
+/// Describes `member`, which must have one of ParameterValue's types; its default is that of the structure.
 template <auto member>
 constexpr Parameter parameter(std::string_view name, ParameterRange range, std::string_view help,
                               std::string_view unit = {}) {
@@ -123,39 +122,39 @@ constexpr Parameter parameter(std::string_view name, ParameterRange range, std::
             static_cast<Object*>(parameters)->*member = std::get<Value>(value);
           }};
 }
-/// Of one that is true or false.
+/// Describes a bool.
 template <auto member>
 constexpr Parameter parameter(std::string_view name, std::string_view help) {
   static_assert(std::is_same_v<typename internal::MemberOf<member>::value, bool>, "other parameters have a range");
   return parameter<member>(name, ParameterRange{}, help);
 }
 
-/// A parameter that another one does not allow.
+/// A parameter that is invalid because of another one.
 struct ParameterProblem {
-  std::string_view parameter{};  ///< its name; empty: all is well
-  std::string_view wanted{};     ///< what it should be, as "above the notification_interval"
-  std::string_view bound_by{};   ///< the name of the other
+  std::string_view parameter{};  ///< its name; empty: no problem
+  std::string_view wanted{};     ///< the valid values, such as "above the notification_interval"
+  std::string_view bound_by{};   ///< the name of the other parameter
 };
 
-/// What is known of a network that all its flows share.
+/// Properties of a network that are the same for all of its flows.
 struct NetworkInfo {
-  Nanos unloaded_round_trip;  ///< of a full packet over its longest path, with empty queues
+  Nanos unloaded_round_trip;  ///< RTT of a full packet over the longest path, with empty queues
 };
 
-/// Parameters of any algorithms; of those that nobody has set, the defaults. One object serves any number of
-/// controllers: an algorithm copies what it needs when it starts.
+/// Parameter values of any number of algorithms; unset ones have their defaults. May be shared by any number of
+/// controllers, as an algorithm copies what it needs when it starts.
 class Parameters {
  public:
-  static constexpr std::size_t most_bytes = 256;  ///< of the structure of one algorithm
+  static constexpr std::size_t most_bytes = 256;  ///< maximum size of one algorithm's structure
 
-  /// Those of algorithm `State`.
+  /// The parameters of algorithm `State`.
   template <typename State>
   [[nodiscard]] typename State::Parameters of() const {
     typename State::Parameters result;
     if (const Block* block = find(State::name)) std::memcpy(&result, block->bytes.data(), sizeof(result));
     return result;
   }
-  /// The same to be changed; valid until another algorithm's are.
+  /// Mutable access to them; the reference is valid until another algorithm's are edited.
   template <typename State>
   [[nodiscard]] typename State::Parameters& edit() {
     using Structure = typename State::Parameters;
@@ -169,21 +168,21 @@ class Parameters {
     return *std::launder(reinterpret_cast<Structure*>(block->bytes.data()));
   }
 
-  // The same without the type. `parameter` is one of the algorithm's.
+  // The same with the algorithm given at run time. `parameter` must be one of the algorithm's.
   [[nodiscard]] ParameterValue get(const AlgorithmTable& algorithm, const Parameter& parameter) const;
   void set(const AlgorithmTable& algorithm, const Parameter& parameter, const ParameterValue& value);
 
-  /// What is wrong with the parameters of an algorithm.
+  /// Why an algorithm's parameters are invalid.
   struct Objection {
-    std::string_view parameter;  ///< empty: nothing
-    std::string_view bound_by;   ///< the other one of two that don't go together
-    std::string text;            ///< "swift beta of 1.5 is out of range; give a value above 0 and at most 1"
+    std::string_view parameter;  ///< its name; empty: no objection
+    std::string_view bound_by;   ///< name of the other parameter if two conflict
+    std::string text;  ///< for people: "swift beta of 1.5 is out of range; give a value above 0 and at most 1"
   };
   [[nodiscard]] Objection objection(const AlgorithmTable& algorithm) const;
-  /// Throws InputError that names the first parameter of algorithm `name` that is out of range, or that there is no
-  /// such algorithm.
+  /// Throws InputError that names the first invalid parameter of algorithm `name`, or says that there is no such
+  /// algorithm.
   void validate(std::string_view name) const;
-  /// Sets what all flows of one network shall have in common, of all algorithms, where nobody has set it.
+  /// Sets the parameters that all flows of one network should share, for all algorithms, unless they have been set.
   void fit(const NetworkInfo& network);
 
  private:
@@ -206,11 +205,11 @@ class Parameters {
   std::vector<Block> blocks_;
 };
 
-/// All defaults.
+/// All parameters at their defaults.
 inline const Parameters default_parameters;
 
-/// The range in words, as "above 0 and at most 1", or "of 1 kB or more, or 0 for 2 ms of the sender's rate"; empty when
-/// there is nothing to say.
+/// The range in words, such as "above 0 and at most 1", or "of 1 kB or more, or 0 for 2 ms of the sender's rate"; empty
+/// if any value is valid.
 std::string range_text(const Parameter& parameter);
 
 }  // namespace mltcp::cc

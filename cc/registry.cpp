@@ -1,4 +1,4 @@
-// The algorithms there are, by name (see registry.h).
+// All algorithms by name (see registry.h).
 #include "mltcp/cc/registry.h"
 
 #include <dlfcn.h>
@@ -23,7 +23,7 @@
 namespace mltcp::cc {
 namespace {
 
-/// Grows at its end only, so that readers need no lock.
+/// Append-only, so that readers need no lock.
 class Registry {
  public:
   Registry() {
@@ -70,7 +70,7 @@ Registry& registry() {
   return all;
 }
 
-// The algorithm called `name`, or null.
+// The registered algorithm called `name`, or null.
 const AlgorithmTable* registered(std::string_view name) {
   for (const AlgorithmTable* table : registry().tables())
     if (table->name == name) return table;

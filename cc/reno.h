@@ -1,8 +1,8 @@
 // Reno with the transport's loss detection: RFC 5681 (slow start, congestion avoidance, restart after idle) with
 // appropriate byte counting (RFC 3465) as in QUIC's NewReno (RFC 9002 section 7), ECN as a loss (RFC 3168).
 //
-// With a gain F, congestion avoidance adds F packets per window instead of one (arXiv 2402.09589, equation 1).
-// Slow start is the plain algorithm's: F scales only the increase step that settles who gets which share.
+// With a gain F, congestion avoidance adds F packets per window instead of one (arXiv 2402.09589, equation 1). Slow
+// start is not scaled: F scales only the increase step that determines the shares.
 #pragma once
 
 #include "mltcp/cc/algorithm.h"
@@ -22,7 +22,7 @@ class Reno {
   void on_timer(Nanos, Output&) {}
   void on_idle_restart(Nanos now, Output& out);
 
-  /// Takes `share` (in [0, 1)) of the window away and leaves slow start; for algorithms that are Reno but for how much.
+  /// Reduces the window by the share `share` (in [0, 1)) and leaves slow start; for algorithms derived from Reno.
   void decrease(double share, Output& out);
 
  private:

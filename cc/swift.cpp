@@ -9,10 +9,10 @@ namespace mltcp::cc {
 namespace {
 
 constexpr double initial_window = 10;        // packets, RFC 6928
-constexpr double endpoint_weight = 1.0 / 8;  // of a sample in the smoothed endpoint delay (section 3.2)
-constexpr double windows_apart = 2;          // at most, the larger window to the smaller
+constexpr double endpoint_weight = 1.0 / 8;  // weight of a sample in the smoothed endpoint delay (section 3.2)
+constexpr double windows_apart = 2;          // maximum ratio of the larger window to the smaller
 constexpr double highest_rate = 1e15;        // bits per second
-constexpr double in_use = 0.8;               // of the window in flight, a packet less: it is what holds the sender back
+constexpr double in_use = 0.8;               // share of the window, less a packet, from which on it limits sending
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void Swift::start(const PathInfo& path, Output& out) {
   derive_base_ = p.base_target == Nanos(0);
   base_target_ = static_cast<double>(p.base_target.count);
   per_hop_ = static_cast<double>(p.per_hop.count);
-  // Section 3.5: the addition to the target is flow_scaling at flow_min_window, and 0 at flow_max_window.
+  // Section 3.5: flow scaling adds flow_scaling to the target at flow_min_window, and 0 at flow_max_window.
   flow_scaling_ = static_cast<double>(p.flow_scaling.count);
   flow_alpha_ = flow_scaling_ / (1 / std::sqrt(p.flow_min_window) - 1 / std::sqrt(p.flow_max_window));
   flow_beta_ = -flow_alpha_ / std::sqrt(p.flow_max_window);
@@ -53,7 +53,7 @@ void Swift::on_ack(const AckSample& ack, Output& out) {
     latest_rtt_ = static_cast<double>(ack.latest_rtt.count);
     const auto endpoint = static_cast<double>(ack.endpoint_delay.count);
     fabric_delay_ = latest_rtt_ - endpoint;
-    // No fabric takes no time: such a sample, of clocks that disagree, would hold the target down for ever.
+    // A delay of 0 or less, from clocks that disagree, is invalid and would keep the minimum down for ever.
     if (least_fabric_delay_ <= 0 || (fabric_delay_ > 0 && fabric_delay_ < least_fabric_delay_)) {
       least_fabric_delay_ = fabric_delay_;
       if (derive_base_)
@@ -91,7 +91,7 @@ double Swift::fabric_target(const AckSample& ack) const {
 }
 
 void Swift::on_congestion(const CongestionEvent& event, Output& out) {
-  if (event.cause != CongestionEvent::Cause::loss) return;  // the delay tells more than a mark
+  if (event.cause != CongestionEvent::Cause::loss) return;  // the delay is more precise than marks
   decrease(fabric_, max_decrease_, event.decrease_gain, event.now);
   decrease(endpoint_, max_decrease_, event.decrease_gain, event.now);
   write(out);
@@ -107,7 +107,7 @@ void Swift::write(Output& out) {
   const double most = std::min(windows_apart * cwnd, max_window_);
   fabric_.packets = std::clamp(fabric_.packets, cwnd, most);
   endpoint_.packets = std::clamp(endpoint_.packets, cwnd, most);
-  // By way of integers: faster than std::ceil() and conversion to unsigned.
+  // Rounds up by integer conversion, which is faster than std::ceil().
   auto whole = static_cast<double>(static_cast<std::int64_t>(cwnd));
   if (whole < cwnd) ++whole;
   out.cwnd_bytes = (cwnd < 1 ? cwnd : whole) * mss_;

@@ -1,34 +1,33 @@
-// Swift: a window that holds the delay at a target (Kumar et al., SIGCOMM'20, doi 10.1145/3387514.3406591, section 3).
+// Swift: a window that keeps the delay at a target (Kumar et al., SIGCOMM'20, doi 10.1145/3387514.3406591, section 3).
 //
-// Algorithm 1: below the target the window grows by `ai` packets per round trip, and below one packet by `ai` per
-// acknowledged packet; above it, it shrinks once per round trip by a share that follows how far the delay is above. The
-// delay is taken apart (section 3.2) into what the peer spent and what the fabric did; each rules a window of its own
-// and the smaller one counts. The fabric's target (section 3.5) grows with the hops of the path and as the window
-// shrinks, so that many flows share without oscillating; the endpoint's is a constant.
+// Algorithm 1: below the target delay the window grows by `ai` packets per round trip, or, if it is below one packet,
+// by `ai` per acknowledged packet; above the target it shrinks once per round trip by a share that depends on the
+// excess. The delay is split (section 3.2) into that of the peer and that of the fabric; each controls a window of its
+// own, and the smaller one applies. The fabric's target (section 3.5) grows with the hops of the path and as the window
+// shrinks, so that many flows share without oscillation; the endpoint's target is constant.
 //
-// What this transport has instead of NIC timestamps: the peer tells how long it held what it acknowledges (endpoint),
-// and everything else counts as fabric, the wait for the program's next poll at either end included. An acknowledgement
-// that is held back on purpose (ConnectionConfig::max_ack_delay) is in the endpoint delay, so the endpoint's target has
-// to be above that.
+// Instead of NIC timestamps, the peer reports how long it held what it acknowledges (endpoint delay); all else counts
+// as fabric delay, including the wait for the next poll at either end. The endpoint delay includes deliberately delayed
+// acknowledgements, so the endpoint's target must exceed ConnectionConfig::max_ack_delay.
 //
-// Where the paper is silent, or can't be taken literally here:
-// - Algorithm 1 stamps the time of the last decrease whenever the window has not grown, so that every acknowledgement
-//   above the target would postpone the next decrease. Here only a decrease does.
-// - The two windows would drift apart without limit while one rules. The larger one is kept within twice the smaller,
-//   so that it is heard within a round trip when its delay grows. A loss reduces both.
-// - A window that the sender did not fill does not grow (RFC 7661), as in the other algorithms here.
-// - The paper reduces once for each retransmission timeout and goes to the smallest window after several in a row. This
-//   transport's probe timeouts judge nothing lost (RFC 9002). What it reports is persistent congestion, several
-//   timeouts in a row without any delivery: the smallest window.
-// - The paper paces below one packet only. Here packets are always a round trip divided by the window apart, and above
-//   one packet the window is a bound, rounded up to whole packets. So a window of 3.5 packets sends 3.5 per round trip:
-//   with the small windows that a low target leaves, whole packets would decide shares that F should.
-// - The base target is the operator's. Where none is given it is derived from the smallest delay seen, in powers of
-//   two, for flows on one path have to have the same target: of two, the one with the larger gets nearly everything.
+// Where the paper is silent or does not fit:
+// - Algorithm 1 updates the time of the last decrease whenever the window has not grown, so that every acknowledgement
+//   above the target would postpone the next decrease. Here only an actual decrease updates it.
+// - The two windows would diverge without limit while one applies. The larger one is limited to twice the smaller, so
+//   that it takes effect within a round trip when its delay grows. A loss reduces both.
+// - A window that was not fully used does not grow (RFC 7661), as in the other algorithms here.
+// - The paper reduces once per retransmission timeout, and to the minimum window after several in a row. Here probe
+//   timeouts do not imply loss (RFC 9002). Persistent congestion, several timeouts without any delivery, sets the
+//   minimum window.
+// - The paper paces only below one packet. Here all packets are paced at window / RTT, and above one packet the window
+//   is a bound, rounded up to whole packets. So a window of 3.5 packets sends 3.5 per round trip: with the small
+//   windows of a low target, rounding would otherwise decide the shares instead of F.
+// - The base target is chosen by the operator. The default is derived from the minimum delay seen, rounded to powers of
+//   two, because flows on one path need equal targets: the one with the larger target gets nearly all capacity.
 //
-// With a gain F, `ai` is multiplied by it. The flow scaling, which gives small windows a larger target and so draws
-// flows towards equal windows whatever their `ai` is, takes the window divided by F: a flow with gain F acts as F flows
-// (as in reduction(), algorithm.h), each with its part of the window. With F = 1 this is the paper's.
+// With a gain F, `ai` is multiplied by it. Flow scaling, which gives small windows a larger target and so equalises
+// windows whatever `ai` is, uses the window divided by F: a flow with gain F behaves like F flows (as in reduction(),
+// algorithm.h), each with its part of the window. F = 1 is the paper's algorithm.
 #pragma once
 
 #include "mltcp/cc/algorithm.h"
@@ -42,7 +41,7 @@ struct SwiftParameters {
   Nanos flow_scaling{100'000};     ///< fs_range
   double flow_min_window = 0.1;    ///< fs_min_cwnd
   double flow_max_window = 100;    ///< fs_max_cwnd
-  Nanos endpoint_target{150'000};  ///< above ConnectionConfig::max_ack_delay
+  Nanos endpoint_target{150'000};  ///< must exceed ConnectionConfig::max_ack_delay
   double additive_increase = 1.0;  ///< ai
   double beta = 0.8;
   double max_decrease = 0.5;  ///< max_mdf
@@ -56,7 +55,7 @@ class Swift {
   static constexpr Capabilities capabilities{};
   using Parameters = SwiftParameters;
   static constexpr std::array parameters{
-      // Of a flow by itself, 0 is the power of two of nanoseconds from twice to four times its smallest delay.
+      // In a single flow, 0 selects the power of two of nanoseconds between twice and four times its minimum delay.
       parameter<&SwiftParameters::base_target>(
           "base_target",
           above(0).or_zero("twice the round trip of the empty network on datapath sim, and what each flow derives "
@@ -78,31 +77,31 @@ class Swift {
       parameter<&SwiftParameters::max_window>("max_window", at_least(1).at_most(1e9), "largest window", "packets"),
   };
   static ParameterProblem problem_of(const SwiftParameters& parameters);
-  /// The base target is one for all flows of a network (section 3.2): flows that each derived their own from what they
-  /// measured would not be fair to each other, as a late one has never seen the queue empty.
+  /// All flows of a network need the same base target (section 3.2): if each derived it from its own measurements, they
+  /// would not be fair, since a late flow has never seen an empty queue.
   static void fit(SwiftParameters& parameters, const NetworkInfo& network);
 
   void start(const PathInfo& path, Output& out);
   void on_ack(const AckSample& ack, Output& out);
   void on_congestion(const CongestionEvent& event, Output& out);
   void on_timeout(Nanos now, Output& out);
-  /// Nothing: the paper has no undo, and the delay moves the window on within a round trip.
+  /// Does nothing: the paper has no undo, and the delay corrects the window within a round trip.
   void on_spurious_congestion(Nanos, Output&) {}
   void on_timer(Nanos, Output&) {}
-  /// Nothing: packets are paced, and the delay answers within a round trip.
+  /// Does nothing: packets are paced, and the delay reacts within a round trip.
   void on_idle_restart(Nanos, Output&) {}
 
  private:
   struct Window {
     double packets = 0;
-    Nanos decreased = Nanos::never();  ///< when last
+    Nanos decreased = Nanos::never();  ///< time of the last decrease
   };
 
   // Delays and targets are in nanoseconds.
 
-  /// Algorithm 1 for one window. `step`: packets acknowledged, times their increase.
+  /// Algorithm 1 for one window. `step`: acknowledged packets times the additive increase.
   void react(Window& window, double delay, double target, double step, const AckSample& ack) const;
-  /// Takes `share` of the window away, once per round trip.
+  /// Reduces the window by the share `share`, at most once per round trip.
   void decrease(Window& window, double share, double decrease_gain, Nanos now) const;
   [[nodiscard]] double fabric_target(const AckSample& ack) const;
   void write(Output& out);
@@ -110,9 +109,9 @@ class Swift {
   double mss_ = 0;
   Window fabric_;
   Window endpoint_;
-  bool measured_ = false;  ///< the next four are known
+  bool measured_ = false;  ///< the delays below are known
   double latest_rtt_ = 0;
-  double fabric_delay_ = 0;  ///< latest
+  double fabric_delay_ = 0;  ///< latest sample
   double least_fabric_delay_ = 0;
   double endpoint_delay_ = 0;  ///< smoothed
   double smoothed_rtt_ = 0;

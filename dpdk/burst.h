@@ -1,5 +1,5 @@
-// Bursts of packets through Ethernet ports, and packet buffers as bytes: what hosts and switches do alike. Internal to
-// this folder and to programs that name PkgConfig::DPDK; needs DPDK's headers.
+// Bursts of packets through Ethernet ports, and packet buffers as bytes: common to hosts and switches. Internal to this
+// folder and to programs that link PkgConfig::DPDK; needs DPDK's headers.
 #pragma once
 
 #include <rte_ethdev.h>
@@ -21,8 +21,8 @@ inline std::span<std::byte> frame_of(rte_mbuf* packet) {
   return {rte_pktmbuf_mtod(packet, std::byte*), rte_pktmbuf_data_len(packet)};
 }
 
-/// Flips one bit behind the Ethernet header, which the random number `bits` chooses. The frame check sequence that
-/// would find it in a NIC is not there; the checksums of the headers find it at the receiver.
+/// Flips one bit after the Ethernet header, selected by the random number `bits`. There is no frame check sequence to
+/// detect it, as in a NIC; the receiver detects it by the header checksums.
 inline void flip_bit(std::span<std::byte> frame, std::uint64_t bits) {
   if (frame.size() <= encap::kEthernetBytes) return;
   const std::size_t at = encap::kEthernetBytes + (bits >> 3) % (frame.size() - encap::kEthernetBytes);
@@ -35,11 +35,11 @@ inline void free_packets(rte_mbuf** packets, std::size_t count) {
   rte_pktmbuf_free_bulk(packets, static_cast<unsigned>(count));
 }
 
-/// As many of `count` buffers as `pool` has; returns how many.
+/// Allocates up to `count` buffers from `pool`; returns how many.
 inline std::size_t allocate_packets(rte_mempool* pool, rte_mbuf** packets, std::size_t count) {
   std::size_t got = count;
   {
-    const Unwatched buffers;  // which it resets
+    const Unwatched buffers;  // allocation resets their contents
     if (rte_pktmbuf_alloc_bulk(pool, packets, static_cast<unsigned>(count)) != 0) [[unlikely]] {
       got = 0;
       while (got < count && (packets[got] = rte_pktmbuf_alloc(pool)) != nullptr) ++got;
@@ -56,7 +56,7 @@ inline std::uint16_t receive_burst(std::uint16_t port, std::uint16_t queue, rte_
     const Unwatched driver;
     count = rte_eth_rx_burst(port, queue, packets, most);
   }
-  // The buffers may come from another core's cache: have all of them on their way before the first is looked at.
+  // The buffers may be in another core's cache: prefetch all before the first is used.
   for (std::uint16_t i = 0; i < count; ++i) rte_prefetch0(packets[i]);
   for (std::uint16_t i = 0; i < count; ++i) rte_prefetch0(rte_pktmbuf_mtod(packets[i], const std::byte*));
   return count;
@@ -69,14 +69,14 @@ inline std::uint16_t receive_burst(std::uint16_t port, const PacketRing& ring, r
   return count;
 }
 
-/// Sends a burst, of one packet at least, on transmit queue `queue` of port `port`; returns how many were taken.
+/// Sends a burst of one packet or more on transmit queue `queue` of port `port`; returns how many were accepted.
 inline std::uint16_t send_burst(std::uint16_t port, std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {
-  hand_over(packets[0]->pool);  // to which the port gives them back
+  hand_over(packets[0]->pool);  // the port will free the buffers into this pool
   const Unwatched driver;
   return rte_eth_tx_burst(port, queue, packets, count);
 }
 
-/// Sends a burst on ring port `port`, whose transmit queue is `ring`; returns how many of `packets` were taken.
+/// Sends a burst on ring port `port`, whose transmit queue is `ring`; returns how many of `packets` were accepted.
 inline std::uint16_t send_burst(std::uint16_t port, const PacketRing& ring, rte_mbuf** packets, std::uint16_t count) {
   hand_over(ring.get());
   return rte_eth_tx_burst(port, 0, packets, count);

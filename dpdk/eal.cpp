@@ -30,7 +30,7 @@ std::atomic<bool> started{false};
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): the same
 std::atomic<bool> memory_is_left{false};
 
-/// " (DPDK says: ...)" with the latest line that tells of a failure, or nothing.
+/// " (DPDK says: ...)" with the latest logged failure; empty if there is none.
 std::string last_words() {
   const auto lines = dpdk_log();
   return lines.empty() ? std::string() : fmt::format(" (DPDK says: {})", lines.back());
@@ -38,8 +38,8 @@ std::string last_words() {
 
 std::string cpu_list(std::span<const unsigned> cpus) { return fmt::format("{}", fmt::join(cpus, ",")); }
 
-/// Whether the kernel would hand out that much memory in huge pages now. The mapping is not touched: a mapping of
-/// huge pages reserves them, or fails.
+/// Whether the kernel has so much free memory in huge pages. The mapping is not touched: mapping huge pages reserves
+/// them, or fails.
 bool huge_pages_are_free(std::uint64_t bytes) {
   struct PageSize {
     int flag;
@@ -58,7 +58,7 @@ bool huge_pages_are_free(std::uint64_t bytes) {
   return false;
 }
 
-/// Keeps the calling thread's CPU affinity over DPDK's start, which changes it.
+/// Preserves the calling thread's CPU affinity while DPDK starts, which changes it.
 class AffinityKeeper {
  public:
   AffinityKeeper() { known_ = pthread_getaffinity_np(pthread_self(), sizeof set_, &set_) == 0; }
@@ -186,12 +186,12 @@ Eal::Eal(const EalOptions& options) : impl_(std::make_unique<Impl>()) {
                                  std::to_string(impl_->memory_mb)};
   if (impl_->pci.empty()) {
     words.emplace_back("--no-pci");
-    words.emplace_back("--iova-mode=va");  // with NICs it is their drivers that know
+    words.emplace_back("--iova-mode=va");  // with NICs, their drivers choose the mode
   }
   for (const auto& address : impl_->pci) words.push_back("--allow=" + address);
   // --no-huge and --in-memory exclude each other: without huge pages memory is anonymous anyway.
   words.emplace_back(impl_->huge ? "--in-memory" : "--no-huge");
-  // DPDK's numbering of cores is our own, 0 up: its tables end at a number that big machines' CPUs pass.
+  // Cores are numbered from 0 for DPDK, whose tables are too small for the CPU numbers of big machines.
   std::string lcores = "--lcores=";
   for (std::size_t i = 0; i < impl_->cores.size(); ++i) {
     lcores += fmt::format("{}{}@{}", i == 0 ? "" : ",", i, impl_->cores[i]);
@@ -212,7 +212,7 @@ Eal::Eal(const EalOptions& options) : impl_(std::make_unique<Impl>()) {
                       last_words()));
     }
   }
-  // DPDK makes a folder for files that this way of starting it never writes.
+  // DPDK creates a directory for files that are not written with these options.
   rmdir(rte_eal_get_runtime_dir());
   impl_->clock.calibrate();
   std::string version = rte_version();
@@ -227,7 +227,7 @@ Eal::Eal(const EalOptions& options) : impl_(std::make_unique<Impl>()) {
 void leave_memory_to_exit() noexcept { memory_is_left.store(true); }
 
 Eal::~Eal() {
-  // A NIC's driver has its files with the interrupt thread from the start of DPDK on, port or none.
+  // A NIC's driver registers its files with DPDK's interrupt thread at start, even without a port.
   if (!memory_is_left.load() && impl_->pci.empty()) rte_eal_cleanup();
 }
 

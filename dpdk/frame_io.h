@@ -1,10 +1,10 @@
-// Frames in packet buffers, written and read: what RingIo and PortIo do alike. Internal to this folder; needs DPDK's
+// Writing and reading of frames in packet buffers, common to RingIo and PortIo. Internal to this folder; needs DPDK's
 // headers.
 //
-// A frame is written into one buffer, its payload copied and summed in one pass. A payload that the transport holds
-// (TxPacket::hold) is not copied where the port can send from several segments: a second buffer is attached to the
-// user's bytes as an external one (rte_pktmbuf_attach_extbuf), and whoever frees it, driver, receiver or this end,
-// gives the hold back.
+// A frame is written into one buffer; its payload is copied and summed in one pass. A payload with a hold
+// (TxPacket::hold) is not copied if the port can send several segments: a second buffer refers to the user's bytes as
+// external memory (rte_pktmbuf_attach_extbuf), and whoever frees that buffer, driver, receiver or sender, releases the
+// hold.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -23,25 +23,25 @@
 
 namespace mltcp::dpdk {
 
-/// Who computes the checksums of a frame that is sent.
+/// Where the checksums of sent frames are computed.
 enum class Checksums : std::uint8_t {
   software,
-  port,     ///< both, IP's and UDP's
-  ip_only,  ///< nobody UDP's: it tells that there is none, as IPv4 allows
+  port,     ///< both, IP's and UDP's, by the port
+  ip_only,  ///< none for UDP, marked as absent, which IPv4 allows
 };
 
 class FrameWriter {
  public:
   struct Config {
-    rte_mempool* pool = nullptr;  ///< of the buffers that refer to payloads
+    rte_mempool* pool = nullptr;  ///< of the buffers that refer to external payloads
     encap::MacAddress mac{};
     Address source;
     std::uint16_t vlan = 0;
     std::uint32_t mtu = 1500;
     Checksums checksums = Checksums::software;
     encap::DscpMap dscp{};
-    bool by_reference = false;  ///< payloads with a hold
-    /// Of these only those that the port can read by DMA; null: it reads as the CPU does.
+    bool by_reference = false;  ///< do not copy payloads with a hold
+    /// If not null, only payloads in memory registered for the port's DMA; null: the CPU reads them.
     RegisteredRanges* registered = nullptr;
   };
 
@@ -60,18 +60,18 @@ class FrameWriter {
   }
 
   [[nodiscard]] std::uint32_t overhead_bytes() const { return static_cast<std::uint32_t>(overhead_); }
-  /// Longest UDP payload.
+  /// Maximum UDP payload in bytes.
   [[nodiscard]] std::uint32_t max_packet_bytes() const { return config_.mtu - static_cast<std::uint32_t>(network_); }
 
-  /// Not too long, to an address of the source's IP version, and with bytes.
+  /// Whether the packet is short enough, to an address of the source's IP version, and not virtual.
   [[nodiscard]] bool is_sendable(const TxPacket& packet) const {
     return packet.destination != nullptr && packet.destination->is_v4() == headers_.source.is_v4() &&
            packet.header.size() + packet.payload.size() <= max_packet_bytes() &&
            (packet.payload.data() != nullptr || packet.payload.empty());
   }
 
-  /// Writes `packet`, which is sendable, as a frame to `destination` into the fresh buffer `mbuf`. True if its payload
-  /// was not copied.
+  /// Writes `packet`, which must be sendable, as a frame to `destination` into the new buffer `mbuf`. Returns whether
+  /// its payload is by reference.
   bool write(const TxPacket& packet, const encap::MacAddress& destination, rte_mbuf* mbuf) {
     const std::size_t header = packet.header.size();
     const std::size_t payload = packet.payload.size();
@@ -109,17 +109,17 @@ class FrameWriter {
   }
 
  private:
-  /// A buffer that refers to the payload; null, and the payload is copied, if there is none or the port can't read it.
+  /// A buffer that refers to the payload; null if none is free or the port cannot read it: then the payload is copied.
   rte_mbuf* referring_to(const TxPacket& packet) {
     rte_iova_t iova = RTE_BAD_IOVA;
     if (config_.registered != nullptr) {
       if (!config_.registered->find(packet.payload)) return nullptr;
-      iova = reinterpret_cast<rte_iova_t>(packet.payload.data());  // such ports address memory as the program does
+      iova = reinterpret_cast<rte_iova_t>(packet.payload.data());  // such ports use the process's virtual addresses
     }
     rte_mbuf* mbuf = nullptr;
     if (allocate_packets(config_.pool, &mbuf, 1) != 1) [[unlikely]]
       return nullptr;
-    // What DPDK keeps for it lies in the buffer's own room, which the payload leaves empty.
+    // DPDK's shared info is stored in the buffer's own data room, which is unused.
     auto* const shared = reinterpret_cast<rte_mbuf_ext_shared_info*>(rte_mbuf_to_baddr(mbuf));
     shared->free_cb = [](void* /*address*/, void* opaque) {
       static_cast<PayloadHold*>(opaque)->packets.fetch_sub(1, std::memory_order_release);
@@ -127,7 +127,7 @@ class FrameWriter {
     shared->fcb_opaque = packet.hold;
     rte_mbuf_ext_refcnt_set(shared, 1);
     packet.hold->packets.fetch_add(1, std::memory_order_relaxed);
-    // It is only read.
+    // The payload is only read.
     rte_pktmbuf_attach_extbuf(mbuf, const_cast<std::byte*>(packet.payload.data()), iova,
                               static_cast<std::uint16_t>(packet.payload.size()), shared);
     mbuf->data_len = static_cast<std::uint16_t>(packet.payload.size());
@@ -135,28 +135,28 @@ class FrameWriter {
   }
 
   Config config_;
-  std::size_t overhead_;  ///< before a UDP payload
+  std::size_t overhead_;  ///< bytes before the UDP payload
   std::size_t network_;   ///< IP and UDP headers
   encap::Headers headers_;
   encap::Offload offload_;
-  std::uint64_t flags_ = 0;    ///< of buffers whose checksums the port fills in,
-  std::uint64_t lengths_ = 0;  ///< and the lengths of their headers
+  std::uint64_t flags_ = 0;    ///< mbuf offload flags, if the port computes checksums
+  std::uint64_t lengths_ = 0;  ///< mbuf header lengths, if the port computes checksums
 };
 
-/// What was read of a frame.
+/// A parsed frame.
 struct ReadFrame {
   encap::Headers headers;
   std::span<const std::byte> bytes;  ///< of the UDP payload, all but
   std::span<const std::byte> tail;
 };
 
-/// The same for the transport.
+/// The parsed frame as a packet for the transport.
 inline RxPacket packet_of(const ReadFrame& frame) {
   const encap::Headers& headers = frame.headers;
   return {headers.source, frame.bytes, 0, headers.ecn, headers.priority, encap::hops_of(headers), frame.tail};
 }
 
-/// Whether the frame is longer than its Ethernet header, a tag if it has one, and `mtu`.
+/// Whether the frame is longer than its Ethernet header, its VLAN tag if any, and `mtu`.
 inline bool is_oversized(const rte_mbuf* mbuf, std::uint32_t mtu) {
   const std::uint32_t beyond =
       mbuf->pkt_len - std::min(mbuf->pkt_len, mtu + static_cast<std::uint32_t>(encap::kEthernetBytes));
@@ -167,11 +167,11 @@ inline bool is_oversized(const rte_mbuf* mbuf, std::uint32_t mtu) {
          first[13] != std::byte{0};
 }
 
-/// Whether the frame lies as a FrameWriter has left it that didn't copy the payload.
+/// Whether the frame has the form that FrameWriter gives it with a payload by reference.
 inline bool has_tail(const rte_mbuf* mbuf) { return mbuf->nb_segs == 2 && RTE_MBUF_HAS_EXTBUF(mbuf->next); }
 
-/// Reads a frame that lies in `first`, and in `tail` if it is of two pieces with all headers in the first. `out` is
-/// complete only when the result is Reject::none.
+/// Parses a frame in `first`, and in `tail` if it has two segments, with all headers in the first. `out` is valid only
+/// if the result is Reject::none.
 inline encap::Reject read_frame(std::span<const std::byte> first, std::span<const std::byte> tail,
                                 encap::VerifyUdp verify_udp, encap::VerifyIp verify_ip, const encap::DscpMap& dscp,
                                 ReadFrame& out) {

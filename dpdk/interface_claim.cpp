@@ -18,28 +18,28 @@ namespace mltcp::dpdk {
 
 InterfaceClaim::InterfaceClaim(const std::string& interface) {
   const unsigned index = if_nametoindex(interface.c_str());
-  if (index == 0) return;  // it has gone, as who uses it will see
+  if (index == 0) return;  // the interface is gone, which its user will notice
   const std::string name = fmt::format("mltcp-interface-{}", index);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);  // behind a zero: abstract
+  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);  // after a zero byte: an abstract name
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
   socket_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (socket_ < 0) return;
   if (bind(socket_, generic, size) == 0) {
-    // Who has a claim never answers; those who ask, and go, fill this queue at worst.
+    // The holder never accepts: processes that connect and disconnect fill this queue at worst.
     constexpr int asking = 128;
     listen(socket_, asking);
     return;
   }
   if (errno != EADDRINUSE) return;
-  // One that doesn't listen, or that nobody knows, may be anybody's.
+  // A socket that does not listen, or does not exist, is no valid claim.
   if (connect(socket_, generic, size) != 0) return;
   ucred peer{};
   socklen_t length = sizeof peer;
   if (getsockopt(socket_, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return;
-  if (peer.uid != 0 && peer.uid != geteuid()) return;  // it may have the name, but not the interface
+  if (peer.uid != 0 && peer.uid != geteuid()) return;  // that user may own the name, but cannot open the interface
   holder_ = peer.pid;
   ours_ = false;
 }

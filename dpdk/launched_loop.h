@@ -1,4 +1,4 @@
-// A loop that runs on one of the Eal's cores instead of the calling thread.
+// A polling loop that runs on another of the Eal's cores than the calling thread.
 #pragma once
 
 #include <exception>
@@ -10,15 +10,15 @@ namespace mltcp::dpdk {
 
 class LaunchedLoop {
  public:
-  /// Has `loop` run until `until` on core `core` of the Eal's list, 1 or higher, without waiting for its end. All
-  /// outlive it. Throws InputError if there is no such core, RunError if it is busy.
+  /// Starts `loop` on core `core` (index in the Eal's list, 1 or higher) until `until`, and returns at once. All
+  /// arguments must outlive this object. Throws InputError if there is no such core, RunError if it is busy.
   LaunchedLoop(const Eal& eal, PollLoop& loop, unsigned core, Nanos until);
-  /// Stops the loop and waits for its end, unless wait() has; what it throws is lost then.
+  /// Stops the loop and waits for its end; an exception of the loop is lost unless wait() was called.
   ~LaunchedLoop();
   LaunchedLoop(const LaunchedLoop&) = delete;
   LaunchedLoop& operator=(const LaunchedLoop&) = delete;
 
-  /// Waits for the loop's end, and returns or throws what its run() would.
+  /// Waits for the loop's end; returns or throws what its run() does.
   bool wait();
 
  private:

@@ -18,7 +18,7 @@
 namespace mltcp::dpdk {
 namespace {
 
-/// Threads of DPDK may write until the process ends, so it is never destroyed.
+/// Never destroyed, since DPDK's threads may log until the process ends.
 struct Log {
   std::mutex mutex;
   std::deque<std::string> lines;
@@ -56,7 +56,7 @@ ssize_t write_log(void* /*cookie*/, const char* text, std::size_t size) {
   return static_cast<ssize_t>(size);
 }
 
-/// What libxdp and libbpf call with the level of a message: 0 warning, 1 information, 2 debugging.
+/// Callback of libxdp and libbpf with a message's level: 0 warning, 1 information, 2 debugging.
 __attribute__((format(printf, 2, 0))) int print_xdp(int level, const char* format, std::va_list arguments) {
   if (level > 0) return 0;
   std::array<char, 512> text{};
@@ -80,7 +80,7 @@ void capture_log() {
 }
 
 void capture_xdp_log() {
-  // Not linked: they come with the driver, or not at all.
+  // Looked up dynamically: the libraries are loaded by the driver, or not at all.
   using Print = int (*)(int, const char*, std::va_list);
   using SetPrint = Print (*)(Print);
   struct Library {
@@ -92,7 +92,7 @@ void capture_xdp_log() {
     void* const handle = dlopen(library.file, RTLD_NOW | RTLD_NOLOAD);
     if (handle == nullptr) continue;
     if (void* const symbol = dlsym(handle, library.setter)) reinterpret_cast<SetPrint>(symbol)(print_xdp);
-    dlclose(handle);  // only the reference taken above
+    dlclose(handle);  // releases only the reference taken above
   }
 }
 

@@ -1,4 +1,4 @@
-// Where the messages of DPDK and of the libraries below it go instead of the user's terminal. Internal to this folder.
+// Captures messages of DPDK and its drivers' libraries, to keep them off the user's terminal. Internal to this folder.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace mltcp::dpdk {
 
-/// Has DPDK log into dpdk_log() (eal.h) from now on.
+/// Redirects DPDK's log to dpdk_log() (eal.h) from now on.
 void capture_log();
 /// The same for libxdp and libbpf, which print to standard error, if a driver has loaded them.
 void capture_xdp_log();
 
-/// Lines logged so far, and those of them, as far as they are kept, that came after the first `count`.
+/// Number of lines logged so far, and those lines, as far as they are kept, that came after the first `count`.
 std::uint64_t log_count();
 std::vector<std::string> log_since(std::uint64_t count);
 

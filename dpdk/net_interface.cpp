@@ -120,7 +120,7 @@ std::string NetInterface::bus() const {
 
 namespace {
 
-/// The attributes in `bytes`, by their type.
+/// Calls `use` for each attribute in `data`, with its type.
 template <typename Use>
 void for_attributes(const void* data, std::size_t bytes, Use use) {
   const auto* attribute = static_cast<const rtattr*>(data);
@@ -146,7 +146,7 @@ std::string text_in(const void* data, std::size_t bytes) {
 struct Link {
   InterfaceState state;
   int index = 0;
-  int below = 0;  ///< number of the interface, in this namespace, on which it sits
+  int below = 0;  ///< index of the lower interface in this namespace
 };
 
 Link link_of(const ifinfomsg& info, const void* attributes, std::size_t bytes) {
@@ -170,7 +170,7 @@ Link link_of(const ifinfomsg& info, const void* attributes, std::size_t bytes) {
       });
     }
   });
-  if (elsewhere || link.state.kind == "veth") link.below = 0;  // a veth names its peer
+  if (elsewhere || link.state.kind == "veth") link.below = 0;  // for a veth it is the peer
   return link;
 }
 
@@ -234,7 +234,7 @@ std::vector<InterfaceState> list_interfaces() {
     std::istringstream words(line);
     std::string skipped;
     int index = 0;
-    if (!(words >> skipped >> skipped >> skipped >> skipped >> index)) continue;  // the heading
+    if (!(words >> skipped >> skipped >> skipped >> skipped >> index)) continue;  // the header line
     for (std::size_t i = 0; i < links.size(); ++i) {
       if (links[i].index == index) states[i].has_socket = true;
     }

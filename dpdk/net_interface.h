@@ -1,5 +1,5 @@
-// A network interface of the kernel, asked with ioctls in the network namespace in which the object was made, whatever
-// namespace the caller is in later. (/sys/class/net shows another namespace after setns(2), unless it is mounted anew.)
+// A network interface of the kernel, queried by ioctls in the network namespace in which the object was created, even
+// if the caller changes namespaces later. (/sys/class/net shows the old namespace after setns(2) unless mounted again.)
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace mltcp::dpdk {
 
 class NetInterface {
  public:
-  /// Throws InputError if there is no interface `name` (at most 15 characters), RunError if no socket can be had.
+  /// Throws InputError if there is no interface `name` (at most 15 characters), RunError if no socket can be opened.
   explicit NetInterface(const std::string& name);
   ~NetInterface();
   NetInterface(const NetInterface&) = delete;
@@ -22,7 +22,7 @@ class NetInterface {
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] bool is_ethernet() const;
-  /// Set up by the administrator (IFF_UP); false too if the interface is gone.
+  /// Administratively up (IFF_UP); false if the interface is gone.
   [[nodiscard]] bool is_up() const;
   /// Up and with a carrier.
   [[nodiscard]] bool is_running() const;
@@ -32,18 +32,17 @@ class NetInterface {
   bool set_mtu(std::uint32_t mtu);
   [[nodiscard]] bool is_promiscuous() const;
   bool set_promiscuous(bool on);
-  /// Queues that the interface receives on now (ethtool -l), and those of them that are paired with one to send; 1 if
-  /// it does not tell.
+  /// Receive queues in use (ethtool -l), and the number of them that are paired with a transmit queue; 1 if not known.
   struct Queues {
     std::uint32_t receive = 1;
     std::uint32_t pairs = 1;
   };
   [[nodiscard]] Queues queues() const;
-  /// 0 if the interface does not tell.
+  /// 0 if not known.
   [[nodiscard]] Rate rate() const;
-  /// The kernel's driver ("veth", "ixgbe"); empty if the interface does not tell.
+  /// The kernel's driver ("veth", "ixgbe"); empty if not known.
   [[nodiscard]] std::string driver() const;
-  /// Where its device is ("0000:3b:00.0"); empty if the interface does not tell, or has none.
+  /// Bus address of the device ("0000:3b:00.0"); empty if not known or none.
   [[nodiscard]] std::string bus() const;
 
  private:
@@ -53,23 +52,23 @@ class NetInterface {
   int socket_ = -1;
 };
 
-/// What the kernel tells of an interface of the calling thread's network namespace.
+/// State of an interface in the calling thread's network namespace.
 struct InterfaceState {
   std::string name;
   std::string kind;  ///< "veth", "bridge", ...; empty for hardware
   bool is_loopback = false;
-  bool has_address = false;  ///< beside a link-local one of IPv6
-  bool has_route = false;    ///< the same
-  bool is_part = false;      ///< of a bridge, bond, or the like
-  bool has_upper = false;    ///< a VLAN, macvlan or the like sits on it
-  bool has_xdp = false;      ///< it runs an XDP program
-  bool has_socket = false;   ///< a program has a packet socket (packet(7)) that is bound to it
+  bool has_address = false;  ///< other than an IPv6 link-local address
+  bool has_route = false;    ///< other than an IPv6 link-local route
+  bool is_part = false;      ///< member of a bridge, bond, or the like
+  bool has_upper = false;    ///< a VLAN, macvlan or the like is on top of it
+  bool has_xdp = false;      ///< an XDP program is attached
+  bool has_socket = false;   ///< a program has a packet socket (packet(7)) bound to it
 };
 
-/// All, as the kernel orders them (rtnetlink). Throws RunError if it doesn't tell.
+/// All interfaces, in the kernel's order (rtnetlink). Throws RunError if the query fails.
 std::vector<InterfaceState> list_interfaces();
 
-/// The kernel's own addresses (port 0), with their interfaces; none if it doesn't tell.
+/// The kernel's own addresses (with port 0) and their interfaces; empty if the query fails.
 std::vector<std::pair<std::string, Address>> kernel_addresses();
 
 }  // namespace mltcp::dpdk

@@ -1,7 +1,7 @@
-// Ports of all kinds; see port.h. What is particular about a kind is in port_kind.h and the files that make kinds.
+// Ports of all kinds; see port.h. Specifics of the kinds are in port_kind.h and the files that implement it.
 //
-// What a driver would refuse without saying why is looked at before: the interface, its state, MTU and queues, the
-// sockets that the driver opens. What is left is explained from what the drivers log.
+// Conditions under which a driver would fail without a reason are checked first: the interface, its state, MTU and
+// queues, and the driver's sockets. Other failures are explained by what the drivers log.
 #include "mltcp/dpdk/port.h"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ namespace {
 constexpr std::uint32_t kShortestMtu = 576;
 constexpr std::uint32_t kLongestMtu = 9000;
 constexpr std::uint32_t kUsualMtu = 1500;
-/// Room for something longer than allowed, so that it can be seen and refused.
+/// Extra room, so that frames longer than allowed can be detected and rejected.
 constexpr std::uint32_t kSlack = 64;
 
 void check(const PortConfig& config) {
@@ -53,7 +53,7 @@ void check(const PortConfig& config) {
   }
 }
 
-/// After `kind` has found its interface.
+/// Call after `kind` has found its interface.
 PortPlan plan_for(PortKind& kind, const PortConfig& config) {
   PortPlan plan;
   plan.mtu = config.mtu != 0 ? config.mtu : kUsualMtu;
@@ -72,7 +72,7 @@ PortPlan plan_for(PortKind& kind, const PortConfig& config) {
   return plan;
 }
 
-/// DPDK makes one port after the other.
+/// DPDK's set-up functions are not thread-safe.
 std::mutex& set_up_mutex() {
   static std::mutex mutex;
   return mutex;
@@ -91,7 +91,7 @@ struct Port::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  /// What of it was done when it throws, the destructor undoes.
+  /// If it throws, the destructor undoes what was done so far.
   void open(const Eal& eal) {
     const std::lock_guard lock(set_up_mutex());
     log = PortLog();
@@ -142,7 +142,7 @@ struct Port::Impl {
         pools.push_back(kind->make_pool(pool, plan, node));
       } catch (const RunError&) {
         if (node <= 0) throw;
-        pools.push_back(kind->make_pool(pool, plan, -1));  // DPDK may have no memory on the port's own socket
+        pools.push_back(kind->make_pool(pool, plan, -1));  // DPDK may have no memory on the port's NUMA node
       }
     }
   }
@@ -163,7 +163,7 @@ struct Port::Impl {
     if (free_ports() == 0) {
       return fmt::format("port {}: DPDK allows {} ports and all are in use; close one", quoted(), max_ports());
     }
-    // A driver that fails says why; DPDK itself fails so without a word where none is.
+    // A driver that fails logs the reason; DPDK fails without a message if there is no such driver.
     if (error == -1 && log.is_empty()) {
       return fmt::format(
           "port {}: DPDK has no driver {} on this machine; install Debian's librte-net-* package of that "
@@ -190,7 +190,7 @@ struct Port::Impl {
                        driver, rte_strerror(-error), log.words());
   }
 
-  // From plugging to the start.
+  // From plug() to the start.
 
   void configure() {
     rte_eth_dev_info info{};
@@ -219,7 +219,7 @@ struct Port::Impl {
     }
 
     rte_eth_conf conf{};
-    // Drivers of virtual ports name a limit that their rings and buffers don't have; the MTU is theirs by their words.
+    // Virtual drivers report an MTU limit that is not that of their rings and buffers; their MTU is set by arguments.
     conf.rxmode.mtu = ours ? std::min(plan.mtu, std::min(longest, kUsualMtu)) : plan.mtu;
     const auto& want = config.offloads;
     conf.rxmode.offloads =
@@ -247,7 +247,7 @@ struct Port::Impl {
     }
 
     int error = set_up(conf);
-    // Some drivers have no receive interrupts and don't start when asked for them.
+    // Some drivers lack receive interrupts, and do not start if they are requested.
     if (error != 0 && config.interrupts && !kind->starts_with_interrupts()) {
       conf.intr_conf.rxq = 0;
       error = set_up(conf);
@@ -282,7 +282,7 @@ struct Port::Impl {
     if (config.promiscuous) {
       rte_eth_promiscuous_enable(id);
     } else if (promiscuous_before) {
-      interface->set_promiscuous(true);  // DPDK's start has switched it off
+      interface->set_promiscuous(true);  // DPDK has switched it off when starting
     }
     restore_promiscuous = config.promiscuous && interface != nullptr && !promiscuous_before;
     return 0;
@@ -301,7 +301,7 @@ struct Port::Impl {
     interrupts = true;
     if (!receive_files.empty()) return;
     for (std::uint16_t queue = 0; queue < config.queues; ++queue) {
-      // Where the queue is a file of the kernel's, there is nothing to enable.
+      // Queues with a kernel socket need no interrupts enabled.
       const int enabled = rte_eth_dev_rx_intr_enable(id, queue);
       interrupts =
           interrupts && rte_eth_dev_rx_intr_ctl_q_get_fd(id, queue) >= 0 && (enabled == 0 || enabled == -ENOTSUP);
@@ -328,11 +328,11 @@ struct Port::Impl {
   encap::MacAddress mac{};
   Steering steering = Steering::single;
   OffloadsInUse offloads;
-  bool is_found = false;  ///< and not plugged by us
+  bool is_found = false;  ///< found, so not to be unplugged
   bool plugged = false;
   bool started = false;
   bool interrupts = false;
-  std::vector<int> receive_files;  ///< of each queue, or none
+  std::vector<int> receive_files;  ///< by queue; or empty
   bool restore_promiscuous = false;
 };
 
@@ -399,7 +399,7 @@ std::string Port::why_link_is_down() const {
   if (impl_->kind->interface() == nullptr)
     return link().up ? "" : "its link is down; see its cable, and the port at the other end";
   const NetInterface& interface = *impl_->kind->interface();
-  if (interface.is_running()) return "";  // to ask for its rate too could take long
+  if (interface.is_running()) return "";  // querying its rate could take long
   if (interface.mtu() == 0)
     return fmt::format("interface {} is gone; make it anew, with its other end if it is a pair (veth)",
                        interface.name());
@@ -434,7 +434,7 @@ std::uint32_t Port::memory_mb(const PortConfig& config) {
   const std::uint64_t rings = std::uint64_t{8} * plan.descriptors * sizeof(void*);
   const std::uint64_t pool = kind->pool_bytes(plan);
   const std::uint64_t bytes = config.queues * (pool + rings);
-  // DPDK's own tables, and what alignment costs.
+  // DPDK's own tables, and alignment losses.
   const std::uint64_t needed = std::max<std::uint64_t>(24 + (bytes >> 20) + (bytes >> 24), Eal::least_memory_mb);
   if (needed > Eal::most_memory_mb) {
     throw InputError(fmt::format(

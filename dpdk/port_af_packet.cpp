@@ -11,12 +11,12 @@
 namespace mltcp::dpdk {
 namespace {
 
-/// Of a slot in the socket's ring: its header before a frame that is received, and before one that is sent.
+/// Header of a slot in the socket's ring, before a received frame and before a sent one.
 constexpr std::uint32_t kSlotReceive = 96;
 constexpr std::uint32_t kSlotSend = 32;
 constexpr std::uint32_t kShortestSlot = 2048;
 constexpr std::uint32_t kLengthSlack =
-    64;  ///< room for something longer than allowed, so that it can be seen and refused
+    64;  ///< extra room, so that frames longer than allowed can be detected and rejected
 
 class AfPacketKind final : public KernelPortKind {
  public:
@@ -27,12 +27,12 @@ class AfPacketKind final : public KernelPortKind {
     KernelPortKind::adapt(plan);
     slot_bytes_ = std::bit_ceil(std::max(plan.frame() + kLengthSlack + kSlotReceive, kShortestSlot));
     plan.room = slot_bytes_ - kSlotSend;
-    plan.buffers = config().spare_buffers + 512;  // the slots hold no buffers
+    plan.buffers = config().spare_buffers + 512;  // frames are copied from and to the slots, which hold no buffers
   }
 
  protected:
   std::string arguments(const PortPlan& plan) override {
-    // A block holds whole slots, and the kernel wants blocks of whole pages.
+    // A block contains whole slots, and must consist of whole pages.
     return fmt::format("iface={},qpairs={},blocksz={},framesz={},framecnt={}", name().target, config().queues,
                        std::max(slot_bytes_, static_cast<std::uint32_t>(getpagesize())), slot_bytes_, plan.descriptors);
   }

@@ -23,17 +23,17 @@
 namespace mltcp::dpdk {
 namespace {
 
-/// Longest frame in a buffer that is a page (PacketPool::Pages): less what DPDK has in it, 64 bytes for the pool, and
-/// what the kernel puts before a received frame (XDP_PACKET_HEADROOM).
+/// Maximum frame in a buffer of one page (PacketPool::Pages): the page minus DPDK's data, 64 bytes of the pool, and the
+/// kernel's headroom for received frames (XDP_PACKET_HEADROOM).
 constexpr std::uint32_t kXdpFrame =
     4096 - 64 - static_cast<std::uint32_t>(sizeof(rte_mbuf)) - RTE_PKTMBUF_HEADROOM - 256;
-/// Buffers that the driver keeps in the fill ring of a queue.
+/// Number of buffers that the driver keeps in a queue's fill ring.
 constexpr std::uint32_t kXdpFill = 2048;
-/// Between two tries, in microseconds.
+/// Delay between attempts, in microseconds.
 constexpr unsigned kShortestPause = 40'000;
 constexpr unsigned kLongestPause = 640'000;
 
-/// Tells libxdp where Debian keeps its BPF programs, unless the user has.
+/// Sets the path of libxdp's BPF programs on Debian, unless the user has set it.
 void point_libxdp_to_its_programs() {
   constexpr const char* kVariable = "LIBXDP_OBJECT_PATH";
   if (std::getenv(kVariable) != nullptr) return;
@@ -46,7 +46,7 @@ void point_libxdp_to_its_programs() {
   }
 }
 
-/// Number of the XDP program that an interface runs; 0 if it runs none or libbpf does not tell.
+/// Id of the XDP program attached to an interface; 0 if there is none or libbpf fails.
 std::uint32_t xdp_program(const std::string& interface) {
   using Query = int (*)(int, int, std::uint32_t*);
   void* const handle = dlopen("libbpf.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -60,7 +60,7 @@ std::uint32_t xdp_program(const std::string& interface) {
   return program;
 }
 
-/// Whether a socket is bound to that queue of the interface, of whatever process.
+/// Whether a socket of any process is bound to that queue of the interface.
 bool xdp_queue_is_taken(const std::string& interface, std::uint16_t queue) {
   constexpr std::uint32_t kChunk = 4096;
   constexpr std::size_t kBytes = 16 * kChunk;
@@ -137,11 +137,11 @@ class AfXdpKind final : public KernelPortKind {
     return PacketPool::memory_bytes(plan.buffers, PacketPool::Pages{});
   }
 
-  /// The kernel gives a queue free some time after its socket was closed (it waits for other CPUs, in a worker thread),
-  /// also when its process was killed: what is busy now may be free in a moment. Trying too often keeps it busy: so
-  /// five pauses, 1.24 s in all, until nobody has it, and as many more to open it. The first ones may all be gone by
-  /// then, and what asked about the queue had it itself. The driver, when it fails, takes the XDP program of whoever
-  /// has the interface away. So ask first.
+  /// The kernel frees a queue some time after its socket was closed (it waits for other CPUs, in a worker thread), even
+  /// if the process was killed, so a busy queue may soon be free. Frequent attempts keep it busy, since the query
+  /// itself binds a socket: hence five increasing delays, 1.24 s in total, until the queues are free, and as many again
+  /// for opening them. The query comes first, since the driver, when it fails, detaches the XDP program of another user
+  /// of the interface.
   void prepare() override {
     if (xdp_program(name().target) == 0) return;
     unsigned pause = kShortestPause;
@@ -152,7 +152,7 @@ class AfXdpKind final : public KernelPortKind {
     }
     usleep(std::min(pause, kLongestPause));
   }
-  /// The driver forgets to close some: all but the first queue's, and those that it failed with.
+  /// The driver leaks some sockets: all except the first queue's, and those of a failed attempt.
   void after_try() override {
     const auto made = new_sockets();
     sockets_.insert(sockets_.end(), made.begin(), made.end());
@@ -188,7 +188,7 @@ class AfXdpKind final : public KernelPortKind {
         quoted(), name().target, log.words(), name().target);
   }
 
-  /// DPDK's driver counts one reason for which the kernel drops a frame, and leaves out the ring that was full.
+  /// DPDK's driver counts one reason for which the kernel drops frames, but not a full receive ring.
   void add_statistics(std::vector<std::pair<std::string, std::uint64_t>>& statistics) const override {
     xdp_statistics all{};
     for (const int socket : sockets_) {
@@ -228,7 +228,7 @@ class AfXdpKind final : public KernelPortKind {
   }
 
   unsigned pause_ = kShortestPause;
-  std::vector<int> sockets_;  ///< the driver's
+  std::vector<int> sockets_;  ///< of the driver
 };
 
 }  // namespace

@@ -16,10 +16,10 @@
 namespace mltcp::dpdk {
 namespace {
 
-/// Buffers that each shard holds: what it has just received, and the packets that wait for neighbours or shards.
+/// Number of buffers that each shard holds: those just received, and those waiting for neighbours or other shards.
 constexpr std::uint32_t kHeldByShard = 256;
 
-/// Shards share queues, and there is one for each queue at least.
+/// The number of shards: at least one for each queue.
 std::uint32_t shards_on(const HostDatapathConfig& config, std::uint32_t shards) {
   return std::max<std::uint32_t>(shards, config.queues);
 }
@@ -35,7 +35,7 @@ PortConfig port_config(const HostDatapathConfig& config, std::uint32_t shards) {
   return port;
 }
 
-/// In MB, if there are so many shards.
+/// Memory in MiB for `shards` shards.
 std::uint32_t memory_for(const HostDatapathConfig& config, std::uint32_t shards) {
   constexpr std::uint32_t base_mb = 32;
   constexpr std::uint32_t shards_per_mb = 32;
@@ -112,10 +112,10 @@ class PortDatapath final : public HostDatapath {
   Eal eal_;
   std::unique_ptr<Port> port_;
   std::unique_ptr<PortHost> host_;
-  std::uint32_t opened_for_ = 0;  ///< shards that the port has buffers for
+  std::uint32_t opened_for_ = 0;  ///< number of shards for which the port has buffers
 };
 
-/// Whatever is written: the last word on what a port's name is has parse_port_name().
+/// A preliminary check by kind; parse_port_name() validates the name.
 bool takes(std::string_view device) {
   const std::string_view word = device.substr(0, device.find(':'));
   if (device.find(':') == std::string_view::npos) return device.starts_with("net_");
@@ -124,7 +124,7 @@ bool takes(std::string_view device) {
 }
 
 void check(const HostDatapathConfig& config, const HostPlace& place) {
-  // Kernel and port would both answer for it.
+  // Otherwise both the kernel and this port would reply for the address.
   for (const auto& [interface, address] : kernel_addresses()) {
     if (address.ip == place.address.ip)
       throw InputError(

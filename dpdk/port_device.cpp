@@ -1,4 +1,4 @@
-// Ports that are devices of DPDK's own: NICs on the PCI bus, and what is asked for in DPDK's words.
+// Ports on devices of DPDK's own: NICs on the PCI bus, and virtual devices in DPDK's syntax.
 #include <fmt/format.h>
 #include <rte_bus_vdev.h>
 #include <rte_dev.h>
@@ -35,7 +35,7 @@ class PciKind final : public DriverKind {
     }
     const PortLog log;
     std::uint16_t id = 0;
-    // DPDK takes what it is allowed when it starts; a port of this process that was closed, only now.
+    // DPDK probes allowed devices when it starts; one whose port was closed in this process must be probed again.
     if (rte_eth_dev_get_port_by_name(device().c_str(), &id) == 0) return id;
     if (rte_dev_probe(device().c_str()) == 0 && rte_eth_dev_get_port_by_name(device().c_str(), &id) == 0) return id;
     const bool exists = access(("/sys/bus/pci/devices/" + device()).c_str(), F_OK) == 0;

@@ -1,5 +1,5 @@
-// Memory for ports that read by DMA: DPDK has to know it (rte_extmem_register), once for all ports, and the IOMMU has
-// to let each device reach it (rte_dev_dma_map).
+// Memory for ports that use DMA: it must be registered with DPDK (rte_extmem_register) once for all ports, and mapped
+// in the IOMMU for each device (rte_dev_dma_map).
 #include "mltcp/dpdk/port_dma.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 namespace mltcp::dpdk {
 namespace {
 
-/// By how many ports each piece of memory that DPDK knows is mapped. One thread at a time, as DmaDevice::map() says.
+/// Number of ports that have mapped each registered range. Not thread-safe, as DmaDevice::map() allows.
 std::map<const std::byte*, unsigned>& users() {
   static std::map<const std::byte*, unsigned> all;
   return all;
@@ -49,7 +49,7 @@ class PortDma final : public DmaDevice {
                       "ulimit -l unlimited",
                       driver_, rte_strerror(error)));
     }
-    return address_of(memory);  // such ports address memory as the program does
+    return address_of(memory);  // such ports use the process's virtual addresses
   }
 
   void unmap(std::span<std::byte> memory, std::uint64_t /*key*/) noexcept override {

@@ -1,4 +1,4 @@
-// How a port's device is told of memory that it may read (transport/registered_memory.h). Internal to this folder.
+// Maps memory for the DMA of a port's device (transport/registered_memory.h). Internal to this folder.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace mltcp::dpdk {
 
-/// For port `id`, which `name` and `driver` are for messages of. `reads_by_dma` as Port tells it.
+/// For port `id`; `name` and `driver` are for messages. `reads_by_dma`: see Port.
 std::unique_ptr<DmaDevice> make_port_dma(std::uint16_t id, bool reads_by_dma, std::string name, std::string driver);
 
 }  // namespace mltcp::dpdk

@@ -27,10 +27,11 @@ namespace mltcp::dpdk {
 namespace {
 
 constexpr std::uint16_t kMostShards = 1024;
-/// Bursts of nothing that is for the transport, which one call of receive() passes over.
+/// Maximum number of bursts without packets for the transport that one call of receive() skips.
 constexpr int kMostIdleBursts = 8;
 
-/// Whether a frame of ARP or Neighbour Discovery tells about its sender, unasked or as an answer: all shards want it.
+/// Whether an ARP or Neighbour Discovery frame announces its sender's address, unsolicited or as a reply: it is then
+/// handed to all shards.
 bool is_news(std::span<const std::byte> frame, std::uint16_t vlan) {
   const std::size_t network = encap::kEthernetBytes + (vlan != 0 ? encap::kVlanBytes : 0);
   const auto byte = [&](std::size_t at) {
@@ -104,7 +105,7 @@ class QueueIo final : public PortIo {
     waits_ = port.has_interrupts();
     interrupt_ = {port.id(), queue_, port.receive_file(queue_)};
     owns_queue_ = shard < port.queues();
-    // Frames in several segments come from scattering ports, and from memif, whose other end chooses the buffers.
+    // Frames of several segments come from ports with scatter, and from memif, whose other end chooses the buffers.
     if (port.receives_segments()) linear_.resize(std::size_t{burst} * frame_limit_);
     if (shards == 1) return;
     handover_ = rte_ring_create(name.c_str(), config.handover_packets, port.socket(), RING_F_SC_DEQ);
@@ -144,7 +145,7 @@ class QueueIo final : public PortIo {
   void arm() override { interrupt_.arm(); }
   void disarm() override { interrupt_.disarm(); }
   [[nodiscard]] std::span<PacketIo* const> feeders() const override { return feeders_; }
-  /// All of the host, where the port doesn't put packets into the queue of their shard.
+  /// All PortIos of the host, if the port does not put packets into their shard's queue.
   void set_feeders(std::span<PacketIo* const> feeders) { feeders_ = feeders; }
 
   std::size_t receive(std::span<RxPacket> out) override {
@@ -154,7 +155,7 @@ class QueueIo final : public PortIo {
       flush_backlog();
     const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(out.size(), burst));
     std::size_t count = 0;
-    // Bursts of nothing that is for this shard are passed over: 0 tells the caller that there is nothing more.
+    // Bursts without packets for this shard are skipped, as returning 0 means that nothing more is pending.
     int bursts = 0;
     do {
       give_back();
@@ -164,7 +165,7 @@ class QueueIo final : public PortIo {
       for (std::size_t i = 0; i < held_count_; ++i) count += accept(i, i < handed, out[count], now) ? 1U : 0U;
     } while (count == 0 && held_count_ != 0 && ++bursts < kMostIdleBursts);
     counters_.received_packets += count;
-    // Drivers give buffers back when there is more to send, and here somebody waits for his memory.
+    // Drivers free sent buffers only when more is sent, but here the user's memory may depend on it.
     if (cleans_ && count == 0 && (++empty_ & 15) == 0) [[unlikely]]
       rte_eth_tx_done_cleanup(port_, queue_, 0);
     if (resolver_.is_due(now)) [[unlikely]]
@@ -232,8 +233,10 @@ class QueueIo final : public PortIo {
   void give_back() {
     if (held_count_ == 0) return;
     for (std::size_t i = 0; i < held_count_; ++i)
-      if (held_[i] != nullptr) hand_over(held_[i]->pool);  // another queue's, if another shard has handed it over
-    rte_pktmbuf_free_bulk(held_.data(), static_cast<unsigned>(held_count_));  // passes over those handed to others
+      if (held_[i] != nullptr)
+        hand_over(held_[i]->pool);  // from another queue's pool, if another shard has handed it over
+    rte_pktmbuf_free_bulk(held_.data(),
+                          static_cast<unsigned>(held_count_));  // skips null entries, which were handed to other shards
     held_count_ = 0;
   }
 
@@ -252,7 +255,7 @@ class QueueIo final : public PortIo {
     return count;
   }
 
-  /// Looks at the packet in held_[i]. True if it is one for the transport; else it is dealt with.
+  /// Processes the packet in held_[i]. True if it is for the transport; otherwise it has been disposed of.
   bool accept(std::size_t i, bool handed_over, RxPacket& out, Nanos now) {
     ReadFrame frame;
     const encap::Reject reject = check(i, frame);
@@ -295,7 +298,7 @@ class QueueIo final : public PortIo {
       }
       ++counters_.linearised;
     }
-    // Only a clear "good" spares the look: "bad" is for software to say why, and "unknown" says nothing.
+    // Software verification is skipped only for "good": for "bad" it finds out the reason, and "unknown" says nothing.
     const bool verdict = offloads_.receive_checksums;
     const std::uint64_t flags = mbuf->ol_flags;
     const bool ip_good = verdict && (flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD;
@@ -314,7 +317,7 @@ class QueueIo final : public PortIo {
 
   // Sending.
 
-  /// Sends `count` packets, at most a burst; what the port does not take is kept for later.
+  /// Sends `count` packets, at most a burst; what the port does not accept is kept for later.
   void transmit(rte_mbuf** mbufs, std::size_t count) {
     if (count == 0) return;
     std::size_t sent = 0;
@@ -340,7 +343,7 @@ class QueueIo final : public PortIo {
 
   // Neighbours.
 
-  /// Sends the frames that are due, and the packets that waited for what is known by now.
+  /// Sends the ARP and Neighbour Discovery frames that are due, and packets whose neighbour has been resolved.
   void serve_neighbours(Nanos now) {
     for (;;) {
       rte_mbuf* mbuf = nullptr;
@@ -355,7 +358,7 @@ class QueueIo final : public PortIo {
       }
       mbuf->data_len = static_cast<std::uint16_t>(size);
       mbuf->pkt_len = mbuf->data_len;
-      if (send_burst(port_, queue_, &mbuf, 1) != 1) free_packets(&mbuf, 1);  // as if it were lost on the way
+      if (send_burst(port_, queue_, &mbuf, 1) != 1) free_packets(&mbuf, 1);  // equivalent to a loss on the way
     }
     resolver_.flush(
         now,
@@ -376,7 +379,7 @@ class QueueIo final : public PortIo {
   const std::uint16_t vlan_;
   const std::uint16_t base_port_;
   const std::uint32_t mtu_;
-  const std::uint32_t frame_limit_;  ///< of one with a tag
+  const std::uint32_t frame_limit_;  ///< with a VLAN tag
   const Port::OffloadsInUse offloads_;
   const encap::DscpMap dscp_;
   const encap::MacAddress mac_;
@@ -395,11 +398,11 @@ class QueueIo final : public PortIo {
   std::span<PacketIo* const> feeders_;
   std::array<rte_mbuf*, burst> backlog_{};
   std::size_t backlog_count_ = 0;
-  std::vector<std::byte> linear_;  ///< a frame for each of held_, if they can come in segments
-  unsigned empty_ = 0;             ///< bursts received
-  bool cleans_ = false;            ///< has the port give back buffers that refer to payloads
-  bool waits_ = false;             ///< the port tells of packets
-  bool owns_queue_ = false;        ///< the first of the shards that have it
+  std::vector<std::byte> linear_;  ///< a frame for each of held_, if frames may have several segments
+  unsigned empty_ = 0;             ///< number of empty receive bursts
+  bool cleans_ = false;            ///< makes the port free buffers that refer to payloads
+  bool waits_ = false;             ///< notification of packets is enabled
+  bool owns_queue_ = false;        ///< this is the first shard on its queue
   bool blocked_ = false;
 };
 
@@ -419,7 +422,7 @@ void QueueIo::hand_to(std::size_t shard, rte_mbuf* packet) {
 }
 
 void QueueIo::tell_all(rte_mbuf* news) {
-  // All read the same buffer: strangers decide how much news there is, and copies for many shards would empty the pool.
+  // All share one buffer: the rate of such frames is controlled by others, and a copy per shard could exhaust the pool.
   for (std::size_t shard = 0; shard < all_.size(); ++shard) {
     if (shard == shard_) continue;
     rte_pktmbuf_refcnt_update(news, 1);
@@ -427,7 +430,7 @@ void QueueIo::tell_all(rte_mbuf* news) {
   }
 }
 
-/// Has the port put packets for that UDP port into that queue. False if it does not take such a rule.
+/// Adds a rule that puts packets for that UDP port into that queue. Null if the port does not support it.
 rte_flow* steer(const Port& port, const Address& address, std::uint16_t queue) {
   rte_flow_attr attributes{};
   attributes.ingress = 1;
@@ -491,7 +494,7 @@ struct PortHost::Impl {
   ~Impl() {
     rte_flow_error error{};
     for (rte_flow* const rule : rules) rte_flow_destroy(port.id(), rule, &error);
-    // What one has handed to another goes back before either is gone.
+    // Handed-over packets must be freed before any of the pools is destroyed.
     for (const auto& queue : queues) queue->release();
   }
   Impl(const Impl&) = delete;

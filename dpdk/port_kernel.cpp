@@ -39,7 +39,7 @@ void KernelPortKind::look() {
   check_socket();
 }
 
-/// Opens the kind of socket that the driver opens, to tell what stands in its way.
+/// Opens a socket like the driver's, to find the reason if that fails.
 void KernelPortKind::check_socket() const {
   const int socket = ::socket(kind_.family, SOCK_RAW | SOCK_CLOEXEC, 0);
   const int error = errno;
@@ -55,7 +55,7 @@ void KernelPortKind::check_socket() const {
                              name().target, kind_.what, std::strerror(error), kind_.cure));
 }
 
-/// Two processes that share an interface would not hear each other, as it sends nothing back to itself.
+/// Two processes on one interface could not reach each other, as it does not loop back what it sends.
 void KernelPortKind::claim() {
   claim_ = std::make_unique<InterfaceClaim>(name().target);
   if (claim_->is_ours()) return;
@@ -83,7 +83,7 @@ std::string KernelPortKind::driver_wanted() { return fmt::format("net_{}", to_te
 
 std::string KernelPortKind::why_not_plugged(int /*error*/, const PortLog& log) {
   if (!log.has("PACKET_FANOUT")) return {};
-  // The driver numbers its group by process and interface, and has no option for it.
+  // The driver derives the fanout group's number from process and interface, and has no option for it.
   return fmt::format(
       "port {}: the kernel puts its packet sockets into no group{}; a process on another interface here may have "
       "the same number for its own, by chance: start this one again",
@@ -92,7 +92,7 @@ std::string KernelPortKind::why_not_plugged(int /*error*/, const PortLog& log) {
 
 void KernelPortKind::before_try() { others_ = all_sockets(); }
 
-/// Drivers make one for each queue, in their order, and the kernel gives each the lowest number that is free.
+/// Drivers open one per queue in order, and the kernel assigns the lowest free descriptors.
 std::vector<int> KernelPortKind::receive_files() const { return new_sockets(); }
 
 std::vector<int> KernelPortKind::new_sockets() const {

@@ -1,4 +1,4 @@
-// What ports on an interface of the kernel have in common, by whatever sockets: internal to this folder.
+// Common base of ports on interfaces of the kernel, with any kind of sockets. Internal to this folder.
 #pragma once
 
 #include <memory>
@@ -13,12 +13,12 @@ namespace mltcp::dpdk {
 
 class KernelPortKind : public PortKind {
  public:
-  /// What tells the sockets that the driver opens from others.
+  /// Identifies the sockets that the driver opens.
   struct Sockets {
     int family = 0;
     std::string_view what;        ///< "packet"
-    std::string_view permission;  ///< that opens them
-    std::string cure;             ///< where the kernel has none
+    std::string_view permission;  ///< the permission needed to open them
+    std::string cure;             ///< if the kernel has none
   };
   KernelPortKind(PortName name, const PortConfig& config, Sockets sockets);
 
@@ -39,7 +39,7 @@ class KernelPortKind : public PortKind {
   [[nodiscard]] bool is_of_kernel() const override { return true; }
 
  protected:
-  /// Sockets of the driver's family that were opened since before_try(), in the order of their numbers.
+  /// Sockets of the driver's family opened since before_try(), in ascending order.
   [[nodiscard]] std::vector<int> new_sockets() const;
   [[nodiscard]] std::vector<int> all_sockets() const;
 
@@ -49,7 +49,7 @@ class KernelPortKind : public PortKind {
   Sockets kind_;
   std::unique_ptr<NetInterface> interface_;
   std::unique_ptr<InterfaceClaim> claim_;
-  std::vector<int> others_;  ///< sockets that were open before
+  std::vector<int> others_;  ///< sockets that were open before before_try()
   std::string device_;
 };
 

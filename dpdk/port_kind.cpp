@@ -1,4 +1,4 @@
-// What kinds of ports have in common unless they say otherwise; see port_kind.h.
+// Default behaviour of the kinds of ports; see port_kind.h.
 #include "mltcp/dpdk/port_kind.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ bool PortLog::has(std::string_view text) const {
 
 std::string PortLog::words() const {
   for (const std::string& line : log_since(mark_)) {
-    // What memif says wherever there are no secondary processes.
+    // Logged by memif if there are no secondary processes; harmless.
     if (line.find("mp action callback") == std::string::npos) return fmt::format(" (DPDK says: {})", one_line(line));
   }
   return {};

@@ -1,8 +1,7 @@
-// What is particular about a kind of ports: one strategy for each kind, or family of kinds, and all that port.cpp has
-// to know of it. Internal to this folder. A new kind is a file with a strategy, a line in port_kind.cpp and one in
-// port_name.cpp.
+// The specifics of each kind of port (strategy pattern), as used by port.cpp. Internal to this folder. A new kind is a
+// file with a strategy, a line in port_kind.cpp and one in port_name.cpp.
 //
-// A strategy belongs to one port and lives as long. What it says before find() and plug() needs no DPDK.
+// A strategy belongs to one port and has its lifetime. Functions called before find() and plug() do not need DPDK.
 #pragma once
 
 #include <rte_ethdev.h>
@@ -24,26 +23,26 @@
 
 namespace mltcp::dpdk {
 
-/// What follows from a configuration before there is a port.
+/// Values derived from a configuration before the port exists.
 struct PortPlan {
   std::uint32_t mtu = 0;
-  std::uint32_t room = 0;         ///< bytes of a frame in one buffer
+  std::uint32_t room = 0;         ///< bytes available for a frame in one buffer
   std::uint32_t buffers = 0;      ///< per queue pair
   std::uint32_t descriptors = 0;  ///< per queue, a power of two
 
-  /// Longest frame that may come, with a tag.
+  /// Maximum received frame in bytes, with a VLAN tag.
   [[nodiscard]] std::uint32_t frame() const {
     return mtu + static_cast<std::uint32_t>(encap::kEthernetBytes + encap::kVlanBytes);
   }
 };
 
-/// What DPDK and the libraries of its drivers have logged since it was made.
+/// What DPDK and its drivers' libraries have logged since construction.
 class PortLog {
  public:
   PortLog();
   [[nodiscard]] bool is_empty() const;
   [[nodiscard]] bool has(std::string_view text) const;
-  /// " (DPDK says: ...)" with the first complaint, which is nearest to the cause; or nothing.
+  /// " (DPDK says: ...)" with the first error, which is closest to the cause; empty if there is none.
   [[nodiscard]] std::string words() const;
 
  private:
@@ -60,78 +59,77 @@ class PortKind {
   [[nodiscard]] const PortName& name() const { return name_; }
   [[nodiscard]] std::string quoted() const;
 
-  // Before there is a port.
+  // Before the port exists.
 
-  /// Finds the kernel's interface that the port is, if it is one. Throws InputError if there is none of that name.
+  /// Looks up the kernel's interface for the port, if it is one. Throws InputError if there is no such interface.
   virtual void find_interface() {}
-  /// Does that, and looks at what the driver would refuse without saying why: the interface, its state, the sockets
-  /// that the driver opens. Changes nothing on the machine. Throws InputError or RunError like Port's constructor.
+  /// Does that, and checks what the driver would refuse without giving a reason: the interface, its state, and
+  /// permission for the driver's sockets. Without side effects. Throws InputError or RunError like Port's constructor.
   virtual void look() {}
-  /// Takes what a port has for itself alone. Throws RunError if another has it.
+  /// Claims what the port needs exclusively. Throws RunError if another process has it.
   virtual void claim() {}
-  /// The kernel's interface that the port is, or makes (then once it has started); null: none.
+  /// The kernel's interface that the port uses, or creates (available once started); null: none.
   [[nodiscard]] virtual NetInterface* interface() const { return nullptr; }
-  /// What the kind makes of a plan. Throws InputError for what it can't have.
+  /// Adapts the plan to the kind. Throws InputError for what it does not support.
   virtual void adapt(PortPlan& /*plan*/) {}
-  /// NUMA node of what is behind the port; -1 if it has none, or none is known yet.
+  /// NUMA node of the device behind the port; -1 if there is none or it is not known yet.
   [[nodiscard]] virtual int numa_node() const { return -1; }
   virtual std::unique_ptr<PacketPool> make_pool(const std::string& pool, const PortPlan& plan, int node) const;
   [[nodiscard]] virtual std::uint64_t pool_bytes(const PortPlan& plan) const;
 
   // The device.
 
-  /// Finds a device that DPDK has already, or may take. Empty: there is none, and it has to be plugged.
+  /// Finds a device that DPDK has, or may use. Empty: there is none, and it has to be plugged.
   virtual std::optional<std::uint16_t> find(const Eal& /*eal*/) { return std::nullopt; }
-  /// DPDK's name of the device. To be constant from here on.
+  /// DPDK's name of the device; must not change from here on.
   [[nodiscard]] virtual const std::string& device() = 0;
-  /// Makes the device. 0, or an error as DPDK's functions return it.
+  /// Creates the device. Returns 0 or an error code of DPDK's functions.
   virtual int plug(const PortPlan& plan);
   /// Closes and removes the device that find() found or plug() made.
   virtual void unplug(std::uint16_t id);
-  /// The driver that plug() needs, as DPDK calls it.
+  /// DPDK's name of the driver that plug() needs.
   [[nodiscard]] virtual std::string driver_wanted();
-  /// What plug() and the start of the port mean by an error, for people, beyond what holds for all kinds; empty:
-  /// nothing.
+  /// Kind-specific meaning of a failure of plug() or of the port's start, for people; empty: none.
   [[nodiscard]] virtual std::string why_not_plugged(int /*error*/, const PortLog& /*log*/) { return {}; }
   [[nodiscard]] virtual std::string why_not_started(const PortLog& /*log*/) { return {}; }
 
-  // Around plug() and the start, each try of them.
+  // Called around each attempt of plug() and start.
 
-  /// Once, before the first try.
+  /// Called once, before the first attempt.
   virtual void prepare() {}
   virtual void before_try() {}
-  /// Whether it succeeded or failed.
+  /// Called whether the attempt succeeded or failed.
   virtual void after_try() {}
-  /// How long to wait, in microseconds, before what has failed is tried again; empty: it has failed.
+  /// Delay in microseconds before a failed attempt is repeated; empty: do not repeat.
   virtual std::optional<unsigned> pause_before_retry() { return std::nullopt; }
-  /// Once the port has started.
+  /// Called once the port has started.
   virtual void after_start(const PortPlan& /*plan*/) {}
-  /// The port's address, where that is not the device's.
+  /// Replaces the MAC address if the port's differs from the device's.
   virtual void adjust_mac(encap::MacAddress& /*mac*/) const {}
-  /// The kernel's sockets behind the queues, in their order; empty: none.
+  /// The kernel's sockets behind the queues, by queue; empty: none.
   [[nodiscard]] virtual std::vector<int> receive_files() const { return {}; }
 
-  // What it is like.
+  // Properties.
 
-  /// Another process's end, or DPDK's words, may be any device: it may read by DMA, and its limits are as the driver
-  /// tells them. Else the CPU reads, and the MTU is what the configuration says.
+  /// The device may be hardware, as behind another process or a driver in DPDK's own syntax: it may use DMA, and the
+  /// driver states its limits. Otherwise the CPU reads data, and the MTU is the configured one.
   [[nodiscard]] virtual bool may_be_hardware() const { return false; }
-  /// Eal can give its memory back after it.
+  /// Whether the Eal can release its memory after this port.
   [[nodiscard]] virtual bool gives_memory_back() const { return false; }
-  /// Frames may come in several segments although the device doesn't say so, since the other end chooses the buffers.
+  /// Frames may have several segments even if the device does not say so, since the other end chooses the buffers.
   [[nodiscard]] virtual bool peer_chooses_segments() const { return false; }
-  /// How packets get to queues where the device doesn't hash.
+  /// How packets are assigned to queues if the device does not hash.
   [[nodiscard]] virtual Steering steering() const { return Steering::peer; }
-  /// The device starts when it is asked for receive interrupts that it doesn't have.
+  /// Whether the device starts even if receive interrupts are requested that it lacks.
   [[nodiscard]] virtual bool starts_with_interrupts() const { return false; }
-  /// The kernel's stack sends and receives over the same interface.
+  /// Whether the kernel's network stack uses the same interface.
   [[nodiscard]] virtual bool is_of_kernel() const { return false; }
-  /// Counters that DPDK's driver leaves out.
+  /// Adds counters that DPDK's driver omits.
   virtual void add_statistics(std::vector<std::pair<std::string, std::uint64_t>>& /*all*/) const {}
 
  protected:
   [[nodiscard]] const PortConfig& config() const { return config_; }
-  /// The words of DPDK for the device, for plug().
+  /// DPDK's arguments for plug().
   [[nodiscard]] virtual std::string arguments(const PortPlan& /*plan*/) { return {}; }
 
  private:
@@ -139,10 +137,10 @@ class PortKind {
   const PortConfig& config_;
 };
 
-/// The strategy for `config.device`; `config` outlives it. Throws InputError if that is no port's name.
+/// The strategy for `config.device`; `config` must outlive it. Throws InputError if that is not a port name.
 std::unique_ptr<PortKind> make_port_kind(const PortConfig& config);
 
-// One a kind.
+// One function per kind.
 std::unique_ptr<PortKind> make_af_packet_kind(PortName name, const PortConfig& config);
 std::unique_ptr<PortKind> make_af_xdp_kind(PortName name, const PortConfig& config);
 std::unique_ptr<PortKind> make_memif_kind(PortName name, const PortConfig& config);

@@ -1,4 +1,4 @@
-// Ports of memory that is shared with another process (memif).
+// Ports on memory shared with another process (memif).
 #include <fmt/format.h>
 
 #include <atomic>
@@ -10,7 +10,7 @@
 namespace mltcp::dpdk {
 namespace {
 
-/// DPDK's own are the same in processes that were forked before DPDK started.
+/// DPDK's own random addresses are equal in processes forked before DPDK starts.
 std::string random_mac() {
   std::random_device source;
   std::string text = "02";

@@ -28,7 +28,7 @@ constexpr std::array<KindWord, 6> kKinds{{{"af_packet", Kind::af_packet},
                                           {"tap", Kind::tap},
                                           {"ring", Kind::ring},
                                           {"pci", Kind::pci}}};
-/// Longest name of a device in DPDK, less the driver's name that is put before it.
+/// Maximum length of a DPDK device name, before the driver's prefix is subtracted.
 constexpr std::size_t kLongestName = 32;
 
 [[noreturn]] void fail(std::string_view text, const std::string& problem, std::string_view cure) {
@@ -51,7 +51,7 @@ std::optional<std::string> pci_address(std::string_view text) {
   return full;
 }
 
-/// A name that becomes a part of DPDK's name for the device.
+/// Checks a name that becomes part of DPDK's device name.
 void check_name(std::string_view text, std::string_view name, std::size_t longest, std::string_view what,
                 std::string_view cure) {
   if (name.empty()) fail(text, fmt::format("it names no {}", what), cure);

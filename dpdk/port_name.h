@@ -1,13 +1,13 @@
-// How a user writes a port: its kind, a colon, and what it is on this machine.
+// The syntax of port names: the kind, a colon, and the interface, path or device on this machine.
 //
 //   af_packet:eth0                      a kernel interface through a packet socket; any interface, any kernel
 //   af_xdp:eth0                         a kernel interface through AF_XDP sockets; faster, Linux 5.11 or later
 //   memif:/run/m.sock,role=server,id=0  shared memory with another process; one end is the server
 //   tap:mltcp0                          a new kernel interface
-//   ring:loop                           a wire in this process whose end is its beginning, for tests;
-//   ring:left,to=right                  and one to another port, ring:right,to=left
-//   pci:0000:3b:00.0                    a NIC that is bound to a DPDK driver (or to mlx4/mlx5); "pci:" may be left out
-//   net_null0,size=64                   DPDK's own words for a virtual device, when all else fails
+//   ring:loop                           a loopback within this process, for tests;
+//   ring:left,to=right                  or a connection to another port, ring:right,to=left
+//   pci:0000:3b:00.0                    a NIC that is bound to a DPDK driver (or to mlx4/mlx5); "pci:" is optional
+//   net_null0,size=64                   DPDK's own syntax of a virtual device, for anything else
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,23 @@ namespace mltcp::dpdk {
 struct PortName {
   enum class Kind : std::uint8_t { af_packet, af_xdp, memif, tap, ring, pci, driver };
   Kind kind = Kind::driver;
-  /// The interface, path of the socket, name, PCI address with its domain in lower case, or DPDK's device name.
+  /// The interface, socket path, name, PCI address with its domain in lower case, or DPDK's device name.
   std::string target;
-  std::string arguments;  ///< driver: what follows the first comma; ring: the port at the other end, empty: this one
+  std::string arguments;  ///< driver: the text after the first comma; ring: the port at the other end, empty: itself
   bool server = false;    ///< memif
-  std::uint32_t id = 0;   ///< memif: tells several on one socket apart
+  std::uint32_t id = 0;   ///< memif: distinguishes several on one socket
 
   bool operator==(const PortName&) const = default;
 };
 
-/// Throws InputError that says what is wrong with `text` and how to write it.
+/// Throws InputError that says what is wrong with `text` and shows the right syntax.
 PortName parse_port_name(std::string_view text);
 
-/// The forms of ports' names, for messages.
+/// The forms of port names, for messages.
 inline constexpr std::string_view kPortForms =
     "af_packet:IFACE, af_xdp:IFACE, memif:PATH, tap:NAME, ring:NAME, a PCI address, or DPDK's net_DRIVER,KEY=VALUE";
 
-/// Whether `word` is what stands before the colon of such a name: "af_packet".
+/// Whether `word` is a kind that may precede the colon of a port name, such as "af_packet".
 bool is_port_kind(std::string_view word);
 
 /// "af_packet", "memif", ...

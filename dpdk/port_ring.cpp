@@ -1,4 +1,4 @@
-// Ports of a wire in this process, made of rings.
+// Ports connected within this process by rings.
 #include <fmt/format.h>
 #include <rte_errno.h>
 #include <rte_eth_ring.h>
@@ -30,12 +30,12 @@ class RingKind final : public PortKind {
   }
   void unplug(std::uint16_t id) override {
     PortKind::unplug(id);
-    for (const auto& ring : rings_) ring->drain();  // buffers of this port's pools, in both
+    for (const auto& ring : rings_) ring->drain();  // they may contain buffers of this port's pools
   }
   [[nodiscard]] bool gives_memory_back() const override { return true; }
 
  private:
-  /// A ring of a wire, which the ports at both its ends own. Ports are made one after the other.
+  /// One ring of a connection, owned by the ports at both ends. Ports are created one at a time.
   rte_ring* ring(const std::string& end, std::uint16_t queue, const PortPlan& plan) {
     static std::map<std::string, std::weak_ptr<PacketRing>> all;
     const std::string called = fmt::format("{}{}", end, queue);

@@ -1,4 +1,4 @@
-// Ports that make an interface of the kernel (tap).
+// Ports that create a kernel interface (tap).
 #include <fmt/format.h>
 #include <net/if.h>
 #include <unistd.h>
@@ -43,7 +43,7 @@ class TapKind final : public PortKind {
     }
   }
   [[nodiscard]] NetInterface* interface() const override { return interface_.get(); }
-  void adjust_mac(encap::MacAddress& mac) const override { mac[5] ^= 1; }  // the kernel's end has DPDK's
+  void adjust_mac(encap::MacAddress& mac) const override { mac[5] ^= 1; }  // DPDK's address is that of the kernel's end
 
  protected:
   std::string arguments(const PortPlan& /*plan*/) override { return "iface=" + name().target; }

@@ -1,5 +1,5 @@
-// A receive queue that tells of a packet by a file: a socket of the kernel's, or an interrupt of DPDK's, which is
-// switched on for each wait. Internal to this folder, and needs DPDK's headers.
+// A receive queue that signals packets by a file descriptor: a kernel socket, or a DPDK interrupt, which is enabled for
+// each wait. Internal to this folder; needs DPDK's headers.
 #pragma once
 
 #include <rte_epoll.h>
@@ -14,21 +14,21 @@ namespace mltcp::dpdk {
 struct QueueInterrupt {
   std::uint16_t port = 0;
   std::uint16_t queue = 0;
-  /// Port::receive_file(): a socket of the kernel's, readable while packets are there. -1: DPDK's interrupts.
+  /// Port::receive_file(): a kernel socket, readable while packets are pending. -1: use DPDK's interrupts.
   int socket = -1;
 
-  /// Has the queue tell the calling thread, until end(). False if it can't.
+  /// Enables notification of the calling thread until end(). False if it is not supported.
   [[nodiscard]] bool begin() const { return socket >= 0 || control(RTE_INTR_EVENT_ADD); }
   void end() const {
     if (socket < 0) control(RTE_INTR_EVENT_DEL);
   }
-  /// The file, between begin() and end().
+  /// The file descriptor; valid between begin() and end().
   [[nodiscard]] int file() const { return socket >= 0 ? socket : rte_eth_dev_rx_intr_ctl_q_get_fd(port, queue); }
   [[nodiscard]] bool needs_arming() const { return socket < 0; }
   void arm() const {
     if (socket < 0) rte_eth_dev_rx_intr_enable(port, queue);
   }
-  /// And takes what the interrupts of the calling thread have told.
+  /// Also consumes pending interrupt events of the calling thread.
   void disarm() const {
     if (socket >= 0) return;
     std::array<rte_epoll_event, 8> events{};

@@ -1,5 +1,5 @@
-// Sleeping until a packet comes to any of a switch's ports, where all of them tell of packets by a file. Internal to
-// this folder, and needs DPDK's headers.
+// Sleeping until a packet arrives at any port of a switch, if all of them can signal packets by a file descriptor.
+// Internal to this folder; needs DPDK's headers.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,11 @@
 
 namespace mltcp::dpdk {
 
-/// Has receive queues tell the calling thread of packets while it lives. It makes them and waits for them.
+/// Enables notification of the calling thread by receive queues during its lifetime. Must be created in the thread that
+/// waits.
 class ReceiveInterrupts {
  public:
-  /// Of ports that have_interrupts(). None: nothing is armed.
+  /// `queues` of ports with has_interrupts(). Empty: notification is off.
   ReceiveInterrupts(TimeSource& time, const std::vector<QueueInterrupt>& queues) : time_(time) {
     armed_ = !queues.empty();
     for (const QueueInterrupt& queue : queues) {
@@ -29,14 +30,16 @@ class ReceiveInterrupts {
   ReceiveInterrupts(const ReceiveInterrupts&) = delete;
   ReceiveInterrupts& operator=(const ReceiveInterrupts&) = delete;
 
-  /// Whether wait() ends when a packet comes to any of the queues. No more once one of their files has failed for good.
+  /// Whether wait() ends when a packet arrives at any queue. False once a file descriptor has failed permanently.
   [[nodiscard]] bool are_armed() const { return armed_; }
-  /// Whether all of them are sockets, which tell of each packet: who looks soon after one is not woken by the next.
+  /// Whether all are sockets, which signal every packet: a loop that polls soon after one packet is not woken by the
+  /// next.
   [[nodiscard]] bool are_sockets() const { return switched_.empty(); }
 
-  /// Sleeps until a packet comes, `most` at the longest (above 0, less than a second), and has `loop` count that. What
-  /// came before an interrupt was switched on raises none: where there are such, `is_idle` looks once they all are, and
-  /// there is no sleep unless it returns true. Returns whether a file has ended the sleep.
+  /// Sleeps until a packet arrives, for at most `most` (above 0, less than a second), and counts that in `loop`.
+  /// Packets that arrive before an interrupt is enabled do not trigger it: with DPDK interrupts, `is_idle` must check
+  /// again after all are enabled, and there is no sleep unless it returns true. Returns whether a file descriptor has
+  /// ended the sleep.
   template <typename IsIdle>
   bool wait(LoopTime& loop, Nanos most, IsIdle is_idle) {
     WaitEnd end = WaitEnd::timed_out;

@@ -1,10 +1,10 @@
-// Ports as a host's datapath that is opened by name (transport/host_datapath.h).
+// DPDK ports as host datapaths that can be opened by name (transport/host_datapath.h).
 #pragma once
 
 namespace mltcp::dpdk {
 
-/// Has open_host_datapath() open ports, by the names of port_name.h: an Eal, a Port and a PortHost each. DPDK starts
-/// once in a process, and so one such datapath can be opened.
+/// Makes open_host_datapath() open ports by the names of port_name.h, with an Eal, a Port and a PortHost each. Only one
+/// can be opened, as DPDK starts once in a process.
 void register_datapath();
 
 }  // namespace mltcp::dpdk

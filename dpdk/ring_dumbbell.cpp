@@ -1,9 +1,9 @@
 // The dumbbell on ring ports; see ring_dumbbell.h.
 //
 // A round of the switch takes packets from the hosts' rings into their access links, moves those that have crossed an
-// access link into the shared link of their direction, in order of their times, and delivers those that have crossed
-// that. Each hop counts with the exact time at which the link before delivered, not with the time of the round, so
-// that an uneven loop delays packets, but does not change a link's rate.
+// access link into the shared link of their direction, in order of time, and delivers those that have crossed that.
+// Each hop uses the exact time of delivery by the previous link instead of the round's time, so that irregular rounds
+// delay packets but do not change a link's rate.
 #include "mltcp/dpdk/ring_dumbbell.h"
 
 #include <fmt/format.h>
@@ -36,16 +36,15 @@ namespace mltcp::dpdk {
 namespace {
 
 constexpr std::uint32_t kRingBurst = RingIo::burst;
-/// Packets that wait in an access link, as in the transmit queue of a NIC.
+/// Maximum number of packets in an access link, like the transmit queue of a NIC.
 constexpr std::uint32_t kNicQueue = 128;
-/// Most packets that a round of run() delivers. After a stall much is due at once, and the hosts get to empty their
-/// rings in between.
+/// Maximum number of packets delivered per round of run(): after a stall, hosts can empty their rings between rounds.
 constexpr std::uint32_t kDeliveriesPerRound = 256;
 
-/// What the switch notes in each packet buffer.
+/// The switch's metadata in each packet buffer.
 struct PacketNote {
   std::uint32_t job;
-  std::uint16_t destination;  ///< number of the host
+  std::uint16_t destination;  ///< index of the host
   bool ecn_capable;
   bool has_job;
 };
@@ -65,7 +64,7 @@ std::size_t note_offset() {
 
 void free_packet(rte_mbuf* packet) { free_packets(&packet, 1); }
 
-/// A link, whose error tells which one it is.
+/// Creates a link; its name is added to an error.
 fabric::Link make_link(const char* name, const fabric::LinkConfig& config) {
   try {
     return fabric::Link(config);
@@ -96,11 +95,11 @@ Plan plan_for(const fabric::DumbbellConfig& config, const RingOptions& options) 
   }
   fabric::check_buffers(config);
   Plan plan;
-  // Room for something longer than allowed, so that it can be seen and refused.
+  // Extra room, so that frames longer than allowed can be detected and rejected.
   plan.frame_bytes = config.mtu + static_cast<std::uint32_t>(encap::kEthernetBytes) + 64;
   plan.buffers = options.buffers;
   if (plan.buffers == 0) {
-    // Not enough for every ring to be full at once: without a buffer a host waits, as with a full ring.
+    // Not enough for all rings to be full at once: without a free buffer a host waits, as with a full ring.
     constexpr std::uint64_t kMostMemory = std::uint64_t{192} << 20;
     const std::uint64_t per_host =
         std::uint64_t{options.transmit_slots} + options.receive_slots / 4 + kNicQueue + kRingBurst;
@@ -144,7 +143,7 @@ class Host final : private Wire, public RingIo {
 }  // namespace
 
 struct RingDumbbell::Impl {
-  /// Packets that wait to be put into one host's ring.
+  /// Packets to be put into one host's ring.
   struct Batch {
     std::array<rte_mbuf*, kRingBurst> packets{};
     std::uint16_t count = 0;
@@ -180,7 +179,7 @@ struct RingDumbbell::Impl {
   static fabric::Link::Handle handle_of(rte_mbuf* packet) { return std::bit_cast<fabric::Link::Handle>(packet); }
   [[nodiscard]] bool is_left(std::size_t host) const { return host < config.pairs; }
 
-  /// The number of the host with that address; -1 if there is none.
+  /// The index of the host with that address; -1 if there is none.
   [[nodiscard]] int host_at(const Address& address) const {
     if (!address.is_v4()) return -1;
     const std::uint32_t ip = address.v4_ip();
@@ -250,7 +249,7 @@ struct RingDumbbell::Impl {
     }
   }
 
-  /// Moves what has crossed an access link by `now` on, in order of time over all of them.
+  /// Forwards what has crossed an access link by `now`, ordered by time over all of them.
   void cross_access_links(Nanos now) {
     for (;;) {
       std::size_t first = 0;
@@ -387,8 +386,8 @@ struct RingDumbbell::Impl {
     publish(kBusy);
   }
 
-  /// Whether nothing can happen before the time of a host or a link has come: with a core of its own, the switch says
-  /// that all that was sent has left it; without one, all that was sent is at least in a link.
+  /// Whether nothing can happen before the next deadline of a host or link: with its own core, the switch has reported
+  /// that all sent packets have left it; otherwise, all sent packets are at least in a link.
   [[nodiscard]] bool network_is_empty(bool own_core) const {
     if (own_core) {
       std::uint64_t put = 0;
@@ -419,7 +418,7 @@ struct RingDumbbell::Impl {
                                    rte_strerror(-error)));
       }
     }
-    // Time goes on once the switch's thread is there: the kernel may have taken its time to wake it.
+    // Time resumes once the switch's thread runs, as the kernel may be slow to wake it.
     const Nanos shift = clock.now() - paused_at;
     host_time.start(clock, shift, paused_at);
     switch_time.start(clock, shift, paused_at);
@@ -451,7 +450,7 @@ struct RingDumbbell::Impl {
     for (;;) {
       Nanos now = host_time.begin_round();
       if (stop && stop()) return true;
-      const bool last = now > until;  // a round for what was due before
+      const bool last = now > until;  // one more round for what was due before
       Nanos next = until;
       bool busy = false;
       if (!own_core) {
@@ -498,7 +497,7 @@ struct RingDumbbell::Impl {
   std::vector<Batch> batches;
   std::function<void(std::span<const std::byte>, Nanos)> tap;
   const std::uint32_t frame_limit;
-  bool moved = false;  ///< the latest step did something
+  bool moved = false;  ///< the last step moved a packet
 
   LoopTime host_time;
   LoopTime switch_time;
@@ -506,9 +505,9 @@ struct RingDumbbell::Impl {
   bool running = false;
   enum class SwitchState { waiting, running, stopped };
   std::atomic<SwitchState> switch_state{SwitchState::stopped};
-  /// kBusy, or the number of packets that the switch has taken from the hosts, all of which have left it.
+  /// kBusy, or the number of packets taken from the hosts if all of them have left the switch.
   alignas(64) std::atomic<std::uint64_t> idle_after{kBusy};
-  /// The hosts send nothing before that time.
+  /// The hosts will send nothing before that time.
   alignas(64) std::atomic<std::int64_t> quiet_until{0};
 };
 
@@ -558,7 +557,7 @@ std::uint32_t RingDumbbell::memory_mb(const fabric::DumbbellConfig& config, cons
   const std::uint64_t rings =
       std::uint64_t{2} * config.pairs * (options.transmit_slots + options.receive_slots) * sizeof(void*);
   const std::uint64_t bytes = PacketPool::memory_bytes(plan.buffers, plan.frame_bytes) + rings;
-  // DPDK's own tables, and what alignment costs.
+  // DPDK's own tables, and alignment losses.
   constexpr std::uint64_t kBaseMb = 24;
   return static_cast<std::uint32_t>(kBaseMb + bytes / (1 << 20) + bytes / (1 << 20) / 16);
 }

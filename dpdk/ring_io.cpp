@@ -49,7 +49,7 @@ RingIo::~RingIo() { release(); }
 std::size_t RingIo::receive(std::span<RxPacket> out) {
   const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(out.size(), burst));
   std::size_t count = 0;
-  // Bursts of nothing but bad frames are passed over: 0 tells the caller that there is nothing more.
+  // Bursts with only invalid frames are skipped, as returning 0 means that nothing more is pending.
   do {
     release();
     held_count_ = receive_burst(host_port.id(), receive_ring_, held_.data(), most);
@@ -68,7 +68,7 @@ std::size_t RingIo::receive(std::span<RxPacket> out) {
 
 std::size_t RingIo::send(std::span<const TxPacket> packets) {
   std::size_t count = std::min<std::size_t>(packets.size(), burst);
-  // The switch only takes from this ring, so there is at least that much room below.
+  // Only this thread adds to this ring, so there is at least that much room below.
   const std::size_t room = rte_ring_free_count(transmit_ring_.get());
   if (room < count) [[unlikely]] {
     count = room;

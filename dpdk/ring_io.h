@@ -1,5 +1,5 @@
-// A datapath of the transport over one DPDK ring port: Ethernet, IPv4 and UDP headers with checksums around what is
-// sent, and checked on what is received. One copy each way: into a packet buffer, summed on the way, and out of it by
+// A datapath of the transport over a DPDK ring port: adds Ethernet, IPv4 and UDP headers with checksums when sending,
+// and verifies them when receiving. One copy each way: into a packet buffer, computing the checksum, and out of it by
 // the transport.
 #pragma once
 
@@ -24,22 +24,22 @@ using RejectCounters = std::array<std::uint64_t, encap::kRejects>;  ///< indexed
 
 struct HostCounters {
   std::uint64_t sent_packets = 0;
-  std::uint64_t received_packets = 0;  ///< given to the transport
-  std::uint64_t ring_full = 0;         ///< calls of send() that the full ring cut short
-  std::uint64_t no_buffer = 0;         ///< calls of send() that the empty pool cut short
-  std::uint64_t unsendable = 0;        ///< too long, not to an IPv4 address, or without bytes; discarded
+  std::uint64_t received_packets = 0;  ///< passed to the transport
+  std::uint64_t ring_full = 0;         ///< send() calls cut short as the ring was full
+  std::uint64_t no_buffer = 0;         ///< send() calls cut short as the pool was empty
+  std::uint64_t unsendable = 0;        ///< too long, not to an IPv4 address, or virtual; discarded
   RejectCounters rejected{};           ///< received frames that were discarded
 };
 
 struct RingIoOptions {
-  /// Payloads of so many bytes and more are sent by reference, to be read from the sender's memory by the other end of
-  /// the wire, which is in this process; 0: all are copied.
+  /// Payloads of at least so many bytes are sent by reference: the receiver, in the same process, reads the sender's
+  /// memory. 0: all are copied.
   std::uint32_t zero_copy_from = 0;
-  /// UDP checksums are computed and verified. A wire that is memory damages nothing; without them packets carry none.
+  /// Compute and verify UDP checksums. Memory does not corrupt packets; if off, they carry no checksum.
   bool checksums = true;
 };
 
-/// One host's end of its wire.
+/// One host's end of its pair of rings.
 class RingHost : public PacketIo {
  public:
   [[nodiscard]] virtual const Address& address() const = 0;
@@ -50,8 +50,8 @@ class RingIo : public RingHost {
  public:
   static constexpr std::uint32_t burst = 32;
 
-  /// A host with `address` (IPv4) on a port of its own, called `name`, that transmits into `transmit` and receives from
-  /// `receive`; all of them and `pool` outlive it. Packets to another address are discarded. Throws RunError.
+  /// A host with IPv4 `address` on its own port `name`, which transmits into `transmit` and receives from `receive`;
+  /// all of them and `pool` must outlive it. Packets to other addresses are discarded. Throws RunError.
   RingIo(const std::string& name, const Address& address, std::uint32_t mtu, const PacketRing& receive_ring,
          const PacketRing& transmit_ring, const PacketPool& pool, const RingIoOptions& options = {});
   ~RingIo() override;
@@ -64,14 +64,14 @@ class RingIo : public RingHost {
   std::size_t receive(std::span<RxPacket> out) override;
   std::size_t send(std::span<const TxPacket> packets) override;
 
-  /// Whether there is what a poll could wait for: a packet, or room to send after there was none.
+  /// Whether a poll would make progress: a packet has arrived, or there is room again after send() was refused.
   [[nodiscard]] bool ready() const;
   void unblock() { blocked_ = false; }
-  /// Gives the packets that were received last back.
+  /// Frees the packets received last.
   void release();
 
   RingPort host_port;
-  std::uint64_t put = 0;  ///< packets put into the transmit ring
+  std::uint64_t put = 0;  ///< total packets put into the transmit ring
 
  private:
   encap::Reject check(rte_mbuf* mbuf, RxPacket& packet) const;

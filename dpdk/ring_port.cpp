@@ -20,7 +20,7 @@
 namespace mltcp::dpdk {
 namespace {
 
-constexpr std::uint32_t kCache = 256;  ///< buffers that a core keeps for itself
+constexpr std::uint32_t kCache = 256;  ///< size of the per-core buffer caches
 
 constexpr std::size_t kPage = 4096;
 
@@ -76,7 +76,7 @@ PacketPool::PacketPool(const std::string& name, std::uint32_t count, Pages pages
     const auto free = [](rte_mempool_memhdr* /*chunk*/, void* zone) {
       rte_memzone_free(static_cast<const rte_memzone*>(zone));
     };
-    // DPDK hands the zone back to `free` as it was given.
+    // DPDK passes the zone back to `free`.
     error = rte_mempool_populate_iova(pool_, static_cast<char*>(memory->addr), memory->iova, memory->len, free,
                                       const_cast<rte_memzone*>(memory));
     if (error < 0) rte_memzone_free(memory);
@@ -94,8 +94,8 @@ PacketPool::~PacketPool() { rte_mempool_free(pool_); }
 std::uint32_t PacketPool::in_use() const { return rte_mempool_in_use_count(pool_); }
 
 std::uint64_t PacketPool::memory_bytes(std::uint32_t count, std::uint32_t frame_bytes) {
-  // Beside its object, each element has a header, a trailer, a slot of the pool's ring, and padding that spreads
-  // elements over memory channels.
+  // In addition to its object, each element has a header, a trailer, a slot in the pool's ring, and padding that
+  // spreads elements over memory channels.
   return std::uint64_t{count} * (sizeof(rte_mbuf) + room(frame_bytes) + 192) + (std::uint64_t{1} << 20);
 }
 

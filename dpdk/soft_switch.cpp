@@ -23,28 +23,29 @@ namespace {
 using Handle = fabric::EthernetSwitch::Handle;
 
 constexpr std::uint16_t kBurst = 32;
-/// Most frames that a port receives in a round, bursts of 32: as many as come at 10 Gbps in a stall of a millisecond.
+/// Maximum number of frames received per port and round: those of a millisecond at 10 Gbps.
 constexpr std::size_t kRound = 1024;
-/// Frames that wait for a port which takes no more: some milliseconds of full ones at 1 Gbps.
+/// Maximum number of frames waiting for a port that accepts no more: some milliseconds of full ones at 1 Gbps.
 constexpr std::size_t kWaiting = 1024;
-/// Two tags.
+/// Two VLAN tags.
 constexpr std::uint32_t kTagBytes = 8;
 constexpr Nanos kAskEvery{1'000'000};
 constexpr Nanos kLookEvery{100'000'000};
 constexpr Nanos kLongestNap{50'000};
 constexpr Nanos kShortestNap{10'000};
-/// The part of the time in which a buffer empties that its switch may sleep away.
+/// Share of the time in which a buffer drains that the switch may sleep.
 constexpr std::int64_t kNapPart = 12;
-/// An output of this rate is as fast as its port: it has no queue.
+/// Rate of an output without a limit of its own: it never queues.
 constexpr Rate kPortsOwn{1'000'000'000'000'000};
-/// For switches that can't nap: below this time to the next event a sleep would come too late.
+/// For switches that cannot nap: if the next event is closer than this, a sleep would end too late.
 constexpr Nanos kFarAway{150'000};
-/// So long after the latest frame the switch naps, too: else each that comes would wake it.
+/// For so long after the last frame the switch naps even with interrupts, which would otherwise wake it for every
+/// frame.
 constexpr Nanos kAwake{200'000};
 /// Idle rounds before a sleep.
 constexpr std::uint32_t kIdleRounds = 4;
 
-/// Frames whose checksums are looked at: the first so many, and one of so many + 1.
+/// Frames whose checksums are verified: the first ones, and then one of 256.
 constexpr std::uint64_t kLookAtFirst = 64;
 constexpr std::uint64_t kLookAtEach = 255;
 
@@ -71,7 +72,7 @@ std::uint32_t longest_of(const std::vector<SoftSwitchPort>& ports) {
   return longest + kTagBytes;
 }
 
-/// Copies that can be inside: of flooded frames some, and of duplicated ones as many as a link holds.
+/// Maximum number of copies inside: some of flooded frames, and as many duplicates as a link holds.
 std::uint32_t copies_for(const std::vector<SoftSwitchPort>& ports) {
   std::uint32_t copies = 2048;
   for (const SoftSwitchPort& port : ports)
@@ -92,11 +93,12 @@ struct SoftSwitch::Impl {
     SoftSwitchCounters counters;
     std::array<rte_mbuf*, kWaiting> waiting{};
     std::size_t count = 0;
-    std::array<rte_mbuf*, kRound> received{};  ///< in this round; those from `admitted` to `taken` are still here
+    std::array<rte_mbuf*, kRound>
+        received{};  ///< in this round; those from `admitted` to `taken` are still to be processed
     std::size_t taken = 0;
     std::size_t admitted = 0;
-    Nanos next;   ///< when the next of them counts as received
-    Nanos apart;  ///< and those behind it
+    Nanos next;   ///< time at which the next one is assumed to have arrived
+    Nanos apart;  ///< spacing of those after it
     std::uint64_t looked_at = 0;
   };
 
@@ -118,8 +120,8 @@ struct SoftSwitch::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  // fabric::SwitchFrames. Copies are of this switch's own buffers: a port that sends its own without a copy, as AF_XDP
-  // does, then knows them from others.
+  // fabric::SwitchFrames. Copies use the switch's own buffers, which a port that sends its own buffers without a copy,
+  // such as AF_XDP, can tell apart.
   Handle copy(Handle frame) {
     rte_mbuf* const copied = rte_pktmbuf_copy(packet_of(frame), pool.get(), 0, UINT32_MAX);
     if (copied == nullptr) return 0;
@@ -149,8 +151,8 @@ struct SoftSwitch::Impl {
     port.waiting[port.count++] = packet_of(frame);
   }
 
-  /// Takes what the ports have received. To be called before the time is read: a thread that is held up in between then
-  /// dates frames too late at worst, not a stall's worth of them at one instant.
+  /// Receives from all ports. Call before the time is read: if the thread is preempted in between, frames are dated too
+  /// late at worst, instead of all frames of the stall at one instant.
   void receive() {
     for (Port& port : ports) {
       port.taken = 0;
@@ -159,7 +161,7 @@ struct SoftSwitch::Impl {
     }
   }
 
-  /// The rest of a round at time `now`.
+  /// The rest of a round, at time `now`.
   Nanos process(Nanos now) {
     moved = false;
     admit_all(now);
@@ -174,7 +176,7 @@ struct SoftSwitch::Impl {
     return next;
   }
 
-  /// Frames were received since the round before, evenly, as far as anybody knows; they come in the order of these
+  /// Frames are assumed to have arrived evenly since the previous round; they are processed in the order of these
   /// times.
   void admit_all(Nanos now) {
     std::array<std::uint32_t, fabric::EthernetSwitch::most_ports> active;  // NOLINT(*-member-init): up to `count`
@@ -204,7 +206,7 @@ struct SoftSwitch::Impl {
     Port& port = ports[number];
     SoftSwitchCounters& counters = port.counters;
     encap::Glance seen;
-    // Ports are started with buffers that hold their longest frame.
+    // Ports must be started with buffers for their longest frame.
     const bool fits = packet->nb_segs == 1 && packet->pkt_len <= port.given.frame_bytes + kTagBytes;
     const encap::FrameFault fault =
         fits ? encap::glance(frame_of(packet), packet->pkt_len, seen) : encap::FrameFault::none;
@@ -225,13 +227,13 @@ struct SoftSwitch::Impl {
                    now, *this);
   }
 
-  /// Sends what waits for a port, as far as it takes it.
+  /// Sends frames waiting for a port, as far as it accepts them.
   static void flush(Port& port) {
     hand_over(&port);
     std::size_t sent = 0;
     for (std::uint16_t taken = 1; sent < port.count && taken > 0; sent += taken) {
       const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(kBurst, port.count - sent));
-      Bytes bytes = 0;  // before the port owns them
+      Bytes bytes = 0;  // read before the port owns the frames
       for (std::uint16_t i = 0; i < most; ++i) bytes += port.waiting[sent + i]->pkt_len;
       taken = rte_eth_tx_burst(port.given.id, 0, port.waiting.data() + sent, most);
       for (std::uint16_t i = taken; i < most; ++i) bytes -= port.waiting[sent + i]->pkt_len;
@@ -258,7 +260,7 @@ struct SoftSwitch::Impl {
     const Nanos nap = longest_nap();
     Nanos ask;
     Nanos moved_at;
-    bool woken = false;  ///< by a file, from the latest sleep
+    bool woken = false;  ///< the last sleep was ended by a file descriptor
     Nanos woken_at;
     std::uint32_t idle = 0;
     loop.start(eal.clock(), begun, latest);
@@ -287,17 +289,17 @@ struct SoftSwitch::Impl {
       const Nanos away = next - latest;
       const bool naps = nap >= kShortestNap;
       const bool awake = interrupts.are_sockets() && latest - moved_at < kAwake;
-      const bool in_vain = woken && moved_at < woken_at;  // by frames that no memory is left for
+      const bool in_vain = woken && moved_at < woken_at;  // by frames for which no buffer is left
       woken = false;
       if (interrupts.are_armed() && !awake && !in_vain && away >= (naps ? nap : kFarAway)) {
-        // A switch that can't nap wakes in time for what is due.
+        // A switch that cannot nap wakes up early enough for the next event.
         woken = interrupts.wait(loop, std::min(naps ? away : away - kWakeBefore, kLongestSleep), [&] {
           receive();
           latest = loop.now();
           return process(latest) >= next && !moved;
         });
         woken_at = latest;
-        // What has come since then is what ended the sleep.
+        // Frames received now have ended the sleep, so they arrived recently.
         before = std::max(before, loop.now() - kLongestNap);
         idle = 0;
       } else if (away >= kFarAway) {
@@ -310,7 +312,7 @@ struct SoftSwitch::Impl {
     }
   }
 
-  /// Short beside the time in which any buffer empties.
+  /// Short compared with the time in which any buffer drains.
   [[nodiscard]] Nanos longest_nap() const {
     Nanos nap = kLongestNap;
     for (const Port& port : ports) {
@@ -321,7 +323,7 @@ struct SoftSwitch::Impl {
     return nap;
   }
 
-  /// All, or none if one can't be waited for.
+  /// All queues, or none if one of them has no notification.
   [[nodiscard]] std::vector<QueueInterrupt> waitable_queues() const {
     std::vector<QueueInterrupt> queues;
     for (const Port& port : ports) {
@@ -333,14 +335,14 @@ struct SoftSwitch::Impl {
 
   const Eal& eal;
   const SoftSwitchOptions options;
-  PacketPool pool;  ///< copies
+  PacketPool pool;  ///< for copies
   fabric::EthernetSwitch bridge;
   std::vector<Port> ports;
   LoopTime loop;
   const Nanos begun;
   Nanos latest;
-  Nanos before;        ///< time of the latest round
-  bool moved = false;  ///< the latest round did something
+  Nanos before;        ///< time of the last round
+  bool moved = false;  ///< the last round moved a frame
 };
 
 SoftSwitch::SoftSwitch(const Eal& eal, std::vector<SoftSwitchPort> ports, const SoftSwitchOptions& options)

@@ -1,14 +1,14 @@
-// The software switch in real time: a fabric::EthernetSwitch between the DPDK ports that it is given, of any kind. One
-// thread polls them all: it takes what they received, lets the outputs do what is due, and sends.
+// The software switch in real time: a fabric::EthernetSwitch between given DPDK ports of any kind. One thread polls all
+// ports: it receives, advances the outputs, and sends.
 //
-// When a frame arrived, nobody tells; it is known to be after the round before. What a port has received since then
-// counts as having come evenly: if all of it counted as of one instant, every time that the machine has other things to
-// do would be a burst that fills buffers and marks frames. Outputs keep their rates exactly all the same. Sizes are of
-// frames without the frame check sequence, preamble and gap between frames, as in all of this project: a rate of 1 Gbps
-// is what a NIC of 1.03 Gbps would carry in frames of 1514 bytes.
+// Exact arrival times of frames are unknown, except that they are after the previous round. All frames that a port has
+// received since then are assumed to have arrived evenly spaced: assuming a single instant would turn every scheduling
+// delay into a burst that fills buffers and marks frames. Outputs keep their exact rates in any case. Sizes are those
+// of frames without frame check sequence, preamble and inter-frame gap, as in all of this project: a rate of 1 Gbps
+// corresponds to a NIC of 1.03 Gbps with frames of 1514 bytes.
 //
-// A port may be slower than its output: what it doesn't take at once waits in a short queue of its own, and what finds
-// that queue full is dropped and counted. It is no part of the buffer, and nothing is marked there.
+// A port may be slower than its output: frames that it does not accept at once wait in a short queue, and are dropped
+// and counted when that is full. This queue is not part of the buffer and does not mark.
 #pragma once
 
 #include <cstdint>
@@ -25,20 +25,19 @@
 namespace mltcp::dpdk {
 
 struct SoftSwitchPort {
-  std::uint16_t id = 0;             ///< DPDK's number of a started port, whose queues 0 are the switch's alone
-  std::uint32_t frame_bytes = 0;    ///< of the longest frame that it carries, tags not counted; at most 16384
-  fabric::SwitchPortConfig config;  ///< what is sent here
-  /// Asked when a run begins and about every 100 ms of it; empty: the link is always up.
+  std::uint16_t id = 0;             ///< DPDK's number of a started port; the switch uses its queues 0 exclusively
+  std::uint32_t frame_bytes = 0;    ///< maximum frame without VLAN tags, at most 16384
+  fabric::SwitchPortConfig config;  ///< of the output to this port
+  /// Called when a run begins and about every 100 ms; empty: the link is always up.
   std::function<bool()> link_is_up;
   bool has_interrupts = false;  ///< Port::has_interrupts()
   int receive_file = -1;        ///< Port::receive_file(0)
 };
 
-/// What the loop does when there is nothing to do. A sleep ends when a frame comes, if nothing waits in the switch and
-/// all ports have interrupts. Else it is a nap of 50 us, or of a twelfth of the time in which the smallest buffer
-/// empties if that is less: frames that come or leave in between are that late, though no output loses time by it.
-/// Below 10 us it isn't worth it, and the loop pauses while anything waits. All end late by what the machine takes to
-/// wake a thread.
+/// What the loop does when idle. A sleep ends when a frame arrives, if nothing is queued in the switch and all ports
+/// have interrupts. Otherwise it is a nap of 50 us, or 1/12 of the time in which the smallest buffer drains if that is
+/// less: frames are delayed by up to that, but outputs lose no capacity. If it would be below 10 us, the loop pauses
+/// instead while anything is queued. All sleeps end late by the machine's wake-up latency.
 enum class SwitchIdle : std::uint8_t { spin, pause, sleep };
 
 struct SoftSwitchOptions {
@@ -46,42 +45,45 @@ struct SoftSwitchOptions {
   fabric::MacTableConfig table;
 };
 
-/// What became of the frames of a port. All that was received: received_frames of fabric::SwitchPortCounters and the
-/// next four. All that left the output: sent_frames, transmit_full, too_long, and those still waiting.
+/// Frame counters of a port. Received in total: received_frames of fabric::SwitchPortCounters plus runts, bad_sources,
+/// cut_short and oversized. Sent by the output in total: sent_frames, transmit_full, too_long, and frames still
+/// waiting.
 struct SoftSwitchCounters {
-  std::uint64_t runts = 0;        ///< frames received that are no frames, like the next; discarded
-  std::uint64_t bad_sources = 0;  ///< from a source address that no station has
-  std::uint64_t cut_short = 0;    ///< longer than a buffer of the port, or with an IP length that lies
-  std::uint64_t oversized = 0;    ///< longer than frame_bytes and two tags
-  /// Of TCP and UDP, of those frames that were looked at (the first ones and a few later): their sender's kernel leaves
-  /// checksums to a NIC that there is not, and their receiver will drop them. They are passed on all the same.
+  std::uint64_t runts = 0;        ///< too short; discarded
+  std::uint64_t bad_sources = 0;  ///< invalid source address; discarded
+  std::uint64_t cut_short = 0;    ///< longer than a buffer of the port, or with an inconsistent IP length; discarded
+  std::uint64_t oversized = 0;    ///< longer than frame_bytes and two tags; discarded
+  /// TCP and UDP frames with invalid checksums among those sampled (the first ones and a few later): the sender's
+  /// kernel relies on checksum offload that does not exist here, and the receiver will drop them. They are forwarded
+  /// nevertheless.
   std::uint64_t bad_checksums = 0;
-  std::uint64_t sent_frames = 0;  ///< handed to the port
+  std::uint64_t sent_frames = 0;  ///< accepted by the port
   Bytes sent_bytes = 0;
-  std::uint64_t transmit_full = 0;  ///< the port took no more
-  std::uint64_t too_long = 0;       ///< for this port, though not for the one that they came from
+  std::uint64_t transmit_full = 0;  ///< dropped as the port accepted no more
+  std::uint64_t too_long = 0;       ///< dropped as too long for this port
   std::uint64_t link_changes = 0;
 };
 
 class SoftSwitch {
  public:
-  /// `eal` and the ports outlive it. Throws InputError for a configuration out of range, RunError if memory is short.
+  /// `eal` and the ports must outlive it. Throws InputError if the configuration is out of range, RunError if memory is
+  /// short.
   SoftSwitch(const Eal& eal, std::vector<SoftSwitchPort> ports, const SoftSwitchOptions& options = {});
-  /// Discards the frames inside.
+  /// Discards all frames inside.
   ~SoftSwitch();
   SoftSwitch(const SoftSwitch&) = delete;
   SoftSwitch& operator=(const SoftSwitch&) = delete;
 
-  /// EalOptions::memory_mb for its copies of frames; ports and their buffers come on top. A port whose frames may all
-  /// be inside needs frames_inside() buffers to spare.
+  /// Memory in MiB (EalOptions::memory_mb) for copies of frames, in addition to ports and their buffers; and the number
+  /// of spare buffers that a port needs if all frames inside may be its own.
   static std::uint32_t memory_mb(const std::vector<SoftSwitchPort>& ports);
   static std::uint32_t frames_inside(const std::vector<SoftSwitchPort>& ports);
 
-  /// Switches until now() is `until`, or `stop` is true: it is asked about every millisecond, every 20 of a sleep, and
-  /// not at all if it is empty. Returns whether it stopped the run. The calling thread is pinned to the first core for
-  /// that time.
+  /// Switches until now() is `until`, or until `stop` returns true; `stop` is called about every millisecond, every 20
+  /// ms of a sleep, and may be empty. Returns whether it stopped the run. The calling thread is pinned to the first
+  /// core during the run.
   bool run(Nanos until, const std::function<bool()>& stop);
-  /// Time since construction. It goes on between runs, but nothing is switched then.
+  /// Time since construction; continues between runs.
   [[nodiscard]] Nanos now() const;
 
   /// One round at time `now`, not before that of the round before; returns when the next is due for what is inside. For

@@ -31,7 +31,7 @@ constexpr std::uint16_t kDontFragment = 0x4000;
 constexpr std::uint16_t kMoreFragmentsOrOffset = 0x3FFF;
 
 constexpr std::uint16_t fold(std::uint64_t total) {
-  // Adding a number to itself with its halves swapped leaves their sum, with the carry taken round, in the upper half.
+  // Adding the number rotated by half its width leaves the end-around carry sum in the upper half.
   total += std::rotl(total, 32);
   auto half = static_cast<std::uint32_t>(total >> 32);
   half += std::rotl(half, 16);
@@ -42,7 +42,7 @@ constexpr bool is_tag(std::uint16_t ether_type) {
   return ether_type == kEtherTypeVlan || ether_type == kEtherTypeServiceTag;
 }
 
-/// The last 0 to 63 bytes; `copy` is a compile-time choice, so that both uses stay branch-free.
+/// Sums the last 0 to 63 bytes; `copy` is a compile-time choice to avoid branches.
 template <bool copy>
 inline std::uint64_t sum_words(std::byte* destination, const std::byte* source, std::size_t size) {
   std::uint64_t total = 0;
@@ -55,7 +55,7 @@ inline std::uint64_t sum_words(std::byte* destination, const std::byte* source, 
     total += (word & 0xFFFF'FFFF) + (word >> 32);
   }
   if (size != 0) {
-    std::uint64_t word = 0;  // zeros follow the last byte
+    std::uint64_t word = 0;  // padded with zeros
     std::memcpy(&word, source, size);
     if constexpr (copy) std::memcpy(destination, source, size);
     total += (word & 0xFFFF'FFFF) + (word >> 32);
@@ -132,16 +132,16 @@ std::uint64_t sum_v6(const Headers& headers) {
   return total;
 }
 
-/// A checksum field from a partial sum.
+/// The checksum field for a partial sum.
 constexpr std::uint16_t complement(std::uint16_t partial) { return static_cast<std::uint16_t>(~partial); }
 
-/// An IP header that was accepted: its length, and that of the UDP header and what follows it in the IP packet.
+/// A valid IP header: its length, and the length of the UDP header and payload.
 struct Ip {
   std::size_t header_bytes = 0;
   std::size_t udp_bytes = 0;
 };
 
-/// `packet` is what there is of the IP packet, `packet_bytes` how long it is with its other pieces.
+/// `packet` is the available part of the IP packet, `packet_bytes` its length with all pieces.
 inline Reject parse_ipv4(std::span<const std::byte> packet, std::size_t packet_bytes, VerifyIp verify,
                          const DscpMap& dscp, Ip& out, Headers& headers) {
   if (packet.size() < kIpv4Bytes) return Reject::truncated;
@@ -192,13 +192,13 @@ inline Reject parse_ipv6(std::span<const std::byte> packet, std::size_t packet_b
   headers.time_to_live = std::to_integer<std::uint8_t>(ip[7]);
   std::memcpy(headers.source.ip.data(), ip + 8, 16);
   std::memcpy(headers.destination.ip.data(), ip + 24, 16);
-  // An IPv4-mapped address must not be on the wire (RFC 4942 section 2.2), and would pass for IPv4 further up.
+  // IPv4-mapped addresses must not appear on the wire (RFC 4942 section 2.2), and would be mistaken for IPv4.
   if (headers.source.is_v4() || headers.destination.is_v4()) return Reject::not_for_us;
   out = {kIpv6Bytes, length};
   return Reject::none;
 }
 
-/// The one parser. `first` and `frame_bytes` are as in parse_headers().
+/// The only parser. `first` and `frame_bytes` are as in parse_headers().
 inline Reject parse_into(std::span<const std::byte> first, std::size_t frame_bytes, VerifyIp verify_ip,
                          const DscpMap& dscp, Headers& headers, std::size_t& payload_offset,
                          std::size_t& payload_bytes) {
@@ -234,7 +234,7 @@ inline Reject parse_into(std::span<const std::byte> first, std::size_t frame_byt
   return Reject::none;
 }
 
-/// Whether the UDP checksum at the end of the headers before `payload` is right, or was left out over IPv4.
+/// Whether the UDP checksum in the headers before `payload` is correct, or absent over IPv4.
 inline bool udp_holds(const std::byte* payload, const Headers& headers, std::size_t payload_bytes,
                       std::uint16_t payload_sum) {
   const std::byte* udp = payload - kUdpBytes;
@@ -312,7 +312,7 @@ std::size_t write_headers(const Headers& headers, std::size_t payload_bytes, std
   } else {
     store_network(ip - 2, kEtherTypeIpv6);
     const std::uint16_t version = to_network(static_cast<std::uint16_t>(0x6000 | traffic_class << 4));
-    store(ip, std::array<std::uint16_t, 2>{version, 0});  // and no flow label
+    store(ip, std::array<std::uint16_t, 2>{version, 0});  // flow label 0
     store(ip + 4, length);
     ip[6] = std::byte{kProtocolUdp};
     ip[7] = std::byte{headers.time_to_live};
@@ -331,7 +331,7 @@ std::size_t write_headers(const Headers& headers, std::size_t payload_bytes, std
     checksum = fold(pseudo);
   } else {
     checksum = complement(fold(pseudo + source_port + destination_port + length + payload_sum));
-    // 0 would say "not computed"; 0xFFFF is the same number in ones' complement.
+    // 0 would mean "not computed"; 0xFFFF is equivalent in ones' complement.
     if (checksum == 0) checksum = 0xFFFF;
   }
   store(udp + 6, checksum);

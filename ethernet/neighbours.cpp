@@ -1,9 +1,9 @@
 // Address resolution on a segment; see neighbours.h.
 //
-// The table is a hash table with chains of indices into a fixed array, whose timers lie in one heap. Known entries and
-// unreachable ones form a list each by their use, from which a full table takes what it gives up: an unreachable entry
-// first, then the known one that was not used for longest. Entries that are being asked for stay, so that there are at
-// most `most_entries` questions in a `retry`, whoever makes us ask.
+// The table is a hash table with chains of indices into a fixed array; one heap holds all timers. Resolved and
+// unreachable entries are each in an LRU list, from which a full table evicts: unreachable entries first, then the
+// least recently used resolved one. Entries being resolved are never evicted, so that at most `most_entries` requests
+// are sent per `retry`, whoever causes them.
 #include "mltcp/ethernet/neighbours.h"
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ constexpr std::uint16_t ether_type_arp = 0x0806;
 constexpr std::uint16_t ether_type_vlan = 0x8100;
 constexpr std::uint16_t ether_type_ipv4 = 0x0800;
 constexpr std::uint16_t ether_type_ipv6 = 0x86DD;
-/// Shorter frames are padded: not every virtual port does it.
+/// Shorter frames are padded here, since not every virtual port pads them.
 constexpr std::size_t least_frame_bytes = 60;
 
 // RFC 826
@@ -60,7 +60,7 @@ constexpr Ip unspecified{};
 constexpr Ip all_nodes{0xFF, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
 
 constexpr bool is_group(const MacAddress& mac) { return (mac[0] & 1) != 0; }
-/// Of one station, as a source is.
+/// Whether it is a valid unicast source address.
 constexpr bool is_station(const MacAddress& mac) { return !is_group(mac) && mac != no_mac; }
 constexpr bool is_multicast(const Ip& ip) { return ip[0] == 0xFF; }
 
@@ -92,7 +92,7 @@ bool same_prefix(const Ip& a, const Ip& b, const Ip& mask) {
   return (((x[0] ^ y[0]) & m[0]) | ((x[1] ^ y[1]) & m[1])) == 0;
 }
 
-/// An address that one host can have on some segment.
+/// Whether a single host can have this address on some segment.
 bool is_host(const Address& address) {
   if (address.is_v4()) {
     const std::uint32_t ip = address.v4_ip();
@@ -102,8 +102,8 @@ bool is_host(const Address& address) {
   return !is_multicast(address.ip) && address.ip != unspecified && address.ip != loopback;
 }
 
-/// The network's own or its broadcast address (RFC 1122 section 3.2.1.3), which a prefix of 31 bits does not have (RFC
-/// 3021). `ip` is of that network.
+/// Whether `ip`, of that network, is the network's own or its broadcast address (RFC 1122 section 3.2.1.3), which a
+/// prefix of 31 bits does not have (RFC 3021).
 bool is_network_or_broadcast(std::uint32_t ip, std::uint32_t prefix_bits) {
   if (prefix_bits > 30) return false;
   const std::uint32_t host = 0xFFFF'FFFF >> prefix_bits;
@@ -121,7 +121,7 @@ void check(bool good, const std::string& message) {
   if (!good) throw InputError(message);
 }
 
-/// The ICMPv6 checksum over what it covers, its own field included: 0xFFFF if that is right. `packet` is the IPv6
+/// The ICMPv6 checksum over all that it covers, including its own field: 0xFFFF if it is correct. `packet` is the IPv6
 /// packet with a message of `size` bytes.
 std::uint16_t icmp_sum(const std::byte* packet, std::size_t size) {
   const std::uint16_t covered = encap::sum(packet + 8, 32 + size);
@@ -129,7 +129,7 @@ std::uint16_t icmp_sum(const std::byte* packet, std::size_t size) {
                      0);
 }
 
-/// Whether an IPv6 packet carries a neighbour solicitation or advertisement.
+/// Whether an IPv6 packet is a neighbour solicitation or advertisement.
 bool is_discovery(std::span<const std::byte> packet) {
   if (packet.size() <= encap::kIpv6Bytes || std::to_integer<unsigned>(packet[0]) >> 4 != 6) return false;
   const auto type = std::to_integer<std::uint8_t>(packet[encap::kIpv6Bytes]);
@@ -155,7 +155,7 @@ Neighbours::Neighbours(const NeighbourConfig& config) : config_(config) {
   if (config_.gateway == Address::v4(0, 0)) config_.gateway = {};
   if (config_.gateway != Address{}) {
     const Address& gateway = config_.gateway;
-    // In many clouds a host has a prefix of its own alone, and the gateway is beyond it on the segment nevertheless.
+    // In many clouds a host's prefix is its own address only, and the gateway is on the segment although outside of it.
     const bool on_segment =
         gateway.is_v4() == v4_ && (same_prefix(gateway.ip, own_, mask_) || config_.prefix_bits == most_bits ||
                                    (!v4_ && is_link_local(gateway.ip)));
@@ -236,7 +236,7 @@ void Neighbours::unlink(std::uint32_t id) {
 }
 
 void Neighbours::link(std::uint32_t id, std::uint32_t list) {
-  // The list is a ring: older than its head is the one that was used last, newer than its head the first to go.
+  // The list is circular: the sentinel's `older` is the most recently used entry, its `newer` the next to be evicted.
   if (entries_[list].older == id) return;
   unlink(id);
   Entry& entry = entries_[id];
@@ -256,7 +256,7 @@ void Neighbours::ask(std::uint32_t id, Phase phase, Nanos now) {
   entry.phase = phase;
   entry.questions = 0;
   if (phase == Phase::incomplete) unlink(id);
-  // Whatever makes the entry stale again and again, its owner isn't asked more often.
+  // Limits the rate of requests, however often the entry becomes stale.
   schedule(id, entry.was_asked ? std::max(now, entry.asked_at + config_.retry) : now);
 }
 
@@ -265,7 +265,7 @@ void Neighbours::set_fresh(std::uint32_t id, bool fresh, Nanos now) {
   schedule(id, fresh ? now + config_.fresh_for : Nanos::never());
 }
 
-// What is asked of it
+// Look-up
 
 std::optional<Ip> Neighbours::next_hop(const Address& destination) const {
   if (destination.is_v4() != v4_ || !is_host(destination) || destination.ip == own_) return std::nullopt;
@@ -315,7 +315,7 @@ Nanos Neighbours::deadline() const {
   return announce_ || answer_count_ != 0 ? std::min(latest_, timers_.next()) : timers_.next();
 }
 
-// What is heard
+// Receiving
 
 void Neighbours::learn(const Ip& ip, const MacAddress* mac, bool override_known, bool confirmed, Nanos now) {
   const std::uint32_t id = lookup(ip);
@@ -332,7 +332,7 @@ void Neighbours::learn(const Ip& ip, const MacAddress* mac, bool override_known,
   }
   const bool differs = mac != nullptr && *mac != entry.mac;
   if (differs && !override_known) {
-    // Not believed, yet a reason to ask again.
+    // The address is not trusted, but a reason to send a request.
     if (entry.phase == Phase::reachable) {
       set_fresh(id, false, now);
       ++generation_;
@@ -362,7 +362,7 @@ void Neighbours::answer(const Ip& ip, const MacAddress& mac) {
 
 void Neighbours::on_conflict(Nanos now) {
   ++counters_.conflicts;
-  // Two who defend an address must not do so at each other's every frame (RFC 5227 section 2.4).
+  // Prevents two hosts that defend one address from replying to each other endlessly (RFC 5227 section 2.4).
   if (defended_ && now < defended_at_ + defend_interval) return;
   defended_ = true;
   defended_at_ = now;
@@ -377,7 +377,7 @@ bool Neighbours::receive_arp(std::span<const std::byte> packet, Nanos now) {
     return false;
   }
   const std::uint16_t operation = load_network(arp + 6);
-  if (operation != arp_request && operation != arp_reply) return true;  // reverse and inverse ARP
+  if (operation != arp_request && operation != arp_reply) return true;  // reverse or inverse ARP
   const MacAddress sender_mac = mac_at(arp + 8);
   const Address sender{v4_at(arp + 14), 0};
   const bool probe = sender.v4_ip() == 0 && operation == arp_request;
@@ -418,7 +418,7 @@ bool Neighbours::receive_discovery(std::span<const std::byte> packet, const MacA
     at += option_bytes;
   }
 
-  const bool detection = solicitation && source == unspecified;  // of duplicate addresses, RFC 4862 section 5.4
+  const bool detection = solicitation && source == unspecified;  // duplicate address detection, RFC 4862 section 5.4
   const auto flags = std::to_integer<std::uint8_t>(message[4]);
   const bool solicited = !solicitation && (flags & solicited_flag) != 0;
   if (detection && (destination != solicited_node(target) || mac)) return false;
@@ -456,14 +456,14 @@ bool Neighbours::receive(std::span<const std::byte> frame, Nanos now) {
   if (arp != v4_ || (config_.vlan != 0 && vlan != config_.vlan)) return true;
   const MacAddress destination = mac_at(frame.data());
   const MacAddress source = mac_at(frame.data() + 6);
-  // Also our own frames come back to us, from a hub for one.
+  // Own frames may come back, for example from a hub.
   if (source == config_.mac || !(is_group(destination) || destination == config_.mac)) return true;
   const bool good = is_station(source) && (arp ? receive_arp(packet, now) : receive_discovery(packet, source, now));
   if (!good) ++counters_.malformed;
   return true;
 }
 
-// What is said
+// Sending
 
 std::byte* Neighbours::write_ethernet(std::byte* out, const MacAddress& destination, std::uint16_t ether_type) const {
   std::memset(out, 0, least_frame_bytes);
@@ -540,7 +540,7 @@ std::size_t Neighbours::frame(std::span<std::byte> out, Nanos now) {
     Entry& entry = entries_[id];
     const bool asking = entry.phase == Phase::incomplete || entry.phase == Phase::probe;
     if (asking && entry.questions < config_.most_questions) {
-      // The first question after it was known goes to where it was known: it disturbs nobody else.
+      // The first request for a stale entry is unicast to its last address, which disturbs nobody else.
       const bool direct = entry.phase == Phase::probe && entry.questions == 0;
       ++entry.questions;
       entry.was_asked = true;
@@ -561,7 +561,7 @@ std::size_t Neighbours::frame(std::span<std::byte> out, Nanos now) {
     } else if (entry.phase == Phase::reachable) {
       set_fresh(id, false, now);
     } else {
-      erase(id);  // unreachable for long enough
+      erase(id);  // it has been unreachable for long enough
     }
   }
   return 0;

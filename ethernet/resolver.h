@@ -1,8 +1,8 @@
-// What a datapath that makes its own frames needs to find MAC addresses by, whatever carries the frames: Neighbours,
-// the routes used lately at hand, and the frames that wait for a neighbour, as in a kernel. Sans-IO.
+// Address resolution for datapaths that build their own frames: Neighbours, a cache of recently used routes, and a
+// queue of frames that wait for a neighbour, as in a kernel. Sans-IO.
 //
-// `Frame` is the datapath's handle of a frame that is complete but for its destination MAC address: a pointer to a
-// packet buffer, an index. One thread.
+// `Frame` is the datapath's handle of a frame that is complete except for its destination MAC address: a pointer to a
+// packet buffer, or an index. Single-threaded.
 #pragma once
 
 #include <array>
@@ -29,13 +29,12 @@ class Resolver {
     encap::MacAddress mac{};
   };
 
-  /// Throws InputError for a configuration out of range. `most_waiting` frames wait at most, of all neighbours
-  /// together.
+  /// Throws InputError if `config` is out of range. At most `most_waiting` frames wait, for all neighbours together.
   Resolver(const NeighbourConfig& config, std::size_t most_waiting)
       : neighbours_(config), waiting_(most_waiting), most_waiting_(most_waiting) {}
 
-  /// What is known about a destination, until the next call. Of those used lately it is at hand while nothing changes
-  /// among neighbours. Asks for what is not known: serve() and frame() are due then.
+  /// The route to a destination; valid until the next call. Recently used ones are cached until a neighbour changes. If
+  /// it is not resolved, a request becomes due: then call frame().
   const Route& route_to(const Address& destination, Nanos now) {
     std::uint64_t words[2];
     std::memcpy(words, destination.ip.data(), sizeof words);
@@ -44,46 +43,46 @@ class Resolver {
       return route;
     }
     const Neighbours::Found found = neighbours_.find(destination, now);
-    // Questions become due by find() of what is not known, and also of what is no longer fresh.
+    // find() makes requests due for unresolved entries, and also for stale ones.
     control_ = true;
     route = {destination, neighbours_.generation(), found.state, found.mac};
     return route;
   }
 
-  /// Keeps `frame` until its neighbour is known, or known not to answer: see flush(). False if too many wait.
+  /// Queues `frame` until its neighbour is resolved or unreachable, see flush(). False if too many are waiting.
   bool wait(const Address& destination, Frame frame) {
     if (waiting_.size() >= most_waiting_) return false;
     waiting_.push({destination, frame});
     return true;
   }
 
-  /// Takes a frame that no transport could use, as Neighbours::receive() does.
+  /// Processes a received frame that is not for the transport, like Neighbours::receive().
   bool receive(std::span<const std::byte> frame, Nanos now) {
     if (!neighbours_.receive(frame, now)) return false;
     control_ = true;
     return true;
   }
-  /// Has the own address announced.
+  /// Announces the own address.
   void announce() {
     neighbours_.announce();
     control_ = true;
   }
 
-  /// Whether frame() and flush() may have something to do.
+  /// Whether frame() and flush() must be called.
   [[nodiscard]] bool is_due() const { return control_; }
   [[nodiscard]] bool is_due(Nanos now) const { return control_ || now >= neighbours_.deadline(); }
-  /// When they have something to do at the latest although nothing arrives: at once where they are due.
+  /// Latest time for the next call of frame() and flush(), if nothing arrives; 0 if they are due now.
   [[nodiscard]] Nanos deadline() const { return control_ ? Nanos() : neighbours_.deadline(); }
 
-  /// Writes the next frame of ARP or Neighbour Discovery that is due, as Neighbours::frame() does; to be called until
-  /// it returns 0, and then flush().
+  /// Writes the next ARP or Neighbour Discovery frame that is due, like Neighbours::frame(). Call it until it returns
+  /// 0, then call flush().
   std::size_t frame(std::span<std::byte> out, Nanos now) {
     control_ = false;
     return neighbours_.frame(out, now);
   }
-  /// Where no frame can be written for want of memory: it is due again.
+  /// Call if no frame can be written for lack of memory: it becomes due again later.
   void postpone() { control_ = false; }
-  /// Takes frames whose fate is known out of the queue: `send(frame, mac)` or `drop(frame)`.
+  /// Removes the frames whose neighbour is resolved or unreachable from the queue: `send(frame, mac)` or `drop(frame)`.
   template <typename Send, typename Drop>
   void flush(Nanos now, Send send, Drop drop) {
     if (waiting_.empty() || flushed_ == neighbours_.generation()) return;
@@ -100,7 +99,7 @@ class Resolver {
         drop(next.frame);
     }
   }
-  /// Gives back all that wait, by `drop(frame)`.
+  /// Removes all waiting frames by `drop(frame)`.
   template <typename Drop>
   void clear(Drop drop) {
     for (; !waiting_.empty(); waiting_.pop()) drop(waiting_.front().frame);
@@ -120,7 +119,7 @@ class Resolver {
   GrowableRing<Waiting> waiting_;  ///< never grows
   std::size_t most_waiting_;
   std::uint64_t flushed_ = ~std::uint64_t{0};
-  bool control_ = false;  ///< Neighbours may have something to send
+  bool control_ = false;  ///< Neighbours may have a frame to send
 };
 
 }  // namespace mltcp

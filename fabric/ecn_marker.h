@@ -1,6 +1,6 @@
-// ECN marking at a queue, on the instantaneous queue that an arriving packet finds, as in DCTCP (RFC 8257 section 3.1)
-// and in RED-like switch configurations: up to kmin never, from kmin to kmax with a probability rising linearly to
-// pmax, above kmax always.
+// ECN marking by the instantaneous queue length that an arriving packet finds, as in DCTCP (RFC 8257 section 3.1) and
+// RED-like switch configurations: never up to kmin, with a probability that rises linearly to pmax from kmin to kmax,
+// always above kmax.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace mltcp::fabric {
 struct EcnConfig {
   bool enabled = false;
   Bytes kmin_bytes = 0;
-  /// Not below kmin_bytes. Equal to it: a step, as DCTCP uses.
+  /// At least kmin_bytes. Equal to it: a step, as in DCTCP.
   Bytes kmax_bytes = 0;
   /// Marking probability at kmax, in [0, 1].
   double pmax = 1.0;
@@ -26,7 +26,7 @@ class EcnMarker {
       slope_ = config.pmax / static_cast<double>(config.kmax_bytes - config.kmin_bytes);
   }
 
-  /// Whether an ECN-capable packet that finds `queue` bytes is marked.
+  /// Whether to mark an ECN-capable packet that finds `queue` bytes in the queue.
   bool marks(Bytes queue) {
     if (!config_.enabled || queue <= config_.kmin_bytes) return false;
     if (queue > config_.kmax_bytes) return true;

@@ -27,7 +27,7 @@ EthernetSwitch::EthernetSwitch(std::span<const SwitchPortConfig> ports, const Ma
   }
 }
 
-/// Learns from a frame and finds the ports that it leaves by.
+/// Learns the source address and determines the egress ports of a frame.
 EthernetSwitch::PortSet EthernetSwitch::forward(std::uint32_t ingress, const FrameFacts& facts, Nanos now) {
   SwitchPortCounters& counters = counters_[ingress];
   ++counters.received_frames;

@@ -1,17 +1,17 @@
-// A learning Ethernet switch (transparent bridge, IEEE 802.1D-2004 clause 7). Sans-IO: time is an argument, frames are
-// opaque handles of which the caller tells the facts. It learns from source addresses (mac_table.h); a frame to a known
-// address leaves by its port, others by every port but the one they came from. Each port has an output with queues by
-// class, rate, delay, ECN marking and faults: a PriorityLink.
+// A learning Ethernet switch (transparent bridge, IEEE 802.1D-2004 clause 7). Sans-IO: time is an argument; frames are
+// opaque handles with the facts that the caller states. It learns source addresses (mac_table.h); a frame to a known
+// address leaves by its port, others are flooded to all ports except the ingress port. Each port's output has priority
+// queues, rate, delay, ECN marking and faults: a PriorityLink.
 //
-// There is no spanning tree: a loop of switches would carry a flooded frame round for ever. Tags of VLANs are carried,
-// and their priority heeded, but they don't part the network. Frames to the reserved addresses 01:80:C2:00:00:00 to 0F
+// There is no spanning tree: in a loop of switches a flooded frame would circulate for ever. VLAN tags are preserved
+// and their priority is used, but VLANs are not separated. Frames to the reserved addresses 01:80:C2:00:00:00 to 0F
 // (pause frames, spanning tree, LLDP, LACP) are link-local and are not forwarded.
 //
-// A frame that goes out by several ports is copied for all but one: marks and damage are of one copy's bytes alone, and
-// a driver that transmits in place never meets a buffer that two ports share.
+// A frame sent to several ports is copied for all but one, since each copy is marked and damaged separately, and a
+// driver that transmits in place must not share a buffer between ports.
 //
-// Each output has a time of its own: all that is due happens at its exact time, however late the caller comes. So
-// uneven calls delay frames but don't change an output's rate.
+// Each output advances in its own time: events take effect at their exact times even if the caller is late. So uneven
+// calls delay frames but do not change an output's rate.
 #pragma once
 
 #include <bit>
@@ -28,11 +28,11 @@
 
 namespace mltcp::fabric {
 
-/// What a switch has to know of a frame.
+/// What the switch needs to know of a frame.
 struct FrameFacts {
   MacNumber destination = 0;
-  MacNumber source = 0;     ///< not 0, not a group
-  std::uint32_t bytes = 0;  ///< above 0; what rates and buffers count
+  MacNumber source = 0;     ///< neither 0 nor a group address
+  std::uint32_t bytes = 0;  ///< length for rates and buffers; above 0
   std::uint8_t priority = 0;
   bool ecn_capable = false;
 };
@@ -42,27 +42,27 @@ struct SwitchPortConfig {
   std::uint32_t classes = 1;  ///< 1 to 8: see PriorityLink
 };
 
-/// What a port received, and what became of it before it reached an output; LinkCounters tell the rest.
+/// What a port received, and what happened before an output queue; LinkCounters cover the rest.
 struct SwitchPortCounters {
   std::uint64_t received_frames = 0;
   Bytes received_bytes = 0;
-  std::uint64_t flooded_frames = 0;   ///< to every other port: to a group, or to nobody known
-  std::uint64_t filtered_frames = 0;  ///< not forwarded: reserved, or the destination is where they came from
-  std::uint64_t learnt = 0;           ///< addresses; those that aged count again when they are heard again
+  std::uint64_t flooded_frames = 0;   ///< sent to all other ports: destination is a group address or unknown
+  std::uint64_t filtered_frames = 0;  ///< not forwarded: reserved address, or the destination is on the ingress port
+  std::uint64_t learnt = 0;           ///< addresses learnt; counted again when an expired one is heard again
   std::uint64_t moved = 0;            ///< addresses that were learnt on another port before
-  std::uint64_t table_full = 0;       ///< frames whose source found no place in the table
-  std::uint64_t no_copy = 0;          ///< copies to this port's output that did not happen for want of memory
+  std::uint64_t table_full = 0;       ///< frames whose source address did not fit into the table
+  std::uint64_t no_copy = 0;          ///< copies to this port that failed for lack of memory
 };
 
-/// The caller's frames.
+/// The caller's frame operations.
 template <typename T>
 concept SwitchFrames = requires(T frames, Link::Handle frame, std::uint32_t port, std::uint64_t bits, Nanos at) {
-  /// Another frame with the same bytes; 0 if there is no memory.
+  /// A copy of the frame; 0 if there is no memory.
   { frames.copy(frame) } -> std::same_as<Link::Handle>;
-  frames.mark(frame);          // sets CE; only of ECN-capable frames
-  frames.damage(frame, bits);  // flips bits of it that the random number `bits` chooses
+  frames.mark(frame);          // sets CE; only called for ECN-capable frames
+  frames.damage(frame, bits);  // flips bits selected by the random number `bits`
   frames.discard(frame);
-  frames.deliver(port, frame, at);  // the last bit has crossed the output's link at time `at`
+  frames.deliver(port, frame, at);  // the last bit has left the output's link at time `at`
 };
 
 class EthernetSwitch {
@@ -72,12 +72,12 @@ class EthernetSwitch {
   using PortSet = std::uint64_t;
   static constexpr std::uint32_t most_ports = 64;
 
-  /// All ports are up. Throws InputError for fewer than 2 or more than most_ports ports, or a configuration out of
-  /// range; of a port's, the message begins with "port N: ".
+  /// All ports start up. Throws InputError for fewer than 2 or more than most_ports ports, or a configuration out of
+  /// range; for a port's configuration the message begins with "port N: ".
   EthernetSwitch(std::span<const SwitchPortConfig> ports, const MacTableConfig& table);
 
-  /// Takes a frame that came in by port `ingress` at `now`, not before the time of any call before. It is the switch's
-  /// until it hands it to frames.deliver() or frames.discard().
+  /// Processes a frame received on port `ingress` at `now`, which must not decrease between calls. The switch owns it
+  /// until it calls frames.deliver() or frames.discard().
   template <SwitchFrames Frames>
   void receive(std::uint32_t ingress, Handle frame, const FrameFacts& facts, Nanos now, Frames& frames) {
     PortSet out = forward(ingress, facts, now);
@@ -97,7 +97,8 @@ class EthernetSwitch {
     enter(static_cast<std::uint32_t>(std::countr_zero(out)), ingress, frame, facts, now, frames);
   }
 
-  /// Does what is due at the output of `port` by `now`: frames leave the queue, and reach the far end of the link.
+  /// Processes all events of the output of `port` up to `now`: frames leave the queue and reach the far end of the
+  /// link.
   template <SwitchFrames Frames>
   void advance(std::uint32_t port, Nanos now, Frames& frames) {
     PriorityLink& output = *outputs_[port];
@@ -107,15 +108,15 @@ class EthernetSwitch {
     }
   }
 
-  /// When advance() has something to do at `port`; never() if not by itself.
+  /// When advance() must be called for `port`; never() if nothing is pending.
   [[nodiscard]] Nanos next_event(std::uint32_t port) const { return outputs_[port]->next_event(); }
 
-  /// A port that is down takes part in nothing: no frame is sent to it, and what was learnt there is forgotten. What is
-  /// in its output goes on.
+  /// No frame is sent to a port that is down, and addresses learnt there are forgotten. Frames already in its output
+  /// continue.
   void set_up(std::uint32_t port, bool up);
   [[nodiscard]] bool is_up(std::uint32_t port) const { return (up_ >> port & 1) != 0; }
 
-  /// Hands all frames inside to frames.discard(). The switch is of no use then.
+  /// Passes all frames inside to frames.discard(). The switch must not be used afterwards.
   template <SwitchFrames Frames>
   void drain(Frames& frames) {
     struct Discard {

@@ -1,5 +1,5 @@
-// The queue and link model (see link.h). The hot path is offer() and pop(): two rings, a division only when the
-// packet size changes, random numbers only where a probability asks for them.
+// The queue and link model (see link.h). The hot path is offer() and pop(): two rings, a division only when the packet
+// size changes, and random numbers only for probabilities above 0.
 #include "mltcp/fabric/link.h"
 
 #include <fmt/format.h>
@@ -12,10 +12,10 @@
 namespace mltcp::fabric {
 namespace {
 
-constexpr Rate min_rate(8);  // a packet of 4 GiB then still takes less than 2^62 ns
+constexpr Rate min_rate(8);  // so that a packet of 4 GiB takes less than 2^62 ns
 constexpr Rate max_rate(1'000'000'000'000'000);
 constexpr Nanos max_delay(1'000'000'000'000);
-// Departures stay below this, 146 years, so that adding a delay or a serialisation time never overflows.
+// Upper bound of departures, 146 years, so that adding a delay or serialisation time never overflows.
 constexpr Nanos horizon(std::int64_t{1} << 62);
 
 void check_probability(double p, const char* what) {
@@ -95,7 +95,7 @@ Link::Admission Link::offer(Handle packet, std::uint32_t bytes, bool ecn_capable
   return admission;
 }
 
-/// Departure of a packet that is admitted at `now`: the link's free time moves on to it.
+/// Computes the departure of a packet admitted at `now`, and advances the time at which the link is free.
 Nanos Link::serialise(std::uint32_t bytes, Nanos now) {
   const std::uint64_t rate = config_.rate.bits_per_second;
   if (bytes != latest_bytes_) {
@@ -110,8 +110,8 @@ Nanos Link::serialise(std::uint32_t bytes, Nanos now) {
       latest_fraction_ = static_cast<std::uint64_t>(bit_nanos % rate);
     }
   }
-  // An integer `now` is at or after the fractional free time exactly if it is after its whole part, or equal to it
-  // without a fraction.
+  // An integer `now` is not before the fractional free time if it is after its integral part, or equal to it and the
+  // fraction is 0.
   if (now > free_at_ || (now == free_at_ && free_fraction_ == 0)) {
     free_at_ = now;
     free_fraction_ = 0;
@@ -125,7 +125,8 @@ Nanos Link::serialise(std::uint32_t bytes, Nanos now) {
   return free_fraction_ == 0 ? free_at_ : free_at_ + Nanos(1);
 }
 
-/// Decides the faults of a packet that would arrive at `at`; returns whether it is held back, until the new `at`.
+/// Draws the faults of a packet that would arrive at `at`; returns whether it is delayed by reordering, to the new
+/// `at`.
 bool Link::apply_faults(Admission& admission, Nanos& at) {
   const FaultConfig& faults = config_.faults;
   if (fault_random_.chance(faults.loss)) {

@@ -1,16 +1,16 @@
-// One direction of a link with the output queue that feeds it: drop-tail, ECN marking, serialisation at the
-// link's rate, propagation delay, and faults. Sans-IO: time is an argument, packets are opaque handles. The
-// simulator and the real-time software switch run this same code.
+// One direction of a link and the output queue before it: drop-tail, ECN marking, serialisation at the link's rate,
+// propagation delay, and faults. Sans-IO: time is an argument, packets are opaque handles. Used by both the simulator
+// and the real-time software switch.
 //
 // The queue is first in, first out at a constant rate, so the departure of a packet is known when it is
 // admitted: max(arrival, departure of its predecessor) + bytes / rate. A packet occupies the buffer until its
 // last bit has left. Fractions of a nanosecond are carried from packet to packet, so that a busy link runs at
 // exactly its rate however short its packets; a single departure is rounded up to the next nanosecond.
 //
-// ECN marking (ecn_marker.h) applies to ECN-capable packets only. Marking never drops: a packet that isn't ECN-capable
-// passes unmarked wherever a capable one would be marked, and only a full buffer drops it.
+// ECN marking (ecn_marker.h) applies to ECN-capable packets only. Marking never drops: packets that are not ECN-capable
+// pass unmarked, and only a full buffer drops.
 //
-// Faults act on the link behind the queue: whatever becomes of a packet there, it has used its time on the link.
+// Faults act on the link, behind the queue: an affected packet has used its time on the link.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,13 @@
 
 namespace mltcp::fabric {
 
-/// Faults that a link does to packets, each decided independently per packet from the link's seed.
+/// Faults of a link, each decided independently per packet by random numbers from the link's seed.
 struct FaultConfig {
-  double loss = 0;         ///< probability in [0, 1] that a packet vanishes
-  double duplication = 0;  ///< probability that it arrives twice
+  double loss = 0;         ///< probability in [0, 1] that a packet is duplicated
+  double duplication = 0;  ///< probability in [0, 1] that bits of a packet are flipped
   double corruption = 0;   ///< probability that bits of it are flipped
-  /// Probability that it is held back, by a time uniform in (0, reorder_delay]; what follows closer than that
-  /// overtakes it.
+  /// Probability in [0, 1] that a packet is delayed by a time uniform in (0, reorder_delay], so that packets that
+  /// follow within that time overtake it.
   double reordering = 0;
   Nanos reorder_delay{100'000};  ///< above 0, at most 1000 s
 
@@ -40,26 +40,26 @@ struct FaultConfig {
 struct LinkConfig {
   Rate rate;                     ///< 8 bps to 1000 Tbps
   Nanos delay;                   ///< one way, 0 to 1000 s
-  Bytes buffer_bytes = 250'000;  ///< most bytes that wait or are being sent; 0 is unlimited
+  Bytes buffer_bytes = 250'000;  ///< maximum bytes waiting or being sent; 0 is unlimited
   EcnConfig ecn;
   FaultConfig faults;
-  std::uint64_t seed = 1;  ///< of marking and faults, which draw from streams of their own
+  std::uint64_t seed = 1;  ///< of two independent streams, for marking and for faults
 };
 
-/// What a link counted since it was made. offered = dropped + sent; sent + duplicated - lost have arrived at the
-/// far end or are on their way.
+/// Counters since the link was created. offered = dropped + sent; of these, sent + duplicated - lost have arrived at
+/// the far end or are on their way.
 struct LinkCounters {
   std::uint64_t offered_packets = 0;
-  std::uint64_t dropped_packets = 0;  ///< for want of buffer
+  std::uint64_t dropped_packets = 0;  ///< the buffer was full
   std::uint64_t marked_packets = 0;
-  std::uint64_t sent_packets = 0;  ///< passed the buffer, among them those lost later; without duplicates
+  std::uint64_t sent_packets = 0;  ///< entered the queue, including those lost later; without duplicates
   Bytes sent_bytes = 0;            ///< of the same packets, on the wire
   Bytes max_queue_bytes = 0;
-  std::uint64_t lost_packets = 0;  ///< by fault, like the next three
+  std::uint64_t lost_packets = 0;  ///< by the loss fault
   std::uint64_t duplicated_packets = 0;
   std::uint64_t corrupted_packets = 0;
   std::uint64_t reordered_packets = 0;
-  std::uint64_t pauses = 0;  ///< times that a class was told to pause (see PriorityLink)
+  std::uint64_t pauses = 0;  ///< times that a class was paused (see PriorityLink)
 };
 
 /// Throws InputError if `config` is out of range.
@@ -67,20 +67,20 @@ void check(const LinkConfig& config);
 
 class Link {
  public:
-  /// A packet in the caller's hands: a pointer or an index.
+  /// Identifies a packet of the caller: a pointer or an index.
   using Handle = std::uint64_t;
 
-  /// What became of an offered packet, and what the caller has to do with it.
+  /// Result of offering a packet, and what the caller has to do with it.
   struct Admission {
-    /// The link keeps the packet and pop() will return it. False: it was dropped for want of buffer, or lost; the
-    /// caller frees it.
+    /// True: the link keeps the packet until pop() returns it. False: it was dropped as the buffer was full, or lost;
+    /// the caller frees it.
     bool admitted = false;
-    bool lost = false;               ///< with admitted == false: it passed the buffer, used the link, and vanished
+    bool lost = false;               ///< with admitted == false: it was sent, but a fault has lost it
     bool mark = false;               ///< set CE in the packet
-    bool duplicate = false;          ///< copy the packet, as it is before corruption, and hand the copy to offer_copy()
-    bool corrupt = false;            ///< flip bits of the packet as `corrupt_bits` says
+    bool duplicate = false;          ///< copy the packet before corruption, and pass the copy to offer_copy()
+    bool corrupt = false;            ///< flip bits of the packet selected by `corrupt_bits`
     std::uint64_t corrupt_bits = 0;  ///< random number from which the caller derives which bits to flip
-    Nanos departure;                 ///< when its last bit leaves the queue; only if admitted or lost
+    Nanos departure;                 ///< when its last bit leaves the queue; set if admitted or lost
   };
 
   struct Delivery {
@@ -91,21 +91,22 @@ class Link {
   /// Throws InputError if `config` is out of range.
   explicit Link(const LinkConfig& config);
 
-  /// Offers a packet of `bytes` on the wire, above 0, at time `now` (0 or later, not before the previous call's).
+  /// Offers a packet of `bytes` (on the wire, above 0) at time `now`, 0 or later, which must not decrease between
+  /// calls.
   Admission offer(Handle packet, std::uint32_t bytes, bool ecn_capable, Nanos now);
-  /// The copy that Admission::duplicate of the latest offer() asked for; arrives together with its original, right
-  /// behind it, and takes no buffer and no time on the link.
+  /// Adds the copy that Admission::duplicate of the last offer() asked for; it arrives directly after its original, and
+  /// uses neither buffer nor time on the link.
   void offer_copy(Handle packet);
 
-  /// When the next packet reaches the far end; Nanos::never() when none is on its way. Always later than the
-  /// `now` of the offer() that sent it.
+  /// When the next packet reaches the far end; Nanos::never() if none is on its way. Always later than the `now` of the
+  /// offer() that sent it.
   [[nodiscard]] Nanos next_delivery() const {
     const Nanos next = flying_.empty() ? Nanos::never() : flying_.front().at;
     if (held_.empty()) [[likely]]
       return next;
     return held_.front().at < next ? held_.front().at : next;
   }
-  /// Takes the next packet that has reached the far end by `now`, in order of arrival there.
+  /// Returns the next packet that has reached the far end by `now`, in order of arrival.
   std::optional<Delivery> pop(Nanos now) {
     const Nanos next = flying_.empty() ? Nanos::never() : flying_.front().at;
     if (!held_.empty() && held_.front().at < next) [[unlikely]]
@@ -116,11 +117,11 @@ class Link {
     return delivery;
   }
 
-  /// The packet that pop() will most likely return next; packets must be inside.
+  /// The packet that pop() will most likely return next, to be prefetched; the link must not be empty.
   [[nodiscard]] Handle next_packet() const { return flying_.empty() ? held_.front().packet : flying_.front().packet; }
 
-  /// Bytes that wait or are being sent at `now` (not before the previous offer's). A packet counts in full until
-  /// its departure, and not at all from then on.
+  /// Bytes waiting or being sent at `now`, which must not be before that of the last offer(). A packet counts in full
+  /// until its departure.
   Bytes queue_bytes(Nanos now) {
     drain(now);
     return backlog_;
@@ -130,12 +131,12 @@ class Link {
     drain(now);
     return waiting_.size();
   }
-  /// The earliest time, `now` or later, at which at most `packets` wait or are being sent if no more are offered.
+  /// The earliest time, not before `now`, at which at most `packets` are waiting or being sent if no more are offered.
   Nanos time_of_queue(std::size_t packets, Nanos now);
 
-  /// The whole nanosecond in which all that was offered has been sent.
+  /// When everything offered so far has been sent, rounded to the whole nanosecond.
   [[nodiscard]] Nanos free_at() const { return free_at_; }
-  /// Packets that pop() has yet to return, duplicates included.
+  /// Packets not yet returned by pop(), duplicates included.
   [[nodiscard]] std::size_t packets_inside() const { return flying_.size() + held_.size(); }
   [[nodiscard]] const LinkCounters& counters() const { return counters_; }
   [[nodiscard]] const LinkConfig& config() const { return config_; }
@@ -147,11 +148,11 @@ class Link {
   };
   struct Held {
     Nanos at;
-    std::uint64_t order = 0;  // of packets that arrive at the same time
+    std::uint64_t order = 0;  // breaks ties between packets that arrive at the same time
     Handle packet = 0;
   };
 
-  /// Forgets what has left the queue by `now`. Done when somebody asks, so that a departure is no event.
+  /// Removes what has left the queue by `now`. Evaluated lazily, so that departures need no events.
   void drain(Nanos now) {
     while (!waiting_.empty() && waiting_.front().departure <= now) {
       backlog_ -= waiting_.front().bytes;
@@ -164,22 +165,22 @@ class Link {
   std::optional<Delivery> pop_held(Nanos now);
 
   GrowableRing<Delivery> flying_;  // in the order of arrival at the far end, from the moment of admission
-  GrowableRing<Waiting> waiting_;  // what occupies the buffer, lost packets included
-  Bytes backlog_ = 0;              // sum of waiting_
+  GrowableRing<Waiting> waiting_;  // packets in the buffer, lost ones included
+  Bytes backlog_ = 0;              // sum of bytes in waiting_
 
   // The link is free at free_at_ + free_fraction_ / rate nanoseconds.
   Nanos free_at_;
   std::uint64_t free_fraction_ = 0;
-  // The serialisation time of the latest size, split likewise: packets mostly come in runs of one size, and a
-  // division costs more than the rest of offer().
+  // Cache of the last packet size's serialisation time, split in the same way: packets often come in runs of one size,
+  // and the division is the most expensive part of offer().
   std::uint32_t latest_bytes_ = 0;
   Nanos latest_time_;
   std::uint64_t latest_fraction_ = 0;
 
   LinkCounters counters_;
-  std::vector<Held> held_;  // a heap by arrival: packets that a reordering fault holds back
+  std::vector<Held> held_;  // min-heap by arrival time: packets delayed by a reordering fault
   std::uint64_t held_order_ = 0;
-  Nanos newest_at_;  // arrival of the packet offered last, for its copy
+  Nanos newest_at_;  // arrival time of the last packet offered, for its copy
   bool newest_held_ = false;
   bool faulty_ = false;
   EcnMarker marker_;

@@ -1,7 +1,7 @@
-// The filtering database of a learning bridge (IEEE 802.1D-2004 section 7.9): which port leads to which MAC address,
-// learnt from source addresses and forgotten when nothing was heard for the ageing time. A set-associative hash table
-// of fixed size: an address has four places. When all four are held by others that are not aged, it is not learnt, so
-// that a flood of invented addresses can't push out those in use; frames to it are flooded.
+// The filtering database of a learning bridge (IEEE 802.1D-2004 section 7.9): maps MAC addresses to ports. Entries are
+// learnt from source addresses and expire when nothing is heard for the ageing time. A 4-way set-associative hash table
+// of fixed size: if all four ways are occupied by unexpired entries, an address is not learnt and frames to it are
+// flooded, so that a flood of invented addresses cannot evict those in use.
 #pragma once
 
 #include <array>
@@ -31,13 +31,13 @@ class MacTable {
   /// Throws InputError if `config` is out of range.
   explicit MacTable(const MacTableConfig& config);
 
-  /// Notes that `mac`, not 0, was heard on `port`, below 2^16.
+  /// Records that `mac`, not 0, was heard on `port`, below 2^16.
   Learnt learn(MacNumber mac, std::uint32_t port, Nanos now);
-  /// The port that leads to `mac`; none if it isn't known, or was not heard for the ageing time.
+  /// The port of `mac`; empty if it is unknown or has expired.
   [[nodiscard]] std::optional<std::uint32_t> find(MacNumber mac, Nanos now) const;
-  /// Forgets all that was learnt on `port`.
+  /// Removes all addresses learnt on `port`.
   void forget(std::uint32_t port);
-  /// Addresses known at `now`. Looks at the whole table.
+  /// Number of unexpired addresses. Scans the whole table.
   [[nodiscard]] std::size_t size(Nanos now) const;
 
  private:

@@ -11,7 +11,7 @@
 namespace mltcp::fabric {
 namespace {
 
-/// What is left of `config` behind the queues: rate, delay and faults.
+/// The part of `config` behind the queues: rate, delay and faults.
 LinkConfig wire_of(LinkConfig config) {
   config.buffer_bytes = 0;
   config.ecn = {};
@@ -67,7 +67,7 @@ std::optional<PriorityLink::Start> PriorityLink::start(Nanos now) {
   queue.packets.pop();
   if (queue.packets.empty()) waiting_ &= ~(1U << sending_class_);
   busy_ = true;
-  // The link is asked at the whole nanosecond in which it becomes free, so that it can carry the fraction on.
+  // The inner link is offered the packet at the whole nanosecond in which it becomes free, to carry the fraction over.
   const Start start{sending_.packet, sending_.bytes, wire_.offer(sending_.packet, sending_.bytes, false, now)};
   const LinkCounters& faults = wire_.counters();
   counters_.lost_packets = faults.lost_packets;
@@ -89,7 +89,7 @@ void PriorityLink::apply_pauses(Nanos now) {
   }
 }
 
-/// The packet that was being sent gives its buffer back once its last bit has left.
+/// Releases the buffer of the packet being sent once its last bit has left.
 void PriorityLink::finish(Nanos now) {
   if (!busy_ || wire_.free_at() > now) return;
   busy_ = false;

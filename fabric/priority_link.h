@@ -1,14 +1,13 @@
-// A link whose output port has a queue for each class of packets (IEEE 802.1Q), for networks that need more than the
-// first-in-first-out queue of link.h: strict priorities, memory shared by the ports of a switch, and pauses (PFC).
-// Sans-IO like Link, and built on one: whenever the link is free, the first packet of the highest class that has one
-// and isn't paused is handed to a Link, which serialises it, delays it and does its faults.
+// A link whose output port has a queue for each class of packets (IEEE 802.1Q): strict priorities, memory shared by the
+// ports of a switch, and pauses (PFC), which the FIFO queue of link.h lacks. Sans-IO. Whenever the link is free, the
+// first packet of the highest non-empty class that is not paused is passed to an inner Link, which serialises and
+// delays it and applies faults.
 //
-// Unlike there, the departure of a packet isn't known when it arrives, so each departure is an event of its own. A
-// packet that is being sent is never interrupted. Its buffer is free in the whole nanosecond before its last bit has
-// left.
+// Unlike in Link, a packet's departure is not known when it arrives, so each departure is an event. A packet being sent
+// is never preempted. Its buffer is released at the whole nanosecond before its last bit has left.
 //
-// Buffer: each class has a queue of LinkConfig::buffer_bytes, or all of them take from the switch's memory
-// (switch_memory.h). ECN marking goes by the queue of the packet's own class.
+// Buffer: each class has a queue of LinkConfig::buffer_bytes, or all share the switch's memory (switch_memory.h). ECN
+// marking uses the queue of the packet's own class.
 #pragma once
 
 #include <algorithm>
@@ -30,51 +29,51 @@ class PriorityLink {
   static constexpr std::uint32_t most_classes = SwitchMemory::classes;
 
   struct Admission {
-    bool admitted = false;  ///< false: dropped for want of buffer, the caller frees it
+    bool admitted = false;  ///< false: dropped as the buffer was full; the caller frees it
     bool mark = false;      ///< set CE in the packet
   };
-  /// A packet that begins to be sent now, and what the link does to it: see Link::Admission.
+  /// A packet whose transmission starts now, and its faults: see Link::Admission.
   struct Start {
     Handle packet = 0;
     std::uint32_t bytes = 0;
     Link::Admission admission;
   };
 
-  /// With 1 to 8 `classes`; packets of a priority beyond the last class are of the last. `memory`, which outlives the
-  /// link, may be null. Throws InputError if `config` or `classes` are out of range.
+  /// `classes`: 1 to 8; higher priorities are mapped to the last class. `memory` may be null and must outlive the link.
+  /// Throws InputError if `config` or `classes` are out of range.
   PriorityLink(const LinkConfig& config, std::uint32_t classes, SwitchMemory* memory);
 
-  /// Offers a packet of `bytes` on the wire, above 0, that came over link `ingress` of the switch. Call start() next.
+  /// Offers a packet of `bytes` on the wire, above 0, received over link `ingress` of the switch. Call start() next.
   Admission offer(Handle packet, std::uint32_t bytes, bool ecn_capable, std::uint32_t priority, std::uint32_t ingress,
                   Nanos now);
-  /// Gives back the buffer of what has left by `now`, and begins to send the next packet if the link is free and there
-  /// is one. To be called until it returns nothing, after each offer() and when next_event() has come.
+  /// Releases the buffer of packets that have left by `now`, and starts to send the next packet if the link is free.
+  /// Call it until it returns nothing, after each offer() and at next_event().
   std::optional<Start> start(Nanos now);
-  /// See Link; for the packet of the latest start().
+  /// See Link; for the packet of the last start().
   void offer_copy(Handle packet) { wire_.offer_copy(packet); }
-  /// A pause (or its end) of class `priority` takes effect at `at`, not before that of the call before.
+  /// Class `priority` is paused, or resumed, at `at`, which must not decrease between calls.
   void pause(std::uint32_t priority, bool on, Nanos at) { pauses_.push({at, class_of(priority), on}); }
 
-  /// When start() or pop() has something to do; never() if not by itself.
+  /// When start() or pop() must be called; never() if nothing is pending.
   [[nodiscard]] Nanos next_event() const {
     Nanos next = wire_.next_delivery();
     if (busy_ && wire_.free_at() < next) next = wire_.free_at();
     if (!pauses_.empty() && pauses_.front().at < next) next = pauses_.front().at;
     return next;
   }
-  /// Takes the next packet that has reached the far end by `now`.
+  /// Returns the next packet that has reached the far end by `now`.
   std::optional<Link::Delivery> pop(Nanos now) { return wire_.pop(now); }
 
-  /// Bytes of a class that wait or are being sent, as of the latest call of start() or offer().
+  /// Bytes of a class that are waiting or being sent, as of the last start() or offer().
   [[nodiscard]] Bytes queue_bytes(std::uint32_t priority) const { return queues_[class_of(priority)].bytes; }
   [[nodiscard]] bool paused(std::uint32_t priority) const { return (paused_ >> class_of(priority) & 1) != 0; }
-  /// The class of a packet.
+  /// The class to which a packet's priority is mapped.
   [[nodiscard]] std::uint32_t class_of(std::uint32_t priority) const {
     return priority < classes_ ? priority : classes_ - 1;
   }
-  /// As of a Link; max_queue_bytes is of the fullest class.
+  /// As for a Link; max_queue_bytes is that of the fullest class.
   [[nodiscard]] const LinkCounters& counters() const { return counters_; }
-  /// The longest queue of a class since the last call, or since the beginning.
+  /// The maximum queue of any class since the last call, or since the link was created.
   Bytes take_longest_queue() { return std::exchange(longest_queue_, fullest()); }
   [[nodiscard]] const LinkConfig& config() const { return config_; }
 
@@ -86,11 +85,11 @@ class PriorityLink {
   };
   struct Queue {
     GrowableRing<Waiting> packets;
-    Bytes bytes = 0;  // with the packet that is being sent
+    Bytes bytes = 0;  // including the packet being sent
   };
   struct Pause {
     Nanos at;
-    std::uint32_t number = 0;  // of the class
+    std::uint32_t number = 0;  // class
     bool on = false;
   };
 
@@ -108,7 +107,7 @@ class PriorityLink {
   Link wire_;
   std::array<Queue, most_classes> queues_;
   std::uint32_t waiting_ = 0;  // bit mask of the classes that have packets waiting
-  std::uint32_t paused_ = 0;   // likewise
+  std::uint32_t paused_ = 0;   // bit mask of the paused classes
   GrowableRing<Pause> pauses_;
   bool busy_ = false;
   Waiting sending_;

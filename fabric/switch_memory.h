@@ -1,14 +1,14 @@
-// The packet memory of a switch, which all its output queues share. It admits packets in one of two ways.
+// The packet memory of a switch, shared by all of its output queues. There are two admission schemes.
 //
 // Dynamic thresholds (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches",
-// IEEE/ACM Transactions on Networking 6(2), 1998): a queue may grow up to alpha times the memory that is free at
-// that moment. A single busy queue gets alpha / (1 + alpha) of the memory, S busy ones alpha / (1 + S alpha) each; the
-// rest stays free for queues that become busy later.
+// IEEE/ACM Transactions on Networking 6(2), 1998): a queue may grow up to alpha times the currently free memory. A
+// single busy queue gets alpha / (1 + alpha) of the memory, S busy ones alpha / (1 + S alpha) each; the rest stays free
+// for queues that become busy later.
 //
-// Priority flow control (IEEE 802.1Qbb, now IEEE 802.1Q clause 36): nothing is dropped at queues. The memory counts
-// what has come in over each link and class; above xoff it asks the sender of that link to pause the class, from xon
-// downwards to go on. What arrives until the pause has taken effect goes to the headroom of that link and class; only
-// what is beyond it is dropped. Pauses last until they are taken back, as if refreshed before their quanta run out.
+// Priority flow control (IEEE 802.1Qbb, now IEEE 802.1Q clause 36): queues do not drop. The memory counts what has
+// arrived over each ingress link and class; above xoff it asks the sender of that link to pause the class, and at xon
+// or below to resume. What arrives before the pause takes effect is stored in the headroom of that link and class, and
+// dropped only beyond that. Pauses last until revoked, as if refreshed before their quanta expire.
 #pragma once
 
 #include <array>
@@ -27,18 +27,18 @@ struct PfcConfig {
 };
 
 struct SwitchMemoryConfig {
-  Bytes bytes = 0;     ///< 0: the switch has no shared memory, each queue has a buffer of its own
-  double alpha = 1.0;  ///< without PFC: above 0, at most 1000
+  Bytes bytes = 0;     ///< 0: no shared memory, each queue has a buffer of its own
+  double alpha = 1.0;  ///< of dynamic thresholds (without PFC): above 0, at most 1000
   PfcConfig pfc;
 };
 
 class SwitchMemory {
  public:
   static constexpr std::uint32_t classes = 8;
-  /// What came from nowhere: not counted for PFC.
+  /// Ingress of packets not subject to PFC.
   static constexpr std::uint32_t no_ingress = 0xFFFFFFFF;
 
-  /// The memory wants the sender of link `ingress` to pause a class, or to go on.
+  /// A request to the sender of link `ingress` to pause or resume a class.
   struct Pause {
     std::uint32_t ingress = 0;
     std::uint8_t priority = 0;
@@ -48,14 +48,14 @@ class SwitchMemory {
   /// Throws InputError if `config` is out of range.
   explicit SwitchMemory(const SwitchMemoryConfig& config);
 
-  /// A link into the switch, with `headroom` for each class; returns its number.
+  /// Registers an ingress link with `headroom` bytes for each class; returns its number.
   std::uint32_t add_ingress(Bytes headroom);
 
-  /// The most bytes that a queue may have at present; without PFC.
+  /// The current maximum of a queue in bytes; without PFC.
   [[nodiscard]] Bytes threshold() const {
     return static_cast<Bytes>(config_.alpha * static_cast<double>(config_.bytes - used_));
   }
-  /// Whether there is room for a packet of `bytes` that came over `ingress`, at a queue that has `queue_bytes`.
+  /// Whether a packet of `bytes` from `ingress` is admitted to a queue that holds `queue_bytes`.
   [[nodiscard]] bool admits(Bytes queue_bytes, std::uint32_t bytes, std::uint32_t ingress,
                             std::uint32_t priority) const {
     if (used_ + bytes > config_.bytes) return false;
@@ -63,12 +63,12 @@ class SwitchMemory {
     const Ingress& from = ingresses_[ingress];
     return from.bytes[priority] + bytes <= config_.pfc.xoff_bytes + from.headroom;
   }
-  /// Takes memory for a packet that was admitted, and gives it back.
+  /// Allocates and releases the memory of an admitted packet.
   void take(std::uint32_t bytes, std::uint32_t ingress, std::uint32_t priority);
   void release(std::uint32_t bytes, std::uint32_t ingress, std::uint32_t priority);
 
   [[nodiscard]] bool has_pauses() const { return !pauses_.empty(); }
-  /// The next pause to send, in the order in which they became due.
+  /// Removes and returns the oldest pause request.
   Pause take_pause() {
     const Pause pause = pauses_.front();
     pauses_.pop();

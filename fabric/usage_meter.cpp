@@ -28,7 +28,7 @@ void UsageMeter::add(std::uint32_t job, Bytes bytes, Nanos now) {
 
 void UsageMeter::move_to_bin_of(Nanos now) {
   if (now < Nanos(0)) now = Nanos(0);
-  // With two bins or more, the width stays below 2^63 for every time there is.
+  // With two bins or more, the width stays below 2^63 for all possible times.
   while (static_cast<std::uint64_t>(now.count / bin_.count) >= max_bins_) {
     bin_ = bin_ * 2;
     for (auto& [job, series] : jobs_) {

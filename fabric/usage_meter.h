@@ -1,5 +1,6 @@
-// Who used a link when: bytes per job in time bins of equal width. When a run outgrows the bound on bins, the
-// bin width doubles and neighbours are merged, so that memory stays bounded and the whole run stays covered.
+// The use of a link over time: bytes per job in time bins of equal width. When a run exceeds the maximum number of
+// bins, the bin width doubles and neighbouring bins are merged, so that memory stays bounded and the whole run is
+// covered.
 #pragma once
 
 #include <array>
@@ -14,26 +15,26 @@ namespace mltcp::fabric {
 
 class UsageMeter {
  public:
-  /// Most jobs that are told apart. Job numbers come from packets, where damage can make any of them.
+  /// Maximum number of jobs counted separately. Job numbers come from packets and may be corrupted.
   static constexpr std::size_t max_jobs = 4096;
-  /// Bytes of all jobs beyond max_jobs are counted under this one number.
+  /// Job number under which the bytes of all further jobs are counted.
   static constexpr std::uint32_t other_jobs = 0xFFFFFFFF;
 
   /// `bin` is above 0; `max_bins` is even and above 0. Throws InputError otherwise.
   explicit UsageMeter(Nanos bin = Nanos(1'000'000), std::size_t max_bins = 16384);
 
-  /// `bytes` of job `job` left the queue at `now` (0 or later, not sorted). Allocates when a job is new and, ever
-  /// more rarely, when a job's series grows.
+  /// `bytes` of job `job` left the queue at `now`, 0 or later, in any order. Allocates only for a new job, and
+  /// increasingly rarely as a job's series grows.
   void add(std::uint32_t job, Bytes bytes, Nanos now);
 
-  /// Width of a bin at present: the one given at first, times a power of two.
+  /// Current bin width: the initial one times a power of two.
   [[nodiscard]] Nanos bin() const { return bin_; }
-  /// Bytes of each bin from time 0 on, per job; vectors end at the job's last bin with traffic.
+  /// Bytes per bin from time 0 on, by job; each vector ends at the job's last bin with traffic.
   [[nodiscard]] const std::map<std::uint32_t, std::vector<Bytes>>& jobs() const { return jobs_; }
 
  private:
-  /// Series of jobs seen lately, by the low bits of the job number. The pointers are to nodes of the owner's map,
-  /// which live as long as the map; a copied meter starts with none.
+  /// Cache of recently used series, by the low bits of the job number. The pointers refer to nodes of the owner's map,
+  /// which are stable; a copy of the meter starts with an empty cache.
   struct Recent {
     struct Entry {
       std::uint32_t job = 0;
@@ -55,7 +56,7 @@ class UsageMeter {
 
   Nanos bin_;
   std::size_t max_bins_;
-  // The bin that was used last: traffic mostly stays in it, which saves the division.
+  // The last bin used: most calls are for the same one, which saves a division.
   Nanos present_start_;
   std::size_t present_ = 0;
   std::map<std::uint32_t, std::vector<Bytes>> jobs_;

@@ -25,7 +25,8 @@ class DisjointSets {
   std::vector<std::uint32_t> parent_;
 };
 
-/// Depth-first search that joins the vertices of every block in `groups`. Nodes are jobs, then vertices of the graph.
+/// Depth-first search that unites the vertices of every biconnected component in `groups`. Nodes are jobs, then
+/// vertices of the graph.
 class BlockSearch {
  public:
   BlockSearch(const AffinityGraph& graph, std::uint32_t jobs, DisjointSets& groups)
@@ -90,9 +91,9 @@ class BlockSearch {
   std::uint32_t jobs_;
   DisjointSets& groups_;
   std::vector<std::vector<std::uint32_t>> edges_;
-  std::vector<std::uint32_t> found_;  ///< by node: when, 0 = not yet
-  std::vector<std::uint32_t> low_;    ///< by node: the first found that its subtree has an edge to
-  std::vector<std::uint32_t> open_;   ///< nodes in no block yet
+  std::vector<std::uint32_t> found_;  ///< by node: discovery time, 0 = not visited
+  std::vector<std::uint32_t> low_;    ///< by node: minimum discovery time reachable from its subtree by an edge
+  std::vector<std::uint32_t> open_;   ///< nodes not assigned to a biconnected component yet
   std::uint32_t count_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Schedules clusters, ranks candidates and lets jobs join and leave (see cluster.h).
+// Scheduling of clusters and ranking of candidates (see cluster.h).
 #include "mltcp/scheduler/cluster.h"
 
 #include <fmt/format.h>
@@ -24,9 +24,9 @@
 namespace mltcp::scheduler {
 namespace {
 
-constexpr std::size_t most_remembered = 50'000;  // answers, of a few kB each at most
+constexpr std::size_t most_remembered = 50'000;  // cached solutions, of a few kB each at most
 
-/// Meetings that descent examines for each of SolveOptions::node_limit.
+/// Step meetings that descent may examine, per SolveOptions::node_limit.
 constexpr double meetings_per_node = 50;
 
 constexpr std::uint32_t most_threads = 1'024;
@@ -39,7 +39,7 @@ void check(const ClusterOptions& options) {
   if (options.threads > most_threads)
     throw InputError(fmt::format("threads is {}; give at most {}, or 0 for as many as there are cores", options.threads,
                                  most_threads));
-  // Written so that a NaN is refused.
+  // Written as a negation so that NaN is refused.
   if (!(options.join_threshold >= 0 && std::isfinite(options.join_threshold)))
     throw InputError(
         fmt::format("join_threshold is {}; give a score to lose from 0 on, such as 0.02", options.join_threshold));
@@ -102,7 +102,7 @@ void Cluster::Impl::choose_slots_of(std::span<Asking*> askings) {
       if (std::string key = internal::key_of_slots(asking->state, component, options);
           !remembered_slots_.contains(key) && asked.insert(key).second)
         all.push_back({std::move(key), &asking->state, &component, {}});
-  // Components of one state have different jobs.
+  // Components of one state have disjoint jobs.
   in_parallel(options.threads, all.size(), [&](std::size_t i) {
     Unknown& unknown = all[i];
     unknown.slots = internal::slots_worth_most(*unknown.state, *unknown.component,
@@ -173,7 +173,7 @@ void Cluster::Impl::solve_all(const std::vector<AskedBy>& questions, Aim aim) {
     if (fresh) unknown.push_back(question);
     ++(fresh ? work.solved : work.remembered);
   }
-  // The long ones first, so that no core is left with one of them at the end.
+  // Long ones first, to balance the load of the cores.
   std::stable_sort(unknown.begin(), unknown.end(),
                    [](const AskedBy& a, const AskedBy& b) { return a.first->key.size() > b.first->key.size(); });
   std::vector<Solution> solutions(unknown.size());
@@ -191,12 +191,12 @@ Solution Cluster::Impl::solved_by_search_or_descent(const Question& question, co
   const Slots slots = state.slots(question.jobs, options.solve);
   SolveOptions how = options.solve;
   how.robust = how.robust && aim == Aim::shifts;
-  // Searched links have the perimeter of all jobs, those of a descent their own.
+  // Links solved by search have the perimeter of all jobs; those solved by descent have their own.
   const bool small = std::all_of(problem.links.begin(), problem.links.end(), [&](const Problem::Link& link) {
     return internal::bursts_on(link, slots, slots.perimeter.count) <= internal::kMostBursts;
   });
   if (how.angles > 0 || (small && question.meetings <= kMostToSearch)) return solve(problem, slots, how);
-  // Bounds are those of the demands' areas.
+  // Only the area bound is known.
   return internal::evaluated(problem, slots,
                              internal::descend(problem, slots, question.start,
                                                meetings_per_node * static_cast<double>(how.node_limit), how.robust),
@@ -219,7 +219,7 @@ void Cluster::Impl::compose(const Asking& asking, const AffinityGraph::Component
       const Question& question = asking.of_group(group);
       const std::vector<Nanos>& within = answer(question).shifts;
       const auto place = std::find(question.jobs.begin(), question.jobs.end(), from) - question.jobs.begin();
-      // One move for the whole group, so that it holds for any number of the first job's periods.
+      // The group is shifted as a whole, so that any number of the first job's periods may be added.
       const Nanos moved = shifts[from] - within[static_cast<std::size_t>(place)];
       for (std::size_t k = 0; k < question.jobs.size(); ++k) {
         const std::uint32_t job = question.jobs[k];

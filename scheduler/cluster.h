@@ -1,16 +1,15 @@
-// Jobs on a cluster: which links they share, how well they fit there, when each begins, and which of several placements
-// is best (CASSINI, arXiv 2308.00852, section 4, and beyond it loops; see affinity.h).
+// Jobs on a cluster: which links they share, how compatible they are there, when each starts, and which of several
+// placements is best (CASSINI, arXiv 2308.00852, section 4, extended to loops; see affinity.h).
 //
-// Every component of the affinity graph has slots of its own (problem.h): one perimeter for all of its jobs, so that
-// shifts compose. Slot periods are chosen by what they are worth: the collisions that they avoid, less what their
-// stretch costs the jobs (internal/slot_choice.h). Groups are solved each by itself, one link or several that form
-// loops, and composed breadth first from one job, t_k = t_j - w(j, g) + w(k, g) mod T_k, with w the shifts of group g's
-// solution.
+// All jobs of a component of the affinity graph have slots on one common perimeter (problem.h), so that shifts compose.
+// Slot periods are chosen by their benefit: the collisions avoided minus the cost of stretching the jobs' iterations
+// (internal/slot_choice.h). Each group, a link or several that form loops, is solved separately, and the groups are
+// composed breadth first from one job: t_k = t_j - w(j, g) + w(k, g) mod T_k, with w the shifts in group g's solution.
 //
-// Groups with more jobs and links than can be searched are improved one job at a time, with bounds from their links
-// alone (internal/descent.h). Solutions are remembered by what was asked (capacities, demands, slots), as many links of
-// a cluster ask the same; what a candidate leaves as it was is not solved again. Results depend neither on the number
-// of threads nor on the order of the jobs.
+// Groups too large for an exact search are improved one job at a time, with upper bounds from their links alone
+// (internal/descent.h). Solutions are cached by problem (capacities, demands, slots), as many links of a cluster pose
+// the same one, and a candidate need only solve what it changes. Results depend neither on the number of threads nor on
+// the order of the jobs.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +25,12 @@
 
 namespace mltcp::scheduler {
 
-/// Flows of one job from one host to another, each with the job's demand.
+/// Parallel flows of one job from one host to another, each with the job's demand.
 struct Flow {
   Topology::Host from = 0;
   Topology::Host to = 0;             ///< from == to: uses no link
-  std::uint32_t multiplicity = 1;    ///< so many flows, each with a path of its own where the topology chooses
-  std::vector<Topology::Link> path;  ///< that all of them take; empty: Topology::path()
+  std::uint32_t multiplicity = 1;    ///< number of flows, each with a path of its own where the topology has several
+  std::vector<Topology::Link> path;  ///< for all of these flows; empty: Topology::path()
 };
 
 struct ClusterJob {
@@ -41,61 +40,61 @@ struct ClusterJob {
 };
 
 /// The flows of a ring all-reduce over workers on these hosts: each sends to the next, the last to the first. Flows
-/// within a host are left out.
+/// within a host are omitted.
 std::vector<Flow> ring(std::span<const Topology::Host> workers);
 
 /// The constructor of Cluster throws InputError for values out of range.
 struct ClusterOptions {
-  /// Of every question. A cluster asks many of them, so that each gets less work than a single one would by default;
-  /// node_limit is 1 or more.
+  /// For each problem solved. A cluster poses many, so each gets less work than a single one by default; node_limit
+  /// must be 1 or more.
   SolveOptions solve = {.node_limit = 10'000};
-  std::uint64_t routing_seed = 1;  ///< of the hash that chooses among equal paths
-  bool discard_loops = false;      ///< rank() refuses candidates whose graph has a loop, as the paper does
-  std::uint32_t threads = 0;       ///< at most 1024; 0: as many as oneTBB would use
-  /// join(), leave(): what may be lost before running jobs move, see Joined::loss; and for how much longer iterations,
-  /// on average over the jobs of a component, running jobs keep their slot periods; 0 or more.
+  std::uint64_t routing_seed = 1;  ///< of the hash that selects among equal-cost paths
+  bool discard_loops = false;      ///< rank() discards candidates whose graph has a loop, as the paper does
+  std::uint32_t threads = 0;       ///< maximum 1024; 0: oneTBB's default
+  /// For join() and leave(); 0 or more. Running jobs are moved only if otherwise the score lost (Joined::loss) exceeds
+  /// this; they get new slot periods only if otherwise the iterations of the component's jobs would be longer by more
+  /// than this share on average.
   double join_threshold = 0.02;
-  /// Slots are stretched beyond SolveOptions::max_stretch, up to this, where by an estimate the jobs of the component
-  /// lose less by it than by meeting each other; a share of the period. 0, and components of more than 24 jobs: slot
-  /// periods follow from the jobs' periods alone, the shortest perimeter that keeps max_stretch.
+  /// Slots may be stretched beyond SolveOptions::max_stretch, up to this share of the period, where by an estimate the
+  /// jobs of the component lose less by it than by collisions. With 0, and in components of more than 24 jobs, the slot
+  /// periods depend on the jobs' periods only: the shortest perimeter within max_stretch.
   double most_stretch = 0.25;
-  /// The caller gives no slots to components with a link that scores less: slots in which one does are worth nothing. 0
-  /// to 1.
+  /// Minimum score of a link, 0 to 1: a component with a link that scores less is assumed to get no slots from the
+  /// caller, so such slots have no value.
   double least_score = 0.98;
 };
 
 struct ClusterSolution {
   struct Job {
     std::string name;
-    Nanos period;                 ///< of an iteration alone
-    Nanos slot_period;            ///< in which it runs, never shorter
+    Nanos period;                 ///< of an iteration in isolation
+    Nanos slot_period;            ///< never shorter than `period`
     Nanos time_shift;             ///< in [0, slot_period)
     std::uint32_t component = 0;  ///< index
   };
-  /// A link that two jobs or more use.
+  /// A link used by at least two jobs.
   struct Link {
     Topology::Link link = 0;
     Rate capacity;
-    std::vector<LinkUse> uses;  ///< its jobs, by index, and how many of their flows
-    /// Their peaks together exceed the capacity. Otherwise every shift is good: score 1 with all the
-    /// margin that there is, and perimeter 0.
+    std::vector<LinkUse> uses;  ///< its jobs, by index, with their numbers of flows
+    /// Whether their peaks together exceed the capacity. If not, every shift is good: score 1, maximum margin, and
+    /// perimeter 0.
     bool competed = false;
-    std::uint32_t component = 0;  ///< index; of a link that is competed for
+    std::uint32_t component = 0;  ///< index; only if `competed`
     LinkSolution solution;
   };
-  /// Jobs whose shifts depend on each other.
+  /// Jobs whose shifts depend on each other: a component of the affinity graph.
   struct Component {
     std::vector<std::uint32_t> jobs;
-    Nanos perimeter;     ///< a multiple of its jobs' slot periods
-    double stretch = 0;  ///< of the slot most stretched
+    Nanos perimeter;     ///< a common multiple of its jobs' slot periods
+    double stretch = 0;  ///< of the most stretched slot
     /// No slot is stretched beyond SolveOptions::max_stretch; or none beyond ClusterOptions::most_stretch, and with the
-    /// links' present scores that is worth more than it costs.
+    /// current scores the benefit exceeds the cost.
     bool within_limit = true;
-    std::uint32_t loops = 0;  ///< independent loops of its graph, after merging links that are alike
-    /// Over the links in loops: sum of the best score that each reaches alone, less the scores that they have. After
-    /// schedule() this is what the loops cost; join() may add to it, as running jobs stay where they are. Below 0 only
-    /// where a link alone was not solved to optimality, or on a grid of shifts, which is the link's own when it is
-    /// alone.
+    std::uint32_t loops = 0;  ///< independent loops of its graph, after merging of equal links
+    /// Over the links in loops: sum of the best scores that each could have alone minus their actual scores. After
+    /// schedule() this is the cost of the loops; join() may add to it, as running jobs keep their slots. Below 0 only
+    /// if a link alone was not solved to optimality, or on a grid of shifts, which differs for a link alone.
     double lost = 0;
   };
   std::vector<Job> jobs;
@@ -103,34 +102,34 @@ struct ClusterSolution {
   std::vector<Component> components;
   double score = 1;  ///< mean of the links' scores; 1 if there are no links
   double upper_bound = 1;
-  bool optimal = true;      ///< proven: no shifts in these slots give a higher score
+  bool optimal = true;      ///< proven that no shifts in these slots give a higher score
   std::uint32_t loops = 0;  ///< of all components
   double lost = 0;          ///< of all components
 };
 
-/// A placement to judge: jobs that would run besides the running ones.
+/// A placement to evaluate: jobs to run in addition to the running ones.
 struct Candidate {
   std::vector<ClusterJob> jobs;
 };
 
 struct RankedCandidate {
   std::uint32_t candidate = 0;  ///< index
-  double score = 1;             ///< ClusterSolution::score of all jobs with it
+  double score = 1;             ///< ClusterSolution::score of all jobs, running and new
   double upper_bound = 1;
-  double worst = 1;  ///< least score of a link
+  double worst = 1;  ///< minimum score of a link
   std::uint32_t loops = 0;
   double lost = 0;
-  /// For its loops, or as a link's perimeter would hold more than a million bursts; has no scores.
+  /// Because of loops, or because a link's perimeter would hold more than a million bursts; it has no scores then.
   bool discarded = false;
-  std::string reason;  ///< why it is discarded, in words; empty otherwise
+  std::string reason;  ///< for people: why it is discarded; empty otherwise
 };
 
-/// A running job that got another slot.
-struct Move {
+/// A running job that was given another slot.
+struct Move {  ///< previous time shift
   std::string job;
   Nanos from;  ///< time shift before
   Nanos to;
-  Nanos from_period;  ///< slot period before
+  Nanos from_period;  ///< previous slot period
   Nanos to_period;
 };
 
@@ -138,23 +137,23 @@ struct Joined {
   Nanos time_shift;   ///< of the new job
   Nanos slot_period;  //
   std::vector<Move> moves;
-  /// No slot of the new job goes with the slot periods of the running ones, or only at the cost of iterations that are
-  /// longer by ClusterOptions::join_threshold, so that all jobs of its component got new slots.
+  /// All jobs of the component got new slots, because with the slot periods of the running jobs there is no slot for
+  /// the new job, or only one that lengthens iterations by more than ClusterOptions::join_threshold.
   bool new_slots = false;
   double score = 1;  ///< mean score of the links on which the new job competes
-  /// What is lost because running jobs keep their slots: the sum of the scores of the component's links, below what it
-  /// would be if all could move, per link on which the new job competes.
+  /// Score lost because running jobs keep their slots: what the sum of the scores of the component's links would gain
+  /// if all jobs could move, divided by the number of links on which the new job competes.
   double loss = 0;
 };
 
-/// The question that one link asks, and the answer: the slots of its jobs and their shifts.
+/// The problem of one link and its solution: the slots of its jobs and their shifts.
 struct LinkProblem {
   Problem problem;
   Slots slots;
   std::vector<Nanos> shifts;
 };
 
-/// Jobs that run on a topology. One thread at a time may call its methods; inside they use several.
+/// The jobs running on a topology. Methods may be called by one thread at a time; internally they use several.
 class Cluster {
  public:
   /// Throws InputError that names the option out of range.
@@ -166,38 +165,39 @@ class Cluster {
   Cluster& operator=(Cluster&&) noexcept;
 
   [[nodiscard]] const Topology& topology() const;
-  [[nodiscard]] std::size_t jobs() const;                        ///< that run
-  [[nodiscard]] const ClusterJob& job(std::size_t index) const;  ///< in the order of solution().jobs
+  [[nodiscard]] std::size_t jobs() const;                        ///< number of running jobs
+  [[nodiscard]] const ClusterJob& job(std::size_t index) const;  ///< `index` as in solution().jobs
 
-  /// These jobs run from now on, in place of all others, with the best shifts found. Throws InputError that names the
-  /// job: double names, bad demands, unknown hosts, no path, more than kHighestRate on a link; or periods so different
-  /// that a link's perimeter holds more than a million bursts.
+  /// Replaces all running jobs by `jobs`, with the best shifts found. Throws InputError that names the job: duplicate
+  /// name, invalid demand, unknown host, no path, more than kHighestRate on a link, or periods so different that a
+  /// link's perimeter holds more than a million bursts.
   const ClusterSolution& schedule(std::vector<ClusterJob> jobs);
-  /// Of the jobs that run, as they run.
+  /// The current solution for the running jobs.
   [[nodiscard]] const ClusterSolution& solution() const;
 
-  /// What the candidates would give if all jobs of the components that they touch could move; groups too large to be
-  /// searched begin where the running jobs are, so that their scores may differ from schedule()'s. Best first: by
-  /// score, then by the worst link, then in the order given; discarded ones last. Throws InputError as schedule() does,
-  /// but for periods too different, which discard the one candidate.
+  /// Evaluates candidates as if all jobs of the components that they touch could move; groups too large to be searched
+  /// start from the running jobs' shifts, so their scores may differ from schedule()'s. Best first: by score, then by
+  /// worst link, then in the order given; discarded ones last. Throws InputError like schedule(), except for periods
+  /// too different, which discard only that candidate.
   [[nodiscard]] std::vector<RankedCandidate> rank(std::span<const Candidate> candidates);
 
-  /// One more job. First all running jobs keep their slots; if that costs more than ClusterOptions::join_threshold, one
-  /// after the other may move, the one that helps most first (up to 8), and in the end all of the component. Jobs of
-  /// other components never move. Running jobs keep their slot periods, unless none goes well with the new job's (see
-  /// Joined::new_slots). Throws as schedule() does, and then nothing has changed.
+  /// Adds a job. First all running jobs keep their slots; if that costs more than ClusterOptions::join_threshold, jobs
+  /// may move one by one, the most useful first (up to 8), and finally all of the component. Jobs of other components
+  /// never move. Running jobs keep their slot periods unless none suits the new job (see Joined::new_slots). Throws
+  /// like schedule(), and then nothing has changed.
   Joined join(ClusterJob job);
-  /// The others keep their slots, unless these were made for the one that left and new ones are better by more than
-  /// ClusterOptions::join_threshold: returns who got them. Throws InputError if no such job runs.
+  /// Removes a job. The others keep their slots, unless these were chosen for the removed job and new ones are better
+  /// by more than ClusterOptions::join_threshold; returns the jobs with new slots. Throws InputError if no such job
+  /// runs.
   std::vector<Move> leave(std::string_view name);
 
-  /// Of solution().links[index], for evaluate() or to be drawn. Throws InputError if nobody competes on it.
+  /// The problem of solution().links[index], for evaluate() or to be drawn. Throws InputError if no jobs compete on it.
   [[nodiscard]] LinkProblem link_problem(std::size_t index) const;
 
-  /// Score of two jobs that share a link alone with one flow each. Throws InputError as solve() does.
+  /// Score of two jobs that alone share a link, with one flow each. Throws InputError like solve().
   [[nodiscard]] double pair_score(const Demand& a, const Demand& b, Rate capacity);
 
-  /// Problems solved so far, and answers that were remembered instead.
+  /// Numbers of problems solved and of cache hits so far.
   struct Work {
     std::uint64_t solved = 0;
     std::uint64_t remembered = 0;

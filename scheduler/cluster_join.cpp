@@ -15,11 +15,11 @@
 namespace mltcp::scheduler {
 namespace {
 
-constexpr std::size_t most_tried = 16;  // running jobs, when one more is to move for a new one
-constexpr std::size_t most_moved = 8;   // of them, one by one
+constexpr std::size_t most_tried = 16;  // running jobs tried as the next one to move
+constexpr std::size_t most_moved = 8;   // jobs moved one by one
 
-/// A slot period for a job of `period` that shares a perimeter of at most `longest` with slots of the perimeter
-/// `common`; the shortest perimeter wins.
+/// A slot period for a job of `period` so that its perimeter shared with slots on perimeter `common` is at most
+/// `longest`; prefers the shortest perimeter.
 std::optional<Nanos> period_beside(Nanos common, Nanos longest, Nanos period, const SolveOptions& options) {
   constexpr std::int64_t most_multiples = 4096;
   const auto own = static_cast<double>(period.count);
@@ -44,7 +44,7 @@ std::vector<std::optional<Nanos>> Cluster::Impl::shifts_in(const ClusterState& s
 }
 
 std::optional<Nanos> Cluster::Impl::period_for(const ClusterState& state, std::uint32_t job, double max_stretch) const {
-  // No longer than the solver would make it, or than it is already in a component that joins.
+  // At most what the solver would choose, or what a component that joins has already.
   std::int64_t longest = 0;
   const AffinityGraph::Component& component = state.graph.components[state.graph.component_of[job]];
   for (const std::uint32_t member : component.jobs) {
@@ -279,7 +279,7 @@ std::vector<Move> Cluster::Impl::leave(std::string_view name) {
     throw InputError(fmt::format("no job {} runs; only running jobs can leave", in_quotes(name)));
   const auto place = static_cast<std::size_t>(gone - running.begin());
   const std::uint32_t left = solution.jobs[place].component;
-  // Nothing changes before all is known.
+  // Nothing is changed before everything has been computed.
   std::vector<ClusterSolution::Job> stay = solution.jobs;
   stay.erase(stay.begin() + static_cast<std::ptrdiff_t>(place));
   std::vector<const RoutedJob*> jobs = with_running({});

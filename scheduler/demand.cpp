@@ -59,7 +59,7 @@ Demand multiplied(const Demand& demand, std::uint32_t times) {
 
 Demand sum_of(std::span<const Demand> demands) {
   if (demands.empty()) throw InputError("there are no demands to add up; give one or more");
-  std::map<Nanos, std::pair<std::uint64_t, std::uint64_t>> steps;  // by time: rates that begin and that end
+  std::map<Nanos, std::pair<std::uint64_t, std::uint64_t>> steps;  // by time: sums of rates that start and that end
   for (const Demand& demand : demands) {
     check(demand);
     if (demand.period != demands[0].period)
@@ -105,7 +105,7 @@ Demand fold(std::span<const Bytes> series, Nanos bin, Nanos start, Nanos period,
   double bits = 0;
   const auto close = [&] {
     if (demand.bursts.empty() || seconds == 0) return;
-    // A highest rate that is out of range is refused below.
+    // check() below refuses a rate that is too high.
     demand.bursts.back().rate =
         Rate(static_cast<std::uint64_t>(std::clamp(bits / seconds + 0.5, 1.0, 2.0 * kHighestRate.bits_per_second)));
     seconds = bits = 0;

@@ -1,8 +1,7 @@
-// What a training job asks of a link during one iteration: a piecewise-constant rate that repeats with the job's
-// period. The circle of the CASSINI paper (Rajasekaran et al., NSDI 2024, arXiv 2308.00852, section 3) is this, rolled
-// up.
+// A training job's demand on a link during one iteration: a piecewise-constant rate that repeats with the job's period.
+// Wrapped around, this is the circle of the CASSINI paper (Rajasekaran et al., NSDI 2024, arXiv 2308.00852, section 3).
 //
-// Time 0 is where the job's iteration begins. Times are whole nanoseconds and rates bits per second, so that sums over
+// Time 0 is the start of the job's iteration. Times are whole nanoseconds and rates bits per second, so that sums over
 // a perimeter are exact in 128 bits.
 #pragma once
 
@@ -14,11 +13,11 @@
 
 namespace mltcp::scheduler {
 
-/// Longest period of a job, and longest perimeter of a circle.
+/// Maximum period of a job, and maximum perimeter of a circle.
 inline constexpr Nanos kLongestPeriod(std::int64_t{1} << 53);  // 104 days
-inline constexpr Rate kHighestRate(100'000'000'000'000);       // 100 Tbps, of one burst
+inline constexpr Rate kHighestRate(100'000'000'000'000);       // 100 Tbps, maximum of one burst
 
-/// Constant demand from `from` (inclusive) to `to` (exclusive) of an iteration; outside of all bursts the demand is 0.
+/// Constant demand from `from` (inclusive) to `to` (exclusive) of an iteration. Between bursts the demand is 0.
 struct Burst {
   Nanos from;
   Nanos to;
@@ -27,35 +26,35 @@ struct Burst {
 };
 
 struct Demand {
-  Nanos period;               ///< of an iteration, above 0, at most kLongestPeriod
-  std::vector<Burst> bursts;  ///< in order, disjoint, within [0, period), rate above 0
+  Nanos period;               ///< of an iteration; above 0, at most kLongestPeriod
+  std::vector<Burst> bursts;  ///< ascending, disjoint, within [0, period), rates above 0
   bool operator==(const Demand&) const = default;
 };
 
-/// Throws InputError "cause; cure" for a demand that breaks what is said above.
+/// Throws InputError "cause; cure" if the demand violates the conditions above.
 void check(const Demand& demand);
 
-/// How long the demand is above 0 in an iteration.
+/// Time per iteration during which the demand is above 0.
 Nanos busy_time(const Demand& demand);
-/// Bits of an iteration.
+/// Bits per iteration.
 double bits(const Demand& demand);
 Rate peak(const Demand& demand);
 
-/// `times` flows with this demand each, on one link. Throws InputError for none, or for more than kHighestRate
-/// together.
+/// The demand of `times` flows with this demand each, on one link. Throws InputError for 0 flows, or if they exceed
+/// kHighestRate together.
 Demand multiplied(const Demand& demand, std::uint32_t times);
-/// The sum of demands of one period.
+/// The sum of demands with equal periods.
 Demand sum_of(std::span<const Demand> demands);
 
-/// How a measured series becomes a demand.
+/// How a measured time series is converted into a demand.
 struct FoldOptions {
-  /// Neighbouring bins whose rates differ by at most this share of the peak become one burst of their mean rate.
+  /// Adjacent bins whose rates differ by at most this share of the peak are merged into one burst of their mean rate.
   double merge = 0.10;
-  /// Bins below this share of the peak count as silence (acknowledgements, stray retransmissions).
+  /// Bins below this share of the peak count as 0 (acknowledgements, retransmissions).
   double silence = 0.02;
 };
-/// The demand of an iteration of `period` that began at `start`, from bytes in bins of width `bin` from time 0 on.
-/// Bytes beyond the series count as 0. The bits of the iteration stay, but for those of silent bins. Throws InputError.
+/// The demand of the iteration of length `period` that began at `start`. `series`: bytes per bin of width `bin`, from
+/// time 0; missing bins count as 0. The iteration's total is preserved except for silent bins. Throws InputError.
 Demand fold(std::span<const Bytes> series, Nanos bin, Nanos start, Nanos period, const FoldOptions& options = {});
 
 }  // namespace mltcp::scheduler

@@ -1,10 +1,10 @@
 // Scores, margins and guarantees of given shifts (see problem.h).
 //
-// Margin. As jobs deviate independently, the sum of what each asks for at most within m of a time is reached at that
-// time. So deviations up to m cause no excess anywhere exactly if the sum of the widened demands stays within the
-// capacity. Of two jobs only the difference of their deviations matters, and a sweep (internal/circle.h) tells how far
-// it may go. With excess and three jobs or more: as long as no step can meet an opposite one, E is concave in all
-// deviations, so where its gradient is 0 it can only fall.
+// Margin. Since jobs deviate independently, the sum of the maxima of all demands within m of a time is attained at that
+// time. So deviations up to m cause no excess anywhere if and only if the sum of the widened demands stays within the
+// capacity. Of two jobs only the difference of their deviations matters, and a sweep (internal/circle.h) gives the
+// tolerated difference. With excess and three or more jobs: as long as no step can meet an opposite one, E is concave
+// in all deviations, so where its gradient is 0 it can only decrease.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class LinkAtShifts {
     excess_ = excess_within({});
   }
 
-  /// Without margin and drift_score where only scores are asked for.
+  /// Omits margin and drift_score if only scores are needed.
   [[nodiscard]] LinkSolution solution(double drift, bool scores_only) {
     LinkSolution result;
     result.perimeter = Nanos(perimeter_);
@@ -81,7 +81,7 @@ class LinkAtShifts {
     return (next == sum_.data() + sum_.size() ? perimeter_ : next->at) - entry.at;
   }
 
-  /// Excess of the demands widened by so much each; of the demands themselves if `by` is empty.
+  /// Excess of the demands widened by `by`, by job; of the original demands if it is empty.
   Int128 excess_within(std::span<const std::int64_t> by) {
     sum_.assign(1, {});
     for (std::size_t i = 0; i < placed_.size(); ++i) {
@@ -117,8 +117,8 @@ class LinkAtShifts {
                perimeter_);
   }
 
-  /// Exact for two jobs: E depends on the difference of their deviations alone. It repeats with either period, so that
-  /// the one with the shorter slots is moved.
+  /// Exact for two jobs: E depends only on the difference of their deviations and is periodic in both periods, so the
+  /// job with the shorter slots is moved.
   void pair(LinkSolution& result, std::int64_t most, std::int64_t drift) {
     const std::size_t moved = placed_[0].period <= placed_[1].period ? 0 : 1;
     sweep_of(moved);
@@ -130,9 +130,9 @@ class LinkAtShifts {
         std::partition_point(points.begin(), points.end(), [=](const Point& point) { return point.at <= shift; }) -
         points.begin();
     Int128 worst = excess_;
-    // Goes from the shift to the right or to the left, from point to point, once around at most.
+    // Walks from the shift in one direction from kink to kink, at most once around.
     const auto reach = [&](std::int64_t direction) {
-      std::int64_t free = -1;  // how far E is not above that of the shift
+      std::int64_t free = -1;  // distance up to which E is not above its value at the shift
       std::int64_t at = 0;     // distance from the shift
       Int128 value = excess_;
       std::int64_t i = direction > 0 ? right : right - 1;
@@ -154,7 +154,7 @@ class LinkAtShifts {
     result.drift_score = score(worst);
   }
 
-  /// Whether E changes neither to the left nor to the right of a job's shift; `sum_` is the demand of all.
+  /// Whether E is constant on both sides of a job's shift; `sum_` is the demand of all.
   [[nodiscard]] bool is_flat(const Placed& job) const {
     Int128 left = 0;
     Int128 right = 0;
@@ -165,7 +165,7 @@ class LinkAtShifts {
       const std::int64_t before = (next == 0 ? sum_.back() : sum_[next - 1]).value;
       const bool changes = next < sum_.size() && sum_[next].at == cursor.at();
       const std::int64_t after = changes ? sum_[next].value : before;
-      // The others' demand does not change, or it meets the step: on the left of the shift the step is before that.
+      // Either the others' demand is constant here, or it changes together with the step.
       left += above(before, capacity_) - above(before - step.before + step.after, capacity_);
       right += above(after - step.after + step.before, capacity_) - above(after, capacity_);
     }
@@ -182,7 +182,7 @@ class LinkAtShifts {
     std::int64_t least = 2 * most;
     for (std::size_t a = 0; a < placed_.size(); ++a)
       for (std::size_t b = 0; b < placed_.size(); ++b) {
-        // Steps meet again after every common divisor of the two periods.
+        // Steps meet again after every multiple of the greatest common divisor of the two periods.
         const std::int64_t period = std::gcd(placed_[a].period, placed_[b].period);
         const std::int64_t others = peaks - placed_[a].curve.peak - placed_[b].curve.peak;
         for (const Step& up : placed_[a].curve.steps)

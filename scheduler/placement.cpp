@@ -22,8 +22,8 @@ using Host = Topology::Host;
 constexpr std::uint32_t kMostCandidates = 1'000'000;
 
 struct Rack {
-  std::uint64_t free = 0;   ///< slots
-  std::vector<Host> hosts;  ///< those with free slots, most first: the fewest hosts take a job
+  std::uint64_t free = 0;   ///< total number of slots
+  std::vector<Host> hosts;  ///< those with free slots, most first, so that a job takes the fewest hosts
 };
 
 class Generator {
@@ -43,9 +43,9 @@ class Generator {
                        [&](Host a, Host b) { return occupancy.free(a) > occupancy.free(b); });
   }
 
-  /// The `variant`-th choice of racks. Those that hold all that is left come first, so that racks are few; among them
-  /// the fullest, and among those that hold a part the one with the most room. With `compatible`, racks are compared
-  /// by their scores before their room.
+  /// The `variant`-th choice of racks. Racks that can hold all remaining workers come first, to use few racks: among
+  /// them the fullest, and among the others the one with the most free slots. With `compatible`, scores take
+  /// precedence.
   std::vector<Host> by_racks(std::uint32_t variant, bool compatible) {
     if (compatible && rack_scores_.empty()) score_racks();
     std::vector<std::uint32_t> order;
@@ -60,7 +60,7 @@ class Generator {
       };
       std::sort(order.begin(), order.end(),
                 [&](std::uint32_t a, std::uint32_t b) { return preference(a) < preference(b); });
-      // Variants differ in their first rack; those after the last begin again.
+      // Variants differ in their first rack, and wrap around.
       const std::size_t pick = chosen.empty() ? variant % order.size() : 0;
       chosen.push_back(order[pick]);
       left -= std::min(left, racks_[order[pick]].free);
@@ -85,7 +85,7 @@ class Generator {
   }
 
  private:
-  /// By rack the least pair score with a job that sends or receives beyond the rack; 1 where there is none.
+  /// By rack, the minimum pair score with a job that sends or receives across the rack's boundary; 1 if there is none.
   void score_racks() {
     const Topology& topology = cluster_.topology();
     rack_scores_.assign(racks_.size(), 1);
@@ -177,7 +177,7 @@ std::vector<WorkerPlacement> generate_placements(Cluster& cluster, const Occupan
   Generator generator(cluster, occupancy, demand, workers, options.seed);
   std::vector<WorkerPlacement> placements;
   std::set<std::vector<Host>> known;
-  // Kinds in turn. Where the cluster is nearly full there are few distinct ones: a bound on the tries.
+  // Kinds in turn. The number of tries is bounded, since a nearly full cluster has few distinct placements.
   const std::uint32_t tries = 4 * options.candidates;
   for (std::uint32_t variant = 0; variant < tries && placements.size() < options.candidates; ++variant) {
     for (const PlacementKind kind : kinds) {

@@ -1,4 +1,4 @@
-// Checks of a problem, and what follows from solving (see problem.h).
+// Checks of a problem, and analyses based on solving (see problem.h).
 #include "mltcp/scheduler/problem.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace mltcp::scheduler {
 
 namespace {
 
-/// Of a link: so many of the highest rate add up in 63 bits.
+/// Per link: the sum of so many maximum rates fits into 63 bits.
 constexpr std::size_t kMostUses = 10'000;
 
 }  // namespace
@@ -118,7 +118,7 @@ std::vector<Removal> removals(const Problem& problem, const SolveOptions& option
 namespace internal {
 
 void check(const SolveOptions& options) {
-  // Written so that a NaN is refused.
+  // Written as a negation so that NaN is refused.
   if (!(options.max_stretch >= 0 && options.max_stretch <= 1))
     throw InputError(fmt::format("max_stretch is {}; give a share from 0 to 1", options.max_stretch));
   if (options.max_repetitions < 1 || options.max_repetitions > 1'000'000)

@@ -10,15 +10,15 @@
 namespace mltcp::scheduler {
 namespace {
 
-// Measured demands have ragged edges and trickles, which nobody makes way for: as shares of a slot, and of a capacity.
-constexpr std::int64_t gaps_per_slot = 100;  // bursts that are closer are one
+// Measured demands have gaps and low rates that nobody should yield to; limits relative to a slot and to the capacity.
+constexpr std::int64_t gaps_per_slot = 100;  // bursts closer than 1/100 slot are merged
 constexpr double trickle = 0.05;
 constexpr double ragged = 0.002;
-constexpr std::size_t most_spans = 8;  // of a job on a link
+constexpr std::size_t most_spans = 8;  // maximum number per job and link
 constexpr std::size_t most_times = 48;
 constexpr int halvings = 12;
-// Two jobs that overlap both lose what they overlap by, and meet again in the next iteration, until slack or another
-// repair parts them: reckoned for so many.
+// Two overlapping jobs both lose the overlap, and meet again in following iterations until slack or another repair
+// separates them: how many jobs and iterations to charge.
 constexpr double iterations_of_an_overlap = 4;
 constexpr double jobs_of_an_overlap = 2;
 
@@ -72,12 +72,12 @@ Timetable::Timetable(const Problem& problem, const Slots& slots, std::span<const
   }
 }
 
-/// The steps of a job's demand on a link between two times, in order. At one time, what falls comes before what rises.
+/// Iterates over the steps of a job's demand on a link between two times. At equal times, decreases come first.
 class Timetable::Cursor {
  public:
   Cursor(const Use& use, Nanos shift, Nanos period, Nanos from, Nanos to)
       : spans_(use.spans), period_(period), from_(from), to_(to) {
-    // The first that ends after `from`.
+    // The first burst that ends after `from`.
     Nanos first = Nanos::never();
     for (std::size_t i = 0; i < spans_.size(); ++i) {
       const Nanos end = from + Nanos(1) + modulo(shift + spans_[i].to - from - Nanos(1), period);
@@ -87,7 +87,7 @@ class Timetable::Cursor {
       turn_ = end - spans_[i].to;
     }
   }
-  /// Whoever has begun to send ends, too.
+  /// A burst that has begun is always completed.
   [[nodiscard]] bool ended() const { return !up_ && turn_ + spans_[index_].from >= to_; }
   [[nodiscard]] std::pair<Nanos, double> step() const {
     const Span& span = spans_[index_];
@@ -104,12 +104,12 @@ class Timetable::Cursor {
  private:
   const std::vector<Span>& spans_;
   Nanos period_, from_, to_;
-  Nanos turn_;  ///< begin of the iteration
+  Nanos turn_;  ///< start of the iteration
   std::size_t index_ = 0;
   bool up_ = false;
 };
 
-/// What jobs ask of the links between two times.
+/// The demand of jobs on the links between two times.
 class Timetable::Window {
  public:
   Window(const Timetable& table, Nanos from, Nanos to, std::uint64_t& work)
@@ -130,9 +130,9 @@ class Timetable::Window {
     }
   }
 
-  /// Seconds that the jobs need more than there are to send, on the link of `job` where that is most.
+  /// Excess demand in seconds at full rate, on the link of `job` where it is largest.
   [[nodiscard]] double beyond(std::uint32_t job) { return most_beyond(job, std::nullopt, unlimited); }
-  /// The same with `job`, which isn't in it, at a shift; where it is more than `limit`, something above that.
+  /// The same with `job`, which is not included yet, at a shift. May stop at any value above `limit`.
   [[nodiscard]] double beyond(std::uint32_t job, Nanos shift, double limit = unlimited) {
     return most_beyond(job, shift, limit);
   }
@@ -147,7 +147,7 @@ class Timetable::Window {
     return {*own, shift, table_.jobs_[job].period, from_, to_};
   }
 
-  /// Calls fun(Step) for the steps on a link and those of one more job, until it returns false.
+  /// Calls fun(Step) for the merged steps of a link and of one more job, until it returns false.
   template <typename Fun>
   void merge(std::uint32_t link, std::optional<Cursor> more, Fun&& fun) {
     const Step* next = steps_[link].data();
@@ -186,7 +186,7 @@ class Timetable::Window {
       most = sum;
       worst_ = place;
     };
-    // What was the worst link the last time mostly is the worst one again.
+    // The worst link of the previous call is usually the worst again: examine it first.
     const std::size_t first = worst_ < links.size() ? worst_ : 0;
     if (!links.empty()) look_at(first);
     for (std::size_t place = 0; place < links.size() && most <= limit; ++place)
@@ -232,7 +232,7 @@ Nanos Timetable::room_behind(std::span<const Nanos> shifts, std::uint32_t job, N
   const auto fits = [&](Nanos late) {
     return others.beyond(job, shifts[job] + late, before + least_) <= before + least_;
   };
-  // Between the seams the excess rises or stays; what it does beyond one that it doesn't pass is of no use.
+  // Between the candidate delays the excess does not decrease, and delays beyond one that does not fit are useless.
   if (fits(most) && fits(most / 2)) return most;
   Nanos enough;
   Nanos too_much = most;
@@ -251,7 +251,7 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
   best.wait = best.delay = best.cost = period - missed;
   std::uint64_t& work = best.work;
 
-  // Who sends already, and until when.
+  // Jobs that are sending already, and until when.
   std::vector<std::uint32_t> senders;
   Nanos until = now;
   for (std::uint32_t job = 0; job < jobs_.size(); ++job) {
@@ -277,7 +277,7 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
   const auto price = [&](double excess, double before) {
     return Nanos::from_seconds(price_of_excess * std::max(0.0, excess - before - least_));
   };
-  // An excess whose price is above `most` for sure: 2 ns are more than what rounding makes of it.
+  // An excess that certainly costs more than `most`: 2 ns exceed the rounding errors.
   const auto dearer_than = [&](Nanos most, double before) {
     return before + least_ + (most + Nanos(2)).seconds() / price_of_excess;
   };
@@ -292,7 +292,7 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
         wait + price(sending.beyond(late, moved[late], dearer_than(best.cost - wait, sending_beyond)), sending_beyond);
     if (cost >= best.cost) continue;
     Nanos delays = wait;
-    // The others, as they come to send next.
+    // The other jobs, in the order in which they will send.
     order.resize(jobs_.size());
     std::iota(order.begin(), order.end(), 0U);
     std::erase(order, late);
@@ -308,10 +308,10 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
     unmoved.add(late, shifts[late]);
     for (const std::uint32_t job : order) {
       if (jobs_[job].links.empty()) continue;
-      // What the job and those placed ask for too much anyway, on the shifts that there were.
+      // The overload that the job and those placed would have anyway, on their previous shifts.
       unmoved.add(job, shifts[job]);
       const double before = unmoved.beyond(job);
-      // Only what makes this time of the late job's the best one is of interest.
+      // Only costs that can make this start time the best matter.
       Nanos least = best.cost - cost;
       std::optional<Nanos> least_delay;
       for (const Nanos delay : seams(moved, in, job, least, work)) {

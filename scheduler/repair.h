@@ -1,19 +1,18 @@
-// Repair of slots: what to do when a job has missed its own.
+// Repair of slots: what to do when a job has missed its slot.
 //
-// Its next slot is up to a period away, and waiting for it may be the dearest of all cures. Often there is room for it
-// at once, or there would be if jobs that have not begun to send yet began a little later: each of them by no more than
-// it takes to let the one before it finish. All slots that were moved keep their new places, so that the disturbance is
-// paid for once, by those near it, instead of with a period by the one.
+// Waiting for the job's next slot costs up to a period. Often there is capacity for it at once, or there would be if
+// jobs that have not started to send yet started slightly later, each just late enough for the previous one to finish.
+// All moved slots keep their new positions, so the disturbance costs once.
 //
-// The late job may begin at once, or when some burst of another job ends, or on its next slot. For each of these times
-// the others are gone through in the order in which they would send, and each is put where it costs least with those
-// that are placed already: on its slot, or where one of their bursts ends. It costs what it is moved by, and where
-// links are asked for more than they have, and weren't before, what both jobs lose by that, in this iteration and some
-// more. The time with the least sum is taken. So no repair costs more than to wait for the next slot. Jobs that are in
-// the middle of an iteration's bursts aren't interrupted; their next iterations may be moved.
+// The late job may start at once, when a burst of another job ends, or on its next slot. For each of these times the
+// other jobs are processed in the order in which they will send, and each is placed where its cost is minimal given
+// those placed before: on its slot, or where one of their bursts ends. The cost is the delay, plus what both jobs lose
+// wherever links become overloaded that were not before, in this and some following iterations. The start time with the
+// minimum total cost is chosen, so a repair never costs more than waiting for the next slot. Jobs in the middle of an
+// iteration's bursts are not interrupted; their next iterations may be moved.
 //
-// Bursts of a job on a link that lie close together count as one. It is greedy, not optimal: with one burst a job on
-// one link it is least for each of the times that are tried.
+// Adjacent bursts of a job on a link count as one. The algorithm is greedy; with one burst per job on a single link it
+// is optimal for each start time tried.
 #pragma once
 
 #include <cstdint>
@@ -26,42 +25,40 @@
 namespace mltcp::scheduler {
 
 struct Repair {
-  /// By job, 0 or more: how much later its slots are from now on. The late job's leads to the time at which it begins
-  /// to send; 0 for it means its next slot.
+  /// By job, 0 or more: how much later its slots are from now on. The late job's delay leads to the time at which it
+  /// starts to send; 0 for it means its next slot.
   std::vector<Nanos> delays;
   Nanos wait;   ///< of the late job, from now on
-  Nanos delay;  ///< that, and the delays of the others
-  Nanos cost;   ///< that, and the price of overlaps
-  /// Looked at: steps of the jobs' demands, and ends of bursts. Not a time, so that results are the same on every
+  Nanos delay;  ///< the wait plus the delays of the other jobs
+  Nanos cost;   ///< the delay plus the price of overlaps
+  /// Work done: steps of the jobs' demands and burst ends examined. Not a time, so that results are the same on every
   /// machine.
   std::uint64_t work = 0;
-  bool complete = true;  ///< false: not all times were tried, as that would have been more than kMostRepairWork
+  bool complete = true;  ///< false: some start times were not tried, as the work would have exceeded kMostRepairWork
 };
 
-/// A few tenths of a second.
+/// Takes a few tenths of a second.
 inline constexpr std::uint64_t kMostRepairWork = 50'000'000;
 
-/// The slots of a problem's jobs as a timetable that may be changed.
+/// The time slots of a problem's jobs, for repair.
 class Timetable {
  public:
-  /// `held`: by job, how long after the begin of an iteration it waits for its slot; none: until its first burst on a
-  /// link that several use. What it sends between the two counts for nobody. `problem` may be forgotten afterwards.
-  /// Throws InputError as check() does.
+  /// `held`: by job, how long after the start of an iteration it waits for its slot; default: until its first burst on
+  /// a shared link. What it sends in between is ignored. `problem` is copied. Throws InputError like check().
   Timetable(const Problem& problem, const Slots& slots, std::span<const Nanos> held = {});
 
-  /// How long after the begin of an iteration the job waits for its slot.
+  /// Time from the start of the job's iteration to its slot.
   [[nodiscard]] Nanos held(std::uint32_t job) const { return jobs_[job].held; }
 
-  /// How late the job may be, `most` at most, without asking for more than the links have with the others on their
-  /// shifts.
+  /// Maximum delay of the job, at most `most`, that overloads no link while the other jobs keep their shifts.
   [[nodiscard]] Nanos room_behind(std::span<const Nanos> shifts, std::uint32_t job, Nanos most) const;
 
-  /// `job` could begin to send `now`, and has missed its slot: iterations begin at shifts[j] + k * period, and a job's
-  /// slots are held(j) later.
+  /// Repairs the schedule for `job`, which has missed its slot and is ready to send at `now`. Iterations start at
+  /// shifts[j] + k * period; slots are held(j) later.
   [[nodiscard]] Repair repair(std::span<const Nanos> shifts, std::uint32_t job, Nanos now) const;
 
  private:
-  struct Span {  ///< of an iteration
+  struct Span {  ///< a burst of an iteration
     Nanos from;
     Nanos to;
     double rate = 0;  ///< as a share of the link's capacity
@@ -72,22 +69,22 @@ class Timetable {
   };
   struct Job {
     Nanos period;  ///< of its slots
-    Nanos held;    ///< from the begin of an iteration
-    Nanos first;   ///< of its bursts, like the next
-    Nanos last;    ///< end of them
+    Nanos held;    ///< from the start of an iteration
+    Nanos first;   ///< start of its first burst, from the start of an iteration
+    Nanos last;    ///< end of its last burst
     std::vector<std::uint32_t> links;
   };
   class Cursor;
   class Window;
-  /// Later times, up to a period and below `end`, at which a burst of `job` begins where one of those that are `in`
-  /// ends; 0 is one. Adds to `work`.
+  /// Delays, from 0 to a period and below `end`, with which a burst of `job` starts where a burst of one of the jobs in
+  /// `in` ends; includes 0. Adds to `work`.
   [[nodiscard]] std::vector<Nanos> seams(std::span<const Nanos> shifts, const std::vector<bool>& in, std::uint32_t job,
                                          Nanos end, std::uint64_t& work) const;
 
   std::vector<Job> jobs_;
-  std::vector<std::vector<Use>> links_;  ///< that several use
+  std::vector<std::vector<Use>> links_;  ///< links used by several jobs
   Nanos perimeter_;
-  double least_ = 0;  ///< an excess, in time at full rate, that is none
+  double least_ = 0;  ///< excess below this counts as none, in time at full rate
 };
 
 }  // namespace mltcp::scheduler

@@ -1,10 +1,10 @@
 // Slots: one perimeter for periods that have no short common multiple.
 //
-// A perimeter P gives job i room for r_i = floor(P / T_i) slots of P / r_i. The stretch of i is least, and 0, where P
-// is a multiple of T_i, and jumps up just below the next multiple. So the perimeters that are worth looking at are the
-// multiples of some period: P = m T_j, from the longest period to the limit. Slots must be whole nanoseconds, therefore
-// P is rounded up to a multiple of the r_i's least common multiple. That one is small against P for periods of similar
-// length. Where it isn't (periods of 1 s and of 10 us together), repetitions are rounded down to few significant bits.
+// A perimeter P has room for r_i = floor(P / T_i) slots of job i, of length P / r_i. The stretch of i is 0 where P is a
+// multiple of T_i, and largest just below the next multiple. So the perimeters to consider are the multiples of each
+// period, P = m T_j, from the longest period to the limit. As slots must be whole nanoseconds, P is rounded up to a
+// multiple of the least common multiple of the r_i, which is small compared with P for periods of similar length. Where
+// it is not (periods of 1 s and 10 us together), repetitions are rounded down to few significant bits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace mltcp::scheduler {
 namespace {
 
-/// Least common multiple of all, or 0 above `limit`.
+/// Least common multiple, or 0 if it exceeds `limit`.
 std::int64_t common_multiple(const std::vector<std::uint32_t>& numbers, std::int64_t limit) {
   std::uint64_t result = 1;
   for (const std::uint32_t number : numbers) {
@@ -62,7 +62,7 @@ namespace internal {
 std::vector<Slots> slots_front(const std::vector<Nanos>& periods, const SolveOptions& options) {
   check(options);
   if (periods.empty()) throw InputError("there are no periods to choose slots for; give one or more");
-  std::vector<std::int64_t> needed;  // with slack
+  std::vector<std::int64_t> needed;  // own periods plus slack
   for (const Nanos period : periods) {
     if (period.count <= 0 || period > kLongestPeriod)
       throw InputError(
@@ -78,7 +78,7 @@ std::vector<Slots> slots_front(const std::vector<Nanos>& periods, const SolveOpt
     throw InputError(fmt::format("a slot with slack is {} ns; give at most {}", longest, to_text(kLongestPeriod)));
   const auto limit = static_cast<std::int64_t>(
       std::min(static_cast<Uint128>(longest) * options.max_repetitions, static_cast<Uint128>(kLongestPeriod.count)));
-  // Many jobs with many multiples each are cut off at the long end.
+  // With many jobs that have many multiples each, the longest perimeters are not tried.
   const auto most =
       static_cast<std::int64_t>(std::clamp<std::size_t>(16'384 / (distinct.size() * distinct.size()), 32, 4'096));
   std::vector<std::int64_t> perimeters;
@@ -89,7 +89,7 @@ std::vector<Slots> slots_front(const std::vector<Nanos>& periods, const SolveOpt
   std::sort(perimeters.begin(), perimeters.end());
   perimeters.erase(std::unique(perimeters.begin(), perimeters.end()), perimeters.end());
 
-  // The front: each longer one stretches less. Only the best so far is built.
+  // The Pareto front: each longer perimeter has less stretch. Slots are built only for the best so far.
   std::vector<Slots> front;
   std::vector<std::uint32_t> repetitions(periods.size());
   const auto consider = [&](std::optional<Slots> slots) {

@@ -1,5 +1,5 @@
-// The solver (see problem.h): takes a problem apart into jobs that hang together, minimises each part's excess
-// (internal/search.h), and among shifts of equal excess settles on those that bear the largest deviations.
+// The solver (see problem.h): splits a problem into connected components, minimises the excess of each
+// (internal/search.h), and among shifts of equal excess chooses those that tolerate the largest deviations.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,27 +13,27 @@ namespace {
 
 using namespace internal;
 
-/// Perimeters that solve() tries, and the advantage that a longer one must have.
+/// Number of perimeters that solve() tries, and the minimum advantage of a longer one.
 constexpr std::size_t kMostPerimeters = 3;
 constexpr double kWorthLonger = 1e-6;
-/// Margins are found to within this part of the shortest slot, as a power of two.
+/// Margins are found to within 2^-12 of the shortest slot.
 constexpr int kBitsOfMargin = 12;
 
-/// Jobs that hang together through links with two jobs or more; pinned ones don't connect others.
+/// Jobs connected through links with two or more jobs; pinned jobs do not connect others.
 struct Part {
   std::vector<std::uint32_t> jobs;   // by index; with the pinned jobs on its links
   std::vector<std::uint32_t> links;  // by index
   Model model;
 };
 
-/// The unit of excess: every link's capacity is so many of it.
+/// The unit of excess: every link's capacity is `capacity` units.
 struct Unit {
   std::int64_t capacity = 0;
   bool precise = true;  ///< demands are rounded down by 2^-50 of the capacity at most
 };
 
-/// Nothing is rounded if the capacities have a small common multiple. It is imprecise only where some link is asked for
-/// 2^12 times its capacity; bounds hold even then, as less demand has less excess.
+/// Exact if the capacities have a small common multiple. Imprecise only if some link's demand is 2^12 times its
+/// capacity; bounds hold even then, as rounding demand down reduces excess.
 Unit common_unit(const Problem& problem, const std::vector<std::uint32_t>& links) {
   Uint128 unit = 1;
   Uint128 highest = 1;  // sum of rates over capacity, rounded up
@@ -137,7 +137,7 @@ std::vector<Part> parts_of(const Problem& problem, const Slots& slots, std::uint
   return parts;
 }
 
-/// Turns all jobs such that the first is at 0.
+/// Rotates all jobs so that the first is at 0.
 void turn(const Model& model, std::vector<std::int64_t>& shifts) {
   if (!model.turns) return;
   const std::int64_t first = shifts[0];
@@ -147,7 +147,7 @@ void turn(const Model& model, std::vector<std::int64_t>& shifts) {
   }
 }
 
-/// Sums of all jobs but one, which is moved.
+/// The sum of all jobs but one, which is to be moved.
 class Others {
  public:
   Others(const Model& model, const std::vector<std::int64_t>& shifts)
@@ -160,7 +160,7 @@ class Others {
     arrangement_.take_away(job, from);
     arrangement_.place(job, to);
   }
-  /// The excess of the links of a job that is at `shift` now, over all of its shifts.
+  /// The excess of the links of a job, now at `shift`, over all of its shifts.
   const Sweep& sweep(std::uint32_t job, std::int64_t shift) {
     const Model::Job& it = model_.jobs[job];
     arrangement_.take_away(job, shift);
@@ -176,13 +176,13 @@ class Others {
   const std::vector<std::int64_t> none_;
 };
 
-/// Of shifts without excess those with the largest margins, that of the tightest link first: all demands are widened
-/// alike until that causes excess, then those on the links that still have room, and so on. How far is found by
-/// bisection, each step starting from the shifts of the one before.
+/// Among shifts without excess, finds those with the largest margins, the tightest link first: all demands are widened
+/// alike until that causes excess, then those on links that still have room, and so on. The limits are found by
+/// bisection, each step starting from the previous shifts.
 void widen_margin(const Model& model, const SolveOptions& options, std::vector<std::int64_t>& shifts) {
   centre(model, shifts);
   const std::size_t links = model.capacities.size();
-  if (model.jobs.size() == 2 && links == 1) return;  // the middle of the widest gap
+  if (model.jobs.size() == 2 && links == 1) return;  // the middle of the widest gap is optimal
   std::vector<std::int64_t> most(links, model.perimeter);
   for (const Model::Job& job : model.jobs)
     for (const Curve& curve : job.curves) most[curve.link] = std::min(most[curve.link], job.period / 2 + 1);
@@ -193,7 +193,7 @@ void widen_margin(const Model& model, const SolveOptions& options, std::vector<s
   std::vector<std::int64_t> by(links);
   Model wide = model;
   std::int64_t low = 0;
-  // Keeps what is found if there is no excess with all demands on the links of `those` widened so far.
+  // Keeps the shifts if there is no excess with the demands on the links `those` widened further by `margin`.
   const auto succeeds = [&](const std::vector<bool>& those, std::int64_t margin) {
     std::vector<std::int64_t> further = by;
     for (std::size_t l = 0; l < links; ++l)
@@ -230,7 +230,7 @@ void widen_margin(const Model& model, const SolveOptions& options, std::vector<s
   }
 }
 
-/// Moves each job, where that leaves the excess as it is, to where the least is lost when jobs drift, over and over.
+/// Repeatedly moves each job, where that leaves the excess unchanged, to where drift costs least.
 void settle(const Model& model, const Model& wide, std::vector<std::int64_t>& shifts) {
   constexpr int most_passes = 8;
   Others others(model, shifts);
@@ -257,7 +257,7 @@ void settle(const Model& model, const Model& wide, std::vector<std::int64_t>& sh
       if (!job.grid.empty()) {
         for (const std::int64_t at : job.grid) consider(at);
       } else {
-        // Between its points the loss is linear, so that it is least at one of them or where the excess begins to rise.
+        // The loss is linear between kinks, so it is minimal at a kink or where the excess begins to rise.
         for (const Point& point : drifted.points()) consider(point.at);
         sweep.for_each_run(level, [&](const Sweep::Run& run) {
           consider(run.from);
@@ -273,7 +273,7 @@ void settle(const Model& model, const Model& wide, std::vector<std::int64_t>& sh
   }
 }
 
-/// Of shifts with equal excess those that lose least when jobs drift.
+/// Among shifts with equal excess, chooses those that lose least under drift.
 void choose_by_drift(const Model& model, const SolveOptions& options, Found& found) {
   if (model.jobs.size() == 2 && model.capacities.size() == 1) return centre(model, found.shifts);
   std::vector<std::int64_t> by;
@@ -292,7 +292,7 @@ void choose_by_drift(const Model& model, const SolveOptions& options, Found& fou
   centre(model, centred);
   consider(centred);
   settle(model, wide, found.shifts);
-  // Where the loss is the same all along, in the middle.
+  // Where the loss is constant, take the middle.
   centred = found.shifts;
   centre(model, centred);
   consider(centred);
@@ -311,7 +311,7 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
   std::vector<Part> parts = parts_of(problem, slots, options.angles);
   std::vector<double> link_bounds(problem.links.size(), 1);
   std::vector<bool> proven(problem.links.size(), false);
-  double bound_sum = 0;  // of scores of links that are in parts
+  double bound_sum = 0;  // of scores of links that belong to components
   bool optimal = true;
   std::uint64_t nodes = 0;
   for (Part& part : parts) {
@@ -324,7 +324,7 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
     const double bound = static_cast<double>(part.links.size()) - score_of(found.bound, part.model);
     const bool best = found.bound == found.excess && common_unit(problem, part.links).precise;
     optimal &= best;
-    double own = 0;  // of each link by itself
+    double own = 0;  // excess of each link by itself
     for (const std::uint32_t l : part.links) {
       if (part.links.size() == 1) {
         link_bounds[l] = bound;
@@ -377,14 +377,14 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
   return solution;
 }
 
-/// Whether no link has too many bursts, whatever hangs together.
+/// Whether no link has too many bursts, whatever the components.
 bool searchable(const Problem& problem, const Slots& slots) {
   return std::all_of(problem.links.begin(), problem.links.end(), [&](const Problem::Link& link) {
     return bursts_on(link, slots, slots.perimeter.count) <= kMostBursts;
   });
 }
 
-/// More jobs have more local minima.
+/// More jobs have more local minima, so more restarts.
 Thoroughness thorough(const Problem& problem, const SolveOptions& options) {
   const std::size_t restarts = std::min<std::size_t>(2 * problem.jobs.size() * problem.jobs.size(), 1'000);
   return {options.node_limit, static_cast<std::uint32_t>(restarts), options.robust};
@@ -406,7 +406,7 @@ Solution solve(const Problem& problem, const SolveOptions& options) {
   std::vector<Nanos> periods;
   for (const Problem::Job& job : problem.jobs) periods.push_back(job.period);
   std::vector<Slots> front = slots_front(periods, options);
-  // From the first that keeps the limit on; the last one alone if none does.
+  // From the first perimeter within the limit on; only the last one if there is none.
   std::size_t best = 0;
   std::uint64_t nodes = 0;
   while (best + 1 < front.size() && !front[best].within_limit) ++best;

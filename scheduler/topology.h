@@ -1,4 +1,4 @@
-// A cluster's network as the scheduler sees it: the one description that the simulator has too (base/topology.h).
+// A cluster's network as seen by the scheduler: the description that the simulator uses, too (base/topology.h).
 #pragma once
 
 #include "mltcp/base/topology.h"

@@ -1,10 +1,9 @@
-// The simulator's event queue. A network has few sources of events, each with one next event at a time: a link its
-// next delivery, a host its next poll. So the queue holds sources, not events: an indexed 4-ary heap (Johnson,
-// "Priority queues with update and finding minimum spanning trees", IPL 1975) in which a source's time is moved.
+// The simulator's event queue. A network has few event sources, each with one next event at a time: a link its next
+// delivery, a host its next poll. So the queue holds sources instead of events: an indexed 4-ary heap (Johnson,
+// "Priority queues with update and finding minimum spanning trees", IPL 1975) in which a source's time can be changed.
 //
-// Sources that are due at the same time come in the order of their numbers. Numbers come in two ranges, one from 0
-// and one from EventQueue::second on, so that two kinds of sources can grow independently and one kind always comes
-// first.
+// Ties are resolved by source number. Numbers come in two ranges, from 0 and from EventQueue::second on, so that two
+// kinds of sources can grow independently and one kind always precedes the other.
 #pragma once
 
 #include <algorithm>
@@ -21,17 +20,17 @@ class EventQueue {
  public:
   using Source = std::uint32_t;
 
-  /// The first number of the second range.
+  /// First number of the second range.
   static constexpr Source second = Source{1} << 31;
 
-  /// Makes room for `source`, idle at first, and for all before it in its range.
+  /// Adds `source`, idle, and all lower numbers of its range.
   void add(Source source) {
     if (slot(source) >= places_.size()) places_.resize(slot(source) + 1, absent);
     heap_.reserve(places_.size());
   }
 
   [[nodiscard]] bool empty() const { return heap_.empty(); }
-  /// The earliest source and its time; not when empty.
+  /// The earliest source and its time; requires !empty().
   [[nodiscard]] Source source() const { return static_cast<Source>(heap_[0]); }
   [[nodiscard]] Nanos time() const { return time_of(heap_[0]); }
 
@@ -41,7 +40,7 @@ class EventQueue {
     return place == absent ? Nanos::never() : time_of(heap_[place]);
   }
 
-  /// Moves `source` to `time` (0 or later); never() makes it idle.
+  /// Sets the time of `source` to `time` (0 or later); never() makes it idle.
   void set(Source source, Nanos time) {
     const std::uint32_t place = places_[slot(source)];
     if (time.is_never()) {
@@ -60,10 +59,10 @@ class EventQueue {
   }
 
  private:
-  using Entry = Uint128;  // time above, source below: one comparison orders both
+  using Entry = Uint128;  // time in the upper half, source in the lower: one comparison orders both
   static constexpr std::uint32_t absent = 0xFFFFFFFF;
 
-  /// Place of a source in places_: the two ranges interleaved.
+  /// Index of a source in places_: the two ranges are interleaved.
   static std::size_t slot(Source source) { return std::rotl(source, 1); }
   static Nanos time_of(Entry entry) { return Nanos(static_cast<std::int64_t>(entry >> 64)); }
 
@@ -111,7 +110,7 @@ class EventQueue {
   }
 
   std::vector<Entry> heap_;
-  std::vector<std::uint32_t> places_;  // in heap_, by slot()
+  std::vector<std::uint32_t> places_;  // index in heap_, by slot()
 };
 
 }  // namespace mltcp::sim

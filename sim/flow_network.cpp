@@ -14,7 +14,7 @@ namespace {
 
 constexpr double bytes_per_nano = 1.0 / 8e9;  // per bit per second
 constexpr double last_time = 4e18;            // 127 years: nothing is scheduled beyond
-// Levels closer than this are one: what rounding does to equal ones.
+// Levels closer than this are considered equal, to absorb rounding.
 constexpr double alike = 1 + 1e-12;
 
 double capacity_of(Rate rate) {
@@ -61,7 +61,7 @@ void FlowNetwork::set_rate(LinkId id, Rate rate) {
   if (capacity == link.capacity) return;
   link.capacity = capacity;
   link.rate = static_cast<std::int64_t>(rate.bits_per_second);
-  // Flows that were idle know when they enter.
+  // Idle flows are updated when they start to send.
   for (const Member& member : link.members) {
     Flow& flow = flows_[member.flow];
     for (const PathHop& hop : flow.path) links_[hop.link].demand -= hop.demand;
@@ -167,7 +167,7 @@ void FlowNetwork::send(FlowId id, Bytes bytes, std::uint64_t tag, Nanos not_befo
   }
 }
 
-/// Finds what the path of a flow carries, and so what the flow adds to the demand on each of its links.
+/// Determines the maximum rate of a flow's path, which is what the flow adds to the demand on its links.
 void FlowNetwork::set_most(Flow& flow) {
   flow.most = std::numeric_limits<double>::infinity();
   for (const PathHop& hop : flow.path) flow.most = std::min(flow.most, links_[hop.link].capacity / hop.cost);
@@ -175,7 +175,7 @@ void FlowNetwork::set_most(Flow& flow) {
     hop.demand = static_cast<std::int64_t>(std::llround(flow.most * hop.cost / bytes_per_nano));
 }
 
-/// The flow begins to send.
+/// The flow starts to send.
 void FlowNetwork::enter(FlowId id) {
   Flow& flow = flows_[id];
   Group& group = groups_[flow.group];
@@ -198,7 +198,7 @@ void FlowNetwork::enter(FlowId id) {
   changed_flows_.push_back(id);
 }
 
-/// The flow has no more to send, or no right to.
+/// The flow stops sending.
 void FlowNetwork::leave(FlowId id) {
   Flow& flow = flows_[id];
   ++counters_.events;
@@ -221,7 +221,7 @@ void FlowNetwork::leave(FlowId id) {
   flow.contended = false;
 }
 
-/// Counts what the flow has sent until now.
+/// Accounts for what the flow has sent until now.
 void FlowNetwork::settle(Flow& flow) {
   if (flow.state != State::sending || flow.settled == now_) return;
   const double bytes = std::min(flow.left, flow.rate * static_cast<double>((now_ - flow.settled).count));
@@ -237,7 +237,7 @@ void FlowNetwork::settle(Flow& flow) {
   flow.settled = now_;
 }
 
-/// Spreads what the flow has sent since it was settled over the bins of the link's meter.
+/// Distributes what the flow has sent since it was last settled over the bins of the link's meter.
 void FlowNetwork::tell_meter(const Link& link, const Flow& flow, PathHop& hop, double wire_bytes) const {
   const auto duration = static_cast<double>((now_ - flow.settled).count);
   const std::uint32_t job = groups_[flow.group].job;
@@ -256,7 +256,7 @@ void FlowNetwork::settle(Group& group) {
   for (const FlowId id : group.senders) settle(flows_[id]);
 }
 
-/// The step of progress that the group is in, and the gain there. Its flows are settled.
+/// Determines the group's current step of progress, and its gain there. Its flows must be settled.
 void FlowNetwork::find_gain(Group& group) {
   group.step = 0;
   group.gain = 1;
@@ -264,7 +264,7 @@ void FlowNetwork::find_gain(Group& group) {
   const double steps = options_.weight_steps;
   if (group.bytes_per_iteration > 0) {
     const double progress = group.sent / static_cast<double>(group.bytes_per_iteration) * steps;
-    // Rounded, a group that has just reached a step is in it.
+    // Tolerates rounding for a group that has just reached a step.
     group.step = static_cast<std::uint32_t>(std::min(progress + 1e-9, steps - 1));
   }
   group.gain = group.augmentation.gain_at((group.step + 0.5) / steps);
@@ -301,7 +301,7 @@ void FlowNetwork::advance(Nanos time) {
       continue;
     }
     settle(flow);
-    groups_[flow.group].sent += flow.left;  // what rounding has left
+    groups_[flow.group].sent += flow.left;  // rounding error
     flow.left = 0;
     finished_.push_back({source, flow.queue.front().tag, flow.queue.front().bytes});
     flow.queue.pop_front();
@@ -316,7 +316,7 @@ void FlowNetwork::advance(Nanos time) {
 
 // Rates.
 
-/// Takes a flow into what is computed anew.
+/// Adds a flow to those whose rates are recomputed.
 void FlowNetwork::visit(FlowId id) {
   Flow& flow = flows_[id];
   if (flow.visit == visit_ || flow.state != State::sending) return;
@@ -356,7 +356,7 @@ void FlowNetwork::allocate() {
     settle(groups_[id]);
     const double before = groups_[id].gain;
     find_gain(groups_[id]);
-    // Flows of the group elsewhere have this gain too, from their next computation on: at once if it is a new one.
+    // Other flows of the group use a changed gain from now on, too.
     if (groups_[id].gain != before)
       for (const FlowId flow : groups_[id].senders)
         if (flows_[flow].visit != visit_ && flows_[flow].contended) changed_flows_.push_back(flow);
@@ -379,7 +379,7 @@ void FlowNetwork::allocate() {
   for (const GroupId id : component_groups_) schedule_gain(id);
 }
 
-/// Whether the link holds flows back, and for how long several groups have met on it.
+/// Updates whether the link limits flows, and how long it has been contended.
 void FlowNetwork::judge(Link& link) {
   link.tight = link.demand > link.rate;
   bool contended = false;
@@ -398,8 +398,8 @@ void FlowNetwork::push(double level, std::uint32_t source) {
   });
 }
 
-/// Progressive filling: all flows of the component rise in proportion to their weights; those on a link that is full
-/// stop, as do those that have what their path carries.
+/// Progressive filling: all flows of the component increase in proportion to their weights, until a link of theirs is
+/// full or they reach the maximum rate of their path.
 void FlowNetwork::fill() {
   constexpr std::uint32_t flows_from = EventQueue::second;
   const auto later = [](const Level& a, const Level& b) {
@@ -418,7 +418,7 @@ void FlowNetwork::fill() {
   }
   for (const FlowId id : component_) {
     Flow& flow = flows_[id];
-    bool held = false;  // by a tight link, before it could have what its path carries
+    bool held = false;  // limited by a tight link before it reached its path's maximum
     bool free = true;
     for (const PathHop& hop : flow.path) {
       const Link& link = links_[hop.link];
@@ -447,7 +447,7 @@ void FlowNetwork::fill() {
     Link& link = links_[next.source];
     if (link.unfrozen == 0) continue;
     const double at = std::max(link.left, 0.0) / link.weight;
-    if (at > next.level * alike) {  // flows have stopped since, before the link was full
+    if (at > next.level * alike) {  // flows have stopped since, so that the link fills up later
       push(at, next.source);
       continue;
     }
@@ -471,7 +471,7 @@ void FlowNetwork::freeze(Flow& flow, double rate) {
   }
 }
 
-/// Sets when the group's gain changes next, if that changes anybody's rate.
+/// Schedules the next change of the group's gain, if it affects any rate.
 void FlowNetwork::schedule_gain(GroupId id) {
   Group& group = groups_[id];
   Nanos at = Nanos::never();
@@ -488,7 +488,7 @@ void FlowNetwork::schedule_gain(GroupId id) {
   events_.set(EventQueue::second + id, at);
 }
 
-// What there is to see.
+// State.
 
 double FlowNetwork::bytes_per_second(FlowId flow) {
   update();

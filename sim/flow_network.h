@@ -1,24 +1,24 @@
-// A network at flow level, in virtual time: no packets, but flows that share links as a fluid. At every moment each
-// flow has its weighted max-min fair rate, as if congestion control settled at once (Bertsekas and Gallager, "Data
+// A flow-level network in virtual time: instead of packets, flows share links as fluids. At every moment each flow has
+// its weighted max-min fair rate, as if congestion control converged instantly (Bertsekas and Gallager, "Data
 // Networks", section 6.5.2; with weights: Radunovic and Le Boudec, "A unified framework for max-min and min-max
-// fairness with applications", IEEE/ACM Transactions on Networking 15(5), 2007). So its cost is one event per start,
-// end and change of weight of a flow instead of several per packet.
+// fairness with applications", IEEE/ACM Transactions on Networking 15(5), 2007). The cost is one event per start, end
+// and weight change of a flow instead of several per packet.
 //
-// Weights. A flow's weight is the number of connections that it stands for times the gain of its group: the shares of
-// flows on one bottleneck are in the ratio of their gains, as in cc/fluid_model.h. A group is what shares one gain and
-// one progress through an iteration: the flows of one shard's job. Where the gain depends on progress x, it is taken as
-// F in the middle of the step of x that the group is in, of `weight_steps` equal ones from 0 to 1. That is second
-// order: errors fall with the square of the number of steps.
+// Weights. A flow's weight is its number of connections times the gain of its group: flows share a bottleneck in the
+// ratio of their gains, as in cc/fluid_model.h. A group is a set of flows with common gain and common progress within
+// an iteration: the flows of one shard's job. If the gain depends on progress x, it is F at the middle of the current
+// one of `weight_steps` equal steps of x from 0 to 1. This is second order: errors decrease with the square of the
+// number of steps.
 //
-// Rates. Only links whose flows could together send more than they carry can hold a flow back. What changes at one
-// instant is applied together, and rates are computed anew for what is connected with it through such links: by
-// progressive filling, in order of rising rate per weight, from a heap.
+// Rates. Only links whose flows could together exceed the capacity can limit a flow. All changes at one instant are
+// applied together, and rates are recomputed for the flows connected with them through such links: by progressive
+// filling, in order of increasing rate per weight, using a heap.
 //
-// Order. Events at one instant are taken in the order of the flows' numbers, then of the groups'. Arithmetic is that of
-// doubles in a fixed order, so the same calls give the same result. A flow ends at the first whole nanosecond at which
-// its bytes have been sent; rounding neither stalls one nor lets it end before the one in front of it.
+// Order. Simultaneous events are processed by flow number, then by group number. Floating-point arithmetic is in a
+// fixed order, so equal calls give equal results. A flow ends at the first whole nanosecond at which its bytes have
+// been sent; rounding neither stalls flows nor changes their order.
 //
-// What it has no notion of: loss, marks, queues, and time that a window takes to find its share.
+// Not modelled: losses, ECN marks, queues, and the time that congestion control takes to converge.
 #pragma once
 
 #include <cstdint>
@@ -44,71 +44,73 @@ class FlowNetwork {
   };
   struct Hop {
     LinkId link = 0;
-    /// What a byte of the application takes of the link, headers and acknowledgements included; above 0.
+    /// Wire bytes per application byte on this link, headers and acknowledgements included; above 0.
     double wire_bytes_per_byte = 1;
   };
-  /// What send() was asked for has left the sender, at now().
+  /// A completed send(): its last byte left the sender at now().
   struct Finished {
     FlowId flow = 0;
     std::uint64_t tag = 0;
     Bytes bytes = 0;
   };
-  /// What a link did until now(). It is contended while flows of several groups are on it that could together send more
-  /// than it carries.
+  /// What a link has carried until now(). It is contended while flows of several groups use it that could together
+  /// exceed its capacity.
   struct LinkUse {
     double wire_bytes = 0;
-    double contended_wire_bytes = 0;  ///< of those, while it was contended
-    Nanos contended;                  ///< for how long it was
+    double contended_wire_bytes = 0;  ///< the part of wire_bytes carried while contended
+    Nanos contended;                  ///< total time during which it was contended
   };
   struct Counters {
-    std::uint64_t events = 0;           ///< flows that began or ended to send, and changes of weight
-    std::uint64_t allocations = 0;      ///< times that rates were computed
-    std::uint64_t allocated_flows = 0;  ///< flows in those, all together
+    std::uint64_t events = 0;           ///< starts and ends of flows, and weight changes
+    std::uint64_t allocations = 0;      ///< number of rate computations
+    std::uint64_t allocated_flows = 0;  ///< flows in these computations, in total
   };
 
   /// Throws InputError if `options` are out of range.
   FlowNetwork() : FlowNetwork(Options{}) {}
   explicit FlowNetwork(const Options& options);
 
-  // Set-up, at any time. Each throws InputError for bad input. The numbers of what was removed are given again.
+  // Set-up, possible at any time. All functions throw InputError for invalid arguments. Numbers of removed items are
+  // reused.
 
-  /// A link of `rate`, above 0, in wire bytes.
+  /// Adds a link of `rate` wire bits per second, above 0.
   LinkId add_link(Rate rate);
-  /// For what is sent from now() on.
+  /// Takes effect for what is sent from now() on.
   void set_rate(LinkId id, Rate rate);
-  /// `job` is for meters. Its gain is `augmentation`'s, whose tracker isn't looked at.
+  /// `job`: number for meters. The gain is that of `augmentation`, whose tracker is ignored.
   GroupId add_group(std::uint32_t job, const cc::Augmentation& augmentation);
-  /// A flow that stands for `connections`, 1 or more, of the group on one path, at least one link, each once.
+  /// Adds a flow that stands for `connections` (1 or more) connections of the group on one path of one or more distinct
+  /// links.
   FlowId add_flow(GroupId group, std::span<const Hop> path, std::uint32_t connections = 1);
-  /// With its flows; what they had yet to send is forgotten.
+  /// Removes the group and its flows; unsent bytes are discarded.
   void remove_group(GroupId id);
-  /// Counts what each job sends over `link` from now on. The meter is the caller's and outlives the network's use.
+  /// Counts what each job sends over `link` from now on. The meter belongs to the caller and must outlive its use.
   void meter(LinkId link, fabric::UsageMeter* meter);
 
-  // Traffic, at now().
+  // Traffic; takes effect at now().
 
-  /// The group's next iteration begins and will send `bytes`, all its flows together; 0: not known, and its gain is 1.
+  /// The group's next iteration begins and will send `bytes` over all its flows; 0: not known, and the gain is 1.
   void begin_iteration(GroupId id, Bytes bytes);
-  /// The flow sends `bytes`, above 0, after what it was asked for before; if that is nothing, not before `not_before`.
+  /// Appends `bytes`, above 0, to what the flow has to send; if it is idle, it starts no earlier than `not_before`.
   void send(FlowId id, Bytes bytes, std::uint64_t tag, Nanos not_before = Nanos(0));
-  /// It has nothing more to send.
+  /// Whether the flow has nothing more to send.
   [[nodiscard]] bool idle(FlowId flow) const { return flows_[flow].queue.empty(); }
 
   // Time.
 
   [[nodiscard]] Nanos now() const { return now_; }
-  /// When something will happen by itself; never() if nothing will.
+  /// Time of the next event; never() if there is none.
   [[nodiscard]] Nanos next_event();
-  /// Goes to `time`, not before now() and not after next_event(), and does what happens then.
+  /// Advances to `time`, from now() to next_event(), and processes the events there.
   void advance(Nanos time);
-  /// What the latest advance() finished; valid until the next.
+  /// Sends that the last advance() completed; valid until the next call.
   [[nodiscard]] std::span<const Finished> finished() const { return finished_; }
 
-  // What there is to see.
+  // State.
 
-  /// Bytes of the application per second; 0 if it isn't sending.
+  /// Current rate in application bytes per second; 0 if the flow is not sending.
   [[nodiscard]] double bytes_per_second(FlowId flow);
-  /// Of its latest iteration, from 0 to 1; 0 while not known.
+  /// Progress of the latest iteration, from 0 to 1; 0 while not known.
   [[nodiscard]] double bytes_ratio(GroupId id);
   [[nodiscard]] LinkUse use(LinkId id);
   [[nodiscard]] const Counters& counters() const { return counters_; }
@@ -122,12 +124,13 @@ class FlowNetwork {
   struct Link {
     double capacity = 0;  // wire bytes per nanosecond
     std::int64_t rate = 0;
-    std::int64_t demand = 0;  // what its flows could send, in bits per second: whole, so that sums don't drift
+    std::int64_t demand =
+        0;  // maximum total rate of its flows in bits per second; an integer, so that sums do not drift
     std::vector<Member> members;
-    bool tight = false;      // demand was above rate when rates were last computed
-    bool contended = false;  // and flows of several groups were on it
+    bool tight = false;      // demand exceeded rate when rates were last computed
+    bool contended = false;  // tight, and with flows of several groups
     std::uint64_t visit = 0;
-    // While rates are computed:
+    // Used while rates are computed:
     double left = 0;
     double weight = 0;
     std::size_t unfrozen = 0;
@@ -137,10 +140,10 @@ class FlowNetwork {
   };
   struct PathHop {
     LinkId link = 0;
-    std::uint32_t place = 0;  // among the link's members
+    std::uint32_t place = 0;  // index among the link's members
     double cost = 1;
     std::int64_t demand = 0;
-    double metered = 0;  // fraction of a byte that its meter has yet to be told
+    double metered = 0;  // fraction of a byte not yet reported to the meter
   };
   struct Part {
     Bytes bytes = 0;
@@ -152,13 +155,13 @@ class FlowNetwork {
     bool frozen = false;
     bool contended = false;
     GroupId group = 0;
-    std::uint32_t place = 0;  // among the group's senders
+    std::uint32_t place = 0;  // index among the group's senders
     double connections = 1;
     double weight = 1;
-    double most = 0;  // bytes of the application per nanosecond that its path carries; like `rate`
+    double most = 0;  // maximum rate of its path in application bytes per nanosecond, like `rate`
     double rate = 0;
-    double left = 0;  // bytes of the part in front
-    Nanos settled;    // `left` is of this time
+    double left = 0;  // unsent bytes of the first part
+    Nanos settled;    // time at which `left` was computed
     std::uint64_t visit = 0;
     std::deque<Part> queue;
     std::vector<PathHop> path;
@@ -201,7 +204,7 @@ class FlowNetwork {
 
   Options options_;
   Nanos now_;
-  EventQueue events_;  // flows, then from EventQueue::second on groups
+  EventQueue events_;  // flows, then groups from EventQueue::second on
   std::vector<Link> links_;
   std::vector<Flow> flows_;
   std::vector<Group> groups_;
@@ -209,10 +212,10 @@ class FlowNetwork {
   std::vector<GroupId> free_groups_;
   std::vector<Finished> finished_;
   Counters counters_;
-  // What has changed since rates were computed.
+  // What has changed since rates were last computed.
   std::vector<LinkId> changed_links_;
   std::vector<FlowId> changed_flows_;
-  // While rates are computed.
+  // Used while rates are computed.
   std::uint64_t visit_ = 0;
   std::vector<FlowId> component_;
   std::vector<LinkId> component_links_;

@@ -1,12 +1,12 @@
-// How the loops of real hosts and switches look after their packets: not at once, as the simulator does otherwise, but
-// in looks, since a loop that shares its CPU sleeps in between and the machine ends each sleep late
-// (transport/poll_loop.h, dpdk/soft_switch.h). With it, virtual time shows what real time does to spacing, round trips
-// and acknowledgements.
+// Model of the polling loops of real hosts and switches. By default the simulator processes packets at once; a real
+// loop that shares its CPU sleeps between rounds, and the machine ends each sleep late (transport/poll_loop.h,
+// dpdk/soft_switch.h). The model shows in virtual time what that does to packet spacing, round trips and
+// acknowledgements.
 //
-// A loop that has moved a packet looks on for a few rounds, and then naps until the next deadline, but no longer than
-// `nap`. When it has been idle for a while, it waits for a packet or a deadline. Every sleep ends late by a time that
-// is drawn: `late_least` and, beyond it, exponentially distributed, `late_mean` on the whole. Now and then the machine
-// stalls a loop for longer.
+// After it has moved a packet, a loop keeps polling for a few rounds, and then sleeps until the next deadline, but at
+// most `nap`. After it has been idle for a while, it blocks until a packet or deadline. Every sleep ends late by a
+// random time: `late_least` plus an exponentially distributed part, `late_mean` on average in total. Occasionally the
+// machine stalls a loop for longer.
 #pragma once
 
 #include <algorithm>
@@ -19,34 +19,34 @@
 
 namespace mltcp::sim {
 
-/// Of one loop. All times are 0 or above and at most kLongestLoopTime.
+/// The model of one loop. All times are from 0 to kLongestLoopTime.
 struct LoopModel {
-  Nanos nap;          ///< the longest while packets come; 0: it never sleeps, and sees everything at once
-  Nanos late_least;   ///< by which every sleep ends late
-  Nanos late_mean;    ///< on average, late_least at the least
-  Nanos stall_every;  ///< between two stalls, on average; 0: none
-  Nanos stall_mean;   ///< how long they are, on average
+  Nanos nap;          ///< maximum sleep while packets come; 0: no model, everything is processed at once
+  Nanos late_least;   ///< minimum lateness of every sleep
+  Nanos late_mean;    ///< mean lateness; at least late_least
+  Nanos stall_every;  ///< mean time between two stalls; 0: none
+  Nanos stall_mean;   ///< mean duration of a stall
 
   [[nodiscard]] bool on() const { return nap.count > 0; }
 };
 
 inline constexpr Nanos kLongestLoopTime{1'000'000'000};
 
-/// Of all hosts and switches of a network.
+/// The models of all hosts and switches of a network.
 struct MachineModel {
   LoopModel host;
-  LoopModel network_switch;  ///< naps all the time
+  LoopModel network_switch;  ///< always naps, never blocks
   std::uint64_t seed = 1;
 
   [[nodiscard]] bool on() const { return host.on() || network_switch.on(); }
 };
 
-/// Draws how late sleeps end.
+/// Draws random lateness of sleeps.
 class Lateness {
  public:
   Lateness(const LoopModel& model, Random random) : model_(model), random_(random) {}
 
-  /// Of a sleep that should take `wanted`.
+  /// Lateness of a sleep that should take `wanted`.
   Nanos draw(Nanos wanted) {
     Nanos late = model_.late_least + exponential(model_.late_mean - model_.late_least);
     if (model_.stall_every.count > 0 &&
@@ -65,12 +65,12 @@ class Lateness {
   Random random_;
 };
 
-/// The looks of a loop that naps all the time: those of a switch, whose naps end by no packet.
+/// The polling times of a loop that always naps: a switch's, whose naps no packet ends.
 class Looks {
  public:
   Looks(const LoopModel& model, Random random) : nap_(model.nap), lateness_(model, random) {}
 
-  /// The first look at `time` or later. Looks before `now`, which never falls, are forgotten.
+  /// The first polling time at or after `time`. Those before `now`, which must not decrease, are forgotten.
   Nanos at_or_after(Nanos time, Nanos now) {
     while (!times_.empty() && times_.front() < now) {
       latest_gone_ = times_.front();
@@ -80,14 +80,14 @@ class Looks {
       if (look >= time) return look;
     Nanos last = times_.empty() ? latest_gone_ : times_.back();
     do {
-      // Of a long pause only the last looks matter.
+      // After a long pause only the last polling times are needed.
       constexpr std::int64_t naps = 16;
       last = std::max(last, time - nap_ * naps) + nap_ + lateness_.draw(nap_);
       times_.push_back(last);
     } while (last < time);
     return last;
   }
-  /// The latest look before `now`.
+  /// The last polling time before `now`.
   [[nodiscard]] Nanos before(Nanos now) {
     at_or_after(now, now);
     return latest_gone_;

@@ -21,12 +21,12 @@ constexpr std::uint32_t empty_place = 0xFFFFFFFF;
 
 constexpr Bytes pause_frame_bytes = 64;
 
-// Of the loops that machines model: those of transport/poll_loop.cpp with Idle::sleep.
+// Parameters of modelled machines' loops: those of transport/poll_loop.cpp with Idle::sleep.
 constexpr Nanos awake_after_packet{6'000};   // idle rounds before a sleep
 constexpr Nanos naps_after_packet{200'000};  // instead of waiting for the next packet
 constexpr Nanos not_worth_a_nap{5'000};
 
-/// From the decision to pause a link until its sender knows.
+/// Time from the decision to pause a link until its sender reacts.
 Nanos pause_time(const fabric::LinkConfig& link) { return link.delay + link.rate.time_for(pause_frame_bytes); }
 
 const NetworkOptions& checked(const NetworkOptions& options) {
@@ -187,7 +187,7 @@ void Network::share_loop(Host& host, const Host& other) {
 void Network::set_loop(Switch at, std::span<const LinkId> outgoing) {
   check_switch(at);
   if (!options_.machines.network_switch.on()) return;
-  constexpr std::uint64_t first_stream = std::uint64_t{1} << 32;  // behind those of hosts
+  constexpr std::uint64_t first_stream = std::uint64_t{1} << 32;  // after those of hosts
   SwitchLoop loop{
       .looks = {options_.machines.network_switch, Random::stream(options_.machines.seed, first_stream + at)},
       .incoming = {},
@@ -292,7 +292,7 @@ bool Network::run(Nanos until, const std::function<bool()>& stop) {
   return false;
 }
 
-/// Moves on what `id` delivers at this instant.
+/// Processes the deliveries of link `id` at this instant.
 void Network::deliver(LinkId id) {
   LinkState& state = links_[id];
   if (state.priority) [[unlikely]] {
@@ -308,8 +308,8 @@ void Network::deliver(LinkId id) {
   schedule(id);
 }
 
-/// All that has come to a switch since its loop looked before. As the software switch does, it takes the frames of a
-/// port to have come evenly since then.
+/// Processes all packets that have arrived at a switch since its loop last polled. Like the software switch, it assumes
+/// that a port's frames have arrived evenly spaced since then.
 void Network::deliver_to_loop(const Node& node) {
   SwitchLoop& loop = switch_loops_[node.loop];
   const Nanos before = std::min(loop.looks.before(now_), now_);
@@ -328,7 +328,7 @@ void Network::deliver_to_loop(const Node& node) {
   for (const LinkId id : loop.incoming) schedule(id);
 }
 
-/// Sends on a packet that link `from` has brought to `node` at time `at`.
+/// Forwards a packet that link `from` has delivered to `node` at time `at`.
 void Network::forward(const Node& node, Packet* packet, LinkId from, Nanos at) {
   ++counters_.packet_hops;
   const std::uint32_t next = packet->destination < node.next.size() ? node.next[packet->destination] : no_route;
@@ -346,15 +346,15 @@ void Network::forward(const Node& node, Packet* packet, LinkId from, Nanos at) {
   }
 }
 
-/// The link of `group` that the packet's flow takes.
+/// The link of `group` for the packet's flow.
 Network::LinkId Network::pick(const LinkGroup& group, Packet* packet) const {
   const std::uint64_t flow = join(address_hashes_[packet->source], address_hashes_[packet->destination],
                                   wire::peek_connection(packet->bytes()));
   return group.links[pick_link(flow, group.seed, group.links.size())];
 }
 
-/// Puts `packet`, which link `from` has brought, on a link, or frees it if the link doesn't take it. Returns when it
-/// leaves the queue, unless that depends on what comes later.
+/// Offers `packet`, delivered by link `from`, to link `id`; frees it if it is not admitted. Returns its departure, if
+/// that is known already.
 Nanos Network::launch(LinkId id, Packet* packet, LinkId from, Nanos at) {
   LinkState& state = links_[id];
   if (state.priority) [[unlikely]] {
@@ -375,14 +375,13 @@ Nanos Network::launch(LinkId id, Packet* packet, LinkId from, Nanos at) {
   return admission.departure;
 }
 
-/// Tells the link's meter what leaves at `departure`.
+/// Counts a packet that leaves at `departure` in the link's meter.
 void Network::count(LinkState& state, Packet* packet, Nanos departure) {
   if (packet->corrupted) return;
   if (const auto tag = wire::peek_job_tag(packet->bytes())) state.meter->add(tag->job, packet->wire_bytes, departure);
 }
 
-// Links with classes. What has been said of links without holds, but a packet's fate on the link is decided when it
-// begins to be sent.
+// Links with classes. As for links without, except that a packet's faults are decided when its transmission starts.
 
 void Network::launch_by_class(LinkId id, Packet* packet, LinkId from) {
   LinkState& state = links_[id];
@@ -406,7 +405,7 @@ void Network::deliver_by_class(LinkId id) {
   transmit(id);
 }
 
-/// Lets a link send what it can at this instant, and tells whom its buffer's state concerns.
+/// Starts the transmissions that are possible on a link at this instant, and notifies those that wait for its buffer.
 void Network::transmit(LinkId id) {
   LinkState& state = links_[id];
   while (const auto start = state.priority->start(now_)) {
@@ -447,7 +446,7 @@ void Network::schedule(LinkId id) {
     next = state.priority->next_event();
   } else {
     next = state.link.next_delivery();
-    // Its next delivery is some events away: time enough to have the packet in the cache by then, where many are alive.
+    // Prefetched some events before its delivery, as many packets may be alive.
     if (!next.is_never()) __builtin_prefetch(std::bit_cast<const Packet*>(state.link.next_packet()), 1);
   }
   if (!switch_loops_.empty() && !next.is_never()) [[unlikely]] {
@@ -477,9 +476,9 @@ void Network::arrive(Host& host, Packet* packet) {
   host.arrived_last_ = packet;
 }
 
-// Machines whose loops are modelled (loop_model.h, and PollLoop::run()).
+// Machines with modelled loops (loop_model.h, and PollLoop::run()).
 
-/// When the machine looks next, after `host` has been polled.
+/// Schedules the machine's next poll, after `host` has been polled.
 void Network::plan(Machine& machine, Host& host) {
   const Nanos nap = options_.machines.host.nap;
   if (machine.polled_at != now_) {
@@ -491,7 +490,7 @@ void Network::plan(Machine& machine, Host& host) {
   Nanos due = Nanos::never();
   for (const std::uint32_t number : machine.hosts) {
     const Host& other = hosts_[number];
-    if (other.polled_at_ != now_) continue;  // its turn comes at this instant, too
+    if (other.polled_at_ != now_) continue;  // it will be polled at this instant, too
     due = std::min({due, other.deadline_, other.room_at_});
     if (other.woken_ || other.arrived_ != nullptr) due = now_;
   }
@@ -512,7 +511,7 @@ void Network::plan(Machine& machine, Host& host) {
     events_.set(EventQueue::second + number, hosts_[number].polled_at_ == now_ ? machine.look : now_);
 }
 
-/// Something has come for the machine, or somebody asks for a look.
+/// A packet has arrived for the machine, or a poll is requested.
 void Network::rouse(Machine& machine, bool at_once) {
   Nanos look = machine.look;
   if (at_once || now_ <= machine.asleep_from)
@@ -531,18 +530,18 @@ void Network::poll(Host& host) {
   host.deadline_ = Nanos::never();
   Nanos deadline;
   if (host.pollable_ == nullptr) [[unlikely]] {
-    plan(machines_[host.machine_], host);  // only a loop that others share looks after nothing
+    plan(machines_[host.machine_], host);  // only in a shared loop can a host have nothing attached
     return;
   }
   try {
     deadline = host.pollable_->poll(now_);
   } catch (...) {
-    // Without this, the host would still be due now, and the next run would come no further.
+    // Otherwise the host would still be due now, and the next run() could not proceed.
     events_.set(EventQueue::second + host.number_, Nanos::never());
     throw;
   }
-  if (host.pollable_ == nullptr) return;                // it detached itself
-  host.deadline_ = std::min(host.deadline_, deadline);  // it may have attached another one
+  if (host.pollable_ == nullptr) return;                // it has detached itself
+  host.deadline_ = std::min(host.deadline_, deadline);  // it may have attached another Pollable
   if (host.active_ || host.idle_since_ != now_) {
     host.idle_since_ = now_;
     host.idle_polls_ = 0;
@@ -571,14 +570,14 @@ void Network::schedule(Host& host) {
 
 // The hosts' datapath.
 
-/// Packets of `host` that wait or are being sent.
+/// Number of packets of `host` that are waiting or being sent.
 std::size_t Network::transmit_queue(Host& host) {
   if (host.counting_ == Host::Counting::link) return links_[host.uplink_].link.queue_packets(now_);
   while (!host.departures_.empty() && host.departures_.front() <= now_) host.departures_.pop();
   return host.waiting_ + host.departures_.size();
 }
 
-/// When the transmit queue, full now, has room for a burst; never() where transmit() will notice.
+/// When the full transmit queue will have room for a burst; never() if transmit() will detect that.
 Nanos Network::time_of_room(Host& host) {
   const std::size_t most = options_.transmit_queue_packets - burst_packets;
   if (host.counting_ == Host::Counting::link) return links_[host.uplink_].link.time_of_queue(most, now_);
@@ -630,7 +629,7 @@ std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
   counters_.sent_packets += taken;
   host.active_ |= taken > 0;
   if (taken == room && taken < packets.size()) {
-    // Not at the first packet that leaves: a poll for every packet would cost more than the packet.
+    // Not at the first departure: polling for every packet would cost more than the packet.
     host.room_at_ = time_of_room(host);
     if (host.machine_ == Host::no_machine) [[likely]]
       schedule(host);

@@ -1,9 +1,8 @@
-// The simulator's packets and the pool they live in: slots of two sizes, handed out from free lists that reuse the
-// slot freed last, because it is the one in the processor's cache. Memory grows to the most packets that were ever
-// alive at once and stays there.
+// The simulator's packets and their pool: slots of two sizes with LIFO free lists, which reuse the slot freed last as
+// it is most likely in the CPU cache. Memory grows to the maximum number of packets alive at once and is never
+// returned.
 //
-// Under AddressSanitizer the bytes of a free slot are poisoned, so that an endpoint which reads a received packet
-// after it has given it back is caught.
+// Under AddressSanitizer free slots are poisoned, so that reading a received packet after giving it back is detected.
 #pragma once
 
 #include <array>
@@ -17,17 +16,17 @@
 
 namespace mltcp::sim {
 
-/// A packet on its way, followed in memory by the bytes of its UDP payload that exist.
+/// A packet in flight, followed in memory by the real bytes of its UDP payload.
 struct Packet {
-  Packet* next = nullptr;  ///< in whatever list holds the packet: free, received, lent to the receiver
+  Packet* next = nullptr;  ///< in the list that holds the packet: free, received, or lent to the receiver
   std::uint32_t source = 0;
   std::uint32_t destination = 0;
-  std::uint32_t wire_bytes = 0;  ///< all headers and a virtual payload included
+  std::uint32_t wire_bytes = 0;  ///< including all headers and a virtual payload
   std::uint32_t virtual_bytes = 0;
-  std::uint16_t length = 0;  ///< bytes that exist
+  std::uint16_t length = 0;  ///< real bytes
   Ecn ecn = Ecn::not_ect;
-  bool large = false;      ///< which free list it came from
-  bool corrupted = false;  ///< a fault has flipped bits: what the bytes say about the packet isn't to be believed
+  bool large = false;      ///< size class of its slot
+  bool corrupted = false;  ///< a fault has flipped bits: its contents must not be trusted
   std::uint8_t priority = 0;
   std::uint8_t hops = 0;  ///< switches that have forwarded it
 
@@ -41,8 +40,7 @@ class PacketPool {
   /// Packets have at most `max_length` bytes.
   explicit PacketPool(std::size_t max_length);
 
-  /// A packet with room for `length` bytes (not above max_length) and `length` set; all else is unset. It is the
-  /// caller's until free().
+  /// A packet with `length` bytes (at most max_length); nothing else is initialised. The caller owns it until free().
   Packet* allocate(std::size_t length) {
     Class& wanted = classes_[length > small_length ? 1 : 0];
     if (wanted.free == nullptr) [[unlikely]]
@@ -61,7 +59,7 @@ class PacketPool {
     owner.free = packet;
     --alive_;
   }
-  /// A second packet with the same contents.
+  /// A copy of the packet.
   Packet* copy(Packet* original);
 
   [[nodiscard]] std::size_t alive() const { return alive_; }
@@ -69,7 +67,7 @@ class PacketPool {
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
-  /// What fits a small slot: headers without payload, and acknowledgements.
+  /// Fits headers without payload, and acknowledgements.
   static constexpr std::size_t small_length = 256 - sizeof(Packet);
   static constexpr std::size_t alignment = 64;
 

@@ -13,8 +13,8 @@
 namespace mltcp::sim {
 namespace {
 
-// Of random numbers: below, the switches' hashes; from here on, the links' marks. That the latter may be a switch's,
-// too, in a network with more switches, ties nothing together: one is mixed with a flow's hash and one drawn from.
+// Random streams: below this number for the switches' hashes, from here on for the links' marking. Overlap in networks
+// with more switches is harmless, since a hash stream is only used as a seed to mix with.
 constexpr std::uint64_t first_link_stream = 1024;
 constexpr std::uint32_t first_ip = 10U << 24 | 1;
 constexpr std::uint32_t ethernet_bytes = 14;
@@ -32,7 +32,7 @@ const SwitchedNetworkConfig& checked(const SwitchedNetworkConfig& config) {
   return config;
 }
 
-/// What a switch keeps of each class of `link` beyond xoff.
+/// The headroom of each class of `link` in the memory of its switch.
 Bytes headroom(const SwitchedNetworkConfig& config, Topology::Link number) {
   if (config.pfc_headroom_bytes != 0) return config.pfc_headroom_bytes;
   fabric::LinkConfig link;
@@ -41,7 +41,7 @@ Bytes headroom(const SwitchedNetworkConfig& config, Topology::Link number) {
   return Network::pfc_headroom(link, config.mtu + ethernet_bytes);
 }
 
-/// With PFC, all classes of all links into a switch may be full at once.
+/// With PFC, the memory must have room for all classes of all links into a switch at once.
 void check_memory(const SwitchedNetworkConfig& config) {
   const Topology& topology = *config.topology;
   Bytes needed = 0;
@@ -113,10 +113,10 @@ void SwitchedNetwork::add(LinkId number) {
   fabric::LinkConfig link;
   link.rate = topology().capacity(number);
   link.delay = topology().delay(number);
-  // A host's queue has no bound in bytes: the transmit queues of its ports bound it in packets.
+  // A host's queue is unlimited in bytes: the transmit queues of its ports limit it in packets.
   link.buffer_bytes = from_switch && config.memory.bytes == 0 ? config.buffer_bytes : 0;
   if (from_switch) link.ecn = config.ecn;
-  // Each link draws its marks from a stream of its own.
+  // Each link has its own random stream for marking.
   link.seed = Random::stream(config.seed, first_link_stream + number).next();
   const bool by_class = config.classes > 1 || (from_switch ? config.memory.bytes > 0 : config.memory.pfc.enabled);
   const std::string name = topology().link_name(number);
@@ -134,7 +134,7 @@ void SwitchedNetwork::add(LinkId number) {
   }
 }
 
-// Other hosts of the rack are reached in the same way, but for the last link.
+// Hosts of one rack have the same routes, except for the last link.
 const std::vector<SwitchedNetwork::Route>& SwitchedNetwork::routes_to(std::uint32_t host) {
   const auto [found, is_new] = routes_.try_emplace(topology().rack(host));
   if (!is_new) return found->second;

@@ -1,4 +1,4 @@
-// Ctrl-C and its like end what a command does, in order.
+// Orderly end of a command on Ctrl-C and similar signals.
 #pragma once
 
 #include <array>
@@ -7,8 +7,8 @@
 
 namespace mltcp::tools {
 
-/// While it lives, signals that end a program are noted instead; a second one ends the program. Those that are ignored
-/// stay so, as of nohup(1) and of shells for what they run in the background. One at a time.
+/// During its lifetime, terminating signals are only recorded; a second one terminates the program. Ignored signals
+/// stay ignored, as set by nohup(1) and by shells for background jobs. At most one at a time.
 class EndOnSignal {
  public:
   EndOnSignal();
@@ -16,10 +16,10 @@ class EndOnSignal {
   EndOnSignal(const EndOnSignal&) = delete;
   EndOnSignal& operator=(const EndOnSignal&) = delete;
 
-  /// Whether one has come. Any thread may ask, here and below.
+  /// Whether a signal has been received. This and why() may be called by any thread.
   static bool came();
-  /// Who ended this, for people: "interrupted by its user", "ended by SIGTERM", or "ended by the testbed" that started
-  /// it; empty as long as none has come.
+  /// For people: "interrupted by its user", "ended by SIGTERM", or "ended by the testbed" that started it; empty if no
+  /// signal has been received.
   static std::string why();
 
  private:

@@ -5,7 +5,7 @@
 
 namespace mltcp::tools {
 
-/// As of dlopen(), for good; null, and the reason in `why`, if it can't be loaded.
+/// Like dlopen(); never unloaded. Null, with the reason in `why`, if it cannot be loaded.
 void* load_mpi_module(std::string& why);
 
 }  // namespace mltcp::tools

@@ -1,15 +1,15 @@
-// What `mltcp gen --mpi` asks of MPI. It lives in a module of its own, libmltcp_mpi.so, which is loaded when it is
-// wanted: the program itself runs where there is no MPI. C, since that is what dlsym() finds.
+// The MPI functions for `mltcp gen --mpi`, in a module of their own, libmltcp_mpi.so, which is loaded on demand: the
+// program itself does not need MPI. In C, to be found by dlsym().
 #pragma once
 
 extern "C" {
 
-/// Starts MPI. 0, or an error of MPI.
+/// Initialises MPI. Returns 0 or an MPI error code.
 int mltcp_mpi_start(int* rank, int* size);
-/// Whether all processes are on one machine: 1 or 0; -1 for an error. Called by all.
+/// Whether all processes are on one machine: 1 or 0; -1 on error. Collective.
 int mltcp_mpi_one_machine();
-/// Rank 0's bytes to all. 0, or an error of MPI.
+/// Broadcasts rank 0's bytes. Returns 0 or an MPI error code. Collective.
 int mltcp_mpi_broadcast(char* bytes, int count);
-/// Waits for all. A process that failed ends without, and its launcher ends the others.
+/// Finalises MPI, which waits for all. A failed process exits without it, and its launcher terminates the others.
 void mltcp_mpi_end();
 }

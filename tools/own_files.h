@@ -1,4 +1,4 @@
-// What belongs to this program and to no other: the id of its build, and the files that are built with it.
+// Identification of this program's build, and of the files that belong to it.
 #pragma once
 
 #include <filesystem>
@@ -8,12 +8,11 @@
 
 namespace mltcp::tools {
 
-/// Where a file of this program may be, in the order of looking: as it is installed, and as it is built
-/// (cmake/OwnFolders.cmake). None if the system doesn't tell where the program is.
+/// Possible paths of a file of this program, in the order of preference: as installed, and as built
+/// (cmake/OwnFolders.cmake). Empty if the program's own path is unknown.
 std::vector<std::filesystem::path> own_files(std::string_view name);
 
-/// What the linker made of all that is in this program (note NT_GNU_BUILD_ID of its ELF file), in lower hexadecimal
-/// digits; empty if it was linked without.
+/// The linker's build id of this program (ELF note NT_GNU_BUILD_ID) in lower-case hexadecimal; empty if it has none.
 std::string build_id();
 
 }  // namespace mltcp::tools

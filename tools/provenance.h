@@ -1,5 +1,4 @@
-// Where this program's results come from (experiment/provenance.h): what is known of the program, of how it was called
-// and of the machine.
+// Provenance of this program's results (experiment/results/provenance.h): the program, its arguments and the machine.
 #pragma once
 
 #include <string>
@@ -10,10 +9,10 @@
 
 namespace mltcp::tools {
 
-/// "0.1.0", and the commit behind it where it is known: "0.1.0 (1234567890ab)".
+/// "0.1.0", with the commit if known: "0.1.0 (1234567890ab)".
 std::string version_text();
 
-/// While it lives, notes what files this thread reads: each once, as it was first, in that order. One at a time.
+/// During its lifetime, records the files read by this thread, in order and without repetitions. At most one at a time.
 class FilesRead {
  public:
   FilesRead();
@@ -24,11 +23,11 @@ class FilesRead {
   FileObserver observer_;
 };
 
-/// How this program was called: its name, without the path to it, and its arguments.
+/// The program's name, without its path, and its arguments.
 std::vector<std::string> command_line();
 
-/// Of this process, begun now (or at SOURCE_DATE_EPOCH, seconds since 1970, if that is set, for files that are the same
-/// each time), and what it has read.
+/// Provenance of this process, started now (or at SOURCE_DATE_EPOCH, in seconds since 1970, if that is set, for
+/// reproducible files), and of the files read.
 experiment::Provenance provenance_of(const FilesRead& read);
 
 }  // namespace mltcp::tools

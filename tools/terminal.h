@@ -1,4 +1,4 @@
-// Text for people: tables, and what appears on a terminal only: colours and a progress bar.
+// Text output: tables, and, on terminals only, colours and a progress bar.
 #pragma once
 
 #include <chrono>
@@ -13,22 +13,22 @@ namespace mltcp::tools {
 
 enum class Colour : std::uint8_t { green, yellow, red };
 
-/// Whether `file` is a terminal whose user has nothing against colours: TERM is set and not "dumb", and NO_COLOR
-/// (no-color.org) is not set, or empty.
+/// Whether `file` is a terminal on which colours are wanted: TERM is set and not "dumb", and NO_COLOR (no-color.org) is
+/// unset or empty.
 bool takes_colours(std::FILE* file);
-/// The text in that colour (ECMA-48, "SGR") where `file` takes it, otherwise as it is.
+/// The text in a colour (ECMA-48 SGR) if `file` supports it, otherwise unchanged.
 std::string painted(std::string_view text, Colour colour, std::FILE* file);
 
-/// "mltcp: MESSAGE" and "mltcp: warning: MESSAGE", one line each whatever the message holds, on standard error; whether
-/// that can be written is no matter.
+/// Print "mltcp: MESSAGE" and "mltcp: warning: MESSAGE" to standard error, always as one line each. Write errors are
+/// ignored.
 void print_error(std::string_view message);
 void print_warning(std::string_view message);
 void print_warnings(const std::vector<std::string>& messages);
 
-/// Columns of text, the first left-aligned and the rest right-aligned, as wide as their widest cell.
+/// Columns of text, as wide as their widest cells.
 class Table {
  public:
-  /// `left`: how many of the first columns are left-aligned.
+  /// `left`: number of leading columns that are left-aligned; the others are right-aligned.
   Table(std::vector<std::string> header, std::size_t left);
   void add(std::vector<std::string> row);
   /// A blank line.
@@ -40,26 +40,26 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// Text on standard error, a terminal, that takes the place of what it was before.
+/// Text on a terminal (standard error) that replaces its previous version.
 class Redrawn {
  public:
-  /// Lines that end with a newline.
+  /// `text` consists of lines that end with a newline.
   void show(const std::string& text);
-  /// What is drawn goes.
+  /// Erases the text.
   void clear();
 
  private:
   std::ptrdiff_t lines_ = 0;
 };
 
-/// A bar on standard error. Silent unless that is a terminal.
+/// A progress bar on standard error; silent unless that is a terminal.
 class ProgressBar {
  public:
   ProgressBar();
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
-  /// `fraction` from 0 to 1. Draws at most ten times a second.
+  /// `fraction`: 0 to 1. Redraws at most ten times a second.
   void show(double fraction, const std::string& what);
   void clear();
 

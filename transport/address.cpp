@@ -14,7 +14,7 @@
 namespace mltcp {
 namespace {
 
-/// The number that all of `text` is, if it is one from `least` to `most`.
+/// Parses all of `text` as a decimal number from `least` to `most`; empty if it is none.
 std::optional<std::uint32_t> number_in(std::string_view text, std::uint32_t least, std::uint32_t most) {
   std::uint32_t number = 0;
   const char* const end = text.data() + text.size();
@@ -84,7 +84,7 @@ AddressPrefix AddressPrefix::parse(std::string_view text) {
 std::string to_text(const Address& address) {
   const auto& ip = address.ip;
   if (address.is_v4()) return fmt::format("{}.{}.{}.{}:{}", ip[12], ip[13], ip[14], ip[15], address.port);
-  // RFC 5952 without the shortening of zero runs.
+  // As RFC 5952, but without shortening runs of zeros.
   std::string text = "[";
   for (std::size_t i = 0; i < 16; i += 2) text += fmt::format("{}{:x}", i == 0 ? "" : ":", ip[i] << 8 | ip[i + 1]);
   return text + fmt::format("]:{}", address.port);

@@ -17,7 +17,7 @@ struct Address {
   std::array<std::uint8_t, 16> ip{};
   std::uint16_t port = 0;
 
-  /// `a.b.c.d` given as one number in host order: 10.0.0.1 is 0x0A000001.
+  /// An IPv4 address given as a number in host byte order: 10.0.0.1 is 0x0A000001.
   static constexpr Address v4(std::uint32_t ip, std::uint16_t port) {
     Address a;
     a.ip[10] = 0xFF;
@@ -30,17 +30,17 @@ struct Address {
     return a;
   }
 
-  /// Reads an IPv4 or IPv6 address with or without a port, which is `port` where none is written: "10.0.0.1",
-  /// "10.0.0.1:62400", "fd00::1", "[fd00::1]:62400". Throws InputError that quotes `text`, and says what is wrong with
-  /// it and how to write it. No names: nobody is asked.
+  /// Parses an IPv4 or IPv6 address, with a port or else with the default `port`: "10.0.0.1", "10.0.0.1:62400",
+  /// "fd00::1", "[fd00::1]:62400". Throws InputError that quotes `text`, says what is wrong and shows the right form.
+  /// Host names are not resolved.
   static Address parse(std::string_view text, std::uint16_t port = 0);
 
   [[nodiscard]] constexpr bool is_v4() const {
-    // Word by word: this is done for every packet.
+    // Compares word by word for speed, as it is called for every packet.
     const auto words = std::bit_cast<std::array<std::uint32_t, 4>>(ip);
     return (words[0] | words[1]) == 0 && words[2] == std::bit_cast<std::uint32_t>(mapped);
   }
-  /// The IPv4 address in host order; only for is_v4().
+  /// The IPv4 address in host byte order; requires is_v4().
   [[nodiscard]] constexpr std::uint32_t v4_ip() const {
     return std::uint32_t{ip[12]} << 24 | std::uint32_t{ip[13]} << 16 | std::uint32_t{ip[14]} << 8 | ip[15];
   }
@@ -55,12 +55,12 @@ struct Address {
   static constexpr std::array<std::uint8_t, 4> mapped{0, 0, 0xFF, 0xFF};
 };
 
-/// An address and how many of its first bits the network has that it is on.
+/// An address and the prefix length of its network.
 struct AddressPrefix {
   Address address;
   std::uint32_t bits = 0;  ///< 1 to 32 of an IPv4 address, 1 to 128 of an IPv6 address
 
-  /// Reads "10.0.0.1/24" or "fd00::1/64". Throws InputError like Address::parse().
+  /// Parses "10.0.0.1/24" or "fd00::1/64". Throws InputError like Address::parse().
   static AddressPrefix parse(std::string_view text);
 };
 

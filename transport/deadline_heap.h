@@ -1,5 +1,5 @@
-// The timers of a shard: one deadline per connection, the earliest on top. An indexed binary heap: memory is one
-// entry per connection, however often deadlines move.
+// The timers of a shard: an indexed binary min-heap with at most one deadline per id. Its memory is one entry per id,
+// however often deadlines change.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace mltcp {
 
 class DeadlineHeap {
  public:
-  /// Makes room for ids 0..count-1.
+  /// Reserves room for ids 0 to count - 1.
   void reserve(std::size_t count) {
     if (place_.size() < count) place_.resize(count, absent);
     heap_.reserve(count);
@@ -26,7 +26,7 @@ class DeadlineHeap {
     return place_[id] == absent ? Nanos::never() : heap_[place_[id]].at;
   }
 
-  /// Brings to the cache what set() looks up of `id`.
+  /// Prefetches what set() needs of `id`.
   void prefetch(std::uint32_t id) const { __builtin_prefetch(&place_[id], 1); }
 
   /// Sets the deadline of `id`; Nanos::never() removes it.

@@ -1,8 +1,8 @@
-// The datapath boundary: how the transport receives and sends packets, in bursts, without knowing whether a
-// simulator, DPDK rings or a NIC is below.
+// The datapath interface: how the transport receives and sends packets in bursts, whether a simulator, DPDK rings or a
+// NIC is below.
 //
-// A "packet" here is a UDP payload. The datapath adds and removes what is below it (Ethernet, IP and UDP headers
-// and checksums), or models it. One virtual call per burst, never one per packet or byte.
+// A "packet" here is a UDP payload. The datapath adds and removes the lower layers (Ethernet, IP and UDP headers and
+// checksums), or models them. One virtual call per burst, never one per packet or byte.
 #pragma once
 
 #include <atomic>
@@ -16,11 +16,11 @@
 
 namespace mltcp {
 
-/// The ECN codepoint of the IP header (RFC 3168 section 5), with its bits' value.
+/// The ECN codepoint of the IP header (RFC 3168 section 5); the values are those of the header field.
 enum class Ecn : std::uint8_t { not_ect = 0, ect1 = 1, ect0 = 2, ce = 3 };
 
-/// How many packets within a datapath still point to the payload of one message. A datapath that keeps a payload counts
-/// it here until it is done with it, on whatever thread that is.
+/// Reference count of one message's payload: the number of packets inside a datapath that still point to it. The
+/// datapath increments and decrements it, on any thread.
 struct PayloadHold {
   std::atomic<std::uint32_t> packets{0};
 };
@@ -30,16 +30,15 @@ struct PayloadHold {
 struct TxPacket {
   const Address* destination = nullptr;
   std::span<const std::byte> header;
-  /// The user's bytes. `payload.data() == nullptr` with a size above 0 is a *virtual* payload: its length counts
-  /// on the wire but it has no bytes. Only a datapath whose limits say `virtual_payload` is handed one.
+  /// The user's bytes. `payload.data() == nullptr` with a size above 0 is a *virtual* payload: its length counts on the
+  /// wire, but it has no bytes. Used only if Limits::virtual_payload is set.
   std::span<const std::byte> payload;
   Ecn ecn = Ecn::not_ect;
-  /// 0 to 7, higher first: the class of the queues that the packet passes, as in IEEE 802.1Q, and the class selector
-  /// CSn of its DSCP (RFC 2474 section 4.2.2) unless the datapath has a table of others. Queues without classes ignore
-  /// it.
+  /// Traffic class, 0 to 7, higher first: the IEEE 802.1Q priority of the packet in queues, and DSCP class selector CSn
+  /// (RFC 2474 section 4.2.2) unless the datapath is configured with another mapping. Queues without classes ignore it.
   std::uint8_t priority = 0;
-  /// If it is not null, the datapath may go on reading `payload` after send(), for as long as it has the packet counted
-  /// in `hold`. It need not: it may copy as well.
+  /// If not null, the datapath may read `payload` after send() has returned, for as long as it has the packet counted
+  /// in `hold`; it may also copy the payload instead.
   PayloadHold* hold = nullptr;
 };
 inline constexpr std::uint32_t kPriorities = 8;
@@ -47,85 +46,87 @@ inline constexpr std::uint32_t kPriorities = 8;
 /// A received packet.
 struct RxPacket {
   Address source;
-  /// The UDP payload, all of it that exists but `tail`.
+  /// The UDP payload, without `tail`.
   std::span<const std::byte> bytes;
   /// Length of a virtual payload that follows `bytes`; 0 on every real datapath.
   std::uint32_t virtual_bytes = 0;
   Ecn ecn = Ecn::not_ect;
-  std::uint8_t priority = 0;  ///< as it was sent
-  /// Switches that have forwarded it, as far as its TTL tells on a real network; 0 = not known.
+  std::uint8_t priority = 0;  ///< as in TxPacket
+  /// Switches that have forwarded the packet, derived from its TTL on a real network; 0 = not known.
   std::uint8_t hops = 0;
-  /// What follows `bytes` where the packet lies in two pieces. Only between a header and the payload that were handed
-  /// to send() as two; other pieces a datapath joins.
+  /// The rest of the payload after `bytes`, if the packet is stored in two pieces. The only split allowed is that
+  /// between a header and payload given to send(); a datapath joins any others.
   std::span<const std::byte> tail{};
 };
 
 class PacketIo {
  public:
   struct Limits {
-    /// Longest UDP payload in bytes that can be sent (header and payload together).
+    /// Maximum UDP payload in bytes that can be sent (header and payload together).
     std::uint32_t max_packet_bytes = 1472;
-    /// Bytes that the layers below add to each packet on the wire (Ethernet 14, IPv4 20, UDP 8). Pacing counts
-    /// them, so that a rate is a rate of the wire.
+    /// Bytes that lower layers add to each packet on the wire (Ethernet 14, IPv4 20, UDP 8). Pacing counts them, so
+    /// that rates are wire rates.
     std::uint32_t overhead_bytes = 42;
-    /// Most packets per call of receive() or send(); 1 or more.
+    /// Maximum number of packets per call of receive() or send(); 1 or more.
     std::uint32_t burst = 32;
-    /// Packets without payload bytes can be sent (simulator).
+    /// Virtual payloads (without bytes) can be sent (simulator only).
     bool virtual_payload = false;
-    /// ECN codepoints of sent packets reach the wire, and those of received packets the transport. Without it they are
-    /// Ecn::not_ect, and nothing that needs ECN runs here.
+    /// ECN codepoints are written to sent packets and read from received ones. If false, all are Ecn::not_ect, and
+    /// algorithms that need ECN are refused.
     bool ecn = true;
-    /// RxPacket::hops is told.
+    /// RxPacket::hops is set.
     bool hops = true;
-    /// Classes of TxPacket::priority that are kept apart, 1 to kPriorities; with 1 all is one class.
+    /// Number of distinct classes of TxPacket::priority, 1 to kPriorities; 1: priorities are ignored.
     std::uint32_t priorities = kPriorities;
-    /// Payloads of so many bytes and more are worth to be kept instead of copied (see TxPacket::hold); 0: never.
+    /// Payloads of at least so many bytes should be sent by reference, with a TxPacket::hold; 0: the datapath always
+    /// copies.
     std::uint32_t keeps_payload_from = 0;
   };
 
   virtual ~PacketIo() = default;
 
-  /// Constant over the life of the datapath.
+  /// Constant for the datapath's lifetime.
   [[nodiscard]] virtual const Limits& limits() const = 0;
 
-  /// Fills `out` from the front with packets that have arrived and returns how many; 0 when there are none.
-  /// The bytes they point to belong to the datapath and stay valid until the next call of receive().
+  /// Fills `out` from the front with received packets and returns their number, 0 if there are none. Their bytes belong
+  /// to the datapath and stay valid until the next call of receive().
   virtual std::size_t receive(std::span<RxPacket> out) = 0;
 
-  /// Sends `packets` in order and returns how many were taken, a prefix; fewer than all means that the datapath
-  /// is full for now, and the caller offers the rest again later. Headers and payloads are read during the call
-  /// only, but for payloads with a hold: after it the caller may change or free them. What is taken may still be lost
-  /// on the way.
+  /// Sends `packets` in order and returns how many were accepted, always the first ones; fewer than all means that the
+  /// datapath is full and the caller must offer the rest again. Headers and payloads may be changed or freed after the
+  /// call, except payloads with a hold. An accepted packet may still be lost.
   virtual std::size_t send(std::span<const TxPacket> packets) = 0;
 
-  // For who drives a datapath in real time (PollLoop does all of this): when to call, and how to sleep until then.
+  // For a loop that drives the datapath in real time (PollLoop does all of this): when to call, and how to sleep.
 
-  /// When receive() has something to do although nothing arrives, such as to ask a neighbour's address again; never()
-  /// if not. Shard::poll() returns no later time.
+  /// When receive() must be called even if no packet arrives, for example to retransmit an ARP request; never() if not.
+  /// Shard::poll() takes it into account.
   [[nodiscard]] virtual Nanos deadline() const { return Nanos::never(); }
-  /// Whether send() took less than all, or keeps for later what it took: poll again soon, as nobody tells of room.
+  /// Whether send() accepted fewer packets than offered, or has queued some: poll again soon, since nothing signals
+  /// free space.
   [[nodiscard]] virtual bool is_blocked() const { return false; }
-  /// Grows when packets come or go, those included that never reach the transport: a loop that sees it stand still has
-  /// nothing to do.
+  /// A counter that changes with every packet received or sent, including those that never reach the transport: a loop
+  /// that sees no change has been idle.
   [[nodiscard]] virtual std::uint64_t activity() const { return 0; }
 
-  /// How a thread that sleeps learns of packets.
+  /// How a sleeping thread is notified of packets.
   struct Wakeup {
-    /// Readable (POLLIN) while or once there are packets; the datapath's own, to be waited for and nothing else. -1:
-    /// the files of its feeders() tell.
+    /// File descriptor that becomes readable (POLLIN) when packets arrive. It belongs to the datapath: wait on it, but
+    /// do not read it. -1: wait on the descriptors of feeders() instead.
     int file = -1;
-    /// The file tells only of packets that come after arm(). Else of all that are there.
+    /// The descriptor signals only packets that arrive after arm(); otherwise it signals all that are pending.
     bool needs_arming = false;
   };
-  /// Has the datapath tell the calling thread of packets until end_waiting(), which the same thread calls. Nothing, and
-  /// nothing to end, if it can't: then only polling finds them.
+  /// Enables notification of the calling thread until end_waiting(), which the same thread must call. Empty if the
+  /// datapath has no notification: it can only be polled, and end_waiting() must not be called.
   virtual std::optional<Wakeup> begin_waiting() { return std::nullopt; }
   virtual void end_waiting() {}
-  /// Before the thread sleeps. What came earlier may not be told of: poll once more in between. After it: disarm().
+  /// Call arm() before sleeping, then poll once more, since packets that arrived earlier may not be signalled; call
+  /// disarm() after waking up.
   virtual void arm() {}
   virtual void disarm() {}
-  /// The datapaths that may find packets for this one and hand them over. A packet that is handed over wakes nobody, so
-  /// that who sleeps polls all of these as well.
+  /// Other datapaths that may receive packets for this one and hand them over. A handover does not wake the sleeping
+  /// thread, which therefore must poll these as well.
   [[nodiscard]] virtual std::span<PacketIo* const> feeders() const { return {}; }
 };
 

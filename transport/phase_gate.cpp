@@ -17,10 +17,10 @@ Nanos share_of(Nanos period, double share) {
   return Nanos(static_cast<std::int64_t>(static_cast<double>(period.count) * share));
 }
 
-/// Time since the last slot, 0 to below the period.
+/// Time since the last slot, from 0 to less than the period.
 Nanos phase_of(Nanos now, const PhasePlan& plan) {
   const std::int64_t period = plan.period.count;
-  // Each part is below the period: the difference of now and slot may leave 64 bits, theirs can't.
+  // The difference of `now` and `slot` may overflow 64 bits; the difference of the remainders cannot.
   const std::int64_t phase = (now.count % period - plan.slot.count % period) % period;
   return Nanos(phase < 0 ? phase + period : phase);
 }
@@ -34,7 +34,7 @@ std::string objection_to(const PhasePlan& plan) {
     return fmt::format("the period is {} ns; give one above 0 and at most 2^60 ns", plan.period.count);
   if (plan.slot.count < -kMostSlot || plan.slot.count > kMostSlot)
     return fmt::format("the slot is at {} ns; give one at most 2^62 ns from 0", plan.slot.count);
-  // Written so that what is not a number fails too.
+  // Written as a negation so that NaN fails as well.
   if (!(plan.tolerance >= 0 && plan.tolerance <= kMostTolerance))
     return fmt::format("the tolerance is {} of a period; give one from 0 to {}", plan.tolerance, kMostTolerance);
   if (!(plan.gradual_step >= kLeastStep && plan.gradual_step <= 1))
@@ -147,7 +147,7 @@ void PhaseGate::decide(Nanos now) {
   const Nanos phase = phase_of(now, plan_);
   const Nanos to_next = plan_.period - phase;
   const bool early = history_.aligned && later(now, plan_.clock_bound) < history_.next_slot;
-  const bool late = phase <= tolerance_;  // or on time
+  const bool late = phase <= tolerance_;  // else on time
   const bool drifted = !early && !late && to_next > plan_.clock_bound;
   const bool gradual = plan_.correction == PhasePlan::Correction::gradual;
   if (early)
@@ -161,7 +161,7 @@ void PhaseGate::decide(Nanos now) {
     return;
   }
   if (drifted) {
-    // A new plan's first slot is no drift; nor is each further step of a correction.
+    // Neither the first slot of a new plan nor a further step of a gradual correction counts as a drift.
     const bool counts = history_.aligned || (!history_.joining && history_.correction_waited >= plan_.period);
     if (counts && !count_correction(now)) return;
     history_.correction_waited += opens_ - now;

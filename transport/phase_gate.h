@@ -1,35 +1,34 @@
-// The phase gate of a job: holds the first bytes of each iteration until the job's slot, so that the time shifts that a
-// scheduler hands out last (CASSINI, NSDI 2024, arXiv 2308.00852, section 5: a drift of more than 5% of an iteration is
-// corrected). Sans-IO like the whole transport: it decides, the connections ask.
+// The phase gate of a job: holds the first bytes of each iteration back until the job's time slot, so that the time
+// shifts computed by a scheduler persist (CASSINI, NSDI 2024, arXiv 2308.00852, section 5: a drift of more than 5% of
+// an iteration is corrected). Sans-IO: the gate only decides when bytes may leave; connections ask it and wait.
 //
-// A plan names slots: slot + k * period for every whole k. Each iteration takes one, as its first bytes are about to
-// leave. With "phase" the time since the slot before:
+// A plan defines slots at slot + k * period for every integer k. Each iteration is assigned to one when its first bytes
+// are ready to leave. With "phase" the time since the previous slot:
 //
-//   early     before the slot that follows the job's last one: waits for it. Slots are a little longer than the job's
-//             own period, so this is what an undisturbed job does in every iteration
-//   on time   phase <= tolerance * period, or the next slot is less than clock_bound away: goes at once. Small lateness
-//             costs nothing, since the slack of the slots lets the job catch up
-//   drifted   anything else. At once: waits for the next slot. Gradual: waits for at most gradual_step * period in this
-//             and the following iterations, until it is on a slot (not only nearly)
+//   early     before the slot that follows the job's last one: waits for it. The slot period is slightly longer than
+//             the job's own, so this is the normal case
+//   on time   phase <= tolerance * period, or the next slot is less than clock_bound away: starts at once. Small delays
+//             need no correction, since the slack in the period lets the job catch up
+//   drifted   otherwise. Correction at_once: waits for the next slot. Correction gradual: waits for at most
+//             gradual_step * period in this and each following iteration, until it starts exactly on a slot
 //
-// Each drift costs up to a period, so a plan that the job keeps falling out of is worse than none. As in a leaky
-// bucket, a correction adds one, and every iteration on its slot takes off a twelfth: at three the plan is dropped as a
-// misfit. A straggler now and then is corrected for ever; a job whose iterations have become longer than its slots is
-// let go after a few. A gradual correction that has waited for a whole period and not arrived counts again.
+// Each correction costs up to a period, so a plan that the job keeps missing is worse than none. A leaky bucket counts:
+// a correction adds one, an iteration on its slot removes 1/12, and at three the plan is dropped as a misfit. An
+// occasional straggler is thus corrected for ever, and a job whose iterations have become longer than its slots is
+// released after a few. A gradual correction that has waited for a whole period without reaching a slot counts again.
 //
-// A plan is also dropped when it is stale (a wait that would outlast valid_until isn't begun), or out of range. Without
-// a plan the gate is open.
+// A plan is also dropped when it is stale (the wait would last beyond valid_until), or out of range. Without a plan the
+// gate is open.
 //
-// An iteration that is skipped while it is held (the program begins the next one before its first bytes have left) is
-// as if it had never asked: what was held leaves freely, its slot and its correction are given back, and the next
-// iteration may take the same slot.
+// If the program begins the next iteration while the first bytes of the current one are still held, the current one is
+// skipped: its data leaves freely, its slot and its correction are not counted, and the next iteration may take the
+// same slot.
 //
-// A job whose workers run on several shards has a gate on each, and none of them hears of the others: each decides from
-// the plan, its own history and its own clock. So they decide alike as long as they ask alike. An early worker, however
-// early, waits for the slot that the others wait for. Where one is within the tolerance (or clock_bound before the
-// slot) and another just beyond, by what their clocks or their readiness differ, the first goes and the second waits
-// for the next slot. The collective ends with the last of them, which is a drift for the first, too: both take the slot
-// after that and agree again. It costs the job a period and each of them one correction.
+// A job with workers on several shards has one gate on each, which do not communicate: each decides from the plan, its
+// own history and its own clock. They agree as long as their workers are ready at about the same time; early workers
+// all wait for the same slot. If one worker is just within the tolerance (or clock_bound before the slot) and another
+// just beyond it, the first starts and the second waits for the next slot. The collective then ends late for both, both
+// drift, both take the following slot and agree again. This costs the job one period and each worker one correction.
 #pragma once
 
 #include <cstdint>
@@ -40,33 +39,33 @@
 
 namespace mltcp {
 
-/// When the up phases of a job may begin. Times are of the shard's clock.
+/// When the communication phases of a job may begin. Times are on the shard's clock.
 struct PhasePlan {
   enum class Correction : std::uint8_t { at_once, gradual };
-  Nanos slot;                                   ///< one of the slots, past or future; at most 2^62 ns from 0
-  Nanos period;                                 ///< from slot to slot; above 0, at most 2^60 ns
-  double tolerance = 0.05;                      ///< lateness that is no drift, as a share of the period, 0 to 0.5
-  Correction correction = Correction::at_once;  ///< of drift
-  double gradual_step = 0.1;                    ///< most waiting per iteration, as a share of the period, 0.001 to 1
-  Nanos valid_until = Nanos::never();           ///< the last moment at which the plan counts
-  /// The clocks of the job's hosts agree within this; 0 to tolerance * period. A worker of a job that waits for the
-  /// next slot while another went at once costs the job a period, as drift does; it is on its slot again afterwards.
+  Nanos slot;               ///< time of any one slot, past or future; at most 2^62 ns from 0
+  Nanos period;             ///< time between slots; above 0, at most 2^60 ns
+  double tolerance = 0.05;  ///< maximum delay that is not a drift, as a fraction of the period, 0 to 0.5
+  Correction correction = Correction::at_once;  ///< how drift is corrected
+  double gradual_step = 0.1;                    ///< maximum wait per iteration, as a fraction of the period, 0.001 to 1
+  Nanos valid_until = Nanos::never();           ///< the plan is dropped after this time
+  /// Maximum difference between the clocks of the job's hosts; 0 to tolerance * period. It keeps workers from deciding
+  /// differently, which would cost the job one period, like a drift.
   Nanos clock_bound;
   bool operator==(const PhasePlan&) const = default;
 };
 
-/// What is wrong with the plan, "cause; cure"; empty when it will do.
+/// "cause; cure" for people if the plan is invalid; empty if it is valid.
 std::string objection_to(const PhasePlan& plan);
 
-/// What has become of a job's plan. From `removed` on they say why there is none.
+/// State of a job's plan. The values from `removed` on say why there is none any more.
 enum class PlanState : std::uint8_t {
-  none,           ///< there never was one
-  active,         ///< the gate holds the job to it
+  none,           ///< no plan was ever set
+  active,         ///< the gate enforces the plan
   removed,        ///< by clear_plan()
-  stale,          ///< valid_until has passed, or would have before the next slot
+  stale,          ///< valid_until has passed, or would pass before the next slot
   invalid,        ///< out of range
-  misfit,         ///< the job kept falling out of its slots
-  no_iterations,  ///< the transport learns the job's iterations: it can't know that one begins before it has sent
+  misfit,         ///< the job kept missing its slots
+  no_iterations,  ///< iterations are learned from the traffic, so their beginnings are only known afterwards
   unknown_job,
 };
 /// "none", "active", ...
@@ -74,83 +73,84 @@ std::string_view to_text(PlanState state);
 
 struct GateStats {
   PlanState state = PlanState::none;
-  std::uint64_t on_slot = 0;        ///< iterations that began on their slot, or after it within the tolerance
-  std::uint64_t corrections = 0;    ///< drifts
+  std::uint64_t on_slot = 0;        ///< iterations that began on their slot, or within the tolerance after it
+  std::uint64_t corrections = 0;    ///< drifts that were corrected
   std::uint64_t plans_dropped = 0;  ///< as stale, invalid or a misfit
-  std::uint64_t skipped = 0;        ///< iterations that were skipped while they were held; they count nowhere else
-  Nanos waited;                     ///< in all, also of those that were early
-  /// When the iteration asked that is held at once, for a slot that is not the one it was early for: whoever made the
-  /// plan may know a better one. never() when none is.
+  std::uint64_t skipped = 0;        ///< iterations skipped while they were held; not counted anywhere else
+  Nanos waited;                     ///< total time that iterations were held, including early ones
+  /// If an iteration is being held that has drifted: when its first bytes became ready, so that a scheduler may set a
+  /// better plan. never() otherwise.
   Nanos adrift_since = Nanos::never();
 };
 
 class PhaseGate {
  public:
-  /// Iterations on a slot that pay for one correction, and corrections that are too many.
+  /// Leaky bucket: number of iterations on a slot that offset one correction, and the level at which a plan is a
+  /// misfit.
   static constexpr std::uint32_t kIterationsPerCorrection = 12;
   static constexpr std::uint32_t kMisfit = 3;
 
-  /// Takes the place of the plan before. An iteration that is being held is looked at again. Plans that are stale or
-  /// out of range leave the gate without one. If the slots are other ones and all else is as it was, the slots have
-  /// been moved: a job that has been on one takes the first of the new ones from its next on, and its drifts are
-  /// remembered.
+  /// Replaces the plan. An iteration that is being held is decided anew. A plan that is stale or out of range leaves
+  /// the gate without one. If only `slot` differs from the previous plan, the slots have been moved: a job that was
+  /// aligned takes the first of the new slots after its last one, and its corrections stay counted.
   PlanState set(const PhasePlan& plan, Nanos now);
-  /// Without a plan the gate is open.
+  /// Removes the plan, which opens the gate.
   void clear(PlanState why, Nanos now);
 
-  /// What is posted from now on belongs to a new iteration.
+  /// Data posted from now on belongs to a new iteration.
   void begin_iteration() {
     if (pending_ && held_) skip();
     ++round_;
     pending_ = true;
     decided_ = held_ = false;
   }
-  /// Of the present iteration, 0 before the first; messages remember it. None is left from 2^32 iterations ago.
+  /// Number of the current iteration, 0 before the first; stored with each message. Wraps at 2^32, by when no message
+  /// of the same number is left.
   [[nodiscard]] std::uint32_t round() const { return round_; }
-  /// No bytes of the iteration have left.
+  /// Whether no bytes of the current iteration have left yet.
   [[nodiscard]] bool pending() const { return pending_; }
-  /// Bytes of that round don't leave before opens_at() lets them.
+  /// Whether bytes of iteration `round` must wait for opens_at().
   [[nodiscard]] bool holds(std::uint32_t round) const {
     return pending_ && round == round_ && stats_.state == PlanState::active;
   }
-  /// The first bytes of a pending iteration are about to leave: when they may. `now`, or later; at `now` the gate opens
-  /// and stays open for the rest of the iteration, for which it is always `now`.
+  /// When the first bytes of a pending iteration, which are ready now, may leave: `now` or later. Once it has returned
+  /// `now`, the gate stays open for the rest of the iteration.
   Nanos opens_at(Nanos now);
 
   [[nodiscard]] const GateStats& stats() const { return stats_; }
 
  private:
-  /// What a decision changes, and what is as before when its iteration is skipped.
+  /// State changed by a decision, and restored if its iteration is skipped.
   struct History {
-    bool aligned = false;  ///< the last iteration was on a slot, the next one's is next_slot
-    bool joining = false;  ///< no iteration has been on a slot of this plan
+    bool aligned = false;  ///< the last iteration was on a slot, and the next one's slot is next_slot
+    bool joining = false;  ///< no iteration has started on a slot of this plan yet
     std::uint32_t bucket = 0;
     Nanos next_slot;
-    Nanos correction_waited;  ///< gradually, since the correction began or was last counted
+    Nanos correction_waited;  ///< gradual: waited since the correction began or was last counted
   };
 
   void decide(Nanos now);
-  /// What the present decision, if there is one, has counted; not the time for which it has held.
+  /// Reverts the counters of the current decision, if any, except the time waited.
   void undo_counts();
   void skip();
   void take_slot(Nanos slot);
-  /// False if it was one too many.
+  /// Counts a correction. False if the bucket is full, so that the plan was dropped.
   bool count_correction(Nanos now);
   void drop(PlanState why, Nanos now);
   void end_wait(Nanos now);
 
   PhasePlan plan_;
-  Nanos tolerance_;  ///< as a time, like the next
+  Nanos tolerance_;  ///< as a time, not a fraction
   Nanos step_;
   std::uint32_t round_ = 0;
   bool pending_ = false;
-  bool decided_ = false;  ///< of a pending iteration: its first bytes have asked at asked_, and may leave at opens_
-  bool held_ = false;     ///< a decision has been taken for the pending iteration, under this plan or one before
+  bool decided_ = false;  ///< of a pending iteration: its first bytes were ready at asked_ and may leave at opens_
+  bool held_ = false;     ///< the pending iteration has been decided, under this or an earlier plan
   Nanos asked_;
   Nanos opens_;
   History history_;
   GateStats stats_;
-  // Before the decision, and before the first of the pending iteration.
+  // Values before the first decision for the pending iteration, to undo it.
   History history_before_;
   GateStats stats_before_;
   Nanos waited_before_;

@@ -6,7 +6,7 @@
 
 namespace mltcp {
 
-/// The highest value.
+/// The highest value of each enumeration.
 constexpr PhasePlan::Correction last_of(PhasePlan::Correction /*type*/) { return PhasePlan::Correction::gradual; }
 constexpr PlanState last_of(PlanState /*type*/) { return PlanState::unknown_job; }
 

@@ -1,4 +1,4 @@
-// What a datapath drives: something that wants to run when packets arrive for its host or its time has come.
+// Interface of what a datapath drives: it runs when packets arrive for its host, or at a time it asked for.
 #pragma once
 
 #include "mltcp/base/units.h"
@@ -9,10 +9,10 @@ class Pollable {
  public:
   virtual ~Pollable() = default;
 
-  /// Does what is due at `now` (never earlier than in the call before) and returns when it wants to be called
-  /// again at the latest: Nanos::never() if only an arriving packet gives it work. A simulator calls it when a
-  /// packet arrives for its host, at the returned time, and when the host's transmit queue, having been full, has
-  /// room again; a real-time datapath may call it at any time.
+  /// Does all work that is due at `now`, which never decreases between calls. Returns the latest time for the next
+  /// call; Nanos::never() if only an arriving packet creates work. A simulator calls it at the returned time, when a
+  /// packet arrives for its host, and when the host's transmit queue is no longer full; a real-time datapath may call
+  /// it at any time.
   virtual Nanos poll(Nanos now) = 0;
 };
 

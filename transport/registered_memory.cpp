@@ -23,7 +23,7 @@ struct Entry {
   std::vector<Known> known;
 };
 
-/// All that is registered in the process.
+/// All registrations of the process.
 struct Registry {
   std::mutex mutex;
   std::vector<Entry> entries;

@@ -1,8 +1,8 @@
-// Memory of the program's own that devices may read by DMA, so that payloads in it are sent without a copy.
+// Registration of the program's memory for DMA, so that payloads in it are sent without a copy.
 //
-// A device reads only memory that it was told of, and that the IOMMU lets it reach: a NIC under DPDK, or a device of
-// verbs. Payloads elsewhere are copied. Datapaths that read as the CPU does, such as sockets and shared memory, need
-// none of this.
+// A device reads only memory that was mapped for it, also in the IOMMU: a NIC under DPDK, or a verbs device. Payloads
+// in other memory are copied. Datapaths in which the CPU reads payloads, such as sockets and shared memory, need no
+// registration.
 #pragma once
 
 #include <array>
@@ -14,27 +14,27 @@
 
 namespace mltcp {
 
-/// What reads memory; each datapath that may read by DMA has one.
+/// A device that reads memory by DMA; implemented by each datapath that may do so.
 class DmaDevice {
  public:
   virtual ~DmaDevice() = default;
-  /// False: it reads as the CPU does, and there is nothing to tell it.
+  /// False if the device reads through the CPU, so that nothing needs mapping.
   [[nodiscard]] virtual bool needs_mapping() const = 0;
-  /// Has it read `memory`, whole pages, which may take its time, since the kernel pins them; returns what it knows the
-  /// memory by. Throws RunError that says why it can't. One call at a time in a process.
+  /// Maps `memory`, which consists of whole pages, and returns the device's key for it. May take long, as the kernel
+  /// pins the pages. Throws RunError with the reason if it fails. Never called concurrently within a process.
   virtual std::uint64_t map(std::span<std::byte> memory) = 0;
   virtual void unmap(std::span<std::byte> memory, std::uint64_t key) noexcept = 0;
 };
 
 class RegisteredMemory {
  public:
-  static constexpr std::size_t most = 64;  ///< at once in a process
+  static constexpr std::size_t most = 64;  ///< maximum number of registered ranges in a process
 
-  /// Has all of `devices` that need it read `memory`, whole pages: it begins at a multiple of the page size and its
-  /// length is one. Memory and devices outlive it. Throws InputError if it isn't whole pages, or part of it is
-  /// registered already; RunError if a device can't be given it.
+  /// Maps `memory` for all of `devices` that need it. It must begin at a page boundary and be a whole number of pages;
+  /// it and the devices must outlive the registration. Throws InputError if it is not whole pages or overlaps
+  /// registered memory; RunError if a device cannot map it.
   RegisteredMemory(std::span<std::byte> memory, std::span<DmaDevice* const> devices);
-  /// No packet refers to it any more: all its messages are complete.
+  /// All messages with bytes in the memory must have completed.
   ~RegisteredMemory();
   RegisteredMemory(const RegisteredMemory&) = delete;
   RegisteredMemory& operator=(const RegisteredMemory&) = delete;
@@ -50,12 +50,12 @@ class RegisteredMemory {
   std::vector<Mapping> mappings_;
 };
 
-/// What is registered for a device, as its sender asks. Takes a lock only when something has been registered, or not
-/// any more, since it was asked before.
+/// Look-up of the memory registered for one device, cached for one sender. Takes a lock only if registrations have
+/// changed since the last look-up.
 class RegisteredRanges {
  public:
   explicit RegisteredRanges(const DmaDevice& device) : device_(&device) {}
-  /// What the device knows `bytes` by; empty unless all of them lie in one piece that is registered for it.
+  /// The device's key for `bytes`; empty unless all of them lie within one range registered for it.
   [[nodiscard]] std::optional<std::uint64_t> find(std::span<const std::byte> bytes);
 
  private:

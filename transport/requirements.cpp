@@ -1,4 +1,4 @@
-// What connections need of a datapath; see requirements.h.
+// Requirements of connections on the datapath; see requirements.h.
 #include "mltcp/transport/requirements.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What a connection and its congestion control need of the datapath below, held against what that can.
+// Checks what a connection and its congestion control need against what the datapath offers.
 #pragma once
 
 #include "mltcp/cc/controller.h"
@@ -7,8 +7,8 @@
 
 namespace mltcp {
 
-/// Throws InputError that names what is missing, and the cure, if `algorithm` (cc::Capabilities) or `config` needs what
-/// a datapath with `limits` doesn't have.
+/// Throws InputError that names what is missing, and the cure, if `algorithm` (cc::Capabilities) or `config` needs a
+/// feature that a datapath with `limits` lacks.
 void check_requirements(const ConnectionConfig& config, const cc::AlgorithmTable& algorithm,
                         const PacketIo::Limits& limits);
 

@@ -1,4 +1,4 @@
-// The public face of the transport (see shard.h); what is behind it is in internal/shard_core.h.
+// The public interface of the transport (see shard.h); the implementation is in internal/shard_core.h.
 #include "mltcp/transport/shard.h"
 
 #include <utility>
@@ -8,7 +8,7 @@
 namespace mltcp {
 namespace {
 
-/// Of a message without bytes.
+/// Why a message without bytes is refused.
 PostResult refuse(const ShardCore& core, ConnectionId id) {
   return core.find(id) == nullptr ? PostResult::closed : PostResult::invalid;
 }

@@ -1,5 +1,5 @@
-// The transport's public face: a shard is one single-threaded instance of the transport over one datapath queue. It
-// owns its connections, jobs, timers and pacing, and does everything inside poll(now): receive, acknowledge, detect
+// The transport's public interface. A shard is one single-threaded instance of the transport on one datapath queue. It
+// owns its connections, jobs, timers and pacing, and does all its work inside poll(now): receive, acknowledge, detect
 // losses, send. It never blocks, starts no thread and reads no clock.
 //
 //   Shard shard(io, ShardConfig{});
@@ -10,23 +10,22 @@
 //   shard.send(c, gradient, tag);                    // `gradient` stays untouched until its completion
 //   for (;;) { shard.poll(now()); n = shard.take_completions(out); ... }
 //
-// Messages: the n-th message sent on a connection lands in the n-th buffer that the peer posted with receive(), as
-// with InfiniBand queue pairs. A sender holds a message back until the peer has posted its buffer ("credit"), so no
-// byte is ever buffered twice or dropped for want of room. Messages complete in the order in which they finish.
+// Messages: the n-th message sent on a connection is written to the n-th buffer that the peer posted with receive(), as
+// with InfiniBand queue pairs. A sender holds a message back until the peer has granted credit for it, that is, has
+// posted its buffer; so no data is buffered twice or dropped for lack of a buffer. Messages may complete in any order.
 //
-// Time limits: a send or receive may have a deadline, a time like that of poll(). If it is there first, the operation
-// completes with Status::timed_out, and its memory is the caller's again. If nothing of its message has been sent, or
-// has arrived, it then counts as never posted: later operations take its place, and the connection goes on. If its
-// message has begun, the connection ends as by abort(), so that it ends at the peer, too: there is no way to take back
-// a part.
+// Deadlines: a send or receive may have a deadline, on the clock of poll(). When it passes, the operation completes
+// with Status::timed_out and its memory is the caller's again. If no byte of its message has been sent or received yet,
+// the operation counts as never posted: later operations take its place and the connection goes on. Otherwise the
+// connection is aborted, at the peer too, since part of a message cannot be taken back.
 //
-// Time never falls within a shard: where `now` is earlier than one before, the latest counts. A clock that is set back
-// stops a shard's timers until it has caught up. From 0 to 73 years.
+// Time is monotonic within a shard: if `now` is less than in an earlier call, the latest value is used instead, so a
+// clock that is set back stops the shard's timers until it has caught up. Range: 0 to 73 years.
 //
-// Ids: whatever takes the id of a connection or job tells when there is none, in its result. Connections end by
-// themselves, so that an id may be unknown that was right: its completion of kind `closed` may not have been taken yet.
+// Ids: every function that takes a connection or job id reports an unknown one by its result. An id may become unknown
+// at any poll(), as connections also end by themselves (Completion::Kind::closed).
 //
-// Shards share nothing. One shard is used by one thread at a time.
+// Shards share nothing. A shard may be used by one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -50,86 +49,85 @@ class ShardCore;
 
 class Shard final : public Pollable {
  public:
-  /// `io` outlives the shard. Throws InputError if `config` is out of range, RunError if the system has no random
-  /// numbers and `config` no seed.
+  /// `io` must outlive the shard. Throws InputError if `config` is out of range; RunError if `config` has no seed and
+  /// the system has no random numbers.
   Shard(PacketIo& io, const ShardConfig& config);
   ~Shard() override;
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
-  /// The ids of the first `config.max_connections` connections of a shard, in the order in which they are made, none
-  /// having ended. Networks that spread flows over paths tell them apart by these (wire::peek_connection). Throws
-  /// InputError without a seed: then nobody knows.
+  /// The ids that the first `config.max_connections` connections of a shard will get, in order, as long as none has
+  /// ended. For networks that hash flows onto paths by connection id (wire::peek_connection). Throws InputError if
+  /// `config` has no seed, since ids are then unpredictable.
   static std::vector<ConnectionId> first_connections(const ShardConfig& config);
 
-  /// Accepts connections from now on, each with `config`. Throws InputError if `config` is out of range, or wants what
-  /// the datapath doesn't have (PacketIo::Limits), itself or by its congestion control (cc::Capabilities).
+  /// Accepts connections from now on, each with settings `config`. Throws InputError if `config` is out of range, or if
+  /// it or its congestion control needs what the datapath lacks (PacketIo::Limits, cc::Capabilities).
   void listen(const ConnectionConfig& config);
-  /// Begins to connect; completes with Completion::connected or closed. Sends and receives may be posted at once.
-  /// Throws InputError like listen(), RunError if max_connections are open.
+  /// Starts to connect to `remote`; the result follows as a completion, `connected` or `closed`. Sends and receives may
+  /// be posted at once. Throws InputError like listen(); RunError if max_connections are open.
   ConnectionId connect(const Address& remote, const ConnectionConfig& config, Nanos now);
 
-  /// Sends `message` (0 bytes to 4 GiB), which the caller keeps unchanged until its completion. `sent` come in the
-  /// order of the messages, unless one times out.
-  /// PostResult::closed for an unknown connection, as of all that post.
+  /// Sends `message` (0 bytes to 4 GiB), which the caller owns and must not change until its completion. Sends complete
+  /// in order, except those that time out. Returns PostResult::closed for an unknown connection, like all functions
+  /// that post.
   PostResult send(ConnectionId id, std::span<const std::byte> message, std::uint64_t tag,
                   Nanos deadline = Nanos::never());
-  /// Sends `length` bytes that do not exist; only over a datapath with virtual payloads.
+  /// Sends a virtual message of `length` bytes without contents; only on a datapath with virtual payloads.
   PostResult send_virtual(ConnectionId id, Bytes length, std::uint64_t tag, Nanos deadline = Nanos::never());
-  /// A hint, and unknown ids do no harm: the program is about to send on these connections. Worth its cost where there
-  /// are many connections, more than the cache holds, and several ids: what sends would wait for one by one is fetched
-  /// for all together.
+  /// Hint that the program is about to send on these connections: prefetches their state into the CPU cache, which pays
+  /// off if there are more connections than the cache holds and `ids` has several. Unknown ids are ignored.
   void prefetch(std::span<const ConnectionId> ids) const;
-  /// Provides the buffer for the next message without one. The shard writes to it until its completion. An end that
-  /// only receives learns that its peer has died without a word by ConnectionConfig::keep_alive or idle_limit alone.
+  /// Posts the buffer for the next message that has none. The shard writes to it until its completion. An end that only
+  /// receives notices a dead peer only if ConnectionConfig::keep_alive or idle_limit is set.
   PostResult receive(ConnectionId id, std::span<std::byte> buffer, std::uint64_t tag, Nanos deadline = Nanos::never());
-  /// The same for a message whose bytes nobody wants; they are counted and dropped.
+  /// Posts a receive of up to `capacity` bytes whose contents are counted and discarded.
   PostResult receive_virtual(ConnectionId id, Bytes capacity, std::uint64_t tag, Nanos deadline = Nanos::never());
 
-  /// Closes once all posted sends are done. Receives that are outstanding then complete with Status::closed, here
-  /// and at the peer, and so do sends of the peer; when both ends close, also sends for which no buffer was posted. A
-  /// connection that is not open yet ends at once. False if the connection is unknown: it has ended.
+  /// Closes the connection once all posted sends are complete. Then outstanding receives at both ends and the peer's
+  /// sends complete with Status::closed; if both ends close, so do sends for which the peer has posted no buffer. A
+  /// connection that is not open yet ends at once. False if the connection is unknown, that is, has ended.
   bool close(ConnectionId id);
-  /// Ends the connection at once and tells the peer, if it can. Operations complete with Status::aborted. False if the
-  /// connection is unknown: it has ended.
+  /// Ends the connection at once and tells the peer if possible. Outstanding operations complete with Status::aborted.
+  /// False if the connection is unknown, that is, has ended.
   bool abort(ConnectionId id, Nanos now);
 
-  /// Throws RunError if max_jobs exist.
+  /// Throws RunError if max_jobs exist already.
   JobId add_job(const JobConfig& config);
-  /// The job's connections go on without a job. False if the job is unknown.
+  /// Its connections stay open, without a job. False if the job is unknown.
   bool remove_job(JobId id);
-  /// The connection carries data of `job` from now on. False, and nothing is changed, if either is unknown: then what
-  /// it sends is of no job, and MLTCP is off for it.
+  /// From now on the connection sends data of `job`. If either id is unknown, returns false and changes nothing: the
+  /// connection then sends without a job, that is, without MLTCP.
   [[nodiscard]] bool attach(ConnectionId id, JobId job);
-  /// The job's next iteration begins now and will send `bytes` (of the application, all connections of the job on
-  /// this shard together). From then on nothing is learned any more, unless `bytes` is 0: not known.
+  /// The job's next iteration begins now and will send `bytes` of application data over all its connections on this
+  /// shard. Ends the learning of iterations (JobConfig::learn_iterations) unless `bytes` is 0, which means unknown.
   /// False if the job is unknown.
   [[nodiscard]] bool begin_iteration(JobId job, Bytes bytes);
-  /// The most that the job's connections send together, on the wire; 0 = unlimited. False if the job is unknown.
+  /// Sets the maximum rate of all the job's connections together, in bits on the wire; 0 = unlimited. False if the job
+  /// is unknown.
   [[nodiscard]] bool set_job_rate(JobId job, Rate rate);
   /// From now on the first bytes of each of the job's iterations wait for a slot of `plan` (phase_gate.h). Only new
-  /// data waits: never acknowledgements, control packets or what is sent again, nor what was posted before the
-  /// iteration. An iteration that has begun to send goes on. Returns PlanState::active, or why the job has no plan now.
+  /// data waits; acknowledgements, control packets, retransmissions and messages posted before the iteration do not,
+  /// nor does an iteration that has begun to send. Returns PlanState::active, or why the job has no plan now.
   [[nodiscard]] PlanState set_plan(JobId job, const PhasePlan& plan, Nanos now);
-  /// The job sends when it is ready, from now on; what is held goes with the next poll. False if it had no
-  /// plan, or is unknown.
+  /// Removes the job's plan; data that was held is sent by the next poll(). False if it had no plan or is unknown.
   bool clear_plan(JobId job, Nanos now);
-  /// All zero, with PlanState::unknown_job, for an unknown job.
+  /// All zero, with PlanState::unknown_job, if the job is unknown.
   [[nodiscard]] GateStats gate_stats(JobId job) const;
-  /// The job's progress and gain, until it is removed; null for an unknown job.
+  /// The job's progress within its iteration and its gain; valid until the job is removed. Null if the job is unknown.
   [[nodiscard]] const cc::Augmentation* job_progress(JobId job) const;
 
-  /// Does all that is due at `at`. Returns when to call again at the latest, whether for the transport or for the
+  /// Does all work that is due at `at`. Returns the latest time for the next call, for both the transport and the
   /// datapath (PacketIo::deadline).
   Nanos poll(Nanos at) override;
-  /// Moves completions to `out`, oldest first, and returns how many.
+  /// Moves completions to `out`, oldest first, and returns their number.
   std::size_t take_completions(std::span<Completion> out);
 
-  /// Until its completion of kind `closed`.
+  /// Whether the connection's completion of kind `closed` is still to come.
   [[nodiscard]] bool exists(ConnectionId id) const;
-  /// Nothing for an unknown connection.
+  /// Empty if the connection is unknown.
   [[nodiscard]] std::optional<ConnectionStats> stats(ConnectionId id) const;
-  /// The peer's address, until the connection ends; null for an unknown connection.
+  /// The peer's address, valid until the connection ends; null if the connection is unknown.
   [[nodiscard]] const Address* remote(ConnectionId id) const;
   [[nodiscard]] const ShardStats& stats() const;
 

@@ -1,4 +1,4 @@
-// The words that a program and the transport exchange: identifiers, settings, completions, counters.
+// Public types of the transport: identifiers, settings, completions and statistics.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@
 
 namespace mltcp {
 
-/// Names a connection of a shard. Never 0, and nobody can foresee it: the slot of the connection in as few of its
-/// lowest bits as max_connections needs, the others random, anew for each connection. Slots are used again in the order
-/// in which they became free.
+/// Identifies a connection of a shard; never 0. The low bits, as many as max_connections needs, are the connection's
+/// slot; the other bits are random and drawn anew for each connection, so that an attacker cannot guess the id. Slots
+/// are reused in the order in which they became free.
 using ConnectionId = std::uint32_t;
-/// Names a job of a shard.
+/// Identifies a job of a shard.
 using JobId = std::uint32_t;
 
 /// How an operation ended.
@@ -28,39 +28,39 @@ enum class Status : std::uint8_t {
   closed,       ///< the connection was closed before the operation could finish
   refused,      ///< the peer does not listen
   full,         ///< the peer has no room for another connection
-  unreachable,  ///< nothing came back for ConnectionConfig::give_up_after, or was heard for idle_limit, here or there
+  unreachable,  ///< no reply for give_up_after, or no packet for idle_limit (ConnectionConfig), at either end
   aborted,      ///< ended by abort(), here or at the peer
   version,      ///< the peer speaks another version of the protocol
-  timed_out,    ///< the operation's deadline was there first
+  timed_out,    ///< the operation's deadline passed first
 };
 
 /// "ok", "truncated", ...
 std::string to_text(Status status);
 
-/// Whether an operation was taken.
+/// Whether an operation (send or receive) was accepted.
 enum class PostResult : std::uint8_t {
   ok,
-  queue_full,  ///< max_sends or max_receives are reached, or max_completions wait: take completions, post again
+  queue_full,  ///< max_sends, max_receives or max_completions is reached: take completions, then retry
   closed,      ///< no such connection, or it is closing
-  too_long,    ///< above 4 GiB
-  invalid,     ///< no bytes where the datapath needs some
+  too_long,    ///< longer than 4 GiB
+  invalid,     ///< a null buffer on a datapath that needs real bytes
 };
 
-/// Something ended or happened.
+/// What a shard reports to the program: an operation has finished, or a connection has changed state.
 struct Completion {
   enum class Kind : std::uint8_t {
     connected,  ///< connect() succeeded
     accepted,   ///< a listening shard has a new connection
-    sent,       ///< every byte of a message is in the peer's buffer (status ok), or it won't be
-    received,   ///< a receive has its message
-    closed,     ///< the connection is over; its id is invalid from here on. Always its last completion
+    sent,       ///< the whole message is in the peer's buffer (status ok), or the send has failed (other status)
+    received,   ///< a posted receive has finished
+    closed,     ///< the connection has ended and its id is invalid; always its last completion
   };
   Kind kind = Kind::sent;
   Status status = Status::ok;
   ConnectionId connection = 0;
-  std::uint64_t tag = 0;  ///< as posted (sent, received)
+  std::uint64_t tag = 0;  ///< as passed to send() or receive()
   Bytes bytes = 0;        ///< length of the message
-  // received: whose data the last packet of the message said it was.
+  // For `received`: the job tag in the message's last packet.
   bool has_job = false;
   std::uint16_t iteration = 0;
   std::uint32_t job = 0;
@@ -68,34 +68,36 @@ struct Completion {
 
 struct ConnectionConfig {
   std::string congestion_control = "reno";
-  std::shared_ptr<const cc::Parameters> parameters;  ///< of the algorithm; null: the defaults
+  std::shared_ptr<const cc::Parameters> parameters;  ///< of the congestion control algorithm; null: the defaults
   bool ecn = false;                                  ///< send ECN-capable packets
-  bool full_integrity = false;     ///< CRC-32C over the payload too, not only the headers (UDP's sum covers it anyway)
-  bool pack_messages = true;       ///< several short messages may share a packet
-  std::uint32_t max_sends = 1024;  ///< messages posted and not completed, 1 to 65536
-  std::uint32_t max_receives = 1024;            ///< likewise
-  std::uint32_t max_packets_in_flight = 16384;  ///< bounds memory for loss recovery, 16 to 2^20
-  Rate max_rate;                                ///< on the wire; 0 = unlimited
-  Nanos pacing_quantum{10'000};                 ///< paced packets may be gathered so long and leave together; 0: no
-  Nanos initial_rtt{1'000'000};                 ///< assumed until measured
-  Nanos max_ack_delay{100'000};                 ///< an acknowledgement is held back no longer
-  Nanos timer_granularity{200'000};             ///< below this, timers do not judge a packet late
-  Nanos give_up_after{30'000'000'000};          ///< without any progress although packets are outstanding
-  /// An end that has heard nothing for so long asks its peer whether it is there (PING), so that one that only waits to
-  /// receive learns of a peer that died without a word: after keep_alive and give_up_after, or idle_limit if that is
-  /// shorter. 0, the default: never, so that connections which idle send nothing. Where peers may vanish, 5 to 30 s.
+  bool full_integrity = false;  ///< CRC-32C over payloads too, not only headers (the UDP checksum covers both anyway)
+  bool pack_messages = true;    ///< several short messages may share a packet
+  std::uint32_t max_sends = 1024;               ///< messages posted and not completed, 1 to 65536
+  std::uint32_t max_receives = 1024;            ///< buffers posted and not completed, 1 to 65536
+  std::uint32_t max_packets_in_flight = 16384;  ///< bounds the memory for loss recovery, 16 to 2^20
+  Rate max_rate;                                ///< bits on the wire, headers included; 0 = unlimited
+  Nanos pacing_quantum{10'000};      ///< paced packets may be delayed up to this, to leave as one batch; 0: never
+  Nanos initial_rtt{1'000'000};      ///< assumed until the first RTT sample
+  Nanos max_ack_delay{100'000};      ///< maximum delay of an acknowledgement
+  Nanos timer_granularity{200'000};  ///< lower bound of the loss and probe timers (kGranularity, RFC 9002)
+  Nanos give_up_after{
+      30'000'000'000};  ///< the peer is unreachable after so long without progress while packets are in flight
+  /// After so long without a packet from the peer, an end sends a PING, so that an end that only receives notices a
+  /// peer that has died silently: after keep_alive + give_up_after, or after idle_limit if that is shorter. 0, the
+  /// default: never, so idle connections send nothing. Recommended where peers may vanish: 5 to 30 s.
   Nanos keep_alive;
-  /// A connection that has heard nothing at all for so long ends with Status::unreachable, and tells its peer, which
-  /// ends with the same. 0, the default: no limit. Above keep_alive, if that is set: then only a peer that is gone
-  /// reaches it; otherwise whoever has nothing to say for so long.
+  /// A connection on which no packet arrives for so long ends with Status::unreachable at both ends. 0, the default: no
+  /// limit. With keep_alive set, which must be shorter, only a dead peer lets it expire; without, any idle connection
+  /// does.
   Nanos idle_limit;
-  std::uint32_t ack_every = 2;  ///< packets per acknowledgement, unless the sender asks for fewer
-  bool adapt_ack_ratio = true;  ///< ask for fewer at high rates, where no job is attached
-  std::uint8_t priority = 0;    ///< of every packet, see TxPacket; 0 to 7
-  bool credit_in_acks = true;   ///< news of posted buffers travels in acknowledgements where it can
-  /// What ends a message is acknowledged by the next poll(), so that the program's answer, or the buffer that it posts
-  /// now, travels in the same packet. poll() asks to be called again at once for that; a program that leaves its shard
-  /// alone at such times, to compute for instance, keeps the sender waiting, who in the end gives it up: false then.
+  std::uint32_t ack_every = 2;  ///< packets per acknowledgement, unless the sender asks for fewer acknowledgements
+  bool adapt_ack_ratio = true;  ///< ask for fewer acknowledgements at high rates; never for connections of a job
+  std::uint8_t priority = 0;    ///< of every packet, 0 to 7, see TxPacket::priority
+  bool credit_in_acks =
+      true;  ///< send credit (newly posted buffers) inside acknowledgements where possible, instead of in CREDIT frames
+  /// Delay the acknowledgement of a message's last packet until the next poll(), so that the program's reply, or the
+  /// credit of its next buffer, can travel in the same packet; poll() asks to be called again at once for that. Set to
+  /// false in a program that computes for long between polls: the sender would time out meanwhile.
   bool await_answer = true;
 
   bool operator==(const ConnectionConfig&) const = default;
@@ -103,65 +105,69 @@ struct ConnectionConfig {
 
 struct ConnectionStats {
   std::uint64_t packets_sent = 0;
-  Bytes bytes_sent = 0;  ///< UDP payloads
+  Bytes bytes_sent = 0;  ///< UDP payload bytes
   std::uint64_t packets_received = 0;
-  std::uint64_t retransmitted_packets = 0;  ///< packets that carried data once more
+  std::uint64_t retransmitted_packets = 0;  ///< packets that carried retransmitted data
   std::uint64_t lost_packets = 0;
   std::uint64_t spurious_losses = 0;
-  std::uint64_t duplicate_packets = 0;  ///< received again
-  /// Of them, those that said something else than the packet of their number before: one of the two was forged, or of
+  std::uint64_t duplicate_packets = 0;  ///< packets whose number had been received before
+  /// Duplicates whose contents differ from the first packet with that number: one of the two was forged, or belongs to
   /// an earlier connection with the same id.
   std::uint64_t conflicting_packets = 0;
-  std::uint64_t repaired_messages = 0;  ///< sent again whole, as the peer had acknowledged what it did not have
+  std::uint64_t repaired_messages =
+      0;  ///< messages retransmitted in full, as the peer had acknowledged data that it did not have
   std::uint64_t congestion_events = 0;
-  std::uint64_t persistent_congestions = 0;  ///< nothing got through for three probe timeouts (RFC 9002 7.6)
-  std::uint64_t ce_packets = 0;              ///< of ours, that arrived marked
+  std::uint64_t persistent_congestions = 0;  ///< nothing was delivered for three probe timeouts (RFC 9002 section 7.6)
+  std::uint64_t ce_packets = 0;              ///< sent packets that arrived with a CE mark
   Bytes in_flight = 0;
   double cwnd_bytes = 0;
   Rate pacing_rate;
   Rate delivery_rate;        ///< latest sample; 0 before the first
-  bool app_limited = false;  ///< ... which shows what the application sent, and not what the path can carry
+  bool app_limited = false;  ///< delivery_rate was limited by the application, not by the path
   Nanos smoothed_rtt;
   Nanos min_rtt;
 };
 
-/// What a shard counted and dropped.
+/// A shard's packet counters. All but the sent and received ones count packets that were dropped.
 struct ShardStats {
   std::uint64_t packets_received = 0;
   std::uint64_t packets_sent = 0;
   std::uint64_t truncated_packets = 0;
-  std::uint64_t foreign_packets = 0;     ///< not of this protocol
-  std::uint64_t corrupted_packets = 0;   ///< checksum wrong
-  std::uint64_t malformed_packets = 0;   ///< checksum right, contents impossible or not to be believed
-  std::uint64_t unknown_connection = 0;  ///< for a connection that is not (any more), or from another address
-  std::uint64_t beyond_credit = 0;       ///< data for which there is no buffer, promised or timed out meanwhile
+  std::uint64_t foreign_packets = 0;    ///< not packets of this protocol
+  std::uint64_t corrupted_packets = 0;  ///< wrong checksum
+  std::uint64_t malformed_packets = 0;  ///< right checksum, but invalid or implausible contents
+  std::uint64_t unknown_connection =
+      0;                            ///< no such connection (any more), or sent from another address than its peer's
+  std::uint64_t beyond_credit = 0;  ///< data without a receive buffer: never credited, or its receive has timed out
   std::uint64_t refused_connects = 0;
 };
 
 struct ShardConfig {
   std::uint32_t max_connections = 1024;  ///< 1 to 2^20 - 1
   std::uint32_t max_jobs = 64;
-  std::uint32_t max_completions = 1 << 16;  ///< not taken; posting waits beyond
-  /// Sends whose bytes a datapath may read where they lie, at once; further ones are copied. 0 to 65535; 0 = all.
+  std::uint32_t max_completions = 1 << 16;  ///< completions not yet taken; at this limit, posting returns queue_full
+  /// Sends that may be in progress at once with the datapath reading the user's buffer (zero copy); further ones are
+  /// copied. 0 to 65535; 0 = all are copied.
   std::uint32_t max_zero_copy_sends = 1024;
-  /// The connections of a burst of packets are brought to the cache together before the first is worked on.
+  /// Prefetch into the CPU cache the connections of a received burst before processing it.
   bool prefetch = true;
-  /// Of connection ids and nonces, for simulations and tests, which are to be the same every time. Without one they
-  /// come from the system's random numbers: peers of an earlier run of the program, and others, must not know them.
-  /// With one, the first id of each slot has 12 bits of it, see Shard::first_connections().
+  /// Seed of connection ids and nonces, for reproducible simulations and tests. Without a seed they come from the
+  /// system's random numbers, so that nobody can guess them. With a seed, 12 bits of it go into the first id of each
+  /// slot, see Shard::first_connections().
   std::optional<std::uint64_t> seed = std::nullopt;
 };
 
 struct JobConfig {
-  std::uint32_t number = 0;  ///< of the caller's choice; carried in data packets, and shown by the peer's completions
-  cc::Augmentation augmentation;  ///< gain of the increase step
-  Rate max_rate;                  ///< all connections of the job together, on the wire; 0 = unlimited
-  /// Packets that max_rate holds back may be gathered so long and leave together, 0 to 1 s: fewer wake-ups.
+  std::uint32_t number = 0;       ///< chosen by the caller; sent in data packets and shown in the peer's completions
+  cc::Augmentation augmentation;  ///< MLTCP: scales the congestion window's increase step
+  Rate max_rate;                  ///< of all connections of the job together, bits on the wire; 0 = unlimited
+  /// Packets that max_rate delays may be gathered for up to this time and leave together, 0 to 1 s: fewer wake-ups.
   Nanos pacing_quantum{0};
-  /// A poll that comes late makes up for at most so much of max_rate at once, 0 to 1 s, beyond the four packets that
-  /// may always leave together. The queue of the link must have the room.
+  /// A poll() that comes late may send at once what max_rate allowed during the delay, up to this time's worth, 0 to 1
+  /// s, besides the burst of four packets that is always allowed. The link's queue must have room for the burst.
   Nanos catch_up{0};
-  /// Finds the iterations in the job's traffic, until begin_iteration() names a size (cc/iteration_learner.h).
+  /// Learn the iteration boundaries from the job's traffic (cc/iteration_learner.h) until begin_iteration() states a
+  /// size.
   bool learn_iterations = false;
 };
 

@@ -10,7 +10,7 @@
 namespace mltcp::wire {
 namespace {
 
-// The header as it lies in memory; every field is naturally aligned within it.
+// The header's memory layout; every field is naturally aligned.
 struct RawHeader {
   std::uint8_t magic;
   std::uint8_t flags;
@@ -41,7 +41,7 @@ void store(std::byte* at, T value) {
 }
 
 std::uint32_t checksum(std::span<const std::byte> covered) {
-  // The checksum field counts as zero.
+  // The checksum is computed with its own field as zero.
   std::array<std::byte, header_bytes> first{};
   std::memcpy(first.data(), covered.data(), header_bytes);
   store<std::uint32_t>(first.data() + 4, 0);
@@ -83,7 +83,7 @@ bool Reader::next_other(Frame& frame) {
     return at;
   };
   switch (type) {
-    case FrameType::data:  // cut off, or next() had taken it
+    case FrameType::data:  // truncated; next() parses complete ones
       return fail();
     case FrameType::ack:
       return next_ack(frame);
@@ -118,7 +118,7 @@ bool Reader::next_other(Frame& frame) {
 }
 
 bool Reader::take_last(DataFrame& data) {
-  // Bytes that are elsewhere, or don't exist: only as the payload that ends the packet.
+  // A payload that is stored elsewhere, or is virtual, must end the packet.
   if (left_ != 0) return fail();
   if (!tail_.empty()) {
     if (data.length != tail_.size() || virtual_left_ != 0) return fail();
@@ -156,7 +156,8 @@ bool Reader::next_ack(Frame& frame) {
     if (length > last) return fail();
     ack.ranges[i] = {last - length, last};
     if (i + 1 == ack.range_count) break;
-    const std::uint64_t step = std::uint64_t{load<std::uint32_t>(at)} + 2;  // gap - 1, and down onto the next range
+    const std::uint64_t step =
+        std::uint64_t{load<std::uint32_t>(at)} + 2;  // gap - 1, and one more to reach the next range
     if (step > last - length) return fail();
     last = last - length - step;
     length = load<std::uint32_t>(at + 4);

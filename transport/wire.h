@@ -1,49 +1,49 @@
-// The wire format: the one place where bytes from the network are parsed and bytes for it are written.
+// The wire format: the one place where bytes from the network are parsed and bytes for the network are written.
 //
 // A packet is one UDP payload: a fixed header, then frames. All integers are little-endian.
 //
 //   packet header, 32 bytes
 //   offset size
-//        0    1  magic and version of this header: 0xA1
+//        0    1  magic, and version of this header: 0xA1
 //        1    1  flags: 1 full integrity (the checksum covers the payload too), 2 acknowledge at once,
 //                8 the packet carries data of a job (job, iteration and progress are set);
-//                bits 4 to 6: n above 0: one acknowledgement for 2^n packets will do, until the next packet says
-//                otherwise; 0: as many as the receiver thinks right
-//        2    2  length of what the checksum always covers: this header and all frames but the bytes of a last
+//                bits 4 to 6: n above 0: the sender asks for one acknowledgement for 2^n packets, until its next
+//                packet; 0: the receiver chooses
+//        2    2  length of what the checksum always covers: this header and all frames, except the bytes of a last
 //                DATA frame that are gathered from the user's buffer
-//        4    4  CRC-32C of the covered bytes, taken with this field as zero
-//        8    4  destination connection id (0: none yet, CONNECT)
-//       12    4  span: packet number minus the oldest packet number that the sender still keeps (saturated)
+//        4    4  CRC-32C of the covered bytes, computed with this field as zero
+//        8    4  destination connection id (0: not known yet, in CONNECT)
+//       12    4  span: packet number minus the oldest packet number that the sender still tracks (saturated)
 //       16    8  packet number
 //       24    4  job
 //       28    2  iteration, low 16 bits
 //       30    2  progress: bytes_ratio of the iteration in 1/65535
 //
-// The job tag sits at a fixed place so that a switch or a receiver can see which job a packet belongs to, and how
-// far its iteration is, without knowing connections.
+// The job tag has a fixed offset so that a switch or a receiver can read a packet's job and its progress without any
+// connection state.
 //
-//   frames: type (1 byte), then
+//   frames: type (1 byte), then (size of each field in bytes in parentheses)
 //   DATA     flags (1; 1 = last of its message), length (2), message (4), offset (4), bytes
-//   ACK      range count (1), hops that the latest packet took (1; 0 = not known), flags (1; 1 = news of credit stand
-//            after the first range length - 1; 2 = whole messages are told), delay in ns (4), largest
-//            packet number (8), received so far, each modulo 2^32:
-//            ECT(0) packets (4), if the flag says so whole messages, else ECT(1) packets (4), CE packets (4), CE bytes
-//            (4); then first range length - 1 (4);
-//            if the flag says so, credit as in CREDIT (4); then for each further range, downwards: gap - 1 (4),
-//            length - 1 (4)
-//            Whole messages: all messages below this number are complete in the receiver's buffers. Nobody sends
-//            ECT(1), so its place is free: that an ECT(0) packet became one shows in that the others are too few.
-//   CREDIT   flags (1; 1 = no more will come), 0 (2), messages that the receiver has buffers for, counted from the
-//            connection's first (4)
+//   ACK      range count (1); hops of the latest packet (1; 0 = not known); flags (1; 1 = a credit field is present,
+//            2 = a whole-messages field replaces the ECT(1) count); delay in ns (4); largest packet number (8);
+//            cumulative counts modulo 2^32: ECT(0) packets (4), ECT(1) packets or whole messages (4),
+//            CE packets (4), CE bytes (4); then first range length - 1 (4);
+//            if flag 1 is set, credit as in CREDIT (4);
+//            then for each further range, in descending order: gap - 1 (4), length - 1 (4)
+//            Whole messages: all messages with lower numbers are complete in the receiver's buffers. The field may take
+//            the place of the ECT(1) count since nobody sends ECT(1); a packet that was changed from ECT(0) to ECT(1)
+//            on its way shows in an ECT(0) count that is too low.
+//   CREDIT   flags (1; 1 = final), 0 (2), number of receive buffers posted since the connection began (4)
 //   PING     0 (3)
 //   CONNECT  version (1), max packet (2), source connection id (4), credit (4), nonce (8)
 //   ACCEPT   version (1), max packet (2), source connection id (4), credit (4)
-//   CLOSE    0 (1), reason (2); one that a receiver does not know means: done
+//   CLOSE    0 (1), reason (2); a receiver takes unknown reasons as "done"
 //
-// Message numbers and credits are 64-bit inside and sent modulo 2^32; widen() finds the value that is meant.
+// Message numbers and credits are 64-bit internally and sent modulo 2^32; widen() restores the upper bits.
 //
-// Versions: what the header means never changes under its magic, nor where CONNECT has its version, so that ends of
-// different versions can tell each other so (CLOSE). Frames may change with `protocol_version`. 2: ACK carries credit.
+// Versions: neither the header's layout under its magic nor the place of CONNECT's version ever changes, so that ends
+// of different versions can reject each other cleanly (CLOSE). Frames may change with `protocol_version`. Version 2
+// added credit to ACK.
 #pragma once
 
 #include <algorithm>
@@ -63,7 +63,7 @@ constexpr std::uint8_t magic = 0xA1;
 constexpr std::uint8_t protocol_version = 2;
 constexpr std::size_t header_bytes = 32;
 constexpr std::size_t data_frame_bytes = 12;
-constexpr std::size_t ack_frame_bytes = 36;  ///< of one range, without credit
+constexpr std::size_t ack_frame_bytes = 36;  ///< with one range, without credit
 constexpr std::size_t ack_credit_bytes = 4;
 constexpr std::size_t ack_range_bytes = 8;
 constexpr std::size_t max_ack_ranges = 32;
@@ -74,7 +74,7 @@ constexpr std::size_t connect_frame_bytes = 20;
 constexpr std::size_t accept_frame_bytes = 12;
 constexpr std::size_t close_frame_bytes = 4;
 
-/// Every packet has room for a header, an ACK with all ranges, every control frame and some data.
+/// Minimum size that every path must carry: a header, an ACK with all ranges, every control frame and some data.
 constexpr std::size_t smallest_packet = header_bytes + max_ack_bytes + connect_frame_bytes + accept_frame_bytes +
                                         credit_frame_bytes + close_frame_bytes + ping_frame_bytes + data_frame_bytes +
                                         64;
@@ -85,18 +85,18 @@ constexpr std::uint64_t max_message_bytes = std::uint64_t{1} << 32;
 
 enum HeaderFlags : std::uint8_t { full_integrity = 1, ack_now = 2, has_job = 8 };
 
-/// Flags that ask for one acknowledgement for `packets` packets (the Ack Ratio of RFC 4340), rounded down to a power of
-/// two from 2 to 128; below 2 it is left to the receiver.
+/// Header flags that ask for one acknowledgement for every `packets` packets (the Ack Ratio of RFC 4340), rounded down
+/// to a power of two from 2 to 128; below 2 the receiver chooses.
 constexpr std::uint8_t ask_ack_ratio(std::uint32_t packets) {
   return static_cast<std::uint8_t>(packets < 2 ? 0
                                                : std::min(std::countl_zero(1U) - std::countl_zero(packets), 7) << 4);
 }
-/// What such flags ask for; 1: left to the receiver.
+/// Packets per acknowledgement that the header flags ask for; 1: the receiver chooses.
 constexpr std::uint32_t asked_ack_ratio(std::uint8_t flags) { return 1U << (flags >> 4 & 7); }
 
 enum class FrameType : std::uint8_t { data = 1, ack = 2, credit = 3, ping = 4, connect = 5, accept = 6, close = 7 };
 
-/// Whose packet it is and how far its job's iteration has got.
+/// The job that a packet belongs to, and how far the job's iteration is.
 struct JobTag {
   std::uint32_t job = 0;
   std::uint16_t iteration = 0;  ///< low 16 bits
@@ -121,12 +121,12 @@ struct DataFrame {
 
 /// Packet numbers first..last, both inclusive.
 struct PacketRange {
-  // Without initial values: a frame holds many, and most are never looked at.
+  // No initialisers: a frame has room for many ranges and most are never read.
   std::uint64_t first;
   std::uint64_t last;
 };
 
-/// What a receiver counted by ECN codepoint, modulo 2^32.
+/// A receiver's packet counts by ECN codepoint, modulo 2^32.
 struct EcnCounts {
   std::uint32_t ect0_packets = 0;
   std::uint32_t ect1_packets = 0;
@@ -136,14 +136,15 @@ struct EcnCounts {
 
 struct AckFrame {  // NOLINT(cppcoreguidelines-pro-type-member-init): ranges, see PacketRange
   std::uint32_t delay_ns = 0;
-  std::uint8_t hops = 0;  ///< switches that the latest packet passed; 0 = not known
+  std::uint8_t hops = 0;  ///< switches that the latest packet traversed; 0 = not known
   EcnCounts ecn;
   bool has_credit = false;
   std::uint32_t credit = 0;  ///< see CreditFrame
-  bool has_whole = false;    ///< then ecn.ect1_packets is not told
-  std::uint32_t whole = 0;   ///< messages below are complete at the receiver, modulo 2^32
+  bool has_whole = false;    ///< `whole` is set, and ecn.ect1_packets is not
+  std::uint32_t whole = 0;   ///< messages with lower numbers are complete at the receiver; modulo 2^32
   std::uint32_t range_count = 0;
-  std::array<PacketRange, max_ack_ranges> ranges;  ///< falling, apart by at least one packet number
+  std::array<PacketRange, max_ack_ranges>
+      ranges;  ///< in descending order, with a gap of at least one packet number between them
 };
 
 struct ConnectFrame {
@@ -167,24 +168,25 @@ struct Frame {
   DataFrame data;
   AckFrame ack;
   CreditFrame credit;
-  ConnectFrame connect;  ///< CONNECT and ACCEPT
+  ConnectFrame connect;  ///< of CONNECT and ACCEPT
   CloseReason close = CloseReason::done;
 };
 
-/// Why a packet or frame was refused.
+/// Why a packet or frame was rejected.
 enum class ParseError : std::uint8_t { none, truncated, foreign, checksum, malformed };
 
-/// Reads a packet: first the header, then frame after frame. Holds references to the packet's bytes only.
+/// Parses a packet: first its header, then frame after frame. Keeps pointers into the packet's bytes, which must
+/// outlive the parsed frames.
 class Reader {
  public:
-  /// `virtual_bytes` of payload without bytes follow `packet` (simulator).
+  /// `virtual_bytes`: length of a payload without bytes that follows `packet` (simulator only).
   ParseError begin(std::span<const std::byte> packet, std::uint32_t virtual_bytes, Header& header) {
     return begin(packet, {}, virtual_bytes, header);
   }
-  /// `tail` is the payload that ends the packet, where it lies elsewhere.
+  /// `tail`: the end of the packet's payload, if it is stored apart from `packet`.
   ParseError begin(std::span<const std::byte> packet, std::span<const std::byte> tail, std::uint32_t virtual_bytes,
                    Header& header);
-  /// The next frame into `frame`; false at the end of the packet or on an error (see error()).
+  /// Parses the next frame into `frame`. False at the end of the packet, or on an error (see error()).
   bool next(Frame& frame) {
     if (left_ >= data_frame_bytes && *at_ == std::byte{static_cast<std::uint8_t>(FrameType::data)}) [[likely]]
       return next_data(frame);
@@ -225,16 +227,16 @@ class Reader {
   ParseError error_ = ParseError::none;
 };
 
-/// Writes a packet's header part. The caller has checked that what it writes fits (room()).
+/// Writes the header and frames of a packet. The caller must check room() before each frame.
 class Writer {
  public:
-  /// Writes into `buffer`, at least header_bytes long, which outlives the writer.
+  /// `buffer` has at least header_bytes bytes and outlives the writer.
   explicit Writer(std::span<std::byte> buffer) : buffer_(buffer), used_(header_bytes) {}
 
   [[nodiscard]] std::size_t used() const { return used_; }
   [[nodiscard]] std::size_t room() const { return buffer_.size() - used_; }
 
-  /// The frame's header only; the bytes follow by copy() or as gathered payload.
+  /// Writes the frame's header only; its bytes follow by copy(), or as gathered payload.
   void data(const DataFrame& frame) {
     std::byte* const at = take(data_frame_bytes);
     const std::uint64_t front = std::uint64_t{frame.message} << 32 |
@@ -246,7 +248,7 @@ class Writer {
   void copy(const std::byte* bytes, std::size_t size) {
     if (size > 0) std::memcpy(take(size), bytes, size);
   }
-  /// As many of the ranges as fit room().
+  /// Writes as many ranges as fit into room().
   void ack(const AckFrame& frame);
   void credit(const CreditFrame& frame);
   void ping();
@@ -254,8 +256,8 @@ class Writer {
   void accept(const ConnectFrame& frame);
   void close(CloseReason reason);
 
-  /// Writes the packet header and its checksum, over `payload` too if the header's flags ask for full integrity,
-  /// and returns the header part of the packet.
+  /// Writes the packet header and its checksum, which covers `payload` too if the header's flags ask for full
+  /// integrity. Returns all bytes written, header and frames.
   std::span<const std::byte> finish(const Header& header, std::span<const std::byte> payload);
 
  private:
@@ -269,22 +271,23 @@ class Writer {
   std::size_t used_;
 };
 
-/// The 64-bit value next to `expected` whose low 32 bits are `low`.
+/// The 64-bit value closest to `expected` whose low 32 bits are `low`.
 constexpr std::uint64_t widen(std::uint32_t low, std::uint64_t expected) {
   const auto distance = static_cast<std::int32_t>(low - static_cast<std::uint32_t>(expected));
   const auto wide = static_cast<std::int64_t>(expected) + distance;
-  // Before the first value there is none: what would lie there is meant one turn later.
+  // A negative value does not exist: the value 2^32 higher is meant.
   return wide < 0 ? static_cast<std::uint64_t>(wide) + (std::uint64_t{1} << 32) : static_cast<std::uint64_t>(wide);
 }
 
-/// The job tag of a UDP payload, for switches: checks magic, length and the flag, not the checksum.
+/// The job tag of a UDP payload, for switches. Checks magic, length and the has_job flag, but not the checksum.
 std::optional<JobTag> peek_job_tag(std::span<const std::byte> packet);
 
-/// The destination connection of a UDP payload, for switches that spread flows over paths; 0 if it isn't a packet of
-/// this protocol, or none yet. Checks magic and length, not the checksum.
+/// The destination connection of a UDP payload, for switches that hash flows onto paths; 0 if it is not a packet of
+/// this protocol, or is a CONNECT. Checks magic and length, but not the checksum.
 std::uint32_t peek_connection(std::span<const std::byte> packet);
 
-/// Whether the first frame is an ACK, of what peek_connection() knows. Nothing is checked but the length.
+/// Whether the first frame is an ACK, for a payload in which peek_connection() found a connection. Checks the length
+/// only.
 inline bool peek_ack(std::span<const std::byte> packet) {
   return packet.size() > header_bytes && packet[header_bytes] == std::byte{static_cast<std::uint8_t>(FrameType::ack)};
 }

@@ -1,10 +1,10 @@
-// Streams of jobs that arrive at a cluster: drawn at random, or from a file.
+// Streams of jobs arriving at a cluster: random, or from a file.
 //
-// Drawn: a Poisson process (exponential gaps, all independent), the usual model of independent users. Each job's type
-// is drawn by weight, its workers and its batch from lists, and its iterations so that their logarithm is uniform:
-// durations in clusters span orders of magnitude (Hu et al., "Characterization and prediction of deep learning
-// workloads in large-scale GPU datacenters", SC 2021). What a job is and when it comes are drawn from streams of their
-// own, so that another rate brings the same jobs.
+// Random: a Poisson process (independent exponential gaps), the usual model of independent users. Each job's type is
+// drawn by weight, its numbers of workers and batch size from lists, and its iterations log-uniformly, since durations
+// in clusters span orders of magnitude (Hu et al., "Characterization and prediction of deep learning workloads in
+// large-scale GPU datacenters", SC 2021). Jobs and arrival times are drawn from different streams, so that another
+// arrival rate brings the same jobs.
 #pragma once
 
 #include <cstdint>
@@ -20,27 +20,27 @@ namespace mltcp::workload {
 
 struct Arrival {
   Nanos at;
-  std::uint32_t type = 0;  ///< index of the mix, or of the names of a file
+  std::uint32_t type = 0;  ///< index in the mix, or in ArrivalFile::jobs
   std::uint32_t workers = 2;
-  std::uint32_t batch = 0;  ///< samples; 0 = the type's default
+  std::uint32_t batch = 0;  ///< batch size in samples; 0 = the type's default
   std::uint32_t iterations = 1;
   bool operator==(const Arrival&) const = default;
 };
 
-/// What jobs of one type are drawn from.
+/// The distributions for jobs of one type.
 struct TypeChoices {
   double weight = 1;                      ///< above 0, relative to those of the other types
-  std::vector<std::uint32_t> workers{2};  ///< one of these, each as likely; a number twice is twice as likely
-  std::vector<std::uint32_t> batches{0};  ///< the same
+  std::vector<std::uint32_t> workers{2};  ///< drawn uniformly; a number listed twice is twice as likely
+  std::vector<std::uint32_t> batches{0};  ///< drawn like `workers`
   std::uint32_t least_iterations = 1;     ///< 1 or more
   std::uint32_t most_iterations = 1;      ///< inclusive
 
-  /// Of a job's iterations, if they weren't whole.
+  /// Mean number of iterations of a job, ignoring rounding to integers.
   [[nodiscard]] double mean_iterations() const;
 };
 
-/// `count` jobs in the order of their arrival, the first `at_start` of them at time 0, the others a Poisson process of
-/// mean gap `gap` that begins then. `mix` has a type at least, with valid numbers.
+/// Draws `count` jobs in the order of their arrival: the first `at_start` at time 0, the others by a Poisson process
+/// with mean gap `gap` from then on. `mix` must have at least one type, with valid numbers.
 std::vector<Arrival> draw_arrivals(std::span<const TypeChoices> mix, std::uint32_t count, std::uint32_t at_start,
                                    Nanos gap, std::uint64_t seed);
 
@@ -53,15 +53,15 @@ std::vector<Arrival> draw_arrivals(std::span<const TypeChoices> mix, std::uint32
 /// Empty lines and what follows a # are skipped.
 struct ArrivalFile {
   struct Row {
-    Arrival arrival;  ///< its type is an index of `jobs`
+    Arrival arrival;  ///< its type is an index in `jobs`
     std::uint32_t line = 0;
   };
-  std::vector<std::string> jobs;  ///< distinct, in the order of their first line
-  std::vector<Row> rows;          ///< by arrival; those of one time in the order of the file
+  std::vector<std::string> jobs;  ///< distinct, in order of first appearance
+  std::vector<Row> rows;          ///< by arrival time; equal times in the order of the file
 };
 /// Throws InputError "FILE:LINE: COLUMN: cause; cure".
 ArrivalFile load_arrivals(const std::filesystem::path& path);
-/// The same from memory; `file` stands in messages.
+/// The same from memory; `file` is used in messages.
 ArrivalFile parse_arrivals(std::string_view text, const std::string& file);
 
 }  // namespace mltcp::workload

@@ -1,4 +1,4 @@
-// Collectives, and how many bytes each worker sends for one.
+// Collectives, and how many bytes each worker sends for them.
 //
 // The algorithms are the bandwidth-optimal ones that communication libraries use for large messages; with n workers
 // and S bytes each worker sends
@@ -31,15 +31,15 @@ enum class Collective {
   all_reduce_all_to_all,  ///< an all-reduce followed by an all-to-all, both of the given size
 };
 
-/// Whether the size of an all-gather is what every worker holds at the end or what each one contributes. The other
-/// collectives mean the same under both.
+/// Whether the size of an all-gather is the total that every worker holds at the end, or the shard that each one
+/// contributes. Makes no difference for other collectives.
 enum class GatherSize { total, shard };
 
 /// "all-reduce" and so on.
 std::string_view name(Collective collective);
 
-/// Bytes that one of `workers` sends for a collective of `size` bytes, rounded up to a whole byte. 0 when there is
-/// one worker or none. Returns nothing when the result does not fit into 63 bits.
+/// Bytes that each of `workers` sends for a collective of `size` bytes, rounded up; 0 with fewer than two workers.
+/// Empty if the result does not fit into 63 bits.
 std::optional<Bytes> bytes_sent(Collective collective, Bytes size, std::uint32_t workers,
                                 GatherSize gather_size = GatherSize::total);
 

@@ -1,5 +1,5 @@
-// What lists of fields (base/fields.h) say of a field that experiment files have as a key: which values are sound
-// (beyond them one is a slip of the pen), and an example for messages.
+// Options in lists of fields (base/fields.h) for keys of experiment files: the plausible range of values, beyond which
+// one is assumed to be a mistake, and an example for messages.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ inline constexpr double kMostWeight = 1000;
 inline constexpr double kMostStraggling = 1000;
 inline constexpr std::int64_t kMostPriority = 7;
 
-struct FileKey {};  ///< base of the next
+struct FileKey {};  ///< base of all options below
 
 struct WholeKey : FileKey {
   constexpr WholeKey(std::int64_t its_least, std::int64_t its_most) : least(its_least), most(its_most) {}
@@ -51,7 +51,7 @@ struct TableKey : FileKey {
   std::string_view example;  ///< with its key
 };
 
-/// Whether a Field says so.
+/// Whether the field is a key of experiment files.
 template <typename Field>
 inline constexpr bool is_file_key =
     std::is_base_of_v<FileKey, std::remove_cvref_t<decltype(std::remove_cvref_t<Field>::about)>>;

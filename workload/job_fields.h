@@ -1,5 +1,5 @@
-// The fields of jobs and their phases (see base/fields.h). Those of a FileKey are keys of experiment files as they
-// stand here; the others are read and written in ways of their own, as they depend on more than themselves.
+// The fields of jobs and their phases (see base/fields.h). Those with a FileKey are keys of experiment files; the
+// others have their own readers and writers, as they depend on other fields.
 #pragma once
 
 #include "mltcp/base/fields.h"
@@ -14,7 +14,7 @@ constexpr auto fields_of(const Phase* /*type*/) {
                         field("rate", &Phase::rate), field("overlap", &Phase::overlap),
                         left_out(&Phase::label));  // for people, and long
 }
-/// The highest value.
+/// The highest value of the enumeration.
 constexpr Phase::Kind last_of(Phase::Kind /*type*/) { return Phase::Kind::communicate; }
 
 constexpr auto fields_of(const Job::Straggler* /*type*/) {

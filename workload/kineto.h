@@ -1,5 +1,5 @@
-// Reader of traces that PyTorch's profiler (Kineto) writes: the steps and communications of one worker as they were
-// measured on a GPU. The format is Chrome's trace event format (JSON), plain; unpack .gz and .tar.gz first.
+// Reader of traces of PyTorch's profiler (Kineto): a worker's steps and communications as measured on a GPU. The format
+// is Chrome's trace event format (JSON), uncompressed.
 //
 // What is read, of events with "ph": "X" ("ts" and "dur" in microseconds, whole or not):
 //
@@ -14,8 +14,8 @@
 //   computation     all other kernels: a communication overlaps if the GPU computes meanwhile, at least half as much as
 //                   on average in its step
 //
-// A communication belongs to the step in which it was launched. Its kernel's duration counts the wait for slower
-// workers too, so it says little about the network; its size does.
+// A communication belongs to the step in which it was launched. Its kernel's duration includes the wait for slower
+// workers and so says little about the network; its size is reliable.
 #pragma once
 
 #include <cstdint>
@@ -33,17 +33,17 @@
 namespace mltcp::workload {
 
 struct KinetoCommunication {
-  Nanos start;   ///< of the kernel, from the beginning of its step
-  Nanos length;  ///< of the kernel, the wait for other workers included
+  Nanos start;   ///< of the kernel, relative to the start of its step
+  Nanos length;  ///< duration of the kernel, including the wait for other workers
   Collective collective = Collective::none;
-  Bytes size = 0;             ///< as bytes_sent() means it (GatherSize::total)
-  std::uint32_t workers = 1;  ///< among which it is
-  bool overlaps = false;      ///< the GPU computes meanwhile
+  Bytes size = 0;             ///< as for bytes_sent() with GatherSize::total
+  std::uint32_t workers = 1;  ///< number of participants
+  bool overlaps = false;      ///< the GPU computes at the same time
 };
 
 struct KinetoStep {
   std::string name;  ///< "ProfilerStep#10"
-  Nanos start;       ///< from the beginning of the first step
+  Nanos start;       ///< relative to the start of the first step
   Nanos length;
   std::vector<KinetoCommunication> communications;  ///< by start
 };
@@ -53,33 +53,33 @@ struct KinetoTrace {
   std::uint32_t rank = 0;
   std::uint32_t workers = 1;      ///< of the whole job
   std::vector<KinetoStep> steps;  ///< by start; at least one
-  /// What was left out, each one line that begins with the file.
+  /// What was ignored: one line each, beginning with the file.
   std::vector<std::string> warnings;
 
-  /// The step of median length: what the others are taken to be like.
+  /// The step of median length, taken as representative.
   [[nodiscard]] const KinetoStep& typical() const;
 };
 
-/// By its name: *.json.
+/// Judged by the name: *.json.
 bool is_kineto(const std::filesystem::path& path);
 
 /// Reads a file. Throws InputError: "FILE: cause; cure" in one line.
 KinetoTrace load_kineto(const std::filesystem::path& path);
-/// The same from memory; `file` stands in messages.
+/// The same from memory; `file` is used in messages.
 KinetoTrace parse_kineto(std::string_view text, const std::string& file);
 
-/// What one worker sends for it, scaled. Of `options`, `workers` (0: as in the trace) and bytes_scale count. Nothing
-/// when it does not fit into 62 bits.
+/// Bytes that one worker sends for the communication, scaled. Uses `workers` (0: as in the trace) and bytes_scale of
+/// `options`. Empty if the result does not fit into 62 bits.
 std::optional<Bytes> sent_bytes(const KinetoCommunication& communication, const MappingOptions& options);
 
-/// The phases of a step: what lies between communications is compute time, and a communication that overlaps does not
-/// hold up what follows. Of `options`, `workers` and the scales count: every collective of the trace crosses the link.
-/// Throws InputError when options are out of range.
+/// The phases of a step: time between communications is compute time; overlapping communications do not delay what
+/// follows. Uses `workers` and the scales of `options`: all collectives of the trace cross the link. Throws InputError
+/// if options are out of range.
 std::vector<Phase> to_phases(const KinetoTrace& trace, const KinetoStep& step, const MappingOptions& options = {});
-/// A job of the typical step. Throws InputError also when it would send nothing.
+/// A job of the typical step. Throws InputError, also if it would send nothing.
 Job to_job(const KinetoTrace& trace, const std::string& job_name, const MappingOptions& options = {});
 
-/// What the trace holds, as lines of text for a terminal, with iteration time and duty cycle alone on a link of `link`.
+/// The trace as text for a terminal, with iteration time and duty cycle alone on a link of rate `link`.
 std::string describe(const KinetoTrace& trace, const MappingOptions& options, Rate link);
 
 }  // namespace mltcp::workload

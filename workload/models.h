@@ -1,10 +1,11 @@
-// Published models as training jobs: what an iteration computes and sends follows from the parameters and operations
-// that the original papers state, and from assumptions that are all arguments here.
+// Published models as training jobs: compute time and bytes of an iteration follow from the parameters and operations
+// stated in the original papers, and from assumptions that are all arguments here.
 //
 //   compute      3 * forward operations per sample * batch / (peak * utilisation)   the backward pass costs twice the
 //                forward one (Kaplan et al., "Scaling laws for neural language models", arXiv 2001.08361, section 2.1)
-//   forward      of vision models 2 * multiply-adds of the papers; of language models 2 * parameters * tokens per
-//   sample gradients    parameters * bytes per parameter
+//   forward      of vision models 2 * multiply-adds of the papers; of language models 2 * parameters * tokens, per
+//                sample
+//   gradients    parameters * bytes per parameter
 //
 //   data parallel       compute, then a ring all-reduce of the gradients: one up phase per iteration. The forward and
 //                       the backward pass are one compute phase, as nothing is sent between them.
@@ -16,8 +17,8 @@
 //                       the looked-up rows, forward and backward pass, all-to-all of their gradients, then an
 //                       all-reduce of the dense layers' gradients: two up phases, the second of two collectives.
 //
-// These are the strategies that CASSINI's evaluation names (arXiv 2308.00852): GPT-3 and DLRM hybrid, the others data
-// parallel. All workers of a job are modelled alike, by the busiest of them.
+// These are the strategies in CASSINI's evaluation (arXiv 2308.00852): GPT-3 and DLRM hybrid, the others data parallel.
+// All workers of a job are modelled like the busiest one.
 #pragma once
 
 #include <cstdint>
@@ -37,31 +38,32 @@ std::string_view name(Strategy strategy);
 struct Model {
   std::string_view name;
   Strategy strategy = Strategy::data;
-  std::uint64_t parameters = 0;    ///< whose gradients are reduced: of Strategy::embedding the dense ones
-  double forward_operations = 0;   ///< floating-point operations of the forward pass, for one sample
-  std::uint32_t batch = 0;         ///< samples per worker and iteration; Strategy::pipeline: per replica. A default
-  std::uint64_t exchanged = 0;     ///< numbers per sample that a stage hands on, or that a worker looks up
-  std::string_view configuration;  ///< of several published ones
-  std::string_view source;         ///< authors, venue and year, and where the number stands
+  std::uint64_t parameters =
+      0;  ///< number of parameters with gradients to reduce; of Strategy::embedding only the dense ones
+  double forward_operations = 0;   ///< floating-point operations of the forward pass per sample
+  std::uint32_t batch = 0;         ///< default samples per worker and iteration; Strategy::pipeline: per replica
+  std::uint64_t exchanged = 0;     ///< values per sample that a stage passes on, or that a worker looks up
+  std::string_view configuration;  ///< which one of several published configurations
+  std::string_view source;         ///< authors, venue, year, and place of the numbers
 };
 
-/// All of them, by family.
+/// All models, by family.
 std::span<const Model> models();
 
-/// By name, in small or capital letters: "vgg16". Throws InputError that names the nearest one or all.
+/// Ignores case: "vgg16". Throws InputError that names the nearest one or all of them.
 const Model& find_model(std::string_view name);
 
 struct ModelOptions {
   std::uint32_t workers = 8;       ///< 2 to 1000000, one accelerator each
-  std::uint32_t batch = 0;         ///< samples, as Model::batch; 0 = that; at most 1000000
-  double peak_flops = 156e12;      ///< per second: of an NVIDIA A100 in TF32 without sparsity (its data sheet, 2021)
-  double utilisation = 0.4;        ///< of the peak, above 0, at most 1: an assumption
-  double bytes_per_parameter = 4;  ///< of gradients and activations: fp32; above 0, at most 16
-  std::uint32_t replicas = 2;      ///< Strategy::pipeline: as many where they divide the workers, otherwise 1
+  std::uint32_t batch = 0;         ///< samples, as in Model::batch; 0 = that; at most 1000000
+  double peak_flops = 156e12;      ///< per second; default: NVIDIA A100 in TF32 without sparsity (data sheet, 2021)
+  double utilisation = 0.4;        ///< share of the peak that is reached, above 0, at most 1: an assumption
+  double bytes_per_parameter = 4;  ///< of gradients and activations; default: fp32; above 0, at most 16
+  std::uint32_t replicas = 2;      ///< Strategy::pipeline: number of replicas if it divides the workers, otherwise 1
 };
 
-/// A job called as the model; all but its phases is at its default. The bytes are what one worker sends. Throws
-/// InputError "cause; cure" for options out of range.
+/// A job named after the model, with only its phases set. Bytes are those that one worker sends. Throws InputError
+/// "cause; cure" for options out of range.
 Job make_job(const Model& model, const ModelOptions& options = {});
 
 }  // namespace mltcp::workload

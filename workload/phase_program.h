@@ -1,14 +1,12 @@
-// What a job does in an iteration when all that is known of it are its phases: a program as of a pattern
-// (rank_program.h).
+// The program (rank_program.h) of a job that is defined by its phases only.
 //
-// When a phase is over: a phase that communicates is over when all that the job's workers send in it has been
-// delivered, and so for all of them at once; one that overlaps holds nothing up but the end of the iteration, which is
-// over when all of it is. It is the same on every datapath. In one process the job's workers share one program,
-// phase_program(). Where ranks live on hosts of their own each has one, and they tell each other: a worker knows that
-// its own bytes have been delivered, and that those of the one before it have arrived; with three workers or more,
-// messages of one byte then go around, in the pattern of a barrier by dissemination (Hensgen, Finkel and Manber,
-// International Journal of Parallel Programming 17, 1988): in round k each tells the one 2^k further on, and after log2
-// n rounds knows of all.
+// A communicating phase is over, for all workers at once, when all bytes that the job's workers send in it have been
+// delivered; one that overlaps only delays the end of the iteration, which is over when all of its phases are. This
+// holds on every datapath. Within one process the job's workers share one program, phase_program(). Ranks on separate
+// hosts have one each and must synchronise: a worker knows when its own bytes have been delivered and those of its
+// predecessor have arrived; with three workers or more, messages of one byte implement a dissemination barrier
+// (Hensgen, Finkel and Manber, International Journal of Parallel Programming 17, 1988): in round k each rank notifies
+// the one 2^k further on, and after log2 n rounds knows of all.
 #pragma once
 
 #include "mltcp/workload/job.h"
@@ -16,16 +14,16 @@
 
 namespace mltcp::workload {
 
-/// The job as one: its computations and, as sends, its phases that communicate, of which each stands for all workers.
+/// The job as a single rank: computations, and a send for each communicating phase, which stands for all workers.
 RankProgram phase_program(const Job& job);
 
-/// Ranks of a job, with a pattern or without.
+/// Number of ranks of a job, with or without a pattern.
 std::uint32_t ranks_of(const Job& job);
 
-/// That of the job's pattern, or of its phases. A job with hosts is a ring of its workers, each of which sends a
-/// phase's bytes to the next one. A job without hosts has two ranks, of which 0 computes and sends and 1 receives.
-/// Throws InputError for a phase that sends no bytes, of which nobody could tell when it is over, for a program above
-/// kMostOperations, and as rank_program() of a pattern does.
+/// The program of a rank, by the job's pattern or its phases. A job with hosts is a ring of workers, each of which
+/// sends a phase's bytes to the next. A job without hosts has two ranks: 0 computes and sends, 1 receives. Throws
+/// InputError for a phase without bytes, whose end could not be detected, for a program above kMostOperations, and like
+/// rank_program() of a pattern.
 RankProgram rank_program(const Job& job, std::uint32_t rank);
 
 }  // namespace mltcp::workload

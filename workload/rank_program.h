@@ -1,6 +1,6 @@
-// What each rank of a job does in an iteration: a program of computations, sends and receives, each with the operations
-// that it waits for. A program follows from a pattern of communication and the rank's number alone, so that hosts which
-// know the pattern need to tell each other nothing.
+// The program of each rank of a job in an iteration: computations, sends and receives, each with the operations that it
+// depends on. It is determined by the communication pattern and the rank's number, so hosts that know the pattern need
+// not exchange programs.
 //
 // The algorithms, for n ranks and S bytes, blocks being n-ths of S:
 //
@@ -8,9 +8,8 @@
 //                      k sends is what step k-1 received (Patarasuk and Yuan, JPDC 2009)
 //   halving-doubling   the same by recursive halving and recursive doubling, log2 n steps each, for powers of two
 //                      (Thakur, Rabenseifner and Gropp, IJHPCA 2005, sections 4.1 and 4.5)
-//   tree               all-reduce over two binary trees, each with half of the bytes, in whose one a rank is a leaf if
-//   it
-//                      isn't in the other; pipelined in chunks, up and down (Sanders, Speck and Träff, Parallel
+//   tree               all-reduce over two binary trees with half of the bytes each, where inner nodes of one are
+//                      leaves of the other; pipelined in chunks, up and down (Sanders, Speck and Träff, Parallel
 //                      Computing 2009). Broadcast over one of them
 //   all-to-all         pairwise exchange in n-1 steps (Thakur et al., section 4.4)
 //   broadcast          from rank 0; ring: a chain, pipelined in chunks
@@ -29,7 +28,7 @@
 // send activations on and their gradients back. Gradients are all-reduced among data-parallel ranks in buckets, in the
 // last micro-batch's backward pass as they become ready, or after it (Li et al., VLDB 2020).
 //
-// Collectives of one group of ranks follow one another, as on one communicator of NCCL.
+// Collectives of one group of ranks are serialised, as on one NCCL communicator.
 #pragma once
 
 #include <cstdint>
@@ -55,64 +54,65 @@ struct Pattern {
     training,
   };
   struct Training {
-    std::uint32_t tensor = 1;    ///< ranks of a tensor-parallel group
-    std::uint32_t pipeline = 1;  ///< stages; the data-parallel ranks are what is left of `ranks`
+    std::uint32_t tensor = 1;    ///< size of a tensor-parallel group
+    std::uint32_t pipeline = 1;  ///< number of stages; the remaining factor of `ranks` is data-parallel
     std::uint32_t micro_batches = 1;
-    std::uint32_t layers = 1;   ///< of a stage
-    std::uint32_t buckets = 1;  ///< of gradients, at most `layers`
-    bool overlap = true;        ///< buckets are reduced while the backward pass goes on
-    Bytes activations = 0;      ///< of a micro-batch behind a layer; above 0 with tensor or pipeline parallelism
-    Bytes experts = 0;          ///< tokens of a micro-batch that a rank exchanges with experts; 0: there are none
+    std::uint32_t layers = 1;   ///< per stage
+    std::uint32_t buckets = 1;  ///< number of gradient buckets, at most `layers`
+    bool overlap = true;        ///< buckets are reduced during the backward pass
+    Bytes activations = 0;      ///< bytes of a micro-batch after a layer; above 0 with tensor or pipeline parallelism
+    Bytes experts = 0;          ///< bytes of tokens per micro-batch that a rank exchanges with experts; 0: no experts
   };
 
   Kind kind = Kind::all_reduce;
   std::uint32_t ranks = 2;
   Algorithm algorithm = Algorithm::ring;  ///< of all-reduce, reduce-scatter, all-gather, broadcast and training
-  /// S: what every rank has in the end (all-gather), or in the beginning (the others). Training: the gradients of a
-  /// rank; 0: none are reduced.
+  /// S: bytes that every rank holds at the end (all-gather) or at the beginning (others). Training: gradients of a
+  /// rank, or 0 if none are reduced.
   Bytes size = 0;
-  Bytes chunk = 0;            ///< of pipelined algorithms (tree, broadcast); 0: 256 KiB, more above 1024 chunks
-  Nanos compute;              ///< of each rank (server excepted), all of an iteration; comes first but in training
-  std::uint32_t servers = 1;  ///< of parameter_server
+  Bytes chunk = 0;  ///< of pipelined algorithms (tree, broadcast); 0: 256 KiB, or larger so that there are at most 1024
+  Nanos compute;    ///< per iteration of each rank except servers; precedes communication except in training
+  std::uint32_t servers = 1;  ///< number of parameter servers
   Training training;
 
   [[nodiscard]] std::uint32_t data() const { return ranks / (training.tensor * training.pipeline); }
 };
 /// "all-reduce" and so on.
 std::string_view name(Pattern::Kind kind);
-/// A collective's bus bandwidth as a multiple of its algorithm bandwidth, which is S by the time that it takes, as
-/// nccl-tests define both (doc/PERFORMANCE.md there): 2(n-1)/n for an all-reduce, (n-1)/n for reduce-scatter,
-/// all-gather and all-to-all, 1 for broadcast and point-to-point. 0: the pattern isn't one collective (training,
-/// parameter-server).
+/// Ratio of a collective's bus bandwidth to its algorithm bandwidth (S / duration), as defined by nccl-tests
+/// (doc/PERFORMANCE.md there): 2(n-1)/n for an all-reduce, (n-1)/n for reduce-scatter, all-gather and all-to-all, 1 for
+/// broadcast and point-to-point. 0 if the pattern is not a single collective (training, parameter-server).
 double bus_factor(const Pattern& pattern);
 
 inline constexpr std::uint32_t kMostRanks = 1024;
-inline constexpr std::uint32_t kMostOperations = 1'000'000;  ///< of a rank
+inline constexpr std::uint32_t kMostOperations = 1'000'000;  ///< per rank
 
 struct Operation {
   enum class Kind : std::uint8_t { compute, send, receive };
   Kind kind = Kind::compute;
-  bool reduce = false;           ///< receive: what arrives is added to what is there
-  bool barrier = false;          ///< send, receive: tells of the ranks' progress, and carries none of the job's bytes
+  bool reduce = false;           ///< receive: the data is added to what is there
+  bool barrier = false;          ///< send, receive: synchronisation only, carries none of the job's bytes
   std::uint32_t peer = 0;        ///< send, receive: the other rank
-  std::uint32_t first_wait = 0;  ///< of RankProgram::waits
+  std::uint32_t first_wait = 0;  ///< index in RankProgram::waits
   std::uint32_t waits = 0;
-  Bytes bytes = 0;        ///< send, receive: above 0
-  Bytes offset = 0;       ///< send, receive: where they are in the collective's buffer (all-to-all has one at each end)
-  std::uint64_t tag = 0;  ///< send, receive: the same at both ends; names a message between two ranks in one iteration
-  Nanos compute;          ///< compute: how long; of a pattern above 0
-  Rate rate;              ///< send: the most that the rank sends at from then on; 0: as the job says
+  Bytes bytes = 0;  ///< send, receive: above 0
+  Bytes offset =
+      0;  ///< send, receive: offset in the collective's buffer (all-to-all has separate send and receive buffers)
+  std::uint64_t tag =
+      0;          ///< send, receive: equal at both ends; identifies a message between two ranks within an iteration
+  Nanos compute;  ///< compute: duration; in a pattern above 0
+  Rate rate;      ///< send: maximum rate of the rank from then on; 0: the job's rate
 };
 
-/// Operations wait for earlier ones of the list only. Between two ranks, sends stand in the order of their receives; to
-/// send them in that order blocks nobody for ever, as all ranks' lists follow one order of all operations.
+/// Operations depend on earlier ones in the list only. Between two ranks, sends are in the order of the receives;
+/// sending in that order cannot deadlock, as all ranks' lists follow one global order of operations.
 struct RankProgram {
   std::uint32_t rank = 0;
   std::uint32_t ranks = 0;
   std::vector<Operation> operations;
-  std::vector<std::uint32_t> waits;  ///< indices of operations
+  std::vector<std::uint32_t> waits;  ///< indices of operations depended on
 
-  /// What the job itself computes, sends and receives: barriers don't count.
+  /// Compute time and bytes of the job itself, without barriers.
   struct Load {
     Nanos compute;
     Bytes sent = 0;
@@ -121,22 +121,22 @@ struct RankProgram {
   [[nodiscard]] Load load() const;
 };
 
-/// Throws InputError "cause; cure" for a pattern that makes no sense: too few or too many ranks, powers of two that
-/// aren't, groups that don't divide the ranks, nothing to send.
+/// Throws InputError "cause; cure" for an invalid pattern: too few or too many ranks, not a power of two where
+/// required, groups that do not divide the ranks, nothing to send.
 void check(const Pattern& pattern);
 
-/// What all ranks of a pattern do.
+/// Summary of all ranks of a pattern.
 struct Outline {
-  Nanos compute;                 ///< the longest that one computes
-  Bytes bytes = 0;               ///< the most that one sends or receives
-  std::uint64_t operations = 0;  ///< of all
-  std::uint64_t pairs = 0;       ///< of ranks that exchange data
+  Nanos compute;                 ///< maximum of any rank
+  Bytes bytes = 0;               ///< maximum that any rank sends or receives
+  std::uint64_t operations = 0;  ///< of all ranks
+  std::uint64_t pairs = 0;       ///< pairs of ranks that exchange data
 };
-/// Throws as rank_program() does, and for more than kMostOperationsInAll.
+/// Throws like rank_program(), and for more than kMostOperationsInAll operations.
 Outline outline(const Pattern& pattern);
 inline constexpr std::uint64_t kMostOperationsInAll = 16'000'000;
 
-/// Rank 0 is the first. Throws InputError as check() does, and for a program above kMostOperations.
+/// Ranks count from 0. Throws InputError like check(), and for a program above kMostOperations.
 RankProgram rank_program(const Pattern& pattern, std::uint32_t rank);
 
 }  // namespace mltcp::workload

@@ -21,7 +21,7 @@ constexpr auto fields_of(const Pattern* /*type*/) {
                           field("servers", &Pattern::servers), field("training", &Pattern::training));
 }
 
-/// The highest value.
+/// The highest value of each enumeration.
 constexpr Pattern::Kind last_of(Pattern::Kind /*type*/) { return Pattern::Kind::training; }
 constexpr Algorithm last_of(Algorithm /*type*/) { return Algorithm::halving_doubling; }
 

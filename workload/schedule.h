@@ -1,4 +1,4 @@
-// From a trace to a job: one training iteration as a sequence of phases of the worker whose link is shared.
+// Converts a trace to a job: one training iteration as phases of the worker whose link is shared.
 //
 // The order of the passes is that of the training loops of ASTRA-sim 1.0 (Rashidi et al., ISPASS 2020):
 //
@@ -30,45 +30,45 @@
 
 namespace mltcp::workload {
 
-/// Which collectives cross the shared link. One that does not is left out: it takes no time and sends nothing.
+/// Which collectives cross the shared link. Others are omitted: they take no time and send nothing.
 enum class Network {
-  weight_gradient,  ///< the collectives of the weight-gradient pass; the others stay within a server
-  inter_server,     ///< all but the tensor-parallel ones: also all-to-alls among experts
+  weight_gradient,  ///< those of the weight-gradient pass; the others stay within a server
+  inter_server,     ///< all but tensor-parallel ones, including all-to-alls among experts
   all,              ///< all of them
 };
 
-/// "weight-gradient", "inter-server", "all"; nothing for another text.
+/// "weight-gradient", "inter-server", "all"; empty for any other text.
 std::optional<Network> network_from(std::string_view text);
 std::string_view name(Network network);
 
 struct MappingOptions {
-  /// Workers among which weight gradients are reduced, data parallel and experts' alike; 0: what the header of the
-  /// trace says (all_gpus / (model group * pp)), or 2 if it doesn't. The sizes of model and expert groups are the
-  /// header's, and this number where it doesn't say.
+  /// Number of workers that reduce weight gradients, data-parallel and experts' alike; 0: by the header of the trace
+  /// (all_gpus / (model group * pp)), or 2 if that does not say. Model and expert groups have the header's sizes, or
+  /// else this one.
   std::uint32_t workers = 0;
   Network network = Network::weight_gradient;
   GatherSize gather_size = GatherSize::total;
-  double compute_scale = 1.0;  ///< times every compute time and update delay; above 0, at most 1e6
-  double bytes_scale = 1.0;    ///< times the bytes that a worker sends; above 0, at most 1e6
+  double compute_scale = 1.0;  ///< factor of all compute times and update delays; above 0, at most 1e6
+  double bytes_scale = 1.0;    ///< factor of the bytes that a worker sends; above 0, at most 1e6
 };
 
-/// Throws InputError, which begins with `file`, when a number is out of range.
+/// Throws InputError that begins with `file` if a number is out of range.
 void check(const MappingOptions& options, const std::string& file);
 
-/// Workers that take part in a collective of `group`; at least 1.
+/// Number of workers in a collective of `group`; at least 1.
 std::uint32_t group_size(const Trace& trace, Group group, const MappingOptions& options);
 
-/// Scaled bytes that one worker sends over the shared link for the collective of this layer and pass. 0 when there
-/// is none: the trace names none, its training loop doesn't run it, it is not for the shared link, or it is among
-/// one worker. `layer` is an index of trace.layers. Throws InputError when the bytes don't fit into 62 bits.
+/// Scaled bytes that one worker sends over the shared link for the collective of this layer and pass. 0 if there is
+/// none: the trace has none, its training loop does not run it, it does not cross the shared link, or it has a single
+/// worker. `layer` is an index in trace.layers. Throws InputError if the bytes do not fit into 62 bits.
 Bytes sent_bytes(const Trace& trace, std::size_t layer, Pass pass, const MappingOptions& options);
 
-/// The phases of one iteration. Neighbouring compute phases are one, and so are neighbouring communications that
-/// overlap; phases of no length are left out. May be without any communication. Throws InputError when options are
-/// out of range or a sum leaves 62 bits.
+/// The phases of one iteration. Adjacent compute phases are merged, as are adjacent overlapping communications; phases
+/// of length 0 are omitted. There may be no communication at all. Throws InputError if options are out of range or a
+/// sum exceeds 62 bits.
 std::vector<Phase> to_phases(const Trace& trace, const MappingOptions& options = {});
 
-/// A job of these phases, everything else at its default. Throws InputError also when it would send nothing.
+/// A job with these phases and defaults otherwise. Throws InputError, also if it would send nothing.
 Job to_job(const Trace& trace, const std::string& job_name, const MappingOptions& options = {});
 
 }  // namespace mltcp::workload

@@ -12,10 +12,9 @@
 // layer and the use of its result. Times are in cycles of a 1 GHz clock, so in nanoseconds; sizes are in bytes.
 // Under HYBRID_CUSTOMIZED a 13th column names the policy of the layer.
 //
-// The reader is strict about what it can't understand (an InputError that names file, line and column) and tolerant
-// about what it can: white space, CRLF, blank lines, a header that is missing, and a layer count that isn't that of
-// the layers that follow, which AICB publishes such files with. Whatever it tolerated and is worth knowing it says in
-// `warnings`.
+// The reader rejects what is ambiguous (InputError that names file, line and column) and tolerates what is not: white
+// space, CRLF, blank lines, a missing header, and a layer count that differs from the number of layers, as in files
+// published by AICB. What it tolerated, if it matters, is listed in `warnings`.
 #pragma once
 
 #include <array>
@@ -30,7 +29,7 @@
 
 namespace mltcp::workload {
 
-/// The training loop that the first line names; decides the order of the passes (see schedule.h).
+/// The training loop named in the first line; determines the order of the passes (see schedule.h).
 enum class Parallelism {
   unspecified,  ///< the file has no header
   data,
@@ -46,10 +45,10 @@ enum class Parallelism {
   micro,
 };
 
-/// As the first line of a trace spells it: "HYBRID_TRANSFORMER"; "unspecified" when there is none.
+/// As spelled in the first line of a trace: "HYBRID_TRANSFORMER"; "unspecified" if there is none.
 std::string_view name(Parallelism parallelism);
 
-/// Whom a collective is among.
+/// The participants of a collective.
 enum class Group {
   model,        ///< workers that share a layer (tensor parallel)
   data,         ///< workers that hold the same part of the model
@@ -70,16 +69,16 @@ struct LayerPass {
   Nanos compute;
   Collective collective = Collective::none;
   Group group = Group::model;
-  Bytes size = 0;  ///< as in the file; see GatherSize for what it means
+  Bytes size = 0;  ///< as in the file; see GatherSize for its meaning
 };
 
 struct Layer {
   std::string name;
   std::array<LayerPass, kPasses> passes;
-  Nanos update;  ///< from the end of a collective of this layer until its result can be used
-  /// Under HYBRID_CUSTOMIZED the layer's own; else that of the trace.
+  Nanos update;  ///< time from the end of a collective of this layer until its result can be used
+  /// Under HYBRID_CUSTOMIZED the layer's own; otherwise the trace's.
   Parallelism parallelism = Parallelism::unspecified;
-  std::uint32_t line = 0;  ///< of the file, from 1 on
+  std::uint32_t line = 0;  ///< in the file, from 1
 
   [[nodiscard]] const LayerPass& pass(Pass which) const { return passes[static_cast<std::size_t>(which)]; }
 };
@@ -88,24 +87,24 @@ struct Trace {
   std::string file;
   Parallelism parallelism = Parallelism::unspecified;
   std::vector<Layer> layers;  ///< in forward order; at least one
-  /// From the header; 0 when it doesn't say.
+  /// From the header; 0 if not stated.
   std::uint32_t model_group = 0;      ///< workers of a tensor-parallel group
   std::uint32_t expert_group = 0;     ///< workers of an expert-parallel group
   std::uint32_t pipeline_stages = 0;  ///< pp
   std::uint32_t all_workers = 0;      ///< all_gpus
-  /// HYBRID_DLRM: index of the last layer of the bottom MLP, after which the embeddings' all-to-all must be over.
+  /// HYBRID_DLRM: index of the last layer of the bottom MLP, after which the embeddings' all-to-all must be complete.
   std::uint32_t last_bottom_layer = 0;
-  /// HYBRID_TRANSFORMER_FWD_IN_BCKWD: layers whose input is kept, and layers before whose backward pass the layers
-  /// from the nearest checkpoint up to them are computed forward once more. Ascending indices.
+  /// HYBRID_TRANSFORMER_FWD_IN_BCKWD: layers whose input is kept, and layers before whose backward pass the forward
+  /// pass is recomputed from the nearest checkpoint. Ascending indices.
   std::vector<std::uint32_t> checkpoints;
   std::vector<std::uint32_t> recompute_before;
-  /// What was read with a grain of salt, each one line that begins with file and line.
+  /// Warnings, each one line that begins with file and line.
   std::vector<std::string> warnings;
 };
 
 /// Reads a file. Throws InputError: "FILE:LINE: COLUMN: cause; cure" in one line.
 Trace load_trace(const std::filesystem::path& path);
-/// The same from memory; `file` stands in messages.
+/// The same from memory; `file` is used in messages.
 Trace parse_trace(std::string_view text, const std::string& file);
 
 }  // namespace mltcp::workload

@@ -8,7 +8,7 @@
 
 namespace mltcp::workload {
 
-/// A worker's traffic: from its host to the host that receives it.
+/// A worker's traffic: the sending and the receiving host.
 struct WorkerHosts {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
@@ -21,9 +21,9 @@ struct Placement {
 };
 
 /// A job with hosts is a ring over them, as in a ring all-reduce (Patarasuk and Yuan, JPDC 2009): each worker sends to
-/// its successor. A job without is one worker: the k-th of them, from 0, sends from host k to the host half of all
-/// hosts further on, so that its bytes leave their rack where there are several; after the last host comes the
-/// first. `hosts` is 2 or more. Job numbers are indices of `jobs`.
+/// its successor. A job without hosts has one worker: the k-th such job, from 0, sends from host k to host k + hosts /
+/// 2, modulo `hosts`, so that its bytes leave the rack if there are several. `hosts` is 2 or more. Job numbers are
+/// indices in `jobs`.
 std::vector<Placement> place(const std::vector<Job>& jobs, std::uint32_t hosts);
 
 }  // namespace mltcp::workload

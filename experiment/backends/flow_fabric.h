@@ -1,5 +1,4 @@
-// The network of datapath flow: its links, and the ways that the connections of a job take over them, which are those
-// that their packets would take.
+// The network of datapath flow: its links, and the paths of jobs' connections over them, the same as those of packets.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +15,11 @@
 
 namespace mltcp::experiment {
 
-/// The way of one connection: links by number, each at most once.
+/// The path of one connection: link numbers, each at most once.
 struct FlowPath {
   std::vector<std::uint32_t> data;  ///< at least one
   std::vector<std::uint32_t> acknowledgements;
-  Nanos round_trip;  ///< of a full packet and its acknowledgement in the empty network
+  Nanos round_trip;  ///< RTT of a full packet and its acknowledgement, with empty queues
 };
 
 /// The network that jobs run on.
@@ -31,16 +30,16 @@ struct FlowFabric {
   };
   std::vector<Link> links;
   std::uint32_t mtu = 1500;
-  /// The ways of the job's connections from that worker, as many as it has flows.
+  /// The paths of the job's connections from `worker`, one for each flow.
   std::function<std::vector<FlowPath>(const JobSpec& job, std::uint32_t worker)> route;
 };
 
-/// One link, which all jobs share.
+/// A single link shared by all jobs.
 FlowFabric flow_fabric(const fabric::DumbbellConfig& config);
-/// Links numbered as in the topology, and the paths of sim::SwitchedNetworkMap.
+/// Links are numbered as in the topology; paths are those of sim::SwitchedNetworkMap.
 FlowFabric flow_fabric(const sim::SwitchedNetworkConfig& config);
 
-/// Of a full packet, as Ethernet counts it, and of one that only acknowledges.
+/// Bytes on the wire of a full packet as Ethernet frame, and of a pure acknowledgement.
 inline Bytes frame_bytes(std::uint32_t mtu) { return Bytes{mtu} + encap::kEthernetBytes; }
 inline constexpr Bytes kAcknowledgementBytes = encap::kIpv4OverheadBytes + wire::header_bytes + wire::ack_frame_bytes;
 

@@ -1,22 +1,20 @@
-// Jobs at flow level: the iterations of training jobs over sim::FlowNetwork, for clusters that are too large for
-// packets.
+// Jobs at flow level: iterations of training jobs over sim::FlowNetwork, for clusters too large for packet level.
 //
-// A job does what the job driver makes it do at packet level (job_driver.h): its iterations are those of the same
-// engine, with the same compute times from the same seed; its connections take the paths that their packets would take;
-// and each worker counts its own progress through an iteration, as its shard does. Connections of a worker on one path
-// are one flow.
+// A job behaves as under the job driver at packet level (job_driver.h): the same iteration engine with the same compute
+// times from the same seed, connections on the paths that their packets would take, and a separate progress counter for
+// each worker, as for its shard. Connections of a worker on the same path are one flow.
 //
-// What a byte takes of a link is what packets of the MTU take, full ones: frame over payload. Where acknowledgements of
-// a job share a link with its data, as on the links of a ring, the job's bytes there pay for them, too: an empty packet
-// for two full ones. Acknowledgements that meet other jobs' data only are not counted.
+// Wire bytes per application byte are those of full packets of the MTU: frame over payload. If a job's acknowledgements
+// share a link with its data, as on the links of a ring, its wire bytes include them: an empty packet for every two
+// full ones. Acknowledgements that share links only with other jobs' data are not counted.
 //
-// A burst costs time that the fluid doesn't know, its latency. Before: in slow start a window of w bytes takes a round
-// trip R, of which only w / C are used at the rate C of the path; the rounds from the initial window on until w / C is
-// R or the burst has ended. A connection is in slow start when it has been idle for longer than a probe timeout. After:
-// the round trip of the last packet in an empty network.
+// A burst also has latencies that the fluid lacks. At its start: in slow start a window of w bytes takes a round trip
+// R, of which only w / C is used at path rate C; this counts for the rounds from the initial window until w / C reaches
+// R or the burst ends. A connection is in slow start if it was idle for longer than a probe timeout. At its end: the
+// round trip of the last packet in an empty network.
 //
-// Not modelled: losses, marks, queues, buffers, pauses, and the time for which congestion control is under way to the
-// shares that F stands for.
+// Not modelled: losses, ECN marks, queues, buffers, pauses, and the time that congestion control takes to converge to
+// the shares given by F.
 #pragma once
 
 #include <cstdint>
@@ -43,22 +41,22 @@ namespace mltcp::experiment {
 
 struct FlowLevelOptions {
   std::uint32_t weight_steps = sim::FlowNetwork::Options{}.weight_steps;
-  /// Of every burst, all of it after its last byte; empty: as derived above.
+  /// Latency of every burst, added after its last byte; empty: as derived above.
   std::optional<Nanos> burst_latency;
 };
 
-/// Jobs that come and go at any time.
+/// Jobs on a shared network, which may be added and removed at any time.
 class FlowLevelCluster {
  public:
-  /// Counts from 0 in the order of add_job(), and is not given again.
+  /// Counts from 0 in the order of add_job(); never reused.
   using JobId = std::uint32_t;
   struct Iteration {
-    std::uint32_t number = 0;  ///< of the job, from 0 on
+    std::uint32_t number = 0;  ///< of the job, from 0
     Nanos start;
     Nanos length;
-    bool last = false;  ///< of those to record
+    bool last = false;  ///< the last iteration to be recorded
   };
-  /// Told of each iteration that is recorded, at its end, now(). May call anything but run().
+  /// Called for each recorded iteration at its end, now(). May call any function except run().
   using OnIteration = std::function<void(JobId job, const Iteration& iteration)>;
 
   explicit FlowLevelCluster(FlowFabric fabric, const FlowLevelOptions& options = {});
@@ -66,35 +64,35 @@ class FlowLevelCluster {
   FlowLevelCluster(const FlowLevelCluster&) = delete;
   FlowLevelCluster& operator=(const FlowLevelCluster&) = delete;
 
-  /// The job starts at job.start, or now if that is past. Throws InputError for what can't be run.
+  /// Adds a job that starts at job.start, or now if that is past. Throws InputError if it cannot be run.
   JobId add_job(JobSpec spec);
-  /// The job ends at once. Throws InputError if there is no such job (any more), like all that follow.
+  /// Ends the job at once. This and the functions below throw InputError if there is no such job (any more).
   void remove(JobId job);
-  /// Holds the job's iterations to the slots of `plan`, in time of the cluster, from now on (phase_gate.h). Returns
+  /// Holds the job's iterations to the slots of `plan`, in the cluster's time, from now on (phase_gate.h). Returns
   /// PlanState::active, or why the job has no plan now.
   PlanState set_plan(JobId job, const PhasePlan& plan);
   void clear_plan(JobId job);
   [[nodiscard]] GateStats gate_stats(JobId job) const;
-  /// All that was recorded: name, times, bytes; no statistics yet.
+  /// Results recorded so far: name, times, bytes; without statistics.
   [[nodiscard]] JobResult result(JobId job) const;
-  /// Iterations recorded, and whether those are all that were asked for.
+  /// Number of recorded iterations, and whether all requested ones are recorded.
   [[nodiscard]] std::size_t recorded(JobId job) const;
   [[nodiscard]] bool done(JobId job) const;
-  /// Jobs that have not been removed.
+  /// Number of jobs not removed.
   [[nodiscard]] std::size_t jobs() const;
 
   void on_iteration(OnIteration callback);
-  /// Runs until `until`, or until `stop`, which is asked after every event, is true; returns whether it stopped.
-  /// Afterwards now() is `until`, the time of that event, or for Nanos::never() of the last one.
+  /// Runs until `until`, or until `stop`, called after every event, returns true; returns whether it was stopped. Then
+  /// now() is `until`, the time of that event, or, for Nanos::never(), that of the last event.
   bool run(Nanos until, const std::function<bool()>& stop = {});
   [[nodiscard]] Nanos now() const;
 
   [[nodiscard]] const FlowFabric& fabric() const;
-  /// Of a link of the fabric, until now(). Contended: by different workers of one job, too.
+  /// Use of a link until now(). Contended also means: by different workers of one job.
   [[nodiscard]] sim::FlowNetwork::LinkUse use(std::uint32_t link);
-  /// Jobs, past ones included, whose data takes the link.
+  /// Number of jobs, including removed ones, with data on the link.
   [[nodiscard]] std::size_t jobs_on(std::uint32_t link) const;
-  /// Counts who uses the link when, by number of the job; see sim::FlowNetwork::meter().
+  /// Records the use of the link over time, by job number; see sim::FlowNetwork::meter().
   void meter(std::uint32_t link, fabric::UsageMeter* meter);
   [[nodiscard]] const sim::FlowNetwork::Counters& counters() const;
 
@@ -103,8 +101,8 @@ class FlowLevelCluster {
   std::unique_ptr<State> state_;
 };
 
-/// What to know before the jobs run, a line each: jobs that meet, are alike and start together do the same for ever, as
-/// a fluid has no noise that would let one of them be ahead.
+/// Warnings before a run, one line each: identical jobs that share a link and start together stay in step for ever, as
+/// a fluid has no noise that would let one get ahead.
 std::vector<std::string> warnings_at_flow_level(const Experiment& experiment);
 
 }  // namespace mltcp::experiment

@@ -1,4 +1,4 @@
-// What the links of a network tell about a run, as results.
+// Converts the state of a network's links after a run into results.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace mltcp::experiment {
 
-/// What crossed a link, on the wire.
+/// Traffic carried by a link.
 struct Carried {
   Bytes bytes = 0;
-  std::size_t jobs = 0;  ///< that sent some of them
+  std::size_t jobs = 0;  ///< number of jobs with traffic on it
 };
 
-/// Fills `run.bottleneck`, and `run.links` where there is more than one link. Usage is counted from `epoch`, the run's
-/// time 0, on; `names` are the jobs' by number; run.duration is set. `carried`, by link, is taken from the meters where
-/// it is empty; otherwise links may be without. Returns which link run.bottleneck is.
+/// Fills in `run.bottleneck`, and `run.links` if there are several links. Use is counted from `epoch`, the run's time
+/// 0; `names` are the jobs' names by number; run.duration must be set. `carried` is by link; if empty, it is computed
+/// from the meters, which otherwise may be missing. Returns the index of the link that is run.bottleneck.
 std::size_t record_links(std::span<const JobNetwork::LinkView> links, Nanos epoch,
                          const std::map<std::uint32_t, std::string>& names, Run& run,
                          std::span<const Carried> carried = {});

@@ -1,5 +1,4 @@
-// The one interface that a run drives: jobs that have been set up on some backend, and that live as time passes there.
-// The loop that drives it is Datapath::run().
+// The interface of a run: jobs that have been set up on some backend. Datapath::run() drives it.
 #pragma once
 
 #include <functional>
@@ -16,41 +15,41 @@
 
 namespace mltcp::experiment {
 
-/// One run's. Its calls are made once each and in this order, but for those that only tell, and run().
+/// One run. Its functions are called once each in this order, except for run() and the const ones.
 class LiveRun {
  public:
   virtual ~LiveRun() = default;
 
-  /// In the order of the plan's; they live as long as this.
+  /// In the order of the plan's jobs; owned by this object.
   [[nodiscard]] virtual std::span<RunningJob* const> jobs() const = 0;
 
-  /// Until all connections are open. Throws RunError if they don't get there.
+  /// Returns when all connections are open. Throws RunError if that fails.
   virtual void connect() = 0;
-  /// The experiment's time 0, which is to come.
+  /// Chooses the experiment's time 0, in the future.
   virtual Nanos choose_epoch() = 0;
-  /// Jobs start at `epoch` and their own start times.
+  /// Each job starts at `epoch` plus its own start time.
   virtual void start(Nanos epoch) = 0;
-  /// Until `until`, or until all jobs are done; returns whether they are. Throws RunError when one can't go on.
+  /// Runs until `until` or until all jobs are done; returns whether they are. Throws RunError if a job fails.
   virtual bool run(Nanos until) = 0;
-  /// Adds what only the backend knows to `run`, of the jobs as in plan.jobs; returns its links, as they were left, for
-  /// RunPlan::finished.
+  /// Adds the backend's own results to `run`, whose jobs are in the order of plan.jobs. Returns the links' final state,
+  /// for RunPlan::finished.
   virtual std::vector<JobNetwork::LinkView> finish(Run& run) = 0;
 
   [[nodiscard]] virtual Nanos now() const = 0;
-  /// For how long no job may end an iteration before the run is given up.
+  /// The run is given up if no job ends an iteration for so long.
   [[nodiscard]] virtual Nanos patience() const = 0;
-  /// Calls `tell` in run() when iterations have ended; false if it doesn't, and is to be looked at now and then.
+  /// Has run() call `tell` when iterations have ended; false if unsupported, so that the caller must poll.
   virtual bool tells_progress(std::function<void()> /*tell*/) { return false; }
-  /// How long run() may go on before `RunPlan::between` is called again, where the plan wants `wanted`.
+  /// Time that run() should advance before `RunPlan::between` is called again, if the plan asks for `wanted`.
   [[nodiscard]] virtual Nanos slice(Nanos wanted) const { return wanted; }
 };
 
 /// Names of the plan's jobs, by number.
 std::map<std::uint32_t, std::string> names_of(const RunPlan& plan);
 
-/// Adds a result to the run's, with what of the job is not the driver's to know.
+/// Adds a job's result to the run's, with the fields that do not come from its driver.
 void record_job(JobResult result, const workload::Job& job, Run& run);
-/// The same of all that run, in the order of the plan's jobs.
+/// The same for all jobs, in the order of the plan.
 void record_jobs(std::span<RunningJob* const> jobs, const RunPlan& plan, Run& run);
 
 }  // namespace mltcp::experiment

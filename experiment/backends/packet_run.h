@@ -1,4 +1,4 @@
-// Jobs of an experiment over packets: what each is driven with, and how long is too long.
+// Settings of an experiment's jobs at packet level, and when a run is given up.
 #pragma once
 
 #include <span>
@@ -12,11 +12,11 @@
 
 namespace mltcp::experiment {
 
-/// What each job of `plan` is driven with. `real_time`, `real_payload`: as of the datapath. Of its workers only the
-/// topology's, if there is one, are known here.
+/// The specification of each job of `plan`. `real_time`, `real_payload`: as of the datapath. Workers are filled in only
+/// for a topology.
 std::vector<JobSpec> job_specs(const Experiment& experiment, const RunPlan& plan, bool real_time, bool real_payload);
 
-/// For how long no job may end an iteration, before a run is given up. `specs` are those of all jobs.
+/// The run is given up if no job ends an iteration for so long. `specs` are those of all jobs.
 Nanos patience_with(const Experiment& experiment, std::span<const JobSpec> specs);
 /// What to say when it is.
 std::string lost_patience(const RunPlan& plan, Nanos patience);

@@ -1,4 +1,4 @@
-// What one run is to do: which jobs, under which policy, in which slots, and who is told what on the way.
+// The definition of one run: jobs, policy, slots, and callbacks.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,22 @@
 
 namespace mltcp::experiment {
 
-/// How often RunPlan::between is called, unless something else is said.
+/// Default interval between calls of RunPlan::between.
 inline constexpr Nanos kSlice{50'000'000};
 
 struct RunPlan {
   std::string policy;  ///< see policy_named()
   std::vector<workload::Job> jobs;
   std::uint32_t iterations = 0;
-  std::uint32_t first_number = 0;  ///< of `jobs`; the others count on
-  /// The plan of each job, its times counted from the experiment's time 0; empty: no job has one.
+  std::uint32_t first_number = 0;  ///< number of the first of `jobs`; the others follow
+  /// The phase plan of each job, relative to the experiment's time 0; empty: no job has one.
   std::vector<std::optional<PhasePlan>> slots;
-  Nanos usage_bin;  ///< of the links' meters at first; 0: as the network likes it
-  /// Called before the jobs start and then every `slice`, while time stands still: in the order of `jobs`. Datapath
-  /// hosts takes kSlice.
+  Nanos usage_bin;  ///< initial bin width of the links' meters; 0: the network's default
+  /// Called before the jobs start and then every `slice`, while time stands still; `running` is in the order of `jobs`.
+  /// Datapath hosts uses kSlice.
   std::function<void(std::span<RunningJob* const> running, Nanos epoch, Nanos now)> between;
   Nanos slice = kSlice;
-  /// Called in the end, for what the links' meters say; those of links that nobody has used may be missing.
+  /// Called at the end with the links' meters; those of unused links may be missing.
   std::function<void(std::span<const JobNetwork::LinkView> links, Nanos epoch)> finished;
 
   [[nodiscard]] std::uint32_t iterations_of(const workload::Job& job) const {
@@ -41,11 +41,11 @@ struct RunPlan {
   }
 };
 
-/// The network that `experiment` runs on: its bottleneck and one pair of hosts a job.
+/// The network of `experiment`: its bottleneck with one pair of hosts per job.
 fabric::DumbbellConfig network_of(const Experiment& experiment);
 
-/// What an iteration of the job costs whoever runs it, for telling how far the work is: in virtual time the bytes that
-/// it sends, in real time the nanoseconds that it takes when nothing is in its way. 1 or more.
+/// The cost of an iteration of the job, for progress displays: in virtual time the bytes that it sends, in real time
+/// its duration in isolation in nanoseconds. 1 or more.
 double work_of(const workload::Job& job, const Experiment& experiment, bool real_time);
 
 }  // namespace mltcp::experiment

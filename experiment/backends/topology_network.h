@@ -1,6 +1,6 @@
-// A network of switches in virtual time that jobs are driven over. Each end of a worker's traffic is a port of its
-// host, with a UDP port that follows from the job's number: so a job has the same addresses, and its flows take the
-// same paths, whether it runs alone or with others. Jobs come and go as they like.
+// A network of switches in virtual time, for jobs. Each end of a worker's traffic is a port of its host with a UDP port
+// derived from the job's number, so that a job's flows take the same paths whether it runs alone or with others. Jobs
+// can be added and removed at any time.
 #pragma once
 
 #include <map>
@@ -13,19 +13,19 @@
 
 namespace mltcp::experiment {
 
-/// The UDP ports of a job's ends.
+/// The UDP ports of a job's senders and receivers.
 constexpr std::uint16_t sender_port(std::uint32_t job) { return static_cast<std::uint16_t>(4793 + 2 * job); }
 constexpr std::uint16_t receiver_port(std::uint32_t job) { return static_cast<std::uint16_t>(sender_port(job) + 1); }
 
 class TopologyNetwork final : public JobNetwork {
  public:
-  /// Throws InputError for a configuration that can't be built. Without `options.meters` links() have no usage.
+  /// Throws InputError for an invalid configuration. Without `options.meters`, links() has no usage.
   TopologyNetwork(const sim::SwitchedNetworkConfig& config, const sim::SwitchedNetworkOptions& options)
       : network_(config, options) {}
 
-  /// Makes the ends of a job that is not there. Throws InputError for a host that doesn't exist.
+  /// Creates the ports of a job that has none yet. Throws InputError for a host that does not exist.
   void add(std::uint32_t job, std::span<const workload::WorkerHosts> workers);
-  /// What is attached to its ends may go then.
+  /// Detaches the job's ports, so that what was attached to them may be destroyed.
   void remove(std::uint32_t job);
   [[nodiscard]] const sim::SwitchedNetwork& network() const { return network_; }
 

@@ -1,6 +1,6 @@
-// Reader of cluster files: the TOML that describes a cluster, the stream of jobs that arrive at it, and the schemes by
-// which they are placed and driven. Every key, its unit, default and range: docs/cluster.md. Errors are as in
-// experiment files (experiment_file.h).
+// Reader of cluster files: TOML that describes a cluster, the stream of jobs arriving at it, and the schemes by which
+// they are placed and driven. All keys with units, defaults and ranges: docs/cluster.md. Errors are as in experiment
+// files (experiment_file.h).
 #pragma once
 
 #include <cstdint>
@@ -22,33 +22,34 @@
 
 namespace mltcp::experiment {
 
-/// How jobs are placed and driven. Written "PLACEMENT[+schedule][+mltcp]" with names of policies, or "ideal".
+/// A scheme: how jobs are placed and driven. Written "PLACEMENT[+schedule][+mltcp]" with names of policies, or "ideal".
 struct Scheme {
   enum class Placement : std::uint8_t {
     random,
     locality,
-    compatible,  ///< of several candidates, the one whose jobs fit best on the links that they share
-    ideal,       ///< a dedicated network: each job as if it were alone
+    compatible,  ///< of several candidates, the one whose jobs are most compatible on shared links
+    ideal,       ///< a dedicated network for each job, as in isolation
   };
   std::string name;
   Placement placement = Placement::locality;
-  const Policy* policy = nullptr;  ///< that drives them; not null
+  const Policy* policy = nullptr;  ///< the policy that drives the jobs; not null
 };
 
-/// "cause; cure" when `text` is no scheme.
+/// "cause; cure" if `text` is not a valid scheme; empty if it is.
 std::string objection_to_scheme(std::string_view text);
-/// Of a text that is one.
+/// Requires a valid scheme.
 Scheme scheme_from(std::string_view text);
-/// Those of a file that names none.
+/// The schemes of a file that names none.
 const std::vector<std::string>& default_schemes();
 
-/// Jobs of one kind.
+/// A type of job.
 struct JobType {
   std::string name;    ///< unique
-  std::string source;  ///< what it was made from: "model VGG16", "trace a.txt", "phases"
+  std::string source;  ///< where it comes from, for people: "model VGG16", "trace a.txt", "phases"
   workload::TypeChoices choices;
-  std::string cc;  ///< empty: the file's
-  /// By workers and batch: the job with all but name, start and iterations, time-scaled. There for all that may arrive.
+  std::string cc;  ///< congestion control; empty: the file's
+  /// By number of workers and batch size: the job without name, start and iterations, time-scaled. Complete for all
+  /// jobs that may arrive.
   std::map<std::pair<std::uint32_t, std::uint32_t>, workload::Job> jobs;
 };
 
@@ -56,42 +57,42 @@ struct ClusterExperiment {
   enum class Level : std::uint8_t { packet, flow };
 
   std::string name;
-  std::string file;  ///< as it was given
+  std::string file;  ///< path as given
   Level level = Level::packet;
   std::uint64_t seed = 1;
-  std::uint32_t seeds = 1;  ///< runs with as many seeds, from `seed` on
-  double time_scale = 1;    ///< compute times, bytes and arrivals are multiplied by it; above 0, at most 1
-  double rate_scale = 1;    ///< rates of links and, once more, bytes are multiplied by it; above 0, at most 1
+  std::uint32_t seeds = 1;  ///< number of seeds to run, from `seed` on
+  double time_scale = 1;    ///< factor of compute times, bytes and arrival times; above 0, at most 1
+  double rate_scale = 1;    ///< factor of link rates and, in addition, bytes; above 0, at most 1
   std::string cc = "dctcp";
-  std::vector<Scheme> schemes;  ///< each once, at least one
+  std::vector<Scheme> schemes;  ///< without duplicates, at least one
   MltcpSettings mltcp;
   cc::Parameters parameters;
   sim::SwitchedNetworkConfig topology;  ///< its seed is set for each run
-  std::vector<JobType> types;           ///< at least one; those that only the arrivals' file names are at the end
+  std::vector<JobType> types;           ///< at least one; types that occur only in the arrivals file come last
 
-  /// Drawn:
-  std::uint32_t arriving = 0;  ///< jobs; 0 = they come from a file
-  std::uint32_t at_start = 0;  ///< of those, at time 0
+  /// If arrivals are random:
+  std::uint32_t arriving = 0;  ///< number of arriving jobs; 0 = from a file
+  std::uint32_t at_start = 0;  ///< number of those that arrive at time 0
   double load = 0;             ///< 0 = `gap` was given
-  Nanos gap;                   ///< mean, scaled
-  /// From a file, scaled:
+  Nanos gap;                   ///< mean time between arrivals, scaled
+  /// If arrivals are from a file, scaled:
   std::vector<workload::Arrival> listed;
 
-  std::uint32_t candidates = 10;  ///< placements of a job that are compared
+  std::uint32_t candidates = 10;  ///< number of placements compared per job
   ScheduleSettings schedule;
-  double most_stretch = 0.25;  ///< of slots, where it is worth more than it costs; scheduler::ClusterOptions
-  double min_score = 0.98;     ///< jobs get slots where all links through which they hang together reach this; 0 to 1
+  double most_stretch = 0.25;  ///< maximum stretch of slots where it pays, see scheduler::ClusterOptions
+  double min_score = 0.98;     ///< jobs get slots if all links that connect them reach this score; 0 to 1
 
-  std::vector<std::string> warnings;  ///< as Experiment's
+  std::vector<std::string> warnings;  ///< as for Experiment
 };
 
-/// The jobs that arrive with this seed, the same for every scheme. Types are indices of `types`.
+/// The jobs that arrive with this seed, the same for all schemes. Types are indices of `types`.
 std::vector<workload::Arrival> arrivals_of(const ClusterExperiment& experiment, std::uint64_t seed);
 
 /// "packet", "flow".
 std::string_view to_text(ClusterExperiment::Level level);
 
-/// Values that the command line sets in place of the file's.
+/// Settings of the command line that override the file's.
 struct ClusterFileOptions {
   std::optional<ClusterExperiment::Level> level;
   std::vector<std::string> schemes;  ///< empty: the file's
@@ -99,9 +100,9 @@ struct ClusterFileOptions {
   std::optional<std::uint32_t> seeds;
 };
 
-/// Reads a cluster file, and the traces and arrivals that it names. Throws InputError.
+/// Reads a cluster file, and the traces and arrivals it refers to. Throws InputError.
 ClusterExperiment load_cluster(const std::filesystem::path& path, const ClusterFileOptions& options = {});
-/// The same from memory; `file` stands in messages, and what it names is looked for in its folder.
+/// The same from memory; `file` is used in messages, and its folder to find other files.
 ClusterExperiment parse_cluster(std::string_view text, const std::string& file, const ClusterFileOptions& options = {});
 
 }  // namespace mltcp::experiment

@@ -1,4 +1,4 @@
-// A network on which the jobs of a cluster come and go, at packet level or at flow level, behind one interface.
+// Interface of a network on which the jobs of a cluster start and end, at packet level or flow level.
 #pragma once
 
 #include <cstdint>
@@ -18,40 +18,40 @@
 
 namespace mltcp::experiment {
 
-/// What a job has done.
+/// Results of a job that has ended.
 struct EndedJob {
-  JobResult result;  ///< starts relative to the job's start; no statistics
+  JobResult result;  ///< start times are relative to the job's start; without statistics
   std::uint64_t marked_packets = 0;
 };
 
-/// What a network has carried so far.
+/// Traffic of a network so far.
 struct ClusterTraffic {
-  std::uint64_t packets = 0;  ///< that passed a queue of a switch; 0 at flow level, like the next two
+  std::uint64_t packets = 0;  ///< packets through switch queues; 0 at flow level
   std::uint64_t marked_packets = 0;
   std::uint64_t dropped_packets = 0;
-  double bytes = 0;            ///< over links between switches, on the wire
-  double contended_bytes = 0;  ///< of those, while several jobs were on a link that they filled; 0 at packet level
+  double bytes = 0;  ///< wire bytes on links between switches
+  double contended_bytes =
+      0;  ///< the part of `bytes` sent on saturated links shared by several jobs; 0 at packet level
 };
 
 class ClusterNetwork {
  public:
   virtual ~ClusterNetwork() = default;
 
-  /// The job starts now, and ends after its iterations, of which there are some. Its number is not given again. What
-  /// the network decides (ConnectionConfig but for its congestion control) it sets itself.
+  /// Starts a job now, which ends after its iterations, at least one. Its number must not have been used before. The
+  /// network overrides all of ConnectionConfig but the congestion control.
   virtual void add(const JobSpec& spec) = 0;
-  /// A job that is done or not leaves; its number is no longer known.
+  /// Removes a job, done or not, and returns its results.
   virtual EndedJob remove(std::uint32_t number) = 0;
-  /// From now on; times of plans are those of now().
+  /// Takes effect now; the plan's times are those of now().
   virtual void set_plan(std::uint32_t number, const PhasePlan& plan) = 0;
   virtual void clear_plan(std::uint32_t number) = 0;
-  /// Runs until `until`, or until jobs are done; returns those, in the order of their numbers. Throws RunError when a
-  /// job fails.
+  /// Runs until `until`, or until jobs are done; returns those, by number. Throws RunError if a job fails.
   virtual std::vector<std::uint32_t> run(Nanos until) = 0;
   [[nodiscard]] virtual Nanos now() const = 0;
   [[nodiscard]] virtual ClusterTraffic traffic() = 0;
 
-  /// Called every few thousand events of run(), to tell how far it is; may ask for now() and nothing else.
+  /// Sets a callback for progress displays, called every few thousand events of run(); it may only call now().
   void on_work(std::function<void()> callback) { on_work_ = std::move(callback); }
 
  protected:
@@ -65,16 +65,16 @@ class ClusterNetwork {
   std::uint64_t events_ = 0;
 };
 
-/// What is alike for all jobs.
+/// Settings common to all jobs.
 struct ClusterNetworkConfig {
   sim::SwitchedNetworkConfig topology;
   cc::Parameters parameters;
 };
 
-/// Throws InputError for a configuration that can't be built.
+/// Throws InputError for an invalid configuration.
 std::unique_ptr<ClusterNetwork> make_packet_network(const ClusterNetworkConfig& config);
 std::unique_ptr<ClusterNetwork> make_flow_network(const ClusterNetworkConfig& config);
-/// A dedicated network: each job runs on one of its own, which `make` makes.
+/// Dedicated networks: each job runs on its own one, created by `make`.
 std::unique_ptr<ClusterNetwork> make_dedicated_network(std::function<std::unique_ptr<ClusterNetwork>()> make);
 
 }  // namespace mltcp::experiment

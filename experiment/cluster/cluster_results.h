@@ -1,4 +1,4 @@
-// What clusters did under each scheme, summed up, as a table, and as the file "mltcp.cluster/1".
+// Results of a cluster's runs under each scheme: summaries, table, and the file "mltcp.cluster/1".
 #pragma once
 
 #include <cstdint>
@@ -16,26 +16,26 @@ namespace mltcp::experiment {
 
 inline constexpr std::string_view kClusterSchema = "mltcp.cluster/1";
 
-/// What one job did under one scheme. Times from the arrival of the first job on.
+/// Results of one job under one scheme. Times are relative to the arrival of the first job.
 struct ClusterJobResult {
-  std::uint32_t number = 0;  ///< in the order of arrival
+  std::uint32_t number = 0;  ///< by order of arrival
   std::string type;
   std::uint32_t workers = 0;
   std::uint32_t batch = 0;  ///< 0: the default
   std::uint32_t iterations = 0;
   std::vector<std::uint32_t> hosts;  ///< of its workers
   Nanos arrival;
-  Nanos start;     ///< when it got its hosts
-  Nanos end;       ///< of its last iteration
-  Nanos isolated;  ///< one iteration alone, without jitter
-  Nanos mean;      ///< of its iterations, like the next
+  Nanos start;     ///< when it was placed
+  Nanos end;       ///< end of its last iteration
+  Nanos isolated;  ///< duration of an iteration in isolation, without jitter
+  Nanos mean;      ///< of its iterations
   Nanos p50;
   Nanos p99;
   std::uint64_t marked_packets = 0;
   std::uint64_t retransmitted_packets = 0;
-  std::uint64_t corrections = 0;  ///< of drift from its slots
-  std::string plan_dropped;       ///< why it had no slots in the end, although it had had some; empty: it had, or never
-  std::uint32_t moves = 0;        ///< times that another one's arrival gave it other slots
+  std::uint64_t corrections = 0;  ///< corrections of drift from its slots
+  std::string plan_dropped;       ///< why its plan was dropped; empty if it still had one at the end, or never had one
+  std::uint32_t moves = 0;        ///< number of times that another job's arrival moved its slots
 
   [[nodiscard]] Nanos completion() const { return end - arrival; }
 };
@@ -44,17 +44,16 @@ struct ClusterJobResult {
 struct ClusterRun {
   std::string scheme;
   std::uint64_t seed = 0;
-  std::vector<ClusterJobResult> jobs;  ///< all that arrived, by number
-  std::vector<float> slowdowns;        ///< of all iterations of all jobs: length / isolated; ascending
-  Nanos makespan;                      ///< until the last job has ended
-  std::uint64_t marked_packets = 0;    ///< at all links; 0 at flow level, like the next
+  std::vector<ClusterJobResult> jobs;  ///< all jobs that arrived, by number
+  std::vector<float> slowdowns;        ///< length / isolated of all iterations of all jobs; ascending
+  Nanos makespan;                      ///< end of the last job
+  std::uint64_t marked_packets = 0;    ///< on all links; 0 at flow level
   std::uint64_t dropped_packets = 0;
-  std::uint64_t packets = 0;  ///< that passed a queue of a switch
-  double contended = 0;       ///< flow level: share of the bytes between switches that were sent while several jobs
-                              ///< shared a full link
-  double mean_score = 1;      ///< of the links that jobs competed for, over time; 1 where no scheduler ran
-  double competed_links = 0;  ///< how many there were on average; 0 where no scheduler ran
-  double busy_hosts = 0;      ///< share of hosts that ran a job, on average over the makespan
+  std::uint64_t packets = 0;  ///< packets through switch queues; 0 at flow level
+  double contended = 0;   ///< flow level: share of the bytes between switches sent on saturated links with several jobs
+  double mean_score = 1;  ///< of links with competing jobs, averaged over time; 1 if there is no scheduler
+  double competed_links = 0;  ///< their mean number over time; 0 if there is no scheduler
+  double busy_hosts = 0;      ///< mean share of hosts that run a job, over the makespan
 };
 
 struct ClusterResults {
@@ -66,7 +65,7 @@ struct ClusterResults {
   std::uint32_t hosts = 0;
   double oversubscription = 1;
   std::vector<ClusterRun> runs;  ///< by scheme, then by seed
-  /// Runs that were asked for and aren't among these, as they were ended before; not written if there are none.
+  /// Requested runs missing here, because of an interruption; not written if there are none.
   struct Unfinished {
     std::string scheme;
     std::uint64_t seed = 0;
@@ -76,21 +75,21 @@ struct ClusterResults {
   std::optional<Provenance> provenance;
 };
 
-/// Of all jobs and iterations of a scheme, seeds pooled.
+/// Summary of all jobs and iterations of a scheme, with all seeds pooled.
 struct SchemeSummary {
   std::string scheme;
   std::size_t jobs = 0;
   std::size_t iterations = 0;
-  double completion_mean = 0;  ///< s, from arrival to end, like the next
+  double completion_mean = 0;  ///< in seconds, from arrival to end
   double completion_p95 = 0;
   double completion_p99 = 0;
-  double running_mean = 0;   ///< s, from start to end
-  double slowdown_mean = 0;  ///< iteration time over that of the job alone, like the next
+  double running_mean = 0;   ///< in seconds, from start to end
+  double slowdown_mean = 0;  ///< iteration time relative to isolation
   double slowdown_p95 = 0;
   double slowdown_p99 = 0;
   double marks_per_iteration = 0;
   double contended = 0;
-  double makespan = 0;  ///< s, mean over the seeds, like all that follow
+  double makespan = 0;  ///< in seconds; mean over the seeds, like all members below
   double score = 1;
   double competed_links = 0;
   double busy_hosts = 0;
@@ -100,13 +99,13 @@ struct SchemeSummary {
 /// In the order of the runs.
 std::vector<SchemeSummary> summarize(const ClusterResults& results);
 
-/// What was run, one line for people.
+/// One line for people about what was run.
 std::string headline(const ClusterResults& results);
 
-/// A row a scheme. Gains, as in "1.6x", are over scheme "locality", or the first one where that wasn't run.
+/// One row per scheme. Gains ("1.6x") are relative to scheme "locality", or to the first scheme if that was not run.
 Cells cells_of(const ClusterResults& results);
 
-/// The file "mltcp.cluster/1": fields are named as above, times in nanoseconds with _ns.
+/// The file "mltcp.cluster/1": fields are named as the members, times in nanoseconds with suffix _ns.
 std::string to_json(const ClusterResults& results);
 
 }  // namespace mltcp::experiment

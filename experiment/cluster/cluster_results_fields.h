@@ -1,5 +1,5 @@
-// The fields of a cluster's results (see base/fields.h): those of the file "mltcp.cluster/1", in the order in which
-// they stand there. Summaries of schemes stand there as well, before the runs.
+// The fields of a cluster's results (see base/fields.h) in the file "mltcp.cluster/1", in the file's order. The file
+// also has the summaries of schemes, before the runs.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace mltcp::experiment {
 
-/// Percentiles 0 to 100 of ascending values stand for the values, which are too many.
+/// Writes percentiles 0 to 100 in place of the values, of which there are too many.
 struct InPercentiles {
   [[nodiscard]] static std::vector<double> written(const std::vector<float>& values);
 };

@@ -531,7 +531,7 @@ class Schemes {
   const ClusterRunSettings& settings_;
   const std::size_t runs_;
   std::map<Kind, Nanos> isolated_;
-  double alone_ = 0;     ///< iterations to run, for telling how far the work is, like the next
+  double alone_ = 0;     ///< number of isolated iterations to run, for progress displays
   double together_ = 0;  //
   std::mutex mutex_;     ///< of all that follows, and of telling
   std::vector<std::optional<ClusterRun>> complete_;

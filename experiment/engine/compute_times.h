@@ -1,5 +1,5 @@
-// How long a job computes in each of its iterations: jitter and stragglers, drawn from the seed and the job's number,
-// and what happens to it on the way. The same at packet level and at flow level, and under every policy.
+// The compute time of each iteration of a job: jitter and stragglers, drawn from the seed and the job's number, and the
+// job's configured disturbances. The same at packet and flow level and under every policy.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@ namespace mltcp::experiment {
 
 class ComputeTimes {
  public:
-  /// `job` outlives this. `stream` of random numbers: the job's number, where it has one for all of it.
+  /// `job` must outlive this object. `stream`: random number stream; the job's number, if all of the job shares it.
   ComputeTimes(const workload::Job& job, std::uint64_t seed, std::uint64_t stream)
       : job_(job), random_(Random::stream(seed, stream)) {}
 
-  /// Draws for the next iteration.
+  /// Draws the values for the next iteration.
   void begin_iteration() {
     const std::uint32_t iteration = iteration_++;
     pause_ = iteration == job_.pause.iteration ? job_.pause.time : Nanos(0);
@@ -29,7 +29,7 @@ class ComputeTimes {
     if (job_.straggler.probability > 0 && random_.chance(job_.straggler.probability)) scale_ *= job_.straggler.factor;
     if (iteration >= job_.change.iteration) scale_ *= job_.change.compute_scale;
   }
-  /// How long `phase`, which computes, takes in this iteration. Asked once for each, in order.
+  /// Duration of the compute phase `phase` in this iteration. Call once for each phase, in order.
   Nanos of(const workload::Phase& phase) { return of(phase.compute); }
   Nanos of(Nanos compute) {
     const Nanos pause = pause_;
@@ -42,7 +42,7 @@ class ComputeTimes {
   Random random_;
   double scale_ = 1.0;
   Nanos pause_;                  ///< of the next compute phase
-  std::uint32_t iteration_ = 0;  ///< the next one
+  std::uint32_t iteration_ = 0;  ///< number of the next iteration
 };
 
 }  // namespace mltcp::experiment

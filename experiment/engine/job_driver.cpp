@@ -311,7 +311,7 @@ class JobDriver::Workers final : public IterationEngine::Carrier {
   const Sender* caller_ = nullptr;
   Nanos epoch_;
   Bytes delivered_ = 0;
-  std::uint64_t retransmitted_packets_ = 0;  ///< when the last recorded iteration ended, like the next
+  std::uint64_t retransmitted_packets_ = 0;  ///< as of the end of the last recorded iteration
   GateStats gate_;
 };
 

@@ -1,5 +1,5 @@
-// The network that jobs are driven over: pairs of hosts around one bottleneck, in virtual time or in real time, or the
-// hosts of a topology, behind one interface, so that those who drive jobs know nothing of the difference.
+// The interface of the network that jobs are driven over: pairs of hosts around one bottleneck, in virtual or real
+// time, or the hosts of a topology.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ namespace mltcp::experiment {
 class JobNetwork {
  public:
   enum class Side { sender, receiver };
-  /// One end of the traffic of a job's worker: it sends, or its bytes are received.
+  /// One end of a worker's traffic: the sender or the receiver.
   struct End {
     Side side = Side::sender;
     std::uint32_t job = 0;     ///< number
     std::uint32_t worker = 0;  ///< always 0 on a dumbbell
   };
-  /// A link, as a run has left it.
+  /// State of a link after a run.
   struct LinkView {
     std::string_view name;
     const fabric::LinkConfig* config = nullptr;
@@ -39,18 +39,18 @@ class JobNetwork {
   /// The datapath of an end, owned by the network.
   virtual PacketIo& host(const End& end) = 0;
   virtual const Address& address(const End& end) = 0;
-  /// Drives `pollable`, which outlives the network's last run, on an end.
+  /// Drives `pollable` on an end; it must outlive the network's last run.
   virtual void attach(const End& end, Pollable& pollable) = 0;
-  /// Polls an end soon, although no packet and no deadline asks for it.
+  /// Polls an end soon, in addition to packets and deadlines.
   virtual void wake(const End& end) = 0;
-  /// Runs until the time is `until` or `stop` is true; returns whether it was stopped.
+  /// Runs until `until` or until `stop` returns true; returns whether it was stopped.
   virtual bool run(Nanos until, const std::function<bool()>& stop) = 0;
   [[nodiscard]] virtual Nanos now() const = 0;
 
-  /// The links on which jobs may meet: of a dumbbell the bottleneck, of a topology all. At least one; their meters have
-  /// bins of one width.
+  /// The links on which jobs may compete: of a dumbbell the bottleneck, of a topology all. At least one; their meters
+  /// have equal bin widths.
   [[nodiscard]] virtual std::vector<LinkView> links() const = 0;
-  /// How late a real-time datapath was; nothing in virtual time.
+  /// Delays of a real-time datapath's loop; empty in virtual time.
   [[nodiscard]] virtual std::optional<Stalls> stalls() const = 0;
 };
 

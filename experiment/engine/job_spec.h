@@ -1,5 +1,5 @@
-// A job as something runs it, whatever that is: what experiments and clusters make of their jobs, what packets and
-// flows are driven by, and what hosts are told.
+// A job's specification for whatever executes it: created from experiments and clusters, used by drivers at packet and
+// flow level, and sent to hosts.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,24 @@
 namespace mltcp::experiment {
 
 struct JobSpec {
-  workload::Job job;         ///< packets need its rate; at flow level 0 is as much as its links carry
-  std::uint32_t number = 0;  ///< in data packets, of its ends, ports and paths, and of its random numbers
-  /// That send; at least one. On a dumbbell there is one, which may say anything.
+  workload::Job job;         ///< packet level needs its rate; at flow level 0 means the rate of its links
+  std::uint32_t number = 0;  ///< in data packets; determines ends, ports, paths and random numbers
+  /// The sending workers; at least one. On a dumbbell there is exactly one, whose hosts are ignored.
   std::vector<workload::WorkerHosts> workers = std::vector<workload::WorkerHosts>(1);
-  std::uint32_t iterations = 0;  ///< to record; it goes on afterwards; 0: all
-  bool stop_when_done = false;   ///< sends nothing more then; packets only, like all that follow but the augmentation
+  std::uint32_t iterations = 0;  ///< number to record, after which the job continues; 0: all
+  bool stop_when_done = false;  ///< send nothing after the recorded iterations; packet level only, as all members below
+                                ///< except the augmentation
   std::uint64_t seed = 1;
   cc::Augmentation augmentation;
-  ConnectionConfig connection;    ///< flow level: how bursts begin follows from its congestion control
-  bool real_payload = false;      ///< messages carry bytes, which are verified on arrival
-  bool learn_iterations = false;  ///< the transport isn't told where they begin: the job takes no plan
-  Nanos pacing_quantum;           ///< of the job's rate, see JobConfig; like the next
+  ConnectionConfig connection;    ///< flow level uses only its congestion control, for the latency of bursts
+  bool real_payload = false;      ///< messages carry real bytes, verified on arrival
+  bool learn_iterations = false;  ///< by the transport, to which iterations are not reported: the job takes no plan
+  Nanos pacing_quantum;           ///< of the job's rate, see JobConfig
   Nanos catch_up;
-  /// Of connection ids: other than in earlier runs, where packets of those may still be on their way.
+  /// Makes connection ids differ from those of earlier runs, whose packets may still be in flight.
   std::uint64_t salt = 0;
 
-  /// The job as the transport knows it.
+  /// The job's configuration for the transport.
   [[nodiscard]] JobConfig job_config() const {
     JobConfig config;
     config.number = number;
@@ -43,15 +44,14 @@ struct JobSpec {
   }
 };
 
-/// Messages are cut into pieces of at most so many bytes.
+/// Maximum size of the segments into which messages are cut.
 inline constexpr Bytes kSegmentBytes = Bytes{256} * 1024;
 
-/// Paced packets of real hosts, and of modelled ones, are gathered so long: no longer than a packet of 1500 bytes takes
-/// at 1 Gbps. Hosts that sleep gather enough as it is, since each sleep ends late; to gather more would have flows
-/// leave in bursts.
+/// Pacing quantum of real hosts and of modelled ones: less than a packet of 1500 bytes takes at 1 Gbps. Hosts that
+/// sleep gather enough packets anyway, as each sleep ends late; a larger quantum would make flows leave in bursts.
 inline constexpr Nanos kRealPacingQuantum{10'000};
 
-/// The shards of a job's worker, the sending and the receiving one, for `connections`.
+/// Settings of a worker's sending and receiving shards with `connections` connections.
 inline ShardConfig shard_config(std::uint64_t seed, std::uint32_t number, std::uint32_t worker,
                                 std::uint32_t connections) {
   ShardConfig config;

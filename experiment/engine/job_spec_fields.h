@@ -1,4 +1,4 @@
-// The fields of a job as hosts are told of it (see base/fields.h).
+// The fields of a job's specification that are sent to hosts (see base/fields.h).
 #pragma once
 
 #include "mltcp/base/fields.h"

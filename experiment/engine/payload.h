@@ -1,5 +1,4 @@
-// The bytes of messages whose payload is real: they follow from a seed, the same on both sides without being sent
-// along.
+// Real message payloads: generated from a seed, so that both ends know them.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +14,7 @@ namespace mltcp::experiment {
 
 class Payload {
  public:
-  /// Message `number` begins this many bytes further into the pattern than its predecessor, in turns.
+  /// Message `number` starts `step` bytes further into the pattern than the previous one, modulo `turns` messages.
   static constexpr std::size_t step = 64;
   static constexpr std::size_t turns = 61;
 
@@ -25,7 +24,7 @@ class Payload {
   [[nodiscard]] std::span<const std::byte> message(std::uint64_t number, Bytes length) const {
     return std::span(pattern_).subspan((number % turns) * step, length);
   }
-  /// CRC-32C of message(number, length); computed once for each that differs.
+  /// CRC-32C of message(number, length); cached.
   std::uint32_t checksum(std::uint64_t number, Bytes length);
 
  private:

@@ -1,4 +1,4 @@
-// The fields of what a rank did (see base/fields.h).
+// The fields of a rank's results (see base/fields.h).
 #pragma once
 
 #include "mltcp/base/fields.h"

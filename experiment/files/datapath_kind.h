@@ -1,5 +1,5 @@
-// The datapaths: what each of them is able to do. One entry of the table is all that files, checks and help know of a
-// datapath; what runs it is made by name in backends/datapath.h, or is its own command's (hosts).
+// The datapaths and their capabilities. Files, checks and help take all they know of a datapath from its entry in this
+// table; what runs it is created by name in backends/datapath.h, or by the command of its own (hosts).
 #pragma once
 
 #include <span>
@@ -10,23 +10,23 @@
 namespace mltcp::experiment {
 
 struct DatapathKind {
-  std::string_view name;     ///< as files and results have it
-  std::string_view summary;  ///< for help, in a few words
-  bool in_files = true;      ///< an experiment file may name it
-  bool real_time = false;    ///< time passes by itself, and noise of the machine is in every measurement
-  bool packets = true;       ///< which may be lost, marked, held up by hosts, and from which iterations can be learned
-  bool topologies = true;    ///< beside a bottleneck
-  bool patterns = true;      ///< of communication between ranks that depend on each other
-  bool priorities = false;   ///< queues with a class for each
-  bool links_measured = true;  ///< somebody counts who uses which link when
-  bool repairs = true;         ///< jobs are looked at often enough to move the slot of one that has missed its own
+  std::string_view name;     ///< as in files and results
+  std::string_view summary;  ///< for help texts
+  bool in_files = true;      ///< can be named in an experiment file
+  bool real_time = false;    ///< runs in real time, so that measurements include the machine's noise
+  bool packets = true;  ///< models packets: losses, ECN marks, delays at hosts, and learning of iterations are possible
+  bool topologies = true;      ///< supports topologies, not only a single bottleneck
+  bool patterns = true;        ///< supports communication patterns of ranks that depend on each other
+  bool priorities = false;     ///< has a queue for each priority class
+  bool links_measured = true;  ///< measures the use of links over time
+  bool repairs = true;         ///< jobs are polled often enough to repair missed slots (scheduler/repair.h)
 };
 
-/// All of them, the default first.
+/// All datapaths, the default first.
 std::span<const DatapathKind> datapath_kinds();
 /// Throws InputError if there is none of that name.
 const DatapathKind& datapath_kind(std::string_view name);
-/// Those that files may name.
+/// Names of those with in_files.
 const std::vector<std::string>& datapath_names();
 
 }  // namespace mltcp::experiment

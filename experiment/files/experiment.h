@@ -1,5 +1,4 @@
-// An experiment as a value: which jobs share which network under which policies, and with what settings. Nothing here
-// knows of files; experiment_file.h reads one.
+// An experiment as a value: jobs, network, policies and settings. Independent of files; see experiment_file.h.
 #pragma once
 
 #include <cstdint>
@@ -18,53 +17,53 @@
 
 namespace mltcp::experiment {
 
-/// How policy mltcp goes about it.
+/// Settings of policy mltcp.
 struct MltcpSettings {
   cc::Aggressiveness function;
   bool scale_decrease = false;    ///< see cc::Augmentation
-  bool learn_iterations = false;  ///< the transport learns them from the traffic; the jobs don't tell
+  bool learn_iterations = false;  ///< from the traffic, by the transport; jobs do not report them
 };
 
-/// How the policies with a schedule go about it.
+/// Settings of the policies with a schedule.
 struct ScheduleSettings {
-  double tolerance = 0.05;  ///< see PhasePlan, like the next three
+  double tolerance = 0.05;  ///< this and the members up to gradual_step: see PhasePlan
   PhasePlan::Correction correction = PhasePlan::Correction::at_once;
   double gradual_step = 0.1;
   Nanos clock_bound;
-  double max_stretch = 0.02;    ///< of slots so that they repeat together, see scheduler::SolveOptions
-  bool replan = true;           ///< when a job's iterations have become longer than its slots
-  std::optional<double> slack;  ///< room to catch up, as a share of the slot; empty: from the jobs' jitter
+  double max_stretch = 0.02;    ///< maximum stretch of slots to a common perimeter, see scheduler::SolveOptions
+  bool replan = true;           ///< recompute the slots when a job's iterations have become longer than its slots
+  std::optional<double> slack;  ///< room to catch up, as a share of the slot; empty: derived from the jobs' jitter
 };
 
 struct Experiment {
   std::string name;
-  std::string file;  ///< as it was given; relative paths in it are relative to its folder
+  std::string file;  ///< path as given; relative paths in the file are relative to its folder
   std::string datapath = "sim";
-  std::uint32_t iterations = 50;  ///< of each job, 1 to 1000000
+  std::uint32_t iterations = 50;  ///< per job, 1 to 1000000
   std::uint64_t seed = 1;
   std::string cc = "reno";                             ///< the name of a registered algorithm (cc/registry.h)
-  std::vector<std::string> policies{"fair", "mltcp"};  ///< in the order of the file, each once, at least one
+  std::vector<std::string> policies{"fair", "mltcp"};  ///< in the file's order, without duplicates, at least one
   MltcpSettings mltcp;
   ScheduleSettings schedule;
-  cc::Parameters parameters;  ///< of the algorithms; those of `cc` are in range
-  /// The seed in it is the experiment's. With a topology: the fastest link of a host, for what is alike in both.
+  cc::Parameters parameters;  ///< of all algorithms; those of `cc` are validated
+  /// Its seed is the experiment's. With a topology, it holds the rate of the fastest host and what both networks share.
   fabric::LinkConfig bottleneck;
-  sim::MachineModel machines;                          ///< of hosts and switch, for datapath sim; off by default
+  sim::MachineModel machines;                          ///< for datapath sim; off by default
   std::uint32_t mtu = 1500;                            ///< IP packet size on the bottleneck, 576 to 9000
-  std::optional<sim::SwitchedNetworkConfig> topology;  ///< instead of the dumbbell; its seed is the experiment's
-  /// At least one, each sends something; names differ. Job::rate is 0 where the file leaves it out, unless a host of
-  /// the job is slower than others. All iterations of a job fit into kLongestRun even if it has the network to itself.
+  std::optional<sim::SwitchedNetworkConfig> topology;  ///< in place of the dumbbell; its seed is the experiment's
+  /// At least one; each sends something; names are unique. Job::rate is 0 if the file omits it, unless a host of the
+  /// job is slower than others. All iterations of a job fit into kLongestRun when it runs alone.
   std::vector<workload::Job> jobs;
-  /// By job: "FILE:LINE: job[N]", which stands in messages; empty for an experiment that comes from no file.
+  /// By job: "FILE:LINE: job[N]" for messages; empty if the experiment is not from a file.
   std::vector<std::string> places;
-  /// The same for experiments that run alike, but for the seed: of everything in the file (and its traces, and what the
-  /// command line set) except name and seed. 32 hexadecimal digits.
+  /// Equal for experiments that differ only in name or seed: a hash of all else in the file, its traces and the command
+  /// line's settings. 32 hexadecimal digits.
   std::string fingerprint;
-  /// What was read with a grain of salt (of traces), each one line that begins with file and line.
+  /// Warnings about traces, each one line that begins with file and line.
   std::vector<std::string> warnings;
 };
 
-/// Of the time that all iterations of a job need at least: 2^53 ns, 104 days.
+/// Maximum of the time that all iterations of a job need at least: 2^53 ns, 104 days.
 inline constexpr Nanos kLongestRun(std::int64_t{1} << 53);
 
 }  // namespace mltcp::experiment

@@ -1,9 +1,8 @@
-// Reader of experiment files: the TOML that says which jobs share which link under which policies. Every key, its
-// unit, default and range: docs/experiment-file.md.
+// Reader of experiment files: TOML that defines jobs, links and policies. All keys with units, defaults and ranges:
+// docs/experiment-file.md.
 //
-// Whatever can't be used is refused by an InputError in one line, "FILE:LINE: KEY: cause; cure". KEY is written with
-// dots; a job's keys begin with job[N], the N-th of the file from 1 on. An unknown key is an error that names the
-// nearest known one.
+// Invalid input throws InputError with one line, "FILE:LINE: KEY: cause; cure". KEY is dotted; a job's keys begin with
+// job[N], counted in the file from 1. An unknown key is an error that names the nearest known one.
 #pragma once
 
 #include <cstdint>
@@ -17,41 +16,40 @@
 
 namespace mltcp::experiment {
 
-/// A value that is taken instead of the file's, whether it has one or not.
+/// A value that overrides or adds to the file's.
 struct Override {
-  std::string key;                 ///< its path in the file: "cc", "bottleneck.buffer", "job[2].start", "job[*].jitter"
-  std::string value;               ///< as TOML, of one line: "\"75 kB\"", "2", "{ kmin = \"60 kB\" }"
-  std::string origin;              ///< stands in messages for file and line: "sweep.toml:7", "--vary"
-  std::filesystem::path folder{};  ///< to which a shared object that it names is relative; empty: the current one
+  std::string key;                 ///< key path in the file: "cc", "bottleneck.buffer", "job[2].start", "job[*].jitter"
+  std::string value;               ///< one line of TOML: "\"75 kB\"", "2", "{ kmin = \"60 kB\" }"
+  std::string origin;              ///< for messages, in place of file and line: "sweep.toml:7", "--vary"
+  std::filesystem::path folder{};  ///< to which paths of shared objects in it are relative; empty: the current one
 };
 
-/// What the caller can run, and what the command line sets in place of the file.
+/// What the caller supports, and settings of the command line that override the file's.
 struct FileOptions {
-  /// What this version has. A known value that isn't among these is refused with a line that lists them. Empty:
-  /// everything the format knows.
+  /// Supported datapaths. Others are refused with a line that lists these. Empty: all that the format knows.
   std::vector<std::string> datapaths{"sim"};
-  /// Most jobs of datapath ring, which needs ports for each. Empty: as many as the format knows.
+  /// Maximum number of jobs on datapath ring, which needs ports for each. Empty: no limit but the format's.
   std::optional<std::size_t> most_ring_jobs;
 
-  /// Refuses datapaths that take the machine's time.
+  /// Refuse real-time datapaths.
   bool virtual_time_only = false;
 
-  /// Applied in this order to what was read, before anything is looked at.
+  /// Applied in this order before anything is validated.
   std::vector<Override> overrides;
-  /// Taken instead of the file's key; messages name the option (--datapath and so on) instead of file and line.
+  /// Overrides the file's key; messages name the option (--datapath and so on) instead of file and line.
   std::optional<std::string> datapath;
   std::optional<std::string> cc;
-  std::vector<std::string> policy;  ///< empty: the file's
+  std::vector<std::string> policy;  ///< empty: the file's policies
   std::optional<std::uint32_t> iterations;
   std::optional<std::uint64_t> seed;
 };
 
-/// What is wrong with the name of an experiment or a job, as "cause; cure"; empty when it will do.
+/// "cause; cure" if the name is not allowed for an experiment or job; empty if it is.
 std::string objection_to_name(std::string_view name);
 
-/// Reads an experiment file and the traces it names. Throws InputError.
+/// Reads an experiment file and the traces it refers to. Throws InputError.
 Experiment load_experiment(const std::filesystem::path& path, const FileOptions& options = {});
-/// The same from memory; `file` stands in messages, and traces are looked for in its folder.
+/// The same from memory; `file` is used in messages, and its folder to find traces.
 Experiment parse_experiment(std::string_view text, const std::string& file, const FileOptions& options = {});
 
 }  // namespace mltcp::experiment

@@ -1,4 +1,4 @@
-// What a file is, by what stands in it: for the message to whoever gives a command the file of another one.
+// Detects the kind of a file by its contents, for messages when a command is given the wrong kind of file.
 #pragma once
 
 #include <cstdint>
@@ -30,16 +30,15 @@ enum class FileKind : std::uint8_t {
   page,  ///< HTML or SVG
 };
 
-/// What the outermost object of JSON `text` has as "schema", a text; nothing if it has none before an error.
+/// The text value of "schema" in the outermost object of JSON `text`; empty if there is none before a syntax error.
 std::optional<std::string> schema_of_json(std::string_view text);
 
-/// By its schema, its columns or its keys; nothing if these don't tell, as those of two kinds, or for TOML with an
-/// error.
+/// Detected by schema, columns or keys; empty if these are not conclusive, or for invalid TOML.
 std::optional<FileKind> kind_of(std::string_view text);
 
-/// For a reader that has refused `text`: throws InputError "NAME: this is ..., and WANTED is expected; cure" if the
-/// file is of a kind that is not among `readable`, and otherwise leaves it to the reader's own message. The cure says
-/// what takes the file.
+/// Call when `text` was refused: throws InputError "NAME: this is ..., and WANTED is expected; cure" if the file is of
+/// a known kind not among `readable`; the cure names the command for it. Otherwise returns, so that the reader reports
+/// its own error.
 void refuse_other_kind(std::string_view text, const std::string& name, std::string_view wanted,
                        std::initializer_list<FileKind> readable);
 

@@ -1,13 +1,13 @@
-// Reader of a network as a list of its links: CSV with a line of column names, in any order of columns.
+// Reader of a network as a list of its links: CSV with a header line, columns in any order.
 //
 //   from,to,rate,delay,direction
 //   gpu-1,rack-a,100 Gbps,500 ns,           a link is both directions of a cable
 //   rack-a,core-1,400 Gbps,2 us,both
 //   core-1,rack-b,200 Gbps,2 us,one-way     or one of them
 //
-// Column delay, or a field of it, may be left out: the delay is then that of the caller; so may direction. Empty lines
-// and what follows a # are skipped. Nodes are what links lead from and to. Which of them are hosts is said by shell
-// patterns (fnmatch(3)): the file is about cables, as a site's records are.
+// Column delay, or a field in it, may be omitted, and the caller's delay is used; so may direction ("both"). Empty
+// lines and text after a # are ignored. Nodes are the ends of links; which of them are hosts is given separately by
+// shell patterns (fnmatch(3)), since such files usually describe cables only.
 #pragma once
 
 #include <filesystem>
@@ -20,18 +20,18 @@
 namespace mltcp::experiment {
 
 struct LinksFileOptions {
-  std::vector<std::string> hosts;  ///< patterns of their names
-  Nanos delay;                     ///< of links without one
+  std::vector<std::string> hosts;  ///< shell patterns of host names
+  Nanos delay;                     ///< of links without a delay of their own
 };
 
-/// Whether a shell pattern is about that name.
+/// Whether `name` matches the shell pattern.
 bool matches(const std::string& pattern, const std::string& name);
 
-/// Nodes in the order in which the file names them; of a cable the direction from `from` to `to` comes first. Throws
-/// InputError "FILE:LINE: COLUMN: cause; cure", also for links that are there twice and for a host with several links
-/// in one direction; what only the network as a whole can tell is left to Topology.
+/// Nodes are in order of first appearance; of a cable the direction from `from` to `to` comes first. Throws InputError
+/// "FILE:LINE: COLUMN: cause; cure", also for duplicate links and for a host with several links in one direction.
+/// Checks of the network as a whole are left to Topology.
 Graph load_links(const std::filesystem::path& path, const LinksFileOptions& options);
-/// The same from memory; `file` stands in messages.
+/// The same from memory; `file` is used in messages.
 Graph parse_links(std::string_view text, const std::string& file, const LinksFileOptions& options);
 
 }  // namespace mltcp::experiment

@@ -1,5 +1,5 @@
-// The plan file "mltcp.plan/1": slots for running jobs, as a scheduler hands them out, and a watcher that notices when
-// the file changes. The format, field by field, and what happens when: docs/plans.md.
+// The plan file "mltcp.plan/1", by which a scheduler assigns slots to running jobs, and a watcher of changes to it. The
+// format and its semantics: docs/plans.md.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace mltcp::experiment {
 
 inline constexpr std::string_view kPlanSchema = "mltcp.plan/1";
 
-/// The structs mirror the JSON file; where a member's name differs from the field's, the field stands in the comment.
+/// The structs mirror the JSON file; where a member's name differs from the field's, the comment names the field.
 struct PlanFile {
   enum class Clock : std::uint8_t {
     experiment,  ///< 0 is the experiment's time 0
@@ -27,14 +27,14 @@ struct PlanFile {
   struct Job {
     std::string name;  ///< unique within the plan
     Nanos period;      ///< period_ns: above 0, at most 2^53
-    Nanos offset;      ///< offset_ns: of an up phase from the epoch, 0 to 2^53
+    Nanos offset;      ///< offset_ns: start of a communication phase relative to the epoch, 0 to 2^53
     bool operator==(const Job&) const = default;
   };
-  std::uint64_t serial = 0;  ///< counts up with every change
+  std::uint64_t serial = 0;  ///< must increase with every change
   Clock clock = Clock::experiment;
   Nanos epoch;                         ///< epoch_ns: 0 to 2^61
-  Nanos valid_until = Nanos::never();  ///< valid_until_ns, of the same clock; may be absent: for ever
-  Nanos clock_bound;                   ///< clock_bound_ns; this and the next three as in PhasePlan, and may be absent
+  Nanos valid_until = Nanos::never();  ///< valid_until_ns: on the same clock; optional, default: for ever
+  Nanos clock_bound;                   ///< clock_bound_ns; optional, as are the members below; see PhasePlan
   double tolerance = 0.05;
   PhasePlan::Correction correction = PhasePlan::Correction::at_once;
   double gradual_step = 0.1;
@@ -42,35 +42,35 @@ struct PlanFile {
   bool operator==(const PlanFile&) const = default;
 };
 
-/// The slots of one of the plan's jobs on a clock that shows `zero` when the plan's shows 0.
+/// The slots of one of the plan's jobs, on a clock that shows `zero` when the plan's clock shows 0.
 PhasePlan slots_of(const PlanFile& plan, const PlanFile::Job& job, Nanos zero);
 
-/// Throws InputError, in one line that names `file`, field, what is wrong and the cure. Fields that the format doesn't
-/// have are refused: a slip of the pen in one that may be absent would change what the plan means.
+/// Throws InputError with one line that names `file`, field, cause and cure. Unknown fields are refused, since a
+/// misspelt optional field would change the meaning.
 PlanFile parse_plan(std::string_view text, const std::string& file);
 PlanFile read_plan(const std::filesystem::path& path);
-/// With where it comes from, if that is given: nothing that the plan means, and not read again.
+/// `provenance` is written if given; readers ignore it.
 std::string to_json(const PlanFile& plan, const std::optional<Provenance>& provenance = std::nullopt);
-/// Readers see the old file or the new one, never a part. Throws RunError.
+/// Replaces the file atomically. Throws RunError.
 void write_plan(const PlanFile& plan, const std::filesystem::path& path);
 
-/// Follows a plan file. Not for the data path: it looks at the file, at a bounded rate, and reads it when it changed.
+/// Watches a plan file, by polling it at a limited rate; reads it only when it has changed. Not for the data path.
 class PlanWatcher {
  public:
   enum class News : std::uint8_t {
     none,
-    plan,  ///< plan() is another one, with a newer serial
-    gone,  ///< there is no file any more, and no plan
+    plan,  ///< plan() has changed; it has a higher serial
+    gone,  ///< the file has been removed, and there is no plan
   };
 
   explicit PlanWatcher(std::filesystem::path path, Nanos interval = Nanos(100'000'000))
       : path_(std::move(path)), interval_(interval) {}
 
-  /// Looks if `interval` has passed since it did (the first time at once). `now` never falls. A file that can't be used
-  /// leaves the plan as it is.
+  /// Checks the file if `interval` has passed since the last check (the first time at once). `now` must not decrease.
+  /// An invalid file leaves the plan unchanged.
   News poll(Nanos now);
   [[nodiscard]] const std::optional<PlanFile>& plan() const { return plan_; }
-  /// What was wrong since it was asked last: a line each, once per change of the file.
+  /// Returns and clears the problems found: one line each, once per change of the file.
   std::vector<std::string> take_problems() { return std::exchange(problems_, {}); }
 
  private:

@@ -1,5 +1,5 @@
-// The policies: what each makes of a job's congestion control, and what it asks of a datapath. One entry of the table
-// is all that there is to a policy; files, commands, hosts and help take it from there.
+// The policies: how each configures a job's congestion control, and what it needs of a datapath. Files, commands, hosts
+// and help take all they know of a policy from its entry in this table.
 #pragma once
 
 #include <span>
@@ -16,28 +16,29 @@ namespace mltcp::experiment {
 struct MltcpSettings;
 
 struct Policy {
-  std::string_view name;     ///< as files and results have it
-  std::string_view summary;  ///< for help, in a line
-  /// Of the increase step of a job's flows, as MLTCP is set up; jobs that are unaware get none.
+  std::string_view name;     ///< as in files and results
+  std::string_view summary;  ///< one line, for help texts
+  /// The augmentation of a job's congestion control, given the settings of MLTCP. Not applied to unaware jobs.
   cc::Augmentation (*augmentation)(const MltcpSettings& mltcp, const workload::Job& job) = nullptr;
-  /// Jobs share links by MLTCP's function where they meet: what is planned for them reckons with it.
+  /// Jobs compete by MLTCP's function, which their schedule must take into account.
   bool interleaves = false;
-  /// Up phases begin in slots, which follow from what each job does alone: iterations have to be told, not learned.
+  /// Communication phases begin in slots derived from each job's isolated run; iterations must be reported by the job,
+  /// not learned.
   bool slots = false;
-  /// Packets of a job with a higher priority go first: queues have a class for each.
+  /// Packets of jobs with higher priority go first: queues need priority classes.
   bool priorities = false;
 };
 
-/// All of them, the baseline first.
+/// All policies, the baseline first.
 std::span<const Policy> policies();
 /// Null if there is none of that name.
 const Policy* find_policy(std::string_view name);
-/// Throws InputError, which names the nearest one, if there is none.
+/// Throws InputError that names the nearest one if there is none of that name.
 const Policy& policy_named(std::string_view name);
 /// In the order of policies().
 const std::vector<std::string>& policy_names();
 
-/// Of a job under `policy`; none for a job that is unaware.
+/// The augmentation of a job under `policy`; none for an unaware job.
 cc::Augmentation augmentation_of(const Policy& policy, const MltcpSettings& mltcp, const workload::Job& job);
 
 }  // namespace mltcp::experiment

@@ -1,13 +1,13 @@
-// From an experiment to the question that the scheduler answers (scheduler/problem.h), and its answer as a result file:
-// how well the jobs fit on each link that they share, and when each should begin.
+// Converts an experiment into a scheduling problem (scheduler/problem.h), and the solution into a result file: how
+// compatible the jobs are on each shared link, and when each should start.
 //
-// A job is drawn as it is when it has the network to itself. Ideally: at its rate for bytes / rate, each transfer where
-// it stands in the iteration, queued behind the one before it if they overlap; nothing else takes time. Measured: as
-// the simulator moves it, alone on the experiment's network.
+// Demands are those in isolation. Ideal: each transfer takes bytes / rate at its place in the iteration, queued behind
+// the previous one if they overlap; nothing else takes time. Measured: by the simulator, alone on the experiment's
+// network.
 //
-// A dumbbell has one link. On a topology each flow of each worker takes the path on which the simulator sends it, and
-// the links that two jobs or more use are looked at (scheduler/cluster.h); a job whose own flows meet on a link is as
-// slow as that link makes it. Jobs that are `unaware` keep to no plan and have no part in it.
+// A dumbbell has one link. On a topology each flow of each worker takes the same path as in the simulator, and links
+// used by at least two jobs are considered (scheduler/cluster.h); a job whose own flows share a link is slowed down by
+// that link. Jobs that are `unaware` follow no plan and are ignored.
 //
 // Formulas: arXiv 2308.00852 (CASSINI, NSDI 2024), sections 3 and 4.
 #pragma once
@@ -34,23 +34,23 @@ inline constexpr std::string_view kScheduleSchema = "mltcp.schedule/1";
 
 struct ScheduleOptions {
   scheduler::SolveOptions solve;
-  bool measure = false;  ///< demands and periods from the simulator instead of the ideal ones
-  /// The slack that slots need to be kept, as policy schedule takes it (plan.h) with solve.max_stretch, instead of
-  /// solve.slack; with `measure`.
+  bool measure = false;  ///< measure demands and periods by the simulator instead of using ideal ones
+  /// With `measure`: use the slack that policy schedule would choose (plan.h) with solve.max_stretch, in place of
+  /// solve.slack.
   bool make_room = false;
-  /// Told from time to time how far it is, 0 to 1, and what is done; may be empty.
+  /// Called with the progress, 0 to 1, and a description of the current work; may be empty.
   std::function<void(double, const std::string&)> progress;
 };
 
-/// The answer. Jobs and components are referred to by index.
+/// The solution. Jobs and components are referred to by index.
 struct ScheduleResult {
   struct Job {
     std::string name;
-    bool unaware = false;  ///< has no slot: the next five say nothing
-    Nanos period;          ///< of an iteration alone
-    Nanos slot_period;     ///< in which it runs, never shorter
-    Nanos time_shift;      ///< its iterations begin at time_shift + k * slot_period; below slot_period
-    Nanos first_send;      ///< from the begin of an iteration to its first bytes
+    bool unaware = false;  ///< has no slot: the members below do not apply
+    Nanos period;          ///< of an iteration in isolation
+    Nanos slot_period;     ///< never shorter than `period`
+    Nanos time_shift;      ///< iterations start at time_shift + k * slot_period; below slot_period
+    Nanos first_send;      ///< time from the start of an iteration to its first bytes
     std::uint32_t component = 0;
 
     [[nodiscard]] double stretch() const {
@@ -60,11 +60,11 @@ struct ScheduleResult {
   /// A job on a link.
   struct Use {
     std::uint32_t job = 0;
-    scheduler::Demand demand;       ///< in time of the job's iteration
-    std::uint32_t repetitions = 0;  ///< of its slot in the link's perimeter
+    scheduler::Demand demand;       ///< relative to the start of the job's iteration
+    std::uint32_t repetitions = 0;  ///< number of its slots in the link's perimeter
     double rotation = 0;            ///< radians, below 2 pi / repetitions
   };
-  /// Without one of the jobs, the link alone.
+  /// The link's score without one of its jobs, considering the link alone.
   struct Removal {
     std::uint32_t job = 0;
     double score = 1;
@@ -73,40 +73,41 @@ struct ScheduleResult {
   struct Link {
     std::string name;
     Rate capacity;
-    /// The jobs' peaks exceed the capacity together. If they don't, shifts don't matter here: score 1, perimeter 0, no
-    /// repetitions and rotations.
+    /// Whether the jobs' peaks together exceed the capacity. If not, shifts do not matter on this link: score 1,
+    /// perimeter 0, no repetitions or rotations.
     bool competed = true;
     std::uint32_t component = 0;
     std::vector<Use> uses;
     scheduler::LinkSolution solution;
-    double unshifted_score = 1;  ///< if all jobs of the link began together
-    /// Of a link with a score below 1 and at most kMostJudgedJobs jobs; otherwise both are empty. Removals best first.
+    double unshifted_score = 1;  ///< if all jobs of the link started at the same time
+    /// For links with a score below 1 and at most kMostJudgedJobs jobs; otherwise both are empty. Removals are best
+    /// first.
     std::vector<Removal> removals;
-    std::vector<std::vector<double>> pair_scores;  ///< by place in `uses`
+    std::vector<std::vector<double>> pair_scores;  ///< by index in `uses`
   };
-  /// Jobs whose shifts depend on each other, and which run in one rhythm.
+  /// Jobs whose shifts depend on each other, with a common perimeter.
   struct Component {
     std::vector<std::uint32_t> jobs;
     Nanos perimeter;
-    double stretch = 0;        ///< of the slot most stretched
+    double stretch = 0;        ///< of the most stretched slot
     bool within_limit = true;  ///< no slot is stretched beyond SolveOptions::max_stretch
-    std::uint32_t loops = 0;   ///< independent ones, see scheduler/affinity.h
-    double lost = 0;           ///< what they cost: sum over their links of best score alone less score together
+    std::uint32_t loops = 0;   ///< number of independent loops, see scheduler/affinity.h
+    double lost = 0;  ///< cost of the loops: sum over their links of the best score alone minus the actual score
   };
 
-  /// Links that form loops with the jobs that meet on them, and were solved together for that.
+  /// Links that form loops with the jobs on them, and so were solved jointly.
   struct Loop {
-    std::uint32_t count = 0;           ///< independent ones
-    std::vector<std::uint32_t> jobs;   ///< in order
-    std::vector<std::uint32_t> links;  ///< indices of ScheduleResult::links, in order
+    std::uint32_t count = 0;           ///< number of independent loops
+    std::vector<std::uint32_t> jobs;   ///< ascending
+    std::vector<std::uint32_t> links;  ///< indices of ScheduleResult::links, ascending
   };
 
   std::string experiment;
   bool measured = false;
   std::uint32_t angles = 0;  ///< SolveOptions::angles
   double drift = 0;          ///< SolveOptions::drift
-  std::vector<Job> jobs;     ///< in the order of the experiment
-  std::vector<Link> links;   ///< of the topology that two jobs or more use; of a dumbbell its one, whoever uses it
+  std::vector<Job> jobs;     ///< in the experiment's order
+  std::vector<Link> links;   ///< of a topology, those used by at least two jobs; of a dumbbell, its only one
   std::vector<Component> components;
   std::vector<Loop> joint;
   double score = 1;  ///< mean of the links' scores
@@ -114,49 +115,48 @@ struct ScheduleResult {
   bool optimal = true;
   std::uint32_t loops = 0;
   double lost = 0;
-  /// Where jobs don't fit: SolveOptions::slack or max_stretch with which all of them do, whatever else stays as it is;
-  /// the solution with that very number was looked at. In steps of 0.001, and a little more than the least where little
-  /// effort didn't find that. Empty where none was found up to kMostHelp, and where the worst link has more than
-  /// kMostJudgedJobs jobs or 2000 bursts.
+  /// If jobs are not compatible: the SolveOptions::slack or max_stretch with which all of them are, with all else
+  /// unchanged and verified by solving. In steps of 0.001, and not always minimal. Empty if none was found up to
+  /// kMostHelp, and if the worst link has more than kMostJudgedJobs jobs or 2000 bursts.
   std::optional<double> enough_slack;
   std::optional<double> enough_stretch;
-  /// Where neither alone was found to do.
+  /// A combination, if neither alone was found to suffice.
   struct Together {
     double slack;
     double max_stretch;
   };
   std::optional<Together> enough_together;
   std::shared_ptr<const Topology> topology;  ///< the experiment's; null for a dumbbell
-  std::vector<std::string> warnings;         ///< each one line
-  std::optional<Provenance> provenance;      ///< written if it is known
+  std::vector<std::string> warnings;         ///< one line each
+  std::optional<Provenance> provenance;      ///< written if set
 };
 
-/// With more jobs on a link, nobody is told what it would be without each of them or of each pair: it takes too long.
+/// Maximum number of jobs on a link for computing its removals and pair scores, which takes long.
 inline constexpr std::size_t kMostJudgedJobs = 24;
-/// Slots that are longer by more help nobody.
+/// Maximum of enough_slack and enough_stretch.
 inline constexpr double kMostHelp = 0.5;
-/// Throws InputError for an experiment that has no slots (see scheduler::choose_slots()) or bad options, and RunError
-/// where measuring fails. The simulator that measures is datapath sim, whatever the experiment runs on.
+/// Throws InputError for invalid options or an experiment without possible slots (see scheduler::choose_slots()),
+/// RunError if measuring fails. Measuring always uses datapath sim.
 ScheduleResult make_schedule(const Experiment& experiment, const ScheduleOptions& options);
 
-/// "mltcp.schedule/1" (docs/scheduler.md). Text that is not UTF-8 has its bad bytes replaced.
+/// "mltcp.schedule/1" (docs/scheduler.md). Invalid UTF-8 is replaced.
 std::string to_json(const ScheduleResult& schedule);
 
-/// The slots as a plan for running jobs (docs/plans.md), on the experiment's clock: of those that compete on a link
-/// whose slots are within the limit. How the jobs keep to it is what the experiment says.
+/// The slots as a plan for running jobs (docs/plans.md), on the experiment's clock, for jobs that compete on a link and
+/// whose slots are within the limit. Tolerance and correction are the experiment's.
 PlanFile plan_of(const ScheduleResult& schedule, const ScheduleSettings& settings);
 
-/// Four decimals, but nothing short of 1 looks like it.
+/// Four decimals; values below 1 are never rounded up to 1.
 std::string score_text(double score);
 
-/// Places in ScheduleResult::links, the worst first: the reader wants to know what doesn't fit. Those where any shifts
-/// do are last.
+/// Indices of ScheduleResult::links, lowest scores first, as readers look for conflicts; links without competition
+/// last.
 std::vector<std::size_t> worst_first(const ScheduleResult& schedule);
 
-/// The options with which all jobs fit, as "--slack 0.05 or --max-stretch 0.1"; empty where none were found.
+/// The options with which all jobs are compatible, as "--slack 0.05 or --max-stretch 0.1"; empty if none were found.
 std::string help_of(const ScheduleResult& schedule);
 
-/// One sentence or two, for people: how compatible the jobs of the link are, and what would help.
+/// For people, one or two sentences: how compatible the jobs on the link are, and what would help.
 std::string verdict(const ScheduleResult& schedule, const ScheduleResult::Link& link);
 
 }  // namespace mltcp::experiment

@@ -1,4 +1,4 @@
-// Reading of what `mltcp schedule --json FILE` wrote, "mltcp.schedule/1", so that its page can be made later.
+// Reader of the files that `mltcp schedule --json FILE` writes, "mltcp.schedule/1", to render their page later.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace mltcp::experiment {
 
-/// What render_schedule() needs: all but the network, which the file doesn't hold, and each job's first_send. Jobs that
-/// are unaware come last. `file` stands for the file in messages. Throws InputError, in one line that names file,
-/// place, what is wrong and the cure.
+/// Returns what render_schedule() needs, except for the network and each job's first_send, which are not in the file.
+/// Unaware jobs come last. `file` is used in messages. Throws InputError with one line that names file, position, cause
+/// and cure.
 ScheduleResult parse_schedule(std::string_view text, const std::string& file);
 
 }  // namespace mltcp::experiment

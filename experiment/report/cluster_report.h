@@ -1,5 +1,5 @@
-// The page of a cluster's schemes, from what `mltcp cluster --json FILE` wrote, "mltcp.cluster/1": whether each scheme
-// did better or worse than the one that others are compared with, how slow-downs are distributed, and whom it hit most.
+// The HTML page of a cluster's schemes, from a file of `mltcp cluster --json FILE`, "mltcp.cluster/1": compares each
+// scheme with the baseline, shows the distribution of slow-downs, and the jobs that were slowed down most.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,12 @@
 
 namespace mltcp::experiment {
 
-/// What the page shows of the file.
+/// The file's contents that the page shows.
 struct ClusterFile {
   struct Run {
     std::string scheme;
     std::uint64_t seed = 0;
-    std::vector<double> percentiles;     ///< of the slow-downs of all iterations: the 0th to the 100th
+    std::vector<double> percentiles;     ///< percentiles 0 to 100 of the slow-downs of all iterations
     std::vector<ClusterJobResult> jobs;  ///< without hosts
   };
   std::string name;
@@ -32,11 +32,10 @@ struct ClusterFile {
   std::optional<Provenance> provenance;
 };
 
-/// `file` stands for the file in messages. Throws InputError, in one line that names file, place, what is wrong and the
-/// cure.
+/// `file` is used in messages. Throws InputError with one line that names file, position, cause and cure.
 ClusterFile parse_cluster(std::string_view text, const std::string& file);
 
-/// The page. All names are escaped, whatever they hold. The same file gives the same bytes.
+/// Renders the page. All names are escaped. Equal input gives identical bytes.
 std::string render_cluster(const ClusterFile& cluster);
 
 }  // namespace mltcp::experiment

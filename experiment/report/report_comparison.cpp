@@ -42,7 +42,7 @@ struct Policy {
   RunSummary a;
   RunSummary b;
   std::vector<Pair> jobs;
-  double mean_a = 0;  // over the jobs that both have, like the next
+  double mean_a = 0;  // mean over the jobs that both have
   double mean_b = 0;
 };
 

@@ -1,4 +1,4 @@
-// Two result files side by side: what the same policies did to the same jobs in each.
+// Compares two result files: the same policies and jobs in each.
 #pragma once
 
 #include <string>
@@ -13,12 +13,11 @@ struct NamedResults {
   const Results* results = nullptr;
 };
 
-/// The page: what both are and in what they differ; by policy the mean slow-down and from when on jobs interleave, in
-/// `a` and in `b`; and by policy and job the slow-downs and their ratio. Says so where both are from one run, or
-/// measured the same. Where one of them
-/// has a policy several times, runs are told apart by congestion control, datapath and seed, as far as they differ in
-/// it. All names are escaped. Throws InputError "cause; cure", in one line, for two without a policy or a job in
-/// common, and where no slow-down is known in both.
+/// Renders the page: origin and differences of both; by policy the mean slow-down and when jobs interleave, in `a` and
+/// `b`; by policy and job the slow-downs and their ratio. States if both are of one run or measured the same. If a file
+/// has several runs of a policy, they are distinguished by congestion control, datapath and seed, as far as these
+/// differ. All names are escaped. Throws InputError "cause; cure", in one line, if the files have no policy or no job
+/// in common, or no slow-down known in both.
 std::string render_comparison(const NamedResults& a, const NamedResults& b);
 
 }  // namespace mltcp::experiment

@@ -1,4 +1,4 @@
-// Any file that `mltcp report` takes: which of the commands' schemas it has is found out before it is read.
+// Reads any file that `mltcp report` accepts: detects its schema first.
 #pragma once
 
 #include <filesystem>
@@ -15,17 +15,17 @@ namespace mltcp::experiment {
 
 using ReportFile = std::variant<Results, SweepFile, ClusterFile, ScheduleResult>;
 
-/// Throws InputError, in one line that names file, place, what is wrong and the cure, for a file that can't be read,
-/// has a schema or version that this program doesn't know, or breaks its schema.
+/// Throws InputError with one line that names file, position, cause and cure, if the file cannot be read, has an
+/// unknown schema or version, or violates its schema.
 ReportFile read_report_file(const std::filesystem::path& path);
 
-/// The same from text; `name` stands for the file in messages.
+/// The same from text; `name` is used as the file's name in messages.
 ReportFile parse_report_file(std::string_view text, const std::string& name);
 
-/// The schema of what it holds: "mltcp.results/1".
+/// The schema of the file, for example "mltcp.results/1".
 std::string_view schema_of(const ReportFile& file);
 
-/// Its page.
+/// Renders the file's page.
 std::string render_page(const ReportFile& file);
 
 }  // namespace mltcp::experiment

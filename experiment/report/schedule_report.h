@@ -1,9 +1,9 @@
 // The HTML page of a schedule: the circles of each link's jobs before and after rotation, their demand over the
 // perimeter, and a cluster's links coloured by score.
 //
-// The page is a single file that loads nothing, as that of report.h. Sentences and tables are plain HTML and read
-// without JavaScript; experiment/report/schedule.js draws the link that is chosen, and no other, so that a page of a
-// thousand links opens at once.
+// The page is a single file that loads nothing, as in report.h. Texts and tables are plain HTML, readable without
+// JavaScript; experiment/report/schedule.js draws only the selected link, so that a page with a thousand links opens
+// quickly.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace mltcp::experiment {
 
-/// The page. All names are escaped, whatever they hold. The same schedule gives the same bytes.
+/// Renders the page. All names are escaped. Equal schedules give identical bytes.
 std::string render_schedule(const ScheduleResult& schedule);
 
 }  // namespace mltcp::experiment

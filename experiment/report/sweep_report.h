@@ -1,5 +1,5 @@
-// The page of a sweep, from the table that `mltcp sweep --json FILE` wrote, "mltcp.sweep/1": whether each policy did
-// better or worse than fair sharing at each point, with the confidence of several seeds.
+// The HTML page of a sweep, from the table written by `mltcp sweep --json FILE`, "mltcp.sweep/1": compares each policy
+// with fair sharing at each point, with confidence intervals over several seeds.
 #pragma once
 
 #include <cstdint>
@@ -17,27 +17,26 @@ namespace mltcp::experiment {
 
 inline constexpr std::string_view kSweepSchema = "mltcp.sweep/1";
 
-/// What the page shows of the file.
+/// The file's contents that the page shows.
 struct SweepFile {
   struct Point {
-    std::vector<std::string> values;  ///< of the factors
+    std::vector<std::string> values;  ///< by factor
     std::vector<SweepRow> rows;       ///< `same` is not in the file
-    std::size_t missing = 0;          ///< seeds without a record
+    std::size_t missing = 0;          ///< number of seeds without a record
     std::vector<std::pair<std::uint64_t, std::string>> failures;
   };
   std::string name;
-  std::size_t seeds = 0;  ///< that were asked for
+  std::size_t seeds = 0;  ///< number of requested seeds
   std::vector<std::string> factors;
-  std::set<std::string> set;  ///< keys of the experiment that any point sets
+  std::set<std::string> set;  ///< keys of the experiment that any point overrides
   std::vector<Point> points;
   std::optional<Provenance> provenance;
 };
 
-/// `file` stands for the file in messages. Throws InputError, in one line that names file, place, what is wrong and the
-/// cure.
+/// `file` is used in messages. Throws InputError with one line that names file, position, cause and cure.
 SweepFile parse_sweep(std::string_view text, const std::string& file);
 
-/// The page. All names are escaped, whatever they hold. The same file gives the same bytes.
+/// Renders the page. All names are escaped. Equal input gives identical bytes.
 std::string render_sweep(const SweepFile& sweep);
 
 }  // namespace mltcp::experiment

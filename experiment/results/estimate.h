@@ -1,4 +1,4 @@
-// A mean of several measurements, and how sure it is.
+// A mean of several measurements with its confidence interval.
 #pragma once
 
 #include <optional>
@@ -6,12 +6,12 @@
 
 namespace mltcp::experiment {
 
-/// A mean over seeds and half the width of its confidence interval, which a single seed doesn't have.
+/// A mean over seeds, and half the width of its 95% confidence interval, which a single seed does not have.
 struct Estimate {
   double mean = 0;
   std::optional<double> ci95;
 };
-/// Of at least one value.
+/// Requires at least one value.
 Estimate estimate_of(std::span<const double> values);
 
 }  // namespace mltcp::experiment

@@ -1,4 +1,4 @@
-// The fields of results (see base/fields.h): the result file's, in the order in which they stand there.
+// The fields of the result file (see base/fields.h), in the file's order.
 #pragma once
 
 #include "mltcp/base/fields.h"
@@ -8,7 +8,7 @@
 
 namespace mltcp::experiment {
 
-inline constexpr double kMostSlowdown = 1e9;  ///< beyond it a number is no measurement, and no column holds it
+inline constexpr double kMostSlowdown = 1e9;  ///< upper bound of plausible values; limits the width of table columns
 inline constexpr InJson kShare{.least = 0, .most = 1};
 inline constexpr InJson kScore{.least = -kMostSlowdown, .most = 1};
 
@@ -112,7 +112,7 @@ constexpr auto fields_of(const Run* /*type*/) {
   return list_of<T>(
       field("policy", &T::policy), field("cc", &T::cc), field("cc_parameters", &T::cc_parameters, kIfSet),
       field("datapath", &T::datapath), field("seed", &T::seed), field("duration_ns", &T::duration, kLater),
-      field("jobs", &T::jobs), left_out(&T::links_unknown),  // that is what a missing bottleneck says
+      field("jobs", &T::jobs), left_out(&T::links_unknown),  // implied by a missing bottleneck
       field("bottleneck", &T::bottleneck, WrittenUnless{&T::links_unknown}), field("links", &T::links, kIfSet),
       field("schedule", &T::schedule, kIfSet), field("stalls", &T::stalls, kIfSet),
       field("clock_uncertainty_ns", &T::clock_uncertainty, kIfSet), field("hosts", &T::hosts, kIfSet),

@@ -1,4 +1,4 @@
-// A table of texts, for people.
+// A table of texts for people.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace mltcp::experiment {
 
-/// Rows of cells, the header first; all of one length.
+/// Rows of cells of equal length, header first.
 struct Cells {
   std::vector<std::vector<std::string>> rows;
-  std::size_t left = 0;  ///< that many columns are texts
+  std::size_t left = 0;  ///< number of leading columns with text, to be left-aligned
 };
 
 /// A table of GitHub-flavoured Markdown.

@@ -1,5 +1,5 @@
-// What a job asks of a link, ideally: each transfer where it stands in the iteration, queued behind the one before it
-// if they overlap; nothing but the link takes time.
+// A job's ideal demand on a link: each transfer at its place in the iteration, queued behind the previous one if they
+// overlap; nothing but the link takes time.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,18 @@
 
 namespace mltcp::experiment {
 
-/// Bursts of an iteration; with more, those are joined that this changes least, and a warning says so.
+/// Maximum number of bursts per iteration. If there are more, those whose merging changes the demand least are merged,
+/// with a warning.
 inline constexpr std::size_t kMostBursts = 100;
 
-/// Joins neighbours until there are kMostBursts at most; returns whether there were more.
+/// Merges adjacent bursts until there are at most kMostBursts; returns whether there were more.
 bool limit_bursts(std::vector<scheduler::Burst>& bursts);
 
-/// The transfers of an iteration as a demand of at most kMostBursts bursts: where there are more, neighbours are joined
-/// into one of their mean rate. `joined`, if given, is set to whether that was so.
+/// The transfers of an iteration as a demand of at most kMostBursts bursts; further ones are merged with neighbours at
+/// their mean rate. `joined`, if given, is set to whether that happened.
 scheduler::Demand demand_of(const workload::Job& job, Rate link, bool* joined = nullptr);
 
-/// What a job asks of a link with one of its workers, if an iteration takes `period`.
+/// The demand of one of the job's workers on a link, if an iteration takes `period`.
 scheduler::Demand demand_of(const workload::Job& job, Nanos period);
 
 }  // namespace mltcp::experiment

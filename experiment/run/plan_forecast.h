@@ -1,15 +1,14 @@
-// What slots are worth: jobs that share links, replayed as a fluid from their profiles, with slots and without.
+// Predicts whether slots pay: replays jobs that share links as fluids from their profiles, with and without slots.
 //
-// A job goes through its iteration as it did alone (profile.h), at full speed where it is silent, and where it sends as
-// fast as its share of the links allows: all that it sends in parallel is held up together, by the link that gives it
-// least, as the messages of a collective wait for each other. Shares are max-min fair between jobs, or in the ratio of
-// F of what each has sent of its iteration, as congestion control with MLTCP would settle (cc/fluid_model.h). Slots are
-// kept by the transport's own gate (transport/phase_gate.h), and repaired as the keeper of plans repairs them
-// (scheduler/repair.h). Jitter makes the silence longer or shorter.
+// A job repeats its measured iteration: silent parts take their time, and sending takes as long as its share of the
+// links requires. All parallel transfers of a job are slowed down together by the link with the smallest share, as
+// messages of a collective wait for each other. Shares are max-min fair between jobs, or in the ratio of F of their
+// progress, where congestion control with MLTCP would converge (cc/fluid_model.h). Slots are enforced by the
+// transport's gate (transport/phase_gate.h), and repaired as the plan keeper does (scheduler/repair.h). Jitter varies
+// the silent parts.
 //
-// Without slots phases begin anywhere: the mean is over starts at random, of which fair sharing keeps what MLTCP leaves
-// within some iterations. Not modelled, as at flow level (flow_level.h): losses, queues, and the noise by which jobs
-// that share fairly wander.
+// Without slots, the mean is over random starts; under MLTCP these are followed for some iterations of convergence. Not
+// modelled, as at flow level (flow_level.h): losses, queues, and the noise by which fairly sharing jobs drift.
 #pragma once
 
 #include <cstdint>
@@ -25,28 +24,27 @@
 
 namespace mltcp::experiment {
 
-/// A job of a problem, besides what the problem says of it.
+/// A job of a problem: data needed in addition to the problem's.
 struct ForecastJob {
-  Nanos first_send;   ///< from the begin of an iteration to its first bytes
-  double jitter = 0;  ///< standard deviation of what it computes, as a share of its period
-  PhasePlan slots;    ///< of its up phases, where slots are asked for
+  Nanos first_send;   ///< time from the start of an iteration to its first bytes
+  double jitter = 0;  ///< standard deviation of its compute time, as a share of its period
+  PhasePlan slots;    ///< of its communication phases; used by forecast_slots()
 };
 
-/// How long iterations take, by what they take alone.
+/// Predicted iteration times, relative to those in isolation.
 struct Forecast {
   double mean = 1;           ///< over jobs and iterations
-  double tail = 1;           ///< longest iteration of the later half, mean over jobs
-  std::vector<double> jobs;  ///< mean of each
-  bool known = true;         ///< false: the replay was given up before each job had gone through an iteration
-  bool complete = true;      ///< false: it ended early, or a repair did, as repairs took too much work
-  std::uint64_t work = 0;    ///< of repairs, see scheduler::Repair
+  double tail = 1;           ///< longest iteration of the second half, mean over jobs
+  std::vector<double> jobs;  ///< mean, by job
+  bool known = true;         ///< false: the replay was aborted before every job had completed an iteration
+  bool complete = true;      ///< false: the replay or a repair ended early because of the work limit
+  std::uint64_t work = 0;    ///< work of repairs, see scheduler::Repair
 };
 
-/// Jobs that share what they meet on: by F of their progress, or fairly without one.
+/// Jobs share links by F of their progress, or fairly without `function`.
 Forecast forecast_sharing(const scheduler::Problem& problem, std::span<const ForecastJob> jobs,
                           const std::optional<cc::Aggressiveness>& function);
-/// Jobs that are held to their slots; `timetable` is that of the slots, for repairs, or null for gates that are left
-/// alone. Between the slots they share as above.
+/// Jobs are held to their slots; otherwise as above. `timetable`: for repairs; null: gates without repairs.
 Forecast forecast_slots(const scheduler::Problem& problem, std::span<const ForecastJob> jobs,
                         const std::optional<cc::Aggressiveness>& function, const scheduler::Timetable* timetable);
 

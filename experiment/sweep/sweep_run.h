@@ -1,11 +1,11 @@
-// Runs a sweep on all cores (oneTBB), and keeps what is finished so that it is never run again.
+// Runs a sweep on all cores (oneTBB), and records finished runs, so that they are never repeated.
 //
-// A run is one point with one seed, under all policies: single-threaded, in virtual time, and so the same on every
-// machine. Its record is the file FOLDER/runs/IDENTITY.json, put there complete or not at all. The identity follows
-// from all that decides the result, so nothing else has to be remembered: a sweep that was interrupted runs what has no
-// record; shards of a sweep and different sweeps may share a folder; records may be copied from folder to folder. A
-// record is a result file ("mltcp.results/1") with a field "sweep" more, which holds a fingerprint of all the rest: one
-// that is damaged does not count.
+// A run is one point with one seed under all policies: single-threaded, in virtual time, and so reproducible on every
+// machine. Its record is the file FOLDER/runs/IDENTITY.json, written atomically. The identity is a hash of all that
+// determines the result, so no other state is needed: an interrupted sweep continues with the runs that have no record;
+// shards of a sweep and different sweeps may share a folder; records may be copied between folders. A record is a
+// result file ("mltcp.results/1") with an additional field "sweep" that holds a fingerprint of the rest: damaged
+// records are ignored.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,10 @@
 namespace mltcp::experiment {
 
 struct SweepRecord {
-  Results results;      ///< without the series of iterations and usage, unless they were asked for; empty if it failed
-  std::string failure;  ///< why it failed; empty if it did not
-  std::string build;    ///< SweepSettings::build of the program that made it
-  bool full = false;    ///< with the series
+  Results results;      ///< without the series of iterations and usage unless requested; empty if the run failed
+  std::string failure;  ///< reason of a failure; empty if there was none
+  std::string build;    ///< SweepSettings::build of the program that wrote it
+  bool full = false;    ///< includes the series
 };
 
 /// One run of a sweep.
@@ -36,59 +36,59 @@ struct SweepTask {
   std::string identity;  ///< 32 hexadecimal digits
 };
 
-/// All runs in the order of points and seeds. Points that come to the same experiment share their runs, which stand
-/// here once.
+/// All runs in the order of points and seeds. Points with identical experiments share their runs, which are listed
+/// once.
 std::vector<SweepTask> tasks_of(const Sweep& sweep);
 
 std::string identity_of(const SweepPoint& point, std::uint64_t seed);
 
 std::filesystem::path record_path(const std::filesystem::path& folder, std::string_view identity);
 
-/// Leaves what tables are made of, some hundred bytes a job: no series of iterations and usage.
+/// Removes the series of iterations and usage; keeps what tables need, a few hundred bytes per job.
 void drop_series(Results& results);
 
-/// The text of a record's file. `description` is for people.
+/// The contents of a record's file. `description` is for people.
 std::string record_text(const SweepRecord& record, std::string_view identity, std::string_view description);
-/// The record with this identity, or nothing when there is none that can be trusted.
+/// The record with this identity; empty if there is no valid one.
 std::optional<SweepRecord> read_record(const std::filesystem::path& path, std::string_view identity);
 
-/// Runs one experiment; calls `tick` with the fraction done, now and then, which may throw to give the run up. Throws
-/// RunError or InputError when the run fails.
+/// Runs one experiment; calls `tick` with the fraction done, which may throw to abort the run. Throws RunError or
+/// InputError if the run fails.
 using Runner = std::function<Results(const Experiment& experiment, const std::function<void(double)>& tick)>;
 /// run_experiment() in virtual time.
 Results run_in_virtual_time(const Experiment& experiment, const std::function<void(double)>& tick);
 
 struct SweepSettings {
   std::filesystem::path folder;
-  std::vector<std::filesystem::path> merge;  ///< folders whose records are taken where `folder` has none
-  /// Of this many shards, all of the same sweep, the number of this one, from 1. A run belongs to one of them.
+  std::vector<std::filesystem::path> merge;  ///< folders from which records missing in `folder` are taken
+  /// Number of this shard, from 1, of `shards` shards of the sweep. Every run belongs to one shard.
   std::uint32_t shard = 1;
   std::uint32_t shards = 1;
-  bool full = false;          ///< keep the series of iterations and usage
-  bool run = true;            ///< else only merge
-  std::uint32_t threads = 0;  ///< 0: one a core
-  std::string build;          ///< tells this program from another build of it
-  /// Writes a file complete or not at all. Throws RunError. Not called by two threads at a time.
+  bool full = false;          ///< keep the series of iterations and usage in records
+  bool run = true;            ///< false: only merge
+  std::uint32_t threads = 0;  ///< 0: one per core
+  std::string build;          ///< identifies the build of the program
+  /// Writes a file atomically. Throws RunError. Calls are serialised.
   std::function<void(const std::string& file, const std::string& text)> write;
   Runner runner = run_in_virtual_time;
-  std::function<bool()> stop;  ///< asked now and then, by any thread: when true, the sweep stops soon
-  /// Told of the shard's runs how many there are, how many are done, and the fraction of those that were to be done
-  /// when it began. Not called by two threads at a time.
+  std::function<bool()> stop;  ///< polled by any thread; when it returns true, the sweep stops soon
+  /// Called with the number of completed runs and of all runs of the shard, and the completed fraction of those that
+  /// were missing at the beginning. Calls are serialised.
   std::function<void(std::size_t done, std::size_t all, double fraction)> progress;
 };
 
 struct SweepOutcome {
-  std::size_t all = 0;     ///< runs of the shard
-  std::size_t before = 0;  ///< of these, done before
-  std::size_t ran = 0;     ///< done now, failed ones included
+  std::size_t all = 0;     ///< number of runs of the shard
+  std::size_t before = 0;  ///< of these, recorded before
+  std::size_t ran = 0;     ///< of these, executed now, including failed ones
   bool stopped = false;
-  /// Of the shard, failed now or before, in the order of tasks_of().
+  /// Failed runs of the shard, recorded now or before, in the order of tasks_of().
   std::vector<std::pair<SweepTask, std::string>> failures;
 };
 
-/// Does the runs of the shard that have no record yet. A run that fails is recorded as failed, and tried again only by
-/// another build of the program. Throws RunError when a record can't be written or the experiment has changed since
-/// the sweep was read.
+/// Executes the runs of the shard that have no record. A failed run is recorded as failed, and repeated only by another
+/// build of the program. Throws RunError if a record cannot be written or the experiment has changed since the sweep
+/// was read.
 SweepOutcome run_sweep(const Sweep& sweep, const SweepSettings& settings);
 
 }  // namespace mltcp::experiment

@@ -1,5 +1,4 @@
-// What the acknowledgements of one burst have said, gathered for the congestion controller, which is called once a
-// burst.
+// The acknowledgements of one receive burst, merged so that the congestion controller is called once per burst.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +10,18 @@
 
 namespace mltcp {
 
-/// What the acknowledgements of one burst have said to one connection.
+/// The merged acknowledgements of one burst for one connection.
 struct AckBatch {
   cc::AckSample sample;
   std::uint64_t largest_acked = 0;
   bool has_acks = false;
 };
 
-/// Lends an AckBatch to each connection of a burst: memory that stays in the cache, which each connection's own would
-/// not.
+/// Lends an AckBatch to each connection of a burst, from a pool that stays in the CPU cache.
 struct AckBatches {
-  std::vector<AckBatch> batches;      ///< as many as a burst
-  std::size_t used = 0;               ///< taken back by the shard after the burst
-  std::vector<RangeSet::Range> news;  ///< scratch of SentPackets::on_ack()
+  std::vector<AckBatch> batches;      ///< as many as packets in a burst
+  std::size_t used = 0;               ///< reset by the shard after the burst
+  std::vector<RangeSet::Range> news;  ///< scratch space of SentPackets::on_ack()
 
   AckBatch* take() {
     AckBatch& batch = batches[used++];

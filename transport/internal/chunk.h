@@ -1,4 +1,4 @@
-// What a packet carries, piece by piece: recorded until the packet is acknowledged, and brought back if it is lost.
+// A piece of a packet's contents: recorded until the packet is acknowledged, and retransmitted if it is lost.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@ namespace mltcp {
 
 enum class ChunkKind : std::uint8_t { data, connect, accept, credit, ping, close };
 
-/// A frame of a packet that asks for an acknowledgement.
+/// A frame that must be acknowledged.
 struct Chunk {
   std::uint64_t message = 0;  ///< data: bytes [offset, offset + length) of this message
   std::uint32_t offset = 0;

@@ -1,5 +1,5 @@
-// Connections: set-up, the user's operations, ends, and time limits (see connection.h). What arrives and what is sent
-// is in connection_packets.cpp.
+// Connections: set-up, the user's operations, closing, and time limits (see connection.h). Receiving and sending of
+// packets is in connection_packets.cpp.
 #include "mltcp/transport/internal/connection.h"
 
 #include <algorithm>
@@ -8,10 +8,11 @@
 namespace mltcp {
 namespace {
 
-constexpr std::int64_t drain_timeouts = 8;  // how long a closed connection answers its peer, in probe timeouts
-constexpr std::uint32_t abort_copies = 3;   // of an abort's CLOSE, one per probe timeout: nobody acknowledges it
+constexpr std::int64_t drain_timeouts = 8;  // drain time after closing, in probe timeouts
+constexpr std::uint32_t abort_copies =
+    3;  // copies of CLOSE after abort(), one per probe timeout, as it is not acknowledged
 
-// What the parts know of each other's limits.
+// The limits of the two ends must match.
 static_assert(ReceivedPackets::max_jump == SentPackets::records_per_packet_in_flight << 20);
 static_assert(SentPackets::max_skipped <= ReceivedPackets::max_behind_top,
               "numbers that are further ahead the peer forgets before they are reached");
@@ -60,20 +61,20 @@ cc::PathInfo Connection::path() const {
 void Connection::agree_on_max_packet(std::uint32_t peers) {
   if (peers >= max_packet_) return;
   max_packet_ = peers;
-  // The window counts in packets of this size. Nothing has been sent yet that it would have to remember.
+  // The controller's window is in units of this size. Restarting it is safe, as no data has been sent yet.
   controller_ = cc::Controller(controller_.algorithm(), path());
   update_pacing();
 }
 
 void Connection::attach(std::uint32_t job) {
-  if (job == job_) return;  // to take the open messages off and put them back would end the job's burst
+  if (job == job_) return;  // detaching and attaching the open messages would end the job's burst
   if (job_ != no_job) links_->jobs[job_].on_messages(-sends_.open());
   job_ = job;
   if (job_ == no_job) return;
   JobState& state = links_->jobs[job_];
   state.on_messages(sends_.open());
   ack_ratio_flags_ = 0;
-  // Rounds are the job's own: what has been posted waits for no slot of this one.
+  // Rounds of another job mean nothing here: data posted so far does not wait for this job's slots.
   sends_.set_rounds(state.gate.round() - 1);
 }
 
@@ -119,7 +120,7 @@ void Connection::drop_unsendable() {
 
 void Connection::fail(Status status) {
   if (state_ == State::dead) return;
-  if (state_ == State::draining) {  // everything has been told
+  if (state_ == State::draining) {  // both ends know already
     state_ = State::dead;
     return;
   }
@@ -198,7 +199,7 @@ Nanos Connection::next_deadline() const {
 void Connection::on_timer(Nanos now) {
   if (state_ == State::draining) {
     if (now >= drain_until_) state_ = State::dead;
-    return;  // an abort's CLOSE goes out in build()
+    return;  // build() sends the copies of CLOSE
   }
   if (now >= sent_.loss_time()) {
     detect_losses(now);
@@ -210,7 +211,7 @@ void Connection::on_timer(Nanos now) {
     if (state_ == State::draining || state_ == State::dead) return;
   }
   if (now >= credit_probe_ && sent_.in_flight_packets() == 0) {
-    // The peer owes credit, or is gone: ask.
+    // The peer has not granted credit for so long that it may be gone: send a PING.
     ping_due_ = true;
     credit_probe_ = now + SentPackets::max_probe_interval;
   }
@@ -222,16 +223,16 @@ void Connection::on_timer(Nanos now) {
 
 void Connection::on_probe_timeout(Nanos now) {
   if (!sent_.on_probe_timeout(*config_, now)) {
-    end(Status::unreachable, wire::CloseReason::idle, now);  // what we send may still get there
+    end(Status::unreachable, wire::CloseReason::idle, now);  // the CLOSE may still arrive
     return;
   }
   if (state_ == State::connecting) {
     connect_due_ = true;
     return;
   }
-  // New data probes as well as any, once the peer has shown that it takes data: a client does so after ACCEPT only.
+  // New data serves as a probe, too, if the peer is known to accept data: a client does so only after ACCEPT.
   if (has_data() && sent_.any_acked()) return;
-  // Nothing new to probe with: what the oldest packet in flight carried goes out once more.
+  // Otherwise probe with the contents of the oldest packet in flight.
   sent_.for_oldest_in_flight([this](const Chunk& chunk) { requeue(chunk); });
   ping_due_ = true;
 }
@@ -253,9 +254,9 @@ void Connection::on_watch(Nanos now) {
   if (now >= look_at_ && state_ != State::draining && state_ != State::dead) look_for_peer(now);
 }
 
-// An operation of whose message nothing has been sent, or has arrived, ends as if it had never been posted: those
-// behind it take its place, and the peer sees nothing of it. Of another the peer has, or wants, the rest, and no packet
-// of this protocol takes a message back: the connection ends, so that the peer's operation ends too.
+// If no byte of an operation's message has been sent or received, it ends as if never posted: later operations move up,
+// unseen by the peer. Otherwise the connection must end, since the protocol cannot cancel part of a message and the
+// peer's operation has to end, too.
 void Connection::expire_operations(Nanos now) {
   constexpr std::uint64_t not_looked_for = ~std::uint64_t{0};
   DeadlineHeap& heap = deadlines_->heap;
@@ -269,7 +270,7 @@ void Connection::expire_operations(Nanos now) {
     heap.set(slot, Nanos::never());
     if (deadlines_->is_send(slot)) {
       const std::uint64_t number = deadlines_->send_of(slot, sends_.begin());
-      if (!sends_.outstanding(number)) continue;  // had completed
+      if (!sends_.outstanding(number)) continue;  // completed in time
       const MessageSender::Message& message = sends_.finish(number);
       if (message.data != nullptr) links_->tx->drop_message(&remote_, number);
       push_sent(message, Status::timed_out);
@@ -298,7 +299,7 @@ void Connection::look_for_peer(Nanos now) {
   const Nanos keep_alive = config_->keep_alive;
   const Nanos limit = config_->idle_limit;
   const Nanos heard = std::max(heard_, received_.highest_time());
-  if (state_ == State::connecting) {  // that has a limit of its own
+  if (state_ == State::connecting) {  // connecting has its own limit, give_up_after
     heard_ = now;
   } else if (limit.count > 0 && now - heard >= limit) {
     end(Status::unreachable, wire::CloseReason::idle, now);
@@ -308,7 +309,7 @@ void Connection::look_for_peer(Nanos now) {
   if (keep_alive.count == 0) return;
   Nanos ask_at = heard + keep_alive;
   if (ask_at <= now) {
-    // What is in flight asks as well.
+    // Packets in flight serve the same purpose as a PING.
     ping_due_ = ping_due_ || (state_ != State::connecting && sent_.in_flight_packets() == 0);
     ask_at = now + keep_alive;
   }

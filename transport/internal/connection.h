@@ -1,7 +1,7 @@
-// One connection of a shard. It joins what each knows its own part of: the packets that came (ReceivedPackets) and
-// those that were sent, with loss recovery (SentPackets), the messages that come (MessageReceiver) and those that are
-// sent (MessageSender). Its own are the states from handshake to end, the frames that it takes and writes, and the use
-// of the congestion controller and of pacing. Internal to the transport; programs use shard.h.
+// One connection of a shard. Combines its parts: received packets (ReceivedPackets), sent packets and loss recovery
+// (SentPackets), received messages (MessageReceiver) and sent messages (MessageSender). Itself implements the state
+// machine from handshake to close, reads and writes frames, and uses the congestion controller and pacer. Internal to
+// the transport; programs use shard.h.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +25,11 @@
 
 namespace mltcp {
 
-/// A packet that a connection has built: the header lies in the buffer that it was given.
+/// A packet built by a connection; its header is in the buffer that the caller passed.
 struct BuiltPacket {
   std::span<const std::byte> header;
   std::span<const std::byte> payload;
-  std::uint64_t message = 0;  ///< that `payload` is a piece of
+  std::uint64_t message = 0;  ///< number of the message that `payload` is a part of
   PayloadHold* hold = nullptr;
   Ecn ecn = Ecn::not_ect;
 };
@@ -39,19 +39,19 @@ class alignas(64) Connection {
   enum class State : std::uint8_t {
     connecting,  ///< CONNECT sent, no ACCEPT yet
     open,
-    flushing,  ///< close() called; sends go on
+    flushing,  ///< close() called; pending sends continue
     closing,   ///< CLOSE sent, not yet acknowledged
-    draining,  ///< the peer closed, or abort() was called: only answers, until the drain time is over
-    dead,      ///< to be freed by the shard
+    draining,  ///< closed by the peer or by abort(): only replies to packets, until the drain time is over
+    dead,      ///< to be destroyed by the shard
   };
 
-  /// `links` outlives it.
+  /// `links` must outlive the connection.
   Connection(ConnectionId id, const Address& remote, std::shared_ptr<const ConnectionConfig> config,
              const cc::AlgorithmTable& algorithm, const ShardLinks& links, Nanos now);
 
-  /// Client: begin the handshake.
+  /// Client: starts the handshake.
   void start_connect(std::uint64_t nonce);
-  /// Server: the peer's CONNECT has been parsed.
+  /// Server: accepts, given the peer's CONNECT.
   void start_accept(const wire::ConnectFrame& peer);
 
   [[nodiscard]] ConnectionId id() const { return id_; }
@@ -65,45 +65,46 @@ class alignas(64) Connection {
   PostResult send(const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline);
   PostResult receive(std::byte* buffer, Bytes capacity, std::uint64_t tag, Nanos deadline);
   void close();
-  /// Ends at once: every outstanding operation completes with `status`.
+  /// Ends the connection at once: all outstanding operations complete with `status`. The peer is not told.
   void fail(Status status);
-  /// The same with Status::aborted, and the peer is told.
+  /// Like fail(Status::aborted), and tells the peer.
   void abort(Nanos now) { end(Status::aborted, wire::CloseReason::aborted, now); }
 
-  /// Takes a packet whose header is valid and meant for this connection. `reader` stands before its first frame.
+  /// Processes a packet whose header is valid and addressed to this connection. `reader` is before its first frame.
   void on_packet(const wire::Header& header, wire::Reader& reader, const RxPacket& packet, Nanos now);
-  /// After the last packet of a burst: losses, congestion control.
+  /// Call after the last packet of a burst: runs loss detection and congestion control.
   void end_of_batch(Nanos now);
   void on_timer(Nanos now);
-  /// Deadlines of operations, keep-alive and idle limit.
+  /// Handles deadlines of operations, keep-alive and idle limit.
   void on_watch(Nanos now);
-  /// When on_watch() is due at the latest; it changes there, and when an operation with a deadline is posted.
+  /// Latest time for the next on_watch(); changes only there and when an operation with a deadline is posted.
   [[nodiscard]] Nanos watch_deadline() const;
 
-  /// Why build() made no packet.
+  /// Why build() has built no packet.
   enum class Blocked : std::uint8_t { no, nothing, gate, window, pacing, job_pacing };
-  /// Builds the next packet into `buffer` (at least PacketIo::Limits::max_packet_bytes) if there is one to send now.
+  /// Builds the next packet into `buffer` (at least PacketIo::Limits::max_packet_bytes) if one may be sent now.
   Blocked build(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet);
-  /// When on_timer() or build() has something to do next.
+  /// When on_timer() or build() must be called next.
   [[nodiscard]] Nanos next_deadline() const;
 
-  /// `job` is in use, or no_job.
+  /// `job` is the index of a used job, or no_job.
   void attach(std::uint32_t job);
   [[nodiscard]] std::uint32_t job() const { return job_; }
   static constexpr std::uint32_t no_job = ~std::uint32_t{0};
 
   [[nodiscard]] ConnectionStats stats() const;
 
-  /// A message has come to its end in this burst: the program may answer, and what there is to send waits for the next
-  /// poll. Asked once, after end_of_batch().
+  /// Whether a message completed in this burst, so that the program may reply: what is to be sent is delayed until the
+  /// next poll() to be sent with the reply. Call once, after end_of_batch(); resets the flag.
   [[nodiscard]] bool awaits_answer() {
     const bool awaits = finished_message_;
     finished_message_ = false;
     return awaits;
   }
 
-  /// Brings to the cache what a packet that arrives touches, if it `acknowledges` also that; or all that a message to
-  /// send touches. First the connection itself, and when that is there, what it points to.
+  /// Prefetches the cache lines used by a received packet, or if `acknowledges` (it contains an ACK, or a message is
+  /// about to be sent) also those of the send side. First the connection itself; when that is cached, what it points
+  /// to.
   void prefetch(bool acknowledges) const {
     const auto* const at = reinterpret_cast<const std::byte*>(this);
     const std::size_t lines = acknowledges ? sender_lines : receiver_lines;
@@ -120,47 +121,47 @@ class alignas(64) Connection {
   }
 
  private:
-  /// What the frames of a packet have brought.
+  /// Effects of a received packet's frames.
   struct Arrival {
-    bool eliciting = false;  ///< asks for an acknowledgement
-    bool at_once = false;    ///< ... now
+    bool eliciting = false;  ///< must be acknowledged
+    bool at_once = false;    ///< must be acknowledged at once
     bool data = false;
-    bool news = false;      ///< bytes that were not there before
-    bool finished = false;  ///< the oldest message, and perhaps others, is complete
+    bool news = false;      ///< contains data that had not been received before
+    bool finished = false;  ///< the oldest message has completed, and perhaps later ones
     bool question = false;
-    bool refused = false;  ///< something was not taken: to the sender it is a lost packet
+    bool refused = false;  ///< some data was refused, so the packet must not be acknowledged
   };
-  /// A packet that is being built.
+  /// A packet being built.
   struct Draft {
     wire::Writer writer;
     std::uint16_t chunks = 0;
     bool retransmission = false;
   };
 
-  // What arrives.
+  // Receiving.
   static bool opens(const wire::Frame& frame);
-  /// False if the packet counts for nothing.
+  /// False if the packet must be ignored.
   bool take_frames(wire::Reader& reader, const wire::Header& header, Arrival& arrival, Nanos now);
   void on_data(const wire::DataFrame& frame, const wire::Header& header, Arrival& arrival);
-  /// Frames other than DATA and ACK. False as above.
+  /// Handles frames other than DATA and ACK. False if the packet must be ignored.
   bool on_control(const wire::Frame& frame, Arrival& arrival, Nanos now);
   void count_refused(MessageReceiver::Taken why);
   void complete_receive(const MessageReceiver::Message& message, const wire::Header& header);
   void on_ack(const wire::AckFrame& frame, Nanos now);
   void on_acked_chunk(const Chunk& chunk, Nanos now);
-  /// Completes the oldest messages as far as they are acknowledged and whole.
+  /// Completes the oldest messages that are acknowledged and whole.
   void complete_sends(Nanos now);
   void doubt_front(Nanos now);
   void on_accepted(const wire::ConnectFrame& peer);
-  /// False as above.
+  /// False if the packet must be ignored.
   bool on_close(wire::CloseReason reason, Nanos now);
   void drain(Nanos now);
   void agree_on_max_packet(std::uint32_t peers);
   void raise_credit(std::uint32_t messages);
-  /// When both ends are flushing, neither will post another buffer: messages beyond the credit end as closed.
+  /// When both ends are flushing, no more buffers will be posted: sends beyond the credit complete as closed.
   void drop_unsendable();
 
-  // Time limits.
+  // Deadlines and idle detection.
   void need_deadlines();
   void expire_operations(Nanos now);
   void look_for_peer(Nanos now);
@@ -168,7 +169,7 @@ class alignas(64) Connection {
 
   // Congestion control.
   [[nodiscard]] cc::PathInfo path() const;
-  /// Returns whether congestion persists.
+  /// Returns whether there is persistent congestion.
   bool detect_losses(Nanos now);
   void requeue(const Chunk& chunk);
   void on_probe_timeout(Nanos now);
@@ -176,8 +177,8 @@ class alignas(64) Connection {
   void add_gain(cc::AckSample& sample) const;
   void update_pacing();
 
-  // What is sent.
-  /// Something to send again, or new bytes that neither credit nor the phase gate holds back.
+  // Sending.
+  /// Whether there is data to retransmit, or new data that neither credit nor the phase gate blocks.
   [[nodiscard]] bool has_data() const { return may_send_messages() && (sends_.has_lost() || has_new_data()); }
   [[nodiscard]] bool has_new_data() const {
     return sends_.has_credited() && (job_ == no_job || !links_->jobs[job_].gate.holds(sends_.next_round()));
@@ -186,7 +187,7 @@ class alignas(64) Connection {
   [[nodiscard]] bool acks_carry_credit() const { return config_->credit_in_acks && state_ == State::open; }
   [[nodiscard]] bool credit_urgent() const;
   [[nodiscard]] bool control_due() const;
-  /// Asks the gate and the window whether data may leave, and minds when to ask again.
+  /// Checks whether gate and window allow data to be sent, and sets the time for the next check.
   Blocked data_blocked(Nanos now);
   Blocked gate_blocked(Nanos now);
   Blocked window_blocked(Nanos now);
@@ -198,13 +199,13 @@ class alignas(64) Connection {
   void write_control(Draft& draft, bool with_data);
   void write_data(Draft& draft, BuiltPacket& packet, Nanos now);
   void fill_data(Draft& draft, BuiltPacket& packet);
-  /// The header of a packet of `bytes` with data says whose it is; pacing counts it.
+  /// Fills in the job tag of a header of a packet with data, and charges the pacers with its `bytes`.
   void mark_data(wire::Header& header, std::uint32_t bytes, Nanos now);
-  /// After abort(): a few copies of CLOSE.
+  /// After abort(): sends a few copies of CLOSE.
   void repeat_close(Nanos now);
 
   // Completions.
-  /// After close(): CLOSE follows the last message.
+  /// After close(): sends CLOSE once the last message has completed.
   void maybe_close() {
     if (state_ != State::flushing || !sends_.empty()) return;
     state_ = State::closing;
@@ -231,14 +232,13 @@ class alignas(64) Connection {
       links_->holds->complete(completion, message.hold, *links_->completions);
   }
 
-  // What a message touches stands together, a cache line after the other: with many connections each line is a miss.
-  // Each part has its lines for itself. A receiver gets along with the first six and the first of sent_, a sender with
-  // the first eight and the first four of sent_ (SentPackets::prefetch).
+  // Ordered by use, in whole cache lines, as with many connections each line is a cache miss. A receiver uses the first
+  // six lines and the first one of sent_; a sender the first eight and the first four of sent_ (SentPackets::prefetch).
   static constexpr std::size_t line = 64;
   static constexpr std::size_t receiver_lines = 6;
   static constexpr std::size_t sender_lines = 8;
 
-  // 0: whose it is.
+  // Line 0: identity and state.
   alignas(line) const ShardLinks* links_;
   std::shared_ptr<const ConnectionConfig> config_;
   ConnectionId id_;
@@ -250,57 +250,57 @@ class alignas(64) Connection {
   bool finished_message_ = false;  ///< in this burst
 
  public:
-  // Marks of the shard's work lists.
+  // Flags of the shard's work lists.
   bool touched = false;
   bool active = false;
   bool waits_for_job = false;
 
  private:
-  // 1: counters, and what is to be told besides data and acknowledgements.
+  // Line 1: counters, and control frames to be sent.
   alignas(line) std::uint64_t packets_received_ = 0;
   Bytes bytes_sent_ = 0;
-  AckBatch* batch_ = nullptr;          ///< what the burst has acknowledged so far, lent by the shard; null: nothing
-  Nanos held_until_ = Nanos::never();  ///< by pacing, or by the job's phase gate
+  AckBatch* batch_ = nullptr;          ///< acknowledgements of the current burst, lent by the shard; null: none
+  Nanos held_until_ = Nanos::never();  ///< blocked by pacing, or by the job's phase gate
   Nanos credit_probe_ = Nanos::never();
   Rate delivery_rate_;                ///< of the latest sample
-  std::uint32_t paced_overhead_ = 0;  ///< of each packet on the wire, what the pacer counts
+  std::uint32_t paced_overhead_ = 0;  ///< bytes of lower-layer headers per packet that the pacer counts
   bool connect_due_ = false;
   bool accept_due_ = false;
   bool close_due_ = false;
   bool ping_due_ = false;
-  bool needs_timer_;                  ///< the congestion controller does
-  std::uint8_t ack_ratio_flags_ = 0;  ///< of packets with data, see ack_ratio.h
-  bool app_limited_ : 1 = false;      ///< when delivery_rate_ was measured
-  bool aborted_ : 1 = false;          ///< ended here: the peer is told
+  bool needs_timer_;                  ///< the congestion controller needs on_timer()
+  std::uint8_t ack_ratio_flags_ = 0;  ///< header flags of packets with data, see ack_ratio.h
+  bool app_limited_ : 1 = false;      ///< as of the delivery_rate_ sample
+  bool aborted_ : 1 = false;          ///< ended by this end, so the peer must be told
   bool has_deadlines_ : 1 = false;    ///< some operation had one
 
-  // 2
+  // Line 2.
   alignas(line) ReceivedPackets received_;
 
-  // 3
+  // Line 3.
   alignas(line) MessageReceiver receives_;
 
-  // 4 and 5, which ends with the first word of the pacer.
+  // Lines 4 and 5; line 5 ends with the first word of the pacer.
   alignas(line) MessageSender sends_;
 
-  // 6
+  // Line 6.
   Pacer pacer_;
 
-  // 7 to 10: output and state of the congestion controller. Reno's ends within the first of them.
+  // Lines 7 to 10: output and state of the congestion controller. Reno's state ends within line 7.
   alignas(line) cc::Controller controller_;
 
-  // What is seldom looked at, to the end of the controller's last line.
+  // Rarely used; fills up the controller's last line.
   std::uint64_t nonce_ = 0;
   Nanos drain_until_ = Nanos::never();
   Nanos abort_copy_at_ = Nanos::never();           ///< never unless aborted_
   std::unique_ptr<OperationDeadlines> deadlines_;  ///< null until an operation has one
 
-  // 11 to 14, and what follows them.
+  // Lines 11 to 14, and the rest of sent_.
   alignas(line) SentPackets sent_;
 
-  // What is seldom looked at, too.
-  Nanos heard_;  ///< when it was made, or when a packet came since that was not the highest: see highest_time()
-  Nanos look_at_ = Nanos::never();  ///< next time to see whether the peer is still heard
+  // Rarely used, too.
+  Nanos heard_;  ///< time of creation, or of the last packet that was not the highest; see received_.highest_time()
+  Nanos look_at_ = Nanos::never();  ///< when to check next whether the peer is still alive
   EcnFeedback ecn_;
   std::uint32_t abort_copies_left_ = 0;
   wire::CloseReason abort_reason_ = wire::CloseReason::aborted;
@@ -315,7 +315,7 @@ class alignas(64) Connection {
   } stats_;
 };
 
-// Every line that stands apart in the class is one, and a field too many makes one more.
+// Guards the layout above: every part begins at a cache line, and one member too many adds a line.
 static_assert(sizeof(Connection) == 1152);
 
 }  // namespace mltcp

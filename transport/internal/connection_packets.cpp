@@ -1,4 +1,4 @@
-// What arrives at a connection, what its acknowledgements tell, and the packets that it builds (see connection.h).
+// Packets of a connection: receiving, acknowledgement processing and building (see connection.h).
 #include <algorithm>
 #include <utility>
 
@@ -8,9 +8,9 @@
 namespace mltcp {
 namespace {
 
-// Even spacing is what lets MLTCP's shares settle: in examples/two-vgg19.toml with the second job 2 to 4.1 ms later (20
-// starts), the jobs interleaved by iteration 8 at the latest with 1 packet, 11 with 4, 20 with 10, and after 60 or
-// never when pacing was as good as off (twice the window per round trip).
+// Even spacing is essential for MLTCP's shares to settle: in examples/two-vgg19.toml with the second job 2 to 4.1 ms
+// later (20 starts), the jobs interleaved by iteration 8 at the latest with bursts of 1 packet, 11 with 4 and 20 with
+// 10, and after 60 or never with practically no pacing (twice the window per round trip).
 constexpr std::uint32_t pacing_burst_packets = 1;
 
 }  // namespace
@@ -23,9 +23,9 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
     ++links_->stats->malformed_packets;
     return;
   }
-  // A number that has come before may have been another packet's: forged, or of an earlier connection. So what this one
-  // carries is taken all the same. That changes nothing if it is the same packet again: bytes go to the same place, and
-  // credit and state say what they said.
+  // The earlier packet with this number may have been forged, or of an earlier connection, so this one is processed all
+  // the same. A true duplicate changes nothing: its data goes to the same place and its control frames repeat the
+  // state.
   const bool known = received_.contains(number);
   if (known) [[unlikely]]
     ++stats_.duplicate_packets;
@@ -58,8 +58,8 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
 bool Connection::take_frames(wire::Reader& reader, const wire::Header& header, Arrival& arrival, Nanos now) {
   wire::Frame frame;
   while (!arrival.refused && state_ != State::dead && reader.next(frame)) {
-    // Until ACCEPT has told the peer's connection id nothing can be acknowledged, so a packet counts for nothing
-    // before: the peer sends it again. A peer that refuses says so at once.
+    // Before ACCEPT has given the peer's connection id nothing can be acknowledged, so packets are ignored and the peer
+    // retransmits them. Only a refusal (CLOSE) is processed at once.
     if (state_ == State::connecting && !opens(frame)) {
       if (frame.type == wire::FrameType::accept) ++links_->stats->malformed_packets;
       return false;
@@ -89,7 +89,7 @@ bool Connection::on_control(const wire::Frame& frame, Arrival& arrival, Nanos no
   switch (frame.type) {
     case wire::FrameType::data:
     case wire::FrameType::ack:
-      break;  // taken elsewhere
+      break;  // handled elsewhere
     case wire::FrameType::credit:
       raise_credit(frame.credit.messages);
       if (frame.credit.final) sends_.end_credit();
@@ -99,9 +99,9 @@ bool Connection::on_control(const wire::Frame& frame, Arrival& arrival, Nanos no
     case wire::FrameType::ping:
       arrival.question = true;
       break;
-    case wire::FrameType::connect:  // a repeated CONNECT reaches the connection that it made, with newer credit
+    case wire::FrameType::connect:  // a repeated CONNECT reaches its existing connection, with newer credit
       raise_credit(frame.connect.credit);
-      accept_due_ = true;  // the peer has none, whatever has been acknowledged
+      accept_due_ = true;  // the peer has not received ACCEPT, whatever was acknowledged
       break;
     case wire::FrameType::accept:
       on_accepted(frame.connect);
@@ -138,7 +138,7 @@ bool Connection::on_close(wire::CloseReason reason, Nanos now) {
     return false;
   }
   complete_all(Status::closed);
-  // Both sides closing at once is a close like any other.
+  // Simultaneous close by both ends is a normal close.
   push({.kind = Completion::Kind::closed, .status = Status::ok, .connection = id_});
   drain(now);
   return true;
@@ -205,7 +205,7 @@ void Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
     if (config_->ecn && largest == sent_.largest_acked())
       stats_.ce_packets += ecn_.on_counts(frame.ecn, sample.acked_packets - packets_before, sample);
   }
-  complete_sends(now);  // in order, while the packets have been gone through from above
+  complete_sends(now);  // in order, after all ranges have been processed in descending order
 }
 
 void Connection::on_acked_chunk(const Chunk& chunk, Nanos now) {
@@ -254,10 +254,10 @@ void Connection::end_of_batch(Nanos now) {
   const AckBatch* const batch = std::exchange(batch_, nullptr);
   if (batch == nullptr || !batch->has_acks || state_ == State::dead) return;
   cc::AckSample sample = batch->sample;
-  // A loss that turned out to be none is undone before anything else is judged.
+  // Spurious losses are undone before new ones are detected.
   if (sent_.undo_losses()) controller_.on_spurious_congestion(now);
   const bool persistent = detect_losses(now);
-  // Marks that come with persistent congestion are of the same episode, which has left nothing to take.
+  // CE marks that come with persistent congestion belong to the same episode: the window is at its minimum already.
   if (sample.ce_packets > 0 && sent_.responds_to(batch->largest_acked) && !persistent) {
     sent_.begin_recovery();
     on_congestion(cc::CongestionEvent::Cause::ecn, now);
@@ -298,7 +298,7 @@ void Connection::update_pacing() {
                                            static_cast<double>(std::max<std::int64_t>(rtt.smoothed().count, 1))));
   const bool at_most = !config_->max_rate.is_zero() && (rate.is_zero() || config_->max_rate < rate);
   if (at_most) rate = config_->max_rate;
-  // The window counts UDP payloads, max_rate counts what is on the wire, and so do the rates that begin with it.
+  // The window counts UDP payload bytes; max_rate, and the rate of a rate-based algorithm, count bytes on the wire.
   const bool of_wire = at_most || controller_.algorithm().capabilities.rate_based;
   paced_overhead_ = of_wire ? links_->limits.overhead_bytes : 0;
   pacer_.set(rate, Bytes{pacing_burst_packets} * max_packet_, config_->pacing_quantum);
@@ -363,7 +363,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   if (config_->full_integrity) header.flags |= wire::full_integrity;
   header.connection = peer_connection_;
   header.packet_number = sent_.next_number();
-  // ACCEPT comes first: without it a client takes nothing.
+  // ACCEPT comes first, since a client ignores everything before it.
   write_control(draft, with_data);
   if (received_.owes_ack() && state_ != State::connecting) write_ack(draft.writer, now);
   if (with_data) write_data(draft, packet, now);
@@ -373,7 +373,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   const auto bytes = static_cast<std::uint32_t>(draft.writer.used() + packet.payload.size());
   if (eliciting) {
     const bool more = has_data();
-    // A window of hardly a packet would wait for an acknowledgement that waits for another packet.
+    // With a window below two packets, a delayed acknowledgement would wait for a packet that cannot be sent.
     if (!more || probing || controller_.output().cwnd_bytes < 2.0 * max_packet_) header.flags |= wire::ack_now;
     if (probing) sent_.on_probe_sent();
     sent_.on_sent(bytes, draft.chunks, now);
@@ -435,7 +435,7 @@ void Connection::repeat_close(Nanos now) {
 }
 
 bool Connection::credit_urgent() const {
-  // The last word, when messages are left that it may let go.
+  // The final credit lets the peer end messages for which no buffer will come.
   if (state_ == State::flushing && !receives_.final_told() && sends_.waits_for_credit()) return true;
   return may_send_messages() && receives_.credit_urgent();
 }
@@ -449,15 +449,15 @@ void Connection::write_ack(wire::Writer& writer, Nanos now) {
   received_.fill(frame, now);
   frame.has_whole = true;
   frame.whole = static_cast<std::uint32_t>(receives_.whole());
-  // Credit in an ACK needs no acknowledgement of its own, since no loss of ACKs leaves the sender waiting for ever:
-  // - An ACK is written only when packets that ask for one have come since the last. They are in flight at the sender
-  //   until it has this ACK, or a later one, which says at least as much. Without either its probe timeout makes it
-  //   send again, and that packet is answered with an ACK.
-  // - Buffers posted after the last ACK are in none. They go in a CREDIT, which is repeated until acknowledged, as soon
-  //   as what was told before is used up or half of the buffers are news.
-  // - Whatever else: a sender that has a message, no credit and nothing in flight asks with a PING every second.
-  // It is left out when the peer certainly knows it, in the middle of a long message for one. That an earlier ACK said
-  // it is not enough.
+  // Credit in an ACK is sent unreliably, but a loss never leaves the sender waiting for ever:
+  // - An ACK is written only if eliciting packets have arrived since the last one. They stay in flight at the sender
+  //   until it receives this ACK or a later one, which has at least as much credit. If it receives neither, its probe
+  //   timeout sends a packet that elicits another ACK.
+  // - Credit for buffers posted after the last ACK is sent in a CREDIT frame, which is repeated until acknowledged, as
+  //   soon as the earlier credit is used up or half of the buffers are new.
+  // - Lastly, a sender with a message, no credit and nothing in flight sends a PING every second.
+  //
+  // Credit is left out if the peer certainly knows it, as in the middle of a long message; an earlier ACK is no proof.
   if (acks_carry_credit()) {
     frame.has_credit = !receives_.credit_known();
     frame.credit = static_cast<std::uint32_t>(receives_.posted());
@@ -484,8 +484,8 @@ void Connection::write_control(Draft& draft, bool with_data) {
     accept_due_ = false;
     receives_.on_told_in_greeting();
   }
-  // News that can wait go with data, or when they have become urgent: alone they would ask for an acknowledgement. But
-  // an acknowledgement takes them along for nothing, as write_ack() says.
+  // Credit that is not urgent waits for a packet with data, as it would need an acknowledgement of its own. An ACK
+  // carries it for free, see write_ack().
   const bool ack_takes_it = received_.owes_ack() && acks_carry_credit();
   if (may_send_messages() && !ack_takes_it && (credit_urgent() || (receives_.credit_due() && with_data))) {
     const bool final = state_ == State::flushing;
@@ -509,7 +509,7 @@ void Connection::write_data(Draft& draft, BuiltPacket& packet, Nanos now) {
   if (sent_.end_idle(*config_, now)) [[unlikely]] {
     controller_.on_idle_restart(now);
     update_pacing();
-    ack_ratio_flags_ = 0;  // as the window is smaller now
+    ack_ratio_flags_ = 0;  // since the window is smaller now
   }
   fill_data(draft, packet);
   const std::uint32_t kept_from = links_->limits.keeps_payload_from;
@@ -522,8 +522,8 @@ void Connection::write_data(Draft& draft, BuiltPacket& packet, Nanos now) {
 }
 
 void Connection::fill_data(Draft& draft, BuiltPacket& packet) {
-  // Short pieces are copied next to each other into one packet. A longer one ends the packet and is gathered from
-  // the user's memory.
+  // Short pieces are copied one after the other into a packet. A longer piece ends the packet and is gathered from the
+  // user's memory.
   constexpr std::size_t copy_limit = 256;
   constexpr std::size_t smallest_piece = 64;
   wire::Writer& writer = draft.writer;
@@ -557,8 +557,8 @@ void Connection::fill_data(Draft& draft, BuiltPacket& packet) {
 
 void Connection::mark_data(wire::Header& header, std::uint32_t bytes, Nanos now) {
   header.flags |= ack_ratio_flags_;
-  // What a late poll has kept back goes now, or a window that is paced below its size would not grow, whatever its
-  // gain. More than a round trip's worth there never is.
+  // A late poll may make up for the pacing delay it caused, at most one round trip: otherwise a window whose pacing
+  // rate is below window / RTT would never be filled, and so would not grow, whatever its gain.
   pacer_.on_sent(now, bytes + paced_overhead_, std::min(links_->late, sent_.rtt().smoothed()));
   if (job_ == no_job) return;
   JobState& job = links_->jobs[job_];

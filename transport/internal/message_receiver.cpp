@@ -1,4 +1,4 @@
-// What seldom happens to messages that are received (see message_receiver.h).
+// Rare paths of the message receiver (see message_receiver.h).
 #include "mltcp/transport/internal/message_receiver.h"
 
 namespace mltcp {

@@ -1,8 +1,8 @@
-// The messages that a connection receives: the buffers that the program has posted, what of each has come, and the
-// credit that the peer is given for them. The n-th message lands in the n-th buffer.
+// The receive side of a connection's messages: the buffers posted by the program, what has arrived in each, and the
+// credit granted to the peer for them. The n-th message is written to the n-th buffer.
 //
-// Credit counts all buffers posted since the connection began. The peer is told in acknowledgements where it can be,
-// and otherwise in CREDIT frames, which are repeated until they are acknowledged.
+// Credit is the number of buffers posted since the connection began. It is sent in acknowledgements where possible,
+// otherwise in CREDIT frames, which are repeated until acknowledged.
 #pragma once
 
 #include <algorithm>
@@ -20,42 +20,42 @@ namespace mltcp {
 
 class MessageReceiver {
  public:
-  /// Holes and one of a message that is being received; what would make more is not taken.
+  /// Maximum number of ranges of a partly received message; data that would make more is refused.
   static constexpr std::size_t max_reassembly_ranges = 1024;
-  /// A peer that has asked for so long waits for something.
+  /// A peer that has been sending PINGs for so long is waiting for something.
   static constexpr Nanos patience{500'000'000};
 
-  // A cache line each, as there are many.
+  // One cache line each, since there may be many.
   struct alignas(64) Message {
-    std::byte* buffer = nullptr;  ///< null: bytes that nobody wants
+    std::byte* buffer = nullptr;  ///< null: the bytes are discarded
     Bytes capacity = 0;
-    Bytes total = 0;  ///< its length, if total_known
+    Bytes total = 0;  ///< its length in bytes, if total_known
     std::uint64_t tag = 0;
     RangeSet received;
     bool total_known = false;
-    bool done = false;  ///< completed, whole or not
+    bool done = false;  ///< completed, whether whole or not
   };
   static_assert(sizeof(Message) == 64);
 
-  /// What became of a DATA frame. What is refused must not be acknowledged: to the sender it is a lost packet.
+  /// Result of a DATA frame. Refused data must not be acknowledged: to the sender it is lost.
   enum class Taken : std::uint8_t {
-    malformed,      ///< refused: impossible, or not what was said of the message before
-    beyond_credit,  ///< refused: there is no buffer
-    no_room,        ///< refused: too many holes
+    malformed,      ///< refused: invalid, or contradicts an earlier frame of the message
+    beyond_credit,  ///< refused: no buffer is posted for it
+    no_room,        ///< refused: too many gaps
     nothing_new,
     news,
-    oldest_whole,  ///< news: the oldest message, and perhaps others, have left
+    oldest_whole,  ///< new data; the oldest message, and perhaps later ones, have completed
   };
   [[nodiscard]] static bool refused(Taken taken) { return taken < Taken::nothing_new; }
 
-  // The program's buffers.
+  // Posted buffers.
 
-  /// Buffers posted and not completed, or completed and not the oldest.
+  /// Number of buffers posted and not completed, or completed out of order.
   [[nodiscard]] std::size_t size() const { return messages_.size(); }
   [[nodiscard]] bool empty() const { return messages_.empty(); }
-  /// Messages below are complete here; this is the oldest that is not.
+  /// All messages with lower numbers are complete; the number of the oldest that is not.
   [[nodiscard]] std::uint64_t whole() const { return messages_.begin(); }
-  /// The credit: buffers posted since the connection began.
+  /// The credit: number of buffers posted since the connection began.
   [[nodiscard]] std::uint64_t posted() const { return messages_.end(); }
   void post(std::byte* buffer, Bytes capacity, std::uint64_t tag) {
     Message& message = messages_.push_reused();
@@ -70,15 +70,16 @@ class MessageReceiver {
     credit_known_ = false;
   }
 
-  // What arrives.
+  // Received data.
 
-  /// `completed(const Message&)` is called for the message that the frame has made whole.
+  /// Calls `completed(const Message&)` if the frame has completed its message.
   template <typename Completed>
   Taken on_data(const wire::DataFrame& frame, Completed completed) {
     const std::uint64_t number = wire::widen(frame.message, messages_.begin());
-    if (number < messages_.begin()) return Taken::nothing_new;  // completed long ago: acknowledge once more
+    if (number < messages_.begin())
+      return Taken::nothing_new;  // completed earlier; the peer has missed the acknowledgement
     if (number >= messages_.end()) return Taken::beyond_credit;
-    if (number + 1 == messages_.end()) credit_known_ = true;  // the peer uses the last of it
+    if (number + 1 == messages_.end()) credit_known_ = true;  // the peer has used the last buffer
     Message& message = messages_[number];
     if (message.done) return Taken::nothing_new;
     const Bytes begin = frame.offset;
@@ -108,25 +109,25 @@ class MessageReceiver {
     credit_due_ = credit_due_ || advertised_ != messages_.end();
     return messages_.begin() != whole_before ? Taken::oldest_whole : Taken::news;
   }
-  /// The peer asks for something, again and again, with no message in between although there is a buffer: it waits,
-  /// perhaps for credit that was taken for told.
+  /// The peer keeps sending PINGs, but no message although it has a buffer: its view of the credit may be out of date,
+  /// so send it again.
   void on_question(Nanos now);
 
   // Credit.
 
   [[nodiscard]] bool credit_due() const { return credit_due_; }
-  /// The peer certainly knows all of it: told in what is repeated until acknowledged, or used.
+  /// Whether the peer certainly knows the current credit: it was sent reliably, or the peer has used it.
   [[nodiscard]] bool credit_known() const { return credit_known_; }
-  /// The peer knows, or is being told, that no more comes.
+  /// Whether the final credit has been or is being sent.
   [[nodiscard]] bool final_told() const { return final_told_; }
-  /// News of credit don't wait for a packet that takes them along: the peer is told at once when it has nothing left to
-  /// send into, and otherwise when half of the buffers are news.
+  /// Whether credit must not wait for a packet that can carry it: the peer has none left, or half of the buffers are
+  /// new.
   [[nodiscard]] bool credit_urgent() const {
     if (!credit_due_) return false;
     const std::uint64_t news = messages_.end() - std::min(advertised_, messages_.end());
     return credit_lost_ || advertised_ <= messages_.begin() || news * 2 >= messages_.size();
   }
-  /// The credit goes out in CONNECT or ACCEPT, or in an ACK, which nobody repeats, or in a CREDIT frame.
+  /// Credit was sent: in CONNECT or ACCEPT, in an ACK (unreliable), or in a CREDIT frame (reliable).
   void on_told_in_greeting() { advertised_ = messages_.end(); }
   void on_told_in_ack() {
     advertised_ = messages_.end();
@@ -137,32 +138,33 @@ class MessageReceiver {
     credit_known_ = true;
     final_told_ = final;
   }
-  /// A CREDIT frame was lost: nobody knows what the peer knows.
+  /// A CREDIT frame was lost: what the peer knows is uncertain.
   void on_credit_lost() {
     credit_due_ = credit_lost_ = true;
     credit_known_ = false;
     final_told_ = false;
   }
 
-  // Ends that are not the peer's doing.
+  // Local ends: deadlines and closed connections.
 
   [[nodiscard]] bool outstanding(std::uint64_t number) const {
     return number >= messages_.begin() && number < messages_.end() && !messages_[number].done;
   }
-  /// Ends an outstanding message, which stays in its place: for those that end before their turn.
+  /// Ends an outstanding message, but keeps its place in the ring, if it ends out of order.
   const Message& finish(std::uint64_t number) {
     messages_[number].done = true;
     return messages_[number];
   }
-  /// From here on nothing has come of any message.
+  /// The lowest number from which on no data has arrived for any message.
   [[nodiscard]] std::uint64_t untouched_from() const;
-  /// Those that have ended from `from` on were never posted; their deadlines are in `deadlines`.
+  /// Removes the ended messages from `from` on, as if never posted; later ones move up, with their entries in
+  /// `deadlines`.
   void close_up(std::uint64_t from, OperationDeadlines& deadlines) {
     mltcp::close_up(messages_, from, deadlines.heap,
                     [&](std::uint64_t number) { return deadlines.of_receive(number); });
   }
-  /// Ends all, as if they had never been posted: what still comes for them is not taken. `ended(const Message&)` is
-  /// called for each that was outstanding.
+  /// Ends all messages as if never posted: late data for them is refused. Calls `ended(const Message&)` for each one
+  /// that was outstanding.
   template <typename Ended>
   void end_all(Ended ended) {
     for (std::uint64_t number = messages_.begin(); number != messages_.end(); ++number)
@@ -173,20 +175,20 @@ class MessageReceiver {
   void prefetch() const { messages_.prefetch(); }
 
  private:
-  // A peer says one thing of a message's end. What was taken for its may be a lie as well as this: neither counts. It
-  // sends again what is not acknowledged, this, and what it sees to be missing at the end, the whole message.
+  // Two contradicting ends of one message: either may be forged, so neither is used, and the message is received anew.
+  // The sender retransmits what is not acknowledged, and finally the whole message if the receiver does not report it.
   static void forget(Message& message) {
     message.received.clear();
     message.total_known = false;
   }
 
-  GrowableRing<Message> messages_;  ///< position = message number
-  std::uint64_t advertised_ = 0;    ///< credit of which the peer was told last
+  GrowableRing<Message> messages_;  ///< index = message number
+  std::uint64_t advertised_ = 0;    ///< credit that was sent last
   bool credit_due_ = false;
   bool credit_known_ = false;
   bool credit_lost_ = false;
   bool final_told_ = false;
-  std::uint64_t asked_at_ = ~std::uint64_t{0};  ///< whole messages when the first of several questions came
+  std::uint64_t asked_at_ = ~std::uint64_t{0};  ///< whole() when the first of several PINGs arrived
   Nanos asked_since_;
 };
 

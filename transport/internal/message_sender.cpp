@@ -1,4 +1,4 @@
-// What is sent again (see message_sender.h).
+// Retransmission of messages (see message_sender.h).
 #include "mltcp/transport/internal/message_sender.h"
 
 #include <limits>
@@ -33,7 +33,7 @@ bool MessageSender::take_from_lost(std::size_t room, Chunk& chunk) {
   const std::uint32_t whole_end = whole.offset + whole.length;
   chunk.length = static_cast<std::uint16_t>(std::min<std::size_t>(chunk.length, room));
   const std::uint32_t sent_end = chunk.offset + chunk.length;
-  // Offsets may wrap only in the last chunk of a 4 GiB message, where both ends wrap alike.
+  // Offsets wrap only in the last chunk of a 4 GiB message, at both ends in the same way.
   const std::uint32_t rest = whole_end - sent_end;
   if (rest == 0) {
     lost_.pop();
@@ -44,9 +44,9 @@ bool MessageSender::take_from_lost(std::size_t room, Chunk& chunk) {
   return true;
 }
 
-// Every byte of the oldest message has been acknowledged, but the peer does not have them all: it took another's packet
-// for one of ours. Which, nobody knows. What was under way may still bring the missing bytes; when a packet that left
-// after it has been acknowledged, that has not, and the whole message goes once more.
+// Every byte of the oldest message has been acknowledged, but the peer lacks some: it must have taken a forged packet
+// for one of ours. Which one is unknown. Packets still in flight may carry the missing bytes, so a later packet is sent
+// first; if the message is not whole when that is acknowledged, all of it is retransmitted.
 MessageSender::Doubt MessageSender::doubt_front(std::uint64_t next_packet, std::uint64_t largest_acked) {
   const std::uint64_t number = messages_.begin();
   if (doubted_ != number) {

@@ -1,8 +1,8 @@
-// The messages that a connection sends: what the program has posted, how far each has been sent and acknowledged, what
-// goes out again, and the credit that the peer has given.
+// The send side of a connection's messages: what the program has posted, how much of each message has been sent and
+// acknowledged, what must be retransmitted, and the credit granted by the peer.
 //
-// A message is complete when all of its bytes have been acknowledged and the peer, if it tells that at all, has said
-// that it is whole. Both are needed: an acknowledgement may be of a packet that somebody else has sent in our name.
+// A message is complete when all of its bytes have been acknowledged and the peer has reported it as whole (if the peer
+// sends such reports at all). Both are required, since the acknowledgement may be of a packet forged in our name.
 #pragma once
 
 #include <algorithm>
@@ -22,30 +22,31 @@ namespace mltcp {
 
 class MessageSender {
  public:
-  static constexpr std::uint64_t most_receives = 65'536;  ///< that a peer may have posted at once
-  static constexpr std::uint32_t max_repairs = 8;         ///< of one message
+  static constexpr std::uint64_t most_receives =
+      65'536;                                      ///< maximum number of receives that a peer may have posted at once
+  static constexpr std::uint32_t max_repairs = 8;  ///< maximum number of retransmissions of one whole message
 
-  // A cache line each, as there are many.
+  // One cache line each, since there may be many.
   struct alignas(64) Message {
     const std::byte* data = nullptr;  ///< null: a virtual payload
     Bytes length = 0;
-    Bytes next_offset = 0;  ///< from here on nothing has been sent yet
+    Bytes next_offset = 0;  ///< bytes from here on have not been sent yet
     std::uint64_t tag = 0;
     RangeSet acked;
-    std::uint32_t round = 0;  ///< of the job's phase gate, when it was posted
+    std::uint32_t round = 0;  ///< round of the job's phase gate in which it was posted
     PayloadHolds::Number hold = PayloadHolds::none;
-    bool done = false;       ///< completed, or ended before its turn
-    bool all_acked = false;  ///< completes in its turn, when the peer has said that it is whole
+    bool done = false;       ///< completed, or ended out of order
+    bool all_acked = false;  ///< completes, in order, once the peer has reported it as whole
   };
   static_assert(sizeof(Message) == 64);
 
-  // The program's messages.
+  // Posted messages.
 
   [[nodiscard]] std::size_t size() const { return messages_.size(); }
   [[nodiscard]] bool empty() const { return messages_.empty(); }
   [[nodiscard]] std::uint64_t begin() const { return messages_.begin(); }
   [[nodiscard]] std::uint64_t end() const { return messages_.end(); }
-  /// Posted and not completed.
+  /// Number of messages posted and not completed.
   [[nodiscard]] std::int64_t open() const { return open_; }
   [[nodiscard]] bool outstanding(std::uint64_t number) const {
     return number >= messages_.begin() && number < messages_.end() && !messages_[number].done;
@@ -65,52 +66,52 @@ class MessageSender {
     message.acked.clear();
     ++open_;
   }
-  /// A message of the program has come to its end: call it with each.
+  /// Call once for each message that completes.
   void on_completed() { --open_; }
 
   // Credit.
 
-  /// The peer has posted `messages` buffers since the connection began, modulo 2^32. False if that cannot be.
-  /// `may_rise`: the peer may post more although it has said that it won't, as that was somebody else's word.
+  /// The peer has posted `messages` buffers since the connection began, modulo 2^32. False if that is impossible.
+  /// `may_rise`: accept more credit even after a final report, which must then have been forged.
   bool raise_credit(std::uint32_t messages, bool may_rise) {
     const std::uint64_t said = wire::widen(messages, credit_);
     if (said > most_credit()) return false;
-    // After the peer's last word, it says no more: that word was somebody else's. Once it has been acted on, it stays
-    // the last, as messages beyond may have been given up.
+    // More credit after the final report means that the report was forged. Once it has been acted on it stays final, as
+    // messages beyond the credit may have been ended.
     if (said > credit_ && may_rise) credit_final_ = false;
     if (!credit_final_) credit_ = std::max(credit_, said);
     return true;
   }
-  /// Messages below this may be sent.
+  /// Messages with lower numbers may be sent.
   [[nodiscard]] std::uint64_t credit() const { return credit_; }
-  /// The first that the peer says of it.
+  /// Sets the initial credit, from CONNECT or ACCEPT.
   void begin_credit(std::uint32_t messages) { credit_ = std::min<std::uint64_t>(messages, most_credit()); }
-  /// The peer will post no more.
+  /// The peer has reported that it will post no more buffers.
   void end_credit() { credit_final_ = true; }
   [[nodiscard]] bool credit_ended() const { return credit_final_; }
 
   // What is to be sent.
 
-  /// Something of a lost packet.
+  /// Whether there is data to be retransmitted.
   [[nodiscard]] bool has_lost() const { return !lost_.empty(); }
-  /// Bytes that have not been sent yet, of a message that the peer has a buffer for.
+  /// Whether there are unsent bytes of a message for which the peer has a buffer.
   [[nodiscard]] bool has_credited() const { return next_ < messages_.end() && next_ < credit_; }
-  /// Bytes that have not been sent yet, but no buffer of the peer's.
+  /// Whether there are unsent bytes, but no credit for them.
   [[nodiscard]] bool waits_for_credit() const { return next_ < messages_.end() && next_ >= credit_; }
-  /// The phase gate's round of the first bytes that have not been sent yet; there are some.
+  /// The phase gate's round of the first unsent bytes, of which there must be some.
   [[nodiscard]] std::uint32_t next_round() const { return messages_[next_].round; }
-  /// Of all messages from there on.
+  /// Sets the round of all messages from the first unsent byte on.
   void set_rounds(std::uint32_t round) {
     for (auto number = next_; number < messages_.end(); ++number) messages_[number].round = round;
   }
-  /// The first message of which nothing has been sent.
+  /// Number of the first message of which nothing has been sent.
   [[nodiscard]] std::uint64_t unsent_from() const {
     return next_ + (next_ < messages_.end() && messages_[next_].next_offset > 0 ? 1 : 0);
   }
 
-  /// The next piece of what was lost, of at most `room` bytes; false if there is nothing.
+  /// Takes the next piece to retransmit, at most `room` bytes; false if there is none.
   bool take_lost(std::size_t room, Chunk& chunk) { return !lost_.empty() && take_from_lost(room, chunk); }
-  /// The next piece of what has not been sent yet; has_credited().
+  /// Takes the next unsent piece, at most `room` bytes; requires has_credited().
   Chunk take_new(std::size_t room) {
     Message& message = messages_[next_];
     const Bytes offset = message.next_offset;
@@ -122,68 +123,68 @@ class MessageSender {
     return chunk;
   }
 
-  // What becomes of it.
+  // Results of sending.
 
-  /// A piece of an outstanding message has been acknowledged; returns how many bytes of it had not been before.
+  /// A piece of an outstanding message was acknowledged; returns how many of its bytes are newly acknowledged.
   Bytes on_acked(const Chunk& chunk) {
     Message& message = messages_[chunk.message];
     const Bytes newly = message.acked.add(chunk.offset, Bytes{chunk.offset} + chunk.length);
     message.all_acked = message.length == 0 || message.acked.is(0, message.length);
     return newly;
   }
-  /// A piece is to be sent again, unless its message has come to its end.
+  /// A piece was lost: it will be retransmitted unless its message has ended.
   void on_lost(const Chunk& chunk) {
     if (outstanding(chunk.message)) lost_.push(chunk);
   }
-  /// The peer says how many messages are whole, modulo 2^32.
+  /// The peer reports how many messages are whole, modulo 2^32.
   void on_whole(std::uint32_t messages) {
     tells_whole_ = true;
     const std::uint64_t whole = wire::widen(messages, whole_);
-    // Beyond, in buffers that it told of, are somebody else's messages.
+    // A report beyond what was sent counts messages that somebody else has forged.
     if (whole > whole_ && whole <= std::max(credit_, next_)) whole_ = std::min(whole, next_);
   }
-  /// All of the oldest message has been acknowledged.
+  /// Whether all of the oldest message has been acknowledged.
   [[nodiscard]] bool front_acked() const { return !messages_.empty() && messages_.front().all_acked; }
-  /// ... and the peer does not deny that it has it. A peer that never tells is believed as it is.
+  /// Whether the peer has reported the oldest message as whole, or never sends such reports.
   [[nodiscard]] bool front_whole() const { return !tells_whole_ || messages_.begin() < whole_; }
   [[nodiscard]] const Message& front() const { return messages_.front(); }
-  /// The oldest message is done, and those after it that ended before their turn.
+  /// Removes the oldest message and those after it that ended out of order.
   void pop_front() {
     messages_.pop();
     pop_done();
   }
 
-  /// What is to be done for the oldest message, which is acknowledged but not whole.
+  /// Next step for the oldest message, which is acknowledged but not reported as whole.
   enum class Doubt : std::uint8_t {
-    ask,       ///< send something that asks for an acknowledgement
-    wait,      ///< until that has come
-    repaired,  ///< nothing: it is sent once more
-    hopeless,  ///< the peer says so whatever it gets
+    ask,       ///< send a packet that must be acknowledged
+    wait,      ///< the acknowledgement is still outstanding
+    repaired,  ///< the message has been queued for retransmission
+    hopeless,  ///< repeated retransmissions have not helped: fail the connection
   };
-  /// `next_packet`: the number of the packet to be sent next; `largest_acked`: the highest that was acknowledged.
+  /// `next_packet`: the number of the next packet to send; `largest_acked`: the highest number acknowledged.
   Doubt doubt_front(std::uint64_t next_packet, std::uint64_t largest_acked);
 
-  // Ends that are not the peer's doing.
+  // Local ends: deadlines and closed connections.
 
-  /// Ends an outstanding message, which stays in its place.
+  /// Ends an outstanding message, but keeps its place in the ring.
   const Message& finish(std::uint64_t number) {
     messages_[number].done = true;
     return messages_[number];
   }
-  /// Those that have ended from `from` on, of which nothing has been sent, were never posted; their deadlines are in
-  /// `deadlines`.
+  /// Removes the ended messages from `from` on, of which nothing has been sent, as if never posted; later messages move
+  /// up, with their entries in `deadlines`.
   void close_up(std::uint64_t from, OperationDeadlines& deadlines) {
     mltcp::close_up(messages_, from, deadlines.heap, [&](std::uint64_t number) { return deadlines.of_send(number); });
   }
-  /// Ends all for which no buffer was posted, and none will be. `ended(const Message&)` is called for each that was
-  /// outstanding.
+  /// Ends all messages beyond the credit, when no more credit will come. Calls `ended(const Message&)` for each one
+  /// that was outstanding.
   template <typename Ended>
   void end_beyond_credit(Ended ended) {
     for (std::uint64_t number = std::max(credit_, messages_.begin()); number < messages_.end(); ++number)
       if (!messages_[number].done) ended(finish(number));
     pop_done();
   }
-  /// Ends all. `ended(std::uint64_t number, const Message&)` is called for each that was outstanding.
+  /// Ends all messages. Calls `ended(std::uint64_t number, const Message&)` for each one that was outstanding.
   template <typename Ended>
   void end_all(Ended ended) {
     for (; !messages_.empty(); messages_.pop())
@@ -197,7 +198,7 @@ class MessageSender {
  private:
   bool take_from_lost(std::size_t room, Chunk& chunk);
   bool next_lost(Chunk& chunk);
-  /// The peer can't have more whole messages than were sent, nor more buffers beyond them than any end may post.
+  /// Upper bound of plausible credit: as many buffers as an end may post, beyond the messages sent.
   [[nodiscard]] std::uint64_t most_credit() const { return next_ + most_receives; }
   void pop_done() {
     while (!messages_.empty() && messages_.front().done) messages_.pop();
@@ -206,18 +207,18 @@ class MessageSender {
 
   static constexpr std::uint64_t none = ~std::uint64_t{0};
 
-  GrowableRing<Message> messages_;  ///< position = message number
+  GrowableRing<Message> messages_;  ///< index = message number
   std::uint64_t next_ = 0;          ///< first message with unsent bytes
-  std::uint64_t credit_ = 0;        ///< messages below this may be sent
-  std::uint64_t whole_ = 0;         ///< messages below are complete at the peer, as it said
+  std::uint64_t credit_ = 0;        ///< messages with lower numbers may be sent
+  std::uint64_t whole_ = 0;         ///< messages with lower numbers are complete, as reported by the peer
   std::int64_t open_ = 0;
-  GrowableRing<Chunk> lost_;  ///< pieces to be sent again
-  // Of a message that the peer has acknowledged and does not have.
+  GrowableRing<Chunk> lost_;  ///< pieces to be retransmitted
+  // Of the oldest message, while it is acknowledged but not reported as whole.
   std::uint64_t doubted_ = none;   ///< its number
-  std::uint64_t asked_at_ = none;  ///< the packet whose acknowledgement tells for certain
+  std::uint64_t asked_at_ = none;  ///< the packet whose acknowledgement carries a current report
   std::uint32_t repairs_ = 0;
-  bool credit_final_ = false;  ///< the peer said that no more comes
-  bool tells_whole_ = false;   ///< the peer has said how many messages are whole: it always does
+  bool credit_final_ = false;  ///< the peer has said that it will post no more buffers
+  bool tells_whole_ = false;   ///< the peer sends reports of whole messages
 };
 
 static_assert(sizeof(MessageSender) == 120, "two cache lines of a connection but for eight bytes");

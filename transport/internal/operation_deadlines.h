@@ -1,4 +1,4 @@
-// The deadlines of a connection's sends and receives, which few connections have.
+// The deadlines of a connection's sends and receives; allocated on first use, since few connections have any.
 #pragma once
 
 #include <bit>
@@ -11,8 +11,8 @@
 
 namespace mltcp {
 
-/// The deadlines of a connection's operations. A slot is one of the send or receive ring, so that what is posted into
-/// it next replaces a deadline that its operation has not lived to see: to complete an operation costs nothing here.
+/// A deadline's slot is the position in the send or receive ring, so that the next operation posted there replaces the
+/// deadline of one that completed in time: completing an operation costs nothing here.
 struct OperationDeadlines {
   OperationDeadlines(std::uint32_t max_sends, std::uint32_t max_receives)
       : sends(std::bit_ceil(max_sends)), receives(std::bit_ceil(max_receives)) {
@@ -25,7 +25,7 @@ struct OperationDeadlines {
     return sends + static_cast<std::uint32_t>(number & (receives - 1));
   }
   [[nodiscard]] bool is_send(std::uint32_t slot) const { return slot < sends; }
-  /// The first message from `begin` on that has this slot.
+  /// The first message from `begin` on with this slot.
   [[nodiscard]] std::uint64_t send_of(std::uint32_t slot, std::uint64_t begin) const {
     return begin + ((slot - begin) & (sends - 1));
   }
@@ -38,15 +38,15 @@ struct OperationDeadlines {
   DeadlineHeap heap;
 };
 
-/// Takes the messages that are done from `from` on out of the ring; those behind move up, and their deadlines with
-/// them. `slot` says which is that of a message.
+/// Removes the messages that are done from `from` on out of the ring; later ones move up, with their deadlines. `slot`
+/// maps a message number to its deadline's slot.
 template <typename Message, typename Slot>
 void close_up(GrowableRing<Message>& ring, std::uint64_t from, DeadlineHeap& heap, Slot slot) {
   std::uint64_t to = from;
   for (std::uint64_t number = from; number != ring.end(); ++number) {
     if (ring[number].done) continue;
     if (number != to) {
-      std::swap(ring[to], ring[number]);  // both keep the memory that they hold
+      std::swap(ring[to], ring[number]);  // swapped, so that both keep their allocated memory
       heap.set(slot(to), heap.at(slot(number)));
       heap.set(slot(number), Nanos::never());
     }

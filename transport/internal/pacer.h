@@ -1,9 +1,9 @@
-// Spreads packets over time at a rate (RFC 9002 section 7.7): a virtual clock that runs ahead by the time of each
-// packet sent. It may lag behind real time by a short burst, and by as much as whoever drives the sender came late, so
-// that a late wake-up costs no rate.
+// Spaces packets in time at a rate (RFC 9002 section 7.7): a virtual clock that advances by each packet's transmission
+// time. It may lag behind real time by a short burst, and by the delay of a late poll, so that late wake-ups cost no
+// rate.
 //
-// At high rates a packet's time is shorter than it takes to look after it. Once the pacer has stopped a sender, it
-// therefore lets it go on only when a small batch is due (the quantum), so that the costs of a wake-up are shared.
+// At high rates the cost of a wake-up exceeds a packet's transmission time. Once the pacer has blocked a sender, it
+// therefore releases it only when a small batch (the quantum) is due, to share that cost.
 #pragma once
 
 #include <algorithm>
@@ -14,15 +14,15 @@ namespace mltcp {
 
 class Pacer {
  public:
-  /// Rate 0 means unlimited. `burst_bytes`: how much may leave at once after a pause, or what a quantum holds if that
-  /// is more. `quantum`: how long packets may be gathered; a wake-up that is as late again still costs no rate.
+  /// Rate 0 means unlimited. `burst_bytes`: what may leave at once after a pause, at least a quantum's worth.
+  /// `quantum`: how long packets may be gathered; a wake-up late by as much again still costs no rate.
   void set(Rate rate, Bytes burst_bytes, Nanos quantum) {
     if (rate == rate_ && burst_bytes == burst_bytes_) return;
     const double before = nanos_per_byte_;
     rate_ = rate;
     burst_bytes_ = burst_bytes;
     nanos_per_byte_ = rate.is_zero() ? 0 : 8e9 / static_cast<double>(rate.bits_per_second);
-    // What was sent but not yet waited for is waited for at the new rate.
+    // The part of the virtual clock that lies ahead is rescaled to the new rate.
     if (before > 0 && next_ > sent_at_)
       next_ =
           sent_at_ +
@@ -33,23 +33,22 @@ class Pacer {
   }
   [[nodiscard]] Rate rate() const { return rate_; }
 
-  /// When the next packet may leave: `now`, or later.
+  /// When the next packet may leave: `now` or later.
   Nanos ready_at(Nanos now) {
     if (rate_.is_zero()) return now;
     if (next_ > now) {
-      // A single packet's time is not stretched: at low rates every packet leaves at its own.
+      // Never delays a packet longer than its own time requires: at low rates every packet leaves on its own.
       hold_ = next_ + (last_ < gather_ ? gather_ - last_ : Nanos(0));
       return hold_;
     }
     return std::max(now, hold_);
   }
 
-  /// `late`: how long after the time that was asked for the sender was looked after, or as much of it as may be made up
-  /// for: so much more may leave at once.
+  /// `late`: how late the poll came, or the part of it that may be made up for: as much more may leave at once.
   void on_sent(Nanos now, Bytes bytes, Nanos late = {}) {
     if (rate_.is_zero()) return;
     last_ = Nanos(static_cast<std::int64_t>(static_cast<double>(bytes) * nanos_per_byte_ + 0.5));
-    // Where packets are gathered the clock lags by as much already when their time has come.
+    // While packets are gathered, the clock already lags by as much when they become due.
     next_ = std::max(next_, now - burst_ - late - (last_ < gather_ ? gather_ - last_ : Nanos(0))) + last_;
     sent_at_ = now;
   }
@@ -63,7 +62,7 @@ class Pacer {
   Nanos next_;
   Nanos sent_at_;
   Nanos hold_;
-  Nanos last_;  ///< time of the packet sent last
+  Nanos last_;  ///< transmission time of the latest packet
 };
 
 }  // namespace mltcp

@@ -1,4 +1,4 @@
-// Making and ending of the holds of a shard (see payload_holds.h).
+// Construction and destruction of a shard's payload holds (see payload_holds.h).
 #include "mltcp/transport/internal/payload_holds.h"
 
 #include <mutex>
@@ -9,15 +9,14 @@ PayloadHolds::PayloadHolds(std::uint32_t count)
     : holds_(std::make_unique<PayloadHold[]>(std::size_t{count} + 1)), total_(count) {
   free_.reserve(count);
   for (std::uint32_t i = count; i > 0; --i) free_.push_back(static_cast<Number>(i));
-  waiting_.reserve(std::size_t{count} + 16);  // with `closed` of connections
+  waiting_.reserve(std::size_t{count} + 16);  // plus some `closed` completions of connections
 }
 
 PayloadHolds::~PayloadHolds() {
   bool used = false;
   for (std::size_t i = 1; i <= total_; ++i) used |= in_use(static_cast<Number>(i));
   if (!used) return;
-  // A shard that ends while its packets are under way: nobody will ask for these any more, and nobody tells when the
-  // last packet is gone.
+  // The datapath still references these holds, and nothing tells when it is done: keep them for ever.
   static std::mutex mutex;
   static auto* const kept = new std::vector<std::unique_ptr<PayloadHold[]>>;
   const std::lock_guard lock(mutex);

@@ -1,5 +1,5 @@
-// The holds that a shard gives to messages whose bytes the datapath may read where they lie (TxPacket::hold), and the
-// completions that wait until the datapath has let go of them: the bytes are the user's again only then.
+// The payload holds of a shard, for messages that the datapath reads in place (TxPacket::hold), and the completions
+// that are delayed until the datapath has released them: only then is the memory the user's again.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,12 @@ class PayloadHolds {
   static constexpr Number none = 0;
 
   explicit PayloadHolds(std::uint32_t count);
-  /// What the datapath still counts in lives on.
+  /// Holds that the datapath still counts in are kept alive (deliberately leaked).
   ~PayloadHolds();
   PayloadHolds(const PayloadHolds&) = delete;
   PayloadHolds& operator=(const PayloadHolds&) = delete;
 
-  /// A hold without packets; none if all are taken.
+  /// A free hold, with no packets; `none` if all are in use.
   Number take() {
     if (free_.empty()) return none;
     const Number number = free_.back();
@@ -37,8 +37,7 @@ class PayloadHolds {
     return number != none && holds_[number].packets.load(std::memory_order_acquire) != 0;
   }
 
-  /// Passes `completion` of a message to `out` once its hold, which is free again then, has no packets; at once if so
-  /// now.
+  /// Passes `completion` to `out` once `hold` counts no packets, at once if that is so already, and frees the hold.
   void complete(const Completion& completion, Number hold, GrowableRing<Completion>& out) {
     if (in_use(hold) || (completion.kind == Completion::Kind::closed && waits(completion.connection))) {
       waiting_.push_back({completion, hold});
@@ -47,7 +46,7 @@ class PayloadHolds {
     if (hold != none) free_.push_back(hold);
     out.push(completion);
   }
-  /// Passes on what need not wait any more, in order.
+  /// Passes on the completions whose holds have been released, in order.
   void poll(GrowableRing<Completion>& out) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < waiting_.size(); ++i) {
@@ -72,7 +71,7 @@ class PayloadHolds {
   };
 
   [[nodiscard]] bool waits(ConnectionId connection) const { return waits(connection, waiting_.size()); }
-  /// Among the first `count`. A connection's last completion comes after all others.
+  /// Whether one of the first `count` entries is of `connection`; its `closed` must come after all others.
   [[nodiscard]] bool waits(ConnectionId connection, std::size_t count) const {
     for (std::size_t i = 0; i < count; ++i)
       if (waiting_[i].completion.connection == connection) return true;

@@ -1,6 +1,6 @@
-// A set of 64-bit positions as sorted, disjoint, non-touching half-open ranges. Made for sets that are nearly always
-// one range that grows at its end: then adding is a comparison and an increment, and no memory but its own 24 bytes is
-// touched.
+// A set of 64-bit positions, stored as sorted, disjoint, non-adjacent half-open ranges. Optimised for sets that are
+// nearly always one range growing at its end: then adding is a comparison and an increment within the object's own 24
+// bytes.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class RangeSet {
     std::uint64_t end = 0;  ///< exclusive
   };
 
-  /// Forgets everything; keeps the memory.
+  /// Removes all positions; keeps the allocated memory.
   void clear() {
     highest_ = {};
     if (lower_ != nullptr) [[unlikely]]
@@ -26,16 +26,16 @@ class RangeSet {
   }
   [[nodiscard]] bool empty() const { return highest_.end == 0; }
   [[nodiscard]] std::size_t size() const { return empty() ? 0 : 1 + lower_count(); }
-  /// The i-th range from below.
+  /// The i-th range in ascending order.
   [[nodiscard]] const Range& operator[](std::size_t i) const { return i < lower_count() ? (*lower_)[i] : highest_; }
-  /// The highest range, or one without positions if there is none.
+  /// The highest range; an empty one if the set is empty.
   [[nodiscard]] const Range& back() const { return highest_; }
-  /// Whether the set is [begin, end), of at least one position.
+  /// Whether the set is exactly [begin, end), which must not be empty.
   [[nodiscard]] bool is(std::uint64_t begin, std::uint64_t end) const {
     return highest_.end == end && highest_.begin == begin && lower_count() == 0;
   }
 
-  /// Adds [begin, end) and returns how many positions were new.
+  /// Adds [begin, end) and returns how many positions are new.
   std::uint64_t add(std::uint64_t begin, std::uint64_t end) {
     if (begin >= end) return 0;
     if (begin > highest_.end || empty()) {
@@ -52,7 +52,7 @@ class RangeSet {
     return end >= highest_.begin ? add_below_highest(begin, end) : add_to_lower(begin, end);
   }
 
-  /// Whether adding [begin, end) would make one more range.
+  /// Whether adding [begin, end) would increase the number of ranges.
   [[nodiscard]] bool would_grow(std::uint64_t begin, std::uint64_t end) const {
     const Range* next = first_ending_at_or_after(begin);
     return next == nullptr || next->begin > end;
@@ -64,7 +64,7 @@ class RangeSet {
     return first_ending_at_or_after(position + 1)->begin <= position;
   }
 
-  /// Calls `visit(begin, end)` for each part of [begin, end) that is not in the set, in order.
+  /// Calls `visit(begin, end)` for each maximal part of [begin, end) that is not in the set, in ascending order.
   template <typename Visit>
   void for_gaps(std::uint64_t begin, std::uint64_t end, Visit visit) const {
     for (const Range* next = first_ending_at_or_after(begin + 1); begin < end && next != nullptr; next = above(next)) {
@@ -75,7 +75,7 @@ class RangeSet {
     if (begin < end) visit(begin, end);
   }
 
-  /// Removes everything below `position`.
+  /// Removes all positions below `position`.
   void remove_below(std::uint64_t position) {
     if (highest_.end <= position) {
       clear();
@@ -89,7 +89,7 @@ class RangeSet {
     Range& lowest = lower_count() > 0 ? lower_->front() : highest_;
     lowest.begin = std::max(lowest.begin, position);
   }
-  /// Removes the lowest range that does not have `position`; there are at least two.
+  /// Removes the lowest range that does not contain `position`; there must be at least two ranges.
   void remove_lowest_range_but(std::uint64_t position) {
     auto& ranges = lower();
     if (position >= ranges.front().end || position < ranges.front().begin)
@@ -129,7 +129,7 @@ class RangeSet {
     }
     return !empty() && highest_.end >= position ? &highest_ : nullptr;
   }
-  /// The next range; null after the highest.
+  /// The next higher range; null after the highest.
   [[nodiscard]] const Range* above(const Range* range) const {
     if (range == &highest_) return nullptr;
     return range == &lower_->back() ? &highest_ : range + 1;
@@ -139,7 +139,7 @@ class RangeSet {
                             [](const Range& range, std::uint64_t p) { return range.end < p; });
   }
 
-  // [begin, end) reaches from below the highest range up to it.
+  // Requires that [begin, end) reaches from below the highest range up to or into it.
   std::uint64_t add_below_highest(std::uint64_t begin, std::uint64_t end) {
     end = std::max(end, highest_.end);
     std::uint64_t covered = highest_.end - highest_.begin;
@@ -172,7 +172,7 @@ class RangeSet {
   }
 
   Range highest_;                              // end 0: the set is empty
-  std::unique_ptr<std::vector<Range>> lower_;  // all others; null until there are some
+  std::unique_ptr<std::vector<Range>> lower_;  // all lower ranges; null until there are any
 };
 
 }  // namespace mltcp

@@ -1,10 +1,10 @@
-// Packets behind the highest (see received_packets.h).
+// Detection of implausible highest packet numbers (see received_packets.h).
 #include "mltcp/transport/internal/received_packets.h"
 
 namespace mltcp {
 
 void ReceivedPackets::count_behind_top(std::uint64_t number) {
-  // Numbers that lead up to the highest are the peer's, and so is that.
+  // A packet within the highest range confirms that range.
   if (number >= numbers_.back().begin) {
     behind_top_ = 0;
     return;
@@ -15,7 +15,7 @@ void ReceivedPackets::count_behind_top(std::uint64_t number) {
     behind_top_ = 0;
   }
   if (++behind_top_ < max_behind_top) return;
-  numbers_.remove_highest_range();  // what is then the highest is counted anew, above
+  numbers_.remove_highest_range();  // the new highest range is then checked in the same way
 }
 
 }  // namespace mltcp

@@ -1,9 +1,9 @@
-// Which packets have come from the peer, and the acknowledgement that they are owed (RFC 9000 section 13.2, RFC 8257
-// section 3.2). Of numbers alone: what the packets carry is the message receiver's.
+// The packet numbers received from the peer, and the acknowledgements owed for them (RFC 9000 section 13.2, RFC 8257
+// section 3.2). Tracks numbers only; contents are the message receiver's.
 //
-// Nothing that a packet says of its number is final: it may be forged, or of an earlier connection. So no number is
-// believed that is far ahead, there is no floor below which nothing counts, and the highest numbers are forgotten when
-// the peer goes on below them.
+// A packet number may be forged, or belong to an earlier connection. Therefore numbers far ahead are rejected, there is
+// no lower bound below which all numbers count as received, and the highest numbers are discarded if the peer goes on
+// below them.
 #pragma once
 
 #include <algorithm>
@@ -20,31 +20,31 @@ namespace mltcp {
 
 class ReceivedPackets {
  public:
-  /// A packet is not believed whose number is further ahead of all that came before. What a sender may have used since
-  /// a packet of it arrived: the most records that one keeps (SentPackets), with as many packets in flight as a peer
-  /// may have set at most, 2^20.
+  /// Maximum distance of a plausible number above the highest received: the number of records that a sender keeps
+  /// (SentPackets) with the maximum of 2^20 packets in flight.
   static constexpr std::uint64_t max_jump = std::uint64_t{4} << 20;
-  /// So many packets below the highest numbers received, while those don't go on: they were not the peer's, but forged
-  /// or of an earlier connection. No network reorders as deeply; and if one did, what is forgotten is sent again.
+  /// After so many packets below the highest range, while that does not grow, the range is taken for forged or from an
+  /// earlier connection, and discarded. No network reorders so deeply; if one did, the data would merely be
+  /// retransmitted.
   static constexpr std::uint32_t max_behind_top = 1024;
-  /// Ranges of numbers that are remembered, and so no more than one acknowledgement names: what is remembered is told.
+  /// Maximum number of ranges tracked; one acknowledgement has room for all.
   static constexpr std::size_t max_ranges = wire::max_ack_ranges;
 
-  /// Where a packet stands among those that came before it.
+  /// Where a packet's number is relative to those received before.
   enum class Place : std::uint8_t {
-    next,    ///< right above the highest, or the first of all
-    ahead,   ///< above the highest, and some between them are missing
+    next,    ///< directly above the highest, or the first packet
+    ahead,   ///< above the highest, with a gap between them
     behind,  ///< below the highest
   };
 
-  /// Whether a packet of that number can be the peer's at all.
+  /// Whether a packet with that number can plausibly come from the peer.
   [[nodiscard]] bool believable(std::uint64_t number) const {
     const std::uint64_t next = numbers_.back().end;
     return number <= next || number - next <= max_jump;
   }
   [[nodiscard]] bool contains(std::uint64_t number) const { return numbers_.contains(number); }
 
-  /// Takes note of a believable packet that is not contained. `span` is as in its header, `hops` as in RxPacket.
+  /// Records a packet that is believable() and not contains(). `span` is from its header, `hops` as in RxPacket.
   Place add(std::uint64_t number, std::uint32_t span, std::uint8_t hops, Nanos now) {
     const std::uint64_t end = numbers_.back().end;
     const Place place = number == end || numbers_.empty() ? Place::next : number > end ? Place::ahead : Place::behind;
@@ -59,12 +59,12 @@ class ReceivedPackets {
     // as any: a floor below which nothing counts could be forged.
     const std::uint64_t oldest_kept = number - std::min<std::uint64_t>(span, number);
     if (numbers_[0].begin < oldest_kept) numbers_.remove_below(oldest_kept);
-    // The range of this packet stays, however many lie above: they may be forged, and all the peer's packets below.
+    // Keep the range of this packet whatever is above it: the ranges above may be forged.
     if (numbers_.size() > max_ranges) numbers_.remove_lowest_range_but(number);
     return place;
   }
-  /// Counts an ECN-capable packet of `bytes`. True where marks begin or end: the sender hears of that without delay
-  /// (RFC 8257 section 3.2).
+  /// Counts an ECN-capable packet of `bytes`. True if CE marking starts or stops with it, which the sender must learn
+  /// without delay (RFC 8257 section 3.2).
   [[nodiscard]] bool count_ecn(Ecn ecn, std::size_t bytes) {
     const bool marked = ecn == Ecn::ce;
     ect0_packets_ += ecn == Ecn::ect0 ? 1 : 0;
@@ -77,9 +77,9 @@ class ReceivedPackets {
     return true;
   }
 
-  /// The packet of that number asks for an acknowledgement: now if `at_once`; else as soon as enough have asked, by
-  /// what the sender wishes in its header's `flags` (wire::asked_ack_ratio) and `config` says, and after
-  /// `config.max_ack_delay` at the latest. `finished`: it has brought the end of a message.
+  /// Packet `number` asks for an acknowledgement: at once if `at_once`; otherwise when enough packets have asked, by
+  /// the ratio in its header's `flags` (wire::asked_ack_ratio) and `config`, and after `config.max_ack_delay` at the
+  /// latest. `finished`: it completed a message.
   void owe_ack(std::uint64_t number, std::uint8_t flags, bool at_once, bool finished, const ConnectionConfig& config,
                Nanos now) {
     ++unacknowledged_;
@@ -88,17 +88,17 @@ class ReceivedPackets {
     else if (ack_deadline_.is_never())
       ack_deadline_ = now + config.max_ack_delay;
   }
-  /// One is owed now for a packet that add() was not told of.
+  /// An acknowledgement is owed at once, for a packet that was not passed to add().
   void owe_ack_now() {
     ++unacknowledged_;
     ack_at_once_ = true;
   }
-  /// Packets have asked since the last acknowledgement.
+  /// Whether packets have asked since the last acknowledgement.
   [[nodiscard]] bool owes_ack() const { return unacknowledged_ > 0; }
   [[nodiscard]] bool ack_due(Nanos now) const { return unacknowledged_ > 0 && (ack_at_once_ || now >= ack_deadline_); }
-  /// When the acknowledgement is due that is held back; never() without one.
+  /// When a delayed acknowledgement is due; never() if none is pending.
   [[nodiscard]] Nanos ack_deadline() const { return ack_deadline_; }
-  /// Writes down what an acknowledgement says of packets: ranges, delay, hops and ECN counts.
+  /// Fills in the packet-related fields of an acknowledgement: ranges, delay, hops and ECN counts.
   void fill(wire::AckFrame& frame, Nanos now) const {
     constexpr std::int64_t longest = 4'000'000'000;
     frame.delay_ns = static_cast<std::uint32_t>(std::min((now - highest_time_).count, longest));
@@ -115,7 +115,7 @@ class ReceivedPackets {
     ack_deadline_ = Nanos::never();
   }
 
-  /// When the packet came that was the highest.
+  /// When the packet with the highest number arrived.
   [[nodiscard]] Nanos highest_time() const { return highest_time_; }
 
  private:
@@ -126,14 +126,14 @@ class ReceivedPackets {
   Nanos highest_time_;
   Nanos ack_deadline_ = Nanos::never();
   std::uint32_t unacknowledged_ = 0;  ///< packets that have asked since the last ACK
-  std::uint32_t top_ = 0;             ///< low bits of where the highest range ended when behind_top_ was begun
-  // As wire::EcnCounts; nobody sends ECT(1).
+  std::uint32_t top_ = 0;             ///< low bits of the highest range's end when behind_top_ started to count
+  // As in wire::EcnCounts; ECT(1) is never sent.
   std::uint32_t ect0_packets_ = 0;
   std::uint32_t ce_packets_ = 0;
   std::uint32_t ce_bytes_ = 0;
-  std::uint16_t behind_top_ : 15 = 0;  ///< packets that came below the highest range since then
+  std::uint16_t behind_top_ : 15 = 0;  ///< packets received below the highest range since then
   std::uint16_t last_was_marked_ : 1 = 0;
-  std::uint8_t hops_ = 0;  ///< of the packet of highest_time_
+  std::uint8_t hops_ = 0;  ///< of the packet received at highest_time_
   bool ack_at_once_ = false;
 };
 
@@ -143,8 +143,8 @@ inline bool ReceivedPackets::enough(std::uint64_t number, std::uint32_t ratio, b
                                     std::uint32_t ack_every) const {
   if (unacknowledged_ >= std::max(ack_every, ratio)) return true;
   if (ratio == 1) return finished;
-  // A sender that asks for few has much more under way: it need not hear of a message's end at once. But of the packets
-  // behind a gap, by which it finds a loss.
+  // A sender that asks for a low ratio has much more in flight, so a message's end is not urgent; but packets right
+  // after a gap are, as they let the sender detect the loss.
   constexpr std::uint64_t packets_that_tell = 3;  // RFC 9002 section 6.1.1
   return numbers_.size() > 1 && number - numbers_.back().begin < packets_that_tell;
 }

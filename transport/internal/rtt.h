@@ -11,11 +11,12 @@ class RttEstimator {
  public:
   explicit RttEstimator(Nanos initial) : smoothed_(initial), variation_(initial / 2) {}
 
-  /// No network holds a packet for so long: what took longer was a clock that jumped, or a program that stood still.
+  /// Upper bound of samples: longer ones come from a clock that jumped or a program that was stopped, not from a
+  /// network.
   static constexpr Nanos longest{10'000'000'000};
 
-  /// A packet was acknowledged `rtt` after it was sent; the peer says that it held the acknowledgement `ack_delay`.
-  /// Taken from 0 to `longest`.
+  /// Takes a sample: `rtt`, from sending a packet to its acknowledgement (clamped to 0..longest), and the peer's delay
+  /// of that acknowledgement.
   void add(Nanos rtt, Nanos ack_delay) {
     rtt = std::clamp(rtt, Nanos(0), longest);
     latest_ = rtt;
@@ -26,7 +27,7 @@ class RttEstimator {
       return;
     }
     minimum_ = std::min(minimum_, rtt);
-    // The peer's word is taken only so far as it leaves at least the minimum.
+    // The peer's delay is subtracted only as far as at least the minimum RTT remains (RFC 9002 section 5.3).
     const Nanos adjusted = rtt - minimum_ >= ack_delay ? rtt - ack_delay : rtt;
     const Nanos deviation(std::abs(smoothed_.count - adjusted.count));
     variation_ = Nanos((3 * variation_.count + deviation.count) / 4);

@@ -1,4 +1,4 @@
-// What seldom happens to packets that were sent (see sent_packets.h).
+// Rare paths of the record of sent packets (see sent_packets.h).
 #include "mltcp/transport/internal/sent_packets.h"
 
 #include <limits>
@@ -10,7 +10,7 @@ void SentPackets::skip_numbers(std::uint64_t last, const ConnectionConfig& confi
     skipped_at_ = packets_sent();
     skipped_ = 0;
   }
-  const std::uint64_t more = last - packets_.end();  // and one
+  const std::uint64_t more = last - packets_.end();  // minus one
   if (more >= max_skipped - skipped_ || packets_.size() + more >= most_records(config)) return;
   skipped_ += static_cast<std::uint32_t>(more) + 1;
   skipped_in_all_ += more + 1;
@@ -55,7 +55,7 @@ bool SentPackets::on_probe_timeout(const ConnectionConfig& config, Nanos now) {
   if (probe_count_ >= 2 && now - last_progress_ >= config.give_up_after) return false;
   if (probe_count_ < std::numeric_limits<std::uint8_t>::max()) ++probe_count_;
   probes_due_ = 2;
-  last_eliciting_sent_ = now;  // the next timeout counts from here even if the datapath is full
+  last_eliciting_sent_ = now;  // restart the timeout even if the datapath is full and no probe can be sent
   return true;
 }
 

@@ -1,10 +1,10 @@
-// The packets that a connection has sent, and what their acknowledgements tell: round-trip times, the delivery rate,
-// losses. Loss recovery follows RFC 9002: packet numbers are never reused, a packet is lost when a packet sent
-// `packet_threshold` later, or sent long enough before, has been acknowledged, and a probe timeout sends again without
-// judging. The delivery rate is sampled as in draft-cheng-iccrg-delivery-rate-estimation.
+// The packets that a connection has sent, and what is derived from their acknowledgements: round-trip times, delivery
+// rate, losses. Loss recovery follows RFC 9002: packet numbers are never reused; a packet is lost when one sent
+// `packet_threshold` packets later, or sufficiently later in time, has been acknowledged; a probe timeout sends probes
+// without declaring losses. The delivery rate is sampled as in draft-cheng-iccrg-delivery-rate-estimation.
 //
-// It judges, its caller acts: what a packet carried (its chunks) is handed back when the packet is acknowledged or
-// lost, and the congestion controller is the caller's.
+// This class only detects. It hands the contents (chunks) of acknowledged and lost packets back to its caller, which
+// also runs the congestion controller.
 #pragma once
 
 #include <algorithm>
@@ -29,36 +29,36 @@ namespace mltcp {
 class SentPackets {
  public:
   static constexpr std::uint32_t first_packet_threshold = 3;  ///< RFC 9002 section 6.1.1
-  static constexpr std::uint32_t max_packet_threshold = 64;   ///< reordering, in packets, that is told from loss
+  static constexpr std::uint32_t max_packet_threshold = 64;   ///< maximum reordering, in packets, that is tolerated
   static constexpr Nanos max_probe_interval{1'000'000'000};
-  /// Records of packets that are lost or carried only acknowledgements lie between those in flight.
+  /// Ratio of records to packets in flight: lost packets and pure acknowledgements keep a record for a while, too.
   static constexpr std::size_t records_per_packet_in_flight = 4;
-  /// Of packet numbers acknowledged before they were used, so many are passed over for a packet that is sent.
+  /// Maximum number of unused packet numbers skipped per packet sent, because the peer has acknowledged them.
   static constexpr std::uint32_t max_skipped = 1024;
-  /// Ranges of acknowledged packet numbers that are remembered; a peer that makes more has its packets looked at again.
+  /// Maximum number of acknowledged ranges tracked; with more, acknowledgements are processed again without effect.
   static constexpr std::size_t max_acked_ranges = 1024;
 
   SentPackets(Nanos initial_rtt, Nanos now) : rtt_(initial_rtt), last_eliciting_sent_(now), last_progress_(now) {}
 
-  // What is under way.
+  // State in flight.
 
   [[nodiscard]] std::uint64_t next_number() const { return packets_.end(); }
   [[nodiscard]] std::uint64_t packets_sent() const { return packets_.end() - skipped_in_all_; }
   [[nodiscard]] Bytes in_flight() const { return in_flight_; }
   [[nodiscard]] std::uint32_t in_flight_packets() const { return in_flight_packets_; }
-  /// Some packet of ours has been acknowledged.
+  /// Whether any packet has been acknowledged.
   [[nodiscard]] bool any_acked() const { return any_acked_; }
   [[nodiscard]] std::uint64_t largest_acked() const { return largest_acked_; }
   [[nodiscard]] const RttEstimator& rtt() const { return rtt_; }
   [[nodiscard]] std::uint64_t lost_packets() const { return lost_in_all_; }
   [[nodiscard]] std::uint64_t spurious_losses() const { return spurious_in_all_; }
 
-  // What is sent.
+  // Sending.
 
-  /// As many records as may be kept are there: make_room() before the next packet.
+  /// Whether the number of records is at its maximum: call make_room() before the next packet.
   [[nodiscard]] bool full(const ConnectionConfig& config) const { return packets_.size() >= most_records(config); }
-  /// Takes the oldest packet off the record. `on_lost(const Chunk&)`, as in all that follows, is called for each chunk
-  /// of a packet that is lost: here if it is in flight still, as so many have been sent after it.
+  /// Removes the oldest record. If that packet is still in flight, it is declared lost. `on_lost(const Chunk&)`, here
+  /// and below, is called for each chunk of a lost packet.
   template <typename OnLost>
   void make_room(OnLost on_lost) {
     if (packets_.front().state == State::in_flight) {
@@ -68,15 +68,15 @@ class SentPackets {
     forget_oldest();
     acked_.remove_below(packets_.begin());
   }
-  /// The packet that is being built carries this.
+  /// Adds a chunk to the packet that is being built.
   void add_chunk(const Chunk& chunk) { chunks_.push(chunk); }
-  /// A packet of `bytes` has been built. It carries the latest `chunk_count` chunks, of which there are some.
+  /// Records a packet of `bytes` bytes that has been built, with the last `chunk_count` chunks added, at least one.
   void on_sent(std::uint32_t bytes, std::uint16_t chunk_count, Nanos now) {
     if (in_flight_packets_ == 0) {
       first_sent_ = delivered_time_ = now;
       last_progress_ = now;
     }
-    // Written where it stays: what is put together first and copied then waits for its own stores.
+    // Written in place: building the record first and copying it would stall on store forwarding.
     Packet& record = packets_.push_reused();
     record.sent = now;
     record.first_sent = first_sent_;
@@ -94,8 +94,8 @@ class SentPackets {
     ++in_flight_packets_;
     last_eliciting_sent_ = now;
   }
-  /// A packet without chunks has been built, which nobody acknowledges: it needs no record, except to keep the numbers
-  /// of those around it.
+  /// Records a packet without chunks, which is never acknowledged: it needs no record, except to keep the numbering
+  /// contiguous.
   void on_sent_bare(const ConnectionConfig& config, Nanos now) {
     if (packets_.empty()) {
       packets_.skip();
@@ -104,52 +104,50 @@ class SentPackets {
     packets_.push(Packet());
     forget_finished(config, now);
   }
-  /// For the header of the packet built last: its number minus the oldest that is kept.
+  /// For the header of the latest packet: its number minus the oldest number tracked.
   [[nodiscard]] std::uint32_t span() const {
     const std::uint64_t number = packets_.end() - 1;
     const std::uint64_t span = number - std::min(packets_.begin(), number);
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(span, ~std::uint32_t{0}));
   }
-  /// There is nothing more to send: the delivery rate of what is in flight shows the application.
+  /// Nothing more to send: delivery rates sampled from what is in flight are limited by the application.
   void on_app_limited() {
     app_limited_until_ = delivered_ + in_flight_;
     was_idle_ = true;
   }
-  /// The window, and not the application or pacing, holds back the next packet.
+  /// The next packet is blocked by the window, not by the application or pacing.
   void on_window_limited() { window_limited_until_ = packets_.end(); }
-  /// Data is about to be sent. True if nothing was for longer than a probe timeout, since when there was nothing to
-  /// send.
+  /// Call before data is sent. True if nothing was in flight for longer than a probe timeout, for lack of data.
   [[nodiscard]] bool end_idle(const ConnectionConfig& config, Nanos now) {
     if (in_flight_packets_ != 0 || !was_idle_) return false;
     was_idle_ = false;
     return any_acked_ && now - last_eliciting_sent_ > probe_timeout(config);
   }
 
-  // What acknowledgements say.
+  // Acknowledgements.
 
-  /// The peer counts packets up to `last` as received that have not been sent: somebody else's. The numbers are not
-  /// used, so that no packet of ours is taken for one of them: neither by the peer, nor here when they are
-  /// acknowledged.
+  /// The peer acknowledges packets up to `last` that were never sent: somebody has forged them. Skips these numbers, so
+  /// that no packet of ours is mistaken for a forged one, by the peer or here when it is acknowledged.
   void skip_numbers(std::uint64_t last, const ConnectionConfig& config);
-  /// Takes an ACK frame. `on_acked(const Chunk&)` is called for each chunk of a packet that is acknowledged for the
-  /// first time, and `stop()` after each such packet: true ends it. `news` is scratch.
+  /// Processes an ACK frame. Calls `on_acked(const Chunk&)` for each chunk of a newly acknowledged packet, and `stop()`
+  /// after each such packet; processing ends if it returns true. `news` is scratch space.
   template <typename OnAcked, typename Stop>
   void on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vector<RangeSet::Range>& news, Nanos now,
               OnAcked on_acked, Stop stop);
-  /// An ACK frame has acknowledged packets for the first time.
+  /// An ACK frame has newly acknowledged packets.
   void on_progress(Nanos now) {
     probe_count_ = 0;
     probes_due_ = 0;
     last_progress_ = now;
   }
-  /// All losses since the latest response to congestion were none: that is to be undone.
+  /// Whether all losses since the last congestion response were spurious, so that the response must be undone.
   [[nodiscard]] bool undo_losses() {
     if (!has_losses_ || episode_lost_ == 0 || episode_spurious_ < episode_lost_) return false;
     episode_lost_ = episode_spurious_ = 0;
     recovery_until_ = 0;
     return true;
   }
-  /// What packets have told since the last sample, but for what only their acknowledgements do.
+  /// Fills in the rest of the sample: what has accumulated since the last one.
   void complete(cc::AckSample& sample, std::uint64_t largest_acked) {
     if (largest_acked >= round_end_) {
       ++rounds_;
@@ -170,26 +168,26 @@ class SentPackets {
     sample.in_recovery = largest_acked < recovery_until_;
   }
 
-  // Losses.
+  // Loss detection.
 
   struct Losses {
-    bool congestion = false;  ///< the first of a round trip: to be responded to
-    bool persistent = false;  ///< nothing got through for three probe timeouts (RFC 9002 section 7.6)
+    bool congestion = false;  ///< first loss in its round trip: the congestion controller must respond
+    bool persistent = false;  ///< nothing was delivered for three probe timeouts (RFC 9002 section 7.6)
   };
-  /// Judges which packets are lost. Sets loss_time().
+  /// Detects lost packets, and sets loss_time().
   template <typename OnLost>
   Losses detect_losses(const ConnectionConfig& config, Nanos now, OnLost on_lost);
-  /// When the next packet is lost if it is not acknowledged before; never() if there is none of which that is known.
+  /// When the next packet will be declared lost by time unless acknowledged before; never() if there is no such packet.
   [[nodiscard]] Nanos loss_time() const { return loss_time_; }
-  /// Whether a sign of congestion that came with `number` is the first of its round trip.
+  /// Whether a sign of congestion in packet `number` is the first in its round trip.
   [[nodiscard]] bool responds_to(std::uint64_t number) const { return number >= recovery_until_; }
-  /// Congestion is being responded to: signs of it in packets sent before are the same one's. Only a response to losses
-  /// can be undone when they turn out to be none.
+  /// The congestion controller is responding: signs of congestion in packets sent so far belong to this event. Only a
+  /// response to losses can be undone.
   void begin_recovery() {
     recovery_until_ = packets_.end();
     episode_lost_ = 0;
   }
-  /// Forgets the oldest packets as far as they are acknowledged, or lost so long ago that no acknowledgement comes.
+  /// Removes the oldest records that are acknowledged, or were lost so long ago that no acknowledgement can follow.
   void forget_finished(const ConnectionConfig& config, Nanos now) {
     while (!packets_.empty()) {
       const Packet& packet = packets_.front();
@@ -199,7 +197,7 @@ class SentPackets {
     }
     acked_.remove_below(packets_.begin());
   }
-  /// Nothing that is under way matters any more.
+  /// Stops tracking everything in flight.
   void give_up(const ConnectionConfig& config, Nanos now);
 
   // Probe timeouts (RFC 9002 section 6.2).
@@ -207,7 +205,7 @@ class SentPackets {
   [[nodiscard]] Nanos probe_timeout(const ConnectionConfig& config) const {
     return rtt_.probe_timeout(config.timer_granularity, config.max_ack_delay);
   }
-  /// When to send a probe; never() while losses are waited for, or nothing is in flight.
+  /// When to send a probe; never() while the loss timer is running or nothing is in flight.
   [[nodiscard]] Nanos probe_deadline(const ConnectionConfig& config) const {
     if (in_flight_packets_ == 0 || !loss_time_.is_never()) return Nanos::never();
     const Nanos timeout = probe_timeout(config);
@@ -216,13 +214,13 @@ class SentPackets {
     return last_eliciting_sent_ +
            (timeout.count > longest.count >> doublings ? longest : timeout * (std::int64_t{1} << doublings));
   }
-  /// That time has come: two probes are due. False if instead nothing has come back for so long that the peer is to be
-  /// given up.
+  /// The probe timeout has expired: two probes are due. False if the peer must be given up instead, as nothing has been
+  /// received for ConnectionConfig::give_up_after.
   [[nodiscard]] bool on_probe_timeout(const ConnectionConfig& config, Nanos now);
-  /// Packets that may leave whatever the window says.
+  /// Whether probes are due, which may be sent regardless of the window.
   [[nodiscard]] bool probing() const { return probes_due_ > 0; }
   void on_probe_sent() { --probes_due_; }
-  /// Calls `visit(const Chunk&)` for what the oldest packet in flight carries.
+  /// Calls `visit(const Chunk&)` for the contents of the oldest packet in flight.
   template <typename Visit>
   void for_oldest_in_flight(Visit visit) const {
     for (std::uint64_t number = std::max(loss_cursor_, packets_.begin()); number < packets_.end(); ++number) {
@@ -232,8 +230,8 @@ class SentPackets {
     }
   }
 
-  /// Brings to the cache what is touched when a packet without chunks is sent; of a sender also all the rest that is
-  /// touched for each packet.
+  /// Prefetches the cache lines used to send a packet without chunks; for a `sender` also those used for each packet
+  /// with chunks.
   void prefetch(bool sender) const {
     const auto* const at = reinterpret_cast<const std::byte*>(this);
     const std::size_t lines = sender ? 4 : 1;
@@ -248,19 +246,19 @@ class SentPackets {
   enum class State : std::uint8_t {
     in_flight,
     acked,
-    lost,     ///< remembered for a while: its late acknowledgement says that the loss was none
-    ignored,  ///< carried only an acknowledgement, or was given up
+    lost,     ///< kept for a while, as a late acknowledgement shows that the loss was spurious
+    ignored,  ///< was a pure acknowledgement, or has been given up
   };
   struct Packet {
     Nanos sent;
-    Nanos first_sent;      ///< for the delivery rate: start of the send interval
+    Nanos first_sent;      ///< for the delivery rate: start of the sending interval
     Nanos delivered_time;  ///< for the delivery rate: when `delivered` was reached
     Bytes delivered = 0;
-    std::uint32_t first_chunk = 0;  ///< the low bits of its position; see for_chunks()
-    std::uint32_t in_flight = 0;    ///< bytes, when it had left; 4 GiB - 1 if it was more
-    std::uint32_t lost = 0;         ///< lost_total_ then
+    std::uint32_t first_chunk = 0;  ///< low bits of the first chunk's position; see for_chunks()
+    std::uint32_t in_flight = 0;    ///< bytes in flight after it was sent, saturated at 4 GiB - 1
+    std::uint32_t lost = 0;         ///< lost_total_ when it was sent
     std::uint16_t bytes = 0;
-    std::uint16_t chunk_count : 13 = 0;  ///< as many data frames as the longest packet has room for, and more
+    std::uint16_t chunk_count : 13 = 0;  ///< wide enough for a packet full of the shortest data frames
     State state : 2 = State::ignored;
     bool app_limited : 1 = false;
   };
@@ -272,7 +270,7 @@ class SentPackets {
   }
   template <typename Visit>
   void for_chunks(const Packet& packet, Visit& visit) const {
-    // There are fewer than 2^32 chunks at a time.
+    // Unambiguous, since there are fewer than 2^32 chunks at a time.
     const std::uint64_t begin = chunks_.begin();
     const std::uint64_t first = begin + (packet.first_chunk - static_cast<std::uint32_t>(begin));
     for (std::uint32_t i = 0; i < packet.chunk_count; ++i) visit(chunks_[first + i]);
@@ -292,57 +290,58 @@ class SentPackets {
     has_losses_ = true;
     for_chunks(packet, on_lost);
   }
-  /// `lost` packets up to `largest` have been found at once, and nothing acknowledged for `longest_run` between some.
+  /// `lost` packets up to number `largest` were just declared lost; `longest_run` is the longest time between two of
+  /// them with nothing acknowledged in between.
   Losses judge(std::uint32_t lost, std::uint64_t largest, Nanos longest_run, const ConnectionConfig& config);
   void forget_oldest() {
     for (std::uint32_t i = 0; i < packets_.front().chunk_count; ++i) chunks_.pop();
     packets_.pop();
   }
 
-  // A cache line after the other. Whoever only receives gets along with the first.
-  GrowableRing<Packet> packets_;  ///< position = packet number; its end is the next packet's
+  // Laid out by cache line. A connection that only receives uses the first one only.
+  GrowableRing<Packet> packets_;  ///< index = packet number; its end is the next packet's number
   Bytes in_flight_ = 0;
   Nanos loss_time_ = Nanos::never();
   std::uint32_t in_flight_packets_ = 0;
-  std::uint32_t lost_total_ = 0;  ///< bytes since the connection began, modulo 2^32: for differences
-  std::uint8_t probe_count_ = 0;  ///< timeouts in a row, as far as they can be counted
+  std::uint32_t lost_total_ = 0;  ///< bytes lost since the connection began, modulo 2^32: only differences are used
+  std::uint8_t probe_count_ = 0;  ///< consecutive probe timeouts, saturated
   std::uint8_t probes_due_ = 0;
   std::uint8_t packet_threshold_ = first_packet_threshold;
   bool any_acked_ = false;
   bool was_idle_ = true;
-  bool has_losses_ = false;  ///< that the next sample tells, or that may be undone
+  bool has_losses_ = false;  ///< not yet reported in a sample, or may still be undone
 
-  // 1
+  // Second cache line.
   GrowableRing<Chunk> chunks_;
   Bytes delivered_ = 0;
   Nanos delivered_time_;
   Nanos first_sent_;
-  Bytes app_limited_until_ = 0;  ///< in terms of delivered_
+  Bytes app_limited_until_ = 0;  ///< a value of delivered_: samples up to it are limited by the application
 
-  // 2
+  // Third cache line.
   RttEstimator rtt_;
   Nanos last_eliciting_sent_;
   Nanos last_progress_;
   std::uint64_t rounds_ = 0;
 
-  // 3
-  RangeSet acked_;  ///< packet numbers of packets_ whose acknowledgement has been seen
+  // Fourth cache line.
+  RangeSet acked_;  ///< numbers in packets_ that have been acknowledged
   std::uint64_t largest_acked_ = 0;
-  std::uint64_t loss_cursor_ = 0;     ///< no packet below is in flight
-  std::uint64_t recovery_until_ = 0;  ///< packets below were sent before the last congestion response
+  std::uint64_t loss_cursor_ = 0;     ///< no packet with a lower number is in flight
+  std::uint64_t recovery_until_ = 0;  ///< packets with lower numbers were sent before the last congestion response
   std::uint64_t round_end_ = 0;
   std::uint64_t window_limited_until_ = 0;
 
-  // What is seldom looked at.
+  // Rarely used.
   Bytes lost_bytes_ = 0;            ///< since the last sample
-  std::uint32_t lost_packets_ = 0;  ///< since then
+  std::uint32_t lost_packets_ = 0;  ///< since the last sample
   std::uint32_t episode_lost_ = 0;
   std::uint32_t episode_spurious_ = 0;
-  std::uint32_t skipped_ = 0;            ///< since the packet sent last
-  std::uint64_t skipped_at_ = 0;         ///< packets_sent() then
-  std::uint64_t skipped_in_all_ = 0;     ///< packet numbers
-  std::uint64_t episode_begin_ = 0;      ///< packets below were sent before the response to the episode before
-  Nanos first_sample_ = Nanos::never();  ///< when rtt_ had its first
+  std::uint32_t skipped_ = 0;         ///< since the packet sent last
+  std::uint64_t skipped_at_ = 0;      ///< packets_sent() at that time
+  std::uint64_t skipped_in_all_ = 0;  ///< packet numbers skipped in total
+  std::uint64_t episode_begin_ = 0;   ///< packets with lower numbers were sent before the previous episode's response
+  Nanos first_sample_ = Nanos::never();  ///< time of the first RTT sample
   std::uint64_t lost_in_all_ = 0;
   std::uint64_t spurious_in_all_ = 0;
 };
@@ -360,7 +359,7 @@ void SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vect
     const wire::PacketRange& range = frame.ranges[i];
     if (range.last < packets_.begin()) break;
     if (range.first >= end) continue;
-    // Behind a lost packet the same packets are acknowledged again and again: only those that are news are looked at.
+    // ACK frames repeat ranges: only numbers not acknowledged before are processed.
     news.clear();
     acked_.for_gaps(std::max(range.first, packets_.begin()), std::min(range.last, end - 1) + 1,
                     [&](std::uint64_t from, std::uint64_t to) {
@@ -408,8 +407,8 @@ void SentPackets::on_acked_packet(Packet& packet, cc::AckSample& sample, Nanos n
   sample.acked_bytes += packet.bytes;
   delivered_ += packet.bytes;
   delivered_time_ = now;
-  // The rate between this packet's sending and its acknowledgement, over the longer of the two intervals so that
-  // neither a burst of packets nor one of acknowledgements inflates it.
+  // Delivery rate over the longer of the sending and the acknowledging interval, so that neither a burst of packets nor
+  // one of acknowledgements inflates it.
   const Nanos interval = std::max(packet.sent - packet.first_sent, now - packet.delivered_time);
   if (interval.count > 0) {
     const double rate = static_cast<double>(delivered_ - packet.delivered) * 8e9 / static_cast<double>(interval.count);
@@ -425,9 +424,9 @@ void SentPackets::on_late_ack(std::uint64_t number, OnAcked& on_acked) {
   Packet& packet = packets_[number];
   packet.state = State::acked;
   ++spurious_in_all_;
-  if (number >= episode_begin_) ++episode_spurious_;  // a late packet of an earlier episode proves nothing of this one
+  if (number >= episode_begin_) ++episode_spurious_;  // a late packet of an earlier episode says nothing about this one
   for_chunks(packet, on_acked);
-  // It was not lost but overtaken, by as many packets: so many, and it is not called lost again.
+  // The packet was reordered, not lost: raise the threshold to that degree of reordering.
   if (largest_acked_ > number)
     packet_threshold_ = static_cast<std::uint8_t>(std::min<std::uint64_t>(
         std::max<std::uint64_t>(packet_threshold_, largest_acked_ - number + 1), max_packet_threshold));
@@ -439,7 +438,7 @@ SentPackets::Losses SentPackets::detect_losses(const ConnectionConfig& config, N
   if (!any_acked_) return {};
   const Nanos delay = rtt_.loss_delay(config.timer_granularity);
   const Nanos late = now - delay;
-  Nanos run_begin = Nanos::never();  // of losses with nothing acknowledged in between
+  Nanos run_begin = Nanos::never();  // of lost packets with no acknowledged packet in between
   Nanos longest_run;
   std::uint64_t largest_lost = 0;
   std::uint32_t lost = 0;
@@ -449,11 +448,12 @@ SentPackets::Losses SentPackets::detect_losses(const ConnectionConfig& config, N
     if (packet.state == State::acked) run_begin = Nanos::never();
     if (packet.state != State::in_flight) continue;
     if (largest_acked_ - number < packet_threshold_ && packet.sent > late) {
-      // Sent in order: all that follow are younger and closer.
+      // In order of sending: all further packets are younger.
       loss_time_ = packet.sent + delay;
       break;
     }
-    // Before the first RTT sample a silence says nothing (RFC 9002 section 7.6.2): the peer may not have been there.
+    // Before the first RTT sample a silence does not count (RFC 9002 section 7.6.2): the peer may not have been
+    // running.
     if (packet.sent >= first_sample_) {
       if (run_begin.is_never()) run_begin = packet.sent;
       longest_run = std::max(longest_run, packet.sent - run_begin);

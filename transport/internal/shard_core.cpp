@@ -1,4 +1,4 @@
-// The shard inside: connection table, jobs, and the work of one poll (see shard_core.h).
+// The implementation of a shard: connection table, jobs, and the work of one poll (see shard_core.h).
 #include "mltcp/transport/internal/shard_core.h"
 
 #include <fmt/format.h>
@@ -14,21 +14,21 @@
 namespace mltcp {
 namespace {
 
-// Bounds of one poll, so that receiving and sending take turns.
+// Work limits of one poll, so that receiving and sending alternate.
 constexpr std::size_t rx_bursts_per_poll = 8;
-constexpr std::size_t packets_per_turn = 8;  // of one connection before the next one's turn
+constexpr std::size_t packets_per_turn = 8;  // per connection, before the next connection's turn
 constexpr std::size_t tx_packets_per_poll = 256;
 
 constexpr std::uint32_t most_connections = (1U << 20) - 1;
 constexpr std::uint32_t most_zero_copy_sends = 65'535;
 constexpr Nanos look_at_holds_after{20'000};
 
-// Later times count as this one, so that sums of a time and some durations don't overflow.
+// Upper bound of times, so that adding a few durations does not overflow.
 constexpr Nanos latest_time = Nanos::never() / 4;
 
-// The first connection of a slot in a shard with a seed has 12 bits of the seed's for its id, the highest. They don't
-// depend on how many slots there are, so that a network that spreads flows by their ids (wire::peek_connection) does it
-// alike in all simulations of a seed.
+// In a shard with a seed, the id of a slot's first connection has 12 bits of the seed as its highest bits. They do not
+// depend on the number of slots, so that networks that hash ids onto paths (wire::peek_connection) do so alike in all
+// simulations with one seed.
 ConnectionId seeded_id(Random& random, std::uint32_t index) {
   constexpr std::uint32_t bits = 12;
   const auto drawn = static_cast<std::uint32_t>(random.below(1U << bits) + 1) << (32 - bits);
@@ -116,7 +116,7 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
 
 std::vector<ConnectionId> ShardCore::first_connections(const ShardConfig& config) {
   if (!config.seed) throw InputError("the connection ids of a shard without a seed are not known; set seed");
-  // As the constructor draws them and make_connection() takes the slots, from the first on.
+  // Draws in the same order as the constructor and make_connection().
   Random random(*config.seed);
   std::vector<ConnectionId> ids(config.max_connections);
   for (std::uint32_t i = config.max_connections; i-- > 0;) ids[i] = seeded_id(random, i);
@@ -183,7 +183,7 @@ ConnectionId ShardCore::connect(const Address& remote, const ConnectionConfig& c
   if (connection == nullptr)
     throw RunError(fmt::format("all {} connections of the shard are in use; raise max_connections or close some",
                                config_.max_connections));
-  // A program that starts anew with the same seed is not taken for the one before: its time is another.
+  // The time makes the nonce differ when a program restarts with the same seed.
   connection->start_connect(draw() ^ static_cast<std::uint64_t>(now.count) * 0x9E3779B97F4A7C15ULL);
   activate(*connection);
   return connection->id();
@@ -275,7 +275,7 @@ bool ShardCore::begin_iteration(JobId job, Bytes bytes) {
   JobState* state = find_job(job);
   if (state == nullptr) return false;
   state->augmentation.tracker.begin_iteration(bytes);
-  // What the gate holds of the iteration before goes now.
+  // Data of the previous iteration that the gate still holds is released.
   if (state->gate.pending()) activate_all(job);
   state->gate.begin_iteration();
   return true;
@@ -310,13 +310,13 @@ bool ShardCore::set_job_rate(JobId job, Rate rate) {
   JobState* state = find_job(job);
   if (state == nullptr) return false;
   pace(*state, rate);
-  // Those that wait by the old rate look again.
+  // Connections that wait at the old rate check again.
   if (!state->waiting.empty()) deadlines_.set(job_deadline(job), Nanos(0));
   return true;
 }
 
 void ShardCore::pace(JobState& job, Rate rate) const {
-  // Four packets may leave back to back, far below a switch's buffer.
+  // Four packets may leave back to back, far less than a switch's buffer.
   const Bytes burst = Bytes{4} * (limits_.max_packet_bytes + limits_.overhead_bytes);
   job.pacer.set(rate, burst, job.pacing_quantum);
 }
@@ -334,7 +334,7 @@ Nanos ShardCore::poll(Nanos at) {
   links_.late = std::max(now - due_, Nanos());
   due_ = work(now);
   const Nanos due = std::min(due_, io_.deadline());
-  return due <= now ? at : due;  // "at once" by the caller's clock
+  return due <= now ? at : due;  // "now" on the caller's clock
 }
 
 Nanos ShardCore::work(Nanos now) {
@@ -349,7 +349,7 @@ Nanos ShardCore::work(Nanos now) {
   fire_timers(now);
   transmit(now, more);
   if (more || !answers_.empty()) return now;
-  // Nobody tells when the datapath lets go of bytes.
+  // Holds must be polled, as nothing signals that the datapath has released bytes.
   return holds_.waiting() > 0 ? std::min(deadlines_.next(), now + look_at_holds_after) : deadlines_.next();
 }
 
@@ -380,9 +380,9 @@ void ShardCore::receive_bursts(Nanos now, bool& more) {
   more = true;
 }
 
-// What a packet needs hangs on a chain: slot, connection, the rings that it points to. Fetched link by link for the
-// whole burst, a link costs the burst about one wait for memory and not one a packet (as in batched hash table lookups;
-// eRPC, NSDI 2019, section 4.4, likewise works on bursts).
+// A packet's state is a pointer chain: slot, connection, its rings. Prefetching one link for the whole burst costs
+// about one memory latency per link instead of one per packet (as in batched hash table look-ups; eRPC, NSDI 2019,
+// section 4.4, likewise works on bursts).
 void ShardCore::prefetch_burst(std::span<const RxPacket> packets) {
   std::size_t count = 0;
   std::uint32_t latest = ~std::uint32_t{0};
@@ -463,7 +463,7 @@ void ShardCore::deliver(Connection& connection, const RxPacket& packet, const wi
 }
 
 void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, Nanos now) {
-  // Looked at without consuming: the connection reads the packet from its first frame.
+  // Peeks without consuming: the connection reads the packet from its first frame.
   wire::Reader look = reader;
   wire::Frame frame;
   if (!look.next(frame) || frame.type != wire::FrameType::connect || frame.connect.source_connection == 0 ||
@@ -479,7 +479,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
       if (connection.state() != Connection::State::dead) deliver(connection, packet, header, reader, now);
       return;
     }
-    // The peer has started anew under the same id: the old connection is gone.
+    // The peer has restarted and reuses its id: the old connection is dead.
     connection.fail(Status::unreachable);
     activate(connection);
     accepted_.erase(known);
@@ -505,7 +505,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
 
 void ShardCore::send_close(const Address& remote, std::uint32_t peer_connection, std::uint64_t packet_number,
                            wire::CloseReason reason) {
-  // Best effort and on its own: there is no connection (any more) that would send it again.
+  // Sent once, unreliably: no connection exists that could retransmit it.
   std::array<std::byte, wire::header_bytes + wire::close_frame_bytes> buffer{};
   wire::Writer writer(buffer);
   writer.close(reason);
@@ -562,8 +562,8 @@ void ShardCore::transmit(Nanos now, bool& more) {
     }
     const std::uint32_t index = active_.front();
     Connection& connection = *slots_[index].connection;
-    // In time, pacing would have let the packets of a job's flows leave in turn. What is late leaves like that, too, or
-    // the flows would take turns in bursts, and fare unevenly where these meet a full queue.
+    // On time, pacing would have interleaved the packets of a job's flows. Late packets are interleaved as well, since
+    // bursts of one flow after another would share a full queue unevenly.
     const bool in_turn = links_.late > Nanos() && connection.job() != Connection::no_job;
     const std::size_t turns = in_turn ? 1 : packets_per_turn;
     auto blocked = Connection::Blocked::no;
@@ -583,7 +583,7 @@ void ShardCore::transmit(Nanos now, bool& more) {
       ++stats_.packets_sent;
       --budget;
     }
-    if (datapath_full) break;  // stays in front; the datapath calls again when it has room
+    if (datapath_full) break;  // stays first; the datapath calls again when it has room
     active_.pop();
     connection.active = false;
     const std::uint32_t job = connection.job();
@@ -606,7 +606,7 @@ void ShardCore::transmit(Nanos now, bool& more) {
 
 bool ShardCore::flush() {
   while (tx_.begin < tx_.end) {
-    if (tx_.packets[tx_.begin].destination == nullptr) {  // dropped while it waited
+    if (tx_.packets[tx_.begin].destination == nullptr) {  // dropped while it was queued
       ++tx_.begin;
       continue;
     }

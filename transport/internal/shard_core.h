@@ -1,5 +1,5 @@
-// What a shard is inside: its table of connections, its jobs, and the work of one poll. shard.h says what each public
-// function does.
+// The implementation of a shard: its connection table, its jobs and the work of one poll. The public functions are
+// documented in shard.h.
 #pragma once
 
 #include <cstddef>
@@ -89,7 +89,7 @@ class ShardCore {
   Nanos work(Nanos now);
   void activate(Connection& connection);
   void activate_waiting(JobState& job, Nanos now);
-  /// All connections of the job look again whether they may send.
+  /// All connections of the job check again whether they may send.
   void activate_all(JobId job);
   void receive_bursts(Nanos now, bool& more);
   void prefetch_burst(std::span<const RxPacket> packets);
@@ -99,15 +99,15 @@ class ShardCore {
   void on_connect(const RxPacket& packet, const wire::Header& header, wire::Reader& reader, Nanos now);
   void fire_timers(Nanos now);
   void transmit(Nanos now, bool& more);
-  /// True when everything built so far is with the datapath.
+  /// True if everything built so far has been accepted by the datapath.
   bool flush();
-  /// The time that counts at `now`; see the head of shard.h.
+  /// Makes time monotonic: the time to use for `now`; see shard.h.
   Nanos advance(Nanos now);
   std::uint64_t draw() { return seeded_ ? seeded_->next() : system_random_.next(); }
-  /// Of the slot's next connection, other than `last`.
+  /// A random id for the slot's next connection, different from `last`.
   ConnectionId draw_id(std::uint32_t index, ConnectionId last);
   [[nodiscard]] std::uint32_t index_of(ConnectionId id) const { return id & index_mask_; }
-  // The ids in deadlines_.
+  // Ids in deadlines_ of jobs and of connections' watch deadlines; connections' timers use their index.
   [[nodiscard]] std::uint32_t job_deadline(JobId job) const { return config_.max_connections + job; }
   [[nodiscard]] std::uint32_t watch_deadline(std::uint32_t index) const {
     return config_.max_connections + config_.max_jobs + index;
@@ -119,13 +119,14 @@ class ShardCore {
   PacketIo& io_;
   ShardConfig config_;
   PacketIo::Limits limits_;
-  std::uint32_t index_mask_ = 0;  ///< where a connection id has its slot
+  std::uint32_t index_mask_ = 0;  ///< the bits of a connection id that hold its slot
   Nanos latest_;
   std::optional<Random> seeded_;
   SystemRandom system_random_;
   bool listening_ = false;
   std::shared_ptr<const ConnectionConfig> listen_config_;
-  std::shared_ptr<const ConnectionConfig> latest_config_;  ///< of connect(); mostly that of the next one, too
+  std::shared_ptr<const ConnectionConfig>
+      latest_config_;  ///< of the last connect(), to be shared with the next one if that has the same settings
 
   std::vector<Slot> slots_;
   GrowableRing<std::uint32_t> free_slots_;
@@ -133,10 +134,10 @@ class ShardCore {
   std::vector<JobState> jobs_;
   GrowableRing<Completion> completions_;
   PayloadHolds holds_;
-  GrowableRing<std::uint32_t> active_;  ///< connections that may have something to send
-  std::vector<std::uint32_t> touched_;  ///< connections that got a packet in this burst
-  std::vector<std::uint32_t> answers_;  ///< connections for which the next poll sends, see awaits_answer()
-  DeadlineHeap deadlines_;              ///< connections, then jobs, then what is watched of connections
+  GrowableRing<std::uint32_t> active_;  ///< connections that may have packets to send
+  std::vector<std::uint32_t> touched_;  ///< connections that received a packet in this burst
+  std::vector<std::uint32_t> answers_;  ///< connections that send at the next poll, see Connection::awaits_answer()
+  DeadlineHeap deadlines_;              ///< ids: connections, then jobs, then connections' watch deadlines
 
   struct Fetch {
     const Connection* connection = nullptr;
@@ -144,13 +145,13 @@ class ShardCore {
     bool acknowledges = false;
   };
   std::vector<RxPacket> rx_;
-  std::vector<Fetch> fetches_;  ///< scratch of prefetch_burst()
+  std::vector<Fetch> fetches_;  ///< scratch space of prefetch_burst()
   std::vector<std::byte> tx_buffers_;
   TxQueue tx_;
   AckBatches acks_;
   ShardStats stats_;
   ShardLinks links_;
-  Nanos due_ = Nanos::never();  ///< what the latest poll() returned
+  Nanos due_ = Nanos::never();  ///< return value of the last poll()
 };
 
 }  // namespace mltcp

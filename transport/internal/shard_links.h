@@ -1,4 +1,4 @@
-// What the connections of a shard share: its jobs, the packets on their way to the datapath, and where completions go.
+// State shared by the connections of a shard: jobs, packets queued for the datapath, and the completion queue.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace mltcp {
 
-/// A job on a shard: its iteration, its gain, its slots, and the rate that its connections share.
+/// A job on a shard: its iteration progress, gain, phase gate, and shared pacer.
 struct JobState {
   bool used = false;
   std::uint32_t number = 0;
@@ -28,11 +28,11 @@ struct JobState {
   Nanos catch_up;        ///< as in JobConfig
   Pacer pacer;
   PhaseGate gate;
-  /// Connections that wait for the pacer, first come first served.
+  /// Connections blocked by the job's pacer, in FIFO order.
   GrowableRing<std::uint32_t> waiting;
-  std::unique_ptr<cc::IterationLearner> learner;  ///< null: boundaries come from the application alone
+  std::unique_ptr<cc::IterationLearner> learner;  ///< null: iteration boundaries come from the application only
   std::uint64_t open_messages = 0;                ///< posted on the job's connections and not completed
-  bool in_burst = false;                          ///< some of them, or of those before them, have been sent
+  bool in_burst = false;  ///< some of the open messages, or of earlier ones in this burst, have been sent
 
   void on_messages(std::int64_t more) {
     open_messages += static_cast<std::uint64_t>(more);
@@ -49,16 +49,16 @@ struct JobState {
   }
 };
 
-/// Packets that are built and not yet with the datapath. They point to headers in their own slots and to the user's
-/// payload. A slot is used again only after all have left.
+/// Packets that have been built and not yet accepted by the datapath. They point to headers in their own slots and to
+/// the user's payload. Slots are reused only after all of them have been accepted.
 struct TxQueue {
   std::vector<TxPacket> packets;        ///< as many as a burst; destination null: dropped
-  std::vector<std::uint64_t> messages;  ///< beside each packet: the number of the message that its payload is from
+  std::vector<std::uint64_t> messages;  ///< for each packet, the number of the message that its payload belongs to
   std::size_t begin = 0;
   std::size_t end = 0;
 
   [[nodiscard]] bool empty() const { return begin == end; }
-  /// Drops what the connection of `destination` has pointing into a message that has completed: its bytes are the
+  /// Drops the queued packets to `destination` with payload of a message that has completed, since its memory is the
   /// user's again. Such packets are late retransmissions, so no data is lost.
   void drop_message(const Address* destination, std::uint64_t message) {
     for (std::size_t i = begin; i < end; ++i)
@@ -71,7 +71,7 @@ struct TxQueue {
   }
 };
 
-/// What a connection needs of its shard.
+/// What a connection uses of its shard.
 struct ShardLinks {
   GrowableRing<Completion>* completions = nullptr;
   TxQueue* tx = nullptr;
@@ -80,8 +80,8 @@ struct ShardLinks {
   std::span<JobState> jobs;
   ShardStats* stats = nullptr;
   PacketIo::Limits limits;
-  /// How long after the time that it had asked for the shard is being polled: 0 in virtual time, unless hosts are
-  /// modelled there.
+  /// How late this poll() came, relative to the time that the shard had asked for: 0 in virtual time, unless hosts'
+  /// delays are modelled there.
   Nanos late{};
 };
 

@@ -1,4 +1,4 @@
-// TOML for the readers of this folder: toml++ as all of them include it, and what they share. Not installed.
+// The TOML parser (toml++) as included by all readers of this folder, and common helpers. Not installed.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-// The parser's assertions catch what its own checks of the input miss: a table header such as [=]. Left alone they
-// abort, or with NDEBUG make the compiler assume that such input does not exist. They throw instead, so that it is
-// refused like every other. This file must stay the only one that includes the parser, as its functions are inline.
+// Some invalid input, such as a table header [=], passes the parser's checks and violates its assertions, which would
+// abort, or with NDEBUG be undefined behaviour. They are made to throw instead, so that such input is refused normally.
+// Only this file may include the parser, as its functions are inline.
 namespace mltcp::experiment {
 struct ParserAssertion {};
 [[noreturn]] inline void fail_parser_assertion() { throw ParserAssertion(); }
@@ -23,21 +23,20 @@ struct ParserAssertion {};
 
 namespace mltcp::experiment {
 
-/// Throws InputError "FILE:LINE: TOML: cause; cure", which ends with the page that describes the file; or, where quotes
-/// around a value are all that is missing, "FILE:LINE: KEY: cause; put it in quotes: ...".
+/// Throws InputError "FILE:LINE: TOML: cause; cure", which ends with the page that describes the file; or, if only
+/// quotes around a value are missing, "FILE:LINE: KEY: cause; put it in quotes: ...".
 toml::table parse_toml(std::string_view text, const std::string& file, std::string_view page);
 
-/// The value on one line, tables with their keys in order: the same text for what means the same. As a value it reads
-/// back as itself.
+/// The value on one line, tables with sorted keys, so that equal values give equal texts. Can be parsed again.
 std::string to_toml(const toml::node& node);
 
-/// What a word of the command line means as a value: a number, true, false, a text in quotes, an array or a table if
-/// TOML reads it so, otherwise a text. Throws InputError "cause; cure" for a text, array or table that isn't closed.
+/// A command-line word as value: a number, boolean, quoted text, array or table if it is valid TOML, otherwise a text.
+/// Throws InputError "cause; cure" for an unclosed text, array or table.
 std::string value_from_word(std::string_view word);
 
-/// Sets the value at a path of keys such as "bottleneck.buffer", "job[2].start" or "job[*].jitter" (counted from 1).
-/// Missing tables are made. The keys that are set get `line`, and nodes below them none. Throws InputError
-/// "cause; cure" for a path that is none or that leads through what is no table or array.
+/// Sets the value at a key path such as "bottleneck.buffer", "job[2].start" or "job[*].jitter" (counted from 1).
+/// Missing tables are created. The keys set get line number `line`, nodes below them none. Throws InputError "cause;
+/// cure" for an invalid path, or one that leads through something other than a table or array.
 void set_value(toml::table& root, std::string_view path, const toml::node& value, std::uint32_t line);
 
 /// "a table", "a whole number".

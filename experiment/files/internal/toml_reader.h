@@ -1,5 +1,5 @@
-// Reading of values out of TOML files, each with its bounds and its one clear error "FILE:LINE: KEY: cause; cure". The
-// readers of experiment and cluster files derive from it. Not installed.
+// Reading of values from TOML files with bounds checks and clear errors "FILE:LINE: KEY: cause; cure". Base of the
+// readers of experiment and cluster files. Not installed.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,23 +20,23 @@
 
 namespace mltcp::experiment {
 
-/// A value with its place, for messages.
+/// A value and its position, for messages.
 struct Item {
   const toml::node* node = nullptr;
   std::string key;
   std::uint32_t line = 0;
-  std::string elsewhere{};  ///< "FILE:LINE: KEY" of another file that it comes from; stands in messages instead
+  std::string elsewhere{};  ///< "FILE:LINE: KEY" if it comes from another file, used in messages
 };
 
-/// The line from which on lines stand for overrides, by number: beyond every file's.
+/// Line numbers from this one on denote overrides by index; no file is as long.
 inline constexpr std::uint32_t kFirstOverrideLine = 1U << 31;
 
-/// Sets what `overrides` say in place of the file's values. Throws InputError "ORIGIN: KEY: cause; cure".
+/// Applies `overrides` to the file's values. Throws InputError "ORIGIN: KEY: cause; cure".
 void apply_overrides(toml::table& root, const std::vector<Override>& overrides);
 
 class TomlReader {
  public:
-  /// `overrides`, which lives as long as the reader, says where values come from that stand for the file's.
+  /// `overrides`, for messages about values that override the file's, must outlive the reader.
   explicit TomlReader(std::string file, const std::vector<Override>* overrides = nullptr)
       : file_(std::move(file)), overrides_(overrides) {}
   virtual ~TomlReader() = default;
@@ -47,17 +47,17 @@ class TomlReader {
   /// Throws InputError "FILE:LINE: KEY: cause; cure".
   [[noreturn]] void fail(std::uint32_t line, std::string_view key, std::string_view cause, std::string_view cure) const;
   [[noreturn]] void fail(const Item& item, std::string_view cause, std::string_view cure) const;
-  /// Where a line stands: in the file, or where the override comes from that stands for it.
+  /// Text for a line: its place in the file, or the origin of its override.
   [[nodiscard]] std::string place(std::uint32_t line) const;
   [[nodiscard]] std::string place(const Item& item) const;
   static std::string path(std::string_view prefix, std::string_view key) {
     return prefix.empty() ? std::string(key) : fmt::format("{}.{}", prefix, key);
   }
-  /// The value of a key of `table`, which stands below `prefix` ("job[2]", or empty at the top).
+  /// The value of `key` in `table`, whose own path is `prefix` ("job[2]", or empty at the top).
   static std::optional<Item> find(const toml::table& table, std::string_view prefix, std::string_view key);
-  /// Refuses keys that aren't known.
+  /// Refuses unknown keys.
   void check_keys(const toml::table& table, std::string_view prefix, const std::vector<std::string>& known) const;
-  // Each of the next reads a value of its type and range, or refuses it with `example` in the cure.
+  // These read a value of a type and range, or refuse it with `example` in the cure.
   const toml::table& table(const Item& item, std::string_view example) const;
   const std::string& text(const Item& item, std::string_view example) const;
   std::string name_text(const Item& item) const;
@@ -66,7 +66,7 @@ class TomlReader {
   double probability(const Item& item) const;
   double factor(const Item& item, double most) const;
   bool truth(const Item& item) const;
-  /// A text with a unit. A bare number gets a hint of its own, as it is the likely slip.
+  /// A text with a unit. A bare number, the likely mistake, gets a specific hint.
   template <typename Parse>
   auto with_unit(const Item& item, std::string_view example, Parse parse) const {
     const auto* integer = item.node->as_integer();
@@ -92,9 +92,9 @@ class TomlReader {
   /// `wrong` is "cause; cure".
   [[noreturn]] void throw_objection(const Item& item, std::string_view wrong) const;
   static std::uint32_t line_of(const toml::node& node, std::uint32_t otherwise);
-  /// An error of the values of `item`, found elsewhere.
+  /// Rethrows an error about the value of `item` with its position.
   [[noreturn]] void rethrow(const Item& item, const InputError& error) const;
-  /// What an unknown key may be about, as a cure; empty when there is nothing better to say than what keys there are.
+  /// A more specific cure for an unknown key; empty: list the known keys.
   [[nodiscard]] virtual std::string hint(std::string_view /*prefix*/, std::string_view /*key*/) const { return {}; }
 
   std::string file_;

@@ -1,4 +1,4 @@
-// What the HTML pages have in common: names made fit for a page, data for its script, and templates. Not installed.
+// Common parts of the HTML pages: escaping, data for scripts, and templates. Not installed.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,15 +10,15 @@
 
 namespace mltcp::experiment {
 
-/// Text as it may stand between tags and in quoted attributes.
+/// Escapes text for use between tags and in quoted attributes.
 std::string escaped(std::string_view text);
 
-/// JSON that may stand in a script element: no "<" is left that could close it.
+/// JSON for a script element: contains no "<" that could close it.
 std::string script_safe(const nlohmann::json& json);
 
-/// What stands for {{name}} in a template.
+/// Name and replacement of {{name}} in a template.
 using Part = std::pair<std::string_view, std::string_view>;
-/// Replaces each {{name}} of the template, in one pass, so that what is filled in is never looked at again.
+/// Replaces each {{name}} of the template in one pass, so that replacements are not expanded again.
 std::string filled(std::string_view page, std::span<const Part> parts);
 
 /// "a, b and c"

@@ -1,5 +1,5 @@
-// What the schedule's page draws of a network: its nodes in rows, hosts at the bottom, each switch in the row above the
-// nodes that it is nearest to hosts over. Not installed.
+// Layout of a network for the schedule's page: nodes in rows, hosts at the bottom, each switch one row above the nodes
+// over which it is nearest to hosts. Not installed.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,7 +8,7 @@
 
 namespace mltcp::experiment {
 
-/// Networks with more nodes are not drawn.
+/// Larger networks are not drawn.
 inline constexpr std::uint32_t kMostDrawnNodes = 20'000;
 
 /// {"names": by node, "tiers": [rows of nodes from left to right, hosts first; null = a gap], "cables": [[node,

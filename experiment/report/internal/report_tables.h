@@ -1,4 +1,4 @@
-// The tables of the page of results. Each is HTML that reads without a script. Not installed.
+// Tables of the results page, as HTML that is readable without scripts. Not installed.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,18 +8,18 @@
 
 namespace mltcp::experiment {
 
-/// A job's name with its colour, where colours tell jobs apart.
+/// A job's name, with its colour if jobs are distinguished by colour.
 std::string job_cell(const View& view, const std::string& name);
-/// A row a job and policy.
+/// One row per job and policy.
 std::string iterations_table(const View& view);
-/// A row a policy.
+/// One row per policy.
 std::string transport_table(const View& view);
 std::string jobs_table(const View& view);
-/// For each policy the jobs that it slowed down most, five at most.
+/// For each policy the jobs with the largest slow-downs, five at most.
 std::string worst_table(const View& view);
-/// A row a rank, of all jobs that have some; empty where none has.
+/// One row per rank, of all jobs that have ranks; empty if there are none.
 std::string ranks_table(const View& view);
-/// The links used most, and what charts.js needs to show any; empty where the results have no links.
+/// The most heavily used links, and the data with which charts.js shows any link; empty if the results have no links.
 std::string links_table(const View& view);
 nlohmann::json links_data(const View& view);
 

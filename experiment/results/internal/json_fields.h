@@ -1,5 +1,5 @@
-// Structs as objects of JSON files and back, by the lists of fields beside them (base/fields.h), which say in the words
-// of in_json.h what differs from a field that is always there. Not installed.
+// Conversion of structs to and from JSON objects, by their lists of fields (base/fields.h) with the options of
+// in_json.h. Not installed.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@
 namespace mltcp::experiment {
 namespace internal {
 
-/// Whether a member has a value that is worth writing where its field may be missing.
+/// Whether a member's value must be written although its field may be missing.
 template <typename M>
 bool is_set(const M& value) {
   if constexpr (requires { value.empty(); })
@@ -55,7 +55,7 @@ constexpr bool may_be_missing(const About& /*about*/) {
   return true;
 }
 
-/// Of what may have no value: whether it is written as null then, or not at all.
+/// Whether an empty optional is written as null, instead of not at all.
 inline constexpr bool may_be_null(const Plain& /*about*/) { return true; }
 inline constexpr bool may_be_null(const InJson& about) { return about.presence != Presence::if_set; }
 
@@ -104,14 +104,14 @@ void internal::write_fields(const T& value, nlohmann::ordered_json& json) {
   });
 }
 
-/// What the file has beyond its single fields: how they go together, and what follows from others where it is missing.
+/// Hook for what the lists do not express: consistency of fields, and derivation of missing ones.
 template <typename T>
 void complete(const JsonObject& /*json*/, T& /*value*/) {}
 
 template <HasFields T>
 void read(const JsonObject& json, T& value);
 
-/// The field `key` of `json`. Throws InputError, like the next.
+/// Reads the field `key` of `json`. This and the functions below throw InputError.
 template <typename M, typename About>
 void read(const JsonObject& json, const char* key, const About& about, M& value) {
   if constexpr (is_maybe<M>) {

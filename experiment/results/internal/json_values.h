@@ -1,4 +1,4 @@
-// Reading of JSON (nlohmann-json), and what goes wrong in it in words for whoever wrote the file. Not installed.
+// Reading of JSON values (nlohmann-json), with errors for whoever wrote the file. Not installed.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 
 namespace mltcp::experiment {
 
-/// What becomes a list, and what may be null.
+/// Whether a type is a list, or may be null.
 template <typename T>
 inline constexpr bool is_list = false;
 template <typename T>
@@ -27,7 +27,7 @@ inline constexpr bool is_maybe = false;
 template <typename T>
 inline constexpr bool is_maybe<std::optional<T>> = true;
 
-/// "line 1, column 5: syntax error ...": what the library says, without what only its programmers need.
+/// The library's message without its internals: "line 1, column 5: syntax error ...".
 inline std::string problem_of(const nlohmann::json::exception& error) {
   std::string_view text = error.what();
   for (const std::string_view lead : {"] ", "parse error at "})
@@ -35,8 +35,8 @@ inline std::string problem_of(const nlohmann::json::exception& error) {
   return std::string(text);
 }
 
-/// The value as a whole number. Throws InputError that calls it `key`: "\"flows\" is -1 and no whole number from 0 to
-/// 255".
+/// The value as an integer in a range. Throws InputError that names `key`: "\"flows\" is -1 and no whole number from 0
+/// to 255".
 template <std::integral T>
 T whole_value(const nlohmann::json& value, const char* key, T least = std::numeric_limits<T>::min(),
               T most = std::numeric_limits<T>::max()) {
@@ -45,7 +45,7 @@ T whole_value(const nlohmann::json& value, const char* key, T least = std::numer
                                value.is_structured() ? value.type_name() : in_quotes(value.dump(-1, ' ', true)), least,
                                most));
 }
-/// The same of a field of `object`, which may be missing.
+/// The same for a field of `object`, which may be missing.
 template <std::integral T>
 T whole_field(const nlohmann::json& object, const char* key, T least = std::numeric_limits<T>::min(),
               T most = std::numeric_limits<T>::max()) {
