@@ -26,7 +26,6 @@ namespace {
 
 /// A run is not worth the trouble with fewer.
 constexpr std::size_t kFewestSegments = 2;
-constexpr int kMostFetches = 4;
 constexpr std::uint8_t kEcnBits = 3;
 
 std::uint8_t traffic_class(const TxPacket& packet) {
@@ -184,13 +183,18 @@ void SocketIo::address_message(std::size_t message, const TxPacket& packet, std:
     header.msg_namelen = sizeof name.v6;
   }
   header.msg_name = &name;
+  const int traffic = traffic_class(packet);
+  if (traffic == 0 && segments < kFewestSegments) {  // the socket's own
+    header.msg_control = nullptr;
+    header.msg_controllen = 0;
+    return;
+  }
   header.msg_control = &tx_controls_[message];
   header.msg_controllen = kSendControlBytes;
   cmsghdr* control = CMSG_FIRSTHDR(&header);
   control->cmsg_level = v4_ ? IPPROTO_IP : IPPROTO_IPV6;
   control->cmsg_type = v4_ ? IP_TOS : IPV6_TCLASS;
   control->cmsg_len = CMSG_LEN(sizeof(int));
-  const int traffic = traffic_class(packet);
   std::memcpy(CMSG_DATA(control), &traffic, sizeof traffic);
   header.msg_controllen = CMSG_SPACE(sizeof(int));
   if (segments < kFewestSegments) return;
@@ -340,15 +344,15 @@ std::size_t SocketIo::send(std::span<const TxPacket> packets) {
 std::size_t SocketIo::receive(std::span<RxPacket> out) {
   out = out.first(std::min<std::size_t>(out.size(), burst));
   blocked_ = false;
+  if (spent_count_ > 0) prepared_ = 0;  // headers point to the buffers that were next until now
   while (spent_count_ > 0) free_[free_count_++] = spent_[--spent_count_];
   std::size_t count = first_ < end_ ? serve(out) : 0;
-  // Again only where there was as much as was asked for.
-  for (int i = 0; i < kMostFetches && count < out.size() && free_count_ > 0; ++i) {
-    const std::size_t room = out.size() - count;
-    const std::size_t wanted = std::clamp<std::size_t>(room / packets_a_message_, 1, free_count_);
+  if (const std::size_t room = out.size() - count; room > 0 && free_count_ > 0) {
+    const std::size_t wanted = std::min({std::max<std::size_t>(room / packets_a_message_, 1), expected_, free_count_});
     const std::size_t got = fetch(wanted);
+    // Where one comes at a time, as answers do, nobody asks for a second that isn't there.
+    expected_ = got == wanted ? std::min(2 * expected_, kBuffers) : std::max<std::size_t>(got, 1);
     count += serve(out.subspan(count));
-    if (got < wanted) break;
   }
   counters_.received_packets += count;
   return count;
@@ -379,9 +383,9 @@ std::size_t SocketIo::serve(std::span<RxPacket> out) {
   return count;
 }
 
-/// Asks the kernel for up to `wanted` messages; how many there were. All messages here have been served.
-std::size_t SocketIo::fetch(std::size_t wanted) {
-  for (std::size_t i = 0; i < wanted; ++i) {
+/// The kernel changes the headers that it uses, and its buffers are then others'; the rest stay as they are.
+void SocketIo::prepare(std::size_t headers) {
+  for (std::size_t i = prepared_; i < headers; ++i) {
     const std::size_t buffer = free_[free_count_ - 1 - i];
     rx_pieces_[i] = {buffers_.get() + buffer * kBufferStride, kBufferBytes};
     msghdr& header = rx_headers_[i].msg_hdr;
@@ -392,12 +396,19 @@ std::size_t SocketIo::fetch(std::size_t wanted) {
     header.msg_control = &rx_controls_[i];
     header.msg_controllen = kReceiveControlBytes;
   }
+  prepared_ = std::max(prepared_, headers);
+}
+
+/// Asks the kernel for up to `wanted` messages; how many there were. All messages here have been served.
+std::size_t SocketIo::fetch(std::size_t wanted) {
+  prepare(wanted);
   int got = calls_.receive(file_, rx_headers_.data(), static_cast<unsigned>(wanted), MSG_DONTWAIT, nullptr);
   // An ICMP error of an earlier packet is told once, and says nothing about those that wait.
   if (got < 0 && errno != EAGAIN)
     got = calls_.receive(file_, rx_headers_.data(), static_cast<unsigned>(wanted), MSG_DONTWAIT, nullptr);
   if (got <= 0) return 0;
   const std::size_t count = std::min(static_cast<std::size_t>(got), wanted);
+  prepared_ = 0;
   const std::size_t before = end_;
   std::size_t packets = 0;
   for (std::size_t i = 0; i < count; ++i) {

@@ -136,7 +136,8 @@ class SocketIo final : public PacketIo {
   void note_passed(std::span<const TxPacket> packets);
 
   std::size_t serve(std::span<RxPacket> out);
-  std::size_t fetch(std::size_t most_packets);
+  void prepare(std::size_t headers);
+  std::size_t fetch(std::size_t wanted);
   void take(std::size_t header, std::size_t buffer);
 
   const SocketCalls calls_;
@@ -175,6 +176,8 @@ class SocketIo final : public PacketIo {
   std::size_t first_ = 0;
   std::size_t end_ = 0;
   std::size_t packets_a_message_ = 1;  ///< lately
+  std::size_t expected_ = 1;  ///< messages, by what came lately: an empty look after each is a system call's work
+  std::size_t prepared_ = 0;  ///< headers that are as fetch() wants them
 };
 
 /// How long the packets are in a message of `bytes` of which the kernel tells `told`: all of it where that makes no

@@ -1,7 +1,6 @@
 // The kernel's UDP sockets as a host's datapath, one socket a shard; see register_datapath.h and udp_name.h.
 //
-// The kernel has the host's address, finds the way and asks for neighbours. Its clock is read as it is: a reading costs
-// little beside the system calls of each round, and needs no calibration.
+// The kernel has the host's address, finds the way and asks for neighbours.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sched.h>
@@ -33,6 +32,8 @@ namespace {
 constexpr std::uint32_t kLeastMtu = 576;  // RFC 791 section 3.1: what every host takes
 constexpr std::uint32_t kMostMtu = 65535;
 constexpr std::uint32_t kUsualMtu = 1500;
+/// Between the two readings that tell the TSC's speed: right to some millionths.
+constexpr Nanos kCalibration{50'000'000};
 /// Of a packet in a socket's buffer the kernel counts its own data, too; it doubles what is asked for, for that reason.
 constexpr std::uint64_t kOverheadOfPacket = 1024;
 constexpr std::uint64_t kLeastBuffer = 1 << 20;
@@ -243,6 +244,9 @@ class UdpDatapath final : public HostDatapath {
 
   void take_place(const HostPlace& place) override {
     Site site = site_of(config_, place);
+    // What is read each round shall be the TSC.
+    if (const Nanos since = clock_.now() - opened_; since < kCalibration) Clock::sleep(kCalibration - since);
+    clock_.calibrate();
     std::vector<std::unique_ptr<SocketIo>> ios;
     for (std::uint16_t shard = 0; shard < std::max<std::uint16_t>(place.shards, 1); ++shard)
       ios.push_back(std::make_unique<SocketIo>(io_config(config_, site, shard)));
@@ -290,6 +294,7 @@ class UdpDatapath final : public HostDatapath {
  private:
   const HostDatapathConfig config_;
   Clock clock_;
+  const Nanos opened_ = monotonic_now();
   SystemTime time_;
   Site site_;
   std::unique_ptr<Interface> interface_;
