@@ -104,13 +104,16 @@ std::uint32_t Interface::mtu() const {
   return ioctl(socket_, SIOCGIFMTU, &request) == 0 ? static_cast<std::uint32_t>(request.ifr_mtu) : 0;
 }
 
-std::string Interface::why_down() const {
+std::string Interface::why_down() const { return why_without(IFF_UP | IFF_RUNNING); }
+std::string Interface::why_unusable() const { return why_without(IFF_UP); }
+
+std::string Interface::why_without(unsigned flags) const {
   ifreq request = request_for(name_);
   if (ioctl(socket_, SIOCGIFFLAGS, &request) != 0)
     return fmt::format("interface {} is gone; make it anew, with its other end if it is a pair (veth)", name_);
-  const auto flags = static_cast<unsigned short>(request.ifr_flags);
-  if ((flags & IFF_UP) == 0) return fmt::format("interface {0} is down; bring it up: ip link set dev {0} up", name_);
-  if ((flags & IFF_RUNNING) == 0)
+  const unsigned lacking = flags & ~unsigned{static_cast<unsigned short>(request.ifr_flags)};
+  if ((lacking & IFF_UP) != 0) return fmt::format("interface {0} is down; bring it up: ip link set dev {0} up", name_);
+  if (lacking != 0)
     return fmt::format("interface {} has no carrier; see its cable, or bring the interface at its other end up", name_);
   return "";
 }

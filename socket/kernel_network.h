@@ -41,10 +41,14 @@ class Interface {
   [[nodiscard]] std::uint32_t index() const { return index_; }
   /// Of IP packets; 0 if the interface is gone.
   [[nodiscard]] std::uint32_t mtu() const;
-  /// "cause; cure"; empty while it is up and has a carrier.
+  /// "cause; cure"; empty while it is up and has a carrier, of which the kernel tells up to a second late.
   [[nodiscard]] std::string why_down() const;
+  /// The same, whether it has a carrier or not.
+  [[nodiscard]] std::string why_unusable() const;
 
  private:
+  [[nodiscard]] std::string why_without(unsigned flags) const;
+
   std::string name_;
   std::uint32_t index_ = 0;
   int socket_ = -1;

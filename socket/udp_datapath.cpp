@@ -59,7 +59,7 @@ UdpName check_config(const HostDatapathConfig& config) {
     refuse(config, fmt::format("{} queues, but each shard has a socket of its own here; leave their number out",
                                config.queues));
   if (!name.interface.empty())
-    if (const std::string down = Interface(name.interface).why_down(); !down.empty()) refuse(config, down);
+    if (const std::string down = Interface(name.interface).why_unusable(); !down.empty()) refuse(config, down);
   return name;
 }
 
@@ -154,7 +154,7 @@ Site site_of(const HostDatapathConfig& config, const HostPlace& place) {
                                  "addr add {0}/{1} dev IFACE",
                                  ip_text(site.address), place.prefix_bits, list_addresses(site.address, "")));
     const Interface interface(has);
-    if (const std::string down = interface.why_down(); !down.empty()) refuse(config, down);
+    if (const std::string down = interface.why_unusable(); !down.empty()) refuse(config, down);
     site.interface = has;
     site.mtu = interface.mtu();
   }

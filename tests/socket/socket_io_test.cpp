@@ -214,16 +214,17 @@ TEST_P(SocketIoTest, send__begins_a_new_message_where_packets_differ) {
   SocketIo two(config(1));
   SocketIo three(config(2));
   auto made = run_of(config(1).address, {500, 500, 600, 600, 100, 100, 1472 - 20U * GetParam(), 32, 0, 0, 33});
-  made[1].ecn = Ecn::ect0;  // 500 | 500 ect0 | 600 600 100 | 100 | 1472 32 | 0 | 0 | 33
+  made[1].ecn = Ecn::ect0;
+  made[3].priority = made[4].priority = 5;  // 500 | 500 | 600 | 600 100 | 100 | 1472 32 | 0 | 0 | 33
   EXPECT_EQ(send(one, made), made.size());
-  EXPECT_EQ(one.counters().sent_messages, 8u);
+  EXPECT_EQ(one.counters().sent_messages, 9u);
   expect_equal(receive(two, made.size()), made);
 
   // To two places in turn: order is kept for each, and nothing is put together.
   auto turns = run_of(config(1).address, {700, 700, 700, 700});
   turns[1].to = turns[3].to = config(2).address;
   EXPECT_EQ(send(one, turns), 4u);
-  EXPECT_EQ(one.counters().sent_messages, 12u);
+  EXPECT_EQ(one.counters().sent_messages, 13u);
   expect_equal(receive(two, 2), {turns[0], turns[2]});
   expect_equal(receive(three, 2), {turns[1], turns[3]});
 }
