@@ -4,6 +4,10 @@
 //   port_bench stream --device af_xdp:eth0 --address 10.79.0.1 --peer 10.79.0.2 --size 1000000
 //   port_bench ping   --device af_xdp:eth0 --address 10.79.0.1 --peer 10.79.0.2 --size 32
 //   port_bench copy   --size 1000000        (memcpy of such messages: the physical line)
+//   port_bench kernel-serve segments --address 10.79.0.2      (bare loops on the kernel's sockets: kernel_loop.h)
+//   port_bench kernel       segments --address 10.79.0.1 --peer 10.79.0.2
+//
+// With --device udp: it is the kernel's UDP sockets, whose address is the kernel's own.
 //
 // `serve` prints "ready" when it listens, and ends when its client has closed; it is told the size, and to echo or not,
 // as the client is. Each end prints what it found as one line of JSON. What the client completes after the warm-up and
@@ -26,11 +30,14 @@
 #include <string>
 #include <vector>
 
+#include "kernel_loop.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/port_io.h"
+#include "mltcp/socket/register_datapath.h"
+#include "mltcp/transport/host_datapath.h"
 #include "mltcp/transport/poll_loop.h"
 #include "mltcp/transport/shard.h"
 
@@ -77,7 +84,7 @@ std::array<double, 2> thread_seconds() {
 /// What both ends have: a shard, messages' buffers, and what is asked of completions.
 class End : public Pollable {
  public:
-  End(dpdk::PortIo& io, const Options& options, std::uint64_t seed)
+  End(PacketIo& io, const Options& options, std::uint64_t seed)
       : shard(io, {.seed = seed}), options_(options), depth(options.echo ? 1 : messages_under_way(options.size)) {
     buffers.assign(2 * depth, std::vector<std::byte>(options.size, std::byte{0x5A}));
   }
@@ -116,7 +123,7 @@ class End : public Pollable {
 
 class Server final : public End {
  public:
-  Server(dpdk::PortIo& io, const Options& options) : End(io, options, 8) {
+  Server(PacketIo& io, const Options& options) : End(io, options, 8) {
     closing = true;  // however it ends, it is the client that says so
     shard.listen(options.connection);
   }
@@ -136,8 +143,7 @@ class Server final : public End {
 
 class Client final : public End {
  public:
-  Client(dpdk::PortIo& io, const Options& options)
-      : End(io, options, 7), server_(Address::parse(options.peer, kUdpPort)) {
+  Client(PacketIo& io, const Options& options) : End(io, options, 7), server_(Address::parse(options.peer, kUdpPort)) {
     if (options.mltcp) {
       JobConfig job;
       job.augmentation = cc::Augmentation::mltcp({});
@@ -255,21 +261,88 @@ Json report(const Client& client, const Options& options) {
   return json;
 }
 
+/// Both ends run on a place of any kind.
+class Place {
+ public:
+  virtual ~Place() = default;
+  [[nodiscard]] virtual PacketIo& io() = 0;
+  [[nodiscard]] virtual TimeSource& time() = 0;
+  /// What it is, and what it counted.
+  virtual void tell(Json& json) const = 0;
+};
+
+class PortPlace final : public Place {
+ public:
+  explicit PortPlace(const Options& options)
+      : eal_(eal_options(options)),
+        port_(eal_, options.port),
+        host_(eal_, port_, {.address = Address::parse(options.address, kUdpPort)}) {}
+  [[nodiscard]] PacketIo& io() override { return host_.io(); }
+  [[nodiscard]] TimeSource& time() override { return eal_.time(); }
+  void tell(Json& json) const override {
+    const dpdk::PortIoCounters& io = host_.io().counters();
+    json["port"] = port_.description();
+    json["eal"] = eal_.description();
+    json["port_full"] = io.port_full;
+    json["no_buffer"] = io.no_buffer;
+    for (const auto& [name, value] : port_.statistics()) {
+      if (value != 0 && (name.find("err") != std::string::npos || name.find("miss") != std::string::npos)) {
+        json[name] = value;
+      }
+    }
+  }
+
+ private:
+  static dpdk::EalOptions eal_options(const Options& options) {
+    dpdk::EalOptions made;
+    made.cores = options.cores;
+    made.memory_mb = 64 + dpdk::Port::memory_mb(options.port);
+    return made;
+  }
+  dpdk::Eal eal_;
+  dpdk::Port port_;
+  dpdk::PortHost host_;
+};
+
+class NamedPlace final : public Place {
+ public:
+  explicit NamedPlace(const Options& options)
+      : datapath_(open_host_datapath({.device = options.port.device,
+                                      .mtu = options.port.mtu,
+                                      .queue_packets = options.port.descriptors,
+                                      .sleeps = options.idle == Idle::sleep,
+                                      .cores = options.cores})) {
+    datapath_->take_place({.address = Address::parse(options.address, kUdpPort)});
+  }
+  [[nodiscard]] PacketIo& io() override { return datapath_->io(0); }
+  [[nodiscard]] TimeSource& time() override { return datapath_->time(); }
+  void tell(Json& json) const override {
+    const DatapathLosses losses = datapath_->losses();
+    json["port"] = datapath_->description();
+    json["missed"] = losses.missed;
+    json["unsent"] = losses.unsent;
+  }
+
+ private:
+  std::unique_ptr<HostDatapath> datapath_;
+};
+
+std::unique_ptr<Place> place_of(const Options& options) {
+  if (!options.port.device.starts_with("udp:")) return std::make_unique<PortPlace>(options);
+  socket::register_datapath();
+  return std::make_unique<NamedPlace>(options);
+}
+
 int run(const Options& options, const std::string& mode) {
-  dpdk::EalOptions eal_options;
-  eal_options.cores = options.cores;
-  eal_options.memory_mb = 64 + dpdk::Port::memory_mb(options.port);
-  const dpdk::Eal eal(eal_options);
-  const dpdk::Port port(eal, options.port);
-  const dpdk::PortHost host(eal, port, {.address = Address::parse(options.address, kUdpPort)});
-  PollLoop loop(eal.time(), options.idle);
+  const std::unique_ptr<Place> place = place_of(options);
+  PollLoop loop(place->time(), options.idle);
   std::unique_ptr<End> end;
   if (mode == "serve") {
-    end = std::make_unique<Server>(host.io(), options);
+    end = std::make_unique<Server>(place->io(), options);
   } else {
-    end = std::make_unique<Client>(host.io(), options);
+    end = std::make_unique<Client>(place->io(), options);
   }
-  loop.attach(host.io(), *end);
+  loop.attach(place->io(), *end);
   if (mode == "serve") {
     std::puts("ready");
     std::fflush(stdout);
@@ -279,23 +352,14 @@ int run(const Options& options, const std::string& mode) {
 
   Json json;
   json["mode"] = mode;
-  json["port"] = port.description();
-  json["eal"] = eal.description();
   if (!end->failure.empty()) throw RunError(fmt::format("the connection failed: {}", end->failure));
   if (const auto* client = dynamic_cast<const Client*>(end.get())) json.update(report(*client, options));
   const ShardStats& stats = end->shard.stats();
-  const dpdk::PortIoCounters& io = host.io().counters();
   json["sent_packets"] = stats.packets_sent;
   json["received_packets"] = stats.packets_received;
-  json["port_full"] = io.port_full;
-  json["no_buffer"] = io.no_buffer;
   json["rounds"] = loop.counters().rounds;
   json["stalls"] = loop.counters().stalls;
-  for (const auto& [name, value] : port.statistics()) {
-    if (value != 0 && (name.find("err") != std::string::npos || name.find("miss") != std::string::npos)) {
-      json[name] = value;
-    }
-  }
+  place->tell(json);
   std::puts(json.dump().c_str());
   return 0;
 }
@@ -363,12 +427,32 @@ int main(int argc, char** argv) {
   auto* plain = app.add_subcommand("copy", "memcpy of messages in this process: the physical line");
   plain->add_option("--size", options.size, "bytes of a message")->check(CLI::Range(1, 1 << 30));
   plain->add_option("--seconds", options.seconds, "that count")->check(CLI::Range(0.05, 3600.0));
+  bench::KernelLoop kernel;
+  for (auto* mode : {app.add_subcommand("kernel-serve", "the receiving end of a bare loop on the kernel's sockets"),
+                     app.add_subcommand("kernel", "the sending end")}) {
+    mode->add_option("what", kernel.what, "segments, stream or echo")
+        ->required()
+        ->transform(CLI::CheckedTransformer(
+            std::map<std::string, bench::KernelLoop::What>{{"segments", bench::KernelLoop::What::segments},
+                                                           {"stream", bench::KernelLoop::What::stream},
+                                                           {"echo", bench::KernelLoop::What::echo}}));
+    mode->add_option("--address", kernel.address, "own IPv4 address")->required();
+    mode->add_option("--peer", kernel.peer, "the other end's IPv4 address");
+    mode->add_option("--size", kernel.size, "bytes of a packet, a write or a message")->check(CLI::Range(1, 1 << 30));
+    mode->add_option("--spins", kernel.spins, "echo: 1, or 0 to block");
+    mode->add_option("--seconds", kernel.seconds, "that count")->check(CLI::Range(0.05, 3600.0));
+    mode->add_option("--warm-up", kernel.warm_up, "seconds before")->check(CLI::Range(0.0, 60.0));
+  }
   CLI11_PARSE(app, argc, argv);
   const std::string mode = app.get_subcommands().front()->get_name();
   if (mode == "ping") options.echo = true;
   try {
     if (mode == "copy") {
       copy(options);
+      return 0;
+    }
+    if (mode.starts_with("kernel")) {
+      (mode == "kernel" ? bench::run_kernel_loop : bench::serve_kernel_loop)(kernel);
       return 0;
     }
     return run(options, mode);

@@ -48,6 +48,16 @@ void pass_on(int /*signal*/) {
   errno = before;
 }
 
+bool write_to(const char* path, const std::string& text) {
+  const int file = open(path, O_WRONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const int error = errno;
+  close(file);
+  errno = error;
+  return written;
+}
+
 /// Passes signals on while it lives.
 class PassOn {
  public:
@@ -156,6 +166,45 @@ class Pipe {
 
 }  // namespace
 
+std::string become_root_of_own() {
+  const uid_t user = geteuid();
+  const gid_t group = getegid();
+  if (user == 0) return "";
+  if (unshare(CLONE_NEWUSER) != 0) {
+    const int error = errno;
+    const std::string why = std::strerror(error);
+    if (error == ENOSPC)
+      return fmt::format(
+          "users may make no user namespaces here ({}); let them, as root: sysctl "
+          "user.max_user_namespaces=1000; or run it with sudo",
+          why);
+    if (error == EINVAL || error == ENOSYS)
+      return fmt::format(
+          "the kernel has no user namespaces ({}); run it with sudo, or use a kernel with "
+          "CONFIG_USER_NS=y",
+          why);
+    return fmt::format(
+        "users may make no user namespaces here ({}); let them, as root: sysctl "
+        "kernel.unprivileged_userns_clone=1 where there is such a setting, and outside of containers that "
+        "forbid it; or run it with sudo",
+        why);
+  }
+  // user_namespaces(7): a user may map himself, and his group once he has given up setgroups(2).
+  if (!write_to("/proc/self/setgroups", "deny") || !write_to("/proc/self/uid_map", fmt::format("0 {} 1", user)) ||
+      !write_to("/proc/self/gid_map", fmt::format("0 {} 1", group)))
+    return fmt::format(
+        "the user can't be mapped in a user namespace ({}); run it with sudo, and see that /proc is "
+        "mounted",
+        reason());
+  // AppArmor lets users make a namespace, and then gives them no right in it.
+  if (unshare(CLONE_NEWUTS) != 0)
+    return fmt::format(
+        "a user namespace gives no rights here ({}); let it, as root: sysctl "
+        "kernel.apparmor_restrict_unprivileged_userns=0; or run it with sudo",
+        reason());
+  return "";
+}
+
 int run_sandboxed(const std::function<int(const std::filesystem::path&)>& work,
                   const std::function<void(const char*)>& tell) {
   std::error_code no_folder;
@@ -170,6 +219,10 @@ int run_sandboxed(const std::function<int(const std::filesystem::path&)>& work,
   Pipe alive;  // the caller is, as long as its end of it is open
   asked = 0;
   const PassOn pass;
+  if (const std::string why = become_root_of_own(); !why.empty()) {
+    remove_folder(folder);
+    throw RunError(why);
+  }
   if (guard < 0 || unshare(CLONE_NEWPID) != 0) {
     remove_folder(folder);
     throw RunError(

@@ -2,7 +2,10 @@
 // caller, whereupon the kernel ends all others in it, and a folder for files that a guard outside of it removes.
 // Network namespaces that only processes in there know go with them, and with the namespaces all interfaces.
 //
-// pid_namespaces(7), network_namespaces(7), PR_SET_PDEATHSIG in prctl(2).
+// Who isn't root gets a user namespace first, in which he is: it gives him all rights over these namespaces and their
+// interfaces, and none over anything else. Where the kernel keeps users from making one, that is told.
+//
+// pid_namespaces(7), network_namespaces(7), user_namespaces(7), PR_SET_PDEATHSIG in prctl(2).
 #pragma once
 
 #include <sys/types.h>
@@ -17,6 +20,10 @@
 #include <vector>
 
 namespace mltcp::testbed {
+
+/// Has the calling process be root in a user namespace of its own, where it has the rights of no root yet. It stays so:
+/// for who makes namespaces and ends. Call it without threads. Returns "cause; cure" if that can't be, else nothing.
+std::string become_root_of_own();
 
 /// Runs `work` in a process of its own as above, in a new network namespace, and returns its result (0 to 255), with
 /// `folder`, which exists and is empty, as its place for files. What it throws is told to `tell`, there, and becomes

@@ -35,8 +35,11 @@ std::string enter_script(const TestbedLayout& layout, const std::string& process
   for (std::size_t i = 0; i < layout.hosts.size(); ++i)
     script += fmt::format("  {}) file={} ;;\n", layout.hosts[i], TestbedNetwork::host(i));
   script += fmt::format(
-      "  switch) file={} ;;\n  *) echo \"on: there is no host $1\" >&2; usage ;;\nesac\nshift\n"
-      "exec nsenter --net=/proc/{}/fd/$file \"${{@:-${{SHELL:-/bin/sh}}}}\"\n",
+      "  switch) file={0} ;;\n  *) echo \"on: there is no host $1\" >&2; usage ;;\nesac\nshift\n"
+      "user=\n"
+      "own=$(readlink /proc/self/ns/user) && testbed=$(readlink /proc/{1}/ns/user) && [ \"$own\" != \"$testbed\" ] &&\n"
+      "  user=\"--user=/proc/{1}/ns/user --preserve-credentials\"\n"
+      "exec nsenter $user --net=/proc/{1}/fd/$file \"${{@:-${{SHELL:-/bin/sh}}}}\"\n",
       TestbedNetwork::switches(), process);
   return script;
 }

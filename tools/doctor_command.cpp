@@ -8,6 +8,7 @@
 #include "command_line.h"
 #include "commands.h"
 #include "mltcp/base/error.h"
+#include "mltcp/socket/doctor.h"
 
 #if MLTCP_HAS_DPDK
 #include <fmt/ranges.h>
@@ -105,6 +106,7 @@ int doctor(const DoctorArguments& arguments) {
   const FilesRead files;
   Examination found;
   found.machine = dpdk::examine_machine();
+  found.machine.push_back(check_udp());
   found.ports = dpdk::examine_ports(arguments.ports);
   found.experiments = examine_experiments(found.machine, found.ports);
   if (arguments.json) write(found, provenance_of(files), *arguments.json);
@@ -120,8 +122,12 @@ int doctor(const DoctorArguments& arguments) {
   if (arguments.json)
     throw InputError("--json: built without DPDK, so nothing is examined; build with -DMLTCP_DPDK=ON");
   fmt::print(
-      "built without DPDK: no datapath ring, no mltcp switch, gen --join and testbed; build with -DMLTCP_DPDK=ON\n"
-      "\nReady here: datapath sim, datapath flow, mltcp gen --serve. They need nothing of the machine.\n");
+      "built without DPDK: no datapath ring, no mltcp switch and testbed, no ports for gen --join but udp:; build with "
+      "-DMLTCP_DPDK=ON\n");
+  const socket::Examination udp = socket::examine();
+  fmt::print("udp: {}\n{}{}", udp.detail, udp.cure, udp.cure.empty() ? "" : "\n");
+  fmt::print("\nReady here: datapath sim, datapath flow, mltcp gen{}. They need nothing of the machine.\n",
+             udp.works ? "" : " --serve");
   return 0;
 }
 

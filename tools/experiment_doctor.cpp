@@ -20,6 +20,7 @@
 #include "load_mpi_module.h"
 #include "mltcp/base/text.h"
 #include "mltcp/dpdk/doctor_checks.h"
+#include "mltcp/socket/doctor.h"
 #include "mltcp/testbed/sandbox.h"
 
 namespace mltcp::tools {
@@ -27,6 +28,8 @@ namespace {
 
 using dpdk::Check;
 using dpdk::CheckStatus;
+
+constexpr const char* kUdp = "UDP sockets";
 
 bool works(std::span<const Check> machine, std::string_view name) {
   return std::any_of(machine.begin(), machine.end(),
@@ -36,7 +39,7 @@ bool works(std::span<const Check> machine, std::string_view name) {
 /// Whether interfaces of this network namespace may be changed at all: 0, or errno. It takes CAP_NET_ADMIN in the user
 /// namespace that owns it, which a container may lack that may make namespaces.
 int try_interface() {
-  const int file = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const int file = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (file < 0) return errno;
   ifreq request{};
   std::strcpy(request.ifr_name, "lo");  // NOLINT(clang-analyzer-security.insecureAPI.strcpy)
@@ -51,6 +54,7 @@ int try_interface() {
 struct Trial {
   enum Kind : char {
     made = 'o',
+    no_user = 'u',               ///< with "cause; cure"
     no_pid_namespace = 'p',      ///< with errno
     no_network_namespace = 'n',  ///< the same
     no_pair = 'v',               ///< with errno of changing another interface, and ip's words
@@ -78,6 +82,8 @@ struct Trial {
 Trial try_namespaces() {
   return Trial::from(dpdk::in_child(Trial::not_tried, [] {
     testbed::add_administrators_path();
+    if (const std::string why = testbed::become_root_of_own(); !why.empty())
+      return Trial{Trial::no_user, 0, why}.line();
     if (unshare(CLONE_NEWPID) != 0) return Trial{Trial::no_pid_namespace, errno, ""}.line();
     if (unshare(CLONE_NEWNET) != 0) return Trial{Trial::no_network_namespace, errno, ""}.line();
     try {
@@ -106,13 +112,17 @@ Check check_testbed(std::span<const Check> machine) {
   if (!lacking.empty())
     return dpdk::missing(name, fmt::format("not installed: {}", fmt::join(lacking, ", ")),
                          "install iproute2 (ip) and util-linux (nsenter)");
-  if (geteuid() != 0)
-    return dpdk::missing(name, "not root, which makes the hosts' network namespaces", "run it with sudo");
+  const bool is_root = geteuid() == 0;
+  const std::string who = is_root ? "root" : "not root";
   const Trial trial = try_namespaces();
+  if (trial.kind == Trial::no_user) {
+    const std::size_t end = trial.text.find("; ");
+    return dpdk::missing(name, fmt::format("not root, and {}", trial.text.substr(0, end)), trial.text.substr(end + 2));
+  }
   if (trial.kind == Trial::no_pid_namespace || trial.kind == Trial::no_network_namespace)
     return dpdk::missing(
         name,
-        fmt::format("root, but the kernel makes no {} namespace ({})",
+        fmt::format("{}, but the kernel makes no {} namespace ({})", who,
                     trial.kind == Trial::no_pid_namespace ? "PID" : "network", std::strerror(trial.error)),
         cure_of(trial.kind, trial.error));
   if (trial.kind == Trial::no_pair)
@@ -122,7 +132,9 @@ Check check_testbed(std::span<const Check> machine) {
   if (trial.kind != Trial::made)
     return dpdk::missing(name, fmt::format("namespaces could not be tried: {}", one_line(trial.text)),
                          "run it again when the machine has less to do");
-  const std::string detail = "root, ip, nsenter, PID and network namespaces, pairs of interfaces (veth)";
+  const std::string detail = fmt::format("{}, ip, nsenter, {}PID and network namespaces, pairs of interfaces (veth)",
+                                         who, is_root ? "" : "user, ");
+  if (!is_root) return dpdk::ok(name, detail + "; --device af_packet or udp");
   if (works(machine, "AF_XDP")) return dpdk::ok(name, detail);
   if (works(machine, "AF_PACKET"))
     return dpdk::warn(name, detail + ", but no AF_XDP", "give it --device af_packet, or see AF_XDP above");
@@ -137,17 +149,22 @@ Check check_gen(std::span<const Check> machine, std::span<const Check> ports) {
   const auto usable = std::count_if(ports.begin(), ports.end(), [](const Check& check) { return check.is_port; });
   const bool of_kernel =
       std::any_of(ports.begin(), ports.end(), [](const Check& check) { return check.is_port && check.is_interface; });
-  if (kinds.empty() && (usable == 0 || of_kernel))
-    return dpdk::missing(name, "a host's port can be neither af_xdp nor af_packet here",
-                         "see AF_XDP and AF_PACKET above, or use a NIC that DPDK drives; a coordinator needs no port");
-  if (usable == 0)
+  std::string faster;
+  if (usable > 0)
+    faster = !of_kernel      ? "a NIC below"
+             : kinds.empty() ? ""
+                             : fmt::format("{}, on an interface that is ready below", fmt::join(kinds, " or "));
+  if (works(machine, kUdp))
+    return dpdk::ok(name, faster.empty() ? "a host's port can be udp:, with an address that the kernel has"
+                                         : fmt::format("a host's port can be {}, or udp: with an address that the "
+                                                       "kernel has",
+                                                       faster));
+  if (faster.empty())
     return dpdk::missing(
-        name, fmt::format("a host's port could be {}, but there is no interface here for it", fmt::join(kinds, " or ")),
-        "see the interfaces below, and bring one up; or make hosts of this machine, by mltcp testbed; a "
+        name, "a host's port can be neither udp nor af_xdp nor af_packet here",
+        "see these above, and the interfaces below, or make hosts of this machine, by mltcp testbed; a "
         "coordinator needs no port");
-  return dpdk::ok(name, of_kernel ? fmt::format("a host's port can be {}, on an interface that is ready below",
-                                                fmt::join(kinds, " or "))
-                                  : std::string("a host's port can be a NIC below"));
+  return dpdk::ok(name, "a host's port can be " + faster);
 }
 
 Check check_mpi() {
@@ -168,6 +185,13 @@ Check check_mpi() {
 }
 
 }  // namespace
+
+Check check_udp() {
+  const socket::Examination found = socket::examine();
+  const std::string detail = "udp: " + found.detail;
+  if (!found.works) return dpdk::missing(kUdp, detail, found.cure);
+  return found.cure.empty() ? dpdk::ok(kUdp, detail) : dpdk::warn(kUdp, detail, found.cure);
+}
 
 std::vector<Check> examine_experiments(std::span<const Check> machine, std::span<const Check> ports) {
   return {check_testbed(machine), check_gen(machine, ports), check_mpi()};

@@ -8,9 +8,12 @@
 
 namespace mltcp::tools {
 
-/// A check for each of the three, with the first lack and its cure. `machine` is what dpdk::examine_machine() has
-/// found. Namespaces and MPI's module are tried in child processes; call it without threads. Never throws for what it
-/// finds.
+/// What the kernel's UDP sockets give here, as part of the machine.
+dpdk::Check check_udp();
+
+/// A check for each of the three, with the first lack and its cure. `machine` is what dpdk::examine_machine() and
+/// check_udp() have found. Namespaces and MPI's module are tried in child processes; call it without threads. Never
+/// throws for what it finds.
 std::vector<dpdk::Check> examine_experiments(std::span<const dpdk::Check> machine, std::span<const dpdk::Check> ports);
 
 }  // namespace mltcp::tools

@@ -36,6 +36,9 @@
 namespace mltcp::tools {
 namespace {
 
+/// What every machine has, and any user may.
+constexpr const char* kDefaultPort = "udp:";
+
 struct GenArguments {
   ExperimentArguments experiment;   ///< file empty: this is a host
   std::string plan;                 ///< file; empty: plans are computed
@@ -72,9 +75,12 @@ void add_coordinator_options(Options& options, GenArguments& arguments) {
 void add_host_options(Options& options, GenArguments& arguments) {
   options.group("Of a host", arguments.for_host);
   options.add("--port", arguments.port,
-              "Its port, af_xdp:IFACE, af_packet:IFACE, a PCI address, ... (docs/ports.md); with "
-              "--mpi, %r stands for the MPI rank, here and in --ip");
-  options.add("--ip", arguments.ip, "Its address and prefix length, as in 10.0.0.1/24 or fd00::1/64");
+              "Its port: udp:IFACE (kernel sockets, no privileges), af_xdp:IFACE, af_packet:IFACE, a PCI address, ... "
+              "(docs/ports.md); default: udp:, on the interface that has --ip; with --mpi, %r stands for the MPI rank, "
+              "here and in --ip");
+  options.add("--ip", arguments.ip,
+              "Its address and prefix length, as in 10.0.0.1/24 or fd00::1/64: with udp: one that the kernel has, "
+              "else one that it doesn't have");
   options.add("--gateway", arguments.gateway, "The way to addresses beyond the prefix");
   options.add("--host", arguments.host, "Its number; default: the next one that is free").check(whole(0, 1'000'000));
   options
@@ -280,6 +286,13 @@ int join(const GenArguments& arguments, const std::string& address) {
     std::fflush(stdout);
   };
   options.warn = print_warning;
+  if (options.device.empty()) {
+    options.device = kDefaultPort;
+    options.tell(
+        fmt::format("no --port is given: {}, the kernel's UDP sockets, on the interface that has {}; docs/ports.md "
+                    "has faster ones",
+                    options.device, arguments.ip));
+  }
   experiment::run_host(options);
   options.tell("done");
   return 0;
@@ -401,10 +414,10 @@ int gen(const GenArguments& arguments) {
     throw InputError("--join: the coordinator has the experiment; leave its file out here");
   if (!arguments.join && arguments.experiment.file.empty())
     throw InputError("no experiment is given; name its file (docs/experiment-file.md)");
-  if (host && (arguments.port.empty() || arguments.ip.empty()))
+  if (host && arguments.ip.empty())
     throw InputError(
-        "a host needs its port and address: --port DEVICE --ip IP/PREFIX, as in --port af_xdp:eth0 --ip "
-        "10.0.0.1/24");
+        "a host needs its address: --ip IP/PREFIX, as in --ip 10.0.0.1/24, and a port unless it is udp:, as in --port "
+        "af_xdp:eth0");
   if (!host && !arguments.for_host.empty())
     throw InputError(
         fmt::format("{}: for hosts, and --serve is the coordinator; start mltcp gen --join on each host, with that",

@@ -23,7 +23,7 @@ constexpr int bad_input = 2;
 constexpr const char* footer =
     "Exit status: 0 done, 1 the work failed, 2 wrong usage or bad input."
 #if !MLTCP_HAS_DPDK
-    "\nBuilt without DPDK: no datapath ring, no switch, gen --join and testbed."
+    "\nBuilt without DPDK: no datapath ring, no switch and testbed, no ports for gen --join but udp:."
 #endif
     ;
 

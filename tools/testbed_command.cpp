@@ -47,7 +47,7 @@ struct TestbedArguments {
   std::optional<std::uint32_t> hosts;  ///< a testbed without an experiment
   std::optional<std::string> command;  ///< run in it
   experiment::SwitchWords words;       ///< of its switch
-  std::string device = "af_xdp";       ///< or af_packet
+  std::optional<std::string> device;   ///< af_xdp, af_packet, udp; default: af_xdp for root, else af_packet
   std::optional<std::uint32_t> mtu;    ///< default: the experiment's, or 1500
   std::string idle;                    ///< spin, pause, sleep; empty: as CPUs allow
   std::string cores;                   ///< empty: all that may be used
@@ -62,8 +62,11 @@ struct TestbedArguments {
 void add_options(Options& options, TestbedArguments& arguments) {
   options.add("EXPERIMENT.toml", arguments.file, "The experiment (docs/experiment-file.md)");
   options.add("OPTION", arguments.gen, "Behind --: options of mltcp gen, such as --policy fair,mltcp");
-  options.add("--device", arguments.device, "Ports of hosts and switches: af_xdp, the default, or af_packet")
-      .check(one_of({"af_xdp", "af_packet"}));
+  options
+      .add("--device", arguments.device,
+           "Ports of hosts and switches: af_xdp, the default for root, or af_packet, that for other users; or udp: "
+           "hosts use their kernel's UDP sockets, and switches af_packet")
+      .check(one_of({"af_xdp", "af_packet", "udp"}));
   options.add("--mtu", arguments.mtu, "Longest IP packet; default: the experiment's, or 1500").check(whole(576, 9000));
   options
       .add("--idle", arguments.idle,
@@ -108,6 +111,8 @@ struct Plan {
   std::string title;
   std::vector<std::string> roles;  ///< by host in the layout
   std::uint32_t mtu = 1500;
+  std::string host_device;    ///< kind of port
+  std::string switch_device;  ///< the same
   std::string idle;
   std::vector<unsigned> switch_cpus;  ///< by switch
   std::vector<unsigned> host_cpus;    ///< by host in the layout
@@ -148,6 +153,14 @@ std::vector<std::string> gen_option(const TestbedArguments& arguments, const std
   return values;
 }
 
+/// The kernel lets only root have AF_XDP, also in a user namespace.
+std::string default_device() { return geteuid() == 0 ? "af_xdp" : "af_packet"; }
+
+std::string device_of_switch(const TestbedArguments& arguments) {
+  const std::string device = arguments.device.value_or(default_device());
+  return device == "udp" ? "af_packet" : device;
+}
+
 /// A testbed without an experiment.
 Plan plan_of_hosts(const TestbedArguments& arguments) {
   if (arguments.json) throw InputError("--json: without an experiment there are no results; leave it out");
@@ -159,7 +172,7 @@ Plan plan_of_hosts(const TestbedArguments& arguments) {
   plan.roles.resize(plan.layout.hosts.size());
   experiment::SwitchWords words = arguments.words;
   for (const auto& port : plan.layout.switches[0].ports)
-    words.ports.push_back(testbed::switch_words(port, arguments.device));
+    words.ports.push_back(testbed::switch_words(port, device_of_switch(arguments)));
   experiment::load_switch("", words);
   return plan;
 }
@@ -203,7 +216,11 @@ Plan make_plan(const TestbedArguments& arguments) {
     throw InputError("give an experiment, or --hosts for a testbed without one; see mltcp testbed --help");
   Plan plan = arguments.hosts ? plan_of_hosts(arguments) : plan_of_experiment(arguments);
   plan.mtu = arguments.mtu.value_or(plan.layout.mtu);
-  if (arguments.device == "af_xdp" && plan.mtu > longest_xdp_mtu)
+  plan.host_device = arguments.device.value_or(default_device());
+  plan.switch_device = device_of_switch(arguments);
+  if (plan.host_device == "af_xdp" && geteuid() != 0 && !arguments.dry_run)
+    throw InputError("--device af_xdp: AF_XDP takes root; give --device af_packet or udp, or run it with sudo");
+  if (plan.switch_device == "af_xdp" && plan.mtu > longest_xdp_mtu)
     throw InputError(
         fmt::format("an MTU of {}, but AF_XDP on veth carries {} at most; give --mtu {}, or --device "
                     "af_packet",
@@ -219,7 +236,7 @@ Words switch_command(const Plan& plan, const TestbedArguments& arguments, std::s
   Words words{self, "switch"};
   for (const auto& port : plan.layout.switches[number].ports) {
     words.emplace_back("--port");
-    words.push_back(testbed::switch_words(port, arguments.device));
+    words.push_back(testbed::switch_words(port, plan.switch_device));
   }
   for (const auto& [name, value] : arguments.words.values) {
     words.push_back("--" + name);
@@ -234,13 +251,17 @@ Words switch_command(const Plan& plan, const TestbedArguments& arguments, std::s
   return words;
 }
 
-Words host_command(const Plan& plan, const TestbedArguments& arguments, std::size_t index, const std::string& self,
-                   const std::string& server) {
+/// A kernel socket has the kernel's; any other port must have one of its own.
+std::string address_of_port(const Plan& plan, std::uint32_t host) {
+  return plan.host_device == "udp" ? TestbedNetwork::kernel_address(host) : TestbedNetwork::port_address(host);
+}
+
+Words host_command(const Plan& plan, std::size_t index, const std::string& self, const std::string& server) {
   const std::uint32_t host = plan.layout.hosts[index];
   Words words{self,      "gen",
               "--join",  server,
-              "--port",  arguments.device + ":eth0",
-              "--ip",    fmt::format("{}/{}", TestbedNetwork::port_address(host), TestbedNetwork::prefix),
+              "--port",  plan.host_device + ":eth0",
+              "--ip",    fmt::format("{}/{}", address_of_port(plan, host), TestbedNetwork::prefix),
               "--host",  std::to_string(host),
               "--mtu",   std::to_string(plan.mtu),
               "--idle",  plan.idle,
@@ -269,13 +290,13 @@ Words coordinator_command(const TestbedArguments& arguments, const std::string& 
 std::string line_of(const Words& words) { return fmt::format("{}", fmt::join(words, " ")); }
 
 void print_plan(const Plan& plan, const TestbedArguments& arguments, std::FILE* out) {
-  fmt::print(out, "{}, {}, MTU {}, idle: {}\n", plan.title, arguments.device, plan.mtu, plan.idle);
+  fmt::print(out, "{}, {}, MTU {}, idle: {}\n", plan.title, plan.host_device, plan.mtu, plan.idle);
   Table table({"host", "CPU", "address of its kernel", "of its port"}, 1);
   for (std::size_t i = 0; i < plan.layout.hosts.size(); ++i) {
     const std::uint32_t host = plan.layout.hosts[i];
     table.add({plan.roles[i].empty() ? fmt::format("host {}", host) : plan.roles[i],
                fmt::format("{}", plan.host_cpus[i]), TestbedNetwork::kernel_address(host),
-               arguments.hosts ? "-" : TestbedNetwork::port_address(host)});
+               arguments.hosts ? "-" : address_of_port(plan, host)});
   }
   fmt::print(out, "{}\n", table.text());
 }
@@ -294,7 +315,7 @@ void print_steps(const Plan& plan, const TestbedArguments& arguments) {
   }
   fmt::print("{}\n", line_of(coordinator_command(arguments, "mltcp", "unix:DIR/gen", "DIR/results.json")));
   for (std::size_t i = 0; i < plan.layout.hosts.size(); ++i)
-    fmt::print("{}\n", line_of(host_command(plan, arguments, i, "mltcp", "unix:DIR/gen")));
+    fmt::print("{}\n", line_of(host_command(plan, i, "mltcp", "unix:DIR/gen")));
 }
 
 // ---- In the sandbox ----
@@ -375,8 +396,7 @@ class TestbedRun {
   int run_experiment() {
     const std::string server = "unix:" + (folder_ / "gen").string();
     std::vector<Words> hosts;
-    for (std::size_t i = 0; i < plan_.layout.hosts.size(); ++i)
-      hosts.push_back(host_command(plan_, arguments_, i, self_, server));
+    for (std::size_t i = 0; i < plan_.layout.hosts.size(); ++i) hosts.push_back(host_command(plan_, i, self_, server));
     return testbed_.run_jobs(coordinator_command(arguments_, self_, server, folder_ / "results.json"), hosts);
   }
 
@@ -468,7 +488,7 @@ class TestbedRun {
   void write_results() {
     Json results = read_json(folder_ / "results.json");
     if (!results.is_object()) throw RunError("mltcp gen left no results");
-    results["testbed"] = {{"device", arguments_.device},
+    results["testbed"] = {{"device", plan_.host_device},
                           {"mtu", plan_.mtu},
                           {"idle", plan_.idle},
                           {"hosts", plan_.layout.hosts},
@@ -506,7 +526,6 @@ int testbed(const TestbedArguments& arguments) {
     return 0;
   }
   if (arguments.json) check_writable(*arguments.json, arguments.file);
-  if (geteuid() != 0) throw RunError("a testbed is made of network namespaces, which takes root; run it with sudo");
   std::error_code failed;
   if (arguments.log_dir && !fs::create_directories(*arguments.log_dir, failed) && failed)
     throw InputError(fmt::format("--log-dir {}: {}; give a folder that can be written to",

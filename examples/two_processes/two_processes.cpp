@@ -1,20 +1,25 @@
-// Two processes that talk over ports of DPDK: one receives messages, the other sends them. Between two machines, two
-// network namespaces, or two processes of one machine that share memory and need no privileges:
+// Two processes that talk over ports of any kind: one receives messages, the other sends them. Over the kernel's UDP
+// sockets, which take no privileges, between machines or on one; the addresses are the kernel's:
+//
+//   two_processes receive udp: 127.0.0.1/8
+//   two_processes send    udp: 127.0.0.2/8 127.0.0.1
+//
+// Over memory that two processes of one machine share, without privileges, too:
 //
 //   two_processes receive memif:/tmp/m.sock,role=server 10.0.0.1/24
 //   two_processes send    memif:/tmp/m.sock,role=client 10.0.0.2/24 10.0.0.1
 //
-// and over interfaces of the kernel, as root:
+// And over interfaces of the kernel by DPDK, as root:
 //
 //   two_processes receive af_packet:eth0 10.0.0.1/24
 //   two_processes send    af_packet:eth0 10.0.0.2/24 10.0.0.1
 //
-// The kernel must not have these addresses: the program's own transport answers for them.
+// But for udp: the kernel must not have these addresses: the program's own transport answers for them.
 #include <fmt/format.h>
 #include <mltcp/base/error.h>
-#include <mltcp/dpdk/eal.h>
-#include <mltcp/dpdk/port.h>
-#include <mltcp/dpdk/port_io.h>
+#include <mltcp/dpdk/register_datapath.h>
+#include <mltcp/socket/register_datapath.h>
+#include <mltcp/transport/host_datapath.h>
 #include <mltcp/transport/poll_loop.h>
 #include <mltcp/transport/shard.h>
 #include <mltcp/transport/udp_port.h>
@@ -98,32 +103,32 @@ struct Sender final : End {
 
 int run(const std::vector<std::string>& arguments) {
   const bool sends = arguments[0] == "send";
-  mltcp::dpdk::PortConfig config;
+  mltcp::socket::register_datapath();  // kinds of datapaths, by which devices are opened
+  mltcp::dpdk::register_datapath();
+  mltcp::HostDatapathConfig config;
   config.device = arguments[1];
-  config.interrupts = true;  // the loop sleeps until a packet comes
+  config.sleeps = true;  // the loop sleeps until a packet comes
   const mltcp::AddressPrefix own = mltcp::AddressPrefix::parse(arguments[2]);
-
-  mltcp::dpdk::EalOptions options;  // DPDK, once in a process
-  options.memory_mb = 32 + mltcp::dpdk::Port::memory_mb(config);
-  const mltcp::dpdk::Eal eal(options);
-  const mltcp::dpdk::Port port(eal, config);  // the device,
-  mltcp::dpdk::PortHostConfig place;
+  mltcp::HostPlace place;
   place.address = own.address;
   place.address.port = mltcp::default_udp_port;
   place.prefix_bits = own.bits;
-  const mltcp::dpdk::PortHost host(eal, port, place);  // an address on it, and a datapath for each shard
 
-  mltcp::PollLoop loop(eal.time(), mltcp::Idle::sleep);
+  const auto host = mltcp::open_host_datapath(config);  // the device,
+  host->take_place(place);                              // an address on it, and a datapath for each shard
+  mltcp::PacketIo& io = host->io(0);
+
+  mltcp::PollLoop loop(host->time(), mltcp::Idle::sleep);
   const mltcp::Nanos end = loop.now() + patience;
   if (sends) {
-    Sender sender(host.io(), mltcp::Address::parse(arguments[3], mltcp::default_udp_port), loop.now());
-    loop.attach(host.io(), sender);
+    Sender sender(io, mltcp::Address::parse(arguments[3], mltcp::default_udp_port), loop.now());
+    loop.attach(io, sender);
     loop.run(end, [&] { return sender.is_closed; });
     fmt::print("sent {} messages\n", sender.done);
     return sender.done == messages ? 0 : 1;
   }
-  Receiver receiver(host.io());
-  loop.attach(host.io(), receiver);
+  Receiver receiver(io);
+  loop.attach(io, receiver);
   fmt::print("ready\n");
   std::fflush(stdout);
   loop.run(end, [&] { return receiver.is_closed; });

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Two processes of examples/two_processes over memif, which needs no privileges: two_processes_test.sh PROGRAM
+# Two processes of examples/two_processes over memif and over kernel sockets, which need no privileges:
+# two_processes_test.sh PROGRAM
 set -eu
 program=$1
 folder=$(mktemp -d)
@@ -10,20 +11,25 @@ end() {
 }
 trap end EXIT
 
-"$program" receive "memif:$folder/m.sock,role=server" 10.0.0.1/24 >"$folder/received" 2>&1 &
-receiver=$!
-for _ in $(seq 100); do
-  grep -q ready "$folder/received" && break
-  kill -0 "$receiver" 2>/dev/null || break
-  sleep 0.1
-done
-status=0
-"$program" send "memif:$folder/m.sock,role=client" 10.0.0.2/24 10.0.0.1 || status=$?
-wait "$receiver" || status=$?
-receiver=
-cat "$folder/received"
-grep -q 'received 100 messages, 0 bytes of them wrong' "$folder/received"
-[ "$status" = 0 ]
+# The receiver's device and address, the sender's.
+talk() {
+  "$program" receive "$1" "$2" >"$folder/received" 2>&1 &
+  receiver=$!
+  for _ in $(seq 100); do
+    grep -q ready "$folder/received" && break
+    kill -0 "$receiver" 2>/dev/null || break
+    sleep 0.1
+  done
+  local status=0
+  "$program" send "$3" "$4" "${2%/*}" || status=$?
+  wait "$receiver" || status=$?
+  receiver=
+  cat "$folder/received"
+  grep -q 'received 100 messages, 0 bytes of them wrong' "$folder/received"
+  [ "$status" = 0 ]
+}
+talk "memif:$folder/m.sock,role=server" 10.0.0.1/24 "memif:$folder/m.sock,role=client" 10.0.0.2/24
+talk udp: 127.0.0.1/8 udp:lo 127.0.0.2/8
 
 # What is written wrong is told in a line.
 says() {

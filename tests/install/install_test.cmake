@@ -113,7 +113,7 @@ elseif(WAY STREQUAL "pkgconfig")
   endforeach()
   if(DPDK)
     run(COMMAND sh -c "${CXX} ${CXX_FLAGS} -std=c++20 -o ${WORK}/two_processes \
-${CONSUMER}/../two_processes/two_processes.cpp $(pkg-config --cflags --libs mltcp-dpdk)")
+${CONSUMER}/../two_processes/two_processes.cpp $(pkg-config --cflags --libs mltcp-dpdk mltcp-socket)")
     run(COMMAND ${WORK}/two_processes EXPECT 2)
     expect_output("write two_processes receive DEVICE IP/PREFIX")
   endif()
@@ -125,7 +125,7 @@ cmake_minimum_required(VERSION 3.25)
 project(probe LANGUAGES CXX)
 find_package(mltcp REQUIRED COMPONENTS ${COMPONENTS})
 add_executable(probe main.cpp)
-foreach(name base cc transport ethernet fabric sim dpdk scheduler workload experiment_results experiment_files experiment_engine
+foreach(name base cc transport ethernet fabric sim socket dpdk scheduler workload experiment_results experiment_files experiment_engine
     experiment_backends experiment_run experiment_hosts experiment_fit experiment_cluster experiment_sweep
     experiment_report experiment testbed nonsense)
   if(TARGET mltcp::${name})

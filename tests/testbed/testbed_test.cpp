@@ -22,7 +22,7 @@ TEST(enter_script, hosts__have_the_files_of_their_namespaces) {
   layout.hosts = {0, 7};
   const std::string script = enter_script(layout, "4711");
   EXPECT_THAT(script, HasSubstr("  0) file=101 ;;\n  7) file=102 ;;\n  switch) file=100 ;;\n"));
-  EXPECT_THAT(script, HasSubstr("exec nsenter --net=/proc/4711/fd/$file \"${@:-${SHELL:-/bin/sh}}\"\n"));
+  EXPECT_THAT(script, HasSubstr("exec nsenter $user --net=/proc/4711/fd/$file \"${@:-${SHELL:-/bin/sh}}\"\n"));
 }
 
 TEST(enter_script, no_such_host__is_wrong_usage) {

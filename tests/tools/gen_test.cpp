@@ -759,7 +759,7 @@ TEST_F(Gen, command_line__is_checked) {
   says("--serve " + address(), "no experiment is given");
   says(toml + " --serve nowhere", "there is no port; write HOST:PORT, [IPv6]:PORT or unix:/path");
   says(toml + " --serve " + address() + " --port af_packet:eth0", "--port: for hosts, and --serve is the coordinator");
-  says("--join " + address(), "a host needs its port and address");
+  says("--join " + address(), "a host needs its address");
   says("--join " + address() + " --port af_packet:eth0 --ip 10.0.0.1", "no prefix length");
   says("--join " + address() + " --port af_packet:eth0 --ip ten/24", "no IP address");
   says("--join " + address() + " --port eth0 --ip 10.0.0.1/24", "is no kind of port");
