@@ -14,8 +14,13 @@ namespace {
 constexpr std::uint32_t kIdleRounds = 64;
 constexpr std::uint32_t kIdleRoundsOfSleeper = 8;
 constexpr Nanos kNap{50'000};
-/// So long after the latest packet a sleeper by files that need no arming naps: else it would be woken by each of many.
+/// So long after the latest packet a sleeper by files that need no arming naps where packets are many: else it would be
+/// woken by each of them.
 constexpr Nanos kAwake{200'000};
+/// They are many where more than so many moved since the latest nap or sleep, or where a packet has ended the latest
+/// sleep sooner. A question and its answer are two, and take longer.
+constexpr std::uint64_t kFewPackets = 3;
+constexpr Nanos kShortSleep{20'000};
 /// Shorter than this is not worth a system call.
 constexpr Nanos kShortestNap{5'000};
 
@@ -95,6 +100,8 @@ bool PollLoop::run(Nanos until, const std::function<bool()>& stop) {
   Nanos busy_at;
   bool woken = false;  ///< by a file, from the latest sleep
   Nanos woken_at;
+  std::uint64_t moved = 0;   ///< packets, since the latest nap or sleep
+  bool slept_short = false;  ///< the latest of both was a sleep that a packet ended soon
   for (;;) {
     Nanos now = loop_.begin_round();
     const bool ends = is_stopped(stop);
@@ -108,6 +115,7 @@ bool PollLoop::run(Nanos until, const std::function<bool()>& stop) {
       entry.due = entry.pollable->poll(now);
       const std::uint64_t activity = entry.io->activity();
       busy = busy || activity != entry.activity;
+      moved += activity - entry.activity;
       blocked = blocked || entry.io->is_blocked();
       entry.activity = activity;
       next = std::min({next, entry.due, entry.io->deadline()});
@@ -124,13 +132,17 @@ bool PollLoop::run(Nanos until, const std::function<bool()>& stop) {
     // Woken for nothing that moved: by what is none of ours, or for which there is no memory. It may go on.
     const bool in_vain = woken && busy_at < woken_at;
     woken = false;
-    const bool awake = waiting.needs_no_arming() && now - busy_at < kAwake;
+    const bool many = moved > kFewPackets || (moved > 0 && slept_short);
+    const bool awake = waiting.needs_no_arming() && many && now - busy_at < kAwake;
+    moved = 0;
     if (waiting.is_able() && !awake && !in_vain && !blocked) {
       woken = waiting.wait(loop_, time_, std::min(next - now, kLongestSleep), [&] { return has_nothing_before(next); });
       woken_at = now;
+      slept_short = woken && time_.now() - now < kShortSleep;
       idle_rounds = 0;
     } else {
       loop_.sleep_for(std::min(next - now, kNap));
+      slept_short = false;
     }
   }
 }

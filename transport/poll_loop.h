@@ -25,8 +25,8 @@ enum class Idle : std::uint8_t {
   spin,   ///< looks again at once: least delay, a whole CPU
   pause,  ///< the same with the CPU's pause instruction in between, for the sake of its other hardware thread
   /// Sleeps until a packet or the next deadline comes, where all datapaths tell of packets (PacketIo::begin_waiting)
-  /// and no datapath of another loop can hand a packet over; else it looks every 50 microseconds, and where their files
-  /// need no arming, as sockets don't, for 200 microseconds after each packet, too. For shared machines.
+  /// and no datapath of another loop can hand a packet over; else it looks every 50 microseconds, and so it does for a
+  /// while where packets are many and files need no arming, as sockets don't. For shared machines.
   sleep,
 };
 

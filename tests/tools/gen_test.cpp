@@ -229,6 +229,9 @@ TEST_P(GenOver, two_hosts__run_a_job_and_merge) {
     if (xdp < 0) GTEST_SKIP() << "this kernel or user has no AF_XDP";
     close(xdp);
   }
+  for (std::size_t i = 0; i < 2 && std::string(GetParam()) == "udp"; ++i) {  // whose addresses are the kernel's
+    ASSERT_TRUE(shell(hosts_[i]->in(fmt::format("ip addr add 10.79.0.{}/24 dev eth0", i + 1))));
+  }
   const auto server = serve(kPair, "--json " + file("out.json").string());
   const auto first = host(0, GetParam());
   const auto second = host(1, GetParam());
@@ -256,8 +259,35 @@ TEST_P(GenOver, two_hosts__run_a_job_and_merge) {
                                     HasSubstr("eth0) has joined: sends for \"a\"; MTU 1500"),
                                     HasSubstr("eth0) has joined: receives for \"a\"; MTU 1500")));
 }
-INSTANTIATE_TEST_SUITE_P(Ports, GenOver, testing::Values("af_packet", "af_xdp"),
+INSTANTIATE_TEST_SUITE_P(Ports, GenOver, testing::Values("af_packet", "af_xdp", "udp"),
                          [](const auto& one) { return std::string(one.param); });
+
+// On loopback, by any user.
+TEST(GenOfAnyUser, hosts_without_a_port__use_kernel_sockets) {
+  const mltcp::TemporaryFolder folder;
+  const auto file = [&](const std::string& name) { return (fs::path(folder) / name).string(); };
+  std::ofstream(file("x.toml")) << kPair;
+  Process server(
+      fmt::format("{} gen {} --serve unix:{} --json {}", MLTCP_PROGRAM, file("x.toml"), file("s"), file("out.json")),
+      file("serve"));
+  const auto host = [&](const char* ip, const char* more) {
+    return fmt::format("{} gen --join unix:{} --ip {}/8 --mtu 1500 --udp-port 47510 --idle sleep {}", MLTCP_PROGRAM,
+                       file("s"), ip, more);
+  };
+  Process first(host("127.0.0.1", "--host 0"), file("host0"));
+  Process second(host("127.0.0.2", "--host 1 --port udp:lo"), file("host1"));
+  ASSERT_EQ(server.status(), 0) << server.said() << first.said() << second.said();
+  EXPECT_EQ(first.status(), 0) << first.said();
+  EXPECT_EQ(second.status(), 0) << second.said();
+  EXPECT_THAT(first.said(), AllOf(HasSubstr("no --port is given: udp:, the kernel's UDP sockets"),
+                                  HasSubstr("host 0: 127.0.0.1/8 at udp:: kernel UDP sockets on lo, MTU 1500")));
+  EXPECT_THAT(second.said(), Not(HasSubstr("no --port is given")));
+  EXPECT_THAT(server.said(), HasSubstr("0 damaged"));
+
+  Process lost(host("203.0.113.5", ""), file("host2"));
+  EXPECT_EQ(lost.status(), 2);
+  EXPECT_THAT(lost.said(), HasSubstr("this machine does not have 203.0.113.5, but lo 127.0.0.1"));
+}
 
 TEST_F(Gen, three_hosts_around_a_switch__run_ranks_that_share_a_port) {
   const Namespace middle;

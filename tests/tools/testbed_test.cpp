@@ -74,9 +74,11 @@ std::set<std::string> namespaces_in_use() {
 /// The program, running.
 class Started {
  public:
-  Started(const Words& arguments, const fs::path& folder, const std::string& name)
+  /// `before`: the command that starts it, such as one that changes the user.
+  Started(const Words& arguments, const fs::path& folder, const std::string& name, const Words& before = {})
       : output_(folder / (name + ".out")), errors_(folder / (name + ".err")) {
-    std::vector<std::string> words{MLTCP_PROGRAM, "testbed"};
+    std::vector<std::string> words = before;
+    words.insert(words.end(), {MLTCP_PROGRAM, "testbed"});
     words.insert(words.end(), arguments.begin(), arguments.end());
     process_ = fork();
     if (process_ != 0) return;
@@ -89,7 +91,7 @@ class Started {
     std::vector<char*> raw;
     for (auto& word : words) raw.push_back(word.data());
     raw.push_back(nullptr);
-    execv(raw[0], raw.data());
+    execvp(raw[0], raw.data());
     _exit(99);
   }
   ~Started() {
@@ -230,6 +232,11 @@ TEST_F(TestbedCommand, dry_run__tells_each_step_and_takes_none) {
   EXPECT_THAT(run.out(), HasSubstr("mltcp gen e.toml --serve unix:DIR/gen --json DIR/results.json --policy fair\n"));
   EXPECT_THAT(run.out(), HasSubstr("--port af_packet:eth0 --ip 10.93.0.3/12 --host 2 --mtu 1500 --idle sleep"));
   EXPECT_FALSE(fs::exists(folder_ / "r.json"));
+
+  Started sockets = start({"e.toml", "--dry-run", "--device", "udp"}, "sockets");
+  EXPECT_EQ(sockets.finish(), 0) << sockets.err();
+  EXPECT_THAT(sockets.out(), AllOf(HasSubstr("mltcp switch --port af_packet:h0"),
+                                   HasSubstr("--port udp:eth0 --ip 10.77.0.3/12 --host 2 --mtu 1500")));
 }
 
 TEST_F(TestbedCommand, policy_priority__gets_its_queues_wherever_it_was_asked_for) {
@@ -311,6 +318,86 @@ TEST_F(TestbedCommand, experiment__runs_over_af_xdp) {
   if (file < 0) GTEST_SKIP() << "this kernel has no AF_XDP";
   close(file);
   run_experiment(folder_, start({"e.toml", "--json", "r.json"}), "af_xdp");
+}
+
+TEST_F(TestbedCommand, experiment__runs_over_the_hosts_kernel_sockets) {
+  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
+  run_experiment(folder_, start({"e.toml", "--device", "udp", "--json", "r.json"}), "udp");
+}
+
+const Words as_nobody{"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"};
+
+/// Why nobody (the user) can't make a testbed here; empty if he can.
+std::string obstacle_of_nobody() {
+  if (geteuid() != 0) return "to be another user takes root";
+  const std::string nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups ";
+  if (std::system((nobody + "test -x " MLTCP_PROGRAM " 2>/dev/null").c_str()) != 0)
+    return "the program is in a folder that others may not read";
+  if (std::system((nobody + "unshare -Urnp --fork true 2>/dev/null").c_str()) != 0)
+    return "this machine lets users make no user namespaces";
+  return std::system("ip link help >/dev/null 2>&1; [ $? -ne 127 ]") == 0 ? "" : "iproute2 is not installed";
+}
+
+TEST_F(TestbedCommand, ordinary_user__needs_no_root) {
+  if (const std::string why = obstacle_of_nobody(); !why.empty()) GTEST_SKIP() << why;
+  for (const char* const folder : {"", "tmp"}) fs::permissions(folder_ / folder, fs::perms::all);
+  for (const char* const device : {"udp", "af_packet"})
+    run_experiment(folder_, Started({"e.toml", "--device", device, "--json", "r.json"}, folder_, device, as_nobody),
+                   device);
+  Started xdp({"e.toml", "--device", "af_xdp"}, folder_, "xdp", as_nobody);
+  EXPECT_EQ(xdp.finish(), 2);
+  EXPECT_EQ(xdp.err(),
+            "mltcp: --device af_xdp: AF_XDP takes root; give --device af_packet or udp, or run it with sudo\n");
+  Started hosts({"--hosts", "2", "--command", "on 1 ip -br addr; on 0 id -u"}, folder_, "hosts", as_nobody);
+  EXPECT_EQ(hosts.finish(), 0) << hosts.err();
+  EXPECT_THAT(hosts.out(), AllOf(HasSubstr("2 hosts, af_packet, "), HasSubstr("10.77.0.2/12"), HasSubstr("\n0\n")));
+}
+
+TEST_F(TestbedCommand, ordinary_user__is_entered_by_his_own_from_elsewhere) {
+  if (const std::string why = obstacle_of_nobody(); !why.empty()) GTEST_SKIP() << why;
+  fs::permissions(folder_, fs::perms::all);
+  fs::permissions(folder_ / "tmp", fs::perms::all);
+  Started run({"--hosts", "2", "--keep"}, folder_, "keep", as_nobody);
+  ASSERT_TRUE(run.is_up()) << run.err();
+  fs::path script;
+  for (const auto& entry : fs::recursive_directory_iterator(folder_ / "tmp"))
+    if (entry.path().filename() == "on") script = entry.path();
+  const std::string enter = "setpriv --reuid 65534 --regid 65534 --clear-groups " + script.string() +
+                            " 1 ip -br addr >" + (folder_ / "entered").string() + " 2>&1";
+  EXPECT_EQ(std::system(enter.c_str()), 0);  // NOLINT(cert-env33-c)
+  EXPECT_THAT(content(folder_ / "entered"), HasSubstr("10.77.0.2/12"));
+  kill(run.process(), SIGTERM);
+  run.finish();
+}
+
+// In a user namespace of two users, which lets neither make another.
+TEST_F(TestbedCommand, ordinary_user_without_user_namespaces__is_told_the_cure) {
+  if (const std::string why = obstacle_of_nobody(); !why.empty()) GTEST_SKIP() << why;
+  fs::permissions(folder_, fs::perms::all);
+  fs::permissions(folder_ / "tmp", fs::perms::all);
+  int ready[2];
+  int mapped[2];
+  ASSERT_EQ(pipe(ready) | pipe(mapped), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char byte = 0;
+    if (unshare(CLONE_NEWUSER) != 0 || write(ready[1], "r", 1) != 1 || read(mapped[0], &byte, 1) != 1) _exit(98);
+    std::ofstream("/proc/sys/user/max_user_namespaces") << 0;
+    Started run({"--hosts", "2", "--command", "true"}, folder_, "none", as_nobody);
+    _exit(run.finish());
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  for (const char* const map : {"uid_map", "gid_map"})
+    std::ofstream("/proc/" + std::to_string(child) + "/" + map) << "0 0 1\n65534 65534 1\n" << std::flush;
+  ASSERT_EQ(write(mapped[1], "m", 1), 1);
+  int status = 0;
+  waitpid(child, &status, 0);
+  for (const int file : {ready[0], ready[1], mapped[0], mapped[1]}) close(file);
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_THAT(content(folder_ / "none.err"), AllOf(HasSubstr("users may make no user namespaces here (No space left"),
+                                                   HasSubstr("sysctl user.max_user_namespaces=1000; or run it with "
+                                                             "sudo\n")));
 }
 
 // As docs/gen.md has it, but for the shell.

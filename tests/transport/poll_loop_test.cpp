@@ -27,10 +27,11 @@ class TestTime final : public TimeSource {
   WaitEnd wait(std::span<const int> files, Nanos most) override {
     waits.push_back(most);
     waited_for.assign(files.begin(), files.end());
+    if (fails) return WaitEnd::failed;
     const Nanos end = std::min(arrives, time + most);
     const bool told = arrives <= end;
     time = std::max(time, end);
-    return fails ? WaitEnd::failed : told ? WaitEnd::readable : WaitEnd::timed_out;
+    return told ? WaitEnd::readable : WaitEnd::timed_out;
   }
 
   Nanos time;
@@ -188,6 +189,40 @@ TEST_F(PollLoopTest, run__looks_once_more_between_arming_and_sleeping) {
   EXPECT_FALSE(loop.run(3_ms));
   EXPECT_FALSE(time.waits.empty());
   EXPECT_FALSE(io.armed);
+}
+
+/// A peer that sends `each` packets every `apart`.
+struct Peer {
+  Peer(TestTime& time_, TestIo& io, TestProgram& program, std::uint64_t each, Nanos apart) {
+    time_.arrives = apart;
+    program.on_poll = [&time_, &io, each, apart](Nanos now) {
+      while (now >= time_.arrives) {
+        io.packets += each;
+        time_.arrives += apart;
+      }
+    };
+  }
+};
+
+TEST_F(PollLoopTest, run__is_woken_by_each_where_packets_are_few) {
+  const Peer peer(time, io, program, 2, 40_us);  // a question and its answer
+  EXPECT_FALSE(loop.run(4_ms));
+  EXPECT_EQ(io.packets, 2U * 100);
+  EXPECT_TRUE(time.naps.empty());
+  EXPECT_GE(time.waits.size(), 99u);
+}
+
+TEST_F(PollLoopTest, run__naps_where_packets_are_many) {
+  const Peer peer(time, io, program, 1, 12_us);  // of 1500 bytes, at 1 Gbps
+  EXPECT_FALSE(loop.run(4_ms));
+  EXPECT_GT(time.naps.size(), 60u);
+  EXPECT_LT(time.waits.size(), 10u);
+}
+
+TEST_F(PollLoopTest, run__naps_where_packets_come_in_crowds) {
+  const Peer peer(time, io, program, 30, 80_us);
+  EXPECT_FALSE(loop.run(4_ms));
+  EXPECT_GT(time.naps.size(), 40u);
 }
 
 TEST_F(PollLoopTest, run__naps_from_the_time_when_a_file_has_failed) {
