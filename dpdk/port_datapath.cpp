@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "mltcp/base/error.h"
@@ -87,6 +88,11 @@ class PortDatapath final : public HostDatapath {
     return host_->io(shard).resolve(destination);
   }
 
+  [[nodiscard]] std::span<DmaDevice* const> dma_devices() override {
+    dma_ = {&port_->dma()};
+    return dma_;
+  }
+
   [[nodiscard]] DatapathLosses losses() const override {
     DatapathLosses losses;
     for (const auto& [name, count] : port_->statistics()) {
@@ -112,6 +118,7 @@ class PortDatapath final : public HostDatapath {
   Eal eal_;
   std::unique_ptr<Port> port_;
   std::unique_ptr<PortHost> host_;
+  std::array<DmaDevice*, 1> dma_{};
   std::uint32_t opened_for_ = 0;  ///< shards that the port has buffers for
 };
 

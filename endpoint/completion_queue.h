@@ -52,10 +52,14 @@ class CompletionQueue {
  private:
   friend class Core;
   friend class Endpoint;
-  explicit CompletionQueue(std::shared_ptr<Core> core, std::uint32_t places);
+  /// Around a ring of its own, or around `ring`, which is the core's.
+  CompletionQueue(std::shared_ptr<Core> core, std::unique_ptr<CompletionRing> own);
+  CompletionQueue(std::shared_ptr<Core> core, CompletionRing& ring);
+  [[nodiscard]] CompletionRing& ring() noexcept { return *ring_; }
 
   std::shared_ptr<Core> core_;
-  std::unique_ptr<CompletionRing> ring_;
+  std::unique_ptr<CompletionRing> own_;
+  CompletionRing* ring_;
 };
 
 }  // namespace mltcp::endpoint

@@ -135,7 +135,6 @@ class Endpoint {
   /// message ends it with Code::truncated and the beginning in the buffer.
   Code receive_tagged(ConnectionHandle connection, std::span<std::byte> buffer, std::uint64_t tag, std::uint64_t mask,
                       const PostOptions& options, OperationHandle& operation) noexcept;
-  enum class Take : std::uint8_t { no, yes };
   /// Looks for the earliest unexpected message that such a receive would take now; ends at once, with its tag, length
   /// and connection, or with Code::nothing. Take::yes takes it out of matching: Completion::message is for
   /// receive_message() alone, and counts against the connection's unexpected messages until then (MPI_Mprobe).
@@ -210,6 +209,7 @@ class Endpoint {
 
  private:
   std::shared_ptr<Core> core_;
+  std::unique_ptr<CompletionQueue> events_;
 };
 
 }  // namespace mltcp::endpoint

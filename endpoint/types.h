@@ -40,6 +40,9 @@ enum class ConnectionKind : std::uint8_t {
   tagged = 2,   ///< messages find buffers by tag: send_tagged(), receive_tagged(), peek()
 };
 
+/// Whether peek() takes the message that it finds out of matching.
+enum class Take : std::uint8_t { no = 0, yes = 1 };
+
 /// Why, beyond the code: what the text of a completion says.
 enum class Cause : std::uint8_t {
   none = 0,

@@ -86,6 +86,12 @@ class Shard final : public Pollable {
   /// The same for a message whose bytes nobody wants; they are counted and dropped.
   PostResult receive_virtual(ConnectionId id, Bytes capacity, std::uint64_t tag, Nanos deadline = Nanos::never());
 
+  /// Ends the send that was posted with `tag`, as if its deadline were there, if nothing of its message has been sent.
+  /// False if bytes of it have been, or there is none. It looks through those that wait: they are no more than max_sends.
+  bool cancel_send(ConnectionId id, std::uint64_t tag);
+  /// Likewise, if nothing of the receive's message has come, nor of a later one.
+  bool cancel_receive(ConnectionId id, std::uint64_t tag);
+
   /// Closes once all posted sends are done. Receives that are outstanding then complete with Status::closed, here
   /// and at the peer, and so do sends of the peer; when both ends close, also sends for which no buffer was posted. A
   /// connection that is not open yet ends at once. False if the connection is unknown: it has ended.
