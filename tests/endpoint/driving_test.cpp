@@ -263,8 +263,7 @@ TEST_F(ThreadsTest, report__of_a_connection_from_any_thread) {
   }
   struct Seen {
     Endpoint* endpoint;
-    ConnectionHandle other;
-    std::atomic<int> own{-1};
+    std::atomic<int> own;
     static void on(void* self, const Completion& completion) noexcept {
       auto& seen = *static_cast<Seen*>(self);
       ConnectionReport all;
@@ -277,7 +276,7 @@ TEST_F(ThreadsTest, report__of_a_connection_from_any_thread) {
       seen.own = waits ? 99 : static_cast<int>(seen.endpoint->report(completion.connection, all));
     }
   };
-  Seen seen{left.get(), 0, {}};
+  Seen seen{left.get(), -1};
   ByteVector buffer(1);
   OperationHandle operation = 0;
   ASSERT_EQ(left->receive(here, buffer, 0, {.callback = Seen::on, .context = &seen}, operation), Code::ok);
