@@ -183,8 +183,9 @@ void Worker::on_operation(Link& link, Operation& operation, const mltcp::Complet
     code = code_of(completion.status, true, cause);
   operation.message_bytes = completion.bytes;
   operation.link = &link;
-  end(operation, code, cause);
-  if (!(operation.kind == Operation::Kind::send ? link.sends : link.receives).empty()) flush_ordered(link);
+  const bool sends = operation.kind == Operation::Kind::send;
+  end(operation, code, cause);  // from here on it may be somebody else's
+  if (!(sends ? link.sends : link.receives).empty()) flush_ordered(link);
   if (link.state == Link::State::closing) close_when_flushed(link);
 }
 

@@ -95,6 +95,8 @@ class Player {
     const std::span<std::byte> bytes = std::span(buffers_[side_][handle >> 56 & 1]).first(length);
     const std::span<std::byte> anys = std::span(buffers_[side_][0]).first(length);
     const std::span<const std::byte> message = std::span(message_).first(length);
+    PostOptions limited = options;  // no connection's end ends what is of any
+    limited.time_limit = std::min(limited.time_limit, Nanos(20'000'000));
     switch (random_.below(5)) {
       case 0:
         return endpoint().send(handle, message, 0, options, operation);
@@ -104,7 +106,7 @@ class Player {
         return endpoint().send_tagged(handle, message, random_.below(4), options, operation);
       case 3:
         if (random_.chance(0.3))
-          return endpoint().receive_tagged(kAnyConnection, anys, random_.below(4), kWholeTag, options, operation);
+          return endpoint().receive_tagged(kAnyConnection, anys, random_.below(4), kWholeTag, limited, operation);
         return endpoint().receive_tagged(handle, bytes, random_.below(4), random_.chance(0.2) ? 1 : kWholeTag, options,
                                          operation);
       default:
@@ -116,7 +118,7 @@ class Player {
     const std::uint64_t way = random_.below(3);
     if (way == 0) options.callback = World::on, options.context = &world_;
     if (way == 1) options.queue = world_.queues[side_].get();
-    if (random_.chance(0.5)) options.time_limit = Nanos(static_cast<std::int64_t>(1 + random_.below(20'000'000)));
+    if (random_.chance(0.95)) options.time_limit = Nanos(static_cast<std::int64_t>(1 + random_.below(20'000'000)));
     if (way == 0) ++world_.callbacks_owed;
     if (way == 1) ++world_.queued_owed;
     OperationHandle operation = 0;
