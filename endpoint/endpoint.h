@@ -150,8 +150,8 @@ class Endpoint {
   /// Asks for its end before its time. Code::ok: it was asked, and its completion tells which: Code::cancelled, with
   /// the message or the place in the queue as if it had never been posted, or as it would have ended anyway, because it
   /// was too late: an ordered message of which bytes have been sent, or have come; by tag, a message that has been sent
-  /// or matched. Code::unknown: it has ended. Ordered receives: the peer may have been promised the buffer, as in
-  /// transport/shard.h.
+  /// or matched. Code::unknown: it has ended. Code::too_late, where the calling thread drives and so knows at once.
+  /// Ordered receives: the peer may have been promised the buffer, as in transport/shard.h.
   Code cancel(OperationHandle operation) noexcept;
   /// Of operations without callback and queue. Waits for the end, for `limit`: 0 is one look, never() as long as it
   /// takes, negative is Code::invalid. Code::ok: `out` says how it ended, and the handle is gone. timed_out: it goes

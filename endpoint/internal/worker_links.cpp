@@ -196,6 +196,8 @@ void Worker::add_route(Link& link, std::uint32_t part, ConnectionId id) noexcept
 // ---- beginning: who accepts -----------------------------------------------------------------------------------------
 
 void Worker::on_accepted(ConnectionId id) noexcept {
+  const Address* const remote = shard_->remote(id);
+  if (remote == nullptr) return;  // its peer has started anew within the same burst
   Link* const link = is_ending_ ? nullptr : take_link();
   if (link == nullptr) {
     ++counters_.strangers;
@@ -204,7 +206,7 @@ void Worker::on_accepted(ConnectionId id) noexcept {
     return;
   }
   link->state = Link::State::greeting;
-  link->remote = *shard_->remote(id);
+  link->remote = *remote;
   add_route(*link, Link::control, id);
   link_deadlines_.set(link->slot, now_ + shared_.config->peer_timeout);
   shard_->receive(id, link->hello_in[Link::control], cookie(Cookie::hello, 0));
