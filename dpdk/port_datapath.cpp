@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "mltcp/base/error.h"
@@ -87,6 +88,11 @@ class PortDatapath final : public HostDatapath {
     return host_->io(shard).resolve(destination);
   }
 
+  [[nodiscard]] std::span<DmaDevice* const> dma_devices() override {
+    dma_ = {&port_->dma()};
+    return dma_;
+  }
+
   [[nodiscard]] DatapathLosses losses() const override {
     DatapathLosses losses;
     for (const auto& [name, count] : port_->statistics()) {
@@ -112,6 +118,7 @@ class PortDatapath final : public HostDatapath {
   Eal eal_;
   std::unique_ptr<Port> port_;
   std::unique_ptr<PortHost> host_;
+  std::array<DmaDevice*, 1> dma_{};
   std::uint32_t opened_for_ = 0;  ///< number of shards for which the port has buffers
 };
 
@@ -136,7 +143,14 @@ void check(const HostDatapathConfig& config, const HostPlace& place) {
     throw InputError(fmt::format("cores {}: a host polls its port on one core; give one", config.cores));
 }
 
-std::unique_ptr<HostDatapath> open(const HostDatapathConfig& config) { return std::make_unique<PortDatapath>(config); }
+std::unique_ptr<HostDatapath> open(const HostDatapathConfig& config) {
+  if (Eal::was_started())
+    throw RunError(fmt::format(
+        "port {}: DPDK was started in this process before, for another port, and starts once only; have one "
+        "endpoint on it, with as many shards as are needed, or use another datapath for this one, such as udp:",
+        config.device));
+  return std::make_unique<PortDatapath>(config);
+}
 
 }  // namespace
 

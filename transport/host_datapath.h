@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "mltcp/base/time_source.h"
 #include "mltcp/transport/address.h"
 #include "mltcp/transport/packet_io.h"
+#include "mltcp/transport/registered_memory.h"
 
 namespace mltcp {
 
@@ -75,6 +77,9 @@ class HostDatapath {
   /// Whether the link-layer address on the way to `destination` is known to `shard`; if not, starts to resolve it.
   virtual bool resolve(std::uint16_t shard, const Address& destination) = 0;
   [[nodiscard]] virtual DatapathLosses losses() const = 0;
+  /// What has to be told of memory before it reads payloads there without a copy (RegisteredMemory); none where it reads
+  /// as the CPU does.
+  [[nodiscard]] virtual std::span<DmaDevice* const> dma_devices() { return {}; }
 };
 
 /// A kind of datapath, as registered.

@@ -5,6 +5,7 @@
 #include "mltcp/transport/poll_loop.h"
 
 #include <algorithm>
+#include <array>
 
 namespace mltcp {
 namespace {
@@ -30,7 +31,7 @@ constexpr Nanos kShortestNap{5'000};
 /// packets from a datapath that isn't here.
 class PollLoop::Waiting {
  public:
-  explicit Waiting(const std::vector<Entry>& entries) {
+  Waiting(const std::vector<Entry>& entries, Waker* waker) : waker_(waker) {
     const auto is_here = [&](const PacketIo* io) {
       return std::any_of(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.io == io; });
     };
@@ -48,6 +49,9 @@ class PollLoop::Waiting {
       if (wakeup->needs_arming) armed_.push_back(entry.io);
     }
     able_ = able_ && !files_.empty();
+    if (waker_ == nullptr) return;
+    wakers_file_[0] = waker_->file();
+    files_.push_back(wakers_file_[0]);
   }
   ~Waiting() {
     for (PacketIo* const io : begun_) io->end_waiting();
@@ -66,18 +70,34 @@ class PollLoop::Waiting {
   bool wait(BasicLoopTime<TimeSource>& loop, TimeSource& time, Nanos most, IsIdle is_idle) {
     WaitEnd end = WaitEnd::timed_out;
     for (PacketIo* const io : armed_) io->arm();
-    if (armed_.empty() || is_idle()) {
+    if (waker_ != nullptr) waker_->arm();
+    if ((armed_.empty() && waker_ == nullptr) || is_idle()) {
       loop.count_sleep(most, [&] { end = time.wait(files_, most); });
       if (end == WaitEnd::failed) able_ = false;
     }
+    if (waker_ != nullptr) waker_->disarm();
     for (PacketIo* const io : armed_) io->disarm();
     return end != WaitEnd::timed_out;
+  }
+
+  /// Sleeps for `nap`, and shorter only if the waker ends it.
+  template <typename IsIdle>
+  void nap(BasicLoopTime<TimeSource>& loop, TimeSource& time, Nanos nap, IsIdle is_idle) {
+    if (waker_ == nullptr) {
+      loop.sleep_for(nap);
+      return;
+    }
+    waker_->arm();
+    if (is_idle()) loop.count_sleep(nap, [&] { time.wait(wakers_file_, nap); });
+    waker_->disarm();
   }
 
  private:
   std::vector<PacketIo*> begun_;
   std::vector<PacketIo*> armed_;
   std::vector<int> files_;
+  Waker* waker_;
+  std::array<int, 1> wakers_file_{-1};
   bool able_ = false;
 };
 
@@ -92,7 +112,7 @@ bool PollLoop::run(Nanos until, const std::function<bool()>& stop) {
     TimeSource& time;
   };
   const InLoop in_loop(time_);
-  Waiting waiting(idle_ == Idle::sleep ? entries_ : std::vector<Entry>());
+  Waiting waiting(idle_ == Idle::sleep ? entries_ : std::vector<Entry>(), idle_ == Idle::sleep ? waker_ : nullptr);
   loop_.start(time_, Nanos(), time_.now());
   for (Entry& entry : entries_) entry.due = Nanos();
   const std::uint32_t patience = waiting.is_able() ? kIdleRoundsOfSleeper : kIdleRounds;
@@ -141,7 +161,7 @@ bool PollLoop::run(Nanos until, const std::function<bool()>& stop) {
       slept_short = woken && time_.now() - now < kShortSleep;
       idle_rounds = 0;
     } else {
-      loop_.sleep_for(std::min(next - now, kNap));
+      waiting.nap(loop_, time_, std::min(next - now, kNap), [&] { return has_nothing_before(next); });
       slept_short = false;
     }
   }

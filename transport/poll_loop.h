@@ -30,6 +30,18 @@ enum class Idle : std::uint8_t {
   sleep,
 };
 
+/// How other threads wake a loop that sleeps, after they have left something for one of its Pollables. They look
+/// whether it is armed after they have left it; the loop looks at its Pollables after it has armed. With a full fence
+/// in between on both sides one of the two sees the other.
+class Waker {
+ public:
+  virtual ~Waker() = default;
+  /// Readable from the first wake-up after arm() on, until disarm().
+  [[nodiscard]] virtual int file() const = 0;
+  virtual void arm() = 0;
+  virtual void disarm() = 0;
+};
+
 class PollLoop {
  public:
   /// `time` outlives it.
@@ -40,6 +52,9 @@ class PollLoop {
 
   /// Has `pollable`, which uses `io`, polled from now on. They outlive the loop. Not while it runs.
   void attach(PacketIo& io, Pollable& pollable);
+
+  /// Who sleeps is woken by it, too. It outlives the loop. Not while it runs.
+  void wake_by(Waker& waker) { waker_ = &waker; }
 
   /// Runs until the time is `until`, request_stop() was called, or `stop` is true: it is asked in every round, at least
   /// every 20 ms, and not at all if it is empty. All are polled once more then: what is due, such as the
@@ -69,6 +84,7 @@ class PollLoop {
 
   TimeSource& time_;
   const Idle idle_;
+  Waker* waker_ = nullptr;
   std::vector<Entry> entries_;
   BasicLoopTime<TimeSource> loop_;
   std::atomic<bool> stop_requested_{false};

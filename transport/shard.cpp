@@ -68,6 +68,9 @@ PostResult Shard::receive_virtual(ConnectionId id, Bytes capacity, std::uint64_t
 }
 void Shard::prefetch(std::span<const ConnectionId> ids) const { core_->prefetch(ids); }
 
+bool Shard::cancel_send(ConnectionId id, std::uint64_t tag) { return core_->cancel(id, tag, true); }
+bool Shard::cancel_receive(ConnectionId id, std::uint64_t tag) { return core_->cancel(id, tag, false); }
+
 bool Shard::close(ConnectionId id) { return core_->close(id); }
 bool Shard::abort(ConnectionId id, Nanos now) { return core_->abort(id, now); }
 

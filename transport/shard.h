@@ -84,6 +84,12 @@ class Shard final : public Pollable {
   /// Posts a receive of up to `capacity` bytes whose contents are counted and discarded.
   PostResult receive_virtual(ConnectionId id, Bytes capacity, std::uint64_t tag, Nanos deadline = Nanos::never());
 
+  /// Ends the send that was posted with `tag`, as if its deadline were there, if nothing of its message has been sent.
+  /// False if bytes of it have been, or there is none. It looks through those that wait: they are no more than max_sends.
+  bool cancel_send(ConnectionId id, std::uint64_t tag);
+  /// Likewise, if nothing of the receive's message has come, nor of a later one.
+  bool cancel_receive(ConnectionId id, std::uint64_t tag);
+
   /// Closes the connection once all posted sends are complete. Then outstanding receives at both ends and the peer's
   /// sends complete with Status::closed; if both ends close, so do sends for which the peer has posted no buffer. A
   /// connection that is not open yet ends at once. False if the connection is unknown, that is, has ended.

@@ -295,6 +295,32 @@ void Connection::expire_operations(Nanos now) {
   if (untouched_ended) receives_.close_up(untouched, *deadlines_);
 }
 
+bool Connection::cancel_send(std::uint64_t tag) {
+  const std::uint64_t unsent = sends_.unsent_from();
+  for (std::uint64_t number = unsent; number < sends_.end(); ++number) {
+    if (!sends_.outstanding(number) || sends_[number].tag != tag) continue;
+    need_deadlines();
+    push_sent(sends_.finish(number), Status::timed_out);
+    sends_.close_up(unsent, *deadlines_);
+    maybe_close();
+    return true;
+  }
+  return false;
+}
+
+bool Connection::cancel_receive(std::uint64_t tag) {
+  const std::uint64_t untouched = receives_.untouched_from();
+  for (std::uint64_t number = untouched; number < receives_.posted(); ++number) {
+    if (!receives_.outstanding(number) || receives_.tag(number) != tag) continue;
+    need_deadlines();
+    receives_.finish(number);
+    push({.kind = Completion::Kind::received, .status = Status::timed_out, .connection = id_, .tag = tag});
+    receives_.close_up(untouched, *deadlines_);
+    return true;
+  }
+  return false;
+}
+
 void Connection::look_for_peer(Nanos now) {
   const Nanos keep_alive = config_->keep_alive;
   const Nanos limit = config_->idle_limit;

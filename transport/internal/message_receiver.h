@@ -150,6 +150,7 @@ class MessageReceiver {
   [[nodiscard]] bool outstanding(std::uint64_t number) const {
     return number >= messages_.begin() && number < messages_.end() && !messages_[number].done;
   }
+  [[nodiscard]] std::uint64_t tag(std::uint64_t number) const { return messages_[number].tag; }
   /// Ends an outstanding message, but keeps its place in the ring, if it ends out of order.
   const Message& finish(std::uint64_t number) {
     messages_[number].done = true;

@@ -213,6 +213,14 @@ PostResult ShardCore::receive(ConnectionId id, std::byte* buffer, Bytes capacity
   return result;
 }
 
+bool ShardCore::cancel(ConnectionId id, std::uint64_t tag, bool is_send) {
+  Connection* connection = find(id);
+  if (connection == nullptr || !(is_send ? connection->cancel_send(tag) : connection->cancel_receive(tag)))
+    return false;
+  activate(*connection);
+  return true;
+}
+
 bool ShardCore::close(ConnectionId id) {
   Connection* connection = find(id);
   if (connection == nullptr) return false;

@@ -38,6 +38,7 @@ class ShardCore {
   PostResult send(ConnectionId id, const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline);
   PostResult receive(ConnectionId id, std::byte* buffer, Bytes capacity, std::uint64_t tag, Nanos deadline);
   void prefetch(std::span<const ConnectionId> ids) const;
+  bool cancel(ConnectionId id, std::uint64_t tag, bool is_send);
   bool close(ConnectionId id);
   bool abort(ConnectionId id, Nanos now);
 

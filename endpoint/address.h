@@ -1,0 +1,68 @@
+// The address of an endpoint: a blob of at most 64 bytes that programs exchange as they like (a file, a key-value
+// store, MPI, environment variables), and that others connect by. It names one run of one endpoint: an endpoint that is
+// started anew at the same IP address and port has another one, and whoever connects by the old one is told so.
+//
+// The blob, in network byte order, is opaque to programs; they may copy it and compare it byte by byte:
+//
+//    0  4  magic "MLTA"            12 16  IP address, IPv4 as ::ffff:a.b.c.d (RFC 4291 section 2.5.5.2)
+//    4  1  format version, 1       28 16  random number of this endpoint
+//    5  1  family, 4 or 6          44  4  CRC-32C (RFC 3720 appendix B.4) of the 44 bytes before
+//    6  2  shards, 1 to 65535
+//    8  2  UDP port of shard 0, the others' follow it
+//   10  2  reserved: 0 when written, not looked at
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "mltcp/endpoint/result.h"
+#include "mltcp/transport/address.h"
+
+namespace mltcp::endpoint {
+
+class EndpointAddress {
+ public:
+  static constexpr std::size_t most_bytes = 64;  ///< of any version
+  using Id = std::array<std::uint8_t, 16>;
+
+  /// None.
+  EndpointAddress() = default;
+  /// `base.ip` is no wildcard; `base.port + shards - 1` is at most 65535.
+  EndpointAddress(const Address& base, std::uint16_t shards, const Id& id) noexcept;
+
+  /// Reads a blob. Code::bad_address (`why`: too short, too long, foreign, damaged, impossible), or Code::version for
+  /// one of another format. `out` is changed on ok only. Any bytes are safe to give.
+  static Code parse(std::span<const std::byte> blob, EndpointAddress& out, std::string* why = nullptr);
+
+  /// The blob; empty if there is no address. As long as this object.
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return std::span(blob_).first(size_); }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  /// Of shard 0.
+  [[nodiscard]] const Address& base() const noexcept { return base_; }
+  [[nodiscard]] std::uint16_t shards() const noexcept { return shards_; }
+  [[nodiscard]] const Id& id() const noexcept { return id_; }
+  /// Of any shard, modulo their number.
+  [[nodiscard]] Address of_shard(std::uint64_t shard) const noexcept {
+    Address address = base_;
+    if (shards_ > 0) address.port = static_cast<std::uint16_t>(base_.port + shard % shards_);
+    return address;
+  }
+  bool operator==(const EndpointAddress& other) const noexcept { return blob_ == other.blob_ && size_ == other.size_; }
+
+ private:
+  static constexpr std::size_t size_v1 = 48;
+
+  Address base_{};
+  std::uint16_t shards_ = 0;
+  std::uint8_t size_ = 0;
+  Id id_{};
+  std::array<std::byte, size_v1> blob_{};
+};
+
+/// "10.0.0.1:62400 (2 shards, endpoint 5f3c9a01)".
+std::string to_text(const EndpointAddress& address);
+
+}  // namespace mltcp::endpoint

@@ -1,0 +1,35 @@
+// Queues of completions; see completion_queue.h.
+#include "mltcp/endpoint/completion_queue.h"
+
+#include <utility>
+
+#include "mltcp/endpoint/internal/core.h"
+
+namespace mltcp::endpoint {
+
+CompletionQueue::CompletionQueue(std::shared_ptr<Core> core, std::unique_ptr<CompletionRing> own)
+    : core_(std::move(core)), own_(std::move(own)), ring_(own_.get()) {}
+CompletionQueue::CompletionQueue(std::shared_ptr<Core> core, CompletionRing& ring)
+    : core_(std::move(core)), ring_(&ring) {}
+CompletionQueue::~CompletionQueue() = default;
+
+std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
+  std::size_t count = 0;
+  while (count < out.size() && ring_->pop(out[count])) ++count;
+  return count;
+}
+
+Code CompletionQueue::wait(std::span<Completion> out, std::size_t& count, Nanos limit) noexcept {
+  const std::shared_ptr<Core> core = core_;  // a callback may destroy this
+  return core->wait(*ring_, out, count, limit);
+}
+
+int CompletionQueue::file() const noexcept { return ring_->wakeup().file(); }
+
+Code CompletionQueue::arm() noexcept {
+  ring_->wakeup().disarm();
+  ring_->wakeup().arm();
+  return ring_->has_some() ? Code::ok : Code::nothing;
+}
+
+}  // namespace mltcp::endpoint

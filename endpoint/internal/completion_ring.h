@@ -1,0 +1,47 @@
+// What is behind a CompletionQueue: a ring with a place for each operation that will tell there, and a file for those
+// who sleep.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "mltcp/endpoint/internal/bounded_ring.h"
+#include "mltcp/endpoint/internal/wakeup.h"
+#include "mltcp/endpoint/types.h"
+
+namespace mltcp::endpoint {
+
+class CompletionRing {
+ public:
+  explicit CompletionRing(std::uint32_t places) : places_(places), ring_(places) {}
+
+  /// A place for a completion to come; false if there is none. It is free again once the completion was taken.
+  bool reserve() noexcept {
+    if (reserved_.fetch_add(1, std::memory_order_relaxed) < places_) return true;
+    reserved_.fetch_sub(1, std::memory_order_relaxed);
+    return false;
+  }
+  /// Of what will not come after all.
+  void give_back() noexcept { reserved_.fetch_sub(1, std::memory_order_relaxed); }
+  /// Into a reserved place.
+  void push(const Completion& completion) noexcept {
+    while (!ring_.push(completion)) {  // whoever takes the oldest has its place still
+    }
+    wakeup_.wake();
+  }
+  bool pop(Completion& completion) noexcept {
+    if (!ring_.pop(completion)) return false;
+    give_back();
+    return true;
+  }
+  [[nodiscard]] bool has_some() const noexcept { return ring_.has_some(); }
+  [[nodiscard]] Wakeup& wakeup() noexcept { return wakeup_; }
+
+ private:
+  const std::uint32_t places_;
+  std::atomic<std::uint32_t> reserved_{0};
+  BoundedRing<Completion> ring_;
+  Wakeup wakeup_;
+};
+
+}  // namespace mltcp::endpoint

@@ -1,0 +1,447 @@
+// An endpoint's set-up, driving and end (see core.h). Posting is in core_posts.cpp, jobs and memory in core_jobs.cpp.
+#include "mltcp/endpoint/internal/core.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+
+#include "mltcp/base/error.h"
+#include "mltcp/cc/registry.h"
+#include "mltcp/endpoint/internal/core_waiting.h"
+
+namespace mltcp::endpoint {
+namespace {
+
+constexpr std::uint16_t kFirstFreePort = 49'152;
+constexpr int kPortsToTry = 16;
+/// How long the end waits for what goes on: the transport's last packets, devices that still read.
+constexpr Nanos kLongestEnd{1'000'000'000};
+
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a process is forked as a whole
+std::atomic<std::uint32_t> forks{0};
+
+void check_range(std::string_view key, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
+  if (value < least || value > most)
+    throw InputError(fmt::format("{} is {}; it has to be from {} to {}", key, value, least, most));
+}
+
+}  // namespace
+
+std::uint32_t Core::fork_count() noexcept { return forks.load(std::memory_order_relaxed); }
+
+// ---- set-up ---------------------------------------------------------------------------------------------------------
+
+Core::Core(const EndpointConfig& config) : config_(config), fork_count_at_(0), jobs_(config.max_jobs) {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  if (registered != 0) throw RunError("the system does not tell of forks; free some memory");
+  fork_count_at_ = fork_count();
+}
+
+std::shared_ptr<Core> Core::open(const EndpointConfig& config) {
+  const std::shared_ptr<Core> core(new Core(config));
+  core->check();
+  core->shared_.config = &core->config_;
+  core->shared_.gate = &core->gate_;
+  core->shared_.connection = config.connection;
+  ConnectionConfig& connection = core->shared_.connection;
+  connection.give_up_after = config.peer_timeout;
+  connection.idle_limit = config.peer_timeout;
+  connection.keep_alive = config.peer_timeout / 4;
+  connection.max_sends = std::max(connection.max_sends, config.control_frames + 8);
+  connection.max_receives = std::max(connection.max_receives, config.control_frames + 8);
+  SystemRandom random;
+  core->random_ = config.seed ? *config.seed : random.next();
+  core->next_shard_ = core->random_ >> 8;
+  core->regions_.resize(config.max_memory_regions);
+  // Each connection has a place for what it came by and one for its end.
+  core->events_ = std::make_unique<CompletionRing>(config.max_connections * std::uint32_t{config.shards} * 4);
+  core->shared_.events = core->events_.get();
+  if (config.driving == Driving::threads) {
+    core->start_threads(core);
+  } else {
+    core->open_datapath();
+    core->make_workers();
+  }
+  return core;
+}
+
+void Core::check() const {
+  check_range("shards", config_.shards, 1, 256);
+  check_range("max_connections", config_.max_connections, 1, 65'536);
+  check_range("max_operations", config_.max_operations, 1, 1U << 20);
+  check_range("max_jobs", config_.max_jobs, 0, 1024);
+  check_range("max_memory_regions", config_.max_memory_regions, 0, RegisteredMemory::most);
+  check_range("eager_limit", config_.eager_limit, 0, 32'768);
+  check_range("unexpected_messages", config_.unexpected_messages, 1, 16'384);
+  check_range("control_frames", config_.control_frames, 4, 1024);
+  if (config_.peer_timeout < Nanos(10'000'000) || config_.peer_timeout > Nanos(3'600'000'000'000))
+    throw InputError(fmt::format("peer_timeout is {} ns; it has to be from 10 ms to 1 h", config_.peer_timeout.count));
+  const auto& ip = config_.address.ip;
+  if (std::all_of(ip.begin(), ip.end(), [](std::uint8_t byte) { return byte == 0; }) ||
+      (config_.address.is_v4() && config_.address.v4_ip() == 0))
+    throw InputError("the endpoint's address names no interface; give it an own address that the peers reach");
+  if (config_.address.port != 0 && config_.address.port + config_.shards - 1 > 65'535)
+    throw InputError(
+        fmt::format("{} shards from port {} on end above 65535; begin lower", config_.shards, config_.address.port));
+}
+
+void Core::open_datapath() {
+  HostDatapathConfig& datapath = config_.datapath;
+  datapath.shards = datapath.usual_shards = datapath.most_shards = config_.shards;
+  datapath.sleeps = config_.idle == Idle::sleep;
+  if (config_.address.port != 0) {
+    take_place();
+    return;
+  }
+  SystemRandom random;
+  const std::uint32_t span = 65'536U - kFirstFreePort - config_.shards + 1;
+  std::exception_ptr first;  // the others may be of what the first has left behind
+  for (int attempt = 1;; ++attempt) {
+    config_.address.port = static_cast<std::uint16_t>(kFirstFreePort + random.next() % span);
+    try {
+      take_place();
+      return;
+    } catch (const std::exception&) {
+      datapath_.reset();
+      if (first == nullptr) first = std::current_exception();
+      if (attempt == kPortsToTry) std::rethrow_exception(first);
+    }
+  }
+}
+
+void Core::take_place() {
+  HostPlace place;
+  place.address = config_.address;
+  place.prefix_bits = config_.prefix_bits;
+  place.gateway = config_.gateway;
+  place.shards = config_.shards;
+  check_host_datapath(config_.datapath, place);
+  datapath_ = open_host_datapath(config_.datapath);
+  datapath_->take_place(place);
+  description_ = datapath_->description();
+  time_ = &datapath_->time();
+}
+
+/// Some shard's packets may be found by another: then one thread drives all.
+bool Core::shares_packets() {
+  for (std::uint16_t shard = 0; shard < config_.shards; ++shard) {
+    PacketIo& io = datapath_->io(shard);
+    for (const PacketIo* const feeder : io.feeders())
+      if (feeder != &io) return true;
+  }
+  return false;
+}
+
+void Core::make_workers() {
+  SystemRandom random;
+  EndpointAddress::Id id;
+  for (std::size_t i = 0; i < id.size(); ++i) id[i] = static_cast<std::uint8_t>(random.next());
+  shared_.address = EndpointAddress(config_.address, config_.shards, id);
+  loops_ = config_.driving == Driving::threads && !shares_packets() ? config_.shards : 1;
+  for (std::size_t loop = 0; loop < loops_; ++loop) wakeups_.push_back(std::make_unique<Wakeup>());
+  for (std::uint16_t shard = 0; shard < config_.shards; ++shard)
+    workers_.push_back(std::make_unique<Worker>(shard, datapath_->io(shard), shared_,
+                                                *wakeups_[loops_ == 1 ? 0 : shard], time_->now()));
+  if (config_.driving == Driving::threads) return;
+  caller_loop_ = std::make_unique<PollLoop>(*time_, config_.idle);
+  for (std::uint16_t shard = 0; shard < config_.shards; ++shard)
+    caller_loop_->attach(datapath_->io(shard), *workers_[shard]);
+  caller_loop_->wake_by(*wakeups_[0]);
+}
+
+/// The first opens the datapath, and is the last to leave it: DPDK pins the thread that starts it.
+void Core::start_threads(const std::shared_ptr<Core>& self) {
+  std::string failure;
+  bool is_input = false;
+  bool ready = false;
+  running_ = 1;
+  threads_.emplace_back([self, &failure, &is_input, &ready] { self->main_thread(self, failure, is_input, ready); });
+  gate_.wait(Nanos::never(), [&] { return ready; });
+  if (failure.empty()) return;
+  threads_[0].join();
+  threads_.clear();
+  if (is_input) throw InputError(failure);
+  throw RunError(failure);
+}
+
+void Core::main_thread(const std::shared_ptr<Core>& self, std::string& failure, bool& is_input, bool& ready) {
+  std::vector<std::thread> others;
+  try {
+    open_datapath();
+    make_workers();
+    for (std::size_t loop = 1; loop < loops_; ++loop) {
+      gate_.tell([&] { ++running_; });
+      others.emplace_back([self, loop] {
+        self->run_loop(loop, 1);
+        self->gate_.tell([&] { --self->running_; });
+      });
+    }
+  } catch (const std::exception& error) {
+    shared_.closing.store(true);
+    for (const auto& wakeup : wakeups_) wakeup->wake();
+    for (std::thread& other : others) other.join();
+    workers_.clear();
+    datapath_.reset();
+    const bool input = dynamic_cast<const InputError*>(&error) != nullptr;
+    gate_.tell([&] {
+      failure = error.what();
+      is_input = input;
+      running_ = 0;
+      ready = true;
+    });
+    return;
+  }
+  gate_.tell([&] { ready = true; });
+  run_loop(0, loops_ == 1 ? workers_.size() : 1);
+  for (std::thread& other : others) other.join();
+  release_datapath();
+  gate_.tell([&] { running_ = 0; });
+}
+
+void Core::run_loop(std::size_t first, std::size_t count) noexcept {
+  try {
+    PollLoop loop(*time_, config_.idle);
+    for (std::size_t i = first; i < first + count; ++i) {
+      while (!workers_[i]->enter()) std::this_thread::yield();  // somebody is just posting
+      loop.attach(datapath_->io(static_cast<std::uint16_t>(i)), *workers_[i]);
+    }
+    loop.wake_by(workers_[first]->wakeup());
+    loop.run(Nanos::never(), [&] { return shared_.closing.load(std::memory_order_acquire); });
+  } catch (const std::exception& error) {
+    set_failure(error.what());
+    shared_.closing.store(true);
+  }
+  finish(first, count);
+}
+
+// ---- the end --------------------------------------------------------------------------------------------------------
+
+/// Ends what there is on these workers, which the calling thread drives, and leaves them.
+void Core::finish(std::size_t first, std::size_t count) noexcept {
+  try {
+    const Nanos end = time_->now() + kLongestEnd;
+    for (std::size_t i = first; i < first + count; ++i) {
+      workers_[i]->set_now(time_->now());
+      workers_[i]->end_all();
+    }
+    for (bool quiet = false; !quiet && time_->now() < end;) {
+      quiet = true;
+      for (std::size_t i = first; i < first + count; ++i) {
+        workers_[i]->poll(time_->now());
+        quiet = quiet && workers_[i]->is_quiet();
+      }
+      if (!quiet) time_->pause();
+    }
+    // Whose transport is not done yet: the memory of its messages may still be read, so that their operations stay.
+    for (std::size_t i = first; i < first + count; ++i) workers_[i]->deliver();
+  } catch (const std::exception& error) {
+    set_failure(error.what());
+  }
+  for (std::size_t i = first; i < first + count; ++i) {
+    workers_[i]->drop_shard();
+    workers_[i]->leave();
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    settle(*workers_[i]);
+  }
+}
+
+/// Of a worker that nobody drives any more: what was posted as it was left.
+void Core::settle(Worker& worker) noexcept {
+  while (worker.has_commands() && worker.enter()) {
+    worker.drain();
+    worker.deliver();
+    worker.leave();
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+}
+
+Nanos Core::now() noexcept {
+  clock_readers_.fetch_add(1, std::memory_order_seq_cst);
+  const Nanos now = is_forked() || shared_.closing.load(std::memory_order_seq_cst) ? monotonic_now() : time_->now();
+  clock_readers_.fetch_sub(1, std::memory_order_release);
+  return now;
+}
+
+void Core::join() noexcept {
+  if (Worker::in_callback()) return;
+  for (std::thread& thread : threads_)
+    if (thread.joinable()) thread.join();
+}
+
+void Core::release_datapath() noexcept {
+  while (clock_readers_.load(std::memory_order_seq_cst) > 0) std::this_thread::yield();
+  {
+    const std::lock_guard lock(set_up_);
+    for (Region& region : regions_) region.memory.reset();
+  }
+  caller_loop_.reset();
+  datapath_.reset();
+  finished_.store(true, std::memory_order_release);
+  gate_.tell();
+}
+
+Code Core::close(bool wait) noexcept {
+  if (is_forked()) return Code::forked;
+  shared_.closing.store(true, std::memory_order_seq_cst);
+  for (const auto& wakeup : wakeups_) wakeup->wake();
+  gate_.tell();
+  if (Worker::in_callback()) return Code::ok;  // what drives sees to the rest when the callback has returned
+  if (config_.driving == Driving::caller) {
+    finish_here();
+    return Code::ok;
+  }
+  if (wait) gate_.wait(kLongestEnd * 2, [&] { return running_ == 0; });
+  return Code::ok;
+}
+
+/// Where the caller drives: by whoever is first to have all workers.
+void Core::finish_here() noexcept {
+  for (int round = 0; !finished_.load(std::memory_order_acquire); ++round) {
+    std::size_t entered = 0;
+    while (entered < workers_.size() && workers_[entered]->enter()) ++entered;
+    if (entered == workers_.size()) {
+      if (finished_.load(std::memory_order_acquire)) {
+        for (const auto& worker : workers_) worker->leave();
+        return;
+      }
+      finish(0, workers_.size());
+      for (PacketIo* const io : armed_) io->disarm();
+      if (waits_)
+        for (std::uint16_t shard = 0; shard < config_.shards; ++shard) datapath_->io(shard).end_waiting();
+      release_datapath();
+      return;
+    }
+    while (entered-- > 0) workers_[entered]->leave();
+    gate_.wait(Nanos(1'000'000), [&] { return finished_.load(std::memory_order_acquire); });
+  }
+}
+
+Core::~Core() {
+  for (std::thread& thread : threads_)
+    if (thread.joinable()) thread.detach();  // it holds this, and so has ended, or is the one that runs here
+  if (poll_file_ >= 0) ::close(poll_file_);
+  if (timer_file_ >= 0) ::close(timer_file_);
+}
+
+// ---- driving by the caller ------------------------------------------------------------------------------------------
+
+std::size_t Core::progress() noexcept {
+  if (usable() != Code::ok || config_.driving != Driving::caller || Worker::in_callback()) return 0;
+  std::size_t ended = 0;
+  try {
+    for (const auto& worker : workers_) {
+      if (!worker->enter()) continue;
+      const std::uint64_t before = worker->ended();
+      worker->poll(time_->now());
+      ended += static_cast<std::size_t>(worker->ended() - before);
+      worker->leave();
+    }
+  } catch (const std::exception& error) {
+    set_failure(error.what());
+    shared_.closing.store(true);
+  }
+  if (shared_.closing.load(std::memory_order_relaxed)) finish_here();
+  return ended;
+}
+
+void Core::make_poll_file() {
+  const auto need = [](int file) {
+    if (file < 0)
+      throw RunError(
+          fmt::format("no file to wait for: {}; raise the limit of open files (ulimit -n)", std::strerror(errno)));
+    return file;
+  };
+  std::vector<int> files{wakeups_[0]->file()};
+  std::vector<PacketIo*> begun;
+  bool able = true;
+  for (std::uint16_t shard = 0; shard < config_.shards && able; ++shard) {
+    PacketIo& io = datapath_->io(shard);
+    // What has to be begun and ended by one thread is not for a file that any thread may wait for.
+    const auto wakeup = io.begin_waiting();
+    able = wakeup.has_value();
+    if (!able) break;
+    begun.push_back(&io);
+    if (wakeup->file >= 0) files.push_back(wakeup->file);
+    if (wakeup->needs_arming) armed_.push_back(&io);
+  }
+  waits_ = able;
+  if (!able) {
+    for (PacketIo* const io : begun) io->end_waiting();
+    armed_.clear();
+    return;
+  }
+  poll_file_ = need(epoll_create1(EPOLL_CLOEXEC));
+  timer_file_ = need(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  files.push_back(timer_file_);
+  for (const int file : files) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = file;
+    if (epoll_ctl(poll_file_, EPOLL_CTL_ADD, file, &event) != 0) need(-1);
+  }
+}
+
+int Core::file() noexcept {
+  if (config_.driving != Driving::caller || usable() != Code::ok) return -1;
+  const std::lock_guard lock(set_up_);
+  if (has_tried_poll_file_) return poll_file_;
+  has_tried_poll_file_ = true;
+  try {
+    make_poll_file();
+  } catch (const std::exception& error) {
+    failure_ = error.what();
+    poll_file_ = -1;
+  }
+  return poll_file_;
+}
+
+Code Core::arm() noexcept {
+  if (const Code code = usable(); code != Code::ok) return code;
+  if (file() < 0 || Worker::in_callback()) return Code::unsupported;
+  Wakeup& wakeup = *wakeups_[0];
+  for (PacketIo* const io : armed_) io->disarm();
+  wakeup.disarm();
+  for (PacketIo* const io : armed_) io->arm();
+  wakeup.arm();
+  Nanos next = Nanos::never();
+  Nanos now;
+  bool busy = false;
+  for (std::size_t shard = 0; shard < workers_.size(); ++shard) {
+    Worker& worker = *workers_[shard];
+    if (!worker.enter()) return Code::ok;
+    const PacketIo& io = datapath_->io(static_cast<std::uint16_t>(shard));
+    const std::uint64_t activity = io.activity();
+    now = time_->now();
+    next = std::min({next, worker.poll(now), io.deadline()});
+    busy = busy || worker.has_commands() || io.activity() != activity || io.is_blocked();
+    worker.leave();
+  }
+  if (shared_.closing.load(std::memory_order_relaxed)) finish_here();
+  if (finished_.load(std::memory_order_relaxed)) return Code::destroyed;
+  if (busy || next <= now) return Code::ok;
+  itimerspec timer{};
+  if (!next.is_never()) {
+    const Nanos left = std::min(next - now, Nanos(3'600'000'000'000));
+    timer.it_value = {static_cast<time_t>(left.count / 1'000'000'000), static_cast<long>(left.count % 1'000'000'000)};
+  }
+  timerfd_settime(timer_file_, 0, &timer, nullptr);
+  return Code::nothing;
+}
+
+std::string Core::failure() const {
+  const std::lock_guard lock(set_up_);
+  return failure_;
+}
+void Core::set_failure(const std::string& why) noexcept {
+  const std::lock_guard lock(set_up_);
+  failure_ = why;
+}
+
+}  // namespace mltcp::endpoint

@@ -1,0 +1,205 @@
+// What is behind an Endpoint: its datapath, its workers, who drives them, and the ways from any thread to a worker. It
+// lives as long as anybody uses it: the endpoint, its queues, its threads, and a call from within which the endpoint
+// was destroyed.
+//
+// A post goes to its worker in place where the caller drives it or nobody does (Worker::enter()), and otherwise through
+// the worker's queue, after which the worker's driver is woken if it sleeps. In place what the queue holds goes first,
+// so that the order of a thread's posts is kept.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "mltcp/base/system_random.h"
+#include "mltcp/endpoint/endpoint.h"
+#include "mltcp/endpoint/internal/completion_ring.h"
+#include "mltcp/endpoint/internal/gate.h"
+#include "mltcp/endpoint/internal/worker.h"
+#include "mltcp/transport/host_datapath.h"
+#include "mltcp/transport/poll_loop.h"
+#include "mltcp/transport/registered_memory.h"
+
+namespace mltcp::endpoint {
+
+/// An operation before it has a place.
+struct Request {
+  Operation::Kind kind = Operation::Kind::send;
+  ConnectionHandle connection = 0;
+  std::byte* data = nullptr;
+  std::size_t length = 0;
+  std::uint64_t tag = 0;
+  std::uint64_t mask = kWholeTag;
+  MessageHandle message = 0;
+  Take take = Take::no;
+};
+
+class Core {
+ public:
+  /// Throws InputError or RunError.
+  static std::shared_ptr<Core> open(const EndpointConfig& config);
+  ~Core();
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  /// Code::ok, forked or destroyed.
+  [[nodiscard]] Code usable() const noexcept {
+    if (fork_count_at_ != fork_count()) [[unlikely]]
+      return Code::forked;
+    return shared_.closing.load(std::memory_order_relaxed) ? Code::destroyed : Code::ok;
+  }
+  [[nodiscard]] bool is_forked() const noexcept { return fork_count_at_ != fork_count(); }
+
+  // core.cpp: set-up, driving, the end.
+  Code close(bool wait) noexcept;
+  std::size_t progress() noexcept;
+  [[nodiscard]] int file() noexcept;
+  /// Of ~Endpoint: its threads have ended. Not from a callback.
+  void join() noexcept;
+  Code arm() noexcept;
+  /// Drives, where the caller does, or waits, until `there()`, for `limit`. False: it was not there in time.
+  template <typename There>
+  bool wait_for(Nanos limit, There there) noexcept;
+
+  // core_posts.cpp.
+  Code post(const Request& request, const PostOptions& options, OperationHandle& handle) noexcept;
+  Code connect(std::span<const std::byte> blob, const ConnectOptions& options, ConnectionHandle& handle,
+               OperationHandle* operation) noexcept;
+  /// close(), abort() and attach() of connections, cancel() of operations.
+  Code command(Command::Type type, std::uint64_t handle) noexcept;
+  Code cancel(OperationHandle handle) noexcept;
+  Code test(OperationHandle handle, Completion& out) noexcept;
+  Code wait(OperationHandle handle, Completion& out, Nanos limit) noexcept;
+  Code forget(OperationHandle handle) noexcept;
+  Code wait(CompletionRing& ring, std::span<Completion> out, std::size_t& count, Nanos limit) noexcept;
+  Code report(ConnectionHandle connection, ConnectionReport& out) noexcept;
+  Code peer(ConnectionHandle connection, EndpointAddress& out) noexcept;
+  Code report(EndpointReport& out) noexcept;
+
+  // core_jobs.cpp.
+  Code create_job(const JobOptions& options, JobHandle& job) noexcept;
+  Code remove_job(JobHandle job) noexcept;
+  Code attach(ConnectionHandle connection, JobHandle job) noexcept;
+  Code begin_iteration(JobHandle job, Bytes bytes) noexcept;
+  Code end_iteration(JobHandle job) noexcept;
+  Code set_plan(JobHandle job, const PhasePlan& plan, PlanState& state) noexcept;
+  Code clear_plan(JobHandle job) noexcept;
+  Code set_job_rate(JobHandle job, Rate rate) noexcept;
+  Code report(JobHandle job, JobReport& out) noexcept;
+  Code register_memory(std::span<std::byte> memory, MemoryHandle& handle) noexcept;
+  Code unregister_memory(MemoryHandle handle) noexcept;
+
+  [[nodiscard]] const EndpointConfig& config() const noexcept { return config_; }
+  [[nodiscard]] const EndpointAddress& address() const noexcept { return shared_.address; }
+  [[nodiscard]] const std::string& description() const noexcept { return description_; }
+  /// Also while the datapath, whose clock it is, goes.
+  [[nodiscard]] Nanos now() noexcept;
+  [[nodiscard]] std::string failure() const;
+  void set_failure(const std::string& why) noexcept;
+  [[nodiscard]] CompletionRing& events() noexcept { return *events_; }
+
+ private:
+  struct Job {
+    bool used = false;
+    std::uint32_t generation = 1;
+    std::atomic<bool> between_iterations{false};
+    std::unique_ptr<std::atomic<Bytes>[]> posted;  ///< in the iteration, each shard's
+    std::unique_ptr<std::atomic<std::uint32_t>[]> attached;
+    std::atomic<std::uint64_t> face{std::uint64_t{1} << 32};  ///< generation, and 1 if it is there
+  };
+  struct Region {
+    std::unique_ptr<RegisteredMemory> memory;
+    bool used = false;
+    std::uint32_t generation = 1;
+  };
+
+  explicit Core(const EndpointConfig& config);
+  static std::uint32_t fork_count() noexcept;
+
+  // Set-up.
+  void check() const;
+  void open_datapath();
+  void take_place();
+  void make_workers();
+  [[nodiscard]] bool shares_packets();
+  void start_threads(const std::shared_ptr<Core>& self);
+  void main_thread(const std::shared_ptr<Core>& self, std::string& failure, bool& is_input, bool& ready);
+  void run_loop(std::size_t first, std::size_t count) noexcept;
+  void make_poll_file();
+  // The end.
+  void finish(std::size_t first, std::size_t count) noexcept;
+  void finish_here() noexcept;
+  void release_datapath() noexcept;
+
+  // Posting.
+  [[nodiscard]] Worker* worker_of(const HandleParts& parts) noexcept {
+    return parts.shard < workers_.size() ? workers_[parts.shard].get() : nullptr;
+  }
+  /// The worker may be worked on in place, until leave_place().
+  bool enter_place(Worker& worker) noexcept;
+  void leave_place(Worker& worker) noexcept;
+  Code submit(Worker& worker, Operation& operation, bool in_place) noexcept;
+  Code place(Worker& worker, const Request& request, const PostOptions& options, OperationHandle& handle) noexcept;
+  Code may_post(const Request& request, Worker*& worker) noexcept;
+  Code claim(Worker& worker, Operation& operation, std::uint32_t generation, Completion& out) noexcept;
+  Operation* find_waitable(OperationHandle handle, Worker*& worker, Code& code) noexcept;
+  void settle(Worker& worker) noexcept;
+
+  /// Has `what` done on the worker by who drives it, and waits for that. Code::unsupported from callbacks of others.
+  template <typename What>
+  Code on_worker(Worker& worker, What what) noexcept;
+  Code ask(Worker& worker, Call& call) noexcept;
+
+  Job* find_job(JobHandle handle) noexcept;
+  template <typename What>
+  Code on_all_workers(std::uint32_t slot, What what) noexcept;
+  void count_posted(const Link& link, std::uint32_t shard, Bytes bytes) noexcept;
+
+  EndpointConfig config_;
+  std::uint32_t fork_count_at_;
+  Shared shared_;
+  Gate gate_;
+  std::string description_;
+  std::unique_ptr<HostDatapath> datapath_;
+  TimeSource* time_ = nullptr;
+  std::unique_ptr<CompletionRing> events_;
+  std::vector<std::unique_ptr<Wakeup>> wakeups_;  ///< one for each loop
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::thread> threads_;
+  std::size_t loops_ = 1;
+  std::size_t running_ = 0;  ///< threads; under the gate
+  std::atomic<bool> finished_{false};
+  std::atomic<std::uint32_t> clock_readers_{0};
+
+  // Where the caller drives.
+  std::unique_ptr<PollLoop> caller_loop_;
+  std::atomic<bool> looping_{false};
+  int poll_file_ = -1;
+  int timer_file_ = -1;
+  std::vector<PacketIo*> armed_;
+  bool waits_ = false;
+  bool has_tried_poll_file_ = false;
+
+  std::vector<Job> jobs_;
+  mutable std::mutex set_up_;  ///< of jobs, memory, and the text of failures: none of them is on the data path
+  std::vector<Region> regions_;
+  std::string failure_;
+  std::atomic<std::uint64_t> next_shard_{0};
+  std::uint64_t random_ = 0;
+};
+
+template <typename What>
+Code Core::on_worker(Worker& worker, What what) noexcept {
+  Call call;
+  call.run = [](void* at) noexcept { (*static_cast<What*>(at))(); };
+  call.what = &what;
+  return ask(worker, call);
+}
+
+}  // namespace mltcp::endpoint

@@ -1,0 +1,145 @@
+// A connection of the endpoint: one connection of the transport for ordered messages, two for messages by tag (control
+// and data). The thread that drives the shard owns it; what others ask before they post stands at the top.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "mltcp/base/ring.h"
+#include "mltcp/endpoint/internal/frames.h"
+#include "mltcp/endpoint/internal/intrusive.h"
+#include "mltcp/endpoint/internal/operation.h"
+#include "mltcp/endpoint/types.h"
+#include "mltcp/transport/types.h"
+
+namespace mltcp::endpoint {
+
+/// A message that no receive has asked for: one that is held here, in the frame that it came in, or one that waits at
+/// its sender.
+struct Unexpected {
+  Link* link = nullptr;
+  bool used = false;
+  bool announced = false;  ///< waits at its sender
+  bool claimed = false;    ///< peek() has taken it
+  std::uint32_t generation = 1;
+  std::uint32_t index = 0;
+  std::uint32_t frame = 0;  ///< that holds it
+  std::uint64_t tag = 0;
+  std::uint64_t id = 0;  ///< announced: what its sender calls it
+  Bytes length = 0;
+  ListHook<Unexpected> in_link;
+  ListHook<Unexpected> in_all;
+  HashHook<Unexpected> by_source;
+  HashHook<Unexpected> by_tag;
+};
+
+/// What only tagged connections have. Made when the connection is.
+struct Tagged {
+  Tagged(const EndpointConfig& config, Link& link);
+
+  [[nodiscard]] std::span<std::byte> receive_frame(std::uint32_t frame) {
+    return std::span(receive_memory.get() + frame * frame_bytes, frame_bytes);
+  }
+  [[nodiscard]] std::span<std::byte> send_frame(std::uint32_t frame) {
+    return std::span(send_memory.get() + frame * frame_bytes, frame_bytes);
+  }
+
+  std::size_t frame_bytes;
+  Bytes eager_limit;  ///< of both ends
+
+  // Frames that come. They are dealt with in the order in which they were sent, which is that of the buffers.
+  struct Posted {
+    std::uint32_t frame = 0;
+    std::uint32_t length = 0;
+    bool arrived = false;
+  };
+  std::unique_ptr<std::byte[]> receive_memory;
+  std::vector<std::uint32_t> free_receive_frames;
+  GrowableRing<Posted> posted;
+  /// Of the frame that was posted with `tag`.
+  [[nodiscard]] std::uint64_t position_of(std::uint64_t tag) const {
+    return posted.begin() + (static_cast<std::uint32_t>(tag) - static_cast<std::uint32_t>(posted.begin()));
+  }
+
+  // Frames that go. Whose message one carries is told when it has arrived.
+  std::unique_ptr<std::byte[]> send_memory;
+  std::vector<std::uint32_t> free_send_frames;
+  std::vector<Operation*> send_frame_of;
+
+  // Unexpected messages here. Counts are of all since the connection began.
+  std::vector<Unexpected> entries;
+  std::vector<std::uint32_t> free_entries;
+  List<Unexpected, &Unexpected::in_link> unexpected;
+  GrowableRing<std::uint64_t> taken_back;  ///< ids to be told of as CANCELLED; their entries are not released yet
+  std::uint64_t came = 0;                  ///< EAGER and RTS
+  std::uint64_t released = 0;              ///< of them, that are not unexpected (any more)
+  std::uint64_t told = 0;                  ///< credit that the peer knows of
+
+  // And at the peer.
+  std::uint32_t peers_window = 0;
+  std::uint64_t sent = 0;
+  std::uint64_t credit = 0;
+
+  OperationList held;                   ///< sends that are not announced yet
+  OperationList announced;              ///< and those that are
+  GrowableRing<Operation*> granted;     ///< whose CTS has come, in that order; null: nothing is sent for it
+  OperationList matched;                ///< receives whose CTS has yet to be sent
+  GrowableRing<std::uint64_t> cancels;  ///< ids to be told of as CANCEL
+  std::vector<std::uint64_t> zombies;   ///< ids of announced sends that have ended here and may still be asked for
+};
+
+struct Link {
+  enum class State : std::uint8_t {
+    free,
+    connecting,  ///< this end has asked
+    greeting,    ///< a connection came in, and has yet to say whose it is
+    unpaired,    ///< control or data of a tagged connection, the other has yet to come
+    open,
+    closing,  ///< close() was called: what is posted still goes
+    ended,    ///< its transport is going, or messages of it are still held
+  };
+  static constexpr std::uint32_t control = 0;  ///< or the only one
+  static constexpr std::uint32_t data = 1;
+
+  // For all threads: generation above; below whether it may be posted on, and its kind. 0 below: there is none.
+  static constexpr std::uint64_t may_post = 0x10;
+  std::atomic<std::uint64_t> face{std::uint64_t{1} << 32};
+  std::atomic<std::uint32_t> job{0};  ///< number of its slot and 1; 0: none
+
+  State state = State::free;
+  ConnectionKind kind = ConnectionKind::ordered;
+  bool is_client = false;
+  bool is_announced = false;  ///< the program knows of it: it is told of the end
+  bool has_event_place = false;
+  bool counted = false;  ///< among max_connections
+  bool closes_here = false;
+  std::uint32_t slot = 0;
+  ConnectionHandle handle = 0;
+  Code end_code = Code::ok;
+  Cause end_cause = Cause::none;
+  EndpointAddress peer;  ///< as named (client), as it has introduced itself (server)
+  Address remote{};      ///< of the transport
+  std::uint64_t token = 0;
+  Operation* connect = nullptr;
+
+  std::array<ConnectionId, 2> transport{};  ///< 0: none, or gone
+  std::array<bool, 2> greeted{};            ///< the peer's hello has come
+  bool unpaired_data = false;               ///< unpaired: which of the two it is
+  std::uint32_t peers_eager_limit = 0;
+  std::uint32_t peers_window = 0;
+  std::array<HelloBuffer, 2> hello_in{};
+  std::array<HelloBuffer, 2> hello_out{};
+
+  OperationList sends;                ///< ordered, held: not open yet, or no room
+  OperationList receives;             ///< likewise
+  std::uint32_t posted_receives = 0;  ///< by tag, that name it
+  std::unique_ptr<Tagged> tagged;
+
+  [[nodiscard]] bool is_gone() const { return transport[0] == 0 && transport[1] == 0; }
+};
+
+}  // namespace mltcp::endpoint

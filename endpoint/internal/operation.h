@@ -1,0 +1,175 @@
+// An operation between post and end, and the pool of a shard's. Who posts fills one in and hands it to the thread that
+// drives the shard; from then on it is that thread's until it has ended.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "mltcp/base/units.h"
+#include "mltcp/endpoint/internal/bounded_ring.h"
+#include "mltcp/endpoint/internal/intrusive.h"
+#include "mltcp/endpoint/types.h"
+
+namespace mltcp::endpoint {
+
+// A handle: the shard in the 8 highest bits, the slot in the next 24, the generation, never 0, below.
+struct HandleParts {
+  std::uint32_t shard = 0;
+  std::uint32_t slot = 0;
+  std::uint32_t generation = 0;
+};
+inline HandleParts parts_of(std::uint64_t handle) {
+  return {static_cast<std::uint32_t>(handle >> 56), static_cast<std::uint32_t>(handle >> 32) & 0xFFFFFFU,
+          static_cast<std::uint32_t>(handle)};
+}
+inline std::uint64_t handle_of(std::uint32_t shard, std::uint32_t slot, std::uint32_t generation) {
+  return std::uint64_t{shard} << 56 | std::uint64_t{slot} << 32 | generation;
+}
+
+struct Link;
+struct Unexpected;
+class CompletionRing;
+
+struct alignas(64) Operation {
+  enum class Kind : std::uint8_t { connect, send, receive, send_tagged, receive_tagged, peek, receive_message };
+  /// Where it stands, as its shard knows.
+  enum class Stage : std::uint8_t {
+    queued,      ///< posted, not looked at
+    held,        ///< in a list of its connection, for the connection to open, for room, credit or frames
+    posted,      ///< by tag: a receive that waits for its message
+    announced,   ///< by tag: RTS sent, or about to be answered
+    taken_back,  ///< by tag: CANCEL sent
+    granted,     ///< by tag: CTS there, waits for room on the data connection
+    matched,     ///< by tag: a receive whose CTS waits for a frame or for room
+    flowing,     ///< the transport has it
+    ended,
+  };
+  enum class Telling : std::uint8_t { callback, queue, handle };
+
+  // What changes hands between threads: the generation above, how far the waiting is below.
+  static constexpr std::uint64_t pending = 1;
+  static constexpr std::uint64_t awaited = 2;  ///< ... and a thread sleeps for it
+  static constexpr std::uint64_t done = 3;     ///< `end` may be taken
+  static constexpr std::uint64_t forgotten = 4;
+  std::atomic<std::uint64_t> state{std::uint64_t{1} << 32};
+
+  // To match a message costs three cache lines, however long ago its receive was posted: this one,
+  Kind kind = Kind::send;
+  Stage stage = Stage::ended;  ///< the driver's alone, also of one that is free
+  Telling telling = Telling::handle;
+  Take take = Take::no;
+  bool has_deadline = false;
+  bool is_cancelled = false;  ///< by cancel(): of two ways in which the transport tells of a time limit
+  bool has_job = false;
+  std::uint32_t slot = 0;
+  std::uint32_t job = 0;
+  std::byte* data = nullptr;
+  Bytes length = 0;  ///< of the message, or of the buffer
+  std::uint64_t tag = 0;
+  ConnectionHandle connection = 0;  ///< as posted
+  Link* link = nullptr;             ///< whose list it is in, or that carries it
+
+  // where the hash finds it,
+  alignas(64) HashHook<Operation> in_exact;
+
+  // and what it ends with.
+  alignas(64) Callback callback = nullptr;
+  void* context = nullptr;
+  CompletionRing* queue = nullptr;
+  std::uint64_t order = 0;            ///< of posted receives
+  std::uint64_t message_tag = 0;      ///< of the message that a receive has got
+  Bytes message_bytes = 0;            ///< its length; of an announced send: what is wanted of it
+  Nanos time_limit = Nanos::never();  ///< once started: the time by which it ends
+  std::uint64_t mask = 0;
+
+  std::uint64_t peer_id = 0;  ///< by tag: what the sender calls it
+  MessageHandle message = 0;  ///< of receive_message, or that peek() has taken
+  std::uint16_t iteration = 0;
+  ListHook<Operation> in_link;
+  ListHook<Operation> in_masked;
+  Completion end;  ///< for who asks
+
+  [[nodiscard]] std::uint32_t generation() const {
+    return static_cast<std::uint32_t>(state.load(std::memory_order_relaxed) >> 32);
+  }
+};
+
+static_assert(offsetof(Operation, in_exact) == 64 && offsetof(Operation, callback) == 128);
+
+using OperationList = List<Operation, &Operation::in_link>;
+
+/// Some lie at hand for the thread that drives, without atomic operations; the others are for all.
+class OperationPool {
+ public:
+  OperationPool(std::uint32_t shard, std::uint32_t count)
+      : shard_(shard),
+        operations_(std::make_unique<Operation[]>(count + kAtHand)),
+        count_(count + kAtHand),
+        free_(count_) {
+    at_hand_.reserve(kAtHand);
+    for (std::uint32_t slot = 0; slot < count_; ++slot) {
+      operations_[slot].slot = slot;
+      if (slot < kAtHand)
+        at_hand_.push_back(slot);
+      else
+        free_.push(slot);
+    }
+  }
+
+  /// Any thread. Null if none is free.
+  Operation* take() noexcept {
+    std::uint32_t slot = 0;
+    return free_.pop(slot) ? &operations_[slot] : nullptr;
+  }
+  /// The thread that drives.
+  Operation* take_at_hand() noexcept {
+    if (at_hand_.empty()) return take();
+    Operation& operation = operations_[at_hand_.back()];
+    at_hand_.pop_back();
+    return &operation;
+  }
+  /// Any thread. Its handle names nothing from here on.
+  void give_back(Operation& operation) noexcept {
+    retire(operation);
+    free_.push(operation.slot);
+  }
+  void give_back_at_hand(Operation& operation) noexcept {
+    retire(operation);
+    if (at_hand_.size() < kAtHand)
+      at_hand_.push_back(operation.slot);
+    else
+      free_.push(operation.slot);
+  }
+
+  [[nodiscard]] OperationHandle handle(const Operation& operation) const {
+    return handle_of(shard_, operation.slot, operation.generation());
+  }
+  /// Null unless such a handle was given out and its operation is not gone.
+  [[nodiscard]] Operation* find(const HandleParts& parts) noexcept {
+    if (parts.slot >= count_) return nullptr;
+    Operation& operation = operations_[parts.slot];
+    const std::uint64_t state = operation.state.load(std::memory_order_acquire);
+    return state >> 32 == parts.generation && (state & 0xFFFFFFFFU) != 0 ? &operation : nullptr;
+  }
+  [[nodiscard]] Operation& at(std::uint32_t slot) noexcept { return operations_[slot]; }
+  [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
+
+ private:
+  static constexpr std::uint32_t kAtHand = 64;
+
+  static void retire(Operation& operation) noexcept {
+    const std::uint32_t next = operation.generation() + 1;
+    operation.state.store(std::uint64_t{next == 0 ? 1U : next} << 32, std::memory_order_release);
+  }
+
+  const std::uint32_t shard_;
+  const std::unique_ptr<Operation[]> operations_;
+  const std::uint32_t count_;
+  BoundedRing<std::uint32_t> free_;
+  std::vector<std::uint32_t> at_hand_;
+};
+
+}  // namespace mltcp::endpoint

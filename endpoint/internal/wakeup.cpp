@@ -1,0 +1,34 @@
+// An eventfd; see wakeup.h.
+#include "mltcp/endpoint/internal/wakeup.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "mltcp/base/error.h"
+
+namespace mltcp::endpoint {
+
+Wakeup::Wakeup() : file_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (file_ < 0)
+    throw RunError(fmt::format("no eventfd: {}; raise the limit of open files (ulimit -n)", std::strerror(errno)));
+}
+Wakeup::~Wakeup() { close(file_); }
+
+bool Wakeup::write() noexcept {
+  const std::uint64_t one = 1;
+  // First, so that who clears the file finds it written: at worst it reads nothing.
+  written_.store(true, std::memory_order_release);
+  return ::write(file_, &one, sizeof one) == sizeof one;
+}
+
+void Wakeup::clear() noexcept {
+  std::uint64_t count = 0;
+  // Nothing to read: the writer is on its way, and its write will end the next sleep at once, for nothing.
+  if (read(file_, &count, sizeof count) < 0) return;
+}
+
+}  // namespace mltcp::endpoint

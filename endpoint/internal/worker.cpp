@@ -1,0 +1,480 @@
+// A worker: how it is driven, and how operations begin and end (see worker.h). Connections are in worker_links.cpp,
+// messages by tag in worker_tagged.cpp.
+#include "mltcp/endpoint/internal/worker.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace mltcp::endpoint {
+namespace {
+
+/// Rounds of completions within one poll: callbacks post, the transport sends, ends come.
+constexpr int kRounds = 4;
+/// Connections that others begin are in the table before it is known whose they are.
+std::uint32_t links_for(const EndpointConfig& config) { return config.max_connections * 2 + 16; }
+
+ShardConfig shard_config(const EndpointConfig& config, std::uint32_t number) {
+  ShardConfig shard;
+  // A tagged connection takes two, and those that have ended answer their peers for a while.
+  shard.max_connections = std::min(links_for(config) + config.max_connections * 2, (1U << 20) - 1);
+  shard.max_jobs = config.max_jobs;
+  if (config.seed) shard.seed = *config.seed + number;
+  return shard;
+}
+
+}  // namespace
+
+Worker::Worker(std::uint32_t number, PacketIo& io, Shared& shared, Wakeup& wakeup, Nanos now)
+    : number_(number),
+      shared_(shared),
+      wakeup_(wakeup),
+      commands_(std::size_t{shared.config->max_operations} * 2 + 256),
+      operations_(number, shared.config->max_operations),
+      free_links_(links_for(*shared.config)),
+      shard_(std::make_unique<Shard>(io, shard_config(*shared.config, number))),
+      now_(now),
+      links_(links_for(*shared.config)),
+      jobs_(shared.config->max_jobs, no_job) {
+  const EndpointConfig& config = *shared.config;
+  for (std::uint32_t slot = 0; slot < links_.size(); ++slot) {
+    links_[slot].slot = slot;
+    free_links_.push(slot);
+  }
+  const std::size_t routes = std::bit_ceil(shard_config(config, number).max_connections);
+  routes_.resize(routes);
+  route_mask_ = static_cast<std::uint32_t>(routes - 1);
+  const std::size_t messages = std::size_t{config.max_connections} * config.unexpected_messages;
+  SystemRandom random;
+  matcher_.reset(std::bit_ceil(std::size_t{config.max_operations} * 2),
+                 std::bit_ceil(std::min<std::size_t>(messages, 1U << 16)), config.seed ? *config.seed : random.next());
+  operation_deadlines_.reserve(operations_.count());
+  link_deadlines_.reserve(links_.size());
+  telling_.reserve(std::size_t{operations_.count()} + std::size_t{2} * links_.size());
+  if (config.accepts) shard_->listen(shared.connection);
+}
+
+Worker::~Worker() = default;
+
+// ---- driving --------------------------------------------------------------------------------------------------------
+
+Nanos Worker::poll(Nanos now) {
+  set_now(now);
+  if (shard_ == nullptr) return Nanos::never();
+  drain();
+  Nanos next = shard_->poll(now_);
+  posted_ = false;
+  for (int round = 0;; ++round) {
+    bool any = take_completions();
+    if (std::min(operation_deadlines_.next(), link_deadlines_.next()) <= now_) expire();
+    if (!telling_.empty()) {
+      deliver();
+      any = true;
+    }
+    if (!any && !posted_) break;
+    if (round == kRounds) return now;
+    posted_ = false;
+    next = shard_->poll(now_);
+  }
+  if (commands_.has_some()) return now;
+  return std::min({next, operation_deadlines_.next(), link_deadlines_.next()});
+}
+
+void Worker::drain() noexcept {
+  // No more than what fits: others may go on posting.
+  Command command;
+  for (std::size_t i = 0; i < commands_.capacity() && commands_.pop(command); ++i) run(command);
+}
+
+void Worker::run(const Command& command) noexcept {
+  // After the end only what is posted, and who waits for an answer, has to be told.
+  if (shard_ == nullptr && command.type != Command::Type::start && command.type != Command::Type::call) return;
+  switch (command.type) {
+    case Command::Type::start:
+      start(operations_.at(command.slot));
+      return;
+    case Command::Type::cancel:
+      cancel(command.argument);
+      return;
+    case Command::Type::close:
+      close(command.argument);
+      return;
+    case Command::Type::abort:
+      abort(command.argument);
+      return;
+    case Command::Type::begin_iteration:
+      if (jobs_[command.slot] != no_job)
+        (void)shard_->begin_iteration(jobs_[command.slot], command.argument);  // it is there
+      return;
+    case Command::Type::attach:
+      if (Link* const link = find(command.argument); link != nullptr) attach(*link);
+      return;
+    case Command::Type::call: {
+      auto& call = *reinterpret_cast<Call*>(command.argument);
+      call.run(call.what);
+      shared_.gate->tell([&] { call.done = true; });
+      return;
+    }
+  }
+}
+
+bool Worker::take_completions() noexcept {
+  std::array<mltcp::Completion, kTaken> taken;
+  bool any = false;
+  for (;;) {
+    const std::size_t count = shard_->take_completions(taken);
+    if (count > 1) prefetch_matches(std::span(taken).first(count));
+    for (std::size_t i = 0; i < count; ++i) on_completion(taken[i]);
+    any = any || count > 0;
+    if (count < taken.size()) return any;
+  }
+}
+
+void Worker::on_completion(const mltcp::Completion& completion) noexcept {
+  if (completion.kind == mltcp::Completion::Kind::accepted) {
+    on_accepted(completion.connection);
+    return;
+  }
+  Route& route = routes_[completion.connection & route_mask_];
+  if (route.id != completion.connection) return;  // of one that was turned away at once
+  Link& link = links_[route.link];
+  const std::uint32_t part = route.part;
+  if (completion.kind == mltcp::Completion::Kind::closed) {
+    route.id = 0;
+    on_transport_closed(link, part, completion.status);
+    return;
+  }
+  if (completion.kind == mltcp::Completion::Kind::connected) return;  // the hello is what counts
+  const auto what = static_cast<std::uint32_t>(completion.tag);
+  switch (static_cast<Cookie>(completion.tag >> 56)) {
+    case Cookie::operation:
+      on_operation(link, operations_.at(what), completion);
+      return;
+    case Cookie::hello:
+      if (completion.kind == mltcp::Completion::Kind::received) on_hello(link, part, completion);
+      return;
+    case Cookie::receive_frame:
+      on_frame_arrived(link, completion);
+      return;
+    case Cookie::send_frame:
+      on_frame_sent(link, completion);
+      return;
+    case Cookie::none:
+      return;
+  }
+}
+
+void Worker::on_operation(Link& link, Operation& operation, const mltcp::Completion& completion) noexcept {
+  operation.has_job = completion.has_job;
+  operation.job = completion.job;
+  operation.iteration = completion.iteration;
+  if (link.kind == ConnectionKind::tagged) {
+    on_flowed(link, operation, completion);
+    return;
+  }
+  Cause cause = Cause::none;
+  Code code = Code::ok;
+  if (completion.status == Status::truncated)
+    code = Code::truncated;
+  else if (completion.status == Status::timed_out && operation.is_cancelled)
+    code = Code::cancelled, cause = Cause::here;
+  else if (completion.status == Status::timed_out)
+    code = Code::timed_out, cause = Cause::here;
+  else if (completion.status != Status::ok && link.state == Link::State::ended)
+    code = link.end_code, cause = link.end_cause;
+  else if (completion.status != Status::ok)
+    code = code_of(completion.status, true, cause);
+  operation.message_bytes = completion.bytes;
+  operation.link = &link;
+  const bool sends = operation.kind == Operation::Kind::send;
+  end(operation, code, cause);  // from here on it may be somebody else's
+  if (!(sends ? link.sends : link.receives).empty()) flush_ordered(link);
+  if (link.state == Link::State::closing) close_when_flushed(link);
+}
+
+// ---- operations -----------------------------------------------------------------------------------------------------
+
+void Worker::start(Operation& operation) noexcept {
+  operation.link = nullptr;
+  operation.message_bytes = 0;
+  operation.has_job = false;
+  operation.is_cancelled = false;
+  operation.stage = Operation::Stage::queued;
+  if (is_ending_) {
+    end(operation, Code::destroyed, Cause::end_of_endpoint);
+    return;
+  }
+  if (!operation.time_limit.is_never()) set_deadline(operation, operation.time_limit);
+  switch (operation.kind) {
+    case Operation::Kind::connect:
+      start_connect(operation);
+      return;
+    case Operation::Kind::send:
+    case Operation::Kind::receive:
+      start_ordered(operation);
+      return;
+    case Operation::Kind::send_tagged:
+      start_send_tagged(operation);
+      return;
+    case Operation::Kind::receive_tagged:
+      start_receive_tagged(operation);
+      return;
+    case Operation::Kind::peek:
+      start_peek(operation);
+      return;
+    case Operation::Kind::receive_message:
+      start_receive_message(operation);
+      return;
+  }
+}
+
+void Worker::start_ordered(Operation& operation) noexcept {
+  Link* const link = find(operation.connection);
+  if (link == nullptr || link->state == Link::State::ended || link->state == Link::State::closing) {
+    operation.link = link;
+    end(operation, link == nullptr || link->end_code == Code::ok ? Code::closed : link->end_code,
+        link == nullptr ? Cause::here : link->end_cause);
+    return;
+  }
+  operation.link = link;
+  OperationList& waiting = operation.kind == Operation::Kind::send ? link->sends : link->receives;
+  if (link->state == Link::State::open && waiting.empty() && post_ordered(*link, operation)) return;
+  operation.stage = Operation::Stage::held;
+  waiting.push(operation);
+}
+
+/// False if there is no room for it now.
+bool Worker::post_ordered(Link& link, Operation& operation) noexcept {
+  const bool sends = operation.kind == Operation::Kind::send;
+  const ConnectionId id = link.transport[Link::control];
+  const std::uint64_t tag = cookie(Cookie::operation, operation.slot);
+  const PostResult result = sends ? shard_->send(id, {operation.data, operation.length}, tag, operation.time_limit)
+                                  : shard_->receive(id, {operation.data, operation.length}, tag, operation.time_limit);
+  if (result == PostResult::queue_full) return false;
+  posted_ = true;
+  if (result != PostResult::ok) {
+    end(operation, result == PostResult::too_long ? Code::too_long : Code::closed, Cause::peer);
+    return true;
+  }
+  if (operation.has_deadline) set_deadline(operation, Nanos::never());  // it is the transport's now
+  operation.stage = Operation::Stage::flowing;
+  return true;
+}
+
+void Worker::flush_ordered(Link& link) noexcept {
+  if (link.state != Link::State::open && link.state != Link::State::closing) return;
+  for (OperationList* list : {&link.sends, &link.receives}) {
+    while (Operation* const operation = list->pop()) {
+      if (post_ordered(link, *operation)) continue;
+      list->push_front(*operation);
+      break;
+    }
+  }
+}
+
+void Worker::end(Operation& operation, Code code, Cause cause) noexcept {
+  if (operation.has_deadline) set_deadline(operation, Nanos::never());
+  Completion completion;
+  using Kind = Operation::Kind;
+  switch (operation.kind) {
+    case Kind::connect:
+      completion.kind = Completion::Kind::connected;
+      break;
+    case Kind::send:
+    case Kind::send_tagged:
+      completion.kind = Completion::Kind::sent;
+      completion.bytes = operation.length;
+      break;
+    case Kind::peek:
+      completion.kind = Completion::Kind::peeked;
+      completion.bytes = operation.message_bytes;
+      completion.message = operation.message;
+      break;
+    default:
+      completion.kind = Completion::Kind::received;
+      completion.bytes = operation.message_bytes;
+      completion.has_job = operation.has_job;
+      if (operation.has_job) {
+        completion.job = operation.job;
+        completion.iteration = operation.iteration;
+      }
+  }
+  completion.code = code;
+  completion.cause = cause;
+  completion.operation = operations_.handle(operation);
+  completion.connection = operation.connection == kAnyConnection ? 0 : operation.connection;
+  completion.tag = operation.tag;
+  completion.context = operation.context;
+  const Link* const link = operation.link;
+  if (link != nullptr) {
+    completion.connection = link->handle;
+    completion.connection_kind = link->kind;
+    completion.peer = link->peer.empty() ? link->remote : link->peer.base();
+    if (operation.kind == Kind::receive_tagged || operation.kind == Kind::receive_message ||
+        operation.kind == Kind::peek)
+      completion.tag = operation.message_tag;
+  }
+  operation.link = nullptr;
+  operation.stage = Operation::Stage::ended;
+  ++ended_;
+  tell(operation, completion);
+}
+
+void Worker::tell(Operation& operation, const Completion& completion) noexcept {
+  switch (operation.telling) {
+    case Operation::Telling::callback:
+      telling_.push({completion, operation.callback, &operation});
+      return;
+    case Operation::Telling::queue: {
+      CompletionRing& queue = *operation.queue;
+      operations_.give_back_at_hand(operation);
+      queue.push(completion);
+      return;
+    }
+    case Operation::Telling::handle:
+      operation.end = completion;
+      tell_handle(operation);
+      return;
+  }
+}
+
+void Worker::tell_handle(Operation& operation) noexcept {
+  const std::uint64_t generation = std::uint64_t{operation.generation()} << 32;
+  const std::uint64_t before = operation.state.exchange(generation | Operation::done, std::memory_order_acq_rel);
+  const std::uint64_t state = before & 0xFFFFFFFFU;
+  if (state == Operation::forgotten)
+    operations_.give_back_at_hand(operation);
+  else if (state == Operation::awaited)
+    shared_.gate->tell();
+}
+
+void Worker::event(Link& link, Completion::Kind kind, Code code, Cause cause) noexcept {
+  Completion completion;
+  completion.kind = kind;
+  completion.code = code;
+  completion.cause = cause;
+  completion.connection = link.handle;
+  completion.connection_kind = link.kind;
+  completion.peer = link.peer.empty() ? link.remote : link.peer.base();
+  completion.context = shared_.config->event_context;
+  ++ended_;
+  telling_.push({completion, shared_.config->event_callback, nullptr});
+}
+
+void Worker::deliver() noexcept {
+  const Worker* const outer = calling_back_;
+  calling_back_ = this;
+  // What callbacks bring about is told in the next round.
+  for (std::size_t left = telling_.size(); left > 0; --left) {
+    const Told told = telling_.front();
+    telling_.pop();
+    if (told.operation != nullptr) operations_.give_back_at_hand(*told.operation);
+    if (told.callback != nullptr)
+      told.callback(told.completion.context, told.completion);
+    else
+      shared_.events->push(told.completion);
+  }
+  calling_back_ = outer;
+}
+
+bool Worker::cancel(OperationHandle handle) noexcept {
+  Operation* const operation = operations_.find(parts_of(handle));
+  if (operation == nullptr || operation->stage == Operation::Stage::ended) return true;
+  if (operation->stage == Operation::Stage::announced) {
+    take_back(*operation, Code::cancelled);
+    return true;
+  }
+  if (withdraw(*operation, Code::cancelled, Cause::here)) return true;
+  if (operation->stage == Operation::Stage::taken_back) return true;
+  if (operation->stage != Operation::Stage::flowing || operation->link == nullptr) return false;
+  Link& link = *operation->link;
+  if (link.kind != ConnectionKind::ordered) return false;
+  operation->is_cancelled = true;
+  const ConnectionId id = link.transport[Link::control];
+  const std::uint64_t tag = cookie(Cookie::operation, operation->slot);
+  const bool done =
+      operation->kind == Operation::Kind::send ? shard_->cancel_send(id, tag) : shard_->cancel_receive(id, tag);
+  posted_ = posted_ || done;
+  if (!done) operation->is_cancelled = false;
+  return done;
+}
+
+/// Ends what nobody but this endpoint knows of yet. False if it is too late for that.
+bool Worker::withdraw(Operation& operation, Code code, Cause cause) noexcept {
+  Link* const link = operation.link;
+  switch (operation.stage) {
+    case Operation::Stage::held:
+      if (operation.kind == Operation::Kind::connect) {
+        end_link(*link, code, cause, true);
+        return true;
+      }
+      if (operation.kind == Operation::Kind::receive)
+        link->receives.erase(operation);
+      else if (operation.kind == Operation::Kind::send_tagged && link->tagged != nullptr)
+        link->tagged->held.erase(operation);
+      else
+        link->sends.erase(operation);
+      end(operation, code, cause);
+      if (link->state == Link::State::closing) close_when_flushed(*link);
+      return true;
+    case Operation::Stage::posted:
+      unpost(operation);
+      operation.message_tag = operation.tag;
+      end(operation, code, cause);
+      return true;
+    default:
+      return false;
+  }
+}
+
+// ---- time limits ----------------------------------------------------------------------------------------------------
+
+/// Nanos::never(): none any more.
+void Worker::set_deadline(Operation& operation, Nanos limit) noexcept {
+  operation.has_deadline = !limit.is_never();
+  if (operation.has_deadline)
+    operation.time_limit = limit > Nanos::never() - now_ ? Nanos::never() - Nanos(1) : now_ + limit;
+  operation_deadlines_.set(operation.slot, operation.has_deadline ? operation.time_limit : Nanos::never());
+}
+
+void Worker::expire() noexcept {
+  while (operation_deadlines_.next() <= now_) {
+    Operation& operation = operations_.at(operation_deadlines_.top());
+    set_deadline(operation, Nanos::never());
+    expire(operation);
+  }
+  while (link_deadlines_.next() <= now_) {
+    Link& link = links_[link_deadlines_.top()];
+    link_deadlines_.set(link.slot, Nanos::never());
+    if (link.state == Link::State::greeting || link.state == Link::State::unpaired) ++counters_.strangers;
+    if (link.state == Link::State::ended) {
+      for (const ConnectionId id : link.transport)
+        if (id != 0) shard_->abort(id, now_);
+    } else {
+      end_link(link, Code::unreachable, Cause::no_introduction, true);
+    }
+    posted_ = true;
+  }
+}
+
+void Worker::expire(Operation& operation) noexcept {
+  if (withdraw(operation, Code::timed_out, Cause::here)) return;
+  switch (operation.stage) {
+    case Operation::Stage::announced:
+    case Operation::Stage::taken_back:
+      take_back(operation, Code::timed_out);
+      return;
+    case Operation::Stage::granted:
+    case Operation::Stage::matched:
+    case Operation::Stage::flowing: {
+      // Bytes are on their way: there is no way to take back a part.
+      Link& link = *operation.link;
+      operation.is_cancelled = true;
+      end_link(link, Code::aborted, Cause::here, true);
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+}  // namespace mltcp::endpoint

@@ -1,0 +1,262 @@
+// A shard of an endpoint and all that hangs on it: its connections, its operations, the matching of tags, what other
+// threads have posted. One thread at a time drives it: who has entered. Everything here but for what says so is that
+// thread's.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "mltcp/base/ring.h"
+#include "mltcp/base/system_random.h"
+#include "mltcp/endpoint/internal/bounded_ring.h"
+#include "mltcp/endpoint/internal/completion_ring.h"
+#include "mltcp/endpoint/internal/gate.h"
+#include "mltcp/endpoint/internal/link.h"
+#include "mltcp/endpoint/internal/matcher.h"
+#include "mltcp/endpoint/internal/operation.h"
+#include "mltcp/endpoint/internal/wakeup.h"
+#include "mltcp/endpoint/types.h"
+#include "mltcp/transport/deadline_heap.h"
+#include "mltcp/transport/pollable.h"
+#include "mltcp/transport/shard.h"
+
+namespace mltcp::endpoint {
+
+/// What the workers of an endpoint have in common.
+struct Shared {
+  const EndpointConfig* config = nullptr;
+  EndpointAddress address;
+  ConnectionConfig connection;  ///< the program's, with the limits that follow from peer_timeout
+  CompletionRing* events = nullptr;
+  Gate* gate = nullptr;
+  std::atomic<bool> closing{false};
+};
+
+struct Command {
+  enum class Type : std::uint8_t { start, cancel, close, abort, begin_iteration, attach, call };
+  Type type = Type::start;
+  std::uint32_t slot = 0;      ///< start: the operation's; begin_iteration: the job's
+  std::uint64_t argument = 0;  ///< a handle, bytes, or where the Call is
+};
+
+/// What another thread waits for.
+struct Call {
+  void (*run)(void* what) noexcept = nullptr;
+  void* what = nullptr;
+  bool done = false;  ///< under the gate
+};
+
+class Worker final : public Pollable {
+ public:
+  static constexpr JobId no_job = ~JobId{0};
+
+  /// Throws InputError or RunError. `io`, `shared` and `wakeup`, which wakes whoever drives it, outlive it.
+  Worker(std::uint32_t number, PacketIo& io, Shared& shared, Wakeup& wakeup, Nanos now);
+  ~Worker() override;
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // ---- Any thread. ----
+
+  /// To drive it from now on. False if somebody does.
+  bool enter() noexcept { return !driven_.exchange(true, std::memory_order_acquire); }
+  void leave() noexcept { driven_.store(false, std::memory_order_release); }
+  /// The calling thread is in this worker's poll(), called back from it.
+  [[nodiscard]] bool is_calling_back() const noexcept { return calling_back_ == this; }
+  /// ... or in any worker's.
+  [[nodiscard]] static bool in_callback() noexcept { return calling_back_ != nullptr; }
+  /// False if there is no room.
+  bool push(const Command& command) noexcept {
+    if (!commands_.push(command)) return false;
+    if (wakeup_.wake()) wakeups_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+  [[nodiscard]] bool has_commands() const noexcept { return commands_.has_some(); }
+  [[nodiscard]] OperationPool& operations() noexcept { return operations_; }
+  [[nodiscard]] Wakeup& wakeup() noexcept { return wakeup_; }
+  /// Of what a handle says; 0 if it names nothing. See Link::face.
+  [[nodiscard]] Link* find_any_thread(const HandleParts& parts, std::uint64_t& face) noexcept {
+    if (parts.slot >= links_.size()) return nullptr;
+    Link& link = links_[parts.slot];
+    face = link.face.load(std::memory_order_acquire);
+    return face >> 32 == parts.generation && (face & 0xFFFFFFFFU) != 0 ? &link : nullptr;
+  }
+  /// A connection for connect(), with its handle; null if there is no room.
+  Link* reserve_link(ConnectionKind kind, const EndpointAddress& peer, std::uint64_t random) noexcept;
+  /// One that no operation has begun with.
+  void unreserve_link(Link& link) noexcept;
+  /// Tells whoever waits, and frees what nobody asks for.
+  void tell_handle(Operation& operation) noexcept;
+  [[nodiscard]] std::uint64_t wakeups() const noexcept { return wakeups_.load(std::memory_order_relaxed); }
+
+  // ---- Who drives. ----
+
+  Nanos poll(Nanos now) override;
+  /// What has been posted by others; before anything is done in place, so that order is kept.
+  void drain() noexcept;
+  void start(Operation& operation) noexcept;
+  /// False if it is too late.
+  bool cancel(OperationHandle handle) noexcept;
+  void close(ConnectionHandle handle) noexcept;
+  void abort(ConnectionHandle handle) noexcept;
+  /// Ends everything with Code::destroyed, once. Poll on until is_quiet().
+  void end_all() noexcept;
+  /// All connections of the transport are over, and everything has been told.
+  [[nodiscard]] bool is_quiet() const { return live_transports_ == 0 && telling_.empty() && !commands_.has_some(); }
+  /// Frees the transport, so that the datapath may go.
+  void drop_shard() { shard_.reset(); }
+  /// After end_all(): what is told then is told now.
+  void deliver() noexcept;
+
+  void set_now(Nanos now) { now_ = std::max(now_, now); }
+  [[nodiscard]] Shard& shard() { return *shard_; }
+  [[nodiscard]] bool has_shard() const { return shard_ != nullptr; }
+  [[nodiscard]] Link* find(ConnectionHandle handle) noexcept;
+  [[nodiscard]] const std::vector<Link>& links() const { return links_; }
+  [[nodiscard]] std::uint64_t ended() const { return ended_; }
+  void count_in_place() { ++in_place_; }
+
+  // Jobs, by the number of their slot.
+  void set_job(std::uint32_t slot, JobId job) { jobs_[slot] = job; }
+  [[nodiscard]] JobId job(std::uint32_t slot) const { return jobs_[slot]; }
+  void attach(Link& link) noexcept;
+  void forget_job(std::uint32_t slot) noexcept;
+  /// What the job's connections here say of the path.
+  void add_to(JobReport& report, std::uint32_t slot) const noexcept;
+
+  struct Counters {
+    std::uint64_t broken_protocols = 0;
+    std::uint64_t strangers = 0;
+  };
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+  [[nodiscard]] std::uint64_t in_place() const { return in_place_; }
+
+ private:
+  static constexpr std::size_t kTaken = 32;  ///< completions at a time
+
+  // What the transport's completions are of: the highest byte of their tags.
+  enum class Cookie : std::uint8_t { none, operation, hello, send_frame, receive_frame };
+  struct Route {
+    ConnectionId id = 0;
+    std::uint32_t link = 0;
+    std::uint8_t part = 0;
+  };
+  struct Told {
+    Completion completion;
+    Callback callback = nullptr;     ///< null: an event for the queue
+    Operation* operation = nullptr;  ///< free once it was told; null: an event
+  };
+
+  static std::uint64_t cookie(Cookie type, std::uint64_t what) { return static_cast<std::uint64_t>(type) << 56 | what; }
+
+  // worker.cpp: driving, operations' ends.
+  bool take_completions() noexcept;
+  void on_completion(const mltcp::Completion& completion) noexcept;
+  void on_operation(Link& link, Operation& operation, const mltcp::Completion& completion) noexcept;
+  void run(const Command& command) noexcept;
+  void end(Operation& operation, Code code, Cause cause) noexcept;
+  void tell(Operation& operation, const Completion& completion) noexcept;
+  void event(Link& link, Completion::Kind kind, Code code, Cause cause) noexcept;
+  void set_deadline(Operation& operation, Nanos limit) noexcept;
+  void expire() noexcept;
+  void expire(Operation& operation) noexcept;
+  bool withdraw(Operation& operation, Code code, Cause cause) noexcept;
+  void start_ordered(Operation& operation) noexcept;
+  void flush_ordered(Link& link) noexcept;
+  bool post_ordered(Link& link, Operation& operation) noexcept;
+
+  // worker_links.cpp: from hello to end.
+  Link* take_link() noexcept;
+  void make_known(Link& link, ConnectionKind kind) noexcept;
+  void start_connect(Operation& operation) noexcept;
+  bool open_transport(Link& link, std::uint32_t part) noexcept;
+  bool exchange_hellos(Link& link, std::uint32_t part, const Hello& hello) noexcept;
+  void add_route(Link& link, std::uint32_t part, ConnectionId id) noexcept;
+  void on_accepted(ConnectionId id) noexcept;
+  void on_hello(Link& link, std::uint32_t part, const mltcp::Completion& completion) noexcept;
+  void on_question(Link& link, const Hello& hello, Verdict verdict) noexcept;
+  void on_answer(Link& link, std::uint32_t part, const Hello& hello, Verdict verdict) noexcept;
+  void pair(Link& link, const Hello& hello) noexcept;
+  void answer(Link& link, std::uint32_t part) noexcept;
+  void turn_away(Link& link, Verdict verdict) noexcept;
+  void accept(Link& link, const Hello& hello) noexcept;
+  void open(Link& link) noexcept;
+  void on_transport_closed(Link& link, std::uint32_t part, Status status) noexcept;
+  void end_link(Link& link, Code code, Cause cause, bool tell_peer) noexcept;
+  void end_operations(Link& link) noexcept;
+  void close_when_flushed(Link& link) noexcept;
+  void retire(Link& link) noexcept;
+  void free_link(Link& link) noexcept;
+  [[nodiscard]] static Code code_of(Status status, bool was_open, Cause& cause);
+
+  // worker_tagged.cpp: messages by tag.
+  void begin_tagged(Link& link) noexcept;
+  void start_send_tagged(Operation& operation) noexcept;
+  void start_receive_tagged(Operation& operation) noexcept;
+  void unpost(Operation& receive) noexcept;
+  void end_posted(Link* link, Code code, Cause cause) noexcept;
+  void start_peek(Operation& operation) noexcept;
+  void start_receive_message(Operation& operation) noexcept;
+  void give(Operation& receive, Unexpected& message) noexcept;
+  void prefetch_matches(std::span<const mltcp::Completion> completions) noexcept;
+  void on_frame_arrived(Link& link, const mltcp::Completion& completion) noexcept;
+  Cause on_frame(Link& link, const Frame& frame, std::uint32_t index) noexcept;
+  Cause on_credit(Tagged& tagged, std::uint32_t credit) noexcept;
+  Cause on_message(Link& link, const Frame& frame, std::uint32_t index) noexcept;
+  Cause on_cts(Link& link, const Frame& frame) noexcept;
+  Cause on_cancel(Link& link, const Frame& frame) noexcept;
+  Cause on_cancelled(Link& link, const Frame& frame) noexcept;
+  Operation* announced(Link& link, std::uint64_t id) noexcept;
+  void finish_eager(Operation& receive, Link& link, std::uint64_t tag, std::span<const std::byte> bytes) noexcept;
+  void on_frame_sent(Link& link, const mltcp::Completion& completion) noexcept;
+  void on_flowed(Link& link, Operation& operation, const mltcp::Completion& completion) noexcept;
+  void release(Unexpected& message) noexcept;
+  void drop_messages(Link& link, bool all) noexcept;
+  void settle_ended(Link& link) noexcept;
+  void post_receive_frames(Link& link) noexcept;
+  void pump(Link& link) noexcept;
+  bool pump_replies(Link& link) noexcept;
+  void pump_sends(Link& link) noexcept;
+  void pump_granted(Link& link) noexcept;
+  bool send_frame(Link& link, const Frame& frame, Operation* eager) noexcept;
+  void take_back(Operation& send, Code code) noexcept;
+  void break_off(Link& link, Cause cause) noexcept;
+  [[nodiscard]] Unexpected* find_message(MessageHandle handle) noexcept;
+  [[nodiscard]] MessageHandle handle_of_message(const Unexpected& message) const;
+
+  inline static thread_local const Worker* calling_back_ = nullptr;
+
+  const std::uint32_t number_;
+  Shared& shared_;
+  Wakeup& wakeup_;
+  std::atomic<bool> driven_{false};
+  std::atomic<std::uint64_t> wakeups_{0};
+  BoundedRing<Command> commands_;
+  OperationPool operations_;
+  BoundedRing<std::uint32_t> free_links_;
+  std::atomic<std::uint32_t> known_links_{0};  ///< of max_connections
+
+  std::unique_ptr<Shard> shard_;
+  Nanos now_;
+  bool is_ending_ = false;
+  bool posted_ = false;  ///< to the shard, since its latest poll
+  std::uint64_t ended_ = 0;
+  std::uint64_t in_place_ = 0;
+  Counters counters_;
+  std::vector<Link> links_;
+  std::vector<Route> routes_;
+  std::uint32_t route_mask_ = 0;
+  std::uint32_t live_transports_ = 0;
+  Matcher matcher_;
+  std::uint32_t claims_ = 0;  ///< messages that peek() has taken
+  DeadlineHeap operation_deadlines_;
+  DeadlineHeap link_deadlines_;
+  GrowableRing<Told> telling_;
+  std::vector<JobId> jobs_;
+};
+
+}  // namespace mltcp::endpoint

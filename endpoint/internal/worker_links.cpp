@@ -1,0 +1,548 @@
+// Connections of a worker, from the hello to the end (see worker.h, and frames.h for what is said).
+//
+// Who connects sends a hello that names the endpoint it means, and itself; who accepts checks that it is the one, and
+// answers with its own. So both know whom they talk to, and a process that was started anew at the same address is not
+// taken for the one before. A tagged connection is two of the transport, which a random token brings together; both are
+// answered once both have come.
+#include <algorithm>
+
+#include "mltcp/base/error.h"
+#include "mltcp/endpoint/internal/worker.h"
+
+namespace mltcp::endpoint {
+namespace {
+
+constexpr std::uint64_t kKindMask = 0xF;
+
+std::uint64_t face_of(ConnectionHandle handle, ConnectionKind kind, bool may_post) {
+  return std::uint64_t{parts_of(handle).generation} << 32 | static_cast<std::uint64_t>(kind) |
+         (may_post ? Link::may_post : 0);
+}
+
+Code code_of(Verdict verdict, Cause& cause) {
+  switch (verdict) {
+    case Verdict::wrong_peer:
+      cause = Cause::other_endpoint;
+      return Code::wrong_peer;
+    case Verdict::version:
+      cause = Cause::other_version;
+      return Code::version;
+    case Verdict::no_room:
+      cause = Cause::peer_full;
+      return Code::refused;
+    case Verdict::refused:
+      cause = Cause::nobody_listens;
+      return Code::refused;
+    default:
+      cause = Cause::malformed_frame;
+      return Code::protocol;
+  }
+}
+
+bool is_shard_of(const EndpointAddress& endpoint, const Address& address) {
+  return endpoint.base().ip == address.ip && address.port >= endpoint.base().port &&
+         address.port - endpoint.base().port < endpoint.shards();
+}
+
+}  // namespace
+
+Code Worker::code_of(Status status, bool was_open, Cause& cause) {
+  switch (status) {
+    case Status::refused:
+      cause = Cause::nobody_listens;
+      return Code::refused;
+    case Status::full:
+      cause = Cause::peer_full;
+      return Code::refused;
+    case Status::unreachable:
+      cause = Cause::silence;
+      return Code::unreachable;
+    case Status::version:
+      cause = Cause::other_version;
+      return Code::version;
+    case Status::aborted:
+      cause = Cause::peer;
+      return was_open ? Code::aborted : Code::refused;
+    default:
+      cause = Cause::peer;
+      return Code::closed;
+  }
+}
+
+// ---- the table ------------------------------------------------------------------------------------------------------
+
+Link* Worker::reserve_link(ConnectionKind kind, const EndpointAddress& peer, std::uint64_t random) noexcept {
+  if (known_links_.fetch_add(1, std::memory_order_relaxed) >= shared_.config->max_connections) {
+    known_links_.fetch_sub(1, std::memory_order_relaxed);
+    return nullptr;
+  }
+  const bool needs_place = shared_.config->event_callback == nullptr;
+  std::uint32_t slot = 0;
+  if (needs_place && !shared_.events->reserve()) {
+    known_links_.fetch_sub(1, std::memory_order_relaxed);
+    return nullptr;
+  }
+  if (!free_links_.pop(slot)) {
+    if (needs_place) shared_.events->give_back();
+    known_links_.fetch_sub(1, std::memory_order_relaxed);
+    return nullptr;
+  }
+  Link& link = links_[slot];
+  link.counted = true;
+  link.has_event_place = needs_place;
+  link.is_client = true;
+  link.peer = peer;
+  link.token = random;
+  const std::uint64_t generation = link.face.load(std::memory_order_relaxed) >> 32;
+  link.handle = handle_of(number_, slot, static_cast<std::uint32_t>(generation));
+  link.kind = kind;
+  link.face.store(face_of(link.handle, kind, true), std::memory_order_release);
+  return &link;
+}
+
+/// For a connection that came in.
+Link* Worker::take_link() noexcept {
+  std::uint32_t slot = 0;
+  if (!free_links_.pop(slot)) return nullptr;
+  Link& link = links_[slot];
+  const std::uint64_t generation = link.face.load(std::memory_order_relaxed) >> 32;
+  link.handle = handle_of(number_, slot, static_cast<std::uint32_t>(generation));
+  return &link;
+}
+
+Link* Worker::find(ConnectionHandle handle) noexcept {
+  const HandleParts parts = parts_of(handle);
+  std::uint64_t face = 0;
+  return parts.shard == number_ ? find_any_thread(parts, face) : nullptr;
+}
+
+void Worker::free_link(Link& link) noexcept {
+  link_deadlines_.set(link.slot, Nanos::never());
+  link.state = Link::State::free;
+  link.is_announced = link.closes_here = false;
+  link.end_code = Code::ok;
+  link.end_cause = Cause::none;
+  link.connect = nullptr;
+  link.greeted = {};
+  link.tagged.reset();
+  unreserve_link(link);
+}
+
+/// Touches only what reserve_link() does, since who drives may look through the table meanwhile.
+void Worker::unreserve_link(Link& link) noexcept {
+  if (link.counted) known_links_.fetch_sub(1, std::memory_order_relaxed);
+  if (link.has_event_place) shared_.events->give_back();
+  link.is_client = link.has_event_place = link.counted = false;
+  link.peer = EndpointAddress();
+  link.job.store(0, std::memory_order_relaxed);
+  const auto generation = static_cast<std::uint32_t>(link.face.load(std::memory_order_relaxed) >> 32) + 1;
+  link.face.store(std::uint64_t{generation == 0 ? 1U : generation} << 32, std::memory_order_release);
+  free_links_.push(link.slot);
+}
+
+// ---- beginning: who connects ----------------------------------------------------------------------------------------
+
+void Worker::start_connect(Operation& operation) noexcept {
+  Link& link = *find(operation.connection);  // its handle was made for this operation
+  operation.link = &link;
+  operation.stage = Operation::Stage::held;
+  link.connect = &operation;
+  link.state = Link::State::connecting;
+  link.remote = link.peer.of_shard(link.token >> 32);
+  link_deadlines_.set(link.slot, now_ + shared_.config->peer_timeout + shared_.config->peer_timeout / 2);
+  const std::uint32_t parts = link.kind == ConnectionKind::tagged ? 2 : 1;
+  for (std::uint32_t part = 0; part < parts; ++part) {
+    if (open_transport(link, part)) continue;
+    end_link(link, Code::no_room, Cause::connections_in_use, true);
+    return;
+  }
+}
+
+bool Worker::open_transport(Link& link, std::uint32_t part) noexcept {
+  ConnectionConfig config = shared_.connection;
+  try {
+    // Only shard 0 matches tags.
+    const Address remote = link.kind == ConnectionKind::tagged ? link.peer.base() : link.remote;
+    add_route(link, part, shard_->connect(remote, config, now_));
+  } catch (const std::exception&) {  // of the settings all is known to be right: there is no room
+    return false;
+  }
+  Hello hello;
+  hello.kind = link.kind;
+  hello.is_data = part == Link::data;
+  hello.token = link.token;
+  hello.meant = link.peer.id();
+  hello.eager_limit = static_cast<std::uint32_t>(shared_.config->eager_limit);
+  hello.unexpected_messages = shared_.config->unexpected_messages;
+  hello.from = shared_.address;
+  return exchange_hellos(link, part, hello);
+}
+
+bool Worker::exchange_hellos(Link& link, std::uint32_t part, const Hello& hello) noexcept {
+  const std::uint64_t tag = cookie(Cookie::hello, 0);
+  write(hello, link.hello_out[part]);
+  posted_ = true;
+  return shard_->receive(link.transport[part], link.hello_in[part], tag) == PostResult::ok &&
+         shard_->send(link.transport[part], link.hello_out[part], tag) == PostResult::ok;
+}
+
+void Worker::add_route(Link& link, std::uint32_t part, ConnectionId id) noexcept {
+  link.transport[part] = id;
+  routes_[id & route_mask_] = {id, link.slot, static_cast<std::uint8_t>(part)};
+  ++live_transports_;
+  posted_ = true;
+}
+
+// ---- beginning: who accepts -----------------------------------------------------------------------------------------
+
+void Worker::on_accepted(ConnectionId id) noexcept {
+  const Address* const remote = shard_->remote(id);
+  if (remote == nullptr) return;  // its peer has started anew within the same burst
+  Link* const link = is_ending_ ? nullptr : take_link();
+  if (link == nullptr) {
+    ++counters_.strangers;
+    shard_->abort(id, now_);
+    posted_ = true;
+    return;
+  }
+  link->state = Link::State::greeting;
+  link->remote = *remote;
+  add_route(*link, Link::control, id);
+  link_deadlines_.set(link->slot, now_ + shared_.config->peer_timeout);
+  shard_->receive(id, link->hello_in[Link::control], cookie(Cookie::hello, 0));
+}
+
+void Worker::on_hello(Link& link, std::uint32_t part, const mltcp::Completion& completion) noexcept {
+  // Of another status its connection has ended, and that comes next.
+  const bool came = completion.status == Status::ok || completion.status == Status::truncated;
+  if (!came || link.greeted[part]) return;
+  Hello hello;
+  Verdict verdict = Verdict::malformed;
+  if (completion.bytes <= Hello::bytes)
+    verdict = parse(std::span(link.hello_in[part]).first(static_cast<std::size_t>(completion.bytes)), hello);
+  if (link.state == Link::State::greeting)
+    on_question(link, hello, verdict);
+  else if (link.state == Link::State::connecting)
+    on_answer(link, part, hello, verdict);
+}
+
+void Worker::on_question(Link& link, const Hello& hello, Verdict verdict) noexcept {
+  if (verdict == Verdict::fine && (hello.verdict != Verdict::fine || !is_shard_of(hello.from, link.remote)))
+    verdict = Verdict::malformed;  // in the name of another machine
+  if (verdict == Verdict::fine && hello.meant != shared_.address.id()) verdict = Verdict::wrong_peer;
+  if (verdict == Verdict::fine && hello.kind == ConnectionKind::tagged && number_ != 0) verdict = Verdict::malformed;
+  if (verdict != Verdict::fine) {
+    turn_away(link, verdict);
+    return;
+  }
+  link.greeted[Link::control] = true;
+  link.kind = hello.kind;
+  link.peer = hello.from;
+  link.token = hello.token;
+  link.peers_eager_limit = hello.eager_limit;
+  link.peers_window = hello.unexpected_messages;
+  if (hello.kind == ConnectionKind::ordered)
+    accept(link, hello);
+  else
+    pair(link, hello);
+}
+
+/// Control and data of a tagged connection come in either order.
+void Worker::pair(Link& link, const Hello& hello) noexcept {
+  link.state = Link::State::unpaired;
+  link.unpaired_data = hello.is_data;
+  for (Link& other : links_) {
+    if (other.state != Link::State::unpaired || &other == &link || other.token != link.token ||
+        other.unpaired_data == link.unpaired_data || !(other.peer == link.peer))
+      continue;
+    Link& main = hello.is_data ? other : link;
+    Link& second = hello.is_data ? link : other;
+    main.transport[Link::data] = second.transport[Link::control];
+    routes_[main.transport[Link::data] & route_mask_] = {main.transport[Link::data], main.slot, Link::data};
+    main.greeted[Link::data] = true;
+    second.transport[Link::control] = 0;
+    free_link(second);
+    accept(main, hello);
+    return;
+  }
+}
+
+void Worker::accept(Link& link, const Hello& hello) noexcept {
+  const bool needs_places = shared_.config->event_callback == nullptr;
+  bool has_room = known_links_.fetch_add(1, std::memory_order_relaxed) < shared_.config->max_connections;
+  link.counted = has_room;
+  if (!has_room) known_links_.fetch_sub(1, std::memory_order_relaxed);
+  if (has_room && needs_places) {
+    has_room = shared_.events->reserve();
+    if (has_room && !shared_.events->reserve()) {
+      shared_.events->give_back();
+      has_room = false;
+    }
+    link.has_event_place = has_room;
+  }
+  if (!has_room) {
+    turn_away(link, Verdict::no_room);
+    return;
+  }
+  link.face.store(face_of(link.handle, hello.kind, true), std::memory_order_release);
+  answer(link, Link::control);
+  if (hello.kind == ConnectionKind::tagged) answer(link, Link::data);
+  event(link, Completion::Kind::accepted, Code::ok, Cause::none);
+  open(link);
+}
+
+void Worker::answer(Link& link, std::uint32_t part) noexcept {
+  Hello hello;
+  hello.kind = link.kind;
+  hello.is_data = part == Link::data;
+  hello.token = link.token;
+  hello.meant = link.peer.id();
+  hello.eager_limit = static_cast<std::uint32_t>(shared_.config->eager_limit);
+  hello.unexpected_messages = shared_.config->unexpected_messages;
+  hello.from = shared_.address;
+  write(hello, link.hello_out[part]);
+  // Where it can't be sent the connection is over, which comes next.
+  shard_->send(link.transport[part], link.hello_out[part], cookie(Cookie::hello, 0));
+  posted_ = true;
+}
+
+/// Tells why, to each of the connections that there are, and closes them.
+void Worker::turn_away(Link& link, Verdict verdict) noexcept {
+  ++counters_.strangers;
+  Hello hello;
+  hello.kind = link.kind;
+  hello.verdict = verdict;
+  hello.token = link.token;
+  link.state = Link::State::ended;
+  for (std::uint32_t part = 0; part < 2; ++part) {
+    if (link.transport[part] == 0) continue;
+    hello.is_data = part == Link::data && link.kind == ConnectionKind::tagged;
+    write(hello, link.hello_out[part]);
+    shard_->send(link.transport[part], link.hello_out[part], cookie(Cookie::none, 0));
+    shard_->close(link.transport[part]);
+  }
+  link_deadlines_.set(link.slot, now_ + shared_.config->peer_timeout);
+  posted_ = true;
+}
+
+void Worker::on_answer(Link& link, std::uint32_t part, const Hello& hello, Verdict verdict) noexcept {
+  Cause cause = Cause::none;
+  if (verdict == Verdict::fine) verdict = hello.verdict;
+  if (verdict == Verdict::fine && (hello.kind != link.kind || hello.is_data != (part == Link::data) ||
+                                   hello.token != link.token || hello.meant != shared_.address.id()))
+    verdict = Verdict::malformed;
+  if (verdict == Verdict::fine && hello.from.id() != link.peer.id()) verdict = Verdict::wrong_peer;
+  if (verdict != Verdict::fine) {
+    const Code code = endpoint::code_of(verdict, cause);
+    if (code == Code::protocol) ++counters_.broken_protocols;
+    end_link(link, code, cause, true);
+    return;
+  }
+  link.greeted[part] = true;
+  if (part == Link::control) {
+    link.peers_eager_limit = hello.eager_limit;
+    link.peers_window = hello.unexpected_messages;
+  }
+  if (!link.greeted[Link::control] || (link.kind == ConnectionKind::tagged && !link.greeted[Link::data])) return;
+  open(link);
+}
+
+void Worker::open(Link& link) noexcept {
+  link.state = Link::State::open;
+  link.is_announced = true;
+  link_deadlines_.set(link.slot, Nanos::never());
+  if (link.job.load(std::memory_order_relaxed) != 0) attach(link);
+  if (link.connect != nullptr) {
+    Operation& operation = *link.connect;
+    link.connect = nullptr;
+    end(operation, Code::ok, Cause::none);
+  }
+  if (link.kind == ConnectionKind::tagged)
+    begin_tagged(link);
+  else
+    flush_ordered(link);
+}
+
+void Worker::attach(Link& link) noexcept {
+  const std::uint32_t job = link.job.load(std::memory_order_relaxed);
+  if (job == 0 || jobs_[job - 1] == no_job) return;
+  for (const ConnectionId id : link.transport)
+    if (id != 0) (void)shard_->attach(id, jobs_[job - 1]);  // false: it has ended, and that comes next
+}
+
+void Worker::forget_job(std::uint32_t slot) noexcept {
+  for (Link& link : links_)
+    if (link.job.load(std::memory_order_relaxed) == slot + 1) link.job.store(0, std::memory_order_relaxed);
+}
+
+void Worker::add_to(JobReport& report, std::uint32_t slot) const noexcept {
+  for (const Link& link : links_) {
+    if (link.job.load(std::memory_order_relaxed) != slot + 1) continue;
+    for (const ConnectionId id : link.transport) {
+      const auto stats = id != 0 ? shard_->stats(id) : std::nullopt;
+      if (!stats) continue;
+      const bool first = report.connections++ == 0;
+      report.cwnd_bytes += stats->cwnd_bytes;
+      report.pacing_rate = Rate(report.pacing_rate.bits_per_second + stats->pacing_rate.bits_per_second);
+      report.delivery_rate = Rate(report.delivery_rate.bits_per_second + stats->delivery_rate.bits_per_second);
+      report.smoothed_rtt = std::max(report.smoothed_rtt, stats->smoothed_rtt);
+      report.min_rtt = first ? stats->min_rtt : std::min(report.min_rtt, stats->min_rtt);
+      report.packets_sent += stats->packets_sent;
+      report.marked_packets += stats->ce_packets;
+      report.lost_packets += stats->lost_packets;
+      report.retransmitted_packets += stats->retransmitted_packets;
+    }
+  }
+}
+
+// ---- the end --------------------------------------------------------------------------------------------------------
+
+void Worker::close(ConnectionHandle handle) noexcept {
+  Link* const link = find(handle);
+  if (link == nullptr) return;
+  switch (link->state) {
+    case Link::State::open:
+      link->face.store(face_of(handle, link->kind, false), std::memory_order_release);
+      link->state = Link::State::closing;
+      link->closes_here = true;
+      close_when_flushed(*link);
+      return;
+    case Link::State::ended:
+      drop_messages(*link, true);
+      return;
+    case Link::State::closing:
+      link->closes_here = true;
+      return;
+    case Link::State::free:
+      return;
+    default:
+      end_link(*link, Code::closed, Cause::here, true);
+  }
+}
+
+void Worker::close_when_flushed(Link& link) noexcept {
+  if (!link.sends.empty()) return;
+  if (Tagged* const tagged = link.tagged.get(); tagged != nullptr) {
+    if (!tagged->held.empty() || !tagged->announced.empty() || !tagged->granted.empty()) return;
+  }
+  // Data first: who sees the control connection closed has got all that there was.
+  shard_->close(link.transport[link.transport[Link::data] != 0 ? Link::data : Link::control]);
+  posted_ = true;
+}
+
+void Worker::abort(ConnectionHandle handle) noexcept {
+  Link* const link = find(handle);
+  if (link == nullptr) return;
+  if (link->state == Link::State::ended)
+    drop_messages(*link, true);
+  else
+    end_link(*link, Code::aborted, Cause::here, true);
+}
+
+void Worker::on_transport_closed(Link& link, std::uint32_t part, Status status) noexcept {
+  link.transport[part] = 0;
+  --live_transports_;
+  const bool is_open = link.state == Link::State::open || link.state == Link::State::closing;
+  if (is_open && part == Link::data && !link.is_gone() && (status == Status::ok || status == Status::closed)) {
+    // Control follows, from whoever closes.
+    if (link.state == Link::State::open) {
+      link.state = Link::State::closing;
+      link.face.store(face_of(link.handle, link.kind, false), std::memory_order_release);
+    }
+    link_deadlines_.set(link.slot, now_ + shared_.config->peer_timeout);
+    close_when_flushed(link);
+    return;
+  }
+  if (link.state != Link::State::ended && link.state != Link::State::free) {
+    Cause cause = Cause::none;
+    Code code = code_of(status, link.is_announced, cause);
+    if (code == Code::closed && link.closes_here) cause = Cause::here;
+    if (code == Code::closed && !link.is_announced) code = Code::refused;
+    end_link(link, code, cause, true);
+    return;
+  }
+  if (link.is_gone()) retire(link);
+}
+
+/// The connection is over for the program, but for what still comes from the transport; retire() follows that.
+void Worker::end_link(Link& link, Code code, Cause cause, bool tell_peer) noexcept {
+  if (link.state == Link::State::ended || link.state == Link::State::free) return;
+  link.state = Link::State::ended;
+  link.end_code = code;
+  link.end_cause = cause;
+  link_deadlines_.set(link.slot, Nanos::never());
+  if ((link.face.load(std::memory_order_relaxed) & kKindMask) != 0)
+    link.face.store(face_of(link.handle, link.kind, false), std::memory_order_release);
+  for (const ConnectionId id : link.transport)
+    if (tell_peer && id != 0) shard_->abort(id, now_);
+  posted_ = true;
+  end_operations(link);
+  if (link.is_gone()) retire(link);
+}
+
+void Worker::end_operations(Link& link) noexcept {
+  const auto end_one = [&](Operation& operation) {
+    if (operation.is_cancelled)
+      end(operation, operation.stage == Operation::Stage::taken_back ? Code::cancelled : Code::timed_out, Cause::here);
+    else
+      end(operation, link.end_code, link.end_cause);
+  };
+  const auto end_all_of = [&](OperationList& list) {
+    while (Operation* const operation = list.pop()) {
+      end_one(*operation);
+    }
+  };
+  if (link.connect != nullptr) {
+    Operation& operation = *link.connect;
+    link.connect = nullptr;
+    end_one(operation);
+  }
+  end_all_of(link.sends);
+  end_all_of(link.receives);
+  if (link.posted_receives > 0) end_posted(&link, link.end_code, link.end_cause);
+  if (link.tagged == nullptr) return;
+  Tagged& tagged = *link.tagged;
+  end_all_of(tagged.held);
+  end_all_of(tagged.announced);
+  end_all_of(tagged.matched);
+  for (; !tagged.granted.empty(); tagged.granted.pop())
+    if (Operation* const operation = tagged.granted.front(); operation != nullptr) end_one(*operation);
+  drop_messages(link, false);
+}
+
+/// Nothing comes of it from the transport any more.
+void Worker::retire(Link& link) noexcept {
+  if (link.is_announced) {
+    event(link, Completion::Kind::closed, link.end_code, link.end_cause);
+    link.is_announced = false;
+    link.has_event_place = false;  // the event has it now
+  }
+  if (link.state == Link::State::ended) settle_ended(link);
+}
+
+/// Its messages that are held here keep it.
+void Worker::settle_ended(Link& link) noexcept {
+  if (!link.is_gone() || link.is_announced) return;
+  if (link.tagged != nullptr && !link.tagged->unexpected.empty()) return;
+  free_link(link);
+}
+
+void Worker::end_all() noexcept {
+  if (is_ending_) return;
+  is_ending_ = true;
+  for (Link& link : links_) {
+    if (link.state == Link::State::free) continue;
+    if (link.state == Link::State::ended) {
+      for (const ConnectionId id : link.transport)
+        if (id != 0) shard_->abort(id, now_);
+      drop_messages(link, true);
+    } else {
+      end_link(link, Code::destroyed, Cause::end_of_endpoint, true);
+    }
+  }
+  end_posted(nullptr, Code::destroyed, Cause::end_of_endpoint);
+  drain();
+  posted_ = true;
+}
+
+}  // namespace mltcp::endpoint

@@ -1,0 +1,164 @@
+// Two endpoints that the test drives by turns, in a time of the test's own: nothing depends on the machine.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "loop_network.h"
+#include "mltcp/base/random.h"
+#include "mltcp/endpoint/endpoint.h"
+
+namespace mltcp::endpoint {
+
+inline std::ostream& operator<<(std::ostream& out, Code code) { return out << name_of(code); }
+inline std::ostream& operator<<(std::ostream& out, Completion::Kind kind) { return out << static_cast<int>(kind); }
+inline std::ostream& operator<<(std::ostream& out, Cause cause) { return out << "cause " << static_cast<int>(cause); }
+
+namespace testing_pair {
+
+using namespace mltcp::literals;
+using ByteVector = std::vector<std::byte>;
+
+inline ByteVector bytes_of(std::size_t size, std::uint64_t seed = 1) {
+  Random random(seed);
+  ByteVector result(size);
+  for (auto& byte : result) byte = static_cast<std::byte>(random.next());
+  return result;
+}
+
+inline EndpointConfig caller_config(const std::string& network, std::uint32_t host) {
+  EndpointConfig config;
+  config.datapath.device = "loop:" + network;
+  config.address = Address::v4(0x0A000000 + host, 50'000);
+  config.driving = Driving::caller;
+  config.peer_timeout = 200_ms;
+  config.max_connections = 8;
+  config.max_operations = 256;
+  config.control_frames = 8;
+  config.unexpected_messages = 8;
+  config.eager_limit = 1024;
+  config.seed = host;
+  return config;
+}
+
+class EndpointPair : public testing::Test {
+ protected:
+  EndpointPair() {
+    loop_network::register_datapath();
+    static int number = 0;
+    name = "pair" + std::to_string(++number);
+    network = loop_network::Network::make(name, true);
+  }
+
+  ~EndpointPair() override { network->loses = nullptr; }  // endpoints say goodbye
+
+  EndpointConfig config(std::uint32_t host) const { return caller_config(name, host); }
+  void open(const EndpointConfig& a, const EndpointConfig& b) {
+    left = std::make_unique<Endpoint>(a);
+    right = std::make_unique<Endpoint>(b);
+  }
+  void open() { open(config(1), config(2)); }
+
+  void step() {
+    network->time += 2'000;
+    if (left != nullptr) left->progress();
+    if (right != nullptr) right->progress();
+    if (third != nullptr) third->progress();
+    if (each_step) each_step();
+  }
+  /// Until `over()`, for `limit` of the network's time. Long silences are passed in larger steps.
+  bool run(const std::function<bool()>& over, Nanos limit = 1_s) {
+    const std::int64_t end = network->time + limit.count;
+    std::uint64_t packets = 0;
+    for (int idle = 0; network->time < end; ++idle) {
+      step();
+      if (over()) return true;
+      if (network->packets != packets) idle = 0;
+      packets = network->packets;
+      if (idle > 50) network->time += 100'000;
+    }
+    return false;
+  }
+  void run_for(Nanos time) {
+    run([] { return false; }, time);
+  }
+
+  /// The next event of `endpoint`; of kind 0 if none comes.
+  Completion event(Endpoint& endpoint, Nanos limit = 2_s) {
+    Completion next{};
+    next.kind = Completion::Kind{};
+    run([&] { return endpoint.events().poll({&next, 1}) == 1; }, limit);
+    return next;
+  }
+  /// How an operation ended; code `nothing` and kind 0 if it has not in time.
+  Completion end_of(Endpoint& endpoint, OperationHandle operation, Nanos limit = 2_s) {
+    Completion end{};
+    end.kind = Completion::Kind{};
+    end.code = Code::nothing;
+    Code code = Code::timed_out;
+    run([&] { return (code = endpoint.test(operation, end)) != Code::timed_out; }, limit);
+    EXPECT_EQ(code, Code::ok) << "the operation has not ended, or is unknown";
+    return end;
+  }
+  bool is_pending(Endpoint& endpoint, OperationHandle operation) {
+    run_for(200_us);
+    Completion end;
+    return endpoint.test(operation, end) == Code::timed_out;
+  }
+
+  /// Connects left to right; `here` and `there` are the two handles.
+  void connect(ConnectionKind kind) {
+    OperationHandle operation = 0;
+    ASSERT_EQ(left->connect(right->address().bytes(), {.kind = kind, .post = {}}, here, &operation), Code::ok);
+    const Completion end = end_of(*left, operation);
+    ASSERT_EQ(end.code, Code::ok) << to_text(end);
+    const Completion accepted = event(*right);
+    ASSERT_EQ(accepted.kind, Completion::Kind::accepted);
+    there = accepted.connection;
+  }
+
+  OperationHandle send(Endpoint& endpoint, ConnectionHandle connection, const ByteVector& message,
+                       std::uint64_t tag = 0, const PostOptions& options = {}) {
+    OperationHandle operation = 0;
+    EXPECT_EQ(endpoint.send(connection, message, tag, options, operation), Code::ok);
+    return operation;
+  }
+  OperationHandle receive(Endpoint& endpoint, ConnectionHandle connection, ByteVector& buffer, std::uint64_t tag = 0,
+                          const PostOptions& options = {}) {
+    OperationHandle operation = 0;
+    EXPECT_EQ(endpoint.receive(connection, buffer, tag, options, operation), Code::ok);
+    return operation;
+  }
+  OperationHandle send_tagged(Endpoint& endpoint, ConnectionHandle connection, const ByteVector& message,
+                              std::uint64_t tag, const PostOptions& options = {}) {
+    OperationHandle operation = 0;
+    EXPECT_EQ(endpoint.send_tagged(connection, message, tag, options, operation), Code::ok);
+    return operation;
+  }
+  OperationHandle receive_tagged(Endpoint& endpoint, ConnectionHandle connection, ByteVector& buffer, std::uint64_t tag,
+                                 std::uint64_t mask = kWholeTag, const PostOptions& options = {}) {
+    OperationHandle operation = 0;
+    EXPECT_EQ(endpoint.receive_tagged(connection, buffer, tag, mask, options, operation), Code::ok);
+    return operation;
+  }
+
+  std::string name;
+  std::shared_ptr<loop_network::Network> network;
+  std::unique_ptr<Endpoint> left;
+  std::unique_ptr<Endpoint> right;
+  std::unique_ptr<Endpoint> third;
+  std::function<void()> each_step;
+  ConnectionHandle here = 0;
+  ConnectionHandle there = 0;
+};
+
+}  // namespace testing_pair
+}  // namespace mltcp::endpoint

@@ -1,0 +1,221 @@
+// A network within a process, as a datapath "loop:NAME" that endpoints open by name: packets between its hosts arrive
+// at once, or not, as the test says. Its time is the machine's, or the test's own; a host that sleeps is woken by a
+// file, as with sockets.
+#pragma once
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mltcp/base/clock.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/time_source.h"
+#include "mltcp/transport/host_datapath.h"
+
+namespace mltcp::loop_network {
+
+class LoopIo;
+
+class Network {
+ public:
+  /// Another for each test, by its name; gone with the last that holds it.
+  static std::shared_ptr<Network> make(const std::string& name, bool virtual_time) {
+    auto network = std::make_shared<Network>();
+    network->is_virtual = virtual_time;
+    const std::lock_guard lock(registry_mutex());
+    registry()[name] = network;
+    return network;
+  }
+  static std::shared_ptr<Network> find(const std::string& name) {
+    const std::lock_guard lock(registry_mutex());
+    const auto found = registry().find(name);
+    return found == registry().end() ? nullptr : found->second.lock();
+  }
+
+  bool is_virtual = false;
+  std::atomic<std::int64_t> time{1'000'000};
+  std::atomic<bool> takes_ports_once{false};  ///< what asks for a port first gets an error
+  std::mutex mutex;
+  std::map<std::pair<std::array<std::uint8_t, 16>, std::uint16_t>, LoopIo*> hosts;
+  /// Whether a packet is lost. Under the mutex.
+  std::function<bool(const Address& from, const Address& to, std::span<const std::byte> header)> loses;
+  std::uint64_t packets = 0;
+
+ private:
+  static std::mutex& registry_mutex() {
+    static std::mutex mutex;
+    return mutex;
+  }
+  static std::map<std::string, std::weak_ptr<Network>>& registry() {
+    static std::map<std::string, std::weak_ptr<Network>> all;
+    return all;
+  }
+};
+
+class LoopTime final : public TimeSource {
+ public:
+  explicit LoopTime(Network& network) : network_(network), system_(clock_) {}
+  void begin_loop() override {
+    if (!network_.is_virtual) system_.begin_loop();
+  }
+  void end_loop() override {
+    if (!network_.is_virtual) system_.end_loop();
+  }
+  Nanos now() override { return network_.is_virtual ? Nanos(network_.time.fetch_add(100)) : system_.now(); }
+  void pause() override {
+    if (network_.is_virtual)
+      network_.time += 1000;
+    else
+      system_.pause();
+  }
+  void sleep(Nanos duration) override {
+    if (network_.is_virtual)
+      network_.time += duration.count;
+    else
+      system_.sleep(duration);
+  }
+  WaitEnd wait(std::span<const int> files, Nanos most) override {
+    if (!network_.is_virtual) return system_.wait(files, most);
+    network_.time += most.count;
+    return WaitEnd::timed_out;
+  }
+
+ private:
+  Network& network_;
+  const Clock clock_;
+  SystemTime system_;
+};
+
+class LoopIo final : public PacketIo {
+ public:
+  LoopIo(Network& network, const Address& address) : network_(network), address_(address) {
+    file_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    const std::lock_guard lock(network_.mutex);
+    LoopIo*& place = network_.hosts[{address.ip, address.port}];
+    if (place != nullptr) throw RunError("the port is in use; choose another");
+    place = this;
+  }
+  ~LoopIo() override {
+    {
+      const std::lock_guard lock(network_.mutex);
+      network_.hosts.erase({address_.ip, address_.port});
+    }
+    close(file_);
+  }
+  LoopIo(const LoopIo&) = delete;
+  LoopIo& operator=(const LoopIo&) = delete;
+
+  [[nodiscard]] const Limits& limits() const override { return limits_; }
+  std::size_t receive(std::span<RxPacket> out) override {
+    const std::lock_guard lock(network_.mutex);
+    lent_.clear();
+    std::size_t count = 0;
+    for (; count < out.size() && !arrived_.empty(); ++count) {
+      lent_.push_back(std::move(arrived_.front()));
+      arrived_.pop_front();
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      out[i] = {};
+      out[i].source = lent_[i].from;
+      out[i].bytes = lent_[i].bytes;
+    }
+    activity_ += count;
+    if (arrived_.empty() && is_told_) {
+      std::uint64_t ignored = 0;
+      is_told_ = read(file_, &ignored, sizeof ignored) < 0;
+    }
+    return count;
+  }
+  std::size_t send(std::span<const TxPacket> packets) override {
+    const std::lock_guard lock(network_.mutex);
+    for (const TxPacket& packet : packets) {
+      ++activity_;
+      ++network_.packets;
+      if (network_.loses && network_.loses(address_, *packet.destination, packet.header)) continue;
+      const auto found = network_.hosts.find({packet.destination->ip, packet.destination->port});
+      if (found != network_.hosts.end()) found->second->take(address_, packet);
+    }
+    return packets.size();
+  }
+  [[nodiscard]] std::uint64_t activity() const override { return activity_; }
+  std::optional<Wakeup> begin_waiting() override { return Wakeup{file_, false}; }
+
+ private:
+  struct Packet {
+    Address from;
+    std::vector<std::byte> bytes;
+  };
+  void take(const Address& from, const TxPacket& packet) {
+    Packet arrived{from, {packet.header.begin(), packet.header.end()}};
+    arrived.bytes.insert(arrived.bytes.end(), packet.payload.begin(), packet.payload.end());
+    arrived_.push_back(std::move(arrived));
+    if (is_told_) return;
+    const std::uint64_t one = 1;
+    is_told_ = write(file_, &one, sizeof one) == sizeof one;
+  }
+
+  Network& network_;
+  const Address address_;
+  Limits limits_;
+  int file_ = -1;
+  bool is_told_ = false;
+  std::uint64_t activity_ = 0;
+  std::deque<Packet> arrived_;
+  std::deque<Packet> lent_;
+};
+
+class LoopDatapath final : public HostDatapath {
+ public:
+  explicit LoopDatapath(const HostDatapathConfig& config)
+      : network_(Network::find(config.device.substr(5))), time_(checked(network_)) {}
+
+  [[nodiscard]] std::string description() const override { return "a network within the process"; }
+  [[nodiscard]] std::uint32_t mtu() const override { return 1500; }
+  [[nodiscard]] TimeSource& time() override { return time_; }
+  [[nodiscard]] std::string why_link_is_down() const override { return {}; }
+  void take_place(const HostPlace& place) override {
+    if (network_->takes_ports_once.exchange(false)) throw RunError("the port is in use; choose another");
+    for (std::uint16_t shard = 0; shard < place.shards; ++shard) {
+      Address address = place.address;
+      address.port = static_cast<std::uint16_t>(address.port + shard);
+      ios_.push_back(std::make_unique<LoopIo>(*network_, address));
+    }
+  }
+  [[nodiscard]] std::uint16_t shards() const override { return static_cast<std::uint16_t>(ios_.size()); }
+  [[nodiscard]] PacketIo& io(std::uint16_t shard) override { return *ios_[shard]; }
+  bool resolve(std::uint16_t /*shard*/, const Address& /*destination*/) override { return true; }
+  [[nodiscard]] DatapathLosses losses() const override { return {}; }
+
+ private:
+  static Network& checked(const std::shared_ptr<Network>& network) {
+    if (network == nullptr) throw InputError("there is no such network; make it first");
+    return *network;
+  }
+  std::shared_ptr<Network> network_;
+  LoopTime time_;
+  std::vector<std::unique_ptr<LoopIo>> ios_;
+};
+
+inline void register_datapath() {
+  register_host_datapath({.name = "loop",
+                          .forms = "loop:NAME",
+                          .takes = [](std::string_view device) { return device.starts_with("loop:"); },
+                          .check = [](const HostDatapathConfig&, const HostPlace&) {},
+                          .open = [](const HostDatapathConfig& config) -> std::unique_ptr<HostDatapath> {
+                            return std::make_unique<LoopDatapath>(config);
+                          }});
+}
+
+}  // namespace mltcp::loop_network
