@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 #include <type_traits>
+#include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/fields.h"
@@ -55,6 +57,24 @@ Json value_of(const T& value) {
   }
 }
 
+/// Whether a value that files have a key for is one that they may give; `unset` stands where they give none.
+bool sound(const workload::WholeKey& key, std::uint32_t value, std::uint32_t unset) {
+  return value == unset || (value >= key.least && value <= key.most);
+}
+bool sound(const workload::TimeKey& key, Nanos value, Nanos /*unset*/) {
+  return value.count >= 0 && value <= key.most * 2;  // a start with its jitter
+}
+// What is not a number fails each of the next.
+bool sound(const workload::NumberKey& key, double value, double /*unset*/) {
+  return value >= key.least && value <= key.most;
+}
+bool sound(const workload::FactorKey& key, double value, double /*unset*/) { return value > 0 && value <= key.most; }
+bool sound(const workload::ProbabilityKey& /*key*/, double value, double /*unset*/) { return value >= 0 && value <= 1; }
+template <typename Key, typename T>
+bool sound(const Key& /*key*/, const T& /*value*/, const T& /*unset*/) {
+  return true;
+}
+
 template <typename T>
 void take(const Json& json, T& value, const char* key) {
   if constexpr (std::is_same_v<T, Nanos>) {
@@ -78,7 +98,12 @@ void take(const Json& json, T& value, const char* key) {
     else
       take(json, value.emplace(), key);
   } else if constexpr (HasFields<T>) {
-    for_each_field<T>([&](const auto& field) { take(json.at(field.name), value.*field.member, field.name); });
+    for_each_field<T>([&](const auto& field) {
+      take(json.at(field.name), value.*field.member, field.name);
+      if (!sound(field.about, value.*field.member, T{}.*field.member))
+        throw InputError(
+            fmt::format("\"{}\" is {}, beyond what a job may have", field.name, in_quotes(json.at(field.name).dump())));
+    });
   } else if constexpr (std::is_same_v<T, bool> || std::is_floating_point_v<T> || std::is_same_v<T, std::string>) {
     json.get_to(value);
   } else {
@@ -164,11 +189,20 @@ RunSetup setup_from(const Json& json) {
   for (const JobSetup& job : setup.jobs) check_algorithm(job.spec.connection.congestion_control);
   const auto shared = std::make_shared<const cc::Parameters>(
       setup.jobs.empty() ? cc::Parameters() : parameters_from(json.at("parameters"), algorithms_of(setup.jobs)));
+  std::set<std::pair<std::uint32_t, std::uint32_t>> places;  // hosts and their ports that have a rank
   for (JobSetup& job : setup.jobs) {
     const std::size_t ranks = job.addresses.size();
     if (ranks < 2 || job.ports.size() != ranks || job.hosts.size() != ranks || job.spec.job.flows == 0 ||
         job.spec.iterations == 0 || job.spec.job.rate.is_zero() || ranks != ranks_in(job.spec.job))
       throw InputError("a job that can't be");
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      if (!places.emplace(job.hosts[rank], job.ports[rank]).second) throw InputError("two ranks in one place");
+    Nanos computes;
+    for (const workload::Phase& phase : job.spec.job.phases) {
+      if (phase.compute.count < 0 || phase.compute > workload::kMostCompute - computes)
+        throw InputError("phases that compute for less than no time, or for more than a day");
+      computes += phase.compute;
+    }
     // All ranks go by the job's pattern or its phases: what is wrong with these is wrong for each.
     static_cast<void>(workload::rank_program(job.spec.job, 0));
     job.spec.connection.parameters = shared;
