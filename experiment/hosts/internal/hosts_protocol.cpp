@@ -164,6 +164,17 @@ std::uint32_t ranks_in(const workload::Job& job) { return job.pattern ? job.patt
 
 bool is_time(Nanos time) { return time <= kMostTime; }  // and no never()
 
+/// What is counted stays below what a double tells apart, so that sums over all ranks don't overflow.
+template <HasFields T>
+void check_counts(const T& counts) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 53U;
+  for_each_field<T>([&](const auto& field) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(counts.*field.member)>, std::uint64_t>)
+      if (counts.*field.member > most)
+        throw InputError(fmt::format("\"{}\" is {}, more than can be", field.name, counts.*field.member));
+  });
+}
+
 }  // namespace
 
 Json to_json(const RunSetup& setup) {
@@ -224,29 +235,54 @@ PlanState plan_state_from(const Json& json, const char* key) {
 
 Json to_json(const RankResult& result) { return value_of(result); }
 
-RankResult result_from(const Json& json, std::size_t most) {
+RankResult result_from(const Json& json, const RankLimits& limits) {
   RankResult result;
   take(json, result, "result");
   const std::size_t count = result.times.size();
   const auto fits = [&](const std::vector<Nanos>& list) { return list.empty() || list.size() == count; };
-  if (count > most || result.starts.size() != count || !fits(result.computes) || !fits(result.communications))
+  if (count > limits.iterations || result.starts.size() != count || !fits(result.computes) ||
+      !fits(result.communications))
     throw InputError("lists of iterations that don't go together");
-  for (std::size_t i = 0; i < count; ++i)
-    if (result.times[i].count < 0 || !is_time(result.times[i]) || !is_time(result.starts[i]))
-      throw InputError("a time that can't be");
-  for (const Nanos compute : result.computes)
-    if (compute.count < 0 || !is_time(compute)) throw InputError("a time that can't be");
-  if (result.gate.waited.count < 0 || !is_time(result.gate.waited)) throw InputError("a time that can't be");
-  for (std::size_t i = 0; i < result.communications.size(); ++i)
-    if (result.communications[i].count < 0 || result.communications[i] > result.times[i])
-      throw InputError("a time that can't be");
+  Nanos before = limits.from;  // each begins when the one before has ended, or later
+  for (std::size_t i = 0; i < count; ++i) {
+    const Nanos start = result.starts[i];
+    const Nanos time = result.times[i];
+    if (time.count < 0 || !is_time(time) || start < before || !is_time(start) || start + time > limits.until)
+      throw InputError(
+          fmt::format("iteration {} can't have been when it says, or not for so long; see that host's clock", i));
+    before = start + time;
+    for (const std::vector<Nanos>* part : {&result.computes, &result.communications})
+      if (!part->empty() && ((*part)[i].count < 0 || (*part)[i] > time))
+        throw InputError(fmt::format("a part of iteration {} that is longer than all of it", i));
+  }
+  if (result.gate.waited.count < 0 || result.gate.waited > std::max(limits.until - limits.from, Nanos()))
+    throw InputError("it has waited for longer than the run has lasted");
+  if (result.bytes_per_iteration != limits.bytes_per_iteration)
+    throw InputError(
+        fmt::format("it sends {} bytes in an iteration of {}", result.bytes_per_iteration, limits.bytes_per_iteration));
+  check_counts(result);
+  check_counts(result.gate);
   return result;
+}
+
+std::size_t longest_of_host(std::size_t iterations, std::size_t ranks) {
+  constexpr std::size_t rest = std::size_t{64} << 10U;
+  constexpr std::size_t iteration = 4 * 21;  // in each of a result's lists: 19 digits, a sign and a comma
+  constexpr std::size_t rank = 1024;         // of progress, with why it isn't connected
+  return std::min(kLongest, rest + iteration * iterations + rank * ranks);
+}
+
+std::string words_from(const Json& json, const char* key) {
+  constexpr std::size_t most = 2000;
+  const std::string& text = json.at(key).get_ref<const std::string&>();
+  return text.size() <= most ? one_line(text) : one_line(text.substr(0, most)) + "...";
 }
 
 Json to_json(const HostLosses& losses) { return value_of(losses); }
 HostLosses losses_from(const Json& json) {
   HostLosses losses;
   take(json, losses, "losses");
+  check_counts(losses);
   return losses;
 }
 

@@ -183,29 +183,31 @@ TEST(hosts_protocol, result__arrives_as_it_was_sent_and_is_checked) {
   sent.gate.state = PlanState::misfit;
   sent.gate.waited = Nanos(99);
   const Json json = Json::parse(to_json(sent).dump());
-  const RankResult got = result_from(json, 2);
+  const RankLimits limits{2, sent.bytes_per_iteration, Nanos(-5), Nanos(200)};
+  const RankResult got = result_from(json, limits);
   EXPECT_EQ(got.starts, sent.starts);
   EXPECT_EQ(got.times, sent.times);
   EXPECT_EQ(got.communications, sent.communications);
   EXPECT_EQ(got.bytes_per_iteration, sent.bytes_per_iteration);
   EXPECT_EQ(got.first_error, sent.first_error);
   EXPECT_EQ(got.gate.state, PlanState::misfit);
-  EXPECT_THROW(result_from(json, 1), InputError) << "more iterations than there are";
+  EXPECT_THROW(result_from(json, {1, limits.bytes_per_iteration, limits.from, limits.until}), InputError)
+      << "more iterations than there are";
   Json bad = json;
   bad["communications"].erase(0);
-  EXPECT_THROW(result_from(bad, 2), InputError);
+  EXPECT_THROW(result_from(bad, limits), InputError);
   bad = json;
   bad["communications"][1] = -1;
-  EXPECT_THROW(result_from(bad, 2), InputError);
+  EXPECT_THROW(result_from(bad, limits), InputError);
   bad = json;
   bad["starts"].erase(0);
-  EXPECT_THROW(result_from(bad, 2), InputError);
+  EXPECT_THROW(result_from(bad, limits), InputError);
   bad = json;
   bad["times"][0] = -1;
-  EXPECT_THROW(result_from(bad, 2), InputError);
+  EXPECT_THROW(result_from(bad, limits), InputError);
   bad = json;
   bad["starts"][0] = std::numeric_limits<std::int64_t>::min();
-  EXPECT_THROW(result_from(bad, 2), InputError) << "differences would overflow";
+  EXPECT_THROW(result_from(bad, limits), InputError) << "differences would overflow";
 }
 
 TEST(hosts_protocol, words_of_a_host__are_checked) {
@@ -224,6 +226,8 @@ TEST(hosts_protocol, words_of_a_host__are_checked) {
   Json bad = to_json(losses);
   bad["missed_packets"] = -1;
   EXPECT_THROW(losses_from(bad), InputError);
+  bad["missed_packets"] = std::uint64_t{1} << 54U;
+  EXPECT_THROW(losses_from(bad), InputError) << "sums would overflow";
 }
 
 // Conversions of the library would be undefined behaviour, or another number.
