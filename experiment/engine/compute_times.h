@@ -34,7 +34,9 @@ class ComputeTimes {
   Nanos of(Nanos compute) {
     const Nanos pause = pause_;
     pause_ = Nanos(0);
-    return pause + Nanos(static_cast<std::int64_t>(static_cast<double>(compute.count) * scale_ + 0.5));
+    // Whatever is drawn, times that lie so far ahead can be added.
+    constexpr double most = 0x1p60;
+    return pause + Nanos(static_cast<std::int64_t>(std::min(static_cast<double>(compute.count) * scale_ + 0.5, most)));
   }
 
  private:

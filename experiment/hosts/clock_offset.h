@@ -42,6 +42,17 @@ class ClockMap {
   explicit ClockMap(const ClockOffset& before) : first_(before), second_(before) {}
   /// A later estimate: times in between are interpolated from now on.
   void add(const ClockOffset& after) { second_ = after; }
+  /// What the other clock has gained on ours from the first estimate to `after`.
+  [[nodiscard]] Nanos gained(const ClockOffset& after) const { return after.offset() - first_.offset(); }
+  /// Whether that may be: machines' clocks differ by less than one part in a hundred, unless somebody sets them.
+  [[nodiscard]] bool believes(const ClockOffset& after) const {
+    const Nanos most = slack(after.at()) + after.uncertainty();
+    return gained(after) <= most && Nanos() - gained(after) <= most;
+  }
+  /// How wrong a time of the other's may be at `ours` by the first estimate alone.
+  [[nodiscard]] Nanos slack(Nanos ours) const {
+    return first_.uncertainty() + std::max(ours - first_.at(), Nanos()) / 100;
+  }
 
   [[nodiscard]] Nanos to_other(Nanos ours) const { return ours + offset_at(ours); }
   [[nodiscard]] Nanos to_ours(Nanos other) const {

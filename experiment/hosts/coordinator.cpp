@@ -34,10 +34,13 @@ constexpr int pings = 16;
 constexpr Nanos view_every = 500_ms;
 constexpr Nanos host_silence_limit = 30_s;  // a host tells how it is doing several times a second
 constexpr Nanos least_patience = 40_s;      // connections give up after 30 s, and then a host says which
+constexpr Nanos longest_turn = 20_ms;       // of a host that sends without end: the others and the user have theirs
+constexpr std::size_t most_outages = 1000;  // of links that come and go all the time
 
 /// What a host has told about one of its ranks.
 struct RankState {
   std::uint32_t host = 0;
+  Bytes bytes_per_iteration = 0;  ///< that it has to send
   std::uint64_t recorded = 0;
   Bytes sent = 0;
   Nanos last;
@@ -230,7 +233,7 @@ class HostsDatapath final : public Coordinator {
                       version, protocol::kVersion));
     auto host = std::make_unique<Host>();
     host->address = protocol::address_from(message.at("address").get<std::string>());
-    const std::string device = one_line(message.at("device").get<std::string>());
+    const std::string device = protocol::words_from(message, "device");
     const std::string what = fmt::format("{}, {}", ip_text(host->address), device);
     const auto& all = layout_.hosts;
     if (message.contains("host")) {
@@ -257,7 +260,6 @@ class HostsDatapath final : public Coordinator {
     host->name = fmt::format("host {} ({})", host->number, what);
     host->device = device;
     host->stream = std::move(stream);
-    host->stream->set_longest(protocol::kLongest);
     host->heard = wall_now();
     protocol::send(*host->stream, {{"type", "welcome"},
                                    {"version", protocol::kVersion},
@@ -313,20 +315,26 @@ class HostsDatapath final : public Coordinator {
   }
   /// Throws what a host that has ended said of its failure, if that hasn't been read yet.
   static void tell_last_words(const Host& host) {
-    std::optional<Json> words;
+    std::string words;
     try {
+      std::optional<Json> message;
+      const Nanos give_up = wall_now() + longest_turn;
       do {
-        words = protocol::receive(*host.stream);
-      } while (words && words->at("type") != "failed");
-      if (words) words = words->at("message").get<std::string>();
+        message = protocol::receive(*host.stream);
+      } while (message && message->at("type") != "failed" && wall_now() < give_up);
+      if (message && message->at("type") == "failed") words = protocol::words_from(*message, "message");
     } catch (const std::exception&) {  // it said nothing
-      return;
     }
-    if (words) throw RunError(fmt::format("{}: {}", host.name, one_line(words->get<std::string>())));
+    if (!words.empty()) throw RunError(fmt::format("{}: {}", host.name, words));
   }
   [[noreturn]] static void lost(const Host& host, const std::string& what) {
     throw RunError(fmt::format(
         "{} {}; its process has ended or can't be reached: see what it said, and start all again", host.name, what));
+  }
+
+  [[noreturn]] static void malformed(const Host& host, const std::string& what) {
+    throw RunError(fmt::format("{} sends a malformed message ({}); install the same version of mltcp on all hosts",
+                               host.name, what));
   }
 
   /// Deals with what comes in `limit`.
@@ -336,21 +344,25 @@ class HostsDatapath final : public Coordinator {
     std::vector<int> files{listener_.file()};
     for (const Guest& guest : guests_) files.push_back(guest.stream->file());
     for (const auto& [number, host] : hosts_) files.push_back(host->stream->file());
-    wait_for(files, limit);
+    wait_for(files, unread_ ? Nanos() : limit);
+    unread_ = false;
     const Nanos now = wall_now();
     for (const auto& [number, host] : hosts_) {
       try {
+        const Nanos give_up = wall_now() + longest_turn;
         while (const auto message = protocol::receive(*host->stream)) {
           host->heard = now;
           on_message(*host, *message);
+          if (wall_now() < give_up) continue;
+          unread_ = true;
+          break;
         }
       } catch (const StreamError& error) {
         lost(*host, error.what());
-      } catch (const Json::exception&) {
-        throw RunError(host->name + " sends a malformed message; install the same version of mltcp on all hosts");
+      } catch (const Json::exception& error) {
+        malformed(*host, problem_of(error));
       } catch (const InputError& error) {
-        throw RunError(fmt::format("{} sends a malformed message ({}); install the same version of mltcp on all hosts",
-                                   host->name, error.what()));
+        malformed(*host, error.what());
       }
     }
     // Who comes when all are here is told so.
@@ -363,9 +375,9 @@ class HostsDatapath final : public Coordinator {
 
   void on_message(Host& host, const Json& message) {
     const auto type = message.at("type").get<std::string>();
-    if (type == "failed")
-      throw RunError(fmt::format("{}: {}", host.name, one_line(message.at("message").get<std::string>())));
+    if (type == "failed") throw RunError(fmt::format("{}: {}", host.name, protocol::words_from(message, "message")));
     if (type == "ready") {
+      if (host.ready) throw InputError("type \"ready\" again");
       host.mtu = whole_field<std::uint32_t>(message, "mtu");
       host.ready = true;
       tell(fmt::format("{} has joined: {}; MTU {}", host.name, roles_of(experiment_, layout_, host.number), host.mtu));
@@ -377,12 +389,13 @@ class HostsDatapath final : public Coordinator {
     } else if (type == "result") {
       if (whole_field<std::uint64_t>(message, "run") != run_) return;
       RankState& rank = rank_of(host, message);
-      rank.result = protocol::result_from(message, jobs_[whole_field<std::size_t>(message, "job")].spec.iterations);
+      rank.result = protocol::result_from(message, limits_of(host, job_of(message), rank));
     } else if (type == "link") {
       if (whole_field<std::uint64_t>(message, "run") == run_) on_link(host, message);
     } else if (type == "stopped") {
+      if (!stopping_) throw InputError("type \"stopped\" before it was asked for");
       host.stopped = true;
-      host.stalls = {protocol::time_from(message, "longest_gap"), protocol::time_from(message, "stalled")};
+      host.stalls = {duration_from(host, message, "longest_gap"), duration_from(host, message, "stalled")};
       host.losses = protocol::losses_from(message.at("losses"));
       host.losses.host = host.number;
     } else {
@@ -392,37 +405,62 @@ class HostsDatapath final : public Coordinator {
 
   void on_link(const Host& host, const Json& message) {
     const Nanos since = host.clock.to_ours(protocol::time_from(message, "since"));
+    const Nanos now = wall_now();
+    if (const Nanos slack = host.clock.slack(now); since < set_up_at_ - slack || since > now + slack)
+      throw InputError("an outage of its link at a time that is not of this run");
+    if (++links_told_ > 2 * most_outages) return;  // each went and came
     if (message.at("lasted").is_null()) {
-      warn(fmt::format("{}: its port has no link: {}", host.name, one_line(message.at("why").get<std::string>())));
+      warn(fmt::format("{}: its port has no link: {}", host.name, protocol::words_from(message, "why")));
       return;
     }
-    const Nanos lasted = protocol::time_from(message, "lasted");
+    const Nanos lasted = duration_from(host, message, "lasted");
     warn(fmt::format("{}: its port had no link for {:.2f} s; what was measured meanwhile says little", host.name,
                      lasted.seconds()));
-    constexpr std::size_t most = 1000;  // of a link that comes and goes all the time
-    if (outages_.size() < most)
-      outages_.push_back({host.number, host.device, std::max(since - epoch_, Nanos()), std::max(lasted, Nanos())});
+    if (outages_.size() < most_outages)
+      outages_.push_back({host.number, host.device, std::max(since - epoch_, Nanos()), lasted});
   }
 
-  RankState& rank_of(const Host& host, const Json& message) {
+  /// How long something took in this run, by the host's clock.
+  [[nodiscard]] Nanos duration_from(const Host& host, const Json& message, const char* key) const {
+    const Nanos time = protocol::time_from(message, key);
+    const Nanos now = wall_now();
+    if (time.count < 0 || time > now - set_up_at_ + host.clock.slack(now))
+      throw InputError(
+          fmt::format("\"{}\" is {} ns, and the run has lasted {}", key, time.count, to_text(now - set_up_at_)));
+    return time;
+  }
+
+  /// What the host may say of its rank.
+  [[nodiscard]] protocol::RankLimits limits_of(const Host& host, const RunJob& job, const RankState& rank) const {
+    const Nanos now = wall_now();
+    return {job.spec.iterations, rank.bytes_per_iteration, host.clock.to_other(start_of(job)),
+            host.clock.to_other(now) + host.clock.slack(now)};
+  }
+
+  RunJob& job_of(const Json& message) {
     const auto job = whole_field<std::size_t>(message, "job");
+    if (job >= jobs_.size()) throw InputError("a job that is not there");
+    return jobs_[job];
+  }
+  RankState& rank_of(const Host& host, const Json& message) {
+    RunJob& job = job_of(message);
     const auto rank = whole_field<std::size_t>(message, "rank");
-    if (job >= jobs_.size() || rank >= jobs_[job].ranks.size() || jobs_[job].ranks[rank].host != host.number)
-      throw InputError("a rank that is not its own");
-    return jobs_[job].ranks[rank];
+    if (rank >= job.ranks.size() || job.ranks[rank].host != host.number) throw InputError("a rank that is not its own");
+    return job.ranks[rank];
   }
 
   void on_progress(const Host& host, const Json& message) {
     for (const Json& entry : message.at("ranks")) {
       RankState& rank = rank_of(host, entry);
-      rank.recorded = std::max(rank.recorded, whole_field<std::uint64_t>(entry, "recorded"));
-      rank.sent = whole_field<std::uint64_t>(entry, "sent");
+      const std::uint64_t most = job_of(entry).spec.iterations;
+      rank.recorded = std::max(rank.recorded, whole_field<std::uint64_t>(entry, "recorded", 0, most));
+      rank.sent = std::max(rank.sent, whole_field<std::uint64_t>(entry, "sent"));
       rank.last = protocol::time_from(entry, "last");
       rank.plan = protocol::plan_state_from(entry, "plan");
       rank.plan_serial = whole_field<std::uint64_t>(entry, "plan_serial");
       rank.connected = entry.at("connected").get<bool>();
       rank.done = entry.at("done").get<bool>();
-      rank.unreached = entry.value("unreached", std::string());
+      rank.unreached = entry.contains("unreached") ? protocol::words_from(entry, "unreached") : "";
     }
   }
 
@@ -468,7 +506,9 @@ class HostsDatapath final : public Coordinator {
     setup.mltcp = experiment.mltcp;
     jobs_.clear();
     outages_.clear();
-    epoch_ = wall_now();  // until it is known
+    links_told_ = 0;
+    stopping_ = false;
+    epoch_ = set_up_at_ = wall_now();  // the former until it is known
     ++run_;
     std::random_device device;
     const std::uint64_t salt = std::uint64_t{device()} << 32U | device();
@@ -486,15 +526,20 @@ class HostsDatapath final : public Coordinator {
         address.port = static_cast<std::uint16_t>(address.port + slot);
         own.addresses.push_back(address);
         own.ports.push_back(slot);
-        job.ranks.emplace_back().host = host.number;
+        RankState& state = job.ranks.emplace_back();
+        state.host = host.number;
+        state.bytes_per_iteration = workload::rank_program(spec.job, rank).load().sent;
       }
       own.spec = spec;
       job.spec = std::move(spec);
     }
     Json message = protocol::to_json(setup);
     message["run"] = run_;
+    std::size_t iterations = 0;
+    for (const RunJob& job : jobs_) iterations = std::max<std::size_t>(iterations, job.spec.iterations);
     for (const auto& [number, host] : hosts_) {
       host->stopped = false;
+      host->stream->set_longest(protocol::longest_of_host(iterations, layout_.ranks_of(number).size()));
       send(*host, message);
     }
   }
@@ -511,7 +556,7 @@ class HostsDatapath final : public Coordinator {
       for (std::size_t rank = 0; rank < job.ranks.size(); ++rank)
         if (!job.ranks[rank].connected && !job.ranks[rank].unreached.empty())
           return fmt::format("job {}: {}: {}", in_quotes(job.spec.job.name), hosts_.at(job.ranks[rank].host)->name,
-                             one_line(job.ranks[rank].unreached));
+                             job.ranks[rank].unreached);
     for (const RunJob& job : jobs_)
       for (std::size_t rank = 0; rank < job.ranks.size(); ++rank)
         if (!job.ranks[rank].connected)
@@ -524,11 +569,13 @@ class HostsDatapath final : public Coordinator {
   void start() {
     for (const auto& [number, host] : hosts_) {
       Json at = Json::array();
-      for (const RunJob& job : jobs_) at.push_back(host->clock.to_other(epoch_ + job.spec.job.start).count);
+      for (const RunJob& job : jobs_) at.push_back(host->clock.to_other(start_of(job)).count);
       send(*host, {{"type", "start"}, {"at", at}});
       host->heard = wall_now();
     }
   }
+
+  [[nodiscard]] Nanos start_of(const RunJob& job) const { return epoch_ + job.spec.job.start; }
 
   /// Until `until`, or until all jobs are done; returns whether they are.
   bool watch(const RunPlan& plan, Nanos until) {
@@ -558,14 +605,22 @@ class HostsDatapath final : public Coordinator {
                           "same version of mltcp on all hosts",
                           hosts_.at(rank.host)->name, rank.result->times.size(), job.spec.iterations,
                           in_quotes(job.spec.job.name)));
+    stopping_ = true;
     send_all({{"type", "stop"}});
-    if (!wait_until(answer_limit, [&] { return all_hosts([](const Host& host) { return host.stopped; }); }))
-      throw RunError("a host does not stop; see what it said");
+    wait_until(answer_limit, [&] { return all_hosts([](const Host& host) { return host.stopped; }); });
+    for (const auto& [number, host] : hosts_)
+      if (!host->stopped) lost(*host, fmt::format("does not stop within {}", to_text(answer_limit)));
     run.clock = TimeSpan{epoch_, wall_now()};
     Stalls stalls;
     Nanos uncertainty;
     for (const auto& [number, host] : hosts_) {
-      host->clock.add(clock_of(*host));
+      const ClockOffset after = clock_of(*host);
+      if (!host->clock.believes(after))
+        throw RunError(fmt::format(
+            "{}: its clock has gained {:.3f} ms on the coordinator's in a run of {:.3f} s; see what sets that clock, "
+            "or stops that machine, and start all again",
+            host->name, host->clock.gained(after).millis(), (wall_now() - set_up_at_).seconds()));
+      host->clock.add(after);
       uncertainty = std::max(uncertainty, host->clock.uncertainty());
       stalls = {std::max(stalls.longest, host->stalls.longest), std::max(stalls.total, host->stalls.total)};
     }
@@ -591,9 +646,12 @@ class HostsDatapath final : public Coordinator {
     for (RunJob& job : jobs_)
       for (RankState& rank : job.ranks) rank.result.reset();
     send_all({{"type", "collect"}});
-    if (!wait_until(answer_limit,
-                    [&] { return all_ranks([](const RankState& rank) { return rank.result.has_value(); }); }))
-      throw RunError("a host does not tell what its ranks have recorded; see what it said");
+    wait_until(answer_limit, [&] { return all_ranks([](const RankState& rank) { return rank.result.has_value(); }); });
+    for (const RunJob& job : jobs_)
+      for (const RankState& rank : job.ranks)
+        if (!rank.result)
+          lost(*hosts_.at(rank.host), fmt::format("does not tell within {} what its ranks have recorded of job {}",
+                                                  to_text(answer_limit), in_quotes(job.spec.job.name)));
   }
 
   [[nodiscard]] JobResult merged(std::uint32_t index) const {
@@ -679,7 +737,11 @@ class HostsDatapath final : public Coordinator {
   std::list<Guest> guests_;
   std::map<std::uint32_t, std::unique_ptr<Host>> hosts_;
   std::vector<RunJob> jobs_;
-  std::vector<LinkOutage> outages_;  ///< of this run
+  std::vector<LinkOutage> outages_;  ///< of this run, like the next
+  std::size_t links_told_ = 0;       ///< that went or came
+  bool stopping_ = false;            ///< hosts were told to
+  Nanos set_up_at_;
+  bool unread_ = false;  ///< somebody had more to say than a turn is long
   std::uint64_t run_ = 0;
   Nanos next_view_;
   std::uint64_t last_ping_ = 0;

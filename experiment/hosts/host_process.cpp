@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
@@ -23,6 +24,7 @@ using namespace literals;
 using protocol::Json;
 
 constexpr Nanos look_every = 1_ms;
+constexpr Nanos longest_look = 1_ms;
 constexpr Nanos report_every = 200_ms;
 constexpr Nanos idle_wait = 5_ms;
 /// What a port keeps while the machine holds the loop up: 25 ms of 1500 bytes at 1 Gbps, and all that AF_XDP can.
@@ -101,8 +103,8 @@ class HostProcess {
     } catch (const StreamError& error) {
       if (const auto ended = last_words()) return *ended;
       throw RunError(fmt::format("the coordinator {} before the experiment was over; see what it said", error.what()));
-    } catch (const Json::exception&) {
-      complain("the coordinator sends a malformed message; install the same version of mltcp on all hosts");
+    } catch (const Json::exception& error) {
+      malformed(problem_of(error));
     } catch (const std::exception& error) {
       tell_failure(error.what());
       throw;
@@ -144,7 +146,7 @@ class HostProcess {
     try {
       while (const auto message = protocol::receive(*stream_))
         if (message->at("type") == "end")
-          return Ended{message->at("failed").get<bool>(), one_line(message->at("message").get<std::string>())};
+          return Ended{message->at("failed").get<bool>(), protocol::words_from(*message, "message")};
     } catch (const std::exception&) {  // it said nothing
     }
     return std::nullopt;
@@ -158,6 +160,10 @@ class HostProcess {
   [[noreturn]] void complain(const std::string& why) {
     tell_failure(why);
     throw RunError(why);
+  }
+  [[noreturn]] void malformed(const std::string& what) {
+    complain(fmt::format(
+        "the coordinator sends a malformed message ({}); install the same version of mltcp on all hosts", what));
   }
   [[nodiscard]] std::string interrupted() const { return options_.interrupted ? options_.interrupted() : ""; }
   void check_interrupted() {
@@ -191,9 +197,8 @@ class HostProcess {
         stream_->wait(50_ms);
       }
       if (answer->at("type") == "refused")
-        throw RunError(
-            fmt::format("the coordinator refused this host: {}", one_line(answer->at("message").get<std::string>())));
-      if (answer->at("type") == "end") throw RunError(one_line(answer->at("message").get<std::string>()));
+        throw RunError(fmt::format("the coordinator refused this host: {}", protocol::words_from(*answer, "message")));
+      if (answer->at("type") == "end") throw RunError(protocol::words_from(*answer, "message"));
       if (answer->at("type") != "welcome" || whole_field<std::uint64_t>(*answer, "version") != protocol::kVersion)
         throw RunError(
             "the coordinator speaks another version of the protocol; install the same version of mltcp on "
@@ -229,6 +234,16 @@ class HostProcess {
 
   [[nodiscard]] Nanos now() const { return datapath_->time().now(); }
 
+  /// Deals with what the coordinator has said; if there is no end to it, with the rest at the next look.
+  template <typename Deal>
+  void take_messages(Deal&& deal) {
+    const Nanos give_up = now() + longest_look;
+    while (const auto message = protocol::receive(*stream_)) {
+      deal(*message);
+      if (now() >= give_up) return;
+    }
+  }
+
   // ---- Between runs ----
 
   [[noreturn]] void idle() {
@@ -236,16 +251,14 @@ class HostProcess {
       check_interrupted();
       stream_->wait(idle_wait);
       try {
-        while (const auto message = protocol::receive(*stream_)) {
-          if (message->at("type") == "setup")
-            run_jobs(*message);
+        take_messages([&](const Json& message) {
+          if (message.at("type") == "setup")
+            run_jobs(message);
           else
-            on_message(*message);
-        }
+            on_message(message);
+        });
       } catch (const InputError& error) {
-        complain(fmt::format(
-            "the coordinator sends a malformed message ({}); install the same version of mltcp on all hosts",
-            error.what()));
+        malformed(error.what());
       }
       for (const auto& drain : drains_) drain->poll(now());
     }
@@ -256,7 +269,7 @@ class HostProcess {
   void run_jobs(const Json& message) {
     setup_ = protocol::setup_from(message);
     run_ = whole_field<std::uint64_t>(message, "run");
-    stop_ = false;
+    stop_ = started_ = false;
     down_since_.reset();
     const HostLosses before = losses();
     make_ranks();
@@ -313,7 +326,7 @@ class HostProcess {
     if (time < looks.next) return false;
     looks.next = time + look_every;
     check_interrupted();
-    while (const auto next = protocol::receive(*stream_)) on_message(*next);
+    take_messages([&](const Json& message) { on_message(message); });
     if (time >= looks.next_at_link) {
       looks.next_at_link = time + link_look_every;
       check_link(time);
@@ -409,8 +422,9 @@ class HostProcess {
     if (type == "ping") {
       protocol::send(*stream_, {{"type", "pong"}, {"id", message.at("id")}, {"time", now().count}});
     } else if (type == "end") {
-      throw Ended{message.at("failed").get<bool>(), one_line(message.at("message").get<std::string>())};
+      throw Ended{message.at("failed").get<bool>(), protocol::words_from(message, "message")};
     } else if (type == "start") {
+      if (std::exchange(started_, true)) throw InputError("a second start");
       for (const Rank& own : here_)
         own.driver->start(Nanos(whole_value(message.at("at").at(own.job), "at", -kMostTime.count, kMostTime.count)));
     } else if (type == "plan") {
@@ -495,6 +509,7 @@ class HostProcess {
   std::vector<Rank> here_;
   std::uint64_t run_ = 0;
   bool stop_ = false;
+  bool started_ = false;
   bool had_link_ = false;            ///< the port, at some time
   std::optional<Nanos> down_since_;  ///< when it was first seen, in this run, to have none any more
 };

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 #include <type_traits>
+#include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/fields.h"
@@ -55,6 +57,24 @@ Json value_of(const T& value) {
   }
 }
 
+/// Whether a value that files have a key for is one that they may give; `unset` stands where they give none.
+bool sound(const workload::WholeKey& key, std::uint32_t value, std::uint32_t unset) {
+  return value == unset || (value >= key.least && value <= key.most);
+}
+bool sound(const workload::TimeKey& key, Nanos value, Nanos /*unset*/) {
+  return value.count >= 0 && value <= key.most * 2;  // a start with its jitter
+}
+// What is not a number fails each of the next.
+bool sound(const workload::NumberKey& key, double value, double /*unset*/) {
+  return value >= key.least && value <= key.most;
+}
+bool sound(const workload::FactorKey& key, double value, double /*unset*/) { return value > 0 && value <= key.most; }
+bool sound(const workload::ProbabilityKey& /*key*/, double value, double /*unset*/) { return value >= 0 && value <= 1; }
+template <typename Key, typename T>
+bool sound(const Key& /*key*/, const T& /*value*/, const T& /*unset*/) {
+  return true;
+}
+
 template <typename T>
 void take(const Json& json, T& value, const char* key) {
   if constexpr (std::is_same_v<T, Nanos>) {
@@ -78,7 +98,12 @@ void take(const Json& json, T& value, const char* key) {
     else
       take(json, value.emplace(), key);
   } else if constexpr (HasFields<T>) {
-    for_each_field<T>([&](const auto& field) { take(json.at(field.name), value.*field.member, field.name); });
+    for_each_field<T>([&](const auto& field) {
+      take(json.at(field.name), value.*field.member, field.name);
+      if (!sound(field.about, value.*field.member, T{}.*field.member))
+        throw InputError(
+            fmt::format("\"{}\" is {}, beyond what a job may have", field.name, in_quotes(json.at(field.name).dump())));
+    });
   } else if constexpr (std::is_same_v<T, bool> || std::is_floating_point_v<T> || std::is_same_v<T, std::string>) {
     json.get_to(value);
   } else {
@@ -139,6 +164,17 @@ std::uint32_t ranks_in(const workload::Job& job) { return job.pattern ? job.patt
 
 bool is_time(Nanos time) { return time <= kMostTime; }  // and no never()
 
+/// What is counted stays below what a double tells apart, so that sums over all ranks don't overflow.
+template <HasFields T>
+void check_counts(const T& counts) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 53U;
+  for_each_field<T>([&](const auto& field) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(counts.*field.member)>, std::uint64_t>)
+      if (counts.*field.member > most)
+        throw InputError(fmt::format("\"{}\" is {}, more than can be", field.name, counts.*field.member));
+  });
+}
+
 }  // namespace
 
 Json to_json(const RunSetup& setup) {
@@ -164,11 +200,20 @@ RunSetup setup_from(const Json& json) {
   for (const JobSetup& job : setup.jobs) check_algorithm(job.spec.connection.congestion_control);
   const auto shared = std::make_shared<const cc::Parameters>(
       setup.jobs.empty() ? cc::Parameters() : parameters_from(json.at("parameters"), algorithms_of(setup.jobs)));
+  std::set<std::pair<std::uint32_t, std::uint32_t>> places;  // hosts and their ports that have a rank
   for (JobSetup& job : setup.jobs) {
     const std::size_t ranks = job.addresses.size();
     if (ranks < 2 || job.ports.size() != ranks || job.hosts.size() != ranks || job.spec.job.flows == 0 ||
         job.spec.iterations == 0 || job.spec.job.rate.is_zero() || ranks != ranks_in(job.spec.job))
       throw InputError("a job that can't be");
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      if (!places.emplace(job.hosts[rank], job.ports[rank]).second) throw InputError("two ranks in one place");
+    Nanos computes;
+    for (const workload::Phase& phase : job.spec.job.phases) {
+      if (phase.compute.count < 0 || phase.compute > workload::kMostCompute - computes)
+        throw InputError("phases that compute for less than no time, or for more than a day");
+      computes += phase.compute;
+    }
     // All ranks go by the job's pattern or its phases: what is wrong with these is wrong for each.
     static_cast<void>(workload::rank_program(job.spec.job, 0));
     job.spec.connection.parameters = shared;
@@ -190,29 +235,54 @@ PlanState plan_state_from(const Json& json, const char* key) {
 
 Json to_json(const RankResult& result) { return value_of(result); }
 
-RankResult result_from(const Json& json, std::size_t most) {
+RankResult result_from(const Json& json, const RankLimits& limits) {
   RankResult result;
   take(json, result, "result");
   const std::size_t count = result.times.size();
   const auto fits = [&](const std::vector<Nanos>& list) { return list.empty() || list.size() == count; };
-  if (count > most || result.starts.size() != count || !fits(result.computes) || !fits(result.communications))
+  if (count > limits.iterations || result.starts.size() != count || !fits(result.computes) ||
+      !fits(result.communications))
     throw InputError("lists of iterations that don't go together");
-  for (std::size_t i = 0; i < count; ++i)
-    if (result.times[i].count < 0 || !is_time(result.times[i]) || !is_time(result.starts[i]))
-      throw InputError("a time that can't be");
-  for (const Nanos compute : result.computes)
-    if (compute.count < 0 || !is_time(compute)) throw InputError("a time that can't be");
-  if (result.gate.waited.count < 0 || !is_time(result.gate.waited)) throw InputError("a time that can't be");
-  for (std::size_t i = 0; i < result.communications.size(); ++i)
-    if (result.communications[i].count < 0 || result.communications[i] > result.times[i])
-      throw InputError("a time that can't be");
+  Nanos before = limits.from;  // each begins when the one before has ended, or later
+  for (std::size_t i = 0; i < count; ++i) {
+    const Nanos start = result.starts[i];
+    const Nanos time = result.times[i];
+    if (time.count < 0 || !is_time(time) || start < before || !is_time(start) || start + time > limits.until)
+      throw InputError(
+          fmt::format("iteration {} can't have been when it says, or not for so long; see that host's clock", i));
+    before = start + time;
+    for (const std::vector<Nanos>* part : {&result.computes, &result.communications})
+      if (!part->empty() && ((*part)[i].count < 0 || (*part)[i] > time))
+        throw InputError(fmt::format("a part of iteration {} that is longer than all of it", i));
+  }
+  if (result.gate.waited.count < 0 || result.gate.waited > std::max(limits.until - limits.from, Nanos()))
+    throw InputError("it has waited for longer than the run has lasted");
+  if (result.bytes_per_iteration != limits.bytes_per_iteration)
+    throw InputError(
+        fmt::format("it sends {} bytes in an iteration of {}", result.bytes_per_iteration, limits.bytes_per_iteration));
+  check_counts(result);
+  check_counts(result.gate);
   return result;
+}
+
+std::size_t longest_of_host(std::size_t iterations, std::size_t ranks) {
+  constexpr std::size_t rest = std::size_t{64} << 10U;
+  constexpr std::size_t iteration = 4 * 21;  // in each of a result's lists: 19 digits, a sign and a comma
+  constexpr std::size_t rank = 1024;         // of progress, with why it isn't connected
+  return std::min(kLongest, rest + iteration * iterations + rank * ranks);
+}
+
+std::string words_from(const Json& json, const char* key) {
+  constexpr std::size_t most = 2000;
+  const std::string& text = json.at(key).get_ref<const std::string&>();
+  return text.size() <= most ? one_line(text) : one_line(text.substr(0, most)) + "...";
 }
 
 Json to_json(const HostLosses& losses) { return value_of(losses); }
 HostLosses losses_from(const Json& json) {
   HostLosses losses;
   take(json, losses, "losses");
+  check_counts(losses);
   return losses;
 }
 

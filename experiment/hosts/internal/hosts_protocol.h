@@ -33,7 +33,7 @@ namespace mltcp::experiment::protocol {
 using Json = nlohmann::json;
 
 inline constexpr int kVersion = 6;
-/// Of a message from somebody who has been welcomed: a million iterations have room.
+/// Of a message from the coordinator.
 inline constexpr std::size_t kLongest = std::size_t{128} << 20U;
 /// Of any: lists of a million iterations, 16 bytes a value as it is kept, and no deeper than phases of jobs.
 inline constexpr JsonLimits kLimits{.depth = 16, .values = 8'000'000};
@@ -61,8 +61,21 @@ Json to_json(const RunSetup& setup);
 RunSetup setup_from(const Json& json);
 
 Json to_json(const RankResult& result);
-/// `most`: iterations. Throws Json::exception or InputError.
-RankResult result_from(const Json& json, std::size_t most);
+/// What a rank can have done, by its host's clock.
+struct RankLimits {
+  std::size_t iterations = 0;
+  Bytes bytes_per_iteration = 0;
+  Nanos from;   ///< when it was told to start
+  Nanos until;  ///< now, or a little later: clocks are only known so well
+};
+/// Throws Json::exception or InputError, for what can't have been, too.
+RankResult result_from(const Json& json, const RankLimits& limits);
+
+/// The longest message of a host with so many ranks that records so many iterations.
+std::size_t longest_of_host(std::size_t iterations, std::size_t ranks);
+
+/// The field `key`, words for people: one line, its end left out where it is long. Throws Json::exception.
+std::string words_from(const Json& json, const char* key);
 
 /// The field `key`: a time of a host's clock. Throws Json::exception or InputError, like the next.
 Nanos time_from(const Json& json, const char* key);

@@ -37,17 +37,17 @@ std::string name_of(Backend backend) {
   return "";
 }
 
-/// Hosts on one switch; the last one's links are slow.
-sim::SwitchedNetworkConfig network_with_one_slow_host(std::uint32_t hosts) {
+/// Hosts on one switch; the last one's links are slow, unless something else is said.
+sim::SwitchedNetworkConfig network_with_one_slow_host(std::uint32_t hosts, Rate of_last = slow, Nanos each = delay) {
   Graph graph;
   for (std::uint32_t host = 0; host < hosts; ++host)
     graph.nodes.push_back({.name = "h" + std::to_string(host), .host = true});
   graph.nodes.push_back({.name = "s", .host = false});
   for (std::uint32_t host = 0; host < hosts; ++host) {
-    const Rate rate = host + 1 == hosts ? slow : fast;
+    const Rate rate = host + 1 == hosts ? of_last : fast;
     const std::string& own = graph.nodes[host].name;
-    graph.links.push_back({.from = own, .to = "s", .capacity = rate, .delay = delay});
-    graph.links.push_back({.from = "s", .to = own, .capacity = rate, .delay = delay});
+    graph.links.push_back({.from = own, .to = "s", .capacity = rate, .delay = each});
+    graph.links.push_back({.from = "s", .to = own, .capacity = rate, .delay = each});
   }
   sim::SwitchedNetworkConfig config;
   config.topology = std::make_shared<const Topology>(graph);
@@ -299,6 +299,39 @@ TEST(IterationEngine, iterations__beyond_those_asked_for_are_not_recorded) {
   EXPECT_EQ(engine.recorded(), 2U);
   EXPECT_EQ(engine.starts(), (std::vector<Nanos>{0_ns, 5_ns}));
   EXPECT_EQ(carrier.iterations, (std::vector<Nanos>{0_ns, 5_ns, 10_ns}));
+}
+
+/// Mean of an iteration, over a switch whose links are all alike and 10 us long.
+Nanos mean_iteration(const JobSpec& spec, bool ranks) {
+  const auto hosts = static_cast<std::uint32_t>(spec.job.hosts.size());
+  TopologyNetwork network(network_with_one_slow_host(hosts, fast, 10_us), {.virtual_payload = true});
+  network.add(spec.number, spec.workers);
+  std::unique_ptr<DrivenJob> job;
+  if (ranks)
+    job = std::make_unique<RankJob>(network, spec);
+  else
+    job = std::make_unique<JobDriver>(network, spec);
+  EXPECT_TRUE(network.run(1_s, [&] { return job->connected(); }));
+  job->start(network.now());
+  EXPECT_TRUE(network.run(10_s, [&] { return job->done(); }));
+  Nanos all;
+  for (const Nanos iteration : job->result().iterations) all += iteration;
+  return all / spec.iterations;
+}
+
+// What docs/gen.md says of many short phases on many hosts.
+TEST(Barriers, cost__is_a_one_way_delay_for_each_doubling_of_the_ranks) {
+  constexpr std::int64_t phases = 10;
+  for (const auto& [hosts, rounds] : {std::pair(2U, 0), std::pair(4U, 2), std::pair(5U, 3), std::pair(16U, 4)}) {
+    std::vector<workload::Phase> all;
+    for (std::int64_t i = 0; i < phases; ++i) {
+      all.push_back(compute(50_us));
+      all.push_back(communicate(10'000));
+    }
+    const JobSpec spec = ring_of(hosts, all);
+    const Nanos each = (mean_iteration(spec, true) - mean_iteration(spec, false)) / phases;
+    EXPECT_NEAR(millis(each), 0.02 * rounds, 0.002 * rounds) << hosts;
+  }
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "mltcp/experiment/backends/packet_run.h"
 #include "mltcp/experiment/backends/run_plan.h"
 #include "mltcp/experiment/files/experiment_file.h"
+#include "mltcp/workload/file_key.h"
 
 namespace mltcp::experiment::protocol {
 namespace {
@@ -157,6 +158,18 @@ TEST(hosts_protocol, damaged_setup__is_refused_whatever_is_missing_or_of_another
   bad = good;
   bad["jobs"][0]["spec"]["job"]["phases"][1]["bytes"] = 0;
   EXPECT_THROW(setup_from(bad), InputError) << "a phase that sends nothing";
+  bad = good;
+  bad["jobs"][0]["hosts"] = {3, 3};
+  bad["jobs"][0]["ports"] = {1, 1};
+  EXPECT_THROW(setup_from(bad), InputError) << "two ranks in one place, of which one would never be polled";
+  bad = good;
+  bad["jobs"].push_back(bad["jobs"][0]);
+  EXPECT_THROW(setup_from(bad), InputError) << "the same of two jobs";
+  for (const std::int64_t compute : {std::int64_t{-1}, workload::kMostCompute.count + 1}) {
+    bad = good;
+    bad["jobs"][0]["spec"]["job"]["phases"][0]["compute"] = compute;
+    EXPECT_THROW(setup_from(bad), InputError) << compute;
+  }
 }
 
 TEST(hosts_protocol, result__arrives_as_it_was_sent_and_is_checked) {
@@ -170,29 +183,31 @@ TEST(hosts_protocol, result__arrives_as_it_was_sent_and_is_checked) {
   sent.gate.state = PlanState::misfit;
   sent.gate.waited = Nanos(99);
   const Json json = Json::parse(to_json(sent).dump());
-  const RankResult got = result_from(json, 2);
+  const RankLimits limits{2, sent.bytes_per_iteration, Nanos(-5), Nanos(200)};
+  const RankResult got = result_from(json, limits);
   EXPECT_EQ(got.starts, sent.starts);
   EXPECT_EQ(got.times, sent.times);
   EXPECT_EQ(got.communications, sent.communications);
   EXPECT_EQ(got.bytes_per_iteration, sent.bytes_per_iteration);
   EXPECT_EQ(got.first_error, sent.first_error);
   EXPECT_EQ(got.gate.state, PlanState::misfit);
-  EXPECT_THROW(result_from(json, 1), InputError) << "more iterations than there are";
+  EXPECT_THROW(result_from(json, {1, limits.bytes_per_iteration, limits.from, limits.until}), InputError)
+      << "more iterations than there are";
   Json bad = json;
   bad["communications"].erase(0);
-  EXPECT_THROW(result_from(bad, 2), InputError);
+  EXPECT_THROW(result_from(bad, limits), InputError);
   bad = json;
   bad["communications"][1] = -1;
-  EXPECT_THROW(result_from(bad, 2), InputError);
+  EXPECT_THROW(result_from(bad, limits), InputError);
   bad = json;
   bad["starts"].erase(0);
-  EXPECT_THROW(result_from(bad, 2), InputError);
+  EXPECT_THROW(result_from(bad, limits), InputError);
   bad = json;
   bad["times"][0] = -1;
-  EXPECT_THROW(result_from(bad, 2), InputError);
+  EXPECT_THROW(result_from(bad, limits), InputError);
   bad = json;
   bad["starts"][0] = std::numeric_limits<std::int64_t>::min();
-  EXPECT_THROW(result_from(bad, 2), InputError) << "differences would overflow";
+  EXPECT_THROW(result_from(bad, limits), InputError) << "differences would overflow";
 }
 
 TEST(hosts_protocol, words_of_a_host__are_checked) {
@@ -211,6 +226,8 @@ TEST(hosts_protocol, words_of_a_host__are_checked) {
   Json bad = to_json(losses);
   bad["missed_packets"] = -1;
   EXPECT_THROW(losses_from(bad), InputError);
+  bad["missed_packets"] = std::uint64_t{1} << 54U;
+  EXPECT_THROW(losses_from(bad), InputError) << "sums would overflow";
 }
 
 // Conversions of the library would be undefined behaviour, or another number.
@@ -227,7 +244,27 @@ TEST(hosts_protocol, number_that_is_none_or_out_of_range__is_refused_by_name) {
         << value;
   EXPECT_EQ(refusal("\"1\""), "\"flows\" is \"\"1\"\" and no whole number from 0 to 4294967295");
   EXPECT_EQ(refusal("[1]"), "\"flows\" is array and no whole number from 0 to 4294967295");
-  EXPECT_EQ(refusal("4294967295"), "no such exception");
+  EXPECT_EQ(refusal("1000"), "no such exception");
+}
+
+// A list of fields bounds what files give, and what others send, too.
+TEST(hosts_protocol, value_that_no_file_could_give__is_refused_by_name) {
+  const Json good = to_json(setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\"")));
+  const auto refusal = [&](const std::string& path, const Json& value) {
+    Json bad = good;
+    bad[Json::json_pointer("/jobs/0/spec/job" + path)] = value;
+    return message_of<InputError>([&] { static_cast<void>(setup_from(bad)); });
+  };
+  EXPECT_EQ(refusal("/straggler/factor", 1e308), "\"factor\" is \"1e+308\", beyond what a job may have");
+  EXPECT_THAT(refusal("/straggler/factor", 0.5), StartsWith("\"factor\" is "));
+  EXPECT_THAT(refusal("/straggler/probability", -0.5), StartsWith("\"probability\" is "));
+  EXPECT_THAT(refusal("/change/compute_scale", -1e308), StartsWith("\"compute_scale\" is "));
+  EXPECT_THAT(refusal("/weight", 0.0), StartsWith("\"weight\" is "));
+  EXPECT_THAT(refusal("/priority", 8), StartsWith("\"priority\" is "));
+  EXPECT_THAT(refusal("/flows", 1001), StartsWith("\"flows\" is "));
+  EXPECT_THAT(refusal("/jitter", std::int64_t{1} << 60U), StartsWith("\"jitter\" is "));
+  EXPECT_THAT(refusal("/start", -1), StartsWith("\"start\" is "));
+  EXPECT_EQ(refusal("/iterations", 0), "no such exception") << "as many as the experiment says";
 }
 
 TEST(hosts_protocol, time_that_would_overflow__is_refused_by_name) {

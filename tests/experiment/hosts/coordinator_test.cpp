@@ -1,0 +1,301 @@
+// A coordinator whose hosts say what can't be: each is named, and nothing of it becomes a result.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../../message_of.h"
+#include "../../temporary_folder.h"
+#include "mltcp/base/error.h"
+#include "mltcp/experiment/backends/run_plan.h"
+#include "mltcp/experiment/files/experiment_file.h"
+#include "mltcp/experiment/hosts/hosts.h"
+#include "mltcp/experiment/hosts/internal/hosts_protocol.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using namespace literals;
+using protocol::Json;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr Nanos iteration = 4_ms;
+
+class FakeHost;
+/// Changes a message before it is sent, or sends something else: false.
+using Lie = std::function<bool(FakeHost&, Json&)>;
+
+/// Says what a host says whose ranks take `iteration` for each of theirs. A thread of its own.
+class FakeHost {
+ public:
+  FakeHost(std::string address, std::uint32_t number, Lie lie = {})
+      : address_(std::move(address)), number_(number), lie_(std::move(lie)), thread_([this] { live(); }) {}
+  ~FakeHost() { thread_.join(); }
+  FakeHost(const FakeHost&) = delete;
+  FakeHost& operator=(const FakeHost&) = delete;
+
+  [[nodiscard]] MessageStream& stream() { return *stream_; }
+  [[nodiscard]] std::uint64_t run() const { return run_; }
+
+ private:
+  void live() {
+    try {
+      stream_ = MessageStream::connect(parse_stream_address(address_), 10_s, [] { return ""; });
+      stream_->set_longest(protocol::kLongest);
+      say({{"type", "join"},
+           {"version", protocol::kVersion},
+           {"host", number_},
+           {"address", protocol::to_hex(Address::v4(0x0A000001 + number_, 62400))},
+           {"device", "fake"}});
+      while (answer(next())) {
+      }
+    } catch (const std::exception&) {  // the coordinator has ended
+    }
+  }
+  Json next() {
+    for (;;) {
+      if (auto message = protocol::receive(*stream_)) return *message;
+      stream_->wait(1_s);
+    }
+  }
+  void say(Json message) {
+    if (!lie_ || lie_(*this, message)) protocol::send(*stream_, message);
+  }
+  bool answer(const Json& message) {
+    const auto type = message.at("type").get<std::string>();
+    if (type == "welcome") say({{"type", "ready"}, {"mtu", 1500}});
+    if (type == "ping") say({{"type", "pong"}, {"id", message.at("id")}, {"time", wall_now().count}});
+    if (type == "setup") {
+      run_ = message.at("run").get<std::uint64_t>();
+      setup_ = protocol::setup_from(message);
+      tell_progress(false);
+    }
+    if (type == "start") {
+      at_ = message.at("at");
+      const Nanos end = Nanos(at_.at(0).get<std::int64_t>()) + iteration * setup_.jobs[0].spec.iterations;
+      std::this_thread::sleep_for(std::chrono::nanoseconds((end - wall_now()).count));
+      tell_progress(true);
+    }
+    if (type == "collect") each_rank([&](std::uint32_t job, std::uint32_t rank) { tell_result(job, rank); });
+    if (type == "stop")
+      say({{"type", "stopped"}, {"longest_gap", 0}, {"stalled", 0}, {"losses", protocol::to_json(HostLosses())}});
+    return type != "end" && type != "refused";
+  }
+  void each_rank(const std::function<void(std::uint32_t job, std::uint32_t rank)>& call) const {
+    for (std::uint32_t job = 0; job < setup_.jobs.size(); ++job)
+      for (std::uint32_t rank = 0; rank < setup_.jobs[job].hosts.size(); ++rank)
+        if (setup_.jobs[job].hosts[rank] == number_) call(job, rank);
+  }
+  void tell_progress(bool done) {
+    Json ranks = Json::array();
+    each_rank([&](std::uint32_t job, std::uint32_t rank) {
+      ranks.push_back({{"job", job},
+                       {"rank", rank},
+                       {"recorded", done ? setup_.jobs[job].spec.iterations : 0},
+                       {"sent", 0},
+                       {"last", 0},
+                       {"plan", 0},
+                       {"plan_serial", 0},
+                       {"connected", true},
+                       {"done", done}});
+    });
+    say({{"type", "progress"}, {"run", run_}, {"ranks", ranks}});
+  }
+  void tell_result(std::uint32_t job, std::uint32_t rank) {
+    RankResult result;
+    for (std::uint32_t i = 0; i < setup_.jobs[job].spec.iterations; ++i) {
+      result.starts.push_back(Nanos(at_.at(job).get<std::int64_t>()) + iteration * i);
+      result.times.push_back(iteration);
+    }
+    result.bytes_per_iteration = rank == 0 ? 20'000 : 0;
+    Json message = protocol::to_json(result);
+    message.update({{"type", "result"}, {"run", run_}, {"job", job}, {"rank", rank}});
+    say(message);
+  }
+
+  const std::string address_;
+  const std::uint32_t number_;
+  const Lie lie_;
+  std::unique_ptr<MessageStream> stream_;
+  std::uint64_t run_ = 0;
+  protocol::RunSetup setup_;
+  Json at_;
+  std::thread thread_;
+};
+
+/// Two hosts, of which the first may lie.
+class Coordinated : public testing::Test {
+ protected:
+  experiment::Run run_with(const Lie& lie, Nanos join_limit = 10_s) {
+    CoordinatorOptions options;
+    options.address = "unix:" + (folder_ / "socket").string();
+    options.join_limit = join_limit;
+    options.warn = [&](const std::string& line) { warnings_.push_back(line); };
+    const FakeHost honest(options.address, 1);  // they end when the coordinator has
+    const FakeHost liar(options.address, 0, lie);
+    const auto coordinator = make_coordinator(experiment_, options);
+    coordinator->join();
+    RunPlan plan;
+    plan.policy = "fair";
+    plan.jobs = experiment_.jobs;
+    plan.iterations = experiment_.iterations;
+    experiment::Run run = coordinator->run(experiment_, plan, {});
+    coordinator->finish();
+    return run;
+  }
+  std::string refusal(const Lie& lie, Nanos join_limit = 10_s) {
+    return message_of<RunError>([&] { static_cast<void>(run_with(lie, join_limit)); });
+  }
+  /// Each message of the type.
+  static Lie in(const std::string& type, const std::function<void(FakeHost&, Json&)>& change) {
+    return [=](FakeHost& host, Json& message) {
+      if (message.at("type") == type) change(host, message);
+      return true;
+    };
+  }
+  static Lie in_result(const std::string& key, const Json& value) {
+    return in("result", [=](FakeHost& /*host*/, Json& message) { message[Json::json_pointer(key)] = value; });
+  }
+
+  TemporaryFolder folder_;
+  std::vector<std::string> warnings_;
+  const Experiment experiment_ = parse_experiment(R"(
+    iterations = 3
+    policies = ["fair"]
+    [bottleneck]
+    rate = "1 Gbps"
+    buffer = "75 kB"
+    [[job]]
+    name = "a"
+    compute = "2 ms"
+    communicate = "20 kB"
+  )",
+                                                  "x.toml");
+};
+
+TEST_F(Coordinated, hosts_that_say_what_is__are_believed) {
+  const experiment::Run done = run_with({});
+  ASSERT_EQ(done.jobs.size(), 1U);
+  EXPECT_THAT(done.jobs[0].iterations, ElementsAre(iteration, iteration, iteration));
+  EXPECT_EQ(done.jobs[0].bytes, 60'000U);
+}
+
+TEST_F(Coordinated, iterations_at_times_that_can_not_be__are_no_result) {
+  const std::int64_t far = kMostTime.count;
+  for (const auto& [key, value] : {std::pair<std::string, Json>("/times/1", far),
+                                   {"/times/1", 20'000'000},
+                                   {"/starts/0", -far},
+                                   {"/starts/0", 0},
+                                   {"/starts/2", far}})
+    EXPECT_THAT(refusal(in_result(key, value)),
+                AllOf(StartsWith("host 0 (10.0.0.1, fake) "), HasSubstr("can't have been when it says")))
+        << key << " " << value;
+  EXPECT_THAT(
+      refusal(in("result", [](FakeHost& /*host*/, Json& message) { message["starts"][1] = message["starts"][0]; })),
+      HasSubstr("iteration 1 can't have been when it says"));
+  EXPECT_THAT(refusal(in_result("/computes", {1, 1, iteration.count + 1})), HasSubstr("a part of iteration 2"));
+  EXPECT_THAT(refusal(in_result("/gate/waited", far)), HasSubstr("it has waited for longer than the run"));
+  EXPECT_THAT(refusal(in_result("/bytes_per_iteration", 19'999)), HasSubstr("it sends 19999 bytes"));
+  EXPECT_THAT(refusal(in_result("/retransmitted_packets", std::uint64_t{1} << 60U)), HasSubstr("more than can be"));
+}
+
+TEST_F(Coordinated, clock_that_runs_away_in_a_run__is_named) {
+  int pongs = 0;
+  EXPECT_THAT(
+      refusal(in("pong",
+                 [&](FakeHost& /*host*/, Json& message) {
+                   if (++pongs > 16) message["time"] = message["time"].get<std::int64_t>() + 1'000'000'000;
+                 })),
+      AllOf(StartsWith("host 0 (10.0.0.1, fake): its clock has gained 10"), HasSubstr("see what sets that clock")));
+  EXPECT_EQ(refusal(in("pong",
+                       [&](FakeHost& /*host*/, Json& message) {
+                         message["time"] = message["time"].get<std::int64_t>() - (std::int64_t{1} << 59U);
+                       })),
+            "no such exception")
+      << "a clock may have begun at any time";
+}
+
+TEST_F(Coordinated, durations_beyond_the_run__are_refused) {
+  for (const auto& [key, value] :
+       {std::pair<std::string, std::int64_t>("longest_gap", -5), {"stalled", kMostTime.count}})
+    EXPECT_THAT(refusal(in("stopped", [&](FakeHost& /*host*/, Json& message) { message[key] = value; })),
+                HasSubstr("\"" + key + "\" is " + std::to_string(value) + " ns, and the run has lasted "));
+  const auto link = [](std::int64_t since, const Json& lasted) {
+    return in("stopped", [=](FakeHost& host, Json& /*message*/) {
+      protocol::send(host.stream(), {{"type", "link"},
+                                     {"run", host.run()},
+                                     {"since", wall_now().count + since},
+                                     {"lasted", lasted},
+                                     {"why", "no carrier"}});
+    });
+  };
+  EXPECT_EQ(run_with(link(-1'000'000, 900'000)).link_outages.size(), 1U);
+  EXPECT_THAT(refusal(link(-1'000'000, kMostTime.count)), HasSubstr("\"lasted\" is "));
+  EXPECT_THAT(refusal(link(-1'000'000, -1)), HasSubstr("\"lasted\" is -1 ns"));
+  EXPECT_THAT(refusal(link(3'600'000'000'000, nullptr)), HasSubstr("not of this run"));
+}
+
+TEST_F(Coordinated, words_out_of_turn__are_refused) {
+  EXPECT_THAT(refusal(in("progress",
+                         [](FakeHost& host, Json& /*message*/) {
+                           protocol::send(host.stream(), {{"type", "stopped"},
+                                                          {"longest_gap", 0},
+                                                          {"stalled", 0},
+                                                          {"losses", protocol::to_json(HostLosses())}});
+                         })),
+              HasSubstr("\"stopped\" before it was asked for"));
+  EXPECT_THAT(refusal(in("ready", [](FakeHost& host, Json& message) { protocol::send(host.stream(), message); })),
+              HasSubstr("\"ready\" again"));
+  EXPECT_THAT(refusal(in("progress", [](FakeHost& /*host*/, Json& message) { message["ranks"][0]["recorded"] = 4; })),
+              HasSubstr("\"recorded\" is \"4\" and no whole number from 0 to 3"));
+  EXPECT_THAT(refusal(in("progress", [](FakeHost& /*host*/, Json& message) { message["ranks"][0].erase("done"); })),
+              HasSubstr("sends a malformed message (key 'done' not found)"));
+}
+
+TEST_F(Coordinated, host_that_sends_without_end__holds_nobody_up) {
+  const Nanos began = wall_now();
+  EXPECT_THAT(
+      refusal(in("ready",
+                 [](FakeHost& host, Json& /*message*/) {
+                   Json nothing{{"type", "pong"}, {"id", 0}, {"time", 0}, {"more", Json::array()}};
+                   for (int i = 0; i < 5'000; ++i) nothing["more"].push_back(Json::array());
+                   for (const Nanos end = wall_now() + 5_s; wall_now() < end;) protocol::send(host.stream(), nothing);
+                 }),
+              500_ms),
+      StartsWith("1 of 2 hosts did not join within 500 ms: host 0 (10.0.0.1, fake), whose port is not open yet"));
+  EXPECT_LT(wall_now() - began, 3_s);
+}
+
+TEST_F(Coordinated, message_longer_than_the_experiment_needs__is_not_waited_for) {
+  EXPECT_THAT(
+      refusal(in("result", [](FakeHost& /*host*/, Json& message) { message["more"] = std::string(100'000, 'x'); })),
+      AllOf(StartsWith("host 0 (10.0.0.1, fake) sends a message of 100"), HasSubstr("are the most")));
+}
+
+TEST_F(Coordinated, long_words__are_cut) {
+  const std::string said = refusal(in("progress", [](FakeHost& host, Json& /*message*/) {
+    protocol::send(host.stream(), {{"type", "failed"}, {"message", std::string(50'000, 'x') + "\n"}});
+  }));
+  EXPECT_THAT(said, StartsWith("host 0 (10.0.0.1, fake): xxx"));
+  EXPECT_LT(said.size(), 2'100U);
+  run_with(in("stopped", [](FakeHost& host, Json& /*message*/) {
+    for (int i = 0; i < 10'000; ++i)
+      protocol::send(host.stream(), {{"type", "link"},
+                                     {"run", host.run()},
+                                     {"since", wall_now().count},
+                                     {"lasted", nullptr},
+                                     {"why", "no carrier"}});
+  }));
+  EXPECT_EQ(warnings_.size(), 2'000U);
+}
+
+}  // namespace
+}  // namespace mltcp::experiment
