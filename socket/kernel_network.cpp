@@ -1,0 +1,118 @@
+// The kernel's interfaces and addresses; see kernel_network.h.
+#include "mltcp/socket/kernel_network.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+
+namespace mltcp::socket {
+namespace {
+
+constexpr std::uint32_t kLoopbackNetwork = 127;  // of 127.0.0.0/8 (RFC 1122 section 3.2.1.3)
+
+ifreq request_for(const std::string& name) {
+  ifreq request{};
+  name.copy(request.ifr_name, IFNAMSIZ - 1);
+  return request;
+}
+
+}  // namespace
+
+std::vector<KernelAddress> kernel_addresses() {
+  std::vector<KernelAddress> all;
+  ifaddrs* addresses = nullptr;
+  if (getifaddrs(&addresses) != 0) return all;
+  for (const ifaddrs* entry = addresses; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr) continue;
+    if (entry->ifa_addr->sa_family == AF_INET) {
+      sockaddr_in address{};
+      std::memcpy(&address, entry->ifa_addr, sizeof address);
+      all.push_back({entry->ifa_name, Address::v4(ntohl(address.sin_addr.s_addr), 0)});
+    } else if (entry->ifa_addr->sa_family == AF_INET6) {
+      sockaddr_in6 address{};
+      std::memcpy(&address, entry->ifa_addr, sizeof address);
+      KernelAddress found{entry->ifa_name, {}};
+      std::memcpy(found.address.ip.data(), &address.sin6_addr, found.address.ip.size());
+      all.push_back(std::move(found));
+    }
+  }
+  freeifaddrs(addresses);
+  return all;
+}
+
+std::string interface_of(const Address& address) {
+  const auto all = kernel_addresses();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const KernelAddress& one) { return one.address.ip == address.ip; });
+  if (found != all.end()) return found->interface;
+  if (!address.is_v4() || address.v4_ip() >> 24 != kLoopbackNetwork) return "";
+  const auto loopback = std::find_if(all.begin(), all.end(), [](const KernelAddress& one) {
+    return one.address.is_v4() && one.address.v4_ip() >> 24 == kLoopbackNetwork;
+  });
+  return loopback == all.end() ? "" : loopback->interface;
+}
+
+std::string list_addresses(const Address& like, const std::string& interface) {
+  std::string list;
+  for (const KernelAddress& one : kernel_addresses()) {
+    if (one.address.is_v4() != like.is_v4() || (!interface.empty() && one.interface != interface)) continue;
+    std::string text = to_text(one.address);
+    text.resize(text.rfind(':'));  // the port
+    if (text.front() == '[') text = text.substr(1, text.size() - 2);
+    list += fmt::format("{}{}{}", list.empty() ? "" : ", ", interface.empty() ? one.interface + " " : "", text);
+  }
+  return list;
+}
+
+bool is_link_local(const Address& address) {
+  return !address.is_v4() && address.ip[0] == 0xFE && (address.ip[1] & 0xC0) == 0x80;  // RFC 4291 section 2.4
+}
+
+bool is_unspecified(const Address& address) {
+  return address.ip == decltype(address.ip){} || (address.is_v4() && address.v4_ip() == 0);
+}
+
+Interface::Interface(std::string name) : name_(std::move(name)) {
+  ifreq request = request_for(name_);
+  socket_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (socket_ < 0 && errno == EAFNOSUPPORT) socket_ = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (socket_ < 0) throw RunError(fmt::format("no socket can be opened ({}); close some files", std::strerror(errno)));
+  if (name_.empty() || name_.size() >= IFNAMSIZ || ioctl(socket_, SIOCGIFINDEX, &request) != 0) {
+    close(socket_);
+    throw InputError(fmt::format(
+        "there is no interface {} in this network namespace; `ip link` lists those that there are", in_quotes(name_)));
+  }
+  index_ = static_cast<std::uint32_t>(request.ifr_ifindex);
+}
+
+Interface::~Interface() { close(socket_); }
+
+std::uint32_t Interface::mtu() const {
+  ifreq request = request_for(name_);
+  return ioctl(socket_, SIOCGIFMTU, &request) == 0 ? static_cast<std::uint32_t>(request.ifr_mtu) : 0;
+}
+
+std::string Interface::why_down() const {
+  ifreq request = request_for(name_);
+  if (ioctl(socket_, SIOCGIFFLAGS, &request) != 0)
+    return fmt::format("interface {} is gone; make it anew, with its other end if it is a pair (veth)", name_);
+  const auto flags = static_cast<unsigned short>(request.ifr_flags);
+  if ((flags & IFF_UP) == 0) return fmt::format("interface {0} is down; bring it up: ip link set dev {0} up", name_);
+  if ((flags & IFF_RUNNING) == 0)
+    return fmt::format("interface {} has no carrier; see its cable, or bring the interface at its other end up", name_);
+  return "";
+}
+
+}  // namespace mltcp::socket

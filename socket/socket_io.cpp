@@ -1,0 +1,461 @@
+// Datapaths on UDP sockets; see socket_io.h.
+#include "mltcp/socket/socket_io.h"
+
+#include <fmt/format.h>
+#include <linux/sock_diag.h>
+#include <netinet/udp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "mltcp/base/error.h"
+#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/socket/kernel_network.h"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103  // linux/udp.h, which can't stand beside netinet/udp.h
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+namespace mltcp::socket {
+namespace {
+
+/// A run is not worth the trouble with fewer.
+constexpr std::size_t kFewestSegments = 2;
+constexpr int kMostFetches = 4;
+constexpr std::uint8_t kEcnBits = 3;
+
+std::uint8_t traffic_class(const TxPacket& packet) {
+  const unsigned dscp = encap::kClassSelectors.dscp(packet.priority);
+  return static_cast<std::uint8_t>(dscp << 2 | static_cast<unsigned>(packet.ecn));
+}
+
+std::size_t bytes_of(const TxPacket& packet) { return packet.header.size() + packet.payload.size(); }
+
+bool share_a_message(const TxPacket& a, const TxPacket& b) {
+  return a.ecn == b.ecn && a.priority == b.priority &&
+         (a.destination == b.destination || *a.destination == *b.destination);
+}
+
+int int_in(const cmsghdr& control) {
+  int value = 0;
+  const std::size_t bytes = control.cmsg_len - CMSG_LEN(0);
+  if (bytes >= sizeof value)
+    std::memcpy(&value, CMSG_DATA(&control), sizeof value);
+  else if (bytes >= 1)
+    value = *CMSG_DATA(&control);  // IP_TOS
+  return value;
+}
+
+}  // namespace
+
+// ---- Set-up ----
+
+SocketIo::SocketIo(const SocketIoConfig& config)
+    : calls_(config.calls),
+      address_(config.address),
+      v4_(config.address.is_v4()),
+      interface_(config.interface),
+      buffers_(std::make_unique_for_overwrite<std::byte[]>(kBuffers * kBufferStride)) {
+  constexpr std::uint32_t longest_ip = 65535;
+  const auto headers = static_cast<std::uint32_t>((v4_ ? encap::kIpv4Bytes : encap::kIpv6Bytes) + encap::kUdpBytes);
+  limits_.max_packet_bytes = std::min(std::min(config.mtu, longest_ip) - headers, longest_payload);
+  limits_.overhead_bytes = static_cast<std::uint32_t>(encap::kEthernetBytes) + headers;
+  limits_.burst = burst;
+  for (std::size_t i = 0; i < kBuffers; ++i) free_[i] = kBuffers - 1 - i;
+  free_count_ = kBuffers;
+  try {
+    open();
+    ask_for_buffers(config.buffer_bytes);
+    bind_to_address();
+  } catch (...) {
+    if (file_ >= 0) close(file_);
+    throw;
+  }
+}
+
+SocketIo::~SocketIo() { close(file_); }
+
+bool SocketIo::set(int level, int option, int value) const {
+  return setsockopt(file_, level, option, &value, sizeof value) == 0;
+}
+
+void SocketIo::open() {
+  file_ = ::socket(v4_ ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP);
+  if (file_ < 0) {
+    throw RunError(
+        errno == EAFNOSUPPORT
+            ? fmt::format("the kernel has no {}; give an address of the other version", v4_ ? "IPv4" : "IPv6")
+            : fmt::format("no UDP socket can be opened ({}); close some files", std::strerror(errno)));
+  }
+  if (v4_) {
+    limits_.ecn = set(IPPROTO_IP, IP_RECVTOS, 1);
+    limits_.hops = set(IPPROTO_IP, IP_RECVTTL, 1) && set(IPPROTO_IP, IP_TTL, encap::kTimeToLive);
+    set(IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+  } else {
+    set(IPPROTO_IPV6, IPV6_V6ONLY, 1);
+    limits_.ecn = set(IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+    limits_.hops = set(IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1) && set(IPPROTO_IPV6, IPV6_UNICAST_HOPS, encap::kTimeToLive);
+    set(IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+    set(IPPROTO_IPV6, IPV6_DONTFRAG, 1);
+  }
+  if (!limits_.ecn) limits_.priorities = 1;  // the receiver isn't told of them either
+  set(SOL_SOCKET, SO_RXQ_OVFL, 1);
+  int known = 0;
+  socklen_t size = sizeof known;
+  gso_ = getsockopt(file_, IPPROTO_UDP, UDP_SEGMENT, &known, &size) == 0;
+  gro_ = set(IPPROTO_UDP, UDP_GRO, 1);
+}
+
+void SocketIo::ask_for_buffers(std::uint32_t bytes) {
+  const int wanted = static_cast<int>(std::min<std::uint32_t>(bytes, 1U << 30));
+  // By force takes CAP_NET_ADMIN, and goes beyond net.core.rmem_max.
+  if (!set(SOL_SOCKET, SO_RCVBUFFORCE, wanted)) set(SOL_SOCKET, SO_RCVBUF, wanted);
+  if (!set(SOL_SOCKET, SO_SNDBUFFORCE, wanted)) set(SOL_SOCKET, SO_SNDBUF, wanted);
+  int got = 0;
+  socklen_t size = sizeof got;
+  if (getsockopt(file_, SOL_SOCKET, SO_RCVBUF, &got, &size) == 0) receive_buffer_ = static_cast<std::uint32_t>(got);
+}
+
+void SocketIo::bind_to_address() {
+  Name name{};
+  socklen_t size = sizeof name.v4;
+  if (v4_) {
+    name.v4 = {
+        .sin_family = AF_INET, .sin_port = htons(address_.port), .sin_addr = {htonl(address_.v4_ip())}, .sin_zero = {}};
+  } else {
+    name.v6.sin6_family = AF_INET6;
+    name.v6.sin6_port = htons(address_.port);
+    std::memcpy(&name.v6.sin6_addr, address_.ip.data(), address_.ip.size());
+    if (is_link_local(address_)) name.v6.sin6_scope_id = interface_;
+    size = sizeof name.v6;
+  }
+  if (bind(file_, &name.any, size) == 0) return;
+  const int error = errno;
+  const std::string place = to_text(address_);
+  if (error == EADDRINUSE)
+    throw InputError(fmt::format(
+        "{}: another socket has that UDP port; end its process (ss -ulnp names it), or give this one another "
+        "port with --udp-port",
+        place));
+  if (error == EADDRNOTAVAIL)
+    throw InputError(
+        fmt::format("{}: this machine has no such address; it has {}", place, list_addresses(address_, "")));
+  if (error == EACCES)
+    throw InputError(fmt::format("{}: UDP ports below 1024 take privileges; give 49152 or more", place));
+  throw RunError(fmt::format("{}: the UDP socket can't be bound ({}); see what forbids it, such as a sandbox", place,
+                             std::strerror(error)));
+}
+
+std::uint64_t SocketIo::missed() const {
+  std::array<std::uint32_t, SK_MEMINFO_VARS> info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(file_, SOL_SOCKET, SO_MEMINFO, info.data(), &size) != 0) return counters_.missed;
+  return counters_.missed + std::uint32_t{info[SK_MEMINFO_DROPS] - overflow_};  // since it was told with a packet
+}
+
+// ---- Sending ----
+
+bool SocketIo::is_sendable(const TxPacket& packet) const {
+  return packet.destination->is_v4() == v4_ && packet.destination->port != 0 && packet.priority < kPriorities &&
+         bytes_of(packet) <= limits_.max_packet_bytes && (packet.payload.data() != nullptr || packet.payload.empty());
+}
+
+/// Fills in where a message goes and what is said besides.
+void SocketIo::address_message(std::size_t message, const TxPacket& packet, std::size_t segment_bytes,
+                               std::size_t segments) {
+  Name& name = tx_names_[message];
+  const Address& to = *packet.destination;
+  msghdr& header = tx_headers_[message].msg_hdr;
+  if (v4_) {
+    name.v4.sin_family = AF_INET;
+    name.v4.sin_port = htons(to.port);
+    std::memcpy(&name.v4.sin_addr, to.ip.data() + 12, 4);
+    header.msg_namelen = sizeof name.v4;
+  } else {
+    name.v6.sin6_family = AF_INET6;
+    name.v6.sin6_port = htons(to.port);
+    std::memcpy(&name.v6.sin6_addr, to.ip.data(), to.ip.size());
+    name.v6.sin6_scope_id = is_link_local(to) ? interface_ : 0;
+    header.msg_namelen = sizeof name.v6;
+  }
+  header.msg_name = &name;
+  header.msg_control = &tx_controls_[message];
+  header.msg_controllen = kSendControlBytes;
+  cmsghdr* control = CMSG_FIRSTHDR(&header);
+  control->cmsg_level = v4_ ? IPPROTO_IP : IPPROTO_IPV6;
+  control->cmsg_type = v4_ ? IP_TOS : IPV6_TCLASS;
+  control->cmsg_len = CMSG_LEN(sizeof(int));
+  const int traffic = traffic_class(packet);
+  std::memcpy(CMSG_DATA(control), &traffic, sizeof traffic);
+  header.msg_controllen = CMSG_SPACE(sizeof(int));
+  if (segments < kFewestSegments) return;
+  control = reinterpret_cast<cmsghdr*>(tx_controls_[message].bytes.data() + CMSG_SPACE(sizeof(int)));
+  control->cmsg_level = IPPROTO_UDP;
+  control->cmsg_type = UDP_SEGMENT;
+  control->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
+  const auto length = static_cast<std::uint16_t>(segment_bytes);
+  std::memcpy(CMSG_DATA(control), &length, sizeof length);
+  header.msg_controllen = CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof length);
+  static_assert(CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof length) <= kSendControlBytes);
+}
+
+/// Makes messages of packets from the front up to one that is not sendable, and returns how many. `together`: several
+/// packets share a message.
+std::size_t SocketIo::write_messages(std::span<const TxPacket> packets, bool together) {
+  std::size_t messages = 0;
+  std::size_t pieces = 0;
+  for (std::size_t i = 0; i < packets.size() && is_sendable(packets[i]); ++messages) {
+    const TxPacket& first = packets[i];
+    msghdr& header = tx_headers_[messages].msg_hdr;
+    header.msg_iov = &tx_pieces_[pieces];
+    const auto add = [&](const TxPacket& packet) {
+      // The kernel only reads; iovec has no const.
+      if (!packet.header.empty())
+        tx_pieces_[pieces++] = {const_cast<std::byte*>(packet.header.data()), packet.header.size()};
+      if (!packet.payload.empty())
+        tx_pieces_[pieces++] = {const_cast<std::byte*>(packet.payload.data()), packet.payload.size()};
+    };
+    add(first);
+    const std::size_t segment = bytes_of(first);
+    std::size_t total = segment;
+    std::size_t count = 1;
+    if (together && segment != 0) {
+      for (std::size_t next = i + 1; next < packets.size() && count < most_segments; ++next) {
+        const TxPacket& packet = packets[next];
+        const std::size_t bytes = bytes_of(packet);
+        if (bytes == 0 || bytes > segment || total + bytes > longest_payload || !is_sendable(packet) ||
+            !share_a_message(first, packet))
+          break;
+        add(packet);
+        total += bytes;
+        ++count;
+        if (bytes < segment) break;  // a shorter one is the last
+      }
+    }
+    header.msg_iovlen = static_cast<std::size_t>(&tx_pieces_[0] + pieces - header.msg_iov);
+    address_message(messages, first, segment, count);
+    tx_packets_[messages] = static_cast<std::uint32_t>(count);
+    i += count;
+  }
+  return messages;
+}
+
+/// A packet that is as long as the one that did not fit shows that the path is wide enough again.
+void SocketIo::note_passed(std::span<const TxPacket> packets) {
+  if (bytes_of(packets.front()) >= narrow_bytes_ && *packets.front().destination == narrow_path_) narrow_bytes_ = 0;
+}
+
+/// Sends what write_messages() has made of `packets`, whose first `done` are dealt with by now.
+SocketIo::Fate SocketIo::send_messages(std::span<const TxPacket> packets, std::size_t messages, std::size_t& done) {
+  for (std::size_t first = 0; first < messages;) {
+    const int sent = calls_.send(file_, &tx_headers_[first], static_cast<unsigned>(messages - first), MSG_DONTWAIT);
+    if (sent > 0) [[likely]] {
+      const std::size_t end = std::min(first + static_cast<std::size_t>(sent), messages);
+      counters_.sent_messages += end - first;
+      for (; first < end; ++first) {
+        if (narrow_bytes_ != 0) [[unlikely]]
+          note_passed(packets.subspan(done));
+        counters_.sent_packets += tx_packets_[first];
+        done += tx_packets_[first];
+      }
+      continue;
+    }
+    const int error = sent < 0 ? errno : EAGAIN;
+    const std::uint32_t count = tx_packets_[first];
+    if (count >= kFewestSegments && (error == EINVAL || error == EIO || error == EMSGSIZE)) {
+      // It overwrites the messages that follow, which the caller has made anew.
+      if (send_alone(packets.subspan(done, count), done) == Fate::blocked) return Fate::blocked;
+      return Fate::taken;
+    }
+    if (on_refusal(error, packets.subspan(done, count), done) == Fate::blocked) return Fate::blocked;
+    ++first;
+  }
+  return Fate::taken;
+}
+
+/// Of a message that the kernel did not take, with `packets` in it. Those that it never will count as dealt with.
+SocketIo::Fate SocketIo::on_refusal(int error, std::span<const TxPacket> packets, std::size_t& done) {
+  switch (error) {
+    case EAGAIN:
+    case ENOBUFS:
+    case ENOMEM:
+    case EINTR:
+      return Fate::blocked;
+    case EMSGSIZE:
+      counters_.too_big += packets.size();
+      narrow_bytes_ = bytes_of(packets.front());
+      narrow_path_ = *packets.front().destination;
+      break;
+    default:  // no route, a firewall, an ICMP error of an earlier packet, ...: as if they were lost on the way
+      counters_.refused += packets.size();
+  }
+  done += packets.size();
+  return Fate::taken;
+}
+
+/// Sends each packet of a refused message by itself: it may be the path that is too narrow, or the device that can't
+/// have several at once. If the first passes, it is the latter.
+SocketIo::Fate SocketIo::send_alone(std::span<const TxPacket> packets, std::size_t& done) {
+  std::size_t dealt_with = 0;
+  const std::uint64_t before = counters_.sent_packets;
+  while (dealt_with < packets.size()) {
+    const auto one = packets.subspan(dealt_with, 1);
+    write_messages(one, false);
+    std::size_t gone = 0;
+    if (send_messages(one, 1, gone) == Fate::blocked) return Fate::blocked;
+    dealt_with += gone;
+    done += gone;
+    if (counters_.sent_packets != before && dealt_with == 1) gso_ = false;
+  }
+  return Fate::taken;
+}
+
+std::size_t SocketIo::send(std::span<const TxPacket> packets) {
+  packets = packets.first(std::min<std::size_t>(packets.size(), burst));
+  blocked_ = false;
+  std::size_t done = 0;
+  while (done < packets.size()) {
+    const std::size_t messages = write_messages(packets.subspan(done), gso_);
+    if (messages == 0) {
+      ++counters_.unsendable;
+      ++done;
+      continue;
+    }
+    if (send_messages(packets, messages, done) == Fate::blocked) {
+      blocked_ = true;
+      ++counters_.full;
+      break;
+    }
+  }
+  return done;
+}
+
+// ---- Receiving ----
+
+std::size_t SocketIo::receive(std::span<RxPacket> out) {
+  out = out.first(std::min<std::size_t>(out.size(), burst));
+  blocked_ = false;
+  while (spent_count_ > 0) free_[free_count_++] = spent_[--spent_count_];
+  std::size_t count = first_ < end_ ? serve(out) : 0;
+  // Again only where there was as much as was asked for.
+  for (int i = 0; i < kMostFetches && count < out.size() && free_count_ > 0; ++i) {
+    const std::size_t room = out.size() - count;
+    const std::size_t wanted = std::clamp<std::size_t>(room / packets_a_message_, 1, free_count_);
+    const std::size_t got = fetch(wanted);
+    count += serve(out.subspan(count));
+    if (got < wanted) break;
+  }
+  counters_.received_packets += count;
+  return count;
+}
+
+/// Hands out packets of the messages that there are. A message's buffer is spent with its last packet.
+std::size_t SocketIo::serve(std::span<RxPacket> out) {
+  std::size_t count = 0;
+  for (; first_ < end_; ++first_) {
+    Message& message = messages_[first_];
+    const std::byte* const bytes = buffers_.get() + message.buffer * kBufferStride;
+    do {
+      if (count == out.size()) return count;
+      const std::size_t length = std::min(message.segment, message.end - message.at);
+      RxPacket& packet = out[count++];
+      packet.source = message.source;
+      packet.bytes = {bytes + message.at, length};
+      packet.virtual_bytes = 0;
+      packet.ecn = message.ecn;
+      packet.priority = message.priority;
+      packet.hops = message.hops;
+      packet.tail = {};
+      message.at += length;
+    } while (message.at < message.end);
+    spent_[spent_count_++] = message.buffer;
+  }
+  first_ = end_ = 0;
+  return count;
+}
+
+/// Asks the kernel for up to `wanted` messages; how many there were. All messages here have been served.
+std::size_t SocketIo::fetch(std::size_t wanted) {
+  for (std::size_t i = 0; i < wanted; ++i) {
+    const std::size_t buffer = free_[free_count_ - 1 - i];
+    rx_pieces_[i] = {buffers_.get() + buffer * kBufferStride, kBufferBytes};
+    msghdr& header = rx_headers_[i].msg_hdr;
+    header.msg_name = &rx_names_[i];
+    header.msg_namelen = sizeof rx_names_[i];
+    header.msg_iov = &rx_pieces_[i];
+    header.msg_iovlen = 1;
+    header.msg_control = &rx_controls_[i];
+    header.msg_controllen = kReceiveControlBytes;
+  }
+  int got = calls_.receive(file_, rx_headers_.data(), static_cast<unsigned>(wanted), MSG_DONTWAIT, nullptr);
+  // An ICMP error of an earlier packet is told once, and says nothing about those that wait.
+  if (got < 0 && errno != EAGAIN)
+    got = calls_.receive(file_, rx_headers_.data(), static_cast<unsigned>(wanted), MSG_DONTWAIT, nullptr);
+  if (got <= 0) return 0;
+  const std::size_t count = std::min(static_cast<std::size_t>(got), wanted);
+  const std::size_t before = end_;
+  std::size_t packets = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    take(i, free_[--free_count_]);
+    if (end_ > before && messages_[end_ - 1].segment != 0)
+      packets += (messages_[end_ - 1].end + messages_[end_ - 1].segment - 1) / messages_[end_ - 1].segment;
+  }
+  counters_.received_messages += count;
+  packets_a_message_ = std::clamp<std::size_t>(packets / count, 1, burst);
+  return count;
+}
+
+/// Reads what came in a header of recvmmsg(), with its bytes in `buffer`.
+void SocketIo::take(std::size_t number, std::size_t buffer) {
+  mmsghdr& got = rx_headers_[number];
+  msghdr& header = got.msg_hdr;
+  Message message;
+  int segment = 0;
+  int time_to_live = encap::kTimeToLive;
+  for (const cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr;
+       control = CMSG_NXTHDR(&header, const_cast<cmsghdr*>(control))) {
+    const int level = control->cmsg_level;
+    const int type = control->cmsg_type;
+    const int value = int_in(*control);
+    if ((level == IPPROTO_IP && type == IP_TOS) || (level == IPPROTO_IPV6 && type == IPV6_TCLASS)) {
+      message.ecn = static_cast<Ecn>(value & kEcnBits);
+      message.priority = encap::kClassSelectors.priority(static_cast<std::uint8_t>(value >> 2 & 0x3F));
+    } else if ((level == IPPROTO_IP && type == IP_TTL) || (level == IPPROTO_IPV6 && type == IPV6_HOPLIMIT)) {
+      time_to_live = value;
+    } else if (level == IPPROTO_UDP && type == UDP_GRO) {
+      segment = value;
+    } else if (level == SOL_SOCKET && type == SO_RXQ_OVFL) {
+      const auto dropped = static_cast<std::uint32_t>(value);
+      counters_.missed += std::uint32_t{dropped - overflow_};
+      overflow_ = dropped;
+    }
+  }
+  const Name& name = rx_names_[number];
+  const bool is_whole = (header.msg_flags & MSG_TRUNC) == 0 && got.msg_len <= kBufferBytes;
+  const bool has_source = name.any.sa_family == (v4_ ? AF_INET : AF_INET6);
+  if (!is_whole || !has_source) [[unlikely]] {
+    ++counters_.truncated;
+    spent_[spent_count_++] = buffer;
+    return;
+  }
+  if (v4_) {
+    message.source = Address::v4(ntohl(name.v4.sin_addr.s_addr), ntohs(name.v4.sin_port));
+  } else {
+    std::memcpy(message.source.ip.data(), &name.v6.sin6_addr, message.source.ip.size());
+    message.source.port = ntohs(name.v6.sin6_port);
+  }
+  message.hops = time_to_live > 0 && time_to_live < encap::kTimeToLive
+                     ? static_cast<std::uint8_t>(encap::kTimeToLive - time_to_live)
+                     : std::uint8_t{0};
+  message.buffer = buffer;
+  message.end = got.msg_len;
+  message.segment = segment_bytes(got.msg_len, segment);
+  messages_[end_++] = message;
+}
+
+}  // namespace mltcp::socket

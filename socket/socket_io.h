@@ -1,0 +1,186 @@
+// A shard's datapath on one UDP socket of the kernel, over IPv4 or IPv6. It needs no privileges.
+//
+// Sent: what goes to one destination with one ECN codepoint and priority, packet after packet, is one message of
+// UDP_SEGMENT (generic segmentation offload, udp(7)), gathered from headers and payloads where they lie; several
+// messages go with one sendmmsg(2). All but the last packet of a message are of one length, so that a shorter one ends
+// it. Where the kernel or the device refuses such a message whose packets pass alone, it is done without for good.
+//
+// Received: recvmmsg(2), with UDP_GRO, which hands over several packets as one message that is taken apart again here.
+// Packets for which the caller had no room are handed out by the next calls.
+//
+// What can't be told on a socket: hops are right as long as senders begin with a TTL of 64 (RFC 1700), as those here
+// do; what the kernel has dropped for a wrong checksum; and drops at the sender, such as a queueing discipline's.
+//
+// IP_TOS, IP_RECVTOS, IP_RECVTTL, IP_MTU_DISCOVER: ip(7); IPV6_TCLASS, IPV6_RECVTCLASS, IPV6_RECVHOPLIMIT: RFC 3542;
+// SO_RXQ_OVFL: socket(7); ECN: RFC 3168; class selectors: RFC 2474; DF on all packets: RFC 8899 section 3.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "mltcp/transport/address.h"
+#include "mltcp/transport/packet_io.h"
+
+namespace mltcp::socket {
+
+/// The kernel's calls, so that tests can have it refuse what it does not on their machine.
+struct SocketCalls {
+  decltype(&::sendmmsg) send = &::sendmmsg;
+  decltype(&::recvmmsg) receive = &::recvmmsg;
+};
+
+struct SocketIoConfig {
+  /// To bind to, with the UDP port; an IP address of zeros: all of the machine's. A packet's source is then whatever
+  /// the kernel's routes say.
+  Address address;
+  std::uint32_t mtu = 1500;              ///< longest IP packet, 576 to 65535; more counts as that
+  std::uint32_t interface = 0;           ///< its number, for link-local addresses of IPv6 (RFC 4007); 0: unknown
+  std::uint32_t buffer_bytes = 4 << 20;  ///< of packets that the kernel shall keep each way
+  SocketCalls calls{};
+};
+
+struct SocketIoCounters {
+  std::uint64_t received_packets = 0;
+  std::uint64_t received_messages = 0;  ///< as the kernel handed them over: several packets each with GRO
+  std::uint64_t truncated = 0;          ///< received messages that were longer than any may be
+  std::uint64_t missed = 0;             ///< that had no room in the socket's buffer, as far as was told by then
+  std::uint64_t sent_packets = 0;
+  std::uint64_t sent_messages = 0;  ///< several packets each with GSO
+  std::uint64_t full = 0;           ///< calls of send() that left packets to the caller
+  std::uint64_t unsendable = 0;     ///< another IP version, no port, or longer than limits() allow
+  std::uint64_t too_big = 0;        ///< longer than the path carries (EMSGSIZE)
+  std::uint64_t refused = 0;        ///< the kernel wants none of it: no route, a firewall, ...
+};
+
+class SocketIo final : public PacketIo {
+ public:
+  static constexpr std::uint32_t burst = 64;
+  static constexpr std::uint32_t most_segments = 64;       ///< of a GSO message: Linux's limit
+  static constexpr std::uint32_t longest_payload = 65507;  ///< of IPv4; of IPv6 it could be 20 more
+
+  /// Opens and binds the socket. Throws InputError if its address or port can't be had, RunError for the rest.
+  explicit SocketIo(const SocketIoConfig& config);
+  ~SocketIo() override;
+  SocketIo(const SocketIo&) = delete;
+  SocketIo& operator=(const SocketIo&) = delete;
+
+  [[nodiscard]] const Limits& limits() const override { return limits_; }
+  std::size_t receive(std::span<RxPacket> out) override;
+  std::size_t send(std::span<const TxPacket> packets) override;
+  [[nodiscard]] bool is_blocked() const override { return blocked_; }
+  [[nodiscard]] std::uint64_t activity() const override { return counters_.received_messages + counters_.sent_packets; }
+  std::optional<Wakeup> begin_waiting() override { return Wakeup{file_, false}; }
+
+  [[nodiscard]] const SocketIoCounters& counters() const { return counters_; }
+  /// Those that had no room until now. Asks the kernel: not for the data path.
+  [[nodiscard]] std::uint64_t missed() const;
+  [[nodiscard]] bool segments() const { return gso_; }   ///< sends several packets as one message, as yet
+  [[nodiscard]] bool coalesces() const { return gro_; }  ///< receives several packets as one message
+  /// Bytes that the kernel keeps at most; it counts what a packet takes, about twice its length.
+  [[nodiscard]] std::uint32_t receive_buffer() const { return receive_buffer_; }
+  /// Where the latest packet went that was too long for its path, while none of that length has passed since; null:
+  /// all is well.
+  [[nodiscard]] const Address* narrow_path() const { return narrow_bytes_ != 0 ? &narrow_path_ : nullptr; }
+
+ private:
+  static constexpr std::size_t kBuffers = burst;
+  /// More than a message may have: kernels don't tell of GRO above 65,535 bytes. The rest keeps equal offsets in
+  /// neighbours from meeting in one set of the cache.
+  static constexpr std::size_t kBufferBytes = 65536;
+  static constexpr std::size_t kBufferStride = kBufferBytes + 17 * 64;
+  static constexpr std::size_t kSendControlBytes = 48;      // ECN and length of segments
+  static constexpr std::size_t kReceiveControlBytes = 128;  // ECN, TTL, drops, length of segments
+
+  /// What the kernel handed over, not all of which has been handed on.
+  struct Message {
+    std::size_t buffer = 0;
+    std::size_t at = 0;
+    std::size_t end = 0;
+    std::size_t segment = 0;
+    Address source;
+    Ecn ecn = Ecn::not_ect;
+    std::uint8_t priority = 0;
+    std::uint8_t hops = 0;
+  };
+  union Name {
+    sockaddr any;
+    sockaddr_in v4;
+    sockaddr_in6 v6;
+  };
+  struct alignas(8) SendControl {
+    std::array<std::byte, kSendControlBytes> bytes;
+  };
+  struct alignas(8) ReceiveControl {
+    std::array<std::byte, kReceiveControlBytes> bytes;
+  };
+  enum class Fate : std::uint8_t { taken, blocked };
+
+  void open();
+  void bind_to_address();
+  void ask_for_buffers(std::uint32_t bytes);
+  bool set(int level, int option, int value) const;
+
+  [[nodiscard]] bool is_sendable(const TxPacket& packet) const;
+  std::size_t write_messages(std::span<const TxPacket> packets, bool together);
+  void address_message(std::size_t message, const TxPacket& packet, std::size_t segment_bytes, std::size_t segments);
+  Fate send_messages(std::span<const TxPacket> packets, std::size_t messages, std::size_t& done);
+  Fate on_refusal(int error, std::span<const TxPacket> packets, std::size_t& done);
+  Fate send_alone(std::span<const TxPacket> packets, std::size_t& done);
+  void note_passed(std::span<const TxPacket> packets);
+
+  std::size_t serve(std::span<RxPacket> out);
+  std::size_t fetch(std::size_t most_packets);
+  void take(std::size_t header, std::size_t buffer);
+
+  const SocketCalls calls_;
+  const Address address_;
+  const bool v4_;
+  const std::uint32_t interface_;
+  Limits limits_;
+  int file_ = -1;
+  bool gso_ = false;
+  bool gro_ = false;
+  bool blocked_ = false;
+  std::uint32_t receive_buffer_ = 0;
+  SocketIoCounters counters_;
+  std::uint32_t overflow_ = 0;  ///< the kernel's count, as it was last told; wraps around
+  std::size_t narrow_bytes_ = 0;
+  Address narrow_path_;
+
+  // Sending: what sendmmsg() is given.
+  std::array<mmsghdr, burst> tx_headers_{};
+  std::array<std::uint32_t, burst> tx_packets_{};  ///< of a message
+  std::array<Name, burst> tx_names_{};
+  std::array<SendControl, burst> tx_controls_{};
+  std::array<iovec, std::size_t{2} * burst> tx_pieces_{};
+
+  // Receiving.
+  std::array<mmsghdr, kBuffers> rx_headers_{};
+  std::array<Name, kBuffers> rx_names_{};
+  std::array<ReceiveControl, kBuffers> rx_controls_{};
+  std::array<iovec, kBuffers> rx_pieces_{};
+  std::unique_ptr<std::byte[]> buffers_;
+  std::array<std::size_t, kBuffers> free_{};  ///< the one used last is the next: it is in the cache
+  std::size_t free_count_ = 0;
+  std::array<std::size_t, kBuffers> spent_{};  ///< free when the next receive() begins
+  std::size_t spent_count_ = 0;
+  std::array<Message, kBuffers> messages_{};  ///< those from `first_` on have packets left
+  std::size_t first_ = 0;
+  std::size_t end_ = 0;
+  std::size_t packets_a_message_ = 1;  ///< lately
+};
+
+/// How long the packets are in a message of `bytes` of which the kernel tells `told`: all of it where that makes no
+/// sense.
+constexpr std::size_t segment_bytes(std::size_t bytes, int told) {
+  return told > 0 && static_cast<std::size_t>(told) < bytes ? static_cast<std::size_t>(told) : bytes;
+}
+
+}  // namespace mltcp::socket

@@ -1,0 +1,315 @@
+// The kernel's UDP sockets as a host's datapath, one socket a shard; see register_datapath.h and udp_name.h.
+//
+// The kernel has the host's address, finds the way and asks for neighbours. Its clock is read as it is: a reading costs
+// little beside the system calls of each round, and needs no calibration.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <vector>
+
+#include "mltcp/base/clock.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/base/time_source.h"
+#include "mltcp/socket/kernel_network.h"
+#include "mltcp/socket/register_datapath.h"
+#include "mltcp/socket/socket_io.h"
+#include "mltcp/socket/udp_name.h"
+#include "mltcp/transport/host_datapath.h"
+
+namespace mltcp::socket {
+namespace {
+
+constexpr std::uint32_t kLeastMtu = 576;  // RFC 791 section 3.1: what every host takes
+constexpr std::uint32_t kMostMtu = 65535;
+constexpr std::uint32_t kUsualMtu = 1500;
+/// Of a packet in a socket's buffer the kernel counts its own data, too; it doubles what is asked for, for that reason.
+constexpr std::uint64_t kOverheadOfPacket = 1024;
+constexpr std::uint64_t kLeastBuffer = 1 << 20;
+constexpr std::uint64_t kMostBuffer = 64 << 20;
+
+/// "10.0.0.1", "fd00:0:..."
+std::string ip_text(const Address& address) {
+  const std::string text = to_text(address);
+  const std::string ip = text.substr(0, text.rfind(':'));
+  return ip.front() == '[' ? ip.substr(1, ip.size() - 2) : ip;
+}
+
+[[noreturn]] void refuse(const HostDatapathConfig& config, const std::string& why) {
+  throw InputError(fmt::format("port {}: {}", in_quotes(config.device), why));
+}
+
+/// What can be told without a place.
+UdpName check_config(const HostDatapathConfig& config) {
+  UdpName name = parse_udp_name(config.device);
+  if (config.mtu != 0 && (config.mtu < kLeastMtu || config.mtu > kMostMtu))
+    refuse(config, fmt::format("an MTU of {} bytes; give {} to {}", config.mtu, kLeastMtu, kMostMtu));
+  if (config.queues > 1)
+    refuse(config, fmt::format("{} queues, but each shard has a socket of its own here; leave their number out",
+                               config.queues));
+  if (!name.interface.empty())
+    if (const std::string down = Interface(name.interface).why_down(); !down.empty()) refuse(config, down);
+  return name;
+}
+
+/// The CPU in `cores`; -1: none is named.
+int cpu_of(const HostDatapathConfig& config) {
+  if (config.cores.empty()) return -1;
+  int cpu = -1;
+  const char* const end = config.cores.data() + config.cores.size();
+  const auto [at, error] = std::from_chars(config.cores.data(), end, cpu);
+  if (error != std::errc() || at != end || cpu < 0)
+    throw InputError(
+        fmt::format("cores {}: a host polls its port on one core; give one, such as 0", in_quotes(config.cores)));
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  if (cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof usable, &usable) != 0 ||
+      !CPU_ISSET(static_cast<std::size_t>(cpu), &usable))
+    throw InputError(
+        fmt::format("cores {}: this process may not use that CPU; nproc tells how many there are", config.cores));
+  return cpu;
+}
+
+/// Where a host's sockets are bound to, and what they are bound through.
+struct Site {
+  Address address;        ///< with the first UDP port
+  std::string interface;  ///< empty: several, or not known
+  std::uint32_t mtu = 0;
+};
+
+/// The MTU that all interfaces have which a socket of all addresses may send through.
+std::uint32_t common_mtu(const Address& like) {
+  std::uint32_t least = 0;
+  for (const KernelAddress& one : kernel_addresses()) {
+    if (one.address.is_v4() != like.is_v4() || one.interface == "lo") continue;
+    const std::uint32_t mtu = Interface(one.interface).mtu();
+    least = least == 0 ? mtu : std::min(least, mtu);
+  }
+  return least != 0 ? least : kUsualMtu;
+}
+
+Address address_of_interface(const HostDatapathConfig& config, const std::string& interface, const Address& like) {
+  std::optional<Address> found;
+  for (const KernelAddress& one : kernel_addresses()) {
+    if (one.interface != interface || one.address.is_v4() != like.is_v4()) continue;
+    if (!found || (is_link_local(*found) && !is_link_local(one.address))) found = one.address;
+  }
+  if (!found)
+    refuse(config, fmt::format("{0} has no IPv{1} address; give it one: ip addr add {2} dev {0}", interface,
+                               like.is_v4() ? 4 : 6, like.is_v4() ? "10.0.0.1/24" : "fd00::1/64"));
+  return *found;
+}
+
+/// Throws for all that is wrong with the place, but for what only binding tells.
+Site site_of(const HostDatapathConfig& config, const HostPlace& place) {
+  const UdpName name = check_config(config);
+  const std::uint32_t shards = std::max<std::uint32_t>(place.shards, 1);
+  if (place.address.port == 0 || place.address.port + shards - 1 > 65535)
+    throw InputError(fmt::format("UDP port {} for the first of {}: give 1 to {}", place.address.port,
+                                 plural(shards, "shard"), 65536 - shards));
+  if (!is_unspecified(place.gateway))
+    refuse(config, fmt::format("the kernel finds the way here, and {} would not be asked; leave the gateway out, and "
+                               "tell the kernel: ip route add default via {}",
+                               ip_text(place.gateway), ip_text(place.gateway)));
+  Site site{place.address, name.interface, 0};
+  if (name.address) {
+    if (is_unspecified(place.address))
+      site.address = *name.address;
+    else if (name.address->ip != place.address.ip)
+      refuse(config,
+             fmt::format("the host's address is {}; give the same in both, or write udp:", ip_text(place.address)));
+    site.address.port = place.address.port;
+  }
+  if (is_unspecified(site.address)) {
+    if (name.interface.empty()) {
+      site.mtu = common_mtu(site.address);
+    } else {
+      site.address = address_of_interface(config, name.interface, place.address);
+      site.address.port = place.address.port;
+    }
+  }
+  if (site.mtu == 0) {
+    const std::string has = interface_of(site.address);
+    if (!name.interface.empty() && has != name.interface) {
+      const std::string own = list_addresses(site.address, name.interface);
+      refuse(config, fmt::format("{0} does not have {1}{2}; give the host one that it has, or add it: ip addr add "
+                                 "{1}/{3} dev {0}",
+                                 name.interface, ip_text(site.address),
+                                 own.empty() ? std::string(", and no other of that version") : ", but " + own,
+                                 place.prefix_bits));
+    }
+    if (has.empty())
+      refuse(config, fmt::format("this machine does not have {0}, but {2}; give the host one of these, or add it: ip "
+                                 "addr add {0}/{1} dev IFACE",
+                                 ip_text(site.address), place.prefix_bits, list_addresses(site.address, "")));
+    const Interface interface(has);
+    if (const std::string down = interface.why_down(); !down.empty()) refuse(config, down);
+    site.interface = has;
+    site.mtu = interface.mtu();
+  }
+  site.mtu = std::min(site.mtu, kMostMtu);
+  if (config.mtu > site.mtu)
+    refuse(config, site.interface.empty()
+                       ? fmt::format("an MTU of {}, but the interfaces here have {}", config.mtu, site.mtu)
+                       : fmt::format("an MTU of {0}, but {1} has {2}; set it: ip link set dev {1} mtu {0}", config.mtu,
+                                     site.interface, site.mtu));
+  if (config.mtu != 0) site.mtu = config.mtu;
+  return site;
+}
+
+std::uint32_t buffer_for(const HostDatapathConfig& config, std::uint32_t mtu) {
+  return static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(config.queue_packets * (mtu + kOverheadOfPacket), kLeastBuffer, kMostBuffer));
+}
+
+SocketIoConfig io_config(const HostDatapathConfig& config, const Site& site, std::uint16_t shard) {
+  SocketIoConfig io;
+  io.address = site.address;
+  io.address.port = static_cast<std::uint16_t>(io.address.port + shard);
+  io.mtu = site.mtu;
+  io.interface = site.interface.empty() ? 0 : Interface(site.interface).index();
+  io.buffer_bytes = buffer_for(config, site.mtu);
+  return io;
+}
+
+/// Whether the kernel has asked for the neighbour's MAC address and has no answer (proc_pid_net(5), arp).
+bool is_asked_for_in_vain(const Address& address) {
+  std::ifstream table("/proc/thread-self/net/arp");
+  const std::string ip = ip_text(address);
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream words(line);
+    std::string entry;
+    std::string type;
+    std::string flags;
+    if (words >> entry >> type >> flags && entry == ip) return flags == "0x0";
+  }
+  return false;
+}
+
+class UdpDatapath final : public HostDatapath {
+ public:
+  explicit UdpDatapath(const HostDatapathConfig& config) : config_(config), time_(clock_) {
+    const UdpName name = check_config(config);
+    site_.interface = name.interface;
+    if (!name.interface.empty()) {
+      interface_ = std::make_unique<Interface>(name.interface);
+      site_.mtu = std::min(interface_->mtu(), kMostMtu);
+    }
+    if (config.mtu != 0 || site_.mtu == 0) site_.mtu = config.mtu != 0 ? config.mtu : kUsualMtu;
+    const int cpu = cpu_of(config);
+    if (cpu < 0) return;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(cpu), &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0)
+      throw RunError(fmt::format("this thread can't be kept on CPU {} ({}); leave it out", cpu, std::strerror(errno)));
+  }
+
+  [[nodiscard]] std::string description() const override {
+    std::string text = fmt::format("{}: kernel UDP sockets{}, MTU {}", config_.device,
+                                   site_.interface.empty() ? "" : " on " + site_.interface, mtu());
+    if (ios_.empty()) return text;
+    const SocketIo& io = *ios_.front();
+    text += fmt::format(", {}, {}", io.segments() ? "GSO" : "no GSO", io.coalesces() ? "GRO" : "no GRO");
+    if (!io.limits().ecn) text += ", no ECN";
+    const double got = io.receive_buffer() * 1e-6;
+    const double wanted = 2e-6 * buffer_for(config_, site_.mtu);
+    text += fmt::format(", receive buffers of {:.1f} MB", got);
+    if (got < 0.99 * wanted) text += fmt::format(" ({:.1f} MB asked for, see net.core.rmem_max)", wanted);
+    return text;
+  }
+  [[nodiscard]] std::uint32_t mtu() const override { return site_.mtu; }
+  [[nodiscard]] TimeSource& time() override { return time_; }
+
+  [[nodiscard]] std::string why_link_is_down() const override {
+    for (const auto& io : ios_)
+      if (const Address* const to = io->narrow_path())
+        return fmt::format(
+            "packets of {} bytes are too long for the path to {}; give all hosts a lower MTU (--mtu), or "
+            "raise that of the interfaces between",
+            site_.mtu, ip_text(*to));
+    return interface_ == nullptr ? "" : interface_->why_down();
+  }
+
+  void take_place(const HostPlace& place) override {
+    Site site = site_of(config_, place);
+    std::vector<std::unique_ptr<SocketIo>> ios;
+    for (std::uint16_t shard = 0; shard < std::max<std::uint16_t>(place.shards, 1); ++shard)
+      ios.push_back(std::make_unique<SocketIo>(io_config(config_, site, shard)));
+    if (!site.interface.empty()) interface_ = std::make_unique<Interface>(site.interface);
+    site_ = std::move(site);
+    ios_ = std::move(ios);
+  }
+  [[nodiscard]] std::uint16_t shards() const override { return static_cast<std::uint16_t>(ios_.size()); }
+  [[nodiscard]] PacketIo& io(std::uint16_t shard) override { return *ios_.at(shard); }
+
+  /// The kernel asks for neighbours, and only when there is a packet for one.
+  bool resolve(std::uint16_t /*shard*/, const Address& destination) override {
+    const int file = ::socket(destination.is_v4() ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (file < 0) return false;
+    int result = -1;
+    if (destination.is_v4()) {
+      sockaddr_in to{};
+      to.sin_family = AF_INET;
+      to.sin_port = htons(destination.port);
+      to.sin_addr.s_addr = htonl(destination.v4_ip());
+      result = connect(file, reinterpret_cast<const sockaddr*>(&to), sizeof to);
+    } else {
+      sockaddr_in6 to{};
+      to.sin6_family = AF_INET6;
+      to.sin6_port = htons(destination.port);
+      std::memcpy(&to.sin6_addr, destination.ip.data(), destination.ip.size());
+      if (is_link_local(destination) && interface_ != nullptr) to.sin6_scope_id = interface_->index();
+      result = connect(file, reinterpret_cast<const sockaddr*>(&to), sizeof to);
+    }
+    close(file);
+    return result == 0 && !(destination.is_v4() && is_asked_for_in_vain(destination));
+  }
+
+  [[nodiscard]] DatapathLosses losses() const override {
+    DatapathLosses losses;
+    for (const auto& io : ios_) {
+      const SocketIoCounters& counters = io->counters();
+      losses.missed += io->missed();
+      losses.errors += counters.truncated;
+      losses.unsent += counters.unsendable + counters.too_big + counters.refused;
+    }
+    return losses;
+  }
+
+ private:
+  const HostDatapathConfig config_;
+  Clock clock_;
+  SystemTime time_;
+  Site site_;
+  std::unique_ptr<Interface> interface_;
+  std::vector<std::unique_ptr<SocketIo>> ios_;
+};
+
+void check(const HostDatapathConfig& config, const HostPlace& place) {
+  const Site site = site_of(config, place);
+  cpu_of(config);
+  // That a UDP port is taken is told by binding to it.
+  for (std::uint16_t shard = 0; shard < std::max<std::uint16_t>(place.shards, 1); ++shard)
+    const SocketIo trial(io_config(config, site, shard));
+}
+
+std::unique_ptr<HostDatapath> open(const HostDatapathConfig& config) { return std::make_unique<UdpDatapath>(config); }
+
+}  // namespace
+
+void register_datapath() {
+  register_host_datapath({.name = "socket", .forms = kUdpForms, .takes = is_udp_name, .check = check, .open = open});
+}
+
+}  // namespace mltcp::socket
