@@ -76,6 +76,10 @@ void write(const Frame& frame, std::span<std::byte, Frame::header_bytes> out) no
   put(&out[24], frame.length);
 }
 
+std::uint64_t peek_tag(std::span<const std::byte> bytes) noexcept {
+  return bytes.size() < Frame::header_bytes ? 0 : get<std::uint64_t>(&bytes[8]);
+}
+
 bool parse(std::span<const std::byte> bytes, Frame& out) noexcept {
   if (bytes.size() < Frame::header_bytes) return false;
   const auto first = get<std::uint32_t>(bytes.data());

@@ -75,6 +75,8 @@ struct Frame {
 
 /// Writes the header; a payload is the caller's to put behind.
 void write(const Frame& frame, std::span<std::byte, Frame::header_bytes> out) noexcept;
+/// Of what may be a frame: its tag, as a hint; 0 if it is too short.
+std::uint64_t peek_tag(std::span<const std::byte> bytes) noexcept;
 /// False if it is none: cut off, of an unknown type, an EAGER whose length is not that of what follows, anything behind
 /// another, or a length that no message has.
 bool parse(std::span<const std::byte> bytes, Frame& out) noexcept;

@@ -89,6 +89,17 @@ class FifoHash {
       if ((at->*hook).tag == tag && (at->*hook).who == who) return at;
     return nullptr;
   }
+  // To find several, link by link: the waits for memory are then one for each link, and not for each element.
+  [[nodiscard]] std::size_t prefetch(std::uint64_t who, std::uint64_t tag) const {
+    const std::size_t place = bucket(who, tag);
+    __builtin_prefetch(&buckets_[place]);
+    return place;
+  }
+  void prefetch_first(std::size_t place) const {
+    if (buckets_[place] != nullptr) __builtin_prefetch(&(buckets_[place]->*hook), 1);
+  }
+  [[nodiscard]] T* first_of(std::size_t place) const { return buckets_[place]; }
+
   void push(T& element, std::uint64_t who, std::uint64_t tag) {
     HashHook<T>& links = element.*hook;
     links = {};

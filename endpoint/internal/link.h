@@ -60,6 +60,10 @@ struct Tagged {
   std::unique_ptr<std::byte[]> receive_memory;
   std::vector<std::uint32_t> free_receive_frames;
   GrowableRing<Posted> posted;
+  /// Of the frame that was posted with `tag`.
+  [[nodiscard]] std::uint64_t position_of(std::uint64_t tag) const {
+    return posted.begin() + (static_cast<std::uint32_t>(tag) - static_cast<std::uint32_t>(posted.begin()));
+  }
 
   // Frames that go. Whose message one carries is told when it has arrived.
   std::unique_ptr<std::byte[]> send_memory;
@@ -130,8 +134,9 @@ struct Link {
   std::array<HelloBuffer, 2> hello_in{};
   std::array<HelloBuffer, 2> hello_out{};
 
-  OperationList sends;     ///< ordered, held: not open yet, or no room
-  OperationList receives;  ///< likewise; of a tagged one its posted receives
+  OperationList sends;                ///< ordered, held: not open yet, or no room
+  OperationList receives;             ///< likewise
+  std::uint32_t posted_receives = 0;  ///< by tag, that name it
   std::unique_ptr<Tagged> tagged;
 
   [[nodiscard]] bool is_gone() const { return transport[0] == 0 && transport[1] == 0; }

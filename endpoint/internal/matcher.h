@@ -35,6 +35,18 @@ class Matcher {
     else
       masked_.erase(receive);
   }
+  // A hint for several messages of one connection that have come together: each call for all of them, one by one.
+  [[nodiscard]] std::size_t prefetch(ConnectionHandle connection, std::uint64_t tag) const {
+    return exact_.prefetch(connection, tag);
+  }
+  void prefetch_hook(std::size_t place) const { exact_.prefetch_first(place); }
+  void prefetch_receive(std::size_t place) const {
+    const Operation* const receive = exact_.first_of(place);
+    if (receive == nullptr) return;
+    __builtin_prefetch(receive, 1);
+    __builtin_prefetch(&receive->callback, 1);
+  }
+
   /// The oldest receive for a message; it stays posted.
   [[nodiscard]] Operation* receive_for(ConnectionHandle connection, std::uint64_t tag) const {
     Operation* best = exact_.find(connection, tag);

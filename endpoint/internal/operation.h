@@ -37,7 +37,6 @@ struct alignas(64) Operation {
   enum class Kind : std::uint8_t { connect, send, receive, send_tagged, receive_tagged, peek, receive_message };
   /// Where it stands, as its shard knows.
   enum class Stage : std::uint8_t {
-    free,
     queued,      ///< posted, not looked at
     held,        ///< in a list of its connection, for the connection to open, for room, credit or frames
     posted,      ///< by tag: a receive that waits for its message
@@ -57,40 +56,48 @@ struct alignas(64) Operation {
   static constexpr std::uint64_t forgotten = 4;
   std::atomic<std::uint64_t> state{std::uint64_t{1} << 32};
 
+  // To match a message costs three cache lines, however long ago its receive was posted: this one,
   Kind kind = Kind::send;
-  Stage stage = Stage::free;
+  Stage stage = Stage::ended;  ///< the driver's alone, also of one that is free
   Telling telling = Telling::handle;
   Take take = Take::no;
   bool has_deadline = false;
   bool is_cancelled = false;  ///< by cancel(): of two ways in which the transport tells of a time limit
+  bool has_job = false;
   std::uint32_t slot = 0;
+  std::uint32_t job = 0;
   std::byte* data = nullptr;
   Bytes length = 0;  ///< of the message, or of the buffer
   std::uint64_t tag = 0;
-  std::uint64_t mask = 0;
   ConnectionHandle connection = 0;  ///< as posted
   Link* link = nullptr;             ///< whose list it is in, or that carries it
-  Callback callback = nullptr;
+
+  // where the hash finds it,
+  alignas(64) HashHook<Operation> in_exact;
+
+  // and what it ends with.
+  alignas(64) Callback callback = nullptr;
   void* context = nullptr;
   CompletionRing* queue = nullptr;
-
-  // By tag.
   std::uint64_t order = 0;            ///< of posted receives
   std::uint64_t message_tag = 0;      ///< of the message that a receive has got
-  Bytes message_bytes = 0;            ///< its length
-  std::uint64_t peer_id = 0;          ///< what the sender calls it
-  MessageHandle message = 0;          ///< receive_message
+  Bytes message_bytes = 0;            ///< its length; of an announced send: what is wanted of it
   Nanos time_limit = Nanos::never();  ///< once started: the time by which it ends
+  std::uint64_t mask = 0;
+
+  std::uint64_t peer_id = 0;  ///< by tag: what the sender calls it
+  MessageHandle message = 0;  ///< of receive_message, or that peek() has taken
+  std::uint16_t iteration = 0;
   ListHook<Operation> in_link;
   ListHook<Operation> in_masked;
-  HashHook<Operation> in_exact;
-
-  Completion end;
+  Completion end;  ///< for who asks
 
   [[nodiscard]] std::uint32_t generation() const {
     return static_cast<std::uint32_t>(state.load(std::memory_order_relaxed) >> 32);
   }
 };
+
+static_assert(offsetof(Operation, in_exact) == 64 && offsetof(Operation, callback) == 128);
 
 using OperationList = List<Operation, &Operation::in_link>;
 
@@ -155,7 +162,6 @@ class OperationPool {
 
   static void retire(Operation& operation) noexcept {
     const std::uint32_t next = operation.generation() + 1;
-    operation.stage = Operation::Stage::free;
     operation.state.store(std::uint64_t{next == 0 ? 1U : next} << 32, std::memory_order_release);
   }
 

@@ -116,10 +116,11 @@ void Worker::run(const Command& command) noexcept {
 }
 
 bool Worker::take_completions() noexcept {
-  std::array<mltcp::Completion, 32> taken;
+  std::array<mltcp::Completion, kTaken> taken;
   bool any = false;
   for (;;) {
     const std::size_t count = shard_->take_completions(taken);
+    if (count > 1) prefetch_matches(std::span(taken).first(count));
     for (std::size_t i = 0; i < count; ++i) on_completion(taken[i]);
     any = any || count > 0;
     if (count < taken.size()) return any;
@@ -161,9 +162,9 @@ void Worker::on_completion(const mltcp::Completion& completion) noexcept {
 }
 
 void Worker::on_operation(Link& link, Operation& operation, const mltcp::Completion& completion) noexcept {
-  operation.end.has_job = completion.has_job;
-  operation.end.job = completion.job;
-  operation.end.iteration = completion.iteration;
+  operation.has_job = completion.has_job;
+  operation.job = completion.job;
+  operation.iteration = completion.iteration;
   if (link.kind == ConnectionKind::tagged) {
     on_flowed(link, operation, completion);
     return;
@@ -180,7 +181,7 @@ void Worker::on_operation(Link& link, Operation& operation, const mltcp::Complet
     code = link.end_code, cause = link.end_cause;
   else if (completion.status != Status::ok)
     code = code_of(completion.status, true, cause);
-  operation.end.bytes = completion.bytes;
+  operation.message_bytes = completion.bytes;
   operation.link = &link;
   end(operation, code, cause);
   if (!(operation.kind == Operation::Kind::send ? link.sends : link.receives).empty()) flush_ordered(link);
@@ -190,8 +191,9 @@ void Worker::on_operation(Link& link, Operation& operation, const mltcp::Complet
 // ---- operations -----------------------------------------------------------------------------------------------------
 
 void Worker::start(Operation& operation) noexcept {
-  operation.end = {};
   operation.link = nullptr;
+  operation.message_bytes = 0;
+  operation.has_job = false;
   operation.is_cancelled = false;
   operation.stage = Operation::Stage::queued;
   if (is_ending_) {
@@ -268,7 +270,7 @@ void Worker::flush_ordered(Link& link) noexcept {
 
 void Worker::end(Operation& operation, Code code, Cause cause) noexcept {
   if (operation.has_deadline) set_deadline(operation, Nanos::never());
-  Completion& completion = operation.end;
+  Completion completion;
   using Kind = Operation::Kind;
   switch (operation.kind) {
     case Kind::connect:
@@ -281,9 +283,17 @@ void Worker::end(Operation& operation, Code code, Cause cause) noexcept {
       break;
     case Kind::peek:
       completion.kind = Completion::Kind::peeked;
+      completion.bytes = operation.message_bytes;
+      completion.message = operation.message;
       break;
     default:
       completion.kind = Completion::Kind::received;
+      completion.bytes = operation.message_bytes;
+      completion.has_job = operation.has_job;
+      if (operation.has_job) {
+        completion.job = operation.job;
+        completion.iteration = operation.iteration;
+      }
   }
   completion.code = code;
   completion.cause = cause;
@@ -318,6 +328,7 @@ void Worker::tell(Operation& operation, const Completion& completion) noexcept {
       return;
     }
     case Operation::Telling::handle:
+      operation.end = completion;
       tell_handle(operation);
       return;
   }
@@ -401,8 +412,7 @@ bool Worker::withdraw(Operation& operation, Code code, Cause cause) noexcept {
       if (link->state == Link::State::closing) close_when_flushed(*link);
       return true;
     case Operation::Stage::posted:
-      matcher_.erase(operation);
-      (link != nullptr ? link->receives : any_receives_).erase(operation);
+      unpost(operation);
       operation.message_tag = operation.tag;
       end(operation, code, cause);
       return true;

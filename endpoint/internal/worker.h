@@ -135,6 +135,8 @@ class Worker final : public Pollable {
   [[nodiscard]] std::uint64_t in_place() const { return in_place_; }
 
  private:
+  static constexpr std::size_t kTaken = 32;  ///< completions at a time
+
   // What the transport's completions are of: the highest byte of their tags.
   enum class Cookie : std::uint8_t { none, operation, hello, send_frame, receive_frame };
   struct Route {
@@ -194,9 +196,12 @@ class Worker final : public Pollable {
   void begin_tagged(Link& link) noexcept;
   void start_send_tagged(Operation& operation) noexcept;
   void start_receive_tagged(Operation& operation) noexcept;
+  void unpost(Operation& receive) noexcept;
+  void end_posted(Link* link, Code code, Cause cause) noexcept;
   void start_peek(Operation& operation) noexcept;
   void start_receive_message(Operation& operation) noexcept;
   void give(Operation& receive, Unexpected& message) noexcept;
+  void prefetch_matches(std::span<const mltcp::Completion> completions) noexcept;
   void on_frame_arrived(Link& link, const mltcp::Completion& completion) noexcept;
   Cause on_frame(Link& link, const Frame& frame, std::uint32_t index) noexcept;
   Cause on_credit(Tagged& tagged, std::uint32_t credit) noexcept;
@@ -246,8 +251,7 @@ class Worker final : public Pollable {
   std::uint32_t route_mask_ = 0;
   std::uint32_t live_transports_ = 0;
   Matcher matcher_;
-  OperationList any_receives_;  ///< posted, of any connection
-  std::uint32_t claims_ = 0;    ///< messages that peek() has taken
+  std::uint32_t claims_ = 0;  ///< messages that peek() has taken
   DeadlineHeap operation_deadlines_;
   DeadlineHeap link_deadlines_;
   GrowableRing<Told> telling_;

@@ -485,10 +485,6 @@ void Worker::end_operations(Link& link) noexcept {
   };
   const auto end_all_of = [&](OperationList& list) {
     while (Operation* const operation = list.pop()) {
-      if (operation->stage == Operation::Stage::posted) {
-        matcher_.erase(*operation);
-        operation->message_tag = operation->tag;
-      }
       end_one(*operation);
     }
   };
@@ -499,6 +495,7 @@ void Worker::end_operations(Link& link) noexcept {
   }
   end_all_of(link.sends);
   end_all_of(link.receives);
+  if (link.posted_receives > 0) end_posted(&link, link.end_code, link.end_cause);
   if (link.tagged == nullptr) return;
   Tagged& tagged = *link.tagged;
   end_all_of(tagged.held);
@@ -539,11 +536,7 @@ void Worker::end_all() noexcept {
       end_link(link, Code::destroyed, Cause::end_of_endpoint, true);
     }
   }
-  while (Operation* const operation = any_receives_.pop()) {
-    matcher_.erase(*operation);
-    operation->message_tag = operation->tag;
-    end(*operation, Code::destroyed, Cause::end_of_endpoint);
-  }
+  end_posted(nullptr, Code::destroyed, Cause::end_of_endpoint);
   drain();
   posted_ = true;
 }

@@ -111,7 +111,24 @@ void Worker::start_receive_tagged(Operation& operation) noexcept {
   }
   operation.stage = Operation::Stage::posted;
   matcher_.post(operation);
-  (any ? any_receives_ : link->receives).push(operation);
+  if (!any) ++link->posted_receives;
+}
+
+void Worker::unpost(Operation& receive) noexcept {
+  matcher_.erase(receive);
+  if (receive.link != nullptr) --receive.link->posted_receives;
+}
+
+/// Of a connection, or of any. They stand in no list, whose neighbours every match would have to touch: who ends all of
+/// them looks through all operations.
+void Worker::end_posted(Link* link, Code code, Cause cause) noexcept {
+  for (std::uint32_t slot = 0; slot < operations_.count(); ++slot) {
+    Operation& operation = operations_.at(slot);
+    if (operation.stage != Operation::Stage::posted || operation.link != link) continue;
+    unpost(operation);
+    operation.message_tag = operation.tag;
+    end(operation, code, cause);
+  }
 }
 
 void Worker::start_peek(Operation& operation) noexcept {
@@ -132,12 +149,13 @@ void Worker::start_peek(Operation& operation) noexcept {
   }
   operation.link = message->link;
   operation.message_tag = message->tag;
-  operation.end.bytes = message->length;
+  operation.message = 0;
+  operation.message_bytes = message->length;
   if (operation.take == Take::yes) {
     matcher_.erase(*message);
     message->claimed = true;
     message->generation = ++claims_ == 0 ? ++claims_ : claims_;
-    operation.end.message = handle_of_message(*message);
+    operation.message = handle_of_message(*message);
   }
   end(operation, Code::ok, Cause::none);
 }
@@ -196,7 +214,7 @@ void Worker::finish_eager(Operation& receive, Link& link, std::uint64_t tag,
   if (fits > 0) std::memcpy(receive.data, bytes.data(), fits);
   receive.link = &link;
   receive.message_tag = tag;
-  receive.end.bytes = bytes.size();
+  receive.message_bytes = bytes.size();
   end(receive, fits < bytes.size() ? Code::truncated : Code::ok, Cause::none);
 }
 
@@ -232,13 +250,33 @@ void Worker::drop_messages(Link& link, bool all) noexcept {
 
 // ---- what comes -----------------------------------------------------------------------------------------------------
 
+/// With many receives posted, each one that is found is a chain of waits for memory: bucket, links, operation. Those of
+/// a batch wait together.
+void Worker::prefetch_matches(std::span<const mltcp::Completion> completions) noexcept {
+  std::array<std::size_t, kTaken> places;
+  std::size_t count = 0;
+  for (const mltcp::Completion& completion : completions) {
+    if (static_cast<Cookie>(completion.tag >> 56) != Cookie::receive_frame) continue;
+    const Route& route = routes_[completion.connection & route_mask_];
+    if (route.id != completion.connection || links_[route.link].tagged == nullptr) continue;
+    Tagged& tagged = *links_[route.link].tagged;
+    const std::uint64_t position = tagged.position_of(completion.tag);
+    if (position >= tagged.posted.end()) continue;
+    const auto frame = tagged.receive_frame(tagged.posted[position].frame);
+    places[count++] = matcher_.prefetch(links_[route.link].handle,
+                                        peek_tag(frame.first(std::min<std::size_t>(completion.bytes, frame.size()))));
+  }
+  if (count < 2) return;
+  for (std::size_t i = 0; i < count; ++i) matcher_.prefetch_hook(places[i]);
+  for (std::size_t i = 0; i < count; ++i) matcher_.prefetch_receive(places[i]);
+}
+
 void Worker::on_frame_arrived(Link& link, const mltcp::Completion& completion) noexcept {
   if (link.tagged == nullptr || link.state == Link::State::ended) return;
   if (completion.status != Status::ok && completion.status != Status::truncated) return;  // it ends, which comes next
   Tagged& tagged = *link.tagged;
   auto& posted = tagged.posted;
-  const std::uint64_t position =
-      posted.begin() + static_cast<std::uint32_t>(static_cast<std::uint32_t>(completion.tag) - posted.begin());
+  const std::uint64_t position = tagged.position_of(completion.tag);
   if (position >= posted.end()) return;
   posted[position].arrived = true;
   posted[position].length =
@@ -296,8 +334,7 @@ Cause Worker::on_message(Link& link, const Frame& frame, std::uint32_t index) no
   const auto bytes = std::span<const std::byte>(tagged.receive_frame(index))
                          .subspan(Frame::header_bytes, is_eager ? static_cast<std::size_t>(frame.length) : 0);
   if (Operation* const receive = matcher_.receive_for(link.handle, frame.tag); receive != nullptr) {
-    matcher_.erase(*receive);
-    (receive->connection == kAnyConnection ? any_receives_ : link.receives).erase(*receive);
+    unpost(*receive);
     ++tagged.released;
     tagged.free_receive_frames.push_back(index);
     if (is_eager) {
@@ -388,7 +425,6 @@ void Worker::on_flowed(Link& link, Operation& operation, const mltcp::Completion
   Cause cause = Cause::none;
   Code code = Code::ok;
   bool lied = false;
-  operation.end.bytes = operation.message_bytes;
   if (operation.is_cancelled && completion.status != Status::ok) {
     code = Code::timed_out, cause = Cause::here;
   } else if (completion.status != Status::ok && completion.status != Status::truncated) {

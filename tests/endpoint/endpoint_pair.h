@@ -58,6 +58,8 @@ class EndpointPair : public testing::Test {
     network = loop_network::Network::make(name, true);
   }
 
+  ~EndpointPair() override { network->loses = nullptr; }  // endpoints say goodbye
+
   EndpointConfig config(std::uint32_t host) const { return caller_config(name, host); }
   void open(const EndpointConfig& a, const EndpointConfig& b) {
     left = std::make_unique<Endpoint>(a);

@@ -214,6 +214,57 @@ TEST_F(PollLoopTest, run__passes_on_what_a_program_throws) {
   EXPECT_EQ(io.waiting, 0);
 }
 
+class TestWaker final : public Waker {
+ public:
+  [[nodiscard]] int file() const override { return 8; }
+  void arm() override {
+    armed = true;
+    if (on_arm) on_arm();
+  }
+  void disarm() override { armed = false; }
+
+  bool armed = false;
+  std::function<void()> on_arm;
+};
+
+TEST_F(PollLoopTest, run__is_woken_by_others_too) {
+  TestWaker waker;
+  loop.wake_by(waker);
+  std::size_t armed_polls = 0;
+  program.on_poll = [&](Nanos) { armed_polls += waker.armed ? 1U : 0U; };
+  EXPECT_FALSE(loop.run(3_ms));
+  EXPECT_EQ(time.waited_for, (std::vector<int>{7, 8}));
+  EXPECT_GT(armed_polls, 0u) << "it looks once more between arming and sleeping";
+  EXPECT_FALSE(waker.armed);
+}
+
+TEST_F(PollLoopTest, run__does_not_sleep_over_what_was_left_just_before_it_armed) {
+  TestWaker waker;
+  loop.wake_by(waker);
+  bool left = false;
+  waker.on_arm = [&] { left = time.time < 1_ms; };
+  program.on_poll = [&](Nanos now) {
+    program.due = left ? now : Nanos::never();  // it has work
+    left = false;
+  };
+  EXPECT_FALSE(loop.run(1_ms));
+  EXPECT_TRUE(time.waits.empty());
+  EXPECT_FALSE(loop.run(3_ms));
+  EXPECT_FALSE(time.waits.empty());
+}
+
+TEST_F(PollLoopTest, run__is_woken_by_others_also_where_it_naps) {
+  TestIo mute;
+  TestProgram other;
+  TestWaker waker;
+  loop.attach(mute, other);
+  loop.wake_by(waker);
+  EXPECT_FALSE(loop.run(2_ms));
+  EXPECT_TRUE(time.naps.empty());
+  EXPECT_EQ(time.waited_for, std::vector<int>{8});
+  EXPECT_EQ(*std::max_element(time.waits.begin(), time.waits.end()), 50_us);
+}
+
 TEST(PollLoop, spin_and_pause__never_sleep) {
   for (const Idle idle : {Idle::spin, Idle::pause}) {
     TestTime time;

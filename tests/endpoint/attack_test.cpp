@@ -1,0 +1,443 @@
+// Peers that lie: a shard of the transport that plays an endpoint and says what none would. It costs its own
+// connection, with a clear error, and nothing else: a connection of an honest peer goes on beside it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "endpoint_pair.h"
+#include "mltcp/endpoint/internal/frames.h"
+#include "mltcp/transport/shard.h"
+
+namespace mltcp::endpoint::attack_test {
+namespace {
+
+using namespace testing_pair;
+
+/// Connects to `right` as an endpoint would, then says what it is told to.
+class Liar {
+ public:
+  Liar(loop_network::Network& network, const EndpointAddress& victim)
+      : io_(network, Address::v4(0x0A000009, 50'000)),
+        shard_(io_, {.seed = 9}),
+        network_(network),
+        victim_(victim),
+        self_(Address::v4(0x0A000009, 50'000), 1, {9, 9, 9}) {
+    config_.give_up_after = 200_ms;
+    config_.idle_limit = 200_ms;
+    config_.keep_alive = 50_ms;
+    config_.max_sends = config_.max_receives = 4096;
+  }
+
+  void connect(bool tagged, bool with_data = true) {
+    control = shard_.connect(victim_.base(), config_, now());
+    if (tagged && with_data) data = shard_.connect(victim_.base(), config_, now());
+  }
+  [[nodiscard]] Hello hello(bool tagged, bool is_data = false) const {
+    Hello hello;
+    hello.kind = tagged ? ConnectionKind::tagged : ConnectionKind::ordered;
+    hello.is_data = is_data;
+    hello.token = 4711;
+    hello.meant = victim_.id();
+    hello.eager_limit = 1024;
+    hello.unexpected_messages = 4;
+    hello.from = self_;
+    return hello;
+  }
+  void say(ConnectionId connection, const Hello& hello) {
+    HelloBuffer buffer;
+    write(hello, buffer);
+    say(connection, buffer);
+  }
+  void say(ConnectionId connection, std::span<const std::byte> bytes) {
+    said_.emplace_back(bytes.begin(), bytes.end());
+    shard_.send(connection, said_.back(), 1);
+  }
+  void say(const Frame& frame, std::size_t payload = 0) {
+    ByteVector bytes(Frame::header_bytes + payload, std::byte{7});
+    write(frame, std::span<std::byte, Frame::header_bytes>(bytes.data(), Frame::header_bytes));
+    say(control, bytes);
+  }
+  void listen(ConnectionId connection, std::size_t buffers) {
+    for (std::size_t i = 0; i < buffers; ++i) {
+      heard_.emplace_back(4096);
+      shard_.receive(connection, heard_.back(), heard_.size() - 1);
+    }
+  }
+  void greet_tagged() {
+    connect(true);
+    listen(control, 60);
+    listen(data, 1);
+    say(control, hello(true));
+    say(data, hello(true, true));
+  }
+  void accept_data(std::size_t buffers) { listen(data, buffers); }
+  void poll() {
+    shard_.poll(now());
+    Completion completion;
+    while (shard_.take_completions({&completion, 1}) == 1) {
+      if (completion.kind == mltcp::Completion::Kind::closed) ++closed;
+      if (completion.kind != mltcp::Completion::Kind::received || completion.status != Status::ok) continue;
+      Frame frame;
+      if (completion.connection == control && parse(std::span(heard_[completion.tag]).first(completion.bytes), frame))
+        frames.push_back(frame);
+    }
+  }
+  [[nodiscard]] bool heard(FrameType type) const {
+    return std::any_of(frames.begin(), frames.end(), [&](const Frame& frame) { return frame.type == type; });
+  }
+  [[nodiscard]] const Frame& last() const { return frames.back(); }
+  void die() { dead = true; }
+
+  ConnectionId control = 0;
+  ConnectionId data = 0;
+  int closed = 0;
+  bool dead = false;
+  std::vector<Frame> frames;
+
+ private:
+  using Completion = mltcp::Completion;
+  [[nodiscard]] Nanos now() const { return Nanos(network_.time); }
+
+  loop_network::LoopIo io_;
+  Shard shard_;
+  loop_network::Network& network_;
+  EndpointAddress victim_;
+  EndpointAddress self_;
+  ConnectionConfig config_;
+  std::deque<ByteVector> said_;
+  std::deque<ByteVector> heard_;
+};
+
+class AttackTest : public EndpointPair {
+ protected:
+  AttackTest() {
+    open();
+    connect(ConnectionKind::tagged);
+    liar = std::make_unique<Liar>(*network, right->address());
+    each_step = [this] {
+      if (liar != nullptr && !liar->dead) liar->poll();
+    };
+  }
+  ~AttackTest() override {
+    each_step = nullptr;
+    liar.reset();
+  }
+  ConnectionHandle accept() {
+    const Completion accepted = event(*right);
+    EXPECT_EQ(accepted.kind, Completion::Kind::accepted);
+    return accepted.connection;
+  }
+  EndpointReport report() {
+    EndpointReport all;
+    EXPECT_EQ(right->report(all), Code::ok);
+    return all;
+  }
+  /// The liar's connection has ended so, the honest one works.
+  void expect_broken(Cause cause) {
+    const Completion closed = event(*right, 100_ms);
+    EXPECT_EQ(closed.kind, Completion::Kind::closed);
+    EXPECT_EQ(closed.code, Code::protocol);
+    EXPECT_EQ(closed.cause, cause);
+    EXPECT_EQ(report().broken_protocols, 1U);
+    expect_honest_goes_on();
+  }
+  void expect_honest_goes_on() {
+    const ByteVector message = bytes_of(20'000);
+    ByteVector buffer(20'000);
+    const OperationHandle receiving = receive_tagged(*right, there, buffer, 12);
+    send_tagged(*left, here, message, 12);
+    EXPECT_EQ(end_of(*right, receiving).code, Code::ok);
+    EXPECT_EQ(buffer, message);
+    EXPECT_EQ(report().connections, 1U);
+  }
+
+  std::unique_ptr<Liar> liar;
+};
+
+TEST_F(AttackTest, hello__that_is_no_hello_is_turned_away) {
+  const auto refused = [&](std::span<const std::byte> bytes) {
+    liar->connect(false);
+    liar->say(liar->control, bytes);
+    const int before = liar->closed;
+    EXPECT_TRUE(run([&] { return liar->closed > before; }, 500_ms));
+  };
+  HelloBuffer good;
+  write(liar->hello(false), good);
+  refused({});
+  refused(std::span<const std::byte>(good).first(50));
+  refused(bytes_of(112));
+  refused(bytes_of(4000));
+  HelloBuffer other = good;
+  other[4] = std::byte{9};  // version
+  refused(other);
+  other = good;
+  other[5] = std::byte{3};  // kind
+  refused(other);
+  other = good;
+  other[60] ^= std::byte{1};  // blob
+  refused(other);
+  Hello foreign = liar->hello(false);
+  foreign.from = left->address();  // in another's name
+  write(foreign, other);
+  refused(other);
+  foreign = liar->hello(false);
+  foreign.meant = {1, 2, 3};
+  write(foreign, other);
+  refused(other);
+  EXPECT_GE(report().strangers, 9U);
+  expect_honest_goes_on();
+}
+
+TEST_F(AttackTest, hello__that_never_comes_costs_a_place_for_a_while_only) {
+  // More than there is room for.
+  for (int i = 0; i < 60; ++i) {
+    liar->connect(false);
+    run_for(1_ms);
+  }
+  liar->connect(true, false);
+  liar->say(liar->control, liar->hello(true));  // and half of a tagged connection
+  run_for(500_ms);
+  EXPECT_GE(liar->closed, 61);
+  expect_honest_goes_on();
+  third = std::make_unique<Endpoint>(config(3));
+  OperationHandle operation = 0;
+  ASSERT_EQ(third->connect(right->address().bytes(), {}, here, &operation), Code::ok);
+  EXPECT_EQ(end_of(*third, operation).code, Code::ok);
+}
+
+TEST_F(AttackTest, frame__that_can_not_be_ends_the_connection) {
+  for (int kind = 0; kind < 6; ++kind) {
+    liar->greet_tagged();
+    accept();
+    Frame frame{.type = FrameType::eager, .credit = 4, .tag = 1, .id = 0, .length = 10};
+    switch (kind) {
+      case 0:
+        liar->say(frame, 11);  // another length than it says
+        break;
+      case 1:
+        liar->say(liar->control, bytes_of(31));
+        break;
+      case 2:
+        frame.length = 1500;  // above the eager limit
+        liar->say(frame, 1500);
+        break;
+      case 3:
+        frame.type = FrameType{9};
+        frame.length = 0;
+        liar->say(frame);
+        break;
+      case 4:
+        frame.type = FrameType::rts;
+        frame.length = (Bytes{1} << 32) + 1;
+        liar->say(frame);
+        break;
+      default:
+        liar->say(liar->control, std::span<const std::byte>());
+    }
+    const Completion closed = event(*right, 100_ms);
+    EXPECT_EQ(closed.code, Code::protocol) << kind;
+    EXPECT_EQ(closed.cause, Cause::malformed_frame) << kind;
+    run_for(5_ms);
+  }
+  expect_honest_goes_on();
+}
+
+TEST_F(AttackTest, messages__beyond_the_window_end_the_connection) {
+  for (const FrameType type : {FrameType::eager, FrameType::rts}) {
+    liar->greet_tagged();
+    const ConnectionHandle connection = accept();
+    const bool eager = type == FrameType::eager;
+    Frame frame{.type = type, .credit = 4, .tag = 1, .id = 1, .length = eager ? Bytes{10} : Bytes{10'000}};
+    for (int i = 0; i < 8; ++i) liar->say(frame, eager ? 10 : 0);
+    run_for(2_ms);
+    ConnectionReport held;
+    ASSERT_EQ(right->report(connection, held), Code::ok);
+    EXPECT_EQ(held.unexpected_messages, 8U);
+    for (int i = 0; i < 40; ++i) liar->say(frame, eager ? 10 : 0);
+    const Completion closed = event(*right, 100_ms);
+    EXPECT_EQ(closed.code, Code::protocol);
+    EXPECT_EQ(closed.cause, Cause::beyond_credit);
+    right->close(connection);
+    run_for(5_ms);
+  }
+  expect_honest_goes_on();
+}
+
+TEST_F(AttackTest, credit__that_nobody_can_have_ends_the_connection) {
+  liar->greet_tagged();
+  accept();
+  liar->say({.type = FrameType::credit, .credit = 4 + 1});  // the window is 4, and nothing was sent
+  expect_broken(Cause::beyond_credit);
+}
+
+TEST_F(AttackTest, credit__that_falls_ends_the_connection) {
+  liar->greet_tagged();
+  accept();
+  liar->say({.type = FrameType::credit, .credit = 3});
+  expect_broken(Cause::beyond_credit);
+}
+
+TEST_F(AttackTest, cts__for_what_was_not_announced_ends_the_connection) {
+  liar->greet_tagged();
+  accept();
+  liar->say({.type = FrameType::cts, .credit = 4, .id = (std::uint64_t{70} << 32) | 1, .length = 1});
+  expect_broken(Cause::unasked);
+}
+
+TEST_F(AttackTest, cts__for_another_connections_message_ends_the_connection) {
+  const ByteVector lengthy = bytes_of(20'000);
+  const OperationHandle sending = send_tagged(*right, there, lengthy, 3);  // announced to the honest peer
+  run_for(1_ms);
+  liar->greet_tagged();
+  accept();
+  liar->say({.type = FrameType::cts, .credit = 4, .id = sending, .length = 20'000});
+  expect_broken(Cause::unasked);
+  ByteVector buffer(20'000);
+  EXPECT_EQ(end_of(*left, receive_tagged(*left, here, buffer, 3)).code, Code::ok);
+  EXPECT_EQ(end_of(*right, sending).code, Code::ok);
+}
+
+TEST_F(AttackTest, cts__that_comes_twice_or_asks_for_more_ends_the_connection) {
+  for (const bool twice : {true, false}) {
+    liar->frames.clear();
+    liar->greet_tagged();
+    const ConnectionHandle connection = accept();
+    const ByteVector lengthy = bytes_of(20'000);
+    const OperationHandle sending = send_tagged(*right, connection, lengthy, 3);
+    ASSERT_TRUE(run([&] { return liar->heard(FrameType::rts); }, 100_ms));
+    const std::uint64_t id = liar->last().id;
+    const Frame cts{.type = FrameType::cts, .credit = 5, .id = id, .length = twice ? Bytes{20'000} : Bytes{20'001}};
+    liar->say(cts);
+    if (twice) liar->say(cts);
+    const Completion closed = event(*right, 100_ms);
+    EXPECT_EQ(closed.code, Code::protocol);
+    EXPECT_EQ(closed.cause, twice ? Cause::unasked : Cause::wrong_length);
+    EXPECT_EQ(end_of(*right, sending).code, Code::protocol);
+    run_for(5_ms);
+  }
+  expect_honest_goes_on();
+}
+
+TEST_F(AttackTest, cancelled__that_nobody_asked_for_ends_the_connection) {
+  liar->greet_tagged();
+  const ConnectionHandle connection = accept();
+  const ByteVector lengthy = bytes_of(20'000);
+  const OperationHandle sending = send_tagged(*right, connection, lengthy, 3);
+  ASSERT_TRUE(run([&] { return liar->heard(FrameType::rts); }, 100_ms));
+  liar->say({.type = FrameType::cancelled, .credit = 5, .id = liar->last().id});
+  EXPECT_EQ(end_of(*right, sending).code, Code::protocol);
+  expect_broken(Cause::unasked);
+}
+
+TEST_F(AttackTest, cancel__of_anything_any_number_of_times_does_no_harm) {
+  liar->greet_tagged();
+  const ConnectionHandle connection = accept();
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    liar->say({.type = FrameType::cancel, .credit = 4, .id = i});
+    if (i % 50 == 0) run_for(1_ms);
+  }
+  // Announced and taken back in turn: a place each until it was told, and again after that.
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    liar->say({.type = FrameType::rts, .credit = 4, .tag = 1, .id = i, .length = 5000});
+    liar->say({.type = FrameType::cancel, .credit = 4, .id = i});
+  }
+  run_for(2_ms);
+  ConnectionReport held;
+  ASSERT_EQ(right->report(connection, held), Code::ok);
+  EXPECT_EQ(held.unexpected_messages, 0U);
+  EXPECT_TRUE(held.open);
+  EXPECT_TRUE(liar->heard(FrameType::cancelled));
+  liar->die();
+  event(*right);
+  expect_honest_goes_on();
+}
+
+TEST_F(AttackTest, data__of_another_length_than_announced_ends_the_connection) {
+  for (const std::size_t length : {std::size_t{4999}, std::size_t{5001}}) {
+    liar->frames.clear();
+    liar->greet_tagged();
+    const ConnectionHandle connection = accept();
+    ByteVector buffer(5000);
+    const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
+    liar->say({.type = FrameType::rts, .credit = 4, .tag = 1, .id = 77, .length = 5000});
+    ASSERT_TRUE(run([&] { return liar->heard(FrameType::cts); }, 100_ms));
+    EXPECT_EQ(liar->last().id, 77U);
+    liar->say(liar->data, bytes_of(length));
+    const Completion end = end_of(*right, receiving);
+    EXPECT_EQ(end.code, Code::protocol);
+    EXPECT_EQ(end.cause, Cause::wrong_length);
+    EXPECT_EQ(event(*right).cause, Cause::wrong_length);
+    run_for(5_ms);
+  }
+  expect_honest_goes_on();
+}
+
+TEST_F(AttackTest, death__after_each_step_ends_the_operations_that_wait_for_it) {
+  for (int step_of_death = 0; step_of_death < 4; ++step_of_death) {
+    liar.reset();
+    run_for(5_ms);
+    liar = std::make_unique<Liar>(*network, right->address());
+    liar->greet_tagged();
+    const ConnectionHandle connection = accept();
+    const ByteVector lengthy = bytes_of(20'000);
+    ByteVector buffer(5000);
+    std::vector<OperationHandle> operations{send_tagged(*right, connection, lengthy, 3)};
+    if (step_of_death > 0) {
+      ASSERT_TRUE(run([&] { return liar->heard(FrameType::rts); }, 100_ms));
+      operations.push_back(receive_tagged(*right, connection, buffer, 1));
+    }
+    if (step_of_death > 1) liar->say({.type = FrameType::cts, .credit = 5, .id = liar->last().id, .length = 20'000});
+    if (step_of_death > 2) liar->say({.type = FrameType::rts, .credit = 5, .tag = 1, .id = 77, .length = 5000});
+    run_for(1_ms);
+    liar->die();
+    const Nanos begin = right->now();
+    for (const OperationHandle operation : operations) {
+      const Completion end = end_of(*right, operation);
+      EXPECT_EQ(end.code, Code::unreachable) << step_of_death;
+      EXPECT_EQ(end.peer.v4_ip(), 0x0A000009U);
+    }
+    EXPECT_LE(right->now() - begin, 301_ms);
+    EXPECT_EQ(event(*right).code, Code::unreachable);
+  }
+  expect_honest_goes_on();
+}
+
+TEST_F(AttackTest, frames__of_random_bytes_never_do_more_than_end_the_connection) {
+  Random random(3);
+  for (int round = 0; round < 60; ++round) {
+    liar.reset();
+    run_for(5_ms);
+    liar = std::make_unique<Liar>(*network, right->address());
+    liar->greet_tagged();
+    const ConnectionHandle connection = accept();
+    const ByteVector lengthy = bytes_of(20'000);
+    const OperationHandle sending = send_tagged(*right, connection, lengthy, 3);
+    for (int i = 0; i < 20; ++i) {
+      Frame frame;
+      frame.type = static_cast<FrameType>(1 + random.below(6));
+      frame.credit = static_cast<std::uint32_t>(4 + random.below(3));
+      frame.tag = random.below(4);
+      frame.id = random.chance(0.5) ? sending : random.below(3);
+      frame.length = frame.type == FrameType::eager ? random.below(100) : random.below(30'000);
+      liar->say(frame, frame.type == FrameType::eager ? static_cast<std::size_t>(frame.length) : 0);
+      ByteVector buffer(100);
+      if (random.chance(0.3)) {
+        OperationHandle operation = 0;
+        static ByteVector sink(30'000);
+        (void)right->receive_tagged(connection, sink, random.below(4), kWholeTag, {}, operation);
+        (void)right->forget(operation);
+      }
+      run_for(100_us);
+    }
+    right->abort(connection);
+    end_of(*right, sending);
+    EXPECT_EQ(event(*right).kind, Completion::Kind::closed);
+    right->abort(connection);  // what is held of it
+    run_for(1_ms);
+  }
+  expect_honest_goes_on();
+}
+
+}  // namespace
+}  // namespace mltcp::endpoint::attack_test

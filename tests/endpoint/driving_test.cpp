@@ -1,0 +1,391 @@
+// Who drives an endpoint and who is woken: threads of its own, the caller by progress(), files and queues; forks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <thread>
+
+#include "endpoint_pair.h"
+
+namespace mltcp::endpoint::driving_test {
+namespace {
+
+using namespace testing_pair;
+
+constexpr Nanos kPatience{20'000'000'000};
+
+bool is_readable(int file, int millis = 0) {
+  pollfd one{file, POLLIN, 0};
+  return ::poll(&one, 1, millis) == 1;
+}
+
+Nanos cpu_time() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return Nanos(std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec);
+}
+
+/// Two endpoints with threads of their own, in real time.
+class ThreadsTest : public testing::Test {
+ protected:
+  explicit ThreadsTest(Idle idle = Idle::sleep, std::uint16_t shards = 2) {
+    loop_network::register_datapath();
+    static int number = 0;
+    const std::string name = "threads" + std::to_string(++number);
+    network = loop_network::Network::make(name, false);
+    EndpointConfig config = caller_config(name, 1);
+    config.driving = Driving::threads;
+    config.idle = idle;
+    config.shards = shards;
+    config.peer_timeout = 10_s;
+    left = std::make_unique<Endpoint>(config);
+    config.address = Address::v4(0x0A000002, 50'000);
+    config.seed = 2;
+    right = std::make_unique<Endpoint>(config);
+  }
+  void connect(ConnectionKind kind) {
+    OperationHandle operation = 0;
+    ASSERT_EQ(left->connect(right->address().bytes(), {.kind = kind, .post = {}}, here, &operation), Code::ok);
+    Completion end;
+    ASSERT_EQ(left->wait(operation, end, kPatience), Code::ok);
+    ASSERT_EQ(end.code, Code::ok) << to_text(end);
+    std::size_t count = 0;
+    ASSERT_EQ(right->events().wait({&end, 1}, count, kPatience), Code::ok);
+    there = end.connection;
+  }
+  std::shared_ptr<loop_network::Network> network;
+  std::unique_ptr<Endpoint> left;
+  std::unique_ptr<Endpoint> right;
+  ConnectionHandle here = 0;
+  ConnectionHandle there = 0;
+};
+
+TEST_F(ThreadsTest, wait__returns_when_the_operation_has_ended) {
+  connect(ConnectionKind::ordered);
+  const ByteVector message = bytes_of(100'000);
+  for (int i = 0; i < 100; ++i) {
+    ByteVector buffer(100'000);
+    OperationHandle receiving = 0;
+    OperationHandle sending = 0;
+    ASSERT_EQ(right->receive(there, buffer, 0, {}, receiving), Code::ok);
+    ASSERT_EQ(left->send(here, message, 0, {}, sending), Code::ok);
+    Completion end;
+    ASSERT_EQ(right->wait(receiving, end, kPatience), Code::ok);
+    EXPECT_EQ(end.code, Code::ok);
+    EXPECT_EQ(buffer, message);
+    ASSERT_EQ(left->wait(sending, end, kPatience), Code::ok);
+  }
+  OperationHandle never = 0;
+  ByteVector buffer(1);
+  ASSERT_EQ(left->receive(here, buffer, 0, {}, never), Code::ok);
+  Completion end;
+  EXPECT_EQ(left->wait(never, end, 0_ns), Code::timed_out);
+  EXPECT_EQ(left->wait(never, end, 2_ms), Code::timed_out);
+  EXPECT_EQ(left->wait(never, end, Nanos(-5)), Code::invalid);
+  EXPECT_EQ(left->progress(), 0U);
+  EXPECT_EQ(left->file(), -1);
+  EXPECT_EQ(left->arm(), Code::unsupported);
+}
+
+TEST_F(ThreadsTest, queue__collects_ends_and_wakes_an_epoll_loop) {
+  connect(ConnectionKind::tagged);
+  auto queue = right->make_queue(16);
+  const int epoll = epoll_create1(0);
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLET;
+  ASSERT_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, queue->file(), &event), 0);
+  const ByteVector message = bytes_of(10);
+  for (int round = 0; round < 200; ++round) {
+    ByteVector buffer(10);
+    OperationHandle receiving = 0;
+    ASSERT_EQ(right->receive_tagged(kAnyConnection, buffer, 1, kWholeTag, {.queue = queue.get()}, receiving), Code::ok);
+    ASSERT_EQ(queue->arm(), Code::nothing);
+    OperationHandle sending = 0;
+    ASSERT_EQ(left->send_tagged(here, message, 1, {}, sending), Code::ok);
+    ASSERT_EQ(left->forget(sending), Code::ok);
+    Completion end;
+    while (queue->poll({&end, 1}) == 0) {
+      ASSERT_EQ(epoll_wait(epoll, &event, 1, 20'000), 1) << round;
+    }
+    EXPECT_EQ(end.operation, receiving);
+    EXPECT_EQ(buffer, message);
+  }
+  EXPECT_EQ(queue->arm(), Code::nothing);
+  EXPECT_FALSE(is_readable(queue->file()));
+  close(epoll);
+}
+
+TEST_F(ThreadsTest, queue__refuses_what_it_has_no_place_for) {
+  connect(ConnectionKind::tagged);
+  auto queue = left->make_queue(2);
+  ByteVector buffer(1);
+  OperationHandle operation = 0;
+  for (int i = 0; i < 2; ++i)
+    ASSERT_EQ(left->receive_tagged(here, buffer, 1, kWholeTag, {.queue = queue.get()}, operation), Code::ok);
+  EXPECT_EQ(left->receive_tagged(here, buffer, 1, kWholeTag, {.queue = queue.get()}, operation), Code::queue_full);
+  left->close(here);
+  std::array<Completion, 4> ends;
+  std::size_t all = 0;
+  while (all < 2) {
+    std::size_t count = 0;
+    ASSERT_EQ(queue->wait(ends, count, kPatience), Code::ok);
+    all += count;
+  }
+  EXPECT_EQ(ends[0].code, Code::closed);
+}
+
+TEST_F(ThreadsTest, sleeping__costs_no_processor_time_and_posts_wake) {
+  connect(ConnectionKind::ordered);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the handshake's last timers
+  const Nanos before = cpu_time();
+  const Nanos begin = monotonic_now();
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  const double share =
+      static_cast<double>((cpu_time() - before).count) / static_cast<double>((monotonic_now() - begin).count);
+#if !defined(__SANITIZE_THREAD__)
+  EXPECT_LT(share, 0.02) << "two endpoints of two shards in one process";
+#endif
+  RecordProperty("idle_share", std::to_string(share));
+  Completion end;
+  ByteVector buffer(1);
+  OperationHandle operation = 0;
+  // Each finds its thread asleep; a lost wake-up would take up to 20 ms, the longest sleep.
+  Nanos longest;
+  for (int i = 0; i < 20; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    const Nanos posted = monotonic_now();
+    ASSERT_EQ(left->receive(here, buffer, 0, {}, operation), Code::ok);
+    ASSERT_EQ(left->cancel(operation), Code::ok);
+    ASSERT_EQ(left->wait(operation, end, kPatience), Code::ok);
+    EXPECT_EQ(end.code, Code::cancelled);
+    longest = std::max(longest, monotonic_now() - posted);
+  }
+  EndpointReport report;
+  ASSERT_EQ(left->report(report), Code::ok);
+  EXPECT_GE(report.wakeups, 10U) << "they slept, and were woken";
+}
+
+TEST_F(ThreadsTest, destructor__in_a_callback_waits_for_nothing) {
+  connect(ConnectionKind::ordered);
+  struct End {
+    std::unique_ptr<Endpoint>* endpoint;
+    std::atomic<int> calls{0};
+    static void on(void* self, const Completion&) noexcept {
+      auto& end = *static_cast<End*>(self);
+      end.endpoint->reset();
+      ++end.calls;
+    }
+  };
+  End end{&right, {}};
+  ByteVector buffer(10);
+  OperationHandle operation = 0;
+  ASSERT_EQ(right->receive(there, buffer, 0, {.callback = End::on, .context = &end}, operation), Code::ok);
+  const ByteVector message = bytes_of(10);
+  ASSERT_EQ(left->send(here, message, 0, {}, operation), Code::ok);
+  Completion closed;
+  std::size_t count = 0;
+  ASSERT_EQ(left->events().wait({&closed, 1}, count, kPatience), Code::ok);
+  EXPECT_EQ(closed.kind, Completion::Kind::closed);
+  while (end.calls == 0) std::this_thread::yield();
+}
+
+TEST_F(ThreadsTest, close__wakes_who_waits) {
+  connect(ConnectionKind::ordered);
+  ByteVector buffer(10);
+  OperationHandle operation = 0;
+  ASSERT_EQ(left->receive(here, buffer, 0, {}, operation), Code::ok);
+  std::thread waiter([&] {
+    Completion end;
+    EXPECT_EQ(left->wait(operation, end, Nanos::never()), Code::ok);
+    EXPECT_EQ(end.code, Code::destroyed);
+  });
+  std::thread queue_waiter([&] {
+    Completion end;
+    std::size_t count = 0;
+    Code code = Code::ok;
+    while (code == Code::ok) code = left->events().wait({&end, 1}, count, Nanos::never());
+    EXPECT_EQ(code, Code::destroyed);
+  });
+  EXPECT_EQ(left->close(), Code::ok);
+  waiter.join();
+  queue_waiter.join();
+}
+
+#if !defined(__SANITIZE_THREAD__)  // which takes no fork of a process with threads
+TEST_F(ThreadsTest, fork__leaves_the_child_nothing_and_the_parent_whole) {
+  connect(ConnectionKind::ordered);
+  ByteVector buffer(10);
+  OperationHandle receiving = 0;
+  ASSERT_EQ(right->receive(there, buffer, 0, {}, receiving), Code::ok);
+  const pid_t child = fork();
+  if (child == 0) {
+    OperationHandle operation = 0;
+    Completion end;
+    std::size_t count = 0;
+    ConnectionHandle connection = 0;
+    JobHandle job = 0;
+    EndpointReport report;
+    const bool refused = left->send(here, buffer, 0, {}, operation) == Code::forked &&
+                         right->cancel(receiving) == Code::forked &&
+                         right->wait(receiving, end, 0_ns) == Code::forked && right->close(there) == Code::forked &&
+                         left->connect(right->address().bytes(), {}, connection) == Code::forked &&
+                         left->create_job({}, job) == Code::forked && left->report(report) == Code::forked &&
+                         right->events().wait({&end, 1}, count, 0_ns) == Code::forked &&
+                         left->close() == Code::forked && left->progress() == 0;
+    left.reset();
+    right.reset();
+    _exit(refused ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  const ByteVector message = bytes_of(10);
+  OperationHandle sending = 0;
+  Completion end;
+  ASSERT_EQ(left->send(here, message, 0, {}, sending), Code::ok);
+  ASSERT_EQ(right->wait(receiving, end, kPatience), Code::ok);
+  EXPECT_EQ(end.code, Code::ok);
+  EXPECT_EQ(buffer, message);
+}
+#endif
+
+TEST_F(ThreadsTest, report__of_a_connection_from_any_thread) {
+  connect(ConnectionKind::ordered);
+  ConnectionReport report;
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_EQ(left->report(here, report), Code::ok);
+    EXPECT_TRUE(report.open);
+    EXPECT_EQ(report.peer, right->address());
+  }
+  struct Seen {
+    Endpoint* endpoint;
+    ConnectionHandle other;
+    std::atomic<int> own{-1};
+    static void on(void* self, const Completion& completion) noexcept {
+      auto& seen = *static_cast<Seen*>(self);
+      ConnectionReport all;
+      OperationHandle operation = 0;
+      Completion end;
+      std::byte byte{};
+      const bool waits = seen.endpoint->receive(completion.connection, {&byte, 1}, 0, {}, operation) == Code::ok &&
+                         seen.endpoint->wait(operation, end, 1_ms) != Code::unsupported;
+      (void)seen.endpoint->forget(operation);
+      seen.own = waits ? 99 : static_cast<int>(seen.endpoint->report(completion.connection, all));
+    }
+  };
+  Seen seen{left.get(), 0, {}};
+  ByteVector buffer(1);
+  OperationHandle operation = 0;
+  ASSERT_EQ(left->receive(here, buffer, 0, {.callback = Seen::on, .context = &seen}, operation), Code::ok);
+  ASSERT_EQ(left->cancel(operation), Code::ok);
+  while (seen.own < 0) std::this_thread::yield();
+  EXPECT_EQ(seen.own, static_cast<int>(Code::ok)) << "of its own shard also in a callback";
+}
+
+/// The caller drives, in real time.
+class CallerTest : public testing::Test {
+ protected:
+  CallerTest() {
+    loop_network::register_datapath();
+    static int number = 0;
+    const std::string name = "caller" + std::to_string(++number);
+    network = loop_network::Network::make(name, false);
+    EndpointConfig config = caller_config(name, 1);
+    config.peer_timeout = 10_s;
+    left = std::make_unique<Endpoint>(config);
+    config.address = Address::v4(0x0A000002, 50'000);
+    config.seed = 2;
+    config.driving = Driving::threads;
+    right = std::make_unique<Endpoint>(config);
+  }
+  void connect() {
+    OperationHandle operation = 0;
+    ASSERT_EQ(left->connect(right->address().bytes(), {}, here, &operation), Code::ok);
+    Completion end;
+    ASSERT_EQ(left->wait(operation, end, kPatience), Code::ok);
+    ASSERT_EQ(end.code, Code::ok);
+    std::size_t count = 0;
+    ASSERT_EQ(right->events().wait({&end, 1}, count, kPatience), Code::ok);
+    there = end.connection;
+  }
+  std::shared_ptr<loop_network::Network> network;
+  std::unique_ptr<Endpoint> left;
+  std::unique_ptr<Endpoint> right;
+  ConnectionHandle here = 0;
+  ConnectionHandle there = 0;
+};
+
+TEST_F(CallerTest, file__tells_of_packets_posts_and_deadlines) {
+  connect();
+  const int file = left->file();
+  ASSERT_GE(file, 0);
+  const auto settle = [&] {
+    while (left->arm() == Code::ok) left->progress();
+  };
+  Completion end;
+  std::size_t handled = 0;
+  for (int i = 0; i < 50; ++i) {
+    ByteVector buffer(10);
+    OperationHandle receiving = 0;
+    ASSERT_EQ(left->receive(here, buffer, 0, {}, receiving), Code::ok);
+    settle();
+    const ByteVector message = bytes_of(10);
+    OperationHandle sending = 0;
+    ASSERT_EQ(right->send(there, message, 0, {}, sending), Code::ok);
+    ASSERT_EQ(right->forget(sending), Code::ok);
+    while (left->test(receiving, end) == Code::timed_out) {
+      ASSERT_TRUE(is_readable(file, 20'000)) << i;
+      left->progress();
+      settle();
+    }
+    ++handled;
+  }
+  EXPECT_EQ(handled, 50U);
+  // A post from another thread.
+  settle();
+  while (is_readable(file, 20)) settle();
+  ByteVector buffer(10);
+  OperationHandle limited = 0;
+  std::thread([&] { EXPECT_EQ(left->receive(here, buffer, 0, {.time_limit = 50_ms}, limited), Code::ok); }).join();
+  ASSERT_TRUE(is_readable(file, 20'000));
+  // And its time limit.
+  while (left->test(limited, end) == Code::timed_out) {
+    left->progress();
+    settle();
+    if (left->test(limited, end) != Code::timed_out) break;
+    ASSERT_TRUE(is_readable(file, 20'000));
+  }
+  EXPECT_EQ(end.code, Code::timed_out);
+}
+
+TEST_F(CallerTest, posts__from_other_threads_reach_whoever_waits) {
+  connect();
+  ByteVector buffer(10);
+  OperationHandle receiving = 0;
+  ASSERT_EQ(left->receive(here, buffer, 0, {}, receiving), Code::ok);
+  const ByteVector message = bytes_of(10);
+  std::thread poster([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    OperationHandle sending = 0;
+    Completion end;
+    EXPECT_EQ(left->send(here, message, 0, {}, sending), Code::ok);
+    EXPECT_EQ(left->wait(sending, end, kPatience), Code::ok) << "while the other drives";
+    EXPECT_EQ(end.code, Code::ok);
+    OperationHandle operation = 0;
+    EXPECT_EQ(right->send(there, message, 0, {}, operation), Code::ok);
+  });
+  OperationHandle peers = 0;
+  ByteVector peers_buffer(10);
+  ASSERT_EQ(right->receive(there, peers_buffer, 0, {}, peers), Code::ok);
+  Completion end;
+  EXPECT_EQ(left->wait(receiving, end, kPatience), Code::ok);
+  EXPECT_EQ(end.code, Code::ok);
+  poster.join();
+}
+
+}  // namespace
+}  // namespace mltcp::endpoint::driving_test

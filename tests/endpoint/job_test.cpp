@@ -1,0 +1,166 @@
+// Jobs over the shards of an endpoint: how an iteration's bytes are split, and what is reported.
+#include <gtest/gtest.h>
+
+#include "endpoint_pair.h"
+
+namespace mltcp::endpoint::job_test {
+namespace {
+
+using namespace testing_pair;
+
+class JobTest : public EndpointPair {
+ protected:
+  JobTest() {
+    EndpointConfig a = config(1);
+    a.shards = 2;
+    open(a, config(2));
+  }
+  /// One on each of the two shards.
+  void connect_both() {
+    for (int i = 0; i < 2; ++i) {
+      connect(ConnectionKind::ordered);
+      ConnectionReport report;
+      ASSERT_EQ(left->report(here, report), Code::ok);
+      ours[report.shard] = here;
+      theirs[report.shard] = there;
+    }
+    ASSERT_NE(ours[0], 0U);
+    ASSERT_NE(ours[1], 0U);
+  }
+  void transfer(std::size_t shard, std::size_t bytes) {
+    const ByteVector message(bytes);
+    ByteVector buffer(bytes);
+    const OperationHandle receiving = receive(*right, theirs[shard], buffer);
+    const OperationHandle sending = send(*left, ours[shard], message);
+    received = end_of(*right, receiving);
+    EXPECT_EQ(end_of(*left, sending).code, Code::ok);
+  }
+  JobReport report(JobHandle job) {
+    JobReport all;
+    EXPECT_EQ(left->report(job, all), Code::ok);
+    return all;
+  }
+  std::array<ConnectionHandle, 2> ours{};
+  std::array<ConnectionHandle, 2> theirs{};
+  Completion received;
+};
+
+TEST_F(JobTest, iteration__bytes_follow_the_shards_that_send_them) {
+  connect_both();
+  JobHandle job = 0;
+  ASSERT_EQ(left->create_job({.number = 7, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}}, job),
+            Code::ok);
+  ASSERT_EQ(left->attach(ours[0], job), Code::ok);
+  ASSERT_EQ(left->attach(ours[1], job), Code::ok);
+  // The first: by connections, half each.
+  ASSERT_EQ(left->begin_iteration(job, 40'000), Code::ok);
+  transfer(0, 30'000);
+  JobReport all = report(job);
+  EXPECT_EQ(all.iteration, 1U);
+  EXPECT_EQ(all.bytes_per_iteration, 40'000U);
+  EXPECT_EQ(all.bytes_sent, 30'000U);
+  EXPECT_DOUBLE_EQ(all.bytes_ratio, 0.75);
+  EXPECT_EQ(all.connections, 2U);
+  // Shard 0 has sent all of its 20'000 and more, so it is at F(1) = 2; shard 1 is at F(0) = 0.25.
+  EXPECT_NEAR(all.gain, (2.0 + 0.25) / 2, 1e-9);
+  EXPECT_GT(all.cwnd_bytes, 0);
+  EXPECT_GT(all.packets_sent, 20U);
+  EXPECT_GT(all.smoothed_rtt, Nanos());
+  EXPECT_TRUE(received.has_job);
+  EXPECT_EQ(received.job, 7U);
+  transfer(1, 10'000);
+  EXPECT_EQ(left->end_iteration(job), Code::ok);
+  EXPECT_TRUE(report(job).between_iterations);
+  // The second: by what was posted, 3 to 1, so that both are at the end when all is sent.
+  ASSERT_EQ(left->begin_iteration(job, 80'000), Code::ok);
+  EXPECT_FALSE(report(job).between_iterations);
+  transfer(0, 30'000);
+  transfer(1, 10'000);
+  all = report(job);
+  EXPECT_EQ(all.iteration, 2U);
+  EXPECT_DOUBLE_EQ(all.bytes_ratio, 0.5);
+  EXPECT_NEAR(all.gain, 1.75 * 0.5 + 0.25, 1e-9) << "on both shards alike";
+}
+
+TEST_F(JobTest, attach__before_the_connection_is_open_counts_from_the_first_byte) {
+  JobHandle job = 0;
+  ASSERT_EQ(left->create_job({.number = 3, .augmentation = {}, .max_rate = {}}, job), Code::ok);
+  OperationHandle operation = 0;
+  ASSERT_EQ(left->connect(right->address().bytes(), {.kind = ConnectionKind::tagged, .post = {}}, here, &operation),
+            Code::ok);
+  ASSERT_EQ(left->attach(here, job), Code::ok);
+  ASSERT_EQ(left->begin_iteration(job, 100'000), Code::ok);
+  const ByteVector message = bytes_of(50'000);
+  const OperationHandle sending = send_tagged(*left, here, message, 1);
+  const ConnectionHandle accepted = event(*right).connection;
+  ByteVector buffer(50'000);
+  const Completion end = end_of(*right, receive_tagged(*right, accepted, buffer, 1));
+  EXPECT_TRUE(end.has_job);
+  EXPECT_EQ(end.job, 3U);
+  EXPECT_EQ(end_of(*left, sending).code, Code::ok);
+  const JobReport all = report(job);
+  EXPECT_EQ(all.connections, 2U) << "control and data";
+  EXPECT_GE(all.bytes_sent, 50'000U);
+  EXPECT_LE(all.bytes_sent, 50'400U);
+}
+
+TEST_F(JobTest, handles__of_removed_jobs_are_refused) {
+  connect_both();
+  JobHandle job = 0;
+  ASSERT_EQ(left->create_job({}, job), Code::ok);
+  ASSERT_EQ(left->attach(ours[0], job), Code::ok);
+  ASSERT_EQ(left->remove_job(job), Code::ok);
+  JobReport all;
+  PlanState state = PlanState::none;
+  for (const JobHandle handle : {job, JobHandle{0}, JobHandle{1}, ~JobHandle{0}}) {
+    EXPECT_EQ(left->attach(ours[0], handle), Code::unknown);
+    EXPECT_EQ(left->begin_iteration(handle, 1), Code::unknown);
+    EXPECT_EQ(left->end_iteration(handle), Code::unknown);
+    EXPECT_EQ(left->report(handle, all), Code::unknown);
+    EXPECT_EQ(left->set_plan(handle, {}, state), Code::unknown);
+    EXPECT_EQ(left->clear_plan(handle), Code::unknown);
+    EXPECT_EQ(left->set_job_rate(handle, {}), Code::unknown);
+    EXPECT_EQ(left->remove_job(handle), Code::unknown);
+  }
+  transfer(0, 1000);
+  EXPECT_FALSE(received.has_job);
+  std::vector<JobHandle> jobs(64);
+  for (JobHandle& one : jobs) EXPECT_EQ(left->create_job({}, one), Code::ok);
+  EXPECT_EQ(left->create_job({}, job), Code::no_room);
+}
+
+TEST_F(JobTest, plan__holds_the_iteration_on_every_shard) {
+  connect_both();
+  JobHandle job = 0;
+  ASSERT_EQ(left->create_job({}, job), Code::ok);
+  for (const ConnectionHandle connection : ours) ASSERT_EQ(left->attach(connection, job), Code::ok);
+  const Nanos slot = left->now() + 50_ms;
+  PlanState state = PlanState::none;
+  ASSERT_EQ(left->set_plan(job, {.slot = slot, .period = 1_s, .clock_bound = {}}, state), Code::ok);
+  EXPECT_EQ(state, PlanState::active);
+  ASSERT_EQ(left->begin_iteration(job, 2000), Code::ok);
+  for (std::size_t shard = 0; shard < 2; ++shard) {
+    transfer(shard, 1000);
+    EXPECT_GE(left->now(), slot);
+  }
+  EXPECT_EQ(report(job).plan, PlanState::active);
+  ASSERT_EQ(left->clear_plan(job), Code::ok);
+  EXPECT_EQ(report(job).plan, PlanState::removed);
+  EXPECT_EQ(left->set_plan(job, {.slot = slot, .period = 0_ns, .clock_bound = {}}, state), Code::ok);
+  EXPECT_EQ(state, PlanState::invalid);
+  EXPECT_EQ(left->set_job_rate(job, Rate(1'000'000'000)), Code::ok);
+}
+
+TEST_F(JobTest, memory__is_registered_where_nothing_has_to_be_done) {
+  ByteVector memory(4096);
+  MemoryHandle handle = 0;
+  ASSERT_EQ(left->register_memory(memory, handle), Code::ok);
+  EXPECT_EQ(left->unregister_memory(handle), Code::ok);
+  EXPECT_EQ(left->unregister_memory(handle), Code::unknown);
+  EXPECT_EQ(left->register_memory({}, handle), Code::invalid);
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(left->register_memory(memory, handle), Code::ok);
+  EXPECT_EQ(left->register_memory(memory, handle), Code::no_room);
+}
+
+}  // namespace
+}  // namespace mltcp::endpoint::job_test

@@ -1,0 +1,214 @@
+// Two processes over the kernel's UDP sockets: they find each other by blobs, move data, sleep when there is none, and
+// learn of each other's death.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+#include <thread>
+
+#include "endpoint_pair.h"
+#include "mltcp/socket/register_datapath.h"
+
+namespace mltcp::endpoint::udp_test {
+namespace {
+
+using namespace testing_pair;
+
+constexpr Nanos kPatience{30'000'000'000};
+constexpr std::size_t kLong = 3'000'000;
+
+EndpointConfig udp_config() {
+  socket::register_datapath();
+  EndpointConfig config;
+  config.datapath.device = "udp:127.0.0.1";
+  config.address = Address::v4(0x7F000001, 0);
+  config.shards = 2;
+  config.peer_timeout = 1_s;
+  return config;
+}
+
+Nanos cpu_time() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return Nanos((usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * std::int64_t{1'000'000'000} +
+               (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * std::int64_t{1000});
+}
+
+/// A process that runs `what` with an endpoint, whose blob this one gets.
+class Peer {
+ public:
+  explicit Peer(const std::function<void(Endpoint&)>& what) {
+    EXPECT_EQ(pipe(files_.data()), 0);
+    process_ = fork();
+    if (process_ != 0) {
+      blob_.resize(EndpointAddress::most_bytes);
+      const ssize_t size = read(files_[0], blob_.data(), blob_.size());
+      blob_.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+      return;
+    }
+    {
+      Endpoint endpoint(udp_config());
+      const auto blob = endpoint.address().bytes();
+      if (write(files_[1], blob.data(), blob.size()) < 0) _exit(2);
+      what(endpoint);
+    }
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  ~Peer() {
+    kill();
+    close(files_[0]);
+    close(files_[1]);
+  }
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+  [[nodiscard]] const ByteVector& blob() const { return blob_; }
+  void kill() {
+    if (process_ <= 0) return;
+    ::kill(process_, SIGKILL);
+    wait();
+  }
+  int wait() {
+    int status = -1;
+    waitpid(process_, &status, 0);
+    process_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+ private:
+  std::array<int, 2> files_{};
+  pid_t process_ = 0;
+  ByteVector blob_;
+};
+
+Completion next_event(Endpoint& endpoint) {
+  Completion event{};
+  std::size_t count = 0;
+  EXPECT_EQ(endpoint.events().wait({&event, 1}, count, kPatience), Code::ok);
+  return event;
+}
+
+Completion end_of(Endpoint& endpoint, OperationHandle operation) {
+  Completion end;
+  EXPECT_EQ(endpoint.wait(operation, end, kPatience), Code::ok);
+  return end;
+}
+
+ConnectionHandle connect(Endpoint& endpoint, const ByteVector& blob, ConnectionKind kind) {
+  ConnectionHandle handle = 0;
+  OperationHandle operation = 0;
+  EXPECT_EQ(endpoint.connect(blob, {.kind = kind, .post = {}}, handle, &operation), Code::ok);
+  const Completion end = end_of(endpoint, operation);
+  EXPECT_EQ(end.code, Code::ok) << to_text(end);
+  return handle;
+}
+
+#if !defined(__SANITIZE_THREAD__)  // which takes no fork of a process that has had threads
+
+TEST(Udp, two_processes__exchange_messages_of_both_kinds) {
+  Peer peer([](Endpoint& endpoint) {
+    for (int i = 0; i < 2; ++i) {
+      const Completion accepted = next_event(endpoint);
+      ByteVector buffer(kLong);
+      OperationHandle operation = 0;
+      const bool ordered = accepted.connection_kind == ConnectionKind::ordered;
+      for (int round = 0; round < 3; ++round) {
+        EXPECT_EQ(ordered ? endpoint.receive(accepted.connection, buffer, 0, {}, operation)
+                          : endpoint.receive_tagged(kAnyConnection, buffer, 5, kWholeTag, {}, operation),
+                  Code::ok);
+        EXPECT_EQ(end_of(endpoint, operation).bytes, kLong);
+        EXPECT_EQ(ordered ? endpoint.send(accepted.connection, buffer, 0, {}, operation)
+                          : endpoint.send_tagged(accepted.connection, buffer, 6, {}, operation),
+                  Code::ok);
+        EXPECT_EQ(end_of(endpoint, operation).code, Code::ok);
+      }
+      EXPECT_EQ(next_event(endpoint).kind, Completion::Kind::closed);
+    }
+  });
+  Endpoint endpoint(udp_config());
+  const ByteVector message = bytes_of(kLong);
+  for (const ConnectionKind kind : {ConnectionKind::ordered, ConnectionKind::tagged}) {
+    const ConnectionHandle connection = connect(endpoint, peer.blob(), kind);
+    const bool ordered = kind == ConnectionKind::ordered;
+    for (int round = 0; round < 3; ++round) {
+      OperationHandle sending = 0;
+      OperationHandle receiving = 0;
+      ByteVector buffer(kLong);
+      EXPECT_EQ(ordered ? endpoint.receive(connection, buffer, 0, {}, receiving)
+                        : endpoint.receive_tagged(connection, buffer, 6, kWholeTag, {}, receiving),
+                Code::ok);
+      EXPECT_EQ(ordered ? endpoint.send(connection, message, 0, {}, sending)
+                        : endpoint.send_tagged(connection, message, 5, {}, sending),
+                Code::ok);
+      EXPECT_EQ(end_of(endpoint, sending).code, Code::ok);
+      EXPECT_EQ(end_of(endpoint, receiving).code, Code::ok);
+      EXPECT_EQ(buffer, message);
+    }
+    EXPECT_EQ(endpoint.close(connection), Code::ok);
+    EXPECT_EQ(next_event(endpoint).kind, Completion::Kind::closed);
+  }
+  EXPECT_EQ(peer.wait(), 0);
+}
+
+TEST(Udp, two_processes__sleep_while_there_is_nothing_to_do) {
+  const auto idle_share = [] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    const Nanos begin = monotonic_now();
+    const Nanos before = cpu_time();
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    return static_cast<double>((cpu_time() - before).count) / static_cast<double>((monotonic_now() - begin).count);
+  };
+  Peer peer([&](Endpoint& endpoint) {
+    next_event(endpoint);
+    EXPECT_LT(idle_share(), 0.01);
+  });
+  Endpoint endpoint(udp_config());
+  connect(endpoint, peer.blob(), ConnectionKind::tagged);
+  const double share = idle_share();
+  RecordProperty("idle_share", std::to_string(share));
+  EXPECT_LT(share, 0.01);
+  EXPECT_EQ(peer.wait(), 0);
+}
+
+TEST(Udp, a_killed_process__ends_what_waits_for_it_in_time) {
+  Peer peer([](Endpoint& endpoint) {
+    for (;;) next_event(endpoint);
+  });
+  Endpoint endpoint(udp_config());
+  const ByteVector message = bytes_of(kLong);
+  ByteVector buffer(10);
+  std::vector<OperationHandle> operations(4);
+  const ConnectionHandle ordered = connect(endpoint, peer.blob(), ConnectionKind::ordered);
+  const ConnectionHandle tagged = connect(endpoint, peer.blob(), ConnectionKind::tagged);
+  EXPECT_EQ(endpoint.send(ordered, message, 0, {}, operations[0]), Code::ok);
+  EXPECT_EQ(endpoint.receive(ordered, buffer, 0, {}, operations[1]), Code::ok);
+  EXPECT_EQ(endpoint.send_tagged(tagged, message, 1, {}, operations[2]), Code::ok);
+  EXPECT_EQ(endpoint.receive_tagged(tagged, buffer, 1, kWholeTag, {}, operations[3]), Code::ok);
+  peer.kill();
+  const Nanos begin = monotonic_now();
+  for (const OperationHandle operation : operations) {
+    const Completion end = end_of(endpoint, operation);
+    EXPECT_TRUE(end.code == Code::unreachable || end.code == Code::closed) << to_text(end);
+    EXPECT_THAT(to_text(end), testing::HasSubstr("127.0.0.1:"));
+  }
+  EXPECT_LE(monotonic_now() - begin, 1700_ms) << "peer_timeout is 1 s";
+}
+
+#endif
+
+TEST(Udp, several_endpoints__of_one_process_find_ports_and_each_other) {
+  std::vector<std::unique_ptr<Endpoint>> endpoints;
+  for (int i = 0; i < 4; ++i) endpoints.push_back(std::make_unique<Endpoint>(udp_config()));
+  for (auto& from : endpoints) {
+    for (auto& to : endpoints) {
+      const auto blob = to->address().bytes();
+      connect(*from, ByteVector(blob.begin(), blob.end()), ConnectionKind::ordered);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mltcp::endpoint::udp_test
