@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import ipaddress
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Tuple, Union
 
@@ -58,6 +59,7 @@ class Operation:
         self._handle = handle
         self._pinned = pinned
         self._end: Optional[lib.CompletionStruct] = None
+        self._looking = threading.Lock()
 
     def _ended(self, end: lib.CompletionStruct) -> None:
         self._end = end
@@ -66,15 +68,23 @@ class Operation:
             self._pinned.release()
 
     def _look(self, limit_ns: int) -> bool:
-        if self._end is None:
-            end = lib.CompletionStruct()
-            library = self._endpoint._lib
-            code = library.wait(self._endpoint._pointer, self._handle, ctypes.byref(end), limit_ns)
-            if code == Code.TIMED_OUT:
-                return False
-            library.check(code)
-            self._ended(end)
-        return True
+        if self._end is not None:
+            return True
+        # The library has one thread wait for an operation.
+        if not self._looking.acquire(timeout=limit_ns * 1e-9):
+            return self._end is not None
+        try:
+            if self._end is None:
+                end = lib.CompletionStruct()
+                library = self._endpoint._lib
+                code = library.wait(self._endpoint._pointer, self._handle, ctypes.byref(end), limit_ns)
+                if code == Code.TIMED_OUT:
+                    return False
+                library.check(code)
+                self._ended(end)
+            return True
+        finally:
+            self._looking.release()
 
     @property
     def done(self) -> bool:
