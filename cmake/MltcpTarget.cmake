@@ -152,6 +152,7 @@ function(mltcp_library name)
     endif()
   endif()
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+  list(FILTER headers EXCLUDE REGEX "/mltcp\\.h$")  # is installed above its folder
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mltcp/${path})
   # An export set each, so that a program that uses some of the libraries needs the packages of those only; see
   # cmake/MltcpInstall.cmake.

@@ -1,0 +1,34 @@
+"""MLTCP for programs in Python: endpoints that exchange messages, and what experiments have measured.
+
+    import mltcp
+
+    with mltcp.Endpoint("10.0.0.1") as endpoint:          # an address of this machine
+        peer = endpoint.connect(address_of_peer, timeout=10)
+        peer.send(gradient, tag=7)                        # bytes, bytearray, memoryview, numpy: no copy
+        peer.receive_into(other, tag=7, timeout=10)
+
+Times are seconds, addresses are the bytes of Endpoint.address, or their hexadecimal text. What goes wrong is an Error,
+which has a code and a text "cause; cure". docs/python.md is the guide.
+
+The library behind it, libmltcp.so.1, is loaded with the first endpoint: MLTCP_LIBRARY names it; else it is that of the
+source tree that this package lies in, if it was built, or that of the system.
+"""
+
+from ._errors import (BadAddressError, Code, ConnectionEndedError, Error, InvalidError, LibraryError, TimedOutError,
+                      TruncatedError)
+from ._library import library_path, library_version
+from .connection import Completion, Connection, Operation, PeekedMessage
+from .endpoint import Endpoint
+from .job import Job
+from .results import Results, load_results
+
+__all__ = [
+    "ANY_TAG", "BadAddressError", "Code", "Completion", "Connection", "ConnectionEndedError", "Endpoint", "Error",
+    "InvalidError", "Job", "LibraryError", "Operation", "PeekedMessage", "Results", "TimedOutError", "TruncatedError",
+    "WHOLE_TAG", "library_path", "library_version", "load_results",
+]
+__version__ = "0.1.0"
+
+#: Masks of receives by tag: every bit of the tag counts, or none.
+WHOLE_TAG = (1 << 64) - 1
+ANY_TAG = 0

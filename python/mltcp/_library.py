@@ -1,0 +1,281 @@
+"""libmltcp.so.1 through ctypes: where it is, and its functions and structs (endpoint/mltcp.h)."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64
+from ctypes import c_void_p
+from pathlib import Path
+from typing import Any, Optional
+
+from ._errors import Error, LibraryError, error_of
+
+NAME = "libmltcp.so.1"
+MAJOR = 1
+
+ANY_CONNECTION = (1 << 64) - 1
+FOREVER = (1 << 63) - 1
+ORDERED, TAGGED = 1, 2
+CONNECTED, ACCEPTED, SENT, RECEIVED, PEEKED, ENDED = 1, 2, 3, 4, 5, 6
+
+
+class _Sized(ctypes.Structure):
+    """A struct that begins with its size."""
+
+    def __init__(self, *args: Any, **fields: Any) -> None:
+        super().__init__(*args, **fields)
+        self.struct_size = ctypes.sizeof(self)
+
+
+class CompletionStruct(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("kind", c_int32), ("code", c_int32), ("connection_kind", c_int32),
+        ("operation", c_uint64), ("connection", c_uint64), ("tag", c_uint64), ("bytes", c_uint64),
+        ("message", c_uint64), ("context", c_void_p), ("job", c_uint32), ("iteration", c_uint16), ("has_job", c_uint8),
+        ("cause", c_uint8), ("peer_ip", c_uint8 * 16), ("peer_port", c_uint16), ("reserved", c_uint8 * 6),
+    ]
+
+
+class EndpointOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_uint32), ("driving", c_int32), ("device", c_char_p), ("address", c_char_p),
+        ("gateway", c_char_p), ("congestion_control", c_char_p), ("cores", c_char_p), ("prefix_bits", c_uint32),
+        ("shards", c_uint32), ("idle", c_int32), ("accepts", c_uint32), ("mtu", c_uint32), ("queues", c_uint32),
+        ("peer_timeout_ns", c_int64), ("max_connections", c_uint32), ("max_operations", c_uint32),
+        ("max_jobs", c_uint32), ("max_memory_regions", c_uint32), ("eager_limit", c_uint64),
+        ("unexpected_messages", c_uint32), ("control_frames", c_uint32), ("max_sends", c_uint32),
+        ("max_receives", c_uint32), ("max_rate_bps", c_uint64), ("ecn", c_uint32), ("full_integrity", c_uint32),
+        ("priority", c_uint32), ("memory_mb", c_uint32), ("event_callback", c_void_p), ("event_context", c_void_p),
+    ]
+
+
+class PostOptions(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("reserved", c_uint32), ("callback", c_void_p), ("queue", c_void_p),
+        ("context", c_void_p), ("time_limit_ns", c_int64),
+    ]
+
+
+class JobOptions(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("number", c_uint32), ("function", c_char_p), ("weight", c_double),
+        ("max_rate_bps", c_uint64), ("learn_iterations", c_uint32), ("reserved", c_uint32),
+    ]
+
+
+class JobPlan(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("correction", c_int32), ("slot_ns", c_int64), ("period_ns", c_int64),
+        ("tolerance", c_double), ("gradual_step", c_double), ("valid_until_ns", c_int64), ("clock_bound_ns", c_int64),
+    ]
+
+
+class JobReport(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("connections", c_uint32), ("iteration", c_uint64), ("bytes_sent", c_uint64),
+        ("bytes_per_iteration", c_uint64), ("bytes_ratio", c_double), ("gain", c_double),
+        ("between_iterations", c_uint32), ("plan_state", c_int32), ("on_slot", c_uint64), ("corrections", c_uint64),
+        ("cwnd_bytes", c_double), ("pacing_rate_bps", c_uint64), ("delivery_rate_bps", c_uint64),
+        ("smoothed_rtt_ns", c_int64), ("min_rtt_ns", c_int64), ("packets_sent", c_uint64), ("marked_packets", c_uint64),
+        ("lost_packets", c_uint64), ("retransmitted_packets", c_uint64),
+    ]
+
+
+class ConnectionReport(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("kind", c_int32), ("open", c_uint32), ("shard", c_uint32),
+        ("unexpected_messages", c_uint32), ("held_back", c_uint32), ("packets_sent", c_uint64),
+        ("bytes_sent", c_uint64), ("packets_received", c_uint64), ("retransmitted_packets", c_uint64),
+        ("lost_packets", c_uint64), ("spurious_losses", c_uint64), ("duplicate_packets", c_uint64),
+        ("congestion_events", c_uint64), ("marked_packets", c_uint64), ("in_flight_bytes", c_uint64),
+        ("cwnd_bytes", c_double), ("pacing_rate_bps", c_uint64), ("delivery_rate_bps", c_uint64),
+        ("smoothed_rtt_ns", c_int64), ("min_rtt_ns", c_int64),
+    ]
+
+
+class EndpointReport(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("reserved", c_uint32), ("operations", c_uint64), ("posts_in_place", c_uint64),
+        ("connections", c_uint64), ("broken_protocols", c_uint64), ("strangers", c_uint64), ("wakeups", c_uint64),
+        ("packets_received", c_uint64), ("packets_sent", c_uint64), ("rejected_packets", c_uint64),
+        ("unknown_connection", c_uint64), ("beyond_credit", c_uint64), ("refused_connects", c_uint64),
+        ("missed_packets", c_uint64), ("unsent_packets", c_uint64),
+    ]
+
+
+def report_of(struct: _Sized) -> dict:
+    """The fields of a report, by their names in mltcp.h."""
+    left_out = ("struct_size", "reserved")
+    return {name: getattr(struct, name) for name, _ in struct._fields_ if name not in left_out}
+
+
+_SIZE = POINTER(c_size_t)
+_U64 = POINTER(c_uint64)
+_END = POINTER(CompletionStruct)
+_POST = POINTER(PostOptions)
+_POINTER = POINTER(c_void_p)
+
+# What each function takes; they return a code, unless a type stands first.
+_FUNCTIONS = {
+    "endpoint_options_init_sized": [POINTER(EndpointOptions), c_size_t],
+    "endpoint_open": [POINTER(EndpointOptions), _POINTER],
+    "endpoint_close": [c_void_p],
+    "endpoint_destroy": [c_void_p],
+    "endpoint_address": [c_void_p, c_void_p, _SIZE],
+    "endpoint_description": [c_void_p, c_char_p, c_size_t],
+    "address_text": [c_char_p, c_size_t, c_char_p, c_size_t],
+    "now": [c_void_p, POINTER(c_int64)],
+    "connect": [c_void_p, c_char_p, c_size_t, c_int32, _POST, _U64, _U64],
+    "close": [c_void_p, c_uint64],
+    "abort": [c_void_p, c_uint64],
+    "peer": [c_void_p, c_uint64, c_void_p, _SIZE],
+    "send": [c_void_p, c_uint64, c_void_p, c_size_t, c_uint64, _POST, _U64],
+    "receive": [c_void_p, c_uint64, c_void_p, c_size_t, c_uint64, _POST, _U64],
+    "send_tagged": [c_void_p, c_uint64, c_void_p, c_size_t, c_uint64, _POST, _U64],
+    "receive_tagged": [c_void_p, c_uint64, c_void_p, c_size_t, c_uint64, c_uint64, _POST, _U64],
+    "peek": [c_void_p, c_uint64, c_uint64, c_uint64, c_int32, _POST, _U64],
+    "receive_message": [c_void_p, c_uint64, c_void_p, c_size_t, _POST, _U64],
+    "cancel": [c_void_p, c_uint64],
+    "wait": [c_void_p, c_uint64, _END, c_int64],
+    "test": [c_void_p, c_uint64, _END],
+    "completion_text": [_END, c_char_p, c_size_t],
+    "queue_create": [c_void_p, c_uint32, _POINTER],
+    "endpoint_events": [c_void_p, _POINTER],
+    "queue_destroy": [c_void_p],
+    "queue_poll": [c_void_p, _END, c_size_t, _SIZE],
+    "queue_wait": [c_void_p, _END, c_size_t, _SIZE, c_int64],
+    "queue_file": [c_void_p, POINTER(c_int)],
+    "queue_arm": [c_void_p],
+    "job_create": [c_void_p, POINTER(JobOptions), _U64],
+    "job_remove": [c_void_p, c_uint64],
+    "job_attach": [c_void_p, c_uint64, c_uint64],
+    "job_begin_iteration": [c_void_p, c_uint64, c_uint64],
+    "job_end_iteration": [c_void_p, c_uint64],
+    "job_set_plan": [c_void_p, c_uint64, POINTER(JobPlan), POINTER(c_int32)],
+    "job_clear_plan": [c_void_p, c_uint64],
+    "job_set_rate": [c_void_p, c_uint64, c_uint64],
+    "report_job": [c_void_p, c_uint64, POINTER(JobReport)],
+    "report_connection": [c_void_p, c_uint64, POINTER(ConnectionReport)],
+    "report_endpoint": [c_void_p, POINTER(EndpointReport)],
+}
+
+
+class Library:
+    """The functions, without their mltcp_."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            self._dll = ctypes.CDLL(path)
+            self.path = path
+            self._dll.mltcp_version.restype = c_uint32
+            self.version = self._dll.mltcp_version()
+            for name, restype in (("version_text", c_char_p), ("last_error", c_char_p), ("code_text", c_char_p),
+                                  ("device_forms", c_char_p)):
+                getattr(self._dll, "mltcp_" + name).restype = restype
+            self._dll.mltcp_code_text.argtypes = [c_int32]
+            for name, arguments in _FUNCTIONS.items():
+                function = getattr(self._dll, "mltcp_" + name)
+                function.argtypes = arguments
+                function.restype = c_int32
+                setattr(self, name, function)
+        except (OSError, AttributeError) as error:
+            raise LibraryError(f"{path} can't be used: {error}; build the project (ninja -C build mltcp_c), install it, "
+                               f"or set MLTCP_LIBRARY to its {NAME}") from error
+        if self.version >> 16 != MAJOR:
+            raise LibraryError(f"{path} has interface {self.version >> 16}.{self.version & 0xFFFF}, and this package "
+                               f"knows {MAJOR}.x; install package and library of one version")
+
+    def version_text(self) -> str:
+        return self._dll.mltcp_version_text().decode()
+
+    def device_forms(self) -> str:
+        return self._dll.mltcp_device_forms().decode()
+
+    def last_error(self) -> str:
+        return self._dll.mltcp_last_error().decode(errors="replace")
+
+    def check(self, code: int) -> None:
+        """Raises for a call's code."""
+        if code != 0:
+            raise error_of(code, self.last_error())
+
+    def error_of_end(self, end: CompletionStruct, completion: Any) -> Error:
+        text = ctypes.create_string_buffer(512)
+        self.completion_text(ctypes.byref(end), text, len(text))
+        return error_of(end.code, text.value.decode(errors="replace"), completion)
+
+
+def _find() -> str:
+    named = os.environ.get("MLTCP_LIBRARY")
+    if named:
+        return named
+    # python/mltcp/ of a source tree.
+    tree = Path(__file__).resolve().parent.parent.parent
+    built = tree / "build" / "lib" / NAME
+    if (tree / "endpoint" / "mltcp.h").exists() and built.exists():
+        return str(built)
+    return NAME
+
+
+_lock = threading.Lock()
+_library: Optional[Library] = None
+
+
+def library() -> Library:
+    """Loads it with the first call. LibraryError."""
+    global _library
+    with _lock:
+        if _library is None:
+            _library = Library(_find())
+        return _library
+
+
+def library_path() -> str:
+    """Of the library that is used."""
+    return library().path
+
+
+def library_version() -> str:
+    """As in "mltcp 0.1.0, interface 1.0"."""
+    return library().version_text()
+
+
+# ---- Memory of Python's objects ----------------------------------------------------------------------------------------
+
+
+class _PyBuffer(ctypes.Structure):
+    """Py_buffer of Python's C API."""
+
+    _fields_ = [
+        ("buf", c_void_p), ("obj", ctypes.py_object), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t),
+        ("readonly", c_int), ("ndim", c_int), ("format", c_char_p), ("shape", c_void_p), ("strides", c_void_p),
+        ("suboffsets", c_void_p), ("internal", c_void_p),
+    ]
+
+
+_get_buffer = ctypes.pythonapi.PyObject_GetBuffer
+_get_buffer.argtypes = [ctypes.py_object, POINTER(_PyBuffer), c_int]
+_get_buffer.restype = c_int
+_release_buffer = ctypes.pythonapi.PyBuffer_Release
+_release_buffer.argtypes = [POINTER(_PyBuffer)]
+_release_buffer.restype = None
+
+
+class Pinned:
+    """The memory of an object with the buffer protocol, where it lies. It stays there until release(): a bytearray
+    can't be resized meanwhile."""
+
+    def __init__(self, thing: Any, writable: bool) -> None:
+        self._view = _PyBuffer()
+        self._held = False
+        _get_buffer(thing, ctypes.byref(self._view), 1 if writable else 0)  # PyBUF_WRITABLE, PyBUF_SIMPLE
+        self._held = True
+        self.address = self._view.buf
+        self.size = self._view.len
+
+    def release(self) -> None:
+        if self._held:
+            self._held = False
+            _release_buffer(ctypes.byref(self._view))

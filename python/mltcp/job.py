@@ -1,0 +1,87 @@
+"""Training jobs, whose connections' congestion control follows their iterations."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from typing import TYPE_CHECKING, Any, Iterator, Optional
+
+from . import _library as lib
+from .connection import Connection, nanoseconds
+
+if TYPE_CHECKING:
+    from .endpoint import Endpoint
+
+_PLAN_STATES = ("none", "active", "removed", "stale", "invalid", "misfit", "no_iterations", "unknown_job")
+
+
+class Job:
+    """Made by Endpoint.job(). As a context manager it is removed in the end; its connections go on without a job."""
+
+    def __init__(self, endpoint: "Endpoint", handle: int) -> None:
+        self._endpoint = endpoint
+        self.handle = handle
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        self._endpoint._lib.check(getattr(self._endpoint._lib, name)(self._endpoint._pointer, self.handle, *arguments))
+
+    def __enter__(self) -> "Job":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if not self._endpoint.closed:
+            self.remove()
+
+    def attach(self, *connections: Connection) -> None:
+        """What is sent on them from now on is the job's."""
+        for connection in connections:
+            self._call("job_attach", connection.handle)
+
+    def begin_iteration(self, size: int = 0) -> None:
+        """The next iteration begins, and will send so many bytes on the job's connections together; 0: not known."""
+        self._call("job_begin_iteration", size)
+
+    def end_iteration(self) -> None:
+        """It has sent what it wanted to, and computes."""
+        self._call("job_end_iteration")
+
+    @contextlib.contextmanager
+    def iteration(self, size: int = 0) -> Iterator[None]:
+        """Around what an iteration sends."""
+        self.begin_iteration(size)
+        try:
+            yield
+        finally:
+            self.end_iteration()
+
+    def set_rate(self, bits_per_second: int) -> None:
+        """The most that it sends, on the wire; 0: no limit."""
+        self._call("job_set_rate", bits_per_second)
+
+    def set_plan(self, slot: float, period: float, *, tolerance: float = 0.05, gradual: bool = False,
+                 gradual_step: float = 0.1, valid_until: Optional[float] = None, clock_bound: float = 0) -> str:
+        """Iterations begin to send at slot + k * period, in seconds of Endpoint.now() (docs/plans.md). Returns
+        "active", or why there is no plan."""
+        plan = lib.JobPlan()
+        plan.slot_ns = round(slot * 1e9)
+        plan.period_ns = round(period * 1e9)
+        plan.tolerance = tolerance
+        plan.correction = 1 if gradual else 0
+        plan.gradual_step = gradual_step
+        plan.valid_until_ns = nanoseconds(valid_until)
+        plan.clock_bound_ns = round(clock_bound * 1e9)
+        state = ctypes.c_int32()
+        self._call("job_set_plan", ctypes.byref(plan), ctypes.byref(state))
+        return _PLAN_STATES[state.value] if 0 <= state.value < len(_PLAN_STATES) else str(state.value)
+
+    def clear_plan(self) -> None:
+        self._call("job_clear_plan")
+
+    def report(self) -> dict:
+        """What congestion control sees of the job, by the names in mltcp.h."""
+        report = lib.JobReport()
+        self._call("report_job", ctypes.byref(report))
+        return lib.report_of(report)
+
+    def remove(self) -> None:
+        self._call("job_remove")

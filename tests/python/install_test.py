@@ -1,0 +1,93 @@
+"""`pip install ./python` in a virtual environment without any package index, and where the library is looked for."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PYTHON = ROOT / "python"
+sys.path.insert(0, str(PYTHON))
+
+
+def python(executable, *words, **environment):
+    cleared = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MLTCP_LIBRARY")}
+    return subprocess.run([executable, *words], env={**cleared, **environment}, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False, cwd=tempfile.gettempdir())
+
+
+class InstallTest(unittest.TestCase):
+    def test_pip_installs_it_without_an_index(self):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                venv.create(folder, with_pip=True)
+            except (subprocess.CalledProcessError, ImportError):
+                self.skipTest("python3-venv is missing")
+            own = os.path.join(folder, "bin", "python")
+            source = os.path.join(folder, "python")
+            shutil.copytree(PYTHON, source, ignore=shutil.ignore_patterns("__pycache__"))
+            done = python(own, "-m", "pip", "install", "--no-index", source)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            done = python(own, "-c", "import mltcp; print(mltcp.__file__); print(mltcp.library_path())",
+                          MLTCP_LIBRARY=os.environ["MLTCP_LIBRARY"])
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertIn(os.path.join(folder, "lib"), done.stdout)
+            self.assertIn(os.environ["MLTCP_LIBRARY"], done.stdout)
+            # It imports without the library, for results, and says what is missing.
+            done = python(own, "-c", "import mltcp; mltcp.Endpoint('127.0.0.1')", MLTCP_LIBRARY="/nowhere/libmltcp.so.1")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertRegex(done.stdout, "LibraryError: /nowhere/libmltcp.so.1 can't be used.*MLTCP_LIBRARY")
+
+    def test_the_files_agree(self):
+        import build_backend
+        import mltcp
+
+        project = (PYTHON / "pyproject.toml").read_text()
+        versions = {re.search(r'^version = "(.*)"', project, re.M)[1], build_backend.VERSION, mltcp.__version__,
+                    re.search(r"project\(mltcp VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]}
+        self.assertEqual(len(versions), 1, versions)
+        self.assertIn(re.search(r'^description = "(.*)"', project, re.M)[1], build_backend.METADATA)
+        self.assertIn("Requires-Python: " + re.search(r'^requires-python = "(.*)"', project, re.M)[1],
+                      build_backend.METADATA)
+
+    def test_structs_are_those_of_the_header(self):
+        """Member by member: name, place and length, by a program in C."""
+        compiler = shutil.which("cc")
+        if compiler is None:
+            self.skipTest("there is no C compiler")
+        from mltcp import _library as lib
+        pairs = {"mltcp_completion": lib.CompletionStruct, "mltcp_endpoint_options": lib.EndpointOptions,
+                 "mltcp_post_options": lib.PostOptions, "mltcp_job_options": lib.JobOptions, "mltcp_job_plan": lib.JobPlan,
+                 "mltcp_job_report": lib.JobReport, "mltcp_connection_report": lib.ConnectionReport,
+                 "mltcp_endpoint_report": lib.EndpointReport}
+        with tempfile.TemporaryDirectory() as folder:
+            lines = []
+            for name, struct in pairs.items():
+                lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
+                for field, _ in struct._fields_:
+                    lines.append(f'printf("{name}.{field} %zu %zu\\n", offsetof({name}, {field}), '
+                                 f'sizeof((({name}*)0)->{field}));')
+            source = Path(folder) / "structs.c"
+            source.write_text(f'#include "{ROOT}/endpoint/mltcp.h"\n#include <stdio.h>\nint main(void) {{ '
+                              + "\n".join(lines) + " return 0; }")
+            program = Path(folder) / "structs"
+            subprocess.run([compiler, "-o", program, source], check=True)
+            theirs = subprocess.run([program], stdout=subprocess.PIPE, text=True, check=True).stdout
+        import ctypes
+
+        ours = ""
+        for name, struct in pairs.items():
+            ours += f"{name} {ctypes.sizeof(struct)}\n"
+            for field, _ in struct._fields_:
+                place = getattr(struct, field)
+                ours += f"{name}.{field} {place.offset} {place.size}\n"
+        self.assertEqual(ours, theirs)
+
+
+if __name__ == "__main__":
+    unittest.main()
