@@ -33,7 +33,7 @@ struct HostDatapathConfig {
   std::uint32_t usual_shards = 1;
   std::uint32_t most_shards = 1;
   bool sleeps = false;                       ///< its loop will wait for packets asleep (Idle::sleep)
-  std::string cores{};                       ///< the CPU of the thread that polls; empty: the first usable one
+  std::string cores{};                       ///< the CPU of the thread that polls; empty: as the kind has it
   std::optional<std::uint32_t> memory_mb{};  ///< for packets; empty: what is needed
 };
 
