@@ -40,6 +40,11 @@ bool share_a_message(const TxPacket& a, const TxPacket& b) {
          (a.destination == b.destination || *a.destination == *b.destination);
 }
 
+iovec piece_of(std::span<const std::byte> bytes) {
+  // The kernel only reads what is sent; iovec has no const.
+  return {const_cast<std::byte*>(bytes.data()), bytes.size()};  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+}
+
 int int_in(const cmsghdr& control) {
   int value = 0;
   const std::size_t bytes = control.cmsg_len - CMSG_LEN(0);
@@ -59,7 +64,7 @@ SocketIo::SocketIo(const SocketIoConfig& config)
       address_(config.address),
       v4_(config.address.is_v4()),
       interface_(config.interface),
-      buffers_(std::make_unique_for_overwrite<std::byte[]>(kBuffers * kBufferStride)) {
+      buffers_(std::make_unique_for_overwrite<Buffers>()) {
   constexpr std::uint32_t longest_ip = 65535;
   const auto headers = static_cast<std::uint32_t>((v4_ ? encap::kIpv4Bytes : encap::kIpv6Bytes) + encap::kUdpBytes);
   limits_.max_packet_bytes = std::min(std::min(config.mtu, longest_ip) - headers, longest_payload);
@@ -218,11 +223,8 @@ std::size_t SocketIo::write_messages(std::span<const TxPacket> packets, bool tog
     msghdr& header = tx_headers_[messages].msg_hdr;
     header.msg_iov = &tx_pieces_[pieces];
     const auto add = [&](const TxPacket& packet) {
-      // The kernel only reads; iovec has no const.
-      if (!packet.header.empty())
-        tx_pieces_[pieces++] = {const_cast<std::byte*>(packet.header.data()), packet.header.size()};
-      if (!packet.payload.empty())
-        tx_pieces_[pieces++] = {const_cast<std::byte*>(packet.payload.data()), packet.payload.size()};
+      if (!packet.header.empty()) tx_pieces_[pieces++] = piece_of(packet.header);
+      if (!packet.payload.empty()) tx_pieces_[pieces++] = piece_of(packet.payload);
     };
     add(first);
     const std::size_t segment = bytes_of(first);
@@ -241,7 +243,7 @@ std::size_t SocketIo::write_messages(std::span<const TxPacket> packets, bool tog
         if (bytes < segment) break;  // a shorter one is the last
       }
     }
-    header.msg_iovlen = static_cast<std::size_t>(&tx_pieces_[0] + pieces - header.msg_iov);
+    header.msg_iovlen = static_cast<std::size_t>(tx_pieces_.data() + pieces - header.msg_iov);
     address_message(messages, first, segment, count);
     tx_packets_[messages] = static_cast<std::uint32_t>(count);
     i += count;
@@ -363,7 +365,7 @@ std::size_t SocketIo::serve(std::span<RxPacket> out) {
   std::size_t count = 0;
   for (; first_ < end_; ++first_) {
     Message& message = messages_[first_];
-    const std::byte* const bytes = buffers_.get() + message.buffer * kBufferStride;
+    const std::byte* const bytes = buffers_->data() + message.buffer * kBufferStride;
     do {
       if (count == out.size()) return count;
       const std::size_t length = std::min(message.segment, message.end - message.at);
@@ -387,7 +389,7 @@ std::size_t SocketIo::serve(std::span<RxPacket> out) {
 void SocketIo::prepare(std::size_t headers) {
   for (std::size_t i = prepared_; i < headers; ++i) {
     const std::size_t buffer = free_[free_count_ - 1 - i];
-    rx_pieces_[i] = {buffers_.get() + buffer * kBufferStride, kBufferBytes};
+    rx_pieces_[i] = {buffers_->data() + buffer * kBufferStride, kBufferBytes};
     msghdr& header = rx_headers_[i].msg_hdr;
     header.msg_name = &rx_names_[i];
     header.msg_namelen = sizeof rx_names_[i];
@@ -428,8 +430,7 @@ void SocketIo::take(std::size_t number, std::size_t buffer) {
   Message message;
   int segment = 0;
   int time_to_live = encap::kTimeToLive;
-  for (const cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr;
-       control = CMSG_NXTHDR(&header, const_cast<cmsghdr*>(control))) {
+  for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr; control = CMSG_NXTHDR(&header, control)) {
     const int level = control->cmsg_level;
     const int type = control->cmsg_type;
     const int value = int_in(*control);

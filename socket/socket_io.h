@@ -95,6 +95,7 @@ class SocketIo final : public PacketIo {
   /// neighbours from meeting in one set of the cache.
   static constexpr std::size_t kBufferBytes = 65536;
   static constexpr std::size_t kBufferStride = kBufferBytes + 17 * 64;
+  using Buffers = std::array<std::byte, kBuffers * kBufferStride>;
   static constexpr std::size_t kSendControlBytes = 48;      // ECN and length of segments
   static constexpr std::size_t kReceiveControlBytes = 128;  // ECN, TTL, drops, length of segments
 
@@ -138,7 +139,7 @@ class SocketIo final : public PacketIo {
   std::size_t serve(std::span<RxPacket> out);
   void prepare(std::size_t headers);
   std::size_t fetch(std::size_t wanted);
-  void take(std::size_t header, std::size_t buffer);
+  void take(std::size_t number, std::size_t buffer);
 
   const SocketCalls calls_;
   const Address address_;
@@ -167,7 +168,7 @@ class SocketIo final : public PacketIo {
   std::array<Name, kBuffers> rx_names_{};
   std::array<ReceiveControl, kBuffers> rx_controls_{};
   std::array<iovec, kBuffers> rx_pieces_{};
-  std::unique_ptr<std::byte[]> buffers_;
+  std::unique_ptr<Buffers> buffers_;
   std::array<std::size_t, kBuffers> free_{};  ///< the one used last is the next: it is in the cache
   std::size_t free_count_ = 0;
   std::array<std::size_t, kBuffers> spent_{};  ///< free when the next receive() begins

@@ -35,7 +35,7 @@ struct HostDatapathConfig {
   std::uint32_t usual_shards = 1;
   std::uint32_t most_shards = 1;
   bool sleeps = false;                       ///< the loop will sleep while it waits for packets (Idle::sleep)
-  std::string cores{};                       ///< CPU for the polling thread; empty: the first usable one
+  std::string cores{};                       ///< CPU for the polling thread; empty: the kind decides
   std::optional<std::uint32_t> memory_mb{};  ///< for packet buffers; empty: as much as needed
 };
 

@@ -453,6 +453,12 @@ TEST_P(SocketIoTest, receive__counts_what_had_no_room) {
   EXPECT_EQ(receive(two, 1).size(), 1u);
   EXPECT_EQ(two.counters().missed + got, 100u) << "the next packet tells (SO_RXQ_OVFL)";
   EXPECT_EQ(two.missed() + got, 100u) << "once";
+  // And again: what is told is the sum of all.
+  for (unsigned i = 0; i < 100; ++i) EXPECT_EQ(send(one, {make(small.address, 1000, i)}), 1u);
+  const std::size_t more = receive(two, 100).size();
+  EXPECT_EQ(send(one, {make(small.address, 1000, 0)}), 1u);
+  EXPECT_EQ(receive(two, 1).size(), 1u);
+  EXPECT_EQ(two.counters().missed + got + more, 200u);
 }
 
 TEST_P(SocketIoTest, receive__takes_whatever_a_stranger_sends) {
@@ -511,7 +517,16 @@ TEST_P(SocketIoTest, receive__believes_no_length_that_can_not_be) {
     EXPECT_EQ(bytes, packets > 0 ? told.bytes : 0);
   }
   EXPECT_EQ(io.counters().truncated, 3u);
-  // All buffers have come back.
+  // All buffers come back.
+  for (int i = 0; i < 200; ++i) {
+    made_receive = [](mmsghdr* headers, unsigned) {
+      headers[0].msg_len = 10;
+      headers[0].msg_hdr.msg_flags = MSG_TRUNC;
+      return 1;
+    };
+    RxPacket out;
+    EXPECT_EQ(io.receive({&out, 1}), 0u);
+  }
   made_receive = nullptr;
   SocketIo one(config(0));
   for (int round = 0; round < 5; ++round) {
