@@ -111,7 +111,7 @@ struct PostOptions {
 
 struct ConnectOptions {
   ConnectionKind kind = ConnectionKind::ordered;
-  PostOptions post;
+  PostOptions post{};
 };
 
 /// Who drives the shards.
@@ -123,9 +123,9 @@ enum class Driving : std::uint8_t {
 /// Sizes are fixed at set-up: beyond them calls say so, and nothing grows.
 struct EndpointConfig {
   /// Which datapath: `datapath.device`, such as "udp:eth0", and what it needs. `shards` and `sleeps` are filled in.
-  HostDatapathConfig datapath;
+  HostDatapathConfig datapath{};
   /// The own IP address on the network, and the UDP port of shard 0; port 0: some that are free, from 49152 on.
-  Address address;
+  Address address{};
   std::uint32_t prefix_bits = 24;
   Address gateway{};         ///< all zero: none
   std::uint16_t shards = 1;  ///< 1 to 256. Ordered connections are spread over them; by tag all are of shard 0
@@ -134,7 +134,7 @@ struct EndpointConfig {
   bool accepts = true;      ///< others may connect
   /// Of every connection: congestion control, priority, ECN. max_sends and max_receives bound ordered connections;
   /// give_up_after, keep_alive and idle_limit follow from peer_timeout.
-  ConnectionConfig connection;
+  ConnectionConfig connection{};
   /// A peer that was not heard for so long is gone: everything outstanding with it ends, and connecting to nobody does.
   /// It may take half as long again. 10 ms to 1 h.
   Nanos peer_timeout{10'000'000'000};
@@ -161,9 +161,9 @@ struct EndpointConfig {
 
 /// A training job whose connections' increase step follows its iterations.
 struct JobOptions {
-  std::uint32_t number = 0;       ///< of the program's choice; carried in data packets
-  cc::Augmentation augmentation;  ///< plain fairness, a constant weight, or MLTCP's function
-  Rate max_rate;                  ///< of each shard's connections together; 0: no limit
+  std::uint32_t number = 0;         ///< of the program's choice; carried in data packets
+  cc::Augmentation augmentation{};  ///< plain fairness, a constant weight, or MLTCP's function
+  Rate max_rate{};                  ///< of each shard's connections together; 0: no limit
   /// Iterations are found in the traffic until begin_iteration() names a size.
   bool learn_iterations = false;
 };

@@ -154,6 +154,9 @@ class Connection:
         self._endpoint = endpoint
         self.handle = handle
         self.tagged = kind == lib.TAGGED
+        #: Whether its end has been seen, by accept(), connect() or finish() of the endpoint.
+        self.ended = False
+        endpoint._know(self)
 
     def __enter__(self) -> "Connection":
         return self
@@ -219,11 +222,25 @@ class Connection:
 
     def close(self) -> None:
         """Ends once what was sent is in the peer's buffers, or held by the peer. Does not wait for that."""
-        self._endpoint._lib.check(self._endpoint._lib.close(self._endpoint._pointer, self.handle))
+        code = self._endpoint._lib.close(self._endpoint._pointer, self.handle)
+        if code != Code.UNKNOWN:  # it was over before
+            self._endpoint._lib.check(code)
+
+    def finish(self, timeout: Optional[float] = None) -> None:
+        """close(), and waits for the end. TimedOutError: the peer does not take what was sent."""
+        self.close()
+        self.wait_ended(timeout)
+
+    def wait_ended(self, timeout: Optional[float] = None) -> None:
+        """Until it is over, by whichever end."""
+        self._endpoint._wait_for_event(lambda: self.ended, timeout, "the connection has not ended; see what the peer "
+                                                                    "waits for, or abort()")
 
     def abort(self) -> None:
         """Ends at once, here and at the peer."""
-        self._endpoint._lib.check(self._endpoint._lib.abort(self._endpoint._pointer, self.handle))
+        code = self._endpoint._lib.abort(self._endpoint._pointer, self.handle)
+        if code != Code.UNKNOWN:
+            self._endpoint._lib.check(code)
 
     @property
     def peer(self) -> Optional[bytes]:

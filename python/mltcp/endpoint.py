@@ -8,7 +8,7 @@ import ctypes
 import threading
 import time
 import weakref
-from typing import Any, Deque, Dict, Optional, Tuple, Union
+from typing import Any, Callable, Deque, Dict, Optional, Tuple, Union
 
 from . import _library as lib
 from ._errors import Code, ConnectionEndedError, Error, TimedOutError, error_of
@@ -64,7 +64,7 @@ class _Async:
             del self.waiting[token]
             if pinned is not None:
                 pinned.release()
-            self.endpoint._lib.check(code)
+            self.endpoint._refuse(code, 0)
         return future, operation.value
 
     def _on_ends(self) -> None:
@@ -153,6 +153,9 @@ class Endpoint:
         self._pending: Dict[int, Operation] = {}
         self._accepted: Deque[Connection] = collections.deque()
         self._loops: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Async]" = weakref.WeakKeyDictionary()
+        self._connections: "weakref.WeakValueDictionary[int, Connection]" = weakref.WeakValueDictionary()
+        #: Handles whose end came before somebody had the Connection.
+        self._ended: Deque[int] = collections.deque(maxlen=1024)
         self._lock = threading.Lock()
         self._events = ctypes.c_void_p()
         self._lib.check(self._lib.endpoint_events(self._pointer, ctypes.byref(self._events)))
@@ -221,26 +224,8 @@ class Endpoint:
 
     def accept(self, timeout: Optional[float] = None) -> Connection:
         """The next connection that others have made. TimedOutError."""
-        limit = nanoseconds(timeout)
-        end = time.monotonic_ns() + limit
-        event = lib.CompletionStruct()
-        count = ctypes.c_size_t()
-        while True:
-            self._take_events()
-            try:
-                return self._accepted.popleft()
-            except IndexError:
-                pass
-            left = end - time.monotonic_ns()
-            code = self._lib.queue_wait(self._events, ctypes.byref(event), 1, ctypes.byref(count),
-                                        min(_SLICE_NS, max(left, 0)))
-            if code == Code.OK:
-                self._on_event(event)
-            elif code != Code.TIMED_OUT:
-                self._lib.check(code)
-            elif limit != lib.FOREVER and left <= 0:
-                raise TimedOutError(Code.TIMED_OUT, f"nobody has connected within {timeout} s; see that peers have the "
-                                                    "address")
+        self._wait_for_event(lambda: self._accepted, timeout, "nobody has connected; see that peers have the address")
+        return self._accepted.popleft()
 
     async def connect_async(self, address: Address, *, ordered: bool = False) -> Connection:
         """As connect(), for asyncio."""
@@ -329,10 +314,14 @@ class Endpoint:
                                         ctypes.byref(options), ctypes.byref(operation))
         if code != Code.OK:
             pinned.release()
-            if code == Code.UNKNOWN and name != "receive_message":
-                raise ConnectionEndedError(code, "the connection is over; connect again")
-            self._lib.check(code)
+            self._refuse(code, lib.ANY_CONNECTION if name == "receive_message" else first)
         return self._keep(operation.value, pinned)
+
+    def _refuse(self, code: int, connection: int) -> None:
+        """Raises for what a posting call has returned."""
+        if code == Code.UNKNOWN and connection != lib.ANY_CONNECTION:
+            raise ConnectionEndedError(code, "the connection is over; connect again")
+        self._lib.check(code)
 
     def _run(self, name: str, buffer: Any, writable: bool, timeout: Optional[float], first: int,
              after: Tuple[int, ...] = ()) -> Completion:
@@ -350,6 +339,33 @@ class Endpoint:
             raise
         return kept._end
 
+    def _know(self, connection: Connection) -> None:
+        with self._lock:
+            if connection.handle in self._ended:
+                connection.ended = True
+            else:
+                self._connections[connection.handle] = connection
+
+    def _wait_for_event(self, there: Callable[[], Any], timeout: Optional[float], why: str) -> None:
+        """Until there() is true. TimedOutError."""
+        limit = nanoseconds(timeout)
+        end = time.monotonic_ns() + limit
+        event = lib.CompletionStruct()
+        count = ctypes.c_size_t()
+        while True:
+            self._take_events()
+            if there():
+                return
+            left = end - time.monotonic_ns()
+            code = self._lib.queue_wait(self._events, ctypes.byref(event), 1, ctypes.byref(count),
+                                        min(_SLICE_NS, max(left, 0)))
+            if code == Code.OK:
+                self._on_event(event)
+            elif code != Code.TIMED_OUT:
+                self._lib.check(code)
+            elif limit != lib.FOREVER and left <= 0:
+                raise TimedOutError(Code.TIMED_OUT, f"within {timeout} s {why}")
+
     def _take_events(self) -> None:
         event = lib.CompletionStruct()
         count = ctypes.c_size_t()
@@ -361,6 +377,13 @@ class Endpoint:
     def _on_event(self, event: lib.CompletionStruct) -> None:
         if event.kind == lib.ACCEPTED:
             self._accepted.append(Connection(self, event.connection, event.connection_kind))
+        elif event.kind == lib.ENDED:
+            with self._lock:
+                connection = self._connections.pop(event.connection, None)
+                if connection is None:
+                    self._ended.append(event.connection)
+            if connection is not None:
+                connection.ended = True
 
     # ---- asyncio ----
 

@@ -153,7 +153,7 @@ class Ends(Pair):
             receiving.wait()
 
     def test_the_peer_goes(self):
-        for how, codes in ((lambda there: there.abort(), {mltcp.Code.ABORTED}),
+        for how, codes in ((lambda there: there.abort(), {mltcp.Code.ABORTED, mltcp.Code.CLOSED}),
                            (lambda there: self.right.close(), {mltcp.Code.ABORTED, mltcp.Code.CLOSED,
                                                               mltcp.Code.UNREACHABLE})):
             here, there = self.connect()
@@ -162,6 +162,21 @@ class Ends(Pair):
             with self.assertRaises(ConnectionError) as caught:
                 receiving.wait(PATIENCE)
             self.assertIn(caught.exception.code, codes)
+
+    def test_finish_waits_for_the_end(self):
+        here, there = self.connect(ordered=True)
+        with self.assertRaises(mltcp.TimedOutError):
+            here.wait_ended(0.1)
+        sending = here.begin_send(b"x")
+        with self.assertRaises(mltcp.TimedOutError):
+            here.finish(0.1)  # the peer has no buffer
+        self.assertEqual(there.receive(1, timeout=PATIENCE), b"x")
+        sending.wait(PATIENCE)
+        here.finish(PATIENCE)
+        there.wait_ended(PATIENCE)
+        self.assertTrue(here.ended and there.ended)
+        here.close()
+        here.abort()
 
     def test_closing_ends_what_others_wait_for(self):
         here, there = self.connect()

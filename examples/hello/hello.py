@@ -1,0 +1,16 @@
+"""A first message from one machine to another, in Python: hello.c and hello.cpp are the same, and talk to this one.
+
+hello.py 10.0.0.1 waits and prints its address, hello.py 10.0.0.2 ADDRESS connects there; the IPs are the own ones.
+"""
+import sys
+
+import mltcp
+
+if len(sys.argv) < 2:
+    sys.exit("hello.py OWN-IP waits, and hello.py OWN-IP ADDRESS connects")
+with mltcp.Endpoint(sys.argv[1]) as endpoint:
+    if len(sys.argv) > 2:
+        endpoint.connect(sys.argv[2]).send(b"hello, you there", tag=1)
+    else:
+        print(endpoint.address.hex(), flush=True)
+        print(endpoint.accept().receive(100, tag=1).decode())

@@ -1,0 +1,146 @@
+// A ring all-reduce in C++, as data-parallel training sums its gradients: each rank sends to the next one and receives
+// from the one before (Patarasu and Yuan, J. Parallel Distrib. Comput. 69, 2009). Started once a rank, on one machine
+// or several:
+//
+//   ring RANK RANKS OWN-IP FOLDER
+//
+// FOLDER is a new one that all share; there they leave each other their addresses. Each iteration is announced to
+// MLTCP, which lets jobs that share a link slide out of each other's way. ring.c and ring.py are the same.
+#include <fmt/format.h>
+#include <mltcp/endpoint/endpoint.h>
+#include <mltcp/socket/register_datapath.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace mltcp::endpoint;
+using namespace mltcp::literals;
+
+namespace {
+
+constexpr std::size_t count = 1 << 20;
+constexpr std::size_t iterations = 3;
+constexpr mltcp::Nanos patience = 30_s;  // for a message, a neighbour, the end
+
+void must(const char* what, Code code) {
+  if (code != Code::ok) throw std::runtime_error(fmt::format("{}: {}", what, to_text(code)));
+}
+
+/// The address that a rank has left in the folder.
+std::vector<std::byte> address_in(const std::filesystem::path& file) {
+  const auto begun = std::chrono::steady_clock::now();
+  while (!std::filesystem::exists(file)) {
+    if (std::chrono::steady_clock::now() - begun > std::chrono::nanoseconds(patience.count))
+      throw std::runtime_error(fmt::format("{} does not come; start all ranks", file.string()));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  std::ifstream stream(file, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+class Ring {
+ public:
+  Ring(std::size_t rank, std::size_t ranks, const char* ip, const std::filesystem::path& folder)
+      : rank_(rank),
+        ranks_(ranks),
+        endpoint_({.datapath = {.device = "udp:"}, .address = mltcp::Address::parse(ip)}),
+        spare_(count) {
+    // Under another name first: a file is complete when it is there.
+    const auto own = folder / std::to_string(rank);
+    const auto blob = endpoint_.address().bytes();
+    std::ofstream(own.string() + ".tmp", std::ios::binary)
+        .write(reinterpret_cast<const char*>(blob.data()), static_cast<std::streamsize>(blob.size()));
+    std::filesystem::rename(own.string() + ".tmp", own);
+    OperationHandle operation = 0;
+    must("connect", endpoint_.connect(address_in(folder / std::to_string((rank + 1) % ranks)), {}, next_, &operation));
+    must_end(operation);
+    previous_ = event(Completion::Kind::accepted);
+    must("job", endpoint_.create_job({.augmentation = mltcp::cc::Augmentation::mltcp({})}, job_));
+    must("attach", endpoint_.attach(next_, job_));
+  }
+  /// Whoever sends closes, so that nothing that is still on its way is cut off.
+  void leave() {
+    must("close", endpoint_.close(next_));
+    for (int i = 0; i < 2; ++i) event(Completion::Kind::closed);
+  }
+
+  void all_reduce(std::vector<float>& data) {
+    must("iteration", endpoint_.begin_iteration(job_, count * sizeof(float) * 2 * (ranks_ - 1) / ranks_));
+    // Each part grows by what the ranks add, and is complete at one of them...
+    for (std::size_t step = 0; step + 1 < ranks_; ++step) {
+      const std::span<float> in = part(data, rank_ + 2 * ranks_ - step - 1);
+      exchange(part(data, rank_ + ranks_ - step), std::span(spare_).first(in.size()));
+      for (std::size_t i = 0; i < in.size(); ++i) in[i] += spare_[i];
+    }
+    // ... from where it goes to all.
+    for (std::size_t step = 0; step + 1 < ranks_; ++step)
+      exchange(part(data, rank_ + ranks_ - step + 1), part(data, rank_ + ranks_ - step));
+    must("iteration", endpoint_.end_iteration(job_));
+  }
+
+ private:
+  [[nodiscard]] std::span<float> part(std::vector<float>& data, std::size_t number) const {
+    const std::size_t i = number % ranks_;
+    return std::span(data).subspan(count * i / ranks_, count * (i + 1) / ranks_ - count * i / ranks_);
+  }
+  void exchange(std::span<const float> out, std::span<float> in) {
+    OperationHandle receiving = 0;
+    OperationHandle sending = 0;
+    must("receive", endpoint_.receive(previous_, std::as_writable_bytes(in), 0, {}, receiving));
+    must("send", endpoint_.send(next_, std::as_bytes(out), 0, {}, sending));
+    must_end(receiving);
+    must_end(sending);
+  }
+  void must_end(OperationHandle operation) {
+    Completion end;
+    must("wait", endpoint_.wait(operation, end, patience));
+    if (end.code != Code::ok) throw std::runtime_error(to_text(end));
+  }
+  ConnectionHandle event(Completion::Kind kind) {
+    for (;;) {
+      Completion event;
+      std::size_t got = 0;
+      must("a neighbour", endpoint_.events().wait({&event, 1}, got, patience));
+      if (event.kind == kind) return event.connection;
+    }
+  }
+
+  const std::size_t rank_;
+  const std::size_t ranks_;
+  Endpoint endpoint_;
+  ConnectionHandle next_ = 0;
+  ConnectionHandle previous_ = 0;
+  JobHandle job_ = 0;
+  std::vector<float> spare_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  if (argc != 5) throw std::runtime_error("write ring RANK RANKS OWN-IP FOLDER");
+  const std::size_t rank = std::stoul(argv[1]);
+  const std::size_t ranks = std::stoul(argv[2]);
+  mltcp::socket::register_datapath();
+  Ring ring(rank, ranks, argv[3], argv[4]);
+  std::vector<float> data(count);
+  for (std::size_t iteration = 0; iteration < iterations; ++iteration) {
+    for (std::size_t i = 0; i < count; ++i) data[i] = static_cast<float>(rank + i % 7 + iteration);
+    ring.all_reduce(data);
+    for (std::size_t i = 0; i < count; ++i)
+      if (data[i] != static_cast<float>(ranks * (ranks - 1) / 2 + ranks * (i % 7 + iteration)))
+        throw std::runtime_error("a sum is wrong, which should not be");
+  }
+  ring.leave();
+  fmt::print("rank {} of {}: {} iterations, all sums right\n", rank, ranks, iterations);
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "ring: {}\n", error.what());
+  return 1;
+}
