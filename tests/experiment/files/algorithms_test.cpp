@@ -151,8 +151,10 @@ protocol::RunSetup setup_of(const Experiment& experiment) {
   for (const JobSpec& settings : job_specs(experiment, plan, true, true)) {
     protocol::JobSetup& job = setup.jobs.emplace_back();
     job.spec = settings;
-    job.addresses = {Address::v4(0x0A000001, 62400), Address::v4(0x0A000002, 62401)};
-    job.ports = {0, 1};
+    const auto first = static_cast<std::uint16_t>(2 * setup.jobs.size());  // no two ranks of a host on one port
+    job.ports = {first, static_cast<std::uint16_t>(first + 1)};
+    job.addresses = {Address::v4(0x0A000001, static_cast<std::uint16_t>(62400 + job.ports[0])),
+                     Address::v4(0x0A000002, static_cast<std::uint16_t>(62400 + job.ports[1]))};
     job.hosts = {3, 1};
   }
   return setup;
