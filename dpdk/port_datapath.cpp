@@ -143,7 +143,14 @@ void check(const HostDatapathConfig& config, const HostPlace& place) {
     throw InputError(fmt::format("cores {}: a host polls its port on one core; give one", config.cores));
 }
 
-std::unique_ptr<HostDatapath> open(const HostDatapathConfig& config) { return std::make_unique<PortDatapath>(config); }
+std::unique_ptr<HostDatapath> open(const HostDatapathConfig& config) {
+  if (Eal::was_started())
+    throw RunError(fmt::format(
+        "port {}: DPDK was started in this process before, for another port, and starts once only; have one "
+        "endpoint on it, with as many shards as are needed, or use another datapath for this one, such as udp:",
+        config.device));
+  return std::make_unique<PortDatapath>(config);
+}
 
 }  // namespace
 

@@ -116,9 +116,9 @@ class Endpoint {
 
   // ---- Ordered messages ---------------------------------------------------------------------------------------------
 
-  /// 0 bytes to 4 GiB - 1, zero-copy. Held back until the peer has posted its buffer. Code::queue_full, closed,
+  /// 0 bytes to 4 GiB, zero-copy. Held back until the peer has posted its buffer. Code::queue_full, closed,
   /// unknown, too_long, unsupported (a tagged connection), invalid (no bytes where there should be some, or options).
-  /// Where as many are under way as the transport's max_sends says, what is taken ends with Code::queue_full.
+  /// Where as many are under way as ConnectionConfig::max_sends says, further ones wait here.
   Code send(ConnectionHandle connection, std::span<const std::byte> message, std::uint64_t tag,
             const PostOptions& options, OperationHandle& operation) noexcept;
   /// Codes as send().
@@ -127,7 +127,7 @@ class Endpoint {
 
   // ---- Messages by tag ----------------------------------------------------------------------------------------------
 
-  /// 0 bytes to 4 GiB - 1. Up to eager_limit of both ends, whichever is less, the bytes are copied and go at once;
+  /// 0 bytes to 4 GiB. Up to eager_limit of both ends, whichever is less, the bytes are copied and go at once;
   /// longer ones go zero-copy when a receive has matched. Codes as send().
   Code send_tagged(ConnectionHandle connection, std::span<const std::byte> message, std::uint64_t tag,
                    const PostOptions& options, OperationHandle& operation) noexcept;
@@ -150,8 +150,8 @@ class Endpoint {
   /// Asks for its end before its time. Code::ok: it was asked, and its completion tells which: Code::cancelled, with
   /// the message or the place in the queue as if it had never been posted, or as it would have ended anyway, because it
   /// was too late: an ordered message of which bytes have been sent, or have come; by tag, a message that has been sent
-  /// or matched. Code::unknown: it has ended. Ordered receives: the peer may have been promised the buffer, as in
-  /// transport/shard.h.
+  /// or matched. Code::unknown: it has ended. Code::too_late, where the calling thread drives and so knows at once.
+  /// Ordered receives: the peer may have been promised the buffer, as in transport/shard.h.
   Code cancel(OperationHandle operation) noexcept;
   /// Of operations without callback and queue. Waits for the end, for `limit`: 0 is one look, never() as long as it
   /// takes, negative is Code::invalid. Code::ok: `out` says how it ended, and the handle is gone. timed_out: it goes

@@ -27,7 +27,7 @@ enum class Code : std::uint8_t {
   bad_address = 15,  ///< the blob is no address of an endpoint: cut off, damaged, or something else
   invalid = 16,      ///< an argument is out of range
   unknown = 17,      ///< the handle names nothing, or what is not there any more
-  too_long = 18,     ///< above 4 GiB - 1
+  too_long = 18,     ///< above 4 GiB
   unsupported = 19,  ///< not by such connections, or not the way that this endpoint is driven
   forked = 20,       ///< this process is a fork of the one that opened the endpoint
   destroyed = 21,    ///< the endpoint was closed

@@ -168,7 +168,8 @@ struct JobOptions {
   bool learn_iterations = false;
 };
 
-/// What the congestion control sees of a job, all shards together.
+/// What the congestion control sees of a job, all shards together. Bytes are those of messages; by tag each message's
+/// frame, 32 bytes, counts as well.
 struct JobReport {
   std::uint64_t iteration = 0;       ///< begun, or found; 0 before the first
   Bytes bytes_sent = 0;              ///< delivered in it

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 
 #include "mltcp/base/error.h"
 #include "mltcp/cc/registry.h"
@@ -101,6 +102,7 @@ void Core::open_datapath() {
   }
   SystemRandom random;
   const std::uint32_t span = 65'536U - kFirstFreePort - config_.shards + 1;
+  std::exception_ptr first;  // the others may be of what the first has left behind
   for (int attempt = 1;; ++attempt) {
     config_.address.port = static_cast<std::uint16_t>(kFirstFreePort + random.next() % span);
     try {
@@ -108,7 +110,8 @@ void Core::open_datapath() {
       return;
     } catch (const std::exception&) {
       datapath_.reset();
-      if (attempt == kPortsToTry) throw;
+      if (first == nullptr) first = std::current_exception();
+      if (attempt == kPortsToTry) std::rethrow_exception(first);
     }
   }
 }

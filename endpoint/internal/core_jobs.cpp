@@ -23,7 +23,7 @@ Core::Job* Core::find_job(JobHandle handle) noexcept {
 }
 
 void Core::count_posted(const Link& link, std::uint32_t shard, Bytes bytes) noexcept {
-  const std::uint32_t job = link.job.load(std::memory_order_relaxed);
+  const std::uint32_t job = link.job.load(std::memory_order_acquire);
   if (job == 0) return;
   jobs_[job - 1].posted[shard].fetch_add(bytes, std::memory_order_relaxed);
 }
@@ -117,7 +117,7 @@ Code Core::attach(ConnectionHandle connection, JobHandle handle) noexcept {
   Link* const link = worker != nullptr ? worker->find_any_thread(parts, face) : nullptr;
   if (link == nullptr) return Code::unknown;
   const std::uint32_t mark = parts_of(handle).slot + 1;
-  if (link->job.exchange(mark, std::memory_order_relaxed) != mark)
+  if (link->job.exchange(mark, std::memory_order_acq_rel) != mark)
     job->attached[parts.shard].fetch_add(1, std::memory_order_relaxed);
   return command(Command::Type::attach, connection);
 }

@@ -195,9 +195,9 @@ Code Core::cancel(OperationHandle handle) noexcept {
   if (operation == nullptr || (operation->state.load(std::memory_order_acquire) & kStateMask) == Operation::done)
     return Code::unknown;
   if (!enter_place(*worker)) return worker->push({Command::Type::cancel, 0, handle}) ? Code::ok : Code::queue_full;
-  worker->cancel(handle);
+  const bool in_time = worker->cancel(handle);
   leave_place(*worker);
-  return Code::ok;
+  return in_time ? Code::ok : Code::too_late;
 }
 
 Operation* Core::find_waitable(OperationHandle handle, Worker*& worker, Code& code) noexcept {

@@ -86,6 +86,8 @@ void Worker::drain() noexcept {
 }
 
 void Worker::run(const Command& command) noexcept {
+  // After the end only what is posted, and who waits for an answer, has to be told.
+  if (shard_ == nullptr && command.type != Command::Type::start && command.type != Command::Type::call) return;
   switch (command.type) {
     case Command::Type::start:
       start(operations_.at(command.slot));
@@ -100,7 +102,7 @@ void Worker::run(const Command& command) noexcept {
       abort(command.argument);
       return;
     case Command::Type::begin_iteration:
-      if (shard_ != nullptr && jobs_[command.slot] != no_job)
+      if (jobs_[command.slot] != no_job)
         (void)shard_->begin_iteration(jobs_[command.slot], command.argument);  // it is there
       return;
     case Command::Type::attach:
@@ -183,8 +185,9 @@ void Worker::on_operation(Link& link, Operation& operation, const mltcp::Complet
     code = code_of(completion.status, true, cause);
   operation.message_bytes = completion.bytes;
   operation.link = &link;
-  end(operation, code, cause);
-  if (!(operation.kind == Operation::Kind::send ? link.sends : link.receives).empty()) flush_ordered(link);
+  const bool sends = operation.kind == Operation::Kind::send;
+  end(operation, code, cause);  // from here on it may be somebody else's
+  if (!(sends ? link.sends : link.receives).empty()) flush_ordered(link);
   if (link.state == Link::State::closing) close_when_flushed(link);
 }
 
@@ -373,17 +376,18 @@ void Worker::deliver() noexcept {
   calling_back_ = outer;
 }
 
-void Worker::cancel(OperationHandle handle) noexcept {
+bool Worker::cancel(OperationHandle handle) noexcept {
   Operation* const operation = operations_.find(parts_of(handle));
-  if (operation == nullptr || operation->stage == Operation::Stage::ended) return;
+  if (operation == nullptr || operation->stage == Operation::Stage::ended) return true;
   if (operation->stage == Operation::Stage::announced) {
     take_back(*operation, Code::cancelled);
-    return;
+    return true;
   }
-  if (withdraw(*operation, Code::cancelled, Cause::here)) return;
-  if (operation->stage != Operation::Stage::flowing || operation->link == nullptr) return;
+  if (withdraw(*operation, Code::cancelled, Cause::here)) return true;
+  if (operation->stage == Operation::Stage::taken_back) return true;
+  if (operation->stage != Operation::Stage::flowing || operation->link == nullptr) return false;
   Link& link = *operation->link;
-  if (link.kind != ConnectionKind::ordered) return;
+  if (link.kind != ConnectionKind::ordered) return false;
   operation->is_cancelled = true;
   const ConnectionId id = link.transport[Link::control];
   const std::uint64_t tag = cookie(Cookie::operation, operation->slot);
@@ -391,6 +395,7 @@ void Worker::cancel(OperationHandle handle) noexcept {
       operation->kind == Operation::Kind::send ? shard_->cancel_send(id, tag) : shard_->cancel_receive(id, tag);
   posted_ = posted_ || done;
   if (!done) operation->is_cancelled = false;
+  return done;
 }
 
 /// Ends what nobody but this endpoint knows of yet. False if it is too late for that.

@@ -99,7 +99,8 @@ class Worker final : public Pollable {
   /// What has been posted by others; before anything is done in place, so that order is kept.
   void drain() noexcept;
   void start(Operation& operation) noexcept;
-  void cancel(OperationHandle handle) noexcept;
+  /// False if it is too late.
+  bool cancel(OperationHandle handle) noexcept;
   void close(ConnectionHandle handle) noexcept;
   void abort(ConnectionHandle handle) noexcept;
   /// Ends everything with Code::destroyed, once. Poll on until is_quiet().

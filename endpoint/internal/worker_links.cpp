@@ -118,22 +118,24 @@ Link* Worker::find(ConnectionHandle handle) noexcept {
 
 void Worker::free_link(Link& link) noexcept {
   link_deadlines_.set(link.slot, Nanos::never());
-  unreserve_link(link);
-}
-
-void Worker::unreserve_link(Link& link) noexcept {
-  if (link.counted) known_links_.fetch_sub(1, std::memory_order_relaxed);
-  if (link.has_event_place) shared_.events->give_back();
-  const auto generation = static_cast<std::uint32_t>(link.face.load(std::memory_order_relaxed) >> 32) + 1;
   link.state = Link::State::free;
-  link.is_client = link.is_announced = link.has_event_place = link.counted = link.closes_here = false;
+  link.is_announced = link.closes_here = false;
   link.end_code = Code::ok;
   link.end_cause = Cause::none;
-  link.peer = EndpointAddress();
   link.connect = nullptr;
   link.greeted = {};
   link.tagged.reset();
+  unreserve_link(link);
+}
+
+/// Touches only what reserve_link() does, since who drives may look through the table meanwhile.
+void Worker::unreserve_link(Link& link) noexcept {
+  if (link.counted) known_links_.fetch_sub(1, std::memory_order_relaxed);
+  if (link.has_event_place) shared_.events->give_back();
+  link.is_client = link.has_event_place = link.counted = false;
+  link.peer = EndpointAddress();
   link.job.store(0, std::memory_order_relaxed);
+  const auto generation = static_cast<std::uint32_t>(link.face.load(std::memory_order_relaxed) >> 32) + 1;
   link.face.store(std::uint64_t{generation == 0 ? 1U : generation} << 32, std::memory_order_release);
   free_links_.push(link.slot);
 }
@@ -194,6 +196,8 @@ void Worker::add_route(Link& link, std::uint32_t part, ConnectionId id) noexcept
 // ---- beginning: who accepts -----------------------------------------------------------------------------------------
 
 void Worker::on_accepted(ConnectionId id) noexcept {
+  const Address* const remote = shard_->remote(id);
+  if (remote == nullptr) return;  // its peer has started anew within the same burst
   Link* const link = is_ending_ ? nullptr : take_link();
   if (link == nullptr) {
     ++counters_.strangers;
@@ -202,7 +206,7 @@ void Worker::on_accepted(ConnectionId id) noexcept {
     return;
   }
   link->state = Link::State::greeting;
-  link->remote = *shard_->remote(id);
+  link->remote = *remote;
   add_route(*link, Link::control, id);
   link_deadlines_.set(link->slot, now_ + shared_.config->peer_timeout);
   shard_->receive(id, link->hello_in[Link::control], cookie(Cookie::hello, 0));

@@ -263,8 +263,7 @@ TEST_F(ThreadsTest, report__of_a_connection_from_any_thread) {
   }
   struct Seen {
     Endpoint* endpoint;
-    ConnectionHandle other;
-    std::atomic<int> own{-1};
+    std::atomic<int> own;
     static void on(void* self, const Completion& completion) noexcept {
       auto& seen = *static_cast<Seen*>(self);
       ConnectionReport all;
@@ -277,7 +276,7 @@ TEST_F(ThreadsTest, report__of_a_connection_from_any_thread) {
       seen.own = waits ? 99 : static_cast<int>(seen.endpoint->report(completion.connection, all));
     }
   };
-  Seen seen{left.get(), 0, {}};
+  Seen seen{left.get(), -1};
   ByteVector buffer(1);
   OperationHandle operation = 0;
   ASSERT_EQ(left->receive(here, buffer, 0, {.callback = Seen::on, .context = &seen}, operation), Code::ok);
@@ -360,6 +359,41 @@ TEST_F(CallerTest, file__tells_of_packets_posts_and_deadlines) {
     ASSERT_TRUE(is_readable(file, 20'000));
   }
   EXPECT_EQ(end.code, Code::timed_out);
+}
+
+TEST_F(CallerTest, posts__in_place_come_after_what_waits_in_the_queue) {
+  connect();
+  struct Posts {
+    Endpoint* endpoint;
+    ConnectionHandle connection;
+    ByteVector first = ByteVector(8, std::byte{1});
+    ByteVector second = ByteVector(8, std::byte{2});
+    static void on(void* self, const Completion&) noexcept {
+      auto& posts = *static_cast<Posts*>(self);
+      OperationHandle operation = 0;
+      // Another thread's goes to the queue, as this one drives; what this one posts then is later.
+      std::thread([&] {
+        OperationHandle others = 0;
+        EXPECT_EQ(posts.endpoint->send(posts.connection, posts.first, 0, {}, others), Code::ok);
+      }).join();
+      EXPECT_EQ(posts.endpoint->send(posts.connection, posts.second, 0, {}, operation), Code::ok);
+    }
+  };
+  Posts posts{left.get(), here};
+  ByteVector a(8);
+  ByteVector b(8);
+  OperationHandle first = 0;
+  OperationHandle second = 0;
+  OperationHandle begins = 0;
+  ASSERT_EQ(right->receive(there, a, 0, {}, first), Code::ok);
+  ASSERT_EQ(right->receive(there, b, 0, {}, second), Code::ok);
+  ASSERT_EQ(left->receive(here, {}, 0, {.callback = Posts::on, .context = &posts}, begins), Code::ok);
+  ASSERT_EQ(left->cancel(begins), Code::ok);
+  Completion end;
+  while (right->test(second, end) == Code::timed_out) left->progress();
+  EXPECT_EQ(right->wait(first, end, kPatience), Code::ok);
+  EXPECT_EQ(a, posts.first);
+  EXPECT_EQ(b, posts.second);
 }
 
 TEST_F(CallerTest, posts__from_other_threads_reach_whoever_waits) {

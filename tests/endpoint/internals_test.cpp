@@ -62,6 +62,18 @@ TEST(BoundedRing, four_threads__lose_and_double_nothing) {
   EXPECT_EQ(sum, std::uint64_t{2 * each} * (2 * each - 1) / 2);
 }
 
+bool fits(const Operation& receive, ConnectionHandle from, std::uint64_t tag) {
+  return (receive.connection == kAnyConnection || receive.connection == from) &&
+         ((receive.tag ^ tag) & receive.mask) == 0;
+}
+
+void prepare(std::array<Link, 3>& links) {
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    links[i].handle = 100 + i;
+    links[i].tagged = std::make_unique<Tagged>(EndpointConfig(), links[i]);
+  }
+}
+
 // Random receives and messages, against lists that are searched from the front as MPI says.
 TEST(Matcher, receives_and_messages__meet_as_in_a_plain_list) {
   Random random(5);
@@ -69,19 +81,11 @@ TEST(Matcher, receives_and_messages__meet_as_in_a_plain_list) {
     Matcher matcher;
     matcher.reset(16, 16, random.next());  // few buckets, so that chains are long
     std::array<Link, 3> links;
-    EndpointConfig config;
-    for (std::size_t i = 0; i < links.size(); ++i) {
-      links[i].handle = 100 + i;
-      links[i].tagged = std::make_unique<Tagged>(config, links[i]);
-    }
+    prepare(links);
     std::deque<Operation> operations;
     std::deque<Unexpected> messages;
     std::deque<Operation*> posted;
     std::deque<Unexpected*> held;
-    const auto fits = [](const Operation& receive, ConnectionHandle from, std::uint64_t tag) {
-      return (receive.connection == kAnyConnection || receive.connection == from) &&
-             ((receive.tag ^ tag) & receive.mask) == 0;
-    };
     for (int turn = 0; turn < 400; ++turn) {
       Link& link = links[random.below(links.size())];
       const std::uint64_t tag = random.below(6);

@@ -75,6 +75,7 @@ TEST_F(JobTest, iteration__bytes_follow_the_shards_that_send_them) {
   ASSERT_EQ(left->begin_iteration(job, 80'000), Code::ok);
   EXPECT_FALSE(report(job).between_iterations);
   transfer(0, 30'000);
+  EXPECT_NEAR(report(job).gain, (1.75 * 0.5 + 0.25 + 0.25) / 2, 1e-9) << "of 60'000";
   transfer(1, 10'000);
   all = report(job);
   EXPECT_EQ(all.iteration, 2U);

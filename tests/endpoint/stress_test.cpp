@@ -41,7 +41,10 @@ struct World {
 
 class Player {
  public:
-  Player(World& world, std::uint64_t seed) : world_(world), random_(seed), message_(30'000), buffer_(30'000) {}
+  Player(World& world, std::uint64_t seed) : world_(world), random_(seed), message_(30'000) {
+    for (auto& side : buffers_)
+      for (ByteVector& buffer : side) buffer.resize(30'000);
+  }
 
   void play() {
     while (!world_.stops) {
@@ -88,8 +91,12 @@ class Player {
   }
   Code post_one(ConnectionHandle handle, const PostOptions& options, OperationHandle& operation) {
     const std::size_t length = random_.chance(0.7) ? random_.below(900) : random_.below(30'000);
-    const std::span<std::byte> bytes = std::span(buffer_).first(length);
+    // Each shard's thread writes into memory of its own; those of any connection are of shard 0.
+    const std::span<std::byte> bytes = std::span(buffers_[side_][handle >> 56 & 1]).first(length);
+    const std::span<std::byte> anys = std::span(buffers_[side_][0]).first(length);
     const std::span<const std::byte> message = std::span(message_).first(length);
+    PostOptions limited = options;  // no connection's end ends what is of any
+    limited.time_limit = std::min(limited.time_limit, Nanos(20'000'000));
     switch (random_.below(5)) {
       case 0:
         return endpoint().send(handle, message, 0, options, operation);
@@ -98,8 +105,10 @@ class Player {
       case 2:
         return endpoint().send_tagged(handle, message, random_.below(4), options, operation);
       case 3:
-        return endpoint().receive_tagged(random_.chance(0.3) ? kAnyConnection : handle, bytes, random_.below(4),
-                                         random_.chance(0.2) ? 1 : kWholeTag, options, operation);
+        if (random_.chance(0.3))
+          return endpoint().receive_tagged(kAnyConnection, anys, random_.below(4), kWholeTag, limited, operation);
+        return endpoint().receive_tagged(handle, bytes, random_.below(4), random_.chance(0.2) ? 1 : kWholeTag, options,
+                                         operation);
       default:
         return endpoint().peek(handle, 0, 0, random_.chance(0.1) ? Take::yes : Take::no, options, operation);
     }
@@ -109,7 +118,7 @@ class Player {
     const std::uint64_t way = random_.below(3);
     if (way == 0) options.callback = World::on, options.context = &world_;
     if (way == 1) options.queue = world_.queues[side_].get();
-    if (random_.chance(0.5)) options.time_limit = Nanos(static_cast<std::int64_t>(1 + random_.below(20'000'000)));
+    if (random_.chance(0.95)) options.time_limit = Nanos(static_cast<std::int64_t>(1 + random_.below(20'000'000)));
     if (way == 0) ++world_.callbacks_owed;
     if (way == 1) ++world_.queued_owed;
     OperationHandle operation = 0;
@@ -164,7 +173,7 @@ class Player {
   Random random_;
   std::size_t side_ = 0;
   ByteVector message_;
-  ByteVector buffer_;
+  std::array<std::array<ByteVector, 2>, 2> buffers_;
   std::vector<std::pair<std::size_t, OperationHandle>> waited_;
 };
 

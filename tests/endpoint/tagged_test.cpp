@@ -243,7 +243,7 @@ TEST_F(TaggedTest, cancel__that_crosses_the_match_is_too_late) {
   run_for(1_ms);
   const OperationHandle receiving = receive_tagged(*right, there, buffer, 1);  // matched; its CTS has yet to leave
   EXPECT_EQ(left->cancel(sending), Code::ok);
-  EXPECT_EQ(right->cancel(receiving), Code::ok);
+  EXPECT_EQ(right->cancel(receiving), Code::too_late);
   EXPECT_EQ(end_of(*left, sending).code, Code::ok);
   EXPECT_EQ(end_of(*right, receiving).code, Code::ok);
   EXPECT_EQ(buffer, lengthy);

@@ -71,6 +71,47 @@ TEST(Deadline, send_without_a_buffer__ends_in_time_and_the_next_takes_its_place)
   EXPECT_EQ(tags_of(pair.client(), Kind::sent, Status::ok), Tags{2});
 }
 
+TEST(Cancel, what_has_not_begun__counts_as_never_posted) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  std::array<Byte, 4> out{{{std::byte{1}}, {std::byte{2}}, {std::byte{3}}, {std::byte{4}}}};
+  std::array<Byte, 4> in;
+  for (std::size_t i = 0; i < 4; ++i) ASSERT_EQ(pair.c().send(c, out[i].bytes(), i), PostResult::ok);
+  pair.run_for(10_ms);
+  EXPECT_FALSE(pair.c().cancel_send(c, 9)) << "no such tag";
+  EXPECT_FALSE(pair.c().cancel_send(c + 1, 1)) << "no such connection";
+  EXPECT_TRUE(pair.c().cancel_send(c, 1));
+  EXPECT_FALSE(pair.c().cancel_send(c, 1)) << "it has ended";
+  for (std::size_t i = 0; i < 4; ++i) ASSERT_EQ(pair.s().receive(s, in[i].buffer(), i), PostResult::ok);
+  EXPECT_TRUE(pair.s().cancel_receive(s, 0));
+  EXPECT_FALSE(pair.s().cancel_receive(s, 0));
+  EXPECT_FALSE(pair.s().cancel_receive(s + 1, 1));
+  ASSERT_TRUE(pair.transfer(3, 3));
+  EXPECT_EQ(tags_of(pair.client(), Kind::sent, Status::timed_out), Tags{1});
+  EXPECT_EQ(tags_of(pair.server(), Kind::received, Status::timed_out), Tags{0});
+  EXPECT_EQ(tags_of(pair.client(), Kind::sent, Status::ok), (Tags{0, 2, 3}));
+  EXPECT_EQ(tags_of(pair.server(), Kind::received, Status::ok), (Tags{1, 2, 3}));
+  EXPECT_EQ(in[1].value, out[0].value);
+  EXPECT_EQ(in[2].value, out[2].value);
+  EXPECT_EQ(in[3].value, out[3].value);
+}
+
+TEST(Cancel, what_has_begun__goes_on) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  const ByteVector message = random_bytes(1'000'000);
+  ByteVector buffer(1'000'000);
+  ASSERT_EQ(pair.s().receive(s, buffer, 5), PostResult::ok);
+  ASSERT_EQ(pair.c().send(c, message, 4), PostResult::ok);
+  const std::uint64_t packets = pair.s().stats(s)->packets_received;
+  ASSERT_TRUE(pair.run([&] { return pair.s().stats(s)->packets_received > packets + 1; }, pair.now() + 1_s));
+  ASSERT_EQ(pair.server().count(Kind::received), 0u);
+  EXPECT_FALSE(pair.c().cancel_send(c, 4));
+  EXPECT_FALSE(pair.s().cancel_receive(s, 5));
+  ASSERT_TRUE(pair.transfer(1, 1));
+  EXPECT_EQ(buffer, message);
+}
+
 TEST(Deadline, some_sends_of_many__the_others_arrive_in_order) {
   Pair pair;
   const auto [c, s] = pair.connect();
