@@ -1,0 +1,152 @@
+// `mltcp perf` as its user types it: two processes on the loopback, and what is said of what goes wrong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "program_test.h"
+
+namespace mltcp::tools {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class PerfTest : public ProgramTest {
+ protected:
+  /// A server in the background, whose socket is in the folder, and a client; `status` is the client's.
+  [[nodiscard]] Outcome pair(const std::string& client, const std::string& server = "") const {
+    const std::string kept = "perf --listen unix:s " + server + " > server.log 2>&1 & server=$!; ";
+    return run(kept + MLTCP_PROGRAM + " perf unix:s " + client +
+               "; status=$?; kill -TERM $server 2> /dev/null; wait $server; exit $status");
+  }
+};
+
+TEST_F(PerfTest, a_sweep__has_a_row_for_each_length) {
+  const Outcome outcome = pair("--for 20ms --most 300kB --factor 64 --connections 2 --json r.json", "--once");
+  ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err << content(folder_ / "server.log");
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("latency, one way"), HasSubstr("1 B"), HasSubstr("64 B"), HasSubstr("4 KiB"),
+                                 HasSubstr("256 KiB"), HasSubstr("300 kB")));
+  EXPECT_THAT(content(folder_ / "server.log"), AllOf(HasSubstr("listening on unix:s"), HasSubstr("done")));
+  const auto json = nlohmann::json::parse(content(folder_ / "r.json"));
+  EXPECT_EQ(json["schema"], "mltcp.perf/1");
+  ASSERT_EQ(json["points"].size(), 5U);
+  EXPECT_FALSE(json.contains("left_out_bytes"));
+  EXPECT_EQ(json["provenance"]["command"][1], "perf");
+  for (const auto& point : json["points"]) {
+    const auto& latency = point["latency"];
+    EXPECT_GT(latency["min_ns"], 0);
+    EXPECT_LE(latency["min_ns"], latency["p50_ns"]);
+    EXPECT_LE(latency["p50_ns"], latency["p99_ns"]);
+    EXPECT_LE(latency["p99_ns"], latency["p999_ns"]);
+    EXPECT_LE(latency["p999_ns"], latency["max_ns"]);
+    for (const char* const test : {"out", "both"}) {
+      const auto& transfer = point[test];
+      EXPECT_EQ(transfer["bytes"],
+                transfer["messages"].get<std::uint64_t>() * point["message_bytes"].get<std::uint64_t>());
+      EXPECT_NEAR(transfer["rate_bps"].get<double>(),
+                  transfer["bytes"].get<double>() * 8e9 / transfer["time_ns"].get<double>(), 1);
+    }
+    EXPECT_FALSE(point.contains("in"));
+  }
+}
+
+TEST_F(PerfTest, intervals__add_up_and_results_on_standard_output_are_alone) {
+  const Outcome outcome = pair("--tests in --least 1MB --most 1MB --for 200ms --every 20ms --json -");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  const auto& in = json["points"][0]["in"];
+  ASSERT_GT(in["intervals"].size(), 2U);
+  std::uint64_t bytes = 0;
+  std::uint64_t ended = 0;
+  for (const auto& one : in["intervals"]) {
+    EXPECT_EQ(one["begun_ns"], ended);
+    ended = one["ended_ns"];
+    bytes += one["bytes"].get<std::uint64_t>();
+  }
+  EXPECT_EQ(bytes, in["bytes"]);
+  EXPECT_THAT(outcome.err, HasSubstr("Gbps"));
+}
+
+TEST_F(PerfTest, what_would_take_too_long__is_left_out) {
+  // A batch of a message each way of 4 GB takes longer than 10 ms anywhere.
+  const Outcome outcome =
+      pair("--tests out --least 1kB --most 200MB --factor 1024 --for 10ms --limit 40ms --json r.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("200 MB are left out"), HasSubstr("--limit 40ms")));
+  EXPECT_EQ(nlohmann::json::parse(content(folder_ / "r.json"))["left_out_bytes"].back(), 200'000'000);
+}
+
+TEST_F(PerfTest, a_message_that_takes_too_long__ends_the_run) {
+  const Outcome outcome = pair("--tests out --least 1GB --most 1GB --limit 10ms");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("did not come through within 10 ms"), HasSubstr("--limit")));
+  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("failed: "));
+}
+
+TEST_F(PerfTest, bad_words__are_refused_in_a_line) {
+  EXPECT_THAT(refusal("perf"), HasSubstr("mltcp perf --listen"));
+  EXPECT_THAT(refusal("perf host --once"), HasSubstr("--once"));
+  EXPECT_THAT(refusal("perf --listen --most 1MB"), HasSubstr("--most"));
+  EXPECT_THAT(refusal("perf host --tests speed"), HasSubstr("speed"));
+  EXPECT_THAT(refusal("perf host --least 2MB --most 1MB"), HasSubstr("the shorter first"));
+  EXPECT_THAT(refusal("perf host --least 0B"), HasSubstr("messages of 0"));
+  EXPECT_THAT(refusal("perf host --most 5GB"), HasSubstr("messages of 5000000000"));
+  EXPECT_THAT(refusal("perf host --most much"), HasSubstr("--most"));
+  EXPECT_THAT(refusal("perf host --for 1ns"), HasSubstr("10 ms"));
+  EXPECT_THAT(refusal("perf host --every 1ns"), HasSubstr("1 ms"));
+  EXPECT_THAT(refusal("perf host --cc hope"), HasSubstr("hope"));
+  EXPECT_THAT(refusal("perf host --connections 65"), HasSubstr("--connections"));
+  EXPECT_THAT(refusal("perf host --connections 64 --depth 1024"), HasSubstr("4096"));
+  EXPECT_THAT(refusal("perf host --json /nowhere/r.json"), HasSubstr("/nowhere"));
+  EXPECT_THAT(refusal("perf host:port"), HasSubstr("port"));
+}
+
+TEST_F(PerfTest, nobody_there__is_told) {
+  const Outcome outcome = run("perf unix:s --wait 50ms");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("unix:s"));
+}
+
+TEST_F(PerfTest, the_servers_refusal__is_told_at_both_ends) {
+  const Outcome outcome = pair("--tests out", "--once --ip 127.0.0.1 --port carrier-pigeon:7");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("the server at unix:s"), HasSubstr("carrier-pigeon")));
+  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("carrier-pigeon"));
+}
+
+TEST_F(PerfTest, strangers__do_not_end_the_server) {
+  // What any program may send to the server's port, and a client afterwards.
+  const Outcome outcome =
+      run("perf --listen unix:s > server.log 2>&1 & server=$!; sleep 0.3; for words in 'GET / HTTP/1.0' '{}' ''; do "
+          "python3 -c \"import socket, struct, sys; s = socket.socket(socket.AF_UNIX); s.connect(\\\"s\\\"); t = "
+          "sys.argv[1].encode(); s.sendall(struct.pack(\\\">I\\\", len(t)) + t); s.settimeout(5); s.recv(1000)\" "
+          "\"$words\" "
+          "|| true; done; " MLTCP_PROGRAM
+          " perf unix:s --tests out --most 1kB --for 10ms; status=$?; kill -TERM $server; wait $server; exit $status");
+  EXPECT_EQ(outcome.status, 0) << outcome.err << content(folder_ / "server.log");
+  EXPECT_THAT(content(folder_ / "server.log"), AllOf(HasSubstr("failed: "), HasSubstr("done")));
+}
+
+TEST_F(PerfTest, a_client_that_is_killed__ends_alone) {
+  const Outcome outcome =
+      run("perf --listen unix:s > server.log 2>&1 & server=$!; timeout -s KILL 0.7 " MLTCP_PROGRAM
+          " perf unix:s --tests out --least 1kB --most 1kB --for 60s > /dev/null 2>&1; " MLTCP_PROGRAM
+          " perf unix:s --tests out --most 1kB --for 10ms; status=$?; kill -TERM $server; wait $server; exit $status");
+  EXPECT_EQ(outcome.status, 0) << outcome.err << content(folder_ / "server.log");
+  EXPECT_THAT(content(folder_ / "server.log"), AllOf(HasSubstr("the client has gone"), HasSubstr("done")));
+}
+
+TEST_F(PerfTest, a_server_that_is_killed__is_told) {
+  const Outcome outcome =
+      run("perf --listen unix:s > server.log 2>&1 & server=$!; (sleep 0.7; kill -KILL $server) & " MLTCP_PROGRAM
+          " perf unix:s --tests out --least 1kB --most 1kB --for 60s > /dev/null");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("the server at unix:s has gone"));
+}
+
+}  // namespace
+}  // namespace mltcp::tools
