@@ -89,3 +89,5 @@ install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # The schemas of what the command writes (docs/results-file.md).
 install(DIRECTORY docs/schema/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mltcp/schema COMPONENT tools FILES_MATCHING PATTERN "*.schema.json")
+# The Python package, where the interpreters of Debian look below /usr; elsewhere PYTHONPATH names it.
+install(DIRECTORY python/mltcp DESTINATION lib/python3/dist-packages COMPONENT python PATTERN __pycache__ EXCLUDE)

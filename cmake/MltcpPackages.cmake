@@ -1,6 +1,8 @@
 # Packages for Debian 12, by CPack: `tools/package` builds for them and makes them. What is in which:
 #
+#   libmltcp1      the shared library of the C interface
 #   libmltcp-dev   headers, static libraries, CMake and pkg-config files, examples
+#   python3-mltcp  the Python package
 #   mltcp-tools    the command, its manual pages and completions, the pages of docs/
 #   mltcp-mpi      the module for hosts that mpirun starts
 #
@@ -18,7 +20,21 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
-set(CPACK_COMPONENTS_ALL dev tools)
+set(CPACK_COMPONENTS_ALL runtime dev python tools)
+
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libmltcp1)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_RUNTIME_DESCRIPTION "transport of training jobs, for programs in C
+ The shared library of MLTCP: endpoints that send and receive messages, in order
+ or by tag, over the kernel's UDP sockets or DPDK, with a congestion control
+ that interleaves the bursts of training jobs.")
+
+set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-mltcp)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3, libmltcp1 (>= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_PYTHON_DESCRIPTION "transport of training jobs, for programs in Python
+ Endpoints of MLTCP, over its shared library, and its results for pandas.")
 
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libmltcp-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
@@ -26,7 +42,7 @@ set(CPACK_DEBIAN_DEV_DESCRIPTION "transport of training jobs, for programs that 
  Headers, static libraries and examples of MLTCP, a transport whose congestion
  control interleaves the bursts of training jobs that share a network.")
 # Static libraries need at the final link what they use.
-set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libfmt-dev, libtomlplusplus-dev, nlohmann-json3-dev, libtbb-dev, libssl-dev")
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libmltcp1 (= ${PROJECT_VERSION}), libfmt-dev, libtomlplusplus-dev, nlohmann-json3-dev, libtbb-dev, libssl-dev")
 if(MLTCP_DPDK)
   string(APPEND CPACK_DEBIAN_DEV_PACKAGE_DEPENDS ", libdpdk-dev")
 endif()
