@@ -130,7 +130,7 @@ TEST_F(PerfTest, strangers__do_not_end_the_server) {
           "|| true; done; " MLTCP_PROGRAM
           " perf unix:s --tests out --most 1kB --for 10ms; status=$?; kill -TERM $server; wait $server; exit $status");
   EXPECT_EQ(outcome.status, 0) << outcome.err << content(folder_ / "server.log");
-  EXPECT_THAT(content(folder_ / "server.log"), AllOf(HasSubstr("failed: "), HasSubstr("done")));
+  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("failed: "));
 }
 
 TEST_F(PerfTest, a_client_that_is_killed__ends_alone) {
@@ -139,7 +139,7 @@ TEST_F(PerfTest, a_client_that_is_killed__ends_alone) {
           " perf unix:s --tests out --least 1kB --most 1kB --for 60s > /dev/null 2>&1; " MLTCP_PROGRAM
           " perf unix:s --tests out --most 1kB --for 10ms; status=$?; kill -TERM $server; wait $server; exit $status");
   EXPECT_EQ(outcome.status, 0) << outcome.err << content(folder_ / "server.log");
-  EXPECT_THAT(content(folder_ / "server.log"), AllOf(HasSubstr("the client has gone"), HasSubstr("done")));
+  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("the client has gone"));
 }
 
 TEST_F(PerfTest, a_server_that_is_killed__is_told) {
