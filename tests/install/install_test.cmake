@@ -142,7 +142,7 @@ project(probe LANGUAGES CXX)
 find_package(mltcp REQUIRED COMPONENTS ${COMPONENTS})
 add_executable(probe main.cpp)
 foreach(name base cc transport ethernet fabric sim socket endpoint c dpdk scheduler workload experiment_results experiment_files experiment_engine
-    experiment_backends experiment_run experiment_hosts experiment_fit experiment_cluster experiment_sweep
+    experiment_backends experiment_run experiment_hosts experiment_perf experiment_fit experiment_cluster experiment_sweep
     experiment_report experiment testbed nonsense)
   if(TARGET mltcp::${name})
     message(STATUS "has ${name};")
