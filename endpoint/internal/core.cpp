@@ -144,6 +144,7 @@ void Core::make_workers() {
   EndpointAddress::Id id;
   for (std::size_t i = 0; i < id.size(); ++i) id[i] = static_cast<std::uint8_t>(random.next());
   shared_.address = EndpointAddress(config_.address, config_.shards, id);
+  shared_.time = time_;
   loops_ = config_.driving == Driving::threads && !shares_packets() ? config_.shards : 1;
   for (std::size_t loop = 0; loop < loops_; ++loop) wakeups_.push_back(std::make_unique<Wakeup>());
   for (std::uint16_t shard = 0; shard < config_.shards; ++shard)

@@ -12,6 +12,7 @@
 
 #include "mltcp/base/ring.h"
 #include "mltcp/base/system_random.h"
+#include "mltcp/base/time_source.h"
 #include "mltcp/endpoint/internal/bounded_ring.h"
 #include "mltcp/endpoint/internal/completion_ring.h"
 #include "mltcp/endpoint/internal/gate.h"
@@ -33,6 +34,7 @@ struct Shared {
   ConnectionConfig connection;  ///< the program's, with the limits that follow from peer_timeout
   CompletionRing* events = nullptr;
   Gate* gate = nullptr;
+  TimeSource* time = nullptr;  ///< the datapath's
   std::atomic<bool> closing{false};
 };
 
