@@ -27,8 +27,8 @@ bool Wakeup::write() noexcept {
 
 void Wakeup::clear() noexcept {
   std::uint64_t count = 0;
-  // Nothing to read: the writer is on its way, and its write will end the next sleep at once, for nothing.
-  if (read(file_, &count, sizeof count) < 0) return;
+  // Nothing to read: the writer is on its way. Its write will end a sleep at once, for nothing, and is cleared then.
+  if (read(file_, &count, sizeof count) < 0) written_.store(true, std::memory_order_release);
 }
 
 }  // namespace mltcp::endpoint
