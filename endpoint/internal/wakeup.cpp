@@ -20,15 +20,14 @@ Wakeup::~Wakeup() { close(file_); }
 
 bool Wakeup::write() noexcept {
   const std::uint64_t one = 1;
-  // First, so that who clears the file finds it written: at worst it reads nothing.
-  written_.store(true, std::memory_order_release);
+  announced_.fetch_add(1, std::memory_order_release);
   return ::write(file_, &one, sizeof one) == sizeof one;
 }
 
 void Wakeup::clear() noexcept {
   std::uint64_t count = 0;
-  // Nothing to read: the writer is on its way. Its write will end a sleep at once, for nothing, and is cleared then.
-  if (read(file_, &count, sizeof count) < 0) written_.store(true, std::memory_order_release);
+  // Nothing to read: a waker is on its way. Its write will end a sleep at once, for nothing, and is taken then.
+  if (read(file_, &count, sizeof count) == sizeof count) taken_ += count;
 }
 
 }  // namespace mltcp::endpoint

@@ -24,7 +24,7 @@ class Wakeup final : public Waker {
   }
   void disarm() override {
     armed_.store(false, std::memory_order_relaxed);
-    if (written_.exchange(false, std::memory_order_acquire)) clear();
+    if (announced_.load(std::memory_order_acquire) != taken_) clear();
   }
   /// After what the sleeper is to find has been left for it. True if this has written.
   bool wake() noexcept {
@@ -44,7 +44,10 @@ class Wakeup final : public Waker {
 
   int file_ = -1;
   std::atomic<bool> armed_{false};
-  std::atomic<bool> written_{false};
+  // A waker may be held up between announcing and writing, so that a flag won't do: what the file gives is the number
+  // of writes, and as long as it falls short of the announced, there is one to come.
+  std::atomic<std::uint64_t> announced_{0};
+  std::uint64_t taken_ = 0;  ///< the sleeper's
 };
 
 }  // namespace mltcp::endpoint
