@@ -86,7 +86,7 @@ install(FILES ${CMAKE_BINARY_DIR}/mltcp.pc DESTINATION ${pkgconfig_dir})
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
 # Side by side as in the source, so that the links between them hold.
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
-install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "*.sweep" EXCLUDE PATTERN "*.results.json" EXCLUDE)
 # The schemas of what the command writes (docs/results-file.md).
 install(DIRECTORY docs/schema/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mltcp/schema COMPONENT tools FILES_MATCHING PATTERN "*.schema.json")
 # The Python package, where the interpreters of Debian look below /usr; elsewhere PYTHONPATH names it.

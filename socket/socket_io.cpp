@@ -144,7 +144,7 @@ void SocketIo::bind_to_address() {
   if (error == EADDRINUSE)
     throw InputError(fmt::format(
         "{}: another socket has that UDP port; end its process (ss -ulnp names it), or give this one another "
-        "port with --udp-port",
+        "port, of a command with --udp-port",
         place));
   if (error == EADDRNOTAVAIL)
     throw InputError(

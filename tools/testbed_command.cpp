@@ -84,7 +84,7 @@ void add_options(Options& options, TestbedArguments& arguments) {
   options.flag("--shell", arguments.shell, "A shell in it, in the end");
   options.flag("--dry-run", arguments.dry_run, "Tell what would be done");
   options.add("--hosts", arguments.hosts, "A testbed of so many hosts on a switch, without an experiment")
-      .check(whole(0, 1'000));
+      .check(whole(2, testbed::TestbedLayout::kMostHosts));
   options.add("--command", arguments.command,
               "With --hosts: what a shell shall do there, as in 'on 1 iperf3 -s -1 -D; on 0 iperf3 -c "
               "10.77.0.2'");

@@ -5,10 +5,10 @@
   if ((call) != MLTCP_OK) return fprintf(stderr, "hello: %s\n", mltcp_last_error()), 1
 int main(int argc, char** argv) {
   if (argc < 2) return fputs("hello OWN-IP waits, hello OWN-IP ADDRESS sends\n", stderr), 2;
+  mltcp_endpoint* endpoint;
   mltcp_endpoint_options options;
   MUST(mltcp_endpoint_options_init(&options));
   options.address = argv[1];
-  mltcp_endpoint* endpoint;
   MUST(mltcp_endpoint_open(&options, &endpoint));
   char blob[MLTCP_ADDRESS_BYTES], text[MLTCP_ADDRESS_HEX_BYTES] = "hello, you there";
   size_t size = sizeof blob;
@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
   mltcp_completion end;
   mltcp_completion_init(&end);
   MUST(mltcp_wait(endpoint, operation, &end, MLTCP_FOREVER));
-  if (argc == 2) printf("%.*s\n", (int)end.bytes, text);
+  if (end.code != MLTCP_OK) fprintf(stderr, "hello: %s\n", mltcp_code_text(end.code));
+  if (end.code == MLTCP_OK && argc == 2) printf("%.*s\n", (int)end.bytes, text);
   return mltcp_endpoint_destroy(endpoint) == MLTCP_OK ? end.code : 1;
 }

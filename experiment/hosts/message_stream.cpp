@@ -158,19 +158,19 @@ MessageStream::MessageStream(int file) : file_(file) { make_ready(file); }
 MessageStream::~MessageStream() { close(file_); }
 
 std::unique_ptr<MessageStream> MessageStream::connect(const StreamAddress& address, Nanos limit,
-                                                      const std::function<std::string()>& interrupted) {
+                                                      const std::function<std::string()>& interrupted,
+                                                      const StreamRole& role) {
   const Nanos give_up = wall_now() + limit;
   for (;;) {
     const int file = try_to_connect(address, std::max(give_up - wall_now(), 1_ms));
     if (file >= 0) return std::make_unique<MessageStream>(file);
     const int error = errno;
     if (const std::string why = interrupted(); !why.empty())
-      throw RunError(fmt::format("{} before the coordinator was reached", why));
+      throw RunError(fmt::format("{} before the {} was reached", why, role.name));
     if (wall_now() >= give_up)
-      throw RunError(
-          fmt::format("no coordinator at {} for {}: {}; start it (mltcp gen EXPERIMENT.toml --serve {}), and "
-                      "see that this host reaches it",
-                      one_line(to_text(address)), to_text(limit), std::strerror(error), one_line(to_text(address))));
+      throw RunError(fmt::format("no {} at {} for {}: {}; start it ({} {}), and see that this host reaches it",
+                                 role.name, one_line(to_text(address)), to_text(limit), std::strerror(error),
+                                 role.start, one_line(to_text(address))));
     poll(nullptr, 0, static_cast<int>(retry.count / 1'000'000));
   }
 }
@@ -243,7 +243,7 @@ std::string MessageStream::peer() const {
 
 // ---- StreamListener -------------------------------------------------------------------------------------------------
 
-StreamListener::StreamListener(const StreamAddress& address) : address_(address) {
+StreamListener::StreamListener(const StreamAddress& address, const StreamRole& role) : address_(address) {
   const auto attempt = [&](int family, const sockaddr* at, socklen_t size) {
     file_ = socket(family, SOCK_STREAM, 0);
     if (file_ < 0) return errno;
@@ -277,7 +277,7 @@ StreamListener::StreamListener(const StreamAddress& address) : address_(address)
       error = attempt(at->ai_family, at->ai_addr, at->ai_addrlen);
   }
   if (file_ < 0)
-    throw RunError(fmt::format("--serve {}: {}; {}", one_line(to_text(address)), std::strerror(error),
+    throw RunError(fmt::format("{} {}: {}; {}", role.option, one_line(to_text(address)), std::strerror(error),
                                error == EADDRINUSE      ? "end who listens there, or choose another address"
                                : error == EADDRNOTAVAIL ? "give an address of this machine, or 0.0.0.0 for all"
                                                         : "choose another address"));

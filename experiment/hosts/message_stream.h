@@ -30,6 +30,14 @@ std::string to_text(const StreamAddress& address);
 /// CLOCK_MONOTONIC.
 Nanos wall_now();
 
+/// Who is connected to, for messages: what it is called, which option makes a program listen, and how it is started.
+struct StreamRole {
+  std::string_view name;
+  std::string_view option;
+  std::string_view start;
+};
+inline constexpr StreamRole kCoordinatorRole{"coordinator", "--serve", "mltcp gen EXPERIMENT.toml --serve"};
+
 /// The peer has ended the stream, or what it sends is no message; what() says which.
 struct StreamError : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -46,7 +54,8 @@ class MessageStream {
   /// Tries for up to `limit`, as the other side may start later, or until `interrupted` says what ended it. Throws
   /// RunError.
   static std::unique_ptr<MessageStream> connect(const StreamAddress& address, Nanos limit,
-                                                const std::function<std::string()>& interrupted);
+                                                const std::function<std::string()>& interrupted,
+                                                const StreamRole& role = kCoordinatorRole);
 
   /// Waits while the peer doesn't read, 10 s at most. Throws StreamError.
   void send(std::string_view message);
@@ -70,7 +79,7 @@ class MessageStream {
 class StreamListener {
  public:
   /// Throws RunError if nobody can listen there: in use, no such address, no permission.
-  explicit StreamListener(const StreamAddress& address);
+  explicit StreamListener(const StreamAddress& address, const StreamRole& role = kCoordinatorRole);
   ~StreamListener();
   StreamListener(const StreamListener&) = delete;
   StreamListener& operator=(const StreamListener&) = delete;

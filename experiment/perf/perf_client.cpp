@@ -213,7 +213,8 @@ PerfResults run_perf(const std::string& address, Nanos patience, const PerfPlace
                      const PerfCallbacks& callbacks, const std::string& version) {
   check(settings);
   register_datapaths();
-  const auto stream = MessageStream::connect(parse_stream_address(address), patience, callbacks.interrupted);
+  const auto stream =
+      MessageStream::connect(parse_stream_address(address), patience, callbacks.interrupted, perf::kServerRole);
   try {
     return Client(*stream, settings, callbacks).run(place, version);
   } catch (const StreamError&) {

@@ -106,7 +106,7 @@ TEST(UdpDatapath, check__tells_of_a_port_that_another_has) {
   EXPECT_EQ(error_of({.device = "udp:"}, place("127.0.0.1", 1)), "no such exception");
   EXPECT_THAT(error_of({.device = "udp:"}, place("127.0.0.1", 2)),
               HasSubstr("127.0.0.1:47411: another socket has that UDP port; end its process (ss -ulnp names it), or "
-                        "give this one another port with --udp-port"));
+                        "give this one another port, of a command with --udp-port"));
 }
 
 TEST(UdpDatapath, shards__have_a_socket_and_a_port_each) {

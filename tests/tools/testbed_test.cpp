@@ -208,7 +208,7 @@ TEST_F(TestbedCommand, bad_input__is_refused_in_one_line) {
   EXPECT_THAT(refusal({"e.toml", "--hosts", "2"}), HasSubstr("give an experiment, or --hosts"));
   EXPECT_THAT(refusal({"none.toml"}), HasSubstr("none.toml"));
   EXPECT_THAT(refusal({"--hosts", "2"}), HasSubstr("give --command, --shell or --keep"));
-  EXPECT_THAT(refusal({"--hosts", "64", "--keep"}), HasSubstr("2 to 63 hosts"));
+  EXPECT_THAT(refusal({"--hosts", "64", "--keep"}), HasSubstr("from 2 to 63"));
   EXPECT_THAT(refusal({"--hosts", "2", "--keep", "--rate", "fast"}), HasSubstr("--rate"));
   EXPECT_THAT(refusal({"--hosts", "2", "--keep", "--mtu", "9000"}), HasSubstr("AF_XDP on veth carries 3490 at most"));
   EXPECT_THAT(refusal({"--hosts", "2", "--keep", "--json", "x"}), HasSubstr("--json"));

@@ -19,6 +19,8 @@
 
 namespace mltcp::experiment::perf {
 
+inline constexpr StreamRole kServerRole{"server", "--listen", "mltcp perf --listen"};
+
 using Json = nlohmann::json;
 
 inline constexpr const char* kProtocol = "mltcp.perf/1";
