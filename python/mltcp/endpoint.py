@@ -261,11 +261,14 @@ class Endpoint:
 
     # ---- Jobs, reports ----
 
-    def job(self, number: int = 0, *, function: Optional[str] = None, weight: float = 0, max_rate: int = 0,
+    def job(self, number: int = 0, *, function: Optional[str] = None, weight: Optional[float] = None, max_rate: int = 0,
             learn_iterations: bool = False) -> Job:
-        """A training job. `function` is MLTCP's, "F1" to "F6"; or `weight` a constant; neither is plain fairness."""
+        """A training job. `function` is MLTCP's, "F1" to "F6", or `weight` a constant, 1 for plain fairness; without
+        either it is "F1"."""
+        if function is None and weight is None:
+            function = "F1"
         options = lib.JobOptions(number=number, function=None if function is None else function.encode(),
-                                 weight=weight, max_rate_bps=max_rate, learn_iterations=int(learn_iterations))
+                                 weight=weight or 0, max_rate_bps=max_rate, learn_iterations=int(learn_iterations))
         handle = ctypes.c_uint64()
         self._lib.check(self._lib.job_create(self._pointer, ctypes.byref(options), ctypes.byref(handle)))
         return Job(self, handle.value)

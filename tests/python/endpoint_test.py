@@ -259,7 +259,7 @@ class Ends(Pair):
 class Jobs(Pair):
     def test_iterations_are_followed(self):
         here, there = self.connect(ordered=True)
-        with self.left.job(7, function="F1") as job:
+        with self.left.job(7) as job:  # F1
             job.attach(here)
             with job.iteration(2000):
                 receiving = there.begin_receive_into(bytearray(1000))
@@ -273,6 +273,8 @@ class Jobs(Pair):
             job.clear_plan()
         with self.assertRaises(mltcp.Error):
             job.report()
+        with self.left.job(8, weight=1) as fair:
+            self.assertEqual(fair.report()["gain"], 1)
         with self.assertRaises(ValueError):
             self.left.job(function="F9")
         self.assertEqual(here.report()["open"], 1)
