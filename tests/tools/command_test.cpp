@@ -104,7 +104,7 @@ TEST_F(Command, numbers__of_something_else_are_told_what_is_wanted) {
       {"run e.toml --seed ten", "--seed: \"ten\" is not a whole number from 0 to"},
       {"run e.toml --datapath ring --cores ten", "--cores: \"ten\" is not a list of CPUs; write their numbers"},
       {"gen --join x --host ten", "--host: \"ten\" is not a whole number from 0 to"},
-      {"testbed --hosts ten", "--hosts: \"ten\" is not a whole number from 0 to"},
+      {"testbed --hosts ten", "--hosts: \"ten\" is not a whole number from 2 to"},
       {"inspect t.txt --compute-scale ten", "--compute-scale: \"ten\" is not a number above 0 and at most"},
       {"inspect t.txt --bytes-scale nan", "--bytes-scale: \"nan\" is not a number above 0 and at most"},
       {"inspect t.txt --rate ten", "--rate: \"ten\" is not a rate: "},
