@@ -3,8 +3,8 @@
 //
 // Everything that is compared is measured in one run, in turns, and the comparison is a counter:
 //
-//   Message    a message of 64 bytes, by hand and through endpoints, both ends in one thread; per operation: a message is
-//              two, a send and a receive
+//   Message    a message of 64 bytes, by hand and through endpoints, both ends in one thread; per operation: a
+//              message is two, a send and a receive
 //   Tagged     a message by tag with 10 and with 10,000 receives posted; `over_few` is the ratio
 //   Handover   from a post in one thread to its callback in another that spins, and the posting call itself. Needs two
 //              CPUs for itself: chrt -f 50 build/bin/endpoint_bench --benchmark_filter=Handover

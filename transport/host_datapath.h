@@ -77,8 +77,8 @@ class HostDatapath {
   /// Whether the link-layer address on the way to `destination` is known to `shard`; if not, starts to resolve it.
   virtual bool resolve(std::uint16_t shard, const Address& destination) = 0;
   [[nodiscard]] virtual DatapathLosses losses() const = 0;
-  /// What has to be told of memory before it reads payloads there without a copy (RegisteredMemory); none where it reads
-  /// as the CPU does.
+  /// What has to be told of memory before it reads payloads there without a copy (RegisteredMemory); none where it
+  /// reads as the CPU does.
   [[nodiscard]] virtual std::span<DmaDevice* const> dma_devices() { return {}; }
 };
 

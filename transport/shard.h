@@ -85,7 +85,8 @@ class Shard final : public Pollable {
   PostResult receive_virtual(ConnectionId id, Bytes capacity, std::uint64_t tag, Nanos deadline = Nanos::never());
 
   /// Ends the send that was posted with `tag`, as if its deadline were there, if nothing of its message has been sent.
-  /// False if bytes of it have been, or there is none. It looks through those that wait: they are no more than max_sends.
+  /// False if bytes of it have been, or there is none. It looks through those that wait: they are no more than
+  /// max_sends.
   bool cancel_send(ConnectionId id, std::uint64_t tag);
   /// Likewise, if nothing of the receive's message has come, nor of a later one.
   bool cancel_receive(ConnectionId id, std::uint64_t tag);

@@ -64,8 +64,8 @@ class alignas(64) Connection {
 
   PostResult send(const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline);
   PostResult receive(std::byte* buffer, Bytes capacity, std::uint64_t tag, Nanos deadline);
-  /// Ends an operation of whose message nothing has been sent, or has arrived, with Status::timed_out. False if there is
-  /// none with that tag.
+  /// Ends an operation of whose message nothing has been sent, or has arrived, with Status::timed_out. False if there
+  /// is none with that tag.
   bool cancel_send(std::uint64_t tag);
   bool cancel_receive(std::uint64_t tag);
   void close();
