@@ -223,7 +223,7 @@ _lock = threading.Lock()
 _library: Optional[Library] = None
 
 
-def library() -> Library:
+def load() -> Library:
     """Loads it with the first call. LibraryError."""
     global _library
     with _lock:
@@ -234,12 +234,12 @@ def library() -> Library:
 
 def library_path() -> str:
     """Of the library that is used."""
-    return library().path
+    return load().path
 
 
 def library_version() -> str:
     """As in "mltcp 0.1.0, interface 1.0"."""
-    return library().version_text()
+    return load().version_text()
 
 
 # ---- Memory of Python's objects ----------------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ class Endpoint:
     def __init__(self, address: Optional[str] = None, *, device: str = "udp:", peer_timeout: float = 10.0,
                  **options: Any) -> None:
         self._pointer = ctypes.c_void_p()
-        self._lib = lib.library()
+        self._lib = lib.load()
         given = lib.EndpointOptions()
         self._lib.check(self._lib.endpoint_options_init_sized(ctypes.byref(given), ctypes.sizeof(given)))
         given.device = device.encode()

@@ -33,7 +33,7 @@ class InstallTest(unittest.TestCase):
             shutil.copytree(PYTHON, source, ignore=shutil.ignore_patterns("__pycache__"))
             done = python(own, "-m", "pip", "install", "--no-index", source)
             self.assertEqual(done.returncode, 0, done.stdout)
-            done = python(own, "-c", "import mltcp; print(mltcp.__file__); print(mltcp.library_path())",
+            done = python(own, "-c", "import mltcp; from mltcp import library_path; print(mltcp.__file__, library_path())",
                           MLTCP_LIBRARY=os.environ["MLTCP_LIBRARY"])
             self.assertEqual(done.returncode, 0, done.stdout)
             self.assertIn(os.path.join(folder, "lib"), done.stdout)
