@@ -69,7 +69,6 @@ SocketIo::SocketIo(const SocketIoConfig& config)
   const auto headers = static_cast<std::uint32_t>((v4_ ? encap::kIpv4Bytes : encap::kIpv6Bytes) + encap::kUdpBytes);
   limits_.max_packet_bytes = std::min(std::min(config.mtu, longest_ip) - headers, longest_payload);
   limits_.overhead_bytes = static_cast<std::uint32_t>(encap::kEthernetBytes) + headers;
-  limits_.burst = burst;
   for (std::size_t i = 0; i < kBuffers; ++i) free_[i] = kBuffers - 1 - i;
   free_count_ = kBuffers;
   try {
@@ -113,6 +112,9 @@ void SocketIo::open() {
   socklen_t size = sizeof known;
   gso_ = getsockopt(file_, IPPROTO_UDP, UDP_SEGMENT, &known, &size) == 0;
   gro_ = set(IPPROTO_UDP, UDP_GRO, 1);
+  if (gso_) limits_.batch = std::clamp<std::uint32_t>(longest_payload / limits_.max_packet_bytes, 1, most_segments);
+  // Whole messages, so that none but the last of many is short.
+  limits_.burst = limits_.batch > 1 ? most_burst / limits_.batch * limits_.batch : most_segments;
 }
 
 void SocketIo::ask_for_buffers(std::uint32_t bytes) {
@@ -322,7 +324,7 @@ SocketIo::Fate SocketIo::send_alone(std::span<const TxPacket> packets, std::size
 }
 
 std::size_t SocketIo::send(std::span<const TxPacket> packets) {
-  packets = packets.first(std::min<std::size_t>(packets.size(), burst));
+  packets = packets.first(std::min<std::size_t>(packets.size(), limits_.burst));
   blocked_ = false;
   std::size_t done = 0;
   while (done < packets.size()) {
@@ -344,7 +346,7 @@ std::size_t SocketIo::send(std::span<const TxPacket> packets) {
 // ---- Receiving ----
 
 std::size_t SocketIo::receive(std::span<RxPacket> out) {
-  out = out.first(std::min<std::size_t>(out.size(), burst));
+  out = out.first(std::min<std::size_t>(out.size(), limits_.burst));
   blocked_ = false;
   if (spent_count_ > 0) prepared_ = 0;  // headers point to the buffers that were next until now
   while (spent_count_ > 0) free_[free_count_++] = spent_[--spent_count_];
@@ -419,7 +421,7 @@ std::size_t SocketIo::fetch(std::size_t wanted) {
       packets += (messages_[end_ - 1].end + messages_[end_ - 1].segment - 1) / messages_[end_ - 1].segment;
   }
   counters_.received_messages += count;
-  packets_a_message_ = std::clamp<std::size_t>(packets / count, 1, burst);
+  packets_a_message_ = std::clamp<std::size_t>(packets / count, 1, limits_.burst);
   return count;
 }
 

@@ -61,7 +61,7 @@ struct SocketIoCounters {
 
 class SocketIo final : public PacketIo {
  public:
-  static constexpr std::uint32_t burst = 64;
+  static constexpr std::uint32_t most_burst = 128;
   static constexpr std::uint32_t most_segments = 64;       ///< of a GSO message: Linux's limit
   static constexpr std::uint32_t longest_payload = 65507;  ///< of IPv4; of IPv6 it could be 20 more
 
@@ -90,7 +90,7 @@ class SocketIo final : public PacketIo {
   [[nodiscard]] const Address* narrow_path() const { return narrow_bytes_ != 0 ? &narrow_path_ : nullptr; }
 
  private:
-  static constexpr std::size_t kBuffers = burst;
+  static constexpr std::size_t kBuffers = 64;
   /// More than a message may have: kernels don't tell of GRO above 65,535 bytes. The rest keeps equal offsets in
   /// neighbours from meeting in one set of the cache.
   static constexpr std::size_t kBufferBytes = 65536;
@@ -157,11 +157,11 @@ class SocketIo final : public PacketIo {
   Address narrow_path_;
 
   // Sending: what sendmmsg() is given.
-  std::array<mmsghdr, burst> tx_headers_{};
-  std::array<std::uint32_t, burst> tx_packets_{};  ///< of a message
-  std::array<Name, burst> tx_names_{};
-  std::array<SendControl, burst> tx_controls_{};
-  std::array<iovec, std::size_t{2} * burst> tx_pieces_{};
+  std::array<mmsghdr, most_burst> tx_headers_{};
+  std::array<std::uint32_t, most_burst> tx_packets_{};  ///< of a message
+  std::array<Name, most_burst> tx_names_{};
+  std::array<SendControl, most_burst> tx_controls_{};
+  std::array<iovec, std::size_t{2} * most_burst> tx_pieces_{};
 
   // Receiving.
   std::array<mmsghdr, kBuffers> rx_headers_{};

@@ -81,6 +81,11 @@ class PacketIo {
     /// Payloads of at least so many bytes should be sent by reference, with a TxPacket::hold; 0: the datapath always
     /// copies.
     std::uint32_t keeps_payload_from = 0;
+    /// Packets to one destination that cost little more together than one alone, as with segmentation offload: where
+    /// congestion control allows it, a connection waits for so many. Then each call costs as much as several packets,
+    /// also that of receive(). 1: packets gain nothing from each other. At most `burst`, which is best a multiple of
+    /// it.
+    std::uint32_t batch = 1;
   };
 
   virtual ~PacketIo() = default;

@@ -132,7 +132,7 @@ class SocketIoTest : public testing::TestWithParam<bool> {
     return made;
   }
   /// What `io` has got, `count` packets or those of half a second.
-  static std::vector<Got> receive(SocketIo& io, std::size_t count, std::size_t room = SocketIo::burst) {
+  static std::vector<Got> receive(SocketIo& io, std::size_t count, std::size_t room = SocketIo::most_burst) {
     std::vector<Got> all;
     std::vector<RxPacket> out(room);
     const Nanos end = monotonic_now() + 500_ms;
@@ -508,7 +508,7 @@ TEST_P(SocketIoTest, receive__believes_no_length_that_can_not_be) {
       std::memcpy(CMSG_DATA(control), &told.segment, sizeof told.segment);
       return 1;
     };
-    std::vector<RxPacket> out(SocketIo::burst);
+    std::vector<RxPacket> out(SocketIo::most_burst);
     std::size_t packets = 0;
     std::size_t bytes = 0;
     for (std::size_t got = 0; (got = io.receive(out)) > 0; packets += got)
@@ -559,6 +559,14 @@ TEST_P(SocketIoTest, limits__follow_the_mtu) {
   EXPECT_EQ(SocketIo(config(0, 9000)).limits().max_packet_bytes, 9000 - headers);
   EXPECT_EQ(SocketIo(config(0, 65536)).limits().max_packet_bytes, GetParam() ? 65487u : 65507u);
   EXPECT_EQ(SocketIo(config(0)).limits().overhead_bytes, 14 + headers);
+  if (SocketIo(config(0)).segments()) {  // bursts are of whole messages
+    EXPECT_EQ(SocketIo(config(0, 1500)).limits().batch, GetParam() ? 45u : 44u);
+    EXPECT_EQ(SocketIo(config(0, 1500)).limits().burst, GetParam() ? 90u : 88u);
+    EXPECT_EQ(SocketIo(config(0, 9000)).limits().batch, 7u);
+    EXPECT_EQ(SocketIo(config(0, 9000)).limits().burst, 126u);
+    EXPECT_EQ(SocketIo(config(0, 576)).limits().batch, 64u);
+  }
+  EXPECT_EQ(SocketIo(config(0, 65536)).limits().batch, 1u);
 
   SocketIo one(config(0, 65536));
   SocketIo two(config(1, 65536));
@@ -581,7 +589,7 @@ TEST_P(SocketIoTest, data_path__allocates_nothing) {
   for (unsigned i = 0; i < 64; ++i) made.push_back(make(config(1).address, 1000 + i / 8, i));
   std::vector<TxPacket> packets;
   for (const Made& each : made) packets.push_back(each.packet());
-  std::vector<RxPacket> out(SocketIo::burst);
+  std::vector<RxPacket> out(SocketIo::most_burst);
   calls_of_send.reserve(1 << 12);
   allocations = 0;
   counting = true;

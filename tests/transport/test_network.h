@@ -114,6 +114,7 @@ class TestHost final : public PacketIo {
 
   [[nodiscard]] const Limits& limits() const override { return limits_; }
   std::size_t receive(std::span<RxPacket> out) override {
+    ++receive_calls;
     lent_.clear();  // what was handed out is freed, for a sanitizer to see late reads
     std::size_t count = 0;
     for (; count < out.size() && !arrived.empty(); ++count) {
@@ -136,6 +137,7 @@ class TestHost final : public PacketIo {
   /// How many more packets the datapath takes.
   std::size_t room = ~std::size_t{0};
   std::size_t send_calls = 0;
+  std::size_t receive_calls = 0;
   Address address;
   std::unique_ptr<Shard> shard;
   Nanos deadline;  ///< poll at this time

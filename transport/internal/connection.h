@@ -195,6 +195,8 @@ class alignas(64) Connection {
   Blocked data_blocked(Nanos now);
   Blocked gate_blocked(Nanos now);
   Blocked window_blocked(Nanos now);
+  /// Whether the window has room for a packet, but not for as many as make a batch worth sending.
+  bool gathers(Bytes room);
   void carry(Draft& draft, const Chunk& chunk) {
     sent_.add_chunk(chunk);
     ++draft.chunks;
@@ -252,6 +254,7 @@ class alignas(64) Connection {
   Address remote_;
   State state_ = State::connecting;
   bool finished_message_ = false;  ///< in this burst
+  bool in_batch_ = false;          ///< a batch is under way, and goes on until the window is full
 
  public:
   // Flags of the shard's work lists.

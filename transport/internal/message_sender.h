@@ -96,6 +96,8 @@ class MessageSender {
   [[nodiscard]] bool has_lost() const { return !lost_.empty(); }
   /// Whether there are unsent bytes of a message for which the peer has a buffer.
   [[nodiscard]] bool has_credited() const { return next_ < messages_.end() && next_ < credit_; }
+  /// Bytes unsent of the first message that has some, of which there must be one.
+  [[nodiscard]] Bytes next_unsent() const { return messages_[next_].length - messages_[next_].next_offset; }
   /// Whether there are unsent bytes, but no credit for them.
   [[nodiscard]] bool waits_for_credit() const { return next_ < messages_.end() && next_ >= credit_; }
   /// The phase gate's round of the first unsent bytes, of which there must be some.

@@ -16,8 +16,8 @@ namespace {
 
 // Work limits of one poll, so that receiving and sending alternate.
 constexpr std::size_t rx_bursts_per_poll = 8;
-constexpr std::size_t packets_per_turn = 8;  // per connection, before the next connection's turn
-constexpr std::size_t tx_packets_per_poll = 256;
+constexpr std::size_t packets_per_turn = 8;       // per connection, before the next connection's turn
+constexpr std::size_t tx_packets_per_poll = 256;  // or fewer, to be a multiple of a burst
 
 constexpr std::uint32_t most_connections = (1U << 20) - 1;
 constexpr std::uint32_t most_zero_copy_sends = 65'535;
@@ -350,10 +350,15 @@ Nanos ShardCore::work(Nanos now) {
   if (holds_.waiting() > 0) [[unlikely]]
     holds_.poll(completions_);
   if (!tx_.empty()) flush();
+  const bool answers = !answers_.empty();
   for (const std::uint32_t index : answers_)
     if (Connection* connection = slots_[index].connection.get(); connection != nullptr) activate(*connection);
   answers_.clear();
-  receive_bursts(now, more);
+  // Answers are not kept waiting by a look at packets that costs as much as they do.
+  if (answers && limits_.batch > 1)
+    more = true;
+  else
+    receive_bursts(now, more);
   fire_timers(now);
   transmit(now, more);
   if (more || !answers_.empty()) return now;
@@ -562,7 +567,7 @@ void ShardCore::activate_waiting(JobState& job, Nanos now) {
 }
 
 void ShardCore::transmit(Nanos now, bool& more) {
-  std::size_t budget = tx_packets_per_poll;
+  std::size_t budget = std::max(tx_packets_per_poll / limits_.burst, std::size_t{1}) * limits_.burst;
   while (!active_.empty()) {
     if (budget == 0) {
       more = true;
@@ -582,9 +587,9 @@ void ShardCore::transmit(Nanos now, bool& more) {
         break;
       }
       BuiltPacket packet;
-      const auto buffer = std::span(tx_buffers_).subspan(tx_.end * limits_.max_packet_bytes, limits_.max_packet_bytes);
-      blocked = connection.build(now, buffer, packet);
+      blocked = connection.build(now, std::span(tx_buffers_).subspan(tx_.used, limits_.max_packet_bytes), packet);
       if (blocked != Connection::Blocked::no) break;
+      tx_.used += packet.header.size();
       tx_.messages[tx_.end] = packet.message;
       tx_.packets[tx_.end++] = {&connection.remote(), packet.header,         packet.payload,
                                 packet.ecn,           connection.priority(), packet.hold};
@@ -624,7 +629,7 @@ bool ShardCore::flush() {
     tx_.begin += sent;
     if (tx_.begin < end) return false;
   }
-  tx_.begin = tx_.end = 0;
+  tx_.begin = tx_.end = tx_.used = 0;
   return true;
 }
 

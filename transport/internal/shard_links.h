@@ -49,13 +49,15 @@ struct JobState {
   }
 };
 
-/// Packets that have been built and not yet accepted by the datapath. They point to headers in their own slots and to
-/// the user's payload. Slots are reused only after all of them have been accepted.
+/// Packets that have been built and not yet accepted by the datapath. They point to headers, which lie one behind the
+/// other in the shard's buffer, and to the user's payload. The buffer is reused only after all of them have been
+/// accepted.
 struct TxQueue {
   std::vector<TxPacket> packets;        ///< as many as a burst; destination null: dropped
   std::vector<std::uint64_t> messages;  ///< for each packet, the number of the message that its payload belongs to
   std::size_t begin = 0;
   std::size_t end = 0;
+  std::size_t used = 0;  ///< bytes of the buffer
 
   [[nodiscard]] bool empty() const { return begin == end; }
   /// Drops the queued packets to `destination` with payload of a message that has completed, since its memory is the
