@@ -8,6 +8,7 @@
 #include "endpoint_pair.h"
 #include "mltcp/endpoint/internal/frames.h"
 #include "mltcp/transport/shard.h"
+#include "mltcp/transport/wire.h"
 
 namespace mltcp::endpoint::attack_test {
 namespace {
@@ -204,6 +205,86 @@ TEST_F(AttackTest, hello__that_never_comes_costs_a_place_for_a_while_only) {
   OperationHandle operation = 0;
   ASSERT_EQ(third->connect(right->address().bytes(), {}, here, &operation), Code::ok);
   EXPECT_EQ(end_of(*third, operation).code, Code::ok);
+}
+
+/// Asks for connections from an address at which nobody is, and hears nothing.
+class Spoofer {
+ public:
+  explicit Spoofer(loop_network::Network& network) : io_(network, Address::v4(0x0A000008, 50'000)) {}
+  void ask(const Address& victim) {
+    ByteVector buffer(wire::header_bytes + wire::connect_frame_bytes);
+    wire::Writer writer(buffer);
+    ++asked_;
+    writer.connect({.max_packet = 1472, .source_connection = asked_, .credit = 1, .nonce = asked_});
+    TxPacket packet;
+    packet.destination = &victim;
+    packet.header = writer.finish({}, {});
+    io_.send({&packet, 1});
+  }
+
+ private:
+  loop_network::LoopIo io_;
+  std::uint32_t asked_ = 0;
+};
+
+TEST_F(AttackTest, questions__without_end_keep_out_neither_who_connects_nor_what_begins_here) {
+  for (const bool in_others_names : {false, true}) {
+    Spoofer spoofer(*network);
+    std::int64_t next = 0;
+    each_step = [&] {
+      liar->poll();
+      if (network->time < next) return;
+      next =
+          network->time + 200'000;  // of 24 places of strangers, who have a thousand times as long to say who they are
+      if (in_others_names)
+        spoofer.ask(right->address().base());
+      else
+        liar->connect(false);
+    };
+    third = std::make_unique<Endpoint>(config(3));
+    run_for(20_ms);
+    const std::uint64_t strangers = report().strangers;
+    EXPECT_GT(strangers, 20U) << "the places of strangers are not taken yet";
+    for (int i = 0; i < 10; ++i) {
+      for (const bool outwards : {false, true}) {
+        Endpoint& from = outwards ? *right : *third;
+        Endpoint& to = outwards ? *third : *right;
+        ConnectionHandle connection = 0;
+        OperationHandle operation = 0;
+        ASSERT_EQ(
+            from.connect(to.address().bytes(), {.kind = ConnectionKind::tagged, .post = {}}, connection, &operation),
+            Code::ok)
+            << i << outwards;
+        const Completion end = end_of(from, operation);
+        EXPECT_EQ(end.code, Code::ok) << to_text(end);
+        from.abort(connection);
+        run_for(5_ms);
+      }
+    }
+    EXPECT_GT(report().strangers, strangers) << "it went on";
+    Completion ignored;
+    while (right->events().poll({&ignored, 1}) == 1) continue;
+    expect_honest_goes_on();
+    third.reset();
+    each_step = [this] { liar->poll(); };
+    run_for(300_ms);
+    liar.reset();
+    liar = std::make_unique<Liar>(*network, right->address());
+  }
+}
+
+TEST_F(AttackTest, questions__in_one_burst_leave_room_for_what_begins_here) {
+  Spoofer spoofer(*network);
+  third = std::make_unique<Endpoint>(config(3));
+  for (int i = 0; i < 200; ++i) spoofer.ask(right->address().base());  // more than there are places in the transport
+  step();
+  for (int i = 0; i < 7; ++i) {  // all that there may be beside the honest one
+    OperationHandle operation = 0;
+    ASSERT_EQ(right->connect(third->address().bytes(), {.kind = ConnectionKind::tagged, .post = {}}, here, &operation),
+              Code::ok);
+    const Completion end = end_of(*right, operation);
+    EXPECT_EQ(end.code, Code::ok) << to_text(end);
+  }
 }
 
 TEST_F(AttackTest, frame__that_can_not_be_ends_the_connection) {
