@@ -453,6 +453,9 @@ void Worker::expire() noexcept {
     if (link.state == Link::State::ended) {
       for (const ConnectionId id : link.transport)
         if (id != 0) shard_->abort(id, now_);
+    } else if (link.state == Link::State::closing) {
+      // One half is closed, and whoever closes ought to have closed the other as well.
+      end_link(link, Code::closed, link.closes_here ? Cause::here : Cause::peer, true);
     } else {
       end_link(link, Code::unreachable, Cause::no_introduction, true);
     }

@@ -72,6 +72,7 @@ class Liar {
     say(control, hello(true));
     say(data, hello(true, true));
   }
+  void close(ConnectionId connection) { shard_.close(connection); }
   void accept_data(std::size_t buffers) { listen(data, buffers); }
   void poll() {
     shard_.poll(now());
@@ -451,6 +452,23 @@ TEST_F(AttackTest, data__of_another_length_than_announced_ends_the_connection) {
     EXPECT_EQ(event(*right).cause, Cause::wrong_length);
     run_for(5_ms);
   }
+  expect_honest_goes_on();
+}
+
+TEST_F(AttackTest, close__of_one_half_alone_ends_the_other_with_that_cause) {
+  liar->greet_tagged();
+  const ConnectionHandle connection = accept();
+  const ByteVector lengthy = bytes_of(20'000);
+  const OperationHandle sending = send_tagged(*right, connection, lengthy, 3);
+  ASSERT_TRUE(run([&] { return liar->heard(FrameType::rts); }, 100_ms));
+  liar->close(liar->data);  // and never asks for the message, but answers whatever the transport asks
+  const Completion end = end_of(*right, sending);
+  EXPECT_EQ(end.code, Code::closed);
+  EXPECT_EQ(end.cause, Cause::peer);
+  const Completion closed = event(*right);
+  EXPECT_EQ(closed.code, Code::closed);
+  EXPECT_EQ(closed.cause, Cause::peer);
+  EXPECT_EQ(closed.peer.v4_ip(), 0x0A000009U);
   expect_honest_goes_on();
 }
 
