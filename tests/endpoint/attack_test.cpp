@@ -72,6 +72,9 @@ class Liar {
     say(control, hello(true));
     say(data, hello(true, true));
   }
+  /// For who connects to it; each that comes is `control`, and has a buffer for its hello.
+  void accept_all() { shard_.listen(config_); }
+  [[nodiscard]] const EndpointAddress& address() const { return self_; }
   void close(ConnectionId connection) { shard_.close(connection); }
   void accept_data(std::size_t buffers) { listen(data, buffers); }
   void poll() {
@@ -79,6 +82,12 @@ class Liar {
     Completion completion;
     while (shard_.take_completions({&completion, 1}) == 1) {
       if (completion.kind == mltcp::Completion::Kind::closed) ++closed;
+      if (completion.kind == mltcp::Completion::Kind::accepted) {
+        control = completion.connection;
+        listen(control, 1);
+      }
+      if (completion.kind == mltcp::Completion::Kind::received && completion.bytes == Hello::bytes)
+        asked = parse(std::span(heard_[completion.tag]).first(Hello::bytes), question) == Verdict::fine;
       if (completion.kind != mltcp::Completion::Kind::received || completion.status != Status::ok) continue;
       Frame frame;
       if (completion.connection == control && parse(std::span(heard_[completion.tag]).first(completion.bytes), frame))
@@ -94,6 +103,8 @@ class Liar {
   ConnectionId control = 0;
   ConnectionId data = 0;
   int closed = 0;
+  bool asked = false;  ///< a hello has come: `question`
+  Hello question;
   bool dead = false;
   std::vector<Frame> frames;
 
@@ -286,6 +297,49 @@ TEST_F(AttackTest, questions__in_one_burst_leave_room_for_what_begins_here) {
     const Completion end = end_of(*right, operation);
     EXPECT_EQ(end.code, Code::ok) << to_text(end);
   }
+}
+
+TEST_F(AttackTest, answer__that_can_not_be_ends_the_connect_and_says_whose_it_was) {
+  liar->accept_all();
+  struct Case {
+    const char* what;
+    std::function<void(Hello&)> lie;
+    Code code;
+    Cause cause;
+  };
+  const std::vector<Case> cases{
+      {"kind", [](Hello& h) { h.kind = ConnectionKind::tagged; }, Code::protocol, Cause::malformed_frame},
+      {"token", [](Hello& h) { ++h.token; }, Code::protocol, Cause::malformed_frame},
+      {"not asked", [](Hello& h) { h.meant = {1}; }, Code::protocol, Cause::malformed_frame},
+      {"another", [&](Hello& h) { h.from = left->address(); }, Code::wrong_peer, Cause::other_endpoint},
+      {"no window", [](Hello& h) { h.unexpected_messages = 0; }, Code::protocol, Cause::malformed_frame},
+      {"verdict 1", [](Hello& h) { h.verdict = Verdict::wrong_peer; }, Code::wrong_peer, Cause::other_endpoint},
+      {"verdict 2", [](Hello& h) { h.verdict = Verdict::version; }, Code::version, Cause::other_version},
+      {"verdict 3", [](Hello& h) { h.verdict = Verdict::no_room; }, Code::refused, Cause::peer_full},
+      {"verdict 4", [](Hello& h) { h.verdict = Verdict::refused; }, Code::refused, Cause::nobody_listens},
+      {"verdict 5", [](Hello& h) { h.verdict = Verdict::malformed; }, Code::protocol, Cause::malformed_frame},
+      {"verdict 6", [](Hello& h) { h.verdict = Verdict{6}; }, Code::protocol, Cause::malformed_frame},
+      {"nothing", nullptr, Code::unreachable, Cause::no_introduction},
+  };
+  for (const Case& lie : cases) {
+    liar->asked = false;
+    OperationHandle operation = 0;
+    ConnectionHandle connection = 0;
+    ASSERT_EQ(right->connect(liar->address().bytes(), {}, connection, &operation), Code::ok);
+    ASSERT_TRUE(run([&] { return liar->asked; }, 100_ms)) << lie.what;
+    if (lie.lie) {
+      Hello answer = liar->hello(false);
+      answer.token = liar->question.token;
+      lie.lie(answer);
+      liar->say(liar->control, answer);
+    }
+    const Completion end = end_of(*right, operation);
+    EXPECT_EQ(end.code, lie.code) << lie.what;
+    EXPECT_EQ(end.cause, lie.cause) << lie.what;
+    EXPECT_EQ(end.peer.v4_ip(), 0x0A000009U) << lie.what;
+    run_for(5_ms);
+  }
+  expect_honest_goes_on();
 }
 
 TEST_F(AttackTest, frame__that_can_not_be_ends_the_connection) {
