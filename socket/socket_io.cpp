@@ -98,12 +98,12 @@ void SocketIo::open() {
   if (v4_) {
     limits_.ecn = set(IPPROTO_IP, IP_RECVTOS, 1);
     limits_.hops = set(IPPROTO_IP, IP_RECVTTL, 1) && set(IPPROTO_IP, IP_TTL, encap::kTimeToLive);
-    set(IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+    believe_path(true);
   } else {
     set(IPPROTO_IPV6, IPV6_V6ONLY, 1);
     limits_.ecn = set(IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
     limits_.hops = set(IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1) && set(IPPROTO_IPV6, IPV6_UNICAST_HOPS, encap::kTimeToLive);
-    set(IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+    believe_path(true);
     set(IPPROTO_IPV6, IPV6_DONTFRAG, 1);
   }
   if (!limits_.ecn) limits_.priorities = 1;  // the receiver isn't told of them either
@@ -253,6 +253,17 @@ std::size_t SocketIo::write_messages(std::span<const TxPacket> packets, bool tog
   return messages;
 }
 
+/// DF is set either way.
+bool SocketIo::believe_path(bool believed) const {
+  return v4_ ? set(IPPROTO_IP, IP_MTU_DISCOVER, believed ? IP_PMTUDISC_DO : IP_PMTUDISC_PROBE)
+             : set(IPPROTO_IPV6, IPV6_MTU_DISCOVER, believed ? IPV6_PMTUDISC_DO : IPV6_PMTUDISC_PROBE);
+}
+
+void SocketIo::note_narrow(const TxPacket& packet) {
+  narrow_bytes_ = bytes_of(packet);
+  narrow_path_ = *packet.destination;
+}
+
 /// A packet that is as long as the one that did not fit shows that the path is wide enough again.
 void SocketIo::note_passed(std::span<const TxPacket> packets) {
   if (bytes_of(packets.front()) >= narrow_bytes_ && *packets.front().destination == narrow_path_) narrow_bytes_ = 0;
@@ -266,7 +277,7 @@ SocketIo::Fate SocketIo::send_messages(std::span<const TxPacket> packets, std::s
       const std::size_t end = std::min(first + static_cast<std::size_t>(sent), messages);
       counters_.sent_messages += end - first;
       for (; first < end; ++first) {
-        if (narrow_bytes_ != 0) [[unlikely]]
+        if (narrow_bytes_ != 0 && doubts_left_ == 0) [[unlikely]]
           note_passed(packets.subspan(done));
         counters_.sent_packets += tx_packets_[first];
         done += tx_packets_[first];
@@ -274,6 +285,11 @@ SocketIo::Fate SocketIo::send_messages(std::span<const TxPacket> packets, std::s
       continue;
     }
     const int error = sent < 0 ? errno : EAGAIN;
+    if (error == EMSGSIZE && doubts_left_ == 0 && believe_path(false)) {
+      note_narrow(packets[done]);
+      doubts_left_ = doubting_calls;
+      continue;
+    }
     const std::uint32_t count = tx_packets_[first];
     if (count >= kFewestSegments && (error == EINVAL || error == EIO || error == EMSGSIZE)) {
       // It overwrites the messages that follow, which the caller has made anew.
@@ -296,8 +312,7 @@ SocketIo::Fate SocketIo::on_refusal(int error, std::span<const TxPacket> packets
       return Fate::blocked;
     case EMSGSIZE:
       counters_.too_big += packets.size();
-      narrow_bytes_ = bytes_of(packets.front());
-      narrow_path_ = *packets.front().destination;
+      note_narrow(packets.front());
       break;
     default:  // no route, a firewall, an ICMP error of an earlier packet, ...: as if they were lost on the way
       counters_.refused += packets.size();
@@ -311,6 +326,7 @@ SocketIo::Fate SocketIo::on_refusal(int error, std::span<const TxPacket> packets
 SocketIo::Fate SocketIo::send_alone(std::span<const TxPacket> packets, std::size_t& done) {
   std::size_t dealt_with = 0;
   const std::uint64_t before = counters_.sent_packets;
+  const std::uint32_t doubts_before = doubts_left_;
   while (dealt_with < packets.size()) {
     const auto one = packets.subspan(dealt_with, 1);
     write_messages(one, false);
@@ -318,7 +334,7 @@ SocketIo::Fate SocketIo::send_alone(std::span<const TxPacket> packets, std::size
     if (send_messages(one, 1, gone) == Fate::blocked) return Fate::blocked;
     dealt_with += gone;
     done += gone;
-    if (counters_.sent_packets != before && dealt_with == 1) gso_ = false;
+    if (counters_.sent_packets != before && dealt_with == 1 && doubts_left_ == doubts_before) gso_ = false;
   }
   return Fate::taken;
 }
@@ -326,6 +342,8 @@ SocketIo::Fate SocketIo::send_alone(std::span<const TxPacket> packets, std::size
 std::size_t SocketIo::send(std::span<const TxPacket> packets) {
   packets = packets.first(std::min<std::size_t>(packets.size(), limits_.burst));
   blocked_ = false;
+  if (doubts_left_ != 0 && --doubts_left_ == 0) [[unlikely]]
+    believe_path(true);
   std::size_t done = 0;
   while (done < packets.size()) {
     const std::size_t messages = write_messages(packets.subspan(done), gso_);

@@ -55,7 +55,7 @@ struct SocketIoCounters {
   std::uint64_t sent_messages = 0;  ///< several packets each with GSO
   std::uint64_t full = 0;           ///< calls of send() that left packets to the caller
   std::uint64_t unsendable = 0;     ///< another IP version, no port, or longer than limits() allow
-  std::uint64_t too_big = 0;        ///< longer than the path carries (EMSGSIZE)
+  std::uint64_t too_big = 0;        ///< longer than the interface carries (EMSGSIZE)
   std::uint64_t refused = 0;        ///< the kernel wants none of it: no route, a firewall, ...
 };
 
@@ -64,6 +64,9 @@ class SocketIo final : public PacketIo {
   static constexpr std::uint32_t most_burst = 128;
   static constexpr std::uint32_t most_segments = 64;       ///< of a GSO message: Linux's limit
   static constexpr std::uint32_t longest_payload = 65507;  ///< of IPv4; of IPv6 it could be 20 more
+  /// What the kernel believes of a path it has from ICMP, which anybody can send: when it refuses a packet that the
+  /// interface carries, so many calls of send() go by the interface alone.
+  static constexpr std::uint32_t doubting_calls = 1024;
 
   /// Opens and binds the socket. Throws InputError if its address or port can't be had, RunError for the rest.
   explicit SocketIo(const SocketIoConfig& config);
@@ -85,8 +88,8 @@ class SocketIo final : public PacketIo {
   [[nodiscard]] bool coalesces() const { return gro_; }  ///< receives several packets as one message
   /// Bytes that the kernel keeps at most; it counts what a packet takes, about twice its length.
   [[nodiscard]] std::uint32_t receive_buffer() const { return receive_buffer_; }
-  /// Where the latest packet went that was too long for its path, while none of that length has passed since; null:
-  /// all is well.
+  /// Where the latest packet went that was too long for what the kernel believes of its path, until it lets one of that
+  /// length pass again; null: all is well. Such packets are sent all the same.
   [[nodiscard]] const Address* narrow_path() const { return narrow_bytes_ != 0 ? &narrow_path_ : nullptr; }
 
  private:
@@ -135,6 +138,8 @@ class SocketIo final : public PacketIo {
   Fate on_refusal(int error, std::span<const TxPacket> packets, std::size_t& done);
   Fate send_alone(std::span<const TxPacket> packets, std::size_t& done);
   void note_passed(std::span<const TxPacket> packets);
+  void note_narrow(const TxPacket& packet);
+  bool believe_path(bool believed) const;
 
   std::size_t serve(std::span<RxPacket> out);
   void prepare(std::size_t headers);
@@ -154,6 +159,7 @@ class SocketIo final : public PacketIo {
   SocketIoCounters counters_;
   std::uint32_t overflow_ = 0;  ///< the kernel's count, as it was last told; wraps around
   std::size_t narrow_bytes_ = 0;
+  std::uint32_t doubts_left_ = 0;  ///< calls of send(); 0: the kernel goes by what it believes of paths
   Address narrow_path_;
 
   // Sending: what sendmmsg() is given.

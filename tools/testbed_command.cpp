@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "mltcp/base/error.h"
 #include "mltcp/experiment/files/switch_file.h"
+#include "mltcp/testbed/layout.h"
 
 #if MLTCP_HAS_DPDK
 #include <unistd.h>
@@ -28,7 +29,6 @@
 #include "mltcp/experiment/files/policy.h"
 #include "mltcp/experiment/hosts/host_layout.h"
 #include "mltcp/testbed/cpu_time.h"
-#include "mltcp/testbed/layout.h"
 #include "mltcp/testbed/links.h"
 #include "mltcp/testbed/network.h"
 #include "mltcp/testbed/sandbox.h"

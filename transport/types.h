@@ -144,6 +144,9 @@ struct ShardStats {
 
 struct ShardConfig {
   std::uint32_t max_connections = 1024;  ///< 1 to 2^20 - 1
+  /// Of these, how many are for connect() alone, so that others who connect cannot take them: where no more than so
+  /// many are free, they are refused with Status::full. 0 to max_connections.
+  std::uint32_t kept_for_connect = 0;
   std::uint32_t max_jobs = 64;
   std::uint32_t max_completions = 1 << 16;  ///< completions not yet taken; at this limit, posting returns queue_full
   /// Sends that may be in progress at once with the datapath reading the user's buffer (zero copy); further ones are

@@ -117,6 +117,7 @@ struct Link {
   bool has_event_place = false;
   bool counted = false;  ///< among max_connections
   bool closes_here = false;
+  ListHook<Link> among_strangers;
   std::uint32_t slot = 0;
   ConnectionHandle handle = 0;
   Code end_code = Code::ok;

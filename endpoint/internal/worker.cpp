@@ -15,8 +15,10 @@ std::uint32_t links_for(const EndpointConfig& config) { return config.max_connec
 
 ShardConfig shard_config(const EndpointConfig& config, std::uint32_t number) {
   ShardConfig shard;
-  // A tagged connection takes two, and those that have ended answer their peers for a while.
-  shard.max_connections = std::min(links_for(config) + config.max_connections * 2, (1U << 20) - 1);
+  // A tagged connection takes two, and those that have ended answer their peers for a while. Whoever connects from
+  // outside leaves room for those that begin here.
+  shard.kept_for_connect = config.max_connections * 2;
+  shard.max_connections = links_for(config) + config.max_connections * 2 + shard.kept_for_connect;
   shard.max_jobs = config.max_jobs;
   if (config.seed) shard.seed = *config.seed + number;
   return shard;
@@ -451,6 +453,9 @@ void Worker::expire() noexcept {
     if (link.state == Link::State::ended) {
       for (const ConnectionId id : link.transport)
         if (id != 0) shard_->abort(id, now_);
+    } else if (link.state == Link::State::closing) {
+      // One half is closed, and whoever closes ought to have closed the other as well.
+      end_link(link, Code::closed, link.closes_here ? Cause::here : Cause::peer, true);
     } else {
       end_link(link, Code::unreachable, Cause::no_introduction, true);
     }

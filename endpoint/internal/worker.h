@@ -185,6 +185,7 @@ class Worker final : public Pollable {
   void pair(Link& link, const Hello& hello) noexcept;
   void answer(Link& link, std::uint32_t part) noexcept;
   void turn_away(Link& link, Verdict verdict) noexcept;
+  void drop_stranger(Link& link) noexcept;
   void accept(Link& link, const Hello& hello) noexcept;
   void open(Link& link) noexcept;
   void on_transport_closed(Link& link, std::uint32_t part, Status status) noexcept;
@@ -250,6 +251,8 @@ class Worker final : public Pollable {
   std::uint64_t in_place_ = 0;
   Counters counters_;
   std::vector<Link> links_;
+  /// That came in and are not accepted, the oldest first. No more than there is room for beside max_connections.
+  List<Link, &Link::among_strangers> strangers_;
   std::vector<Route> routes_;
   std::uint32_t route_mask_ = 0;
   std::uint32_t live_transports_ = 0;

@@ -39,6 +39,9 @@ Code code_of(Verdict verdict, Cause& cause) {
   }
 }
 
+/// Places that threads may just be giving back: they are counted as free a moment before they can be had.
+constexpr std::size_t kBetweenHands = 8;
+
 bool is_shard_of(const EndpointAddress& endpoint, const Address& address) {
   return endpoint.base().ip == address.ip && address.port >= endpoint.base().port &&
          address.port - endpoint.base().port < endpoint.shards();
@@ -100,14 +103,32 @@ Link* Worker::reserve_link(ConnectionKind kind, const EndpointAddress& peer, std
   return &link;
 }
 
-/// For a connection that came in.
+/// For a connection that came in. Where there are too many that have not introduced themselves, the oldest gives way:
+/// they come from addresses that nobody has proven, so that they must not keep out who does introduce itself, nor what
+/// begins here. Who is honest needs two round trips, and is the oldest only if so many have come within those.
 Link* Worker::take_link() noexcept {
+  if (strangers_.size() + shared_.config->max_connections + kBetweenHands >= links_.size())
+    drop_stranger(*strangers_.first());
   std::uint32_t slot = 0;
   if (!free_links_.pop(slot)) return nullptr;
   Link& link = links_[slot];
   const std::uint64_t generation = link.face.load(std::memory_order_relaxed) >> 32;
   link.handle = handle_of(number_, slot, static_cast<std::uint32_t>(generation));
   return &link;
+}
+
+/// At once: what its transport has to say yet is nobody's.
+void Worker::drop_stranger(Link& link) noexcept {
+  ++counters_.strangers;
+  for (ConnectionId& id : link.transport) {
+    if (id == 0) continue;
+    routes_[id & route_mask_] = {};
+    --live_transports_;
+    shard_->abort(id, now_);
+    id = 0;
+  }
+  posted_ = true;
+  free_link(link);
 }
 
 Link* Worker::find(ConnectionHandle handle) noexcept {
@@ -123,6 +144,7 @@ void Worker::free_link(Link& link) noexcept {
   link.end_code = Code::ok;
   link.end_cause = Cause::none;
   link.connect = nullptr;
+  if (strangers_.holds(link)) strangers_.erase(link);
   link.greeted = {};
   link.tagged.reset();
   unreserve_link(link);
@@ -205,6 +227,7 @@ void Worker::on_accepted(ConnectionId id) noexcept {
     posted_ = true;
     return;
   }
+  strangers_.push(*link);
   link->state = Link::State::greeting;
   link->remote = *remote;
   add_route(*link, Link::control, id);
@@ -287,6 +310,7 @@ void Worker::accept(Link& link, const Hello& hello) noexcept {
   link.face.store(face_of(link.handle, hello.kind, true), std::memory_order_release);
   answer(link, Link::control);
   if (hello.kind == ConnectionKind::tagged) answer(link, Link::data);
+  strangers_.erase(link);
   event(link, Completion::Kind::accepted, Code::ok, Cause::none);
   open(link);
 }

@@ -8,6 +8,7 @@
 #include "endpoint_pair.h"
 #include "mltcp/endpoint/internal/frames.h"
 #include "mltcp/transport/shard.h"
+#include "mltcp/transport/wire.h"
 
 namespace mltcp::endpoint::attack_test {
 namespace {
@@ -71,12 +72,22 @@ class Liar {
     say(control, hello(true));
     say(data, hello(true, true));
   }
+  /// For who connects to it; each that comes is `control`, and has a buffer for its hello.
+  void accept_all() { shard_.listen(config_); }
+  [[nodiscard]] const EndpointAddress& address() const { return self_; }
+  void close(ConnectionId connection) { shard_.close(connection); }
   void accept_data(std::size_t buffers) { listen(data, buffers); }
   void poll() {
     shard_.poll(now());
     Completion completion;
     while (shard_.take_completions({&completion, 1}) == 1) {
       if (completion.kind == mltcp::Completion::Kind::closed) ++closed;
+      if (completion.kind == mltcp::Completion::Kind::accepted) {
+        control = completion.connection;
+        listen(control, 1);
+      }
+      if (completion.kind == mltcp::Completion::Kind::received && completion.bytes == Hello::bytes)
+        asked = parse(std::span(heard_[completion.tag]).first(Hello::bytes), question) == Verdict::fine;
       if (completion.kind != mltcp::Completion::Kind::received || completion.status != Status::ok) continue;
       Frame frame;
       if (completion.connection == control && parse(std::span(heard_[completion.tag]).first(completion.bytes), frame))
@@ -92,6 +103,8 @@ class Liar {
   ConnectionId control = 0;
   ConnectionId data = 0;
   int closed = 0;
+  bool asked = false;  ///< a hello has come: `question`
+  Hello question;
   bool dead = false;
   std::vector<Frame> frames;
 
@@ -204,6 +217,129 @@ TEST_F(AttackTest, hello__that_never_comes_costs_a_place_for_a_while_only) {
   OperationHandle operation = 0;
   ASSERT_EQ(third->connect(right->address().bytes(), {}, here, &operation), Code::ok);
   EXPECT_EQ(end_of(*third, operation).code, Code::ok);
+}
+
+/// Asks for connections from an address at which nobody is, and hears nothing.
+class Spoofer {
+ public:
+  explicit Spoofer(loop_network::Network& network) : io_(network, Address::v4(0x0A000008, 50'000)) {}
+  void ask(const Address& victim) {
+    ByteVector buffer(wire::header_bytes + wire::connect_frame_bytes);
+    wire::Writer writer(buffer);
+    ++asked_;
+    writer.connect({.max_packet = 1472, .source_connection = asked_, .credit = 1, .nonce = asked_});
+    TxPacket packet;
+    packet.destination = &victim;
+    packet.header = writer.finish({}, {});
+    io_.send({&packet, 1});
+  }
+
+ private:
+  loop_network::LoopIo io_;
+  std::uint32_t asked_ = 0;
+};
+
+TEST_F(AttackTest, questions__without_end_keep_out_neither_who_connects_nor_what_begins_here) {
+  for (const bool in_others_names : {false, true}) {
+    Spoofer spoofer(*network);
+    std::int64_t next = 0;
+    each_step = [&] {
+      liar->poll();
+      if (network->time < next) return;
+      next =
+          network->time + 200'000;  // of 24 places of strangers, who have a thousand times as long to say who they are
+      if (in_others_names)
+        spoofer.ask(right->address().base());
+      else
+        liar->connect(false);
+    };
+    third = std::make_unique<Endpoint>(config(3));
+    run_for(20_ms);
+    const std::uint64_t strangers = report().strangers;
+    EXPECT_GT(strangers, 20U) << "the places of strangers are not taken yet";
+    for (int i = 0; i < 10; ++i) {
+      for (const bool outwards : {false, true}) {
+        Endpoint& from = outwards ? *right : *third;
+        Endpoint& to = outwards ? *third : *right;
+        ConnectionHandle connection = 0;
+        OperationHandle operation = 0;
+        ASSERT_EQ(
+            from.connect(to.address().bytes(), {.kind = ConnectionKind::tagged, .post = {}}, connection, &operation),
+            Code::ok)
+            << i << outwards;
+        const Completion end = end_of(from, operation);
+        EXPECT_EQ(end.code, Code::ok) << to_text(end);
+        from.abort(connection);
+        run_for(5_ms);
+      }
+    }
+    EXPECT_GT(report().strangers, strangers) << "it went on";
+    Completion ignored;
+    while (right->events().poll({&ignored, 1}) == 1) continue;
+    expect_honest_goes_on();
+    third.reset();
+    each_step = [this] { liar->poll(); };
+    run_for(300_ms);
+    liar.reset();
+    liar = std::make_unique<Liar>(*network, right->address());
+  }
+}
+
+TEST_F(AttackTest, questions__in_one_burst_leave_room_for_what_begins_here) {
+  Spoofer spoofer(*network);
+  third = std::make_unique<Endpoint>(config(3));
+  for (int i = 0; i < 200; ++i) spoofer.ask(right->address().base());  // more than there are places in the transport
+  step();
+  for (int i = 0; i < 7; ++i) {  // all that there may be beside the honest one
+    OperationHandle operation = 0;
+    ASSERT_EQ(right->connect(third->address().bytes(), {.kind = ConnectionKind::tagged, .post = {}}, here, &operation),
+              Code::ok);
+    const Completion end = end_of(*right, operation);
+    EXPECT_EQ(end.code, Code::ok) << to_text(end);
+  }
+}
+
+TEST_F(AttackTest, answer__that_can_not_be_ends_the_connect_and_says_whose_it_was) {
+  liar->accept_all();
+  struct Case {
+    const char* what;
+    std::function<void(Hello&)> lie;
+    Code code;
+    Cause cause;
+  };
+  const std::vector<Case> cases{
+      {"kind", [](Hello& h) { h.kind = ConnectionKind::tagged; }, Code::protocol, Cause::malformed_frame},
+      {"token", [](Hello& h) { ++h.token; }, Code::protocol, Cause::malformed_frame},
+      {"not asked", [](Hello& h) { h.meant = {1}; }, Code::protocol, Cause::malformed_frame},
+      {"another", [&](Hello& h) { h.from = left->address(); }, Code::wrong_peer, Cause::other_endpoint},
+      {"no window", [](Hello& h) { h.unexpected_messages = 0; }, Code::protocol, Cause::malformed_frame},
+      {"verdict 1", [](Hello& h) { h.verdict = Verdict::wrong_peer; }, Code::wrong_peer, Cause::other_endpoint},
+      {"verdict 2", [](Hello& h) { h.verdict = Verdict::version; }, Code::version, Cause::other_version},
+      {"verdict 3", [](Hello& h) { h.verdict = Verdict::no_room; }, Code::refused, Cause::peer_full},
+      {"verdict 4", [](Hello& h) { h.verdict = Verdict::refused; }, Code::refused, Cause::nobody_listens},
+      {"verdict 5", [](Hello& h) { h.verdict = Verdict::malformed; }, Code::protocol, Cause::malformed_frame},
+      {"verdict 6", [](Hello& h) { h.verdict = Verdict{6}; }, Code::protocol, Cause::malformed_frame},
+      {"nothing", nullptr, Code::unreachable, Cause::no_introduction},
+  };
+  for (const Case& lie : cases) {
+    liar->asked = false;
+    OperationHandle operation = 0;
+    ConnectionHandle connection = 0;
+    ASSERT_EQ(right->connect(liar->address().bytes(), {}, connection, &operation), Code::ok);
+    ASSERT_TRUE(run([&] { return liar->asked; }, 100_ms)) << lie.what;
+    if (lie.lie) {
+      Hello answer = liar->hello(false);
+      answer.token = liar->question.token;
+      lie.lie(answer);
+      liar->say(liar->control, answer);
+    }
+    const Completion end = end_of(*right, operation);
+    EXPECT_EQ(end.code, lie.code) << lie.what;
+    EXPECT_EQ(end.cause, lie.cause) << lie.what;
+    EXPECT_EQ(end.peer.v4_ip(), 0x0A000009U) << lie.what;
+    run_for(5_ms);
+  }
+  expect_honest_goes_on();
 }
 
 TEST_F(AttackTest, frame__that_can_not_be_ends_the_connection) {
@@ -370,6 +506,23 @@ TEST_F(AttackTest, data__of_another_length_than_announced_ends_the_connection) {
     EXPECT_EQ(event(*right).cause, Cause::wrong_length);
     run_for(5_ms);
   }
+  expect_honest_goes_on();
+}
+
+TEST_F(AttackTest, close__of_one_half_alone_ends_the_other_with_that_cause) {
+  liar->greet_tagged();
+  const ConnectionHandle connection = accept();
+  const ByteVector lengthy = bytes_of(20'000);
+  const OperationHandle sending = send_tagged(*right, connection, lengthy, 3);
+  ASSERT_TRUE(run([&] { return liar->heard(FrameType::rts); }, 100_ms));
+  liar->close(liar->data);  // and never asks for the message, but answers whatever the transport asks
+  const Completion end = end_of(*right, sending);
+  EXPECT_EQ(end.code, Code::closed);
+  EXPECT_EQ(end.cause, Cause::peer);
+  const Completion closed = event(*right);
+  EXPECT_EQ(closed.code, Code::closed);
+  EXPECT_EQ(closed.cause, Cause::peer);
+  EXPECT_EQ(closed.peer.v4_ip(), 0x0A000009U);
   expect_honest_goes_on();
 }
 

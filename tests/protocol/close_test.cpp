@@ -197,6 +197,18 @@ TEST(Abort, while_closing__closes_once) {
   expect_closed(pair.client(), c, Status::aborted);
 }
 
+TEST(Abort, of_who_has_acknowledged_nothing__is_told_once_and_frees_the_slot_soon) {
+  Pair pair({}, {}, 50_us, {}, {.max_connections = 1});
+  pair.inject(pair.server(), Address::v4(0x0A0000FF, 9), forge(header_for(0), [](wire::Writer& w) {
+                w.connect({.max_packet = 1472, .source_connection = 5, .credit = 1, .nonce = 1});
+              }));
+  ASSERT_TRUE(pair.run([&] { return pair.server().count(Completion::Kind::accepted) == 1; }, pair.now() + 1_ms));
+  pair.s().abort(pair.server().of(Completion::Kind::accepted)[0].connection, pair.now());
+  pair.run_for(4_ms);  // more than a probe timeout: a third of it at most is what nobody has measured
+  EXPECT_EQ(pair.count([](const Parsed& packet) { return packet.has(FrameType::close); }), 1U);
+  pair.connect();
+}
+
 TEST(PeerDeath, outstanding_send__becomes_unreachable_after_give_up) {
   ConnectionConfig config;
   config.give_up_after = 3_s;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
+#include "mltcp/base/error.h"
 
 namespace mltcp::handshake_test {
 namespace {
@@ -118,6 +119,17 @@ TEST(Handshake, refused__by_who_does_not_listen) {
   EXPECT_EQ(pair.server().completions.back().connection, id);
   EXPECT_FALSE(pair.s().exists(id));
   EXPECT_EQ(pair.c().stats().refused_connects, 1u);
+}
+
+TEST(Handshake, slots_kept_for_connect__are_not_for_others_to_take) {
+  Pair pair({}, {}, 50_us, {}, {.max_connections = 3, .kept_for_connect = 2});
+  pair.connect();
+  const ConnectionId refused = pair.c().connect(pair.server().address, {}, pair.now());
+  ASSERT_TRUE(pair.run([&] { return pair.client().count(Completion::Kind::closed) == 1; }, pair.now() + 1_s));
+  EXPECT_EQ(pair.client().completions.back().connection, refused);
+  EXPECT_EQ(pair.client().completions.back().status, Status::full);
+  for (int i = 0; i < 2; ++i) EXPECT_NO_THROW((void)pair.s().connect(pair.client().address, {}, pair.now()));
+  EXPECT_THROW((void)pair.s().connect(pair.client().address, {}, pair.now()), RunError);
 }
 
 TEST(Handshake, full__when_the_server_has_no_slot) {

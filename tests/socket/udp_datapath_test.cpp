@@ -195,7 +195,7 @@ TEST(UdpDatapath, link_that_goes__is_told_with_the_cure) {
               "|there is no interface \"v0\" in this network namespace; `ip link` lists those that there are");
 }
 
-TEST(UdpDatapath, path_that_is_too_narrow__is_told_with_the_cure) {
+TEST(UdpDatapath, path_that_is_said_to_be_too_narrow__is_told_with_the_cure_and_used) {
   const std::string verdict = in_namespace([] {
     register_datapath();
     if (std::system("ip route add 10.8.0.0/24 via 10.9.0.2 mtu lock 1000") != 0) return std::string("ip fails");
@@ -205,14 +205,22 @@ TEST(UdpDatapath, path_that_is_too_narrow__is_told_with_the_cure) {
     std::vector<std::byte> bytes(1372);
     const std::vector<TxPacket> packets(
         3, {&to, std::span(bytes).first(32), std::span(bytes).subspan(32), Ecn::not_ect, 0, nullptr});
-    if (datapath->io(0).send(packets) != 3) return std::string("it was not dropped");
-    return fmt::format("{} {}", datapath->losses().unsent, datapath->why_link_is_down());
+    std::string said;
+    for (std::uint32_t i = 0; i < 2 * SocketIo::doubting_calls + 10; ++i) {
+      if (datapath->io(0).send(packets) != 3) return std::string("it was not taken");
+      if (i % SocketIo::doubting_calls < 2) said += datapath->why_link_is_down() + "|";
+    }
+    return fmt::format("{} unsent, {}", datapath->losses().unsent, said);
   });
   if (is_skipped(verdict)) GTEST_SKIP() << verdict;
-  EXPECT_THAT(
-      verdict,
-      AllOf(HasSubstr("3 packets of 1400 bytes are too long for the path to 10.8.0.1; give all hosts a lower MTU"),
-            HasSubstr("--mtu")));
+  // All the same they are sent: the kernel may have it from anybody.
+  std::string expected = "0 unsent, ";
+  for (int i = 0; i < 6; ++i)
+    expected +=
+        "packets of 1400 bytes are too long for the path to 10.8.0.1; give all hosts a lower MTU (--mtu), or raise "
+        "that "
+        "of the interfaces between|";
+  EXPECT_THAT(verdict, expected);
 }
 
 TEST(UdpDatapath, neighbour_that_does_not_answer__is_not_resolved) {

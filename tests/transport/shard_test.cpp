@@ -108,6 +108,8 @@ TEST(Shard, settings__of_the_shard_out_of_range_are_refused) {
   EXPECT_THROW(Shard(host, {.max_connections = 0}), InputError);
   EXPECT_THROW(Shard(host, {.max_connections = 1U << 20}), InputError);
   EXPECT_THROW(Shard(host, {.max_completions = 0}), InputError);
+  EXPECT_THROW(Shard(host, {.max_connections = 4, .kept_for_connect = 5}), InputError);
+  EXPECT_NO_THROW(Shard(host, {.max_connections = 4, .kept_for_connect = 4}));
   EXPECT_NO_THROW(Shard(host, {.max_connections = 1, .max_jobs = 0, .max_completions = 1}));
   TestHost small(network, 9, {.max_packet_bytes = 300});
   EXPECT_THROW(Shard(small, {}), InputError);

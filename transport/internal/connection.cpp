@@ -8,9 +8,12 @@
 namespace mltcp {
 namespace {
 
-constexpr std::int64_t drain_timeouts = 8;  // drain time after closing, in probe timeouts
 constexpr std::uint32_t abort_copies =
     3;  // copies of CLOSE after abort(), one per probe timeout, as it is not acknowledged
+// Who has acknowledged nothing may not be there at all: its address is what a CONNECT said. It is told once, and keeps
+// its slot no longer than it needs to have told so.
+constexpr std::int64_t drain_timeouts_unproven = 1;
+constexpr std::uint32_t abort_copies_unproven = 1;
 
 // The limits of the two ends must match.
 static_assert(ReceivedPackets::max_jump == SentPackets::records_per_packet_in_flight << 20);
@@ -137,16 +140,17 @@ void Connection::end(Status status, wire::CloseReason reason, Nanos now) {
   if (state_ == State::dead) return;
   complete_all(status);
   push({.kind = Completion::Kind::closed, .status = status, .connection = id_});
-  drain(now);
+  const bool is_proven = sent_.any_acked();
+  drain(now, is_proven ? drain_timeouts : drain_timeouts_unproven);
   aborted_ = true;
   abort_reason_ = reason;
-  abort_copies_left_ = abort_copies;
+  abort_copies_left_ = is_proven ? abort_copies : abort_copies_unproven;
   abort_copy_at_ = now;
 }
 
-void Connection::drain(Nanos now) {
+void Connection::drain(Nanos now, std::int64_t timeouts) {
   state_ = State::draining;
-  drain_until_ = now + sent_.probe_timeout(*config_) * drain_timeouts;
+  drain_until_ = now + sent_.probe_timeout(*config_) * timeouts;
   sent_.give_up(*config_, now);
 }
 

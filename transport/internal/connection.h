@@ -159,7 +159,8 @@ class alignas(64) Connection {
   void on_accepted(const wire::ConnectFrame& peer);
   /// False if the packet must be ignored.
   bool on_close(wire::CloseReason reason, Nanos now);
-  void drain(Nanos now);
+  static constexpr std::int64_t drain_timeouts = 8;  ///< drain time after closing, in probe timeouts
+  void drain(Nanos now, std::int64_t timeouts);
   void agree_on_max_packet(std::uint32_t peers);
   void raise_credit(std::uint32_t messages);
   /// When both ends are flushing, no more buffers will be posted: sends beyond the credit complete as closed.

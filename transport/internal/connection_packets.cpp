@@ -147,7 +147,7 @@ bool Connection::on_close(wire::CloseReason reason, Nanos now) {
   complete_all(Status::closed);
   // Simultaneous close by both ends is a normal close.
   push({.kind = Completion::Kind::closed, .status = Status::ok, .connection = id_});
-  drain(now);
+  drain(now, drain_timeouts);
   return true;
 }
 

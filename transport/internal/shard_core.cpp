@@ -76,6 +76,7 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
       limits_(io.limits()),
       holds_(limits_.keeps_payload_from == 0 ? 0 : std::min(config.max_zero_copy_sends, most_zero_copy_sends)) {
   check("max_connections", config.max_connections, 1, most_connections);
+  check("kept_for_connect", config.kept_for_connect, 0, config.max_connections);
   check("max_jobs", config.max_jobs, 0, 1U << 16);
   check("max_completions", config.max_completions, 1, 1U << 24);
   check("max_zero_copy_sends", config.max_zero_copy_sends, 0, most_zero_copy_sends);
@@ -502,7 +503,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
     refusal = wire::CloseReason::refused;
   else if (peer.version != wire::protocol_version)
     refusal = wire::CloseReason::version;
-  else if (free_slots_.empty() || completions_full())
+  else if (free_slots_.size() <= config_.kept_for_connect || completions_full())
     refusal = wire::CloseReason::full;
   if (refusal != wire::CloseReason::done) {
     ++stats_.refused_connects;

@@ -1,0 +1,100 @@
+// A hostile host on the network of an endpoint: a UDP socket of its own, and packets that it writes by hand. On the
+// loopback every address of 127.0.0.0/8 is its to send from.
+#pragma once
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "mltcp/transport/address.h"
+#include "mltcp/transport/wire.h"
+
+namespace mltcp::attack {
+
+using ByteVector = std::vector<std::byte>;
+
+class Attacker {
+ public:
+  /// Port 0: one that is free.
+  explicit Attacker(std::uint32_t ip = 0x7F000001, std::uint16_t port = 0) : file_(::socket(AF_INET, SOCK_DGRAM, 0)) {
+    sockaddr_in own = name_of(ip, port);
+    EXPECT_EQ(bind(file_, reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
+    socklen_t size = sizeof own;
+    getsockname(file_, reinterpret_cast<sockaddr*>(&own), &size);
+    address_ = Address::v4(ip, ntohs(own.sin_port));
+  }
+  ~Attacker() { close(file_); }
+  Attacker(const Attacker&) = delete;
+  Attacker& operator=(const Attacker&) = delete;
+
+  [[nodiscard]] const Address& address() const { return address_; }
+
+  void send(const Address& to, std::span<const std::byte> bytes) {
+    const sockaddr_in name = name_of(to.v4_ip(), to.port);
+    sendto(file_, bytes.data(), bytes.size(), 0, reinterpret_cast<const sockaddr*>(&name), sizeof name);
+    ++sent;
+    sent_bytes += bytes.size();
+  }
+  /// The next packet that has come, or comes within that time; empty: none.
+  ByteVector receive(int milliseconds = 0) {
+    pollfd waiting{file_, POLLIN, 0};
+    if (poll(&waiting, 1, milliseconds) != 1) return {};
+    ByteVector packet(65'536);
+    const ssize_t size = recv(file_, packet.data(), packet.size(), MSG_DONTWAIT);
+    packet.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+    if (size > 0) ++received, received_bytes += packet.size();
+    return packet;
+  }
+
+  std::uint64_t sent = 0;
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t received = 0;
+  std::uint64_t received_bytes = 0;
+
+ private:
+  static sockaddr_in name_of(std::uint32_t ip, std::uint16_t port) {
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(ip);
+    name.sin_port = htons(port);
+    return name;
+  }
+
+  int file_;
+  Address address_;
+};
+
+/// A packet with a right checksum. `frames(writer)` writes what it says.
+template <typename Frames>
+ByteVector packet(const wire::Header& header, Frames frames) {
+  std::array<std::byte, 1472> buffer{};
+  wire::Writer writer(buffer);
+  frames(writer);
+  const auto bytes = writer.finish(header, {});
+  return {bytes.begin(), bytes.end()};
+}
+
+/// Asks for a connection, as number `source` of who asks.
+inline ByteVector connect_packet(std::uint32_t source, std::uint64_t nonce, std::uint32_t credit = 1) {
+  return packet({}, [&](wire::Writer& writer) {
+    writer.connect({.max_packet = 1472, .source_connection = source, .credit = credit, .nonce = nonce});
+  });
+}
+
+/// Ends a connection, if there is one with that number.
+inline ByteVector closing_packet(std::uint32_t connection) {
+  wire::Header header;
+  header.connection = connection;
+  return packet(header, [](wire::Writer& writer) { writer.close(wire::CloseReason::aborted); });
+}
+
+}  // namespace mltcp::attack
