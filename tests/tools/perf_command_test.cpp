@@ -107,6 +107,28 @@ TEST_F(PerfTest, bad_words__are_refused_in_a_line) {
   EXPECT_THAT(refusal("perf host:port"), HasSubstr("port"));
 }
 
+TEST_F(PerfTest, a_port_beyond_the_last__is_told_with_its_bounds) {
+  EXPECT_THAT(refusal("perf host --udp-port 70000"),
+              HasSubstr("--udp-port: \"70000\" is not a whole number from 0 to 65535"));
+}
+
+TEST_F(PerfTest, help_and_page__tell_every_option_and_its_default) {
+  const std::string help = run("perf --help").out;
+  const std::string page = content(std::filesystem::path(MLTCP_PAGES) / "perf.md");
+  std::size_t options = 0;
+  for (std::size_t at = help.find("  --"); at != std::string::npos; at = help.find("\n  --", at + 1)) {
+    const std::size_t begin = help.find("--", at);
+    const std::string name = help.substr(begin, help.find_first_of(" \n", begin) - begin);
+    const std::string text = help.substr(begin, help.find("\n  --", begin) - begin);
+    EXPECT_THAT(page, HasSubstr("`" + name)) << "docs/perf.md";
+    if (name != "--listen" && name != "--once" && name != "--json") {
+      EXPECT_THAT(text, HasSubstr("default")) << "mltcp perf --help";
+    }
+    ++options;
+  }
+  EXPECT_GT(options, 15U) << help;
+}
+
 TEST_F(PerfTest, nobody_there__is_told) {
   const Outcome outcome = run("perf unix:s --wait 50ms");
   EXPECT_EQ(outcome.status, 1);
