@@ -136,10 +136,27 @@ TEST_F(PerfTest, nobody_there__is_told) {
 }
 
 TEST_F(PerfTest, the_servers_refusal__is_told_at_both_ends) {
-  const Outcome outcome = pair("--tests out", "--once --ip 127.0.0.1 --port carrier-pigeon:7");
+  // Somebody has the server's UDP port, which is seen when a client comes.
+  const Outcome outcome =
+      run("--version; python3 -c \"import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
+          "s.bind((\\\"127.0.0.1\\\", 47821)); print(1, flush=True); time.sleep(60)\" > taken & other=$!; "
+          "while ! [ -s taken ]; do sleep 0.05; done; " MLTCP_PROGRAM
+          " perf --listen unix:s --once --udp-port 47821 > server.log 2>&1 & server=$!; " MLTCP_PROGRAM
+          " perf unix:s --tests out; status=$?; wait $server; kill $other; exit $status");
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_THAT(outcome.err, AllOf(HasSubstr("the server at unix:s"), HasSubstr("carrier-pigeon")));
-  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("carrier-pigeon"));
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("the server at unix:s: "), HasSubstr("47821")));
+  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("47821"));
+}
+
+TEST_F(PerfTest, a_place_that_can_not_be__is_refused_before_anybody_is_waited_for) {
+  for (const std::string who : {"perf unix:s --wait 1min ", "perf --listen unix:s "}) {
+    EXPECT_THAT(refusal(who + "--port carrier-pigeon:7"), HasSubstr("carrier-pigeon"));
+    EXPECT_THAT(refusal(who + "--port udp:nowhere0"), HasSubstr("nowhere0"));
+    EXPECT_THAT(refusal(who + "--ip 192.0.2.77"), HasSubstr("this machine does not have 192.0.2.77"));
+    EXPECT_THAT(refusal(who + "--ip elsewhere"), HasSubstr("elsewhere"));
+    EXPECT_THAT(refusal(who + "--cores first"), HasSubstr("cores \"first\""));
+    EXPECT_THAT(refusal(who + "--gateway 10.0.0.1"), HasSubstr("10.0.0.1"));
+  }
 }
 
 TEST_F(PerfTest, strangers__do_not_end_the_server) {
