@@ -87,6 +87,11 @@ install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT to
 # Side by side as in the source, so that the links between them hold.
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "*.sweep" EXCLUDE PATTERN "*.results.json" EXCLUDE)
+# Links into the source lead to what is installed, or become text. Headers are there by now, if they are installed, too.
+install(CODE "set(root \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX})
+execute_process(COMMAND \${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DPAGES=\${root}/${CMAKE_INSTALL_DOCDIR}
+  -DHEADERS=\${root}/${CMAKE_INSTALL_INCLUDEDIR} -P ${PROJECT_SOURCE_DIR}/cmake/InstalledPages.cmake
+  COMMAND_ERROR_IS_FATAL ANY)" COMPONENT tools)
 # The schemas of what the command writes (docs/results-file.md).
 install(DIRECTORY docs/schema/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mltcp/schema COMPONENT tools FILES_MATCHING PATTERN "*.schema.json")
 # The Python package, where the interpreters of Debian look below /usr; elsewhere PYTHONPATH names it.

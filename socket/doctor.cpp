@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "mltcp/base/error.h"
+#include "mltcp/socket/internal/buffer_limits.h"
 #include "mltcp/socket/socket_io.h"
 
 namespace mltcp::socket {
@@ -19,9 +20,10 @@ constexpr std::uint32_t kWanted = 4 << 20;
 Examination examine() {
   Examination found;
   try {
-    const SocketIo io({.address = Address::v4(0x7F000001, 0), .buffer_bytes = kWanted});
+    // As much as a port asks for at most, so that this is what ports say of theirs, or more.
+    const SocketIo io({.address = Address::v4(0x7F000001, 0), .buffer_bytes = kMostBuffer});
     found.works = true;
-    found.detail = fmt::format("kernel sockets, no privileges needed: {}, {}, {}, receive buffers of {:.1f} MB",
+    found.detail = fmt::format("kernel sockets, no privileges needed: {}, {}, {}, receive buffers of up to {:.1f} MB",
                                io.segments() ? "GSO" : "no GSO", io.coalesces() ? "GRO" : "no GRO",
                                io.limits().ecn ? "ECN" : "no ECN", io.receive_buffer() * 1e-6);
     if (io.receive_buffer() < 2 * kWanted)

@@ -20,6 +20,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/base/time_source.h"
+#include "mltcp/socket/internal/buffer_limits.h"
 #include "mltcp/socket/kernel_network.h"
 #include "mltcp/socket/register_datapath.h"
 #include "mltcp/socket/socket_io.h"
@@ -36,8 +37,6 @@ constexpr std::uint32_t kUsualMtu = 1500;
 constexpr Nanos kCalibration{50'000'000};
 /// Of a packet in a socket's buffer the kernel counts its own data, too; it doubles what is asked for, for that reason.
 constexpr std::uint64_t kOverheadOfPacket = 1024;
-constexpr std::uint64_t kLeastBuffer = 1 << 20;
-constexpr std::uint64_t kMostBuffer = 64 << 20;
 
 /// "10.0.0.1", "fd00:0:..."
 std::string ip_text(const Address& address) {
@@ -217,8 +216,9 @@ class UdpDatapath final : public HostDatapath {
   }
 
   [[nodiscard]] std::string description() const override {
-    std::string text = fmt::format("{}: kernel UDP sockets{}, MTU {}", config_.device,
-                                   site_.interface.empty() ? "" : " on " + site_.interface, mtu());
+    std::string text =
+        fmt::format("{}{} kernel UDP sockets{}, MTU {}", config_.device, config_.device.ends_with(':') ? "" : ":",
+                    site_.interface.empty() ? "" : " on " + site_.interface, mtu());
     if (ios_.empty()) return text;
     const SocketIo& io = *ios_.front();
     text += fmt::format(", {}, {}", io.segments() ? "GSO" : "no GSO", io.coalesces() ? "GRO" : "no GRO");

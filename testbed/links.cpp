@@ -1,6 +1,8 @@
 // The links of a testbed in the results of an experiment (see links.h).
 #include "mltcp/testbed/links.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -8,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
 
 namespace mltcp::testbed {
@@ -30,13 +34,23 @@ std::optional<Span> span_of(const std::vector<std::int64_t>& times, std::int64_t
               std::min(static_cast<std::size_t>(behind - times.begin()), times.size() - 1)};
 }
 
+/// An entry of what a switch has counted at a port. Throws RunError or Json::exception where there is none.
+std::uint64_t entry_of(const Json& counts, const char* key, std::size_t index) {
+  const Json& value = counts.at(key).at(index);
+  if (!value.is_number_integer() || value < 0) throw RunError(fmt::format("\"{}\" is {}", key, one_line(value.dump())));
+  return value.get<std::uint64_t>();
+}
+
 Json link_of(const TestbedLayout::Port& port, const Json& counts, const Span& span, double seconds) {
   const auto grown = [&](const char* key) {
-    return counts[key][span.last].get<std::uint64_t>() - counts[key][span.first].get<std::uint64_t>();
+    const std::uint64_t first = entry_of(counts, key, span.first);
+    const std::uint64_t last = entry_of(counts, key, span.last);
+    if (last < first) throw RunError(fmt::format("\"{}\" falls from {} to {}", key, first, last));
+    return last - first;
   };
   Bytes longest = 0;
   for (std::size_t entry = span.first + 1; entry <= span.last; ++entry)
-    longest = std::max(longest, counts["max_queue_bytes"][entry].get<Bytes>());
+    longest = std::max<Bytes>(longest, entry_of(counts, "max_queue_bytes", entry));
   const Rate rate = port.config.output.rate;
   const double carried = static_cast<double>(grown("sent_bytes")) * 8;
   const double most = static_cast<double>(rate.bits_per_second) * seconds;
@@ -50,6 +64,14 @@ Json link_of(const TestbedLayout::Port& port, const Json& counts, const Span& sp
           {"sent_bytes", grown("sent_bytes")}};
 }
 
+void add_links_of(Json& links, const TestbedLayout::Switch& made, const Json& series, std::int64_t from,
+                  std::int64_t to) {
+  const auto span = span_of(series.at("time_ns").get<std::vector<std::int64_t>>(), from, to);
+  if (!span) return;
+  for (std::size_t p = 0; p < made.ports.size(); ++p)
+    links.push_back(link_of(made.ports[p], series.at("ports").at(p), *span, static_cast<double>(to - from) * 1e-9));
+}
+
 }  // namespace
 
 void add_links(Json& run, const TestbedLayout& layout, const Json& switches) {
@@ -57,13 +79,18 @@ void add_links(Json& run, const TestbedLayout& layout, const Json& switches) {
   const std::int64_t to = run.value("ended_ns", std::int64_t{0});
   Json links = Json::array();
   for (const Json& one : switches) {
-    const auto& made = layout.switches[one.at("number").get<std::size_t>()];
-    const auto times = one.at("series").at("time_ns").get<std::vector<std::int64_t>>();
-    const auto span = span_of(times, from, to);
-    if (!span) continue;
-    for (std::size_t p = 0; p < made.ports.size(); ++p)
-      links.push_back(
-          link_of(made.ports[p], one.at("series").at("ports").at(p), *span, static_cast<double>(to - from) * 1e-9));
+    const auto told = one.find("number");
+    const std::size_t number =
+        told != one.end() && told->is_number_integer() ? told->get<std::size_t>() : layout.switches.size();
+    if (number >= layout.switches.size()) throw RunError("a switch has counted that the testbed does not have");
+    const auto& made = layout.switches[number];
+    try {
+      add_links_of(links, made, one.at("series"), from, to);
+    } catch (const std::exception& error) {
+      throw RunError(
+          fmt::format("what {} has counted can't be ({}); see what it says, with --log-dir, and run it again",
+                      made.name, one_line(error.what())));
+    }
   }
   const Json* busiest = nullptr;
   for (const Json& link : links)

@@ -9,7 +9,7 @@ namespace mltcp::testbed {
 
 /// Gives `run`, of mltcp.results/1 with begun_ns and ended_ns, `links`, the outputs of the switches in its time, and
 /// `bottleneck`, that with a rate which was used most. `switches` has what each of them counted (mltcp.switch/1 with a
-/// series), and its `number` in the layout.
+/// series), and its `number` in the layout. Throws RunError that names a switch whose counters can't be.
 void add_links(nlohmann::ordered_json& run, const TestbedLayout& layout, const nlohmann::ordered_json& switches);
 
 }  // namespace mltcp::testbed

@@ -38,6 +38,9 @@ void add_options(Options& options, DoctorArguments& arguments) {
   options.add("--json", arguments.json, "Write what was found to this file; - is standard output");
 }
 
+constexpr const char* kAlwaysReady = "datapath sim, datapath flow";
+constexpr const char* kReadyOverUdp = ", endpoints and mltcp perf over udp:";
+
 #if MLTCP_HAS_DPDK
 
 using Checks = std::vector<dpdk::Check>;
@@ -59,6 +62,12 @@ struct Examination {
     const Checks checks = all();
     return std::all_of(checks.begin(), checks.end(), [](const dpdk::Check& check) {
       return check.name != "ring ports" || check.status == dpdk::CheckStatus::ok;
+    });
+  }
+  /// Whether the kernel's sockets can be.
+  [[nodiscard]] bool udp() const {
+    return std::any_of(machine.begin(), machine.end(), [](const dpdk::Check& check) {
+      return check.name == kUdpCheck && check.status != dpdk::CheckStatus::missing;
     });
   }
   /// Whether all ports that were asked for can be.
@@ -91,7 +100,9 @@ void print(const Examination& found) {
   }
   fmt::print("{}", table.text());
   if (!cures.empty()) fmt::print("\nWhat to do, if you want it better:\n{}\n", fmt::join(cures, "\n"));
-  std::string ready = found.ring() ? "datapath sim, datapath ring" : "datapath sim";
+  std::string ready = kAlwaysReady;
+  if (found.ring()) ready += ", datapath ring";
+  if (found.udp()) ready += kReadyOverUdp;
   for (const dpdk::Check& check : found.experiments)
     if (check.status != dpdk::CheckStatus::missing) ready += ", " + check.name;
   fmt::print("\nReady here: {}. {}\n", ready,
@@ -126,8 +137,8 @@ int doctor(const DoctorArguments& arguments) {
       "-DMLTCP_DPDK=ON\n");
   const socket::Examination udp = socket::examine();
   fmt::print("udp: {}\n{}{}", udp.detail, udp.cure, udp.cure.empty() ? "" : "\n");
-  fmt::print("\nReady here: datapath sim, datapath flow, mltcp gen{}. They need nothing of the machine.\n",
-             udp.works ? "" : " --serve");
+  fmt::print("\nReady here: {}{}, mltcp gen{}. They need nothing else of the machine.\n", kAlwaysReady,
+             udp.works ? kReadyOverUdp : "", udp.works ? "" : " --serve");
   return 0;
 }
 

@@ -29,8 +29,6 @@ namespace {
 using dpdk::Check;
 using dpdk::CheckStatus;
 
-constexpr const char* kUdp = "UDP sockets";
-
 bool works(std::span<const Check> machine, std::string_view name) {
   return std::any_of(machine.begin(), machine.end(),
                      [&](const Check& check) { return check.name == name && check.status != CheckStatus::missing; });
@@ -154,7 +152,7 @@ Check check_gen(std::span<const Check> machine, std::span<const Check> ports) {
     faster = !of_kernel      ? "a NIC below"
              : kinds.empty() ? ""
                              : fmt::format("{}, on an interface that is ready below", fmt::join(kinds, " or "));
-  if (works(machine, kUdp))
+  if (works(machine, kUdpCheck))
     return dpdk::ok(name, faster.empty() ? "a host's port can be udp:, with an address that the kernel has"
                                          : fmt::format("a host's port can be {}, or udp: with an address that the "
                                                        "kernel has",
@@ -189,8 +187,8 @@ Check check_mpi() {
 Check check_udp() {
   const socket::Examination found = socket::examine();
   const std::string detail = "udp: " + found.detail;
-  if (!found.works) return dpdk::missing(kUdp, detail, found.cure);
-  return found.cure.empty() ? dpdk::ok(kUdp, detail) : dpdk::warn(kUdp, detail, found.cure);
+  if (!found.works) return dpdk::missing(kUdpCheck, detail, found.cure);
+  return found.cure.empty() ? dpdk::ok(kUdpCheck, detail) : dpdk::warn(kUdpCheck, detail, found.cure);
 }
 
 std::vector<Check> examine_experiments(std::span<const Check> machine, std::span<const Check> ports) {

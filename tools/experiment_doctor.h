@@ -8,6 +8,8 @@
 
 namespace mltcp::tools {
 
+/// What the next is called.
+inline constexpr const char* kUdpCheck = "UDP sockets";
 /// What the kernel's UDP sockets give here, as part of the machine.
 dpdk::Check check_udp();
 

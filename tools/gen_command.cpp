@@ -18,10 +18,13 @@
 #include "commands.h"
 #include "end_on_signal.h"
 #include "experiment_options.h"
+#include "gen_command.h"
 #include "load_mpi_module.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
 #include "mltcp/cc/registry.h"
+#include "mltcp/experiment/backends/live_run.h"
+#include "mltcp/experiment/files/datapath_kind.h"
 #include "mltcp/experiment/files/experiment_file.h"
 #include "mltcp/experiment/hosts/host_layout.h"
 #include "mltcp/experiment/hosts/hosts.h"
@@ -404,8 +407,8 @@ int gen_with_mpi(const GenArguments& arguments) {
   return 0;
 }
 
-int gen(const GenArguments& arguments) {
-  const EndOnSignal signals;
+/// Throws InputError for words that don't go together.
+void check_words(const GenArguments& arguments) {
   const bool host = arguments.join.has_value() || arguments.mpi;
   if ((arguments.serve && !arguments.mpi) + arguments.join.has_value() + arguments.mpi != 1)
     throw InputError(
@@ -432,9 +435,36 @@ int gen(const GenArguments& arguments) {
       throw InputError(one_line(fmt::format("--load: {}", error.what())));
     }
   }
+}
+
+int gen(const GenArguments& arguments) {
+  const EndOnSignal signals;
+  check_words(arguments);
   if (arguments.mpi) return gen_with_mpi(arguments);
   if (arguments.serve) return serve(arguments, *arguments.serve, [](const std::string&) {});
   return join(arguments, *arguments.join);
+}
+
+/// Hosts that nobody has joined, for what can be told before.
+class NoHosts final : public experiment::Datapath {
+ public:
+  std::unique_ptr<experiment::LiveRun> prepare(const experiment::Experiment& /*experiment*/,
+                                               const experiment::RunPlan& /*plan*/) override {
+    throw RunError("nobody has joined");
+  }
+  [[nodiscard]] const experiment::DatapathKind& kind() const override { return experiment::datapath_kind("hosts"); }
+  [[nodiscard]] bool real_payload() const override { return true; }
+  [[nodiscard]] std::string description() const override { return {}; }
+};
+
+int check_coordinator(const GenArguments& arguments) {
+  check_words(arguments);
+  const experiment::Experiment experiment = load(arguments.experiment);
+  static_cast<void>(wait_of(arguments));
+  experiment::RunOptions options;
+  options.plan_file = arguments.plan;
+  experiment::check(experiment, NoHosts(), options);
+  return 0;
 }
 
 }  // namespace
@@ -443,6 +473,21 @@ void add_gen_command(CommandLine& line) {
   line.add<GenArguments>("gen",
                          "Run an experiment's jobs across hosts, one process on each and a coordinator (docs/gen.md)",
                          add_options, gen);
+}
+
+bool check_coordinator_words(const std::vector<std::string>& words) {
+  CommandLine line("", "", [] { return std::string(); });
+  bool is_checked = false;
+  line.add<GenArguments>("gen", "", add_options, [&](const GenArguments& arguments) {
+    is_checked = true;
+    return check_coordinator(arguments);
+  });
+  std::vector<std::string> all{"mltcp", "gen"};
+  all.insert(all.end(), words.begin(), words.end());
+  std::vector<char*> argv;
+  for (std::string& word : all) argv.push_back(word.data());
+  line.run(static_cast<int>(argv.size()), argv.data());
+  return is_checked;
 }
 
 }  // namespace mltcp::tools

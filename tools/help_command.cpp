@@ -1,10 +1,14 @@
 // `mltcp help`: the same as --help, and the manual and completions that are made of it.
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "command_line.h"
 #include "commands.h"
@@ -38,14 +42,88 @@ void write_manual(const CommandLine& line, const std::filesystem::path& folder) 
   }
 }
 
+// ---- Who finds it there ---------------------------------------------------------------------------------------------
+
+namespace fs = std::filesystem;
+
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// Whether a list of folders, "a:b", has this one.
+bool lists(const std::string& folders, const fs::path& wanted) {
+  std::istringstream list(folders);
+  std::error_code problem;
+  for (std::string folder; std::getline(list, folder, ':');)
+    if (!folder.empty() && fs::weakly_canonical(folder, problem) == wanted) return true;
+  return false;
+}
+
+/// As man-db looks for pages (manpath(5)): what MANPATH has; where that is unset or has an empty entry, also what lies
+/// beside the folders of PATH, and the system's.
+bool man_finds(const fs::path& pages) {
+  const std::string given = environment("MANPATH");
+  if (lists(given, pages)) return true;
+  if (!given.empty() && !given.starts_with(':') && !given.ends_with(':') && given.find("::") == std::string::npos)
+    return false;
+  std::istringstream path(environment("PATH"));
+  std::error_code problem;
+  for (std::string folder; std::getline(path, folder, ':');)
+    if (!folder.empty() && fs::weakly_canonical(fs::path(folder) / "../share/man", problem) == pages) return true;
+  return lists("/usr/share/man:/usr/local/share/man", pages);
+}
+
+/// As bash-completion does when a command is completed for the first time.
+bool bash_finds(const fs::path& completions) {
+  std::string user = environment("BASH_COMPLETION_USER_DIR");
+  std::string data = environment("XDG_DATA_HOME");
+  if (data.empty()) data = environment("HOME") + "/.local/share";
+  if (user.empty()) user = data + "/bash-completion";
+  std::string folders = environment("XDG_DATA_DIRS");
+  if (folders.empty()) folders = "/usr/local/share:/usr/share";
+  const fs::path base = completions.parent_path();
+  return lists(user, base) || (base.filename() == "bash-completion" && lists(folders, base.parent_path()));
+}
+
+/// Its fpath is no other program's to see, unless it is exported.
+bool zsh_finds(const fs::path& functions) {
+  return lists(environment("FPATH") + ":/usr/local/share/zsh/site-functions:/usr/share/zsh/site-functions", functions);
+}
+
+/// As a shell reads it.
+std::string word(const fs::path& path) {
+  const std::string text = path.string();
+  if (text.find_first_of(" \t\n'\"\\$`&|;<>()*?[]#~!{}") == std::string::npos) return text;
+  std::string result;
+  for (const char c : text) result += c == '\'' ? "'\\''" : std::string(1, c);
+  return "'" + result + "'";
+}
+
+/// What was written, and what its user has to add so that man and the shells find it: nothing of what is so already.
+void tell_where(const std::string& given) {
+  std::error_code problem;
+  fs::path folder = fs::weakly_canonical(fs::absolute(given), problem);
+  if (!folder.has_filename()) folder = folder.parent_path();
+  fmt::print("manual pages, and completions for bash and zsh, are below {}\n", folder.string());
+  const fs::path pages = folder / "man";
+  const fs::path bash = folder / "bash-completion/completions";
+  const fs::path zsh = folder / "zsh/site-functions";
+  if (!man_finds(pages)) fmt::print("for man, add to your shell's start: export MANPATH={}:$MANPATH\n", word(pages));
+  if (!bash_finds(bash)) fmt::print("for bash, add to ~/.bashrc: . {}\n", word(bash / "mltcp"));
+  if (!zsh_finds(zsh)) fmt::print("for zsh, add to ~/.zshrc, before compinit: fpath=({} $fpath)\n", word(zsh));
+}
+
 }  // namespace
 
 void add_help_command(CommandLine& line) {
   const auto help = [&line](const HelpArguments& arguments) {
-    if (arguments.write)
-      write_manual(line, *arguments.write);
-    else
+    if (!arguments.write) {
       fmt::print("{}", line.help(arguments.command));
+      return 0;
+    }
+    write_manual(line, *arguments.write);
+    tell_where(*arguments.write);
     return 0;
   };
   line.add<HelpArguments>("help", "The same as --help, of this program or of a command", add_options, help);

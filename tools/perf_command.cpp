@@ -55,34 +55,51 @@ struct PerfArguments {
   std::vector<std::string> for_client;  ///< options that were given and are for one that measures
 };
 
+template <typename Value>
+std::string by_default(const Value& value) {
+  return fmt::format("; default: {}", value);
+}
+
+void add_place(Options& options, PerfArguments& arguments) {
+  options.add("--port", arguments.port,
+              "Its port, udp:, af_xdp:IFACE, a PCI address, ... (docs/ports.md)" + by_default(arguments.port));
+  options.add("--ip", arguments.ip, "Its address, and prefix length; default: that of the way to the other host");
+  options.add("--gateway", arguments.gateway, "The way to addresses beyond the prefix; not for udp:; default: none");
+  options.add("--udp-port", arguments.udp_port, "Its UDP port; 0, the default: a free one").check(whole(0, 65535));
+  options
+      .add("--idle", arguments.idle,
+           "Without work: spin, pause or sleep; spin is the fastest" + by_default(arguments.idle))
+      .check(one_of({"spin", "pause", "sleep"}));
+  options.add("--cores", arguments.cores, "The CPU to work on; default: any");
+  options.add("--memory", arguments.memory_mb, "Memory of DPDK in MB; default: what is needed").check(whole(32, 65536));
+  options.add("--mtu", arguments.mtu, "Longest IP packet; default: the interface's").check(whole(576, 65535));
+}
+
 void add_options(Options& options, PerfArguments& arguments) {
   options.add("address", arguments.address,
               "The server: HOST or HOST:PORT. With --listen, where: default 0.0.0.0:62400; the port is TCP's");
   options.flag("--listen", arguments.listen, "Be the server: do what clients say");
   options.flag("--once", arguments.once, "With --listen: end after one client");
-  options.add("--port", arguments.port, "Its port, udp:, af_xdp:IFACE, a PCI address, ... (docs/ports.md)");
-  options.add("--ip", arguments.ip, "Its address, and prefix length; default: that of the way to the other host");
-  options.add("--gateway", arguments.gateway, "The way to addresses beyond the prefix; not for udp:");
-  options.add("--udp-port", arguments.udp_port, "Its UDP port; default: a free one");
-  options.add("--idle", arguments.idle, "Without work: spin, pause or sleep; spin is the fastest")
-      .check(one_of({"spin", "pause", "sleep"}));
-  options.add("--cores", arguments.cores, "The CPU to work on; default: any");
-  options.add("--memory", arguments.memory_mb, "Memory of DPDK in MB").check(whole(32, 65536));
-  options.add("--mtu", arguments.mtu, "Longest IP packet; default: the interface's").check(whole(576, 65535));
+  add_place(options, arguments);
   options.group("Who measures", arguments.for_client);
   options.add_list("--tests", arguments.tests,
-                   "latency, out (to the server), in (from it), both (at once); default latency,out,both");
-  options.add("--least", arguments.least, "Shortest message");
-  options.add("--most", arguments.most, "Longest message; up to 4GiB - 1");
-  options.add("--factor", arguments.factor, "From length to length").check(whole(2, 1024));
-  options.add("--for", arguments.time, "About how long each number is measured");
+                   "latency, out (to the server), in (from it), both (at once); default: latency,out,both");
+  options.add("--least", arguments.least, "Shortest message" + by_default(arguments.least));
+  options.add("--most", arguments.most, "Longest message; up to 4GiB - 1" + by_default(arguments.most));
+  options.add("--factor", arguments.factor, "From length to length" + by_default(arguments.factor))
+      .check(whole(2, 1024));
+  options.add("--for", arguments.time, "About how long each number is measured" + by_default(arguments.time));
   options.add("--limit", arguments.limit,
-              "What takes longer ends the run; longer messages than fit into half of it are left out");
-  options.add("--every", arguments.every, "Show, and write to --json, how much came in each interval");
-  options.add("--connections", arguments.connections, "Side by side").check(whole(1, 64));
-  options.add("--depth", arguments.depth, "Messages under way on each, but 64MB at most").check(whole(1, 1024));
-  options.add("--cc", arguments.cc, "Congestion control, at both ends");
-  options.add("--wait", arguments.wait, "How long the server may take to come");
+              "What takes longer ends the run; longer messages than fit into half of it are left out" +
+                  by_default(arguments.limit));
+  options.add("--every", arguments.every,
+              "Show, and write to --json, how much came in each interval; default: no intervals");
+  options.add("--connections", arguments.connections, "Side by side" + by_default(arguments.connections))
+      .check(whole(1, 64));
+  options.add("--depth", arguments.depth, "Messages under way on each, but 64MB at most" + by_default(arguments.depth))
+      .check(whole(1, 1024));
+  options.add("--cc", arguments.cc, "Congestion control, at both ends" + by_default(arguments.cc));
+  options.add("--wait", arguments.wait, "How long the server may take to come" + by_default(arguments.wait));
   options.add("--json", arguments.json, "Write the results to this file; - is standard output");
 }
 

@@ -21,6 +21,7 @@
 #include <nlohmann/json.hpp>
 
 #include "experiment_options.h"
+#include "gen_command.h"
 #include "mltcp/base/text.h"
 #include "mltcp/base/units.h"
 #include "mltcp/cc/registry.h"
@@ -521,6 +522,12 @@ class TestbedRun {
 
 int testbed(const TestbedArguments& arguments) {
   const Plan plan = make_plan(arguments);
+  // What the coordinator would refuse is refused before anything is made and told.
+  if (!arguments.hosts) {
+    Words words = coordinator_command(arguments, "mltcp", "unix:gen", "results.json");
+    words.erase(words.begin(), words.begin() + 2);
+    if (!check_coordinator_words(words)) return 0;
+  }
   if (arguments.dry_run) {
     print_steps(plan, arguments);
     return 0;

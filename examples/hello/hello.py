@@ -6,11 +6,17 @@ import sys
 
 import mltcp
 
-if len(sys.argv) < 2:
-    sys.exit("hello.py OWN-IP waits, and hello.py OWN-IP ADDRESS connects")
-with mltcp.Endpoint(sys.argv[1]) as endpoint:
-    if len(sys.argv) > 2:
-        endpoint.connect(sys.argv[2]).send(b"hello, you there", tag=1)
-    else:
-        print(endpoint.address.hex(), flush=True)
-        print(endpoint.accept().receive(100, tag=1).decode())
+if len(sys.argv) not in (2, 3) or sys.argv[1].startswith("-"):
+    print("hello.py OWN-IP waits, hello.py OWN-IP ADDRESS sends", file=sys.stderr)
+    sys.exit(2)
+try:
+    with mltcp.Endpoint(sys.argv[1]) as endpoint:
+        if len(sys.argv) > 2:
+            endpoint.connect(sys.argv[2]).send(b"hello, you there", tag=1)
+        else:
+            print(endpoint.address.hex(), flush=True)
+            print(endpoint.accept().receive(100, tag=1).decode(errors="replace"))
+except (mltcp.Error, mltcp.LibraryError) as error:
+    sys.exit(f"hello: {error}")
+except KeyboardInterrupt:
+    sys.exit(130)

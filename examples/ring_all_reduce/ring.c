@@ -21,6 +21,12 @@ static void fail(const char* what, const char* why) {
   fprintf(stderr, "ring: %s: %s\n", what, why);
   exit(1);
 }
+/* The number that is all of the text, up to 1000; -1: it is none. */
+static int number(const char* text) {
+  char* end;
+  const long value = strtol(text, &end, 10);
+  return *text >= '0' && *text <= '9' && *end == '\0' && value <= 1000 ? (int)value : -1;
+}
 static void must(const char* what, mltcp_code code) {
   if (code != MLTCP_OK) fail(what, mltcp_last_error());
 }
@@ -109,8 +115,11 @@ static void leave(const struct ring* ring) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 5 || atoi(argv[2]) < 2) fail("usage", "ring RANK RANKS OWN-IP FOLDER");
-  struct ring ring = {.rank = atoi(argv[1]), .ranks = atoi(argv[2])};
+  struct ring ring = {.rank = argc == 5 ? number(argv[1]) : -1, .ranks = argc == 5 ? number(argv[2]) : -1};
+  if (ring.rank < 0 || ring.ranks < 2 || ring.rank >= ring.ranks) {
+    fputs("write ring RANK RANKS OWN-IP FOLDER, with 2 to 1000 ranks and their numbers from 0 on\n", stderr);
+    return 2;
+  }
   mltcp_endpoint_options options;
   mltcp_job job;
   mltcp_job_options job_options;

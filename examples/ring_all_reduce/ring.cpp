@@ -10,11 +10,13 @@
 #include <mltcp/endpoint/endpoint.h>
 #include <mltcp/socket/register_datapath.h>
 
+#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -29,6 +31,13 @@ constexpr mltcp::Nanos patience = 30_s;  // for a message, a neighbour, the end
 
 void must(const char* what, Code code) {
   if (code != Code::ok) throw std::runtime_error(fmt::format("{}: {}", what, to_text(code)));
+}
+
+/// The number that is all of the text; SIZE_MAX: it is none.
+std::size_t number(std::string_view text) {
+  std::size_t value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return problem == std::errc() && end == text.data() + text.size() ? value : SIZE_MAX;
 }
 
 /// The address that a rank has left in the folder.
@@ -57,7 +66,9 @@ class Ring {
     const auto blob = endpoint_.address().bytes();
     std::ofstream(own.string() + ".tmp", std::ios::binary)
         .write(reinterpret_cast<const char*>(blob.data()), static_cast<std::streamsize>(blob.size()));
-    std::filesystem::rename(own.string() + ".tmp", own);
+    std::error_code problem;
+    std::filesystem::rename(own.string() + ".tmp", own, problem);
+    if (problem) throw std::runtime_error(own.string() + " can't be written; give a folder that all ranks share");
     OperationHandle operation = 0;
     must("connect", endpoint_.connect(address_in(folder / std::to_string((rank + 1) % ranks)), {}, next_, &operation));
     must_end(operation);
@@ -124,9 +135,12 @@ class Ring {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc != 5) throw std::runtime_error("write ring RANK RANKS OWN-IP FOLDER");
-  const std::size_t rank = std::stoul(argv[1]);
-  const std::size_t ranks = std::stoul(argv[2]);
+  const std::size_t rank = argc == 5 ? number(argv[1]) : 0;
+  const std::size_t ranks = argc == 5 ? number(argv[2]) : 0;
+  if (rank >= ranks || ranks < 2 || ranks > 1000) {
+    fmt::print(stderr, "write ring RANK RANKS OWN-IP FOLDER, with 2 to 1000 ranks and their numbers from 0 on\n");
+    return 2;
+  }
   mltcp::socket::register_datapath();
   Ring ring(rank, ranks, argv[3], argv[4]);
   std::vector<float> data(count);

@@ -27,7 +27,7 @@ def address_in(file):
     begun = time.monotonic()
     while not os.path.exists(file):
         if time.monotonic() - begun > PATIENCE:
-            sys.exit(f"ring.py: {file} does not come; start all ranks")
+            sys.exit(f"ring: {file} does not come; start all ranks")
         time.sleep(0.02)
     with open(file, "rb") as stream:
         return stream.read()
@@ -77,13 +77,22 @@ def main(rank, ranks, ip, folder):
             with job.iteration(4 * COUNT * 2 * (ranks - 1) // ranks):
                 all_reduce(rank, ranks, following, previous, data, spare)
             if data != array("f", (ranks * (ranks - 1) // 2 + ranks * (i % 7 + iteration) for i in range(COUNT))):
-                sys.exit("ring.py: a sum is wrong, which should not be")
+                sys.exit("ring: a sum is wrong, which should not be")
         following.finish(PATIENCE)  # whoever sends closes, so that nothing that is still on its way is cut off
         previous.wait_ended(PATIENCE)
     print(f"rank {rank} of {ranks}: {ITERATIONS} iterations, all sums right")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 5:
-        sys.exit("write ring.py RANK RANKS OWN-IP FOLDER")
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4])
+    numbers = [int(word) if word.isascii() and word.isdigit() else -1 for word in sys.argv[1:3]]
+    if len(sys.argv) != 5 or not (0 <= numbers[0] < numbers[1] and 2 <= numbers[1] <= 1000):
+        print("write ring.py RANK RANKS OWN-IP FOLDER, with 2 to 1000 ranks and their numbers from 0 on", file=sys.stderr)
+        sys.exit(2)
+    try:
+        main(*numbers, sys.argv[3], sys.argv[4])
+    except OSError as error:  # those of the folder, and mltcp's of time limits
+        sys.exit(f"ring: {error}; give a folder that all ranks share" if error.filename else f"ring: {error}")
+    except (mltcp.Error, mltcp.LibraryError) as error:
+        sys.exit(f"ring: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -35,6 +35,8 @@ constexpr Nanos view_every = 500_ms;
 constexpr Nanos host_silence_limit = 30_s;  // a host tells how it is doing several times a second
 constexpr Nanos least_patience = 40_s;      // connections give up after 30 s, and then a host says which
 constexpr Nanos longest_turn = 20_ms;       // of a host that sends without end: the others and the user have theirs
+constexpr std::uint32_t least_mtu = 68;     // RFC 791 section 3.2
+constexpr std::uint32_t most_mtu = 65535;
 constexpr std::size_t most_outages = 1000;  // of links that come and go all the time
 
 /// What a host has told about one of its ranks.
@@ -371,6 +373,9 @@ class HostsDatapath final : public Coordinator {
       guests_.push_back({std::move(stream), now});
     }
     greet();
+    if (now < next_alive_) return;
+    next_alive_ = now + options_.alive_every;
+    send_all({{"type", "alive"}});
   }
 
   void on_message(Host& host, const Json& message) {
@@ -378,7 +383,7 @@ class HostsDatapath final : public Coordinator {
     if (type == "failed") throw RunError(fmt::format("{}: {}", host.name, protocol::words_from(message, "message")));
     if (type == "ready") {
       if (host.ready) throw InputError("type \"ready\" again");
-      host.mtu = whole_field<std::uint32_t>(message, "mtu");
+      host.mtu = whole_field<std::uint32_t>(message, "mtu", least_mtu, most_mtu);
       host.ready = true;
       tell(fmt::format("{} has joined: {}; MTU {}", host.name, roles_of(experiment_, layout_, host.number), host.mtu));
     } else if (type == "pong") {
@@ -455,7 +460,7 @@ class HostsDatapath final : public Coordinator {
       const std::uint64_t most = job_of(entry).spec.iterations;
       rank.recorded = std::max(rank.recorded, whole_field<std::uint64_t>(entry, "recorded", 0, most));
       rank.sent = std::max(rank.sent, whole_field<std::uint64_t>(entry, "sent"));
-      rank.last = protocol::time_from(entry, "last");
+      rank.last = duration_from(host, entry, "last");
       rank.plan = protocol::plan_state_from(entry, "plan");
       rank.plan_serial = whole_field<std::uint64_t>(entry, "plan_serial");
       rank.connected = entry.at("connected").get<bool>();
@@ -744,6 +749,7 @@ class HostsDatapath final : public Coordinator {
   bool unread_ = false;  ///< somebody had more to say than a turn is long
   std::uint64_t run_ = 0;
   Nanos next_view_;
+  Nanos next_alive_;
   std::uint64_t last_ping_ = 0;
   Nanos epoch_;
   bool ended_ = false;

@@ -206,6 +206,7 @@ class HostProcess {
       number_ = whole_field<std::uint32_t>(*answer, "host");
       ranks_ = whole_field<std::uint32_t>(*answer, "ranks", 1, most_ranks);
       stream_->set_longest(protocol::kLongest);
+      heard_ = wall_now();
     } catch (const StreamError& error) {
       throw RunError(
           fmt::format("{} {}; is it the address of mltcp gen --serve?", one_line(options_.coordinator), error.what()));
@@ -234,14 +235,21 @@ class HostProcess {
 
   [[nodiscard]] Nanos now() const { return datapath_->time().now(); }
 
-  /// Deals with what the coordinator has said; if there is no end to it, with the rest at the next look.
+  /// Deals with what the coordinator has said, or throws that it says nothing; if there is no end to it, with the rest
+  /// at the next look.
   template <typename Deal>
   void take_messages(Deal&& deal) {
     const Nanos give_up = now() + longest_look;
     while (const auto message = protocol::receive(*stream_)) {
+      heard_ = wall_now();
       deal(*message);
       if (now() >= give_up) return;
     }
+    if (wall_now() - heard_ > options_.silence_limit)
+      throw RunError(fmt::format(
+          "the coordinator at {} has said nothing for {}: its process hangs or can't be reached; see what it "
+          "says, and start all again",
+          one_line(options_.coordinator), to_text(options_.silence_limit)));
   }
 
   // ---- Between runs ----
@@ -419,6 +427,7 @@ class HostProcess {
 
   void on_message(const Json& message) {
     const auto type = message.at("type").get<std::string>();
+    if (type == "alive") return;
     if (type == "ping") {
       protocol::send(*stream_, {{"type", "pong"}, {"id", message.at("id")}, {"time", now().count}});
     } else if (type == "end") {
@@ -503,6 +512,7 @@ class HostProcess {
   std::unique_ptr<MessageStream> stream_;
   std::uint32_t number_ = 0;
   std::uint32_t ranks_ = 0;
+  Nanos heard_;  ///< of the coordinator
   std::unique_ptr<HostDatapath> datapath_;
   std::vector<std::unique_ptr<Drain>> drains_;
   protocol::RunSetup setup_;  ///< outlives the ranks

@@ -47,6 +47,7 @@ struct CoordinatorOptions {
   std::function<void(const std::string&)> tell{};  ///< a line for people
   std::function<void(const std::string&)> warn{};  ///< the same, of what spoils the results
   std::function<void(const HostsView&)> view{};    ///< twice a second while jobs run
+  Nanos alive_every{5'000'000'000};                ///< hosts hear something so often, whatever goes on
 };
 
 class Coordinator : public Datapath {
@@ -81,6 +82,9 @@ struct HostOptions {
   std::function<std::string()> interrupted;      ///< as of the coordinator
   std::function<void(const std::string&)> tell;  ///< a line for people
   std::function<void(const std::string&)> warn;  ///< the same, of what may spoil the results
+  /// A coordinator that has said nothing for so long hangs, or can't be reached: it says something every few seconds
+  /// (CoordinatorOptions::alive_every), but while it plans.
+  Nanos silence_limit{120'000'000'000};
 };
 
 /// Takes part in an experiment until its end: opens the port first, so that what is wrong with it is told at once and

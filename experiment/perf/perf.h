@@ -119,6 +119,9 @@ struct PerfCallbacks {
 std::vector<Bytes> lengths_of(const PerfSettings& settings);
 /// Throws InputError for what is out of range.
 void check(const PerfSettings& settings);
+/// Throws InputError or RunError for what can be told of a place before the other process is there: the device, and all
+/// else if `ip` is given. After register_datapaths().
+void check(const PerfPlace& place);
 
 inline constexpr std::uint16_t kPerfPort = 62400;
 /// "HOST", "HOST:PORT", "[::1]:PORT", "unix:/path", with kPerfPort where there is none. Throws InputError.

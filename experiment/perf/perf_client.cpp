@@ -213,6 +213,7 @@ PerfResults run_perf(const std::string& address, Nanos patience, const PerfPlace
                      const PerfCallbacks& callbacks, const std::string& version) {
   check(settings);
   register_datapaths();
+  check(place);
   const auto stream =
       MessageStream::connect(parse_stream_address(address), patience, callbacks.interrupted, perf::kServerRole);
   try {

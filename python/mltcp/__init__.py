@@ -11,7 +11,8 @@ Times are seconds, addresses are the bytes of Endpoint.address, or their hexadec
 which has a code and a text "cause; cure". docs/python.md is the guide.
 
 The library behind it, libmltcp.so.1, is loaded with the first endpoint: MLTCP_LIBRARY names it; else it is that of the
-source tree that this package lies in, if it was built, or that of the system.
+source tree that this package lies in, if it was built, that of the prefix below which the package is installed, or that
+of the system.
 """
 
 from ._errors import (BadAddressError, Code, ConnectionEndedError, Error, InvalidError, LibraryError, TimedOutError,

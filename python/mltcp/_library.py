@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sysconfig
 import threading
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64
 from ctypes import c_void_p
@@ -211,11 +212,17 @@ def _find() -> str:
     named = os.environ.get("MLTCP_LIBRARY")
     if named:
         return named
+    package = Path(__file__).resolve().parent
     # python/mltcp/ of a source tree.
-    tree = Path(__file__).resolve().parent.parent.parent
+    tree = package.parent.parent
     built = tree / "build" / "lib" / NAME
     if (tree / "endpoint" / "mltcp.h").exists() and built.exists():
         return str(built)
+    # lib/python3/dist-packages/mltcp/ of an installation: the library that was installed with it.
+    libraries = package.parent.parent.parent
+    for place in (libraries, libraries / (sysconfig.get_config_var("MULTIARCH") or "."), libraries.parent / "lib64"):
+        if (place / NAME).exists():
+            return str(place / NAME)
     return NAME
 
 

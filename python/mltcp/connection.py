@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import ipaddress
+import numbers
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Tuple, Union
@@ -23,9 +24,11 @@ def nanoseconds(seconds: Optional[float]) -> int:
     """None: for ever."""
     if seconds is None:
         return lib.FOREVER
+    if not isinstance(seconds, numbers.Real):
+        raise TypeError(f"a time is a number of seconds, and {seconds!r} is none; give 0 or more, or None for no limit")
     if seconds != seconds or seconds < 0:
         raise ValueError(f"a time of {seconds} s; give 0 or more, or None for no limit")
-    return min(int(seconds * 1e9), lib.FOREVER)
+    return lib.FOREVER if seconds * 1e9 >= lib.FOREVER else int(seconds * 1e9)
 
 
 class Completion(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import ctypes
+import operator
 import threading
 import time
 import weakref
@@ -26,6 +27,21 @@ def _bytes_of(address: Address) -> bytes:
             raise error_of(Code.BAD_ADDRESS, "the text is no address in hexadecimal; copy all of it, and nothing else"
                            ) from None
     return bytes(address)
+
+
+def _option(name: str, kind: Any, value: Any) -> Any:
+    """The value of an option as its member of the C struct has it: text, or a whole number. TypeError, ValueError."""
+    if kind is ctypes.c_char_p:
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is a text, and {value!r} is none; write it as in {name}=\"...\"")
+        return value.encode()
+    try:
+        value = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is a whole number, and {value!r} is none; write it as in {name}=1") from None
+    if kind(value).value != value:  # ctypes would take the low bits
+        raise ValueError(f"{name} is {value}, which is out of range; see mltcp_endpoint_options in mltcp.h")
+    return value
 
 
 class _Async:
@@ -140,15 +156,15 @@ class Endpoint:
         self._lib = lib.load()
         given = lib.EndpointOptions()
         self._lib.check(self._lib.endpoint_options_init_sized(ctypes.byref(given), ctypes.sizeof(given)))
-        given.device = device.encode()
-        given.address = None if address is None else address.encode()
+        given.device = _option("device", ctypes.c_char_p, device)
+        given.address = None if address is None else _option("address", ctypes.c_char_p, address)
         given.peer_timeout_ns = nanoseconds(peer_timeout)
         theirs = {"struct_size", "driving", "event_callback", "event_context", "peer_timeout_ns"}
-        known = {name for name, _ in lib.EndpointOptions._fields_} - theirs
+        known = {name: kind for name, kind in lib.EndpointOptions._fields_ if name not in theirs}
         for name, value in options.items():
             if name not in known:
                 raise TypeError(f"an endpoint has no option {name!r}; there are {', '.join(sorted(known))}")
-            setattr(given, name, value.encode() if isinstance(value, str) else int(value))
+            setattr(given, name, _option(name, known[name], value))
         self._lib.check(self._lib.endpoint_open(ctypes.byref(given), ctypes.byref(self._pointer)))
         self._pending: Dict[int, Operation] = {}
         self._accepted: Deque[Connection] = collections.deque()

@@ -3,21 +3,42 @@
 #
 #   hello_test.sh WAITING-COMMAND CONNECTING-COMMAND
 set -euo pipefail
+waiter=$1
+sender=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-timeout 60 $1 127.0.0.1 > "$folder/said" 2> "$folder/errors" &
+timeout 60 $waiter 127.0.0.1 > "$folder/said" 2> "$folder/errors" &
 waiting=$!
 for _ in $(seq 600); do
   [ -s "$folder/said" ] && break
   sleep 0.05
 done
 address=$(head -n 1 "$folder/said")
-timeout 60 $2 127.0.0.1 "$address" > "$folder/other" || { echo "the connecting one failed: $(cat "$folder/other")"; exit 1; }
+timeout 60 $sender 127.0.0.1 "$address" > "$folder/other" || { echo "the connecting one failed: $(cat "$folder/other")"; exit 1; }
 wait $waiting || { echo "the waiting one failed: $(cat "$folder/said" "$folder/errors")"; exit 1; }
 [ "$(tail -n 1 "$folder/said")" = "hello, you there" ] || { cat "$folder/said"; exit 1; }
-# And what is said where the address is none.
-if timeout 60 $2 127.0.0.1 "${address:0:40}" > "$folder/other" 2>&1; then
-  echo "an address that was cut off was taken"
-  exit 1
-fi
-grep -q "address" "$folder/other"
+# What is said of wrong words: STATUS, what the one line of errors matches, and the words.
+refused() {
+  local expected=$1 line=$2 status=0
+  shift 2
+  timeout 60 $sender "$@" > "$folder/other" 2> "$folder/errors" || status=$?
+  if [ $status -ne "$expected" ] || [ -s "$folder/other" ] || [ "$(wc -l < "$folder/errors")" -ne 1 ] ||
+    ! grep -qE "$line" "$folder/errors"; then
+    echo "$sender $*: exit status $status where $expected was expected, and one line like \"$line\":"
+    cat "$folder/other" "$folder/errors"
+    exit 1
+  fi
+}
+refused 2 "OWN-IP waits"
+refused 2 "OWN-IP waits" --help
+refused 2 "OWN-IP waits" 127.0.0.1 "$address" more
+refused 1 "^hello: .*elsewhere.*; " elsewhere
+refused 1 "^hello: .*192.0.2.1.*; " 192.0.2.1
+refused 1 "^hello: .*address.*; " 127.0.0.1 "${address:0:40}"
+refused 1 "^hello: .*address.*; " 127.0.0.1 "${address:0:41}"
+refused 1 "^hello: .*address.*; " 127.0.0.1 "${address}00"
+refused 1 "^hello: .*; " 127.0.0.1 "${address%??}zz"
+refused 1 "^hello: .*; " 127.0.0.1 nonsense
+refused 1 "^hello: .*address.*; " 127.0.0.1 ""
+# One that was good, and whose endpoint has gone.
+refused 1 "^hello: .*; " 127.0.0.1 "$address"

@@ -82,6 +82,14 @@ communicate = "1 MB"
       message(FATAL_ERROR "${file} was not installed")
     endif()
   endforeach()
+  run(COMMAND ${CMAKE_COMMAND} -DPAGES=${prefix}/${DOC_DIR} -P ${CMAKE_CURRENT_LIST_DIR}/pages_test.cmake)
+  # The Python package, which finds the library that was installed with it.
+  if(PYTHON)
+    run(COMMAND ${CMAKE_COMMAND} -E env --unset=MLTCP_LIBRARY --unset=LD_LIBRARY_PATH
+      PYTHONPATH=${prefix}/lib/python3/dist-packages PYTHONDONTWRITEBYTECODE=1
+      ${PYTHON} -c "import mltcp; print(mltcp.library_path(), mltcp.library_version())")
+    expect_output("^${prefix}/${LIBRARY_DIR}/libmltcp.so.1 mltcp ")
+  endif()
   if(PROGRAM)
     run(COMMAND ${prefix}/${PROGRAM} schedule ${prefix}/${DOC_DIR}/examples/two-vgg19.toml)
   endif()

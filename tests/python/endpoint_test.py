@@ -223,6 +223,25 @@ class Ends(Pair):
             mltcp.Endpoint("elsewhere")
         with self.assertRaises(ValueError):
             mltcp.Endpoint()
+        for options, kind, words in (({"shards": "two"}, TypeError, "shards is a whole number, and 'two' is none"),
+                                     ({"shards": 1.5}, TypeError, "shards is a whole number, and 1.5 is none"),
+                                     ({"shards": (1 << 32) + 1}, ValueError, "shards is 4294967297, which is out of"),
+                                     ({"mtu": -1}, ValueError, "mtu is -1, which is out of range"),
+                                     ({"congestion_control": b"cubic"}, TypeError, "congestion_control is a text"),
+                                     ({"device": 5}, TypeError, "device is a text, and 5 is none"),
+                                     ({"peer_timeout": "10"}, TypeError, "a number of seconds, and '10' is none")):
+            with self.assertRaisesRegex(kind, words):
+                mltcp.Endpoint("127.0.0.1", **options)
+        with self.assertRaisesRegex(TypeError, "address is a text, and 5 is none"):
+            mltcp.Endpoint(5)
+
+    def test_times(self):
+        from mltcp.connection import nanoseconds
+        forever = (1 << 63) - 1
+        self.assertEqual([nanoseconds(time) for time in (0, 1.5, 1e300, float("inf"), None)],
+                         [0, 1_500_000_000, forever, forever, forever])
+        for wrong in (-1, float("nan")):
+            self.assertRaises(ValueError, nanoseconds, wrong)
 
     def test_errors_are_pickled(self):
         error = pickle.loads(pickle.dumps(mltcp.TimedOutError(3, "late; wait longer")))

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import unittest
 import venv
@@ -54,6 +55,38 @@ class InstallTest(unittest.TestCase):
         self.assertIn(re.search(r'^description = "(.*)"', project, re.M)[1], build_backend.METADATA)
         self.assertIn("Requires-Python: " + re.search(r'^requires-python = "(.*)"', project, re.M)[1],
                       build_backend.METADATA)
+
+    def test_the_library_of_its_own_prefix_is_found(self):
+        """Before whatever the dynamic linker would find, and nothing where there is none."""
+        find = "from mltcp import _library; print(_library._find())"
+        multiarch = sysconfig.get_config_var("MULTIARCH") or "x86_64-linux-gnu"
+        with tempfile.TemporaryDirectory() as folder:
+            prefix = Path(folder).resolve()
+            packages = prefix / "lib" / "python3" / "dist-packages"
+            shutil.copytree(PYTHON / "mltcp", packages / "mltcp", ignore=shutil.ignore_patterns("__pycache__"))
+
+            def found():
+                done = python(sys.executable, "-c", find, PYTHONPATH=str(packages), PYTHONDONTWRITEBYTECODE="1")
+                self.assertEqual(done.returncode, 0, done.stdout)
+                return done.stdout.strip()
+
+            self.assertEqual(found(), "libmltcp.so.1")
+            for place in ("lib64", "lib/" + multiarch, "lib"):
+                library = prefix / place / "libmltcp.so.1"
+                library.parent.mkdir(exist_ok=True)
+                library.touch()
+                self.assertEqual(found(), str(library))
+            # One that is named goes first.
+            done = python(sys.executable, "-c", find, PYTHONPATH=str(packages), PYTHONDONTWRITEBYTECODE="1",
+                          MLTCP_LIBRARY="/elsewhere/libmltcp.so.1")
+            self.assertEqual(done.stdout.strip(), "/elsewhere/libmltcp.so.1")
+
+    def test_the_page_names_all_of_a_report(self):
+        from mltcp import _library as lib
+        page = (ROOT / "docs" / "python.md").read_text()
+        for struct in (lib.JobReport, lib.ConnectionReport, lib.EndpointReport):
+            for name in lib.report_of(struct()):
+                self.assertIn(f"`{name}`", page)
 
     def test_structs_are_those_of_the_header(self):
         """Member by member: name, place and length, by a program in C."""

@@ -27,6 +27,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 constexpr std::uint16_t kPort = 47410;
 
@@ -242,7 +243,27 @@ TEST(UdpDatapath, neighbour_that_does_not_answer__is_not_resolved) {
 TEST(UdpDatapath, examine__tells_what_sockets_give_here) {
   const Examination found = examine();
   EXPECT_TRUE(found.works) << found.detail;
-  EXPECT_THAT(found.detail, AllOf(HasSubstr("no privileges needed"), HasSubstr("receive buffers of ")));
+  EXPECT_THAT(found.detail, AllOf(HasSubstr("no privileges needed"), HasSubstr("receive buffers of up to ")));
+}
+
+TEST(UdpDatapath, examine__tells_of_the_buffers_that_a_port_gets) {
+  register_datapath();
+  // The loopback's packets are so long that a port asks for all that it may.
+  const auto datapath = open_host_datapath({.device = "udp:lo"});
+  datapath->take_place(place("127.0.0.1"));
+  const std::string said = datapath->description();
+  const std::string words = "receive buffers of ";
+  const std::size_t at = said.find(words);
+  ASSERT_NE(at, std::string::npos) << said;
+  const std::string size = said.substr(at + words.size(), said.find(" MB", at) - at - words.size());
+  EXPECT_THAT(examine().detail, HasSubstr("receive buffers of up to " + size + " MB"));
+}
+
+TEST(UdpDatapath, description__names_the_device_once) {
+  register_datapath();
+  const auto datapath = open_host_datapath({.device = "udp:"});
+  datapath->take_place(place("127.0.0.1"));
+  EXPECT_THAT(datapath->description(), StartsWith("udp: kernel UDP sockets"));
 }
 
 }  // namespace

@@ -1,15 +1,25 @@
 // The links of a testbed in the results of an experiment.
 #include "mltcp/testbed/links.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "../message_of.h"
+#include "mltcp/base/error.h"
 
 namespace mltcp::testbed {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
 
 /// A switch with a host without a rate and one at 8 kbps, and entries at 0 s, 1 s, 2 s and 3 s.
 TestbedLayout layout() {
@@ -80,6 +90,35 @@ TEST(add_links, bottleneck__is_the_link_with_a_rate_that_was_used_most) {
   add_links(other, two, Json::array({counted(0), counted(1)}));
   EXPECT_EQ(other["links"].size(), 4U);
   EXPECT_EQ(other["bottleneck"]["name"], "slower");
+}
+
+TEST(add_links, counters_that_can_not_be__are_refused_by_switch) {
+  const auto refusal = [](const std::function<void(Json&)>& damage) {
+    Json switches = Json::array({counted(0)});
+    damage(switches[0]);
+    Json one = run(1'200'000'000, 1'900'000'000);
+    return message_of<RunError>([&] { add_links(one, layout(), switches); });
+  };
+  EXPECT_EQ(refusal([](Json& /*one*/) {}), "no such exception");
+  const auto port = [](Json& one) -> Json& { return one["series"]["ports"][1]; };
+  const std::vector<std::pair<std::function<void(Json&)>, const char*>> damages{
+      {[&](Json& one) { port(one).erase("sent_bytes"); }, "sent_bytes"},
+      {[&](Json& one) {
+         port(one)["sent_bytes"] = {100, 300};
+       },
+       "2"},
+      {[&](Json& one) { port(one)["sent_bytes"] = 7; }, "number"},
+      {[&](Json& one) { port(one)["sent_bytes"][2] = 299; }, "\"sent_bytes\" falls from 300 to 299"},
+      {[&](Json& one) { port(one)["marked_frames"][1] = -1; }, "\"marked_frames\" is -1"},
+      {[&](Json& one) { port(one)["max_queue_bytes"][2] = "long"; }, "\"max_queue_bytes\" is \"long\""},
+      {[&](Json& one) { one["series"]["ports"].erase(1); }, "1"},
+      {[&](Json& one) { one["series"]["time_ns"][0] = "never"; }, "number"},
+      {[&](Json& one) { one.erase("series"); }, "series"}};
+  for (const auto& [damage, why] : damages)
+    EXPECT_THAT(refusal(damage), AllOf(StartsWith("what switch 0 has counted can't be ("), HasSubstr(why),
+                                       HasSubstr("; see what it says")));
+  for (const Json& number : {Json(1), Json()})
+    EXPECT_NE(refusal([&](Json& one) { one["number"] = number; }), "no such exception");
 }
 
 TEST(add_links, no_time_or_no_switch__no_links) {

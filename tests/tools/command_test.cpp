@@ -370,6 +370,9 @@ TEST_F(Command, doctor__says_what_experiments_across_hosts_need) {
   EXPECT_EQ(here.out.find(", mltcp testbed", here.out.find("\nReady here: ")) != std::string::npos, !lacking)
       << here.out;
 
+  EXPECT_THAT(here.out, HasSubstr("\nReady here: datapath sim, datapath flow"));
+  EXPECT_THAT(here.out, HasSubstr(", endpoints and mltcp perf over udp:, mltcp "));
+
   // A program without the module beside it.
   fs::permissions(folder_, fs::perms::all);
   fs::copy_file(MLTCP_PROGRAM, folder_ / "alone");
@@ -393,6 +396,11 @@ TEST_F(Command, doctor__says_what_experiments_across_hosts_need) {
   if (none.out.find("set\n") == std::string::npos) return;  // no user namespaces here
   EXPECT_THAT(none.out, HasSubstr("root, but the kernel makes no network namespace (No space left on device)"));
   EXPECT_THAT(none.out, HasSubstr("  mltcp testbed: raise the limit: sysctl user.max_net_namespaces=1000\n"));
+}
+#else
+TEST_F(Command, doctor__without_dpdk_says_what_is_ready) {
+  EXPECT_THAT(run("doctor").out, HasSubstr("\nReady here: datapath sim, datapath flow, endpoints and mltcp perf over "
+                                           "udp:, mltcp gen. They need nothing else of the machine.\n"));
 }
 #endif
 

@@ -280,7 +280,7 @@ TEST(GenOfAnyUser, hosts_without_a_port__use_kernel_sockets) {
   EXPECT_EQ(first.status(), 0) << first.said();
   EXPECT_EQ(second.status(), 0) << second.said();
   EXPECT_THAT(first.said(), AllOf(HasSubstr("no --port is given: udp:, the kernel's UDP sockets"),
-                                  HasSubstr("host 0: 127.0.0.1/8 at udp:: kernel UDP sockets on lo, MTU 1500")));
+                                  HasSubstr("host 0: 127.0.0.1/8 at udp: kernel UDP sockets on lo, MTU 1500")));
   EXPECT_THAT(second.said(), Not(HasSubstr("no --port is given")));
   EXPECT_THAT(server.said(), HasSubstr("0 damaged"));
 

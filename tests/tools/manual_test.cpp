@@ -83,6 +83,31 @@ TEST_F(Manual, zsh__reads_it) {
   EXPECT_EQ(output_of("zsh -n", script), "");
 }
 
+TEST_F(Manual, search_paths__what_lacks_is_told_and_nothing_else) {
+  const std::string here = std::filesystem::weakly_canonical(folder_ / "").string();
+  const auto told = [&](const std::string& environment, const std::string& folder) {
+    return run("--version >/dev/null; env -u MANPATH -u FPATH -u XDG_DATA_HOME -u XDG_DATA_DIRS "
+               "-u BASH_COMPLETION_USER_DIR " +
+               environment + " " MLTCP_PROGRAM " help --write " + folder)
+        .out;
+  };
+  const std::string share = (std::filesystem::path(here) / "share").string();
+  const std::string below = "manual pages, and completions for bash and zsh, are below " + share + "\n";
+  const std::string man = "for man, add to your shell's start: export MANPATH=" + share + "/man:$MANPATH\n";
+  const std::string bash = "for bash, add to ~/.bashrc: . " + share + "/bash-completion/completions/mltcp\n";
+  const std::string zsh =
+      "for zsh, add to ~/.zshrc, before compinit: fpath=(" + share + "/zsh/site-functions $fpath)\n";
+  EXPECT_EQ(told("PATH=/bin", "share/"), below + man + bash + zsh);
+  EXPECT_EQ(told("PATH=/bin:" + share + "/../bin", "share"), below + bash + zsh) << "beside a folder of PATH";
+  EXPECT_EQ(told("PATH=/bin:" + share + "/../bin MANPATH=/usr/share/man", "share"), below + man + bash + zsh);
+  EXPECT_EQ(told("PATH=/bin MANPATH=/usr/share/man:" + share + "/man", "share"), below + bash + zsh);
+  EXPECT_EQ(told("PATH=/bin XDG_DATA_HOME=" + share, "share"), below + man + zsh);
+  EXPECT_EQ(told("PATH=/bin XDG_DATA_DIRS=/usr/share:" + share, "share"), below + man + zsh);
+  EXPECT_EQ(told("PATH=/bin FPATH=" + share + "/zsh/site-functions", "share"), below + man + bash);
+  EXPECT_THAT(told("PATH=/bin", "'a b'"), HasSubstr("fpath=('" + (std::filesystem::path(here) / "a b").string() +
+                                                    "/zsh/site-functions' $fpath)\n"));
+}
+
 TEST_F(Manual, folder__that_cannot_be_made_is_refused) {
   put("file", "");
   EXPECT_THAT(refusal("help --write file/below"), AllOf(HasSubstr("can't be made"), HasSubstr("may write to")));

@@ -107,6 +107,28 @@ TEST_F(PerfTest, bad_words__are_refused_in_a_line) {
   EXPECT_THAT(refusal("perf host:port"), HasSubstr("port"));
 }
 
+TEST_F(PerfTest, a_port_beyond_the_last__is_told_with_its_bounds) {
+  EXPECT_THAT(refusal("perf host --udp-port 70000"),
+              HasSubstr("--udp-port: \"70000\" is not a whole number from 0 to 65535"));
+}
+
+TEST_F(PerfTest, help_and_page__tell_every_option_and_its_default) {
+  const std::string help = run("perf --help").out;
+  const std::string page = content(std::filesystem::path(MLTCP_PAGES) / "perf.md");
+  std::size_t options = 0;
+  for (std::size_t at = help.find("  --"); at != std::string::npos; at = help.find("\n  --", at + 1)) {
+    const std::size_t begin = help.find("--", at);
+    const std::string name = help.substr(begin, help.find_first_of(" \n", begin) - begin);
+    const std::string text = help.substr(begin, help.find("\n  --", begin) - begin);
+    EXPECT_THAT(page, HasSubstr("`" + name)) << "docs/perf.md";
+    if (name != "--listen" && name != "--once" && name != "--json") {
+      EXPECT_THAT(text, HasSubstr("default")) << "mltcp perf --help";
+    }
+    ++options;
+  }
+  EXPECT_GT(options, 15U) << help;
+}
+
 TEST_F(PerfTest, nobody_there__is_told) {
   const Outcome outcome = run("perf unix:s --wait 50ms");
   EXPECT_EQ(outcome.status, 1);
@@ -114,10 +136,27 @@ TEST_F(PerfTest, nobody_there__is_told) {
 }
 
 TEST_F(PerfTest, the_servers_refusal__is_told_at_both_ends) {
-  const Outcome outcome = pair("--tests out", "--once --ip 127.0.0.1 --port carrier-pigeon:7");
+  // Somebody has the server's UDP port, which is seen when a client comes.
+  const Outcome outcome =
+      run("--version; python3 -c \"import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
+          "s.bind((\\\"127.0.0.1\\\", 47821)); print(1, flush=True); time.sleep(60)\" > taken & other=$!; "
+          "while ! [ -s taken ]; do sleep 0.05; done; " MLTCP_PROGRAM
+          " perf --listen unix:s --once --udp-port 47821 > server.log 2>&1 & server=$!; " MLTCP_PROGRAM
+          " perf unix:s --tests out; status=$?; wait $server; kill $other; exit $status");
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_THAT(outcome.err, AllOf(HasSubstr("the server at unix:s"), HasSubstr("carrier-pigeon")));
-  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("carrier-pigeon"));
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("the server at unix:s: "), HasSubstr("47821")));
+  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("47821"));
+}
+
+TEST_F(PerfTest, a_place_that_can_not_be__is_refused_before_anybody_is_waited_for) {
+  for (const std::string who : {"perf unix:s --wait 1min ", "perf --listen unix:s "}) {
+    EXPECT_THAT(refusal(who + "--port carrier-pigeon:7"), HasSubstr("carrier-pigeon"));
+    EXPECT_THAT(refusal(who + "--port udp:nowhere0"), HasSubstr("nowhere0"));
+    EXPECT_THAT(refusal(who + "--ip 192.0.2.77"), HasSubstr("this machine does not have 192.0.2.77"));
+    EXPECT_THAT(refusal(who + "--ip elsewhere"), HasSubstr("elsewhere"));
+    EXPECT_THAT(refusal(who + "--cores first"), HasSubstr("cores \"first\""));
+    EXPECT_THAT(refusal(who + "--gateway 10.0.0.1"), HasSubstr("10.0.0.1"));
+  }
 }
 
 TEST_F(PerfTest, strangers__do_not_end_the_server) {

@@ -442,8 +442,31 @@ TEST_F(TestbedCommand, shell__its_exit_status_is_the_testbeds) {
 }
 
 TEST_F(TestbedCommand, options_of_gen_that_are_wrong__are_bad_input) {
-  if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
   EXPECT_THAT(refusal({"e.toml", "--device", "af_packet", "--", "--policy", "fare"}), HasSubstr("fare"));
+}
+
+TEST_F(TestbedCommand, options_of_gen_that_are_wrong__are_refused_before_anything_is_told) {
+  const std::vector<std::pair<Words, const char*>> wrong{{{"--iterations", "0"}, "\"0\" is not a whole number from 1"},
+                                                         {{"--wait", "long"}, "--wait"},
+                                                         {{"--plan", "none.json"}, "a plan file is for"},
+                                                         {{"--policy", "schedule", "--plan", "none.json"}, "none.json"},
+                                                         {{"--port", "udp:"}, "--port: for hosts"},
+                                                         {{"--faster"}, "--faster"}};
+  for (const auto& [words, why] : wrong)
+    for (const bool dry : {false, true}) {
+      Words all{"e.toml", "--device", "af_packet"};
+      if (dry) all.emplace_back("--dry-run");
+      all.emplace_back("--");
+      all.insert(all.end(), words.begin(), words.end());
+      EXPECT_THAT(refusal(all), HasSubstr(why));
+      EXPECT_EQ(content(folder_ / "run.out"), "");
+    }
+}
+
+TEST_F(TestbedCommand, help_of_gen__is_all_that_is_printed) {
+  Started run = start({"e.toml", "--", "--help"});
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  EXPECT_THAT(run.out(), AllOf(HasSubstr("--ranks"), Not(HasSubstr("address of its kernel"))));
 }
 
 TEST_F(TestbedCommand, command_that_fails__is_a_failure) {

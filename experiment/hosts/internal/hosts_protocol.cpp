@@ -250,6 +250,9 @@ RankResult result_from(const Json& json, const RankLimits& limits) {
     if (time.count < 0 || !is_time(time) || start < before || !is_time(start) || start + time > limits.until)
       throw InputError(
           fmt::format("iteration {} can't have been when it says, or not for so long; see that host's clock", i));
+    if (time.count == 0 && limits.bytes_per_iteration > 0)  // acknowledgements have come meanwhile
+      throw InputError(fmt::format("iteration {} of 0 ns, in which {} bytes were sent; see that host's clock", i,
+                                   limits.bytes_per_iteration));
     before = start + time;
     for (const std::vector<Nanos>* part : {&result.computes, &result.communications})
       if (!part->empty() && ((*part)[i].count < 0 || (*part)[i] > time))

@@ -3,6 +3,7 @@
 //
 //   host:         join {version, host?, device, address}     its port is open; then, when it hears, ready {mtu}
 //   coordinator:  refused {message} | welcome {host, ranks}
+//   coordinator:  alive                                      every few seconds, so that its silence tells
 //   coordinator:  ping {id}                                  host: pong {id, time}, at once
 //   coordinator:  setup {run, policy, mltcp, jobs, parameters}  host: progress, five times a second and when it changes
 //   coordinator:  start {at: [..]} | plan {job, serial, plan | null} | collect
@@ -32,7 +33,7 @@ namespace mltcp::experiment::protocol {
 
 using Json = nlohmann::json;
 
-inline constexpr int kVersion = 6;
+inline constexpr int kVersion = 7;
 /// Of a message from the coordinator.
 inline constexpr std::size_t kLongest = std::size_t{128} << 20U;
 /// Of any: lists of a million iterations, 16 bytes a value as it is kept, and no deeper than phases of jobs.

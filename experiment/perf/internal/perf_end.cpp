@@ -10,6 +10,7 @@
 #include "mltcp/base/clock.h"
 #include "mltcp/base/error.h"
 #include "mltcp/cc/registry.h"
+#include "mltcp/transport/host_datapath.h"
 
 namespace mltcp::experiment::perf {
 namespace {
@@ -54,6 +55,40 @@ void must(const char* what, Code code) {
 }
 
 }  // namespace
+}  // namespace mltcp::experiment::perf
+
+namespace mltcp::experiment {
+
+void check(const PerfPlace& place) {
+  endpoint::EndpointConfig config = perf::config_of(place, "0.0.0.0", "reno");
+  HostPlace host{config.address, config.prefix_bits, config.gateway};
+  if (place.ip.empty()) {
+    // Which interface it will be, and so the longest packet, is not known; and only udp: takes any address.
+    config.datapath.mtu = 0;
+    host.address.port = 0;
+    const auto& kinds = host_datapaths();
+    const bool is_known =
+        std::any_of(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.takes(place.device); });
+    if (is_known && !place.device.starts_with("udp:")) return;
+  }
+  if (host.address.port != 0) return check_host_datapath(config.datapath, host);
+  // Any port; one may be taken, but not all of these.
+  constexpr std::uint16_t first = 49152;
+  constexpr std::uint16_t step = 1009;
+  constexpr int tries = 8;
+  for (int i = 0;; ++i) {
+    host.address.port = static_cast<std::uint16_t>(first + i * step);
+    try {
+      return check_host_datapath(config.datapath, host);
+    } catch (const std::exception&) {
+      if (i + 1 == tries) throw;
+    }
+  }
+}
+
+}  // namespace mltcp::experiment
+
+namespace mltcp::experiment::perf {
 
 End::End(const PerfPlace& place, const std::string& fallback_ip, const std::string& congestion_control)
     : congestion_control_(congestion_control),

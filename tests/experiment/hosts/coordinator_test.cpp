@@ -138,6 +138,7 @@ class Coordinated : public testing::Test {
     CoordinatorOptions options;
     options.address = "unix:" + (folder_ / "socket").string();
     options.join_limit = join_limit;
+    if (alive_every_.count > 0) options.alive_every = alive_every_;
     options.warn = [&](const std::string& line) { warnings_.push_back(line); };
     const FakeHost honest(options.address, 1);  // they end when the coordinator has
     const FakeHost liar(options.address, 0, lie);
@@ -166,6 +167,7 @@ class Coordinated : public testing::Test {
   }
 
   TemporaryFolder folder_;
+  Nanos alive_every_;  ///< 0: as it is by default
   std::vector<std::string> warnings_;
   const Experiment experiment_ = parse_experiment(R"(
     iterations = 3
@@ -201,6 +203,11 @@ TEST_F(Coordinated, iterations_at_times_that_can_not_be__are_no_result) {
   EXPECT_THAT(
       refusal(in("result", [](FakeHost& /*host*/, Json& message) { message["starts"][1] = message["starts"][0]; })),
       HasSubstr("iteration 1 can't have been when it says"));
+  EXPECT_THAT(refusal(in("result",
+                         [](FakeHost& /*host*/, Json& message) {
+                           if (message["rank"] == 0) message["times"][1] = 0;
+                         })),
+              AllOf(StartsWith("host 0 (10.0.0.1, fake) "), HasSubstr("iteration 1 of 0 ns, in which 20000 bytes")));
   EXPECT_THAT(refusal(in_result("/computes", {1, 1, iteration.count + 1})), HasSubstr("a part of iteration 2"));
   EXPECT_THAT(refusal(in_result("/gate/waited", far)), HasSubstr("it has waited for longer than the run"));
   EXPECT_THAT(refusal(in_result("/bytes_per_iteration", 19'999)), HasSubstr("it sends 19999 bytes"));
@@ -258,6 +265,33 @@ TEST_F(Coordinated, words_out_of_turn__are_refused) {
               HasSubstr("\"recorded\" is \"4\" and no whole number from 0 to 3"));
   EXPECT_THAT(refusal(in("progress", [](FakeHost& /*host*/, Json& message) { message["ranks"][0].erase("done"); })),
               HasSubstr("sends a malformed message (key 'done' not found)"));
+}
+
+TEST_F(Coordinated, what_is_told_meanwhile__is_within_bounds) {
+  for (const std::int64_t last : {std::int64_t{-1}, kMostTime.count})
+    EXPECT_THAT(
+        refusal(in("progress", [=](FakeHost& /*host*/, Json& message) { message["ranks"][0]["last"] = last; })),
+        AllOf(StartsWith("host 0 (10.0.0.1, fake) "), HasSubstr("\"last\" is " + std::to_string(last) + " ns")));
+  for (const int mtu : {0, 65536})
+    EXPECT_THAT(refusal(in("ready", [=](FakeHost& /*host*/, Json& message) { message["mtu"] = mtu; })),
+                AllOf(StartsWith("host 0 (10.0.0.1, fake) "), HasSubstr("no whole number from 68 to 65535")));
+}
+
+TEST_F(Coordinated, hosts__hear_that_it_is_alive) {
+  // Until they have heard it twice, the last one isn't ready.
+  alive_every_ = 1_ms;
+  int heard = 0;
+  const Lie late = [&](FakeHost& host, Json& message) {
+    if (message.at("type") != "ready") return true;
+    while (heard < 2) {
+      const auto word = protocol::receive(host.stream());
+      if (word && word->at("type") == "alive") ++heard;
+      if (!word) host.stream().wait(1_s);
+    }
+    return true;
+  };
+  EXPECT_EQ(refusal(late), "no such exception");
+  EXPECT_EQ(heard, 2);
 }
 
 TEST_F(Coordinated, host_that_sends_without_end__holds_nobody_up) {

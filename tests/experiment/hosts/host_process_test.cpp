@@ -1,0 +1,77 @@
+// A host whose coordinator falls silent.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "../../message_of.h"
+#include "../../temporary_folder.h"
+#include "mltcp/base/error.h"
+#include "mltcp/experiment/hosts/hosts.h"
+#include "mltcp/experiment/hosts/internal/hosts_protocol.h"
+
+namespace mltcp::experiment {
+namespace {
+
+using namespace literals;
+using protocol::Json;
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// The next message of the host, or nothing where it doesn't come.
+std::optional<Json> next(MessageStream& stream) {
+  for (const Nanos give_up = wall_now() + 30_s; wall_now() < give_up;) {
+    if (auto message = protocol::receive(stream)) return message;
+    stream.wait(100_ms);
+  }
+  return std::nullopt;
+}
+
+/// Welcomes a host, says for `words` that it is alive, and then nothing; returns what the host says in the end.
+std::string fall_silent(const std::string& address, Nanos words) {
+  StreamListener listener(parse_stream_address(address));
+  std::unique_ptr<MessageStream> stream;
+  while (!(stream = listener.accept())) wait_for({listener.file()}, 100_ms);
+  if (const auto join = next(*stream); !join || join->at("type") != "join") return "no join";
+  protocol::send(*stream, {{"type", "welcome"}, {"version", protocol::kVersion}, {"host", 0}, {"ranks", 1}});
+  if (const auto ready = next(*stream); !ready || ready->at("type") != "ready") return "not ready";
+  for (const Nanos end = wall_now() + words; wall_now() < end;) {
+    protocol::send(*stream, {{"type", "alive"}});
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  const auto last = next(*stream);
+  return last && last->at("type") == "failed" ? last->at("message").get<std::string>() : "nothing";
+}
+
+TEST(host_process, coordinator_that_says_nothing__ends_it_with_who_and_for_how_long) {
+  const TemporaryFolder folder;
+  HostOptions options;
+  options.coordinator = "unix:" + (folder / "socket").string();
+  options.device = "udp:";
+  options.ip = "127.0.0.1/8";
+  options.udp_port = 47611;
+  options.idle = "sleep";
+  options.silence_limit = 2_s;
+  std::string told;
+  std::thread coordinator([&] {
+    try {
+      told = fall_silent(options.coordinator, 3_s);
+    } catch (const std::exception& error) {  // the host has gone before
+      told = error.what();
+    }
+  });
+  const Nanos began = wall_now();
+  const std::string failure = message_of<RunError>([&] { run_host(options); });
+  EXPECT_GE(wall_now() - began, 5_s) << "while it hears something, it waits";
+  coordinator.join();
+  EXPECT_THAT(failure,
+              AllOf(HasSubstr("the coordinator at " + options.coordinator), HasSubstr("has said nothing for 2 s")));
+  EXPECT_EQ(told, failure);
+}
+
+}  // namespace
+}  // namespace mltcp::experiment
