@@ -101,8 +101,10 @@ class Endpoint {
   /// once. Code::bad_address, version, no_room, queue_full.
   Code connect(std::span<const std::byte> blob, const ConnectOptions& options, ConnectionHandle& handle,
                OperationHandle* operation = nullptr) noexcept;
-  /// Takes no more operations; ends when all that was sent is in the peer's buffers, or held by the peer. Receives that
-  /// are outstanding end with Code::closed; those from any connection stay. The event `closed` is the last. Unexpected
+  /// Takes no more operations; ends when all that was sent is in the peer's buffers, or held by the peer. Of the peer's
+  /// sends those end with Code::ok whose messages had come by then, in the order in which they were sent up to the first
+  /// that had not come whole, and the others with Code::closed: what was delivered is acknowledged before the close or
+  /// with it, whatever is lost, and what comes later is not taken. Receives that are outstanding end with Code::closed; those from any connection stay. The event `closed` is the last. Unexpected
   /// messages that this end holds of it are dropped. Ends what the peer does not take in time only with abort().
   Code close(ConnectionHandle connection) noexcept;
   /// Ends it at once: all its operations end with Code::aborted, here and at the peer.

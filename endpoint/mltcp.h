@@ -287,7 +287,8 @@ MLTCP_API mltcp_code mltcp_connect(mltcp_endpoint* endpoint, const void* blob, s
  * look after that queue themselves. `end`, which may be NULL: the event. */
 MLTCP_API mltcp_code mltcp_accept(mltcp_endpoint* endpoint, mltcp_connection* connection, mltcp_completion* end,
                                   int64_t limit_ns);
-/* Ends when all that was sent is in the peer's buffers, or held by the peer. */
+/* Ends when all that was sent is in the peer's buffers, or held by the peer. The peer's sends of what has come here end
+ * with MLTCP_OK, those of what has not with MLTCP_CLOSED. */
 MLTCP_API mltcp_code mltcp_close(mltcp_endpoint* endpoint, mltcp_connection connection);
 /* Ends at once, with MLTCP_ABORTED. */
 MLTCP_API mltcp_code mltcp_abort(mltcp_endpoint* endpoint, mltcp_connection connection);

@@ -93,7 +93,9 @@ class Shard final : public Pollable {
 
   /// Closes the connection once all posted sends are complete. Then outstanding receives at both ends and the peer's
   /// sends complete with Status::closed; if both ends close, so do sends for which the peer has posted no buffer. A
-  /// connection that is not open yet ends at once. False if the connection is unknown, that is, has ended.
+  /// connection that is not open yet ends at once. What this end had in its buffers when it sent its CLOSE the peer is
+  /// told with it: those sends of the peer's complete with Status::ok, in order up to the first message that is not
+  /// whole, and nothing that comes later is taken. False if the connection is unknown, that is, has ended.
   bool close(ConnectionId id);
   /// Ends the connection at once and tells the peer if possible. Outstanding operations complete with Status::aborted.
   /// False if the connection is unknown, that is, has ended.

@@ -424,6 +424,8 @@ void Worker::close_when_flushed(Link& link) noexcept {
   if (!link.sends.empty()) return;
   if (Tagged* const tagged = link.tagged.get(); tagged != nullptr) {
     if (!tagged->held.empty() || !tagged->announced.empty() || !tagged->granted.empty()) return;
+    // The peer closes the control connection when it sees that of data closed: short messages are there before.
+    if (tagged->free_send_frames.size() < shared_.config->control_frames) return;
   }
   // Data first: who sees the control connection closed has got all that there was.
   shard_->close(link.transport[link.transport[Link::data] != 0 ? Link::data : Link::control]);

@@ -155,6 +155,8 @@ class alignas(64) Connection {
   void on_acked_chunk(const Chunk& chunk, Nanos now);
   /// Completes the oldest messages that are acknowledged and whole.
   void complete_sends(Nanos now);
+  /// Completes the oldest messages that the peer has reported as whole, acknowledged or not: it closes.
+  void complete_whole();
   void doubt_front(Nanos now);
   void on_accepted(const wire::ConnectFrame& peer);
   /// False if the packet must be ignored.
@@ -201,6 +203,7 @@ class alignas(64) Connection {
   }
   void write_ack(wire::Writer& writer, Nanos now);
   void write_control(Draft& draft, bool with_data);
+  void write_close(Draft& draft);
   void write_data(Draft& draft, BuiltPacket& packet, Nanos now);
   void fill_data(Draft& draft, BuiltPacket& packet);
   /// Fills in the job tag of a header of a packet with data, and charges the pacers with its `bytes`.

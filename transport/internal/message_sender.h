@@ -147,6 +147,8 @@ class MessageSender {
   [[nodiscard]] bool front_acked() const { return !messages_.empty() && messages_.front().all_acked; }
   /// Whether the peer has reported the oldest message as whole, or never sends such reports.
   [[nodiscard]] bool front_whole() const { return !tells_whole_ || messages_.begin() < whole_; }
+  /// Whether the peer has reported the oldest message as whole.
+  [[nodiscard]] bool front_reported() const { return tells_whole_ && !messages_.empty() && messages_.begin() < whole_; }
   [[nodiscard]] const Message& front() const { return messages_.front(); }
   /// Removes the oldest message and those after it that ended out of order.
   void pop_front() {
