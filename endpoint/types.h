@@ -1,7 +1,8 @@
 // The words that a program and an endpoint exchange: handles, completions, options, settings, reports.
 //
 // Handles are numbers that carry a generation: one whose object is gone names nothing ever after (but for one in 2^32
-// objects at the same place), and calls with it return Code::unknown. 0 is never a handle.
+// objects at the same place), and calls with it return Code::unknown. 0 is never a handle. Of a connection that has ended
+// see Endpoint::how_ended().
 #pragma once
 
 #include <cstddef>
@@ -70,7 +71,8 @@ struct Completion {
     sent = 3,       ///< ordered: in the peer's buffer. By tag: in the peer's buffer, or held by the peer for a receive
     received = 4,
     peeked = 5,
-    closed = 6,  ///< event: the connection is over. The last of a connection that was announced or connected
+    closed = 6,  ///< event: the connection is over. The last of each that was accepted or connected, and of those that
+                 ///< could not connect and have no operation to tell of that
   };
   Kind kind = Kind::sent;
   Code code = Code::ok;
@@ -91,6 +93,8 @@ struct Completion {
 /// "receive of tag 0x7 from 10.0.0.2:62400: the peer was not heard for its time limit; see that its process runs" in
 /// one line. Allocates.
 std::string to_text(const Completion& completion);
+/// "the connection was ended at once; connect again (by the peer)". Allocates.
+std::string to_text(Code code, Cause cause);
 
 /// Called on the thread that drives the operation's shard. It may call everything of the endpoint, close() and the
 /// destructor included, but for what waits (Endpoint says so at each); it should be short, since its shard stands still
@@ -194,7 +198,10 @@ struct JobReport {
 
 struct ConnectionReport {
   ConnectionKind kind = ConnectionKind::ordered;
-  bool open = false;                      ///< both ends know each other, and it has not ended
+  bool open = false;       ///< both ends know each other, and it has not ended
+  bool has_ended = false;  ///< and how: then nothing else counts once the event `closed` was told
+  Code end_code = Code::ok;
+  Cause end_cause = Cause::none;
   EndpointAddress peer;                   ///< empty until the peer has introduced itself
   std::uint16_t shard = 0;                ///< here
   ConnectionStats transport;              ///< of what carries the data

@@ -79,6 +79,7 @@ class Core {
   Code forget(OperationHandle handle) noexcept;
   Code wait(CompletionRing& ring, std::span<Completion> out, std::size_t& count, Nanos limit) noexcept;
   Code report(ConnectionHandle connection, ConnectionReport& out) noexcept;
+  Code how_ended(ConnectionHandle connection, Code& end_code, Cause& end_cause) noexcept;
   Code peer(ConnectionHandle connection, EndpointAddress& out) noexcept;
   Code report(EndpointReport& out) noexcept;
 

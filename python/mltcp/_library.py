@@ -91,7 +91,7 @@ class ConnectionReport(_Sized):
         ("lost_packets", c_uint64), ("spurious_losses", c_uint64), ("duplicate_packets", c_uint64),
         ("congestion_events", c_uint64), ("marked_packets", c_uint64), ("in_flight_bytes", c_uint64),
         ("cwnd_bytes", c_double), ("pacing_rate_bps", c_uint64), ("delivery_rate_bps", c_uint64),
-        ("smoothed_rtt_ns", c_int64), ("min_rtt_ns", c_int64),
+        ("smoothed_rtt_ns", c_int64), ("min_rtt_ns", c_int64), ("has_ended", c_uint32), ("end_code", c_int32),
     ]
 
 
@@ -238,7 +238,7 @@ def library_path() -> str:
 
 
 def library_version() -> str:
-    """As in "mltcp 0.1.0, interface 1.0"."""
+    """As in "mltcp 0.1.0, interface 1.1"."""
     return load().version_text()
 
 

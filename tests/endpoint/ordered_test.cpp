@@ -128,8 +128,9 @@ TEST_F(OrderedTest, close__lets_what_was_posted_arrive_and_tells_both_ends) {
   EXPECT_EQ(peers.kind, Completion::Kind::closed);
   EXPECT_EQ(peers.cause, Cause::peer);
   run_for(1_ms);
-  EXPECT_EQ(left->close(here), Code::unknown) << "the handle is gone with its connection";
-  EXPECT_EQ(right->send(there, message, 0, {}, late), Code::unknown);
+  EXPECT_EQ(right->send(there, message, 0, {}, late), Code::closed);
+  EXPECT_EQ(left->close(here), Code::ok) << "it has ended";
+  EXPECT_EQ(left->close(here), Code::unknown) << "and is forgotten";
 }
 
 TEST_F(OrderedTest, abort__ends_everything_at_both_ends) {
