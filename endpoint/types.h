@@ -1,8 +1,8 @@
 // The words that a program and an endpoint exchange: handles, completions, options, settings, reports.
 //
 // Handles are numbers that carry a generation: one whose object is gone names nothing ever after (but for one in 2^32
-// objects at the same place), and calls with it return Code::unknown. 0 is never a handle. Of a connection that has ended
-// see Endpoint::how_ended().
+// objects at the same place), and calls with it return Code::unknown. 0 is never a handle. Of a connection that has
+// ended see Endpoint::how_ended().
 #pragma once
 
 #include <cstddef>
@@ -172,8 +172,8 @@ struct JobOptions {
   bool learn_iterations = false;
 };
 
-/// What the congestion control sees of a job, all shards together. Bytes are those of messages; by tag each message's
-/// frame, 32 bytes, counts as well.
+/// What the congestion control sees of a job, all shards together. Bytes are those of messages, as they were posted:
+/// what the endpoints say to each other beside them does not count.
 struct JobReport {
   std::uint64_t iteration = 0;       ///< begun, or found; 0 before the first
   Bytes bytes_sent = 0;              ///< delivered in it

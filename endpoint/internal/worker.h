@@ -182,6 +182,7 @@ class Worker final : public Pollable {
   void start_connect(Operation& operation) noexcept;
   bool open_transport(Link& link, std::uint32_t part) noexcept;
   bool exchange_hellos(Link& link, std::uint32_t part, const Hello& hello) noexcept;
+  bool send_hello(Link& link, std::uint32_t part, std::uint64_t tag) noexcept;
   void add_route(Link& link, std::uint32_t part, ConnectionId id) noexcept;
   void on_accepted(ConnectionId id) noexcept;
   void on_hello(Link& link, std::uint32_t part, const mltcp::Completion& completion) noexcept;

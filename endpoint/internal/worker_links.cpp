@@ -221,7 +221,12 @@ bool Worker::exchange_hellos(Link& link, std::uint32_t part, const Hello& hello)
   write(hello, link.hello_out[part]);
   posted_ = true;
   return shard_->receive(link.transport[part], link.hello_in[part], tag) == PostResult::ok &&
-         shard_->send(link.transport[part], link.hello_out[part], tag) == PostResult::ok;
+         send_hello(link, part, tag);
+}
+
+/// It may be acknowledged when the connection is a job's already, and is none of its bytes.
+bool Worker::send_hello(Link& link, std::uint32_t part, std::uint64_t tag) noexcept {
+  return shard_->send(link.transport[part], link.hello_out[part], tag, Nanos::never(), Hello::bytes) == PostResult::ok;
 }
 
 void Worker::add_route(Link& link, std::uint32_t part, ConnectionId id) noexcept {
@@ -340,7 +345,7 @@ void Worker::answer(Link& link, std::uint32_t part) noexcept {
   hello.from = shared_.address;
   write(hello, link.hello_out[part]);
   // Where it can't be sent the connection is over, which comes next.
-  shard_->send(link.transport[part], link.hello_out[part], cookie(Cookie::hello, 0));
+  send_hello(link, part, cookie(Cookie::hello, 0));
   posted_ = true;
 }
 
@@ -356,7 +361,7 @@ void Worker::turn_away(Link& link, Verdict verdict) noexcept {
     if (link.transport[part] == 0) continue;
     hello.is_data = part == Link::data && link.kind == ConnectionKind::tagged;
     write(hello, link.hello_out[part]);
-    shard_->send(link.transport[part], link.hello_out[part], cookie(Cookie::none, 0));
+    send_hello(link, part, cookie(Cookie::none, 0));
     shard_->close(link.transport[part]);
   }
   link_deadlines_.set(link.slot, now_ + shared_.config->peer_timeout);

@@ -545,8 +545,9 @@ bool Worker::send_frame(Link& link, const Frame& frame, Operation* eager) noexce
     std::memcpy(memory.data() + size, eager->data, eager->length);
     size += eager->length;
   }
-  if (shard_->send(link.transport[Link::control], memory.first(size), cookie(Cookie::send_frame, index)) !=
-      PostResult::ok)
+  // Of an iteration's bytes only what the program has posted counts.
+  if (shard_->send(link.transport[Link::control], memory.first(size), cookie(Cookie::send_frame, index), Nanos::never(),
+                   Frame::header_bytes) != PostResult::ok)
     return false;
   posted_ = true;
   tagged.free_send_frames.pop_back();
