@@ -208,6 +208,9 @@ typedef struct mltcp_endpoint_options {
   uint32_t memory_mb;            /* of DPDK; 0: what is needed */
   mltcp_callback event_callback; /* of events; NULL: they are in mltcp_endpoint_events() */
   void* event_context;
+  /* Since 1.1. */
+  const char* parameters; /* of the congestion control, "swift.base_target=40 us, swift.beta=0.7", as `mltcp algorithms`
+                             lists them; NULL: their defaults */
 } mltcp_endpoint_options;
 
 /* How an operation tells of its end: by `callback` if it is not NULL, else through `queue`, and if that is NULL to who

@@ -13,7 +13,7 @@
 #include <exception>
 
 #include "mltcp/base/error.h"
-#include "mltcp/cc/registry.h"
+#include "mltcp/cc/parameters.h"
 #include "mltcp/endpoint/internal/core_waiting.h"
 
 namespace mltcp::endpoint {
@@ -51,6 +51,11 @@ std::shared_ptr<Core> Core::open(const EndpointConfig& config) {
   core->shared_.gate = &core->gate_;
   core->shared_.connection = config.connection;
   ConnectionConfig& connection = core->shared_.connection;
+  if (!config.parameters.empty()) {
+    cc::Parameters parameters = connection.parameters != nullptr ? *connection.parameters : cc::Parameters();
+    cc::set_from_text(parameters, config.parameters);
+    connection.parameters = std::make_shared<const cc::Parameters>(std::move(parameters));
+  }
   connection.give_up_after = config.peer_timeout;
   connection.idle_limit = config.peer_timeout;
   connection.keep_alive = config.peer_timeout / 4;

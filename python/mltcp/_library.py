@@ -48,6 +48,7 @@ class EndpointOptions(ctypes.Structure):
         ("unexpected_messages", c_uint32), ("control_frames", c_uint32), ("max_sends", c_uint32),
         ("max_receives", c_uint32), ("max_rate_bps", c_uint64), ("ecn", c_uint32), ("full_integrity", c_uint32),
         ("priority", c_uint32), ("memory_mb", c_uint32), ("event_callback", c_void_p), ("event_context", c_void_p),
+        ("parameters", c_char_p),
     ]
 
 

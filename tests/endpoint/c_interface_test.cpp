@@ -509,5 +509,21 @@ TEST_F(CInterface, connect__that_nobody_asks_about_tells_by_an_event_and_by_what
   EXPECT_THAT(mltcp_last_error(), HasSubstr("("));
 }
 
+TEST(COptions, parameters__are_those_of_the_registry) {
+  mltcp_endpoint_options options = options_of();
+  mltcp_endpoint* endpoint = nullptr;
+  options.congestion_control = "swift";
+  options.parameters = "swift.base_target=40 us, swift.beta=1.5";
+  EXPECT_EQ(mltcp_endpoint_open(&options, &endpoint), MLTCP_INVALID);
+  EXPECT_STREQ(mltcp_last_error(), "swift beta of 1.5 is out of range; give a value above 0 and at most 1");
+  options.struct_size = offsetof(mltcp_endpoint_options, parameters);
+  EXPECT_EQ(mltcp_endpoint_open(&options, &endpoint), MLTCP_OK) << "a program of version 1.0 has no such member";
+  EXPECT_EQ(mltcp_endpoint_destroy(endpoint), MLTCP_OK);
+  options.struct_size = sizeof options;
+  options.parameters = "swift.base_target=40 us, swift.beta=0.7";
+  EXPECT_EQ(mltcp_endpoint_open(&options, &endpoint), MLTCP_OK) << mltcp_last_error();
+  EXPECT_EQ(mltcp_endpoint_destroy(endpoint), MLTCP_OK);
+}
+
 }  // namespace
 }  // namespace mltcp::c_test

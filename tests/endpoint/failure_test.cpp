@@ -215,6 +215,9 @@ TEST_F(FailureTest, endpoint__says_what_is_wrong_with_its_settings) {
   wrong.driving = Driving::threads;
   EXPECT_THAT(error_of(wrong), HasSubstr("none")) << "also from a thread of its own";
   wrong = config(1);
+  wrong.parameters = "swift.beta=2";
+  EXPECT_EQ(error_of(wrong), "swift beta of 2 is out of range; give a value above 0 and at most 1");
+  wrong = config(1);
   wrong.datapath.device = "pigeon:post";
   EXPECT_THAT(error_of(wrong), HasSubstr("write loop:NAME"));
   wrong = config(1);
