@@ -128,7 +128,8 @@ enum class Driving : std::uint8_t {
 struct EndpointConfig {
   /// Which datapath: `datapath.device`, such as "udp:eth0", and what it needs. `shards` and `sleeps` are filled in.
   HostDatapathConfig datapath{};
-  /// The own IP address on the network, and the UDP port of shard 0; port 0: some that are free, from 49152 on.
+  /// The own IP address on the network, and the UDP port of shard 0; port 0: some that are free, which the kernel
+  /// chooses where it has the sockets; else from 49152 on.
   Address address{};
   std::uint32_t prefix_bits = 24;
   Address gateway{};         ///< all zero: none

@@ -124,8 +124,10 @@ class Core {
   static std::uint32_t fork_count() noexcept;
 
   // Set-up.
+  static std::shared_ptr<Core> set_up(const EndpointConfig& config);
   void check() const;
   void open_datapath();
+  [[nodiscard]] HostPlace place() const;
   void take_place();
   void make_workers();
   [[nodiscard]] bool shares_packets();

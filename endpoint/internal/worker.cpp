@@ -55,6 +55,13 @@ Worker::Worker(std::uint32_t number, PacketIo& io, Shared& shared, Wakeup& wakeu
 
 Worker::~Worker() = default;
 
+// Operations lie with their place in the ring of those that are free, and two in that of commands; each has a deadline
+// and may have to be told. Of connections the table has twice as many, with routes, and the shard four times.
+const Bytes Worker::operation_bytes =
+    sizeof(Operation) + sizeof(Told) + 2 * (sizeof(Command) + sizeof(std::size_t)) + 5 * sizeof(std::uint64_t);
+const Bytes Worker::connection_bytes = 2 * (sizeof(Link) + 2 * sizeof(Told) + 3 * sizeof(std::uint64_t)) +
+                                       4 * (sizeof(Route) + 8 * sizeof(std::uint64_t)) + 4 * sizeof(Completion);
+
 // ---- driving --------------------------------------------------------------------------------------------------------
 
 Nanos Worker::poll(Nanos now) {

@@ -132,6 +132,11 @@ class Worker final : public Pollable {
   /// What the job's connections here say of the path.
   void add_to(JobReport& report, std::uint32_t slot) const noexcept;
 
+  /// About what a worker has allocated for each of max_operations and of max_connections, before any connection is made
+  /// (see its constructor, and the shard's).
+  static const Bytes operation_bytes;
+  static const Bytes connection_bytes;
+
   struct Counters {
     std::uint64_t broken_protocols = 0;
     std::uint64_t strangers = 0;

@@ -225,6 +225,15 @@ TEST_F(FailureTest, endpoint__says_what_is_wrong_with_its_settings) {
   EXPECT_THAT(error_of(wrong), HasSubstr("10 ms to 1 h"));
 }
 
+TEST_F(FailureTest, endpoint__asks_its_datapath_for_a_free_port) {
+  EndpointConfig free = config(1);
+  free.address.port = 0;
+  network->free_port = 4321;
+  network->takes_ports_once = true;  // somebody was faster
+  left = std::make_unique<Endpoint>(free);
+  EXPECT_EQ(left->address().base().port, 4321);
+}
+
 TEST_F(FailureTest, endpoint__finds_a_port_by_itself) {
   EndpointConfig free = config(1);
   free.address.port = 0;
