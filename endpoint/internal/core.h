@@ -40,7 +40,7 @@ struct Request {
   Take take = Take::no;
 };
 
-class Core {
+class Core : public std::enable_shared_from_this<Core> {
  public:
   /// Throws InputError or RunError.
   static std::shared_ptr<Core> open(const EndpointConfig& config);

@@ -86,7 +86,11 @@ Code Core::place(Worker& worker, const Request& request, const PostOptions& opti
     handle = 0;
     if (queue != nullptr) queue->give_back();
   }
-  if (in_place) leave_place(worker);
+  if (!in_place) return code;
+  // Nobody drives any more what was closed meanwhile; its callback may destroy the endpoint.
+  const std::shared_ptr<Core> self = worker.has_shard() ? nullptr : shared_from_this();
+  if (self != nullptr && !worker.is_calling_back()) worker.deliver();
+  leave_place(worker);
   return code;
 }
 
