@@ -205,6 +205,11 @@ class Parameters {
   std::vector<Block> blocks_;
 };
 
+/// Sets parameters as files and `--vary` spell them, several with a comma between: "swift.base_target=40 us,
+/// swift.beta=0.7"; spaces and quotation marks around a value do not matter, and later ones win. All that are written
+/// are checked, whichever algorithm runs. Throws InputError "cause; cure", and then has changed nothing.
+void set_from_text(Parameters& parameters, std::string_view text);
+
 /// All parameters at their defaults.
 inline const Parameters default_parameters;
 

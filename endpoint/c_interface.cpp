@@ -126,6 +126,7 @@ EndpointConfig config_of(const mltcp_endpoint_options& options) {
   config.control_frames = options.control_frames;
   if (options.congestion_control != nullptr && *options.congestion_control != '\0')
     config.connection.congestion_control = cc::algorithm_from(options.congestion_control).name;
+  if (options.parameters != nullptr) config.parameters = options.parameters;
   config.connection.max_sends = options.max_sends;
   config.connection.max_receives = options.max_receives;
   config.connection.max_rate = Rate(options.max_rate_bps);
@@ -208,10 +209,20 @@ mltcp_code read_options(mltcp_endpoint& handle, const mltcp_post_options* given,
   return MLTCP_OK;
 }
 
-/// Calls `body` with the endpoint, the options and a place for the operation.
+/// Of what was not posted: on a connection that has ended, with the cause of that.
+mltcp_code told_of_post(const mltcp_endpoint& handle, mltcp_connection connection, Code code) {
+  Code end = Code::ok;
+  Cause cause = Cause::none;
+  if (code != Code::ok && connection != 0 && handle.endpoint->how_ended(connection, end, cause) == Code::ok &&
+      end == code)
+    return fail(code, to_text(code, cause));
+  return told(handle, code);
+}
+
+/// Calls `body` with the endpoint, the options and a place for the operation. `connection`: on which, if there is one.
 template <typename Body>
-mltcp_code post(mltcp_endpoint* handle, const mltcp_post_options* given, mltcp_operation* operation, Body body,
-                bool needs_place = true) noexcept {
+mltcp_code post(mltcp_endpoint* handle, mltcp_connection connection, const mltcp_post_options* given,
+                mltcp_operation* operation, Body body, bool needs_place = true) noexcept {
   if (operation != nullptr) *operation = 0;
   return with(handle, [&](Endpoint& endpoint) -> mltcp_code {
     PostOptions options;
@@ -222,7 +233,7 @@ mltcp_code post(mltcp_endpoint* handle, const mltcp_post_options* given, mltcp_o
     // A callback may use the handle before this returns.
     const Code code = body(endpoint, options, operation != nullptr ? *operation : posted);
     if (code != Code::ok && options.callback != nullptr) CallbackPool::give_back(options.context);
-    return told(*handle, code);
+    return told_of_post(*handle, connection, code);
   });
 }
 
@@ -459,7 +470,7 @@ mltcp_code mltcp_connect(mltcp_endpoint* endpoint, const void* blob, size_t size
     return fail(Code::invalid, "a connection is MLTCP_ORDERED or MLTCP_TAGGED; give one of the two");
   std::string why;
   const mltcp_code code = post(
-      endpoint, options, operation,
+      endpoint, 0, options, operation,
       [&](Endpoint& one, const PostOptions& post_options, OperationHandle& posted) {
         EndpointAddress checked;
         if (const Code parsed = EndpointAddress::parse(bytes_of(blob, size), checked, &why); parsed != Code::ok)
@@ -514,39 +525,44 @@ mltcp_code mltcp_peer(mltcp_endpoint* endpoint, mltcp_connection connection, voi
 
 mltcp_code mltcp_send(mltcp_endpoint* endpoint, mltcp_connection connection, const void* message, size_t size,
                       uint64_t tag, const mltcp_post_options* options, mltcp_operation* operation) {
-  return post(endpoint, options, operation, [&](Endpoint& one, const PostOptions& given, OperationHandle& posted) {
-    return one.send(connection, bytes_of(message, size), tag, given, posted);
-  });
+  return post(endpoint, connection, options, operation,
+              [&](Endpoint& one, const PostOptions& given, OperationHandle& posted) {
+                return one.send(connection, bytes_of(message, size), tag, given, posted);
+              });
 }
 mltcp_code mltcp_receive(mltcp_endpoint* endpoint, mltcp_connection connection, void* buffer, size_t size, uint64_t tag,
                          const mltcp_post_options* options, mltcp_operation* operation) {
-  return post(endpoint, options, operation, [&](Endpoint& one, const PostOptions& given, OperationHandle& posted) {
-    return one.receive(connection, bytes_of(buffer, size), tag, given, posted);
-  });
+  return post(endpoint, connection, options, operation,
+              [&](Endpoint& one, const PostOptions& given, OperationHandle& posted) {
+                return one.receive(connection, bytes_of(buffer, size), tag, given, posted);
+              });
 }
 mltcp_code mltcp_send_tagged(mltcp_endpoint* endpoint, mltcp_connection connection, const void* message, size_t size,
                              uint64_t tag, const mltcp_post_options* options, mltcp_operation* operation) {
-  return post(endpoint, options, operation, [&](Endpoint& one, const PostOptions& given, OperationHandle& posted) {
-    return one.send_tagged(connection, bytes_of(message, size), tag, given, posted);
-  });
+  return post(endpoint, connection, options, operation,
+              [&](Endpoint& one, const PostOptions& given, OperationHandle& posted) {
+                return one.send_tagged(connection, bytes_of(message, size), tag, given, posted);
+              });
 }
 mltcp_code mltcp_receive_tagged(mltcp_endpoint* endpoint, mltcp_connection connection, void* buffer, size_t size,
                                 uint64_t tag, uint64_t mask, const mltcp_post_options* options,
                                 mltcp_operation* operation) {
-  return post(endpoint, options, operation, [&](Endpoint& one, const PostOptions& given, OperationHandle& posted) {
-    return one.receive_tagged(connection, bytes_of(buffer, size), tag, mask, given, posted);
-  });
+  return post(endpoint, connection, options, operation,
+              [&](Endpoint& one, const PostOptions& given, OperationHandle& posted) {
+                return one.receive_tagged(connection, bytes_of(buffer, size), tag, mask, given, posted);
+              });
 }
 mltcp_code mltcp_peek(mltcp_endpoint* endpoint, mltcp_connection connection, uint64_t tag, uint64_t mask, int32_t take,
                       const mltcp_post_options* options, mltcp_operation* operation) {
   if (take != 0 && take != 1) return fail(Code::invalid, "take is 0 or 1; give one of the two");
-  return post(endpoint, options, operation, [&](Endpoint& one, const PostOptions& given, OperationHandle& posted) {
-    return one.peek(connection, tag, mask, static_cast<Take>(take), given, posted);
-  });
+  return post(endpoint, connection, options, operation,
+              [&](Endpoint& one, const PostOptions& given, OperationHandle& posted) {
+                return one.peek(connection, tag, mask, static_cast<Take>(take), given, posted);
+              });
 }
 mltcp_code mltcp_receive_message(mltcp_endpoint* endpoint, mltcp_message message, void* buffer, size_t size,
                                  const mltcp_post_options* options, mltcp_operation* operation) {
-  return post(endpoint, options, operation, [&](Endpoint& one, const PostOptions& given, OperationHandle& posted) {
+  return post(endpoint, 0, options, operation, [&](Endpoint& one, const PostOptions& given, OperationHandle& posted) {
     return one.receive_message(message, bytes_of(buffer, size), given, posted);
   });
 }

@@ -94,6 +94,8 @@ void fill_connection(const ConnectionReport& from, mltcp_connection_report& out)
   out.delivery_rate_bps = stats.delivery_rate.bits_per_second;
   out.smoothed_rtt_ns = stats.smoothed_rtt.count;
   out.min_rtt_ns = stats.min_rtt.count;
+  out.has_ended = from.has_ended ? 1 : 0;
+  out.end_code = static_cast<mltcp_code>(from.end_code);
 }
 
 void fill_endpoint(const EndpointReport& from, mltcp_endpoint_report& out) {

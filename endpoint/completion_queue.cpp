@@ -15,6 +15,7 @@ CompletionQueue::~CompletionQueue() = default;
 
 std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
   std::size_t count = 0;
+  if (core_->is_forked()) return count;
   while (count < out.size() && ring_->pop(out[count])) ++count;
   return count;
 }
@@ -27,6 +28,7 @@ Code CompletionQueue::wait(std::span<Completion> out, std::size_t& count, Nanos 
 int CompletionQueue::file() const noexcept { return ring_->wakeup().file(); }
 
 Code CompletionQueue::arm() noexcept {
+  if (core_->is_forked()) return Code::forked;  // the file's contents are the parent's, too
   ring_->wakeup().disarm();
   ring_->wakeup().arm();
   return ring_->has_some() ? Code::ok : Code::nothing;

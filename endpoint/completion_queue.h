@@ -36,7 +36,7 @@ class CompletionQueue {
   CompletionQueue(const CompletionQueue&) = delete;
   CompletionQueue& operator=(const CompletionQueue&) = delete;
 
-  /// Moves completions to `out`, oldest first, and returns how many. Any thread. Drives nothing.
+  /// Moves completions to `out`, oldest first, and returns how many. Any thread. Drives nothing. 0 in a fork.
   std::size_t poll(std::span<Completion> out) noexcept;
   /// The same, and waits for the first one: for `limit`, 0 or more (0: one look; never(): as long as it takes).
   /// Code::ok with `count` above 0; timed_out; invalid if `limit` is negative or `out` empty; unsupported from a
@@ -46,7 +46,7 @@ class CompletionQueue {
 
   /// For poll(2) and epoll(7), to be waited for and nothing else: neither read nor closed.
   [[nodiscard]] int file() const noexcept;
-  /// Code::nothing: there is none now, and the file will tell of the next. Code::ok: there is one.
+  /// Code::nothing: there is none now, and the file will tell of the next. Code::ok: there is one. forked.
   Code arm() noexcept;
 
  private:

@@ -50,6 +50,9 @@ Code Endpoint::abort(ConnectionHandle connection) noexcept { return core_->comma
 Code Endpoint::report(ConnectionHandle connection, ConnectionReport& out) noexcept {
   return core_->report(connection, out);
 }
+Code Endpoint::how_ended(ConnectionHandle connection, Code& code, Cause& cause) const noexcept {
+  return core_->how_ended(connection, code, cause);
+}
 Code Endpoint::peer(ConnectionHandle connection, EndpointAddress& out) noexcept { return core_->peer(connection, out); }
 
 Code Endpoint::send(ConnectionHandle connection, std::span<const std::byte> message, std::uint64_t tag,

@@ -98,26 +98,37 @@ class Endpoint {
   // ---- Connections --------------------------------------------------------------------------------------------------
 
   /// Begins to connect; Completion::connected, with `options.post` as for any operation. `handle` may be posted on at
-  /// once. Code::bad_address, version, no_room, queue_full.
+  /// once. Code::bad_address, version, no_room, queue_full. With neither `operation` nor callback nor queue a failure
+  /// is told by the event `closed`.
   Code connect(std::span<const std::byte> blob, const ConnectOptions& options, ConnectionHandle& handle,
                OperationHandle* operation = nullptr) noexcept;
-  /// Takes no more operations; ends when all that was sent is in the peer's buffers, or held by the peer. Receives that
-  /// are outstanding end with Code::closed; those from any connection stay. The event `closed` is the last. Unexpected
-  /// messages that this end holds of it are dropped. Ends what the peer does not take in time only with abort().
+  /// Takes no more operations; ends when all that was sent is in the peer's buffers, or held by the peer. Of the peer's
+  /// sends those end with Code::ok whose messages had come by then, in the order in which they were sent up to the
+  /// first that had not come whole, and the others with Code::closed: what was delivered is acknowledged before the
+  /// close or with it, whatever is lost, and what comes later is not taken. Receives that are outstanding end with
+  /// Code::closed; those from any connection stay. The event `closed` is the last. Unexpected messages that this end
+  /// holds of it are dropped. Ends what the peer does not take in time only with abort().
   Code close(ConnectionHandle connection) noexcept;
   /// Ends it at once: all its operations end with Code::aborted, here and at the peer.
   Code abort(ConnectionHandle connection) noexcept;
-  /// A connection whose event `closed` has been told keeps its handle while messages of it are held here, to be
-  /// received or dropped by close(). A look at another shard's connection may wait for that shard: not from a callback
-  /// of another shard.
+  /// How it has ended, or is ending: Code::ok, with what what is posted on it gets. Code::nothing while it may be
+  /// posted on; unknown. Waits for nothing.
+  ///
+  /// A connection that has ended keeps its handle, with the code and cause of its end, until close() or abort(), which
+  /// return Code::ok, and otherwise until its place in the table is needed: at least max_connections others have come
+  /// after it. What is posted on it meanwhile gets that code: the call returns it, or, where messages are still held to
+  /// be received by tag or a thread was faster, the operation ends with it and the cause.
+  Code how_ended(ConnectionHandle connection, Code& code, Cause& cause) const noexcept;
+  /// A look at another shard's connection may wait for that shard: not from a callback of another shard.
   Code report(ConnectionHandle connection, ConnectionReport& out) noexcept;
   /// The peer's address, as it introduced itself: also in a callback. Code::nothing before it has.
   Code peer(ConnectionHandle connection, EndpointAddress& out) noexcept;
 
   // ---- Ordered messages ---------------------------------------------------------------------------------------------
 
-  /// 0 bytes to 4 GiB, zero-copy. Held back until the peer has posted its buffer. Code::queue_full, closed,
-  /// unknown, too_long, unsupported (a tagged connection), invalid (no bytes where there should be some, or options).
+  /// 0 bytes to 4 GiB, zero-copy. Held back until the peer has posted its buffer. Code::queue_full, unknown, too_long,
+  /// unsupported (a tagged connection), invalid (no bytes where there should be some, or options); closed, aborted,
+  /// unreachable or what else the connection has ended with.
   /// Where as many are under way as ConnectionConfig::max_sends says, further ones wait here.
   Code send(ConnectionHandle connection, std::span<const std::byte> message, std::uint64_t tag,
             const PostOptions& options, OperationHandle& operation) noexcept;

@@ -64,13 +64,13 @@ extern "C" {
 /* Of this interface. MAJOR is the library's soname and changes with what would break a program; MINOR grows with what
  * is added. */
 #define MLTCP_VERSION_MAJOR 1
-#define MLTCP_VERSION_MINOR 0
+#define MLTCP_VERSION_MINOR 1
 /* To be compared with mltcp_version(). */
 #define MLTCP_VERSION (MLTCP_VERSION_MAJOR << 16 | MLTCP_VERSION_MINOR)
 
 /* Of the library that runs: MAJOR << 16 | MINOR. */
 MLTCP_API uint32_t mltcp_version(void);
-/* "mltcp 0.1.0, interface 1.0". */
+/* "mltcp 0.1.0, interface 1.1". */
 MLTCP_API const char* mltcp_version_text(void);
 /* How the devices are written that this library can open: "udp:, udp:IFACE, udp:IP; ...". */
 MLTCP_API const char* mltcp_device_forms(void);
@@ -208,6 +208,9 @@ typedef struct mltcp_endpoint_options {
   uint32_t memory_mb;            /* of DPDK; 0: what is needed */
   mltcp_callback event_callback; /* of events; NULL: they are in mltcp_endpoint_events() */
   void* event_context;
+  /* Since 1.1. */
+  const char* parameters; /* of the congestion control, "swift.base_target=40 us, swift.beta=0.7", as `mltcp algorithms`
+                             lists them; NULL: their defaults */
 } mltcp_endpoint_options;
 
 /* How an operation tells of its end: by `callback` if it is not NULL, else through `queue`, and if that is NULL to who
@@ -278,7 +281,7 @@ MLTCP_API mltcp_code mltcp_endpoint_arm(mltcp_endpoint* endpoint);
 /* ---- Connections ------------------------------------------------------------------------------------------------- */
 
 /* Begins to connect; MLTCP_CONNECTED tells how it went. `connection` may be posted on at once. `operation` may be NULL:
- * then nobody asks how it ends unless `options` say so. */
+ * then nobody asks how it ends unless `options` say so, and a failure is told by MLTCP_ENDED and by what is posted. */
 MLTCP_API mltcp_code mltcp_connect(mltcp_endpoint* endpoint, const void* blob, size_t size, int32_t kind,
                                    const mltcp_post_options* options, mltcp_connection* connection,
                                    mltcp_operation* operation);
@@ -287,7 +290,12 @@ MLTCP_API mltcp_code mltcp_connect(mltcp_endpoint* endpoint, const void* blob, s
  * look after that queue themselves. `end`, which may be NULL: the event. */
 MLTCP_API mltcp_code mltcp_accept(mltcp_endpoint* endpoint, mltcp_connection* connection, mltcp_completion* end,
                                   int64_t limit_ns);
-/* Ends when all that was sent is in the peer's buffers, or held by the peer. */
+/* A connection that has ended keeps its handle, and what is posted on it returns the code with which it ended, with the
+ * cause in mltcp_last_error(), until mltcp_close() or mltcp_abort(), which return MLTCP_OK, or at least max_connections
+ * others have come. */
+
+/* Ends when all that was sent is in the peer's buffers, or held by the peer. The peer's sends of what has come here end
+ * with MLTCP_OK, those of what has not with MLTCP_CLOSED. */
 MLTCP_API mltcp_code mltcp_close(mltcp_endpoint* endpoint, mltcp_connection connection);
 /* Ends at once, with MLTCP_ABORTED. */
 MLTCP_API mltcp_code mltcp_abort(mltcp_endpoint* endpoint, mltcp_connection connection);
@@ -469,6 +477,9 @@ typedef struct mltcp_connection_report {
   uint64_t delivery_rate_bps;
   int64_t smoothed_rtt_ns;
   int64_t min_rtt_ns;
+  /* Since 1.1. */
+  uint32_t has_ended; /* 1: it has, and this tells how */
+  mltcp_code end_code;
 } mltcp_connection_report;
 
 /* Since the endpoint was opened. */

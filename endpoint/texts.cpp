@@ -109,11 +109,14 @@ std::string_view to_text(Code code) noexcept {
   return number < kWords.size() ? kWords[number].text : "an unknown code; use one build of the library";
 }
 
+std::string to_text(Code code, Cause cause) {
+  const std::string_view why = text_of(cause);
+  return fmt::format("{}{}{}{}", to_text(code), why.empty() ? "" : " (", why, why.empty() ? "" : ")");
+}
+
 std::string to_text(const Completion& completion) {
   const std::string peer = completion.peer.port == 0 ? "any peer" : to_text(completion.peer);
-  const std::string_view cause = text_of(completion.cause);
-  return fmt::format("{} {}: {}{}{}{}", subject(completion), peer, to_text(completion.code), cause.empty() ? "" : " (",
-                     cause, cause.empty() ? "" : ")");
+  return fmt::format("{} {}: {}", subject(completion), peer, to_text(completion.code, completion.cause));
 }
 
 }  // namespace mltcp::endpoint

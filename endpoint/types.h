@@ -1,7 +1,8 @@
 // The words that a program and an endpoint exchange: handles, completions, options, settings, reports.
 //
 // Handles are numbers that carry a generation: one whose object is gone names nothing ever after (but for one in 2^32
-// objects at the same place), and calls with it return Code::unknown. 0 is never a handle.
+// objects at the same place), and calls with it return Code::unknown. 0 is never a handle. Of a connection that has
+// ended see Endpoint::how_ended().
 #pragma once
 
 #include <cstddef>
@@ -70,7 +71,8 @@ struct Completion {
     sent = 3,       ///< ordered: in the peer's buffer. By tag: in the peer's buffer, or held by the peer for a receive
     received = 4,
     peeked = 5,
-    closed = 6,  ///< event: the connection is over. The last of a connection that was announced or connected
+    closed = 6,  ///< event: the connection is over. The last of each that was accepted or connected, and of those that
+                 ///< could not connect and have no operation to tell of that
   };
   Kind kind = Kind::sent;
   Code code = Code::ok;
@@ -91,6 +93,8 @@ struct Completion {
 /// "receive of tag 0x7 from 10.0.0.2:62400: the peer was not heard for its time limit; see that its process runs" in
 /// one line. Allocates.
 std::string to_text(const Completion& completion);
+/// "the connection was ended at once; connect again (by the peer)". Allocates.
+std::string to_text(Code code, Cause cause);
 
 /// Called on the thread that drives the operation's shard. It may call everything of the endpoint, close() and the
 /// destructor included, but for what waits (Endpoint says so at each); it should be short, since its shard stands still
@@ -124,7 +128,8 @@ enum class Driving : std::uint8_t {
 struct EndpointConfig {
   /// Which datapath: `datapath.device`, such as "udp:eth0", and what it needs. `shards` and `sleeps` are filled in.
   HostDatapathConfig datapath{};
-  /// The own IP address on the network, and the UDP port of shard 0; port 0: some that are free, from 49152 on.
+  /// The own IP address on the network, and the UDP port of shard 0; port 0: some that are free, which the kernel
+  /// chooses where it has the sockets; else from 49152 on.
   Address address{};
   std::uint32_t prefix_bits = 24;
   Address gateway{};         ///< all zero: none
@@ -135,6 +140,9 @@ struct EndpointConfig {
   /// Of every connection: congestion control, priority, ECN. max_sends and max_receives bound ordered connections;
   /// give_up_after, keep_alive and idle_limit follow from peer_timeout.
   ConnectionConfig connection{};
+  /// Of the congestion control, over those that `connection` has: "swift.base_target=40 us, swift.beta=0.7", as in
+  /// files and as `mltcp algorithms` lists them (cc/parameters.h).
+  std::string parameters{};
   /// A peer that was not heard for so long is gone: everything outstanding with it ends, and connecting to nobody does.
   /// It may take half as long again. 10 ms to 1 h.
   Nanos peer_timeout{10'000'000'000};
@@ -168,8 +176,8 @@ struct JobOptions {
   bool learn_iterations = false;
 };
 
-/// What the congestion control sees of a job, all shards together. Bytes are those of messages; by tag each message's
-/// frame, 32 bytes, counts as well.
+/// What the congestion control sees of a job, all shards together. Bytes are those of messages, as they were posted:
+/// what the endpoints say to each other beside them does not count.
 struct JobReport {
   std::uint64_t iteration = 0;       ///< begun, or found; 0 before the first
   Bytes bytes_sent = 0;              ///< delivered in it
@@ -194,7 +202,10 @@ struct JobReport {
 
 struct ConnectionReport {
   ConnectionKind kind = ConnectionKind::ordered;
-  bool open = false;                      ///< both ends know each other, and it has not ended
+  bool open = false;       ///< both ends know each other, and it has not ended
+  bool has_ended = false;  ///< and how: then nothing else counts once the event `closed` was told
+  Code end_code = Code::ok;
+  Cause end_cause = Cause::none;
   EndpointAddress peer;                   ///< empty until the peer has introduced itself
   std::uint16_t shard = 0;                ///< here
   ConnectionStats transport;              ///< of what carries the data

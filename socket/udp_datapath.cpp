@@ -309,12 +309,89 @@ void check(const HostDatapathConfig& config, const HostPlace& place) {
     const SocketIo trial(io_config(config, site, shard));
 }
 
+/// Holds a UDP port for as long as it is there.
+class HeldPort {
+ public:
+  /// With port 0: one that the kernel chooses.
+  HeldPort(Address address, std::uint32_t interface)
+      : file_(::socket(address.is_v4() ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    if (file_ < 0)
+      throw RunError(fmt::format("no socket: {}; raise the limit of open files (ulimit -n)", std::strerror(errno)));
+    sockaddr_storage name{};
+    socklen_t size = 0;
+    if (address.is_v4()) {
+      sockaddr_in own{};
+      own.sin_family = AF_INET;
+      own.sin_port = htons(address.port);
+      own.sin_addr.s_addr = htonl(address.v4_ip());
+      size = sizeof own;
+      std::memcpy(&name, &own, size);
+    } else {
+      sockaddr_in6 own{};
+      own.sin6_family = AF_INET6;
+      own.sin6_port = htons(address.port);
+      std::memcpy(&own.sin6_addr, address.ip.data(), address.ip.size());
+      if (is_link_local(address)) own.sin6_scope_id = interface;
+      size = sizeof own;
+      std::memcpy(&name, &own, size);
+    }
+    // Both families have the port at the same place.
+    static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+    if (bind(file_, reinterpret_cast<const sockaddr*>(&name), size) != 0 ||
+        getsockname(file_, reinterpret_cast<sockaddr*>(&name), &size) != 0)
+      return;
+    in_port_t port = 0;
+    std::memcpy(&port, reinterpret_cast<const std::byte*>(&name) + offsetof(sockaddr_in, sin_port), sizeof port);
+    port_ = ntohs(port);
+  }
+  ~HeldPort() { close(file_); }
+  HeldPort(const HeldPort&) = delete;
+  HeldPort& operator=(const HeldPort&) = delete;
+
+  /// 0: it can't be had.
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+
+ private:
+  int file_;
+  std::uint16_t port_ = 0;
+};
+
+/// The kernel chooses the first; those behind it are free or not.
+std::uint16_t free_ports(const HostDatapathConfig& config, const HostPlace& place) {
+  constexpr int kTries = 256;
+  const std::uint32_t shards = std::max<std::uint32_t>(place.shards, 1);
+  HostPlace any = place;
+  any.address.port = 1;
+  const Site site = site_of(config, any);
+  const std::uint32_t interface = site.interface.empty() ? 0 : Interface(site.interface).index();
+  for (int attempt = 0; attempt < kTries; ++attempt) {
+    Address address = site.address;
+    address.port = 0;
+    std::vector<std::unique_ptr<HeldPort>> held;
+    held.push_back(std::make_unique<HeldPort>(address, interface));
+    const std::uint16_t first = held.front()->port();
+    if (first == 0 || first + shards - 1 > 65'535) continue;
+    while (held.size() < shards && held.back()->port() != 0) {
+      address.port = static_cast<std::uint16_t>(first + held.size());
+      held.push_back(std::make_unique<HeldPort>(address, interface));
+    }
+    if (held.back()->port() != 0) return first;
+  }
+  throw RunError(fmt::format("{} has no {} in a row that are free; take fewer shards, or give the first port yourself",
+                             ip_text(site.address), plural(shards, "UDP port")));
+}
+
 std::unique_ptr<HostDatapath> open(const HostDatapathConfig& config) { return std::make_unique<UdpDatapath>(config); }
 
 }  // namespace
 
 void register_datapath() {
-  register_host_datapath({.name = "socket", .forms = kUdpForms, .takes = is_udp_name, .check = check, .open = open});
+  register_host_datapath({.name = "socket",
+                          .forms = kUdpForms,
+                          .takes = is_udp_name,
+                          .check = check,
+                          .open = open,
+                          .free_ports = free_ports});
 }
 
 }  // namespace mltcp::socket

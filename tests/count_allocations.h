@@ -16,9 +16,12 @@ namespace {
 
 std::atomic<bool> counting{false};
 std::atomic<std::uint64_t> allocations{0};
+/// Longer ones are refused, as if memory ran out.
+std::atomic<std::size_t> longest_allocation{~std::size_t{0}};
 
 void* allocate(std::size_t size, std::size_t alignment) {
   if (counting) ++allocations;
+  if (size > longest_allocation) throw std::bad_alloc();
   void* memory = alignment > alignof(std::max_align_t)
                      ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)
                      : std::malloc(size);
@@ -36,3 +39,12 @@ void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+// Of arrays, too: a sanitizer's own don't come here.
+void* operator new[](std::size_t size) { return allocate(size, 0); }
+void* operator new[](std::size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }

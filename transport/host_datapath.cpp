@@ -54,4 +54,9 @@ std::unique_ptr<HostDatapath> open_host_datapath(const HostDatapathConfig& confi
   return kind_of(config.device).open(config);
 }
 
+std::uint16_t free_host_ports(const HostDatapathConfig& config, const HostPlace& place) {
+  const HostDatapathKind& kind = kind_of(config.device);
+  return kind.free_ports != nullptr ? kind.free_ports(config, place) : 0;
+}
+
 }  // namespace mltcp

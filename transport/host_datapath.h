@@ -94,6 +94,10 @@ struct HostDatapathKind {
   void (*check)(const HostDatapathConfig& config, const HostPlace& place);
   /// Throws InputError or RunError with one line that names cause and cure.
   std::unique_ptr<HostDatapath> (*open)(const HostDatapathConfig& config);
+  /// The first of `place.shards` UDP ports in a row that nobody has now; `place.address.port` is not looked at.
+  /// Somebody may take them before take_place() does. Throws as check(), and RunError if there are none. Null: the kind
+  /// can't tell.
+  std::uint16_t (*free_ports)(const HostDatapathConfig& config, const HostPlace& place) = nullptr;
 };
 
 /// Call from the program's first thread before any look-up. Replaces a kind of the same name.
@@ -101,8 +105,10 @@ void register_host_datapath(const HostDatapathKind& kind);
 /// All registered kinds.
 const std::vector<HostDatapathKind>& host_datapaths();
 
-/// Both use the kind that takes `config.device`, and throw InputError that lists the registered kinds if there is none.
+/// All use the kind that takes `config.device`, and throw InputError that lists the registered kinds if there is none.
 void check_host_datapath(const HostDatapathConfig& config, const HostPlace& place);
 std::unique_ptr<HostDatapath> open_host_datapath(const HostDatapathConfig& config);
+/// HostDatapathKind::free_ports of that kind; 0 if it can't tell.
+std::uint16_t free_host_ports(const HostDatapathConfig& config, const HostPlace& place);
 
 }  // namespace mltcp

@@ -51,9 +51,10 @@ ConnectionId Shard::connect(const Address& remote, const ConnectionConfig& confi
   return core_->connect(remote, config, now);
 }
 
-PostResult Shard::send(ConnectionId id, std::span<const std::byte> message, std::uint64_t tag, Nanos deadline) {
+PostResult Shard::send(ConnectionId id, std::span<const std::byte> message, std::uint64_t tag, Nanos deadline,
+                       std::uint8_t uncharged) {
   if (message.data() == nullptr && !message.empty()) return refuse(*core_, id);
-  return core_->send(id, message.data(), message.size(), tag, deadline);
+  return core_->send(id, message.data(), message.size(), tag, deadline, uncharged);
 }
 PostResult Shard::send_virtual(ConnectionId id, Bytes length, std::uint64_t tag, Nanos deadline) {
   if (!core_->has_virtual_payloads()) return refuse(*core_, id);

@@ -70,9 +70,9 @@ class Shard final : public Pollable {
 
   /// Sends `message` (0 bytes to 4 GiB), which the caller owns and must not change until its completion. Sends complete
   /// in order, except those that time out. Returns PostResult::closed for an unknown connection, like all functions
-  /// that post.
+  /// that post. So many of its bytes, as `uncharged` says, don't count as its job's: a header of the program's.
   PostResult send(ConnectionId id, std::span<const std::byte> message, std::uint64_t tag,
-                  Nanos deadline = Nanos::never());
+                  Nanos deadline = Nanos::never(), std::uint8_t uncharged = 0);
   /// Sends a virtual message of `length` bytes without contents; only on a datapath with virtual payloads.
   PostResult send_virtual(ConnectionId id, Bytes length, std::uint64_t tag, Nanos deadline = Nanos::never());
   /// Hint that the program is about to send on these connections: prefetches their state into the CPU cache, which pays
@@ -93,7 +93,9 @@ class Shard final : public Pollable {
 
   /// Closes the connection once all posted sends are complete. Then outstanding receives at both ends and the peer's
   /// sends complete with Status::closed; if both ends close, so do sends for which the peer has posted no buffer. A
-  /// connection that is not open yet ends at once. False if the connection is unknown, that is, has ended.
+  /// connection that is not open yet ends at once. What this end had in its buffers when it sent its CLOSE the peer is
+  /// told with it: those sends of the peer's complete with Status::ok, in order up to the first message that is not
+  /// whole, and nothing that comes later is taken. False if the connection is unknown, that is, has ended.
   bool close(ConnectionId id);
   /// Ends the connection at once and tells the peer if possible. Outstanding operations complete with Status::aborted.
   /// False if the connection is unknown, that is, has ended.

@@ -11,9 +11,13 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <new>
+#include <system_error>
+#include <utility>
 
 #include "mltcp/base/error.h"
-#include "mltcp/cc/registry.h"
+#include "mltcp/base/text.h"
+#include "mltcp/cc/parameters.h"
 #include "mltcp/endpoint/internal/core_waiting.h"
 
 namespace mltcp::endpoint {
@@ -32,6 +36,40 @@ void check_range(std::string_view key, std::uint64_t value, std::uint64_t least,
     throw InputError(fmt::format("{} is {}; it has to be from {} to {}", key, value, least, most));
 }
 
+/// When memory ran out: which settings ask for how much of it, that for most first.
+std::string memory_text(const EndpointConfig& config) {
+  struct Asks {
+    std::string_view setting;
+    std::uint64_t value;
+    double megabytes;
+  };
+  const auto all = [&](std::uint64_t count, Bytes each) {
+    return static_cast<double>(config.shards) * static_cast<double>(count) * static_cast<double>(each) * 1e-6;
+  };
+  std::array<Asks, 2> asks{{
+      {"max_operations", config.max_operations, all(config.max_operations, Worker::operation_bytes)},
+      {"max_connections", config.max_connections, all(config.max_connections, Worker::connection_bytes)},
+  }};
+  if (asks[1].megabytes > asks[0].megabytes) std::swap(asks[0], asks[1]);
+  return fmt::format(
+      "memory ran out: with {} {} of {} asks for about {:.1f} MB, and {} of {} for {:.1f} MB; lower the first, or "
+      "free memory",
+      plural(config.shards, "shard"), asks[0].setting, asks[0].value, asks[0].megabytes, asks[1].setting, asks[1].value,
+      asks[1].megabytes);
+}
+
+/// Throws RunError if the system has no thread left.
+template <typename Run>
+std::thread begin_thread(Run run) {
+  try {
+    return std::thread(std::move(run));
+  } catch (const std::system_error& error) {
+    throw RunError(
+        fmt::format("no thread for a shard: {}; raise the limit of processes (ulimit -u), or take fewer shards",
+                    std::strerror(error.code().value())));
+  }
+}
+
 }  // namespace
 
 std::uint32_t Core::fork_count() noexcept { return forks.load(std::memory_order_relaxed); }
@@ -45,12 +83,25 @@ Core::Core(const EndpointConfig& config) : config_(config), fork_count_at_(0), j
 }
 
 std::shared_ptr<Core> Core::open(const EndpointConfig& config) {
+  try {
+    return set_up(config);
+  } catch (const std::bad_alloc&) {
+    throw RunError(memory_text(config));
+  }
+}
+
+std::shared_ptr<Core> Core::set_up(const EndpointConfig& config) {
   const std::shared_ptr<Core> core(new Core(config));
   core->check();
   core->shared_.config = &core->config_;
   core->shared_.gate = &core->gate_;
   core->shared_.connection = config.connection;
   ConnectionConfig& connection = core->shared_.connection;
+  if (!config.parameters.empty()) {
+    cc::Parameters parameters = connection.parameters != nullptr ? *connection.parameters : cc::Parameters();
+    cc::set_from_text(parameters, config.parameters);
+    connection.parameters = std::make_shared<const cc::Parameters>(std::move(parameters));
+  }
   connection.give_up_after = config.peer_timeout;
   connection.idle_limit = config.peer_timeout;
   connection.keep_alive = config.peer_timeout / 4;
@@ -104,7 +155,9 @@ void Core::open_datapath() {
   const std::uint32_t span = 65'536U - kFirstFreePort - config_.shards + 1;
   std::exception_ptr first;  // the others may be of what the first has left behind
   for (int attempt = 1;; ++attempt) {
-    config_.address.port = static_cast<std::uint16_t>(kFirstFreePort + random.next() % span);
+    config_.address.port = free_host_ports(datapath, place());
+    if (config_.address.port == 0)
+      config_.address.port = static_cast<std::uint16_t>(kFirstFreePort + random.next() % span);
     try {
       take_place();
       return;
@@ -116,15 +169,19 @@ void Core::open_datapath() {
   }
 }
 
-void Core::take_place() {
+HostPlace Core::place() const {
   HostPlace place;
   place.address = config_.address;
   place.prefix_bits = config_.prefix_bits;
   place.gateway = config_.gateway;
   place.shards = config_.shards;
-  check_host_datapath(config_.datapath, place);
+  return place;
+}
+
+void Core::take_place() {
+  check_host_datapath(config_.datapath, place());
   datapath_ = open_host_datapath(config_.datapath);
-  datapath_->take_place(place);
+  datapath_->take_place(place());
   description_ = datapath_->description();
   time_ = &datapath_->time();
 }
@@ -163,7 +220,8 @@ void Core::start_threads(const std::shared_ptr<Core>& self) {
   bool is_input = false;
   bool ready = false;
   running_ = 1;
-  threads_.emplace_back([self, &failure, &is_input, &ready] { self->main_thread(self, failure, is_input, ready); });
+  threads_.push_back(
+      begin_thread([self, &failure, &is_input, &ready] { self->main_thread(self, failure, is_input, ready); }));
   gate_.wait(Nanos::never(), [&] { return ready; });
   if (failure.empty()) return;
   threads_[0].join();
@@ -179,10 +237,10 @@ void Core::main_thread(const std::shared_ptr<Core>& self, std::string& failure, 
     make_workers();
     for (std::size_t loop = 1; loop < loops_; ++loop) {
       gate_.tell([&] { ++running_; });
-      others.emplace_back([self, loop] {
+      others.push_back(begin_thread([self, loop] {
         self->run_loop(loop, 1);
         self->gate_.tell([&] { --self->running_; });
-      });
+      }));
     }
   } catch (const std::exception& error) {
     shared_.closing.store(true);
@@ -191,8 +249,9 @@ void Core::main_thread(const std::shared_ptr<Core>& self, std::string& failure, 
     workers_.clear();
     datapath_.reset();
     const bool input = dynamic_cast<const InputError*>(&error) != nullptr;
+    std::string text = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ? memory_text(config_) : error.what();
     gate_.tell([&] {
-      failure = error.what();
+      failure = std::move(text);
       is_input = input;
       running_ = 0;
       ready = true;

@@ -40,7 +40,7 @@ struct Request {
   Take take = Take::no;
 };
 
-class Core {
+class Core : public std::enable_shared_from_this<Core> {
  public:
   /// Throws InputError or RunError.
   static std::shared_ptr<Core> open(const EndpointConfig& config);
@@ -79,6 +79,7 @@ class Core {
   Code forget(OperationHandle handle) noexcept;
   Code wait(CompletionRing& ring, std::span<Completion> out, std::size_t& count, Nanos limit) noexcept;
   Code report(ConnectionHandle connection, ConnectionReport& out) noexcept;
+  Code how_ended(ConnectionHandle connection, Code& end_code, Cause& end_cause) noexcept;
   Code peer(ConnectionHandle connection, EndpointAddress& out) noexcept;
   Code report(EndpointReport& out) noexcept;
 
@@ -123,8 +124,10 @@ class Core {
   static std::uint32_t fork_count() noexcept;
 
   // Set-up.
+  static std::shared_ptr<Core> set_up(const EndpointConfig& config);
   void check() const;
   void open_datapath();
+  [[nodiscard]] HostPlace place() const;
   void take_place();
   void make_workers();
   [[nodiscard]] bool shares_packets();

@@ -116,6 +116,7 @@ Code Core::attach(ConnectionHandle connection, JobHandle handle) noexcept {
   std::uint64_t face = 0;
   Link* const link = worker != nullptr ? worker->find_any_thread(parts, face) : nullptr;
   if (link == nullptr) return Code::unknown;
+  if ((face & Face::may_post) == 0) return Face::code(face);
   const std::uint32_t mark = parts_of(handle).slot + 1;
   if (link->job.exchange(mark, std::memory_order_acq_rel) != mark)
     job->attached[parts.shard].fetch_add(1, std::memory_order_relaxed);

@@ -86,7 +86,11 @@ Code Core::place(Worker& worker, const Request& request, const PostOptions& opti
     handle = 0;
     if (queue != nullptr) queue->give_back();
   }
-  if (in_place) leave_place(worker);
+  if (!in_place) return code;
+  // Nobody drives any more what was closed meanwhile; its callback may destroy the endpoint.
+  const std::shared_ptr<Core> self = worker.has_shard() ? nullptr : shared_from_this();
+  if (self != nullptr && !worker.is_calling_back()) worker.deliver();
+  leave_place(worker);
   return code;
 }
 
@@ -105,10 +109,11 @@ Code Core::may_post(const Request& request, Worker*& worker) noexcept {
   std::uint64_t face = 0;
   const Link* const link = worker != nullptr ? worker->find_any_thread(parts, face) : nullptr;
   if (link == nullptr) return Code::unknown;
-  if ((face & 0xF) != static_cast<std::uint64_t>(kind_of(request.kind))) return Code::unsupported;
+  if (Face::kind(face) != kind_of(request.kind)) return Code::unsupported;
   // Of one that has ended messages may still be held here.
-  if ((face & Link::may_post) == 0 && request.kind != Kind::receive_tagged && request.kind != Kind::peek)
-    return Code::closed;
+  const bool may_hold =
+      (face & Face::left) == 0 && (request.kind == Kind::receive_tagged || request.kind == Kind::peek);
+  if ((face & Face::may_post) == 0 && !may_hold) return Face::code(face);
   if (request.kind == Kind::send || request.kind == Kind::send_tagged) count_posted(*link, parts.shard, request.length);
   return Code::ok;
 }
@@ -148,7 +153,8 @@ Code Core::connect(std::span<const std::byte> blob, const ConnectOptions& option
   std::uint64_t random = (turn + 1) * 0x9E3779B97F4A7C15ULL ^ random_;
   random = (random ^ (random >> 31)) * 0xBF58476D1CE4E5B9ULL;
   const std::uint64_t token = ((turn / workers_.size() + turn) << 32) | static_cast<std::uint32_t>(random >> 16);
-  Link* const link = worker.reserve_link(options.kind, peer, token);
+  const bool nobody_asks = operation == &posted && options.post.callback == nullptr && options.post.queue == nullptr;
+  Link* const link = worker.reserve_link(options.kind, peer, token, nobody_asks);
   if (link == nullptr) return Code::no_room;
   handle = link->handle;
   Request request;
@@ -158,7 +164,7 @@ Code Core::connect(std::span<const std::byte> blob, const ConnectOptions& option
   if (code != Code::ok) {
     worker.unreserve_link(*link);
     handle = 0;
-  } else if (operation == &posted && options.post.callback == nullptr && options.post.queue == nullptr) {
+  } else if (nobody_asks) {
     forget(posted);  // nobody has its handle
   }
   return code;
@@ -343,14 +349,26 @@ Code Core::report(ConnectionHandle connection, ConnectionReport& out) noexcept {
   if (worker == nullptr) return Code::unknown;
   Code code = Code::unknown;
   const Code asked = on_worker(*worker, [&]() noexcept {
+    if (!worker->has_shard()) return;
     const Link* const link = worker->find(connection);
-    if (link == nullptr || !worker->has_shard()) return;
+    std::uint64_t face = 0;
+    if (link == nullptr && worker->find_any_thread(parts, face) == nullptr) return;
     code = Code::ok;
     out = {};
+    out.shard = static_cast<std::uint16_t>(parts.shard);
+    if (link == nullptr) {
+      out.kind = Face::kind(face);
+      out.has_ended = true;
+      out.end_code = Face::code(face);
+      out.end_cause = Face::cause(face);
+      return;
+    }
+    out.has_ended = link->state == Link::State::ended;
+    out.end_code = link->end_code;
+    out.end_cause = link->end_cause;
     out.kind = link->kind;
     out.open = link->state == Link::State::open;
     if (!link->is_client || link->greeted[0]) out.peer = link->peer;
-    out.shard = static_cast<std::uint16_t>(parts.shard);
     const ConnectionId id = link->transport[link->kind == ConnectionKind::tagged ? Link::data : Link::control];
     if (id != 0) out.transport = worker->shard().stats(id).value_or(ConnectionStats());
     if (link->tagged == nullptr) return;
@@ -360,11 +378,23 @@ Code Core::report(ConnectionHandle connection, ConnectionReport& out) noexcept {
   return asked != Code::ok ? asked : code;
 }
 
+Code Core::how_ended(ConnectionHandle connection, Code& end_code, Cause& end_cause) noexcept {
+  if (const Code code = usable(); code != Code::ok) return code;
+  const HandleParts parts = parts_of(connection);
+  Worker* const worker = worker_of(parts);
+  std::uint64_t face = 0;
+  if (worker == nullptr || worker->find_any_thread(parts, face) == nullptr) return Code::unknown;
+  if ((face & Face::may_post) != 0) return Code::nothing;
+  end_code = Face::code(face);
+  end_cause = Face::cause(face);
+  return Code::ok;
+}
+
 Code Core::peer(ConnectionHandle connection, EndpointAddress& out) noexcept {
   ConnectionReport all;
   const Code code = report(connection, all);
   if (code != Code::ok) return code;
-  if (all.peer.empty()) return Code::nothing;
+  if (all.peer.empty()) return all.has_ended ? all.end_code : Code::nothing;
   out = all.peer;
   return Code::ok;
 }

@@ -92,6 +92,29 @@ struct Tagged {
   std::vector<std::uint64_t> zombies;   ///< ids of announced sends that have ended here and may still be asked for
 };
 
+/// What any thread may know of a connection, in one word: what it carries, whether it may be posted on, and if not how
+/// it has ended (while it closes: is ending).
+struct Face {
+  static constexpr std::uint64_t may_post = 0x10;
+  static constexpr std::uint64_t left =
+      0x20;  ///< its place may be another's at any time: nothing but this is left of it
+
+  static std::uint64_t open(std::uint32_t generation, ConnectionKind kind) {
+    return std::uint64_t{generation} << 32 | static_cast<std::uint64_t>(kind) | may_post;
+  }
+  static std::uint64_t over(std::uint32_t generation, ConnectionKind kind, Code code, Cause cause) {
+    return std::uint64_t{generation} << 32 | static_cast<std::uint64_t>(cause) << 16 |
+           static_cast<std::uint64_t>(code) << 8 | static_cast<std::uint64_t>(kind);
+  }
+  static std::uint64_t none(std::uint32_t generation) { return std::uint64_t{generation} << 32; }
+  static std::uint32_t generation(std::uint64_t face) { return static_cast<std::uint32_t>(face >> 32); }
+  static std::uint32_t next(std::uint32_t generation) { return generation + 1 == 0 ? 1 : generation + 1; }
+  static bool is_some(std::uint64_t face) { return (face & 0xF) != 0; }
+  static ConnectionKind kind(std::uint64_t face) { return static_cast<ConnectionKind>(face & 0xF); }
+  static Code code(std::uint64_t face) { return static_cast<Code>(face >> 8 & 0xFF); }
+  static Cause cause(std::uint64_t face) { return static_cast<Cause>(face >> 16 & 0xFF); }
+};
+
 struct Link {
   enum class State : std::uint8_t {
     free,
@@ -105,15 +128,17 @@ struct Link {
   static constexpr std::uint32_t control = 0;  ///< or the only one
   static constexpr std::uint32_t data = 1;
 
-  // For all threads: generation above; below whether it may be posted on, and its kind. 0 below: there is none.
-  static constexpr std::uint64_t may_post = 0x10;
+  /// For all threads: the generation above; below what may be done, and once nothing may be posted why. 0 below: there
+  /// is none. What has ended leaves its face in its place until a new connection takes that, or close() forgets it.
   std::atomic<std::uint64_t> face{std::uint64_t{1} << 32};
   std::atomic<std::uint32_t> job{0};  ///< number of its slot and 1; 0: none
 
   State state = State::free;
   ConnectionKind kind = ConnectionKind::ordered;
   bool is_client = false;
-  bool is_announced = false;  ///< the program knows of it: it is told of the end
+  bool is_announced = false;   ///< the program knows of it: it is told of the end
+  bool tells_failure = false;  ///< connects, and no operation tells how that went: the event of the end does
+  bool is_forgotten = false;   ///< close() was called after its end: its handle goes with it
   bool has_event_place = false;
   bool counted = false;  ///< among max_connections
   bool closes_here = false;

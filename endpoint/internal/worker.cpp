@@ -57,6 +57,13 @@ Worker::Worker(std::uint32_t number, PacketIo& io, Shared& shared, Wakeup& wakeu
 
 Worker::~Worker() = default;
 
+// Operations lie with their place in the ring of those that are free, and two in that of commands; each has a deadline
+// and may have to be told. Of connections the table has twice as many, with routes, and the shard four times.
+const Bytes Worker::operation_bytes =
+    sizeof(Operation) + sizeof(Told) + 2 * (sizeof(Command) + sizeof(std::size_t)) + 5 * sizeof(std::uint64_t);
+const Bytes Worker::connection_bytes = 2 * (sizeof(Link) + 2 * sizeof(Told) + 3 * sizeof(std::uint64_t)) +
+                                       4 * (sizeof(Route) + 8 * sizeof(std::uint64_t)) + 4 * sizeof(Completion);
+
 // ---- driving --------------------------------------------------------------------------------------------------------
 
 Nanos Worker::poll(Nanos now) {
@@ -183,10 +190,8 @@ void Worker::on_operation(Link& link, Operation& operation, const mltcp::Complet
     code = Code::cancelled, cause = Cause::here;
   else if (completion.status == Status::timed_out)
     code = Code::timed_out, cause = Cause::here;
-  else if (completion.status != Status::ok && link.state == Link::State::ended)
-    code = link.end_code, cause = link.end_cause;
   else if (completion.status != Status::ok)
-    code = code_of(completion.status, true, cause);
+    code = code_of(link, completion.status, cause);
   operation.message_bytes = completion.bytes;
   operation.link = &link;
   const bool sends = operation.kind == Operation::Kind::send;
@@ -234,9 +239,7 @@ void Worker::start(Operation& operation) noexcept {
 void Worker::start_ordered(Operation& operation) noexcept {
   Link* const link = find(operation.connection);
   if (link == nullptr || link->state == Link::State::ended || link->state == Link::State::closing) {
-    operation.link = link;
-    end(operation, link == nullptr || link->end_code == Code::ok ? Code::closed : link->end_code,
-        link == nullptr ? Cause::here : link->end_cause);
+    end_posted_late(operation, link);
     return;
   }
   operation.link = link;
@@ -246,17 +249,29 @@ void Worker::start_ordered(Operation& operation) noexcept {
   waiting.push(operation);
 }
 
-/// False if there is no room for it now.
+void Worker::end_posted_late(Operation& operation, Link* link) noexcept {
+  operation.link = link;
+  if (link != nullptr && link->state == Link::State::ended) {
+    end(operation, link->end_code, link->end_cause);
+    return;
+  }
+  std::uint64_t face = 0;
+  const bool is_known =
+      find_any_thread(parts_of(operation.connection), face) != nullptr && Face::code(face) != Code::ok;
+  end(operation, is_known ? Face::code(face) : Code::closed, is_known ? Face::cause(face) : Cause::here);
+}
+
+/// False if there is no room for it now, or the connection has ended, which is told next.
 bool Worker::post_ordered(Link& link, Operation& operation) noexcept {
   const bool sends = operation.kind == Operation::Kind::send;
   const ConnectionId id = link.transport[Link::control];
   const std::uint64_t tag = cookie(Cookie::operation, operation.slot);
   const PostResult result = sends ? shard_->send(id, {operation.data, operation.length}, tag, operation.time_limit)
                                   : shard_->receive(id, {operation.data, operation.length}, tag, operation.time_limit);
-  if (result == PostResult::queue_full) return false;
+  if (result == PostResult::queue_full || result == PostResult::closed) return false;
   posted_ = true;
   if (result != PostResult::ok) {
-    end(operation, result == PostResult::too_long ? Code::too_long : Code::closed, Cause::peer);
+    end(operation, Code::too_long, Cause::none);
     return true;
   }
   if (operation.has_deadline) set_deadline(operation, Nanos::never());  // it is the transport's now
@@ -316,6 +331,12 @@ void Worker::end(Operation& operation, Code code, Cause cause) noexcept {
     if (operation.kind == Kind::receive_tagged || operation.kind == Kind::receive_message ||
         operation.kind == Kind::peek)
       completion.tag = operation.message_tag;
+  } else if (std::uint64_t face = 0; operation.connection != kAnyConnection) {
+    // Its place may be taken by a thread that connects, but for what only the driver writes.
+    if (const Link* const left = find_any_thread(parts_of(operation.connection), face); left != nullptr) {
+      completion.connection_kind = Face::kind(face);
+      completion.peer = left->remote;
+    }
   }
   operation.link = nullptr;
   operation.stage = Operation::Stage::ended;

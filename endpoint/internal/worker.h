@@ -80,15 +80,16 @@ class Worker final : public Pollable {
   [[nodiscard]] bool has_commands() const noexcept { return commands_.has_some(); }
   [[nodiscard]] OperationPool& operations() noexcept { return operations_; }
   [[nodiscard]] Wakeup& wakeup() noexcept { return wakeup_; }
-  /// Of what a handle says; 0 if it names nothing. See Link::face.
+  /// Of what a handle says: null if it names nothing, else with its face. Of one that is `left` nothing else counts.
   [[nodiscard]] Link* find_any_thread(const HandleParts& parts, std::uint64_t& face) noexcept {
     if (parts.slot >= links_.size()) return nullptr;
     Link& link = links_[parts.slot];
     face = link.face.load(std::memory_order_acquire);
-    return face >> 32 == parts.generation && (face & 0xFFFFFFFFU) != 0 ? &link : nullptr;
+    return Face::generation(face) == parts.generation && Face::is_some(face) ? &link : nullptr;
   }
-  /// A connection for connect(), with its handle; null if there is no room.
-  Link* reserve_link(ConnectionKind kind, const EndpointAddress& peer, std::uint64_t random) noexcept;
+  /// A connection for connect(), with its handle; null if there is no room. `tells_failure`: see Link.
+  Link* reserve_link(ConnectionKind kind, const EndpointAddress& peer, std::uint64_t random,
+                     bool tells_failure) noexcept;
   /// One that no operation has begun with.
   void unreserve_link(Link& link) noexcept;
   /// Tells whoever waits, and frees what nobody asks for.
@@ -117,6 +118,7 @@ class Worker final : public Pollable {
   void set_now(Nanos now) { now_ = std::max(now_, now); }
   [[nodiscard]] Shard& shard() { return *shard_; }
   [[nodiscard]] bool has_shard() const { return shard_ != nullptr; }
+  /// Null also of one of which only its face is left.
   [[nodiscard]] Link* find(ConnectionHandle handle) noexcept;
   [[nodiscard]] const std::vector<Link>& links() const { return links_; }
   [[nodiscard]] std::uint64_t ended() const { return ended_; }
@@ -129,6 +131,11 @@ class Worker final : public Pollable {
   void forget_job(std::uint32_t slot) noexcept;
   /// What the job's connections here say of the path.
   void add_to(JobReport& report, std::uint32_t slot) const noexcept;
+
+  /// About what a worker has allocated for each of max_operations and of max_connections, before any connection is made
+  /// (see its constructor, and the shard's).
+  static const Bytes operation_bytes;
+  static const Bytes connection_bytes;
 
   struct Counters {
     std::uint64_t broken_protocols = 0;
@@ -161,6 +168,8 @@ class Worker final : public Pollable {
   void on_operation(Link& link, Operation& operation, const mltcp::Completion& completion) noexcept;
   void run(const Command& command) noexcept;
   void end(Operation& operation, Code code, Cause cause) noexcept;
+  /// What was posted on a connection that has ended, closes, or (null) is not there any more.
+  void end_posted_late(Operation& operation, Link* link) noexcept;
   void tell(Operation& operation, const Completion& completion) noexcept;
   void event(Link& link, Completion::Kind kind, Code code, Cause cause) noexcept;
   void set_deadline(Operation& operation, Nanos limit) noexcept;
@@ -173,10 +182,12 @@ class Worker final : public Pollable {
 
   // worker_links.cpp: from hello to end.
   Link* take_link() noexcept;
-  void make_known(Link& link, ConnectionKind kind) noexcept;
+  void leave_place(Link& link) noexcept;
+  void forget(ConnectionHandle handle) noexcept;
   void start_connect(Operation& operation) noexcept;
   bool open_transport(Link& link, std::uint32_t part) noexcept;
   bool exchange_hellos(Link& link, std::uint32_t part, const Hello& hello) noexcept;
+  bool send_hello(Link& link, std::uint32_t part, std::uint64_t tag) noexcept;
   void add_route(Link& link, std::uint32_t part, ConnectionId id) noexcept;
   void on_accepted(ConnectionId id) noexcept;
   void on_hello(Link& link, std::uint32_t part, const mltcp::Completion& completion) noexcept;
@@ -195,6 +206,8 @@ class Worker final : public Pollable {
   void retire(Link& link) noexcept;
   void free_link(Link& link) noexcept;
   [[nodiscard]] static Code code_of(Status status, bool was_open, Cause& cause);
+  /// Of an operation that the transport has ended so.
+  [[nodiscard]] static Code code_of(const Link& link, Status status, Cause& cause);
 
   // worker_tagged.cpp: messages by tag.
   void begin_tagged(Link& link) noexcept;

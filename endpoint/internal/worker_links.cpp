@@ -12,11 +12,10 @@
 namespace mltcp::endpoint {
 namespace {
 
-constexpr std::uint64_t kKindMask = 0xF;
-
-std::uint64_t face_of(ConnectionHandle handle, ConnectionKind kind, bool may_post) {
-  return std::uint64_t{parts_of(handle).generation} << 32 | static_cast<std::uint64_t>(kind) |
-         (may_post ? Link::may_post : 0);
+/// That of a place's next connection: another one than that of which the face is left.
+std::uint32_t next_generation(const Link& link) {
+  const std::uint64_t face = link.face.load(std::memory_order_relaxed);
+  return Face::is_some(face) ? Face::next(Face::generation(face)) : Face::generation(face);
 }
 
 Code code_of(Verdict verdict, Cause& cause) {
@@ -72,9 +71,20 @@ Code Worker::code_of(Status status, bool was_open, Cause& cause) {
   }
 }
 
+Code Worker::code_of(const Link& link, Status status, Cause& cause) {
+  if (link.state == Link::State::ended) {
+    cause = link.end_cause;
+    return link.end_code;
+  }
+  const Code code = code_of(status, true, cause);
+  if (code == Code::closed && link.closes_here) cause = Cause::here;
+  return code;
+}
+
 // ---- the table ------------------------------------------------------------------------------------------------------
 
-Link* Worker::reserve_link(ConnectionKind kind, const EndpointAddress& peer, std::uint64_t random) noexcept {
+Link* Worker::reserve_link(ConnectionKind kind, const EndpointAddress& peer, std::uint64_t random,
+                           bool tells_failure) noexcept {
   if (known_links_.fetch_add(1, std::memory_order_relaxed) >= shared_.config->max_connections) {
     known_links_.fetch_sub(1, std::memory_order_relaxed);
     return nullptr;
@@ -94,12 +104,13 @@ Link* Worker::reserve_link(ConnectionKind kind, const EndpointAddress& peer, std
   link.counted = true;
   link.has_event_place = needs_place;
   link.is_client = true;
+  link.tells_failure = tells_failure;
   link.peer = peer;
   link.token = random;
-  const std::uint64_t generation = link.face.load(std::memory_order_relaxed) >> 32;
-  link.handle = handle_of(number_, slot, static_cast<std::uint32_t>(generation));
+  const std::uint32_t generation = next_generation(link);
+  link.handle = handle_of(number_, slot, generation);
   link.kind = kind;
-  link.face.store(face_of(link.handle, kind, true), std::memory_order_release);
+  link.face.store(Face::open(generation, kind), std::memory_order_release);
   return &link;
 }
 
@@ -112,8 +123,9 @@ Link* Worker::take_link() noexcept {
   std::uint32_t slot = 0;
   if (!free_links_.pop(slot)) return nullptr;
   Link& link = links_[slot];
-  const std::uint64_t generation = link.face.load(std::memory_order_relaxed) >> 32;
-  link.handle = handle_of(number_, slot, static_cast<std::uint32_t>(generation));
+  const std::uint32_t generation = next_generation(link);
+  link.handle = handle_of(number_, slot, generation);
+  link.face.store(Face::none(generation), std::memory_order_release);
   return &link;
 }
 
@@ -133,32 +145,58 @@ void Worker::drop_stranger(Link& link) noexcept {
 
 Link* Worker::find(ConnectionHandle handle) noexcept {
   const HandleParts parts = parts_of(handle);
+  if (parts.shard != number_) return nullptr;
   std::uint64_t face = 0;
-  return parts.shard == number_ ? find_any_thread(parts, face) : nullptr;
+  Link* const link = find_any_thread(parts, face);
+  return link != nullptr && (face & Face::left) == 0 ? link : nullptr;
+}
+
+/// Of one that has ended: by who has seen that, and needs its handle no more.
+void Worker::forget(ConnectionHandle handle) noexcept {
+  const HandleParts parts = parts_of(handle);
+  std::uint64_t face = 0;
+  Link* const link = parts.shard == number_ ? find_any_thread(parts, face) : nullptr;
+  // A thread that connects may be taking the place.
+  if (link != nullptr && (face & Face::left) != 0)
+    link->face.compare_exchange_strong(face, Face::none(Face::next(parts.generation)), std::memory_order_acq_rel);
 }
 
 void Worker::free_link(Link& link) noexcept {
   link_deadlines_.set(link.slot, Nanos::never());
+  const std::uint64_t face = link.face.load(std::memory_order_relaxed);
+  const bool is_left = Face::is_some(face) && !link.is_forgotten;
+  if (!link.peer.empty()) link.remote = link.peer.base();  // for what is still told of it
   link.state = Link::State::free;
-  link.is_announced = link.closes_here = false;
-  link.end_code = Code::ok;
-  link.end_cause = Cause::none;
+  link.is_announced = link.closes_here = link.is_forgotten = false;
   link.connect = nullptr;
   if (strangers_.holds(link)) strangers_.erase(link);
   link.greeted = {};
   link.tagged.reset();
-  unreserve_link(link);
+  if (is_left) {
+    const std::uint64_t over = Face::over(Face::generation(face), link.kind, link.end_code, link.end_cause);
+    link.face.store(over | Face::left, std::memory_order_release);
+  } else {
+    link.face.store(Face::none(Face::next(Face::generation(face))), std::memory_order_release);
+  }
+  link.end_code = Code::ok;
+  link.end_cause = Cause::none;
+  leave_place(link);
 }
 
-/// Touches only what reserve_link() does, since who drives may look through the table meanwhile.
 void Worker::unreserve_link(Link& link) noexcept {
+  const std::uint32_t generation = Face::generation(link.face.load(std::memory_order_relaxed));
+  link.face.store(Face::none(Face::next(generation)), std::memory_order_release);
+  leave_place(link);
+}
+
+/// Touches only what reserve_link() does, since who drives may look through the table meanwhile. The places that have
+/// been free for longest are taken first, so that faces are left in them as long as may be.
+void Worker::leave_place(Link& link) noexcept {
   if (link.counted) known_links_.fetch_sub(1, std::memory_order_relaxed);
   if (link.has_event_place) shared_.events->give_back();
-  link.is_client = link.has_event_place = link.counted = false;
+  link.is_client = link.tells_failure = link.has_event_place = link.counted = false;
   link.peer = EndpointAddress();
   link.job.store(0, std::memory_order_relaxed);
-  const auto generation = static_cast<std::uint32_t>(link.face.load(std::memory_order_relaxed) >> 32) + 1;
-  link.face.store(std::uint64_t{generation == 0 ? 1U : generation} << 32, std::memory_order_release);
   free_links_.push(link.slot);
 }
 
@@ -205,7 +243,12 @@ bool Worker::exchange_hellos(Link& link, std::uint32_t part, const Hello& hello)
   write(hello, link.hello_out[part]);
   posted_ = true;
   return shard_->receive(link.transport[part], link.hello_in[part], tag) == PostResult::ok &&
-         shard_->send(link.transport[part], link.hello_out[part], tag) == PostResult::ok;
+         send_hello(link, part, tag);
+}
+
+/// It may be acknowledged when the connection is a job's already, and is none of its bytes.
+bool Worker::send_hello(Link& link, std::uint32_t part, std::uint64_t tag) noexcept {
+  return shard_->send(link.transport[part], link.hello_out[part], tag, Nanos::never(), Hello::bytes) == PostResult::ok;
 }
 
 void Worker::add_route(Link& link, std::uint32_t part, ConnectionId id) noexcept {
@@ -307,7 +350,7 @@ void Worker::accept(Link& link, const Hello& hello) noexcept {
     turn_away(link, Verdict::no_room);
     return;
   }
-  link.face.store(face_of(link.handle, hello.kind, true), std::memory_order_release);
+  link.face.store(Face::open(parts_of(link.handle).generation, hello.kind), std::memory_order_release);
   answer(link, Link::control);
   if (hello.kind == ConnectionKind::tagged) answer(link, Link::data);
   strangers_.erase(link);
@@ -326,7 +369,7 @@ void Worker::answer(Link& link, std::uint32_t part) noexcept {
   hello.from = shared_.address;
   write(hello, link.hello_out[part]);
   // Where it can't be sent the connection is over, which comes next.
-  shard_->send(link.transport[part], link.hello_out[part], cookie(Cookie::hello, 0));
+  send_hello(link, part, cookie(Cookie::hello, 0));
   posted_ = true;
 }
 
@@ -342,7 +385,7 @@ void Worker::turn_away(Link& link, Verdict verdict) noexcept {
     if (link.transport[part] == 0) continue;
     hello.is_data = part == Link::data && link.kind == ConnectionKind::tagged;
     write(hello, link.hello_out[part]);
-    shard_->send(link.transport[part], link.hello_out[part], cookie(Cookie::none, 0));
+    send_hello(link, part, cookie(Cookie::none, 0));
     shard_->close(link.transport[part]);
   }
   link_deadlines_.set(link.slot, now_ + shared_.config->peer_timeout);
@@ -423,15 +466,20 @@ void Worker::add_to(JobReport& report, std::uint32_t slot) const noexcept {
 
 void Worker::close(ConnectionHandle handle) noexcept {
   Link* const link = find(handle);
-  if (link == nullptr) return;
+  if (link == nullptr) {
+    forget(handle);
+    return;
+  }
   switch (link->state) {
     case Link::State::open:
-      link->face.store(face_of(handle, link->kind, false), std::memory_order_release);
+      link->face.store(Face::over(parts_of(handle).generation, link->kind, Code::closed, Cause::here),
+                       std::memory_order_release);
       link->state = Link::State::closing;
       link->closes_here = true;
       close_when_flushed(*link);
       return;
     case Link::State::ended:
+      link->is_forgotten = true;
       drop_messages(*link, true);
       return;
     case Link::State::closing:
@@ -448,6 +496,8 @@ void Worker::close_when_flushed(Link& link) noexcept {
   if (!link.sends.empty()) return;
   if (Tagged* const tagged = link.tagged.get(); tagged != nullptr) {
     if (!tagged->held.empty() || !tagged->announced.empty() || !tagged->granted.empty()) return;
+    // The peer closes the control connection when it sees that of data closed: short messages are there before.
+    if (tagged->free_send_frames.size() < shared_.config->control_frames) return;
   }
   // Data first: who sees the control connection closed has got all that there was.
   shard_->close(link.transport[link.transport[Link::data] != 0 ? Link::data : Link::control]);
@@ -456,10 +506,9 @@ void Worker::close_when_flushed(Link& link) noexcept {
 
 void Worker::abort(ConnectionHandle handle) noexcept {
   Link* const link = find(handle);
-  if (link == nullptr) return;
-  if (link->state == Link::State::ended)
-    drop_messages(*link, true);
-  else
+  if (link == nullptr || link->state == Link::State::ended)
+    close(handle);
+  else if (link->state != Link::State::free)
     end_link(*link, Code::aborted, Cause::here, true);
 }
 
@@ -471,7 +520,8 @@ void Worker::on_transport_closed(Link& link, std::uint32_t part, Status status) 
     // Control follows, from whoever closes.
     if (link.state == Link::State::open) {
       link.state = Link::State::closing;
-      link.face.store(face_of(link.handle, link.kind, false), std::memory_order_release);
+      link.face.store(Face::over(parts_of(link.handle).generation, link.kind, Code::closed, Cause::peer),
+                      std::memory_order_release);
     }
     link_deadlines_.set(link.slot, now_ + shared_.config->peer_timeout);
     close_when_flushed(link);
@@ -495,8 +545,8 @@ void Worker::end_link(Link& link, Code code, Cause cause, bool tell_peer) noexce
   link.end_code = code;
   link.end_cause = cause;
   link_deadlines_.set(link.slot, Nanos::never());
-  if ((link.face.load(std::memory_order_relaxed) & kKindMask) != 0)
-    link.face.store(face_of(link.handle, link.kind, false), std::memory_order_release);
+  if (Face::is_some(link.face.load(std::memory_order_relaxed)))
+    link.face.store(Face::over(parts_of(link.handle).generation, link.kind, code, cause), std::memory_order_release);
   for (const ConnectionId id : link.transport)
     if (tell_peer && id != 0) shard_->abort(id, now_);
   posted_ = true;
@@ -536,9 +586,9 @@ void Worker::end_operations(Link& link) noexcept {
 
 /// Nothing comes of it from the transport any more.
 void Worker::retire(Link& link) noexcept {
-  if (link.is_announced) {
+  if (link.is_announced || link.tells_failure) {
     event(link, Completion::Kind::closed, link.end_code, link.end_cause);
-    link.is_announced = false;
+    link.is_announced = link.tells_failure = false;
     link.has_event_place = false;  // the event has it now
   }
   if (link.state == Link::State::ended) settle_ended(link);
@@ -546,7 +596,7 @@ void Worker::retire(Link& link) noexcept {
 
 /// Its messages that are held here keep it.
 void Worker::settle_ended(Link& link) noexcept {
-  if (!link.is_gone() || link.is_announced) return;
+  if (!link.is_gone() || link.is_announced || link.tells_failure) return;
   if (link.tagged != nullptr && !link.tagged->unexpected.empty()) return;
   free_link(link);
 }

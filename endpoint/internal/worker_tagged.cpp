@@ -81,8 +81,7 @@ void Worker::start_send_tagged(Operation& operation) noexcept {
   Link* const link = find(operation.connection);
   operation.link = link;
   if (link == nullptr || link->state == Link::State::ended || link->state == Link::State::closing) {
-    end(operation, link == nullptr || link->end_code == Code::ok ? Code::closed : link->end_code,
-        link == nullptr ? Cause::here : link->end_cause);
+    end_posted_late(operation, link);
     return;
   }
   operation.stage = Operation::Stage::held;
@@ -95,7 +94,7 @@ void Worker::start_receive_tagged(Operation& operation) noexcept {
   Link* const link = any ? nullptr : find(operation.connection);
   operation.message_tag = operation.tag;
   if (!any && link == nullptr) {
-    end(operation, Code::closed, Cause::here);
+    end_posted_late(operation, link);
     return;
   }
   if (any || link->tagged != nullptr) {
@@ -136,7 +135,7 @@ void Worker::start_peek(Operation& operation) noexcept {
   Link* const link = any ? nullptr : find(operation.connection);
   operation.message_tag = operation.tag;
   if (!any && link == nullptr) {
-    end(operation, Code::closed, Cause::here);
+    end_posted_late(operation, link);
     return;
   }
   Unexpected* const message =
@@ -428,10 +427,7 @@ void Worker::on_flowed(Link& link, Operation& operation, const mltcp::Completion
   if (operation.is_cancelled && completion.status != Status::ok) {
     code = Code::timed_out, cause = Cause::here;
   } else if (completion.status != Status::ok && completion.status != Status::truncated) {
-    if (link.state == Link::State::ended)
-      code = link.end_code, cause = link.end_cause;
-    else
-      code = code_of(completion.status, true, cause);
+    code = code_of(link, completion.status, cause);
   } else if (operation.kind != Operation::Kind::send_tagged) {
     const Bytes wanted = std::min<Bytes>(operation.message_bytes, operation.length);
     if (completion.status == Status::ok && completion.bytes == wanted) {
@@ -549,8 +545,9 @@ bool Worker::send_frame(Link& link, const Frame& frame, Operation* eager) noexce
     std::memcpy(memory.data() + size, eager->data, eager->length);
     size += eager->length;
   }
-  if (shard_->send(link.transport[Link::control], memory.first(size), cookie(Cookie::send_frame, index)) !=
-      PostResult::ok)
+  // Of an iteration's bytes only what the program has posted counts.
+  if (shard_->send(link.transport[Link::control], memory.first(size), cookie(Cookie::send_frame, index), Nanos::never(),
+                   Frame::header_bytes) != PostResult::ok)
     return false;
   posted_ = true;
   tagged.free_send_frames.pop_back();
@@ -570,10 +567,8 @@ void Worker::on_frame_sent(Link& link, const mltcp::Completion& completion) noex
     Code code = Code::ok;
     if (completion.status != Status::ok && send->is_cancelled)
       code = Code::timed_out, cause = Cause::here;
-    else if (completion.status != Status::ok && link.state == Link::State::ended)
-      code = link.end_code, cause = link.end_cause;
     else if (completion.status != Status::ok)
-      code = code_of(completion.status, true, cause);
+      code = code_of(link, completion.status, cause);
     send->link = &link;
     end(*send, code, cause);
   }

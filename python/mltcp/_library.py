@@ -49,6 +49,7 @@ class EndpointOptions(ctypes.Structure):
         ("unexpected_messages", c_uint32), ("control_frames", c_uint32), ("max_sends", c_uint32),
         ("max_receives", c_uint32), ("max_rate_bps", c_uint64), ("ecn", c_uint32), ("full_integrity", c_uint32),
         ("priority", c_uint32), ("memory_mb", c_uint32), ("event_callback", c_void_p), ("event_context", c_void_p),
+        ("parameters", c_char_p),
     ]
 
 
@@ -92,7 +93,7 @@ class ConnectionReport(_Sized):
         ("lost_packets", c_uint64), ("spurious_losses", c_uint64), ("duplicate_packets", c_uint64),
         ("congestion_events", c_uint64), ("marked_packets", c_uint64), ("in_flight_bytes", c_uint64),
         ("cwnd_bytes", c_double), ("pacing_rate_bps", c_uint64), ("delivery_rate_bps", c_uint64),
-        ("smoothed_rtt_ns", c_int64), ("min_rtt_ns", c_int64),
+        ("smoothed_rtt_ns", c_int64), ("min_rtt_ns", c_int64), ("has_ended", c_uint32), ("end_code", c_int32),
     ]
 
 
@@ -245,7 +246,7 @@ def library_path() -> str:
 
 
 def library_version() -> str:
-    """As in "mltcp 0.1.0, interface 1.0"."""
+    """As in "mltcp 0.1.0, interface 1.1"."""
     return load().version_text()
 
 

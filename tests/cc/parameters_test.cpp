@@ -17,6 +17,46 @@
 namespace mltcp::cc {
 namespace {
 
+std::string refusal_of_text(std::string_view text) {
+  Parameters parameters;
+  try {
+    set_from_text(parameters, "swift.beta=0.7," + std::string(text));
+  } catch (const InputError& error) {
+    EXPECT_EQ(parameters.of<Swift>().beta, SwiftParameters().beta) << "nothing is set then";
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ParameterText, set__as_files_spell_them) {
+  Parameters parameters;
+  set_from_text(parameters,
+                "swift.base_target=40 us, swift.beta = 0.7,\ndctcp.g=\"0.25\"; cubic.hystart=false,"
+                "dcqcn.min_rate=40 Mbps,dcqcn.increase_bytes=10 MB,dcqcn.fast_recovery_steps=7,swift.beta=0.6");
+  EXPECT_EQ(parameters.of<Swift>().base_target, Nanos(40'000));
+  EXPECT_EQ(parameters.of<Swift>().beta, 0.6);
+  EXPECT_EQ(parameters.of<Dctcp>().g, 0.25);
+  EXPECT_FALSE(parameters.of<Cubic>().hystart);
+  EXPECT_EQ(parameters.of<Dcqcn>().min_rate, Rate(40'000'000));
+  EXPECT_EQ(parameters.of<Dcqcn>().increase_bytes, 10'000'000U);
+  EXPECT_EQ(parameters.of<Dcqcn>().fast_recovery_steps, 7U);
+  EXPECT_EQ(refusal_of_text(" , "), "");
+}
+
+TEST(ParameterText, refusal__names_cause_and_cure) {
+  EXPECT_EQ(refusal_of_text("swift.beta"),
+            "\"swift.beta\" sets no parameter; write ALGORITHM.PARAMETER=VALUE, such as swift.base_target=40 us");
+  EXPECT_THAT(refusal_of_text("beta=1"), testing::HasSubstr("sets no parameter; write"));
+  EXPECT_THAT(refusal_of_text("swfit.beta=1"), testing::HasSubstr("swift"));
+  EXPECT_EQ(refusal_of_text("swift.bata=1"), "swift has no parameter \"bata\"; did you mean beta?");
+  EXPECT_THAT(refusal_of_text("dctcp.beta=1"), testing::HasSubstr("; there are g, initial_alpha"));
+  EXPECT_EQ(refusal_of_text("reno.beta=1"), "reno has no parameters; leave \"beta\" out");
+  EXPECT_EQ(refusal_of_text("swift.beta=1.5"), "swift beta of 1.5 is out of range; give a value above 0 and at most 1");
+  EXPECT_EQ(refusal_of_text("swift.beta=much"), "swift.beta: \"much\" is no number; write one, such as 5");
+  EXPECT_THAT(refusal_of_text("swift.base_target=40"), testing::StartsWith("swift.base_target: "));
+  EXPECT_THAT(refusal_of_text("cubic.hystart=1"), testing::HasSubstr("neither true nor false; write"));
+}
+
 using namespace mltcp::literals;
 
 /// What is said when `set` has changed the defaults; empty: nothing.

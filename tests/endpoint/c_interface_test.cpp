@@ -25,9 +25,9 @@ using testing::StartsWith;
 // ---- What works -----------------------------------------------------------------------------------------------------
 
 TEST(CVersion, tells__the_interface_and_the_project) {
-  EXPECT_EQ(mltcp_version(), 1U << 16);
+  EXPECT_EQ(mltcp_version(), (1U << 16) + 1);
   EXPECT_EQ(mltcp_version(), static_cast<std::uint32_t>(MLTCP_VERSION));
-  EXPECT_THAT(mltcp_version_text(), HasSubstr("interface 1.0"));
+  EXPECT_THAT(mltcp_version_text(), HasSubstr("interface 1.1"));
   EXPECT_THAT(mltcp_device_forms(), HasSubstr("udp:"));
 }
 
@@ -463,6 +463,66 @@ TEST(CAddress, hex__is_read_back) {
   back.size = 5;
   EXPECT_EQ(mltcp_endpoint_address(endpoint, back.bytes, &back.size), MLTCP_TOO_LONG);
   mltcp_endpoint_destroy(endpoint);
+}
+
+// The code, the cause and the cure, of a connection that has ended before.
+TEST_F(CInterface, post__on_what_has_ended_says_why) {
+  open_and_connect(MLTCP_TAGGED);
+  unsigned char bytes[8] = {};
+  mltcp_operation operation = 0;
+  ASSERT_EQ(mltcp_receive_tagged(left, here, bytes, sizeof bytes, 1, MLTCP_WHOLE_TAG, nullptr, &operation), MLTCP_OK);
+  ASSERT_EQ(mltcp_abort(right, there), MLTCP_OK);
+  const mltcp_completion end = end_of(left, operation);
+  EXPECT_EQ(end.code, MLTCP_ABORTED) << text_of(end);
+  const std::string why = "the connection was ended at once; connect again (by the peer)";
+  EXPECT_THAT(text_of(end), HasSubstr(why));
+  EXPECT_EQ(mltcp_send_tagged(left, here, bytes, sizeof bytes, 1, nullptr, &operation), MLTCP_ABORTED);
+  EXPECT_EQ(mltcp_last_error(), why);
+  mltcp_connection_report report;
+  mltcp_connection_report_init(&report);
+  EXPECT_EQ(mltcp_report_connection(left, here, &report), MLTCP_OK);
+  EXPECT_EQ(report.has_ended, 1U);
+  EXPECT_EQ(report.end_code, MLTCP_ABORTED);
+  report.end_code = 77;
+  report.struct_size = offsetof(mltcp_connection_report, has_ended);
+  EXPECT_EQ(mltcp_report_connection(left, here, &report), MLTCP_OK);
+  EXPECT_EQ(report.end_code, 77) << "a program of version 1.0 has no such member";
+  EXPECT_EQ(mltcp_close(left, here), MLTCP_OK);
+}
+
+TEST_F(CInterface, connect__that_nobody_asks_about_tells_by_an_event_and_by_what_is_posted) {
+  open_both(options_of());
+  Blob blob = blob_of(right);
+  mltcp_endpoint_destroy(right);
+  right = nullptr;
+  ASSERT_EQ(mltcp_connect(left, blob.bytes, blob.size, MLTCP_ORDERED, nullptr, &here, nullptr), MLTCP_OK);
+  mltcp_queue* events = nullptr;
+  ASSERT_EQ(mltcp_endpoint_events(left, &events), MLTCP_OK);
+  mltcp_completion end = empty_completion();
+  size_t count = 0;
+  ASSERT_EQ(mltcp_queue_wait(events, &end, 1, &count, kPatience), MLTCP_OK);
+  EXPECT_EQ(end.kind, MLTCP_ENDED);
+  EXPECT_EQ(end.connection, here);
+  EXPECT_NE(end.code, MLTCP_OK);
+  mltcp_operation operation = 0;
+  EXPECT_EQ(mltcp_send(left, here, "x", 1, 0, nullptr, &operation), end.code);
+  EXPECT_THAT(mltcp_last_error(), HasSubstr("("));
+}
+
+TEST(COptions, parameters__are_those_of_the_registry) {
+  mltcp_endpoint_options options = options_of();
+  mltcp_endpoint* endpoint = nullptr;
+  options.congestion_control = "swift";
+  options.parameters = "swift.base_target=40 us, swift.beta=1.5";
+  EXPECT_EQ(mltcp_endpoint_open(&options, &endpoint), MLTCP_INVALID);
+  EXPECT_STREQ(mltcp_last_error(), "swift beta of 1.5 is out of range; give a value above 0 and at most 1");
+  options.struct_size = offsetof(mltcp_endpoint_options, parameters);
+  EXPECT_EQ(mltcp_endpoint_open(&options, &endpoint), MLTCP_OK) << "a program of version 1.0 has no such member";
+  EXPECT_EQ(mltcp_endpoint_destroy(endpoint), MLTCP_OK);
+  options.struct_size = sizeof options;
+  options.parameters = "swift.base_target=40 us, swift.beta=0.7";
+  EXPECT_EQ(mltcp_endpoint_open(&options, &endpoint), MLTCP_OK) << mltcp_last_error();
+  EXPECT_EQ(mltcp_endpoint_destroy(endpoint), MLTCP_OK);
 }
 
 }  // namespace

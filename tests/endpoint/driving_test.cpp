@@ -251,6 +251,29 @@ TEST_F(ThreadsTest, fork__leaves_the_child_nothing_and_the_parent_whole) {
   EXPECT_EQ(end.code, Code::ok);
   EXPECT_EQ(buffer, message);
 }
+
+TEST_F(ThreadsTest, fork__takes_nothing_from_the_parent_s_queues) {
+  connect(ConnectionKind::ordered);
+  const auto queue = right->make_queue(4);
+  ByteVector buffer(10);
+  OperationHandle operation = 0;
+  ASSERT_EQ(right->receive(there, buffer, 0, {.queue = queue.get()}, operation), Code::ok);
+  ASSERT_EQ(queue->arm(), Code::nothing);
+  ASSERT_EQ(left->send(here, buffer, 0, {}, operation), Code::ok);
+  pollfd file{queue->file(), POLLIN, 0};
+  ASSERT_EQ(poll(&file, 1, 10'000), 1);
+  const pid_t child = fork();
+  if (child == 0) {
+    Completion end;
+    _exit(queue->arm() == Code::forked && queue->poll({&end, 1}) == 0 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(poll(&file, 1, 0), 1) << "the child has taken what wakes the parent";
+  Completion end;
+  EXPECT_EQ(queue->poll({&end, 1}), 1U);
+}
 #endif
 
 TEST_F(ThreadsTest, report__of_a_connection_from_any_thread) {
@@ -394,6 +417,35 @@ TEST_F(CallerTest, posts__in_place_come_after_what_waits_in_the_queue) {
   EXPECT_EQ(right->wait(first, end, kPatience), Code::ok);
   EXPECT_EQ(a, posts.first);
   EXPECT_EQ(b, posts.second);
+}
+
+// Each post that was taken is told of, however close to the end it came.
+TEST_F(CallerTest, posts__beside_the_close_have_their_callbacks_called) {
+  EndpointConfig another = left->config();
+  another.address = Address::v4(0x0A000009, 50'000);
+  for (int round = 0; round < 200; ++round) {
+    Endpoint endpoint(another);
+    std::atomic<int> taken{0};
+    std::atomic<int> told{0};
+    std::atomic<bool> ready{false};
+    const PostOptions options{
+        .callback = [](void* context, const Completion&) noexcept { ++*static_cast<std::atomic<int>*>(context); },
+        .context = &told};
+    std::thread poster([&] {
+      ByteVector buffer(10);
+      OperationHandle operation = 0;
+      Code code = Code::ok;
+      while (code != Code::destroyed) {
+        code = endpoint.receive_tagged(kAnyConnection, buffer, 1, kWholeTag, options, operation);
+        if (code == Code::ok) ++taken;
+        ready = true;
+      }
+    });
+    while (!ready) std::this_thread::yield();
+    endpoint.close();
+    poster.join();
+    EXPECT_EQ(told, taken) << round;
+  }
 }
 
 TEST_F(CallerTest, posts__from_other_threads_reach_whoever_waits) {

@@ -37,6 +37,7 @@ TEST_F(FailureTest, connect__to_nobody_ends_in_time) {
     EXPECT_THAT(to_text(end), HasSubstr("10.0.0.99:50000"));
     EXPECT_EQ(end_of(*left, sending).code, Code::unreachable);
     run_for(1_ms);
+    EXPECT_EQ(left->close(here), Code::ok);
     EXPECT_EQ(left->close(here), Code::unknown);
   }
 }
@@ -214,11 +215,23 @@ TEST_F(FailureTest, endpoint__says_what_is_wrong_with_its_settings) {
   wrong.driving = Driving::threads;
   EXPECT_THAT(error_of(wrong), HasSubstr("none")) << "also from a thread of its own";
   wrong = config(1);
+  wrong.parameters = "swift.beta=2";
+  EXPECT_EQ(error_of(wrong), "swift beta of 2 is out of range; give a value above 0 and at most 1");
+  wrong = config(1);
   wrong.datapath.device = "pigeon:post";
   EXPECT_THAT(error_of(wrong), HasSubstr("write loop:NAME"));
   wrong = config(1);
   wrong.peer_timeout = 1_ms;
   EXPECT_THAT(error_of(wrong), HasSubstr("10 ms to 1 h"));
+}
+
+TEST_F(FailureTest, endpoint__asks_its_datapath_for_a_free_port) {
+  EndpointConfig free = config(1);
+  free.address.port = 0;
+  network->free_port = 4321;
+  network->takes_ports_once = true;  // somebody was faster
+  left = std::make_unique<Endpoint>(free);
+  EXPECT_EQ(left->address().base().port, 4321);
 }
 
 TEST_F(FailureTest, endpoint__finds_a_port_by_itself) {

@@ -46,6 +46,8 @@ class Network {
 
   bool is_virtual = false;
   std::atomic<std::int64_t> time{1'000'000};
+  std::atomic<std::uint16_t> free_port{0};    ///< what a host is told that asks for one
+  std::function<void(bool)> on_work;          ///< called as the network begins to work for a host, and ends
   std::atomic<bool> takes_ports_once{false};  ///< what asks for a port first gets an error
   std::mutex mutex;
   std::map<std::pair<std::array<std::uint8_t, 16>, std::uint16_t>, LoopIo*> hosts;
@@ -119,6 +121,7 @@ class LoopIo final : public PacketIo {
 
   [[nodiscard]] const Limits& limits() const override { return limits_; }
   std::size_t receive(std::span<RxPacket> out) override {
+    const Work work(network_);
     const std::lock_guard lock(network_.mutex);
     lent_.clear();
     std::size_t count = 0;
@@ -139,6 +142,7 @@ class LoopIo final : public PacketIo {
     return count;
   }
   std::size_t send(std::span<const TxPacket> packets) override {
+    const Work work(network_);
     const std::lock_guard lock(network_.mutex);
     for (const TxPacket& packet : packets) {
       ++activity_;
@@ -153,6 +157,17 @@ class LoopIo final : public PacketIo {
   std::optional<Wakeup> begin_waiting() override { return Wakeup{file_, false}; }
 
  private:
+  struct Work {
+    explicit Work(const Network& of) : network(of) {
+      if (network.on_work) network.on_work(true);
+    }
+    ~Work() {
+      if (network.on_work) network.on_work(false);
+    }
+    Work(const Work&) = delete;
+    Work& operator=(const Work&) = delete;
+    const Network& network;
+  };
   struct Packet {
     Address from;
     std::vector<std::byte> bytes;
@@ -215,6 +230,10 @@ inline void register_datapath() {
                           .check = [](const HostDatapathConfig&, const HostPlace&) {},
                           .open = [](const HostDatapathConfig& config) -> std::unique_ptr<HostDatapath> {
                             return std::make_unique<LoopDatapath>(config);
+                          },
+                          .free_ports = [](const HostDatapathConfig& config, const HostPlace&) -> std::uint16_t {
+                            const auto network = Network::find(config.device.substr(5));
+                            return network == nullptr ? std::uint16_t{0} : network->free_port.load();
                           }});
 }
 

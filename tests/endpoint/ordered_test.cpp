@@ -128,8 +128,9 @@ TEST_F(OrderedTest, close__lets_what_was_posted_arrive_and_tells_both_ends) {
   EXPECT_EQ(peers.kind, Completion::Kind::closed);
   EXPECT_EQ(peers.cause, Cause::peer);
   run_for(1_ms);
-  EXPECT_EQ(left->close(here), Code::unknown) << "the handle is gone with its connection";
-  EXPECT_EQ(right->send(there, message, 0, {}, late), Code::unknown);
+  EXPECT_EQ(right->send(there, message, 0, {}, late), Code::closed);
+  EXPECT_EQ(left->close(here), Code::ok) << "it has ended";
+  EXPECT_EQ(left->close(here), Code::unknown) << "and is forgotten";
 }
 
 TEST_F(OrderedTest, abort__ends_everything_at_both_ends) {
@@ -325,6 +326,25 @@ TEST_F(OrderedTest, shards__both_ends_spread_connections) {
   EXPECT_EQ(here_on, (std::map<std::uint16_t, int>{{0, 8}, {1, 8}}));
   EXPECT_EQ(there_on.size(), 4U);
   for (const auto& [shard, count] : there_on) EXPECT_EQ(count, 4) << shard;
+}
+
+TEST_F(OrderedTest, parameters__of_the_congestion_control_are_those_of_the_settings) {
+  EndpointConfig a = config(1);
+  EndpointConfig b = config(2);
+  a.connection.congestion_control = b.connection.congestion_control = "swift";
+  a.parameters = "swift.max_window=3";
+  b.parameters = "swift.max_window=5";
+  open(a, b);
+  connect(ConnectionKind::ordered);
+  const ByteVector message = bytes_of(300'000);
+  ByteVector buffer(300'000);
+  end_of(*left, (receive(*right, there, buffer), send(*left, here, message)));
+  end_of(*right, (receive(*left, here, buffer), send(*right, there, message)));
+  ConnectionReport report;
+  ASSERT_EQ(left->report(here, report), Code::ok);
+  const double packets_of_left = report.transport.cwnd_bytes;
+  ASSERT_EQ(right->report(there, report), Code::ok);
+  EXPECT_NEAR(report.transport.cwnd_bytes / packets_of_left, 5.0 / 3, 1e-6) << "who connects and who accepts";
 }
 
 }  // namespace

@@ -331,7 +331,7 @@ TEST_F(TaggedTest, close__lets_messages_arrive_that_the_peer_has_yet_to_receive)
   EXPECT_EQ(received.code, Code::ok);
   EXPECT_EQ(received.bytes, 100U);
   OperationHandle operation = 0;
-  EXPECT_EQ(right->receive_tagged(there, buffer, 1, kWholeTag, {}, operation), Code::unknown) << "now it is gone";
+  EXPECT_EQ(right->receive_tagged(there, buffer, 1, kWholeTag, {}, operation), Code::closed) << "nothing is left";
 }
 
 TEST_F(TaggedTest, abort__ends_sends_and_receives_but_not_those_from_any) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 #include <functional>
 #include <thread>
 
@@ -207,6 +208,40 @@ TEST(Udp, several_endpoints__of_one_process_find_ports_and_each_other) {
       const auto blob = to->address().bytes();
       connect(*from, ByteVector(blob.begin(), blob.end()), ConnectionKind::ordered);
     }
+  }
+}
+
+// As many of three ports in a row as would often meet if they were drawn at random.
+TEST(Udp, ports__are_the_kernel_s_choice_and_in_a_row) {
+  std::uint32_t least = 0;
+  std::uint32_t most = 0;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> least >> most;
+  ASSERT_GT(least, 0U);
+  std::vector<std::unique_ptr<Endpoint>> endpoints;
+  for (int i = 0; i < 24; ++i) {
+    EndpointConfig config = udp_config();
+    config.shards = 3;
+    config.driving = Driving::caller;
+    config.max_connections = 4;
+    config.max_operations = 16;
+    endpoints.push_back(std::make_unique<Endpoint>(config));
+    const std::uint16_t port = endpoints.back()->address().base().port;
+    EXPECT_TRUE(least <= port && port <= most) << port;
+    HostPlace place{.address = endpoints.back()->address().base(), .prefix_bits = 8, .gateway = {}};
+    for (std::uint16_t shard = 0; shard < 3; ++shard, ++place.address.port)
+      EXPECT_THROW(check_host_datapath(config.datapath, place), InputError) << "it is held";
+  }
+}
+
+TEST(Udp, ports__that_can_t_be_had_are_told_in_one_line) {
+  EndpointConfig config = udp_config();
+  config.datapath.device = "udp:";
+  config.address = Address::parse("192.0.2.77", 0);
+  try {
+    const Endpoint endpoint(config);
+    ADD_FAILURE() << "this machine has no such address";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("this machine does not have 192.0.2.77, but"));
   }
 }
 

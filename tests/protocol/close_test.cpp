@@ -115,6 +115,50 @@ TEST(Close, loss__of_close_and_of_its_acknowledgement) {
     }
 }
 
+// As TCP acknowledges with its FIN what has come before: whichever of the receiver's packets are lost.
+TEST(Close, by_the_receiver_as_its_receive_ends__leaves_the_send_done) {
+  for (const std::size_t length : {1U, 30'000U}) {
+    for (int lost = 0; lost < 10; ++lost) {
+      Pair pair;
+      const auto [c, s] = pair.connect();
+      const auto message = random_bytes(length);
+      ByteVector buffer(length);
+      ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+      pair.run_for(1_ms);
+      pair.server().on_completion = [&, s = s](const Completion& completion) {
+        if (completion.kind == Completion::Kind::received) pair.s().close(s);
+      };
+      int left = lost;
+      pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.from == 1 && left-- > 0; };
+      ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+      if (length > 1)
+        pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.at.count % 11 == lost; };
+      pair.run_for(20_s);
+      ASSERT_EQ(pair.server().of(Completion::Kind::received)[0].status, Status::ok) << lost;
+      ASSERT_EQ(pair.client().count(Completion::Kind::sent), 1U) << lost;
+      EXPECT_EQ(pair.client().of(Completion::Kind::sent)[0].status, Status::ok) << lost;
+      expect_closed(pair.client(), c, Status::ok);
+      expect_closed(pair.server(), s, Status::ok);
+    }
+  }
+}
+
+TEST(Close, message_that_crosses_it__has_come_for_both_ends_or_for_none) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  const auto message = random_bytes(10);
+  ByteVector buffer(10);
+  ASSERT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
+  pair.run_for(1_ms);
+  ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+  pair.s().close(s);
+  pair.run_for(1_s);
+  EXPECT_EQ(pair.client().of(Completion::Kind::sent)[0].status, Status::closed);
+  EXPECT_EQ(pair.server().of(Completion::Kind::received)[0].status, Status::closed);
+  expect_closed(pair.client(), c, Status::ok);
+  expect_closed(pair.server(), s, Status::ok);
+}
+
 TEST(Close, while_connecting__ends_at_once) {
   Pair pair;
   const ConnectionId c = pair.c().connect(pair.server().address, {}, pair.now());

@@ -217,6 +217,9 @@ class Ends(Pair):
         with self.assertRaises(mltcp.InvalidError) as caught:
             mltcp.Endpoint("127.0.0.1", shards=0)
         self.assertIn("shards", str(caught.exception))
+        with self.assertRaisesRegex(mltcp.InvalidError, "swift beta of 1.5 is out of range; give"):
+            mltcp.Endpoint("127.0.0.1", congestion_control="swift", parameters="swift.beta=1.5")
+        mltcp.Endpoint("127.0.0.1", congestion_control="swift", parameters="swift.beta=0.7").close()
         with self.assertRaisesRegex(TypeError, "colour"):
             mltcp.Endpoint("127.0.0.1", colour="red")
         with self.assertRaises(ValueError):

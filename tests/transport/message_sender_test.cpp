@@ -87,6 +87,20 @@ TEST(MessageSender, take_lost__what_has_not_arrived_after_all) {
   EXPECT_FALSE(sender.has_lost());
 }
 
+TEST(MessageSender, on_acked__leaves_out_what_is_not_charged_however_it_is_acknowledged) {
+  MessageSender sender;
+  sender.begin_credit(1);
+  sender.post(nullptr, 300, 0, 0, 132);
+  std::vector<Chunk> sent;
+  while (sender.has_credited()) sent.push_back(sender.take_new(100));
+  ASSERT_EQ(sent.size(), 3U);
+  EXPECT_EQ(sender.on_acked(sent[2]), 0U);
+  EXPECT_EQ(sender.on_acked(sent[2]), 0U) << "again";
+  EXPECT_EQ(sender.on_acked(sent[0]), 68U);
+  EXPECT_EQ(sender.on_acked(sent[1]), 100U);
+  EXPECT_TRUE(sender.front_acked());
+}
+
 TEST(MessageSender, take_lost__an_empty_message) {
   Sender sender;
   sender.begin_credit(1);

@@ -81,11 +81,12 @@ void Connection::attach(std::uint32_t job) {
   sends_.set_rounds(state.gate.round() - 1);
 }
 
-PostResult Connection::send(const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline) {
+PostResult Connection::send(const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline,
+                            std::uint8_t uncharged) {
   if (state_ != State::open && state_ != State::connecting) return PostResult::closed;
   if (length > wire::max_message_bytes) return PostResult::too_long;
   if (sends_.size() >= config_->max_sends) return PostResult::queue_full;
-  sends_.post(data, length, tag, job_ == no_job ? 0 : links_->jobs[job_].gate.round());
+  sends_.post(data, length, tag, job_ == no_job ? 0 : links_->jobs[job_].gate.round(), uncharged);
   if (job_ != no_job) links_->jobs[job_].on_messages(1);
   if (has_deadlines_ || !deadline.is_never()) [[unlikely]] {
     need_deadlines();

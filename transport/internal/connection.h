@@ -62,7 +62,7 @@ class alignas(64) Connection {
   [[nodiscard]] std::uint8_t priority() const { return config_->priority; }
   [[nodiscard]] std::uint64_t next_packet_number() const { return sent_.next_number(); }
 
-  PostResult send(const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline);
+  PostResult send(const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline, std::uint8_t uncharged);
   PostResult receive(std::byte* buffer, Bytes capacity, std::uint64_t tag, Nanos deadline);
   /// Ends an operation of whose message nothing has been sent, or has arrived, with Status::timed_out. False if there
   /// is none with that tag.
@@ -155,6 +155,8 @@ class alignas(64) Connection {
   void on_acked_chunk(const Chunk& chunk, Nanos now);
   /// Completes the oldest messages that are acknowledged and whole.
   void complete_sends(Nanos now);
+  /// Completes the oldest messages that the peer has reported as whole, acknowledged or not: it closes.
+  void complete_whole();
   void doubt_front(Nanos now);
   void on_accepted(const wire::ConnectFrame& peer);
   /// False if the packet must be ignored.
@@ -204,6 +206,7 @@ class alignas(64) Connection {
   }
   void write_ack(wire::Writer& writer, Nanos now);
   void write_control(Draft& draft, bool with_data);
+  void write_close(Draft& draft);
   void write_data(Draft& draft, BuiltPacket& packet, Nanos now);
   void fill_data(Draft& draft, BuiltPacket& packet);
   /// Fills in the job tag of a header of a packet with data, and charges the pacers with its `bytes`.

@@ -144,6 +144,8 @@ bool Connection::on_close(wire::CloseReason reason, Nanos now) {
     fail(reason == wire::CloseReason::aborted ? Status::aborted : Status::unreachable);
     return false;
   }
+  // The peer's last acknowledgement came with its CLOSE, or before: what it has, has been sent.
+  complete_whole();
   complete_all(Status::closed);
   // Simultaneous close by both ends is a normal close.
   push({.kind = Completion::Kind::closed, .status = Status::ok, .connection = id_});
@@ -158,6 +160,11 @@ void Connection::raise_credit(std::uint32_t messages) {
 void Connection::on_data(const wire::DataFrame& frame, const wire::Header& header, Arrival& arrival) {
   arrival.eliciting = true;
   arrival.data = true;
+  if (state_ == State::closing) [[unlikely]] {
+    // CLOSE has told what came until then: a message that were taken now would have come for one end only.
+    arrival.refused = true;
+    return;
+  }
   const MessageReceiver::Taken taken =
       receives_.on_data(frame, [&](const MessageReceiver::Message& message) { complete_receive(message, header); });
   if (MessageReceiver::refused(taken)) [[unlikely]] {
@@ -238,6 +245,15 @@ void Connection::complete_sends(Nanos now) {
     push_sent(message, Status::ok);
     sends_.pop_front();
     maybe_close();
+  }
+}
+
+void Connection::complete_whole() {
+  while (sends_.front_reported()) {
+    const MessageSender::Message& message = sends_.front();
+    if (message.data != nullptr && !links_->tx->empty()) links_->tx->drop_message(&remote_, sends_.begin());
+    push_sent(message, Status::ok);
+    sends_.pop_front();
   }
 }
 
@@ -372,9 +388,12 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   if (config_->full_integrity) header.flags |= wire::full_integrity;
   header.connection = peer_connection_;
   header.packet_number = sent_.next_number();
-  // ACCEPT comes first, since a client ignores everything before it.
+  // ACCEPT comes first, since a client ignores everything before it. CLOSE tells with each copy what has come until
+  // then, and comes behind that: nothing that comes later is taken.
+  const bool closes = close_due_;
   write_control(draft, with_data);
-  if (received_.owes_ack() && state_ != State::connecting) write_ack(draft.writer, now);
+  if ((received_.owes_ack() || (closes && !aborted_)) && state_ != State::connecting) write_ack(draft.writer, now);
+  if (closes) write_close(draft);
   if (with_data) write_data(draft, packet, now);
   const bool eliciting = draft.chunks > 0;
   if (!eliciting && draft.writer.used() == wire::header_bytes) return Blocked::nothing;
@@ -518,16 +537,17 @@ void Connection::write_control(Draft& draft, bool with_data) {
     carry(draft, {.kind = ChunkKind::credit});
     receives_.on_told_in_credit(final);
   }
-  if (close_due_) {
-    draft.writer.close(aborted_ ? abort_reason_ : wire::CloseReason::done);
-    carry(draft, {.kind = ChunkKind::close});
-    close_due_ = false;
-  }
   if (ping_due_) {
     draft.writer.ping();
     carry(draft, {.kind = ChunkKind::ping});
     ping_due_ = false;
   }
+}
+
+void Connection::write_close(Draft& draft) {
+  draft.writer.close(aborted_ ? abort_reason_ : wire::CloseReason::done);
+  carry(draft, {.kind = ChunkKind::close});
+  close_due_ = false;
 }
 
 void Connection::write_data(Draft& draft, BuiltPacket& packet, Nanos now) {

@@ -35,8 +35,9 @@ class MessageSender {
     RangeSet acked;
     std::uint32_t round = 0;  ///< round of the job's phase gate in which it was posted
     PayloadHolds::Number hold = PayloadHolds::none;
-    bool done = false;       ///< completed, or ended out of order
-    bool all_acked = false;  ///< completes, in order, once the peer has reported it as whole
+    bool done : 1 = false;       ///< completed, or ended out of order
+    bool all_acked : 1 = false;  ///< completes, in order, once the peer has reported it as whole
+    std::uint8_t uncharged = 0;  ///< of its bytes so many are still to be acknowledged that are not the job's
   };
   static_assert(sizeof(Message) == 64);
 
@@ -53,13 +54,14 @@ class MessageSender {
   }
   Message& operator[](std::uint64_t number) { return messages_[number]; }
 
-  void post(const std::byte* data, Bytes length, std::uint64_t tag, std::uint32_t round) {
+  void post(const std::byte* data, Bytes length, std::uint64_t tag, std::uint32_t round, std::uint8_t uncharged = 0) {
     Message& message = messages_.push_reused();
     message.data = data;
     message.length = length;
     message.next_offset = 0;
     message.done = false;
     message.all_acked = false;
+    message.uncharged = uncharged;
     message.hold = PayloadHolds::none;
     message.round = round;
     message.tag = tag;
@@ -127,12 +129,17 @@ class MessageSender {
 
   // Results of sending.
 
-  /// A piece of an outstanding message was acknowledged; returns how many of its bytes are newly acknowledged.
+  /// A piece of an outstanding message was acknowledged; returns how many of its bytes are newly acknowledged, without
+  /// those that are not charged: the first ones to be acknowledged, whichever they are.
   Bytes on_acked(const Chunk& chunk) {
     Message& message = messages_[chunk.message];
     const Bytes newly = message.acked.add(chunk.offset, Bytes{chunk.offset} + chunk.length);
     message.all_acked = message.length == 0 || message.acked.is(0, message.length);
-    return newly;
+    if (message.uncharged == 0) [[likely]]
+      return newly;
+    const Bytes free = std::min<Bytes>(newly, message.uncharged);
+    message.uncharged = static_cast<std::uint8_t>(message.uncharged - free);
+    return newly - free;
   }
   /// A piece was lost: it will be retransmitted unless its message has ended.
   void on_lost(const Chunk& chunk) {
@@ -149,6 +156,8 @@ class MessageSender {
   [[nodiscard]] bool front_acked() const { return !messages_.empty() && messages_.front().all_acked; }
   /// Whether the peer has reported the oldest message as whole, or never sends such reports.
   [[nodiscard]] bool front_whole() const { return !tells_whole_ || messages_.begin() < whole_; }
+  /// Whether the peer has reported the oldest message as whole.
+  [[nodiscard]] bool front_reported() const { return tells_whole_ && !messages_.empty() && messages_.begin() < whole_; }
   [[nodiscard]] const Message& front() const { return messages_.front(); }
   /// Removes the oldest message and those after it that ended out of order.
   void pop_front() {

@@ -190,11 +190,12 @@ ConnectionId ShardCore::connect(const Address& remote, const ConnectionConfig& c
   return connection->id();
 }
 
-PostResult ShardCore::send(ConnectionId id, const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline) {
+PostResult ShardCore::send(ConnectionId id, const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline,
+                           std::uint8_t uncharged) {
   Connection* connection = find(id);
   if (connection == nullptr) return PostResult::closed;
   if (completions_full()) return PostResult::queue_full;
-  const PostResult result = connection->send(data, length, tag, deadline);
+  const PostResult result = connection->send(data, length, tag, deadline, uncharged);
   if (result != PostResult::ok) return result;
   activate(*connection);
   if (!deadline.is_never()) [[unlikely]]

@@ -35,7 +35,8 @@ class ShardCore {
   void listen(const ConnectionConfig& config);
   ConnectionId connect(const Address& remote, const ConnectionConfig& config, Nanos now);
   [[nodiscard]] bool has_virtual_payloads() const { return limits_.virtual_payload; }
-  PostResult send(ConnectionId id, const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline);
+  PostResult send(ConnectionId id, const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline,
+                  std::uint8_t uncharged = 0);
   PostResult receive(ConnectionId id, std::byte* buffer, Bytes capacity, std::uint64_t tag, Nanos deadline);
   void prefetch(std::span<const ConnectionId> ids) const;
   bool cancel(ConnectionId id, std::uint64_t tag, bool is_send);
