@@ -126,7 +126,11 @@ EndpointConfig config_of(const mltcp_endpoint_options& options) {
   config.control_frames = options.control_frames;
   if (options.congestion_control != nullptr && *options.congestion_control != '\0')
     config.connection.congestion_control = cc::algorithm_from(options.congestion_control).name;
-  if (options.parameters != nullptr) config.parameters = options.parameters;
+  if (options.parameters != nullptr) {
+    cc::Parameters parameters;
+    cc::set_from_text(parameters, options.parameters);
+    config.connection.parameters = std::make_shared<const cc::Parameters>(std::move(parameters));
+  }
   config.connection.max_sends = options.max_sends;
   config.connection.max_receives = options.max_receives;
   config.connection.max_rate = Rate(options.max_rate_bps);

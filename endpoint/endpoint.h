@@ -215,7 +215,7 @@ class Endpoint {
   [[nodiscard]] Nanos now() const noexcept;
   /// Waits as report(ConnectionHandle) does.
   Code report(EndpointReport& out) noexcept;
-  /// What went wrong last where a code was Code::failed; empty if nothing did. Any thread.
+  /// What went wrong last where a code was Code::failed, or an address was no good; empty if nothing did. Any thread.
   [[nodiscard]] std::string failure() const;
 
  private:

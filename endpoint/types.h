@@ -137,12 +137,10 @@ struct EndpointConfig {
   Driving driving = Driving::threads;
   Idle idle = Idle::sleep;  ///< of the threads, and of what waits
   bool accepts = true;      ///< others may connect
-  /// Of every connection: congestion control, priority, ECN. max_sends and max_receives bound ordered connections;
-  /// give_up_after, keep_alive and idle_limit follow from peer_timeout.
+  /// Of every connection: congestion control and its parameters (cc::set_from_text() reads them), priority, ECN.
+  /// max_sends and max_receives bound ordered connections; give_up_after, keep_alive and idle_limit follow from
+  /// peer_timeout.
   ConnectionConfig connection{};
-  /// Of the congestion control, over those that `connection` has: "swift.base_target=40 us, swift.beta=0.7", as in
-  /// files and as `mltcp algorithms` lists them (cc/parameters.h).
-  std::string parameters{};
   /// A peer that was not heard for so long is gone: everything outstanding with it ends, and connecting to nobody does.
   /// It may take half as long again. 10 ms to 1 h.
   Nanos peer_timeout{10'000'000'000};

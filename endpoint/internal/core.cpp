@@ -97,11 +97,6 @@ std::shared_ptr<Core> Core::set_up(const EndpointConfig& config) {
   core->shared_.gate = &core->gate_;
   core->shared_.connection = config.connection;
   ConnectionConfig& connection = core->shared_.connection;
-  if (!config.parameters.empty()) {
-    cc::Parameters parameters = connection.parameters != nullptr ? *connection.parameters : cc::Parameters();
-    cc::set_from_text(parameters, config.parameters);
-    connection.parameters = std::make_shared<const cc::Parameters>(std::move(parameters));
-  }
   connection.give_up_after = config.peer_timeout;
   connection.idle_limit = config.peer_timeout;
   connection.keep_alive = config.peer_timeout / 4;

@@ -1,4 +1,5 @@
 // How operations get to a worker, and how those who wait learn of their ends (see core.h).
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -142,6 +143,13 @@ Code Core::connect(std::span<const std::byte> blob, const ConnectOptions& option
     if (const Code code = EndpointAddress::parse(blob, peer, &why); code != Code::ok) {
       set_failure(why);
       return code;
+    }
+    if (peer.base().is_v4() != shared_.address.base().is_v4()) {
+      set_failure(
+          fmt::format("the peer is at {}, and this endpoint at {}: one has IPv4 and the other IPv6; give both "
+                      "addresses of one kind",
+                      to_text(peer.base()), to_text(shared_.address.base())));
+      return Code::bad_address;
     }
   } catch (const std::exception&) {
     return Code::no_room;

@@ -114,19 +114,17 @@ Link* Worker::reserve_link(ConnectionKind kind, const EndpointAddress& peer, std
   return &link;
 }
 
-/// For a connection that came in. Where there are too many that have not introduced themselves, the oldest gives way:
-/// they come from addresses that nobody has proven, so that they must not keep out who does introduce itself, nor what
-/// begins here. Who is honest needs two round trips, and is the oldest only if so many have come within those.
+/// For a connection that came in. It has a handle, and takes the face that an earlier one may have left, when it is
+/// accepted: else a flood of strangers would wash away how connections have ended. Where there are too many that have
+/// not introduced themselves, the oldest gives way: they come from addresses that nobody has proven, so that they must
+/// not keep out who does introduce itself, nor what begins here. Who is honest needs two round trips, and is the oldest
+/// only if so many have come within those.
 Link* Worker::take_link() noexcept {
   if (strangers_.size() + shared_.config->max_connections + kBetweenHands >= links_.size())
     drop_stranger(*strangers_.first());
   std::uint32_t slot = 0;
   if (!free_links_.pop(slot)) return nullptr;
-  Link& link = links_[slot];
-  const std::uint32_t generation = next_generation(link);
-  link.handle = handle_of(number_, slot, generation);
-  link.face.store(Face::none(generation), std::memory_order_release);
-  return &link;
+  return &links_[slot];
 }
 
 /// At once: what its transport has to say yet is nobody's.
@@ -172,7 +170,9 @@ void Worker::free_link(Link& link) noexcept {
   if (strangers_.holds(link)) strangers_.erase(link);
   link.greeted = {};
   link.tagged.reset();
-  if (is_left) {
+  if ((face & Face::left) != 0) {
+    // That of an earlier connection: this one was never accepted.
+  } else if (is_left) {
     const std::uint64_t over = Face::over(Face::generation(face), link.kind, link.end_code, link.end_cause);
     link.face.store(over | Face::left, std::memory_order_release);
   } else {
@@ -350,7 +350,9 @@ void Worker::accept(Link& link, const Hello& hello) noexcept {
     turn_away(link, Verdict::no_room);
     return;
   }
-  link.face.store(Face::open(parts_of(link.handle).generation, hello.kind), std::memory_order_release);
+  const std::uint32_t generation = next_generation(link);
+  link.handle = handle_of(number_, link.slot, generation);
+  link.face.store(Face::open(generation, hello.kind), std::memory_order_release);
   answer(link, Link::control);
   if (hello.kind == ConnectionKind::tagged) answer(link, Link::data);
   strangers_.erase(link);
@@ -545,7 +547,8 @@ void Worker::end_link(Link& link, Code code, Cause cause, bool tell_peer) noexce
   link.end_code = code;
   link.end_cause = cause;
   link_deadlines_.set(link.slot, Nanos::never());
-  if (Face::is_some(link.face.load(std::memory_order_relaxed)))
+  const std::uint64_t face = link.face.load(std::memory_order_relaxed);
+  if (Face::is_some(face) && (face & Face::left) == 0)  // not one that an earlier connection has left
     link.face.store(Face::over(parts_of(link.handle).generation, link.kind, code, cause), std::memory_order_release);
   for (const ConnectionId id : link.transport)
     if (tell_peer && id != 0) shard_->abort(id, now_);

@@ -299,6 +299,41 @@ TEST_F(AttackTest, questions__in_one_burst_leave_room_for_what_begins_here) {
   }
 }
 
+TEST_F(AttackTest, questions__without_end_wash_away_no_end_of_an_earlier_connection) {
+  third = std::make_unique<Endpoint>(config(3));
+  ConnectionHandle ended = 0;
+  OperationHandle operation = 0;
+  ASSERT_EQ(right->connect(third->address().bytes(), {.kind = ConnectionKind::ordered, .post = {}}, ended, &operation),
+            Code::ok);
+  ASSERT_EQ(end_of(*right, operation).code, Code::ok);
+  third.reset();
+  run_for(400_ms);
+  Code end = Code::ok;
+  Cause why = Cause::none;
+  ASSERT_EQ(right->how_ended(ended, end, why), Code::ok);
+  ASSERT_EQ(end, Code::aborted);
+
+  Spoofer spoofer(*network);
+  std::int64_t next = 0;
+  each_step = [&] {
+    liar->poll();
+    if (network->time < next) return;
+    next = network->time + 200'000;
+    spoofer.ask(right->address().base());
+  };
+  run_for(400_ms);
+  EXPECT_GT(report().strangers, 100U) << "each place has been taken several times";
+  end = Code::ok;
+  EXPECT_EQ(right->how_ended(ended, end, why), Code::ok);
+  EXPECT_EQ(end, Code::aborted);
+  ByteVector bytes(10);
+  EXPECT_EQ(right->send(ended, bytes, 0, {}, operation), Code::aborted);
+  each_step = [this] { liar->poll(); };
+  run_for(400_ms);
+  EXPECT_EQ(right->close(ended), Code::ok);
+  EXPECT_EQ(right->how_ended(ended, end, why), Code::unknown);
+}
+
 TEST_F(AttackTest, answer__that_can_not_be_ends_the_connect_and_says_whose_it_was) {
   liar->accept_all();
   struct Case {

@@ -192,6 +192,10 @@ TEST_F(FailureTest, address__that_is_cut_off_damaged_or_foreign_is_refused) {
   }
   bytes.push_back(std::byte{0});
   EXPECT_EQ(EndpointAddress::parse(bytes, read), Code::bad_address);
+
+  const EndpointAddress other(Address::parse("[fd00::1]:50000"), 1, {1, 2, 3});
+  EXPECT_EQ(left->connect(other.bytes(), {}, here), Code::bad_address);
+  EXPECT_THAT(left->failure(), AllOf(HasSubstr("fd00:"), HasSubstr("one has IPv4 and the other IPv6; give both")));
 }
 
 TEST_F(FailureTest, endpoint__says_what_is_wrong_with_its_settings) {
@@ -214,9 +218,6 @@ TEST_F(FailureTest, endpoint__says_what_is_wrong_with_its_settings) {
   EXPECT_THAT(error_of(wrong), HasSubstr("none"));
   wrong.driving = Driving::threads;
   EXPECT_THAT(error_of(wrong), HasSubstr("none")) << "also from a thread of its own";
-  wrong = config(1);
-  wrong.parameters = "swift.beta=2";
-  EXPECT_EQ(error_of(wrong), "swift beta of 2 is out of range; give a value above 0 and at most 1");
   wrong = config(1);
   wrong.datapath.device = "pigeon:post";
   EXPECT_THAT(error_of(wrong), HasSubstr("write loop:NAME"));

@@ -332,8 +332,13 @@ TEST_F(OrderedTest, parameters__of_the_congestion_control_are_those_of_the_setti
   EndpointConfig a = config(1);
   EndpointConfig b = config(2);
   a.connection.congestion_control = b.connection.congestion_control = "swift";
-  a.parameters = "swift.max_window=3";
-  b.parameters = "swift.max_window=5";
+  const auto parameters = [](std::string_view text) {
+    cc::Parameters read;
+    cc::set_from_text(read, text);
+    return std::make_shared<const cc::Parameters>(std::move(read));
+  };
+  a.connection.parameters = parameters("swift.max_window=3");
+  b.connection.parameters = parameters("swift.max_window=5");
   open(a, b);
   connect(ConnectionKind::ordered);
   const ByteVector message = bytes_of(300'000);

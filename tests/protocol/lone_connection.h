@@ -118,7 +118,7 @@ class LoneConnection {
     build();
     return first;
   }
-  void post(Bytes bytes) { ASSERT_EQ(connection.send(nullptr, bytes, 0, Nanos::never()), PostResult::ok); }
+  void post(Bytes bytes) { ASSERT_EQ(connection.send(nullptr, bytes, 0, Nanos::never(), 0), PostResult::ok); }
   JobState& job() { return jobs_[0]; }
 
   // What the peer does.
