@@ -32,12 +32,12 @@ class RingKind final : public PortKind {
     PortKind::unplug(id);
     for (const auto& ring : rings_) ring->drain();  // they may contain buffers of this port's pools
   }
-  [[nodiscard]] bool gives_memory_back() const override { return true; }
 
  private:
   /// One ring of a connection, owned by the ports at both ends. Ports are created one at a time.
   rte_ring* ring(const std::string& end, std::uint16_t queue, const PortPlan& plan) {
     static std::map<std::string, std::weak_ptr<PacketRing>> all;
+    std::erase_if(all, [](const auto& entry) { return entry.second.expired(); });
     const std::string called = fmt::format("{}{}", end, queue);
     std::shared_ptr<PacketRing> shared = all[called].lock();
     if (shared == nullptr) all[called] = shared = std::make_shared<PacketRing>(called, plan.descriptors);
