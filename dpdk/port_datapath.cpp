@@ -124,10 +124,12 @@ class PortDatapath final : public HostDatapath {
       if (!eal_.is_shared())
         throw RunError(fmt::format("{}: for {} it needs {} MB of memory; give it that (--memory {})", error.what(),
                                    plural(shards, "shard"), needed, needed));
-      throw RunError(fmt::format(
-          "{}: DPDK's memory, {} MB, is for all ports of a process; have the first that is opened "
-          "ask for {} MB (memory_mb)",
-          error.what(), eal_.memory_mb(), std::min(eal_.memory_mb() + error.missing_mb(), Eal::most_memory_mb)));
+      const std::string what = error.what();
+      throw RunError(
+          fmt::format("{}: its {} MB are for all ports of the process; have the first that is opened ask for {} "
+                      "MB (memory_mb)",
+                      what.substr(0, what.find("; ")), eal_.memory_mb(),
+                      std::min(eal_.memory_mb() + error.missing_mb(), Eal::most_memory_mb)));
     }
     opened_for_ = shards;
   }
