@@ -82,6 +82,7 @@ struct Port::Impl {
     if (!claim) return;  // nothing was opened
     end_on_service([this] {
       release();
+      kind->keep_pools(pools);
       pools.clear();
       kind.reset();
       claim.reset();

@@ -86,6 +86,8 @@ class PortDatapath final : public HostDatapath {
     host.prefix_bits = place.prefix_bits;
     host.gateway = place.gateway;
     host.shards = static_cast<std::uint16_t>(shards);
+    // Another host of this process may read what was sent when this one has gone.
+    if (parse_port_name(config_.device).kind == PortName::Kind::ring) host.zero_copy_from = 0;
     host_ = std::make_unique<PortHost>(eal_, *port_, host);
     port_->set_user(fmt::format("the host {}", to_text(place.address)));
   }

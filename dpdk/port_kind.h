@@ -92,6 +92,8 @@ class PortKind {
   virtual int plug(const PortPlan& plan);
   /// Closes and removes the device that find() found or plug() made.
   virtual void unplug(std::uint16_t id);
+  /// Called after that with the port's pools; takes those whose buffers may still be in use elsewhere.
+  virtual void keep_pools(std::vector<std::unique_ptr<PacketPool>>& /*pools*/) {}
   /// DPDK's name of the driver that plug() needs.
   [[nodiscard]] virtual std::string driver_wanted();
   /// Kind-specific meaning of a failure of plug() or of the port's start, for people; empty: none.

@@ -174,7 +174,7 @@ void exchange(Endpoint& a, Endpoint& b) {
   }
 }
 
-/// Two endpoints that exchange messages; and their threads, as many as there were.
+/// Opens two endpoints, which exchange messages.
 void open_two_and_exchange(const std::string& left, const std::string& right, Driving driving) {
   const std::vector<unsigned> before = usable_cpus();
   Endpoint a(config_of(left, 1, driving));
@@ -189,6 +189,16 @@ TEST(DpdkEndpoints, on_two_interfaces__exchange_messages_driven_by_threads) {
 
 TEST(DpdkEndpoints, on_two_interfaces__exchange_messages_driven_by_the_caller) {
   EXPECT_FINE(alone_on_a_pair([] { open_two_and_exchange("af_packet:ve0", "af_packet:ve1", Driving::caller); }));
+}
+
+TEST(DpdkEndpoints, on_two_interfaces__exchange_messages_over_af_xdp) {
+  const int file = socket(AF_XDP, SOCK_RAW, 0);
+  if (file < 0) GTEST_SKIP() << "this kernel or user has no AF_XDP";
+  close(file);
+  EXPECT_FINE(alone_on_a_pair([] {
+    for (const Driving driving : {Driving::threads, Driving::caller})
+      open_two_and_exchange("af_xdp:ve0", "af_xdp:ve1", driving);
+  }));
 }
 
 TEST(DpdkEndpoints, on_rings__exchange_messages_driven_by_threads) {
@@ -272,6 +282,27 @@ TEST(DpdkEndpoints, opened_again__work_and_leave_nothing_behind) {
 
 TEST(DpdkEndpoints, opened_again_on_interfaces__work_and_leave_nothing_behind) {
   EXPECT_FINE(alone_on_a_pair([] { reopen("af_packet:ve0", "af_packet:ve1", 50); }));
+}
+
+TEST(DpdkEndpoints, opened_again_beside_one_that_stays__do_it_no_harm) {
+  EXPECT_FINE(alone([] {
+    Endpoint stays(config_of("ring:right,to=left", 2, Driving::threads));
+    std::size_t memory = 0;
+    for (int round = 0; round < 60; ++round) {
+      const Bytes last(3000);
+      Endpoint comes(config_of("ring:left,to=right", 1, Driving::threads));
+      const Connected made = connect(comes, stays, ConnectionKind::tagged);
+      pass(comes, made.here, stays, made.there, ConnectionKind::tagged);
+      // Goes while its last packets are under way.
+      for (std::uint64_t tag = 0; tag < 20; ++tag) {
+        OperationHandle operation = 0;
+        require(comes.send_tagged(made.here, last, tag, {}, operation) == Code::ok, "send_tagged()");
+      }
+      if (round == 4) memory = free_memory();
+    }
+    constexpr std::size_t kPoolAndMore = std::size_t{32} << 20;
+    require(free_memory() + kPoolAndMore > memory, "pools are left");
+  }));
 }
 
 // ---- what they share
