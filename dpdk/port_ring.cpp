@@ -8,10 +8,15 @@
 #include <iterator>
 #include <map>
 
+#include "mltcp/base/clock.h"
 #include "mltcp/dpdk/port_kind.h"
 
 namespace mltcp::dpdk {
 namespace {
+
+/// How long a port that goes waits for the other end, which looks every 50 us even where it sleeps.
+constexpr int kMostLooks = 50;
+constexpr Nanos kBetweenLooks{100'000};
 
 class RingKind final : public PortKind {
  public:
@@ -30,11 +35,15 @@ class RingKind final : public PortKind {
                                         config().queues, rte_socket_id());
     return port < 0 ? -rte_errno : 0;
   }
-  /// The port at the other end may go on, on another thread: what was sent there is its own to take out.
+  /// The port at the other end may go on, on another thread, and gets some time to take out what was sent there; what
+  /// is left then may refer to memory of the program's.
   void unplug(std::uint16_t id) override {
     PortKind::unplug(id);
-    for (const auto& wire : wires_)
-      if (wire->end == name().target || wire.use_count() == 1) wire->ring.drain();
+    for (const auto& wire : wires_) {
+      const bool has_reader = wire->end != name().target && wire.use_count() > 1;
+      for (int look = 0; has_reader && look < kMostLooks && !wire->ring.is_empty(); ++look) Clock::sleep(kBetweenLooks);
+      wire->ring.drain();
+    }
   }
   /// What the other end has not freed yet lies in this port's pools, so they go with the wire, or as soon as the next
   /// port here sees that they are whole again.
@@ -51,7 +60,8 @@ class RingKind final : public PortKind {
  private:
   /// One way of a connection, owned by the ports at both ends.
   struct Wire {
-    Wire(const std::string& name, std::string end_, std::uint32_t slots) : end(std::move(end_)), ring(name, slots) {}
+    Wire(const std::string& name, std::string end_, std::uint32_t slots)
+        : end(std::move(end_)), ring(name, slots, PacketRing::Consumers::many) {}
     std::string end;                                ///< who receives
     std::vector<std::unique_ptr<PacketPool>> kept;  ///< of ports that have gone
     PacketRing ring;

@@ -122,11 +122,12 @@ std::uint64_t PacketPool::memory_bytes(std::uint32_t count, Pages /*pages*/) {
   return std::uint64_t{count} * (kPage + sizeof(void*)) + (std::uint64_t{1} << 20);
 }
 
-PacketRing::PacketRing(const std::string& name, std::uint32_t slots) {
+PacketRing::PacketRing(const std::string& name, std::uint32_t slots, Consumers consumers) {
   const int socket = socket_id();
   int error = 0;
   run_on_service([&] {
-    ring_ = rte_ring_create(name.c_str(), slots, socket, RING_F_SP_ENQ | RING_F_SC_DEQ);
+    ring_ = rte_ring_create(name.c_str(), slots, socket,
+                            RING_F_SP_ENQ | (consumers == Consumers::one ? unsigned{RING_F_SC_DEQ} : 0U));
     error = rte_errno;
   });
   if (ring_ == nullptr) {
@@ -139,6 +140,8 @@ PacketRing::~PacketRing() {
   drain();
   end_on_service([this] { rte_ring_free(ring_); });
 }
+
+bool PacketRing::is_empty() const { return rte_ring_empty(ring_) != 0; }
 
 void PacketRing::drain() {
   void* packet = nullptr;

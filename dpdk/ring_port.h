@@ -67,9 +67,10 @@ class PacketPool {
 
 class PacketRing {
  public:
-  /// A single-producer, single-consumer ring for `slots` - 1 packets; `slots` is a power of two. Throws RunError if
-  /// memory is short.
-  PacketRing(const std::string& name, std::uint32_t slots);
+  enum class Consumers : std::uint8_t { one, many };
+  /// A ring for `slots` - 1 packets with a single producer; `slots` is a power of two. With many consumers, drain() may
+  /// be called while another thread takes packets out. Throws RunError if memory is short.
+  PacketRing(const std::string& name, std::uint32_t slots, Consumers consumers = Consumers::one);
   /// Frees the packets inside.
   ~PacketRing();
   PacketRing(const PacketRing&) = delete;
@@ -78,6 +79,7 @@ class PacketRing {
   [[nodiscard]] rte_ring* get() const { return ring_; }
   /// Frees the packets inside.
   void drain();
+  [[nodiscard]] bool is_empty() const;
 
  private:
   rte_ring* ring_ = nullptr;
