@@ -56,6 +56,10 @@ inline std::uint16_t receive_burst(std::uint16_t port, std::uint16_t queue, rte_
     const Unwatched driver;
     count = rte_eth_rx_burst(port, queue, packets, most);
   }
+  for (std::uint16_t i = 0; i < count; ++i) {
+    const Unwatched field;
+    take_over(packets[i]->pool);  // of another thread, where rings join ports
+  }
   // The buffers may be in another core's cache: prefetch all before the first is used.
   for (std::uint16_t i = 0; i < count; ++i) rte_prefetch0(packets[i]);
   for (std::uint16_t i = 0; i < count; ++i) rte_prefetch0(rte_pktmbuf_mtod(packets[i], const std::byte*));

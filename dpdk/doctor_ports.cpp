@@ -38,8 +38,7 @@ Trial try_port(const std::string& device, std::uint16_t queues) {
     config.descriptors = 512;
     config.spare_buffers = 512;
     EalOptions options;
-    const PortName name = parse_port_name(device);
-    if (name.kind == PortName::Kind::pci) options.pci.push_back(name.target);
+    options.devices = {device};
     options.memory_mb = 32 + Port::memory_mb(config);
     const Eal eal(options);
     const Port port(eal, config);

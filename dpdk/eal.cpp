@@ -14,21 +14,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <charconv>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
-#include "mltcp/dpdk/eal_exit.h"
+#include "mltcp/dpdk/core_thread.h"
 #include "mltcp/dpdk/log.h"
 #include "mltcp/dpdk/port_name.h"
+#include "mltcp/dpdk/service.h"
 
 namespace mltcp::dpdk {
 namespace {
-
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): what DPDK allows once is once per process
-std::atomic<bool> started{false};
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): the same
-std::atomic<bool> memory_is_left{false};
 
 /// " (DPDK says: ...)" with the latest logged failure; empty if there is none.
 std::string last_words() {
@@ -137,13 +134,132 @@ std::vector<unsigned> parse_cores(std::string_view text, std::span<const unsigne
   return cores;
 }
 
-struct Eal::Impl {
-  std::vector<unsigned> cores;
-  std::vector<std::string> pci;
-  std::uint32_t memory_mb = 0;
+namespace {
+
+/// DPDK as it runs in this process. Changed by the service thread, and by nobody once it is running.
+struct Dpdk {
+  std::atomic<bool> running{false};
   bool huge = false;
+  bool huge_were_free = false;
+  std::uint32_t memory_mb = 0;
+  std::string failure;  ///< of a start, after which DPDK may take no other
   Clock clock;
   SystemTime time{clock};
+};
+
+/// Never destroyed, since ports may be closed while the process ends.
+Dpdk& dpdk() {
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): one for the process
+  static Dpdk* const instance = new Dpdk;
+  return *instance;
+}
+
+/// An address that no device has: DPDK takes no NIC but those that are named, be it none.
+constexpr const char* kNoDevice = "ffff:ff:1f.7";
+
+std::vector<std::string> nics_among(const std::vector<std::string>& devices) {
+  std::vector<std::string> nics;
+  for (const std::string& device : devices) {
+    const PortName name = parse_port_name(device);
+    if (name.kind == PortName::Kind::pci) nics.push_back(name.target);
+  }
+  return nics;
+}
+
+std::vector<std::string> arguments(const Dpdk& dpdk, unsigned core, const std::vector<std::string>& nics) {
+  std::vector<std::string> words{"mltcp",
+                                 "--no-telemetry",
+                                 "--no-shconf",
+                                 "--log-level=notice",
+                                 fmt::format("--file-prefix=mltcp-{}", getpid()),
+                                 "-m",
+                                 std::to_string(dpdk.memory_mb)};
+  if (nics.empty()) {
+    words.push_back(fmt::format("--allow={}", kNoDevice));
+    words.emplace_back("--iova-mode=va");  // with NICs, their drivers choose the mode
+  }
+  for (const auto& address : nics) words.push_back("--allow=" + address);
+  // --no-huge and --in-memory exclude each other: without huge pages memory is anonymous anyway.
+  words.emplace_back(dpdk.huge ? "--in-memory" : "--no-huge");
+  // The service thread's. Cores are numbered from 0 for DPDK, whose tables are too small for the CPU numbers of big
+  // machines.
+  words.push_back(fmt::format("--lcores=0@{}", core));
+  return words;
+}
+
+void choose_memory(Dpdk& dpdk, const EalOptions& options) {
+  dpdk.huge_were_free = huge_pages_are_free(std::uint64_t{options.memory_mb} << 20);
+  if (!dpdk.huge_were_free && options.huge_pages == EalOptions::HugePages::required) {
+    throw RunError(fmt::format(
+        "{0} MB of huge pages are not free; free some or reserve them as root: echo {1} > /proc/sys/vm/nr_hugepages",
+        options.memory_mb, (options.memory_mb + 1) / 2 + 8));
+  }
+  dpdk.huge = dpdk.huge_were_free && options.huge_pages != EalOptions::HugePages::never;
+  dpdk.memory_mb = dpdk.huge ? options.memory_mb
+                             : std::min(std::max(options.memory_mb, options.ordinary_memory_mb), Eal::most_memory_mb);
+}
+
+/// On the service thread.
+void start_dpdk(Dpdk& dpdk, const EalOptions& options, unsigned core, const std::vector<std::string>& nics) {
+  choose_memory(dpdk, options);
+  capture_log();
+  std::vector<std::string> words = arguments(dpdk, core, nics);
+  std::vector<char*> pointers;
+  pointers.reserve(words.size());
+  for (auto& word : words) pointers.push_back(word.data());
+  int result = 0;
+  {
+    const AffinityKeeper keeper;
+    result = rte_eal_init(static_cast<int>(pointers.size()), pointers.data());
+  }
+  if (result < 0) {
+    const int error = rte_errno;
+    if (error == EALREADY && !dpdk.failure.empty()) throw RunError(dpdk.failure);
+    if (error == EALREADY)
+      throw RunError(
+          "this program has started DPDK itself (rte_eal_init), and it starts once in a process; have it open "
+          "no ports of DPDK but these, or use another datapath here, such as udp:");
+    dpdk.failure = fmt::format(
+        "DPDK can't start on core {} with {} MB in {} pages: {}{}; `mltcp doctor` tells what this machine lacks", core,
+        dpdk.memory_mb, dpdk.huge ? "huge" : "ordinary", rte_strerror(error), last_words());
+    throw RunError(dpdk.failure);
+  }
+  // DPDK creates a directory for files that are not written with these options.
+  rmdir(rte_eal_get_runtime_dir());
+  dpdk.clock.calibrate();
+  dpdk.running.store(true, std::memory_order_release);
+}
+
+/// Whether what runs is what is asked for.
+void check_shared(const Dpdk& dpdk, const EalOptions& options) {
+  using HugePages = EalOptions::HugePages;
+  const auto refuse = [](const std::string& what, const std::string& cure) {
+    throw RunError(fmt::format("DPDK runs in this process already, once for all of its ports, {}; {}", what, cure));
+  };
+  if (dpdk.huge && options.huge_pages == HugePages::never)
+    refuse("in huge pages, and is to use none here", "ask for none where the first port is opened, too");
+  if (!dpdk.huge && options.huge_pages == HugePages::required)
+    refuse("in ordinary pages, and is to use huge ones here",
+           dpdk.huge_were_free ? "ask for them where the first port is opened, too"
+                               : "have enough free, or reserve them, before the first port is opened");
+  if (!dpdk.huge && options.least_shared_mb > dpdk.memory_mb)
+    refuse(fmt::format("with {} MB in ordinary pages, which can't grow, and is to have {} MB here", dpdk.memory_mb,
+                       options.least_shared_mb),
+           "give it that where the first port is opened, or leave it out here");
+}
+
+void check_memory(std::uint32_t memory_mb) {
+  if (memory_mb < Eal::least_memory_mb || memory_mb > Eal::most_memory_mb)
+    throw InputError(
+        fmt::format("DPDK memory of {} MB: give {} to {} MB", memory_mb, Eal::least_memory_mb, Eal::most_memory_mb));
+}
+
+}  // namespace
+
+struct Eal::Impl {
+  std::vector<unsigned> cores;
+  std::vector<std::unique_ptr<CoreThread>> threads;  ///< of cores from the second on
+  bool shared = false;
   std::string description;
 };
 
@@ -151,93 +267,40 @@ Eal::Eal(const EalOptions& options) : impl_(std::make_unique<Impl>()) {
   const auto usable = usable_cpus();
   if (usable.empty()) throw RunError("the kernel does not tell which CPUs this process may use; check its cpuset");
   impl_->cores = options.cores.empty() ? std::vector<unsigned>{usable.front()} : parse_cores(options.cores, usable);
-  if (options.memory_mb < least_memory_mb || options.memory_mb > most_memory_mb) {
-    throw InputError(
-        fmt::format("DPDK memory of {} MB: give {} to {} MB", options.memory_mb, least_memory_mb, most_memory_mb));
-  }
-  impl_->memory_mb = options.memory_mb;
-  for (const auto& address : options.pci) {
-    const PortName name = parse_port_name(address);
-    if (name.kind != PortName::Kind::pci) {
-      throw InputError(fmt::format("{} is no PCI address; `lspci -D` lists those of NICs", in_quotes(address)));
+  check_memory(options.memory_mb);
+  if (options.least_shared_mb != 0) check_memory(options.least_shared_mb);
+  const std::vector<std::string> nics = nics_among(options.devices);
+  Dpdk& all = dpdk();
+  run_on_service([&] {
+    impl_->shared = all.running.load();
+    if (impl_->shared) {
+      check_shared(all, options);
+    } else {
+      start_dpdk(all, options, impl_->cores.front(), nics);
     }
-    impl_->pci.push_back(name.target);
-  }
-  const bool free = huge_pages_are_free(std::uint64_t{options.memory_mb} << 20);
-  if (!free && options.huge_pages == EalOptions::HugePages::required) {
-    throw RunError(fmt::format(
-        "{0} MB of huge pages are not free; free some or reserve them as root: echo {1} > /proc/sys/vm/nr_hugepages",
-        options.memory_mb, (options.memory_mb + 1) / 2 + 8));
-  }
-  impl_->huge = free && options.huge_pages != EalOptions::HugePages::never;
-  if (!impl_->huge)
-    impl_->memory_mb = std::min(std::max(options.memory_mb, options.ordinary_memory_mb), most_memory_mb);
-  if (started.exchange(true)) {
-    throw RunError("DPDK was started in this process before and can't be started twice; keep one Eal for all runs");
-  }
-
-  capture_log();
-  std::vector<std::string> words{"mltcp",
-                                 "--no-telemetry",
-                                 "--no-shconf",
-                                 "--log-level=notice",
-                                 fmt::format("--file-prefix=mltcp-{}", getpid()),
-                                 "-m",
-                                 std::to_string(impl_->memory_mb)};
-  if (impl_->pci.empty()) {
-    words.emplace_back("--no-pci");
-    words.emplace_back("--iova-mode=va");  // with NICs, their drivers choose the mode
-  }
-  for (const auto& address : impl_->pci) words.push_back("--allow=" + address);
-  // --no-huge and --in-memory exclude each other: without huge pages memory is anonymous anyway.
-  words.emplace_back(impl_->huge ? "--in-memory" : "--no-huge");
-  // Cores are numbered from 0 for DPDK, whose tables are too small for the CPU numbers of big machines.
-  std::string lcores = "--lcores=";
-  for (std::size_t i = 0; i < impl_->cores.size(); ++i) {
-    lcores += fmt::format("{}{}@{}", i == 0 ? "" : ",", i, impl_->cores[i]);
-  }
-  words.push_back(lcores);
-  std::vector<char*> arguments;
-  arguments.reserve(words.size());
-  for (auto& word : words) arguments.push_back(word.data());
-
-  {
-    const AffinityKeeper keeper;
-    if (rte_eal_init(static_cast<int>(arguments.size()), arguments.data()) < 0) {
-      const int error = rte_errno;
-      throw RunError(
-          fmt::format("DPDK can't start on core {} with {} MB in {} pages: {}{}; `mltcp doctor` tells what this "
-                      "machine lacks",
-                      cpu_list(impl_->cores), impl_->memory_mb, impl_->huge ? "huge" : "ordinary", rte_strerror(error),
-                      last_words()));
-    }
-  }
-  // DPDK creates a directory for files that are not written with these options.
-  rmdir(rte_eal_get_runtime_dir());
-  impl_->clock.calibrate();
+  });
+  join_dpdk();
+  for (std::size_t core = 1; core < impl_->cores.size(); ++core)
+    impl_->threads.push_back(std::make_unique<CoreThread>(impl_->cores[core]));
   std::string version = rte_version();
   if (version.rfind("DPDK ", 0) == 0) version.erase(0, 5);
   impl_->description = fmt::format("DPDK {}, core{} {}, {} MB in {}", version, impl_->cores.size() > 1 ? "s" : "",
-                                   cpu_list(impl_->cores), impl_->memory_mb,
-                                   impl_->huge ? "huge pages"
-                                               : (free ? "ordinary pages (huge pages not wanted)"
-                                                       : "ordinary pages (not enough huge pages are free)"));
+                                   cpu_list(impl_->cores), all.memory_mb,
+                                   all.huge ? "huge pages"
+                                            : (all.huge_were_free ? "ordinary pages (huge pages not wanted)"
+                                                                  : "ordinary pages (not enough huge pages are free)"));
 }
 
-void leave_memory_to_exit() noexcept { memory_is_left.store(true); }
+Eal::~Eal() = default;
 
-Eal::~Eal() {
-  // A NIC's driver registers its files with DPDK's interrupt thread at start, even without a port.
-  if (!memory_is_left.load() && impl_->pci.empty()) rte_eal_cleanup();
-}
-
-bool Eal::uses_huge_pages() const { return impl_->huge; }
-std::uint32_t Eal::memory_mb() const { return impl_->memory_mb; }
+bool Eal::is_shared() const { return impl_->shared; }
+CoreThread& Eal::core_thread(std::size_t core) const { return *impl_->threads.at(core - 1); }
+bool Eal::uses_huge_pages() const { return dpdk().huge; }
+std::uint32_t Eal::memory_mb() const { return dpdk().memory_mb; }
 std::span<const unsigned> Eal::cores() const { return impl_->cores; }
-std::span<const std::string> Eal::pci() const { return impl_->pci; }
-const Clock& Eal::clock() const { return impl_->clock; }
-TimeSource& Eal::time() const { return impl_->time; }
+const Clock& Eal::clock() const { return dpdk().clock; }
+TimeSource& Eal::time() const { return dpdk().time; }
 const std::string& Eal::description() const { return impl_->description; }
-bool Eal::was_started() { return started.load(); }
+bool Eal::was_started() { return dpdk().running.load(std::memory_order_acquire); }
 
 }  // namespace mltcp::dpdk

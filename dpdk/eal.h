@@ -1,8 +1,9 @@
-// DPDK's environment abstraction layer (EAL); one per process.
+// DPDK's environment abstraction layer (EAL): started once in a process, by the first that needs it, and shared by all
+// others until the process ends, since DPDK can't be started again.
 //
 // Uses huge pages if enough are free, otherwise ordinary pages; needs neither root nor a NIC, leaves no files behind,
 // and hides DPDK's own messages: failures are reported in one line with the cure. DPDK pins the thread that starts it
-// to a CPU; that is undone here.
+// to a CPU; that is a thread of its own here (service.h), so the program's keep their affinity.
 #pragma once
 
 #include <cstdint>
@@ -24,32 +25,40 @@ std::vector<unsigned> usable_cpus();
 /// invalid, or names a CPU twice or one that is not in `usable`.
 std::vector<unsigned> parse_cores(std::string_view text, std::span<const unsigned> usable);
 
+/// Memory and devices are those that DPDK is started with: of one that runs already, memory is what it has, and further
+/// devices are plugged as their ports are opened.
 struct EalOptions {
   /// List of CPUs for parse_cores(). Empty: the first usable one.
   std::string cores;
-  /// Memory in MiB for packets, rings and DPDK itself; from Eal::least_memory_mb to most_memory_mb.
+  /// Memory in MiB for packets, rings and DPDK itself, of all ports of the process; from Eal::least_memory_mb to
+  /// most_memory_mb. Huge pages are added later as they are needed and free; ordinary ones are all there will be.
   std::uint32_t memory_mb = 128;
-  /// The same with ordinary pages, if it is larger: unused ordinary pages cost nothing.
+  /// The same with ordinary pages, if it is larger: unused ordinary pages cost next to nothing.
   std::uint32_t ordinary_memory_mb = 0;
+  /// A DPDK that runs already is refused if its memory is less, in MiB, and can't grow. 0: it is taken as it is.
+  std::uint32_t least_shared_mb = 0;
   enum class HugePages { if_free, never, required };
   HugePages huge_pages = HugePages::if_free;
-  /// PCI addresses of the NICs that DPDK may use, such as "0000:3b:00.0" (or "pci:0000:3b:00.0"). It leaves others
-  /// alone, and does not scan the PCI bus if there are none.
-  std::vector<std::string> pci;
+  /// The ports that will be opened, by their names (port_name.h): the NICs among them choose how DPDK addresses memory.
+  /// A NIC that is not named here may be opened later if it takes virtual addresses (an IOMMU, mlx4, mlx5). Others on
+  /// the PCI bus are left alone.
+  std::vector<std::string> devices;
 };
+
+class CoreThread;
 
 class Eal {
  public:
   static constexpr std::uint32_t least_memory_mb = 32;
   static constexpr std::uint32_t most_memory_mb = 65536;
 
-  /// Starts DPDK; takes about 150 ms, of which DPDK spends 100 ms on calibrating the TSC. The calling thread must be
-  /// the one that later runs datapaths; each other core of the list gets its own thread, which sleeps until used.
-  /// Throws InputError for invalid options, RunError if DPDK cannot start, or has been started in this process before,
-  /// which is possible once only.
+  /// Starts DPDK, which takes about 150 ms, of which DPDK spends 100 ms on calibrating the TSC; or shares the one that
+  /// runs in this process. Any number may exist at a time, made by any threads. The calling thread gets caches of its
+  /// own in pools, and should be the one that later runs datapaths; each other core of the list gets its own thread,
+  /// which sleeps until used. Throws InputError for invalid options, RunError if DPDK cannot start, runs in this
+  /// process with settings that contradict these, or was started by the parent of a forked process.
   explicit Eal(const EalOptions& options);
-  /// Stops DPDK. Its memory is released only at process exit if a NIC was allowed, or a port of any kind other than
-  /// af_packet, af_xdp or ring has existed.
+  /// Ends the threads of its cores. DPDK and its memory stay until the process ends.
   ~Eal();
   Eal(const Eal&) = delete;
   Eal& operator=(const Eal&) = delete;
@@ -58,8 +67,10 @@ class Eal {
   [[nodiscard]] std::uint32_t memory_mb() const;
   /// In the order given; the first one is the calling thread's.
   [[nodiscard]] std::span<const unsigned> cores() const;
-  /// NICs that DPDK may use, in the form "0000:3b:00.0".
-  [[nodiscard]] std::span<const std::string> pci() const;
+  /// The thread of core `core`, an index in that list from 1 on.
+  [[nodiscard]] CoreThread& core_thread(std::size_t core) const;
+  /// Whether DPDK was running already.
+  [[nodiscard]] bool is_shared() const;
   /// The calibrated clock.
   [[nodiscard]] const Clock& clock() const;
   /// The same clock as a time source for loops.
@@ -67,7 +78,7 @@ class Eal {
   /// One line for people: "DPDK 22.11.11, core 0, 128 MB in ordinary pages (no huge pages are free)".
   [[nodiscard]] const std::string& description() const;
 
-  /// Whether an Eal was ever started in this process.
+  /// Whether DPDK was started in this process, or in the one that it was forked from.
   static bool was_started();
 
  private:

@@ -2,46 +2,42 @@
 #include "mltcp/dpdk/launched_loop.h"
 
 #include <fmt/format.h>
-#include <rte_eal.h>
-#include <rte_errno.h>
-#include <rte_launch.h>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/handoff.h"
+#include "mltcp/dpdk/core_thread.h"
 
 namespace mltcp::dpdk {
 
-LaunchedLoop::LaunchedLoop(const Eal& eal, PollLoop& loop, unsigned core, Nanos until)
-    : loop_(loop), core_(core), until_(until) {
+LaunchedLoop::LaunchedLoop(const Eal& eal, PollLoop& loop, unsigned core, Nanos until) : loop_(loop), until_(until) {
   if (core < 1 || core >= eal.cores().size())
     throw InputError(
-        fmt::format("there is no core {} for a loop of its own; DPDK was started with {}, and the first "
-                    "is the calling thread's",
+        fmt::format("there is no core {} for a loop of its own; the Eal was made with {}, and the first "
+                    "is the calling thread's; name more",
                     core, eal.cores().size()));
   hand_over(this);
-  if (const int error = rte_eal_remote_launch(on_core, this, core); error != 0)
-    throw RunError(fmt::format("core {} runs another loop already ({}); give each its own", eal.cores()[core],
-                               rte_strerror(-error)));
-  running_ = true;
+  if (!eal.core_thread(core).start(on_core, this))
+    throw RunError(fmt::format("core {} runs another loop already; give each its own", eal.cores()[core]));
+  thread_ = &eal.core_thread(core);
 }
 
 LaunchedLoop::~LaunchedLoop() {
-  if (!running_) return;
+  if (thread_ == nullptr) return;
   loop_.request_stop();
-  rte_eal_wait_lcore(core_);
+  thread_->wait();
 }
 
 bool LaunchedLoop::wait() {
-  if (running_) {
-    rte_eal_wait_lcore(core_);
+  if (thread_ != nullptr) {
+    thread_->wait();
     take_over(this);
-    running_ = false;
+    thread_ = nullptr;
   }
   if (failure_) std::rethrow_exception(failure_);
   return stopped_;
 }
 
-int LaunchedLoop::on_core(void* self) {
+void LaunchedLoop::on_core(void* self) {
   take_over(self);
   auto& launched = *static_cast<LaunchedLoop*>(self);
   try {
@@ -50,7 +46,6 @@ int LaunchedLoop::on_core(void* self) {
     launched.failure_ = std::current_exception();
   }
   hand_over(self);
-  return 0;
 }
 
 }  // namespace mltcp::dpdk

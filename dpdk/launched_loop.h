@@ -22,12 +22,11 @@ class LaunchedLoop {
   bool wait();
 
  private:
-  static int on_core(void* self);
+  static void on_core(void* self);
 
   PollLoop& loop_;
-  unsigned core_;
   Nanos until_;
-  bool running_ = false;
+  CoreThread* thread_ = nullptr;  ///< while it runs
   bool stopped_ = false;
   std::exception_ptr failure_;
 };

@@ -15,14 +15,14 @@
 #include <bit>
 #include <cerrno>
 #include <iterator>
-#include <mutex>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
-#include "mltcp/dpdk/eal_exit.h"
+#include "mltcp/dpdk/device_claim.h"
 #include "mltcp/dpdk/net_interface.h"
 #include "mltcp/dpdk/port_dma.h"
 #include "mltcp/dpdk/port_kind.h"
+#include "mltcp/dpdk/service.h"
 
 namespace mltcp::dpdk {
 namespace {
@@ -72,12 +72,6 @@ PortPlan plan_for(PortKind& kind, const PortConfig& config) {
   return plan;
 }
 
-/// DPDK's set-up functions are not thread-safe.
-std::mutex& set_up_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
-
 std::uint64_t only_if(bool wanted, std::uint64_t offloads) { return wanted ? offloads : 0; }
 
 }  // namespace
@@ -85,21 +79,26 @@ std::uint64_t only_if(bool wanted, std::uint64_t offloads) { return wanted ? off
 struct Port::Impl {
   explicit Impl(const PortConfig& config_) : config(config_), kind(make_port_kind(config)) { check(config); }
   ~Impl() {
-    const std::lock_guard lock(set_up_mutex());
-    release();
+    if (!claim) return;  // nothing was opened
+    end_on_service([this] {
+      release();
+      kind->keep_pools(pools);
+      pools.clear();
+      kind.reset();
+      claim.reset();
+    });
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  /// If it throws, the destructor undoes what was done so far.
-  void open(const Eal& eal) {
-    const std::lock_guard lock(set_up_mutex());
+  /// On the service thread, after look(). If it throws, the destructor undoes what was done so far.
+  void open() {
     log = PortLog();
-    if (!kind->gives_memory_back()) leave_memory_to_exit();
-    kind->look();
+    claim = std::make_unique<DeviceClaim>(kind->identity(), config.device);
+    if (!claim->is_ours()) throw RunError(why_taken(claim->holder()));
     kind->claim();
     plan = plan_for(*kind, config);
-    if (const auto found = kind->find(eal)) {
+    if (const auto found = kind->find()) {
       id = *found;
       is_found = plugged = true;
     }
@@ -150,13 +149,18 @@ struct Port::Impl {
   void plug() {
     const std::string& device = kind->device();
     if (rte_eth_dev_get_port_by_name(device.c_str(), &id) == 0) {
-      throw RunError(fmt::format("port {}: this process has that port already; give each its own", quoted()));
+      throw RunError(why_taken(fmt::format("as {}", device)));
     }
     if (const int error = kind->plug(plan); error != 0) throw RunError(why_not_plugged(error));
     plugged = true;
     if (rte_eth_dev_get_port_by_name(device.c_str(), &id) != 0) {
       throw InputError(fmt::format("port {}: DPDK's device {} is no Ethernet port; name one", quoted(), device));
     }
+  }
+
+  [[nodiscard]] std::string why_taken(const std::string& holder) const {
+    return fmt::format("port {}: this process has that device already, {}; {}", quoted(), holder,
+                       kind->cure_if_taken());
   }
 
   [[nodiscard]] std::string why_not_plugged(int error) const {
@@ -170,9 +174,7 @@ struct Port::Impl {
           "name, or a DPDK that was built with it",
           quoted(), kind->driver_wanted());
     }
-    if (error == -EEXIST) {
-      return fmt::format("port {}: this process has that port already; give each its own", quoted());
-    }
+    if (error == -EEXIST) return why_taken(fmt::format("as {}", kind->device()));
     if (const std::string why = kind->why_not_plugged(error, log); !why.empty()) return why;
     if (log.has("PACKET_RX_RING") || log.has("PACKET_TX_RING") || log.has("mmap")) {
       return fmt::format(
@@ -318,7 +320,8 @@ struct Port::Impl {
   }
 
   const PortConfig config;
-  const std::unique_ptr<PortKind> kind;
+  std::unique_ptr<PortKind> kind;
+  std::unique_ptr<DeviceClaim> claim;  ///< null: nothing was opened
   std::unique_ptr<DmaDevice> dma;
   PortLog log;
   PortPlan plan;
@@ -336,8 +339,13 @@ struct Port::Impl {
   bool restore_promiscuous = false;
 };
 
-Port::Port(const Eal& eal, const PortConfig& config) : impl_(std::make_unique<Impl>(config)) { impl_->open(eal); }
+Port::Port(const Eal& /*eal*/, const PortConfig& config) : impl_(std::make_unique<Impl>(config)) {
+  impl_->kind->look();  // here, since it is this thread that may or may not
+  run_on_service([this] { impl_->open(); });
+}
 Port::~Port() = default;
+
+void Port::set_user(const std::string& user) { impl_->claim->set_user(user); }
 
 void Port::check_config(const PortConfig& config) {
   const Impl port(config);

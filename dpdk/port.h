@@ -1,8 +1,8 @@
 // A started DPDK Ethernet port of any kind (see port_name.h for the names), with pools of packet buffers for its
 // queues. The interface or device is in use from construction to destruction.
 //
-// Ports are hot-plugged while DPDK runs, so the Eal does not know them; only a NIC on the PCI bus must have been
-// allowed when DPDK started (EalOptions::pci).
+// Ports are hot-plugged while DPDK runs, and unplugged when they are closed: any number of times, by any threads. A
+// device has one port in a process.
 //
 // Set-up only: the data path calls DPDK (rte_eth_rx_burst, rte_eth_tx_burst, see burst.h) with id(), a queue's number
 // and pool(). A queue pair is used by one thread at a time; link() and statistics() may be called by any one thread.
@@ -87,6 +87,8 @@ class Port {
 
   /// DPDK's number of the port.
   [[nodiscard]] std::uint16_t id() const;
+  /// Says who uses the port, "the host 10.0.0.1:62400", for those who want its device, too, and are refused.
+  void set_user(const std::string& user);
   /// As the user wrote it.
   [[nodiscard]] const std::string& name() const;
   /// Whether it is an interface that the kernel's network stack uses as well (af_packet, af_xdp).

@@ -8,10 +8,12 @@
 #include <numeric>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/net_interface.h"
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/port_io.h"
+#include "mltcp/dpdk/ring_port.h"
 #include "mltcp/transport/host_datapath.h"
 
 namespace mltcp::dpdk {
@@ -19,6 +21,9 @@ namespace {
 
 /// Number of buffers that each shard holds: those just received, and those waiting for neighbours or other shards.
 constexpr std::uint32_t kHeldByShard = 256;
+/// Number of datapaths like the first that fit into memory beside it if the program does not say how much there is to
+/// be.
+constexpr std::uint32_t kFurtherDatapaths = 7;
 
 /// The number of shards: at least one for each queue.
 std::uint32_t shards_on(const HostDatapathConfig& config, std::uint32_t shards) {
@@ -36,7 +41,7 @@ PortConfig port_config(const HostDatapathConfig& config, std::uint32_t shards) {
   return port;
 }
 
-/// Memory in MiB for `shards` shards.
+/// Memory in MiB for `shards` shards, with DPDK's own.
 std::uint32_t memory_for(const HostDatapathConfig& config, std::uint32_t shards) {
   constexpr std::uint32_t base_mb = 32;
   constexpr std::uint32_t shards_per_mb = 32;
@@ -48,8 +53,13 @@ EalOptions eal_options(const HostDatapathConfig& config) {
   EalOptions options;
   options.cores = config.cores;
   options.memory_mb = config.memory_mb.value_or(memory_for(config, std::max(config.usual_shards, config.shards)));
-  if (!config.memory_mb) options.ordinary_memory_mb = memory_for(config, std::max(config.most_shards, config.shards));
-  if (parse_port_name(config.device).kind == PortName::Kind::pci) options.pci.push_back(config.device);
+  options.least_shared_mb = config.memory_mb.value_or(0);
+  // Ordinary pages are all there will be, also for further datapaths of the process.
+  if (!config.memory_mb)
+    options.ordinary_memory_mb =
+        memory_for(config, std::max(config.most_shards, config.shards)) +
+        kFurtherDatapaths * Port::memory_mb(port_config(config, shards_on(config, config.shards)));
+  options.devices = {config.device};
   return options;
 }
 
@@ -57,6 +67,7 @@ class PortDatapath final : public HostDatapath {
  public:
   explicit PortDatapath(const HostDatapathConfig& config) : config_(config), eal_(eal_options(config)) {
     open(shards_on(config, config.shards));
+    port_->set_user("a host that has no address yet");
   }
 
   [[nodiscard]] std::string description() const override { return port_->description(); }
@@ -68,19 +79,17 @@ class PortDatapath final : public HostDatapath {
     const std::uint32_t shards = shards_on(config_, place.shards);
     if (shards > opened_for_) {
       port_.reset();
-      try {
-        open(shards);
-      } catch (const RunError& error) {
-        throw RunError(fmt::format("{}: for {} shards it needs {} MB of memory; give it that (--memory {})",
-                                   error.what(), shards, memory_for(config_, shards), memory_for(config_, shards)));
-      }
+      open(shards);
     }
     PortHostConfig host;
     host.address = place.address;
     host.prefix_bits = place.prefix_bits;
     host.gateway = place.gateway;
     host.shards = static_cast<std::uint16_t>(shards);
+    // Another host of this process may read what was sent when this one has gone.
+    if (parse_port_name(config_.device).kind == PortName::Kind::ring) host.zero_copy_from = 0;
     host_ = std::make_unique<PortHost>(eal_, *port_, host);
+    port_->set_user(fmt::format("the host {}", to_text(place.address)));
   }
   [[nodiscard]] std::uint16_t shards() const override { return host_ == nullptr ? std::uint16_t{0} : host_->shards(); }
   [[nodiscard]] PacketIo& io(std::uint16_t shard) override { return host_->io(shard); }
@@ -110,7 +119,20 @@ class PortDatapath final : public HostDatapath {
 
  private:
   void open(std::uint32_t shards) {
-    port_ = std::make_unique<Port>(eal_, port_config(config_, shards));
+    try {
+      port_ = std::make_unique<Port>(eal_, port_config(config_, shards));
+    } catch (const MemoryError& error) {
+      const std::uint32_t needed = memory_for(config_, shards);
+      if (!eal_.is_shared())
+        throw RunError(fmt::format("{}: for {} it needs {} MB of memory; give it that (--memory {})", error.what(),
+                                   plural(shards, "shard"), needed, needed));
+      const std::string what = error.what();
+      throw RunError(
+          fmt::format("{}: its {} MB are for all ports of the process; have the first that is opened ask for {} "
+                      "MB (memory_mb)",
+                      what.substr(0, what.find("; ")), eal_.memory_mb(),
+                      std::min(eal_.memory_mb() + error.missing_mb(), Eal::most_memory_mb)));
+    }
     opened_for_ = shards;
   }
 
@@ -143,14 +165,7 @@ void check(const HostDatapathConfig& config, const HostPlace& place) {
     throw InputError(fmt::format("cores {}: a host polls its port on one core; give one", config.cores));
 }
 
-std::unique_ptr<HostDatapath> open(const HostDatapathConfig& config) {
-  if (Eal::was_started())
-    throw RunError(fmt::format(
-        "port {}: DPDK was started in this process before, for another port, and starts once only; have one "
-        "endpoint on it, with as many shards as are needed, or use another datapath for this one, such as udp:",
-        config.device));
-  return std::make_unique<PortDatapath>(config);
-}
+std::unique_ptr<HostDatapath> open(const HostDatapathConfig& config) { return std::make_unique<PortDatapath>(config); }
 
 }  // namespace
 

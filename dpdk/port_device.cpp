@@ -5,8 +5,6 @@
 #include <rte_ethdev.h>
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "mltcp/base/error.h"
 #include "mltcp/dpdk/port_kind.h"
 
@@ -27,18 +25,18 @@ class PciKind final : public DriverKind {
  public:
   using DriverKind::DriverKind;
 
-  std::optional<std::uint16_t> find(const Eal& eal) override {
-    const auto allowed = eal.pci();
-    if (std::find(allowed.begin(), allowed.end(), device()) == allowed.end()) {
-      throw InputError(
-          fmt::format("port {}: DPDK was not allowed to take NIC {}; name it when DPDK starts", quoted(), device()));
-    }
+  std::optional<std::uint16_t> find() override {
     const PortLog log;
     std::uint16_t id = 0;
-    // DPDK probes allowed devices when it starts; one whose port was closed in this process must be probed again.
+    // DPDK probes devices that it is told of when it starts; others, and one whose port was closed, are probed here.
     if (rte_eth_dev_get_port_by_name(device().c_str(), &id) == 0) return id;
     if (rte_dev_probe(device().c_str()) == 0 && rte_eth_dev_get_port_by_name(device().c_str(), &id) == 0) return id;
     const bool exists = access(("/sys/bus/pci/devices/" + device()).c_str(), F_OK) == 0;
+    if (log.has("IOVA mode"))
+      throw RunError(
+          fmt::format("port {}: NIC {} can't use the virtual addresses that DPDK runs with{}; open it before "
+                      "all other ports of this process, or turn the IOMMU on",
+                      quoted(), device(), log.words()));
     throw RunError(fmt::format(
         "port {}: {}{}", quoted(),
         exists

@@ -13,11 +13,12 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/dpdk/service.h"
 
 namespace mltcp::dpdk {
 namespace {
 
-/// Number of ports that have mapped each registered range. Not thread-safe, as DmaDevice::map() allows.
+/// Number of ports that have mapped each registered range; the service thread's.
 std::map<const std::byte*, unsigned>& users() {
   static std::map<const std::byte*, unsigned> all;
   return all;
@@ -31,6 +32,19 @@ class PortDma final : public DmaDevice {
   [[nodiscard]] bool needs_mapping() const override { return reads_by_dma_; }
 
   std::uint64_t map(std::span<std::byte> memory) override {
+    return on_service([&] { return map_here(memory); });
+  }
+
+  void unmap(std::span<std::byte> memory, std::uint64_t /*key*/) noexcept override {
+    end_on_service([&] {
+      if (rte_device* const device = hardware(); device != nullptr)
+        rte_dev_dma_unmap(device, memory.data(), address_of(memory), memory.size());
+      let_go(memory);
+    });
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t map_here(std::span<std::byte> memory) const {
     if (rte_eal_iova_mode() != RTE_IOVA_VA)
       refuse("DPDK uses physical addresses here; turn the IOMMU on and bind the NIC to vfio-pci");
     unsigned& count = users()[memory.data()];
@@ -52,13 +66,6 @@ class PortDma final : public DmaDevice {
     return address_of(memory);  // such ports use the process's virtual addresses
   }
 
-  void unmap(std::span<std::byte> memory, std::uint64_t /*key*/) noexcept override {
-    if (rte_device* const device = hardware(); device != nullptr)
-      rte_dev_dma_unmap(device, memory.data(), address_of(memory), memory.size());
-    let_go(memory);
-  }
-
- private:
   static std::uint64_t address_of(std::span<std::byte> memory) {
     return reinterpret_cast<std::uintptr_t>(memory.data());
   }

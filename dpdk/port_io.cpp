@@ -5,6 +5,7 @@
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_flow.h>
+#include <rte_lcore.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 #include <rte_ring.h>
@@ -15,12 +16,14 @@
 #include <bit>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/handoff.h"
 #include "mltcp/dpdk/burst.h"
 #include "mltcp/dpdk/frame_io.h"
 #include "mltcp/dpdk/queue_interrupt.h"
+#include "mltcp/dpdk/service.h"
 #include "mltcp/ethernet/resolver.h"
 
 namespace mltcp::dpdk {
@@ -56,6 +59,42 @@ bool refers(const Port& port, const PortHostConfig& config) {
 
 bool same_ip(const Address& a, const Address& b) { return a.ip == b.ip; }
 
+/// Has the calling thread work without caches in pools: buffers come from where all threads' do, and go back there.
+class Uncached {
+ public:
+  explicit Uncached(bool is_wanted) : thread_(rte_lcore_id()) {
+    if (is_wanted) RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY;
+  }
+  ~Uncached() { RTE_PER_LCORE(_lcore_id) = thread_; }
+  Uncached(const Uncached&) = delete;
+  Uncached& operator=(const Uncached&) = delete;
+
+ private:
+  unsigned thread_;
+};
+
+/// The thread that has a cache in a queue's pool: the first that uses the queue. Others that come by, as where a
+/// program drives an endpoint by any of its threads, do without, else what rests in the caches of many would be
+/// missing.
+class CacheOwner {
+ public:
+  /// Whether the calling thread is another.
+  [[nodiscard]] bool is_other() {
+    return rte_lcore_id() != thread_.load(std::memory_order_relaxed) && !becomes_owner();
+  }
+
+ private:
+  [[nodiscard]] bool becomes_owner() {
+    if (thread_.load(std::memory_order_relaxed) != nobody) return false;
+    join_dpdk();
+    thread_.store(rte_lcore_id(), std::memory_order_relaxed);
+    return true;
+  }
+
+  static constexpr unsigned nobody = LCORE_ID_ANY - 1;
+  std::atomic<unsigned> thread_{nobody};  ///< DPDK's number; LCORE_ID_ANY: one without a cache
+};
+
 class QueueIo;
 using Queues = std::vector<std::unique_ptr<QueueIo>>;
 
@@ -76,6 +115,7 @@ class QueueIo final : public PortIo {
         mac_(port.mac()),
         all_(all),
         pool_(port.pool(queue_)),
+        cache_owner_(shard < port.queues() ? own_cache_owner_ : all[queue_]->own_cache_owner_),
         address_(own_address(config, shard)),
         registered_(port.dma()),
         writer_({.pool = port.pool(queue_),
@@ -108,15 +148,19 @@ class QueueIo final : public PortIo {
     // Frames of several segments come from ports with scatter, and from memif, whose other end chooses the buffers.
     if (port.receives_segments()) linear_.resize(std::size_t{burst} * frame_limit_);
     if (shards == 1) return;
-    handover_ = rte_ring_create(name.c_str(), config.handover_packets, port.socket(), RING_F_SC_DEQ);
+    int error = 0;
+    run_on_service([&] {
+      handover_ = rte_ring_create(name.c_str(), config.handover_packets, port.socket(), RING_F_SC_DEQ);
+      error = rte_errno;
+    });
     if (handover_ == nullptr) {
       throw RunError(fmt::format("DPDK has no memory for a ring of {} packets ({}); give it more",
-                                 config.handover_packets, rte_strerror(rte_errno)));
+                                 config.handover_packets, rte_strerror(error)));
     }
   }
   ~QueueIo() override {
     release();
-    rte_ring_free(handover_);
+    if (handover_ != nullptr) end_on_service([this] { rte_ring_free(handover_); });
   }
   QueueIo(const QueueIo&) = delete;
   QueueIo& operator=(const QueueIo&) = delete;
@@ -149,6 +193,7 @@ class QueueIo final : public PortIo {
   void set_feeders(std::span<PacketIo* const> feeders) { feeders_ = feeders; }
 
   std::size_t receive(std::span<RxPacket> out) override {
+    const Uncached uncached(cache_owner_.is_other());
     const Nanos now = clock_.now();
     blocked_ = false;
     if (backlog_count_ != 0) [[unlikely]]
@@ -174,6 +219,7 @@ class QueueIo final : public PortIo {
   }
 
   std::size_t send(std::span<const TxPacket> packets) override {
+    const Uncached uncached(cache_owner_.is_other());
     if (backlog_count_ != 0 && !flush_backlog()) return 0;
     const std::size_t wanted = std::min<std::size_t>(packets.size(), burst);
     std::array<rte_mbuf*, burst> mbufs;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled up to `count`
@@ -210,6 +256,7 @@ class QueueIo final : public PortIo {
   }
 
   bool resolve(const Address& destination) override {
+    const Uncached uncached(cache_owner_.is_other());
     const Nanos now = clock_.now();
     const bool known = resolver_.route_to(destination, now).state == Neighbours::State::known;
     serve_neighbours(now);
@@ -233,11 +280,20 @@ class QueueIo final : public PortIo {
   void give_back() {
     if (held_count_ == 0) return;
     for (std::size_t i = 0; i < held_count_; ++i)
-      if (held_[i] != nullptr)
-        hand_over(held_[i]->pool);  // from another queue's pool, if another shard has handed it over
+      if (held_[i] != nullptr) hand_over(held_[i]->pool);
+    if (held_from_others_ != 0 && feeders_.empty()) [[unlikely]]
+      give_back_to_others();
+    held_from_others_ = 0;
     rte_pktmbuf_free_bulk(held_.data(),
                           static_cast<unsigned>(held_count_));  // skips null entries, which were handed to other shards
     held_count_ = 0;
+  }
+
+  /// What another shard has handed over, from its queue's pool: where each queue has a thread of its own, not into this
+  /// one's cache.
+  void give_back_to_others() {
+    const Uncached uncached(true);
+    for (std::size_t i = 0; i < held_from_others_; ++i) rte_pktmbuf_free(std::exchange(held_[i], nullptr));
   }
 
   std::size_t take_handed_over(std::uint16_t most) {
@@ -251,6 +307,7 @@ class QueueIo final : public PortIo {
     if (count == 0) return 0;
     take_over(handover_);
     for (unsigned i = 0; i < count; ++i) held_[i] = static_cast<rte_mbuf*>(packets[i]);
+    held_from_others_ = count;
     counters_.taken_over += count;
     return count;
   }
@@ -385,6 +442,8 @@ class QueueIo final : public PortIo {
   const encap::MacAddress mac_;
   const Queues& all_;
   rte_mempool* const pool_;
+  CacheOwner own_cache_owner_;
+  CacheOwner& cache_owner_;  ///< of the queue
   rte_ring* handover_ = nullptr;
   Address address_;
   Limits limits_;
@@ -394,6 +453,7 @@ class QueueIo final : public PortIo {
   Resolver<rte_mbuf*> resolver_;
   std::array<rte_mbuf*, burst> held_{};
   std::size_t held_count_ = 0;
+  std::size_t held_from_others_ = 0;  ///< of these, the first, which were handed over
   QueueInterrupt interrupt_;
   std::span<PacketIo* const> feeders_;
   std::array<rte_mbuf*, burst> backlog_{};
@@ -482,18 +542,22 @@ struct PortHost::Impl {
       queues.push_back(std::make_unique<QueueIo>(eal, port, config, shard, shards, queues,
                                                  fmt::format("hand{}q{}", instance, shard)));
     }
-    for (std::uint16_t queue = 0; queue < port.queues() && port.queues() > 1 && shards == port.queues(); ++queue) {
-      rte_flow* const rule = steer(port, config.address, queue);
-      if (rule == nullptr) break;
-      rules.push_back(rule);
-    }
+    run_on_service([&] {
+      for (std::uint16_t queue = 0; queue < port.queues() && port.queues() > 1 && shards == port.queues(); ++queue) {
+        rte_flow* const rule = steer(port, config.address, queue);
+        if (rule == nullptr) break;
+        rules.push_back(rule);
+      }
+    });
     if (is_steered()) return;
     for (const auto& queue : queues) all.push_back(queue.get());
     for (const auto& queue : queues) queue->set_feeders(all);
   }
   ~Impl() {
-    rte_flow_error error{};
-    for (rte_flow* const rule : rules) rte_flow_destroy(port.id(), rule, &error);
+    end_on_service([this] {
+      rte_flow_error error{};
+      for (rte_flow* const rule : rules) rte_flow_destroy(port.id(), rule, &error);
+    });
     // Handed-over packets must be freed before any of the pools is destroyed.
     for (const auto& queue : queues) queue->release();
   }

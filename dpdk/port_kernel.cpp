@@ -2,7 +2,9 @@
 #include "mltcp/dpdk/port_kernel.h"
 
 #include <fmt/format.h>
+#include <net/if.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -55,12 +57,16 @@ void KernelPortKind::check_socket() const {
                              name().target, kind_.what, std::strerror(error), kind_.cure));
 }
 
+std::string KernelPortKind::identity() const {
+  struct stat place {};
+  if (stat("/proc/thread-self/ns/net", &place) != 0) place = {};
+  return fmt::format("interface {} of {}", if_nametoindex(name().target.c_str()), place.st_ino);
+}
+
 /// Two processes on one interface could not reach each other, as it does not loop back what it sends.
 void KernelPortKind::claim() {
   claim_ = std::make_unique<InterfaceClaim>(name().target);
   if (claim_->is_ours()) return;
-  if (claim_->holder() == getpid())
-    throw RunError(fmt::format("port {}: this process has that port already; give each its own", quoted()));
   throw RunError(fmt::format("port {}: {} uses {} already; end it, or use another interface", quoted(),
                              claim_->holder_text(), name().target));
 }

@@ -24,6 +24,8 @@ class KernelPortKind : public PortKind {
 
   void find_interface() override;
   void look() override;
+  /// The interface, whatever sockets are on it.
+  [[nodiscard]] std::string identity() const override;
   void claim() override;
   [[nodiscard]] NetInterface* interface() const override { return interface_.get(); }
   void adapt(PortPlan& plan) override;
@@ -33,7 +35,6 @@ class KernelPortKind : public PortKind {
   [[nodiscard]] std::string why_not_plugged(int error, const PortLog& log) override;
   void before_try() override;
   [[nodiscard]] std::vector<int> receive_files() const override;
-  [[nodiscard]] bool gives_memory_back() const override { return true; }
   [[nodiscard]] Steering steering() const override { return Steering::kernel; }
   [[nodiscard]] bool starts_with_interrupts() const override { return true; }
   [[nodiscard]] bool is_of_kernel() const override { return true; }

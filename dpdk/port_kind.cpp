@@ -29,6 +29,8 @@ std::string PortLog::words() const {
   return {};
 }
 
+std::string PortKind::identity() const { return fmt::format("{}:{}", to_text(name_.kind), name_.target); }
+
 std::string PortKind::quoted() const { return in_quotes(config_.device); }
 
 std::unique_ptr<PacketPool> PortKind::make_pool(const std::string& pool, const PortPlan& plan, int node) const {

@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/net_interface.h"
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/port_name.h"
@@ -66,6 +65,12 @@ class PortKind {
   /// Does that, and checks what the driver would refuse without giving a reason: the interface, its state, and
   /// permission for the driver's sockets. Without side effects. Throws InputError or RunError like Port's constructor.
   virtual void look() {}
+  /// What a process has one port of, in words that tell it from all others; after look().
+  [[nodiscard]] virtual std::string identity() const;
+  /// What to do where the process has a port of it.
+  [[nodiscard]] virtual std::string cure_if_taken() const {
+    return "put more shards on that one, or give this one another device";
+  }
   /// Claims what the port needs exclusively. Throws RunError if another process has it.
   virtual void claim() {}
   /// The kernel's interface that the port uses, or creates (available once started); null: none.
@@ -79,14 +84,16 @@ class PortKind {
 
   // The device.
 
-  /// Finds a device that DPDK has, or may use. Empty: there is none, and it has to be plugged.
-  virtual std::optional<std::uint16_t> find(const Eal& /*eal*/) { return std::nullopt; }
+  /// Finds a device that DPDK takes as it is. Empty: there is none, and it has to be plugged.
+  virtual std::optional<std::uint16_t> find() { return std::nullopt; }
   /// DPDK's name of the device; must not change from here on.
   [[nodiscard]] virtual const std::string& device() = 0;
   /// Creates the device. Returns 0 or an error code of DPDK's functions.
   virtual int plug(const PortPlan& plan);
   /// Closes and removes the device that find() found or plug() made.
   virtual void unplug(std::uint16_t id);
+  /// Called after that with the port's pools; takes those whose buffers may still be in use elsewhere.
+  virtual void keep_pools(std::vector<std::unique_ptr<PacketPool>>& /*pools*/) {}
   /// DPDK's name of the driver that plug() needs.
   [[nodiscard]] virtual std::string driver_wanted();
   /// Kind-specific meaning of a failure of plug() or of the port's start, for people; empty: none.
@@ -114,8 +121,6 @@ class PortKind {
   /// The device may be hardware, as behind another process or a driver in DPDK's own syntax: it may use DMA, and the
   /// driver states its limits. Otherwise the CPU reads data, and the MTU is the configured one.
   [[nodiscard]] virtual bool may_be_hardware() const { return false; }
-  /// Whether the Eal can release its memory after this port.
-  [[nodiscard]] virtual bool gives_memory_back() const { return false; }
   /// Frames may have several segments even if the device does not say so, since the other end chooses the buffers.
   [[nodiscard]] virtual bool peer_chooses_segments() const { return false; }
   /// How packets are assigned to queues if the device does not hash.

@@ -22,6 +22,10 @@ class MemifKind final : public PortKind {
  public:
   using PortKind::PortKind;
 
+  [[nodiscard]] std::string identity() const override { return fmt::format("{} {}", PortKind::identity(), name().id); }
+  [[nodiscard]] std::string cure_if_taken() const override {
+    return "its ends are for two processes; within one, use ring:left,to=right and ring:right,to=left";
+  }
   void adapt(PortPlan& plan) override { plan.buffers = config().spare_buffers + 512; }
   [[nodiscard]] const std::string& device() override {
     static std::atomic<unsigned> instances{0};

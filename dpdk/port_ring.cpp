@@ -4,12 +4,19 @@
 #include <rte_eth_ring.h>
 #include <rte_lcore.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 
+#include "mltcp/base/clock.h"
 #include "mltcp/dpdk/port_kind.h"
 
 namespace mltcp::dpdk {
 namespace {
+
+/// How long a port that goes waits for the other end, which looks every 50 us even where it sleeps.
+constexpr int kMostLooks = 50;
+constexpr Nanos kBetweenLooks{100'000};
 
 class RingKind final : public PortKind {
  public:
@@ -28,25 +35,51 @@ class RingKind final : public PortKind {
                                         config().queues, rte_socket_id());
     return port < 0 ? -rte_errno : 0;
   }
+  /// The port at the other end may go on, on another thread, and gets some time to take out what was sent there; what
+  /// is left then may refer to memory of the program's.
   void unplug(std::uint16_t id) override {
     PortKind::unplug(id);
-    for (const auto& ring : rings_) ring->drain();  // they may contain buffers of this port's pools
+    for (const auto& wire : wires_) {
+      const bool has_reader = wire->end != name().target && wire.use_count() > 1;
+      for (int look = 0; has_reader && look < kMostLooks && !wire->ring.is_empty(); ++look) Clock::sleep(kBetweenLooks);
+      wire->ring.drain();
+    }
   }
-  [[nodiscard]] bool gives_memory_back() const override { return true; }
+  /// What the other end has not freed yet lies in this port's pools, so they go with the wire, or as soon as the next
+  /// port here sees that they are whole again.
+  void keep_pools(std::vector<std::unique_ptr<PacketPool>>& pools) override {
+    for (const auto& wire : wires_) {
+      if (wire->end == name().target || wire.use_count() == 1) continue;
+      std::erase_if(wire->kept, [](const auto& pool) { return pool->in_use() == 0; });
+      std::move(pools.begin(), pools.end(), std::back_inserter(wire->kept));
+      pools.clear();
+      return;
+    }
+  }
 
  private:
-  /// One ring of a connection, owned by the ports at both ends. Ports are created one at a time.
+  /// One way of a connection, owned by the ports at both ends.
+  struct Wire {
+    Wire(const std::string& name, std::string end_, std::uint32_t slots)
+        : end(std::move(end_)), ring(name, slots, PacketRing::Consumers::many) {}
+    std::string end;                                ///< who receives
+    std::vector<std::unique_ptr<PacketPool>> kept;  ///< of ports that have gone
+    PacketRing ring;
+  };
+
+  /// Ports are created one at a time.
   rte_ring* ring(const std::string& end, std::uint16_t queue, const PortPlan& plan) {
-    static std::map<std::string, std::weak_ptr<PacketRing>> all;
+    static std::map<std::string, std::weak_ptr<Wire>> all;
+    std::erase_if(all, [](const auto& entry) { return entry.second.expired(); });
     const std::string called = fmt::format("{}{}", end, queue);
-    std::shared_ptr<PacketRing> shared = all[called].lock();
-    if (shared == nullptr) all[called] = shared = std::make_shared<PacketRing>(called, plan.descriptors);
-    rings_.push_back(shared);
-    return shared->get();
+    std::shared_ptr<Wire> shared = all[called].lock();
+    if (shared == nullptr) all[called] = shared = std::make_shared<Wire>(called, end, plan.descriptors);
+    wires_.push_back(shared);
+    return shared->ring.get();
   }
 
   std::string device_;
-  std::vector<std::shared_ptr<PacketRing>> rings_;
+  std::vector<std::shared_ptr<Wire>> wires_;
 };
 
 }  // namespace

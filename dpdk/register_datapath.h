@@ -3,8 +3,8 @@
 
 namespace mltcp::dpdk {
 
-/// Makes open_host_datapath() open ports by the names of port_name.h, with an Eal, a Port and a PortHost each. Only one
-/// can be opened, as DPDK starts once in a process.
+/// Makes open_host_datapath() open ports by the names of port_name.h, with an Eal, a Port and a PortHost each. Any
+/// number can be open at a time, on a device each; they share the one DPDK of the process (eal.h).
 void register_datapath();
 
 }  // namespace mltcp::dpdk

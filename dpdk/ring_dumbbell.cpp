@@ -7,10 +7,8 @@
 #include "mltcp/dpdk/ring_dumbbell.h"
 
 #include <fmt/format.h>
-#include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
-#include <rte_launch.h>
 #include <rte_mbuf.h>
 #include <rte_mbuf_dyn.h>
 #include <rte_mempool.h>
@@ -28,8 +26,10 @@
 #include "mltcp/base/handoff.h"
 #include "mltcp/base/loop_time.h"
 #include "mltcp/dpdk/burst.h"
+#include "mltcp/dpdk/core_thread.h"
 #include "mltcp/dpdk/frame_io.h"
 #include "mltcp/dpdk/ring_port.h"
+#include "mltcp/dpdk/service.h"
 #include "mltcp/transport/wire.h"
 
 namespace mltcp::dpdk {
@@ -357,11 +357,10 @@ struct RingDumbbell::Impl {
 
   // Running.
 
-  static int switch_thread(void* self) {
+  static void switch_thread(void* self) {
     take_over(self);
     static_cast<Impl*>(self)->switch_loop();
     hand_over(self);
-    return 0;
   }
 
   void switch_loop() {
@@ -407,16 +406,15 @@ struct RingDumbbell::Impl {
   bool run(Nanos until, const std::function<bool()>& stop) {
     const Clock& clock = eal.clock();
     const RunThread thread(eal.cores()[0]);
+    join_dpdk();
     const bool own_core = eal.cores().size() > 1;
     if (own_core) {
       switch_state.store(SwitchState::waiting, std::memory_order_relaxed);
       quiet_until.store(0, std::memory_order_relaxed);
       idle_after.store(kBusy, std::memory_order_relaxed);
       hand_over(this);
-      if (const int error = rte_eal_remote_launch(switch_thread, this, 1); error != 0) {
-        throw RunError(fmt::format("the switch's core {} is busy ({}); run one network at a time", eal.cores()[1],
-                                   rte_strerror(-error)));
-      }
+      if (!eal.core_thread(1).start(switch_thread, this))
+        throw RunError(fmt::format("the switch's core {} is busy; run one network at a time", eal.cores()[1]));
     }
     // Time resumes once the switch's thread runs, as the kernel may be slow to wake it.
     const Nanos shift = clock.now() - paused_at;
@@ -435,7 +433,7 @@ struct RingDumbbell::Impl {
       ~SwitchStop() {
         if (own_core) {
           impl.switch_state.store(SwitchState::stopped, std::memory_order_release);
-          rte_eal_wait_lcore(1);
+          impl.eal.core_thread(1).wait();
           take_over(&impl);
         }
         impl.running = false;

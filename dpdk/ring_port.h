@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "mltcp/base/error.h"
 #include "mltcp/fabric/link.h"
 
 struct rte_mempool;
@@ -23,10 +24,20 @@ std::uint32_t free_ports();
 /// Number of packets that a link can hold, queued and in flight, at 200 bytes on average and within limits.
 std::uint32_t packets_in(const fabric::LinkConfig& link);
 
+/// DPDK's memory is too short for a pool; `missing_mb` MiB more are enough.
+class MemoryError : public RunError {
+ public:
+  MemoryError(const std::string& what, std::uint32_t missing_mb) : RunError(what), missing_mb_(missing_mb) {}
+  [[nodiscard]] std::uint32_t missing_mb() const { return missing_mb_; }
+
+ private:
+  std::uint32_t missing_mb_;
+};
+
 class PacketPool {
  public:
   /// `count` buffers, each for a frame of up to `frame_bytes` in one piece, in memory of NUMA node `socket` (-1: that
-  /// of the calling thread). Throws RunError if memory is short.
+  /// of the calling thread). Throws MemoryError.
   PacketPool(const std::string& name, std::uint32_t count, std::uint32_t frame_bytes, int socket = -1);
   /// The layout that AF_XDP requires: each buffer is a page, and pages are contiguous. With padding between buffers, or
   /// buffers moved to avoid page boundaries, the last ones would be outside the memory that is registered with the
@@ -48,15 +59,18 @@ class PacketPool {
   static std::uint64_t memory_bytes(std::uint32_t count, Pages pages);
 
  private:
+  bool make_pages(const std::string& name, int socket);
+
   rte_mempool* pool_ = nullptr;
   std::uint32_t count_ = 0;
 };
 
 class PacketRing {
  public:
-  /// A single-producer, single-consumer ring for `slots` - 1 packets; `slots` is a power of two. Throws RunError if
-  /// memory is short.
-  PacketRing(const std::string& name, std::uint32_t slots);
+  enum class Consumers : std::uint8_t { one, many };
+  /// A ring for `slots` - 1 packets with a single producer; `slots` is a power of two. With many consumers, drain() may
+  /// be called while another thread takes packets out. Throws RunError if memory is short.
+  PacketRing(const std::string& name, std::uint32_t slots, Consumers consumers = Consumers::one);
   /// Frees the packets inside.
   ~PacketRing();
   PacketRing(const PacketRing&) = delete;
@@ -65,6 +79,7 @@ class PacketRing {
   [[nodiscard]] rte_ring* get() const { return ring_; }
   /// Frees the packets inside.
   void drain();
+  [[nodiscard]] bool is_empty() const;
 
  private:
   rte_ring* ring_ = nullptr;
@@ -82,6 +97,9 @@ class RingPort {
   [[nodiscard]] std::uint16_t id() const { return id_; }
 
  private:
+  void open(const std::string& name, const PacketRing& receive, const PacketRing& transmit, const PacketPool& pool,
+            unsigned socket);
+
   std::string device_;
   std::uint16_t id_ = 0;
 };

@@ -15,6 +15,7 @@
 #include "mltcp/dpdk/burst.h"
 #include "mltcp/dpdk/receive_interrupts.h"
 #include "mltcp/dpdk/ring_port.h"
+#include "mltcp/dpdk/service.h"
 #include "mltcp/ethernet/encapsulation.h"
 
 namespace mltcp::dpdk {
@@ -256,6 +257,7 @@ struct SoftSwitch::Impl {
 
   bool run(Nanos until, const std::function<bool()>& stop) {
     const RunThread thread(eal.cores()[0]);
+    join_dpdk();
     ReceiveInterrupts interrupts(eal.time(), waitable_queues());
     const Nanos nap = longest_nap();
     Nanos ask;

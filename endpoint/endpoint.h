@@ -60,8 +60,10 @@ class Endpoint {
   /// links are registered before (transport/host_datapath.h). Throws InputError for what is wrong with `config`,
   /// RunError for what is wrong with the machine.
   ///
-  /// DPDK starts once in a process, and pins the thread that starts it: with Driving::threads that is a thread of the
-  /// endpoint's own. A second endpoint on DPDK is refused with a RunError that says which to share or what to use.
+  /// Any number of endpoints may be open in a process, those on DPDK on a device each: the first of these starts it, on
+  /// a thread of its own, and it stays for the next until the process ends. Its memory is what the first asks for
+  /// (HostDatapathConfig::memory_mb), by default with room for seven like it, and grows only in huge pages. An endpoint
+  /// that contradicts this, or wants a device that another has, is refused with a RunError that says so.
   explicit Endpoint(const EndpointConfig& config);
   /// As close(), and waits for its threads. From a callback it waits for nothing: what is left to do is done when the
   /// callback has returned. Queues may live on.

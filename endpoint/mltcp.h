@@ -205,7 +205,7 @@ typedef struct mltcp_endpoint_options {
   uint32_t ecn;                  /* 1: packets say that they can be marked; needed by dctcp and dcqcn; default 0 */
   uint32_t full_integrity;       /* 1: CRC-32C over the payload, too; default 0 */
   uint32_t priority;             /* 0, the default, to 7 */
-  uint32_t memory_mb;            /* of DPDK; 0: what is needed */
+  uint32_t memory_mb;            /* of DPDK, for all endpoints on it: the first one's; 0: for eight like it */
   mltcp_callback event_callback; /* of events; NULL: they are in mltcp_endpoint_events() */
   void* event_context;
   /* Since 1.1. */

@@ -116,7 +116,7 @@ Opened open(const SwitchArguments& arguments) {
     config.interrupts = idle_of(opened.settings.idle) == dpdk::SwitchIdle::sleep;
     config.spare_buffers = spare;
     needed += dpdk::Port::memory_mb(config);
-    if (dpdk::parse_port_name(port.device).kind == dpdk::PortName::Kind::pci) options.pci.push_back(port.device);
+    options.devices.push_back(port.device);
   }
   options.memory_mb = arguments.memory_mb.value_or(needed);
   opened.eal = std::make_unique<dpdk::Eal>(options);

@@ -36,7 +36,7 @@ struct HostDatapathConfig {
   std::uint32_t most_shards = 1;
   bool sleeps = false;                       ///< the loop will sleep while it waits for packets (Idle::sleep)
   std::string cores{};                       ///< CPU for the polling thread; empty: the kind decides
-  std::optional<std::uint32_t> memory_mb{};  ///< for packet buffers; empty: as much as needed
+  std::optional<std::uint32_t> memory_mb{};  ///< for all datapaths of the kind; empty: it decides
 };
 
 /// A host's address on its network.

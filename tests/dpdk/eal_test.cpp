@@ -1,25 +1,36 @@
-// Starting DPDK: core lists and their errors, what start-up leaves behind, and that it happens once.
+// Starting DPDK: core lists and their errors, what start-up leaves behind, and that it happens once for all in the
+// process.
 #include "mltcp/dpdk/eal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <rte_lcore.h>
 #include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "../message_of.h"
 #include "mltcp/base/error.h"
+#include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/ring_port.h"
 
 namespace mltcp::dpdk {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -88,7 +99,7 @@ TEST(Eal, StartsOnceKeepsTheAffinityAndLeavesNothingBehind) {
     EXPECT_THAT(eal.description(), HasSubstr(eal.uses_huge_pages() ? "in huge pages" : "in ordinary pages"));
     EXPECT_EQ(eal.memory_mb(), eal.uses_huge_pages() ? 64U : 96U);
     EXPECT_TRUE(Eal::was_started());
-    EXPECT_THAT(message_of<RunError>([&] { const Eal second(options); }), HasSubstr("can't be started twice"));
+    EXPECT_FALSE(eal.is_shared());
     for (const char* base : {"/var/run/dpdk", "/tmp/dpdk"}) {
       std::error_code ignored;
       EXPECT_FALSE(std::filesystem::exists(std::string(base) + "/mltcp-" + std::to_string(getpid()), ignored));
@@ -109,8 +120,121 @@ TEST(Eal, StartsOnceKeepsTheAffinityAndLeavesNothingBehind) {
     }
     EXPECT_EQ(free_ports(), max_ports());
   }
-  EXPECT_THAT(message_of<RunError>([&] { const Eal third(options); }), HasSubstr("can't be started twice"));
 }
+
+EalOptions small(std::uint32_t memory_mb = 64) {
+  EalOptions options;
+  options.memory_mb = memory_mb;
+  options.huge_pages = EalOptions::HugePages::never;
+  return options;
+}
+
+cpu_set_t affinity_of_this_thread() {
+  cpu_set_t set;
+  pthread_getaffinity_np(pthread_self(), sizeof set, &set);
+  return set;
+}
+
+TEST(Eal, is_shared__by_all_in_the_process_and_after_the_first_has_gone) {
+  const Clock* clock = nullptr;
+  {
+    const Eal first(small());
+    clock = &first.clock();
+    EalOptions options = small(128);  // memory is the first's
+    options.cores = std::to_string(usable_cpus().back());
+    const Eal second(options);
+    EXPECT_TRUE(second.is_shared());
+    EXPECT_EQ(second.memory_mb(), first.memory_mb());
+    EXPECT_EQ(&second.clock(), &first.clock());
+    EXPECT_THAT(second.cores(), ElementsAre(usable_cpus().back()));
+    const PacketPool pool("second", 255, 2048);
+    const PacketRing there("there", 64);
+    const RingPort port("a", there, there, pool);
+  }
+  const Eal third(small());
+  EXPECT_TRUE(third.is_shared());
+  EXPECT_EQ(&third.clock(), clock);
+  const PacketPool pool("third", 255, 2048);
+  EXPECT_EQ(pool.in_use(), 0U);
+}
+
+TEST(Eal, contradictions__are_refused_with_the_cure) {
+  const Eal first(small());
+  EalOptions options = small();
+  options.huge_pages = EalOptions::HugePages::required;
+  EXPECT_THAT(message_of<RunError>([&] { const Eal eal(options); }),
+              AllOf(HasSubstr("in ordinary pages, and is to use huge ones here"), HasSubstr("; ")));
+  options = small();
+  const std::uint32_t memory_mb = first.memory_mb();  // of another test's, if that came before
+  options.least_shared_mb = memory_mb + 1;
+  EXPECT_THAT(message_of<RunError>([&] { const Eal eal(options); }),
+              AllOf(HasSubstr("with " + std::to_string(memory_mb) + " MB in ordinary pages"),
+                    HasSubstr("is to have " + std::to_string(memory_mb + 1) + " MB here; give it that")));
+  options.least_shared_mb = memory_mb;
+  EXPECT_TRUE(Eal(options).is_shared());
+  options.huge_pages = EalOptions::HugePages::if_free;  // what there is will do
+  EXPECT_TRUE(Eal(options).is_shared());
+}
+
+TEST(Eal, threads__keep_their_affinity_and_may_end) {
+  std::optional<Eal> first;
+  cpu_set_t pinned;
+  CPU_ZERO(&pinned);
+  CPU_SET(usable_cpus().back(), &pinned);
+  // The starter is pinned, ends, and leaves DPDK to others.
+  std::thread([&] {
+    pthread_setaffinity_np(pthread_self(), sizeof pinned, &pinned);
+    first.emplace(small());
+    const cpu_set_t after = affinity_of_this_thread();
+    EXPECT_TRUE(CPU_EQUAL(&after, &pinned));
+  }).join();
+  for (int round = 0; round < 300; ++round) {  // more threads than DPDK has places for, one after the other
+    std::thread([&] {
+      const cpu_set_t before = affinity_of_this_thread();
+      const Eal eal(small());
+      const cpu_set_t after = affinity_of_this_thread();
+      EXPECT_TRUE(CPU_EQUAL(&before, &after));
+      EXPECT_NE(rte_lcore_id(), LCORE_ID_ANY) << round;
+    }).join();
+  }
+}
+
+TEST(Eal, threads__open_ports_at_once) {
+  const std::size_t before = [] {
+    const Eal eal(small());
+    return free_ports();
+  }();
+  std::vector<std::thread> threads;
+  std::atomic<int> opened{0};
+  for (int number = 0; number < 4; ++number) {
+    threads.emplace_back([&opened, number] {
+      for (int round = 0; round < 10; ++round) {
+        const Eal eal(small());
+        const Port port(eal, {.device = "ring:t" + std::to_string(number), .descriptors = 64, .spare_buffers = 256});
+        ++opened;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(opened, 40);
+  EXPECT_EQ(free_ports(), before);
+}
+
+#if !defined(__SANITIZE_THREAD__)  // which takes no fork of a process that has threads
+TEST(Eal, child_of_a_fork__is_told_that_DPDK_is_its_parents) {
+  const Eal eal(small());
+  const auto pool = std::make_unique<PacketPool>("parents", 255, 2048);
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::string error = message_of<RunError>([] { const Eal own(small()); });
+    _exit(error.find("is the parent's; open ports in the child before") != std::string::npos ? 0 : 1);
+  }
+  int status = -1;
+  for (int wait = 0; wait < 1000 && waitpid(child, &status, WNOHANG) == 0; ++wait) Clock::sleep(Nanos(10'000'000));
+  if (status == -1) kill(child, SIGKILL);
+  EXPECT_EQ(status, 0);
+}
+#endif
 
 }  // namespace
 }  // namespace mltcp::dpdk

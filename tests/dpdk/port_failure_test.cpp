@@ -105,7 +105,7 @@ bool has_af_xdp() {
 TEST(PortFailure, configuration) {
   play_alone([](Table& table) {
     run_command("ip link set lo up; ip link add vdown type veth peer name vdown1");
-    const Eal eal(small_eal());
+    const Eal eal(small_eal(96));
     const auto port = [&](const std::string& what, const PortConfig& config, std::string_view kind,
                           const std::string& text,
                           const std::string& cure) { table.port(what, eal, config, kind, text, cure); };
@@ -126,8 +126,8 @@ TEST(PortFailure, configuration) {
     table.row("no memory", "run: DPDK has no memory for 900512 packet buffers", "MB more",
               [&] { const Port big(eal, {.device = "af_packet:ve0", .spare_buffers = 900'000}); });
     port("no driver library", {.device = "net_nosuch0"}, run, "DPDK has no driver net_nosuch", "install Debian's");
-    port("NIC not allowed", {.device = "0000:3b:00.0"}, input, "DPDK was not allowed to take NIC 0000:3b:00.0",
-         "name it when DPDK starts");
+    port("no such NIC, where DPDK was started without one", {.device = "0000:3d:00.0"}, run,
+         "there is no PCI device 0000:3d:00.0", "`lspci -D` lists");
     table.row("memif: path too long", "input: port \"memif:/xxx", "and a socket's has 107 at most; write a shorter one",
               [&] { const Port long_path(eal, {.device = "memif:/" + std::string(119, 'x')}); });
     port("memif: no such folder", {.device = "memif:/nosuch/m,role=server"}, run,
@@ -137,10 +137,18 @@ TEST(PortFailure, configuration) {
     port("tap: name taken", {.device = "tap:ve0"}, input, "there is an interface ve0 already", "af_packet:ve0");
     {
       const Port first(eal, {.device = "af_packet:ve0"});
-      port("used by this process", {.device = "af_packet:ve0"}, run, "this process has that port already",
-           "give each its own");
+      port("used by this process", {.device = "af_packet:ve0"}, run,
+           "this process has that device already, as af_packet:ve0", "put more shards on that one");
+      if (has_af_xdp())
+        port("the same with other sockets", {.device = "af_xdp:ve0"}, run,
+             "this process has that device already, as af_packet:ve0", "or give this one another device");
       const Port ring(eal, {.device = "ring:loop"});
-      port("ring: name taken", {.device = "ring:loop"}, run, "this process has that port already", "give each its own");
+      port("ring: name taken", {.device = "ring:loop"}, run, "this process has that device already, as ring:loop",
+           "put more shards on that one");
+      const std::string memif = fmt::format("memif:/tmp/mltcp-failure-test-ends-{}.sock", getpid());
+      const Port server(eal, {.device = memif + ",role=server"});
+      port("memif: both ends in one process", {.device = memif}, run,
+           fmt::format("this process has that device already, as {},role=server", memif), "use ring:left,to=right");
     }
     for (const std::uint16_t udp : {std::uint16_t{0}, std::uint16_t{65535}}) {
       const Port two(eal, {.device = "ring:two", .queues = 2});
@@ -163,6 +171,9 @@ TEST(PortFailure, configuration) {
 
 TEST(PortFailure, start_of_dpdk) {
   play_alone([](Table& table) {
+    // Before DPDK has threads, so that these see the same mounts.
+    const bool has_own_mounts =
+        unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
     const auto start = [&](const std::string& what, const EalOptions& options, const std::string& text,
                            const std::string& cure) { table.row(what, text, cure, [&] { const Eal eal(options); }); };
     EalOptions options = small_eal();
@@ -180,22 +191,44 @@ TEST(PortFailure, start_of_dpdk) {
     options.huge_pages = EalOptions::HugePages::required;
     start("no huge pages", options, "run: 65536 MB of huge pages are not free", "/proc/sys/vm/nr_hugepages");
     options = small_eal();
-    options.pci = {"eth0"};
+    options.devices = {"eth0"};
     start("NIC without an address", options, "input: port \"eth0\"", "a PCI address");
-    options.pci = {"af_packet:eth0"};
-    start("NIC that is none", options, "input: \"af_packet:eth0\" is no PCI address", "`lspci -D`");
-    options.pci = {"0000:3b:00.0", "0000:3c:00.0"};
+    options.devices = {"af_packet:eth0", "0000:3b:00.0", "0000:3c:00.0"};
     const Eal eal(options);
-    start("DPDK twice in a process", small_eal(), "run: DPDK was started in this process before", "keep one Eal");
+    options.huge_pages = EalOptions::HugePages::required;
+    start(
+        "another kind of pages than DPDK runs with", options,
+        "run: DPDK runs in this process already, once for all of its ports, in ordinary pages, and is to use huge ones",
+        "before the first port is opened");
+    options = small_eal();
+    options.least_shared_mb = 256;
+    start(
+        "more memory than DPDK runs with", options,
+        "run: DPDK runs in this process already, once for all of its ports, with 64 MB in ordinary pages, which can't "
+        "grow, and is to have 256 MB",
+        "give it that where the first port is opened");
     table.port("no such NIC", eal, {.device = "0000:3b:00.0"}, run, "there is no PCI device 0000:3b:00.0",
                "`lspci -D` lists");
     // A NIC that nobody drives, as far as the file system tells.
-    if (unshare(CLONE_NEWNS) != 0 || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        mount("none", "/sys/bus/pci/devices", "tmpfs", 0, nullptr) != 0 ||
+    if (!has_own_mounts || mount("none", "/sys/bus/pci/devices", "tmpfs", 0, nullptr) != 0 ||
         !std::filesystem::create_directory("/sys/bus/pci/devices/0000:3c:00.0")) {
       return;
     }
     table.port("NIC without a driver", eal, {.device = "3c:00.0"}, run,
+               "DPDK has no driver that takes NIC 0000:3c:00.0", "dpdk-devbind.py -b vfio-pci 0000:3c:00.0");
+  });
+}
+
+TEST(PortFailure, nic_that_comes_after_the_start_of_dpdk) {
+  play_alone([](Table& table) {
+    if (unshare(CLONE_NEWNS) != 0 || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("none", "/sys/bus/pci/devices", "tmpfs", 0, nullptr) != 0) {
+      return;
+    }
+    const Eal eal(small_eal());  // without a NIC
+    table.fine(eal, {.device = "ring:loop"});
+    if (!std::filesystem::create_directory("/sys/bus/pci/devices/0000:3c:00.0")) return;
+    table.port("the same, after DPDK was started without one", eal, {.device = "3c:00.0"}, run,
                "DPDK has no driver that takes NIC 0000:3c:00.0", "dpdk-devbind.py -b vfio-pci 0000:3c:00.0");
   });
 }
@@ -209,11 +242,11 @@ bool drop_capabilities() {
 
 TEST(PortFailure, without_permission) {
   play_alone([](Table& table) {
-    const Eal eal(small_eal());
     if (!drop_capabilities()) {
       table.problems = "capabilities can't be dropped";
       return;
     }
+    const Eal eal(small_eal());
     const auto row = [&](const std::string& what, const std::string& device, const std::string& text,
                          const std::string& cure) {
       table.row(what, fmt::format("run: {}", text), cure, [&] { const Port port(eal, {.device = device}); });

@@ -420,14 +420,15 @@ TEST(Port, says_in_one_line_why_it_can_not_be_had_and_what_to_do) {
         expect({.device = "af_packet:ve0", .vlan = 4095}, "VLAN 4095; give 1 to 4094");
         expect({.device = "af_packet:ve0", .buffer_bytes = 512}, "can't scatter");
         expect({.device = "net_nosuch0"}, "DPDK has no driver");
-        expect({.device = "0000:3b:00.0"}, "DPDK was not allowed to take NIC 0000:3b:00.0");
+        expect({.device = "0000:3b:00.0"}, "there is no PCI device 0000:3b:00.0");
         expect({.device = "memif:/nosuch/folder/m,role=server"}, "the folder of /nosuch/folder/m is not there");
         expect({.device = "memif:/tmp/nobody.sock"}, "nobody listens on /tmp/nobody.sock; start the end with");
         expect({.device = "tap:ve0"}, "there is an interface ve0 already");
         expect({.device = "eth0"}, "is no kind of port");
         {
           const Port first(eal, {.device = "af_packet:ve0"});
-          expect({.device = "af_packet:ve0"}, "this process has that port already");
+          expect({.device = "af_packet:ve0"},
+                 "this process has that device already, as af_packet:ve0; put more shards");
         }
         for (int again = 0; again < 3; ++again) expect({.device = "af_packet:ve0"}, "no error");
         if (free_ports() != max_ports()) problems += "ports were not given back";

@@ -1,0 +1,66 @@
+// Threads of the Eal's further cores; see core_thread.h.
+#include "mltcp/dpdk/core_thread.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <csignal>
+
+#include "mltcp/dpdk/service.h"
+
+namespace mltcp::dpdk {
+
+CoreThread::CoreThread(unsigned cpu) {
+  // Signals are for the thread that made it.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this, cpu] { serve(cpu); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+CoreThread::~CoreThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+bool CoreThread::start(Work work, void* self) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (work_ != nullptr) return false;
+    work_ = work;
+    self_ = self;
+  }
+  changed_.notify_all();
+  return true;
+}
+
+void CoreThread::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return work_ == nullptr; });
+}
+
+void CoreThread::serve(unsigned cpu) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+  join_dpdk();
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return work_ != nullptr || ends_; });
+    if (work_ == nullptr) return;
+    lock.unlock();
+    work_(self_);
+    lock.lock();
+    work_ = nullptr;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace mltcp::dpdk

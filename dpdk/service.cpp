@@ -1,0 +1,179 @@
+// The service thread; see service.h.
+#include "mltcp/dpdk/service.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <pthread.h>
+#include <rte_lcore.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <csignal>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "mltcp/base/error.h"
+#include "mltcp/dpdk/eal.h"
+
+namespace mltcp::dpdk {
+namespace {
+
+/// A network namespace, as a file that is closed at the end. Threads of a process may be in different ones.
+class NetNamespace {
+ public:
+  NetNamespace() : file_(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)) {
+    if (file_ < 0 || fstat(file_, &identity_) != 0) identity_ = {};
+  }
+  ~NetNamespace() {
+    if (file_ >= 0) close(file_);
+  }
+  NetNamespace(const NetNamespace&) = delete;
+  NetNamespace& operator=(const NetNamespace&) = delete;
+
+  /// Moves the calling thread there; false if it may not. Where no namespace can be told there is but one.
+  [[nodiscard]] bool enter() const {
+    const NetNamespace own;
+    if (file_ < 0 || own.file_ < 0) return true;
+    if (own.identity_.st_ino == identity_.st_ino && own.identity_.st_dev == identity_.st_dev) return true;
+    return setns(file_, CLONE_NEWNET) == 0;
+  }
+
+ private:
+  int file_;
+  struct stat identity_ {};
+};
+
+struct Job {
+  const std::function<void()>& work;
+  bool has_to_enter;  ///< the namespace
+  NetNamespace place{};
+  std::exception_ptr failure{};
+  bool done = false;
+};
+
+class Service {
+ public:
+  Service() {
+    // Signals are for the threads of the program, whose waiting they end.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread thread([this] { serve(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = thread.get_id();
+    thread.detach();
+  }
+
+  [[nodiscard]] bool is_here() const { return std::this_thread::get_id() == thread_; }
+  [[nodiscard]] bool is_of_parent() const { return process_ != getpid(); }
+
+  void run(Job& job) {
+    std::unique_lock lock(mutex_);
+    jobs_.push_back(&job);
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return job.done; });
+  }
+
+ private:
+  [[noreturn]] void serve() {
+    pthread_setname_np(pthread_self(), "mltcp-dpdk");
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return !jobs_.empty(); });
+      Job& job = *jobs_.front();
+      jobs_.pop_front();
+      lock.unlock();
+      try {
+        if (!job.place.enter() && job.has_to_enter)
+          throw RunError(
+              fmt::format("DPDK's thread can't enter the network namespace of the thread that opens this port ({}); "
+                          "run it as root, or open all ports of a process in one namespace",
+                          std::strerror(errno)));
+        job.work();
+      } catch (...) {
+        job.failure = std::current_exception();
+      }
+      lock.lock();
+      job.done = true;
+      changed_.notify_all();
+    }
+  }
+
+  const pid_t process_ = getpid();
+  std::thread::id thread_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job*> jobs_;
+};
+
+/// Null if it is another process's, and that has started DPDK. Never destroyed, since ports may be closed while the
+/// process ends.
+Service* service() {
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): one for the process, as DPDK is
+  static Service* current = nullptr;
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): the same
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (current != nullptr && current->is_of_parent()) {
+    if (Eal::was_started()) return nullptr;
+    current = nullptr;
+  }
+  if (current == nullptr) current = new Service;
+  return current;
+}
+
+/// The calling thread's place among those that DPDK knows.
+class ThreadPlace {
+ public:
+  ThreadPlace() {
+    if (rte_lcore_id() == LCORE_ID_ANY) is_ours_ = rte_thread_register() == 0;
+  }
+  ~ThreadPlace() {
+    if (is_ours_ && process_ == getpid()) rte_thread_unregister();
+  }
+  ThreadPlace(const ThreadPlace&) = delete;
+  ThreadPlace& operator=(const ThreadPlace&) = delete;
+
+ private:
+  const pid_t process_ = getpid();
+  bool is_ours_ = false;
+};
+
+}  // namespace
+
+void run_on_service(const std::function<void()>& work) {
+  Service* const here = service();
+  if (here == nullptr)
+    throw RunError(
+        "DPDK was started before this process was forked, and is the parent's; open ports in the child before the "
+        "parent does, or start a program of its own (exec)");
+  if (here->is_here()) {
+    work();
+    return;
+  }
+  Job job{.work = work, .has_to_enter = true};
+  here->run(job);
+  if (job.failure) std::rethrow_exception(job.failure);
+}
+
+void end_on_service(const std::function<void()>& work) noexcept {
+  Service* const here = service();
+  if (here == nullptr) return;
+  if (here->is_here()) {
+    work();
+    return;
+  }
+  Job job{.work = work, .has_to_enter = false};
+  here->run(job);
+}
+
+void join_dpdk() noexcept { static thread_local const ThreadPlace place; }
+
+}  // namespace mltcp::dpdk

@@ -1,0 +1,406 @@
+// Several endpoints in one process over DPDK, which it starts once for all of them: messages between them, opening
+// again, memory that they share, and what is refused. Each test is a process of its own with a network namespace of its
+// own.
+#include <gmock/gmock.h>
+#include <rte_malloc.h>
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+
+#include "../message_of.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/random.h"
+#include "mltcp/dpdk/eal.h"
+#include "mltcp/dpdk/register_datapath.h"
+#include "mltcp/dpdk/ring_port.h"
+#include "mltcp/endpoint/endpoint.h"
+#include "net_fixture.h"
+
+namespace mltcp::dpdk {
+namespace {
+
+using endpoint::Code;
+using endpoint::Completion;
+using endpoint::ConnectionHandle;
+using endpoint::ConnectionKind;
+using endpoint::Driving;
+using endpoint::Endpoint;
+using endpoint::EndpointConfig;
+using endpoint::OperationHandle;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using Bytes = std::vector<std::byte>;
+
+constexpr Nanos kPatience{10'000'000'000};
+
+void require(bool condition, const std::string& what) {
+  if (!condition) throw std::runtime_error(what);
+}
+
+/// Runs `part` in a process and network namespace of its own. What it returns, or throws, is what went wrong.
+std::string alone(const std::function<void()>& part) {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) != 0) return "no sockets";
+  Host host(
+      [&](const Channel& /*other*/) {
+        register_datapath();
+        part();
+        return std::string();
+      },
+      ends[0], ends[1]);
+  close(ends[0]);
+  close(ends[1]);
+  return host.finish(60'000);
+}
+
+/// With the interfaces ve0 and ve1, a pair; "skip: ..." where they can't be made.
+std::string alone_on_a_pair(const std::function<void()>& part) {
+  return alone([&] {
+    if (unshare(CLONE_NEWNET) != 0 ||
+        !run_command("ip link add ve0 type veth peer name ve1 && ip link set ve0 up && ip link set ve1 up"))
+      throw std::runtime_error("skip: no veth pair can be made; run as root, with iproute2");
+    part();
+  });
+}
+
+#define EXPECT_FINE(run)                                          \
+  do {                                                            \
+    const std::string verdict = (run);                            \
+    if (verdict.rfind("skip: ", 0) == 0) GTEST_SKIP() << verdict; \
+    EXPECT_EQ(verdict, "");                                       \
+  } while (false)
+
+EndpointConfig config_of(const std::string& device, std::uint8_t host, Driving driving) {
+  EndpointConfig config;
+  config.datapath.device = device;
+  config.address = Address::v4(0x0A090000U + host, 50'000);
+  config.driving = driving;
+  config.max_connections = 16;
+  config.max_operations = 256;
+  return config;
+}
+
+Bytes bytes_of(std::size_t size, std::uint64_t seed) {
+  Random random(seed);
+  Bytes bytes(size);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.next());
+  return bytes;
+}
+
+using Endpoints = std::vector<Endpoint*>;
+
+/// Until `over()`; drives the endpoints that the caller drives.
+void drive(const Endpoints& all, const std::string& what, const std::function<bool()>& over) {
+  const Nanos end = monotonic_now() + kPatience;
+  while (!over()) {
+    require(monotonic_now() < end, what + " takes too long");
+    bool are_driven = false;
+    for (Endpoint* const one : all) {
+      one->progress();
+      are_driven = are_driven || one->config().driving == Driving::caller;
+    }
+    if (!are_driven) Clock::sleep(Nanos(100'000));
+  }
+}
+
+Completion end_of(const Endpoints& all, Endpoint& endpoint, OperationHandle operation, const std::string& what) {
+  Completion end;
+  drive(all, what, [&] { return endpoint.test(operation, end) == Code::ok; });
+  require(end.code == Code::ok, what + ": " + to_text(end));
+  return end;
+}
+
+/// A connection, seen from both ends.
+struct Connected {
+  ConnectionHandle here = 0;
+  ConnectionHandle there = 0;
+};
+
+Connected connect(Endpoint& a, Endpoint& b, ConnectionKind kind) {
+  const Endpoints both{&a, &b};
+  Connected made;
+  OperationHandle operation = 0;
+  require(a.connect(b.address().bytes(), {.kind = kind, .post = {}}, made.here, &operation) == Code::ok, "connect()");
+  end_of(both, a, operation, "connecting");
+  Completion event;
+  drive(both, "being connected to", [&] {
+    return b.events().poll({&event, 1}) == 1 && event.kind == Completion::Kind::accepted;
+  });
+  made.there = event.connection;
+  return made;
+}
+
+constexpr std::array<std::size_t, 4> kSizes{0, 100, 4096, 300'000};
+
+/// One message of each size from `from` to `to`, compared.
+void pass(Endpoint& from, ConnectionHandle out, Endpoint& to, ConnectionHandle in, ConnectionKind kind) {
+  const Endpoints both{&from, &to};
+  std::vector<Bytes> sent;
+  std::vector<Bytes> got;
+  std::vector<OperationHandle> sends(kSizes.size());
+  std::vector<OperationHandle> receives(kSizes.size());
+  for (std::size_t i = 0; i < kSizes.size(); ++i) {
+    sent.push_back(bytes_of(kSizes[i], i + out));
+    got.emplace_back(kSizes[i]);
+  }
+  for (std::size_t i = 0; i < kSizes.size(); ++i) {
+    const bool by_tag = kind == ConnectionKind::tagged;
+    require((by_tag ? to.receive_tagged(in, got[i], 70 + i, endpoint::kWholeTag, {}, receives[i])
+                    : to.receive(in, got[i], 0, {}, receives[i])) == Code::ok,
+            "receive()");
+    require((by_tag ? from.send_tagged(out, sent[i], 70 + i, {}, sends[i])
+                    : from.send(out, sent[i], 0, {}, sends[i])) == Code::ok,
+            "send()");
+  }
+  for (std::size_t i = 0; i < kSizes.size(); ++i) {
+    end_of(both, from, sends[i], fmt::format("sending {} bytes", kSizes[i]));
+    require(end_of(both, to, receives[i], fmt::format("receiving {} bytes", kSizes[i])).bytes == kSizes[i],
+            "a message has another length");
+    require(got[i] == sent[i], "a message has other bytes");
+  }
+}
+
+/// Messages both ways, ordered and by tag.
+void exchange(Endpoint& a, Endpoint& b) {
+  for (const ConnectionKind kind : {ConnectionKind::ordered, ConnectionKind::tagged}) {
+    const Connected made = connect(a, b, kind);
+    pass(a, made.here, b, made.there, kind);
+    pass(b, made.there, a, made.here, kind);
+  }
+}
+
+/// Opens two endpoints, which exchange messages.
+void open_two_and_exchange(const std::string& left, const std::string& right, Driving driving) {
+  const std::vector<unsigned> before = usable_cpus();
+  Endpoint a(config_of(left, 1, driving));
+  Endpoint b(config_of(right, 2, driving));
+  require(usable_cpus() == before, "the calling thread's affinity has changed");
+  exchange(a, b);
+}
+
+TEST(DpdkEndpoints, on_two_interfaces__exchange_messages_driven_by_threads) {
+  EXPECT_FINE(alone_on_a_pair([] { open_two_and_exchange("af_packet:ve0", "af_packet:ve1", Driving::threads); }));
+}
+
+TEST(DpdkEndpoints, on_two_interfaces__exchange_messages_driven_by_the_caller) {
+  EXPECT_FINE(alone_on_a_pair([] { open_two_and_exchange("af_packet:ve0", "af_packet:ve1", Driving::caller); }));
+}
+
+TEST(DpdkEndpoints, on_two_interfaces__exchange_messages_over_af_xdp) {
+  const int file = socket(AF_XDP, SOCK_RAW, 0);
+  if (file < 0) GTEST_SKIP() << "this kernel or user has no AF_XDP";
+  close(file);
+  EXPECT_FINE(alone_on_a_pair([] {
+    for (const Driving driving : {Driving::threads, Driving::caller})
+      open_two_and_exchange("af_xdp:ve0", "af_xdp:ve1", driving);
+  }));
+}
+
+TEST(DpdkEndpoints, on_rings__exchange_messages_driven_by_threads) {
+  EXPECT_FINE(alone([] { open_two_and_exchange("ring:left,to=right", "ring:right,to=left", Driving::threads); }));
+}
+
+TEST(DpdkEndpoints, on_rings__exchange_messages_driven_by_the_caller) {
+  EXPECT_FINE(alone([] { open_two_and_exchange("ring:left,to=right", "ring:right,to=left", Driving::caller); }));
+}
+
+TEST(DpdkEndpoints, of_other_kinds__share_a_process) {
+  EXPECT_FINE(alone_on_a_pair([] {
+    Endpoint a(config_of("ring:left,to=right", 1, Driving::threads));
+    Endpoint b(config_of("ring:right,to=left", 2, Driving::caller));
+    Endpoint c(config_of("af_packet:ve0", 3, Driving::caller));
+    Endpoint d(config_of("af_packet:ve1", 4, Driving::threads));
+    exchange(a, b);
+    exchange(c, d);
+  }));
+}
+
+TEST(DpdkEndpoints, in_namespaces_of_their_threads__open_interfaces_there) {
+  EXPECT_FINE(alone([] {
+    if (unshare(CLONE_NEWNET) != 0) throw std::runtime_error("skip: no network namespace can be made; run as root");
+    Endpoint first(config_of("ring:loop", 1, Driving::caller));  // DPDK's thread is in this one
+    std::string problem;
+    std::thread([&] {
+      if (unshare(CLONE_NEWNET) != 0 ||
+          !run_command("ip link add vn0 type veth peer name vn1 && ip link set vn0 up && ip link set vn1 up")) {
+        problem = "skip: no veth pair can be made; run as root, with iproute2";
+        return;
+      }
+      try {
+        open_two_and_exchange("af_packet:vn0", "af_packet:vn1", Driving::threads);
+      } catch (const std::exception& error) {
+        problem = error.what();
+      }
+    }).join();
+    require(problem.empty(), problem);
+  }));
+}
+
+// ---- opening again
+// ----------------------------------------------------------------------------------------------------
+
+std::size_t open_files() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+std::size_t free_memory() {
+  rte_malloc_socket_stats stats{};
+  rte_malloc_get_socket_stats(0, &stats);
+  return stats.heap_freesz_bytes;
+}
+
+void reopen(const std::string& left, const std::string& right, int rounds) {
+  std::size_t files = 0;
+  std::size_t memory = 0;
+  for (int round = 0; round < rounds; ++round) {
+    {
+      const Driving driving = round % 2 == 0 ? Driving::threads : Driving::caller;
+      Endpoint a(config_of(left, 1, driving));
+      Endpoint b(config_of(right, 2, driving));
+      if (round < 2 || round + 2 >= rounds) exchange(a, b);
+    }
+    if (round == 1) {
+      files = open_files();
+      memory = free_memory();
+    }
+  }
+  require(open_files() == files, fmt::format("{} files are open and not {}", open_files(), files));
+  require(free_memory() == memory, fmt::format("{} bytes are free and not {}", free_memory(), memory));
+  require(free_ports() == max_ports(), "ports were not given back");
+}
+
+TEST(DpdkEndpoints, opened_again__work_and_leave_nothing_behind) {
+  EXPECT_FINE(alone([] { reopen("ring:left,to=right", "ring:right,to=left", 100); }));
+}
+
+TEST(DpdkEndpoints, opened_again_on_interfaces__work_and_leave_nothing_behind) {
+  EXPECT_FINE(alone_on_a_pair([] { reopen("af_packet:ve0", "af_packet:ve1", 50); }));
+}
+
+TEST(DpdkEndpoints, opened_again_beside_one_that_stays__do_it_no_harm) {
+  EXPECT_FINE(alone([] {
+    Endpoint stays(config_of("ring:right,to=left", 2, Driving::threads));
+    std::size_t memory = 0;
+    for (int round = 0; round < 60; ++round) {
+      const Bytes last(3000);
+      auto goes = std::make_unique<Endpoint>(config_of("ring:left,to=right", 1, Driving::threads));
+      Endpoint& comes = *goes;
+      const Connected made = connect(comes, stays, ConnectionKind::tagged);
+      pass(comes, made.here, stays, made.there, ConnectionKind::tagged);
+      // Goes while its last packets are under way.
+      for (std::uint64_t tag = 0; tag < 20; ++tag) {
+        OperationHandle operation = 0;
+        require(comes.send_tagged(made.here, last, tag, {}, operation) == Code::ok, "send_tagged()");
+      }
+      goes.reset();
+      stays.close(made.there);  // with the messages that have come and nobody has asked for
+      if (round == 4) memory = free_memory();
+    }
+    constexpr std::size_t kPoolAndMore = std::size_t{32} << 20;
+    require(free_memory() + kPoolAndMore > memory, "pools are left");
+  }));
+}
+
+// ---- what they share
+// --------------------------------------------------------------------------------------------------
+
+TEST(DpdkEndpoints, of_the_first_ones_memory__eight_have_room) {
+  EXPECT_FINE(alone([] {
+    std::vector<std::unique_ptr<Endpoint>> all;
+    for (std::uint8_t number = 0; number < 8; ++number) {
+      EndpointConfig config =
+          config_of(fmt::format("ring:r{},to=r{}", number, number ^ 1), number + 1, Driving::caller);
+      config.datapath.mtu = 9000;
+      all.push_back(std::make_unique<Endpoint>(config));
+    }
+    for (std::size_t i = 0; i < all.size(); i += 2) exchange(*all[i], *all[i + 1]);
+  }));
+}
+
+TEST(DpdkEndpoints, of_too_little_memory__are_refused_with_how_much_the_first_should_ask_for) {
+  EXPECT_FINE(alone([] {
+    EndpointConfig small = config_of("ring:left,to=right", 1, Driving::caller);
+    small.datapath.memory_mb = 32;
+    const Endpoint first(small);
+    EndpointConfig more = config_of("ring:right,to=left", 2, Driving::threads);
+    more.datapath.memory_mb = 64;
+    const std::string contradiction = message_of<RunError>([&] { const Endpoint second(more); });
+    require(
+        contradiction.find("with 32 MB in ordinary pages, which can't grow, and is to have 64 MB here; give it that "
+                           "where the first port is opened") != std::string::npos ||
+            contradiction == "no such exception",  // huge pages grow
+        contradiction);
+    more.datapath.memory_mb.reset();
+    more.datapath.mtu = 9000;
+    more.datapath.queue_packets = 4096;
+    const std::string shortage = message_of<RunError>([&] { const Endpoint second(more); });
+    require(shortage.find(": its 32 MB are for all ports of the process; have the first that is opened ask for") !=
+                    std::string::npos ||
+                shortage == "no such exception",
+            shortage);
+    Endpoint a(config_of("ring:a,to=b", 3, Driving::caller));  // nothing that was refused is left
+    require(free_ports() == max_ports() - 2, "ports were not given back");
+  }));
+}
+
+TEST(DpdkEndpoints, on_a_device_that_another_has__are_refused_with_its_name) {
+  EXPECT_FINE(alone_on_a_pair([] {
+    std::optional<Endpoint> first(std::in_place, config_of("af_packet:ve0", 1, Driving::threads));
+    for (const Driving driving : {Driving::threads, Driving::caller}) {
+      const std::string error =
+          message_of<RunError>([&] { const Endpoint second(config_of("af_packet:ve0", 2, driving)); });
+      require(error ==
+                  "port \"af_packet:ve0\": this process has that device already, as af_packet:ve0, of the host "
+                  "10.9.0.1:50000; put more shards on that one, or give this one another device",
+              error);
+    }
+    Endpoint other(config_of("af_packet:ve1", 3, Driving::threads));
+    exchange(*first, other);  // which goes on
+    first.reset();
+    Endpoint then(config_of("af_packet:ve0", 2, Driving::threads));
+    exchange(then, other);
+  }));
+}
+
+// Each thread that drives would keep hundreds of buffers in a cache of its own, and there are enough for a few.
+TEST(DpdkEndpoints, driven_by_many_threads_in_turn__keep_their_buffers) {
+  EXPECT_FINE(alone([] {
+    EndpointConfig left = config_of("ring:left,to=right", 1, Driving::caller);
+    EndpointConfig right = config_of("ring:right,to=left", 2, Driving::caller);
+    left.datapath.queue_packets = right.datapath.queue_packets = 64;  // few buffers
+    Endpoint a(left);
+    Endpoint b(right);
+    const Connected made = connect(a, b, ConnectionKind::ordered);
+    constexpr int kThreads = 12;
+    std::string problem;
+    std::atomic<int> turn{0};
+    std::vector<std::thread> threads;
+    for (int number = 0; number < kThreads; ++number) {
+      threads.emplace_back([&, number] {
+        EalOptions options;
+        const Eal eal(options);  // so DPDK knows the thread
+        while (turn.load() < number) Clock::sleep(Nanos(100'000));
+        try {
+          if (problem.empty()) pass(a, made.here, b, made.there, ConnectionKind::ordered);
+          if (problem.empty()) pass(b, made.there, a, made.here, ConnectionKind::ordered);
+        } catch (const std::exception& error) {
+          problem = fmt::format("thread {}: {}", number, error.what());
+        }
+        ++turn;
+        while (turn.load() < kThreads) Clock::sleep(Nanos(100'000));  // and keeps its caches
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    require(problem.empty(), problem);
+  }));
+}
+
+}  // namespace
+}  // namespace mltcp::dpdk
