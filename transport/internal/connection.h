@@ -62,7 +62,7 @@ class alignas(64) Connection {
   [[nodiscard]] std::uint8_t priority() const { return config_->priority; }
   [[nodiscard]] std::uint64_t next_packet_number() const { return sent_.next_number(); }
 
-  PostResult send(const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline, std::uint8_t uncharged);
+  PostResult send(const std::byte* data, Bytes length, std::uint64_t tag, Nanos deadline, std::uint8_t uncharged = 0);
   PostResult receive(std::byte* buffer, Bytes capacity, std::uint64_t tag, Nanos deadline);
   /// Ends an operation of whose message nothing has been sent, or has arrived, with Status::timed_out. False if there
   /// is none with that tag.
