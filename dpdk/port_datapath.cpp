@@ -2,9 +2,12 @@
 #include "mltcp/dpdk/register_datapath.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <numeric>
 
 #include "mltcp/base/error.h"
@@ -63,11 +66,21 @@ EalOptions eal_options(const HostDatapathConfig& config) {
   return options;
 }
 
+/// The thread that opens a host's datapath is the one that polls it.
+void keep_on(unsigned cpu) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  if (const int error = pthread_setaffinity_np(pthread_self(), sizeof one, &one); error != 0)
+    throw RunError(fmt::format("this thread can't be kept on CPU {} ({}); leave it out", cpu, std::strerror(error)));
+}
+
 class PortDatapath final : public HostDatapath {
  public:
   explicit PortDatapath(const HostDatapathConfig& config) : config_(config), eal_(eal_options(config)) {
     open(shards_on(config, config.shards));
     port_->set_user("a host that has no address yet");
+    if (!config.cores.empty()) keep_on(parse_cores(config.cores, usable_cpus()).front());
   }
 
   [[nodiscard]] std::string description() const override { return port_->description(); }

@@ -94,7 +94,7 @@ void add_host_options(Options& options, GenArguments& arguments) {
                    "A congestion control of a shared object that the coordinator names, FILE.so:NAME; once for each");
   options.add("--idle", arguments.idle, "Without work, spin, pause or sleep; default pause")
       .check(one_of({"spin", "pause", "sleep"}));
-  options.add("--cores", arguments.cores, "The CPU to poll on; default: the first that may be used");
+  options.add("--cores", arguments.cores, "The CPU to poll on; default: wherever the kernel has it run");
   options.add("--memory", arguments.memory_mb, "Memory of DPDK in MB; default: what the port needs")
       .check(whole(32, 65536));
   options.add("--mtu", arguments.mtu, "Longest IP packet, 576 to 9000; default: the interface's")

@@ -10,6 +10,8 @@
 #include "mltcp/testbed/layout.h"
 
 #if MLTCP_HAS_DPDK
+#include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -75,7 +77,8 @@ void add_options(Options& options, TestbedArguments& arguments) {
            "CPU of its own, otherwise sleep")
       .check(one_of({"spin", "pause", "sleep"}));
   options.add("--cores", arguments.cores,
-              "CPUs, as in 0-3: the first for the switch, the others for hosts; default: all");
+              "CPUs, as in 0-3: the first for the switch, the others for hosts, one each or, where there are too few, "
+              "all for all of them; default: all");
   options.add("--json", arguments.json, "Write the results to this file; - is standard output");
   options.add("--log-dir", arguments.log_dir, "Keep what each process says, in this folder");
   options.flag("--realtime", arguments.realtime,
@@ -116,19 +119,26 @@ struct Plan {
   std::string switch_device;  ///< the same
   std::string idle;
   std::vector<unsigned> switch_cpus;  ///< by switch
-  std::vector<unsigned> host_cpus;    ///< by host in the layout
+  std::vector<unsigned> host_cpus;    ///< by host in the layout; empty: there are not enough for one each
   std::uint64_t seed = 1;
 };
 
-/// Switches come first; hosts take turns on the other CPUs, or, where there are too few, on all from the next one on.
+/// Switches come first, and each host has one of the other CPUs. Where there are too few, hosts run where the kernel
+/// has them run: one that shares a CPU with the switch would wait there while another is idle.
 void assign_cpus(Plan& plan, const TestbedArguments& arguments) {
   const std::vector<unsigned> usable = dpdk::usable_cpus();
   const std::vector<unsigned> cpus = arguments.cores.empty() ? usable : dpdk::parse_cores(arguments.cores, usable);
   const std::size_t switches = plan.layout.switches.size();
   const std::size_t hosts = plan.layout.hosts.size();
   const bool enough = cpus.size() >= switches + hosts;
+  if (!arguments.cores.empty()) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const unsigned cpu : cpus) CPU_SET(cpu, &set);
+    pthread_setaffinity_np(pthread_self(), sizeof set, &set);  // of all that are started from here on
+  }
   for (std::size_t i = 0; i < switches; ++i) plan.switch_cpus.push_back(cpus[i % cpus.size()]);
-  for (std::size_t i = 0; i < hosts; ++i) plan.host_cpus.push_back(cpus[(switches + i) % cpus.size()]);
+  for (std::size_t i = 0; enough && i < hosts; ++i) plan.host_cpus.push_back(cpus[switches + i]);
   plan.idle = !arguments.idle.empty() ? arguments.idle : enough && !arguments.realtime ? "pause" : "sleep";
   if (arguments.realtime && plan.idle != "sleep")
     throw InputError(
@@ -259,14 +269,17 @@ std::string address_of_port(const Plan& plan, std::uint32_t host) {
 
 Words host_command(const Plan& plan, std::size_t index, const std::string& self, const std::string& server) {
   const std::uint32_t host = plan.layout.hosts[index];
-  Words words{self,      "gen",
-              "--join",  server,
-              "--port",  plan.host_device + ":eth0",
-              "--ip",    fmt::format("{}/{}", address_of_port(plan, host), TestbedNetwork::prefix),
-              "--host",  std::to_string(host),
-              "--mtu",   std::to_string(plan.mtu),
-              "--idle",  plan.idle,
-              "--cores", std::to_string(plan.host_cpus[index])};
+  Words words{self,     "gen",
+              "--join", server,
+              "--port", plan.host_device + ":eth0",
+              "--ip",   fmt::format("{}/{}", address_of_port(plan, host), TestbedNetwork::prefix),
+              "--host", std::to_string(host),
+              "--mtu",  std::to_string(plan.mtu),
+              "--idle", plan.idle};
+  if (!plan.host_cpus.empty()) {
+    words.emplace_back("--cores");
+    words.push_back(std::to_string(plan.host_cpus[index]));
+  }
   // What the experiment has loaded, its hosts have to load.
   for (const cc::AlgorithmTable* algorithm : cc::algorithms()) {
     const std::string library = cc::library_file(*algorithm).string();
@@ -296,8 +309,8 @@ void print_plan(const Plan& plan, const TestbedArguments& arguments, std::FILE* 
   for (std::size_t i = 0; i < plan.layout.hosts.size(); ++i) {
     const std::uint32_t host = plan.layout.hosts[i];
     table.add({plan.roles[i].empty() ? fmt::format("host {}", host) : plan.roles[i],
-               fmt::format("{}", plan.host_cpus[i]), TestbedNetwork::kernel_address(host),
-               arguments.hosts ? "-" : address_of_port(plan, host)});
+               plan.host_cpus.empty() ? "any" : fmt::format("{}", plan.host_cpus[i]),
+               TestbedNetwork::kernel_address(host), arguments.hosts ? "-" : address_of_port(plan, host)});
   }
   fmt::print(out, "{}\n", table.text());
 }
