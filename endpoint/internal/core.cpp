@@ -197,7 +197,8 @@ void Core::make_workers() {
   for (std::size_t i = 0; i < id.size(); ++i) id[i] = static_cast<std::uint8_t>(random.next());
   shared_.address = EndpointAddress(config_.address, config_.shards, id);
   shared_.time = time_;
-  loops_ = config_.driving == Driving::threads && !shares_packets() ? config_.shards : 1;
+  one_drives_all_ = shares_packets();
+  loops_ = config_.driving == Driving::threads && !one_drives_all_ ? config_.shards : 1;
   for (std::size_t loop = 0; loop < loops_; ++loop) wakeups_.push_back(std::make_unique<Wakeup>());
   for (std::uint16_t shard = 0; shard < config_.shards; ++shard)
     workers_.push_back(std::make_unique<Worker>(shard, datapath_->io(shard), shared_,
@@ -389,6 +390,7 @@ Core::~Core() {
 
 std::size_t Core::progress() noexcept {
   if (usable() != Code::ok || config_.driving != Driving::caller || Worker::in_callback()) return 0;
+  if (one_drives_all_ && looping_.exchange(true, std::memory_order_acquire)) return 0;
   std::size_t ended = 0;
   try {
     for (const auto& worker : workers_) {
@@ -402,6 +404,7 @@ std::size_t Core::progress() noexcept {
     set_failure(error.what());
     shared_.closing.store(true);
   }
+  if (one_drives_all_) looping_.store(false, std::memory_order_release);
   if (shared_.closing.load(std::memory_order_relaxed)) finish_here();
   return ended;
 }

@@ -182,7 +182,8 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // Where the caller drives.
   std::unique_ptr<PollLoop> caller_loop_;
-  std::atomic<bool> looping_{false};
+  std::atomic<bool> looping_{false};  ///< some thread drives all workers, for as long as it waits or for a round
+  bool one_drives_all_ = false;       ///< packets of one may be found by another's PacketIo
   int poll_file_ = -1;
   int timer_file_ = -1;
   std::vector<PacketIo*> armed_;

@@ -473,5 +473,41 @@ TEST_F(CallerTest, posts__from_other_threads_reach_whoever_waits) {
   poster.join();
 }
 
+/// How many threads the network saw at work at once while two drive an endpoint of four shards.
+int most_at_work(bool hands_over) {
+  loop_network::register_datapath();
+  const std::string name = hands_over ? "handing" : "apart";
+  const auto network = loop_network::Network::make(name, false);
+  network->hands_over = hands_over;
+  std::atomic<int> inside{0};
+  std::atomic<int> most{0};
+  std::atomic<std::uint64_t> rounds{0};
+  network->on_work = [&](bool begins) {
+    if (!begins) {
+      --inside;
+      return;
+    }
+    const int now = ++inside;
+    int seen = most.load();
+    while (now > seen && !most.compare_exchange_weak(seen, now)) continue;
+    if (++rounds % 8 == 0) std::this_thread::yield();  // to the other thread, also on one CPU
+  };
+  EndpointConfig config = caller_config(name, 1);
+  config.shards = 4;
+  Endpoint endpoint(config);
+  const auto drive = [&] {
+    for (int i = 0; i < 5'000; ++i) endpoint.progress();
+  };
+  std::thread other(drive);
+  drive();
+  other.join();
+  return most;
+}
+
+TEST(Driving, threads_of_the_caller__drive_one_at_a_time_where_shards_hand_packets_over) {
+  EXPECT_EQ(most_at_work(false), 2) << "shards of their own are driven side by side";
+  EXPECT_EQ(most_at_work(true), 1);
+}
+
 }  // namespace
 }  // namespace mltcp::endpoint::driving_test

@@ -47,6 +47,7 @@ class Network {
   bool is_virtual = false;
   std::atomic<std::int64_t> time{1'000'000};
   std::atomic<std::uint16_t> free_port{0};    ///< what a host is told that asks for one
+  std::atomic<bool> hands_over{false};        ///< a host's shards may find each other's packets
   std::function<void(bool)> on_work;          ///< called as the network begins to work for a host, and ends
   std::atomic<bool> takes_ports_once{false};  ///< what asks for a port first gets an error
   std::mutex mutex;
@@ -155,6 +156,8 @@ class LoopIo final : public PacketIo {
   }
   [[nodiscard]] std::uint64_t activity() const override { return activity_; }
   std::optional<Wakeup> begin_waiting() override { return Wakeup{file_, false}; }
+  [[nodiscard]] std::span<PacketIo* const> feeders() const override { return feeders_; }
+  void fed_by(PacketIo& other) { feeders_.push_back(&other); }
 
  private:
   struct Work {
@@ -189,6 +192,7 @@ class LoopIo final : public PacketIo {
   std::uint64_t activity_ = 0;
   std::deque<Packet> arrived_;
   std::deque<Packet> lent_;
+  std::vector<PacketIo*> feeders_;
 };
 
 class LoopDatapath final : public HostDatapath {
@@ -207,6 +211,9 @@ class LoopDatapath final : public HostDatapath {
       address.port = static_cast<std::uint16_t>(address.port + shard);
       ios_.push_back(std::make_unique<LoopIo>(*network_, address));
     }
+    for (const auto& io : ios_)
+      for (const auto& other : ios_)
+        if (network_->hands_over) io->fed_by(*other);
   }
   [[nodiscard]] std::uint16_t shards() const override { return static_cast<std::uint16_t>(ios_.size()); }
   [[nodiscard]] PacketIo& io(std::uint16_t shard) override { return *ios_[shard]; }
