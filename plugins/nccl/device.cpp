@@ -251,15 +251,25 @@ void Device::close_comm(Comm* comm) noexcept {
   --comms_;
 }
 
-void Device::begin_iteration() noexcept {
+void Device::mark_iteration(CollectiveSequence::Step step) noexcept {
   Endpoint* endpoint = nullptr;
   {
     const std::lock_guard lock(guard_);
     endpoint = endpoint_.get();
   }
   const std::uint64_t posted = posted_.load(std::memory_order_relaxed);
-  const std::uint64_t before = posted_before_.exchange(posted, std::memory_order_relaxed);
-  if (endpoint != nullptr && posted > before) endpoint->begin_iteration(job_, posted - before);
+  const std::uint64_t bytes = posted - marked_.exchange(posted, std::memory_order_relaxed);
+  if (endpoint == nullptr || step == CollectiveSequence::Step::candidate) return;
+  const bool begins = step == CollectiveSequence::Step::begins;
+  if (settings_.verbose) {
+    try {
+      log_info(begins ? fmt::format("an iteration begins; the one before sent {} bytes", bytes)
+                      : "iterations are not known any more: the job's collectives have changed");
+    } catch (...) {  // there is no memory for the line
+    }
+  }
+  // Of unknown size, the increase step is the plain one.
+  endpoint->begin_iteration(job_, begins ? bytes : 0);
 }
 
 }  // namespace mltcp::nccl

@@ -20,6 +20,7 @@
 #include "mltcp/plugins/nccl/environment.h"
 #include "mltcp/plugins/nccl/handle.h"
 #include "mltcp/plugins/nccl/interfaces.h"
+#include "mltcp/plugins/nccl/sequence.h"
 
 namespace mltcp::nccl {
 
@@ -59,8 +60,8 @@ class Device {
   Result accept(Listener& listener, Comm** out);
   void close_comm(Comm* comm) noexcept;
 
-  /// The next iteration of the job begins, and will send what the one before did.
-  void begin_iteration() noexcept;
+  /// As Plugin::mark_iteration().
+  void mark_iteration(CollectiveSequence::Step step) noexcept;
   void count(std::size_t bytes) noexcept { posted_.fetch_add(bytes, std::memory_order_relaxed); }
 
   /// The connection is closing: close() and the end of the process wait for it.
@@ -103,7 +104,7 @@ class Device {
   std::uint32_t comms_ = 0;
 
   std::atomic<std::uint64_t> posted_{0};  ///< bytes, all in all
-  std::atomic<std::uint64_t> posted_before_{0};
+  std::atomic<std::uint64_t> marked_{0};  ///< of these, at the last mark
 };
 
 }  // namespace mltcp::nccl

@@ -122,9 +122,9 @@ Device* Plugin::device(int number) {
   return nullptr;
 }
 
-void Plugin::begin_iteration() noexcept {
+void Plugin::mark_iteration(CollectiveSequence::Step step) noexcept {
   const std::lock_guard lock(guard_);
-  for (const auto& device : devices_) device->begin_iteration();
+  for (const auto& device : devices_) device->mark_iteration(step);
 }
 
 }  // namespace mltcp::nccl

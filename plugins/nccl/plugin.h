@@ -9,6 +9,7 @@
 
 #include "mltcp/plugins/nccl/device.h"
 #include "mltcp/plugins/nccl/net_api.h"
+#include "mltcp/plugins/nccl/sequence.h"
 
 namespace mltcp::nccl {
 
@@ -38,8 +39,9 @@ class Plugin {
   Result properties(int device, Properties& out);
   /// Null where there is no such device, or none that is usable; it has been told then.
   Device* device(int number);
-  /// All devices' jobs.
-  void begin_iteration() noexcept;
+  /// Of all devices' jobs, as the sequence of collectives says: an iteration begins, and will send what the one before
+  /// did, or they are not known any more. Does nothing before init().
+  void mark_iteration(CollectiveSequence::Step step) noexcept;
 
  private:
   Plugin() = default;

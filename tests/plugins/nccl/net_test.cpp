@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -12,6 +14,7 @@
 #include "../../random_bytes.h"
 #include "../../temporary_folder.h"
 #include "loaded_plugin.h"
+#include "mltcp/plugins/nccl/profiler_api.h"
 
 namespace mltcp::nccl::harness {
 namespace {
@@ -68,6 +71,7 @@ class Loaded {
   Loaded& operator=(const Loaded&) = delete;
 
   [[nodiscard]] Net& net() { return *net_; }
+  [[nodiscard]] const Library& library() const { return copy_.library(); }
   void* send(std::vector<std::byte>& bytes) { return harness::send(*net_, pair.send_comm, bytes.data(), bytes.size()); }
   void* receive(std::vector<std::byte>& bytes) {
     return harness::receive(*net_, pair.receive_comm, bytes.data(), bytes.size());
@@ -479,6 +483,71 @@ TEST(SetUp, without_settings__takes_interfaces_of_the_host) {
   EXPECT_GE(count, 1);
   close(*net, *net, connect(*net, *net));
   EXPECT_EQ(net->finalize(), Result::success);
+}
+
+// ---- Profiler
+// ----------------------------------------------------------------------------------------------------------
+
+/// NCCL's calls for a collective of a communicator, and the operation of its proxy thread.
+void collective(const ProfilerV4& profiler, void* context, const char* function, std::size_t count) {
+  ProfilerEvent called{};
+  called.kind = kCollectiveEvent;
+  called.collective = {.sequence = 0,
+                       .function = function,
+                       .send_buffer = nullptr,
+                       .receive_buffer = nullptr,
+                       .count = count,
+                       .root = 0,
+                       .type = "ncclFloat32",
+                       .channels = 1,
+                       .warps = 1,
+                       .algorithm = "RING",
+                       .protocol = "SIMPLE"};
+  void* event = nullptr;
+  ASSERT_EQ(profiler.start(context, &event, &called), Result::success);
+  ASSERT_NE(event, nullptr);
+  EXPECT_EQ(profiler.stop(event), Result::success);
+  for (std::uint8_t channel = 0; channel < 2; ++channel) {
+    ProfilerEvent operation{};
+    operation.kind = kProxyOperationEvent;
+    operation.parent = event;
+    operation.proxy_operation = {
+        .process = getpid(), .channel = channel, .peer = 1, .steps = 1, .chunk = 1, .sends = 1};
+    void* unused = &unused;
+    EXPECT_EQ(profiler.start(context, &unused, &operation), Result::success);
+    EXPECT_EQ(unused, nullptr);
+  }
+}
+
+TEST(Profiler, iterations_of_collectives__are_told_once_each) {
+  Values verbose = kLoopback;
+  verbose["MLTCP_DEBUG"] = "1";
+  Loaded loaded(11, verbose);
+  const void* const table = loaded.library().symbol("ncclProfiler_v4");
+  ASSERT_NE(table, nullptr);
+  const ProfilerV4& profiler = *static_cast<const ProfilerV4*>(table);
+  void* context = nullptr;
+  int events = 0;
+  ASSERT_EQ(profiler.init(&context, &events, "job", 1, 2, 2, 0, &log), Result::success);
+  EXPECT_EQ(events, kCollectiveEvent | kPointToPointEvent | kProxyOperationEvent);
+  take_lines();
+  for (int iteration = 0; iteration < 6; ++iteration) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    collective(profiler, context, "AllReduce", 1000);
+    transfer(loaded, 3000);
+    collective(profiler, context, "AllReduce", 2000);
+    transfer(loaded, 4000);
+  }
+  // The first has no pause before it, the second and third are compared.
+  const std::vector<Line> lines = take_lines();
+  ASSERT_EQ(lines.size(), 3U);
+  for (const Line& line : lines)
+    EXPECT_THAT(line.text, HasSubstr("an iteration begins; the one before sent 7000 bytes"));
+  collective(profiler, context, "AllReduce", 1);
+  const std::vector<Line> lost = take_lines();
+  ASSERT_EQ(lost.size(), 1U);
+  EXPECT_THAT(lost[0].text, HasSubstr("iterations are not known any more"));
+  EXPECT_EQ(profiler.finalize(context), Result::success);
 }
 
 }  // namespace
