@@ -4,6 +4,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <thread>
+#include <utility>
 
 namespace mltcp::nccl::harness {
 namespace {
