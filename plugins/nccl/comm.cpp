@@ -54,10 +54,11 @@ void Comm::on_end(void* context, const Completion& end) noexcept {
   request.state.store(State::done, std::memory_order_release);  // from here on it may be gone
 }
 
-void Comm::end_at_once(Request& request, Code code) const noexcept {
+void Comm::end_at_once(Request& request, Code code, Bytes bytes) const noexcept {
   request.end = {};
   request.end.kind = direction_ == Direction::send ? Completion::Kind::sent : Completion::Kind::received;
   request.end.code = code;
+  request.end.bytes = bytes;
   request.end.peer = peer_.base();
   request.state.store(State::done, std::memory_order_relaxed);
 }
@@ -70,11 +71,11 @@ void Comm::connect(const endpoint::EndpointAddress& peer, std::uint64_t token) n
   options.post = {.callback = &on_end, .context = &connecting_};
   connecting_.state.store(State::pending, std::memory_order_relaxed);
   Code code = endpoint_.connect(peer.bytes(), options, connection_);
-  if (code != Code::ok) return end_at_once(connecting_, code);
+  if (code != Code::ok) return end_at_once(connecting_, code, 0);
   endpoint::OperationHandle operation = 0;
   greeting_.state.store(State::pending, std::memory_order_relaxed);
   code = endpoint_.send(connection_, hello_, 0, {.callback = &on_end, .context = &greeting_}, operation);
-  if (code != Code::ok) end_at_once(greeting_, code);
+  if (code != Code::ok) end_at_once(greeting_, code, kHelloBytes);
 }
 
 const Completion* Comm::connected() const noexcept {
@@ -108,7 +109,7 @@ Result Comm::post(std::span<std::byte> bytes, void** request) noexcept {
   } else {
     // The handle of a connection that has ended names nothing any more, or is about to: told by test(), for NCCL takes
     // an error of isend() for one of its own.
-    end_at_once(*place, code == Code::unknown ? Code::closed : code);
+    end_at_once(*place, code == Code::unknown ? Code::closed : code, bytes.size());
   }
   *request = place;
   return Result::success;

@@ -65,7 +65,7 @@ class Comm {
  private:
   static void on_end(void* context, const endpoint::Completion& end) noexcept;
   /// Of what can't be posted.
-  void end_at_once(Request& request, endpoint::Code code) const noexcept;
+  void end_at_once(Request& request, endpoint::Code code, Bytes bytes) const noexcept;
   [[nodiscard]] bool any_pending() const noexcept;
   /// False after `limit`.
   [[nodiscard]] bool wait_for_ends(Nanos limit) const noexcept;
