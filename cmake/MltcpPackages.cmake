@@ -4,6 +4,7 @@
 #   libmltcp-dev   headers, static libraries, CMake and pkg-config files, examples
 #   python3-mltcp  the Python package
 #   mltcp-tools    the command, its manual pages and completions, the pages of docs/
+#   mltcp-plugins  the plug-in of NCCL
 #   mltcp-mpi      the module for hosts that mpirun starts
 #
 # Which shared libraries a package needs is found by dpkg-shlibdeps; what is named here is found by nobody else.
@@ -20,7 +21,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
-set(CPACK_COMPONENTS_ALL runtime dev python tools)
+set(CPACK_COMPONENTS_ALL runtime dev python tools plugins)
 
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libmltcp1)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
@@ -57,6 +58,12 @@ set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS iproute2)
 if(MLTCP_DPDK)
   string(APPEND CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS ", librte-meta-net")
 endif()
+
+set(CPACK_DEBIAN_PLUGINS_PACKAGE_NAME mltcp-plugins)
+set(CPACK_DEBIAN_PLUGINS_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_PLUGINS_DESCRIPTION "transport of training jobs, for NCCL
+ The network plug-in of NCCL that sends over MLTCP's endpoints, a transport whose
+ congestion control interleaves the bursts of training jobs that share a network.")
 
 if(TARGET mltcp_mpi)
   list(APPEND CPACK_COMPONENTS_ALL mpi)
