@@ -6,6 +6,7 @@
 #   mltcp-tools    the command, its manual pages and completions, the pages of docs/
 #   mltcp-plugins  the plug-in of NCCL
 #   mltcp-mpi      the module for hosts that mpirun starts
+#   libmltcp-gloo0 the device of Gloo's, with its header
 #
 # Which shared libraries a package needs is found by dpkg-shlibdeps; what is named here is found by nobody else.
 set(CPACK_GENERATOR DEB)
@@ -73,6 +74,16 @@ if(TARGET mltcp_mpi)
  MPI). Everything else of mltcp does without.")
   set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "mltcp-tools (= ${PROJECT_VERSION})")
   string(APPEND CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS ", mltcp-mpi")
+endif()
+
+if(TARGET mltcp_gloo)
+  list(APPEND CPACK_COMPONENTS_ALL gloo)
+  set(CPACK_DEBIAN_GLOO_PACKAGE_NAME libmltcp-gloo0)
+  set(CPACK_DEBIAN_GLOO_PACKAGE_SECTION libs)
+  set(CPACK_DEBIAN_GLOO_DESCRIPTION "Gloo's collectives over MLTCP
+ A device for Gloo, the library of collective operations, on MLTCP's transport,
+ with its header for programs.")
+  set(CPACK_DEBIAN_GLOO_PACKAGE_SUGGESTS libgloo-dev)
 endif()
 
 include(CPack)

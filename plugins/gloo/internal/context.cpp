@@ -1,0 +1,171 @@
+#include "mltcp/plugins/gloo/internal/context.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "mltcp/plugins/gloo/internal/buffers.h"
+#include "mltcp/plugins/gloo/internal/open_device.h"
+#include "mltcp/plugins/gloo/internal/pair.h"
+
+namespace gloo::transport::mltcp {
+namespace {
+
+/// So long a live peer may take to end what is under way with memory that its owner wants back.
+constexpr std::chrono::seconds kGrace{1};
+
+}  // namespace
+
+void enforce(bool holds, const std::string& text) {
+  if (!holds) throw EnforceNotMet("mltcp-gloo", 0, "arguments", text);
+}
+
+Context::Context(std::shared_ptr<OpenDevice> device, int own_rank, int ranks)
+    : ::gloo::transport::Context(own_rank, ranks), device_(std::move(device)) {
+  enforce(ranks > 0 && own_rank >= 0 && own_rank < ranks,
+          "rank " + std::to_string(own_rank) + " of " + std::to_string(ranks) + " is none; give 0 to size - 1");
+}
+
+Context::~Context() {
+  {
+    Lock lock(guard_);
+    for (int peer = 0; peer < size; ++peer)
+      if (Pair* const pair = find(peer); pair != nullptr) pair->begin_close();
+  }
+  for (auto& pair : pairs_) pair.reset();  // each is null while it goes: others look at who is there
+}
+
+std::unique_ptr<::gloo::transport::Pair>& Context::createPair(int peer) {
+  enforce(peer >= 0 && peer < size, who() + ": there is no rank " + std::to_string(peer) + " among " +
+                                        std::to_string(size) + "; create pairs with 0 to size - 1");
+  std::unique_ptr<::gloo::transport::Pair> pair = std::make_unique<Pair>(*this, peer);
+  auto& place = pairs_[static_cast<std::size_t>(peer)];
+  {
+    const Lock lock(guard_);
+    place.swap(pair);
+  }
+  return place;
+}
+
+std::unique_ptr<::gloo::transport::UnboundBuffer> Context::createUnboundBuffer(void* memory, std::size_t bytes) {
+  return std::make_unique<UnboundBuffer>(shared_from_this(), memory, bytes);
+}
+
+Pair* Context::find(int peer) const {
+  if (peer < 0 || peer >= size) return nullptr;
+  return static_cast<Pair*>(pairs_[static_cast<std::size_t>(peer)].get());
+}
+
+Pair& Context::pair_to(int peer) {
+  Pair* const pair = find(peer);
+  enforce(pair != nullptr, who() + " has no pair with rank " + std::to_string(peer) +
+                               "; name another rank of the group, to which it was connected");
+  return *pair;
+}
+
+void Context::receive_from_any(UnboundBuffer& buffer, std::vector<int> ranks, std::uint64_t slot, std::size_t offset,
+                               std::size_t bytes) {
+  enforce(!ranks.empty(), who() + ": a receive from any rank names none; name those that it may come from");
+  Pair* first = nullptr;
+  bool any_is_usable = false;
+  for (const int peer : ranks) {
+    Pair& pair = pair_to(peer);
+    if (pair.failed()) continue;
+    pair.check_usable();
+    any_is_usable = true;
+    const std::uint64_t since = pair.waiting_since(slot);
+    if (since > 0 && (first == nullptr || since < first->waiting_since(slot))) first = &pair;
+  }
+  if (!any_is_usable) pair_to(ranks.front()).check_usable();
+  if (first == nullptr) {
+    any_.push_back({&buffer, slot, offset, bytes, std::move(ranks)});
+    return;
+  }
+  first->start_receive(buffer, slot, offset, bytes);
+}
+
+void Context::on_available(Pair& pair, std::uint64_t slot) {
+  const auto fits = [&](const AnyReceive& receive) {
+    return receive.slot == slot &&
+           std::find(receive.ranks.begin(), receive.ranks.end(), pair.rank()) != receive.ranks.end();
+  };
+  const auto found = std::find_if(any_.begin(), any_.end(), fits);
+  if (found == any_.end()) return;
+  const AnyReceive receive = std::move(*found);
+  any_.erase(found);
+  pair.start_receive(*receive.buffer, slot, receive.offset, receive.bytes);
+}
+
+void Context::on_pair_failed(Pair& failed, bool tell_others) {
+  if (tell_others) note(failed.error());
+  any_.remove_if([&](const AnyReceive& receive) {
+    for (const int peer : receive.ranks)
+      if (const Pair* const pair = find(peer); pair != nullptr && !pair->failed()) return false;
+    receive.buffer->fail(failed.error());
+    return true;
+  });
+  if (!tell_others) return;
+  for (int peer = 0; peer < size; ++peer) {
+    Pair* const pair = find(peer);
+    if (pair == nullptr || pair == &failed || pair->failed()) continue;
+    Record record;
+    record.kind = Record::Kind::failure;
+    record.id = static_cast<std::uint64_t>(failed.rank());
+    const std::string text = failed.error().substr(0, kMostInline);
+    pair->queue(record, std::as_bytes(std::span(text)));
+    pair->flush();
+  }
+}
+
+void Context::note(const std::string& text) {
+  if (note_.empty()) note_ = text;
+}
+
+std::string Context::noted() const { return note_.empty() ? std::string() : "; before that, " + note_; }
+
+std::string Context::awaited_by(const UnboundBuffer& buffer) const {
+  std::string text;
+  for (int peer = 0; peer < size; ++peer) {
+    const Pair* const pair = find(peer);
+    std::uint64_t slot = 0;
+    if (pair == nullptr || !pair->awaited_by(buffer, slot)) continue;
+    text += (text.empty() ? " with " : ", ") + pair->name() + " on slot " + std::to_string(slot);
+  }
+  for (const AnyReceive& receive : any_) {
+    if (receive.buffer != &buffer) continue;
+    text += (text.empty() ? " from any of ranks" : ", from any of ranks");
+    for (const int peer : receive.ranks) text += " " + std::to_string(peer);
+    text += " on slot " + std::to_string(receive.slot);
+  }
+  return text;
+}
+
+void Context::fail_all(const std::string& cause) {
+  for (int peer = 0; peer < size; ++peer)
+    if (Pair* const pair = find(peer); pair != nullptr) pair->fail(cause, Pair::Ending::graceful, true);
+}
+
+void Context::release(UnboundBuffer& buffer, Lock& lock) {
+  any_.remove_if([&](const AnyReceive& receive) { return receive.buffer == &buffer; });
+  const auto each = [&](auto&& what) {
+    for (int peer = 0; peer < size; ++peer)
+      if (Pair* const pair = find(peer); pair != nullptr) what(*pair);
+  };
+  each([&](Pair& pair) { pair.cancel_of(buffer); });
+  const auto free = [&] {
+    bool in_use = false;
+    each([&](const Pair& pair) { in_use = in_use || pair.refers_to(buffer); });
+    return !in_use;
+  };
+  if (changed_.wait_for(lock, kGrace, free)) return;
+  each([&](Pair& pair) {
+    if (!pair.refers_to(buffer)) return;
+    pair.fail("it did not end an operation whose buffer has gone; keep buffers until their operations have ended",
+              Pair::Ending::at_once, true);
+    pair.abort();
+  });
+  changed_.wait(lock, free);
+}
+
+std::string Context::who() const { return "MLTCP, rank " + std::to_string(rank); }
+
+}  // namespace gloo::transport::mltcp

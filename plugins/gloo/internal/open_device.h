@@ -1,0 +1,69 @@
+// The device: an endpoint, its job, and which pair each of its connections belongs to.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "mltcp/endpoint/endpoint.h"
+#include "mltcp/plugins/gloo/device.h"
+#include "mltcp/plugins/gloo/internal/protocol.h"
+
+namespace gloo::transport::mltcp {
+
+class Pair;
+
+/// attr with what the environment says, and without what is left to choose. `get` is getenv(3), or a test's. Throws
+/// InvalidOperationException that names the variable.
+attr with_environment(attr given, const char* (*get)(const char* name));
+
+class OpenDevice final : public Device, public std::enable_shared_from_this<OpenDevice> {
+ public:
+  explicit OpenDevice(const attr& settings);
+  ~OpenDevice() override;
+
+  [[nodiscard]] std::string str() const override;
+  [[nodiscard]] const std::string& getPCIBusID() const override { return pci_bus_id_; }
+  [[nodiscard]] int getInterfaceSpeed() const override { return speed_mbps_; }
+  std::shared_ptr<::gloo::transport::Context> createContext(int rank, int size) override;
+  void beginIteration(std::uint64_t bytes) override;
+  void endIteration() override;
+  [[nodiscard]] JobState jobState() const override;
+
+  [[nodiscard]] ::mltcp::endpoint::Endpoint& endpoint() { return *endpoint_; }
+  /// Of the maps below. Before a context's.
+  [[nodiscard]] std::mutex& mutex() { return guard_; }
+  /// With the lock held.
+  void add_pair(Pair& pair);
+  void add_connection(::mltcp::endpoint::ConnectionHandle connection, Pair& pair) { connections_[connection] = &pair; }
+  /// Takes the lock.
+  void remove_pair(Pair& pair, ::mltcp::endpoint::ConnectionHandle connection);
+  /// What is sent on it is the job's. Without a lock.
+  void attach(::mltcp::endpoint::ConnectionHandle connection);
+
+ private:
+  /// A connection of which no hello has come yet.
+  struct Stranger {
+    OpenDevice* device;
+    ::mltcp::endpoint::ConnectionHandle connection;
+    std::array<std::byte, kHelloBytes> bytes;
+  };
+  static void on_event(void* context, const ::mltcp::endpoint::Completion& event) noexcept;
+  static void on_hello(void* context, const ::mltcp::endpoint::Completion& completion) noexcept;
+  void accept(::mltcp::endpoint::ConnectionHandle connection);
+
+  std::string pci_bus_id_;
+  int speed_mbps_ = 0;
+  std::mutex guard_;
+  std::unordered_map<std::uint64_t, Pair*> pairs_;
+  std::unordered_map<::mltcp::endpoint::ConnectionHandle, Pair*> connections_;
+  std::unordered_map<::mltcp::endpoint::ConnectionHandle, std::unique_ptr<Stranger>> strangers_;
+  ::mltcp::endpoint::JobHandle job_ = 0;
+  std::unique_ptr<::mltcp::endpoint::Endpoint> endpoint_;
+};
+
+}  // namespace gloo::transport::mltcp

@@ -1,0 +1,235 @@
+// One peer of a context: the connection, the matching of sends and receives, and bound buffers' writes. What is said on
+// the connection is in protocol.h. The context's lock guards everything here that is not constant.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "mltcp/endpoint/endpoint.h"
+#include "mltcp/plugins/gloo/internal/context.h"
+#include "mltcp/plugins/gloo/internal/protocol.h"
+
+namespace gloo::transport::mltcp {
+
+class Buffer;
+class Pair;
+
+class Address final : public ::gloo::transport::Address {
+ public:
+  explicit Address(const PairAddress& address);
+  [[nodiscard]] std::string str() const override { return text_; }
+  [[nodiscard]] std::vector<char> bytes() const override { return bytes_; }
+
+ private:
+  std::vector<char> bytes_;
+  std::string text_;
+};
+
+/// An operation of the endpoint's that a pair has posted. Kept and used again.
+struct Op {
+  enum class Kind : std::uint8_t {
+    connect,
+    hello,
+    control_send,
+    control_receive,
+    send,
+    receive,
+    orphan,  ///< a receive whose buffer has gone: its message is dropped
+    write_send,
+    write_receive,
+  };
+  Kind kind = Kind::send;
+  bool announced = false;
+  Pair* pair = nullptr;
+  UnboundBuffer* unbound = nullptr;
+  Buffer* bound = nullptr;
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  std::uint64_t slot = 0;
+  std::uint64_t id = 0;
+  std::uint64_t tag = 0;
+  std::size_t place = 0;  ///< among the active ones
+  ::mltcp::endpoint::OperationHandle handle = 0;
+};
+
+class Pair final : public ::gloo::transport::Pair {
+ public:
+  Pair(Context& context, int peer);
+  ~Pair() override;
+
+  [[nodiscard]] const ::gloo::transport::Address& address() const override { return address_; }
+  void connect(const std::vector<char>& bytes) override;
+  void close() override;
+  /// The endpoint's thread moves bytes in either mode. With both, waits for bound buffers poll instead of sleeping.
+  void setSync(bool enable, bool busy_poll) override;
+  std::unique_ptr<::gloo::transport::Buffer> createSendBuffer(int slot, void* memory, std::size_t bytes) override;
+  std::unique_ptr<::gloo::transport::Buffer> createRecvBuffer(int slot, void* memory, std::size_t bytes) override;
+  void send(::gloo::transport::UnboundBuffer* buffer, std::uint64_t tag, std::size_t offset,
+            std::size_t bytes) override;
+  void recv(::gloo::transport::UnboundBuffer* buffer, std::uint64_t tag, std::size_t offset,
+            std::size_t bytes) override;
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] std::uint64_t id() const { return id_; }
+  [[nodiscard]] Context& context() { return context_; }
+
+  // With the lock held.
+
+  /// "rank 2 (10.0.0.2:62400)".
+  [[nodiscard]] std::string name() const;
+  [[nodiscard]] bool failed() const { return !error_.empty(); }
+  [[nodiscard]] const std::string& error() const { return error_; }
+  [[nodiscard]] bool polls() const { return polls_; }
+  /// Throws IoException if it has failed, EnforceNotMet if it was never connected.
+  void check_usable() const;
+  void start_send(UnboundBuffer& buffer, std::uint64_t slot, std::size_t offset, std::size_t bytes);
+  void start_receive(UnboundBuffer& buffer, std::uint64_t slot, std::size_t offset, std::size_t bytes);
+  /// When a send came to wait on `slot`, by a count of such events; 0: none does.
+  [[nodiscard]] std::uint64_t waiting_since(std::uint64_t slot) const;
+  void write(Buffer& buffer, std::uint64_t slot, std::byte* data, std::size_t bytes, std::size_t offset);
+  /// Bound writes that waited for a buffer may go on.
+  void advance_writes();
+  /// Nothing refers to it when it returns.
+  void release(Buffer& buffer, Context::Lock& lock);
+
+  void queue(const Record& record, std::span<const std::byte> data = {});
+  void flush();
+  /// Posts what found no place in the endpoint before, and waits while there is none. By the program's threads.
+  void settle(Context::Lock& lock);
+  enum class Ending : std::uint8_t {
+    graceful,  ///< what is under way may arrive
+    at_once,
+  };
+  void fail(const std::string& cause, Ending ending, bool tell_others);
+  void begin_close();
+  void finish_close(Context::Lock& lock);
+  /// Queued ones are dropped, posted ones are asked to end.
+  void cancel_of(const UnboundBuffer& buffer);
+  [[nodiscard]] bool refers_to(const UnboundBuffer& buffer) const;
+  /// A slot of which `buffer` has something under way; none: false.
+  bool awaited_by(const UnboundBuffer& buffer, std::uint64_t& slot) const;
+  void abort();
+
+  /// A caller said hello: the device's and the context's locks are held. False: it can't be.
+  bool adopt(::mltcp::endpoint::ConnectionHandle connection, const Hello& hello);
+  /// Event: the connection is over.
+  void on_closed(const ::mltcp::endpoint::Completion& event);
+
+ private:
+  struct PendingSend {
+    UnboundBuffer* buffer;
+    std::byte* data;
+    std::size_t bytes;
+  };
+  /// Of one slot; see protocol.h.
+  struct Slot {
+    std::deque<PendingSend> sends;      ///< announced, and no receive known
+    std::deque<std::uint64_t> granted;  ///< receives of the peer's without a send: their ids
+    std::int64_t waiting = 0;
+    std::uint64_t since = 0;
+    [[nodiscard]] bool empty() const { return sends.empty() && granted.empty() && waiting == 0; }
+  };
+  using Slots = std::unordered_map<std::uint64_t, Slot>;
+  struct Outgoing {
+    Buffer* buffer;
+    std::byte* data;
+    std::size_t bytes;
+  };
+  struct Incoming {
+    std::uint64_t id = 0;
+    std::uint64_t slot = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+    enum class State : std::uint8_t { waits, under_way, done } state = State::waits;
+    bool is_inline = false;
+    Buffer* buffer = nullptr;
+    std::vector<std::byte> data;
+  };
+  struct Frame {
+    alignas(64) std::array<std::byte, kFrameBytes> bytes;
+    std::size_t used = 0;
+    bool busy = false;  ///< out: under way. In: has come
+  };
+
+  // Operations (pair_ops.cpp).
+  Op& take_op(Op::Kind kind);
+  void give_op(Op& op);
+  void post(Op& op);
+  ::mltcp::endpoint::Code try_post(Op& op);
+  void pump();
+  static void ended(void* context, const ::mltcp::endpoint::Completion& completion) noexcept;
+  void on_end(Op& op, const ::mltcp::endpoint::Completion& completion);
+  void on_connected(const ::mltcp::endpoint::Completion& completion);
+  void on_received(Op& op, const ::mltcp::endpoint::Completion& completion);
+  void on_sent(Op& op, const ::mltcp::endpoint::Completion& completion);
+  void on_write_received(const Op& op, const ::mltcp::endpoint::Completion& completion);
+  void post_control_receive(std::uint64_t number);
+  void take_frames();
+  void close_if_flushed();
+
+  // Matching (pair.cpp).
+  void post_send(UnboundBuffer* buffer, std::byte* data, std::size_t bytes, std::uint64_t slot, std::uint64_t id,
+                 bool announced);
+  Slot& slot(std::uint64_t number);
+  void drop_if_empty(std::uint64_t number);
+  void count_waiting(std::uint64_t number, int by);
+  bool take(const Record& record, std::span<const std::byte> data);
+  void on_receive_ready(std::uint64_t number, std::uint64_t id);
+  bool on_write(const Record& record, std::span<const std::byte> data);
+  void on_write_ready(std::uint64_t id);
+  bool start_write(Incoming& write);
+
+  void call(const PairAddress& peer);
+  void accept_peer(const PairAddress& peer);
+  void wait_until_connected(Context::Lock& lock);
+  void open();
+  void fail_waiters();
+
+  Context& context_;
+  const int rank_;
+  const std::uint64_t id_;
+  const Address address_;
+  std::string peer_text_;
+
+  enum class State : std::uint8_t { fresh, connecting, connected };
+  State state_ = State::fresh;
+  bool told_ = false;     ///< connect() was called
+  bool adopted_ = false;  ///< the peer has called
+  bool ended_ = true;     ///< there is no connection, or it is over
+  bool closing_ = false;
+  bool close_asked_ = false;
+  bool polls_ = false;
+  std::uint64_t caller_ = 0;  ///< the peer's pair, as it said hello
+  ::mltcp::endpoint::ConnectionHandle connection_ = 0;
+  std::string error_;
+
+  std::vector<std::unique_ptr<Op>> ops_;
+  std::vector<Op*> spare_;
+  std::vector<Op*> active_;
+  std::deque<Op*> backlog_;  ///< active, and not posted
+
+  Slots slots_;
+  std::vector<Slots::node_type> spare_slots_;
+  std::uint64_t next_id_ = 1;
+
+  std::vector<Buffer*> buffers_;
+  std::map<std::uint64_t, Buffer*> receive_buffers_;
+  std::unordered_map<std::uint64_t, Outgoing> outgoing_;
+  std::deque<Incoming> incoming_;  ///< in the order in which they were sent, which is that of their completions
+
+  std::vector<std::byte> outbox_;
+  std::array<std::byte, kHelloBytes> hello_{};
+  std::unique_ptr<std::array<Frame, kControlFrames>> out_;
+  std::unique_ptr<std::array<Frame, kControlFrames>> in_;
+  std::uint64_t next_out_ = 0;
+  std::uint64_t next_in_ = 0;
+};
+
+}  // namespace gloo::transport::mltcp

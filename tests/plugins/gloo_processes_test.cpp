@@ -1,0 +1,88 @@
+// Three processes in an all-reduce, of which one is killed: the others end with an exception that names it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+namespace mltcp::gloo_testing::processes {
+namespace {
+
+using testing::HasSubstr;
+
+class Rank {
+ public:
+  Rank(const std::string& folder, int rank) {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(pipe(ends.data()), 0);
+    process_ = fork();
+    if (process_ == 0) {
+      dup2(ends[1], STDOUT_FILENO);
+      close(ends[0]);
+      close(ends[1]);
+      setenv("MLTCP_ADDRESS", "127.0.0.1", 1);
+      setenv("MLTCP_PEER_TIMEOUT_MS", "1000", 1);
+      execl(MLTCP_GLOO_RANK, MLTCP_GLOO_RANK, folder.c_str(), std::to_string(rank).c_str(), "3", nullptr);
+      _exit(127);
+    }
+    close(ends[1]);
+    output_ = fdopen(ends[0], "r");
+  }
+  ~Rank() {
+    if (process_ > 0) kill();
+    std::fclose(output_);
+  }
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+  std::string line() {
+    std::array<char, 2000> text{};
+    return std::fgets(text.data(), text.size(), output_) != nullptr ? text.data() : "";
+  }
+  void kill() {
+    ::kill(process_, SIGKILL);
+    wait();
+  }
+  int wait() {
+    int status = 0;
+    waitpid(process_, &status, 0);
+    process_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+ private:
+  pid_t process_ = 0;
+  FILE* output_ = nullptr;
+};
+
+#if !defined(__SANITIZE_THREAD__)  // which takes no fork of a process that has had threads
+
+TEST(GlooProcesses, rank_that_is_killed__is_named_by_all_others_in_time) {
+  std::string folder = (std::filesystem::temp_directory_path() / "mltcp-gloo-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  {
+    std::array<Rank, 3> ranks{Rank(folder, 0), Rank(folder, 1), Rank(folder, 2)};
+    for (Rank& rank : ranks) ASSERT_EQ(rank.line(), "running\n");
+    const auto killed = std::chrono::steady_clock::now();
+    ranks[2].kill();
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::string text = ranks[i].line();
+      EXPECT_THAT(text, HasSubstr("IoException: MLTCP, rank " + std::to_string(i) + ": "));
+      EXPECT_THAT(text, HasSubstr("rank 2 (127.0.0.1:"));
+      EXPECT_EQ(ranks[i].wait(), 3);
+    }
+    // The peer's time limit and half of it, and some for a machine that has more to do; far from Gloo's 20 s.
+    EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(8));
+  }
+  std::filesystem::remove_all(folder);
+}
+
+#endif
+
+}  // namespace
+}  // namespace mltcp::gloo_testing::processes
