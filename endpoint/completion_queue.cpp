@@ -11,7 +11,9 @@ CompletionQueue::CompletionQueue(std::shared_ptr<Core> core, std::unique_ptr<Com
     : core_(std::move(core)), own_(std::move(own)), ring_(own_.get()) {}
 CompletionQueue::CompletionQueue(std::shared_ptr<Core> core, CompletionRing& ring)
     : core_(std::move(core)), ring_(&ring) {}
-CompletionQueue::~CompletionQueue() = default;
+CompletionQueue::~CompletionQueue() {
+  if (own_ != nullptr && !core_->is_forked()) own_->await_pushers();
+}
 
 std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
   std::size_t count = 0;
@@ -21,7 +23,9 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
 }
 
 Code CompletionQueue::wait(std::span<Completion> out, std::size_t& count, Nanos limit) noexcept {
-  const std::shared_ptr<Core> core = core_;  // a callback may destroy this
+  // A callback may destroy this.
+  const std::shared_ptr<Core> core = core_;
+  const std::shared_ptr<CompletionRing> own = own_;
   return core->wait(*ring_, out, count, limit);
 }
 

@@ -58,7 +58,7 @@ class CompletionQueue {
   [[nodiscard]] CompletionRing& ring() noexcept { return *ring_; }
 
   std::shared_ptr<Core> core_;
-  std::unique_ptr<CompletionRing> own_;
+  std::shared_ptr<CompletionRing> own_;
   CompletionRing* ring_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <thread>
 
 #include "mltcp/endpoint/internal/bounded_ring.h"
 #include "mltcp/endpoint/internal/wakeup.h"
@@ -25,9 +26,16 @@ class CompletionRing {
   void give_back() noexcept { reserved_.fetch_sub(1, std::memory_order_relaxed); }
   /// Into a reserved place.
   void push(const Completion& completion) noexcept {
+    pushing_.fetch_add(1, std::memory_order_relaxed);
     while (!ring_.push(completion)) {  // whoever takes the oldest has its place still
     }
     wakeup_.wake();
+    pushing_.fetch_sub(1, std::memory_order_release);
+  }
+  /// Before it goes: who has taken the last completion may be faster than who has left it is to wake. Not in a fork,
+  /// where nobody pushes, and nobody ends what was under way.
+  void await_pushers() const noexcept {
+    while (pushing_.load(std::memory_order_acquire) != 0) std::this_thread::yield();
   }
   bool pop(Completion& completion) noexcept {
     if (!ring_.pop(completion)) return false;
@@ -40,6 +48,7 @@ class CompletionRing {
  private:
   const std::uint32_t places_;
   std::atomic<std::uint32_t> reserved_{0};
+  std::atomic<std::uint32_t> pushing_{0};  ///< threads in push()
   BoundedRing<Completion> ring_;
   Wakeup wakeup_;
 };
