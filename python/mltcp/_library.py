@@ -209,22 +209,28 @@ class Library:
         return error_of(end.code, text.value.decode(errors="replace"), completion)
 
 
-def _find() -> str:
-    named = os.environ.get("MLTCP_LIBRARY")
+def find(name: str, variable: str) -> str:
+    """Where library `name` is: what `variable` says, the build of the source tree, this package's own prefix, or the
+    dynamic linker's business."""
+    named = os.environ.get(variable)
     if named:
         return named
     package = Path(__file__).resolve().parent
     # python/mltcp/ of a source tree.
     tree = package.parent.parent
-    built = tree / "build" / "lib" / NAME
+    built = tree / "build" / "lib" / name
     if (tree / "endpoint" / "mltcp.h").exists() and built.exists():
         return str(built)
     # lib/python3/dist-packages/mltcp/ of an installation: the library that was installed with it.
     libraries = package.parent.parent.parent
     for place in (libraries, libraries / (sysconfig.get_config_var("MULTIARCH") or "."), libraries.parent / "lib64"):
-        if (place / NAME).exists():
-            return str(place / NAME)
-    return NAME
+        if (place / name).exists():
+            return str(place / name)
+    return name
+
+
+def _find() -> str:
+    return find(NAME, "MLTCP_LIBRARY")
 
 
 _lock = threading.Lock()

@@ -1,0 +1,69 @@
+"""DistributedDataParallel over MLTCP and over Gloo's TCP: the same script, with the same result to the bit. Exit status 77:
+there is no PyTorch with Gloo for this interpreter."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+try:
+    import torch.distributed as dist
+except ImportError as error:
+    print(f"skipped: {sys.executable} has no PyTorch ({error}); install Debian's python3-torch")
+    sys.exit(77)
+if not dist.is_available() or not dist.is_gloo_available():
+    print("skipped: this PyTorch has no Gloo")
+    sys.exit(77)
+
+RANK = Path(__file__).with_name("rank.py")
+
+
+def train(ranks, transport, **environment):
+    """What each rank prints, and the exit statuses."""
+    with tempfile.TemporaryDirectory() as folder:
+        base = dict(os.environ, **{"GLOO_DEVICE_TRANSPORT": transport, "GLOO_SOCKET_IFNAME": "lo", **environment})
+        started = [subprocess.Popen([sys.executable, str(RANK), str(rank), str(ranks), os.path.join(folder, "store")],
+                                    env=base, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                   for rank in range(ranks)]
+        ended = []
+        try:
+            for one in started:
+                out, error = one.communicate(timeout=100)
+                ended.append((one.returncode, out, error))
+        finally:
+            for one in started:
+                if one.poll() is None:
+                    one.kill()
+                    one.wait()
+        return ended
+
+
+class TrainingTest(unittest.TestCase):
+    def test_the_same_parameters_as_over_tcp_to_the_bit(self):
+        for ranks in (2, 3):
+            told = {}
+            for transport in ("TCP", "MLTCP"):
+                ended = train(ranks, transport)
+                for status, _, error in ended:
+                    self.assertEqual(status, 0, error)
+                told[transport] = [json.loads(out.splitlines()[-1]) for _, out, _ in ended]
+            checksums = {one["checksum"] for transport in told.values() for one in transport}
+            self.assertEqual(len(checksums), 1, told)
+            self.assertTrue(all(one["state"] == [] for one in told["TCP"]))
+            for one in told["MLTCP"]:
+                self.assertEqual(len(one["state"]), 1, "one device for the process group")
+                self.assertEqual(one["state"][0]["connections"], 2 * (ranks - 1))
+                # 596,490 parameters of 4 bytes: each rank sends 2 (n - 1) / n of them in a step.
+                self.assertGreater(one["gradient_bytes"], 6 * 4 * 596_490 * 2 * (ranks - 1) / ranks)
+
+    def test_a_wrong_interface_is_named_with_the_cure(self):
+        ended = train(2, "MLTCP", GLOO_SOCKET_IFNAME="nowhere0")
+        for status, _, error in ended:
+            self.assertNotEqual(status, 0)
+            self.assertIn("nowhere0", error)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
