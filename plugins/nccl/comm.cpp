@@ -41,6 +41,7 @@ Comm::Comm(Device& device, endpoint::Endpoint& endpoint, Direction direction)
   for (Request& request : requests_) request.comm = this;
   connecting_.comm = this;
   greeting_.comm = this;
+  welcome_.comm = this;
 }
 
 void Comm::on_end(void* context, const Completion& end) noexcept {
@@ -76,12 +77,17 @@ void Comm::connect(const endpoint::EndpointAddress& peer, std::uint64_t token) n
   greeting_.state.store(State::pending, std::memory_order_relaxed);
   code = endpoint_.send(connection_, hello_, 0, {.callback = &on_end, .context = &greeting_}, operation);
   if (code != Code::ok) end_at_once(greeting_, code, kHelloBytes);
+  welcome_.state.store(State::pending, std::memory_order_relaxed);
+  code = endpoint_.receive(connection_, answer_, 0, {.callback = &on_end, .context = &welcome_}, operation);
+  if (code != Code::ok) end_at_once(welcome_, code, 0);
 }
 
 const Completion* Comm::connected() const noexcept {
   if (connecting_.state.load(std::memory_order_acquire) != State::done) return nullptr;
   if (connecting_.end.code != Code::ok) return &connecting_.end;
-  return greeting_.state.load(std::memory_order_acquire) == State::done ? &greeting_.end : nullptr;
+  if (greeting_.state.load(std::memory_order_acquire) != State::done) return nullptr;
+  if (greeting_.end.code != Code::ok) return &greeting_.end;
+  return welcome_.state.load(std::memory_order_acquire) == State::done ? &welcome_.end : nullptr;
 }
 
 Result Comm::post(std::span<std::byte> bytes, void** request) noexcept {
@@ -141,7 +147,7 @@ void Comm::fail(const Request& request) noexcept {
 
 bool Comm::any_pending() const noexcept {
   const auto pending = [](const Request& one) { return one.state.load(std::memory_order_acquire) == State::pending; };
-  return std::ranges::any_of(requests_, pending) || pending(connecting_) || pending(greeting_);
+  return std::ranges::any_of(requests_, pending) || pending(connecting_) || pending(greeting_) || pending(welcome_);
 }
 
 bool Comm::wait_for_ends(Nanos limit) const noexcept {

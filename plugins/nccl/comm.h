@@ -58,7 +58,8 @@ class Comm {
   [[nodiscard]] bool is_to(const endpoint::EndpointAddress& peer, std::uint64_t token) const noexcept {
     return peer_ == peer && token_ == token;
   }
-  /// How the first message ended; null: it has not.
+  /// How it ended that the listener named by the first message has answered; null: it has not. That the message has
+  /// come says nothing of the listener, which may be gone.
   [[nodiscard]] const endpoint::Completion* connected() const noexcept;
   void accepted(endpoint::ConnectionHandle connection) noexcept { connection_ = connection; }
 
@@ -84,6 +85,8 @@ class Comm {
   Hello hello_{};
   Request connecting_;  ///< the connection
   Request greeting_;    ///< its first message
+  Request welcome_;     ///< the answer
+  std::array<std::byte, 1> answer_{};
 };
 
 /// What NCCL is told of an end that is not ok.

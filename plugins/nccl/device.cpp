@@ -140,7 +140,13 @@ void Device::introduce(const Stranger& stranger, const Completion& end) noexcept
       taken = true;
     }
   }
-  if (!taken && endpoint != nullptr) endpoint->abort(connection);
+  if (endpoint == nullptr) return;
+  static constexpr std::array kWelcome{std::byte{1}};
+  endpoint::OperationHandle operation = 0;
+  if (!taken)
+    endpoint->abort(connection);
+  else if (endpoint->send(connection, kWelcome, 0, {}, operation) == Code::ok)
+    endpoint->forget(operation);
 }
 
 Result Device::listen(std::span<std::byte, kHandleBytes> handle, Listener** out) {
