@@ -87,7 +87,7 @@ communicate = "1 MB"
   if(PYTHON)
     run(COMMAND ${CMAKE_COMMAND} -E env --unset=MLTCP_LIBRARY --unset=LD_LIBRARY_PATH
       PYTHONPATH=${prefix}/lib/python3/dist-packages PYTHONDONTWRITEBYTECODE=1
-      ${PYTHON} -c "import mltcp; print(mltcp.library_path(), mltcp.library_version())")
+      ${PYTHON} -c "from mltcp import library_path, library_version; print(library_path(), library_version())")
     expect_output("^${prefix}/${LIBRARY_DIR}/libmltcp.so.1 mltcp ")
   endif()
   if(PROGRAM)

@@ -131,8 +131,7 @@ TEST(Close, by_the_receiver_as_its_receive_ends__leaves_the_send_done) {
       int left = lost;
       pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.from == 1 && left-- > 0; };
       ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
-      if (length > 1)
-        pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.at.count % 11 == lost; };
+      if (length > 1) pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = packet.at.count % 11 == lost; };
       pair.run_for(20_s);
       ASSERT_EQ(pair.server().of(Completion::Kind::received)[0].status, Status::ok) << lost;
       ASSERT_EQ(pair.client().count(Completion::Kind::sent), 1U) << lost;

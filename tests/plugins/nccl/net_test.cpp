@@ -42,7 +42,7 @@ class Copy {
     std::filesystem::copy_file(MLTCP_NCCL_PLUGIN, file_);
     library_ = std::make_unique<Library>(file_);
   }
-  [[nodiscard]] const Library& library() const { return *library_; }
+  [[nodiscard]] const Library& object() const { return *library_; }
   [[nodiscard]] const std::string& file() const { return file_; }
 
  private:
@@ -57,7 +57,7 @@ const Values kLoopback{{"MLTCP_DEVICE", "udp:127.0.0.1"}, {"MLTCP_PEER_TIMEOUT_M
 class Loaded {
  public:
   explicit Loaded(int version = 8, const Values& environment = kLoopback)
-      : environment_(environment), net_(copy_.library().net(version)) {
+      : environment_(environment), net_(copy_.object().net(version)) {
     if (net_->init(&log) != Result::success) throw std::runtime_error("init fails");
     pair = connect(*net_, *net_);
   }
@@ -71,7 +71,7 @@ class Loaded {
   Loaded& operator=(const Loaded&) = delete;
 
   [[nodiscard]] Net& net() { return *net_; }
-  [[nodiscard]] const Library& library() const { return copy_.library(); }
+  [[nodiscard]] const Library& object() const { return copy_.object(); }
   void* send(std::vector<std::byte>& bytes) { return harness::send(*net_, pair.send_comm, bytes.data(), bytes.size()); }
   void* receive(std::vector<std::byte>& bytes) {
     return harness::receive(*net_, pair.receive_comm, bytes.data(), bytes.size());
@@ -404,7 +404,7 @@ TEST(Ends, of_the_peer__are_no_error_of_isend) {
 TEST(SetUp, wrong_interface__is_refused_and_named) {
   const Environment environment(Values{{"MLTCP_DEVICE", "udp:eth99"}});
   const Copy copy;
-  const auto net = copy.library().newest_net();
+  const auto net = copy.object().newest_net();
   EXPECT_EQ(net->init(&log), Result::invalid_usage);
   const std::vector<Line> lines = take_lines();
   ASSERT_EQ(lines.size(), 1U);
@@ -416,7 +416,7 @@ TEST(SetUp, wrong_interface__is_refused_and_named) {
 TEST(SetUp, wrong_interface_where_mltcp_is_required__fails_the_job) {
   const Environment environment(Values{{"MLTCP_DEVICE", "udp:eth99"}, {"MLTCP_REQUIRED", "1"}});
   const Copy copy;
-  const auto net = copy.library().newest_net();
+  const auto net = copy.object().newest_net();
   ASSERT_EQ(net->init(&log), Result::success);  // NCCL would take another network
   int count = 0;
   ASSERT_EQ(net->devices(&count), Result::success);
@@ -444,7 +444,7 @@ TEST(SetUp, wrong_settings__are_refused_and_named) {
   for (const auto& [name, value] : wrong) {
     const Environment environment(Values{{name, value}});
     const Copy copy;
-    EXPECT_EQ(copy.library().newest_net()->init(&log), Result::invalid_usage) << name;
+    EXPECT_EQ(copy.object().newest_net()->init(&log), Result::invalid_usage) << name;
     const std::vector<Line> lines = take_lines();
     ASSERT_EQ(lines.size(), 1U) << name;
     EXPECT_THAT(lines[0].text, HasSubstr(name));
@@ -455,7 +455,7 @@ TEST(SetUp, object_loaded_and_initialised_twice__is_one_plugin) {
   const Environment environment(kLoopback);
   const Copy copy;
   const Library again(copy.file());
-  const auto first = copy.library().net(11);
+  const auto first = copy.object().net(11);
   const auto second = again.net(11);
   ASSERT_EQ(first->init(&log), Result::success);
   ASSERT_EQ(second->init(&log), Result::success);
@@ -489,7 +489,7 @@ TEST(SetUp, two_copies_in_a_process__talk_to_each_other) {
 TEST(SetUp, without_settings__takes_interfaces_of_the_host) {
   const Environment environment(Values{});
   const Copy copy;
-  const auto net = copy.library().newest_net();
+  const auto net = copy.object().newest_net();
   ASSERT_EQ(net->init(&log), Result::success);
   int count = 0;
   ASSERT_EQ(net->devices(&count), Result::success);
@@ -536,7 +536,7 @@ TEST(Profiler, iterations_of_collectives__are_told_once_each) {
   Values verbose = kLoopback;
   verbose["MLTCP_DEBUG"] = "1";
   Loaded loaded(11, verbose);
-  const void* const table = loaded.library().symbol("ncclProfiler_v4");
+  const void* const table = loaded.object().symbol("ncclProfiler_v4");
   ASSERT_NE(table, nullptr);
   const ProfilerV4& profiler = *static_cast<const ProfilerV4*>(table);
   void* context = nullptr;
