@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "mltcp/base/clock.h"
+#include "mltcp/base/thread_cpu.h"
 #include "mltcp/base/time_source.h"
 #include "mltcp/base/units.h"
 
@@ -44,10 +45,7 @@ class RunThread {
  public:
   explicit RunThread(unsigned cpu) {
     known_ = pthread_getaffinity_np(pthread_self(), sizeof set_, &set_) == 0;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+    keep_thread_on(cpu);
   }
   ~RunThread() {
     if (known_) pthread_setaffinity_np(pthread_self(), sizeof set_, &set_);

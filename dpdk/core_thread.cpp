@@ -6,6 +6,7 @@
 
 #include <csignal>
 
+#include "mltcp/base/thread_cpu.h"
 #include "mltcp/dpdk/service.h"
 
 namespace mltcp::dpdk {
@@ -46,10 +47,7 @@ void CoreThread::wait() {
 }
 
 void CoreThread::serve(unsigned cpu) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(cpu, &one);
-  pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+  keep_thread_on(cpu);
   join_dpdk();
   std::unique_lock lock(mutex_);
   for (;;) {

@@ -2,8 +2,6 @@
 #include "mltcp/dpdk/register_datapath.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +10,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/thread_cpu.h"
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/net_interface.h"
 #include "mltcp/dpdk/port.h"
@@ -68,10 +67,7 @@ EalOptions eal_options(const HostDatapathConfig& config) {
 
 /// The thread that opens a host's datapath is the one that polls it.
 void keep_on(unsigned cpu) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(cpu, &one);
-  if (const int error = pthread_setaffinity_np(pthread_self(), sizeof one, &one); error != 0)
+  if (const int error = keep_thread_on(cpu); error != 0)
     throw RunError(fmt::format("this thread can't be kept on CPU {} ({}); leave it out", cpu, std::strerror(error)));
 }
 

@@ -19,6 +19,7 @@
 #include "mltcp/base/clock.h"
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/base/thread_cpu.h"
 #include "mltcp/base/time_source.h"
 #include "mltcp/socket/internal/buffer_limits.h"
 #include "mltcp/socket/kernel_network.h"
@@ -208,11 +209,8 @@ class UdpDatapath final : public HostDatapath {
     if (config.mtu != 0 || site_.mtu == 0) site_.mtu = config.mtu != 0 ? config.mtu : kUsualMtu;
     const int cpu = cpu_of(config);
     if (cpu < 0) return;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(static_cast<std::size_t>(cpu), &one);
-    if (sched_setaffinity(0, sizeof one, &one) != 0)
-      throw RunError(fmt::format("this thread can't be kept on CPU {} ({}); leave it out", cpu, std::strerror(errno)));
+    if (const int error = keep_thread_on(static_cast<unsigned>(cpu)); error != 0)
+      throw RunError(fmt::format("this thread can't be kept on CPU {} ({}); leave it out", cpu, std::strerror(error)));
   }
 
   [[nodiscard]] std::string description() const override {
