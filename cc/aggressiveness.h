@@ -47,6 +47,10 @@ class Aggressiveness {
   /// text, and whatever validate() throws.
   [[nodiscard]] std::string text() const;
   static Aggressiveness from_text(std::string_view text);
+  /// What people write: a name, or the text form. Throws as named() and from_text().
+  static Aggressiveness read(std::string_view text) {
+    return text.find(' ') == std::string_view::npos ? named(text) : from_text(text);
+  }
 
   /// Throws InputError unless F is finite and above 0 everywhere in [0, 1].
   void validate() const;

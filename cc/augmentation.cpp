@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
+#include <system_error>
 
 #include "mltcp/base/error.h"
 
@@ -15,6 +17,14 @@ Augmentation Augmentation::constant(double gain) {
   Augmentation a;
   a.constant_ = gain;
   return a;
+}
+
+Augmentation Augmentation::read(std::string_view text) {
+  if (text == "fair") return {};
+  double gain = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), gain);
+  if (error == std::errc() && end == text.data() + text.size()) return constant(gain);
+  return mltcp(Aggressiveness::read(text));
 }
 
 Augmentation Augmentation::mltcp(const Aggressiveness& function) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 
 #include "mltcp/base/units.h"
 #include "mltcp/cc/aggressiveness.h"
@@ -68,6 +69,9 @@ class Augmentation {
   Augmentation() = default;
   /// A constant gain; throws InputError unless finite and above 0.
   static Augmentation constant(double gain);
+  /// What people write: "fair", a constant such as "0.5", or a function as Aggressiveness::read() has it. Throws
+  /// InputError.
+  static Augmentation read(std::string_view text);
   /// MLTCP. The gain is 1 while the iteration's size is not known.
   static Augmentation mltcp(const Aggressiveness& function);
 

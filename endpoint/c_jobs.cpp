@@ -12,13 +12,6 @@ static_assert(static_cast<int>(PlanState::none) == MLTCP_PLAN_NONE &&
               static_cast<int>(PlanState::unknown_job) == MLTCP_PLAN_UNKNOWN_JOB);
 static_assert(static_cast<int>(PhasePlan::Correction::gradual) == MLTCP_CORRECT_GRADUALLY);
 
-/// "F1", or as Aggressiveness::text() has it.
-cc::Aggressiveness function_of(const char* text) {
-  const std::string_view word(text);
-  return word.find(' ') == std::string_view::npos ? cc::Aggressiveness::named(word)
-                                                  : cc::Aggressiveness::from_text(word);
-}
-
 JobOptions job_options(const mltcp_job_options& given) {
   JobOptions options;
   options.number = given.number;
@@ -28,7 +21,7 @@ JobOptions job_options(const mltcp_job_options& given) {
   if (given.function != nullptr && given.weight != 0)
     throw InputError("a job has a function or a weight; leave one of the two out");
   if (given.function != nullptr) {
-    options.augmentation = cc::Augmentation::mltcp(function_of(given.function));
+    options.augmentation = cc::Augmentation::mltcp(cc::Aggressiveness::read(given.function));
   } else if (given.weight != 0) {
     options.augmentation = cc::Augmentation::constant(given.weight);
   }

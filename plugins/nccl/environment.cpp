@@ -8,7 +8,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
-#include "mltcp/cc/aggressiveness.h"
+#include "mltcp/cc/augmentation.h"
 
 namespace mltcp::nccl {
 namespace {
@@ -38,16 +38,6 @@ bool yes_or_no(Get get, const char* name) {
   throw InputError(fmt::format("{} is {}; give 0 or 1", name, in_quotes(text)));
 }
 
-/// "F1", "polynomial A B C", "fair", or a constant.
-cc::Augmentation augmentation_of(const std::string& text) {
-  if (text == "fair") return {};
-  double gain = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), gain);
-  if (error == std::errc() && end == text.data() + text.size()) return cc::Augmentation::constant(gain);
-  const bool words = text.find(' ') != std::string::npos;
-  return cc::Augmentation::mltcp(words ? cc::Aggressiveness::from_text(text) : cc::Aggressiveness::named(text));
-}
-
 }  // namespace
 
 Settings read_environment(Get get) {
@@ -60,7 +50,7 @@ Settings read_environment(Get get) {
   settings.job = static_cast<std::uint32_t>(number(get, "MLTCP_JOB", 0, 0, 0xFFFF'FFFF));
   if (const std::string_view text = value_of(get, "MLTCP_JOB_FUNCTION"); !text.empty()) settings.job_function = text;
   try {
-    settings.augmentation = augmentation_of(settings.job_function);
+    settings.augmentation = cc::Augmentation::read(settings.job_function);
   } catch (const InputError& error) {
     throw InputError(fmt::format("MLTCP_JOB_FUNCTION: {}", error.what()));
   }

@@ -133,5 +133,16 @@ TEST(Augmentation, decrease_gain__is_one_unless_asked_for) {
   EXPECT_EQ(aware.gain(), 2.0);
 }
 
+TEST(Augmentation, read__takes_what_people_write) {
+  EXPECT_FALSE(Augmentation::read("fair").iteration_aware());
+  EXPECT_EQ(Augmentation::read("fair").gain(), 1);
+  EXPECT_EQ(Augmentation::read("0.5").gain(), 0.5);
+  EXPECT_TRUE(Augmentation::read("F5").iteration_aware());
+  EXPECT_EQ(Augmentation::read("F5").gain_at(0), 2);
+  EXPECT_EQ(Augmentation::read("polynomial 0.5 1 0").gain_at(1), 1.5);
+  for (const char* const wrong : {"", "F7", "fairly", "0", "-1", "inf", "0.5x", "polynomial 1"})
+    EXPECT_THROW(Augmentation::read(wrong), InputError) << wrong;
+}
+
 }  // namespace
 }  // namespace mltcp::cc::augmentation_test

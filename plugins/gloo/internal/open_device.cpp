@@ -110,18 +110,6 @@ ep::EndpointConfig config_for(const attr& settings) {
   return config;
 }
 
-::mltcp::cc::Augmentation augmentation_of(const std::string& text) {
-  using ::mltcp::cc::Aggressiveness;
-  using ::mltcp::cc::Augmentation;
-  if (text == "fair") return {};
-  if (std::size_t used = 0; !text.empty() && (text[0] == '.' || (text[0] >= '0' && text[0] <= '9'))) {
-    const double gain = std::stod(text, &used);
-    if (used == text.size()) return Augmentation::constant(gain);
-  }
-  return Augmentation::mltcp(text.find(' ') == std::string::npos ? Aggressiveness::named(text)
-                                                                 : Aggressiveness::from_text(text));
-}
-
 void check(ep::Code code, const char* what) {
   if (code != ep::Code::ok) throw IoException(std::string("MLTCP: ") + what + ": " + std::string(to_text(code)));
 }
@@ -182,7 +170,7 @@ OpenDevice::OpenDevice(const attr& settings) : speed_mbps_(speed_of(settings.dev
   config.event_callback = &OpenDevice::on_event;
   config.event_context = this;
   // Before there is an endpoint, so that a wrong function opens nothing.
-  const auto augmentation = augmentation_of(settings.job_function);
+  const auto augmentation = ::mltcp::cc::Augmentation::read(settings.job_function);
   {
     const std::lock_guard lock(guard_);  // events wait until the endpoint is here
     endpoint_ = std::make_unique<ep::Endpoint>(config);
