@@ -117,6 +117,23 @@ function(mltcp_include_root target path)
     $<BUILD_INTERFACE:${root}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 endfunction()
 
+# Makes a source that defines register_datapaths_once() of `namespace`, and gives its path in `source` and the libraries
+# that it wants in `libraries`: for a shared object that has the datapaths of this build in it.
+function(mltcp_datapaths namespace source libraries)
+  set(includes "")
+  set(calls "")
+  foreach(datapath IN LISTS MLTCP_DATAPATHS)
+    string(APPEND includes "#include \"mltcp/${datapath}/register_datapath.h\"\n")
+    string(APPEND calls "    ::mltcp::${datapath}::register_datapath();\n")
+  endforeach()
+  set(MLTCP_NAMESPACE ${namespace})
+  set(file ${CMAKE_CURRENT_BINARY_DIR}/datapaths.cpp)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/datapaths.cpp.in ${file} @ONLY)
+  list(TRANSFORM MLTCP_DATAPATHS PREPEND mltcp_ OUTPUT_VARIABLE wanted)
+  set(${source} ${file} PARENT_SCOPE)
+  set(${libraries} ${wanted} PARENT_SCOPE)
+endfunction()
+
 function(mltcp_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "OWN_OPTIONS;COLD" "IN;BATCH" "SOURCES;LINKS;PRIVATE_LINKS")
   set(path ${name})

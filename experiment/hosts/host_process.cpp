@@ -76,7 +76,7 @@ class Drain final : public Pollable {
 class HostProcess {
  public:
   explicit HostProcess(const HostOptions& options) : options_(options) {
-    register_datapaths();
+    register_datapaths_once();
     const AddressPrefix own = of_option("--ip", [&] { return AddressPrefix::parse(options.ip); });
     place_.address = own.address;
     place_.address.port = options.udp_port;

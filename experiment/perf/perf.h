@@ -120,7 +120,7 @@ std::vector<Bytes> lengths_of(const PerfSettings& settings);
 /// Throws InputError for what is out of range.
 void check(const PerfSettings& settings);
 /// Throws InputError or RunError for what can be told of a place before the other process is there: the device, and all
-/// else if `ip` is given. After register_datapaths().
+/// else if `ip` is given. After register_datapaths_once().
 void check(const PerfPlace& place);
 
 inline constexpr std::uint16_t kPerfPort = 62400;

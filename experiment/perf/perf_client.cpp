@@ -212,7 +212,7 @@ std::string perf_address(const std::string& text) {
 PerfResults run_perf(const std::string& address, Nanos patience, const PerfPlace& place, const PerfSettings& settings,
                      const PerfCallbacks& callbacks, const std::string& version) {
   check(settings);
-  register_datapaths();
+  register_datapaths_once();
   check(place);
   const auto stream =
       MessageStream::connect(parse_stream_address(address), patience, callbacks.interrupted, perf::kServerRole);

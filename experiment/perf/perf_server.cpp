@@ -103,7 +103,7 @@ std::string serve_one(MessageStream& stream, const PerfPlace& place, const PerfC
 
 void serve_perf(const std::string& address, const PerfPlace& place, bool once, const PerfCallbacks& callbacks,
                 const std::string& version) {
-  register_datapaths();
+  register_datapaths_once();
   check(place);
   StreamListener listener(parse_stream_address(address), perf::kServerRole);
   callbacks.tell(fmt::format("listening on {}", to_text(listener.address())));

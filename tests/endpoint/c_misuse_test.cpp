@@ -447,6 +447,7 @@ int in_fork(Body body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 255 + WTERMSIG(status);
 }
 
+#if !defined(__SANITIZE_THREAD__)  // which takes no fork of a process that has threads
 TEST_F(CInterface, in_a_fork__nothing_works_and_the_parent_goes_on) {
   open_and_connect(MLTCP_ORDERED);
   unsigned char byte = 0;
@@ -473,6 +474,7 @@ TEST_F(CInterface, in_a_fork__nothing_works_and_the_parent_goes_on) {
   EXPECT_EQ(byte, 'y');
   EXPECT_EQ(end_of(left, sending).code, MLTCP_OK);
 }
+#endif
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(CMemory, where_it_runs_out__a_code_says_so) {

@@ -20,7 +20,7 @@
 
 namespace gloo::transport::mltcp {
 
-void register_datapaths_once();  // datapaths.cpp.in
+void register_datapaths_once();  // cmake/datapaths.cpp.in
 
 namespace ep = ::mltcp::endpoint;
 namespace {
