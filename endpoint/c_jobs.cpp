@@ -2,6 +2,7 @@
 #include <string>
 
 #include "mltcp/cc/aggressiveness.h"
+#include "mltcp/endpoint/environment.h"
 #include "mltcp/endpoint/internal/c_support.h"
 
 namespace mltcp::endpoint::c {
@@ -164,6 +165,21 @@ mltcp_code mltcp_job_set_plan(mltcp_endpoint* endpoint, mltcp_job job, const mlt
     const Code code = one.set_plan(job, given, became);
     if (state != nullptr) *state = static_cast<std::int32_t>(became);
     return told(*endpoint, code);
+  });
+}
+mltcp_code mltcp_plan_from_environment(mltcp_endpoint* endpoint, mltcp_job_plan* plan) {
+  if (const mltcp_code code = check_out(plan, "plan"); code != MLTCP_OK) return code;
+  return with(endpoint, [&](Endpoint& one) -> mltcp_code {
+    const auto found = mltcp::endpoint::read_plan(&mltcp::endpoint::process_variable);
+    if (!found) return MLTCP_NOTHING;
+    const mltcp::PhasePlan here = mltcp::endpoint::on_clock_of(one, *found);
+    mltcp_job_plan filled;
+    mltcp_job_plan_init(&filled);
+    filled.slot_ns = here.slot.count();
+    filled.period_ns = here.period.count();
+    filled.clock_bound_ns = here.clock_bound.count();
+    write_struct(plan, plan->struct_size, filled);
+    return MLTCP_OK;
   });
 }
 mltcp_code mltcp_job_clear_plan(mltcp_endpoint* endpoint, mltcp_job job) {

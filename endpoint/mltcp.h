@@ -64,13 +64,13 @@ extern "C" {
 /* Of this interface. MAJOR is the library's soname and changes with what would break a program; MINOR grows with what
  * is added. */
 #define MLTCP_VERSION_MAJOR 1
-#define MLTCP_VERSION_MINOR 1
+#define MLTCP_VERSION_MINOR 2
 /* To be compared with mltcp_version(). */
 #define MLTCP_VERSION (MLTCP_VERSION_MAJOR << 16 | MLTCP_VERSION_MINOR)
 
 /* Of the library that runs: MAJOR << 16 | MINOR. */
 MLTCP_API uint32_t mltcp_version(void);
-/* "mltcp 0.1.0, interface 1.1". */
+/* "mltcp 0.1.0, interface 1.2". */
 MLTCP_API const char* mltcp_version_text(void);
 /* How the devices are written that this library can open: "udp:, udp:IFACE, udp:IP; ...". */
 MLTCP_API const char* mltcp_device_forms(void);
@@ -428,6 +428,10 @@ MLTCP_API mltcp_code mltcp_job_end_iteration(mltcp_endpoint* endpoint, mltcp_job
 MLTCP_API mltcp_code mltcp_job_set_plan(mltcp_endpoint* endpoint, mltcp_job job, const mltcp_job_plan* plan,
                                         int32_t* state);
 MLTCP_API mltcp_code mltcp_job_clear_plan(mltcp_endpoint* endpoint, mltcp_job job);
+/* Since 1.2. The slots that a cluster's scheduler hands to programs by the environment (MLTCP_SLOT_UNIX_NS,
+ * MLTCP_SLOT_PERIOD_NS, MLTCP_CLOCK_BOUND_NS: docs/environment.md), on the endpoint's clock; for jobs whose iterations
+ * the program marks. MLTCP_NOTHING: there are none, and `plan` is as it was. MLTCP_INVALID: they are wrong. */
+MLTCP_API mltcp_code mltcp_plan_from_environment(mltcp_endpoint* endpoint, mltcp_job_plan* plan);
 MLTCP_API mltcp_code mltcp_job_set_rate(mltcp_endpoint* endpoint, mltcp_job job, uint64_t max_rate_bps);
 
 /* ---- Reports ----------------------------------------------------------------------------------------------------- */

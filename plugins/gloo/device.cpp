@@ -1,6 +1,5 @@
 #include "mltcp/plugins/gloo/device.h"
 
-#include <cstdlib>
 #include <exception>
 
 #include "gloo/common/error.h"
@@ -16,8 +15,8 @@ std::shared_ptr<Device> CreateDeviceFor(const GlooLayout& caller, const attr& at
   check_layout(caller);
   check_loaded_gloo();
   try {
-    return std::make_shared<OpenDevice>(
-        with_environment(attributes, [](const char* name) -> const char* { return std::getenv(name); }));
+    const auto environment = ::mltcp::endpoint::read_environment(&::mltcp::endpoint::process_variable);
+    return std::make_shared<OpenDevice>(with_environment(attributes, environment), environment.plan);
   } catch (const ::gloo::Exception&) {
     throw;
   } catch (const ::mltcp::InputError& error) {

@@ -257,7 +257,7 @@ void Device::close_comm(Comm* comm) noexcept {
   --comms_;
 }
 
-void Device::mark_iteration(CollectiveSequence::Step step) noexcept {
+void Device::mark_iteration(endpoint::CollectiveSequence::Step step) noexcept {
   Endpoint* endpoint = nullptr;
   {
     const std::lock_guard lock(guard_);
@@ -265,8 +265,8 @@ void Device::mark_iteration(CollectiveSequence::Step step) noexcept {
   }
   const std::uint64_t posted = posted_.load(std::memory_order_relaxed);
   const std::uint64_t bytes = posted - marked_.exchange(posted, std::memory_order_relaxed);
-  if (endpoint == nullptr || step == CollectiveSequence::Step::candidate) return;
-  const bool begins = step == CollectiveSequence::Step::begins;
+  if (endpoint == nullptr || step == endpoint::CollectiveSequence::Step::candidate) return;
+  const bool begins = step == endpoint::CollectiveSequence::Step::begins;
   if (settings_.verbose) {
     try {
       log_info(begins ? fmt::format("an iteration begins; the one before sent {} bytes", bytes)
@@ -276,6 +276,21 @@ void Device::mark_iteration(CollectiveSequence::Step step) noexcept {
   }
   // Of unknown size, the increase step is the plain one.
   endpoint->begin_iteration(job_, begins ? bytes : 0);
+  if (begins && bytes > 0) follow_plan(*endpoint);
+}
+
+void Device::follow_plan(Endpoint& open) noexcept {
+  if (!settings_.plan || planned_.exchange(true, std::memory_order_relaxed)) return;
+  PlanState state = PlanState::none;
+  const Code code = open.set_plan(job_, endpoint::on_clock_of(open, *settings_.plan), state);
+  try {
+    if (code == Code::ok && state == PlanState::active)
+      log_info(fmt::format("iterations begin in slots of {} ns", settings_.plan->period.count()));
+    else
+      log_warning(fmt::format("the slots that the environment names are not kept: {}",
+                              code == Code::ok ? to_text(state) : endpoint::to_text(code)));
+  } catch (...) {  // there is no memory for the line
+  }
 }
 
 }  // namespace mltcp::nccl

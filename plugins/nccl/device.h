@@ -15,12 +15,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "mltcp/endpoint/collective_sequence.h"
 #include "mltcp/endpoint/endpoint.h"
 #include "mltcp/plugins/nccl/comm.h"
 #include "mltcp/plugins/nccl/environment.h"
 #include "mltcp/plugins/nccl/handle.h"
 #include "mltcp/plugins/nccl/interfaces.h"
-#include "mltcp/plugins/nccl/sequence.h"
 
 namespace mltcp::nccl {
 
@@ -61,7 +61,7 @@ class Device {
   void close_comm(Comm* comm) noexcept;
 
   /// As Plugin::mark_iteration().
-  void mark_iteration(CollectiveSequence::Step step) noexcept;
+  void mark_iteration(endpoint::CollectiveSequence::Step step) noexcept;
   void count(std::size_t bytes) noexcept { posted_.fetch_add(bytes, std::memory_order_relaxed); }
 
   /// The connection is closing: close() and the end of the process wait for it.
@@ -84,6 +84,7 @@ class Device {
   static void on_event(void* context, const endpoint::Completion& event) noexcept;
   static void on_hello(void* context, const endpoint::Completion& end) noexcept;
   void take(endpoint::ConnectionHandle connection) noexcept;
+  void follow_plan(endpoint::Endpoint& open) noexcept;
   void introduce(const Stranger& stranger, const endpoint::Completion& end) noexcept;
   endpoint::EndpointConfig config() const;
   Result begin(std::span<std::byte, kHandleBytes> handle, const endpoint::EndpointAddress& peer, std::uint64_t token);
@@ -103,6 +104,7 @@ class Device {
   std::uint64_t next_attempt_ = 1;
   std::uint32_t comms_ = 0;
 
+  std::atomic<bool> planned_{false};      ///< the environment's plan was set, or there is none
   std::atomic<std::uint64_t> posted_{0};  ///< bytes, all in all
   std::atomic<std::uint64_t> marked_{0};  ///< of these, at the last mark
 };

@@ -4,21 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "mltcp/endpoint/host_addresses.h"
 #include "mltcp/plugins/nccl/environment.h"
 #include "mltcp/transport/address.h"
 
 namespace mltcp::nccl {
 
-/// An interface of the kernel that is up, with one of its addresses.
-struct Interface {
-  std::string name;
-  Address address;
-  bool loopback = false;
-};
-
-/// getifaddrs(3), in the namespace of the caller: IPv4 addresses first, link-local ones of IPv6 left out. Throws
-/// RunError.
-std::vector<Interface> list_interfaces();
+using endpoint::Interface;
 
 /// A device as NCCL sees it.
 struct DevicePlan {

@@ -25,14 +25,14 @@ Plugin& Plugin::of_process() {
 
 void Plugin::set_up() {
   register_datapaths_once();
-  settings_ = read_environment(&from_process);
+  settings_ = read_environment(&endpoint::process_variable);
   try {
     settings_.cc = cc::algorithm_from(settings_.cc).name;
   } catch (const InputError& error) {
     throw InputError(fmt::format("MLTCP_CC: {}", error.what()));
   }
   std::vector<std::unique_ptr<Device>> found;
-  for (const DevicePlan& plan : choose_devices(settings_, list_interfaces()))
+  for (const DevicePlan& plan : choose_devices(settings_, endpoint::list_interfaces()))
     found.push_back(std::make_unique<Device>(plan, settings_));
   // One that was named has to work; of many, those that NCCL takes are opened as it takes them.
   if (found.size() == 1) found.front()->open();
@@ -66,7 +66,7 @@ Result Plugin::init(Logger logger, int version) {
       why = error.what();
     }
     if (failed != Result::success) {
-      if (!is_required(&from_process)) {
+      if (!is_required(&endpoint::process_variable)) {
         log_warning(fmt::format("{}. NCCL goes on without MLTCP", why));
         return failed;
       }
@@ -122,7 +122,7 @@ Device* Plugin::device(int number) {
   return nullptr;
 }
 
-void Plugin::mark_iteration(CollectiveSequence::Step step) noexcept {
+void Plugin::mark_iteration(endpoint::CollectiveSequence::Step step) noexcept {
   const std::lock_guard lock(guard_);
   for (const auto& device : devices_) device->mark_iteration(step);
 }

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "mltcp/endpoint/collective_sequence.h"
 #include "mltcp/plugins/nccl/device.h"
 #include "mltcp/plugins/nccl/net_api.h"
-#include "mltcp/plugins/nccl/sequence.h"
 
 namespace mltcp::nccl {
 
@@ -41,7 +41,7 @@ class Plugin {
   Device* device(int number);
   /// Of all devices' jobs, as the sequence of collectives says: an iteration begins, and will send what the one before
   /// did, or they are not known any more. Does nothing before init().
-  void mark_iteration(CollectiveSequence::Step step) noexcept;
+  void mark_iteration(endpoint::CollectiveSequence::Step step) noexcept;
 
  private:
   Plugin() = default;

@@ -11,9 +11,9 @@
 #include <mutex>
 #include <string_view>
 
+#include "mltcp/endpoint/collective_sequence.h"
 #include "mltcp/plugins/nccl/plugin.h"
 #include "mltcp/plugins/nccl/profiler_api.h"
-#include "mltcp/plugins/nccl/sequence.h"
 
 namespace mltcp::nccl {
 namespace {
@@ -29,7 +29,7 @@ struct Context {
   std::array<Called, 4096> called;
   std::atomic<std::uint32_t> next{0};
   std::mutex guard;  ///< of the sequence: taken once a collective
-  CollectiveSequence sequence;
+  endpoint::CollectiveSequence sequence;
 };
 
 /// Whose iterations count: one communicator's, the first that has some, since several of a job's have them at once.
@@ -54,21 +54,21 @@ std::uint64_t signature_of(const ProfilerEvent& event) {
 void on_begin(Context& context, Called& called) {
   if (called.has_begun.exchange(true, std::memory_order_acq_rel)) return;
   const std::chrono::nanoseconds now = std::chrono::steady_clock::now().time_since_epoch();
-  CollectiveSequence::Step step{};
+  endpoint::CollectiveSequence::Step step{};
   {
     const std::lock_guard lock(context.guard);
     step = context.sequence.on_collective(called.signature.load(std::memory_order_relaxed), Nanos(now.count()));
   }
-  if (step == CollectiveSequence::Step::within) return;
+  if (step == endpoint::CollectiveSequence::Step::within) return;
   Context* leading = leader.load(std::memory_order_acquire);
-  if (leading == nullptr && step == CollectiveSequence::Step::begins) {
+  if (leading == nullptr && step == endpoint::CollectiveSequence::Step::begins) {
     leader.compare_exchange_strong(leading, &context);
     leading = leader.load(std::memory_order_acquire);
   }
   // Before one leads, all candidates are looked at: the last before the first iteration is its beginning.
   if (leading != nullptr && leading != &context) return;
   Plugin::of_process().mark_iteration(step);
-  if (step == CollectiveSequence::Step::lost) leader.store(nullptr, std::memory_order_release);
+  if (step == endpoint::CollectiveSequence::Step::lost) leader.store(nullptr, std::memory_order_release);
 }
 
 Result init(void** context, int* events, const char* /*name*/, std::uint64_t /*comm*/, int /*nodes*/, int /*ranks*/,

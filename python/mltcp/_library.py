@@ -156,6 +156,7 @@ _FUNCTIONS = {
     "job_begin_iteration": [c_void_p, c_uint64, c_uint64],
     "job_end_iteration": [c_void_p, c_uint64],
     "job_set_plan": [c_void_p, c_uint64, POINTER(JobPlan), POINTER(c_int32)],
+    "plan_from_environment": [c_void_p, POINTER(JobPlan)],
     "job_clear_plan": [c_void_p, c_uint64],
     "job_set_rate": [c_void_p, c_uint64, c_uint64],
     "report_job": [c_void_p, c_uint64, POINTER(JobReport)],
@@ -252,7 +253,7 @@ def library_path() -> str:
 
 
 def library_version() -> str:
-    """As in "mltcp 0.1.0, interface 1.1"."""
+    """As in "mltcp 0.1.0, interface 1.2"."""
     return load().version_text()
 
 

@@ -7,6 +7,7 @@ import ctypes
 from typing import TYPE_CHECKING, Any, Iterator, Optional
 
 from . import _library as lib
+from ._errors import Code
 from .connection import Connection, nanoseconds
 
 if TYPE_CHECKING:
@@ -70,6 +71,20 @@ class Job:
         plan.gradual_step = gradual_step
         plan.valid_until_ns = nanoseconds(valid_until)
         plan.clock_bound_ns = round(clock_bound * 1e9)
+        return self._set(plan)
+
+    def set_plan_from_environment(self) -> str:
+        """The slots that a cluster's scheduler hands to programs by the environment (docs/environment.md). "none" if there
+        are no such, else as set_plan()."""
+        plan = lib.JobPlan(struct_size=ctypes.sizeof(lib.JobPlan))
+        library = self._endpoint._lib
+        code = library.plan_from_environment(self._endpoint._pointer, ctypes.byref(plan))
+        if code == Code.NOTHING:
+            return "none"
+        library.check(code)
+        return self._set(plan)
+
+    def _set(self, plan: lib.JobPlan) -> str:
         state = ctypes.c_int32()
         self._call("job_set_plan", ctypes.byref(plan), ctypes.byref(state))
         return _PLAN_STATES[state.value] if 0 <= state.value < len(_PLAN_STATES) else str(state.value)

@@ -27,7 +27,7 @@ using testing::StartsWith;
 TEST(CVersion, tells__the_interface_and_the_project) {
   EXPECT_EQ(mltcp_version(), (1U << 16) + 1);
   EXPECT_EQ(mltcp_version(), static_cast<std::uint32_t>(MLTCP_VERSION));
-  EXPECT_THAT(mltcp_version_text(), HasSubstr("interface 1.1"));
+  EXPECT_THAT(mltcp_version_text(), HasSubstr("interface 1.2"));
   EXPECT_THAT(mltcp_device_forms(), HasSubstr("udp:"));
 }
 
@@ -373,6 +373,22 @@ TEST_F(CInterface, jobs__follow_their_iterations) {
   EXPECT_EQ(mltcp_job_set_plan(left, job, &plan, &state), MLTCP_OK) << mltcp_last_error();
   EXPECT_EQ(state, MLTCP_PLAN_ACTIVE);
   EXPECT_EQ(mltcp_job_clear_plan(left, job), MLTCP_OK);
+  const mltcp_job_plan before = plan;
+  EXPECT_EQ(mltcp_plan_from_environment(left, &plan), MLTCP_NOTHING);
+  EXPECT_EQ(plan.period_ns, before.period_ns);
+  setenv("MLTCP_SLOT_UNIX_NS", "1700000000000000000", 1);
+  EXPECT_EQ(mltcp_plan_from_environment(left, &plan), MLTCP_INVALID);
+  EXPECT_THAT(mltcp_last_error(), HasSubstr("MLTCP_SLOT_PERIOD_NS is not"));
+  setenv("MLTCP_SLOT_PERIOD_NS", "40000000", 1);
+  std::int64_t now = 0;
+  ASSERT_EQ(mltcp_now(left, &now), MLTCP_OK);
+  EXPECT_EQ(mltcp_plan_from_environment(left, &plan), MLTCP_OK) << mltcp_last_error();
+  for (const char* name : {"MLTCP_SLOT_UNIX_NS", "MLTCP_SLOT_PERIOD_NS"}) unsetenv(name);
+  EXPECT_EQ(plan.period_ns, 40 * kMillisecond);
+  EXPECT_EQ(plan.clock_bound_ns, 400'000);
+  EXPECT_GE(plan.slot_ns, now);
+  EXPECT_EQ(mltcp_job_set_plan(left, job, &plan, &state), MLTCP_OK) << mltcp_last_error();
+  EXPECT_EQ(state, MLTCP_PLAN_ACTIVE);
   EXPECT_EQ(mltcp_job_remove(left, job), MLTCP_OK);
   EXPECT_EQ(mltcp_job_remove(left, job), MLTCP_UNKNOWN);
   EXPECT_EQ(mltcp_job_begin_iteration(left, job, 1), MLTCP_UNKNOWN);

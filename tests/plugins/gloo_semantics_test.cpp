@@ -598,7 +598,7 @@ TEST(Gloo, environment__fills_what_is_left_out) {
   setenv("MLTCP_CC", "dctcp", 1);
   const auto device = over_mltcp::CreateDevice();
   for (const char* name : {"MLTCP_ADDRESS", "MLTCP_PEER_TIMEOUT_MS", "MLTCP_CC"}) unsetenv(name);
-  EXPECT_THAT(thrown.text, HasSubstr("MLTCP_PEER_TIMEOUT_MS=soon is no number from 10 to 3600000"));
+  EXPECT_THAT(thrown.text, HasSubstr("MLTCP_PEER_TIMEOUT_MS is \"soon\"; give a number from 10 to 3600000"));
   EXPECT_THAT(device->str(), HasSubstr("mltcp, 127.0.0.1:"));
 }
 

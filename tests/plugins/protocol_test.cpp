@@ -66,25 +66,28 @@ TEST(GlooProtocol, addresses__come_out_as_they_went_in) {
 }
 
 TEST(GlooEnvironment, settings__win_over_it_and_it_over_what_is_usual) {
-  const auto get = [](const char* name) -> const char* {
-    const std::string_view asked = name;
-    if (asked == "MLTCP_DEVICE") return "udp:eth7";
-    if (asked == "MLTCP_ADDRESS") return "10.0.0.7";
-    if (asked == "MLTCP_JOB") return "12";
-    return asked == "MLTCP_JOB_FUNCTION" ? "fair" : nullptr;
-  };
-  attr out = with_environment({}, get);
+  ::mltcp::endpoint::Environment environment;
+  attr out = with_environment({}, environment);
+  EXPECT_EQ(out.device, "udp:");
+  EXPECT_EQ(out.cc, "reno");
+  EXPECT_EQ(out.job_function, "F1");
+  EXPECT_EQ(out.peer_timeout, std::chrono::seconds(10));
+  environment.device = "udp:eth7";
+  environment.address = "10.0.0.7";
+  environment.job = 12;
+  environment.job_function = "fair";
+  environment.peer_timeout = ::mltcp::Nanos(20'000'000);
+  out = with_environment({}, environment);
   EXPECT_EQ(out.device, "udp:eth7");
   EXPECT_EQ(out.hostname, "10.0.0.7");
   EXPECT_EQ(out.job, 12U);
   EXPECT_EQ(out.job_function, "fair");
-  EXPECT_EQ(out.cc, "reno");
-  EXPECT_EQ(out.peer_timeout, std::chrono::seconds(10));
+  EXPECT_EQ(out.peer_timeout, std::chrono::milliseconds(20));
   attr given;
   given.iface = "eth1";
   given.job = 3;
   given.cc = "swift";
-  out = with_environment(given, get);
+  out = with_environment(given, environment);
   EXPECT_EQ(out.device, "udp:eth1");
   EXPECT_EQ(out.job, 3U);
   EXPECT_EQ(out.cc, "swift");

@@ -7,6 +7,7 @@ import pickle
 import threading
 import time
 import unittest
+import unittest.mock
 from array import array
 
 import mltcp
@@ -293,6 +294,12 @@ class Jobs(Pair):
             job.set_rate(10**9)
             self.assertEqual(job.set_plan(self.left.now(), 0.1), "active")
             job.clear_plan()
+            self.assertEqual(job.set_plan_from_environment(), "none")
+            with unittest.mock.patch.dict(os.environ, MLTCP_SLOT_UNIX_NS="1700000000000000000"):
+                with self.assertRaisesRegex(mltcp.Error, "MLTCP_SLOT_PERIOD_NS is not"):
+                    job.set_plan_from_environment()
+                with unittest.mock.patch.dict(os.environ, MLTCP_SLOT_PERIOD_NS="40000000"):
+                    self.assertEqual(job.set_plan_from_environment(), "active")
         with self.assertRaises(mltcp.Error):
             job.report()
         with self.left.job(8, weight=1) as fair:

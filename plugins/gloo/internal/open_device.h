@@ -2,14 +2,17 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
 #include "mltcp/endpoint/endpoint.h"
+#include "mltcp/endpoint/environment.h"
 #include "mltcp/plugins/gloo/device.h"
 #include "mltcp/plugins/gloo/internal/protocol.h"
 
@@ -17,13 +20,13 @@ namespace gloo::transport::mltcp {
 
 class Pair;
 
-/// attr with what the environment says, and without what is left to choose. `get` is getenv(3), or a test's. Throws
-/// InvalidOperationException that names the variable.
-attr with_environment(attr given, const char* (*get)(const char* name));
+/// attr with what the environment says, and without what is left to choose. Throws mltcp::InputError.
+attr with_environment(attr given, const ::mltcp::endpoint::Environment& environment);
 
 class OpenDevice final : public Device, public std::enable_shared_from_this<OpenDevice> {
  public:
-  explicit OpenDevice(const attr& settings);
+  /// `plan`: for iterations that the program begins. Throws mltcp::InputError, RunError.
+  OpenDevice(const attr& settings, const std::optional<::mltcp::endpoint::SharedClockPlan>& plan);
   ~OpenDevice() override;
 
   [[nodiscard]] std::string str() const override;
@@ -58,6 +61,8 @@ class OpenDevice final : public Device, public std::enable_shared_from_this<Open
 
   std::string pci_bus_id_;
   int speed_mbps_ = 0;
+  std::optional<::mltcp::endpoint::SharedClockPlan> plan_;
+  std::atomic<bool> planned_{false};
   std::mutex guard_;
   std::unordered_map<std::uint64_t, Pair*> pairs_;
   std::unordered_map<::mltcp::endpoint::ConnectionHandle, Pair*> connections_;

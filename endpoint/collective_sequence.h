@@ -1,5 +1,5 @@
 // Where a job's iterations begin, from the collectives that its program calls: a training step calls the same ones in
-// the same order again and again, with a pause where it computes. Sans-IO.
+// the same order again and again, with a pause where it computes. For plug-ins that see collectives. Sans-IO.
 //
 //   learning   a pause at least half as long as the longest of the last 64 ends a segment; two segments one after the
 //              other that are equal, collective by collective, are iterations
@@ -16,7 +16,7 @@
 
 #include "mltcp/base/units.h"
 
-namespace mltcp::nccl {
+namespace mltcp::endpoint {
 
 class CollectiveSequence {
  public:
@@ -58,4 +58,4 @@ class CollectiveSequence {
   int longer_ = 0;
 };
 
-}  // namespace mltcp::nccl
+}  // namespace mltcp::endpoint

@@ -1,8 +1,8 @@
-#include "mltcp/plugins/nccl/sequence.h"
+#include "mltcp/endpoint/collective_sequence.h"
 
 #include <algorithm>
 
-namespace mltcp::nccl {
+namespace mltcp::endpoint {
 
 CollectiveSequence::CollectiveSequence() {
   before_.reserve(most_collectives);
@@ -68,4 +68,4 @@ CollectiveSequence::Step CollectiveSequence::follow(std::uint64_t signature, Nan
   return Step::begins;
 }
 
-}  // namespace mltcp::nccl
+}  // namespace mltcp::endpoint

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "mltcp/plugins/nccl/sequence.h"
+#include "mltcp/endpoint/collective_sequence.h"
 
-namespace mltcp::nccl {
+namespace mltcp::endpoint::collective_sequence_test {
 namespace {
 
 using Step = CollectiveSequence::Step;
@@ -104,4 +104,4 @@ TEST(CollectiveSequence, without_end__is_no_iteration) {
 }
 
 }  // namespace
-}  // namespace mltcp::nccl
+}  // namespace mltcp::endpoint::collective_sequence_test
