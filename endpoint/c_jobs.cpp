@@ -175,9 +175,9 @@ mltcp_code mltcp_plan_from_environment(mltcp_endpoint* endpoint, mltcp_job_plan*
     const mltcp::PhasePlan here = mltcp::endpoint::on_clock_of(one, *found);
     mltcp_job_plan filled;
     mltcp_job_plan_init(&filled);
-    filled.slot_ns = here.slot.count();
-    filled.period_ns = here.period.count();
-    filled.clock_bound_ns = here.clock_bound.count();
+    filled.slot_ns = here.slot.count;
+    filled.period_ns = here.period.count;
+    filled.clock_bound_ns = here.clock_bound.count;
     write_struct(plan, plan->struct_size, filled);
     return MLTCP_OK;
   });

@@ -39,8 +39,8 @@ bool flag_variable(ReadVariable read, const char* name) {
 
 PhasePlan SharedClockPlan::on(std::int64_t unix_now_ns, Nanos now) const noexcept {
   // The next slot from now on: times of a clock that began at boot and of one that began in 1970 are far apart.
-  std::int64_t until = (slot_unix_ns - unix_now_ns) % period.count();
-  if (until < 0) until += period.count();
+  std::int64_t until = (slot_unix_ns - unix_now_ns) % period.count;
+  if (until < 0) until += period.count;
   PhasePlan plan;
   plan.slot = now + Nanos(until);
   plan.period = period;

@@ -285,7 +285,7 @@ void Device::follow_plan(Endpoint& open) noexcept {
   const Code code = open.set_plan(job_, endpoint::on_clock_of(open, *settings_.plan), state);
   try {
     if (code == Code::ok && state == PlanState::active)
-      log_info(fmt::format("iterations begin in slots of {} ns", settings_.plan->period.count()));
+      log_info(fmt::format("iterations begin in slots of {} ns", settings_.plan->period.count));
     else
       log_warning(fmt::format("the slots that the environment names are not kept: {}",
                               code == Code::ok ? to_text(state) : endpoint::to_text(code)));

@@ -25,7 +25,7 @@ using testing::StartsWith;
 // ---- What works -----------------------------------------------------------------------------------------------------
 
 TEST(CVersion, tells__the_interface_and_the_project) {
-  EXPECT_EQ(mltcp_version(), (1U << 16) + 1);
+  EXPECT_EQ(mltcp_version(), (1U << 16) + 2);
   EXPECT_EQ(mltcp_version(), static_cast<std::uint32_t>(MLTCP_VERSION));
   EXPECT_THAT(mltcp_version_text(), HasSubstr("interface 1.2"));
   EXPECT_THAT(mltcp_device_forms(), HasSubstr("udp:"));

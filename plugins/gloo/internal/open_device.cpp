@@ -80,7 +80,7 @@ attr with_environment(attr given, const ep::Environment& environment) {
   text(given.job_function, environment.job_function, "");
   if (given.job == 0) given.job = environment.job;
   if (given.peer_timeout.count() == 0)
-    given.peer_timeout = std::chrono::milliseconds(environment.peer_timeout.count() / 1'000'000);
+    given.peer_timeout = std::chrono::milliseconds(environment.peer_timeout.count / 1'000'000);
   return given;
 }
 
