@@ -42,8 +42,7 @@ struct SharedClockPlan {
 /// MLTCP_SLOT_UNIX_NS and MLTCP_SLOT_PERIOD_NS; none where neither is set. Throws InputError, as for one without the
 /// other.
 std::optional<SharedClockPlan> read_plan(ReadVariable read);
-/// For Endpoint::set_plan(), of a job whose iterations the program marks, from its first begin_iteration() with a size
-/// on: by CLOCK_REALTIME as it is now.
+/// For JobOptions::plan, by CLOCK_REALTIME as it is now.
 PhasePlan on_clock_of(const Endpoint& endpoint, const SharedClockPlan& plan) noexcept;
 
 struct Environment {

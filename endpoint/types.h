@@ -172,6 +172,9 @@ struct JobOptions {
   Rate max_rate{};                  ///< of each shard's connections together; 0: no limit
   /// Iterations are found in the traffic until begin_iteration() names a size.
   bool learn_iterations = false;
+  /// As by Endpoint::set_plan() as soon as begin_iteration() names a size, that iteration included. Times are those of
+  /// Endpoint::now(). One that is out of range is Code::invalid.
+  std::optional<PhasePlan> plan = std::nullopt;
 };
 
 /// What the congestion control sees of a job, all shards together. Bytes are those of messages, as they were posted:

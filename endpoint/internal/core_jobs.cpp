@@ -48,6 +48,7 @@ Code Core::create_job(const JobOptions& options, JobHandle& handle) noexcept {
   handle = 0;
   if (const Code code = usable(); code != Code::ok) return code;
   if (Worker::in_callback()) return Code::unsupported;
+  if (options.plan && !objection_to(*options.plan).empty()) return Code::invalid;
   const std::lock_guard lock(set_up_);
   const auto free = std::find_if(jobs_.begin(), jobs_.end(), [](const Job& job) { return !job.used; });
   if (free == jobs_.end()) return Code::no_room;
@@ -74,7 +75,7 @@ Code Core::create_job(const JobOptions& options, JobHandle& handle) noexcept {
         if (!worker->has_shard())
           code = Code::destroyed;
         else
-          worker->set_job(slot, worker->shard().add_job(config));
+          worker->set_job(slot, worker->shard().add_job(config), options.plan);
       } catch (const std::exception&) {
         code = Code::no_room;
       }
@@ -153,7 +154,7 @@ Code Core::begin_iteration(JobHandle handle, Bytes bytes) noexcept {
       if (!worker.push({Command::Type::begin_iteration, slot, parts[shard]})) code = Code::queue_full;
       continue;
     }
-    if (worker.job(slot) != Worker::no_job) (void)worker.shard().begin_iteration(worker.job(slot), parts[shard]);
+    worker.begin_iteration(slot, parts[shard]);
     leave_place(worker);
   }
   return code;

@@ -36,7 +36,8 @@ Worker::Worker(std::uint32_t number, PacketIo& io, Shared& shared, Wakeup& wakeu
       shard_(std::make_unique<Shard>(io, shard_config(*shared.config, number))),
       now_(now),
       links_(links_for(*shared.config)),
-      jobs_(shared.config->max_jobs, no_job) {
+      jobs_(shared.config->max_jobs, no_job),
+      plans_(shared.config->max_jobs) {
   const EndpointConfig& config = *shared.config;
   for (std::uint32_t slot = 0; slot < links_.size(); ++slot) {
     links_[slot].slot = slot;
@@ -113,8 +114,7 @@ void Worker::run(const Command& command) noexcept {
       abort(command.argument);
       return;
     case Command::Type::begin_iteration:
-      if (jobs_[command.slot] != no_job)
-        (void)shard_->begin_iteration(jobs_[command.slot], command.argument);  // it is there
+      begin_iteration(command.slot, command.argument);
       return;
     case Command::Type::attach:
       if (Link* const link = find(command.argument); link != nullptr) attach(*link);

@@ -125,7 +125,12 @@ class Worker final : public Pollable {
   void count_in_place() { ++in_place_; }
 
   // Jobs, by the number of their slot.
-  void set_job(std::uint32_t slot, JobId job) { jobs_[slot] = job; }
+  /// `plan`: to be set with the first iteration whose size is named.
+  void set_job(std::uint32_t slot, JobId job, const std::optional<PhasePlan>& plan = std::nullopt) {
+    jobs_[slot] = job;
+    plans_[slot] = plan;
+  }
+  void begin_iteration(std::uint32_t slot, Bytes bytes) noexcept;
   [[nodiscard]] JobId job(std::uint32_t slot) const { return jobs_[slot]; }
   void attach(Link& link) noexcept;
   void forget_job(std::uint32_t slot) noexcept;
@@ -275,6 +280,7 @@ class Worker final : public Pollable {
   DeadlineHeap link_deadlines_;
   GrowableRing<Told> telling_;
   std::vector<JobId> jobs_;
+  std::vector<std::optional<PhasePlan>> plans_;  ///< not set yet
 };
 
 }  // namespace mltcp::endpoint

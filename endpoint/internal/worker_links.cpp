@@ -439,6 +439,14 @@ void Worker::attach(Link& link) noexcept {
     if (id != 0) (void)shard_->attach(id, jobs_[job - 1]);  // false: it has ended, and that comes next
 }
 
+void Worker::begin_iteration(std::uint32_t slot, Bytes bytes) noexcept {
+  if (jobs_[slot] == no_job) return;
+  (void)shard_->begin_iteration(jobs_[slot], bytes);  // it is there
+  if (bytes == 0 || !plans_[slot]) return;
+  (void)shard_->set_plan(jobs_[slot], *plans_[slot], shared_.time->now());  // reports tell what became of it
+  plans_[slot].reset();
+}
+
 void Worker::forget_job(std::uint32_t slot) noexcept {
   for (Link& link : links_)
     if (link.job.load(std::memory_order_relaxed) == slot + 1) link.job.store(0, std::memory_order_relaxed);

@@ -51,6 +51,7 @@ void Device::open() {
   job.number = settings_.job;
   job.augmentation = settings_.augmentation;
   job.learn_iterations = true;
+  if (settings_.plan) job.plan = endpoint::on_clock_of(*made, *settings_.plan);
   if (const Code code = made->create_job(job, job_); code != Code::ok)
     throw RunError(fmt::format("the job can't be made: {}", endpoint::to_text(code)));
   endpoint_ = std::move(made);
@@ -276,21 +277,6 @@ void Device::mark_iteration(endpoint::CollectiveSequence::Step step) noexcept {
   }
   // Of unknown size, the increase step is the plain one.
   endpoint->begin_iteration(job_, begins ? bytes : 0);
-  if (begins && bytes > 0) follow_plan(*endpoint);
-}
-
-void Device::follow_plan(Endpoint& open) noexcept {
-  if (!settings_.plan || planned_.exchange(true, std::memory_order_relaxed)) return;
-  PlanState state = PlanState::none;
-  const Code code = open.set_plan(job_, endpoint::on_clock_of(open, *settings_.plan), state);
-  try {
-    if (code == Code::ok && state == PlanState::active)
-      log_info(fmt::format("iterations begin in slots of {} ns", settings_.plan->period.count));
-    else
-      log_warning(fmt::format("the slots that the environment names are not kept: {}",
-                              code == Code::ok ? to_text(state) : endpoint::to_text(code)));
-  } catch (...) {  // there is no memory for the line
-  }
 }
 
 }  // namespace mltcp::nccl

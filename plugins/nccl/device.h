@@ -84,7 +84,6 @@ class Device {
   static void on_event(void* context, const endpoint::Completion& event) noexcept;
   static void on_hello(void* context, const endpoint::Completion& end) noexcept;
   void take(endpoint::ConnectionHandle connection) noexcept;
-  void follow_plan(endpoint::Endpoint& open) noexcept;
   void introduce(const Stranger& stranger, const endpoint::Completion& end) noexcept;
   endpoint::EndpointConfig config() const;
   Result begin(std::span<std::byte, kHandleBytes> handle, const endpoint::EndpointAddress& peer, std::uint64_t token);
@@ -104,7 +103,6 @@ class Device {
   std::uint64_t next_attempt_ = 1;
   std::uint32_t comms_ = 0;
 
-  std::atomic<bool> planned_{false};      ///< the environment's plan was set, or there is none
   std::atomic<std::uint64_t> posted_{0};  ///< bytes, all in all
   std::atomic<std::uint64_t> marked_{0};  ///< of these, at the last mark
 };

@@ -130,27 +130,56 @@ class PlannedJob : public EndpointPair {
   PlannedJob() { open(config(1), config(2)); }
 };
 
+/// Of a job that learns: its iterations are held from the first on whose size is named.
 TEST_F(PlannedJob, iterations__wait_for_the_slots_of_the_environment) {
   connect(ConnectionKind::ordered);
-  JobHandle job = 0;
-  ASSERT_EQ(left->create_job({.number = 7, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}}, job),
-            Code::ok);
-  ASSERT_EQ(left->attach(here, job), Code::ok);
-  ASSERT_EQ(left->begin_iteration(job, 10'000), Code::ok);
   const SharedClockPlan shared{1'000'000, Nanos(50'000'000), Nanos(500'000)};
   const Nanos begun = left->now();
-  PlanState state = PlanState::none;
-  // The shared clock is 20 ms past a slot.
-  ASSERT_EQ(left->set_plan(job, shared.on(21'000'000, begun), state), Code::ok);
-  EXPECT_EQ(state, PlanState::active);
-  const ByteVector message(10'000);
-  ByteVector buffer(10'000);
-  const OperationHandle receiving = receive(*right, there, buffer);
-  const OperationHandle sending = send(*left, here, message);
-  EXPECT_EQ(end_of(*right, receiving).code, Code::ok);
-  EXPECT_EQ(end_of(*left, sending).code, Code::ok);
-  EXPECT_GE(left->now() - begun, Nanos(30'000'000));
-  EXPECT_LT(left->now() - begun, Nanos(45'000'000));
+  JobOptions options;
+  options.augmentation = cc::Augmentation::mltcp({});
+  options.learn_iterations = true;
+  options.plan = shared.on(21'000'000, begun);  // the shared clock is 20 ms past a slot
+  JobHandle job = 0;
+  ASSERT_EQ(left->create_job(options, job), Code::ok);
+  ASSERT_EQ(left->attach(here, job), Code::ok);
+  const auto transfer = [&] {
+    const ByteVector message(10'000);
+    ByteVector buffer(10'000);
+    const OperationHandle receiving = receive(*right, there, buffer);
+    const OperationHandle sending = send(*left, here, message);
+    EXPECT_EQ(end_of(*right, receiving).code, Code::ok);
+    EXPECT_EQ(end_of(*left, sending).code, Code::ok);
+    return left->now() - begun;
+  };
+  const auto plan = [&] {
+    JobReport report;
+    EXPECT_EQ(left->report(job, report), Code::ok);
+    return report.plan;
+  };
+  EXPECT_LT(transfer(), Nanos(15'000'000)) << "nobody has named an iteration";
+  ASSERT_EQ(left->begin_iteration(job, 0), Code::ok);
+  EXPECT_LT(transfer(), Nanos(15'000'000)) << "its size is not known";
+  EXPECT_EQ(plan(), PlanState::none);
+  ASSERT_EQ(left->begin_iteration(job, 10'000), Code::ok);
+  const Nanos held = transfer();
+  EXPECT_GE(held, Nanos(30'000'000));
+  EXPECT_LT(held, Nanos(45'000'000));
+  EXPECT_EQ(plan(), PlanState::active);
+  ASSERT_EQ(left->begin_iteration(job, 10'000), Code::ok);
+  EXPECT_GE(transfer(), Nanos(80'000'000));
+  // It is set once: what the program does with it afterwards is the program's.
+  EXPECT_EQ(left->clear_plan(job), Code::ok);
+  ASSERT_EQ(left->begin_iteration(job, 10'000), Code::ok);
+  EXPECT_LT(transfer(), Nanos(115'000'000));
+  EXPECT_EQ(plan(), PlanState::removed);
+}
+
+TEST_F(PlannedJob, plan__that_can_not_be_is_refused) {
+  JobOptions options;
+  options.plan = PhasePlan{};
+  JobHandle job = 0;
+  EXPECT_EQ(left->create_job(options, job), Code::invalid);
+  EXPECT_EQ(job, 0U);
 }
 
 TEST(HostAddressesTest, interfaces__that_are_not_there_are_refused_with_those_that_are) {

@@ -85,7 +85,7 @@ attr with_environment(attr given, const ep::Environment& environment) {
 }
 
 OpenDevice::OpenDevice(const attr& settings, const std::optional<ep::SharedClockPlan>& plan)
-    : speed_mbps_(speed_of(settings.device)), plan_(plan) {
+    : speed_mbps_(speed_of(settings.device)) {
   register_datapaths_once();
   ep::EndpointConfig config = config_for(settings);
   config.event_callback = &OpenDevice::on_event;
@@ -100,6 +100,7 @@ OpenDevice::OpenDevice(const attr& settings, const std::optional<ep::SharedClock
   job.number = settings.job;
   job.augmentation = augmentation;
   job.learn_iterations = augmentation.iteration_aware();
+  if (plan) job.plan = ep::on_clock_of(*endpoint_, *plan);
   check(endpoint_->create_job(job, job_), "the job of the device");
 }
 
@@ -115,10 +116,6 @@ std::shared_ptr<::gloo::transport::Context> OpenDevice::createContext(int rank, 
 
 void OpenDevice::beginIteration(std::uint64_t bytes) {
   check(endpoint_->begin_iteration(job_, bytes), "beginIteration");
-  // From now on iterations are the program's, and can be held to slots.
-  if (!plan_ || bytes == 0 || planned_.exchange(true, std::memory_order_relaxed)) return;
-  ::mltcp::PlanState state = ::mltcp::PlanState::none;
-  check(endpoint_->set_plan(job_, ep::on_clock_of(*endpoint_, *plan_), state), "the slots that the environment names");
 }
 
 void OpenDevice::endIteration() { check(endpoint_->end_iteration(job_), "endIteration"); }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -25,7 +24,7 @@ attr with_environment(attr given, const ::mltcp::endpoint::Environment& environm
 
 class OpenDevice final : public Device, public std::enable_shared_from_this<OpenDevice> {
  public:
-  /// `plan`: for iterations that the program begins. Throws mltcp::InputError, RunError.
+  /// `plan`: for iterations whose beginnings are known. Throws mltcp::InputError, RunError.
   OpenDevice(const attr& settings, const std::optional<::mltcp::endpoint::SharedClockPlan>& plan);
   ~OpenDevice() override;
 
@@ -61,8 +60,6 @@ class OpenDevice final : public Device, public std::enable_shared_from_this<Open
 
   std::string pci_bus_id_;
   int speed_mbps_ = 0;
-  std::optional<::mltcp::endpoint::SharedClockPlan> plan_;
-  std::atomic<bool> planned_{false};
   std::mutex guard_;
   std::unordered_map<std::uint64_t, Pair*> pairs_;
   std::unordered_map<::mltcp::endpoint::ConnectionHandle, Pair*> connections_;
