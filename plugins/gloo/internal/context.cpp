@@ -20,7 +20,7 @@ void enforce(bool holds, const std::string& text) {
 }
 
 Context::Context(std::shared_ptr<OpenDevice> device, int own_rank, int ranks)
-    : ::gloo::transport::Context(own_rank, ranks), device_(std::move(device)) {
+    : ::gloo::transport::Context(own_rank, ranks), device_(std::move(device)), group_(device_->next_group()) {
   enforce(ranks > 0 && own_rank >= 0 && own_rank < ranks,
           "rank " + std::to_string(own_rank) + " of " + std::to_string(ranks) + " is none; give 0 to size - 1");
 }
