@@ -73,6 +73,10 @@ struct JobState {
   std::uint32_t connections = 0;          ///< of the transport: two a pair
   IterationsBy iterations_by = IterationsBy::none;
   std::uint64_t bytes_posted = 0;  ///< by unbound buffers, since the device was made: payload of collectives
+  std::uint64_t packets_sent = 0;  ///< of the job's connections that are there, like the next
+  std::uint64_t lost_packets = 0;
+  std::uint64_t retransmitted_packets = 0;
+  std::int64_t smoothed_rtt_ns = 0;  ///< the highest
 };
 
 class MLTCP_GLOO_API Device : public ::gloo::transport::Device {

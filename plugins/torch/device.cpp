@@ -125,9 +125,9 @@ MLTCP_TORCH_API int mltcp_torch_begin_by_hook(std::uint64_t expected) {
 MLTCP_TORCH_API int mltcp_torch_end_by_hook() {
   return each([](Device& device) { device.endIterationByHook(); });
 }
-/// Of device `number`, from 0: iteration, bytes_sent, bytes_per_iteration, connections, IterationsBy, bytes_posted;
-/// bytes_ratio, gain. 1: there is no such device.
-MLTCP_TORCH_API int mltcp_torch_state(std::uint32_t number, std::uint64_t counts[6], double shares[2]) {
+/// Of device `number`, from 0: iteration, bytes_sent, bytes_per_iteration, connections, IterationsBy, bytes_posted,
+/// packets_sent, lost_packets, retransmitted_packets, smoothed_rtt_ns; bytes_ratio, gain. 1: there is no such device.
+MLTCP_TORCH_API int mltcp_torch_state(std::uint32_t number, std::uint64_t counts[10], double shares[2]) {
   try {
     const auto alive = devices().alive();
     if (number >= alive.size()) return 1;
@@ -138,6 +138,10 @@ MLTCP_TORCH_API int mltcp_torch_state(std::uint32_t number, std::uint64_t counts
     counts[3] = state.connections;
     counts[4] = static_cast<std::uint64_t>(state.iterations_by);
     counts[5] = state.bytes_posted;
+    counts[6] = state.packets_sent;
+    counts[7] = state.lost_packets;
+    counts[8] = state.retransmitted_packets;
+    counts[9] = static_cast<std::uint64_t>(state.smoothed_rtt_ns);
     shares[0] = state.bytes_ratio;
     shares[1] = state.gain;
     return 0;

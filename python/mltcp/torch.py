@@ -51,7 +51,7 @@ def _load() -> ctypes.CDLL:
     library.mltcp_torch_begin_iteration.argtypes = [ctypes.c_uint64]
     library.mltcp_torch_begin_by_hook.argtypes = [ctypes.c_uint64]
     library.mltcp_torch_devices.restype = ctypes.c_uint32
-    library.mltcp_torch_state.argtypes = [ctypes.c_uint32, ctypes.c_uint64 * 6, ctypes.c_double * 2]
+    library.mltcp_torch_state.argtypes = [ctypes.c_uint32, ctypes.c_uint64 * 10, ctypes.c_double * 2]
     if library.mltcp_torch_register():
         raise LibraryError(f"another copy of {NAME} than {path} has registered MLTCP in this process; let MLTCP_TORCH_LIBRARY "
                            "and the path of Python name one of them")
@@ -65,12 +65,20 @@ _objects.mltcp_torch_make_device.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
 _objects.mltcp_torch_make_device.restype = ctypes.py_object
 
 
+def _make_device(interface: str) -> Any:
+    try:
+        return _objects.mltcp_torch_make_device(interface.encode(), b"")
+    except RuntimeError as error:
+        where = f"GLOO_SOCKET_IFNAME={interface}: " if interface else ""
+        raise RuntimeError(f"{where}{error}; docs/torch.md has what goes wrong, and why") from None
+
+
 def _make_group(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
     """A process group of "gloo" on devices of MLTCP: one for each interface in GLOO_SOCKET_IFNAME, as with "gloo", or one where
     MLTCP_DEVICE and MLTCP_ADDRESS say."""
     names = [name for name in os.environ.get("GLOO_SOCKET_IFNAME", "").split(",") if name]
     options = dist.ProcessGroupGloo._Options()
-    options._devices = [_objects.mltcp_torch_make_device(name.encode(), b"") for name in names or [""]]
+    options._devices = [_make_device(name) for name in names or [""]]
     options._threads = 2 * len(options._devices)
     options._timeout = timeout
     group = dist.ProcessGroupGloo(store, rank, size, options)
@@ -164,15 +172,17 @@ def mark_iterations(ddp: torch.nn.parallel.DistributedDataParallel, hook: Option
 
 def state() -> List[Dict[str, Union[int, float, str]]]:
     """What the congestion control sees of the job, of each device that is there: `iteration`, `bytes_sent` in it,
-    `bytes_per_iteration` (0: not known), `connections`, `bytes_ratio`, `gain`, `bytes_posted` by all collectives so far, and
-    `iterations_by`: who says where iterations begin, "program" (begin_iteration()), "hook" (mark_iterations()), "collectives"
+    `bytes_per_iteration` (0: not known), `connections`, `bytes_ratio`, `gain`; `bytes_posted` by all collectives so far,
+    `packets_sent`, `lost_packets`, `retransmitted_packets`, `smoothed_rtt_ns` of the connections; and `iterations_by`: who says where iterations begin, "program" (begin_iteration()), "hook" (mark_iterations()), "collectives"
     (their order and sizes repeat), "traffic" (it is found in bytes and silences), or "none" (the job's function has none)."""
     found: List[Dict[str, Union[int, float, str]]] = []
     for number in range(_library.mltcp_torch_devices()):
-        counts = (ctypes.c_uint64 * 6)()
+        counts = (ctypes.c_uint64 * 10)()
         shares = (ctypes.c_double * 2)()
         if _library.mltcp_torch_state(number, counts, shares) == 0:
             found.append({"iteration": counts[0], "bytes_sent": counts[1], "bytes_per_iteration": counts[2],
                           "connections": counts[3], "bytes_ratio": shares[0], "gain": shares[1],
-                          "bytes_posted": counts[5], "iterations_by": _ITERATIONS_BY[counts[4]]})
+                          "iterations_by": _ITERATIONS_BY[counts[4]], "bytes_posted": counts[5],
+                          "packets_sent": counts[6], "lost_packets": counts[7], "retransmitted_packets": counts[8],
+                          "smoothed_rtt_ns": counts[9]})
     return found

@@ -239,14 +239,18 @@ JobState OpenDevice::jobState() const {
   ep::JobReport report;
   check(endpoint_->report(job_, report), "jobState");
   const std::lock_guard lock(iterations_guard_);
-  return {report.iteration,
-          report.bytes_sent,
-          report.bytes_per_iteration,
-          report.bytes_ratio,
-          report.gain,
-          report.connections,
-          iterations_by_,
-          posted_};
+  return {.iteration = report.iteration,
+          .bytes_sent = report.bytes_sent,
+          .bytes_per_iteration = report.bytes_per_iteration,
+          .bytes_ratio = report.bytes_ratio,
+          .gain = report.gain,
+          .connections = report.connections,
+          .iterations_by = iterations_by_,
+          .bytes_posted = posted_,
+          .packets_sent = report.packets_sent,
+          .lost_packets = report.lost_packets,
+          .retransmitted_packets = report.retransmitted_packets,
+          .smoothed_rtt_ns = report.smoothed_rtt.count};
 }
 
 void OpenDevice::add_pair(Pair& pair) { pairs_[pair.id()] = &pair; }
