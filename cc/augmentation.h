@@ -28,7 +28,13 @@ class IterationTracker {
     bytes_sent_ = 0;
     bytes_per_iteration_ = bytes_per_iteration;
   }
-  /// Takes over the state of `learner`, unless the application has ever stated an iteration's size.
+  /// Whoever stated sizes no longer knows them: iterations are the learner's again, and unknown until it follows.
+  void learn_again() {
+    exact_ = false;
+    bytes_sent_ = 0;
+    bytes_per_iteration_ = 0;
+  }
+  /// Takes over the state of `learner`, unless the application states its iterations' sizes.
   void follow(const IterationLearner& learner) {
     if (exact_) return;
     iteration_ = learner.iteration();

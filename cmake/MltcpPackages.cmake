@@ -7,6 +7,7 @@
 #   mltcp-plugins  the plug-in of NCCL
 #   mltcp-mpi      the module for hosts that mpirun starts
 #   libmltcp-gloo0 the device of Gloo's, with its header
+#   libmltcp-torch0  PyTorch's backend; its Python module is in python3-mltcp
 #
 # Which shared libraries a package needs is found by dpkg-shlibdeps; what is named here is found by nobody else.
 set(CPACK_GENERATOR DEB)
@@ -84,6 +85,17 @@ if(TARGET mltcp_gloo)
  A device for Gloo, the library of collective operations, on MLTCP's transport,
  with its header for programs.")
   set(CPACK_DEBIAN_GLOO_PACKAGE_SUGGESTS libgloo-dev)
+endif()
+
+if(TARGET mltcp_torch)
+  list(APPEND CPACK_COMPONENTS_ALL torch)
+  set(CPACK_DEBIAN_TORCH_PACKAGE_NAME libmltcp-torch0)
+  set(CPACK_DEBIAN_TORCH_PACKAGE_SECTION libs)
+  set(CPACK_DEBIAN_TORCH_DESCRIPTION "PyTorch's collectives over MLTCP
+ What \"import mltcp.torch\" of python3-mltcp loads: the backend mltcp of
+ torch.distributed, on MLTCP's transport.")
+  set(CPACK_DEBIAN_TORCH_PACKAGE_DEPENDS
+    "libmltcp-gloo0 (= ${PROJECT_VERSION}), python3-mltcp (>= ${PROJECT_VERSION}), python3-torch")
 endif()
 
 include(CPack)

@@ -197,6 +197,9 @@ class Endpoint {
   /// of the connections attached. Does not wait: takes effect before what this thread posts afterwards.
   /// Code::queue_full.
   Code begin_iteration(JobHandle job, Bytes bytes) noexcept;
+  /// Iterations of a job with JobOptions::learn_iterations are found in the traffic again, until the next
+  /// begin_iteration() that names a size. Does not wait. Code::queue_full.
+  Code learn_iterations(JobHandle job) noexcept;
   /// The job has sent what it wanted to, and computes: for report(). Does not wait.
   Code end_iteration(JobHandle job) noexcept;
   /// On every shard. `state` as transport/phase_gate.h has it. Times are those of now().

@@ -79,6 +79,7 @@ JobId Shard::add_job(const JobConfig& config) { return core_->add_job(config); }
 bool Shard::remove_job(JobId id) { return core_->remove_job(id); }
 bool Shard::attach(ConnectionId id, JobId job) { return core_->attach(id, job); }
 bool Shard::begin_iteration(JobId job, Bytes bytes) { return core_->begin_iteration(job, bytes); }
+bool Shard::learn_iterations(JobId job) { return core_->learn_iterations(job); }
 bool Shard::set_job_rate(JobId job, Rate rate) { return core_->set_job_rate(job, rate); }
 PlanState Shard::set_plan(JobId job, const PhasePlan& plan, Nanos now) { return core_->set_plan(job, plan, now); }
 bool Shard::clear_plan(JobId job, Nanos now) { return core_->clear_plan(job, now); }

@@ -88,6 +88,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Code remove_job(JobHandle job) noexcept;
   Code attach(ConnectionHandle connection, JobHandle job) noexcept;
   Code begin_iteration(JobHandle job, Bytes bytes) noexcept;
+  Code learn_iterations(JobHandle job) noexcept;
   Code end_iteration(JobHandle job) noexcept;
   Code set_plan(JobHandle job, const PhasePlan& plan, PlanState& state) noexcept;
   Code clear_plan(JobHandle job) noexcept;

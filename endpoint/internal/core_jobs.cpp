@@ -160,6 +160,25 @@ Code Core::begin_iteration(JobHandle handle, Bytes bytes) noexcept {
   return code;
 }
 
+Code Core::learn_iterations(JobHandle handle) noexcept {
+  if (const Code code = usable(); code != Code::ok) return code;
+  Job* const job = find_job(handle);
+  if (job == nullptr) return Code::unknown;
+  job->between_iterations.store(false, std::memory_order_relaxed);
+  const std::uint32_t slot = parts_of(handle).slot;
+  Code code = Code::ok;
+  for (const auto& each : workers_) {
+    Worker& worker = *each;
+    if (!enter_place(worker)) {
+      if (!worker.push({Command::Type::learn_iterations, slot, 0})) code = Code::queue_full;
+      continue;
+    }
+    if (worker.job(slot) != Worker::no_job) (void)worker.shard().learn_iterations(worker.job(slot));
+    leave_place(worker);
+  }
+  return code;
+}
+
 Code Core::end_iteration(JobHandle handle) noexcept {
   if (const Code code = usable(); code != Code::ok) return code;
   Job* const job = find_job(handle);

@@ -116,6 +116,9 @@ void Worker::run(const Command& command) noexcept {
     case Command::Type::begin_iteration:
       begin_iteration(command.slot, command.argument);
       return;
+    case Command::Type::learn_iterations:
+      if (jobs_[command.slot] != no_job) (void)shard_->learn_iterations(jobs_[command.slot]);  // it is there
+      return;
     case Command::Type::attach:
       if (Link* const link = find(command.argument); link != nullptr) attach(*link);
       return;

@@ -39,9 +39,9 @@ struct Shared {
 };
 
 struct Command {
-  enum class Type : std::uint8_t { start, cancel, close, abort, begin_iteration, attach, call };
+  enum class Type : std::uint8_t { start, cancel, close, abort, begin_iteration, learn_iterations, attach, call };
   Type type = Type::start;
-  std::uint32_t slot = 0;      ///< start: the operation's; begin_iteration: the job's
+  std::uint32_t slot = 0;      ///< start: the operation's; begin_iteration, learn_iterations: the job's
   std::uint64_t argument = 0;  ///< a handle, bytes, or where the Call is
 };
 

@@ -54,6 +54,15 @@ struct attr {
   std::chrono::milliseconds peer_timeout{0};
 };
 
+/// Who says where the iterations of a device's job begin. Who stands further below goes before those above.
+enum class IterationsBy : std::uint8_t {
+  none = 0,     ///< nobody: the job's function has no iterations
+  traffic,      ///< found in the bytes and silences of the traffic
+  collectives,  ///< found in the order and sizes of the collectives, and exact while these repeat
+  hook,         ///< beginIterationByHook()
+  program,      ///< beginIteration()
+};
+
 /// What the congestion control sees of the device's job.
 struct JobState {
   std::uint64_t iteration = 0;            ///< begun, or found in the traffic
@@ -62,6 +71,12 @@ struct JobState {
   double bytes_ratio = 0;                 ///< 0 to 1
   double gain = 1;                        ///< of the increase step
   std::uint32_t connections = 0;          ///< of the transport: two a pair
+  IterationsBy iterations_by = IterationsBy::none;
+  std::uint64_t bytes_posted = 0;  ///< by unbound buffers, since the device was made: payload of collectives
+  std::uint64_t packets_sent = 0;  ///< of the job's connections that are there, like the next
+  std::uint64_t lost_packets = 0;
+  std::uint64_t retransmitted_packets = 0;
+  std::int64_t smoothed_rtt_ns = 0;  ///< the highest
 };
 
 class MLTCP_GLOO_API Device : public ::gloo::transport::Device {
@@ -73,6 +88,10 @@ class MLTCP_GLOO_API Device : public ::gloo::transport::Device {
   virtual void beginIteration(std::uint64_t bytes) = 0;
   /// All has been sent, and the job computes. Throws IoException.
   virtual void endIteration() = 0;
+  /// The same for a framework's hook, which leaves precedence to the program. `expected` bytes, until an iteration has
+  /// been sent from begin to end; from then on what the one before has sent. Throws IoException.
+  virtual void beginIterationByHook(std::uint64_t expected) = 0;
+  virtual void endIterationByHook() = 0;
   /// Any thread but those of Gloo's callbacks. Throws IoException.
   [[nodiscard]] virtual JobState jobState() const = 0;
 };

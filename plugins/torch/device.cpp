@@ -1,14 +1,22 @@
-// PyTorch over MLTCP: registers the device of plugins/gloo as "MLTCP" with torch.distributed, which takes it where
-// GLOO_DEVICE_TRANSPORT=MLTCP says so. Loaded by `import mltcp.torch`.
+// PyTorch over MLTCP: the device of plugins/gloo, registered as "MLTCP" with torch.distributed, which takes it where
+// GLOO_DEVICE_TRANSPORT=MLTCP says so, and handed to Python, for the backend "mltcp" that `import mltcp.torch`
+// registers.
 //
 // The functions are for that module. They speak of all devices that PyTorch has made and that are still there: one for
 // each process group, or one for all.
+//
+// A device goes to Python as an object of PyTorch's own class of devices, ProcessGroupGloo.Device, by the types that
+// PyTorch's pybind11 knows. Python itself is not linked: who loads this is a Python.
+#include <pybind11/pybind11.h>
+// The first of all, as Python wants.
 #include <c10/util/Registry.h>
 #include <gloo/transport/device.h>
 #include <torch/csrc/api/include/torch/version.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -58,7 +66,8 @@ std::shared_ptr<gloo::transport::Device> make(const std::string& interface, cons
   return device;
 }
 
-const c10d::RegistererGlooDeviceRegistry registered("MLTCP", c10d::GlooDeviceRegistry(), make);
+/// Whether this copy of the library is the one that PyTorch asks.
+bool is_registered = false;
 
 /// 0, or 1 where a device says no.
 template <typename What>
@@ -77,6 +86,31 @@ int each(What what) noexcept {
 
 /// The PyTorch that this was built with: "1.13.0".
 MLTCP_TORCH_API const char* mltcp_torch_built_with() { return TORCH_VERSION; }
+/// Registers the device, once. 1: another copy of this library has done so before.
+MLTCP_TORCH_API int mltcp_torch_register() {
+  if (is_registered) return 0;
+  if (c10d::GlooDeviceRegistry()->Has("MLTCP")) return 1;
+  c10d::GlooDeviceRegistry()->Register("MLTCP", make);
+  is_registered = true;
+  return 0;
+}
+/// A new device as a ProcessGroupGloo.Device, to a caller that holds Python's lock; one of both texts is empty, or both
+/// are. Null: an exception is set.
+MLTCP_TORCH_API PyObject* mltcp_torch_make_device(const char* interface, const char* hostname) {
+  try {
+    std::shared_ptr<gloo::transport::Device> device;
+    {
+      const pybind11::gil_scoped_release unlocked;  // a host's name may take its time
+      device = make(interface, hostname);
+    }
+    return pybind11::cast(std::move(device)).release().ptr();
+  } catch (pybind11::error_already_set& error) {
+    error.restore();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return nullptr;
+}
 /// Devices that are there.
 MLTCP_TORCH_API std::uint32_t mltcp_torch_devices() { return static_cast<std::uint32_t>(devices().alive().size()); }
 MLTCP_TORCH_API int mltcp_torch_begin_iteration(std::uint64_t bytes) {
@@ -85,9 +119,15 @@ MLTCP_TORCH_API int mltcp_torch_begin_iteration(std::uint64_t bytes) {
 MLTCP_TORCH_API int mltcp_torch_end_iteration() {
   return each([](Device& device) { device.endIteration(); });
 }
-/// Of device `number`, from 0: iteration, bytes_sent, bytes_per_iteration, connections; bytes_ratio, gain. 1: there is
-/// no such device.
-MLTCP_TORCH_API int mltcp_torch_state(std::uint32_t number, std::uint64_t counts[4], double shares[2]) {
+MLTCP_TORCH_API int mltcp_torch_begin_by_hook(std::uint64_t expected) {
+  return each([&](Device& device) { device.beginIterationByHook(expected); });
+}
+MLTCP_TORCH_API int mltcp_torch_end_by_hook() {
+  return each([](Device& device) { device.endIterationByHook(); });
+}
+/// Of device `number`, from 0: iteration, bytes_sent, bytes_per_iteration, connections, IterationsBy, bytes_posted,
+/// packets_sent, lost_packets, retransmitted_packets, smoothed_rtt_ns; bytes_ratio, gain. 1: there is no such device.
+MLTCP_TORCH_API int mltcp_torch_state(std::uint32_t number, std::uint64_t counts[10], double shares[2]) {
   try {
     const auto alive = devices().alive();
     if (number >= alive.size()) return 1;
@@ -96,6 +136,12 @@ MLTCP_TORCH_API int mltcp_torch_state(std::uint32_t number, std::uint64_t counts
     counts[1] = state.bytes_sent;
     counts[2] = state.bytes_per_iteration;
     counts[3] = state.connections;
+    counts[4] = static_cast<std::uint64_t>(state.iterations_by);
+    counts[5] = state.bytes_posted;
+    counts[6] = state.packets_sent;
+    counts[7] = state.lost_packets;
+    counts[8] = state.retransmitted_packets;
+    counts[9] = static_cast<std::uint64_t>(state.smoothed_rtt_ns);
     shares[0] = state.bytes_ratio;
     shares[1] = state.gain;
     return 0;

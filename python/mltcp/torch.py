@@ -1,8 +1,10 @@
-"""PyTorch over MLTCP. Importing this registers device MLTCP with torch.distributed's backend "gloo", which takes it where
-the environment has GLOO_DEVICE_TRANSPORT=MLTCP:
+"""PyTorch over MLTCP. Importing this registers backend "mltcp" with torch.distributed:
 
     import mltcp.torch
-    torch.distributed.init_process_group("gloo")        # as ever
+    torch.distributed.init_process_group("mltcp")       # the rest as ever
+
+It is PyTorch's own backend "gloo" on another transport. That backend itself goes over MLTCP, too, where the environment has
+GLOO_DEVICE_TRANSPORT=MLTCP.
 
 The rest is for programs that know where their iterations begin, or want to see what the congestion control does.
 """
@@ -10,51 +12,101 @@ The rest is for programs that know where their iterations begin, or want to see 
 from __future__ import annotations
 
 import ctypes
+import os
+import threading
 from contextlib import contextmanager
-from typing import Dict, Iterator, List, Union
+from datetime import timedelta
+from typing import Any, Callable, Dict, Iterator, List, Optional, Union
 
 import torch
+import torch.distributed as dist
 
 from ._errors import LibraryError
 from ._library import find
 
-__all__ = ["begin_iteration", "end_iteration", "iteration", "state"]
+__all__ = ["begin_iteration", "end_iteration", "iteration", "mark_iterations", "state"]
 
 NAME = "libmltcp-torch.so.0"
+BACKEND = "mltcp"
+
+#: Who says where iterations begin; numbers as in plugins/gloo/device.h.
+_ITERATIONS_BY = ("none", "traffic", "collectives", "hook", "program")
 
 
 def _load() -> ctypes.CDLL:
     path = find(NAME, "MLTCP_TORCH_LIBRARY")
+    if not dist.is_available() or not dist.is_gloo_available():
+        raise LibraryError(f"PyTorch {torch.__version__} has no backend \"gloo\", which MLTCP builds on; install one that has, "
+                           "such as Debian's python3-torch")
     try:
         library = ctypes.CDLL(path)
     except OSError as error:
         raise LibraryError(
-            f"{error}; build target mltcp_torch (it wants Debian's libtorch-dev and libgloo-dev), or say where it is by "
+            f"{error}; build target mltcp_torch (it wants what tools/setup --with runtimes installs), or say where it is by "
             "MLTCP_TORCH_LIBRARY") from None
     library.mltcp_torch_built_with.restype = ctypes.c_char_p
     built = library.mltcp_torch_built_with().decode()
     if built.split(".")[:2] != torch.__version__.split(".")[:2]:
         raise LibraryError(f"{path} was built with PyTorch {built}, and this is {torch.__version__}; build it anew")
     library.mltcp_torch_begin_iteration.argtypes = [ctypes.c_uint64]
+    library.mltcp_torch_begin_by_hook.argtypes = [ctypes.c_uint64]
     library.mltcp_torch_devices.restype = ctypes.c_uint32
-    library.mltcp_torch_state.argtypes = [ctypes.c_uint32, ctypes.c_uint64 * 4, ctypes.c_double * 2]
+    library.mltcp_torch_state.argtypes = [ctypes.c_uint32, ctypes.c_uint64 * 10, ctypes.c_double * 2]
+    if library.mltcp_torch_register():
+        raise LibraryError(f"another copy of {NAME} than {path} has registered MLTCP in this process; let MLTCP_TORCH_LIBRARY "
+                           "and the path of Python name one of them")
     return library
 
 
 _library = _load()
+#: The same library for what makes Python objects: calls keep Python's lock, and raise what it sets.
+_objects = ctypes.PyDLL(_library._name)
+_objects.mltcp_torch_make_device.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
+_objects.mltcp_torch_make_device.restype = ctypes.py_object
+
+
+def _make_device(interface: str) -> Any:
+    try:
+        return _objects.mltcp_torch_make_device(interface.encode(), b"")
+    except RuntimeError as error:
+        where = f"GLOO_SOCKET_IFNAME={interface}: " if interface else ""
+        raise RuntimeError(f"{where}{error}; docs/torch.md has what goes wrong, and why") from None
+
+
+def _make_group(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
+    """A process group of "gloo" on devices of MLTCP: one for each interface in GLOO_SOCKET_IFNAME, as with "gloo", or one where
+    MLTCP_DEVICE and MLTCP_ADDRESS say."""
+    names = [name for name in os.environ.get("GLOO_SOCKET_IFNAME", "").split(",") if name]
+    options = dist.ProcessGroupGloo._Options()
+    options._devices = [_make_device(name) for name in names or [""]]
+    options._threads = 2 * len(options._devices)
+    options._timeout = timeout
+    group = dist.ProcessGroupGloo(store, rank, size, options)
+    if dist.get_debug_level() == dist.DebugLevel.DETAIL:
+        group = dist.distributed_c10d._create_process_group_wrapper(
+            wrapped_pg=group, store_prefix=BACKEND, store=store, rank=rank, world_size=size, timeout=timeout)
+    return group
+
+
+# Importing this anew, or under another name, finds it registered.
+if not hasattr(dist.Backend, BACKEND.upper()):
+    dist.Backend.register_backend(BACKEND, _make_group)
+
+
+def _check(failed: int) -> None:
+    if failed:
+        raise LibraryError("a device of MLTCP has ended; see what the process group says")
 
 
 def begin_iteration(size: int = 0) -> None:
     """The next iteration begins, and sends `size` bytes to all peers together; 0: not known. Until the first call with a
-    size, iterations are found in the traffic."""
-    if _library.mltcp_torch_begin_iteration(size):
-        raise LibraryError("a device of MLTCP has ended; see what the process group says")
+    size, iterations are found otherwise: see state()."""
+    _check(_library.mltcp_torch_begin_iteration(size))
 
 
 def end_iteration() -> None:
     """All has been sent, and the job computes."""
-    if _library.mltcp_torch_end_iteration():
-        raise LibraryError("a device of MLTCP has ended; see what the process group says")
+    _check(_library.mltcp_torch_end_iteration())
 
 
 @contextmanager
@@ -66,14 +118,71 @@ def iteration(size: int = 0) -> Iterator[None]:
         end_iteration()
 
 
-def state() -> List[Dict[str, Union[int, float]]]:
+def _average(group: Any, bucket: Any) -> Any:
+    """What DistributedDataParallel does without a hook: each gradient times 1/n, and then the sum."""
+    tensor = bucket.buffer()
+    tensor.mul_(1.0 / group.size())
+    work = group.allreduce([tensor])
+    return work.get_future().then(lambda future: future.value()[0])
+
+
+def mark_iterations(ddp: torch.nn.parallel.DistributedDataParallel, hook: Optional[Callable[[Any, Any], Any]] = None,
+                    state: Any = None) -> None:
+    """Lets DistributedDataParallel tell where its iterations begin and end: with the first and the last bucket of
+    gradients. It takes the place of a communication hook; one of your own is `hook`, with its `state` (None: the process
+    group), as in register_comm_hook()."""
+    if not isinstance(ddp, torch.nn.parallel.DistributedDataParallel):
+        raise TypeError(f"mark_iterations() takes a DistributedDataParallel, not a {type(ddp).__name__}; wrap the model first")
+    group = ddp.process_group
+    size = group.size()
+    # Until an iteration has been counted: what a ring sends, 2 (n - 1) / n of all gradients.
+    gradients = sum(one.numel() * one.element_size() for one in ddp.parameters() if one.requires_grad)
+    expected = 2 * (size - 1) * gradients // size
+    inner = _average if hook is None else hook
+    of_inner = group if state is None else state
+
+    # Buckets end in any order, on threads of the process group.
+    lock = threading.Lock()
+    under_way = 0
+    last_has_begun = False
+
+    def marked(_: None, bucket: Any) -> Any:
+        nonlocal under_way, last_has_begun
+        if bucket.index() == 0:
+            _check(_library.mltcp_torch_begin_by_hook(expected))
+        with lock:
+            under_way = 1 if bucket.index() == 0 else under_way + 1
+            last_has_begun = bucket.is_last()
+
+        def ended(done: Any) -> Any:
+            nonlocal under_way
+            with lock:
+                under_way -= 1
+                all_have = last_has_begun and under_way == 0
+            if all_have:
+                _library.mltcp_torch_end_by_hook()
+            return done.value()
+
+        return inner(of_inner, bucket).then(ended)
+
+    # What DistributedDataParallel checks its hooks' annotations for.
+    marked.__annotations__ = {"bucket": dist.GradBucket, "return": torch.futures.Future[torch.Tensor]}
+    ddp.register_comm_hook(None, marked)
+
+
+def state() -> List[Dict[str, Union[int, float, str]]]:
     """What the congestion control sees of the job, of each device that is there: `iteration`, `bytes_sent` in it,
-    `bytes_per_iteration` (0: not known), `connections`, `bytes_ratio`, `gain`."""
-    found = []
+    `bytes_per_iteration` (0: not known), `connections`, `bytes_ratio`, `gain`; `bytes_posted` by all collectives so far,
+    `packets_sent`, `lost_packets`, `retransmitted_packets`, `smoothed_rtt_ns` of the connections; and `iterations_by`: who says where iterations begin, "program" (begin_iteration()), "hook" (mark_iterations()), "collectives"
+    (their order and sizes repeat), "traffic" (it is found in bytes and silences), or "none" (the job's function has none)."""
+    found: List[Dict[str, Union[int, float, str]]] = []
     for number in range(_library.mltcp_torch_devices()):
-        counts = (ctypes.c_uint64 * 4)()
+        counts = (ctypes.c_uint64 * 10)()
         shares = (ctypes.c_double * 2)()
         if _library.mltcp_torch_state(number, counts, shares) == 0:
             found.append({"iteration": counts[0], "bytes_sent": counts[1], "bytes_per_iteration": counts[2],
-                          "connections": counts[3], "bytes_ratio": shares[0], "gain": shares[1]})
+                          "connections": counts[3], "bytes_ratio": shares[0], "gain": shares[1],
+                          "iterations_by": _ITERATIONS_BY[counts[4]], "bytes_posted": counts[5],
+                          "packets_sent": counts[6], "lost_packets": counts[7], "retransmitted_packets": counts[8],
+                          "smoothed_rtt_ns": counts[9]})
     return found

@@ -291,6 +291,13 @@ bool ShardCore::begin_iteration(JobId job, Bytes bytes) {
   return true;
 }
 
+bool ShardCore::learn_iterations(JobId job) {
+  JobState* state = find_job(job);
+  if (state == nullptr) return false;
+  state->augmentation.tracker.learn_again();
+  return true;
+}
+
 PlanState ShardCore::set_plan(JobId job, const PhasePlan& plan, Nanos now) {
   JobState* state = find_job(job);
   if (state == nullptr) return PlanState::unknown_job;

@@ -47,6 +47,7 @@ class ShardCore {
   bool remove_job(JobId id);
   [[nodiscard]] bool attach(ConnectionId id, JobId job);
   [[nodiscard]] bool begin_iteration(JobId job, Bytes bytes);
+  [[nodiscard]] bool learn_iterations(JobId job);
   [[nodiscard]] bool set_job_rate(JobId job, Rate rate);
   [[nodiscard]] PlanState set_plan(JobId job, const PhasePlan& plan, Nanos now);
   bool clear_plan(JobId job, Nanos now);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "mltcp/plugins/gloo/internal/open_device.h"
 #include "mltcp/plugins/gloo/internal/pair.h"
 
 namespace gloo::transport::mltcp {
@@ -93,6 +94,7 @@ void UnboundBuffer::send(int destination, std::uint64_t slot, std::size_t offset
   if (!error_.empty()) throw IoException(error_);
   Pair& pair = context_->pair_to(destination);
   pair.check_usable();
+  context_->device().on_send(context_->group(), slot, size, bytes);
   pair.start_send(*this, slot, offset, bytes);
   pair.settle(lock);
 }

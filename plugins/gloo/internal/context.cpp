@@ -20,7 +20,7 @@ void enforce(bool holds, const std::string& text) {
 }
 
 Context::Context(std::shared_ptr<OpenDevice> device, int own_rank, int ranks)
-    : ::gloo::transport::Context(own_rank, ranks), device_(std::move(device)) {
+    : ::gloo::transport::Context(own_rank, ranks), device_(std::move(device)), group_(device_->next_group()) {
   enforce(ranks > 0 && own_rank >= 0 && own_rank < ranks,
           "rank " + std::to_string(own_rank) + " of " + std::to_string(ranks) + " is none; give 0 to size - 1");
 }
@@ -65,6 +65,8 @@ Pair& Context::pair_to(int peer) {
 void Context::receive_from_any(UnboundBuffer& buffer, std::vector<int> ranks, std::uint64_t slot, std::size_t offset,
                                std::size_t bytes) {
   enforce(!ranks.empty(), who() + ": a receive from any rank names none; name those that it may come from");
+  // PyTorch names all ranks of the group, this one, too.
+  if (ranks.size() > 1) std::erase(ranks, rank);
   Pair* first = nullptr;
   bool any_is_usable = false;
   for (const int peer : ranks) {

@@ -38,6 +38,8 @@ class Context final : public ::gloo::transport::Context, public std::enable_shar
   std::unique_ptr<::gloo::transport::UnboundBuffer> createUnboundBuffer(void* memory, std::size_t bytes) override;
 
   [[nodiscard]] OpenDevice& device() { return *device_; }
+  /// Its number among those of the device.
+  [[nodiscard]] std::uint32_t group() const { return group_; }
   [[nodiscard]] std::mutex& mutex() { return guard_; }
   /// Told of whatever changes but for buffers, which have their own.
   [[nodiscard]] std::condition_variable& changed() { return changed_; }
@@ -78,6 +80,7 @@ class Context final : public ::gloo::transport::Context, public std::enable_shar
   [[nodiscard]] Pair* find(int peer) const;
 
   const std::shared_ptr<OpenDevice> device_;
+  const std::uint32_t group_;
   std::mutex guard_;
   std::condition_variable changed_;
   std::list<AnyReceive> any_;  ///< as they were posted

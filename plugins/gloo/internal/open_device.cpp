@@ -101,6 +101,7 @@ OpenDevice::OpenDevice(const attr& settings, const std::optional<ep::SharedClock
   job.augmentation = augmentation;
   job.learn_iterations = augmentation.iteration_aware();
   if (plan) job.plan = ep::on_clock_of(*endpoint_, *plan);
+  if (job.learn_iterations) iterations_by_ = IterationsBy::traffic;
   check(endpoint_->create_job(job, job_), "the job of the device");
 }
 
@@ -115,16 +116,63 @@ std::shared_ptr<::gloo::transport::Context> OpenDevice::createContext(int rank, 
 }
 
 void OpenDevice::beginIteration(std::uint64_t bytes) {
+  const std::lock_guard lock(iterations_guard_);
+  if (bytes > 0) iterations_by_ = IterationsBy::program;
   check(endpoint_->begin_iteration(job_, bytes), "beginIteration");
 }
 
 void OpenDevice::endIteration() { check(endpoint_->end_iteration(job_), "endIteration"); }
 
+void OpenDevice::beginIterationByHook(std::uint64_t expected) {
+  const std::lock_guard lock(iterations_guard_);
+  if (iterations_by_ == IterationsBy::program || iterations_by_ == IterationsBy::none) return;
+  iterations_by_ = IterationsBy::hook;
+  hook_began_ = true;
+  posted_at_begin_ = posted_;
+  check(endpoint_->begin_iteration(job_, hook_bytes_ > 0 ? hook_bytes_ : expected), "beginIterationByHook");
+}
+
+void OpenDevice::endIterationByHook() {
+  const std::lock_guard lock(iterations_guard_);
+  if (!hook_began_ || iterations_by_ != IterationsBy::hook) return;
+  hook_began_ = false;
+  hook_bytes_ = posted_ - posted_at_begin_;
+  check(endpoint_->end_iteration(job_), "endIterationByHook");
+}
+
+void OpenDevice::on_send(std::uint32_t group, std::uint64_t slot, std::uint64_t buffer, std::uint64_t bytes) noexcept {
+  const std::lock_guard lock(iterations_guard_);
+  posted_ += bytes;
+  if (iterations_by_ != IterationsBy::traffic && iterations_by_ != IterationsBy::collectives) return;
+  using Advice = CollectiveIterations::Advice;
+  const Advice advice = collectives_.on_send(endpoint_->now().count, group, slot, buffer, bytes);
+  // An endpoint that has no room for a command has none for the send either, and an iteration that goes by is no loss.
+  if (advice.kind == Advice::Kind::begin) {
+    iterations_by_ = IterationsBy::collectives;
+    (void)endpoint_->begin_iteration(job_, advice.bytes);
+  } else if (advice.kind == Advice::Kind::learn && iterations_by_ == IterationsBy::collectives) {
+    iterations_by_ = IterationsBy::traffic;
+    (void)endpoint_->learn_iterations(job_);
+  }
+  if (advice.ends) (void)endpoint_->end_iteration(job_);
+}
+
 JobState OpenDevice::jobState() const {
   ep::JobReport report;
   check(endpoint_->report(job_, report), "jobState");
-  return {report.iteration,   report.bytes_sent, report.bytes_per_iteration,
-          report.bytes_ratio, report.gain,       report.connections};
+  const std::lock_guard lock(iterations_guard_);
+  return {.iteration = report.iteration,
+          .bytes_sent = report.bytes_sent,
+          .bytes_per_iteration = report.bytes_per_iteration,
+          .bytes_ratio = report.bytes_ratio,
+          .gain = report.gain,
+          .connections = report.connections,
+          .iterations_by = iterations_by_,
+          .bytes_posted = posted_,
+          .packets_sent = report.packets_sent,
+          .lost_packets = report.lost_packets,
+          .retransmitted_packets = report.retransmitted_packets,
+          .smoothed_rtt_ns = report.smoothed_rtt.count};
 }
 
 void OpenDevice::add_pair(Pair& pair) { pairs_[pair.id()] = &pair; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "mltcp/endpoint/endpoint.h"
 #include "mltcp/endpoint/environment.h"
 #include "mltcp/plugins/gloo/device.h"
+#include "mltcp/plugins/gloo/internal/collectives.h"
 #include "mltcp/plugins/gloo/internal/protocol.h"
 
 namespace gloo::transport::mltcp {
@@ -34,6 +36,8 @@ class OpenDevice final : public Device, public std::enable_shared_from_this<Open
   std::shared_ptr<::gloo::transport::Context> createContext(int rank, int size) override;
   void beginIteration(std::uint64_t bytes) override;
   void endIteration() override;
+  void beginIterationByHook(std::uint64_t expected) override;
+  void endIterationByHook() override;
   [[nodiscard]] JobState jobState() const override;
 
   [[nodiscard]] ::mltcp::endpoint::Endpoint& endpoint() { return *endpoint_; }
@@ -44,6 +48,10 @@ class OpenDevice final : public Device, public std::enable_shared_from_this<Open
   void add_connection(::mltcp::endpoint::ConnectionHandle connection, Pair& pair) { connections_[connection] = &pair; }
   /// Takes the lock.
   void remove_pair(Pair& pair, ::mltcp::endpoint::ConnectionHandle connection);
+  /// A number for each context.
+  [[nodiscard]] std::uint32_t next_group() { return groups_.fetch_add(1); }
+  /// A context is about to send `bytes` from a buffer of `buffer` bytes on `slot`. With or without locks of contexts.
+  void on_send(std::uint32_t group, std::uint64_t slot, std::uint64_t buffer, std::uint64_t bytes) noexcept;
   /// What is sent on it is the job's. Without a lock.
   void attach(::mltcp::endpoint::ConnectionHandle connection);
 
@@ -65,6 +73,15 @@ class OpenDevice final : public Device, public std::enable_shared_from_this<Open
   std::unordered_map<::mltcp::endpoint::ConnectionHandle, Pair*> connections_;
   std::unordered_map<::mltcp::endpoint::ConnectionHandle, std::unique_ptr<Stranger>> strangers_;
   ::mltcp::endpoint::JobHandle job_ = 0;
+  std::atomic<std::uint32_t> groups_{0};
+  /// Of what is below, and that the endpoint is told in the order in which it is decided. The last of locks.
+  mutable std::mutex iterations_guard_;
+  IterationsBy iterations_by_ = IterationsBy::none;
+  CollectiveIterations collectives_;
+  std::uint64_t posted_ = 0;
+  std::uint64_t posted_at_begin_ = 0;  ///< of a hook's iteration
+  std::uint64_t hook_bytes_ = 0;       ///< of a hook's last iteration
+  bool hook_began_ = false;
   std::unique_ptr<::mltcp::endpoint::Endpoint> endpoint_;
 };
 

@@ -1,0 +1,221 @@
+"""Backend "mltcp" of torch.distributed: the same as "gloo" over kernel TCP, who tells iterations, and what goes wrong. Exit
+status 77: there is no PyTorch with Gloo for this interpreter."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+try:
+    import torch.distributed as dist
+except ImportError as error:
+    print(f"skipped: {sys.executable} has no PyTorch ({error}); install Debian's python3-torch")
+    sys.exit(77)
+if not dist.is_available() or not dist.is_gloo_available():
+    print("skipped: this PyTorch has no Gloo")
+    sys.exit(77)
+
+WORKER = Path(__file__).with_name("worker.py")
+
+
+class Ranks:
+    """Processes of a scenario."""
+
+    def __init__(self, scenario, ranks, user=None, **environment):
+        self.folder = tempfile.TemporaryDirectory()
+        os.chmod(self.folder.name, 0o777)
+        base = {name: value for name, value in os.environ.items() if not name.startswith(("GLOO_", "MLTCP_"))}
+        base["MLTCP_TORCH_LIBRARY"] = os.environ["MLTCP_TORCH_LIBRARY"]
+        base.update({"GLOO_SOCKET_IFNAME": "lo"}, **environment)
+        self.processes = [
+            subprocess.Popen([sys.executable, str(WORKER), scenario, str(rank), str(ranks), f"{self.folder.name}/store"], env=base,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, user=user)
+            for rank in range(ranks)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for one in self.processes:
+            if one.poll() is None:
+                one.kill()
+            one.communicate()
+        self.folder.cleanup()
+
+    def end(self):
+        """(exit status, last line as JSON or None, standard error) of each."""
+        found = []
+        for one in self.processes:
+            out, error = one.communicate(timeout=120)
+            lines = out.splitlines()
+            found.append((one.returncode, json.loads(lines[-1]) if lines else None, error))
+        return found
+
+
+def run(scenario, ranks, **environment):
+    with Ranks(scenario, ranks, **environment) as started:
+        return started.end()
+
+
+def python(code, **environment):
+    base = {name: value for name, value in os.environ.items() if not name.startswith("GLOO_")}
+    return subprocess.run([sys.executable, "-c", code], env=dict(base, **environment), capture_output=True, text=True,
+                          timeout=100)
+
+
+class BackendTest(unittest.TestCase):
+    def told(self, scenario, ranks, **environment):
+        ended = run(scenario, ranks, **environment)
+        for status, _, error in ended:
+            self.assertEqual(status, 0, error)
+        return [one for _, one, _ in ended]
+
+    def test_every_collective_gives_what_gloo_gives_over_tcp(self):
+        ours = self.told("collectives", 3)
+        theirs = self.told("collectives", 3, WORKER_BACKEND="gloo")
+        self.assertEqual([one["checksum"] for one in ours], [one["checksum"] for one in theirs])
+        self.assertEqual({one["backend"] for one in ours}, {"mltcp"})
+        self.assertEqual([one["groups"] for one in ours], [2, 2, 1], "new_group() has a device of its own")
+        self.assertGreater(ours[0]["results"], 80)
+
+    def test_variables_of_the_debug_mode_and_of_several_interfaces_work_as_with_gloo(self):
+        detail = self.told("collectives", 2, TORCH_DISTRIBUTED_DEBUG="DETAIL", GLOO_SOCKET_IFNAME="lo,lo")
+        plain = self.told("collectives", 2)
+        self.assertEqual([one["checksum"] for one in detail], [one["checksum"] for one in plain])
+
+    def test_training_is_the_same_to_the_bit_and_says_who_tells_iterations(self):
+        for ranks in (2, 3):
+            tcp = self.told("train", ranks, WORKER_BACKEND="gloo")
+            self.assertEqual(len({one["checksum"] for one in tcp}), 1)
+            for mark, by in (("", "collectives"), ("hook", "hook"), ("program", "program")):
+                with self.subTest(ranks=ranks, mark=mark):
+                    ours = self.told("train", ranks, WORKER_MARK=mark)
+                    self.assertEqual({one["checksum"] for one in ours}, {tcp[0]["checksum"]})
+                    for one in ours:
+                        self.assertEqual(one["states"][-1]["iterations_by"], by, one["states"])
+                        if by == "program":
+                            continue
+                        # A ring sends 2 (n - 1) / n of all gradients; with the collectives, buffers that rank 0 spreads, too.
+                        expected = 2 * (ranks - 1) / ranks * one["gradient_bytes"]
+                        size = one["states"][-1]["bytes_per_iteration"]
+                        self.assertLess(abs(size - expected), 0.02 * expected)
+                    if by == "hook":
+                        self.assertEqual([one["iteration"] for one in ours[0]["states"]], list(range(1, 25)))
+
+    def test_gradients_as_views_of_buckets_are_averaged_as_without_the_hook(self):
+        tcp = self.told("train", 2, WORKER_BACKEND="gloo", WORKER_VIEW="1")
+        ours = self.told("train", 2, WORKER_MARK="hook", WORKER_VIEW="1")
+        self.assertEqual({one["checksum"] for one in ours + tcp}, {tcp[0]["checksum"]})
+
+    def test_a_hook_of_the_users_is_what_it_is_alone(self):
+        tcp = self.told("train", 2, WORKER_BACKEND="gloo", WORKER_MARK="fp16")
+        ours = self.told("train", 2, WORKER_MARK="fp16")
+        self.assertEqual({one["checksum"] for one in ours}, {tcp[0]["checksum"]})
+        last = ours[0]["states"][-1]
+        self.assertEqual(last["iterations_by"], "hook")
+        self.assertLess(abs(last["bytes_per_iteration"] - ours[0]["gradient_bytes"] / 2), 1000, "half of each gradient")
+
+    def test_the_variable_does_not_matter_and_gloo_goes_by_it(self):
+        for name in ("TCP", "MLTCP"):
+            with self.subTest(GLOO_DEVICE_TRANSPORT=name):
+                self.assertEqual(self.told("collectives", 2, GLOO_DEVICE_TRANSPORT=name)[0]["groups"], 2)
+
+    def test_a_rank_that_is_killed_is_named_by_the_others(self):
+        with Ranks("reduce_for_ever", 3, MLTCP_PEER_TIMEOUT_MS="1000") as started:
+            pids = [json.loads(one.stdout.readline())["pid"] for one in started.processes]
+            os.kill(pids[2], signal.SIGKILL)
+            begun = time.monotonic()
+            ended = started.end()
+            took = time.monotonic() - begun
+        self.assertEqual(ended[2][0], -signal.SIGKILL)
+        for rank in (0, 1):
+            self.assertEqual(ended[rank][0], 3, ended[rank])
+            self.assertIn("rank 2", ended[rank][1]["error"])
+        self.assertLess(took, 15, "a peer that was not heard for 1 s is gone, 1.5 s at most; the rest is Python")
+
+    def test_an_interface_that_is_not_there_is_named_with_the_cure(self):
+        for status, _, error in run("collectives", 2, GLOO_SOCKET_IFNAME="nowhere0"):
+            self.assertEqual(status, 1)
+            line = error.splitlines()[-1]
+            self.assertIn("GLOO_SOCKET_IFNAME=nowhere0", line)
+            self.assertRegex(line, r"this machine has no interface nowhere0, but .*\blo\b")
+            self.assertIn("docs/torch.md", line)
+
+    def test_settings_that_are_wrong_are_named(self):
+        for name, value in (("MLTCP_CC", "nonsense"), ("MLTCP_JOB_FUNCTION", "F9"), ("MLTCP_PEER_TIMEOUT_MS", "soon")):
+            with self.subTest(name=name):
+                for status, _, error in run("collectives", 2, **{name: value}):
+                    self.assertEqual(status, 1)
+                    self.assertIn(value, error.splitlines()[-1])
+
+    def test_the_process_grows_by_less_than_64_mb_and_its_threads_stay_as_they_are(self):
+        tcp = self.told("footprint", 2, WORKER_BACKEND="gloo")
+        for one in self.told("footprint", 2):
+            print(f"resident: {one['memory'] / 1e6:.1f} MB more, over TCP {tcp[0]['memory'] / 1e6:.1f}; "
+                  f"threads: {one['added']} more, over TCP {tcp[0]['added']}")
+            self.assertLess(one["memory"], 64_000_000)
+            self.assertEqual(one["changed"], [])
+            self.assertEqual(one["intra_op"], [2, 2])
+            self.assertLessEqual(one["added"], tcp[0]["added"] + 2)
+
+    def test_it_needs_no_privileges(self):
+        if os.getuid() != 0:
+            self.skipTest("this is no root, so all other tests show it")
+        nobody = 65534
+        seen = subprocess.run([sys.executable, "-c", "import mltcp.torch"], user=nobody, capture_output=True, text=True)
+        if seen.returncode != 0:
+            self.skipTest(f"user {nobody} can't read the tree: {seen.stderr.splitlines()[-1]}")
+        for one in self.told("footprint", 2, user=nobody):
+            self.assertEqual(one["user"], nobody)
+
+
+class ImportTest(unittest.TestCase):
+    def test_importing_again_in_another_way_finds_it_there(self):
+        ended = python("import sys, mltcp.torch, importlib\n"
+                       "importlib.reload(mltcp.torch)\n"
+                       "del sys.modules['mltcp.torch']\n"
+                       "import mltcp.torch\n"
+                       "print(mltcp.torch.state())")
+        self.assertEqual((ended.returncode, ended.stdout), (0, "[]\n"), ended.stderr)
+
+    def test_the_library_of_gloo_may_be_loaded_beside_it(self):
+        gloo = Path(os.environ["MLTCP_TORCH_LIBRARY"]).with_name("libmltcp-gloo.so.0")
+        for code in (f"import ctypes; ctypes.CDLL('{gloo}'); import mltcp.torch",
+                     f"import mltcp.torch, ctypes; ctypes.CDLL('{gloo}')"):
+            ended = python(code)
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+
+    def test_another_copy_of_the_library_is_refused(self):
+        library = Path(os.environ["MLTCP_TORCH_LIBRARY"])
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / library.name
+            copy.write_bytes(library.read_bytes())
+            ended = python("import os, sys, mltcp.torch\n"
+                           "del sys.modules['mltcp.torch']\n"
+                           f"os.environ['MLTCP_TORCH_LIBRARY'] = '{copy}'\n"
+                           "import mltcp.torch", LD_LIBRARY_PATH=str(library.parent))
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertIn("another copy of libmltcp-torch.so.0", ended.stderr.splitlines()[-1])
+
+    def test_another_release_of_pytorch_is_refused(self):
+        ended = python("import torch; torch.__version__ = '9.9.0'; import mltcp.torch")
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertRegex(ended.stderr.splitlines()[-1], r"was built with PyTorch 1\.13\S*, and this is 9\.9\.0; build it anew")
+
+    def test_what_is_no_library_is_named(self):
+        ended = python("import mltcp.torch", MLTCP_TORCH_LIBRARY="/nowhere/libmltcp-torch.so.0")
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertIn("/nowhere/libmltcp-torch.so.0", ended.stderr.splitlines()[-1])
+
+    def test_mark_iterations_wants_a_model_that_is_wrapped(self):
+        ended = python("import mltcp.torch, torch; mltcp.torch.mark_iterations(torch.nn.Linear(1, 1))")
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertIn("DistributedDataParallel, not a Linear", ended.stderr.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
