@@ -102,6 +102,7 @@ ep::EndpointConfig config_for(const attr& settings) {
   config.connection.congestion_control = algorithm.name;
   config.connection.ecn = algorithm.capabilities.needs_ecn;
   config.peer_timeout = ::mltcp::Nanos(std::chrono::nanoseconds(settings.peer_timeout).count());
+  config.spin = ::mltcp::Nanos(std::chrono::nanoseconds(settings.spin).count());
   config.max_connections = kMostConnections;
   config.max_operations = kMostOperations;
   config.eager_limit = kFrameBytes;
@@ -161,6 +162,8 @@ attr with_environment(attr given, const char* (*get)(const char* name)) {
     given.peer_timeout = std::chrono::milliseconds(
         value != nullptr ? number_from(value, "MLTCP_PEER_TIMEOUT_MS", 10, 3'600'000) : 10'000);
   }
+  if (const char* value = get("MLTCP_SPIN_US"); given.spin.count() == 0 && value != nullptr)
+    given.spin = std::chrono::microseconds(number_from(value, "MLTCP_SPIN_US", 0, 1'000'000));
   return given;
 }
 
