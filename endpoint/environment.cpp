@@ -88,6 +88,7 @@ Environment read_environment(ReadVariable read) {
   }
   const std::uint64_t milliseconds = number_variable(read, "MLTCP_PEER_TIMEOUT_MS", 10'000, 10, 3'600'000);
   found.peer_timeout = Nanos(static_cast<std::int64_t>(milliseconds) * 1'000'000);
+  found.spin = Nanos(static_cast<std::int64_t>(number_variable(read, "MLTCP_SPIN_US", 0, 0, 1'000'000)) * 1'000);
   found.plan = read_plan(read);
   return found;
 }

@@ -53,6 +53,7 @@ struct Environment {
   std::string job_function = "F1";     ///< MLTCP_JOB_FUNCTION
   cc::Augmentation augmentation;       ///< what job_function stands for
   Nanos peer_timeout{10'000'000'000};  ///< MLTCP_PEER_TIMEOUT_MS, 10 ms to 1 h
+  Nanos spin;                          ///< MLTCP_SPIN_US: how long waits look before they sleep, at most 1 s
   std::optional<SharedClockPlan> plan;
 };
 

@@ -136,6 +136,7 @@ struct EndpointConfig {
   std::uint16_t shards = 1;  ///< 1 to 256. Ordered connections are spread over them; by tag all are of shard 0
   Driving driving = Driving::threads;
   Idle idle = Idle::sleep;  ///< of the threads, and of what waits
+  Nanos spin{};             ///< Idle::sleep: after the latest packet it looks for so long before it sleeps; up to 1 s
   bool accepts = true;      ///< others may connect
   /// Of every connection: congestion control and its parameters (cc::set_from_text() reads them), priority, ECN.
   /// max_sends and max_receives bound ordered connections; give_up_after, keep_alive and idle_limit follow from

@@ -22,6 +22,9 @@ constexpr Nanos kAwake{200'000};
 /// sleep sooner. A question and its answer are two, and take longer.
 constexpr std::uint64_t kFewPackets = 3;
 constexpr Nanos kShortSleep{20'000};
+/// Who is prompt naps after so many of these in a row: each packet of a stream would wake it. One that answers each
+/// question soon does, too, but seldom.
+constexpr std::uint32_t kShortInARow = 8;
 /// Shorter than this is not worth a system call.
 constexpr Nanos kShortestNap{5'000};
 
@@ -120,8 +123,9 @@ bool PollLoop::run(Nanos until, const std::function<bool()>& stop) {
   Nanos busy_at;
   bool woken = false;  ///< by a file, from the latest sleep
   Nanos woken_at;
-  std::uint64_t moved = 0;   ///< packets, since the latest nap or sleep
-  bool slept_short = false;  ///< the latest of both was a sleep that a packet ended soon
+  std::uint64_t moved = 0;         ///< packets, since the latest nap or sleep
+  bool slept_short = false;        ///< the latest of both was a sleep that a packet ended soon
+  std::uint32_t short_sleeps = 0;  ///< in a row, naps not counted
   for (;;) {
     Nanos now = loop_.begin_round();
     const bool ends = is_stopped(stop);
@@ -148,21 +152,23 @@ bool PollLoop::run(Nanos until, const std::function<bool()>& stop) {
       time_.pause();
       continue;
     }
-    if (next - now <= kShortestNap) continue;
+    if (next - now <= kShortestNap || now - busy_at < spin_) continue;
     // Woken for nothing that moved: by what is none of ours, or for which there is no memory. It may go on.
     const bool in_vain = woken && busy_at < woken_at;
     woken = false;
-    const bool many = moved > kFewPackets || (moved > 0 && slept_short);
+    const bool many = moved > 0 && (is_prompt_ ? short_sleeps >= kShortInARow : moved > kFewPackets || slept_short);
     const bool awake = waiting.needs_no_arming() && many && now - busy_at < kAwake;
     moved = 0;
     if (waiting.is_able() && !awake && !in_vain && !blocked) {
       woken = waiting.wait(loop_, time_, std::min(next - now, kLongestSleep), [&] { return has_nothing_before(next); });
       woken_at = now;
       slept_short = woken && time_.now() - now < kShortSleep;
+      short_sleeps = slept_short ? short_sleeps + 1 : 0;
       idle_rounds = 0;
     } else {
       waiting.nap(loop_, time_, std::min(next - now, kNap), [&] { return has_nothing_before(next); });
       slept_short = false;
+      short_sleeps = std::min(short_sleeps, kShortInARow - 1);
     }
   }
 }

@@ -26,7 +26,7 @@ enum class Idle : std::uint8_t {
   pause,  ///< the same with the CPU's pause instruction in between, for the sake of its other hardware thread
   /// Sleeps until a packet or the next deadline comes, where all datapaths tell of packets (PacketIo::begin_waiting)
   /// and no datapath of another loop can hand a packet over; else it looks every 50 microseconds, and so it does for a
-  /// while where packets are many and files need no arming, as sockets don't. For shared machines.
+  /// while where packets are many and files need no arming, as sockets don't. For shared machines. See be_prompt().
   sleep,
 };
 
@@ -55,6 +55,13 @@ class PollLoop {
 
   /// Who sleeps is woken by it, too. It outlives the loop. Not while it runs.
   void wake_by(Waker& waker) { waker_ = &waker; }
+
+  /// For programs that wait for answers: it naps only where several sleeps in a row were ended at once, and then by
+  /// turns with them, and before it sleeps looks for as long as `spin` after the latest packet. Not while it runs.
+  void be_prompt(Nanos spin) {
+    is_prompt_ = true;
+    spin_ = spin;
+  }
 
   /// Runs until the time is `until`, request_stop() was called, or `stop` is true: it is asked in every round, at least
   /// every 20 ms, and not at all if it is empty. All are polled once more then: what is due, such as the
@@ -85,6 +92,8 @@ class PollLoop {
   TimeSource& time_;
   const Idle idle_;
   Waker* waker_ = nullptr;
+  bool is_prompt_ = false;
+  Nanos spin_;
   std::vector<Entry> entries_;
   BasicLoopTime<TimeSource> loop_;
   std::atomic<bool> stop_requested_{false};

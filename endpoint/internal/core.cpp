@@ -127,6 +127,8 @@ void Core::check() const {
   check_range("eager_limit", config_.eager_limit, 0, 32'768);
   check_range("unexpected_messages", config_.unexpected_messages, 1, 16'384);
   check_range("control_frames", config_.control_frames, 4, 1024);
+  if (config_.spin < Nanos() || config_.spin > Nanos(1'000'000'000))
+    throw InputError(fmt::format("spin is {} ns; it has to be from 0 to 1 s", config_.spin.count));
   if (config_.peer_timeout < Nanos(10'000'000) || config_.peer_timeout > Nanos(3'600'000'000'000))
     throw InputError(fmt::format("peer_timeout is {} ns; it has to be from 10 ms to 1 h", config_.peer_timeout.count));
   const auto& ip = config_.address.ip;
@@ -208,6 +210,7 @@ void Core::make_workers() {
   for (std::uint16_t shard = 0; shard < config_.shards; ++shard)
     caller_loop_->attach(datapath_->io(shard), *workers_[shard]);
   caller_loop_->wake_by(*wakeups_[0]);
+  caller_loop_->be_prompt(config_.spin);
 }
 
 /// The first opens the datapath, and is the last to leave it: DPDK pins the thread that starts it.
@@ -269,6 +272,7 @@ void Core::run_loop(std::size_t first, std::size_t count) noexcept {
       loop.attach(datapath_->io(static_cast<std::uint16_t>(i)), *workers_[i]);
     }
     loop.wake_by(workers_[first]->wakeup());
+    loop.be_prompt(config_.spin);
     loop.run(Nanos::never(), [&] { return shared_.closing.load(std::memory_order_acquire); });
   } catch (const std::exception& error) {
     set_failure(error.what());

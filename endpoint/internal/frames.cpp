@@ -84,7 +84,7 @@ bool parse(std::span<const std::byte> bytes, Frame& out) noexcept {
   if (bytes.size() < Frame::header_bytes) return false;
   const auto first = get<std::uint32_t>(bytes.data());
   const std::uint32_t type = first >> 24;
-  if ((first & 0xFFFFFFU) != 0 || type < 1 || type > 6) return false;
+  if ((first & 0xFFFFFFU) != 0 || type < 1 || type > 9) return false;
   out.type = static_cast<FrameType>(type);
   out.credit = get<std::uint32_t>(&bytes[4]);
   out.tag = get<std::uint64_t>(&bytes[8]);

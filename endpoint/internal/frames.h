@@ -5,7 +5,7 @@
 // A connection of the transport begins with a hello from each side, its first message:
 //
 //    0  4  magic "MLEH"          8  8  token: the connections of one tagged connection have the same
-//    4  1  version, 1           16 16  random number of the endpoint that is meant; of an answer, of the one that asked
+//    4  1  version, 2           16 16  random number of the endpoint that is meant; of an answer, of the one that asked
 //    5  1  ConnectionKind       32  4  eager limit
 //    6  1  part: 0 the connection itself, or control; 1 data
 //    7  1  verdict: 0 fine, else why not
@@ -18,15 +18,26 @@
 //    0  1  type
 //    1  3  zeros
 //    4  4  credit: unexpected messages that the receiver of this frame may have sent since the beginning, modulo 2^32
-//    8  8  tag            of EAGER, RTS
-//   16  8  id             of RTS: what the sender calls the message; of CTS, CANCEL, CANCELLED: that of the message
-//   24  8  length         of EAGER: of the payload that follows; of RTS: of the message; of CTS: of what is wanted of
-//   it
+//    8  8  tag            of EAGER, RTS, GRANT, USED
+//   16  8  id             of RTS: what the sender calls the message; of CTS, CANCEL, CANCELLED: that of the message;
+//                         of GRANT: how many EAGER and RTS have come since the beginning; of WITHDRAW, USED: the how
+//                         manieth GRANT is meant
+//   24  8  length         of EAGER: of the payload that follows; of RTS, USED: of the message; of CTS: of what is
+//                         wanted of it; of GRANT: of the buffer, not 0
 //
-// EAGER carries a short message. RTS announces a long one; CTS asks for it, and says in which order: the n-th CTS is
-// for the n-th message on the data connection. CANCEL takes an announced message back, unless it has been matched, and
-// CANCELLED says that it was. CREDIT carries nothing but credit. A message of no bytes on the data connection, where
-// more were asked for, says that the sender has taken the message back.
+// EAGER carries a short message. RTS announces a long one; CTS asks for it. CANCEL takes an announced message back,
+// unless it has been matched, and CANCELLED says that it was. CREDIT carries nothing but credit.
+//
+// GRANT asks for a message before it was announced: a receive waits for the whole of that tag, and no other that could
+// take a message of it is older. Of each tag there is one at a time, and kMostAhead of all. WITHDRAW asks for one back.
+// USED says that a message has been sent for one, where another message of that tag, which could overtake it, follows.
+//
+// CTS and GRANT say in which order messages go: the n-th of both is for the n-th message on the data connection. One of
+// no bytes says that nothing comes: for CTS, that the sender has taken the message back; for GRANT, that it is not
+// used, because it was withdrawn, because a later one is used or a later CTS obeyed, or because the message that it is
+// for is announced or goes as EAGER. worker_ahead.cpp has the rules.
+//
+// Version 2 has GRANT, WITHDRAW and USED, which version 1 would take for frames that can't be: each refuses the other.
 #pragma once
 
 #include <array>
@@ -44,7 +55,7 @@ enum class Verdict : std::uint8_t { fine = 0, wrong_peer = 1, version = 2, no_ro
 
 struct Hello {
   static constexpr std::size_t bytes = 112;
-  static constexpr std::uint8_t version_now = 1;
+  static constexpr std::uint8_t version_now = 2;
 
   ConnectionKind kind = ConnectionKind::ordered;
   bool is_data = false;
@@ -61,7 +72,20 @@ void write(const Hello& hello, HelloBuffer& out) noexcept;
 /// What is wrong with it, or fine. A hello with a verdict needs no blob.
 Verdict parse(std::span<const std::byte> bytes, Hello& out);
 
-enum class FrameType : std::uint8_t { eager = 1, rts = 2, cts = 3, cancel = 4, cancelled = 5, credit = 6 };
+enum class FrameType : std::uint8_t {
+  eager = 1,
+  rts = 2,
+  cts = 3,
+  cancel = 4,
+  cancelled = 5,
+  credit = 6,
+  grant = 7,
+  withdraw = 8,
+  used = 9,
+};
+
+/// GRANTs of a connection, in one direction, that have been neither used nor given back.
+inline constexpr std::uint32_t kMostAhead = 16;
 
 struct Frame {
   static constexpr std::size_t header_bytes = 32;

@@ -69,6 +69,7 @@ struct Tagged {
   std::unique_ptr<std::byte[]> send_memory;
   std::vector<std::uint32_t> free_send_frames;
   std::vector<Operation*> send_frame_of;
+  std::vector<OperationHandle> announcement_of;  ///< of a send whose RTS the frame carries
 
   // Unexpected messages here. Counts are of all since the connection began.
   std::vector<Unexpected> entries;
@@ -90,6 +91,31 @@ struct Tagged {
   OperationList matched;                ///< receives whose CTS has yet to be sent
   GrowableRing<std::uint64_t> cancels;  ///< ids to be told of as CANCEL
   std::vector<std::uint64_t> zombies;   ///< ids of announced sends that have ended here and may still be asked for
+
+  // Grants ahead to the peer.
+  std::uint64_t grants_given = 0;
+  std::uint32_t grants_open = 0;            ///< of them, neither used nor given back
+  GrowableRing<std::uint64_t> withdrawals;  ///< numbers of grants to be told of as WITHDRAW
+
+  // And from the peer: those at hand, which nothing has been sent for yet, in the order of the data connection, where
+  // they all come behind what is in `granted`.
+  struct Ahead {
+    std::uint64_t number = 0;
+    std::uint64_t tag = 0;
+    Bytes length = 0;
+  };
+  std::array<Ahead, kMostAhead> at_hand;
+  std::uint32_t count_at_hand = 0;
+  std::uint64_t grants_got = 0;
+  OperationList sent_ahead;  ///< sends for a grant that were not announced, until they have ended
+  /// The latest messages that were sent as EAGER and RTS, by `sent`, which a grant may have crossed.
+  struct Recent {
+    std::uint64_t tag = 0;
+    OperationHandle announced = 0;  ///< 0: EAGER
+  };
+  static constexpr std::uint64_t kRecent = 64;
+  std::array<Recent, kRecent> recent;
+  [[nodiscard]] Recent& recent_of(std::uint64_t number) { return recent[number % kRecent]; }
 };
 
 /// What any thread may know of a connection, in one word: what it carries, whether it may be posted on, and if not how

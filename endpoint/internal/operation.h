@@ -44,10 +44,21 @@ struct alignas(64) Operation {
     taken_back,  ///< by tag: CANCEL sent
     granted,     ///< by tag: CTS there, waits for room on the data connection
     matched,     ///< by tag: a receive whose CTS waits for a frame or for room
+    reserved,    ///< by tag: a receive granted ahead that has got a message which may come another way
     flowing,     ///< the transport has it
     ended,
   };
   enum class Telling : std::uint8_t { callback, queue, handle };
+  /// By tag, granted ahead.
+  struct Ahead {
+    bool is_withdrawn : 1;    ///< a receive, by cancel(): the peer has been asked for the grant
+    bool is_here : 1;         ///< a reserved receive: its message came as EAGER, and is in the buffer
+    bool is_told : 1;         ///< an announced send: the peer has its RTS
+    bool waits_for_told : 1;  ///< ... and has granted without it: its bytes must not get there sooner
+    bool is_marked : 1;       ///< a send that was not announced: the peer has been told by USED
+    std::uint8_t skips : 3;   ///< of a receive: how often its grant has been given back
+  };
+  static_assert(sizeof(Ahead) == 1);
 
   // What changes hands between threads: the generation above, how far the waiting is below.
   static constexpr std::uint64_t pending = 1;
@@ -64,6 +75,7 @@ struct alignas(64) Operation {
   bool has_deadline = false;
   bool is_cancelled = false;  ///< by cancel(): of two ways in which the transport tells of a time limit
   bool has_job = false;
+  Ahead ahead{};
   std::uint32_t slot = 0;
   std::uint32_t job = 0;
   std::byte* data = nullptr;
@@ -79,12 +91,14 @@ struct alignas(64) Operation {
   alignas(64) Callback callback = nullptr;
   void* context = nullptr;
   CompletionRing* queue = nullptr;
-  std::uint64_t order = 0;            ///< of posted receives
+  std::uint64_t order = 0;            ///< of posted receives; of announced sends, among the messages of the connection
   std::uint64_t message_tag = 0;      ///< of the message that a receive has got
   Bytes message_bytes = 0;            ///< its length; of an announced send: what is wanted of it
   Nanos time_limit = Nanos::never();  ///< once started: the time by which it ends
-  std::uint64_t mask = 0;
+  std::uint64_t grant =
+      0;  ///< ahead, the how manieth of its connection; 0: none. A receive: the transport has the buffer
 
+  std::uint64_t mask = 0;
   std::uint64_t peer_id = 0;  ///< by tag: what the sender calls it
   MessageHandle message = 0;  ///< of receive_message, or that peek() has taken
   std::uint16_t iteration = 0;

@@ -210,6 +210,8 @@ void Worker::start(Operation& operation) noexcept {
   operation.message_bytes = 0;
   operation.has_job = false;
   operation.is_cancelled = false;
+  operation.ahead = {};
+  operation.grant = 0;
   operation.stage = Operation::Stage::queued;
   if (is_ending_) {
     end(operation, Code::destroyed, Cause::end_of_endpoint);
@@ -445,6 +447,10 @@ bool Worker::withdraw(Operation& operation, Code code, Cause cause) noexcept {
       if (link->state == Link::State::closing) close_when_flushed(*link);
       return true;
     case Operation::Stage::posted:
+      if (operation.grant != 0) {
+        ask_back(operation);
+        return true;
+      }
       unpost(operation);
       operation.message_tag = operation.tag;
       end(operation, code, cause);

@@ -246,6 +246,20 @@ class Worker final : public Pollable {
   bool send_frame(Link& link, const Frame& frame, Operation* eager) noexcept;
   void take_back(Operation& send, Code code) noexcept;
   void break_off(Link& link, Cause cause) noexcept;
+
+  // worker_ahead.cpp: receives that are granted before their message is announced.
+  void grant_ahead(Link& link, Operation& receive) noexcept;
+  void reserve(Link& link, Operation& receive, const Frame& frame, std::span<const std::byte> eager) noexcept;
+  void on_ahead(Link& link, Operation& receive, const mltcp::Completion& completion) noexcept;
+  void on_given_back(Link& link, Operation& receive) noexcept;
+  void ask_back(Operation& receive) noexcept;
+  Cause on_grant(Link& link, const Frame& frame) noexcept;
+  Cause on_withdraw(Link& link, const Frame& frame) noexcept;
+  Cause on_used(Link& link, const Frame& frame) noexcept;
+  bool send_ahead(Tagged& tagged, Operation& send) noexcept;
+  bool mark_used(Link& link, std::uint64_t tag) noexcept;
+  static void give_back_grants(Tagged& tagged, std::uint32_t count) noexcept;
+  static void obey(Tagged& tagged, Operation& send, Bytes wanted) noexcept;
   [[nodiscard]] Unexpected* find_message(MessageHandle handle) noexcept;
   [[nodiscard]] MessageHandle handle_of_message(const Unexpected& message) const;
 

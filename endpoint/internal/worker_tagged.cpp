@@ -35,6 +35,7 @@ Tagged::Tagged(const EndpointConfig& config, Link& link)
   for (std::uint32_t i = frames + window; i-- > 0;) free_receive_frames.push_back(i);
   for (std::uint32_t i = frames; i-- > 0;) free_send_frames.push_back(i);
   send_frame_of.resize(frames);
+  announcement_of.resize(frames);
   posted.reserve(frames);
   entries.resize(window);
   for (std::uint32_t i = window; i-- > 0;) {
@@ -45,6 +46,7 @@ Tagged::Tagged(const EndpointConfig& config, Link& link)
   taken_back.reserve(window);
   granted.reserve(64);
   cancels.reserve(64);
+  withdrawals.reserve(kMostAhead);
   told = window;
 }
 
@@ -84,6 +86,10 @@ void Worker::start_send_tagged(Operation& operation) noexcept {
     end_posted_late(operation, link);
     return;
   }
+  if (link->tagged != nullptr && send_ahead(*link->tagged, operation)) {
+    pump_granted(*link);
+    return;
+  }
   operation.stage = Operation::Stage::held;
   (link->tagged != nullptr ? link->tagged->held : link->sends).push(operation);
   if (link->tagged != nullptr) pump_sends(*link);
@@ -110,7 +116,9 @@ void Worker::start_receive_tagged(Operation& operation) noexcept {
   }
   operation.stage = Operation::Stage::posted;
   matcher_.post(operation);
-  if (!any) ++link->posted_receives;
+  if (any) return;
+  ++link->posted_receives;
+  if (link->tagged != nullptr) grant_ahead(*link, operation);
 }
 
 void Worker::unpost(Operation& receive) noexcept {
@@ -126,7 +134,10 @@ void Worker::end_posted(Link* link, Code code, Cause cause) noexcept {
     if (operation.stage != Operation::Stage::posted || operation.link != link) continue;
     unpost(operation);
     operation.message_tag = operation.tag;
-    end(operation, code, cause);
+    if (operation.grant != 0)
+      operation.stage = Operation::Stage::flowing;  // the transport has its buffer, and says when not any more
+    else
+      end(operation, code, cause);
   }
 }
 
@@ -310,6 +321,12 @@ Cause Worker::on_frame(Link& link, const Frame& frame, std::uint32_t index) noex
       return on_cancel(link, frame);
     case FrameType::cancelled:
       return on_cancelled(link, frame);
+    case FrameType::grant:
+      return on_grant(link, frame);
+    case FrameType::withdraw:
+      return on_withdraw(link, frame);
+    case FrameType::used:
+      return on_used(link, frame);
     default:
       return Cause::none;
   }
@@ -336,6 +353,10 @@ Cause Worker::on_message(Link& link, const Frame& frame, std::uint32_t index) no
     unpost(*receive);
     ++tagged.released;
     tagged.free_receive_frames.push_back(index);
+    if (receive->grant != 0) {
+      reserve(link, *receive, frame, bytes);
+      return Cause::none;
+    }
     if (is_eager) {
       finish_eager(*receive, link, frame.tag, bytes);
       return Cause::none;
@@ -376,16 +397,15 @@ Cause Worker::on_cts(Link& link, const Frame& frame) noexcept {
   Tagged& tagged = *link.tagged;
   if (Operation* const send = announced(link, frame.id); send != nullptr) {
     if (frame.length > send->length) return Cause::wrong_length;
+    give_back_grants(tagged, tagged.count_at_hand);
     tagged.announced.erase(*send);
-    send->stage = Operation::Stage::granted;
-    send->is_cancelled = false;  // too late
-    send->message_bytes = frame.length;
-    tagged.granted.push(send);
+    obey(tagged, *send, frame.length);
     return Cause::none;
   }
   const auto zombie = std::find(tagged.zombies.begin(), tagged.zombies.end(), frame.id);
   if (zombie == tagged.zombies.end()) return Cause::unasked;
   tagged.zombies.erase(zombie);
+  give_back_grants(tagged, tagged.count_at_hand);
   tagged.granted.push(nullptr);
   return Cause::none;
 }
@@ -421,6 +441,13 @@ Cause Worker::on_cancelled(Link& link, const Frame& frame) noexcept {
 
 /// Of the data connection.
 void Worker::on_flowed(Link& link, Operation& operation, const mltcp::Completion& completion) noexcept {
+  if (operation.grant != 0) {
+    if (operation.kind == Operation::Kind::receive_tagged) {
+      on_ahead(link, operation, completion);
+      return;
+    }
+    link.tagged->sent_ahead.erase(operation);
+  }
   Cause cause = Cause::none;
   Code code = Code::ok;
   bool lied = false;
@@ -483,6 +510,8 @@ bool Worker::pump_replies(Link& link) noexcept {
   }
   for (; !tagged.cancels.empty(); tagged.cancels.pop())
     if (!send_frame(link, {.type = FrameType::cancel, .id = tagged.cancels.front()}, nullptr)) return false;
+  for (; !tagged.withdrawals.empty(); tagged.withdrawals.pop())
+    if (!send_frame(link, {.type = FrameType::withdraw, .id = tagged.withdrawals.front()}, nullptr)) return false;
   // Credit goes along with other frames, and by itself when half of it is news, or the peer has none left.
   const std::uint64_t window = shared_.config->unexpected_messages;
   const std::uint64_t news = window + tagged.released - tagged.told;
@@ -496,6 +525,10 @@ void Worker::pump_sends(Link& link) noexcept {
   while (tagged.sent < tagged.credit && tagged.free_send_frames.size() > kKeptForAnswers) {
     Operation* const send = tagged.held.pop();
     if (send == nullptr) return;
+    if (!mark_used(link, send->tag)) {
+      tagged.held.push_front(*send);
+      return;
+    }
     const bool is_eager = send->length <= tagged.eager_limit;
     Frame frame;
     frame.type = is_eager ? FrameType::eager : FrameType::rts;
@@ -506,11 +539,12 @@ void Worker::pump_sends(Link& link) noexcept {
       tagged.held.push_front(*send);  // the connection is over, and says so next
       return;
     }
-    ++tagged.sent;
+    tagged.recent_of(++tagged.sent) = {send->tag, frame.id};
     if (is_eager) {
       send->stage = Operation::Stage::flowing;
     } else {
       send->stage = Operation::Stage::announced;
+      send->order = tagged.sent;
       tagged.announced.push(*send);
     }
   }
@@ -520,6 +554,7 @@ void Worker::pump_granted(Link& link) noexcept {
   Tagged& tagged = *link.tagged;
   for (; !tagged.granted.empty(); tagged.granted.pop()) {
     Operation* const send = tagged.granted.front();
+    if (send != nullptr && send->ahead.waits_for_told && !send->ahead.is_told) return;
     const std::span<const std::byte> bytes =
         send == nullptr ? std::span<const std::byte>()
                         : std::span<const std::byte>(send->data, static_cast<std::size_t>(send->message_bytes));
@@ -552,6 +587,7 @@ bool Worker::send_frame(Link& link, const Frame& frame, Operation* eager) noexce
   posted_ = true;
   tagged.free_send_frames.pop_back();
   tagged.send_frame_of[index] = eager;
+  tagged.announcement_of[index] = frame.type == FrameType::rts ? frame.id : 0;
   tagged.told = credit;
   return true;
 }
@@ -571,6 +607,9 @@ void Worker::on_frame_sent(Link& link, const mltcp::Completion& completion) noex
       code = code_of(link, completion.status, cause);
     send->link = &link;
     end(*send, code, cause);
+  } else if (const OperationHandle announcement = tagged.announcement_of[index]; announcement != 0) {
+    if (Operation* const announced = operations_.find(parts_of(announcement)); announced != nullptr)
+      announced->ahead.is_told = true;
   }
   pump(link);
 }

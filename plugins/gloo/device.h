@@ -52,6 +52,9 @@ struct attr {
   std::string job_function;
   /// A peer that was not heard for so long is gone, 10 ms to 1 h. MLTCP_PEER_TIMEOUT_MS; else 10 s.
   std::chrono::milliseconds peer_timeout{0};
+  /// For so long waits, and the device's thread after a packet, look again and again before they sleep: less delay for
+  /// processor time. For hosts with processors to spare, up to 1 s. MLTCP_SPIN_US; else 0.
+  std::chrono::microseconds spin{0};
 };
 
 /// Who says where the iterations of a device's job begin. Who stands further below goes before those above.

@@ -156,13 +156,16 @@ class AttackTest : public EndpointPair {
     expect_honest_goes_on();
   }
   void expect_honest_goes_on() {
+    expect_honest_goes_on_beside();
+    EXPECT_EQ(report().connections, 1U);
+  }
+  void expect_honest_goes_on_beside() {
     const ByteVector message = bytes_of(20'000);
     ByteVector buffer(20'000);
     const OperationHandle receiving = receive_tagged(*right, there, buffer, 12);
     send_tagged(*left, here, message, 12);
     EXPECT_EQ(end_of(*right, receiving).code, Code::ok);
     EXPECT_EQ(buffer, message);
-    EXPECT_EQ(report().connections, 1U);
   }
 
   std::unique_ptr<Liar> liar;
@@ -182,8 +185,10 @@ TEST_F(AttackTest, hello__that_is_no_hello_is_turned_away) {
   refused(bytes_of(112));
   refused(bytes_of(4000));
   HelloBuffer other = good;
-  other[4] = std::byte{9};  // version
-  refused(other);
+  for (const int version : {1, 9}) {
+    other[4] = static_cast<std::byte>(version);
+    refused(other);
+  }
   other = good;
   other[5] = std::byte{3};  // kind
   refused(other);
@@ -394,7 +399,7 @@ TEST_F(AttackTest, frame__that_can_not_be_ends_the_connection) {
         liar->say(frame, 1500);
         break;
       case 3:
-        frame.type = FrameType{9};
+        frame.type = FrameType{10};
         frame.length = 0;
         liar->say(frame);
         break;
@@ -530,8 +535,9 @@ TEST_F(AttackTest, data__of_another_length_than_announced_ends_the_connection) {
     liar->greet_tagged();
     const ConnectionHandle connection = accept();
     ByteVector buffer(5000);
-    const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
     liar->say({.type = FrameType::rts, .credit = 4, .tag = 1, .id = 77, .length = 5000});
+    run_for(1_ms);
+    const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
     ASSERT_TRUE(run([&] { return liar->heard(FrameType::cts); }, 100_ms));
     EXPECT_EQ(liar->last().id, 77U);
     liar->say(liar->data, bytes_of(length));
@@ -542,6 +548,118 @@ TEST_F(AttackTest, data__of_another_length_than_announced_ends_the_connection) {
     run_for(5_ms);
   }
   expect_honest_goes_on();
+}
+
+TEST_F(AttackTest, data__for_a_grant_that_is_longer_than_the_buffer_ends_the_connection_and_is_not_written) {
+  liar->greet_tagged();
+  const ConnectionHandle connection = accept();
+  ByteVector memory(6000, std::byte{0x55});
+  OperationHandle receiving = 0;
+  ASSERT_EQ(right->receive_tagged(connection, std::span(memory).first(5000), 1, kWholeTag, {}, receiving), Code::ok);
+  ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
+  EXPECT_EQ(liar->last().tag, 1U);
+  EXPECT_EQ(liar->last().length, 5000U);
+  liar->say(liar->data, bytes_of(5001));
+  const Completion end = end_of(*right, receiving);
+  EXPECT_EQ(end.code, Code::protocol);
+  EXPECT_EQ(end.cause, Cause::wrong_length);
+  EXPECT_TRUE(std::all_of(memory.begin() + 5000, memory.end(), [](std::byte each) { return each == std::byte{0x55}; }));
+  expect_broken(Cause::wrong_length);
+}
+
+TEST_F(AttackTest, data__for_a_grant_whose_message_came_otherwise_ends_the_connection) {
+  for (int way = 0; way < 3; ++way) {
+    liar->frames.clear();
+    liar->greet_tagged();
+    const ConnectionHandle connection = accept();
+    ByteVector buffer(5000);
+    const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
+    ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
+    if (way == 0) liar->say({.type = FrameType::eager, .credit = 4, .tag = 1, .id = 0, .length = 10}, 10);
+    if (way == 1) liar->say({.type = FrameType::rts, .credit = 4, .tag = 1, .id = 77, .length = 4000});
+    if (way == 2) liar->say({.type = FrameType::used, .credit = 4, .tag = 1, .id = 1, .length = 4000});
+    run_for(1_ms);
+    EXPECT_TRUE(is_pending(*right, receiving)) << "the transport still has the buffer";
+    EXPECT_EQ(right->cancel(receiving), Code::too_late);
+    liar->say(liar->data, bytes_of(3000));
+    EXPECT_EQ(end_of(*right, receiving).code, Code::protocol) << way;
+    EXPECT_EQ(event(*right).cause, Cause::wrong_length) << way;
+    run_for(5_ms);
+  }
+  expect_honest_goes_on();
+}
+
+TEST_F(AttackTest, grants__that_can_not_be_end_the_connection) {
+  struct Case {
+    Frame frame;
+    int times;
+    Cause cause;
+  };
+  const std::vector<Case> cases{
+      {{.type = FrameType::grant, .credit = 4, .tag = 1, .id = 0, .length = 100}, 17, Cause::beyond_credit},
+      {{.type = FrameType::grant, .credit = 4, .tag = 1, .id = 0, .length = 0}, 1, Cause::malformed_frame},
+      {{.type = FrameType::grant, .credit = 4, .tag = 1, .id = 1, .length = 100}, 1, Cause::malformed_frame},
+      {{.type = FrameType::withdraw, .credit = 4, .tag = 0, .id = 0, .length = 0}, 1, Cause::unasked},
+      {{.type = FrameType::withdraw, .credit = 4, .tag = 0, .id = 1, .length = 0}, 1, Cause::unasked},
+      {{.type = FrameType::used, .credit = 4, .tag = 1, .id = 0, .length = 10}, 1, Cause::unasked},
+      {{.type = FrameType::used, .credit = 4, .tag = 1, .id = 1, .length = 10}, 1, Cause::unasked},
+  };
+  for (const Case& lie : cases) {
+    liar->greet_tagged();
+    accept();
+    for (int i = 0; i < lie.times; ++i) liar->say(lie.frame);
+    const Completion closed = event(*right, 100_ms);
+    EXPECT_EQ(closed.code, Code::protocol) << static_cast<int>(lie.frame.type);
+    EXPECT_EQ(closed.cause, lie.cause) << static_cast<int>(lie.frame.type);
+    run_for(5_ms);
+  }
+  expect_honest_goes_on();
+}
+
+TEST_F(AttackTest, grant__without_a_buffer_holds_up_the_liars_own_messages_only) {
+  liar->greet_tagged();
+  const ConnectionHandle connection = accept();
+  for (std::uint64_t i = 0; i < 16; ++i)
+    liar->say({.type = FrameType::grant, .credit = 4, .tag = i, .id = 0, .length = 30'000});
+  run_for(1_ms);
+  const ByteVector lengthy = bytes_of(20'000);
+  const OperationHandle sending = send_tagged(*right, connection, lengthy, 3);
+  EXPECT_TRUE(is_pending(*right, sending));
+  expect_honest_goes_on_beside();
+  liar->die();
+  EXPECT_EQ(end_of(*right, sending).code, Code::unreachable);
+}
+
+TEST_F(AttackTest, empty_messages__for_grants_without_end_are_answered_a_few_times_only) {
+  liar->greet_tagged();
+  const ConnectionHandle connection = accept();
+  liar->listen(liar->control, 100);
+  ByteVector buffer(5000);
+  const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
+  for (int i = 0; i < 50; ++i) {
+    liar->say(liar->data, std::span<const std::byte>());
+    run_for(200_us);
+  }
+  const auto granted = std::count_if(liar->frames.begin(), liar->frames.end(),
+                                     [](const Frame& f) { return f.type == FrameType::grant; });
+  EXPECT_GE(granted, 2);
+  EXPECT_LE(granted, 8);
+  EXPECT_TRUE(is_pending(*right, receiving));
+  expect_honest_goes_on_beside();
+}
+
+TEST_F(AttackTest, withdrawal__that_is_never_answered_ends_with_the_connection) {
+  liar->greet_tagged();
+  const ConnectionHandle connection = accept();
+  ByteVector buffer(5000);
+  const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
+  ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
+  EXPECT_EQ(right->cancel(receiving), Code::ok);
+  ASSERT_TRUE(run([&] { return liar->heard(FrameType::withdraw); }, 100_ms));
+  EXPECT_EQ(liar->last().id, 1U);
+  EXPECT_TRUE(is_pending(*right, receiving));
+  liar->die();
+  EXPECT_EQ(end_of(*right, receiving).code, Code::cancelled);
 }
 
 TEST_F(AttackTest, close__of_one_half_alone_ends_the_other_with_that_cause) {
@@ -603,7 +721,7 @@ TEST_F(AttackTest, frames__of_random_bytes_never_do_more_than_end_the_connection
     const OperationHandle sending = send_tagged(*right, connection, lengthy, 3);
     for (int i = 0; i < 20; ++i) {
       Frame frame;
-      frame.type = static_cast<FrameType>(1 + random.below(6));
+      frame.type = static_cast<FrameType>(1 + random.below(9));
       frame.credit = static_cast<std::uint32_t>(4 + random.below(3));
       frame.tag = random.below(4);
       frame.id = random.chance(0.5) ? sending : random.below(3);

@@ -225,6 +225,34 @@ TEST_F(PollLoopTest, run__naps_where_packets_come_in_crowds) {
   EXPECT_GT(time.naps.size(), 40u);
 }
 
+TEST_F(PollLoopTest, prompt__is_woken_by_each_of_an_exchange_of_several_packets) {
+  loop.be_prompt({});
+  const Peer peer(time, io, program, 6, 40_us);
+  EXPECT_FALSE(loop.run(4_ms));
+  EXPECT_TRUE(time.naps.empty());
+  EXPECT_GE(time.waits.size(), 99u);
+}
+
+TEST_F(PollLoopTest, prompt__naps_by_turns_in_a_stream) {
+  loop.be_prompt({});
+  const Peer peer(time, io, program, 1, 12_us);
+  EXPECT_FALSE(loop.run(4_ms));
+  EXPECT_GT(time.naps.size(), 40u);
+  EXPECT_LE(time.waits.size(), time.naps.size() + 8);
+  EXPECT_GE(time.waits.size() + 1, time.naps.size());
+}
+
+TEST_F(PollLoopTest, prompt__looks_for_as_long_as_it_is_told_before_it_sleeps) {
+  loop.be_prompt(30_us);
+  const Peer peer(time, io, program, 1, 25_us);
+  EXPECT_FALSE(loop.run(1_ms));
+  EXPECT_LE(time.waits.size(), 1u) << "the next packet is there sooner";
+  time.waits.clear();
+  loop.be_prompt(20_us);
+  EXPECT_FALSE(loop.run(2_ms));
+  EXPECT_GT(time.waits.size(), 30u);
+}
+
 TEST_F(PollLoopTest, run__naps_from_the_time_when_a_file_has_failed) {
   time.fails = true;
   EXPECT_FALSE(loop.run(3_ms));

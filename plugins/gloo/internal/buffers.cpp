@@ -10,15 +10,18 @@
 namespace gloo::transport::mltcp {
 namespace {
 
-/// Waits for `ready` as long as `timeout` says; kNoTimeout: for ever. `polls`: without sleeping.
+/// Waits for `ready` as long as `timeout` says; kNoTimeout: for ever. `spin`: so long without sleeping.
 template <typename Ready>
-bool wait_for(std::condition_variable& changed, Context::Lock& lock, std::chrono::milliseconds timeout, bool polls,
-              const Ready& ready) {
+bool wait_for(std::condition_variable& changed, Context::Lock& lock, std::chrono::milliseconds timeout,
+              std::chrono::nanoseconds spin, const Ready& ready) {
   const bool for_ever = timeout == kNoTimeout;
+  const auto begin = std::chrono::steady_clock::now();
   // Far enough, and no overflow of the clock.
-  const auto end =
-      std::chrono::steady_clock::now() + std::min<std::chrono::milliseconds>(timeout, std::chrono::hours(1000));
-  while (polls && !ready() && (for_ever || std::chrono::steady_clock::now() < end)) {
+  const auto end = begin + std::min<std::chrono::milliseconds>(timeout, std::chrono::hours(1000));
+  const auto spins_until = begin + std::min<std::chrono::nanoseconds>(spin, std::chrono::hours(1000));
+  while (spin.count() > 0 && !ready()) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= spins_until || (!for_ever && now >= end)) break;
     lock.unlock();
     std::this_thread::yield();
     lock.lock();
@@ -47,7 +50,7 @@ bool UnboundBuffer::wait(Side& side, int* rank, std::chrono::milliseconds timeou
   Context::Lock lock(context_->mutex());
   if (timeout == kUnsetTimeout) timeout = context_->getTimeout();
   const auto ready = [&] { return side.abort || !side.done.empty() || !error_.empty(); };
-  if (!wait_for(side.changed, lock, timeout, false, ready)) {
+  if (!wait_for(side.changed, lock, timeout, context_->spin(), ready)) {
     const std::string text = timed_out(*context_, side.what + context_->awaited_by(*this), timeout);
     context_->fail_all(text);
     throw IoException(text);
@@ -118,12 +121,12 @@ void UnboundBuffer::recv(std::vector<int> sources, std::uint64_t slot, std::size
 
 void UnboundBuffer::on_sent(int destination) {
   send_.done.push_back(destination);
-  send_.changed.notify_one();
+  context_->wake(send_.changed);
 }
 
 void UnboundBuffer::on_received(int source) {
   receive_.done.push_back(source);
-  receive_.changed.notify_one();
+  context_->wake(receive_.changed);
 }
 
 void UnboundBuffer::fail(const std::string& text) {
@@ -158,7 +161,8 @@ void Buffer::wait(std::size_t& ends, const char* what) {
   Context::Lock lock(context.mutex());
   const auto timeout = context.getTimeout();
   const auto ready = [&] { return ends > 0 || !error_.empty(); };
-  if (!wait_for(changed_, lock, timeout, pair_.polls(), ready)) {
+  const auto spin = pair_.polls() ? std::chrono::nanoseconds::max() : context.spin();
+  if (!wait_for(changed_, lock, timeout, spin, ready)) {
     const std::string text =
         timed_out(context, std::string(what) + " on slot " + std::to_string(slot_) + ", " + pair_.name(), timeout);
     pair_.fail(text, Pair::Ending::graceful, true);
@@ -182,12 +186,12 @@ void Buffer::waitSend() {
 void Buffer::on_sent() {
   --pending_sends_;
   ++sent_;
-  changed_.notify_one();
+  pair_.context().wake(changed_);
 }
 
 void Buffer::on_received() {
   ++received_;
-  changed_.notify_one();
+  pair_.context().wake(changed_);
 }
 
 void Buffer::fail(const std::string& text) {

@@ -25,6 +25,23 @@ Context::Context(std::shared_ptr<OpenDevice> device, int own_rank, int ranks)
           "rank " + std::to_string(own_rank) + " of " + std::to_string(ranks) + " is none; give 0 to size - 1");
 }
 
+std::chrono::nanoseconds Context::spin() const {
+  return std::chrono::nanoseconds(device_->endpoint().config().spin.count);
+}
+
+void Context::wake(std::condition_variable& waiting) {
+  if (!wakes_late_)
+    waiting.notify_all();
+  else if (std::find(woken_.begin(), woken_.end(), &waiting) == woken_.end())
+    woken_.push_back(&waiting);
+}
+
+Context::Wakes::~Wakes() {
+  context_.wakes_late_ = false;
+  for (std::condition_variable* const each : context_.woken_) each->notify_all();
+  context_.woken_.clear();
+}
+
 Context::~Context() {
   {
     Lock lock(guard_);

@@ -4,6 +4,7 @@
 // back, and programs wait far more than they post. Lock order: the device's, then the context's.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -40,11 +41,27 @@ class Context final : public ::gloo::transport::Context, public std::enable_shar
   [[nodiscard]] OpenDevice& device() { return *device_; }
   /// Its number among those of the device.
   [[nodiscard]] std::uint32_t group() const { return group_; }
+  /// How long a wait looks before it sleeps.
+  [[nodiscard]] std::chrono::nanoseconds spin() const;
   [[nodiscard]] std::mutex& mutex() { return guard_; }
   /// Told of whatever changes but for buffers, which have their own.
   [[nodiscard]] std::condition_variable& changed() { return changed_; }
 
   // With the lock held.
+
+  /// Has who waits look, at once or, while there are Wakes, as they go: just before the lock is given up. Who is woken
+  /// needs the lock, and would sleep again for as long as it is held.
+  void wake(std::condition_variable& waiting);
+  class Wakes {
+   public:
+    explicit Wakes(Context& context) : context_(context) { context.wakes_late_ = true; }
+    ~Wakes();
+    Wakes(const Wakes&) = delete;
+    Wakes& operator=(const Wakes&) = delete;
+
+   private:
+    Context& context_;
+  };
 
   /// Throws EnforceNotMet where there is none.
   Pair& pair_to(int peer);
@@ -86,6 +103,8 @@ class Context final : public ::gloo::transport::Context, public std::enable_shar
   std::list<AnyReceive> any_;  ///< as they were posted
   std::uint64_t arrivals_ = 0;
   std::string note_;  ///< the first failure that is known
+  bool wakes_late_ = false;
+  std::vector<std::condition_variable*> woken_;
 };
 
 }  // namespace gloo::transport::mltcp

@@ -44,6 +44,7 @@ ep::EndpointConfig config_for(const attr& settings) {
   config.connection.congestion_control = algorithm.name;
   config.connection.ecn = algorithm.capabilities.needs_ecn;
   config.peer_timeout = ::mltcp::Nanos(std::chrono::nanoseconds(settings.peer_timeout).count());
+  config.spin = ::mltcp::Nanos(std::chrono::nanoseconds(settings.spin).count());
   config.max_connections = kMostConnections;
   config.max_operations = kMostOperations;
   config.eager_limit = kFrameBytes;
@@ -81,6 +82,7 @@ attr with_environment(attr given, const ep::Environment& environment) {
   if (given.job == 0) given.job = environment.job;
   if (given.peer_timeout.count() == 0)
     given.peer_timeout = std::chrono::milliseconds(environment.peer_timeout.count / 1'000'000);
+  if (given.spin.count() == 0) given.spin = std::chrono::microseconds(environment.spin.count / 1'000);
   return given;
 }
 

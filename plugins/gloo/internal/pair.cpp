@@ -193,6 +193,7 @@ void Pair::begin_close() {
   if (closing_) return;
   closing_ = true;
   if (!failed()) error_ = context_.who() + ": the pair with " + name() + " was closed here; make a new one";
+  is_urgent_ = true;
   flush();
   close_if_flushed();
 }
@@ -291,31 +292,31 @@ void Pair::drop_if_empty(std::uint64_t number) {
 void Pair::start_send(UnboundBuffer& buffer, std::uint64_t number, std::size_t offset, std::size_t bytes) {
   auto* const data = static_cast<std::byte*>(buffer.ptr) + offset;
   Slot& here = slot(number);
+  Record record;
+  record.kind = Record::Kind::send_ready;
+  record.slot = number;
   if (here.granted.empty()) {
     here.sends.push_back({&buffer, data, bytes});
-    Record record;
-    record.kind = Record::Kind::send_ready;
-    record.slot = number;
     queue(record);
   } else {
     const std::uint64_t id = here.granted.front();
     here.granted.pop_front();
     drop_if_empty(number);
-    post_send(&buffer, data, bytes, number, id, false);
+    post_send(&buffer, data, bytes, number, id);
+    append_record(outbox_, record);
   }
   flush();
 }
 
-void Pair::post_send(UnboundBuffer* buffer, std::byte* data, std::size_t bytes, std::uint64_t number, std::uint64_t id,
-                     bool announced) {
+void Pair::post_send(UnboundBuffer* buffer, std::byte* data, std::size_t bytes, std::uint64_t number,
+                     std::uint64_t id) {
   Op& op = take_op(Op::Kind::send);
   op.unbound = buffer;
   op.data = data;
   op.bytes = bytes;
   op.slot = number;
   op.id = id;
-  op.announced = announced;
-  op.tag = kPayloadTag | id | (announced ? kAnnounced : 0);
+  op.tag = kPayloadTag | id;
   post(op);
 }
 
@@ -361,7 +362,7 @@ void Pair::on_receive_ready(std::uint64_t number, std::uint64_t id) {
   const PendingSend pending = here.sends.front();
   here.sends.pop_front();
   drop_if_empty(number);
-  post_send(pending.buffer, pending.data, pending.bytes, number, id, true);
+  post_send(pending.buffer, pending.data, pending.bytes, number, id);
 }
 
 // ---- bound buffers --------------------------------------------------------------------------------------------------

@@ -46,7 +46,6 @@ struct Op {
     write_receive,
   };
   Kind kind = Kind::send;
-  bool announced = false;
   Pair* pair = nullptr;
   UnboundBuffer* unbound = nullptr;
   Buffer* bound = nullptr;
@@ -175,8 +174,7 @@ class Pair final : public ::gloo::transport::Pair {
   void close_if_flushed();
 
   // Matching (pair.cpp).
-  void post_send(UnboundBuffer* buffer, std::byte* data, std::size_t bytes, std::uint64_t slot, std::uint64_t id,
-                 bool announced);
+  void post_send(UnboundBuffer* buffer, std::byte* data, std::size_t bytes, std::uint64_t slot, std::uint64_t id);
   Slot& slot(std::uint64_t number);
   void drop_if_empty(std::uint64_t number);
   void count_waiting(std::uint64_t number, int by);
@@ -225,6 +223,7 @@ class Pair final : public ::gloo::transport::Pair {
   std::deque<Incoming> incoming_;  ///< in the order in which they were sent, which is that of their completions
 
   std::vector<std::byte> outbox_;
+  bool is_urgent_ = false;  ///< some of it waits for nothing
   std::array<std::byte, kHelloBytes> hello_{};
   std::unique_ptr<std::array<Frame, kControlFrames>> out_;
   std::unique_ptr<std::array<Frame, kControlFrames>> in_;

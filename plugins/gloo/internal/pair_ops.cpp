@@ -46,7 +46,6 @@ ep::Code Pair::try_post(Op& op) {
   switch (op.kind) {
     case Op::Kind::receive:
     case Op::Kind::orphan:
-      return endpoint.receive_tagged(connection_, memory, op.tag, ~kAnnounced, options, op.handle);
     case Op::Kind::control_receive:
     case Op::Kind::write_receive:
       return endpoint.receive_tagged(connection_, memory, op.tag, ep::kWholeTag, options, op.handle);
@@ -93,11 +92,12 @@ void Pair::ended(void* context, const ep::Completion& completion) noexcept {
   Op& op = *static_cast<Op*>(context);
   Pair& pair = *op.pair;
   const Context::Lock lock(pair.context_.mutex());
+  const Context::Wakes wakes(pair.context_);
   pair.on_end(op, completion);
   pair.pump();
   pair.flush();
   if (pair.closing_) pair.close_if_flushed();
-  pair.context_.changed().notify_all();
+  pair.context_.wake(pair.context_.changed());
 }
 
 void Pair::on_end(Op& op, const ep::Completion& completion) {
@@ -124,8 +124,6 @@ void Pair::on_end(Op& op, const ep::Completion& completion) {
       on_sent(op, completion);
       return;
     case Op::Kind::orphan:
-      if ((ok || completion.code == ep::Code::truncated) && (completion.tag & kAnnounced) == 0)
-        count_waiting(was.slot, 1);
       if (completion.code == ep::Code::truncated) return;
       break;
     case Op::Kind::write_send:
@@ -154,7 +152,6 @@ void Pair::on_connected(const ep::Completion& completion) {
 void Pair::on_received(Op& op, const ep::Completion& completion) {
   const std::uint64_t number = op.slot;
   UnboundBuffer* const buffer = op.unbound;
-  const bool unannounced = (completion.tag & kAnnounced) == 0;
   switch (completion.code) {
     case ep::Code::ok:
       give_op(op);
@@ -181,11 +178,7 @@ void Pair::on_received(Op& op, const ep::Completion& completion) {
       if (buffer != nullptr && failed()) buffer->fail(error_);
       fail(std::string(to_text(completion.code)), Ending::at_once, true);
       give_op(op);
-      return;
   }
-  if (!unannounced) return;
-  count_waiting(number, 1);
-  if (waiting_since(number) > 0) context_.on_available(*this, number);
 }
 
 /// Of a send; `op` is given back.
@@ -206,12 +199,10 @@ void Pair::on_sent(Op& op, const ep::Completion& completion) {
   const Op was = op;
   give_op(op);
   context_.changed().notify_all();
-  if (was.announced) {
-    Record record;
-    record.kind = Record::Kind::withdrawn;
-    record.slot = was.slot;
-    queue(record);
-  }
+  Record record;
+  record.kind = Record::Kind::withdrawn;
+  record.slot = was.slot;
+  queue(record);
   Slot& here = slot(was.slot);
   here.granted.push_front(was.id);
   if (here.sends.empty()) return;
@@ -237,9 +228,13 @@ void Pair::on_write_received(const Op& op, const ep::Completion& completion) {
 
 // ---- control messages -----------------------------------------------------------------------------------------------
 
-void Pair::queue(const Record& record, std::span<const std::byte> data) { append_record(outbox_, record, data); }
+void Pair::queue(const Record& record, std::span<const std::byte> data) {
+  append_record(outbox_, record, data);
+  is_urgent_ = true;
+}
 
 void Pair::flush() {
+  if (!is_urgent_ && outbox_.size() < kMostIdle && !ended_) return;
   std::size_t at = 0;
   while (at < outbox_.size() && !ended_) {
     Frame& frame = (*out_)[next_out_ % kControlFrames];
@@ -258,6 +253,7 @@ void Pair::flush() {
   }
   if (ended_) at = outbox_.size();
   outbox_.erase(outbox_.begin(), outbox_.begin() + static_cast<std::ptrdiff_t>(at));
+  is_urgent_ = is_urgent_ && !outbox_.empty();
 }
 
 void Pair::post_control_receive(std::uint64_t number) {

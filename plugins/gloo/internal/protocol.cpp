@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kHelloMagic = 0x4D4C4748;    // "MLGH"
 constexpr std::uint32_t kAddressMagic = 0x4D4C4741;  // "MLGA"
-constexpr std::uint32_t kFormat = 1;
+constexpr std::uint32_t kFormat = 2;
 constexpr std::size_t kMostEndpointBytes = 64;
 static_assert(kPairAddressBytes <= Address::kMaxByteSize);
 

@@ -6,20 +6,22 @@
 // device alike, has no receive from some of the peers, and takes short payloads before they are asked for. So a receive
 // is told to its sender ("receive_ready", with an id), the sender matches, and the payload goes by the id as its tag:
 // the receive for it has always been posted before, so payloads land in place without a copy in between, are never
-// unexpected, and no peer can make another keep more than control messages. A receive that is posted in time costs its
-// short message no round trip, as in Gloo's TCP.
+// unexpected, and no peer can make another keep more than control messages. The endpoint has granted the buffer by then
+// (endpoint/internal/worker_ahead.cpp), so that a receive that is posted in time costs its message no round trip,
+// however long it is, as in Gloo's TCP.
 //
 // Tags, by their two highest bits:
 //
 //   00  control messages, numbered: each a few records; the receives of the next kControlFrames wait
-//   01  payload of an unbound send; the rest is the id of receive_ready. Bit kAnnounced: send_ready was sent for it
+//   01  payload of an unbound send; the rest is the id of receive_ready
 //   10  payload of a bound send; the rest is the id of write
 //   11  the hello, which opens the connection
 //
 // Who is ready to send. A receive from any rank needs to know which ranks have a send that no receive has been told of.
-// For each (pair, slot) a receiver counts: +1 for send_ready, -1 for each receive_ready it sends, and +1 for each
-// payload that arrives without having been announced. Above 0, a send waits there. Messages that cross each other leave
-// the count too low for a moment and never too high.
+// For each (pair, slot) a receiver counts: +1 for each send_ready, which there is one of for each send, and -1 for each
+// receive_ready that it sends. Above 0, a send waits there. Messages that cross each other leave the count too low for
+// a moment and never too high. So does a send_ready that goes along with the next control message, since its send has
+// had its receive: whatever could wait comes behind it.
 #pragma once
 
 #include <array>
@@ -37,13 +39,13 @@ inline constexpr std::uint64_t kControlTag = std::uint64_t{0} << 62;
 inline constexpr std::uint64_t kPayloadTag = std::uint64_t{1} << 62;
 inline constexpr std::uint64_t kWriteTag = std::uint64_t{2} << 62;
 inline constexpr std::uint64_t kHelloTag = std::uint64_t{3} << 62;
-inline constexpr std::uint64_t kAnnounced = std::uint64_t{1} << 61;
-inline constexpr std::uint64_t kIdMask = kAnnounced - 1;
+inline constexpr std::uint64_t kIdMask = ~kTagKind;
 
-inline constexpr std::size_t kControlFrames = 8;     ///< under way in each direction of a pair
-inline constexpr std::size_t kFrameBytes = 4096;     ///< of a control message, at most; the endpoint's eager limit
-inline constexpr std::size_t kMostInline = 512;      ///< bytes of a bound send that go within their record
-inline constexpr std::size_t kMostWaiting = 65'536;  ///< bound sends that wait for their buffer, of a pair
+inline constexpr std::size_t kControlFrames = 8;  ///< under way in each direction of a pair
+inline constexpr std::size_t kFrameBytes = 4096;  ///< of a control message, at most; the endpoint's eager limit
+inline constexpr std::size_t kMostInline = 512;   ///< bytes of a bound send that go within their record
+inline constexpr std::size_t kMostIdle = kFrameBytes / 2;  ///< bytes of records that wait for others to go along with
+inline constexpr std::size_t kMostWaiting = 65'536;        ///< bound sends that wait for their buffer, of a pair
 
 struct Record {
   enum class Kind : std::uint32_t {
