@@ -16,9 +16,6 @@ import time
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "squeue", "scontrol", "sinfo", "scancel", "unshare",
             "nsenter")
-PLUGINS = ("/usr/lib/x86_64-linux-gnu/slurm-wlm", "/usr/lib/aarch64-linux-gnu/slurm-wlm", "/usr/lib64/slurm",
-           "/usr/lib/slurm")
-
 CONFIGURATION = """\
 ClusterName=lab
 SlurmctldHost={controller}({controller_address})
@@ -47,7 +44,7 @@ KillWait=2
 MinJobAge=60
 SlurmdParameters=config_overrides
 SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
+SelectTypeParameters=CR_Core,CR_LLN
 SchedulerType=sched/backfill
 SchedulerParameters=sched_min_interval=100000,sched_interval=1,bf_interval=1,batch_sched_delay=0
 PriorityType=priority/basic
