@@ -31,6 +31,31 @@ constexpr double meetings_per_node = 50;
 
 constexpr std::uint32_t most_threads = 1'024;
 
+void check_slot(const RoutedJob& job, Nanos period, Nanos shift) {
+  const std::string name = in_quotes(job.job.name);
+  if (period < job.period() || period > kLongestPeriod)
+    throw InputError(fmt::format("slots of job {} last {}; give its period, {}, or longer", name, to_text(period),
+                                 to_text(job.period())));
+  if (shift < Nanos() || shift >= period)
+    throw InputError(fmt::format("job {} is shifted by {}; give from 0 to less than its slot's {}", name,
+                                 to_text(shift), to_text(period)));
+}
+
+// Slots from elsewhere need not have a perimeter in common that a link could be solved on.
+void check_perimeter(const ClusterState& state, const AffinityGraph::Component& component) {
+  std::int64_t common = 1;
+  for (const std::uint32_t job : component.jobs) {
+    const std::int64_t period = state.slot_periods[job].count;
+    const std::int64_t factor = period / std::gcd(common, period);
+    if (factor > kLongestPeriod.count / common)
+      throw InputError(
+          fmt::format("the slots of job {}, {}, have no common multiple with those of the jobs with which it competes; "
+                      "give slots of one perimeter, as schedule() and join() do",
+                      in_quotes(state.jobs[job]->job.name), to_text(Nanos(period))));
+    common *= factor;
+  }
+}
+
 }  // namespace
 
 void check(const ClusterOptions& options) {
@@ -374,6 +399,33 @@ const ClusterSolution& Cluster::Impl::schedule(std::vector<ClusterJob> jobs) {
   return solution;
 }
 
+const ClusterSolution& Cluster::Impl::restore(std::vector<PlacedJob> jobs) {
+  forget_if_full();
+  std::vector<ClusterJob> given;
+  std::vector<Nanos> shifts;
+  std::vector<Nanos> slot_periods;
+  for (PlacedJob& job : jobs) {
+    given.push_back(std::move(job.job));
+    shifts.push_back(job.time_shift);
+    slot_periods.push_back(job.slot_period);
+  }
+  std::vector<std::unique_ptr<const RoutedJob>> all = routed(std::move(given), false);
+  std::vector<const RoutedJob*> views;
+  for (std::size_t job = 0; job < all.size(); ++job) {
+    views.push_back(all[job].get());
+    check_slot(*all[job], slot_periods[job], shifts[job]);
+  }
+  Asking asking(std::move(views), topology);
+  asking.state.slot_periods = std::move(slot_periods);
+  for (const AffinityGraph::Component& component : asking.state.graph.components)
+    check_perimeter(asking.state, component);
+  asking.ask();
+  const Scores scores = evaluated(asking, shifts);
+  solution = described(asking, shifts, scores);
+  running = std::move(all);
+  return solution;
+}
+
 std::vector<RankedCandidate> Cluster::Impl::rank(std::span<const Candidate> candidates) {
   forget_if_full();
   std::vector<std::vector<std::unique_ptr<const RoutedJob>>> jobs;
@@ -421,6 +473,7 @@ std::vector<RankedCandidate> Cluster::Impl::rank(std::span<const Candidate> cand
     RankedCandidate& rank = *ranks[i];
     rank.score = with.score;
     rank.upper_bound = with.upper_bound;
+    rank.optimal = with.optimal;
     rank.lost = with.lost;
     for (const ClusterSolution::Link& link : with.links) rank.worst = std::min(rank.worst, link.solution.score);
   });
@@ -478,6 +531,8 @@ const ClusterJob& Cluster::job(std::size_t index) const { return impl_->running[
 const ClusterSolution& Cluster::schedule(std::vector<ClusterJob> jobs) { return impl_->schedule(std::move(jobs)); }
 const ClusterSolution& Cluster::solution() const { return impl_->solution; }
 std::vector<RankedCandidate> Cluster::rank(std::span<const Candidate> candidates) { return impl_->rank(candidates); }
+Preview Cluster::preview(ClusterJob job) { return impl_->preview(std::move(job)); }
+const ClusterSolution& Cluster::restore(std::vector<PlacedJob> jobs) { return impl_->restore(std::move(jobs)); }
 Joined Cluster::join(ClusterJob job) { return impl_->join(std::move(job)); }
 std::vector<Move> Cluster::leave(std::string_view name) { return impl_->leave(name); }
 LinkProblem Cluster::link_problem(std::size_t index) const { return impl_->link_problem(index); }

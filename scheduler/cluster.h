@@ -116,7 +116,8 @@ struct RankedCandidate {
   std::uint32_t candidate = 0;  ///< index
   double score = 1;             ///< ClusterSolution::score of all jobs, running and new
   double upper_bound = 1;
-  double worst = 1;  ///< minimum score of a link
+  bool optimal = true;  ///< as ClusterSolution::optimal
+  double worst = 1;     ///< minimum score of a link
   std::uint32_t loops = 0;
   double lost = 0;
   /// Because of loops, or because a link's perimeter would hold more than a million bursts; it has no scores then.
@@ -144,6 +145,19 @@ struct Joined {
   /// Score lost because running jobs keep their slots: what the sum of the scores of the component's links would gain
   /// if all jobs could move, divided by the number of links on which the new job competes.
   double loss = 0;
+};
+
+/// What would be if a job joined.
+struct Preview {
+  Joined joined;
+  ClusterSolution solution;  ///< of all jobs, the new one last
+};
+
+/// A job with the slots that it has.
+struct PlacedJob {
+  ClusterJob job;
+  Nanos slot_period;  ///< the job's period or longer, at most kLongestPeriod
+  Nanos time_shift;   ///< in [0, slot_period)
 };
 
 /// The problem of one link and its solution: the slots of its jobs and their shifts.
@@ -186,6 +200,13 @@ class Cluster {
   /// never move. Running jobs keep their slot periods unless none suits the new job (see Joined::new_slots). Throws
   /// like schedule(), and then nothing has changed.
   Joined join(ClusterJob job);
+  /// What join() would do and return, without doing it. Throws like join().
+  [[nodiscard]] Preview preview(ClusterJob job);
+  /// Replaces all running jobs by `jobs`, in the slots that they have, as solution() and job() told them: a cluster is
+  /// restored without moving anybody. Scores are the same; bounds may be wider, as nothing is solved anew. Throws
+  /// InputError like schedule(), and for slots out of range or that have no common multiple of kLongestPeriod or less
+  /// with those of jobs with which the job competes; then nothing has changed.
+  const ClusterSolution& restore(std::vector<PlacedJob> jobs);
   /// Removes a job. The others keep their slots, unless these were chosen for the removed job and new ones are better
   /// by more than ClusterOptions::join_threshold; returns the jobs with new slots. Throws InputError if no such job
   /// runs.

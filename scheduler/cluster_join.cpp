@@ -229,7 +229,7 @@ void Cluster::Impl::solve_and_compose(const Asking& asking, const AffinityGraph:
   compose(asking, component, shifts);
 }
 
-Joined Cluster::Impl::join(ClusterJob job) {
+Cluster::Impl::Joining Cluster::Impl::joining(ClusterJob job) {
   forget_if_full();
   std::vector<ClusterJob> given;
   given.push_back(std::move(job));
@@ -266,9 +266,19 @@ Joined Cluster::Impl::join(ClusterJob job) {
   joined.moves = moves_from(solution.jobs, state, shifts);
   joined.time_shift = shifts[added];
   joined.slot_period = state.slot_periods[added];
-  solution = described(asking, shifts, scores);
-  running.push_back(std::move(fresh.front()));
-  return joined;
+  return {std::move(joined), described(asking, shifts, scores), std::move(fresh.front())};
+}
+
+Joined Cluster::Impl::join(ClusterJob job) {
+  Joining now = joining(std::move(job));
+  running.push_back(std::move(now.job));
+  solution = std::move(now.solution);
+  return std::move(now.joined);
+}
+
+Preview Cluster::Impl::preview(ClusterJob job) {
+  Joining now = joining(std::move(job));
+  return {std::move(now.joined), std::move(now.solution)};
 }
 
 std::vector<Move> Cluster::Impl::leave(std::string_view name) {

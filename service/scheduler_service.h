@@ -75,6 +75,7 @@ struct RankedPlacement {
   double upper_bound = 1;  ///< of that score, with any shifts
   bool optimal = true;     ///< score is proven to be the best
   // If the job arrived there now, with jobs that run moved no more than arrive() does:
+  double excess = 0;       ///< sum of 1 - score over all shared links; placements are ordered by it
   double own_score = 1;    ///< mean over the links on which it would compete; 1 without
   std::string worst_link;  ///< the one with the lowest score of them; empty: it would compete on none
   double worst_score = 1;
@@ -141,11 +142,11 @@ class SchedulerService {
 
   /// Up to `candidates` placements, 1 to 1000, best first. Changes nothing. Throws InputError; Conflict if there is no
   /// room, or if a job with this id runs.
-  [[nodiscard]] std::vector<RankedPlacement> rank(const JobRequest& request, std::uint32_t candidates);
+  [[nodiscard]] std::vector<RankedPlacement> rank(const JobRequest& request, std::uint32_t candidates) const;
   /// The same for placements that the caller names, each with the host of every worker; all are ranked, those without
   /// room, too.
   [[nodiscard]] std::vector<RankedPlacement> rank(const JobRequest& request,
-                                                  const std::vector<std::vector<std::string>>& placements);
+                                                  const std::vector<std::vector<std::string>>& placements) const;
 
   /// What is to be done where named hosts have fewer free slots than the job takes.
   enum class Room : std::uint8_t {

@@ -73,6 +73,8 @@ class Cluster::Impl {
   const ClusterSolution& schedule(std::vector<ClusterJob> jobs);
   std::vector<RankedCandidate> rank(std::span<const Candidate> candidates);
   Joined join(ClusterJob job);
+  Preview preview(ClusterJob job);
+  const ClusterSolution& restore(std::vector<PlacedJob> jobs);
   std::vector<Move> leave(std::string_view name);
   LinkProblem link_problem(std::size_t index) const;
   double pair_score(const Demand& a, const Demand& b, Rate capacity);
@@ -84,6 +86,12 @@ class Cluster::Impl {
   Work work;
 
  private:
+  /// What join() is about to do.
+  struct Joining {
+    Joined joined;
+    ClusterSolution solution;
+    std::unique_ptr<const RoutedJob> job;
+  };
   using AskedBy = std::pair<const Question*, const ClusterState*>;
   enum class Aim { scores, shifts };  ///< for scores alone, it doesn't matter which of equal shifts are found
   /// Jobs that are free to move, and the best that they can do while all others stay.
@@ -94,6 +102,7 @@ class Cluster::Impl {
     std::vector<double> scores;  ///< by vertex
   };
 
+  Joining joining(ClusterJob job);
   std::vector<std::unique_ptr<const RoutedJob>> routed(std::vector<ClusterJob> jobs, bool beside_running) const;
   std::vector<const RoutedJob*> with_running(const std::vector<std::unique_ptr<const RoutedJob>>& others) const;
   void choose_slots_of(std::span<Asking*> askings);
