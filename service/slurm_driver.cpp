@@ -190,8 +190,9 @@ JobRequest SlurmDriver::request_of(const Seen& seen) const {
   JobRequest request;
   request.id = seen.id;
   request.name = fmt::format("job {} of {}", seen.job.id, seen.job.user);
-  request.demand = demand_of(profile_from_json(seen.mark.profile, "profile"), service_.topology().fastest_host());
-  request.flows = seen.mark.flows;
+  const JobProfile profile = profile_from_line(seen.mark.profile, "profile");
+  request.demand = demand_of(profile, service_.topology().fastest_host());
+  request.flows = profile.job.flows;
   // What it has counts, once it runs.
   request.workers = static_cast<std::uint32_t>(seen.job.nodes.empty() ? seen.job.node_count : seen.job.nodes.size());
   request.most_per_host = 1;

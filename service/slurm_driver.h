@@ -40,9 +40,9 @@ struct SlurmDriverOptions {
   Nanos start_patience = Nanos(60'000'000'000);  ///< for a job that was released to start
   Nanos longest_hold = Nanos(60'000'000'000);    ///< of a job that there is no room for
   std::uint32_t candidates = 10;                 ///< placements compared for a job, 1 to 1000
-  std::filesystem::path heartbeat;               ///< empty: none
+  std::filesystem::path heartbeat{};             ///< empty: none
   /// Called with one line per event, by the thread that steps.
-  std::function<void(const std::string& line)> log;
+  std::function<void(const std::string& line)> log{};
 };
 
 class SlurmDriver {
@@ -74,7 +74,7 @@ class SlurmDriver {
     bool handed_back = false;         ///< Slurm decides where it runs
     std::uint32_t placements = 0;     ///< that came to nothing
     std::set<std::string> avoided{};  ///< nodes on which it did not start
-    std::string trouble;              ///< that was told last
+    std::string trouble{};            ///< that was told last
     std::uint32_t missed = 0;         ///< looks at which Slurm did not know it
   };
   struct Seen {

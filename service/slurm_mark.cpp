@@ -1,9 +1,12 @@
 // AdminComment of a job (see slurm_mark.h).
 #include "mltcp/service/slurm_mark.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "mltcp/base/error.h"
 #include "mltcp/base/json.h"
 
 namespace mltcp::service {
@@ -14,6 +17,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view opening = "mltcp:";
 // Marks come from job_submit.lua, which bounds them, and from the driver; administrators may have written others.
 constexpr std::size_t longest = std::size_t{1} << 20;
+constexpr std::uint32_t most_flows = 1024;
 constexpr JsonLimits limits{.depth = 6, .values = 100'000};
 
 /// Without what would end a string or an object for the reader on the nodes.
@@ -75,12 +79,7 @@ std::optional<SlurmMark> parse_mark(std::string_view comment) {
     Json object = Json::parse(text);
     mark.before = comment.substr(0, begin);
     mark.behind = comment.substr(end + 1);
-    Json& profile = object.at("profile");
-    if (profile.contains("flows")) {
-      mark.flows = number_of<std::uint32_t>(profile, "flows");
-      profile.erase("flows");
-    }
-    mark.profile = profile.dump();
+    mark.profile = object.at("profile").dump();
     if (object.contains("reason")) mark.reason = object["reason"].get<std::string>();
     if (object.contains("asked_nodes")) mark.asked_nodes = names_of(object["asked_nodes"]);
     if (object.contains("plan")) mark.plan = plan_of(object["plan"]);
@@ -95,7 +94,6 @@ std::optional<SlurmMark> parse_mark(std::string_view comment) {
 std::string to_text(const SlurmMark& mark) {
   Json object;
   object["profile"] = Json::parse(mark.profile);
-  if (mark.flows != 1) object["profile"]["flows"] = mark.flows;
   if (!mark.reason.empty()) object["reason"] = plain(mark.reason);
   if (!mark.asked_nodes.empty()) object["asked_nodes"] = mark.asked_nodes;
   if (mark.plan) {
@@ -147,6 +145,20 @@ std::string to_line(const JobProfile& profile) {
   if (profile.period.count > 0) object["period_ns"] = profile.period.count;
   if (profile.job.flows != 1) object["flows"] = profile.job.flows;
   return object.dump();
+}
+
+JobProfile profile_from_line(std::string_view text, const std::string& where) {
+  // Only what is well-formed and bounded is taken apart here; about the rest the reader of profiles has better words.
+  if (text.find("\"flows\"") == std::string_view::npos || !beyond_limits(text, limits).empty())
+    return profile_from_text(text, where);
+  Json object = Json::parse(text, nullptr, false);
+  if (!object.is_object() || !object.contains("flows")) return profile_from_text(text, where);
+  const auto flows = whole_number<std::uint32_t>(object["flows"], 1, most_flows);
+  if (!flows) throw InputError(fmt::format("{}: flows: give a whole number from 1 to {}", where, most_flows));
+  object.erase("flows");
+  JobProfile profile = profile_from_text(object.dump(), where);
+  profile.job.flows = *flows;
+  return profile;
 }
 
 }  // namespace mltcp::service

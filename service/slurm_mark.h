@@ -22,10 +22,9 @@
 namespace mltcp::service {
 
 struct SlurmMark {
-  std::string before;   ///< others' text
-  std::string behind;   //
-  std::string profile;  ///< JSON, without "flows"
-  std::uint32_t flows = 1;
+  std::string before;                    ///< others' text
+  std::string behind;                    //
+  std::string profile;                   ///< for profile_from_line()
   std::string reason;                    ///< why there will be no plan; empty: there is or will be one
   std::vector<std::string> asked_nodes;  ///< by the user, where the placement has taken their place
   struct Plan {
@@ -51,8 +50,10 @@ std::optional<SlurmMark> parse_mark(std::string_view comment);
 std::string to_text(const SlurmMark& mark);
 SlurmMark::Plan to_mark(const JobPlan& plan);
 
-/// A profile in one line of JSON, as `mltcp profile` prints it, `sbatch --mltcp-profile` hands it over, and
-/// profile_from_json() reads it, but for "flows", which are the job's connections between two workers.
+/// A profile in one line of JSON, as `mltcp profile` prints it and job_submit.lua marks it: that of profile_from_json()
+/// with "flows" besides, the job's connections from a worker to the next.
 std::string to_line(const JobProfile& profile);
+/// Reads such a line, or whatever else profile_from_text() does. Throws InputError.
+JobProfile profile_from_line(std::string_view text, const std::string& where);
 
 }  // namespace mltcp::service
