@@ -48,7 +48,6 @@ enum JobField : std::size_t {
   sharing,
   node_list,
   asked_list,
-  barred_list,
   partition,
   feature_list,
   user_name,
@@ -56,9 +55,8 @@ enum JobField : std::size_t {
   job_fields
 };
 constexpr std::array<std::string_view, job_fields> job_columns{
-    "JobID",    "ArrayTaskID", "SubmitTime", "StateCompact",  "PriorityLong", "Reason",
-    "NumNodes", "NumCPUs",     "MinCpus",    "OverSubscribe", "NodeList",     "ReqNodes",
-    "ExcNodes", "Partition",   "Feature",    "UserName",      "AdminComment"};
+    "JobID",   "ArrayTaskID",   "SubmitTime", "StateCompact", "PriorityLong", "Reason",  "NumNodes", "NumCPUs",
+    "MinCpus", "OverSubscribe", "NodeList",   "ReqNodes",     "Partition",    "Feature", "UserName", "admin_comment"};
 
 enum NodeField : std::size_t { node_name, node_state, node_cpus, node_partition, node_features, node_fields };
 
@@ -139,8 +137,7 @@ SlurmJob parse_job(std::string_view line) {
   job.whole_nodes = fields[sharing] == "NO";
   job.node_count = std::max(1U, *nodes);
   job.cpus_per_node = std::max({1U, *least, (*cpus + job.node_count - 1) / job.node_count});
-  for (const auto& [field, list] :
-       {std::pair{node_list, &job.nodes}, {asked_list, &job.asked_nodes}, {barred_list, &job.barred_nodes}}) {
+  for (const auto& [field, list] : {std::pair{node_list, &job.nodes}, {asked_list, &job.asked_nodes}}) {
     auto names = expand_hosts(fields[field]);
     if (!names) throw refuse("a list of nodes");
     *list = std::move(*names);
@@ -268,6 +265,18 @@ std::vector<SlurmJob> parse_jobs(std::string_view output) {
   return jobs;
 }
 
+void parse_barred_nodes(std::string_view output, std::vector<SlurmJob>& jobs) {
+  for (const std::string_view line : split(output, '\n')) {
+    if (trimmed(line).empty()) continue;
+    const auto fields = split(line, separator);
+    const auto id = number<std::uint32_t>(fields[0]);
+    auto names = fields.size() == 2 ? expand_hosts(fields[1]) : std::nullopt;
+    if (!id || !names) throw SlurmError(fmt::format("squeue says {}, which is not understood", in_quotes(line)));
+    for (SlurmJob& job : jobs)
+      if (job.id == *id) job.barred_nodes = *names;
+  }
+}
+
 std::vector<SlurmNode> parse_nodes(std::string_view output) {
   std::vector<SlurmNode> nodes;
   for (const std::string_view line : split(output, '\n')) {
@@ -376,7 +385,12 @@ std::vector<SlurmJob> SlurmPrograms::jobs() {
   std::string format;
   for (const std::string_view column : job_columns) format += fmt::format("{}:{},", column, separator);
   format.pop_back();
-  return parse_jobs(run("squeue", {"--noheader", "--all", "--states=all", "--Format=" + format}));
+  std::vector<SlurmJob> jobs = parse_jobs(run("squeue", {"--noheader", "--all", "--states=all", "--Format=" + format}));
+  if (std::none_of(jobs.begin(), jobs.end(), [](const SlurmJob& job) { return job.held; })) return jobs;
+  // Version 22.05 has nothing to say in the column ExcNodes, and says it in the older form alone.
+  parse_barred_nodes(
+      run("squeue", {"--noheader", "--all", "--states=PENDING", fmt::format("--format=%A{}%x", separator)}), jobs);
+  return jobs;
 }
 
 std::vector<SlurmNode> SlurmPrograms::nodes() {

@@ -36,7 +36,7 @@ struct SlurmJob {
   std::uint32_t cpus_per_node = 1;        ///< at least
   std::vector<std::string> nodes;         ///< that it has
   std::vector<std::string> asked_nodes;   ///< that it has to have
-  std::vector<std::string> barred_nodes;  ///< that it must not have
+  std::vector<std::string> barred_nodes;  ///< that it must not have, while it is pending and a job is held
   std::string partition;                  ///< or several, with commas
   std::string features;                   ///< as sbatch --constraint has it; empty: none
   std::string user;
@@ -102,6 +102,8 @@ class SlurmPrograms : public SlurmControl {
 std::optional<std::vector<std::string>> expand_hosts(std::string_view list);
 /// Of the output of squeue, as SlurmPrograms asks for it. Throws SlurmError that quotes the line.
 std::vector<SlurmJob> parse_jobs(std::string_view output);
+/// Of the second question to it: what nodes pending jobs must not have.
+void parse_barred_nodes(std::string_view output, std::vector<SlurmJob>& jobs);
 /// The same of sinfo.
 std::vector<SlurmNode> parse_nodes(std::string_view output);
 

@@ -12,6 +12,7 @@
 #include <stop_token>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "mltcp/base/error.h"
 
@@ -415,11 +416,15 @@ void SlurmDriver::write_plan(Seen& seen, const Plans& plans) {
   if (plan == plans.end()) return;
   const SlurmMark::Plan wanted = to_mark(plan->second);
   if (seen.mark.plan == wanted && seen.mark.reason.empty()) return;
-  attempt(seen, [&] {
-    seen.mark.plan = wanted;
-    seen.mark.reason.clear();
+  seen.mark.plan = wanted;
+  seen.mark.reason.clear();
+  try {
     slurm_.set_comment(seen.job.id, to_text(seen.mark));
-  });
+    memory_[seen.id].refused = false;
+  } catch (const SlurmError& error) {
+    // It may have ended since it was seen, which the next look tells.
+    if (std::exchange(memory_[seen.id].refused, true)) tell_once(seen, error.what());
+  }
 }
 
 void SlurmDriver::refresh_heartbeat(std::int64_t unix_s) {

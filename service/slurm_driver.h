@@ -75,6 +75,7 @@ class SlurmDriver {
     std::uint32_t placements = 0;     ///< that came to nothing
     std::set<std::string> avoided{};  ///< nodes on which it did not start
     std::string trouble{};            ///< that was told last
+    bool refused = false;             ///< its comment could not be written
     std::uint32_t missed = 0;         ///< looks at which Slurm did not know it
   };
   struct Seen {

@@ -6,8 +6,9 @@
  *
  * FOLDER is a new one that all nodes share; the ranks leave each other their addresses there. What job it is and when
  * its iterations may begin to send, Slurm's plug-in of MLTCP puts into the environment (docs/slurm.md): MLTCP_JOB,
- * MLTCP_SLOT_UNIX_NS and MLTCP_SLOT_PERIOD_NS. Without them it runs by congestion control alone. Rank 0 prints a line
- * of JSON: each iteration's length, and how often it began on its slot.
+ * MLTCP_SLOT_UNIX_NS and MLTCP_SLOT_PERIOD_NS. Without them it runs by congestion control alone. MLTCP_PLAN_FILE names
+ * a file with the slots as they are now, since those of other jobs come and go; it is looked at in each iteration. Rank
+ * 0 prints a line of JSON: each iteration's length, and how often it began on its slot.
  *
  *   cc training.c $(pkg-config --cflags --libs mltcp-c) -o training
  */
@@ -15,6 +16,8 @@
 #include <mltcp/mltcp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum { most_iterations = 100000 };
@@ -82,28 +85,58 @@ static mltcp_connection connect_to(mltcp_endpoint* endpoint, const char* folder,
   return connection;
 }
 
-/* The job with its slots, as the environment says. */
-static mltcp_job join_job(mltcp_endpoint* endpoint, mltcp_connection next) {
-  mltcp_job job;
-  mltcp_job_options options;
+/* Holds the job to slots at slot + k * period, of the clock of the day; a period of 0 or less: to none. */
+static void hold_to(mltcp_endpoint* endpoint, mltcp_job job, int64_t slot, int64_t period) {
   mltcp_job_plan plan;
-  const int64_t job_number = number(getenv("MLTCP_JOB"), UINT32_MAX);
-  const int64_t slot = number(getenv("MLTCP_SLOT_UNIX_NS"), INT64_MAX);
-  const int64_t period = number(getenv("MLTCP_SLOT_PERIOD_NS"), INT64_MAX);
   int64_t now;
   int32_t state;
-  mltcp_job_options_init(&options);
-  options.function = "F1";
-  options.number = job_number > 0 ? (uint32_t)job_number : 0;
-  must("job", mltcp_job_create(endpoint, &options, &job));
-  must("attach", mltcp_job_attach(endpoint, job, next));
-  if (slot < 0 || period <= 0) return job;
+  if (period <= 0) {
+    must("plan", mltcp_job_clear_plan(endpoint, job));
+    return;
+  }
   must("now", mltcp_now(endpoint, &now));
   mltcp_job_plan_init(&plan);
   plan.slot_ns = slot - (now_ns(CLOCK_REALTIME) - now); /* on the endpoint's clock */
   plan.period_ns = period;
   must("plan", mltcp_job_set_plan(endpoint, job, &plan, &state));
+}
+
+/* The job, in the slots that the environment says. */
+static mltcp_job join_job(mltcp_endpoint* endpoint, mltcp_connection next) {
+  mltcp_job job;
+  mltcp_job_options options;
+  const int64_t job_number = number(getenv("MLTCP_JOB"), UINT32_MAX);
+  const int64_t slot = number(getenv("MLTCP_SLOT_UNIX_NS"), INT64_MAX);
+  const int64_t period = number(getenv("MLTCP_SLOT_PERIOD_NS"), INT64_MAX);
+  mltcp_job_options_init(&options);
+  options.function = "F1";
+  options.number = job_number > 0 ? (uint32_t)job_number : 0;
+  must("job", mltcp_job_create(endpoint, &options, &job));
+  must("attach", mltcp_job_attach(endpoint, job, next));
+  if (slot >= 0 && period > 0) hold_to(endpoint, job, slot, period);
   return job;
+}
+
+/* The number behind "key": in a text of JSON; 0 if there is none. */
+static int64_t member(const char* text, const char* key) {
+  const char* found = strstr(text, key);
+  return found != NULL ? strtoll(found + strlen(key), NULL, 10) : 0;
+}
+
+/* Takes the slots of MLTCP_PLAN_FILE if it has changed since it was `read`. The plug-in writes one job, at offset 0. */
+static void follow_plan(mltcp_endpoint* endpoint, mltcp_job job, struct timespec* read) {
+  const char* path = getenv("MLTCP_PLAN_FILE");
+  struct stat now;
+  char text[1024];
+  if (path == NULL || stat(path, &now) != 0 ||
+      (now.st_mtim.tv_sec == read->tv_sec && now.st_mtim.tv_nsec == read->tv_nsec))
+    return;
+  FILE* file = fopen(path, "r");
+  if (file == NULL) return; /* it is being replaced */
+  text[fread(text, 1, sizeof text - 1, file)] = '\0';
+  fclose(file);
+  *read = now.st_mtim;
+  hold_to(endpoint, job, member(text, "\"epoch_ns\":"), member(text, "\"period_ns\":"));
 }
 
 /* Whoever sends closes, so that nothing that is still on its way is cut off. */
@@ -146,12 +179,14 @@ int main(int argc, char** argv) {
   char* out = calloc(2, (size_t)bytes);
   int64_t* lengths = calloc((size_t)iterations, sizeof *lengths);
   if (out == NULL || lengths == NULL) fail("memory", "there is none left");
+  struct timespec plan_read = {0, 0};
   const int64_t begun_unix = now_ns(CLOCK_REALTIME);
   int64_t begun = now_ns(CLOCK_MONOTONIC);
   for (int64_t i = 0; i < iterations; ++i) {
     mltcp_operation sending, receiving;
     must("receive", mltcp_receive(endpoint, previous, out + bytes, (size_t)bytes, 0, NULL, &receiving));
     sleep_ns(compute_ms * 1000000);
+    follow_plan(endpoint, job, &plan_read);
     must("iteration", mltcp_job_begin_iteration(endpoint, job, (uint64_t)bytes));
     must("send", mltcp_send(endpoint, next, out, (size_t)bytes, 0, NULL, &sending));
     must_end(endpoint, receiving);

@@ -7,19 +7,22 @@
  * Where jobs are submitted (srun, sbatch, salloc) the profile is read by the command `mltcp profile`, which has the
  * reader of such files, and handed to job_submit.lua in the job's control environment as MLTCP_PROFILE. Where tasks are
  * started (slurmstepd) the plan is read from the job's AdminComment, into which the service has written it before it
- * released the job: nothing but Slurm itself carries it. docs/slurm.md has the variables and the comment's form.
+ * released the job: nothing but Slurm itself carries it. While tasks run it is read again, and MLTCP_PLAN_FILE names a
+ * file that follows it. docs/slurm.md has the variables and the comment's form.
  *
  * C and no library but libc, since it is loaded into daemons that run as root. slurm_load_job() is that of the program
  * that has loaded it.
  *
  * Arguments in plugstack.conf: wait=SECONDS (how long a task waits for a plan that comes at its start, 0 to 600,
- * default 10), mltcp=PATH (default: mltcp in the user's PATH). */
+ * default 10), refresh=SECONDS (how often the plan is read again, 1 to 3600, default 10; 0: never), plans=FOLDER (of
+ * the files, default /run/mltcp/plans), mltcp=PATH (default: mltcp in the user's PATH). */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
@@ -29,6 +32,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,6 +46,7 @@ enum {
   longest_profile = 32768, /* as it travels: in the environment, and in AdminComment */
   longest_reason = 200,
   most_wait_s = 600,
+  most_refresh_s = 3600,
   reading_ms = 10000, /* for `mltcp profile` */
 };
 
@@ -55,9 +60,10 @@ static struct {
   int64_t period_ns; /* 0: none */
 } asked;
 static struct {
-  int wait_s;
+  int wait_s, refresh_s;
+  const char* plans;
   const char* mltcp;
-} settings = {.wait_s = 10, .mltcp = "mltcp"};
+} settings = {.wait_s = 10, .refresh_s = 10, .plans = "/run/mltcp/plans", .mltcp = "mltcp"};
 /* For the task's standard error; "" if there is nothing to say. */
 static char to_say[longest_reason + 64];
 
@@ -228,7 +234,7 @@ struct plan {
   bool planned;
   int64_t number;
   bool slots;
-  int64_t slot_unix_ns, period_ns, shift_ns;
+  int64_t slot_unix_ns, period_ns, shift_ns, revision;
   char reason[longest_reason];
 };
 
@@ -269,6 +275,7 @@ static struct plan parse(const char* comment) {
   plan.slots = plan.planned && number_of(begin, end, "slot_unix_ns", &plan.slot_unix_ns) &&
                number_of(begin, end, "slot_period_ns", &plan.period_ns) && plan.period_ns > 0 &&
                number_of(begin, end, "time_shift_ns", &plan.shift_ns);
+  if (!plan.planned || !number_of(begin, end, "revision", &plan.revision)) plan.revision = 0;
   return plan;
 }
 
@@ -282,9 +289,82 @@ static bool load(uint32_t job, struct plan* plan) {
   return true;
 }
 
+/* ---- The file that follows it ----------------------------------------------------------------------------------- */
+
+static struct {
+  char path[300];  /* "": there is none */
+  char early[310]; /* under this name it is written */
+  uint32_t job;
+  int64_t revision; /* of what is in it */
+  bool started, stop;
+  pthread_t thread;
+  pthread_mutex_t mutex;
+  pthread_cond_t stopped;
+} follower = {.mutex = PTHREAD_MUTEX_INITIALIZER, .stopped = PTHREAD_COND_INITIALIZER};
+
+/* A plan file "mltcp.plan/1" (docs/plans.md) of this job alone, which replaces the one before at once. */
+static bool write_plan(const struct plan* plan) {
+  FILE* file = fopen(follower.early, "we");
+  if (file == NULL) return false;
+  fprintf(file,
+          "{\"schema\":\"mltcp.plan/1\",\"serial\":%" PRId64 ",\"clock\":\"realtime\",\"epoch_ns\":%" PRId64
+          ",\"jobs\":[",
+          plan->revision, plan->slots ? plan->slot_unix_ns : 0);
+  if (plan->slots)
+    fprintf(file, "{\"name\":\"%" PRId64 "\",\"period_ns\":%" PRId64 ",\"offset_ns\":0}", plan->number,
+            plan->period_ns);
+  fprintf(file, "]}\n");
+  const bool written = fchmod(fileno(file), 0644) == 0 && fflush(file) == 0;
+  follower.revision = plan->revision;
+  return fclose(file) == 0 && written && rename(follower.early, follower.path) == 0;
+}
+
+/* Makes the file; without one its tasks keep what is in their environment. */
+static void begin_file(spank_t spank, uint32_t job, const struct plan* plan) {
+  char parent[256];
+  uint32_t step = 0, node = 0;
+  spank_get_item(spank, S_JOB_STEPID, &step);
+  spank_get_item(spank, S_JOB_NODEID, &node);
+  if (snprintf(parent, sizeof parent, "%s", settings.plans) >= (int)sizeof parent) return;
+  for (char* slash = parent + 1; slash != NULL;) { /* mkdir -p */
+    if ((slash = strchr(slash, '/')) != NULL) *slash = '\0';
+    if (mkdir(parent, 0755) != 0 && errno != EEXIST) break;
+    if (slash != NULL) *slash++ = '/';
+  }
+  snprintf(follower.path, sizeof follower.path, "%s/%" PRIu32 ".%" PRIu32 ".%" PRIu32, settings.plans, job, step, node);
+  snprintf(follower.early, sizeof follower.early, "%s.new", follower.path);
+  follower.job = job;
+  if (write_plan(plan)) return;
+  slurm_error("mltcp: %s can't be written: %s; jobs keep the slots that they started with", follower.path,
+              strerror(errno));
+  follower.path[0] = '\0';
+}
+
+static void* follow(void* nothing) {
+  (void)nothing;
+  struct timespec next;
+  clock_gettime(CLOCK_REALTIME, &next);
+  pthread_mutex_lock(&follower.mutex);
+  while (!follower.stop) {
+    next.tv_sec += settings.refresh_s;
+    while (!follower.stop && pthread_cond_timedwait(&follower.stopped, &follower.mutex, &next) == 0) continue;
+    if (follower.stop) break;
+    pthread_mutex_unlock(&follower.mutex);
+    struct plan plan = {.marked = false};
+    /* When slurmctld is down, or the comment was cleared, what was planned last holds. */
+    if (load(follower.job, &plan) && plan.planned && plan.revision != follower.revision) write_plan(&plan);
+    clock_gettime(CLOCK_REALTIME, &next);
+    pthread_mutex_lock(&follower.mutex);
+  }
+  pthread_mutex_unlock(&follower.mutex);
+  return NULL;
+}
+
+/* ---- The environment -------------------------------------------------------------------------------------------- */
+
 static void set(spank_t spank, const char* name, const char* format, ...) __attribute__((format(printf, 3, 4)));
 static void set(spank_t spank, const char* name, const char* format, ...) {
-  char value[longest_reason];
+  char value[sizeof follower.path];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(value, sizeof value, format, arguments);
@@ -293,7 +373,8 @@ static void set(spank_t spank, const char* name, const char* format, ...) {
 }
 
 static void hand_over(spank_t spank, uint32_t job) {
-  static const char* const names[] = {"MLTCP_JOB", "MLTCP_SLOT_UNIX_NS", "MLTCP_SLOT_PERIOD_NS", "MLTCP_TIME_SHIFT_NS"};
+  static const char* const names[] = {"MLTCP_JOB", "MLTCP_SLOT_UNIX_NS", "MLTCP_SLOT_PERIOD_NS", "MLTCP_TIME_SHIFT_NS",
+                                      "MLTCP_PLAN_FILE"};
   char said[longest_reason] = "";
   spank_getenv(spank, "MLTCP_PLAN_REASON", said, sizeof said);
   spank_unsetenv(spank, "MLTCP_PLAN_REASON");
@@ -318,6 +399,8 @@ static void hand_over(spank_t spank, uint32_t job) {
       if (left > 0) nanosleep(&pause, NULL);
     }
     if (loaded.planned) plan = loaded;
+    if (settings.refresh_s > 0 && loaded.marked) begin_file(spank, job, &plan);
+    if (follower.path[0] != '\0') set(spank, "MLTCP_PLAN_FILE", "%s", follower.path);
     if (!plan.slots) {
       const char* why = loaded.reason[0] != '\0' ? loaded.reason
                         : !answered              ? "slurmctld does not answer"
@@ -348,11 +431,23 @@ int slurm_spank_init(spank_t spank, int count, char* words[]) {
         settings.wait_s = (int)seconds;
         continue;
       }
+    } else if (strncmp(words[i], "refresh=", 8) == 0 && isdigit((unsigned char)value[1])) {
+      const long seconds = strtol(value + 1, &end, 10);
+      if (*end == '\0' && seconds <= most_refresh_s) {
+        settings.refresh_s = (int)seconds;
+        continue;
+      }
+    } else if (strncmp(words[i], "plans=/", 7) == 0) {
+      settings.plans = strdup(value + 1);
+      continue;
     } else if (strncmp(words[i], "mltcp=", 6) == 0 && value[1] != '\0') {
       settings.mltcp = strdup(value + 1);
       continue;
     }
-    slurm_error("mltcp: plugstack.conf: \"%s\" is not understood; give wait=SECONDS (0 to 600), mltcp=PATH", words[i]);
+    slurm_error(
+        "mltcp: plugstack.conf: \"%s\" is not understood; give wait=SECONDS (0 to 600), refresh=SECONDS (0 to "
+        "3600), plans=/FOLDER, mltcp=PATH",
+        words[i]);
     return -1;
   }
   const spank_context_t context = spank_context();
@@ -395,5 +490,37 @@ int slurm_spank_task_init(spank_t spank, int count, char* words[]) {
   uint32_t task = 0;
   if (to_say[0] != '\0' && spank_get_item(spank, S_TASK_GLOBAL_ID, &task) == ESPANK_SUCCESS && task == 0)
     if (write(STDERR_FILENO, to_say, strlen(to_say)) < 0) return 0; /* then nobody reads it */
+  return 0;
+}
+
+/* In slurmstepd, when a task is there: threads don't survive the forks before. */
+int slurm_spank_task_post_fork(spank_t spank, int count, char* words[]) {
+  (void)spank;
+  (void)count;
+  (void)words;
+  if (follower.path[0] == '\0' || follower.started) return 0;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before); /* the step's signals are not for this thread */
+  follower.started = pthread_create(&follower.thread, NULL, follow, NULL) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (!follower.started) slurm_error("mltcp: no thread can be made; the job keeps the slots that it started with");
+  return 0;
+}
+
+int slurm_spank_exit(spank_t spank, int count, char* words[]) {
+  (void)spank;
+  (void)count;
+  (void)words;
+  if (follower.started) {
+    pthread_mutex_lock(&follower.mutex);
+    follower.stop = true;
+    pthread_cond_signal(&follower.stopped);
+    pthread_mutex_unlock(&follower.mutex);
+    pthread_join(follower.thread, NULL);
+    follower.started = false;
+  }
+  if (follower.path[0] != '\0') unlink(follower.path);
+  follower.path[0] = '\0';
   return 0;
 }

@@ -41,7 +41,7 @@ constexpr const char* running =
     "4294901759\x1fNone\x1f"
     "2\x1f"
     "8\x1f"
-    "1\x1fOK\x1fn[0-1]\x1f\x1fn7\x1flab\x1f(null)\x1f"
+    "1\x1fOK\x1fn[0-1]\x1f\x1flab\x1f(null)\x1f"
     "alice\x1fmltcp:{\"profile\":{}}\x1f";
 
 std::string with(std::size_t field, const std::string& value) {
@@ -61,7 +61,6 @@ TEST(slurm_jobs, a_line__is_a_job) {
   expected.node_count = 2;
   expected.cpus_per_node = 4;
   expected.nodes = {"n0", "n1"};
-  expected.barred_nodes = {"n7"};
   expected.partition = "lab";
   expected.user = "alice";
   expected.admin_comment = "mltcp:{\"profile\":{}}";
@@ -96,10 +95,19 @@ TEST(slurm_jobs, states_and_holds__are_told_apart) {
 
 TEST(slurm_jobs, a_comment_of_several_lines__stays_with_its_job) {
   const std::string second = with(0, "18");
-  const auto jobs = parse_jobs(with(16, "site\nmltcp:{\x1f}\n19") + "\n" + second + "\n");
+  const auto jobs = parse_jobs(with(15, "site\nmltcp:{\x1f}\n19") + "\n" + second + "\n");
   ASSERT_EQ(jobs.size(), 2U);
   EXPECT_EQ(jobs[0].admin_comment, "site\nmltcp:{\x1f}\n19");
   EXPECT_EQ(jobs[1].id, 18U);
+}
+
+TEST(slurm_jobs, nodes_that_they_must_not_have__are_those_of_their_number) {
+  auto jobs = parse_jobs(std::string(running) + "\n" + with(0, "18"));
+  parse_barred_nodes("18\x1fn[1-2]\n19\x1fx\n\n17\x1f(null)\n", jobs);
+  EXPECT_THAT(jobs[0].barred_nodes, IsEmpty());
+  EXPECT_THAT(jobs[1].barred_nodes, ElementsAre("n1", "n2"));
+  for (const char* line : {"18", "x\x1fn1", "18\x1fn[", "18\x1fn1\x1f"})
+    EXPECT_THROW(parse_barred_nodes(line, jobs), SlurmError) << line;
 }
 
 TEST(slurm_jobs, what_is_not_understood__is_quoted) {
