@@ -12,6 +12,7 @@ void add_sweep_command(CommandLine& line);
 void add_schedule_command(CommandLine& line);
 void add_cluster_command(CommandLine& line);
 void add_inspect_command(CommandLine& line);
+void add_profile_command(CommandLine& line);
 void add_report_command(CommandLine& line);
 void add_switch_command(CommandLine& line);
 void add_gen_command(CommandLine& line);

@@ -1,0 +1,526 @@
+/* Slurm's SPANK plug-in (spank(7)): options by which a job names its profile, and the job's plan in the environment of
+ * its tasks.
+ *
+ *   --mltcp-profile=FILE     what the job does in an iteration; `mltcp scheduler --slurm` places it by that
+ *   --mltcp-shift=TIME[/PERIOD]  a time shift by hand, without a service
+ *
+ * Where jobs are submitted (srun, sbatch, salloc) the profile is read by the command `mltcp profile`, which has the
+ * reader of such files, and handed to job_submit.lua in the job's control environment as MLTCP_PROFILE. Where tasks are
+ * started (slurmstepd) the plan is read from the job's AdminComment, into which the service has written it before it
+ * released the job: nothing but Slurm itself carries it. While tasks run it is read again, and MLTCP_PLAN_FILE names a
+ * file that follows it. docs/slurm.md has the variables and the comment's form.
+ *
+ * C and no library but libc, since it is loaded into daemons that run as root. slurm_load_job() is that of the program
+ * that has loaded it.
+ *
+ * Arguments in plugstack.conf: wait=SECONDS (how long a task waits for a plan that comes at its start, 0 to 600,
+ * default 10), refresh=SECONDS (how often the plan is read again, 1 to 3600, default 10; 0: never), plans=FOLDER (of
+ * the files, default /run/mltcp/plans), mltcp=PATH (default: mltcp in the user's PATH). */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <slurm/slurm.h>
+#include <slurm/spank.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+SPANK_PLUGIN(mltcp, 1)
+
+extern char** environ;
+
+enum {
+  longest_file = 1 << 20,  /* of a profile as the user has it */
+  longest_profile = 32768, /* as it travels: in the environment, and in AdminComment */
+  longest_reason = 200,
+  most_wait_s = 600,
+  most_refresh_s = 3600,
+  reading_ms = 10000, /* for `mltcp profile` */
+};
+
+/* ---- What was asked for ----------------------------------------------------------------------------------------- */
+
+static struct {
+  bool profile; /* --mltcp-profile was given */
+  char* text;   /* and what is in the file, where it was read */
+  bool shift;   /* --mltcp-shift was given */
+  int64_t shift_ns;
+  int64_t period_ns; /* 0: none */
+} asked;
+static struct {
+  int wait_s, refresh_s;
+  const char* plans;
+  const char* mltcp;
+} settings = {.wait_s = 10, .refresh_s = 10, .plans = "/run/mltcp/plans", .mltcp = "mltcp"};
+/* For the task's standard error; "" if there is nothing to say. */
+static char to_say[longest_reason + 64];
+
+/* "12ms", up to `end`, in nanoseconds; -1 for anything else. */
+static int64_t duration(const char* text, const char* end) {
+  static const struct {
+    const char* name;
+    double ns;
+  } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+  char* unit = NULL;
+  if (!isdigit((unsigned char)*text)) return -1;
+  const double number = strtod(text, &unit);
+  while (unit < end && *unit == ' ') ++unit;
+  for (size_t i = 0; i < sizeof units / sizeof *units; ++i)
+    if (unit < end && strlen(units[i].name) == (size_t)(end - unit) &&
+        strncmp(unit, units[i].name, (size_t)(end - unit)) == 0 && number * units[i].ns < 9e15)
+      return (int64_t)(number * units[i].ns + 0.5);
+  return -1;
+}
+
+static int take_shift(int value, const char* argument, int remote) {
+  (void)value;
+  (void)remote;
+  const char* slash = strchr(argument, '/');
+  asked.shift = true;
+  asked.shift_ns = duration(argument, slash != NULL ? slash : argument + strlen(argument));
+  asked.period_ns = slash != NULL ? duration(slash + 1, argument + strlen(argument)) : 0;
+  if (asked.shift_ns >= 0 && (slash == NULL || asked.period_ns > 0)) return 0;
+  slurm_error(
+      "--mltcp-shift: \"%.60s\" is no time; give a number and ns, us, ms or s, as in 12ms, or 12ms/200ms with "
+      "the period of slots",
+      argument);
+  return -1;
+}
+
+/* All of a file, with an end; NULL and a line if there is none that can be read. */
+static char* content(const char* file) {
+  const int descriptor = open(file, O_RDONLY | O_CLOEXEC);
+  char* text = descriptor >= 0 ? malloc(longest_file + 1) : NULL;
+  size_t size = 0;
+  ssize_t got = -1;
+  while (text != NULL && size <= longest_file && (got = read(descriptor, text + size, longest_file + 1 - size)) > 0)
+    size += (size_t)got;
+  if (got < 0)
+    slurm_error("--mltcp-profile: %s: %s; give a file with a job's profile", file, strerror(errno));
+  else if (size > longest_file)
+    slurm_error("--mltcp-profile: %s is longer than 1 MiB; give a job's profile, not its trace", file);
+  else if (memchr(text, 0, size) != NULL)
+    slurm_error("--mltcp-profile: %s has bytes of 0 and is no text; give a job's profile", file);
+  else
+    text[size] = '\0';
+  if (descriptor >= 0) close(descriptor);
+  if (got < 0 || size > longest_file || strlen(text) != size) {
+    free(text);
+    return NULL;
+  }
+  return text;
+}
+
+/* Reads what comes until its end, `milliseconds` or the room is over. */
+static size_t drain(int descriptor, char* text, size_t room, int milliseconds) {
+  size_t size = 0;
+  struct timespec begun, now;
+  clock_gettime(CLOCK_MONOTONIC, &begun);
+  while (size + 1 < room) {
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const long passed = (now.tv_sec - begun.tv_sec) * 1000 + (now.tv_nsec - begun.tv_nsec) / 1000000;
+    struct pollfd watched = {.fd = descriptor, .events = POLLIN};
+    if (passed >= milliseconds || poll(&watched, 1, milliseconds - (int)passed) <= 0) break;
+    const ssize_t got = read(descriptor, text + size, room - 1 - size);
+    if (got <= 0) break;
+    size += (size_t)got;
+  }
+  text[size] = '\0';
+  return size;
+}
+
+/* The profile in a line, from `mltcp profile FILE`. 1: there is no such program. -1: it has been said what is wrong. */
+static int read_by_command(const char* file, char* text, size_t room) {
+  int output[2];
+  if (pipe2(output, O_CLOEXEC) != 0) {
+    slurm_error("--mltcp-profile: no pipe can be made: %s", strerror(errno));
+    return -1;
+  }
+  char* words[] = {(char*)settings.mltcp, "profile", "--", (char*)file, NULL};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, output[1], 1); /* what is wrong it says on standard error, in a line */
+  pid_t process = 0;
+  const int problem = posix_spawnp(&process, settings.mltcp, &actions, NULL, words, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(output[1]);
+  if (problem != 0) {
+    close(output[0]);
+    return 1;
+  }
+  const size_t size = drain(output[0], text, room, reading_ms);
+  close(output[0]);
+  int status = 0;
+  const struct timespec moment = {.tv_nsec = 10000000};
+  pid_t ended = 0;
+  for (int i = 0; i < reading_ms / 10 && (ended = waitpid(process, &status, WNOHANG)) == 0; ++i)
+    nanosleep(&moment, NULL);
+  if (ended == 0) {
+    kill(process, SIGKILL);
+    waitpid(process, &status, 0);
+    slurm_error("--mltcp-profile: %s profile %s does not end within 10 s", settings.mltcp, file);
+    return -1;
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return WIFEXITED(status) && WEXITSTATUS(status) == 127 ? 1 : -1;
+  if (size == 0 || size + 1 == room) {
+    slurm_error("--mltcp-profile: %s takes more than %d bytes in a line; give fewer phases", file, longest_profile);
+    return -1;
+  }
+  text[strcspn(text, "\n")] = '\0';
+  return 0;
+}
+
+/* Removes white space, of which a profile's strings have none that matters: there are no strings but keys in it. */
+static void squeeze(char* text) {
+  char* to = text;
+  for (const char* from = text; *from != '\0'; ++from)
+    if (!isspace((unsigned char)*from)) *to++ = *from;
+  *to = '\0';
+}
+
+static int take_profile(int value, const char* argument, int remote) {
+  (void)value;
+  asked.profile = true;
+  /* Steps inherit the option of their job, whose file may not be here. */
+  if (remote || (spank_context() == S_CTX_LOCAL && getenv("SLURM_JOB_ID") != NULL)) return 0;
+  char* file = content(argument);
+  if (file == NULL) return -1;
+  free(asked.text);
+  asked.text = calloc(1, longest_profile + 2);
+  int result = asked.text != NULL ? read_by_command(argument, asked.text, longest_profile + 2) : -1;
+  if (result == 1) {
+    squeeze(file);
+    result = *file == '{' && strlen(file) <= longest_profile ? 0 : -1;
+    if (result == 0)
+      strcpy(asked.text, file); /* job_submit.lua looks at it */
+    else
+      slurm_error(
+          "--mltcp-profile: there is no program \"%s\" to read %s with; install mltcp-tools here, or give a "
+          "profile as JSON",
+          settings.mltcp, argument);
+  }
+  free(file);
+  return result;
+}
+
+static struct spank_option options[] = {
+    {"mltcp-profile", "FILE",
+     "MLTCP: what the job does in an iteration, as `mltcp inspect --toml` prints it, or JSON; it is placed beside jobs "
+     "that it goes with, and gets slots for its bursts",
+     1, 1, take_profile},
+    {"mltcp-shift", "TIME[/PERIOD]", "MLTCP: when iterations begin, as in 12ms/200ms; without the scheduler's service",
+     1, 2, take_shift},
+};
+
+/* ---- The plan --------------------------------------------------------------------------------------------------- */
+
+/* What AdminComment says of the job: mltcp:{"profile":{...},"plan":{"number":3,...}} or ... "reason":"..."}. The
+ * service and job_submit.lua write it without spaces, and without braces or escapes in strings. */
+struct plan {
+  bool marked;
+  bool planned;
+  int64_t number;
+  bool slots;
+  int64_t slot_unix_ns, period_ns, shift_ns, revision;
+  char reason[longest_reason];
+};
+
+/* The number behind "key": within [from, to). */
+static bool number_of(const char* from, const char* to, const char* key, int64_t* number) {
+  char pattern[40];
+  snprintf(pattern, sizeof pattern, "\"%s\":", key);
+  const char* found = strstr(from, pattern);
+  if (found == NULL || found >= to) return false;
+  found += strlen(pattern);
+  if (!isdigit((unsigned char)*found) && *found != '-') return false;
+  char* end = NULL;
+  errno = 0;
+  *number = strtoll(found, &end, 10);
+  return errno == 0 && (*end == ',' || *end == '}');
+}
+
+static void reason_of(const char* from, char* reason) {
+  static const char pattern[] = "\"reason\":\"";
+  const char* found = strstr(from, pattern);
+  size_t size = 0;
+  if (found != NULL)
+    for (found += sizeof pattern - 1; *found != '"' && *found != '\0' && size + 1 < longest_reason; ++found)
+      reason[size++] = iscntrl((unsigned char)*found) ? '?' : *found;
+  reason[size] = '\0';
+}
+
+static struct plan parse(const char* comment) {
+  struct plan plan = {.marked = false};
+  const char* mark = comment != NULL ? strstr(comment, "mltcp:{") : NULL;
+  if (mark == NULL) return plan;
+  plan.marked = true;
+  reason_of(mark, plan.reason);
+  const char* begin = strstr(mark, "\"plan\":{");
+  const char* end = begin != NULL ? strchr(begin, '}') : NULL;
+  if (end == NULL) return plan;
+  plan.planned = number_of(begin, end, "number", &plan.number) && plan.number > 0 && plan.number <= UINT32_MAX;
+  plan.slots = plan.planned && number_of(begin, end, "slot_unix_ns", &plan.slot_unix_ns) &&
+               number_of(begin, end, "slot_period_ns", &plan.period_ns) && plan.period_ns > 0 &&
+               number_of(begin, end, "time_shift_ns", &plan.shift_ns);
+  if (!plan.planned || !number_of(begin, end, "revision", &plan.revision)) plan.revision = 0;
+  return plan;
+}
+
+/* Asks slurmctld. False: it does not answer. */
+static bool load(uint32_t job, struct plan* plan) {
+  job_info_msg_t* answer = NULL;
+  if (slurm_load_job(&answer, job, 0) != SLURM_SUCCESS || answer == NULL) return false;
+  for (uint32_t i = 0; i < answer->record_count; ++i)
+    if (answer->job_array[i].job_id == job) *plan = parse(answer->job_array[i].admin_comment);
+  slurm_free_job_info_msg(answer);
+  return true;
+}
+
+/* ---- The file that follows it ----------------------------------------------------------------------------------- */
+
+static struct {
+  char path[300];  /* "": there is none */
+  char early[310]; /* under this name it is written */
+  uint32_t job;
+  int64_t revision; /* of what is in it */
+  bool started, stop;
+  pthread_t thread;
+  pthread_mutex_t mutex;
+  pthread_cond_t stopped;
+} follower = {.mutex = PTHREAD_MUTEX_INITIALIZER, .stopped = PTHREAD_COND_INITIALIZER};
+
+/* A plan file "mltcp.plan/1" (docs/plans.md) of this job alone, which replaces the one before at once. */
+static bool write_plan(const struct plan* plan) {
+  FILE* file = fopen(follower.early, "we");
+  if (file == NULL) return false;
+  fprintf(file,
+          "{\"schema\":\"mltcp.plan/1\",\"serial\":%" PRId64 ",\"clock\":\"realtime\",\"epoch_ns\":%" PRId64
+          ",\"jobs\":[",
+          plan->revision, plan->slots ? plan->slot_unix_ns : 0);
+  if (plan->slots)
+    fprintf(file, "{\"name\":\"%" PRId64 "\",\"period_ns\":%" PRId64 ",\"offset_ns\":0}", plan->number,
+            plan->period_ns);
+  fprintf(file, "]}\n");
+  const bool written = fchmod(fileno(file), 0644) == 0 && fflush(file) == 0;
+  follower.revision = plan->revision;
+  return fclose(file) == 0 && written && rename(follower.early, follower.path) == 0;
+}
+
+/* Makes the file; without one its tasks keep what is in their environment. */
+static void begin_file(spank_t spank, uint32_t job, const struct plan* plan) {
+  char parent[256];
+  uint32_t step = 0, node = 0;
+  spank_get_item(spank, S_JOB_STEPID, &step);
+  spank_get_item(spank, S_JOB_NODEID, &node);
+  if (snprintf(parent, sizeof parent, "%s", settings.plans) >= (int)sizeof parent) return;
+  for (char* slash = parent + 1; slash != NULL;) { /* mkdir -p */
+    if ((slash = strchr(slash, '/')) != NULL) *slash = '\0';
+    if (mkdir(parent, 0755) != 0 && errno != EEXIST) break;
+    if (slash != NULL) *slash++ = '/';
+  }
+  snprintf(follower.path, sizeof follower.path, "%s/%" PRIu32 ".%" PRIu32 ".%" PRIu32, settings.plans, job, step, node);
+  snprintf(follower.early, sizeof follower.early, "%s.new", follower.path);
+  follower.job = job;
+  if (write_plan(plan)) return;
+  slurm_error("mltcp: %s can't be written: %s; jobs keep the slots that they started with", follower.path,
+              strerror(errno));
+  follower.path[0] = '\0';
+}
+
+static void* follow(void* nothing) {
+  (void)nothing;
+  struct timespec next;
+  clock_gettime(CLOCK_REALTIME, &next);
+  pthread_mutex_lock(&follower.mutex);
+  while (!follower.stop) {
+    next.tv_sec += settings.refresh_s;
+    while (!follower.stop && pthread_cond_timedwait(&follower.stopped, &follower.mutex, &next) == 0) continue;
+    if (follower.stop) break;
+    pthread_mutex_unlock(&follower.mutex);
+    struct plan plan = {.marked = false};
+    /* When slurmctld is down, or the comment was cleared, what was planned last holds. */
+    if (load(follower.job, &plan) && plan.planned && plan.revision != follower.revision) write_plan(&plan);
+    clock_gettime(CLOCK_REALTIME, &next);
+    pthread_mutex_lock(&follower.mutex);
+  }
+  pthread_mutex_unlock(&follower.mutex);
+  return NULL;
+}
+
+/* ---- The environment -------------------------------------------------------------------------------------------- */
+
+static void set(spank_t spank, const char* name, const char* format, ...) __attribute__((format(printf, 3, 4)));
+static void set(spank_t spank, const char* name, const char* format, ...) {
+  char value[sizeof follower.path];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(value, sizeof value, format, arguments);
+  va_end(arguments);
+  spank_setenv(spank, name, value, 1);
+}
+
+static void hand_over(spank_t spank, uint32_t job) {
+  static const char* const names[] = {"MLTCP_JOB", "MLTCP_SLOT_UNIX_NS", "MLTCP_SLOT_PERIOD_NS", "MLTCP_TIME_SHIFT_NS",
+                                      "MLTCP_PLAN_FILE"};
+  char said[longest_reason] = "";
+  spank_getenv(spank, "MLTCP_PLAN_REASON", said, sizeof said);
+  spank_unsetenv(spank, "MLTCP_PLAN_REASON");
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) spank_unsetenv(spank, names[i]);
+
+  /* Numbers of jobs without a plan have the highest bit set: the service gives small ones. */
+  struct plan plan = {.number = (int64_t)(job | UINT32_C(0x80000000))};
+  if (asked.shift) {
+    plan.slots = asked.period_ns > 0;
+    plan.period_ns = asked.period_ns;
+    plan.shift_ns = plan.slots ? asked.shift_ns % asked.period_ns : asked.shift_ns;
+    plan.slot_unix_ns = plan.shift_ns;
+    set(spank, "MLTCP_TIME_SHIFT_NS", "%" PRId64, plan.shift_ns);
+  } else {
+    struct plan loaded = {.marked = false};
+    bool answered = false;
+    const struct timespec pause = {.tv_nsec = 500000000};
+    /* One that was started before it had a plan gets it within a moment: the service sees it start. */
+    for (int left = 2 * settings.wait_s; left >= 0; --left) {
+      answered = load(job, &loaded) || answered;
+      if (loaded.planned || (answered && (!loaded.marked || loaded.reason[0] != '\0'))) break;
+      if (left > 0) nanosleep(&pause, NULL);
+    }
+    if (loaded.planned) plan = loaded;
+    if (settings.refresh_s > 0 && loaded.marked) begin_file(spank, job, &plan);
+    if (follower.path[0] != '\0') set(spank, "MLTCP_PLAN_FILE", "%s", follower.path);
+    if (!plan.slots) {
+      const char* why = loaded.reason[0] != '\0' ? loaded.reason
+                        : !answered              ? "slurmctld does not answer"
+                        : !loaded.marked         ? "job_submit.lua has not marked the job; is it in JobSubmitPlugins?"
+                                                 : "the scheduler's service has not planned it in time";
+      set(spank, "MLTCP_PLAN_REASON", "%s", why);
+      if (strncmp(why, said, sizeof said - 1) != 0)
+        snprintf(to_say, sizeof to_say, "mltcp: this job runs without time slots: %s\n", why);
+    }
+  }
+  set(spank, "MLTCP_JOB", "%" PRId64, plan.number);
+  if (plan.slots) {
+    set(spank, "MLTCP_SLOT_UNIX_NS", "%" PRId64, plan.slot_unix_ns);
+    set(spank, "MLTCP_SLOT_PERIOD_NS", "%" PRId64, plan.period_ns);
+    set(spank, "MLTCP_TIME_SHIFT_NS", "%" PRId64, plan.shift_ns);
+  }
+}
+
+/* ---- What Slurm calls ------------------------------------------------------------------------------------------- */
+
+int slurm_spank_init(spank_t spank, int count, char* words[]) {
+  for (int i = 0; i < count; ++i) {
+    char* end = NULL;
+    const char* value = strchr(words[i], '=');
+    if (strncmp(words[i], "wait=", 5) == 0 && isdigit((unsigned char)value[1])) {
+      const long seconds = strtol(value + 1, &end, 10);
+      if (*end == '\0' && seconds <= most_wait_s) {
+        settings.wait_s = (int)seconds;
+        continue;
+      }
+    } else if (strncmp(words[i], "refresh=", 8) == 0 && isdigit((unsigned char)value[1])) {
+      const long seconds = strtol(value + 1, &end, 10);
+      if (*end == '\0' && seconds <= most_refresh_s) {
+        settings.refresh_s = (int)seconds;
+        continue;
+      }
+    } else if (strncmp(words[i], "plans=/", 7) == 0) {
+      settings.plans = strdup(value + 1);
+      continue;
+    } else if (strncmp(words[i], "mltcp=", 6) == 0 && value[1] != '\0') {
+      settings.mltcp = strdup(value + 1);
+      continue;
+    }
+    slurm_error(
+        "mltcp: plugstack.conf: \"%s\" is not understood; give wait=SECONDS (0 to 600), refresh=SECONDS (0 to "
+        "3600), plans=/FOLDER, mltcp=PATH",
+        words[i]);
+    return -1;
+  }
+  const spank_context_t context = spank_context();
+  if (context != S_CTX_LOCAL && context != S_CTX_REMOTE && context != S_CTX_ALLOCATOR) return 0;
+  for (size_t i = 0; i < sizeof options / sizeof *options; ++i)
+    if (spank_option_register(spank, &options[i]) != ESPANK_SUCCESS) {
+      slurm_error("mltcp: --%s can't be registered; is the plug-in in plugstack.conf twice?", options[i].name);
+      return -1;
+    }
+  return 0;
+}
+
+int slurm_spank_init_post_opt(spank_t spank, int count, char* words[]) {
+  (void)count;
+  (void)words;
+  if (asked.profile && asked.shift) {
+    slurm_error("--mltcp-profile and --mltcp-shift: the profile's slots are computed; give one of them");
+    return -1;
+  }
+  if (spank_context() != S_CTX_REMOTE) {
+    if (asked.text == NULL) return 0;
+    const spank_err_t problem = spank_job_control_setenv(spank, "MLTCP_PROFILE", asked.text, 1);
+    if (problem != ESPANK_SUCCESS) slurm_error("--mltcp-profile: %s", spank_strerror(problem));
+    return problem == ESPANK_SUCCESS ? 0 : -1;
+  }
+  char managed[2];
+  uint32_t job = 0;
+  /* Jobs that have neither option cost nothing. */
+  if (!asked.profile && !asked.shift && spank_getenv(spank, "MLTCP_SLURM", managed, sizeof managed) != ESPANK_SUCCESS)
+    return 0;
+  if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS) return 0;
+  hand_over(spank, job);
+  return 0;
+}
+
+/* In the task, whose standard error this is. */
+int slurm_spank_task_init(spank_t spank, int count, char* words[]) {
+  (void)count;
+  (void)words;
+  uint32_t task = 0;
+  if (to_say[0] != '\0' && spank_get_item(spank, S_TASK_GLOBAL_ID, &task) == ESPANK_SUCCESS && task == 0)
+    if (write(STDERR_FILENO, to_say, strlen(to_say)) < 0) return 0; /* then nobody reads it */
+  return 0;
+}
+
+/* In slurmstepd, when a task is there: threads don't survive the forks before. */
+int slurm_spank_task_post_fork(spank_t spank, int count, char* words[]) {
+  (void)spank;
+  (void)count;
+  (void)words;
+  if (follower.path[0] == '\0' || follower.started) return 0;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before); /* the step's signals are not for this thread */
+  follower.started = pthread_create(&follower.thread, NULL, follow, NULL) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (!follower.started) slurm_error("mltcp: no thread can be made; the job keeps the slots that it started with");
+  return 0;
+}
+
+int slurm_spank_exit(spank_t spank, int count, char* words[]) {
+  (void)spank;
+  (void)count;
+  (void)words;
+  if (follower.started) {
+    pthread_mutex_lock(&follower.mutex);
+    follower.stop = true;
+    pthread_cond_signal(&follower.stopped);
+    pthread_mutex_unlock(&follower.mutex);
+    pthread_join(follower.thread, NULL);
+    follower.started = false;
+  }
+  if (follower.path[0] != '\0') unlink(follower.path);
+  follower.path[0] = '\0';
+  return 0;
+}

@@ -1,0 +1,494 @@
+#include "mltcp/service/slurm_driver.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../temporary_folder.h"
+
+namespace mltcp::service {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
+using namespace literals;
+using State = SlurmJob::State;
+
+/// Slurm as far as the driver sees it: jobs and nodes of the test's, and a record of what it was told.
+class FakeSlurm : public SlurmControl {
+ public:
+  explicit FakeSlurm(std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i)
+      nodes_of_it.push_back({.name = fmt::format("n{}", i),
+                             .partition = "lab",
+                             .takes_jobs = true,
+                             .idle = true,
+                             .free_cpus = 4,
+                             .features = {}});
+  }
+  std::vector<SlurmJob> jobs() override {
+    if (down) throw SlurmError("squeue fails: Unable to contact slurm controller");
+    std::vector<SlurmJob> all;
+    for (const auto& [id, job] : table) all.push_back(job);
+    return all;
+  }
+  std::vector<SlurmNode> nodes() override { return nodes_of_it; }
+  void set_comment(std::uint32_t job, const std::string& comment) override {
+    told.push_back(fmt::format("comment {}", job));
+    table.at(job).admin_comment = comment;
+  }
+  void set_nodes(std::uint32_t job, const std::string& comment, const std::vector<std::string>& nodes) override {
+    if (refuses_nodes) throw SlurmError("scontrol fails: Requested node configuration is not available");
+    told.push_back(fmt::format("nodes {} {}", job, fmt::join(nodes, ",")));
+    table.at(job).admin_comment = comment;
+    table.at(job).asked_nodes = nodes;
+  }
+  void release(std::uint32_t job) override {
+    if (refuses_release) throw SlurmError("scontrol fails: Unable to contact slurm controller");
+    told.push_back(fmt::format("release {}", job));
+    table.at(job).held = false;
+  }
+  void hold(std::uint32_t job) override {
+    told.push_back(fmt::format("hold {}", job));
+    table.at(job).held = true;
+  }
+
+  /// As job_submit.lua leaves it.
+  SlurmJob& submit(std::uint32_t id, std::uint32_t nodes = 2, const std::string& more = "") {
+    SlurmJob job;
+    job.id = id;
+    job.submitted = 1'764'063'600 + id;
+    job.held = more.empty();
+    job.node_count = nodes;
+    job.partition = "lab";
+    job.user = "alice";
+    job.admin_comment =
+        R"(mltcp:{"profile":{"compute_ns":150000000,"communicate_bytes":13500000,"rate_bps":1000000000})" + more + "}";
+    return table[id] = job;
+  }
+  void start(std::uint32_t id, const std::vector<std::string>& nodes) {
+    table.at(id).state = State::running;
+    table.at(id).nodes = nodes;
+    for (SlurmNode& node : nodes_of_it)
+      if (std::find(nodes.begin(), nodes.end(), node.name) != nodes.end()) {
+        node.free_cpus -= table.at(id).cpus_per_node;
+        node.idle = false;
+      }
+  }
+
+  std::map<std::uint32_t, SlurmJob> table;
+  std::vector<SlurmNode> nodes_of_it;
+  std::vector<std::string> told;
+  bool down = false;
+  bool refuses_nodes = false;
+  bool refuses_release = false;
+};
+
+class slurm_driver : public ::testing::Test {
+ protected:
+  void SetUp() override { restart(); }
+  /// The service and the driver anew, with what they have kept.
+  void restart() {
+    driver_.reset();
+    service_.reset();
+    ServiceOptions options;
+    options.state = folder_ / "state";
+    options.host_names = {"n0", "n1", "n2", "n3"};
+    options.slots_per_host = 4;
+    options.epoch_unix_ns = 1'764'000'000'000'000'000;
+    service_ = std::make_unique<SchedulerService>(Topology::single_switch(4, Rate::from_gbps(1)), options);
+    SlurmDriverOptions driver;
+    driver.heartbeat = folder_ / "run/heartbeat";
+    driver.log = [this](const std::string& line) { log_.push_back(line); };
+    driver_ = std::make_unique<SlurmDriver>(*service_, slurm_, driver);
+  }
+  void step(Nanos pause = 2_s) {
+    now_ += pause;
+    driver_->step(now_, 1'764'063'600 + now_.count / 1'000'000'000);
+  }
+  std::vector<std::string> told() { return std::exchange(slurm_.told, {}); }
+  [[nodiscard]] SlurmMark mark(std::uint32_t job) const {
+    return parse_mark(slurm_.table.at(job).admin_comment).value_or(SlurmMark());
+  }
+  [[nodiscard]] std::vector<std::string> known() const {
+    std::vector<std::string> ids;
+    for (const JobPlan& plan : service_->plans()) ids.push_back(plan.id);
+    return ids;
+  }
+  [[nodiscard]] JobPlan plan(std::uint32_t job) const {
+    return service_->plan(SlurmDriver::id_of(slurm_.table.at(job)));
+  }
+  [[nodiscard]] std::vector<std::string> placed_on(std::uint32_t job) const {
+    auto nodes = slurm_.table.at(job).asked_nodes;
+    std::sort(nodes.begin(), nodes.end());
+    return nodes;
+  }
+
+  TemporaryFolder folder_;
+  FakeSlurm slurm_{4};
+  std::unique_ptr<SchedulerService> service_;
+  std::unique_ptr<SlurmDriver> driver_;
+  std::vector<std::string> log_;
+  Nanos now_;
+};
+
+TEST_F(slurm_driver, a_held_job__gets_nodes_and_a_plan_before_it_is_released) {
+  slurm_.submit(17);
+  step();
+  ASSERT_THAT(slurm_.told, ElementsAre(HasSubstr("nodes 17 n"), "release 17"));
+  const JobPlan plan_now = plan(17);
+  EXPECT_EQ(slurm_.table[17].asked_nodes, plan_now.hosts);
+  EXPECT_EQ(plan_now.hosts.size(), 2U);
+  EXPECT_EQ(mark(17).plan, to_mark(plan_now));
+  EXPECT_EQ(known(), std::vector<std::string>{"slurm-17-1764063617"});
+  told();
+  step();
+  EXPECT_THAT(told(), IsEmpty()) << "nothing has changed";
+}
+
+TEST_F(slurm_driver, jobs_without_a_mark_or_in_arrays__are_left_alone) {
+  slurm_.submit(1).admin_comment = "site: gold";
+  slurm_.submit(2).in_array = true;
+  step();
+  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(known(), IsEmpty());
+}
+
+TEST_F(slurm_driver, jobs_that_go_together__share_a_link_in_slots_of_their_own) {
+  slurm_.nodes_of_it.resize(2);
+  for (const std::uint32_t id : {1U, 2U}) slurm_.submit(id);
+  step();
+  EXPECT_EQ(placed_on(1), placed_on(2));
+  ASSERT_TRUE(mark(1).plan->slots);
+  ASSERT_TRUE(mark(2).plan->slots);
+  EXPECT_NE(mark(1).plan->time_shift_ns, mark(2).plan->time_shift_ns);
+  EXPECT_NE(mark(1).plan->number, mark(2).plan->number);
+  EXPECT_EQ(mark(2).plan->score, 1);
+}
+
+TEST_F(slurm_driver, comments__follow_plans_that_change) {
+  slurm_.submit(1);
+  step();
+  slurm_.start(1, slurm_.table[1].asked_nodes);
+  // Such a job as fits into the first one's pauses only at another period.
+  SlurmJob& second = slurm_.submit(2);
+  second.admin_comment =
+      R"(mltcp:{"profile":{"compute_ns":165000000,"communicate_bytes":13500000,"rate_bps":1000000000}})";
+  second.asked_nodes = slurm_.table[1].nodes;
+  step();
+  EXPECT_EQ(mark(1).plan, to_mark(plan(1)));
+  EXPECT_EQ(mark(2).plan, to_mark(plan(2)));
+  slurm_.table[2].state = State::ended;
+  step();
+  EXPECT_EQ(mark(1).plan, to_mark(plan(1)));
+}
+
+TEST_F(slurm_driver, a_job_that_ends__departs) {
+  slurm_.submit(1);
+  slurm_.submit(2);
+  step();
+  slurm_.table[1].state = State::ended;
+  step();
+  EXPECT_EQ(known().size(), 1U);
+  // Slurm has forgotten it, which counts when it is seen twice.
+  const SlurmJob second = slurm_.table[2];
+  slurm_.table.erase(2);
+  step();
+  EXPECT_EQ(known().size(), 1U);
+  slurm_.table[2] = second;
+  step();
+  slurm_.table.erase(2);
+  step();
+  EXPECT_EQ(known().size(), 1U);
+  step();
+  EXPECT_THAT(known(), IsEmpty());
+}
+
+TEST_F(slurm_driver, others_jobs_in_the_service__are_not_its_business) {
+  JobRequest other;
+  other.id = "somebody-else";
+  other.demand = {200_ms, {{0_ms, 50_ms, Rate::from_gbps(1)}}};
+  service_->arrive(other);
+  for (int i = 0; i < 3; ++i) step();
+  EXPECT_THAT(known(), ElementsAre("somebody-else"));
+}
+
+TEST_F(slurm_driver, a_number_that_is_used_again__is_another_job) {
+  slurm_.submit(1);
+  step();
+  slurm_.table[1] = SlurmJob();
+  slurm_.submit(1).submitted += 1000;
+  step();
+  step();
+  EXPECT_THAT(known(), ElementsAre(SlurmDriver::id_of(slurm_.table[1])));
+}
+
+TEST_F(slurm_driver, after_a_restart__no_job_is_lost_and_none_is_there_twice) {
+  for (const std::uint32_t id : {1U, 2U, 3U, 4U}) slurm_.submit(id);
+  step();
+  const JobPlan first = plan(1);
+  slurm_.start(1, slurm_.table[1].asked_nodes);
+  slurm_.start(2, slurm_.table[2].asked_nodes);
+  told();
+  // While the service is down one ends, one starts, one comes, and one is submitted that is not held.
+  slurm_.table[2].state = State::ended;
+  slurm_.start(3, slurm_.table[3].asked_nodes);
+  slurm_.submit(5);
+  slurm_.submit(6, 2, R"(,"reason":"the service does not run")");
+  slurm_.start(6, {"n2", "n3"});
+  restart();
+  EXPECT_EQ(known().size(), 4U);
+  EXPECT_EQ(plan(1), first);
+  step();
+  EXPECT_THAT(known(), UnorderedElementsAre("slurm-1-1764063601", "slurm-3-1764063603", "slurm-4-1764063604",
+                                            "slurm-5-1764063605", "slurm-6-1764063606"));
+  EXPECT_EQ(mark(6).reason, "");
+  EXPECT_EQ(mark(6).plan, to_mark(plan(6)));
+  EXPECT_THAT(told(), Contains("release 5"));
+  for (const std::uint32_t id : {1U, 3U, 4U, 5U, 6U}) EXPECT_EQ(mark(id).plan, to_mark(plan(id))) << id;
+  step();
+  EXPECT_THAT(told(), IsEmpty());
+}
+
+TEST_F(slurm_driver, ended_between_arrival_and_release__it_releases_the_job_where_it_was_placed) {
+  slurm_.submit(1);
+  slurm_.refuses_release = true;
+  step();
+  const JobPlan placed = plan(1);
+  EXPECT_TRUE(slurm_.table[1].held);
+  restart();
+  slurm_.refuses_release = false;
+  step();
+  EXPECT_FALSE(slurm_.table[1].held);
+  EXPECT_EQ(plan(1), placed);
+  EXPECT_EQ(slurm_.table[1].asked_nodes, placed.hosts);
+}
+
+TEST_F(slurm_driver, a_service_without_its_state__takes_jobs_from_their_comments) {
+  slurm_.submit(1);
+  step();
+  const auto hosts = plan(1).hosts;
+  driver_.reset();
+  service_.reset();
+  std::filesystem::remove_all(folder_ / "state");
+  restart();
+  step();
+  EXPECT_EQ(plan(1).hosts, hosts);
+  EXPECT_EQ(mark(1).plan, to_mark(plan(1)));
+}
+
+TEST_F(slurm_driver, slurm_that_is_down__is_told_once_and_waited_for) {
+  slurm_.submit(1);
+  step();
+  slurm_.down = true;
+  for (int i = 0; i < 5; ++i) step();
+  EXPECT_EQ(std::count_if(log_.begin(), log_.end(),
+                          [](const auto& line) { return line.find("Unable to contact") != std::string::npos; }),
+            1);
+  EXPECT_EQ(known().size(), 1U) << "nothing is known of its jobs";
+  slurm_.down = false;
+  slurm_.submit(2);
+  step();
+  EXPECT_FALSE(slurm_.table[2].held);
+  EXPECT_EQ(known().size(), 2U);
+  EXPECT_THAT(log_, Contains(HasSubstr("answers again")));
+}
+
+TEST_F(slurm_driver, a_job_that_does_not_start__is_placed_elsewhere_and_then_left_to_slurm) {
+  slurm_.submit(1);
+  step();
+  const auto first = placed_on(1);
+  step(59_s);
+  EXPECT_THAT(told(), Not(Contains("hold 1")));
+  step(1_s);
+  EXPECT_THAT(told(), ElementsAre("hold 1"));
+  EXPECT_THAT(known(), IsEmpty());
+  step();
+  const auto second = placed_on(1);
+  EXPECT_FALSE(slurm_.table[1].held);
+  for (const auto& node : first) EXPECT_THAT(second, Not(Contains(node)));
+  told();
+  step(60_s);
+  EXPECT_THAT(told(), ElementsAre("nodes 1 ")) << "any nodes";
+  EXPECT_FALSE(mark(1).plan);
+  EXPECT_EQ(mark(1).reason, "") << "its tasks wait for a plan";
+  EXPECT_FALSE(slurm_.table[1].held);
+  slurm_.start(1, {"n0", "n3"});
+  step();
+  EXPECT_THAT(plan(1).hosts, ElementsAre("n0", "n3"));
+  EXPECT_EQ(mark(1).plan, to_mark(plan(1)));
+}
+
+TEST_F(slurm_driver, a_job_without_room__is_held_for_a_while_and_then_queued_by_slurm) {
+  for (SlurmNode& node : slurm_.nodes_of_it) node.free_cpus = 0;
+  slurm_.submit(1);
+  step();
+  step();
+  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_EQ(std::count(log_.begin(), log_.end(), "slurm: job 1: waits for 2 free nodes in partition lab"), 1);
+  step(58_s);
+  EXPECT_THAT(told(), ElementsAre("release 1"));
+  slurm_.start(1, {"n0", "n1"});
+  step();
+  EXPECT_TRUE(mark(1).plan);
+}
+
+TEST_F(slurm_driver, room__counts_what_released_jobs_will_take) {
+  slurm_.nodes_of_it.resize(2);
+  slurm_.submit(1).cpus_per_node = 3;
+  slurm_.submit(2).cpus_per_node = 3;
+  slurm_.submit(3).cpus_per_node = 1;
+  step();
+  EXPECT_FALSE(slurm_.table[1].held);
+  EXPECT_TRUE(slurm_.table[2].held);
+  EXPECT_FALSE(slurm_.table[3].held);
+  step();
+  EXPECT_TRUE(slurm_.table[2].held);
+  slurm_.table[1].state = State::ended;
+  step();
+  EXPECT_FALSE(slurm_.table[2].held);
+}
+
+TEST_F(slurm_driver, nodes__are_those_that_the_job_may_have) {
+  slurm_.nodes_of_it[0].features = {"a100"};
+  slurm_.nodes_of_it[2].features = {"ib", "a100"};
+  slurm_.nodes_of_it[1].takes_jobs = false;
+  slurm_.submit(1).features = "a100";
+  slurm_.submit(2).barred_nodes = {"n0"};
+  slurm_.submit(3).asked_nodes = {"n3"};
+  slurm_.submit(4).asked_nodes = {"n0", "n2"};
+  step();
+  EXPECT_THAT(placed_on(1), ElementsAre("n0", "n2"));
+  EXPECT_THAT(placed_on(2), ElementsAre("n2", "n3"));
+  EXPECT_THAT(placed_on(3), Contains("n3"));
+  EXPECT_EQ(placed_on(3).size(), 2U);
+  EXPECT_THAT(placed_on(4), ElementsAre("n0", "n2"));
+  // What the user asked for is there again when Slurm decides.
+  step(60_s);
+  step();
+  step(60_s);
+  EXPECT_THAT(placed_on(3), ElementsAre("n3"));
+}
+
+TEST_F(slurm_driver, a_job_that_wants_nodes_for_itself__gets_idle_ones) {
+  slurm_.submit(1);
+  step();
+  slurm_.start(1, slurm_.table[1].asked_nodes);
+  slurm_.submit(2).whole_nodes = true;
+  step();
+  for (const auto& node : slurm_.table[1].nodes) EXPECT_THAT(placed_on(2), Not(Contains(node)));
+}
+
+TEST_F(slurm_driver, a_constraint_that_slurm_alone_understands__is_left_to_it) {
+  slurm_.submit(1).features = "[rack1|rack2]";
+  step();
+  EXPECT_THAT(told(), ElementsAre("release 1"));
+}
+
+TEST_F(slurm_driver, nodes_that_the_topology_lacks__are_said_in_the_comment) {
+  slurm_.submit(1, 5);
+  step();
+  EXPECT_THAT(mark(1).reason, HasSubstr("the scheduler's topology has 4 of the 5 nodes"));
+  EXPECT_FALSE(slurm_.table[1].held);
+  told();
+  slurm_.start(1, {"n0", "n1", "n2", "n3", "gpu7"});
+  step();
+  EXPECT_THAT(mark(1).reason, HasSubstr("node gpu7 is not in the scheduler's topology"));
+  EXPECT_THAT(told(), ElementsAre("comment 1"));
+  step();
+  EXPECT_THAT(told(), IsEmpty());
+}
+
+TEST_F(slurm_driver, a_profile_that_is_none__runs_without_slots) {
+  slurm_.submit(1).admin_comment = "mltcp:{\"profile\":{\"compute_ns\":1}}";
+  step();
+  EXPECT_FALSE(slurm_.table[1].held);
+  EXPECT_FALSE(mark(1).reason.empty());
+}
+
+TEST_F(slurm_driver, a_job_that_starts_elsewhere__is_moved_there) {
+  slurm_.submit(1);
+  step();
+  std::vector<std::string> others;
+  for (const SlurmNode& node : slurm_.nodes_of_it)
+    if (const auto& asked = slurm_.table[1].asked_nodes;
+        std::find(asked.begin(), asked.end(), node.name) == asked.end())
+      others.push_back(node.name);
+  slurm_.start(1, others);
+  step();
+  EXPECT_EQ(plan(1).hosts, others);
+  EXPECT_EQ(mark(1).plan, to_mark(plan(1)));
+  EXPECT_EQ(known().size(), 1U);
+}
+
+TEST_F(slurm_driver, whoever_holds_a_job__has_it_held) {
+  slurm_.submit(1);
+  slurm_.submit(2).held_by_administrator = true;
+  step();
+  EXPECT_TRUE(slurm_.table[2].held);
+  slurm_.table[1].held = true;  // by its user, after it was released
+  told();
+  step();
+  EXPECT_TRUE(slurm_.table[1].held);
+  EXPECT_FALSE(mark(1).plan);
+  EXPECT_THAT(known(), IsEmpty());
+  step();
+  EXPECT_TRUE(slurm_.table[1].held);
+  slurm_.table[1].held = false;
+  slurm_.start(1, {"n0", "n1"});
+  step();
+  EXPECT_TRUE(mark(1).plan);
+}
+
+TEST_F(slurm_driver, nodes_that_slurm_refuses__are_tried_once_more) {
+  slurm_.submit(1);
+  slurm_.refuses_nodes = true;
+  step();
+  EXPECT_TRUE(slurm_.table[1].held);
+  EXPECT_THAT(known(), IsEmpty());
+  step();
+  EXPECT_FALSE(slurm_.table[1].held) << "Slurm decides";
+  EXPECT_THAT(log_, Contains(HasSubstr("Requested node configuration")));
+}
+
+TEST_F(slurm_driver, the_heartbeat__says_when_and_for_how_long) {
+  step();
+  std::ifstream file(folder_ / "run/heartbeat");
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(line, "1764063602 21");
+  slurm_.down = true;
+  std::filesystem::remove(folder_ / "run/heartbeat");
+  step();
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run/heartbeat")) << "jobs that are held would stay so";
+}
+
+TEST_F(slurm_driver, a_thread_of_its_own__leaves_no_heartbeat) {
+  driver_->start();
+  driver_->stop();
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run/heartbeat"));
+}
+
+TEST(slurm_driver_options, out_of_range__are_refused) {
+  ServiceOptions options;
+  SchedulerService service(Topology::single_switch(4, Rate::from_gbps(1)), options);
+  FakeSlurm slurm(4);
+  EXPECT_ANY_THROW(SlurmDriver(service, slurm, {.interval = 1_ms}));
+  EXPECT_ANY_THROW(SlurmDriver(service, slurm, {.candidates = 0}));
+  EXPECT_ANY_THROW(SlurmDriver(service, slurm, {.longest_hold = Nanos(-1)}));
+}
+
+}  // namespace
+}  // namespace mltcp::service
