@@ -119,7 +119,7 @@ void check(const JournalEvent& event, ServiceState& state) {
     if (find(state, id) == state.jobs.end())
       throw InputError(fmt::format("job {} departs and is not there", in_quotes(id)));
   for (const StoredJob& job : event.arrived)
-    if (find(state, job.request.id) != state.jobs.end())
+    if (find(state, job.request.id) != state.jobs.end() && !listed(event.departed, job.request.id))
       throw InputError(fmt::format("job {} arrives and is there already", in_quotes(job.request.id)));
   for (const JournalEvent::Change& change : event.changed)
     if (!arrives(change.id) && (find(state, change.id) == state.jobs.end() || listed(event.departed, change.id)))

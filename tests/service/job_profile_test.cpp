@@ -1,0 +1,135 @@
+// Profiles of jobs, from whoever sends them.
+#include "mltcp/service/job_profile.h"
+
+#include "mltcp/workload/inspection.h"
+#include "services.h"
+
+namespace mltcp::service::job_profile_test {
+namespace {
+
+using namespace testing_services;
+using scheduler::Burst;
+using scheduler::Demand;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr Rate ten_gbps(10'000'000'000);
+
+Demand demand_from(const std::string& json) { return demand_of(profile_from_json(json, "profile"), ten_gbps); }
+
+TEST(job_profile, compute_and_communicate__become_a_burst_behind_a_silence) {
+  // 12.5 MB at 10 Gbps: 10 ms.
+  EXPECT_EQ(demand_from(R"({"compute_ns": 30000000, "communicate_bytes": 12500000})"),
+            (Demand{40_ms, {{30_ms, 40_ms, ten_gbps}}}));
+  EXPECT_EQ(demand_from(R"({"communicate_bytes": 12500000})"), (Demand{10_ms, {{0_ms, 10_ms, ten_gbps}}}));
+  EXPECT_EQ(demand_from(R"({"communicate_bytes": 12500000, "rate_bps": 1000000000})"),
+            (Demand{100_ms, {{0_ms, 100_ms, Rate(1'000'000'000)}}}));
+  EXPECT_EQ(demand_from(R"({"communicate_bytes": 12500000, "rate_bps": 90000000000})").bursts[0].rate, ten_gbps)
+      << "no faster than its hosts";
+}
+
+TEST(job_profile, phases__keep_their_order_and_rates) {
+  const Demand demand = demand_from(
+      R"({"phases": [{"compute_ns": 5000000}, {"communicate_bytes": 12500000}, {"compute_ns": 5000000},
+                     {"communicate_bytes": 1250000, "rate_bps": 1000000000}]})");
+  EXPECT_EQ(demand.period, 30_ms);
+  EXPECT_EQ(demand.bursts, (std::vector<Burst>{{5_ms, 15_ms, ten_gbps}, {20_ms, 30_ms, Rate(1'000'000'000)}}));
+}
+
+TEST(job_profile, period__of_a_measured_iteration_stretches_it) {
+  EXPECT_EQ(demand_from(R"({"compute_ns": 30000000, "communicate_bytes": 12500000, "period_ns": 80000000})"),
+            (Demand{80_ms, {{60_ms, 80_ms, ten_gbps}}}));
+  EXPECT_THAT(message_of<InputError>([] {
+                demand_from(R"({"compute_ns": 30000000, "communicate_bytes": 12500000, "period_ns": 39999999})");
+              }),
+              HasSubstr("does not fit"));
+}
+
+TEST(job_profile, toml__as_inspect_prints_it_is_the_job) {
+  workload::Job written;
+  written.name = "vgg";
+  workload::Phase compute;
+  compute.compute = 30_ms;
+  workload::Phase send;
+  send.kind = workload::Phase::Kind::communicate;
+  send.bytes = 12'500'000;
+  send.label = "conv1 ]]";
+  written.phases = {compute, send};
+  written.rate = Rate(5'000'000'000);
+  const std::string toml = workload::to_toml(written);
+  const JobProfile read = profile_from_text(toml, "profile");
+  EXPECT_EQ(read.job.name, "vgg");
+  EXPECT_EQ(read.job.rate, written.rate);
+  EXPECT_EQ(demand_of(read, ten_gbps), (Demand{50_ms, {{30_ms, 50_ms, Rate(5'000'000'000)}}}));
+  EXPECT_EQ(demand_of(profile_from_text("compute = \"30 ms\"\ncommunicate = \"12.5 MB\"", "profile"), ten_gbps),
+            (Demand{40_ms, {{30_ms, 40_ms, ten_gbps}}}))
+      << "its keys alone";
+}
+
+TEST(job_profile, traces_and_csv__are_read_from_their_text) {
+  const std::string layers =
+      "HYBRID_TRANSFORMER model_parallel_NPU_group: 1\\n1\\n"
+      "one -1 5000 NONE 0 5000 NONE 0 5000 ALLREDUCE 8388608 10\\n";
+  const Demand traced = demand_from(R"({"trace": {"text": ")" + layers + R"(", "workers": 4}})");
+  // A ring of four sends 2 * 3/4 of it.
+  EXPECT_NEAR(scheduler::bits(traced), 8.0 * 8'388'608 * 1.5, 64);
+  const Demand measured = demand_from(R"({"csv": "time_ms,rate_bps\n0,0\n150,1e9\n258,0\n"})");
+  EXPECT_EQ(measured.period, 258_ms);
+  EXPECT_EQ(measured.bursts, (std::vector<Burst>{{150_ms, 258_ms, Rate(1'000'000'000)}}));
+}
+
+TEST(job_profile, bad_input__is_refused_with_one_line) {
+  const std::string many(10'001, 'x');
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"", "it is empty"},
+      {"[]", "this is a list"},
+      {"{", "this is not JSON"},
+      {"{\"compute_ns\": 1e400, \"communicate_bytes\": 1}", "this is not JSON"},
+      {"{\"a\xff\": 1}", "this is not JSON"},
+      {"{}", "this is no profile of a job"},
+      {R"({"compute_ns": 5})", "this is no profile of a job"},
+      {R"({"communicate_bytes": 0})", "communicate_bytes: 0 is out of range"},
+      {R"({"communicate_bytes": -1})", "-1 is out of range"},
+      {R"({"communicate_bytes": 1.5})", "1.5 is out of range"},
+      {R"({"communicate_bytes": "12"})", "a whole number is expected and this is a text"},
+      {R"({"communicate_bytes": 18446744073709551616})", "is out of range"},
+      {R"({"communicate_bytes": 1, "compute_ns": 86400000000001})", "is out of range"},
+      {R"({"communicate_bytes": 1, "compute": 5})", "compute: unknown key; the keys here are compute_ns, "},
+      {R"({"communicate_bytes": 1, "compute_n": 5})", "compute_n: unknown key; did you mean \"compute_ns\"?"},
+      {R"({"communicate_bytes": 1, "communicate_bytes": 2})", "stands there twice"},
+      {R"({"communicate_bytes": 1, "phases": []})", "the profile has communicate_bytes too"},
+      {R"({"communicate_bytes": 1, "rate_bps": 0})", "rate_bps: 0 is out of range"},
+      {R"({"phases": []})", "the job sends nothing"},
+      {R"({"phases": [1]})", "phases[1]: an object is expected and this is a number"},
+      {R"({"phases": [{}]})", "phases[1]: a phase computes or communicates"},
+      {R"({"phases": [{"compute_ns": 1, "rate_bps": 5}]})", "rate_bps: it is about communication"},
+      {R"({"phases": [{"communicate_bytes": 1, "overlap": 1}]})", "overlap: true or false is expected"},
+      {R"({"phases": [[[[[[[[[]]]]]]]]]})", "nests more than 8 levels deep"},
+      {R"({"toml": 5})", "toml: a text is expected"},
+      {R"({"toml": ""})", "toml:1: job: the text is empty"},
+      {R"({"toml": "name = "})", "profile: toml:1"},
+      {R"({"toml": "[[job]]\n[[job]]\n"})", "there are 2 jobs"},
+      {R"({"toml": "trace = \"/etc/passwd\""})", "files are not read here"},
+      {R"({"toml": "profile = \"/etc/passwd\""})", "files are not read here"},
+      {R"({"toml": "cc = \"/tmp/evil.so\"\ncommunicate = \"1 MB\""})", "the program's own affair"},
+      {R"({"toml": "pattern = \"all-reduce\""})", "write the phases of one worker"},
+      {R"({"toml": "hosts = [1, 2]\ncommunicate = \"1 MB\""})", "hosts are chosen"},
+      {R"({"toml": "compute = \"1 ms\""})", "the key is missing, so the job sends nothing"},
+      {R"({"trace": {"text": ""}})", "profile: trace: text"},
+      {R"({"trace": {"text": "x", "workers": 1}})", "workers: 1 is out of range"},
+      {R"({"trace": {"text": "x", "network": "moon"}})", "network: it is not known"},
+      {R"({"trace": {"text": "x", "bytes_scale": 0}})", "bytes_scale: it is not in range"},
+      {R"({"trace": {"text": "{\"traceEvents\": []}"}})", "profile: trace: text"},
+      {R"({"csv": "nonsense"})", "profile: csv"},
+      {R"({"toml": ")" + many + "\"}", "profile: toml"},
+  };
+  for (const auto& [json, says] : cases)
+    EXPECT_THAT(message_of<InputError>([&, &text = json] { static_cast<void>(demand_from(text)); }), HasSubstr(says))
+        << json.substr(0, 80);
+  EXPECT_THAT(message_of<InputError>(
+                  [] { static_cast<void>(profile_from_text(std::string(kMostProfileBytes + 1, '#'), "profile")); }),
+              HasSubstr("give at most 1048576"));
+}
+
+}  // namespace
+}  // namespace mltcp::service::job_profile_test

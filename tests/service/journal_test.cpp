@@ -1,0 +1,275 @@
+// The journal: cut at every byte, damaged, in use, and on a disk that is full.
+#include "mltcp/service/journal.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "services.h"
+
+namespace mltcp::service::journal_test {
+namespace {
+
+using namespace testing_services;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+StoredJob stored(const std::string& id, std::uint32_t number, std::uint64_t revision) {
+  StoredJob result;
+  result.request = job(id);
+  result.request.allowed_hosts = {"a1", "b1"};
+  result.hosts = {"a1", "b1"};
+  result.number = number;
+  result.slot_period = 102_ms;
+  result.time_shift = 33_ms;
+  result.revision = revision;
+  return result;
+}
+
+/// Its line is so long that few of them make the file be written anew.
+StoredJob long_job(const std::string& id, std::uint64_t revision) {
+  StoredJob result = stored(id, static_cast<std::uint32_t>(revision), revision);
+  result.request.allowed_hosts.assign(500, "some-host-of-many");
+  return result;
+}
+
+/// Arrivals, a departure, and changes.
+std::vector<JournalEvent> events() {
+  return {{1, {stored("one", 1, 1)}, {}, {}},
+          {2, {stored("two \"quoted\" \xc3\xa4", 2, 2)}, {}, {{"one", 103_ms, 1_ms}}},
+          {3, {stored("three", 3, 3)}, {}, {}},
+          {4, {}, {"one"}, {{"three", 102_ms, 7_ms}}}};
+}
+
+std::vector<std::string> logged;
+void keep(const std::string& line) { logged.push_back(line); }
+
+class journal : public ::testing::Test {
+ protected:
+  void SetUp() override { logged.clear(); }
+  [[nodiscard]] std::filesystem::path state() const { return folder_ / "state"; }
+  [[nodiscard]] std::filesystem::path file() const { return state() / "journal.jsonl"; }
+  [[nodiscard]] Journal opened() const { return {state(), epoch, keep}; }
+  [[nodiscard]] std::string refusal() const {
+    return message_of<InputError>([&] { static_cast<void>(opened()); });
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(journal, state__is_as_it_was_left) {
+  ServiceState before;
+  {
+    Journal written = opened();
+    EXPECT_EQ(written.state().epoch_unix_ns, epoch);
+    for (const JournalEvent& event : events()) written.append(event);
+    before = written.state();
+  }
+  EXPECT_THAT(before.jobs, SizeIs(2));
+  EXPECT_EQ(before.jobs[1].time_shift, 7_ms);
+  EXPECT_EQ(before.jobs[1].revision, 4U);
+  EXPECT_EQ(before.last_number, 3U);
+  EXPECT_EQ(before.revision, 4U);
+  const Journal again(state(), epoch + 1, keep);
+  EXPECT_EQ(again.state(), before);
+  EXPECT_THAT(logged, IsEmpty());
+}
+
+TEST_F(journal, cut_at_any_byte__it_holds_what_was_whole_or_is_refused) {
+  std::string text;
+  std::vector<std::size_t> ends;     // of the file, after each event
+  std::vector<ServiceState> states;  // then
+  {
+    Journal written = opened();
+    ends.push_back(content(file()).size());
+    states.push_back(written.state());
+    for (const JournalEvent& event : events()) {
+      written.append(event);
+      ends.push_back(content(file()).size());
+      states.push_back(written.state());
+    }
+    text = content(file());
+  }
+  for (std::size_t cut = 0; cut <= text.size(); ++cut) {
+    std::ofstream(file(), std::ios::binary) << text.substr(0, cut);
+    logged.clear();
+    if (cut < ends.front()) {
+      EXPECT_THAT(refusal(),
+                  AllOf(HasSubstr("journal.jsonl:1: the journal is damaged"), HasSubstr("put a good copy back")));
+      EXPECT_EQ(content(file()).size(), cut) << "it is left for whoever has to look at it";
+      continue;
+    }
+    std::size_t whole = 0;
+    while (whole + 1 < ends.size() && ends[whole + 1] <= cut) ++whole;
+    {
+      Journal after = opened();
+      EXPECT_EQ(after.state(), states[whole]) << "cut at " << cut;
+      EXPECT_EQ(logged.size(), cut == ends[whole] ? 0U : 1U);
+      EXPECT_THAT(logged, ::testing::Each(HasSubstr("never finished")));
+      JournalEvent next;
+      next.revision = after.state().revision + 1;
+      next.arrived = {stored("later", 9, next.revision)};
+      after.append(next);
+    }
+    // What was dropped is gone, and what came behind it is whole.
+    EXPECT_EQ(opened().state().jobs.back().request.id, "later");
+  }
+}
+
+TEST_F(journal, cut_in_its_snapshot__is_refused) {
+  {
+    // So many events that the file is written anew.
+    Journal written = opened();
+    for (std::uint64_t i = 1; i <= 300; ++i)
+      written.append(
+          {i, {long_job("job", i)}, i == 1 ? std::vector<std::string>() : std::vector<std::string>{"job"}, {}});
+  }
+  const std::string text = content(file());
+  EXPECT_LT(text.size(), 1'300'000U) << "it was written anew";
+  EXPECT_THAT(text.substr(0, 200), HasSubstr("\"jobs\":1"));
+  const std::size_t first = text.find('\n');
+  for (const std::size_t cut : {first, first + 1, first + 20, text.find('\n', first + 1)}) {
+    std::ofstream(file(), std::ios::binary) << text.substr(0, cut);
+    EXPECT_THAT(refusal(), HasSubstr("the journal is damaged")) << cut;
+  }
+}
+
+TEST_F(journal, snapshot__keeps_what_there_was) {
+  ServiceState before;
+  {
+    Journal written = opened();
+    for (const JournalEvent& event : events()) written.append(event);
+    std::uint64_t revision = 4;
+    for (int i = 0; i < 300; ++i) {
+      ++revision;
+      written.append({revision, {long_job("x", revision)}, {}, {}});
+      ++revision;
+      written.append({revision, {}, {"x"}, {}});
+    }
+    before = written.state();
+  }
+  EXPECT_THAT(content(file()).substr(0, 300), ::testing::Not(HasSubstr("\"jobs\":0")));
+  EXPECT_EQ(opened().state(), before);
+  EXPECT_THAT(logged, IsEmpty());
+}
+
+TEST_F(journal, any_byte_changed__is_noticed) {
+  {
+    Journal written = opened();
+    for (const JournalEvent& event : events()) written.append(event);
+  }
+  const std::string text = content(file());
+  const std::size_t last = text.rfind('\n', text.size() - 2) + 1;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    std::string bad = text;
+    bad[at] = bad[at] == 'x' ? 'y' : 'x';
+    std::ofstream(file(), std::ios::binary) << bad;
+    if (at == text.size() - 1) {
+      // Without its end the last line is one that was never finished.
+      static_cast<void>(opened());
+      continue;
+    }
+    const std::string says = refusal();
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    EXPECT_THAT(says, HasSubstr("journal.jsonl:" + std::to_string(line) + ": the journal is damaged")) << at;
+  }
+  // A page of the last line that was never written.
+  std::string torn = text;
+  torn.replace(last + 10, 20, std::string(20, '\0'));
+  std::ofstream(file(), std::ios::binary) << torn;
+  logged.clear();
+  EXPECT_EQ(opened().state().revision, 3U);
+  EXPECT_THAT(logged, ElementsAre(HasSubstr("never finished")));
+}
+
+TEST_F(journal, lines_missing_or_twice__are_noticed) {
+  {
+    Journal written = opened();
+    for (const JournalEvent& event : events()) written.append(event);
+  }
+  const std::string text = content(file());
+  std::vector<std::size_t> begins{0};
+  for (std::size_t at = text.find('\n'); at + 1 < text.size(); at = text.find('\n', at + 1)) begins.push_back(at + 1);
+  const std::string second = text.substr(begins[1], begins[2] - begins[1]);
+  std::ofstream(file(), std::ios::binary) << text.substr(0, begins[1]) + text.substr(begins[2]);
+  EXPECT_THAT(refusal(), AllOf(HasSubstr(":2: "), HasSubstr("a line is missing")));
+  std::ofstream(file(), std::ios::binary) << text.substr(0, begins[2]) + second + text.substr(begins[2]);
+  EXPECT_THAT(refusal(), HasSubstr(":3: "));
+}
+
+TEST_F(journal, two_services__do_not_share_a_folder) {
+  const Journal first = opened();
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("another service keeps its jobs here, process " + std::to_string(getpid())),
+                               HasSubstr("--state")));
+}
+
+TEST_F(journal, folder_that_cannot_be__is_refused) {
+  folder_.write("file", "");
+  EXPECT_THAT(message_of<RunError>([&] { const Journal none(folder_ / "file" / "state", epoch, keep); }),
+              HasSubstr("the folder can't be made"));
+  EXPECT_THAT(message_of<RunError>([&] { const Journal none(folder_ / "file", epoch, keep); }),
+              HasSubstr("can't be opened"));
+}
+
+TEST_F(journal, left_over_of_a_killed_rewrite__is_removed) {
+  {
+    Journal written = opened();
+    written.append(events()[0]);
+  }
+  std::ofstream(file().string() + ".new") << "half of a snaps";
+  EXPECT_THAT(opened().state().jobs, SizeIs(1));
+  EXPECT_FALSE(std::filesystem::exists(file().string() + ".new"));
+}
+
+TEST_F(journal, files__are_for_their_owner_alone) {
+  static_cast<void>(opened());
+  using std::filesystem::perms;
+  EXPECT_EQ(std::filesystem::status(state()).permissions(), perms::owner_all);
+  EXPECT_EQ(std::filesystem::status(file()).permissions(), perms::owner_read | perms::owner_write);
+}
+
+TEST_F(journal, full_disk__changes_nothing_and_is_got_over) {
+  Journal written = opened();
+  written.append(events()[0]);
+  const std::string before = content(file());
+  // A limit on the size of files stands for a disk that is full.
+  rlimit old{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit little{before.size() + 100, old.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
+  const std::string says = message_of<Unavailable>([&] { written.append(events()[1]); });
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
+  std::signal(SIGXFSZ, ignored);
+  EXPECT_THAT(says, AllOf(HasSubstr("journal.jsonl: it can't be written"), HasSubstr("nothing has changed")));
+  EXPECT_EQ(content(file()), before) << "nothing is left of it";
+  EXPECT_EQ(written.state().revision, 1U);
+  written.append(events()[1]);
+  EXPECT_EQ(written.state().revision, 2U);
+}
+
+TEST_F(journal, event_that_does_not_fit__is_refused_before_it_is_written) {
+  Journal written = opened();
+  written.append(events()[0]);
+  const std::string before = content(file());
+  EXPECT_THROW(written.append(events()[0]), InputError);
+  EXPECT_THROW(written.append({2, {stored("one", 2, 2)}, {}, {}}), InputError);
+  EXPECT_THROW(written.append({2, {}, {"nobody"}, {}}), InputError);
+  EXPECT_THROW(written.append({2, {}, {"one"}, {{"one", 1_ms, 0_ms}}}), InputError);
+  EXPECT_EQ(content(file()), before);
+}
+
+TEST(journal_in_memory, without_a_folder__nothing_is_kept) {
+  Journal one({}, epoch, keep);
+  one.append(events()[0]);
+  EXPECT_THAT(one.state().jobs, SizeIs(1));
+  EXPECT_THAT(Journal({}, epoch, keep).state().jobs, IsEmpty());
+}
+
+}  // namespace
+}  // namespace mltcp::service::journal_test

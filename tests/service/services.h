@@ -1,0 +1,69 @@
+// Services to test with: a small network, jobs on it, and what is said of bad input.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "../temporary_folder.h"
+#include "mltcp/base/error.h"
+#include "mltcp/service/scheduler_service.h"
+
+namespace mltcp::service::testing_services {
+
+using namespace literals;
+
+constexpr std::int64_t epoch = 1'700'000'000'000'000'000;
+
+/// Two racks of four hosts, 10 Gbps, with one uplink of 10 Gbps each: two jobs that cross it compete.
+inline Topology two_racks() { return Topology::leaf_spine({2, 1, 4, Rate::from_gbps(10), Rate::from_gbps(10)}); }
+
+inline std::vector<std::string> eight_names() { return {"a1", "a2", "a3", "a4", "b1", "b2", "b3", "b4"}; }
+
+inline ServiceOptions options_in(const std::filesystem::path& state) {
+  ServiceOptions options;
+  options.state = state;
+  options.host_names = eight_names();
+  options.slots_per_host = 4;
+  options.epoch_unix_ns = epoch;
+  options.cluster.threads = 1;
+  return options;
+}
+
+/// Computes first, then sends at the hosts' rate for `busy`.
+inline JobRequest job(const std::string& id, Nanos period = 100_ms, Nanos busy = 40_ms, std::uint32_t workers = 2) {
+  JobRequest request;
+  request.id = id;
+  request.name = "name of " + id;
+  request.workers = workers;
+  request.demand = {period, {{period - busy, period, Rate::from_gbps(10)}}};
+  return request;
+}
+
+template <typename Error>
+std::string message_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    EXPECT_EQ(what.find('\n'), std::string::npos) << what;
+    EXPECT_NE(what.find(';'), std::string::npos) << "no cure: " << what;
+    return what;
+  } catch (const std::exception& error) {
+    return std::string("another error: ") + error.what();
+  }
+  return "no error";
+}
+
+inline std::string content(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace mltcp::service::testing_services
