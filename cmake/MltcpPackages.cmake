@@ -8,6 +8,7 @@
 #   mltcp-mpi      the module for hosts that mpirun starts
 #   libmltcp-gloo0 the device of Gloo's, with its header
 #   libmltcp-torch0  PyTorch's backend; its Python module is in python3-mltcp
+#   mltcp-slurm    the plug-ins of Slurm
 #
 # Which shared libraries a package needs is found by dpkg-shlibdeps; what is named here is found by nobody else.
 set(CPACK_GENERATOR DEB)
@@ -96,6 +97,27 @@ if(TARGET mltcp_torch)
  torch.distributed, on MLTCP's transport.")
   set(CPACK_DEBIAN_TORCH_PACKAGE_DEPENDS
     "libmltcp-gloo0 (= ${PROJECT_VERSION}), python3-mltcp (>= ${PROJECT_VERSION}), python3-torch")
+endif()
+
+if(TARGET mltcp_spank)
+  list(APPEND CPACK_COMPONENTS_ALL slurm)
+  set(CPACK_DEBIAN_SLURM_PACKAGE_NAME mltcp-slurm)
+  set(CPACK_DEBIAN_SLURM_PACKAGE_SECTION admin)
+  set(CPACK_DEBIAN_SLURM_DESCRIPTION "places jobs of Slurm beside those that they go with
+ Plug-ins of Slurm that hand a job's profile to the scheduler of MLTCP, and its
+ time slots to its tasks.")
+  # Slurm takes plug-ins of its own release alone: 0x160508 is 22.05.8.
+  file(STRINGS ${MLTCP_SLURM_INCLUDE}/slurm/slurm_version.h slurm_version REGEX "define SLURM_VERSION_NUMBER +0x")
+  string(REGEX REPLACE ".*0x(..)(..).*" "0x\\1;0x\\2" slurm_version "${slurm_version}")
+  list(GET slurm_version 0 year)
+  list(GET slurm_version 1 month)
+  math(EXPR year "${year}")
+  math(EXPR after "${month} + 101")  # with the zero in front of it
+  math(EXPR month "${month} + 100")
+  string(SUBSTRING ${month} 1 2 month)
+  string(SUBSTRING ${after} 1 2 after)
+  set(CPACK_DEBIAN_SLURM_PACKAGE_DEPENDS "slurm-client (>= ${year}.${month}), slurm-client (<< ${year}.${after})")
+  set(CPACK_DEBIAN_SLURM_PACKAGE_RECOMMENDS mltcp-tools)
 endif()
 
 include(CPack)

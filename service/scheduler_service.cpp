@@ -33,7 +33,7 @@ constexpr std::uint32_t most_candidates = 1000;
 constexpr std::uint32_t most_flows = 1024;
 constexpr std::uint32_t most_jobs = 100'000;
 constexpr std::int64_t latest_epoch = std::int64_t{1} << 62;
-constexpr double excess_steps = 1e9;  // excesses count as equal within one of these
+constexpr double cost_steps = 1e9;  // costs of placements count as equal within one of these
 
 bool is_id(std::string_view text) {
   return !text.empty() && text.size() <= kMostIdBytes &&
@@ -117,6 +117,7 @@ class SchedulerService::Impl {
               in_quotes(job.request.id), in_quotes(host)));
     restore();
     running_ = plans_now();
+    index_ = index_of(running_);
     revision_ = journal_.state().revision;
     if (!running_.empty()) log(fmt::format("{} restored, revision {}", plural(running_.size(), "job"), revision_));
   }
@@ -364,9 +365,11 @@ class SchedulerService::Impl {
     journal_.append(event);
     stale_ = false;
     if (arrived != nullptr) result.plan = next.back().plan;
+    auto index = index_of(next);
     {
       const std::scoped_lock lock(published_);
       running_ = std::move(next);
+      index_ = std::move(index);
       revision_ = event.revision;
       changed_.notify_all();
     }
@@ -460,9 +463,13 @@ class SchedulerService::Impl {
   }
 
   const RunningJob* find(std::string_view id) const {
-    const auto found =
-        std::find_if(running_.begin(), running_.end(), [&](const RunningJob& job) { return job.request.id == id; });
-    return found == running_.end() ? nullptr : &*found;
+    const auto found = index_.find(id);
+    return found == index_.end() ? nullptr : &running_[found->second];
+  }
+  static std::map<std::string, std::size_t, std::less<>> index_of(const std::vector<RunningJob>& jobs) {
+    std::map<std::string, std::size_t, std::less<>> index;
+    for (std::size_t i = 0; i < jobs.size(); ++i) index[jobs[i].request.id] = i;
+    return index;
   }
 
   // ---- placements; with work_ held ----
@@ -554,7 +561,7 @@ class SchedulerService::Impl {
     }
     if (result.empty()) throw Conflict(fmt::format("job {} goes nowhere: {}", in_quotes(request.id), discarded));
     std::stable_sort(result.begin(), result.end(), [](const RankedPlacement& a, const RankedPlacement& b) {
-      return std::llround(a.excess * excess_steps) < std::llround(b.excess * excess_steps);
+      return std::llround((a.excess + a.stretch) * cost_steps) < std::llround((b.excess + b.stretch) * cost_steps);
     });
     return result;
   }
@@ -570,6 +577,8 @@ class SchedulerService::Impl {
       one.worst_link = link_name(link.link);
       one.worst_score = link.solution.score;
     }
+    for (const ClusterSolution::Job& job : solution.jobs)
+      one.stretch += job.slot_period.seconds() / job.period.seconds() - 1;
     one.own_score = preview.joined.score;
     one.time_shift = preview.joined.time_shift;
     one.slot_period = preview.joined.slot_period;
@@ -594,7 +603,8 @@ class SchedulerService::Impl {
   /// may read.
   mutable std::mutex published_;
   mutable std::condition_variable changed_;
-  std::vector<RunningJob> running_;
+  std::vector<RunningJob> running_;                        ///< in the order of their arrivals
+  std::map<std::string, std::size_t, std::less<>> index_;  ///< by id, in running_
   std::uint64_t revision_ = 0;
   bool ended_ = false;
 };

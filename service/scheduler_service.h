@@ -75,7 +75,10 @@ struct RankedPlacement {
   double upper_bound = 1;  ///< of that score, with any shifts
   bool optimal = true;     ///< score is proven to be the best
   // If the job arrived there now, with jobs that run moved no more than arrive() does:
-  double excess = 0;       ///< sum of 1 - score over all shared links; placements are ordered by it
+  double excess = 0;  ///< sum of 1 - score over all shared links
+  /// Sum over all jobs of what their slots are longer than their periods, as shares of these. Placements are ordered by
+  /// excess and this together.
+  double stretch = 0;
   double own_score = 1;    ///< mean over the links on which it would compete; 1 without
   std::string worst_link;  ///< the one with the lowest score of them; empty: it would compete on none
   double worst_score = 1;

@@ -350,6 +350,7 @@ std::string SlurmPrograms::run(const std::string& program, const std::vector<std
       if (watched[i].revents == 0) continue;
       Pipe& pipe = i == 0 ? output : errors;
       const ssize_t got = read(pipe.ends[0], piece.data(), piece.size());
+      if (got < 0 && errno == EINTR) continue;
       if (got <= 0) {
         pipe.shut(0);
       } else {

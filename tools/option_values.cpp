@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "mltcp/base/error.h"
 #include "mltcp/base/nearest.h"
 #include "mltcp/base/text.h"
 
@@ -23,6 +24,7 @@ constexpr std::array kValues{
     OptionValue{"--angles", "N", "a whole number", "72"},
     OptionValue{"--buffer", "BYTES", "a size with its unit", "250kB"},
     OptionValue{"--bytes-scale", "FACTOR", "a number", "0.5"},
+    OptionValue{"--candidates", "N", "a whole number", "10"},
     OptionValue{"--cc", "NAME", "the name of an algorithm", "cubic"},
     OptionValue{"--chart", "NAME", "the name of a chart", "iterations"},
     OptionValue{"--classes", "N", "a whole number", "8"},
@@ -52,13 +54,16 @@ constexpr std::array kValues{
     OptionValue{"--join", "ADDRESS", "the address of a coordinator", "10.0.0.1:7000"},
     OptionValue{"--json", "FILE", kOutput, "results.json"},
     OptionValue{"--least", "BYTES", "a size with its unit", "1kB"},
+    OptionValue{"--least-score", "SHARE", "a number", "0.98"},
     OptionValue{"--level", "WORD", "a level", "flow"},
     OptionValue{"--limit", "TIME", "a time with its unit", "60s"},
+    OptionValue{"--listen", "ADDRESS", "a loopback address to listen at", "127.0.0.1:8470"},
     OptionValue{"--load", "FILE.so:NAME", "an algorithm of a shared object", "./mine.so:mine"},
     OptionValue{"--log-dir", "FOLDER", "a folder to write to", "logs"},
     OptionValue{"--loss", "SHARE", "a probability", "0.01"},
     OptionValue{"--mac-entries", "N", "a whole number", "4096"},
     OptionValue{"--markdown", "FILE", kOutput, "table.md"},
+    OptionValue{"--max-jobs", "N", "a whole number", "10000"},
     OptionValue{"--max-repetitions", "N", "a whole number", "32"},
     OptionValue{"--max-stretch", "SHARE", "a number", "0.02"},
     OptionValue{"--memory", "MB", "a whole number of MB", "256"},
@@ -69,6 +74,7 @@ constexpr std::array kValues{
     OptionValue{"--network", "WORD", "which collectives cross the link", "all"},
     OptionValue{"--output", "FILE", "where to write to", "out"},
     OptionValue{"--plan", "FILE", "a plan file", "plan.json"},
+    OptionValue{"--pod-patience", "TIME", "a time with its unit", "600s"},
     OptionValue{"--policy", "POLICY", "one policy or several", "fair,mltcp"},
     OptionValue{"--port", "PORT", "a port", "af_packet:eth1"},
     OptionValue{"--queues", "N", "a whole number", "2"},
@@ -82,9 +88,13 @@ constexpr std::array kValues{
     OptionValue{"--serve", "ADDRESS", "an address to listen at", "10.0.0.1:7000"},
     OptionValue{"--shard", "I/N", "a part and their number, or auto", "2/8"},
     OptionValue{"--slack", "SHARE", "a number", "0.02"},
+    OptionValue{"--slots-per-host", "N", "a whole number", "8"},
+    OptionValue{"--socket", "PATH", "the path of a Unix socket", "/run/mltcp/scheduler.sock"},
+    OptionValue{"--state", "FOLDER", "a folder to keep jobs in", "/var/lib/mltcp"},
     OptionValue{"--svg", "FILE", kOutput, "picture.svg"},
     OptionValue{"--tests", "TESTS", "one test or several", "latency,out"},
     OptionValue{"--threads", "N", "a whole number", "2"},
+    OptionValue{"--token-file", "FILE", "a file that holds a token", "/etc/mltcp/token"},
     OptionValue{"--udp-port", "N", "a whole number", "62400"},
     OptionValue{"--vary", "KEY=VALUES", "a key of the experiment and its values", "cc=reno,cubic"},
     OptionValue{"--wait", "TIME", "a time with its unit", "60s"},
@@ -150,6 +160,14 @@ ValueCheck one_of(std::vector<std::string> words) {
                        meant ? fmt::format("did you mean \"{}\"?", *meant) : "write one of " + all);
   };
   return {fmt::format("{{{}}}", choices), objection, std::move(words)};
+}
+
+Nanos duration_of(const std::string& option, const std::string& text) {
+  try {
+    return parse_duration(text);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", option, error.what()));
+  }
 }
 
 }  // namespace mltcp::tools

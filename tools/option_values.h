@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "mltcp/base/units.h"
+
 namespace mltcp::tools {
 
 /// What an option takes, the same in whatever command it is one.
@@ -42,5 +44,8 @@ ValueCheck cpu_list();
 
 /// One of a few words; an objection names the one that is near.
 ValueCheck one_of(std::vector<std::string> words);
+
+/// The value of an option that takes a time with its unit. Throws InputError that names the option.
+Nanos duration_of(const std::string& option, const std::string& text);
 
 }  // namespace mltcp::tools

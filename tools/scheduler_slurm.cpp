@@ -1,30 +1,19 @@
 // Slurm's options (see scheduler_slurm.h).
 #include "scheduler_slurm.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
-#include "mltcp/base/error.h"
-#include "mltcp/base/units.h"
+#include "option_values.h"
 
 namespace mltcp::tools {
 namespace {
 
-Nanos time_of(const std::string& text, const char* option) {
-  try {
-    return parse_duration(text);
-  } catch (const InputError& error) {
-    throw InputError(fmt::format("{}: {}", option, error.what()));
-  }
-}
-
 service::SlurmDriverOptions driver_options(const SlurmArguments& arguments,
                                            std::function<void(const std::string&)> log) {
   service::SlurmDriverOptions options;
-  options.interval = time_of(arguments.interval, "--slurm-interval");
-  options.start_patience = time_of(arguments.patience, "--slurm-patience");
-  options.longest_hold = time_of(arguments.hold, "--slurm-hold");
+  options.interval = duration_of("--slurm-interval", arguments.interval);
+  options.start_patience = duration_of("--slurm-patience", arguments.patience);
+  options.longest_hold = duration_of("--slurm-hold", arguments.hold);
   options.heartbeat = arguments.heartbeat;
   options.log = std::move(log);
   return options;

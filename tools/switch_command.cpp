@@ -453,15 +453,6 @@ Json to_json(const Opened& opened, Nanos duration) {
           {"ports", std::move(ports)}};
 }
 
-/// A time that an option says.
-Nanos duration_of(const std::string& option, const std::string& text) {
-  try {
-    return parse_duration(text);
-  } catch (const InputError& error) {
-    throw InputError(fmt::format("{}: {}", option, error.what()));
-  }
-}
-
 std::optional<Nanos> every_of(const SwitchArguments& arguments) {
   constexpr Nanos least{1'000'000};  // a switch asks no more often
   constexpr Nanos most{3'600'000'000'000};

@@ -40,6 +40,7 @@ class JsonReader {
   /// A list of texts.
   [[nodiscard]] std::vector<std::string> texts(std::string_view key, std::size_t most) const;
   [[nodiscard]] const Json& value(std::string_view key) const;
+  [[nodiscard]] const Json& value() const { return *object_; }
 
   [[nodiscard]] std::string path(std::string_view key) const;
   /// About a key, or, if empty, about the object.

@@ -70,7 +70,18 @@ def lacking():
 def sandboxed(arguments):
     """Goes on as `arguments` in namespaces of its own, which end when this process does."""
     os.environ["PATH"] += ":/usr/sbin:/sbin"
-    os.execvp("unshare", ["unshare", "--net", "--pid", "--fork", "--mount-proc", "--kill-child", *arguments])
+    os.execvp("unshare", ["unshare", "--net", "--pid", "--fork", "--mount-proc", "--kill-child", sys.executable,
+                          os.path.abspath(__file__), *arguments])
+
+
+def reap(arguments):
+    """The first process of a PID namespace: runs `arguments`, and waits for all that others leave behind. A task that
+    nobody waits for is one that runs, for Slurm."""
+    first = os.spawnvp(os.P_NOWAIT, arguments[0], arguments)
+    while True:
+        process, status = os.wait()
+        if process == first:
+            return os.waitstatus_to_exitcode(status)
 
 
 class Failed(Exception):
@@ -91,7 +102,7 @@ class Cluster:
         self.controller_host = nodes
         self.environment = dict(os.environ, SLURM_CONF=f"{folder}/slurm.conf", LC_ALL="C.UTF-8")
         self.environment["PATH"] += ":/usr/sbin:/sbin"
-        os.makedirs(f"{folder}/state")
+        os.makedirs(f"{folder}/state")  # and the folder
         for name in self.names:
             os.makedirs(f"{folder}/{name}")
         if submit:
@@ -226,4 +237,4 @@ class Cluster:
 
 
 if __name__ == "__main__":
-    sys.exit(lacking())
+    sys.exit(reap(sys.argv[1:]))

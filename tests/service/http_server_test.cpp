@@ -1,0 +1,418 @@
+// The server on real sockets: what clients do, well and badly, and how long others wait for it.
+#include "mltcp/service/http_server.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "mltcp/base/clock.h"
+#include "services.h"
+
+namespace mltcp::service::http_server_test {
+namespace {
+
+using namespace testing_services;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
+
+const std::string token = "0123456789abcdef0123456789abcdef";
+const std::string profile = R"("profile": {"compute_ns": 60000000, "communicate_bytes": 50000000})";
+
+/// A client that does as it is told.
+class Client {
+ public:
+  explicit Client(const std::string& address) {
+    if (address.front() == '/') {
+      sockaddr_un unix_address{};
+      unix_address.sun_family = AF_UNIX;
+      std::copy(address.begin(), address.end(), unix_address.sun_path);
+      connect_to(AF_UNIX, &unix_address, sizeof(unix_address));
+    } else {
+      sockaddr_in port{};
+      port.sin_family = AF_INET;
+      port.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+      port.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      connect_to(AF_INET, &port, sizeof(port));
+    }
+    const timeval longest{60, 0};
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof(longest));
+    setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof(longest));
+  }
+  ~Client() { close(socket_); }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  [[nodiscard]] bool connected() const { return connected_; }
+  /// False once the server has closed the connection.
+  bool send(std::string_view text) const {
+    while (!text.empty()) {
+      const ssize_t count = ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
+      if (count <= 0) return false;
+      text.remove_prefix(static_cast<std::size_t>(count));
+    }
+    return true;
+  }
+  /// All until the server closes.
+  [[nodiscard]] std::string answer() const {
+    std::string text;
+    std::array<char, 65536> part{};
+    for (ssize_t count = 0; (count = recv(socket_, part.data(), part.size(), 0)) > 0;)
+      text.append(part.data(), static_cast<std::size_t>(count));
+    return text;
+  }
+  [[nodiscard]] bool readable() const {
+    pollfd polled{socket_, POLLIN, 0};
+    return poll(&polled, 1, 0) == 1;
+  }
+
+ private:
+  void connect_to(int family, const void* address, socklen_t size) {
+    socket_ = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    connected_ = connect(socket_, static_cast<const sockaddr*>(address), size) == 0;
+  }
+  int socket_ = -1;
+  bool connected_ = false;
+};
+
+std::string request(const std::string& method, const std::string& target, const std::string& body = "",
+                    const std::string& headers = "") {
+  return method + " " + target + " HTTP/1.1\r\nHost: x\r\n" + headers +
+         (body.empty() ? "" : "Content-Length: " + std::to_string(body.size()) + "\r\n") + "\r\n" + body;
+}
+
+int status_of(const std::string& response) {
+  return response.size() > 12 && response.starts_with("HTTP/1.1 ") ? std::stoi(response.substr(9, 3)) : 0;
+}
+Json body_of(const std::string& response) {
+  return Json::parse(response.substr(response.find("\r\n\r\n") + 4), nullptr, false);
+}
+
+/// A service, its server, and the thread that runs it.
+class http_server : public ::testing::Test {
+ protected:
+  http_server() {
+    ServiceOptions options = options_in({});
+    options.slots_per_host = 1000;
+    service_ = std::make_unique<SchedulerService>(two_racks(), options);
+    kubernetes_ = std::make_unique<KubernetesExtender>(*service_, KubernetesOptions{});
+    api_ = std::make_unique<Api>(*service_, *kubernetes_);
+    options_.socket = folder_ / "run" / "scheduler.sock";
+  }
+  ~http_server() override { stop(); }
+
+  void start() {
+    server_ = std::make_unique<HttpServer>(*api_, *service_, options_);
+    thread_ = std::thread([this] { server_->run([this] { return ended_.load(); }, [this](Nanos) { ++ticks_; }); });
+  }
+  void stop() {
+    ended_ = true;
+    if (thread_.joinable()) thread_.join();
+    server_.reset();
+  }
+  [[nodiscard]] std::string ask(const std::string& text) const {
+    const Client client(server_->address());
+    client.send(text);
+    return client.answer();
+  }
+  [[nodiscard]] Json get(const std::string& target) const { return body_of(ask(request("GET", target))); }
+  /// Somebody else is served.
+  void expect_alive() const { EXPECT_EQ(get("/v1/health")["status"], "ok"); }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<SchedulerService> service_;
+  std::unique_ptr<KubernetesExtender> kubernetes_;
+  std::unique_ptr<Api> api_;
+  HttpOptions options_;
+  std::unique_ptr<HttpServer> server_;
+  std::thread thread_;
+  std::atomic<bool> ended_ = false;
+  std::atomic<int> ticks_ = 0;
+};
+
+TEST_F(http_server, socket__serves_and_is_for_owner_and_group) {
+  start();
+  struct stat found {};
+  ASSERT_EQ(stat(options_.socket.c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777U, 0660U);
+  const std::string response =
+      ask(request("POST", "/v1/jobs", R"({"id": "j1", "workers": 2, "hosts": ["a1", "b1"], )" + profile + "}"));
+  EXPECT_EQ(status_of(response), 201) << response;
+  EXPECT_EQ(body_of(response)["plan"]["number"], 1);
+  EXPECT_EQ(get("/v1/jobs/j1/plan")["hosts"], (Json{"a1", "b1"}));
+  stop();
+  EXPECT_FALSE(std::filesystem::exists(options_.socket)) << "it is removed";
+  EXPECT_GE(ticks_, 1);
+}
+
+TEST_F(http_server, stale_socket__is_replaced_and_a_live_one_is_not) {
+  start();
+  EXPECT_THAT(message_of<InputError>([&] { const HttpServer second(*api_, *service_, options_); }),
+              HasSubstr("another service answers there"));
+  stop();
+  // One that a killed service left.
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = options_.socket.string();
+  std::copy(path.begin(), path.end(), address.sun_path);
+  const int dead = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(bind(dead, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  close(dead);
+  ended_ = false;
+  start();
+  expect_alive();
+  stop();
+  folder_.write("run/scheduler.sock", "a file");
+  EXPECT_THAT(message_of<InputError>([&] { const HttpServer third(*api_, *service_, options_); }),
+              HasSubstr("this is no socket"));
+  EXPECT_TRUE(std::filesystem::exists(options_.socket));
+  options_.socket = std::string(200, 'x');
+  EXPECT_THAT(message_of<InputError>([&] { const HttpServer fourth(*api_, *service_, options_); }),
+              HasSubstr("200 bytes"));
+}
+
+TEST_F(http_server, port__wants_the_token) {
+  options_.listen = "127.0.0.1:0";
+  options_.token = token;
+  start();
+  EXPECT_THAT(server_->address(), StartsWith("127.0.0.1:"));
+  const std::string good = "Authorization: Bearer " + token + "\r\n";
+  EXPECT_EQ(status_of(ask(request("GET", "/v1/health", "", good))), 200);
+  for (const std::string& header :
+       {std::string(), "Authorization: Bearer " + token.substr(1) + "\r\n", "Authorization: Bearer " + token + "x\r\n",
+        "Authorization: Bearer x" + token.substr(1) + "\r\n", "Authorization: Basic " + token + "\r\n",
+        "Authorization: " + token + "\r\n", std::string("Authorization: Bearer \r\n")}) {
+    const std::string response = ask(request("GET", "/v1/health", "", header));
+    EXPECT_EQ(status_of(response), 401) << header;
+    EXPECT_THAT(response, HasSubstr("WWW-Authenticate: Bearer"));
+    EXPECT_THAT(body_of(response)["error"].get<std::string>(), HasSubstr("the token is missing or wrong"));
+  }
+  // Before its body is read.
+  const Client client(server_->address());
+  client.send("POST /v1/jobs HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n");
+  EXPECT_EQ(status_of(client.answer()), 401);
+}
+
+TEST_F(http_server, address_that_is_not_loopback__is_refused) {
+  options_.token = token;
+  for (const auto& [listen, says] :
+       std::vector<std::pair<std::string, std::string>>{{"0.0.0.0:80", "for this machine alone"},
+                                                        {"192.0.2.1:80", "for this machine alone"},
+                                                        {"[::]:80", "for this machine alone"},
+                                                        {"::1:80", "this is no address"},
+                                                        {"localhost:80", "this is no address"},
+                                                        {"127.0.0.1", "there is no port"},
+                                                        {"127.0.0.1:", "the port is no number"},
+                                                        {"127.0.0.1:65536", "the port is no number"},
+                                                        {"127.0.0.1:x", "the port is no number"}}) {
+    options_.listen = listen;
+    EXPECT_THAT(message_of<InputError>([&] { const HttpServer server(*api_, *service_, options_); }), HasSubstr(says));
+  }
+  options_.listen = "127.0.0.1:0";
+  options_.token = "short";
+  EXPECT_THAT(message_of<InputError>([&] { const HttpServer server(*api_, *service_, options_); }),
+              HasSubstr("--token-file"));
+}
+
+TEST_F(http_server, token_file__is_for_its_owner) {
+  folder_.write("token", token + "\n");
+  const auto mode = [&](mode_t bits) { ASSERT_EQ(chmod((folder_ / "token").c_str(), bits), 0); };
+  for (const mode_t good : {0600U, 0640U, 0400U}) {
+    mode(good);
+    EXPECT_EQ(read_token(folder_ / "token"), token);
+  }
+  const auto refused = [&] { return message_of<InputError>([&] { read_token(folder_ / "token"); }); };
+  for (const mode_t bad : {0644U, 0660U, 0604U, 0700U, 0777U}) {
+    mode(bad);
+    EXPECT_THAT(refused(), AllOf(HasSubstr("others may read or change"), HasSubstr("chmod 0600")));
+  }
+  mode(0600);
+  for (const std::string& text : {std::string(), std::string("short"), std::string(40, ' '), token + "\n" + token,
+                                  std::string(5000, 'x'), token + "\xc3\xa4"}) {
+    folder_.write("token", text);
+    EXPECT_THAT(refused(), HasSubstr("this is no token"));
+  }
+  EXPECT_THAT(message_of<InputError>([&] { read_token(folder_.path()); }), HasSubstr("this is no file"));
+  EXPECT_THAT(message_of<InputError>([&] { read_token(folder_ / "none"); }), HasSubstr("can't be opened"));
+}
+
+TEST_F(http_server, plan__is_told_when_it_changes) {
+  start();
+  service_->arrive(job("one"), {"a1", "b1"});
+  const Client waiting(server_->address());
+  waiting.send(request("GET", "/v1/jobs/one/plan?after=1&wait_ms=60000"));
+  // As many as there are workers, and more.
+  std::vector<std::unique_ptr<Client>> others;
+  for (int i = 0; i < 50; ++i) {
+    others.push_back(std::make_unique<Client>(server_->address()));
+    others.back()->send(request("GET", "/v1/jobs/one/plan?after=1&wait_ms=60000"));
+  }
+  expect_alive();
+  EXPECT_FALSE(waiting.readable());
+  service_->arrive(job("elsewhere"), {"a3", "a4"});
+  expect_alive();
+  EXPECT_FALSE(waiting.readable()) << "another job's arrival is no news";
+  service_->arrive(job("two"), {"a2", "b2"});
+  EXPECT_EQ(body_of(waiting.answer())["revision"], 3);
+  for (const auto& other : others) EXPECT_EQ(body_of(other->answer())["slots"], true);
+
+  const Client departing(server_->address());
+  departing.send(request("GET", "/v1/jobs/two/plan?after=3&wait_ms=60000"));
+  expect_alive();
+  service_->depart("two");
+  EXPECT_EQ(status_of(departing.answer()), 404);
+  const Client in_vain(server_->address());
+  in_vain.send(request("GET", "/v1/jobs/one/plan?after=99&wait_ms=20"));
+  EXPECT_EQ(status_of(in_vain.answer()), 200) << "as it is, when the time is over";
+}
+
+TEST_F(http_server, end__answers_who_waits_and_what_has_come) {
+  start();
+  service_->arrive(job("one"), {"a1", "b1"});
+  const Client waiting(server_->address());
+  waiting.send(request("GET", "/v1/jobs/one/plan?after=1&wait_ms=300000"));
+  const Client idle(server_->address());
+  expect_alive();
+  stop();
+  EXPECT_EQ(status_of(waiting.answer()), 200);
+  EXPECT_EQ(idle.answer(), "");
+}
+
+TEST_F(http_server, whatever_is_sent__others_are_served) {
+  start();
+  const std::string body = R"({"id": "j1", "workers": 2, )" + profile + "}";
+  const std::vector<std::string> all{
+      "",
+      "\r\n\r\n",
+      std::string(100'000, '\0'),
+      std::string(100'000, 'A'),
+      "GET / HTTP/1.1\r\n" + std::string(100'000, 'a') + ": b\r\n\r\n",
+      request("POST", "/v1/jobs", std::string(200'000, '[')),
+      request("POST", "/v1/jobs", "{\"a\":" + std::string(100'000, '{')),
+      request("POST", "/v1/jobs", "\xff\xfe\xfd"),
+      request("POST", "/v1/jobs", R"({"id": "\ud800", "workers": 2, )" + profile + "}"),
+      request("POST", "/v1/jobs", R"({"id": "\u0000", "workers": 2, )" + profile + "}"),
+      request("POST", "/v1/jobs", body, "Content-Length: 3\r\n"),
+      request("POST", "/v1/jobs", body, "Transfer-Encoding: chunked\r\n"),
+      request("POST", "/v1/jobs", body, "Content-Encoding: gzip\r\n"),
+      request("POST", "/v1/jobs", "", "Content-Length: 999999999999\r\n"),
+      request("GET", "/" + std::string(8000, '%')),
+      request("GET", "/v1/jobs?" + std::string(1000, '&')),
+      request("GET", "/v1/health", "", "Range: bytes=0-1,2-3,4-5\r\n"),
+      request("POST", "/kubernetes/filter", R"({"Pod": null, "NodeNames": null})"),
+      request("DELETE", "/v1/jobs/%00"),
+  };
+  for (const std::string& text : all) {
+    const Client client(server_->address());
+    client.send(text);
+    if (text.empty()) continue;  // and is gone
+    if (text.size() == 100'000 || text.find("\r\n\r\n") == std::string::npos) {
+      EXPECT_EQ(status_of(client.answer()), 431);
+      continue;
+    }
+    const std::string response = client.answer();
+    EXPECT_GE(status_of(response), 200) << text.substr(0, 100);
+    const Json answered = body_of(response);
+    ASSERT_FALSE(answered.is_discarded()) << response.substr(0, 300);
+    if (status_of(response) >= 400) EXPECT_TRUE(answered["error"].is_string());
+    expect_alive();
+  }
+  EXPECT_THAT(service_->jobs(), SizeIs(0));
+}
+
+TEST_F(http_server, slow_client__is_told_so_and_holds_nobody_up) {
+  options_.request_time = 300_ms;
+  start();
+  const Client slow(server_->address());
+  const Nanos begun = monotonic_now();
+  std::string sent = request("GET", "/v1/health", "", "X-Padding: " + std::string(10'000, 'x') + "\r\n");
+  std::size_t at = 0;
+  for (; at < sent.size() && !slow.readable(); ++at) {
+    slow.send(sent.substr(at, 1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_LT(at, sent.size());
+  EXPECT_GE(monotonic_now() - begun, 300_ms);
+  EXPECT_EQ(status_of(slow.answer()), 408);
+  expect_alive();
+}
+
+TEST_F(http_server, client_that_reads_nothing__is_dropped) {
+  options_.request_time = 300_ms;
+  start();
+  for (int i = 0; i < 300; ++i) service_->arrive(job("job-" + std::to_string(i), 100_ms, 1_ms, 2), {"a1", "a2"});
+  std::vector<std::unique_ptr<Client>> lazy;
+  for (int i = 0; i < 20; ++i) {
+    lazy.push_back(std::make_unique<Client>(server_->address()));
+    lazy.back()->send(request("GET", "/v1/jobs"));
+  }
+  expect_alive();
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  expect_alive();
+}
+
+TEST_F(http_server, flood_of_connections__leaves_room_for_who_has_something_to_say) {
+  options_.connections = 64;
+  start();
+  std::vector<std::unique_ptr<Client>> flood;
+  for (int i = 0; i < 400; ++i) {
+    flood.push_back(std::make_unique<Client>(server_->address()));
+    if (!flood.back()->connected()) break;
+    flood.back()->send("GET /v1/he");
+    if (i % 50 == 49) expect_alive();
+  }
+  expect_alive();
+}
+
+TEST_F(http_server, bytes_of_all__are_bounded) {
+  options_.most_buffered_bytes = 1'000'000;
+  start();
+  std::vector<std::unique_ptr<Client>> clients;
+  const std::string part(900'000, ' ');
+  clients.push_back(std::make_unique<Client>(server_->address()));
+  clients[0]->send("POST /v1/jobs HTTP/1.1\r\nContent-Length: 2000000\r\n\r\n" + part);
+  clients.push_back(std::make_unique<Client>(server_->address()));
+  clients[1]->send("POST /v1/jobs HTTP/1.1\r\nContent-Length: 2000000\r\n\r\n" + part);
+  EXPECT_EQ(status_of(clients[1]->answer()), 503);
+  expect_alive();
+  clients.clear();
+  const Client again(server_->address());
+  again.send(request("POST", "/v1/jobs", part));
+  EXPECT_EQ(status_of(again.answer()), 400) << "an empty body";
+}
+
+TEST_F(http_server, eight_clients__change_and_read_at_once) {
+  start();
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 5; ++i) {
+        const std::string id = "j" + std::to_string(t) + "-" + std::to_string(i);
+        const std::string body = R"({"id": ")" + id + R"(", "workers": 2, "hosts": ["a1", "b)" +
+                                 std::to_string(1 + t % 4) +
+                                 R"("], "profile": {"compute_ns": 90000000, "communicate_bytes": 5000000}})";
+        if (status_of(ask(request("POST", "/v1/jobs", body))) != 201) ++wrong;
+        if (get("/v1/jobs/" + id + "/plan")["id"] != id) ++wrong;
+        if (i % 2 == 0 && status_of(ask(request("DELETE", "/v1/jobs/" + id))) != 200) ++wrong;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(get("/v1/health")["jobs"], 16);
+}
+
+}  // namespace
+}  // namespace mltcp::service::http_server_test
