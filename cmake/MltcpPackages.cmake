@@ -95,6 +95,8 @@ if(TARGET mltcp_torch)
   set(CPACK_DEBIAN_TORCH_DESCRIPTION "PyTorch's collectives over MLTCP
  What \"import mltcp.torch\" of python3-mltcp loads: the backend mltcp of
  torch.distributed, on MLTCP's transport.")
+  # Where dpkg-shlibdeps finds libmltcp-gloo.
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR}/lib)
   set(CPACK_DEBIAN_TORCH_PACKAGE_DEPENDS
     "libmltcp-gloo0 (= ${PROJECT_VERSION}), python3-mltcp (>= ${PROJECT_VERSION}), python3-torch")
 endif()

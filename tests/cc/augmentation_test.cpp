@@ -71,6 +71,22 @@ TEST(IterationTracker, begin_iteration__counts_and_starts_from_zero) {
   EXPECT_EQ(tracker.bytes_ratio(), 0.0);
 }
 
+TEST(IterationTracker, learn_again__forgets_what_was_stated_and_follows_the_learner) {
+  IterationTracker tracker;
+  tracker.begin_iteration(100);
+  tracker.on_delivered(60);
+  EXPECT_TRUE(tracker.exact());
+  tracker.learn_again();
+  EXPECT_FALSE(tracker.exact());
+  EXPECT_FALSE(tracker.known());
+  EXPECT_EQ(tracker.bytes_sent(), 0u);
+  tracker.follow(IterationLearner{});
+  EXPECT_EQ(tracker.iteration(), 0u) << "the learner's count";
+  tracker.begin_iteration(300);
+  EXPECT_TRUE(tracker.exact());
+  EXPECT_EQ(tracker.bytes_per_iteration(), 300u);
+}
+
 TEST(Augmentation, gain__is_one_by_default_whatever_is_sent) {
   Augmentation plain;
   EXPECT_EQ(plain.gain(), 1.0);

@@ -83,6 +83,32 @@ TEST_F(JobTest, iteration__bytes_follow_the_shards_that_send_them) {
   EXPECT_NEAR(all.gain, 1.75 * 0.5 + 0.25, 1e-9) << "on both shards alike";
 }
 
+TEST_F(JobTest, learn_iterations__forgets_the_size_on_every_shard_until_one_is_named) {
+  connect_both();
+  JobHandle job = 0;
+  ASSERT_EQ(
+      left->create_job(
+          {.number = 7, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}, .learn_iterations = true}, job),
+      Code::ok);
+  for (const ConnectionHandle connection : ours) ASSERT_EQ(left->attach(connection, job), Code::ok);
+  ASSERT_EQ(left->begin_iteration(job, 40'000), Code::ok);
+  transfer(0, 10'000);
+  transfer(1, 10'000);
+  EXPECT_EQ(report(job).bytes_per_iteration, 40'000U);
+  EXPECT_EQ(left->end_iteration(job), Code::ok);
+  ASSERT_EQ(left->learn_iterations(job), Code::ok);
+  JobReport all = report(job);
+  EXPECT_EQ(all.bytes_per_iteration, 0U);
+  EXPECT_EQ(all.gain, 1.0) << "on both";
+  EXPECT_FALSE(all.between_iterations);
+  ASSERT_EQ(left->begin_iteration(job, 60'000), Code::ok);
+  all = report(job);
+  EXPECT_EQ(all.bytes_per_iteration, 60'000U);
+  EXPECT_EQ(all.gain, 0.25);
+  ASSERT_EQ(left->remove_job(job), Code::ok);
+  EXPECT_EQ(left->learn_iterations(job), Code::unknown);
+}
+
 TEST_F(JobTest, attach__before_the_connection_is_open_counts_from_the_first_byte) {
   JobHandle job = 0;
   ASSERT_EQ(left->create_job({.number = 3, .augmentation = {}, .max_rate = {}}, job), Code::ok);

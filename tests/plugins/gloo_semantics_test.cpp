@@ -1,5 +1,7 @@
 // What Gloo's interface says of pairs and buffers. Where nothing but behaviour is asked, Gloo's own TCP is asked, too.
+#include <gloo/allreduce.h>
 #include <gloo/barrier.h>
+#include <gloo/math.h>
 #include <gmock/gmock.h>
 
 #include <array>
@@ -526,6 +528,49 @@ TEST(Gloo, iterations__are_the_devices_job) {
         meet(context, rank, 7);
       },
       device);
+}
+
+TEST(Gloo, iterations__are_found_in_collectives_until_these_do_not_repeat) {
+  run_ranks(2, Transport::mltcp, [](const ContextPointer& context, int) {
+    const auto device = std::dynamic_pointer_cast<over_mltcp::Device>(context->getDevice());
+    ASSERT_NE(device, nullptr);
+    std::uint32_t tag = 0;
+    std::uint64_t begun = 0;
+    const auto reduce = [&](std::size_t count) {
+      std::vector<float> data(count);
+      ::gloo::AllreduceOptions options(context);
+      options.setTag(tag++);
+      options.setOutput(data.data(), data.size());
+      options.setReduceFunction(
+          [](void* c, const void* a, const void* b, std::size_t n) { ::gloo::sum<float>(c, a, b, n); });
+      ::gloo::allreduce(options);
+    };
+    EXPECT_EQ(device->jobState().iterations_by, over_mltcp::IterationsBy::traffic);
+    for (int step = 0; step < 12; ++step) {
+      for (const std::size_t count : {250'000U, 1'000'000U, 600'000U}) reduce(count);
+      const over_mltcp::JobState state = device->jobState();
+      if (state.iterations_by != over_mltcp::IterationsBy::collectives) continue;
+      EXPECT_EQ(state.bytes_per_iteration, 4U * 1'850'000U) << "each rank of two sends all once";
+      EXPECT_GE(state.iteration, begun);
+      begun = state.iteration;
+    }
+    EXPECT_GT(begun, 0U);
+    EXPECT_EQ(device->jobState().bytes_posted, 12U * 4U * 1'850'000U);
+    for (int i = 0; i < 3; ++i) reduce(777'777U);
+    EXPECT_EQ(device->jobState().iterations_by, over_mltcp::IterationsBy::traffic);
+    // A hook goes before, and the program before that.
+    device->beginIterationByHook(1'000'000);
+    EXPECT_EQ(device->jobState().iterations_by, over_mltcp::IterationsBy::hook);
+    EXPECT_EQ(device->jobState().bytes_per_iteration, 1'000'000U) << "as expected";
+    reduce(500'000U);
+    device->endIterationByHook();
+    device->beginIterationByHook(1'000'000);
+    EXPECT_EQ(device->jobState().bytes_per_iteration, 2'000'000U) << "as counted";
+    device->beginIteration(3'000'000);
+    device->beginIterationByHook(1'000'000);
+    EXPECT_EQ(device->jobState().iterations_by, over_mltcp::IterationsBy::program);
+    EXPECT_EQ(device->jobState().bytes_per_iteration, 3'000'000U);
+  });
 }
 
 // ---- set-up ---------------------------------------------------------------------------------------------------------

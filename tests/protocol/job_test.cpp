@@ -203,6 +203,15 @@ TEST(Job, iterations__are_learned_over_all_connections) {
   for (int i = 0; i < 6; ++i) iterate();
   EXPECT_EQ(tracker.iteration(), 6u);
   EXPECT_EQ(tracker.bytes_sent(), 3'000'000u);
+  // Until it says that it knows no more.
+  EXPECT_TRUE(pair.c().learn_iterations(job));
+  EXPECT_FALSE(tracker.known());
+  EXPECT_EQ(pair.c().job_progress(job)->gain(), 1.0) << "unknown: plain";
+  for (int i = 0; i < 8; ++i) iterate();
+  EXPECT_TRUE(tracker.known());
+  EXPECT_EQ(tracker.bytes_per_iteration(), 500'000u);
+  EXPECT_EQ(tracker.bytes_sent(), 500'000u);
+  EXPECT_FALSE(pair.c().learn_iterations(12345)) << "no such job";
 }
 
 TEST(Job, removed__its_connections_go_on_without_a_tag) {

@@ -52,11 +52,13 @@ class DdpTest(unittest.TestCase):
     def test_what_is_wrong__is_said_in_a_line(self):
         for arguments, text in ((["--rate", "fast"], "is no rate"), (["--parts", "all"], '"all" is none of single, shared'),
                                 (["--compute", "12"], "is no time"), (["--model", "vgg"], "invalid choice"),
+                                (["--json", "/nowhere/x.json"], "/nowhere/x.json can't be written"),
                                 (["--mltcp", "/nowhere"], "/nowhere is no program; build it")):
             with self.subTest(arguments=arguments):
                 ended = subprocess.run([DDP, "--mltcp", MLTCP, *arguments], capture_output=True, text=True, timeout=60)
                 self.assertEqual(ended.returncode, 2, ended.stderr)
-                self.assertIn(text, ended.stderr.splitlines()[-1])
+                self.assertIn(text, ended.stderr)
+                self.assertEqual(len(ended.stderr.splitlines()), 1)
 
     def test_help__says_what_is_run(self):
         ended = ddp("--help")
