@@ -42,7 +42,7 @@ using namespace literals;
 
 constexpr std::size_t least_token = 16;
 constexpr std::size_t most_token = 4096;
-constexpr int backlog = 128;
+constexpr int backlog = 1024;
 constexpr Nanos look_every = 100_ms;  // whether it is to end
 constexpr Nanos tick_every = 1_s;     //
 constexpr Nanos linger = 1_s;         // for a client that sends on, so that it reads why it was refused
