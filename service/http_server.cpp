@@ -42,11 +42,12 @@ using namespace literals;
 
 constexpr std::size_t least_token = 16;
 constexpr std::size_t most_token = 4096;
-constexpr int backlog = 128;
+constexpr int backlog = 1024;
 constexpr Nanos look_every = 100_ms;  // whether it is to end
 constexpr Nanos tick_every = 1_s;     //
 constexpr Nanos linger = 1_s;         // for a client that sends on, so that it reads why it was refused
 constexpr std::size_t readers = 2;
+constexpr std::uint64_t tick_serial = 0;  // of no connection
 constexpr std::size_t most_read_at_once = 1U << 16;
 
 std::string why() { return std::strerror(errno); }
@@ -155,6 +156,7 @@ class HttpServer::Impl {
   [[nodiscard]] const std::string& address() const { return address_; }
 
   void run(const std::function<bool()>& ended, const std::function<void(Nanos)>& tick) {
+    tick_ = tick;
     Workers workers(*this);
     Nanos next_tick = monotonic_now();
     Nanos give_up = Nanos::never();
@@ -170,8 +172,8 @@ class HttpServer::Impl {
         close_idle();
       }
       if (!give_up.is_never() && (connections_.empty() || now >= give_up)) break;
-      if (tick && now >= next_tick) {
-        tick(now);
+      if (tick && now >= next_tick && !tick_waits_.exchange(true)) {
+        changes_.add({tick_serial, {}, false});
         next_tick = now + tick_every;
       }
       wait_for_events(now);
@@ -233,8 +235,21 @@ class HttpServer::Impl {
    private:
     void work(auto& queue) {
       Responder responder(server_.api_);
-      while (const std::optional<Task> task = queue.next())
-        server_.finish({task->serial, responder.respond(task->request, monotonic_now(), task->may_wait)});
+      while (const std::optional<Task> task = queue.next()) {
+        if (task->serial == tick_serial) {
+          server_.tick_(monotonic_now());
+          server_.tick_waits_ = false;
+          continue;
+        }
+        Responder::Response response;
+        try {
+          response = responder.respond(task->request, monotonic_now(), task->may_wait);
+        } catch (const std::exception& error) {
+          // Out of memory, for all that is known.
+          response.text = response_text(503, Api::error_body(fmt::format("{}; try again later", error.what())));
+        }
+        server_.finish({task->serial, std::move(response)});
+      }
     }
     /// Tells the loop that plans have changed.
     void watch() {
@@ -676,6 +691,8 @@ class HttpServer::Impl {
   std::mutex done_mutex_;
   std::vector<Done> done_;
   std::atomic<bool> plans_changed_ = false;
+  std::function<void(Nanos)> tick_;
+  std::atomic<bool> tick_waits_ = false;
 };
 
 HttpServer::HttpServer(Api& api, SchedulerService& service, const HttpOptions& options)

@@ -54,7 +54,7 @@ class HttpServer {
   /// The socket's path, or "127.0.0.1:PORT".
   [[nodiscard]] const std::string& address() const;
   /// Serves until `ended`, which is asked several times a second and after every signal; then answers what has come,
-  /// for at most `request_time`. `tick` is called about once a second.
+  /// for at most `request_time`. `tick` is called about once a second, by the worker that changes things.
   void run(const std::function<bool()>& ended, const std::function<void(Nanos now)>& tick = {});
 
  private:

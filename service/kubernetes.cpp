@@ -66,9 +66,8 @@ KubernetesExtender::Args KubernetesExtender::read(std::string_view text) {
   Args args;
   const JsonReader pod = root.object("Pod");
   const Json& metadata = pod.object("metadata").value();
-  for (const auto& [key, to] : {std::pair{"uid", &args.pod.uid}})
-    if (const auto found = metadata.find(key); found != metadata.end() && found->is_string())
-      *to = found->get<std::string>();
+  if (const auto found = metadata.find("uid"); found != metadata.end() && found->is_string())
+    args.pod.uid = found->get<std::string>();
   const std::string job = text_in(metadata, "annotations", job_key);
   args.pod.workers = text_in(metadata, "annotations", workers_key);
   args.pod.profile = text_in(metadata, "annotations", profile_key);
@@ -274,7 +273,8 @@ void KubernetesExtender::expire_locked(Nanos now) {
         service_.depart(id);
       } catch (const NotFound&) {
         // Somebody was faster.
-      } catch (const Unavailable&) {
+      } catch (const std::exception&) {
+        // The disk is full, for one: later, then.
         ++entry;
         continue;
       }
