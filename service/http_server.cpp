@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <openssl/crypto.h>
+#include <openssl/evp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
@@ -40,7 +42,7 @@ using namespace literals;
 
 constexpr std::size_t least_token = 16;
 constexpr std::size_t most_token = 4096;
-constexpr int backlog = 128;
+constexpr int backlog = 1024;
 constexpr Nanos look_every = 100_ms;  // whether it is to end
 constexpr Nanos tick_every = 1_s;     //
 constexpr Nanos linger = 1_s;         // for a client that sends on, so that it reads why it was refused
@@ -524,10 +526,20 @@ class HttpServer::Impl {
   }
   [[nodiscard]] bool authorised(const std::string& header) const {
     if (options_.listen.empty()) return true;
-    constexpr std::string_view scheme = "Bearer ";
-    // How long it takes tells nothing but the token's length.
-    return header.size() == scheme.size() + options_.token.size() && header.starts_with(scheme) &&
-           CRYPTO_memcmp(header.data() + scheme.size(), options_.token.data(), options_.token.size()) == 0;
+    // How long it takes tells nothing but the length.
+    return std::any_of(accepted_.begin(), accepted_.end(), [&](const std::string& accepted) {
+      return header.size() == accepted.size() && CRYPTO_memcmp(header.data(), accepted.data(), accepted.size()) == 0;
+    });
+  }
+  /// The header with the token, as bearer's (RFC 6750), and as the password of user mltcp (RFC 7617), for clients that
+  /// have nothing but a URL to write it in.
+  static std::array<std::string, 2> accepted_headers(const std::string& token) {
+    const std::string user = "mltcp:" + token;
+    std::vector<unsigned char> encoded((user.size() + 2) / 3 * 4 + 1);
+    // NOLINTNEXTLINE(*-reinterpret-cast): as the library wants bytes
+    const int length = EVP_EncodeBlock(encoded.data(), reinterpret_cast<const unsigned char*>(user.data()),
+                                       static_cast<int>(user.size()));
+    return {"Bearer " + token, "Basic " + std::string(encoded.begin(), encoded.begin() + length)};
   }
 
   void hand_over(std::uint64_t serial, Connection& connection, Nanos now) {
@@ -642,6 +654,7 @@ class HttpServer::Impl {
   Api& api_;
   SchedulerService& service_;
   const HttpOptions options_;
+  const std::array<std::string, 2> accepted_ = accepted_headers(options_.token);
   Descriptor wake_;
   Descriptor listener_;
   std::string address_;

@@ -47,8 +47,6 @@ Json to_json(const StoredJob& job) {
           {"name", job.request.name},
           {"workers", job.request.workers},
           {"flows", job.request.flows},
-          {"most_per_host", job.request.most_per_host},
-          {"allowed_hosts", job.request.allowed_hosts},
           {"period_ns", job.request.demand.period.count},
           {"bursts", std::move(bursts)},
           {"hosts", job.hosts},
@@ -65,8 +63,6 @@ StoredJob job_from(const JsonReader& reader) {
   job.request.name = reader.text("name");
   job.request.workers = static_cast<std::uint32_t>(reader.whole("workers", 1, kMostWorkers));
   job.request.flows = static_cast<std::uint32_t>(reader.whole("flows", 1, most_number));
-  job.request.most_per_host = static_cast<std::uint32_t>(reader.whole("most_per_host", 0, most_number));
-  job.request.allowed_hosts = reader.texts("allowed_hosts", most_listed);
   job.request.demand.period = Nanos(reader.whole("period_ns", 1, most_whole));
   for (const JsonReader& burst : reader.list("bursts", most_listed))
     job.request.demand.bursts.push_back({Nanos(burst.whole("from_ns", 0, most_whole)),

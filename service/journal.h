@@ -27,7 +27,7 @@ namespace mltcp::service {
 
 /// A running job as it is kept. What else a plan says follows from all of them.
 struct StoredJob {
-  JobRequest request;
+  JobRequest request;              ///< without what was for the choice of hosts alone
   std::vector<std::string> hosts;  ///< of the workers
   std::uint32_t number = 0;
   Nanos slot_period;

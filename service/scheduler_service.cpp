@@ -145,9 +145,12 @@ class SchedulerService::Impl {
     return ranked(request, all);
   }
 
-  Arrival arrive(const JobRequest& request, const std::vector<std::string>& hosts, Room room) {
-    check(request);
-    std::vector<Host> chosen = hosts.empty() ? std::vector<Host>() : hosts_from(request, hosts);
+  Arrival arrive(const JobRequest& given, const std::vector<std::string>& hosts, Room room) {
+    check(given);
+    std::vector<Host> chosen = hosts.empty() ? std::vector<Host>() : hosts_from(given, hosts);
+    JobRequest request = given;
+    request.allowed_hosts.clear();
+    request.most_per_host = 0;
     const std::scoped_lock lock(work_);
     refresh();
     if (const RunningJob* const known = find(request.id)) {
@@ -161,7 +164,7 @@ class SchedulerService::Impl {
     if (running_.size() >= options_.most_jobs)
       throw Conflict(fmt::format("{} run, and no more may; let one depart first", plural(running_.size(), "job")));
     if (hosts.empty())
-      chosen = best(request);
+      chosen = best(given);
     else if (room == Room::needed)
       check_room(request, chosen);
     JournalEvent event;

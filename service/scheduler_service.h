@@ -60,7 +60,8 @@ struct JobRequest {
   scheduler::Demand demand;
   std::uint32_t flows = 1;    ///< parallel connections from a worker to the next, 1 to 1024
   std::uint32_t workers = 2;  ///< 1 to kMostWorkers, in a ring
-  /// Hosts that may be taken; empty: all. Only for the choice of hosts: a caller that names hosts has chosen already.
+  // For the choice of hosts alone, and not kept: a caller that names hosts has chosen already.
+  /// Hosts that may be taken; empty: all.
   std::vector<std::string> allowed_hosts;
   std::uint32_t most_per_host = 0;  ///< maximum number of its workers on one host; 0: as many as the host has slots
 

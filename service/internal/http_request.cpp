@@ -199,10 +199,10 @@ void IncomingRequest::read_header(std::string_view header) {
     refuse(501, fmt::format("method {} is not served here; use GET, POST or DELETE", in_quotes(method_)));
     return;
   }
-  while (header.size() > end && state_ != State::refused && end != std::string_view::npos) {
-    header.remove_prefix(header.find("\r\n") + 2);
-    read_line(header.substr(0, header.find("\r\n")));
-    if (header.find("\r\n") == std::string_view::npos) break;
+  for (std::size_t at = end; at != std::string_view::npos && state_ != State::refused;) {
+    header.remove_prefix(at + 2);
+    at = header.find("\r\n");
+    read_line(header.substr(0, at));
   }
 }
 

@@ -33,6 +33,17 @@ TEST(http_request, in_any_pieces__is_the_same) {
   EXPECT_EQ(bytewise.add("o"), State::whole);
 }
 
+TEST(http_request, headers__are_all_read_however_long_the_request_line_is) {
+  for (const std::size_t length : {1U, 10U, 100U, 2000U}) {
+    IncomingRequest request({});
+    const std::string target = "/" + std::string(length - 1, 'x');
+    EXPECT_EQ(request.add("POST " + target + " HTTP/1.1\r\nA: b\r\nContent-Length: 2\r\n\r\n{}"), State::whole);
+    EXPECT_THAT(request.stripped(), ::testing::EndsWith("Content-Length: 2\r\n\r\n{}")) << length;
+    IncomingRequest coded({});
+    EXPECT_EQ(coded.add("POST " + target + " HTTP/1.1\r\nTransfer-Encoding: x\r\n\r\n"), State::refused) << length;
+  }
+}
+
 TEST(http_request, stripped__has_nothing_in_it_that_the_service_does_not_need) {
   IncomingRequest request({});
   request.add(post + "GET /second HTTP/1.1\r\n\r\n");

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "mltcp/base/clock.h"
+#include "mltcp/base/random.h"
 #include "services.h"
 
 namespace mltcp::service::http_server_test {
@@ -190,6 +191,10 @@ TEST_F(http_server, port__wants_the_token) {
   EXPECT_THAT(server_->address(), StartsWith("127.0.0.1:"));
   const std::string good = "Authorization: Bearer " + token + "\r\n";
   EXPECT_EQ(status_of(ask(request("GET", "/v1/health", "", good))), 200);
+  // As the password of user mltcp: `printf mltcp:$token | base64`.
+  EXPECT_EQ(status_of(ask(request("GET", "/v1/health", "",
+                                  "Authorization: Basic bWx0Y3A6MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\r\n"))),
+            200);
   for (const std::string& header :
        {std::string(), "Authorization: Bearer " + token.substr(1) + "\r\n", "Authorization: Bearer " + token + "x\r\n",
         "Authorization: Bearer x" + token.substr(1) + "\r\n", "Authorization: Basic " + token + "\r\n",
@@ -330,6 +335,56 @@ TEST_F(http_server, whatever_is_sent__others_are_served) {
     expect_alive();
   }
   EXPECT_THAT(service_->jobs(), SizeIs(0));
+}
+
+TEST_F(http_server, requests_changed_at_random__are_answered_or_refused) {
+  options_.request_time = 500_ms;  // what is cut off is not waited for long
+  start();
+  service_->arrive(job("there"), {"a1", "b1"});
+  Random random(20261125);
+  const std::vector<std::string> seeds{
+      request("POST", "/v1/jobs", R"({"id": "there", "workers": 2, "hosts": ["a1", "b1"], )" + profile + "}"),
+      request("POST", "/v1/placements",
+              R"({"id": "x", "workers": 2, "placements": [{"hosts": ["a1", "b1"]}], )" + profile + "}"),
+      request(
+          "POST", "/kubernetes/filter",
+          R"({"Pod": {"metadata": {"uid": "u", "annotations": {"mltcp.dev/job": "j", "mltcp.dev/workers": "2", "mltcp.dev/profile": "communicate = \"1 MB\""}}}, "NodeNames": ["a1", "b1"]})"),
+      request("GET", "/v1/jobs/there/plan?after=0&wait_ms=1", "",
+              "Expect: 100-continue\r\nAuthorization: Bearer x\r\n"),
+      request("DELETE", "/v1/jobs/there%2f", "{}"),
+  };
+  for (int i = 0; i < 400; ++i) {
+    std::string text = seeds[random.below(seeds.size())];
+    for (std::uint64_t change = random.below(4); change > 0; --change) {
+      const std::size_t at = random.below(text.size());
+      switch (random.below(5)) {
+        case 0:
+          text[at] = static_cast<char>(random.below(256));
+          break;
+        case 1:
+          text.erase(at, 1 + random.below(20));
+          break;
+        case 2:
+          text.insert(at, text.substr(random.below(text.size()), random.below(50)));
+          break;
+        case 3:
+          text.insert(at, std::string(random.below(3000), "\x00[{\"\\%\r\n,9"[random.below(11)]));
+          break;
+        default:
+          text.resize(at + 1);
+          break;
+      }
+    }
+    const Client client(server_->address());
+    client.send(text);
+    if (random.chance(0.3)) continue;  // and is gone
+    const std::string response = client.answer();
+    const int status = status_of(response);
+    EXPECT_TRUE((status >= 200 && status < 300) || (status >= 400 && status <= 417) || status == 431 || status == 501 ||
+                status == 505 || response.starts_with("HTTP/1.1 100"))
+        << status << " " << text;
+  }
+  expect_alive();
 }
 
 TEST_F(http_server, slow_client__is_told_so_and_holds_nobody_up) {

@@ -22,7 +22,6 @@ using ::testing::SizeIs;
 StoredJob stored(const std::string& id, std::uint32_t number, std::uint64_t revision) {
   StoredJob result;
   result.request = job(id);
-  result.request.allowed_hosts = {"a1", "b1"};
   result.hosts = {"a1", "b1"};
   result.number = number;
   result.slot_period = 102_ms;
@@ -34,7 +33,7 @@ StoredJob stored(const std::string& id, std::uint32_t number, std::uint64_t revi
 /// Its line is so long that few of them make the file be written anew.
 StoredJob long_job(const std::string& id, std::uint64_t revision) {
   StoredJob result = stored(id, static_cast<std::uint32_t>(revision), revision);
-  result.request.allowed_hosts.assign(500, "some-host-of-many");
+  result.hosts.assign(500, "some-host-of-many");
   return result;
 }
 

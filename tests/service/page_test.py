@@ -29,6 +29,8 @@ def differences(shown, answered, path=""):
         return found
     if isinstance(shown, list) and isinstance(answered, list) and len(shown) == len(answered):
         return [d for i, (a, b) in enumerate(zip(shown, answered)) for d in differences(a, b, f"{path}[{i}]")]
+    if isinstance(shown, float) and isinstance(answered, float) and abs(shown - answered) < 1e-9:
+        return []
     return [] if shown == answered else [f"{path}: the page has {shown}, the service {answered}"]
 
 

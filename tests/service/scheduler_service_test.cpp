@@ -81,7 +81,9 @@ TEST(scheduler_service, arrive__again_changes_nothing) {
   const Arrival again = service.arrive(job("one"), {"a1", "b1"});
   EXPECT_TRUE(again.known);
   EXPECT_EQ(again.plan, first.plan);
-  EXPECT_TRUE(service.arrive(job("one")).known) << "wherever it is";
+  JobRequest elsewhere = job("one");
+  elsewhere.allowed_hosts = {"a4", "b4"};
+  EXPECT_TRUE(service.arrive(elsewhere).known) << "wherever it is";
   EXPECT_EQ(service.revision(), 1U);
   EXPECT_THAT(message_of<Conflict>([&] {
                 service.arrive(job("one", 100_ms, 30_ms), {"a1", "b1"});
