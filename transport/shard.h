@@ -112,8 +112,8 @@ class Shard final : public Pollable {
   /// shard. Ends the learning of iterations (JobConfig::learn_iterations) unless `bytes` is 0, which means unknown.
   /// False if the job is unknown.
   [[nodiscard]] bool begin_iteration(JobId job, Bytes bytes);
-  /// begin_iteration() is no longer called, or not yet again: a job with JobConfig::learn_iterations finds its iterations
-  /// in the traffic once more. Others have none until the next begin_iteration(). False: no such job.
+  /// begin_iteration() is not called any more, or not for now: iterations of a job with JobConfig::learn_iterations are
+  /// found in the traffic again. Other jobs have none until the next begin_iteration(). False: no such job.
   [[nodiscard]] bool learn_iterations(JobId job);
   /// Sets the maximum rate of all the job's connections together, in bits on the wire; 0 = unlimited. False if the job
   /// is unknown.

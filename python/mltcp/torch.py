@@ -126,6 +126,30 @@ def _average(group: Any, bucket: Any) -> Any:
     return work.get_future().then(lambda future: future.value()[0])
 
 
+def _average_views(ddp: torch.nn.parallel.DistributedDataParallel) -> Callable[[Any, Any], Any]:
+    """The same for gradients that are views of their buckets: those that were views before the backward pass are divided by n
+    in place, which rounds in another way unless n is a power of two."""
+    were: Dict[Any, int] = {}
+    for parameter in ddp.parameters():
+        if parameter.requires_grad:
+
+            def note(_: Any, of: Any = parameter) -> None:  # before it is accumulated
+                were[of] = of.grad.data_ptr() if of.grad is not None else 0
+
+            parameter.register_hook(note)
+
+    def average(group: Any, bucket: Any) -> Any:
+        for gradient, parameter in zip(bucket.gradients(), bucket.parameters()):
+            if were.get(parameter) == gradient.data_ptr():
+                gradient.div_(group.size())
+            else:
+                gradient.mul_(1.0 / group.size())
+        work = group.allreduce([bucket.buffer()])
+        return work.get_future().then(lambda future: future.value()[0])
+
+    return average
+
+
 def mark_iterations(ddp: torch.nn.parallel.DistributedDataParallel, hook: Optional[Callable[[Any, Any], Any]] = None,
                     state: Any = None) -> None:
     """Lets DistributedDataParallel tell where its iterations begin and end: with the first and the last bucket of
@@ -138,7 +162,9 @@ def mark_iterations(ddp: torch.nn.parallel.DistributedDataParallel, hook: Option
     # Until an iteration has been counted: what a ring sends, 2 (n - 1) / n of all gradients.
     gradients = sum(one.numel() * one.element_size() for one in ddp.parameters() if one.requires_grad)
     expected = 2 * (size - 1) * gradients // size
-    inner = _average if hook is None else hook
+    inner = hook
+    if inner is None:
+        inner = _average_views(ddp) if ddp.gradient_as_bucket_view and size & (size - 1) else _average
     of_inner = group if state is None else state
 
     # Buckets end in any order, on threads of the process group.
