@@ -71,6 +71,7 @@ TEST(GlooEnvironment, settings__win_over_it_and_it_over_what_is_usual) {
     if (asked == "MLTCP_DEVICE") return "udp:eth7";
     if (asked == "MLTCP_ADDRESS") return "10.0.0.7";
     if (asked == "MLTCP_JOB") return "12";
+    if (asked == "MLTCP_SPIN_US") return "30";
     return asked == "MLTCP_JOB_FUNCTION" ? "fair" : nullptr;
   };
   attr out = with_environment({}, get);
@@ -80,14 +81,17 @@ TEST(GlooEnvironment, settings__win_over_it_and_it_over_what_is_usual) {
   EXPECT_EQ(out.job_function, "fair");
   EXPECT_EQ(out.cc, "reno");
   EXPECT_EQ(out.peer_timeout, std::chrono::seconds(10));
+  EXPECT_EQ(out.spin, std::chrono::microseconds(30));
   attr given;
   given.iface = "eth1";
   given.job = 3;
   given.cc = "swift";
+  given.spin = std::chrono::microseconds(5);
   out = with_environment(given, get);
   EXPECT_EQ(out.device, "udp:eth1");
   EXPECT_EQ(out.job, 3U);
   EXPECT_EQ(out.cc, "swift");
+  EXPECT_EQ(out.spin, std::chrono::microseconds(5));
 }
 
 }  // namespace
