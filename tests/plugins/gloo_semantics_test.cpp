@@ -650,10 +650,17 @@ TEST(Gloo, waits_that_spin__end_and_time_out_as_others) {
           }
         }
         meet(context, rank);
-        if (rank == 0) {
-          buffer->recv(1, 9);
-          EXPECT_THAT(thrown_by([&] { buffer->waitRecv(1ms); }).text, HasSubstr("Timed out waiting 1 ms"));
-        }
+        const auto waits = [&](std::chrono::milliseconds limit) {
+          return thrown_by([&] {
+                   buffer->recv(1 - rank, 9);
+                   buffer->waitRecv(limit);
+                 })
+              .text;
+        };
+        if (rank == 0)
+          EXPECT_THAT(waits(1ms), HasSubstr("Timed out waiting 1 ms"));
+        else
+          EXPECT_NE(waits(10s), "");  // until the other has
       },
       device);
 }
