@@ -1,11 +1,17 @@
-// All-reduce over Gloo's own TCP and over MLTCP, side by side: two processes on the loopback, a ring, bus bandwidth by
-// size. Prints a table in Markdown.
+// All-reduce over Gloo's own TCP and over MLTCP, side by side: two processes on the loopback, or one on each of two
+// hosts that share a folder, a ring, bus bandwidth by size. Prints a table in Markdown.
 //
-//   build/bin/gloo_bench [largest length in bytes, 64 MiB unless told] [seconds a cell, 1 unless told]
+//   build/bin/gloo_bench [BYTES [SECONDS]]            up to 64 MiB and 1 s a cell, unless told
+//   build/bin/gloo_bench ... --rank 0 --folder FOLDER --address 10.77.0.1        and rank 1 on the other host
+//
+// On two hosts of a testbed, in namespaces of this machine (docs/testbed.md), for which docs/gloo.md has the command.
 //
 // Bus bandwidth is 2 (n - 1) / n times the length by the time of one all-reduce, as in nccl-tests: here, of two ranks,
 // the length by the time. The transports take turns, and of the times the median counts.
 #include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
@@ -63,12 +69,12 @@ int agree(const Context& context, int rounds) {
   return rounds;
 }
 
-void run(int rank, const std::string& folder, std::size_t longest, double seconds) {
+void run(int rank, const std::string& folder, const std::string& address, std::size_t longest, double seconds) {
   gloo::rendezvous::FileStore store(folder);
   gloo::transport::mltcp::attr ours;
-  ours.hostname = "127.0.0.1";
+  ours.hostname = address;
   const std::vector<Context> contexts{
-      connect(rank, store, "tcp", gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr("127.0.0.1"))),
+      connect(rank, store, "tcp", gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(address.c_str()))),
       connect(rank, store, "mltcp", gloo::transport::mltcp::CreateDevice(ours))};
   if (rank == 0)
     fmt::print(
@@ -93,24 +99,50 @@ void run(int rank, const std::string& folder, std::size_t longest, double second
   }
 }
 
-}  // namespace
-
-int main(int count, char** arguments) {
-  const std::size_t longest = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : std::size_t{64} << 20;
-  const double seconds = count > 2 ? std::strtod(arguments[2], nullptr) : 1;
-  std::string folder = (std::filesystem::temp_directory_path() / "gloo-bench-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) return 1;
-  const pid_t child = fork();
-  int failed = 0;
+/// The rank's exit status.
+int try_run(int rank, const std::string& folder, const std::string& address, std::size_t longest, double seconds) {
   try {
-    run(child == 0 ? 1 : 0, folder, longest, seconds);
+    run(rank, folder, address, longest, seconds);
+    return 0;
   } catch (const std::exception& error) {
     fmt::print(stderr, "gloo_bench: {}\n", error.what());
-    failed = 1;
+    return 1;
   }
+}
+
+int run_both(std::size_t longest, double seconds) {
+  std::string folder = (std::filesystem::temp_directory_path() / "gloo-bench-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) {
+    fmt::print(stderr, "gloo_bench: no folder {}; set TMPDIR to one that can be written to\n", folder);
+    return 1;
+  }
+  const pid_t child = fork();
+  const int failed = try_run(child == 0 ? 1 : 0, folder, "127.0.0.1", longest, seconds);
   if (child == 0) _exit(failed);
   int status = 0;
   waitpid(child, &status, 0);
   std::filesystem::remove_all(folder);
-  return failed;
+  return failed != 0 || status != 0 ? 1 : 0;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  std::size_t longest = std::size_t{64} << 20;
+  double seconds = 1;
+  int rank = -1;
+  std::string folder;
+  std::string address;
+  CLI::App app("All-reduce over Gloo's TCP and over MLTCP, side by side");
+  app.add_option("BYTES", longest, "Largest length")->check(CLI::Range(std::size_t{1024}, std::size_t{1} << 32));
+  app.add_option("SECONDS", seconds, "Of each cell")->check(CLI::Range(0.01, 60.0));
+  auto* const rank_option =
+      app.add_option("--rank", rank, "This host's, of two hosts")->check(CLI::Range(0, kRanks - 1));
+  auto* const folder_option = app.add_option("--folder", folder, "Empty, and the same for both ranks");
+  auto* const address_option = app.add_option("--address", address, "This host's");
+  rank_option->needs(folder_option)->needs(address_option);
+  folder_option->needs(rank_option);
+  address_option->needs(rank_option);
+  CLI11_PARSE(app, count, arguments);
+  return rank < 0 ? run_both(longest, seconds) : try_run(rank, folder, address, longest, seconds);
 }

@@ -14,6 +14,8 @@ namespace {
 /// other things to do it needs no time to be woken, and those who answer may want this CPU.
 constexpr std::uint32_t kIdleRounds = 64;
 constexpr std::uint32_t kIdleRoundsOfSleeper = 8;
+/// Looks in vain take as long as it takes to be woken, and the CPU from who answers. See be_prompt() for more of them.
+constexpr std::uint32_t kIdleRoundsOfPrompt = 2;
 constexpr Nanos kNap{50'000};
 /// So long after the latest packet a sleeper by files that need no arming naps where packets are many: else it would be
 /// woken by each of them.
@@ -118,7 +120,9 @@ bool PollLoop::run(Nanos until, const std::function<bool()>& stop) {
   Waiting waiting(idle_ == Idle::sleep ? entries_ : std::vector<Entry>(), idle_ == Idle::sleep ? waker_ : nullptr);
   loop_.start(time_, Nanos(), time_.now());
   for (Entry& entry : entries_) entry.due = Nanos();
-  const std::uint32_t patience = waiting.is_able() ? kIdleRoundsOfSleeper : kIdleRounds;
+  const std::uint32_t patience = !waiting.is_able() ? kIdleRounds
+                                 : is_prompt_       ? kIdleRoundsOfPrompt
+                                                    : kIdleRoundsOfSleeper;
   std::uint32_t idle_rounds = 0;
   Nanos busy_at;
   bool woken = false;  ///< by a file, from the latest sleep

@@ -625,6 +625,7 @@ TEST(Gloo, wrong_settings__are_refused_with_cause_and_cure) {
   EXPECT_THAT(refused([](auto& a) { a.cc = "vegas"; }), HasSubstr("vegas"));
   EXPECT_THAT(refused([](auto& a) { a.job_function = "F7"; }), HasSubstr("F7"));
   EXPECT_THAT(refused([](auto& a) { a.peer_timeout = 1ms; }), HasSubstr("peer_timeout"));
+  EXPECT_THAT(refused([](auto& a) { a.spin = 2s; }), HasSubstr("spin"));
 }
 
 TEST(Gloo, other_headers__are_refused) {
@@ -645,6 +646,68 @@ TEST(Gloo, environment__fills_what_is_left_out) {
   for (const char* name : {"MLTCP_ADDRESS", "MLTCP_PEER_TIMEOUT_MS", "MLTCP_CC"}) unsetenv(name);
   EXPECT_THAT(thrown.text, HasSubstr("MLTCP_PEER_TIMEOUT_MS is \"soon\"; give a number from 10 to 3600000"));
   EXPECT_THAT(device->str(), HasSubstr("mltcp, 127.0.0.1:"));
+}
+
+TEST(Gloo, messages__above_4_GiB_are_refused_and_the_pair_goes_on) {
+  run_ranks(2, Transport::mltcp, [](const ContextPointer& context, int rank) {
+    meet(context, rank);
+    constexpr std::size_t four = std::size_t{4} << 30;
+    int value = rank + 3;
+    // Nothing is read or written of what is not there.
+    auto lengthy = context->createUnboundBuffer(&value, four + 1);
+    for (const Thrown& thrown :
+         {thrown_by([&] { lengthy->send(1 - rank, 1); }), thrown_by([&] { lengthy->recv(1 - rank, 1); }),
+          thrown_by([&] { lengthy->recv(std::vector<int>{1 - rank}, 1); })}) {
+      EXPECT_EQ(thrown.type, "EnforceNotMet");
+      EXPECT_THAT(thrown.text, HasSubstr("4294967297 bytes are more than the 4294967296 (4 GiB)"));
+      EXPECT_THAT(thrown.text, HasSubstr("; send and receive them in parts"));
+    }
+    auto bound = context->getPair(1 - rank)->createSendBuffer(1, &value, four + 1);
+    EXPECT_EQ(thrown_by([&] { bound->send(); }).type, "EnforceNotMet");
+    auto buffer = context->createUnboundBuffer(&value, sizeof value);
+    if (rank == 0) {
+      buffer->send(1, 2);
+      EXPECT_TRUE(buffer->waitSend());
+    } else {
+      buffer->recv(0, 2);
+      EXPECT_TRUE(buffer->waitRecv());
+    }
+    EXPECT_EQ(value, 3);
+  });
+}
+
+TEST(Gloo, waits_that_spin__end_and_time_out_as_others) {
+  over_mltcp::attr attributes = loopback();
+  attributes.spin = 2ms;
+  const auto device = over_mltcp::CreateDevice(attributes);
+  run_ranks(
+      2, Transport::mltcp,
+      [](const ContextPointer& context, int rank) {
+        Ints data(20'000, rank);
+        auto buffer = context->createUnboundBuffer(data.data(), data.size() * sizeof(int));
+        for (int round = 0; round < 20; ++round) {
+          if ((round + rank) % 2 == 0) {
+            buffer->send(1 - rank, 1);
+            EXPECT_TRUE(buffer->waitSend());
+          } else {
+            buffer->recv(1 - rank, 1);
+            EXPECT_TRUE(buffer->waitRecv());
+          }
+        }
+        meet(context, rank);
+        const auto waits = [&](std::chrono::milliseconds limit) {
+          return thrown_by([&] {
+                   buffer->recv(1 - rank, 9);
+                   buffer->waitRecv(limit);
+                 })
+              .text;
+        };
+        if (rank == 0)
+          EXPECT_THAT(waits(1ms), HasSubstr("Timed out waiting 1 ms"));
+        else
+          EXPECT_NE(waits(10s), "");  // until the other has
+      },
+      device);
 }
 
 TEST(Gloo, operation_without_a_pair__is_refused) {

@@ -76,6 +76,7 @@ TEST(GlooEnvironment, settings__win_over_it_and_it_over_what_is_usual) {
   environment.address = "10.0.0.7";
   environment.job = 12;
   environment.job_function = "fair";
+  environment.spin = ::mltcp::Nanos(30'000);
   environment.peer_timeout = ::mltcp::Nanos(20'000'000);
   out = with_environment({}, environment);
   EXPECT_EQ(out.device, "udp:eth7");
@@ -83,14 +84,17 @@ TEST(GlooEnvironment, settings__win_over_it_and_it_over_what_is_usual) {
   EXPECT_EQ(out.job, 12U);
   EXPECT_EQ(out.job_function, "fair");
   EXPECT_EQ(out.peer_timeout, std::chrono::milliseconds(20));
+  EXPECT_EQ(out.spin, std::chrono::microseconds(30));
   attr given;
   given.iface = "eth1";
   given.job = 3;
   given.cc = "swift";
+  given.spin = std::chrono::microseconds(5);
   out = with_environment(given, environment);
   EXPECT_EQ(out.device, "udp:eth1");
   EXPECT_EQ(out.job, 3U);
   EXPECT_EQ(out.cc, "swift");
+  EXPECT_EQ(out.spin, std::chrono::microseconds(5));
 }
 
 }  // namespace

@@ -36,6 +36,12 @@ std::string timed_out(const Context& context, const std::string& what, std::chro
          "; see that the other ranks run and call the same operations, or raise the timeout" + context.noted();
 }
 
+/// Throws EnforceNotMet for what no message may have.
+void enforce_length(std::size_t bytes) {
+  enforce(bytes <= kMostBytes, std::to_string(bytes) + " bytes are more than the " + std::to_string(kMostBytes) +
+                                   " (4 GiB) that one message may have; send and receive them in parts");
+}
+
 }  // namespace
 
 UnboundBuffer::UnboundBuffer(std::shared_ptr<Context> context, void* memory, std::size_t bytes)
@@ -84,10 +90,11 @@ std::size_t UnboundBuffer::range(std::size_t offset, std::size_t bytes) const {
   if (bytes == 0) return 0;  // Gloo's collectives name such ranges behind the end
   enforce(offset <= size, "offset " + std::to_string(offset) + " is beyond the buffer of " + std::to_string(size) +
                               " bytes; give one within it");
-  if (bytes == kUnspecifiedByteCount) return size - offset;
+  if (bytes == kUnspecifiedByteCount) bytes = size - offset;
   enforce(bytes <= size - offset, std::to_string(bytes) + " bytes from offset " + std::to_string(offset) +
                                       " are more than the buffer of " + std::to_string(size) +
                                       " bytes has; give a range within it");
+  enforce_length(bytes);
   return bytes;
 }
 
@@ -148,6 +155,7 @@ void Buffer::send(std::size_t offset, std::size_t length, std::size_t remote_off
   enforce(offset <= size_ && length <= size_ - offset,
           std::to_string(length) + " bytes from offset " + std::to_string(offset) + " are more than the buffer of " +
               std::to_string(size_) + " bytes has; give a range within it");
+  enforce_length(length);
   Context::Lock lock(pair_.context().mutex());
   pair_.check_usable();
   if (!error_.empty()) throw IoException(error_);

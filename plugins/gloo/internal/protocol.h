@@ -41,7 +41,8 @@ inline constexpr std::uint64_t kWriteTag = std::uint64_t{2} << 62;
 inline constexpr std::uint64_t kHelloTag = std::uint64_t{3} << 62;
 inline constexpr std::uint64_t kIdMask = ~kTagKind;
 
-inline constexpr std::size_t kControlFrames = 8;  ///< under way in each direction of a pair
+inline constexpr std::size_t kMostBytes = std::size_t{1} << 32;  ///< of a message: the transport's limit
+inline constexpr std::size_t kControlFrames = 8;                 ///< under way in each direction of a pair
 inline constexpr std::size_t kFrameBytes = 4096;  ///< of a control message, at most; the endpoint's eager limit
 inline constexpr std::size_t kMostInline = 512;   ///< bytes of a bound send that go within their record
 inline constexpr std::size_t kMostIdle = kFrameBytes / 2;  ///< bytes of records that wait for others to go along with
