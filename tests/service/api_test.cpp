@@ -59,9 +59,10 @@ TEST_F(api, job__comes_is_told_and_goes) {
   EXPECT_EQ(again, 200);
   EXPECT_EQ(same["plan"], plan);
 
-  const auto [second, moved] = ask(
-      "POST", {"v1", "jobs"},
-      R"({"id": "j2", "name": "x", "workers": 2, "hosts": ["a2", "b2"], "profile": {"toml": "name = \"vgg\"\ncompute = \"60 ms\"\ncommunicate = \"50 MB\""}})");
+  const auto [second, moved] =
+      ask("POST", {"v1", "jobs"},
+          R"({"id": "j2", "name": "x", "workers": 2, "hosts": ["a2", "b2"], )"
+          R"("profile": {"toml": "name = \"vgg\"\ncompute = \"60 ms\"\ncommunicate = \"50 MB\""}})");
   EXPECT_EQ(second, 201);
   EXPECT_EQ(moved["plan"]["slots"], true);
   EXPECT_FALSE(moved["plan"].contains("reason"));
@@ -91,7 +92,8 @@ TEST_F(api, job__comes_is_told_and_goes) {
 
 TEST_F(api, placements__are_ranked_and_nothing_changes) {
   ask("POST", {"v1", "jobs"},
-      R"({"id": "j1", "workers": 2, "hosts": ["a1", "b1"], "profile": {"compute_ns": 20000000, "communicate_bytes": 100000000}})");
+      R"({"id": "j1", "workers": 2, "hosts": ["a1", "b1"], )"
+      R"("profile": {"compute_ns": 20000000, "communicate_bytes": 100000000}})");
   const auto [status, ranked] =
       ask("POST", {"v1", "placements"},
           R"({"id": "j2", "workers": 2, "placements": [{"hosts": ["a2", "b2"]}, {"hosts": ["a2", "a3"]}], )" + profile +

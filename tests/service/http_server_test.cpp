@@ -348,7 +348,8 @@ TEST_F(http_server, requests_changed_at_random__are_answered_or_refused) {
               R"({"id": "x", "workers": 2, "placements": [{"hosts": ["a1", "b1"]}], )" + profile + "}"),
       request(
           "POST", "/kubernetes/filter",
-          R"({"Pod": {"metadata": {"uid": "u", "annotations": {"mltcp.dev/job": "j", "mltcp.dev/workers": "2", "mltcp.dev/profile": "communicate = \"1 MB\""}}}, "NodeNames": ["a1", "b1"]})"),
+          R"({"Pod": {"metadata": {"uid": "u", "annotations": {"mltcp.dev/job": "j", )"
+          R"("mltcp.dev/workers": "2", "mltcp.dev/profile": "communicate = \"1 MB\""}}}, "NodeNames": ["a1", "b1"]})"),
       request("GET", "/v1/jobs/there/plan?after=0&wait_ms=1", "",
               "Expect: 100-continue\r\nAuthorization: Bearer x\r\n"),
       request("DELETE", "/v1/jobs/there%2f", "{}"),

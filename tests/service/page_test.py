@@ -45,7 +45,8 @@ def main():
         topology = next(text for language, text in all_blocks if language == "toml")
         (pathlib.Path(folder) / "cluster.toml").write_text(topology)
         service = subprocess.Popen(
-            [program, "scheduler", "cluster.toml", "--slots-per-host", "8", "--socket", "scheduler.sock", "--state", "state"],
+            [program, "scheduler", "cluster.toml", "--slots-per-host", "8", "--socket", "scheduler.sock",
+             "--state", "state"],
             cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
             if not service.stdout.readline().startswith("ready "):
