@@ -76,6 +76,7 @@ void SlurmDriver::start() { ticker_ = std::make_unique<Ticker>(*this); }
 
 void SlurmDriver::stop() {
   if (ticker_ == nullptr) return;
+  stopping_ = true;  // a step may be in the middle of many jobs, each with programs to wait for
   ticker_.reset();
   std::error_code unimportant;
   if (!options_.heartbeat.empty()) std::filesystem::remove(options_.heartbeat, unimportant);
@@ -151,7 +152,7 @@ void SlurmDriver::step(Nanos now, std::int64_t unix_s) {
     marked.push_back({std::move(job), std::move(*mark), std::move(id)});
   }
   for (Seen& seen : marked)
-    if (seen.job.state == SlurmJob::State::running) arrive_where_it_runs(seen);
+    if (seen.job.state == SlurmJob::State::running && !stopping_) arrive_where_it_runs(seen);
   const Plans before = plans();
   for (const Seen& seen : marked) {
     const auto plan = before.find(seen.id);
@@ -159,9 +160,10 @@ void SlurmDriver::step(Nanos now, std::int64_t unix_s) {
     for (const std::string& host : plan->second.hosts) promised_[host] += seen.job.cpus_per_node;
   }
   for (Seen& seen : marked)
-    if (seen.job.state == SlurmJob::State::pending) look_at_pending(seen, now);
+    if (seen.job.state == SlurmJob::State::pending && !stopping_) look_at_pending(seen, now);
   const Plans after = plans();
-  for (Seen& seen : marked) write_plan(seen, after);
+  for (Seen& seen : marked)
+    if (!stopping_) write_plan(seen, after);
   refresh_heartbeat(unix_s);
 }
 

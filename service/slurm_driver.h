@@ -18,6 +18,7 @@
 // Each step refreshes a heartbeat file, by which job_submit.lua knows that jobs may be held.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -119,6 +120,7 @@ class SlurmDriver {
   std::map<std::string, std::uint32_t> promised_;  ///< CPUs of nodes, to jobs that were released and have not started
   std::string trouble_;                            ///< with Slurm, that was told; empty: it answers
   std::string heartbeat_trouble_;
+  std::atomic<bool> stopping_ = false;
   std::unique_ptr<Ticker> ticker_;
 };
 

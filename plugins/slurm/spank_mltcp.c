@@ -64,6 +64,7 @@ static struct {
   const char* plans;
   const char* mltcp;
 } settings = {.wait_s = 10, .refresh_s = 10, .plans = "/run/mltcp/plans", .mltcp = "mltcp"};
+static const char not_in_time[] = "the scheduler's service has not planned it in time";
 /* For the task's standard error; "" if there is nothing to say. */
 static char to_say[longest_reason + 64];
 
@@ -393,7 +394,8 @@ static void hand_over(spank_t spank, uint32_t job) {
     bool answered = false;
     const struct timespec pause = {.tv_nsec = 500000000};
     /* One that was started before it had a plan gets it within a moment: the service sees it start. */
-    for (int left = 2 * settings.wait_s; left >= 0; --left) {
+    /* A step of one that has waited in vain does not wait again. */
+    for (int left = strcmp(said, not_in_time) == 0 ? 0 : 2 * settings.wait_s; left >= 0; --left) {
       answered = load(job, &loaded) || answered;
       if (loaded.planned || (answered && (!loaded.marked || loaded.reason[0] != '\0'))) break;
       if (left > 0) nanosleep(&pause, NULL);
@@ -405,7 +407,7 @@ static void hand_over(spank_t spank, uint32_t job) {
       const char* why = loaded.reason[0] != '\0' ? loaded.reason
                         : !answered              ? "slurmctld does not answer"
                         : !loaded.marked         ? "job_submit.lua has not marked the job; is it in JobSubmitPlugins?"
-                                                 : "the scheduler's service has not planned it in time";
+                                                 : not_in_time;
       set(spank, "MLTCP_PLAN_REASON", "%s", why);
       if (strncmp(why, said, sizeof said - 1) != 0)
         snprintf(to_say, sizeof to_say, "mltcp: this job runs without time slots: %s\n", why);
