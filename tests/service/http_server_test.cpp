@@ -338,7 +338,7 @@ TEST_F(http_server, whatever_is_sent__others_are_served) {
 }
 
 TEST_F(http_server, requests_changed_at_random__are_answered_or_refused) {
-  options_.request_time = 500_ms;  // what is cut off is not waited for long
+  options_.request_time = 100_ms;  // what is cut off is not waited for long
   start();
   service_->arrive(job("there"), {"a1", "b1"});
   Random random(20261125);
@@ -378,7 +378,7 @@ TEST_F(http_server, requests_changed_at_random__are_answered_or_refused) {
     }
     const Client client(server_->address());
     client.send(text);
-    if (random.chance(0.3)) continue;  // and is gone
+    if (text.empty() || random.chance(0.3)) continue;  // and is gone
     const std::string response = client.answer();
     const int status = status_of(response);
     EXPECT_TRUE((status >= 200 && status < 300) || (status >= 400 && status <= 417) || status == 431 || status == 501 ||

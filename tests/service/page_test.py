@@ -35,7 +35,7 @@ def differences(shown, answered, path=""):
 
 
 def main():
-    program, page = sys.argv[1], pathlib.Path(sys.argv[2]).read_text()
+    program, page = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).read_text()
     if shutil.which("curl") is None:
         print("curl is not installed, which runs the requests: tools/setup installs it")
         return 77
