@@ -198,7 +198,8 @@ TEST_F(scheduler_command, killed_in_the_middle__it_has_all_that_it_answered) {
     Started service(folder_, arguments());
     ASSERT_EQ(service.line(), "ready " + socket().string()) << content(folder_ / "log");
     std::map<std::string, Json> found;
-    for (const Json& plan : ask(socket(), "GET", "/v1/plans").second.at("plans")) found[plan.at("id")] = plan;
+    const Json told = ask(socket(), "GET", "/v1/plans").second;
+    for (const Json& plan : told.at("plans")) found[plan.at("id")] = plan;
     for (const auto& [id, plan] : plans) {
       if (departing.contains(id)) {
         EXPECT_FALSE(departing.at(id) && found.contains(id)) << id << " has departed";
