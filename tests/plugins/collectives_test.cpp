@@ -42,6 +42,11 @@ class Rank {
       }
   }
 
+  /// Of which only a part goes to the peer.
+  void partial_collective(std::uint64_t buffer, std::uint64_t bytes) {
+    send(0, numbers_[0]++, kAllreduce, buffer, bytes);
+  }
+
   void step(const std::vector<std::uint64_t>& buckets, std::int64_t milliseconds = 100) {
     compute(milliseconds);
     for (const std::uint64_t bytes : buckets) collective(bytes);
@@ -233,6 +238,59 @@ TEST(CollectiveIterations, equal_buckets_between_others__do_not_mislead_for_more
   EXPECT_LE(rank.learns, 2U);
   ASSERT_GE(rank.begins.size(), 10U);
   EXPECT_EQ(rank.begins.back().size, size);
+}
+
+TEST(CollectiveIterations, equal_buckets_alone__are_left_to_the_traffic) {
+  Rank rank;
+  const std::vector<std::uint64_t> buckets(14, 25 * kMega);
+  for (int step = 0; step < 40; ++step) rank.step(buckets, 400);
+  EXPECT_FALSE(rank.sure());
+  EXPECT_EQ(rank.learns, 1U);
+  if (!rank.begins.empty()) {
+    EXPECT_LE(rank.begins.back().at, 6 * 14 * 25 * kMega);
+  }
+}
+
+TEST(CollectiveIterations, pauses_now_and_then__are_no_measure) {
+  Rank rank;
+  for (int step = 0; step < 100; ++step) {
+    if (step % 20 == 19) rank.compute(20'000);  // a checkpoint
+    rank.step({10 * kMega, 25 * kMega});
+  }
+  EXPECT_EQ(rank.learns, 0U);
+  ASSERT_GE(rank.begins.size(), 85U);
+  expect_exact(rank, 0, 35 * kMega);
+}
+
+TEST(CollectiveIterations, a_period_that_was_sure__is_so_again_after_one) {
+  Rank rank;
+  std::vector<std::uint64_t> buckets(24);
+  std::uint64_t size = 0;
+  for (std::uint64_t i = 0; i < buckets.size(); ++i) size += buckets[i] = (10 + i) * kMega;
+  for (int step = 0; step < 6; ++step) rank.step(buckets, 400);
+  ASSERT_TRUE(rank.sure());
+  for (int batch = 0; batch < 9; ++batch) rank.collective(5 * kMega, 2);
+  ASSERT_FALSE(rank.sure());
+  const std::uint64_t trained = rank.sent;
+  for (int step = 0; step < 6; ++step) rank.step(buckets, 400);
+  const auto again =
+      std::find_if(rank.begins.begin(), rank.begins.end(), [&](const auto& begin) { return begin.at >= trained; });
+  ASSERT_NE(again, rank.begins.end());
+  EXPECT_EQ(again->at - trained, 3 * size) << "one that is like those before, one that is like it, and on";
+}
+
+TEST(CollectiveIterations, equal_buffers_of_which_less_is_sent__are_another_iteration) {
+  Rank rank;
+  const auto step = [&](std::uint64_t bytes) {
+    rank.compute(100);
+    rank.partial_collective(8 * kMega, bytes);
+    rank.partial_collective(9 * kMega, bytes);
+  };
+  for (int i = 0; i < 20; ++i) step(1'000'000);
+  ASSERT_TRUE(rank.sure());
+  for (int i = 0; i < 2; ++i) step(900'000);
+  EXPECT_FALSE(rank.sure());
+  EXPECT_EQ(rank.learns, 1U);
 }
 
 TEST(CollectiveIterations, a_stall_within_the_bursts_that_were_looked_at__is_found_out) {

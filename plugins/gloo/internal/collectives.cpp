@@ -13,6 +13,7 @@ constexpr std::uint64_t kSmall = 256;     ///< collectives of less than this par
 constexpr std::uint32_t kLately = 128;    ///< symbols whose silences are compared
 constexpr std::int64_t kSilences = 8;     ///< silences between iterations are alike by this factor
 constexpr std::uint64_t kSizeError = 32;  ///< a size that is off by more than this part is another
+constexpr std::uint32_t kShort = 3;       ///< iterations in a row behind a silence that does not separate them
 constexpr std::uint32_t kRivals = 3;      ///< iterations with a longer silence at one and the same place inside
 
 /// A finaliser that spreads every bit over all (as in SplitMix64: Steele, Lea, Flood, OOPSLA 2014).
@@ -82,6 +83,12 @@ void CollectiveIterations::follow(const Seen& seen, Advice& advice) {
       return;
     }
     size_ = size;
+    // What has come to look like a part of an iteration.
+    short_count_ = seen.silence < separating_silence() / kSilences ? short_count_ + 1 : 0;
+    if (short_count_ == kShort) {
+      fail();
+      return;
+    }
     // Bursts that stalled while the phase was chosen may have misled it.
     if (longest_inside_ <= seen.silence) {
       rival_count_ = 0;
@@ -138,9 +145,9 @@ void CollectiveIterations::look_up() {
   place = {hash, count_};
 }
 
-/// The third longest silence of late: a pause or two, of an evaluation, say nothing about iterations.
+/// The fifth longest silence of late: a pause now and then, of an evaluation, says nothing about iterations.
 std::int64_t CollectiveIterations::separating_silence() const {
-  std::array<std::int64_t, 3> longest{};
+  std::array<std::int64_t, 5> longest{};
   const std::uint64_t from = count_ > kLately ? count_ - kLately : 0;
   for (std::uint64_t index = from; index < count_; ++index) {
     std::int64_t silence = at(index).silence;
@@ -172,6 +179,7 @@ void CollectiveIterations::try_to_be_sure() {
   left_ = first + period_ - count_ + 1;
   in_iteration_ = false;
   rival_count_ = 0;
+  short_count_ = 0;
   sure_ = true;
   proven_ = period_;
 }

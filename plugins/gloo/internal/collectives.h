@@ -8,7 +8,7 @@
 //   period     the distance to the last place where the latest 8 symbols stood (by a hash table; the symbols themselves
 //              are compared). It holds while each symbol is that of a period before
 //   sure       once two periods more have held, 12 symbols at least, and the silence before one of the period's
-//              symbols is of the kind that separates iterations (an eighth of the third longest of late, or more). A
+//              symbols is of the kind that separates iterations (an eighth of the fifth longest of late, or more). A
 //              period that was sure before is, after one
 //   phase      an iteration begins with the symbol that has the longest silence before it, the shorter one of the last
 //              two periods counting; with another one once that has had a longer one three times in a row. Its size is
@@ -21,8 +21,8 @@
 // of fixed size. The work per collective is constant, but once for each time that it becomes sure, where it is that of
 // two periods.
 //
-// Ambiguous are iterations of one and the same collective over and over: each of them is taken for an iteration unless
-// silences within an iteration are shorter than an eighth of those between.
+// One and the same collective over and over is an iteration each time. Where some silences are less than an eighth of
+// others it is left to the traffic, but for the first five iterations, until the longer ones have come to be seen.
 #pragma once
 
 #include <array>
@@ -109,6 +109,7 @@ class CollectiveIterations {
   std::uint64_t longest_at_ = 0;
   std::uint64_t rival_ = 0;  ///< where the longest silence was instead, and how many times in a row
   std::uint32_t rival_count_ = 0;
+  std::uint32_t short_count_ = 0;
 };
 
 }  // namespace gloo::transport::mltcp
