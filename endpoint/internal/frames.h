@@ -20,8 +20,8 @@
 //    4  4  credit: unexpected messages that the receiver of this frame may have sent since the beginning, modulo 2^32
 //    8  8  tag            of EAGER, RTS, GRANT, USED
 //   16  8  id             of RTS: what the sender calls the message; of CTS, CANCEL, CANCELLED: that of the message;
-//                         of GRANT: how many EAGER and RTS have come since the beginning; of WITHDRAW, USED: the how
-//                         manieth GRANT is meant
+//                         of GRANT: how many EAGER and RTS have come since the beginning; of WITHDRAW, USED: the number
+//                         of the GRANT that is meant, the first of the connection being 1
 //   24  8  length         of EAGER: of the payload that follows; of RTS, USED: of the message; of CTS: of what is
 //                         wanted of it; of GRANT: of the buffer, not 0
 //

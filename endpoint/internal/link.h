@@ -85,9 +85,15 @@ struct Tagged {
   std::uint64_t sent = 0;
   std::uint64_t credit = 0;
 
-  OperationList held;                   ///< sends that are not announced yet
-  OperationList announced;              ///< and those that are
-  GrowableRing<Operation*> granted;     ///< whose CTS has come, in that order; null: nothing is sent for it
+  OperationList held;       ///< sends that are not announced yet
+  OperationList announced;  ///< and those that are
+  /// For a CTS or GRANT, in their order.
+  struct Granted {
+    Operation* send = nullptr;  ///< null: nothing is sent for it
+    bool gives_back = false;    ///< a GRANT
+  };
+  GrowableRing<Granted> granted;
+  std::uint32_t given_back = 0;         ///< of them, those that give back: each is open at the peer yet
   OperationList matched;                ///< receives whose CTS has yet to be sent
   GrowableRing<std::uint64_t> cancels;  ///< ids to be told of as CANCEL
   std::vector<std::uint64_t> zombies;   ///< ids of announced sends that have ended here and may still be asked for

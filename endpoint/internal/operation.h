@@ -95,8 +95,7 @@ struct alignas(64) Operation {
   std::uint64_t message_tag = 0;      ///< of the message that a receive has got
   Bytes message_bytes = 0;            ///< its length; of an announced send: what is wanted of it
   Nanos time_limit = Nanos::never();  ///< once started: the time by which it ends
-  std::uint64_t grant =
-      0;  ///< ahead, the how manieth of its connection; 0: none. A receive: the transport has the buffer
+  std::uint64_t grant = 0;            ///< number of its GRANT; 0: none. Of a receive: the transport has the buffer
 
   std::uint64_t mask = 0;
   std::uint64_t peer_id = 0;  ///< by tag: what the sender calls it

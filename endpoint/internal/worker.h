@@ -151,6 +151,8 @@ class Worker final : public Pollable {
 
  private:
   static constexpr std::size_t kTaken = 32;  ///< completions at a time
+  /// Frames that the program's messages don't take, so that answers are not kept waiting by them.
+  static constexpr std::size_t kKeptForAnswers = 2;
 
   // What the transport's completions are of: the highest byte of their tags.
   enum class Cookie : std::uint8_t { none, operation, hello, send_frame, receive_frame };

@@ -25,8 +25,9 @@
 // A receive with a time limit is not granted, since its memory has to be the program's at that time, whatever the peer
 // does. cancel() of a granted one asks the peer by WITHDRAW: it is cancelled when the grant has come back.
 //
-// A peer that never uses a grant nor gives it back keeps a buffer from nobody but that receive; its own memory for
-// grants is bounded by kMostAhead. A peer that grants what it has no buffer for loses only its own messages.
+// A peer that never uses a grant nor gives it back keeps a buffer from that receive alone. A peer that grants what it
+// has no buffer for gets none of the messages, and has no more than kMostAhead grants remembered here: those at hand,
+// and those that its transport has taken nothing for.
 #include <algorithm>
 #include <cstring>
 
@@ -35,8 +36,6 @@
 namespace mltcp::endpoint {
 namespace {
 
-/// Frames that the program's messages don't take; also in worker_tagged.cpp.
-constexpr std::size_t kKeptForAnswers = 2;
 /// A receive whose grant has come back so often waits for its message to be announced.
 constexpr std::uint8_t kMostSkips = 4;
 
@@ -154,7 +153,7 @@ Cause Worker::on_used(Link& link, const Frame& frame) noexcept {
 
 Cause Worker::on_grant(Link& link, const Frame& frame) noexcept {
   Tagged& tagged = *link.tagged;
-  if (tagged.count_at_hand == kMostAhead) return Cause::beyond_credit;
+  if (tagged.count_at_hand + tagged.given_back >= kMostAhead) return Cause::beyond_credit;
   if (frame.length == 0 || frame.id > tagged.sent) return Cause::malformed_frame;
   const std::uint64_t seen = frame.id;
   tagged.at_hand[tagged.count_at_hand++] = {++tagged.grants_got, frame.tag, frame.length};
@@ -232,7 +231,8 @@ bool Worker::mark_used(Link& link, std::uint64_t tag) noexcept {
 
 /// The first `count` at hand.
 void Worker::give_back_grants(Tagged& tagged, std::uint32_t count) noexcept {
-  for (std::uint32_t i = 0; i < count; ++i) tagged.granted.push(nullptr);
+  for (std::uint32_t i = 0; i < count; ++i) tagged.granted.push({.send = nullptr, .gives_back = true});
+  tagged.given_back += count;
   std::copy(tagged.at_hand.begin() + count, tagged.at_hand.begin() + tagged.count_at_hand, tagged.at_hand.begin());
   tagged.count_at_hand -= count;
 }
@@ -242,7 +242,7 @@ void Worker::obey(Tagged& tagged, Operation& send, Bytes wanted) noexcept {
   send.stage = Operation::Stage::granted;
   send.is_cancelled = false;  // too late
   send.message_bytes = wanted;
-  tagged.granted.push(&send);
+  tagged.granted.push({.send = &send, .gives_back = false});
 }
 
 }  // namespace mltcp::endpoint

@@ -591,7 +591,7 @@ void Worker::end_operations(Link& link) noexcept {
   end_all_of(tagged.announced);
   end_all_of(tagged.matched);
   for (; !tagged.granted.empty(); tagged.granted.pop())
-    if (Operation* const operation = tagged.granted.front(); operation != nullptr) {
+    if (Operation* const operation = tagged.granted.front().send; operation != nullptr) {
       if (tagged.sent_ahead.holds(*operation)) tagged.sent_ahead.erase(*operation);
       end_one(*operation);
     }

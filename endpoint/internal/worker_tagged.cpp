@@ -14,8 +14,6 @@
 namespace mltcp::endpoint {
 namespace {
 
-/// Frames that the program's messages don't take, so that answers are not kept waiting by them.
-constexpr std::size_t kKeptForAnswers = 2;
 /// Announced messages that have ended here, of which the peer has said nothing. A peer that lets so many run into their
 /// time limits, and neither asks for them nor gives them back, is not answering.
 constexpr std::size_t kMostZombies = 4096;
@@ -406,7 +404,7 @@ Cause Worker::on_cts(Link& link, const Frame& frame) noexcept {
   if (zombie == tagged.zombies.end()) return Cause::unasked;
   tagged.zombies.erase(zombie);
   give_back_grants(tagged, tagged.count_at_hand);
-  tagged.granted.push(nullptr);
+  tagged.granted.push({});
   return Cause::none;
 }
 
@@ -553,7 +551,7 @@ void Worker::pump_sends(Link& link) noexcept {
 void Worker::pump_granted(Link& link) noexcept {
   Tagged& tagged = *link.tagged;
   for (; !tagged.granted.empty(); tagged.granted.pop()) {
-    Operation* const send = tagged.granted.front();
+    const auto [send, gives_back] = tagged.granted.front();
     if (send != nullptr && send->ahead.waits_for_told && !send->ahead.is_told) return;
     const std::span<const std::byte> bytes =
         send == nullptr ? std::span<const std::byte>()
@@ -562,6 +560,7 @@ void Worker::pump_granted(Link& link) noexcept {
     if (shard_->send(link.transport[Link::data], bytes, tag) != PostResult::ok) return;
     posted_ = true;
     if (send != nullptr) send->stage = Operation::Stage::flowing;
+    if (gives_back) --tagged.given_back;
   }
 }
 

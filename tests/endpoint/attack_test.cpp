@@ -630,6 +630,25 @@ TEST_F(AttackTest, grant__without_a_buffer_holds_up_the_liars_own_messages_only)
   EXPECT_EQ(end_of(*right, sending).code, Code::unreachable);
 }
 
+TEST_F(AttackTest, grants__that_are_given_back_at_once_are_remembered_as_long_as_they_may_be) {
+  liar->greet_tagged();
+  const ConnectionHandle connection = accept();
+  liar->listen(liar->control, 200);
+  // More messages than the victim remembers, so that each grant from before them is given back as it comes.
+  const ByteVector brief = bytes_of(10);
+  for (std::uint32_t sent = 0; sent < 80; sent += 4) {
+    for (int i = 0; i < 4; ++i) send_tagged(*right, connection, brief, 5);
+    run_for(100_us);
+    liar->say({.type = FrameType::credit, .credit = 4 + sent + 4});
+    run_for(100_us);
+  }
+  for (int i = 0; i < 3000; ++i) {
+    liar->say({.type = FrameType::grant, .credit = 84, .tag = 1, .id = 0, .length = 100});
+    if (i % 10 == 0) run_for(100_us);
+  }
+  expect_broken(Cause::beyond_credit);
+}
+
 TEST_F(AttackTest, empty_messages__for_grants_without_end_are_answered_a_few_times_only) {
   liar->greet_tagged();
   const ConnectionHandle connection = accept();

@@ -702,10 +702,11 @@ TEST(Gloo, waits_that_spin__end_and_time_out_as_others) {
                  })
               .text;
         };
-        if (rank == 0)
+        if (rank == 0) {
           EXPECT_THAT(waits(1ms), HasSubstr("Timed out waiting 1 ms"));
-        else
+        } else {
           EXPECT_NE(waits(10s), "");  // until the other has
+        }
       },
       device);
 }
