@@ -193,6 +193,7 @@ Code Core::set_plan(JobHandle handle, const PhasePlan& plan, PlanState& state) n
   if (find_job(handle) == nullptr) return Code::unknown;
   bool any = false;
   return on_all_workers(parts_of(handle).slot, [&](Worker& worker, JobId id) {
+    worker.forget_plan(parts_of(handle).slot);
     const PlanState one = worker.shard().set_plan(id, plan, time_->now());
     if (!any || one != PlanState::active) state = one;
     any = true;
@@ -203,8 +204,10 @@ Code Core::clear_plan(JobHandle handle) noexcept {
   if (const Code code = usable(); code != Code::ok) return code;
   if (Worker::in_callback()) return Code::unsupported;
   if (find_job(handle) == nullptr) return Code::unknown;
-  return on_all_workers(parts_of(handle).slot,
-                        [&](Worker& worker, JobId id) { worker.shard().clear_plan(id, time_->now()); });
+  return on_all_workers(parts_of(handle).slot, [&](Worker& worker, JobId id) {
+    worker.forget_plan(parts_of(handle).slot);
+    worker.shard().clear_plan(id, time_->now());
+  });
 }
 
 Code Core::set_job_rate(JobHandle handle, Rate rate) noexcept {

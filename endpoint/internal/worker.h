@@ -130,6 +130,8 @@ class Worker final : public Pollable {
     jobs_[slot] = job;
     plans_[slot] = plan;
   }
+  /// That which is to be set with the first iteration: the program has said otherwise.
+  void forget_plan(std::uint32_t slot) { plans_[slot].reset(); }
   void begin_iteration(std::uint32_t slot, Bytes bytes) noexcept;
   [[nodiscard]] JobId job(std::uint32_t slot) const { return jobs_[slot]; }
   void attach(Link& link) noexcept;

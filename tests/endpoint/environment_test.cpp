@@ -174,6 +174,34 @@ TEST_F(PlannedJob, iterations__wait_for_the_slots_of_the_environment) {
   EXPECT_EQ(plan(), PlanState::removed);
 }
 
+/// Of the plan given with the job and one that the program sets, or clears, before the first iteration: the program's.
+TEST_F(PlannedJob, plan__that_the_program_sets_or_clears_replaces_the_one_given_with_the_job) {
+  for (const bool sets : {false, true}) {
+    JobOptions options;
+    options.plan = SharedClockPlan{1'000'000, Nanos(50'000'000), Nanos()}.on(21'000'000, left->now());
+    JobHandle job = 0;
+    ASSERT_EQ(left->create_job(options, job), Code::ok);
+    PlanState state = PlanState::none;
+    PhasePlan other;
+    other.slot = left->now();
+    other.period = Nanos(1'000'000);
+    other.valid_until = left->now() + Nanos(1'000'000'000);
+    if (sets)
+      ASSERT_EQ(left->set_plan(job, other, state), Code::ok);
+    else
+      ASSERT_EQ(left->clear_plan(job), Code::ok);
+    ASSERT_EQ(left->begin_iteration(job, 10'000), Code::ok);
+    JobReport report;
+    ASSERT_EQ(left->report(job, report), Code::ok);
+    EXPECT_EQ(report.plan, sets ? PlanState::active : PlanState::none);
+    // One that has been given with the job would be active in either case; this one is over.
+    if (sets) {
+      EXPECT_EQ(left->clear_plan(job), Code::ok);
+    }
+    EXPECT_EQ(left->remove_job(job), Code::ok);
+  }
+}
+
 TEST_F(PlannedJob, plan__that_can_not_be_is_refused) {
   JobOptions options;
   options.plan = PhasePlan{};
