@@ -28,16 +28,18 @@ class IterationTracker {
     bytes_sent_ = 0;
     bytes_per_iteration_ = bytes_per_iteration;
   }
-  /// Whoever stated sizes no longer knows them: iterations are the learner's again, and unknown until it follows.
+  /// Whoever stated sizes no longer knows them: iterations are those of a new learner, and unknown until it follows.
+  /// They are counted on.
   void learn_again() {
     exact_ = false;
+    before_learner_ = iteration_;
     bytes_sent_ = 0;
     bytes_per_iteration_ = 0;
   }
   /// Takes over the state of `learner`, unless the application states its iterations' sizes.
   void follow(const IterationLearner& learner) {
     if (exact_) return;
-    iteration_ = learner.iteration();
+    iteration_ = before_learner_ + learner.iteration();
     bytes_sent_ = learner.bytes_sent();
     bytes_per_iteration_ = learner.bytes_per_iteration();
     most_bytes_ = learner.most_bytes();
@@ -62,6 +64,7 @@ class IterationTracker {
 
  private:
   std::uint64_t iteration_ = 0;
+  std::uint64_t before_learner_ = 0;  ///< iterations that the learner has not counted
   Bytes bytes_sent_ = 0;
   Bytes bytes_per_iteration_ = 0;
   Bytes most_bytes_ = std::numeric_limits<Bytes>::max();

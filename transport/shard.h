@@ -113,7 +113,8 @@ class Shard final : public Pollable {
   /// False if the job is unknown.
   [[nodiscard]] bool begin_iteration(JobId job, Bytes bytes);
   /// begin_iteration() is not called any more, or not for now: iterations of a job with JobConfig::learn_iterations are
-  /// found in the traffic again. Other jobs have none until the next begin_iteration(). False: no such job.
+  /// found in the traffic again. Other jobs have none until the next begin_iteration(). A plan stays, and holds nothing
+  /// until then. False: no such job.
   [[nodiscard]] bool learn_iterations(JobId job);
   /// Sets the maximum rate of all the job's connections together, in bits on the wire; 0 = unlimited. False if the job
   /// is unknown.

@@ -275,8 +275,10 @@ void Device::mark_iteration(endpoint::CollectiveSequence::Step step) noexcept {
     } catch (...) {  // there is no memory for the line
     }
   }
-  // Of unknown size, the increase step is the plain one.
-  endpoint->begin_iteration(job_, begins ? bytes : 0);
+  if (begins)
+    (void)endpoint->begin_iteration(job_, bytes);
+  else
+    (void)endpoint->learn_iterations(job_);
 }
 
 }  // namespace mltcp::nccl

@@ -81,7 +81,7 @@ TEST(IterationTracker, learn_again__forgets_what_was_stated_and_follows_the_lear
   EXPECT_FALSE(tracker.known());
   EXPECT_EQ(tracker.bytes_sent(), 0u);
   tracker.follow(IterationLearner{});
-  EXPECT_EQ(tracker.iteration(), 0u) << "the learner's count";
+  EXPECT_EQ(tracker.iteration(), 1u) << "counted on";
   tracker.begin_iteration(300);
   EXPECT_TRUE(tracker.exact());
   EXPECT_EQ(tracker.bytes_per_iteration(), 300u);

@@ -214,6 +214,38 @@ TEST(Job, iterations__are_learned_over_all_connections) {
   EXPECT_FALSE(pair.c().learn_iterations(12345)) << "no such job";
 }
 
+// However long the application has stated sizes, the learner needs no longer than for a job that begins: it does not
+// take what it did not look at for one burst.
+TEST(Job, iterations__are_learned_again_after_many_that_were_stated) {
+  Pair pair;
+  pair.rate = Rate(1'000'000'000);
+  const auto [c, s] = pair.connect();
+  JobConfig config{.number = 9, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}};
+  config.learn_iterations = true;
+  const JobId job = pair.c().add_job(config);
+  EXPECT_TRUE(pair.c().attach(c, job));
+  const auto message = random_bytes(20'000);
+  const cc::IterationTracker& tracker = pair.c().job_progress(job)->tracker;
+  const auto iterate = [&, c = c, s = s] {
+    ASSERT_EQ(pair.s().receive_virtual(s, message.size(), 0), PostResult::ok);
+    ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
+    ASSERT_TRUE(pair.transfer(1, 1));
+    pair.run_for(3_ms);
+  };
+  constexpr std::uint64_t stated = 1500;
+  for (std::uint64_t i = 0; i < stated; ++i) {
+    ASSERT_TRUE(pair.c().begin_iteration(job, message.size()));
+    iterate();
+  }
+  ASSERT_TRUE(pair.c().learn_iterations(job));
+  for (int i = 0; i < 4; ++i) iterate();
+  EXPECT_TRUE(tracker.known());
+  EXPECT_EQ(tracker.bytes_per_iteration(), message.size());
+  EXPECT_EQ(tracker.bytes_sent(), message.size());
+  EXPECT_GT(tracker.iteration(), stated) << "numbers go on";
+  EXPECT_LE(tracker.iteration(), stated + 4);
+}
+
 TEST(Job, removed__its_connections_go_on_without_a_tag) {
   Pair pair;
   const auto [c, s] = pair.connect();

@@ -294,7 +294,11 @@ bool ShardCore::begin_iteration(JobId job, Bytes bytes) {
 bool ShardCore::learn_iterations(JobId job) {
   JobState* state = find_job(job);
   if (state == nullptr) return false;
+  if (!state->augmentation.tracker.exact()) return true;
   state->augmentation.tracker.learn_again();
+  // It has seen no traffic while sizes were stated, and what it knows of before is as long ago.
+  if (state->learner != nullptr) *state->learner = {};
+  state->in_burst = false;
   return true;
 }
 

@@ -45,7 +45,7 @@ struct JobState {
   }
   void on_delivered(Nanos now, Bytes bytes) {
     augmentation.tracker.on_delivered(bytes);
-    if (learner != nullptr) learner->on_delivered(now, bytes);
+    if (learner != nullptr && !augmentation.tracker.exact()) learner->on_delivered(now, bytes);
   }
 };
 
