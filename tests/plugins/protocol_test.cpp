@@ -8,6 +8,7 @@
 #include <random>
 
 #include "gloo/common/error.h"
+#include "mltcp/plugins/gloo/internal/buffers.h"
 #include "mltcp/plugins/gloo/internal/open_device.h"
 
 namespace gloo::transport::mltcp {
@@ -95,6 +96,28 @@ TEST(GlooEnvironment, settings__win_over_it_and_it_over_what_is_usual) {
   EXPECT_EQ(out.job, 3U);
   EXPECT_EQ(out.cc, "swift");
   EXPECT_EQ(out.spin, std::chrono::microseconds(5));
+}
+
+TEST(GlooOrderedEnds, ends__are_told_as_posted_with_each_peer_and_slot) {
+  OrderedEnds ends;
+  const std::uint64_t first = ends.begin(1, 7);
+  const std::uint64_t second = ends.begin(1, 7);
+  const std::uint64_t other_rank = ends.begin(2, 7);
+  const std::uint64_t third = ends.begin(1, 7);
+  const std::uint64_t other_slot = ends.begin(1, 8);
+  const auto told = [&](std::uint64_t number) {
+    int count = 0;
+    ends.end(number, [&] { ++count; });
+    return count;
+  };
+  EXPECT_EQ(told(second), 0) << "the first is under way";
+  EXPECT_EQ(told(third), 0);
+  EXPECT_EQ(told(other_slot), 1) << "waits for nobody else's";
+  EXPECT_EQ(told(other_rank), 1);
+  EXPECT_EQ(told(first), 3) << "and those that waited for it";
+  EXPECT_EQ(told(first), 0) << "told once";
+  const std::uint64_t fourth = ends.begin(1, 7);
+  EXPECT_EQ(told(fourth), 1);
 }
 
 }  // namespace

@@ -126,14 +126,11 @@ void UnboundBuffer::recv(std::vector<int> sources, std::uint64_t slot, std::size
   context_->receive_from_any(*this, std::move(sources), slot, offset, bytes);
 }
 
-void UnboundBuffer::on_sent(int destination) {
-  send_.done.push_back(destination);
-  context_->wake(send_.changed);
-}
-
-void UnboundBuffer::on_received(int source) {
-  receive_.done.push_back(source);
-  context_->wake(receive_.changed);
+void UnboundBuffer::on_end(Side& side, int rank, std::uint64_t number) {
+  side.ends.end(number, [&] {
+    side.done.push_back(rank);
+    context_->wake(side.changed);
+  });
 }
 
 void UnboundBuffer::fail(const std::string& text) {
@@ -191,10 +188,12 @@ void Buffer::waitSend() {
   wait(sent_, "send");
 }
 
-void Buffer::on_sent() {
-  --pending_sends_;
-  ++sent_;
-  pair_.context().wake(changed_);
+void Buffer::on_sent(std::uint64_t number) {
+  sends_.end(number, [&] {
+    --pending_sends_;
+    ++sent_;
+    pair_.context().wake(changed_);
+  });
 }
 
 void Buffer::on_received() {

@@ -1,8 +1,10 @@
 // Memory that is sent from and received into: bound to a pair, or not.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
@@ -13,6 +15,46 @@
 namespace gloo::transport::mltcp {
 
 class Pair;
+
+/// Ends of a buffer's operations in one direction, told in the order in which they were posted among those with one
+/// peer on one slot. The endpoint tells them as they come, while Gloo's collectives take the n-th end for that of the
+/// n-th operation, as it is on a TCP connection.
+class OrderedEnds {
+ public:
+  /// Returns the operation's number.
+  std::uint64_t begin(int rank, std::uint64_t slot) {
+    under_way_.push_back({++last_, slot, rank, false});
+    return last_;
+  }
+  /// Calls `tell()` for each end that may be told now: none, or several.
+  template <typename Tell>
+  void end(std::uint64_t number, const Tell& tell) {
+    const auto ended = std::find_if(under_way_.begin(), under_way_.end(),
+                                    [&](const Operation& each) { return each.number == number; });
+    if (ended == under_way_.end()) return;
+    ended->has_ended = true;
+    const Operation like = *ended;
+    for (auto each = under_way_.begin(); each != under_way_.end();) {
+      if (each->rank != like.rank || each->slot != like.slot) {
+        ++each;
+        continue;
+      }
+      if (!each->has_ended) return;
+      each = under_way_.erase(each);
+      tell();
+    }
+  }
+
+ private:
+  struct Operation {
+    std::uint64_t number;
+    std::uint64_t slot;
+    int rank;
+    bool has_ended;
+  };
+  std::deque<Operation> under_way_;
+  std::uint64_t last_ = 0;
+};
 
 /// Operations under way are counted: each wait takes one that has ended, oldest first.
 class UnboundBuffer final : public ::gloo::transport::UnboundBuffer {
@@ -30,25 +72,29 @@ class UnboundBuffer final : public ::gloo::transport::UnboundBuffer {
   void recv(std::vector<int> sources, std::uint64_t slot, std::size_t offset, std::size_t bytes) override;
 
   // With the context's lock held.
-  void on_sent(int destination);
-  void on_received(int source);
+  std::uint64_t begin_send(int destination, std::uint64_t slot) { return send_.ends.begin(destination, slot); }
+  std::uint64_t begin_receive(int source, std::uint64_t slot) { return receive_.ends.begin(source, slot); }
+  void on_sent(int destination, std::uint64_t number) { on_end(send_, destination, number); }
+  void on_received(int source, std::uint64_t number) { on_end(receive_, source, number); }
   void fail(const std::string& text);
 
  private:
   struct Side {
     const char* what;
+    OrderedEnds ends;
     std::deque<int> done;  ///< ranks, in the order of the ends
     bool abort = false;
     std::condition_variable changed;
   };
   bool wait(Side& side, int* rank, std::chrono::milliseconds timeout);
   void abort(Side& side);
+  void on_end(Side& side, int rank, std::uint64_t number);
   /// Throws EnforceNotMet unless the range lies in the buffer.
   std::size_t range(std::size_t offset, std::size_t bytes) const;
 
   const std::shared_ptr<Context> context_;
-  Side send_{"send", {}, false, {}};
-  Side receive_{"receive", {}, false, {}};
+  Side send_{"send", {}, {}, false, {}};
+  Side receive_{"receive", {}, {}, false, {}};
   std::string error_;
 };
 
@@ -63,7 +109,8 @@ class Buffer final : public ::gloo::transport::Buffer {
   void waitSend() override;
 
   // With the context's lock held.
-  void on_sent();
+  std::uint64_t begin_send() { return sends_.begin(0, 0); }
+  void on_sent(std::uint64_t number);
   void on_received();
   void fail(const std::string& text);
   [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(ptr_); }
@@ -75,6 +122,7 @@ class Buffer final : public ::gloo::transport::Buffer {
 
   Pair& pair_;
   std::condition_variable changed_;
+  OrderedEnds sends_;
   std::size_t pending_sends_ = 0;
   std::size_t sent_ = 0;
   std::size_t received_ = 0;

@@ -290,30 +290,31 @@ void Pair::drop_if_empty(std::uint64_t number) {
 }
 
 void Pair::start_send(UnboundBuffer& buffer, std::uint64_t number, std::size_t offset, std::size_t bytes) {
-  auto* const data = static_cast<std::byte*>(buffer.ptr) + offset;
+  const PendingSend send{&buffer, static_cast<std::byte*>(buffer.ptr) + offset, bytes,
+                         buffer.begin_send(rank_, number)};
   Slot& here = slot(number);
   Record record;
   record.kind = Record::Kind::send_ready;
   record.slot = number;
   if (here.granted.empty()) {
-    here.sends.push_back({&buffer, data, bytes});
+    here.sends.push_back(send);
     queue(record);
   } else {
     const std::uint64_t id = here.granted.front();
     here.granted.pop_front();
     drop_if_empty(number);
-    post_send(&buffer, data, bytes, number, id);
+    post_send(send, number, id);
     append_record(outbox_, record);
   }
   flush();
 }
 
-void Pair::post_send(UnboundBuffer* buffer, std::byte* data, std::size_t bytes, std::uint64_t number,
-                     std::uint64_t id) {
+void Pair::post_send(const PendingSend& send, std::uint64_t number, std::uint64_t id) {
   Op& op = take_op(Op::Kind::send);
-  op.unbound = buffer;
-  op.data = data;
-  op.bytes = bytes;
+  op.unbound = send.buffer;
+  op.data = send.data;
+  op.bytes = send.bytes;
+  op.order = send.order;
   op.slot = number;
   op.id = id;
   op.tag = kPayloadTag | id;
@@ -328,6 +329,7 @@ void Pair::start_receive(UnboundBuffer& buffer, std::uint64_t number, std::size_
   op.slot = number;
   op.id = next_id_++;
   op.tag = kPayloadTag | op.id;
+  op.order = buffer.begin_receive(rank_, number);
   Record record;
   record.kind = Record::Kind::receive_ready;
   record.slot = number;
@@ -362,7 +364,7 @@ void Pair::on_receive_ready(std::uint64_t number, std::uint64_t id) {
   const PendingSend pending = here.sends.front();
   here.sends.pop_front();
   drop_if_empty(number);
-  post_send(pending.buffer, pending.data, pending.bytes, number, id);
+  post_send(pending, number, id);
 }
 
 // ---- bound buffers --------------------------------------------------------------------------------------------------
@@ -396,14 +398,15 @@ void Pair::write(Buffer& buffer, std::uint64_t number, std::byte* data, std::siz
   record.slot = number;
   record.length = bytes;
   record.offset = offset;
+  const std::uint64_t order = buffer.begin_send();
   if (bytes <= kMostInline) {
     record.kind = Record::Kind::write_inline;
     queue(record, std::span<const std::byte>(data, bytes));
-    buffer.on_sent();
+    buffer.on_sent(order);
   } else {
     record.kind = Record::Kind::write;
     record.id = next_id_++;
-    outgoing_[record.id] = {&buffer, data, bytes};
+    outgoing_[record.id] = {&buffer, data, bytes, order};
     queue(record);
   }
   flush();
@@ -476,6 +479,7 @@ void Pair::on_write_ready(std::uint64_t id) {
   op.bound = found->second.buffer;
   op.data = found->second.data;
   op.bytes = found->second.bytes;
+  op.order = found->second.order;
   op.id = id;
   op.tag = kWriteTag | id;
   outgoing_.erase(found);

@@ -54,7 +54,8 @@ struct Op {
   std::uint64_t slot = 0;
   std::uint64_t id = 0;
   std::uint64_t tag = 0;
-  std::size_t place = 0;  ///< among the active ones
+  std::uint64_t order = 0;  ///< its number among those of its buffer
+  std::size_t place = 0;    ///< among the active ones
   ::mltcp::endpoint::OperationHandle handle = 0;
 };
 
@@ -126,6 +127,7 @@ class Pair final : public ::gloo::transport::Pair {
     UnboundBuffer* buffer;
     std::byte* data;
     std::size_t bytes;
+    std::uint64_t order;
   };
   /// Of one slot; see protocol.h.
   struct Slot {
@@ -140,6 +142,7 @@ class Pair final : public ::gloo::transport::Pair {
     Buffer* buffer;
     std::byte* data;
     std::size_t bytes;
+    std::uint64_t order;
   };
   struct Incoming {
     std::uint64_t id = 0;
@@ -174,7 +177,7 @@ class Pair final : public ::gloo::transport::Pair {
   void close_if_flushed();
 
   // Matching (pair.cpp).
-  void post_send(UnboundBuffer* buffer, std::byte* data, std::size_t bytes, std::uint64_t slot, std::uint64_t id);
+  void post_send(const PendingSend& send, std::uint64_t slot, std::uint64_t id);
   Slot& slot(std::uint64_t number);
   void drop_if_empty(std::uint64_t number);
   void count_waiting(std::uint64_t number, int by);

@@ -127,7 +127,7 @@ void Pair::on_end(Op& op, const ep::Completion& completion) {
       if (completion.code == ep::Code::truncated) return;
       break;
     case Op::Kind::write_send:
-      if (ok && was.bound != nullptr) was.bound->on_sent();
+      if (ok && was.bound != nullptr) was.bound->on_sent(was.order);
       break;
     case Op::Kind::write_receive:
       on_write_received(was, completion);
@@ -151,11 +151,12 @@ void Pair::on_connected(const ep::Completion& completion) {
 /// Of a receive; `op` is given back, or goes on without its buffer.
 void Pair::on_received(Op& op, const ep::Completion& completion) {
   const std::uint64_t number = op.slot;
+  const std::uint64_t order = op.order;
   UnboundBuffer* const buffer = op.unbound;
   switch (completion.code) {
     case ep::Code::ok:
       give_op(op);
-      if (buffer != nullptr) buffer->on_received(rank_);
+      if (buffer != nullptr) buffer->on_received(rank_, order);
       break;
     case ep::Code::truncated: {
       const std::string text = context_.who() + ": " + name() + " sent " + std::to_string(completion.bytes) +
@@ -185,8 +186,9 @@ void Pair::on_received(Op& op, const ep::Completion& completion) {
 void Pair::on_sent(Op& op, const ep::Completion& completion) {
   UnboundBuffer* const buffer = op.unbound;
   if (completion.code == ep::Code::ok) {
+    const std::uint64_t order = op.order;
     give_op(op);
-    if (buffer != nullptr) buffer->on_sent(rank_);
+    if (buffer != nullptr) buffer->on_sent(rank_, order);
     return;
   }
   if (completion.code != ep::Code::cancelled) {

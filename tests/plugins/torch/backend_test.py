@@ -145,7 +145,7 @@ class BackendTest(unittest.TestCase):
             self.assertEqual(status, 1)
             line = error.splitlines()[-1]
             self.assertIn("GLOO_SOCKET_IFNAME=nowhere0", line)
-            self.assertRegex(line, r"this machine has no interface nowhere0, but .*\blo\b")
+            self.assertRegex(line, r'this machine has no interface "nowhere0"; take one of these: .*\blo\b')
             self.assertIn("docs/torch.md", line)
 
     def test_settings_that_are_wrong_are_named(self):
