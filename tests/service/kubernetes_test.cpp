@@ -1,7 +1,9 @@
 // The extender, asked as Kubernetes' scheduler does (k8s.io/kube-scheduler/extender/v1).
 #include "mltcp/service/kubernetes.h"
 
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "services.h"
 
@@ -166,6 +168,14 @@ TEST_F(kubernetes, bad_arguments__are_refused) {
   EXPECT_THAT(refused(R"({"Pod": {"metadata": {}}, "Nodes": {"items": [{}]}})"), HasSubstr("metadata"));
   EXPECT_THAT(refused(R"({"Pod": {"metadata": {"annotations": {"mltcp.dev/job": 5}}}, "NodeNames": []})"),
               HasSubstr("is no text"));
+}
+
+TEST_F(kubernetes, nodes_that_do_not_pass__are_all_named) {
+  std::vector<std::string> nodes = eight_names();
+  for (int i = 0; i < 40'000; ++i) nodes.push_back("other-" + std::to_string(i));
+  const auto begin = std::chrono::steady_clock::now();
+  node(pod("u1", "train"), nodes);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3)) << "each was looked for among all";
 }
 
 TEST_F(kubernetes, job_that_is_never_complete__departs) {
