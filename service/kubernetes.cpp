@@ -128,6 +128,11 @@ KubernetesExtender::Group& KubernetesExtender::group_of(const Pod& pod, const st
       if (known->second.hosts.size() != request.workers)
         throw Conflict(fmt::format("job {} has {}, and a pod of it says {}; give all of them the same annotations",
                                    in_quotes(pod.job), plural(known->second.hosts.size(), "pod"), request.workers));
+      if (known->second.demand != request.demand || known->second.flows != request.flows)
+        throw Conflict(
+            fmt::format("job {} has another profile than a pod of it says; give all of them the same "
+                        "annotations",
+                        in_quotes(pod.job)));
       return known->second;
     }
     Group group;
@@ -135,9 +140,19 @@ KubernetesExtender::Group& KubernetesExtender::group_of(const Pod& pod, const st
     group.pods.resize(plan.hosts.size());
     group.restored = true;
     group.seen = now;
+    for (const RunningJob& job : service_.jobs()) {
+      if (job.request.id != pod.job) continue;
+      group.demand = job.request.demand;
+      group.flows = job.request.flows;
+    }
     if (group.hosts.size() != request.workers)
       throw Conflict(fmt::format("job {} runs already, with {}; delete it, or give the new one another name",
                                  in_quotes(pod.job), plural(group.hosts.size(), "worker")));
+    if (group.demand != request.demand || group.flows != request.flows)
+      throw Conflict(
+          fmt::format("job {} runs already, with another profile; delete it, or give the new one another "
+                      "name",
+                      in_quotes(pod.job)));
     return groups_[pod.job] = std::move(group);
   } catch (const NotFound&) {
     // It has been deleted, or was never there.
@@ -147,6 +162,8 @@ KubernetesExtender::Group& KubernetesExtender::group_of(const Pod& pod, const st
   group.hosts = service_.arrive(request).plan.hosts;
   group.pods.resize(group.hosts.size());
   group.seen = now;
+  group.demand = request.demand;
+  group.flows = request.flows;
   return groups_[pod.job] = std::move(group);
 }
 

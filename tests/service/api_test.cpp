@@ -151,6 +151,8 @@ TEST_F(api, bad_requests__get_a_status_and_one_line) {
               HasSubstr("no host is called \"zz\""));
   EXPECT_THAT(post(400, R"({"id": "x", "workers": 2, "assume_room": true, )" + profile + "}"),
               HasSubstr("give hosts, too"));
+  EXPECT_THAT(post(400, R"({"id": "slurm-17-1764063600", "workers": 2, )" + profile + "}"),
+              HasSubstr("body: id: ids of this form are those of Slurm's jobs"));
   EXPECT_THAT(post(400, R"({"id": "a b", "workers": 2, )" + profile + "}"), HasSubstr("is no id of a job"));
   EXPECT_THAT(post(409, R"({"id": "x", "workers": 33, )" + profile + "}"), HasSubstr("there is room for 30"));
   EXPECT_THAT(post(409, R"({"id": "there", "workers": 3, )" + profile + "}"), HasSubstr("runs already"));

@@ -155,6 +155,17 @@ TEST_F(kubernetes, bad_annotations__are_an_error_of_the_pod) {
   EXPECT_THAT(result["FailedNodes"]["a1"].get<std::string>(), HasSubstr("a pod of it says 3"));
 }
 
+TEST_F(kubernetes, pods_with_another_profile__do_not_join_their_job) {
+  const std::string other = R"({"compute_ns": 60000000, "communicate_bytes": 60000000})";
+  node(pod("u1", "train"));
+  EXPECT_THAT(filter(pod("u2", "train", "2", other))["FailedNodes"]["a1"].get<std::string>(),
+              HasSubstr("has another profile than a pod of it says"));
+  KubernetesExtender anew(service_, {.patience = 600_s});
+  const Json result = Json::parse(anew.filter(args(pod("u2", "train", "2", other), eight_names()), now_));
+  EXPECT_THAT(result["FailedNodes"]["a1"].get<std::string>(), HasSubstr("runs already, with another profile"));
+  node(pod("u2", "train"));
+}
+
 TEST_F(kubernetes, bad_arguments__are_refused) {
   const auto refused = [&](const std::string& text) {
     return message_of<InputError>([&] { extender_.filter(text, now_); });
