@@ -73,7 +73,10 @@ TEST(scheduler_service, arrive__where_no_slots_are_worth_it_says_why) {
   EXPECT_FALSE(second.plan.slots);
   EXPECT_THAT(second.plan.reason, AllOf(HasSubstr("jobs collide"), HasSubstr("below 0.98")));
   EXPECT_THAT(second.plan.reason, HasSubstr("leaf 0 -> spine 0"));
-  EXPECT_THAT(second.moves, IsEmpty()) << "the first one had no slots and has none";
+  ASSERT_THAT(second.moves, SizeIs(1)) << "the first one had no slots and has none, for another reason";
+  EXPECT_FALSE(second.moves[0].slots);
+  EXPECT_EQ(second.moves[0].revision, 2U);
+  EXPECT_EQ(second.moves[0].reason, second.plan.reason);
 }
 
 TEST(scheduler_service, arrive__again_changes_nothing) {
@@ -207,10 +210,10 @@ TEST(scheduler_service, bad_input__is_refused_with_one_line_and_changes_nothing)
 TEST(scheduler_service, periods_that_go_with_no_others__are_a_conflict) {
   SchedulerService service = fresh_service();
   service.arrive(job("slow", Nanos(40'000'000'000'000), Nanos(20'000'000'000'000)), {"a1", "b1"});
-  const std::string says = message_of<Conflict>([&] { service.arrive(job("fast", 1'000_ns, 500_ns), {"a2", "b2"}); });
+  const std::string says = message_of<Conflict>([&] { service.arrive(job("fast", 100_us, 50_us), {"a2", "b2"}); });
   EXPECT_THAT(says, HasSubstr("bursts"));
   EXPECT_THAT(service.jobs(), SizeIs(1));
-  service.arrive(job("fast", 1'000_ns, 500_ns), {"a2", "a3"});
+  service.arrive(job("fast", 100_us, 50_us), {"a2", "a3"});
 }
 
 TEST(scheduler_service, restart__gives_the_same_jobs_and_plans) {

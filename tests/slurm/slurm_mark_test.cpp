@@ -99,8 +99,7 @@ TEST(profile_line, what_mltcp_profile_prints__is_read_as_the_same) {
 
 TEST(profile_line, iterations_that_are_too_short__are_refused_in_a_line) {
   const JobProfile brief = profile_from_line(R"({"communicate_bytes":1,"period_ns":1000})", "f");
-  EXPECT_THAT(message_of<InputError>([&] { static_cast<void>(to_line(brief)); }),
-              HasSubstr("give 100000 ns or more"));
+  EXPECT_THAT(message_of<InputError>([&] { static_cast<void>(to_line(brief)); }), HasSubstr("give 100000 ns or more"));
 }
 
 TEST(profile_line, bad_ones__are_refused_in_a_line) {
