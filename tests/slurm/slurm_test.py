@@ -270,6 +270,13 @@ class SlurmTest(unittest.TestCase):
         self.assertIn("job arrays are not placed", done.stderr)
         self.assertEqual(done.returncode, 0)
 
+    def test_a_heterogeneous_job_runs_without_slots(self):
+        self.lab.start_service()
+        done = self.cluster.try_run(["sbatch", "--nodes=1", f"--mltcp-profile={self.profile}", "--wrap", "true", ":",
+                                     "--nodes=1"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("heterogeneous jobs are not placed", done.stderr)
+
 
 def main():
     if reason := slurm_cluster.lacking():
