@@ -446,6 +446,16 @@ std::vector<RankedCandidate> Cluster::Impl::rank(std::span<const Candidate> cand
       ranked[i].reason = fmt::format("{} loop{} of jobs and links", ranked[i].loops, ranked[i].loops == 1 ? "" : "s");
       continue;
     }
+    if (options.most_bursts > 0) {
+      const ClusterState& state = askings[i]->state;
+      for (auto job = static_cast<std::uint32_t>(running.size()); job < state.jobs.size() && !ranked[i].discarded;
+           ++job) {
+        ranked[i].reason =
+            too_many_bursts(state, state.graph.components[state.graph.component_of[job]], options.most_bursts);
+        ranked[i].discarded = !ranked[i].reason.empty();
+      }
+      if (ranked[i].discarded) continue;
+    }
     kept.push_back(&*askings[i]);
     ranks.push_back(&ranked[i]);
   }
@@ -510,6 +520,12 @@ LinkProblem Cluster::Impl::link_problem(std::size_t index) const {
 
 double Cluster::Impl::pair_score(const Demand& a, const Demand& b, Rate capacity) {
   forget_if_full();
+  // Two that can't be scheduled together go as badly together as any.
+  const double longest = std::max(a.period, b.period).seconds();
+  if (options.most_bursts > 0 && static_cast<double>(a.bursts.size()) * longest / a.period.seconds() +
+                                         static_cast<double>(b.bursts.size()) * longest / b.period.seconds() >
+                                     options.most_bursts)
+    return 0;
   std::string key = identity_of(a) + identity_of(b);
   append_to_key(key, static_cast<std::int64_t>(capacity.bits_per_second));
   const auto known = remembered_pairs_.find(key);

@@ -62,6 +62,10 @@ struct ClusterOptions {
   /// Minimum score of a link, 0 to 1: a component with a link that scores less is assumed to get no slots from the
   /// caller, so such slots have no value.
   double least_score = 0.98;
+  /// rank(), preview() and join() refuse a job if the longest iteration among the jobs that depend on each other
+  /// through it would hold more bursts of a link's jobs than this, before anything is searched; 0: no bound but the
+  /// solver's.
+  double most_bursts = 0;
 };
 
 struct ClusterSolution {

@@ -238,6 +238,9 @@ Cluster::Impl::Joining Cluster::Impl::joining(ClusterJob job) {
   ClusterState& state = asking.state;
   const auto added = static_cast<std::uint32_t>(running.size());
   const AffinityGraph::Component& component = state.graph.components[state.graph.component_of[added]];
+  if (options.most_bursts > 0)
+    if (const std::string why = too_many_bursts(state, component, options.most_bursts); !why.empty())
+      throw InputError(why);
   std::vector<Nanos> shifts(state.jobs.size());
   for (std::uint32_t other = 0; other < added; ++other) {
     state.slot_periods[other] = solution.jobs[other].slot_period;

@@ -43,9 +43,10 @@ using namespace literals;
 constexpr std::size_t least_token = 16;
 constexpr std::size_t most_token = 4096;
 constexpr int backlog = 1024;
-constexpr Nanos look_every = 100_ms;  // whether it is to end
-constexpr Nanos tick_every = 1_s;     //
-constexpr Nanos linger = 1_s;         // for a client that sends on, so that it reads why it was refused
+constexpr Nanos look_every = 100_ms;      // whether it is to end
+constexpr Nanos tick_every = 1_s;         //
+constexpr std::size_t most_refused = 64;  // connections beyond the most, while they are told so
+constexpr Nanos linger = 1_s;             // for a client that sends on, so that it reads why it was refused
 constexpr std::size_t readers = 2;
 constexpr std::uint64_t tick_serial = 0;  // of no connection
 constexpr std::size_t most_read_at_once = 1U << 16;
@@ -200,6 +201,7 @@ class HttpServer::Impl {
     std::string out;
     std::size_t written = 0;
     Nanos deadline;
+    bool refused = false;  ///< beyond options_.connections: it is told so, and takes no place
   };
   struct Task {
     std::uint64_t serial = 0;
@@ -461,21 +463,27 @@ class HttpServer::Impl {
         if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) accept_again_ = now + look_every;
         return;
       }
-      if (connections_.size() >= options_.connections && !make_room()) {
-        const std::string text = response_text(503, Api::error_body("all connections are in use; try again later"));
-        static_cast<void>(send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
-        continue;
-      }
+      const std::size_t all = connections_.size();
+      const bool full = all >= options_.connections && taken() >= options_.connections && !make_room();
+      if (full && all >= options_.connections + most_refused) continue;
       const auto [place, fresh] = connections_.try_emplace(
           ++last_serial_, Connection(RequestLimits{options_.most_header_bytes, kMostBodyBytes}));
       place->second.socket = std::move(socket);
       place->second.deadline = now + options_.request_time;
+      if (!full) continue;
+      place->second.refused = true;
+      answer_error(last_serial_, place->second, 503, "all connections are in use; try again later", now);
     }
+  }
+  [[nodiscard]] std::size_t taken() const {
+    return static_cast<std::size_t>(std::count_if(connections_.begin(), connections_.end(),
+                                                  [](const auto& entry) { return !entry.second.refused; }));
   }
   /// The one that has been sending for longest goes; false if all have sent theirs.
   bool make_room() {
     const auto oldest = std::find_if(connections_.begin(), connections_.end(), [](const auto& entry) {
-      return entry.second.state == Connection::State::reading || entry.second.state == Connection::State::draining;
+      return !entry.second.refused &&
+             (entry.second.state == Connection::State::reading || entry.second.state == Connection::State::draining);
     });
     if (oldest == connections_.end()) return false;
     remove(oldest->first);
@@ -539,11 +547,17 @@ class HttpServer::Impl {
     else if (connection.request.state() == IncomingRequest::State::whole)
       hand_over(serial, connection, now);
   }
+  static char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
   [[nodiscard]] bool authorised(const std::string& header) const {
     if (options_.listen.empty()) return true;
     // How long it takes tells nothing but the length.
     return std::any_of(accepted_.begin(), accepted_.end(), [&](const std::string& accepted) {
-      return header.size() == accepted.size() && CRYPTO_memcmp(header.data(), accepted.data(), accepted.size()) == 0;
+      if (header.size() != accepted.size()) return false;
+      // The scheme's name is written in any case (RFC 9110, section 11.1).
+      const std::size_t scheme = accepted.find(' ');
+      return std::equal(accepted.begin(), accepted.begin() + static_cast<std::ptrdiff_t>(scheme), header.begin(),
+                        [](char a, char b) { return lower(a) == lower(b); }) &&
+             CRYPTO_memcmp(header.data() + scheme, accepted.data() + scheme, accepted.size() - scheme) == 0;
     });
   }
   /// The header with the token, as bearer's (RFC 6750), and as the password of user mltcp (RFC 7617), for clients that
@@ -590,6 +604,16 @@ class HttpServer::Impl {
       if (connection.state == Connection::State::parked && is_news(connection.wait)) ask_again(serial, connection);
   }
 
+  /// Those that wait for plans take at most half of the places: beyond, the one that has waited for longest is answered
+  /// with its plan as it is.
+  void leave_room_for_others() {
+    const auto parks = [](const auto& entry) { return entry.second.state == Connection::State::parked; };
+    const auto parked = std::count_if(connections_.begin(), connections_.end(), parks);
+    if (static_cast<std::size_t>(parked) < std::max<std::size_t>(1, options_.connections / 2)) return;
+    const auto oldest = std::find_if(connections_.begin(), connections_.end(), parks);
+    ask_again(oldest->first, oldest->second);
+  }
+
   void take_answers(Nanos now) {
     std::vector<Done> done;
     {
@@ -604,10 +628,12 @@ class HttpServer::Impl {
         connection.wait = std::move(*one.response.wait);
         connection.deadline = now + connection.wait.timeout;
         // What changes from here on is told by plans_changed_.
-        if (is_news(connection.wait))
+        if (is_news(connection.wait)) {
           ask_again(found->first, connection);
-        else
+        } else {
+          leave_room_for_others();
           connection.state = Connection::State::parked;
+        }
         continue;
       }
       answer(found->first, connection, std::move(one.response.text), now);

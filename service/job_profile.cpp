@@ -171,15 +171,18 @@ scheduler::Demand demand_of(const JobProfile& profile, Rate host_rate) {
   workload::Job job = profile.job;
   if (job.rate.is_zero() || job.rate > host_rate) job.rate = host_rate;
   // The ideal iteration is bounded by the rate of the link: the job's own.
-  if (profile.period.count == 0) return experiment::demand_of(job, job.rate);
   const Nanos ideal = workload::ideal_iteration(job, job.rate).length;
-  if (profile.period < ideal)
+  if (const Nanos length = std::max(ideal, profile.period); length < kShortestIteration)
+    throw InputError(fmt::format("profile: an iteration takes {}; give one of {} ns or more, or several as one",
+                                 to_text(length), kShortestIteration.count));
+  if (profile.period.count > 0 && profile.period < ideal)
     throw InputError(
         fmt::format("profile: period_ns: an iteration of {} does not fit into {}; give {} ns or more, or "
                     "leave it out",
                     to_text(ideal), to_text(profile.period), ideal.count));
-  scheduler::Demand demand = experiment::demand_of(job, profile.period);
-  experiment::limit_bursts(demand.bursts);
+  scheduler::Demand demand =
+      profile.period.count == 0 ? experiment::demand_of(job, job.rate) : experiment::demand_of(job, profile.period);
+  experiment::limit_bursts(demand.bursts, kMostDemandBursts);
   return demand;
 }
 

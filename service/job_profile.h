@@ -25,6 +25,12 @@ namespace mltcp::service {
 /// Maximum length of a profile's text.
 inline constexpr std::size_t kMostProfileBytes = 1U << 20;
 
+// What a job asks of the scheduler is bounded, so that no arrival takes it long.
+/// The least time of an iteration.
+inline constexpr Nanos kShortestIteration(100'000);
+/// Bursts of an iteration, at most; those of a profile with more are joined with their neighbours.
+inline constexpr std::size_t kMostDemandBursts = 64;
+
 struct JobProfile {
   workload::Job job;  ///< with its phases; rate 0: the hosts' rate
   Nanos period;       ///< of an iteration alone; 0: computed
@@ -38,7 +44,8 @@ JobProfile profile_from_toml(std::string_view text, const std::string& where);
 JobProfile profile_from_text(std::string_view text, const std::string& where);
 
 /// What one worker of the job sends, for JobRequest::demand. `host_rate` is that of the hosts' links
-/// (Topology::fastest_host()). Throws InputError if a period was given in which the iteration doesn't fit.
+/// (Topology::fastest_host()). Throws InputError if a period was given in which the iteration doesn't fit, and for
+/// iterations below kShortestIteration.
 scheduler::Demand demand_of(const JobProfile& profile, Rate host_rate);
 
 }  // namespace mltcp::service

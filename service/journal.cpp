@@ -38,22 +38,30 @@ constexpr std::size_t most_listed = std::size_t{1} << 22;
 
 // ---- lines ---------------------------------------------------------------------------------------------------------
 
+void add_told(Json& json, const std::optional<bool>& slots, const std::string& reason) {
+  if (!slots) return;
+  json["slots"] = *slots;
+  if (!reason.empty()) json["reason"] = reason;
+}
+
 Json to_json(const StoredJob& job) {
   Json bursts = Json::array();
   for (const scheduler::Burst& burst : job.request.demand.bursts)
     bursts.push_back(
         {{"from_ns", burst.from.count}, {"to_ns", burst.to.count}, {"rate_bps", burst.rate.bits_per_second}});
-  return {{"id", job.request.id},
-          {"name", job.request.name},
-          {"workers", job.request.workers},
-          {"flows", job.request.flows},
-          {"period_ns", job.request.demand.period.count},
-          {"bursts", std::move(bursts)},
-          {"hosts", job.hosts},
-          {"number", job.number},
-          {"slot_period_ns", job.slot_period.count},
-          {"time_shift_ns", job.time_shift.count},
-          {"revision", job.revision}};
+  Json json{{"id", job.request.id},
+            {"name", job.request.name},
+            {"workers", job.request.workers},
+            {"flows", job.request.flows},
+            {"period_ns", job.request.demand.period.count},
+            {"bursts", std::move(bursts)},
+            {"hosts", job.hosts},
+            {"number", job.number},
+            {"slot_period_ns", job.slot_period.count},
+            {"time_shift_ns", job.time_shift.count},
+            {"revision", job.revision}};
+  add_told(json, job.slots, job.reason);
+  return json;
 }
 
 StoredJob job_from(const JsonReader& reader) {
@@ -74,6 +82,8 @@ StoredJob job_from(const JsonReader& reader) {
   job.slot_period = Nanos(reader.whole("slot_period_ns", 1, most_whole));
   job.time_shift = Nanos(reader.whole("time_shift_ns", 0, most_whole));
   job.revision = static_cast<std::uint64_t>(reader.whole("revision", 0, most_whole));
+  job.slots = reader.optional_truth("slots");
+  if (reader.has("reason")) job.reason = reader.text("reason");
   return job;
 }
 
@@ -134,6 +144,8 @@ void apply(const JournalEvent& event, ServiceState& state) {
     job->slot_period = change.slot_period;
     job->time_shift = change.time_shift;
     job->revision = event.revision;
+    job->slots = change.slots;
+    job->reason = change.reason;
   }
   state.revision = event.revision;
 }
@@ -142,9 +154,11 @@ Json to_json(const JournalEvent& event) {
   Json arrived = Json::array();
   for (const StoredJob& job : event.arrived) arrived.push_back(to_json(job));
   Json changed = Json::array();
-  for (const JournalEvent::Change& change : event.changed)
+  for (const JournalEvent::Change& change : event.changed) {
     changed.push_back(
         {{"id", change.id}, {"slot_period_ns", change.slot_period.count}, {"time_shift_ns", change.time_shift.count}});
+    add_told(changed.back(), change.slots, change.reason);
+  }
   return {{"revision", event.revision},
           {"arrived", std::move(arrived)},
           {"departed", event.departed},
@@ -158,7 +172,8 @@ JournalEvent event_from(const JsonReader& reader) {
   event.departed = reader.texts("departed", most_listed);
   for (const JsonReader& change : reader.list("changed", most_listed))
     event.changed.push_back({change.text("id"), Nanos(change.whole("slot_period_ns", 1, most_whole)),
-                             Nanos(change.whole("time_shift_ns", 0, most_whole))});
+                             Nanos(change.whole("time_shift_ns", 0, most_whole)), change.optional_truth("slots"),
+                             change.has("reason") ? change.text("reason") : std::string()});
   return event;
 }
 
@@ -230,7 +245,8 @@ void Journal::lock() {
   // For people alone: the lock is what counts.
   const std::string pid = fmt::format("{}\n", getpid());
   if (ftruncate(lock_, 0) != 0 || pwrite(lock_, pid.data(), pid.size(), 0) < 0)
-    throw RunError(fmt::format("{}: it can't be written ({}); {}", name.string(), why(), cure));
+    log_(fmt::format("warning: {}: it can't be written ({}), and so doesn't say which process this is", name.string(),
+                     why()));
 }
 
 void Journal::load(std::int64_t epoch_if_new) {
@@ -355,12 +371,36 @@ void Journal::write_event(const std::string& line) {
       fmt::format("{}: it can't be written ({}); nothing has changed: {}", file().string(), because, cure));
 }
 
+void Journal::check_place() const {
+  for (const auto& [opened, name] : {std::pair(file_, file()), std::pair(lock_, folder_ / "lock")}) {
+    struct stat own {};
+    struct stat there {};
+    if (fstat(opened, &own) == 0 && own.st_nlink > 0 && stat(name.c_str(), &there) == 0 && own.st_dev == there.st_dev &&
+        own.st_ino == there.st_ino)
+      continue;
+    throw Unavailable(
+        fmt::format("{}: the file was removed or replaced while the service runs; nothing has changed: "
+                    "put it back, or start the service anew",
+                    name.string()));
+  }
+}
+
+void Journal::check_writable() {
+  if (folder_.empty()) return;
+  check_place();
+  if (failed_ || broken_) rewrite();
+  failed_ = false;
+}
+
 void Journal::append(const JournalEvent& event) {
   check(event, state_);
   if (!folder_.empty()) {
+    failed_ = true;
+    check_place();
     if (broken_) rewrite();
     const std::string line = line_of(lines_, {{"event", to_json(event)}});
     write_event(line);
+    failed_ = false;
     size_ += line.size();
     ++lines_;
   }

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,9 @@ struct StoredJob {
   Nanos slot_period;
   Nanos time_shift;
   std::uint64_t revision = 0;  ///< of its plan
+  // As its plan was told last, which follows from the topology besides:
+  std::optional<bool> slots{};  ///< nothing: in a journal of an older version
+  std::string reason{};
 
   bool operator==(const StoredJob&) const = default;
 };
@@ -52,6 +56,8 @@ struct JournalEvent {
     std::string id;
     Nanos slot_period;
     Nanos time_shift;
+    std::optional<bool> slots{};
+    std::string reason{};
   };
   std::uint64_t revision = 0;  ///< of the service and of the plans of all jobs concerned
   std::vector<StoredJob> arrived;
@@ -74,6 +80,9 @@ class Journal {
   [[nodiscard]] const ServiceState& state() const { return state_; }
   /// Writes the event and waits for the disk; then state() has changed. Throws Unavailable; then it has not.
   void append(const JournalEvent& event);
+  /// Throws Unavailable if the last event could not be written and the disk still can't be, or if the files are no
+  /// longer where they were.
+  void check_writable();
 
  private:
   void lock();
@@ -81,6 +90,7 @@ class Journal {
   void read(std::string text);
   void rewrite();
   void write_event(const std::string& line);
+  void check_place() const;
   [[nodiscard]] std::filesystem::path file() const;
 
   std::filesystem::path folder_;
@@ -92,6 +102,7 @@ class Journal {
   std::uint64_t snapshot_size_ = 0;  ///< of that, the snapshot
   std::uint64_t lines_ = 0;
   bool broken_ = false;  ///< the file's end is not known
+  bool failed_ = false;  ///< the last event could not be written
 };
 
 }  // namespace mltcp::service

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -41,10 +42,6 @@ std::optional<std::uint32_t> whole_from(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
-}
-
-bool contains(const std::vector<std::string>& list, const std::string& word) {
-  return std::find(list.begin(), list.end(), word) != list.end();
 }
 
 }  // namespace
@@ -131,6 +128,11 @@ KubernetesExtender::Group& KubernetesExtender::group_of(const Pod& pod, const st
       if (known->second.hosts.size() != request.workers)
         throw Conflict(fmt::format("job {} has {}, and a pod of it says {}; give all of them the same annotations",
                                    in_quotes(pod.job), plural(known->second.hosts.size(), "pod"), request.workers));
+      if (known->second.demand != request.demand || known->second.flows != request.flows)
+        throw Conflict(
+            fmt::format("job {} has another profile than a pod of it says; give all of them the same "
+                        "annotations",
+                        in_quotes(pod.job)));
       return known->second;
     }
     Group group;
@@ -138,9 +140,19 @@ KubernetesExtender::Group& KubernetesExtender::group_of(const Pod& pod, const st
     group.pods.resize(plan.hosts.size());
     group.restored = true;
     group.seen = now;
+    for (const RunningJob& job : service_.jobs()) {
+      if (job.request.id != pod.job) continue;
+      group.demand = job.request.demand;
+      group.flows = job.request.flows;
+    }
     if (group.hosts.size() != request.workers)
       throw Conflict(fmt::format("job {} runs already, with {}; delete it, or give the new one another name",
                                  in_quotes(pod.job), plural(group.hosts.size(), "worker")));
+    if (group.demand != request.demand || group.flows != request.flows)
+      throw Conflict(
+          fmt::format("job {} runs already, with another profile; delete it, or give the new one another "
+                      "name",
+                      in_quotes(pod.job)));
     return groups_[pod.job] = std::move(group);
   } catch (const NotFound&) {
     // It has been deleted, or was never there.
@@ -150,11 +162,14 @@ KubernetesExtender::Group& KubernetesExtender::group_of(const Pod& pod, const st
   group.hosts = service_.arrive(request).plan.hosts;
   group.pods.resize(group.hosts.size());
   group.seen = now;
+  group.demand = request.demand;
+  group.flows = request.flows;
   return groups_[pod.job] = std::move(group);
 }
 
 std::vector<std::string> KubernetesExtender::places(const Pod& pod, const std::vector<std::string>& nodes, Nanos now) {
   Group& group = group_of(pod, nodes, now);
+  const std::set<std::string_view> feasible(nodes.begin(), nodes.end());
   const auto place_of = [&](const auto& wanted) {
     for (std::size_t i = 0; i < group.pods.size(); ++i)
       if (wanted(i)) return i;
@@ -166,18 +181,19 @@ std::vector<std::string> KubernetesExtender::places(const Pod& pod, const std::v
   } else {
     if (!pod.uid.empty()) place = place_of([&](std::size_t i) { return group.pods[i] == pod.uid; });
     if (place == group.pods.size())
-      place = place_of([&](std::size_t i) { return group.pods[i].empty() && contains(nodes, group.hosts[i]); });
+      place = place_of([&](std::size_t i) { return group.pods[i].empty() && feasible.contains(group.hosts[i]); });
   }
   if (place == group.pods.size() || (group.restored && !pod.index)) {
     // All have come: it stands for one of them that is no more, and nobody says for which.
     std::vector<std::string> all;
+    const std::set<std::string_view> own(group.hosts.begin(), group.hosts.end());
     for (const std::string& node : nodes)
-      if (contains(group.hosts, node)) all.push_back(node);
+      if (own.contains(node)) all.push_back(node);
     if (!all.empty()) {
       group.seen = now;
       return all;
     }
-  } else if (contains(nodes, group.hosts[place])) {
+  } else if (feasible.contains(group.hosts[place])) {
     group.seen = now;
     group.pods[place] = pod.uid.empty() ? "?" : pod.uid;
     return {group.hosts[place]};
@@ -194,7 +210,8 @@ std::string KubernetesExtender::filter(std::string_view text, Nanos now) {
   const std::scoped_lock lock(mutex_);
   expire_locked(now);
   std::vector<std::string> passing = args.nodes;
-  Json failed = Json::object();
+  // A map first: keys of an object of Json are looked for one by one.
+  std::map<std::string, std::string> failed;
   std::string error;
   if (!args.pod.job.empty()) {
     std::string why = fmt::format("job {} has its place on another node", in_quotes(args.pod.job));
@@ -232,7 +249,7 @@ std::string KubernetesExtender::filter(std::string_view text, Nanos now) {
     result["Nodes"] = nullptr;
     result["NodeNames"] = passing;
   }
-  result["FailedNodes"] = std::move(failed);
+  result["FailedNodes"] = failed;
   result["FailedAndUnresolvableNodes"] = Json::object();
   result["Error"] = one_line(error);
   return to_text(result);

@@ -62,6 +62,8 @@ class KubernetesExtender {
     std::vector<std::string> pods;   ///< by place: the uid of the pod that came for it; empty: none yet
     /// The service was started anew and does not know which of them came before: all may have.
     bool restored = false;
+    scheduler::Demand demand;
+    std::uint32_t flows = 1;
     Nanos seen;
     [[nodiscard]] bool complete() const;
   };

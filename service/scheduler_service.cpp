@@ -18,6 +18,7 @@
 #include "mltcp/base/nearest.h"
 #include "mltcp/base/text.h"
 #include "mltcp/scheduler/placement.h"
+#include "mltcp/service/job_profile.h"
 #include "mltcp/service/journal.h"
 
 namespace mltcp::service {
@@ -33,6 +34,8 @@ constexpr std::uint32_t most_candidates = 1000;
 constexpr std::uint32_t most_flows = 1024;
 constexpr std::uint32_t most_jobs = 100'000;
 constexpr std::int64_t latest_epoch = std::int64_t{1} << 62;
+constexpr double most_bursts =
+    100'000;                        // of a link's jobs, in the longest iteration: what is searched in about a second
 constexpr double cost_steps = 1e9;  // costs of placements count as equal within one of these
 
 bool is_id(std::string_view text) {
@@ -68,6 +71,12 @@ void check(const JobRequest& request) {
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", job, error.what()));
   }
+  if (request.demand.period < kShortestIteration)
+    throw InputError(fmt::format("{}: an iteration takes {}; give one of {} ns or more, or several as one", job,
+                                 mltcp::to_text(request.demand.period), kShortestIteration.count));
+  if (request.demand.bursts.size() > kMostDemandBursts)
+    throw InputError(fmt::format("{}: it has {} bursts; give at most {}, joining neighbours", job,
+                                 request.demand.bursts.size(), kMostDemandBursts));
   if (request.demand.bursts.empty())
     throw InputError(fmt::format("{}: it sends nothing; give it a profile that does", job));
 }
@@ -84,10 +93,10 @@ std::string_view to_text(scheduler::PlacementKind kind) {
   return "random";
 }
 
-/// What a host is held to is the same.
+/// What a host is held to is the same, and why it is held to nothing.
 bool same_slots(const JobPlan& a, const JobPlan& b) {
-  return a.slots == b.slots && a.slot_unix_ns == b.slot_unix_ns && a.slot_period == b.slot_period &&
-         a.time_shift == b.time_shift;
+  return a.slots == b.slots && a.reason == b.reason && a.slot_unix_ns == b.slot_unix_ns &&
+         a.slot_period == b.slot_period && a.time_shift == b.time_shift;
 }
 
 std::string described(const JobPlan& plan) {
@@ -103,7 +112,7 @@ class SchedulerService::Impl {
   Impl(Topology topology, ServiceOptions options)
       : options_((check(options), std::move(options))),
         names_(names_of(topology, options_)),
-        cluster_(std::move(topology), options_.cluster),
+        cluster_(std::move(topology), bounded(options_.cluster)),
         journal_(options_.state, options_.epoch_unix_ns, [this](const std::string& line) { log(line); }) {
     for (Host host = 0; host < names_.size(); ++host)
       if (!host_of_.try_emplace(names_[host], host).second)
@@ -119,6 +128,7 @@ class SchedulerService::Impl {
     running_ = plans_now();
     index_ = index_of(running_);
     revision_ = journal_.state().revision;
+    tell_changed();
     if (!running_.empty()) log(fmt::format("{} restored, revision {}", plural(running_.size(), "job"), revision_));
   }
 
@@ -183,6 +193,16 @@ class SchedulerService::Impl {
     stale_ = true;
     cluster_.leave(id);
     return commit(event, nullptr, {}).moves;
+  }
+
+  std::string trouble() {
+    const std::scoped_lock lock(work_);
+    try {
+      journal_.check_writable();
+    } catch (const Unavailable& error) {
+      return error.what();
+    }
+    return {};
   }
 
   JobPlan plan(std::string_view id) const {
@@ -259,6 +279,10 @@ class SchedulerService::Impl {
   std::int64_t epoch_unix_ns() const { return journal_.state().epoch_unix_ns; }
 
  private:
+  static scheduler::ClusterOptions bounded(scheduler::ClusterOptions options) {
+    if (options.most_bursts == 0) options.most_bursts = most_bursts;
+    return options;
+  }
   static std::vector<std::string> names_of(const Topology& topology, const ServiceOptions& options) {
     if (!options.host_names.empty()) {
       if (options.host_names.size() != topology.hosts())
@@ -334,19 +358,43 @@ class SchedulerService::Impl {
     }
   }
 
+  static JournalEvent::Change change_of(const JobPlan& plan) {
+    return {plan.id, plan.slot_period, plan.time_shift, plan.slots, plan.reason};
+  }
+
+  /// After a restart: on another topology, or with other options, jobs may have lost their slots, or got some.
+  void tell_changed() {
+    JournalEvent event;
+    event.revision = revision_ + 1;
+    for (std::size_t i = 0; i < running_.size(); ++i) {
+      JobPlan& plan = running_[i].plan;
+      const StoredJob& stored = journal_.state().jobs[i];
+      if (stored.slots == plan.slots && stored.reason == plan.reason) continue;
+      plan.revision = event.revision;
+      event.changed.push_back(change_of(plan));
+    }
+    if (event.changed.empty()) return;
+    try {
+      journal_.append(event);
+    } catch (const Unavailable& error) {
+      throw RunError(error.what());
+    }
+    revision_ = event.revision;
+  }
+
   /// After the cluster has changed: writes the event, and then tells everybody.
   Arrival commit(JournalEvent& event, const JobRequest* arrived, std::span<const Host> hosts) {
     const ClusterSolution& solution = cluster_.solution();
     Arrival result;
-    std::map<std::string_view, JournalEvent::Change> slots;
-    for (const ClusterSolution::Job& job : solution.jobs) slots[job.name] = {job.name, job.slot_period, job.time_shift};
     if (arrived != nullptr) {
+      const auto solved = std::find_if(solution.jobs.begin(), solution.jobs.end(),
+                                       [&](const ClusterSolution::Job& job) { return job.name == arrived->id; });
       StoredJob job;
       job.request = *arrived;
       for (const Host host : hosts) job.hosts.push_back(names_[host]);
       job.number = next_number();
-      job.slot_period = slots.at(arrived->id).slot_period;
-      job.time_shift = slots.at(arrived->id).time_shift;
+      job.slot_period = solved->slot_period;
+      job.time_shift = solved->time_shift;
       job.revision = event.revision;
       event.arrived.push_back(std::move(job));
     }
@@ -362,8 +410,12 @@ class SchedulerService::Impl {
       if (known != before.end() && same_slots(*known->second, job.plan)) continue;
       job.plan.revision = event.revision;
       if (known == before.end()) continue;
-      event.changed.push_back(slots.at(job.request.id));
+      event.changed.push_back(change_of(job.plan));
       result.moves.push_back(job.plan);
+    }
+    for (StoredJob& job : event.arrived) {
+      job.slots = next.back().plan.slots;
+      job.reason = next.back().plan.reason;
     }
     journal_.append(event);
     stale_ = false;
@@ -627,6 +679,7 @@ Arrival SchedulerService::arrive(const JobRequest& request, const std::vector<st
   return impl_->arrive(request, hosts, room);
 }
 std::vector<JobPlan> SchedulerService::depart(std::string_view id) { return impl_->depart(id); }
+std::string SchedulerService::trouble() { return impl_->trouble(); }
 JobPlan SchedulerService::plan(std::string_view id) const { return impl_->plan(id); }
 std::vector<RunningJob> SchedulerService::jobs() const { return impl_->jobs(); }
 std::vector<JobPlan> SchedulerService::plans() const { return impl_->plans(); }

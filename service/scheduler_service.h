@@ -103,7 +103,7 @@ struct JobPlan {
   Nanos time_shift;   ///< of the beginning of iterations, in [0, slot_period)
   Nanos first_send;   ///< from there to the first bytes: the computation before
   double score = 1;   ///< mean over the links on which it competes; 1 without
-  std::uint64_t revision = 0;  ///< of the last change of this plan
+  std::uint64_t revision = 0;  ///< of the last change of this plan, of all but its score
 
   bool operator==(const JobPlan&) const = default;
 };
@@ -126,7 +126,7 @@ struct ServiceOptions {
   std::uint32_t slots_per_host = 1;     ///< workers that fit on a host, 1 to 1024
   std::uint32_t candidates = 10;        ///< placements compared for a job that comes without hosts, 1 to 1000
   std::uint32_t most_jobs = 10'000;     ///< that run at a time
-  scheduler::ClusterOptions cluster;
+  scheduler::ClusterOptions cluster;    ///< with most_bursts 0 that is 100,000
   /// Epoch of slots if no state is there yet, in Unix time; 0 to 2^62.
   std::int64_t epoch_unix_ns = 0;
   /// Called with one line per event (arrival, departure, changed plan, trouble with the journal), by the thread that
@@ -164,6 +164,8 @@ class SchedulerService {
   Arrival arrive(const JobRequest& request, const std::vector<std::string>& hosts = {}, Room room = Room::needed);
   /// A job has ended. Returns the plans of others that changed. Throws NotFound and Unavailable.
   std::vector<JobPlan> depart(std::string_view id);
+  /// Why arrivals and departures are Unavailable now; empty: they are not, as far as can be told without one.
+  [[nodiscard]] std::string trouble();
 
   /// Throws NotFound. These and the following never wait for an arrival that is being computed.
   [[nodiscard]] JobPlan plan(std::string_view id) const;

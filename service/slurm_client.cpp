@@ -51,12 +51,14 @@ enum JobField : std::size_t {
   partition,
   feature_list,
   user_name,
+  het_job,
   admin_comment,
   job_fields
 };
 constexpr std::array<std::string_view, job_fields> job_columns{
-    "JobID",   "ArrayTaskID",   "SubmitTime", "StateCompact", "PriorityLong", "Reason",  "NumNodes", "NumCPUs",
-    "MinCpus", "OverSubscribe", "NodeList",   "ReqNodes",     "Partition",    "Feature", "UserName", "admin_comment"};
+    "JobID",     "ArrayTaskID", "SubmitTime", "StateCompact",  "PriorityLong", "Reason",
+    "NumNodes",  "NumCPUs",     "MinCpus",    "OverSubscribe", "NodeList",     "ReqNodes",
+    "Partition", "Feature",     "UserName",   "HetJobID",      "admin_comment"};
 
 enum NodeField : std::size_t { node_name, node_state, node_cpus, node_partition, node_features, node_fields };
 
@@ -131,6 +133,8 @@ SlurmJob parse_job(std::string_view line) {
   job.id = *id;
   job.submitted = *submitted;
   job.in_array = !present(fields[array_task]).empty();
+  // "0" or "N/A" of others, by release.
+  job.in_het_job = !present(fields[het_job]).empty() && fields[het_job] != "0";
   job.state = state_of(fields[state_code]);
   job.held = job.state == SlurmJob::State::pending && fields[priority] == "0";
   job.held_by_administrator = job.held && fields[reason] == "JobHeldAdmin";

@@ -31,6 +31,7 @@ struct SlurmJob {
   /// Held by an administrator, who alone may release it.
   bool held_by_administrator = false;
   bool in_array = false;
+  bool in_het_job = false;   ///< a part of a heterogeneous job
   bool whole_nodes = false;  ///< it shares its nodes with nobody
   std::uint32_t node_count = 1;
   std::uint32_t cpus_per_node = 1;        ///< at least

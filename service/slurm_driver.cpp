@@ -19,9 +19,10 @@
 namespace mltcp::service {
 namespace {
 
-constexpr std::string_view prefix = "slurm-";
 constexpr std::uint32_t most_placements = 2;  // that come to nothing, before Slurm decides
 constexpr std::uint32_t looks_for_absence = 2;
+constexpr std::uint32_t candidates_with_asked = 50;  // of which those are taken that have the nodes that were asked for
+constexpr std::chrono::seconds between_heartbeats(1);
 
 bool same_hosts(std::vector<std::string> a, std::vector<std::string> b) {
   std::sort(a.begin(), a.end());
@@ -31,6 +32,12 @@ bool same_hosts(std::vector<std::string> a, std::vector<std::string> b) {
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// All that matters to tasks is the same. How good slots are changes more often, with others' arrivals.
+bool same_slots(SlurmMark::Plan a, const SlurmMark::Plan& b) {
+  a.score = b.score;
+  return a == b;
 }
 
 /// Whether a constraint is the name of one feature, and no expression.
@@ -82,7 +89,7 @@ void SlurmDriver::stop() {
   if (!options_.heartbeat.empty()) std::filesystem::remove(options_.heartbeat, unimportant);
 }
 
-std::string SlurmDriver::id_of(const SlurmJob& job) { return fmt::format("{}{}-{}", prefix, job.id, job.submitted); }
+std::string SlurmDriver::id_of(const SlurmJob& job) { return fmt::format("slurm-{}-{}", job.id, job.submitted); }
 
 void SlurmDriver::tell(const std::string& line) const {
   if (options_.log) options_.log(line);
@@ -116,11 +123,13 @@ std::optional<JobPlan> SlurmDriver::find_plan(const std::string& id) const {
 SlurmDriver::Plans SlurmDriver::plans() const {
   Plans found;
   for (JobPlan& plan : service_.plans())
-    if (plan.id.starts_with(prefix)) found.emplace(plan.id, std::move(plan));
+    if (is_slurm_id(plan.id)) found.emplace(plan.id, std::move(plan));
   return found;
 }
 
 void SlurmDriver::step(Nanos now, std::int64_t unix_s) {
+  unix_s_ = unix_s;
+  begun_ = std::chrono::steady_clock::now();
   std::vector<SlurmJob> jobs;
   try {
     jobs = slurm_.jobs();
@@ -150,21 +159,42 @@ void SlurmDriver::step(Nanos now, std::int64_t unix_s) {
     std::string id = id_of(job);
     memory_.try_emplace(id, Memory{.since = now});
     marked.push_back({std::move(job), std::move(*mark), std::move(id)});
+    if (!marked.back().job.in_het_job) continue;
+    refuse_part(marked.back());
+    marked.pop_back();
   }
-  for (Seen& seen : marked)
-    if (seen.job.state == SlurmJob::State::running && !stopping_) arrive_where_it_runs(seen);
+  // Each job may take programs of Slurm's and a search: longer, all of them together, than a heartbeat holds.
+  const auto one_by_one = [&](SlurmJob::State state, const auto& work) {
+    for (Seen& seen : marked) {
+      if (stopping_) return;
+      if (seen.job.state != state) continue;
+      work(seen);
+      if (std::chrono::steady_clock::now() - refreshed_ >= between_heartbeats) refresh_heartbeat();
+    }
+  };
+  one_by_one(SlurmJob::State::running, [&](Seen& seen) { arrive_where_it_runs(seen); });
   const Plans before = plans();
   for (const Seen& seen : marked) {
     const auto plan = before.find(seen.id);
     if (plan == before.end() || seen.job.state != SlurmJob::State::pending || seen.job.held) continue;
     for (const std::string& host : plan->second.hosts) promised_[host] += seen.job.cpus_per_node;
   }
-  for (Seen& seen : marked)
-    if (seen.job.state == SlurmJob::State::pending && !stopping_) look_at_pending(seen, now);
+  one_by_one(SlurmJob::State::pending, [&](Seen& seen) { look_at_pending(seen, now); });
   const Plans after = plans();
   for (Seen& seen : marked)
     if (!stopping_) write_plan(seen, after);
-  refresh_heartbeat(unix_s);
+  refresh_heartbeat();
+}
+
+std::int64_t SlurmDriver::unix_now() const {
+  return unix_s_ + std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begun_).count();
+}
+
+void SlurmDriver::refuse_part(Seen& seen) {
+  const bool ours =
+      seen.job.held && !seen.job.held_by_administrator && !seen.mark.held && !memory_[seen.id].handed_back;
+  if (!seen.mark.reason.empty() && !ours) return;
+  attempt(seen, [&] { hand_back(seen, "heterogeneous jobs are not placed; submit their parts one by one"); });
 }
 
 void SlurmDriver::depart_ended(const std::vector<SlurmJob>& jobs) {
@@ -218,13 +248,15 @@ void SlurmDriver::arrive_where_it_runs(Seen& seen) {
         if (!hosts_.contains(node))
           throw InputError(fmt::format("node {} is not in the scheduler's topology; name it there", node));
       service_.arrive(request_of(seen), job.nodes, SchedulerService::Room::assumed);
-    } catch (const InputError& error) {
-      // Said in the comment, so that its tasks don't wait for a plan.
+    } catch (const std::exception& error) {
+      // Said in the comment, so that its tasks don't wait for a plan. If it gets one later, that takes its place.
       SlurmMark wanted = seen.mark;
       wanted.plan.reset();
       wanted.reason = error.what();
-      if (const std::string comment = to_text(wanted); comment != job.admin_comment)
-        slurm_.set_comment(job.id, comment);
+      if (to_text(wanted) != job.admin_comment) {
+        seen.mark = wanted;
+        slurm_.set_comment(job.id, to_text(wanted));
+      }
       throw;
     }
   });
@@ -234,6 +266,7 @@ void SlurmDriver::look_at_pending(Seen& seen, Nanos now) {
   Memory& memory = memory_[seen.id];
   const auto plan = find_plan(seen.id);
   if (seen.job.held) {
+    if (seen.mark.held && !plan) return;
     // Who holds what was released wants it held; so do administrators.
     if (seen.job.held_by_administrator || memory.released || memory.handed_back) {
       attempt(seen, [&] {
@@ -291,11 +324,19 @@ void SlurmDriver::place(Seen& seen, Nanos now) {
     if (hosts.empty()) {
       JobRequest request;
       Choice choice;
+      std::string trouble;
       try {
         request = request_of(seen);
         choice = choose(seen, request);
+        if (!choice.hosts.empty()) service_.arrive(request, choice.hosts, SchedulerService::Room::assumed);
       } catch (const InputError& error) {
         choice.never = error.what();
+      } catch (const std::exception& error) {  // another job, the disk, or Slurm: it may pass
+        trouble = error.what();
+      }
+      if (!trouble.empty()) {
+        if (now - memory.since < options_.longest_hold) return tell_once(seen, trouble);
+        return hand_back(seen, trouble);
       }
       if (!choice.never.empty()) return hand_back(seen, choice.never);
       if (choice.hosts.empty()) {
@@ -306,7 +347,6 @@ void SlurmDriver::place(Seen& seen, Nanos now) {
         return hand_back(seen, "");
       }
       hosts = std::move(choice.hosts);
-      service_.arrive(request, hosts, SchedulerService::Room::assumed);
     }
     const JobPlan now_planned = service_.plan(seen.id);
     if (!seen.mark.plan && !seen.job.asked_nodes.empty()) seen.mark.asked_nodes = seen.job.asked_nodes;
@@ -382,7 +422,8 @@ SlurmDriver::Choice SlurmDriver::choose(const Seen& seen, const JobRequest& requ
     JobRequest asking = request;
     asking.allowed_hosts = not_avoided.size() >= request.workers ? not_avoided : free;
     try {
-      for (const RankedPlacement& placement : service_.rank(asking, asked.empty() ? options_.candidates : 1000))
+      for (const RankedPlacement& placement :
+           service_.rank(asking, asked.empty() ? options_.candidates : candidates_with_asked))
         if (std::all_of(asked.begin(), asked.end(), [&](const auto& node) { return has(placement.hosts, node); })) {
           choice.hosts = placement.hosts;
           return choice;
@@ -400,7 +441,7 @@ SlurmDriver::Choice SlurmDriver::choose(const Seen& seen, const JobRequest& requ
 
 void SlurmDriver::hand_back(Seen& seen, const std::string& reason) {
   Memory& memory = memory_[seen.id];
-  depart(seen.id);
+  attempt(seen, [&] { depart(seen.id); });  // where not, it is moved when it starts
   const bool had_nodes = seen.mark.plan.has_value();
   seen.mark.plan.reset();
   seen.mark.reason = reason;
@@ -408,7 +449,7 @@ void SlurmDriver::hand_back(Seen& seen, const std::string& reason) {
     slurm_.set_nodes(seen.job.id, to_text(seen.mark), seen.mark.asked_nodes);
   else if (!reason.empty())
     slurm_.set_comment(seen.job.id, to_text(seen.mark));
-  if (seen.job.held) slurm_.release(seen.job.id);
+  if (seen.job.held && !seen.mark.held) slurm_.release(seen.job.id);
   memory.handed_back = true;
   if (!reason.empty()) tell(fmt::format("slurm: job {} runs without time slots: {}", seen.job.id, reason));
 }
@@ -417,7 +458,7 @@ void SlurmDriver::write_plan(Seen& seen, const Plans& plans) {
   const auto plan = plans.find(seen.id);
   if (plan == plans.end()) return;
   const SlurmMark::Plan wanted = to_mark(plan->second);
-  if (seen.mark.plan == wanted && seen.mark.reason.empty()) return;
+  if (seen.mark.plan && same_slots(*seen.mark.plan, wanted) && seen.mark.reason.empty()) return;
   seen.mark.plan = wanted;
   seen.mark.reason.clear();
   try {
@@ -429,15 +470,22 @@ void SlurmDriver::write_plan(Seen& seen, const Plans& plans) {
   }
 }
 
-void SlurmDriver::refresh_heartbeat(std::int64_t unix_s) {
+void SlurmDriver::refresh_heartbeat() {
   if (options_.heartbeat.empty()) return;
+  refreshed_ = std::chrono::steady_clock::now();
+  if (const std::string wrong = service_.trouble(); !wrong.empty()) {
+    // Jobs that come now are better not held.
+    if (wrong != heartbeat_trouble_) tell(fmt::format("slurm: the heartbeat is not refreshed: {}", wrong));
+    heartbeat_trouble_ = wrong;
+    return;
+  }
   // "for how long": three steps, each of which may wait for Slurm's programs.
   const std::int64_t holds = 3 * (options_.interval.count / 1'000'000'000) + 15;
   const std::filesystem::path next = options_.heartbeat.string() + ".new";
   std::error_code problem;
   std::filesystem::create_directories(options_.heartbeat.parent_path(), problem);
   std::ofstream file(next, std::ios::trunc);
-  file << fmt::format("{} {}\n", unix_s, holds) << std::flush;
+  file << fmt::format("{} {}\n", unix_now(), holds) << std::flush;
   const bool written = static_cast<bool>(file);
   file.close();
   if (written) std::filesystem::rename(next, options_.heartbeat, problem);

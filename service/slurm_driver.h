@@ -5,7 +5,8 @@
 //   (ReqNodeList)
 //                 and the plan (AdminComment) into the job, and releases it
 //   does not start  after `start_patience` it is held and placed anew, on others if there are; then Slurm decides
-//   no room       after `longest_hold` it is released without nodes, and waits in Slurm's queue like any other
+//   no room       after `longest_hold` it is released without nodes, and waits in Slurm's queue like any other; so is
+//                 one that can't be placed for another reason, such as a disk that can't be written
 //   starts        on other nodes than planned, or without a plan: it arrives there, and gets its plan then, for which
 //                 its tasks wait a moment (spank_mltcp.c)
 //   ends          it departs
@@ -15,10 +16,14 @@
 // that changed since, because others came or went, are written into their jobs' comments; tasks started from then on
 // get them.
 //
-// Each step refreshes a heartbeat file, by which job_submit.lua knows that jobs may be held.
+// Jobs that their users hold (SlurmMark::held) are left alone until they are released.
+//
+// Each step refreshes a heartbeat file, by which job_submit.lua knows that jobs may be held; not while the service
+// can't keep what it promises.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -96,6 +101,7 @@ class SlurmDriver {
   [[nodiscard]] std::optional<JobPlan> find_plan(const std::string& id) const;
   void depart_ended(const std::vector<SlurmJob>& jobs);
   void arrive_where_it_runs(Seen& seen);
+  void refuse_part(Seen& seen);
   void look_at_pending(Seen& seen, Nanos now);
   void place(Seen& seen, Nanos now);
   [[nodiscard]] Choice choose(const Seen& seen, const JobRequest& request);
@@ -103,7 +109,9 @@ class SlurmDriver {
   void hand_back(Seen& seen, const std::string& reason);
   void write_plan(Seen& seen, const Plans& plans);
   void depart(const std::string& id);
-  void refresh_heartbeat(std::int64_t unix_s);
+  void refresh_heartbeat();
+  /// As step() was told, and what has passed since.
+  [[nodiscard]] std::int64_t unix_now() const;
   void tell(const std::string& line) const;
   void tell_once(const Seen& seen, const std::string& trouble);
   /// Runs it; what it throws is told once, for that job. False: it threw.
@@ -120,6 +128,9 @@ class SlurmDriver {
   std::map<std::string, std::uint32_t> promised_;  ///< CPUs of nodes, to jobs that were released and have not started
   std::string trouble_;                            ///< with Slurm, that was told; empty: it answers
   std::string heartbeat_trouble_;
+  std::int64_t unix_s_ = 0;                          ///< when the step began
+  std::chrono::steady_clock::time_point begun_;      ///< the same
+  std::chrono::steady_clock::time_point refreshed_;  ///< the heartbeat, last
   std::atomic<bool> stopping_ = false;
   std::unique_ptr<Ticker> ticker_;
 };

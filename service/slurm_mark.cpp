@@ -63,6 +63,16 @@ SlurmMark::Plan plan_of(const Json& object) {
 
 }  // namespace
 
+bool is_slurm_id(std::string_view id) {
+  constexpr std::string_view prefix = "slurm-";
+  constexpr std::string_view digits = "0123456789";
+  if (!id.starts_with(prefix)) return false;
+  id.remove_prefix(prefix.size());
+  const std::size_t dash = id.find_first_not_of(digits);
+  return dash != 0 && dash != std::string_view::npos && id[dash] == '-' && dash + 1 < id.size() &&
+         id.find_first_not_of(digits, dash + 1) == std::string_view::npos;
+}
+
 std::optional<SlurmMark> parse_mark(std::string_view comment) {
   const std::size_t begin = comment.find("mltcp:{");
   if (begin == std::string_view::npos || comment.size() > longest) return std::nullopt;
@@ -81,6 +91,7 @@ std::optional<SlurmMark> parse_mark(std::string_view comment) {
     mark.behind = comment.substr(end + 1);
     mark.profile = object.at("profile").dump();
     if (object.contains("reason")) mark.reason = object["reason"].get<std::string>();
+    if (object.contains("held")) mark.held = object["held"].get<bool>();
     if (object.contains("asked_nodes")) mark.asked_nodes = names_of(object["asked_nodes"]);
     if (object.contains("plan")) mark.plan = plan_of(object["plan"]);
   } catch (const nlohmann::json::exception&) {
@@ -95,6 +106,7 @@ std::string to_text(const SlurmMark& mark) {
   Json object;
   object["profile"] = Json::parse(mark.profile);
   if (!mark.reason.empty()) object["reason"] = plain(mark.reason);
+  if (mark.held) object["held"] = true;
   if (!mark.asked_nodes.empty()) object["asked_nodes"] = mark.asked_nodes;
   if (mark.plan) {
     Json& plan = object["plan"];
@@ -128,6 +140,9 @@ SlurmMark::Plan to_mark(const JobPlan& plan) {
 }
 
 std::string to_line(const JobProfile& profile) {
+  if (profile.period.count > 0 && profile.period < kShortestIteration)
+    throw InputError(fmt::format("profile: period_ns: an iteration takes {}; give {} ns or more",
+                                 mltcp::to_text(profile.period), kShortestIteration.count));
   Json object;
   Json& phases = object["phases"] = Json::array();
   for (const workload::Phase& phase : profile.job.phases) {

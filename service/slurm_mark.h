@@ -26,6 +26,7 @@ struct SlurmMark {
   std::string behind;                    //
   std::string profile;                   ///< for profile_from_line()
   std::string reason;                    ///< why there will be no plan; empty: there is or will be one
+  bool held = false;                     ///< by its user, who submitted it so: it is theirs to release
   std::vector<std::string> asked_nodes;  ///< by the user, where the placement has taken their place
   struct Plan {
     std::uint32_t number = 0;
@@ -43,6 +44,10 @@ struct SlurmMark {
 
   bool operator==(const SlurmMark&) const = default;
 };
+
+/// Whether an id is one that jobs of Slurm's have in the service (SlurmDriver::id_of): "slurm-17-1764063600". Others
+/// may not give it: what has it and is no job of Slurm's has ended.
+bool is_slurm_id(std::string_view id);
 
 /// Nothing if the comment has no mark, or one that is not understood.
 std::optional<SlurmMark> parse_mark(std::string_view comment);

@@ -15,8 +15,8 @@ namespace mltcp::experiment {
 /// with a warning.
 inline constexpr std::size_t kMostBursts = 100;
 
-/// Merges adjacent bursts until there are at most kMostBursts; returns whether there were more.
-bool limit_bursts(std::vector<scheduler::Burst>& bursts);
+/// Merges adjacent bursts until there are at most `most`; returns whether there were more.
+bool limit_bursts(std::vector<scheduler::Burst>& bursts, std::size_t most = kMostBursts);
 
 /// The transfers of an iteration as a demand of at most kMostBursts bursts; further ones are merged with neighbours at
 /// their mean rate. `joined`, if given, is set to whether that happened.

@@ -7,8 +7,8 @@
 --   {"phases":[{"compute_ns":150000000},{"communicate_bytes":13500000}],"rate_bps":1000000000,"flows":4}
 --   {"compute_ns":150000000,"communicate_bytes":13500000}
 --
--- The mark is mltcp:{"profile":{...}}, with "reason":"..." where the job is not held; `mltcp scheduler --slurm` adds the
--- plan and releases the job (docs/slurm.md).
+-- The mark is mltcp:{"profile":{...}}, with "reason":"..." where the job is not held, and "held":true where its user
+-- has held it; `mltcp scheduler --slurm` adds the plan and releases the job (docs/slurm.md).
 --
 -- A site with a script of its own has it call this one:
 --
@@ -24,6 +24,7 @@
 local heartbeat_file = mltcp_heartbeat or "/run/mltcp/slurm.heartbeat"
 local longest_profile = 32768
 local most_phases = 1000
+local most_parts = 1000000 -- of heterogeneous jobs; beyond it there are Slurm's NO_VAL and INFINITE
 
 -- Reading JSON: objects, arrays, whole numbers, true and strings without escapes; more is in no profile. Errors are
 -- tables with a text, so that they come without a place in this file.
@@ -95,7 +96,7 @@ local profile_keys = {
   {"compute_ns", times},
   {"communicate_bytes", {least = 1, most = 1e14}},
   {"rate_bps", {least = 1, most = 1e14}},
-  {"period_ns", {least = 1, most = 3600e9}},
+  {"period_ns", {least = 1e5, most = 3600e9}},
   {"flows", {least = 1, most = 1024}},
 }
 
@@ -167,7 +168,7 @@ local function profile_of(job)
       if text then return text end
     end
   end
-  return type(job.comment) == "string" and string.match(job.comment, "mltcp:({.*})") or nil
+  return type(job.comment) == "string" and string.match(job.comment, "^mltcp:({.*})") or nil
 end
 
 -- Why jobs can't be planned now; nil: they can. The file has the Unix time of its writing and for how long that holds.
@@ -192,14 +193,26 @@ function slurm_job_submit(job, _, _)
     slurm.log_user("MLTCP: this is no job's profile: %s; see what `mltcp profile FILE` says of it", objection)
     return slurm.ERROR
   end
-  local reason = job.array_inx ~= nil and "job arrays are not placed; submit their jobs one by one" or trouble()
-  local mark = '{"profile":' .. profile .. (reason and ',"reason":"' .. reason .. '"}' or "}")
-  local others = job.admin_comment
-  job.admin_comment = (others and others ~= "" and others .. " " or "") .. "mltcp:" .. mark
+  local reason
+  if job.array_inx ~= nil then
+    reason = "job arrays are not placed; submit their jobs one by one"
+  elseif type(job.het_job_offset) == "number" and job.het_job_offset < most_parts then -- otherwise it is NO_VAL
+    reason = "heterogeneous jobs are not placed; submit their parts one by one"
+  else
+    reason = trouble()
+  end
+  local held = job.priority == 0 -- by the user: sbatch -H
+  local mark = '{"profile":' .. profile .. (held and ',"held":true' or "")
+    .. (reason and ',"reason":"' .. reason .. '"}' or "}")
+  -- An older mark is of another profile.
+  local others = string.gsub(job.admin_comment or "", "%s*mltcp:%b{}", "")
+  job.admin_comment = (others ~= "" and others .. " " or "") .. "mltcp:" .. mark
   -- What spank_mltcp.c goes by in jobs whose profile came as a comment.
   if job.environment ~= nil then job.environment["MLTCP_SLURM"] = "1" end
   if reason then
     slurm.log_user("MLTCP: the job runs without time slots: %s", reason)
+  elseif held then
+    slurm.log_user("MLTCP: the job is held as asked for, and not placed; once released it gets a plan where it starts")
   else
     job.priority = 0
   end

@@ -305,8 +305,14 @@ static struct {
 
 /* A plan file "mltcp.plan/1" (docs/plans.md) of this job alone, which replaces the one before at once. */
 static bool write_plan(const struct plan* plan) {
-  FILE* file = fopen(follower.early, "we");
-  if (file == NULL) return false;
+  /* Anew, so that no link that stands there is followed. */
+  if (unlink(follower.early) != 0 && errno != ENOENT) return false;
+  const int opened = open(follower.early, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  FILE* file = opened >= 0 ? fdopen(opened, "w") : NULL;
+  if (file == NULL) {
+    if (opened >= 0) close(opened);
+    return false;
+  }
   fprintf(file,
           "{\"schema\":\"mltcp.plan/1\",\"serial\":%" PRId64 ",\"clock\":\"realtime\",\"epoch_ns\":%" PRId64
           ",\"jobs\":[",
@@ -331,6 +337,12 @@ static void begin_file(spank_t spank, uint32_t job, const struct plan* plan) {
     if ((slash = strchr(slash, '/')) != NULL) *slash = '\0';
     if (mkdir(parent, 0755) != 0 && errno != EEXIST) break;
     if (slash != NULL) *slash++ = '/';
+  }
+  struct stat folder;
+  if (stat(settings.plans, &folder) == 0 && S_ISDIR(folder.st_mode) &&
+      ((folder.st_uid != 0 && folder.st_uid != geteuid()) || (folder.st_mode & (S_IWGRP | S_IWOTH)) != 0)) {
+    slurm_error("mltcp: %s: others may write in it; give plans= a folder of root's, of mode 0755", settings.plans);
+    return;
   }
   snprintf(follower.path, sizeof follower.path, "%s/%" PRIu32 ".%" PRIu32 ".%" PRIu32, settings.plans, job, step, node);
   snprintf(follower.early, sizeof follower.early, "%s.new", follower.path);
@@ -373,13 +385,38 @@ static void set(spank_t spank, const char* name, const char* format, ...) {
   spank_setenv(spank, name, value, 1);
 }
 
+/* All of a plan. */
+static void unset_plan(spank_t spank) {
+  static const char* const names[] = {"MLTCP_JOB",           "MLTCP_SLOT_UNIX_NS", "MLTCP_SLOT_PERIOD_NS",
+                                      "MLTCP_TIME_SHIFT_NS", "MLTCP_PLAN_FILE",    "MLTCP_PLAN_REASON"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) spank_unsetenv(spank, names[i]);
+}
+
+/* Whether job_submit.lua has marked this job: MLTCP_SLURM is 1, or the job's number once a step has been given its
+ * plan. Of a job that was submitted from within another one it may be that one's number, and the plan in its
+ * environment that one's, too: that is removed. A plan without MLTCP_SLURM is one that users have set by hand, and
+ * stays. */
+static bool marked_here(spank_t spank, uint32_t job) {
+  char value[16], own[16];
+  if (spank_getenv(spank, "MLTCP_SLURM", value, sizeof value) != ESPANK_SUCCESS) return false;
+  snprintf(own, sizeof own, "%" PRIu32, job);
+  if (strcmp(value, own) == 0) return true;
+  unset_plan(spank);
+  spank_unsetenv(spank, "MLTCP_SLURM");
+  return strcmp(value, "1") == 0;
+}
+
+static int64_t monotonic_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 static void hand_over(spank_t spank, uint32_t job) {
-  static const char* const names[] = {"MLTCP_JOB", "MLTCP_SLOT_UNIX_NS", "MLTCP_SLOT_PERIOD_NS", "MLTCP_TIME_SHIFT_NS",
-                                      "MLTCP_PLAN_FILE"};
   char said[longest_reason] = "";
   spank_getenv(spank, "MLTCP_PLAN_REASON", said, sizeof said);
-  spank_unsetenv(spank, "MLTCP_PLAN_REASON");
-  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) spank_unsetenv(spank, names[i]);
+  unset_plan(spank);
+  set(spank, "MLTCP_SLURM", "%" PRIu32, job);
 
   /* Numbers of jobs without a plan have the highest bit set: the service gives small ones. */
   struct plan plan = {.number = (int64_t)(job | UINT32_C(0x80000000))};
@@ -395,10 +432,13 @@ static void hand_over(spank_t spank, uint32_t job) {
     const struct timespec pause = {.tv_nsec = 500000000};
     /* One that was started before it had a plan gets it within a moment: the service sees it start. */
     /* A step of one that has waited in vain does not wait again. */
-    for (int left = strcmp(said, not_in_time) == 0 ? 0 : 2 * settings.wait_s; left >= 0; --left) {
+    /* By a clock: slurmctld may take long to answer, or not to. */
+    const int64_t until = monotonic_ns() + (strcmp(said, not_in_time) == 0 ? 0 : settings.wait_s * INT64_C(1000000000));
+    for (;;) {
       answered = load(job, &loaded) || answered;
       if (loaded.planned || (answered && (!loaded.marked || loaded.reason[0] != '\0'))) break;
-      if (left > 0) nanosleep(&pause, NULL);
+      if (monotonic_ns() >= until) break;
+      nanosleep(&pause, NULL);
     }
     if (loaded.planned) plan = loaded;
     if (settings.refresh_s > 0 && loaded.marked) begin_file(spank, job, &plan);
@@ -475,12 +515,10 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char* words[]) {
     if (problem != ESPANK_SUCCESS) slurm_error("--mltcp-profile: %s", spank_strerror(problem));
     return problem == ESPANK_SUCCESS ? 0 : -1;
   }
-  char managed[2];
   uint32_t job = 0;
-  /* Jobs that have neither option cost nothing. */
-  if (!asked.profile && !asked.shift && spank_getenv(spank, "MLTCP_SLURM", managed, sizeof managed) != ESPANK_SUCCESS)
-    return 0;
   if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS) return 0;
+  /* Jobs that have neither option cost nothing. */
+  if (!marked_here(spank, job) && !asked.profile && !asked.shift) return 0;
   hand_over(spank, job);
   return 0;
 }

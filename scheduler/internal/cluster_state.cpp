@@ -133,6 +133,27 @@ Slots ClusterState::slots(const std::vector<std::uint32_t>& of_jobs, const Solve
   return slots_with(own, slots, options);
 }
 
+std::string too_many_bursts(const ClusterState& state, const AffinityGraph::Component& component, double most) {
+  Nanos longest;
+  for (const std::uint32_t job : component.jobs) longest = std::max(longest, state.jobs[job]->period());
+  for (const std::uint32_t group : component.groups) {
+    for (const std::uint32_t vertex : state.graph.groups[group].vertices) {
+      double bursts = 0;
+      for (const LinkUse& use : state.graph.vertices[vertex].uses) {
+        const RoutedJob& job = *state.jobs[use.job];
+        bursts += static_cast<double>(job.job.demand.bursts.size()) * longest.seconds() / job.period().seconds();
+      }
+      if (bursts > most)
+        return fmt::format(
+            "jobs on links of job {} would have {:.0f} bursts in an iteration of {}, more than {:.0f}; let "
+            "jobs whose periods differ less share links",
+            in_quotes(state.jobs[state.graph.vertices[vertex].uses.front().job]->job.name), bursts, to_text(longest),
+            most);
+    }
+  }
+  return {};
+}
+
 Question::Question(const ClusterState& state, const std::vector<std::uint32_t>& some_vertices) {
   const AffinityGraph& graph = state.graph;
   std::map<std::uint32_t, std::uint32_t> flows;  // of each job, on its first link; of a single link all there is

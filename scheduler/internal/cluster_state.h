@@ -68,6 +68,10 @@ struct Question {
 /// Equal for equal demands.
 std::string identity_of(const Demand& demand);
 
+/// Why jobs are not to be scheduled together: in the longest period of the component a link's jobs have more than
+/// `most` bursts, and so in any perimeter. Empty: they are not that many.
+std::string too_many_bursts(const ClusterState& state, const AffinityGraph::Component& component, double most);
+
 /// Slots of these periods, with the least perimeter that they have in common, for jobs whose own periods are `periods`.
 Slots slots_with(std::span<const Nanos> periods, std::span<const Nanos> slot_periods, const SolveOptions& options);
 

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "mltcp/service/slurm_mark.h"
+
 namespace mltcp::service {
 namespace {
 
@@ -14,6 +16,9 @@ constexpr std::int64_t most_flows = 1024;
 JobRequest request_from(const JsonReader& reader, Rate host_rate) {
   JobRequest request;
   request.id = reader.text("id");
+  if (is_slurm_id(request.id))
+    reader.fail("id", "ids of this form are those of Slurm's jobs, and what has one and is none has ended",
+                "give another");
   if (reader.has("name")) request.name = reader.text("name");
   request.workers = static_cast<std::uint32_t>(reader.whole("workers", 1, kMostWorkers));
   if (reader.has("flows")) request.flows = static_cast<std::uint32_t>(reader.whole("flows", 1, most_flows));

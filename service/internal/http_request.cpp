@@ -233,6 +233,8 @@ void IncomingRequest::read_line(std::string_view line) {
     if (!equals_ignoring_case(value, "identity"))
       refuse(415, "content codings are not served here; send the body as it is");
   } else if (equals_ignoring_case(name, "Authorization")) {
+    if (has_authorization_) refuse(400, "Authorization stands there twice; send it once");
+    has_authorization_ = true;
     authorization_ = value;
   } else if (equals_ignoring_case(name, "Expect")) {
     if (equals_ignoring_case(value, "100-continue"))

@@ -57,6 +57,7 @@ class IncomingRequest {
   std::string method_;
   std::string target_;
   std::string authorization_;
+  bool has_authorization_ = false;
   bool expects_ = false;
   int status_ = 400;
   std::string error_;

@@ -27,18 +27,45 @@ std::string_view type_of(const Json& value) {
   return value.is_array() ? "a list" : "an object";
 }
 
-// Of a key that stands twice, parsers take the first or the last: what one has checked, another may not have read.
-class NoKeyTwice {
+// Inserting and finding keys in an object of Json takes time in proportion to its members.
+constexpr std::size_t most_members = 1000;
+
+// Looks at the keys before anything is built of them. Of a key that stands twice, parsers take the first or the last:
+// what one has checked, another may not have read.
+class KeyCheck : public nlohmann::json_sax<Json> {
  public:
-  bool operator()(int /*depth*/, Json::parse_event_t event, const Json& parsed) {
-    using Event = Json::parse_event_t;
-    if (event == Event::object_start) keys_.emplace_back();
-    if (event == Event::object_end) keys_.pop_back();
-    if (event == Event::key && twice.empty() && !keys_.back().insert(parsed.get_ref<const std::string&>()).second)
-      twice = parsed.get<std::string>();
+  bool start_object(std::size_t /*size*/) override {
+    keys_.emplace_back();
     return true;
   }
+  bool end_object() override {
+    keys_.pop_back();
+    return true;
+  }
+  bool key(std::string& text) override {
+    if (keys_.back().size() == most_members) {
+      too_many = true;
+      return false;
+    }
+    if (!keys_.back().insert(text).second && twice.empty()) twice = text;
+    return true;
+  }
+  bool start_array(std::size_t /*size*/) override { return true; }
+  bool end_array() override { return true; }
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(std::int64_t /*value*/) override { return true; }
+  bool number_unsigned(std::uint64_t /*value*/) override { return true; }
+  bool number_float(double /*value*/, const std::string& /*text*/) override { return true; }
+  bool string(std::string& /*value*/) override { return true; }
+  bool binary(Json::binary_t& /*value*/) override { return true; }
+  // What it is that is wrong, the parser says that comes after this.
+  bool parse_error(std::size_t /*at*/, const std::string& /*token*/, const Json::exception& /*error*/) override {
+    return false;
+  }
+
   std::string twice;
+  bool too_many = false;
 
  private:
   std::vector<std::set<std::string>> keys_;
@@ -159,9 +186,12 @@ JsonDocument::JsonDocument(std::string_view text, const std::string& where, std:
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) fail("it is empty", "give an object of JSON");
   if (const std::string beyond = beyond_limits(text, limits); !beyond.empty())
     fail(fmt::format("it {}", beyond), "give less");
-  NoKeyTwice keys;
+  KeyCheck keys;
+  Json::sax_parse(text, &keys);
+  if (keys.too_many) fail(fmt::format("an object has more than {} members", most_members), "give less");
   try {
-    json_ = Json::parse(text, std::ref(keys));
+    // Without a callback, for which the parser looks through all of a list at the end of each of its objects.
+    json_ = Json::parse(text);
   } catch (const Json::exception& error) {
     // "[json.exception.parse_error.101] parse error at line 1, column 3: ..."
     std::string_view why = error.what();

@@ -1,7 +1,11 @@
 // The HTTP interface without HTTP.
 #include "mltcp/service/api.h"
 
+#include <fmt/format.h>
+
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "services.h"
 
@@ -131,6 +135,9 @@ TEST_F(api, bad_requests__get_a_status_and_one_line) {
   EXPECT_THAT(post(400, "\"\xff\""), HasSubstr("body: this is not JSON"));
   EXPECT_THAT(post(400, std::string(100'000, '[')), HasSubstr("nests more than 40 levels deep"));
   EXPECT_THAT(post(400, "[" + std::string(1'000'001, ',') + "]"), HasSubstr("has more than 1000000 values"));
+  std::string members = "{\"0\": 0";
+  for (int i = 1; i <= 1000; ++i) members += fmt::format(", \"{}\": 0", i);
+  EXPECT_THAT(post(400, members + "}"), HasSubstr("an object has more than 1000 members"));
   EXPECT_THAT(post(400, "{}"), HasSubstr("body: id: the key is missing"));
   EXPECT_THAT(post(400, R"({"id": 5, "workers": 2, "profile": {}})"), HasSubstr("body: id: a text is expected"));
   EXPECT_THAT(post(400, R"({"id": "x", "profile": {}})"), HasSubstr("body: workers: the key is missing"));
@@ -144,6 +151,8 @@ TEST_F(api, bad_requests__get_a_status_and_one_line) {
               HasSubstr("no host is called \"zz\""));
   EXPECT_THAT(post(400, R"({"id": "x", "workers": 2, "assume_room": true, )" + profile + "}"),
               HasSubstr("give hosts, too"));
+  EXPECT_THAT(post(400, R"({"id": "slurm-17-1764063600", "workers": 2, )" + profile + "}"),
+              HasSubstr("body: id: ids of this form are those of Slurm's jobs"));
   EXPECT_THAT(post(400, R"({"id": "a b", "workers": 2, )" + profile + "}"), HasSubstr("is no id of a job"));
   EXPECT_THAT(post(409, R"({"id": "x", "workers": 33, )" + profile + "}"), HasSubstr("there is room for 30"));
   EXPECT_THAT(post(409, R"({"id": "there", "workers": 3, )" + profile + "}"), HasSubstr("runs already"));
@@ -166,6 +175,18 @@ TEST_F(api, bad_requests__get_a_status_and_one_line) {
   EXPECT_THAT(error(400, "GET", {"v1", "jobs", "there", "plan"}, "", {{"wait_ms", "300001"}}),
               HasSubstr("from 0 to 300000"));
   EXPECT_EQ(service_.revision(), 1U) << "and nothing has changed";
+}
+
+// Each takes a minute and more if time grows with the square of the request's length.
+TEST_F(api, long_requests__take_time_in_proportion) {
+  std::string members = "{\"0\": 0";
+  for (int i = 1; i < 200'000; ++i) members += fmt::format(",\"{}\":0", i);
+  EXPECT_THAT(error(400, "POST", {"v1", "jobs"}, members + "}"), HasSubstr("more than 1000 members"));
+  std::string objects = "{\"id\": [{}";
+  for (int i = 1; i < 400'000; ++i) objects += ",{}";
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(error(400, "POST", {"v1", "jobs"}, objects + "]}"), HasSubstr("body: id: a text is expected"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
 TEST_F(api, plan__is_waited_for_until_it_changes) {

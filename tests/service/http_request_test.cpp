@@ -97,6 +97,7 @@ TEST(http_request, bad_ones__are_refused_with_a_status_and_a_line) {
       {"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n", 400, "once"},
       {"POST / HTTP/1.1\r\nContent-Length: 4194305\r\n\r\n", 413, "send at most 4194304"},
       {"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999999999\r\n\r\n", 413, "send at most"},
+      {"GET / HTTP/1.1\r\nAuthorization: Bearer a\r\nauthorization: Bearer b\r\n\r\n", 400, "stands there twice"},
       {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", 501, "transfer codings"},
       {"POST / HTTP/1.1\r\nContent-Encoding: gzip\r\n\r\n", 415, "content codings"},
       {"POST / HTTP/1.1\r\nExpect: miracles\r\n\r\n", 417, "expectation"},

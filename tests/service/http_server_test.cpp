@@ -191,6 +191,7 @@ TEST_F(http_server, port__wants_the_token) {
   EXPECT_THAT(server_->address(), StartsWith("127.0.0.1:"));
   const std::string good = "Authorization: Bearer " + token + "\r\n";
   EXPECT_EQ(status_of(ask(request("GET", "/v1/health", "", good))), 200);
+  EXPECT_EQ(status_of(ask(request("GET", "/v1/health", "", "authorization: bEARER " + token + "\r\n"))), 200);
   // As the password of user mltcp: `printf mltcp:$token | base64`.
   EXPECT_EQ(status_of(ask(request("GET", "/v1/health", "",
                                   "Authorization: Basic bWx0Y3A6MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\r\n"))),
@@ -430,6 +431,23 @@ TEST_F(http_server, flood_of_connections__leaves_room_for_who_has_something_to_s
     if (i % 50 == 49) expect_alive();
   }
   expect_alive();
+}
+
+TEST_F(http_server, flood_of_waits_for_plans__leaves_room_for_others) {
+  options_.connections = 16;
+  start();
+  service_->arrive(job("one"), {"a1", "b1"});
+  std::vector<std::unique_ptr<Client>> flood;
+  for (int i = 0; i < 40; ++i) {
+    flood.push_back(std::make_unique<Client>(server_->address()));
+    flood.back()->send(request("GET", "/v1/jobs/one/plan?after=1&wait_ms=60000"));
+    if (i % 8 == 7) expect_alive();
+  }
+  expect_alive();
+  const std::string answer = flood.front()->answer();
+  EXPECT_EQ(status_of(answer), 200);
+  EXPECT_EQ(body_of(answer)["revision"], 1) << "as it is";
+  EXPECT_FALSE(flood.back()->readable());
 }
 
 TEST_F(http_server, bytes_of_all__are_bounded) {

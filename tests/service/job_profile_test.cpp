@@ -45,6 +45,19 @@ TEST(job_profile, period__of_a_measured_iteration_stretches_it) {
               HasSubstr("does not fit"));
 }
 
+TEST(job_profile, bursts_and_iterations__are_bounded) {
+  std::string phases;
+  for (int i = 0; i < 1000; ++i)
+    phases += R"({"compute_ns": 100000}, {"communicate_bytes": )" + std::to_string(10'000 + i) + "},";
+  phases.pop_back();
+  const scheduler::Demand demand = demand_from("{\"phases\": [" + phases + "]}");
+  EXPECT_EQ(demand.bursts.size(), kMostDemandBursts);
+  for (const char* const more : {R"("period_ns": 99999)", R"("rate_bps": 1000000000)"})
+    EXPECT_THAT(message_of<InputError>(
+                    [&] { static_cast<void>(demand_from("{\"communicate_bytes\": 10, " + std::string(more) + "}")); }),
+                HasSubstr("give one of 100000 ns or more"));
+}
+
 TEST(job_profile, toml__as_inspect_prints_it_is_the_job) {
   workload::Job written;
   written.name = "vgg";

@@ -252,6 +252,25 @@ TEST_F(journal, full_disk__changes_nothing_and_is_got_over) {
   EXPECT_EQ(written.state().revision, 2U);
 }
 
+TEST_F(journal, files_that_are_removed_or_replaced__take_no_more_events) {
+  Journal written = opened();
+  written.append(events()[0]);
+  written.check_writable();
+  for (const std::filesystem::path& name : {file(), state() / "lock"}) {
+    std::filesystem::rename(name, folder_ / "elsewhere");
+    EXPECT_THAT(message_of<Unavailable>([&] { written.append(events()[1]); }), HasSubstr("removed or replaced"));
+    std::ofstream(name) << "another one";
+    EXPECT_THAT(message_of<Unavailable>([&] { written.check_writable(); }), HasSubstr("removed or replaced"));
+    std::filesystem::rename(folder_ / "elsewhere", name);
+  }
+  EXPECT_EQ(written.state().revision, 1U);
+  written.check_writable();
+  written.append(events()[1]);
+  EXPECT_EQ(written.state().revision, 2U);
+  std::filesystem::remove_all(state());
+  EXPECT_THROW(written.append(events()[2]), Unavailable);
+}
+
 TEST_F(journal, event_that_does_not_fit__is_refused_before_it_is_written) {
   Journal written = opened();
   written.append(events()[0]);

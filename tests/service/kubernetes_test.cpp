@@ -1,7 +1,9 @@
 // The extender, asked as Kubernetes' scheduler does (k8s.io/kube-scheduler/extender/v1).
 #include "mltcp/service/kubernetes.h"
 
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "services.h"
 
@@ -153,6 +155,17 @@ TEST_F(kubernetes, bad_annotations__are_an_error_of_the_pod) {
   EXPECT_THAT(result["FailedNodes"]["a1"].get<std::string>(), HasSubstr("a pod of it says 3"));
 }
 
+TEST_F(kubernetes, pods_with_another_profile__do_not_join_their_job) {
+  const std::string other = R"({"compute_ns": 60000000, "communicate_bytes": 60000000})";
+  node(pod("u1", "train"));
+  EXPECT_THAT(filter(pod("u2", "train", "2", other))["FailedNodes"]["a1"].get<std::string>(),
+              HasSubstr("has another profile than a pod of it says"));
+  KubernetesExtender anew(service_, {.patience = 600_s});
+  const Json result = Json::parse(anew.filter(args(pod("u2", "train", "2", other), eight_names()), now_));
+  EXPECT_THAT(result["FailedNodes"]["a1"].get<std::string>(), HasSubstr("runs already, with another profile"));
+  node(pod("u2", "train"));
+}
+
 TEST_F(kubernetes, bad_arguments__are_refused) {
   const auto refused = [&](const std::string& text) {
     return message_of<InputError>([&] { extender_.filter(text, now_); });
@@ -166,6 +179,14 @@ TEST_F(kubernetes, bad_arguments__are_refused) {
   EXPECT_THAT(refused(R"({"Pod": {"metadata": {}}, "Nodes": {"items": [{}]}})"), HasSubstr("metadata"));
   EXPECT_THAT(refused(R"({"Pod": {"metadata": {"annotations": {"mltcp.dev/job": 5}}}, "NodeNames": []})"),
               HasSubstr("is no text"));
+}
+
+TEST_F(kubernetes, nodes_that_do_not_pass__are_all_named) {
+  std::vector<std::string> nodes = eight_names();
+  for (int i = 0; i < 40'000; ++i) nodes.push_back("other-" + std::to_string(i));
+  const auto begin = std::chrono::steady_clock::now();
+  node(pod("u1", "train"), nodes);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3)) << "each was looked for among all";
 }
 
 TEST_F(kubernetes, job_that_is_never_complete__departs) {

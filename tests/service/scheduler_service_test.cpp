@@ -2,6 +2,7 @@
 #include "mltcp/service/scheduler_service.h"
 
 #include <atomic>
+#include <chrono>
 #include <set>
 #include <thread>
 
@@ -72,7 +73,10 @@ TEST(scheduler_service, arrive__where_no_slots_are_worth_it_says_why) {
   EXPECT_FALSE(second.plan.slots);
   EXPECT_THAT(second.plan.reason, AllOf(HasSubstr("jobs collide"), HasSubstr("below 0.98")));
   EXPECT_THAT(second.plan.reason, HasSubstr("leaf 0 -> spine 0"));
-  EXPECT_THAT(second.moves, IsEmpty()) << "the first one had no slots and has none";
+  ASSERT_THAT(second.moves, SizeIs(1)) << "the first one had no slots and has none, for another reason";
+  EXPECT_FALSE(second.moves[0].slots);
+  EXPECT_EQ(second.moves[0].revision, 2U);
+  EXPECT_EQ(second.moves[0].reason, second.plan.reason);
 }
 
 TEST(scheduler_service, arrive__again_changes_nothing) {
@@ -206,10 +210,10 @@ TEST(scheduler_service, bad_input__is_refused_with_one_line_and_changes_nothing)
 TEST(scheduler_service, periods_that_go_with_no_others__are_a_conflict) {
   SchedulerService service = fresh_service();
   service.arrive(job("slow", Nanos(40'000'000'000'000), Nanos(20'000'000'000'000)), {"a1", "b1"});
-  const std::string says = message_of<Conflict>([&] { service.arrive(job("fast", 1'000_ns, 500_ns), {"a2", "b2"}); });
+  const std::string says = message_of<Conflict>([&] { service.arrive(job("fast", 100_us, 50_us), {"a2", "b2"}); });
   EXPECT_THAT(says, HasSubstr("bursts"));
   EXPECT_THAT(service.jobs(), SizeIs(1));
-  service.arrive(job("fast", 1'000_ns, 500_ns), {"a2", "a3"});
+  service.arrive(job("fast", 100_us, 50_us), {"a2", "a3"});
 }
 
 TEST(scheduler_service, restart__gives_the_same_jobs_and_plans) {
@@ -243,6 +247,43 @@ TEST(scheduler_service, restart__gives_the_same_jobs_and_plans) {
   // And it goes on as if nothing had been.
   EXPECT_EQ(service.arrive(job("fourth"), {"a4", "b4"}).plan.number, 5U);
   EXPECT_EQ(service.revision(), revision + 1);
+}
+
+TEST(scheduler_service, restart__on_a_topology_with_room_gives_changed_plans_a_revision) {
+  const TemporaryFolder folder;
+  JobPlan before;
+  {
+    SchedulerService service(two_racks(), options_in(folder / "state"));
+    service.arrive(job("first"), {"a1", "b1"});
+    service.arrive(job("second"), {"a2", "b2"});
+    before = service.plan("first");
+    EXPECT_TRUE(before.slots);
+  }
+  const auto roomy = [] { return Topology::leaf_spine({2, 1, 4, Rate::from_gbps(10), Rate::from_gbps(100)}); };
+  std::uint64_t revision = 0;
+  for (int restarts = 0; restarts < 2; ++restarts) {
+    SchedulerService service(roomy(), options_in(folder / "state"));
+    EXPECT_FALSE(service.plan("first").slots);
+    EXPECT_EQ(service.plan("first").revision, before.revision + 1) << "once";
+    revision = service.revision();
+    EXPECT_EQ(revision, before.revision + 1);
+  }
+  SchedulerService service(two_racks(), options_in(folder / "state"));
+  EXPECT_TRUE(service.plan("first").slots);
+  EXPECT_EQ(service.plan("first").revision, revision + 1);
+}
+
+// Each search would take a minute and more.
+TEST(scheduler_service, arrive__beside_a_job_with_much_longer_iterations_is_a_conflict_at_once) {
+  SchedulerService service(two_racks(), options_in({}));
+  service.arrive(job("long", 3600_s, 1800_s), {"a1", "b1"});
+  const auto begin = std::chrono::steady_clock::now();
+  const JobRequest fast = job("fast", 100_us, 60_us);
+  EXPECT_THAT(message_of<Conflict>([&] { service.arrive(fast, {"a2", "b2"}); }), HasSubstr("more than 100000"));
+  EXPECT_EQ(service.arrive(fast).plan.hosts.size(), 2U) << "there is room where they don't meet";
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_THAT(message_of<InputError>([&] { service.arrive(job("faster", 99_us, 50_us)); }),
+              HasSubstr("give one of 100000 ns or more"));
 }
 
 TEST(scheduler_service, restart__on_a_topology_without_a_host_is_refused) {

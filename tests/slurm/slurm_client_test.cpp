@@ -42,7 +42,8 @@ constexpr const char* running =
     "2\x1f"
     "8\x1f"
     "1\x1fOK\x1fn[0-1]\x1f\x1flab\x1f(null)\x1f"
-    "alice\x1fmltcp:{\"profile\":{}}\x1f";
+    "alice\x1f"
+    "N/A\x1fmltcp:{\"profile\":{}}\x1f";
 
 std::string with(std::size_t field, const std::string& value) {
   std::string line = running;
@@ -87,6 +88,8 @@ TEST(slurm_jobs, states_and_holds__are_told_apart) {
   EXPECT_TRUE(parse_jobs(held).at(0).held_by_administrator);
   EXPECT_FALSE(parse_jobs(with(4, "0")).at(0).held) << "it runs";
   EXPECT_TRUE(parse_jobs(with(1, "1-3")).at(0).in_array);
+  EXPECT_FALSE(parse_jobs(with(15, "0")).at(0).in_het_job);
+  EXPECT_TRUE(parse_jobs(with(15, "17")).at(0).in_het_job);
   EXPECT_TRUE(parse_jobs(with(9, "NO")).at(0).whole_nodes);
   EXPECT_EQ(parse_jobs(with(7, "1")).at(0).cpus_per_node, 1U);
   EXPECT_EQ(parse_jobs(with(6, "2-4")).at(0).node_count, 2U);
@@ -95,7 +98,7 @@ TEST(slurm_jobs, states_and_holds__are_told_apart) {
 
 TEST(slurm_jobs, a_comment_of_several_lines__stays_with_its_job) {
   const std::string second = with(0, "18");
-  const auto jobs = parse_jobs(with(15, "site\nmltcp:{\x1f}\n19") + "\n" + second + "\n");
+  const auto jobs = parse_jobs(with(16, "site\nmltcp:{\x1f}\n19") + "\n" + second + "\n");
   ASSERT_EQ(jobs.size(), 2U);
   EXPECT_EQ(jobs[0].admin_comment, "site\nmltcp:{\x1f}\n19");
   EXPECT_EQ(jobs[1].id, 18U);

@@ -218,11 +218,14 @@ TEST_F(slurm_driver, a_job_that_ends__departs) {
 
 TEST_F(slurm_driver, others_jobs_in_the_service__are_not_its_business) {
   JobRequest other;
-  other.id = "somebody-else";
   other.demand = {200_ms, {{0_ms, 50_ms, Rate::from_gbps(1)}}};
-  service_->arrive(other);
+  const std::vector<std::string> ids{"somebody-else", "slurm-lab", "slurm-1-", "slurm--1", "slurm-1-2-3", "slurm-1-x"};
+  for (const std::string& id : ids) {
+    other.id = id;
+    service_->arrive(other);
+  }
   for (int i = 0; i < 3; ++i) step();
-  EXPECT_THAT(known(), ElementsAre("somebody-else"));
+  EXPECT_EQ(known(), ids);
 }
 
 TEST_F(slurm_driver, a_number_that_is_used_again__is_another_job) {
@@ -450,6 +453,57 @@ TEST_F(slurm_driver, whoever_holds_a_job__has_it_held) {
   slurm_.start(1, {"n0", "n1"});
   step();
   EXPECT_TRUE(mark(1).plan);
+}
+
+TEST_F(slurm_driver, a_job_that_its_user_has_held__is_theirs_to_release) {
+  slurm_.submit(1, 2, R"(,"held":true)").held = true;
+  for (int i = 0; i < 3; ++i) step(60_s);
+  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(known(), IsEmpty());
+  slurm_.table[1].held = false;
+  slurm_.start(1, {"n0", "n1"});
+  step();
+  EXPECT_EQ(plan(1).hosts, (std::vector<std::string>{"n0", "n1"}));
+  EXPECT_TRUE(mark(1).plan);
+  EXPECT_TRUE(mark(1).held);
+}
+
+TEST_F(slurm_driver, parts_of_heterogeneous_jobs__are_released_with_the_reason) {
+  slurm_.submit(1).in_het_job = true;
+  slurm_.submit(2, 2, R"(,"held":true)").in_het_job = true;
+  slurm_.table[2].held = true;
+  step();
+  EXPECT_FALSE(slurm_.table[1].held);
+  EXPECT_TRUE(slurm_.table[2].held) << "by its user";
+  EXPECT_THAT(mark(1).reason, HasSubstr("heterogeneous jobs are not placed"));
+  EXPECT_THAT(mark(2).reason, HasSubstr("heterogeneous jobs are not placed"));
+  EXPECT_THAT(known(), IsEmpty());
+  told();
+  step();
+  EXPECT_THAT(told(), IsEmpty());
+}
+
+TEST_F(slurm_driver, a_state_that_cannot_be_written__holds_no_job_for_ever) {
+  step();
+  std::filesystem::remove(folder_ / "run/heartbeat");
+  std::filesystem::rename(folder_ / "state/journal.jsonl", folder_ / "elsewhere");
+  slurm_.submit(1);
+  step();
+  EXPECT_TRUE(slurm_.table[1].held);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run/heartbeat")) << "jobs that come now are better not held";
+  EXPECT_THAT(log_, Contains(HasSubstr("the heartbeat is not refreshed")));
+  step(60_s);
+  EXPECT_FALSE(slurm_.table[1].held);
+  EXPECT_THAT(mark(1).reason, HasSubstr("removed or replaced"));
+  slurm_.submit(2, 2, R"(,"reason":"the scheduler's service does not answer")");
+  slurm_.start(2, {"n2", "n3"});
+  step();
+  EXPECT_THAT(mark(2).reason, HasSubstr("removed or replaced"));
+  std::filesystem::rename(folder_ / "elsewhere", folder_ / "state/journal.jsonl");
+  step();
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "run/heartbeat"));
+  EXPECT_TRUE(mark(2).plan) << "which takes the place of the reason";
+  EXPECT_THAT(mark(2).reason, IsEmpty());
 }
 
 TEST_F(slurm_driver, nodes_that_slurm_refuses__are_tried_once_more) {

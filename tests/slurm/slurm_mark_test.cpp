@@ -65,6 +65,14 @@ TEST(slurm_mark, a_plan_without_slots__says_why_in_what_a_reader_in_c_takes) {
   EXPECT_FALSE(to_mark(plan).reason.empty());
 }
 
+TEST(slurm_mark, held__comes_back) {
+  const std::string text = R"(mltcp:{"profile":{"communicate_bytes":1},"held":true})";
+  const auto mark = parse_mark(text);
+  ASSERT_TRUE(mark);
+  EXPECT_TRUE(mark->held);
+  EXPECT_EQ(to_text(*mark), text);
+}
+
 TEST(slurm_mark, what_is_none__is_left_alone) {
   for (const std::string& comment :
        {std::string(), std::string("mltcp"), std::string("mltcp:{"), std::string("mltcp:{}"), "mltcp:" + profile,
@@ -87,6 +95,11 @@ TEST(profile_line, what_mltcp_profile_prints__is_read_as_the_same) {
   const JobProfile again = profile_from_line(line, "line");
   EXPECT_EQ(to_line(again), line);
   EXPECT_EQ(demand_of(again, Rate::from_gbps(10)), demand_of(toml, Rate::from_gbps(10)));
+}
+
+TEST(profile_line, iterations_that_are_too_short__are_refused_in_a_line) {
+  const JobProfile brief = profile_from_line(R"({"communicate_bytes":1,"period_ns":1000})", "f");
+  EXPECT_THAT(message_of<InputError>([&] { static_cast<void>(to_line(brief)); }), HasSubstr("give 100000 ns or more"));
 }
 
 TEST(profile_line, bad_ones__are_refused_in_a_line) {

@@ -233,15 +233,49 @@ class SlurmTest(unittest.TestCase):
     def test_a_comment_names_a_profile_without_the_option(self):
         self.lab.start_service()
         comment = 'mltcp:{"phases":[{"compute_ns":150000000},{"communicate_bytes":500000}],"flows":2}'
-        number, _ = self.submit(f"--comment=mine {comment}", profile=False)
+        number, _ = self.submit(f"--comment={comment}", profile=False)
         self.assertIn("MLTCP_PLAN_REASON", self.shown(number, 1))
         self.assertEqual(self.mark(number)["profile"]["flows"], 2)
+        quoted, _ = self.submit(f"--comment=as in {comment}", profile=False)
+        self.assertEqual(self.shown(quoted, 1), {})
+        self.assertIsNone(self.mark(quoted))
+        for one in (number, quoted):
+            self.go(one)
+
+    def test_a_job_that_its_user_holds_is_theirs_to_release(self):
+        self.lab.start_service()
+        held, said = self.submit("--hold")
+        self.assertIn("held as asked for", said)
+        later, _ = self.submit()
+        self.assertIn("MLTCP_JOB", self.shown(later, 0))  # the service has looked at both
+        self.assertEqual(self.cluster.states()[held], "PENDING")
+        self.assertNotIn("plan", self.mark(held))
+        self.cluster.run(["scontrol", "release", str(held)])
+        shown = self.shown(held, 0)
+        self.assertLess(int(shown["MLTCP_JOB"]), 1 << 31)
+        for one in (held, later):
+            self.go(one)
+
+    def test_a_plan_of_the_job_that_it_is_submitted_from_is_removed(self):
+        foreign, _ = self.submit("--export=ALL,MLTCP_SLURM=4242,MLTCP_JOB=7,MLTCP_SLOT_UNIX_NS=5", profile=False)
+        self.assertEqual(self.shown(foreign, 0), {})
+        by_hand, _ = self.submit("--export=ALL,MLTCP_JOB=7", profile=False)
+        self.assertEqual(self.shown(by_hand, 0), {"MLTCP_JOB": "7"})
+        for one in (foreign, by_hand):
+            self.go(one)
 
     def test_an_array_runs_without_slots(self):
         self.lab.start_service()
         done = self.cluster.try_run(["sbatch", "--array=1-2", f"--mltcp-profile={self.profile}", "--wrap", "true"])
         self.assertIn("job arrays are not placed", done.stderr)
         self.assertEqual(done.returncode, 0)
+
+    def test_a_heterogeneous_job_runs_without_slots(self):
+        self.lab.start_service()
+        done = self.cluster.try_run(["sbatch", "--nodes=1", f"--mltcp-profile={self.profile}", "--wrap", "true", ":",
+                                     "--nodes=1"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("heterogeneous jobs are not placed", done.stderr)
 
 
 def main():
