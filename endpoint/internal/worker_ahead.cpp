@@ -243,6 +243,7 @@ void Worker::obey(Tagged& tagged, Operation& send, Bytes wanted) noexcept {
   send.is_cancelled = false;  // too late
   send.message_bytes = wanted;
   tagged.granted.push({.send = &send, .gives_back = false});
+  ++tagged.under_way;
 }
 
 }  // namespace mltcp::endpoint

@@ -446,6 +446,7 @@ void Worker::on_flowed(Link& link, Operation& operation, const mltcp::Completion
     }
     link.tagged->sent_ahead.erase(operation);
   }
+  if (operation.kind == Operation::Kind::send_tagged) --link.tagged->under_way;
   Cause cause = Cause::none;
   Code code = Code::ok;
   bool lied = false;
@@ -586,6 +587,7 @@ bool Worker::send_frame(Link& link, const Frame& frame, Operation* eager) noexce
   posted_ = true;
   tagged.free_send_frames.pop_back();
   tagged.send_frame_of[index] = eager;
+  if (eager != nullptr) ++tagged.eager_under_way;
   tagged.announcement_of[index] = frame.type == FrameType::rts ? frame.id : 0;
   tagged.told = credit;
   return true;
@@ -598,6 +600,7 @@ void Worker::on_frame_sent(Link& link, const mltcp::Completion& completion) noex
   tagged.free_send_frames.push_back(index);
   if (Operation* const send = tagged.send_frame_of[index]; send != nullptr) {
     tagged.send_frame_of[index] = nullptr;
+    --tagged.eager_under_way;
     Cause cause = Cause::none;
     Code code = Code::ok;
     if (completion.status != Status::ok && send->is_cancelled)

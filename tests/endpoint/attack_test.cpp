@@ -89,6 +89,7 @@ class Liar {
       if (completion.kind == mltcp::Completion::Kind::received && completion.bytes == Hello::bytes)
         asked = parse(std::span(heard_[completion.tag]).first(Hello::bytes), question) == Verdict::fine;
       if (completion.kind != mltcp::Completion::Kind::received || completion.status != Status::ok) continue;
+      if (completion.connection == data) came_as_data.push_back(completion.bytes);
       Frame frame;
       if (completion.connection == control && parse(std::span(heard_[completion.tag]).first(completion.bytes), frame))
         frames.push_back(frame);
@@ -107,6 +108,7 @@ class Liar {
   Hello question;
   bool dead = false;
   std::vector<Frame> frames;
+  std::vector<Bytes> came_as_data;  ///< lengths, the hello's first
 
  private:
   using Completion = mltcp::Completion;
@@ -679,6 +681,30 @@ TEST_F(AttackTest, withdrawal__that_is_never_answered_ends_with_the_connection) 
   EXPECT_TRUE(is_pending(*right, receiving));
   liar->die();
   EXPECT_EQ(end_of(*right, receiving).code, Code::cancelled);
+}
+
+/// Everything that a peer may leave undone that still answers keep-alives.
+TEST_F(AttackTest, close__does_not_wait_without_end_for_who_takes_no_answers) {
+  for (const bool many : {false, true}) {
+    liar->greet_tagged();
+    const ConnectionHandle connection = accept();
+    liar->listen(liar->control, 100);
+    // Grants that have to be given back, for which the liar has no buffers: in the transport, and too many for that.
+    for (std::uint64_t n = 1; n <= (many ? 16U : 1U); ++n) {
+      liar->say({.type = FrameType::grant, .credit = 4, .tag = 1, .id = 0, .length = 100});
+      liar->say({.type = FrameType::withdraw, .credit = 4, .tag = 0, .id = n, .length = 0});
+    }
+    run_for(1_ms);
+    const Nanos begin = right->now();
+    ASSERT_EQ(right->close(connection), Code::ok);
+    const Completion closed = event(*right);
+    EXPECT_EQ(closed.kind, Completion::Kind::closed);
+    EXPECT_EQ(closed.code, Code::closed);
+    EXPECT_EQ(closed.cause, Cause::here);
+    EXPECT_LE(right->now() - begin, 210_ms) << "peer_timeout is 200 ms";
+    run_for(5_ms);
+  }
+  expect_honest_goes_on();
 }
 
 TEST_F(AttackTest, close__of_one_half_alone_ends_the_other_with_that_cause) {
