@@ -94,8 +94,9 @@ struct Tagged {
   };
   GrowableRing<Granted> granted;
   std::uint32_t given_back = 0;         ///< of them, those that give back: each is open at the peer yet
-  std::uint32_t under_way = 0;          ///< sends that are in `granted`, or that the data connection has
-  std::uint32_t eager_under_way = 0;    ///< and those that the control connection has
+  std::uint32_t under_way = 0;          ///< sends in `granted`, and those that the data connection has
+  Bytes bytes_under_way = 0;            ///< of these
+  std::uint32_t eager_under_way = 0;    ///< sends that the control connection has
   OperationList matched;                ///< receives whose CTS has yet to be sent
   GrowableRing<std::uint64_t> cancels;  ///< ids to be told of as CANCEL
   std::vector<std::uint64_t> zombies;   ///< ids of announced sends that have ended here and may still be asked for

@@ -439,10 +439,10 @@ void Worker::attach(Link& link) noexcept {
     if (id != 0) (void)shard_->attach(id, jobs_[job - 1]);  // false: it has ended, and that comes next
 }
 
-void Worker::begin_iteration(std::uint32_t slot, Bytes bytes) noexcept {
+void Worker::begin_iteration(std::uint32_t slot, Bytes bytes, Beginning beginning) noexcept {
   if (jobs_[slot] == no_job) return;
   (void)shard_->begin_iteration(jobs_[slot], bytes);  // it is there
-  if (bytes == 0 || !plans_[slot]) return;
+  if (bytes == 0 || !plans_[slot] || beginning == Beginning::guessed) return;
   (void)shard_->set_plan(jobs_[slot], *plans_[slot], shared_.time->now());  // reports tell what became of it
   plans_[slot].reset();
 }
