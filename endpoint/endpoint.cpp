@@ -133,7 +133,9 @@ Code Endpoint::create_job(const JobOptions& options, JobHandle& job) noexcept {
 }
 Code Endpoint::remove_job(JobHandle job) noexcept { return core_->remove_job(job); }
 Code Endpoint::attach(ConnectionHandle connection, JobHandle job) noexcept { return core_->attach(connection, job); }
-Code Endpoint::begin_iteration(JobHandle job, Bytes bytes) noexcept { return core_->begin_iteration(job, bytes); }
+Code Endpoint::begin_iteration(JobHandle job, Bytes bytes, Beginning beginning) noexcept {
+  return core_->begin_iteration(job, bytes, beginning);
+}
 Code Endpoint::learn_iterations(JobHandle job) noexcept { return core_->learn_iterations(job); }
 Code Endpoint::end_iteration(JobHandle job) noexcept { return core_->end_iteration(job); }
 Code Endpoint::set_plan(JobHandle job, const PhasePlan& plan, PlanState& state) noexcept {

@@ -196,7 +196,7 @@ class Endpoint {
   /// follows its own part: in the ratio of the bytes posted on it in the iteration before, and in the first iteration
   /// of the connections attached. Does not wait: takes effect before what this thread posts afterwards.
   /// Code::queue_full.
-  Code begin_iteration(JobHandle job, Bytes bytes) noexcept;
+  Code begin_iteration(JobHandle job, Bytes bytes, Beginning beginning = Beginning::known) noexcept;
   /// Iterations of a job with JobOptions::learn_iterations are found in the traffic again, until the next
   /// begin_iteration() that names a size. Does not wait. Code::queue_full.
   Code learn_iterations(JobHandle job) noexcept;

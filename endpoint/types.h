@@ -166,6 +166,12 @@ struct EndpointConfig {
   std::optional<std::uint64_t> seed = std::nullopt;
 };
 
+/// How well who begins an iteration knows that it begins.
+enum class Beginning : std::uint8_t {
+  known,    ///< the program says so, as the job's other processes do
+  guessed,  ///< recognised in the traffic, by this process alone: a plan that was given with the job does not count yet
+};
+
 /// A training job whose connections' increase step follows its iterations.
 struct JobOptions {
   std::uint32_t number = 0;         ///< of the program's choice; carried in data packets
@@ -173,8 +179,8 @@ struct JobOptions {
   Rate max_rate{};                  ///< of each shard's connections together; 0: no limit
   /// Iterations are found in the traffic until begin_iteration() names a size.
   bool learn_iterations = false;
-  /// As by Endpoint::set_plan() as soon as begin_iteration() names a size, that iteration included. Times are those of
-  /// Endpoint::now(). One that is out of range is Code::invalid.
+  /// As by Endpoint::set_plan() as soon as begin_iteration() of Beginning::known names a size, that iteration included.
+  /// Times are those of Endpoint::now(). One that is out of range is Code::invalid.
   std::optional<PhasePlan> plan = std::nullopt;
 };
 

@@ -71,6 +71,9 @@ void Shard::prefetch(std::span<const ConnectionId> ids) const { core_->prefetch(
 
 bool Shard::cancel_send(ConnectionId id, std::uint64_t tag) { return core_->cancel(id, tag, true); }
 bool Shard::cancel_receive(ConnectionId id, std::uint64_t tag) { return core_->cancel(id, tag, false); }
+bool Shard::discard_receive(ConnectionId id, std::uint64_t tag, std::uint64_t new_tag) {
+  return core_->discard_receive(id, tag, new_tag);
+}
 
 bool Shard::close(ConnectionId id) { return core_->close(id); }
 bool Shard::abort(ConnectionId id, Nanos now) { return core_->abort(id, now); }

@@ -90,6 +90,10 @@ class Shard final : public Pollable {
   bool cancel_send(ConnectionId id, std::uint64_t tag);
   /// Likewise, if nothing of the receive's message has come, nor of a later one.
   bool cancel_receive(ConnectionId id, std::uint64_t tag);
+  /// Gives the buffer of the receive that was posted with `tag` back to the program now, if nothing of its message has
+  /// come. The receive keeps its place among the others, discards its message, and completes with `new_tag`. False if
+  /// something has come, or there is none.
+  bool discard_receive(ConnectionId id, std::uint64_t tag, std::uint64_t new_tag);
 
   /// Closes the connection once all posted sends are complete. Then outstanding receives at both ends and the peer's
   /// sends complete with Status::closed; if both ends close, so do sends for which the peer has posted no buffer. A

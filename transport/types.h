@@ -107,6 +107,8 @@ struct ConnectionStats {
   std::uint64_t packets_sent = 0;
   Bytes bytes_sent = 0;  ///< UDP payload bytes
   std::uint64_t packets_received = 0;
+  std::uint64_t messages_received = 0;      ///< that are whole, in order up to the first that is not
+  Bytes end_of_next = 0;                    ///< how far that one has come
   std::uint64_t retransmitted_packets = 0;  ///< packets that carried retransmitted data
   std::uint64_t lost_packets = 0;
   std::uint64_t spurious_losses = 0;

@@ -87,7 +87,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Code create_job(const JobOptions& options, JobHandle& job) noexcept;
   Code remove_job(JobHandle job) noexcept;
   Code attach(ConnectionHandle connection, JobHandle job) noexcept;
-  Code begin_iteration(JobHandle job, Bytes bytes) noexcept;
+  Code begin_iteration(JobHandle job, Bytes bytes, Beginning beginning) noexcept;
   Code learn_iterations(JobHandle job) noexcept;
   Code end_iteration(JobHandle job) noexcept;
   Code set_plan(JobHandle job, const PhasePlan& plan, PlanState& state) noexcept;

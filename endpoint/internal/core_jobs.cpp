@@ -124,7 +124,7 @@ Code Core::attach(ConnectionHandle connection, JobHandle handle) noexcept {
   return command(Command::Type::attach, connection);
 }
 
-Code Core::begin_iteration(JobHandle handle, Bytes bytes) noexcept {
+Code Core::begin_iteration(JobHandle handle, Bytes bytes, Beginning beginning) noexcept {
   if (const Code code = usable(); code != Code::ok) return code;
   Job* const job = find_job(handle);
   if (job == nullptr) return Code::unknown;
@@ -151,10 +151,12 @@ Code Core::begin_iteration(JobHandle handle, Bytes bytes) noexcept {
   for (std::size_t shard = 0; shard < shards; ++shard) {
     Worker& worker = *workers_[shard];
     if (!enter_place(worker)) {
-      if (!worker.push({Command::Type::begin_iteration, slot, parts[shard]})) code = Code::queue_full;
+      const bool is_known = beginning == Beginning::known;
+      const auto type = is_known ? Command::Type::begin_iteration : Command::Type::guess_iteration;
+      if (!worker.push({type, slot, parts[shard]})) code = Code::queue_full;
       continue;
     }
-    worker.begin_iteration(slot, parts[shard]);
+    worker.begin_iteration(slot, parts[shard], beginning);
     leave_place(worker);
   }
   return code;

@@ -94,6 +94,9 @@ struct Tagged {
   };
   GrowableRing<Granted> granted;
   std::uint32_t given_back = 0;         ///< of them, those that give back: each is open at the peer yet
+  std::uint32_t under_way = 0;          ///< sends in `granted`, and those that the data connection has
+  Bytes bytes_under_way = 0;            ///< of these
+  std::uint32_t eager_under_way = 0;    ///< sends that the control connection has
   OperationList matched;                ///< receives whose CTS has yet to be sent
   GrowableRing<std::uint64_t> cancels;  ///< ids to be told of as CANCEL
   std::vector<std::uint64_t> zombies;   ///< ids of announced sends that have ended here and may still be asked for
@@ -174,6 +177,7 @@ struct Link {
   bool has_event_place = false;
   bool counted = false;  ///< among max_connections
   bool closes_here = false;
+  bool owes_answers_only = false;  ///< closing: all sends have ended, and the peer has so long to take the rest
   ListHook<Link> among_strangers;
   std::uint32_t slot = 0;
   ConnectionHandle handle = 0;

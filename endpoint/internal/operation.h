@@ -91,14 +91,14 @@ struct alignas(64) Operation {
   alignas(64) Callback callback = nullptr;
   void* context = nullptr;
   CompletionRing* queue = nullptr;
-  std::uint64_t order = 0;            ///< of posted receives; of announced sends, among the messages of the connection
+  std::uint64_t order = 0;            ///< of posted receives
   std::uint64_t message_tag = 0;      ///< of the message that a receive has got
   Bytes message_bytes = 0;            ///< its length; of an announced send: what is wanted of it
   Nanos time_limit = Nanos::never();  ///< once started: the time by which it ends
   std::uint64_t grant = 0;            ///< number of its GRANT; 0: none. Of a receive: the transport has the buffer
 
   std::uint64_t mask = 0;
-  std::uint64_t peer_id = 0;  ///< by tag: what the sender calls it
+  std::uint64_t peer_id = 0;  ///< by tag: what the sender calls it; while it is withdrawn: how much had come before
   MessageHandle message = 0;  ///< of receive_message, or that peek() has taken
   std::uint16_t iteration = 0;
   ListHook<Operation> in_link;

@@ -114,7 +114,10 @@ void Worker::run(const Command& command) noexcept {
       abort(command.argument);
       return;
     case Command::Type::begin_iteration:
-      begin_iteration(command.slot, command.argument);
+      begin_iteration(command.slot, command.argument, Beginning::known);
+      return;
+    case Command::Type::guess_iteration:
+      begin_iteration(command.slot, command.argument, Beginning::guessed);
       return;
     case Command::Type::learn_iterations:
       if (jobs_[command.slot] != no_job) (void)shard_->learn_iterations(jobs_[command.slot]);  // it is there
@@ -171,6 +174,9 @@ void Worker::on_completion(const mltcp::Completion& completion) noexcept {
       return;
     case Cookie::send_frame:
       on_frame_sent(link, completion);
+      return;
+    case Cookie::discarded:
+      on_discarded(link, completion);
       return;
     case Cookie::none:
       return;
@@ -494,6 +500,10 @@ void Worker::expire() noexcept {
 }
 
 void Worker::expire(Operation& operation) noexcept {
+  if (operation.ahead.is_withdrawn) {
+    expire_withdrawal(operation);
+    return;
+  }
   if (withdraw(operation, Code::timed_out, Cause::here)) return;
   switch (operation.stage) {
     case Operation::Stage::announced:

@@ -39,9 +39,19 @@ struct Shared {
 };
 
 struct Command {
-  enum class Type : std::uint8_t { start, cancel, close, abort, begin_iteration, learn_iterations, attach, call };
+  enum class Type : std::uint8_t {
+    start,
+    cancel,
+    close,
+    abort,
+    begin_iteration,
+    guess_iteration,  ///< likewise, by Beginning::guessed
+    learn_iterations,
+    attach,
+    call
+  };
   Type type = Type::start;
-  std::uint32_t slot = 0;      ///< start: the operation's; begin_iteration, learn_iterations: the job's
+  std::uint32_t slot = 0;      ///< start: the operation's; begin_, guess_ and learn_: the job's
   std::uint64_t argument = 0;  ///< a handle, bytes, or where the Call is
 };
 
@@ -132,7 +142,7 @@ class Worker final : public Pollable {
   }
   /// That which is to be set with the first iteration: the program has said otherwise.
   void forget_plan(std::uint32_t slot) { plans_[slot].reset(); }
-  void begin_iteration(std::uint32_t slot, Bytes bytes) noexcept;
+  void begin_iteration(std::uint32_t slot, Bytes bytes, Beginning beginning) noexcept;
   [[nodiscard]] JobId job(std::uint32_t slot) const { return jobs_[slot]; }
   void attach(Link& link) noexcept;
   void forget_job(std::uint32_t slot) noexcept;
@@ -157,7 +167,7 @@ class Worker final : public Pollable {
   static constexpr std::size_t kKeptForAnswers = 2;
 
   // What the transport's completions are of: the highest byte of their tags.
-  enum class Cookie : std::uint8_t { none, operation, hello, send_frame, receive_frame };
+  enum class Cookie : std::uint8_t { none, operation, hello, send_frame, receive_frame, discarded };
   struct Route {
     ConnectionId id = 0;
     std::uint32_t link = 0;
@@ -248,6 +258,7 @@ class Worker final : public Pollable {
   void pump_sends(Link& link) noexcept;
   void pump_granted(Link& link) noexcept;
   bool send_frame(Link& link, const Frame& frame, Operation* eager) noexcept;
+  void end_unsaid(Link& link) noexcept;
   void take_back(Operation& send, Code code) noexcept;
   void break_off(Link& link, Cause cause) noexcept;
 
@@ -257,6 +268,9 @@ class Worker final : public Pollable {
   void on_ahead(Link& link, Operation& receive, const mltcp::Completion& completion) noexcept;
   void on_given_back(Link& link, Operation& receive) noexcept;
   void ask_back(Operation& receive) noexcept;
+  void expire_withdrawal(Operation& receive) noexcept;
+  [[nodiscard]] std::uint64_t data_progress(const Link& link) const noexcept;
+  void on_discarded(Link& link, const mltcp::Completion& completion) noexcept;
   Cause on_grant(Link& link, const Frame& frame) noexcept;
   Cause on_withdraw(Link& link, const Frame& frame) noexcept;
   Cause on_used(Link& link, const Frame& frame) noexcept;

@@ -5,8 +5,9 @@
 // buffer is longer than what comes as EAGER, is granted as it is posted: the transport gets its buffer as the next of
 // the data connection, and the peer a GRANT. It stays posted. What the data connection then brings for it is its
 // message, or nothing, which gives the grant back. The first message of the tag that is announced or comes as EAGER is
-// its own as always; but as long as its grant is open the transport may write to its buffer, so that it ends when the
-// grant has been used or given back, and until then is `reserved`.
+// its own as always. One that comes as EAGER ends it at once: the peer will not use the grant, and the transport, which
+// keeps a place for what gives it back, leaves the buffer alone. For one that is announced the grant may be used yet:
+// the receive is `reserved` until it has been, or has come back.
 //
 // Who sends. Grants are used in their order, since the n-th buffer takes the n-th message: who uses one gives those
 // before it back, and their receives are granted anew, a few times. A message that is posted finds a grant of its tag
@@ -16,14 +17,15 @@
 //   announced meanwhile   the grant is its CTS. Its bytes wait until the RTS has got there, or the peer would take them
 //                         for a message of which it will hear again
 //   EAGER meanwhile, or taken back, or too far back to be remembered: the grant is given back
-//   held back here        goes now
+//   held back here        goes now, if it is among the first that are
 //   none                  the grant is kept at hand
 //
 // What could go wrong is that a message overtakes one of the same tag on the other connection. Of messages for a grant
 // the next of the tag is sent, as EAGER or RTS, behind a USED, by which the peer takes the receive out of matching.
 //
 // A receive with a time limit is not granted, since its memory has to be the program's at that time, whatever the peer
-// does. cancel() of a granted one asks the peer by WITHDRAW: it is cancelled when the grant has come back.
+// does. cancel() of a granted one asks the peer by WITHDRAW: it is cancelled when the grant has come back, behind all
+// that the data connection brings before. A peer of which nothing comes there for peer_timeout loses the connection.
 //
 // A peer that never uses a grant nor gives it back keeps a buffer from that receive alone. A peer that grants what it
 // has no buffer for gets none of the messages, and has no more than kMostAhead grants remembered here: those at hand,
@@ -39,8 +41,16 @@ namespace {
 /// A receive whose grant has come back so often waits for its message to be announced.
 constexpr std::uint8_t kMostSkips = 4;
 
-/// Messages of no bytes give grants back; of one that is too long the peer learns the length by its RTS.
-bool fits(const Operation& send, Bytes granted) { return send.length > 0 && send.length <= granted; }
+/// Of sends that are held back, so many are looked at for a message of the tag.
+constexpr int kMostLookedAt = 64;
+
+/// Messages of no bytes give grants back; of one that is too long the peer learns the length by its RTS. A short one
+/// does not queue up behind others on the data connection: it goes as EAGER, and the peer, which then has no use for
+/// the grant, does not wait for that to come back.
+bool fits(const Tagged& tagged, const Operation& send, Bytes granted) {
+  const bool would_queue = send.length <= tagged.eager_limit && tagged.bytes_under_way > tagged.eager_limit;
+  return send.length > 0 && send.length <= granted && !would_queue;
+}
 
 }  // namespace
 
@@ -59,9 +69,9 @@ void Worker::grant_ahead(Link& link, Operation& receive) noexcept {
     return;
   receive.grant = ++tagged.grants_given;
   ++tagged.grants_open;
-  // Where it can't be sent the connection is over, which comes next.
-  (void)send_frame(link, {.type = FrameType::grant, .tag = receive.tag, .id = tagged.came, .length = receive.length},
-                   nullptr);
+  if (!send_frame(link, {.type = FrameType::grant, .tag = receive.tag, .id = tagged.came, .length = receive.length},
+                  nullptr))
+    end_unsaid(link);
 }
 
 /// A message has come for a receive that was granted, and is no longer posted.
@@ -71,7 +81,15 @@ void Worker::reserve(Link& link, Operation& receive, const Frame& frame, std::sp
   receive.message_tag = frame.tag;
   receive.message_bytes = frame.length;
   receive.peer_id = frame.id;
-  receive.ahead.is_here = frame.type == FrameType::eager;
+  if (receive.ahead.is_withdrawn) set_deadline(receive, Nanos::never());  // too late to cancel it
+  const bool is_here = frame.type == FrameType::eager;
+  if (is_here && shard_->discard_receive(link.transport[Link::data], cookie(Cookie::operation, receive.slot),
+                                         cookie(Cookie::discarded, 0))) {
+    receive.grant = 0;
+    finish_eager(receive, link, frame.tag, eager);
+    return;
+  }
+  receive.ahead.is_here = is_here;
   const std::size_t fits = std::min<std::size_t>(eager.size(), receive.length);
   if (fits > 0) std::memcpy(receive.data, eager.data(), fits);
 }
@@ -113,6 +131,17 @@ void Worker::on_ahead(Link& link, Operation& receive, const mltcp::Completion& c
   pump(link);
 }
 
+/// What the transport kept the place of a buffer for, of which the receive has ended by EAGER: nothing, or a lie.
+void Worker::on_discarded(Link& link, const mltcp::Completion& completion) noexcept {
+  if (link.tagged == nullptr) return;
+  --link.tagged->grants_open;
+  if (link.state == Link::State::ended) return;
+  if (completion.status == Status::truncated || (completion.status == Status::ok && completion.bytes > 0))
+    break_off(link, Cause::wrong_length);
+  else
+    pump(link);
+}
+
 /// Its grant has not been used, and will not be.
 void Worker::on_given_back(Link& link, Operation& receive) noexcept {
   if (receive.ahead.is_here) {
@@ -136,7 +165,27 @@ void Worker::ask_back(Operation& receive) noexcept {
   if (receive.ahead.is_withdrawn) return;
   receive.ahead.is_withdrawn = true;
   receive.link->tagged->withdrawals.push(receive.grant);
+  receive.peer_id = data_progress(*receive.link);
+  set_deadline(receive, shared_.config->peer_timeout);
   pump(*receive.link);
+}
+
+/// Changes as long as messages come on the data connection, behind which a grant comes back.
+std::uint64_t Worker::data_progress(const Link& link) const noexcept {
+  const auto stats = shard_->stats(link.transport[Link::data]);
+  return stats ? stats->messages_received << 40 ^ stats->end_of_next : 0;
+}
+
+/// The grant has not come back: from a peer that is silent, though it may answer all that the transport asks.
+void Worker::expire_withdrawal(Operation& receive) noexcept {
+  if (receive.grant == 0 || receive.link == nullptr || receive.link->state == Link::State::ended) return;
+  const std::uint64_t progress = data_progress(*receive.link);
+  if (progress != receive.peer_id) {
+    receive.peer_id = progress;
+    set_deadline(receive, shared_.config->peer_timeout);
+    return;
+  }
+  end_link(*receive.link, Code::unreachable, Cause::silence, true);
 }
 
 Cause Worker::on_used(Link& link, const Frame& frame) noexcept {
@@ -173,9 +222,14 @@ Cause Worker::on_grant(Link& link, const Frame& frame) noexcept {
     obey(tagged, *send, std::min(send->length, frame.length));
     return Cause::none;
   }
+  int looked_at = 0;
   for (Operation* send = tagged.held.first(); send != nullptr; send = tagged.held.next(*send)) {
+    if (++looked_at > kMostLookedAt) {
+      give_back_grants(tagged, tagged.count_at_hand);
+      return Cause::none;
+    }
     if (send->tag != frame.tag) continue;
-    if (fits(*send, frame.length)) {
+    if (fits(tagged, *send, frame.length)) {
       tagged.held.erase(*send);
       send_ahead(tagged, *send);
     } else {
@@ -203,7 +257,7 @@ bool Worker::send_ahead(Tagged& tagged, Operation& send) noexcept {
   for (std::uint32_t i = 0; i < tagged.count_at_hand; ++i) {
     const Tagged::Ahead grant = tagged.at_hand[i];
     if (grant.tag != send.tag) continue;
-    const bool is_used = fits(send, grant.length);
+    const bool is_used = fits(tagged, send, grant.length);
     give_back_grants(tagged, is_used ? i : i + 1);
     if (!is_used) return false;
     std::copy(tagged.at_hand.begin() + 1, tagged.at_hand.begin() + tagged.count_at_hand, tagged.at_hand.begin());
@@ -243,6 +297,8 @@ void Worker::obey(Tagged& tagged, Operation& send, Bytes wanted) noexcept {
   send.is_cancelled = false;  // too late
   send.message_bytes = wanted;
   tagged.granted.push({.send = &send, .gives_back = false});
+  ++tagged.under_way;
+  tagged.bytes_under_way += wanted;
 }
 
 }  // namespace mltcp::endpoint

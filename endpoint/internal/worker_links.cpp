@@ -165,7 +165,7 @@ void Worker::free_link(Link& link) noexcept {
   const bool is_left = Face::is_some(face) && !link.is_forgotten;
   if (!link.peer.empty()) link.remote = link.peer.base();  // for what is still told of it
   link.state = Link::State::free;
-  link.is_announced = link.closes_here = link.is_forgotten = false;
+  link.is_announced = link.closes_here = link.is_forgotten = link.owes_answers_only = false;
   link.connect = nullptr;
   if (strangers_.holds(link)) strangers_.erase(link);
   link.greeted = {};
@@ -439,10 +439,10 @@ void Worker::attach(Link& link) noexcept {
     if (id != 0) (void)shard_->attach(id, jobs_[job - 1]);  // false: it has ended, and that comes next
 }
 
-void Worker::begin_iteration(std::uint32_t slot, Bytes bytes) noexcept {
+void Worker::begin_iteration(std::uint32_t slot, Bytes bytes, Beginning beginning) noexcept {
   if (jobs_[slot] == no_job) return;
   (void)shard_->begin_iteration(jobs_[slot], bytes);  // it is there
-  if (bytes == 0 || !plans_[slot]) return;
+  if (bytes == 0 || !plans_[slot] || beginning == Beginning::guessed) return;
   (void)shard_->set_plan(jobs_[slot], *plans_[slot], shared_.time->now());  // reports tell what became of it
   plans_[slot].reset();
 }
@@ -505,7 +505,13 @@ void Worker::close(ConnectionHandle handle) noexcept {
 void Worker::close_when_flushed(Link& link) noexcept {
   if (!link.sends.empty()) return;
   if (Tagged* const tagged = link.tagged.get(); tagged != nullptr) {
-    if (!tagged->held.empty() || !tagged->announced.empty() || !tagged->granted.empty()) return;
+    if (!tagged->held.empty() || !tagged->announced.empty()) return;
+    // What is left are answers, which no program waits for. An honest peer has buffers for them; the others' time ends.
+    if (tagged->under_way == 0 && tagged->eager_under_way == 0 && !link.owes_answers_only) {
+      link.owes_answers_only = true;
+      link_deadlines_.set(link.slot, now_ + shared_.config->peer_timeout);
+    }
+    if (!tagged->granted.empty()) return;
     // The peer closes the control connection when it sees that of data closed: short messages are there before.
     if (tagged->free_send_frames.size() < shared_.config->control_frames) return;
   }
@@ -534,6 +540,7 @@ void Worker::on_transport_closed(Link& link, std::uint32_t part, Status status) 
                       std::memory_order_release);
     }
     link_deadlines_.set(link.slot, now_ + shared_.config->peer_timeout);
+    link.owes_answers_only = true;  // it has its time
     close_when_flushed(link);
     return;
   }

@@ -446,6 +446,10 @@ void Worker::on_flowed(Link& link, Operation& operation, const mltcp::Completion
     }
     link.tagged->sent_ahead.erase(operation);
   }
+  if (operation.kind == Operation::Kind::send_tagged) {
+    --link.tagged->under_way;
+    link.tagged->bytes_under_way -= operation.message_bytes;
+  }
   Cause cause = Cause::none;
   Code code = Code::ok;
   bool lied = false;
@@ -499,7 +503,10 @@ bool Worker::pump_replies(Link& link) noexcept {
       break;  // as many as there may be are under way; the next that ends comes here again
     tagged.matched.erase(receive);
     receive.stage = Operation::Stage::flowing;
-    if (!send_frame(link, {.type = FrameType::cts, .id = receive.peer_id, .length = wanted}, nullptr)) return false;
+    if (!send_frame(link, {.type = FrameType::cts, .id = receive.peer_id, .length = wanted}, nullptr)) {
+      end_unsaid(link);
+      return false;
+    }
   }
   for (; !tagged.taken_back.empty(); tagged.taken_back.pop()) {
     if (tagged.free_send_frames.empty()) return false;
@@ -542,7 +549,6 @@ void Worker::pump_sends(Link& link) noexcept {
       send->stage = Operation::Stage::flowing;
     } else {
       send->stage = Operation::Stage::announced;
-      send->order = tagged.sent;
       tagged.announced.push(*send);
     }
   }
@@ -586,9 +592,16 @@ bool Worker::send_frame(Link& link, const Frame& frame, Operation* eager) noexce
   posted_ = true;
   tagged.free_send_frames.pop_back();
   tagged.send_frame_of[index] = eager;
+  if (eager != nullptr) ++tagged.eager_under_way;
   tagged.announcement_of[index] = frame.type == FrameType::rts ? frame.id : 0;
   tagged.told = credit;
   return true;
+}
+
+/// The transport has got the buffer that a frame speaks of, and not the frame: the peer would use another one. It has
+/// no room for it, or the connection is over already, which comes next.
+void Worker::end_unsaid(Link& link) noexcept {
+  if (shard_->stats(link.transport[Link::control])) end_link(link, Code::no_room, Cause::here, true);
 }
 
 void Worker::on_frame_sent(Link& link, const mltcp::Completion& completion) noexcept {
@@ -598,6 +611,7 @@ void Worker::on_frame_sent(Link& link, const mltcp::Completion& completion) noex
   tagged.free_send_frames.push_back(index);
   if (Operation* const send = tagged.send_frame_of[index]; send != nullptr) {
     tagged.send_frame_of[index] = nullptr;
+    --tagged.eager_under_way;
     Cause cause = Cause::none;
     Code code = Code::ok;
     if (completion.status != Status::ok && send->is_cancelled)

@@ -2,8 +2,8 @@
 // GLOO_DEVICE_TRANSPORT=MLTCP says so, and handed to Python, for the backend "mltcp" that `import mltcp.torch`
 // registers.
 //
-// The functions are for that module. They speak of all devices that PyTorch has made and that are still there: one for
-// each process group, or one for all.
+// The functions are for that module. They speak of devices that PyTorch has made and that are still there, one for each
+// process group, or one for all; each has a number of its own.
 //
 // A device goes to Python as an object of PyTorch's own class of devices, ProcessGroupGloo.Device, by the types that
 // PyTorch's pybind11 knows. Python itself is not linked: who loads this is a Python.
@@ -19,6 +19,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,14 +35,23 @@ namespace {
 using Device = gloo::transport::mltcp::Device;
 
 struct Devices {
+  struct One {
+    std::uint64_t number;
+    std::weak_ptr<Device> device;
+  };
   std::mutex mutex;
-  std::vector<std::weak_ptr<Device>> all;
+  std::vector<One> all;
+  std::uint64_t made = 0;
 
-  std::vector<std::shared_ptr<Device>> alive() {
+  /// Those of `numbers`; without any, all.
+  std::vector<std::shared_ptr<Device>> alive(std::span<const std::uint64_t> numbers = {}) {
     const std::lock_guard lock(mutex);
     std::vector<std::shared_ptr<Device>> found;
-    for (const auto& one : all)
-      if (auto device = one.lock(); device != nullptr) found.push_back(std::move(device));
+    for (const One& one : all)
+      if (auto device = one.device.lock();
+          device != nullptr &&
+          (numbers.empty() || std::find(numbers.begin(), numbers.end(), one.number) != numbers.end()))
+        found.push_back(std::move(device));
     return found;
   }
 };
@@ -60,24 +70,35 @@ std::shared_ptr<gloo::transport::Device> make(const std::string& interface, cons
   auto device = gloo::transport::mltcp::CreateDevice(attributes);
   Devices& known = devices();
   const std::lock_guard lock(known.mutex);
-  known.all.erase(std::remove_if(known.all.begin(), known.all.end(), [](const auto& one) { return one.expired(); }),
-                  known.all.end());
-  known.all.push_back(device);
+  known.all.erase(
+      std::remove_if(known.all.begin(), known.all.end(), [](const auto& one) { return one.device.expired(); }),
+      known.all.end());
+  known.all.push_back({++known.made, device});
   return device;
 }
 
 /// Whether this copy of the library is the one that PyTorch asks.
 bool is_registered = false;
 
-/// 0, or 1 where a device says no.
+/// Why the latest call of this thread has failed.
+thread_local std::string failure;
+
+/// Of those that are numbered, or without any of all. 0, or 1 where one of them says no: the others are told as well.
 template <typename What>
-int each(What what) noexcept {
-  try {
-    for (const auto& device : devices().alive()) what(*device);
-    return 0;
-  } catch (const std::exception&) {
-    return 1;
-  }
+int each(const std::uint64_t* numbers, std::uint32_t count, What what) noexcept {
+  int failed = 0;
+  const auto attempt = [&](auto&& part) {
+    try {
+      part();
+    } catch (const std::exception& error) {
+      if (failed == 0) failure = error.what();
+      failed = 1;
+    }
+  };
+  attempt([&] {
+    for (const auto& device : devices().alive({numbers, count})) attempt([&] { what(*device); });
+  });
+  return failed;
 }
 
 }  // namespace
@@ -113,17 +134,34 @@ MLTCP_TORCH_API PyObject* mltcp_torch_make_device(const char* interface, const c
 }
 /// Devices that are there.
 MLTCP_TORCH_API std::uint32_t mltcp_torch_devices() { return static_cast<std::uint32_t>(devices().alive().size()); }
-MLTCP_TORCH_API int mltcp_torch_begin_iteration(std::uint64_t bytes) {
-  return each([&](Device& device) { device.beginIteration(bytes); });
+/// The number of a ProcessGroupGloo.Device, from 1, to a caller that holds Python's lock; 0: it is not one of these.
+MLTCP_TORCH_API std::uint64_t mltcp_torch_number_of(PyObject* object) {
+  try {
+    const auto device = pybind11::cast<std::shared_ptr<gloo::transport::Device>>(pybind11::handle(object));
+    Devices& known = devices();
+    const std::lock_guard lock(known.mutex);
+    for (const auto& one : known.all)
+      if (device != nullptr && one.device.lock() == device) return one.number;
+  } catch (const std::exception&) {  // another class's
+  }
+  return 0;
 }
-MLTCP_TORCH_API int mltcp_torch_end_iteration() {
-  return each([](Device& device) { device.endIteration(); });
+/// What the latest call of this thread that returned 1 has failed by.
+MLTCP_TORCH_API const char* mltcp_torch_failure() { return failure.c_str(); }
+// Of the devices with these numbers; of all, if `count` is 0.
+MLTCP_TORCH_API int mltcp_torch_begin_iteration(const std::uint64_t* numbers, std::uint32_t count,
+                                                std::uint64_t bytes) {
+  return each(numbers, count, [&](Device& device) { device.beginIteration(bytes); });
 }
-MLTCP_TORCH_API int mltcp_torch_begin_by_hook(std::uint64_t expected) {
-  return each([&](Device& device) { device.beginIterationByHook(expected); });
+MLTCP_TORCH_API int mltcp_torch_end_iteration(const std::uint64_t* numbers, std::uint32_t count) {
+  return each(numbers, count, [](Device& device) { device.endIteration(); });
 }
-MLTCP_TORCH_API int mltcp_torch_end_by_hook() {
-  return each([](Device& device) { device.endIterationByHook(); });
+MLTCP_TORCH_API int mltcp_torch_begin_by_hook(const std::uint64_t* numbers, std::uint32_t count,
+                                              std::uint64_t expected) {
+  return each(numbers, count, [&](Device& device) { device.beginIterationByHook(expected); });
+}
+MLTCP_TORCH_API int mltcp_torch_end_by_hook(const std::uint64_t* numbers, std::uint32_t count) {
+  return each(numbers, count, [](Device& device) { device.endIterationByHook(); });
 }
 /// Of device `number`, from 0: iteration, bytes_sent, bytes_per_iteration, connections, IterationsBy, bytes_posted,
 /// packets_sent, lost_packets, retransmitted_packets, smoothed_rtt_ns; bytes_ratio, gain. 1: there is no such device.

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import weakref
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Callable, Dict, Iterator, List, Optional, Union
@@ -48,8 +49,12 @@ def _load() -> ctypes.CDLL:
     built = library.mltcp_torch_built_with().decode()
     if built.split(".")[:2] != torch.__version__.split(".")[:2]:
         raise LibraryError(f"{path} was built with PyTorch {built}, and this is {torch.__version__}; build it anew")
-    library.mltcp_torch_begin_iteration.argtypes = [ctypes.c_uint64]
-    library.mltcp_torch_begin_by_hook.argtypes = [ctypes.c_uint64]
+    devices = [ctypes.POINTER(ctypes.c_uint64), ctypes.c_uint32]
+    library.mltcp_torch_begin_iteration.argtypes = [*devices, ctypes.c_uint64]
+    library.mltcp_torch_end_iteration.argtypes = devices
+    library.mltcp_torch_begin_by_hook.argtypes = [*devices, ctypes.c_uint64]
+    library.mltcp_torch_end_by_hook.argtypes = devices
+    library.mltcp_torch_failure.restype = ctypes.c_char_p
     library.mltcp_torch_devices.restype = ctypes.c_uint32
     library.mltcp_torch_state.argtypes = [ctypes.c_uint32, ctypes.c_uint64 * 10, ctypes.c_double * 2]
     if library.mltcp_torch_register():
@@ -63,6 +68,10 @@ _library = _load()
 _objects = ctypes.PyDLL(_library._name)
 _objects.mltcp_torch_make_device.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
 _objects.mltcp_torch_make_device.restype = ctypes.py_object
+_objects.mltcp_torch_number_of.argtypes = [ctypes.py_object]
+_objects.mltcp_torch_number_of.restype = ctypes.c_uint64
+#: Of groups that PyTorch's debugging has wrapped, what is inside.
+_inside: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
 
 
 def _make_device(interface: str) -> Any:
@@ -83,8 +92,10 @@ def _make_group(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
     options._timeout = timeout
     group = dist.ProcessGroupGloo(store, rank, size, options)
     if dist.get_debug_level() == dist.DebugLevel.DETAIL:
+        inner = group
         group = dist.distributed_c10d._create_process_group_wrapper(
-            wrapped_pg=group, store_prefix=BACKEND, store=store, rank=rank, world_size=size, timeout=timeout)
+            wrapped_pg=inner, store_prefix=BACKEND, store=store, rank=rank, world_size=size, timeout=timeout)
+        _inside[group] = inner
     return group
 
 
@@ -95,27 +106,41 @@ if not hasattr(dist.Backend, BACKEND.upper()):
 
 def _check(failed: int) -> None:
     if failed:
-        raise LibraryError("a device of MLTCP has ended; see what the process group says")
+        raise LibraryError(_library.mltcp_torch_failure().decode())
 
 
-def begin_iteration(size: int = 0) -> None:
+class _Devices:
+    """The devices of a process group, as what the library takes; without a group all of the process."""
+
+    def __init__(self, group: Any = None) -> None:
+        numbers = []
+        if group is not None:
+            options = getattr(_inside.get(group, group), "options", None)
+            devices = getattr(options, "_devices", [])
+            numbers = [number for number in map(_objects.mltcp_torch_number_of, devices) if number]
+            if not numbers:
+                raise ValueError("the process group does not go over MLTCP; make it with backend \"mltcp\"")
+        self.arguments = ((ctypes.c_uint64 * len(numbers))(*numbers), len(numbers))
+
+
+def begin_iteration(size: int = 0, group: Any = None) -> None:
     """The next iteration begins, and sends `size` bytes to all peers together; 0: not known. Until the first call with a
-    size, iterations are found otherwise: see state()."""
-    _check(_library.mltcp_torch_begin_iteration(size))
+    size, iterations are found otherwise: see state(). Of `group`, a process group; without one, of all of the process."""
+    _check(_library.mltcp_torch_begin_iteration(*_Devices(group).arguments, size))
 
 
-def end_iteration() -> None:
+def end_iteration(group: Any = None) -> None:
     """All has been sent, and the job computes."""
-    _check(_library.mltcp_torch_end_iteration())
+    _check(_library.mltcp_torch_end_iteration(*_Devices(group).arguments))
 
 
 @contextmanager
-def iteration(size: int = 0) -> Iterator[None]:
-    begin_iteration(size)
+def iteration(size: int = 0, group: Any = None) -> Iterator[None]:
+    begin_iteration(size, group)
     try:
         yield
     finally:
-        end_iteration()
+        end_iteration(group)
 
 
 def _average(group: Any, bucket: Any) -> Any:
@@ -153,11 +178,12 @@ def _average_views(ddp: torch.nn.parallel.DistributedDataParallel) -> Callable[[
 def mark_iterations(ddp: torch.nn.parallel.DistributedDataParallel, hook: Optional[Callable[[Any, Any], Any]] = None,
                     state: Any = None) -> None:
     """Lets DistributedDataParallel tell where its iterations begin and end: with the first and the last bucket of
-    gradients. It takes the place of a communication hook; one of your own is `hook`, with its `state` (None: the process
+    gradients. Those are the iterations of its process group, which has to go over MLTCP. It takes the place of a communication hook; one of your own is `hook`, with its `state` (None: the process
     group), as in register_comm_hook()."""
     if not isinstance(ddp, torch.nn.parallel.DistributedDataParallel):
         raise TypeError(f"mark_iterations() takes a DistributedDataParallel, not a {type(ddp).__name__}; wrap the model first")
     group = ddp.process_group
+    devices = _Devices(group).arguments
     size = group.size()
     # Until an iteration has been counted: what a ring sends, 2 (n - 1) / n of all gradients.
     gradients = sum(one.numel() * one.element_size() for one in ddp.parameters() if one.requires_grad)
@@ -175,7 +201,7 @@ def mark_iterations(ddp: torch.nn.parallel.DistributedDataParallel, hook: Option
     def marked(_: None, bucket: Any) -> Any:
         nonlocal under_way, last_has_begun
         if bucket.index() == 0:
-            _check(_library.mltcp_torch_begin_by_hook(expected))
+            _check(_library.mltcp_torch_begin_by_hook(*devices, expected))
         with lock:
             under_way = 1 if bucket.index() == 0 else under_way + 1
             last_has_begun = bucket.is_last()
@@ -186,7 +212,7 @@ def mark_iterations(ddp: torch.nn.parallel.DistributedDataParallel, hook: Option
                 under_way -= 1
                 all_have = last_has_begun and under_way == 0
             if all_have:
-                _library.mltcp_torch_end_by_hook()
+                _library.mltcp_torch_end_by_hook(*devices)
             return done.value()
 
         return inner(of_inner, bucket).then(ended)

@@ -401,6 +401,41 @@ TEST_F(AheadTest, end__of_the_connection_ends_granted_receives_with_its_code) {
   }
 }
 
+/// Whether it crosses the grant or finds it at hand.
+TEST_F(AheadTest, message__that_is_short_does_not_wait_for_a_long_one_on_the_data_connection) {
+  JobOptions limited;
+  limited.max_rate = Rate(100'000'000);
+  JobHandle job = 0;
+  ASSERT_EQ(left->create_job(limited, job), Code::ok);
+  ASSERT_EQ(left->attach(here, job), Code::ok);
+  for (const bool crosses : {true, false}) {
+    SCOPED_TRACE(crosses);
+    const ByteVector big = bytes_of(3'000'000);  // 240 ms
+    const ByteVector brief = bytes_of(kShort, 2);
+    ByteVector into(big.size());
+    ByteVector other(kLong);
+    const OperationHandle of_big = receive_tagged(*right, there, into, 1);
+    run_for(1_ms);
+    const OperationHandle sending_big = send_tagged(*left, here, big, 1);
+    run_for(1_ms);
+    const OperationHandle of_brief = receive_tagged(*right, there, other, 2);
+    if (!crosses) run_for(200_us);
+    const OperationHandle sending_brief = send_tagged(*left, here, brief, 2);
+    const Completion end = end_of(*right, of_brief, 10_ms);
+    EXPECT_EQ(end.code, Code::ok);
+    EXPECT_EQ(end.bytes, kShort);
+    EXPECT_TRUE(std::equal(brief.begin(), brief.end(), other.begin()));
+    EXPECT_TRUE(is_pending(*right, of_big));
+    other.assign(kLong, std::byte{0x55});
+    EXPECT_EQ(end_of(*right, of_big).code, Code::ok);
+    EXPECT_EQ(into, big);
+    EXPECT_EQ(end_of(*left, sending_big).code, Code::ok);
+    EXPECT_EQ(end_of(*left, sending_brief).code, Code::ok);
+    EXPECT_EQ(other, ByteVector(kLong, std::byte{0x55})) << "written to after its operation has ended";
+  }
+  expect_goes_on();
+}
+
 TEST_F(AheadTest, close__delivers_what_was_sent_for_a_grant) {
   const ByteVector message = bytes_of(50'000);
   ByteVector buffer(50'000);

@@ -89,6 +89,7 @@ class Liar {
       if (completion.kind == mltcp::Completion::Kind::received && completion.bytes == Hello::bytes)
         asked = parse(std::span(heard_[completion.tag]).first(Hello::bytes), question) == Verdict::fine;
       if (completion.kind != mltcp::Completion::Kind::received || completion.status != Status::ok) continue;
+      if (completion.connection == data) came_as_data.push_back(completion.bytes);
       Frame frame;
       if (completion.connection == control && parse(std::span(heard_[completion.tag]).first(completion.bytes), frame))
         frames.push_back(frame);
@@ -107,6 +108,7 @@ class Liar {
   Hello question;
   bool dead = false;
   std::vector<Frame> frames;
+  std::vector<Bytes> came_as_data;  ///< lengths, the hello's first
 
  private:
   using Completion = mltcp::Completion;
@@ -576,6 +578,16 @@ TEST_F(AttackTest, data__for_a_grant_whose_message_came_otherwise_ends_the_conne
     const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
     ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
     if (way == 0) liar->say({.type = FrameType::eager, .credit = 4, .tag = 1, .id = 0, .length = 10}, 10);
+    if (way == 0) {
+      // It has ended, and what comes is not written to what is the program's again.
+      EXPECT_EQ(end_of(*right, receiving).bytes, 10U);
+      buffer.assign(5000, std::byte{0x55});
+      liar->say(liar->data, bytes_of(3000));
+      EXPECT_EQ(event(*right).cause, Cause::wrong_length);
+      EXPECT_EQ(buffer, ByteVector(5000, std::byte{0x55}));
+      run_for(5_ms);
+      continue;
+    }
     if (way == 1) liar->say({.type = FrameType::rts, .credit = 4, .tag = 1, .id = 77, .length = 4000});
     if (way == 2) liar->say({.type = FrameType::used, .credit = 4, .tag = 1, .id = 1, .length = 4000});
     run_for(1_ms);
@@ -679,6 +691,73 @@ TEST_F(AttackTest, withdrawal__that_is_never_answered_ends_with_the_connection) 
   EXPECT_TRUE(is_pending(*right, receiving));
   liar->die();
   EXPECT_EQ(end_of(*right, receiving).code, Code::cancelled);
+}
+
+/// Everything that a peer may leave undone that still answers keep-alives.
+TEST_F(AttackTest, close__does_not_wait_without_end_for_who_takes_no_answers) {
+  for (const bool many : {false, true}) {
+    liar->greet_tagged();
+    const ConnectionHandle connection = accept();
+    liar->listen(liar->control, 100);
+    // Grants that have to be given back, for which the liar has no buffers: in the transport, and too many for that.
+    for (std::uint64_t n = 1; n <= (many ? 16U : 1U); ++n) {
+      liar->say({.type = FrameType::grant, .credit = 4, .tag = 1, .id = 0, .length = 100});
+      liar->say({.type = FrameType::withdraw, .credit = 4, .tag = 0, .id = n, .length = 0});
+    }
+    run_for(1_ms);
+    const Nanos begin = right->now();
+    ASSERT_EQ(right->close(connection), Code::ok);
+    const Completion closed = event(*right);
+    EXPECT_EQ(closed.kind, Completion::Kind::closed);
+    EXPECT_EQ(closed.code, Code::closed);
+    EXPECT_EQ(closed.cause, Cause::here);
+    EXPECT_LE(right->now() - begin, 210_ms) << "peer_timeout is 200 ms";
+    run_for(5_ms);
+  }
+  expect_honest_goes_on();
+}
+
+TEST_F(AttackTest, withdrawal__that_a_live_peer_never_answers_ends_the_connection) {
+  liar->greet_tagged();
+  const ConnectionHandle connection = accept();
+  ByteVector buffer(5000);
+  ByteVector other(5000);
+  const OperationHandle first = receive_tagged(*right, connection, other, 2);
+  const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
+  ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
+  EXPECT_EQ(right->cancel(receiving), Code::ok);
+  // As long as something comes on the data connection the grant may be behind it.
+  run_for(150_ms);
+  liar->say(liar->data, bytes_of(5000));
+  EXPECT_EQ(end_of(*right, first).code, Code::ok);
+  run_for(100_ms);
+  EXPECT_TRUE(is_pending(*right, receiving));
+  const Completion end = end_of(*right, receiving, 400_ms);
+  EXPECT_EQ(end.code, Code::cancelled);
+  const Completion closed = event(*right);
+  EXPECT_EQ(closed.code, Code::unreachable);
+  EXPECT_EQ(closed.cause, Cause::silence);
+  expect_honest_goes_on();
+}
+
+TEST_F(AttackTest, grant__for_what_is_far_back_among_held_sends_comes_back_without_a_search) {
+  liar->greet_tagged();
+  const ConnectionHandle connection = accept();
+  const ByteVector lengthy = bytes_of(4000);
+  for (std::uint64_t tag = 1; tag <= 100; ++tag) send_tagged(*right, connection, lengthy, tag);
+  run_for(1_ms);
+  // Four are announced, for which there is credit. Of those that are held back 64 are looked at.
+  const auto answer = [&](std::uint64_t tag) {
+    liar->accept_data(1);
+    const std::size_t before = liar->came_as_data.size();
+    liar->say({.type = FrameType::grant, .credit = 4, .tag = tag, .id = 4, .length = 5000});
+    EXPECT_TRUE(run([&] { return liar->came_as_data.size() > before; }, 100_ms));
+    return liar->came_as_data.back();
+  };
+  EXPECT_EQ(answer(4 + 65), 0U);
+  EXPECT_EQ(answer(4 + 64), lengthy.size());
+  EXPECT_EQ(answer(4 + 65), lengthy.size()) << "the 64th now";
+  expect_honest_goes_on_beside();
 }
 
 TEST_F(AttackTest, close__of_one_half_alone_ends_the_other_with_that_cause) {

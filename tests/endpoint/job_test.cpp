@@ -183,6 +183,21 @@ TEST_F(JobTest, handles__of_removed_jobs_are_refused) {
   EXPECT_EQ(left->create_job({}, job), Code::no_room);
 }
 
+TEST_F(JobTest, plan__that_was_given_with_a_job_waits_for_who_knows_where_iterations_begin) {
+  connect_both();
+  JobOptions options;
+  options.plan = PhasePlan{.slot = left->now() + 10_ms, .period = 1_s, .clock_bound = {}};
+  JobHandle job = 0;
+  ASSERT_EQ(left->create_job(options, job), Code::ok);
+  for (const ConnectionHandle connection : ours) ASSERT_EQ(left->attach(connection, job), Code::ok);
+  ASSERT_EQ(left->begin_iteration(job, 5'000, Beginning::guessed), Code::ok);
+  EXPECT_EQ(report(job).iteration, 1U);
+  EXPECT_EQ(report(job).plan, PlanState::none);
+  ASSERT_EQ(left->begin_iteration(job, 5'000), Code::ok);
+  EXPECT_EQ(report(job).iteration, 2U);
+  EXPECT_EQ(report(job).plan, PlanState::active);
+}
+
 TEST_F(JobTest, plan__holds_the_iteration_on_every_shard) {
   connect_both();
   JobHandle job = 0;

@@ -96,6 +96,26 @@ TEST(Cancel, what_has_not_begun__counts_as_never_posted) {
   EXPECT_EQ(in[3].value, out[3].value);
 }
 
+TEST(Cancel, buffer_that_goes_back__keeps_its_place_and_is_not_written) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  std::array<Byte, 3> out{{{std::byte{1}}, {std::byte{2}}, {std::byte{3}}}};
+  std::array<Byte, 3> in;
+  for (std::size_t i = 0; i < 3; ++i) ASSERT_EQ(pair.s().receive(s, in[i].buffer(), i), PostResult::ok);
+  EXPECT_FALSE(pair.s().discard_receive(s, 9, 7)) << "no such tag";
+  EXPECT_FALSE(pair.s().discard_receive(s + 1, 1, 7)) << "no such connection";
+  EXPECT_TRUE(pair.s().discard_receive(s, 1, 7));
+  EXPECT_FALSE(pair.s().discard_receive(s, 1, 7)) << "it has another tag";
+  for (std::size_t i = 0; i < 3; ++i) ASSERT_EQ(pair.c().send(c, out[i].bytes(), i), PostResult::ok);
+  ASSERT_TRUE(pair.transfer(3, 3));
+  EXPECT_EQ(tags_of(pair.server(), Kind::received, Status::ok), (Tags{0, 7, 2}));
+  EXPECT_EQ(in[0].value, out[0].value);
+  EXPECT_EQ(in[1].value, Byte().value);
+  EXPECT_EQ(in[2].value, out[2].value);
+  EXPECT_EQ(pair.s().stats(s)->messages_received, 3U);
+  EXPECT_EQ(pair.s().stats(s)->end_of_next, 0U);
+}
+
 TEST(Cancel, what_has_begun__goes_on) {
   Pair pair;
   const auto [c, s] = pair.connect();
@@ -108,6 +128,9 @@ TEST(Cancel, what_has_begun__goes_on) {
   ASSERT_EQ(pair.server().count(Kind::received), 0u);
   EXPECT_FALSE(pair.c().cancel_send(c, 4));
   EXPECT_FALSE(pair.s().cancel_receive(s, 5));
+  EXPECT_FALSE(pair.s().discard_receive(s, 5, 7));
+  EXPECT_EQ(pair.s().stats(s)->messages_received, 0U);
+  EXPECT_GT(pair.s().stats(s)->end_of_next, 0U);
   ASSERT_TRUE(pair.transfer(1, 1));
   EXPECT_EQ(buffer, message);
 }

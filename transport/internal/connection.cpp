@@ -170,6 +170,8 @@ ConnectionStats Connection::stats() const {
   all.packets_sent = sent_.packets_sent();
   all.bytes_sent = bytes_sent_;
   all.packets_received = packets_received_;
+  all.messages_received = receives_.whole();
+  all.end_of_next = receives_.end_of_oldest();
   all.retransmitted_packets = stats_.retransmitted_packets;
   all.lost_packets = sent_.lost_packets();
   all.spurious_losses = sent_.spurious_losses();
@@ -323,6 +325,12 @@ bool Connection::cancel_receive(std::uint64_t tag) {
     receives_.close_up(untouched, *deadlines_);
     return true;
   }
+  return false;
+}
+
+bool Connection::discard_receive(std::uint64_t tag, std::uint64_t new_tag) {
+  for (std::uint64_t number = receives_.whole(); number < receives_.posted(); ++number)
+    if (receives_.outstanding(number) && receives_.tag(number) == tag) return receives_.discard(number, new_tag);
   return false;
 }
 

@@ -68,6 +68,7 @@ class alignas(64) Connection {
   /// is none with that tag.
   bool cancel_send(std::uint64_t tag);
   bool cancel_receive(std::uint64_t tag);
+  bool discard_receive(std::uint64_t tag, std::uint64_t new_tag);
   void close();
   /// Ends the connection at once: all outstanding operations complete with `status`. The peer is not told.
   void fail(Status status);

@@ -156,6 +156,18 @@ class MessageReceiver {
     messages_[number].done = true;
     return messages_[number];
   }
+  /// Takes the buffer out of an outstanding message of which nothing has come. False if something has.
+  bool discard(std::uint64_t number, std::uint64_t new_tag) {
+    Message& message = messages_[number];
+    if (!message.received.empty()) return false;
+    message.buffer = nullptr;
+    message.tag = new_tag;
+    return true;
+  }
+  /// How far the oldest message that is not whole has come.
+  [[nodiscard]] Bytes end_of_oldest() const {
+    return messages_.empty() ? 0 : messages_[messages_.begin()].received.back().end;
+  }
   /// The lowest number from which on no data has arrived for any message.
   [[nodiscard]] std::uint64_t untouched_from() const;
   /// Removes the ended messages from `from` on, as if never posted; later ones move up, with their entries in

@@ -223,6 +223,11 @@ bool ShardCore::cancel(ConnectionId id, std::uint64_t tag, bool is_send) {
   return true;
 }
 
+bool ShardCore::discard_receive(ConnectionId id, std::uint64_t tag, std::uint64_t new_tag) {
+  Connection* connection = find(id);
+  return connection != nullptr && connection->discard_receive(tag, new_tag);
+}
+
 bool ShardCore::close(ConnectionId id) {
   Connection* connection = find(id);
   if (connection == nullptr) return false;

@@ -40,6 +40,7 @@ class ShardCore {
   PostResult receive(ConnectionId id, std::byte* buffer, Bytes capacity, std::uint64_t tag, Nanos deadline);
   void prefetch(std::span<const ConnectionId> ids) const;
   bool cancel(ConnectionId id, std::uint64_t tag, bool is_send);
+  bool discard_receive(ConnectionId id, std::uint64_t tag, std::uint64_t new_tag);
   bool close(ConnectionId id);
   bool abort(ConnectionId id, Nanos now);
 

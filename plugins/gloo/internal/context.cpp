@@ -8,12 +8,6 @@
 #include "mltcp/plugins/gloo/internal/pair.h"
 
 namespace gloo::transport::mltcp {
-namespace {
-
-/// So long a live peer may take to end what is under way with memory that its owner wants back.
-constexpr std::chrono::seconds kGrace{1};
-
-}  // namespace
 
 void enforce(bool holds, const std::string& text) {
   if (!holds) throw EnforceNotMet("mltcp-gloo", 0, "arguments", text);
@@ -175,7 +169,9 @@ void Context::release(UnboundBuffer& buffer, Lock& lock) {
     each([&](const Pair& pair) { in_use = in_use || pair.refers_to(buffer); });
     return !in_use;
   };
-  if (changed_.wait_for(lock, kGrace, free)) return;
+  // What comes from the same peer before it may take its time; a peer that is silent ends by itself.
+  const std::chrono::nanoseconds grace(device_->endpoint().config().peer_timeout.count);
+  if (changed_.wait_for(lock, grace, free)) return;
   each([&](Pair& pair) {
     if (!pair.refers_to(buffer)) return;
     pair.fail("it did not end an operation whose buffer has gone; keep buffers until their operations have ended",

@@ -131,7 +131,9 @@ void OpenDevice::beginIterationByHook(std::uint64_t expected) {
   iterations_by_ = IterationsBy::hook;
   hook_began_ = true;
   posted_at_begin_ = posted_;
-  check(endpoint_->begin_iteration(job_, hook_bytes_ > 0 ? hook_bytes_ : expected), "beginIterationByHook");
+  // It is called within a backward pass, which an iteration that goes by must not end: as in on_send().
+  const ep::Code code = endpoint_->begin_iteration(job_, hook_bytes_ > 0 ? hook_bytes_ : expected);
+  if (code != ep::Code::queue_full) check(code, "beginIterationByHook");
 }
 
 void OpenDevice::endIterationByHook() {
@@ -151,7 +153,8 @@ void OpenDevice::on_send(std::uint32_t group, std::uint64_t slot, std::uint64_t 
   // An endpoint that has no room for a command has none for the send either, and an iteration that goes by is no loss.
   if (advice.kind == Advice::Kind::begin) {
     iterations_by_ = IterationsBy::collectives;
-    (void)endpoint_->begin_iteration(job_, advice.bytes);
+    // Each rank takes the longest of its own silences for the beginning: no place for a plan that all ranks keep to.
+    (void)endpoint_->begin_iteration(job_, advice.bytes, ep::Beginning::guessed);
   } else if (advice.kind == Advice::Kind::learn && iterations_by_ == IterationsBy::collectives) {
     iterations_by_ = IterationsBy::traffic;
     (void)endpoint_->learn_iterations(job_);

@@ -108,6 +108,17 @@ class BackendTest(unittest.TestCase):
                     if by == "hook":
                         self.assertEqual([one["iteration"] for one in ours[0]["states"]], list(range(1, 25)))
 
+    def test_iterations_are_those_of_the_group_that_is_trained_or_named(self):
+        for debug in ("OFF", "DETAIL"):
+            with self.subTest(debug=debug):
+                for one in self.told("groups", 2, TORCH_DISTRIBUTED_DEBUG=debug):
+                    self.assertEqual(one["trained"][1], "hook")
+                    self.assertNotIn(one["trained"][0], ("hook", "program"))
+                    self.assertEqual(one["named"], ["program", "hook"])
+                    self.assertEqual(one["every"], ["program", "program"])
+                    self.assertEqual(one["refused"], 2 * [
+                        'the process group does not go over MLTCP; make it with backend "mltcp"'])
+
     def test_gradients_as_views_of_buckets_are_averaged_as_without_the_hook(self):
         for ranks in (2, 3):
             tcp = self.told("train", ranks, WORKER_BACKEND="gloo", WORKER_VIEW="1")

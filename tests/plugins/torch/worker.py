@@ -91,6 +91,34 @@ def collectives():
     dist.destroy_process_group()
 
 
+def groups():
+    """Iterations are those of the group that is trained, or named."""
+    use_mltcp()
+    start()
+    other = dist.new_group()
+    elsewhere = dist.new_group(backend="gloo")
+    model = torch.nn.Linear(64, 512)
+    ddp = torch.nn.parallel.DistributedDataParallel(model, process_group=other)
+    mltcp.torch.mark_iterations(ddp)
+    for _ in range(3):
+        ddp(torch.ones(4, 64)).sum().backward()
+    trained = [one["iterations_by"] for one in mltcp.torch.state()]
+    mltcp.torch.begin_iteration(1000, group=dist.distributed_c10d._get_default_group())
+    named = [one["iterations_by"] for one in mltcp.torch.state()]
+    with mltcp.torch.iteration(1000):
+        every = [one["iterations_by"] for one in mltcp.torch.state()]
+    refused = []
+    for what in (lambda: mltcp.torch.mark_iterations(torch.nn.parallel.DistributedDataParallel(model, process_group=elsewhere)),
+                 lambda: mltcp.torch.end_iteration(group=elsewhere)):
+        try:
+            what()
+        except ValueError as error:
+            refused.append(str(error))
+    dist.barrier()
+    say(trained=trained, named=named, every=every, refused=refused)
+    dist.destroy_process_group()
+
+
 def train():
     """By WORKER_MARK: nothing, "hook", "fp16" or "program"."""
     use_mltcp()
@@ -171,4 +199,4 @@ def footprint():
     dist.barrier()
 
 
-{"collectives": collectives, "train": train, "reduce_for_ever": reduce_for_ever, "footprint": footprint}[scenario]()
+{"collectives": collectives, "groups": groups, "train": train, "reduce_for_ever": reduce_for_ever, "footprint": footprint}[scenario]()
