@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "../message_of.h"
 #include "endpoint_pair.h"
 #include "mltcp/base/error.h"
 #include "mltcp/endpoint/host_addresses.h"
@@ -28,15 +29,9 @@ Environment environment_of(const std::map<std::string, std::string>& values) {
   return read_environment(&get);
 }
 
-/// What `call` throws as an InputError.
 template <typename Call>
 std::string refusal(Call call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<InputError>(call);
 }
 
 TEST(EnvironmentTest, empty__leaves_what_is_usual) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "../../message_of.h"
 #include "mltcp/base/error.h"
 #include "mltcp/plugins/nccl/environment.h"
 #include "mltcp/plugins/nccl/handle.h"
@@ -33,15 +34,9 @@ Settings settings_of(const std::map<std::string, std::string>& values) {
   return read_environment(&get);
 }
 
-/// What `call` throws as an InputError.
 template <typename Call>
 std::string refusal(Call call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<InputError>(call);
 }
 
 TEST(Environment, own_variables__are_flags_beside_those_of_all_plugins) {
