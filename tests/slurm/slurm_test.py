@@ -266,7 +266,8 @@ class SlurmTest(unittest.TestCase):
 
     def test_an_array_runs_without_slots(self):
         self.lab.start_service()
-        done = self.cluster.try_run(["sbatch", "--array=1-2", f"--mltcp-profile={self.profile}", "--wrap", "true"])
+        done = self.cluster.try_run(["sbatch", "--array=1-2", f"--mltcp-profile={self.profile}",
+                                     f"--output={self.lab.folder}/array.%A_%a", "--wrap", "true"])
         self.assertIn("job arrays are not placed", done.stderr)
         self.assertEqual(done.returncode, 0)
 
