@@ -19,22 +19,27 @@ if not dist.is_available() or not dist.is_gloo_available():
     print("skipped: this PyTorch has no Gloo")
     sys.exit(77)
 
+from forked import Forked  # noqa: E402
+
 WORKER = Path(__file__).with_name("worker.py")
 
 
 class Ranks:
-    """Processes of a scenario."""
+    """Processes of a scenario: forks of this one, or with `fresh` or `user` started anew."""
 
-    def __init__(self, scenario, ranks, user=None, **environment):
+    def __init__(self, scenario, ranks, user=None, fresh=False, **environment):
         self.folder = tempfile.TemporaryDirectory()
         os.chmod(self.folder.name, 0o777)
         base = {name: value for name, value in os.environ.items() if not name.startswith(("GLOO_", "MLTCP_"))}
         base["MLTCP_TORCH_LIBRARY"] = os.environ["MLTCP_TORCH_LIBRARY"]
         base.update({"GLOO_SOCKET_IFNAME": "lo"}, **environment)
-        self.processes = [
-            subprocess.Popen([sys.executable, str(WORKER), scenario, str(rank), str(ranks), f"{self.folder.name}/store"], env=base,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, user=user)
-            for rank in range(ranks)]
+        self.processes = []
+        for rank in range(ranks):
+            words = [str(WORKER), scenario, str(rank), str(ranks), f"{self.folder.name}/store"]
+            self.processes.append(
+                subprocess.Popen([sys.executable, *words], env=base, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                 user=user)
+                if fresh or user is not None else Forked(words, base))
 
     def __enter__(self):
         return self
@@ -50,7 +55,7 @@ class Ranks:
         """(exit status, last line as JSON or None, standard error) of each."""
         found = []
         for one in self.processes:
-            out, error = one.communicate(timeout=120)
+            out, error = one.communicate()
             lines = out.splitlines()
             found.append((one.returncode, json.loads(lines[-1]) if lines else None, error))
         return found
@@ -167,8 +172,8 @@ class BackendTest(unittest.TestCase):
                     self.assertIn(value, error.splitlines()[-1])
 
     def test_the_process_grows_by_less_than_64_mb_and_its_threads_stay_as_they_are(self):
-        tcp = self.told("footprint", 2, WORKER_BACKEND="gloo")
-        for one in self.told("footprint", 2):
+        tcp = self.told("footprint", 2, fresh=True, WORKER_BACKEND="gloo")
+        for one in self.told("footprint", 2, fresh=True):
             print(f"resident: {one['memory'] / 1e6:.1f} MB more, over TCP {tcp[0]['memory'] / 1e6:.1f}; "
                   f"threads: {one['added']} more, over TCP {tcp[0]['added']}")
             self.assertLess(one["memory"], 64_000_000)

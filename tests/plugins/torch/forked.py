@@ -1,0 +1,71 @@
+"""A Python program that runs in a fork of this process, which has imported PyTorch already: that takes longer than most of
+what tests do with it. What happens at the interpreter's end is left to those that start processes of their own."""
+import os
+import runpy
+import sys
+import tempfile
+import traceback
+
+import torch.distributed as dist
+
+
+class Forked:
+    """`arguments` begins with the program's path; `environment` is all of it. Its standard output can be read while it
+    runs, the standard error once it has ended."""
+
+    def __init__(self, arguments, environment):
+        self.returncode = None
+        self._error = tempfile.TemporaryFile(mode="w+")
+        reading, writing = os.pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(reading)
+            _become(arguments, environment, writing, self._error.fileno())
+        os.close(writing)
+        self.stdout = os.fdopen(reading, encoding="utf-8")
+
+    def poll(self):
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid != 0:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def kill(self):
+        os.kill(self.pid, 9)
+
+    def communicate(self):
+        """What it has written since, when it has ended: (standard output, standard error)."""
+        out = "" if self.stdout.closed else self.stdout.read()
+        self.stdout.close()
+        if self.returncode is None:
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        self._error.seek(0)
+        return out, self._error.read()
+
+
+def _become(arguments, environment, out, error):
+    status = 1
+    try:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(out, 1)
+        os.dup2(error, 2)
+        sys.stdout, sys.stderr = os.fdopen(1, "w", encoding="utf-8"), os.fdopen(2, "w", encoding="utf-8")
+        os.environ.clear()
+        os.environ.update(environment)
+        dist.set_debug_level_from_env()  # was read when PyTorch was imported
+        sys.argv = [str(one) for one in arguments]
+        runpy.run_path(sys.argv[0], run_name="__main__")
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(status)
