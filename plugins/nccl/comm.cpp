@@ -165,7 +165,10 @@ bool Comm::close() noexcept {
   // nothing has come end at once. A message that nobody has taken may wait for ever.
   if (direction_ == Direction::receive || !any_pending()) {
     device_.linger(connection_);
-    if (endpoint_.close(connection_) != Code::ok) device_.forget(connection_);
+    // One that its peer has closed, and of which that was told before it lingered, is told of no more.
+    endpoint::ConnectionReport report;
+    if (endpoint_.close(connection_) != Code::ok || endpoint_.report(connection_, report) == Code::unknown)
+      device_.forget(connection_);
     if (wait_for_ends(Nanos(100'000'000))) return true;
   }
   endpoint_.abort(connection_);

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <thread>
 
 #include "../../random_bytes.h"
@@ -376,6 +378,20 @@ TEST(Ends, of_a_receiver_after_the_last_message__leave_the_send_well) {
     ASSERT_EQ(finish(loaded.net(), receiving), Result::success);
     loaded.close_receive();
     EXPECT_EQ(finish(loaded.net(), sending), Result::success);
+  }
+}
+
+TEST(Ends, of_the_peer_that_were_told__are_not_waited_for) {
+  for (int round = 0; round < 5; ++round) {
+    auto loaded = std::make_unique<Loaded>(11);
+    loaded->close_receive();
+    // Until that is known there.
+    std::vector<std::byte> message = random_bytes(1000);
+    EXPECT_EQ(finish(loaded->net(), loaded->send(message)), Result::remote_error);
+    loaded->close_send();
+    const auto begun = std::chrono::steady_clock::now();
+    loaded.reset();
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(1)) << "what it waits at most";
   }
 }
 
