@@ -38,12 +38,15 @@ class Forked:
 
     def communicate(self):
         """What it has written since, when it has ended: (standard output, standard error)."""
-        out = "" if self.stdout.closed else self.stdout.read()
+        if self._error.closed:
+            return "", ""
+        out = self.stdout.read()
         self.stdout.close()
         if self.returncode is None:
             self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        self._error.seek(0)
-        return out, self._error.read()
+        with self._error:
+            self._error.seek(0)
+            return out, self._error.read()
 
 
 def _become(arguments, environment, out, error):
@@ -58,6 +61,8 @@ def _become(arguments, environment, out, error):
         dist.set_debug_level_from_env()  # was read when PyTorch was imported
         sys.argv = [str(one) for one in arguments]
         runpy.run_path(sys.argv[0], run_name="__main__")
+        if dist.is_initialized():  # as at the interpreter's end: what has been sent arrives
+            dist.destroy_process_group()
         status = 0
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
