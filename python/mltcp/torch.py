@@ -12,6 +12,7 @@ The rest is for programs that know where their iterations begin, or want to see 
 from __future__ import annotations
 
 import ctypes
+import multiprocessing.util
 import os
 import threading
 import weakref
@@ -102,6 +103,21 @@ def _make_group(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
 # Importing this anew, or under another name, finds it registered.
 if not hasattr(dist.Backend, BACKEND.upper()):
     dist.Backend.register_backend(BACKEND, _make_group)
+
+
+def _leave() -> None:
+    if multiprocessing.parent_process() is not None and dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def _leave_in_order(_: Any = None) -> None:
+    """multiprocessing ends a child without the interpreter's end, at which process groups go: what the transport has not
+    acknowledged by then would leave the peers waiting, where the kernel would answer for a process that is gone."""
+    multiprocessing.util.Finalize(None, _leave, exitpriority=0)
+
+
+multiprocessing.util.register_after_fork(_leave_in_order, _leave_in_order)  # a fork begins without those of its parent
+_leave_in_order()
 
 
 def _check(failed: int) -> None:

@@ -192,6 +192,31 @@ class BackendTest(unittest.TestCase):
             self.assertEqual(one["user"], nobody)
 
 
+    def test_children_of_multiprocessing_leave_their_groups(self):
+        for method in ("fork", "spawn", "forkserver"):
+            with self.subTest(method=method), tempfile.TemporaryDirectory() as folder:
+                program = Path(folder) / "program.py"
+                program.write_text(
+                    "import multiprocessing.util, sys\n"
+                    "import torch.distributed as dist\n"
+                    "import mltcp.torch\n"
+                    "def last():\n"
+                    "    print(dist.is_initialized(), flush=True)\n"
+                    "def rank(number):\n"
+                    "    multiprocessing.util.Finalize(None, last, exitpriority=-1)\n"
+                    f"    dist.init_process_group('mltcp', init_method='file://{folder}/store', rank=number, world_size=2)\n"
+                    "    dist.barrier()\n"
+                    "if __name__ == '__main__':\n"
+                    f"    make = multiprocessing.get_context('{method}').Process\n"
+                    "    ranks = [make(target=rank, args=(one,)) for one in range(2)]\n"
+                    "    for one in ranks: one.start()\n"
+                    "    for one in ranks: one.join()\n"
+                    "    sys.exit(any(one.exitcode for one in ranks))\n", encoding="utf-8")
+                ended = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=100,
+                                       env=dict(os.environ, GLOO_SOCKET_IFNAME="lo"))
+                self.assertEqual((ended.returncode, ended.stdout), (0, "False\nFalse\n"), ended.stderr)
+
+
 class ImportTest(unittest.TestCase):
     def test_importing_again_in_another_way_finds_it_there(self):
         ended = python("import sys, mltcp.torch, importlib\n"
