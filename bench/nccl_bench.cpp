@@ -18,6 +18,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -60,6 +61,13 @@ void check(bool good, const char* what) {
   if (!good) throw std::runtime_error(std::string(what) + " fails");
 }
 
+/// With what the plug-in has said of it.
+void check(nccl::Result result, const char* what) {
+  if (result == nccl::Result::success) return;
+  const std::vector<nccl::harness::Line> said = nccl::harness::take_lines();
+  throw std::runtime_error(fmt::format("{} fails{}", what, said.empty() ? "" : ": " + said.back().text));
+}
+
 // ---- By the plug-in
 // ----------------------------------------------------------------------------------------------------
 
@@ -90,8 +98,9 @@ class NetLane final : public Lane {
 class NetEnd final : public End {
  public:
   explicit NetEnd(const std::string& plugin) : library_(plugin), net_(library_.newest_net()) {
-    check(net_ != nullptr && net_->init(nullptr) == nccl::Result::success, "init");
-    check(net_->listen(0, handle_, &listen_comm_) == nccl::Result::success, "listen");
+    check(net_ != nullptr, "finding NCCL's net API in it");
+    check(net_->init(&nccl::harness::log), "init");
+    check(net_->listen(0, handle_, &listen_comm_), "listen");
   }
   nccl::harness::Handle handle() override { return handle_; }
   void connect(nccl::harness::Handle peer) override {
@@ -284,6 +293,10 @@ void table(const std::array<Open, 3>& kinds, int rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && argv[1][0] == '-') {
+    fmt::print("usage: nccl_bench [PLUGIN.so [ROUNDS]]\n");
+    return std::string_view(argv[1]) == "--help" ? 0 : 2;
+  }
   setenv("MLTCP_DEVICE", "udp:127.0.0.1", 1);
   const std::string plugin = argc > 1 ? argv[1] : MLTCP_NCCL_PLUGIN;
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 3;

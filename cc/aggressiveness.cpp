@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
 
 namespace mltcp::cc {
 
@@ -62,16 +63,16 @@ std::string Aggressiveness::text() const {
 
 Aggressiveness Aggressiveness::from_text(std::string_view text) {
   const auto space = std::min(text.find(' '), text.size());
-  const std::string_view form = text.substr(0, space);
   std::vector<double> numbers;
-  for (std::size_t at = space; at < text.size() && numbers.size() <= 2 * most_points;) {
+  std::size_t at = space;
+  while (at < text.size() && text[at] == ' ' && numbers.size() <= 2 * most_points) {
     double number = 0;
     const auto [end, problem] = std::from_chars(text.data() + at + 1, text.data() + text.size(), number);
     if (problem != std::errc()) break;
     numbers.push_back(number);
     at = static_cast<std::size_t>(end - text.data());
-    if (at < text.size() && text[at] != ' ') break;
   }
+  const std::string_view form = at == text.size() ? text.substr(0, space) : std::string_view();  // none: no numbers
   Aggressiveness f;
   if (form == "polynomial" && numbers.size() == 3) {
     f = Aggressiveness(numbers[1], numbers[0]);
@@ -84,7 +85,10 @@ Aggressiveness Aggressiveness::from_text(std::string_view text) {
     for (std::size_t i = 0; i < numbers.size(); i += 2) points.push_back({numbers[i], numbers[i + 1]});
     f = table(points);
   } else {
-    throw InputError("what should be an aggressiveness function is none");
+    throw InputError(
+        fmt::format("{} is no aggressiveness function; write F1 to F6, or the numbers of A + B x + C x^2 as in "
+                    "\"polynomial 0.25 1.75 0\", which is F1",
+                    in_quotes(text)));
   }
   f.validate();
   return f;

@@ -53,7 +53,10 @@ std::optional<SharedClockPlan> read_plan(ReadVariable read) {
   constexpr std::uint64_t hour_ns = 3'600'000'000'000;
   const bool slot = !variable(read, "MLTCP_SLOT_UNIX_NS").empty();
   const bool period = !variable(read, "MLTCP_SLOT_PERIOD_NS").empty();
-  if (!slot && !period) return std::nullopt;
+  if (!slot && !period) {
+    (void)number_variable(read, "MLTCP_CLOCK_BOUND_NS", 0, 0, hour_ns / 20);  // refused if wrong, though of no use
+    return std::nullopt;
+  }
   if (slot != period)
     throw InputError(fmt::format("{} is set and {} is not; set both, or neither",
                                  slot ? "MLTCP_SLOT_UNIX_NS" : "MLTCP_SLOT_PERIOD_NS",

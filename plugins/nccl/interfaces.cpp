@@ -48,8 +48,8 @@ DevicePlan named_device(const Settings& settings, const std::vector<Interface>& 
   }
   if (device.starts_with("udp:")) return kernel_device(device, interfaces);
   throw InputError(
-      fmt::format("MLTCP_DEVICE is {}, which has no address of its own; set MLTCP_ADDRESS to the one that "
-                  "peers reach it at",
+      fmt::format("MLTCP_DEVICE is {}, which has no address of its own; write udp:IFACE or udp:IP, or set "
+                  "MLTCP_ADDRESS, too, to the one that peers reach it at",
                   in_quotes(device)));
 }
 

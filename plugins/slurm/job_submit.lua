@@ -168,7 +168,9 @@ local function profile_of(job)
       if text then return text end
     end
   end
-  return type(job.comment) == "string" and string.match(job.comment, "^mltcp:({.*})") or nil
+  if type(job.comment) ~= "string" then return nil end
+  -- Up to the last brace, behind which a site may have words of its own; without one it is refused, not overlooked.
+  return string.match(job.comment, "^mltcp:({.*})") or string.match(job.comment, "^mltcp:({.*)")
 end
 
 -- Why jobs can't be planned now; nil: they can. The file has the Unix time of its writing and for how long that holds.

@@ -156,7 +156,8 @@ TEST(Augmentation, read__takes_what_people_write) {
   EXPECT_TRUE(Augmentation::read("F5").iteration_aware());
   EXPECT_EQ(Augmentation::read("F5").gain_at(0), 2);
   EXPECT_EQ(Augmentation::read("polynomial 0.5 1 0").gain_at(1), 1.5);
-  for (const char* const wrong : {"", "F7", "fairly", "0", "-1", "inf", "0.5x", "polynomial 1"})
+  for (const char* const wrong : {"", "F7", "fairly", "0", "-1", "inf", "0.5x", "polynomial 1", "polynomial 1 2 3 4",
+                                  "polynomial 1 2 3x", "polynomial 1 2 3 x", "polynomial 1 2 3 ", "polynomial  1 2 3"})
     EXPECT_THROW(Augmentation::read(wrong), InputError) << wrong;
 }
 

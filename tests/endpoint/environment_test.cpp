@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "../message_of.h"
 #include "endpoint_pair.h"
@@ -74,12 +77,14 @@ TEST(EnvironmentTest, functions__are_names_polynomials_and_constants) {
 }
 
 TEST(EnvironmentTest, wrong_values__are_refused_by_name_and_value) {
-  const std::map<std::string, std::string> wrong{{"MLTCP_JOB", "-1"},
-                                                 {"MLTCP_JOB", "4294967296"},
-                                                 {"MLTCP_PEER_TIMEOUT_MS", "9"},
-                                                 {"MLTCP_PEER_TIMEOUT_MS", "1e3"},
-                                                 {"MLTCP_JOB_FUNCTION", "F7"},
-                                                 {"MLTCP_JOB_FUNCTION", "-1"}};
+  const std::vector<std::pair<std::string, std::string>> wrong{{"MLTCP_JOB", "-1"},
+                                                               {"MLTCP_JOB", "4294967296"},
+                                                               {"MLTCP_PEER_TIMEOUT_MS", "9"},
+                                                               {"MLTCP_PEER_TIMEOUT_MS", "1e3"},
+                                                               {"MLTCP_JOB_FUNCTION", "F7"},
+                                                               {"MLTCP_JOB_FUNCTION", "-1"},
+                                                               {"MLTCP_JOB_FUNCTION", "polynomial 1 2"},
+                                                               {"MLTCP_CLOCK_BOUND_NS", "soon"}};
   for (const auto& one : wrong)
     EXPECT_THAT(refusal([&] { environment_of({one}); }), AllOf(HasSubstr(one.first), HasSubstr(one.second)));
 }

@@ -102,13 +102,13 @@ class SlurmTest(unittest.TestCase):
                 self.assertNotEqual(done.returncode, 0, words)
                 ours = [line for line in done.stderr.split("\n") if said in line]
                 self.assertEqual(len(ours), 1, done.stderr)
-        for comment, said in (("mltcp:{}", "phases"), ('mltcp:{"compute_ns":1.5,"communicate_bytes":1}', "not whole"),
+        for comment, said in (("mltcp:{}", "phases"), ("mltcp:{bad", "no JSON"), ("mltcp:{", "ends too early"),
+                              ('mltcp:{"compute_ns":1.5,"communicate_bytes":1}', "not whole"),
                               ('mltcp:{"phases":[' + "[" * 1000, "nested too deep"),
                               ('mltcp:{"phases":[' + '{"communicate_bytes":1},' * 1200 + "]}", "more than 1000 phases"),
                               ('mltcp:{"compute_ns":1,"communicate_bytes":1,"flows":0}', "flows"),
                               ('mltcp:{"compute_ns":1,"communicate_bytes":1}}', "behind its end")):
-            done = self.cluster.try_run(["sbatch", f"--comment={comment}}}" if comment.endswith("[") else
-                                         f"--comment={comment}", "--wrap", "true"])
+            done = self.cluster.try_run(["sbatch", f"--comment={comment}", "--wrap", "true"])
             self.assertNotEqual(done.returncode, 0, comment[:80])
             self.assertIn("this is no job's profile", done.stderr)
             self.assertIn(said, done.stderr)

@@ -31,7 +31,9 @@ constexpr std::uint32_t kMostOperations = 32'768;
   }
   if (settings.device.starts_with("udp:") || settings.device.starts_with("af_packet:"))
     return ep::address_of_interface(place, ep::list_interfaces());
-  throw ::mltcp::InputError("port " + settings.device + " doesn't say which address this host has; set MLTCP_ADDRESS");
+  throw ::mltcp::InputError("port \"" + settings.device +
+                            "\" doesn't say which address this host has; write udp:IFACE or udp:IP, or set "
+                            "MLTCP_ADDRESS, too");
 }
 
 ep::EndpointConfig config_for(const attr& settings) {

@@ -35,6 +35,12 @@ std::string text_of(std::span<const std::byte> blob) {
 
 }  // namespace
 
+std::string cause_of(ep::Code code) {
+  if (code == ep::Code::closed) return "it has ended, or left the group; its own log says why";
+  if (code == ep::Code::aborted) return "it has ended the connection at once; its own log says why";
+  return std::string(to_text(code));
+}
+
 Address::Address(const PairAddress& address) : bytes_(to_bytes(address)) {
   text_ = "mltcp, rank " + std::to_string(address.rank) + " at " + text_of(address.endpoint);
 }
@@ -225,7 +231,7 @@ void Pair::on_closed(const ep::Completion& event) {
   ended_ = true;
   // A peer that closes has done with this one, which is a failure to those who wait only.
   const bool was_asked_to = event.code == ep::Code::closed;
-  fail(std::string(to_text(event.code)), Ending::at_once, !was_asked_to);
+  fail(cause_of(event.code), Ending::at_once, !was_asked_to);
   context_.device().endpoint().close(connection_);  // drops what may be held of it
   context_.changed().notify_all();
 }

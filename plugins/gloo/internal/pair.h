@@ -32,6 +32,9 @@ class Address final : public ::gloo::transport::Address {
   std::string text_;
 };
 
+/// Why a peer is lost, for people who can't make a new connection, but can look at the other rank.
+std::string cause_of(::mltcp::endpoint::Code code);
+
 /// An operation of the endpoint's that a pair has posted. Kept and used again.
 struct Op {
   enum class Kind : std::uint8_t {

@@ -135,7 +135,7 @@ void Pair::on_end(Op& op, const ep::Completion& completion) {
     case Op::Kind::hello:
       break;
   }
-  if (!ok && completion.code != ep::Code::cancelled) fail(std::string(to_text(completion.code)), Ending::at_once, true);
+  if (!ok && completion.code != ep::Code::cancelled) fail(cause_of(completion.code), Ending::at_once, true);
 }
 
 void Pair::on_connected(const ep::Completion& completion) {
@@ -143,7 +143,7 @@ void Pair::on_connected(const ep::Completion& completion) {
     if (state_ == State::connecting) state_ = State::connected;
   } else {
     ended_ = true;
-    fail(std::string(to_text(completion.code)), Ending::at_once, false);
+    fail(cause_of(completion.code), Ending::at_once, false);
   }
   context_.changed().notify_all();
 }
@@ -177,7 +177,7 @@ void Pair::on_received(Op& op, const ep::Completion& completion) {
       return;
     default:
       if (buffer != nullptr && failed()) buffer->fail(error_);
-      fail(std::string(to_text(completion.code)), Ending::at_once, true);
+      fail(cause_of(completion.code), Ending::at_once, true);
       give_op(op);
   }
 }
@@ -193,7 +193,7 @@ void Pair::on_sent(Op& op, const ep::Completion& completion) {
   }
   if (completion.code != ep::Code::cancelled) {
     if (buffer != nullptr && failed()) buffer->fail(error_);
-    fail(std::string(to_text(completion.code)), Ending::at_once, true);
+    fail(cause_of(completion.code), Ending::at_once, true);
     give_op(op);
     return;
   }
@@ -222,7 +222,7 @@ void Pair::on_write_received(const Op& op, const ep::Completion& completion) {
     if (op.bound == nullptr || !ok) found->buffer = nullptr;
   }
   if (!ok && completion.code != ep::Code::cancelled) {
-    fail(std::string(to_text(completion.code)), Ending::at_once, true);
+    fail(cause_of(completion.code), Ending::at_once, true);
     return;
   }
   advance_writes();

@@ -103,6 +103,7 @@ TEST(Devices, that_are_not_there__are_refused_with_those_that_are) {
   EXPECT_THAT(refusal([] { choose_devices(setting("udp:eth7"), kHost); }),
               AllOf(HasSubstr("eth7"), HasSubstr("eth0 10.0.0.1"), HasSubstr("eth0 [fd00:")));
   EXPECT_THAT(refusal([] { choose_devices(setting("af_packet:eth0"), kHost); }), HasSubstr("MLTCP_ADDRESS"));
+  EXPECT_THAT(refusal([] { choose_devices(setting("eth0"), kHost); }), HasSubstr("write udp:IFACE"));
 }
 
 TEST(Devices, of_many_interfaces__are_sixteen) {
