@@ -50,6 +50,7 @@ constexpr Nanos linger = 1_s;             // for a client that sends on, so that
 constexpr std::size_t readers = 2;
 constexpr std::uint64_t tick_serial = 0;  // of no connection
 constexpr std::size_t most_read_at_once = 1U << 16;
+constexpr std::size_t short_answer = 1U << 16;  // is given whatever other clients leave untaken
 
 std::string why() { return std::strerror(errno); }
 
@@ -195,11 +196,13 @@ class HttpServer::Impl {
     Descriptor socket;
     State state = State::reading;
     IncomingRequest request;
-    std::size_t counted = 0;  ///< of most_buffered_bytes
+    std::size_t counted = 0;  ///< of most_buffered_bytes: the request
+    bool reads = false;       ///< the request changes nothing: it may be asked again
     std::string stripped;
     ApiAnswer::Wait wait;
     std::string out;
     std::size_t written = 0;
+    std::size_t untaken = 0;  ///< of most_buffered_bytes: the answer
     Nanos deadline;
     bool refused = false;  ///< beyond options_.connections: it is told so, and takes no place
   };
@@ -492,6 +495,7 @@ class HttpServer::Impl {
   void remove(std::uint64_t serial) {
     const auto found = connections_.find(serial);
     buffered_ -= found->second.counted;
+    untaken_ -= found->second.untaken;
     connections_.erase(found);
   }
   void close_idle() {
@@ -577,6 +581,7 @@ class HttpServer::Impl {
       answer_error(serial, connection, 503, "too many requests wait; try again later", now);
       return;
     }
+    connection.reads = reads;
     connection.stripped = connection.request.stripped();
     connection.state = Connection::State::working;
     connection.deadline = Nanos::never();
@@ -647,6 +652,12 @@ class HttpServer::Impl {
     buffered_ -= std::exchange(connection.counted, 0);
     connection.request = IncomingRequest({});
     connection.stripped = {};
+    // Clients that ask for long lists and take none would have them all kept here.
+    if (connection.reads && text.size() > short_answer && untaken_ > 0 &&
+        untaken_ + text.size() > options_.most_buffered_bytes)
+      text = response_text(503, Api::error_body("too many bytes of answers are under way; try again later"));
+    connection.untaken = text.size();
+    untaken_ += connection.untaken;
     connection.out = std::move(text);
     connection.state = Connection::State::writing;
     connection.deadline = now + options_.request_time;
@@ -667,6 +678,7 @@ class HttpServer::Impl {
     // Closed with bytes unread, a connection is reset, and the client may never see the answer.
     shutdown(connection.socket.get(), SHUT_WR);
     connection.out = {};
+    untaken_ -= std::exchange(connection.untaken, 0);
     connection.state = Connection::State::draining;
     connection.deadline = now + linger;
     drain(serial, connection);
@@ -705,7 +717,8 @@ class HttpServer::Impl {
   // Of the loop's thread:
   std::map<std::uint64_t, Connection> connections_;  ///< by serial number: oldest first
   std::uint64_t last_serial_ = 0;
-  std::size_t buffered_ = 0;
+  std::size_t buffered_ = 0;  ///< of requests
+  std::size_t untaken_ = 0;   ///< of answers
   Nanos accept_again_;
   std::vector<char> part_ = std::vector<char>(most_read_at_once);
   std::vector<pollfd> polled_;

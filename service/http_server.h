@@ -33,7 +33,7 @@ struct HttpOptions {
 
   std::size_t connections = 512;                ///< at a time
   std::size_t most_header_bytes = 16'384;       ///< request line and headers
-  std::size_t most_buffered_bytes = 64U << 20;  ///< of all connections together
+  std::size_t most_buffered_bytes = 64U << 20;  ///< of requests, and of long answers, of all connections together
   std::size_t most_waiting_changes = 64;        ///< requests that wait for the worker that changes things
   Nanos request_time{10'000'000'000};           ///< to send a whole request, and to take an answer
 };

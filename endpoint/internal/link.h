@@ -94,6 +94,7 @@ struct Tagged {
   };
   GrowableRing<Granted> granted;
   std::uint32_t given_back = 0;         ///< of them, those that give back: each is open at the peer yet
+  std::uint32_t owed_nothing = 0;       ///< of them, those for a CTS of a send that has ended here
   std::uint32_t under_way = 0;          ///< sends in `granted`, and those that the data connection has
   Bytes bytes_under_way = 0;            ///< of these
   std::uint32_t eager_under_way = 0;    ///< sends that the control connection has

@@ -204,6 +204,9 @@ Cause Worker::on_grant(Link& link, const Frame& frame) noexcept {
   Tagged& tagged = *link.tagged;
   if (tagged.count_at_hand + tagged.given_back >= kMostAhead) return Cause::beyond_credit;
   if (frame.length == 0 || frame.id > tagged.sent) return Cause::malformed_frame;
+  // Of each tag there is one at a time. A send takes the first of its tag, and so would not find the second.
+  for (std::uint32_t i = 0; i < tagged.count_at_hand; ++i)
+    if (tagged.at_hand[i].tag == frame.tag) return Cause::malformed_frame;
   const std::uint64_t seen = frame.id;
   tagged.at_hand[tagged.count_at_hand++] = {++tagged.grants_got, frame.tag, frame.length};
   if (tagged.sent - seen > Tagged::kRecent) {

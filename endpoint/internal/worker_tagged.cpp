@@ -15,7 +15,8 @@ namespace mltcp::endpoint {
 namespace {
 
 /// Announced messages that have ended here, of which the peer has said nothing. A peer that lets so many run into their
-/// time limits, and neither asks for them nor gives them back, is not answering.
+/// time limits, and neither asks for them nor gives them back, is not answering. Nor is one that asks for so many which
+/// have ended, and has no buffers for what says so.
 constexpr std::size_t kMostZombies = 4096;
 
 }  // namespace
@@ -403,8 +404,13 @@ Cause Worker::on_cts(Link& link, const Frame& frame) noexcept {
   const auto zombie = std::find(tagged.zombies.begin(), tagged.zombies.end(), frame.id);
   if (zombie == tagged.zombies.end()) return Cause::unasked;
   tagged.zombies.erase(zombie);
+  if (tagged.owed_nothing >= kMostZombies) {
+    end_link(link, Code::unreachable, Cause::silence, true);
+    return Cause::none;
+  }
   give_back_grants(tagged, tagged.count_at_hand);
   tagged.granted.push({});
+  ++tagged.owed_nothing;
   return Cause::none;
 }
 
@@ -566,7 +572,10 @@ void Worker::pump_granted(Link& link) noexcept {
     if (shard_->send(link.transport[Link::data], bytes, tag) != PostResult::ok) return;
     posted_ = true;
     if (send != nullptr) send->stage = Operation::Stage::flowing;
-    if (gives_back) --tagged.given_back;
+    if (gives_back)
+      --tagged.given_back;
+    else if (send == nullptr)
+      --tagged.owed_nothing;
   }
 }
 

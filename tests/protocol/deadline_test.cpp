@@ -116,6 +116,58 @@ TEST(Cancel, buffer_that_goes_back__keeps_its_place_and_is_not_written) {
   EXPECT_EQ(pair.s().stats(s)->end_of_next, 0U);
 }
 
+// Of what the places of a connection complete with, whatever ends them.
+TEST(Cancel, place_of_a_buffer_that_went_back__ends_once_with_its_new_tag) {
+  for (const bool by_deadline : {true, false}) {
+    Pair pair;
+    const auto [c, s] = pair.connect();
+    Byte in;
+    const Nanos deadline = by_deadline ? pair.now() + 100_ms : Nanos::never();
+    ASSERT_EQ(pair.s().receive(s, in.buffer(), 1, deadline), PostResult::ok);
+    ASSERT_TRUE(pair.s().discard_receive(s, 1, 7));
+    if (!by_deadline) pair.c().close(c);
+    pair.run_for(1_s);
+    EXPECT_EQ(tags_of(pair.server(), Kind::received, by_deadline ? Status::timed_out : Status::closed), Tags{7});
+    EXPECT_EQ(pair.server().count(Kind::received), 1U);
+    EXPECT_FALSE(pair.s().discard_receive(s, 7, 8)) << "it has ended";
+  }
+}
+
+TEST(Cancel, place_of_a_buffer_that_went_back__is_taken_back_as_one_that_has_its_buffer) {
+  Pair pair;
+  const auto [c, s] = pair.connect();
+  std::array<Byte, 2> in;
+  for (std::size_t i = 0; i < 2; ++i) ASSERT_EQ(pair.s().receive(s, in[i].buffer(), i), PostResult::ok);
+  ASSERT_TRUE(pair.s().discard_receive(s, 0, 7));
+  EXPECT_FALSE(pair.s().cancel_receive(s, 0)) << "it has another tag";
+  EXPECT_TRUE(pair.s().cancel_receive(s, 7));
+  Byte out{std::byte{5}};
+  ASSERT_EQ(pair.c().send(c, out.bytes(), 1), PostResult::ok);
+  ASSERT_TRUE(pair.transfer(1, 1));
+  EXPECT_EQ(in[0].value, Byte().value);
+  EXPECT_EQ(in[1].value, out.value) << "the first place is gone";
+}
+
+// Packets of a long message for a place without a buffer, lost and sent again.
+TEST(Cancel, place_of_a_buffer_that_went_back__takes_a_message_of_any_length) {
+  for (const std::size_t capacity : {std::size_t{100'000}, std::size_t{5'000}}) {
+    Pair pair;
+    const auto [c, s] = pair.connect();
+    const ByteVector message = random_bytes(100'000);
+    auto buffer = std::make_unique<ByteVector>(capacity);
+    ASSERT_EQ(pair.s().receive(s, *buffer, 1), PostResult::ok);
+    ASSERT_TRUE(pair.s().discard_receive(s, 1, 7));
+    buffer.reset();  // where a sanitizer sees who writes to it
+    int number = 0;
+    pair.fate = [&](const Parsed& packet, Fate& fate) { fate.drop = is_data(packet) && ++number % 7 == 0; };
+    ASSERT_EQ(pair.c().send(c, message, 2), PostResult::ok);
+    ASSERT_TRUE(pair.transfer(1, 1));
+    const bool fits = capacity == message.size();
+    EXPECT_EQ(tags_of(pair.server(), Kind::received, fits ? Status::ok : Status::truncated), Tags{7});
+    EXPECT_EQ(pair.server().of(Kind::received)[0].bytes, message.size());
+  }
+}
+
 TEST(Cancel, what_has_begun__goes_on) {
   Pair pair;
   const auto [c, s] = pair.connect();

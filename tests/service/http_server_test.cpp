@@ -10,8 +10,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -465,6 +467,91 @@ TEST_F(http_server, bytes_of_all__are_bounded) {
   const Client again(server_->address());
   again.send(request("POST", "/v1/jobs", part));
   EXPECT_EQ(status_of(again.answer()), 400) << "an empty body";
+}
+
+TEST_F(http_server, bytes_of_answers__are_bounded_and_short_ones_are_given_nevertheless) {
+  options_.most_buffered_bytes = 6'000'000;
+  start();
+  // All workers of a job on one host: a list of a few million bytes that costs nothing to plan.
+  for (int i = 0; i < 40; ++i)
+    service_->arrive(job("job-" + std::to_string(i), 100_ms, 1_ms, 20'000), std::vector<std::string>(20'000, "a1"),
+                     SchedulerService::Room::assumed);
+  const std::size_t length = ask(request("GET", "/v1/jobs")).size();
+  ASSERT_GT(length, 3'100'000U);
+  ASSERT_LT(length, 6'000'000U);
+  std::vector<std::unique_ptr<Client>> lazy;
+  for (int i = 0; i < 20; ++i) {
+    lazy.push_back(std::make_unique<Client>(server_->address()));
+    lazy.back()->send(request("GET", "/v1/jobs"));
+  }
+  while (!std::all_of(lazy.begin(), lazy.end(), [](const auto& client) { return client->readable(); })) expect_alive();
+  EXPECT_EQ(status_of(ask(request("GET", "/v1/jobs"))), 503);
+  EXPECT_EQ(status_of(ask(request("POST", "/v1/jobs", R"({"id": "one more", )" + profile + "}"))), 400);
+  int whole = 0;
+  for (const auto& client : lazy) {
+    const std::string answer = client->answer();
+    if (status_of(answer) == 200) {
+      ++whole;
+      EXPECT_EQ(answer.size(), length);
+    } else {
+      EXPECT_EQ(status_of(answer), 503);
+      EXPECT_THAT(body_of(answer)["error"].get<std::string>(), HasSubstr("try again later"));
+    }
+  }
+  EXPECT_EQ(whole, 1);
+  lazy.clear();
+  EXPECT_EQ(ask(request("GET", "/v1/jobs")).size(), length);
+}
+
+/// What the process has in memory.
+std::size_t resident_bytes() {
+  std::size_t pages = 0;
+  std::size_t resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+TEST_F(http_server, thousands_of_hostile_connections__cost_bounded_memory_and_nobody_elses_turn) {
+  constexpr std::size_t kMany = 3000;
+  rlimit files{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlim_t wanted = std::min<rlim_t>(files.rlim_max, kMany + 1200);
+  if (wanted < kMany + 1200) GTEST_SKIP() << "the limit of open files is " << files.rlim_max;
+  files.rlim_cur = std::max(files.rlim_cur, wanted);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+  options_.listen = "127.0.0.1:0";
+  options_.token = token;
+  start();
+  const std::string shown = "Authorization: Bearer " + token + "\r\n";
+  const auto expect_served = [&] { EXPECT_EQ(status_of(ask(request("GET", "/v1/health", "", shown))), 200); };
+  expect_served();
+  const std::size_t before = resident_bytes();
+  const std::string pipelined = request("GET", "/v1/health", "", "Authorization: Bearer " + token + "\r\n");
+  const std::vector<std::string> openings{
+      "GET /v1/he",
+      "GET /v1/health HTTP/1.1\r\nX: " + std::string(16'000, 'x'),
+      "POST /v1/jobs HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+      "POST /v1/jobs HTTP/1.1\r\nContent-Length: 4000000\r\n\r\n{",  // without the token
+      "POST /v1/jobs HTTP/1.1\r\n" + shown + "Expect: 100-continue\r\nContent-Length: 4000000\r\n\r\n",
+      "POST /v1/jobs HTTP/1.1\r\n" + shown + "Content-Length: 4000000\r\n\r\n" + std::string(100'000, ' '),
+      pipelined + pipelined + pipelined,
+      "",
+  };
+  std::vector<std::unique_ptr<Client>> all;
+  for (std::size_t i = 0; i < kMany; ++i) {
+    all.push_back(std::make_unique<Client>(server_->address()));
+    ASSERT_TRUE(all.back()->connected()) << i;
+    all.back()->send(openings[i % openings.size()]);
+    if (i % 300 == 299) expect_served();
+  }
+  expect_served();
+  EXPECT_LT(resident_bytes() - std::min(before, resident_bytes()), 200U << 20);
+  // Of requests in one another's wake the first is answered.
+  const Client three(server_->address());
+  three.send(pipelined + pipelined + pipelined);
+  const std::string answer = three.answer();
+  EXPECT_EQ(status_of(answer), 200);
+  EXPECT_EQ(answer.find("HTTP/1.1", 1), std::string::npos);
 }
 
 TEST_F(http_server, eight_clients__change_and_read_at_once) {

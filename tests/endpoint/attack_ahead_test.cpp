@@ -1,0 +1,442 @@
+// Peers that lie about receives granted ahead (endpoint/internal/worker_ahead.cpp). Whatever they say, each operation
+// ends once, memory that has gone back to the program is neither written nor read, and what is remembered of them is
+// bounded.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "liar.h"
+
+namespace mltcp::endpoint::attack_ahead_test {
+namespace {
+
+using namespace testing_liar;
+
+constexpr auto kUntouched = std::byte{0x55};  // what a buffer is filled with that has gone back
+constexpr auto kPosted = std::byte{0x11};     // what messages consist of
+constexpr auto kGone = std::byte{0xEE};       // what their memory is overwritten with once they have ended
+
+bool is_all(std::span<const std::byte> bytes, std::byte value) {
+  return std::all_of(bytes.begin(), bytes.end(), [&](std::byte each) { return each == value; });
+}
+
+class AttackAheadTest : public LiarTest {
+ protected:
+  Frame grant(std::uint64_t tag, Bytes length, std::uint64_t seen = 0, std::uint32_t credit = 4) const {
+    return {.type = FrameType::grant, .credit = credit, .tag = tag, .id = seen, .length = length};
+  }
+};
+
+// A send that is held back is looked up by the grant that comes, and goes for the first of its tag that is at hand.
+TEST_F(AttackAheadTest, grants__of_one_tag_twice_end_the_connection_and_lose_no_send) {
+  liar->greet_tagged();
+  const ConnectionHandle connection = accept();
+  const ByteVector brief = bytes_of(10);
+  const ByteVector lengthy = bytes_of(4000);
+  for (int i = 0; i < 4; ++i)
+    end_of(*right, send_tagged(*right, connection, brief, 9));  // all that there is credit for
+  for (int i = 0; i < 2; ++i) liar->say(grant(1, 100, 4));
+  run_for(1_ms);
+  OperationHandle sending = 0;
+  const Code posted = right->send_tagged(connection, lengthy, 1, {}, sending);
+  liar->say(grant(1, 5000, 4));
+  run_for(1_ms);
+  if (posted == Code::ok) {
+    EXPECT_EQ(end_of(*right, sending).code, Code::protocol);
+  }
+  expect_broken(Cause::malformed_frame);
+}
+
+TEST_F(AttackAheadTest, receive_from_any__is_for_the_first_peer_alone) {
+  Liar second(*network, right->address(), 10);
+  each_step = [&] {
+    liar->poll();
+    second.poll();
+  };
+  std::array<ConnectionHandle, 2> connections{};
+  const std::array<Liar*, 2> liars{liar.get(), &second};
+  for (std::size_t i = 0; i < 2; ++i) {
+    liars[i]->greet_tagged();
+    connections[i] = accept();
+  }
+  ByteVector buffer(5000);
+  const OperationHandle receiving = receive_tagged(*right, kAnyConnection, buffer, 1);
+  run_for(1_ms);
+  EXPECT_FALSE(liar->heard(FrameType::grant) || second.heard(FrameType::grant)) << "it could be used twice";
+  for (Liar* const each : liars) {
+    each->say({.type = FrameType::rts, .credit = 4, .tag = 1, .id = 1, .length = 4000});
+    each->say(each->data, ByteVector(4000, kPosted));  // whether asked for or not
+  }
+  const Completion end = end_of(*right, receiving);
+  EXPECT_EQ(end.code, Code::ok);
+  EXPECT_EQ(end.connection, connections[0]);
+  EXPECT_TRUE(is_all(std::span(buffer).first(4000), kPosted));
+  buffer.assign(5000, kUntouched);
+  EXPECT_FALSE(second.heard(FrameType::cts));
+  run_for(5_ms);
+  EXPECT_TRUE(is_all(buffer, kUntouched)) << "written by the second";
+  // Which has what it sent asked for by the next receive.
+  ByteVector next(5000);
+  EXPECT_EQ(end_of(*right, receive_tagged(*right, kAnyConnection, next, 1)).connection, connections[1]);
+  EXPECT_TRUE(is_all(buffer, kUntouched));
+  expect_honest_goes_on_beside();
+  each_step = [this] { liar->poll(); };
+}
+
+// Of the message for the grant a part has come when the same message comes as EAGER: the transport has the buffer yet.
+TEST_F(AttackAheadTest, message__that_comes_half_and_then_another_way_ends_once_and_is_not_written_afterwards) {
+  for (const bool rest_comes : {true, false}) {
+    liar->frames.clear();
+    liar->greet_tagged();
+    const ConnectionHandle connection = accept();
+    ByteVector buffer(5000);
+    const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
+    ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
+    int packets = 0;
+    // Of a message's packets the header alone is short: all of them but the first are lost.
+    network->loses = [&](const Address& from, const Address&, std::span<const std::byte> header) {
+      return from.v4_ip() == 0x0A000009 && header.size() < 60 && ++packets > 1;
+    };
+    liar->say(liar->data, ByteVector(5000, kPosted));
+    run_for(100_us);
+    ConnectionReport report;
+    ASSERT_EQ(right->report(connection, report), Code::ok);
+    ASSERT_GT(report.transport.end_of_next, 0U) << "a part has come";
+    liar->say({.type = FrameType::eager, .credit = 4, .tag = 1, .id = 0, .length = 10}, 10);
+    run_for(100_us);
+    EXPECT_TRUE(is_pending(*right, receiving));
+    EXPECT_EQ(right->cancel(receiving), Code::too_late);
+    if (rest_comes)
+      network->loses = nullptr;
+    else
+      right->abort(connection);
+    EXPECT_EQ(end_of(*right, receiving).code, rest_comes ? Code::protocol : Code::ok) << rest_comes;
+    buffer.assign(5000, kUntouched);
+    network->loses = nullptr;
+    event(*right);
+    run_for(20_ms);
+    EXPECT_TRUE(is_all(buffer, kUntouched));
+  }
+  expect_honest_goes_on();
+}
+
+TEST_F(AttackAheadTest, floods__of_withdrawals_and_of_grants_used_up_cost_nothing_that_lasts) {
+  liar->greet_tagged();
+  const ConnectionHandle connection = accept();
+  liar->listens_on = true;
+  for (std::uint64_t n = 1; n <= 2000; ++n) {
+    liar->accept_data(1);
+    liar->say(grant(n, 100));
+    for (int i = 0; i < 3; ++i) liar->say({.type = FrameType::withdraw, .credit = 4, .tag = 0, .id = n, .length = 0});
+    if (n % 4 == 0) run_for(100_us);
+  }
+  run_for(5_ms);
+  EXPECT_EQ(std::count(liar->came_as_data.begin(), liar->came_as_data.end(), 0), 2000) << "each came back, and once";
+  ConnectionReport report;
+  ASSERT_EQ(right->report(connection, report), Code::ok);
+  EXPECT_TRUE(report.open);
+  expect_honest_goes_on_beside();
+}
+
+// Each announced message that has run into its time limit is owed an empty one when it is asked for.
+TEST_F(AttackAheadTest, messages__asked_for_after_their_end_without_a_buffer_are_not_remembered_without_end) {
+  liar->greet_tagged();
+  const ConnectionHandle connection = accept();
+  liar->listens_on = true;
+  const ByteVector lengthy = bytes_of(4000);
+  std::uint32_t credit = 4;
+  std::size_t asked = 0;
+  Completion closed{};
+  closed.kind = Completion::Kind{};
+  while (asked < 20'000 && right->events().poll({&closed, 1}) == 0) {
+    std::array<OperationHandle, 4> sends{};
+    for (OperationHandle& sending : sends)
+      if (right->send_tagged(connection, lengthy, 1, {.time_limit = 20_us}, sending) != Code::ok) sending = 0;
+    for (int i = 0; i < 30; ++i) step();
+    for (const OperationHandle sending : sends)
+      if (sending != 0) end_of(*right, sending);
+    for (; asked < liar->frames.size(); ++asked)
+      if (liar->frames[asked].type == FrameType::rts)
+        liar->say({.type = FrameType::cts, .credit = ++credit, .id = liar->frames[asked].id, .length = 4000});
+    for (int i = 0; i < 5; ++i) step();
+  }
+  EXPECT_EQ(closed.kind, Completion::Kind::closed);
+  EXPECT_EQ(closed.code, Code::unreachable);
+  EXPECT_EQ(closed.cause, Cause::silence);
+  expect_honest_goes_on();
+}
+
+TEST_F(AttackAheadTest, frames__while_the_connection_closes_do_not_hold_it_up) {
+  for (const FrameType type : {FrameType::grant, FrameType::withdraw, FrameType::used, FrameType::rts}) {
+    liar->frames.clear();
+    liar->greet_tagged();
+    const ConnectionHandle connection = accept();
+    liar->listens_on = true;
+    ByteVector buffer(5000);
+    const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
+    liar->say(grant(1, 100));
+    ASSERT_TRUE(run([&] { return liar->heard(FrameType::grant); }, 100_ms));
+    ASSERT_EQ(right->close(connection), Code::ok);
+    const Nanos begin = right->now();
+    std::uint64_t number = 1;
+    Completion closed{};
+    closed.kind = Completion::Kind{};
+    ASSERT_TRUE(run(
+        [&] {
+          ++number;
+          if (type == FrameType::grant && number < 12) liar->say(grant(number, 100));
+          if (type == FrameType::withdraw) liar->say({.type = type, .credit = 4, .tag = 0, .id = 1, .length = 0});
+          if (type == FrameType::used) liar->say({.type = type, .credit = 4, .tag = 1, .id = 1, .length = 10});
+          if (type == FrameType::rts && number < 8)
+            liar->say({.type = type, .credit = 4, .tag = 1, .id = number, .length = 10'000});
+          return right->events().poll({&closed, 1}) == 1;
+        },
+        1_s));
+    EXPECT_EQ(closed.kind, Completion::Kind::closed);
+    EXPECT_LE(right->now() - begin, 410_ms) << "peer_timeout is 200 ms, for each half";
+    EXPECT_NE(end_of(*right, receiving).code, Code::ok);
+    buffer.assign(5000, kUntouched);
+    run_for(5_ms);
+    EXPECT_TRUE(is_all(buffer, kUntouched));
+  }
+  expect_honest_goes_on();
+}
+
+/// Lies that hang together well enough for the connection to go on for a while, at random, while the program posts,
+/// cancels and lets time limits pass, and packets are lost.
+class Round {
+ public:
+  Round(Endpoint& victim, Liar& liar, ConnectionHandle connection, std::uint64_t seed)
+      : victim_(victim), liar_(liar), connection_(connection), random_(seed) {
+    liar_.listens_on = true;
+    liar_.listen(liar_.control, 100);
+    liar_.on_bytes = [this](std::span<const std::byte> bytes) { look_at(bytes); };
+  }
+  ~Round() { liar_.on_bytes = nullptr; }
+  Round(const Round&) = delete;
+  Round& operator=(const Round&) = delete;
+
+  void post() {
+    const bool sends = random_.chance(0.5);
+    Posted& posted = posted_.emplace_back();
+    posted.sends = sends;
+    std::size_t length = 1 + random_.below(random_.chance(0.6) ? 4000 : 1024);
+    if (length == Hello::bytes) ++length;
+    posted.memory = std::make_unique<ByteVector>(length, kPosted);
+    PostOptions options;
+    if (random_.chance(0.2)) options.time_limit = Nanos(static_cast<std::int64_t>(1 + random_.below(3'000'000)));
+    const std::uint64_t tag = random_.below(3);
+    Code code = Code::ok;
+    if (sends) {
+      code = victim_.send_tagged(connection_, *posted.memory, tag, options, posted.operation);
+    } else {
+      const bool any = random_.chance(0.15);
+      const std::uint64_t mask = random_.chance(0.1) ? 1 : kWholeTag;
+      code = victim_.receive_tagged(any ? kAnyConnection : connection_, *posted.memory, tag, mask, options,
+                                    posted.operation);
+    }
+    if (code != Code::ok) posted_.pop_back();
+  }
+  void cancel_one() {
+    if (!posted_.empty()) (void)victim_.cancel(posted_[random_.below(posted_.size())].operation);
+  }
+  void cancel_all() {
+    for (const Posted& posted : posted_) (void)victim_.cancel(posted.operation);
+  }
+  /// Takes the ends: what has ended is the program's again. Half of it is freed, where a sanitizer sees who touches it.
+  void take_ends() {
+    for (std::size_t i = 0; i < posted_.size();) {
+      Completion end;
+      if (victim_.test(posted_[i].operation, end) == Code::timed_out) {
+        ++i;
+        continue;
+      }
+      ++ended[end.code];
+      Posted over = std::move(posted_[i]);
+      posted_.erase(posted_.begin() + static_cast<std::ptrdiff_t>(i));
+      const std::byte fill = over.sends ? kGone : kUntouched;
+      std::fill(over.memory->begin(), over.memory->end(), fill);
+      if (random_.chance(0.5)) continue;
+      gone_.push_back(std::move(over));
+    }
+  }
+  void lie() {
+    const std::uint64_t tag = random_.below(3);
+    const std::uint64_t came = messages_;
+    switch (random_.below(12)) {
+      case 0:
+      case 1: {
+        const std::uint64_t seen = came - std::min<std::uint64_t>(came, random_.below(3));
+        if (at_hand_[tag] != 0 && random_.chance(0.99)) {
+          say({.type = FrameType::withdraw, .id = at_hand_[tag]});
+          at_hand_[tag] = 0;
+          return;
+        }
+        say({.type = FrameType::grant, .tag = tag, .id = seen, .length = 1 + random_.below(5000)});
+        at_hand_[tag] = ++said_grants_;
+        return;
+      }
+      case 2:
+        if (said_grants_ > 0) say({.type = FrameType::withdraw, .id = 1 + random_.below(said_grants_)});
+        return;
+      case 3:
+        if (!granted_.empty()) {
+          const Frame& grant = granted_[random_.below(granted_.size())];
+          say({.type = FrameType::used,
+               .tag = random_.chance(0.9) ? grant.tag : tag,
+               .id = 1 + random_.below(granted_.size()),
+               .length = random_.chance(0.9) ? grant.length : 1 + random_.below(5000)});
+        }
+        return;
+      case 4:
+      case 5:
+      case 6: {
+        // For the oldest buffer that the victim has posted, or before it has.
+        if (asked_for_.empty() && random_.chance(0.98)) return;
+        const Bytes wanted = asked_for_.empty() ? 100 : asked_for_.front();
+        if (!asked_for_.empty()) asked_for_.pop_front();
+        const Bytes length = random_.chance(0.4) ? 0 : random_.chance(0.97) ? wanted : random_.below(2 * wanted + 2);
+        liar_.say(liar_.data, ByteVector(length, std::byte{0x77}));
+        return;
+      }
+      case 7: {
+        const std::size_t length = random_.below(1024);
+        if (said_messages_++ < credit_heard_)
+          liar_.say(framed({.type = FrameType::eager, .tag = tag, .length = length}), length);
+        return;
+      }
+      case 8:
+        if (said_messages_++ < credit_heard_)
+          say({.type = FrameType::rts, .tag = tag, .id = said_messages_, .length = 1 + random_.below(6000)});
+        return;
+      case 9:
+        if (!announced_.empty()) {
+          const std::size_t at = random_.below(announced_.size());
+          const Frame rts = announced_[at];
+          announced_.erase(announced_.begin() + static_cast<std::ptrdiff_t>(at));
+          say({.type = FrameType::cts,
+               .id = rts.id,
+               .length = random_.chance(0.8) ? rts.length : random_.below(rts.length + 1)});
+        }
+        return;
+      case 10:
+        say({.type = FrameType::cancel, .id = random_.below(said_messages_ + 1)});
+        return;
+      default:
+        if (random_.chance(0.02)) {
+          // Cut off, of a type that is none, or answers that nobody has asked for.
+          if (random_.chance(0.3)) liar_.say(liar_.control, ByteVector(random_.below(32), kPosted));
+          say({.type = static_cast<FrameType>(random_.below(12)), .tag = tag, .id = random_.below(9), .length = 10});
+        } else {
+          liar_.accept_data(1);
+          say({.type = FrameType::credit});
+        }
+    }
+  }
+  [[nodiscard]] bool is_done() const { return posted_.empty(); }
+  void expect_untouched() const {
+    for (const Posted& each : gone_)
+      EXPECT_TRUE(is_all(*each.memory, each.sends ? kGone : kUntouched)) << "of an operation that had ended";
+    EXPECT_FALSE(has_read_gone) << "of a message that had ended";
+  }
+
+  std::map<Code, int> ended;
+  bool has_read_gone = false;
+
+ private:
+  struct Posted {
+    OperationHandle operation = 0;
+    std::unique_ptr<ByteVector> memory;
+    bool sends = false;
+  };
+
+  Frame framed(Frame frame) {
+    frame.credit = static_cast<std::uint32_t>(4 + messages_);
+    return frame;
+  }
+  void say(const Frame& frame) { liar_.say(framed(frame)); }
+  /// What the victim says: messages, of which each byte was posted, and frames.
+  void look_at(std::span<const std::byte> bytes) {
+    Frame frame;
+    const bool is_frame = parse(bytes, frame);
+    const auto payload = is_frame ? bytes.subspan(Frame::header_bytes) : bytes;
+    if (bytes.size() != Hello::bytes) has_read_gone = has_read_gone || !is_all(payload, kPosted);
+    if (!is_frame) return;
+    credit_heard_ = frame.credit;
+    if (frame.type == FrameType::eager || frame.type == FrameType::rts) ++messages_;
+    if (frame.type == FrameType::rts) announced_.push_back(frame);
+    if (frame.type == FrameType::grant) granted_.push_back(frame);
+    if (frame.type == FrameType::grant || frame.type == FrameType::cts) asked_for_.push_back(frame.length);
+  }
+
+  Endpoint& victim_;
+  Liar& liar_;
+  const ConnectionHandle connection_;
+  Random random_;
+  std::vector<Posted> posted_;
+  std::vector<Posted> gone_;
+  std::vector<Frame> announced_;
+  std::vector<Frame> granted_;
+  std::deque<Bytes> asked_for_;
+  std::array<std::uint64_t, 3> at_hand_{};  ///< a grant of the tag that was not withdrawn
+  std::uint64_t said_grants_ = 0;
+  std::uint64_t said_messages_ = 0;
+  std::uint64_t credit_heard_ = 8;
+  std::uint64_t messages_ = 0;
+};
+
+TEST_F(AttackAheadTest, lies_at_random__touch_no_memory_that_has_gone_back_and_leave_no_operation_without_end) {
+  const char* const more = std::getenv("MLTCP_LIAR_ROUNDS");
+  const std::uint64_t rounds = more != nullptr ? std::strtoull(more, nullptr, 10) : 150;
+  std::map<Code, int> ended;
+  Random random(7);
+  for (std::uint64_t seed = 1; seed <= rounds && !HasFailure(); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    liar.reset();
+    run_for(5_ms);
+    liar = std::make_unique<Liar>(*network, right->address());
+    liar->greet_tagged();
+    const ConnectionHandle connection = accept();
+    Round round(*right, *liar, connection, seed);
+    if (seed % 2 == 0)
+      network->loses = [&](const Address&, const Address&, std::span<const std::byte>) { return random.chance(0.03); };
+    const std::uint64_t closes = random.chance(0.3) ? random.below(300) : ~std::uint64_t{0};
+    for (std::uint64_t i = 0; i < 300; ++i) {
+      if (random.chance(0.4)) round.post();
+      if (random.chance(0.1)) round.cancel_one();
+      if (random.chance(0.8)) round.lie();
+      if (random.chance(0.5)) step();
+      if (random.chance(0.05)) run_for(1_ms);
+      if (i == closes) (void)right->close(connection);
+      round.take_ends();
+    }
+    round.cancel_all();
+    (void)right->abort(connection);
+    network->loses = nullptr;
+    EXPECT_TRUE(run(
+        [&] {
+          round.take_ends();
+          return round.is_done();
+        },
+        2_s))
+        << "an operation has not ended";
+    run_for(5_ms);
+    round.expect_untouched();
+    for (const auto& [code, count] : round.ended) ended[code] += count;
+    Completion ignored;
+    while (right->events().poll({&ignored, 1}) == 1) continue;
+    (void)right->close(connection);
+  }
+  // Most lies went on for long enough.
+  EXPECT_GT(ended[Code::ok], static_cast<int>(rounds) * 10);
+  EXPECT_GT(ended[Code::cancelled], static_cast<int>(rounds));
+  EXPECT_GT(ended[Code::timed_out], static_cast<int>(rounds) / 2);
+  EXPECT_GT(ended[Code::protocol], 0);
+  for (const auto& [code, count] : ended) printf("%s: %d\n", std::string(name_of(code)).c_str(), count);
+  expect_honest_goes_on();
+}
+
+}  // namespace
+}  // namespace mltcp::endpoint::attack_ahead_test
