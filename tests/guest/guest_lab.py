@@ -36,7 +36,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/busybox"
 DPDK_DRIVERS = "/usr/lib/x86_64-linux-gnu/dpdk/pmds-*"
 VERBS = ("/etc/libibverbs.d", "/usr/lib/x86_64-linux-gnu/libibverbs")
 # What modules have the kernel load when they are used, by modprobe, which the guest lacks.
-LATER = {"rdma_rxe": ("crc32_generic",)}
+LATER = {"rdma_rxe": ("crc32_generic",), "vfio_pci": ("vfio_iommu_type1",)}
 MAX_OUTPUT = 64 << 20
 
 
@@ -206,7 +206,9 @@ class Archive:
     """An initramfs: cpio in the format "newc", which needs neither root nor cpio."""
 
     def __init__(self):
-        self.entries = {}  # by path: (mode, content or path of a file here, device)
+        # By path: mode, content or path of a file here, device. DPDK loads nothing from below a folder that all may
+        # write to, as / would be by itself.
+        self.entries = {".": (stat.S_IFDIR | 0o755, b"", None)}
         for folder in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "usr/local/bin", "usr/local/sbin", "busybox", "dev",
                        "proc", "sys", "tmp", "run", "root", "etc", "lab", "var"):
             self.folder(folder)
