@@ -7,14 +7,16 @@
  * sends while none of the job has data in flight; the silence before it, since the last acknowledgement, is a gap. A
  * gap that is long enough separates iterations:
  *
- *   threshold   given, or half of the usual gap between iterations, which is the longest that keeps coming back: it is
- *               raised by longer gaps and halved when none came for 16 times its length. Congestion cannot close a
- * compute gap, as the application cannot continue before its gradients have arrived control     bursts of less than
- * 1/256 of a large one (heartbeats) do not end a silence size        bytes per iteration: given, or learned. Known once
- * three iterations in a row were alike within 1/32 prediction  with a known size, a quarter of the usual gap suffices
- * near the predicted end failure     an iteration that exceeds its size by more than 1/32, or differs from it, has the
- * gain 1. A size that held for eight iterations is taken up again as soon as one fits; four misfits in a row make it
- * forgotten
+ *   threshold   given, or half of the usual gap between iterations, the longest that keeps coming back: three that
+ *               are more than twice as long, close together, take its place, and it is halved when none came for 16
+ *               times its length, or at every shorter one if it has not kept coming yet. Congestion cannot close a
+ *               compute gap, as the application cannot continue before its gradients have arrived
+ *   control     bursts of less than 1/256 of a large one (heartbeats) do not end a silence
+ *   size        bytes per iteration: given, or learned: known once three in a row were alike within 1/32
+ *   prediction  with a known size, a quarter of the usual gap suffices near the predicted end
+ *   failure     an iteration that exceeds its size by more than 1/32, or differs from it, has the gain 1. A size that
+ *               held for eight iterations is taken up again as soon as one fits; four misfits in a row make it
+ *               forgotten
  *
  * This is a small relative of cc/iteration_learner.h, which remembers 128 gaps and needs no threshold.
  */
@@ -76,7 +78,7 @@ struct mltcp_iterations {
   __u32 misfits;       /* iterations in a row that had not */
   __u32 connections;   /* open ones */
   __u32 sending;       /* of them, those with data in flight */
-  __u32 zero;
+  __u32 trusted;       /* gap_ns kept coming */
 };
 
 struct mltcp_job {
@@ -149,7 +151,7 @@ MLTCP_INLINE void mltcp_learn_gap(struct mltcp_iterations* job, __u64 gap_ns, __
     job->gap_ns -= (job->gap_ns - gap_ns) / 4;
     return;
   }
-  if (gap_ns <= 2 * job->gap_ns || job->alike < MLTCP_ALIKE_TO_KNOW) {
+  if (gap_ns <= 2 * job->gap_ns || job->gap_ns == 0) {
     job->gap_ns = gap_ns;
     return;
   }
@@ -166,6 +168,7 @@ MLTCP_INLINE void mltcp_learn_gap(struct mltcp_iterations* job, __u64 gap_ns, __
   if (job->longer >= MLTCP_LONGER_TO_BELIEVE) {
     if (job->iterations - job->longer_at > 1) job->alike = 0;
     job->gap_ns = job->longer_ns;
+    job->trusted = 1;
     job->longer = 0;
   }
   job->longer_at_ns = now;
@@ -177,6 +180,7 @@ MLTCP_INLINE void mltcp_on_burst(struct mltcp_iterations* job, const struct mltc
   const int first = job->delivered_ns == 0;
   const __u64 burst = job->position - job->burst_begin;
   __u64 gap = now > job->delivered_ns ? now - job->delivered_ns : 0;
+  __u64 patience;
   if (first) {
     job->burst_begin = job->begin = job->position;
     job->begun_ns = now;
@@ -190,9 +194,10 @@ MLTCP_INLINE void mltcp_on_burst(struct mltcp_iterations* job, const struct mltc
     job->burst_begin = job->position;
   }
   job->burst_gap_ns = gap;
-  if (job->gap_ns > 0 && now - job->begun_ns > MLTCP_FORGET_AFTER_GAPS * job->gap_ns && gap < job->gap_ns / 2) {
+  patience = job->trusted || job->alike >= MLTCP_ALIKE_TO_KNOW ? MLTCP_FORGET_AFTER_GAPS : 0;
+  if (gap >= MLTCP_LEAST_GAP_NS && gap < job->gap_ns / 2 && now - job->begun_ns > patience * job->gap_ns) {
     job->gap_ns /= 2;
-    job->begun_ns = now - MLTCP_FORGET_AFTER_GAPS / 2 * job->gap_ns;
+    job->trusted = 0;
   }
   if (!mltcp_separates(job, settings, gap)) return;
   mltcp_learn_gap(job, gap, now);

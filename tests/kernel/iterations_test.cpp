@@ -73,6 +73,21 @@ TEST_F(KernelIterations, gradient_buckets__are_parts_of_an_iteration) {
   EXPECT_NEAR(static_cast<double>(job_.gap_ns), 80e6, 1e6);
 }
 
+TEST_F(KernelIterations, buckets_of_different_sizes__are_parts_of_an_iteration) {
+  iterate(1, 300, 0_ms);
+  silence(Nanos(47'000'000'000));  // data is loaded
+  for (int i = 0; i < 12; ++i) {
+    for (const Bytes bucket : {400'000U, 90'000U, 30'000U, 250'000U, 60'000U}) {
+      send(bucket, 10_ms);
+      silence(8_ms);
+    }
+    silence(72_ms);
+  }
+  send(1'000, 0_ms);
+  EXPECT_EQ(known(), 830'000U);
+  EXPECT_EQ(mltcp_sent(&job_), 1'000U);
+}
+
 TEST_F(KernelIterations, control_messages__do_not_end_a_silence) {
   iterate(8, 1'000'000, 50_ms);
   const std::uint64_t before = job_.iterations;
@@ -109,7 +124,8 @@ TEST_F(KernelIterations, a_pause__is_forgotten_as_a_gap) {
 
 TEST_F(KernelIterations, a_slow_start_up__is_forgotten_as_a_gap) {
   iterate(3, 20'000, Nanos(3'000'000'000));  // data is loaded
-  iterate(400, 1'000'000, 100_ms);
+  iterate(1, 30'000'000, Nanos(4'000'000'000));
+  iterate(40, 1'000'000, 100_ms);
   EXPECT_EQ(known(), 1'000'000U);
   EXPECT_NEAR(static_cast<double>(job_.gap_ns), 100e6, 1e6);
 }
