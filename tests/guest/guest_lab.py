@@ -142,11 +142,13 @@ def fetch_kernel(say=print):
     if not packages:
         raise Failed("apt knows no linux-image-amd64; read its lists: apt-get update")
     with tempfile.TemporaryDirectory(prefix="fetch-", dir=folder) as temporary:
-        say(f"guest: getting {packages[0]}")
+        say(f"setup: unpacking {packages[0]} for guests")
         run("apt-get", "download", packages[0], cwd=temporary)
         [archive] = glob.glob(f"{temporary}/*.deb")
         run("dpkg-deb", "-x", archive, f"{temporary}/root")
         version = packages[0].removeprefix("linux-image-")
+        for part in ("sound", "drivers/gpu", "drivers/media", "drivers/net/wireless", "drivers/staging"):
+            shutil.rmtree(f"{temporary}/root/lib/modules/{version}/kernel/{part}", ignore_errors=True)  # half of all
         run("depmod", "-b", f"{temporary}/root", version)
         for part in (f"boot/vmlinuz-{version}", f"lib/modules/{version}"):
             os.makedirs(os.path.dirname(f"{folder}/{part}"), exist_ok=True)
@@ -395,6 +397,17 @@ done
 """
 
 
+BIND = """\
+#!/busybox/busybox sh
+# bind ADDRESS DRIVER: gives a PCI device to a driver of the kernel, whoever has it now
+device=/sys/bus/pci/devices/$1
+echo "$2" >$device/driver_override
+[ ! -e $device/driver ] || echo "$1" >$device/driver/unbind
+echo "$1" >/sys/bus/pci/drivers_probe
+[ "$(basename "$(readlink $device/driver)")" = "$2" ] || { echo "bind: $1 is not taken by $2" >&2; exit 1; }
+"""
+
+
 def kvm_is_fast():
     """Whether this process may make a virtual machine, and is in none itself: in one that is, each exit is costly, and
     interpreting starts a kernel sooner."""
@@ -420,6 +433,9 @@ class Guest:
         self.accelerator = accelerator
         self.may_fall_back = accelerator == "auto"
         self.modules = []
+        self.nics = 0
+        self.taps = []  # their names and those of their bridges
+        self.machine = "q35"
         if not shutil.which(QEMU):
             raise Lacking(f"this machine has no {QEMU}; install it: tools/setup --with guest")
         if not os.path.exists(BUSYBOX):
@@ -439,6 +455,7 @@ class Guest:
         self.archive.program("/bin/dash")
         self.archive.link("/usr/bin/sh", "dash")
         self.archive.text("/usr/local/bin/monitor", MONITOR, 0o755)
+        self.archive.text("/usr/local/bin/bind", BIND, 0o755)
         self.archive.text("/etc/lab.watch", WATCH, 0o755)
         self.archive.text("/etc/lab.run", RUN)
         self.archive.text("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n")
@@ -488,6 +505,49 @@ class Guest:
         for path in glob.glob(f"{VERBS[1]}/*.so"):
             self.archive.program(path)
 
+    def add_iommu(self):
+        """One for all PCI devices, so that vfio-pci gives them to programs; virtio needs to be told of it, too."""
+        self.machine = "q35,kernel-irqchip=split" if self.accelerator == "kvm" else "q35"
+        self.qemu += ["-device", "intel-iommu,intremap=on,device-iotlb=on"]
+        self.append += " intel_iommu=on"
+
+    def add_nic(self, kind, wire, options="", queues=1):
+        """A NIC of QEMU's, such as virtio-net-pci, e1000e or vmxnet3, on a wire, a number: NICs on the same one hear each
+        other. With several queues, which QEMU's own wires don't have, it is a tap of this machine's kernel, joined by a
+        bridge, in a network namespace of QEMU's own. Returns its PCI address; NIC number i (from 0) is nic<i> to QEMU's
+        monitor, and can be unplugged."""
+        number = self.nics
+        self.nics += 1
+        mac = f"52:54:00:00:00:{number + 1:02x}"
+        if queues == 1:
+            wiring = f"hubport,id=net{number},hubid={wire}"
+        else:
+            self.taps.append((f"tap{number}", f"wire{wire}"))
+            wiring = f"tap,id=net{number},ifname=tap{number},script=no,downscript=no,vhost=off,queues={queues}"
+            options = f"mq=on,vectors={2 * queues + 2}" + (f",{options}" if options else "")
+        self.qemu += ["-netdev", wiring,
+                      "-device", f"pcie-root-port,id=slot{number},chassis={number},slot={number},addr={0x10 + number:x}",
+                      "-device", f"{kind},id=nic{number},netdev=net{number},mac={mac},bus=slot{number}"
+                      + (f",{options}" if options else "")]
+        return f"0000:{number + 1:02x}:00.0"
+
+    def around(self, words):
+        """`words`, a command, in a network namespace with the taps of NICs, if there are any."""
+        if not self.taps:
+            return words
+        lines = ["set -e", "PATH=$PATH:/usr/sbin:/sbin"]
+        # Without IPv6 they say nothing of themselves.
+        quiet = "[ ! -e /proc/sys/net/ipv6 ] || echo 1 >/proc/sys/net/ipv6/conf/{}/disable_ipv6"
+        for wire in sorted({wire for _, wire in self.taps}):
+            lines += [f"ip link add {wire} type bridge mcast_snooping 0", quiet.format(wire),
+                      f"ip link set {wire} mtu 9100 up"]
+        for tap, wire in self.taps:
+            lines += [f"ip tuntap add dev {tap} mode tap multi_queue vnet_hdr", quiet.format(tap),
+                      f"ip link set {tap} mtu 9100 master {wire} up"]
+        lines.append('exec "$@"')
+        as_user = [] if os.geteuid() == 0 else ["--map-root-user"]
+        return ["unshare", "--net", *as_user, "sh", "-c", "\n".join(lines), "sh", *words]
+
     def write_initramfs(self, path, seconds):
         archive = self.archive
         lines = []
@@ -508,7 +568,7 @@ class Guest:
         append = ["console=ttyS0", "panic=-1", "loglevel=6", "mitigations=off", "random.trust_cpu=on", "tsc=reliable",
                   "sysrq_always_enabled=1", *shlex.split(self.append)]
         return [QEMU, "-name", f"mltcp-{os.path.basename(folder)}", "-nodefaults", "-no-user-config", "-display", "none",
-                "-no-reboot", "-machine", "q35", "-accel", accelerator, "-cpu", processor, "-smp", str(self.processors),
+                "-no-reboot", "-machine", self.machine, "-accel", accelerator, "-cpu", processor, "-smp", str(self.processors),
                 "-m", f"{self.memory_mb}M", "-kernel", boot_image(self.kernel), "-initrd", f"{folder}/initramfs",
                 "-append", " ".join(append),
                 "-chardev", f"file,id=console,path={folder}/console", "-serial", "chardev:console",
@@ -540,7 +600,7 @@ class Guest:
                 stream.write(commands)
             self.write_initramfs(f"{folder}/initramfs", seconds)
             begun = time.monotonic()
-            process = subprocess.Popen(self.command(folder), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            process = subprocess.Popen(self.around(self.command(folder)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                        stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
             text = Exchange(process, folder, begun + seconds, output).run()
             result = Result(self, folder, text, time.monotonic() - begun)
@@ -572,6 +632,7 @@ class Exchange:
         self.output = output
         self.text = bytearray()
         self.qmp = None
+        self.qmp_lines = None
         self.asked = None
         self.asked_bytes = b""
 
@@ -608,6 +669,14 @@ class Exchange:
         self.asked.sendall("\n".join([str(len(lines)), *lines]).encode() + b"\n")
 
     def run(self):
+        try:
+            return self.follow()
+        finally:
+            for connection in (self.qmp_lines, self.qmp, self.asked, self.process.stdout):
+                if connection:
+                    connection.close()
+
+    def follow(self):
         self.qmp = self.connect("qmp")
         if self.qmp:
             self.qmp_lines = self.qmp.makefile("r")
