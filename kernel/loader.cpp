@@ -349,9 +349,10 @@ JobName JobName::cgroup(const std::string& folder) {
   if (full == kCgroups)
     throw InputError(
         fmt::format("--cgroup: {} is the root, which has all there is; give one below it", in_quotes(folder)));
-  if (depth > MLTCP_MOST_LEVELS)
+  constexpr std::size_t above_root = 3;  // slashes up to /sys/fs/cgroup
+  if (depth > above_root + MLTCP_MOST_LEVELS)
     throw InputError(fmt::format("--cgroup: {} is too deep; give one at most {} levels below {}", in_quotes(folder),
-                                 MLTCP_MOST_LEVELS - 3, kCgroups));
+                                 static_cast<int>(MLTCP_MOST_LEVELS), kCgroups));
   return {MLTCP_JOB_CGROUP, found.st_ino};
 }
 

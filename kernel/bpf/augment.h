@@ -151,6 +151,7 @@ MLTCP_INLINE void mltcp_join(struct sock* sk, struct mltcp_flow* flow) {
   flow->generation = common->generation;
   flow->job = key;
   flow->gain = MLTCP_GAIN_ONE;
+  flow->counted = ((struct tcp_sock*)sk)->bytes_acked;
   if (key.kind == MLTCP_JOB_NONE) return;
   job = bpf_map_lookup_elem(&mltcp_jobs, &key);
   if (!job) {
@@ -224,7 +225,6 @@ MLTCP_INLINE struct mltcp_flow* mltcp_on_init(struct sock* sk) {
     __sync_fetch_and_add(users, 1);
     flow->user = 1;
   }
-  flow->counted = tp->bytes_acked;
   flow->carry = 0;
   flow->without_ecn = 0;
   flow->clock_ns = 0;
@@ -246,6 +246,7 @@ MLTCP_INLINE void mltcp_on_release(struct sock* sk) {
 }
 
 MLTCP_INLINE void mltcp_on_event(struct sock* sk, enum tcp_ca_event ev) {
+  const struct tcp_sock* const tp = (struct tcp_sock*)sk;
   struct mltcp_flow* flow;
   const struct mltcp_common* common;
   if (ev != CA_EVENT_TX_START) return;
@@ -253,8 +254,8 @@ MLTCP_INLINE void mltcp_on_event(struct sock* sk, enum tcp_ca_event ev) {
   common = mltcp_find_common();
   if (!flow || !common) return;
   flow->clock_ns = 0;
-  /* What names the job may have changed. */
-  if (!flow->sending && (flow->mark != sk->sk_mark || flow->generation != common->generation)) {
+  /* Unless this is a retransmission of all that was in flight. What names the job may have changed. */
+  if (tp->packets_out == 0 && (flow->sending || flow->mark != sk->sk_mark || flow->generation != common->generation)) {
     mltcp_leave(flow);
     mltcp_join(sk, flow);
   }
