@@ -1,7 +1,7 @@
 """MLTCP for kernel TCP in a guest: `mltcp kernel` as root meets it, and what becomes of connections.
 
     kernel_tcp_test.py MLTCP TCP_JOBS           what ctest runs
-    kernel_tcp_test.py MLTCP TCP_JOBS --table   the table of docs/kernel.md, which takes some minutes
+    kernel_tcp_test.py MLTCP TCP_JOBS --table [NAME...]   the table of docs/kernel.md, which takes some minutes
 
 The guest runs in virtual time: QEMU counts the instructions of one processor, each takes 2 ns, and waiting takes none.
 So what is measured is the same however busy this machine is. Exit status 77: skipped, with the reason.
@@ -37,6 +37,10 @@ mark() { red min 40000 max 40001 burst 27 probability 1 ecn; }
 drop
 run() { tcp_jobs run 10.9.0.2 7000 "$@"; }
 at() { echo "== $1"; }
+timeouts() {
+  awk '/^TcpExt/ { if (n++ == 0) split($0, name); else for (i in name) if (name[i] == "TCPTimeouts") print "timeouts", $i }' \\
+    /proc/net/netstat
+}
 """
 BYTES, COMPUTE = 1250000, 250  # 250 ms of computing, 250 ms of sending
 
@@ -91,10 +95,11 @@ TRAFFIC = f"""
 mltcp kernel set --function fair
 at single-reno; run reno 1.2 1:0:0:0
 at single-mltcp_reno; run mltcp_reno 1.2 1:0:0:0
-at single-mltcp_cubic; run mltcp_cubic 1.2 1:0:0:0
+at single-cubic; run cubic 2 1:0:0:0
+at single-mltcp_cubic; run mltcp_cubic 2 1:0:0:0
 mltcp kernel set --function F1
 at alone; run cubic 1.6 0:{COMPUTE}:{BYTES}:0
-at both; run mltcp_cubic 11 13:{COMPUTE}:{BYTES}:0 14:{COMPUTE}:{BYTES}:0
+at both; run mltcp_cubic 9 13:{COMPUTE}:{BYTES}:0 14:{COMPUTE}:{BYTES}:0
 at learned; mltcp kernel status
 """
 
@@ -185,9 +190,10 @@ class KernelTcp(unittest.TestCase):
         self.said("one", "0.5, gap learned", "not loaded")
 
     def test_gain_one_is_the_kernel_s_own(self):
-        plain = numbers(self.found["single-reno"])[0][0]
-        for name in ("single-mltcp_reno", "single-mltcp_cubic"):
-            self.assertAlmostEqual(numbers(self.found[name])[0][0] / plain, 1, delta=0.03, msg=name)
+        for name in ("reno", "cubic"):
+            own = numbers(self.found[f"single-{name}"])[0][0]
+            self.assertGreater(own, 2e6)
+            self.assertAlmostEqual(numbers(self.found[f"single-mltcp_{name}"])[0][0] / own, 1, delta=0.03, msg=name)
 
     def test_jobs_interleave(self):
         alone = mean(numbers(self.found["alone"])[0])
@@ -199,16 +205,16 @@ class KernelTcp(unittest.TestCase):
             self.assertRegex(row, r" 1\.25(0\d+)? MB|1250\d+ B", row)
 
 
-STARTS = (0, 10, 20, 40)  # ms that the second job is late: what follows depends on chance, so several
+STARTS = (0, 20)  # ms that the second job is late: what follows depends on chance, so several
 
 
-def table(guest):
+def table(guest, algorithms):
     """Rows of docs/kernel.md, of second halves."""
-    print("| algorithm | alone | two jobs | worst of 8 | over alone | shares of gains 2 and 1 | of 1 and 1 |")
+    print("| algorithm | alone | two jobs | worst of 4 | over alone | shares of gains 2 and 1 | of 1 and 1 |")
     print("|---|---|---|---|---|---|---|")
-    for plain in ("reno", "cubic", "dctcp"):
+    for plain in algorithms:
         job = f"{COMPUTE}:{BYTES}"
-        both = "".join(f"at {name}-{start}; run {name} 14 1{start}:{job}:0 2{start}:{job}:{start}\n"
+        both = "".join(f"at {name}-{start}; run {name} 14 1{start}:{job}:0 2{start}:{job}:{start}; timeouts\n"
                        for name in (plain, f"mltcp_{plain}") for start in STARTS)
         found = run(guest, f"""
 mltcp kernel load > /dev/null
@@ -218,8 +224,8 @@ mltcp kernel set --job 4 --function 1
 mltcp kernel set --job 5 --function 1
 at alone; run {plain} 4 0:{job}:0
 {both}
-at weights; run mltcp_{plain} 20 3:0:0:0 4:0:0:0
-at equal; run mltcp_{plain} 20 4:0:0:0 5:0:0:0
+at weights; run mltcp_{plain} 10 3:0:0:0 4:0:0:0
+at equal; run mltcp_{plain} 10 4:0:0:0 5:0:0:0
 at single; run {plain} 4 4:0:0:0; run mltcp_{plain} 4 4:0:0:0
 """, 1200)
         alone = mean(numbers(found["alone"])[0])
@@ -244,7 +250,7 @@ def main():
         print(f"kernel_tcp_test.py: Skipped\n{lacking}")
         sys.exit(77)
     if "--table" in sys.argv:
-        table(guest)
+        table(guest, sys.argv[sys.argv.index("--table") + 1:] or ["reno", "cubic", "dctcp"])
         return
     KernelTcp.found = run(guest, COMMANDS + JOBS_OF_CGROUPS + TRAFFIC + UNLOADING, 280)
     if "--print" in sys.argv:
