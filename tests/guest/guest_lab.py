@@ -37,6 +37,7 @@ DPDK_DRIVERS = "/usr/lib/x86_64-linux-gnu/dpdk/pmds-*"
 VERBS = ("/etc/libibverbs.d", "/usr/lib/x86_64-linux-gnu/libibverbs")
 # What modules have the kernel load when they are used, by modprobe, which the guest lacks.
 LATER = {"rdma_rxe": ("crc32_generic",), "vfio_pci": ("vfio_iommu_type1",)}
+STARTERS = ("chroot", "env", "nice", "nohup", "nsenter", "setsid", "timeout", "unshare", "xargs")
 MAX_OUTPUT = 64 << 20
 
 
@@ -451,8 +452,9 @@ class Guest:
         for applet in applets:
             if applet != "busybox":
                 self.archive.link(f"/busybox/{applet}", "busybox")
-        # The shell is not busybox's, which takes its own ip, tc and ps whatever PATH says.
-        self.archive.program("/bin/dash")
+        # Debian's busybox takes its own ip, tc and ps whatever PATH says, where it starts programs: such are this machine's.
+        for program in ("dash", *STARTERS):
+            self.archive.program(find_program(program))
         self.archive.link("/usr/bin/sh", "dash")
         self.archive.text("/usr/local/bin/monitor", MONITOR, 0o755)
         self.archive.text("/usr/local/bin/bind", BIND, 0o755)
