@@ -71,7 +71,7 @@ void add_options(Options& options, KernelArguments& arguments) {
 #ifdef MLTCP_KERNEL_LACKS
 
 int kernel_command(const KernelArguments&) {
-  throw InputError("there is no MLTCP for kernel TCP: " MLTCP_KERNEL_LACKS);
+  throw InputError("there is no MLTCP for kernel TCP: " MLTCP_KERNEL_LACKS "; " MLTCP_KERNEL_CURE);
 }
 
 #else
