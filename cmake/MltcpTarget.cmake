@@ -9,7 +9,7 @@
 #       a room: library mltcp_experiment_engine (alias mltcp::experiment_engine); "mltcp/experiment/engine/...".
 #   mltcp_test(NAME SOURCES a_test.cpp ... LINKS transport sim [LABELS slow])
 #       a GoogleTest program whose cases ctest finds by themselves. Those labelled dpdk or realtime run alone: others
-#       next to them would take the processors that they poll on.
+#       next to them would take the processors that they poll on. NO_DISCOVERY: it is only built, for a script that runs it.
 
 add_library(mltcp_options INTERFACE)
 target_compile_options(mltcp_options INTERFACE
@@ -230,7 +230,7 @@ function(mltcp_link_tested_first target)
 endfunction()
 
 function(mltcp_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINKS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_DISCOVERY" "" "SOURCES;LINKS;LABELS")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE mltcp_options GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_options(${name} PRIVATE ${MLTCP_TEST_OPTIONS})
@@ -257,6 +257,9 @@ function(mltcp_test name)
   endforeach()
   target_link_libraries(${name} PRIVATE ${links})
   mltcp_link_tested_first(${name} ${links})
+  if(arg_NO_DISCOVERY)
+    return()
+  endif()
   set(environment "")
   if(MLTCP_SANITIZE MATCHES thread)
     set(environment ENVIRONMENT "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/tsan.supp")

@@ -5,14 +5,17 @@
 #include <rte_config.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <filesystem>
 #include <optional>
+#include <thread>
 
 #include "mltcp/base/error.h"
 #include "mltcp/dpdk/doctor_checks.h"
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/net_interface.h"
+#include "mltcp/dpdk/nic_binding.h"
 #include "mltcp/dpdk/port.h"
 
 namespace mltcp::dpdk {
@@ -22,6 +25,8 @@ namespace fs = std::filesystem;
 
 /// Longest MTU that an AF_XDP port carries; see docs/ports.md.
 constexpr std::uint32_t kXdpMtu = 3502;
+/// How long a NIC may take until its link is up: copper at 1 Gbps and more negotiates for 2 to 4 s.
+constexpr std::chrono::seconds kLinkPatience{5};
 
 /// What came of opening a port.
 struct Trial {
@@ -42,7 +47,13 @@ Trial try_port(const std::string& device, std::uint16_t queues) {
     options.memory_mb = 32 + Port::memory_mb(config);
     const Eal eal(options);
     const Port port(eal, config);
-    const LinkState link = port.link();
+    // A NIC that was just started negotiates first.
+    LinkState link = port.link();
+    for (const auto end = std::chrono::steady_clock::now() + kLinkPatience;
+         !link.up && port.reads_by_dma() && std::chrono::steady_clock::now() < end;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      link = port.link();
+    }
     return fmt::format("o{}, link {}", port.description(), link.up ? "up" : "down");
   });
   Trial trial;
@@ -132,10 +143,6 @@ Check examine_interface(const InterfaceState& state) {
   return as_port(ok(name, detail));
 }
 
-bool is_of_dpdk(const std::string& driver) {
-  return driver == "vfio-pci" || driver == "igb_uio" || driver == "uio_pci_generic";
-}
-
 /// Whether it is an interface of this network namespace on that device. A /sys that was mounted in another one names
 /// the interfaces there, which may be called the same.
 bool is_here(const std::string& interface, const std::string& address, const std::vector<InterfaceState>& interfaces) {
@@ -153,29 +160,23 @@ bool is_here(const std::string& interface, const std::string& address, const std
 std::optional<Check> examine_nic(const std::string& address, const std::vector<InterfaceState>& interfaces) {
   const fs::path device = fs::path("/sys/bus/pci/devices") / address;
   const std::string name = "NIC " + address;
-  std::error_code unbound;
-  const std::string driver = fs::read_symlink(device / "driver", unbound).filename();
+  const NicBinding nic = look_at_nic(address);
+  const std::string& driver = nic.driver;
   auto names = entries(device / "net");
   for (const auto& entry : entries(device)) {  // virtio has a device of its own in between
     if (!entry.starts_with("virtio")) continue;
     const auto more = entries(device / entry / "net");
     names.insert(names.end(), more.begin(), more.end());
   }
-  std::error_code ignored;
-  const bool has_group = fs::exists(device / "iommu_group", ignored);
-  if (unbound) {
-    return warn(name, "no driver is bound to it",
-                fmt::format("for DPDK: modprobe vfio-pci, then dpdk-devbind.py -b vfio-pci {}", address));
-  }
+  if (driver.empty()) return warn(name, "no driver is bound to it", "for DPDK: " + how_to_hand_over(nic));
   std::erase_if(names, [&](const std::string& one) { return !is_here(one, address, interfaces); });
-  if (names.empty() && !is_of_dpdk(driver)) return std::nullopt;
+  if (names.empty() && !nic.is_for_dpdk()) return std::nullopt;
   std::string detail = "driver " + driver;
   if (!names.empty()) detail += fmt::format(", interface {}", fmt::join(names, ", "));
-  if (is_of_dpdk(driver)) {
-    if (driver == "vfio-pci" && !has_group) {
-      return warn(name, detail + ", but no IOMMU group",
-                  "turn the IOMMU on (firmware, and intel_iommu=on or amd_iommu=on); on a virtual machine without one: "
-                  "echo 1 > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
+  if (nic.is_for_dpdk()) {
+    if (const std::string why = why_not_usable(nic); !why.empty()) {
+      const std::size_t end = why.find("; ");
+      return warn(name, fmt::format("{}, but {}", detail, why.substr(0, end)), why.substr(end + 2));
     }
     return as_port(
         ok(name, fmt::format("{}: DPDK can take it as {}; try it with --port {}", detail, address, address)));
@@ -200,9 +201,9 @@ std::optional<Check> examine_nic(const std::string& address, const std::vector<I
   }
   return warn(
       name, detail + ": the kernel has it",
-      fmt::format("use its interface as af_packet or af_xdp; or take it from the kernel, if DPDK has a driver for it: "
-                  "modprobe vfio-pci, then dpdk-devbind.py -b vfio-pci {}",
-                  address));
+      fmt::format(
+          "use its interface as af_packet or af_xdp; or take it from the kernel, if DPDK has a driver for it: {}",
+          how_to_hand_over(nic)));
 }
 
 }  // namespace

@@ -220,6 +220,12 @@ struct Port::Impl {
           fmt::format("port {}: {} can't scatter frames over short buffers; leave their length out", quoted(), driver));
     }
 
+    if (config.buffer_bytes != 0 && config.buffer_bytes < info.min_rx_bufsize) {
+      throw InputError(
+          fmt::format("port {}: buffers of {} bytes, but {} takes none below {}; give that, or leave their length out",
+                      quoted(), config.buffer_bytes, driver, info.min_rx_bufsize));
+    }
+
     rte_eth_conf conf{};
     // Virtual drivers report an MTU limit that is not that of their rings and buffers; their MTU is set by arguments.
     conf.rxmode.mtu = ours ? std::min(plan.mtu, std::min(longest, kUsualMtu)) : plan.mtu;
@@ -259,8 +265,8 @@ struct Port::Impl {
 
     const auto rx = conf.rxmode.offloads;
     const auto tx = conf.txmode.offloads;
-    constexpr std::uint64_t kReceiveSums = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
-    offloads.receive_checksums = (rx & kReceiveSums) == kReceiveSums;
+    offloads.receive_ip_checksum = (rx & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0;
+    offloads.receive_udp_checksum = (rx & RTE_ETH_RX_OFFLOAD_UDP_CKSUM) != 0;
     offloads.scatter = (rx & RTE_ETH_RX_OFFLOAD_SCATTER) != 0;
     offloads.send_ip_checksum = (tx & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM) != 0;
     offloads.send_udp_checksum = (tx & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
@@ -383,16 +389,18 @@ int Port::receive_file(std::uint16_t queue) const {
 std::string Port::description() const {
   const OffloadsInUse& has = impl_->offloads;
   const bool send = has.send_ip_checksum && has.send_udp_checksum;
+  const bool receive = has.receive_ip_checksum && has.receive_udp_checksum;
   return fmt::format("{}: {}, MTU {}, {}, checksums {}", name(), driver(), mtu(), plural(queues(), "queue"),
-                     send && has.receive_checksums ? "in the port"
-                                                   : (send                    ? "in the port when sending"
-                                                      : has.receive_checksums ? "in the port when receiving"
-                                                                              : "in software"));
+                     send && receive ? "in the port"
+                                     : (send      ? "in the port when sending"
+                                        : receive ? "in the port when receiving"
+                                                  : "in software"));
 }
 
 LinkState Port::link() const {
   if (const NetInterface* const interface = impl_->kind->interface())
     return {interface->is_running(), interface->rate()};
+  if (impl_->kind->is_asked_back()) return {};
   rte_eth_link link{};
   if (rte_eth_link_get_nowait(impl_->id, &link) != 0) return {};
   LinkState state;
@@ -404,6 +412,9 @@ LinkState Port::link() const {
 }
 
 std::string Port::why_link_is_down() const {
+  if (impl_->kind->is_asked_back())
+    return fmt::format("NIC {} is to be unplugged, and the kernel waits for it; end what uses it",
+                       impl_->kind->device());
   if (impl_->kind->interface() == nullptr)
     return link().up ? "" : "its link is down; see its cable, and the port at the other end";
   const NetInterface& interface = *impl_->kind->interface();

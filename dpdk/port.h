@@ -111,7 +111,9 @@ class Port {
   struct OffloadsInUse {
     bool send_ip_checksum = false;
     bool send_udp_checksum = false;
-    bool receive_checksums = false;  ///< received frames carry the result of checksum verification
+    // Received frames carry the result of checksum verification.
+    bool receive_ip_checksum = false;
+    bool receive_udp_checksum = false;
     bool scatter = false;
     bool multi_segments = false;
   };
@@ -133,7 +135,8 @@ class Port {
   /// driver: wait on it, but do not read it. -1: none, or PortConfig::interrupts was not set.
   [[nodiscard]] int receive_file(std::uint16_t queue) const;
 
-  /// Queries the kernel or DPDK, which is notified of changes if the driver has an interrupt for it. Takes 1 to 2 us.
+  /// Down, too, once the kernel asks for a NIC back that is to be unplugged (VFIO). Queries the kernel or DPDK, which is
+  /// notified of changes if the driver has an interrupt for it. Takes 1 to 2 us.
   [[nodiscard]] LinkState link() const;
   /// "cause; cure" for people while the link is down; empty while it is up.
   [[nodiscard]] std::string why_link_is_down() const;

@@ -2,10 +2,15 @@
 #include <fmt/format.h>
 #include <rte_bus_vdev.h>
 #include <rte_dev.h>
+#include <rte_eal.h>
 #include <rte_ethdev.h>
-#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
 
 #include "mltcp/base/error.h"
+#include "mltcp/dpdk/nic_binding.h"
+#include "mltcp/dpdk/nic_removal.h"
 #include "mltcp/dpdk/port_kind.h"
 
 namespace mltcp::dpdk {
@@ -25,33 +30,48 @@ class PciKind final : public DriverKind {
  public:
   using DriverKind::DriverKind;
 
+  /// Buffers of a length that NICs take: some count in KiB and would cut a frame over two, others refuse any that is
+  /// shorter than usual.
+  void adapt(PortPlan& plan) override {
+    constexpr std::uint32_t kStep = 1024;
+    constexpr std::uint32_t kUsual = 2048;
+    constexpr std::uint32_t kBeyond = 64;  // so that frames longer than allowed can be detected and rejected
+    if (config().buffer_bytes == 0) plan.room = std::max((plan.frame() + kBeyond + kStep - 1) / kStep * kStep, kUsual);
+  }
+
   std::optional<std::uint16_t> find() override {
     const PortLog log;
     std::uint16_t id = 0;
     // DPDK probes devices that it is told of when it starts; others, and one whose port was closed, are probed here.
-    if (rte_eth_dev_get_port_by_name(device().c_str(), &id) == 0) return id;
-    if (rte_dev_probe(device().c_str()) == 0 && rte_eth_dev_get_port_by_name(device().c_str(), &id) == 0) return id;
-    const bool exists = access(("/sys/bus/pci/devices/" + device()).c_str(), F_OK) == 0;
-    if (log.has("IOVA mode"))
+    if (rte_eth_dev_get_port_by_name(device().c_str(), &id) == 0 ||
+        (rte_dev_probe(device().c_str()) == 0 && rte_eth_dev_get_port_by_name(device().c_str(), &id) == 0)) {
+      removal_.emplace(device());
+      return id;
+    }
+    if (log.has("IOVA mode")) {
       throw RunError(
-          fmt::format("port {}: NIC {} can't use the virtual addresses that DPDK runs with{}; open it before "
-                      "all other ports of this process, or turn the IOMMU on",
-                      quoted(), device(), log.words()));
-    throw RunError(fmt::format(
-        "port {}: {}{}", quoted(),
-        exists
-            ? fmt::format("DPDK has no driver that takes NIC {0}; bind it to vfio-pci: dpdk-devbind.py -b vfio-pci {0}",
-                          device())
-            : "there is no PCI device " + device() + "; `lspci -D` lists those that there are",
-        log.words()));
+          fmt::format("port {}: NIC {} can't use the virtual addresses that DPDK runs with{}; {}, or turn the IOMMU on "
+                      "and bind it to "
+                      "vfio-pci",
+                      quoted(), device(), log.words(),
+                      // Physical addresses are known of huge pages only.
+                      rte_eal_has_hugepages() == 0 ? "reserve huge pages as root: echo 256 > /proc/sys/vm/nr_hugepages"
+                                                   : "open it before all other ports of this process"));
+    }
+    throw RunError(fmt::format("port {}: {}{}", quoted(), why_not_taken(look_at_nic(device())), log.words()));
   }
   void unplug(std::uint16_t id) override {
+    removal_.reset();
     rte_device* hardware = nullptr;
     rte_eth_dev_info info{};
     if (rte_eth_dev_info_get(id, &info) == 0) hardware = info.device;
     if (rte_eth_dev_is_valid_port(id) != 0) rte_eth_dev_close(id);
     if (hardware != nullptr) rte_dev_remove(hardware);
   }
+  [[nodiscard]] bool is_asked_back() const override { return removal_ && removal_->is_asked_for(); }
+
+ private:
+  std::optional<NicRemoval> removal_;
 };
 
 }  // namespace

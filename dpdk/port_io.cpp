@@ -355,11 +355,15 @@ class QueueIo final : public PortIo {
       }
       ++counters_.linearised;
     }
-    // Software verification is skipped only for "good": for "bad" it finds out the reason, and "unknown" says nothing.
-    const bool verdict = offloads_.receive_checksums;
+    // Software verification is skipped only where the port has verified: for "bad" it finds out the reason, and
+    // "unknown" says nothing. UDP's "none" means that the data are intact and the checksum was never completed, as from
+    // another virtual machine of the same host (virtio).
     const std::uint64_t flags = mbuf->ol_flags;
-    const bool ip_good = verdict && (flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD;
-    const bool udp_good = verdict && (flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+    const std::uint64_t udp = flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
+    const bool ip_good =
+        offloads_.receive_ip_checksum && (flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD;
+    const bool udp_good =
+        offloads_.receive_udp_checksum && (udp == RTE_MBUF_F_RX_L4_CKSUM_GOOD || udp == RTE_MBUF_F_RX_L4_CKSUM_NONE);
     const encap::Reject reject = read_frame(bytes, tail, udp_good ? encap::VerifyUdp::no : encap::VerifyUdp::yes,
                                             ip_good ? encap::VerifyIp::no : encap::VerifyIp::yes, dscp_, frame);
     if (reject != encap::Reject::none) return reject;

@@ -19,6 +19,7 @@ void add_gen_command(CommandLine& line);
 void add_testbed_command(CommandLine& line);
 void add_perf_command(CommandLine& line);
 void add_scheduler_command(CommandLine& line);
+void add_kernel_command(CommandLine& line);
 void add_algorithms_command(CommandLine& line);
 void add_doctor_command(CommandLine& line);
 /// Of all that `line` has when it is asked.

@@ -210,7 +210,7 @@ TEST(DoctorPorts, nics__are_told_by_the_driver_that_is_bound_to_them) {
     Findings none;
     none.expect("NICs", CheckStatus::warn, "no network device on the PCI bus", "add a NIC");
     run_command("ip link add nic0 type veth peer name nic1; ip address add 10.9.1.1/24 dev nic0; ip link set nic0 up");
-    make("0000:01:00.0", "", "");
+    make("0000:01:00.0", "", "", true);
     make("0000:02:00.0", "vfio-pci", "", true);
     make("0000:03:00.0", "vfio-pci", "");
     make("0000:04:00.0", "mlx5_core", "ve0");
@@ -222,7 +222,7 @@ TEST(DoctorPorts, nics__are_told_by_the_driver_that_is_bound_to_them) {
     found.expect("NIC 0000:01:00.0", CheckStatus::warn, "no driver is bound to it",
                  "dpdk-devbind.py -b vfio-pci 0000:01:00.0");
     found.expect("NIC 0000:02:00.0", CheckStatus::ok, "driver vfio-pci: DPDK can take it as 0000:02:00.0");
-    found.expect("NIC 0000:03:00.0", CheckStatus::warn, "but no IOMMU group", "enable_unsafe_noiommu_mode");
+    found.expect("NIC 0000:03:00.0", CheckStatus::warn, "but no IOMMU group", "turn the IOMMU on");
     const bool mlx5 = fs::exists("/usr/lib/x86_64-linux-gnu/librte_net_mlx5.so.23");
     found.expect("NIC 0000:04:00.0", mlx5 ? CheckStatus::ok : CheckStatus::missing, "driver mlx5_core, interface ve0");
     found.expect("NIC 0000:05:00.0", CheckStatus::warn, "driver ixgbe, interface ve0: the kernel has it",

@@ -211,7 +211,7 @@ TEST(PortFailure, start_of_dpdk) {
                "`lspci -D` lists");
     // A NIC that nobody drives, as far as the file system tells.
     if (!has_own_mounts || mount("none", "/sys/bus/pci/devices", "tmpfs", 0, nullptr) != 0 ||
-        !std::filesystem::create_directory("/sys/bus/pci/devices/0000:3c:00.0")) {
+        !std::filesystem::create_directories("/sys/bus/pci/devices/0000:3c:00.0/iommu_group")) {
       return;
     }
     table.port("NIC without a driver", eal, {.device = "3c:00.0"}, run,
@@ -227,7 +227,7 @@ TEST(PortFailure, nic_that_comes_after_the_start_of_dpdk) {
     }
     const Eal eal(small_eal());  // without a NIC
     table.fine(eal, {.device = "ring:loop"});
-    if (!std::filesystem::create_directory("/sys/bus/pci/devices/0000:3c:00.0")) return;
+    if (!std::filesystem::create_directories("/sys/bus/pci/devices/0000:3c:00.0/iommu_group")) return;
     table.port("the same, after DPDK was started without one", eal, {.device = "3c:00.0"}, run,
                "DPDK has no driver that takes NIC 0000:3c:00.0", "dpdk-devbind.py -b vfio-pci 0000:3c:00.0");
   });

@@ -1,0 +1,103 @@
+// How the kernel holds a NIC; see nic_binding.h.
+#include "mltcp/dpdk/nic_binding.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <system_error>
+
+namespace mltcp::dpdk {
+namespace fs = std::filesystem;
+namespace {
+
+bool says_yes(const fs::path& parameter) {
+  std::ifstream file(parameter);
+  char word = 'N';
+  file >> word;
+  return word == 'Y' || word == '1';
+}
+
+/// Whether the IOMMU remaps interrupts: Intel's and AMD's drivers name their interrupt domains by it.
+bool interrupts_are_remapped(const fs::path& root) {
+  std::error_code error;
+  for (fs::directory_iterator it(root / "kernel/irq", error), end; !error && it != end; it.increment(error)) {
+    std::ifstream file(it->path() / "chip_name");
+    std::string name;
+    std::getline(file, name);
+    if (name.find("IR-") != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool NicBinding::is_for_dpdk() const {
+  return driver == "vfio-pci" || driver == "igb_uio" || driver == "uio_pci_generic";
+}
+
+NicBinding look_at_nic(const std::string& address, const fs::path& root) {
+  NicBinding nic;
+  nic.address = address;
+  const fs::path device = root / "bus/pci/devices" / address;
+  std::error_code error;
+  nic.exists = fs::exists(device, error);
+  nic.driver = fs::read_symlink(device / "driver", error).filename();
+  nic.has_iommu_group = fs::exists(device / "iommu_group", error);
+  // Where VFIO is a part of the kernel, so is this.
+  nic.has_iommu_driver =
+      fs::exists(root / "module/vfio_iommu_type1", error) || !fs::exists(root / "module/vfio", error);
+  nic.remaps_interrupts =
+      interrupts_are_remapped(root) || says_yes(root / "module/vfio_iommu_type1/parameters/allow_unsafe_interrupts");
+  const fs::path unsafe = root / "module/vfio/parameters/enable_unsafe_noiommu_mode";
+  nic.has_unsafe_mode = fs::exists(unsafe, error);
+  nic.uses_unsafe_mode = says_yes(unsafe);
+  return nic;
+}
+
+std::string how_to_hand_over(const NicBinding& nic) {
+  if (nic.has_iommu_group || nic.uses_unsafe_mode)
+    return fmt::format("modprobe vfio-pci, then dpdk-devbind.py -b vfio-pci {}", nic.address);
+  return fmt::format(
+      "turn the IOMMU on (firmware, and intel_iommu=on or amd_iommu=on) for vfio-pci; on a virtual machine without "
+      "one, with "
+      "huge pages: modprobe uio_pci_generic, then dpdk-devbind.py -b uio_pci_generic {}",
+      nic.address);
+}
+
+std::string why_not_usable(const NicBinding& nic) {
+  if (nic.driver != "vfio-pci") return {};
+  if (!nic.has_iommu_group && !nic.uses_unsafe_mode) {
+    const std::string turn_on =
+        "turn the IOMMU on (firmware, and intel_iommu=on or amd_iommu=on); on a virtual machine "
+        "without one: ";
+    return "no IOMMU group; " + turn_on +
+           (nic.has_unsafe_mode
+                ? "echo 1 > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode"
+                : fmt::format("dpdk-devbind.py -b uio_pci_generic {}, as this kernel's VFIO can't do without",
+                              nic.address));
+  }
+  if (nic.uses_unsafe_mode) return {};
+  if (!nic.has_iommu_driver) return "the kernel's module for IOMMUs is not loaded; modprobe vfio_iommu_type1";
+  return {};
+}
+
+std::string why_not_taken(const NicBinding& nic) {
+  if (!nic.exists) return "there is no PCI device " + nic.address + "; `lspci -D` lists those that there are";
+  if (!nic.is_for_dpdk())
+    return fmt::format("DPDK has no driver that takes NIC {}; bind it: {}", nic.address, how_to_hand_over(nic));
+  if (const std::string why = why_not_usable(nic); !why.empty())
+    return fmt::format("NIC {} is bound to {}, but {}", nic.address, nic.driver, why);
+  // Only after a failure: how interrupts are remapped is told by names.
+  if (nic.driver == "vfio-pci" && nic.has_iommu_group && !nic.remaps_interrupts)
+    return fmt::format(
+        "NIC {} is bound to vfio-pci, but the IOMMU does not remap interrupts, which VFIO wants; where the programs "
+        "that get "
+        "NICs are trusted: echo 1 > /sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts",
+        nic.address);
+  return fmt::format(
+      "DPDK does not take NIC {}, which is bound to {}; see what the kernel says, `dmesg`, and whether DPDK's "
+      "driver for it is installed (Debian: librte-net-*23)",
+      nic.address, nic.driver);
+}
+
+}  // namespace mltcp::dpdk

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * MLTCP for the kernel's congestion controls (arXiv 2402.09589; HotNets'24, doi 10.1145/3696348.3696878).
+ *
+ * A congestion control of struct_ops calls the kernel's own functions for all that it does, and hands the increase
+ * step more or fewer acknowledged packets than there were: their number times the gain of the connection's job. With
+ * gain 1 it is the kernel's algorithm, call by call. Slow start is not scaled.
+ *
+ * What is counted: pkts_acked() is called for every acknowledgement, in recovery too, and before cong_avoid(), so a
+ * job's bytes are told there and the gain is that of the bytes of the same acknowledgement. CA_EVENT_TX_START comes
+ * with the first packet after none was in flight.
+ */
+#ifndef MLTCP_KERNEL_BPF_AUGMENT_H
+#define MLTCP_KERNEL_BPF_AUGMENT_H
+
+#include <asm-generic/errno-base.h>
+
+#include "tcp.h"
+/* after the types */
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "../iterations.h"
+
+/* Shared by the algorithms, which are objects of their own: pinned by these names. */
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, MLTCP_MOST_JOBS);
+  __type(key, struct mltcp_job_key);
+  __type(value, struct mltcp_job);
+  __uint(pinning, LIBBPF_PIN_BY_NAME);
+} mltcp_jobs SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, MLTCP_MOST_JOBS);
+  __type(key, struct mltcp_job_key);
+  __type(value, struct mltcp_settings);
+  __uint(pinning, LIBBPF_PIN_BY_NAME);
+} mltcp_settings SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct mltcp_common);
+  __uint(pinning, LIBBPF_PIN_BY_NAME);
+} mltcp_common SEC(".maps");
+
+/* Of this algorithm: connections that use it. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, __u64);
+} mltcp_users SEC(".maps");
+
+struct mltcp_flow {
+  struct mltcp_job_key job; /* kind 0: none */
+  u64 counted;              /* acknowledged bytes that the job was told */
+  u64 gain;
+  u64 carry; /* share of a packet that the increase step is still to get */
+  u32 mark;
+  u32 generation;
+  __u8 user;        /* counted in mltcp_users */
+  __u8 sending;     /* data is in flight */
+  __u8 without_ecn; /* DCTCP that has to do as Reno */
+  __u8 zero[5];
+  /* CUBIC's clock */
+  u64 clock_ns;
+  s64 clock_carry_ns;
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_SK_STORAGE);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+  __type(key, int);
+  __type(value, struct mltcp_flow);
+} mltcp_flows SEC(".maps");
+
+char _license[] SEC("license") = "GPL";
+
+MLTCP_INLINE struct mltcp_common* mltcp_find_common(void) {
+  u32 zero = 0;
+  return bpf_map_lookup_elem(&mltcp_common, &zero);
+}
+
+MLTCP_INLINE struct mltcp_flow* mltcp_find_flow(struct sock* sk) { return bpf_sk_storage_get(&mltcp_flows, sk, 0, 0); }
+
+/* Reads a member of what `pointer` points to: by copying it, so that `pointer` may be computed. */
+#define MLTCP_READ(to, type, member, pointer) \
+  (bpf_probe_read_kernel(to, sizeof(*(to)), (char*)(pointer) + bpf_core_field_offset(type, member)) == 0)
+
+/* The job that a socket is of. A socket in the root of cgroups has none unless its mark names one. */
+MLTCP_INLINE void mltcp_name_job(struct sock* sk, const struct mltcp_common* common, struct mltcp_job_key* key) {
+  const u32 mark = sk->sk_mark & common->mark_mask;
+  u64 own = 0;
+  u64 own_id = 0;
+  u64 node = 0;
+  u32 own_level = 0;
+  u32 level;
+  key->id = 0;
+  key->kind = MLTCP_JOB_NONE;
+  key->zero = 0;
+  if (mark != 0) {
+    key->kind = MLTCP_JOB_MARK;
+    key->id = mark;
+    return;
+  }
+  if (bpf_probe_read_kernel(&own, sizeof(own), &sk->sk_cgrp_data.cgroup) != 0 || own == 0 ||
+      !MLTCP_READ(&own_level, struct cgroup, level, own) || own_level == 0 ||
+      !MLTCP_READ(&node, struct cgroup, kn, own) || !MLTCP_READ(&own_id, struct kernfs_node, id, node))
+    return;
+  key->kind = MLTCP_JOB_CGROUP;
+  /* The nearest that has settings, from the socket's own upwards. */
+  for (level = MLTCP_MOST_LEVELS; level > 0; --level) {
+    u64 above = 0;
+    if (level > own_level || !MLTCP_READ(&above, struct cgroup, ancestors, own + level * sizeof(above)) ||
+        !MLTCP_READ(&node, struct cgroup, kn, above) || !MLTCP_READ(&key->id, struct kernfs_node, id, node))
+      continue;
+    if (bpf_map_lookup_elem(&mltcp_settings, key)) return;
+  }
+  key->id = own_id;
+}
+
+#define MLTCP_EVICT_AFTER_NS 60000000000ULL
+
+struct bpf_map;
+struct mltcp_eviction {
+  u64 before_ns;
+  int done;
+};
+
+/* Deletes a job without connections that has been silent for long. */
+static long mltcp_evict(struct bpf_map* map, const void* key, struct mltcp_job* job, struct mltcp_eviction* eviction) {
+  if (job->iterations.connections > 0 || job->iterations.delivered_ns > eviction->before_ns) return 0;
+  bpf_map_delete_elem(map, key);
+  eviction->done = 1;
+  return 1;
+}
+
+/* Adds the connection to its job. A job for which there is no room is none: its connections have gain 1. */
+MLTCP_INLINE void mltcp_join(struct sock* sk, struct mltcp_flow* flow) {
+  const struct mltcp_common* const common = mltcp_find_common();
+  struct mltcp_job_key key = {};
+  struct mltcp_job* job;
+  if (!common) return;
+  mltcp_name_job(sk, common, &key);
+  flow->mark = sk->sk_mark;
+  flow->generation = common->generation;
+  flow->job = key;
+  flow->gain = MLTCP_GAIN_ONE;
+  flow->counted = ((struct tcp_sock*)sk)->bytes_acked;
+  if (key.kind == MLTCP_JOB_NONE) return;
+  job = bpf_map_lookup_elem(&mltcp_jobs, &key);
+  if (!job) {
+    const struct mltcp_job fresh = {};
+    if (bpf_map_update_elem(&mltcp_jobs, &key, &fresh, BPF_NOEXIST) == -E2BIG) {
+      const u64 now = bpf_ktime_get_ns();
+      struct mltcp_eviction eviction = {now > MLTCP_EVICT_AFTER_NS ? now - MLTCP_EVICT_AFTER_NS : 0, 0};
+      bpf_for_each_map_elem(&mltcp_jobs, mltcp_evict, &eviction, 0);
+      if (eviction.done) bpf_map_update_elem(&mltcp_jobs, &key, &fresh, BPF_NOEXIST);
+    }
+    job = bpf_map_lookup_elem(&mltcp_jobs, &key);
+  }
+  if (!job) {
+    flow->job.kind = MLTCP_JOB_NONE;
+    return;
+  }
+  bpf_spin_lock(&job->lock);
+  ++job->iterations.connections;
+  bpf_spin_unlock(&job->lock);
+}
+
+MLTCP_INLINE void mltcp_leave(struct mltcp_flow* flow) {
+  struct mltcp_job* job;
+  if (flow->job.kind == MLTCP_JOB_NONE) return;
+  job = bpf_map_lookup_elem(&mltcp_jobs, &flow->job);
+  if (job) {
+    bpf_spin_lock(&job->lock);
+    if (job->iterations.connections > 0) --job->iterations.connections;
+    if (flow->sending && job->iterations.sending > 0) --job->iterations.sending;
+    bpf_spin_unlock(&job->lock);
+  }
+  flow->job.kind = MLTCP_JOB_NONE;
+  flow->sending = 0;
+}
+
+MLTCP_INLINE const struct mltcp_settings* mltcp_settings_of(const struct mltcp_flow* flow) {
+  const struct mltcp_settings* const own = bpf_map_lookup_elem(&mltcp_settings, &flow->job);
+  struct mltcp_common* common;
+  if (own) return own;
+  common = mltcp_find_common();
+  return common ? &common->settings : 0;
+}
+
+/* Data is sent after the connection had none in flight. */
+MLTCP_INLINE void mltcp_begin_sending(struct mltcp_flow* flow) {
+  const struct mltcp_settings* settings;
+  struct mltcp_job* job;
+  u64 now;
+  if (flow->job.kind == MLTCP_JOB_NONE || flow->sending) return;
+  settings = mltcp_settings_of(flow);
+  job = bpf_map_lookup_elem(&mltcp_jobs, &flow->job);
+  if (!settings || !job) return;
+  flow->sending = 1;
+  now = bpf_ktime_get_ns();
+  bpf_spin_lock(&job->lock);
+  if (job->iterations.sending == 0) mltcp_on_burst(&job->iterations, settings, now);
+  ++job->iterations.sending;
+  bpf_spin_unlock(&job->lock);
+}
+
+/* A connection begins, or changes to this algorithm. */
+MLTCP_INLINE struct mltcp_flow* mltcp_on_init(struct sock* sk) {
+  const struct tcp_sock* const tp = (struct tcp_sock*)sk;
+  struct mltcp_flow* const flow = bpf_sk_storage_get(&mltcp_flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+  u32 zero = 0;
+  u64* users;
+  if (!flow) return 0;
+  mltcp_leave(flow);
+  users = bpf_map_lookup_elem(&mltcp_users, &zero);
+  if (users && !flow->user) {
+    __sync_fetch_and_add(users, 1);
+    flow->user = 1;
+  }
+  flow->carry = 0;
+  flow->without_ecn = 0;
+  flow->clock_ns = 0;
+  flow->clock_carry_ns = 0;
+  mltcp_join(sk, flow);
+  if (tp->packets_out > 0) mltcp_begin_sending(flow);
+  return flow;
+}
+
+MLTCP_INLINE void mltcp_on_release(struct sock* sk) {
+  struct mltcp_flow* const flow = mltcp_find_flow(sk);
+  u32 zero = 0;
+  u64* users;
+  if (!flow) return;
+  mltcp_leave(flow);
+  users = bpf_map_lookup_elem(&mltcp_users, &zero);
+  if (users && flow->user) __sync_fetch_and_add(users, -1);
+  flow->user = 0;
+}
+
+MLTCP_INLINE void mltcp_on_event(struct sock* sk, enum tcp_ca_event ev) {
+  const struct tcp_sock* const tp = (struct tcp_sock*)sk;
+  struct mltcp_flow* flow;
+  const struct mltcp_common* common;
+  if (ev != CA_EVENT_TX_START) return;
+  flow = mltcp_find_flow(sk);
+  common = mltcp_find_common();
+  if (!flow || !common) return;
+  flow->clock_ns = 0;
+  /* Unless this is a retransmission of all that was in flight. What names the job may have changed. */
+  if (tp->packets_out == 0 && (flow->sending || flow->mark != sk->sk_mark || flow->generation != common->generation)) {
+    mltcp_leave(flow);
+    mltcp_join(sk, flow);
+  }
+  mltcp_begin_sending(flow);
+}
+
+MLTCP_INLINE void mltcp_on_acked(struct sock* sk) {
+  const struct tcp_sock* const tp = (struct tcp_sock*)sk;
+  struct mltcp_flow* const flow = mltcp_find_flow(sk);
+  const struct mltcp_settings* settings;
+  struct mltcp_job* job;
+  u64 bytes;
+  u64 gain;
+  u64 now;
+  int ended;
+  if (!flow || flow->job.kind == MLTCP_JOB_NONE) return;
+  settings = mltcp_settings_of(flow);
+  job = bpf_map_lookup_elem(&mltcp_jobs, &flow->job);
+  if (!settings || !job) {
+    flow->gain = MLTCP_GAIN_ONE;
+    return;
+  }
+  bytes = tp->bytes_acked - flow->counted;
+  flow->counted += bytes;
+  ended = flow->sending && tp->packets_out == 0;
+  if (ended) flow->sending = 0;
+  now = bpf_ktime_get_ns();
+  bpf_spin_lock(&job->lock);
+  if (bytes > 0) mltcp_on_delivered(&job->iterations, bytes, now);
+  if (ended && job->iterations.sending > 0) --job->iterations.sending;
+  gain = mltcp_gain(&job->iterations, settings);
+  bpf_spin_unlock(&job->lock);
+  flow->gain = gain;
+}
+
+/*
+ * Splits `acked` packets into those that slow start takes and those that congestion avoidance gets, which are scaled.
+ * `increase` is the kernel's cong_avoid().
+ */
+#define MLTCP_INCREASE(sk, ack, acked, flow, increase)                                           \
+  do {                                                                                           \
+    const struct tcp_sock* const tp_ = (struct tcp_sock*)(sk);                                   \
+    const u32 room_ = tp_->snd_cwnd < tp_->snd_ssthresh ? tp_->snd_ssthresh - tp_->snd_cwnd : 0; \
+    u64 scaled_;                                                                                 \
+    if (!(flow) || (flow)->gain == MLTCP_GAIN_ONE || (acked) <= room_) {                         \
+      increase(sk, ack, acked);                                                                  \
+      break;                                                                                     \
+    }                                                                                            \
+    if (room_ > 0) increase(sk, ack, room_);                                                     \
+    scaled_ = mltcp_scaled((acked)-room_, (flow)->gain, &(flow)->carry);                         \
+    if (scaled_ > 0) increase(sk, ack, (u32)scaled_);                                            \
+  } while (0)
+
+#endif

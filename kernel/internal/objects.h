@@ -1,0 +1,12 @@
+// The compiled BPF programs, made of bpf/ by the build.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace mltcp::kernel::internal {
+
+/// The ELF object of an algorithm; empty if there is none of that name.
+std::span<const unsigned char> object_of(std::string_view algorithm);
+
+}  // namespace mltcp::kernel::internal

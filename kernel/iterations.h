@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * Iterations of a job and the gain of its connections, in integers: what BPF programs and the command `mltcp kernel`
+ * both have to know. Plain C, compiled for the kernel's BPF machine and, for status and tests, for the host.
+ *
+ * All connections of a job on this machine share one account of acknowledged bytes. A burst begins when a connection
+ * sends while none of the job has data in flight; the silence before it, since the last acknowledgement, is a gap. A
+ * gap that is long enough separates iterations:
+ *
+ *   threshold   given, or half of the usual gap between iterations, the longest that keeps coming back: three that
+ *               are more than twice as long, close together, take its place, and it is halved when none came for 16
+ *               times its length, or at every shorter one if it has not kept coming yet. Congestion cannot close a
+ *               compute gap, as the application cannot continue before its gradients have arrived
+ *   control     bursts of less than 1/256 of a large one (heartbeats) do not end a silence
+ *   size        bytes per iteration: given, or learned: known once three in a row were alike within 1/32
+ *   prediction  with a known size, a quarter of the usual gap suffices near the predicted end
+ *   failure     an iteration that exceeds its size by more than 1/32, or differs from it, has the gain 1. A size that
+ *               held for eight iterations is taken up again as soon as one fits; four misfits in a row make it
+ *               forgotten
+ *
+ * This is a small relative of cc/iteration_learner.h, which remembers 128 gaps and needs no threshold.
+ */
+#ifndef MLTCP_KERNEL_ITERATIONS_H
+#define MLTCP_KERNEL_ITERATIONS_H
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+
+enum {
+  MLTCP_GAIN_BITS = 16,      /* gains are fixed point: 1 is 1 << 16 */
+  MLTCP_GAIN_SEGMENTS = 128, /* the function F over bytes_ratio is piecewise linear; a power of two */
+  MLTCP_MOST_JOBS = 1024,
+  MLTCP_MOST_LEVELS = 16, /* of cgroups, from the root down */
+  MLTCP_FUNCTION_TEXT = 256,
+};
+
+/* A job is what sockets with one mark send, or those of one cgroup and of all below it. */
+enum { MLTCP_JOB_NONE = 0, MLTCP_JOB_MARK = 1, MLTCP_JOB_CGROUP = 2 };
+
+struct mltcp_job_key {
+  __u64 id; /* the mark; the cgroup's inode number */
+  __u32 kind;
+  __u32 zero;
+};
+
+struct mltcp_settings {
+  __u64 gap_ns;                        /* silence that separates iterations; 0: learned */
+  __u64 iteration_bytes;               /* 0: learned */
+  __u32 gain[MLTCP_GAIN_SEGMENTS + 1]; /* F at bytes_ratio 0, 1/128, ... 1, all above 0 */
+  __u32 iteration_aware;               /* otherwise gain[0] holds always */
+  char function[MLTCP_FUNCTION_TEXT];  /* as it was written, for people */
+};
+
+/* Of all jobs: the only value of its map. */
+struct mltcp_common {
+  struct mltcp_settings settings; /* of jobs that have none of their own */
+  __u64 tick_ns;                  /* length of the kernel's tick, 1 / HZ */
+  __u32 mark_mask;                /* bits of a socket's mark that number jobs; 0: marks mean nothing */
+  __u32 generation;               /* counts the changes of what names jobs */
+};
+
+struct mltcp_iterations {
+  __u64 position;      /* bytes acknowledged, of all connections */
+  __u64 begin;         /* position at which the iteration began */
+  __u64 begun_ns;      /* and when */
+  __u64 size;          /* bytes per iteration; 0: none yet */
+  __u64 iterations;    /* begun so far */
+  __u64 delivered_ns;  /* time of the latest acknowledgement */
+  __u64 gap_ns;        /* usual silence between iterations; 0: none yet */
+  __u64 burst_begin;   /* position at which the latest burst of data began */
+  __u64 burst_gap_ns;  /* silence before it */
+  __u64 largest_burst; /* fades */
+  __u64 longer_ns;     /* shortest of the latest gaps that were more than twice the usual */
+  __u64 longer_at_ns;  /* when the latest of them ended */
+  __u64 longer_at;     /* and which iteration then began */
+  __u32 longer;        /* how many came close together */
+  __u32 alike;         /* iterations in a row that had this size */
+  __u32 misfits;       /* iterations in a row that had not */
+  __u32 connections;   /* open ones */
+  __u32 sending;       /* of them, those with data in flight */
+  __u32 trusted;       /* gap_ns kept coming */
+};
+
+struct mltcp_job {
+  struct bpf_spin_lock lock;
+  __u32 zero;
+  struct mltcp_iterations iterations;
+};
+
+#define MLTCP_GAIN_ONE (1ULL << MLTCP_GAIN_BITS)
+/* An iteration that fits into a few initial windows ends before congestion control has any effect. */
+#define MLTCP_SMALLEST_ITERATION 16384ULL
+#define MLTCP_LEAST_GAP_NS 1000000ULL
+#define MLTCP_FORGET_AFTER_GAPS 16ULL
+#define MLTCP_LONGER_TO_BELIEVE 3U
+#define MLTCP_MOST_BUCKETS 64U
+#define MLTCP_ALIKE_TO_KNOW 3U
+#define MLTCP_ALIKE_TO_TRUST 8U
+#define MLTCP_MISFITS_TO_FORGET 4U
+
+#define MLTCP_INLINE static inline __attribute__((always_inline))
+
+MLTCP_INLINE __u64 mltcp_tolerance(__u64 size) { return size / 32; }
+
+MLTCP_INLINE __u64 mltcp_distance(__u64 a, __u64 b) { return a > b ? a - b : b - a; }
+
+/* Bytes acknowledged in this iteration. */
+MLTCP_INLINE __u64 mltcp_sent(const struct mltcp_iterations* job) { return job->position - job->begin; }
+
+/* Bytes per iteration if they are known and the current iteration has not exceeded them; 0 otherwise. */
+MLTCP_INLINE __u64 mltcp_known_size(const struct mltcp_iterations* job, const struct mltcp_settings* settings) {
+  if (job->iterations == 0) return 0;
+  if (settings->iteration_bytes > 0) return settings->iteration_bytes;
+  if (job->alike < MLTCP_ALIKE_TO_KNOW || job->misfits > 0 || job->size < MLTCP_SMALLEST_ITERATION) return 0;
+  return mltcp_sent(job) <= job->size + mltcp_tolerance(job->size) ? job->size : 0;
+}
+
+/* Whether a silence of `gap_ns` before the burst that begins now separates two iterations. */
+MLTCP_INLINE int mltcp_separates(const struct mltcp_iterations* job, const struct mltcp_settings* settings,
+                                 __u64 gap_ns) {
+  const __u64 threshold = settings->gap_ns > 0 ? settings->gap_ns : job->gap_ns / 2;
+  const __u64 sent = mltcp_sent(job);
+  const __u64 given = settings->iteration_bytes;
+  const __u64 size = given > 0 ? given : mltcp_known_size(job, settings);
+  if (gap_ns < MLTCP_LEAST_GAP_NS && settings->gap_ns == 0) return 0;
+  if (size > 0 && mltcp_distance(sent, size) <= mltcp_tolerance(size) && gap_ns >= threshold / 2) return 1;
+  /* Where the size is stated, gaps before it is reached are those between buckets. */
+  if (given > 0 && job->iterations > 0 && sent < given) return 0;
+  return gap_ns >= threshold;
+}
+
+/* The bytes of an iteration that has just ended. */
+MLTCP_INLINE void mltcp_learn_size(struct mltcp_iterations* job, __u64 sent) {
+  if (job->size > 0 && mltcp_distance(sent, job->size) <= mltcp_tolerance(job->size)) {
+    job->size = job->size - job->size / 4 + sent / 4;
+    if (job->alike < MLTCP_ALIKE_TO_TRUST) ++job->alike;
+    job->misfits = 0;
+  } else if (job->alike >= MLTCP_ALIKE_TO_TRUST && job->misfits + 1 < MLTCP_MISFITS_TO_FORGET) {
+    ++job->misfits;
+  } else {
+    job->size = sent;
+    job->alike = 1;
+    job->misfits = 0;
+  }
+}
+
+/* A gap between iterations that took `gap_ns`. */
+MLTCP_INLINE void mltcp_learn_gap(struct mltcp_iterations* job, __u64 gap_ns, __u64 now) {
+  int close;
+  if (gap_ns <= job->gap_ns) {
+    job->gap_ns -= (job->gap_ns - gap_ns) / 4;
+    return;
+  }
+  if (gap_ns <= 2 * job->gap_ns || job->gap_ns == 0) {
+    job->gap_ns = gap_ns;
+    return;
+  }
+  /* A straggler, a pause, or, where it keeps coming, the true gap, and what was between were buckets. */
+  close = job->longer > 0 && now - job->longer_at_ns <= MLTCP_FORGET_AFTER_GAPS * gap_ns &&
+          job->iterations - job->longer_at <= MLTCP_MOST_BUCKETS && gap_ns / 4 <= job->longer_ns &&
+          job->longer_ns / 4 <= gap_ns;
+  if (!close) {
+    job->longer = 0;
+    job->longer_ns = gap_ns;
+  }
+  ++job->longer;
+  if (gap_ns < job->longer_ns) job->longer_ns = gap_ns;
+  if (job->longer >= MLTCP_LONGER_TO_BELIEVE) {
+    if (job->iterations - job->longer_at > 1) job->alike = 0;
+    job->gap_ns = job->longer_ns;
+    job->trusted = 1;
+    job->longer = 0;
+  }
+  job->longer_at_ns = now;
+  job->longer_at = job->iterations;
+}
+
+/* Data is sent after nothing was in flight. */
+MLTCP_INLINE void mltcp_on_burst(struct mltcp_iterations* job, const struct mltcp_settings* settings, __u64 now) {
+  const int first = job->delivered_ns == 0;
+  const __u64 burst = job->position - job->burst_begin;
+  __u64 gap = now > job->delivered_ns ? now - job->delivered_ns : 0;
+  __u64 patience;
+  if (first) {
+    job->burst_begin = job->begin = job->position;
+    job->begun_ns = now;
+    return; /* how long it was silent is not known, nor whether this is a whole iteration */
+  }
+  if (burst == 0 || burst < job->largest_burst / 256) {
+    gap += job->burst_gap_ns;
+  } else {
+    const __u64 faded = job->largest_burst - job->largest_burst / 16;
+    job->largest_burst = burst > faded ? burst : faded;
+    job->burst_begin = job->position;
+  }
+  job->burst_gap_ns = gap;
+  patience = job->trusted || job->alike >= MLTCP_ALIKE_TO_KNOW ? MLTCP_FORGET_AFTER_GAPS : 0;
+  if (gap >= MLTCP_LEAST_GAP_NS && gap < job->gap_ns / 2 && now - job->begun_ns > patience * job->gap_ns) {
+    job->gap_ns /= 2;
+    job->trusted = 0;
+  }
+  if (!mltcp_separates(job, settings, gap)) return;
+  mltcp_learn_gap(job, gap, now);
+  if (job->iterations > 0 && job->burst_begin == job->begin) return; /* began with what turned out to be a heartbeat */
+  if (job->iterations > 0) mltcp_learn_size(job, job->burst_begin - job->begin);
+  job->begin = job->burst_begin;
+  job->begun_ns = now;
+  ++job->iterations;
+}
+
+/* `bytes` were acknowledged for the first time. */
+MLTCP_INLINE void mltcp_on_delivered(struct mltcp_iterations* job, __u64 bytes, __u64 now) {
+  job->position += bytes;
+  job->delivered_ns = now;
+}
+
+/* F at sent / size, with sent at most size and size above 0. */
+MLTCP_INLINE __u64 mltcp_gain_at(const struct mltcp_settings* settings, __u64 sent, __u64 size) {
+  __u64 at;
+  __u64 segment;
+  if (size >> 40 > 0) {
+    sent >>= 20;
+    size >>= 20;
+  }
+  at = sent * MLTCP_GAIN_SEGMENTS * MLTCP_GAIN_ONE / size;
+  segment = at >> MLTCP_GAIN_BITS;
+  if (segment >= MLTCP_GAIN_SEGMENTS) return settings->gain[MLTCP_GAIN_SEGMENTS];
+  segment &= MLTCP_GAIN_SEGMENTS - 1; /* tells BPF's verifier the same */
+  at &= MLTCP_GAIN_ONE - 1;
+  return (settings->gain[segment] * (MLTCP_GAIN_ONE - at) + settings->gain[segment + 1] * at) >> MLTCP_GAIN_BITS;
+}
+
+/* What an increase step is multiplied by; 1 while the iteration's size is not known. */
+MLTCP_INLINE __u64 mltcp_gain(const struct mltcp_iterations* job, const struct mltcp_settings* settings) {
+  const __u64 size = mltcp_known_size(job, settings);
+  const __u64 sent = mltcp_sent(job);
+  if (!settings->iteration_aware) return settings->gain[0];
+  if (size == 0) return MLTCP_GAIN_ONE;
+  return mltcp_gain_at(settings, sent < size ? sent : size, size);
+}
+
+/* The whole packets of `acked` times `gain`, with the rest of earlier ones in `carry`. */
+MLTCP_INLINE __u64 mltcp_scaled(__u64 acked, __u64 gain, __u64* carry) {
+  const __u64 exact = acked * gain + *carry;
+  *carry = exact & (MLTCP_GAIN_ONE - 1);
+  return exact >> MLTCP_GAIN_BITS;
+}
+
+#endif

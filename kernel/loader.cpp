@@ -1,0 +1,525 @@
+// Loading, pinning and asking, by libbpf (see loader.h).
+#include "mltcp/kernel/loader.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <linux/magic.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/kernel/internal/objects.h"
+
+namespace mltcp::kernel {
+namespace {
+
+constexpr const char* kFileSystem = "/sys/fs/bpf";
+constexpr const char* kFolder = "/sys/fs/bpf/mltcp";
+constexpr const char* kCgroups = "/sys/fs/cgroup";
+constexpr const char* kDefault = "/proc/sys/net/ipv4/tcp_congestion_control";
+constexpr const char* kNotLoaded = "MLTCP for kernel TCP is not loaded; mltcp kernel load does it";
+constexpr std::uint32_t kOldest[] = {6, 1};
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  Descriptor(const Descriptor&) = delete;
+  [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] bool open() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+std::string why(int error) { return std::strerror(error); }
+
+std::string pin_of(std::string_view name) { return fmt::format("{}/{}", kFolder, name); }
+std::string pin_of_algorithm(std::string_view algorithm) { return pin_of(fmt::format("mltcp_{}", algorithm)); }
+std::string pin_of_users(std::string_view algorithm) { return pin_of(fmt::format("users_{}", algorithm)); }
+constexpr const char* kShared[] = {"mltcp_jobs", "mltcp_settings", "mltcp_common"};
+
+void check_known(const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    if (std::find(algorithm_names().begin(), algorithm_names().end(), name) == algorithm_names().end())
+      throw InputError(fmt::format("{} is not one of the kernel's that MLTCP goes with; there are {}", in_quotes(name),
+                                   fmt::join(algorithm_names(), ", ")));
+}
+
+// Loading takes the rights over BPF, over the network, to see kernel memory, and to find the types of modules.
+void check_rights() {
+  constexpr std::pair<unsigned, const char*> needed[] = {
+      {12, "CAP_NET_ADMIN"}, {21, "CAP_SYS_ADMIN"}, {38, "CAP_PERFMON"}, {39, "CAP_BPF"}};
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("CapEff:")) continue;
+    std::uint64_t held = 0;
+    const std::string_view digits = trimmed(std::string_view(line).substr(7));
+    std::from_chars(digits.data(), digits.data() + digits.size(), held, 16);
+    for (const auto& [bit, name] : needed)
+      if ((held >> bit & 1) == 0)
+        throw RunError(fmt::format("{} is missing, which changing the kernel's TCP takes; run it as root", name));
+  }
+}
+
+void check_kernel() {
+  utsname name{};
+  uname(&name);
+  const std::string_view release = name.release;
+  std::uint32_t version[2] = {0, 0};
+  const auto first = std::from_chars(release.data(), release.data() + release.size(), version[0]);
+  if (first.ptr != release.data() + release.size())
+    std::from_chars(first.ptr + 1, release.data() + release.size(), version[1]);
+  if (std::pair(version[0], version[1]) < std::pair(kOldest[0], kOldest[1]))
+    throw RunError(fmt::format("this is Linux {}, and MLTCP for kernel TCP needs {}.{} or later; boot a newer kernel",
+                               one_line(release), kOldest[0], kOldest[1]));
+  if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
+    throw RunError(
+        "this kernel doesn't tell its types: there is no /sys/kernel/btf/vmlinux; boot one that was built with "
+        "CONFIG_DEBUG_INFO_BTF, as Debian's is");
+}
+
+void check_file_system() {
+  struct statfs found {};
+  if (statfs(kFileSystem, &found) != 0 || found.f_type != BPF_FS_MAGIC)
+    throw RunError(fmt::format("{0} is no BPF file system, where what is loaded would be kept; mount -t bpf bpf {0}",
+                               kFileSystem));
+}
+
+void check_machine() {
+  check_rights();
+  check_kernel();
+  check_file_system();
+}
+
+// Two commands that change what is loaded follow each other.
+Descriptor lock() {
+  Descriptor folder(open(kFileSystem, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.open() || flock(folder.get(), LOCK_EX) != 0)
+    throw RunError(fmt::format("{} can't be locked: {}; run it as root", kFileSystem, why(errno)));
+  return folder;
+}
+
+std::string default_algorithm() {
+  std::ifstream file(kDefault);
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+Descriptor open_pin(const std::string& path) {
+  Descriptor map(bpf_obj_get(path.c_str()));
+  if (!map.open() && errno != ENOENT)
+    throw RunError(
+        fmt::format("{} can't be opened: {}; {}", path, why(errno),
+                    errno == EACCES || errno == EPERM ? "run it as root" : "mltcp kernel unload, then load"));
+  return map;
+}
+
+bool is_loaded(const std::string& algorithm) { return access(pin_of_algorithm(algorithm).c_str(), F_OK) == 0; }
+
+std::vector<std::string> loaded_algorithms() {
+  std::vector<std::string> found;
+  for (const std::string& name : algorithm_names())
+    if (is_loaded(name)) found.push_back(name);
+  return found;
+}
+
+// The shared maps, while something is loaded.
+struct Maps {
+  Descriptor jobs = open_pin(pin_of("mltcp_jobs"));
+  Descriptor settings = open_pin(pin_of("mltcp_settings"));
+  Descriptor common = open_pin(pin_of("mltcp_common"));
+
+  Maps() {
+    if (!jobs.open() || !settings.open() || !common.open()) throw RunError(kNotLoaded);
+    check_size(jobs, sizeof(mltcp_job));
+    check_size(settings, sizeof(mltcp_settings));
+    check_size(common, sizeof(mltcp_common));
+  }
+  [[nodiscard]] mltcp_common get_common() const {
+    const std::uint32_t zero = 0;
+    mltcp_common value{};
+    if (bpf_map_lookup_elem(common.get(), &zero, &value) != 0)
+      throw RunError(
+          fmt::format("the kernel doesn't tell what is set: {}; mltcp kernel unload, then load", why(errno)));
+    return value;
+  }
+  void put_common(const mltcp_common& value) const {
+    const std::uint32_t zero = 0;
+    if (bpf_map_update_elem(common.get(), &zero, &value, BPF_ANY) != 0)
+      throw RunError(fmt::format("the kernel doesn't take settings: {}; run it as root", why(errno)));
+  }
+
+ private:
+  static void check_size(const Descriptor& map, std::size_t size) {
+    bpf_map_info info{};
+    std::uint32_t length = sizeof(info);
+    if (bpf_obj_get_info_by_fd(map.get(), &info, &length) != 0 || info.value_size != size)
+      throw RunError("what is loaded is of another version of mltcp; mltcp kernel unload, then load");
+  }
+};
+
+// What libbpf says while an object is loaded; the first line of it names the cause.
+std::string& complaint() {
+  static std::string text;
+  return text;
+}
+int keep_complaint(libbpf_print_level level, const char* format, va_list arguments) {
+  if (level != LIBBPF_WARN) return 0;
+  char line[1024];
+  std::vsnprintf(line, sizeof(line), format, arguments);
+  std::string_view text = line;
+  if (text.starts_with("libbpf: ")) text.remove_prefix(8);
+  text = text.substr(0, text.find('\n'));
+  if (complaint().empty()) complaint() = one_line(text);
+  return 0;
+}
+
+struct CloseObject {
+  void operator()(bpf_object* object) const { bpf_object__close(object); }
+};
+
+// Has the kernel fetch the module of an algorithm of its own, as for a socket that asks for it. Whether it has it now.
+bool kernel_has(const std::string& algorithm) {
+  const Descriptor socket_of(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return socket_of.open() && setsockopt(socket_of.get(), IPPROTO_TCP, TCP_CONGESTION, algorithm.c_str(),
+                                        static_cast<socklen_t>(algorithm.size())) == 0;
+}
+
+// Registers an algorithm and pins what is needed of it. Returns why not, or nothing.
+std::string load_one(const std::string& algorithm, const mltcp_common& common) {
+  if (!kernel_has(algorithm))
+    return fmt::format(
+        "this kernel has no {0}; boot one that was built with CONFIG_TCP_CONG_{1}, or leave it out by --cc", algorithm,
+        algorithm == "dctcp" ? "DCTCP" : "CUBIC");
+  if (const std::string own = "mltcp_" + algorithm; kernel_has(own))
+    return fmt::format("{} is registered by another program; take that away, which bpftool struct_ops list shows", own);
+  complaint().clear();
+  const auto refused = [&](const char* what, int error) {
+    return fmt::format("the kernel refuses mltcp_{}: {}: {}{}{}; {}", algorithm, what, why(error),
+                       complaint().empty() ? "" : ": ", complaint(),
+                       error == EPERM ? "run it as root, outside of containers" : "tell us, with the kernel's version");
+  };
+  const std::span<const unsigned char> bytes = internal::object_of(algorithm);
+  bpf_object_open_opts options{};
+  options.sz = sizeof(options);
+  options.object_name = algorithm.c_str();
+  options.pin_root_path = kFolder;
+  const std::unique_ptr<bpf_object, CloseObject> object(bpf_object__open_mem(bytes.data(), bytes.size(), &options));
+  if (!object) return refused("its program can't be read", errno);
+  if (const int error = bpf_object__load(object.get()); error != 0) return refused("it can't be loaded", -error);
+  bpf_map* const users = bpf_object__find_map_by_name(object.get(), "mltcp_users");
+  bpf_map* const operations = bpf_object__find_map_by_name(object.get(), ("mltcp_" + algorithm).c_str());
+  if (users == nullptr || operations == nullptr) return refused("its program is incomplete", EINVAL);
+  bpf_map* const shared = bpf_object__find_map_by_name(object.get(), "mltcp_common");
+  const std::uint32_t zero = 0;
+  if (shared == nullptr || bpf_map_update_elem(bpf_map__fd(shared), &zero, &common, BPF_ANY) != 0)
+    return refused("its settings can't be written", errno);
+  bpf_link* const link = bpf_map__attach_struct_ops(operations);
+  if (link == nullptr) return refused("it can't be registered", errno);
+  // It stays when this process ends, and goes when its map's value is deleted.
+  bpf_link__disconnect(link);
+  bpf_link__destroy(link);
+  unlink(pin_of_users(algorithm).c_str());
+  if (const int error = bpf_obj_pin(bpf_map__fd(users), pin_of_users(algorithm).c_str()); error != 0)
+    return refused("it can't be pinned", errno);
+  if (const int error = bpf_obj_pin(bpf_map__fd(operations), pin_of_algorithm(algorithm).c_str()); error != 0) {
+    const int cause = errno;
+    bpf_map_delete_elem(bpf_map__fd(operations), &zero);
+    return refused("it can't be pinned", cause);
+  }
+  return "";
+}
+
+void unload_one(const std::string& algorithm) {
+  const std::string pin = pin_of_algorithm(algorithm);
+  if (const Descriptor map = open_pin(pin); map.open()) {
+    const std::uint32_t zero = 0;
+    if (bpf_map_delete_elem(map.get(), &zero) != 0 && errno != ENOENT && errno != EINPROGRESS)
+      throw RunError(
+          fmt::format("mltcp_{} can't be taken out of the kernel: {}; run it as root", algorithm, why(errno)));
+  }
+  unlink(pin.c_str());
+  unlink(pin_of_users(algorithm).c_str());
+}
+
+// The pins of the maps that all algorithms share; connections that still use them keep them.
+void unpin_shared() {
+  for (const char* name : kShared) unlink(pin_of(name).c_str());
+  rmdir(kFolder);
+}
+
+std::uint64_t users_of(const std::string& algorithm) {
+  const Descriptor map = open_pin(pin_of_users(algorithm));
+  const std::uint32_t zero = 0;
+  std::uint64_t count = 0;
+  if (map.open()) bpf_map_lookup_elem(map.get(), &zero, &count);
+  return count;
+}
+
+std::uint64_t tick_ns() {
+  timespec tick{};
+  clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+  return static_cast<std::uint64_t>(tick.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(tick.tv_nsec);
+}
+
+mltcp_job_key key_of(const JobName& job) { return {job.id, job.kind, 0}; }
+
+// Paths of cgroups by their inode numbers.
+std::map<std::uint64_t, std::string> cgroup_paths() {
+  namespace fs = std::filesystem;
+  std::map<std::uint64_t, std::string> paths;
+  std::error_code problem;
+  fs::recursive_directory_iterator at(kCgroups, fs::directory_options::skip_permission_denied, problem);
+  for (; !problem && at != fs::recursive_directory_iterator(); at.increment(problem)) {
+    struct stat found {};
+    if (at->is_directory(problem) && stat(at->path().c_str(), &found) == 0)
+      paths[found.st_ino] = at->path().string().substr(std::strlen(kCgroups));
+  }
+  return paths;
+}
+
+std::string name_of(const mltcp_job_key& key, const std::map<std::uint64_t, std::string>& paths) {
+  if (key.kind == MLTCP_JOB_MARK) return fmt::format("mark {}", key.id);
+  const auto path = paths.find(key.id);
+  return path != paths.end() ? one_line(path->second) : fmt::format("cgroup {}, which is gone", key.id);
+}
+
+template <typename Value, typename Take>
+void for_each(const Descriptor& map, std::uint64_t flags, const Take& take) {
+  mltcp_job_key key{};
+  mltcp_job_key next{};
+  // A job that is deleted meanwhile has the walk begin anew: it is bounded.
+  std::size_t left = std::size_t{4} * MLTCP_MOST_JOBS;
+  for (const void* from = nullptr; left > 0 && bpf_map_get_next_key(map.get(), from, &next) == 0; --left) {
+    Value value{};
+    if (bpf_map_lookup_elem_flags(map.get(), &next, &value, flags) == 0) take(next, value);
+    key = next;
+    from = &key;
+  }
+}
+
+}  // namespace
+
+const std::vector<std::string>& algorithm_names() {
+  static const std::vector<std::string> names{"reno", "cubic", "dctcp"};
+  return names;
+}
+
+JobName JobName::cgroup(const std::string& folder) {
+  struct statfs system {};
+  struct stat found {};
+  if (stat(folder.c_str(), &found) != 0)
+    throw InputError(fmt::format("--cgroup: {}: {}; give the folder of a cgroup, such as {}/system.slice/train.service",
+                                 in_quotes(folder), why(errno), kCgroups));
+  if (statfs(folder.c_str(), &system) != 0 || system.f_type != CGROUP2_SUPER_MAGIC)
+    throw InputError(
+        fmt::format("--cgroup: {} is no folder of cgroup v2; give one below {}", in_quotes(folder), kCgroups));
+  std::size_t depth = 0;
+  const std::string full = std::filesystem::canonical(folder).string();
+  for (const char c : full) depth += c == '/' ? 1 : 0;
+  if (full == kCgroups)
+    throw InputError(
+        fmt::format("--cgroup: {} is the root, which has all there is; give one below it", in_quotes(folder)));
+  constexpr std::size_t above_root = 3;  // slashes up to /sys/fs/cgroup
+  if (depth > above_root + MLTCP_MOST_LEVELS)
+    throw InputError(fmt::format("--cgroup: {} is too deep; give one at most {} levels below {}", in_quotes(folder),
+                                 static_cast<int>(MLTCP_MOST_LEVELS), kCgroups));
+  return {MLTCP_JOB_CGROUP, found.st_ino};
+}
+
+std::vector<LeftOut> load(const std::vector<std::string>& names, const SettingsChange& change,
+                          std::uint32_t mark_mask) {
+  check_known(names);
+  mltcp_common common{};
+  common.settings = default_settings();
+  apply(change, common.settings);
+  common.mark_mask = mark_mask;
+  common.tick_ns = tick_ns();
+  check_machine();
+  const Descriptor held = lock();
+  if (const std::vector<std::string> there = loaded_algorithms(); !there.empty())
+    throw RunError(fmt::format("mltcp_{} is loaded; change it by mltcp kernel set, or unload it first", there.front()));
+  // What a loader that was killed has left behind.
+  for (const std::string& name : algorithm_names()) unlink(pin_of_users(name).c_str());
+  unpin_shared();
+  const libbpf_print_fn_t before = libbpf_set_print(keep_complaint);
+  std::vector<LeftOut> left_out;
+  std::vector<std::string> loaded;
+  std::string problem;
+  for (const std::string& name : names.empty() ? algorithm_names() : names) {
+    if (std::find(loaded.begin(), loaded.end(), name) != loaded.end()) continue;
+    const std::string reason = load_one(name, common);
+    if (reason.empty()) {
+      loaded.push_back(name);
+      continue;
+    }
+    left_out.push_back({name, reason});
+    if (!names.empty()) break;
+  }
+  libbpf_set_print(before);
+  const auto undo = [&] {
+    for (const std::string& name : loaded) unload_one(name);
+    unpin_shared();
+  };
+  if (loaded.empty() || (!names.empty() && !left_out.empty())) {
+    undo();
+    throw RunError(left_out.front().reason);
+  }
+  return left_out;
+}
+
+void set_common(const SettingsChange& change) {
+  check_rights();
+  check_file_system();
+  const Descriptor held = lock();
+  const Maps maps;
+  mltcp_common common = maps.get_common();
+  apply(change, common.settings);
+  maps.put_common(common);
+}
+
+void set_job(const JobName& job, const SettingsChange& change) {
+  check_rights();
+  check_file_system();
+  const Descriptor held = lock();
+  const Maps maps;
+  const mltcp_job_key key = key_of(job);
+  mltcp_common common = maps.get_common();
+  if (job.kind == MLTCP_JOB_MARK && (job.id & common.mark_mask) != job.id)
+    throw InputError(
+        fmt::format("--job: the bits of marks that number jobs are {:#x}, which {} is not of; give another, "
+                    "or load with --marks",
+                    common.mark_mask, job.id));
+  mltcp_settings settings{};
+  const bool is_new = bpf_map_lookup_elem(maps.settings.get(), &key, &settings) != 0;
+  if (is_new) settings = common.settings;
+  apply(change, settings);
+  if (bpf_map_update_elem(maps.settings.get(), &key, &settings, BPF_ANY) != 0)
+    throw RunError(errno == E2BIG
+                       ? fmt::format("{} jobs have settings, and no more can; mltcp kernel set --forget takes "
+                                     "one away",
+                                     MLTCP_MOST_JOBS)
+                       : fmt::format("the kernel doesn't take settings: {}; run it as root", why(errno)));
+  if (!is_new) return;
+  ++common.generation;
+  maps.put_common(common);
+}
+
+void forget_job(const JobName& job) {
+  check_rights();
+  check_file_system();
+  const Descriptor held = lock();
+  const Maps maps;
+  const mltcp_job_key key = key_of(job);
+  if (bpf_map_delete_elem(maps.settings.get(), &key) != 0)
+    throw InputError("this job has no settings of its own; mltcp kernel status shows those that have");
+  mltcp_common common = maps.get_common();
+  ++common.generation;
+  maps.put_common(common);
+}
+
+std::uint64_t unload(const std::vector<std::string>& names) {
+  check_known(names);
+  check_rights();
+  check_file_system();
+  const Descriptor held = lock();
+  const std::vector<std::string> there = loaded_algorithms();
+  if (there.empty() && access(kFolder, F_OK) != 0) throw RunError("nothing is loaded, so nothing is unloaded");
+  const std::vector<std::string>& wanted = names.empty() ? there : names;
+  const std::string by_default = default_algorithm();
+  for (const std::string& name : wanted) {
+    if (!is_loaded(name))
+      throw RunError(fmt::format("mltcp_{} is not loaded; mltcp kernel status shows what is", name));
+    if (by_default == "mltcp_" + name)
+      throw RunError(
+          fmt::format("mltcp_{0} is what new connections get by default; sysctl -w net.ipv4.tcp_congestion_control={0} "
+                      "first, and unload then",
+                      name));
+  }
+  std::uint64_t users = 0;
+  for (const std::string& name : wanted) {
+    users += users_of(name);
+    unload_one(name);
+  }
+  if (loaded_algorithms().empty()) unpin_shared();
+  return users;
+}
+
+Status status() {
+  Status status;
+  status.default_algorithm = default_algorithm();
+  struct statfs found {};
+  const bool mounted = statfs(kFileSystem, &found) == 0 && found.f_type == BPF_FS_MAGIC;
+  if (mounted && access(kFileSystem, X_OK) != 0)
+    throw RunError(fmt::format("{} is not open to this user; run it as root", kFileSystem));
+  for (const std::string& name : algorithm_names()) {
+    AlgorithmStatus algorithm{"mltcp_" + name, mounted && is_loaded(name), 0};
+    if (algorithm.loaded) algorithm.connections = users_of(name);
+    status.loaded = status.loaded || algorithm.loaded;
+    status.algorithms.push_back(std::move(algorithm));
+  }
+  if (!status.loaded) return status;
+  const Maps maps;
+  const mltcp_common common = maps.get_common();
+  status.settings = common.settings;
+  status.mark_mask = common.mark_mask;
+  const std::map<std::uint64_t, std::string> paths = cgroup_paths();
+  std::map<std::pair<std::uint32_t, std::string>, JobStatus> jobs;
+  for_each<mltcp_settings>(maps.settings, 0, [&](const mltcp_job_key& key, const mltcp_settings& settings) {
+    JobStatus job;
+    job.name = name_of(key, paths);
+    job.settings = settings;
+    job.own_settings = true;
+    jobs[{key.kind, fmt::format("{:020}", key.id)}] = job;
+  });
+  for_each<mltcp_job>(maps.jobs, BPF_F_LOCK, [&](const mltcp_job_key& key, const mltcp_job& value) {
+    JobStatus& job = jobs[{key.kind, fmt::format("{:020}", key.id)}];
+    if (!job.own_settings) {
+      job.name = name_of(key, paths);
+      job.settings = common.settings;
+    }
+    const mltcp_iterations& seen = value.iterations;
+    job.seen = true;
+    job.connections = seen.connections;
+    job.iterations = seen.iterations;
+    job.sent_bytes = mltcp_sent(&seen);
+    job.gap = Nanos(static_cast<std::int64_t>(seen.gap_ns));
+    job.iteration_bytes = mltcp_known_size(&seen, &job.settings);
+    if (job.iteration_bytes > 0)
+      job.bytes_ratio = std::min(1.0, static_cast<double>(job.sent_bytes) / static_cast<double>(job.iteration_bytes));
+    job.gain = static_cast<double>(mltcp_gain(&seen, &job.settings)) / static_cast<double>(MLTCP_GAIN_ONE);
+  });
+  for (auto& [key, job] : jobs) status.jobs.push_back(std::move(job));
+  return status;
+}
+
+}  // namespace mltcp::kernel

@@ -1,0 +1,752 @@
+"""A guest with Debian's kernel under QEMU, for tests and for people: tests/guest/lab on the command line, `Guest` for
+programs. docs/guest.md tells how it is used.
+
+What makes it: kernel and modules of the package linux-image-amd64, busybox, and the programs asked for with all that
+they load, in an initramfs that is written here (the format "newc", Documentation/driver-api/early-userspace). A folder
+of this machine is the guest's /lab, over 9P: the commands lie there, and what they write below /out. Their output
+comes over the second serial line, the kernel's over the first; a port of virtio-serial carries what the guest asks of
+QEMU (`monitor` in the guest).
+"""
+import ctypes
+import fcntl
+import glob
+import json
+import lzma
+import os
+import re
+import select
+import shlex
+import shutil
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+QEMU = "qemu-system-x86_64"
+BUSYBOX = "/bin/busybox"
+# How the guest reaches its folder and QEMU.
+OWN_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "virtio_console")
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/busybox"
+DPDK_DRIVERS = "/usr/lib/x86_64-linux-gnu/dpdk/pmds-*"
+VERBS = ("/etc/libibverbs.d", "/usr/lib/x86_64-linux-gnu/libibverbs")
+# What modules have the kernel load when they are used, by modprobe, which the guest lacks.
+LATER = {"rdma_rxe": ("crc32_generic",), "vfio_pci": ("vfio_iommu_type1",)}
+STARTERS = ("chroot", "env", "nice", "nohup", "nsenter", "setsid", "timeout", "unshare", "xargs")
+MAX_OUTPUT = 64 << 20
+
+
+class Failed(Exception):
+    """One line for people."""
+
+
+class Lacking(Failed):
+    """What this machine lacks, and how it gets it."""
+
+
+# --- The kernel
+
+
+def cache_folder():
+    """Where a kernel that is not installed is unpacked."""
+    return os.environ.get("MLTCP_GUEST_CACHE") or f"{ROOT}/build/guest"
+
+
+class Kernel:
+    """`root` is where boot/ and lib/modules/ are."""
+
+    def __init__(self, root, version):
+        self.root = root
+        self.version = version
+        self.image = f"{root}/boot/vmlinuz-{version}"
+        for folder in (f"{root}/lib/modules/{version}", f"{root}/usr/lib/modules/{version}"):
+            if os.path.isdir(folder):
+                self.modules = folder
+
+    def read(self, name):
+        try:
+            with open(f"{self.modules}/{name}", encoding="utf-8") as stream:
+                return stream.read()
+        except FileNotFoundError:
+            return ""
+
+    def is_complete(self):
+        return os.access(self.image, os.R_OK) and hasattr(self, "modules") and bool(self.read("modules.dep"))
+
+
+def boot_image(kernel):
+    """The kernel as QEMU starts it fastest: unpacked, so that an interpreted processor need not do that (PVH, x86's
+    Linux/x86 boot protocol 2.08, section "Details of Header Fields", payload_offset). It is kept."""
+    path = f"{cache_folder()}/boot/vmlinux-{kernel.version}"
+    if os.path.exists(path):
+        return path
+    with open(kernel.image, "rb") as stream:
+        data = stream.read()
+    setup_sectors = data[0x1F1] or 4
+    offset, length = struct.unpack_from("<II", data, 0x248)
+    start = (setup_sectors + 1) * 512 + offset
+    try:
+        unpacked = lzma.LZMADecompressor().decompress(data[start:start + length])
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), delete=False) as stream:
+            stream.write(unpacked)
+        os.rename(stream.name, path)
+    except (lzma.LZMAError, OSError):
+        return kernel.image  # packed otherwise, or no room: the guest unpacks it
+    return path
+
+
+def version_key(version):
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", version)]
+
+
+def find_kernel(wanted=None):
+    """Debian's kernel: the newest that is installed, else the one that fetch_kernel() has unpacked. `wanted`: a version."""
+    found = []
+    for root in ("", cache_folder()):
+        for image in glob.glob(f"{root}/boot/vmlinuz-*-amd64"):
+            version = os.path.basename(image).removeprefix("vmlinuz-")
+            if "-cloud-" in version or "-rt-" in version or (wanted and version != wanted):
+                continue
+            kernel = Kernel(root, version)
+            if kernel.is_complete():
+                found.append(kernel)
+        if found:
+            return max(found, key=lambda kernel: version_key(kernel.version))
+    named = f"kernel {wanted}" if wanted else "Debian kernel"
+    raise Lacking(f"there is no {named} here; get one: tools/setup --with guest")
+
+
+def fetch_kernel(say=print):
+    """Unpacks Debian's kernel into the cache, without installing it: no package of the system changes, nothing is made
+    to boot, and no root is needed."""
+    folder = cache_folder()
+    if not shutil.which("apt-get"):
+        raise Failed(f"this system has no apt; put a Debian kernel's boot/ and lib/modules/ into {folder}")
+    os.makedirs(folder, exist_ok=True)
+
+    def run(*words, cwd=None):
+        done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+                              env=dict(os.environ, LC_ALL="C", PATH=os.environ["PATH"] + ":/usr/sbin:/sbin"))
+        if done.returncode:
+            lines = [line for line in (done.stderr + done.stdout).strip().split("\n") if line] or ["no output"]
+            raise Failed(f"{' '.join(words[:2])}: {lines[-1]} (is there a network, and a Debian mirror in apt's sources?)")
+        return done.stdout
+
+    depends = run("apt-cache", "depends", "linux-image-amd64")
+    packages = re.findall(r"Depends: (linux-image-[0-9]\S*-amd64)", depends)
+    if not packages:
+        raise Failed("apt knows no linux-image-amd64; read its lists: apt-get update")
+    with tempfile.TemporaryDirectory(prefix="fetch-", dir=folder) as temporary:
+        say(f"setup: unpacking {packages[0]} for guests")
+        run("apt-get", "download", packages[0], cwd=temporary)
+        [archive] = glob.glob(f"{temporary}/*.deb")
+        run("dpkg-deb", "-x", archive, f"{temporary}/root")
+        version = packages[0].removeprefix("linux-image-")
+        for part in ("sound", "drivers/gpu", "drivers/media", "drivers/net/wireless", "drivers/staging"):
+            shutil.rmtree(f"{temporary}/root/lib/modules/{version}/kernel/{part}", ignore_errors=True)  # half of all
+        run("depmod", "-b", f"{temporary}/root", version)
+        for part in (f"boot/vmlinuz-{version}", f"lib/modules/{version}"):
+            os.makedirs(os.path.dirname(f"{folder}/{part}"), exist_ok=True)
+            if not os.path.exists(f"{folder}/{part}"):
+                os.rename(f"{temporary}/root/{part}", f"{folder}/{part}")
+    return find_kernel()
+
+
+def module_name(text):
+    """veth of "kernel/drivers/net/veth.ko", as modprobe names it."""
+    return re.sub(r"\.ko(\.\w+)?$", "", os.path.basename(text)).replace("-", "_")
+
+
+def module_order(kernel, names):
+    """Paths of the modules `names`, each after those that it needs; a name may have options: "name key=value". What is
+    built into the kernel is left out. Returns pairs of path and options."""
+    paths = {}
+    needs = {}
+    for line in kernel.read("modules.dep").splitlines():
+        path, _, rest = line.partition(":")
+        paths[module_name(path)] = path
+        needs[module_name(path)] = [module_name(word) for word in rest.split()]
+    # What a module asks for without using its symbols, such as crc32_generic.
+    softly = {}
+    for line in kernel.read("modules.softdep").splitlines():
+        words = line.split()
+        if len(words) > 3 and words[0] == "softdep" and words[2] == "pre:":
+            softly[module_name(words[1])] = [module_name(word) for word in words[3:words.index("post:")
+                                                                               if "post:" in words else len(words)]]
+    built_in = {module_name(line) for line in kernel.read("modules.builtin").splitlines()}
+    ordered = {}
+
+    def add(name, options, wanted):
+        if name in built_in:
+            return
+        if name not in paths:
+            if wanted:
+                raise Failed(f"kernel {kernel.version} has no module {name}; "
+                             f"those that there are: ls {kernel.modules}/kernel")
+            return
+        for other in (*softly.get(name, ()), *LATER.get(name, ())):
+            add(other, "", False)
+        for other in reversed(needs[name]):
+            add(other, "", True)
+        ordered.setdefault(paths[name], options)
+
+    for name in names:
+        name, _, options = name.partition(" ")
+        add(module_name(name), options, True)
+    return list(ordered.items())
+
+
+# --- What is in the guest
+
+
+class Archive:
+    """An initramfs: cpio in the format "newc", which needs neither root nor cpio."""
+
+    def __init__(self):
+        # By path: mode, content or path of a file here, device. DPDK loads nothing from below a folder that all may
+        # write to, as / would be by itself.
+        self.entries = {".": (stat.S_IFDIR | 0o755, b"", None)}
+        for folder in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "usr/local/bin", "usr/local/sbin", "busybox", "dev",
+                       "proc", "sys", "tmp", "run", "root", "etc", "lab", "var"):
+            self.folder(folder)
+        # As Debian has them.
+        for name in ("bin", "sbin", "lib", "lib64"):
+            self.link(name, f"usr/{name}")
+        self.link("var/run", "/run")
+        self.link("var/tmp", "/tmp")
+        self.entries["dev/console"] = (stat.S_IFCHR | 0o600, b"", (5, 1))
+        self.entries["dev/null"] = (stat.S_IFCHR | 0o666, b"", (1, 3))
+
+    def folder(self, path):
+        path = path.strip("/")
+        if path and path not in self.entries:
+            self.folder(os.path.dirname(path))
+            self.entries[path] = (stat.S_IFDIR | 0o755, b"", None)
+
+    def link(self, path, target):
+        self.folder(os.path.dirname(path.strip("/")))
+        self.entries[path.strip("/")] = (stat.S_IFLNK | 0o777, target.encode(), None)
+
+    def text(self, path, text, mode=0o644):
+        self.folder(os.path.dirname(path.strip("/")))
+        self.entries[path.strip("/")] = (stat.S_IFREG | mode, text.encode(), None)
+
+    def place(self, path):
+        """Where a path of this machine is in the guest: / has no links above the folder itself there but Debian's."""
+        folder, name = os.path.split(os.path.normpath(path))
+        for top in ("/bin", "/sbin", "/lib", "/lib64"):
+            if folder == top or folder.startswith(top + "/"):
+                folder = "/usr" + folder
+        return f"{folder}/{name}"
+
+    def file(self, source, path=None):
+        """A file of this machine, with what it links to."""
+        path = self.place(path or source)
+        if path.strip("/") in self.entries:
+            return
+        self.folder(os.path.dirname(path.strip("/")))
+        if os.path.islink(source):
+            target = os.path.realpath(source)
+            real = self.place(target)
+            if real != path:
+                self.link(path, real)
+                self.file(target)
+                return
+        mode = os.stat(source).st_mode
+        self.entries[path.strip("/")] = (stat.S_IFREG | (mode & 0o777) | 0o444, source, None)
+
+    def tree(self, source, path=None):
+        """A file or a folder with all in it."""
+        path = path or source
+        if not os.path.isdir(source):
+            self.file(source, path)
+            return
+        self.folder(self.place(path))
+        for name in sorted(os.listdir(source)):
+            self.tree(f"{source}/{name}", f"{path}/{name}")
+
+    def program(self, source, path=None):
+        """A program or shared object, with the shared objects that it is linked to."""
+        self.file(source, path)
+        for library in linked_to(source):
+            self.file(library)
+
+    def write(self, out):
+        def entry(number, path, mode, size, device):
+            name = path.encode() + b"\0"
+            major, minor = device or (0, 0)
+            links = 2 if stat.S_ISDIR(mode) else 1
+            fields = (number, mode, 0, 0, links, 0, size, 0, 0, major, minor, len(name), 0)
+            header = b"070701" + b"".join(b"%08X" % field for field in fields) + name
+            out.write(header + b"\0" * (-len(header) % 4))
+        # Parents come before what is in them.
+        for number, path in enumerate(sorted(self.entries), start=1):
+            mode, content, device = self.entries[path]
+            if isinstance(content, str):
+                with open(content, "rb") as stream:
+                    content = stream.read()
+            entry(number, path, mode, len(content), device)
+            out.write(content + b"\0" * (-len(content) % 4))
+        entry(0, "TRAILER!!!", 0, 0, None)
+
+
+def linked_to(path):
+    """The shared objects that the loader would load for `path`, the loader itself included."""
+    done = subprocess.run(["ldd", path], capture_output=True, text=True, check=False, env=dict(os.environ, LC_ALL="C"))
+    missing = re.findall(r"(\S+) => not found", done.stdout)
+    if missing:
+        raise Failed(f"{path} is linked to {missing[0]}, which is not on this machine")
+    return re.findall(r"(/\S+) \(0x", done.stdout)
+
+
+def find_program(name):
+    """The path of a program of this machine, or of a path."""
+    if "/" in name:
+        if not os.path.exists(name):
+            raise Failed(f"there is no {name}")
+        return os.path.abspath(name)
+    path = shutil.which(name, path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + os.environ["PATH"])
+    if not path:
+        raise Lacking(f"this machine has no {name}, which the guest should have; install it (tools/setup --with guest)")
+    return path
+
+
+INIT = """\
+#!/busybox/busybox sh
+# The guest's first process: makes the machine, runs the commands, and ends it.
+export PATH={path} HOME=/root TERM=dumb LC_ALL=C.UTF-8
+busybox mount -t devtmpfs none /dev
+mkdir -p /dev/pts /dev/shm /dev/hugepages
+mount -t proc none /proc
+mount -t sysfs none /sys
+mount -t tmpfs none /run
+mount -t tmpfs none /tmp
+mount -t tmpfs none /dev/shm
+mount -t devpts none /dev/pts
+mount -t hugetlbfs none /dev/hugepages 2>/dev/null
+mount -t bpf none /sys/fs/bpf 2>/dev/null
+mount -t debugfs none /sys/kernel/debug 2>/dev/null
+mount -t tracefs none /sys/kernel/tracing 2>/dev/null
+mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
+ln -s /proc/self/fd /dev/fd
+ifconfig lo 127.0.0.1 up
+hostname guest
+stty -F /dev/ttyS1 raw -echo 2>/dev/null
+exec </dev/null >/dev/ttyS1 2>&1
+while read -r module options; do
+  insmod $module $options || {{ echo "lab: module $module: insmod failed"; poweroff -f; }}
+done </etc/lab.modules
+mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144,cache=none lab /lab || {{ echo "lab: no /lab"; poweroff -f; }}
+ln -s /lab/out /out
+/etc/lab.watch {watch} &
+cd /root
+setsid /usr/bin/sh /etc/lab.run
+echo $? >/lab/status
+sync
+poweroff -f
+"""
+
+# In a session of its own, so that it can be looked at and ended as a whole.
+RUN = """\
+echo $$ >/run/lab.pid
+echo booted >/lab/booted
+exec sh /lab/commands
+"""
+
+# Told of what hangs: where each process is in the kernel, and in its own code if there is eu-stack.
+WATCH = """\
+#!/busybox/busybox sh
+sleep $1
+echo
+echo "lab: the time is over; what runs:"
+for process in /proc/[0-9]*; do
+  pid=${process#/proc/}
+  words=$(tr '\\0' ' ' <$process/cmdline 2>/dev/null)
+  [ -n "$words" ] && [ $pid != 1 ] && [ $pid != $$ ] || continue
+  for task in $process/task/*; do
+    echo "--- $pid $words, thread ${task##*/}, $(grep State: $task/status):"
+    cat $task/stack
+  done
+  ! command -v eu-stack >/dev/null || timeout 10 eu-stack -p $pid
+done
+echo timeout >/lab/status
+sync
+poweroff -f
+"""
+
+MONITOR = """\
+#!/busybox/busybox sh
+# monitor COMMAND...: has QEMU carry out a command of its monitor, such as: monitor set_link n0 off
+for port in /sys/class/virtio-ports/*; do
+  [ "$(cat $port/name)" != org.mltcp.monitor ] || device=/dev/${port##*/}
+done
+exec 3<>$device
+echo "$*" >&3
+# The answer: how many lines, and these.
+read -r lines <&3
+while [ $lines -gt 0 ]; do
+  read -r line <&3
+  echo "$line"
+  lines=$((lines - 1))
+done
+"""
+
+
+BIND = """\
+#!/busybox/busybox sh
+# bind ADDRESS DRIVER: gives a PCI device to a driver of the kernel, whoever has it now
+device=/sys/bus/pci/devices/$1
+echo "$2" >$device/driver_override
+[ ! -e $device/driver ] || echo "$1" >$device/driver/unbind
+echo "$1" >/sys/bus/pci/drivers_probe
+[ "$(basename "$(readlink $device/driver)")" = "$2" ] || { echo "bind: $1 is not taken by $2" >&2; exit 1; }
+"""
+
+
+def kvm_is_fast():
+    """Whether this process may make a virtual machine, and is in none itself: in one that is, each exit is costly, and
+    interpreting starts a kernel sooner."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as stream:
+            if re.search(r"^flags.* hypervisor( |$)", stream.read(), re.MULTILINE):
+                return False
+        with open("/dev/kvm", "rb+", buffering=0) as device:
+            os.close(fcntl.ioctl(device, 0xAE01, 0))  # KVM_CREATE_VM
+            return True
+    except OSError:
+        return False
+
+
+class Guest:
+    """What a guest is to be; run() makes it, as often as wanted."""
+
+    def __init__(self, kernel=None, memory_mb=512, processors=2, accelerator="auto", append="", qemu=()):
+        self.memory_mb = memory_mb
+        self.processors = processors
+        self.append = append
+        self.qemu = list(qemu)
+        self.accelerator = accelerator
+        self.may_fall_back = accelerator == "auto"
+        self.modules = []
+        self.nics = 0
+        self.taps = []  # their names and those of their bridges
+        self.machine = "q35"
+        if not shutil.which(QEMU):
+            raise Lacking(f"this machine has no {QEMU}; install it: tools/setup --with guest")
+        if not os.path.exists(BUSYBOX):
+            raise Lacking(f"this machine has no {BUSYBOX}; install Debian's busybox-static: tools/setup --with guest")
+        if linked_to(BUSYBOX):
+            raise Lacking(f"{BUSYBOX} is not linked statically; install Debian's busybox-static: tools/setup --with guest")
+        self.kernel = find_kernel(kernel)
+        if accelerator == "auto":
+            self.accelerator = "kvm" if kvm_is_fast() else "tcg"
+        self.archive = Archive()
+        self.archive.file(BUSYBOX, "/busybox/busybox")
+        applets = subprocess.run([BUSYBOX, "--list"], capture_output=True, text=True, check=True).stdout.split()
+        for applet in applets:
+            if applet != "busybox":
+                self.archive.link(f"/busybox/{applet}", "busybox")
+        # Debian's busybox takes its own ip, tc and ps whatever PATH says, where it starts programs: such are this machine's.
+        for program in ("dash", *STARTERS):
+            self.archive.program(find_program(program))
+        self.archive.link("/usr/bin/sh", "dash")
+        self.archive.text("/usr/local/bin/monitor", MONITOR, 0o755)
+        self.archive.text("/usr/local/bin/bind", BIND, 0o755)
+        self.archive.text("/etc/lab.watch", WATCH, 0o755)
+        self.archive.text("/etc/lab.run", RUN)
+        self.archive.text("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n")
+        self.archive.text("/etc/group", "root:x:0:\nnogroup:x:65534:\n")
+        self.archive.text("/etc/hosts", "127.0.0.1 localhost guest\n::1 localhost\n")
+        self.archive.text("/etc/nsswitch.conf", "hosts: files\n")
+
+    def add_modules(self, *names):
+        self.modules += names
+
+    def add_programs(self, *names):
+        """Names or paths of programs; NAME=PATH puts one elsewhere. Those of a build go to /usr/local/bin."""
+        for name in names:
+            name, _, path = name.partition("=")
+            source = find_program(name)
+            if not path and not source.startswith(("/usr/bin/", "/usr/sbin/", "/bin/", "/sbin/", "/usr/lib/")):
+                path = "/usr/local/bin/" + os.path.basename(source)
+            self.archive.program(source, path or None)
+
+    def add_files(self, *names):
+        """Files and folders, PATH or PATH=PATH_IN_THE_GUEST."""
+        for name in names:
+            name, _, path = name.partition("=")
+            if not os.path.exists(name):
+                raise Failed(f"there is no {name}")
+            self.archive.tree(os.path.abspath(name), path or None)
+
+    def add_dpdk(self, *drivers):
+        """DPDK's drivers, which it loads by itself from a folder, such as net_virtio; buses and pools come along."""
+        folders = sorted(glob.glob(DPDK_DRIVERS))
+        if not folders:
+            raise Lacking(f"this machine has no {DPDK_DRIVERS}; install Debian's librte-* packages: tools/setup")
+        folder = folders[-1]
+        for driver in ("bus_pci", "bus_vdev", "mempool_ring", *drivers):
+            found = glob.glob(f"{folder}/librte_{driver}.so*")
+            if not found:
+                raise Failed(f"DPDK has no driver {driver} in {folder}")
+            for path in found:
+                self.archive.program(path)
+
+    def add_verbs(self):
+        """What libibverbs loads by itself: its drivers and their list."""
+        for folder in VERBS:
+            if not os.path.isdir(folder):
+                raise Lacking(f"this machine has no {folder}; install Debian's ibverbs-providers")
+        self.archive.tree(VERBS[0])
+        for path in glob.glob(f"{VERBS[1]}/*.so"):
+            self.archive.program(path)
+
+    def add_iommu(self):
+        """One for all PCI devices, so that vfio-pci gives them to programs; virtio needs to be told of it, too."""
+        self.machine = "q35,kernel-irqchip=split" if self.accelerator == "kvm" else "q35"
+        self.qemu += ["-device", "intel-iommu,intremap=on,device-iotlb=on"]
+        self.append += " intel_iommu=on"
+
+    def add_nic(self, kind, wire, options="", queues=1):
+        """A NIC of QEMU's, such as virtio-net-pci, e1000e or vmxnet3, on a wire, a number: NICs on the same one hear each
+        other. With several queues, which QEMU's own wires don't have, it is a tap of this machine's kernel, joined by a
+        bridge, in a network namespace of QEMU's own. Returns its PCI address; NIC number i (from 0) is nic<i> to QEMU's
+        monitor, and can be unplugged."""
+        number = self.nics
+        self.nics += 1
+        mac = f"52:54:00:00:00:{number + 1:02x}"
+        if queues == 1:
+            wiring = f"hubport,id=net{number},hubid={wire}"
+        else:
+            self.taps.append((f"tap{number}", f"wire{wire}"))
+            wiring = f"tap,id=net{number},ifname=tap{number},script=no,downscript=no,vhost=off,queues={queues}"
+            options = f"mq=on,vectors={2 * queues + 2}" + (f",{options}" if options else "")
+        self.qemu += ["-netdev", wiring,
+                      "-device", f"pcie-root-port,id=slot{number},chassis={number},slot={number},addr={0x10 + number:x}",
+                      "-device", f"{kind},id=nic{number},netdev=net{number},mac={mac},bus=slot{number}"
+                      + (f",{options}" if options else "")]
+        return f"0000:{number + 1:02x}:00.0"
+
+    def around(self, words):
+        """`words`, a command, in a network namespace with the taps of NICs, if there are any."""
+        if not self.taps:
+            return words
+        lines = ["set -e", "PATH=$PATH:/usr/sbin:/sbin"]
+        # Without IPv6 they say nothing of themselves.
+        quiet = "[ ! -e /proc/sys/net/ipv6 ] || echo 1 >/proc/sys/net/ipv6/conf/{}/disable_ipv6"
+        for wire in sorted({wire for _, wire in self.taps}):
+            lines += [f"ip link add {wire} type bridge mcast_snooping 0", quiet.format(wire),
+                      f"ip link set {wire} mtu 9100 up"]
+        for tap, wire in self.taps:
+            lines += [f"ip tuntap add dev {tap} mode tap multi_queue vnet_hdr", quiet.format(tap),
+                      f"ip link set {tap} mtu 9100 master {wire} up"]
+        lines.append('exec "$@"')
+        as_user = [] if os.geteuid() == 0 else ["--map-root-user"]
+        return ["unshare", "--net", *as_user, "sh", "-c", "\n".join(lines), "sh", *words]
+
+    def write_initramfs(self, path, seconds):
+        archive = self.archive
+        lines = []
+        for module, options in module_order(self.kernel, list(OWN_MODULES) + self.modules):
+            place = f"/usr/lib/modules/{self.kernel.version}/{module}"
+            archive.file(f"{self.kernel.modules}/{module}", place)
+            lines.append(f"{place} {options}\n")
+        archive.text("/etc/lab.modules", "".join(lines))
+        archive.text("/init", INIT.format(path=PATH, watch=seconds), 0o755)
+        with open(path, "wb") as out:
+            archive.write(out)
+
+    def command(self, folder):
+        """The words that start QEMU, with its files in `folder`."""
+        accelerator = "tcg,thread=multi" if self.accelerator == "tcg" else self.accelerator
+        # A machine that is virtual itself may show capabilities that it doesn't let be set.
+        processor = "max" if self.accelerator == "tcg" else "max,-arch-capabilities"
+        append = ["console=ttyS0", "panic=-1", "loglevel=6", "mitigations=off", "random.trust_cpu=on", "tsc=reliable",
+                  "sysrq_always_enabled=1", *shlex.split(self.append)]
+        return [QEMU, "-name", f"mltcp-{os.path.basename(folder)}", "-nodefaults", "-no-user-config", "-display", "none",
+                "-no-reboot", "-machine", self.machine, "-accel", accelerator, "-cpu", processor, "-smp", str(self.processors),
+                "-m", f"{self.memory_mb}M", "-kernel", boot_image(self.kernel), "-initrd", f"{folder}/initramfs",
+                "-append", " ".join(append),
+                "-chardev", f"file,id=console,path={folder}/console", "-serial", "chardev:console",
+                "-chardev", "stdio,id=output,signal=off", "-serial", "chardev:output",
+                "-chardev", f"socket,id=qmp,path={folder}/qmp,server=on,wait=off", "-mon", "chardev=qmp,mode=control",
+                "-fsdev", f"local,id=lab,path={folder}/lab,security_model=none",
+                "-device", "virtio-9p-pci,fsdev=lab,mount_tag=lab",
+                "-chardev", f"socket,id=asked,path={folder}/asked,server=on,wait=off",
+                "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=asked,name=org.mltcp.monitor",
+                *self.qemu]
+
+    def run(self, commands, seconds=120, output=None, out=None):
+        """Runs `commands`, a text for sh, and returns a Result. `output` is called with what comes, as it comes; what the
+        guest writes below /out goes to the folder `out`. The guest has `seconds` from its start, then it is told to say
+        where it hangs."""
+        result = self.attempt(commands, seconds, output, out)
+        if result.problem and not result.console and self.accelerator == "kvm" and self.may_fall_back:
+            # KVM is here, but not for this QEMU.
+            self.accelerator = "tcg"
+            result = self.attempt(commands, seconds, output, out)
+        return result
+
+    def attempt(self, commands, seconds, output, out):
+        folder = tempfile.mkdtemp(prefix="mltcp-guest-")
+        process = None
+        try:
+            os.makedirs(f"{folder}/lab/out")
+            with open(f"{folder}/lab/commands", "w", encoding="utf-8") as stream:
+                stream.write(commands)
+            self.write_initramfs(f"{folder}/initramfs", seconds)
+            begun = time.monotonic()
+            process = subprocess.Popen(self.around(self.command(folder)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                       stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
+            text = Exchange(process, folder, begun + seconds, output).run()
+            result = Result(self, folder, text, time.monotonic() - begun)
+            if out:
+                shutil.copytree(f"{folder}/lab/out", out, dirs_exist_ok=True, symlinks=True)
+            return result
+        finally:
+            if process and process.poll() is None:
+                process.kill()
+                process.wait()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def die_with_parent():
+    """Between fork and exec: QEMU ends when this process does, however it ends, and a Ctrl-C is for this process only."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    os.setpgid(0, 0)
+
+
+class Exchange:
+    """Reads what the guest says while it runs, and carries out what it asks of QEMU."""
+
+    GRACE_S = 30  # for the guest to tell where it hangs
+
+    def __init__(self, process, folder, deadline, output):
+        self.process = process
+        self.folder = folder
+        self.deadline = deadline
+        self.output = output
+        self.text = bytearray()
+        self.qmp = None
+        self.qmp_lines = None
+        self.asked = None
+        self.asked_bytes = b""
+
+    def connect(self, name):
+        while self.process.poll() is None:
+            try:
+                connection = socket.socket(socket.AF_UNIX)
+                connection.connect(f"{self.folder}/{name}")
+                return connection
+            except OSError:
+                connection.close()
+                time.sleep(0.02)
+        return None
+
+    def tell_qemu(self, command, **arguments):
+        """Carries out a command of QMP. Returns its answer, None when QEMU is gone."""
+        if not self.qmp:
+            return None
+        try:
+            self.qmp.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
+            while line := self.qmp_lines.readline():
+                answer = json.loads(line)
+                if "return" in answer or "error" in answer:
+                    return answer
+        except OSError:
+            pass
+        return None
+
+    def answer(self, line):
+        """Carries out a line that the guest has written to its monitor."""
+        answer = self.tell_qemu("human-monitor-command", **{"command-line": line}) or {"error": {"desc": "QEMU is gone"}}
+        text = answer.get("return", answer.get("error", {}).get("desc", ""))
+        lines = [part.strip() for part in text.replace("\r", "").strip().split("\n") if part.strip()]
+        self.asked.sendall("\n".join([str(len(lines)), *lines]).encode() + b"\n")
+
+    def run(self):
+        try:
+            return self.follow()
+        finally:
+            for connection in (self.qmp_lines, self.qmp, self.asked, self.process.stdout):
+                if connection:
+                    connection.close()
+
+    def follow(self):
+        self.qmp = self.connect("qmp")
+        if self.qmp:
+            self.qmp_lines = self.qmp.makefile("r")
+            self.qmp_lines.readline()  # its greeting
+            self.tell_qemu("qmp_capabilities")
+        self.asked = self.connect("asked")
+        asked = [self.asked] if self.asked else []
+        told = False
+        while True:
+            limit = self.deadline + self.GRACE_S
+            now = time.monotonic()
+            if now > limit:
+                break
+            # The guest's own clock and processes may hang, too: then its kernel is asked.
+            if not told and now > self.deadline + self.GRACE_S * 2 / 3:
+                told = True
+                for key in "lwt":
+                    self.tell_qemu("human-monitor-command", **{"command-line": f"sendkey alt-sysrq-{key}"})
+            readable, _, _ = select.select([self.process.stdout, *asked], [], [], 1)
+            if self.process.stdout in readable:
+                part = os.read(self.process.stdout.fileno(), 65536)
+                if not part:
+                    break
+                part = part.replace(b"\r", b"")
+                if len(self.text) < MAX_OUTPUT:
+                    self.text += part
+                if self.output:
+                    self.output(part)
+            if self.asked in readable:
+                part = self.asked.recv(4096)
+                if not part:
+                    asked = []
+                self.asked_bytes += part
+                while b"\n" in self.asked_bytes:
+                    line, _, self.asked_bytes = self.asked_bytes.partition(b"\n")
+                    self.answer(line.decode(errors="replace"))
+        return self.text.decode(errors="replace")
+
+
+class Result:
+    """What became of a run. `status`: of the commands; None: they did not end. `problem`: a line, if the guest did not
+    end as it should. `console`: what the kernel said."""
+
+    def __init__(self, guest, folder, output, seconds):
+        def read(name):
+            try:
+                with open(f"{folder}/{name}", encoding="utf-8", errors="replace") as stream:
+                    return stream.read().replace("\r", "")
+            except FileNotFoundError:
+                return ""
+        self.output = output
+        self.seconds = seconds
+        self.accelerator = guest.accelerator
+        self.console = read("console")
+        status = read("lab/status").strip()
+        self.status = int(status) if status.isdigit() else None
+        self.timed_out = status == "timeout"
+        self.problem = ""
+        if self.status is None:
+            panic = re.search(r"Kernel panic.*", self.console)
+            if self.timed_out:
+                self.problem = "the commands did not end in time; the output ends with where they hang"
+            elif panic:
+                self.problem = f"the guest's kernel: {panic.group(0)}"
+            elif not self.console:
+                self.problem = f"the guest did not start: {output.strip().split(chr(10))[-1]}"
+            elif not read("lab/booted"):
+                self.problem = "the guest did not get to its commands; its kernel's last line: " + \
+                    self.console.strip().split("\n")[-1]
+            else:
+                self.problem = "the guest ended, or hung, before its commands did"

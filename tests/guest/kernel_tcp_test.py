@@ -1,0 +1,263 @@
+"""MLTCP for kernel TCP in a guest: `mltcp kernel` as root meets it, and what becomes of connections.
+
+    kernel_tcp_test.py MLTCP TCP_JOBS           what ctest runs
+    kernel_tcp_test.py MLTCP TCP_JOBS --table [NAME...]   the table of docs/kernel.md, which takes some minutes
+
+The guest runs in virtual time: QEMU counts the instructions of one processor, each takes 2 ns, and waiting takes none.
+So what is measured is the same however busy this machine is. Exit status 77: skipped, with the reason.
+"""
+import os
+import re
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import guest_lab  # noqa: E402
+
+# 40 Mbit/s, which RED keeps at a queue of 15 to 45 kB: the drops of a tail would always meet who has just increased
+# its window, and make shares equal whatever the increase.
+NETWORK = """
+ip netns add peer
+ip link add va type veth peer name vb
+ip link set vb netns peer
+ip addr add 10.9.0.1/24 dev va
+ip link set va up
+ip link set lo up
+ip netns exec peer ip addr add 10.9.0.2/24 dev vb
+ip netns exec peer ip link set vb up
+ethtool -K va tso off gso off > /dev/null
+tc qdisc add dev va root handle 1: tbf rate 40mbit burst 3000 limit 100000
+sysctl -q -w net.ipv4.tcp_slow_start_after_idle=0 net.ipv4.tcp_no_metrics_save=1 net.ipv4.tcp_ecn=1
+ip netns exec peer sysctl -q -w net.ipv4.tcp_ecn=1
+ip netns exec peer tcp_jobs serve 7000 &
+red() { tc qdisc replace dev va parent 1:1 handle 10: red limit 90000 avpkt 1500 bandwidth 40mbit "$@"; }
+drop() { red min 15000 max 45000 burst 17 probability 0.1; }
+mark() { red min 40000 max 40001 burst 27 probability 1 ecn; }
+drop
+run() { tcp_jobs run 10.9.0.2 7000 "$@"; }
+at() { echo "== $1"; }
+timeouts() {
+  awk '/^TcpExt/ { if (n++ == 0) split($0, name); else for (i in name) if (name[i] == "TCPTimeouts") print "timeouts", $i }' \\
+    /proc/net/netstat
+}
+"""
+BYTES, COMPUTE = 1250000, 250  # 250 ms of computing, 250 ms of sending
+
+COMMANDS = """
+at nothing; mltcp kernel status
+at set-early; mltcp kernel set --gap 5ms
+at user; setpriv --reuid 65534 --clear-groups mltcp kernel load
+umount /sys/fs/bpf
+at no-bpffs; mltcp kernel load
+mount -t bpf bpf /sys/fs/bpf
+at wrong-cc; mltcp kernel load --cc vegas
+at wrong-function; mltcp kernel load --function F7
+at nothing-left; ls /sys/fs/bpf
+at load; mltcp kernel load
+at again; mltcp kernel load
+at available; cat /proc/sys/net/ipv4/tcp_available_congestion_control
+at no-cgroup; mltcp kernel set --cgroup /sys/fs/cgroup/nowhere
+at root-cgroup; mltcp kernel set --cgroup /sys/fs/cgroup
+at forget; mltcp kernel set --job 9 --forget
+"""
+JOBS_OF_CGROUPS = """
+mkdir -p /sys/fs/cgroup/train/a /sys/fs/cgroup/train/b /sys/fs/cgroup/other
+mltcp kernel set --cgroup /sys/fs/cgroup/train --function F2 --bytes 200kB
+mltcp kernel set --job 7 --gap 30ms
+sh -c 'echo $$ > /sys/fs/cgroup/train/a/cgroup.procs; exec tcp_jobs run 10.9.0.2 7000 mltcp_reno 1 0:50:100000:0' > /dev/null &
+first=$!
+sh -c 'echo $$ > /sys/fs/cgroup/train/b/cgroup.procs; exec tcp_jobs run 10.9.0.2 7000 mltcp_reno 1 0:50:100000:0' > /dev/null &
+second=$!
+sh -c 'echo $$ > /sys/fs/cgroup/other/cgroup.procs; exec tcp_jobs run 10.9.0.2 7000 mltcp_cubic 1 0:50:100000:0 7:50:100000:0' > /dev/null
+wait $first $second
+at cgroups; mltcp kernel status
+mltcp kernel set --job 7 --forget
+at forgotten; mltcp kernel status --json -
+"""
+UNLOADING = """
+run mltcp_reno 1.5 1:0:0:0 > /tmp/stream &
+stream=$!
+sleep 0.7
+at default; sysctl -q -w net.ipv4.tcp_congestion_control=mltcp_cubic; mltcp kernel unload
+sysctl -q -w net.ipv4.tcp_congestion_control=cubic
+at unload; mltcp kernel unload
+at unavailable; cat /proc/sys/net/ipv4/tcp_available_congestion_control
+at new; run mltcp_reno 1 1:0:0:0
+wait $stream
+at stream; cat /tmp/stream
+at unload-again; mltcp kernel unload
+at load-one; mltcp kernel load --cc cubic --function 0.5
+at one; mltcp kernel status
+mltcp kernel unload
+"""
+TRAFFIC = f"""
+mltcp kernel set --function fair
+at single-reno; run reno 1.2 1:0:0:0
+at single-mltcp_reno; run mltcp_reno 1.2 1:0:0:0
+at single-cubic; run cubic 2 1:0:0:0
+at single-mltcp_cubic; run mltcp_cubic 2 1:0:0:0
+mltcp kernel set --function F1
+at alone; run cubic 1.6 0:{COMPUTE}:{BYTES}:0
+at both; run mltcp_cubic 9 13:{COMPUTE}:{BYTES}:0 14:{COMPUTE}:{BYTES}:0
+at learned; mltcp kernel status
+"""
+
+
+class VirtualTime(guest_lab.Guest):
+    def command(self, folder):
+        words = super().command(folder)
+        words[words.index("-accel") + 1] = "tcg,thread=single"
+        return words + ["-icount", "shift=1,sleep=off"]
+
+
+def make_guest(program, jobs):
+    guest = VirtualTime(processors=1, accelerator="tcg")
+    guest.add_modules("veth", "sch_tbf", "sch_red", "tcp_dctcp")
+    guest.add_programs("ip", "tc", "ethtool", "setpriv", program, jobs)
+    return guest
+
+
+def run(guest, commands, seconds):
+    """The output of each section, by its name."""
+    result = guest.run("exec 2>&1\n" + NETWORK + commands, seconds)
+    if result.problem or result.status != 0:
+        print(result.output, result.console[-3000:], result.problem, sep="\n")
+        sys.exit("kernel_tcp_test.py: the guest did not end well")
+    parts = re.split(r"^== (\S+)\n", result.output, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def numbers(text):
+    """Of tcp_jobs: the numbers of each job."""
+    return [[float(x) for x in line.split(":")[1].split()] for line in text.splitlines() if line.startswith("job ")]
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def second_half(job):
+    return mean(job[len(job) // 2:])
+
+
+class KernelTcp(unittest.TestCase):
+    found = {}
+
+    def said(self, name, *words):
+        for word in words:
+            self.assertIn(word, self.found[name], name)
+
+    def line(self, name, *words):
+        self.said(name, *words)
+        self.assertEqual(len(self.found[name].splitlines()), 1, self.found[name])
+
+    def test_refusals_are_one_line_with_the_cure(self):
+        self.said("nothing", "not loaded", "mltcp kernel load loads them")
+        self.line("set-early", "MLTCP for kernel TCP is not loaded; mltcp kernel load does it")
+        self.line("user", "is missing, which changing the kernel's TCP takes; run it as root")
+        self.line("no-bpffs", "/sys/fs/bpf is no BPF file system", "mount -t bpf bpf /sys/fs/bpf")
+        self.line("wrong-cc", '"vegas"', "there are reno, cubic, dctcp")
+        self.line("wrong-function", 'no aggressiveness function "F7"')
+        self.assertEqual(self.found["nothing-left"], "")
+        self.line("again", "mltcp_reno is loaded; change it by mltcp kernel set, or unload it first")
+        self.line("no-cgroup", "--cgroup:", "No such file", "give the folder of a cgroup")
+        self.line("root-cgroup", "is the root")
+        self.line("forget", "this job has no settings of its own")
+
+    def test_all_three_are_loaded(self):
+        self.said("load", "loaded: mltcp_reno, mltcp_cubic, mltcp_dctcp")
+        self.said("available", "mltcp_reno", "mltcp_cubic", "mltcp_dctcp")
+
+    def test_jobs_are_cgroups_and_marks(self):
+        rows = {line.split()[0]: line for line in self.found["cgroups"].splitlines() if line}
+        self.assertIn("F2, gap learned, bytes 200 kB", rows["/train"], "one job of two cgroups")
+        self.assertNotIn("/train/a", rows)
+        self.assertIn("common", rows["/other"])
+        self.assertIn("F1, gap 30 ms, bytes learned", rows["mark"])
+        self.assertRegex(rows["/other"], r" 100 kB +5\d\.\d ms")
+        self.assertNotIn("30 ms", self.found["forgotten"])
+        self.said("forgotten", '"own_settings": true', '"mltcp.kernel/1"')
+
+    def test_unloading_leaves_connections_alone(self):
+        self.line("default", "mltcp_cubic is what new connections get by default; sysctl -w")
+        self.line("unload", "1 connection goes on with it until it ends; new ones can't choose it")
+        self.assertNotIn("mltcp", self.found["unavailable"])
+        self.said("new", "No such file")
+        self.assertGreater(numbers(self.found["stream"])[0][0], 2e6)
+        self.line("unload-again", "nothing is loaded")
+        self.said("load-one", "loaded: mltcp_cubic\n")
+        self.said("one", "0.5, gap learned", "not loaded")
+
+    def test_gain_one_is_the_kernel_s_own(self):
+        for name in ("reno", "cubic"):
+            own = numbers(self.found[f"single-{name}"])[0][0]
+            self.assertGreater(own, 2e6)
+            self.assertAlmostEqual(numbers(self.found[f"single-mltcp_{name}"])[0][0] / own, 1, delta=0.03, msg=name)
+
+    def test_jobs_interleave(self):
+        alone = mean(numbers(self.found["alone"])[0])
+        for job in numbers(self.found["both"]):
+            self.assertGreater(mean(job[:2]), 1.3 * alone, "they began together")
+            self.assertLess(second_half(job), 1.1 * alone, job)
+        for mark in ("mark 13 ", "mark 14 "):
+            row = next(line for line in self.found["learned"].splitlines() if line.startswith(mark))
+            self.assertRegex(row, r" 1\.25(0\d+)? MB|1250\d+ B", row)
+
+
+STARTS = (0, 20)  # ms that the second job is late: what follows depends on chance, so several
+
+
+def table(guest, algorithms):
+    """Rows of docs/kernel.md, of second halves."""
+    print("| algorithm | alone | two jobs | worst of 4 | over alone | shares of gains 2 and 1 | of 1 and 1 |")
+    print("|---|---|---|---|---|---|---|")
+    for plain in algorithms:
+        job = f"{COMPUTE}:{BYTES}"
+        both = "".join(f"at {name}-{start}; run {name} 14 1{start}:{job}:0 2{start}:{job}:{start}; timeouts\n"
+                       for name in (plain, f"mltcp_{plain}") for start in STARTS)
+        found = run(guest, f"""
+mltcp kernel load > /dev/null
+{"mark" if plain == "dctcp" else "drop"}
+mltcp kernel set --job 3 --function 2
+mltcp kernel set --job 4 --function 1
+mltcp kernel set --job 5 --function 1
+at alone; run {plain} 4 0:{job}:0
+{both}
+at weights; run mltcp_{plain} 10 3:0:0:0 4:0:0:0
+at equal; run mltcp_{plain} 10 4:0:0:0 5:0:0:0
+at single; run {plain} 4 4:0:0:0; run mltcp_{plain} 4 4:0:0:0
+""", 1200)
+        alone = mean(numbers(found["alone"])[0])
+        for name in (plain, f"mltcp_{plain}"):
+            jobs = [second_half(job) for start in STARTS for job in numbers(found[f"{name}-{start}"])]
+            shares = ["", ""]
+            if name != plain:
+                shares = [f"{a[0] / b[0]:.2f}" for a, b in (numbers(found["weights"]), numbers(found["equal"]))]
+            print(f"| {name} | {alone:.0f} ms | {mean(jobs):.0f} ms | {max(jobs):.0f} ms "
+                  f"| {100 * (mean(jobs) / alone - 1):.1f}% | {shares[0]} | {shares[1]} |", flush=True)
+        one, other = (job[0] * 8 / 2e6 for job in numbers(found["single"]))
+        print(f"{plain} alone: {one:.2f} Mbit/s, mltcp_{plain} with gain 1: {other:.2f} Mbit/s", file=sys.stderr)
+        for name, text in found.items():
+            print(name, text, file=sys.stderr, flush=True)
+
+
+def main():
+    program, jobs = sys.argv[1:3]
+    try:
+        guest = make_guest(program, jobs)
+    except guest_lab.Lacking as lacking:
+        print(f"kernel_tcp_test.py: Skipped\n{lacking}")
+        sys.exit(77)
+    if "--table" in sys.argv:
+        table(guest, sys.argv[sys.argv.index("--table") + 1:] or ["reno", "cubic", "dctcp"])
+        return
+    KernelTcp.found = run(guest, COMMANDS + JOBS_OF_CGROUPS + TRAFFIC + UNLOADING, 280)
+    if "--print" in sys.argv:
+        for name, text in KernelTcp.found.items():
+            print(f"== {name}\n{text}", end="")
+    unittest.main(argv=sys.argv[:1])
+
+
+if __name__ == "__main__":
+    main()
