@@ -365,7 +365,9 @@ class RealDevice final : public Device {
 
  private:
   void read_gids(std::size_t most) {
-    std::vector<ibv_gid_entry> entries(std::max<std::size_t>(most * 2, 256));
+    // The kernel is told the bytes of the table in 16 bits; only entries in use count.
+    constexpr std::size_t most_entries = 65535 / sizeof(ibv_gid_entry);
+    std::vector<ibv_gid_entry> entries(std::min(std::max<std::size_t>(most, 256), most_entries));
     const ssize_t count = ibv_query_gid_table(context_.get(), entries.data(), entries.size(), 0);
     for (ssize_t i = 0; i < count; ++i) {
       const ibv_gid_entry& entry = entries[static_cast<std::size_t>(i)];
