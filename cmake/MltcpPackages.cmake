@@ -50,6 +50,9 @@ set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libmltcp1 (= ${PROJECT_VERSION}), libfmt-d
 if(MLTCP_DPDK)
   string(APPEND CPACK_DEBIAN_DEV_PACKAGE_DEPENDS ", libdpdk-dev")
 endif()
+if(MLTCP_VERBS)
+  string(APPEND CPACK_DEBIAN_DEV_PACKAGE_DEPENDS ", libibverbs-dev")
+endif()
 
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME mltcp-tools)
 set(CPACK_DEBIAN_TOOLS_DESCRIPTION "runs training jobs' traffic: simulator, testbed, scheduler
@@ -60,6 +63,9 @@ set(CPACK_DEBIAN_TOOLS_DESCRIPTION "runs training jobs' traffic: simulator, test
 set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS iproute2)
 if(MLTCP_DPDK)
   string(APPEND CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS ", librte-meta-net")
+endif()
+if(MLTCP_VERBS)
+  string(APPEND CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS ", ibverbs-providers")
 endif()
 
 set(CPACK_DEBIAN_PLUGINS_PACKAGE_NAME mltcp-plugins)

@@ -9,6 +9,10 @@
 #include "commands.h"
 #include "mltcp/base/error.h"
 #include "mltcp/socket/doctor.h"
+#if MLTCP_HAS_VERBS
+#include "mltcp/rdma/doctor.h"
+#include "mltcp/rdma/verbs_name.h"
+#endif
 
 #if MLTCP_HAS_DPDK
 #include <fmt/ranges.h>
@@ -34,7 +38,7 @@ struct DoctorArguments {
 
 void add_options(Options& options, DoctorArguments& arguments) {
   options.add_each("--port", arguments.ports,
-                   "A port to be opened, whoever uses it now: af_xdp:eth0, 3b:00.0, ...; once for each");
+                   "A port to be opened, whoever uses it now: af_xdp:eth0, 3b:00.0, verbs:mlx5_0, ...; once for each");
   options.add("--json", arguments.json, "Write what was found to this file; - is standard output");
 }
 
@@ -116,9 +120,25 @@ int doctor(const DoctorArguments& arguments) {
   if (arguments.json) check_writable(*arguments.json, "");
   const FilesRead files;
   Examination found;
+  std::vector<std::string> ports = arguments.ports;
+#if MLTCP_HAS_VERBS
+  Checks on_verbs;
+  std::erase_if(ports, [&](const std::string& port) {
+    if (!rdma::is_verbs_name(port)) return false;
+    on_verbs.push_back(check_verbs_port(port));
+    return true;
+  });
+#endif
   found.machine = dpdk::examine_machine();
+#if MLTCP_HAS_VERBS
+  for (dpdk::Check& check : found.machine)
+    if (check.name == "RDMA") check = check_verbs(check);
+#endif
   found.machine.push_back(check_udp());
-  found.ports = dpdk::examine_ports(arguments.ports);
+  found.ports = dpdk::examine_ports(ports);
+#if MLTCP_HAS_VERBS
+  found.ports.insert(found.ports.end(), on_verbs.begin(), on_verbs.end());
+#endif
   found.experiments = examine_experiments(found.machine, found.ports);
   if (arguments.json) write(found, provenance_of(files), *arguments.json);
   if (arguments.json != "-") print(found);
@@ -137,6 +157,10 @@ int doctor(const DoctorArguments& arguments) {
       "-DMLTCP_DPDK=ON\n");
   const socket::Examination udp = socket::examine();
   fmt::print("udp: {}\n{}{}", udp.detail, udp.cure, udp.cure.empty() ? "" : "\n");
+#if MLTCP_HAS_VERBS
+  const rdma::Examination verbs = rdma::examine();
+  fmt::print("verbs: {}\n{}{}", verbs.detail, verbs.cure, verbs.cure.empty() ? "" : "\n");
+#endif
   fmt::print("\nReady here: {}{}, mltcp gen{}. They need nothing else of the machine.\n", kAlwaysReady,
              udp.works ? kReadyOverUdp : "", udp.works ? "" : " --serve");
   return 0;

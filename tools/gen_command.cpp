@@ -78,12 +78,14 @@ void add_coordinator_options(Options& options, GenArguments& arguments) {
 void add_host_options(Options& options, GenArguments& arguments) {
   options.group("Of a host", arguments.for_host);
   options.add("--port", arguments.port,
-              "Its port: udp:IFACE (kernel sockets, no privileges), af_xdp:IFACE, af_packet:IFACE, a PCI address, ... "
+              "Its port: udp:IFACE (kernel sockets, no privileges), af_xdp:IFACE, af_packet:IFACE, a PCI address, "
+              "verbs:DEVICE, ... "
               "(docs/ports.md); default: udp:, on the interface that has --ip; with --mpi, %r stands for the MPI rank, "
               "here and in --ip");
-  options.add("--ip", arguments.ip,
-              "Its address and prefix length, as in 10.0.0.1/24 or fd00::1/64: with udp: one that the kernel has, "
-              "else one that it doesn't have");
+  options.add(
+      "--ip", arguments.ip,
+      "Its address and prefix length, as in 10.0.0.1/24 or fd00::1/64: with udp: and verbs: one that the kernel has, "
+      "else one that it doesn't have");
   options.add("--gateway", arguments.gateway, "The way to addresses beyond the prefix");
   options.add("--host", arguments.host, "Its number; default: the next one that is free").check(whole(0, 1'000'000));
   options

@@ -63,13 +63,13 @@ void check(const PerfPlace& place) {
   endpoint::EndpointConfig config = perf::config_of(place, "0.0.0.0", "reno");
   HostPlace host{config.address, config.prefix_bits, config.gateway};
   if (place.ip.empty()) {
-    // Which interface it will be, and so the longest packet, is not known; and only udp: takes any address.
+    // Which interface it will be, and so the longest packet, is not known; and others don't take any address.
     config.datapath.mtu = 0;
     host.address.port = 0;
     const auto& kinds = host_datapaths();
     const bool is_known =
         std::any_of(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.takes(place.device); });
-    if (is_known && !place.device.starts_with("udp:")) return;
+    if (is_known && !place.device.starts_with("udp:") && !place.device.starts_with("verbs:")) return;
   }
   if (host.address.port != 0) return check_host_datapath(config.datapath, host);
   // Any port; one may be taken, but not all of these.

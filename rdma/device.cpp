@@ -1,0 +1,504 @@
+// RDMA devices by libibverbs; see device.h.
+#include "mltcp/rdma/device.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <net/if.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/rdma/kernel_sockets.h"
+
+namespace mltcp::rdma {
+namespace {
+
+constexpr const char* kClass = "/sys/class/infiniband";
+constexpr const char* kSoftDevice = "modprobe rdma_rxe && rdma link add rxe0 type rxe netdev IFACE";
+
+template <typename T, int (*kFree)(T*)>
+struct Freeing {
+  void operator()(T* object) const { kFree(object); }
+};
+using Context = std::unique_ptr<ibv_context, Freeing<ibv_context, ibv_close_device>>;
+using Domain = std::unique_ptr<ibv_pd, Freeing<ibv_pd, ibv_dealloc_pd>>;
+using Region = std::unique_ptr<ibv_mr, Freeing<ibv_mr, ibv_dereg_mr>>;
+using Channel = std::unique_ptr<ibv_comp_channel, Freeing<ibv_comp_channel, ibv_destroy_comp_channel>>;
+using Completions = std::unique_ptr<ibv_cq, Freeing<ibv_cq, ibv_destroy_cq>>;
+using Queue = std::unique_ptr<ibv_qp, Freeing<ibv_qp, ibv_destroy_qp>>;
+
+class DeviceList {
+ public:
+  DeviceList() : list_(ibv_get_device_list(&count_)), error_(list_ == nullptr ? errno : 0) {}
+  ~DeviceList() {
+    if (list_ != nullptr) ibv_free_device_list(list_);
+  }
+  DeviceList(const DeviceList&) = delete;
+  DeviceList& operator=(const DeviceList&) = delete;
+
+  [[nodiscard]] std::span<ibv_device* const> all() const {
+    return list_ == nullptr ? std::span<ibv_device* const>() : std::span(list_, static_cast<std::size_t>(count_));
+  }
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (ibv_device* const device : all()) names.emplace_back(ibv_get_device_name(device));
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  [[nodiscard]] int error() const { return error_; }
+
+ private:
+  int count_ = 0;
+  ibv_device** list_;
+  int error_;
+};
+
+/// Those that the kernel has, whether libibverbs can use them or not.
+std::vector<std::string> kernel_devices() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(kClass, error)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// Why libibverbs lists no device at all, and the cure.
+std::string why_no_devices(int error) {
+  const std::vector<std::string> known = kernel_devices();
+  if (known.empty())
+    return fmt::format(
+        "this machine has no RDMA device: load its driver's module, or have the kernel make one of an interface ({})",
+        kSoftDevice);
+  if (error != 0 || !std::filesystem::exists("/sys/class/infiniband_verbs"))
+    return fmt::format("the kernel has {}, but programs can't use it: modprobe ib_uverbs", known.front());
+  return fmt::format("the kernel has {}, but libibverbs has no driver for it: install ibverbs-providers",
+                     known.front());
+}
+
+Address ip_of(const ibv_gid& gid) {
+  Address address;
+  std::memcpy(address.ip.data(), gid.raw, address.ip.size());
+  return address;
+}
+
+std::uint32_t bytes_of(ibv_mtu mtu) { return 128U << static_cast<unsigned>(mtu); }
+
+std::string locked_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "unlimited";
+  return fmt::format("{} kB", limit.rlim_cur / 1024);
+}
+
+class RealQueuePair final : public QueuePair {
+ public:
+  RealQueuePair(const std::string& label, const DeviceFacts& facts, ibv_context* context, ibv_pd* domain,
+                const QueuePairConfig& config)
+      : channel_(ibv_create_comp_channel(context)) {
+    const auto refuse = [&](const std::string& what) { throw RunError(fmt::format("{}: {}", label, what)); };
+    if (channel_ == nullptr)
+      refuse(
+          fmt::format("no completion channel ({}); raise the limit of open files (ulimit -n)", std::strerror(errno)));
+    fcntl(channel_->fd, F_SETFL, fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
+    constexpr int writes = IBV_ACCESS_LOCAL_WRITE;
+    region_.reset(ibv_reg_mr(domain, config.memory.data(), config.memory.size(), writes));
+    if (region_ == nullptr)
+      refuse(
+          fmt::format("{} kB of buffers can't be registered ({}); the limit of locked memory is {}: raise it "
+                      "(ulimit -l unlimited), or ask for shorter queues",
+                      config.memory.size() / 1024, std::strerror(errno), locked_limit()));
+    sent_.reset(ibv_create_cq(context, static_cast<int>(config.send_depth), nullptr, channel_.get(), 0));
+    received_.reset(ibv_create_cq(context, static_cast<int>(config.receive_depth), nullptr, channel_.get(), 0));
+    if (sent_ == nullptr || received_ == nullptr)
+      refuse(
+          fmt::format("no completion queue of {} entries ({}); end other programs that use the device, or ask for "
+                      "shorter queues or fewer shards",
+                      sent_ == nullptr ? config.send_depth : config.receive_depth, std::strerror(errno)));
+    ibv_qp_init_attr attributes{};
+    attributes.send_cq = sent_.get();
+    attributes.recv_cq = received_.get();
+    attributes.qp_type = IBV_QPT_UD;
+    attributes.cap.max_send_wr = config.send_depth;
+    attributes.cap.max_recv_wr = config.receive_depth;
+    attributes.cap.max_send_sge = config.pieces;
+    attributes.cap.max_recv_sge = 1;
+    int error = 0;
+    // What a device can take inline is known by asking for it alone.
+    for (std::uint32_t wanted = config.inline_bytes; queue_ == nullptr; wanted = wanted > 32 ? wanted / 2 : 0) {
+      ibv_qp_init_attr asked = attributes;
+      asked.cap.max_inline_data = wanted;
+      queue_.reset(ibv_create_qp(domain, &asked));
+      if (queue_ != nullptr) inline_bytes = std::min(asked.cap.max_inline_data, config.inline_bytes);
+      if (queue_ == nullptr) error = errno;
+      if (wanted == 0) break;
+    }
+    if (queue_ == nullptr) {
+      if (error == EOPNOTSUPP || error == ENOSYS || error == EINVAL)
+        refuse(
+            fmt::format("it has no queue pairs for unreliable datagrams ({}); use another device, or its "
+                        "interface (udp:, af_xdp:)",
+                        std::strerror(error)));
+      refuse(
+          fmt::format("no queue pair of {} sends and {} receives ({}); end other programs that use the device, ask "
+                      "for shorter queues, or raise the limit of locked memory (ulimit -l unlimited)",
+                      config.send_depth, config.receive_depth, std::strerror(error)));
+    }
+    queue = queue_.get();
+    sent = sent_.get();
+    received = received_.get();
+    channel = channel_.get();
+    number = queue->qp_num;
+    memory_key = region_->lkey;
+    port_ = facts.port;
+    key_ = config.key;
+    error = start();
+    if (error != 0)
+      refuse(fmt::format("its queue pair can't be made ready ({}); see that the port is up (rdma link)",
+                         std::strerror(error)));
+  }
+  ~RealQueuePair() override {
+    if (sent_events_ != 0) ibv_ack_cq_events(sent, sent_events_);
+    if (received_events_ != 0) ibv_ack_cq_events(received, received_events_);
+  }
+
+  bool take_event() override {
+    ibv_cq* from = nullptr;
+    void* context = nullptr;
+    if (ibv_get_cq_event(channel, &from, &context) != 0) return false;
+    ++(from == sent ? sent_events_ : received_events_);
+    return true;
+  }
+
+  Recovery recover() override {
+    ibv_qp_attr state{};
+    ibv_qp_init_attr ignored{};
+    if (ibv_query_qp(queue, &state, IBV_QP_STATE, &ignored) != 0) return Recovery::failed;
+    if (state.qp_state == IBV_QPS_RTS) return Recovery::none_needed;
+    if (state.qp_state == IBV_QPS_SQE) return set_ready() == 0 ? Recovery::resumed : Recovery::failed;
+    state = {};
+    state.qp_state = IBV_QPS_RESET;
+    if (ibv_modify_qp(queue, &state, IBV_QP_STATE) != 0 || start() != 0) return Recovery::failed;
+    // What is left of the time before would be mistaken for completions of what comes.
+    ibv_wc old{};
+    while (ibv_poll_cq(sent, 1, &old) > 0) {
+    }
+    while (ibv_poll_cq(received, 1, &old) > 0) {
+    }
+    return Recovery::reset;
+  }
+
+ private:
+  int start() const {
+    ibv_qp_attr state{};
+    state.qp_state = IBV_QPS_INIT;
+    state.port_num = port_;
+    state.qkey = key_;
+    int error = ibv_modify_qp(queue, &state, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+    state = {};
+    state.qp_state = IBV_QPS_RTR;
+    if (error == 0) error = ibv_modify_qp(queue, &state, IBV_QP_STATE);
+    return error != 0 ? error : set_ready();
+  }
+  int set_ready() const {
+    ibv_qp_attr state{};
+    state.qp_state = IBV_QPS_RTS;
+    return ibv_modify_qp(queue, &state, IBV_QP_STATE | IBV_QP_SQ_PSN);
+  }
+
+  // In the order in which they are made.
+  Channel channel_;
+  Region region_;
+  Completions sent_;
+  Completions received_;
+  Queue queue_;
+  std::uint8_t port_ = 1;
+  std::uint32_t key_ = 0;
+  unsigned sent_events_ = 0;
+  unsigned received_events_ = 0;
+};
+
+/// What keeps packets from getting through; the later one is the worse.
+enum class Trouble : std::uint8_t { none, port_down, gid_gone, completions_lost, device_gone };
+
+class RealDevice final : public Device {
+ public:
+  explicit RealDevice(const VerbsName& name) : label_(fmt::format("port verbs:{}:{}", name.device, name.port)) {
+    const DeviceList list;
+    const auto found = std::find_if(list.all().begin(), list.all().end(), [&](ibv_device* const device) {
+      return ibv_get_device_name(device) == name.device;
+    });
+    if (found == list.all().end()) {
+      if (list.all().empty()) throw InputError(fmt::format("{}: {}", label_, why_no_devices(list.error())));
+      throw InputError(fmt::format("{}: there is no such device, but {}", label_, fmt::join(list.names(), ", ")));
+    }
+    if ((*found)->transport_type == IBV_TRANSPORT_IWARP)
+      throw InputError(fmt::format(
+          "{}: an iWARP device, which has no datagrams (UD); use its interface instead, as with udp:", label_));
+    context_.reset(ibv_open_device(*found));
+    if (context_ == nullptr) {
+      const int error = errno;
+      throw RunError(fmt::format("{}: it can't be opened ({}); {}", label_, std::strerror(error),
+                                 error == EACCES || error == EPERM
+                                     ? "have this user in the group of /dev/infiniband/uverbs*, or be root"
+                                     : "see that /dev/infiniband/uverbs* are there (modprobe ib_uverbs, udev)"));
+    }
+    ibv_device_attr device{};
+    if (const int error = ibv_query_device(context_.get(), &device); error != 0)
+      throw RunError(
+          fmt::format("{}: it doesn't tell what it is ({}); load its driver anew", label_, std::strerror(error)));
+    if (name.port > device.phys_port_cnt)
+      throw InputError(fmt::format("{}: it has {}", label_, plural(device.phys_port_cnt, "port")));
+    ibv_port_attr port{};
+    if (const int error = ibv_query_port(context_.get(), name.port, &port); error != 0)
+      throw RunError(
+          fmt::format("{}: its port doesn't tell how it is ({}); load its driver anew", label_, std::strerror(error)));
+    facts_.name = name.device;
+    facts_.port = name.port;
+    facts_.is_infiniband = port.link_layer == IBV_LINK_LAYER_INFINIBAND;
+    facts_.lid = port.lid;
+    facts_.longest_message = bytes_of(port.active_mtu);
+    facts_.most_requests = static_cast<std::uint32_t>(device.max_qp_wr);
+    facts_.most_completions = static_cast<std::uint32_t>(device.max_cqe);
+    facts_.most_pieces = static_cast<std::uint32_t>(device.max_sge);
+    wrong_keys_ = port.qkey_viol_cntr;
+    read_gids(static_cast<std::size_t>(port.gid_tbl_len));
+    domain_.reset(ibv_alloc_pd(context_.get()));
+    if (domain_ == nullptr)
+      throw RunError(fmt::format("{}: no protection domain ({}); end other programs that use the device", label_,
+                                 std::strerror(errno)));
+    fcntl(context_->async_fd, F_SETFL, fcntl(context_->async_fd, F_GETFL) | O_NONBLOCK);
+    look_at_port();
+  }
+  ~RealDevice() override { mappings_.clear(); }
+
+  [[nodiscard]] const DeviceFacts& facts() const override { return facts_; }
+
+  std::unique_ptr<QueuePair> make_queue_pair(const QueuePairConfig& config) override {
+    return std::make_unique<RealQueuePair>(label_, facts_, context_.get(), domain_.get(), config);
+  }
+
+  ibv_ah* make_handle(const HandleConfig& config) noexcept override {
+    ibv_ah_attr attributes{};
+    attributes.is_global = 1;  // in InfiniBand, too: by the route header the receiver knows the sender
+    attributes.dlid = config.lid;
+    attributes.sl = config.service_level;
+    attributes.port_num = facts_.port;
+    std::memcpy(attributes.grh.dgid.raw, config.destination.ip.data(), config.destination.ip.size());
+    attributes.grh.sgid_index = config.gid_index;
+    attributes.grh.hop_limit = 64;
+    attributes.grh.traffic_class = config.traffic_class;
+    return ibv_create_ah(domain_.get(), &attributes);
+  }
+  void free_handle(ibv_ah* handle) noexcept override { ibv_destroy_ah(handle); }
+
+  [[nodiscard]] int event_file() const override { return context_->async_fd; }
+  void take_events() override {
+    ibv_async_event event{};
+    // A device that is gone says so for ever, but has nothing to be taken.
+    for (int left = 64; left > 0 && !is_gone() && ibv_get_async_event(context_.get(), &event) == 0; --left) {
+      on_event(event);
+      ibv_ack_async_event(&event);
+    }
+    look_at_port();
+  }
+
+  [[nodiscard]] std::string why_down() const override {
+    const std::string port = label_.substr(label_.find(' ') + 1);
+    switch (trouble_.load(std::memory_order_relaxed)) {
+      case Trouble::none:
+        return "";
+      case Trouble::port_down:
+        return facts_.is_infiniband
+                   ? fmt::format("{} is down; see its cable, and that a subnet manager runs", port)
+                   : fmt::format("{} is down; bring its interface up: ip link set dev {} up", port, interface_name());
+      case Trouble::gid_gone:
+        return fmt::format("{} has lost the address {}; give it back: ip addr add {}/{} dev {}", port,
+                           ip_text(watched_.ip), ip_text(watched_.ip), watched_.ip.is_v4() ? 24 : 64, interface_name());
+      case Trouble::completions_lost:
+        return fmt::format("a completion queue of {} has overflowed; start the program again", port);
+      case Trouble::device_gone:
+        return fmt::format("{}: the device is gone; bring it back, and start the program again", port);
+    }
+    return "";
+  }
+  [[nodiscard]] bool is_gone() const override {
+    return trouble_.load(std::memory_order_relaxed) == Trouble::device_gone;
+  }
+  void watch(const Gid& gid) override {
+    watched_ = gid;
+    is_watching_ = true;
+    look_at_port();
+  }
+  [[nodiscard]] std::uint64_t wrong_keys() const override {
+    ibv_port_attr port{};
+    if (is_gone() || ibv_query_port(context_.get(), facts_.port, &port) != 0) return 0;
+    return std::uint32_t{port.qkey_viol_cntr - wrong_keys_};
+  }
+
+  [[nodiscard]] bool needs_mapping() const override { return true; }
+  std::uint64_t map(std::span<std::byte> memory) override {
+    Region region(ibv_reg_mr(domain_.get(), memory.data(), memory.size(), 0));
+    if (region == nullptr)
+      throw RunError(
+          fmt::format("{} can't read memory of the program's own: {} kB can't be registered ({}); raise the limit of "
+                      "locked memory, now {} (ulimit -l unlimited), or send without registering it, then it is copied",
+                      label_, memory.size() / 1024, std::strerror(errno), locked_limit()));
+    const std::uint64_t key = region->lkey;
+    const std::lock_guard lock(mappings_mutex_);
+    mappings_[key] = std::move(region);
+    return key;
+  }
+  void unmap(std::span<std::byte> /*memory*/, std::uint64_t key) noexcept override {
+    const std::lock_guard lock(mappings_mutex_);
+    mappings_.erase(key);
+  }
+
+ private:
+  void read_gids(std::size_t most) {
+    // The kernel is told the bytes of the table in 16 bits; only entries in use count.
+    constexpr std::size_t most_entries = 65535 / sizeof(ibv_gid_entry);
+    std::vector<ibv_gid_entry> entries(std::min(std::max<std::size_t>(most, 256), most_entries));
+    const ssize_t count = ibv_query_gid_table(context_.get(), entries.data(), entries.size(), 0);
+    for (ssize_t i = 0; i < count; ++i) {
+      const ibv_gid_entry& entry = entries[static_cast<std::size_t>(i)];
+      if (entry.port_num != facts_.port || entry.gid_index > 255) continue;
+      facts_.gids.push_back({.index = static_cast<std::uint8_t>(entry.gid_index),
+                             .ip = ip_of(entry.gid),
+                             .is_roce_v2 = entry.gid_type == IBV_GID_TYPE_ROCE_V2,
+                             .interface = facts_.is_infiniband ? interface_of_infiniband() : entry.ndev_ifindex});
+    }
+  }
+
+  /// IP over InfiniBand has an interface of its own for the port.
+  [[nodiscard]] std::uint32_t interface_of_infiniband() const {
+    std::error_code error;
+    const std::filesystem::path folder = fmt::format("{}/{}/device/net", kClass, facts_.name);
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+      return if_nametoindex(entry.path().filename().c_str());
+    return 0;
+  }
+  [[nodiscard]] std::string interface_name() const {
+    std::array<char, IF_NAMESIZE> name{};
+    const std::uint32_t index =
+        is_watching_ || facts_.gids.empty() ? watched_.interface : facts_.gids.front().interface;
+    return index != 0 && if_indextoname(index, name.data()) != nullptr ? name.data() : "IFACE";
+  }
+
+  void on_event(const ibv_async_event& event) {
+    switch (event.event_type) {
+      case IBV_EVENT_DEVICE_FATAL:
+        worsen(Trouble::device_gone);
+        break;
+      case IBV_EVENT_CQ_ERR:
+        worsen(Trouble::completions_lost);
+        break;
+      default:  // of the port, which is looked at; of queue pairs, whose shards see it by their completions
+        break;
+    }
+  }
+  void worsen(Trouble trouble) {
+    if (trouble > trouble_.load(std::memory_order_relaxed)) trouble_.store(trouble, std::memory_order_relaxed);
+  }
+
+  void look_at_port() {
+    if (trouble_.load(std::memory_order_relaxed) >= Trouble::completions_lost && is_gone()) return;
+    ibv_port_attr port{};
+    const int error = ibv_query_port(context_.get(), facts_.port, &port);
+    if (error == EIO || error == ENODEV) {
+      trouble_.store(Trouble::device_gone, std::memory_order_relaxed);
+      return;
+    }
+    if (trouble_.load(std::memory_order_relaxed) >= Trouble::completions_lost) return;
+    Trouble now = Trouble::none;
+    ibv_gid gid{};
+    if (error != 0 || port.state != IBV_PORT_ACTIVE)
+      now = Trouble::port_down;
+    else if (is_watching_ &&
+             (ibv_query_gid(context_.get(), facts_.port, watched_.index, &gid) != 0 || ip_of(gid).ip != watched_.ip.ip))
+      now = Trouble::gid_gone;
+    trouble_.store(now, std::memory_order_relaxed);
+  }
+
+  const std::string label_;
+  DeviceFacts facts_;
+  Context context_;
+  Domain domain_;
+  std::uint32_t wrong_keys_ = 0;
+  Gid watched_;
+  bool is_watching_ = false;
+  std::atomic<Trouble> trouble_{Trouble::none};
+  std::mutex mappings_mutex_;
+  std::map<std::uint64_t, Region> mappings_;
+};
+
+std::string list_gids(const DeviceFacts& facts) {
+  std::vector<std::string> texts;
+  for (const Gid& gid : facts.gids)
+    if (facts.is_infiniband || gid.is_roce_v2) texts.push_back(fmt::format("{} {}", gid.index, ip_text(gid.ip)));
+  return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
+}
+
+}  // namespace
+
+std::unique_ptr<Device> open_device(const VerbsName& name) { return std::make_unique<RealDevice>(name); }
+
+std::vector<std::string> device_names() {
+  const DeviceList list;
+  if (list.all().empty()) throw RunError(why_no_devices(list.error()));
+  return list.names();
+}
+
+Gid choose_gid(const DeviceFacts& facts, const Address& address, std::optional<std::uint8_t> index) {
+  const auto refuse = [&](const std::string& what) {
+    throw InputError(fmt::format("port verbs:{}:{}: {}", facts.name, facts.port, what));
+  };
+  const auto usable = [&](const Gid& gid) { return facts.is_infiniband || gid.is_roce_v2; };
+  if (index) {
+    const auto found =
+        std::find_if(facts.gids.begin(), facts.gids.end(), [&](const Gid& gid) { return gid.index == *index; });
+    if (found == facts.gids.end()) refuse(fmt::format("no GID of index {}; the port has {}", *index, list_gids(facts)));
+    if (!usable(*found))
+      refuse(fmt::format("GID {} is of RoCE version 1, which has no IP header; take one of version 2: {}", *index,
+                         list_gids(facts)));
+    if (!is_unspecified(address) && address.ip != found->ip.ip)
+      refuse(fmt::format("GID {} is {}, but the host's address is {}; give the same in both, or leave the index out",
+                         *index, ip_text(found->ip), ip_text(address)));
+    return *found;
+  }
+  const Gid* chosen = nullptr;
+  for (const Gid& gid : facts.gids) {
+    if (!usable(gid)) continue;
+    if (is_unspecified(address) ? facts.is_infiniband || gid.ip.is_v4() == address.is_v4() : gid.ip.ip == address.ip) {
+      // Others can be reached through routers; a link-local one can't.
+      if (chosen == nullptr || (is_link_local(chosen->ip) && !is_link_local(gid.ip))) chosen = &gid;
+    }
+  }
+  if (chosen == nullptr) {
+    if (is_unspecified(address))
+      refuse(fmt::format("it has no IPv{} GID, but {}; give its interface an address: ip addr add {} dev IFACE",
+                         address.is_v4() ? 4 : 6, list_gids(facts), address.is_v4() ? "10.0.0.1/24" : "fd00::1/64"));
+    refuse(fmt::format(
+        "none of its GIDs is {0}, but {1}; give the host one that it has{2}", ip_text(address), list_gids(facts),
+        facts.is_infiniband
+            ? std::string()
+            : fmt::format(", or add it: ip addr add {}/{} dev IFACE", ip_text(address), address.is_v4() ? 24 : 64)));
+  }
+  return *chosen;
+}
+
+Network network_of(const DeviceFacts& facts, const Gid& gid) {
+  if (facts.is_infiniband) return Network::infiniband;
+  return gid.ip.is_v4() ? Network::roce_v4 : Network::roce_v6;
+}
+
+}  // namespace mltcp::rdma

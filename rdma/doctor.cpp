@@ -1,0 +1,83 @@
+// Examines RDMA devices; see doctor.h.
+#include "mltcp/rdma/doctor.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <vector>
+
+#include "mltcp/rdma/device.h"
+#include "mltcp/rdma/kernel_sockets.h"
+
+namespace mltcp::rdma {
+namespace {
+
+/// A queue pair as a port has it, to see that there is memory for one.
+void try_queue_pair(Device& device) {
+  constexpr std::size_t bytes = 1 << 20;
+  constexpr std::size_t page = 4096;
+  struct FreePages {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  const std::unique_ptr<std::byte, FreePages> memory(static_cast<std::byte*>(std::aligned_alloc(page, bytes)));
+  device.make_queue_pair({.send_depth = 128, .receive_depth = 256, .key = 1, .memory = {memory.get(), bytes}});
+}
+
+/// "cause; cure", or "cause: cure" of machines without a device.
+void tell(Examination& found, const std::string& error) {
+  const std::size_t semicolon = error.rfind("; ");
+  const std::size_t end = semicolon != std::string::npos ? semicolon : error.rfind(": ");
+  found.detail = error.substr(0, end);
+  found.cure = end == std::string::npos ? "see docs/verbs.md" : error.substr(end + 2);
+}
+
+}  // namespace
+
+Examination examine() {
+  Examination found;
+  std::vector<std::string> names;
+  try {
+    names = device_names();
+  } catch (const std::exception& error) {
+    tell(found, error.what());
+    return found;
+  }
+  found.has_devices = true;
+  for (const std::string& name : names) {
+    const Examination one = examine_port(fmt::format("verbs:{}", name));
+    found.detail += fmt::format("{}{}", found.detail.empty() ? "" : "; ", one.detail);
+    found.works = found.works || one.works;
+    if (!one.cure.empty()) found.cure = one.cure;
+  }
+  return found;
+}
+
+Examination examine_port(const std::string& name) {
+  Examination found;
+  try {
+    const auto device = open_device(parse_verbs_name(name));
+    const DeviceFacts& facts = device->facts();
+    const std::string down = device->why_down();
+    try_queue_pair(*device);
+    std::string gids;
+    for (const Gid& gid : facts.gids)
+      if ((facts.is_infiniband || gid.is_roce_v2) && !is_link_local(gid.ip))
+        gids += fmt::format(" {}", ip_text(gid.ip));
+    found.has_devices = true;
+    found.works = down.empty() && !gids.empty();
+    found.detail =
+        fmt::format("{}: {}, messages of {} bytes, {}{}", facts.name, facts.is_infiniband ? "InfiniBand" : "RoCEv2",
+                    facts.longest_message, down.empty() ? "up" : "down", gids.empty() ? ", no address" : "," + gids);
+    if (!down.empty())
+      found.cure = down.substr(down.find("; ") + 2);
+    else if (gids.empty())
+      found.cure = fmt::format("give the interface of {} an address: ip addr add 10.0.0.1/24 dev IFACE", facts.name);
+  } catch (const std::exception& error) {
+    tell(found, error.what());
+  }
+  return found;
+}
+
+}  // namespace mltcp::rdma

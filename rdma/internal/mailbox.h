@@ -1,0 +1,75 @@
+// What a shard and the service thread tell each other about routes; see service.h. Neither waits for the other.
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "mltcp/base/error.h"
+#include "mltcp/rdma/internal/spsc_ring.h"
+#include "mltcp/rdma/resolution.h"
+#include "mltcp/transport/address.h"
+
+namespace mltcp::rdma {
+
+/// Wakes a thread that waits for its file.
+class WakeFile {
+ public:
+  WakeFile() : file_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (file_ < 0)
+      throw RunError(
+          fmt::format("no eventfd can be had ({}); raise the limit of open files (ulimit -n)", std::strerror(errno)));
+  }
+  ~WakeFile() { close(file_); }
+  WakeFile(const WakeFile&) = delete;
+  WakeFile& operator=(const WakeFile&) = delete;
+
+  [[nodiscard]] int file() const { return file_; }
+  void wake() const {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = write(file_, &one, sizeof one);  // full: it wakes already
+  }
+  void reset() const {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const auto taken = read(file_, &count, sizeof count);
+  }
+
+ private:
+  int file_;
+};
+
+struct RouteRequest {
+  enum class Kind : std::uint8_t {
+    want,     ///< a new route in place `route`: its handle and queue pair are wanted
+    refresh,  ///< it is in use: is the queue pair still the same?
+    release,  ///< its handle is no longer used
+  };
+  Kind kind = Kind::want;
+  std::uint8_t traffic_class = 0;
+  std::uint8_t service_level = 0;
+  std::uint32_t route = 0;
+  std::uint32_t generation = 0;  ///< of the place: what is told of an earlier route is ignored
+  Address destination{};
+};
+
+struct RouteNews {
+  std::uint32_t route = 0;
+  std::uint32_t generation = 0;
+  Resolution::State state = Resolution::State::unreachable;
+  RemoteQueue queue{};
+  ibv_ah* handle = nullptr;
+};
+
+struct Mailbox {
+  SpscRing<RouteRequest, 256> requests;  ///< from the shard
+  SpscRing<RouteNews, 256> news;         ///< to it
+  WakeFile shard_wake;
+};
+
+}  // namespace mltcp::rdma

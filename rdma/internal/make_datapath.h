@@ -1,0 +1,13 @@
+// A datapath on a device that is open, such as a test's.
+#pragma once
+
+#include <memory>
+
+#include "mltcp/rdma/device.h"
+#include "mltcp/transport/host_datapath.h"
+
+namespace mltcp::rdma {
+
+std::unique_ptr<HostDatapath> make_datapath(const HostDatapathConfig& config, std::unique_ptr<Device> device);
+
+}  // namespace mltcp::rdma

@@ -1,0 +1,70 @@
+// Names of ports of RDMA devices; see verbs_name.h.
+#include "mltcp/rdma/verbs_name.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+
+namespace mltcp::rdma {
+namespace {
+
+constexpr std::string_view kPrefix = "verbs:";
+constexpr std::string_view kKind = "verbs";
+constexpr std::size_t kLongestDevice = 63;  // IB_DEVICE_NAME_MAX - 1
+
+std::optional<std::uint8_t> number_in(std::string_view text) {
+  std::uint8_t number = 0;
+  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || at != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// What stands before the next colon, which is taken away with it.
+std::string_view take_part(std::string_view& rest) {
+  const std::size_t end = std::min(rest.find(':'), rest.size());
+  const std::string_view part = rest.substr(0, end);
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return part;
+}
+
+}  // namespace
+
+bool is_verbs_name(std::string_view text) { return text == kKind || text.starts_with(kPrefix); }
+
+VerbsName parse_verbs_name(std::string_view text) {
+  const auto wrong = [&](const std::string& why) {
+    return InputError(fmt::format("port {}: {}", in_quotes(text), why));
+  };
+  if (!text.starts_with(kPrefix)) throw wrong(fmt::format("the device is missing; write {}", kVerbsForms));
+  std::string_view rest = text.substr(kPrefix.size());
+  if (std::count(rest.begin(), rest.end(), ':') > 2)
+    throw wrong(fmt::format("too many colons, and the UDP port is no part of it; write {}", kVerbsForms));
+  VerbsName name;
+  const bool has_port = rest.find(':') != std::string_view::npos;
+  const bool has_gid = std::count(rest.begin(), rest.end(), ':') == 2;
+  name.device = std::string(take_part(rest));
+  if (name.device.empty()) throw wrong(fmt::format("the device is missing; write {}", kVerbsForms));
+  if (name.device.size() > kLongestDevice || name.device.find('/') != std::string::npos)
+    throw wrong(fmt::format("no device is called that; rdma link lists those that there are"));
+  if (has_port) {
+    const auto port = number_in(take_part(rest));
+    if (!port || *port == 0)
+      throw wrong("the port of the device is a number from 1 to 255; leave it out for the first");
+    name.port = *port;
+  }
+  if (has_gid) {
+    name.gid_index = number_in(rest);
+    if (!name.gid_index)
+      throw wrong(
+          "the GID is given by its index, 0 to 255; leave it out for the one that is the host's address (ibv_devinfo "
+          "-v "
+          "lists them)");
+  }
+  return name;
+}
+
+}  // namespace mltcp::rdma

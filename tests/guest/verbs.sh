@@ -1,0 +1,82 @@
+# Ports on verbs in a guest (tests/guest/verbs_test.py): the programs, and what they say when something is wrong.
+. /root/verbs_network.sh
+
+# must NAME TEXT COMMAND...: it fails, and says so.
+must_say() {
+  name=$1 text=$2
+  shift 2
+  if "$@" >/tmp/said 2>&1; then
+    echo "FAILED: $name: no error"
+    exit 1
+  fi
+  grep -qF "$text" /tmp/said || { echo "FAILED: $name: $(cat /tmp/said)"; exit 1; }
+  [ "$(wc -l </tmp/said)" = 1 ] || { echo "FAILED: $name: more than a line: $(cat /tmp/said)"; exit 1; }
+  echo "ok: $name"
+}
+
+rdma_guest_test --gtest_brief=1
+
+must_say 'no such device' 'there is no such device, but rx0, rx1' \
+  mltcp perf --listen --once --port verbs:nosuch --ip 10.0.0.1 127.0.0.1:6000
+must_say 'another address' 'none of its GIDs is 10.0.0.7, but ' \
+  mltcp perf --listen --once --port verbs:rx0 --ip 10.0.0.7 127.0.0.1:6000
+
+mltcp doctor --port verbs:rx0 >/tmp/doctor || { cat /tmp/doctor; exit 1; }
+grep RDMA /tmp/doctor
+grep 'port verbs:rx0' /tmp/doctor
+
+# perf: latency, bandwidth.
+mltcp perf --listen --once --port verbs:rx1 --ip 10.0.0.2 127.0.0.1:6000 &
+mltcp perf 127.0.0.1:6000 --port verbs:rx0 --ip 10.0.0.1 --tests latency,out --least 64 --most 1MB --factor 128 --for 100ms
+wait $!
+echo 'ok: perf'
+
+# A pair of hosts.
+cat >/tmp/pair.toml <<'END'
+iterations = 3
+cc = "dctcp"
+[bottleneck]
+rate   = "50 Mbps"
+buffer = "250 kB"
+ecn    = { kmin = "60 kB", kmax = "60 kB", pmax = 1.0 }
+[[job]]
+name        = "a"
+compute     = "20 ms"
+communicate = "200 kB"
+END
+mltcp gen /tmp/pair.toml --serve unix:/tmp/pair --policy fair --json /out/pair.json &
+coordinator=$!
+mltcp gen --join unix:/tmp/pair --port verbs:rx0 --ip 10.0.0.1/24 --host 0 --idle sleep &
+mltcp gen --join unix:/tmp/pair --port verbs:rx1 --ip 10.0.0.2/24 --host 1 --idle sleep
+wait $coordinator
+echo 'ok: gen'
+
+# A peer that is killed under load is missed within its time limit, and says so.
+mltcp perf --listen --once --port verbs:rx1 --ip 10.0.0.2 127.0.0.1:6001 &
+victim=$!
+(sleep 2; kill -9 $victim) &
+if mltcp perf 127.0.0.1:6001 --port verbs:rx0 --ip 10.0.0.1 --tests out --least 1MB --most 1MB --for 30s >/tmp/said 2>&1; then
+  echo 'FAILED: a killed peer was not missed'
+  exit 1
+fi
+tail -n 1 /tmp/said
+echo 'ok: kill'
+
+# A device that is taken away under load.
+mltcp perf --listen --once --port verbs:rx1 --ip 10.0.0.2 127.0.0.1:6002 >/tmp/server 2>&1 &
+server=$!
+mltcp perf 127.0.0.1:6002 --port verbs:rx0 --ip 10.0.0.1 --tests out --least 1MB --most 1MB --for 30s >/tmp/client 2>&1 &
+client=$!
+sleep 2
+ip link del v0
+if wait $client; then
+  echo 'FAILED: a device that is gone was not missed'
+  exit 1
+fi
+wait $server || true
+tail -n 1 /tmp/client
+tail -n 1 /tmp/server
+echo 'ok: device gone'
+must_say 'no device left' 'this machine has no RDMA device' \
+  mltcp perf --listen --once --port verbs:rx0 --ip 10.0.0.1 127.0.0.1:6000
+echo 'all is well'

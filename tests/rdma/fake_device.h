@@ -1,0 +1,326 @@
+// RDMA devices made of memory: what is posted at one arrives at another, with the headers of RoCEv2 over IPv4 or of
+// InfiniBand. The data path reaches them as it does real ones, by the operations of an ibv_context.
+#pragma once
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "mltcp/base/error.h"
+#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/rdma/device.h"
+
+namespace mltcp::rdma {
+
+class FakeQueuePair;
+class FakeDevice;
+
+/// What connects devices, and what it does to messages.
+struct FakeFabric {
+  std::mutex mutex;  ///< of all that is below it
+  std::map<std::uint32_t, FakeQueuePair*> pairs;
+  std::map<std::array<std::uint8_t, 16>, FakeDevice*> devices;
+  std::uint32_t next_number = 100;
+  std::atomic<bool> marks{false};             ///< congestion experienced, where a message is ECN-capable
+  std::atomic<bool> loses{false};             ///< all messages
+  std::atomic<bool> leaves_out_route{false};  ///< no route header
+  std::atomic<bool> spoils_checksum{false};
+  std::atomic<std::uint32_t> wrong_keys{0};
+};
+
+struct FakeHandle {
+  ibv_ah handle{};
+  HandleConfig config;
+};
+
+class FakeQueuePair final : public QueuePair {
+ public:
+  FakeQueuePair(FakeFabric& fabric, FakeDevice& device, const QueuePairConfig& config, ibv_context& context)
+      : fabric_(fabric), device_(device), config_(config) {
+    channel_.context = sent_.context = received_.context = queue_.context = &context;
+    channel_.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    queue_.qp_context = sent_.cq_context = received_.cq_context = this;
+    queue = &queue_;
+    sent = &sent_;
+    received = &received_;
+    channel = &channel_;
+    memory_key = 7;
+    inline_bytes = std::min<std::uint32_t>(config.inline_bytes, 128);
+    const std::lock_guard lock(fabric_.mutex);
+    number = queue_.qp_num = fabric_.next_number++;
+    fabric_.pairs[number] = this;
+  }
+  ~FakeQueuePair() override {
+    {
+      const std::lock_guard lock(fabric_.mutex);
+      fabric_.pairs.erase(number);
+    }
+    close(channel_.fd);
+  }
+
+  bool take_event() override {
+    std::uint64_t count = 0;
+    return read(channel_.fd, &count, sizeof count) == sizeof count;
+  }
+  Recovery recover() override {
+    const std::lock_guard lock(fabric_.mutex);
+    if (!is_broken) return Recovery::none_needed;
+    is_broken = false;
+    posted.clear();
+    sends.clear();
+    receives.clear();
+    ++recoveries;
+    return Recovery::reset;
+  }
+
+  static FakeQueuePair& of(ibv_cq* cq) { return *static_cast<FakeQueuePair*>(cq->cq_context); }
+  static FakeQueuePair& of(ibv_qp* qp) { return *static_cast<FakeQueuePair*>(qp->qp_context); }
+
+  int post_send(ibv_send_wr* request, ibv_send_wr** refused);
+  int post_receive(ibv_recv_wr* request, ibv_recv_wr** refused) {
+    const std::lock_guard lock(fabric_.mutex);
+    for (; request != nullptr; request = request->next) {
+      if (posted.size() >= config_.receive_depth) {
+        *refused = request;
+        return ENOMEM;
+      }
+      check_local(*request->sg_list);
+      posted.push_back({request->wr_id, *request->sg_list});
+    }
+    return 0;
+  }
+  int poll(ibv_cq* cq, int most, ibv_wc* out) {
+    const std::lock_guard lock(fabric_.mutex);
+    auto& from = cq == &sent_ ? sends : receives;
+    int count = 0;
+    for (; count < most && !from.empty(); ++count, from.pop_front()) out[count] = from.front();
+    return count;
+  }
+  int notify(ibv_cq* cq) {
+    const std::lock_guard lock(fabric_.mutex);
+    (cq == &sent_ ? is_sent_armed : is_received_armed) = true;
+    return 0;
+  }
+
+  // Of the fabric's mutex.
+  void complete(bool is_send, const ibv_wc& done) {
+    (is_send ? sends : receives).push_back(done);
+    bool& armed = is_send ? is_sent_armed : is_received_armed;
+    if (!armed) return;
+    armed = false;
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = write(channel_.fd, &one, sizeof one);
+  }
+  void deliver(const std::vector<std::byte>& bytes, std::uint32_t key, std::uint32_t from, bool has_route) {
+    if (key != config_.key) {
+      ++fabric_.wrong_keys;
+      return;
+    }
+    if (posted.empty() || is_broken) return;
+    const auto [id, piece] = posted.front();
+    posted.pop_front();
+    if (bytes.size() > piece.length) throw std::logic_error("a message is longer than the buffer");
+    std::memcpy(reinterpret_cast<void*>(piece.addr), bytes.data(), bytes.size());
+    ibv_wc done{};
+    done.wr_id = id;
+    done.status = IBV_WC_SUCCESS;
+    done.opcode = IBV_WC_RECV;
+    done.byte_len = static_cast<std::uint32_t>(bytes.size());
+    done.src_qp = from;
+    done.wc_flags = has_route ? IBV_WC_GRH : 0;
+    complete(false, done);
+  }
+  /// As after an error: what is posted is flushed.
+  void break_down() {
+    const std::lock_guard lock(fabric_.mutex);
+    is_broken = true;
+    for (const auto& [id, piece] : posted) {
+      ibv_wc done{};
+      done.wr_id = id;
+      done.status = IBV_WC_WR_FLUSH_ERR;
+      complete(false, done);
+    }
+    posted.clear();
+  }
+
+  std::deque<std::pair<std::uint64_t, ibv_sge>> posted;
+  std::deque<ibv_wc> sends;
+  std::deque<ibv_wc> receives;
+  bool is_sent_armed = false;
+  bool is_received_armed = false;
+  bool is_broken = false;
+  bool withholds_completions = false;
+  int refuses_after = -1;  ///< so many requests
+  std::uint64_t recoveries = 0;
+  std::uint64_t posts = 0;
+  std::uint64_t signalled = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t from_elsewhere = 0;  ///< pieces that are not of the registered buffers
+
+ private:
+  void check_local(const ibv_sge& piece) const {
+    const auto begin = reinterpret_cast<std::uintptr_t>(config_.memory.data());
+    if (piece.lkey != memory_key || piece.addr < begin || piece.addr + piece.length > begin + config_.memory.size())
+      throw std::logic_error("a buffer outside of the registered memory");
+  }
+
+  FakeFabric& fabric_;
+  FakeDevice& device_;
+  const QueuePairConfig config_;
+  ibv_qp queue_{};
+  ibv_cq sent_{};
+  ibv_cq received_{};
+  ibv_comp_channel channel_{};
+};
+
+class FakeDevice final : public Device {
+ public:
+  FakeDevice(FakeFabric& fabric, const std::string& ip, std::uint32_t longest = 1024, bool infiniband = false)
+      : fabric_(fabric) {
+    context_.ops.post_send = [](ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
+      return FakeQueuePair::of(qp).post_send(wr, bad);
+    };
+    context_.ops.post_recv = [](ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+      return FakeQueuePair::of(qp).post_receive(wr, bad);
+    };
+    context_.ops.poll_cq = [](ibv_cq* cq, int most, ibv_wc* out) { return FakeQueuePair::of(cq).poll(cq, most, out); };
+    context_.ops.req_notify_cq = [](ibv_cq* cq, int) { return FakeQueuePair::of(cq).notify(cq); };
+    facts_.name = "fake0";
+    facts_.is_infiniband = infiniband;
+    facts_.longest_message = longest;
+    facts_.most_requests = 4096;
+    facts_.most_completions = 4096;
+    facts_.most_pieces = 4;
+    facts_.gids = {{.index = 0, .ip = Address::parse("fe80::1"), .is_roce_v2 = false},
+                   {.index = 1, .ip = Address::parse(ip), .is_roce_v2 = true}};
+    const std::lock_guard lock(fabric_.mutex);
+    fabric_.devices[facts_.gids[1].ip.ip] = this;
+  }
+  ~FakeDevice() override {
+    const std::lock_guard lock(fabric_.mutex);
+    fabric_.devices.erase(facts_.gids[1].ip.ip);
+    if (!handles.empty() || !keys.empty()) std::abort();  // something is left
+  }
+
+  [[nodiscard]] const DeviceFacts& facts() const override { return facts_; }
+  std::unique_ptr<QueuePair> make_queue_pair(const QueuePairConfig& config) override {
+    auto pair = std::make_unique<FakeQueuePair>(fabric_, *this, config, context_);
+    pairs.push_back(pair.get());
+    return pair;
+  }
+  ibv_ah* make_handle(const HandleConfig& config) noexcept override {
+    const std::lock_guard lock(fabric_.mutex);
+    if (has_no_handles) {
+      errno = EHOSTUNREACH;
+      return nullptr;
+    }
+    auto* const made = new FakeHandle{.config = config};
+    handles.insert(made);
+    ++handles_made;
+    return &made->handle;
+  }
+  void free_handle(ibv_ah* handle) noexcept override {
+    const std::lock_guard lock(fabric_.mutex);
+    auto* const made = reinterpret_cast<FakeHandle*>(handle);
+    if (handles.erase(made) != 1) std::abort();
+    delete made;
+  }
+  [[nodiscard]] int event_file() const override { return -1; }
+  void take_events() override {}
+  [[nodiscard]] std::string why_down() const override { return down; }
+  [[nodiscard]] bool is_gone() const override { return gone; }
+  void watch(const Gid& gid) override { watched = gid; }
+  [[nodiscard]] std::uint64_t wrong_keys() const override { return fabric_.wrong_keys; }
+  [[nodiscard]] bool needs_mapping() const override { return true; }
+  std::uint64_t map(std::span<std::byte> memory) override {
+    const std::uint64_t key = 1000 + keys.size();
+    keys[key] = memory;
+    return key;
+  }
+  void unmap(std::span<std::byte> /*memory*/, std::uint64_t key) noexcept override { keys.erase(key); }
+
+  /// As many bytes as a request has in its pieces, which must be registered unless they go inline.
+  std::vector<std::byte> gather(const ibv_send_wr& request, FakeQueuePair& pair) const {
+    std::vector<std::byte> bytes;
+    for (int i = 0; i < request.num_sge; ++i) {
+      const ibv_sge& piece = request.sg_list[i];
+      const auto* const begin = reinterpret_cast<const std::byte*>(piece.addr);
+      if ((request.send_flags & IBV_SEND_INLINE) == 0 && piece.lkey != pair.memory_key) {
+        const auto found = keys.find(piece.lkey);
+        if (found == keys.end() || begin < found->second.data() ||
+            begin + piece.length > found->second.data() + found->second.size())
+          throw std::logic_error("a piece that is not registered");
+        ++pair.from_elsewhere;
+      }
+      bytes.insert(bytes.end(), begin, begin + piece.length);
+    }
+    return bytes;
+  }
+
+  FakeFabric& fabric_;
+  ibv_context context_{};
+  DeviceFacts facts_;
+  std::set<FakeHandle*> handles;
+  std::uint64_t handles_made = 0;
+  bool has_no_handles = false;
+  std::map<std::uint64_t, std::span<std::byte>> keys;
+  std::vector<FakeQueuePair*> pairs;
+  std::string down;
+  std::atomic<bool> gone{false};
+  Gid watched;
+};
+
+inline int FakeQueuePair::post_send(ibv_send_wr* request, ibv_send_wr** refused) {
+  const std::lock_guard lock(fabric_.mutex);
+  ++posts;
+  for (; request != nullptr; request = request->next) {
+    if (device_.gone || refuses_after-- == 0) {
+      *refused = request;
+      return EIO;
+    }
+    ++requests;
+    const auto& handle = *reinterpret_cast<FakeHandle*>(request->wr.ud.ah);
+    if (!device_.handles.contains(reinterpret_cast<FakeHandle*>(request->wr.ud.ah)))
+      throw std::logic_error("a handle that is not there");
+    std::vector<std::byte> bytes(kGrhBytes, std::byte{0xEE});
+    const std::vector<std::byte> message = device_.gather(*request, *this);
+    if (message.size() > device_.facts_.longest_message) throw std::logic_error("a message is longer than the MTU");
+    std::uint8_t traffic = handle.config.traffic_class;
+    if (fabric_.marks && (traffic & 3) != 0) traffic |= 3;
+    unsigned char ip[20] = {0x45, traffic, 0, 0, 0, 0, 0x40, 0, 64, 17};
+    std::memcpy(ip + 12, device_.facts_.gids[1].ip.ip.data() + 12, 4);
+    std::memcpy(ip + 16, handle.config.destination.ip.data() + 12, 4);
+    const auto sum = static_cast<std::uint16_t>(~encap::sum(ip, sizeof ip) ^ (fabric_.spoils_checksum ? 1 : 0));
+    std::memcpy(ip + 10, &sum, sizeof sum);
+    std::memcpy(&bytes[kGrhBytes - sizeof ip], ip, sizeof ip);
+    bytes.insert(bytes.end(), message.begin(), message.end());
+    const auto to = fabric_.pairs.find(request->wr.ud.remote_qpn);
+    const auto at = fabric_.devices.find(handle.config.destination.ip);
+    if (!fabric_.loses && !is_broken && to != fabric_.pairs.end() && at != fabric_.devices.end() &&
+        std::count(at->second->pairs.begin(), at->second->pairs.end(), to->second) != 0 &&
+        (message.size() <= at->second->facts_.longest_message))
+      to->second->deliver(bytes, request->wr.ud.remote_qkey, number, !fabric_.leaves_out_route);
+    if ((request->send_flags & IBV_SEND_SIGNALED) != 0 || is_broken) {
+      ++signalled;
+      ibv_wc done{};
+      done.wr_id = request->wr_id;
+      done.status = is_broken ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS;
+      if (!withholds_completions) complete(true, done);
+    }
+  }
+  return 0;
+}
+
+}  // namespace mltcp::rdma

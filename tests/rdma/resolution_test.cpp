@@ -1,0 +1,225 @@
+// Questions and answers about queue pairs, in virtual time.
+#include "mltcp/rdma/resolution.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "mltcp/base/random.h"
+
+namespace mltcp::rdma {
+namespace {
+
+using State = Resolution::State;
+using namespace mltcp::literals;
+
+const Address kA = Address::parse("10.0.0.1:5000");
+const Address kB = Address::parse("10.0.0.2:5000");
+constexpr RemoteQueue kQueueA{.number = 17, .key = 0x1234567, .lid = 0, .longest = 1024};
+constexpr RemoteQueue kQueueB{.number = 0xFFFFFF, .key = 0x7FFFFFFF, .lid = 3, .longest = 4096};
+
+std::function<std::uint64_t()> numbers(std::uint64_t seed) {
+  return [state = seed]() mutable { return state = state * 6364136223846793005ULL + 1442695040888963407ULL; };
+}
+
+/// Two hosts of a shard each, and datagrams between them.
+struct Pair {
+  explicit Pair(ResolutionConfig config = {}) : a(config, {kQueueA}, numbers(1)), b(config, {kQueueB}, numbers(2)) {}
+
+  /// Carries what is due; `loses`: every question or answer that A sends.
+  void carry(bool loses = false) {
+    Resolution::Outgoing out;
+    for (bool more = true; more;) {
+      more = false;
+      while (a.next(out, now)) {
+        sent.push_back(out);
+        more = true;
+        if (!loses && out.to == kB) b.receive(0, kA, out.bytes, now);
+      }
+      while (b.next(out, now)) {
+        more = true;
+        if (out.to == kA) a.receive(0, kB, out.bytes, now);
+      }
+    }
+  }
+
+  Nanos now = 1_s;
+  Resolution a;
+  Resolution b;
+  std::vector<Resolution::Outgoing> sent;  ///< by A
+};
+
+TEST(Resolution, find__asks_the_address_itself_and_learns_what_it_answers) {
+  Pair pair;
+  EXPECT_EQ(pair.a.find(0, kB, pair.now).state, State::asked);
+  EXPECT_LE(pair.a.deadline(), pair.now);
+  pair.carry();
+  const auto found = pair.a.find(0, kB, pair.now);
+  EXPECT_EQ(found.state, State::known);
+  EXPECT_EQ(found.queue, kQueueB);
+  EXPECT_EQ(pair.sent.size(), 1u);
+  EXPECT_EQ(pair.sent[0].to, kB);
+  EXPECT_EQ(pair.b.counters().answers, 1u);
+  EXPECT_TRUE(pair.a.deadline().is_never());
+}
+
+TEST(Resolution, next__asks_again_at_growing_intervals_and_gives_up) {
+  Pair pair;
+  pair.a.find(0, kB, pair.now);
+  std::vector<std::int64_t> at;
+  const Nanos start = pair.now;
+  while (!pair.a.deadline().is_never() && at.size() < 6) {
+    pair.now = std::max(pair.a.deadline(), pair.now);
+    const std::size_t before = pair.sent.size();
+    pair.carry(true);
+    if (pair.sent.size() > before) at.push_back((pair.now - start).count / 1'000'000);
+  }
+  EXPECT_EQ(at, (std::vector<std::int64_t>{0, 50, 150, 350, 750}));
+  EXPECT_EQ(pair.a.take_unreachable(), std::vector<Address>{kB});
+  EXPECT_EQ(pair.now - start, 1550_ms);
+  EXPECT_EQ(pair.a.find(0, kB, pair.now + 999_ms).state, State::unreachable);
+  EXPECT_TRUE(pair.a.deadline().is_never());
+  pair.now += 1_s;
+  EXPECT_EQ(pair.a.find(0, kB, pair.now).state, State::asked) << "it may be there by now";
+  pair.carry();
+  EXPECT_EQ(pair.a.find(0, kB, pair.now).state, State::known);
+}
+
+TEST(Resolution, find__asks_a_known_peer_again_while_it_is_in_use_and_finds_its_new_queue_pair) {
+  Pair pair;
+  pair.a.find(0, kB, pair.now);
+  pair.carry();
+  pair.now += 999_ms;
+  pair.a.find(0, kB, pair.now);
+  EXPECT_TRUE(pair.a.deadline().is_never()) << "it is fresh";
+  pair.now += 1_ms;
+  EXPECT_EQ(pair.a.find(0, kB, pair.now).state, State::known) << "and used as it is meanwhile";
+  EXPECT_FALSE(pair.a.deadline().is_never());
+  Resolution anew({}, {kQueueA}, numbers(3));  // B has started again
+  Resolution::Outgoing out;
+  ASSERT_TRUE(pair.a.next(out, pair.now));
+  anew.receive(0, kA, out.bytes, pair.now);
+  ASSERT_TRUE(anew.next(out, pair.now));
+  EXPECT_TRUE(pair.a.receive(0, kB, out.bytes, pair.now)) << "news";
+  EXPECT_EQ(pair.a.find(0, kB, pair.now).queue, kQueueA);
+  EXPECT_EQ(pair.a.counters().learnt, 2u);
+}
+
+TEST(Resolution, find__keeps_what_is_known_of_a_peer_that_no_longer_answers) {
+  Pair pair;
+  pair.a.find(0, kB, pair.now);
+  pair.carry();
+  pair.now += 2_s;
+  pair.a.find(0, kB, pair.now);
+  for (; !pair.a.deadline().is_never(); pair.now = std::max(pair.a.deadline(), pair.now + 1_ns)) pair.carry(true);
+  EXPECT_EQ(pair.a.find(0, kB, pair.now).state, State::known);
+  EXPECT_TRUE(pair.a.take_unreachable().empty());
+}
+
+TEST(Resolution, receive__believes_only_who_was_asked_and_has_seen_the_question) {
+  Pair pair;
+  pair.a.find(0, kB, pair.now);
+  Resolution::Outgoing question;
+  ASSERT_TRUE(pair.a.next(question, pair.now));
+  pair.b.receive(0, kA, question.bytes, pair.now);
+  Resolution::Outgoing answer;
+  ASSERT_TRUE(pair.b.next(answer, pair.now));
+
+  EXPECT_FALSE(pair.a.receive(0, Address::parse("10.0.0.3:5000"), answer.bytes, pair.now)) << "from elsewhere";
+  EXPECT_FALSE(pair.a.receive(0, Address::parse("10.0.0.2:5001"), answer.bytes, pair.now)) << "from another port";
+  auto forged = answer.bytes;
+  forged[8] ^= std::byte{1};
+  EXPECT_FALSE(pair.a.receive(0, kB, forged, pair.now)) << "with another nonce";
+  EXPECT_EQ(pair.a.counters().unasked, 3u);
+  EXPECT_EQ(pair.a.find(0, kB, pair.now).state, State::asked);
+  EXPECT_TRUE(pair.a.receive(0, kB, answer.bytes, pair.now));
+  auto late = answer.bytes;
+  late[19] ^= std::byte{1};
+  EXPECT_FALSE(pair.a.receive(0, kB, late, pair.now)) << "a second one, after the first";
+  EXPECT_EQ(pair.a.find(0, kB, pair.now).queue, kQueueB);
+}
+
+TEST(Resolution, receive__drops_what_is_malformed) {
+  Pair pair;
+  pair.a.find(0, kB, pair.now);
+  Resolution::Outgoing question;
+  ASSERT_TRUE(pair.a.next(question, pair.now));
+  const auto refused = [&](std::size_t at, std::uint8_t value) {
+    auto bytes = question.bytes;
+    bytes[at] = std::byte{value};
+    const auto before = pair.b.counters().malformed;
+    pair.b.receive(0, kA, bytes, pair.now);
+    return pair.b.counters().malformed == before + 1;
+  };
+  EXPECT_TRUE(refused(0, 'X'));
+  EXPECT_TRUE(refused(4, 2)) << "a later version";
+  EXPECT_TRUE(refused(5, 3)) << "neither question nor answer";
+  EXPECT_TRUE(refused(5, 2)) << "an answer with queue pair 0";
+  for (std::size_t length = 0; length < question.bytes.size(); ++length) {
+    const auto before = pair.b.counters().malformed;
+    pair.b.receive(0, kA, std::span(question.bytes).first(length), pair.now);
+    EXPECT_EQ(pair.b.counters().malformed, before + 1) << length;
+  }
+  Resolution::Outgoing out;
+  EXPECT_FALSE(pair.b.next(out, pair.now)) << "none of it was answered";
+}
+
+TEST(Resolution, receive__answers_so_many_a_second_and_no_longer_than_the_question) {
+  Pair pair({.answers_per_second = 10});
+  pair.a.find(0, kB, pair.now);
+  Resolution::Outgoing question;
+  ASSERT_TRUE(pair.a.next(question, pair.now));
+  const auto answered = [&] {
+    int count = 0;
+    Resolution::Outgoing out;
+    for (int i = 0; i < 100; ++i) {
+      pair.b.receive(0, kA, question.bytes, pair.now);
+      while (pair.b.next(out, pair.now)) {
+        ++count;
+        EXPECT_EQ(out.bytes.size(), question.bytes.size());
+      }
+    }
+    return count;
+  };
+  EXPECT_EQ(answered(), 10);
+  EXPECT_EQ(answered(), 0);
+  pair.now += 500_ms;
+  EXPECT_EQ(answered(), 5);
+  pair.now += 1_s * 3600;
+  EXPECT_EQ(answered(), 10) << "a second's worth is the most that is saved";
+}
+
+TEST(Resolution, find__forgets_the_peer_that_was_not_used_for_longest) {
+  Pair pair({.most_peers = 2});
+  pair.a.find(0, kB, pair.now);
+  pair.carry();
+  pair.now += 1_ms;
+  pair.a.find(0, Address::parse("10.0.0.3:1"), pair.now);
+  EXPECT_EQ(pair.a.find(0, Address::parse("10.0.0.4:1"), pair.now).state, State::asked) << "in place of B";
+  EXPECT_EQ(pair.a.find(0, Address::parse("10.0.0.5:1"), pair.now).state, State::unreachable) << "all are being asked";
+  EXPECT_EQ(pair.a.counters().table_full, 1u);
+}
+
+TEST(Resolution, find__asks_nobody_without_a_port) {
+  Pair pair;
+  EXPECT_EQ(pair.a.find(0, Address::parse("10.0.0.2"), pair.now).state, State::unreachable);
+  EXPECT_TRUE(pair.a.deadline().is_never());
+}
+
+TEST(Resolution, shards__answer_for_themselves) {
+  Resolution host({}, {kQueueA, kQueueB}, numbers(5));
+  Pair pair;
+  const Address second = Address::parse("10.0.0.9:5001");
+  pair.a.find(0, second, pair.now);
+  Resolution::Outgoing out;
+  ASSERT_TRUE(pair.a.next(out, pair.now));
+  host.receive(1, kA, out.bytes, pair.now);
+  ASSERT_TRUE(host.next(out, pair.now));
+  EXPECT_EQ(out.shard, 1);
+  pair.a.receive(0, second, out.bytes, pair.now);
+  EXPECT_EQ(pair.a.find(0, second, pair.now).queue, kQueueB);
+}
+
+}  // namespace
+}  // namespace mltcp::rdma

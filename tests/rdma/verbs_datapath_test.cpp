@@ -1,0 +1,549 @@
+// A datapath on queue pairs, between devices made of memory: how packets look on the other side, how peers are found,
+// and what becomes of packets when something is wrong.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../message_of.h"
+#include "fake_device.h"
+#include "mltcp/base/error.h"
+#include "mltcp/rdma/internal/make_datapath.h"
+#include "mltcp/rdma/kernel_sockets.h"
+#include "mltcp/rdma/register_datapath.h"
+#include "mltcp/rdma/verbs_io.h"
+#include "mltcp/transport/host_datapath.h"
+
+namespace mltcp::rdma {
+namespace {
+
+using namespace mltcp::literals;
+using testing::HasSubstr;
+
+constexpr std::uint16_t kPort = 47610;
+
+/// A host at a loopback address, on a device of its own.
+struct Host {
+  Host(FakeFabric& fabric, const std::string& ip, HostDatapathConfig config = {}, std::uint16_t shards = 1,
+       std::uint32_t longest = 1024) {
+    config.device = "verbs:fake0";
+    auto made = std::make_unique<FakeDevice>(fabric, ip, longest);
+    device = made.get();
+    datapath = make_datapath(config, std::move(made));
+    HostPlace place;
+    place.address = Address::parse(ip);
+    place.address.port = kPort;
+    place.shards = shards;
+    datapath->take_place(place);
+    address = place.address;
+  }
+  VerbsIo& io(std::uint16_t shard = 0) { return dynamic_cast<VerbsIo&>(datapath->io(shard)); }
+  FakeQueuePair& pair(std::size_t shard = 0) { return *device->pairs[shard]; }
+
+  FakeDevice* device;
+  std::unique_ptr<HostDatapath> datapath;
+  Address address;
+};
+
+struct Text {
+  std::string bytes;
+  Ecn ecn;
+  std::uint8_t priority;
+  Address source;
+};
+
+std::vector<Text> received(VerbsIo& io, std::size_t wanted, Nanos patience = 5_s) {
+  std::vector<Text> got;
+  std::array<RxPacket, 64> packets;
+  const Nanos end = monotonic_now() + patience;
+  while (got.size() < wanted && monotonic_now() < end) {
+    const std::size_t count = io.receive(packets);
+    for (std::size_t i = 0; i < count; ++i)
+      got.push_back({std::string(reinterpret_cast<const char*>(packets[i].bytes.data()), packets[i].bytes.size()),
+                     packets[i].ecn, packets[i].priority, packets[i].source});
+    if (count == 0) std::this_thread::yield();
+  }
+  return got;
+}
+
+std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+/// Runs `io` until `done`, which is soon; false if it isn't.
+bool runs_until(VerbsIo& io, const std::function<bool()>& done) {
+  std::array<RxPacket, 64> packets;
+  for (const Nanos end = monotonic_now() + 5_s; monotonic_now() < end;) {
+    io.receive(packets);
+    if (done()) return true;
+    std::this_thread::yield();
+  }
+  return false;
+}
+
+bool resolves(Host& from, const Address& to) {
+  return runs_until(from.io(), [&] { return from.io().resolve(to); });
+}
+
+TEST(VerbsDatapath, packets__wait_for_their_peers_queue_pair_and_arrive_in_order_with_ecn_and_priority) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1");
+  Host b(fabric, "127.0.0.2");
+  const std::string header = "header ";
+  const std::string payload(900, 'p');
+  const std::vector<TxPacket> packets = {
+      {.destination = &b.address,
+       .header = bytes_of(header),
+       .payload = bytes_of(payload),
+       .ecn = Ecn::ect0,
+       .priority = 3},
+      {.destination = &b.address, .header = bytes_of(header), .payload = {}, .ecn = Ecn::ect0, .priority = 3}};
+  EXPECT_EQ(a.io().send(packets), 2u);
+  EXPECT_EQ(a.io().counters().waited, 2u);
+  EXPECT_EQ(a.io().counters().sent_packets, 0u);
+  ASSERT_TRUE(runs_until(a.io(), [&] { return a.io().counters().sent_packets == 2; }));
+  const auto got = received(b.io(), 2);
+  ASSERT_EQ(got.size(), 2u);
+  EXPECT_EQ(got[0].bytes, header + payload);
+  EXPECT_EQ(got[1].bytes, header);
+  EXPECT_EQ(got[0].ecn, Ecn::ect0);
+  EXPECT_EQ(got[0].priority, 3);
+  EXPECT_EQ(got[0].source, a.address);
+
+  // From now on at once, the short one inline.
+  EXPECT_EQ(a.io().send(packets), 2u);
+  EXPECT_EQ(a.io().counters().sent_packets, 4u);
+  EXPECT_EQ(a.io().counters().inlined, 1u);
+  const auto more = received(b.io(), 2);
+  ASSERT_EQ(more.size(), 2u);
+  EXPECT_EQ(more[0].bytes, header + payload);
+  EXPECT_EQ(more[1].bytes, header);
+  EXPECT_EQ(a.io().limits().max_packet_bytes, 1020u);
+  EXPECT_TRUE(a.io().limits().ecn);
+}
+
+TEST(VerbsDatapath, congestion_marks__are_read_from_the_header_that_arrived) {
+  FakeFabric fabric;
+  fabric.marks = true;
+  Host a(fabric, "127.0.0.1");
+  Host b(fabric, "127.0.0.2");
+  const std::string text = "text";
+  ASSERT_TRUE(resolves(a, b.address));
+  for (const Ecn ecn : {Ecn::ect0, Ecn::ect1, Ecn::not_ect}) {
+    const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}, .ecn = ecn};
+    a.io().send({&packet, 1});
+    ASSERT_TRUE(runs_until(a.io(), [&] { return a.io().counters().sent_packets >= 1; }));
+  }
+  ASSERT_TRUE(runs_until(a.io(), [&] { return a.io().counters().sent_packets == 3; }));
+  std::multiset<Ecn> marks;
+  for (const Text& one : received(b.io(), 3)) marks.insert(one.ecn);
+  EXPECT_EQ(marks, (std::multiset<Ecn>{Ecn::not_ect, Ecn::ce, Ecn::ce}));
+}
+
+TEST(VerbsDatapath, a_burst__is_posted_at_once_and_signalled_once) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1");
+  Host b(fabric, "127.0.0.2");
+  ASSERT_TRUE(resolves(a, b.address));
+  const std::string text(500, 'x');
+  const std::vector<TxPacket> packets(VerbsIo::burst,
+                                      {.destination = &b.address, .header = bytes_of(text), .payload = {}});
+  const auto before = a.pair().posts;
+  EXPECT_EQ(a.io().send(packets), packets.size());
+  EXPECT_EQ(a.pair().posts, before + 1);
+  EXPECT_EQ(a.pair().signalled, 1u);
+  EXPECT_EQ(received(b.io(), packets.size()).size(), packets.size());
+}
+
+TEST(VerbsDatapath, a_full_send_queue__leaves_packets_to_the_caller_until_there_are_completions) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1", {.device = {}, .queue_packets = 64});
+  Host b(fabric, "127.0.0.2");
+  ASSERT_TRUE(resolves(a, b.address));
+  a.pair().withholds_completions = true;
+  const std::string text(500, 'x');
+  const std::vector<TxPacket> packets(48, {.destination = &b.address, .header = bytes_of(text), .payload = {}});
+  EXPECT_EQ(a.io().send(packets), 48u);
+  EXPECT_EQ(a.io().send(packets), 16u);
+  EXPECT_TRUE(a.io().is_blocked());
+  EXPECT_EQ(a.io().send(packets), 0u);
+  a.pair().withholds_completions = false;
+  ibv_wc done{};
+  done.wr_id = 47;
+  {
+    const std::lock_guard lock(fabric.mutex);
+    a.pair().complete(true, done);
+  }
+  EXPECT_EQ(a.io().send(packets), 48u) << "those up to the one that is complete";
+  EXPECT_EQ(received(b.io(), 112).size(), 112u);
+}
+
+TEST(VerbsDatapath, receive_buffers__are_posted_again_for_ever) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1");
+  Host b(fabric, "127.0.0.2", {.device = {}, .queue_packets = 64});
+  ASSERT_TRUE(resolves(a, b.address));
+  for (int i = 0; i < 1000; ++i) {
+    const std::string text = fmt::format("number {} of {}", i, std::string(300, 'x'));
+    const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
+    ASSERT_EQ(a.io().send({&packet, 1}), 1u);
+    const auto got = received(b.io(), 1);
+    ASSERT_EQ(got.size(), 1u) << i;
+    ASSERT_EQ(got[0].bytes, text);
+  }
+}
+
+TEST(VerbsDatapath, payloads_in_registered_memory__are_gathered_where_they_lie_and_held_until_then) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1", {}, 1, 4096);
+  Host b(fabric, "127.0.0.2", {}, 1, 4096);
+  ASSERT_TRUE(resolves(a, b.address));
+  ASSERT_EQ(a.datapath->dma_devices().size(), 1u);
+  struct FreePages {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  const std::unique_ptr<std::byte, FreePages> memory(static_cast<std::byte*>(std::aligned_alloc(4096, 8192)));
+  const std::span<std::byte> pages(memory.get(), 8192);
+  std::fill(pages.begin(), pages.end(), std::byte{'m'});
+  const RegisteredMemory registration(pages, a.datapath->dma_devices());
+  a.pair().withholds_completions = true;
+  const std::string header = "h";
+  PayloadHold hold;
+  const TxPacket packet{
+      .destination = &b.address, .header = bytes_of(header), .payload = pages.subspan(100, 4000), .hold = &hold};
+  ASSERT_EQ(a.io().send({&packet, 1}), 1u);
+  EXPECT_EQ(a.pair().from_elsewhere, 1u);
+  EXPECT_EQ(a.io().counters().by_reference, 1u);
+  EXPECT_EQ(hold.packets.load(), 1u);
+  const auto got = received(b.io(), 1);
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0].bytes, "h" + std::string(4000, 'm'));
+  a.pair().withholds_completions = false;
+  ibv_wc done{};
+  done.wr_id = 0;
+  {
+    const std::lock_guard lock(fabric.mutex);
+    a.pair().complete(true, done);
+  }
+  std::array<RxPacket, 8> none;
+  a.io().receive(none);
+  EXPECT_EQ(hold.packets.load(), 0u);
+
+  // What is not registered, or has no hold, is copied.
+  const std::vector<std::byte> elsewhere(4000);
+  const TxPacket copied{.destination = &b.address, .header = bytes_of(header), .payload = elsewhere, .hold = &hold};
+  ASSERT_EQ(a.io().send({&copied, 1}), 1u);
+  EXPECT_EQ(hold.packets.load(), 0u);
+  EXPECT_EQ(a.io().counters().by_reference, 1u);
+}
+
+TEST(VerbsDatapath, a_hold__ends_with_the_datapath) {
+  FakeFabric fabric;
+  PayloadHold hold;
+  struct FreePages {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  const std::unique_ptr<std::byte, FreePages> memory(static_cast<std::byte*>(std::aligned_alloc(4096, 4096)));
+  Host b(fabric, "127.0.0.2", {}, 1, 4096);
+  auto a = std::make_unique<Host>(fabric, "127.0.0.1", HostDatapathConfig{}, std::uint16_t{1}, 4096U);
+  ASSERT_TRUE(resolves(*a, b.address));
+  {
+    const RegisteredMemory registration({memory.get(), 4096}, a->datapath->dma_devices());
+    a->pair().withholds_completions = true;
+    const TxPacket packet{.destination = &b.address, .header = {}, .payload = {memory.get(), 2000}, .hold = &hold};
+    ASSERT_EQ(a->io().send({&packet, 1}), 1u);
+    ASSERT_EQ(hold.packets.load(), 1u);
+  }
+  a.reset();
+  EXPECT_EQ(hold.packets.load(), 0u);
+}
+
+TEST(VerbsDatapath, what_nobody_answers_for__is_dropped_and_asked_for_again) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1");
+  const Address nobody = Address::parse(fmt::format("127.0.0.9:{}", kPort));
+  const std::string text = "text";
+  const TxPacket packet{.destination = &nobody, .header = bytes_of(text), .payload = {}};
+  a.io().send({&packet, 1});
+  EXPECT_EQ(a.io().counters().waited, 1u);
+  ASSERT_TRUE(runs_until(a.io(), [&] { return a.io().counters().unreachable == 1; }));
+  a.io().send({&packet, 1});
+  EXPECT_EQ(a.io().counters().unreachable, 2u) << "for a while at once";
+  EXPECT_EQ(a.datapath->losses().unsent, 2u);
+  Host late(fabric, "127.0.0.9");
+  ASSERT_TRUE(resolves(a, nobody));
+  a.io().send({&packet, 1});
+  EXPECT_EQ(received(late.io(), 1).size(), 1u);
+}
+
+TEST(VerbsDatapath, packets_that_wait__are_bounded) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1");
+  const Address nobody = Address::parse(fmt::format("127.0.0.9:{}", kPort));
+  const std::string text = "text";
+  const std::vector<TxPacket> packets(VerbsIo::burst,
+                                      {.destination = &nobody, .header = bytes_of(text), .payload = {}});
+  for (std::size_t sent = 0; sent < VerbsIo::most_waiting + 100; sent += packets.size())
+    EXPECT_EQ(a.io().send(packets), packets.size());
+  EXPECT_EQ(a.io().counters().waited, VerbsIo::most_waiting);
+  EXPECT_GE(a.io().counters().waiting_full, 64u);
+  ASSERT_TRUE(runs_until(a.io(), [&] { return a.io().counters().unreachable == VerbsIo::most_waiting; }));
+}
+
+TEST(VerbsDatapath, a_peer_that_starts_again__is_found_by_its_new_queue_pair) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1");
+  auto b = std::make_unique<Host>(fabric, "127.0.0.2");
+  const Address address = b->address;
+  ASSERT_TRUE(resolves(a, address));
+  b.reset();
+  b = std::make_unique<Host>(fabric, "127.0.0.2");
+  const std::string text = "text";
+  const TxPacket packet{.destination = &address, .header = bytes_of(text), .payload = {}};
+  std::array<RxPacket, 8> packets;
+  std::size_t arrived = 0;
+  for (const Nanos end = monotonic_now() + 5_s; monotonic_now() < end && arrived == 0;) {
+    a.io().send({&packet, 1});
+    a.io().receive(packets);
+    arrived = b->io().receive(packets);
+    std::this_thread::yield();
+  }
+  EXPECT_GT(arrived, 0u);
+}
+
+TEST(VerbsDatapath, foreign_messages__are_dropped_and_counted) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1");
+  Host b(fabric, "127.0.0.2");
+  ASSERT_TRUE(resolves(a, b.address));
+  const std::string text = "text";
+  const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
+  const auto send = [&] { ASSERT_EQ(a.io().send({&packet, 1}), 1u); };
+
+  fabric.leaves_out_route = true;
+  send();
+  fabric.leaves_out_route = false;
+  fabric.spoils_checksum = true;
+  send();
+  fabric.spoils_checksum = false;
+  // Somebody who knows the queue pair but not the key; and one who has both, for another port.
+  ibv_send_wr* refused = nullptr;
+  const Shim shim = make_shim(kPort, kPort + 1);
+  ibv_sge piece{reinterpret_cast<std::uintptr_t>(shim.data()), kShimBytes, 0};
+  ibv_send_wr request{};
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_SEND;
+  request.send_flags = IBV_SEND_INLINE;
+  request.wr.ud.ah = a.device->make_handle({.destination = b.address});
+  request.wr.ud.remote_qpn = b.pair().number;
+  request.wr.ud.remote_qkey = b.io().own_queue().key ^ 1;
+  ASSERT_EQ(ibv_post_send(a.pair().queue, &request, &refused), 0);
+  request.wr.ud.remote_qkey ^= 1;
+  ASSERT_EQ(ibv_post_send(a.pair().queue, &request, &refused), 0);
+  send();
+  EXPECT_EQ(received(b.io(), 1).size(), 1u);
+  EXPECT_EQ(b.io().counters().no_header, 1u);
+  EXPECT_EQ(b.io().counters().bad_header, 1u);
+  EXPECT_EQ(b.io().counters().not_for_us, 1u);
+  EXPECT_EQ(b.datapath->losses().rejected, 4u);
+  a.device->free_handle(request.wr.ud.ah);
+}
+
+TEST(VerbsDatapath, a_peer_with_a_shorter_mtu__is_told_of) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1", {}, 1, 2048);
+  Host b(fabric, "127.0.0.2", {}, 1, 1024);
+  ASSERT_TRUE(resolves(a, b.address));
+  const std::string text(1500, 'x');
+  const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
+  EXPECT_EQ(a.io().send({&packet, 1}), 1u);
+  EXPECT_EQ(a.io().counters().too_long, 1u);
+  EXPECT_THAT(a.datapath->why_link_is_down(),
+              HasSubstr("messages of 2048 bytes are too long for 127.0.0.2:47610; give all hosts the same MTU"));
+}
+
+TEST(VerbsDatapath, a_queue_pair_that_fails__is_made_ready_again) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1");
+  Host b(fabric, "127.0.0.2");
+  ASSERT_TRUE(resolves(a, b.address));
+  const std::string text = "text";
+  const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
+  for (int round = 0; round < 3; ++round) {
+    b.pair().break_down();
+    ASSERT_EQ(a.io().send({&packet, 1}), 1u) << "which is lost";
+    ASSERT_TRUE(runs_until(b.io(), [&] { return b.io().counters().recoveries == static_cast<unsigned>(round) + 1; }));
+    ASSERT_EQ(a.io().send({&packet, 1}), 1u);
+    ASSERT_EQ(received(b.io(), 1).size(), 1u) << round;
+  }
+  EXPECT_GT(b.pair().posted.size(), 900u) << "of 1024 buffers";
+}
+
+TEST(VerbsDatapath, a_device_that_goes__takes_packets_to_nowhere_and_hangs_nobody) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1");
+  Host b(fabric, "127.0.0.2");
+  ASSERT_TRUE(resolves(a, b.address));
+  a.device->gone = true;
+  a.device->down = "verbs:fake0:1: the device is gone";
+  const std::string text(500, 'x');
+  const std::vector<TxPacket> packets(VerbsIo::burst,
+                                      {.destination = &b.address, .header = bytes_of(text), .payload = {}});
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(a.io().send(packets), packets.size());
+  EXPECT_EQ(a.datapath->losses().errors, 100u * VerbsIo::burst);
+  EXPECT_THAT(a.datapath->why_link_is_down(), HasSubstr("the device is gone"));
+}
+
+TEST(VerbsDatapath, a_device_that_refuses_requests__loses_them_and_their_holds) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1", {.device = {}, .queue_packets = 64});
+  Host b(fabric, "127.0.0.2");
+  ASSERT_TRUE(resolves(a, b.address));
+  const std::string text(500, 'x');
+  const std::vector<TxPacket> packets(VerbsIo::burst,
+                                      {.destination = &b.address, .header = bytes_of(text), .payload = {}});
+  for (const int taken : {0, 10, 63}) {
+    a.pair().refuses_after = taken;
+    EXPECT_EQ(a.io().send(packets), packets.size());
+    EXPECT_EQ(received(b.io(), static_cast<std::size_t>(taken)).size(), static_cast<std::size_t>(taken));
+  }
+  a.pair().refuses_after = -1;
+  EXPECT_EQ(a.io().counters().send_errors, 3 * packets.size() - 73);
+  EXPECT_EQ(a.io().send(packets), packets.size());
+  EXPECT_EQ(received(b.io(), packets.size()).size(), packets.size());
+}
+
+TEST(VerbsDatapath, shards__have_a_queue_pair_and_a_port_each) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1", {}, 2);
+  Host b(fabric, "127.0.0.2", {}, 3);
+  EXPECT_EQ(b.datapath->shards(), 3);
+  EXPECT_EQ(b.device->pairs.size(), 3u);
+  const std::string text = "text";
+  for (std::uint16_t shard = 0; shard < 3; ++shard) {
+    Address to = b.address;
+    to.port = static_cast<std::uint16_t>(to.port + shard);
+    ASSERT_TRUE(runs_until(a.io(1), [&] { return a.io(1).resolve(to); }));
+    const TxPacket packet{.destination = &to, .header = bytes_of(text), .payload = {}};
+    a.io(1).send({&packet, 1});
+    const auto got = received(b.io(shard), 1);
+    ASSERT_EQ(got.size(), 1u);
+    EXPECT_EQ(got[0].source.port, kPort + 1);
+  }
+}
+
+TEST(VerbsDatapath, a_sleeper__is_woken_by_packets_and_by_the_answer_that_its_packets_wait_for) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1");
+  Host b(fabric, "127.0.0.2");
+  const auto wakes = [](VerbsIo& io) {
+    const auto wakeup = io.begin_waiting();
+    EXPECT_TRUE(wakeup->needs_arming);
+    pollfd file{wakeup->file, POLLIN, 0};
+    return poll(&file, 1, 5000) == 1;
+  };
+  a.io().arm();
+  b.io().arm();
+  const std::string text = "text";
+  const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
+  a.io().send({&packet, 1});
+  EXPECT_TRUE(wakes(a.io())) << "by the answer";
+  a.io().disarm();
+  std::array<RxPacket, 8> packets;
+  a.io().receive(packets);
+  EXPECT_EQ(a.io().counters().sent_packets, 1u);
+  EXPECT_TRUE(wakes(b.io())) << "by the packet";
+  b.io().disarm();
+  EXPECT_EQ(b.io().receive(packets), 1u);
+  b.io().arm();
+  pollfd file{b.io().begin_waiting()->file, POLLIN, 0};
+  EXPECT_EQ(poll(&file, 1, 0), 0) << "no more";
+}
+
+TEST(VerbsDatapath, routes__are_bounded_and_their_handles_given_back) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1");
+  Host b(fabric, "127.0.0.2");
+  ASSERT_TRUE(resolves(a, b.address));
+  const std::string text = "text";
+  for (std::uint32_t i = 0; i < 2 * kRoutes; ++i) {
+    const Address to = Address::v4(0x7F010000 + i, kPort);
+    const TxPacket packet{.destination = &to, .header = bytes_of(text), .payload = {}};
+    a.io().send({&packet, 1});
+  }
+  EXPECT_GT(a.io().counters().waiting_full, 0u);
+  ASSERT_TRUE(resolves(a, b.address)) << "others are still found";
+}
+
+TEST(VerbsDatapath, a_neighbour_without_a_handle__is_unreachable) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1");
+  Host b(fabric, "127.0.0.2");
+  a.device->has_no_handles = true;
+  const std::string text = "text";
+  const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
+  a.io().send({&packet, 1});
+  ASSERT_TRUE(runs_until(a.io(), [&] { return a.io().counters().unreachable == 1; }));
+  a.device->has_no_handles = false;
+  EXPECT_TRUE(resolves(a, b.address)) << "later";
+}
+
+// ---- What is told ----
+
+std::string place_error(const std::string& address, HostDatapathConfig config = {}, const std::string& down = "") {
+  FakeFabric fabric;
+  config.device = config.device.empty() ? "verbs:fake0" : config.device;
+  auto device = std::make_unique<FakeDevice>(fabric, "127.0.0.1");
+  device->down = down;
+  HostPlace place;
+  place.address = Address::parse(address, kPort);
+  return message_of<std::exception>([&] { make_datapath(config, std::move(device))->take_place(place); });
+}
+
+TEST(VerbsDatapath, take_place__tells_what_is_wrong) {
+  EXPECT_EQ(place_error("127.0.0.1"), "no such exception");
+  EXPECT_EQ(place_error("0.0.0.0"), "no such exception");
+  EXPECT_THAT(place_error("127.0.0.9"),
+              HasSubstr("port verbs:fake0:1: none of its GIDs is 127.0.0.9, but 1 127.0.0.1; give the host one that it "
+                        "has, or add it: ip addr add 127.0.0.9/24 dev IFACE"));
+  EXPECT_THAT(place_error("::"), HasSubstr("it has no IPv6 GID, but 1 127.0.0.1"));
+  EXPECT_THAT(place_error("127.0.0.1", {.device = "verbs:fake0:1:0"}), HasSubstr("GID 0 is of RoCE version 1"));
+  EXPECT_THAT(place_error("127.0.0.1", {.device = "verbs:fake0:1:7"}),
+              HasSubstr("no GID of index 7; the port has 1 127.0.0.1"));
+  EXPECT_THAT(place_error("127.0.0.2", {.device = "verbs:fake0:1:1"}),
+              HasSubstr("GID 1 is 127.0.0.1, but the host's address is 127.0.0.2"));
+  EXPECT_THAT(place_error("127.0.0.1", {.device = {}, .mtu = 1500}),
+              HasSubstr("messages of 1024 bytes, which makes 1076"));
+  EXPECT_THAT(place_error("127.0.0.1", {.device = {}, .mtu = 200}), HasSubstr("an MTU of 200 bytes; give 308 to 1076"));
+  EXPECT_THAT(place_error("127.0.0.1", {.device = {}, .queues = 2}), HasSubstr("leave their number out"));
+  EXPECT_EQ(place_error("127.0.0.1", {}, "verbs:fake0:1 is down; bring its interface up"),
+            "verbs:fake0:1 is down; bring its interface up");
+  const KernelSocket other(Address::parse(fmt::format("127.0.0.1:{}", kPort)), 0);
+  EXPECT_THAT(place_error("127.0.0.1"), HasSubstr("another socket has that UDP port"));
+}
+
+TEST(VerbsDatapath, infiniband__has_no_ecn_and_no_hops) {
+  FakeFabric fabric;
+  VerbsIoConfig config;
+  config.network = Network::infiniband;
+  FakeDevice device(fabric, "127.0.0.1", 2048, true);
+  const Clock clock;
+  const VerbsIo io(device, clock, config);
+  EXPECT_FALSE(io.limits().ecn);
+  EXPECT_FALSE(io.limits().hops);
+}
+
+TEST(VerbsDatapath, asked_at__is_the_link_local_address_of_ip_over_infiniband) {
+  const Address gid = Address::parse("[fe80::1:0002:c903:0009:5f31]:7");
+  EXPECT_EQ(asked_at(gid, false), gid);
+  EXPECT_EQ(asked_at(Address::parse("[fec0::2:c903:9:5f31]:7"), true), Address::parse("[fe80::202:c903:9:5f31]:7"));
+}
+
+}  // namespace
+}  // namespace mltcp::rdma
