@@ -15,6 +15,7 @@
 #include <bit>
 #include <cerrno>
 #include <iterator>
+#include <string_view>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
@@ -71,6 +72,9 @@ PortPlan plan_for(PortKind& kind, const PortConfig& config) {
   if (plan.room == 0) plan.room = config.buffer_bytes != 0 ? config.buffer_bytes : plan.frame() + kSlack;
   return plan;
 }
+
+/// Whether a driver takes receive interrupts that then never come: it does not route those of NICs with MSI-X (82574).
+bool has_deaf_interrupts(std::string_view driver) { return driver == "net_e1000_em"; }
 
 std::uint64_t only_if(bool wanted, std::uint64_t offloads) { return wanted ? offloads : 0; }
 
@@ -236,7 +240,8 @@ struct Port::Impl {
     conf.txmode.offloads =
         info.tx_offload_capa & (only_if(want.checksums, RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM) |
                                 only_if(want.multi_segments, RTE_ETH_TX_OFFLOAD_MULTI_SEGS));
-    conf.intr_conf.lsc = *info.dev_flags & RTE_ETH_DEV_INTR_LSC ? 1 : 0;
+    // A NIC's link is asked for: its interrupts share a vector with those of queues, or come to nothing (82574).
+    conf.intr_conf.lsc = ours && (*info.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0 ? 1 : 0;
     conf.intr_conf.rxq = config.interrupts ? 1 : 0;
     conf.rx_adv_conf.rss_conf.rss_hf =
         info.flow_type_rss_offloads & (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP);
@@ -305,7 +310,7 @@ struct Port::Impl {
     if (std::all_of(mac.begin(), mac.end(), [](std::uint8_t byte) { return byte == 0; })) {
       mac = {0x02, 0, 0, 0, static_cast<std::uint8_t>(id >> 8), static_cast<std::uint8_t>(id)};
     }
-    if (!config.interrupts) return;
+    if (!config.interrupts || has_deaf_interrupts(driver)) return;
     interrupts = true;
     if (!receive_files.empty()) return;
     for (std::uint16_t queue = 0; queue < config.queues; ++queue) {

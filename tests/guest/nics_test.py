@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """QEMU's NICs under this build's DPDK ports, in a guest with an IOMMU or without: guest_nic_test, and the commands as users
 run them. What differs by the kind of NIC is in a table here; docs/guest.md tells what was seen."""
 import os
@@ -17,7 +18,7 @@ KINDS = {
     "virtio": ("virtio-net-pci", WITH_IOMMU, 1, "vfio-pci", "jumbo vfio interrupts"),
     "virtio_queues": ("virtio-net-pci", WITH_IOMMU + ",rss=on", 4, "vfio-pci", "queues rss jumbo vfio interrupts"),
     "virtio_uio": ("virtio-net-pci", "", 1, "uio_pci_generic", "jumbo"),
-    "e1000e": ("e1000e", "", 1, "vfio-pci", "checksums jumbo vfio interrupts"),
+    "e1000e": ("e1000e", "", 1, "vfio-pci", "checksums jumbo vfio"),
     "vmxnet3": ("vmxnet3", "", 1, "vfio-pci", "checksums queues jumbo vfio interrupts"),
 }
 COMMANDS = """
@@ -27,12 +28,13 @@ ulimit -l unlimited
 echo "== doctor"
 mltcp doctor --port {left} | grep -E "^ok +port {left}|^missing|^ +port|^warn +NIC"
 echo "== perf"
-mltcp perf --listen --once --port {left} --ip 10.0.0.1/24 --udp-port 50000 --idle sleep >/tmp/server 2>&1 &
+mltcp perf --listen --once --port {left} --ip 10.0.0.1/24 --udp-port 50000 --idle sleep --memory 64 >/tmp/server 2>&1 &
 timeout 60 mltcp perf 127.0.0.1 --port {right} --ip 10.0.0.2/24 --tests latency,out --least 1B --most 64kB --factor 256 \\
-  --for 100ms --idle sleep --json /out/perf.json >/tmp/client 2>&1 || {{ cat /tmp/client /tmp/server; exit 1; }}
+  --for 100ms --idle sleep --memory 64 --json /out/perf.json >/tmp/client 2>&1 || {{ cat /tmp/client /tmp/server; exit 1; }}
 wait
 cat /tmp/client
 echo "== tests"
+ulimit -c unlimited; echo /out/core >/proc/sys/kernel/core_pattern
 MLTCP_NICS="{left} {right}" MLTCP_NIC_TRAITS="{traits}" guest_nic_test --gtest_brief=0 --gtest_color=no {filter}
 """
 
@@ -40,7 +42,7 @@ MLTCP_NICS="{left} {right}" MLTCP_NIC_TRAITS="{traits}" guest_nic_test --gtest_b
 def run(kind, extra=()):
     device, options, queues, driver, traits = KINDS[kind]
     accelerator = os.environ.get("MLTCP_GUEST_ACCEL", "auto")
-    guest = guest_lab.Guest(memory_mb=768, processors=2, accelerator=accelerator)
+    guest = guest_lab.Guest(memory_mb=1280, processors=2, accelerator=accelerator)
     if driver == "vfio-pci":
         guest.add_iommu()
     guest.add_modules(driver.replace("-", "_"))
@@ -53,10 +55,13 @@ def run(kind, extra=()):
     def show(part):
         sys.stdout.buffer.write(part)
         sys.stdout.buffer.flush()
-    return guest.run(text, seconds=200, output=show)
+    return guest.run(text, seconds=200, output=show, out=os.environ.get("MLTCP_GUEST_OUT"))
 
 
 def main():
+    if len(sys.argv) < 2 or sys.argv[1] not in KINDS:
+        print(f"usage: nics_test.py {'|'.join(KINDS)} [GOOGLETEST_ARGUMENT...]", file=sys.stderr)
+        return 2
     kind = sys.argv[1]
     try:
         result = run(kind, sys.argv[2:])
