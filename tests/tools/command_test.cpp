@@ -40,6 +40,17 @@ TEST_F(Command, none_or_unknown__named_with_the_list) {
   EXPECT_THAT(refusal("run"), HasSubstr("EXPERIMENT.toml is required; see mltcp run --help"));
 }
 
+TEST_F(Command, kernel__options_of_another_action_are_told) {
+  const std::string without = "there is no MLTCP for kernel TCP: ";  // in this build
+  EXPECT_THAT(refusal("kernel lod"), HasSubstr("did you mean \"load\"?"));
+  EXPECT_THAT(refusal("kernel status --cc reno"),
+              AnyOf(HasSubstr("--cc is of mltcp kernel load and unload, and has nothing to do with status;"),
+                    HasSubstr(without)));
+  EXPECT_THAT(refusal("kernel set"), AnyOf(HasSubstr("give --function, --gap or --bytes"), HasSubstr(without)));
+  EXPECT_THAT(refusal("kernel load --function F9"), AnyOf(HasSubstr("there are F1, F2, F3"), HasSubstr(without)));
+  EXPECT_THAT(refusal("kernel load --cc vegas"), AnyOf(HasSubstr("there are reno, cubic, dctcp"), HasSubstr(without)));
+}
+
 TEST_F(Command, words_that_are_near__are_asked_for) {
   EXPECT_EQ(refusal("rnu e.toml"), "mltcp: \"rnu\" is not a command; did you mean \"run\"? see mltcp --help\n");
   EXPECT_EQ(refusal("help shcedule"),
