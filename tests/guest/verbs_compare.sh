@@ -13,10 +13,10 @@ for round in $(seq ${ROUNDS:-3}); do
   done
   ibv_ud_pingpong -d rx1 -g 1 -s 64 -n 1000 >/tmp/server 2>&1 &
   sleep 0.5
-  ibv_ud_pingpong -d rx0 -g 1 -s 64 -n 1000 10.0.0.2 | awk '/usec/ { print "ibv_ud_pingpong, 64 bytes: " $6 " us round trip" }'
+  ibv_ud_pingpong -d rx0 -g 1 -s 64 -n 1000 10.0.0.2 | awk '/usec/ { print "ibv_ud_pingpong, 64 bytes: " $7 " us round trip" }'
   wait $!
   mltcp perf --listen --once --port verbs:rx1 --ip 10.0.0.2 --idle spin 127.0.0.1:6000 >/tmp/server 2>&1 &
-  mltcp perf 127.0.0.1:6000 --port verbs:rx0 --ip 10.0.0.1 --idle spin --tests latency,out --least 64 --most 1MB \
+  mltcp perf 127.0.0.1:6000 --port verbs:rx0 --ip 10.0.0.1 --idle spin --tests latency,out --least 64B --most 1MB \
     --factor 16 --for 500ms
   wait $!
 done
