@@ -413,7 +413,7 @@ TEST_F(http_server, client_that_reads_nothing__is_dropped) {
   start();
   for (int i = 0; i < 300; ++i) service_->arrive(job("job-" + std::to_string(i), 100_ms, 1_ms, 2), {"a1", "a2"});
   std::vector<std::unique_ptr<Client>> lazy;
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 4; ++i) {
     lazy.push_back(std::make_unique<Client>(server_->address()));
     lazy.back()->send(request("GET", "/v1/jobs"));
   }
@@ -480,7 +480,7 @@ TEST_F(http_server, bytes_of_answers__are_bounded_and_short_ones_are_given_never
   ASSERT_GT(length, 3'100'000U);
   ASSERT_LT(length, 6'000'000U);
   std::vector<std::unique_ptr<Client>> lazy;
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 4; ++i) {
     lazy.push_back(std::make_unique<Client>(server_->address()));
     lazy.back()->send(request("GET", "/v1/jobs"));
   }
