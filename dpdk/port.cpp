@@ -237,6 +237,8 @@ struct Port::Impl {
     conf.rxmode.offloads =
         info.rx_offload_capa & (only_if(want.checksums, RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM) |
                                 only_if(want.scatter || config.buffer_bytes != 0, RTE_ETH_RX_OFFLOAD_SCATTER));
+    // A NIC that can filter VLANs may drop all those that it was not told of.
+    if (config.vlan != 0) conf.rxmode.offloads |= info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
     conf.txmode.offloads =
         info.tx_offload_capa & (only_if(want.checksums, RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM) |
                                 only_if(want.multi_segments, RTE_ETH_TX_OFFLOAD_MULTI_SEGS));
@@ -292,6 +294,11 @@ struct Port::Impl {
     }
     if (error == 0) error = rte_eth_dev_start(id);
     if (error != 0) return error;
+    if ((conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_VLAN_FILTER) != 0)
+      error = rte_eth_dev_vlan_filter(id, config.vlan, 1);
+    if (error != 0) return error;
+    // Neighbour Discovery asks by multicast addresses, which NICs drop by themselves.
+    if (kind->may_be_hardware()) rte_eth_allmulticast_enable(id);
     if (config.promiscuous) {
       rte_eth_promiscuous_enable(id);
     } else if (promiscuous_before) {

@@ -20,6 +20,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/handoff.h"
+#include "mltcp/base/text.h"
 #include "mltcp/dpdk/burst.h"
 #include "mltcp/dpdk/frame_io.h"
 #include "mltcp/dpdk/queue_interrupt.h"
@@ -526,6 +527,13 @@ struct PortHost::Impl {
     if (shards < port.queues() || shards > kMostShards) {
       throw InputError(
           fmt::format("{} shards on {} queues: give {} to {}", shards, port.queues(), port.queues(), kMostShards));
+    }
+    // A host's frames leave from one buffer, but for payloads by reference.
+    const std::uint32_t room = rte_pktmbuf_data_room_size(port.pool(0)) - RTE_PKTMBUF_HEADROOM;
+    if (room < port.frame_bytes()) {
+      throw InputError(
+          fmt::format("port {}: buffers of {} bytes hold no frame of {}, which a host sends; leave their length out",
+                      in_quotes(port.name()), room, port.frame_bytes()));
     }
     if (config.address.port == 0 || config.address.port + shards - 1 > 65535) {
       throw InputError(fmt::format("UDP port {} for the first of {} shards: give 1 to {}", config.address.port, shards,
