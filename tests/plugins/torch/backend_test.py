@@ -197,11 +197,11 @@ class BackendTest(unittest.TestCase):
             with self.subTest(method=method), tempfile.TemporaryDirectory() as folder:
                 program = Path(folder) / "program.py"
                 program.write_text(
-                    "import multiprocessing.util, sys\n"
+                    "import multiprocessing.util, os, sys\n"
                     "import torch.distributed as dist\n"
                     "import mltcp.torch\n"
                     "def last():\n"
-                    "    print(dist.is_initialized(), flush=True)\n"
+                    "    os.write(1, f'{dist.is_initialized()}\\n'.encode())  # at once: both write\n"
                     "def rank(number):\n"
                     "    multiprocessing.util.Finalize(None, last, exitpriority=-1)\n"
                     f"    dist.init_process_group('mltcp', init_method='file://{folder}/store', rank=number, world_size=2)\n"
