@@ -1,8 +1,10 @@
-// Keeping a thread on one CPU, for loops that poll (sched_setaffinity(2)).
+// Which CPU a loop that polls was given, and keeping its thread there (sched_setaffinity(2)).
 #pragma once
 
 #include <pthread.h>
 #include <sched.h>
+
+#include <string>
 
 namespace mltcp {
 
@@ -14,5 +16,9 @@ inline int keep_thread_on(unsigned cpu) {
   CPU_SET(cpu, &one);
   return pthread_setaffinity_np(pthread_self(), sizeof one, &one);
 }
+
+/// The CPU that `cores` names, for a host that polls its port on one; -1: it is empty. Throws InputError if it is no
+/// number, or one of a CPU that this process may not use.
+int named_cpu(const std::string& cores);
 
 }  // namespace mltcp

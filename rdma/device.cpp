@@ -19,6 +19,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/ethernet/ip_address.h"
 #include "mltcp/rdma/kernel_sockets.h"
 
 namespace mltcp::rdma {

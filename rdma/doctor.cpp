@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "mltcp/ethernet/ip_address.h"
 #include "mltcp/rdma/device.h"
 #include "mltcp/rdma/kernel_sockets.h"
 

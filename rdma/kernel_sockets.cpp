@@ -6,11 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "mltcp/base/error.h"
+#include "mltcp/ethernet/ip_address.h"
 
 namespace mltcp::rdma {
 namespace {
@@ -94,19 +94,6 @@ std::optional<KernelSocket::Received> KernelSocket::receive(std::span<std::byte>
     got = recvfrom(file_, into.data(), into.size(), MSG_DONTWAIT | MSG_TRUNC, &name.any, &size);
   if (got < 0) return std::nullopt;
   return Received{read_name(name), static_cast<std::size_t>(got)};
-}
-
-bool is_link_local(const Address& address) { return address.ip[0] == 0xFE && (address.ip[1] & 0xC0) == 0x80; }
-
-bool is_unspecified(const Address& address) {
-  const auto from = address.ip.begin() + (address.is_v4() ? 12 : 0);
-  return std::all_of(from, address.ip.end(), [](std::uint8_t byte) { return byte == 0; });
-}
-
-std::string ip_text(const Address& address) {
-  const std::string text = to_text(address);
-  const std::string ip = text.substr(0, text.rfind(':'));
-  return ip.front() == '[' ? ip.substr(1, ip.size() - 2) : ip;
 }
 
 }  // namespace mltcp::rdma

@@ -40,10 +40,4 @@ class KernelSocket {
   std::uint16_t port_ = 0;
 };
 
-bool is_link_local(const Address& address);
-/// 0.0.0.0 or ::
-bool is_unspecified(const Address& address);
-/// "10.0.0.1", "fd00::1"
-std::string ip_text(const Address& address);
-
 }  // namespace mltcp::rdma

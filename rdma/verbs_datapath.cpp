@@ -1,11 +1,9 @@
 // A port of an RDMA device as a host's datapath, one queue pair a shard; see register_datapath.h and verbs_name.h.
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -18,6 +16,7 @@
 #include "mltcp/base/text.h"
 #include "mltcp/base/thread_cpu.h"
 #include "mltcp/base/time_source.h"
+#include "mltcp/ethernet/ip_address.h"
 #include "mltcp/rdma/device.h"
 #include "mltcp/rdma/internal/make_datapath.h"
 #include "mltcp/rdma/kernel_sockets.h"
@@ -52,24 +51,6 @@ VerbsName check_config(const HostDatapathConfig& config) {
     refuse(config, fmt::format("{} queues, but each shard has a queue pair of its own here; leave their number out",
                                config.queues));
   return name;
-}
-
-/// The CPU in `cores`; -1: none is named.
-int cpu_of(const HostDatapathConfig& config) {
-  if (config.cores.empty()) return -1;
-  int cpu = -1;
-  const char* const end = config.cores.data() + config.cores.size();
-  const auto [at, error] = std::from_chars(config.cores.data(), end, cpu);
-  if (error != std::errc() || at != end || cpu < 0)
-    throw InputError(
-        fmt::format("cores {}: a host polls its port on one core; give one, such as 0", in_quotes(config.cores)));
-  cpu_set_t usable;
-  CPU_ZERO(&usable);
-  if (cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof usable, &usable) != 0 ||
-      !CPU_ISSET(static_cast<std::size_t>(cpu), &usable))
-    throw InputError(
-        fmt::format("cores {}: this process may not use that CPU; nproc tells how many there are", config.cores));
-  return cpu;
 }
 
 /// Where a host is: its GID and its address, which has the first UDP port.
@@ -137,7 +118,7 @@ class VerbsDatapath final : public HostDatapath {
       : config_(config), name_(check_config(config)), device_(std::move(device)), time_(clock_) {
     // The address decides; until then, as over IPv4.
     site_.longest_message = longest_message(config_, device_->facts(), Network::roce_v4);
-    const int cpu = cpu_of(config);
+    const int cpu = named_cpu(config.cores);
     if (cpu < 0) return;
     if (const int error = keep_thread_on(static_cast<unsigned>(cpu)); error != 0)
       throw RunError(fmt::format("this thread can't be kept on CPU {} ({}); leave it out", cpu, std::strerror(error)));
@@ -240,7 +221,7 @@ class VerbsDatapath final : public HostDatapath {
 
 void check(const HostDatapathConfig& config, const HostPlace& place) {
   const VerbsName name = check_config(config);
-  cpu_of(config);
+  named_cpu(config.cores);
   const auto device = open_device(name);
   const Site site = site_of(config, name, device->facts(), place);
   if (const std::string down = device->why_down(); !down.empty()) throw InputError(down);

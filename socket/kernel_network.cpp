@@ -76,14 +76,6 @@ std::string list_addresses(const Address& like, const std::string& interface) {
   return list;
 }
 
-bool is_link_local(const Address& address) {
-  return !address.is_v4() && address.ip[0] == 0xFE && (address.ip[1] & 0xC0) == 0x80;  // RFC 4291 section 2.4
-}
-
-bool is_unspecified(const Address& address) {
-  return address.ip == decltype(address.ip){} || (address.is_v4() && address.v4_ip() == 0);
-}
-
 Interface::Interface(std::string name) : name_(std::move(name)) {
   ifreq request = request_for(name_);
   socket_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -24,10 +24,6 @@ std::string interface_of(const Address& address);
 /// "eth0 10.0.0.1, lo 127.0.0.1": those of the family of `like`, on `interface` or, if it is empty, on all.
 std::string list_addresses(const Address& like, const std::string& interface);
 
-bool is_link_local(const Address& address);
-/// 0.0.0.0 or ::
-bool is_unspecified(const Address& address);
-
 /// An interface, asked in the namespace in which the object was made, wherever the caller is later.
 class Interface {
  public:

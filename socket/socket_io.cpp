@@ -12,6 +12,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/ethernet/ip_address.h"
 #include "mltcp/socket/kernel_network.h"
 
 #ifndef UDP_SEGMENT

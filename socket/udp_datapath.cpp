@@ -3,13 +3,11 @@
 // The kernel has the host's address, finds the way and asks for neighbours.
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -21,6 +19,7 @@
 #include "mltcp/base/text.h"
 #include "mltcp/base/thread_cpu.h"
 #include "mltcp/base/time_source.h"
+#include "mltcp/ethernet/ip_address.h"
 #include "mltcp/socket/internal/buffer_limits.h"
 #include "mltcp/socket/kernel_network.h"
 #include "mltcp/socket/register_datapath.h"
@@ -39,13 +38,6 @@ constexpr Nanos kCalibration{50'000'000};
 /// Of a packet in a socket's buffer the kernel counts its own data, too; it doubles what is asked for, for that reason.
 constexpr std::uint64_t kOverheadOfPacket = 1024;
 
-/// "10.0.0.1", "fd00:0:..."
-std::string ip_text(const Address& address) {
-  const std::string text = to_text(address);
-  const std::string ip = text.substr(0, text.rfind(':'));
-  return ip.front() == '[' ? ip.substr(1, ip.size() - 2) : ip;
-}
-
 [[noreturn]] void refuse(const HostDatapathConfig& config, const std::string& why) {
   throw InputError(fmt::format("port {}: {}", in_quotes(config.device), why));
 }
@@ -61,24 +53,6 @@ UdpName check_config(const HostDatapathConfig& config) {
   if (!name.interface.empty())
     if (const std::string down = Interface(name.interface).why_unusable(); !down.empty()) refuse(config, down);
   return name;
-}
-
-/// The CPU in `cores`; -1: none is named.
-int cpu_of(const HostDatapathConfig& config) {
-  if (config.cores.empty()) return -1;
-  int cpu = -1;
-  const char* const end = config.cores.data() + config.cores.size();
-  const auto [at, error] = std::from_chars(config.cores.data(), end, cpu);
-  if (error != std::errc() || at != end || cpu < 0)
-    throw InputError(
-        fmt::format("cores {}: a host polls its port on one core; give one, such as 0", in_quotes(config.cores)));
-  cpu_set_t usable;
-  CPU_ZERO(&usable);
-  if (cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof usable, &usable) != 0 ||
-      !CPU_ISSET(static_cast<std::size_t>(cpu), &usable))
-    throw InputError(
-        fmt::format("cores {}: this process may not use that CPU; nproc tells how many there are", config.cores));
-  return cpu;
 }
 
 /// Where a host's sockets are bound to, and what they are bound through.
@@ -207,7 +181,7 @@ class UdpDatapath final : public HostDatapath {
       site_.mtu = std::min(interface_->mtu(), kMostMtu);
     }
     if (config.mtu != 0 || site_.mtu == 0) site_.mtu = config.mtu != 0 ? config.mtu : kUsualMtu;
-    const int cpu = cpu_of(config);
+    const int cpu = named_cpu(config.cores);
     if (cpu < 0) return;
     if (const int error = keep_thread_on(static_cast<unsigned>(cpu)); error != 0)
       throw RunError(fmt::format("this thread can't be kept on CPU {} ({}); leave it out", cpu, std::strerror(error)));
@@ -301,7 +275,7 @@ class UdpDatapath final : public HostDatapath {
 
 void check(const HostDatapathConfig& config, const HostPlace& place) {
   const Site site = site_of(config, place);
-  cpu_of(config);
+  named_cpu(config.cores);
   // That a UDP port is taken is told by binding to it.
   for (std::uint16_t shard = 0; shard < std::max<std::uint16_t>(place.shards, 1); ++shard)
     const SocketIo trial(io_config(config, site, shard));
