@@ -3,11 +3,14 @@ and not at all."""
 import io
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import types
 import unittest
 
 sys.dont_write_bytecode = True
@@ -165,6 +168,60 @@ class WordsTest(unittest.TestCase):
         self.assertIn("/nowhere/script: No such file or directory", done.stderr)
 
 
+class StandingTest(Files):
+    """QEMUs that do not go on, of which the kernel and the commands know nothing."""
+
+    def follow(self):
+        listeners = []
+        for name in ("qmp", "asked"):
+            listeners.append(socket.socket(socket.AF_UNIX))
+            listeners[-1].bind(f"{self.folder}/{name}")
+            listeners[-1].listen()
+
+        def serve_qmp():
+            connection, _ = listeners[0].accept()
+            with connection, connection.makefile("rw") as lines:
+                lines.write('{"QMP": {}}\n')
+                lines.flush()
+                for _ in lines:
+                    lines.write('{"return": {}}\n')
+                    lines.flush()
+        server = threading.Thread(target=serve_qmp)
+        server.start()
+        process = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        try:
+            exchange = guest_lab.Exchange(process, self.folder, time.monotonic() + 100, None, 1)
+            exchange.END_S = 1
+            exchange.run()
+            return exchange
+        finally:
+            process.kill()
+            process.wait()
+            server.join()
+            for listener in listeners:
+                listener.close()
+
+    def test_kernel_that_stands_still_is_ended_before_its_commands(self):
+        self.write("console", "Linux version\n")
+        os.makedirs(f"{self.folder}/lab")
+        begun = time.monotonic()
+        self.assertTrue(self.follow().stood_still)
+        self.assertLess(time.monotonic() - begun, 60)
+
+    def test_end_that_does_not_come_is_not_waited_for(self):
+        self.write("console", "Linux version\n")
+        os.makedirs(f"{self.folder}/lab")
+        self.write("lab/booted", "booted\n")
+        self.write("lab/status", "7\n")
+        begun = time.monotonic()
+        exchange = self.follow()
+        self.assertLess(time.monotonic() - begun, 60)
+        result = guest_lab.Result(types.SimpleNamespace(accelerator="tcg"), self.folder, "", 1, exchange.stood_still)
+        self.assertFalse(exchange.stood_still)
+        self.assertEqual(result.status, 7)
+        self.assertEqual(result.problem, "")
+
+
 class GuestWordsTest(unittest.TestCase):
     """Of what is looked at once there are QEMU and a kernel."""
 
@@ -200,8 +257,8 @@ class GuestTest(Files):
             exit 7
             """
         done = subprocess.run([*LAB, "-m", "veth", "-p", "ip", "-f", f"{self.folder}/in=/given", "--out", f"{self.folder}/out",
-                               "--console", f"{self.folder}/console", "-c", commands],
-                              capture_output=True, text=True, check=False, timeout=120)
+                               "--console", f"{self.folder}/console", "--seconds", "80", "-c", commands],
+                              capture_output=True, text=True, check=False, timeout=150)
         lines = done.stdout.split("\n")
         self.assertEqual(done.returncode, 7, done.stdout + done.stderr)
         self.assertEqual(lines[0], guest_lab.find_kernel().version)
