@@ -39,6 +39,9 @@ VERBS = ("/etc/libibverbs.d", "/usr/lib/x86_64-linux-gnu/libibverbs")
 LATER = {"rdma_rxe": ("crc32_generic",), "vfio_pci": ("vfio_iommu_type1",)}
 STARTERS = ("chroot", "env", "nice", "nohup", "nsenter", "setsid", "timeout", "unshare", "xargs")
 MAX_OUTPUT = 64 << 20
+FOLDER = "mltcp-guest-"
+ATTEMPTS = 3  # of a guest that stands still before its commands
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Failed(Exception):
@@ -82,7 +85,9 @@ class Kernel:
 def boot_image(kernel):
     """The kernel as QEMU starts it fastest: unpacked, so that an interpreted processor need not do that (PVH, x86's
     Linux/x86 boot protocol 2.08, section "Details of Header Fields", payload_offset). It is kept."""
-    path = f"{cache_folder()}/boot/vmlinux-{kernel.version}"
+    # Debian mends kernels without giving them another version.
+    image = os.stat(kernel.image)
+    path = f"{cache_folder()}/boot/vmlinux-{kernel.version}-{image.st_size:x}-{int(image.st_mtime):x}"
     if os.path.exists(path):
         return path
     with open(kernel.image, "rb") as stream:
@@ -93,9 +98,10 @@ def boot_image(kernel):
     try:
         unpacked = lzma.LZMADecompressor().decompress(data[start:start + length])
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), delete=False) as stream:
-            stream.write(unpacked)
-        os.rename(stream.name, path)
+        with tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as folder:
+            with open(f"{folder}/vmlinux", "wb") as stream:
+                stream.write(unpacked)
+            os.rename(f"{folder}/vmlinux", path)
     except (lzma.LZMAError, OSError):
         return kernel.image  # packed otherwise, or no room: the guest unpacks it
     return path
@@ -339,16 +345,23 @@ ifconfig lo 127.0.0.1 up
 hostname guest
 stty -F /dev/ttyS1 raw -echo 2>/dev/null
 exec </dev/null >/dev/ttyS1 2>&1
+# What the kernel's log tells meanwhile is how a guest that goes on is told from one that stands still.
+echo "<5>lab: loading modules" >/dev/kmsg
 while read -r module options; do
   insmod $module $options || {{ echo "lab: module $module: insmod failed"; poweroff -f; }}
+  echo "<5>lab: ${{module##*/}}" >/dev/kmsg
 done </etc/lab.modules
 mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144,cache=none lab /lab || {{ echo "lab: no /lab"; poweroff -f; }}
 ln -s /lab/out /out
 /etc/lab.watch {watch} &
+watch=$!
 cd /root
 setsid /usr/bin/sh /etc/lab.run
-echo $? >/lab/status
+status=$?
+kill $watch 2>/dev/null && echo $status >/lab/status
+[ -e /lab/status ] || sleep 1000  # the watch ends it
 sync
+timeout 10 stty -F /dev/ttyS1 raw -echo  # waits for what is still to be sent
 poweroff -f
 """
 
@@ -363,6 +376,7 @@ exec sh /lab/commands
 WATCH = """\
 #!/busybox/busybox sh
 sleep $1
+trap '' TERM  # from here on it is this script that ends the guest
 echo
 echo "lab: the time is over; what runs:"
 for process in /proc/[0-9]*; do
@@ -377,24 +391,35 @@ for process in /proc/[0-9]*; do
 done
 echo timeout >/lab/status
 sync
+timeout 10 stty -F /dev/ttyS1 raw -echo
 poweroff -f
 """
 
 MONITOR = """\
 #!/busybox/busybox sh
-# monitor COMMAND...: has QEMU carry out a command of its monitor, such as: monitor set_link n0 off
+# monitor COMMAND...: has QEMU carry out a command of its monitor, such as: monitor set_link nic0 off
 for port in /sys/class/virtio-ports/*; do
   [ "$(cat $port/name)" != org.mltcp.monitor ] || device=/dev/${port##*/}
 done
-exec 3<>$device
-echo "$*" >&3
-# The answer: how many lines, and these.
-read -r lines <&3
-while [ $lines -gt 0 ]; do
-  read -r line <&3
-  echo "$line"
-  lines=$((lines - 1))
+exec 4>&2
+# Each line of the answer begins with the number, and so does its end; others are of a command that was not waited for.
+ask() {
+  echo "$$ $*" >&3
+  while read -r number line <&3; do
+    case $number in
+      $$) echo "$line" ;;
+      $$.) exit 0 ;;
+    esac
+  done
+  echo "monitor: QEMU does not answer" >&4
+  exit 1
+}
+for attempt in $(seq 100); do
+  { ask "$@"; } 3<>$device 2>/dev/null
+  sleep 0.1  # another command has the port
 done
+echo "monitor: other commands have its port" >&4
+exit 1
 """
 
 
@@ -436,7 +461,7 @@ class Guest:
         self.modules = []
         self.nics = 0
         self.taps = []  # their names and those of their bridges
-        self.machine = "q35"
+        self.has_iommu = False
         if not shutil.which(QEMU):
             raise Lacking(f"this machine has no {QEMU}; install it: tools/setup --with guest")
         if not os.path.exists(BUSYBOX):
@@ -509,7 +534,7 @@ class Guest:
 
     def add_iommu(self):
         """One for all PCI devices, so that vfio-pci gives them to programs; virtio needs to be told of it, too."""
-        self.machine = "q35,kernel-irqchip=split" if self.accelerator == "kvm" else "q35"
+        self.has_iommu = True
         self.qemu += ["-device", "intel-iommu,intremap=on,device-iotlb=on"]
         self.append += " intel_iommu=on"
 
@@ -567,10 +592,11 @@ class Guest:
         accelerator = "tcg,thread=multi" if self.accelerator == "tcg" else self.accelerator
         # A machine that is virtual itself may show capabilities that it doesn't let be set.
         processor = "max" if self.accelerator == "tcg" else "max,-arch-capabilities"
-        append = ["console=ttyS0", "panic=-1", "loglevel=6", "mitigations=off", "random.trust_cpu=on", "tsc=reliable",
+        machine = "q35,kernel-irqchip=split" if self.has_iommu and self.accelerator == "kvm" else "q35"
+        append = ["console=ttyS0", "panic=-1", "loglevel=6", "mitigations=off", "random.trust_cpu=on", "tsc=reliable", "nokaslr",
                   "sysrq_always_enabled=1", *shlex.split(self.append)]
         return [QEMU, "-name", f"mltcp-{os.path.basename(folder)}", "-nodefaults", "-no-user-config", "-display", "none",
-                "-no-reboot", "-machine", self.machine, "-accel", accelerator, "-cpu", processor, "-smp", str(self.processors),
+                "-no-reboot", "-machine", machine, "-accel", accelerator, "-cpu", processor, "-smp", str(self.processors),
                 "-m", f"{self.memory_mb}M", "-kernel", boot_image(self.kernel), "-initrd", f"{folder}/initramfs",
                 "-append", " ".join(append),
                 "-chardev", f"file,id=console,path={folder}/console", "-serial", "chardev:console",
@@ -584,193 +610,366 @@ class Guest:
 
     def run(self, commands, seconds=120, output=None, out=None):
         """Runs `commands`, a text for sh, and returns a Result. `output` is called with what comes, as it comes; what the
-        guest writes below /out goes to the folder `out`. The guest has `seconds` from its start, then it is told to say
-        where it hangs."""
-        for still in Exchange.STILL_S:
-            result = self.attempt(commands, seconds, output, out, still)
+        guest writes below /out goes to the folder `out`. The commands have `seconds`, then the guest is told to say where
+        they hang."""
+        for left in reversed(range(ATTEMPTS)):
+            result = self.attempt(commands, seconds, output, out)
             if result.problem and not result.console and self.accelerator == "kvm" and self.may_fall_back:
                 # KVM is here, but not for this QEMU.
                 self.accelerator = "tcg"
-                result = self.attempt(commands, seconds, output, out, still)
-            # An interpreted kernel of several processors does once in a hundred starts; no command has run yet.
-            if not result.stood_still:
+                result = self.attempt(commands, seconds, output, out)
+            # No command has run yet.
+            if result.ended != Exchange.STOOD_STILL or left == 0:
                 break
-            print(f"guest: {result.problem}", file=sys.stderr)
+            print(f"guest: {result.problem}; it is started again", file=sys.stderr)
         return result
 
-    def attempt(self, commands, seconds, output, out, still):
-        folder = tempfile.mkdtemp(prefix="mltcp-guest-")
+    def may_stand_still(self):
+        """A kernel on several processors that are interpreted, each by a thread, does once in a hundred starts where this
+        machine is busy."""
+        return self.accelerator == "tcg" and self.processors > 1
+
+    def attempt(self, commands, seconds, output, out):
+        remove_left_folders()
+        folder = tempfile.mkdtemp(prefix=FOLDER)
         process = None
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             os.makedirs(f"{folder}/lab/out")
             with open(f"{folder}/lab/commands", "w", encoding="utf-8") as stream:
                 stream.write(commands)
             self.write_initramfs(f"{folder}/initramfs", seconds)
             begun = time.monotonic()
+            parent = os.getpid()
             process = subprocess.Popen(self.around(self.command(folder)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                       stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
-            exchange = Exchange(process, folder, begun + seconds, output, still)
-            text = exchange.run()
-            result = Result(self, folder, text, time.monotonic() - begun, exchange.stood_still)
+                                       stderr=subprocess.STDOUT, preexec_fn=lambda: die_with_parent(parent))
+            exchange = Exchange(process, folder, seconds, output, self.may_stand_still())
+            exchange.run()
+            result = Result(self, folder, exchange, time.monotonic() - begun)
             if out:
-                shutil.copytree(f"{folder}/lab/out", out, dirs_exist_ok=True, symlinks=True)
+                copy_out(f"{folder}/lab/out", out)
             return result
         finally:
+            signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
             if process and process.poll() is None:
                 process.kill()
                 process.wait()
             shutil.rmtree(folder, ignore_errors=True)
+            os.close(lock)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
 
 
-def die_with_parent():
+def remove_left_folders():
+    """Those of laboratories that were killed. One that is used is locked, or just made."""
+    for path in glob.glob(f"{tempfile.gettempdir()}/{FOLDER}*"):
+        try:
+            state = os.stat(path, follow_symlinks=False)
+            if state.st_uid != os.geteuid() or state.st_mtime > time.time() - 60:
+                continue
+            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+        except OSError:
+            pass
+        finally:
+            os.close(lock)
+
+
+def copy_out(source, target):
+    """Files, folders and links; what else the guest has made there is named."""
+    odd = []
+
+    def only_plain(folder, names):
+        left = [name for name in names
+                if not stat.S_IFMT(os.lstat(f"{folder}/{name}").st_mode) in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)]
+        odd.extend(os.path.relpath(f"{folder}/{name}", source) for name in left)
+        return left
+    try:
+        shutil.copytree(source, target, dirs_exist_ok=True, symlinks=True, ignore=only_plain)
+    except (shutil.Error, OSError) as error:
+        raise Failed(f"what the guest wrote to /out can't be copied to {target}: {error}") from error
+    if odd:
+        print(f"guest: neither file nor folder, and left out of {target}: {', '.join(sorted(odd))}", file=sys.stderr)
+
+
+def die_with_parent(parent):
     """Between fork and exec: QEMU ends when this process does, however it ends, and a Ctrl-C is for this process only."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        os._exit(1)
     os.setpgid(0, 0)
 
 
+class Lines:
+    """A socket that is never waited for: what is to be sent waits in memory, what comes is cut into lines."""
+
+    MAX_UNREAD = 1 << 20  # of a peer that doesn't read
+
+    def __init__(self, connection):
+        connection.setblocking(False)
+        self.connection = connection
+        self.unsent = bytearray()
+        self.received = bytearray()
+        self.is_open = True
+
+    def fileno(self):
+        return self.connection.fileno()
+
+    def send(self, text):
+        if self.is_open and len(self.unsent) < self.MAX_UNREAD:
+            self.unsent += text.encode()
+            self.flush()
+
+    def flush(self):
+        try:
+            while self.unsent:
+                del self.unsent[:self.connection.send(self.unsent)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.close()
+
+    def receive(self):
+        """The lines that have come."""
+        try:
+            part = self.connection.recv(65536)
+        except BlockingIOError:
+            return []
+        except OSError:
+            part = b""
+        if not part:
+            self.close()
+            return []
+        self.received += part
+        *lines, self.received = self.received.split(b"\n")
+        return [line.decode(errors="replace") for line in lines]
+
+    def close(self):
+        self.is_open = False
+        self.connection.close()
+
+
 class Exchange:
-    """Reads what the guest says while it runs, and carries out what it asks of QEMU."""
+    """Reads what the guest says while it runs, carries out what it asks of QEMU, and sees to it that it ends."""
 
-    GRACE_S = 30  # for the guest to tell where it hangs
-    STILL_S = (30, 45, 60)  # without a word while it starts: it will not go on; of each attempt
-    END_S = 20  # from the end of its commands to QEMU's
+    # How it may end: by itself, or not.
+    BY_ITSELF, TOO_LATE, STOOD_STILL = range(3)
 
-    def __init__(self, process, folder, deadline, output, still):
+    BOOT_S = 180  # until its commands begin
+    GRACE_S = 30  # for the guest to tell where they hang
+    STILL_S = 30  # without a word while it starts, after which it will not go on; more if it was slow before
+    END_S = 20  # without a word from the end of its commands to QEMU's
+    SPEAK_S = 2  # for QEMU to say where its processors stand
+
+    def __init__(self, process, folder, seconds, output, may_stand_still):
         self.process = process
-        self.still = still
         self.folder = folder
-        self.deadline = deadline
+        self.seconds = seconds
         self.output = output
+        self.may_stand_still = may_stand_still
         self.text = bytearray()
+        self.begun = time.monotonic()
         self.qmp = None
-        self.qmp_lines = None
         self.asked = None
-        self.asked_bytes = b""
-        self.stood_still = False
+        self.answers = {}  # what is done with the answers of QMP that are to come, by their number
+        self.requests = 0
+        self.ended = self.BY_ITSELF
+        self.is_over = False  # QEMU has nothing more to say
+        self.standing = ""  # where the processors of a guest that stood still stand
 
     def connect(self, name):
-        while self.process.poll() is None and time.monotonic() < self.deadline:
-            try:
-                connection = socket.socket(socket.AF_UNIX)
-                connection.connect(f"{self.folder}/{name}")
-                return connection
-            except OSError:
-                connection.close()
-                time.sleep(0.02)
-        return None
-
-    def tell_qemu(self, command, **arguments):
-        """Carries out a command of QMP. Returns its answer, None when QEMU is gone."""
-        if not self.qmp:
-            return None
+        """A socket that QEMU listens at as soon as it has started. None: it does not."""
         try:
-            self.qmp.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
-            while line := self.qmp_lines.readline():
-                answer = json.loads(line)
-                if "return" in answer or "error" in answer:
-                    return answer
+            connection = socket.socket(socket.AF_UNIX)
+            connection.connect(f"{self.folder}/{name}")
+            return Lines(connection)
         except OSError:
-            pass
-        return None
+            connection.close()
+            return None
 
-    def answer(self, line):
-        """Carries out a line that the guest has written to its monitor."""
-        answer = self.tell_qemu("human-monitor-command", **{"command-line": line}) or {"error": {"desc": "QEMU is gone"}}
-        text = answer.get("return", answer.get("error", {}).get("desc", ""))
-        lines = [part.strip() for part in text.replace("\r", "").strip().split("\n") if part.strip()]
-        self.asked.sendall("\n".join([str(len(lines)), *lines]).encode() + b"\n")
+    def ask_qemu(self, line, then=None):
+        """Has QEMU carry out a command of its monitor; `then` gets the answer as a list of lines."""
+        if not self.qmp:
+            return
+        self.requests += 1
+        self.answers[self.requests] = then
+        self.qmp.send(json.dumps({"execute": "human-monitor-command", "arguments": {"command-line": line},
+                                  "id": self.requests}) + "\n")
+
+    def hear_qemu(self, line):
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            return
+        then = self.answers.pop(answer.get("id"), None)
+        if then:
+            text = answer.get("return", answer.get("error", {}).get("desc", ""))
+            then([part.strip() for part in text.replace("\r", "").split("\n") if part.strip()])
+
+    def hear_guest(self, line):
+        """Carries out what it has written to its monitor: a number, which its answer begins with, and a command."""
+        number, _, command = line.partition(" ")
+
+        def answer(lines):
+            self.asked.send("".join(f"{number} {one}\n" for one in lines) + f"{number}.\n")
+        self.ask_qemu(command, answer)
+
+    def hear_output(self):
+        """Whether there was any."""
+        try:
+            part = os.read(self.process.stdout.fileno(), 65536)
+        except BlockingIOError:
+            return True
+        if not part:
+            return False
+        part = part.replace(b"\r", b"")
+        room = MAX_OUTPUT - len(self.text)
+        if room > 0:
+            self.text += part[:room]
+            if len(part) > room:
+                self.text += b"\nguest: more than that is not kept\n"
+        if self.output:
+            self.output(part)
+        return True
+
+    def exists(self, name):
+        return os.path.exists(f"{self.folder}/{name}")
 
     def run(self):
+        os.set_blocking(self.process.stdout.fileno(), False)
         try:
-            return self.follow()
+            self.ended = self.follow()
         finally:
-            for connection in (self.qmp_lines, self.qmp, self.asked, self.process.stdout):
+            try:
+                self.process.wait(timeout=self.END_S if self.is_over else 0)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+            while self.hear_what_is_left():
+                pass
+            for connection in (self.qmp, self.asked):
                 if connection:
                     connection.close()
+            self.process.stdout.close()
+
+    def hear_what_is_left(self):
+        readable, _, _ = select.select([self.process.stdout], [], [], 1)
+        return bool(readable) and self.hear_output()
+
+    def step(self, seconds):
+        """Waits for what comes, and hears it. Returns whether QEMU still has its output open, and whether something came."""
+        if not self.qmp and (found := self.connect("qmp")):
+            self.qmp = found
+            self.qmp.send('{"execute": "qmp_capabilities"}\n')
+        if not self.asked:
+            self.asked = self.connect("asked")
+        lines = [one for one in (self.qmp, self.asked) if one and one.is_open]
+        if len(lines) < 2 and self.process.poll() is None and not self.exists("lab/booted"):
+            seconds = min(seconds, 0.02)  # QEMU is just starting
+        readable, writable, _ = select.select([self.process.stdout, *lines], [one for one in lines if one.unsent], [], seconds)
+        for one in writable:
+            one.flush()
+        if self.qmp in readable:
+            for line in self.qmp.receive():
+                self.hear_qemu(line)
+        if self.asked in readable:
+            for line in self.asked.receive():
+                self.hear_guest(line)
+        if self.process.stdout in readable:
+            return self.hear_output(), True
+        return True, False
 
     def follow(self):
-        self.qmp = self.connect("qmp")
-        if self.qmp:
-            self.qmp_lines = self.qmp.makefile("r")
-            self.qmp_lines.readline()  # its greeting
-            self.tell_qemu("qmp_capabilities")
-        self.asked = self.connect("asked")
-        asked = [self.asked] if self.asked else []
+        booted = None
+        ended = None  # since when all is said
         told = False
-        last_words = (None, 0.0)  # how long the console is, and since when
-        ended = None
+        console, last_word = 0, self.begun
         while True:
-            limit = self.deadline + self.GRACE_S
+            is_open, has_spoken = self.step(0.25)
             now = time.monotonic()
-            if now > limit:
-                break
-            if ended is None and os.path.exists(f"{self.folder}/lab/status"):
-                ended = now
+            if not is_open:
+                self.is_over = True
+                return self.BY_ITSELF
+            if booted is None:
+                if self.exists("lab/booted"):
+                    booted = now
+                length = os.path.getsize(f"{self.folder}/console") if self.exists("console") else 0
+                if length != console:
+                    console, last_word = length, now
+                patience = max(self.STILL_S, 3 * (last_word - self.begun))
+                if booted is None and self.may_stand_still and now > last_word + patience:
+                    self.ask_where_it_stands()
+                    return self.STOOD_STILL
+                if booted is None and now > self.begun + self.BOOT_S:
+                    self.ask_where_it_stands()
+                    return self.TOO_LATE
+                continue
+            if has_spoken or ended is None:
+                ended = now if self.exists("lab/status") else None
             if ended is not None and now > ended + self.END_S:
-                break  # all is said: it is QEMU that does not end
-            if not os.path.exists(f"{self.folder}/lab/booted"):
-                length = os.path.getsize(f"{self.folder}/console") if os.path.exists(f"{self.folder}/console") else 0
-                if length != last_words[0]:
-                    last_words = (length, now)
-                elif now > last_words[1] + self.still:
-                    self.stood_still = True
-                    break
+                return self.BY_ITSELF  # all is said: it is QEMU that does not end
+            deadline = booted + self.seconds
+            if now > deadline + self.GRACE_S:
+                return self.TOO_LATE
             # The guest's own clock and processes may hang, too: then its kernel is asked.
-            if not told and now > self.deadline + self.GRACE_S * 2 / 3:
+            if not told and now > deadline + self.GRACE_S * 2 / 3:
                 told = True
                 for key in "lwt":
-                    self.tell_qemu("human-monitor-command", **{"command-line": f"sendkey alt-sysrq-{key}"})
-            readable, _, _ = select.select([self.process.stdout, *asked], [], [], 1)
-            if self.process.stdout in readable:
-                part = os.read(self.process.stdout.fileno(), 65536)
-                if not part:
-                    break
-                part = part.replace(b"\r", b"")
-                if len(self.text) < MAX_OUTPUT:
-                    self.text += part
-                if self.output:
-                    self.output(part)
-            if self.asked in readable:
-                part = self.asked.recv(4096)
-                if not part:
-                    asked = []
-                self.asked_bytes += part
-                while b"\n" in self.asked_bytes:
-                    line, _, self.asked_bytes = self.asked_bytes.partition(b"\n")
-                    self.answer(line.decode(errors="replace"))
-        return self.text.decode(errors="replace")
+                    self.ask_qemu(f"sendkey alt-sysrq-{key}")
+
+    def ask_where_it_stands(self):
+        """Twice: a processor that goes on is elsewhere then."""
+        heard = []
+        for wanted in (1, 2):
+            self.ask_qemu("info registers -a", heard.append)
+            until = time.monotonic() + self.SPEAK_S
+            while len(heard) < wanted and time.monotonic() < until and self.step(0.1)[0]:
+                pass
+        where = [re.findall(r"RIP=(\w+).*?HLT=(\d)", " ".join(lines)) for lines in heard]
+        self.standing = "; ".join(", ".join(f"{rip}{' halted' if halted == '1' else ''}" for rip, halted in processors)
+                                  for processors in where)
 
 
 class Result:
     """What became of a run. `status`: of the commands; None: they did not end. `problem`: a line, if the guest did not
-    end as it should. `console`: what the kernel said. `stood_still`: it was ended since it did not go on starting."""
+    end as it should. `console`: what the kernel said. `ended`: how the guest was, a constant of Exchange."""
 
-    def __init__(self, guest, folder, output, seconds, stood_still=False):
+    def __init__(self, guest, folder, exchange, seconds):
         def read(name):
             try:
                 with open(f"{folder}/{name}", encoding="utf-8", errors="replace") as stream:
                     return stream.read().replace("\r", "")
             except FileNotFoundError:
                 return ""
-        self.output = output
+        self.output = exchange.text.decode(errors="replace")
         self.seconds = seconds
-        self.stood_still = stood_still
+        self.ended = exchange.ended
         self.accelerator = guest.accelerator
         self.console = read("console")
         status = read("lab/status").strip()
         self.status = int(status) if status.isdigit() else None
-        self.timed_out = status == "timeout"
+        has_booted = bool(read("lab/booted"))
+        self.timed_out = status == "timeout" or (self.status is None and has_booted and self.ended == Exchange.TOO_LATE)
         self.problem = ""
         if self.status is None:
             panic = re.search(r"Kernel panic.*", self.console)
-            if self.timed_out:
+            last = f"its kernel's last line: {self.console.strip().split(chr(10))[-1]}"
+            standing = f" (its processors were at {exchange.standing})" if exchange.standing else ""
+            if status == "timeout":
                 self.problem = "the commands did not end in time; the output ends with where they hang"
             elif panic:
                 self.problem = f"the guest's kernel: {panic.group(0)}"
             elif not self.console:
-                self.problem = f"the guest did not start: {output.strip().split(chr(10))[-1]}"
-            elif not read("lab/booted"):
-                self.problem = "the guest did not get to its commands; its kernel's last line: " + \
-                    self.console.strip().split("\n")[-1]
+                self.problem = f"the guest did not start: {self.output.strip().split(chr(10))[-1]}"
+            elif self.ended == Exchange.STOOD_STILL:
+                self.problem = f"the guest stood still while it started; {last}{standing}"
+            elif self.timed_out:
+                self.problem = f"the commands did not end in time, and the guest did not say where they hang; {last}"
+            elif not has_booted:
+                self.problem = f"the guest did not get to its commands; {last}{standing}"
             else:
-                self.problem = "the guest ended, or hung, before its commands did"
+                self.problem = "the guest ended before its commands did"

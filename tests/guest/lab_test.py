@@ -1,6 +1,9 @@
 """The laboratory itself: what goes into a guest, by kernels and programs of the test's own; and guests that end well, late
 and not at all."""
+import contextlib
+import fcntl
 import io
+import json
 import os
 import signal
 import socket
@@ -19,6 +22,7 @@ sys.path.insert(0, HERE)
 import guest_lab  # noqa: E402
 
 LAB = [sys.executable, f"{HERE}/lab"]
+LONGEST_S = 280  # of a guest that is started three times
 
 
 def members(archive):
@@ -168,58 +172,174 @@ class WordsTest(unittest.TestCase):
         self.assertIn("/nowhere/script: No such file or directory", done.stderr)
 
 
-class StandingTest(Files):
-    """QEMUs that do not go on, of which the kernel and the commands know nothing."""
+class FakeQemu:
+    """One that has started, and then does what the test wants: `answer(number, line)` returns what it says to a line of its
+    monitor, None: nothing; `asks`: what the guest writes to its port. Its output is that of `command`."""
 
-    def follow(self):
-        listeners = []
-        for name in ("qmp", "asked"):
-            listeners.append(socket.socket(socket.AF_UNIX))
-            listeners[-1].bind(f"{self.folder}/{name}")
-            listeners[-1].listen()
+    def __init__(self, folder, command=("sleep", "1000"), answer=lambda number, line: "", asks=b"", greets=True):
+        self.answer = answer
+        self.heard = []
+        self.replies = b""
+        self.threads = []
+        self.listeners = []
+        self.ended = threading.Event()
+        for name, serve in (("qmp", self.serve_monitor), ("asked", self.serve_port)):
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(f"{folder}/{name}")
+            listener.listen()
+            self.listeners.append(listener)
+            self.threads.append(threading.Thread(target=serve, args=(listener, greets if name == "qmp" else asks)))
+            self.threads[-1].start()
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
 
-        def serve_qmp():
-            connection, _ = listeners[0].accept()
-            with connection, connection.makefile("rw") as lines:
-                lines.write('{"QMP": {}}\n')
-                lines.flush()
-                for _ in lines:
-                    lines.write('{"return": {}}\n')
-                    lines.flush()
-        server = threading.Thread(target=serve_qmp)
-        server.start()
-        process = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-        try:
-            exchange = guest_lab.Exchange(process, self.folder, time.monotonic() + 100, None, 1)
-            exchange.END_S = 1
-            exchange.run()
-            return exchange
-        finally:
-            process.kill()
-            process.wait()
-            server.join()
-            for listener in listeners:
-                listener.close()
+    def serve_monitor(self, listener, greets):
+        connection, _ = listener.accept()
+        with connection, connection.makefile("r") as lines:
+            if not greets:
+                self.ended.wait()
+                return
+            connection.sendall(b'{"QMP": {}}\n')
+            for line in lines:
+                request = json.loads(line)
+                if "id" not in request:
+                    continue
+                self.heard.append(request["arguments"]["command-line"])
+                answer = self.answer(request["id"], self.heard[-1])
+                if answer is None:
+                    continue
+                connection.sendall((answer or '{"return": "", "id": %d}\n' % request["id"]).encode())
+
+    def serve_port(self, listener, asks):
+        connection, _ = listener.accept()
+        with connection:
+            connection.sendall(asks)
+            while part := connection.recv(65536):
+                self.replies += part
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.ended.set()
+        for thread in self.threads:
+            thread.join()
+        for listener in self.listeners:
+            listener.close()
+
+
+class ExchangeTest(Files):
+    """What is done with QEMUs that go on, stand still, lie and say nothing."""
+
+    def setUp(self):
+        super().setUp()
+        os.makedirs(f"{self.folder}/lab")
+        self.write("console", "Linux version\nSome driver\n")
+
+    def exchange(self, qemu, seconds=1, output=None, may_stand_still=True):
+        exchange = guest_lab.Exchange(qemu.process, self.folder, seconds, output, may_stand_still)
+        exchange.STILL_S = exchange.END_S = exchange.GRACE_S = exchange.SPEAK_S = 1
+        begun = time.monotonic()
+        exchange.run()
+        self.assertLess(time.monotonic() - begun, 60)
+        return exchange, guest_lab.Result(types.SimpleNamespace(accelerator="tcg"), self.folder, exchange, 1)
 
     def test_kernel_that_stands_still_is_ended_before_its_commands(self):
-        self.write("console", "Linux version\n")
-        os.makedirs(f"{self.folder}/lab")
-        begun = time.monotonic()
-        self.assertTrue(self.follow().stood_still)
-        self.assertLess(time.monotonic() - begun, 60)
+        def answer(number, line):
+            self.assertEqual(line, "info registers -a")
+            return json.dumps({"return": "CPU#0\r\nRIP=ffff81 RFL=2 HLT=1\r\n\r\nCPU#1\r\nRIP=ffff82 RFL=2 HLT=0", "id": number}) + "\n"
+        with FakeQemu(self.folder, answer=answer) as qemu:
+            exchange, result = self.exchange(qemu)
+        self.assertEqual(exchange.ended, exchange.STOOD_STILL)
+        self.assertEqual(result.problem, "the guest stood still while it started; its kernel's last line: Some driver (its "
+                                         "processors were at ffff81 halted, ffff82; ffff81 halted, ffff82)")
+        self.assertFalse(result.timed_out)
+
+    def test_kernel_that_must_not_stand_still_has_its_time(self):
+        with FakeQemu(self.folder) as qemu:
+            guest_lab.Exchange.BOOT_S, boot = 3, guest_lab.Exchange.BOOT_S
+            try:
+                exchange, result = self.exchange(qemu, may_stand_still=False)
+            finally:
+                guest_lab.Exchange.BOOT_S = boot
+        self.assertEqual(exchange.ended, exchange.TOO_LATE)
+        self.assertIn("the guest did not get to its commands; its kernel's last line: Some driver", result.problem)
 
     def test_end_that_does_not_come_is_not_waited_for(self):
-        self.write("console", "Linux version\n")
-        os.makedirs(f"{self.folder}/lab")
         self.write("lab/booted", "booted\n")
         self.write("lab/status", "7\n")
-        begun = time.monotonic()
-        exchange = self.follow()
-        self.assertLess(time.monotonic() - begun, 60)
-        result = guest_lab.Result(types.SimpleNamespace(accelerator="tcg"), self.folder, "", 1, exchange.stood_still)
-        self.assertFalse(exchange.stood_still)
-        self.assertEqual(result.status, 7)
-        self.assertEqual(result.problem, "")
+        with FakeQemu(self.folder) as qemu:
+            exchange, result = self.exchange(qemu, seconds=1000)
+        self.assertEqual((exchange.ended, result.status, result.problem), (exchange.BY_ITSELF, 7, ""))
+
+    def test_output_is_whole_for_a_slow_reader(self):
+        self.write("lab/booted", "booted\n")
+        self.write("lab/status", "0\n")
+        with FakeQemu(self.folder, ("sh", "-c", "head -c 300000 /dev/zero; exec sleep 1000")) as qemu:
+            _, result = self.exchange(qemu, seconds=1000, output=lambda _: time.sleep(0.6))
+        self.assertEqual(len(result.output), 300000)
+
+    def test_monitor_that_says_nothing_does_not_put_off_the_end(self):
+        for greets, silent in ((False, False), (True, True)):
+            with self.subTest(greets=greets):
+                with FakeQemu(self.folder, answer=lambda number, line: None, asks=b"1 device_del nic0\n", greets=greets) as qemu:
+                    self.write("lab/booted", "booted\n")
+                    exchange, result = self.exchange(qemu)
+                self.assertEqual(exchange.ended, exchange.TOO_LATE)
+                self.assertTrue(result.timed_out)
+                self.assertIn("did not end in time, and the guest did not say where they hang", result.problem)
+                self.assertTrue(not greets or "sendkey alt-sysrq-t" in qemu.heard)
+            for name in ("qmp", "asked"):
+                os.unlink(f"{self.folder}/{name}")
+
+    def test_monitor_that_breaks_off_is_no_error_of_ours(self):
+        self.write("lab/booted", "booted\n")
+        self.write("lab/status", "3\n")
+        with FakeQemu(self.folder, ("sleep", "2"), answer=lambda number, line: '{"return": "unfinished\n',
+                      asks=b"1 info name\n") as qemu:
+            _, result = self.exchange(qemu)
+        self.assertEqual((result.status, result.problem), (3, ""))
+
+    def test_answers_carry_the_number_of_their_request(self):
+        def answer(number, line):
+            return json.dumps({"return": f"of {line}\r\n\r\nmore\r\n", "id": number}) + "\n"
+        self.write("lab/booted", "booted\n")
+        self.write("lab/status", "0\n")
+        with FakeQemu(self.folder, answer=answer, asks=b"12 info a\n7 info b\n") as qemu:
+            self.exchange(qemu)
+        self.assertEqual(qemu.replies, b"12 of info a\n12 more\n12.\n7 of info b\n7 more\n7.\n")
+
+
+class FoldersTest(Files):
+    def test_left_ones_go_and_others_stay(self):
+        names = [f"{self.folder}/{guest_lab.FOLDER}{name}" for name in ("left", "used", "new")]
+        for name in names:
+            os.makedirs(f"{name}/lab")
+        for name in names[:2]:
+            os.utime(name, (0, 0))
+        lock = os.open(names[1], os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        before = tempfile.tempdir
+        try:
+            tempfile.tempdir = self.folder
+            guest_lab.remove_left_folders()
+        finally:
+            tempfile.tempdir = before
+            os.close(lock)
+        self.assertEqual([os.path.exists(name) for name in names], [False, True, True])
+
+    def test_what_is_no_file_is_left_out(self):
+        os.makedirs(f"{self.folder}/out/sub")
+        self.write("out/sub/file", "text")
+        os.mkfifo(f"{self.folder}/out/sub/pipe")
+        os.symlink("file", f"{self.folder}/out/sub/link")
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            guest_lab.copy_out(f"{self.folder}/out", f"{self.folder}/copy")
+        self.assertEqual(sorted(os.listdir(f"{self.folder}/copy/sub")), ["file", "link"])
+        self.assertIn("left out of", said.getvalue())
+        self.assertIn("sub/pipe", said.getvalue())
 
 
 class GuestWordsTest(unittest.TestCase):
@@ -237,6 +357,18 @@ class GuestWordsTest(unittest.TestCase):
         self.assertIn("no-such-program", done.stderr)
 
 
+def run_lab(*words, seconds):
+    """As subprocess.run(), but what it has said is not lost when it takes too long, and it gets to clean up."""
+    process = subprocess.Popen([*LAB, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        output, errors = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        output, errors = process.communicate(timeout=60)
+        raise AssertionError(f"lab took more than {seconds} s; it said:\n{output}\n{errors}") from None
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+
 class GuestTest(Files):
     def test_commands_run_and_their_files_come_back(self):
         os.makedirs(f"{self.folder}/in")
@@ -252,13 +384,14 @@ class GuestTest(Files):
             echo back >/out/folder/file
             monitor info name
             monitor no_such_command
+            timeout 0.01 monitor info qtree >/dev/null || true     # is not waited for
+            monitor info name & monitor info name; wait
             echo on standard error >&2
             ! ls /home 2>/dev/null
             exit 7
             """
-        done = subprocess.run([*LAB, "-m", "veth", "-p", "ip", "-f", f"{self.folder}/in=/given", "--out", f"{self.folder}/out",
-                               "--console", f"{self.folder}/console", "--seconds", "80", "-c", commands],
-                              capture_output=True, text=True, check=False, timeout=150)
+        done = run_lab("-m", "veth", "-p", "ip", "-f", f"{self.folder}/in=/given", "--out", f"{self.folder}/out",
+                       "--console", f"{self.folder}/console", "--seconds", "80", "-c", commands, seconds=LONGEST_S)
         lines = done.stdout.split("\n")
         self.assertEqual(done.returncode, 7, done.stdout + done.stderr)
         self.assertEqual(lines[0], guest_lab.find_kernel().version)
@@ -272,14 +405,11 @@ class GuestTest(Files):
             self.assertIn("Linux version", stream.read())
 
     def test_commands_that_hang_are_told_where(self):
-        begun = time.monotonic()
-        done = subprocess.run([*LAB, "--seconds", "12", "-c", "echo begun; cat /dev/ttyS2; sleep 1000"], capture_output=True, text=True,
-                              check=False, timeout=120)
+        done = run_lab("--seconds", "3", "-c", "echo begun; cat /dev/ttyS2; sleep 1000", seconds=LONGEST_S)
         self.assertEqual(done.returncode, 124, done.stdout + done.stderr)
         self.assertIn("begun", done.stdout)
         self.assertRegex(done.stdout, r"--- \d+ (cat /dev/ttyS2|sleep 1000) ?, thread \d+")
-        self.assertIn("did not end in time", done.stderr)
-        self.assertLess(time.monotonic() - begun, 90)
+        self.assertIn("did not end in time; the output ends with where they hang", done.stderr)
 
     def test_kernel_that_panics_is_told_of(self):
         guest = guest_lab.Guest()
