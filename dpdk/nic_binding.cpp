@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <fstream>
+#include <ios>
 #include <system_error>
 
 namespace mltcp::dpdk {
@@ -29,6 +31,15 @@ bool interrupts_are_remapped(const fs::path& root) {
   return false;
 }
 
+/// Bits of an address for Intel's IOMMU: the field MGAW of its capability register (VT-d specification, section
+/// "Capability Register"), as the kernel shows it. 0: another IOMMU, or none.
+unsigned address_bits(const fs::path& device) {
+  std::ifstream file(device / "iommu/intel-iommu/cap");
+  std::uint64_t capability = 0;
+  file >> std::hex >> capability;
+  return file ? static_cast<unsigned>(capability >> 16 & 0x3F) + 1 : 0;
+}
+
 }  // namespace
 
 bool NicBinding::is_for_dpdk() const {
@@ -46,6 +57,7 @@ NicBinding look_at_nic(const std::string& address, const fs::path& root) {
   // Where VFIO is a part of the kernel, so is this.
   nic.has_iommu_driver =
       fs::exists(root / "module/vfio_iommu_type1", error) || !fs::exists(root / "module/vfio", error);
+  nic.iommu_bits = address_bits(device);
   nic.remaps_interrupts =
       interrupts_are_remapped(root) || says_yes(root / "module/vfio_iommu_type1/parameters/allow_unsafe_interrupts");
   const fs::path unsafe = root / "module/vfio/parameters/enable_unsafe_noiommu_mode";

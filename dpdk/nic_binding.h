@@ -13,6 +13,7 @@ struct NicBinding {
   std::string driver;              ///< of the kernel; empty: none
   bool has_iommu_group = false;    ///< so that vfio-pci can have it
   bool has_iommu_driver = false;   ///< vfio_iommu_type1 is there, which VFIO needs
+  unsigned iommu_bits = 0;         ///< of the addresses that its IOMMU takes; 0: not known
   bool remaps_interrupts = false;  ///< or VFIO was told to do without
   bool has_unsafe_mode = false;    ///< VFIO can be told to do without an IOMMU, and
   bool uses_unsafe_mode = false;   ///< was told so

@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/dpdk/nic_binding.h"
+#include "mltcp/dpdk/port_kind.h"
 #include "mltcp/dpdk/service.h"
 
 namespace mltcp::dpdk {
@@ -47,23 +49,38 @@ class PortDma final : public DmaDevice {
   [[nodiscard]] std::uint64_t map_here(std::span<std::byte> memory) const {
     if (rte_eal_iova_mode() != RTE_IOVA_VA)
       refuse("DPDK uses physical addresses here; turn the IOMMU on and bind the NIC to vfio-pci");
+    rte_device* const device = hardware();
+    if (device == nullptr) refuse("DPDK knows no hardware behind it; choose another port");
+    check_reach(memory, look_at_nic(rte_dev_name(device)).iommu_bits);
     unsigned& count = users()[memory.data()];
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     if (count == 0 && rte_extmem_register(memory.data(), memory.size(), nullptr, 0, page) != 0) {
       users().erase(memory.data());
-      refuse(fmt::format("DPDK does not take it ({})", rte_strerror(rte_errno)));
+      refuse(fmt::format("DPDK does not take it ({}); take other memory", rte_strerror(rte_errno)));
     }
     ++count;
-    rte_device* const device = hardware();
-    if (device == nullptr || rte_dev_dma_map(device, memory.data(), address_of(memory), memory.size()) != 0) {
+    const PortLog log;
+    rte_errno = 0;
+    if (rte_dev_dma_map(device, memory.data(), address_of(memory), memory.size()) != 0) {
       const int error = rte_errno;
       let_go(memory);
       refuse(
-          fmt::format("{} does not map it ({}); if it can at all, raise the limit of locked memory: "
-                      "ulimit -l unlimited",
-                      driver_, rte_strerror(error)));
+          // DPDK does not pass on the kernel's error.
+          fmt::format("{} does not map it{}; if it can at all, raise the limit of locked memory: ulimit -l unlimited",
+                      driver_, error != 0 && log.is_empty() ? fmt::format(" ({})", rte_strerror(error)) : log.words()));
     }
     return address_of(memory);  // such ports use the process's virtual addresses
+  }
+
+  /// Whether addresses of `bits` bits reach all of `memory`. Not so with the process's stack, heap and mmap() where
+  /// they are 39, as with small processors and QEMU's IOMMU.
+  void check_reach(std::span<std::byte> memory, unsigned bits) const {
+    const std::uint64_t end = address_of(memory) + memory.size();
+    if (bits == 0 || bits >= 64 || end <= std::uint64_t{1} << bits) return;
+    refuse(
+        fmt::format("its IOMMU takes addresses of {} bits, and the memory ends at {:#x}; get it below {:#x}, by the "
+                    "first argument of mmap()",
+                    bits, end, std::uint64_t{1} << bits));
   }
 
   static std::uint64_t address_of(std::span<std::byte> memory) {
@@ -81,7 +98,7 @@ class PortDma final : public DmaDevice {
   }
   [[noreturn]] void refuse(const std::string& what) const {
     throw RunError(
-        fmt::format("port {} can't read memory of the program's own: {}; send without registering it, "
+        fmt::format("port {} can't read memory of the program's own: {}, or send without registering it, "
                     "then it is copied",
                     name_, what));
   }

@@ -31,6 +31,11 @@ class NicBindingTest : public testing::Test {
     fs::create_directories(root_ / "kernel/irq/24");
     std::ofstream(root_ / "kernel/irq/24/chip_name") << chip << '\n';
   }
+  void iommu(const std::string& capability) {
+    const fs::path folder = root_ / "bus/pci/devices/0000:3b:00.0/iommu/intel-iommu";
+    fs::create_directories(folder);
+    std::ofstream(folder / "cap") << capability << '\n';
+  }
   [[nodiscard]] NicBinding look() const { return look_at_nic("0000:3b:00.0", root_); }
 
  private:
@@ -92,6 +97,17 @@ TEST_F(NicBindingTest, vfio_that_was_told_to_do_without_remapping__is_taken_at_i
   parameter("vfio_iommu_type1/parameters/allow_unsafe_interrupts", "Y");
   EXPECT_TRUE(look().remaps_interrupts);
   EXPECT_THAT(why_not_taken(look()), HasSubstr("DPDK does not take NIC"));
+}
+
+TEST_F(NicBindingTest, intels_iommu__tells_how_long_its_addresses_are) {
+  nic("vfio-pci", true);
+  EXPECT_EQ(look().iommu_bits, 0);
+  iommu("not a number");
+  EXPECT_EQ(look().iommu_bits, 0);
+  iommu("d2008c222f0686");  // of a server: 48
+  EXPECT_EQ(look().iommu_bits, 48);
+  iommu("d2008c22260206");  // of QEMU, unless told otherwise
+  EXPECT_EQ(look().iommu_bits, 39);
 }
 
 TEST_F(NicBindingTest, uio__needs_none_of_that) {
