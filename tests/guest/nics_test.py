@@ -21,7 +21,7 @@ WITH_IOMMU = "iommu_platform=on,disable-legacy=on,ats=on"  # as virtio wants it
 # kind: QEMU's NIC, its options, queues, driver of the kernel, bits of the IOMMU's addresses, and what holds (nic_test.cpp).
 KINDS = {
     "virtio": ("virtio-net-pci", WITH_IOMMU, 1, "vfio-pci", 48, "jumbo vfio wide interrupts"),
-    "virtio_queues": ("virtio-net-pci", WITH_IOMMU + ",rss=on", 4, "vfio-pci", 39, "queues rss jumbo vfio interrupts"),
+    "virtio_queues": ("virtio-net-pci", WITH_IOMMU + ",rss=on", 4, "vfio-pci", 39, "checksums queues rss jumbo vfio interrupts"),
     "virtio_uio": ("virtio-net-pci", "", 1, "uio_pci_generic", 0, "jumbo"),
     "e1000e": ("e1000e", "", 1, "vfio-pci", 39, "checksums jumbo vfio"),
     "vmxnet3": ("vmxnet3", "", 1, "vfio-pci", 39, "checksums queues jumbo vfio interrupts"),
@@ -66,7 +66,7 @@ def run(kind, stages, extra, out, seconds):
     guest.add_programs(f"{BUILD}/bin/mltcp", f"{BUILD}/bin/guest_nic_test")
     left, right = (guest.add_nic(device, 1, options, queues) for _ in range(2))
     text = "".join((PREPARE, *(STAGES[stage] for stage in stages)))
-    text = text.format(left=left, right=right, driver=driver, traits=traits, pages=0 if kind == "e1000e" else 80,
+    text = text.format(left=left, right=right, driver=driver, traits=traits, pages=80,
                        core="unlimited" if os.environ.get("MLTCP_GUEST_OUT") else 0, filter=" ".join(extra))
 
     def show(part):
