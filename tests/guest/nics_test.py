@@ -21,10 +21,10 @@ WITH_IOMMU = "iommu_platform=on,disable-legacy=on,ats=on"  # as virtio wants it
 # kind: QEMU's NIC, its options, queues, driver of the kernel, bits of the IOMMU's addresses, and what holds (nic_test.cpp).
 KINDS = {
     "virtio": ("virtio-net-pci", WITH_IOMMU, 1, "vfio-pci", 48, "jumbo vfio wide interrupts"),
-    "virtio_queues": ("virtio-net-pci", WITH_IOMMU + ",rss=on", 4, "vfio-pci", 39, "checksums queues rss jumbo vfio interrupts"),
+    "virtio_queues": ("virtio-net-pci", WITH_IOMMU + ",rss=on", 4, "vfio-pci", 39, "queues rss jumbo vfio interrupts"),
     "virtio_uio": ("virtio-net-pci", "", 1, "uio_pci_generic", 0, "jumbo"),
-    "e1000e": ("e1000e", "", 1, "vfio-pci", 39, "checksums jumbo vfio"),
-    "vmxnet3": ("vmxnet3", "", 1, "vfio-pci", 39, "checksums queues jumbo vfio interrupts"),
+    "e1000e": ("e1000e", "", 1, "vfio-pci", 39, "checksums two_queues jumbo vfio"),
+    "vmxnet3": ("vmxnet3", "", 1, "vfio-pci", 39, "queues jumbo vfio interrupts"),
 }
 BRIEF = ("messages__arrive", "packets_of_a_vlan__*", "jumbo_frames__*", "loop_that_sleeps__*", "registered_memory__*",
          "link_that_goes_and_comes__*", "zz_nic_that_is_unplugged__*")
