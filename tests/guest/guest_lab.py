@@ -558,6 +558,17 @@ class Guest:
                       + (f",{options}" if options else "")]
         return f"0000:{number + 1:02x}:00.0"
 
+    def join_wire(self, wire, here, there):
+        """Joins a wire to one of another guest: what is heard on it goes from `here`, the path of a socket that QEMU makes,
+        to `there`, the other guest's, whose `here` and `there` are the other way round. Nothing is heard of the other guest
+        before it has started, or after it has ended."""
+        for path in (here, there):
+            if len(path.encode()) > 107 or "," in path:  # sockaddr_un
+                raise Failed(f"{path} can't be the path of a socket; give one of 107 bytes at most, without commas")
+        self.qemu += ["-netdev", f"dgram,id=outside{wire},local.type=unix,local.path={here},remote.type=unix,"
+                      f"remote.path={there}",
+                      "-netdev", f"hubport,id=join{wire},hubid={wire},netdev=outside{wire}"]
+
     def around(self, words):
         """`words`, a command, in a network namespace with the taps of NICs, if there are any."""
         if not self.taps:

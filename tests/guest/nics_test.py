@@ -4,12 +4,14 @@ run them, and guest_nic_test. What differs by the kind of NIC is in a table here
 
     tests/guest/nics_test.py KIND [STAGE...] [GOOGLETEST_ARGUMENT...]
     tests/guest/nics_test.py brief        what ctest runs as guest.nics: the kind virtio, and of its tests the most telling
+    tests/guest/nics_test.py guests       `mltcp perf` from one guest to another
 """
 import json
 import os
 import re
 import sys
 import tempfile
+import threading
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -62,7 +64,7 @@ def run(kind, stages, extra, out, seconds):
         guest.add_iommu()
         guest.qemu += ["-global", f"intel-iommu.aw-bits={bits}"]
     guest.add_modules(driver.replace("-", "_"))
-    guest.add_dpdk("net_virtio", "net_e1000", "net_vmxnet3", "net_ring", "net_af_packet")
+    guest.add_dpdk({"e1000e": "net_e1000", "vmxnet3": "net_vmxnet3"}.get(device, "net_virtio"), "net_ring", "net_af_packet")
     guest.add_programs(f"{BUILD}/bin/mltcp", f"{BUILD}/bin/guest_nic_test")
     left, right = (guest.add_nic(device, 1, options, queues) for _ in range(2))
     text = "".join((PREPARE, *(STAGES[stage] for stage in stages)))
@@ -73,6 +75,68 @@ def run(kind, stages, extra, out, seconds):
         sys.stdout.buffer.write(part)
         sys.stdout.buffer.flush()
     return guest.run(text, seconds=seconds, output=show, out=out)
+
+
+# In both guests: a NIC for DPDK on wire 1, and one for the kernel on wire 2, by which the two ends of perf agree.
+TOGETHER = """
+bind {nic} vfio-pci || exit 1
+echo 80 >/proc/sys/vm/nr_hugepages
+ulimit -l unlimited
+ip addr add 10.1.0.{number}/24 dev eth0 && ip link set eth0 up || exit 1
+"""
+SERVER = """
+mltcp perf --listen --once --port {nic} --ip 10.0.0.1/24 --udp-port 50000 --idle sleep --memory 64
+"""
+# The other guest may start later.
+CLIENT = """
+for attempt in $(seq 60); do
+  ping -c 1 -W 2 10.1.0.1 >/dev/null && break
+done
+for attempt in $(seq 12); do
+  mltcp perf 10.1.0.1 --port {nic} --ip 10.0.0.2/24 --tests latency,out --least 1B --most 16kB --factor 128 \\
+    --for 100ms --idle sleep --memory 64 --json /out/perf.json >/tmp/said 2>&1 && break
+  grep -q "no server" /tmp/said || break
+done
+cat /tmp/said
+[ -s /out/perf.json ]
+"""
+
+
+def run_guests(out):
+    """Two guests at once. Returns what went wrong, or nothing."""
+    with tempfile.TemporaryDirectory(prefix="mltcp-wire-") as folder:
+        ends = []
+        for number, commands in ((1, SERVER), (2, CLIENT)):
+            guest = guest_lab.Guest(memory_mb=512, processors=1, accelerator=os.environ.get("MLTCP_GUEST_ACCEL", "auto"))
+            guest.add_iommu()
+            guest.add_modules("vfio_pci", "virtio_net")
+            guest.add_dpdk("net_virtio")
+            guest.add_programs("ip", f"{BUILD}/bin/mltcp")
+            nic = guest.add_nic("virtio-net-pci", 1, WITH_IOMMU)
+            guest.add_nic("virtio-net-pci", 2)
+            # Each has its own addresses.
+            guest.qemu = [re.sub(r"mac=52:54:00:00:00:", f"mac=52:54:00:00:0{number}:", word) for word in guest.qemu]
+            for wire in (1, 2):
+                guest.join_wire(wire, f"{folder}/{number}.{wire}", f"{folder}/{3 - number}.{wire}")
+            ends.append((guest, (TOGETHER + commands).format(nic=nic, number=number)))
+        results = [None, None]
+
+        def run_one(index):
+            results[index] = ends[index][0].run(ends[index][1], 200, out=f"{out}/{index + 1}")
+        threads = [threading.Thread(target=run_one, args=(index,)) for index in (0, 1)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    wrong = ""
+    for index, name in enumerate(("server", "client")):
+        result = results[index]
+        if result is None:
+            return f"the {name}'s guest was not run"
+        print(f"== {name}, {result.seconds:.0f} s under {result.accelerator}\n{result.output}", end="")
+        if result.problem or result.status != 0:
+            wrong += f"{name}: status {result.status}; {result.problem}\n{result.console[-1000:]}\n"
+    return wrong
 
 
 def check(stages, result, out):
@@ -91,6 +155,15 @@ def check(stages, result, out):
 
 def main():
     words = sys.argv[1:]
+    if words == ["guests"]:
+        with tempfile.TemporaryDirectory(prefix="mltcp-nics-") as folder:
+            try:
+                wrong = run_guests(os.environ.get("MLTCP_GUEST_OUT", folder))
+            except guest_lab.Lacking as reason:
+                print(f"Skipped: {reason}")
+                return 77
+        print(wrong, end="")
+        return 1 if wrong else 0
     if words == ["brief"]:
         kind, stages, extra = "virtio", list(STAGES), ["--gtest_filter=" + ":".join(f"NicTest.{name}" for name in BRIEF)]
     elif words and words[0] in KINDS:
@@ -99,12 +172,12 @@ def main():
         extra = [f"'{word}'" for word in words[1:] if word not in STAGES]
     else:
         print(f"usage: nics_test.py {'|'.join(KINDS)} [{'|'.join(STAGES)}]... [GOOGLETEST_ARGUMENT...]\n"
-              "       nics_test.py brief", file=sys.stderr)
+              "       nics_test.py brief|guests", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory(prefix="mltcp-nics-") as folder:
         out = os.environ.get("MLTCP_GUEST_OUT", folder)
         try:
-            result = run(kind, stages, extra, out, 270 if words == ["brief"] else 560)
+            result = run(kind, stages, extra, out, 400 if words == ["brief"] else 560)
         except guest_lab.Lacking as reason:
             print(f"Skipped: {reason}")
             return 77
