@@ -3,6 +3,7 @@
 
 #include <rte_dev.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -16,12 +17,15 @@ void on_event(const char* /*device*/, rte_dev_event_type event, void* asked) {
 
 }  // namespace
 
-NicRemoval::NicRemoval(std::string device) : device_(std::move(device)) {
+NicRemoval::NicRemoval(std::string device, bool is_told)
+    : device_(std::move(device)), path_(is_told ? "" : "/sys/bus/pci/devices/" + device_) {
   rte_dev_event_callback_register(device_.c_str(), on_event, &asked_);
 }
 
 NicRemoval::~NicRemoval() {
   while (rte_dev_event_callback_unregister(device_.c_str(), on_event, &asked_) == -EAGAIN) sched_yield();  // it runs
 }
+
+bool NicRemoval::is_gone() const { return !path_.empty() && access(path_.c_str(), F_OK) != 0; }
 
 }  // namespace mltcp::dpdk

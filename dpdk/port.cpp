@@ -412,7 +412,7 @@ std::string Port::description() const {
 LinkState Port::link() const {
   if (const NetInterface* const interface = impl_->kind->interface())
     return {interface->is_running(), interface->rate()};
-  if (impl_->kind->is_asked_back()) return {};
+  if (!impl_->kind->why_unplugged().empty()) return {};
   rte_eth_link link{};
   if (rte_eth_link_get_nowait(impl_->id, &link) != 0) return {};
   LinkState state;
@@ -424,9 +424,7 @@ LinkState Port::link() const {
 }
 
 std::string Port::why_link_is_down() const {
-  if (impl_->kind->is_asked_back())
-    return fmt::format("NIC {} is to be unplugged, and the kernel waits for it; end what uses it",
-                       impl_->kind->device());
+  if (std::string why = impl_->kind->why_unplugged(); !why.empty()) return why;
   if (impl_->kind->interface() == nullptr)
     return link().up ? "" : "its link is down; see its cable, and the port at the other end";
   const NetInterface& interface = *impl_->kind->interface();

@@ -45,7 +45,7 @@ class PciKind final : public DriverKind {
     // DPDK probes devices that it is told of when it starts; others, and one whose port was closed, are probed here.
     if (rte_eth_dev_get_port_by_name(device().c_str(), &id) == 0 ||
         (rte_dev_probe(device().c_str()) == 0 && rte_eth_dev_get_port_by_name(device().c_str(), &id) == 0)) {
-      removal_.emplace(device());
+      removal_.emplace(device(), look_at_nic(device()).driver == "vfio-pci");
       return id;
     }
     if (log.has("IOVA mode")) {
@@ -68,7 +68,13 @@ class PciKind final : public DriverKind {
     if (rte_eth_dev_is_valid_port(id) != 0) rte_eth_dev_close(id);
     if (hardware != nullptr) rte_dev_remove(hardware);
   }
-  [[nodiscard]] bool is_asked_back() const override { return removal_ && removal_->is_asked_for(); }
+  [[nodiscard]] std::string why_unplugged() const override {
+    if (removal_ && removal_->is_asked_for())
+      return fmt::format("NIC {} is to be unplugged, and the kernel waits for it; end what uses it", name().target);
+    if (removal_ && removal_->is_gone())
+      return fmt::format("NIC {} was unplugged; plug it in again, and end what uses it", name().target);
+    return {};
+  }
 
  private:
   std::optional<NicRemoval> removal_;

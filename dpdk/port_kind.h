@@ -129,8 +129,8 @@ class PortKind {
   [[nodiscard]] virtual bool starts_with_interrupts() const { return false; }
   /// Whether the kernel's network stack uses the same interface.
   [[nodiscard]] virtual bool is_of_kernel() const { return false; }
-  /// Whether the device is to be unplugged, and waits for the port to be closed.
-  [[nodiscard]] virtual bool is_asked_back() const { return false; }
+  /// "cause; cure" once the device is to be unplugged, or was; empty before.
+  [[nodiscard]] virtual std::string why_unplugged() const { return {}; }
   /// Adds counters that DPDK's driver omits.
   virtual void add_statistics(std::vector<std::pair<std::string, std::uint64_t>>& /*all*/) const {}
 
