@@ -82,7 +82,8 @@ TOGETHER = """
 bind {nic} vfio-pci || exit 1
 echo 80 >/proc/sys/vm/nr_hugepages
 ulimit -l unlimited
-ip addr add 10.1.0.{number}/24 dev eth0 && ip link set eth0 up || exit 1
+other=$(ls /sys/class/net | grep -v '^lo$')
+ip addr add 10.1.0.{number}/24 dev "$other" && ip link set "$other" up || exit 1
 """
 SERVER = """
 mltcp perf --listen --once --port {nic} --ip 10.0.0.1/24 --udp-port 50000 --idle sleep --memory 64
