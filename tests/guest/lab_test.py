@@ -350,6 +350,16 @@ class GuestWordsTest(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("--nic e1000e: write KIND:WIRE", done.stderr)
 
+    def test_wire_that_can_not_be_joined(self):
+        for words in ("1:here", "one:here:there", "1::there"):
+            done = lab("--join", words, "-c", "true")
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"--join {words}: write WIRE:HERE:THERE", done.stderr)
+        done = lab("--join", f"1:here:{'there' * 30}", "-c", "true")
+        self.assertEqual(done.returncode, 125)
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertIn("can't be the path of a socket; give one of 107 bytes", done.stderr)
+
     def test_program_that_is_not_there(self):
         done = lab("-p", "no-such-program", "-c", "true")
         self.assertEqual(done.returncode, 125)
