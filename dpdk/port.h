@@ -135,8 +135,8 @@ class Port {
   /// driver: wait on it, but do not read it. -1: none, or PortConfig::interrupts was not set.
   [[nodiscard]] int receive_file(std::uint16_t queue) const;
 
-  /// Down, too, once the kernel asks for a NIC back that is to be unplugged (VFIO), or has lost it. Queries the kernel or
-  /// DPDK, which asks the NIC, or is notified by a virtual driver that has an interrupt for it. Takes 1 to 2 us.
+  /// Down, too, once the kernel asks for a NIC back that is to be unplugged (VFIO), or has lost it. Queries the kernel
+  /// or DPDK, which asks the NIC, or is notified by a virtual driver that has an interrupt for it. Takes 1 to 2 us.
   [[nodiscard]] LinkState link() const;
   /// "cause; cure" for people while the link is down; empty while it is up.
   [[nodiscard]] std::string why_link_is_down() const;
