@@ -58,7 +58,7 @@ def read(output, folder):
         if not name.startswith("ucx"):
             found[name, size].append(1e6 / values[0] if name == "ping-per-second" else values[0])
         elif name.endswith("lat"):
-            found[name, size].append(2 * values[1])
+            found[name, size].append(2 * values[2])
         else:
             found[name, size].append((values[4] if size > 64 else values[6]) * (1048576 if size > 64 else 1))
     for path in glob.glob(f"{folder}/perf.*.json"):
@@ -83,7 +83,7 @@ def cell(values, scale, digits):
     if not values:
         return "-"
     low, middle, high = (f"{scale * value:.{digits}f}" for value in (min(values), statistics.median(values), max(values)))
-    return f"{middle} ({low} to {high})"
+    return middle if len(values) == 1 else f"{middle} ({low} to {high})"
 
 
 def ratio(ours, theirs):
@@ -124,12 +124,13 @@ def main():
             ("messages of 64 bytes", ("ib_send_bw-messages", 64), ("perf-messages", 64), ("tag_bw", 64), 1e-3, 1, "thousand/s"),
             ("round trip of 64 bytes, port_bench", ("ibv_ud_pingpong-us", 64), ("ping-per-second", 64), ("tag_lat", 64), 1, 1,
              "us"),
-            ("round trip of 64 bytes", ("ibv_ud_pingpong-us", 64), ("perf-mean-us", 64), ("tag_lat", 64), 1, 1, "us"))
-    print("| | ib_send_bw -c UD, ibv_ud_pingpong | mltcp perf | times | UCX, UD | UCX, RC |")
-    print("|---|---|---|---|---|---|")
+            ("round trip of 64 bytes, mltcp perf", ("ibv_ud_pingpong-us", 64), ("perf-mean-us", 64), ("tag_lat", 64), 1, 1, "us"))
+    transports = arguments.ucx.split()
+    print("| | ib_send_bw -c UD, ibv_ud_pingpong | ours | times |" + "".join(f" UCX, {one} |" for one in transports))
+    print("|---|---|---|---|" + "---|" * len(transports))
     for what, theirs, ours, (ucx, size), scale, digits, unit in rows:
         cells = [cell(found[theirs], scale, digits), cell(found[ours], scale, digits), ratio(found[ours], found[theirs])]
-        cells += [cell(found[f"ucx-{transport}-{ucx}", size], scale, digits) for transport in ("ud_verbs", "rc_verbs")]
+        cells += [cell(found[f"ucx-{transport}-{ucx}", size], scale, digits) for transport in transports]
         print(f"| {what}, {unit} | " + " | ".join(cells) + " |")
     for (name, size), values in sorted(found.items()):
         if re.search("lost|sender", name):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Two jobs over ports on verbs that share a queue of the guest's kernel: a table of docs/verbs.md, in some minutes.
 
-    tests/guest/verbs_pair.py [--build build] [--cc dctcp,reno,dcqcn] [--iterations 40] [--out FOLDER]
+    tests/guest/verbs_pair.py [--build build] [--cc dctcp,reno,dcqcn] [--policy fair,mltcp] [--out FOLDER]
 
 Three hosts, the processes of mltcp gen, each on a software device of RDMA behind a switch (verbs_switch.sh): two send, the
 third receives, and the port towards it is the bottleneck, where RED marks. The guest runs in virtual time (guest_lab), so
@@ -29,12 +29,12 @@ buffer = "200 kB"
 ecn    = {{ kmin = "16 kB" }}
 [[job]]
 name        = "a"
-compute     = "220 ms"
-communicate = "800 kB"
+compute     = "165 ms"
+communicate = "600 kB"
 [[job]]
 name        = "b"
-compute     = "220 ms"
-communicate = "800 kB"
+compute     = "165 ms"
+communicate = "600 kB"
 start       = "3 ms"
 # Its intervals are for links that carry a thousand packets in the time that this one takes for ten.
 [dcqcn]
@@ -48,7 +48,7 @@ cat >/tmp/pair.toml <<'END'
 {experiment}
 END
 counted() {{ switch tc -s qdisc show dev p2 | awk -v policy=$1 '/^ *marked/ {{ print "queue", policy, $2, $4 + $6 }}'; }}
-for policy in fair mltcp; do
+for policy in {policies}; do
   bottleneck p2 {rate}mbit red limit 200000 avpkt 1100 bandwidth {rate}mbit {red}
   mltcp gen /tmp/pair.toml --serve unix:/tmp/pair --policy $policy --cc {cc} --iterations {iterations} \\
     --json /out/$policy.json >/out/$policy.txt 2>&1 &
@@ -65,9 +65,10 @@ done
 """
 
 
-def measure(guest, cc, iterations, folder):
+def measure(guest, cc, policies, iterations, folder):
     """Rows of the table."""
-    commands = COMMANDS.format(experiment=EXPERIMENT, rate=RATE_MBPS, red=RED, cc=cc, iterations=iterations)
+    commands = COMMANDS.format(experiment=EXPERIMENT, rate=RATE_MBPS, red=RED, cc=cc, policies=" ".join(policies),
+                               iterations=iterations)
     os.makedirs(folder, exist_ok=True)
     result = guest.run(commands, 1800, None, folder)
     if result.problem or result.status != 0:
@@ -77,7 +78,7 @@ def measure(guest, cc, iterations, folder):
                                f"({result.problem or f'status {result.status}'})")
     queue = {policy: (marked, dropped) for policy, marked, dropped in
              re.findall(r"^queue (\w+) (\d+) (\d+)$", result.output, re.MULTILINE)}
-    for policy in ("fair", "mltcp"):
+    for policy in policies:
         with open(f"{folder}/{policy}.json", encoding="utf-8") as stream:
             run = json.load(stream)["runs"][0]
         jobs = run["jobs"]
@@ -97,7 +98,8 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=f"{guest_lab.ROOT}/build")
     parser.add_argument("--cc", type=lambda text: text.split(","), default=["dctcp", "reno", "dcqcn"])
-    parser.add_argument("--iterations", type=int, default=40)
+    parser.add_argument("--policy", type=lambda text: text.split(","), default=["fair", "mltcp"])
+    parser.add_argument("--iterations", type=int, default=30)
     parser.add_argument("--out", metavar="FOLDER", help="where results and what was said go")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
@@ -112,7 +114,7 @@ def main():
                   "| marked | dropped |")
             print("|---|---|---|---|---|---|---|---|---|---|", flush=True)
             for cc in arguments.cc:
-                for row in measure(guest, cc, arguments.iterations, f"{arguments.out or temporary}/{cc}"):
+                for row in measure(guest, cc, arguments.policy, arguments.iterations, f"{arguments.out or temporary}/{cc}"):
                     print(row, flush=True)
     except guest_lab.Lacking as lacking:
         print(f"skipped: {lacking}")
