@@ -7,7 +7,8 @@
 //   port_bench kernel-serve segments --address 10.79.0.2      (bare loops on the kernel's sockets: kernel_loop.h)
 //   port_bench kernel       segments --address 10.79.0.1 --peer 10.79.0.2
 //
-// With --device udp: it is the kernel's UDP sockets, whose address is the kernel's own.
+// With --device udp: it is the kernel's UDP sockets, and with verbs:DEVICE an RDMA device's queues; their address is
+// the kernel's own.
 //
 // `serve` prints "ready" when it listens, and ends when its client has closed; it is told the size, and to echo or not,
 // as the client is. Each end prints what it found as one line of JSON. What the client completes after the warm-up and
@@ -36,6 +37,9 @@
 #include "mltcp/dpdk/eal.h"
 #include "mltcp/dpdk/port.h"
 #include "mltcp/dpdk/port_io.h"
+#if MLTCP_HAS_VERBS
+#include "mltcp/rdma/register_datapath.h"
+#endif
 #include "mltcp/socket/register_datapath.h"
 #include "mltcp/transport/host_datapath.h"
 #include "mltcp/transport/poll_loop.h"
@@ -328,9 +332,13 @@ class NamedPlace final : public Place {
 };
 
 std::unique_ptr<Place> place_of(const Options& options) {
-  if (!options.port.device.starts_with("udp:")) return std::make_unique<PortPlace>(options);
   socket::register_datapath();
-  return std::make_unique<NamedPlace>(options);
+#if MLTCP_HAS_VERBS
+  rdma::register_datapath();
+#endif
+  const std::string& device = options.port.device;
+  if (device.starts_with("udp:") || device.starts_with("verbs:")) return std::make_unique<NamedPlace>(options);
+  return std::make_unique<PortPlace>(options);
 }
 
 int run(const Options& options, const std::string& mode) {

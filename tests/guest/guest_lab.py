@@ -451,7 +451,13 @@ def kvm_is_fast():
 class Guest:
     """What a guest is to be; run() makes it, as often as wanted."""
 
-    def __init__(self, kernel=None, memory_mb=512, processors=2, accelerator="auto", append="", qemu=()):
+    def __init__(self, kernel=None, memory_mb=512, processors=2, accelerator="auto", append="", qemu=(),
+                 virtual_time=False):
+        """`virtual_time`: one processor, which QEMU interprets and counts the instructions of; each takes 1 ns, and waiting
+        takes none of this machine's time. What the guest measures is the same however busy this machine is."""
+        self.virtual_time = virtual_time
+        if virtual_time:
+            processors, accelerator = 1, "tcg"
         self.memory_mb = memory_mb
         self.processors = processors
         self.append = append
@@ -600,7 +606,9 @@ class Guest:
 
     def command(self, folder):
         """The words that start QEMU, with its files in `folder`."""
-        accelerator = "tcg,thread=multi" if self.accelerator == "tcg" else self.accelerator
+        accelerator = self.accelerator
+        if accelerator == "tcg":
+            accelerator += ",thread=single" if self.virtual_time else ",thread=multi"
         # A machine that is virtual itself may show capabilities that it doesn't let be set.
         processor = "max" if self.accelerator == "tcg" else "max,-arch-capabilities"
         machine = "q35,kernel-irqchip=split" if self.has_iommu and self.accelerator == "kvm" else "q35"
@@ -618,7 +626,7 @@ class Guest:
                 "-device", "virtio-9p-pci,fsdev=lab,mount_tag=lab",
                 "-chardev", f"socket,id=asked,path={folder}/asked,server=on,wait=off",
                 "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=asked,name=org.mltcp.monitor",
-                *self.qemu]
+                *(["-icount", "shift=0,sleep=off"] if self.virtual_time else []), *self.qemu]
 
     def run(self, commands, seconds=120, output=None, out=None):
         """Runs `commands`, a text for sh, and returns a Result. `output` is called with what comes, as it comes; what the

@@ -414,6 +414,16 @@ class GuestTest(Files):
         with open(f"{self.folder}/console", encoding="utf-8") as stream:
             self.assertIn("Linux version", stream.read())
 
+    def test_waiting_takes_no_time_in_virtual_time(self):
+        begun = time.monotonic()
+        done = subprocess.run([*LAB, "--virtual-time", "--seconds", "900", "-c", "date +%s; sleep 300; date +%s; nproc"],
+                              capture_output=True, text=True, check=False, timeout=250)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        first, last, processors = (int(word) for word in done.stdout.split())
+        self.assertIn(last - first, (300, 301))
+        self.assertEqual(processors, 1)
+        self.assertLess(time.monotonic() - begun, 240)
+
     def test_commands_that_hang_are_told_where(self):
         done = run_lab("--seconds", "3", "-c", "echo begun; cat /dev/ttyS2; sleep 1000", seconds=LONGEST_S)
         self.assertEqual(done.returncode, 124, done.stdout + done.stderr)

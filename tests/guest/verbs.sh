@@ -44,17 +44,29 @@ name        = "a"
 compute     = "20 ms"
 communicate = "200 kB"
 END
-mltcp gen /tmp/pair.toml --serve unix:/tmp/pair --policy fair --json /out/pair.json &
+mltcp gen /tmp/pair.toml --serve unix:/tmp/pair --policy fair --json /out/pair.json >/tmp/gen 2>&1 &
 coordinator=$!
-mltcp gen --join unix:/tmp/pair --port verbs:rx0 --ip 10.0.0.1/24 --host 0 --idle sleep &
-mltcp gen --join unix:/tmp/pair --port verbs:rx1 --ip 10.0.0.2/24 --host 1 --idle sleep
-wait $coordinator
+mltcp gen --join unix:/tmp/pair --port verbs:rx0 --ip 10.0.0.1/24 --host 0 --idle sleep >/tmp/gen.0 2>&1 &
+mltcp gen --join unix:/tmp/pair --port verbs:rx1 --ip 10.0.0.2/24 --host 1 --idle sleep >/tmp/gen.1 2>&1 &
+wait $coordinator || { cat /tmp/gen /tmp/gen.0 /tmp/gen.1; exit 1; }
+grep verified /tmp/gen
 echo 'ok: gen'
+
+# Gloo's all-reduce of two ranks.
+if command -v guest_gloo_rank >/dev/null; then
+  mkdir /tmp/gloo
+  MLTCP_DEVICE=verbs:rx0 MLTCP_ADDRESS=10.0.0.1 guest_gloo_rank /tmp/gloo 0 2 &
+  rank=$!
+  MLTCP_DEVICE=verbs:rx1 MLTCP_ADDRESS=10.0.0.2 guest_gloo_rank /tmp/gloo 1 2
+  wait $rank
+  echo 'ok: gloo'
+fi
 
 # Two ends under load: server and client are their processes, and packets are on their way.
 start_load() {
   mltcp perf --listen --once --port verbs:rx1 --ip 10.0.0.2 127.0.0.1:$1 >/tmp/server 2>&1 &
   server=$!
+  : >/tmp/client
   mltcp perf 127.0.0.1:$1 --port verbs:rx0 --ip 10.0.0.1 --tests out --least 1MB --most 1MB --for 60s --limit 90s \
     --wait 60s >/tmp/client 2>&1 &
   client=$!
@@ -64,7 +76,7 @@ start_load() {
     [ $tries -lt 600 ] || { echo "FAILED: no load: $(cat /tmp/client /tmp/server)"; exit 1; }
     sleep 0.1
   done
-  sleep 1
+  sleep 0.3
 }
 
 # A peer that is killed is missed, and the other end says so.

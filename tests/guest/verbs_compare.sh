@@ -1,22 +1,76 @@
-# Side by side over the same two devices of rdma_rxe, in turns, ROUNDS times: perftest's ib_send_bw over UD and rdma-core's
-# ibv_ud_pingpong, which have neither acknowledgements nor recovery, and mltcp perf. For tests/guest/lab, see
-# docs/verbs.md.
+# In a guest, for verbs_compare.py: over the same two devices of rdma_rxe, in turns, ROUNDS times: perftest's ib_send_bw
+# over UD and rdma-core's ibv_ud_pingpong, which have neither acknowledgements nor recovery; mltcp perf; port_bench, if it is
+# there; and UCX by the transports in UCX. With SLEEP=1 all of them sleep until there is something to do, else they spin.
+# A line a number: name, bytes, value.
 . /root/verbs_network.sh
-SIZES=${SIZES:-"64 1024 4000"}
-for round in $(seq ${ROUNDS:-3}); do
-  for size in $SIZES; do
-    ib_send_bw -c UD -d rx1 -x 1 -s $size -n 3000 >/tmp/server 2>&1 &
-    sleep 0.5
-    ib_send_bw -c UD -d rx0 -x 1 -s $size -n 3000 10.0.0.2 2>/dev/null | awk -v size=$size \
-      '$1 == size { printf "ib_send_bw -c UD, %d bytes: %.2f MB/s, %.0f messages/s\n", size, $4 * 1.048576, $5 * 1e6 }'
-    wait $!
-  done
-  ibv_ud_pingpong -d rx1 -g 1 -s 64 -n 1000 >/tmp/server 2>&1 &
+if [ "${SLEEP:-0}" = 1 ]; then events=-e idle=sleep wait=sleep; else events='' idle=spin wait=poll; fi
+say() { echo "measured $*"; }
+
+# server COMMAND...: what the other end connects to; its process is $server.
+server() {
+  "$@" >/tmp/server 2>&1 &
+  server=$!
   sleep 0.5
-  ibv_ud_pingpong -d rx0 -g 1 -s 64 -n 1000 10.0.0.2 | awk '/usec/ { print "ibv_ud_pingpong, 64 bytes: " $7 " us round trip" }'
-  wait $!
-  mltcp perf --listen --once --port verbs:rx1 --ip 10.0.0.2 --idle spin 127.0.0.1:6000 >/tmp/server 2>&1 &
-  mltcp perf 127.0.0.1:6000 --port verbs:rx0 --ip 10.0.0.1 --idle spin --tests latency,out --least 64B --most 1MB \
-    --factor 16 --for 500ms
-  wait $!
+}
+# They wait for ever for what was lost, and nothing recovers it.
+ended() {
+  for _ in $(seq 50); do
+    kill -0 $server 2>/dev/null || break
+    sleep 0.1
+  done
+  if kill $server 2>/dev/null; then say "$1-lost" 0 1; fi
+  wait $server || true
+}
+
+send_bw() {
+  server ib_send_bw -c UD $events -d rx1 -x 1 -s $1 -n $2
+  ib_send_bw -c UD $events -d rx0 -x 1 -s $1 -n $2 10.0.0.2 >/tmp/client 2>&1 || true
+  ended ib_send_bw
+  # What arrived, where the receiver has got all of it; in MiB and millions.
+  if ! grep -qE "^ *$1 " /tmp/server; then cp /tmp/client /tmp/server; say ib_send_bw-sender $1 1; fi
+  awk -v size=$1 '$1 == size { print "measured ib_send_bw-bytes", size, $4 * 1048576; print "measured ib_send_bw-messages", size, $5 * 1e6 }' \
+    /tmp/server
+}
+pingpong() {
+  server ibv_ud_pingpong $events -d rx1 -g 1 -s $1 -n $2
+  ibv_ud_pingpong $events -d rx0 -g 1 -s $1 -n $2 10.0.0.2 | awk -v size=$1 '/usec/ { print "measured ibv_ud_pingpong-us", size, $(NF - 1) }'
+  ended ibv_ud_pingpong
+}
+perf() {
+  server mltcp perf --listen --once --port verbs:rx1 --ip 10.0.0.2 --idle $idle 127.0.0.1:6000
+  mltcp perf 127.0.0.1:6000 --port verbs:rx0 --ip 10.0.0.1 --idle $idle --tests $3 --least $1B --most $1B --for $2 \
+    --json /out/perf.$round.$3.$1.json >/tmp/client 2>&1 || cat /tmp/client
+  wait $server || true
+}
+# The transport in a thread of its own, as ibv_ud_pingpong is one: without endpoint, and the thread that it wakes.
+ping() {
+  command -v port_bench >/dev/null || return 0
+  server port_bench serve --echo --device verbs:rx1 --address 10.0.0.2 --idle $idle --size $1
+  port_bench ping --device verbs:rx0 --address 10.0.0.1 --peer 10.0.0.2 --idle $idle --size $1 --seconds $2 --warm-up 0.1 |
+    sed -n "s/.*\"messages_per_second\":\([0-9.]*\).*/measured ping-per-second $1 \1/p"
+  wait $server || true
+}
+ucx() { # test, bytes, count, transport
+  command -v ucx_perftest >/dev/null || return 0
+  export UCX_TLS=$4 UCX_IB_GID_INDEX=1 UCX_WARN_UNUSED_ENV_VARS=n
+  # -w: the warming up; -f: only the last line, "Final: count, three times in us, two in MB/s, two of messages a second"
+  UCX_NET_DEVICES=rx1:1 server ucx_perftest -t $1 -s $2 -n $3 -w 100 -E $wait
+  UCX_NET_DEVICES=rx0:1 timeout 60 ucx_perftest 127.0.0.1 -t $1 -s $2 -n $3 -w 100 -E $wait -f >/tmp/client 2>&1 || cat /tmp/client
+  awk -v what="ucx-$4-$1" -v size=$2 '/^ *[0-9]+ / { print "measured", what, size, $0 }' /tmp/client
+  ended ucx
+}
+
+for round in $(seq ${ROUNDS:-3}); do
+  send_bw 64 ${MESSAGES:-3000}
+  perf 64 500ms out
+  send_bw 4096 ${MESSAGES:-3000}
+  perf 1048576 500ms out
+  pingpong 64 ${MESSAGES:-3000}
+  ping 64 0.5
+  perf 64 500ms latency
+  for transport in ${UCX:-}; do
+    ucx tag_lat 64 1000 $transport
+    ucx tag_bw 64 3000 $transport
+    ucx tag_bw 1048576 20 $transport
+  done
 done

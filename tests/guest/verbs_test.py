@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Ports on verbs over the kernel's own RDMA devices, in a guest: verbs_test.py MLTCP RDMA_GUEST_TEST
+"""Ports on verbs over the kernel's own RDMA devices, in a guest: verbs_test.py MLTCP RDMA_GUEST_TEST [--gloo RANK]
 
-What happens there is in verbs.sh."""
+What happens there is in verbs.sh. The guest runs in virtual time, so that it needs no quiet machine; with --real-time on two
+processors, which take turns as they like."""
+import argparse
 import os
 import sys
 
@@ -13,12 +15,20 @@ SECONDS = 240
 
 
 def main():
-    mltcp, tests = sys.argv[1:]
+    parser = argparse.ArgumentParser(prog="verbs_test.py", description=__doc__)
+    parser.add_argument("mltcp")
+    parser.add_argument("tests")
+    parser.add_argument("--gloo", metavar="RANK", help="the program guest_gloo_rank")
+    parser.add_argument("--real-time", action="store_true")
+    arguments = parser.parse_args()
     here = os.path.dirname(os.path.abspath(__file__))
     try:
-        guest = guest_lab.Guest()
+        guest = guest_lab.Guest(virtual_time=not arguments.real_time)
         guest.add_modules("veth", "rdma_rxe", "ib_uverbs", "sch_tbf", "sch_red")
-        guest.add_programs(f"{mltcp}=/usr/local/bin/mltcp", f"{tests}=/usr/local/bin/rdma_guest_test", "ip", "tc", "rdma")
+        guest.add_programs(f"{arguments.mltcp}=/usr/local/bin/mltcp", f"{arguments.tests}=/usr/local/bin/rdma_guest_test", "ip",
+                           "tc", "rdma")
+        if arguments.gloo:
+            guest.add_programs(f"{arguments.gloo}=/usr/local/bin/guest_gloo_rank")
         guest.add_files(f"{here}/verbs_network.sh=/root/verbs_network.sh")
         guest.add_verbs()
         with open(f"{here}/verbs.sh", encoding="utf-8") as stream:

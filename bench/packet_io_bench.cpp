@@ -1,0 +1,307 @@
+// What datapaths cost per packet by themselves, without a transport: bursts of packets sent by one PacketIo and
+// received by another, in one thread. `verbs` is on queue pairs of memory, made here; `ports` on the ring ports of
+// DPDK, by the code that is the same on AF_XDP, AF_PACKET and NICs. bench/packet_io counts their instructions.
+//
+//   verbs/64/0            payloads of 64 bytes; all copied, or inline
+//   verbs/1400/1          of 1400 bytes, read by the device where they lie, in registered memory
+#include <benchmark/benchmark.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#else
+#define CALLGRIND_START_INSTRUMENTATION
+#define CALLGRIND_STOP_INSTRUMENTATION
+#endif
+
+#include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/rdma/device.h"
+#include "mltcp/rdma/internal/make_datapath.h"
+#include "mltcp/rdma/verbs_io.h"
+#include "mltcp/transport/host_datapath.h"
+#include "mltcp/transport/registered_memory.h"
+#if MLTCP_HAS_DPDK
+#include "mltcp/dpdk/eal.h"
+#include "mltcp/dpdk/port_io.h"
+#endif
+
+namespace {
+
+using namespace mltcp;
+
+constexpr std::size_t kBurst = 32;
+constexpr std::size_t kHeaderBytes = 40;
+constexpr Nanos kPatience{20'000'000'000};
+
+// ---- A device of memory ----
+
+class MemoryQueuePair;
+std::map<std::uint32_t, MemoryQueuePair*>& queue_pairs() {
+  static std::map<std::uint32_t, MemoryQueuePair*> all;
+  return all;
+}
+
+struct MemoryHandle {
+  ibv_ah handle{};
+  std::array<std::byte, encap::kIpv4Bytes> ip{};
+};
+
+/// What is posted arrives at once, in order; completions wait in rings. For one thread.
+class MemoryQueuePair final : public rdma::QueuePair {
+ public:
+  static constexpr std::size_t kDepth = 4096;
+
+  MemoryQueuePair(const rdma::QueuePairConfig& config, ibv_context& context) {
+    channel_.context = sent_.context = received_.context = queue_.context = &context;
+    channel_.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    queue_.qp_context = sent_.cq_context = received_.cq_context = this;
+    queue = &queue_;
+    sent = &sent_;
+    received = &received_;
+    channel = &channel_;
+    inline_bytes = config.inline_bytes;
+    number = queue_.qp_num = static_cast<std::uint32_t>(100 + queue_pairs().size());
+    queue_pairs()[number] = this;
+  }
+  ~MemoryQueuePair() override {
+    queue_pairs().erase(number);
+    close(channel_.fd);
+  }
+  bool take_event() override { return false; }
+  Recovery recover() override { return Recovery::none_needed; }
+
+  // Each is a function of its own, so that what it costs can be told from what calls it.
+  [[gnu::noinline]] static int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** /*refused*/) {
+    auto& self = *static_cast<MemoryQueuePair*>(qp->qp_context);
+    for (; request != nullptr; request = request->next) {
+      if (self.peer_ == nullptr) self.peer_ = queue_pairs().at(request->wr.ud.remote_qpn);
+      self.peer_->deliver(*request);
+      if ((request->send_flags & IBV_SEND_SIGNALED) == 0) continue;
+      ibv_wc& done = self.sends_[self.sends_end_++ % kDepth];
+      done.wr_id = request->wr_id;
+      done.status = IBV_WC_SUCCESS;
+    }
+    return 0;
+  }
+  [[gnu::noinline]] static int post_receive(ibv_qp* qp, ibv_recv_wr* request, ibv_recv_wr** /*refused*/) {
+    auto& self = *static_cast<MemoryQueuePair*>(qp->qp_context);
+    for (; request != nullptr; request = request->next)
+      self.posted_[self.posted_end_++ % kDepth] = {request->wr_id, *request->sg_list};
+    return 0;
+  }
+  [[gnu::noinline]] static int poll(ibv_cq* cq, int most, ibv_wc* out) {
+    auto& self = *static_cast<MemoryQueuePair*>(cq->cq_context);
+    const bool of_sends = cq == &self.sent_;
+    const auto& from = of_sends ? self.sends_ : self.receives_;
+    std::uint64_t& begin = of_sends ? self.sends_begin_ : self.receives_begin_;
+    const std::uint64_t end = of_sends ? self.sends_end_ : self.receives_end_;
+    int count = 0;
+    while (count < most && begin != end) out[count++] = from[begin++ % kDepth];
+    return count;
+  }
+
+ private:
+  void deliver(const ibv_send_wr& request) {
+    if (posted_begin_ == posted_end_) return;
+    const auto& [id, piece] = posted_[posted_begin_++ % kDepth];
+    auto* out = reinterpret_cast<std::byte*>(piece.addr);
+    const auto& handle = *reinterpret_cast<const MemoryHandle*>(request.wr.ud.ah);
+    out += rdma::kGrhBytes - handle.ip.size();
+    out = std::copy(handle.ip.begin(), handle.ip.end(), out);
+    std::uint32_t bytes = rdma::kGrhBytes;
+    for (int i = 0; i < request.num_sge; ++i) {
+      std::memcpy(out, reinterpret_cast<const void*>(request.sg_list[i].addr), request.sg_list[i].length);
+      out += request.sg_list[i].length;
+      bytes += request.sg_list[i].length;
+    }
+    ibv_wc& done = receives_[receives_end_++ % kDepth];
+    done.wr_id = id;
+    done.status = IBV_WC_SUCCESS;
+    done.byte_len = bytes;
+    done.wc_flags = IBV_WC_GRH;
+  }
+
+  struct Posted {
+    std::uint64_t id;
+    ibv_sge piece;
+  };
+  MemoryQueuePair* peer_ = nullptr;
+  ibv_qp queue_{};
+  ibv_cq sent_{};
+  ibv_cq received_{};
+  ibv_comp_channel channel_{};
+  std::vector<Posted> posted_ = std::vector<Posted>(kDepth);
+  std::vector<ibv_wc> sends_ = std::vector<ibv_wc>(kDepth);
+  std::vector<ibv_wc> receives_ = std::vector<ibv_wc>(kDepth);
+  std::uint64_t posted_begin_ = 0, posted_end_ = 0;
+  std::uint64_t sends_begin_ = 0, sends_end_ = 0;
+  std::uint64_t receives_begin_ = 0, receives_end_ = 0;
+};
+
+class MemoryDevice final : public rdma::Device {
+ public:
+  explicit MemoryDevice(const std::string& ip) {
+    context_.ops.post_send = MemoryQueuePair::post_send;
+    context_.ops.post_recv = MemoryQueuePair::post_receive;
+    context_.ops.poll_cq = MemoryQueuePair::poll;
+    context_.ops.req_notify_cq = [](ibv_cq* /*cq*/, int /*solicited*/) { return 0; };
+    facts_.name = "memory0";
+    facts_.longest_message = 4096;
+    facts_.most_requests = facts_.most_completions = MemoryQueuePair::kDepth;
+    facts_.most_pieces = 4;
+    facts_.gids = {{.index = 0, .ip = Address::parse(ip), .is_roce_v2 = true}};
+  }
+  [[nodiscard]] const rdma::DeviceFacts& facts() const override { return facts_; }
+  std::unique_ptr<rdma::QueuePair> make_queue_pair(const rdma::QueuePairConfig& config) override {
+    return std::make_unique<MemoryQueuePair>(config, context_);
+  }
+  ibv_ah* make_handle(const rdma::HandleConfig& config) noexcept override {
+    auto* const made = new MemoryHandle;
+    std::array<unsigned char, encap::kIpv4Bytes> ip{0x45, config.traffic_class, 0, 0, 0, 0, 0x40, 0, 64, 17};
+    std::memcpy(&ip[12], facts_.gids[0].ip.ip.data() + 12, 4);
+    std::memcpy(&ip[16], config.destination.ip.data() + 12, 4);
+    const auto sum = static_cast<std::uint16_t>(~encap::sum(ip.data(), ip.size()));
+    std::memcpy(&ip[10], &sum, sizeof sum);
+    std::memcpy(made->ip.data(), ip.data(), ip.size());
+    return &made->handle;
+  }
+  void free_handle(ibv_ah* handle) noexcept override { delete reinterpret_cast<MemoryHandle*>(handle); }
+  [[nodiscard]] int event_file() const override { return -1; }
+  void take_events() override {}
+  [[nodiscard]] std::string why_down() const override { return {}; }
+  [[nodiscard]] bool is_gone() const override { return false; }
+  void watch(const rdma::Gid& /*gid*/) override {}
+  [[nodiscard]] std::uint64_t wrong_keys() const override { return 0; }
+  [[nodiscard]] bool needs_mapping() const override { return true; }
+  std::uint64_t map(std::span<std::byte> /*memory*/) override { return 1; }
+  void unmap(std::span<std::byte> /*memory*/, std::uint64_t /*key*/) noexcept override {}
+
+ private:
+  ibv_context context_{};
+  rdma::DeviceFacts facts_;
+};
+
+std::unique_ptr<HostDatapath> memory_host(const std::string& ip, Address& address) {
+  auto datapath = rdma::make_datapath({.device = "verbs:memory0"}, std::make_unique<MemoryDevice>(ip));
+  HostPlace place;
+  place.address = Address::parse(ip, 47620);
+  datapath->take_place(place);
+  address = place.address;
+  return datapath;
+}
+
+// ---- Measuring ----
+
+/// Bursts from `a` to `b`. A hold is what the transport gives with payloads that may be read where they lie.
+void exchange(benchmark::State& state, PacketIo& a, PacketIo& b, const Address& to, std::span<std::byte> payload,
+              PayloadHold* hold) {
+  const std::vector<std::byte> header(kHeaderBytes, std::byte{'h'});
+  const std::vector<TxPacket> packets(
+      kBurst, {.destination = &to, .header = header, .payload = payload, .ecn = Ecn::ect0, .hold = hold});
+  std::array<RxPacket, kBurst> arrived;
+  std::array<RxPacket, 1> none;
+  std::uint64_t received = 0;
+  const auto turn = [&] {
+    std::size_t sent = 0;
+    while (sent < packets.size()) sent += a.send(std::span(packets).subspan(sent));
+    std::size_t got = 0;
+    while (const std::size_t count = b.receive(arrived)) got += count;
+    received += got;
+    a.receive(none);  // as a host does that waits for acknowledgements
+  };
+  // The first packets wait for the peer to be found, by a thread that needs processor time.
+  const Nanos give_up = monotonic_now() + kPatience;
+  for (std::uint64_t before = 0; received < 1000 * kBurst && monotonic_now() < give_up; before = received) {
+    turn();
+    if (received == before) std::this_thread::yield();
+  }
+  received = 0;
+  CALLGRIND_START_INSTRUMENTATION;
+  for (auto _ : state) turn();
+  CALLGRIND_STOP_INSTRUMENTATION;
+  if (received == 0) {
+    state.SkipWithError("nothing came through");
+    return;
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(received));
+  // A case runs several times, ever longer, and all of them are counted together by callgrind.
+  static std::uint64_t counted = 0;
+  counted += received;
+  state.counters["counted_packets"] = static_cast<double>(counted);
+}
+
+struct FreePages {
+  void operator()(std::byte* memory) const { std::free(memory); }
+};
+
+void verbs(benchmark::State& state) {
+  Address left;
+  Address right;
+  const auto a = memory_host("127.0.0.1", left);
+  const auto b = memory_host("127.0.0.2", right);
+  auto& io = dynamic_cast<rdma::VerbsIo&>(a->io(0));
+  std::array<RxPacket, 1> none;
+  for (const Nanos give_up = monotonic_now() + kPatience; !io.resolve(right);) {
+    io.receive(none);
+    if (monotonic_now() > give_up) {
+      state.SkipWithError("no queue pair was found");
+      return;
+    }
+  }
+  const std::unique_ptr<std::byte, FreePages> memory(static_cast<std::byte*>(std::aligned_alloc(4096, 4096)));
+  const RegisteredMemory registration({memory.get(), 4096}, a->dma_devices());
+  PayloadHold hold;
+  exchange(state, io, b->io(0), right, {memory.get(), static_cast<std::size_t>(state.range(0))},
+           state.range(1) != 0 ? &hold : nullptr);
+  while (hold.packets.load() != 0) io.receive(none);
+}
+BENCHMARK(verbs)->Args({64, 0})->Args({960, 0})->Args({1400, 0})->Args({1400, 1})->Args({4000, 0})->Args({4000, 1});
+
+#if MLTCP_HAS_DPDK
+dpdk::Eal* eal = nullptr;
+
+void ports(benchmark::State& state) {
+  const auto bytes = static_cast<std::size_t>(state.range(0));
+  dpdk::PortConfig port{.device = "ring:left,to=right", .mtu = 4200};
+  const dpdk::Port left(*eal, port);
+  port.device = "ring:right,to=left";
+  const dpdk::Port right(*eal, port);
+  dpdk::PortHostConfig host;
+  host.zero_copy_from = state.range(1) != 0 ? 1024 : 0;
+  host.address = Address::v4(0x0A010001, 4793);
+  const dpdk::PortHost a(*eal, left, host);
+  host.address = Address::v4(0x0A010002, 4793);
+  const dpdk::PortHost b(*eal, right, host);
+  std::vector<std::byte> payload(bytes, std::byte{'p'});
+  PayloadHold hold;
+  exchange(state, a.io(), b.io(), host.address, payload, state.range(1) != 0 ? &hold : nullptr);
+  a.io().release();
+  b.io().release();
+}
+BENCHMARK(ports)->Args({64, 0})->Args({960, 0})->Args({1400, 0})->Args({1400, 1})->Args({4000, 0})->Args({4000, 1});
+#endif
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+#if MLTCP_HAS_DPDK
+  dpdk::EalOptions options;
+  options.memory_mb = 256;
+  dpdk::Eal made(options);
+  eal = &made;
+#endif
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

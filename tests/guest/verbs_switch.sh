@@ -1,0 +1,44 @@
+# HOSTS RDMA devices of the kernel's (Soft-RoCE), rx0 and on, with the addresses 10.0.0.1 and on, in one guest, behind a
+# switch: each on the end v<i> of a pair of interfaces, whose other end p<i> is a port of a bridge in a network namespace
+# "switch". There queueing disciplines can be put onto ports. As in verbs_network.sh the devices are all in the first
+# namespace, and rules have what they send to each other leave it.
+set -eu
+MTU=${MTU:-1500}
+hosts=$(seq 0 $((${HOSTS:-3} - 1)))
+
+ip netns add switch
+switch() { ip netns exec switch "$@"; }
+switch ip link add bridge mtu "$MTU" type bridge mcast_snooping 0
+switch ip link set bridge up
+echo 1 >/proc/sys/net/ipv4/conf/all/accept_local
+echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter
+# Only the interface that has an address answers for it.
+echo 1 >/proc/sys/net/ipv4/conf/all/arp_ignore
+for i in $hosts; do
+  ip link add v$i mtu "$MTU" type veth peer name p$i mtu "$MTU" netns switch
+  echo 1 >/proc/sys/net/ipv4/conf/v$i/accept_local
+  echo 0 >/proc/sys/net/ipv4/conf/v$i/rp_filter
+  echo 1 >/proc/sys/net/ipv6/conf/v$i/disable_ipv6
+  ip addr add 10.0.0.$((i + 1))/24 dev v$i
+  ip link set v$i up
+  switch ip link set p$i master bridge up
+done
+# Before the table of local addresses, by which all would stay inside.
+for i in $hosts; do
+  for j in $hosts; do
+    [ $i != $j ] || continue
+    ip route add 10.0.0.$((j + 1)) dev v$i src 10.0.0.$((i + 1)) table $((101 + i))
+    ip rule add pref 1 iif lo from 10.0.0.$((i + 1)) to 10.0.0.$((j + 1)) lookup $((101 + i))
+  done
+done
+ip rule add pref 32000 lookup local
+ip rule del pref 0
+for i in $hosts; do rdma link add rx$i type rxe netdev v$i; done
+
+# bottleneck PORT RATE [DISCIPLINE...]: what the switch sends by that port, at most so fast, behind that queue.
+bottleneck() {
+  port=$1 rate=$2
+  shift 2
+  switch tc qdisc replace dev "$port" root handle 1: tbf rate "$rate" burst 5000 limit 200000
+  switch tc qdisc replace dev "$port" parent 1:1 handle 10: "$@"
+}
