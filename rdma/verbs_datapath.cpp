@@ -30,7 +30,6 @@
 namespace mltcp::rdma {
 namespace {
 
-constexpr std::uint32_t kLeastMessage = 256;  // the shortest MTU of InfiniBand
 constexpr std::uint32_t kMostSendDepth = 512;
 constexpr std::uint32_t kLeastDepth = 64;
 constexpr std::uint32_t kInlineBytes = 256;
@@ -107,7 +106,7 @@ std::vector<std::unique_ptr<KernelSocket>> sockets_of(const Site& site, const De
 
 std::uint32_t depth_for(const HostDatapathConfig& config, const DeviceFacts& facts) {
   const std::uint32_t most = std::min(facts.most_requests, facts.most_completions);
-  if (config.queue_packets > most && most < kLeastDepth)
+  if (most < kLeastDepth)
     refuse(config, fmt::format("its queues hold {} requests; {} is the least", most, kLeastDepth));
   return std::clamp(config.queue_packets, kLeastDepth, most);
 }
@@ -143,7 +142,7 @@ class VerbsDatapath final : public HostDatapath {
 
   [[nodiscard]] std::string why_link_is_down() const override {
     for (const auto& io : ios_)
-      if (const Address* const peer = io->narrow_peer())
+      if (const auto peer = io->narrow_peer())
         return fmt::format(
             "messages of {} bytes are too long for {}; give all hosts the same MTU (--mtu, or that of "
             "their interfaces)",
@@ -198,7 +197,7 @@ class VerbsDatapath final : public HostDatapath {
     for (const auto& io : ios_) {
       const VerbsIoCounters& counters = io->counters();
       losses.errors += counters.receive_errors + counters.send_errors;
-      losses.rejected += counters.no_header + counters.bad_header + counters.not_for_us;
+      losses.rejected += counters.no_header + counters.bad_header + counters.not_for_us + counters.over_long;
       losses.unsent +=
           counters.unsendable + counters.too_long + counters.no_route + counters.waiting_full + counters.unreachable;
     }
