@@ -39,6 +39,7 @@ using Region = std::unique_ptr<ibv_mr, Freeing<ibv_mr, ibv_dereg_mr>>;
 using Channel = std::unique_ptr<ibv_comp_channel, Freeing<ibv_comp_channel, ibv_destroy_comp_channel>>;
 using Completions = std::unique_ptr<ibv_cq, Freeing<ibv_cq, ibv_destroy_cq>>;
 using Queue = std::unique_ptr<ibv_qp, Freeing<ibv_qp, ibv_destroy_qp>>;
+using Flow = std::unique_ptr<ibv_flow, Freeing<ibv_flow, ibv_destroy_flow>>;
 
 class DeviceList {
  public:
@@ -100,6 +101,13 @@ std::string locked_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "unlimited";
   return fmt::format("{} kB", limit.rlim_cur / 1024);
+}
+
+/// "what (why)".
+std::string no_raw(std::string_view what, int error) {
+  return fmt::format(
+      "{} ({})", what,
+      error == EPERM || error == EACCES ? "they take root, or the capability CAP_NET_RAW" : std::strerror(error));
 }
 
 class RealQueuePair final : public QueuePair {
@@ -305,6 +313,55 @@ class RealDevice final : public Device {
 
   std::unique_ptr<QueuePair> make_queue_pair(const QueuePairConfig& config) override {
     return std::make_unique<RealQueuePair>(label_, facts_, context_.get(), domain_.get(), config);
+  }
+
+  RawPackets try_raw_packets() override {
+    RawPackets found;
+    if (facts_.is_infiniband) {
+      found.why_not = "InfiniBand has no Ethernet frames";
+      return found;
+    }
+    const Completions completions(ibv_create_cq(context_.get(), 2, nullptr, nullptr, 0));
+    if (completions == nullptr) {
+      found.why_not = fmt::format("no completion queue for them ({})", std::strerror(errno));
+      return found;
+    }
+    ibv_qp_init_attr wanted{};
+    wanted.send_cq = wanted.recv_cq = completions.get();
+    wanted.qp_type = IBV_QPT_RAW_PACKET;
+    wanted.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
+    const Queue queue(ibv_create_qp(domain_.get(), &wanted));
+    if (queue == nullptr) {
+      found.why_not = no_raw("no raw-packet queue pairs", errno);
+      return found;
+    }
+    found.has_queue_pairs = true;
+    ibv_qp_attr state{};
+    state.qp_state = IBV_QPS_INIT;
+    state.port_num = facts_.port;
+    if (const int error = ibv_modify_qp(queue.get(), &state, IBV_QP_STATE | IBV_QP_PORT); error != 0) {
+      found.why_not = no_raw("raw-packet queue pairs that can't be made ready", error);
+      return found;
+    }
+    struct Rule {
+      ibv_flow_attr head;
+      ibv_flow_spec_eth frame;
+    };
+    static_assert(sizeof(Rule) == sizeof(ibv_flow_attr) + sizeof(ibv_flow_spec_eth));
+    Rule rule{};
+    rule.head.type = IBV_FLOW_ATTR_NORMAL;
+    rule.head.size = sizeof rule;
+    rule.head.num_of_specs = 1;
+    rule.head.port = facts_.port;
+    rule.frame.type = IBV_FLOW_SPEC_ETH;
+    rule.frame.size = sizeof rule.frame;
+    constexpr std::uint8_t local = 2;  // an address of nobody's: administered here, and all zeros otherwise
+    rule.frame.val.dst_mac[0] = local;
+    std::memset(rule.frame.mask.dst_mac, 0xFF, sizeof rule.frame.mask.dst_mac);
+    const Flow flow(ibv_create_flow(queue.get(), &rule.head));
+    found.has_steering = flow != nullptr;
+    if (flow == nullptr) found.why_not = no_raw("raw-packet queue pairs, but no flow steering", errno);
+    return found;
   }
 
   ibv_ah* make_handle(const HandleConfig& config) noexcept override {

@@ -99,11 +99,21 @@ struct HandleConfig {
   std::uint32_t flow_label = 0;  ///< 20 bits
 };
 
+/// Whether Ethernet frames could pass by the kernel: raw-packet queue pairs (IBV_QPT_RAW_PACKET), and rules by which
+/// the device steers frames to them (ibv_create_flow(3)).
+struct RawPackets {
+  bool has_queue_pairs = false;
+  bool has_steering = false;
+  std::string why_not{};  ///< what is missing, and why; empty where both are there
+};
+
 class Device : public DmaDevice {
  public:
   [[nodiscard]] virtual const DeviceFacts& facts() const = 0;
   /// Throws RunError with cause and cure.
   virtual std::unique_ptr<QueuePair> make_queue_pair(const QueuePairConfig& config) = 0;
+  /// Tries both out, for a moment, with a rule that no frame fits.
+  virtual RawPackets try_raw_packets() = 0;
   /// Null with errno if it can't be had, such as for want of the neighbour's MAC address, which the kernel asks for;
   /// takes up to seconds then.
   virtual ibv_ah* make_handle(const HandleConfig& config) noexcept = 0;

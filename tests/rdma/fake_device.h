@@ -256,6 +256,7 @@ class FakeDevice final : public Device {
     pairs.push_back(pair.get());
     return pair;
   }
+  RawPackets try_raw_packets() override { return {.why_not = "no raw-packet queue pairs"}; }
   ibv_ah* make_handle(const HandleConfig& config) noexcept override {
     const std::lock_guard lock(fabric_.mutex);
     ++handles_wanted;

@@ -49,13 +49,13 @@ std::nullptr_t refused(int error) {
 }
 
 /// Which attributes the kernel wants for a change of state, and which it takes besides; false: it refuses the change.
-bool is_allowed(ibv_qp_state from, ibv_qp_state to, int given) {
+bool is_allowed(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int given) {
   int wanted = IBV_QP_STATE;
   int taken = 0;
   if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
     taken = 0;
   else if (from == IBV_QPS_RESET && to == IBV_QPS_INIT)
-    wanted |= IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+    wanted |= type == IBV_QPT_RAW_PACKET ? IBV_QP_PORT : IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
   else if (from == IBV_QPS_INIT && to == IBV_QPS_RTR)
     taken = IBV_QP_PKEY_INDEX | IBV_QP_QKEY;
   else if (from == IBV_QPS_RTR && to == IBV_QPS_RTS)
@@ -233,13 +233,14 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   made_one->queue.context = domain->context;
   made_one->queue.qp_context = wanted->qp_context;
   made_one->queue.qp_num = 42;
+  made_one->queue.qp_type = wanted->qp_type;
   return &made_one->queue;
 }
 int ibv_destroy_qp(ibv_qp* queue) { return freed(reinterpret_cast<QueueState*>(queue), "queue"); }
 int ibv_modify_qp(ibv_qp* queue, ibv_qp_attr* wanted, int given) {
   if (fake->modify_error != 0) return fake->modify_error;
   ibv_qp_state& state = reinterpret_cast<QueueState*>(queue)->state;
-  if (!is_allowed(state, wanted->qp_state, given)) return EINVAL;
+  if (!is_allowed(queue->qp_type, state, wanted->qp_state, given)) return EINVAL;
   state = wanted->qp_state;
   return 0;
 }

@@ -214,6 +214,43 @@ TEST(RealDevice, a_gid_that_comes_back_elsewhere__is_found) {
   EXPECT_EQ(device->gid_index(), 1) << "at the former place is version 1";
 }
 
+TEST(RealDevice, raw_packets__are_tried_and_what_is_missing_is_named) {
+  FakeVerbs verbs;
+  register_datapath();
+  const auto raw = [](int error) {
+    return [error](const ibv_qp_init_attr& wanted) { return wanted.qp_type == IBV_QPT_RAW_PACKET ? error : 0; };
+  };
+  HostPlace place;
+  place.address = Address::parse("10.0.0.1:5000");
+  const auto refusal = [&] {
+    const std::string opened = message_of<InputError>([] { open_host_datapath({.device = "verbs:fake0:1:raw"}); });
+    EXPECT_EQ(message_of<InputError>([&] { check_host_datapath({.device = "verbs:fake0:1:raw"}, place); }), opened);
+    return opened;
+  };
+  EXPECT_EQ(open_fake()->try_raw_packets().why_not, "");
+  EXPECT_THAT(refusal(), HasSubstr("port \"verbs:fake0:1:raw\": the device has raw-packet queue pairs with flow "
+                                   "steering, but no port here sends frames by them; use the NIC under DPDK"));
+  EXPECT_THAT(
+      examine_port("verbs:fake0").detail,
+      HasSubstr("fake0: RoCEv2, messages of 1024 bytes, up, 10.0.0.1; raw-packet queue pairs with flow steering"));
+  EXPECT_TRUE(examine_port("verbs:fake0").works);
+  verbs.flow_error = EOPNOTSUPP;
+  EXPECT_THAT(refusal(),
+              HasSubstr("has raw-packet queue pairs, but no flow steering (Operation not supported), and no"));
+  verbs.queue_error = raw(EPERM);
+  EXPECT_THAT(refusal(),
+              HasSubstr("has no raw-packet queue pairs (they take root, or the capability CAP_NET_RAW), and"));
+  verbs.queue_error = raw(EOPNOTSUPP);
+  EXPECT_THAT(refusal(), HasSubstr("has no raw-packet queue pairs (Operation not supported), and no port"));
+  const Examination found = examine_port("verbs:fake0:1:raw");
+  EXPECT_FALSE(found.works);
+  EXPECT_EQ(found.detail,
+            "fake0: no raw-packet queue pairs (Operation not supported); no port here sends frames by them");
+  EXPECT_EQ(found.cure, "use the NIC under DPDK (pci:ADDRESS), or its interface (af_xdp:IFACE)");
+  verbs.link_layer = IBV_LINK_LAYER_INFINIBAND;
+  EXPECT_EQ(open_fake()->try_raw_packets().why_not, "InfiniBand has no Ethernet frames");
+}
+
 TEST(RealDevice, make_handle__says_all_to_the_device) {
   FakeVerbs verbs;
   const auto device = open_fake();
