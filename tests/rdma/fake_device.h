@@ -39,6 +39,14 @@ struct FakeFabric {
   std::atomic<bool> leaves_out_route{false};  ///< no route header
   std::atomic<bool> spoils_checksum{false};
   std::atomic<std::uint32_t> wrong_keys{0};
+  /// Of messages, with their route headers, the latest that arrived; none are kept unless `records`.
+  struct Record {
+    std::uint32_t to = 0;
+    std::vector<std::byte> bytes;
+  };
+  static constexpr std::size_t most_records = 512;
+  bool records = false;
+  std::deque<Record> recorded;
 };
 
 struct FakeHandle {
@@ -95,6 +103,8 @@ class FakeQueuePair final : public QueuePair {
     posted.clear();
   }
 
+  [[nodiscard]] std::uint32_t key() const { return config_.key; }
+
   static FakeQueuePair& of(ibv_cq* cq) { return *static_cast<FakeQueuePair*>(cq->cq_context); }
   static FakeQueuePair& of(ibv_qp* qp) { return *static_cast<FakeQueuePair*>(qp->qp_context); }
 
@@ -142,6 +152,10 @@ class FakeQueuePair final : public QueuePair {
       return;
     }
     if (posted.empty() || is_broken) return;
+    if (fabric_.records) {
+      fabric_.recorded.push_back({number, bytes});
+      if (fabric_.recorded.size() > FakeFabric::most_records) fabric_.recorded.pop_front();
+    }
     const auto [id, pieces] = posted.front();
     posted.pop_front();
     ibv_wc done{};
