@@ -113,7 +113,7 @@ void Service::step(Nanos now) {
     // Before those of the next shard, so that a flood at one leaves room for answers of the others.
     send_datagrams(now);
   }
-  for (const Address& lost : resolution_.take_unreachable()) tell_all_of(lost, now);
+  for (const Address& lost : resolution_.take_unreachable()) tell_lost(lost);
   for (const auto& shard : shards_) send_news(*shard);
 }
 
@@ -234,6 +234,14 @@ void Service::tell_all_of(const Address& address, Nanos now) {
   const auto found = places_.find(address);
   if (found == places_.end()) return;
   for (const Place place : found->second) look_up(place, now);
+}
+
+/// That nobody answers there, or is no longer asked; whoever wants it still asks again, but later.
+void Service::tell_lost(const Address& address) {
+  const auto found = places_.find(address);
+  if (found == places_.end()) return;
+  for (const Place place : found->second)
+    if (route_of(place).handle == nullptr) tell(place, Resolution::State::unreachable, {});
 }
 
 void Service::release(Place place) {

@@ -94,6 +94,7 @@ class Service {
   void find_handle(Place place, const RemoteQueue& queue);
   void tell(Place place, Resolution::State state, const RemoteQueue& queue);
   void tell_all_of(const Address& address, Nanos now);
+  void tell_lost(const Address& address);
   void release(Place place);
   void free_handle(ibv_ah*& handle);
   [[nodiscard]] Route& route_of(Place place) { return shards_[place.shard]->routes[place.route]; }

@@ -207,6 +207,7 @@ class VerbsIo final : public PacketIo {
 
   const KeyedHash hash_;
   std::vector<Route> routes_;
+  std::uint32_t last_route_ = 0;
   std::uint32_t generation_ = 0;
 
   // Sending.

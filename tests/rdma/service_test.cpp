@@ -232,6 +232,17 @@ TEST(VerbsService, news_that_nobody_reads__is_not_piled_up) {
   EXPECT_LE(count, 600u + 256) << "and little of what was between";
 }
 
+TEST(VerbsService, more_peers_than_the_table_holds__are_not_asked_in_a_circle) {
+  Harness host(1, false, {.most_peers = 8});
+  for (std::uint32_t route = 0; route < 100; ++route) host.want(route, Address::v4(0x7F010000 + route, 9));
+  for (int i = 0; i < 50; ++i) host.service->step(host.now);
+  EXPECT_EQ(host.service->counters().questions, 8u) << "to those that are left; the others made room before";
+  EXPECT_EQ(host.service->counters().displaced, 92u);
+  std::size_t unreachable = 0;
+  while (const auto told = host.other_news()) unreachable += told->state == State::unreachable;
+  EXPECT_EQ(unreachable, 92u);
+}
+
 TEST(VerbsService, a_flood_at_some_shards__leaves_the_others_their_answers) {
   Harness host(8);
   Datagram question{std::byte{'M'}, std::byte{'L'}, std::byte{'V'}, std::byte{'B'}, std::byte{1}, std::byte{1}};
