@@ -459,8 +459,9 @@ void VerbsIo::on_refused(const ibv_send_wr* from) {
   counters_.send_errors += end - first;
   counters_.sent_packets -= end - first;
   has_failed_ = true;
-  // The last of those before it, which would have told of them, is among the refused.
-  must_reset_ = must_reset_ || first != requests_[0].wr_id;
+  // Of those before it the last of the list would have told, which is among the refused; and a device that does not say
+  // which it has refused may have taken some.
+  must_reset_ = must_reset_ || from == nullptr || first != requests_[0].wr_id;
 }
 
 void VerbsIo::finish(const InFlight& flight) {

@@ -212,7 +212,8 @@ class FakeQueuePair final : public QueuePair {
   bool is_stopped = false;
   int refuses_recoveries = 0;
   bool withholds_completions = false;
-  int refuses_after = -1;  ///< so many requests
+  int refuses_after = -1;         ///< so many requests
+  bool refuses_silently = false;  ///< and does not say which
   std::uint64_t recoveries = 0;
   std::uint64_t posts = 0;
   std::uint64_t signalled = 0;
@@ -349,7 +350,7 @@ inline int FakeQueuePair::post_send(ibv_send_wr* request, ibv_send_wr** refused)
   ++posts;
   for (; request != nullptr; request = request->next) {
     if (device_.gone || refuses_after-- == 0) {
-      *refused = request;
+      if (!refuses_silently) *refused = request;
       return EIO;
     }
     ++requests;

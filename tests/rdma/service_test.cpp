@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fake_device.h"
+#include "mltcp/base/clock.h"
 #include "mltcp/rdma/kernel_sockets.h"
 
 namespace mltcp::rdma::service_test {

@@ -523,6 +523,13 @@ TEST(VerbsDatapath, a_list_refused_in_its_middle__lets_go_of_the_payloads_before
   EXPECT_EQ(a.io().send(packets), packets.size());
   ASSERT_TRUE(runs_until(a.io(), [&] { return hold.packets.load() == 0; }));
   EXPECT_EQ(received(b.io(), 16).size(), 16u);
+  // Or which of them the device has taken is not known.
+  a.pair().refuses_silently = true;
+  a.pair().refuses_after = 0;
+  EXPECT_EQ(a.io().send(packets), packets.size());
+  a.pair().refuses_after = -1;
+  EXPECT_EQ(hold.packets.load(), 0u);
+  ASSERT_TRUE(runs_until(a.io(), [&] { return a.io().counters().recoveries == 2; }));
 }
 
 TEST(VerbsDatapath, an_address_that_comes_back_elsewhere_in_the_table__has_its_routes_follow) {
