@@ -74,6 +74,7 @@ std::vector<Text> received(VerbsIo& io, std::size_t wanted, Nanos patience = 5_s
 }
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> bytes_of(std::string&& text) = delete;  // it would be gone
 
 /// Runs `io` until `done`, which is soon; false if it isn't.
 bool runs_until(VerbsIo& io, const std::function<bool()>& done, Nanos patience = 5_s) {
@@ -484,7 +485,8 @@ TEST(VerbsDatapath, a_device_that_goes__lets_go_of_payloads_and_of_what_waits) {
   const TxPacket packet{.destination = &b.address, .header = {}, .payload = pages.span().first(2000), .hold = &hold};
   ASSERT_EQ(a.io().send({&packet, 1}), 1u);
   const Address nobody = Address::parse(fmt::format("127.0.0.9:{}", kPort));
-  const TxPacket waiting{.destination = &nobody, .header = bytes_of("w"), .payload = {}};
+  const std::string text = "text";
+  const TxPacket waiting{.destination = &nobody, .header = bytes_of(text), .payload = {}};
   ASSERT_EQ(a.io().send({&waiting, 1}), 1u);
   ASSERT_EQ(hold.packets.load(), 1u);
   a.io().arm();
@@ -569,10 +571,11 @@ TEST(VerbsDatapath, shards__may_take_different_paths) {
 TEST(VerbsDatapath, groups_and_nobody__are_not_sent_to) {
   FakeFabric fabric;
   Host a(fabric, "127.0.0.1");
+  const std::string text = "text";
   std::uint64_t refused = 0;
   for (const char* const ip : {"224.0.0.1", "239.1.2.3", "255.255.255.255", "0.0.0.0", "0.1.2.3", "10.0.0.9"}) {
     const Address to = Address::parse(ip, 5000);
-    const TxPacket packet{.destination = &to, .header = bytes_of("x"), .payload = {}};
+    const TxPacket packet{.destination = &to, .header = bytes_of(text), .payload = {}};
     EXPECT_EQ(a.io().send({&packet, 1}), 1u);
     if (std::string(ip) != "10.0.0.9") ++refused;
     EXPECT_EQ(a.io().counters().unsendable, refused) << ip;
