@@ -282,7 +282,7 @@ TEST(VerbsAttack, endless_new_peers__lock_nobody_out) {
     ASSERT_TRUE(reached(friendly)) << i;
   }
   fmt::print("{} strangers\n", stranger - 0x7F100000);
-  EXPECT_GT(stranger - 0x7F100000, 50'000u);
+  EXPECT_GT(stranger - 0x7F100000, 10'000u);
   // And it is as it was when they are gone: nothing waits any more, so that as many can wait as ever.
   std::array<RxPacket, 64> packets;
   for (const Nanos end = monotonic_now() + 3_s; monotonic_now() < end; std::this_thread::yield())
