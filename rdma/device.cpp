@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -38,6 +39,7 @@ using Region = std::unique_ptr<ibv_mr, Freeing<ibv_mr, ibv_dereg_mr>>;
 using Channel = std::unique_ptr<ibv_comp_channel, Freeing<ibv_comp_channel, ibv_destroy_comp_channel>>;
 using Completions = std::unique_ptr<ibv_cq, Freeing<ibv_cq, ibv_destroy_cq>>;
 using Queue = std::unique_ptr<ibv_qp, Freeing<ibv_qp, ibv_destroy_qp>>;
+using Flow = std::unique_ptr<ibv_flow, Freeing<ibv_flow, ibv_destroy_flow>>;
 
 class DeviceList {
  public:
@@ -101,6 +103,13 @@ std::string locked_limit() {
   return fmt::format("{} kB", limit.rlim_cur / 1024);
 }
 
+/// "what (why)".
+std::string no_raw(std::string_view what, int error) {
+  return fmt::format(
+      "{} ({})", what,
+      error == EPERM || error == EACCES ? "they take root, or the capability CAP_NET_RAW" : std::strerror(error));
+}
+
 class RealQueuePair final : public QueuePair {
  public:
   RealQueuePair(const std::string& label, const DeviceFacts& facts, ibv_context* context, ibv_pd* domain,
@@ -129,10 +138,11 @@ class RealQueuePair final : public QueuePair {
     attributes.send_cq = sent_.get();
     attributes.recv_cq = received_.get();
     attributes.qp_type = IBV_QPT_UD;
+    attributes.qp_context = this;
     attributes.cap.max_send_wr = config.send_depth;
     attributes.cap.max_recv_wr = config.receive_depth;
     attributes.cap.max_send_sge = config.pieces;
-    attributes.cap.max_recv_sge = 1;
+    attributes.cap.max_recv_sge = config.receive_pieces;
     int error = 0;
     // What a device can take inline is known by asking for it alone.
     for (std::uint32_t wanted = config.inline_bytes; queue_ == nullptr; wanted = wanted > 32 ? wanted / 2 : 0) {
@@ -144,14 +154,14 @@ class RealQueuePair final : public QueuePair {
       if (wanted == 0) break;
     }
     if (queue_ == nullptr) {
-      if (error == EOPNOTSUPP || error == ENOSYS || error == EINVAL)
+      if ((error == EOPNOTSUPP || error == ENOSYS || error == EINVAL) && !has_datagrams(domain, attributes))
         refuse(
             fmt::format("it has no queue pairs for unreliable datagrams ({}); use another device, or its "
                         "interface (udp:, af_xdp:)",
                         std::strerror(error)));
       refuse(
-          fmt::format("no queue pair of {} sends and {} receives ({}); end other programs that use the device, ask "
-                      "for shorter queues, or raise the limit of locked memory (ulimit -l unlimited)",
+          fmt::format("no queue pair of {} sends and {} receives ({}); ask for shorter queues, end other programs that "
+                      "use the device, or raise the limit of locked memory (ulimit -l unlimited)",
                       config.send_depth, config.receive_depth, std::strerror(error)));
     }
     queue = queue_.get();
@@ -180,15 +190,16 @@ class RealQueuePair final : public QueuePair {
     return true;
   }
 
-  Recovery recover() override {
+  Recovery recover(bool must_reset) override {
     ibv_qp_attr state{};
     ibv_qp_init_attr ignored{};
     if (ibv_query_qp(queue, &state, IBV_QP_STATE, &ignored) != 0) return Recovery::failed;
-    if (state.qp_state == IBV_QPS_RTS) return Recovery::none_needed;
-    if (state.qp_state == IBV_QPS_SQE) return set_ready() == 0 ? Recovery::resumed : Recovery::failed;
-    state = {};
-    state.qp_state = IBV_QPS_RESET;
-    if (ibv_modify_qp(queue, &state, IBV_QP_STATE) != 0 || start() != 0) return Recovery::failed;
+    if (!must_reset) {
+      if (state.qp_state == IBV_QPS_RTS) return Recovery::none_needed;
+      // From there no number to begin with is taken (IBV_QP_SQ_PSN).
+      if (state.qp_state == IBV_QPS_SQE && set_ready(IBV_QP_STATE) == 0) return Recovery::resumed;
+    }
+    if (!reset() || start() != 0) return Recovery::failed;
     // What is left of the time before would be mistaken for completions of what comes.
     ibv_wc old{};
     while (ibv_poll_cq(sent, 1, &old) > 0) {
@@ -197,6 +208,8 @@ class RealQueuePair final : public QueuePair {
     }
     return Recovery::reset;
   }
+
+  void stop() override { reset(); }
 
  private:
   int start() const {
@@ -208,12 +221,22 @@ class RealQueuePair final : public QueuePair {
     state = {};
     state.qp_state = IBV_QPS_RTR;
     if (error == 0) error = ibv_modify_qp(queue, &state, IBV_QP_STATE);
-    return error != 0 ? error : set_ready();
+    return error != 0 ? error : set_ready(IBV_QP_STATE | IBV_QP_SQ_PSN);
   }
-  int set_ready() const {
+  int set_ready(int given) const {
     ibv_qp_attr state{};
     state.qp_state = IBV_QPS_RTS;
-    return ibv_modify_qp(queue, &state, IBV_QP_STATE | IBV_QP_SQ_PSN);
+    return ibv_modify_qp(queue, &state, given);
+  }
+  bool reset() const {
+    ibv_qp_attr state{};
+    state.qp_state = IBV_QPS_RESET;
+    return ibv_modify_qp(queue, &state, IBV_QP_STATE) == 0;
+  }
+  /// Whether the least queue pair can be had where the one wanted can't.
+  static bool has_datagrams(ibv_pd* domain, ibv_qp_init_attr least) {
+    least.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
+    return Queue(ibv_create_qp(domain, &least)) != nullptr;
   }
 
   // In the order in which they are made.
@@ -234,6 +257,9 @@ enum class Trouble : std::uint8_t { none, port_down, gid_gone, completions_lost,
 class RealDevice final : public Device {
  public:
   explicit RealDevice(const VerbsName& name) : label_(fmt::format("port verbs:{}:{}", name.device, name.port)) {
+    // So that a program that forks keeps the pages that devices use; nothing is done where the kernel sees to it
+    // (5.12).
+    ibv_fork_init();
     const DeviceList list;
     const auto found = std::find_if(list.all().begin(), list.all().end(), [&](ibv_device* const device) {
       return ibv_get_device_name(device) == name.device;
@@ -271,8 +297,9 @@ class RealDevice final : public Device {
     facts_.most_requests = static_cast<std::uint32_t>(device.max_qp_wr);
     facts_.most_completions = static_cast<std::uint32_t>(device.max_cqe);
     facts_.most_pieces = static_cast<std::uint32_t>(device.max_sge);
-    wrong_keys_ = port.qkey_viol_cntr;
-    read_gids(static_cast<std::size_t>(port.gid_tbl_len));
+    first_wrong_keys_ = port.qkey_viol_cntr;
+    gid_places_ = static_cast<std::size_t>(port.gid_tbl_len);
+    facts_.gids = read_gids();
     domain_.reset(ibv_alloc_pd(context_.get()));
     if (domain_ == nullptr)
       throw RunError(fmt::format("{}: no protection domain ({}); end other programs that use the device", label_,
@@ -288,6 +315,55 @@ class RealDevice final : public Device {
     return std::make_unique<RealQueuePair>(label_, facts_, context_.get(), domain_.get(), config);
   }
 
+  RawPackets try_raw_packets() override {
+    RawPackets found;
+    if (facts_.is_infiniband) {
+      found.why_not = "InfiniBand has no Ethernet frames";
+      return found;
+    }
+    const Completions completions(ibv_create_cq(context_.get(), 2, nullptr, nullptr, 0));
+    if (completions == nullptr) {
+      found.why_not = fmt::format("no completion queue for them ({})", std::strerror(errno));
+      return found;
+    }
+    ibv_qp_init_attr wanted{};
+    wanted.send_cq = wanted.recv_cq = completions.get();
+    wanted.qp_type = IBV_QPT_RAW_PACKET;
+    wanted.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
+    const Queue queue(ibv_create_qp(domain_.get(), &wanted));
+    if (queue == nullptr) {
+      found.why_not = no_raw("no raw-packet queue pairs", errno);
+      return found;
+    }
+    found.has_queue_pairs = true;
+    ibv_qp_attr state{};
+    state.qp_state = IBV_QPS_INIT;
+    state.port_num = facts_.port;
+    if (const int error = ibv_modify_qp(queue.get(), &state, IBV_QP_STATE | IBV_QP_PORT); error != 0) {
+      found.why_not = no_raw("raw-packet queue pairs that can't be made ready", error);
+      return found;
+    }
+    struct Rule {
+      ibv_flow_attr head;
+      ibv_flow_spec_eth frame;
+    };
+    static_assert(sizeof(Rule) == sizeof(ibv_flow_attr) + sizeof(ibv_flow_spec_eth));
+    Rule rule{};
+    rule.head.type = IBV_FLOW_ATTR_NORMAL;
+    rule.head.size = sizeof rule;
+    rule.head.num_of_specs = 1;
+    rule.head.port = facts_.port;
+    rule.frame.type = IBV_FLOW_SPEC_ETH;
+    rule.frame.size = sizeof rule.frame;
+    constexpr std::uint8_t local = 2;  // an address of nobody's: administered here, and all zeros otherwise
+    rule.frame.val.dst_mac[0] = local;
+    std::memset(rule.frame.mask.dst_mac, 0xFF, sizeof rule.frame.mask.dst_mac);
+    const Flow flow(ibv_create_flow(queue.get(), &rule.head));
+    found.has_steering = flow != nullptr;
+    if (flow == nullptr) found.why_not = no_raw("raw-packet queue pairs, but no flow steering", errno);
+    return found;
+  }
+
   ibv_ah* make_handle(const HandleConfig& config) noexcept override {
     ibv_ah_attr attributes{};
     attributes.is_global = 1;  // in InfiniBand, too: by the route header the receiver knows the sender
@@ -297,20 +373,24 @@ class RealDevice final : public Device {
     std::memcpy(attributes.grh.dgid.raw, config.destination.ip.data(), config.destination.ip.size());
     attributes.grh.sgid_index = config.gid_index;
     attributes.grh.hop_limit = 64;
+    attributes.grh.flow_label = config.flow_label;
     attributes.grh.traffic_class = config.traffic_class;
     return ibv_create_ah(domain_.get(), &attributes);
   }
   void free_handle(ibv_ah* handle) noexcept override { ibv_destroy_ah(handle); }
 
   [[nodiscard]] int event_file() const override { return context_->async_fd; }
-  void take_events() override {
+  bool take_events() override {
+    const bool was_gone = is_gone();
+    bool has_failed = false;
     ibv_async_event event{};
     // A device that is gone says so for ever, but has nothing to be taken.
     for (int left = 64; left > 0 && !is_gone() && ibv_get_async_event(context_.get(), &event) == 0; --left) {
-      on_event(event);
+      has_failed = on_event(event) || has_failed;
       ibv_ack_async_event(&event);
     }
     look_at_port();
+    return has_failed || is_gone() != was_gone;
   }
 
   [[nodiscard]] std::string why_down() const override {
@@ -326,24 +406,27 @@ class RealDevice final : public Device {
         return fmt::format("{} has lost the address {}; give it back: ip addr add {}/{} dev {}", port,
                            ip_text(watched_.ip), ip_text(watched_.ip), watched_.ip.is_v4() ? 24 : 64, interface_name());
       case Trouble::completions_lost:
-        return fmt::format("a completion queue of {} has overflowed; start the program again", port);
+        return fmt::format("{} has lost a completion queue; start the program again", port);
       case Trouble::device_gone:
         return fmt::format("{}: the device is gone; bring it back, and start the program again", port);
     }
     return "";
   }
   [[nodiscard]] bool is_gone() const override {
-    return trouble_.load(std::memory_order_relaxed) == Trouble::device_gone;
+    return trouble_.load(std::memory_order_relaxed) >= Trouble::completions_lost;
   }
   void watch(const Gid& gid) override {
     watched_ = gid;
+    gid_index_ = gid.index;
     is_watching_ = true;
     look_at_port();
   }
+  [[nodiscard]] std::uint8_t gid_index() const override { return gid_index_; }
   [[nodiscard]] std::uint64_t wrong_keys() const override {
     ibv_port_attr port{};
-    if (is_gone() || ibv_query_port(context_.get(), facts_.port, &port) != 0) return 0;
-    return std::uint32_t{port.qkey_viol_cntr - wrong_keys_};
+    if (!is_gone() && ibv_query_port(context_.get(), facts_.port, &port) == 0)
+      wrong_keys_.store(std::uint32_t{port.qkey_viol_cntr - first_wrong_keys_}, std::memory_order_relaxed);
+    return wrong_keys_.load(std::memory_order_relaxed);
   }
 
   [[nodiscard]] bool needs_mapping() const override { return true; }
@@ -365,28 +448,36 @@ class RealDevice final : public Device {
   }
 
  private:
-  void read_gids(std::size_t most) {
+  [[nodiscard]] std::vector<Gid> read_gids() const {
     // The kernel is told the bytes of the table in 16 bits; only entries in use count.
     constexpr std::size_t most_entries = 65535 / sizeof(ibv_gid_entry);
-    std::vector<ibv_gid_entry> entries(std::min(std::max<std::size_t>(most, 256), most_entries));
+    std::vector<ibv_gid_entry> entries(std::min(std::max<std::size_t>(gid_places_, 256), most_entries));
+    std::vector<Gid> gids;
     const ssize_t count = ibv_query_gid_table(context_.get(), entries.data(), entries.size(), 0);
     for (ssize_t i = 0; i < count; ++i) {
       const ibv_gid_entry& entry = entries[static_cast<std::size_t>(i)];
       if (entry.port_num != facts_.port || entry.gid_index > 255) continue;
-      facts_.gids.push_back({.index = static_cast<std::uint8_t>(entry.gid_index),
-                             .ip = ip_of(entry.gid),
-                             .is_roce_v2 = entry.gid_type == IBV_GID_TYPE_ROCE_V2,
-                             .interface = facts_.is_infiniband ? interface_of_infiniband() : entry.ndev_ifindex});
+      gids.push_back({.index = static_cast<std::uint8_t>(entry.gid_index),
+                      .ip = ip_of(entry.gid),
+                      .is_roce_v2 = entry.gid_type == IBV_GID_TYPE_ROCE_V2,
+                      .interface = facts_.is_infiniband ? interface_of_infiniband() : entry.ndev_ifindex});
     }
+    return gids;
   }
 
   /// IP over InfiniBand has an interface of its own for the port.
   [[nodiscard]] std::uint32_t interface_of_infiniband() const {
     std::error_code error;
     const std::filesystem::path folder = fmt::format("{}/{}/device/net", kClass, facts_.name);
-    for (const auto& entry : std::filesystem::directory_iterator(folder, error))
-      return if_nametoindex(entry.path().filename().c_str());
-    return 0;
+    std::uint32_t any = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+      const std::uint32_t index = if_nametoindex(entry.path().filename().c_str());
+      unsigned port = 0;  // as interfaces count them: from 0
+      std::ifstream(entry.path() / "dev_port") >> port;
+      if (port + 1 == facts_.port) return index;
+      if (any == 0) any = index;
+    }
+    return any;
   }
   [[nodiscard]] std::string interface_name() const {
     std::array<char, IF_NAMESIZE> name{};
@@ -395,16 +486,23 @@ class RealDevice final : public Device {
     return index != 0 && if_indextoname(index, name.data()) != nullptr ? name.data() : "IFACE";
   }
 
-  void on_event(const ibv_async_event& event) {
+  /// Whether a shard has to look at its queue pair.
+  bool on_event(const ibv_async_event& event) {
     switch (event.event_type) {
       case IBV_EVENT_DEVICE_FATAL:
         worsen(Trouble::device_gone);
-        break;
+        return true;
       case IBV_EVENT_CQ_ERR:
         worsen(Trouble::completions_lost);
-        break;
-      default:  // of the port, which is looked at; of queue pairs, whose shards see it by their completions
-        break;
+        return true;
+      case IBV_EVENT_QP_FATAL:
+      case IBV_EVENT_QP_REQ_ERR:
+      case IBV_EVENT_QP_ACCESS_ERR:
+        // It is there until the event is acknowledged.
+        static_cast<RealQueuePair*>(event.element.qp->qp_context)->has_failed.store(true, std::memory_order_release);
+        return true;
+      default:  // of the port, which is looked at
+        return false;
     }
   }
   void worsen(Trouble trouble) {
@@ -412,30 +510,43 @@ class RealDevice final : public Device {
   }
 
   void look_at_port() {
-    if (trouble_.load(std::memory_order_relaxed) >= Trouble::completions_lost && is_gone()) return;
+    if (trouble_.load(std::memory_order_relaxed) == Trouble::device_gone) return;
     ibv_port_attr port{};
     const int error = ibv_query_port(context_.get(), facts_.port, &port);
-    if (error == EIO || error == ENODEV) {
-      trouble_.store(Trouble::device_gone, std::memory_order_relaxed);
-      return;
-    }
-    if (trouble_.load(std::memory_order_relaxed) >= Trouble::completions_lost) return;
+    if (error == EIO || error == ENODEV) worsen(Trouble::device_gone);
+    if (is_gone()) return;
     Trouble now = Trouble::none;
-    ibv_gid gid{};
     if (error != 0 || port.state != IBV_PORT_ACTIVE)
       now = Trouble::port_down;
-    else if (is_watching_ &&
-             (ibv_query_gid(context_.get(), facts_.port, watched_.index, &gid) != 0 || ip_of(gid).ip != watched_.ip.ip))
+    else if (is_watching_ && !find_watched())
       now = Trouble::gid_gone;
     trouble_.store(now, std::memory_order_relaxed);
+  }
+
+  /// Whether the port has the watched GID, and where: an address that was taken away and comes back gets another place
+  /// while there are handles by the former.
+  bool find_watched() {
+    ibv_gid_entry entry{};
+    if (ibv_query_gid_ex(context_.get(), facts_.port, gid_index_, &entry, 0) == 0 &&
+        ip_of(entry.gid).ip == watched_.ip.ip && (entry.gid_type == IBV_GID_TYPE_ROCE_V2) == watched_.is_roce_v2)
+      return true;
+    for (const Gid& one : read_gids()) {
+      if (one.ip.ip != watched_.ip.ip || one.is_roce_v2 != watched_.is_roce_v2) continue;
+      gid_index_ = one.index;
+      return true;
+    }
+    return false;
   }
 
   const std::string label_;
   DeviceFacts facts_;
   Context context_;
   Domain domain_;
-  std::uint32_t wrong_keys_ = 0;
+  std::size_t gid_places_ = 0;
+  std::uint32_t first_wrong_keys_ = 0;
+  mutable std::atomic<std::uint64_t> wrong_keys_{0};
   Gid watched_;
+  std::uint8_t gid_index_ = 0;
   bool is_watching_ = false;
   std::atomic<Trouble> trouble_{Trouble::none};
   std::mutex mappings_mutex_;

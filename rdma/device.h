@@ -8,6 +8,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -46,9 +47,10 @@ struct DeviceFacts {
 struct QueuePairConfig {
   std::uint32_t send_depth = 512;
   std::uint32_t receive_depth = 1024;
-  std::uint32_t key = 0;  ///< Q_Key
-  std::uint32_t pieces = 1;
-  std::uint32_t inline_bytes = 0;  ///< wanted; fewer where the device has fewer
+  std::uint32_t key = 0;             ///< Q_Key
+  std::uint32_t pieces = 1;          ///< of a request to send
+  std::uint32_t receive_pieces = 1;  ///< of one to receive
+  std::uint32_t inline_bytes = 0;    ///< wanted; fewer where the device has fewer
   /// That the device shall read and write: whole pages.
   std::span<std::byte> memory{};
 };
@@ -70,6 +72,9 @@ class QueuePair {
   std::uint32_t memory_key = 0;
   std::uint32_t inline_bytes = 0;
 
+  /// Set by the device's events (Device::take_events()): it has failed, and completions need not tell.
+  std::atomic<bool> has_failed{false};
+
   /// Next event of the channel, whose completion queue is to be armed anew; false if there is none. Acknowledged when
   /// the queue pair ends.
   virtual bool take_event() = 0;
@@ -79,8 +84,10 @@ class QueuePair {
     reset,    ///< both had: nothing is posted any more, nor will what was be completed
     failed,
   };
-  /// After an error by which the device has stopped.
-  virtual Recovery recover() = 0;
+  /// After an error by which the device has stopped. `must_reset`: whether it has stopped or not.
+  virtual Recovery recover(bool must_reset) = 0;
+  /// It reads and writes no memory any more. For good.
+  virtual void stop() = 0;
 };
 
 struct HandleConfig {
@@ -89,6 +96,15 @@ struct HandleConfig {
   std::uint16_t lid = 0;
   std::uint8_t traffic_class = 0;
   std::uint8_t service_level = 0;
+  std::uint32_t flow_label = 0;  ///< 20 bits
+};
+
+/// Whether Ethernet frames could pass by the kernel: raw-packet queue pairs (IBV_QPT_RAW_PACKET), and rules by which
+/// the device steers frames to them (ibv_create_flow(3)).
+struct RawPackets {
+  bool has_queue_pairs = false;
+  bool has_steering = false;
+  std::string why_not{};  ///< what is missing, and why; empty where both are there
 };
 
 class Device : public DmaDevice {
@@ -96,6 +112,8 @@ class Device : public DmaDevice {
   [[nodiscard]] virtual const DeviceFacts& facts() const = 0;
   /// Throws RunError with cause and cure.
   virtual std::unique_ptr<QueuePair> make_queue_pair(const QueuePairConfig& config) = 0;
+  /// Tries both out, for a moment, with a rule that no frame fits.
+  virtual RawPackets try_raw_packets() = 0;
   /// Null with errno if it can't be had, such as for want of the neighbour's MAC address, which the kernel asks for;
   /// takes up to seconds then.
   virtual ibv_ah* make_handle(const HandleConfig& config) noexcept = 0;
@@ -103,15 +121,19 @@ class Device : public DmaDevice {
 
   /// Readable when there are events for take_events(); -1: never.
   [[nodiscard]] virtual int event_file() const = 0;
-  /// Takes the device's asynchronous events, and looks how its port is.
-  virtual void take_events() = 0;
-  /// "cause; cure" while nothing gets through: port down, address gone, device gone, queue pair broken. By any thread.
+  /// Takes the device's asynchronous events, and looks how its port is. Whether shards have to look at their queue
+  /// pairs, since one has failed or the device is gone.
+  virtual bool take_events() = 0;
+  /// "cause; cure" while nothing gets through: port down, address gone, device gone, completions lost. By any thread.
   [[nodiscard]] virtual std::string why_down() const = 0;
-  /// It will not come back. By any thread.
+  /// Nothing will get through until the program is started again: the device is gone, or a completion queue is lost. By
+  /// any thread.
   [[nodiscard]] virtual bool is_gone() const = 0;
   /// The GID that why_down() tells of when it goes.
   virtual void watch(const Gid& gid) = 0;
-  /// Packets with a wrong Q_Key, as counted since it was opened.
+  /// Of that GID, which may come back at another place of the port's table. By the thread that takes events.
+  [[nodiscard]] virtual std::uint8_t gid_index() const = 0;
+  /// Packets with a wrong Q_Key, as counted since it was opened. By any thread.
   [[nodiscard]] virtual std::uint64_t wrong_keys() const = 0;
 };
 

@@ -8,9 +8,10 @@
 #include <memory>
 #include <vector>
 
+#include "mltcp/base/error.h"
 #include "mltcp/ethernet/ip_address.h"
 #include "mltcp/rdma/device.h"
-#include "mltcp/rdma/kernel_sockets.h"
+#include "mltcp/rdma/verbs_name.h"
 
 namespace mltcp::rdma {
 namespace {
@@ -23,6 +24,7 @@ void try_queue_pair(Device& device) {
     void operator()(std::byte* memory) const { std::free(memory); }
   };
   const std::unique_ptr<std::byte, FreePages> memory(static_cast<std::byte*>(std::aligned_alloc(page, bytes)));
+  if (memory == nullptr) throw RunError("no memory for a queue pair's buffers; end other programs");
   device.make_queue_pair({.send_depth = 128, .receive_depth = 256, .key = 1, .memory = {memory.get(), bytes}});
 }
 
@@ -32,6 +34,18 @@ void tell(Examination& found, const std::string& error) {
   const std::size_t end = semicolon != std::string::npos ? semicolon : error.rfind(": ");
   found.detail = error.substr(0, end);
   found.cure = end == std::string::npos ? "see docs/verbs.md" : error.substr(end + 2);
+}
+
+std::string text_of(const RawPackets& raw) {
+  return raw.why_not.empty() ? "raw-packet queue pairs with flow steering" : raw.why_not;
+}
+
+/// Of a port for frames, of which there are none.
+Examination examine_raw(const DeviceFacts& facts, const RawPackets& raw) {
+  return {.works = false,
+          .has_devices = true,
+          .detail = fmt::format("{}: {}; no port here sends frames by them", facts.name, text_of(raw)),
+          .cure = "use the NIC under DPDK (pci:ADDRESS), or its interface (af_xdp:IFACE)"};
 }
 
 }  // namespace
@@ -58,8 +72,11 @@ Examination examine() {
 Examination examine_port(const std::string& name) {
   Examination found;
   try {
-    const auto device = open_device(parse_verbs_name(name));
+    const VerbsName parsed = parse_verbs_name(name);
+    const auto device = open_device(parsed);
     const DeviceFacts& facts = device->facts();
+    const RawPackets raw = device->try_raw_packets();
+    if (parsed.is_raw) return examine_raw(facts, raw);
     const std::string down = device->why_down();
     try_queue_pair(*device);
     std::string gids;
@@ -70,7 +87,8 @@ Examination examine_port(const std::string& name) {
     found.works = down.empty() && !gids.empty();
     found.detail =
         fmt::format("{}: {}, messages of {} bytes, {}{}", facts.name, facts.is_infiniband ? "InfiniBand" : "RoCEv2",
-                    facts.longest_message, down.empty() ? "up" : "down", gids.empty() ? ", no address" : "," + gids);
+                    facts.longest_message, down.empty() ? "up" : "down", gids.empty() ? ", no address" : "," + gids) +
+        (facts.is_infiniband ? "" : fmt::format("; {}", text_of(raw)));
     if (!down.empty())
       found.cure = down.substr(down.find("; ") + 2);
     else if (gids.empty())

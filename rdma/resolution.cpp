@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "mltcp/rdma/ud_packet.h"
+
 namespace mltcp::rdma {
 namespace {
 
@@ -46,60 +48,113 @@ Resolution::Datagram make(std::uint8_t kind, std::uint64_t nonce, const RemoteQu
 
 Resolution::Resolution(const ResolutionConfig& config, std::vector<RemoteQueue> own,
                        std::function<std::uint64_t()> random)
-    : config_(config), own_(std::move(own)), random_(std::move(random)), allowance_(config.answers_per_second) {}
+    : config_(config),
+      own_(std::move(own)),
+      random_(std::move(random)),
+      hash_(random_(), random_()),
+      peers_(0, hash_),
+      answering_(kBuckets) {}
 
-/// Null: all entries are being asked for.
-Resolution::Peer* Resolution::peer_of(const Address& address, Nanos now) {
-  const auto found = peers_.find(address);
-  if (found != peers_.end()) return &found->second;
-  if (peers_.size() >= config_.most_peers) {
-    auto oldest = peers_.end();
-    for (auto at = peers_.begin(); at != peers_.end(); ++at)
-      if (at->second.state != State::asked && (oldest == peers_.end() || at->second.used_at < oldest->second.used_at))
-        oldest = at;
-    if (oldest == peers_.end()) {
-      ++counters_.table_full;
-      return nullptr;
-    }
-    peers_.erase(oldest);
-  }
-  Peer& peer = peers_[address];
-  peer.used_at = now;
-  return &peer;
+bool Resolution::Allowance::take(std::uint32_t per_second, Nanos now) {
+  used_ = std::max(0.0, used_ - (now - at_).seconds() * per_second);
+  at_ = now;
+  if (used_ + 1 > per_second) return false;
+  used_ += 1;
+  return true;
 }
 
-void Resolution::ask(Peer& peer, std::uint16_t shard, Nanos now) {
-  peer.nonce = random_();
-  peer.shard = shard;
-  peer.questions = 0;
-  peer.due = now;
+bool Resolution::may_answer(const Address& to, Nanos now) {
+  Address host = to;
+  host.port = 0;
+  return answers_.size() < kMostPendingAnswers &&
+         answering_[hash_(host) % kBuckets].take(config_.answers_per_second, now);
+}
+
+// ---- The table of peers ----
+
+void Resolution::set_due(Entry& entry, Nanos due) {
+  due_.erase({entry.second.due, entry.first});
+  entry.second.due = due;
+  if (!due.is_never() && entry.second.state != State::unreachable) due_.emplace(due, entry.first);
+}
+
+void Resolution::set_state(Entry& entry, State state, Nanos used_at) {
+  peers_in(entry.second.state).erase({entry.second.used_at, entry.first});
+  entry.second.state = state;
+  entry.second.used_at = used_at;
+  peers_in(state).emplace(used_at, entry.first);
+}
+
+void Resolution::remove(const Address& address) {
+  const auto found = peers_.find(address);
+  due_.erase({found->second.due, address});
+  peers_in(found->second.state).erase({found->second.used_at, address});
+  peers_.erase(found);
+}
+
+void Resolution::make_room() {
+  const bool are_many_asked = peers_in(State::asked).size() > config_.most_peers / 4;
+  State from = State::known;
+  if (!peers_in(State::unreachable).empty())
+    from = State::unreachable;
+  else if (are_many_asked || peers_in(State::known).empty())
+    from = State::asked;
+  const Address oldest = peers_in(from).begin()->second;
+  if (from == State::asked) {
+    ++counters_.displaced;
+    lost_.push_back(oldest);
+  }
+  remove(oldest);
+}
+
+Resolution::Entry& Resolution::peer_of(const Address& address, Nanos now) {
+  const auto found = peers_.find(address);
+  if (found != peers_.end()) return *found;
+  if (peers_.size() >= config_.most_peers) make_room();
+  Entry& made = *peers_.try_emplace(address).first;
+  set_state(made, State::asked, now);
+  return made;
+}
+
+void Resolution::set_unreachable(Entry& entry, Nanos now) {
+  set_due(entry, Nanos::never());
+  set_state(entry, State::unreachable, now);
+  entry.second.due = now + config_.unreachable_for;
+}
+
+void Resolution::give_up(const Address& address, Nanos now) {
+  if (const auto found = peers_.find(address); found != peers_.end()) set_unreachable(*found, now);
+}
+
+void Resolution::ask(Entry& entry, std::uint16_t shard, Nanos now) {
+  entry.second.nonce = random_();
+  entry.second.shard = shard;
+  entry.second.questions = 0;
+  set_due(entry, now);
 }
 
 Resolution::Found Resolution::find(std::uint16_t shard, const Address& address, Nanos now) {
   if (address.port == 0) return {};
-  Peer* const peer = peer_of(address, now);
-  if (peer == nullptr) return {};
-  peer->used_at = now;
-  const bool is_asking = !peer->due.is_never() && peer->state != State::unreachable;
-  if (peer->state == State::unreachable) {
-    if (now < peer->due) return {};
-    peer->state = State::asked;
-    ask(*peer, shard, now);
-  } else if (!is_asking && (peer->state == State::asked || now - peer->known_at >= config_.fresh_for)) {
-    ask(*peer, shard, now);
+  Entry& entry = peer_of(address, now);
+  const Peer& peer = entry.second;
+  switch (peer.state) {
+    case State::unreachable:
+      if (now < peer.due) return {};
+      set_state(entry, State::asked, now);
+      ask(entry, shard, now);
+      break;
+    case State::asked:
+      if (peer.due.is_never()) ask(entry, shard, now);
+      break;
+    case State::known:
+      set_state(entry, State::known, now);
+      if (peer.due.is_never() && now - peer.known_at >= config_.fresh_for) ask(entry, shard, now);
+      break;
   }
-  return {peer->state, peer->queue};
+  return {peer.state, peer.queue};
 }
 
-/// A bucket that holds a second's worth.
-bool Resolution::may_answer(Nanos now) {
-  allowance_ = std::min<double>(config_.answers_per_second,
-                                allowance_ + (now - allowed_at_).seconds() * config_.answers_per_second);
-  allowed_at_ = now;
-  if (allowance_ < 1 || answers_.size() >= kMostPendingAnswers) return false;
-  allowance_ -= 1;
-  return true;
-}
+// ---- Datagrams ----
 
 bool Resolution::receive(std::uint16_t shard, const Address& from, std::span<const std::byte> bytes, Nanos now) {
   if (bytes.size() != datagram_bytes || !std::equal(kMagic.begin(), kMagic.end(), bytes.begin()) ||
@@ -110,7 +165,7 @@ bool Resolution::receive(std::uint16_t shard, const Address& from, std::span<con
   const auto kind = get<std::uint8_t>(bytes, 5);
   const auto nonce = get<std::uint64_t>(bytes, 8);
   if (kind == kQuestion) {
-    if (!may_answer(now)) {
+    if (!may_answer(from, now)) {
       ++counters_.unanswered;
       return false;
     }
@@ -121,7 +176,7 @@ bool Resolution::receive(std::uint16_t shard, const Address& from, std::span<con
                           .key = get<std::uint32_t>(bytes, 20),
                           .lid = get<std::uint16_t>(bytes, 24),
                           .longest = get<std::uint16_t>(bytes, 6)};
-  if (kind != kAnswer || queue.number == 0 || queue.number > kLongestQueueNumber) {
+  if (kind != kAnswer || queue.number == 0 || queue.number > kLongestQueueNumber || queue.longest < kLeastMessage) {
     ++counters_.malformed;
     return false;
   }
@@ -134,10 +189,10 @@ bool Resolution::receive(std::uint16_t shard, const Address& from, std::span<con
   Peer& peer = found->second;
   const bool is_news = peer.state != State::known || peer.queue != queue;
   if (is_news) ++counters_.learnt;
-  peer.state = State::known;
+  if (peer.state != State::known) set_state(*found, State::known, now);
   peer.queue = queue;
   peer.known_at = now;
-  peer.due = Nanos::never();
+  set_due(*found, Nanos::never());
   return is_news;
 }
 
@@ -148,24 +203,28 @@ bool Resolution::next(Outgoing& out, Nanos now) {
     ++counters_.answers;
     return true;
   }
-  for (auto& [address, peer] : peers_) {
-    if (peer.due > now || peer.state == State::unreachable) continue;
+  while (!due_.empty() && due_.begin()->first <= now) {
+    Entry& entry = *peers_.find(due_.begin()->second);
+    Peer& peer = entry.second;
     if (peer.questions >= config_.most_questions) {
       if (peer.state == State::known) {  // a known queue pair stays
         peer.known_at = now;
-        peer.due = Nanos::never();
+        set_due(entry, Nanos::never());
       } else {
-        peer.state = State::unreachable;
-        peer.due = now + config_.unreachable_for;
+        set_unreachable(entry, now);
         ++counters_.unreachable;
-        lost_.push_back(address);
+        lost_.push_back(entry.first);
       }
       continue;
     }
-    peer.due = now + config_.first_retry * (std::int64_t{1} << peer.questions);
-    ++peer.questions;
+    set_due(entry, now + config_.first_retry * (std::int64_t{1} << peer.questions));
+    const bool is_repeated = peer.questions++ > 0;
+    if (is_repeated && !repeating_.take(config_.repeats_per_second, now)) {
+      ++counters_.unrepeated;  // as if it had been lost
+      continue;
+    }
     ++counters_.questions;
-    out = {peer.shard, address, make(kQuestion, peer.nonce, {})};
+    out = {peer.shard, entry.first, make(kQuestion, peer.nonce, {})};
     return true;
   }
   return false;
@@ -173,10 +232,7 @@ bool Resolution::next(Outgoing& out, Nanos now) {
 
 Nanos Resolution::deadline() const {
   if (!answers_.empty()) return Nanos();
-  Nanos least = Nanos::never();
-  for (const auto& [address, peer] : peers_)
-    if (peer.state != State::unreachable) least = std::min(least, peer.due);
-  return least;
+  return due_.empty() ? Nanos::never() : due_.begin()->first;
 }
 
 }  // namespace mltcp::rdma

@@ -4,8 +4,13 @@
 // Packets to a queue pair need its number and its key (Q_Key), which only its owner knows. It is asked by a UDP
 // datagram of the kernel's to the very IP address and port that the shard has, so that it reaches whoever the network
 // takes for that address: the answer is worth as much as one of ARP. And only who sees the question can answer it: it
-// carries 64 random bits. The address of the answer is the one that was asked, or it is dropped. An answer is as long
-// as a question, and there are at most so many a second, so that nothing is gained by asking in another's name.
+// carries 64 random bits, and is answered once. The address of the answer is the one that was asked, or it is dropped.
+//
+// Nobody gains by asking in another's name: an answer is as long as a question, and one IP address is sent at most so
+// many a second. Each has a bucket of its own for that, so that a flood from one leaves the answers to others as they
+// are. Nor by sending packets in the names of thousands, whom the transport would answer: each is asked once, and asked
+// again only within what is allowed for all together; and of the table of peers those that have not answered yet take a
+// quarter where there are others, the oldest of them making room for the next. Who has answered stays.
 //
 //   0 "MLVB", 4 version, 5 kind (1 question, 2 answer), 6 longest message in bytes that the queue pair takes,
 //   8 nonce, 16 number of the queue pair, 20 its key, 24 local identifier (InfiniBand), 26 zeros up to 32
@@ -20,12 +25,14 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "mltcp/base/units.h"
+#include "mltcp/rdma/internal/keyed_hash.h"
 #include "mltcp/transport/address.h"
 
 namespace mltcp::rdma {
@@ -46,7 +53,8 @@ struct ResolutionConfig {
   std::uint32_t most_questions = 5;
   Nanos unreachable_for{1'000'000'000};  ///< nobody is asked again so soon after the last question in vain
   Nanos fresh_for{1'000'000'000};
-  std::uint32_t answers_per_second = 4096;
+  std::uint32_t answers_per_second = 1024;  ///< to one IP address
+  std::uint32_t repeats_per_second = 4096;  ///< of questions, all peers together
 };
 
 struct ResolutionCounters {
@@ -57,7 +65,8 @@ struct ResolutionCounters {
   std::uint64_t unreachable = 0;  ///< peers that did not answer
   std::uint64_t unasked = 0;      ///< answers that nobody had asked for
   std::uint64_t malformed = 0;    ///< datagrams that are neither
-  std::uint64_t table_full = 0;   ///< peers that could not be asked for
+  std::uint64_t unrepeated = 0;   ///< questions beyond repeats_per_second
+  std::uint64_t displaced = 0;    ///< peers that had not answered yet and made room for others
 };
 
 class Resolution {
@@ -87,7 +96,9 @@ class Resolution {
   bool next(Outgoing& out, Nanos now);
   /// When next() becomes due by itself, or a peer becomes unreachable; never() if not at all.
   [[nodiscard]] Nanos deadline() const;
-  /// Addresses that became unreachable since the last call.
+  /// What is known of `address` is of no use: as if it had not answered.
+  void give_up(const Address& address, Nanos now);
+  /// Addresses that became unreachable since the last call, or are no longer asked.
   std::vector<Address> take_unreachable() { return std::exchange(lost_, {}); }
 
   [[nodiscard]] const ResolutionCounters& counters() const { return counters_; }
@@ -99,23 +110,46 @@ class Resolution {
     std::uint64_t nonce = 0;      ///< of the question that is open
     std::uint16_t shard = 0;      ///< which asks
     std::uint32_t questions = 0;  ///< without an answer
-    Nanos due = Nanos::never();   ///< of the next question, or of giving up
+    Nanos due = Nanos::never();   ///< of the next question, or of giving up; unreachable: of the time when it ends
     Nanos known_at{};             ///< the latest answer
-    Nanos used_at{};
+    Nanos used_at{};              ///< asked: since when
   };
+  using Peers = std::unordered_map<Address, Peer, KeyedHash>;
+  using Entry = Peers::value_type;
+  using ByTime = std::set<std::pair<Nanos, Address>>;
 
-  Peer* peer_of(const Address& address, Nanos now);
-  void ask(Peer& peer, std::uint16_t shard, Nanos now);
-  bool may_answer(Nanos now);
+  /// As many events as a second allows, saved up for a second at most.
+  class Allowance {
+   public:
+    bool take(std::uint32_t per_second, Nanos now);
+
+   private:
+    double used_ = 0;
+    Nanos at_{};
+  };
+  static constexpr std::size_t kBuckets = 1024;
+
+  Entry& peer_of(const Address& address, Nanos now);
+  void make_room();
+  void remove(const Address& address);
+  void set_unreachable(Entry& entry, Nanos now);
+  void ask(Entry& entry, std::uint16_t shard, Nanos now);
+  void set_due(Entry& entry, Nanos due);
+  void set_state(Entry& entry, State state, Nanos used_at);
+  ByTime& peers_in(State state) { return by_use_[static_cast<std::size_t>(state)]; }
+  bool may_answer(const Address& to, Nanos now);
 
   const ResolutionConfig config_;
   const std::vector<RemoteQueue> own_;
   const std::function<std::uint64_t()> random_;
-  std::unordered_map<Address, Peer, AddressHash> peers_;
+  const KeyedHash hash_;
+  Peers peers_;
+  ByTime due_;                    ///< those that next() has to look at
+  std::array<ByTime, 3> by_use_;  ///< all peers, of each state
   std::deque<Outgoing> answers_;
   std::vector<Address> lost_;
-  double allowance_;  ///< of answers
-  Nanos allowed_at_{};
+  std::vector<Allowance> answering_;  ///< by the asker's IP address
+  Allowance repeating_;
   ResolutionCounters counters_;
 };
 

@@ -20,6 +20,14 @@ constexpr int kMostDatagrams = 64;
 
 constexpr std::uint8_t kUniversalBit = 2;
 
+/// By it devices choose the UDP port from which RoCEv2 sends, and so switches one of several paths: as the ports would
+/// of a packet of the kernel's, which no packet here has in its headers. 0 would mean that there is none.
+std::uint32_t flow_label(std::uint16_t from, std::uint16_t to) {
+  constexpr std::uint32_t bits = 20;
+  const std::uint32_t mixed = (std::uint32_t{from} << 16 | to) * 0x9E3779B1U;
+  return std::max<std::uint32_t>(mixed >> (32 - bits), 1);
+}
+
 }  // namespace
 
 Address asked_at(const Address& gid, bool is_infiniband) {
@@ -36,7 +44,9 @@ Address asked_at(const Address& gid, bool is_infiniband) {
 Service::Service(Device& device, const ServiceConfig& config, std::vector<std::unique_ptr<KernelSocket>> sockets)
     : device_(device),
       config_(config),
-      resolution_(config.resolution, config.queues, [this] { return random_.next(); }) {
+      resolution_(config.resolution, config.queues, [this] { return random_.next(); }),
+      places_(0, KeyedHash(random_.next(), random_.next())),
+      gid_index_(config.gid.index) {
   for (auto& socket : sockets) {
     shards_.push_back(std::make_unique<Shard>());
     shards_.back()->socket = std::move(socket);
@@ -46,8 +56,10 @@ Service::Service(Device& device, const ServiceConfig& config, std::vector<std::u
 Service::~Service() {
   stop();
   for (auto& shard : shards_)
-    for (Route& route : shard->routes) free_handle(route);
-  for (ibv_ah* const handle : retired_) device_.free_handle(handle);
+    for (Route& route : shard->routes) {
+      free_handle(route.handle);
+      free_handle(route.former);
+    }
 }
 
 void Service::start() {
@@ -75,108 +87,176 @@ void Service::run() {
     const Nanos now = monotonic_now();
     if (files[1].revents != 0 || now - looked_at >= kLook) {
       looked_at = now;
-      device_.take_events();
-      if (device_.is_gone()) files[1].fd = -1;
+      look(now);
+      // Of a file that has failed there is nothing more to come, though poll(2) never tires of saying so.
+      if (device_.is_gone() || (files[1].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) files[1].fd = -1;
     }
     step(now);
   }
 }
 
+/// Takes the device's events.
+void Service::look(Nanos now) {
+  if (device_.take_events())
+    for (const auto& shard : shards_) shard->mailbox->shard_wake.wake();
+  if (device_.gid_index() == gid_index_) return;
+  gid_index_ = device_.gid_index();
+  for (std::uint16_t number = 0; number < shards_.size(); ++number)
+    for (std::uint32_t route = 0; route < kRoutes; ++route)
+      if (shards_[number]->routes[route].handle != nullptr) look_up({number, route}, now);
+}
+
 void Service::step(Nanos now) {
   for (std::uint16_t number = 0; number < shards_.size(); ++number) {
     take_requests(number, now);
-    std::array<std::byte, Resolution::datagram_bytes + 1> bytes;  // NOLINT(cppcoreguidelines-pro-type-member-init)
-    for (int left = kMostDatagrams; left > 0; --left) {
-      const auto got = shards_[number]->socket->receive(bytes);
-      if (!got) break;
-      if (resolution_.receive(number, got->from, std::span(bytes).first(std::min(got->bytes, bytes.size())), now))
-        tell_all_of(got->from, now);
-    }
+    take_datagrams(number, now);
+    // Before those of the next shard, so that a flood at one leaves room for answers of the others.
+    send_datagrams(now);
   }
+  for (const Address& lost : resolution_.take_unreachable()) tell_lost(lost);
+  for (const auto& shard : shards_) send_news(*shard);
+}
+
+void Service::take_datagrams(std::uint16_t number, Nanos now) {
+  std::array<std::byte, Resolution::datagram_bytes + 1> bytes;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+  for (int left = kMostDatagrams; left > 0; --left) {
+    const auto got = shards_[number]->socket->receive(bytes);
+    if (!got) break;
+    if (resolution_.receive(number, got->from, std::span(bytes).first(std::min(got->bytes, bytes.size())), now))
+      tell_all_of(got->from, now);
+  }
+}
+
+void Service::send_datagrams(Nanos now) {
   Resolution::Outgoing out;
   while (resolution_.next(out, now)) shards_[out.shard]->socket->send(out.to, out.bytes);
-  for (const Address& lost : resolution_.take_unreachable()) tell_all_of(lost, now);
-  for (const auto& shard : shards_) {
-    bool has_news = false;
-    while (!shard->unsent.empty() && shard->mailbox->news.push(shard->unsent.front())) {
-      shard->unsent.pop_front();
-      has_news = true;
-    }
-    if (has_news) shard->mailbox->shard_wake.wake();
+}
+
+/// What each route has come to by now, whatever was between.
+void Service::send_news(Shard& shard) {
+  bool has_news = false;
+  for (; !shard.unsent.empty(); shard.unsent.pop_front()) {
+    Route& route = shard.routes[shard.unsent.front()];
+    if (route.is_used && route.told != Resolution::State::asked &&
+        !shard.mailbox->news.push({shard.unsent.front(), route.generation, route.told, route.queue, route.handle}))
+      break;
+    route.is_unsent = false;
+    has_news = true;
   }
+  if (has_news) shard.mailbox->shard_wake.wake();
 }
 
 void Service::take_requests(std::uint16_t number, Nanos now) {
   Shard& shard = *shards_[number];
-  while (const auto request = shard.mailbox->requests.pop()) {
+  for (std::size_t left = Mailbox::most_requests; left > 0; --left) {
+    const auto request = shard.mailbox->requests.pop();
+    if (!request) return;
     if (request->route >= kRoutes) continue;
+    const Place place{number, request->route};
     Route& route = shard.routes[request->route];
+    const bool is_current = route.is_used && route.generation == request->generation;
     switch (request->kind) {
       case RouteRequest::Kind::want:
-        // A route that is wanted anew, as it was unreachable, has no handle.
-        free_handle(route);
-        route = {.is_used = true,
-                 .traffic_class = request->traffic_class,
-                 .service_level = request->service_level,
-                 .generation = request->generation,
-                 .destination = request->destination};
-        look_up(number, request->route, now);
+        // One that is wanted anew was unreachable, and no packet is being sent by it.
+        release(place);
+        route.is_used = true;
+        route.traffic_class = request->traffic_class;
+        route.service_level = request->service_level;
+        route.generation = request->generation;
+        route.destination = request->destination;
+        route.told = Resolution::State::asked;
+        route.queue = {};
+        places_[asked(route.destination)].push_back(place);
+        look_up(place, now);
         break;
       case RouteRequest::Kind::refresh:
-        if (route.is_used && route.generation == request->generation) look_up(number, request->route, now);
+        if (!is_current) break;
+        if (request->settled != nullptr && request->settled == route.handle) free_handle(route.former);
+        look_up(place, now);
         break;
       case RouteRequest::Kind::release:
-        if (!route.is_used || route.generation != request->generation) break;
-        free_handle(route);
-        route.is_used = false;
+        if (is_current) release(place);
         break;
     }
   }
+  wake_.wake();  // there may be more
 }
 
 /// Tells the shard what has changed for a route.
-void Service::look_up(std::uint16_t number, std::uint32_t place, Nanos now) {
-  Shard& shard = *shards_[number];
-  Route& route = shard.routes[place];
-  const Address asked = asked_at(route.destination, device_.facts().is_infiniband);
-  const Resolution::Found found = resolution_.find(number, asked, now);
+void Service::look_up(Place place, Nanos now) {
+  const Address address = asked(route_of(place).destination);
+  const Resolution::Found found = resolution_.find(place.shard, address, now);
   if (found.state == Resolution::State::known) {
-    if (route.handle == nullptr || route.queue.lid != found.queue.lid) {
-      // The shard may still send by the former one. Local identifiers change by a subnet manager, hardly ever.
-      if (route.handle != nullptr) retired_.push_back(route.handle);
-      route.handle = device_.make_handle({.gid_index = config_.gid.index,
-                                          .destination = route.destination,
-                                          .lid = found.queue.lid,
-                                          .traffic_class = route.traffic_class,
-                                          .service_level = route.service_level});
-    }
-    tell(shard, place, route.handle == nullptr ? Resolution::State::unreachable : Resolution::State::known,
-         found.queue);
-  } else if (found.state == Resolution::State::unreachable) {
-    tell(shard, place, Resolution::State::unreachable, {});
+    find_handle(place, found.queue);
+    // One that answered once and is off now would keep this thread for as long as the kernel looks for its MAC address,
+    // each time that it is tried. Of one that answers again the kernel knows it.
+    if (route_of(place).handle == nullptr) resolution_.give_up(address, now);
+  } else if (found.state == Resolution::State::unreachable && route_of(place).handle == nullptr) {
+    tell(place, Resolution::State::unreachable, {});
   }
 }
 
-void Service::tell(Shard& shard, std::uint32_t place, Resolution::State state, const RemoteQueue& queue) {
-  Route& route = shard.routes[place];
+void Service::find_handle(Place place, const RemoteQueue& queue) {
+  Route& route = route_of(place);
+  const std::uint16_t lid = device_.facts().is_infiniband ? queue.lid : std::uint16_t{0};
+  ibv_ah* made = nullptr;
+  const bool is_right = route.handle != nullptr && route.gid_index == gid_index_ && route.lid == lid;
+  if (!is_right && route.former == nullptr) {
+    const std::uint16_t port = shards_[place.shard]->socket->port();
+    made = device_.make_handle({.gid_index = gid_index_,
+                                .destination = route.destination,
+                                .lid = lid,
+                                .traffic_class = route.traffic_class,
+                                .service_level = route.service_level,
+                                .flow_label = flow_label(port, route.destination.port)});
+  }
+  if (made != nullptr) {
+    route.former = std::exchange(route.handle, made);
+    route.gid_index = gid_index_;
+    route.lid = lid;
+    route.told = Resolution::State::asked;  // the handle is news
+  }
+  if (route.handle != nullptr)
+    tell(place, Resolution::State::known, queue);
+  else
+    tell(place, Resolution::State::unreachable, {});
+}
+
+void Service::tell(Place place, Resolution::State state, const RemoteQueue& queue) {
+  Route& route = route_of(place);
   if (state == route.told && queue == route.queue) return;
   route.told = state;
   route.queue = queue;
-  shard.unsent.push_back({place, route.generation, state, queue, route.handle});
+  if (!std::exchange(route.is_unsent, true)) shards_[place.shard]->unsent.push_back(place.route);
 }
 
 void Service::tell_all_of(const Address& address, Nanos now) {
-  for (std::uint16_t number = 0; number < shards_.size(); ++number)
-    for (std::uint32_t place = 0; place < kRoutes; ++place) {
-      const Route& route = shards_[number]->routes[place];
-      if (route.is_used && asked_at(route.destination, device_.facts().is_infiniband) == address)
-        look_up(number, place, now);
-    }
+  const auto found = places_.find(address);
+  if (found == places_.end()) return;
+  for (const Place place : found->second) look_up(place, now);
 }
 
-void Service::free_handle(Route& route) {
-  if (route.handle != nullptr) device_.free_handle(route.handle);
-  route.handle = nullptr;
+/// That nobody answers there, or is no longer asked; whoever wants it still asks again, but later.
+void Service::tell_lost(const Address& address) {
+  const auto found = places_.find(address);
+  if (found == places_.end()) return;
+  for (const Place place : found->second)
+    if (route_of(place).handle == nullptr) tell(place, Resolution::State::unreachable, {});
+}
+
+void Service::release(Place place) {
+  Route& route = route_of(place);
+  free_handle(route.handle);
+  free_handle(route.former);
+  if (!std::exchange(route.is_used, false)) return;
+  const auto found = places_.find(asked(route.destination));
+  std::erase_if(found->second, [&](const Place& one) { return one.shard == place.shard && one.route == place.route; });
+  if (found->second.empty()) places_.erase(found);
+}
+
+void Service::free_handle(ibv_ah*& handle) {
+  if (handle != nullptr) device_.free_handle(handle);
+  handle = nullptr;
 }
 
 }  // namespace mltcp::rdma

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "mltcp/ethernet/encapsulation.h"
+#include "mltcp/ethernet/ip_address.h"
 
 namespace mltcp::rdma {
 namespace {
@@ -77,6 +78,18 @@ std::uint8_t traffic_class(const TxPacket& packet) {
   return static_cast<std::uint8_t>(dscp << 2 | static_cast<unsigned>(packet.ecn));
 }
 
+bool is_host(const Address& address, const Address& own) {
+  if (is_unspecified(address)) return false;
+  if (!address.is_v4()) {
+    constexpr std::array<std::uint8_t, 16> loopback{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+    return address.ip[0] != 0xFF && (address.ip != loopback || own.ip == loopback);
+  }
+  constexpr std::uint8_t loopback = 127;
+  constexpr std::uint8_t first_group = 224;  // groups, what is reserved, and the broadcast address
+  const std::uint8_t network = address.ip[12];
+  return network != 0 && network < first_group && (network != loopback || (own.is_v4() && own.ip[12] == loopback));
+}
+
 bool read_arrival(std::span<const std::byte> message, Network network, const Address& own, Arrival& out) {
   if (message.size() < kGrhBytes + kShimBytes) return false;
   std::uint8_t traffic = 0;
@@ -87,7 +100,7 @@ bool read_arrival(std::span<const std::byte> message, Network network, const Add
           ? read_ipv4(message.subspan(kIpv4At, encap::kIpv4Bytes), out, destination, traffic)
           : read_ipv6(message.first(kGrhBytes), network == Network::infiniband ? infiniband_transport : kUdp, out,
                       destination, traffic);
-  if (!is_valid || destination.ip != own.ip) return false;
+  if (!is_valid || destination.ip != own.ip || !is_host(out.source, own)) return false;
   out.priority = encap::kClassSelectors.priority(static_cast<std::uint8_t>(traffic >> 2));
   out.ecn = static_cast<Ecn>(traffic & 3);
   if (network == Network::infiniband) {

@@ -22,6 +22,9 @@ namespace mltcp::rdma {
 
 inline constexpr std::size_t kGrhBytes = 40;
 inline constexpr std::size_t kShimBytes = 4;
+/// Of a message, which is one packet: the shortest and the longest MTU of InfiniBand.
+inline constexpr std::uint32_t kLeastMessage = 256;
+inline constexpr std::uint32_t kMostMessage = 4096;
 using Shim = std::array<std::byte, kShimBytes>;
 
 /// What carries packets: it decides what the 40 bytes tell, and what headers take on the wire.
@@ -49,8 +52,12 @@ struct Arrival {
   std::uint8_t hops = 0;
 };
 
+/// Whether a host can have that address, as seen from one that has `own`: not a group's, nobody's, or, but for one that
+/// has such itself, that of the loopback.
+bool is_host(const Address& address, const Address& own);
+
 /// Reads the 40 bytes and the shim of a message. False if they make no sense: another IP version, a wrong checksum of
-/// the IPv4 header, or too short. `own` is the GID that it came to.
+/// the IPv4 header, a sender that is no host, or too short. `own` is the GID that it came to.
 bool read_arrival(std::span<const std::byte> message, Network network, const Address& own, Arrival& out);
 
 }  // namespace mltcp::rdma

@@ -30,7 +30,6 @@
 namespace mltcp::rdma {
 namespace {
 
-constexpr std::uint32_t kLeastMessage = 256;  // the shortest MTU of InfiniBand
 constexpr std::uint32_t kMostSendDepth = 512;
 constexpr std::uint32_t kLeastDepth = 64;
 constexpr std::uint32_t kInlineBytes = 256;
@@ -107,7 +106,7 @@ std::vector<std::unique_ptr<KernelSocket>> sockets_of(const Site& site, const De
 
 std::uint32_t depth_for(const HostDatapathConfig& config, const DeviceFacts& facts) {
   const std::uint32_t most = std::min(facts.most_requests, facts.most_completions);
-  if (config.queue_packets > most && most < kLeastDepth)
+  if (most < kLeastDepth)
     refuse(config, fmt::format("its queues hold {} requests; {} is the least", most, kLeastDepth));
   return std::clamp(config.queue_packets, kLeastDepth, most);
 }
@@ -143,7 +142,7 @@ class VerbsDatapath final : public HostDatapath {
 
   [[nodiscard]] std::string why_link_is_down() const override {
     for (const auto& io : ios_)
-      if (const Address* const peer = io->narrow_peer())
+      if (const auto peer = io->narrow_peer())
         return fmt::format(
             "messages of {} bytes are too long for {}; give all hosts the same MTU (--mtu, or that of "
             "their interfaces)",
@@ -198,7 +197,7 @@ class VerbsDatapath final : public HostDatapath {
     for (const auto& io : ios_) {
       const VerbsIoCounters& counters = io->counters();
       losses.errors += counters.receive_errors + counters.send_errors;
-      losses.rejected += counters.no_header + counters.bad_header + counters.not_for_us;
+      losses.rejected += counters.no_header + counters.bad_header + counters.not_for_us + counters.over_long;
       losses.unsent +=
           counters.unsendable + counters.too_long + counters.no_route + counters.waiting_full + counters.unreachable;
     }
@@ -219,10 +218,22 @@ class VerbsDatapath final : public HostDatapath {
   std::array<DmaDevice*, 1> dma_{};
 };
 
+/// Frames by raw-packet queue pairs: what the device has of them, and what carries frames instead.
+[[noreturn]] void refuse_raw(const HostDatapathConfig& config, Device& device) {
+  const RawPackets found = device.try_raw_packets();
+  const std::string has = found.why_not.empty() ? "the device has raw-packet queue pairs with flow steering, but"
+                                                : fmt::format("the device has {}, and", found.why_not);
+  refuse(config,
+         fmt::format("{} no port here sends frames by them; use the NIC under DPDK (pci:ADDRESS, which leaves it "
+                     "to the kernel's driver for mlx4 and mlx5), or its interface (af_xdp:IFACE)",
+                     has));
+}
+
 void check(const HostDatapathConfig& config, const HostPlace& place) {
   const VerbsName name = check_config(config);
   named_cpu(config.cores);
   const auto device = open_device(name);
+  if (name.is_raw) refuse_raw(config, *device);
   const Site site = site_of(config, name, device->facts(), place);
   if (const std::string down = device->why_down(); !down.empty()) throw InputError(down);
   // That a UDP port is taken is told by binding to it.
@@ -235,6 +246,7 @@ std::uint16_t free_ports(const HostDatapathConfig& config, const HostPlace& plac
   const std::uint32_t shards = std::max<std::uint32_t>(place.shards, 1);
   const VerbsName name = check_config(config);
   const auto device = open_device(name);
+  if (name.is_raw) refuse_raw(config, *device);
   HostPlace any = place;
   any.address.port = 1;
   Site site = site_of(config, name, device->facts(), any);
@@ -260,7 +272,10 @@ std::uint16_t free_ports(const HostDatapathConfig& config, const HostPlace& plac
 }
 
 std::unique_ptr<HostDatapath> open(const HostDatapathConfig& config) {
-  return make_datapath(config, open_device(check_config(config)));
+  const VerbsName name = check_config(config);
+  auto device = open_device(name);
+  if (name.is_raw) refuse_raw(config, *device);
+  return make_datapath(config, std::move(device));
 }
 
 }  // namespace

@@ -9,8 +9,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/system_random.h"
 
 namespace mltcp::rdma {
 namespace {
@@ -26,6 +28,12 @@ constexpr std::size_t rounded_up(std::size_t bytes, std::size_t to) { return (by
 
 std::size_t bytes_of(const TxPacket& packet) { return packet.header.size() + packet.payload.size(); }
 
+KeyedHash random_hash() {
+  SystemRandom random;
+  const std::uint64_t start = random.next();
+  return {start, random.next()};
+}
+
 std::uint64_t address_of(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
 
 }  // namespace
@@ -39,6 +47,7 @@ VerbsIo::VerbsIo(Device& device, const Clock& clock, const VerbsIoConfig& config
       receive_stride_(rounded_up(kLead + kGrhBytes + config.longest_message, kLine)),
       send_stride_(rounded_up(config.longest_message, kLine)),
       registered_(device),
+      hash_(random_hash()),
       routes_(kRoutes),
       flights_(config.send_depth),
       waiting_(most_waiting) {
@@ -49,7 +58,8 @@ VerbsIo::VerbsIo(Device& device, const Clock& clock, const VerbsIoConfig& config
   limits_.hops = limits_.ecn;
   limits_.keeps_payload_from = config.most_pieces >= 2 ? config.zero_copy_from : 0;
   const std::uint32_t send_buffers = config.send_depth + most_waiting;
-  const std::size_t bytes = rounded_up(config.receive_depth * receive_stride_ + send_buffers * send_stride_, kPage);
+  const std::size_t bytes =
+      rounded_up(config.receive_depth * receive_stride_ + send_buffers * send_stride_ + excess(), kPage);
   memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kPage, bytes)));
   if (memory_ == nullptr) throw RunError(fmt::format("no memory for {} kB of packets", bytes / 1024));
   std::memset(memory_.get(), 0, bytes);
@@ -57,8 +67,10 @@ VerbsIo::VerbsIo(Device& device, const Clock& clock, const VerbsIoConfig& config
                                   .receive_depth = config.receive_depth,
                                   .key = config.key,
                                   .pieces = std::min<std::uint32_t>(config.most_pieces, kPieces),
+                                  .receive_pieces = excess() == 0 ? 1U : 2U,
                                   .inline_bytes = config.inline_bytes,
                                   .memory = {memory_.get(), bytes}});
+  prepare_receives();
   free_buffers_.reserve(send_buffers);
   for (std::uint32_t i = send_buffers; i > 0; --i) free_buffers_.push_back(i - 1);
   handed_out_.reserve(burst);
@@ -73,23 +85,28 @@ VerbsIo::VerbsIo(Device& device, const Clock& clock, const VerbsIoConfig& config
   if (wait_file_ < 0)
     throw RunError(
         fmt::format("no epoll file can be had ({}); raise the limit of open files (ulimit -n)", std::strerror(errno)));
+  wait_for(pair_->channel->fd);
+}
+
+/// Has who sleeps be woken by that file.
+void VerbsIo::wait_for(int file) const {
   epoll_event event{.events = EPOLLIN, .data = {}};
-  epoll_ctl(wait_file_, EPOLL_CTL_ADD, pair_->channel->fd, &event);
+  if (epoll_ctl(wait_file_, EPOLL_CTL_ADD, file, &event) != 0)
+    throw RunError(fmt::format("a file can't be waited for ({}); raise /proc/sys/fs/epoll/max_user_watches",
+                               std::strerror(errno)));
 }
 
 VerbsIo::~VerbsIo() {
   // What is in flight no longer reads the program's memory once the queue pair is gone.
   pair_.reset();
-  for (; !flights_.empty(); flights_.pop())
-    if (PayloadHold* const hold = flights_.front().hold; hold != nullptr) hold->packets.fetch_sub(1);
+  finish_all();
   close(wait_file_);
 }
 
 void VerbsIo::attach(const Service& service, Mailbox& mailbox) {
   service_ = &service;
   mailbox_ = &mailbox;
-  epoll_event event{.events = EPOLLIN, .data = {}};
-  epoll_ctl(wait_file_, EPOLL_CTL_ADD, mailbox.shard_wake.file(), &event);
+  wait_for(mailbox.shard_wake.file());
 }
 
 RemoteQueue VerbsIo::own_queue() const {
@@ -102,6 +119,24 @@ RemoteQueue VerbsIo::own_queue() const {
 std::byte* VerbsIo::receive_buffer(std::uint32_t number) const { return memory_.get() + number * receive_stride_; }
 std::byte* VerbsIo::send_buffer(std::uint32_t number) const {
   return memory_.get() + config_.receive_depth * receive_stride_ + number * send_stride_;
+}
+
+/// Bytes of the longest message there is that a buffer of ours has no room for.
+std::uint32_t VerbsIo::excess() const {
+  return config_.most_pieces < 2 || config_.longest_message >= kMostMessage ? 0
+                                                                            : kMostMessage - config_.longest_message;
+}
+
+/// What all requests to receive have in common.
+void VerbsIo::prepare_receives() {
+  const std::byte* const scrap = send_buffer(config_.send_depth + most_waiting);
+  for (std::size_t i = 0; i < kRepost; ++i) {
+    receive_pieces_[i] = {
+        ibv_sge{0, static_cast<std::uint32_t>(kGrhBytes) + config_.longest_message, pair_->memory_key},
+        ibv_sge{address_of(scrap), excess(), pair_->memory_key}};
+    receives_[i].sg_list = receive_pieces_[i].data();
+    receives_[i].num_sge = excess() == 0 ? 1 : 2;
+  }
 }
 
 void VerbsIo::arm() {
@@ -117,33 +152,39 @@ void VerbsIo::disarm() {
 
 // ---- Routes ----
 
+/// Null: all places are busy, the service does not keep up, or nobody can have that address.
 VerbsIo::Route* VerbsIo::route_to(const Address& destination, std::uint8_t traffic_class, Nanos now) {
-  const std::size_t hash = AddressHash()(destination) ^ traffic_class * std::size_t{0x9E3779B9};
-  const auto set = static_cast<std::uint32_t>(hash % kSets);
+  // Most packets of a burst go where the one before them went.
+  if (Route& last = routes_[last_route_]; last.traffic_class == traffic_class && last.destination == destination &&
+                                          last.is_used && now < last.ask_at) [[likely]] {
+    last.used_at = now;
+    return &last;
+  }
+  const auto set = static_cast<std::uint32_t>(hash_.of(destination, traffic_class) % kSets);
   for (std::uint32_t way = 0; way < kWays; ++way) {
     Route& route = routes_[set * kWays + way];
     if (route.destination != destination || route.traffic_class != traffic_class || !route.is_used) continue;
     route.used_at = now;
-    if (!route.is_requested) [[unlikely]]
-      request(route, now);
-    else if (now >= route.ask_at) [[unlikely]]
+    if (now >= route.ask_at) [[unlikely]]
       refresh(route, now);
+    last_route_ = number_of(route);
     return &route;
   }
-  Route* const place = find_place(set, now);
+  if (!is_host(destination, config_.address)) return nullptr;
+  Route* const place = find_place(set);
   if (place == nullptr) return nullptr;
   *place = {.destination = destination,
             .traffic_class = traffic_class,
-            .is_used = true,
             .shim = make_shim(config_.address.port, destination.port),
-            .generation = ++generation_,
             .used_at = now};
-  request(*place, now);
+  // One that the service does not know of would have packets wait for nothing.
+  if (!request(*place, now)) return nullptr;
+  place->is_used = true;
   return place;
 }
 
 /// Of its set the place that is free, or was not used for longest. Null: all are busy.
-VerbsIo::Route* VerbsIo::find_place(std::uint32_t set, Nanos /*now*/) {
+VerbsIo::Route* VerbsIo::find_place(std::uint32_t set) {
   Route* oldest = nullptr;
   for (std::uint32_t way = 0; way < kWays; ++way) {
     Route& route = routes_[set * kWays + way];
@@ -155,40 +196,43 @@ VerbsIo::Route* VerbsIo::find_place(std::uint32_t set, Nanos /*now*/) {
     reap();
     return nullptr;
   }
-  if (oldest->is_requested && !mailbox_->requests.push({.kind = RouteRequest::Kind::release,
-                                                        .route = number_of(*oldest),
-                                                        .generation = oldest->generation,
-                                                        .destination = {}}))
+  if (!mailbox_->requests.push({.kind = RouteRequest::Kind::release,
+                                .route = number_of(*oldest),
+                                .generation = oldest->generation,
+                                .destination = {}}))
     return nullptr;
   oldest->is_used = false;
   return oldest;
 }
 
-/// If the mailbox is full, the next packet tries again.
-void VerbsIo::request(Route& route, Nanos now) {
-  route.is_requested = mailbox_->requests.push({.kind = RouteRequest::Kind::want,
-                                                .traffic_class = route.traffic_class,
-                                                .service_level = static_cast<std::uint8_t>(route.traffic_class >> 5),
-                                                .route = number_of(route),
-                                                .generation = route.generation,
-                                                .destination = route.destination});
+/// False if the mailbox is full; the next packet tries again.
+bool VerbsIo::request(Route& route, Nanos now) {
+  if (!mailbox_->requests.push({.kind = RouteRequest::Kind::want,
+                                .traffic_class = route.traffic_class,
+                                .service_level = static_cast<std::uint8_t>(route.traffic_class >> 5),
+                                .route = number_of(route),
+                                .generation = generation_ + 1,
+                                .destination = route.destination}))
+    return false;
+  route.generation = ++generation_;
+  route.state = Resolution::State::asked;
+  route.handle = nullptr;
   route.ask_at = now + refresh_after;
   service_->wake();
+  return true;
 }
 
 /// A route that is known, or being asked for, is asked for anew; one to a peer that was unreachable begins again.
 void VerbsIo::refresh(Route& route, Nanos now) {
   if (route.state == Resolution::State::unreachable) {
-    if (route.busy != 0) return;
-    route.state = Resolution::State::asked;
-    route.generation = ++generation_;
-    request(route, now);
+    if (route.busy == 0) request(route, now);
     return;
   }
   if (!mailbox_->requests.push({.kind = RouteRequest::Kind::refresh,
                                 .route = number_of(route),
                                 .generation = route.generation,
-                                .destination = {}}))
+                                .destination = {},
+                                .settled = flights_.begin() >= route.handle_from ? route.handle : nullptr}))
     return;
   route.ask_at = now + refresh_after;
   service_->wake();
@@ -202,10 +246,9 @@ void VerbsIo::take_news() {
     if (!route.is_used || route.generation != news->generation) continue;
     route.state = news->state;
     route.queue = news->queue;
+    if (route.handle != news->handle) route.handle_from = flights_.end();
     route.handle = news->handle;
     route.ask_at = now + refresh_after;
-    if (news->queue.longest >= config_.longest_message && narrow_peer_ == route.destination)
-      is_narrow_.store(false, std::memory_order_relaxed);
   }
   send_waiting();
 }
@@ -227,7 +270,10 @@ void VerbsIo::send_waiting() {
     }
     --route.busy;
     if (route.state == Resolution::State::unreachable || next.bytes > route.queue.longest) {
-      ++(route.state == Resolution::State::unreachable ? counters_.unreachable : counters_.too_long);
+      if (route.state == Resolution::State::unreachable)
+        ++counters_.unreachable;
+      else
+        note_narrow(route);
       free_buffers_.push_back(next.buffer);
       continue;
     }
@@ -237,6 +283,35 @@ void VerbsIo::send_waiting() {
     if (request_count_ == burst) post_requests();
   }
   post_requests();
+}
+
+void VerbsIo::drop_oldest_waiting() {
+  const Waiting oldest = waiting_.front();
+  waiting_.pop();
+  --routes_[oldest.route].busy;
+  free_buffers_.push_back(oldest.buffer);
+  ++counters_.waiting_full;
+}
+
+/// A message is too long for that peer.
+void VerbsIo::note_narrow(const Route& route) {
+  ++counters_.too_long;
+  std::array<std::uint64_t, 2> words{};
+  std::memcpy(words.data(), route.destination.ip.data(), sizeof words);
+  narrow_peer_[0].store(words[0], std::memory_order_relaxed);
+  narrow_peer_[1].store(words[1], std::memory_order_relaxed);
+  narrow_peer_[2].store(route.destination.port, std::memory_order_relaxed);
+  narrow_until_.store(clock_.now() + narrow_for, std::memory_order_release);
+}
+
+std::optional<Address> VerbsIo::narrow_peer() const {
+  if (clock_.now() >= narrow_until_.load(std::memory_order_acquire)) return std::nullopt;
+  const std::array<std::uint64_t, 2> words{narrow_peer_[0].load(std::memory_order_relaxed),
+                                           narrow_peer_[1].load(std::memory_order_relaxed)};
+  Address peer;
+  std::memcpy(peer.ip.data(), words.data(), sizeof words);
+  peer.port = static_cast<std::uint16_t>(narrow_peer_[2].load(std::memory_order_relaxed));
+  return peer;
 }
 
 bool VerbsIo::resolve(const Address& destination) {
@@ -293,10 +368,7 @@ ibv_send_wr& VerbsIo::add_request(Route& route, const InFlight& flight) {
 }
 
 void VerbsIo::wait(const TxPacket& packet, Route& route) {
-  if (waiting_.size() >= most_waiting || free_buffers_.empty()) {
-    ++counters_.waiting_full;
-    return;
-  }
+  if (waiting_.size() >= most_waiting) drop_oldest_waiting();
   const std::uint32_t buffer = free_buffers_.back();
   free_buffers_.pop_back();
   waiting_.push({buffer, number_of(route), copy(packet, route, true, buffer)});
@@ -311,7 +383,7 @@ VerbsIo::Fate VerbsIo::send_one(const TxPacket& packet, Nanos now) {
   }
   Route* const found = route_to(*packet.destination, traffic_class(packet), now);
   if (found == nullptr) [[unlikely]] {
-    ++counters_.no_route;
+    ++(is_host(*packet.destination, config_.address) ? counters_.no_route : counters_.unsendable);
     return Fate::taken;
   }
   Route& route = *found;
@@ -324,11 +396,7 @@ VerbsIo::Fate VerbsIo::send_one(const TxPacket& packet, Nanos now) {
   }
   const std::size_t bytes = kShimBytes + bytes_of(packet);
   if (bytes > route.queue.longest) [[unlikely]] {
-    ++counters_.too_long;
-    if (!is_narrow_.load(std::memory_order_relaxed)) {
-      narrow_peer_ = *packet.destination;
-      is_narrow_.store(true, std::memory_order_release);
-    }
+    note_narrow(route);
     return Fate::taken;
   }
   if (!has_room()) return Fate::blocked;
@@ -391,6 +459,9 @@ void VerbsIo::on_refused(const ibv_send_wr* from) {
   counters_.send_errors += end - first;
   counters_.sent_packets -= end - first;
   has_failed_ = true;
+  // Of those before it the last of the list would have told, which is among the refused; and a device that does not say
+  // which it has refused may have taken some.
+  must_reset_ = must_reset_ || from == nullptr || first != requests_[0].wr_id;
 }
 
 void VerbsIo::finish(const InFlight& flight) {
@@ -419,17 +490,23 @@ void VerbsIo::reap() {
   }
 }
 
+/// Of those in flight there will be no completions, and nothing reads their payloads any more.
+void VerbsIo::finish_all() {
+  for (; !flights_.empty(); flights_.pop()) finish(flights_.front());
+}
+
 /// Makes a queue pair ready again that has failed, by an error of one request.
 void VerbsIo::recover() {
   const Nanos now = clock_.now();
   if (now - recovered_at_ < recover_after) return;
   recovered_at_ = now;
   if (!flights_.empty()) reap();
-  const QueuePair::Recovery how = pair_->recover();
+  const QueuePair::Recovery how = pair_->recover(must_reset_);
   has_failed_ = how == QueuePair::Recovery::failed;
   if (how == QueuePair::Recovery::resumed || how == QueuePair::Recovery::reset) ++counters_.recoveries;
   if (how != QueuePair::Recovery::reset) return;
-  for (; !flights_.empty(); flights_.pop()) finish(flights_.front());
+  must_reset_ = false;
+  finish_all();
   is_here_.assign(config_.receive_depth, false);
   for (const std::uint32_t buffer : handed_out_) is_here_[buffer] = true;
   spent_.clear();
@@ -438,10 +515,25 @@ void VerbsIo::recover() {
   post_receives(1);
 }
 
+/// The device is gone: nothing is sent any more, and who waits for what was need not wait.
+void VerbsIo::end() {
+  if (std::exchange(has_ended_, true)) return;
+  has_failed_ = false;
+  pair_->stop();
+  counters_.send_errors += flights_.size() + waiting_.size();
+  finish_all();
+  for (; !waiting_.empty(); waiting_.pop()) {
+    --routes_[waiting_.front().route].busy;
+    free_buffers_.push_back(waiting_.front().buffer);
+  }
+  is_waiting_for_room_ = false;
+}
+
 std::size_t VerbsIo::send(std::span<const TxPacket> packets) {
   packets = packets.first(std::min<std::size_t>(packets.size(), burst));
   blocked_ = false;
   if (device_.is_gone()) [[unlikely]] {
+    end();
     counters_.send_errors += packets.size();
     return packets.size();
   }
@@ -465,12 +557,9 @@ void VerbsIo::post_receives(std::size_t least) {
     if (count == 0) return;
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint32_t buffer = spent_[spent_.size() - 1 - i];
-      receive_pieces_[i] = {address_of(receive_buffer(buffer) + kLead),
-                            static_cast<std::uint32_t>(kGrhBytes) + config_.longest_message, pair_->memory_key};
-      receives_[i] = {.wr_id = buffer,
-                      .next = i + 1 < count ? &receives_[i + 1] : nullptr,
-                      .sg_list = &receive_pieces_[i],
-                      .num_sge = 1};
+      receive_pieces_[i][0].addr = address_of(receive_buffer(buffer) + kLead);
+      receives_[i].wr_id = buffer;
+      receives_[i].next = i + 1 < count ? &receives_[i + 1] : nullptr;
     }
     ibv_recv_wr* refused = nullptr;
     std::size_t posted = count;
@@ -500,8 +589,11 @@ bool VerbsIo::accept(const ibv_wc& done, RxPacket& out) {
     ++counters_.no_header;
     return false;
   }
-  const std::span<const std::byte> message(receive_buffer(buffer) + kLead,
-                                           std::min<std::size_t>(done.byte_len, kGrhBytes + config_.longest_message));
+  if (done.byte_len > kGrhBytes + config_.longest_message) [[unlikely]] {
+    ++counters_.over_long;
+    return false;
+  }
+  const std::span<const std::byte> message(receive_buffer(buffer) + kLead, done.byte_len);
   Arrival arrival;
   if (!read_arrival(message, config_.network, config_.address, arrival)) [[unlikely]] {
     ++counters_.bad_header;
@@ -523,12 +615,18 @@ bool VerbsIo::accept(const ibv_wc& done, RxPacket& out) {
 
 std::size_t VerbsIo::receive(std::span<RxPacket> out) {
   blocked_ = false;
+  if (device_.is_gone()) [[unlikely]] {
+    end();
+    return 0;
+  }
   if (!mailbox_->news.is_empty()) [[unlikely]]
     take_news();
   else if (is_waiting_for_room_) [[unlikely]]
     send_waiting();
   if (holds_ != 0) reap();
-  if (has_failed_ && !device_.is_gone()) [[unlikely]]
+  if (pair_->has_failed.load(std::memory_order_relaxed)) [[unlikely]]
+    has_failed_ = pair_->has_failed.exchange(false, std::memory_order_acquire) || has_failed_;
+  if (has_failed_) [[unlikely]]
     recover();
   const std::size_t most = std::min<std::size_t>(out.size(), burst);
   std::size_t count = 0;

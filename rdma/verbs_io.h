@@ -3,10 +3,14 @@
 // Sent: a request a packet, all of a burst posted at once, the last of them signalled. What is short goes inline,
 // gathered from shim, header and payload. The payload of a packet with a hold that lies in registered memory is
 // gathered by the device, behind shim and header in a buffer of ours; all else is copied into one. Packets to a peer
-// whose queue pair is not known yet wait there, some hundreds at most, while the service thread asks (service.h).
+// whose queue pair is not known yet wait there, some hundreds at most, while the service thread asks (service.h). When
+// there are more the oldest goes, as for ARP (RFC 1122 section 2.3.2.2 wants the latest): whom it waits for has had the
+// longest time to answer.
 //
 // Received: each message has a buffer of its own in registered memory, of which the transport gets what is behind the
 // 40 bytes of the route header and the shim (ud_packet.h). Buffers are posted again by the next calls, many at a time.
+// A message that is longer than any buffer would make the queue pair fail; the rest of it goes to a place that is
+// common to all and that nobody reads.
 //
 // Sleeping: the completion channel's file and the service thread's are in one epoll(7) file.
 #pragma once
@@ -26,6 +30,7 @@
 #include "mltcp/base/clock.h"
 #include "mltcp/base/ring.h"
 #include "mltcp/rdma/device.h"
+#include "mltcp/rdma/internal/keyed_hash.h"
 #include "mltcp/rdma/service.h"
 #include "mltcp/rdma/ud_packet.h"
 #include "mltcp/transport/packet_io.h"
@@ -61,6 +66,7 @@ struct VerbsIoCounters {
   std::uint64_t no_header = 0;     ///< received without a route header
   std::uint64_t bad_header = 0;    ///< whose route header makes no sense
   std::uint64_t not_for_us = 0;    ///< for another UDP port
+  std::uint64_t over_long = 0;     ///< received, longer than any of ours
   std::uint64_t send_errors = 0;
   std::uint64_t receive_errors = 0;
   std::uint64_t recoveries = 0;  ///< of a queue pair that had failed
@@ -74,6 +80,8 @@ class VerbsIo final : public PacketIo {
   static constexpr Nanos refresh_after{1'000'000'000};
   /// A queue pair that fails again and again is not made ready more often.
   static constexpr Nanos recover_after{100'000'000};
+  /// For so long after a message that was too long for its peer narrow_peer() tells of it.
+  static constexpr Nanos narrow_for{5'000'000'000};
 
   /// Makes the queue pair. The service is told its number later, and asked through its mailbox. Throws RunError.
   VerbsIo(Device& device, const Clock& clock, const VerbsIoConfig& config);
@@ -90,6 +98,8 @@ class VerbsIo final : public PacketIo {
   [[nodiscard]] std::uint64_t activity() const override {
     return counters_.received_packets + counters_.sent_packets + counters_.waited + news_;
   }
+  /// When a queue pair that has failed is to be made ready: nothing would wake who waits for packets of it.
+  [[nodiscard]] Nanos deadline() const override { return has_failed_ ? recovered_at_ + recover_after : Nanos::never(); }
   std::optional<Wakeup> begin_waiting() override { return Wakeup{wait_file_, true}; }
   void arm() override;
   void disarm() override;
@@ -100,10 +110,9 @@ class VerbsIo final : public PacketIo {
   [[nodiscard]] RemoteQueue own_queue() const;
   [[nodiscard]] const VerbsIoCounters& counters() const { return counters_; }
   [[nodiscard]] const QueuePair& queue_pair() const { return *pair_; }
-  /// A peer whose queue pair takes shorter messages than are sent here; null: none. By any thread.
-  [[nodiscard]] const Address* narrow_peer() const {
-    return is_narrow_.load(std::memory_order_acquire) ? &narrow_peer_ : nullptr;
-  }
+  /// A peer whose queue pair takes shorter messages than one that should have been sent there lately; empty: none. By
+  /// any thread.
+  [[nodiscard]] std::optional<Address> narrow_peer() const;
 
  private:
   static constexpr std::uint32_t kWays = 4;
@@ -116,14 +125,14 @@ class VerbsIo final : public PacketIo {
     Address destination{};
     std::uint8_t traffic_class = 0;
     bool is_used = false;
-    bool is_requested = false;  ///< the service knows of it
     Resolution::State state = Resolution::State::asked;
     Shim shim{};
     ibv_ah* handle = nullptr;
     RemoteQueue queue{};
     std::uint32_t generation = 0;
-    std::uint32_t busy = 0;  ///< packets that are being sent by it, or wait
-    Nanos ask_at{};          ///< known: whether it is still right; unreachable: again
+    std::uint32_t busy = 0;         ///< packets that are being sent by it, or wait
+    std::uint64_t handle_from = 0;  ///< position of the first packet that may be sent by `handle`
+    Nanos ask_at{};                 ///< known: whether it is still right; unreachable: again
     Nanos used_at{};
   };
   struct InFlight {
@@ -139,14 +148,16 @@ class VerbsIo final : public PacketIo {
   enum class Fate : std::uint8_t { taken, blocked };
 
   Route* route_to(const Address& destination, std::uint8_t traffic_class, Nanos now);
-  Route* find_place(std::uint32_t set, Nanos now);
-  void request(Route& route, Nanos now);
+  Route* find_place(std::uint32_t set);
+  bool request(Route& route, Nanos now);
   void refresh(Route& route, Nanos now);
   [[nodiscard]] std::uint32_t number_of(const Route& route) const {
     return static_cast<std::uint32_t>(&route - routes_.data());
   }
   void take_news();
   void send_waiting();
+  void drop_oldest_waiting();
+  void note_narrow(const Route& route);
 
   [[nodiscard]] bool is_sendable(const TxPacket& packet) const;
   Fate send_one(const TxPacket& packet, Nanos now);
@@ -158,11 +169,16 @@ class VerbsIo final : public PacketIo {
   void on_refused(const ibv_send_wr* from);
   void finish(const InFlight& flight);
   void reap();
+  void finish_all();
   void recover();
+  void end();
 
   void give_back();
   void post_receives(std::size_t least);
   bool accept(const ibv_wc& done, RxPacket& out);
+  void prepare_receives();
+  [[nodiscard]] std::uint32_t excess() const;
+  void wait_for(int file) const;
   [[nodiscard]] std::byte* receive_buffer(std::uint32_t number) const;
   [[nodiscard]] std::byte* send_buffer(std::uint32_t number) const;
 
@@ -183,11 +199,15 @@ class VerbsIo final : public PacketIo {
   int wait_file_ = -1;
   bool blocked_ = false;
   bool has_failed_ = false;  ///< the queue pair: recover() is due
+  bool must_reset_ = false;  ///< some of what was posted will not be completed
+  bool has_ended_ = false;   ///< the device is gone
   Nanos recovered_at_{};
   std::uint64_t news_ = 0;
   VerbsIoCounters counters_;
 
+  const KeyedHash hash_;
   std::vector<Route> routes_;
+  std::uint32_t last_route_ = 0;
   std::uint32_t generation_ = 0;
 
   // Sending.
@@ -205,11 +225,12 @@ class VerbsIo final : public PacketIo {
   std::vector<std::uint32_t> spent_;       ///< to be posted
   std::vector<bool> is_here_;              ///< scratch of recover(): buffers that the transport has
   std::array<ibv_recv_wr, kRepost> receives_{};
-  std::array<ibv_sge, kRepost> receive_pieces_{};
+  std::array<std::array<ibv_sge, 2>, kRepost> receive_pieces_{};
   std::array<ibv_wc, burst> done_{};
 
-  std::atomic<bool> is_narrow_{false};
-  Address narrow_peer_;
+  // Written by the shard alone.
+  std::atomic<Nanos> narrow_until_{Nanos()};
+  std::array<std::atomic<std::uint64_t>, 3> narrow_peer_{};
 };
 
 }  // namespace mltcp::rdma

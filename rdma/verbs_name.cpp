@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "verbs:";
 constexpr std::string_view kKind = "verbs";
+constexpr std::string_view kRaw = "raw";
 constexpr std::size_t kLongestDevice = 63;  // IB_DEVICE_NAME_MAX - 1
 
 std::optional<std::uint8_t> number_in(std::string_view text) {
@@ -56,7 +57,9 @@ VerbsName parse_verbs_name(std::string_view text) {
       throw wrong("the port of the device is a number from 1 to 255; leave it out for the first");
     name.port = *port;
   }
-  if (has_gid) {
+  if (has_gid && rest == kRaw) {
+    name.is_raw = true;
+  } else if (has_gid) {
     name.gid_index = number_in(rest);
     if (!name.gid_index)
       throw wrong(

@@ -1,8 +1,9 @@
 // How a user writes a port of an RDMA device.
 //
-//   verbs:mlx5_0       its first port, and the GID that is the host's address
-//   verbs:mlx5_0:2     its second port
-//   verbs:mlx5_0:1:3   its first port, and the GID of index 3
+//   verbs:mlx5_0        its first port, and the GID that is the host's address
+//   verbs:mlx5_0:2      its second port
+//   verbs:mlx5_0:1:3    its first port, and the GID of index 3
+//   verbs:mlx5_0:1:raw  its first port, for Ethernet frames: understood, so that what carries them can be named
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@ struct VerbsName {
   std::string device;
   std::uint8_t port = 1;                    ///< as verbs count them: from 1
   std::optional<std::uint8_t> gid_index{};  ///< empty: that of the host's address
+  bool is_raw = false;                      ///< frames are meant, by raw-packet queue pairs
 
   bool operator==(const VerbsName&) const = default;
 };

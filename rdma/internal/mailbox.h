@@ -56,6 +56,8 @@ struct RouteRequest {
   std::uint32_t route = 0;
   std::uint32_t generation = 0;  ///< of the place: what is told of an earlier route is ignored
   Address destination{};
+  /// refresh: the only one by which packets of the route are still being sent; null: there are others.
+  const ibv_ah* settled = nullptr;
 };
 
 struct RouteNews {
@@ -67,8 +69,9 @@ struct RouteNews {
 };
 
 struct Mailbox {
-  SpscRing<RouteRequest, 256> requests;  ///< from the shard
-  SpscRing<RouteNews, 256> news;         ///< to it
+  static constexpr std::size_t most_requests = 256;
+  SpscRing<RouteRequest, most_requests> requests;  ///< from the shard
+  SpscRing<RouteNews, 256> news;                   ///< to it
   WakeFile shard_wake;
 };
 

@@ -21,6 +21,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/ethernet/encapsulation.h"
 #include "mltcp/rdma/device.h"
+#include "mltcp/rdma/internal/mailbox.h"
 
 namespace mltcp::rdma {
 
@@ -38,6 +39,14 @@ struct FakeFabric {
   std::atomic<bool> leaves_out_route{false};  ///< no route header
   std::atomic<bool> spoils_checksum{false};
   std::atomic<std::uint32_t> wrong_keys{0};
+  /// Of messages, with their route headers, the latest that arrived; none are kept unless `records`.
+  struct Record {
+    std::uint32_t to = 0;
+    std::vector<std::byte> bytes;
+  };
+  static constexpr std::size_t most_records = 512;
+  bool records = false;
+  std::deque<Record> recorded;
 };
 
 struct FakeHandle {
@@ -74,9 +83,13 @@ class FakeQueuePair final : public QueuePair {
     std::uint64_t count = 0;
     return read(channel_.fd, &count, sizeof count) == sizeof count;
   }
-  Recovery recover() override {
+  Recovery recover(bool must_reset) override {
     const std::lock_guard lock(fabric_.mutex);
-    if (!is_broken) return Recovery::none_needed;
+    if (refuses_recoveries > 0) {
+      --refuses_recoveries;
+      return Recovery::failed;
+    }
+    if (!is_broken && !must_reset) return Recovery::none_needed;
     is_broken = false;
     posted.clear();
     sends.clear();
@@ -84,6 +97,13 @@ class FakeQueuePair final : public QueuePair {
     ++recoveries;
     return Recovery::reset;
   }
+  void stop() override {
+    const std::lock_guard lock(fabric_.mutex);
+    is_broken = is_stopped = true;
+    posted.clear();
+  }
+
+  [[nodiscard]] std::uint32_t key() const { return config_.key; }
 
   static FakeQueuePair& of(ibv_cq* cq) { return *static_cast<FakeQueuePair*>(cq->cq_context); }
   static FakeQueuePair& of(ibv_qp* qp) { return *static_cast<FakeQueuePair*>(qp->qp_context); }
@@ -96,8 +116,11 @@ class FakeQueuePair final : public QueuePair {
         *refused = request;
         return ENOMEM;
       }
-      check_local(*request->sg_list);
-      posted.push_back({request->wr_id, *request->sg_list});
+      if (request->num_sge < 1 || request->num_sge > static_cast<int>(config_.receive_pieces))
+        throw std::logic_error("more pieces than the queue pair has");
+      const std::vector<ibv_sge> pieces(request->sg_list, request->sg_list + request->num_sge);
+      for (const ibv_sge& piece : pieces) check_local(piece);
+      posted.push_back({request->wr_id, pieces});
     }
     return 0;
   }
@@ -129,11 +152,26 @@ class FakeQueuePair final : public QueuePair {
       return;
     }
     if (posted.empty() || is_broken) return;
-    const auto [id, piece] = posted.front();
+    if (fabric_.records) {
+      fabric_.recorded.push_back({number, bytes});
+      if (fabric_.recorded.size() > FakeFabric::most_records) fabric_.recorded.pop_front();
+    }
+    const auto [id, pieces] = posted.front();
     posted.pop_front();
-    if (bytes.size() > piece.length) throw std::logic_error("a message is longer than the buffer");
-    std::memcpy(reinterpret_cast<void*>(piece.addr), bytes.data(), bytes.size());
     ibv_wc done{};
+    std::size_t written = 0;
+    for (const ibv_sge& piece : pieces) {
+      const std::size_t count = std::min<std::size_t>(piece.length, bytes.size() - written);
+      std::memcpy(reinterpret_cast<void*>(piece.addr), bytes.data() + written, count);
+      written += count;
+    }
+    if (written < bytes.size()) {  // that is an error of the receiver's, by which its queue pair fails
+      done.wr_id = id;
+      done.status = IBV_WC_LOC_LEN_ERR;
+      complete(false, done);
+      fail();
+      return;
+    }
     done.wr_id = id;
     done.status = IBV_WC_SUCCESS;
     done.opcode = IBV_WC_RECV;
@@ -142,11 +180,21 @@ class FakeQueuePair final : public QueuePair {
     done.wc_flags = has_route ? IBV_WC_GRH : 0;
     complete(false, done);
   }
+  /// Fails, and completes nothing of what is posted.
+  void break_down_silently() {
+    const std::lock_guard lock(fabric_.mutex);
+    is_broken = true;
+    posted.clear();
+  }
   /// As after an error: what is posted is flushed.
   void break_down() {
     const std::lock_guard lock(fabric_.mutex);
+    fail();
+  }
+  /// The same, of the fabric's mutex.
+  void fail() {
     is_broken = true;
-    for (const auto& [id, piece] : posted) {
+    for (const auto& [id, pieces] : posted) {
       ibv_wc done{};
       done.wr_id = id;
       done.status = IBV_WC_WR_FLUSH_ERR;
@@ -155,14 +203,17 @@ class FakeQueuePair final : public QueuePair {
     posted.clear();
   }
 
-  std::deque<std::pair<std::uint64_t, ibv_sge>> posted;
+  std::deque<std::pair<std::uint64_t, std::vector<ibv_sge>>> posted;
   std::deque<ibv_wc> sends;
   std::deque<ibv_wc> receives;
   bool is_sent_armed = false;
   bool is_received_armed = false;
   bool is_broken = false;
+  bool is_stopped = false;
+  int refuses_recoveries = 0;
   bool withholds_completions = false;
-  int refuses_after = -1;  ///< so many requests
+  int refuses_after = -1;         ///< so many requests
+  bool refuses_silently = false;  ///< and does not say which
   std::uint64_t recoveries = 0;
   std::uint64_t posts = 0;
   std::uint64_t signalled = 0;
@@ -220,8 +271,10 @@ class FakeDevice final : public Device {
     pairs.push_back(pair.get());
     return pair;
   }
+  RawPackets try_raw_packets() override { return {.why_not = "no raw-packet queue pairs"}; }
   ibv_ah* make_handle(const HandleConfig& config) noexcept override {
     const std::lock_guard lock(fabric_.mutex);
+    ++handles_wanted;
     if (has_no_handles) {
       errno = EHOSTUNREACH;
       return nullptr;
@@ -229,6 +282,7 @@ class FakeDevice final : public Device {
     auto* const made = new FakeHandle{.config = config};
     handles.insert(made);
     ++handles_made;
+    most_handles = std::max(most_handles, handles.size());
     return &made->handle;
   }
   void free_handle(ibv_ah* handle) noexcept override {
@@ -237,11 +291,17 @@ class FakeDevice final : public Device {
     if (handles.erase(made) != 1) std::abort();
     delete made;
   }
-  [[nodiscard]] int event_file() const override { return -1; }
-  void take_events() override {}
+  [[nodiscard]] int event_file() const override { return events_.file(); }
+  bool take_events() override {
+    events_.reset();
+    return true;
+  }
+  /// Something has happened that the service has to look at.
+  void tell() const { events_.wake(); }
   [[nodiscard]] std::string why_down() const override { return down; }
   [[nodiscard]] bool is_gone() const override { return gone; }
-  void watch(const Gid& gid) override { watched = gid; }
+  void watch(const Gid& gid) override { gid_at = gid.index; }
+  [[nodiscard]] std::uint8_t gid_index() const override { return gid_at; }
   [[nodiscard]] std::uint64_t wrong_keys() const override { return fabric_.wrong_keys; }
   [[nodiscard]] bool needs_mapping() const override { return true; }
   std::uint64_t map(std::span<std::byte> memory) override {
@@ -273,13 +333,16 @@ class FakeDevice final : public Device {
   ibv_context context_{};
   DeviceFacts facts_;
   std::set<FakeHandle*> handles;
+  std::uint64_t handles_wanted = 0;
   std::uint64_t handles_made = 0;
-  bool has_no_handles = false;
+  std::size_t most_handles = 0;  ///< at one time
+  std::atomic<bool> has_no_handles{false};
   std::map<std::uint64_t, std::span<std::byte>> keys;
   std::vector<FakeQueuePair*> pairs;
   std::string down;
   std::atomic<bool> gone{false};
-  Gid watched;
+  std::atomic<std::uint8_t> gid_at{0};
+  WakeFile events_;
 };
 
 inline int FakeQueuePair::post_send(ibv_send_wr* request, ibv_send_wr** refused) {
@@ -287,7 +350,7 @@ inline int FakeQueuePair::post_send(ibv_send_wr* request, ibv_send_wr** refused)
   ++posts;
   for (; request != nullptr; request = request->next) {
     if (device_.gone || refuses_after-- == 0) {
-      *refused = request;
+      if (!refuses_silently) *refused = request;
       return EIO;
     }
     ++requests;
@@ -309,8 +372,7 @@ inline int FakeQueuePair::post_send(ibv_send_wr* request, ibv_send_wr** refused)
     const auto to = fabric_.pairs.find(request->wr.ud.remote_qpn);
     const auto at = fabric_.devices.find(handle.config.destination.ip);
     if (!fabric_.loses && !is_broken && to != fabric_.pairs.end() && at != fabric_.devices.end() &&
-        std::count(at->second->pairs.begin(), at->second->pairs.end(), to->second) != 0 &&
-        (message.size() <= at->second->facts_.longest_message))
+        std::count(at->second->pairs.begin(), at->second->pairs.end(), to->second) != 0)
       to->second->deliver(bytes, request->wr.ud.remote_qkey, number, !fabric_.leaves_out_route);
     if ((request->send_flags & IBV_SEND_SIGNALED) != 0 || is_broken) {
       ++signalled;

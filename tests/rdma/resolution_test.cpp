@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -156,6 +157,12 @@ TEST(Resolution, receive__drops_what_is_malformed) {
   EXPECT_TRUE(refused(4, 2)) << "a later version";
   EXPECT_TRUE(refused(5, 3)) << "neither question nor answer";
   EXPECT_TRUE(refused(5, 2)) << "an answer with queue pair 0";
+  Resolution narrow({}, {{.number = 5, .key = 1, .lid = 0, .longest = 255}}, numbers(6));
+  narrow.receive(0, kA, question.bytes, pair.now);
+  Resolution::Outgoing answer;
+  ASSERT_TRUE(narrow.next(answer, pair.now));
+  EXPECT_FALSE(pair.a.receive(0, kB, answer.bytes, pair.now)) << "no queue pair takes so little";
+  EXPECT_EQ(pair.a.counters().malformed, 1u);
   for (std::size_t length = 0; length < question.bytes.size(); ++length) {
     const auto before = pair.b.counters().malformed;
     pair.b.receive(0, kA, std::span(question.bytes).first(length), pair.now);
@@ -165,7 +172,7 @@ TEST(Resolution, receive__drops_what_is_malformed) {
   EXPECT_FALSE(pair.b.next(out, pair.now)) << "none of it was answered";
 }
 
-TEST(Resolution, receive__answers_so_many_a_second_and_no_longer_than_the_question) {
+TEST(Resolution, receive__answers_one_host_so_many_a_second_and_no_longer_than_the_question) {
   Pair pair({.answers_per_second = 10});
   pair.a.find(0, kB, pair.now);
   Resolution::Outgoing question;
@@ -190,15 +197,150 @@ TEST(Resolution, receive__answers_so_many_a_second_and_no_longer_than_the_questi
   EXPECT_EQ(answered(), 10) << "a second's worth is the most that is saved";
 }
 
+TEST(Resolution, receive__answers_others_while_one_host_floods) {
+  Pair pair({.answers_per_second = 10});
+  pair.a.find(0, kB, pair.now);
+  Resolution::Outgoing question;
+  ASSERT_TRUE(pair.a.next(question, pair.now));
+  const auto answers_to = [&](const Address& asker, int questions) {
+    int count = 0;
+    Resolution::Outgoing out;
+    for (int i = 0; i < questions; ++i) {
+      pair.b.receive(0, asker, question.bytes, pair.now);
+      while (pair.b.next(out, pair.now)) ++count;
+    }
+    return count;
+  };
+  int flooded = 0;
+  for (std::uint16_t port = 1; port <= 1000; ++port) flooded += answers_to(Address::v4(0x0A000063, port), 1);
+  EXPECT_EQ(flooded, 10) << "one host, whatever its ports";
+  EXPECT_EQ(answers_to(kA, 5), 5);
+  EXPECT_EQ(pair.b.counters().unanswered, 990u);
+}
+
 TEST(Resolution, find__forgets_the_peer_that_was_not_used_for_longest) {
   Pair pair({.most_peers = 2});
   pair.a.find(0, kB, pair.now);
   pair.carry();
   pair.now += 1_ms;
   pair.a.find(0, Address::parse("10.0.0.3:1"), pair.now);
-  EXPECT_EQ(pair.a.find(0, Address::parse("10.0.0.4:1"), pair.now).state, State::asked) << "in place of B";
-  EXPECT_EQ(pair.a.find(0, Address::parse("10.0.0.5:1"), pair.now).state, State::unreachable) << "all are being asked";
-  EXPECT_EQ(pair.a.counters().table_full, 1u);
+  pair.now += 1_ms;
+  // One of two that is being asked is more than a quarter: it goes, and not B.
+  EXPECT_EQ(pair.a.find(0, Address::parse("10.0.0.4:1"), pair.now).state, State::asked);
+  EXPECT_EQ(pair.a.take_unreachable(), std::vector<Address>{Address::parse("10.0.0.3:1")}) << "whom packets wait for";
+  EXPECT_EQ(pair.a.find(0, kB, pair.now).state, State::known);
+  EXPECT_EQ(pair.a.counters().displaced, 1u);
+
+  Pair known({.most_peers = 2});
+  Resolution c({}, {kQueueB}, numbers(4));
+  const Address addresses[] = {Address::parse("10.0.0.3:1"), Address::parse("10.0.0.4:1"), kB};
+  for (const Address& address : addresses) {
+    Resolution::Outgoing out;
+    EXPECT_EQ(known.a.find(0, address, known.now).state, State::asked);
+    ASSERT_TRUE(known.a.next(out, known.now));
+    c.receive(0, kA, out.bytes, known.now);
+    ASSERT_TRUE(c.next(out, known.now));
+    EXPECT_TRUE(known.a.receive(0, address, out.bytes, known.now));
+    known.now += 1_ms;
+    known.a.find(0, addresses[0], known.now);
+  }
+  EXPECT_EQ(known.a.find(0, addresses[0], known.now).state, State::known);
+  EXPECT_EQ(known.a.find(0, addresses[2], known.now).state, State::known);
+  EXPECT_EQ(known.a.find(0, addresses[1], known.now).state, State::asked) << "it was not used";
+}
+
+TEST(Resolution, find__gets_through_a_flood_of_peers_that_never_answer) {
+  Pair pair;
+  std::uint32_t stranger = 0x0B000000;
+  const auto flood = [&](int peers) {
+    for (int i = 0; i < peers; ++i) pair.a.find(0, Address::v4(stranger++, 9), pair.now);
+  };
+  pair.a.find(0, kB, pair.now);
+  pair.carry();
+  std::uint64_t others = 0;
+  for (int round = 0; round < 50; ++round) {
+    flood(1000);
+    // A new one each time, whose answer takes a millisecond in which a thousand others are wanted.
+    const Address peer = Address::v4(0x0C000000U + static_cast<std::uint32_t>(round), 5000);
+    Resolution other({}, {kQueueB}, numbers(7));
+    Resolution::Outgoing out;
+    std::optional<Resolution::Outgoing> question;
+    ASSERT_EQ(pair.a.find(0, peer, pair.now).state, State::asked);
+    while (pair.a.next(out, pair.now))
+      if (out.to == peer) question = out;
+    ASSERT_TRUE(question);
+    pair.now += 1_ms;
+    flood(1000);
+    other.receive(0, kA, question->bytes, pair.now);
+    ASSERT_TRUE(other.next(out, pair.now));
+    others += pair.a.receive(0, peer, out.bytes, pair.now);
+    ASSERT_EQ(pair.a.find(0, kB, pair.now).state, State::known) << "whom we knew before";
+  }
+  EXPECT_EQ(others, 50u);
+}
+
+TEST(Resolution, next__repeats_so_many_questions_a_second_to_all_together) {
+  Pair pair({.most_peers = 1000, .repeats_per_second = 100});
+  for (std::uint32_t i = 0; i < 500; ++i) pair.a.find(0, Address::v4(0x0B000000 + i, 9), pair.now);
+  pair.carry(true);
+  EXPECT_EQ(pair.sent.size(), 500u) << "each once";
+  pair.now += 50_ms;
+  pair.carry(true);
+  EXPECT_EQ(pair.sent.size(), 600u);
+  EXPECT_EQ(pair.a.counters().unrepeated, 400u);
+  for (int i = 0; i < 200; ++i) {
+    pair.now += 10_ms;
+    pair.carry(true);
+  }
+  EXPECT_LE(pair.sent.size(), 600u + 150);
+  EXPECT_EQ(pair.a.counters().unreachable, 500u) << "in time, all the same";
+}
+
+TEST(Resolution, give_up__is_as_if_there_were_no_answer) {
+  Pair pair;
+  pair.a.find(0, kB, pair.now);
+  pair.carry();
+  pair.a.give_up(kB, pair.now);
+  EXPECT_EQ(pair.a.find(0, kB, pair.now).state, State::unreachable);
+  EXPECT_TRUE(pair.a.deadline().is_never());
+  pair.now += 1_s;
+  EXPECT_EQ(pair.a.find(0, kB, pair.now).state, State::asked);
+  pair.carry();
+  EXPECT_EQ(pair.a.find(0, kB, pair.now).state, State::known);
+  pair.a.give_up(Address::parse("10.9.9.9:9"), pair.now);
+}
+
+TEST(Resolution, receive__believes_nothing_of_a_hundred_thousand_forgeries) {
+  Random random(11);
+  Pair pair;
+  pair.a.find(0, kB, pair.now);
+  pair.carry();
+  std::uint64_t answers = 0;
+  Resolution::Datagram last = pair.sent.back().bytes;
+  for (int i = 0; i < 100'000; ++i) {
+    pair.now += Nanos(static_cast<std::int64_t>(random.below(20'000'000)));
+    pair.a.find(0, kB, pair.now);
+    Resolution::Outgoing out;
+    while (pair.a.next(out, pair.now)) last = out.bytes;
+    std::vector<std::byte> bytes(last.begin(), last.end());  // of the real question
+    bytes[5] = std::byte{static_cast<std::uint8_t>(random.below(4))};
+    bytes[6] = std::byte{4};
+    bytes[19] = std::byte{1};
+    // All but the nonce may be right; it is never.
+    bytes[8 + random.below(8)] ^= std::byte{static_cast<std::uint8_t>(1 + random.below(255))};
+    for (std::uint64_t changes = random.below(4); changes > 0; --changes)
+      bytes[16 + random.below(16)] = std::byte{static_cast<std::uint8_t>(random.below(256))};
+    if (random.below(4) == 0) bytes.resize(random.below(bytes.size() + 1));
+    if (random.below(16) == 0) bytes.resize(bytes.size() + random.below(3000));
+    const Address from = random.below(2) == 0 ? kB : Address::v4(random.below(3) == 0 ? 0 : 0x0A000002, 5000);
+    EXPECT_FALSE(pair.a.receive(static_cast<std::uint16_t>(random.below(3)), from, bytes, pair.now));
+    while (pair.a.next(out, pair.now)) answers += out.bytes[5] == std::byte{2};
+    ASSERT_EQ(pair.a.find(0, kB, pair.now).queue, kQueueB) << i;
+  }
+  EXPECT_EQ(pair.a.find(0, kB, pair.now).queue, kQueueB);
+  EXPECT_GT(pair.a.counters().malformed, 1000u);
+  EXPECT_GT(pair.a.counters().unasked, 1000u);
+  EXPECT_GT(answers, 1000u) << "some were questions";
 }
 
 TEST(Resolution, find__asks_nobody_without_a_port) {

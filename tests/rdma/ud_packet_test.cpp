@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "mltcp/base/random.h"
 #include "mltcp/ethernet/encapsulation.h"
 
 namespace mltcp::rdma {
@@ -92,6 +93,55 @@ TEST(UdPacket, read_arrival__refuses_what_makes_no_sense) {
   const std::vector<std::byte> whole = message_v4(0);
   for (std::size_t length = 0; length < kGrhBytes + kShimBytes; ++length)
     EXPECT_FALSE(read_arrival(std::span(whole).first(length), Network::roce_v4, kOwn, got)) << length;
+}
+
+TEST(UdPacket, read_arrival__takes_no_sender_that_is_no_host) {
+  Arrival got;
+  const auto from = [&](const char* ip, const Address& own) {
+    const Address source = Address::parse(ip);
+    auto bytes = source.is_v4() ? message_v4(0) : message_v6(0);
+    if (source.is_v4()) {
+      std::memcpy(&bytes[32], source.ip.data() + 12, 4);
+      std::memcpy(&bytes[36], own.ip.data() + 12, 4);
+      bytes[30] = bytes[31] = std::byte{0};
+    } else {
+      std::memcpy(&bytes[8], source.ip.data(), 16);
+      std::memcpy(&bytes[24], own.ip.data(), 16);
+    }
+    return read_arrival(bytes, own.is_v4() ? Network::roce_v4 : Network::roce_v6, own, got);
+  };
+  for (const char* const ip : {"10.0.0.1", "1.0.0.1", "126.255.255.255", "128.0.0.1", "223.255.255.255"})
+    EXPECT_TRUE(from(ip, kOwn)) << ip;
+  for (const char* const ip : {"0.0.0.0", "0.1.2.3", "127.0.0.1", "224.0.0.1", "239.255.255.255", "255.255.255.255"})
+    EXPECT_FALSE(from(ip, kOwn)) << ip;
+  EXPECT_TRUE(from("127.0.0.1", Address::parse("127.0.0.2:5000"))) << "within a machine";
+  for (const char* const ip : {"fd00::1", "2001:db8::1", "fe80::1"}) EXPECT_TRUE(from(ip, kOwn6)) << ip;
+  for (const char* const ip : {"::", "::1", "ff02::1"}) EXPECT_FALSE(from(ip, kOwn6)) << ip;
+  EXPECT_TRUE(from("::1", Address::parse("[::1]:5000")));
+}
+
+TEST(UdPacket, read_arrival__bears_a_hundred_thousand_messages_of_any_bytes) {
+  Random random(3);
+  std::uint64_t taken = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    const bool is_v4 = random.below(2) == 0;
+    std::vector<std::byte> bytes = is_v4 ? message_v4(static_cast<std::uint8_t>(random.next())) : message_v6(0);
+    for (std::uint64_t changes = random.below(3); changes > 0; --changes)
+      bytes[random.below(bytes.size())] = static_cast<std::byte>(random.next());
+    if (random.below(4) == 0) bytes.resize(random.below(bytes.size() + 1));
+    bytes.shrink_to_fit();  // so that a sanitizer sees what is read behind the end
+    for (const Network network : {Network::roce_v4, Network::roce_v6, Network::infiniband}) {
+      Arrival got;
+      const Address& own = network == Network::roce_v4 ? kOwn : kOwn6;
+      if (!read_arrival(bytes, network, own, got)) continue;
+      ++taken;
+      ASSERT_TRUE(is_host(got.source, own));
+      ASSERT_NE(got.source.port, 0);
+      ASSERT_LT(got.priority, kPriorities);
+      ASSERT_GE(bytes.size(), kGrhBytes + kShimBytes);
+    }
+  }
+  EXPECT_GT(taken, 10'000u);
 }
 
 TEST(UdPacket, overheads__are_those_of_the_headers_on_the_wire) {

@@ -74,11 +74,12 @@ std::vector<Text> received(VerbsIo& io, std::size_t wanted, Nanos patience = 5_s
 }
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> bytes_of(std::string&& text) = delete;  // it would be gone
 
 /// Runs `io` until `done`, which is soon; false if it isn't.
-bool runs_until(VerbsIo& io, const std::function<bool()>& done) {
+bool runs_until(VerbsIo& io, const std::function<bool()>& done, Nanos patience = 5_s) {
   std::array<RxPacket, 64> packets;
-  for (const Nanos end = monotonic_now() + 5_s; monotonic_now() < end;) {
+  for (const Nanos end = monotonic_now() + patience; monotonic_now() < end;) {
     io.receive(packets);
     if (done()) return true;
     std::this_thread::yield();
@@ -290,9 +291,15 @@ TEST(VerbsDatapath, packets_that_wait__are_bounded) {
                                       {.destination = &nobody, .header = bytes_of(text), .payload = {}});
   for (std::size_t sent = 0; sent < VerbsIo::most_waiting + 100; sent += packets.size())
     EXPECT_EQ(a.io().send(packets), packets.size());
-  EXPECT_EQ(a.io().counters().waited, VerbsIo::most_waiting);
-  EXPECT_GE(a.io().counters().waiting_full, 64u);
-  ASSERT_TRUE(runs_until(a.io(), [&] { return a.io().counters().unreachable == VerbsIo::most_waiting; }));
+  EXPECT_EQ(a.io().counters().waited, 384u);
+  EXPECT_EQ(a.io().counters().waiting_full, 384u - VerbsIo::most_waiting);
+  // One to somebody else takes the place of the oldest.
+  Host b(fabric, "127.0.0.2");
+  const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
+  EXPECT_EQ(a.io().send({&packet, 1}), 1u);
+  EXPECT_TRUE(runs_until(a.io(), [&] { return a.io().counters().sent_packets == 1; }));
+  EXPECT_EQ(received(b.io(), 1).size(), 1u);
+  EXPECT_TRUE(runs_until(a.io(), [&] { return a.io().counters().unreachable == VerbsIo::most_waiting - 1; }));
 }
 
 TEST(VerbsDatapath, a_peer_that_starts_again__is_found_by_its_new_queue_pair) {
@@ -366,6 +373,9 @@ TEST(VerbsDatapath, a_peer_with_a_shorter_mtu__is_told_of) {
   EXPECT_EQ(a.io().counters().too_long, 1u);
   EXPECT_THAT(a.datapath->why_link_is_down(),
               HasSubstr("messages of 2048 bytes are too long for 127.0.0.2:47610; give all hosts the same MTU"));
+  // Only while there are such: no peer can keep the port from being up.
+  EXPECT_TRUE(runs_until(
+      a.io(), [&] { return a.datapath->why_link_is_down().empty(); }, 20_s));
 }
 
 TEST(VerbsDatapath, a_queue_pair_that_fails__is_made_ready_again) {
@@ -383,6 +393,193 @@ TEST(VerbsDatapath, a_queue_pair_that_fails__is_made_ready_again) {
     ASSERT_EQ(received(b.io(), 1).size(), 1u) << round;
   }
   EXPECT_GT(b.pair().posted.size(), 900u) << "of 1024 buffers";
+}
+
+TEST(VerbsDatapath, a_message_longer_than_any_buffer__is_dropped_and_breaks_nothing) {
+  FakeFabric fabric;
+  Host b(fabric, "127.0.0.2", {}, 1, 1024);
+  FakeDevice stranger(fabric, "127.0.0.9", 4096);
+  std::vector<std::byte> memory(4096, std::byte{'x'});
+  const auto pair = stranger.make_queue_pair({.memory = memory});
+  const auto handle = std::unique_ptr<ibv_ah, std::function<void(ibv_ah*)>>(
+      stranger.make_handle({.destination = b.address}), [&](ibv_ah* one) { stranger.free_handle(one); });
+  const Shim shim = make_shim(9, kPort);
+  std::copy(shim.begin(), shim.end(), memory.begin());
+  const auto send = [&](std::uint32_t bytes) {
+    ibv_sge piece{reinterpret_cast<std::uintptr_t>(memory.data()), bytes, pair->memory_key};
+    ibv_send_wr request{};
+    request.sg_list = &piece;
+    request.num_sge = 1;
+    request.wr.ud.ah = handle.get();
+    request.wr.ud.remote_qpn = b.pair().number;
+    request.wr.ud.remote_qkey = b.io().own_queue().key;
+    ibv_send_wr* refused = nullptr;
+    ASSERT_EQ(ibv_post_send(pair->queue, &request, &refused), 0);
+  };
+  for (const std::uint32_t bytes : {1025U, 4096U, 1024U}) send(bytes);
+  const auto got = received(b.io(), 1);
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0].bytes, std::string(1020, 'x'));
+  EXPECT_EQ(b.io().counters().over_long, 2u);
+  EXPECT_EQ(b.io().counters().receive_errors, 0u);
+  EXPECT_EQ(b.datapath->losses().rejected, 2u);
+}
+
+TEST(VerbsDatapath, a_queue_pair_that_fails__is_made_ready_though_nobody_sends) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1");
+  Host b(fabric, "127.0.0.2");
+  ASSERT_TRUE(resolves(a, b.address));
+  const std::string text = "text";
+  const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
+  std::array<RxPacket, 8> packets;
+  EXPECT_TRUE(b.io().deadline().is_never());
+  for (int round = 0; round < 2; ++round) {
+    b.pair().break_down();
+    for (int i = 0; i < 2; ++i) b.io().receive(packets);
+  }
+  EXPECT_EQ(b.io().counters().recoveries, 1u) << "the second time comes too soon";
+  // So that who sleeps is awake then.
+  EXPECT_LE(b.io().deadline(), monotonic_now() + VerbsIo::recover_after);
+  ASSERT_TRUE(runs_until(b.io(), [&] { return b.io().counters().recoveries == 2; }));
+  EXPECT_TRUE(b.io().deadline().is_never());
+  b.pair().refuses_recoveries = 2;
+  b.pair().break_down();
+  ASSERT_TRUE(runs_until(b.io(), [&] { return b.io().counters().recoveries == 3; })) << "after two in vain";
+
+  // Without any completion: the device's event tells.
+  b.pair().break_down_silently();
+  b.io().arm();
+  b.pair().has_failed = true;
+  b.device->tell();
+  pollfd file{b.io().begin_waiting()->file, POLLIN, 0};
+  EXPECT_EQ(poll(&file, 1, 5000), 1) << "who sleeps is woken";
+  ASSERT_TRUE(runs_until(b.io(), [&] { return b.io().counters().recoveries == 4; }));
+  ASSERT_EQ(a.io().send({&packet, 1}), 1u);
+  EXPECT_EQ(received(b.io(), 1).size(), 1u);
+}
+
+/// Pages of which a device reads payloads.
+struct Pages {
+  explicit Pages(std::size_t bytes) : memory(static_cast<std::byte*>(std::aligned_alloc(4096, bytes))), size(bytes) {
+    std::memset(memory.get(), 'm', bytes);
+  }
+  [[nodiscard]] std::span<std::byte> span() const { return {memory.get(), size}; }
+
+  struct Free {
+    void operator()(std::byte* pages) const { std::free(pages); }
+  };
+  std::unique_ptr<std::byte, Free> memory;
+  std::size_t size;
+};
+
+TEST(VerbsDatapath, a_device_that_goes__lets_go_of_payloads_and_of_what_waits) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1", {}, 1, 4096);
+  Host b(fabric, "127.0.0.2", {}, 1, 4096);
+  ASSERT_TRUE(resolves(a, b.address));
+  const Pages pages(4096);
+  const RegisteredMemory registration(pages.span(), a.datapath->dma_devices());
+  a.pair().withholds_completions = true;
+  PayloadHold hold;
+  const TxPacket packet{.destination = &b.address, .header = {}, .payload = pages.span().first(2000), .hold = &hold};
+  ASSERT_EQ(a.io().send({&packet, 1}), 1u);
+  const Address nobody = Address::parse(fmt::format("127.0.0.9:{}", kPort));
+  const std::string text = "text";
+  const TxPacket waiting{.destination = &nobody, .header = bytes_of(text), .payload = {}};
+  ASSERT_EQ(a.io().send({&waiting, 1}), 1u);
+  ASSERT_EQ(hold.packets.load(), 1u);
+  a.io().arm();
+  a.device->gone = true;
+  a.device->tell();
+  pollfd file{a.io().begin_waiting()->file, POLLIN, 0};
+  EXPECT_EQ(poll(&file, 1, 5000), 1) << "who sleeps is woken";
+  std::array<RxPacket, 8> none;
+  EXPECT_EQ(a.io().receive(none), 0u);
+  EXPECT_TRUE(a.pair().is_stopped) << "before anybody writes where it reads";
+  EXPECT_EQ(hold.packets.load(), 0u);
+  EXPECT_EQ(a.datapath->losses().errors, 2u);
+  EXPECT_FALSE(a.io().is_blocked());
+  EXPECT_TRUE(a.io().deadline().is_never());
+  EXPECT_EQ(a.io().send({&packet, 1}), 1u);
+  EXPECT_EQ(hold.packets.load(), 0u);
+}
+
+TEST(VerbsDatapath, a_list_refused_in_its_middle__lets_go_of_the_payloads_before) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1", {}, 1, 4096);
+  Host b(fabric, "127.0.0.2", {}, 1, 4096);
+  ASSERT_TRUE(resolves(a, b.address));
+  const Pages pages(4096);
+  const RegisteredMemory registration(pages.span(), a.datapath->dma_devices());
+  PayloadHold hold;
+  const std::vector<TxPacket> packets(
+      10, {.destination = &b.address, .header = {}, .payload = pages.span().first(2000), .hold = &hold});
+  a.pair().refuses_after = 6;
+  EXPECT_EQ(a.io().send(packets), packets.size());
+  a.pair().refuses_after = -1;
+  EXPECT_EQ(hold.packets.load(), 6u);
+  // None of the six will be completed: the last of the list would have told of them.
+  ASSERT_TRUE(runs_until(a.io(), [&] { return hold.packets.load() == 0; }));
+  EXPECT_EQ(a.io().counters().recoveries, 1u);
+  EXPECT_EQ(a.io().send(packets), packets.size());
+  ASSERT_TRUE(runs_until(a.io(), [&] { return hold.packets.load() == 0; }));
+  EXPECT_EQ(received(b.io(), 16).size(), 16u);
+  // Or which of them the device has taken is not known.
+  a.pair().refuses_silently = true;
+  a.pair().refuses_after = 0;
+  EXPECT_EQ(a.io().send(packets), packets.size());
+  a.pair().refuses_after = -1;
+  EXPECT_EQ(hold.packets.load(), 0u);
+  ASSERT_TRUE(runs_until(a.io(), [&] { return a.io().counters().recoveries == 2; }));
+}
+
+TEST(VerbsDatapath, an_address_that_comes_back_elsewhere_in_the_table__has_its_routes_follow) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1");
+  Host b(fabric, "127.0.0.2");
+  ASSERT_TRUE(resolves(a, b.address));
+  const std::string text(500, 'x');
+  const TxPacket packet{.destination = &b.address, .header = bytes_of(text), .payload = {}};
+  for (int move = 2; move < 6; ++move) {
+    a.device->gid_at = static_cast<std::uint8_t>(move);
+    a.device->tell();
+    // The route is refreshed each second while it is in use, and the former handle given back.
+    const auto has_moved = [&] {
+      a.io().send({&packet, 1});
+      const std::lock_guard lock(fabric.mutex);
+      return a.device->handles.size() == 1 && (*a.device->handles.begin())->config.gid_index == move;
+    };
+    ASSERT_TRUE(runs_until(a.io(), has_moved)) << move;
+  }
+  EXPECT_LE(a.device->most_handles, 2u);
+}
+
+TEST(VerbsDatapath, shards__may_take_different_paths) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1", {}, 2);
+  Host b(fabric, "127.0.0.2");
+  for (std::uint16_t shard = 0; shard < 2; ++shard)
+    ASSERT_TRUE(runs_until(a.io(shard), [&] { return a.io(shard).resolve(b.address); }));
+  std::set<std::uint32_t> labels;
+  for (const FakeHandle* const handle : a.device->handles) labels.insert(handle->config.flow_label);
+  EXPECT_EQ(labels.size(), 2u);
+  EXPECT_GT(*labels.begin(), 0u);
+  EXPECT_LT(*labels.rbegin(), 1u << 20);
+}
+
+TEST(VerbsDatapath, groups_and_nobody__are_not_sent_to) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1");
+  const std::string text = "text";
+  std::uint64_t refused = 0;
+  for (const char* const ip : {"224.0.0.1", "239.1.2.3", "255.255.255.255", "0.0.0.0", "0.1.2.3", "10.0.0.9"}) {
+    const Address to = Address::parse(ip, 5000);
+    const TxPacket packet{.destination = &to, .header = bytes_of(text), .payload = {}};
+    EXPECT_EQ(a.io().send({&packet, 1}), 1u);
+    if (std::string(ip) != "10.0.0.9") ++refused;
+    EXPECT_EQ(a.io().counters().unsendable, refused) << ip;
+  }
 }
 
 TEST(VerbsDatapath, a_device_that_goes__takes_packets_to_nowhere_and_hangs_nobody) {
@@ -477,8 +674,12 @@ TEST(VerbsDatapath, routes__are_bounded_and_their_handles_given_back) {
     const TxPacket packet{.destination = &to, .header = bytes_of(text), .payload = {}};
     a.io().send({&packet, 1});
   }
-  EXPECT_GT(a.io().counters().waiting_full, 0u);
+  EXPECT_GT(a.io().counters().no_route, 0u) << "the service has not kept up";
   ASSERT_TRUE(resolves(a, b.address)) << "others are still found";
+  ASSERT_TRUE(runs_until(a.io(), [&] {
+    const VerbsIoCounters& counters = a.io().counters();
+    return counters.unreachable + counters.waiting_full == counters.waited;
+  })) << "and nothing waits for an answer that nobody was asked for";
 }
 
 TEST(VerbsDatapath, a_neighbour_without_a_handle__is_unreachable) {

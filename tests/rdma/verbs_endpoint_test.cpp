@@ -1,12 +1,17 @@
 // Endpoints over queue pairs, between devices made of memory: what programs see.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
+#include "../random_bytes.h"
 #include "fake_device.h"
+#include "mltcp/base/clock.h"
+#include "mltcp/base/random.h"
 #include "mltcp/endpoint/endpoint.h"
 #include "mltcp/rdma/internal/make_datapath.h"
 #include "mltcp/transport/host_datapath.h"
@@ -90,6 +95,82 @@ TEST(VerbsEndpoint, messages__arrive_whole_by_tag_and_in_order_with_marks_and_wi
     }
   }
   fabric().marks = false;
+}
+
+/// A connection from `a` to `b`, a message by it that arrives as it was, and its end.
+bool they_talk(Endpoint& a, Endpoint& b) {
+  const std::vector<std::byte> message = random_bytes(20'000);
+  std::vector<std::byte> buffer(message.size());
+  ConnectionHandle connection = 0;
+  OperationHandle operation = 0;
+  OperationHandle receiving = 0;
+  EXPECT_EQ(a.connect(b.address().bytes(), {.kind = ConnectionKind::tagged, .post = {}}, connection, &operation),
+            Code::ok);
+  if (end_of(a, operation).code != Code::ok) return false;
+  EXPECT_EQ(b.receive_tagged(kAnyConnection, buffer, 5, kWholeTag, {}, receiving), Code::ok);
+  EXPECT_EQ(a.send_tagged(connection, message, 5, {}, operation), Code::ok);
+  const bool arrived = end_of(a, operation).code == Code::ok && end_of(b, receiving).code == Code::ok;
+  a.abort(connection);
+  if (!arrived) b.close();  // nothing writes into the buffer any more
+  EXPECT_EQ(buffer, message);
+  return arrived;
+}
+
+TEST(VerbsEndpoint, a_hundred_thousand_messages_of_any_bytes__leave_an_endpoint_as_it_was) {
+  Endpoint a(config_of("127.0.0.1", 47720));
+  EndpointConfig guarded = config_of("127.0.0.2", 47720);
+  guarded.max_connections = 64;
+  Endpoint b(guarded);
+  {
+    const std::lock_guard lock(fabric().mutex);
+    fabric().records = true;
+  }
+  ASSERT_TRUE(they_talk(a, b));
+  std::vector<FakeFabric::Record> real;
+  {
+    const std::lock_guard lock(fabric().mutex);
+    fabric().records = false;
+    real.assign(fabric().recorded.begin(), fabric().recorded.end());
+  }
+  ASSERT_GT(real.size(), 10u);
+  // Somebody who knows queue pair and key of each shard, as everybody may who asks.
+  Random random(17);
+  for (int i = 0; i < 100'000; ++i) {
+    const FakeFabric::Record& one = real[random.below(real.size())];
+    std::vector<std::byte> bytes = one.bytes;
+    // Lies of the route header are believed only if its checksum is right, or left out.
+    if (random.below(2) == 0) bytes[30] = bytes[31] = std::byte{0};
+    for (std::uint64_t changes = random.below(6); changes > 0; --changes)
+      bytes[random.below(bytes.size())] = static_cast<std::byte>(random.next());
+    switch (random.below(8)) {
+      case 0:
+        bytes.resize(random.below(bytes.size() + 1));
+        break;
+      case 1:
+        bytes.resize(kGrhBytes + random.below(kMostMessage + 1));
+        break;
+      case 2:
+        std::generate(bytes.begin() + kGrhBytes, bytes.end(), [&] { return static_cast<std::byte>(random.next()); });
+        break;
+      default:
+        break;
+    }
+    for (const Nanos end = monotonic_now() + kPatience; monotonic_now() < end; std::this_thread::yield()) {
+      const std::lock_guard lock(fabric().mutex);
+      FakeQueuePair& pair = *fabric().pairs.at(one.to);
+      if (pair.posted.empty()) continue;  // so that none is lost
+      pair.deliver(bytes, pair.key(), static_cast<std::uint32_t>(random.next()), random.below(16) != 0);
+      break;
+    }
+    if (i % 20'000 == 19'999) {
+      ASSERT_TRUE(they_talk(a, b) && they_talk(b, a)) << i;
+    }
+  }
+  EndpointReport report;
+  ASSERT_EQ(b.report(report), Code::ok);
+  EXPECT_GT(report.losses.rejected, 1000u);
+  EXPECT_GT(report.packets.corrupted_packets, 1000u);
+  EXPECT_EQ(report.losses.errors, 0u) << "no queue pair has failed";
 }
 
 }  // namespace

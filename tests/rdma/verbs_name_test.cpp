@@ -22,6 +22,7 @@ TEST(VerbsName, parse__reads_device_port_and_gid) {
   EXPECT_EQ(parse_verbs_name("verbs:mlx5_0"), (VerbsName{.device = "mlx5_0"}));
   EXPECT_EQ(parse_verbs_name("verbs:mlx5_0:2"), (VerbsName{.device = "mlx5_0", .port = 2}));
   EXPECT_EQ(parse_verbs_name("verbs:rxe0:1:0"), (VerbsName{.device = "rxe0", .port = 1, .gid_index = 0}));
+  EXPECT_EQ(parse_verbs_name("verbs:rxe0:1:raw"), (VerbsName{.device = "rxe0", .port = 1, .is_raw = true}));
   EXPECT_EQ(parse_verbs_name("verbs:rxe0:255:255"), (VerbsName{.device = "rxe0", .port = 255, .gid_index = 255}));
 }
 
@@ -30,7 +31,7 @@ TEST(VerbsName, parse__says_what_is_wrong) {
     EXPECT_THAT(error_of(text), HasSubstr("the device is missing; write verbs:DEVICE")) << text;
   for (const char* const text : {"verbs:rxe0:0", "verbs:rxe0:", "verbs:rxe0:256", "verbs:rxe0:x", "verbs:rxe0:-1"})
     EXPECT_THAT(error_of(text), HasSubstr("a number from 1 to 255")) << text;
-  for (const char* const text : {"verbs:rxe0:1:", "verbs:rxe0:1:256", "verbs:rxe0:1:fe80"})
+  for (const char* const text : {"verbs:rxe0:1:", "verbs:rxe0:1:256", "verbs:rxe0:1:fe80", "verbs:rxe0:1:raw2"})
     EXPECT_THAT(error_of(text), HasSubstr("the GID is given by its index, 0 to 255")) << text;
   EXPECT_THAT(error_of("verbs:rxe0:1:1:62400"), HasSubstr("too many colons"));
   EXPECT_THAT(error_of("verbs:../../etc"), HasSubstr("no device is called that"));

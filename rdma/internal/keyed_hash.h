@@ -1,0 +1,35 @@
+// A hash of addresses by a random key: whoever chooses addresses, such as by senders that he forges, can't choose which
+// of them meet in a table.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "mltcp/transport/address.h"
+
+namespace mltcp::rdma {
+
+class KeyedHash {
+ public:
+  KeyedHash(std::uint64_t start, std::uint64_t factor) : start_(start), factor_(factor | 1) {}
+
+  std::size_t operator()(const Address& address) const noexcept { return of(address, 0); }
+  /// Of an address and what else tells entries apart.
+  [[nodiscard]] std::size_t of(const Address& address, std::uint32_t more) const noexcept {
+    std::uint64_t words[2];
+    std::memcpy(words, address.ip.data(), sizeof words);
+    std::uint64_t hash = start_;
+    for (const std::uint64_t word : {words[0], words[1], std::uint64_t{more} << 16 | address.port}) {
+      hash = (hash ^ word) * factor_;
+      hash ^= hash >> 32;
+    }
+    return static_cast<std::size_t>(hash);
+  }
+
+ private:
+  std::uint64_t start_;
+  std::uint64_t factor_;
+};
+
+}  // namespace mltcp::rdma

@@ -1,0 +1,287 @@
+// RDMA devices by libibverbs, on one made of memory (fake_libibverbs.h): what is asked of them, what is told when they
+// refuse, their events, and how queue pairs get well.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../message_of.h"
+#include "fake_libibverbs.h"
+#include "mltcp/base/error.h"
+#include "mltcp/rdma/device.h"
+#include "mltcp/rdma/doctor.h"
+#include "mltcp/rdma/register_datapath.h"
+#include "mltcp/transport/host_datapath.h"
+
+namespace mltcp::rdma {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::size_t kPage = 4096;
+
+struct FreePages {
+  void operator()(std::byte* memory) const { std::free(memory); }
+};
+
+/// Pages for buffers.
+std::span<std::byte> pages() {
+  static const std::unique_ptr<std::byte, FreePages> memory(static_cast<std::byte*>(std::aligned_alloc(kPage, kPage)));
+  return {memory.get(), kPage};
+}
+
+std::unique_ptr<Device> open_fake() { return open_device({.device = "fake0"}); }
+
+std::unique_ptr<QueuePair> pair_of(Device& device) {
+  return device.make_queue_pair({.key = 1, .inline_bytes = 256, .memory = pages()});
+}
+
+std::string pair_error(FakeVerbs&) {
+  return message_of<RunError>([] { pair_of(*open_fake()); });
+}
+
+TEST(RealDevice, open__tells_what_the_device_is_and_prepares_for_forks) {
+  FakeVerbs verbs;
+  const auto device = open_fake();
+  EXPECT_EQ(device->facts().longest_message, 1024u);
+  EXPECT_EQ(device->facts().most_pieces, 4u);
+  ASSERT_EQ(device->facts().gids.size(), 2u);
+  EXPECT_TRUE(device->facts().gids[1].is_roce_v2);
+  EXPECT_EQ(device->why_down(), "");
+  EXPECT_GE(verbs.forks_prepared, 1);
+}
+
+TEST(RealDevice, open__names_cause_and_cure) {
+  FakeVerbs verbs;
+  EXPECT_THAT(message_of<InputError>([] { open_device({.device = "mlx5_0"}); }),
+              HasSubstr("port verbs:mlx5_0:1: there is no such device, but fake0"));
+  EXPECT_THAT(message_of<InputError>([] { open_device({.device = "fake0", .port = 2}); }), HasSubstr("it has 1 port"));
+  verbs.transport = IBV_TRANSPORT_IWARP;
+  EXPECT_THAT(message_of<InputError>(open_fake), HasSubstr("an iWARP device, which has no datagrams"));
+  verbs.transport = IBV_TRANSPORT_IB;
+  verbs.open_error = EACCES;
+  EXPECT_THAT(message_of<RunError>(open_fake), HasSubstr("have this user in the group of /dev/infiniband/uverbs*"));
+}
+
+TEST(RealDevice, queue_pair__is_refused_with_cause_and_cure) {
+  FakeVerbs verbs;
+  verbs.memory_error = ENOMEM;
+  EXPECT_THAT(pair_error(verbs), HasSubstr("4 kB of buffers can't be registered (Cannot allocate memory); the limit of "
+                                           "locked memory is"));
+  verbs.memory_error = 0;
+  verbs.completions_error = [](int entries) { return entries == 1024 ? ENOMEM : 0; };
+  EXPECT_THAT(pair_error(verbs), HasSubstr("no completion queue of 1024 entries"));
+  verbs.completions_error = [](int) { return 0; };
+  // None at all: a device without datagrams. None so long: one with too short queues.
+  verbs.queue_error = [](const ibv_qp_init_attr&) { return EOPNOTSUPP; };
+  EXPECT_THAT(pair_error(verbs), HasSubstr("it has no queue pairs for unreliable datagrams (Operation not supported); "
+                                           "use another device, or its interface (udp:, af_xdp:)"));
+  verbs.queue_error = [](const ibv_qp_init_attr& wanted) { return wanted.cap.max_recv_wr > 100 ? EINVAL : 0; };
+  EXPECT_THAT(pair_error(verbs), HasSubstr("no queue pair of 512 sends and 1024 receives (Invalid argument); ask for "
+                                           "shorter queues"));
+  verbs.queue_error = [](const ibv_qp_init_attr&) { return ENOMEM; };
+  EXPECT_THAT(pair_error(verbs), HasSubstr("no queue pair of 512 sends and 1024 receives (Cannot allocate memory)"));
+  verbs.queue_error = [](const ibv_qp_init_attr&) { return 0; };
+  verbs.modify_error = EINVAL;
+  EXPECT_THAT(pair_error(verbs), HasSubstr("can't be made ready (Invalid argument); see that the port is up"));
+}
+
+TEST(RealDevice, queue_pair__takes_as_much_inline_as_there_is) {
+  FakeVerbs verbs;
+  verbs.queue_error = [](const ibv_qp_init_attr& wanted) { return wanted.cap.max_inline_data > 100 ? EINVAL : 0; };
+  const auto device = open_fake();
+  EXPECT_EQ(pair_of(*device)->inline_bytes, 64u);
+}
+
+TEST(RealDevice, recover__goes_on_from_where_a_queue_pair_has_stopped) {
+  FakeVerbs verbs;
+  const auto device = open_fake();
+  const auto pair = pair_of(*device);
+  EXPECT_EQ(FakeVerbs::state_of(pair->queue), IBV_QPS_RTS);
+  EXPECT_EQ(pair->recover(false), QueuePair::Recovery::none_needed);
+  FakeVerbs::set_state(pair->queue, IBV_QPS_SQE);
+  EXPECT_EQ(pair->recover(false), QueuePair::Recovery::resumed) << "what is to be received stays";
+  EXPECT_EQ(FakeVerbs::state_of(pair->queue), IBV_QPS_RTS);
+  for (const ibv_qp_state failed : {IBV_QPS_ERR, IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR}) {
+    FakeVerbs::set_state(pair->queue, failed);
+    verbs.completions[pair->sent].push_back({});
+    verbs.completions[pair->received].push_back({});
+    EXPECT_EQ(pair->recover(false), QueuePair::Recovery::reset);
+    EXPECT_EQ(FakeVerbs::state_of(pair->queue), IBV_QPS_RTS);
+    EXPECT_TRUE(verbs.completions[pair->sent].empty() && verbs.completions[pair->received].empty());
+  }
+  EXPECT_EQ(pair->recover(true), QueuePair::Recovery::reset) << "though it has not stopped";
+  FakeVerbs::set_state(pair->queue, IBV_QPS_ERR);
+  verbs.modify_error = EIO;
+  EXPECT_EQ(pair->recover(false), QueuePair::Recovery::failed);
+  verbs.modify_error = 0;
+  pair->stop();
+  EXPECT_EQ(FakeVerbs::state_of(pair->queue), IBV_QPS_RESET);
+}
+
+TEST(RealDevice, events__of_a_queue_pair_reach_it) {
+  FakeVerbs verbs;
+  const auto device = open_fake();
+  const auto pair = pair_of(*device);
+  const auto other = pair_of(*device);
+  EXPECT_FALSE(device->take_events());
+  for (const auto type : {IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR}) {
+    verbs.happen(type, pair->queue);
+    EXPECT_TRUE(device->take_events());
+    EXPECT_TRUE(pair->has_failed.exchange(false));
+    EXPECT_FALSE(other->has_failed);
+  }
+  for (const auto type : {IBV_EVENT_PORT_ACTIVE, IBV_EVENT_GID_CHANGE, IBV_EVENT_COMM_EST, IBV_EVENT_SQ_DRAINED,
+                          IBV_EVENT_SM_CHANGE, IBV_EVENT_PKEY_CHANGE, IBV_EVENT_CLIENT_REREGISTER}) {
+    verbs.happen(type, pair->queue);
+    EXPECT_FALSE(device->take_events()) << type;
+  }
+  EXPECT_EQ(device->why_down(), "");
+}
+
+TEST(RealDevice, events__of_the_port_are_told_and_end) {
+  FakeVerbs verbs;
+  const auto device = open_fake();
+  verbs.port_state = IBV_PORT_DOWN;
+  verbs.happen(IBV_EVENT_PORT_ERR);
+  EXPECT_FALSE(device->take_events());
+  EXPECT_THAT(device->why_down(), HasSubstr("verbs:fake0:1 is down; bring its interface up: ip link set dev"));
+  verbs.port_error = EAGAIN;
+  device->take_events();
+  EXPECT_THAT(device->why_down(), HasSubstr("is down"));
+  verbs.port_error = 0;
+  verbs.port_state = IBV_PORT_ACTIVE;
+  device->take_events();
+  EXPECT_EQ(device->why_down(), "");
+}
+
+TEST(RealDevice, a_completion_queue_that_is_lost__is_told_of_for_good) {
+  FakeVerbs verbs;
+  const auto device = open_fake();
+  verbs.happen(IBV_EVENT_CQ_ERR);
+  EXPECT_TRUE(device->take_events());
+  EXPECT_TRUE(device->is_gone());
+  EXPECT_EQ(device->why_down(), "verbs:fake0:1 has lost a completion queue; start the program again");
+  EXPECT_FALSE(device->take_events());
+  EXPECT_TRUE(device->is_gone());
+}
+
+TEST(RealDevice, a_device_that_goes__is_told_of_for_good) {
+  for (const bool by_event : {false, true}) {
+    FakeVerbs verbs;
+    const auto device = open_fake();
+    verbs.wrong_keys = 5;
+    EXPECT_EQ(device->wrong_keys(), 5u);
+    if (by_event)
+      verbs.happen(IBV_EVENT_DEVICE_FATAL);
+    else
+      verbs.port_error = EIO;
+    EXPECT_TRUE(device->take_events());
+    EXPECT_TRUE(device->is_gone());
+    EXPECT_THAT(device->why_down(), HasSubstr("the device is gone; bring it back, and start the program again"));
+    verbs.port_error = 0;
+    EXPECT_FALSE(device->take_events());
+    EXPECT_TRUE(device->is_gone());
+    verbs.wrong_keys = 9;
+    EXPECT_EQ(device->wrong_keys(), 5u) << "what was counted stays";
+  }
+}
+
+TEST(RealDevice, a_gid_that_comes_back_elsewhere__is_found) {
+  FakeVerbs verbs;
+  const auto device = open_fake();
+  device->watch(choose_gid(device->facts(), Address::parse("10.0.0.1"), std::nullopt));
+  EXPECT_EQ(device->gid_index(), 1);
+  const auto gids = verbs.gids;
+  verbs.gids.clear();
+  verbs.happen(IBV_EVENT_GID_CHANGE);
+  device->take_events();
+  EXPECT_THAT(device->why_down(), HasSubstr("has lost the address 10.0.0.1; give it back: ip addr add 10.0.0.1/24"));
+  // Another's at its place, the other version's there, and itself at another.
+  verbs.gids = {{.index = 1, .ip = Address::parse("10.0.0.9")},
+                {.index = 2, .ip = Address::parse("10.0.0.1"), .is_v2 = false}};
+  device->take_events();
+  EXPECT_THAT(device->why_down(), HasSubstr("has lost the address 10.0.0.1"));
+  verbs.gids.push_back({.index = 5, .ip = Address::parse("10.0.0.1")});
+  device->take_events();
+  EXPECT_EQ(device->why_down(), "");
+  EXPECT_EQ(device->gid_index(), 5);
+  verbs.gids = {{.index = 5, .ip = Address::parse("10.0.0.1"), .is_v2 = false}, {.index = 1, .ip = gids[1].ip}};
+  device->take_events();
+  EXPECT_EQ(device->gid_index(), 1) << "at the former place is version 1";
+}
+
+TEST(RealDevice, raw_packets__are_tried_and_what_is_missing_is_named) {
+  FakeVerbs verbs;
+  register_datapath();
+  const auto raw = [](int error) {
+    return [error](const ibv_qp_init_attr& wanted) { return wanted.qp_type == IBV_QPT_RAW_PACKET ? error : 0; };
+  };
+  HostPlace place;
+  place.address = Address::parse("10.0.0.1:5000");
+  const auto refusal = [&] {
+    const std::string opened = message_of<InputError>([] { open_host_datapath({.device = "verbs:fake0:1:raw"}); });
+    EXPECT_EQ(message_of<InputError>([&] { check_host_datapath({.device = "verbs:fake0:1:raw"}, place); }), opened);
+    return opened;
+  };
+  EXPECT_EQ(open_fake()->try_raw_packets().why_not, "");
+  EXPECT_THAT(refusal(), HasSubstr("port \"verbs:fake0:1:raw\": the device has raw-packet queue pairs with flow "
+                                   "steering, but no port here sends frames by them; use the NIC under DPDK"));
+  EXPECT_THAT(
+      examine_port("verbs:fake0").detail,
+      HasSubstr("fake0: RoCEv2, messages of 1024 bytes, up, 10.0.0.1; raw-packet queue pairs with flow steering"));
+  EXPECT_TRUE(examine_port("verbs:fake0").works);
+  verbs.flow_error = EOPNOTSUPP;
+  EXPECT_THAT(refusal(),
+              HasSubstr("has raw-packet queue pairs, but no flow steering (Operation not supported), and no"));
+  verbs.queue_error = raw(EPERM);
+  EXPECT_THAT(refusal(),
+              HasSubstr("has no raw-packet queue pairs (they take root, or the capability CAP_NET_RAW), and"));
+  verbs.queue_error = raw(EOPNOTSUPP);
+  EXPECT_THAT(refusal(), HasSubstr("has no raw-packet queue pairs (Operation not supported), and no port"));
+  const Examination found = examine_port("verbs:fake0:1:raw");
+  EXPECT_FALSE(found.works);
+  EXPECT_EQ(found.detail,
+            "fake0: no raw-packet queue pairs (Operation not supported); no port here sends frames by them");
+  EXPECT_EQ(found.cure, "use the NIC under DPDK (pci:ADDRESS), or its interface (af_xdp:IFACE)");
+  verbs.link_layer = IBV_LINK_LAYER_INFINIBAND;
+  EXPECT_EQ(open_fake()->try_raw_packets().why_not, "InfiniBand has no Ethernet frames");
+}
+
+TEST(RealDevice, make_handle__says_all_to_the_device) {
+  FakeVerbs verbs;
+  const auto device = open_fake();
+  ibv_ah* const handle = device->make_handle({.gid_index = 3,
+                                              .destination = Address::parse("10.0.0.2"),
+                                              .lid = 4,
+                                              .traffic_class = 0x62,
+                                              .service_level = 3,
+                                              .flow_label = 0x12345});
+  ASSERT_EQ(verbs.handles.size(), 1u);
+  const ibv_ah_attr& told = verbs.handles[0];
+  EXPECT_EQ(told.grh.sgid_index, 3);
+  EXPECT_EQ(told.grh.traffic_class, 0x62);
+  EXPECT_EQ(told.grh.flow_label, 0x12345u);
+  EXPECT_EQ(told.grh.hop_limit, 64);
+  EXPECT_EQ(told.grh.dgid.raw[15], 2);
+  EXPECT_EQ(told.is_global, 1);
+  EXPECT_EQ(told.dlid, 4);
+  EXPECT_EQ(told.sl, 3);
+  device->free_handle(handle);
+}
+
+TEST(RealDevice, map__names_the_limit_of_locked_memory) {
+  FakeVerbs verbs;
+  const auto device = open_fake();
+  const std::uint64_t key = device->map(pages());
+  device->unmap(pages(), key);
+  verbs.memory_error = ENOMEM;
+  EXPECT_THAT(message_of<RunError>([&] { device->map(pages()); }),
+              HasSubstr("4 kB can't be registered (Cannot allocate memory); raise the limit of locked memory"));
+}
+
+}  // namespace
+}  // namespace mltcp::rdma
