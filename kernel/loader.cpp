@@ -40,6 +40,7 @@ constexpr const char* kFileSystem = "/sys/fs/bpf";
 constexpr const char* kFolder = "/sys/fs/bpf/mltcp";
 constexpr const char* kCgroups = "/sys/fs/cgroup";
 constexpr const char* kDefault = "/proc/sys/net/ipv4/tcp_congestion_control";
+constexpr const char* kAvailable = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 constexpr const char* kNotLoaded = "MLTCP for kernel TCP is not loaded; mltcp kernel load does it";
 constexpr std::uint32_t kOldest[] = {6, 1};
 
@@ -143,7 +144,18 @@ Descriptor open_pin(const std::string& path) {
   return map;
 }
 
-bool is_loaded(const std::string& algorithm) { return access(pin_of_algorithm(algorithm).c_str(), F_OK) == 0; }
+// Whether connections may choose it, whoever brought it.
+bool is_registered(const std::string& algorithm) {
+  std::ifstream file(kAvailable);
+  for (std::string name; file >> name;)
+    if (name == "mltcp_" + algorithm) return true;
+  return false;
+}
+
+// A pin alone is what a command that was killed has left.
+bool is_loaded(const std::string& algorithm) {
+  return access(pin_of_algorithm(algorithm).c_str(), F_OK) == 0 && is_registered(algorithm);
+}
 
 std::vector<std::string> loaded_algorithms() {
   std::vector<std::string> found;
@@ -220,8 +232,10 @@ std::string load_one(const std::string& algorithm, const mltcp_common& common) {
     return fmt::format(
         "this kernel has no {0}; boot one that was built with CONFIG_TCP_CONG_{1}, or leave it out by --cc", algorithm,
         algorithm == "dctcp" ? "DCTCP" : "CUBIC");
-  if (const std::string own = "mltcp_" + algorithm; kernel_has(own))
-    return fmt::format("{} is registered by another program; take that away, which bpftool struct_ops list shows", own);
+  if (is_registered(algorithm))
+    return fmt::format(
+        "mltcp_{} is registered, but not from {}, which was mounted anew since; mltcp kernel unload first", algorithm,
+        kFolder);
   complaint().clear();
   const auto refused = [&](const char* what, int error) {
     return fmt::format("the kernel refuses mltcp_{}: {}: {}{}{}; {}", algorithm, what, why(error),
@@ -243,30 +257,55 @@ std::string load_one(const std::string& algorithm, const mltcp_common& common) {
   const std::uint32_t zero = 0;
   if (shared == nullptr || bpf_map_update_elem(bpf_map__fd(shared), &zero, &common, BPF_ANY) != 0)
     return refused("its settings can't be written", errno);
+  // Pinned first: if this process is killed, what is registered can be found.
+  const auto pin = [](const bpf_map* map, const std::string& path) {
+    unlink(path.c_str());
+    return bpf_obj_pin(bpf_map__fd(map), path.c_str()) == 0 ? 0 : errno;
+  };
+  const auto unpin = [&] {
+    unlink(pin_of_users(algorithm).c_str());
+    unlink(pin_of_algorithm(algorithm).c_str());
+  };
+  if (const int error = pin(users, pin_of_users(algorithm)); error != 0) return refused("it can't be pinned", error);
+  if (const int error = pin(operations, pin_of_algorithm(algorithm)); error != 0) {
+    unpin();
+    return refused("it can't be pinned", error);
+  }
   bpf_link* const link = bpf_map__attach_struct_ops(operations);
-  if (link == nullptr) return refused("it can't be registered", errno);
+  if (link == nullptr) {
+    const int error = errno;
+    unpin();
+    return refused("it can't be registered", error);
+  }
   // It stays when this process ends, and goes when its map's value is deleted.
   bpf_link__disconnect(link);
   bpf_link__destroy(link);
-  unlink(pin_of_users(algorithm).c_str());
-  if (const int error = bpf_obj_pin(bpf_map__fd(users), pin_of_users(algorithm).c_str()); error != 0)
-    return refused("it can't be pinned", errno);
-  if (const int error = bpf_obj_pin(bpf_map__fd(operations), pin_of_algorithm(algorithm).c_str()); error != 0) {
-    const int cause = errno;
-    bpf_map_delete_elem(bpf_map__fd(operations), &zero);
-    return refused("it can't be pinned", cause);
-  }
   return "";
+}
+
+// Takes an algorithm out of the kernel, by the map that registered it.
+void unregister(const std::string& algorithm, const Descriptor& map) {
+  const std::uint32_t zero = 0;
+  if (bpf_map_delete_elem(map.get(), &zero) != 0 && errno != ENOENT && errno != EINPROGRESS)
+    throw RunError(fmt::format("mltcp_{} can't be taken out of the kernel: {}; run it as root", algorithm, why(errno)));
+}
+
+// One that no pin is of any more: where the file system of the pins was mounted anew.
+void unregister_unpinned(const std::string& algorithm) {
+  for (std::uint32_t id = 0; is_registered(algorithm) && bpf_map_get_next_id(id, &id) == 0;) {
+    const Descriptor map(bpf_map_get_fd_by_id(id));
+    bpf_map_info info{};
+    std::uint32_t length = sizeof(info);
+    if (map.open() && bpf_obj_get_info_by_fd(map.get(), &info, &length) == 0 && info.type == BPF_MAP_TYPE_STRUCT_OPS &&
+        "mltcp_" + algorithm == info.name)
+      unregister(algorithm, map);
+  }
 }
 
 void unload_one(const std::string& algorithm) {
   const std::string pin = pin_of_algorithm(algorithm);
-  if (const Descriptor map = open_pin(pin); map.open()) {
-    const std::uint32_t zero = 0;
-    if (bpf_map_delete_elem(map.get(), &zero) != 0 && errno != ENOENT && errno != EINPROGRESS)
-      throw RunError(
-          fmt::format("mltcp_{} can't be taken out of the kernel: {}; run it as root", algorithm, why(errno)));
-  }
+  if (const Descriptor map = open_pin(pin); map.open()) unregister(algorithm, map);
+  unregister_unpinned(algorithm);
   unlink(pin.c_str());
   unlink(pin_of_users(algorithm).c_str());
 }
@@ -368,8 +407,11 @@ std::vector<LeftOut> load(const std::vector<std::string>& names, const SettingsC
   const Descriptor held = lock();
   if (const std::vector<std::string> there = loaded_algorithms(); !there.empty())
     throw RunError(fmt::format("mltcp_{} is loaded; change it by mltcp kernel set, or unload it first", there.front()));
-  // What a loader that was killed has left behind.
-  for (const std::string& name : algorithm_names()) unlink(pin_of_users(name).c_str());
+  // What a command that was killed has left behind.
+  for (const std::string& name : algorithm_names()) {
+    unlink(pin_of_algorithm(name).c_str());
+    unlink(pin_of_users(name).c_str());
+  }
   unpin_shared();
   const libbpf_print_fn_t before = libbpf_set_print(keep_complaint);
   std::vector<LeftOut> left_out;
@@ -452,12 +494,14 @@ std::uint64_t unload(const std::vector<std::string>& names) {
   check_rights();
   check_file_system();
   const Descriptor held = lock();
-  const std::vector<std::string> there = loaded_algorithms();
+  std::vector<std::string> there;
+  for (const std::string& name : algorithm_names())
+    if (is_registered(name) || access(pin_of_algorithm(name).c_str(), F_OK) == 0) there.push_back(name);
   if (there.empty() && access(kFolder, F_OK) != 0) throw RunError("nothing is loaded, so nothing is unloaded");
   const std::vector<std::string>& wanted = names.empty() ? there : names;
   const std::string by_default = default_algorithm();
   for (const std::string& name : wanted) {
-    if (!is_loaded(name))
+    if (std::find(there.begin(), there.end(), name) == there.end())
       throw RunError(fmt::format("mltcp_{} is not loaded; mltcp kernel status shows what is", name));
     if (by_default == "mltcp_" + name)
       throw RunError(
@@ -482,7 +526,8 @@ Status status() {
   if (mounted && access(kFileSystem, X_OK) != 0)
     throw RunError(fmt::format("{} is not open to this user; run it as root", kFileSystem));
   for (const std::string& name : algorithm_names()) {
-    AlgorithmStatus algorithm{"mltcp_" + name, mounted && is_loaded(name), 0};
+    AlgorithmStatus algorithm{"mltcp_" + name, mounted && is_loaded(name), false, 0};
+    algorithm.lost = !algorithm.loaded && is_registered(name);
     if (algorithm.loaded) algorithm.connections = users_of(name);
     status.loaded = status.loaded || algorithm.loaded;
     status.algorithms.push_back(std::move(algorithm));

@@ -52,6 +52,7 @@ std::uint64_t unload(const std::vector<std::string>& names);
 struct AlgorithmStatus {
   std::string name;
   bool loaded = false;
+  bool lost = false;  ///< registered, but nothing of it is pinned: unload takes it away
   std::uint64_t connections = 0;
 };
 struct JobStatus {

@@ -182,7 +182,8 @@ void print(const kernel::Status& status) {
   Table algorithms({"algorithm", "", "connections"}, 2);
   for (const kernel::AlgorithmStatus& one : status.algorithms)
     algorithms.add({one.name,
-                    !one.loaded                            ? "not loaded"
+                    one.lost                               ? "lost: registered, but not pinned; unload takes it away"
+                    : !one.loaded                          ? "not loaded"
                     : one.name == status.default_algorithm ? "loaded, the default"
                                                            : "loaded",
                     one.loaded ? fmt::format("{}", one.connections) : ""});

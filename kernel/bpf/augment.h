@@ -156,7 +156,8 @@ MLTCP_INLINE void mltcp_join(struct sock* sk, struct mltcp_flow* flow) {
   job = bpf_map_lookup_elem(&mltcp_jobs, &key);
   if (!job) {
     const struct mltcp_job fresh = {};
-    if (bpf_map_update_elem(&mltcp_jobs, &key, &fresh, BPF_NOEXIST) == -E2BIG) {
+    /* As an int: before Linux 6.4 errors of inlined calls come without their sign in the upper half. */
+    if ((int)bpf_map_update_elem(&mltcp_jobs, &key, &fresh, BPF_NOEXIST) == -E2BIG) {
       const u64 now = bpf_ktime_get_ns();
       struct mltcp_eviction eviction = {now > MLTCP_EVICT_AFTER_NS ? now - MLTCP_EVICT_AFTER_NS : 0, 0};
       bpf_for_each_map_elem(&mltcp_jobs, mltcp_evict, &eviction, 0);

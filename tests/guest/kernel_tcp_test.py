@@ -30,12 +30,11 @@ ethtool -K va tso off gso off > /dev/null
 tc qdisc add dev va root handle 1: tbf rate 40mbit burst 3000 limit 100000
 sysctl -q -w net.ipv4.tcp_slow_start_after_idle=0 net.ipv4.tcp_no_metrics_save=1 net.ipv4.tcp_ecn=1
 ip netns exec peer sysctl -q -w net.ipv4.tcp_ecn=1
-ip netns exec peer tcp_jobs serve 7000 &
 red() { tc qdisc replace dev va parent 1:1 handle 10: red limit 90000 avpkt 1500 bandwidth 40mbit "$@"; }
 drop() { red min 15000 max 45000 burst 17 probability 0.1; }
 mark() { red min 40000 max 40001 burst 27 probability 1 ecn; }
 drop
-run() { tcp_jobs run 10.9.0.2 7000 "$@"; }
+run() { tcp_jobs run peer 10.9.0.2 "$@"; }
 at() { echo "== $1"; }
 timeouts() {
   awk '/^TcpExt/ { if (n++ == 0) split($0, name); else for (i in name) if (name[i] == "TCPTimeouts") print "timeouts", $i }' \\
@@ -48,6 +47,13 @@ COMMANDS = """
 at nothing; mltcp kernel status
 at set-early; mltcp kernel set --gap 5ms
 at user; setpriv --reuid 65534 --clear-groups mltcp kernel load
+at rights
+for right in net_admin bpf perfmon sys_admin; do setpriv --bounding-set -$right --inh-caps -$right mltcp kernel load; done
+at container; unshare --user --map-root-user mltcp kernel load
+mkdir /tmp/none
+mount --bind /tmp/none /sys/kernel/btf
+at no-types; mltcp kernel load
+umount /sys/kernel/btf
 umount /sys/fs/bpf
 at no-bpffs; mltcp kernel load
 mount -t bpf bpf /sys/fs/bpf
@@ -61,15 +67,52 @@ at no-cgroup; mltcp kernel set --cgroup /sys/fs/cgroup/nowhere
 at root-cgroup; mltcp kernel set --cgroup /sys/fs/cgroup
 at forget; mltcp kernel set --job 9 --forget
 """
+# Killed at moments between the first map and the last algorithm; and what nothing is pinned of any more.
+LEFT_BEHIND = """
+at killed
+for after in 0.15 0.25 0.35 0.45 0.6; do
+  mltcp kernel load > /dev/null & loader=$!
+  sleep $after; kill -KILL $loader; wait $loader
+  echo pinned $(ls /sys/fs/bpf /sys/fs/bpf/mltcp 2> /dev/null)
+  mltcp kernel unload
+done
+at nothing-half; ls /sys/fs/bpf; cat /proc/sys/net/ipv4/tcp_available_congestion_control
+at lost; mltcp kernel load --cc reno; umount /sys/fs/bpf; mount -t bpf bpf /sys/fs/bpf
+at lost-status; mltcp kernel status
+at lost-load; mltcp kernel load
+at lost-unload; mltcp kernel unload; cat /proc/sys/net/ipv4/tcp_available_congestion_control
+at loaded-again; mltcp kernel load --cc reno
+mltcp kernel unload
+"""
+# More jobs than there is room for; and when they have been gone for a minute.
+MANY = """
+mkfifo /tmp/more; exec 3<> /tmp/more
+tcp_jobs many peer 10.9.0.2 mltcp_reno 1001 1030 < /tmp/more > /tmp/many 2>&1 3>&- & many=$!
+for i in 1 2 3 4 5 6 7 8 9 10; do grep -q . /tmp/many && break; sleep 1; done
+at many; cat /tmp/many; mltcp kernel status
+at no-room; run mltcp_reno 0.5 3000:0:0:0; mltcp kernel status | grep "mark 3000 "
+exec 3>&-; wait $many
+sleep 62
+at room; run mltcp_reno 0.5 3000:0:0:0; mltcp kernel status | grep "mark 3000 "
+"""
+WITHOUT_ECN = """
+mark
+marked() { tc -s qdisc show dev va | awk '/marked/ { print "marked", $2, "early", $4 }'; }
+at ecn; run mltcp_dctcp 0.8 21:0:0:0; marked
+mark
+at no-ecn; run mltcp_dctcp/reno 0.8 22:0:0:0; marked
+drop
+at no-ecn-left; mltcp kernel status
+"""
 JOBS_OF_CGROUPS = """
 mkdir -p /sys/fs/cgroup/train/a /sys/fs/cgroup/train/b /sys/fs/cgroup/other
 mltcp kernel set --cgroup /sys/fs/cgroup/train --function F2 --bytes 200kB
 mltcp kernel set --job 7 --gap 30ms
-sh -c 'echo $$ > /sys/fs/cgroup/train/a/cgroup.procs; exec tcp_jobs run 10.9.0.2 7000 mltcp_reno 1 0:50:100000:0' > /dev/null &
+sh -c 'echo $$ > /sys/fs/cgroup/train/a/cgroup.procs; exec tcp_jobs run peer 10.9.0.2 mltcp_reno 1 0:50:100000:0' > /dev/null &
 first=$!
-sh -c 'echo $$ > /sys/fs/cgroup/train/b/cgroup.procs; exec tcp_jobs run 10.9.0.2 7000 mltcp_reno 1 0:50:100000:0' > /dev/null &
+sh -c 'echo $$ > /sys/fs/cgroup/train/b/cgroup.procs; exec tcp_jobs run peer 10.9.0.2 mltcp_reno 1 0:50:100000:0' > /dev/null &
 second=$!
-sh -c 'echo $$ > /sys/fs/cgroup/other/cgroup.procs; exec tcp_jobs run 10.9.0.2 7000 mltcp_cubic 1 0:50:100000:0 7:50:100000:0' > /dev/null
+sh -c 'echo $$ > /sys/fs/cgroup/other/cgroup.procs; exec tcp_jobs run peer 10.9.0.2 mltcp_cubic 1 0:50:100000:0 7:50:100000:0' > /dev/null
 wait $first $second
 at cgroups; mltcp kernel status
 mltcp kernel set --job 7 --forget
@@ -90,6 +133,9 @@ at unload-again; mltcp kernel unload
 at load-one; mltcp kernel load --cc cubic --function 0.5
 at one; mltcp kernel status
 mltcp kernel unload
+mltcp kernel load --cc dctcp > /dev/null
+at no-ecn-alone; run mltcp_dctcp/reno 0.3 1:0:0:0
+at unload-dctcp; mltcp kernel unload
 """
 TRAFFIC = f"""
 mltcp kernel set --function fair
@@ -112,7 +158,7 @@ class VirtualTime(guest_lab.Guest):
 def make_guest(program, jobs):
     guest = VirtualTime(processors=1, accelerator="tcg")
     guest.add_modules("veth", "sch_tbf", "sch_red", "tcp_dctcp")
-    guest.add_programs("ip", "tc", "ethtool", "setpriv", program, jobs)
+    guest.add_programs("ip", "tc", "ethtool", "setpriv", "unshare", program, jobs)
     return guest
 
 
@@ -162,6 +208,45 @@ class KernelTcp(unittest.TestCase):
         self.line("no-cgroup", "--cgroup:", "No such file", "give the folder of a cgroup")
         self.line("root-cgroup", "is the root")
         self.line("forget", "this job has no settings of its own")
+
+    def test_what_is_missing_is_named(self):
+        said = self.found["rights"].splitlines()
+        self.assertEqual(len(said), 4, said)
+        for line, right in zip(said, ("CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON", "CAP_SYS_ADMIN")):
+            self.assertIn(f"{right} is missing, which changing the kernel's TCP takes; run it as root", line)
+        self.line("container", "Operation not permitted", "run it as root, outside of containers")
+        self.line("no-types", "there is no /sys/kernel/btf/vmlinux; boot one that was built with CONFIG_DEBUG_INFO_BTF")
+
+    def test_a_command_that_is_killed_leaves_nothing_half(self):
+        pinned = re.findall(r"^pinned(.*)$", self.found["killed"], flags=re.MULTILINE)
+        self.assertEqual(len(pinned), 5)
+        self.assertGreater(len(set(pinned)), 2, "killed at the same place each time")
+        self.assertNotRegex(self.found["killed"], "can't|refuses")
+        self.assertNotIn("mltcp", self.found["nothing-half"])
+        self.said("lost-status", "lost: registered, but not pinned; unload takes it away")
+        self.line("lost-load", "mltcp_reno is registered, but not pinned in /sys/fs/bpf/mltcp", "mltcp kernel unload first")
+        self.assertNotIn("mltcp", self.found["lost-unload"])
+        self.said("loaded-again", "loaded: mltcp_reno")
+
+    def test_more_jobs_than_there_is_room_for_have_gain_one(self):
+        self.said("many", "1030 connections")
+        self.assertRegex(self.found["many"], r"mltcp_reno +loaded +1030")
+        rows = [line for line in self.found["many"].splitlines() if line.startswith("mark ")]
+        self.assertEqual(len(rows), 1024)
+        self.assertGreater(numbers(self.found["no-room"])[0][0], 5e5)
+        self.assertNotIn("mark 3000", self.found["no-room"])
+        self.said("room", "mark 3000")
+
+    def test_dctcp_without_ecn_is_reno(self):
+        self.assertNotIn("goes by", self.found["ecn"])
+        self.assertRegex(self.found["ecn"], r"marked [1-9]\d* early 0")
+        self.said("no-ecn", "job 22 goes by mltcp_reno")
+        self.assertRegex(self.found["no-ecn"], r"marked 0 early [1-9]", "packets that claim ECN")
+        self.assertGreater(numbers(self.found["no-ecn"])[0][0], 1e6)
+        for name in ("reno", "dctcp"):
+            self.assertRegex(self.found["no-ecn-left"], f"mltcp_{name} +loaded +0\n")
+        self.said("no-ecn-alone", "job 1 goes by reno")
+        self.assertEqual(self.found["unload-dctcp"], "")
 
     def test_all_three_are_loaded(self):
         self.said("load", "loaded: mltcp_reno, mltcp_cubic, mltcp_dctcp")
