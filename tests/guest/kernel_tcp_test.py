@@ -156,6 +156,8 @@ ip netns exec peer ip addr del 10.9.0.3/24 dev vb
 at stuck-jobs; run mltcp_reno 4 31:50:100000:0
 at stuck; mltcp kernel status
 kill -KILL $stuck
+ip netns exec peer ip addr add 10.9.0.3/24 dev vb
+sleep 10  # the next retransmission meets nobody, and is told so
 """
 UNLOADING = """
 run mltcp_reno 1.5 1:0:0:0 > /tmp/stream &
@@ -178,8 +180,8 @@ at unload-dctcp; mltcp kernel unload
 """
 TRAFFIC = f"""
 mltcp kernel set --function fair
-at single-reno; run reno 1.2 1:0:0:0
-at single-mltcp_reno; run mltcp_reno 1.2 1:0:0:0
+at single-reno; run reno 2.4 1:0:0:0
+at single-mltcp_reno; run mltcp_reno 2.4 1:0:0:0
 mltcp kernel set --function F1
 at alone; run reno 1.6 0:{COMPUTE}:{BYTES}:0
 at both; run mltcp_reno 8 13:{COMPUTE}:{BYTES}:0 14:{COMPUTE}:{BYTES}:50
@@ -216,7 +218,7 @@ def run(guest, commands, seconds):
 
 def numbers(text):
     """Of tcp_jobs: the numbers of each job."""
-    return [[float(x) for x in line.split(":")[1].split()] for line in text.splitlines() if line.startswith("job ")]
+    return [[float(x) for x in found.split()] for found in re.findall(r"^job \d+:(.*)$", text, flags=re.MULTILINE)]
 
 
 def mean(values):
@@ -243,7 +245,7 @@ class KernelTcp(unittest.TestCase):
         self.said("nothing", "not loaded", "mltcp kernel load loads them")
         self.line("set-early", "MLTCP for kernel TCP is not loaded; mltcp kernel load does it")
         self.line("user", "is missing, which changing the kernel's TCP takes; run it as root")
-        self.line("no-bpffs", "/sys/fs/bpf is no BPF file system", "mount -t bpf bpf /sys/fs/bpf")
+        self.line("no-bpffs", "/sys/fs/bpf is no BPF file system", "mount -t bpf -o mode=0700 bpf /sys/fs/bpf")
         self.line("wrong-cc", '"vegas"', "there are reno, cubic, dctcp")
         self.line("wrong-function", 'no aggressiveness function "F7"')
         self.assertEqual(self.found["nothing-left"], "")
@@ -275,8 +277,8 @@ class KernelTcp(unittest.TestCase):
     def test_more_jobs_than_there_is_room_for_have_gain_one(self):
         self.said("many", "1030 connections")
         self.assertRegex(self.found["many"], r"mltcp_reno +loaded +1030")
-        rows = [line for line in self.found["many"].splitlines() if line.startswith("mark ")]
-        self.assertEqual(len(rows), 1024)
+        rows = [line for line in self.found["many"].splitlines() if line.startswith(("mark ", "/"))]
+        self.assertEqual(len(rows), 1024 + 1, "mark 8 has nothing but settings")
         self.assertGreater(numbers(self.found["no-room"])[0][0], 5e5)
         self.assertNotIn("mark 3000", self.found["no-room"])
         self.said("room", "mark 3000")
@@ -321,7 +323,7 @@ class KernelTcp(unittest.TestCase):
         row = next(line for line in self.found["stuck"].splitlines() if line.startswith("mark 31 "))
         self.assertRegex(row, r" 100 kB +5\d\.\d ms", row)
         iterations = len(numbers(self.found["stuck-jobs"])[0])
-        self.assertGreater(int(row.split()[4]), iterations / 2, row)
+        self.assertGreater(int(row.split()[5]), iterations / 2, row)
 
     def test_unloading_leaves_connections_alone(self):
         self.line("default", "mltcp_cubic is what new connections get by default; sysctl -w")
@@ -335,7 +337,7 @@ class KernelTcp(unittest.TestCase):
 
     def test_gain_one_is_the_kernel_s_own(self):
         own = numbers(self.found["single-reno"])[0][0]
-        self.assertGreater(own, 1.5e6)
+        self.assertGreater(own, 3e6)
         self.assertAlmostEqual(numbers(self.found["single-mltcp_reno"])[0][0] / own, 1, delta=0.05)
 
     def test_jobs_interleave(self):
@@ -398,7 +400,7 @@ def main():
     if "--table" in sys.argv:
         table(guest, sys.argv[sys.argv.index("--table") + 1:] or ["reno", "cubic", "dctcp"])
         return
-    KernelTcp.found = run(guest, EVERYTHING, 280)
+    KernelTcp.found = run(guest, EVERYTHING, 800)
     if "--print" in sys.argv:
         for name, text in KernelTcp.found.items():
             print(f"== {name}\n{text}", end="")
