@@ -12,11 +12,11 @@
  *               times its length, or at every shorter one if it has not kept coming yet. Congestion cannot close a
  *               compute gap, as the application cannot continue before its gradients have arrived
  *   control     bursts of less than 1/256 of a large one (heartbeats) do not end a silence
- *   size        bytes per iteration: given, or learned: known once three in a row were alike within 1/32
- *   prediction  with a known size, a quarter of the usual gap suffices near the predicted end
- *   failure     an iteration that exceeds its size by more than 1/32, or differs from it, has the gain 1. A size that
- *               held for eight iterations is taken up again as soon as one fits; four misfits in a row make it
- *               forgotten
+ *   size        bytes per iteration: given, or learned: known once three in a row were alike within 1/32. A given one
+ * is not believed while iterations differ from it by more than a quarter, twice in a row prediction  with a known size,
+ * a quarter of the usual gap suffices near the predicted end failure     an iteration that exceeds its size by more
+ * than 1/32, a given one by half, or differs from it, has the gain 1. A size that held for eight iterations is taken up
+ * again as soon as one fits; four misfits in a row make it forgotten
  *
  * This is a small relative of cc/iteration_learner.h, which remembers 128 gaps and needs no threshold.
  */
@@ -32,6 +32,7 @@ enum {
   MLTCP_MOST_JOBS = 1024,
   MLTCP_MOST_LEVELS = 16, /* of cgroups, from the root down */
   MLTCP_FUNCTION_TEXT = 256,
+  MLTCP_LAYOUT = 1, /* of what maps hold: one more with each change of the structs below */
 };
 
 /* A job is what sockets with one mark send, or those of one cgroup and of all below it. */
@@ -53,6 +54,8 @@ struct mltcp_settings {
 
 /* Of all jobs: the only value of its map. */
 struct mltcp_common {
+  __u32 layout; /* MLTCP_LAYOUT of the program that loaded it */
+  __u32 zero;
   struct mltcp_settings settings; /* of jobs that have none of their own */
   __u64 tick_ns;                  /* length of the kernel's tick, 1 / HZ */
   __u32 mark_mask;                /* bits of a socket's mark that number jobs; 0: marks mean nothing */
@@ -69,6 +72,8 @@ struct mltcp_iterations {
   __u64 gap_ns;        /* usual silence between iterations; 0: none yet */
   __u64 burst_begin;   /* position at which the latest burst of data began */
   __u64 burst_gap_ns;  /* silence before it */
+  __u64 burst_ns;      /* and when */
+  __u64 joined_ns;     /* when the latest connection came */
   __u64 largest_burst; /* fades */
   __u64 longer_ns;     /* shortest of the latest gaps that were more than twice the usual */
   __u64 longer_at_ns;  /* when the latest of them ended */
@@ -79,6 +84,8 @@ struct mltcp_iterations {
   __u32 connections;   /* open ones */
   __u32 sending;       /* of them, those with data in flight */
   __u32 trusted;       /* gap_ns kept coming */
+  __u32 off;           /* iterations in a row that were far from the given size */
+  __u32 zero;
 };
 
 struct mltcp_job {
@@ -86,6 +93,16 @@ struct mltcp_job {
   __u32 zero;
   struct mltcp_iterations iterations;
 };
+
+/* BPF programs and the command are compiled by different compilers. */
+#ifdef __cplusplus
+#define MLTCP_ASSERT_SIZE(type, bytes) static_assert(sizeof(type) == (bytes), "layout")
+#else
+#define MLTCP_ASSERT_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), "layout")
+#endif
+MLTCP_ASSERT_SIZE(struct mltcp_settings, 792);
+MLTCP_ASSERT_SIZE(struct mltcp_common, 816);
+MLTCP_ASSERT_SIZE(struct mltcp_job, 160);
 
 #define MLTCP_GAIN_ONE (1ULL << MLTCP_GAIN_BITS)
 /* An iteration that fits into a few initial windows ends before congestion control has any effect. */
@@ -97,6 +114,7 @@ struct mltcp_job {
 #define MLTCP_ALIKE_TO_KNOW 3U
 #define MLTCP_ALIKE_TO_TRUST 8U
 #define MLTCP_MISFITS_TO_FORGET 4U
+#define MLTCP_OFF_TO_DOUBT 2U
 
 #define MLTCP_INLINE static inline __attribute__((always_inline))
 
@@ -110,7 +128,10 @@ MLTCP_INLINE __u64 mltcp_sent(const struct mltcp_iterations* job) { return job->
 /* Bytes per iteration if they are known and the current iteration has not exceeded them; 0 otherwise. */
 MLTCP_INLINE __u64 mltcp_known_size(const struct mltcp_iterations* job, const struct mltcp_settings* settings) {
   if (job->iterations == 0) return 0;
-  if (settings->iteration_bytes > 0) return settings->iteration_bytes;
+  if (settings->iteration_bytes > 0) {
+    const __u64 given = settings->iteration_bytes;
+    return job->off < MLTCP_OFF_TO_DOUBT && mltcp_sent(job) <= given + given / 2 ? given : 0;
+  }
   if (job->alike < MLTCP_ALIKE_TO_KNOW || job->misfits > 0 || job->size < MLTCP_SMALLEST_ITERATION) return 0;
   return mltcp_sent(job) <= job->size + mltcp_tolerance(job->size) ? job->size : 0;
 }
@@ -142,6 +163,14 @@ MLTCP_INLINE void mltcp_learn_size(struct mltcp_iterations* job, __u64 sent) {
     job->alike = 1;
     job->misfits = 0;
   }
+}
+
+/* An iteration of `sent` bytes has ended that was to have `given`, 0 if nothing was said. */
+MLTCP_INLINE void mltcp_compare_given(struct mltcp_iterations* job, __u64 sent, __u64 given) {
+  if (given == 0 || mltcp_distance(sent, given) <= given / 4)
+    job->off = 0;
+  else if (job->off < MLTCP_OFF_TO_DOUBT)
+    ++job->off;
 }
 
 /* A gap between iterations that took `gap_ns`. */
@@ -179,11 +208,13 @@ MLTCP_INLINE void mltcp_learn_gap(struct mltcp_iterations* job, __u64 gap_ns, __
 MLTCP_INLINE void mltcp_on_burst(struct mltcp_iterations* job, const struct mltcp_settings* settings, __u64 now) {
   const int first = job->delivered_ns == 0;
   const __u64 burst = job->position - job->burst_begin;
-  __u64 gap = now > job->delivered_ns ? now - job->delivered_ns : 0;
+  /* Nothing of the latest burst may have been acknowledged: the silence before it is in burst_gap_ns already. */
+  const __u64 since = job->burst_ns > job->delivered_ns ? job->burst_ns : job->delivered_ns;
+  __u64 gap = now > since ? now - since : 0;
   __u64 patience;
   if (first) {
     job->burst_begin = job->begin = job->position;
-    job->begun_ns = now;
+    job->begun_ns = job->burst_ns = now;
     return; /* how long it was silent is not known, nor whether this is a whole iteration */
   }
   if (burst == 0 || burst < job->largest_burst / 256) {
@@ -194,6 +225,7 @@ MLTCP_INLINE void mltcp_on_burst(struct mltcp_iterations* job, const struct mltc
     job->burst_begin = job->position;
   }
   job->burst_gap_ns = gap;
+  job->burst_ns = now;
   patience = job->trusted || job->alike >= MLTCP_ALIKE_TO_KNOW ? MLTCP_FORGET_AFTER_GAPS : 0;
   if (gap >= MLTCP_LEAST_GAP_NS && gap < job->gap_ns / 2 && now - job->begun_ns > patience * job->gap_ns) {
     job->gap_ns /= 2;
@@ -202,7 +234,10 @@ MLTCP_INLINE void mltcp_on_burst(struct mltcp_iterations* job, const struct mltc
   if (!mltcp_separates(job, settings, gap)) return;
   mltcp_learn_gap(job, gap, now);
   if (job->iterations > 0 && job->burst_begin == job->begin) return; /* began with what turned out to be a heartbeat */
-  if (job->iterations > 0) mltcp_learn_size(job, job->burst_begin - job->begin);
+  if (job->iterations > 0) {
+    mltcp_compare_given(job, job->burst_begin - job->begin, settings->iteration_bytes);
+    mltcp_learn_size(job, job->burst_begin - job->begin);
+  }
   job->begin = job->burst_begin;
   job->begun_ns = now;
   ++job->iterations;
@@ -230,13 +265,15 @@ MLTCP_INLINE __u64 mltcp_gain_at(const struct mltcp_settings* settings, __u64 se
   return (settings->gain[segment] * (MLTCP_GAIN_ONE - at) + settings->gain[segment + 1] * at) >> MLTCP_GAIN_BITS;
 }
 
-/* What an increase step is multiplied by; 1 while the iteration's size is not known. */
-MLTCP_INLINE __u64 mltcp_gain(const struct mltcp_iterations* job, const struct mltcp_settings* settings) {
-  const __u64 size = mltcp_known_size(job, settings);
-  const __u64 sent = mltcp_sent(job);
+/* What an increase step is multiplied by after `sent` of `size` bytes; 1 while the size is not known, 0. */
+MLTCP_INLINE __u64 mltcp_gain_after(const struct mltcp_settings* settings, __u64 sent, __u64 size) {
   if (!settings->iteration_aware) return settings->gain[0];
   if (size == 0) return MLTCP_GAIN_ONE;
   return mltcp_gain_at(settings, sent < size ? sent : size, size);
+}
+
+MLTCP_INLINE __u64 mltcp_gain(const struct mltcp_iterations* job, const struct mltcp_settings* settings) {
+  return mltcp_gain_after(settings, mltcp_sent(job), mltcp_known_size(job, settings));
 }
 
 /* The whole packets of `acked` times `gain`, with the rest of earlier ones in `carry`. */

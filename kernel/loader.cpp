@@ -2,6 +2,7 @@
 #include "mltcp/kernel/loader.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -17,16 +18,20 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "mltcp/base/error.h"
@@ -38,9 +43,12 @@ namespace {
 
 constexpr const char* kFileSystem = "/sys/fs/bpf";
 constexpr const char* kFolder = "/sys/fs/bpf/mltcp";
+constexpr const char* kLock = "/run/mltcp-kernel.lock";
 constexpr const char* kCgroups = "/sys/fs/cgroup";
 constexpr const char* kDefault = "/proc/sys/net/ipv4/tcp_congestion_control";
+constexpr const char* kAvailable = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 constexpr const char* kNotLoaded = "MLTCP for kernel TCP is not loaded; mltcp kernel load does it";
+constexpr const char* kOtherVersion = "what is loaded is of another version of mltcp; mltcp kernel unload, then load";
 constexpr std::uint32_t kOldest[] = {6, 1};
 
 class Descriptor {
@@ -89,6 +97,28 @@ void check_rights() {
   }
 }
 
+// From some later kernel on (7.1, by its sources) the start of sending is not told by cwnd_event() any more, and no
+// iteration would ever be seen.
+void check_events(std::string_view release) {
+  struct FreeTypes {
+    void operator()(btf* types) const { btf__free(types); }
+  };
+  const std::unique_ptr<btf, FreeTypes> types(btf__load_vmlinux_btf());
+  if (!types) return;
+  const int id = btf__find_by_name_kind(types.get(), "tcp_congestion_ops", BTF_KIND_STRUCT);
+  if (id < 0) return;
+  const btf_type* const operations = btf__type_by_id(types.get(), static_cast<std::uint32_t>(id));
+  const auto* const members = reinterpret_cast<const btf_member*>(operations + 1);
+  for (std::uint32_t i = 0; i < BTF_INFO_VLEN(operations->info); ++i) {
+    const char* const name = btf__name_by_offset(types.get(), members[i].name_off);
+    if (name != nullptr && std::string_view(name) == "cwnd_event_tx_start")
+      throw RunError(fmt::format(
+          "this is Linux {}, which tells algorithms in a new way that sending begins; boot one of 6.1 to 7.0 for "
+          "MLTCP for kernel TCP",
+          one_line(release)));
+  }
+}
+
 void check_kernel() {
   utsname name{};
   uname(&name);
@@ -104,13 +134,15 @@ void check_kernel() {
     throw RunError(
         "this kernel doesn't tell its types: there is no /sys/kernel/btf/vmlinux; boot one that was built with "
         "CONFIG_DEBUG_INFO_BTF, as Debian's is");
+  if (version[0] >= 7) check_events(release);  // reading all types takes a while
 }
 
 void check_file_system() {
   struct statfs found {};
   if (statfs(kFileSystem, &found) != 0 || found.f_type != BPF_FS_MAGIC)
-    throw RunError(fmt::format("{0} is no BPF file system, where what is loaded would be kept; mount -t bpf bpf {0}",
-                               kFileSystem));
+    throw RunError(
+        fmt::format("{0} is no BPF file system, where what is loaded would be kept; mount -t bpf -o mode=0700 bpf {0}",
+                    kFileSystem));
 }
 
 void check_machine() {
@@ -119,12 +151,40 @@ void check_machine() {
   check_file_system();
 }
 
-// Two commands that change what is loaded follow each other.
+// Commands that change what is loaded follow each other. The file is root's only: nobody else can hold the lock.
 Descriptor lock() {
-  Descriptor folder(open(kFileSystem, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.open() || flock(folder.get(), LOCK_EX) != 0)
-    throw RunError(fmt::format("{} can't be locked: {}; run it as root", kFileSystem, why(errno)));
-  return folder;
+  Descriptor file(open(kLock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+  if (!file.open())
+    throw RunError(fmt::format("{} can't be opened: {}; run it as root, outside of containers", kLock, why(errno)));
+  constexpr std::chrono::milliseconds pause(50);
+  constexpr std::chrono::seconds patience(10);
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR)
+      throw RunError(fmt::format("{} can't be locked: {}; run it as root", kLock, why(errno)));
+    if (std::chrono::steady_clock::now() >= end)
+      throw RunError(
+          fmt::format("another mltcp kernel has been at work for {} s; try again when it has ended", patience.count()));
+    std::this_thread::sleep_for(pause);
+  }
+  return file;
+}
+
+// The folder of the pins: root's only, or what lies in it could be anybody's.
+void check_folder() {
+  struct stat found {};
+  if (lstat(kFolder, &found) != 0) {
+    if (errno == ENOENT) return;
+    throw RunError(fmt::format("{} can't be looked into: {}; run it as root", kFolder, why(errno)));
+  }
+  if (!S_ISDIR(found.st_mode) || found.st_uid != 0 || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    throw RunError(fmt::format("{} is not root's alone; remove it, with what is in it", kFolder));
+}
+
+void make_folder() {
+  if (mkdir(kFolder, S_IRWXU) != 0 && errno != EEXIST)
+    throw RunError(fmt::format("{} can't be made: {}; run it as root", kFolder, why(errno)));
+  check_folder();
 }
 
 std::string default_algorithm() {
@@ -143,7 +203,18 @@ Descriptor open_pin(const std::string& path) {
   return map;
 }
 
-bool is_loaded(const std::string& algorithm) { return access(pin_of_algorithm(algorithm).c_str(), F_OK) == 0; }
+// Whether connections may choose it, whoever brought it.
+bool is_registered(const std::string& algorithm) {
+  std::ifstream file(kAvailable);
+  for (std::string name; file >> name;)
+    if (name == "mltcp_" + algorithm) return true;
+  return false;
+}
+
+// A pin alone is what a command that was killed has left.
+bool is_loaded(const std::string& algorithm) {
+  return access(pin_of_algorithm(algorithm).c_str(), F_OK) == 0 && is_registered(algorithm);
+}
 
 std::vector<std::string> loaded_algorithms() {
   std::vector<std::string> found;
@@ -163,6 +234,7 @@ struct Maps {
     check_size(jobs, sizeof(mltcp_job));
     check_size(settings, sizeof(mltcp_settings));
     check_size(common, sizeof(mltcp_common));
+    if (get_common().layout != MLTCP_LAYOUT) throw RunError(kOtherVersion);
   }
   [[nodiscard]] mltcp_common get_common() const {
     const std::uint32_t zero = 0;
@@ -183,7 +255,7 @@ struct Maps {
     bpf_map_info info{};
     std::uint32_t length = sizeof(info);
     if (bpf_obj_get_info_by_fd(map.get(), &info, &length) != 0 || info.value_size != size)
-      throw RunError("what is loaded is of another version of mltcp; mltcp kernel unload, then load");
+      throw RunError(kOtherVersion);
   }
 };
 
@@ -220,8 +292,6 @@ std::string load_one(const std::string& algorithm, const mltcp_common& common) {
     return fmt::format(
         "this kernel has no {0}; boot one that was built with CONFIG_TCP_CONG_{1}, or leave it out by --cc", algorithm,
         algorithm == "dctcp" ? "DCTCP" : "CUBIC");
-  if (const std::string own = "mltcp_" + algorithm; kernel_has(own))
-    return fmt::format("{} is registered by another program; take that away, which bpftool struct_ops list shows", own);
   complaint().clear();
   const auto refused = [&](const char* what, int error) {
     return fmt::format("the kernel refuses mltcp_{}: {}: {}{}{}; {}", algorithm, what, why(error),
@@ -243,30 +313,55 @@ std::string load_one(const std::string& algorithm, const mltcp_common& common) {
   const std::uint32_t zero = 0;
   if (shared == nullptr || bpf_map_update_elem(bpf_map__fd(shared), &zero, &common, BPF_ANY) != 0)
     return refused("its settings can't be written", errno);
+  // Pinned first: if this process is killed, what is registered can be found.
+  const auto pin = [](const bpf_map* map, const std::string& path) {
+    unlink(path.c_str());
+    return bpf_obj_pin(bpf_map__fd(map), path.c_str()) == 0 ? 0 : errno;
+  };
+  const auto unpin = [&] {
+    unlink(pin_of_users(algorithm).c_str());
+    unlink(pin_of_algorithm(algorithm).c_str());
+  };
+  if (const int error = pin(users, pin_of_users(algorithm)); error != 0) return refused("it can't be pinned", error);
+  if (const int error = pin(operations, pin_of_algorithm(algorithm)); error != 0) {
+    unpin();
+    return refused("it can't be pinned", error);
+  }
   bpf_link* const link = bpf_map__attach_struct_ops(operations);
-  if (link == nullptr) return refused("it can't be registered", errno);
+  if (link == nullptr) {
+    const int error = errno;
+    unpin();
+    return refused("it can't be registered", error);
+  }
   // It stays when this process ends, and goes when its map's value is deleted.
   bpf_link__disconnect(link);
   bpf_link__destroy(link);
-  unlink(pin_of_users(algorithm).c_str());
-  if (const int error = bpf_obj_pin(bpf_map__fd(users), pin_of_users(algorithm).c_str()); error != 0)
-    return refused("it can't be pinned", errno);
-  if (const int error = bpf_obj_pin(bpf_map__fd(operations), pin_of_algorithm(algorithm).c_str()); error != 0) {
-    const int cause = errno;
-    bpf_map_delete_elem(bpf_map__fd(operations), &zero);
-    return refused("it can't be pinned", cause);
-  }
   return "";
+}
+
+// Takes an algorithm out of the kernel, by the map that registered it.
+void unregister(const std::string& algorithm, const Descriptor& map) {
+  const std::uint32_t zero = 0;
+  if (bpf_map_delete_elem(map.get(), &zero) != 0 && errno != ENOENT && errno != EINPROGRESS)
+    throw RunError(fmt::format("mltcp_{} can't be taken out of the kernel: {}; run it as root", algorithm, why(errno)));
+}
+
+// One that no pin is of any more: where the file system of the pins was mounted anew.
+void unregister_unpinned(const std::string& algorithm) {
+  for (std::uint32_t id = 0; is_registered(algorithm) && bpf_map_get_next_id(id, &id) == 0;) {
+    const Descriptor map(bpf_map_get_fd_by_id(id));
+    bpf_map_info info{};
+    std::uint32_t length = sizeof(info);
+    if (map.open() && bpf_obj_get_info_by_fd(map.get(), &info, &length) == 0 && info.type == BPF_MAP_TYPE_STRUCT_OPS &&
+        "mltcp_" + algorithm == info.name)
+      unregister(algorithm, map);
+  }
 }
 
 void unload_one(const std::string& algorithm) {
   const std::string pin = pin_of_algorithm(algorithm);
-  if (const Descriptor map = open_pin(pin); map.open()) {
-    const std::uint32_t zero = 0;
-    if (bpf_map_delete_elem(map.get(), &zero) != 0 && errno != ENOENT && errno != EINPROGRESS)
-      throw RunError(
-          fmt::format("mltcp_{} can't be taken out of the kernel: {}; run it as root", algorithm, why(errno)));
-  }
+  if (const Descriptor map = open_pin(pin); map.open()) unregister(algorithm, map);
+  unregister_unpinned(algorithm);
   unlink(pin.c_str());
   unlink(pin_of_users(algorithm).c_str());
 }
@@ -293,24 +388,29 @@ std::uint64_t tick_ns() {
 
 mltcp_job_key key_of(const JobName& job) { return {job.id, job.kind, 0}; }
 
-// Paths of cgroups by their inode numbers.
-std::map<std::uint64_t, std::string> cgroup_paths() {
-  namespace fs = std::filesystem;
-  std::map<std::uint64_t, std::string> paths;
+// Where the cgroup with this number is, if it still is (name_to_handle_at(2): the handles of cgroups are their
+// numbers).
+std::optional<std::string> path_of_cgroup(std::uint64_t id) {
+  constexpr int kind_of_handle = 0xfe;  // FILEID_KERNFS of the kernel's exportfs.h
+  alignas(file_handle) std::array<char, sizeof(file_handle) + sizeof(id)> room{};
+  auto* const handle = new (room.data()) file_handle{};
+  handle->handle_bytes = sizeof(id);
+  handle->handle_type = kind_of_handle;
+  std::memcpy(handle->f_handle, &id, sizeof(id));
+  const Descriptor mount(open(kCgroups, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Descriptor found(open_by_handle_at(mount.get(), handle, O_PATH | O_CLOEXEC));
+  if (!found.open()) return std::nullopt;
   std::error_code problem;
-  fs::recursive_directory_iterator at(kCgroups, fs::directory_options::skip_permission_denied, problem);
-  for (; !problem && at != fs::recursive_directory_iterator(); at.increment(problem)) {
-    struct stat found {};
-    if (at->is_directory(problem) && stat(at->path().c_str(), &found) == 0)
-      paths[found.st_ino] = at->path().string().substr(std::strlen(kCgroups));
-  }
-  return paths;
+  const std::string path =
+      std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", found.get()), problem).string();
+  if (problem) return std::nullopt;
+  return path.starts_with(kCgroups) ? path.substr(std::strlen(kCgroups)) : path;
 }
 
-std::string name_of(const mltcp_job_key& key, const std::map<std::uint64_t, std::string>& paths) {
+std::string name_of(const mltcp_job_key& key) {
   if (key.kind == MLTCP_JOB_MARK) return fmt::format("mark {}", key.id);
-  const auto path = paths.find(key.id);
-  return path != paths.end() ? one_line(path->second) : fmt::format("cgroup {}, which is gone", key.id);
+  const std::optional<std::string> path = path_of_cgroup(key.id);
+  return path ? one_line(*path) : fmt::format("cgroup {}, which is gone", key.id);
 }
 
 template <typename Value, typename Take>
@@ -325,6 +425,15 @@ void for_each(const Descriptor& map, std::uint64_t flags, const Take& take) {
     key = next;
     from = &key;
   }
+}
+
+// Takes the settings of cgroups away that are gone: there is room for so many.
+void forget_gone(const Descriptor& settings) {
+  std::vector<mltcp_job_key> gone;
+  for_each<mltcp_settings>(settings, 0, [&](const mltcp_job_key& key, const mltcp_settings&) {
+    if (key.kind == MLTCP_JOB_CGROUP && !path_of_cgroup(key.id)) gone.push_back(key);
+  });
+  for (const mltcp_job_key& key : gone) bpf_map_delete_elem(settings.get(), &key);
 }
 
 }  // namespace
@@ -343,34 +452,52 @@ JobName JobName::cgroup(const std::string& folder) {
   if (statfs(folder.c_str(), &system) != 0 || system.f_type != CGROUP2_SUPER_MAGIC)
     throw InputError(
         fmt::format("--cgroup: {} is no folder of cgroup v2; give one below {}", in_quotes(folder), kCgroups));
-  std::size_t depth = 0;
-  const std::string full = std::filesystem::canonical(folder).string();
-  for (const char c : full) depth += c == '/' ? 1 : 0;
-  if (full == kCgroups)
+  constexpr ino_t root = 1;
+  if (found.st_ino == root)
     throw InputError(
         fmt::format("--cgroup: {} is the root, which has all there is; give one below it", in_quotes(folder)));
-  constexpr std::size_t above_root = 3;  // slashes up to /sys/fs/cgroup
-  if (depth > above_root + MLTCP_MOST_LEVELS)
-    throw InputError(fmt::format("--cgroup: {} is too deep; give one at most {} levels below {}", in_quotes(folder),
-                                 static_cast<int>(MLTCP_MOST_LEVELS), kCgroups));
+  // Up to the root, or to what a namespace has for it.
+  std::string above = folder;
+  struct stat parent = found;
+  for (int depth = 0; parent.st_ino != root && parent.st_dev == found.st_dev; ++depth) {
+    if (depth == MLTCP_MOST_LEVELS)
+      throw InputError(fmt::format("--cgroup: {} is too deep; give one at most {} levels below the root",
+                                   in_quotes(folder), static_cast<int>(MLTCP_MOST_LEVELS)));
+    above += "/..";
+    if (stat(above.c_str(), &parent) != 0) break;
+  }
   return {MLTCP_JOB_CGROUP, found.st_ino};
 }
+
+JobName JobName::cgroup_with_number(std::uint64_t number) { return {MLTCP_JOB_CGROUP, number}; }
 
 std::vector<LeftOut> load(const std::vector<std::string>& names, const SettingsChange& change,
                           std::uint32_t mark_mask) {
   check_known(names);
   mltcp_common common{};
+  common.layout = MLTCP_LAYOUT;
   common.settings = default_settings();
   apply(change, common.settings);
   common.mark_mask = mark_mask;
   common.tick_ns = tick_ns();
   check_machine();
   const Descriptor held = lock();
+  check_folder();
   if (const std::vector<std::string> there = loaded_algorithms(); !there.empty())
     throw RunError(fmt::format("mltcp_{} is loaded; change it by mltcp kernel set, or unload it first", there.front()));
-  // What a loader that was killed has left behind.
-  for (const std::string& name : algorithm_names()) unlink(pin_of_users(name).c_str());
+  for (const std::string& name : algorithm_names())
+    if (is_registered(name))
+      throw RunError(
+          fmt::format("mltcp_{} is registered, but not pinned in {}, which was mounted anew since; mltcp "
+                      "kernel unload first",
+                      name, kFolder));
+  // What a command that was killed has left behind.
+  for (const std::string& name : algorithm_names()) {
+    unlink(pin_of_algorithm(name).c_str());
+    unlink(pin_of_users(name).c_str());
+  }
   unpin_shared();
+  make_folder();
   const libbpf_print_fn_t before = libbpf_set_print(keep_complaint);
   std::vector<LeftOut> left_out;
   std::vector<std::string> loaded;
@@ -416,13 +543,14 @@ void set_job(const JobName& job, const SettingsChange& change) {
   mltcp_common common = maps.get_common();
   if (job.kind == MLTCP_JOB_MARK && (job.id & common.mark_mask) != job.id)
     throw InputError(
-        fmt::format("--job: the bits of marks that number jobs are {:#x}, which {} is not of; give another, "
+        fmt::format("--job: the bits of marks that number jobs are {:#x}, which {:#x} is not of; give another, "
                     "or load with --marks",
                     common.mark_mask, job.id));
   mltcp_settings settings{};
   const bool is_new = bpf_map_lookup_elem(maps.settings.get(), &key, &settings) != 0;
   if (is_new) settings = common.settings;
   apply(change, settings);
+  if (is_new) forget_gone(maps.settings);
   if (bpf_map_update_elem(maps.settings.get(), &key, &settings, BPF_ANY) != 0)
     throw RunError(errno == E2BIG
                        ? fmt::format("{} jobs have settings, and no more can; mltcp kernel set --forget takes "
@@ -452,12 +580,14 @@ std::uint64_t unload(const std::vector<std::string>& names) {
   check_rights();
   check_file_system();
   const Descriptor held = lock();
-  const std::vector<std::string> there = loaded_algorithms();
+  std::vector<std::string> there;
+  for (const std::string& name : algorithm_names())
+    if (is_registered(name) || access(pin_of_algorithm(name).c_str(), F_OK) == 0) there.push_back(name);
   if (there.empty() && access(kFolder, F_OK) != 0) throw RunError("nothing is loaded, so nothing is unloaded");
   const std::vector<std::string>& wanted = names.empty() ? there : names;
   const std::string by_default = default_algorithm();
   for (const std::string& name : wanted) {
-    if (!is_loaded(name))
+    if (std::find(there.begin(), there.end(), name) == there.end())
       throw RunError(fmt::format("mltcp_{} is not loaded; mltcp kernel status shows what is", name));
     if (by_default == "mltcp_" + name)
       throw RunError(
@@ -481,8 +611,11 @@ Status status() {
   const bool mounted = statfs(kFileSystem, &found) == 0 && found.f_type == BPF_FS_MAGIC;
   if (mounted && access(kFileSystem, X_OK) != 0)
     throw RunError(fmt::format("{} is not open to this user; run it as root", kFileSystem));
+  if (mounted && access(kFolder, F_OK) == 0 && access(kFolder, X_OK) != 0)
+    throw RunError(fmt::format("{} is not open to this user; run it as root", kFolder));
   for (const std::string& name : algorithm_names()) {
-    AlgorithmStatus algorithm{"mltcp_" + name, mounted && is_loaded(name), 0};
+    AlgorithmStatus algorithm{"mltcp_" + name, mounted && is_loaded(name), false, 0};
+    algorithm.lost = !algorithm.loaded && is_registered(name);
     if (algorithm.loaded) algorithm.connections = users_of(name);
     status.loaded = status.loaded || algorithm.loaded;
     status.algorithms.push_back(std::move(algorithm));
@@ -492,11 +625,10 @@ Status status() {
   const mltcp_common common = maps.get_common();
   status.settings = common.settings;
   status.mark_mask = common.mark_mask;
-  const std::map<std::uint64_t, std::string> paths = cgroup_paths();
   std::map<std::pair<std::uint32_t, std::string>, JobStatus> jobs;
   for_each<mltcp_settings>(maps.settings, 0, [&](const mltcp_job_key& key, const mltcp_settings& settings) {
     JobStatus job;
-    job.name = name_of(key, paths);
+    job.name = name_of(key);
     job.settings = settings;
     job.own_settings = true;
     jobs[{key.kind, fmt::format("{:020}", key.id)}] = job;
@@ -504,12 +636,13 @@ Status status() {
   for_each<mltcp_job>(maps.jobs, BPF_F_LOCK, [&](const mltcp_job_key& key, const mltcp_job& value) {
     JobStatus& job = jobs[{key.kind, fmt::format("{:020}", key.id)}];
     if (!job.own_settings) {
-      job.name = name_of(key, paths);
+      job.name = name_of(key);
       job.settings = common.settings;
     }
     const mltcp_iterations& seen = value.iterations;
     job.seen = true;
     job.connections = seen.connections;
+    job.in_flight = seen.sending;
     job.iterations = seen.iterations;
     job.sent_bytes = mltcp_sent(&seen);
     job.gap = Nanos(static_cast<std::int64_t>(seen.gap_ns));

@@ -25,6 +25,8 @@ struct JobName {
   static JobName mark(std::uint32_t number) { return {MLTCP_JOB_MARK, number}; }
   /// A folder of cgroup v2, which stands for all below it, too.
   static JobName cgroup(const std::string& folder);
+  /// One that may be gone, as `status` shows it.
+  static JobName cgroup_with_number(std::uint64_t number);
 };
 
 struct LeftOut {
@@ -52,6 +54,7 @@ std::uint64_t unload(const std::vector<std::string>& names);
 struct AlgorithmStatus {
   std::string name;
   bool loaded = false;
+  bool lost = false;  ///< registered, but nothing of it is pinned: unload takes it away
   std::uint64_t connections = 0;
 };
 struct JobStatus {
@@ -60,6 +63,7 @@ struct JobStatus {
   bool own_settings = false;
   bool seen = false;  ///< it had connections; else what follows is 0
   std::uint32_t connections = 0;
+  std::uint32_t in_flight = 0;  ///< connections with data in flight: no iteration ends while there are any
   std::uint64_t iterations = 0;
   Bytes iteration_bytes = 0;  ///< 0: not known
   Bytes sent_bytes = 0;       ///< in this iteration

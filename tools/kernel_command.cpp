@@ -64,7 +64,9 @@ void add_options(Options& options, KernelArguments& arguments) {
               "Of load: bits of SO_MARK that number jobs; 0: it has nothing to do with them; default 0xffffffff");
   options.group("Which job, of set; without: all that have no settings of their own", arguments.of_job);
   options.add("--job", arguments.job, "That of the sockets with this SO_MARK").check(whole(1, 0xffff'ffff));
-  options.add("--cgroup", arguments.cgroup, "That of the sockets in this cgroup and below it: a folder");
+  options.add(
+      "--cgroup", arguments.cgroup,
+      "That of the sockets in this cgroup and below it: a folder, or, of one that is gone, with --forget, its number");
   options.flag("--forget", arguments.forget, "It goes by the common settings again");
 }
 
@@ -139,13 +141,22 @@ int load(const KernelArguments& arguments) {
   return 0;
 }
 
+// One that is gone has no folder any more, only its number.
+kernel::JobName cgroup_of(const std::string& text, bool may_be_gone) {
+  std::uint64_t number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (may_be_gone && problem == std::errc() && end == text.data() + text.size())
+    return kernel::JobName::cgroup_with_number(number);
+  return kernel::JobName::cgroup(text);
+}
+
 int set(const KernelArguments& arguments) {
   const kernel::SettingsChange change = change_of(arguments);
   if (arguments.job && arguments.cgroup)
     throw InputError("--job, --cgroup: a job is recognised by one of them; give one");
   std::optional<kernel::JobName> job;
   if (arguments.job) job = kernel::JobName::mark(*arguments.job);
-  if (arguments.cgroup) job = kernel::JobName::cgroup(*arguments.cgroup);
+  if (arguments.cgroup) job = cgroup_of(*arguments.cgroup, arguments.forget);
   if (arguments.forget) {
     if (!job) throw InputError("--forget: which job is not said; give --job N or --cgroup FOLDER");
     if (!change.empty()) throw InputError("--forget: what is forgotten is not set; give --forget alone");
@@ -182,7 +193,8 @@ void print(const kernel::Status& status) {
   Table algorithms({"algorithm", "", "connections"}, 2);
   for (const kernel::AlgorithmStatus& one : status.algorithms)
     algorithms.add({one.name,
-                    !one.loaded                            ? "not loaded"
+                    one.lost                               ? "lost: registered, but not pinned; unload takes it away"
+                    : !one.loaded                          ? "not loaded"
                     : one.name == status.default_algorithm ? "loaded, the default"
                                                            : "loaded",
                     one.loaded ? fmt::format("{}", one.connections) : ""});
@@ -196,10 +208,11 @@ void print(const kernel::Status& status) {
     fmt::print("no jobs yet\n");
     return;
   }
-  Table jobs({"job", "settings", "connections", "iterations", "bytes each", "gap", "ratio", "gain"}, 2);
+  Table jobs({"job", "settings", "connections", "in flight", "iterations", "bytes each", "gap", "ratio", "gain"}, 2);
   for (const kernel::JobStatus& job : status.jobs)
     jobs.add({job.name, job.own_settings ? described(job.settings) : "common", fmt::format("{}", job.connections),
-              fmt::format("{}", job.iterations), job.iteration_bytes > 0 ? bytes_to_text(job.iteration_bytes) : "-",
+              fmt::format("{}", job.in_flight), fmt::format("{}", job.iterations),
+              job.iteration_bytes > 0 ? bytes_to_text(job.iteration_bytes) : "-",
               job.gap.count > 0 ? fmt::format("{:.1f} ms", job.gap.millis()) : "-",
               job.iteration_bytes > 0 ? fmt::format("{:.3f}", job.bytes_ratio) : "-", fmt::format("{:.3f}", job.gain)});
   fmt::print("\n{}", jobs.text());
@@ -229,6 +242,7 @@ void write(const kernel::Status& status, const experiment::Provenance& provenanc
                            {"own_settings", job.own_settings},
                            {"seen", job.seen},
                            {"connections", job.connections},
+                           {"in_flight", job.in_flight},
                            {"iterations", job.iterations},
                            {"bytes_per_iteration", job.iteration_bytes},
                            {"sent_bytes", job.sent_bytes},

@@ -66,7 +66,10 @@ struct mltcp_flow {
   __u8 user;        /* counted in mltcp_users */
   __u8 sending;     /* data is in flight */
   __u8 without_ecn; /* DCTCP that has to do as Reno */
-  __u8 zero[5];
+  __u8 no_room;     /* for its job; `retry_ns`: when to try again */
+  __u8 timeouts;    /* in a row, nothing having been acknowledged */
+  __u8 zero[3];
+  u64 retry_ns;
   /* CUBIC's clock */
   u64 clock_ns;
   s64 clock_carry_ns;
@@ -125,6 +128,9 @@ MLTCP_INLINE void mltcp_name_job(struct sock* sk, const struct mltcp_common* com
 }
 
 #define MLTCP_EVICT_AFTER_NS 60000000000ULL
+#define MLTCP_RETRY_NS 1000000000ULL
+/* A connection that has so many timeouts in a row, its peer being gone, does not keep its job from new iterations. */
+#define MLTCP_TIMEOUTS_TO_IGNORE 3
 
 struct bpf_map;
 struct mltcp_eviction {
@@ -134,7 +140,9 @@ struct mltcp_eviction {
 
 /* Deletes a job without connections that has been silent for long. */
 static long mltcp_evict(struct bpf_map* map, const void* key, struct mltcp_job* job, struct mltcp_eviction* eviction) {
-  if (job->iterations.connections > 0 || job->iterations.delivered_ns > eviction->before_ns) return 0;
+  if (job->iterations.connections > 0 || job->iterations.delivered_ns > eviction->before_ns ||
+      job->iterations.joined_ns > eviction->before_ns)
+    return 0;
   bpf_map_delete_elem(map, key);
   eviction->done = 1;
   return 1;
@@ -145,6 +153,7 @@ MLTCP_INLINE void mltcp_join(struct sock* sk, struct mltcp_flow* flow) {
   const struct mltcp_common* const common = mltcp_find_common();
   struct mltcp_job_key key = {};
   struct mltcp_job* job;
+  u64 now;
   if (!common) return;
   mltcp_name_job(sk, common, &key);
   flow->mark = sk->sk_mark;
@@ -152,25 +161,35 @@ MLTCP_INLINE void mltcp_join(struct sock* sk, struct mltcp_flow* flow) {
   flow->job = key;
   flow->gain = MLTCP_GAIN_ONE;
   flow->counted = ((struct tcp_sock*)sk)->bytes_acked;
+  flow->no_room = 0;
   if (key.kind == MLTCP_JOB_NONE) return;
+  now = bpf_ktime_get_ns();
   job = bpf_map_lookup_elem(&mltcp_jobs, &key);
   if (!job) {
-    const struct mltcp_job fresh = {};
-    if (bpf_map_update_elem(&mltcp_jobs, &key, &fresh, BPF_NOEXIST) == -E2BIG) {
-      const u64 now = bpf_ktime_get_ns();
+    struct mltcp_job fresh = {};
+    fresh.iterations.joined_ns = now; /* not to be evicted before there is a connection */
+    /* As an int: before Linux 6.4 errors of inlined calls come without their sign in the upper half. */
+    if ((int)bpf_map_update_elem(&mltcp_jobs, &key, &fresh, BPF_NOEXIST) == -E2BIG) {
       struct mltcp_eviction eviction = {now > MLTCP_EVICT_AFTER_NS ? now - MLTCP_EVICT_AFTER_NS : 0, 0};
       bpf_for_each_map_elem(&mltcp_jobs, mltcp_evict, &eviction, 0);
       if (eviction.done) bpf_map_update_elem(&mltcp_jobs, &key, &fresh, BPF_NOEXIST);
     }
     job = bpf_map_lookup_elem(&mltcp_jobs, &key);
   }
-  if (!job) {
-    flow->job.kind = MLTCP_JOB_NONE;
-    return;
+  if (job) {
+    bpf_spin_lock(&job->lock);
+    ++job->iterations.connections;
+    job->iterations.joined_ns = now;
+    bpf_spin_unlock(&job->lock);
+    /* Evicted on another processor meanwhile, it may be another job's by now. */
+    if (bpf_map_lookup_elem(&mltcp_jobs, &key) == job) return;
+    bpf_spin_lock(&job->lock);
+    if (job->iterations.connections > 0) --job->iterations.connections;
+    bpf_spin_unlock(&job->lock);
   }
-  bpf_spin_lock(&job->lock);
-  ++job->iterations.connections;
-  bpf_spin_unlock(&job->lock);
+  flow->job.kind = MLTCP_JOB_NONE;
+  flow->no_room = 1;
+  flow->retry_ns = now + MLTCP_RETRY_NS;
 }
 
 MLTCP_INLINE void mltcp_leave(struct mltcp_flow* flow) {
@@ -212,6 +231,16 @@ MLTCP_INLINE void mltcp_begin_sending(struct mltcp_flow* flow) {
   bpf_spin_unlock(&job->lock);
 }
 
+/* What it has in flight does not count any more. */
+MLTCP_INLINE void mltcp_ignore(struct mltcp_flow* flow) {
+  struct mltcp_job* const job = bpf_map_lookup_elem(&mltcp_jobs, &flow->job);
+  flow->sending = 0;
+  if (!job) return;
+  bpf_spin_lock(&job->lock);
+  if (job->iterations.sending > 0) --job->iterations.sending;
+  bpf_spin_unlock(&job->lock);
+}
+
 /* A connection begins, or changes to this algorithm. */
 MLTCP_INLINE struct mltcp_flow* mltcp_on_init(struct sock* sk) {
   const struct tcp_sock* const tp = (struct tcp_sock*)sk;
@@ -227,6 +256,7 @@ MLTCP_INLINE struct mltcp_flow* mltcp_on_init(struct sock* sk) {
   }
   flow->carry = 0;
   flow->without_ecn = 0;
+  flow->timeouts = 0;
   flow->clock_ns = 0;
   flow->clock_carry_ns = 0;
   mltcp_join(sk, flow);
@@ -254,8 +284,13 @@ MLTCP_INLINE void mltcp_on_event(struct sock* sk, enum tcp_ca_event ev) {
   common = mltcp_find_common();
   if (!flow || !common) return;
   flow->clock_ns = 0;
-  /* Unless this is a retransmission of all that was in flight. What names the job may have changed. */
-  if (tp->packets_out == 0 && (flow->sending || flow->mark != sk->sk_mark || flow->generation != common->generation)) {
+  if (tp->packets_out > 0) { /* a timeout: what was in flight is sent again */
+    if (flow->sending && ++flow->timeouts >= MLTCP_TIMEOUTS_TO_IGNORE) mltcp_ignore(flow);
+    return;
+  }
+  /* What names the job may have changed, or there may be room for it now. */
+  if (flow->sending || flow->mark != sk->sk_mark || flow->generation != common->generation ||
+      (flow->no_room && bpf_ktime_get_ns() > flow->retry_ns)) {
     mltcp_leave(flow);
     mltcp_join(sk, flow);
   }
@@ -268,27 +303,36 @@ MLTCP_INLINE void mltcp_on_acked(struct sock* sk) {
   const struct mltcp_settings* settings;
   struct mltcp_job* job;
   u64 bytes;
-  u64 gain;
+  u64 sent;
+  u64 size;
   u64 now;
+  int sending;
   int ended;
   if (!flow || flow->job.kind == MLTCP_JOB_NONE) return;
+  bytes = tp->bytes_acked - flow->counted;
+  flow->counted += bytes;
+  if (bytes > 0) {
+    flow->timeouts = 0;
+    if (tp->packets_out > 0) mltcp_begin_sending(flow); /* if it was ignored */
+  }
   settings = mltcp_settings_of(flow);
   job = bpf_map_lookup_elem(&mltcp_jobs, &flow->job);
   if (!settings || !job) {
     flow->gain = MLTCP_GAIN_ONE;
     return;
   }
-  bytes = tp->bytes_acked - flow->counted;
-  flow->counted += bytes;
-  ended = flow->sending && tp->packets_out == 0;
+  /* What is acknowledged otherwise is a FIN, which ends no silence. */
+  sending = flow->sending;
+  ended = sending && tp->packets_out == 0;
   if (ended) flow->sending = 0;
   now = bpf_ktime_get_ns();
   bpf_spin_lock(&job->lock);
-  if (bytes > 0) mltcp_on_delivered(&job->iterations, bytes, now);
+  if (sending && bytes > 0) mltcp_on_delivered(&job->iterations, bytes, now);
   if (ended && job->iterations.sending > 0) --job->iterations.sending;
-  gain = mltcp_gain(&job->iterations, settings);
+  sent = mltcp_sent(&job->iterations);
+  size = mltcp_known_size(&job->iterations, settings);
   bpf_spin_unlock(&job->lock);
-  flow->gain = gain;
+  flow->gain = mltcp_gain_after(settings, sent, size);
 }
 
 /*

@@ -4,7 +4,9 @@
  *
  * Where the peer does not take part in ECN, the kernel's dctcp_init() would exchange the congestion control under the
  * connection for a Reno of its own, and the count of this one's users would never be right again. So it is not called
- * then, and Reno's functions are, as the kernel's do.
+ * then: the connection is given mltcp_reno, or the kernel's Reno where that is not loaded, which has it send packets
+ * that do not claim to be capable of ECN, too. Only if the kernel refuses that, as to a BPF program that chose this one,
+ * Reno's functions are called from here, and packets claim ECN nonetheless.
  */
 #include "augment.h"
 
@@ -18,6 +20,15 @@ extern u32 tcp_reno_ssthresh(struct sock* sk) __ksym;
 extern void tcp_reno_cong_avoid(struct sock* sk, u32 ack, u32 acked) __ksym;
 extern u32 tcp_reno_undo_cwnd(struct sock* sk) __ksym;
 
+enum { SOL_TCP = 6, TCP_CONGESTION = 13 };
+
+MLTCP_INLINE int becomes_reno(struct sock* sk) {
+  char ours[] = "mltcp_reno";
+  char own[] = "reno";
+  return bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, ours, sizeof(ours) - 1) == 0 ||
+         bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, own, sizeof(own) - 1) == 0;
+}
+
 /* Whether the connection's ECN is DCTCP's. One without state is not: dctcp_init() was not called for it. */
 MLTCP_INLINE int uses_ecn(struct sock* sk) {
   const struct mltcp_flow* const flow = mltcp_find_flow(sk);
@@ -27,12 +38,14 @@ MLTCP_INLINE int uses_ecn(struct sock* sk) {
 SEC("struct_ops/mltcp_dctcp_init")
 void BPF_PROG(mltcp_dctcp_init, struct sock* sk) {
   const struct tcp_sock* const tp = (struct tcp_sock*)sk;
-  struct mltcp_flow* const flow = mltcp_on_init(sk);
+  const int begins = sk->__sk_common.skc_state != TCP_LISTEN && sk->__sk_common.skc_state != TCP_CLOSE;
+  const int without_ecn = begins && !(tp->ecn_flags & TCP_ECN_OK);
+  struct mltcp_flow* flow;
+  if (without_ecn && becomes_reno(sk)) return;
+  flow = mltcp_on_init(sk);
   if (!flow) return;
-  if ((tp->ecn_flags & TCP_ECN_OK) || sk->__sk_common.skc_state == TCP_LISTEN || sk->__sk_common.skc_state == TCP_CLOSE)
-    dctcp_init(sk);
-  else
-    flow->without_ecn = 1;
+  flow->without_ecn = without_ecn;
+  if (!without_ecn) dctcp_init(sk);
 }
 
 SEC("struct_ops/mltcp_dctcp_release")

@@ -6,6 +6,7 @@
 The guest runs in virtual time: QEMU counts the instructions of one processor, each takes 2 ns, and waiting takes none.
 So what is measured is the same however busy this machine is. Exit status 77: skipped, with the reason.
 """
+import json
 import os
 import re
 import sys
@@ -15,8 +16,10 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import guest_lab  # noqa: E402
 
-# 40 Mbit/s, which RED keeps at a queue of 15 to 45 kB: the drops of a tail would always meet who has just increased
-# its window, and make shares equal whatever the increase.
+# A link of 40 Mbit/s, whose queue RED keeps at 15 to 45 kB: the drops of a tail would always meet who has just increased
+# its window, and make shares equal whatever the increase. DCTCP's marks come at 60 kB, as its windows are to be tens of
+# packets. netem has 0.1 ms pass, and takes packets off the account of their socket: else a sender at whose own interface
+# the queue is holds itself back (TCP small queues), as it doesn't at a switch's.
 NETWORK = """
 ip netns add peer
 ip link add va type veth peer name vb
@@ -27,33 +30,56 @@ ip link set lo up
 ip netns exec peer ip addr add 10.9.0.2/24 dev vb
 ip netns exec peer ip link set vb up
 ethtool -K va tso off gso off > /dev/null
-tc qdisc add dev va root handle 1: tbf rate 40mbit burst 3000 limit 100000
 sysctl -q -w net.ipv4.tcp_slow_start_after_idle=0 net.ipv4.tcp_no_metrics_save=1 net.ipv4.tcp_ecn=1
 ip netns exec peer sysctl -q -w net.ipv4.tcp_ecn=1
-ip netns exec peer tcp_jobs serve 7000 &
-red() { tc qdisc replace dev va parent 1:1 handle 10: red limit 90000 avpkt 1500 bandwidth 40mbit "$@"; }
+link() {
+  tc qdisc replace dev va root handle 1: netem delay 100us limit 10000
+  tc qdisc replace dev va parent 1:1 handle 2: tbf rate $1 burst 3000 limit 100000
+}
+red() {
+  tc qdisc del dev va parent 2:1 2> /dev/null  # counts begin anew
+  tc qdisc add dev va parent 2:1 handle 10: red limit 200000 avpkt 1500 bandwidth 40mbit "$@"
+}
 drop() { red min 15000 max 45000 burst 17 probability 0.1; }
-mark() { red min 40000 max 40001 burst 27 probability 1 ecn; }
+mark() { red min 60000 max 60001 burst 41 probability 1 ecn; }
+link 40mbit
 drop
-run() { tcp_jobs run 10.9.0.2 7000 "$@"; }
+run() { tcp_jobs run peer 10.9.0.2 "$@"; }
 at() { echo "== $1"; }
 timeouts() {
   awk '/^TcpExt/ { if (n++ == 0) split($0, name); else for (i in name) if (name[i] == "TCPTimeouts") print "timeouts", $i }' \\
     /proc/net/netstat
 }
 """
-BYTES, COMPUTE = 1250000, 250  # 250 ms of computing, 250 ms of sending
+BYTES, COMPUTE = 1000000, 250  # 250 ms of computing, 209 ms of sending: two fit into each other's gaps
 
-COMMANDS = """
+REFUSALS = """
 at nothing; mltcp kernel status
 at set-early; mltcp kernel set --gap 5ms
 at user; setpriv --reuid 65534 --clear-groups mltcp kernel load
+at rights
+for right in net_admin bpf perfmon sys_admin; do setpriv --bounding-set -$right --inh-caps -$right mltcp kernel load; done
+at container; unshare --user --map-root-user mltcp kernel load
+mkdir /tmp/none
+mount --bind /tmp/none /sys/kernel/btf
+at no-types; mltcp kernel load
+umount /sys/kernel/btf
+mkdir /sys/fs/bpf/mltcp
+chown 65534 /sys/fs/bpf/mltcp
+at others-folder; mltcp kernel load
+rmdir /sys/fs/bpf/mltcp
+flock -o /run/mltcp-kernel.lock sleep 30 & holder=$!
+sleep 1
+at locked; mltcp kernel load
+kill $holder
 umount /sys/fs/bpf
 at no-bpffs; mltcp kernel load
 mount -t bpf bpf /sys/fs/bpf
 at wrong-cc; mltcp kernel load --cc vegas
 at wrong-function; mltcp kernel load --function F7
 at nothing-left; ls /sys/fs/bpf
+"""
+LOADING = """
 at load; mltcp kernel load
 at again; mltcp kernel load
 at available; cat /proc/sys/net/ipv4/tcp_available_congestion_control
@@ -61,19 +87,77 @@ at no-cgroup; mltcp kernel set --cgroup /sys/fs/cgroup/nowhere
 at root-cgroup; mltcp kernel set --cgroup /sys/fs/cgroup
 at forget; mltcp kernel set --job 9 --forget
 """
+# Killed at moments between the first map and the last algorithm; and what nothing is pinned of any more.
+LEFT_BEHIND = """
+at killed
+for after in 0.15 0.25 0.5; do
+  mltcp kernel load > /dev/null & loader=$!
+  sleep $after; kill -KILL $loader; wait $loader
+  echo pinned $(ls /sys/fs/bpf /sys/fs/bpf/mltcp 2> /dev/null)
+  mltcp kernel unload
+done
+at nothing-half; ls /sys/fs/bpf; cat /proc/sys/net/ipv4/tcp_available_congestion_control
+at lost; mltcp kernel load --cc reno; umount /sys/fs/bpf; mount -t bpf bpf /sys/fs/bpf
+at lost-status; mltcp kernel status
+at lost-load; mltcp kernel load
+at lost-unload; mltcp kernel unload; cat /proc/sys/net/ipv4/tcp_available_congestion_control
+"""
+# More jobs than there is room for; and when they have been gone for a minute.
+MANY = """
+mkfifo /tmp/more; exec 3<> /tmp/more
+tcp_jobs many peer 10.9.0.2 mltcp_reno 1001 1030 < /tmp/more > /tmp/many 2>&1 3>&- & many=$!
+for i in 1 2 3 4 5 6 7 8 9 10; do grep -q . /tmp/many && break; sleep 1; done
+at many; cat /tmp/many; mltcp kernel status
+at no-room; run mltcp_reno 0.5 3000:0:0:0; mltcp kernel status | grep "mark 3000 "
+exec 3>&-; wait $many
+sleep 62
+at room; run mltcp_reno 0.5 3000:0:0:0; mltcp kernel status | grep "mark 3000 "
+"""
+WITHOUT_ECN = """
+mark
+marked() { tc -s qdisc show dev va | awk '/marked/ { print "marked", $2, "early", $4 }'; }
+at ecn; run mltcp_dctcp 0.8 21:0:0:0; marked
+mark
+at no-ecn; run mltcp_dctcp/reno 0.8 22:0:0:0; marked
+drop
+at no-ecn-left; mltcp kernel status
+"""
 JOBS_OF_CGROUPS = """
 mkdir -p /sys/fs/cgroup/train/a /sys/fs/cgroup/train/b /sys/fs/cgroup/other
 mltcp kernel set --cgroup /sys/fs/cgroup/train --function F2 --bytes 200kB
 mltcp kernel set --job 7 --gap 30ms
-sh -c 'echo $$ > /sys/fs/cgroup/train/a/cgroup.procs; exec tcp_jobs run 10.9.0.2 7000 mltcp_reno 1 0:50:100000:0' > /dev/null &
+sh -c 'echo $$ > /sys/fs/cgroup/train/a/cgroup.procs; exec tcp_jobs run peer 10.9.0.2 mltcp_reno 1 0:50:100000:0' > /dev/null &
 first=$!
-sh -c 'echo $$ > /sys/fs/cgroup/train/b/cgroup.procs; exec tcp_jobs run 10.9.0.2 7000 mltcp_reno 1 0:50:100000:0' > /dev/null &
+sh -c 'echo $$ > /sys/fs/cgroup/train/b/cgroup.procs; exec tcp_jobs run peer 10.9.0.2 mltcp_reno 1 0:50:100000:0' > /dev/null &
 second=$!
-sh -c 'echo $$ > /sys/fs/cgroup/other/cgroup.procs; exec tcp_jobs run 10.9.0.2 7000 mltcp_cubic 1 0:50:100000:0 7:50:100000:0' > /dev/null
+sh -c 'echo $$ > /sys/fs/cgroup/other/cgroup.procs; exec tcp_jobs run peer 10.9.0.2 mltcp_cubic 1 0:50:100000:0 7:50:100000:0' > /dev/null
 wait $first $second
 at cgroups; mltcp kernel status
 mltcp kernel set --job 7 --forget
 at forgotten; mltcp kernel status --json -
+mkdir /sys/fs/cgroup/gone
+gone=$(stat -c %i /sys/fs/cgroup/gone)
+mltcp kernel set --cgroup /sys/fs/cgroup/gone
+rmdir /sys/fs/cgroup/gone
+at gone; mltcp kernel status
+at gone-forget; mltcp kernel set --cgroup $gone --forget
+mkdir /sys/fs/cgroup/gone
+mltcp kernel set --cgroup /sys/fs/cgroup/gone
+rmdir /sys/fs/cgroup/gone
+mltcp kernel set --job 8
+at gone-by-itself; mltcp kernel status
+"""
+# The peer of one of a job's connections goes away while there is data in flight.
+STUCK = """
+ip netns exec peer ip addr add 10.9.0.3/24 dev vb
+tcp_jobs run peer 10.9.0.3 mltcp_reno 9 31:0:0:0 > /dev/null 2>&1 & stuck=$!
+sleep 0.4
+ip netns exec peer ip addr del 10.9.0.3/24 dev vb
+at stuck-jobs; run mltcp_reno 4 31:50:100000:0
+at stuck; mltcp kernel status
+kill -KILL $stuck
+ip netns exec peer ip addr add 10.9.0.3/24 dev vb
+sleep 10  # the next retransmission meets nobody, and is told so
 """
 UNLOADING = """
 run mltcp_reno 1.5 1:0:0:0 > /tmp/stream &
@@ -90,6 +174,9 @@ at unload-again; mltcp kernel unload
 at load-one; mltcp kernel load --cc cubic --function 0.5
 at one; mltcp kernel status
 mltcp kernel unload
+mltcp kernel load --cc dctcp > /dev/null
+at no-ecn-alone; run mltcp_dctcp/reno 0.3 1:0:0:0
+at unload-dctcp; mltcp kernel unload
 """
 TRAFFIC = f"""
 mltcp kernel set --function fair
@@ -97,9 +184,12 @@ at single-reno; run reno 2.4 1:0:0:0
 at single-mltcp_reno; run mltcp_reno 2.4 1:0:0:0
 mltcp kernel set --function F1
 at alone; run reno 1.6 0:{COMPUTE}:{BYTES}:0
-at both; run mltcp_reno 10 13:{COMPUTE}:{BYTES}:0 14:{COMPUTE}:{BYTES}:0
+at both; run mltcp_reno 8 13:{COMPUTE}:{BYTES}:0 14:{COMPUTE}:{BYTES}:50
 at learned; mltcp kernel status
 """
+
+
+EVERYTHING = REFUSALS + LEFT_BEHIND + LOADING + JOBS_OF_CGROUPS + WITHOUT_ECN + STUCK + TRAFFIC + MANY + UNLOADING
 
 
 class VirtualTime(guest_lab.Guest):
@@ -111,8 +201,8 @@ class VirtualTime(guest_lab.Guest):
 
 def make_guest(program, jobs):
     guest = VirtualTime(processors=1, accelerator="tcg")
-    guest.add_modules("veth", "sch_tbf", "sch_red", "tcp_dctcp")
-    guest.add_programs("ip", "tc", "ethtool", "setpriv", program, jobs)
+    guest.add_modules("veth", "sch_netem", "sch_tbf", "sch_red", "tcp_dctcp")
+    guest.add_programs("ip", "tc", "ethtool", "flock", "setpriv", "unshare", program, jobs)
     return guest
 
 
@@ -128,15 +218,16 @@ def run(guest, commands, seconds):
 
 def numbers(text):
     """Of tcp_jobs: the numbers of each job."""
-    return [[float(x) for x in line.split(":")[1].split()] for line in text.splitlines() if line.startswith("job ")]
+    return [[float(x) for x in found.split()] for found in re.findall(r"^job \d+:(.*)$", text, flags=re.MULTILINE)]
 
 
 def mean(values):
     return sum(values) / len(values)
 
 
-def second_half(job):
-    return mean(job[len(job) // 2:])
+def later(job):
+    """Its iterations from the twentieth on."""
+    return mean(job[19:])
 
 
 class KernelTcp(unittest.TestCase):
@@ -154,7 +245,7 @@ class KernelTcp(unittest.TestCase):
         self.said("nothing", "not loaded", "mltcp kernel load loads them")
         self.line("set-early", "MLTCP for kernel TCP is not loaded; mltcp kernel load does it")
         self.line("user", "is missing, which changing the kernel's TCP takes; run it as root")
-        self.line("no-bpffs", "/sys/fs/bpf is no BPF file system", "mount -t bpf bpf /sys/fs/bpf")
+        self.line("no-bpffs", "/sys/fs/bpf is no BPF file system", "mount -t bpf -o mode=0700 bpf /sys/fs/bpf")
         self.line("wrong-cc", '"vegas"', "there are reno, cubic, dctcp")
         self.line("wrong-function", 'no aggressiveness function "F7"')
         self.assertEqual(self.found["nothing-left"], "")
@@ -162,6 +253,46 @@ class KernelTcp(unittest.TestCase):
         self.line("no-cgroup", "--cgroup:", "No such file", "give the folder of a cgroup")
         self.line("root-cgroup", "is the root")
         self.line("forget", "this job has no settings of its own")
+
+    def test_what_is_missing_is_named(self):
+        said = self.found["rights"].splitlines()
+        self.assertEqual(len(said), 4, said)
+        for line, right in zip(said, ("CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON", "CAP_SYS_ADMIN")):
+            self.assertIn(f"{right} is missing, which changing the kernel's TCP takes; run it as root", line)
+        self.line("container", "Operation not permitted", "run it as root, outside of containers")
+        self.line("others-folder", "/sys/fs/bpf/mltcp is not root's alone; remove it")
+        self.line("locked", "another mltcp kernel has been at work for 10 s; try again when it has ended")
+        self.line("no-types", "there is no /sys/kernel/btf/vmlinux; boot one that was built with CONFIG_DEBUG_INFO_BTF")
+
+    def test_a_command_that_is_killed_leaves_nothing_half(self):
+        pinned = re.findall(r"^pinned(.*)$", self.found["killed"], flags=re.MULTILINE)
+        self.assertEqual(len(pinned), 3)
+        self.assertGreater(len(set(pinned)), 2, "killed at the same place each time")
+        self.assertNotRegex(self.found["killed"], "can't|refuses")
+        self.assertNotIn("mltcp", self.found["nothing-half"])
+        self.said("lost-status", "lost: registered, but not pinned; unload takes it away")
+        self.line("lost-load", "mltcp_reno is registered, but not pinned in /sys/fs/bpf/mltcp", "mltcp kernel unload first")
+        self.assertNotIn("mltcp", self.found["lost-unload"])
+
+    def test_more_jobs_than_there_is_room_for_have_gain_one(self):
+        self.said("many", "1030 connections")
+        self.assertRegex(self.found["many"], r"mltcp_reno +loaded +1030")
+        rows = [line for line in self.found["many"].splitlines() if line.startswith(("mark ", "/"))]
+        self.assertEqual(len(rows), 1024 + 1, "mark 8 has nothing but settings")
+        self.assertGreater(numbers(self.found["no-room"])[0][0], 5e5)
+        self.assertNotIn("mark 3000", self.found["no-room"])
+        self.said("room", "mark 3000")
+
+    def test_dctcp_without_ecn_is_reno(self):
+        self.assertNotIn("goes by", self.found["ecn"])
+        self.assertRegex(self.found["ecn"], r"marked [1-9]\d* early 0")
+        self.said("no-ecn", "job 22 goes by mltcp_reno")
+        self.assertRegex(self.found["no-ecn"], r"marked 0 early [1-9]", "packets that claim ECN")
+        self.assertGreater(numbers(self.found["no-ecn"])[0][0], 1e6)
+        for name in ("reno", "dctcp"):
+            self.assertRegex(self.found["no-ecn-left"], f"mltcp_{name} +loaded +0\n")
+        self.said("no-ecn-alone", "job 1 goes by reno")
+        self.assertEqual(self.found["unload-dctcp"], "")
 
     def test_all_three_are_loaded(self):
         self.said("load", "loaded: mltcp_reno, mltcp_cubic, mltcp_dctcp")
@@ -174,8 +305,25 @@ class KernelTcp(unittest.TestCase):
         self.assertIn("common", rows["/other"])
         self.assertIn("F1, gap 30 ms, bytes learned", rows["mark"])
         self.assertRegex(rows["/other"], r" 100 kB +5\d\.\d ms")
-        self.assertNotIn("30 ms", self.found["forgotten"])
-        self.said("forgotten", '"own_settings": true', '"mltcp.kernel/1"')
+        status = json.loads(self.found["forgotten"])
+        self.assertEqual(status["schema"], "mltcp.kernel/1")
+        jobs = {job["name"]: job for job in status["jobs"]}
+        self.assertTrue(jobs["/train"]["own_settings"])
+        self.assertFalse(jobs["mark 7"]["own_settings"])
+        self.assertEqual(jobs["mark 7"]["settings"]["gap_ns"], 0)
+        self.assertEqual(jobs["/train"]["connections"] + jobs["/train"]["in_flight"], 0)
+
+    def test_settings_of_cgroups_that_are_gone_can_be_forgotten(self):
+        self.said("gone", ", which is gone")
+        self.assertEqual(self.found["gone-forget"], "")
+        self.said("gone-by-itself", "/train")
+        self.assertNotIn("gone", self.found["gone-by-itself"])
+
+    def test_a_connection_whose_peer_is_gone_does_not_stop_its_job(self):
+        row = next(line for line in self.found["stuck"].splitlines() if line.startswith("mark 31 "))
+        self.assertRegex(row, r" 100 kB +5\d\.\d ms", row)
+        iterations = len(numbers(self.found["stuck-jobs"])[0])
+        self.assertGreater(int(row.split()[5]), iterations / 2, row)
 
     def test_unloading_leaves_connections_alone(self):
         self.line("default", "mltcp_cubic is what new connections get by default; sysctl -w")
@@ -195,49 +343,52 @@ class KernelTcp(unittest.TestCase):
     def test_jobs_interleave(self):
         alone = mean(numbers(self.found["alone"])[0])
         for job in numbers(self.found["both"]):
-            self.assertGreater(mean(job[:2]), 1.3 * alone, "they began together")
+            self.assertGreater(mean(job[:2]), 1.2 * alone, "they began nearly together")
             # The median: one that loses its last packet waits for 200 ms.
-            self.assertLess(sorted(job[-6:-1])[2], 1.15 * alone, job)
+            self.assertLess(sorted(job[-6:-1])[2], 1.1 * alone, job)
         for mark in ("mark 13 ", "mark 14 "):
             row = next(line for line in self.found["learned"].splitlines() if line.startswith(mark))
-            self.assertRegex(row, r" 1\.25(0\d+)? MB|1250\d+ B", row)
+            self.assertRegex(row, r" (1 MB|1000\.0\d+ kB) ", row)
 
 
-STARTS = (0, 20)  # ms that the second job is late: what follows depends on chance, so several
+# Of the table: ms of computing, bytes, ms that the second job is late, seconds. What follows a start depends on chance, so
+# there are several.
+TABLE = {"compute": 500, "bytes": 2000000, "starts": (0, 40), "seconds": 28}
 
 
 def table(guest, algorithms):
-    """Rows of docs/kernel.md, of second halves."""
+    """Rows of docs/kernel.md."""
     print("| algorithm | alone | two jobs | worst of 4 | over alone | shares of gains 2 and 1 | of 1 and 1 |")
     print("|---|---|---|---|---|---|---|")
     for plain in algorithms:
-        job = f"{COMPUTE}:{BYTES}"
-        both = "".join(f"at {name}-{start}; run {name} 14 1{start}:{job}:0 2{start}:{job}:{start}; timeouts\n"
-                       for name in (plain, f"mltcp_{plain}") for start in STARTS)
+        job = f"{TABLE['compute']}:{TABLE['bytes']}"
+        both = "".join(f"at {name}-{start}; run {name} {TABLE['seconds']} 1{start}:{job}:0 2{start}:{job}:{start}; timeouts\n"
+                       for start in TABLE["starts"] for name in (f"mltcp_{plain}", plain))
         found = run(guest, f"""
 mltcp kernel load > /dev/null
+ip route change 10.9.0.0/24 dev va src 10.9.0.1 rto_min 10ms  # else a lost last packet is 200 ms, as it is with any of them
 {"mark" if plain == "dctcp" else "drop"}
 mltcp kernel set --job 3 --function 2
 mltcp kernel set --job 4 --function 1
 mltcp kernel set --job 5 --function 1
-at alone; run {plain} 4 0:{job}:0
+at alone; run {plain} 6 0:{job}:0
 {both}
 at weights; run mltcp_{plain} 10 3:0:0:0 4:0:0:0
 at equal; run mltcp_{plain} 10 4:0:0:0 5:0:0:0
-at single; run {plain} 4 4:0:0:0; run mltcp_{plain} 4 4:0:0:0
-""", 1200)
-        alone = mean(numbers(found["alone"])[0])
+at single; run {plain} 3 4:0:0:0; run mltcp_{plain} 3 4:0:0:0
+""", 2400)
+        for name, text in found.items():
+            print(name, text, file=sys.stderr, flush=True)
+        alone = mean(numbers(found["alone"])[0][1:])
         for name in (plain, f"mltcp_{plain}"):
-            jobs = [second_half(job) for start in STARTS for job in numbers(found[f"{name}-{start}"])]
+            jobs = [later(job) for start in TABLE["starts"] for job in numbers(found[f"{name}-{start}"])]
             shares = ["", ""]
             if name != plain:
                 shares = [f"{a[0] / b[0]:.2f}" for a, b in (numbers(found["weights"]), numbers(found["equal"]))]
             print(f"| {name} | {alone:.0f} ms | {mean(jobs):.0f} ms | {max(jobs):.0f} ms "
                   f"| {100 * (mean(jobs) / alone - 1):.1f}% | {shares[0]} | {shares[1]} |", flush=True)
-        one, other = (job[0] * 8 / 2e6 for job in numbers(found["single"]))
-        print(f"{plain} alone: {one:.2f} Mbit/s, mltcp_{plain} with gain 1: {other:.2f} Mbit/s", file=sys.stderr)
-        for name, text in found.items():
-            print(name, text, file=sys.stderr, flush=True)
+        one, other = (job[0] * 8 / 1.5e6 for job in numbers(found["single"]))
+        print(f"{plain} alone: {one:.2f} Mbit/s, mltcp_{plain} with gain 1: {other:.2f} Mbit/s", flush=True)
 
 
 def main():
@@ -250,7 +401,7 @@ def main():
     if "--table" in sys.argv:
         table(guest, sys.argv[sys.argv.index("--table") + 1:] or ["reno", "cubic", "dctcp"])
         return
-    KernelTcp.found = run(guest, COMMANDS + JOBS_OF_CGROUPS + TRAFFIC + UNLOADING, 280)
+    KernelTcp.found = run(guest, EVERYTHING, 800)
     if "--print" in sys.argv:
         for name, text in KernelTcp.found.items():
             print(f"== {name}\n{text}", end="")

@@ -177,6 +177,55 @@ TEST_F(KernelIterations, known_bytes__are_taken_at_once_and_buckets_do_not_matte
   }
 }
 
+TEST_F(KernelIterations, given_bytes_that_are_too_many__are_not_believed_until_one_fits) {
+  set({.function = {}, .gap = {}, .iteration_bytes = 1'050'000});
+  for (int i = 0; i < 12; ++i) {
+    iterate(1, 1'000'000, 50_ms);
+    if (i < 6) continue;
+    EXPECT_EQ(gain(), 1.0) << i;
+  }
+  EXPECT_EQ(known(), 0U);
+  iterate(3, 1'050'000, 50_ms);
+  silence(50_ms);
+  send(525'000);
+  EXPECT_EQ(known(), 1'050'000U);
+  EXPECT_NEAR(gain(), 0.25 + 1.75 / 2, 0.01);
+}
+
+TEST_F(KernelIterations, given_bytes_that_are_somewhat_too_few__are_believed) {
+  set({.function = {}, .gap = {}, .iteration_bytes = 900'000});
+  iterate(8, 1'000'000, 50_ms);
+  EXPECT_EQ(known(), 900'000U);
+  EXPECT_EQ(gain(), 2.0);
+}
+
+TEST_F(KernelIterations, half_again_of_given_bytes__has_gain_one) {
+  set({.function = {}, .gap = {}, .iteration_bytes = 1'000'000});
+  iterate(4, 1'000'000, 50_ms);
+  silence(50_ms);
+  send(1'450'000);
+  EXPECT_EQ(gain(), 2.0);
+  send(100'000);
+  EXPECT_EQ(gain(), 1.0) << "the end was not seen";
+}
+
+TEST_F(KernelIterations, bursts_that_nobody_acknowledges__do_not_lengthen_a_silence) {
+  iterate(8, 1'000'000, 50_ms);
+  silence(50_ms);
+  send(500'000);
+  const std::uint64_t before = job_.iterations;
+  silence(10_ms);
+  for (int i = 0; i < 3; ++i) {
+    mltcp_on_burst(&job_, &settings_, now_);
+    silence(4_ms);
+  }
+  send(500'000);
+  EXPECT_EQ(job_.burst_gap_ns, 22'000'000U);
+  EXPECT_EQ(job_.iterations, before) << "less than half of the usual gap";
+  EXPECT_EQ(mltcp_sent(&job_), 1'000'000U);
+  EXPECT_NEAR(static_cast<double>(job_.gap_ns), 50e6, 1e6);
+}
+
 TEST_F(KernelIterations, a_given_gap__decides_alone) {
   set({.function = {}, .gap = 30_ms, .iteration_bytes = {}});
   for (int i = 0; i < 8; ++i) {

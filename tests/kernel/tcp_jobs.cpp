@@ -1,14 +1,29 @@
 // Jobs over the kernel's TCP, for the tests in a guest: each computes (sleeps), sends its bytes over one connection,
 // and waits until the peer has them all, as a training job does. Or it only sends, to measure shares.
 //
-//   tcp_jobs serve PORT
-//   tcp_jobs run ADDRESS PORT CC SECONDS JOB...     JOB: MARK:COMPUTE_MS:BYTES:START_MS, BYTES 0: sends all the time
+//   tcp_jobs run NAMESPACE ADDRESS CC SECONDS JOB...  JOB: MARK:COMPUTE_MS:BYTES:START_MS, BYTES 0: sends all the time
+//   tcp_jobs many NAMESPACE ADDRESS CC FIRST COUNT    COUNT jobs, the first with mark FIRST: a connection and a byte
+//   each
 //
-// Prints a line a job: "job MARK: " and the length of each iteration in ms; or, of one that only sends, the bytes that
-// were acknowledged in the second half of the time. MARK 0 sets no mark. Any failure ends it with a line and status 1.
+// CC is that of the jobs, or CC/CC: of the jobs, and of the peer, whose is the kernel's own of the same name if it
+// isn't given. DCTCP has ECN only where both ends go by DCTCP.
+//
+// The peer with ADDRESS is threads of the same process, its socket one of the network NAMESPACE (of `ip netns`). No
+// byte is copied. Both are for a guest whose processor is interpreted: there a change of address spaces takes as long
+// as many packets.
+//
+// `run` prints a line a job: "job MARK: " and the length of each iteration in ms; or, of one that only sends, the bytes
+// that were acknowledged in the second half of the time; and first, if the kernel gave a connection another congestion
+// control than was asked for, which. MARK 0 sets no mark. `many` has all open, says so, and closes them when its input
+// ends. Any failure ends it with a line and status 1.
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -31,14 +46,6 @@ using std::chrono::milliseconds;
   std::exit(1);
 }
 
-sockaddr_in address_of(const char* host, const char* port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(std::atoi(port)));
-  if (inet_pton(AF_INET, host, &address.sin_addr) != 1) fail(host);
-  return address;
-}
-
 void read_all(int fd, void* to, std::size_t bytes) {
   for (auto* at = static_cast<char*>(to); bytes > 0;) {
     const ssize_t got = read(fd, at, bytes);
@@ -52,11 +59,11 @@ void read_all(int fd, void* to, std::size_t bytes) {
 void receive(int fd) {
   std::uint64_t size = 0;
   read_all(fd, &size, sizeof(size));
-  std::vector<char> buffer(std::size_t{1} << 16);
+  constexpr std::size_t most = std::size_t{1} << 16;
   std::uint64_t left = size;
   for (;;) {
-    const std::size_t wanted = size == 0 ? buffer.size() : std::min<std::uint64_t>(buffer.size(), left);
-    const ssize_t got = read(fd, buffer.data(), wanted);
+    const std::size_t wanted = size == 0 ? most : std::min<std::uint64_t>(most, left);
+    const ssize_t got = recv(fd, nullptr, wanted, MSG_TRUNC);  // what is received is dropped
     if (got <= 0) break;
     if (size == 0) continue;
     left -= static_cast<std::uint64_t>(got);
@@ -67,18 +74,51 @@ void receive(int fd) {
   close(fd);
 }
 
-int serve(const char* port) {
+void choose(int fd, const std::string& algorithm) {
+  if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, algorithm.c_str(), static_cast<socklen_t>(algorithm.size())) != 0)
+    fail(algorithm.c_str());
+}
+
+// Starts the peer; returns its address.
+sockaddr_in serve(const char* name_space, const char* host, const std::string& algorithm) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  if (inet_pton(AF_INET, host, &address.sin_addr) != 1) fail(host);
+  const int own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+  const int theirs = open((std::string("/run/netns/") + name_space).c_str(), O_RDONLY | O_CLOEXEC);
+  if (own < 0 || theirs < 0 || setns(theirs, CLONE_NEWNET) != 0) fail(name_space);
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int on = 1;
-  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  const sockaddr_in address = address_of("0.0.0.0", port);
-  if (bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 || listen(listener, 64) != 0)
+  if (setns(own, CLONE_NEWNET) != 0) fail("setns");
+  close(own);
+  close(theirs);
+  choose(listener, algorithm);
+  socklen_t length = sizeof(address);
+  if (bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 || listen(listener, 64) != 0 ||
+      getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0)
     fail("listen");
-  for (;;) {
-    const int fd = accept(listener, nullptr, nullptr);
-    if (fd < 0) fail("accept");
-    std::thread(receive, fd).detach();
-  }
+  std::thread([listener] {
+    for (;;) {
+      const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+      if (fd < 0) fail("accept");
+      std::thread(receive, fd).detach();
+    }
+  }).detach();
+  return address;
+}
+
+// What jobs send: a file, whose pages connections refer to.
+constexpr std::size_t kDataBytes = std::size_t{1} << 15;
+int data_file() {
+  const int fd = memfd_create("data", MFD_CLOEXEC);
+  if (fd < 0 || ftruncate(fd, kDataBytes) != 0) fail("memfd_create");
+  return fd;
+}
+
+std::size_t send_some(int to, int data, std::size_t most) {
+  off_t begin = 0;
+  const ssize_t sent = sendfile(to, data, &begin, std::min(most, kDataBytes));
+  if (sent <= 0) fail("sendfile");
+  return static_cast<std::size_t>(sent);
 }
 
 struct Job {
@@ -97,26 +137,39 @@ std::uint64_t acknowledged(int fd) {
   return info.tcpi_bytes_acked;
 }
 
-void run_job(Job& job, const sockaddr_in& address, const char* algorithm, Clock::time_point start,
-             Clock::time_point end) {
+int open_socket(const std::string& algorithm, unsigned mark) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, algorithm, static_cast<socklen_t>(std::strlen(algorithm))) != 0)
-    fail(algorithm);
-  if (job.mark != 0 && setsockopt(fd, SOL_SOCKET, SO_MARK, &job.mark, sizeof(job.mark)) != 0) fail("SO_MARK");
+  if (fd < 0) fail("socket");
+  choose(fd, algorithm);
+  if (mark != 0 && setsockopt(fd, SOL_SOCKET, SO_MARK, &mark, sizeof(mark)) != 0) fail("SO_MARK");
+  return fd;
+}
+
+void say_other_algorithm(int fd, unsigned mark, const std::string& wanted) {
+  char name[16] = "";
+  socklen_t length = sizeof(name) - 1;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length) != 0) fail("TCP_CONGESTION");
+  if (wanted != name) std::printf("job %u goes by %s\n", mark, name);
+}
+
+void run_job(Job& job, const sockaddr_in& address, const std::string& algorithm, Clock::time_point start,
+             Clock::time_point end) {
+  const int fd = open_socket(algorithm, job.mark);
   // A writer that is not a whole send buffer ahead: what is in flight is what the window lets out.
   const int buffer = 1 << 18;
   setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) fail("connect");
+  say_other_algorithm(fd, job.mark, algorithm);
   const std::uint64_t size = job.bytes;
   if (write(fd, &size, sizeof(size)) != sizeof(size)) fail("write");
-  const std::vector<char> data(std::size_t{1} << 15, 'x');
+  const int data = data_file();
   std::this_thread::sleep_until(start + milliseconds(job.start_ms));
   if (job.bytes == 0) {
     const Clock::time_point half = Clock::now() + (end - Clock::now()) / 2;
     std::uint64_t before = 0;
     bool past_half = false;
     while (Clock::now() < end) {
-      if (write(fd, data.data(), data.size()) < 0) fail("write");
+      send_some(fd, data, kDataBytes);
       if (!past_half && Clock::now() >= half) {
         past_half = true;
         before = acknowledged(fd);
@@ -126,15 +179,12 @@ void run_job(Job& job, const sockaddr_in& address, const char* algorithm, Clock:
     const linger reset{1, 0};  // what is queued is not to be sent any more
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     close(fd);
+    close(data);
     return;
   }
   for (Clock::time_point begin = Clock::now(); begin < end;) {
     std::this_thread::sleep_for(milliseconds(job.compute_ms));
-    for (std::size_t left = job.bytes; left > 0;) {
-      const ssize_t sent = write(fd, data.data(), std::min(left, data.size()));
-      if (sent < 0) fail("write");
-      left -= static_cast<std::size_t>(sent);
-    }
+    for (std::size_t left = job.bytes; left > 0;) left -= send_some(fd, data, left);
     char answer = 0;
     read_all(fd, &answer, 1);
     const Clock::time_point now = Clock::now();
@@ -142,10 +192,24 @@ void run_job(Job& job, const sockaddr_in& address, const char* algorithm, Clock:
     begin = now;
   }
   close(fd);
+  close(data);
 }
 
+// CC/CC.
+struct Algorithms {
+  explicit Algorithms(const std::string& text) : jobs(text.substr(0, text.find('/'))) {
+    if (jobs.size() < text.size())
+      peer = text.substr(jobs.size() + 1);
+    else
+      peer = jobs.starts_with("mltcp_") ? jobs.substr(6) : jobs;
+  }
+  std::string jobs;
+  std::string peer;
+};
+
 int run(int argc, char** argv) {
-  const sockaddr_in address = address_of(argv[2], argv[3]);
+  const Algorithms algorithms(argv[4]);
+  const sockaddr_in address = serve(argv[2], argv[3], algorithms.peer);
   const Clock::time_point start = Clock::now() + milliseconds(100);
   const Clock::time_point end = start + milliseconds(static_cast<long>(std::atof(argv[5]) * 1000));
   std::vector<Job> jobs;
@@ -155,7 +219,8 @@ int run(int argc, char** argv) {
     jobs.push_back(job);
   }
   std::vector<std::thread> threads;
-  for (Job& job : jobs) threads.emplace_back(run_job, std::ref(job), std::cref(address), argv[4], start, end);
+  for (Job& job : jobs)
+    threads.emplace_back(run_job, std::ref(job), std::cref(address), std::cref(algorithms.jobs), start, end);
   for (std::thread& thread : threads) thread.join();
   for (const Job& job : jobs) {
     std::printf("job %u:", job.mark);
@@ -166,12 +231,45 @@ int run(int argc, char** argv) {
   return 0;
 }
 
+// The peer answers each byte.
+int many(char** argv) {
+  const Algorithms algorithms(argv[4]);
+  const sockaddr_in address = serve(argv[2], argv[3], algorithms.peer);
+  const auto first = static_cast<unsigned>(std::atoi(argv[5]));
+  const auto count = static_cast<unsigned>(std::atoi(argv[6]));
+  for (unsigned i = 0; i < count; ++i) {
+    const int fd = open_socket(algorithms.jobs, first + i);
+    if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) fail("connect");
+    const std::uint64_t size = 1;
+    char answer = 0;
+    if (write(fd, &size, sizeof(size)) != sizeof(size) || write(fd, "x", 1) != 1) fail("write");
+    read_all(fd, &answer, 1);
+  }
+  std::printf("%u connections\n", count);
+  std::fflush(stdout);
+  for (char ignored = 0; read(0, &ignored, 1) > 0;) {
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
   const std::string action = argc > 1 ? argv[1] : "";
-  if (action == "serve" && argc == 3) return serve(argv[2]);
-  if (action == "run" && argc >= 7) return run(argc, argv);
-  std::fprintf(stderr, "tcp_jobs serve PORT | run ADDRESS PORT CC SECONDS MARK:COMPUTE_MS:BYTES:START_MS...\n");
-  return 2;
+  int status = 2;
+  if (action == "run" && argc >= 7) {
+    status = run(argc, argv);
+  } else if (action == "many" && argc == 7) {
+    status = many(argv);
+  } else {
+    std::fprintf(stderr,
+                 "tcp_jobs run NAMESPACE ADDRESS CC SECONDS MARK:COMPUTE_MS:BYTES:START_MS... | "
+                 "many NAMESPACE ADDRESS CC FIRST COUNT\n");
+  }
+  std::fflush(stdout);
+  std::_Exit(status);  // the peer's threads still run
 }
