@@ -295,8 +295,11 @@ class Archive:
         for number, path in enumerate(sorted(self.entries), start=1):
             mode, content, device = self.entries[path]
             if isinstance(content, str):
-                with open(content, "rb") as stream:
-                    content = stream.read()
+                try:
+                    with open(content, "rb") as stream:
+                        content = stream.read()
+                except OSError as error:
+                    raise Failed(f"{content}: {error.strerror}; it should be in the guest") from error
             entry(number, path, mode, len(content), device)
             out.write(content + b"\0" * (-len(content) % 4))
         entry(0, "TRAILER!!!", 0, 0, None)
@@ -317,8 +320,11 @@ def find_program(name):
         if not os.path.exists(name):
             raise Failed(f"there is no {name}")
         return os.path.abspath(name)
-    path = shutil.which(name, path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + os.environ["PATH"])
+    search = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + os.environ["PATH"]
+    path = shutil.which(name, path=search)
     if not path:
+        if os.path.exists(name):
+            raise Failed(f"{name}: programs are looked for in $PATH; write ./{name} for the one in this folder, or take --file")
         raise Lacking(f"this machine has no {name}, which the guest should have; install it (tools/setup --with guest)")
     return path
 
@@ -426,11 +432,16 @@ exit 1
 BIND = """\
 #!/busybox/busybox sh
 # bind ADDRESS DRIVER: gives a PCI device to a driver of the kernel, whoever has it now
+[ $# = 2 ] || { echo "bind: write bind ADDRESS DRIVER, as in bind 0000:01:00.0 vfio-pci" >&2; exit 2; }
 device=/sys/bus/pci/devices/$1
+[ -e $device ] || { echo "bind: there is no $1, but" $(ls /sys/bus/pci/devices) >&2; exit 1; }
 echo "$2" >$device/driver_override
 [ ! -e $device/driver ] || echo "$1" >$device/driver/unbind
 echo "$1" >/sys/bus/pci/drivers_probe
-[ "$(basename "$(readlink $device/driver)")" = "$2" ] || { echo "bind: $1 is not taken by $2" >&2; exit 1; }
+[ "$(basename "$(readlink $device/driver)")" = "$2" ] || {
+  echo "bind: $1 is not taken by $2; is its module there (--module), and the device of its kind?" >&2
+  exit 1
+}
 """
 
 
@@ -593,8 +604,9 @@ class Guest:
         # A machine that is virtual itself may show capabilities that it doesn't let be set.
         processor = "max" if self.accelerator == "tcg" else "max,-arch-capabilities"
         machine = "q35,kernel-irqchip=split" if self.has_iommu and self.accelerator == "kvm" else "q35"
+        # no_timer_check: whether the timer's interrupts come is judged by loops, which are too fast or slow beside other load.
         append = ["console=ttyS0", "panic=-1", "loglevel=6", "mitigations=off", "random.trust_cpu=on", "tsc=reliable", "nokaslr",
-                  "sysrq_always_enabled=1", *shlex.split(self.append)]
+                  "no_timer_check", "sysrq_always_enabled=1", *shlex.split(self.append)]
         return [QEMU, "-name", f"mltcp-{os.path.basename(folder)}", "-nodefaults", "-no-user-config", "-display", "none",
                 "-no-reboot", "-machine", machine, "-accel", accelerator, "-cpu", processor, "-smp", str(self.processors),
                 "-m", f"{self.memory_mb}M", "-kernel", boot_image(self.kernel), "-initrd", f"{folder}/initramfs",
