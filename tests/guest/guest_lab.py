@@ -604,7 +604,7 @@ class Guest:
         # A machine that is virtual itself may show capabilities that it doesn't let be set.
         processor = "max" if self.accelerator == "tcg" else "max,-arch-capabilities"
         machine = "q35,kernel-irqchip=split" if self.has_iommu and self.accelerator == "kvm" else "q35"
-        # no_timer_check: whether the timer's interrupts come is judged by loops, which are too fast or slow beside other load.
+        # Where this machine is busy, an interpreted timer may seem not to work (no_timer_check).
         append = ["console=ttyS0", "panic=-1", "loglevel=6", "mitigations=off", "random.trust_cpu=on", "tsc=reliable", "nokaslr",
                   "no_timer_check", "sysrq_always_enabled=1", *shlex.split(self.append)]
         return [QEMU, "-name", f"mltcp-{os.path.basename(folder)}", "-nodefaults", "-no-user-config", "-display", "none",
