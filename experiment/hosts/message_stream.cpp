@@ -168,9 +168,9 @@ std::unique_ptr<MessageStream> MessageStream::connect(const StreamAddress& addre
     if (const std::string why = interrupted(); !why.empty())
       throw RunError(fmt::format("{} before the {} was reached", why, role.name));
     if (wall_now() >= give_up)
-      throw RunError(fmt::format("no {} at {} for {}: {}; start it ({} {}), and see that this host reaches it",
+      throw RunError(fmt::format("no {} at {} for {}: {}; start it ({} {}), and see that this host reaches it{}",
                                  role.name, one_line(to_text(address)), to_text(limit), std::strerror(error),
-                                 role.start, one_line(to_text(address))));
+                                 role.start, one_line(to_text(address)), role.reached));
     poll(nullptr, 0, static_cast<int>(retry.count / 1'000'000));
   }
 }

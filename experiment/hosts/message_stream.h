@@ -35,6 +35,7 @@ struct StreamRole {
   std::string_view name;
   std::string_view option;
   std::string_view start;
+  std::string_view reached = {};  ///< how, where that is not plain: it ends what is told when nobody is there
 };
 inline constexpr StreamRole kCoordinatorRole{"coordinator", "--serve", "mltcp gen EXPERIMENT.toml --serve"};
 

@@ -214,8 +214,11 @@ PerfResults run_perf(const std::string& address, Nanos patience, const PerfPlace
   check(settings);
   register_datapaths_once();
   check(place);
-  const auto stream =
-      MessageStream::connect(parse_stream_address(address), patience, callbacks.interrupted, perf::kServerRole);
+  StreamRole role = perf::kServerRole;
+  // Ports that DPDK drives have addresses that no kernel knows, and new users give those.
+  if (!place.device.starts_with("udp:") && !place.device.starts_with("verbs:"))
+    role.reached = " by the kernel: HOST is an address of its kernel, and not the one of its port";
+  const auto stream = MessageStream::connect(parse_stream_address(address), patience, callbacks.interrupted, role);
   try {
     return Client(*stream, settings, callbacks).run(place, version);
   } catch (const StreamError&) {

@@ -295,8 +295,11 @@ class Archive:
         for number, path in enumerate(sorted(self.entries), start=1):
             mode, content, device = self.entries[path]
             if isinstance(content, str):
-                with open(content, "rb") as stream:
-                    content = stream.read()
+                try:
+                    with open(content, "rb") as stream:
+                        content = stream.read()
+                except OSError as error:
+                    raise Failed(f"{content}: {error.strerror}; it should be in the guest") from error
             entry(number, path, mode, len(content), device)
             out.write(content + b"\0" * (-len(content) % 4))
         entry(0, "TRAILER!!!", 0, 0, None)
@@ -317,8 +320,11 @@ def find_program(name):
         if not os.path.exists(name):
             raise Failed(f"there is no {name}")
         return os.path.abspath(name)
-    path = shutil.which(name, path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + os.environ["PATH"])
+    search = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + os.environ["PATH"]
+    path = shutil.which(name, path=search)
     if not path:
+        if os.path.exists(name):
+            raise Failed(f"{name}: programs are looked for in $PATH; write ./{name} for the one in this folder, or take --file")
         raise Lacking(f"this machine has no {name}, which the guest should have; install it (tools/setup --with guest)")
     return path
 
@@ -426,11 +432,16 @@ exit 1
 BIND = """\
 #!/busybox/busybox sh
 # bind ADDRESS DRIVER: gives a PCI device to a driver of the kernel, whoever has it now
+[ $# = 2 ] || { echo "bind: write bind ADDRESS DRIVER, as in bind 0000:01:00.0 vfio-pci" >&2; exit 2; }
 device=/sys/bus/pci/devices/$1
+[ -e $device ] || { echo "bind: there is no $1, but" $(ls /sys/bus/pci/devices) >&2; exit 1; }
 echo "$2" >$device/driver_override
 [ ! -e $device/driver ] || echo "$1" >$device/driver/unbind
 echo "$1" >/sys/bus/pci/drivers_probe
-[ "$(basename "$(readlink $device/driver)")" = "$2" ] || { echo "bind: $1 is not taken by $2" >&2; exit 1; }
+[ "$(basename "$(readlink $device/driver)")" = "$2" ] || {
+  echo "bind: $1 is not taken by $2; is its module there (--module), and the device of its kind?" >&2
+  exit 1
+}
 """
 
 

@@ -102,6 +102,14 @@ class ArchiveTest(Files):
         self.assertTrue(any(name.endswith("/libc.so.6") for name in names), names)
         self.assertTrue(any("ld-linux" in name for name in names), names)
 
+    def test_file_that_can_not_be_read_is_named(self):
+        archive = guest_lab.Archive()
+        path = self.write("file", "text")
+        archive.file(path, "/file")
+        os.remove(path)
+        with self.assertRaisesRegex(guest_lab.Failed, f"{path}: No such file or directory"):
+            archive.write(io.BytesIO())
+
     def test_tree_has_all_of_a_folder(self):
         self.write("d/a", "1")
         self.write("d/e/b", "2")
@@ -170,6 +178,30 @@ class WordsTest(unittest.TestCase):
         done = lab("/nowhere/script")
         self.assertEqual(done.returncode, 2)
         self.assertIn("/nowhere/script: No such file or directory", done.stderr)
+
+
+    def refused(self, words, line):
+        done = lab(*words)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn(line, done.stderr)
+        self.assertLessEqual(done.stderr.count("\n"), 2)
+
+    def test_both_script_and_command(self):
+        self.refused(["-c", "true", "script"], "give a SCRIPT or --command, not both")
+
+    def test_numbers_are_above_0(self):
+        for option in ("--seconds", "--memory", "--processors"):
+            for number in ("0", "-5", "x"):
+                self.refused([f"{option}={number}", "-c", "true"], f'{option}: "{number}" is not a whole number above 0')
+
+    def test_what_can_not_be_written_is_told_before_the_guest(self):
+        self.refused(["--out", __file__, "-c", "true"], f"--out {__file__}: File exists; name another folder")
+        self.refused(["--out", "/proc/folder", "-c", "true"], "--out /proc/folder: No such file or directory")
+        self.refused(["--console", "/nowhere/file", "-c", "true"], "the folder /nowhere is not there or can't be written to")
+        self.refused(["--console", "/tmp", "-c", "true"], "--console /tmp: is a folder; name a file")
+
+    def test_script_for_another_interpreter(self):
+        self.refused([LAB[-1]], "is for python3, and the guest has sh")
 
 
 class FakeQemu:

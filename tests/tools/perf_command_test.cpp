@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class PerfTest : public ProgramTest {
  protected:
@@ -133,6 +134,11 @@ TEST_F(PerfTest, nobody_there__is_told) {
   const Outcome outcome = run("perf unix:s --wait 50ms");
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.err, HasSubstr("unix:s"));
+
+  // Whose port is not the kernel's reaches the server by the kernel all the same.
+  const std::string told = "see that this host reaches it by the kernel: HOST is an address of its kernel";
+  EXPECT_THAT(run("perf 127.0.0.1:1 --wait 50ms --port memif:/nowhere/s --ip 10.0.0.2/24").err, HasSubstr(told));
+  EXPECT_THAT(run("perf 127.0.0.1:1 --wait 50ms").err, AllOf(HasSubstr("reaches it\n"), Not(HasSubstr(told))));
 }
 
 TEST_F(PerfTest, the_servers_refusal__is_told_at_both_ends) {
