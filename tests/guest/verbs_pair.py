@@ -22,19 +22,19 @@ import guest_lab  # noqa: E402
 RATE_MBPS = 40
 # As DCTCP wants it, a step; the average follows the queue at once, since the burst is as short as tc takes it.
 RED = "min 16000 max 16001 burst 15 probability 1 ecn"
-EXPERIMENT = f"""
+EXPERIMENT = """
 [bottleneck]
-rate   = "{RATE_MBPS} Mbps"
+rate   = "{rate} Mbps"
 buffer = "200 kB"
 ecn    = {{ kmin = "16 kB" }}
 [[job]]
 name        = "a"
-compute     = "165 ms"
-communicate = "600 kB"
+compute     = "{compute}"
+communicate = "{communicate}"
 [[job]]
 name        = "b"
-compute     = "165 ms"
-communicate = "600 kB"
+compute     = "{compute}"
+communicate = "{communicate}"
 start       = "3 ms"
 # Its intervals are for links that carry a thousand packets in the time that this one takes for ten.
 [dcqcn]
@@ -65,10 +65,11 @@ done
 """
 
 
-def measure(guest, cc, policies, iterations, folder):
+def measure(guest, cc, arguments, folder):
     """Rows of the table."""
-    commands = COMMANDS.format(experiment=EXPERIMENT, rate=RATE_MBPS, red=RED, cc=cc, policies=" ".join(policies),
-                               iterations=iterations)
+    experiment = EXPERIMENT.format(rate=RATE_MBPS, compute=arguments.compute, communicate=arguments.communicate)
+    commands = COMMANDS.format(experiment=experiment, rate=RATE_MBPS, red=RED, cc=cc, policies=" ".join(arguments.policy),
+                               iterations=arguments.iterations)
     os.makedirs(folder, exist_ok=True)
     result = guest.run(commands, 1800, None, folder)
     if result.problem or result.status != 0:
@@ -78,7 +79,7 @@ def measure(guest, cc, policies, iterations, folder):
                                f"({result.problem or f'status {result.status}'})")
     queue = {policy: (marked, dropped) for policy, marked, dropped in
              re.findall(r"^queue (\w+) (\d+) (\d+)$", result.output, re.MULTILINE)}
-    for policy in policies:
+    for policy in arguments.policy:
         with open(f"{folder}/{policy}.json", encoding="utf-8") as stream:
             run = json.load(stream)["runs"][0]
         jobs = run["jobs"]
@@ -86,10 +87,10 @@ def measure(guest, cc, policies, iterations, folder):
                        ([job["iteration_ns"][0] for job in jobs], [job["second_half_mean_ns"] for job in jobs]))
         alone = max(job["isolated_ns"] for job in jobs)
         over = max(job["second_half_mean_ns"] / job["isolated_ns"] for job in jobs) - 1
-        apart = [max((job.get(key) if job.get(key) is not None else iterations) for job in jobs)
+        apart = [max((job.get(key) if job.get(key) is not None else arguments.iterations) for job in jobs)
                  for key in ("interleaved_from", "interleaved_from_5pct")]
         yield (f"| {cc} | {policy} | {alone / 1e6:.1f} | {first} | {last} | {100 * over:.1f}% | "
-               + " | ".join("-" if when >= iterations else str(when) for when in apart)
+               + " | ".join("-" if when >= arguments.iterations else str(when) for when in apart)
                + f" | {queue[policy][0]} | {queue[policy][1]} |")
 
 
@@ -100,6 +101,8 @@ def main():
     parser.add_argument("--cc", type=lambda text: text.split(","), default=["dctcp", "reno", "dcqcn"])
     parser.add_argument("--policy", type=lambda text: text.split(","), default=["fair", "mltcp"])
     parser.add_argument("--iterations", type=int, default=30)
+    parser.add_argument("--compute", default="165 ms")
+    parser.add_argument("--communicate", default="600 kB")
     parser.add_argument("--out", metavar="FOLDER", help="where results and what was said go")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
@@ -114,7 +117,7 @@ def main():
                   "| marked | dropped |")
             print("|---|---|---|---|---|---|---|---|---|---|", flush=True)
             for cc in arguments.cc:
-                for row in measure(guest, cc, arguments.policy, arguments.iterations, f"{arguments.out or temporary}/{cc}"):
+                for row in measure(guest, cc, arguments, f"{arguments.out or temporary}/{cc}"):
                     print(row, flush=True)
     except guest_lab.Lacking as lacking:
         print(f"skipped: {lacking}")
