@@ -78,7 +78,8 @@ class MemoryQueuePair final : public rdma::QueuePair {
     close(channel_.fd);
   }
   bool take_event() override { return false; }
-  Recovery recover() override { return Recovery::none_needed; }
+  Recovery recover(bool /*must_reset*/) override { return Recovery::none_needed; }
+  void stop() override {}
 
   // Each is a function of its own, so that what it costs can be told from what calls it.
   [[gnu::noinline]] static int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** /*refused*/) {
@@ -177,7 +178,9 @@ class MemoryDevice final : public rdma::Device {
   }
   void free_handle(ibv_ah* handle) noexcept override { delete reinterpret_cast<MemoryHandle*>(handle); }
   [[nodiscard]] int event_file() const override { return -1; }
-  void take_events() override {}
+  bool take_events() override { return false; }
+  [[nodiscard]] std::uint8_t gid_index() const override { return 0; }
+  rdma::RawPackets try_raw_packets() override { return {}; }
   [[nodiscard]] std::string why_down() const override { return {}; }
   [[nodiscard]] bool is_gone() const override { return false; }
   void watch(const rdma::Gid& /*gid*/) override {}
