@@ -57,6 +57,7 @@ class Client {
   PerfResults run(const PerfPlace& place, const std::string& version) {
     PerfResults results;
     results.settings = settings_;
+    perf::send(stream_, {{"opening", true}});
     // First the own endpoint: what is wrong with it is nothing of the server's.
     end_ = std::make_unique<perf::End>(place, perf::own_ip(stream_.file()), settings_.congestion_control);
     results.client = end_->description();

@@ -20,6 +20,8 @@ constexpr Nanos kLook{100'000'000};
 /// Of a client that thinks: it may be measuring nothing for a moment, but not for ever.
 constexpr Nanos kPatience{600'000'000'000};
 constexpr Nanos kHelloPatience{10'000'000'000};
+/// While the client opens its endpoint: a NIC behind VFIO has its memory mapped page by page.
+constexpr Nanos kOpeningPatience{60'000'000'000};
 
 class Session {
  public:
@@ -44,7 +46,8 @@ class Session {
   Json receive(Nanos limit) { return perf::receive(stream_, limit, callbacks_.interrupted); }
 
   void greet() {
-    const Json hello = receive(kHelloPatience);
+    Json hello = receive(kHelloPatience);
+    if (hello.contains("opening")) hello = receive(kOpeningPatience);
     if (const std::string protocol = perf::text_of(hello, "hello"); protocol != perf::kProtocol)
       throw Refused(fmt::format("the client speaks {}, and {} is spoken here; use the same build on both", protocol,
                                 perf::kProtocol));

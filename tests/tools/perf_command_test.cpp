@@ -5,7 +5,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "program_test.h"
 
@@ -14,6 +16,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 
 class PerfTest : public ProgramTest {
@@ -176,6 +179,30 @@ TEST_F(PerfTest, strangers__do_not_end_the_server) {
           " perf unix:s --tests out --most 1kB --for 10ms; status=$?; kill -TERM $server; wait $server; exit $status");
   EXPECT_EQ(outcome.status, 0) << outcome.err << content(folder_ / "server.log");
   EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("failed: "));
+}
+
+TEST_F(PerfTest, a_client_that_opens_its_port__says_so_and_is_waited_for) {
+  // A server that tells what it hears first, and a client that says what a slow one would.
+  const std::string stranger =
+      "import json, socket, struct, sys\n"
+      "s = socket.socket(socket.AF_UNIX)\n"
+      "def put(m): t = json.dumps(m).encode(); c.sendall(struct.pack('>I', len(t)) + t)\n"
+      "def get(): n = struct.unpack('>I', c.recv(4, socket.MSG_WAITALL))[0]; return json.loads(c.recv(n, "
+      "socket.MSG_WAITALL))\n"
+      "if sys.argv[1] == 'server':\n"
+      "  s.bind('t'); s.listen(); open('is_there', 'w').close(); c, _ = s.accept(); print(get(), get(), flush=True)\n"
+      "else:\n"
+      "  c = s; c.connect('s'); put({'opening': True}); put({'hello': 'mltcp.perf/0', 'cc': 'reno'}); print(get())\n";
+  std::ofstream(folder_ / "stranger.py") << stranger;
+  Outcome outcome =
+      run("--version > /dev/null; python3 stranger.py server > heard & other=$!; while ! [ -e is_there ]; do "
+          "sleep 0.05; done; timeout 20 " MLTCP_PROGRAM " perf unix:t > /dev/null 2>&1; wait $other");
+  EXPECT_THAT(content(folder_ / "heard"), MatchesRegex(".'opening': True. .*'hello': 'mltcp.perf/1'.*\n"))
+      << outcome.err;
+  outcome =
+      run("perf --listen unix:s > server.log 2>&1 & server=$!; while ! [ -e s ]; do sleep 0.05; done; "
+          "python3 stranger.py client; kill -TERM $server; wait $server");
+  EXPECT_THAT(outcome.out, HasSubstr("the client speaks mltcp.perf/0")) << outcome.err;
 }
 
 TEST_F(PerfTest, a_client_that_is_killed__ends_alone) {

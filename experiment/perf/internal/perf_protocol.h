@@ -2,6 +2,7 @@
 // believes nothing that it has not checked.
 //
 //   client                                               server
+//   {"opening": true}                                    waits for longer: opening a NIC may take tens of seconds
 //   {"hello": "mltcp.perf/1", "version", "cc"}        -> {"address": hex, "device", "version"}  or {"error": text}
 //   connects its endpoint                             -> {"connected": number}
 //   {"batch": {"test", "bytes", "messages", "depth"}} -> {"ready": true}
