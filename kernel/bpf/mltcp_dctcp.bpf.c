@@ -5,8 +5,8 @@
  * Where the peer does not take part in ECN, the kernel's dctcp_init() would exchange the congestion control under the
  * connection for a Reno of its own, and the count of this one's users would never be right again. So it is not called
  * then: the connection is given mltcp_reno, or the kernel's Reno where that is not loaded, which has it send packets
- * that do not claim to be capable of ECN, too. Only if the kernel refuses that, as to a BPF program that chose this one,
- * Reno's functions are called from here, and packets claim ECN nonetheless.
+ * that do not claim to be capable of ECN, too. Only if the kernel refuses that, as to a BPF program that chose this
+ * one, Reno's functions are called from here, and packets claim ECN nonetheless.
  */
 #include "augment.h"
 
