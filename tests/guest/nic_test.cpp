@@ -222,7 +222,14 @@ TEST_F(NicTest, packets_of_a_vlan__arrive_and_others_do_not) {
   }
   Bench bench(*eal(), nics(), {.vlan = 5}, {.vlan = 6});
   ASSERT_TRUE(bench.wait_for_link());
+  const auto left = [&] {
+    for (const auto& [name, value] : bench.left.statistics())
+      if (name == "tx_good_packets") return value;
+    return std::uint64_t{0};
+  };
+  const std::uint64_t before = left();
   bench.send(1, 100);
+  ASSERT_TRUE(bench.run([&] { return left() > before; })) << "it does not even ask for its neighbour";
   bench.run([&] { return bench.rejected() >= 1; }, 1500_ms);
   EXPECT_EQ(bench.servers[0]->received, 0);
   fmt::print("{} frames of another VLAN were refused here, others by the NIC\n", bench.rejected());
