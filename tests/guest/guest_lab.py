@@ -463,9 +463,10 @@ class Guest:
     """What a guest is to be; run() makes it, as often as wanted."""
 
     def __init__(self, kernel=None, memory_mb=512, processors=2, accelerator="auto", append="", qemu=(),
-                 virtual_time=False):
-        """`virtual_time`: one processor, which QEMU interprets and counts the instructions of; each takes 1 ns, and waiting
-        takes none of this machine's time. What the guest measures is the same however busy this machine is."""
+                 virtual_time=0):
+        """`virtual_time`: one processor, which QEMU interprets and counts the instructions of; each takes so many ns, a
+        power of 2, and waiting takes none of this machine's time. What the guest measures is the same however busy this
+        machine is."""
         self.virtual_time = virtual_time
         if virtual_time:
             processors, accelerator = 1, "tcg"
@@ -637,7 +638,8 @@ class Guest:
                 "-device", "virtio-9p-pci,fsdev=lab,mount_tag=lab",
                 "-chardev", f"socket,id=asked,path={folder}/asked,server=on,wait=off",
                 "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=asked,name=org.mltcp.monitor",
-                *(["-icount", "shift=0,sleep=off"] if self.virtual_time else []), *self.qemu]
+                *(["-icount", f"shift={int(self.virtual_time).bit_length() - 1},sleep=off"] if self.virtual_time else []),
+                *self.qemu]
 
     def run(self, commands, seconds=120, output=None, out=None):
         """Runs `commands`, a text for sh, and returns a Result. `output` is called with what comes, as it comes; what the

@@ -1,7 +1,8 @@
 """MLTCP for kernel TCP in a guest: `mltcp kernel` as root meets it, and what becomes of connections.
 
     kernel_tcp_test.py MLTCP TCP_JOBS           what ctest runs
-    kernel_tcp_test.py MLTCP TCP_JOBS --table [NAME...]   the table of docs/kernel.md, which takes some minutes
+    kernel_tcp_test.py MLTCP TCP_JOBS --table [--job MS:BYTES] [NAME...]   the tables of docs/kernel.md, which take
+                                                         some minutes; computing and sending of both jobs
 
 The guest runs in virtual time: QEMU counts the instructions of one processor, each takes 2 ns, and waiting takes none.
 So what is measured is the same however busy this machine is. Exit status 77: skipped, with the reason.
@@ -399,7 +400,11 @@ def main():
         print(f"kernel_tcp_test.py: Skipped\n{lacking}")
         sys.exit(77)
     if "--table" in sys.argv:
-        table(guest, sys.argv[sys.argv.index("--table") + 1:] or ["reno", "cubic", "dctcp"])
+        words = sys.argv[sys.argv.index("--table") + 1:]
+        if words and words[0] == "--job":
+            TABLE["compute"], TABLE["bytes"] = (int(word) for word in words[1].split(":"))
+            words = words[2:]
+        table(guest, words or ["reno", "cubic", "dctcp"])
         return
     KernelTcp.found = run(guest, EVERYTHING, 800)
     if "--print" in sys.argv:

@@ -103,11 +103,12 @@ def main():
     parser.add_argument("--iterations", type=int, default=30)
     parser.add_argument("--compute", default="165 ms")
     parser.add_argument("--communicate", default="600 kB")
+    parser.add_argument("--ns", type=int, choices=(1, 2, 4), default=2, help="that an instruction of the guest takes (default 2)")
     parser.add_argument("--out", metavar="FOLDER", help="where results and what was said go")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        guest = guest_lab.Guest(virtual_time=True)
+        guest = guest_lab.Guest(virtual_time=arguments.ns)
         guest.add_modules("veth", "bridge", "sch_tbf", "sch_red", "rdma_rxe", "ib_uverbs")
         guest.add_programs("ip", "tc", "rdma", f"{arguments.build}/bin/mltcp=/usr/local/bin/mltcp")
         guest.add_files(f"{guest_lab.HERE}/verbs_switch.sh=/root/verbs_switch.sh")
