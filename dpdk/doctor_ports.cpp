@@ -163,14 +163,25 @@ std::optional<Check> examine_nic(const std::string& address, const std::vector<I
   const NicBinding nic = look_at_nic(address);
   const std::string& driver = nic.driver;
   auto names = entries(device / "net");
+  // Of an interface that another network namespace has the folder shows nothing; without one there is no folder.
+  bool has_interface = fs::exists(device / "net");
+  bool is_virtio = false;
   for (const auto& entry : entries(device)) {  // virtio has a device of its own in between
     if (!entry.starts_with("virtio")) continue;
+    is_virtio = true;
+    has_interface = has_interface || fs::exists(device / entry / "net");
     const auto more = entries(device / entry / "net");
     names.insert(names.end(), more.begin(), more.end());
   }
   if (driver.empty()) return warn(name, "no driver is bound to it", "for DPDK: " + how_to_hand_over(nic));
   std::erase_if(names, [&](const std::string& one) { return !is_here(one, address, interfaces); });
-  if (names.empty() && !nic.is_for_dpdk()) return std::nullopt;
+  if (names.empty() && !nic.is_for_dpdk()) {
+    if (has_interface) return std::nullopt;
+    return warn(
+        name, fmt::format("driver {} has it, but there is no interface of it", driver),
+        fmt::format("for an interface load {}; for DPDK: {}",
+                    is_virtio ? "virtio's driver (modprobe virtio_net)" : "its driver anew", how_to_hand_over(nic)));
+  }
   std::string detail = "driver " + driver;
   if (!names.empty()) detail += fmt::format(", interface {}", fmt::join(names, ", "));
   if (nic.is_for_dpdk()) {

@@ -28,6 +28,8 @@ constexpr std::array<KindWord, 6> kKinds{{{"af_packet", Kind::af_packet},
                                           {"tap", Kind::tap},
                                           {"ring", Kind::ring},
                                           {"pci", Kind::pci}}};
+/// Kinds of hosts' ports that are no ports of DPDK's, nor of a switch.
+constexpr std::array<std::string_view, 2> kWithoutFrames{"udp", "verbs"};
 /// Maximum length of a DPDK device name, before the driver's prefix is subtracted.
 constexpr std::size_t kLongestName = 32;
 
@@ -141,6 +143,10 @@ PortName parse_port_name(std::string_view text) {
   const std::string_view word = text.substr(0, colon);
   const auto* const entry =
       std::find_if(kKinds.begin(), kKinds.end(), [&](const KindWord& candidate) { return candidate.word == word; });
+  if (std::find(kWithoutFrames.begin(), kWithoutFrames.end(), word) != kWithoutFrames.end())
+    fail(text,
+         fmt::format("{} carries hosts' messages, and no Ethernet frames, which are wanted here", in_quotes(word)),
+         kPortForms);
   if (entry == kKinds.end() || colon == std::string_view::npos) {
     fail(text, text.empty() ? "it is empty" : fmt::format("{} is no kind of port", in_quotes(word)), kPortForms);
   }

@@ -222,6 +222,9 @@ class Endpoint {
   Code report(EndpointReport& out) noexcept;
   /// What went wrong last where a code was Code::failed, or an address was no good; empty if nothing did. Any thread.
   [[nodiscard]] std::string failure() const;
+  /// While its own port carries nothing: "cause; cure" for people, such as where a peer is no longer heard. Empty while
+  /// it does, after close(), and where the datapath can't tell. Waits as report(ConnectionHandle) does.
+  [[nodiscard]] std::string why_link_is_down() const noexcept;
 
  private:
   std::shared_ptr<Core> core_;

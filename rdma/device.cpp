@@ -110,6 +110,41 @@ std::string no_raw(std::string_view what, int error) {
       error == EPERM || error == EACCES ? "they take root, or the capability CAP_NET_RAW" : std::strerror(error));
 }
 
+/// The table of GIDs of all ports.
+std::vector<ibv_gid_entry> gid_table(ibv_context* context, std::size_t places) {
+  // The kernel is told the bytes of the table in 16 bits; only entries in use count.
+  constexpr std::size_t most = 65535 / sizeof(ibv_gid_entry);
+  std::vector<ibv_gid_entry> entries(std::min(std::max<std::size_t>(places, 256), most));
+  const ssize_t count = ibv_query_gid_table(context, entries.data(), entries.size(), 0);
+  entries.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  return entries;
+}
+
+/// The port of one of these devices that the kernel's interface of that name belongs to, as its GIDs tell.
+std::optional<VerbsName> port_of_interface(const DeviceList& list, const std::string& interface) {
+  const std::uint32_t index = if_nametoindex(interface.c_str());
+  if (index == 0) return std::nullopt;
+  for (ibv_device* const device : list.all()) {
+    const Context context(ibv_open_device(device));
+    if (context == nullptr) continue;
+    for (const ibv_gid_entry& entry : gid_table(context.get(), 0))
+      if (entry.ndev_ifindex == index && entry.port_num <= 255)
+        return VerbsName{.device = ibv_get_device_name(device), .port = static_cast<std::uint8_t>(entry.port_num)};
+  }
+  return std::nullopt;
+}
+
+/// Why there is no device of that name among these, which are some, and what to write instead.
+std::string why_none_of_name(const DeviceList& list, const std::string& name) {
+  if (const auto port = port_of_interface(list, name))
+    return fmt::format("{} is an interface, whose RDMA device is {}; write {}", name, port->device, to_text(*port));
+  const bool is_interface = if_nametoindex(name.c_str()) != 0;
+  return fmt::format("{}; write verbs:DEVICE with one that there is: {}",
+                     is_interface ? fmt::format("{} is an interface, and no RDMA device is on it", name)
+                                  : "there is no such RDMA device",
+                     fmt::join(list.names(), ", "));
+}
+
 class RealQueuePair final : public QueuePair {
  public:
   RealQueuePair(const std::string& label, const DeviceFacts& facts, ibv_context* context, ibv_pd* domain,
@@ -256,7 +291,7 @@ enum class Trouble : std::uint8_t { none, port_down, gid_gone, completions_lost,
 
 class RealDevice final : public Device {
  public:
-  explicit RealDevice(const VerbsName& name) : label_(fmt::format("port verbs:{}:{}", name.device, name.port)) {
+  explicit RealDevice(const VerbsName& name) : label_("port " + to_text(name)) {
     // So that a program that forks keeps the pages that devices use; nothing is done where the kernel sees to it
     // (5.12).
     ibv_fork_init();
@@ -266,7 +301,7 @@ class RealDevice final : public Device {
     });
     if (found == list.all().end()) {
       if (list.all().empty()) throw InputError(fmt::format("{}: {}", label_, why_no_devices(list.error())));
-      throw InputError(fmt::format("{}: there is no such device, but {}", label_, fmt::join(list.names(), ", ")));
+      throw InputError(fmt::format("{}: {}", label_, why_none_of_name(list, name.device)));
     }
     if ((*found)->transport_type == IBV_TRANSPORT_IWARP)
       throw InputError(fmt::format(
@@ -284,11 +319,13 @@ class RealDevice final : public Device {
       throw RunError(
           fmt::format("{}: it doesn't tell what it is ({}); load its driver anew", label_, std::strerror(error)));
     if (name.port > device.phys_port_cnt)
-      throw InputError(fmt::format("{}: it has {}", label_, plural(device.phys_port_cnt, "port")));
+      throw InputError(fmt::format(
+          "{}: the device has {}; leave it out{}", label_, plural(device.phys_port_cnt, "port"),
+          device.phys_port_cnt > 1 ? fmt::format(" for the first, or give 1 to {}", device.phys_port_cnt) : ""));
     ibv_port_attr port{};
     if (const int error = ibv_query_port(context_.get(), name.port, &port); error != 0)
       throw RunError(
-          fmt::format("{}: its port doesn't tell how it is ({}); load its driver anew", label_, std::strerror(error)));
+          fmt::format("{}: it doesn't tell how it is ({}); load its driver anew", label_, std::strerror(error)));
     facts_.name = name.device;
     facts_.port = name.port;
     facts_.is_infiniband = port.link_layer == IBV_LINK_LAYER_INFINIBAND;
@@ -449,13 +486,8 @@ class RealDevice final : public Device {
 
  private:
   [[nodiscard]] std::vector<Gid> read_gids() const {
-    // The kernel is told the bytes of the table in 16 bits; only entries in use count.
-    constexpr std::size_t most_entries = 65535 / sizeof(ibv_gid_entry);
-    std::vector<ibv_gid_entry> entries(std::min(std::max<std::size_t>(gid_places_, 256), most_entries));
     std::vector<Gid> gids;
-    const ssize_t count = ibv_query_gid_table(context_.get(), entries.data(), entries.size(), 0);
-    for (ssize_t i = 0; i < count; ++i) {
-      const ibv_gid_entry& entry = entries[static_cast<std::size_t>(i)];
+    for (const ibv_gid_entry& entry : gid_table(context_.get(), gid_places_)) {
       if (entry.port_num != facts_.port || entry.gid_index > 255) continue;
       gids.push_back({.index = static_cast<std::uint8_t>(entry.gid_index),
                       .ip = ip_of(entry.gid),
@@ -572,7 +604,7 @@ std::vector<std::string> device_names() {
 
 Gid choose_gid(const DeviceFacts& facts, const Address& address, std::optional<std::uint8_t> index) {
   const auto refuse = [&](const std::string& what) {
-    throw InputError(fmt::format("port verbs:{}:{}: {}", facts.name, facts.port, what));
+    throw InputError(fmt::format("port {}: {}", to_text({.device = facts.name, .port = facts.port}), what));
   };
   const auto usable = [&](const Gid& gid) { return facts.is_infiniband || gid.is_roce_v2; };
   if (index) {

@@ -2,12 +2,14 @@
 #include "mltcp/rdma/verbs_name.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/rdma/device.h"
 
 namespace mltcp::rdma {
 namespace {
@@ -32,7 +34,21 @@ std::string_view take_part(std::string_view& rest) {
   return part;
 }
 
+std::string no_device_given() {
+  std::string here;
+  try {
+    here = fmt::format(" (here: {})", fmt::join(device_names(), ", "));
+  } catch (const RunError&) {
+    // Whoever has none is told so when a device is named.
+  }
+  return fmt::format("the device is missing; write {}{}", kVerbsForms, here);
+}
+
 }  // namespace
+
+std::string to_text(const VerbsName& name) {
+  return name.port == 1 ? fmt::format("verbs:{}", name.device) : fmt::format("verbs:{}:{}", name.device, name.port);
+}
 
 bool is_verbs_name(std::string_view text) { return text == kKind || text.starts_with(kPrefix); }
 
@@ -40,7 +56,7 @@ VerbsName parse_verbs_name(std::string_view text) {
   const auto wrong = [&](const std::string& why) {
     return InputError(fmt::format("port {}: {}", in_quotes(text), why));
   };
-  if (!text.starts_with(kPrefix)) throw wrong(fmt::format("the device is missing; write {}", kVerbsForms));
+  if (!text.starts_with(kPrefix)) throw wrong(no_device_given());
   std::string_view rest = text.substr(kPrefix.size());
   if (std::count(rest.begin(), rest.end(), ':') > 2)
     throw wrong(fmt::format("too many colons, and the UDP port is no part of it; write {}", kVerbsForms));
@@ -48,7 +64,7 @@ VerbsName parse_verbs_name(std::string_view text) {
   const bool has_port = rest.find(':') != std::string_view::npos;
   const bool has_gid = std::count(rest.begin(), rest.end(), ':') == 2;
   name.device = std::string(take_part(rest));
-  if (name.device.empty()) throw wrong(fmt::format("the device is missing; write {}", kVerbsForms));
+  if (name.device.empty()) throw wrong(no_device_given());
   if (name.device.size() > kLongestDevice || name.device.find('/') != std::string::npos)
     throw wrong(fmt::format("no device is called that; rdma link lists those that there are"));
   if (has_port) {
@@ -64,8 +80,7 @@ VerbsName parse_verbs_name(std::string_view text) {
     if (!name.gid_index)
       throw wrong(
           "the GID is given by its index, 0 to 255; leave it out for the one that is the host's address (ibv_devinfo "
-          "-v "
-          "lists them)");
+          "-v lists them)");
   }
   return name;
 }

@@ -22,6 +22,9 @@ struct VerbsName {
   bool operator==(const VerbsName&) const = default;
 };
 
+/// As its user may have written it: "verbs:rxe0", "verbs:mlx5_0:2". Without the GID.
+std::string to_text(const VerbsName& name);
+
 /// Throws InputError that says what is wrong with `text` and how to write it.
 VerbsName parse_verbs_name(std::string_view text);
 

@@ -407,6 +407,16 @@ Code Core::peer(ConnectionHandle connection, EndpointAddress& out) noexcept {
   return Code::ok;
 }
 
+std::string Core::why_link_is_down() noexcept {
+  std::string why;
+  if (usable() != Code::ok) return why;
+  Worker& first = *workers_.front();
+  on_worker(first, [&]() noexcept {
+    if (first.has_shard() && datapath_ != nullptr) why = datapath_->why_link_is_down();
+  });
+  return why;
+}
+
 Code Core::report(EndpointReport& out) noexcept {
   if (const Code code = usable(); code != Code::ok) return code;
   out = {};

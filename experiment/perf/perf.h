@@ -26,8 +26,10 @@ namespace mltcp::experiment {
 /// Where a process of the two is on the network, and how it works.
 struct PerfPlace {
   std::string device = "udp:";
-  std::string ip;       ///< "10.0.0.1" or "10.0.0.1/24"; empty: the address that the other process is reached from
-  std::string gateway;  ///< empty: none
+  /// "10.0.0.1" or "10.0.0.1/24"; the latter for a port whose address no kernel has. Empty: the address that the other
+  /// process is reached from.
+  std::string ip;
+  std::string gateway;         ///< empty: none
   std::uint16_t udp_port = 0;  ///< 0: a free one
   Idle idle = Idle::sleep;
   std::string cores;
@@ -122,6 +124,8 @@ void check(const PerfSettings& settings);
 /// Throws InputError or RunError for what can be told of a place before the other process is there: the device, and all
 /// else if `ip` is given. After register_datapaths_once().
 void check(const PerfPlace& place);
+/// The same, and opens it for a moment: its buffers, its device, its rights.
+void try_out(const PerfPlace& place);
 
 inline constexpr std::uint16_t kPerfPort = 62400;
 /// "HOST", "HOST:PORT", "[::1]:PORT", "unix:/path", with kPerfPort where there is none. Throws InputError.

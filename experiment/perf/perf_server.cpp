@@ -107,7 +107,8 @@ std::string serve_one(MessageStream& stream, const PerfPlace& place, const PerfC
 void serve_perf(const std::string& address, const PerfPlace& place, bool once, const PerfCallbacks& callbacks,
                 const std::string& version) {
   register_datapaths_once();
-  check(place);
+  // It is opened anew for each client; what keeps it from that shall be told before one comes.
+  try_out(place);
   StreamListener listener(parse_stream_address(address), perf::kServerRole);
   callbacks.tell(fmt::format("listening on {}", to_text(listener.address())));
   for (;;) {

@@ -218,6 +218,11 @@ TEST(DoctorPorts, nics__are_told_by_the_driver_that_is_bound_to_them) {
     make("0000:06:00.0", "virtio-pci", "");
     fs::create_directories(bus / "0000:06:00.0" / "virtio3" / "net" / "nic0");
     make("0000:07:00.0", "nvme", "", false, "0x010802");
+    make("0000:08:00.0", "virtio-pci", "");
+    fs::create_directories(bus / "0000:08:00.0" / "virtio4");
+    make("0000:09:00.0", "e1000e", "");
+    make("0000:0a:00.0", "ixgbe", "");
+    fs::create_directories(bus / "0000:0a:00.0" / "net");  // as it is seen from another network namespace
     Findings found({"0000:01:00.0"});
     found.expect("NIC 0000:01:00.0", CheckStatus::warn, "no driver is bound to it",
                  "dpdk-devbind.py -b vfio-pci 0000:01:00.0");
@@ -228,6 +233,11 @@ TEST(DoctorPorts, nics__are_told_by_the_driver_that_is_bound_to_them) {
     found.expect("NIC 0000:05:00.0", CheckStatus::warn, "driver ixgbe, interface ve0: the kernel has it",
                  "or take it from the kernel");
     found.expect("NIC 0000:06:00.0", CheckStatus::warn, "the kernel uses it", "leave it alone");
+    found.expect("NIC 0000:08:00.0", CheckStatus::warn, "driver virtio-pci has it, but there is no interface of it",
+                 "for an interface load virtio's driver (modprobe virtio_net); for DPDK: ");
+    found.expect("NIC 0000:09:00.0", CheckStatus::warn, "driver e1000e has it, but there is no interface of it",
+                 "for an interface load its driver anew; for DPDK: ");
+    found.expect("NICs elsewhere", CheckStatus::warn, "1 network device on the PCI bus", "nsenter --net=");
     found.expect("port 0000:01:00.0", CheckStatus::missing, "", "");
     return none.problems + found.problems;
   });

@@ -64,6 +64,11 @@ class ThreadsTest : public testing::Test {
   ConnectionHandle there = 0;
 };
 
+TEST_F(ThreadsTest, own_port__is_asked_by_who_drives_it) {
+  network->why_link_is_down = "the cable is out; put it in";
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(left->why_link_is_down(), "the cable is out; put it in");
+}
+
 TEST_F(ThreadsTest, wait__returns_when_the_operation_has_ended) {
   connect(ConnectionKind::ordered);
   const ByteVector message = bytes_of(100'000);

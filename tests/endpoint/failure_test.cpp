@@ -42,6 +42,15 @@ TEST_F(FailureTest, connect__to_nobody_ends_in_time) {
   }
 }
 
+TEST_F(FailureTest, own_port__is_asked_why_it_carries_nothing) {
+  open();
+  EXPECT_EQ(left->why_link_is_down(), "");
+  network->why_link_is_down = "the cable is out; put it in";
+  EXPECT_EQ(left->why_link_is_down(), "the cable is out; put it in");
+  left->close();
+  EXPECT_EQ(left->why_link_is_down(), "");
+}
+
 TEST_F(FailureTest, connect__to_an_endpoint_that_accepts_nobody) {
   EndpointConfig deaf = config(2);
   deaf.accepts = false;

@@ -49,6 +49,7 @@ class Network {
   std::atomic<std::uint16_t> free_port{0};    ///< what a host is told that asks for one
   std::atomic<bool> hands_over{false};        ///< a host's shards may find each other's packets
   std::function<void(bool)> on_work;          ///< called as the network begins to work for a host, and ends
+  std::string why_link_is_down{};             ///< of all datapaths on it
   std::atomic<bool> takes_ports_once{false};  ///< what asks for a port first gets an error
   std::mutex mutex;
   std::map<std::pair<std::array<std::uint8_t, 16>, std::uint16_t>, LoopIo*> hosts;
@@ -203,7 +204,7 @@ class LoopDatapath final : public HostDatapath {
   [[nodiscard]] std::string description() const override { return "a network within the process"; }
   [[nodiscard]] std::uint32_t mtu() const override { return 1500; }
   [[nodiscard]] TimeSource& time() override { return time_; }
-  [[nodiscard]] std::string why_link_is_down() const override { return {}; }
+  [[nodiscard]] std::string why_link_is_down() const override { return network_->why_link_is_down; }
   void take_place(const HostPlace& place) override {
     if (network_->takes_ports_once.exchange(false)) throw RunError("the port is in use; choose another");
     for (std::uint16_t shard = 0; shard < place.shards; ++shard) {

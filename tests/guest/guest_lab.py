@@ -478,6 +478,7 @@ class Guest:
         self.may_fall_back = accelerator == "auto"
         self.modules = []
         self.nics = 0
+        self.wires = {}  # QEMU's own, by number: whether something outside is joined to it
         self.taps = []  # their names and those of their bridges
         self.has_iommu = False
         if not shutil.which(QEMU):
@@ -566,6 +567,7 @@ class Guest:
         mac = f"52:54:00:00:00:{number + 1:02x}"
         if queues == 1:
             wiring = f"hubport,id=net{number},hubid={wire}"
+            self.wires.setdefault(str(wire), False)
         else:
             self.taps.append((f"tap{number}", f"wire{wire}"))
             wiring = f"tap,id=net{number},ifname=tap{number},script=no,downscript=no,vhost=off,queues={queues}"
@@ -583,6 +585,7 @@ class Guest:
         for path in (here, there):
             if len(path.encode()) > 107 or "," in path:  # sockaddr_un
                 raise Failed(f"{path} can't be the path of a socket; give one of 107 bytes at most, without commas")
+        self.wires[str(wire)] = True
         self.qemu += ["-netdev", f"dgram,id=outside{wire},local.type=unix,local.path={here},remote.type=unix,"
                       f"remote.path={there}",
                       "-netdev", f"hubport,id=join{wire},hubid={wire},netdev=outside{wire}"]
@@ -616,6 +619,14 @@ class Guest:
         with open(path, "wb") as out:
             archive.write(out)
 
+    def wire_ends(self, folder):
+        """For wires that lead nowhere else, a socket that nobody connects to: QEMU warns of a wire without."""
+        words = []
+        for wire in [wire for wire, is_joined in self.wires.items() if not is_joined]:
+            words += ["-netdev", f"stream,id=outside{wire},server=on,addr.type=unix,addr.path={folder}/wire{wire}",
+                      "-netdev", f"hubport,id=join{wire},hubid={wire},netdev=outside{wire}"]
+        return words
+
     def command(self, folder):
         """The words that start QEMU, with its files in `folder`."""
         accelerator = self.accelerator
@@ -639,7 +650,7 @@ class Guest:
                 "-chardev", f"socket,id=asked,path={folder}/asked,server=on,wait=off",
                 "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=asked,name=org.mltcp.monitor",
                 *(["-icount", f"shift={int(self.virtual_time).bit_length() - 1},sleep=off"] if self.virtual_time else []),
-                *self.qemu]
+                *self.qemu, *self.wire_ends(folder)]
 
     def run(self, commands, seconds=120, output=None, out=None):
         """Runs `commands`, a text for sh, and returns a Result. `output` is called with what comes, as it comes; what the

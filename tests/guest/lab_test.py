@@ -463,6 +463,15 @@ class GuestTest(Files):
         self.assertRegex(done.stdout, r"--- \d+ (cat /dev/ttyS2|sleep 1000) ?, thread \d+")
         self.assertIn("did not end in time; the output ends with where they hang", done.stderr)
 
+    def test_wires_without_another_end_are_no_cause_for_warnings(self):
+        guest = guest_lab.Guest()
+        for wire in (1, 1, 2, 3):
+            guest.add_nic("virtio-net-pci", wire)
+        guest.join_wire("3", f"{self.folder}/here", f"{self.folder}/there")
+        result = guest.run("cat /sys/bus/pci/devices/*/class | grep -c ^0x02")
+        self.assertEqual(result.output.split(), ["4"])
+        self.assertEqual(result.status, 0)
+
     def test_kernel_that_panics_is_told_of(self):
         guest = guest_lab.Guest()
         result = guest.run("echo before; echo c >/proc/sysrq-trigger; sleep 100")

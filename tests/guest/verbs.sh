@@ -16,7 +16,7 @@ must_say() {
 
 rdma_guest_test --gtest_brief=1
 
-must_say 'no such device' 'there is no such device, but rx0, rx1' \
+must_say 'no such device' 'there is no such RDMA device; write verbs:DEVICE with one that there is: rx0, rx1' \
   mltcp perf --listen --once --port verbs:nosuch --ip 10.0.0.1 127.0.0.1:6000
 must_say 'another address' 'none of its GIDs is 10.0.0.7, but ' \
   mltcp perf --listen --once --port verbs:rx0 --ip 10.0.0.7 127.0.0.1:6000

@@ -83,7 +83,8 @@ ibv_gid_entry entry_of(const FakeVerbs::GidEntry& one) {
   ibv_gid_entry entry{};
   std::memcpy(entry.gid.raw, one.ip.ip.data(), 16);
   entry.gid_index = one.index;
-  entry.port_num = 1;
+  entry.port_num = one.port;
+  entry.ndev_ifindex = one.interface;
   entry.gid_type = one.is_v2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
   return entry;
 }

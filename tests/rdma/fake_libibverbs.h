@@ -22,6 +22,8 @@ struct FakeVerbs {
     std::uint32_t index = 0;
     Address ip;
     bool is_v2 = true;
+    std::uint32_t interface = 0;
+    std::uint32_t port = 1;
   };
 
   // What there is.

@@ -2,6 +2,7 @@
 // refuse, their events, and how queue pairs get well.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <net/if.h>
 
 #include <cerrno>
 #include <memory>
@@ -19,6 +20,7 @@
 namespace mltcp::rdma {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 
 constexpr std::size_t kPage = 4096;
@@ -56,14 +58,46 @@ TEST(RealDevice, open__tells_what_the_device_is_and_prepares_for_forks) {
 
 TEST(RealDevice, open__names_cause_and_cure) {
   FakeVerbs verbs;
-  EXPECT_THAT(message_of<InputError>([] { open_device({.device = "mlx5_0"}); }),
-              HasSubstr("port verbs:mlx5_0:1: there is no such device, but fake0"));
-  EXPECT_THAT(message_of<InputError>([] { open_device({.device = "fake0", .port = 2}); }), HasSubstr("it has 1 port"));
+  EXPECT_THAT(
+      message_of<InputError>([] { open_device({.device = "mlx5_0"}); }),
+      HasSubstr("port verbs:mlx5_0: there is no such RDMA device; write verbs:DEVICE with one that there is: fake0"));
+  EXPECT_THAT(message_of<InputError>([] { open_device({.device = "fake0", .port = 2}); }),
+              HasSubstr("port verbs:fake0:2: the device has 1 port; leave it out"));
   verbs.transport = IBV_TRANSPORT_IWARP;
   EXPECT_THAT(message_of<InputError>(open_fake), HasSubstr("an iWARP device, which has no datagrams"));
   verbs.transport = IBV_TRANSPORT_IB;
   verbs.open_error = EACCES;
   EXPECT_THAT(message_of<RunError>(open_fake), HasSubstr("have this user in the group of /dev/infiniband/uverbs*"));
+}
+
+TEST(RealDevice, open__of_an_interface_names_its_device) {
+  FakeVerbs verbs;
+  const auto error = [] { return message_of<InputError>([] { open_device({.device = "lo"}); }); };
+  EXPECT_EQ(
+      error(),
+      "port verbs:lo: lo is an interface, and no RDMA device is on it; write verbs:DEVICE with one that there is: "
+      "fake0");
+  verbs.gids.push_back({.index = 2, .ip = Address::parse("127.0.0.1"), .interface = if_nametoindex("lo")});
+  EXPECT_EQ(error(), "port verbs:lo: lo is an interface, whose RDMA device is fake0; write verbs:fake0");
+  verbs.gids.back().port = 2;
+  EXPECT_EQ(error(), "port verbs:lo: lo is an interface, whose RDMA device is fake0; write verbs:fake0:2");
+}
+
+TEST(RealDevice, name_without_a_device__lists_those_that_there_are) {
+  FakeVerbs verbs;
+  verbs.names = {"fake0", "fake1"};
+  EXPECT_THAT(message_of<InputError>([] { parse_verbs_name("verbs:"); }),
+              HasSubstr("the device is missing; write verbs:DEVICE, verbs:DEVICE:PORT, verbs:DEVICE:PORT:GID (here: "
+                        "fake0, fake1)"));
+  verbs.names.clear();
+  EXPECT_THAT(message_of<InputError>([] { parse_verbs_name("verbs:"); }), EndsWith("verbs:DEVICE:PORT:GID"));
+}
+
+TEST(RealDevice, doctor__tells_of_a_wrong_name_what_to_write) {
+  FakeVerbs verbs;
+  const Examination found = examine_port("verbs:fake9");
+  EXPECT_EQ(found.detail, "port verbs:fake9: there is no such RDMA device");
+  EXPECT_EQ(found.cure, "write verbs:DEVICE with one that there is: fake0");
 }
 
 TEST(RealDevice, queue_pair__is_refused_with_cause_and_cure) {
@@ -148,7 +182,7 @@ TEST(RealDevice, events__of_the_port_are_told_and_end) {
   verbs.port_state = IBV_PORT_DOWN;
   verbs.happen(IBV_EVENT_PORT_ERR);
   EXPECT_FALSE(device->take_events());
-  EXPECT_THAT(device->why_down(), HasSubstr("verbs:fake0:1 is down; bring its interface up: ip link set dev"));
+  EXPECT_THAT(device->why_down(), HasSubstr("verbs:fake0 is down; bring its interface up: ip link set dev"));
   verbs.port_error = EAGAIN;
   device->take_events();
   EXPECT_THAT(device->why_down(), HasSubstr("is down"));
@@ -164,7 +198,7 @@ TEST(RealDevice, a_completion_queue_that_is_lost__is_told_of_for_good) {
   verbs.happen(IBV_EVENT_CQ_ERR);
   EXPECT_TRUE(device->take_events());
   EXPECT_TRUE(device->is_gone());
-  EXPECT_EQ(device->why_down(), "verbs:fake0:1 has lost a completion queue; start the program again");
+  EXPECT_EQ(device->why_down(), "verbs:fake0 has lost a completion queue; start the program again");
   EXPECT_FALSE(device->take_events());
   EXPECT_TRUE(device->is_gone());
 }

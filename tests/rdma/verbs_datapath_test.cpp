@@ -711,7 +711,7 @@ TEST(VerbsDatapath, take_place__tells_what_is_wrong) {
   EXPECT_EQ(place_error("127.0.0.1"), "no such exception");
   EXPECT_EQ(place_error("0.0.0.0"), "no such exception");
   EXPECT_THAT(place_error("127.0.0.9"),
-              HasSubstr("port verbs:fake0:1: none of its GIDs is 127.0.0.9, but 1 127.0.0.1; give the host one that it "
+              HasSubstr("port verbs:fake0: none of its GIDs is 127.0.0.9, but 1 127.0.0.1; give the host one that it "
                         "has, or add it: ip addr add 127.0.0.9/24 dev IFACE"));
   EXPECT_THAT(place_error("::"), HasSubstr("it has no IPv6 GID, but 1 127.0.0.1"));
   EXPECT_THAT(place_error("127.0.0.1", {.device = "verbs:fake0:1:0"}), HasSubstr("GID 0 is of RoCE version 1"));

@@ -349,7 +349,7 @@ TEST(VerbsGuest, a_link_that_goes_down__is_told_of_and_comes_back) {
   EXPECT_EQ(a.datapath->why_link_is_down(), "");
   shell("ip link set v0 down");
   EXPECT_TRUE(holds_soon([&] {
-    return a.datapath->why_link_is_down().find("rx0:1 is down; bring its interface up: ip link set dev v0 up") !=
+    return a.datapath->why_link_is_down().find("rx0 is down; bring its interface up: ip link set dev v0 up") !=
            std::string::npos;
   })) << a.datapath->why_link_is_down();
   const std::string text(1000, 't');
@@ -488,8 +488,9 @@ TEST(VerbsGuest, doctor__names_the_devices) {
   EXPECT_THAT(found.detail, HasSubstr("; no raw-packet queue pairs ("));
   EXPECT_EQ(found.cure, "");
   EXPECT_THAT(message_of<InputError>([] { open_device({.device = "nosuch"}); }),
-              HasSubstr("there is no such device, but rx0, rx1"));
-  EXPECT_THAT(message_of<InputError>([] { open_device({.device = "rx0", .port = 2}); }), HasSubstr("it has 1 port"));
+              HasSubstr("there is no such RDMA device; write verbs:DEVICE with one that there is: rx0, rx1"));
+  EXPECT_THAT(message_of<InputError>([] { open_device({.device = "rx0", .port = 2}); }),
+              HasSubstr("the device has 1 port; leave it out"));
 }
 
 }  // namespace

@@ -255,6 +255,7 @@ TEST_F(Command, switch__refuses_what_it_can_not_use_in_one_line) {
 
 TEST_F(Command, switch__refuses_ports_that_can_not_be) {
   EXPECT_THAT(refusal("switch --port ring:a --port warp:b"), HasSubstr("\"warp\" is no kind of port"));
+  EXPECT_THAT(refusal("switch --port ring:a --port verbs:rxe0"), HasSubstr("and no Ethernet frames"));
   EXPECT_THAT(refusal("switch --port ring:a --port af_packet:mltcpnone0"), HasSubstr("mltcpnone0"));
   EXPECT_THAT(refusal("switch --port ring:a --port ring:b,buffer=1kB"),
               HasSubstr("\"ring:b\": its buffer, 1 kB, holds no frame of its MTU; give at least 1514 B"));

@@ -168,10 +168,29 @@ TEST_F(PerfTest, a_place_that_can_not_be__is_refused_before_anybody_is_waited_fo
   }
 }
 
+#ifdef MLTCP_HAS_DPDK
+TEST_F(PerfTest, a_port_with_an_address_of_its_own__has_to_be_given_it) {
+  for (const std::string who : {"perf unix:s --wait 1min ", "perf --listen unix:s "}) {
+    EXPECT_THAT(refusal(who + "--port ring:a"),
+                HasSubstr("port \"ring:a\": no kernel has its address; give it one, as with --ip 10.0.0.1/24"));
+    EXPECT_THAT(refusal(who + "--port ring:a --ip 10.0.0.1"), HasSubstr("no prefix length"));
+  }
+}
+
+TEST_F(PerfTest, a_server_whose_port_can_not_be_opened__ends_at_once) {
+  // What opening it alone tells, and not its name.
+  const Outcome outcome = run("perf --listen unix:s --port memif:/nowhere/s --ip 10.0.0.1/24");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("port \"memif:/nowhere/s\": the folder of /nowhere/s is not there"));
+  EXPECT_EQ(outcome.out, "");
+}
+#endif
+
 TEST_F(PerfTest, strangers__do_not_end_the_server) {
   // What any program may send to the server's port, and a client afterwards.
   const Outcome outcome =
-      run("perf --listen unix:s > server.log 2>&1 & server=$!; sleep 0.3; for words in 'GET / HTTP/1.0' '{}' ''; do "
+      run("perf --listen unix:s > server.log 2>&1 & server=$!; while ! [ -e s ]; do sleep 0.05; done; for words in "
+          "'GET / HTTP/1.0' '{}' ''; do "
           "python3 -c \"import socket, struct, sys; s = socket.socket(socket.AF_UNIX); s.connect(\\\"s\\\"); t = "
           "sys.argv[1].encode(); s.sendall(struct.pack(\\\">I\\\", len(t)) + t); s.settimeout(5); s.recv(1000)\" "
           "\"$words\" "
@@ -212,6 +231,31 @@ TEST_F(PerfTest, a_client_that_is_killed__ends_alone) {
           " perf unix:s --tests out --most 1kB --for 10ms; status=$?; kill -TERM $server; wait $server; exit $status");
   EXPECT_EQ(outcome.status, 0) << outcome.err << content(folder_ / "server.log");
   EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("the client has gone"));
+}
+
+TEST_F(PerfTest, an_interface_that_goes_down_meanwhile__is_named_by_the_end_that_has_it) {
+  // Two network namespaces with a cable between; what the ends tell each other goes by the folder.
+  if (run("--version > /dev/null; unshare -rn unshare -n true").status != 0)
+    GTEST_SKIP() << "no network namespaces here: unshare -rn fails";
+  std::ofstream(folder_ / "cable.sh")
+      << "unshare -n sleep 100 & other=$!\n"
+         "until [ \"$(readlink /proc/$other/ns/net)\" != \"$(readlink /proc/self/ns/net)\" ]; do sleep 0.05; done\n"
+         "set -e\n"
+         "there=\"nsenter -t $other -n\"\n"
+         "ip link add v0 type veth peer name v1 netns $other\n"
+         "ip addr add 10.9.0.1/24 dev v0\nip link set v0 up\n"
+         "$there ip addr add 10.9.0.2/24 dev v1\n$there ip link set v1 up\n"
+         "$there " MLTCP_PROGRAM
+         " perf --listen unix:s --once --ip 10.9.0.2 > server.log 2>&1 & server=$!\n" MLTCP_PROGRAM
+         " perf unix:s --ip 10.9.0.1 --tests out --least 1kB --most 1kB --for 50s > client.log 2>&1 & client=$!\n"
+         "until grep -q there: client.log || ! kill -0 $client; do sleep 0.05; done\n"
+         "ip link set v0 down\nwait $client || true\nwait $server || true\nkill $other\n";
+  const Outcome outcome = run("--version > /dev/null; unshare -rn sh cable.sh");
+  EXPECT_THAT(content(folder_ / "client.log"),
+              AllOf(HasSubstr("nothing was heard of the other end, 10.9.0.2:"),
+                    HasSubstr(", for 10 s: interface v0 is down; bring it up: ip link set dev v0 up\n")))
+      << outcome.out << outcome.err;
+  EXPECT_THAT(content(folder_ / "server.log"), HasSubstr("v1 has no carrier")) << outcome.err;
 }
 
 TEST_F(PerfTest, a_server_that_is_killed__is_told) {

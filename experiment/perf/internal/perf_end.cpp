@@ -9,6 +9,7 @@
 
 #include "mltcp/base/clock.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
 #include "mltcp/cc/registry.h"
 #include "mltcp/transport/host_datapath.h"
 
@@ -22,6 +23,15 @@ constexpr Nanos kLook{100'000'000};
 constexpr std::uint32_t kMostConnections = 64;
 constexpr std::size_t kMostRounds = 1 << 20;
 constexpr std::size_t kMostIntervals = 10'000;
+constexpr const char* kSeeUdp =
+    "see that its process runs, and that UDP passes between the two hosts (a firewall, a link that is down?)";
+
+/// Whether it is a port whose address is its own, and none of the kernel's.
+bool has_own_address(const std::string& device) {
+  const auto& kinds = host_datapaths();
+  return std::any_of(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.takes(device); }) &&
+         !device.starts_with("udp:") && device != "verbs" && !device.starts_with("verbs:");
+}
 
 endpoint::EndpointConfig config_of(const PerfPlace& place, const std::string& fallback_ip,
                                    const std::string& congestion_control) {
@@ -31,7 +41,7 @@ endpoint::EndpointConfig config_of(const PerfPlace& place, const std::string& fa
   config.datapath.cores = place.cores;
   config.datapath.memory_mb = place.memory_mb;
   const std::string& ip = place.ip.empty() ? fallback_ip : place.ip;
-  if (ip.find('/') != std::string::npos) {
+  if (ip.find('/') != std::string::npos || has_own_address(place.device)) {
     const AddressPrefix prefix = AddressPrefix::parse(ip);
     config.address = prefix.address;
     config.prefix_bits = prefix.bits;
@@ -58,32 +68,53 @@ void must(const char* what, Code code) {
 }  // namespace mltcp::experiment::perf
 
 namespace mltcp::experiment {
+namespace {
 
-void check(const PerfPlace& place) {
-  endpoint::EndpointConfig config = perf::config_of(place, "0.0.0.0", "reno");
-  HostPlace host{config.address, config.prefix_bits, config.gateway};
+struct Trial {
+  HostDatapathConfig datapath;
+  HostPlace host;
+};
+
+/// What can be tried of a place before the other process is there, checked.
+Trial trial_of(const PerfPlace& place) {
+  if (place.ip.empty() && perf::has_own_address(place.device))
+    throw InputError(fmt::format("port {}: no kernel has its address; give it one, as with --ip 10.0.0.1/24",
+                                 in_quotes(place.device)));
+  const endpoint::EndpointConfig config = perf::config_of(place, "0.0.0.0", "reno");
+  Trial trial{config.datapath, {config.address, config.prefix_bits, config.gateway}};
+  trial.datapath.sleeps = place.idle == Idle::sleep;
+  Address& address = trial.host.address;
   if (place.ip.empty()) {
     // Which interface it will be, and so the longest packet, is not known; and others don't take any address.
-    config.datapath.mtu = 0;
-    host.address.port = 0;
-    const auto& kinds = host_datapaths();
-    const bool is_known =
-        std::any_of(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.takes(place.device); });
-    if (is_known && !place.device.starts_with("udp:") && !place.device.starts_with("verbs:")) return;
+    trial.datapath.mtu = 0;
+    address.port = 0;
   }
-  if (host.address.port != 0) return check_host_datapath(config.datapath, host);
+  if (address.port != 0) {
+    check_host_datapath(trial.datapath, trial.host);
+    return trial;
+  }
   // Any port; one may be taken, but not all of these.
   constexpr std::uint16_t first = 49152;
   constexpr std::uint16_t step = 1009;
   constexpr int tries = 8;
   for (int i = 0;; ++i) {
-    host.address.port = static_cast<std::uint16_t>(first + i * step);
+    address.port = static_cast<std::uint16_t>(first + i * step);
     try {
-      return check_host_datapath(config.datapath, host);
+      check_host_datapath(trial.datapath, trial.host);
+      return trial;
     } catch (const std::exception&) {
       if (i + 1 == tries) throw;
     }
   }
+}
+
+}  // namespace
+
+void check(const PerfPlace& place) { trial_of(place); }
+
+void try_out(const PerfPlace& place) {
+  const Trial trial = trial_of(place);
+  open_host_datapath(trial.datapath)->take_place(trial.host);
 }
 
 }  // namespace mltcp::experiment
@@ -101,8 +132,7 @@ void End::connect(std::span<const std::byte> blob) {
   must("connecting", endpoint_.connect(blob, {.kind = endpoint::ConnectionKind::ordered}, connection, &operation));
   Completion end;
   must("connecting", endpoint_.wait(operation, end, Nanos(30'000'000'000)));
-  if (end.code != Code::ok)
-    throw RunError(fmt::format("{}; see that UDP passes between the two hosts (a firewall?)", endpoint::to_text(end)));
+  if (end.code != Code::ok) throw RunError(why(end));
   flows_.push_back({connection});
 }
 
@@ -117,7 +147,7 @@ void End::accept(Nanos limit, const std::function<void()>& look) {
       return;
     }
     if (code != Code::ok && code != Code::timed_out) must("waiting for the client's endpoint", code);
-    if (monotonic_now() >= end) throw RunError("the client's endpoint does not connect; see that UDP passes between");
+    if (monotonic_now() >= end) throw RunError(silent("the client's endpoint does not connect", kSeeUdp));
     look();
   }
 }
@@ -172,9 +202,9 @@ Outcome End::run(Nanos limit, Nanos every, const std::function<void()>& look) {
     looked = now;
     if (now - begun_ > limit)
       throw RunError(
-          fmt::format("{} of {} did not come through within {}; measure shorter messages (--most), or give more "
-                      "time (--limit)",
-                      batch_.messages == 1 ? "a message" : "messages", bytes_to_text(batch_.bytes), to_text(limit)));
+          silent(fmt::format("{} of {} did not come through within {}", batch_.messages == 1 ? "a message" : "messages",
+                             bytes_to_text(batch_.bytes), to_text(limit)),
+                 "measure shorter messages (--most), or give more time (--limit)"));
     look();
   }
   const Nanos now = monotonic_now();
@@ -207,7 +237,7 @@ void End::post_receive(Flow& flow) {
 }
 
 void End::on_end(const Completion& end) {
-  if (end.code != Code::ok) throw RunError(endpoint::to_text(end));
+  if (end.code != Code::ok) throw RunError(why(end));
   Flow& flow = *static_cast<Flow*>(end.context);
   const bool ping = batch_.test == PerfTest::latency;
   interval_.bytes += end.bytes;
@@ -225,6 +255,18 @@ void End::on_end(const Completion& end) {
     round_begun_ = now;
   }
   if (flow.to_send > 0) post_send(flow);
+}
+
+std::string End::why(const Completion& end) const {
+  if (end.code != Code::unreachable) return endpoint::to_text(end);
+  return silent(fmt::format("nothing was heard of the other end, {}, for {}", to_text(end.peer),
+                            to_text(endpoint_.config().peer_timeout)),
+                kSeeUdp);
+}
+
+std::string End::silent(const std::string& what, const std::string& cure) const {
+  const std::string down = endpoint_.why_link_is_down();
+  return down.empty() ? fmt::format("{}; {}", what, cure) : fmt::format("{}: {}", what, down);
 }
 
 void End::on_interval(Nanos now, bool is_last) {
