@@ -69,32 +69,50 @@ class Descriptor {
 
 std::string why(int error) { return std::strerror(error); }
 
+std::string mltcp_name(std::string_view algorithm) { return fmt::format("mltcp_{}", algorithm); }
+
 std::string pin_of(std::string_view name) { return fmt::format("{}/{}", kFolder, name); }
-std::string pin_of_algorithm(std::string_view algorithm) { return pin_of(fmt::format("mltcp_{}", algorithm)); }
+std::string pin_of_algorithm(std::string_view algorithm) { return pin_of(mltcp_name(algorithm)); }
 std::string pin_of_users(std::string_view algorithm) { return pin_of(fmt::format("users_{}", algorithm)); }
 constexpr const char* kShared[] = {"mltcp_jobs", "mltcp_settings", "mltcp_common"};
 
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 void check_known(const std::vector<std::string>& names) {
   for (const std::string& name : names)
-    if (std::find(algorithm_names().begin(), algorithm_names().end(), name) == algorithm_names().end())
+    if (!contains(algorithm_names(), name))
       throw InputError(fmt::format("{} is not one of the kernel's that MLTCP goes with; there are {}", in_quotes(name),
                                    fmt::join(algorithm_names(), ", ")));
 }
 
-// Loading takes the rights over BPF, over the network, to see kernel memory, and to find the types of modules.
-void check_rights() {
-  constexpr std::pair<unsigned, const char*> needed[] = {
-      {12, "CAP_NET_ADMIN"}, {21, "CAP_SYS_ADMIN"}, {38, "CAP_PERFMON"}, {39, "CAP_BPF"}};
+constexpr unsigned kNetAdmin = 12;
+constexpr unsigned kSysAdmin = 21;
+constexpr unsigned kPerfmon = 38;
+constexpr unsigned kBpf = 39;
+
+// The capabilities of this process, a bit each; all where the kernel doesn't say.
+std::uint64_t held_rights() {
   std::ifstream file("/proc/self/status");
   for (std::string line; std::getline(file, line);) {
     if (!line.starts_with("CapEff:")) continue;
     std::uint64_t held = 0;
     const std::string_view digits = trimmed(std::string_view(line).substr(7));
     std::from_chars(digits.data(), digits.data() + digits.size(), held, 16);
-    for (const auto& [bit, name] : needed)
-      if ((held >> bit & 1) == 0)
-        throw RunError(fmt::format("{} is missing, which changing the kernel's TCP takes; run it as root", name));
+    return held;
   }
+  return ~std::uint64_t{0};
+}
+
+// Loading takes the rights over BPF, over the network, to see kernel memory, and to find the types of modules.
+void check_rights() {
+  constexpr std::pair<unsigned, const char*> needed[] = {
+      {kNetAdmin, "CAP_NET_ADMIN"}, {kSysAdmin, "CAP_SYS_ADMIN"}, {kPerfmon, "CAP_PERFMON"}, {kBpf, "CAP_BPF"}};
+  const std::uint64_t held = held_rights();
+  for (const auto& [bit, name] : needed)
+    if ((held >> bit & 1) == 0)
+      throw RunError(fmt::format("{} is missing, which changing the kernel's TCP takes; run it as root", name));
 }
 
 // From some later kernel on (7.1, by its sources) the start of sending is not told by cwnd_event() any more, and no
@@ -137,9 +155,13 @@ void check_kernel() {
   if (version[0] >= 7) check_events(release);  // reading all types takes a while
 }
 
-void check_file_system() {
+bool has_file_system() {
   struct statfs found {};
-  if (statfs(kFileSystem, &found) != 0 || found.f_type != BPF_FS_MAGIC)
+  return statfs(kFileSystem, &found) == 0 && found.f_type == BPF_FS_MAGIC;
+}
+
+void check_file_system() {
+  if (!has_file_system())
     throw RunError(
         fmt::format("{0} is no BPF file system, where what is loaded would be kept; mount -t bpf -o mode=0700 bpf {0}",
                     kFileSystem));
@@ -203,12 +225,26 @@ Descriptor open_pin(const std::string& path) {
   return map;
 }
 
-// Whether connections may choose it, whoever brought it.
-bool is_registered(const std::string& algorithm) {
+// What connections may choose of MLTCP's, whoever brought it. All users are told.
+std::vector<std::string> registered_algorithms() {
   std::ifstream file(kAvailable);
+  if (!file)
+    throw RunError(fmt::format("{} can't be read, so what is loaded can't be known: {}; run it where /proc is mounted",
+                               kAvailable, why(errno)));
+  std::vector<std::string> found;
   for (std::string name; file >> name;)
-    if (name == "mltcp_" + algorithm) return true;
-  return false;
+    for (const std::string& algorithm : algorithm_names())
+      if (name == mltcp_name(algorithm)) found.push_back(algorithm);
+  return found;
+}
+
+bool is_registered(const std::string& algorithm) { return contains(registered_algorithms(), algorithm); }
+
+std::string joined(const std::vector<std::string>& algorithms) {
+  std::vector<std::string> names;
+  for (const std::string& algorithm : algorithm_names())
+    if (contains(algorithms, algorithm)) names.push_back(mltcp_name(algorithm));
+  return fmt::format("{} {}", fmt::join(names, ", "), names.size() == 1 ? "is" : "are");
 }
 
 // A pin alone is what a command that was killed has left.
@@ -221,6 +257,12 @@ std::vector<std::string> loaded_algorithms() {
   for (const std::string& name : algorithm_names())
     if (is_loaded(name)) found.push_back(name);
   return found;
+}
+
+// Whether what is pinned can't be seen, which is not that nothing is.
+bool is_hidden() {
+  if (!has_file_system()) return (held_rights() & (std::uint64_t{1} << kBpf | std::uint64_t{1} << kSysAdmin)) == 0;
+  return access(pin_of("mltcp_common").c_str(), R_OK) != 0 && errno != ENOENT;
 }
 
 // The shared maps, while something is loaded.
@@ -307,7 +349,7 @@ std::string load_one(const std::string& algorithm, const mltcp_common& common) {
   if (!object) return refused("its program can't be read", errno);
   if (const int error = bpf_object__load(object.get()); error != 0) return refused("it can't be loaded", -error);
   bpf_map* const users = bpf_object__find_map_by_name(object.get(), "mltcp_users");
-  bpf_map* const operations = bpf_object__find_map_by_name(object.get(), ("mltcp_" + algorithm).c_str());
+  bpf_map* const operations = bpf_object__find_map_by_name(object.get(), mltcp_name(algorithm).c_str());
   if (users == nullptr || operations == nullptr) return refused("its program is incomplete", EINVAL);
   bpf_map* const shared = bpf_object__find_map_by_name(object.get(), "mltcp_common");
   const std::uint32_t zero = 0;
@@ -353,7 +395,7 @@ void unregister_unpinned(const std::string& algorithm) {
     bpf_map_info info{};
     std::uint32_t length = sizeof(info);
     if (map.open() && bpf_obj_get_info_by_fd(map.get(), &info, &length) == 0 && info.type == BPF_MAP_TYPE_STRUCT_OPS &&
-        "mltcp_" + algorithm == info.name)
+        mltcp_name(algorithm) == info.name)
       unregister(algorithm, map);
   }
 }
@@ -589,7 +631,7 @@ std::uint64_t unload(const std::vector<std::string>& names) {
   for (const std::string& name : wanted) {
     if (std::find(there.begin(), there.end(), name) == there.end())
       throw RunError(fmt::format("mltcp_{} is not loaded; mltcp kernel status shows what is", name));
-    if (by_default == "mltcp_" + name)
+    if (by_default == mltcp_name(name))
       throw RunError(
           fmt::format("mltcp_{0} is what new connections get by default; sysctl -w net.ipv4.tcp_congestion_control={0} "
                       "first, and unload then",
@@ -607,15 +649,13 @@ std::uint64_t unload(const std::vector<std::string>& names) {
 Status status() {
   Status status;
   status.default_algorithm = default_algorithm();
-  struct statfs found {};
-  const bool mounted = statfs(kFileSystem, &found) == 0 && found.f_type == BPF_FS_MAGIC;
-  if (mounted && access(kFileSystem, X_OK) != 0)
-    throw RunError(fmt::format("{} is not open to this user; run it as root", kFileSystem));
-  if (mounted && access(kFolder, F_OK) == 0 && access(kFolder, X_OK) != 0)
-    throw RunError(fmt::format("{} is not open to this user; run it as root", kFolder));
+  const std::vector<std::string> registered = registered_algorithms();
+  if (!registered.empty() && is_hidden())
+    throw RunError(
+        fmt::format("{} loaded, whose jobs and connections root alone is shown; run it as root", joined(registered)));
   for (const std::string& name : algorithm_names()) {
-    AlgorithmStatus algorithm{"mltcp_" + name, mounted && is_loaded(name), false, 0};
-    algorithm.lost = !algorithm.loaded && is_registered(name);
+    AlgorithmStatus algorithm{mltcp_name(name), is_loaded(name), false, 0};
+    algorithm.lost = !algorithm.loaded && contains(registered, name);
     if (algorithm.loaded) algorithm.connections = users_of(name);
     status.loaded = status.loaded || algorithm.loaded;
     status.algorithms.push_back(std::move(algorithm));

@@ -79,6 +79,7 @@ struct Status {
   mltcp_settings settings{};    ///< of jobs without their own
   std::vector<JobStatus> jobs;  ///< marks, then cgroups
 };
+/// Refuses to whom the kernel doesn't show all of that: root alone sees it while something is loaded.
 Status status();
 
 }  // namespace mltcp::kernel

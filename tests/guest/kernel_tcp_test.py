@@ -55,6 +55,7 @@ BYTES, COMPUTE = 1000000, 250  # 250 ms of computing, 209 ms of sending: two fit
 
 REFUSALS = """
 at nothing; mltcp kernel status
+at nothing-nobody; setpriv --reuid 65534 --clear-groups mltcp kernel status
 at set-early; mltcp kernel set --gap 5ms
 at user; setpriv --reuid 65534 --clear-groups mltcp kernel load
 at rights
@@ -82,6 +83,13 @@ at nothing-left; ls /sys/fs/bpf
 LOADING = """
 at load; mltcp kernel load
 at again; mltcp kernel load
+as_nobody() { setpriv --reuid 65534 --clear-groups "$@" || echo status $?; }
+at nobody; as_nobody mltcp kernel status
+at nobody-json; as_nobody mltcp kernel status --json -
+chmod 0700 /sys/fs/bpf
+at nobody-outside; as_nobody mltcp kernel status
+chmod 1777 /sys/fs/bpf
+at nobody-nowhere; unshare --mount sh -c 'umount /sys/fs/bpf; setpriv --reuid 65534 --clear-groups mltcp kernel status'
 at available; cat /proc/sys/net/ipv4/tcp_available_congestion_control
 at no-cgroup; mltcp kernel set --cgroup /sys/fs/cgroup/nowhere
 at root-cgroup; mltcp kernel set --cgroup /sys/fs/cgroup
@@ -253,6 +261,13 @@ class KernelTcp(unittest.TestCase):
         self.line("no-cgroup", "--cgroup:", "No such file", "give the folder of a cgroup")
         self.line("root-cgroup", "is the root")
         self.line("forget", "this job has no settings of its own")
+
+    def test_a_user_who_is_not_shown_what_is_loaded_is_not_told_that_nothing_is(self):
+        told = "mltcp: mltcp_reno, mltcp_cubic, mltcp_dctcp are loaded, whose jobs and connections root alone is shown; run it as root"
+        for name in ("nobody", "nobody-json", "nobody-outside"):
+            self.assertEqual(self.found[name], f"{told}\nstatus 1\n", name)
+        self.line("nobody-nowhere", told)
+        self.assertEqual(self.found["nothing-nobody"], self.found["nothing"], "nothing is what there is")
 
     def test_what_is_missing_is_named(self):
         said = self.found["rights"].splitlines()
