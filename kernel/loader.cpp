@@ -514,38 +514,51 @@ JobName JobName::cgroup(const std::string& folder) {
 JobName JobName::cgroup_with_number(std::uint64_t number) { return {MLTCP_JOB_CGROUP, number}; }
 
 std::vector<LeftOut> load(const std::vector<std::string>& names, const SettingsChange& change,
-                          std::uint32_t mark_mask) {
+                          std::optional<std::uint32_t> mark_mask) {
   check_known(names);
   mltcp_common common{};
   common.layout = MLTCP_LAYOUT;
   common.settings = default_settings();
   apply(change, common.settings);
-  common.mark_mask = mark_mask;
+  common.mark_mask = mark_mask.value_or(~std::uint32_t{0});
   common.tick_ns = tick_ns();
   check_machine();
   const Descriptor held = lock();
   check_folder();
-  if (const std::vector<std::string> there = loaded_algorithms(); !there.empty())
-    throw RunError(fmt::format("mltcp_{} is loaded; change it by mltcp kernel set, or unload it first", there.front()));
+  const std::vector<std::string> there = loaded_algorithms();
+  std::vector<std::string> wanted;
+  for (const std::string& name : names.empty() ? algorithm_names() : names)
+    if (!contains(there, name) && !contains(wanted, name)) wanted.push_back(name);
+  if (wanted.empty())
+    throw RunError(
+        fmt::format("{} loaded; change what jobs go by with mltcp kernel set, or unload first", joined(there)));
   for (const std::string& name : algorithm_names())
-    if (is_registered(name))
+    if (!contains(there, name) && is_registered(name))
       throw RunError(
           fmt::format("mltcp_{} is registered, but not pinned in {}, which was mounted anew since; mltcp "
                       "kernel unload first",
                       name, kFolder));
+  // Beside what is loaded it goes by the same settings and accounts.
+  if (!there.empty()) {
+    if (!change.empty() || mark_mask)
+      throw RunError(
+          fmt::format("{} loaded, and what is loaded beside goes by the same settings; load it without --function, "
+                      "--gap, --bytes and --marks, and change them by mltcp kernel set, or unload all first",
+                      joined(there)));
+    common = Maps().get_common();
+  }
   // What a command that was killed has left behind.
   for (const std::string& name : algorithm_names()) {
+    if (contains(there, name)) continue;
     unlink(pin_of_algorithm(name).c_str());
     unlink(pin_of_users(name).c_str());
   }
-  unpin_shared();
+  if (there.empty()) unpin_shared();
   make_folder();
   const libbpf_print_fn_t before = libbpf_set_print(keep_complaint);
   std::vector<LeftOut> left_out;
   std::vector<std::string> loaded;
-  std::string problem;
-  for (const std::string& name : names.empty() ? algorithm_names() : names) {
-    if (std::find(loaded.begin(), loaded.end(), name) != loaded.end()) continue;
+  for (const std::string& name : wanted) {
     const std::string reason = load_one(name, common);
     if (reason.empty()) {
       loaded.push_back(name);
@@ -555,13 +568,11 @@ std::vector<LeftOut> load(const std::vector<std::string>& names, const SettingsC
     if (!names.empty()) break;
   }
   libbpf_set_print(before);
-  const auto undo = [&] {
-    for (const std::string& name : loaded) unload_one(name);
-    unpin_shared();
-  };
   if (loaded.empty() || (!names.empty() && !left_out.empty())) {
-    undo();
-    throw RunError(left_out.front().reason);
+    for (const std::string& name : loaded) unload_one(name);
+    if (there.empty()) unpin_shared();
+    throw RunError((names.empty() && !there.empty() ? joined(there) + " loaded, and no more can be: " : "") +
+                   left_out.front().reason);
   }
   return left_out;
 }

@@ -92,8 +92,8 @@ kernel::SettingsChange change_of(const KernelArguments& arguments) {
   return change;
 }
 
-std::uint32_t marks_of(const KernelArguments& arguments) {
-  if (!arguments.marks) return 0xffff'ffff;
+std::optional<std::uint32_t> marks_of(const KernelArguments& arguments) {
+  if (!arguments.marks) return std::nullopt;
   std::string_view digits = *arguments.marks;
   const int base = digits.starts_with("0x") ? 16 : 10;
   if (base == 16) digits.remove_prefix(2);

@@ -90,6 +90,16 @@ chmod 0700 /sys/fs/bpf
 at nobody-outside; as_nobody mltcp kernel status
 chmod 1777 /sys/fs/bpf
 at nobody-nowhere; unshare --mount sh -c 'umount /sys/fs/bpf; setpriv --reuid 65534 --clear-groups mltcp kernel status'
+mltcp kernel set --function F2
+mltcp kernel unload --cc reno
+at without-reno; mltcp kernel status
+at beside-settings; mltcp kernel load --cc reno --function F3
+at beside-marks; mltcp kernel load --marks 0xff
+at beside; mltcp kernel load --cc reno,cubic
+at beside-same; mltcp kernel status
+mltcp kernel unload --cc cubic,dctcp
+at beside-all; mltcp kernel load
+mltcp kernel set --function F1
 at available; cat /proc/sys/net/ipv4/tcp_available_congestion_control
 at no-cgroup; mltcp kernel set --cgroup /sys/fs/cgroup/nowhere
 at root-cgroup; mltcp kernel set --cgroup /sys/fs/cgroup
@@ -257,7 +267,7 @@ class KernelTcp(unittest.TestCase):
         self.line("wrong-cc", '"vegas"', "there are reno, cubic, dctcp")
         self.line("wrong-function", 'no aggressiveness function "F7"')
         self.assertEqual(self.found["nothing-left"], "")
-        self.line("again", "mltcp_reno is loaded; change it by mltcp kernel set, or unload it first")
+        self.line("again", "mltcp_reno, mltcp_cubic, mltcp_dctcp are loaded; change what jobs go by with mltcp kernel set, or unload")
         self.line("no-cgroup", "--cgroup:", "No such file", "give the folder of a cgroup")
         self.line("root-cgroup", "is the root")
         self.line("forget", "this job has no settings of its own")
@@ -312,6 +322,15 @@ class KernelTcp(unittest.TestCase):
     def test_all_three_are_loaded(self):
         self.said("load", "loaded: mltcp_reno, mltcp_cubic, mltcp_dctcp")
         self.said("available", "mltcp_reno", "mltcp_cubic", "mltcp_dctcp")
+
+    def test_one_that_was_unloaded_comes_back_beside_the_others(self):
+        self.said("without-reno", "F2, gap learned")
+        self.assertRegex(self.found["without-reno"], r"mltcp_reno +not loaded")
+        for name in ("beside-settings", "beside-marks"):
+            self.line(name, "mltcp_cubic, mltcp_dctcp are loaded, and what is loaded beside goes by the same settings")
+        for name in ("beside", "beside-all"):
+            self.said(name, "loaded: mltcp_reno, mltcp_cubic, mltcp_dctcp\n")
+        self.said("beside-same", "F2, gap learned")
 
     def test_jobs_are_cgroups_and_marks(self):
         rows = {line.split()[0]: line for line in self.found["cgroups"].splitlines() if line}
