@@ -47,6 +47,7 @@ constexpr const char* kLock = "/run/mltcp-kernel.lock";
 constexpr const char* kCgroups = "/sys/fs/cgroup";
 constexpr const char* kDefault = "/proc/sys/net/ipv4/tcp_congestion_control";
 constexpr const char* kAvailable = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+constexpr const char* kModprobe = "/proc/sys/kernel/modprobe";
 constexpr const char* kNotLoaded = "MLTCP for kernel TCP is not loaded; mltcp kernel load does it";
 constexpr const char* kOtherVersion = "what is loaded is of another version of mltcp; mltcp kernel unload, then load";
 constexpr std::uint32_t kOldest[] = {6, 1};
@@ -321,19 +322,34 @@ struct CloseObject {
   void operator()(bpf_object* object) const { bpf_object__close(object); }
 };
 
-// Has the kernel fetch the module of an algorithm of its own, as for a socket that asks for it. Whether it has it now.
-bool kernel_has(const std::string& algorithm) {
-  const Descriptor socket_of(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  return socket_of.open() && setsockopt(socket_of.get(), IPPROTO_TCP, TCP_CONGESTION, algorithm.c_str(),
-                                        static_cast<socklen_t>(algorithm.size())) == 0;
+// Has the kernel fetch the module of an algorithm of its own, as for a socket that asks for it. Why it hasn't it now,
+// or nothing.
+std::string lack_of(const std::string& algorithm) {
+  const Descriptor any(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!any.open()) return fmt::format("no socket can be opened: {}; raise the limit of open files", why(errno));
+  if (setsockopt(any.get(), IPPROTO_TCP, TCP_CONGESTION, algorithm.c_str(), static_cast<socklen_t>(algorithm.size())) ==
+      0)
+    return "";
+  const int error = errno;
+  if (error != ENOENT) return fmt::format("the kernel refuses {}: {}; leave it out by --cc", algorithm, why(error));
+  std::ifstream file(kModprobe);
+  std::string program;
+  std::getline(file, program);
+  const bool fetches = !program.empty() && access(program.c_str(), X_OK) == 0;
+  const std::string option = algorithm == "dctcp" ? "DCTCP" : "CUBIC";  // Reno is always there
+  return fmt::format(
+      "the kernel has no {0} now, and {1}; load its module tcp_{0}, or boot a kernel that was built with "
+      "CONFIG_TCP_CONG_{2}, or leave it out by --cc",
+      algorithm,
+      fetches           ? fmt::format("{} tcp_{} did not bring it", one_line(program), algorithm)
+      : program.empty() ? std::string("fetches no modules by itself")
+                        : fmt::format("fetches no modules by itself, for there is no {}", one_line(program)),
+      option);
 }
 
 // Registers an algorithm and pins what is needed of it. Returns why not, or nothing.
 std::string load_one(const std::string& algorithm, const mltcp_common& common) {
-  if (!kernel_has(algorithm))
-    return fmt::format(
-        "this kernel has no {0}; boot one that was built with CONFIG_TCP_CONG_{1}, or leave it out by --cc", algorithm,
-        algorithm == "dctcp" ? "DCTCP" : "CUBIC");
+  if (std::string lack = lack_of(algorithm); !lack.empty()) return lack;
   complaint().clear();
   const auto refused = [&](const char* what, int error) {
     return fmt::format("the kernel refuses mltcp_{}: {}: {}{}{}; {}", algorithm, what, why(error),

@@ -54,6 +54,14 @@ timeouts() {
 BYTES, COMPUTE = 1000000, 250  # 250 ms of computing, 209 ms of sending: two fit into each other's gaps
 
 REFUSALS = """
+rmmod tcp_dctcp
+at no-modprobe; mltcp kernel load --cc dctcp
+printf '#!/bin/sh\\nexit 1\\n' > /tmp/modprobe
+chmod +x /tmp/modprobe
+echo /tmp/modprobe > /proc/sys/kernel/modprobe
+at no-module; mltcp kernel load --cc dctcp
+echo /sbin/modprobe > /proc/sys/kernel/modprobe
+insmod /usr/lib/modules/*/kernel/net/ipv4/tcp_dctcp.ko
 at nothing; mltcp kernel status
 at nothing-nobody; setpriv --reuid 65534 --clear-groups mltcp kernel status
 at set-early; mltcp kernel set --gap 5ms
@@ -284,6 +292,9 @@ class KernelTcp(unittest.TestCase):
         self.assertEqual(len(said), 4, said)
         for line, right in zip(said, ("CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON", "CAP_SYS_ADMIN")):
             self.assertIn(f"{right} is missing, which changing the kernel's TCP takes; run it as root", line)
+        cure = "load its module tcp_dctcp, or boot a kernel that was built with CONFIG_TCP_CONG_DCTCP, or leave it out by --cc"
+        self.line("no-modprobe", f"fetches no modules by itself, for there is no /sbin/modprobe; {cure}")
+        self.line("no-module", f"the kernel has no dctcp now, and /tmp/modprobe tcp_dctcp did not bring it; {cure}")
         self.line("container", "Operation not permitted", "run it as root, outside of containers")
         self.line("others-folder", "/sys/fs/bpf/mltcp is not root's alone; remove it")
         self.line("locked", "another mltcp kernel has been at work for 10 s; try again when it has ended")
