@@ -185,6 +185,26 @@ kill -KILL $stuck
 ip netns exec peer ip addr add 10.9.0.3/24 dev vb
 sleep 10  # the next retransmission meets nobody, and is told so
 """
+# What namespaces begin with, and keep; and what marks number.
+NAMESPACES = """
+sysctl -q -w net.ipv4.tcp_congestion_control=mltcp_cubic
+ip netns add later
+sysctl -q -w net.ipv4.tcp_congestion_control=cubic
+at namespaces
+for name in peer later; do
+  ip netns exec $name sysctl net.ipv4.tcp_congestion_control net.ipv4.tcp_slow_start_after_idle
+done
+sysctl net.ipv4.tcp_slow_start_after_idle
+ip netns exec later sysctl -w net.ipv4.tcp_congestion_control=mltcp_reno
+ip netns del later
+at marks
+mltcp kernel unload; mltcp kernel load --marks 0xff00
+run mltcp_reno 0.3 1810:0:0:0 7:0:0:0
+mltcp kernel status
+mltcp kernel set --job 1792 --gap 9ms
+mltcp kernel set --job 7
+mltcp kernel unload; mltcp kernel load
+"""
 UNLOADING = """
 run mltcp_reno 1.5 1:0:0:0 > /tmp/stream &
 stream=$!
@@ -215,7 +235,7 @@ at learned; mltcp kernel status
 """
 
 
-EVERYTHING = REFUSALS + LEFT_BEHIND + LOADING + JOBS_OF_CGROUPS + WITHOUT_ECN + STUCK + TRAFFIC + MANY + UNLOADING
+EVERYTHING = REFUSALS + LEFT_BEHIND + LOADING + JOBS_OF_CGROUPS + WITHOUT_ECN + STUCK + TRAFFIC + MANY + NAMESPACES + UNLOADING
 
 
 class VirtualTime(guest_lab.Guest):
@@ -379,6 +399,18 @@ class KernelTcp(unittest.TestCase):
         self.line("unload-again", "nothing is loaded")
         self.said("load-one", "loaded: mltcp_cubic\n")
         self.said("one", "0.5, gap learned", "not loaded")
+
+    def test_namespaces_begin_with_the_default_of_the_first(self):
+        settings = r"net\.ipv4\.tcp_congestion_control = (\S+)\nnet\.ipv4\.tcp_slow_start_after_idle = 1\n"
+        before, later = re.findall(settings, self.found["namespaces"])
+        self.assertEqual((before, later), ("cubic", "mltcp_cubic"))
+        self.said("namespaces", "net.ipv4.tcp_slow_start_after_idle = 0", "tcp_congestion_control = mltcp_reno")
+        self.assertNotIn("sysctl:", self.found["namespaces"])
+
+    def test_marks_are_masked_and_not_shifted(self):
+        self.said("marks", "mark 1792 ", "0xff00, which 0x7 is not of")
+        self.assertNotIn("mark 7 ", self.found["marks"])
+        self.assertNotIn("mark 1810 ", self.found["marks"])
 
     def test_gain_one_is_the_kernel_s_own(self):
         own = numbers(self.found["single-reno"])[0][0]
