@@ -36,6 +36,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/kernel/doctor.h"
 #include "mltcp/kernel/internal/objects.h"
 
 namespace mltcp::kernel {
@@ -720,6 +721,28 @@ Status status() {
   });
   for (auto& [key, job] : jobs) status.jobs.push_back(std::move(job));
   return status;
+}
+
+Examination examine() {
+  try {
+    if (const std::vector<std::string> there = registered_algorithms(); !there.empty())
+      return {true,
+              fmt::format("{} loaded; new connections here get {} by default", joined(there),
+                          one_line(default_algorithm())),
+              ""};
+    check_kernel();
+    check_file_system();
+    if (geteuid() == 0) check_rights();
+    utsname name{};
+    uname(&name);
+    return {true, fmt::format("not loaded; Linux {} has what it takes: sudo mltcp kernel load", one_line(name.release)),
+            ""};
+  } catch (const RunError& error) {
+    const std::string_view line = error.what();
+    const std::size_t end = std::min(line.find("; "), line.size());
+    const std::string_view cure = line.substr(std::min(end + 2, line.size()));
+    return {false, std::string(line.substr(0, end)), cure.empty() ? "see docs/kernel.md" : std::string(cure)};
+  }
 }
 
 }  // namespace mltcp::kernel

@@ -55,6 +55,7 @@ BYTES, COMPUTE = 1000000, 250  # 250 ms of computing, 209 ms of sending: two fit
 
 REFUSALS = """
 rmmod tcp_dctcp
+at doctor; mltcp doctor | grep "kernel TCP"
 at no-modprobe; mltcp kernel load --cc dctcp
 printf '#!/bin/sh\\nexit 1\\n' > /tmp/modprobe
 chmod +x /tmp/modprobe
@@ -83,6 +84,7 @@ at locked; mltcp kernel load
 kill $holder
 umount /sys/fs/bpf
 at no-bpffs; mltcp kernel load
+at no-bpffs-doctor; mltcp doctor | grep "kernel TCP"
 mount -t bpf bpf /sys/fs/bpf
 at wrong-cc; mltcp kernel load --cc vegas
 at wrong-function; mltcp kernel load --function F7
@@ -91,6 +93,7 @@ at nothing-left; ls /sys/fs/bpf
 LOADING = """
 at load; mltcp kernel load
 at again; mltcp kernel load
+at loaded-doctor; mltcp doctor | grep "kernel TCP"
 as_nobody() { setpriv --reuid 65534 --clear-groups "$@" || echo status $?; }
 at nobody; as_nobody mltcp kernel status
 at nobody-json; as_nobody mltcp kernel status --json -
@@ -306,6 +309,13 @@ class KernelTcp(unittest.TestCase):
             self.assertEqual(self.found[name], f"{told}\nstatus 1\n", name)
         self.line("nobody-nowhere", told)
         self.assertEqual(self.found["nothing-nobody"], self.found["nothing"], "nothing is what there is")
+
+    def test_doctor_tells_what_there_is(self):
+        self.assertRegex(self.found["doctor"], r"^ok +kernel TCP +not loaded; Linux 6\S+ has what it takes: sudo mltcp kernel load\n$")
+        self.assertRegex(self.found["no-bpffs-doctor"], r"^missing +kernel TCP +/sys/fs/bpf is no BPF file system")
+        self.said("no-bpffs-doctor", "  kernel TCP: mount -t bpf -o mode=0700 bpf /sys/fs/bpf\n")
+        self.assertRegex(self.found["loaded-doctor"], r"^ok +kernel TCP +mltcp_reno, mltcp_cubic, mltcp_dctcp are loaded; new")
+        self.said("loaded-doctor", "get cubic by default")
 
     def test_what_is_missing_is_named(self):
         said = self.found["rights"].splitlines()

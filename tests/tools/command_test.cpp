@@ -397,6 +397,7 @@ TEST_F(Command, doctor__says_what_experiments_across_hosts_need) {
   EXPECT_THAT(alone.out, HasSubstr("missing  mltcp gen --mpi   the module for MPI can't be loaded ("));
   EXPECT_THAT(alone.out, HasSubstr("  mltcp gen --mpi: install an MPI (Debian: libopenmpi-dev, openmpi-bin)"));
   EXPECT_THAT(here.out, HasSubstr("udp: kernel sockets, no privileges needed: "));
+  EXPECT_THAT(here.out, testing::ContainsRegex("(ok     |missing)  +kernel TCP  +[^ ]"));
   if (geteuid() != 0) return;
   const Outcome nobody = run("--version; setpriv --reuid 65534 --regid 65534 --clear-groups ./alone doctor");
   EXPECT_THAT(nobody.out, testing::ContainsRegex("(ok     |missing)  +mltcp testbed     not root, "));
