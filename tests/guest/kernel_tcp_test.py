@@ -298,20 +298,21 @@ class KernelTcp(unittest.TestCase):
         self.line("wrong-cc", '"vegas"', "there are reno, cubic, dctcp")
         self.line("wrong-function", 'no aggressiveness function "F7"')
         self.assertEqual(self.found["nothing-left"], "")
-        self.line("again", "mltcp_reno, mltcp_cubic, mltcp_dctcp are loaded; change what jobs go by with mltcp kernel set, or unload")
+        self.line("again", "mltcp_reno, mltcp_cubic, mltcp_dctcp are loaded; change what jobs go by with mltcp kernel set, or")
         self.line("no-cgroup", "--cgroup:", "No such file", "give the folder of a cgroup")
         self.line("root-cgroup", "is the root")
         self.line("forget", "this job has no settings of its own")
 
     def test_a_user_who_is_not_shown_what_is_loaded_is_not_told_that_nothing_is(self):
-        told = "mltcp: mltcp_reno, mltcp_cubic, mltcp_dctcp are loaded, whose jobs and connections root alone is shown; run it as root"
+        told = ("mltcp: mltcp_reno, mltcp_cubic, mltcp_dctcp are loaded, whose jobs and connections root alone is shown; "
+                "run it as root")
         for name in ("nobody", "nobody-json", "nobody-outside"):
             self.assertEqual(self.found[name], f"{told}\nstatus 1\n", name)
         self.line("nobody-nowhere", told)
         self.assertEqual(self.found["nothing-nobody"], self.found["nothing"], "nothing is what there is")
 
     def test_doctor_tells_what_there_is(self):
-        self.assertRegex(self.found["doctor"], r"^ok +kernel TCP +not loaded; Linux 6\S+ has what it takes: sudo mltcp kernel load\n$")
+        self.assertRegex(self.found["doctor"], r"^ok +kernel TCP +not loaded; Linux 6\S+ has what it takes: sudo mltcp kernel load\n")
         self.assertRegex(self.found["no-bpffs-doctor"], r"^missing +kernel TCP +/sys/fs/bpf is no BPF file system")
         self.said("no-bpffs-doctor", "  kernel TCP: mount -t bpf -o mode=0700 bpf /sys/fs/bpf\n")
         self.assertRegex(self.found["loaded-doctor"], r"^ok +kernel TCP +mltcp_reno, mltcp_cubic, mltcp_dctcp are loaded; new")
