@@ -85,10 +85,11 @@ Aggressiveness Aggressiveness::from_text(std::string_view text) {
     for (std::size_t i = 0; i < numbers.size(); i += 2) points.push_back({numbers[i], numbers[i + 1]});
     f = table(points);
   } else {
-    throw InputError(
-        fmt::format("{} is no aggressiveness function; write F1 to F6, or the numbers of A + B x + C x^2 as in "
-                    "\"polynomial 0.25 1.75 0\", which is F1",
-                    in_quotes(text)));
+    throw InputError(fmt::format(
+        "{} is no aggressiveness function; write F1 to F6, or in quotes \"polynomial A B C\" for A + B x + "
+        "C x^2, \"reciprocal A B\" for 1 / (A + B x), or \"table 0 0.25 1 2\", x and gain in turn from x = 0 "
+        "to 1",
+        in_quotes(text)));
   }
   f.validate();
   return f;

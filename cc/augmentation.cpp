@@ -24,7 +24,8 @@ Augmentation Augmentation::read(std::string_view text) {
   double gain = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), gain);
   if (error == std::errc() && end == text.data() + text.size()) return constant(gain);
-  return mltcp(Aggressiveness::read(text));
+  // What doesn't look like a name of the papers' is told all forms.
+  return mltcp(text.starts_with('F') ? Aggressiveness::read(text) : Aggressiveness::from_text(text));
 }
 
 Augmentation Augmentation::mltcp(const Aggressiveness& function) {

@@ -36,6 +36,7 @@
 
 #include "mltcp/base/error.h"
 #include "mltcp/base/text.h"
+#include "mltcp/kernel/doctor.h"
 #include "mltcp/kernel/internal/objects.h"
 
 namespace mltcp::kernel {
@@ -47,6 +48,7 @@ constexpr const char* kLock = "/run/mltcp-kernel.lock";
 constexpr const char* kCgroups = "/sys/fs/cgroup";
 constexpr const char* kDefault = "/proc/sys/net/ipv4/tcp_congestion_control";
 constexpr const char* kAvailable = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+constexpr const char* kModprobe = "/proc/sys/kernel/modprobe";
 constexpr const char* kNotLoaded = "MLTCP for kernel TCP is not loaded; mltcp kernel load does it";
 constexpr const char* kOtherVersion = "what is loaded is of another version of mltcp; mltcp kernel unload, then load";
 constexpr std::uint32_t kOldest[] = {6, 1};
@@ -69,32 +71,50 @@ class Descriptor {
 
 std::string why(int error) { return std::strerror(error); }
 
+std::string mltcp_name(std::string_view algorithm) { return fmt::format("mltcp_{}", algorithm); }
+
 std::string pin_of(std::string_view name) { return fmt::format("{}/{}", kFolder, name); }
-std::string pin_of_algorithm(std::string_view algorithm) { return pin_of(fmt::format("mltcp_{}", algorithm)); }
+std::string pin_of_algorithm(std::string_view algorithm) { return pin_of(mltcp_name(algorithm)); }
 std::string pin_of_users(std::string_view algorithm) { return pin_of(fmt::format("users_{}", algorithm)); }
 constexpr const char* kShared[] = {"mltcp_jobs", "mltcp_settings", "mltcp_common"};
 
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 void check_known(const std::vector<std::string>& names) {
   for (const std::string& name : names)
-    if (std::find(algorithm_names().begin(), algorithm_names().end(), name) == algorithm_names().end())
+    if (!contains(algorithm_names(), name))
       throw InputError(fmt::format("{} is not one of the kernel's that MLTCP goes with; there are {}", in_quotes(name),
                                    fmt::join(algorithm_names(), ", ")));
 }
 
-// Loading takes the rights over BPF, over the network, to see kernel memory, and to find the types of modules.
-void check_rights() {
-  constexpr std::pair<unsigned, const char*> needed[] = {
-      {12, "CAP_NET_ADMIN"}, {21, "CAP_SYS_ADMIN"}, {38, "CAP_PERFMON"}, {39, "CAP_BPF"}};
+constexpr unsigned kNetAdmin = 12;
+constexpr unsigned kSysAdmin = 21;
+constexpr unsigned kPerfmon = 38;
+constexpr unsigned kBpf = 39;
+
+// The capabilities of this process, a bit each; all where the kernel doesn't say.
+std::uint64_t held_rights() {
   std::ifstream file("/proc/self/status");
   for (std::string line; std::getline(file, line);) {
     if (!line.starts_with("CapEff:")) continue;
     std::uint64_t held = 0;
     const std::string_view digits = trimmed(std::string_view(line).substr(7));
     std::from_chars(digits.data(), digits.data() + digits.size(), held, 16);
-    for (const auto& [bit, name] : needed)
-      if ((held >> bit & 1) == 0)
-        throw RunError(fmt::format("{} is missing, which changing the kernel's TCP takes; run it as root", name));
+    return held;
   }
+  return ~std::uint64_t{0};
+}
+
+// Loading takes the rights over BPF, over the network, to see kernel memory, and to find the types of modules.
+void check_rights() {
+  constexpr std::pair<unsigned, const char*> needed[] = {
+      {kNetAdmin, "CAP_NET_ADMIN"}, {kSysAdmin, "CAP_SYS_ADMIN"}, {kPerfmon, "CAP_PERFMON"}, {kBpf, "CAP_BPF"}};
+  const std::uint64_t held = held_rights();
+  for (const auto& [bit, name] : needed)
+    if ((held >> bit & 1) == 0)
+      throw RunError(fmt::format("{} is missing, which changing the kernel's TCP takes; run it as root", name));
 }
 
 // From some later kernel on (7.1, by its sources) the start of sending is not told by cwnd_event() any more, and no
@@ -137,9 +157,13 @@ void check_kernel() {
   if (version[0] >= 7) check_events(release);  // reading all types takes a while
 }
 
-void check_file_system() {
+bool has_file_system() {
   struct statfs found {};
-  if (statfs(kFileSystem, &found) != 0 || found.f_type != BPF_FS_MAGIC)
+  return statfs(kFileSystem, &found) == 0 && found.f_type == BPF_FS_MAGIC;
+}
+
+void check_file_system() {
+  if (!has_file_system())
     throw RunError(
         fmt::format("{0} is no BPF file system, where what is loaded would be kept; mount -t bpf -o mode=0700 bpf {0}",
                     kFileSystem));
@@ -203,12 +227,26 @@ Descriptor open_pin(const std::string& path) {
   return map;
 }
 
-// Whether connections may choose it, whoever brought it.
-bool is_registered(const std::string& algorithm) {
+// What connections may choose of MLTCP's, whoever brought it. All users are told.
+std::vector<std::string> registered_algorithms() {
   std::ifstream file(kAvailable);
+  if (!file)
+    throw RunError(fmt::format("{} can't be read, so what is loaded can't be known: {}; run it where /proc is mounted",
+                               kAvailable, why(errno)));
+  std::vector<std::string> found;
   for (std::string name; file >> name;)
-    if (name == "mltcp_" + algorithm) return true;
-  return false;
+    for (const std::string& algorithm : algorithm_names())
+      if (name == mltcp_name(algorithm)) found.push_back(algorithm);
+  return found;
+}
+
+bool is_registered(const std::string& algorithm) { return contains(registered_algorithms(), algorithm); }
+
+std::string joined(const std::vector<std::string>& algorithms) {
+  std::vector<std::string> names;
+  for (const std::string& algorithm : algorithm_names())
+    if (contains(algorithms, algorithm)) names.push_back(mltcp_name(algorithm));
+  return fmt::format("{} {}", fmt::join(names, ", "), names.size() == 1 ? "is" : "are");
 }
 
 // A pin alone is what a command that was killed has left.
@@ -221,6 +259,12 @@ std::vector<std::string> loaded_algorithms() {
   for (const std::string& name : algorithm_names())
     if (is_loaded(name)) found.push_back(name);
   return found;
+}
+
+// Whether what is pinned can't be seen, which is not that nothing is.
+bool is_hidden() {
+  if (!has_file_system()) return (held_rights() & (std::uint64_t{1} << kBpf | std::uint64_t{1} << kSysAdmin)) == 0;
+  return access(pin_of("mltcp_common").c_str(), R_OK) != 0 && errno != ENOENT;
 }
 
 // The shared maps, while something is loaded.
@@ -279,19 +323,34 @@ struct CloseObject {
   void operator()(bpf_object* object) const { bpf_object__close(object); }
 };
 
-// Has the kernel fetch the module of an algorithm of its own, as for a socket that asks for it. Whether it has it now.
-bool kernel_has(const std::string& algorithm) {
-  const Descriptor socket_of(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  return socket_of.open() && setsockopt(socket_of.get(), IPPROTO_TCP, TCP_CONGESTION, algorithm.c_str(),
-                                        static_cast<socklen_t>(algorithm.size())) == 0;
+// Has the kernel fetch the module of an algorithm of its own, as for a socket that asks for it. Why it hasn't it now,
+// or nothing.
+std::string lack_of(const std::string& algorithm) {
+  const Descriptor any(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!any.open()) return fmt::format("no socket can be opened: {}; raise the limit of open files", why(errno));
+  if (setsockopt(any.get(), IPPROTO_TCP, TCP_CONGESTION, algorithm.c_str(), static_cast<socklen_t>(algorithm.size())) ==
+      0)
+    return "";
+  const int error = errno;
+  if (error != ENOENT) return fmt::format("the kernel refuses {}: {}; leave it out by --cc", algorithm, why(error));
+  std::ifstream file(kModprobe);
+  std::string program;
+  std::getline(file, program);
+  const bool fetches = !program.empty() && access(program.c_str(), X_OK) == 0;
+  const std::string option = algorithm == "dctcp" ? "DCTCP" : "CUBIC";  // Reno is always there
+  return fmt::format(
+      "the kernel has no {0} now, and {1}; load its module tcp_{0}, or boot a kernel that was built with "
+      "CONFIG_TCP_CONG_{2}, or leave it out by --cc",
+      algorithm,
+      fetches           ? fmt::format("{} tcp_{} did not bring it", one_line(program), algorithm)
+      : program.empty() ? std::string("fetches no modules by itself")
+                        : fmt::format("fetches no modules by itself, for there is no {}", one_line(program)),
+      option);
 }
 
 // Registers an algorithm and pins what is needed of it. Returns why not, or nothing.
 std::string load_one(const std::string& algorithm, const mltcp_common& common) {
-  if (!kernel_has(algorithm))
-    return fmt::format(
-        "this kernel has no {0}; boot one that was built with CONFIG_TCP_CONG_{1}, or leave it out by --cc", algorithm,
-        algorithm == "dctcp" ? "DCTCP" : "CUBIC");
+  if (std::string lack = lack_of(algorithm); !lack.empty()) return lack;
   complaint().clear();
   const auto refused = [&](const char* what, int error) {
     return fmt::format("the kernel refuses mltcp_{}: {}: {}{}{}; {}", algorithm, what, why(error),
@@ -307,7 +366,7 @@ std::string load_one(const std::string& algorithm, const mltcp_common& common) {
   if (!object) return refused("its program can't be read", errno);
   if (const int error = bpf_object__load(object.get()); error != 0) return refused("it can't be loaded", -error);
   bpf_map* const users = bpf_object__find_map_by_name(object.get(), "mltcp_users");
-  bpf_map* const operations = bpf_object__find_map_by_name(object.get(), ("mltcp_" + algorithm).c_str());
+  bpf_map* const operations = bpf_object__find_map_by_name(object.get(), mltcp_name(algorithm).c_str());
   if (users == nullptr || operations == nullptr) return refused("its program is incomplete", EINVAL);
   bpf_map* const shared = bpf_object__find_map_by_name(object.get(), "mltcp_common");
   const std::uint32_t zero = 0;
@@ -353,7 +412,7 @@ void unregister_unpinned(const std::string& algorithm) {
     bpf_map_info info{};
     std::uint32_t length = sizeof(info);
     if (map.open() && bpf_obj_get_info_by_fd(map.get(), &info, &length) == 0 && info.type == BPF_MAP_TYPE_STRUCT_OPS &&
-        "mltcp_" + algorithm == info.name)
+        mltcp_name(algorithm) == info.name)
       unregister(algorithm, map);
   }
 }
@@ -472,38 +531,51 @@ JobName JobName::cgroup(const std::string& folder) {
 JobName JobName::cgroup_with_number(std::uint64_t number) { return {MLTCP_JOB_CGROUP, number}; }
 
 std::vector<LeftOut> load(const std::vector<std::string>& names, const SettingsChange& change,
-                          std::uint32_t mark_mask) {
+                          std::optional<std::uint32_t> mark_mask) {
   check_known(names);
   mltcp_common common{};
   common.layout = MLTCP_LAYOUT;
   common.settings = default_settings();
   apply(change, common.settings);
-  common.mark_mask = mark_mask;
+  common.mark_mask = mark_mask.value_or(~std::uint32_t{0});
   common.tick_ns = tick_ns();
   check_machine();
   const Descriptor held = lock();
   check_folder();
-  if (const std::vector<std::string> there = loaded_algorithms(); !there.empty())
-    throw RunError(fmt::format("mltcp_{} is loaded; change it by mltcp kernel set, or unload it first", there.front()));
+  const std::vector<std::string> there = loaded_algorithms();
+  std::vector<std::string> wanted;
+  for (const std::string& name : names.empty() ? algorithm_names() : names)
+    if (!contains(there, name) && !contains(wanted, name)) wanted.push_back(name);
+  if (wanted.empty())
+    throw RunError(
+        fmt::format("{} loaded; change what jobs go by with mltcp kernel set, or unload first", joined(there)));
   for (const std::string& name : algorithm_names())
-    if (is_registered(name))
+    if (!contains(there, name) && is_registered(name))
       throw RunError(
           fmt::format("mltcp_{} is registered, but not pinned in {}, which was mounted anew since; mltcp "
                       "kernel unload first",
                       name, kFolder));
+  // Beside what is loaded it goes by the same settings and accounts.
+  if (!there.empty()) {
+    if (!change.empty() || mark_mask)
+      throw RunError(
+          fmt::format("{} loaded, and what is loaded beside goes by the same settings; load it without --function, "
+                      "--gap, --bytes and --marks, and change them by mltcp kernel set, or unload all first",
+                      joined(there)));
+    common = Maps().get_common();
+  }
   // What a command that was killed has left behind.
   for (const std::string& name : algorithm_names()) {
+    if (contains(there, name)) continue;
     unlink(pin_of_algorithm(name).c_str());
     unlink(pin_of_users(name).c_str());
   }
-  unpin_shared();
+  if (there.empty()) unpin_shared();
   make_folder();
   const libbpf_print_fn_t before = libbpf_set_print(keep_complaint);
   std::vector<LeftOut> left_out;
   std::vector<std::string> loaded;
-  std::string problem;
-  for (const std::string& name : names.empty() ? algorithm_names() : names) {
-    if (std::find(loaded.begin(), loaded.end(), name) != loaded.end()) continue;
+  for (const std::string& name : wanted) {
     const std::string reason = load_one(name, common);
     if (reason.empty()) {
       loaded.push_back(name);
@@ -513,13 +585,11 @@ std::vector<LeftOut> load(const std::vector<std::string>& names, const SettingsC
     if (!names.empty()) break;
   }
   libbpf_set_print(before);
-  const auto undo = [&] {
-    for (const std::string& name : loaded) unload_one(name);
-    unpin_shared();
-  };
   if (loaded.empty() || (!names.empty() && !left_out.empty())) {
-    undo();
-    throw RunError(left_out.front().reason);
+    for (const std::string& name : loaded) unload_one(name);
+    if (there.empty()) unpin_shared();
+    throw RunError((names.empty() && !there.empty() ? joined(there) + " loaded, and no more can be: " : "") +
+                   left_out.front().reason);
   }
   return left_out;
 }
@@ -589,7 +659,7 @@ std::uint64_t unload(const std::vector<std::string>& names) {
   for (const std::string& name : wanted) {
     if (std::find(there.begin(), there.end(), name) == there.end())
       throw RunError(fmt::format("mltcp_{} is not loaded; mltcp kernel status shows what is", name));
-    if (by_default == "mltcp_" + name)
+    if (by_default == mltcp_name(name))
       throw RunError(
           fmt::format("mltcp_{0} is what new connections get by default; sysctl -w net.ipv4.tcp_congestion_control={0} "
                       "first, and unload then",
@@ -607,15 +677,13 @@ std::uint64_t unload(const std::vector<std::string>& names) {
 Status status() {
   Status status;
   status.default_algorithm = default_algorithm();
-  struct statfs found {};
-  const bool mounted = statfs(kFileSystem, &found) == 0 && found.f_type == BPF_FS_MAGIC;
-  if (mounted && access(kFileSystem, X_OK) != 0)
-    throw RunError(fmt::format("{} is not open to this user; run it as root", kFileSystem));
-  if (mounted && access(kFolder, F_OK) == 0 && access(kFolder, X_OK) != 0)
-    throw RunError(fmt::format("{} is not open to this user; run it as root", kFolder));
+  const std::vector<std::string> registered = registered_algorithms();
+  if (!registered.empty() && is_hidden())
+    throw RunError(
+        fmt::format("{} loaded, whose jobs and connections root alone is shown; run it as root", joined(registered)));
   for (const std::string& name : algorithm_names()) {
-    AlgorithmStatus algorithm{"mltcp_" + name, mounted && is_loaded(name), false, 0};
-    algorithm.lost = !algorithm.loaded && is_registered(name);
+    AlgorithmStatus algorithm{mltcp_name(name), is_loaded(name), false, 0};
+    algorithm.lost = !algorithm.loaded && contains(registered, name);
     if (algorithm.loaded) algorithm.connections = users_of(name);
     status.loaded = status.loaded || algorithm.loaded;
     status.algorithms.push_back(std::move(algorithm));
@@ -653,6 +721,28 @@ Status status() {
   });
   for (auto& [key, job] : jobs) status.jobs.push_back(std::move(job));
   return status;
+}
+
+Examination examine() {
+  try {
+    if (const std::vector<std::string> there = registered_algorithms(); !there.empty())
+      return {true,
+              fmt::format("{} loaded; new connections here get {} by default", joined(there),
+                          one_line(default_algorithm())),
+              ""};
+    check_kernel();
+    check_file_system();
+    if (geteuid() == 0) check_rights();
+    utsname name{};
+    uname(&name);
+    return {true, fmt::format("not loaded; Linux {} has what it takes: sudo mltcp kernel load", one_line(name.release)),
+            ""};
+  } catch (const RunError& error) {
+    const std::string_view line = error.what();
+    const std::size_t end = std::min(line.find("; "), line.size());
+    const std::string_view cure = line.substr(std::min(end + 2, line.size()));
+    return {false, std::string(line.substr(0, end)), cure.empty() ? "see docs/kernel.md" : std::string(cure)};
+  }
 }
 
 }  // namespace mltcp::kernel

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,10 +35,12 @@ struct LeftOut {
   std::string reason;
 };
 
-/// Loads the algorithms of `names`; empty: those that the kernel is able to have, and the others are returned. Fails
-/// without a trace if one of `names` can't be loaded, or if none can. Settings of jobs that have none of their own are
-/// the default ones with `change`.
-std::vector<LeftOut> load(const std::vector<std::string>& names, const SettingsChange& change, std::uint32_t mark_mask);
+/// Loads the algorithms of `names` that are not loaded yet; empty: those that the kernel is able to have, and the
+/// others are returned. Fails without a trace if one of `names` can't be loaded, or if none can. Settings of jobs that
+/// have none of their own are the default ones with `change`, and all bits of marks number jobs where no mask is given.
+/// Beside others that are loaded it shares their settings and jobs, and refuses to be given any.
+std::vector<LeftOut> load(const std::vector<std::string>& names, const SettingsChange& change,
+                          std::optional<std::uint32_t> mark_mask);
 
 /// Changes what jobs without settings of their own go by.
 void set_common(const SettingsChange& change);
@@ -79,6 +82,7 @@ struct Status {
   mltcp_settings settings{};    ///< of jobs without their own
   std::vector<JobStatus> jobs;  ///< marks, then cgroups
 };
+/// Refuses to whom the kernel doesn't show all of that: root alone sees it while something is loaded.
 Status status();
 
 }  // namespace mltcp::kernel

@@ -142,6 +142,10 @@ void name_values(CLI::App& app) {
     for (CLI::Option* const option : command->get_options())
       if (const OptionValue* const value = value_of(*option); value != nullptr && takes_value(*option))
         option->type_name(std::string(value->word));
+  // CLI11 shows lists as words with spaces between.
+  for (CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
+    for (CLI::Option* const option : command->get_options())
+      if (option->get_delimiter() != '\0') option->option_text(option->get_type_name() + ",...");
 }
 
 // What is wrong with a command line that CLI11 refuses.

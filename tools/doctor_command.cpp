@@ -8,6 +8,7 @@
 #include "command_line.h"
 #include "commands.h"
 #include "mltcp/base/error.h"
+#include "mltcp/kernel/doctor.h"
 #include "mltcp/socket/doctor.h"
 #if MLTCP_HAS_VERBS
 #include "mltcp/rdma/doctor.h"
@@ -135,6 +136,7 @@ int doctor(const DoctorArguments& arguments) {
     if (check.name == "RDMA") check = check_verbs(check);
 #endif
   found.machine.push_back(check_udp());
+  found.machine.push_back(check_kernel_tcp());
   found.ports = dpdk::examine_ports(ports);
 #if MLTCP_HAS_VERBS
   found.ports.insert(found.ports.end(), on_verbs.begin(), on_verbs.end());
@@ -157,6 +159,8 @@ int doctor(const DoctorArguments& arguments) {
       "-DMLTCP_DPDK=ON\n");
   const socket::Examination udp = socket::examine();
   fmt::print("udp: {}\n{}{}", udp.detail, udp.cure, udp.cure.empty() ? "" : "\n");
+  const kernel::Examination kernel_tcp = kernel::examine();
+  fmt::print("kernel TCP: {}\n{}{}", kernel_tcp.detail, kernel_tcp.cure, kernel_tcp.works ? "" : "\n");
 #if MLTCP_HAS_VERBS
   const rdma::Examination verbs = rdma::examine();
   fmt::print("verbs: {}\n{}{}", verbs.detail, verbs.cure, verbs.cure.empty() ? "" : "\n");

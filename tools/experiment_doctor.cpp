@@ -20,6 +20,7 @@
 #include "load_mpi_module.h"
 #include "mltcp/base/text.h"
 #include "mltcp/dpdk/doctor_checks.h"
+#include "mltcp/kernel/doctor.h"
 #include "mltcp/socket/doctor.h"
 #if MLTCP_HAS_VERBS
 #include "mltcp/rdma/doctor.h"
@@ -193,6 +194,12 @@ Check check_udp() {
   const std::string detail = "udp: " + found.detail;
   if (!found.works) return dpdk::missing(kUdpCheck, detail, found.cure);
   return found.cure.empty() ? dpdk::ok(kUdpCheck, detail) : dpdk::warn(kUdpCheck, detail, found.cure);
+}
+
+Check check_kernel_tcp() {
+  constexpr const char* name = "kernel TCP";
+  const kernel::Examination found = kernel::examine();
+  return found.works ? dpdk::ok(name, found.detail) : dpdk::missing(name, found.detail, found.cure);
 }
 
 #if MLTCP_HAS_VERBS

@@ -13,6 +13,8 @@ namespace mltcp::tools {
 inline constexpr const char* kUdpCheck = "UDP sockets";
 /// What the kernel's UDP sockets give here, as part of the machine.
 dpdk::Check check_udp();
+/// Whether there is MLTCP for the kernel's own TCP, or can be.
+dpdk::Check check_kernel_tcp();
 
 #if MLTCP_HAS_VERBS
 /// What RDMA devices give: in place of `found`, which has only seen whether there are any.

@@ -55,15 +55,20 @@ void add_options(Options& options, KernelArguments& arguments) {
   options.group("What jobs go by, of load and set", arguments.of_settings);
   options
       .add("--function", arguments.function,
-           "F of bytes_ratio: F1 to F6, a constant, fair, or as docs/kernel.md has it; default F1")
+           "F of bytes_ratio: F1 to F6, a constant, fair, \"polynomial A B C\", or \"table 0 0.25 1 2\", x and gain in "
+           "turn; "
+           "default F1")
       .suggest({"F1", "F2", "F3", "F4", "F5", "F6", "fair"});
   options.add("--gap", arguments.gap, "A silence as long as this separates iterations; default: 0s, learned");
   options.add("--bytes", arguments.bytes,
               "What the job's connections on this machine send in an iteration; default: 0B, learned");
-  options.add("--marks", arguments.marks,
-              "Of load: bits of SO_MARK that number jobs; 0: it has nothing to do with them; default 0xffffffff");
+  options.add(
+      "--marks", arguments.marks,
+      "Of load: bits of SO_MARK that number jobs, the other bits taken as 0; 0: it has nothing to do with them; "
+      "default 0xffffffff");
   options.group("Which job, of set; without: all that have no settings of their own", arguments.of_job);
-  options.add("--job", arguments.job, "That of the sockets with this SO_MARK").check(whole(1, 0xffff'ffff));
+  options.add("--job", arguments.job, "That of the sockets with this SO_MARK, of its bits in --marks, not shifted")
+      .check(whole(1, 0xffff'ffff));
   options.add(
       "--cgroup", arguments.cgroup,
       "That of the sockets in this cgroup and below it: a folder, or, of one that is gone, with --forget, its number");
@@ -92,8 +97,8 @@ kernel::SettingsChange change_of(const KernelArguments& arguments) {
   return change;
 }
 
-std::uint32_t marks_of(const KernelArguments& arguments) {
-  if (!arguments.marks) return 0xffff'ffff;
+std::optional<std::uint32_t> marks_of(const KernelArguments& arguments) {
+  if (!arguments.marks) return std::nullopt;
   std::string_view digits = *arguments.marks;
   const int base = digits.starts_with("0x") ? 16 : 10;
   if (base == 16) digits.remove_prefix(2);
@@ -275,8 +280,9 @@ int kernel_command(const KernelArguments& arguments) {
 }  // namespace
 
 void add_kernel_command(CommandLine& line) {
-  line.add<KernelArguments>("kernel", "MLTCP for the kernel's own TCP, of programs that can't change their transport",
-                            add_options, kernel_command);
+  line.add<KernelArguments>(
+      "kernel", "MLTCP for the kernel's own TCP, of programs that can't change their transport (docs/kernel.md)",
+      add_options, kernel_command);
 }
 
 }  // namespace mltcp::tools

@@ -55,7 +55,17 @@ timeouts() {
 BYTES, COMPUTE = 1000000, 250  # 250 ms of computing, 209 ms of sending: two fit into each other's gaps
 
 REFUSALS = """
+rmmod tcp_dctcp
+at doctor; mltcp doctor | grep "kernel TCP"
+at no-modprobe; mltcp kernel load --cc dctcp
+printf '#!/bin/sh\\nexit 1\\n' > /tmp/modprobe
+chmod +x /tmp/modprobe
+echo /tmp/modprobe > /proc/sys/kernel/modprobe
+at no-module; mltcp kernel load --cc dctcp
+echo /sbin/modprobe > /proc/sys/kernel/modprobe
+insmod /usr/lib/modules/*/kernel/net/ipv4/tcp_dctcp.ko
 at nothing; mltcp kernel status
+at nothing-nobody; setpriv --reuid 65534 --clear-groups mltcp kernel status
 at set-early; mltcp kernel set --gap 5ms
 at user; setpriv --reuid 65534 --clear-groups mltcp kernel load
 at rights
@@ -75,6 +85,7 @@ at locked; mltcp kernel load
 kill $holder
 umount /sys/fs/bpf
 at no-bpffs; mltcp kernel load
+at no-bpffs-doctor; mltcp doctor | grep "kernel TCP"
 mount -t bpf bpf /sys/fs/bpf
 at wrong-cc; mltcp kernel load --cc vegas
 at wrong-function; mltcp kernel load --function F7
@@ -83,6 +94,24 @@ at nothing-left; ls /sys/fs/bpf
 LOADING = """
 at load; mltcp kernel load
 at again; mltcp kernel load
+at loaded-doctor; mltcp doctor | grep "kernel TCP"
+as_nobody() { setpriv --reuid 65534 --clear-groups "$@" || echo status $?; }
+at nobody; as_nobody mltcp kernel status
+at nobody-json; as_nobody mltcp kernel status --json -
+chmod 0700 /sys/fs/bpf
+at nobody-outside; as_nobody mltcp kernel status
+chmod 1777 /sys/fs/bpf
+at nobody-nowhere; unshare --mount sh -c 'umount /sys/fs/bpf; setpriv --reuid 65534 --clear-groups mltcp kernel status'
+mltcp kernel set --function F2
+mltcp kernel unload --cc reno
+at without-reno; mltcp kernel status
+at beside-settings; mltcp kernel load --cc reno --function F3
+at beside-marks; mltcp kernel load --marks 0xff
+at beside; mltcp kernel load --cc reno,cubic
+at beside-same; mltcp kernel status
+mltcp kernel unload --cc cubic,dctcp
+at beside-all; mltcp kernel load
+mltcp kernel set --function F1
 at available; cat /proc/sys/net/ipv4/tcp_available_congestion_control
 at no-cgroup; mltcp kernel set --cgroup /sys/fs/cgroup/nowhere
 at root-cgroup; mltcp kernel set --cgroup /sys/fs/cgroup
@@ -160,6 +189,26 @@ kill -KILL $stuck
 ip netns exec peer ip addr add 10.9.0.3/24 dev vb
 sleep 10  # the next retransmission meets nobody, and is told so
 """
+# What namespaces begin with, and keep; and what marks number.
+NAMESPACES = """
+sysctl -q -w net.ipv4.tcp_congestion_control=mltcp_cubic
+ip netns add later
+sysctl -q -w net.ipv4.tcp_congestion_control=cubic
+at namespaces
+for name in peer later; do
+  ip netns exec $name sysctl net.ipv4.tcp_congestion_control net.ipv4.tcp_slow_start_after_idle
+done
+sysctl net.ipv4.tcp_slow_start_after_idle
+ip netns exec later sysctl -w net.ipv4.tcp_congestion_control=mltcp_reno
+ip netns del later
+at marks
+mltcp kernel unload; mltcp kernel load --marks 0xff00
+run mltcp_reno 0.3 1810:0:0:0 7:0:0:0
+mltcp kernel status
+mltcp kernel set --job 1792 --gap 9ms
+mltcp kernel set --job 7
+mltcp kernel unload; mltcp kernel load
+"""
 UNLOADING = """
 run mltcp_reno 1.5 1:0:0:0 > /tmp/stream &
 stream=$!
@@ -190,7 +239,7 @@ at learned; mltcp kernel status
 """
 
 
-EVERYTHING = REFUSALS + LEFT_BEHIND + LOADING + JOBS_OF_CGROUPS + WITHOUT_ECN + STUCK + TRAFFIC + MANY + UNLOADING
+EVERYTHING = REFUSALS + LEFT_BEHIND + LOADING + JOBS_OF_CGROUPS + WITHOUT_ECN + STUCK + TRAFFIC + MANY + NAMESPACES + UNLOADING
 
 
 class VirtualTime(guest_lab.Guest):
@@ -250,16 +299,34 @@ class KernelTcp(unittest.TestCase):
         self.line("wrong-cc", '"vegas"', "there are reno, cubic, dctcp")
         self.line("wrong-function", 'no aggressiveness function "F7"')
         self.assertEqual(self.found["nothing-left"], "")
-        self.line("again", "mltcp_reno is loaded; change it by mltcp kernel set, or unload it first")
+        self.line("again", "mltcp_reno, mltcp_cubic, mltcp_dctcp are loaded; change what jobs go by with mltcp kernel set, or")
         self.line("no-cgroup", "--cgroup:", "No such file", "give the folder of a cgroup")
         self.line("root-cgroup", "is the root")
         self.line("forget", "this job has no settings of its own")
+
+    def test_a_user_who_is_not_shown_what_is_loaded_is_not_told_that_nothing_is(self):
+        told = ("mltcp: mltcp_reno, mltcp_cubic, mltcp_dctcp are loaded, whose jobs and connections root alone is shown; "
+                "run it as root")
+        for name in ("nobody", "nobody-json", "nobody-outside"):
+            self.assertEqual(self.found[name], f"{told}\nstatus 1\n", name)
+        self.line("nobody-nowhere", told)
+        self.assertEqual(self.found["nothing-nobody"], self.found["nothing"], "nothing is what there is")
+
+    def test_doctor_tells_what_there_is(self):
+        self.assertRegex(self.found["doctor"], r"^ok +kernel TCP +not loaded; Linux 6\S+ has what it takes: sudo mltcp kernel load\n")
+        self.assertRegex(self.found["no-bpffs-doctor"], r"^missing +kernel TCP +/sys/fs/bpf is no BPF file system")
+        self.said("no-bpffs-doctor", "  kernel TCP: mount -t bpf -o mode=0700 bpf /sys/fs/bpf\n")
+        self.assertRegex(self.found["loaded-doctor"], r"^ok +kernel TCP +mltcp_reno, mltcp_cubic, mltcp_dctcp are loaded; new")
+        self.said("loaded-doctor", "get cubic by default")
 
     def test_what_is_missing_is_named(self):
         said = self.found["rights"].splitlines()
         self.assertEqual(len(said), 4, said)
         for line, right in zip(said, ("CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON", "CAP_SYS_ADMIN")):
             self.assertIn(f"{right} is missing, which changing the kernel's TCP takes; run it as root", line)
+        cure = "load its module tcp_dctcp, or boot a kernel that was built with CONFIG_TCP_CONG_DCTCP, or leave it out by --cc"
+        self.line("no-modprobe", f"fetches no modules by itself, for there is no /sbin/modprobe; {cure}")
+        self.line("no-module", f"the kernel has no dctcp now, and /tmp/modprobe tcp_dctcp did not bring it; {cure}")
         self.line("container", "Operation not permitted", "run it as root, outside of containers")
         self.line("others-folder", "/sys/fs/bpf/mltcp is not root's alone; remove it")
         self.line("locked", "another mltcp kernel has been at work for 10 s; try again when it has ended")
@@ -299,6 +366,15 @@ class KernelTcp(unittest.TestCase):
         self.said("load", "loaded: mltcp_reno, mltcp_cubic, mltcp_dctcp")
         self.said("available", "mltcp_reno", "mltcp_cubic", "mltcp_dctcp")
 
+    def test_one_that_was_unloaded_comes_back_beside_the_others(self):
+        self.said("without-reno", "F2, gap learned")
+        self.assertRegex(self.found["without-reno"], r"mltcp_reno +not loaded")
+        for name in ("beside-settings", "beside-marks"):
+            self.line(name, "mltcp_cubic, mltcp_dctcp are loaded, and what is loaded beside goes by the same settings")
+        for name in ("beside", "beside-all"):
+            self.said(name, "loaded: mltcp_reno, mltcp_cubic, mltcp_dctcp\n")
+        self.said("beside-same", "F2, gap learned")
+
     def test_jobs_are_cgroups_and_marks(self):
         rows = {line.split()[0]: line for line in self.found["cgroups"].splitlines() if line}
         self.assertIn("F2, gap learned, bytes 200 kB", rows["/train"], "one job of two cgroups")
@@ -335,6 +411,18 @@ class KernelTcp(unittest.TestCase):
         self.line("unload-again", "nothing is loaded")
         self.said("load-one", "loaded: mltcp_cubic\n")
         self.said("one", "0.5, gap learned", "not loaded")
+
+    def test_namespaces_begin_with_the_default_of_the_first(self):
+        settings = r"net\.ipv4\.tcp_congestion_control = (\S+)\nnet\.ipv4\.tcp_slow_start_after_idle = 1\n"
+        before, later = re.findall(settings, self.found["namespaces"])
+        self.assertEqual((before, later), ("cubic", "mltcp_cubic"))
+        self.said("namespaces", "net.ipv4.tcp_slow_start_after_idle = 0", "tcp_congestion_control = mltcp_reno")
+        self.assertNotIn("sysctl:", self.found["namespaces"])
+
+    def test_marks_are_masked_and_not_shifted(self):
+        self.said("marks", "mark 1792 ", "0xff00, which 0x7 is not of")
+        self.assertNotIn("mark 7 ", self.found["marks"])
+        self.assertNotIn("mark 1810 ", self.found["marks"])
 
     def test_gain_one_is_the_kernel_s_own(self):
         own = numbers(self.found["single-reno"])[0][0]

@@ -48,6 +48,10 @@ TEST_F(Command, kernel__options_of_another_action_are_told) {
                     HasSubstr(without)));
   EXPECT_THAT(refusal("kernel set"), AnyOf(HasSubstr("give --function, --gap or --bytes"), HasSubstr(without)));
   EXPECT_THAT(refusal("kernel load --function F9"), AnyOf(HasSubstr("there are F1, F2, F3"), HasSubstr(without)));
+  EXPECT_THAT(refusal("kernel load --function 0:1,1:2"),
+              AnyOf(AllOf(HasSubstr("\"0:1,1:2\" is no aggressiveness function"), HasSubstr("\"reciprocal A B\""),
+                          HasSubstr("\"table 0 0.25 1 2\"")),
+                    HasSubstr(without)));
   EXPECT_THAT(refusal("kernel load --cc vegas"), AnyOf(HasSubstr("there are reno, cubic, dctcp"), HasSubstr(without)));
 }
 
@@ -63,6 +67,7 @@ TEST_F(Command, words_that_are_near__are_asked_for) {
             "mltcp: \"--versoin\" is no option of mltcp; did you mean \"--version\"? see mltcp --help\n");
   EXPECT_THAT(run("gen --help").out, AllOf(HasSubstr("\nOf the coordinator:\n"), HasSubstr("\nOf a host:\n")));
   EXPECT_THAT(run("testbed --help").out, HasSubstr("--idle WORD:{spin,pause,sleep}"));
+  EXPECT_THAT(run("kernel --help").out, HasSubstr("--cc NAME,... "));
   EXPECT_EQ(refusal("run e.toml -q"), "mltcp: \"-q\" is no option of mltcp run; see mltcp run --help\n");
   EXPECT_EQ(refusal("run e.toml f.toml"), "mltcp: \"f.toml\" is one argument too many; see mltcp run --help\n");
   EXPECT_THAT(refusal("testbed e.toml --idle sleeep"),
@@ -392,6 +397,7 @@ TEST_F(Command, doctor__says_what_experiments_across_hosts_need) {
   EXPECT_THAT(alone.out, HasSubstr("missing  mltcp gen --mpi   the module for MPI can't be loaded ("));
   EXPECT_THAT(alone.out, HasSubstr("  mltcp gen --mpi: install an MPI (Debian: libopenmpi-dev, openmpi-bin)"));
   EXPECT_THAT(here.out, HasSubstr("udp: kernel sockets, no privileges needed: "));
+  EXPECT_THAT(here.out, testing::ContainsRegex("(ok     |missing)  +kernel TCP  +[^ ]"));
   if (geteuid() != 0) return;
   const Outcome nobody = run("--version; setpriv --reuid 65534 --regid 65534 --clear-groups ./alone doctor");
   EXPECT_THAT(nobody.out, testing::ContainsRegex("(ok     |missing)  +mltcp testbed     not root, "));
