@@ -118,6 +118,7 @@ class VerbsIo final : public PacketIo {
   static constexpr std::uint32_t kWays = 4;
   static constexpr std::uint32_t kSets = kRoutes / kWays;
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  static constexpr std::uint64_t kNoPosition = ~std::uint64_t{0};
   static constexpr std::size_t kPieces = 3;  // shim, header, payload
   static constexpr std::uint32_t kRepost = 32;
 
@@ -216,6 +217,8 @@ class VerbsIo final : public PacketIo {
   GrowableRing<Waiting> waiting_;            ///< never grows
   bool is_waiting_for_room_ = false;         ///< packets that waited for their route
   std::uint32_t holds_ = 0;                  ///< of those in flight
+  /// Of the first request in flight of which the device did not say whether it has taken it.
+  std::uint64_t doubtful_from_ = kNoPosition;
   std::array<ibv_send_wr, burst> requests_{};
   std::array<std::array<ibv_sge, kPieces>, burst> pieces_{};
   std::size_t request_count_ = 0;
