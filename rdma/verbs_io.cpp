@@ -296,22 +296,13 @@ void VerbsIo::drop_oldest_waiting() {
 /// A message is too long for that peer.
 void VerbsIo::note_narrow(const Route& route) {
   ++counters_.too_long;
-  std::array<std::uint64_t, 2> words{};
-  std::memcpy(words.data(), route.destination.ip.data(), sizeof words);
-  narrow_peer_[0].store(words[0], std::memory_order_relaxed);
-  narrow_peer_[1].store(words[1], std::memory_order_relaxed);
-  narrow_peer_[2].store(route.destination.port, std::memory_order_relaxed);
-  narrow_until_.store(clock_.now() + narrow_for, std::memory_order_release);
+  narrow_.store({route.destination, clock_.now() + narrow_for});
 }
 
 std::optional<Address> VerbsIo::narrow_peer() const {
-  if (clock_.now() >= narrow_until_.load(std::memory_order_acquire)) return std::nullopt;
-  const std::array<std::uint64_t, 2> words{narrow_peer_[0].load(std::memory_order_relaxed),
-                                           narrow_peer_[1].load(std::memory_order_relaxed)};
-  Address peer;
-  std::memcpy(peer.ip.data(), words.data(), sizeof words);
-  peer.port = static_cast<std::uint16_t>(narrow_peer_[2].load(std::memory_order_relaxed));
-  return peer;
+  const Narrow narrow = narrow_.load();
+  if (clock_.now() >= narrow.until) return std::nullopt;
+  return narrow.peer;
 }
 
 bool VerbsIo::resolve(const Address& destination) {

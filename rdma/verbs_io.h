@@ -18,7 +18,6 @@
 #include <infiniband/verbs.h>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -31,6 +30,7 @@
 #include "mltcp/base/ring.h"
 #include "mltcp/rdma/device.h"
 #include "mltcp/rdma/internal/keyed_hash.h"
+#include "mltcp/rdma/internal/versioned.h"
 #include "mltcp/rdma/service.h"
 #include "mltcp/rdma/ud_packet.h"
 #include "mltcp/transport/packet_io.h"
@@ -146,6 +146,10 @@ class VerbsIo final : public PacketIo {
     std::uint32_t route = 0;
     std::uint32_t bytes = 0;
   };
+  struct Narrow {
+    Address peer{};
+    Nanos until{};
+  };
   enum class Fate : std::uint8_t { taken, blocked };
 
   Route* route_to(const Address& destination, std::uint8_t traffic_class, Nanos now);
@@ -231,9 +235,7 @@ class VerbsIo final : public PacketIo {
   std::array<std::array<ibv_sge, 2>, kRepost> receive_pieces_{};
   std::array<ibv_wc, burst> done_{};
 
-  // Written by the shard alone.
-  std::atomic<Nanos> narrow_until_{Nanos()};
-  std::array<std::atomic<std::uint64_t>, 3> narrow_peer_{};
+  Versioned<Narrow> narrow_;  ///< written by the shard alone
 };
 
 }  // namespace mltcp::rdma
