@@ -6,11 +6,15 @@
 // takes for that address: the answer is worth as much as one of ARP. And only who sees the question can answer it: it
 // carries 64 random bits, and is answered once. The address of the answer is the one that was asked, or it is dropped.
 //
-// Nobody gains by asking in another's name: an answer is as long as a question, and one IP address is sent at most so
-// many a second. Each has a bucket of its own for that, so that a flood from one leaves the answers to others as they
-// are. Nor by sending packets in the names of thousands, whom the transport would answer: each is asked once, and asked
-// again only within what is allowed for all together; and of the table of peers those that have not answered yet take a
-// quarter where there are others, the oldest of them making room for the next. Who has answered stays.
+// Who asks in another's name sends him no more than it costs: an answer is as long as a question, and one IP address is
+// sent at most so many a second. Addresses have buckets for that, by a hash that nobody else knows: a flood from one
+// leaves the answers to others as they are, but for the few of the same bucket. Whom a flood is forged in the name of
+// shares his answers with it, since nothing in a question proves who asks.
+//
+// Packets in the names of thousands, whom the transport would answer, have each of them asked once, and again only
+// within what is allowed for all together. Of the table of peers those that have not answered yet take a quarter where
+// there are others, the oldest of them making room for the next. So of those who have answered three quarters of the
+// table stay, the ones used last; another keeps the routes there are to him, and is asked as a stranger.
 //
 //   0 "MLVB", 4 version, 5 kind (1 question, 2 answer), 6 longest message in bytes that the queue pair takes,
 //   8 nonce, 16 number of the queue pair, 20 its key, 24 local identifier (InfiniBand), 26 zeros up to 32

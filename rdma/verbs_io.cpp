@@ -296,22 +296,13 @@ void VerbsIo::drop_oldest_waiting() {
 /// A message is too long for that peer.
 void VerbsIo::note_narrow(const Route& route) {
   ++counters_.too_long;
-  std::array<std::uint64_t, 2> words{};
-  std::memcpy(words.data(), route.destination.ip.data(), sizeof words);
-  narrow_peer_[0].store(words[0], std::memory_order_relaxed);
-  narrow_peer_[1].store(words[1], std::memory_order_relaxed);
-  narrow_peer_[2].store(route.destination.port, std::memory_order_relaxed);
-  narrow_until_.store(clock_.now() + narrow_for, std::memory_order_release);
+  narrow_.store({route.destination, clock_.now() + narrow_for});
 }
 
 std::optional<Address> VerbsIo::narrow_peer() const {
-  if (clock_.now() >= narrow_until_.load(std::memory_order_acquire)) return std::nullopt;
-  const std::array<std::uint64_t, 2> words{narrow_peer_[0].load(std::memory_order_relaxed),
-                                           narrow_peer_[1].load(std::memory_order_relaxed)};
-  Address peer;
-  std::memcpy(peer.ip.data(), words.data(), sizeof words);
-  peer.port = static_cast<std::uint16_t>(narrow_peer_[2].load(std::memory_order_relaxed));
-  return peer;
+  const Narrow narrow = narrow_.load();
+  if (clock_.now() >= narrow.until) return std::nullopt;
+  return narrow.peer;
 }
 
 bool VerbsIo::resolve(const Address& destination) {
@@ -449,19 +440,24 @@ void VerbsIo::post_requests() {
   request_count_ = 0;
 }
 
-/// Requests from `from` on have not been posted: as if they were lost on the way. The queue pair has failed, or the
-/// device is gone; its event tells which.
+/// Requests from `from` on have not been posted: as if they were lost on the way. Null: the device does not say which.
+/// The queue pair has failed, or the device is gone; its event tells which.
 void VerbsIo::on_refused(const ibv_send_wr* from) {
-  const std::uint64_t first = from != nullptr ? from->wr_id : requests_[0].wr_id;
+  has_failed_ = true;
+  if (from == nullptr) {
+    // It may have taken some, which read their buffers and payloads until recover() resets the queue pair.
+    must_reset_ = true;
+    doubtful_from_ = std::min(doubtful_from_, requests_[0].wr_id);
+    return;
+  }
+  const std::uint64_t first = from->wr_id;
   const std::uint64_t end = flights_.end();
   for (std::uint64_t position = first; position < end; ++position) finish(flights_[position]);
   flights_.truncate(first);
   counters_.send_errors += end - first;
   counters_.sent_packets -= end - first;
-  has_failed_ = true;
-  // Of those before it the last of the list would have told, which is among the refused; and a device that does not say
-  // which it has refused may have taken some.
-  must_reset_ = must_reset_ || from == nullptr || first != requests_[0].wr_id;
+  // Of those before it the last of the list would have told, which is among the refused.
+  must_reset_ = must_reset_ || first != requests_[0].wr_id;
 }
 
 void VerbsIo::finish(const InFlight& flight) {
@@ -506,6 +502,12 @@ void VerbsIo::recover() {
   if (how == QueuePair::Recovery::resumed || how == QueuePair::Recovery::reset) ++counters_.recoveries;
   if (how != QueuePair::Recovery::reset) return;
   must_reset_ = false;
+  if (doubtful_from_ < flights_.end()) {
+    const std::uint64_t lost = flights_.end() - std::max(doubtful_from_, flights_.begin());
+    counters_.send_errors += lost;
+    counters_.sent_packets -= lost;
+  }
+  doubtful_from_ = kNoPosition;
   finish_all();
   is_here_.assign(config_.receive_depth, false);
   for (const std::uint32_t buffer : handed_out_) is_here_[buffer] = true;

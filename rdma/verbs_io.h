@@ -18,7 +18,6 @@
 #include <infiniband/verbs.h>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -31,6 +30,7 @@
 #include "mltcp/base/ring.h"
 #include "mltcp/rdma/device.h"
 #include "mltcp/rdma/internal/keyed_hash.h"
+#include "mltcp/rdma/internal/versioned.h"
 #include "mltcp/rdma/service.h"
 #include "mltcp/rdma/ud_packet.h"
 #include "mltcp/transport/packet_io.h"
@@ -118,6 +118,7 @@ class VerbsIo final : public PacketIo {
   static constexpr std::uint32_t kWays = 4;
   static constexpr std::uint32_t kSets = kRoutes / kWays;
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  static constexpr std::uint64_t kNoPosition = ~std::uint64_t{0};
   static constexpr std::size_t kPieces = 3;  // shim, header, payload
   static constexpr std::uint32_t kRepost = 32;
 
@@ -144,6 +145,10 @@ class VerbsIo final : public PacketIo {
     std::uint32_t buffer = 0;
     std::uint32_t route = 0;
     std::uint32_t bytes = 0;
+  };
+  struct Narrow {
+    Address peer{};
+    Nanos until{};
   };
   enum class Fate : std::uint8_t { taken, blocked };
 
@@ -216,6 +221,8 @@ class VerbsIo final : public PacketIo {
   GrowableRing<Waiting> waiting_;            ///< never grows
   bool is_waiting_for_room_ = false;         ///< packets that waited for their route
   std::uint32_t holds_ = 0;                  ///< of those in flight
+  /// Of the first request in flight of which the device did not say whether it has taken it.
+  std::uint64_t doubtful_from_ = kNoPosition;
   std::array<ibv_send_wr, burst> requests_{};
   std::array<std::array<ibv_sge, kPieces>, burst> pieces_{};
   std::size_t request_count_ = 0;
@@ -228,9 +235,7 @@ class VerbsIo final : public PacketIo {
   std::array<std::array<ibv_sge, 2>, kRepost> receive_pieces_{};
   std::array<ibv_wc, burst> done_{};
 
-  // Written by the shard alone.
-  std::atomic<Nanos> narrow_until_{Nanos()};
-  std::array<std::atomic<std::uint64_t>, 3> narrow_peer_{};
+  Versioned<Narrow> narrow_;  ///< written by the shard alone
 };
 
 }  // namespace mltcp::rdma

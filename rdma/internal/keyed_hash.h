@@ -1,11 +1,13 @@
 // A hash of addresses by a random key: whoever chooses addresses, such as by senders that he forges, can't choose which
-// of them meet in a table.
+// of them meet in a table. Of each product both halves are used: the lower one alone leaves a difference of the highest
+// bits where it was, whatever the key, and another word cancels it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "mltcp/base/units.h"
 #include "mltcp/transport/address.h"
 
 namespace mltcp::rdma {
@@ -21,8 +23,8 @@ class KeyedHash {
     std::memcpy(words, address.ip.data(), sizeof words);
     std::uint64_t hash = start_;
     for (const std::uint64_t word : {words[0], words[1], std::uint64_t{more} << 16 | address.port}) {
-      hash = (hash ^ word) * factor_;
-      hash ^= hash >> 32;
+      const Uint128 product = static_cast<Uint128>(hash ^ word) * factor_;
+      hash = static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
     }
     return static_cast<std::size_t>(hash);
   }

@@ -83,20 +83,7 @@ class FakeQueuePair final : public QueuePair {
     std::uint64_t count = 0;
     return read(channel_.fd, &count, sizeof count) == sizeof count;
   }
-  Recovery recover(bool must_reset) override {
-    const std::lock_guard lock(fabric_.mutex);
-    if (refuses_recoveries > 0) {
-      --refuses_recoveries;
-      return Recovery::failed;
-    }
-    if (!is_broken && !must_reset) return Recovery::none_needed;
-    is_broken = false;
-    posted.clear();
-    sends.clear();
-    receives.clear();
-    ++recoveries;
-    return Recovery::reset;
-  }
+  Recovery recover(bool must_reset) override;
   void stop() override {
     const std::lock_guard lock(fabric_.mutex);
     is_broken = is_stopped = true;
@@ -214,6 +201,7 @@ class FakeQueuePair final : public QueuePair {
   bool withholds_completions = false;
   int refuses_after = -1;         ///< so many requests
   bool refuses_silently = false;  ///< and does not say which
+  bool takes_late = false;        ///< what is posted is read and sent at the latest moment, when it is reset
   std::uint64_t recoveries = 0;
   std::uint64_t posts = 0;
   std::uint64_t signalled = 0;
@@ -221,6 +209,12 @@ class FakeQueuePair final : public QueuePair {
   std::uint64_t from_elsewhere = 0;  ///< pieces that are not of the registered buffers
 
  private:
+  struct Late {
+    ibv_send_wr request;
+    std::vector<ibv_sge> pieces;
+  };
+
+  void send(const ibv_send_wr& request);
   void check_local(const ibv_sge& piece) const {
     const auto begin = reinterpret_cast<std::uintptr_t>(config_.memory.data());
     if (piece.lkey != memory_key || piece.addr < begin || piece.addr + piece.length > begin + config_.memory.size())
@@ -230,6 +224,7 @@ class FakeQueuePair final : public QueuePair {
   FakeFabric& fabric_;
   FakeDevice& device_;
   const QueuePairConfig config_;
+  std::vector<Late> late_;
   ibv_qp queue_{};
   ibv_cq sent_{};
   ibv_cq received_{};
@@ -345,6 +340,26 @@ class FakeDevice final : public Device {
   WakeFile events_;
 };
 
+inline QueuePair::Recovery FakeQueuePair::recover(bool must_reset) {
+  const std::lock_guard lock(fabric_.mutex);
+  if (refuses_recoveries > 0) {
+    --refuses_recoveries;
+    return Recovery::failed;
+  }
+  if (!is_broken && !must_reset) return Recovery::none_needed;
+  for (Late& late : late_) {
+    late.request.sg_list = late.pieces.data();
+    send(late.request);
+  }
+  late_.clear();
+  is_broken = false;
+  posted.clear();
+  sends.clear();
+  receives.clear();
+  ++recoveries;
+  return Recovery::reset;
+}
+
 inline int FakeQueuePair::post_send(ibv_send_wr* request, ibv_send_wr** refused) {
   const std::lock_guard lock(fabric_.mutex);
   ++posts;
@@ -354,35 +369,43 @@ inline int FakeQueuePair::post_send(ibv_send_wr* request, ibv_send_wr** refused)
       return EIO;
     }
     ++requests;
-    const auto& handle = *reinterpret_cast<FakeHandle*>(request->wr.ud.ah);
-    if (!device_.handles.contains(reinterpret_cast<FakeHandle*>(request->wr.ud.ah)))
-      throw std::logic_error("a handle that is not there");
-    std::vector<std::byte> bytes(kGrhBytes, std::byte{0xEE});
-    const std::vector<std::byte> message = device_.gather(*request, *this);
-    if (message.size() > device_.facts_.longest_message) throw std::logic_error("a message is longer than the MTU");
-    std::uint8_t traffic = handle.config.traffic_class;
-    if (fabric_.marks && (traffic & 3) != 0) traffic |= 3;
-    unsigned char ip[20] = {0x45, traffic, 0, 0, 0, 0, 0x40, 0, 64, 17};
-    std::memcpy(ip + 12, device_.facts_.gids[1].ip.ip.data() + 12, 4);
-    std::memcpy(ip + 16, handle.config.destination.ip.data() + 12, 4);
-    const auto sum = static_cast<std::uint16_t>(~encap::sum(ip, sizeof ip) ^ (fabric_.spoils_checksum ? 1 : 0));
-    std::memcpy(ip + 10, &sum, sizeof sum);
-    std::memcpy(&bytes[kGrhBytes - sizeof ip], ip, sizeof ip);
-    bytes.insert(bytes.end(), message.begin(), message.end());
-    const auto to = fabric_.pairs.find(request->wr.ud.remote_qpn);
-    const auto at = fabric_.devices.find(handle.config.destination.ip);
-    if (!fabric_.loses && !is_broken && to != fabric_.pairs.end() && at != fabric_.devices.end() &&
-        std::count(at->second->pairs.begin(), at->second->pairs.end(), to->second) != 0)
-      to->second->deliver(bytes, request->wr.ud.remote_qkey, number, !fabric_.leaves_out_route);
-    if ((request->send_flags & IBV_SEND_SIGNALED) != 0 || is_broken) {
-      ++signalled;
-      ibv_wc done{};
-      done.wr_id = request->wr_id;
-      done.status = is_broken ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS;
-      if (!withholds_completions) complete(true, done);
-    }
+    if (takes_late)
+      late_.push_back({*request, {request->sg_list, request->sg_list + request->num_sge}});
+    else
+      send(*request);
   }
   return 0;
+}
+
+/// Of the fabric's mutex.
+inline void FakeQueuePair::send(const ibv_send_wr& request) {
+  const auto& handle = *reinterpret_cast<FakeHandle*>(request.wr.ud.ah);
+  if (!device_.handles.contains(reinterpret_cast<FakeHandle*>(request.wr.ud.ah)))
+    throw std::logic_error("a handle that is not there");
+  std::vector<std::byte> bytes(kGrhBytes, std::byte{0xEE});
+  const std::vector<std::byte> message = device_.gather(request, *this);
+  if (message.size() > device_.facts_.longest_message) throw std::logic_error("a message is longer than the MTU");
+  std::uint8_t traffic = handle.config.traffic_class;
+  if (fabric_.marks && (traffic & 3) != 0) traffic |= 3;
+  unsigned char ip[20] = {0x45, traffic, 0, 0, 0, 0, 0x40, 0, 64, 17};
+  std::memcpy(ip + 12, device_.facts_.gids[1].ip.ip.data() + 12, 4);
+  std::memcpy(ip + 16, handle.config.destination.ip.data() + 12, 4);
+  const auto sum = static_cast<std::uint16_t>(~encap::sum(ip, sizeof ip) ^ (fabric_.spoils_checksum ? 1 : 0));
+  std::memcpy(ip + 10, &sum, sizeof sum);
+  std::memcpy(&bytes[kGrhBytes - sizeof ip], ip, sizeof ip);
+  bytes.insert(bytes.end(), message.begin(), message.end());
+  const auto to = fabric_.pairs.find(request.wr.ud.remote_qpn);
+  const auto at = fabric_.devices.find(handle.config.destination.ip);
+  if (!fabric_.loses && !is_broken && to != fabric_.pairs.end() && at != fabric_.devices.end() &&
+      std::count(at->second->pairs.begin(), at->second->pairs.end(), to->second) != 0)
+    to->second->deliver(bytes, request.wr.ud.remote_qkey, number, !fabric_.leaves_out_route);
+  if ((request.send_flags & IBV_SEND_SIGNALED) != 0 || is_broken) {
+    ++signalled;
+    ibv_wc done{};
+    done.wr_id = request.wr_id;
+    done.status = is_broken ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS;
+    if (!withholds_completions) complete(true, done);
+  }
 }
 
 }  // namespace mltcp::rdma

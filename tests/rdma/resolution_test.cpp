@@ -218,6 +218,29 @@ TEST(Resolution, receive__answers_others_while_one_host_floods) {
   EXPECT_EQ(pair.b.counters().unanswered, 990u);
 }
 
+// Nothing tells a host's questions from those forged in its name: they share what it is sent.
+TEST(Resolution, receive__answers_whom_a_flood_is_forged_in_the_name_of_by_his_share) {
+  Pair pair({.answers_per_second = 100});
+  pair.a.find(0, kB, pair.now);
+  Resolution::Outgoing question;
+  ASSERT_TRUE(pair.a.next(question, pair.now));
+  Random random(5);
+  int asked = 0;
+  int answered = 0;
+  // A thousand a second, ten times what is answered; one in a hundred is his own.
+  for (int i = 0; i < 100'000; ++i) {
+    pair.now += Nanos(static_cast<std::int64_t>(random.below(2'000'000)));
+    const bool is_own = random.below(100) == 0;
+    pair.b.receive(0, kA, question.bytes, pair.now);
+    Resolution::Outgoing out;
+    const bool is_answered = pair.b.next(out, pair.now);
+    asked += is_own ? 1 : 0;
+    answered += is_own && is_answered ? 1 : 0;
+  }
+  EXPECT_GT(answered, asked / 20) << "a tenth on the average";
+  EXPECT_LT(answered, asked / 5);
+}
+
 TEST(Resolution, find__forgets_the_peer_that_was_not_used_for_longest) {
   Pair pair({.most_peers = 2});
   pair.a.find(0, kB, pair.now);

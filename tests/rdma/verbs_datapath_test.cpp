@@ -530,8 +530,52 @@ TEST(VerbsDatapath, a_list_refused_in_its_middle__lets_go_of_the_payloads_before
   a.pair().refuses_after = 0;
   EXPECT_EQ(a.io().send(packets), packets.size());
   a.pair().refuses_after = -1;
-  EXPECT_EQ(hold.packets.load(), 0u);
+  EXPECT_EQ(hold.packets.load(), 10u);
   ASSERT_TRUE(runs_until(a.io(), [&] { return a.io().counters().recoveries == 2; }));
+  EXPECT_EQ(hold.packets.load(), 0u);
+}
+
+TEST(VerbsDatapath, a_list_refused_without_saying_where__is_left_as_it_is_until_the_reset) {
+  FakeFabric fabric;
+  Host a(fabric, "127.0.0.1", {}, 1, 4096);
+  Host b(fabric, "127.0.0.2", {}, 1, 4096);
+  ASSERT_TRUE(resolves(a, b.address));
+  const Pages pages(4096);
+  const RegisteredMemory registration(pages.span(), a.datapath->dma_devices());
+  PayloadHold hold;
+  const std::string first(500, '1');
+  const std::string second(500, '2');
+  const auto list = [&](const std::string& text, PayloadHold* of) {
+    std::vector<TxPacket> packets(8, {.destination = &b.address, .header = bytes_of(text), .payload = {}});
+    if (of != nullptr) packets[0].payload = pages.span().first(2000), packets[0].hold = of;
+    return packets;
+  };
+  // The device takes half of the list, and reads it later than the next list is made.
+  a.pair().takes_late = true;
+  a.pair().refuses_silently = true;
+  a.pair().refuses_after = 4;
+  EXPECT_EQ(a.io().send(list(first, &hold)), 8u);
+  EXPECT_EQ(hold.packets.load(), 1u);
+  a.pair().refuses_after = -1;
+  EXPECT_EQ(a.io().send(list(second, nullptr)), 8u);
+  EXPECT_EQ(hold.packets.load(), 1u) << "the device may still read the payload";
+  EXPECT_EQ(a.io().counters().send_errors, 0u);
+  a.pair().refuses_recoveries = 1;
+  std::array<RxPacket, 8> none;
+  a.io().receive(none);
+  EXPECT_EQ(hold.packets.load(), 1u) << "it has not been reset";
+  ASSERT_TRUE(runs_until(a.io(), [&] { return a.io().counters().recoveries == 1; }));
+  EXPECT_EQ(hold.packets.load(), 0u);
+  EXPECT_EQ(a.io().counters().send_errors, 16u) << "none of them was completed";
+  EXPECT_EQ(a.io().counters().sent_packets, 0u);
+  const auto got = received(b.io(), 12);
+  ASSERT_EQ(got.size(), 12u);
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_EQ(got[i].bytes, (i < 4 ? first : second) + std::string(i == 0 ? 2000 : 0, 'm')) << i;
+  a.pair().takes_late = false;
+  EXPECT_EQ(a.io().send(list(second, &hold)), 8u);
+  ASSERT_TRUE(runs_until(a.io(), [&] { return hold.packets.load() == 0; }));
+  EXPECT_EQ(a.io().counters().send_errors, 16u);
 }
 
 TEST(VerbsDatapath, an_address_that_comes_back_elsewhere_in_the_table__has_its_routes_follow) {
