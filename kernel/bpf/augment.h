@@ -68,7 +68,8 @@ struct mltcp_flow {
   __u8 without_ecn; /* DCTCP that has to do as Reno */
   __u8 no_room;     /* for its job; `retry_ns`: when to try again */
   __u8 timeouts;    /* in a row, nothing having been acknowledged */
-  __u8 zero[3];
+  __u8 ignored;     /* too many: what it has in flight does not count */
+  __u8 zero[2];
   u64 retry_ns;
   /* CUBIC's clock */
   u64 clock_ns;
@@ -162,6 +163,7 @@ MLTCP_INLINE void mltcp_join(struct sock* sk, struct mltcp_flow* flow) {
   flow->gain = MLTCP_GAIN_ONE;
   flow->counted = ((struct tcp_sock*)sk)->bytes_acked;
   flow->no_room = 0;
+  flow->ignored = 0;
   if (key.kind == MLTCP_JOB_NONE) return;
   now = bpf_ktime_get_ns();
   job = bpf_map_lookup_elem(&mltcp_jobs, &key);
@@ -235,6 +237,7 @@ MLTCP_INLINE void mltcp_begin_sending(struct mltcp_flow* flow) {
 MLTCP_INLINE void mltcp_ignore(struct mltcp_flow* flow) {
   struct mltcp_job* const job = bpf_map_lookup_elem(&mltcp_jobs, &flow->job);
   flow->sending = 0;
+  flow->ignored = 1;
   if (!job) return;
   bpf_spin_lock(&job->lock);
   if (job->iterations.sending > 0) --job->iterations.sending;
@@ -288,6 +291,7 @@ MLTCP_INLINE void mltcp_on_event(struct sock* sk, enum tcp_ca_event ev) {
     if (flow->sending && ++flow->timeouts >= MLTCP_TIMEOUTS_TO_IGNORE) mltcp_ignore(flow);
     return;
   }
+  flow->ignored = 0;
   /* What names the job may have changed, or there may be room for it now. */
   if (flow->sending || flow->mark != sk->sk_mark || flow->generation != common->generation ||
       (flow->no_room && bpf_ktime_get_ns() > flow->retry_ns)) {
@@ -306,28 +310,33 @@ MLTCP_INLINE void mltcp_on_acked(struct sock* sk) {
   u64 sent;
   u64 size;
   u64 now;
-  int sending;
+  int returns;
+  int counts;
   int ended;
   if (!flow || flow->job.kind == MLTCP_JOB_NONE) return;
   bytes = tp->bytes_acked - flow->counted;
   flow->counted += bytes;
-  if (bytes > 0) {
-    flow->timeouts = 0;
-    if (tp->packets_out > 0) mltcp_begin_sending(flow); /* if it was ignored */
-  }
+  if (bytes > 0) flow->timeouts = 0;
   settings = mltcp_settings_of(flow);
   job = bpf_map_lookup_elem(&mltcp_jobs, &flow->job);
   if (!settings || !job) {
     flow->gain = MLTCP_GAIN_ONE;
     return;
   }
-  /* What is acknowledged otherwise is a FIN, which ends no silence. */
-  sending = flow->sending;
-  ended = sending && tp->packets_out == 0;
+  /* One that was ignored had its data in flight all along: it goes on where it was, and begins no burst. What else is
+   * acknowledged while nothing is sent is a FIN, which ends no silence. */
+  returns = flow->ignored && bytes > 0;
+  counts = returns || (flow->sending && bytes > 0);
+  ended = flow->sending && tp->packets_out == 0;
   if (ended) flow->sending = 0;
+  if (returns) {
+    flow->ignored = 0;
+    flow->sending = tp->packets_out > 0;
+  }
   now = bpf_ktime_get_ns();
   bpf_spin_lock(&job->lock);
-  if (sending && bytes > 0) mltcp_on_delivered(&job->iterations, bytes, now);
+  if (counts) mltcp_on_delivered(&job->iterations, bytes, now);
+  if (returns && flow->sending) ++job->iterations.sending;
   if (ended && job->iterations.sending > 0) --job->iterations.sending;
   sent = mltcp_sent(&job->iterations);
   size = mltcp_known_size(&job->iterations, settings);
