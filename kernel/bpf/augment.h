@@ -130,6 +130,8 @@ MLTCP_INLINE void mltcp_name_job(struct sock* sk, const struct mltcp_common* com
 
 #define MLTCP_EVICT_AFTER_NS 60000000000ULL
 #define MLTCP_RETRY_NS 1000000000ULL
+/* As the number of a job's connections: it is being evicted, and none may join any more. */
+#define MLTCP_EVICTED 0xffffffffU
 /* A connection that has so many timeouts in a row, its peer being gone, does not keep its job from new iterations. */
 #define MLTCP_TIMEOUTS_TO_IGNORE 3
 
@@ -139,14 +141,31 @@ struct mltcp_eviction {
   int done;
 };
 
-/* Deletes a job without connections that has been silent for long. */
-static long mltcp_evict(struct bpf_map* map, const void* key, struct mltcp_job* job, struct mltcp_eviction* eviction) {
-  if (job->iterations.connections > 0 || job->iterations.delivered_ns > eviction->before_ns ||
-      job->iterations.joined_ns > eviction->before_ns)
-    return 0;
-  bpf_map_delete_elem(map, key);
-  eviction->done = 1;
-  return 1;
+MLTCP_INLINE int mltcp_is_old(const struct mltcp_job* job, const struct mltcp_eviction* eviction) {
+  return job->iterations.connections == 0 && job->iterations.delivered_ns <= eviction->before_ns &&
+         job->iterations.joined_ns <= eviction->before_ns;
+}
+
+/* Deletes a job without connections that has been silent for long. One that joins meanwhile keeps it, or is refused. */
+static long mltcp_evict(struct bpf_map* map, const void* key, struct mltcp_job* seen, struct mltcp_eviction* eviction) {
+  struct mltcp_job* job;
+  int old;
+  if (!mltcp_is_old(seen, eviction)) return 0;
+  job = bpf_map_lookup_elem(&mltcp_jobs, key); /* it is that: but Linux 6.1 lets only what was looked up be locked */
+  if (!job) return 0;
+  bpf_spin_lock(&job->lock);
+  old = mltcp_is_old(job, eviction);
+  if (old) job->iterations.connections = MLTCP_EVICTED;
+  bpf_spin_unlock(&job->lock);
+  if (!old) return 0;
+  if (bpf_map_delete_elem(&mltcp_jobs, key) == 0) {
+    eviction->done = 1;
+    return 1;
+  }
+  bpf_spin_lock(&job->lock);
+  job->iterations.connections = 0;
+  bpf_spin_unlock(&job->lock);
+  return 0;
 }
 
 /* Adds the connection to its job. A job for which there is no room is none: its connections have gain 1. */
@@ -154,6 +173,7 @@ MLTCP_INLINE void mltcp_join(struct sock* sk, struct mltcp_flow* flow) {
   const struct mltcp_common* const common = mltcp_find_common();
   struct mltcp_job_key key = {};
   struct mltcp_job* job;
+  int evicted;
   u64 now;
   if (!common) return;
   mltcp_name_job(sk, common, &key);
@@ -180,14 +200,19 @@ MLTCP_INLINE void mltcp_join(struct sock* sk, struct mltcp_flow* flow) {
   }
   if (job) {
     bpf_spin_lock(&job->lock);
-    ++job->iterations.connections;
-    job->iterations.joined_ns = now;
+    evicted = job->iterations.connections == MLTCP_EVICTED;
+    if (!evicted) {
+      ++job->iterations.connections;
+      job->iterations.joined_ns = now;
+    }
     bpf_spin_unlock(&job->lock);
-    /* Evicted on another processor meanwhile, it may be another job's by now. */
-    if (bpf_map_lookup_elem(&mltcp_jobs, &key) == job) return;
-    bpf_spin_lock(&job->lock);
-    if (job->iterations.connections > 0) --job->iterations.connections;
-    bpf_spin_unlock(&job->lock);
+    if (!evicted) {
+      /* Evicted on another processor before that, its room may be another job's by now, which has been counted up. */
+      if (bpf_map_lookup_elem(&mltcp_jobs, &key) == job) return;
+      bpf_spin_lock(&job->lock);
+      --job->iterations.connections;
+      bpf_spin_unlock(&job->lock);
+    }
   }
   flow->job.kind = MLTCP_JOB_NONE;
   flow->no_room = 1;
