@@ -68,6 +68,9 @@ class Descriptor {
 };
 
 std::string why(int error) { return std::strerror(error); }
+const char* cure_of(int error) {
+  return error == EACCES || error == EPERM ? "run it as root" : "mltcp kernel unload, then load";
+}
 
 std::string pin_of(std::string_view name) { return fmt::format("{}/{}", kFolder, name); }
 std::string pin_of_algorithm(std::string_view algorithm) { return pin_of(fmt::format("mltcp_{}", algorithm)); }
@@ -197,15 +200,14 @@ std::string default_algorithm() {
 Descriptor open_pin(const std::string& path) {
   Descriptor map(bpf_obj_get(path.c_str()));
   if (!map.open() && errno != ENOENT)
-    throw RunError(
-        fmt::format("{} can't be opened: {}; {}", path, why(errno),
-                    errno == EACCES || errno == EPERM ? "run it as root" : "mltcp kernel unload, then load"));
+    throw RunError(fmt::format("{} can't be opened: {}; {}", path, why(errno), cure_of(errno)));
   return map;
 }
 
 // Whether connections may choose it, whoever brought it.
 bool is_registered(const std::string& algorithm) {
   std::ifstream file(kAvailable);
+  if (!file) throw RunError(fmt::format("{} can't be read; mount /proc as it is outside of containers", kAvailable));
   for (std::string name; file >> name;)
     if (name == "mltcp_" + algorithm) return true;
   return false;
@@ -247,7 +249,7 @@ struct Maps {
   void put_common(const mltcp_common& value) const {
     const std::uint32_t zero = 0;
     if (bpf_map_update_elem(common.get(), &zero, &value, BPF_ANY) != 0)
-      throw RunError(fmt::format("the kernel doesn't take settings: {}; run it as root", why(errno)));
+      throw RunError(fmt::format("the kernel doesn't take settings: {}; {}", why(errno), cure_of(errno)));
   }
 
  private:
@@ -279,16 +281,21 @@ struct CloseObject {
   void operator()(bpf_object* object) const { bpf_object__close(object); }
 };
 
-// Has the kernel fetch the module of an algorithm of its own, as for a socket that asks for it. Whether it has it now.
-bool kernel_has(const std::string& algorithm) {
-  const Descriptor socket_of(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  return socket_of.open() && setsockopt(socket_of.get(), IPPROTO_TCP, TCP_CONGESTION, algorithm.c_str(),
-                                        static_cast<socklen_t>(algorithm.size())) == 0;
+// Has the kernel fetch the module of an algorithm of its own, as for a socket that asks for it. Returns why a socket
+// can't have it, ENOENT if there is none, or 0.
+int ask_kernel_for(const std::string& algorithm) {
+  const Descriptor asking(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const bool has = asking.open() && setsockopt(asking.get(), IPPROTO_TCP, TCP_CONGESTION, algorithm.c_str(),
+                                               static_cast<socklen_t>(algorithm.size())) == 0;
+  return has ? 0 : errno;
 }
 
 // Registers an algorithm and pins what is needed of it. Returns why not, or nothing.
 std::string load_one(const std::string& algorithm, const mltcp_common& common) {
-  if (!kernel_has(algorithm))
+  if (const int error = ask_kernel_for(algorithm); error != 0 && error != ENOENT)
+    return fmt::format("no socket can have the kernel's {}: {}; try again, or leave it out by --cc", algorithm,
+                       why(error));
+  else if (error != 0)
     return fmt::format(
         "this kernel has no {0}; boot one that was built with CONFIG_TCP_CONG_{1}, or leave it out by --cc", algorithm,
         algorithm == "dctcp" ? "DCTCP" : "CUBIC");
@@ -343,7 +350,10 @@ std::string load_one(const std::string& algorithm, const mltcp_common& common) {
 void unregister(const std::string& algorithm, const Descriptor& map) {
   const std::uint32_t zero = 0;
   if (bpf_map_delete_elem(map.get(), &zero) != 0 && errno != ENOENT && errno != EINPROGRESS)
-    throw RunError(fmt::format("mltcp_{} can't be taken out of the kernel: {}; run it as root", algorithm, why(errno)));
+    throw RunError(fmt::format("mltcp_{} can't be taken out of the kernel: {}; {}", algorithm, why(errno),
+                               errno == EACCES || errno == EPERM
+                                   ? "run it as root"
+                                   : fmt::format("rm -r {}, then mltcp kernel unload", kFolder)));
 }
 
 // One that no pin is of any more: where the file system of the pins was mounted anew.
@@ -570,7 +580,7 @@ void set_job(const JobName& job, const SettingsChange& change) {
                        ? fmt::format("{} jobs have settings, and no more can; mltcp kernel set --forget takes "
                                      "one away",
                                      MLTCP_MOST_JOBS)
-                       : fmt::format("the kernel doesn't take settings: {}; run it as root", why(error)));
+                       : fmt::format("the kernel doesn't take settings: {}; {}", why(error), cure_of(error)));
   if (!is_new) return;
   ++common.generation;
   maps.put_common(common);

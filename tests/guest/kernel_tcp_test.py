@@ -75,6 +75,9 @@ kill $holder
 umount /sys/fs/bpf
 at no-bpffs; mltcp kernel load
 mount -t bpf bpf /sys/fs/bpf
+mount --bind /tmp/none /proc/sys/net/ipv4
+at no-list; mltcp kernel load
+umount /proc/sys/net/ipv4
 at wrong-cc; mltcp kernel load --cc vegas
 at wrong-function; mltcp kernel load --function F7
 at nothing-left; ls /sys/fs/bpf
@@ -101,6 +104,10 @@ for part in 1 2 3 4 5 6 7 8 9 10; do
   mltcp kernel unload
 done
 at nothing-half; ls /sys/fs/bpf; cat /proc/sys/net/ipv4/tcp_available_congestion_control
+mltcp kernel load --cc reno > /dev/null; ln /sys/fs/bpf/mltcp/mltcp_common /sys/fs/bpf/mltcp/mltcp_cubic
+at wrong-pin; mltcp kernel unload --cc cubic
+rm -r /sys/fs/bpf/mltcp
+at wrong-pin-gone; mltcp kernel unload
 at lost; mltcp kernel load --cc reno; umount /sys/fs/bpf; mount -t bpf bpf /sys/fs/bpf
 at lost-status; mltcp kernel status
 at lost-load; mltcp kernel load
@@ -145,6 +152,8 @@ mltcp kernel set --cgroup /sys/fs/cgroup/gone
 rmdir /sys/fs/cgroup/gone
 at gone; mltcp kernel status
 at gone-forget; mltcp kernel set --cgroup $gone --forget
+mkdir /sys/fs/cgroup/123
+at digits; (cd /sys/fs/cgroup; mltcp kernel set --cgroup 123; mltcp kernel set --cgroup 123 --forget)
 mltcp kernel set --job 8
 """
 # Only where there is no room for another setting, those of cgroups go that are gone, and where that can be seen.
@@ -277,6 +286,7 @@ class KernelTcp(unittest.TestCase):
         self.line("set-early", "MLTCP for kernel TCP is not loaded; mltcp kernel load does it")
         self.line("user", "is missing, which changing the kernel's TCP takes; run it as root")
         self.line("no-bpffs", "/sys/fs/bpf is no BPF file system", "mount -t bpf -o mode=0700 bpf /sys/fs/bpf")
+        self.line("no-list", "/proc/sys/net/ipv4/tcp_available_congestion_control can't be read")
         self.line("wrong-cc", '"vegas"', "there are reno, cubic, dctcp")
         self.line("wrong-function", 'no aggressiveness function "F7"')
         self.assertEqual(self.found["nothing-left"], "")
@@ -301,6 +311,8 @@ class KernelTcp(unittest.TestCase):
         self.assertGreater(len(set(pinned)), 2, "killed at the same few places")
         self.assertNotRegex(self.found["killed"], "can't|refuses")
         self.assertNotIn("mltcp", self.found["nothing-half"])
+        self.line("wrong-pin", "mltcp_cubic can't be taken out", "rm -r /sys/fs/bpf/mltcp, then mltcp kernel unload")
+        self.assertEqual(self.found["wrong-pin-gone"], "")
         self.said("lost-status", "lost: registered, but not pinned; unload takes it away")
         self.line("lost-load", "mltcp_reno is registered, but not pinned in /sys/fs/bpf/mltcp", "mltcp kernel unload first")
         self.assertNotIn("mltcp", self.found["lost-unload"])
@@ -347,6 +359,7 @@ class KernelTcp(unittest.TestCase):
     def test_settings_of_cgroups_that_are_gone_can_be_forgotten(self):
         self.said("gone", ", which is gone")
         self.assertEqual(self.found["gone-forget"], "")
+        self.assertEqual(self.found["digits"], "")
 
     def test_settings_of_cgroups_go_only_where_there_is_no_room_and_they_are_surely_gone(self):
         full = "1024 jobs have settings, and no more can; mltcp kernel set --forget takes one away"
