@@ -5,18 +5,21 @@
  *
  * All connections of a job on this machine share one account of acknowledged bytes. A burst begins when a connection
  * sends while none of the job has data in flight; the silence before it, since the last acknowledgement, is a gap. A
- * gap that is long enough separates iterations:
+ * gap that is long enough separates iterations. Data that has stood still for three timeouts does not count as in
+ * flight, until it goes on: then the iteration that it is of goes on, too:
  *
  *   threshold   given, or half of the usual gap between iterations, the longest that keeps coming back: three that
  *               are more than twice as long, close together, take its place, and it is halved when none came for 16
- *               times its length, or at every shorter one if it has not kept coming yet. Congestion cannot close a
- *               compute gap, as the application cannot continue before its gradients have arrived
+ *               times its length, or at every shorter one if it has not kept coming yet. Congestion
+ *               cannot close a compute gap, as the application cannot continue before its gradients have arrived
  *   control     bursts of less than 1/256 of a large one (heartbeats) do not end a silence
  *   size        bytes per iteration: given, or learned: known once three in a row were alike within 1/32. A given one
- * is not believed while iterations differ from it by more than a quarter, twice in a row prediction  with a known size,
- * a quarter of the usual gap suffices near the predicted end failure     an iteration that exceeds its size by more
- * than 1/32, a given one by half, or differs from it, has the gain 1. A size that held for eight iterations is taken up
- * again as soon as one fits; four misfits in a row make it forgotten
+ *               is not believed while iterations differ from it by more than a quarter, twice in a row; a multiple of
+ *               the true one is not noticed, as gaps before it is reached do not count
+ *   prediction  with a known size, a quarter of the usual gap suffices near the predicted end
+ *   failure     an iteration that exceeds its size by more than 1/32, a given one by half, or differs from it, has the
+ *               gain 1. A size that held for eight iterations is taken up again as soon as one fits; four misfits in a
+ *               row make it forgotten
  *
  * This is a small relative of cc/iteration_learner.h, which remembers 128 gaps and needs no threshold.
  */

@@ -70,6 +70,9 @@ class Descriptor {
 };
 
 std::string why(int error) { return std::strerror(error); }
+const char* cure_of(int error) {
+  return error == EACCES || error == EPERM ? "run it as root" : "mltcp kernel unload, then load";
+}
 
 std::string mltcp_name(std::string_view algorithm) { return fmt::format("mltcp_{}", algorithm); }
 
@@ -221,9 +224,7 @@ std::string default_algorithm() {
 Descriptor open_pin(const std::string& path) {
   Descriptor map(bpf_obj_get(path.c_str()));
   if (!map.open() && errno != ENOENT)
-    throw RunError(
-        fmt::format("{} can't be opened: {}; {}", path, why(errno),
-                    errno == EACCES || errno == EPERM ? "run it as root" : "mltcp kernel unload, then load"));
+    throw RunError(fmt::format("{} can't be opened: {}; {}", path, why(errno), cure_of(errno)));
   return map;
 }
 
@@ -291,7 +292,7 @@ struct Maps {
   void put_common(const mltcp_common& value) const {
     const std::uint32_t zero = 0;
     if (bpf_map_update_elem(common.get(), &zero, &value, BPF_ANY) != 0)
-      throw RunError(fmt::format("the kernel doesn't take settings: {}; run it as root", why(errno)));
+      throw RunError(fmt::format("the kernel doesn't take settings: {}; {}", why(errno), cure_of(errno)));
   }
 
  private:
@@ -402,7 +403,10 @@ std::string load_one(const std::string& algorithm, const mltcp_common& common) {
 void unregister(const std::string& algorithm, const Descriptor& map) {
   const std::uint32_t zero = 0;
   if (bpf_map_delete_elem(map.get(), &zero) != 0 && errno != ENOENT && errno != EINPROGRESS)
-    throw RunError(fmt::format("mltcp_{} can't be taken out of the kernel: {}; run it as root", algorithm, why(errno)));
+    throw RunError(fmt::format("mltcp_{} can't be taken out of the kernel: {}; {}", algorithm, why(errno),
+                               errno == EACCES || errno == EPERM
+                                   ? "run it as root"
+                                   : fmt::format("rm -r {}, then mltcp kernel unload", kFolder)));
 }
 
 // One that no pin is of any more: where the file system of the pins was mounted anew.
@@ -447,9 +451,15 @@ std::uint64_t tick_ns() {
 
 mltcp_job_key key_of(const JobName& job) { return {job.id, job.kind, 0}; }
 
-// Where the cgroup with this number is, if it still is (name_to_handle_at(2): the handles of cgroups are their
-// numbers).
-std::optional<std::string> path_of_cgroup(std::uint64_t id) {
+// A cgroup by its number: where it is, or that it is gone. Neither where the kernel doesn't tell, as without the right
+// CAP_DAC_READ_SEARCH, or where cgroups of version 2 are mounted elsewhere: then it may live.
+struct Cgroup {
+  std::optional<std::string> path;
+  bool is_gone = false;
+};
+
+// The handles of cgroups are their numbers (name_to_handle_at(2)).
+Cgroup find_cgroup(std::uint64_t id) {
   constexpr int kind_of_handle = 0xfe;  // FILEID_KERNFS of the kernel's exportfs.h
   alignas(file_handle) std::array<char, sizeof(file_handle) + sizeof(id)> room{};
   auto* const handle = new (room.data()) file_handle{};
@@ -457,19 +467,22 @@ std::optional<std::string> path_of_cgroup(std::uint64_t id) {
   handle->handle_type = kind_of_handle;
   std::memcpy(handle->f_handle, &id, sizeof(id));
   const Descriptor mount(open(kCgroups, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct statfs system {};
+  if (!mount.open() || fstatfs(mount.get(), &system) != 0 || system.f_type != CGROUP2_SUPER_MAGIC) return {};
   const Descriptor found(open_by_handle_at(mount.get(), handle, O_PATH | O_CLOEXEC));
-  if (!found.open()) return std::nullopt;
+  if (!found.open()) return {std::nullopt, errno == ESTALE};
   std::error_code problem;
   const std::string path =
       std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", found.get()), problem).string();
-  if (problem) return std::nullopt;
-  return path.starts_with(kCgroups) ? path.substr(std::strlen(kCgroups)) : path;
+  if (problem) return {};
+  return {path.starts_with(kCgroups) ? path.substr(std::strlen(kCgroups)) : path};
 }
 
 std::string name_of(const mltcp_job_key& key) {
   if (key.kind == MLTCP_JOB_MARK) return fmt::format("mark {}", key.id);
-  const std::optional<std::string> path = path_of_cgroup(key.id);
-  return path ? one_line(*path) : fmt::format("cgroup {}, which is gone", key.id);
+  const Cgroup cgroup = find_cgroup(key.id);
+  return cgroup.path ? one_line(*cgroup.path)
+                     : fmt::format("cgroup {}{}", key.id, cgroup.is_gone ? ", which is gone" : "");
 }
 
 template <typename Value, typename Take>
@@ -486,11 +499,11 @@ void for_each(const Descriptor& map, std::uint64_t flags, const Take& take) {
   }
 }
 
-// Takes the settings of cgroups away that are gone: there is room for so many.
+// Takes the settings of cgroups away that are surely gone.
 void forget_gone(const Descriptor& settings) {
   std::vector<mltcp_job_key> gone;
   for_each<mltcp_settings>(settings, 0, [&](const mltcp_job_key& key, const mltcp_settings&) {
-    if (key.kind == MLTCP_JOB_CGROUP && !path_of_cgroup(key.id)) gone.push_back(key);
+    if (key.kind == MLTCP_JOB_CGROUP && find_cgroup(key.id).is_gone) gone.push_back(key);
   });
   for (const mltcp_job_key& key : gone) bpf_map_delete_elem(settings.get(), &key);
 }
@@ -620,13 +633,18 @@ void set_job(const JobName& job, const SettingsChange& change) {
   const bool is_new = bpf_map_lookup_elem(maps.settings.get(), &key, &settings) != 0;
   if (is_new) settings = common.settings;
   apply(change, settings);
-  if (is_new) forget_gone(maps.settings);
-  if (bpf_map_update_elem(maps.settings.get(), &key, &settings, BPF_ANY) != 0)
-    throw RunError(errno == E2BIG
+  const auto put = [&] { return bpf_map_update_elem(maps.settings.get(), &key, &settings, BPF_ANY) == 0 ? 0 : errno; };
+  int error = put();
+  if (error == E2BIG) {
+    forget_gone(maps.settings);
+    error = put();
+  }
+  if (error != 0)
+    throw RunError(error == E2BIG
                        ? fmt::format("{} jobs have settings, and no more can; mltcp kernel set --forget takes "
                                      "one away",
                                      MLTCP_MOST_JOBS)
-                       : fmt::format("the kernel doesn't take settings: {}; run it as root", why(errno)));
+                       : fmt::format("the kernel doesn't take settings: {}; {}", why(error), cure_of(error)));
   if (!is_new) return;
   ++common.generation;
   maps.put_common(common);

@@ -1,6 +1,7 @@
 // `mltcp kernel`: MLTCP for the kernel's own TCP. Loads it, tells it what jobs there are, and shows what it sees.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <nlohmann/json.hpp>
@@ -146,11 +147,11 @@ int load(const KernelArguments& arguments) {
   return 0;
 }
 
-// One that is gone has no folder any more, only its number.
+// One that is gone has no folder any more, only its number; a folder may be called by digits, too.
 kernel::JobName cgroup_of(const std::string& text, bool may_be_gone) {
   std::uint64_t number = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (may_be_gone && problem == std::errc() && end == text.data() + text.size())
+  if (may_be_gone && problem == std::errc() && end == text.data() + text.size() && access(text.c_str(), F_OK) != 0)
     return kernel::JobName::cgroup_with_number(number);
   return kernel::JobName::cgroup(text);
 }

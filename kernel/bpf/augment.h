@@ -68,7 +68,8 @@ struct mltcp_flow {
   __u8 without_ecn; /* DCTCP that has to do as Reno */
   __u8 no_room;     /* for its job; `retry_ns`: when to try again */
   __u8 timeouts;    /* in a row, nothing having been acknowledged */
-  __u8 zero[3];
+  __u8 ignored;     /* too many: what it has in flight does not count */
+  __u8 zero[2];
   u64 retry_ns;
   /* CUBIC's clock */
   u64 clock_ns;
@@ -129,6 +130,8 @@ MLTCP_INLINE void mltcp_name_job(struct sock* sk, const struct mltcp_common* com
 
 #define MLTCP_EVICT_AFTER_NS 60000000000ULL
 #define MLTCP_RETRY_NS 1000000000ULL
+/* As the number of a job's connections: it is being evicted, and none may join any more. */
+#define MLTCP_EVICTED 0xffffffffU
 /* A connection that has so many timeouts in a row, its peer being gone, does not keep its job from new iterations. */
 #define MLTCP_TIMEOUTS_TO_IGNORE 3
 
@@ -138,14 +141,31 @@ struct mltcp_eviction {
   int done;
 };
 
-/* Deletes a job without connections that has been silent for long. */
-static long mltcp_evict(struct bpf_map* map, const void* key, struct mltcp_job* job, struct mltcp_eviction* eviction) {
-  if (job->iterations.connections > 0 || job->iterations.delivered_ns > eviction->before_ns ||
-      job->iterations.joined_ns > eviction->before_ns)
-    return 0;
-  bpf_map_delete_elem(map, key);
-  eviction->done = 1;
-  return 1;
+MLTCP_INLINE int mltcp_is_old(const struct mltcp_job* job, const struct mltcp_eviction* eviction) {
+  return job->iterations.connections == 0 && job->iterations.delivered_ns <= eviction->before_ns &&
+         job->iterations.joined_ns <= eviction->before_ns;
+}
+
+/* Deletes a job without connections that has been silent for long. One that joins meanwhile keeps it, or is refused. */
+static long mltcp_evict(struct bpf_map* map, const void* key, struct mltcp_job* seen, struct mltcp_eviction* eviction) {
+  struct mltcp_job* job;
+  int old;
+  if (!mltcp_is_old(seen, eviction)) return 0;
+  job = bpf_map_lookup_elem(&mltcp_jobs, key); /* it is that: but Linux 6.1 lets only what was looked up be locked */
+  if (!job) return 0;
+  bpf_spin_lock(&job->lock);
+  old = mltcp_is_old(job, eviction);
+  if (old) job->iterations.connections = MLTCP_EVICTED;
+  bpf_spin_unlock(&job->lock);
+  if (!old) return 0;
+  if (bpf_map_delete_elem(&mltcp_jobs, key) == 0) {
+    eviction->done = 1;
+    return 1;
+  }
+  bpf_spin_lock(&job->lock);
+  job->iterations.connections = 0;
+  bpf_spin_unlock(&job->lock);
+  return 0;
 }
 
 /* Adds the connection to its job. A job for which there is no room is none: its connections have gain 1. */
@@ -153,6 +173,7 @@ MLTCP_INLINE void mltcp_join(struct sock* sk, struct mltcp_flow* flow) {
   const struct mltcp_common* const common = mltcp_find_common();
   struct mltcp_job_key key = {};
   struct mltcp_job* job;
+  int evicted;
   u64 now;
   if (!common) return;
   mltcp_name_job(sk, common, &key);
@@ -162,6 +183,7 @@ MLTCP_INLINE void mltcp_join(struct sock* sk, struct mltcp_flow* flow) {
   flow->gain = MLTCP_GAIN_ONE;
   flow->counted = ((struct tcp_sock*)sk)->bytes_acked;
   flow->no_room = 0;
+  flow->ignored = 0;
   if (key.kind == MLTCP_JOB_NONE) return;
   now = bpf_ktime_get_ns();
   job = bpf_map_lookup_elem(&mltcp_jobs, &key);
@@ -178,14 +200,19 @@ MLTCP_INLINE void mltcp_join(struct sock* sk, struct mltcp_flow* flow) {
   }
   if (job) {
     bpf_spin_lock(&job->lock);
-    ++job->iterations.connections;
-    job->iterations.joined_ns = now;
+    evicted = job->iterations.connections == MLTCP_EVICTED;
+    if (!evicted) {
+      ++job->iterations.connections;
+      job->iterations.joined_ns = now;
+    }
     bpf_spin_unlock(&job->lock);
-    /* Evicted on another processor meanwhile, it may be another job's by now. */
-    if (bpf_map_lookup_elem(&mltcp_jobs, &key) == job) return;
-    bpf_spin_lock(&job->lock);
-    if (job->iterations.connections > 0) --job->iterations.connections;
-    bpf_spin_unlock(&job->lock);
+    if (!evicted) {
+      /* Evicted on another processor before that, its room may be another job's by now, which has been counted up. */
+      if (bpf_map_lookup_elem(&mltcp_jobs, &key) == job) return;
+      bpf_spin_lock(&job->lock);
+      --job->iterations.connections;
+      bpf_spin_unlock(&job->lock);
+    }
   }
   flow->job.kind = MLTCP_JOB_NONE;
   flow->no_room = 1;
@@ -235,6 +262,7 @@ MLTCP_INLINE void mltcp_begin_sending(struct mltcp_flow* flow) {
 MLTCP_INLINE void mltcp_ignore(struct mltcp_flow* flow) {
   struct mltcp_job* const job = bpf_map_lookup_elem(&mltcp_jobs, &flow->job);
   flow->sending = 0;
+  flow->ignored = 1;
   if (!job) return;
   bpf_spin_lock(&job->lock);
   if (job->iterations.sending > 0) --job->iterations.sending;
@@ -288,6 +316,7 @@ MLTCP_INLINE void mltcp_on_event(struct sock* sk, enum tcp_ca_event ev) {
     if (flow->sending && ++flow->timeouts >= MLTCP_TIMEOUTS_TO_IGNORE) mltcp_ignore(flow);
     return;
   }
+  flow->ignored = 0;
   /* What names the job may have changed, or there may be room for it now. */
   if (flow->sending || flow->mark != sk->sk_mark || flow->generation != common->generation ||
       (flow->no_room && bpf_ktime_get_ns() > flow->retry_ns)) {
@@ -306,28 +335,33 @@ MLTCP_INLINE void mltcp_on_acked(struct sock* sk) {
   u64 sent;
   u64 size;
   u64 now;
-  int sending;
+  int returns;
+  int counts;
   int ended;
   if (!flow || flow->job.kind == MLTCP_JOB_NONE) return;
   bytes = tp->bytes_acked - flow->counted;
   flow->counted += bytes;
-  if (bytes > 0) {
-    flow->timeouts = 0;
-    if (tp->packets_out > 0) mltcp_begin_sending(flow); /* if it was ignored */
-  }
+  if (bytes > 0) flow->timeouts = 0;
   settings = mltcp_settings_of(flow);
   job = bpf_map_lookup_elem(&mltcp_jobs, &flow->job);
   if (!settings || !job) {
     flow->gain = MLTCP_GAIN_ONE;
     return;
   }
-  /* What is acknowledged otherwise is a FIN, which ends no silence. */
-  sending = flow->sending;
-  ended = sending && tp->packets_out == 0;
+  /* One that was ignored had its data in flight all along: it goes on where it was, and begins no burst. What else is
+   * acknowledged while nothing is sent is a FIN, which ends no silence. */
+  returns = flow->ignored && bytes > 0;
+  counts = returns || (flow->sending && bytes > 0);
+  ended = flow->sending && tp->packets_out == 0;
   if (ended) flow->sending = 0;
+  if (returns) {
+    flow->ignored = 0;
+    flow->sending = tp->packets_out > 0;
+  }
   now = bpf_ktime_get_ns();
   bpf_spin_lock(&job->lock);
-  if (sending && bytes > 0) mltcp_on_delivered(&job->iterations, bytes, now);
+  if (counts) mltcp_on_delivered(&job->iterations, bytes, now);
+  if (returns && flow->sending) ++job->iterations.sending;
   if (ended && job->iterations.sending > 0) --job->iterations.sending;
   sent = mltcp_sent(&job->iterations);
   size = mltcp_known_size(&job->iterations, settings);

@@ -87,6 +87,9 @@ umount /sys/fs/bpf
 at no-bpffs; mltcp kernel load
 at no-bpffs-doctor; mltcp doctor | grep "kernel TCP"
 mount -t bpf bpf /sys/fs/bpf
+mount --bind /tmp/none /proc/sys/net/ipv4
+at no-list; mltcp kernel load
+umount /proc/sys/net/ipv4
 at wrong-cc; mltcp kernel load --cc vegas
 at wrong-function; mltcp kernel load --function F7
 at nothing-left; ls /sys/fs/bpf
@@ -119,14 +122,22 @@ at forget; mltcp kernel set --job 9 --forget
 """
 # Killed at moments between the first map and the last algorithm; and what nothing is pinned of any more.
 LEFT_BEHIND = """
+uptime() { cut -d " " -f 1 /proc/uptime; }
+begin=$(uptime); mltcp kernel load > /dev/null; end=$(uptime)
+mltcp kernel unload
 at killed
-for after in 0.15 0.25 0.5; do
+for part in 1 2 3 4 5 6 7 8 9 10; do
+  after=$(awk "BEGIN { print ($end - $begin) * $part / 11 }")
   mltcp kernel load > /dev/null & loader=$!
   sleep $after; kill -KILL $loader; wait $loader
   echo pinned $(ls /sys/fs/bpf /sys/fs/bpf/mltcp 2> /dev/null)
   mltcp kernel unload
 done
 at nothing-half; ls /sys/fs/bpf; cat /proc/sys/net/ipv4/tcp_available_congestion_control
+mltcp kernel load --cc reno > /dev/null; ln /sys/fs/bpf/mltcp/mltcp_common /sys/fs/bpf/mltcp/mltcp_cubic
+at wrong-pin; mltcp kernel unload --cc cubic
+rm -r /sys/fs/bpf/mltcp
+at wrong-pin-gone; mltcp kernel unload
 at lost; mltcp kernel load --cc reno; umount /sys/fs/bpf; mount -t bpf bpf /sys/fs/bpf
 at lost-status; mltcp kernel status
 at lost-load; mltcp kernel load
@@ -171,11 +182,24 @@ mltcp kernel set --cgroup /sys/fs/cgroup/gone
 rmdir /sys/fs/cgroup/gone
 at gone; mltcp kernel status
 at gone-forget; mltcp kernel set --cgroup $gone --forget
+mkdir /sys/fs/cgroup/123
+at digits; (cd /sys/fs/cgroup; mltcp kernel set --cgroup 123; mltcp kernel set --cgroup 123 --forget)
+mltcp kernel set --job 8
+"""
+# Only where there is no room for another setting, those of cgroups go that are gone, and where that can be seen.
+FULL = """
 mkdir /sys/fs/cgroup/gone
 mltcp kernel set --cgroup /sys/fs/cgroup/gone
 rmdir /sys/fs/cgroup/gone
-mltcp kernel set --job 8
-at gone-by-itself; mltcp kernel status
+tcp_jobs settings 10001 1021  # with the cgroups' and job 8's: as many as there may be
+at full-unseen
+setpriv --bounding-set -dac_read_search --inh-caps -dac_read_search mltcp kernel set --job 9
+at full-unnamed; setpriv --bounding-set -dac_read_search --inh-caps -dac_read_search mltcp kernel status | grep ^cgroup
+at full-kept; mltcp kernel status | grep -e "^/train " -e gone
+at full; mltcp kernel set --job 9; mltcp kernel status | grep -e "^/train " -e gone -e "^mark 9 "
+at fuller; mltcp kernel set --job 10
+tcp_jobs settings 10001 -1021
+mltcp kernel set --job 9 --forget
 """
 # The peer of one of a job's connections goes away while there is data in flight.
 STUCK = """
@@ -209,6 +233,22 @@ mltcp kernel set --job 1792 --gap 9ms
 mltcp kernel set --job 7
 mltcp kernel unload; mltcp kernel load
 """
+# The peer is away for three timeouts and some, in the middle of an iteration of job 32, and when the only packet of an
+# iteration of job 33 is sent.
+RETURNING = """
+tcp_jobs run peer 10.9.0.3 mltcp_reno 6 32:100:2000000:0 > /tmp/returning 2>&1 & returning=$!
+sleep 1
+tcp_jobs run peer 10.9.0.3 mltcp_reno 1 33:1500:1000:0 > /tmp/single 2>&1 & single=$!
+sleep 1.45
+ip netns exec peer ip addr del 10.9.0.3/24 dev vb
+sleep 2.3
+at away; mltcp kernel status --json -
+ip netns exec peer ip addr add 10.9.0.3/24 dev vb
+wait $returning $single
+at returning; cat /tmp/returning /tmp/single
+at returned; mltcp kernel status --json -
+ip netns exec peer ip addr del 10.9.0.3/24 dev vb
+"""
 UNLOADING = """
 run mltcp_reno 1.5 1:0:0:0 > /tmp/stream &
 stream=$!
@@ -239,7 +279,8 @@ at learned; mltcp kernel status
 """
 
 
-EVERYTHING = REFUSALS + LEFT_BEHIND + LOADING + JOBS_OF_CGROUPS + WITHOUT_ECN + STUCK + TRAFFIC + MANY + NAMESPACES + UNLOADING
+EVERYTHING = (REFUSALS + LEFT_BEHIND + LOADING + JOBS_OF_CGROUPS + FULL + WITHOUT_ECN + STUCK + RETURNING + TRAFFIC + MANY
+              + NAMESPACES + UNLOADING)
 
 
 class VirtualTime(guest_lab.Guest):
@@ -296,6 +337,7 @@ class KernelTcp(unittest.TestCase):
         self.line("set-early", "MLTCP for kernel TCP is not loaded; mltcp kernel load does it")
         self.line("user", "is missing, which changing the kernel's TCP takes; run it as root")
         self.line("no-bpffs", "/sys/fs/bpf is no BPF file system", "mount -t bpf -o mode=0700 bpf /sys/fs/bpf")
+        self.line("no-list", "/proc/sys/net/ipv4/tcp_available_congestion_control can't be read")
         self.line("wrong-cc", '"vegas"', "there are reno, cubic, dctcp")
         self.line("wrong-function", 'no aggressiveness function "F7"')
         self.assertEqual(self.found["nothing-left"], "")
@@ -334,10 +376,12 @@ class KernelTcp(unittest.TestCase):
 
     def test_a_command_that_is_killed_leaves_nothing_half(self):
         pinned = re.findall(r"^pinned(.*)$", self.found["killed"], flags=re.MULTILINE)
-        self.assertEqual(len(pinned), 3)
-        self.assertGreater(len(set(pinned)), 2, "killed at the same place each time")
+        self.assertEqual(len(pinned), 10)
+        self.assertGreater(len(set(pinned)), 2, "killed at the same few places")
         self.assertNotRegex(self.found["killed"], "can't|refuses")
         self.assertNotIn("mltcp", self.found["nothing-half"])
+        self.line("wrong-pin", "mltcp_cubic can't be taken out", "rm -r /sys/fs/bpf/mltcp, then mltcp kernel unload")
+        self.assertEqual(self.found["wrong-pin-gone"], "")
         self.said("lost-status", "lost: registered, but not pinned; unload takes it away")
         self.line("lost-load", "mltcp_reno is registered, but not pinned in /sys/fs/bpf/mltcp", "mltcp kernel unload first")
         self.assertNotIn("mltcp", self.found["lost-unload"])
@@ -393,14 +437,37 @@ class KernelTcp(unittest.TestCase):
     def test_settings_of_cgroups_that_are_gone_can_be_forgotten(self):
         self.said("gone", ", which is gone")
         self.assertEqual(self.found["gone-forget"], "")
-        self.said("gone-by-itself", "/train")
-        self.assertNotIn("gone", self.found["gone-by-itself"])
+        self.assertEqual(self.found["digits"], "")
+
+    def test_settings_of_cgroups_go_only_where_there_is_no_room_and_they_are_surely_gone(self):
+        full = "1024 jobs have settings, and no more can; mltcp kernel set --forget takes one away"
+        self.line("full-unseen", full)
+        self.said("full-unnamed", "F2, gap learned, bytes 200 kB")
+        self.assertNotIn("gone", self.found["full-unnamed"], "it can't be seen whether they are")
+        self.said("full-kept", "/train", ", which is gone")
+        self.said("full", "/train", "mark 9 ")
+        self.assertNotIn("gone", self.found["full"])
+        self.line("fuller", full)
 
     def test_a_connection_whose_peer_is_gone_does_not_stop_its_job(self):
         row = next(line for line in self.found["stuck"].splitlines() if line.startswith("mark 31 "))
         self.assertRegex(row, r" 100 kB +5\d\.\d ms", row)
         iterations = len(numbers(self.found["stuck-jobs"])[0])
         self.assertGreater(int(row.split()[5]), iterations / 2, row)
+
+    def test_a_connection_that_returns_goes_on_with_its_iteration(self):
+        def jobs(name):
+            return {job["name"]: job for job in json.loads(self.found[name])["jobs"]}
+        away, after = jobs("away"), jobs("returned")
+        lengths, single = numbers(self.found["returning"])
+        for mark in ("mark 32", "mark 33"):
+            self.assertEqual((away[mark]["connections"], away[mark]["in_flight"]), (1, 0), "three timeouts, so ignored")
+        self.assertGreater(max(lengths), 2500, "it was away meanwhile")
+        self.assertEqual(after["mark 32"]["iterations"], len(lengths))
+        self.assertEqual(after["mark 32"]["sent_bytes"], 2000000)
+        self.assertEqual(after["mark 32"]["iteration_bytes"], 2000000, "all iterations were alike")
+        self.assertEqual(len(single), 1)
+        self.assertEqual((after["mark 33"]["iterations"], after["mark 33"]["sent_bytes"]), (1, 1000))
 
     def test_unloading_leaves_connections_alone(self):
         self.line("default", "mltcp_cubic is what new connections get by default; sysctl -w")

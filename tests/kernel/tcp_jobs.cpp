@@ -4,6 +4,8 @@
 //   tcp_jobs run NAMESPACE ADDRESS CC SECONDS JOB...  JOB: MARK:COMPUTE_MS:BYTES:START_MS, BYTES 0: sends all the time
 //   tcp_jobs many NAMESPACE ADDRESS CC FIRST COUNT    COUNT jobs, the first with mark FIRST: a connection and a byte
 //   each
+//   tcp_jobs settings FIRST COUNT                     COUNT jobs get the settings of another, as COUNT times
+//   mltcp kernel set --job; below 0: they are taken away
 //
 // CC is that of the jobs, or CC/CC: of the jobs, and of the peer, whose is the kernel's own of the same name if it
 // isn't given. DCTCP has ECN only where both ends go by DCTCP.
@@ -18,6 +20,7 @@
 // ends. Any failure ends it with a line and status 1.
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -25,6 +28,7 @@
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -35,6 +39,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "mltcp/kernel/iterations.h"
 
 namespace {
 
@@ -252,6 +258,34 @@ int many(char** argv) {
   return 0;
 }
 
+long map_call(int what, bpf_attr& call) { return syscall(SYS_bpf, what, &call, sizeof(call)); }
+
+std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+
+int settings(char** argv) {
+  const auto first = static_cast<unsigned>(std::atoi(argv[2]));
+  const int count = std::atoi(argv[3]);
+  bpf_attr pin{};
+  pin.pathname = address_of("/sys/fs/bpf/mltcp/mltcp_settings");
+  const long map = map_call(BPF_OBJ_GET, pin);
+  if (map < 0) fail("BPF_OBJ_GET");
+  mltcp_job_key key{};
+  mltcp_settings value{};
+  bpf_attr call{};
+  call.map_fd = static_cast<std::uint32_t>(map);
+  call.next_key = address_of(&key);
+  if (map_call(BPF_MAP_GET_NEXT_KEY, call) != 0) fail("BPF_MAP_GET_NEXT_KEY");
+  call.key = address_of(&key);
+  call.value = address_of(&value);
+  if (map_call(BPF_MAP_LOOKUP_ELEM, call) != 0) fail("BPF_MAP_LOOKUP_ELEM");
+  for (unsigned i = 0; i < static_cast<unsigned>(std::abs(count)); ++i) {
+    key = {first + i, MLTCP_JOB_MARK, 0};
+    if (count < 0) call.value = 0;  // has to be, when nothing is read or written
+    if (map_call(count < 0 ? BPF_MAP_DELETE_ELEM : BPF_MAP_UPDATE_ELEM, call) != 0) fail("mltcp_settings");
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -265,10 +299,12 @@ int main(int argc, char** argv) {
     status = run(argc, argv);
   } else if (action == "many" && argc == 7) {
     status = many(argv);
+  } else if (action == "settings" && argc == 4) {
+    status = settings(argv);
   } else {
     std::fprintf(stderr,
                  "tcp_jobs run NAMESPACE ADDRESS CC SECONDS MARK:COMPUTE_MS:BYTES:START_MS... | "
-                 "many NAMESPACE ADDRESS CC FIRST COUNT\n");
+                 "many NAMESPACE ADDRESS CC FIRST COUNT | settings FIRST COUNT\n");
   }
   std::fflush(stdout);
   std::_Exit(status);  // the peer's threads still run
