@@ -198,7 +198,7 @@ ip netns exec peer ip addr add 10.9.0.3/24 dev vb
 wait $returning $single
 at returning; cat /tmp/returning /tmp/single
 at returned; mltcp kernel status --json -
-ip netns exec peer ip addr del 10.9.0.3/24 dev vb
+at left; ip netns exec peer ip addr del 10.9.0.3/24 dev vb
 """
 UNLOADING = """
 run mltcp_reno 1.5 1:0:0:0 > /tmp/stream &
