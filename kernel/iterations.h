@@ -10,8 +10,8 @@
  *
  *   threshold   given, or half of the usual gap between iterations, the longest that keeps coming back: three that
  *               are more than twice as long, close together, take its place, and it is halved when none came for 16
- *               times its length, or at every shorter one if it has not kept coming yet. Congestion
- *               cannot close a compute gap, as the application cannot continue before its gradients have arrived
+ *               times its length, or at every shorter one if it has not kept coming yet. Congestion cannot close a
+ *               compute gap, as the application cannot continue before its gradients have arrived
  *   control     bursts of less than 1/256 of a large one (heartbeats) do not end a silence
  *   size        bytes per iteration: given, or learned: known once three in a row were alike within 1/32. A given one
  *               is not believed while iterations differ from it by more than a quarter, twice in a row; a multiple of

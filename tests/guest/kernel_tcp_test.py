@@ -236,6 +236,7 @@ mltcp kernel unload; mltcp kernel load
 # The peer is away for three timeouts and some, in the middle of an iteration of job 32, and when the only packet of an
 # iteration of job 33 is sent.
 RETURNING = """
+ip netns exec peer ip addr replace 10.9.0.3/24 dev vb
 tcp_jobs run peer 10.9.0.3 mltcp_reno 6 32:100:2000000:0 > /tmp/returning 2>&1 & returning=$!
 sleep 1
 tcp_jobs run peer 10.9.0.3 mltcp_reno 1 33:1500:1000:0 > /tmp/single 2>&1 & single=$!
@@ -247,7 +248,7 @@ ip netns exec peer ip addr add 10.9.0.3/24 dev vb
 wait $returning $single
 at returning; cat /tmp/returning /tmp/single
 at returned; mltcp kernel status --json -
-ip netns exec peer ip addr del 10.9.0.3/24 dev vb
+at left; ip netns exec peer ip addr del 10.9.0.3/24 dev vb
 """
 UNLOADING = """
 run mltcp_reno 1.5 1:0:0:0 > /tmp/stream &
@@ -465,7 +466,7 @@ class KernelTcp(unittest.TestCase):
         self.assertGreater(max(lengths), 2500, "it was away meanwhile")
         self.assertEqual(after["mark 32"]["iterations"], len(lengths))
         self.assertEqual(after["mark 32"]["sent_bytes"], 2000000)
-        self.assertEqual(after["mark 32"]["iteration_bytes"], 2000000, "all iterations were alike")
+        self.assertEqual(after["mark 32"]["bytes_per_iteration"], 2000000, "all iterations were alike")
         self.assertEqual(len(single), 1)
         self.assertEqual((after["mark 33"]["iterations"], after["mark 33"]["sent_bytes"]), (1, 1000))
 
@@ -499,7 +500,7 @@ class KernelTcp(unittest.TestCase):
     def test_jobs_interleave(self):
         alone = mean(numbers(self.found["alone"])[0])
         for job in numbers(self.found["both"]):
-            self.assertGreater(mean(job[:2]), 1.2 * alone, "they began nearly together")
+            self.assertGreater(mean(job[:2]), 1.1 * alone, "they began nearly together")
             # The median: one that loses its last packet waits for 200 ms.
             self.assertLess(sorted(job[-6:-1])[2], 1.1 * alone, job)
         for mark in ("mark 13 ", "mark 14 "):
