@@ -1,0 +1,38 @@
+// A recorded trace as a stream of bytes: a file as it is, or unpacked on the way from gzip, zstd or a tar archive's
+// member, so that a trace of many gigabytes is read in bounded memory.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mltcp::workload {
+
+class TraceInput {
+ public:
+  TraceInput() = default;
+  TraceInput(const TraceInput&) = delete;
+  TraceInput& operator=(const TraceInput&) = delete;
+  virtual ~TraceInput() = default;
+
+  /// For messages: "dir/trace.json.gz", or "dir/traces.tar.gz:rank0.json" for a member of an archive.
+  [[nodiscard]] virtual const std::string& name() const = 0;
+  /// The first bytes without taking them, at least 64 KiB unless the input is shorter. Formats are recognised by it.
+  virtual std::string_view beginning() = 0;
+  /// Reads up to `most` bytes to `to`, at least 1 unless the input has ended (0). Throws InputError "NAME: cause; cure"
+  /// if what is packed is damaged or cut off, or can't be read.
+  virtual std::size_t read(char* to, std::size_t most) = 0;
+};
+
+/// Calls `each` with every input that a path stands for, in the order of names: a file, the members of an archive, the
+/// files of a folder (not of folders in it). An input is valid during the call only. Throws InputError.
+void for_each_input(const std::filesystem::path& path, const std::function<void(TraceInput&)>& each);
+
+/// The same from memory, for tests and fuzzers.
+std::unique_ptr<TraceInput> memory_input(std::string_view text, std::string name);
+
+}  // namespace mltcp::workload
