@@ -278,7 +278,7 @@ at single-reno; run reno 2.4 1:0:0:0
 at single-mltcp_reno; run mltcp_reno 2.4 1:0:0:0
 mltcp kernel set --function F1
 at alone; run reno 1.6 0:{COMPUTE}:{BYTES}:0
-at both; run mltcp_reno 8 13:{COMPUTE}:{BYTES}:0 14:{COMPUTE}:{BYTES}:50
+at both; run mltcp_reno 10 13:{COMPUTE}:{BYTES}:0 14:{COMPUTE}:{BYTES}:50
 at learned; mltcp kernel status
 """
 
@@ -510,7 +510,9 @@ class KernelTcp(unittest.TestCase):
             self.assertLess(sorted(job[-6:-1])[2], 1.1 * alone, job)
         for mark in ("mark 13 ", "mark 14 "):
             row = next(line for line in self.found["learned"].splitlines() if line.startswith(mark))
-            self.assertRegex(row, r" (1 MB|1000\.0\d+ kB) ", row)
+            number, unit = re.search(r" ([\d.]+) (kB|MB) ", row).groups()
+            learned = float(number) * {"kB": 1e3, "MB": 1e6}[unit]
+            self.assertAlmostEqual(learned / BYTES, 1, delta=0.001, msg=row)
 
 
 # Of the table: ms of computing, bytes, ms that the second job is late, seconds. What follows a start depends on chance, so
