@@ -1,0 +1,75 @@
+"""Every call of mltcp that README and docs/ show in a code block is one that mltcp understands: the subcommand exists, and
+so does each option. (What the transcripts among them print is compared by tools/docs.)
+
+    commands_in_pages_test.py MLTCP
+"""
+import re
+import shlex
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = sys.argv.pop(1)
+CALL = re.compile(r"(?:^|[|&;(]\s*|\bsudo (?:-E )?|\b[A-Z_]+=\S+ )(?:build/bin/)?mltcp\s+([a-z]+)\b([^|&;)]*)")
+
+
+def calls(text):
+    """Line, subcommand and options of each call in the code blocks of a page."""
+    inside = transcript = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            language = line.strip("` ")
+            inside = not inside and language in ("", "sh", "bash", "console")
+            transcript = language in ("", "console")  # where commands follow "$ ", and the others are output
+            continue
+        if not inside or (transcript and not line.startswith("$ ")):
+            continue
+        shown = re.sub(r"\s#\s.*$", "", line.removeprefix("$ "))
+        for found in CALL.finditer(shown):
+            try:
+                words = shlex.split(found.group(2))
+            except ValueError:  # quotes that go on in the next line
+                words = found.group(2).split()
+            yield number, found.group(1), [word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)]
+
+
+def output_of(*arguments):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=60).stdout
+
+
+class CommandsInPages(unittest.TestCase):
+    def setUp(self):
+        self.subcommands = re.findall(r"^  ([a-z]+) ", output_of("--help").partition("Subcommands:")[2], flags=re.MULTILINE)
+
+    def options_of(self, subcommand, known={}):
+        """None: there is no such subcommand."""
+        if subcommand not in self.subcommands:
+            return None
+        if subcommand not in known:
+            known[subcommand] = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", output_of(subcommand, "--help")))
+        return known[subcommand]
+
+    def test_calls_are_understood(self):
+        seen, wrong = 0, []
+        for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+            for line, subcommand, options in calls(page.read_text()):
+                seen += 1
+                known = self.options_of(subcommand)
+                if known is None:
+                    wrong.append(f"{page.name}:{line}: there is no mltcp {subcommand}")
+                    continue
+                wrong += [f"{page.name}:{line}: mltcp {subcommand} has no {option}" for option in options
+                          if option not in known]
+        self.assertEqual(wrong, [])
+        self.assertGreater(seen, 40, "pages show calls in code blocks")
+
+    def test_what_is_wrong_is_found(self):
+        page = "```sh\nsudo mltcp run x.toml --json - | build/bin/mltcp report -o a # --no\n```\nmltcp no --such\n"
+        self.assertEqual(list(calls(page)), [(2, "run", ["--json"]), (2, "report", ["-o"])])
+        self.assertIsNone(self.options_of("nothing"))
+        self.assertNotIn("--jsonn", self.options_of("run"))
+
+
+unittest.main()
