@@ -1,8 +1,13 @@
 // Recorded traces of any format that is known, recognised by what they hold, joined into the graph of one job.
+//
+// A format is a reader: a TraceFormat in a header of its own, and a line in the table of read_traces.cpp. It yields
+// what one input holds (PartialGraph), by GraphBuilder (graph_builder.h); join() makes the graph of the job from the
+// parts.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,12 +25,27 @@ struct TraceOptions {
   /// training), where traces of others are missing. Without it only communication among ranks that are there is kept,
   /// if any.
   bool alike = true;
+  /// Whether ranks without a trace stay in the graph, without nodes, and communication with them as it was recorded:
+  /// what there is to see in a trace. check() refuses such a graph, and it can't be replayed.
+  bool as_recorded = false;
 };
+
+/// A rank whose number the input does not tell: it gets the lowest one that is free.
+inline constexpr std::uint32_t kUnknownRank = std::numeric_limits<std::uint32_t>::max();
 
 /// What one input holds: the nodes of one rank or of several. How readers hand over what they have read.
 struct PartialGraph {
-  ExecutionGraph graph;  ///< `ranks`, by position, belong to `rank_of`; peers and groups are recorded ranks
-  std::vector<std::uint32_t> rank_of;  ///< recorded rank of each of graph.ranks
+  /// What is known of a group whose ranks are not all listed in graph.groups.
+  struct Group {
+    std::uint32_t size =
+        0;           ///< number of ranks, if not all are listed; 0: all are, or, with none listed, the whole job
+    std::string id;  ///< what inputs of other ranks call the same group; empty if that is not known
+  };
+  /// `ranks`, by position, belong to `rank_of`; peers are recorded ranks, and groups lists of those, in any order.
+  /// Steps may be left out if there is one only.
+  ExecutionGraph graph;
+  std::vector<std::uint32_t> rank_of;  ///< recorded rank of each of graph.ranks, or kUnknownRank
+  std::vector<Group> groups;           ///< of graph.groups; may be shorter: the others are listed
   std::uint32_t world = 0;             ///< number of ranks of the job as recorded; 0 if the input does not tell
   /// Whether starts are on a clock that inputs of other ranks share. Else they count from the input's first node.
   bool common_clock = false;
@@ -35,18 +55,25 @@ struct PartialGraph {
 struct TraceFormat {
   std::string_view name;  ///< for people: "Chakra execution trace"
   std::string_view help;  ///< what is read of it, in a line
+  /// By the first bytes of an input, 64 KiB or all of it; `name` is the input's.
   bool (*recognise)(const std::string& name, std::string_view beginning);
   PartialGraph (*read)(TraceInput& input, const TraceOptions& options);
 };
 
 std::span<const TraceFormat> trace_formats();
 
+/// Joins what the inputs of a job hold, at least one. Ranks that do not agree on a collective's bytes get the most of
+/// them; collectives and messages that others lack are left out; both with a warning. Throws InputError for a rank that
+/// is there twice, ranks that do not run the same collectives, and what check() refuses.
+ExecutionGraph join(std::vector<PartialGraph> parts, const TraceOptions& options = {});
+
 /// Reads the traces of one job: files, archives or folders with a file for each rank, or one for all. Throws InputError
 /// "FILE: cause; cure", with the place (line, byte, node) where there is one: also for a file of no known format,
-/// formats that differ, a rank that is there twice, and what check() refuses.
+/// formats that differ, a rank that is there twice, and what check() refuses. Files of no known format in a folder or
+/// an archive with others are left out, with a warning.
 ExecutionGraph read_traces(std::span<const std::filesystem::path> paths, const TraceOptions& options = {});
 
-/// From memory: one input of a job.
+/// From memory: one file of a job, packed or not.
 ExecutionGraph parse_trace_graph(std::string_view text, const std::string& name, const TraceOptions& options = {});
 
 }  // namespace mltcp::workload

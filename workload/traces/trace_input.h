@@ -28,11 +28,14 @@ class TraceInput {
   virtual std::size_t read(char* to, std::size_t most) = 0;
 };
 
-/// Calls `each` with every input that a path stands for, in the order of names: a file, the members of an archive, the
-/// files of a folder (not of folders in it). An input is valid during the call only. Throws InputError.
+/// Calls `each` with every input that a path stands for: a file, the members of an archive in their order, the files of
+/// a folder (not of folders in it) in the order of their names; not what a name that begins with a dot hides. An input
+/// is valid during the call only. Throws InputError.
 void for_each_input(const std::filesystem::path& path, const std::function<void(TraceInput&)>& each);
+/// The same for a file in memory, packed or not.
+void for_each_input_in(std::string_view text, const std::string& name, const std::function<void(TraceInput&)>& each);
 
-/// The same from memory, for tests and fuzzers.
+/// An input of the bytes as they are, for tests and fuzzers; `text` must outlive it.
 std::unique_ptr<TraceInput> memory_input(std::string_view text, std::string name);
 
 }  // namespace mltcp::workload

@@ -1,0 +1,290 @@
+// Parts of a job joined: ranks that are missing, twice, alike or not, and what they do not agree about.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "mltcp/base/error.h"
+#include "mltcp/workload/traces/graph_builder.h"
+#include "mltcp/workload/traces/read_traces.h"
+
+namespace mltcp::workload::join_test {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Kind = GraphNode::Kind;
+
+GraphNode compute(GraphBuilder& builder, std::int64_t length) {
+  GraphNode node;
+  node.name = builder.name("compute");
+  node.lane = builder.lane("stream");
+  node.length = Nanos(length);
+  return node;
+}
+GraphNode collective(GraphBuilder& builder, Collective what, Bytes bytes, std::uint32_t group) {
+  GraphNode node = compute(builder, 0);
+  node.kind = Kind::collective;
+  node.collective = what;
+  node.bytes = bytes;
+  node.group = group;
+  return node;
+}
+GraphNode message(GraphBuilder& builder, Kind kind, Bytes bytes, std::uint32_t peer, std::uint64_t tag = 0) {
+  GraphNode node = compute(builder, 0);
+  node.kind = kind;
+  node.bytes = bytes;
+  node.peer = peer;
+  node.tag = tag;
+  return node;
+}
+
+/// One rank: a computation, and an all-reduce of `bytes` with the group.
+PartialGraph reducing(std::uint32_t rank, const std::vector<std::uint32_t>& group, Bytes bytes,
+                      PartialGraph::Group what = {}) {
+  GraphBuilder builder("test", "rank" + std::to_string(rank));
+  const std::uint32_t at = builder.rank(rank);
+  const std::uint32_t first = builder.add(at, compute(builder, 1000));
+  builder.add(at, collective(builder, Collective::all_reduce, bytes, builder.group(group, std::move(what))),
+              std::vector{first});
+  return builder.take();
+}
+
+ExecutionGraph joined(std::vector<PartialGraph> parts, const TraceOptions& options = {}) {
+  return join(std::move(parts), options);
+}
+template <typename... Part>
+std::vector<PartialGraph> list(Part... part) {
+  std::vector<PartialGraph> parts;
+  (parts.push_back(std::move(part)), ...);
+  return parts;
+}
+std::string refusal(std::vector<PartialGraph> parts, const TraceOptions& options = {}) {
+  try {
+    join(std::move(parts), options);
+  } catch (const InputError& error) {
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Join, ranks__in_any_order_become_one_job) {
+  const ExecutionGraph graph = joined(list(reducing(1, {1, 0}, 100), reducing(0, {0, 1}, 100)));
+  ASSERT_EQ(graph.ranks.size(), 2u);
+  EXPECT_THAT(graph.groups, ElementsAre(ElementsAre(0, 1)));
+  EXPECT_THAT(graph.recorded_ranks, IsEmpty());
+  EXPECT_THAT(graph.warnings, IsEmpty());
+  EXPECT_THAT(graph.sources, ElementsAre("rank1", "rank0"));
+  EXPECT_EQ(graph.steps.size(), 1u);
+  for (const RankGraph& rank : graph.ranks) {
+    ASSERT_EQ(rank.nodes.size(), 2u);
+    EXPECT_EQ(rank.nodes[1].bytes, 100u);
+    EXPECT_EQ(graph.names[rank.nodes[1].name], "compute");
+  }
+}
+
+TEST(Join, rank__that_is_there_twice_is_refused) {
+  EXPECT_EQ(refusal(list(reducing(3, {3, 0}, 1), reducing(3, {3, 0}, 1))),
+            "rank3: rank 3 is in rank3, too; give one trace of each rank, of one job");
+}
+
+TEST(Join, rank__without_a_number_gets_one_that_is_free) {
+  PartialGraph unknown = reducing(0, {}, 8);
+  unknown.rank_of = {kUnknownRank};
+  const ExecutionGraph graph = joined(list(unknown, reducing(0, {}, 8), unknown));
+  EXPECT_EQ(graph.ranks.size(), 3u);
+  EXPECT_THAT(graph.groups, ElementsAre(ElementsAre(0, 1, 2)));
+}
+
+TEST(Join, missing_ranks__are_like_the_one_that_is_there) {
+  PartialGraph part = reducing(0, {}, 100);
+  part.world = 4;
+  const ExecutionGraph graph = joined(list(part));
+  EXPECT_EQ(graph.ranks.size(), 4u);
+  EXPECT_THAT(graph.groups, ElementsAre(ElementsAre(0, 1, 2, 3)));
+  EXPECT_THAT(graph.warnings, ElementsAre("rank0: rank 0 stands for ranks 1, 2, 3 of 4, of which there is no trace"));
+}
+
+TEST(Join, missing_ranks__have_the_groups_of_their_own_digits) {
+  // Two tensor ranks next to each other, two data-parallel ones, two stages; rank 5 = 1 + 2*0 + 4*1 has a trace.
+  GraphBuilder builder("test", "rank5");
+  const std::uint32_t at = builder.rank(5);
+  builder.add(at, collective(builder, Collective::all_reduce, 10, builder.group({4, 5})));
+  builder.add(at, collective(builder, Collective::all_reduce, 20, builder.group({5, 7})));
+  PartialGraph part = builder.take();
+  part.world = 8;
+  const ExecutionGraph graph = joined(list(part));
+  ASSERT_EQ(graph.ranks.size(), 8u);
+  const auto group = [&](std::uint32_t rank, std::uint32_t node) {
+    return graph.groups[graph.ranks[rank].nodes[node].group];
+  };
+  EXPECT_THAT(group(0, 0), ElementsAre(0, 1));
+  EXPECT_THAT(group(0, 1), ElementsAre(0, 2));
+  EXPECT_THAT(group(6, 0), ElementsAre(6, 7));
+  EXPECT_THAT(group(6, 1), ElementsAre(4, 6));
+  EXPECT_THAT(group(5, 1), ElementsAre(5, 7));
+}
+
+TEST(Join, missing_ranks__of_a_ring_of_messages_are_like_the_one_that_is_there) {
+  GraphBuilder builder("test", "rank2");
+  const std::uint32_t at = builder.rank(2);
+  builder.add(at, message(builder, Kind::send, 64, 3, 9));
+  builder.add(at, message(builder, Kind::receive, 64, 1, 9));
+  PartialGraph part = builder.take();
+  part.world = 4;
+  const ExecutionGraph graph = joined(list(part));
+  ASSERT_EQ(graph.ranks.size(), 4u);
+  EXPECT_EQ(graph.ranks[3].nodes[0].peer, 0u);
+  EXPECT_EQ(graph.ranks[3].nodes[1].peer, 2u);
+}
+
+TEST(Join, missing_ranks__that_are_not_alike_are_left_out_and_counted) {
+  // The first stage of a pipeline of three.
+  GraphBuilder first("test", "rank0");
+  std::uint32_t at = first.rank(0);
+  first.add(at, message(first, Kind::send, 64, 1));
+  GraphBuilder second("test", "rank1");
+  at = second.rank(1);
+  second.add(at, message(second, Kind::receive, 64, 0));
+  second.add(at, message(second, Kind::send, 64, 2), std::vector<std::uint32_t>{0});
+  second.add(at, compute(second, 5), std::vector<std::uint32_t>{1});
+  const ExecutionGraph graph = joined(list(first.take(), second.take()));
+  ASSERT_EQ(graph.ranks.size(), 2u);
+  EXPECT_EQ(graph.ranks[1].nodes[1].kind, Kind::compute);
+  EXPECT_EQ(graph.ranks[1].nodes[1].length, Nanos(0));
+  EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("no trace of rank 2 of 3")));
+  EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("1 message are left out")));
+}
+
+TEST(Join, missing_ranks__are_not_made_up_when_ranks_are_not_alike) {
+  const auto parts = list(reducing(1, {0, 1, 2, 3}, 100), reducing(3, {0, 1, 2, 3}, 100));
+  const ExecutionGraph graph = joined(parts, {.ranks = 0, .alike = false, .as_recorded = false});
+  EXPECT_THAT(graph.recorded_ranks, ElementsAre(1, 3));
+  EXPECT_THAT(graph.groups, ElementsAre(ElementsAre(0, 1)));
+  EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("2 collectives among ranks that are there are kept without them")));
+}
+
+TEST(Join, as_recorded__keeps_what_goes_to_ranks_without_a_trace) {
+  const ExecutionGraph graph =
+      joined(list(reducing(1, {0, 1, 2, 3}, 100)), {.ranks = 0, .alike = true, .as_recorded = true});
+  ASSERT_EQ(graph.ranks.size(), 4u);
+  EXPECT_THAT(graph.ranks[0].nodes, IsEmpty());
+  EXPECT_EQ(graph.ranks[1].nodes.size(), 2u);
+  EXPECT_THAT(graph.groups, ElementsAre(ElementsAre(0, 1, 2, 3)));
+}
+
+TEST(Join, groups__of_one_name_have_the_ranks_that_use_it) {
+  const auto part = [](std::uint32_t rank, const char* id) { return reducing(rank, {}, 8, {2, id}); };
+  const ExecutionGraph graph = joined(list(part(0, "even"), part(1, "odd"), part(2, "even"), part(3, "odd")));
+  EXPECT_THAT(graph.groups, ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3)));
+  EXPECT_THAT(graph.warnings, IsEmpty());
+}
+
+TEST(Join, groups__of_which_the_size_alone_is_known_are_neighbours) {
+  PartialGraph part = reducing(5, {}, 8, {2, ""});
+  part.world = 8;
+  const ExecutionGraph graph = joined(list(part));
+  EXPECT_THAT(graph.groups, Contains(ElementsAre(4, 5)));
+  EXPECT_EQ(graph.groups.size(), 4u);
+  EXPECT_THAT(graph.warnings, Contains(HasSubstr("neighbours are taken")));
+}
+
+TEST(Join, number_of_ranks__is_what_is_given_where_the_trace_does_not_tell) {
+  EXPECT_EQ(joined(list(reducing(0, {}, 8)), {.ranks = 5}).ranks.size(), 5u);
+  const ExecutionGraph two = joined(list(reducing(0, {}, 8)));
+  EXPECT_EQ(two.ranks.size(), 2u);
+  EXPECT_THAT(two.warnings, Contains(HasSubstr("does not tell how many ranks")));
+  EXPECT_THAT(refusal(list(reducing(0, {0, 7}, 8)), {.ranks = 5}), HasSubstr("it needs 8 ranks, 5 are given"));
+}
+
+TEST(Join, bytes_that_differ__become_the_most_of_them) {
+  const ExecutionGraph graph = joined(list(reducing(0, {0, 1}, 100), reducing(1, {0, 1}, 120)));
+  EXPECT_EQ(graph.ranks[0].nodes[1].bytes, 120u);
+  EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("1 collective whose ranks tell different bytes")));
+}
+
+TEST(Join, collectives__that_another_rank_lacks_are_left_out) {
+  GraphBuilder builder("test", "rank1");
+  const std::uint32_t at = builder.rank(1);
+  const std::uint32_t group = builder.group({0, 1});
+  builder.add(at, collective(builder, Collective::all_reduce, 100, group));
+  builder.add(at, collective(builder, Collective::all_gather, 100, group));
+  const ExecutionGraph graph = joined(list(reducing(0, {0, 1}, 100), builder.take()));
+  EXPECT_EQ(graph.ranks[1].nodes[1].kind, Kind::compute);
+  EXPECT_THAT(graph.warnings, ElementsAre(HasSubstr("1 collective that other ranks of the group do not run")));
+}
+
+TEST(Join, collectives__of_different_kinds_are_refused) {
+  GraphBuilder builder("test", "rank1");
+  const std::uint32_t at = builder.rank(1);
+  builder.add(at, collective(builder, Collective::all_gather, 100, builder.group({0, 1})));
+  EXPECT_THAT(refusal(list(reducing(0, {0, 1}, 100), builder.take())),
+              HasSubstr("rank 1 runs all-gather (\"compute\") where rank 0 runs all-reduce"));
+}
+
+TEST(Join, steps__are_the_same_by_their_names_whichever_rank_began_first) {
+  const auto part = [](std::uint32_t rank, std::vector<std::string> steps, std::int64_t start) {
+    GraphBuilder builder("test", "rank" + std::to_string(rank));
+    const std::uint32_t at = builder.rank(rank);
+    for (const std::string& step : steps) {
+      GraphNode node = compute(builder, 10);
+      node.step = builder.step(step, Nanos(start), Nanos(100));
+      node.start = Nanos(start);
+      builder.add(at, node);
+      start += 100;
+    }
+    PartialGraph result = builder.take();
+    result.common_clock = true;
+    return result;
+  };
+  const ExecutionGraph graph = joined(list(part(0, {"2", "3"}, 5100), part(1, {"1", "2"}, 5010)));
+  ASSERT_EQ(graph.steps.size(), 3u);
+  EXPECT_EQ(graph.steps[0].name, "1");
+  EXPECT_EQ(graph.steps[0].start, Nanos(0));
+  EXPECT_EQ(graph.steps[1].name, "2");
+  EXPECT_EQ(graph.steps[1].start, Nanos(90)) << "of the earlier rank";
+  EXPECT_EQ(graph.steps[1].length, Nanos(110)) << "to the end of the later one";
+  EXPECT_EQ(graph.ranks[0].nodes[0].step, 1u);
+  EXPECT_EQ(graph.ranks[1].nodes[1].step, 1u);
+}
+
+TEST(GraphBuilder, sort__puts_nodes_behind_what_they_wait_for) {
+  GraphBuilder builder("test", "f");
+  const std::uint32_t at = builder.rank(0);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    GraphNode node = compute(builder, i);
+    node.name = builder.name(std::to_string(i));
+    builder.add(at, node, i == 0 ? std::vector<std::uint32_t>{3, 2} : std::vector<std::uint32_t>{});
+  }
+  builder.sort(at);
+  const ExecutionGraph graph = join(list(builder.take()));
+  std::string order;
+  for (const GraphNode& node : graph.ranks[0].nodes) order += graph.names[node.name];
+  EXPECT_EQ(order, "1230");
+  EXPECT_EQ(graph.ranks[0].nodes[3].waits, 2u);
+}
+
+TEST(GraphBuilder, sort__names_two_nodes_of_a_circle) {
+  GraphBuilder builder("test", "f");
+  const std::uint32_t at = builder.rank(0);
+  const char* names[] = {"free", "a", "b", "behind"};
+  const std::vector<std::uint32_t> waits[] = {{}, {2}, {1, 0}, {2}};
+  for (std::size_t i = 0; i < 4; ++i) {
+    GraphNode node = compute(builder, 0);
+    node.name = builder.name(names[i]);
+    builder.add(at, node, waits[i]);
+  }
+  try {
+    builder.sort(at);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(std::string(error.what()), testing::AllOf(HasSubstr("f: node"), HasSubstr("\"a\""), HasSubstr("\"b\""),
+                                                          HasSubstr("wait for each other; ")));
+  }
+}
+
+}  // namespace
+}  // namespace mltcp::workload::join_test

@@ -1,0 +1,156 @@
+// Inputs as they lie: plain, packed, in archives and folders; and what is damaged.
+#include "mltcp/workload/traces/trace_input.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../../temporary_folder.h"
+#include "mltcp/base/error.h"
+
+namespace mltcp::workload::trace_input_test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+using Files = std::vector<std::pair<std::string, std::string>>;
+
+std::string packed(const Files& files, int (*filter)(archive*), bool tar) {
+  std::string result(std::size_t{4} << 20, '\0');
+  std::size_t used = 0;
+  archive* writer = archive_write_new();
+  filter(writer);
+  if (tar)
+    archive_write_set_format_pax_restricted(writer);
+  else
+    archive_write_set_format_raw(writer);
+  archive_write_open_memory(writer, result.data(), result.size(), &used);
+  for (const auto& [name, text] : files) {
+    archive_entry* entry = archive_entry_new();
+    archive_entry_set_pathname(entry, name.c_str());
+    archive_entry_set_size(entry, static_cast<la_int64_t>(text.size()));
+    archive_entry_set_filetype(entry, AE_IFREG);
+    archive_entry_set_perm(entry, 0644);
+    archive_write_header(writer, entry);
+    archive_write_data(writer, text.data(), text.size());
+    archive_entry_free(entry);
+  }
+  archive_write_close(writer);
+  archive_write_free(writer);
+  result.resize(used);
+  return result;
+}
+std::string gzip(const std::string& text) { return packed({{"x", text}}, archive_write_add_filter_gzip, false); }
+std::string zstd(const std::string& text) { return packed({{"x", text}}, archive_write_add_filter_zstd, false); }
+
+std::string all_of(TraceInput& input) {
+  std::string text;
+  std::vector<char> part(1000);
+  for (std::size_t count = 0; (count = input.read(part.data(), part.size())) > 0;) text.append(part.data(), count);
+  return text;
+}
+
+Files read(const std::string& bytes) {
+  Files files;
+  for_each_input_in(bytes, "t", [&](TraceInput& input) { files.emplace_back(input.name(), all_of(input)); });
+  return files;
+}
+std::string refusal(const std::string& bytes) {
+  try {
+    read(bytes);
+  } catch (const InputError& error) {
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    return error.what();
+  }
+  return "no error";
+}
+
+/// Not to be packed much, so that its parts lie apart.
+std::string long_text() {
+  std::string text;
+  std::uint32_t state = 1;
+  for (int i = 0; i < 300'000; ++i) text += static_cast<char>('a' + ((state = state * 1664525 + 1013904223) >> 28U));
+  return text;
+}
+
+TEST(TraceInput, unpacks__by_what_it_holds_whatever_it_is_called) {
+  const std::string text = long_text();
+  EXPECT_THAT(read(text), ElementsAre(Pair("t", text)));
+  EXPECT_THAT(read(gzip(text)), ElementsAre(Pair("t", text)));
+  EXPECT_THAT(read(zstd(text)), ElementsAre(Pair("t", text)));
+}
+
+TEST(TraceInput, archives__have_their_members_read_one_after_the_other) {
+  const std::string text = long_text();
+  const Files files{{"d/b", "one"}, {"a", text}, {"c.gz", gzip(text)}, {"._b", "hidden"}, {"e.zst", zstd("two")}};
+  for (const auto filter :
+       {archive_write_add_filter_none, archive_write_add_filter_gzip, archive_write_add_filter_zstd})
+    EXPECT_THAT(read(packed(files, filter, true)),
+                ElementsAre(Pair("t:d/b", "one"), Pair("t:a", text), Pair("t:c.gz", text), Pair("t:e.zst", "two")));
+}
+
+TEST(TraceInput, archives__are_read_on_when_a_member_was_not_read_to_its_end) {
+  const std::string tar = packed({{"a", long_text()}, {"b", "two"}}, archive_write_add_filter_gzip, true);
+  std::vector<std::string> beginnings;
+  for_each_input_in(tar, "t", [&](TraceInput& input) { beginnings.emplace_back(input.beginning().substr(0, 3)); });
+  EXPECT_THAT(beginnings, ElementsAre(long_text().substr(0, 3), "two"));
+}
+
+TEST(TraceInput, beginning__takes_nothing) {
+  const std::string text = long_text();
+  const auto input = memory_input(text, "m");
+  EXPECT_EQ(input->beginning(), text.substr(0, 65536));
+  EXPECT_EQ(input->beginning(), text.substr(0, 65536));
+  EXPECT_EQ(all_of(*input), text);
+  EXPECT_EQ(input->beginning(), "");
+}
+
+TEST(TraceInput, damage__is_one_line_that_names_the_input) {
+  const std::string text = long_text();
+  for (const std::string& bytes : {gzip(text), zstd(text)})
+    for (const std::size_t size : {bytes.size() - 1, bytes.size() / 2, std::size_t{100'000}})
+      EXPECT_THAT(refusal(bytes.substr(0, size)), HasSubstr("t: what is packed in it is damaged or cut off")) << size;
+  const std::string tar = packed({{"a", text}}, archive_write_add_filter_none, true);
+  EXPECT_THAT(refusal(tar.substr(0, 100'000)), HasSubstr("t:a: what is packed in it is damaged or cut off"));
+  std::string changed = gzip(text);
+  changed[10] |= 6;  // a kind of block that there is not
+  EXPECT_THAT(refusal(changed), HasSubstr("damaged"));
+  EXPECT_THAT(refusal(""), HasSubstr("t: it holds nothing"));
+  EXPECT_THAT(refusal(packed({{"in.tar", tar}}, archive_write_add_filter_none, true)), "no error")
+      << "what it is, its reader says";
+  EXPECT_THAT(refusal(packed({{"in.tgz", packed({{"a", "x"}}, archive_write_add_filter_gzip, true)}},
+                             archive_write_add_filter_none, true)),
+              HasSubstr("t:in.tgz: this is an archive within an archive"));
+}
+
+TEST(TraceInput, folders__are_read_in_the_order_of_names) {
+  const TemporaryFolder folder;
+  folder.write("b.gz", gzip("two"));
+  folder.write("a", "one");
+  folder.write(".hidden", "x");
+  std::filesystem::create_directory(folder / "c");
+  Files files;
+  for_each_input(folder, [&](TraceInput& input) { files.emplace_back(input.name(), all_of(input)); });
+  EXPECT_THAT(files, ElementsAre(Pair(folder.string() + "/a", "one"), Pair(folder.string() + "/b.gz", "two")));
+  const auto of = [&](const std::filesystem::path& path) {
+    try {
+      for_each_input(path, [](TraceInput&) {});
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(of(folder / "d"), HasSubstr("no such file"));
+  EXPECT_THAT(of(folder / "c"), HasSubstr("the folder has no files"));
+  EXPECT_THAT(of("/dev/null"), HasSubstr("device"));
+}
+
+}  // namespace
+}  // namespace mltcp::workload::trace_input_test

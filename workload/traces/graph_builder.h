@@ -1,0 +1,75 @@
+// How a reader puts together what one input holds: texts are kept once, nodes counted, and nodes that stand in any
+// order brought into one in which they come after what they wait for.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "mltcp/workload/traces/read_traces.h"
+
+namespace mltcp::workload {
+
+class GraphBuilder {
+ public:
+  /// `source` is the input's name.
+  GraphBuilder(std::string_view format, const std::string& source);
+
+  /// Indices in the graph's lists; equal ones are the same.
+  std::uint32_t name(std::string_view text) { return names_.at(text); }
+  std::uint32_t lane(std::string_view text) { return lanes_.at(text); }
+  /// `ranks` as recorded, in any order; `what` if they are not all. No ranks and nothing else: the whole job.
+  std::uint32_t group(std::vector<std::uint32_t> ranks, PartialGraph::Group what = {});
+
+  /// A rank of the input: its position.
+  std::uint32_t rank(std::uint32_t recorded);
+  /// Appends a node to the rank at that position, and what it waits for; yields its index. Throws InputError beyond
+  /// kMostGraphNodes.
+  std::uint32_t add(std::uint32_t position, GraphNode node, std::span<const std::uint32_t> waits = {});
+  std::uint32_t step(std::string name, Nanos start = Nanos::never(), Nanos length = Nanos(0));
+
+  /// One line; the input's name is put before it. Beyond 20, warnings are counted.
+  void warn(std::string_view text);
+  /// Throws InputError "SOURCE: cause; cure".
+  [[noreturn]] void fail(std::string_view cause, std::string_view cure) const;
+
+  /// Sorts the nodes of a rank, which may have been added before those that they wait for; otherwise they stay as they
+  /// are. Throws InputError that names two nodes if they wait in a circle.
+  void sort(std::uint32_t position);
+
+  [[nodiscard]] PartialGraph& part() { return part_; }
+  [[nodiscard]] const RankGraph& at(std::uint32_t position) const { return part_.graph.ranks[position]; }
+  PartialGraph take();
+
+ private:
+  /// Texts in the order in which they were first named.
+  class Texts {
+   public:
+    std::uint32_t at(std::string_view text);
+    std::vector<std::string> take();
+
+   private:
+    struct Hash {
+      using is_transparent = void;
+      std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+    };
+    std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> found_;
+    std::vector<const std::string*> order_;
+  };
+
+  PartialGraph part_;
+  Texts names_;
+  Texts lanes_;
+  std::map<std::tuple<std::vector<std::uint32_t>, std::uint32_t, std::string>, std::uint32_t> groups_;
+  std::size_t nodes_ = 0;
+  std::size_t warnings_ = 0;
+};
+
+}  // namespace mltcp::workload

@@ -1,0 +1,614 @@
+// The graph of a job, of what its inputs hold (join() of read_traces.h).
+//
+// Ranks without a trace are made from one that has one, where the ranks do the same. With the usual numbering (tensor,
+// data, pipeline ranks are digits of a rank's number: Narayanan et al., SC 2021) the groups of a rank are arithmetic
+// progressions, and the group of another rank is the one that has the same step and its own other digits. Messages are
+// alike if what goes to the rank n further on is what comes from the rank n before: a ring, shifted by one.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+#include "mltcp/workload/traces/read_traces.h"
+
+namespace mltcp::workload {
+namespace {
+
+using Kind = GraphNode::Kind;
+using Ranks = std::vector<std::uint32_t>;
+
+constexpr std::uint32_t kMostWorld = 1'000'000;
+constexpr std::size_t kMostMembers = 64'000'000;  // of all groups
+
+/// "rank 3", "ranks 1, 2, 5 and 40 more".
+std::string shown(const Ranks& ranks) {
+  constexpr std::size_t most = 4;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < std::min(most, ranks.size()); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", ranks[i]);
+  if (ranks.size() > most) text += fmt::format(" and {} more", ranks.size() - most);
+  return text;
+}
+
+/// A group of a part, as far as it is known.
+struct Members {
+  Ranks ranks;             ///< recorded, ascending
+  std::uint32_t size = 0;  ///< 0: the whole job
+};
+
+class Join {
+ public:
+  Join(std::vector<PartialGraph> parts, const TraceOptions& options) : parts_(std::move(parts)), options_(options) {}
+
+  ExecutionGraph run() {
+    begin();
+    number_ranks();
+    find_members();
+    find_world();
+    complete_members();
+    merge_steps();
+    if (options_.as_recorded) {
+      for (std::uint32_t rank = 0; rank < world_; ++rank) place_of_[rank] = rank;
+      graph_.ranks.resize(world_);
+      for (const auto& [rank, from] : present_) copy(from, rank, rank);
+      return std::move(graph_);
+    }
+    const bool filled = present_.size() < world_ && options_.alike && fill();
+    if (!filled) keep_present();
+    agree();
+    check(graph_);
+    return std::move(graph_);
+  }
+
+ private:
+  struct From {
+    std::uint32_t part = 0;
+    std::uint32_t position = 0;  ///< in the part's ranks
+  };
+
+  [[nodiscard]] const std::string& source(const From& from) const { return parts_[from.part].graph.sources.front(); }
+  [[nodiscard]] const std::string& source() const { return parts_.front().graph.sources.front(); }
+  [[nodiscard]] const RankGraph& rank_at(const From& from) const {
+    return parts_[from.part].graph.ranks[from.position];
+  }
+  void warn(std::string_view text) { graph_.warnings.push_back(fmt::format("{}: {}", source(), text)); }
+  [[noreturn]] static void fail(std::string_view at, std::string_view cause, std::string_view cure) {
+    throw InputError(fmt::format("{}: {}; {}", at, cause, cure));
+  }
+
+  void begin() {
+    graph_.format = parts_.front().graph.format;
+    Nanos earliest = Nanos::never();
+    for (PartialGraph& part : parts_) {
+      if (part.graph.steps.empty()) part.graph.steps.push_back({"", Nanos::never(), Nanos(0)});
+      part.groups.resize(part.graph.groups.size());
+      for (auto& group : part.graph.groups) {
+        std::sort(group.begin(), group.end());
+        group.erase(std::unique(group.begin(), group.end()), group.end());
+      }
+      graph_.sources.insert(graph_.sources.end(), part.graph.sources.begin(), part.graph.sources.end());
+      graph_.warnings.insert(graph_.warnings.end(), part.graph.warnings.begin(), part.graph.warnings.end());
+      if (part.common_clock) earliest = std::min(earliest, first_start(part));
+    }
+    // Clocks that inputs share have one beginning, others each their own.
+    for (PartialGraph& part : parts_) {
+      const Nanos beginning = part.common_clock ? earliest : first_start(part);
+      if (beginning.is_never() || beginning == Nanos(0)) continue;
+      const auto shift = [&](Nanos& start) {
+        if (!start.is_never()) start -= beginning;
+      };
+      for (RankGraph& rank : part.graph.ranks)
+        for (GraphNode& node : rank.nodes) shift(node.start);
+      for (auto& step : part.graph.steps) shift(step.start);
+    }
+  }
+
+  static Nanos first_start(const PartialGraph& part) {
+    Nanos first = Nanos::never();
+    for (const RankGraph& rank : part.graph.ranks)
+      for (const GraphNode& node : rank.nodes) first = std::min(first, node.start);
+    for (const auto& step : part.graph.steps) first = std::min(first, step.start);
+    return first;
+  }
+
+  void number_ranks() {
+    std::vector<From> unnumbered;
+    for (std::uint32_t part = 0; part < parts_.size(); ++part)
+      for (std::uint32_t position = 0; position < parts_[part].rank_of.size(); ++position) {
+        const std::uint32_t rank = parts_[part].rank_of[position];
+        const From from{part, position};
+        if (rank == kUnknownRank) {
+          unnumbered.push_back(from);
+          continue;
+        }
+        const auto [at, added] = present_.emplace(rank, from);
+        if (!added)
+          fail(source(from), fmt::format("rank {} is in {}, too", rank, source(at->second)),
+               "give one trace of each rank, of one job");
+      }
+    std::uint32_t next = 0;
+    for (const From& from : unnumbered) {
+      while (present_.contains(next)) ++next;
+      present_.emplace(next, from);
+      parts_[from.part].rank_of[from.position] = next;
+    }
+    if (present_.empty()) fail(source(), "it holds no ranks", "give a trace with at least one");
+  }
+
+  // Groups of several inputs that have one id are one group, of the ranks that run collectives with it.
+  void find_members() {
+    std::map<std::string, std::set<std::uint32_t>> by_id;
+    std::map<std::string, std::uint32_t> sizes;
+    members_.resize(parts_.size());
+    std::vector<std::vector<std::set<std::uint32_t>>> users(parts_.size());
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      const PartialGraph& part = parts_[p];
+      users[p].resize(part.graph.groups.size());
+      for (std::size_t position = 0; position < part.graph.ranks.size(); ++position)
+        for (const GraphNode& node : part.graph.ranks[position].nodes)
+          if (node.kind == Kind::collective) users[p][node.group].insert(part.rank_of[position]);
+      for (std::size_t g = 0; g < part.graph.groups.size(); ++g) {
+        const auto& what = part.groups[g];
+        users[p][g].insert(part.graph.groups[g].begin(), part.graph.groups[g].end());
+        if (what.id.empty() || what.size == 0) continue;
+        by_id[what.id].insert(users[p][g].begin(), users[p][g].end());
+        std::uint32_t& size = sizes[what.id];
+        if (size != 0 && size != what.size)
+          warn(fmt::format("group {} has {} ranks in one trace and {} in another; {} is taken", in_quotes(what.id),
+                           size, what.size, std::max(size, what.size)));
+        size = std::max(size, what.size);
+      }
+    }
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      const PartialGraph& part = parts_[p];
+      for (std::size_t g = 0; g < part.graph.groups.size(); ++g) {
+        const auto& what = part.groups[g];
+        Members members;
+        if (what.size == 0) {  // listed, or the whole job
+          members.ranks = part.graph.groups[g];
+          members.size = static_cast<std::uint32_t>(members.ranks.size());
+        } else {
+          const auto& known = what.id.empty() ? users[p][g] : by_id[what.id];
+          members.ranks.assign(known.begin(), known.end());
+          members.size =
+              std::max(what.id.empty() ? what.size : sizes[what.id], static_cast<std::uint32_t>(members.ranks.size()));
+        }
+        members_[p].push_back(std::move(members));
+      }
+    }
+  }
+
+  void find_world() {
+    std::uint32_t told = 0;
+    std::uint32_t least = present_.rbegin()->first + 1;
+    bool talks = false;
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      const PartialGraph& part = parts_[p];
+      if (told != 0 && part.world != 0 && part.world != told)
+        graph_.warnings.push_back(fmt::format("{}: the job has {} ranks here and {} in another trace; {} is taken",
+                                              part.graph.sources.front(), part.world, told,
+                                              std::max(part.world, told)));
+      told = std::max(told, part.world);
+      for (const Members& members : members_[p]) {
+        least = std::max(least, members.size);
+        if (!members.ranks.empty()) least = std::max(least, members.ranks.back() + 1);
+      }
+      for (const RankGraph& rank : part.graph.ranks)
+        for (const GraphNode& node : rank.nodes) {
+          if (node.kind == Kind::collective) talks = true;
+          if (node.kind == Kind::send || node.kind == Kind::receive || node.collective == Collective::broadcast)
+            least = std::max(least, node.peer + 1);
+        }
+    }
+    if (told == 0 && options_.ranks != 0) {
+      if (options_.ranks < least)
+        fail(source(), fmt::format("it needs {} ranks, {} are given", least, options_.ranks), "give at least as many");
+      told = options_.ranks;
+    }
+    world_ = std::max(told, least);
+    if (world_ == 1 && talks && told == 0) {
+      world_ = 2;
+      warn("it does not tell how many ranks the job has; two are taken");
+    }
+    if (world_ > kMostWorld)
+      fail(source(), fmt::format("it is of {} ranks, more than {}", world_, kMostWorld), "give a trace of fewer");
+  }
+
+  void complete_members() {
+    std::set<std::string> told;
+    std::size_t count = 0;
+    for (std::size_t p = 0; p < parts_.size(); ++p)
+      for (std::size_t g = 0; g < members_[p].size(); ++g) {
+        Members& members = members_[p][g];
+        if (members.size == 0) members.size = world_;
+        if ((count += members.size) > kMostMembers)
+          fail(parts_[p].graph.sources.front(), "its groups are too large in all", "give a trace of fewer ranks");
+        if (members.ranks.size() == members.size) continue;
+        Ranks known = std::exchange(members.ranks, {});
+        std::uint32_t first = 0;
+        if (members.size < world_) {
+          // Neighbours, as tensor ranks are.
+          const std::uint32_t one = known.empty() ? parts_[p].rank_of.front() : known.front();
+          first = std::min(one / members.size * members.size, world_ - members.size);
+          if (told.insert(parts_[p].groups[g].id + fmt::format(" {}", members.size)).second)
+            graph_.warnings.push_back(fmt::format("{}: which {} ranks are in a group is not told; neighbours are taken",
+                                                  parts_[p].graph.sources.front(), members.size));
+        }
+        std::set<std::uint32_t> all(known.begin(), known.end());
+        for (std::uint32_t rank = first; all.size() < members.size; ++rank) all.insert(rank);
+        members.ranks.assign(all.begin(), all.end());
+      }
+  }
+
+  // Steps that have names are the same if their names are; others by their number.
+  void merge_steps() {
+    bool named = true;
+    for (const PartialGraph& part : parts_) {
+      std::set<std::string> names;
+      for (const auto& step : part.graph.steps) named = named && !step.name.empty() && names.insert(step.name).second;
+    }
+    std::map<std::string, std::size_t> by_name;
+    struct Merged {
+      std::string name;
+      Nanos start = Nanos::never();
+      Nanos end;
+      Nanos longest;
+      std::size_t order = 0;
+    };
+    std::vector<Merged> merged;
+    std::vector<std::vector<std::size_t>> at(parts_.size());
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      const auto& steps = parts_[p].graph.steps;
+      for (std::size_t i = 0; i < steps.size(); ++i) {
+        std::size_t index = i;
+        if (named) index = by_name.emplace(steps[i].name, merged.size()).first->second;
+        if (index == merged.size()) merged.push_back({steps[i].name, Nanos::never(), Nanos(0), Nanos(0), index});
+        Merged& one = merged[index];
+        one.longest = std::max(one.longest, steps[i].length);
+        if (!steps[i].start.is_never()) {
+          one.start = std::min(one.start, steps[i].start);
+          one.end = std::max(one.end, steps[i].start + steps[i].length);
+        }
+        at[p].push_back(index);
+      }
+    }
+    // A rank may have begun earlier than the first one: its steps come before.
+    std::vector<std::size_t> order(merged.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    const bool timed = std::none_of(merged.begin(), merged.end(), [](const Merged& m) { return m.start.is_never(); });
+    if (named && timed)
+      std::stable_sort(order.begin(), order.end(),
+                       [&](std::size_t a, std::size_t b) { return merged[a].start < merged[b].start; });
+    std::vector<std::uint32_t> place(merged.size());
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const Merged& one = merged[order[i]];
+      place[order[i]] = static_cast<std::uint32_t>(i);
+      const Nanos length = one.start.is_never() ? one.longest : one.end - one.start;
+      graph_.steps.push_back({one.name, one.start, length});
+    }
+    steps_.resize(parts_.size());
+    for (std::size_t p = 0; p < parts_.size(); ++p)
+      for (const std::size_t index : at[p]) steps_[p].push_back(place[index]);
+    for (std::size_t p = 0; p < parts_.size(); ++p)
+      if (!std::is_sorted(steps_[p].begin(), steps_[p].end()))
+        fail(parts_[p].graph.sources.front(), "its steps are in another order than those of other ranks",
+             "give traces of one run");
+  }
+
+  // The first rank of the group of `rank` that is to it what `group` is to `from`; empty if that can't be told. The
+  // group is `group`, moved by that much.
+  [[nodiscard]] std::optional<std::uint32_t> first_of(const Ranks& group, std::uint32_t from,
+                                                      std::uint32_t rank) const {
+    if (std::binary_search(group.begin(), group.end(), rank)) return group.front();
+    const auto size = static_cast<std::uint32_t>(group.size());
+    const std::uint32_t stride = size < 2 ? 1 : group[1] - group[0];
+    for (std::uint32_t i = 1; i < size; ++i)
+      if (group[i] - group[i - 1] != stride) return std::nullopt;
+    const auto first_for = [&](std::uint32_t one) { return one - one / stride % size * stride; };
+    const std::uint64_t span = std::uint64_t{stride} * size;
+    if (group.front() != first_for(from) || world_ % span != 0) return std::nullopt;
+    return first_for(rank);
+  }
+
+  // By how far away the other rank is and by tag: the bytes of messages, in order.
+  using Messages = std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<Bytes>>;
+  [[nodiscard]] std::pair<Messages, Messages> messages(std::uint32_t rank, const From& from) const {
+    std::pair<Messages, Messages> result;
+    for (const GraphNode& node : rank_at(from).nodes) {
+      if (node.kind == Kind::send) result.first[{(node.peer + world_ - rank) % world_, node.tag}].push_back(node.bytes);
+      if (node.kind == Kind::receive)
+        result.second[{(rank + world_ - node.peer) % world_, node.tag}].push_back(node.bytes);
+    }
+    return result;
+  }
+
+  bool fill() {
+    Ranks missing;
+    for (std::uint32_t rank = 0; rank < world_; ++rank)
+      if (!present_.contains(rank)) missing.push_back(rank);
+    std::optional<std::pair<Messages, Messages>> first;
+    for (const auto& [rank, from] : present_) {
+      auto sent = messages(rank, from);
+      if (sent.first != sent.second || (first && *first != sent)) return false;
+      if (!first) first = std::move(sent);
+    }
+    const auto& [model, from] = *present_.begin();
+    const auto& groups = members_[from.part];
+    const std::set<std::uint32_t> used = groups_used(from);
+    for (const std::uint32_t group : used)
+      for (const std::uint32_t rank : missing)
+        if (!first_of(groups[group].ranks, model, rank)) return false;
+    const std::size_t nodes = rank_at(from).nodes.size();
+    if (nodes != 0 && (world_ > kMostRanksMade || world_ > kMostGraphNodes / nodes))
+      fail(source(from), fmt::format("it is one rank of {}, of {} nodes each: too much in all", world_, nodes),
+           "give a trace of fewer steps, or say that ranks are not alike");
+    for (std::uint32_t rank = 0; rank < world_; ++rank) place_of_[rank] = rank;
+    graph_.ranks.resize(world_);
+    for (const auto& [rank, own] : present_) copy(own, rank, rank);
+    for (const std::uint32_t rank : missing) copy(from, model, rank);
+    graph_.warnings.push_back(fmt::format("{}: rank {} stands for {} of {}, of which there is no trace", source(from),
+                                          model, shown(missing), world_));
+    return true;
+  }
+  static constexpr std::uint32_t kMostRanksMade = 65'536;
+
+  [[nodiscard]] std::set<std::uint32_t> groups_used(const From& from) const {
+    std::set<std::uint32_t> used;
+    for (const GraphNode& node : rank_at(from).nodes)
+      if (node.kind == Kind::collective) used.insert(node.group);
+    return used;
+  }
+
+  void keep_present() {
+    Ranks missing;
+    for (std::uint32_t rank = 0; rank < world_ && missing.size() < kMostRanksMade; ++rank)
+      if (!present_.contains(rank)) missing.push_back(rank);
+    std::uint32_t place = 0;
+    bool numbered = true;
+    for (const auto& [rank, from] : present_) {
+      numbered = numbered && rank == place;
+      place_of_[rank] = place++;
+      graph_.recorded_ranks.push_back(rank);
+    }
+    if (numbered) graph_.recorded_ranks.clear();
+    graph_.ranks.resize(present_.size());
+    for (const auto& [rank, from] : present_) copy(from, rank, rank);
+    if (missing.empty()) return;
+    if (left_out_ + smaller_ == 0) return;
+    warn(
+        fmt::format("there is no trace of {} of {}: {} among ranks that are there are kept without them, {} and {} "
+                    "are left out; give the traces of all ranks",
+                    shown(missing), world_, plural(smaller_, "collective"),
+                    plural(left_out_ - messages_out_, "collective"), plural(messages_out_, "message")));
+  }
+
+  struct CopiedGroup {
+    std::uint32_t index = kUnknownRank;  ///< in graph_.groups; kUnknownRank: fewer than two of its ranks are there
+    bool cut = false;                    ///< some are not
+  };
+
+  // The nodes of `model`, as those of `rank`.
+  void copy(const From& from, std::uint32_t model, std::uint32_t rank) {
+    const PartialGraph& part = parts_[from.part];
+    RankGraph& to = graph_.ranks[place_of_.at(rank)];
+    to = rank_at(from);
+    std::vector<CopiedGroup> groups(members_[from.part].size());
+    std::vector<std::int64_t> moved(groups.size(), 0);
+    for (const std::uint32_t group : groups_used(from)) {
+      const Ranks& all = members_[from.part][group].ranks;
+      const std::uint32_t first = model == rank ? all.front() : *first_of(all, model, rank);
+      moved[group] = static_cast<std::int64_t>(first) - all.front();
+      const auto [known, added] = copied_.try_emplace({from.part, group, first});
+      if (added) {
+        Ranks places;
+        for (const std::uint32_t member : all) {
+          const auto at = place_of_.find(static_cast<std::uint32_t>(member + moved[group]));
+          if (at != place_of_.end()) places.push_back(at->second);
+        }
+        known->second.cut = places.size() < all.size();
+        if (places.size() > 1 || all.size() == 1) known->second.index = group_index(std::move(places));
+      }
+      groups[group] = known->second;
+    }
+    for (GraphNode& node : to.nodes) {
+      node.name = name_.at(from.part, node.name, part.graph.names, graph_.names);
+      node.lane = lane_.at(from.part, node.lane, part.graph.lanes, graph_.lanes);
+      node.step = steps_[from.part][node.step];
+      if (node.kind == Kind::compute) continue;
+      const bool collective = node.kind == Kind::collective;
+      const std::uint32_t peer = model == rank ? node.peer : (node.peer + world_ - model + rank) % world_;
+      if (collective) {
+        const std::uint32_t group = node.group;
+        if (groups[group].index == kUnknownRank) {
+          leave_out(node);
+          continue;
+        }
+        node.group = groups[group].index;
+        if (groups[group].cut) ++smaller_;
+        if (node.collective == Collective::broadcast) {
+          // If the root is not there, another one sends.
+          const auto at = place_of_.find(static_cast<std::uint32_t>(node.peer + moved[group]));
+          const Ranks& members = graph_.groups[node.group];
+          node.peer = at != place_of_.end() && std::binary_search(members.begin(), members.end(), at->second)
+                          ? at->second
+                          : members.front();
+        } else {
+          node.peer = 0;
+        }
+        continue;
+      }
+      const auto at = place_of_.find(peer);
+      if (at == place_of_.end()) {
+        ++messages_out_;
+        leave_out(node);
+      } else {
+        node.peer = at->second;
+      }
+    }
+  }
+
+  // A communication that can't be: others still wait for what it waited for.
+  void leave_out(GraphNode& node) {
+    ++left_out_;
+    node.kind = Kind::compute;
+    node.collective = Collective::none;
+    node.length = Nanos(0);
+    node.bytes = 0;
+    node.tag = 0;
+    node.group = 0;
+    node.peer = 0;
+  }
+
+  std::uint32_t group_index(Ranks ranks) {
+    const auto [at, added] = group_.emplace(ranks, static_cast<std::uint32_t>(graph_.groups.size()));
+    if (added) graph_.groups.push_back(std::move(ranks));
+    return at->second;
+  }
+
+  // Collectives of a group have the bytes that the rank with most of them tells; what others lack is left out.
+  void agree() {
+    agree_on_collectives();
+    agree_on_messages();
+  }
+
+  struct Lists {
+    std::map<std::uint32_t, std::vector<std::uint32_t>> of;  ///< by rank, indices of nodes
+  };
+
+  void agree_on_collectives() {
+    std::map<std::pair<std::uint32_t, std::uint32_t>, Lists> all;  // by group and step
+    for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank)
+      for (std::uint32_t i = 0; i < graph_.ranks[rank].nodes.size(); ++i) {
+        const GraphNode& node = graph_.ranks[rank].nodes[i];
+        if (node.kind == Kind::collective) all[{node.group, node.step}].of[rank].push_back(i);
+      }
+    std::size_t lacking = 0;
+    std::size_t uneven = 0;
+    for (auto& [where, lists] : all) {
+      std::size_t least = lists.of.begin()->second.size();
+      for (const std::uint32_t rank : graph_.groups[where.first]) least = std::min(least, lists.of[rank].size());
+      for (auto& [rank, list] : lists.of)
+        for (; list.size() > least; list.pop_back(), ++lacking) leave_out(graph_.ranks[rank].nodes[list.back()]);
+      for (std::size_t i = 0; i < least; ++i)
+        if (!agree_on(lists, i)) ++uneven;
+    }
+    if (lacking > 0)
+      warn(fmt::format("{} that other ranks of the group do not run in that step: left out",
+                       plural(lacking, "collective")));
+    if (uneven > 0)
+      warn(
+          fmt::format("{} whose ranks tell different bytes: the most of them are taken", plural(uneven, "collective")));
+  }
+
+  // Whether the ranks tell the same bytes.
+  bool agree_on(const Lists& lists, std::size_t i) {
+    const auto node_of = [&](const auto& entry) -> GraphNode& {
+      return graph_.ranks[entry.first].nodes[entry.second[i]];
+    };
+    const auto& leader = *lists.of.begin();
+    const GraphNode& first = node_of(leader);
+    Bytes most = 0;
+    bool even = true;
+    for (const auto& entry : lists.of) {
+      GraphNode& node = node_of(entry);
+      if (node.collective != first.collective)
+        fail(source(),
+             fmt::format("rank {} runs {} ({}) where rank {} runs {} ({})", recorded(entry.first),
+                         name(node.collective), in_quotes(graph_.names[node.name]), recorded(leader.first),
+                         name(first.collective), in_quotes(graph_.names[first.name])),
+             "give traces of one run");
+      most = std::max(most, node.bytes);
+      even = even && node.bytes == first.bytes;
+      node.peer = first.peer;
+    }
+    for (const auto& entry : lists.of) node_of(entry).bytes = most;
+    return even;
+  }
+
+  void agree_on_messages() {
+    using Channel = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;  // from, to, tag
+    std::map<Channel, std::pair<Ranks, Ranks>> channels;
+    for (std::uint32_t rank = 0; rank < graph_.ranks.size(); ++rank)
+      for (std::uint32_t i = 0; i < graph_.ranks[rank].nodes.size(); ++i) {
+        const GraphNode& node = graph_.ranks[rank].nodes[i];
+        if (node.kind == Kind::send) channels[{rank, node.peer, node.tag}].first.push_back(i);
+        if (node.kind == Kind::receive) channels[{node.peer, rank, node.tag}].second.push_back(i);
+      }
+    std::size_t lacking = 0;
+    std::size_t uneven = 0;
+    for (auto& [channel, ends] : channels) {
+      const auto [from, to, tag] = channel;
+      auto& [sends, receives] = ends;
+      for (; sends.size() > receives.size(); sends.pop_back(), ++lacking)
+        leave_out(graph_.ranks[from].nodes[sends.back()]);
+      for (; receives.size() > sends.size(); receives.pop_back(), ++lacking)
+        leave_out(graph_.ranks[to].nodes[receives.back()]);
+      for (std::size_t i = 0; i < sends.size(); ++i) {
+        GraphNode& send = graph_.ranks[from].nodes[sends[i]];
+        GraphNode& receive = graph_.ranks[to].nodes[receives[i]];
+        if (send.bytes != receive.bytes) ++uneven;
+        send.bytes = receive.bytes = std::max(send.bytes, receive.bytes);
+      }
+    }
+    if (lacking > 0) warn(fmt::format("{} without the other end of it: left out", plural(lacking, "message")));
+    if (uneven > 0)
+      warn(fmt::format("{} of different bytes at both ends: the most of them are taken", plural(uneven, "message")));
+  }
+
+  [[nodiscard]] std::uint32_t recorded(std::uint32_t rank) const {
+    return graph_.recorded_ranks.empty() ? rank : graph_.recorded_ranks[rank];
+  }
+
+  /// Indices of the parts' texts in the graph's.
+  class Texts {
+   public:
+    std::uint32_t at(std::uint32_t part, std::uint32_t index, const std::vector<std::string>& from,
+                     std::vector<std::string>& to) {
+      if (part >= of_part_.size()) of_part_.resize(part + 1);
+      auto& known = of_part_[part];
+      if (known.empty()) known.resize(from.size(), kUnknownRank);
+      if (known[index] == kUnknownRank) {
+        const auto [found, added] = found_.emplace(from[index], static_cast<std::uint32_t>(to.size()));
+        if (added) to.push_back(from[index]);
+        known[index] = found->second;
+      }
+      return known[index];
+    }
+
+   private:
+    std::vector<std::vector<std::uint32_t>> of_part_;
+    std::unordered_map<std::string, std::uint32_t> found_;
+  };
+
+  std::vector<PartialGraph> parts_;
+  TraceOptions options_;
+  ExecutionGraph graph_;
+  std::map<std::uint32_t, From> present_;            ///< by recorded rank
+  std::vector<std::vector<Members>> members_;        ///< of the groups of each part
+  std::vector<std::vector<std::uint32_t>> steps_;    ///< of each part, in graph_.steps
+  std::map<std::uint32_t, std::uint32_t> place_of_;  ///< of recorded ranks in graph_.ranks
+  std::map<Ranks, std::uint32_t> group_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, CopiedGroup> copied_;  ///< by part, group, first
+  Texts name_;
+  Texts lane_;
+  std::uint32_t world_ = 0;
+  std::size_t left_out_ = 0;
+  std::size_t messages_out_ = 0;
+  std::size_t smaller_ = 0;
+};
+
+}  // namespace
+
+ExecutionGraph join(std::vector<PartialGraph> parts, const TraceOptions& options) {
+  if (parts.empty()) throw InputError("a trace: it holds nothing; give the path of one");
+  return Join(std::move(parts), options).run();
+}
+
+}  // namespace mltcp::workload

@@ -1,0 +1,98 @@
+// The table of formats, and how the inputs of a job are read (see read_traces.h).
+#include "mltcp/workload/traces/read_traces.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
+
+namespace mltcp::workload {
+namespace {
+
+/// The parts of a job's inputs, one after the other.
+class Parts {
+ public:
+  explicit Parts(const TraceOptions& options) : options_(options) {}
+
+  void add(TraceInput& input) {
+    const std::string_view beginning = input.beginning();
+    const auto formats = trace_formats();
+    const auto format = std::find_if(formats.begin(), formats.end(),
+                                     [&](const TraceFormat& one) { return one.recognise(input.name(), beginning); });
+    if (format == formats.end()) {
+      unknown_.push_back(unknown(input.name(), beginning));
+      return;
+    }
+    if (format_ != nullptr && format_ != &*format)
+      throw InputError(fmt::format("{}: {}, but {} is {}; traces of a job are of one format", input.name(),
+                                   format->name, first_, format_->name));
+    if (format_ == nullptr) first_ = input.name();
+    format_ = &*format;
+    parts_.push_back(format->read(input, options_));
+  }
+
+  ExecutionGraph joined() {
+    if (parts_.empty())
+      throw InputError(unknown_.empty() ? "a trace: none was given; give the path of one" : unknown_.front());
+    if (!unknown_.empty()) {
+      auto& warnings = parts_.front().graph.warnings;
+      warnings.insert(warnings.end(), unknown_.begin(), unknown_.end());
+    }
+    return join(std::move(parts_), options_);
+  }
+
+  /// What no format was known for, since the last call: for a file that was named by itself, that is an error.
+  void refuse_unknown(bool alone) {
+    if (alone && unknown_.size() > told_) throw InputError(unknown_[told_]);
+    told_ = unknown_.size();
+  }
+
+ private:
+  static std::string unknown(const std::string& name, std::string_view beginning) {
+    constexpr std::size_t shown = 32;
+    if (beginning.empty()) return fmt::format("{}: it is empty; give a trace that has been written to its end", name);
+    std::vector<std::string_view> known;
+    for (const TraceFormat& format : trace_formats()) known.push_back(format.name);
+    return fmt::format("{}: it begins with {}, which is no trace that is known; known are: {}", name,
+                       in_quotes(trimmed(beginning.substr(0, shown))), fmt::join(known, ", "));
+  }
+
+  TraceOptions options_;
+  std::vector<PartialGraph> parts_;
+  std::vector<std::string> unknown_;
+  std::size_t told_ = 0;
+  const TraceFormat* format_ = nullptr;
+  std::string first_;
+};
+
+}  // namespace
+
+std::span<const TraceFormat> trace_formats() {
+  static const std::array<TraceFormat, 0> formats{};
+  return formats;
+}
+
+ExecutionGraph read_traces(std::span<const std::filesystem::path> paths, const TraceOptions& options) {
+  Parts parts(options);
+  for (const std::filesystem::path& path : paths) {
+    std::size_t inputs = 0;
+    for_each_input(path, [&](TraceInput& input) {
+      ++inputs;
+      parts.add(input);
+    });
+    parts.refuse_unknown(inputs == 1);
+  }
+  return parts.joined();
+}
+
+ExecutionGraph parse_trace_graph(std::string_view text, const std::string& name, const TraceOptions& options) {
+  Parts parts(options);
+  for_each_input_in(text, name, [&](TraceInput& input) { parts.add(input); });
+  return parts.joined();
+}
+
+}  // namespace mltcp::workload
