@@ -10,6 +10,7 @@ class CommandLine;
 void add_run_command(CommandLine& line);
 void add_sweep_command(CommandLine& line);
 void add_schedule_command(CommandLine& line);
+void add_advise_command(CommandLine& line);
 void add_cluster_command(CommandLine& line);
 void add_inspect_command(CommandLine& line);
 void add_profile_command(CommandLine& line);

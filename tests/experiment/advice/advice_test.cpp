@@ -1,0 +1,172 @@
+// Advice: what is predicted and recommended of jobs whose answer is known.
+#include "mltcp/experiment/advice/advice.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "mltcp/base/error.h"
+#include "mltcp/experiment/files/experiment_file.h"
+
+namespace mltcp::experiment {
+namespace {
+
+std::string job(const std::string& name, const std::string& compute, const std::string& communicate) {
+  return "[[job]]\nname = \"" + name + "\"\ncompute = \"" + compute + "\"\ncommunicate = \"" + communicate + "\"\n";
+}
+
+Experiment experiment(const std::string& jobs, const std::string& network = "rate = \"1 Gbps\"") {
+  return parse_experiment("[bottleneck]\n" + network + "\ndelay = \"10 us\"\nbuffer = \"75 kB\"\n" + jobs, "test.toml");
+}
+
+AdviceOptions by_flows() {
+  AdviceOptions options;
+  options.level = AdviceOptions::Level::flow;
+  return options;
+}
+
+const Advice::Policy& policy(const Advice& advice, const std::string& name) {
+  for (const Advice::Policy& each : advice.policies)
+    if (each.name == name) return each;
+  throw std::runtime_error("no policy " + name);
+}
+
+std::string refusal(const Experiment& of, const AdviceOptions& options) {
+  try {
+    (void)advise(of, options);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(Advice, jobs_that_collide__are_told_to_take_mltcp) {
+  // Bursts of 43.2 ms and a period of 103.2 ms. The fluid limit over starts that are even in the period: those within a
+  // burst of each other, 84% of all, overlap for ever, by half a burst on average.
+  const Advice advice = advise(experiment(job("a", "60 ms", "5.4 MB") + job("b", "60 ms", "5.4 MB")), by_flows());
+  ASSERT_EQ(advice.policies.size(), 4U);
+  const Advice::Policy& fair = policy(advice, "fair");
+  const double share = advice.jobs[0].busy;
+  EXPECT_NEAR(share, 43.2 / 103.2, 0.001);
+  EXPECT_NEAR(fair.mean(), 1 + share * share, 0.02);
+  EXPECT_FALSE(fair.packets);
+  EXPECT_GT(fair.jobs[0].worst, 1.3);
+  EXPECT_LT(fair.jobs[0].best, 1.02);
+  EXPECT_LT(policy(advice, "mltcp").mean(), 1.02);
+  EXPECT_LT(policy(advice, "schedule").mean(), 1.02);
+  EXPECT_EQ(advice.recommended, "mltcp");
+  EXPECT_NE(advice.sentence.find("Take mltcp: 1.0"), std::string::npos) << advice.sentence;
+  EXPECT_EQ(advice.score, 1);
+  EXPECT_TRUE(advice.proven);
+  EXPECT_TRUE(advice.pairs.empty()) << "both are the pair";
+}
+
+TEST(Advice, jobs_that_need_little__are_told_that_nothing_is_needed) {
+  const Advice advice = advise(experiment(job("a", "95 ms", "100 kB") + job("b", "95 ms", "100 kB")), by_flows());
+  EXPECT_EQ(advice.recommended, "fair");
+  EXPECT_NE(advice.sentence.find("nothing is needed"), std::string::npos) << advice.sentence;
+}
+
+TEST(Advice, jobs_that_do_not_fit__are_told_whom_to_move) {
+  // The two small ones go with each other; the third sends nearly always.
+  const Advice advice = advise(
+      experiment(job("small", "90 ms", "1.2 MB") + job("large", "1 ms", "12 MB") + job("tiny", "90 ms", "1.2 MB")),
+      by_flows());
+  ASSERT_EQ(advice.pairs.size(), 3U);
+  EXPECT_LT(advice.score, 0.95);
+  EXPECT_NE(advice.sentence.find("move \"large\" elsewhere"), std::string::npos) << advice.sentence;
+  for (const Advice::Pair& pair : advice.pairs) {
+    const bool good = pair.a == 0 && pair.b == 2;
+    EXPECT_EQ(pair.score == 1, good) << pair.a << pair.b;
+    EXPECT_LE(pair.score, pair.upper_bound);
+    EXPECT_GT(pair.fair, good ? 1 : 1.04);
+  }
+}
+
+TEST(Advice, one_job__has_nobody_in_its_way) {
+  const Advice advice = advise(experiment(job("a", "60 ms", "5.4 MB")), by_flows());
+  EXPECT_EQ(advice.recommended, "fair");
+  EXPECT_NEAR(policy(advice, "fair").mean(), 1, 0.001);
+}
+
+TEST(Advice, levels__are_as_asked_for_and_agree) {
+  const Experiment pair = experiment(job("a", "20 ms", "1 MB") + job("b", "20 ms", "1 MB"));
+  AdviceOptions options;
+  options.starts = 4;
+  options.iterations = 20;
+  const Advice automatic = advise(pair, options);
+  EXPECT_TRUE(policy(automatic, "fair").packets) << "few packets";
+  EXPECT_TRUE(policy(automatic, "mltcp").packets);
+  EXPECT_FALSE(policy(automatic, "schedule").packets);
+  options.level = AdviceOptions::Level::packet;
+  const Advice packets = advise(pair, options);
+  EXPECT_TRUE(policy(packets, "schedule").packets);
+  EXPECT_NEAR(policy(packets, "schedule").mean(), policy(automatic, "schedule").mean(), 0.01);
+  EXPECT_EQ(policy(packets, "mltcp").mean(), policy(automatic, "mltcp").mean());
+  // So many that packets would take hours.
+  const Experiment large = experiment(job("a", "20 s", "1 TB") + job("b", "20 s", "1 TB"), "rate = \"400 Gbps\"");
+  EXPECT_GT(packets_of(large, 1), 1'000'000'000U);
+  EXPECT_FALSE(policy(advise(large, AdviceOptions{}), "fair").packets);
+}
+
+TEST(Advice, is_the_same__on_any_number_of_threads) {
+  const Experiment jobs =
+      experiment(job("a", "60 ms", "5.4 MB") + job("b", "50 ms", "2 MB") + job("c", "70 ms", "1 MB"));
+  AdviceOptions options = by_flows();
+  options.threads = 1;
+  const std::string one = to_json(advise(jobs, options));
+  options.threads = 3;
+  EXPECT_EQ(to_json(advise(jobs, options)), one);
+}
+
+TEST(Advice, mean_over_even_starts__varies_less_than_over_random_ones) {
+  const Experiment three =
+      experiment(job("a", "70 ms", "3 MB") + job("b", "70 ms", "3 MB") + job("c", "70 ms", "3 MB"));
+  AdviceOptions options = by_flows();
+  options.jitter = 0;
+  options.starts = 400;
+  options.iterations = 4;
+  const double reference = policy(advise(three, options), "fair").mean();
+  for (const std::uint32_t starts : {8U, 16U, 32U}) {
+    options.starts = starts;
+    EXPECT_NEAR(policy(advise(three, options), "fair").mean(), reference, 0.03) << starts;
+  }
+}
+
+TEST(Advice, a_user_who_stops__is_obeyed) {
+  AdviceOptions options = by_flows();
+  options.stop = [] { return true; };
+  EXPECT_THROW((void)advise(experiment(job("a", "60 ms", "5.4 MB")), options), RunError);
+}
+
+TEST(Advice, options_out_of_range__are_refused) {
+  const Experiment one = experiment(job("a", "60 ms", "5.4 MB"));
+  AdviceOptions options = by_flows();
+  options.starts = 0;
+  EXPECT_EQ(refusal(one, options), "advice: the number of starts is out of range; it is 1 to 1000");
+  options = by_flows();
+  options.iterations = 1;
+  EXPECT_EQ(refusal(one, options), "advice: the number of iterations is out of range; it is 2 to 1000000");
+  options = by_flows();
+  options.jitter = -0.1;
+  EXPECT_NE(refusal(one, options).find("jitter is out of range"), std::string::npos);
+}
+
+TEST(Advice, as_json__says_all) {
+  const Advice advice = advise(
+      experiment(job("a", "60 ms", "5.4 MB") + job("b", "60 ms", "5.4 MB") + job("c", "90 ms", "1 MB")), by_flows());
+  const auto json = nlohmann::json::parse(to_json(advice));
+  EXPECT_EQ(json["schema"], "mltcp.advice/1");
+  EXPECT_EQ(json["policies"].size(), 4U);
+  EXPECT_EQ(json["policies"][1]["policy"], "mltcp");
+  EXPECT_EQ(json["policies"][1]["datapath"], "flow");
+  EXPECT_EQ(json["policies"][1]["jobs"][2]["name"], "c");
+  EXPECT_EQ(json["policies"][1]["jobs"][2]["slowdown"], advice.policies[1].jobs[2].mean);
+  EXPECT_EQ(json["pairs"][1]["jobs"], (nlohmann::json{"a", "c"}));
+  EXPECT_EQ(json["jobs"][0]["isolated_ns"], advice.jobs[0].isolated.count);
+  EXPECT_EQ(json["recommended"], advice.recommended);
+}
+
+}  // namespace
+}  // namespace mltcp::experiment

@@ -1,0 +1,266 @@
+// `mltcp advise`: will these jobs get in each other's way, and what would help?
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "command_line.h"
+#include "commands.h"
+#include "end_on_signal.h"
+#include "experiment_options.h"
+#include "mltcp/base/error.h"
+#include "mltcp/base/file.h"
+#include "mltcp/base/text.h"
+#include "mltcp/experiment/advice/advice.h"
+#include "mltcp/experiment/files/experiment_file.h"
+#include "mltcp/experiment/files/file_kind.h"
+#include "mltcp/experiment/files/job_file.h"
+#include "output_file.h"
+#include "provenance.h"
+#include "terminal.h"
+
+namespace mltcp::tools {
+namespace {
+
+struct AdviseArguments {
+  std::vector<std::string> files;
+  std::optional<std::string> network;  ///< an experiment file
+  std::string rate = "100 Gbps";       ///< this and the next three: of the link, without --network
+  std::string delay = "10 us";
+  std::optional<std::string> buffer;
+  std::optional<std::string> ecn;
+  std::optional<std::string> cc;
+  std::optional<std::uint64_t> seed;
+  std::uint32_t starts = experiment::AdviceOptions{}.starts;
+  std::uint32_t iterations = experiment::AdviceOptions{}.iterations;
+  double jitter = experiment::AdviceOptions{}.jitter;
+  std::string level = "auto";
+  std::uint32_t threads = 0;
+  std::optional<std::string> json;
+};
+
+void add_options(Options& options, AdviseArguments& arguments) {
+  options
+      .add("FILE...", arguments.files,
+           "The jobs: traces and profiles as mltcp inspect reads them, jobs as it prints them with --toml, or "
+           "experiments, all of whose jobs count")
+      .required()
+      .words(1, 64);
+  options.add("--network", arguments.network,
+              "An experiment file: its network and settings, without its jobs; default: one link");
+  options.add("--rate", arguments.rate, "Rate of that link; default \"100 Gbps\"");
+  options.add("--delay", arguments.delay, "Its delay, one way and each hop; default \"10 us\"");
+  options.add("--buffer", arguments.buffer, "Its buffer; default: what it sends in 1 ms, and at least 75 kB");
+  options.add("--ecn", arguments.ecn,
+              "Queue from which on it marks; default: none, or a fifth of the buffer where --cc needs marks");
+  options.add("--cc", arguments.cc, "Congestion control; default: the network's, or reno").suggest(algorithm_names());
+  add_seed(options, arguments.seed, "Seed of compute times; default: the network's, or 1");
+  options.add("--starts", arguments.starts, "From how many constellations of starts jobs are run; default 8")
+      .check(whole(1, 1000));
+  options.add("--iterations", arguments.iterations, "Iterations of each job from each; default 40")
+      .check(whole(2, 1'000'000));
+  options
+      .add("--jitter", arguments.jitter,
+           "Standard deviation of compute times of jobs that have none, as a share of them; default 0.005")
+      .check(share(0.5));
+  options
+      .add("--level", arguments.level,
+           "packet (all by packets), flow (all by flows), or auto: fair and mltcp by packets where these are not too "
+           "many, schedules by flows; default auto")
+      .check(one_of({"auto", "flow", "packet"}));
+  options.add("--threads", arguments.threads, "Runs at a time; results are the same; default: one a core");
+  options.add("--json", arguments.json, "Write the advice to this file (docs/advise.md); - is standard output");
+}
+
+/// A text as TOML.
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      result += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    else
+      result += c;
+  }
+  return result + "\"";
+}
+
+/// The network: the file's, or one link.
+experiment::Experiment network_of(const AdviseArguments& arguments) {
+  experiment::FileOptions options = file_options();
+  options.cc = arguments.cc;
+  options.seed = arguments.seed;
+  options.datapath = "sim";
+  if (arguments.network) return experiment::load_experiment(*arguments.network, options);
+  Rate rate;
+  try {
+    rate = parse_rate(arguments.rate);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("--rate: {}", error.what()));
+  }
+  if (rate.is_zero()) throw InputError("--rate 0: a link needs a rate above 0, as in \"100 Gbps\"");
+  std::string text = fmt::format("name = \"advice\"\n[bottleneck]\nrate = {}\ndelay = {}\n", quoted(arguments.rate),
+                                 quoted(arguments.delay));
+  // What the link sends in a millisecond, as switches for clusters have.
+  const std::uint64_t millisecond = rate.bits_per_second / 8 / 1000;
+  text += "buffer = " +
+          (arguments.buffer ? quoted(*arguments.buffer)
+                            : fmt::format("\"{} B\"", std::max<std::uint64_t>(75'000, millisecond))) +
+          "\n";
+  const bool marks = arguments.cc && (*arguments.cc == "dctcp" || *arguments.cc == "dcqcn");
+  if (arguments.ecn || marks) {
+    const std::string threshold = arguments.ecn
+                                      ? quoted(*arguments.ecn)
+                                      : fmt::format("\"{} B\"", std::max<std::uint64_t>(30'000, millisecond / 5));
+    text += fmt::format("ecn = {{ kmin = {0}, kmax = {0}, pmax = 1.0 }}\n", threshold);
+  }
+  text += "[[job]]\nname = \"none\"\ncompute = \"1 ms\"\ncommunicate = \"1 B\"\n";  // files of no jobs are refused
+  return experiment::parse_experiment(text, "--rate, --delay, --buffer, --ecn, --cc", options);
+}
+
+/// The jobs of a file on the network of `network`, which is read as one experiment with them.
+std::vector<workload::Job> jobs_of(const std::string& file, std::vector<std::string>& warnings) {
+  constexpr TextFile kind{"a trace, a job or an experiment", std::size_t{1} << 30};
+  const bool toml = std::filesystem::path(file).extension() == ".toml";
+  if (!toml) {
+    // As the job of an experiment: all that its key trace or profile reads.
+    const bool profile = std::filesystem::path(file).extension() == ".csv";
+    const std::string name = std::filesystem::path(file).stem().string();
+    std::error_code missing;
+    if (!std::filesystem::exists(file, missing))
+      throw InputError(
+          fmt::format("{}: there is no such file; give the path of a trace, a job or an experiment", file));
+    const std::string text = fmt::format(
+        "[bottleneck]\nrate = \"100 Gbps\"\ndelay = \"10 us\"\nbuffer = \"12 MB\"\n[[job]]\nname = \"trace\"\n{} = "
+        "{}\n",
+        profile ? "profile" : "trace", quoted(std::filesystem::absolute(file).string()));
+    experiment::Experiment one = [&] {
+      try {
+        return experiment::parse_experiment(text, file, file_options());
+      } catch (const InputError& error) {
+        // What is said of the line above is not for the user, who wrote none.
+        const std::string what = error.what();
+        const std::string key = fmt::format(": job[1].{}: ", profile ? "profile" : "trace");
+        const std::size_t at = what.find(key);
+        throw InputError(at == std::string::npos ? what : what.substr(at + key.size()));
+      }
+    }();
+    warnings.insert(warnings.end(), one.warnings.begin(), one.warnings.end());
+    one.jobs.front().name = name;
+    return std::move(one.jobs);
+  }
+  const std::string text = read_text_file(file, file, kind);
+  if (experiment::kind_of(text) == experiment::FileKind::experiment) {
+    experiment::FileOptions options = file_options();
+    options.datapath = "sim";
+    experiment::Experiment all = experiment::load_experiment(file, options);
+    warnings.insert(warnings.end(), all.warnings.begin(), all.warnings.end());
+    return std::move(all.jobs);
+  }
+  workload::Job job = experiment::parse_job(text, file);
+  if (job.name.empty()) job.name = std::filesystem::path(file).stem().string();
+  std::vector<workload::Job> jobs;
+  jobs.push_back(std::move(job));
+  return jobs;
+}
+
+experiment::Experiment experiment_of(const AdviseArguments& arguments) {
+  experiment::Experiment experiment = network_of(arguments);
+  experiment.name = "advice";
+  if (!arguments.network) experiment.warnings.clear();
+  experiment.jobs.clear();
+  experiment.places.clear();
+  std::set<std::string> names;
+  for (const std::string& file : arguments.files) {
+    for (workload::Job& job : jobs_of(file, experiment.warnings)) {
+      const std::string name = job.name;
+      for (int i = 2; !names.insert(job.name).second; ++i) job.name = fmt::format("{}-{}", name, i);
+      if (!experiment.topology) job.hosts.clear();
+      experiment.places.push_back(fmt::format("{}: job {}", file, in_quotes(job.name)));
+      experiment.jobs.push_back(std::move(job));
+    }
+  }
+  return experiment;
+}
+
+void print_advice(const experiment::Advice& advice, std::FILE* out) {
+  std::vector<std::string> header{"job", "alone ms", "busy"};
+  for (const auto& policy : advice.policies) header.push_back(policy.name);
+  Table jobs(header, 1);
+  for (std::size_t i = 0; i < advice.jobs.size(); ++i) {
+    const auto& job = advice.jobs[i];
+    std::vector<std::string> row{one_line(job.name), fmt::format("{:.2f}", job.isolated.millis()),
+                                 fmt::format("{:.1f}%", 100 * job.busy)};
+    for (const auto& policy : advice.policies)
+      row.push_back(
+          fmt::format("{:.3f} ({:.2f} to {:.2f})", policy.jobs[i].mean, policy.jobs[i].best, policy.jobs[i].worst));
+    jobs.add(std::move(row));
+  }
+  std::vector<std::string> means{"all", "", ""};
+  std::vector<std::string> by{"by", "", ""};
+  for (const auto& policy : advice.policies) {
+    means.push_back(fmt::format("{:.3f}", policy.mean()));
+    by.push_back(policy.packets ? "packets" : "flows");
+  }
+  jobs.add(std::move(means));
+  jobs.add(std::move(by));
+  fmt::print(out, "{} jobs, {}, {} iterations from each of {} starts; slow-downs: mean (best to worst start)\n\n{}\n",
+             advice.jobs.size(), advice.cc, advice.iterations, advice.starts, jobs.text());
+  if (!advice.pairs.empty()) {
+    Table pairs({"pair", "", "score", "bound", "fair", "mltcp"}, 2);
+    for (const auto& pair : advice.pairs)
+      pairs.add({one_line(advice.jobs[pair.a].name), one_line(advice.jobs[pair.b].name),
+                 experiment::score_text(pair.score), experiment::score_text(pair.upper_bound),
+                 fmt::format("{:.3f}", pair.fair), fmt::format("{:.3f}", pair.mltcp)});
+    fmt::print(out, "{}\n", pairs.text());
+  }
+  fmt::print(out, "compatibility of all: score {}, bound {}{}\n", experiment::score_text(advice.score),
+             experiment::score_text(advice.upper_bound), advice.proven ? ", proven" : "");
+  fmt::print(out, "{}\n", advice.sentence);
+}
+
+int advise(const AdviseArguments& arguments) {
+  if (arguments.json && arguments.json->empty())
+    throw InputError("--json: the name is empty; name a file, or - for standard output");
+  if (arguments.network && (arguments.rate != AdviseArguments{}.rate || arguments.delay != AdviseArguments{}.delay ||
+                            arguments.buffer || arguments.ecn))
+    throw InputError("--network names the network; leave out --rate, --delay, --buffer and --ecn");
+  if (arguments.json) check_writable(*arguments.json, arguments.files.front());
+  const FilesRead files;
+  const experiment::Experiment experiment = experiment_of(arguments);
+  experiment::AdviceOptions options;
+  using Level = experiment::AdviceOptions::Level;
+  options.level = arguments.level == "flow"     ? Level::flow
+                  : arguments.level == "packet" ? Level::packet
+                                                : Level::automatic;
+  options.starts = arguments.starts;
+  options.iterations = arguments.iterations;
+  options.jitter = arguments.jitter;
+  options.threads = arguments.threads;
+  const EndOnSignal signals;
+  options.stop = [] { return !EndOnSignal::why().empty(); };
+  ProgressBar bar;
+  options.progress = [&](double fraction) { bar.show(fraction, "running"); };
+  const experiment::Provenance provenance = provenance_of(files);
+  experiment::Advice advice = experiment::advise(experiment, options);
+  bar.clear();
+  advice.provenance = provenance;
+  print_warnings(advice.warnings);
+  print_advice(advice, arguments.json == "-" ? stderr : stdout);
+  if (arguments.json) write_file(*arguments.json, to_json(advice));
+  return 0;
+}
+
+}  // namespace
+
+void add_advise_command(CommandLine& line) {
+  line.add<AdviseArguments>("advise", "Will these jobs get in each other's way, and what would help? (docs/advise.md)",
+                            add_options, advise);
+}
+
+}  // namespace mltcp::tools
