@@ -270,6 +270,7 @@ def make_files():
             "sweep pair.toml --seeds 1 --vary cc=reno,cubic -o one --json one.json",
             "sweep pair.toml --seeds 2 --vary job[*].jitter=0.1ms --policy fair,mltcp --full -o two --json table.json",
             "algorithms --json algorithms.json",
+            "advise pair.toml set.toml --rate 1Gbps --starts 2 --iterations 3 --json advice.json",
             "cluster cluster.toml --level flow --json cluster.json",
             "cluster cluster.toml --seeds 2 --scheme locality+mltcp --json packets.json"):
         mltcp(*words.split())
