@@ -343,15 +343,16 @@ Advice advise(const Experiment& experiment, const AdviceOptions& options) {
     for (Advice::Policy& policy : policies_of(done(&experiment, names))) advice.policies.push_back(std::move(policy));
   // As measured alone, which ideal iterations are not.
   for (std::size_t i = 0; i < jobs; ++i) advice.jobs[i].isolated = work.front().runs.front().jobs[i].isolated;
+  std::vector<Fit> fits(pairs.size());
+  if (planned)
+    in_parallel(options.threads, pairs.size(), [&](std::size_t i) {
+      if (options.stop && options.stop()) throw RunError("interrupted by its user");
+      fits[i] = fit_of(parts[i], nullptr);
+    });
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const std::vector<Advice::Policy> both = policies_of(done(&parts[i], kUnplanned));
-    Advice::Pair pair{pairs[i].first, pairs[i].second, 1, 1, mean_of(both, "fair"), mean_of(both, "mltcp")};
-    if (planned) {
-      const Fit fit = fit_of(parts[i], nullptr);
-      pair.score = fit.score;
-      pair.upper_bound = fit.upper_bound;
-    }
-    advice.pairs.push_back(pair);
+    advice.pairs.push_back({pairs[i].first, pairs[i].second, fits[i].score, fits[i].upper_bound, mean_of(both, "fair"),
+                            mean_of(both, "mltcp")});
   }
   recommend(advice);
   return advice;
